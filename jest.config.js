@@ -1,0 +1,27 @@
+// Packages that exist as ESM only: on Node 20 jest cannot require() them untransformed.
+const esmOnly = ["jose", "p-limit", "yocto-queue", "cookie"];
+const swc = [
+  "@swc/jest",
+  {
+    swcrc: false,
+    jsc: {
+      parser: { syntax: "typescript", decorators: true },
+      transform: { legacyDecorator: true, decoratorMetadata: false, useDefineForClassFields: false },
+      target: "es2022",
+    },
+    module: { type: "commonjs" },
+    sourceMaps: "inline",
+  },
+];
+
+module.exports = {
+  testEnvironment: "node",
+  roots: ["<rootDir>/test"],
+  testMatch: ["**/*.test.ts"],
+  transform: { "^.+\\.(t|j|mj)s$": swc },
+  transformIgnorePatterns: [`/node_modules/(?!(?:.*/)?(?:${esmOnly.join("|")})/)`],
+  globalSetup: "<rootDir>/test/support/global-setup.ts",
+  globalTeardown: "<rootDir>/test/support/global-teardown.ts",
+  reporters: ["default", "<rootDir>/test/support/tally-reporter.js"],
+  testTimeout: 30_000,
+};
