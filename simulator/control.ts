@@ -1,0 +1,282 @@
+import type { World } from "./api/operation";
+import { visibleLinks } from "./api/v1-participants";
+import { freshRecord } from "./fresh-record";
+import { recordsOf } from "./model/company";
+import type {
+  Activity,
+  Deal,
+  Entity,
+  Note,
+  Organization,
+  Person,
+  Pipeline,
+  RecordOf,
+  Stage,
+  User,
+} from "./model/records";
+import type { Tallies } from "./model/tallies";
+import { plainView, type View } from "./model/texts";
+import { dateOnly, seconds, v1Time, v2Time } from "./model/times";
+import type { SignedIn } from "./oauth/consent-page";
+import type { Grants } from "./oauth/grants";
+import type { Settings } from "./options";
+import type { FaultRule, Faults } from "./server/faults";
+
+/** Everything one user can see, as the wire would show it. */
+export interface Snapshot {
+  users: User[];
+  pipelines: Pipeline[];
+  stages: Stage[];
+  organizations: Organization[];
+  persons: Person[];
+  /** Neither archived nor deleted; with mail times and participants_count. */
+  deals: (Deal & { participants_count: number })[];
+  participants: Map<number, number[]>;
+  activities: Activity[];
+  notes: WireNote[];
+}
+
+export interface WireNote extends Note {
+  deal: { title: string } | null;
+  person: { name: string } | null;
+  organization: { name: string } | null;
+  user: { email: string; name: string; icon_url: string | null; is_you: boolean };
+}
+
+export interface Control {
+  /** Who is signed in in the browser on the consent page; at first a user without admin rights who sees every story. */
+  signIn(userId: number): void;
+  /** A code as the consent page would give it, to the user who is signed in. */
+  approve(params?: { state?: string }): string;
+  expireCodes(): void;
+  /** Returns a function that removes the rule. */
+  fail(rule: FaultRule): () => void;
+  clearFaults(): void;
+  /** The user's tokens die for good: after `reactivate` a new consent is needed. */
+  deactivate(userId: number): void;
+  reactivate(userId: number): void;
+  /** All tokens of the user die: a refresh answers invalid_grant. */
+  revoke(userId: number): void;
+  /** Calls answer 401; a refresh still works. */
+  killAccessTokens(userId: number): void;
+  /** Takes a record out of everybody's sight, or puts it back, without touching its update time. */
+  hide(entity: Entity, id: number): void;
+  show(entity: Entity, id: number): void;
+  /** Sets members and the update time; a new stage or status sets the times that belong to it unless the patch does. */
+  change<E extends Entity>(entity: E, id: number, patch: Partial<RecordOf[E]>): void;
+  /** Soft deletion as on the wire. A person leaves the deals it took part in. */
+  remove(entity: Entity, id: number): void;
+  archive(dealId: number): void;
+  add<E extends Entity>(entity: E, partial?: Partial<RecordOf[E]>): number;
+  /** Does not touch the deal's update time. */
+  setParticipants(dealId: number, personIds: readonly number[]): void;
+  visibleTo(userId: number): Snapshot;
+}
+
+export interface ControlParts {
+  settings: Settings;
+  world: World;
+  tallies: Tallies;
+  grants: Grants;
+  faults: Faults;
+  signedIn: SignedIn;
+}
+
+const mailTimes = ["last_incoming_mail_time", "last_outgoing_mail_time"];
+const personView: View = { ...plainView, includeFields: mailTimes };
+const dealView: View = { ...plainView, includeFields: [...mailTimes, "participants_count"] };
+
+export class SimulatorControl implements Control {
+  constructor(private readonly parts: ControlParts) {}
+
+  signIn(userId: number): void {
+    this.parts.signedIn.user = this.record("user", userId);
+  }
+
+  approve(_params: { state?: string } = {}): string {
+    return this.parts.grants.issueCode(this.parts.signedIn.user.id, this.parts.settings.redirectUrl);
+  }
+
+  expireCodes(): void {
+    this.parts.grants.expireCodes();
+  }
+
+  fail(rule: FaultRule): () => void {
+    return this.parts.faults.add(rule);
+  }
+
+  clearFaults(): void {
+    this.parts.faults.clear();
+  }
+
+  deactivate(userId: number): void {
+    this.change("user", userId, { active_flag: false });
+    this.revoke(userId);
+  }
+
+  reactivate(userId: number): void {
+    this.change("user", userId, { active_flag: true });
+  }
+
+  revoke(userId: number): void {
+    this.parts.grants.revokeUser(userId);
+  }
+
+  killAccessTokens(userId: number): void {
+    this.parts.grants.killAccessTokens(userId);
+  }
+
+  hide(entity: Entity, id: number): void {
+    this.record(entity, id);
+    this.parts.world.views.hide(entity, id);
+  }
+
+  show(entity: Entity, id: number): void {
+    this.parts.world.views.show(entity, id);
+  }
+
+  change<E extends Entity>(entity: E, id: number, patch: Partial<RecordOf[E]>): void {
+    const record = this.record(entity, id);
+    Object.assign(
+      record,
+      this.updateTimes(entity),
+      entity === "deal" ? this.dealTimes(record as Deal, patch) : {},
+      patch,
+    );
+    this.changed(entity, id);
+  }
+
+  remove(entity: Entity, id: number): void {
+    switch (entity) {
+      case "note":
+        this.change("note", id, { active_flag: false });
+        break;
+      case "user":
+        this.revoke(id);
+        this.change("user", id, { active_flag: false, is_deleted: true });
+        break;
+      case "deal":
+        this.change("deal", id, { status: "deleted", is_deleted: true });
+        break;
+      default:
+        this.change(entity, id, { is_deleted: true });
+        if (entity === "person") this.leaveDeals(id);
+    }
+  }
+
+  archive(dealId: number): void {
+    this.change("deal", dealId, { is_archived: true, archive_time: this.v2Now() });
+  }
+
+  add<E extends Entity>(entity: E, partial: Partial<RecordOf[E]> = {}): number {
+    const table = recordsOf(this.parts.world.company, entity);
+    const record: RecordOf[E] = { ...freshRecord(this.parts.world, entity), ...partial };
+    table.set(record.id, record);
+    if (entity === "user") this.parts.world.company.groups.set(record.id, 1);
+    this.changed(entity, record.id);
+    return record.id;
+  }
+
+  setParticipants(dealId: number, personIds: readonly number[]): void {
+    const deal = this.record("deal", dealId);
+    const { participants } = this.parts.world.company;
+    const known = participants.get(dealId) ?? [];
+    let next = 1 + Math.max(0, ...[...participants.values()].map((links) => links[links.length - 1]?.id ?? 0));
+    const links = personIds.map((personId) => {
+      this.record("person", personId);
+      const link = known.find((candidate) => candidate.personId === personId);
+      return link ?? { id: next++, personId, addedBy: deal.owner_id, addTime: this.v1Now() };
+    });
+    participants.set(dealId, links);
+    this.changed("deal", dealId);
+  }
+
+  visibleTo(userId: number): Snapshot {
+    const { world } = this.parts;
+    const { texts, company, views } = world;
+    const user = this.record("user", userId);
+    const seen = <E extends Entity>(
+      entity: E,
+      text: (record: RecordOf[E]) => string,
+      keep: (record: RecordOf[E]) => boolean,
+    ) =>
+      views
+        .list(user, entity)
+        .filter(keep)
+        .map((record) => JSON.parse(text(record)));
+    const notDeleted = (record: { is_deleted: boolean }) => !record.is_deleted;
+    const deals = seen(
+      "deal",
+      (deal) => texts.deal(deal, dealView),
+      (deal) => !deal.is_deleted && !deal.is_archived,
+    );
+    return {
+      users: views.list(user, "user").map((other) => ({ ...other, is_you: other.id === userId })),
+      pipelines: seen("pipeline", JSON.stringify, notDeleted),
+      stages: seen("stage", JSON.stringify, notDeleted),
+      organizations: seen("organization", (organization) => texts.organization(organization, plainView), notDeleted),
+      persons: seen("person", (person) => texts.person(person, personView), notDeleted),
+      deals,
+      participants: new Map(
+        deals.map((deal: Deal) => [
+          deal.id,
+          visibleLinks({ company, views }, user, deal.id).map(({ person }) => person.id),
+        ]),
+      ),
+      activities: seen("activity", (activity) => texts.activity(activity, plainView), notDeleted),
+      notes: seen(
+        "note",
+        (note) => texts.note(note, userId),
+        (note) => note.active_flag,
+      ),
+    };
+  }
+
+  private record<E extends Entity>(entity: E, id: number): RecordOf[E] {
+    const record = recordsOf(this.parts.world.company, entity).get(id);
+    if (!record) throw new RangeError(`there is no ${entity} ${id}`);
+    return record;
+  }
+
+  private changed(entity: Entity, id: number): void {
+    this.parts.world.views.changed();
+    this.parts.world.texts.changed(entity, id);
+    this.parts.tallies.changed();
+  }
+
+  private leaveDeals(personId: number): void {
+    const { participants } = this.parts.world.company;
+    for (const [dealId, links] of participants) {
+      if (links.some((link) => link.personId === personId)) {
+        participants.set(
+          dealId,
+          links.filter((link) => link.personId !== personId),
+        );
+      }
+    }
+  }
+
+  private updateTimes(entity: Entity): object {
+    if (entity === "user") return { modified: this.v1Now() };
+    return { update_time: entity === "note" ? this.v1Now() : this.v2Now() };
+  }
+
+  private dealTimes(deal: Deal, patch: Partial<Deal>): Partial<Deal> {
+    const now = this.v2Now();
+    const today = dateOnly(seconds(this.parts.settings.now()));
+    const times: Partial<Deal> = {};
+    if (patch.stage_id !== undefined && patch.stage_id !== deal.stage_id) times.stage_change_time = now;
+    if (patch.status === "won") Object.assign(times, { won_time: now, local_won_date: today });
+    if (patch.status === "lost") Object.assign(times, { lost_time: now, local_lost_date: today });
+    if (times.won_time || times.lost_time) Object.assign(times, { close_time: now, local_close_date: today });
+    return times;
+  }
+
+  private v2Now(): string {
+    return v2Time(seconds(this.parts.settings.now()));
+  }
+
+  private v1Now(): string {
+    return v1Time(seconds(this.parts.settings.now()));
+  }
+}

@@ -1,0 +1,80 @@
+import type { AddressInfo } from "node:net";
+import type { World } from "./api/operation";
+import { operations } from "./api/operations";
+import { type Control, SimulatorControl } from "./control";
+import type { Company } from "./model/company";
+import type { User } from "./model/records";
+import { Tallies } from "./model/tallies";
+import { Texts } from "./model/texts";
+import { Views } from "./model/views";
+import type { SignedIn } from "./oauth/consent-page";
+import { Grants } from "./oauth/grants";
+import { type SimulatorOptions, settingsFrom } from "./options";
+import { seedCompany } from "./seed/seed-company";
+import { Exchange } from "./server/exchange";
+import { Faults } from "./server/faults";
+import { Limits } from "./server/limits";
+import { RecordedRequests, type RequestLog } from "./server/request-log";
+import { createServer } from "./server/server";
+
+export type { Control, Snapshot } from "./control";
+export type { Company } from "./model/company";
+export type { Entity, RecordOf } from "./model/records";
+export type { Stories } from "./model/stories";
+export type { SimulatorOptions } from "./options";
+export type { Fault, FaultRule } from "./server/faults";
+export type { LogEntry, RequestLog } from "./server/request-log";
+
+/** A CRM on a port of its own: OAuth and the API on one origin. */
+export interface Simulator {
+  /** Base address and authorization address alike. */
+  readonly url: string;
+  readonly clientId: string;
+  readonly clientSecret: string;
+  readonly redirectUrl: string;
+  readonly company: Company;
+  readonly log: RequestLog;
+  readonly control: Control;
+  /** Ends promptly, open connections included. */
+  stop(): Promise<void>;
+}
+
+export async function startSimulator(options: SimulatorOptions = {}): Promise<Simulator> {
+  const settings = settingsFrom(options);
+  const { deals, seed, now, company: identity } = settings;
+  const company = seedCompany({ deals, seed, now: now(), company: identity });
+  const tallies = new Tallies(company);
+  const world: World = { company, views: new Views(company), texts: new Texts(company, tallies), now };
+  const grants = new Grants(settings);
+  const faults = new Faults();
+  const log = new RecordedRequests();
+  const signedIn: SignedIn = { user: storyTeller(company) };
+  const server = createServer({
+    settings,
+    company,
+    grants,
+    limits: new Limits(settings),
+    exchange: new Exchange(now, log, faults),
+    signedIn,
+    operations: operations(world),
+  });
+  await server.listen({ host: settings.host, port: settings.port });
+  const { port } = server.server.address() as AddressInfo;
+  return {
+    url: `http://${settings.host}:${port}`,
+    clientId: settings.clientId,
+    clientSecret: settings.clientSecret,
+    redirectUrl: settings.redirectUrl,
+    company,
+    log,
+    control: new SimulatorControl({ settings, world, tallies, grants, faults, signedIn }),
+    stop: () => server.close(),
+  };
+}
+
+/** The owner of the first story: no admin, yet every story is visible to this user. */
+function storyTeller(company: Company): User {
+  const user = company.users.get(company.stories.singleDeal.ownerId);
+  if (!user) throw new Error("the stories have no owner");
+  return user;
+}

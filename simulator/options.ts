@@ -1,0 +1,70 @@
+export type RefreshTokenRule = "strict" | "grace" | "same";
+
+export interface SimulatorOptions {
+  /** How many deals the company has, archived and deleted ones included; everything else is in proportion. */
+  deals?: number;
+  /** The same seed and start instant give the same company, byte for byte. */
+  seed?: number;
+  /** 0 = any free port. */
+  port?: number;
+  host?: string;
+  /** The simulator's clock: lives of codes and tokens, limits, the date header, update times. */
+  now?: () => Date;
+  clientId?: string;
+  clientSecret?: string;
+  redirectUrl?: string;
+  company?: { id?: number; name?: string; domain?: string };
+  /**
+   * strict: a refresh token is dead once used. grace: it works until its successor is used. same: it never changes.
+   * The CRM's own pages contradict each other on this, so a client has to live with all three.
+   */
+  refreshTokens?: RefreshTokenRule;
+  /** Requests per token in any 2 seconds; null = unlimited. */
+  burstLimit?: number | null;
+  /** Tokens the company may spend in a UTC day; null = unlimited. */
+  dailyTokenBudget?: number | null;
+}
+
+export interface Settings {
+  deals: number;
+  seed: number;
+  port: number;
+  host: string;
+  now: () => Date;
+  clientId: string;
+  clientSecret: string;
+  redirectUrl: string;
+  company: { id: number; name: string; domain: string };
+  refreshTokens: RefreshTokenRule;
+  burstLimit: number | null;
+  dailyTokenBudget: number | null;
+}
+
+export const MOST_DEALS = 100_000;
+/** The stories alone take seven deals. */
+export const FEWEST_DEALS = 10;
+
+export function settingsFrom(options: SimulatorOptions): Settings {
+  const settings: Settings = {
+    deals: options.deals ?? 100,
+    seed: options.seed ?? 1,
+    port: options.port ?? 0,
+    host: options.host ?? "127.0.0.1",
+    now: options.now ?? (() => new Date()),
+    clientId: options.clientId ?? "simulated-app",
+    clientSecret: options.clientSecret ?? "simulated-secret",
+    redirectUrl: options.redirectUrl ?? "http://127.0.0.1:4000/crm/callback",
+    company: {
+      id: options.company?.id ?? 7_654_321,
+      name: options.company?.name ?? "Northwind Sales",
+      domain: options.company?.domain ?? "northwind-sales",
+    },
+    refreshTokens: options.refreshTokens ?? "strict",
+    burstLimit: options.burstLimit ?? null,
+    dailyTokenBudget: options.dailyTokenBudget ?? null,
+  };
+  if (!Number.isInteger(settings.deals) || settings.deals < FEWEST_DEALS || settings.deals > MOST_DEALS) {
+    throw new RangeError(`deals must be a whole number from ${FEWEST_DEALS} to ${MOST_DEALS}`);
+  }
+  return settings;
+}

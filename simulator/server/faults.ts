@@ -1,0 +1,106 @@
+import { type Answer, html, overLimit } from "../api/answer";
+import { matchesPath } from "./request-log";
+
+export type Fault =
+  | { status: number; body?: unknown; headers?: Record<string, string>; contentType?: string }
+  /** The socket is destroyed before an answer. */
+  | { kind: "reset" }
+  /** Headers and half of the true body, then the socket is destroyed. */
+  | { kind: "cut" }
+  /** 200, application/json, unparsable. */
+  | { kind: "garbage" }
+  /** A page where JSON is due: 403 unless said otherwise, as the CRM's front door answers. */
+  | { kind: "html"; status?: number }
+  | { kind: "throttle" }
+  /** The true answer, later. The effect happens at once. */
+  | { kind: "delay"; ms: number }
+  /** No answer until the rule is removed or the simulator stops. The effect has not happened. */
+  | { kind: "hang" }
+  /** 200 with the body `null`. */
+  | { kind: "null" }
+  /** The effect happens, then the socket is destroyed. */
+  | { kind: "lostAfter" };
+
+export interface FaultRule {
+  /** A path's beginning, or an expression. */
+  match: string | RegExp;
+  method?: string;
+  /** How many requests it hits; default: all. */
+  times?: number;
+  /** How many matching requests pass first. */
+  after?: number;
+  with: Fault;
+}
+
+export interface ActiveFault {
+  fault: Fault;
+  /** Resolves when the rule is removed. */
+  removed: Promise<void>;
+}
+
+interface RuleState extends FaultRule {
+  passed: number;
+  hit: number;
+  removed: Promise<void>;
+  release: () => void;
+}
+
+export class Faults {
+  private rules: RuleState[] = [];
+
+  add(rule: FaultRule): () => void {
+    let release = () => {};
+    const removed = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const state: RuleState = { ...rule, passed: 0, hit: 0, removed, release };
+    this.rules.push(state);
+    return () => {
+      this.rules = this.rules.filter((other) => other !== state);
+      release();
+    };
+  }
+
+  clear(): void {
+    for (const rule of this.rules) rule.release();
+    this.rules = [];
+  }
+
+  /** The first rule that hits this request; counts it. */
+  take(method: string, path: string): ActiveFault | null {
+    for (const rule of this.rules) {
+      if (rule.method !== undefined && rule.method !== method) continue;
+      if (!matchesPath(rule.match, path)) continue;
+      if (rule.passed < (rule.after ?? 0)) {
+        rule.passed++;
+      } else if (rule.hit < (rule.times ?? Number.POSITIVE_INFINITY)) {
+        rule.hit++;
+        return { fault: rule.with, removed: rule.removed };
+      }
+    }
+    return null;
+  }
+}
+
+/** The answer a fault gives in place of the true one; null where the true one is needed. */
+export function falseAnswer(fault: Fault): Answer | null {
+  if (!("kind" in fault)) return plainFault(fault);
+  switch (fault.kind) {
+    case "garbage":
+      return { status: 200, body: '{"success":true,"data":[{"id":1,', contentType: "application/json" };
+    case "html":
+      return html(fault.status ?? 403, "<!doctype html><html><body><h1>Just a moment...</h1></body></html>");
+    case "throttle":
+      return { ...overLimit(), headers: { "x-ratelimit-remaining": "0", "x-ratelimit-reset": "2" } };
+    case "null":
+      return { status: 200, body: "null", contentType: "application/json" };
+    default:
+      return null;
+  }
+}
+
+function plainFault(fault: Extract<Fault, { body?: unknown }>): Answer {
+  const { body, contentType = "application/json; charset=utf-8" } = fault;
+  const text = typeof body === "string" ? body : JSON.stringify(body ?? { success: false, error: "Simulated fault" });
+  return { status: fault.status, body: text, contentType, headers: fault.headers };
+}

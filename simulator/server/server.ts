@@ -1,0 +1,135 @@
+import fastify, { type FastifyInstance, type FastifyRequest } from "fastify";
+import { type Answer, json, overLimit, Refusal, unauthorized, unknownRoute, wrongMethod } from "../api/answer";
+import type { Operation } from "../api/operation";
+import type { Company } from "../model/company";
+import type { User } from "../model/records";
+import { consentAnswer, consentPage, type SignedIn } from "../oauth/consent-page";
+import type { Grants } from "../oauth/grants";
+import { revokeAnswer, type TokenRequest, tokenAnswer } from "../oauth/token-endpoint";
+import type { Settings } from "../options";
+import type { Answering, Exchange, Facts } from "./exchange";
+import type { Limits } from "./limits";
+
+export interface Parts {
+  settings: Settings;
+  company: Company;
+  grants: Grants;
+  limits: Limits;
+  exchange: Exchange;
+  signedIn: SignedIn;
+  operations: readonly Operation[];
+}
+
+const MOST_BODY_BYTES = 1024 * 1024;
+
+export function createServer(parts: Parts): FastifyInstance {
+  const server = fastify({
+    forceCloseConnections: true,
+    bodyLimit: MOST_BODY_BYTES,
+    exposeHeadRoutes: false,
+  });
+  // Every body stays text: what may be sent where is for the endpoints to say, in the CRM's own words.
+  server.removeAllContentTypeParsers();
+  server.addContentTypeParser("*", { parseAs: "string" }, (_request, body, done) => done(null, body));
+  addApi(server, parts);
+  addOAuth(server, parts);
+  server.setNotFoundHandler(parts.exchange.handler(unknownRoute));
+  return server;
+}
+
+const METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"] as const;
+
+function addApi(server: FastifyInstance, parts: Parts): void {
+  for (const operation of parts.operations) {
+    // Version 1 answers without the /api before it as well.
+    const paths = operation.path.startsWith("/api/v1/") ? [operation.path, operation.path.slice(4)] : [operation.path];
+    for (const url of paths) {
+      const { exchange } = parts;
+      server.route({
+        method: "GET",
+        url,
+        handler: exchange.handler((...call) => apiAnswer(parts, operation, ...call)),
+      });
+      server.route({
+        method: METHODS.filter((method) => method !== "GET"),
+        url,
+        handler: exchange.handler(wrongMethod),
+      });
+    }
+  }
+}
+
+function apiAnswer(parts: Parts, operation: Operation, request: FastifyRequest, facts: Facts): Answer {
+  const token = bearerToken(request);
+  const user = userOf(parts, token);
+  facts.userId = user.id;
+  const limit = parts.limits.count(token, operation.cost);
+  const answer = limit.isOver ? overLimit() : refusable(() => callOf(operation, user, request));
+  return { ...answer, headers: { ...limit.headers, ...answer.headers } };
+}
+
+function callOf(operation: Operation, user: User, request: FastifyRequest): Answer {
+  return operation.answer({
+    user,
+    query: request.query as Record<string, unknown>,
+    params: request.params as Record<string, string>,
+  });
+}
+
+/** A refusal is an answer like any other: it is paid for and shows the limits. */
+function refusable(make: () => Answer): Answer {
+  try {
+    return make();
+  } catch (error) {
+    if (error instanceof Refusal) return error.answer;
+    throw error;
+  }
+}
+
+function bearerToken(request: FastifyRequest): string {
+  const header = request.headers.authorization;
+  if (header === undefined) throw unauthorized("unauthorized access");
+  const token = /^Bearer (\S+)$/i.exec(header)?.[1];
+  if (token === undefined) {
+    throw new Refusal(json(400, { success: false, error: "Invalid request: malformed authorization header" }));
+  }
+  return token;
+}
+
+function userOf({ grants, company }: Parts, token: string): User {
+  const id = grants.userOf(token);
+  const user = id === null ? undefined : company.users.get(id);
+  if (!user) throw unauthorized("Invalid token: access_token is invalid");
+  return user;
+}
+
+function addOAuth(server: FastifyInstance, parts: Parts): void {
+  const { settings, company, grants, exchange, signedIn } = parts;
+  const add = (method: "GET" | "POST", url: string, answering: Answering) =>
+    server.route({ method, url, handler: exchange.handler(answering) });
+  add("GET", "/oauth/authorize", (request) => {
+    const query = new URL(request.url, "http://simulator").searchParams;
+    return consentPage(settings, company, signedIn, query);
+  });
+  add("POST", "/oauth/authorize", (request) =>
+    consentAnswer(settings, grants, signedIn, new URLSearchParams(textBody(request))),
+  );
+  add("POST", "/oauth/token", (request, facts) => {
+    const asked = tokenRequest(request);
+    facts.grantType = new URLSearchParams(asked.body).get("grant_type") ?? undefined;
+    return tokenAnswer(settings, grants, asked);
+  });
+  add("POST", "/oauth/revoke", (request) => revokeAnswer(settings, grants, tokenRequest(request)));
+}
+
+function tokenRequest(request: FastifyRequest): TokenRequest {
+  return {
+    contentType: request.headers["content-type"] ?? "",
+    authorization: request.headers.authorization,
+    body: textBody(request),
+  };
+}
+
+function textBody(request: FastifyRequest): string {
+  return typeof request.body === "string" ? request.body : "";
+}
