@@ -1,0 +1,16 @@
+import type { Actor } from "./actor";
+
+/** The plans that allow the connection (specification 8). */
+const PLANS_WITH_CRM = new Set(["medium", "sales"]);
+
+export type PolicyRefusal = "NOT_ALLOWED_FOR_ROLE" | "NOT_ALLOWED_ON_PLAN";
+
+const manages = (actor: Actor) => actor.role === "owner" || actor.role === "admin";
+const paysForCrm = (actor: Actor) => PLANS_WITH_CRM.has(actor.plan.toLowerCase());
+
+/** Specification 3 and 5.4: Admin or Owner, on a Medium or Sales plan. null: allowed. */
+export function refusalToConnect(actor: Actor): PolicyRefusal | null {
+  if (!manages(actor)) return "NOT_ALLOWED_FOR_ROLE";
+  if (!paysForCrm(actor)) return "NOT_ALLOWED_ON_PLAN";
+  return null;
+}

@@ -1,0 +1,121 @@
+import { Pool } from "pg";
+import type { TokenSource } from "../crm/api";
+import { type CrmOAuth, OAuthError } from "../crm/oauth";
+import type { TenantDoor, TenantScope } from "../database/tenant-door";
+import { ConnectionRow } from "../entities/connection";
+import { type Clock, MINUTE_MS } from "../platform/clock";
+import type { Logger } from "../platform/logger";
+import type { Secret } from "../platform/secret";
+import type { Credential, Credentials } from "./credentials";
+import { ConnectionGoneError, NeedsReauthorizationError } from "./errors";
+
+/** Access tokens live 60 minutes (specification 8); one minute is left for the request that uses it. */
+const FRESH_FOR_MS = 59 * MINUTE_MS;
+/** Renewals hold a database session while the CRM answers; they must not use up the pool that requests need. */
+const LOCK_SESSIONS = 4;
+/** Keeps these advisory locks apart from others of the database. */
+const RENEWAL_LOCKS = 7_302_519;
+
+export interface AccessTokenParts {
+  door: TenantDoor;
+  databaseUrl: Secret;
+  oauth: CrmOAuth;
+  credentials: Credentials;
+  clock: Clock;
+  logger: Logger;
+}
+
+/**
+ * A valid access token for a connection (design 5.2). A refresh token works once, so there is one renewal at a time
+ * per connection: one promise in this process, one advisory lock across processes, and a second look under the lock.
+ */
+export class AccessTokens {
+  readonly #locks: Pool;
+  readonly #inFlight = new Map<number, Promise<Secret>>();
+
+  constructor(private readonly parts: AccessTokenParts) {
+    this.#locks = new Pool({ connectionString: parts.databaseUrl.reveal(), max: LOCK_SESSIONS });
+    this.#locks.on("error", (error) => parts.logger.warn({ err: error }, "an idle lock session ended"));
+  }
+
+  /**
+   * Both functions throw ConnectionGoneError where the copy is no longer connected, NeedsReauthorizationError where
+   * the CRM refuses the grant, and OAuthError where a renewal failed for now.
+   */
+  of(tenantId: string, copyId: number): TokenSource {
+    return {
+      current: async () => {
+        const credential = await this.#read(this.parts.door.enter(tenantId), copyId);
+        return this.#isFresh(credential)
+          ? credential.accessToken
+          : this.#renew(tenantId, copyId, credential.accessToken);
+      },
+      renewed: (refused) => this.#renew(tenantId, copyId, refused),
+    };
+  }
+
+  async close(): Promise<void> {
+    await Promise.allSettled(this.#inFlight.values());
+    await this.#locks.end();
+  }
+
+  async #read(scope: TenantScope, copyId: number): Promise<Credential> {
+    const connection = await scope.manager.findOneBy(ConnectionRow, { tenantId: scope.tenantId, copyId });
+    if (connection?.state === "NEEDS_REAUTHORIZATION") {
+      throw new NeedsReauthorizationError("The CRM no longer accepts the authorization: authorize again.");
+    }
+    const credential = connection && (await this.parts.credentials.read(scope, copyId));
+    if (!credential) throw new ConnectionGoneError("The CRM is not connected.");
+    return credential;
+  }
+
+  #isFresh({ accessTokenAskedAt }: Credential): boolean {
+    return this.parts.clock().getTime() - accessTokenAskedAt.getTime() < FRESH_FOR_MS;
+  }
+
+  #renew(tenantId: string, copyId: number, stale: Secret): Promise<Secret> {
+    const running = this.#inFlight.get(copyId);
+    if (running) return running;
+    const renewal = this.#underLock(copyId, () => this.#lookAgainAndRenew(tenantId, copyId, stale)).finally(() =>
+      this.#inFlight.delete(copyId),
+    );
+    this.#inFlight.set(copyId, renewal);
+    return renewal;
+  }
+
+  async #underLock<T>(copyId: number, work: () => Promise<T>): Promise<T> {
+    const session = await this.#locks.connect();
+    try {
+      await session.query("BEGIN");
+      await session.query("SELECT pg_advisory_xact_lock($1, hashtext($2))", [RENEWAL_LOCKS, String(copyId)]);
+      return await work();
+    } finally {
+      await session.query("ROLLBACK").then(
+        () => session.release(),
+        (error: Error) => session.release(error),
+      );
+    }
+  }
+
+  async #lookAgainAndRenew(tenantId: string, copyId: number, stale: Secret): Promise<Secret> {
+    const scope = this.parts.door.enter(tenantId);
+    const credential = await this.#read(scope, copyId);
+    if (credential.accessToken.reveal() !== stale.reveal()) return credential.accessToken;
+    const askedAt = this.parts.clock();
+    try {
+      const grant = await this.parts.oauth.refresh(credential.refreshToken);
+      if (await this.parts.credentials.replace(scope, copyId, credential, grant, askedAt)) return grant.accessToken;
+      throw new ConnectionGoneError("The CRM was disconnected during the renewal.");
+    } catch (error) {
+      if (error instanceof OAuthError && error.code === "INVALID_GRANT") await this.#revoked(scope, copyId, error);
+      throw error;
+    }
+  }
+
+  async #revoked({ tenantId, manager }: TenantScope, copyId: number, cause: OAuthError): Promise<never> {
+    const change = { state: "NEEDS_REAUTHORIZATION", stateChangedAt: this.parts.clock() } as const;
+    await manager.update(ConnectionRow, { tenantId, copyId, state: "CONNECTED" }, change);
+    this.parts.logger.warn({ tenantId }, "the CRM refused the refresh token: the connection needs re-authorization");
+    throw new NeedsReauthorizationError("The CRM no longer accepts the authorization: authorize again.", { cause });
+  }
+}

@@ -1,0 +1,38 @@
+import { createHash, randomBytes } from "node:crypto";
+import type { Actor } from "../auth/actor";
+import { rows } from "../database/rows";
+import type { TenantScope } from "../database/tenant-door";
+import { MINUTE_MS } from "../platform/clock";
+
+const STATE_BYTES = 32;
+const STATE_LIFE_MS = 10 * MINUTE_MS;
+
+const hashOf = (state: string) => createHash("sha256").update(state).digest();
+
+/** Makes the `state` of one consent: random, bound to the actor, good for ten minutes, stored as a hash only. */
+export async function issueState(
+  scope: TenantScope,
+  actor: Actor,
+  now: Date,
+): Promise<{ state: string; expiresAt: Date }> {
+  const state = randomBytes(STATE_BYTES).toString("base64url");
+  const expiresAt = new Date(now.getTime() + STATE_LIFE_MS);
+  await rows(
+    scope.manager,
+    `WITH ended AS (DELETE FROM authorization_request WHERE tenant_id = $1 AND expires_at <= $5)
+     INSERT INTO authorization_request (tenant_id, state_hash, user_id, expires_at) VALUES ($1, $2, $3, $4)`,
+    [scope.tenantId, hashOf(state), actor.userId, expiresAt, now],
+  );
+  return { state, expiresAt };
+}
+
+/** Uses a `state` up. Of any number of callers at once, at most one is told true. */
+export async function consumeState(scope: TenantScope, actor: Actor, state: string, now: Date): Promise<boolean> {
+  const used = await rows(
+    scope.manager,
+    `DELETE FROM authorization_request
+     WHERE tenant_id = $1 AND state_hash = $2 AND user_id = $3 AND expires_at > $4 RETURNING 1 AS used`,
+    [scope.tenantId, hashOf(state), actor.userId, now],
+  );
+  return used.length === 1;
+}

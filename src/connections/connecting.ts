@@ -1,0 +1,176 @@
+import type { Actor } from "../auth/actor";
+import { type PolicyRefusal, refusalToConnect } from "../auth/policies";
+import { CrmApi } from "../crm/api";
+import { CrmError } from "../crm/errors";
+import type { CrmHttp } from "../crm/http";
+import { type CrmOAuth, type Grant, OAuthError } from "../crm/oauth";
+import type { CrmCurrentUser } from "../crm/parsing/records";
+import type { TenantDoor, TenantScope } from "../database/tenant-door";
+import type { Clock } from "../platform/clock";
+import type { Logger } from "../platform/logger";
+import { accepted, type Outcome, refused } from "../platform/outcome";
+import { admit } from "./admission";
+import { consumeState, issueState } from "./authorization-state";
+import { createCopy, lockConnection, markConnected, readConnection } from "./connection-store";
+import type { Credentials } from "./credentials";
+
+export type ConnectRefusal =
+  | PolicyRefusal
+  | "ANOTHER_CRM_CONNECTED"
+  | "AUTHORIZATION_REJECTED"
+  | "AUTHORIZATION_DENIED_BY_USER"
+  | "AUTHORIZATION_STATE_INVALID"
+  | "DIFFERENT_CRM_COMPANY"
+  | "CRM_UNAVAILABLE"
+  | "INVALID_INPUT";
+
+type Refusal = { ok: false; code: ConnectRefusal; message: string; field?: string };
+
+export interface ConnectInput {
+  code: string | null;
+  state: string;
+  error: string | null;
+}
+
+export interface ConnectingParts {
+  door: TenantDoor;
+  http: CrmHttp;
+  oauth: CrmOAuth;
+  credentials: Credentials;
+  crmBaseUrl: string;
+  clock: Clock;
+  logger: Logger;
+  /** Enqueues the first full run, in the transaction that connects. */
+  enqueueFirstRun(scope: TenantScope, copyId: number): Promise<void>;
+}
+
+const MESSAGES = {
+  NOT_ALLOWED_FOR_ROLE: "Only an owner or admin of your organization may connect the CRM. Ask one of them.",
+  NOT_ALLOWED_ON_PLAN: "The CRM connection is part of the Medium and Sales plans. Change the plan to connect.",
+  ANOTHER_CRM_CONNECTED: "A CRM is connected already and was left as it is. Disconnect it first.",
+  DIFFERENT_CRM_COMPANY:
+    "You authorized with a user of another CRM company than the connected one. Disconnect first, or authorize with the right account.",
+} as const;
+const refusal = (code: keyof typeof MESSAGES): Refusal => refused(code, MESSAGES[code]);
+
+/** Connecting a CRM (design 5.1): the browser's consent, then code, token and `users/me`, and only then anything stored. */
+export class Connecting {
+  constructor(private readonly parts: ConnectingParts) {}
+
+  /** Why connecting would be refused to this actor now; null where it would be allowed. */
+  async refusal(actor: Actor): Promise<PolicyRefusal | "ANOTHER_CRM_CONNECTED" | null> {
+    const policy = refusalToConnect(actor);
+    if (policy) return policy;
+    const connection = await readConnection(this.parts.door.enter(actor.tenantId));
+    return connection?.state === "CONNECTED" ? "ANOTHER_CRM_CONNECTED" : null;
+  }
+
+  async start(actor: Actor): Promise<Outcome<{ authorizationUrl: string; expiresAt: Date }, ConnectRefusal>> {
+    const refusedFor = await this.refusal(actor);
+    if (refusedFor) return refusal(refusedFor);
+    const scope = this.parts.door.enter(actor.tenantId);
+    const { state, expiresAt } = await issueState(scope, actor, this.parts.clock());
+    return accepted({ authorizationUrl: this.parts.oauth.authorizationUrl(state), expiresAt });
+  }
+
+  /** Completes a consent with what the redirect address received. A refusal leaves nothing stored. */
+  async complete(actor: Actor, input: ConnectInput): Promise<Outcome<null, ConnectRefusal>> {
+    const refusedFor = await this.refusal(actor);
+    if (refusedFor) return refusal(refusedFor);
+    if (!input.code && !input.error) {
+      return refused("INVALID_INPUT", "Neither a code nor an error came back from the CRM. Start again.", "code");
+    }
+    if (!(await consumeState(this.parts.door.enter(actor.tenantId), actor, input.state, this.parts.clock()))) {
+      return refused(
+        "AUTHORIZATION_STATE_INVALID",
+        "This authorization was not started by you, was used already or is older than ten minutes. Start again.",
+      );
+    }
+    if (input.error || !input.code) {
+      return refused(
+        "AUTHORIZATION_DENIED_BY_USER",
+        "The authorization was cancelled in the CRM. Nothing was changed.",
+      );
+    }
+    const askedAt = this.parts.clock();
+    const validated = await this.#validate(input.code);
+    return validated.ok ? this.#store(actor, validated.value, askedAt) : validated;
+  }
+
+  /** Exchanges the code and asks the CRM whose token it is, before anything is stored (specification 4.2). */
+  async #validate(code: string): Promise<Outcome<{ grant: Grant; user: CrmCurrentUser }, ConnectRefusal>> {
+    try {
+      const grant = await this.parts.oauth.exchangeCode(code);
+      const fixed = async () => grant.accessToken;
+      const api = new CrmApi(this.parts.http, this.parts.crmBaseUrl, { current: fixed, renewed: rejectUnauthorized });
+      const user = await api.currentUser();
+      if (user.active) return accepted({ grant, user });
+      return refused(
+        "AUTHORIZATION_REJECTED",
+        `The CRM user ${user.email} is deactivated. Authorize with an active one.`,
+      );
+    } catch (error) {
+      if (error instanceof OAuthError || error instanceof CrmError) return this.#refusalOf(error);
+      throw error;
+    }
+  }
+
+  #refusalOf(error: OAuthError | CrmError): Refusal {
+    this.parts.logger.warn({ err: error, code: error.code }, "an authorization could not be validated");
+    switch (error.code) {
+      case "INVALID_GRANT":
+        return refused("AUTHORIZATION_REJECTED", "The CRM did not accept the authorization code. Start again.");
+      case "MISCONFIGURED":
+        this.parts.logger.error(
+          { code: error.code },
+          "the CRM refuses our app registration: check CRM_CLIENT_ID, CRM_CLIENT_SECRET, CRM_REDIRECT_URL",
+        );
+        return refused(
+          "AUTHORIZATION_REJECTED",
+          "The CRM does not accept this service's registration. Tell its operator.",
+        );
+      case "ACCOUNT_CLOSED":
+        return refused(
+          "AUTHORIZATION_REJECTED",
+          "The CRM company's account is not open (402). Settle that with the CRM.",
+        );
+      case "UNAVAILABLE":
+      case "RATE_LIMITED":
+      case "UNREADABLE":
+        return refused(
+          "CRM_UNAVAILABLE",
+          "The CRM did not give a usable answer. Nothing was stored; start again in a while.",
+        );
+      default:
+        return refused("AUTHORIZATION_REJECTED", "The CRM refused the token that it had just issued. Start again.");
+    }
+  }
+
+  #store(
+    actor: Actor,
+    validated: { grant: Grant; user: CrmCurrentUser },
+    askedAt: Date,
+  ): Promise<Outcome<null, ConnectRefusal>> {
+    const { grant, user } = validated;
+    const { refreshToken } = grant;
+    if (!refreshToken) {
+      return Promise.resolve(refused("AUTHORIZATION_REJECTED", "The CRM granted no refresh token. Start again."));
+    }
+    return this.parts.door.transaction(actor.tenantId, async (scope): Promise<Outcome<null, ConnectRefusal>> => {
+      const now = this.parts.clock();
+      const present = await lockConnection(scope, now);
+      const admission = admit(present, user);
+      if (admission === "ANOTHER_CRM_CONNECTED" || admission === "DIFFERENT_CRM_COMPANY") return refusal(admission);
+      const copyId =
+        admission === "SAME_COPY" && present.copyId !== null ? present.copyId : await createCopy(scope, user, now);
+      await this.parts.credentials.put(scope, copyId, grant, refreshToken, askedAt);
+      await markConnected(scope, copyId, user, now);
+      await this.parts.enqueueFirstRun(scope, copyId);
+      return accepted(null);
+    });
+  }
+}
+
+function rejectUnauthorized(): Promise<never> {
+  return Promise.reject(new CrmError("UNAUTHORIZED", "The CRM refused the token that it had just issued."));
+}

@@ -1,0 +1,71 @@
+import type { Grant } from "../crm/oauth";
+import { rows } from "../database/rows";
+import type { TenantScope } from "../database/tenant-door";
+import { CredentialRow } from "../entities/credential";
+import type { Keyring } from "../platform/keyring";
+import { Secret } from "../platform/secret";
+
+/** A connection's token pair, opened. */
+export interface Credential {
+  version: number;
+  accessToken: Secret;
+  refreshToken: Secret;
+  /** When the request for the access token was sent: its 60 minutes count from no later than that. */
+  accessTokenAskedAt: Date;
+}
+
+const place = (tenantId: string, copyId: number, column: string) => [tenantId, String(copyId), column];
+
+/** Tokens are sealed on the way into the database and opened on the way out, here and nowhere else. */
+export class Credentials {
+  constructor(private readonly keyring: Keyring) {}
+
+  /** The credential of a copy that is connected now; null where there is none. */
+  async read({ tenantId, manager }: TenantScope, copyId: number): Promise<Credential | null> {
+    const row = await manager.findOneBy(CredentialRow, { tenantId, copyId });
+    if (!row) return null;
+    return {
+      version: row.version,
+      accessToken: new Secret(this.keyring.open(row.accessToken, place(tenantId, copyId, "access_token"))),
+      refreshToken: new Secret(this.keyring.open(row.refreshToken, place(tenantId, copyId, "refresh_token"))),
+      accessTokenAskedAt: row.accessTokenAskedAt,
+    };
+  }
+
+  /** The first credential of a connection, or of a renewed authorization. */
+  async put(scope: TenantScope, copyId: number, grant: Grant, refreshToken: Secret, askedAt: Date): Promise<void> {
+    const sealed = this.#seal(scope.tenantId, copyId, grant.accessToken, refreshToken);
+    await rows(
+      scope.manager,
+      `INSERT INTO credential AS c (tenant_id, copy_id, version, access_token, refresh_token, access_token_asked_at)
+       VALUES ($1, $2, 1, $3, $4, $5)
+       ON CONFLICT (tenant_id) DO UPDATE SET copy_id = EXCLUDED.copy_id, version = c.version + 1,
+         access_token = EXCLUDED.access_token, refresh_token = EXCLUDED.refresh_token,
+         access_token_asked_at = EXCLUDED.access_token_asked_at`,
+      [scope.tenantId, copyId, ...sealed, askedAt],
+    );
+  }
+
+  /**
+   * Replaces the pair that `version` names.
+   * @returns false where it is no longer the present one: the answer came too late and is dropped
+   */
+  async replace(scope: TenantScope, copyId: number, old: Credential, grant: Grant, askedAt: Date): Promise<boolean> {
+    const refreshToken = grant.refreshToken ?? old.refreshToken;
+    const sealed = this.#seal(scope.tenantId, copyId, grant.accessToken, refreshToken);
+    const updated = await rows<Pick<CredentialRow, "version">>(
+      scope.manager,
+      `UPDATE credential SET version = version + 1, access_token = $4, refresh_token = $5, access_token_asked_at = $6
+       WHERE tenant_id = $1 AND copy_id = $2 AND version = $3 RETURNING version`,
+      [scope.tenantId, copyId, old.version, ...sealed, askedAt],
+    );
+    return updated.length === 1;
+  }
+
+  #seal(tenantId: string, copyId: number, accessToken: Secret, refreshToken: Secret): [Buffer, Buffer] {
+    return [
+      this.keyring.seal(accessToken.reveal(), place(tenantId, copyId, "access_token")),
+      this.keyring.seal(refreshToken.reveal(), place(tenantId, copyId, "refresh_token")),
+    ];
+  }
+}

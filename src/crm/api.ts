@@ -1,0 +1,142 @@
+import type { z } from "zod";
+import type { Secret } from "../platform/secret";
+import { CrmError, failureOfStatus } from "./errors";
+import type { CrmAnswer, CrmHttp } from "./http";
+import { detailOf, type Page, readCursorPage, readOffsetPage, readSingle, readWholeList } from "./parsing/page";
+import * as record from "./parsing/records";
+
+/** Where the access token of a call comes from. */
+export interface TokenSource {
+  current(): Promise<Secret>;
+  /** A newer token after the CRM refused `refused` with 401; throws where there is none to be had. */
+  renewed(refused: Secret): Promise<Secret>;
+}
+
+export interface PageRequest {
+  /** As the page before said; absent for the first. */
+  cursor: string | null;
+}
+
+/** A page and what the CRM said beside it. */
+export interface CrmPage<T> extends Page<T> {
+  /** The CRM's own clock; null where the answer had none. */
+  date: Date | null;
+  correlationId: string | undefined;
+}
+
+/** The largest page of the CRM; the cost of a call does not depend on it. */
+export const PAGE_SIZE = 500;
+
+type Query = Record<string, string | number | null>;
+
+/**
+ * The closed table of calls to the CRM (design 6): each method is one documented address, and there is no general
+ * one. All of them are reads.
+ * @throws CrmError from every method
+ */
+export class CrmApi {
+  constructor(
+    private readonly http: CrmHttp,
+    private readonly baseUrl: string,
+    private readonly tokens: TokenSource,
+  ) {}
+
+  async currentUser(): Promise<record.CrmCurrentUser> {
+    return readSingle(await this.#get("/api/v1/users/me"), record.currentUserRecord);
+  }
+
+  async users(): Promise<CrmPage<record.CrmUser>> {
+    const answer = await this.#get("/api/v1/users");
+    return beside(answer, readWholeList(answer, record.userRecord));
+  }
+
+  pipelines(page: PageRequest): Promise<CrmPage<record.CrmPipeline>> {
+    return this.#list("/api/v2/pipelines", record.pipelineRecord, page);
+  }
+
+  stages(page: PageRequest): Promise<CrmPage<record.CrmStage>> {
+    return this.#list("/api/v2/stages", record.stageRecord, page);
+  }
+
+  organizations(page: PageRequest): Promise<CrmPage<record.CrmOrganization>> {
+    return this.#list("/api/v2/organizations", record.organizationRecord, page);
+  }
+
+  /** v2 leaves the mail times out unless asked. */
+  persons(page: PageRequest): Promise<CrmPage<record.CrmPerson>> {
+    return this.#list("/api/v2/persons", record.personRecord, page, {
+      include_fields: "last_incoming_mail_time,last_outgoing_mail_time",
+    });
+  }
+
+  deals(page: PageRequest): Promise<CrmPage<record.CrmDeal>> {
+    return this.#list("/api/v2/deals", record.dealRecord, page, { include_fields: "participants_count" });
+  }
+
+  activities(page: PageRequest): Promise<CrmPage<record.CrmActivity>> {
+    return this.#list("/api/v2/activities", record.activityRecord, page);
+  }
+
+  async notes(page: PageRequest): Promise<CrmPage<record.CrmNote>> {
+    const answer = await this.#get("/api/v1/notes", { start: page.cursor ?? 0, limit: PAGE_SIZE, sort: "id ASC" });
+    return beside(answer, readOffsetPage(answer, record.noteRecord));
+  }
+
+  /** The ids of the persons who take part in a deal, all pages, each once. */
+  async participantIds(dealId: number): Promise<number[]> {
+    const ids = new Set<number>();
+    for (let start: string | null = "0"; start !== null; ) {
+      const answer: CrmAnswer = await this.#get(`/api/v1/deals/${dealId}/participants`, { start, limit: PAGE_SIZE });
+      const page = readOffsetPage(answer, record.participantRecord);
+      if (page.rejected[0]) {
+        const why = `A participant of deal ${dealId} cannot be read: ${page.rejected[0].reason}.`;
+        throw new CrmError("UNREADABLE", why, detailOf(answer));
+      }
+      for (const { personId, active } of page.records) if (active) ids.add(personId);
+      start = forward(start, page.next);
+    }
+    return [...ids];
+  }
+
+  async #list<T>(path: string, schema: z.ZodType<T>, page: PageRequest, query: Query = {}): Promise<CrmPage<T>> {
+    const answer = await this.#get(path, { limit: PAGE_SIZE, cursor: page.cursor, ...query });
+    return beside(answer, readCursorPage(answer, schema));
+  }
+
+  /** A refused token is renewed once and the call repeated once (design 5.2). */
+  async #get(path: string, query: Query = {}): Promise<CrmAnswer> {
+    const token = await this.tokens.current();
+    const answer = await this.#send(path, query, token);
+    if (answer.status !== 401) return successful(answer);
+    return successful(await this.#send(path, query, await this.tokens.renewed(token)));
+  }
+
+  #send(path: string, query: Query, token: Secret): Promise<CrmAnswer> {
+    const url = new URL(this.baseUrl + path);
+    for (const [name, value] of Object.entries(query)) if (value !== null) url.searchParams.set(name, String(value));
+    const headers = { authorization: `Bearer ${token.reveal()}`, accept: "application/json" };
+    return this.http.send({ method: "GET", url: url.href, headers });
+  }
+}
+
+function beside<T>({ date, correlationId }: CrmAnswer, page: Page<T>): CrmPage<T> {
+  return { ...page, date, correlationId };
+}
+
+/** An offset that does not move on would be asked for ever. */
+function forward(start: string, next: string | null): string | null {
+  if (next !== null && Number(next) <= Number(start)) {
+    throw new CrmError("UNREADABLE", "The CRM's paging does not move on.");
+  }
+  return next;
+}
+
+function successful(answer: CrmAnswer): CrmAnswer {
+  if (answer.status >= 200 && answer.status < 300) return answer;
+  const html = answer.contentType.includes("html");
+  throw new CrmError(
+    failureOfStatus(answer.status, html),
+    `The CRM answered ${answer.status}${html ? " with an HTML page" : ""}.`,
+    detailOf(answer),
+  );
+}

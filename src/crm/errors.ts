@@ -1,0 +1,41 @@
+import { ServiceError } from "../platform/errors";
+
+/**
+ * What a failed call to the CRM means for the caller, sorted once here:
+ * - UNAUTHORIZED: the access token is refused (401)
+ * - ACCOUNT_CLOSED: the company's CRM account is not open: trial over or unpaid (402)
+ * - REFUSED: a right or a scope is missing, or the CRM does not accept the request (other 4xx)
+ * - NOT_FOUND: gone, or not visible to the authorizing user (404, 410)
+ * - RATE_LIMITED: over the CRM's limit (429)
+ * - UNAVAILABLE: no connection, time-out, 408, 5xx, an HTML page of a proxy: temporary
+ * - UNREADABLE: a success that is not in the documented form, or too large
+ */
+export type CrmFailure =
+  | "UNAUTHORIZED"
+  | "ACCOUNT_CLOSED"
+  | "REFUSED"
+  | "NOT_FOUND"
+  | "RATE_LIMITED"
+  | "UNAVAILABLE"
+  | "UNREADABLE";
+
+export class CrmError extends ServiceError {
+  constructor(
+    readonly code: CrmFailure,
+    message: string,
+    readonly detail: { status?: number; correlationId?: string } = {},
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+  }
+}
+
+/** Sorts an answer of the CRM that is not a success. An HTML page is a proxy's, so its 403 says nothing on scopes. */
+export function failureOfStatus(status: number, html: boolean): CrmFailure {
+  if (status === 429) return "RATE_LIMITED";
+  if (status === 408 || status >= 500 || html) return "UNAVAILABLE";
+  if (status === 401) return "UNAUTHORIZED";
+  if (status === 402) return "ACCOUNT_CLOSED";
+  if (status === 404 || status === 410) return "NOT_FOUND";
+  return "REFUSED";
+}

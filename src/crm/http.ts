@@ -1,0 +1,74 @@
+import { Agent, errors, request } from "undici";
+import { messageOf } from "../platform/errors";
+import { CrmError } from "./errors";
+
+const CONNECT_TIMEOUT_MS = 10_000;
+/** From the first byte sent to the last byte read: a slowly dripping answer ends here too. */
+const ANSWER_TIMEOUT_MS = 30_000;
+/** A page of 500 records with full custom fields stays far below this. */
+const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
+/** Sockets to one origin, for all connections of this process together. */
+const MAX_SOCKETS = 128;
+
+export interface CrmRequest {
+  method: "GET" | "POST";
+  url: string;
+  headers: Record<string, string>;
+  body?: string;
+}
+
+export interface CrmAnswer {
+  status: number;
+  contentType: string;
+  text: string;
+  /** The CRM's own clock (its `Date` header); null where it sent none. */
+  date: Date | null;
+  correlationId: string | undefined;
+}
+
+/** One request, one answer: no retry, no redirect, no cookie jar (a jar shared between tenants would mix them). */
+export class CrmHttp {
+  readonly #agent = new Agent({
+    connections: MAX_SOCKETS,
+    connect: { timeout: CONNECT_TIMEOUT_MS },
+    headersTimeout: ANSWER_TIMEOUT_MS,
+    bodyTimeout: ANSWER_TIMEOUT_MS,
+    maxResponseSize: MAX_ANSWER_BYTES,
+  });
+
+  /** @throws CrmError UNAVAILABLE where no whole answer arrived, UNREADABLE where it is over the size limit */
+  async send({ url, ...options }: CrmRequest): Promise<CrmAnswer> {
+    try {
+      const answer = await request(url, {
+        ...options,
+        dispatcher: this.#agent,
+        signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS),
+      });
+      return {
+        status: answer.statusCode,
+        contentType: single(answer.headers["content-type"]) ?? "",
+        text: await answer.body.text(),
+        date: dateOf(single(answer.headers.date)),
+        correlationId: single(answer.headers["x-correlation-id"]),
+      };
+    } catch (cause) {
+      if (cause instanceof errors.ResponseExceededMaxSizeError) {
+        throw new CrmError("UNREADABLE", `The CRM's answer is larger than ${MAX_ANSWER_BYTES} bytes.`, {}, { cause });
+      }
+      throw new CrmError("UNAVAILABLE", `The CRM could not be reached: ${messageOf(cause)}.`, {}, { cause });
+    }
+  }
+
+  close(): Promise<void> {
+    return this.#agent.close();
+  }
+}
+
+function single(header: string | string[] | undefined): string | undefined {
+  return Array.isArray(header) ? header[0] : header;
+}
+
+function dateOf(header: string | undefined): Date | null {
+  const date = new Date(header ?? "");
+  return Number.isNaN(date.getTime()) ? null : date;
+}

@@ -1,0 +1,101 @@
+import { createHash } from "node:crypto";
+import { z } from "zod";
+import { CrmError } from "../errors";
+import type { CrmAnswer } from "../http";
+
+/** A record that could not be read: kept aside with the reason, never dropped. */
+export interface RejectedRecord {
+  /** The record's own id where it has one, else a hash of what was sent: the same fault is one row. */
+  key: string;
+  reason: string;
+  payload: unknown;
+}
+
+export interface Page<T> {
+  records: T[];
+  rejected: RejectedRecord[];
+  /** What to ask next, opaque; null at the end. */
+  next: string | null;
+}
+
+const cursorPaging = z.object({ next_cursor: z.string().nullish() }).nullish();
+const offsetPaging = z
+  .object({
+    pagination: z.object({ more_items_in_collection: z.boolean().nullish(), next_start: z.number().int().nullish() }),
+  })
+  .nullish();
+
+/** v2 lists: `additional_data.next_cursor`, null at the end. */
+export function readCursorPage<T>(answer: CrmAnswer, record: z.ZodType<T>): Page<T> {
+  const envelope = readEnvelope(answer);
+  const paging = cursorPaging.safeParse(envelope.additional_data);
+  if (!paging.success) throw unreadable(answer, "its paging is not in the documented form");
+  return { ...readRecords(answer, envelope.data, record), next: paging.data?.next_cursor ?? null };
+}
+
+/** v1 lists: offsets; `data` is null where there is nothing. A list without paging is whole. */
+export function readOffsetPage<T>(answer: CrmAnswer, record: z.ZodType<T>): Page<T> {
+  const envelope = readEnvelope(answer);
+  const paging = offsetPaging.safeParse(envelope.additional_data);
+  if (!paging.success) throw unreadable(answer, "its paging is not in the documented form");
+  const { more_items_in_collection: more, next_start: next } = paging.data?.pagination ?? {};
+  if (more && next == null) throw unreadable(answer, "it promises more and does not say where");
+  return { ...readRecords(answer, envelope.data, record), next: more ? String(next) : null };
+}
+
+/** v1 users: the whole list in one answer, `additional_data` holds no paging. */
+export function readWholeList<T>(answer: CrmAnswer, record: z.ZodType<T>): Page<T> {
+  return { ...readRecords(answer, readEnvelope(answer).data, record), next: null };
+}
+
+export function readSingle<T>(answer: CrmAnswer, record: z.ZodType<T>): T {
+  const parsed = record.safeParse(readEnvelope(answer).data);
+  if (!parsed.success) throw unreadable(answer, reasonOf(parsed.error));
+  return parsed.data;
+}
+
+export function readJson(answer: CrmAnswer): unknown {
+  try {
+    return JSON.parse(answer.text);
+  } catch (cause) {
+    throw new CrmError("UNREADABLE", "The CRM's answer is not JSON.", detailOf(answer), { cause });
+  }
+}
+
+const envelopeForm = z.object({ success: z.literal(true), data: z.unknown(), additional_data: z.unknown() });
+
+function readEnvelope(answer: CrmAnswer): z.output<typeof envelopeForm> {
+  const envelope = envelopeForm.safeParse(readJson(answer));
+  if (!envelope.success) throw unreadable(answer, "it is not a successful envelope");
+  return envelope.data;
+}
+
+function readRecords<T>(answer: CrmAnswer, data: unknown, record: z.ZodType<T>): Omit<Page<T>, "next"> {
+  if (data !== null && !Array.isArray(data)) throw unreadable(answer, "its data is not a list");
+  const records: T[] = [];
+  const rejected: RejectedRecord[] = [];
+  for (const raw of data ?? []) {
+    const parsed = record.safeParse(raw);
+    if (parsed.success) records.push(parsed.data);
+    else rejected.push({ key: keyOf(raw), reason: reasonOf(parsed.error), payload: raw });
+  }
+  return { records, rejected };
+}
+
+function reasonOf(error: z.ZodError): string {
+  return error.issues.map(({ path, message }) => `${path.join(".")}: ${message}`).join("; ");
+}
+
+function keyOf(raw: unknown): string {
+  const id = typeof raw === "object" && raw !== null && "id" in raw ? raw.id : undefined;
+  if (typeof id === "number" || typeof id === "string") return String(id).slice(0, 64);
+  return createHash("sha256").update(JSON.stringify(raw)).digest("hex").slice(0, 32);
+}
+
+function unreadable(answer: CrmAnswer, why: string): CrmError {
+  return new CrmError("UNREADABLE", `The CRM's answer cannot be read: ${why}.`, detailOf(answer));
+}
+
+export function detailOf(answer: CrmAnswer): { status: number; correlationId?: string } {
+  return { status: answer.status, correlationId: answer.correlationId };
+}

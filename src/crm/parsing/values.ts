@@ -1,0 +1,117 @@
+import { z } from "zod";
+
+/** CRM ids are whole numbers; what JavaScript cannot hold exactly is refused rather than rounded. */
+export const id = z.number().int().positive();
+export const optionalId = id.nullish().transform((value) => value ?? null);
+
+/** Text for display: missing and null become "", because the wire has both where people left a field empty. */
+export const text = z
+  .string()
+  .nullish()
+  .transform((value) => value ?? "");
+export const optionalText = z
+  .string()
+  .nullish()
+  .transform((value) => value || null);
+
+/** v1 flags are 0/1, v2 flags are booleans, and some samples mix them. */
+export const flag = z.union([z.boolean(), z.literal(0), z.literal(1)]).transform(Boolean);
+export const optionalFlag = flag.nullish().transform((value) => value ?? null);
+
+const INSTANT = /^([1-9]\d{3}-\d{2}-\d{2})[T ](\d{2}:\d{2}:\d{2})(?:\.\d+)?(?:Z|\+00:00)?$/;
+const DAY = /^[1-9]\d{3}-\d{2}-\d{2}$/;
+const TIME_OF_DAY = /^(\d{1,2}):(\d{2})(?::(\d{2}))?$/;
+
+/** v1 `YYYY-MM-DD HH:MM:SS` (UTC without a zone) and v2 RFC 3339, as RFC 3339 text; null for null and "". */
+export const optionalInstant = z
+  .string()
+  .nullish()
+  .transform((value, context) => {
+    if (!value) return null;
+    const match = INSTANT.exec(value);
+    const instant = match ? `${match[1]}T${match[2]}Z` : "";
+    if (!isReal(instant)) {
+      context.addIssue("is not a time stamp of the CRM");
+      return z.NEVER;
+    }
+    return instant;
+  });
+export const instant = optionalInstant.transform((value, context) => {
+  if (value === null) context.addIssue("is missing");
+  return value ?? z.NEVER;
+});
+
+export const optionalDay = z
+  .string()
+  .nullish()
+  .transform((value, context) => {
+    if (!value) return null;
+    if (!DAY.test(value) || !isReal(value)) {
+      context.addIssue("is not a calendar day");
+      return z.NEVER;
+    }
+    return value;
+  });
+
+/** A February 30th parses in JavaScript and would then fail a whole page in PostgreSQL. */
+function isReal(iso: string): boolean {
+  const date = new Date(iso);
+  return !Number.isNaN(date.getTime()) && date.toISOString().startsWith(iso.replace("Z", ""));
+}
+
+/** `HH:MM`, `H:MM` and `HH:MM:SS` occur; "" and null mean that the activity has only a day. */
+export const optionalTimeOfDay = z
+  .string()
+  .nullish()
+  .transform((value, context) => {
+    if (!value) return null;
+    const match = TIME_OF_DAY.exec(value);
+    const [hours, minutes, seconds] = [Number(match?.[1]), Number(match?.[2]), Number(match?.[3] ?? 0)];
+    if (!match || hours > 23 || minutes > 59 || seconds > 59) {
+      context.addIssue("is not a time of day");
+      return z.NEVER;
+    }
+    return [hours, minutes, seconds].map((part) => String(part).padStart(2, "0")).join(":");
+  });
+
+/**
+ * Money as exact decimal text. The wire has a JSON number of about 16 significant digits, which a double gives back
+ * as it came; only the exponent form of very large and very small numbers has to be written out.
+ */
+export const optionalDecimal = z
+  .number()
+  .nullish()
+  .transform((value) => (value == null ? null : decimalText(value)));
+
+export function decimalText(value: number): string {
+  const shortest = String(value);
+  if (!shortest.includes("e")) return shortest;
+  return value.toLocaleString("en-US", { useGrouping: false, maximumFractionDigits: 20 });
+}
+
+/** Deeper than any documented value (an address or a money object is one level); keeps later recursion bounded. */
+const MAX_CUSTOM_FIELD_DEPTH = 8;
+
+/** Custom fields as the CRM holds them; an account without any sends null. */
+export const customFields = z
+  .record(z.string(), z.unknown())
+  .nullish()
+  .refine((fields) => !isDeeperThan(fields, MAX_CUSTOM_FIELD_DEPTH), { error: "is nested too deeply" })
+  .transform((fields) => fields ?? {});
+
+function isDeeperThan(value: unknown, limit: number): boolean {
+  if (value === null || typeof value !== "object") return false;
+  return limit === 0 || Object.values(value).some((inner) => isDeeperThan(inner, limit - 1));
+}
+
+export type ContactValue = { value: string; label: string | null; primary: boolean };
+
+/** E-mail addresses or phone numbers: blank values stand for an empty list on the wire and are left out. */
+export const contactValues = z
+  .array(z.object({ value: text, label: optionalText, primary: optionalFlag }))
+  .nullish()
+  .transform((list): ContactValue[] =>
+    (list ?? [])
+      .map(({ value, label, primary }) => ({ value: value.trim(), label, primary: primary ?? false }))
+      .filter(({ value }) => value !== ""),
+  );

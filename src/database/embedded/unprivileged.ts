@@ -1,0 +1,58 @@
+import { spawnSync } from "node:child_process";
+import { chownSync, existsSync, statSync } from "node:fs";
+import { dirname } from "node:path";
+import { EmbeddedPostgresError } from "./binaries";
+
+/** `nobody` on Linux and the BSDs. */
+const UNPRIVILEGED_ID = 65_534;
+const OTHERS_MAY_ENTER = 0o001;
+
+export interface Launch {
+  command: string;
+  args: string[];
+  uid?: number;
+  gid?: number;
+}
+
+/**
+ * How to start a PostgreSQL program: it refuses to run as root, and must not outlive this process.
+ * As root it runs in a user namespace in which it is `nobody` (its files stay root's, and folders that only root may
+ * enter still work); where namespaces are not allowed it really becomes `nobody`.
+ */
+export function unprivileged(command: string, args: string[], directory: string, boundToParent: boolean): Launch {
+  const bound = boundToParent && isLinux() ? boundToThisProcess({ command, args }) : { command, args };
+  if (process.getuid?.() !== 0) return bound;
+  if (namespacesWork()) {
+    return { command: "unshare", args: [...NAMESPACE, bound.command, ...bound.args] };
+  }
+  for (const path of [command, directory]) requireOpenPath(path);
+  chownSync(directory, UNPRIVILEGED_ID, UNPRIVILEGED_ID);
+  return { ...bound, uid: UNPRIVILEGED_ID, gid: UNPRIVILEGED_ID };
+}
+
+const NAMESPACE = ["--user", `--map-user=${UNPRIVILEGED_ID}`, `--map-group=${UNPRIVILEGED_ID}`];
+
+const isLinux = () => process.platform === "linux";
+
+/** Killed by the kernel with SIGINT (PostgreSQL's fast shutdown) when this process dies, however it dies. */
+function boundToThisProcess(launch: Launch): Launch {
+  if (!succeeds("setpriv", ["--pdeathsig", "INT", "true"])) return launch;
+  return { command: "setpriv", args: ["--pdeathsig", "INT", launch.command, ...launch.args] };
+}
+
+const namespacesWork = () => isLinux() && succeeds("unshare", [...NAMESPACE, "true"]);
+
+function succeeds(command: string, args: string[]): boolean {
+  return spawnSync(command, args, { stdio: "ignore" }).status === 0;
+}
+
+function requireOpenPath(path: string): void {
+  for (let folder = dirname(path); folder !== dirname(folder); folder = dirname(folder)) {
+    if (existsSync(folder) && (statSync(folder).mode & OTHERS_MAY_ENTER) === 0) {
+      throw new EmbeddedPostgresError(
+        `PostgreSQL does not run as root, and the user it runs as instead may not enter ${folder}. ` +
+          "Run as an ordinary user, move the project to a folder that others may enter, or set DATABASE_URL.",
+      );
+    }
+  }
+}

@@ -1,0 +1,56 @@
+import type { EntityManager, EntityMetadata, ObjectLiteral, ObjectType } from "typeorm";
+import { jsonRows, rows } from "./rows";
+
+export interface UpsertOptions {
+  /** Columns that are set when a row is written, and do not count when rows are compared. */
+  silent?: readonly string[];
+  /** Columns that only a new row gets. */
+  insertOnly?: readonly string[];
+}
+
+/**
+ * Writes a page of synced rows in one statement: `jsonb_to_recordset` and ON CONFLICT, only rows that really differ,
+ * and never an older state over a newer one (by `update_time`, where the table has it). All rows need the same keys.
+ * @returns the ids of the rows that were inserted or changed
+ */
+export async function upsertPage<T extends ObjectLiteral>(
+  manager: EntityManager,
+  entity: ObjectType<T>,
+  copyId: number,
+  page: readonly Omit<T, "copyId">[],
+  options: UpsertOptions = {},
+): Promise<number[]> {
+  const first = page[0];
+  if (!first) return [];
+  const metadata = manager.connection.getMetadata(entity);
+  const sql = upsertStatement(metadata, Object.keys(first), options);
+  const written = await rows<{ crm_id: number }>(manager, sql, [copyId, jsonRows(page)]);
+  return written.map((row) => row.crm_id);
+}
+
+function upsertStatement(
+  metadata: EntityMetadata,
+  properties: string[],
+  { silent = [], insertOnly = [] }: UpsertOptions,
+): string {
+  const columns = properties.map((property) => {
+    const column = metadata.findColumnWithPropertyName(property);
+    if (!column) throw new Error(`${metadata.tableName} has no column for ${property}`);
+    return { property, name: column.databaseName, type: `${column.type}${column.isArray ? "[]" : ""}` };
+  });
+  const table = metadata.tableName;
+  const names = columns.map(({ name }) => name);
+  const updated = columns.filter(({ property, name }) => name !== "crm_id" && !insertOnly.includes(property));
+  const compared = updated.filter(({ property }) => !silent.includes(property));
+  const differs = `(${compared.map(({ name }) => `t.${name}`)}) IS DISTINCT FROM (${compared.map(({ name }) => `EXCLUDED.${name}`)})`;
+  const notOlder = names.includes("update_time")
+    ? " AND (t.update_time IS NULL OR EXCLUDED.update_time IS NULL OR EXCLUDED.update_time >= t.update_time)"
+    : "";
+  return `
+    INSERT INTO ${table} AS t (copy_id, ${names})
+    SELECT $1, ${columns.map(({ property }) => `r."${property}"`)}
+    FROM jsonb_to_recordset($2::jsonb) AS r (${columns.map(({ property, type }) => `"${property}" ${type}`)})
+    ON CONFLICT (copy_id, crm_id) DO UPDATE SET ${updated.map(({ name }) => `${name} = EXCLUDED.${name}`)}
+    WHERE ${differs}${notOlder}
+    RETURNING crm_id`;
+}

@@ -1,0 +1,39 @@
+import { Check, Column, Entity, ForeignKey, PrimaryColumn } from "typeorm";
+import { SyncedCopyRow } from "./synced-copy";
+
+export const CONNECTION_STATES = ["NOT_CONNECTED", "CONNECTED", "NEEDS_REAUTHORIZATION"] as const;
+export type ConnectionState = (typeof CONNECTION_STATES)[number];
+
+/** The tenant's one CRM connection and its state. */
+@Entity("connection")
+@ForeignKey(() => SyncedCopyRow, ["tenantId", "copyId"], ["tenantId", "id"], { name: "connection_copy_fkey" })
+@Check("connection_state", "state IN ('NOT_CONNECTED', 'CONNECTED', 'NEEDS_REAUTHORIZATION')")
+@Check("connection_has_copy", "(state = 'NOT_CONNECTED') = (copy_id IS NULL)")
+export class ConnectionRow {
+  @PrimaryColumn("text")
+  tenantId!: string;
+
+  @Column("text")
+  state!: ConnectionState;
+
+  @Column("timestamptz")
+  stateChangedAt!: Date;
+
+  @Column("bigint", { nullable: true })
+  copyId!: number | null;
+
+  @Column("text", { nullable: true })
+  boundEmail!: string | null;
+
+  @Column("text", { nullable: true })
+  boundUserName!: string | null;
+
+  @Column("text", { nullable: true })
+  companyName!: string | null;
+
+  @Column("text", { nullable: true })
+  companyDomain!: string | null;
+
+  @Column("timestamptz", { nullable: true })
+  connectedAt!: Date | null;
+}

@@ -1,0 +1,25 @@
+import { Column, Entity, ForeignKey, PrimaryColumn } from "typeorm";
+import { SyncedCopyRow } from "./synced-copy";
+
+/** The sealed token pair of a connection, apart from it so that no reader of a connection meets it. */
+@Entity("credential")
+@ForeignKey(() => SyncedCopyRow, ["tenantId", "copyId"], ["tenantId", "id"], { name: "credential_copy_fkey" })
+export class CredentialRow {
+  @PrimaryColumn("text")
+  tenantId!: string;
+
+  @Column("bigint")
+  copyId!: number;
+
+  @Column("integer")
+  version!: number;
+
+  @Column("bytea")
+  accessToken!: Buffer;
+
+  @Column("bytea")
+  refreshToken!: Buffer;
+
+  @Column("timestamptz")
+  accessTokenAskedAt!: Date;
+}

@@ -1,0 +1,24 @@
+import { Column, Entity, Index, PrimaryColumn } from "typeorm";
+
+@Entity("crm_user")
+@Index("crm_user_by_address", ["copyId", "address"])
+export class CrmUserRow {
+  @PrimaryColumn("bigint")
+  copyId!: number;
+
+  @PrimaryColumn("bigint")
+  crmId!: number;
+
+  @Column("text")
+  name!: string;
+
+  @Column("text")
+  email!: string;
+
+  /** `email` in the one spelling in which addresses are compared. */
+  @Column("text", { nullable: true })
+  address!: string | null;
+
+  @Column("boolean")
+  active!: boolean;
+}

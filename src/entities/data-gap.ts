@@ -1,0 +1,24 @@
+import { Column, Entity, PrimaryColumn } from "typeorm";
+import type { SyncResource } from "./sync-run";
+
+/** Something that the copy lacks now: of one record (`crmId`), or of a whole resource (0). */
+@Entity("data_gap")
+export class DataGapRow {
+  @PrimaryColumn("bigint")
+  copyId!: number;
+
+  @PrimaryColumn("text")
+  resource!: SyncResource;
+
+  @PrimaryColumn("bigint")
+  crmId!: number;
+
+  @Column("text")
+  code!: string;
+
+  @Column("text")
+  message!: string;
+
+  @Column("timestamptz")
+  since!: Date;
+}

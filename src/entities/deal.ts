@@ -1,0 +1,77 @@
+import { Check, Column, Entity, Index, PrimaryColumn } from "typeorm";
+
+@Entity("deal")
+@Index("deal_by_person", ["copyId", "personId"])
+@Index("deal_by_organization", ["copyId", "organizationId"])
+@Index("deal_participants_due", ["copyId", "crmId"], { where: "participants_due" })
+@Check("deal_status", "status IN ('open', 'won', 'lost')")
+export class DealRow {
+  @PrimaryColumn("bigint")
+  copyId!: number;
+
+  @PrimaryColumn("bigint")
+  crmId!: number;
+
+  @Column("text")
+  title!: string;
+
+  /** Exact decimal text. */
+  @Column("numeric", { nullable: true })
+  value!: string | null;
+
+  @Column("text", { nullable: true })
+  currency!: string | null;
+
+  @Column("text")
+  status!: "open" | "won" | "lost";
+
+  @Column("bigint", { nullable: true })
+  ownerId!: number | null;
+
+  @Column("bigint", { nullable: true })
+  personId!: number | null;
+
+  @Column("bigint", { nullable: true })
+  organizationId!: number | null;
+
+  @Column("bigint", { nullable: true })
+  pipelineId!: number | null;
+
+  @Column("bigint", { nullable: true })
+  stageId!: number | null;
+
+  @Column("integer", { nullable: true })
+  participantsCount!: number | null;
+
+  /** The participants are to be asked for: the deal is new or changed, or the last time failed. */
+  @Column("boolean")
+  participantsDue!: boolean;
+
+  /** False while the participants could not be read, or not yet. */
+  @Column("boolean")
+  participantsKnown!: boolean;
+
+  @Column("date", { nullable: true })
+  expectedCloseDate!: string | null;
+
+  @Column("timestamptz", { nullable: true })
+  stageChangeTime!: Date | null;
+
+  @Column("timestamptz", { nullable: true })
+  wonTime!: Date | null;
+
+  @Column("timestamptz", { nullable: true })
+  lostTime!: Date | null;
+
+  @Column("text", { nullable: true })
+  lostReason!: string | null;
+
+  @Column("timestamptz", { nullable: true })
+  addTime!: Date | null;
+
+  @Column("timestamptz", { nullable: true })
+  updateTime!: Date | null;
+
+  @Column("jsonb")
+  customFields!: Record<string, unknown>;
+}

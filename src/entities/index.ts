@@ -1,0 +1,47 @@
+import { ActivityRow } from "./activity";
+import { AuthorizationRequestRow } from "./authorization-request";
+import { ConnectionRow } from "./connection";
+import { CredentialRow } from "./credential";
+import { CrmUserRow } from "./crm-user";
+import { DataGapRow } from "./data-gap";
+import { DealRow } from "./deal";
+import { DealParticipantRow } from "./deal-participant";
+import { MatchedRecordRow } from "./matched-record";
+import { MeetingRow } from "./meeting";
+import { MeetingAttendeeRow } from "./meeting-attendee";
+import { MeetingMatchRow } from "./meeting-match";
+import { NoteRow } from "./note";
+import { OrganizationRow } from "./organization";
+import { PersonRow } from "./person";
+import { PersonAddressRow } from "./person-address";
+import { PipelineRow } from "./pipeline";
+import { RejectedRecordRow } from "./rejected-record";
+import { StageRow } from "./stage";
+import { SyncRunRow } from "./sync-run";
+import { SyncStepRow } from "./sync-step";
+import { SyncedCopyRow } from "./synced-copy";
+
+export const entities = [
+  ActivityRow,
+  AuthorizationRequestRow,
+  ConnectionRow,
+  CredentialRow,
+  CrmUserRow,
+  DataGapRow,
+  DealParticipantRow,
+  DealRow,
+  MatchedRecordRow,
+  MeetingAttendeeRow,
+  MeetingMatchRow,
+  MeetingRow,
+  NoteRow,
+  OrganizationRow,
+  PersonAddressRow,
+  PersonRow,
+  PipelineRow,
+  RejectedRecordRow,
+  StageRow,
+  SyncRunRow,
+  SyncStepRow,
+  SyncedCopyRow,
+];

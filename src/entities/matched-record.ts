@@ -1,0 +1,29 @@
+import { Check, Entity, ForeignKey, Index, PrimaryColumn } from "typeorm";
+import { MeetingRow } from "./meeting";
+
+export type MatchedEntity = "DEAL" | "PERSON" | "ORGANIZATION";
+
+/** The proof that a record may be read: it is matched to an attendee of a recorded meeting. */
+@Entity("matched_record")
+@ForeignKey(() => MeetingRow, ["tenantId", "meetingId"], ["tenantId", "id"], {
+  name: "matched_record_meeting_fkey",
+  onDelete: "CASCADE",
+})
+@Index("matched_record_by_meeting", ["tenantId", "meetingId"])
+@Check("matched_record_entity", "entity IN ('DEAL', 'PERSON', 'ORGANIZATION')")
+export class MatchedRecordRow {
+  @PrimaryColumn("text")
+  tenantId!: string;
+
+  @PrimaryColumn("bigint")
+  copyId!: number;
+
+  @PrimaryColumn("text")
+  entity!: MatchedEntity;
+
+  @PrimaryColumn("bigint")
+  crmId!: number;
+
+  @PrimaryColumn("uuid")
+  meetingId!: string;
+}

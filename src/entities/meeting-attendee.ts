@@ -1,0 +1,50 @@
+import { Check, Column, Entity, ForeignKey, PrimaryColumn } from "typeorm";
+import { MeetingRow } from "./meeting";
+
+export const ATTENDEE_SIDES = ["SELLER", "BUYER", "IGNORED"] as const;
+export type AttendeeSide = (typeof ATTENDEE_SIDES)[number];
+
+export const MATCH_STATUSES = ["MATCHED", "AMBIGUOUS", "NONE"] as const;
+export type MatchStatus = (typeof MATCH_STATUSES)[number];
+
+@Entity("meeting_attendee")
+@ForeignKey(() => MeetingRow, ["tenantId", "meetingId"], ["tenantId", "id"], {
+  name: "meeting_attendee_meeting_fkey",
+  onDelete: "CASCADE",
+})
+@Check("meeting_attendee_side", "side IN ('SELLER', 'BUYER', 'IGNORED')")
+@Check("meeting_attendee_match_status", "match_status IN ('MATCHED', 'AMBIGUOUS', 'NONE')")
+export class MeetingAttendeeRow {
+  @PrimaryColumn("text")
+  tenantId!: string;
+
+  @PrimaryColumn("uuid")
+  meetingId!: string;
+
+  @PrimaryColumn("integer")
+  position!: number;
+
+  @Column("text")
+  email!: string;
+
+  @Column("text", { nullable: true })
+  name!: string | null;
+
+  @Column("text")
+  side!: AttendeeSide;
+
+  @Column("text")
+  matchStatus!: MatchStatus;
+
+  @Column("text", { nullable: true })
+  matchRule!: string | null;
+
+  @Column("text")
+  matchReason!: string;
+
+  @Column("bigint", { nullable: true })
+  personId!: number | null;
+
+  @Column("bigint", { array: true })
+  candidateIds!: number[];
+}

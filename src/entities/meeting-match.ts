@@ -1,0 +1,46 @@
+import { Check, Column, Entity, ForeignKey, PrimaryColumn } from "typeorm";
+import { MeetingRow } from "./meeting";
+
+export const MEETING_MATCH_STATUSES = ["MATCHED", "NEEDS_CHOICE", "NONE"] as const;
+export type MeetingMatchStatus = (typeof MEETING_MATCH_STATUSES)[number];
+
+export interface StoredDealCandidate {
+  dealId: number;
+  reason: string;
+}
+
+/** Which deal a meeting is about, with the rule that decided; of the copy it was decided on. */
+@Entity("meeting_match")
+@ForeignKey(() => MeetingRow, ["tenantId", "meetingId"], ["tenantId", "id"], {
+  name: "meeting_match_meeting_fkey",
+  onDelete: "CASCADE",
+})
+@Check("meeting_match_status", "status IN ('MATCHED', 'NEEDS_CHOICE', 'NONE')")
+export class MeetingMatchRow {
+  @PrimaryColumn("text")
+  tenantId!: string;
+
+  @PrimaryColumn("uuid")
+  meetingId!: string;
+
+  @Column("bigint", { nullable: true })
+  copyId!: number | null;
+
+  @Column("text")
+  status!: MeetingMatchStatus;
+
+  @Column("text", { nullable: true })
+  rule!: string | null;
+
+  @Column("text")
+  reason!: string;
+
+  @Column("bigint", { nullable: true })
+  dealId!: number | null;
+
+  @Column("jsonb")
+  candidates!: StoredDealCandidate[];
+
+  @Column("timestamptz")
+  matchedAt!: Date;
+}

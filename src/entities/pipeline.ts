@@ -1,0 +1,16 @@
+import { Column, Entity, PrimaryColumn } from "typeorm";
+
+@Entity("pipeline")
+export class PipelineRow {
+  @PrimaryColumn("bigint")
+  copyId!: number;
+
+  @PrimaryColumn("bigint")
+  crmId!: number;
+
+  @Column("text")
+  name!: string;
+
+  @Column("integer")
+  position!: number;
+}

@@ -1,0 +1,22 @@
+import { Column, Entity, PrimaryColumn } from "typeorm";
+
+@Entity("stage")
+export class StageRow {
+  @PrimaryColumn("bigint")
+  copyId!: number;
+
+  @PrimaryColumn("bigint")
+  crmId!: number;
+
+  @Column("text")
+  name!: string;
+
+  @Column("integer")
+  position!: number;
+
+  @Column("bigint", { nullable: true })
+  pipelineId!: number | null;
+
+  @Column("integer", { nullable: true })
+  daysToRotten!: number | null;
+}

@@ -1,0 +1,94 @@
+import { Check, Column, Entity, Index, PrimaryColumn } from "typeorm";
+
+export const SYNC_KINDS = ["FULL", "INCREMENTAL", "RECONCILE"] as const;
+export type SyncKind = (typeof SYNC_KINDS)[number];
+
+export const SYNC_STATES = ["QUEUED", "RUNNING", "SUCCEEDED", "FAILED", "CANCELLED"] as const;
+export type SyncState = (typeof SYNC_STATES)[number];
+
+/** In the order in which a run takes them. */
+export const SYNC_RESOURCES = [
+  "USERS",
+  "PIPELINES",
+  "STAGES",
+  "ORGANIZATIONS",
+  "PERSONS",
+  "DEALS",
+  "DEAL_PARTICIPANTS",
+  "ACTIVITIES",
+  "NOTES",
+] as const;
+export type SyncResource = (typeof SYNC_RESOURCES)[number];
+
+export const SYNC_ERROR_CODES = [
+  "RATE_LIMITED",
+  "CRM_UNAVAILABLE",
+  "CRM_REFUSED",
+  "CRM_ACCOUNT_CLOSED",
+  "CRM_ANSWER_UNREADABLE",
+  "NEEDS_REAUTHORIZATION",
+  "INTERNAL",
+] as const;
+export type SyncErrorCode = (typeof SYNC_ERROR_CODES)[number];
+
+/** What was missing when the run ended, as it is shown; `since` is an RFC 3339 instant. */
+export interface GapSummary {
+  resource: SyncResource;
+  code: string;
+  count: number;
+  since: string;
+  message: string;
+}
+
+/** One sync. */
+@Entity("sync_run")
+@Index("sync_run_one_open", ["tenantId"], { unique: true, where: "state IN ('QUEUED', 'RUNNING')" })
+@Index("sync_run_by_time", ["tenantId", "queuedAt", "id"])
+@Check("sync_run_kind", "kind IN ('FULL', 'INCREMENTAL', 'RECONCILE')")
+@Check("sync_run_state", "state IN ('QUEUED', 'RUNNING', 'SUCCEEDED', 'FAILED', 'CANCELLED')")
+export class SyncRunRow {
+  @PrimaryColumn("text")
+  tenantId!: string;
+
+  @PrimaryColumn("uuid")
+  id!: string;
+
+  @Column("bigint")
+  copyId!: number;
+
+  @Column("text")
+  kind!: SyncKind;
+
+  @Column("text")
+  state!: SyncState;
+
+  @Column("timestamptz")
+  queuedAt!: Date;
+
+  @Column("timestamptz", { nullable: true })
+  startedAt!: Date | null;
+
+  @Column("timestamptz", { nullable: true })
+  finishedAt!: Date | null;
+
+  @Column("timestamptz", { nullable: true })
+  updatedSince!: Date | null;
+
+  @Column("timestamptz", { nullable: true })
+  crmTimeAtStart!: Date | null;
+
+  @Column("uuid", { nullable: true })
+  leaseId!: string | null;
+
+  @Column("timestamptz", { nullable: true })
+  leaseUntil!: Date | null;
+
+  @Column("text", { nullable: true })
+  errorCode!: SyncErrorCode | null;
+
+  @Column("text", { nullable: true })
+  errorMessage!: string | null;
+
+  @Column("jsonb", { default: [] })
+  gaps!: GapSummary[];
+}

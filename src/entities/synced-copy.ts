@@ -1,0 +1,26 @@
+import { Check, Column, Entity, Generated, Index, PrimaryColumn } from "typeorm";
+
+/** Our copy of one CRM user's view of one CRM company. */
+@Entity("synced_copy")
+@Index("synced_copy_one_live", ["tenantId"], { unique: true, where: "state = 'LIVE'" })
+@Check("synced_copy_state", "state IN ('LIVE', 'RETIRED')")
+export class SyncedCopyRow {
+  @PrimaryColumn("text")
+  tenantId!: string;
+
+  @PrimaryColumn("bigint")
+  @Generated("increment")
+  id!: number;
+
+  @Column("bigint")
+  crmCompanyId!: number;
+
+  @Column("bigint")
+  crmUserId!: number;
+
+  @Column("text")
+  state!: "LIVE" | "RETIRED";
+
+  @Column("timestamptz")
+  createdAt!: Date;
+}

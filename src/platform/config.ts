@@ -1,0 +1,181 @@
+import { z } from "zod";
+import { ServiceError } from "./errors";
+import { type EncryptionKey, KEY_BYTES } from "./keyring";
+import { LOG_LEVELS, type LogLevel } from "./logger";
+import { Secret } from "./secret";
+
+export type Role = "api" | "worker";
+
+export interface Config {
+  production: boolean;
+  host: string;
+  port: number;
+  roles: ReadonlySet<Role>;
+  /** null: run the embedded PostgreSQL in `.data/`. */
+  databaseUrl: Secret | null;
+  crm: CrmConfig;
+  auth: AuthConfig;
+  encryptionKeys: readonly EncryptionKey[];
+  logLevel: LogLevel;
+}
+
+export interface CrmConfig {
+  baseUrl: string;
+  authUrl: string;
+  clientId: string;
+  clientSecret: Secret;
+  redirectUrl: string;
+  /** Requests in flight per connection. */
+  concurrency: number;
+}
+
+export interface AuthConfig {
+  proof: { kind: "secret"; secret: Secret } | { kind: "jwks"; url: URL };
+  issuer: string | undefined;
+  audience: string | undefined;
+}
+
+/** Every fault of the configuration at once: a line each with the name, what is wrong and what a good value is. */
+export class ConfigError extends ServiceError {
+  readonly code = "CONFIG_INVALID";
+
+  constructor(readonly faults: readonly string[]) {
+    super(`The configuration has ${faults.length} fault(s):\n${faults.map((fault) => `  ${fault}`).join("\n")}`);
+  }
+}
+
+const LOOPBACK = new Set(["localhost", "127.0.0.1", "[::1]"]);
+const MIN_JWT_SECRET_BYTES = 32;
+
+/** Tokens and grants travel here: plain http is for loopback only. */
+function secureAddress(example: string) {
+  const hint = `an https address without a path's end slash (http only on loopback), for example ${example}`;
+  return z.string({ error: `is required: ${hint}` }).transform((text, context) => {
+    const url = URL.canParse(text) ? new URL(text) : null;
+    const secure = url && (url.protocol === "https:" || (url.protocol === "http:" && LOOPBACK.has(url.hostname)));
+    if (!url || !secure || url.username || url.password || url.search || url.hash) {
+      context.addIssue(`is not usable: give ${hint}`);
+      return z.NEVER;
+    }
+    return text.replace(/\/+$/, "");
+  });
+}
+
+const wholeNumber = (fallback: number, min: number, max: number) =>
+  z
+    .string()
+    .default(String(fallback))
+    .refine((text) => /^\d+$/.test(text) && Number(text) >= min && Number(text) <= max, {
+      error: `must be a whole number from ${min} to ${max}, for example ${fallback}`,
+    })
+    .transform(Number);
+
+const roles = z
+  .string()
+  .default("api,worker")
+  .transform((text) => text.split(",").map((role) => role.trim()))
+  .refine((list) => list.every((role) => role === "api" || role === "worker"), {
+    error: 'must list "api", "worker" or both, for example api,worker',
+  })
+  .transform((list) => new Set(list as Role[]));
+
+const encryptionKeys = z
+  .string({ error: "is required: id:base64key[,id:base64key] with 32 bytes each, the first seals" })
+  .transform((text, context) => {
+    const keys: EncryptionKey[] = [];
+    for (const part of text.split(",")) {
+      const match = /^([A-Za-z0-9_-]{1,32}):([A-Za-z0-9+/]+={0,2})$/.exec(part.trim());
+      const key = Buffer.from(match?.[2] ?? "", "base64");
+      if (!match?.[1] || key.length !== KEY_BYTES) {
+        context.addIssue("must be id:base64key[,id:base64key]; make a key with: openssl rand -base64 32");
+        return z.NEVER;
+      }
+      keys.push({ id: match[1], key });
+    }
+    if (new Set(keys.map(({ id }) => id)).size !== keys.length) {
+      context.addIssue("names one key id twice: each key needs an id of its own");
+      return z.NEVER;
+    }
+    return keys;
+  });
+
+const environment = z.object({
+  NODE_ENV: z.string().optional(),
+  HOST: z.string().min(1, { error: "must be an address to listen on, for example 127.0.0.1" }).default("127.0.0.1"),
+  PORT: wholeNumber(4000, 0, 65_535),
+  ROLES: roles,
+  DATABASE_URL: z
+    .string()
+    .regex(/^postgres(ql)?:\/\//, { error: "must be postgresql://user:password@host:5432/database" })
+    .optional(),
+  CRM_BASE_URL: secureAddress("https://api.pipedrive.com").default("https://api.pipedrive.com"),
+  CRM_AUTH_URL: secureAddress("https://oauth.pipedrive.com").default("https://oauth.pipedrive.com"),
+  CRM_CLIENT_ID: z.string({ error: "is required: the client id of the app registration at the CRM" }).min(1),
+  CRM_CLIENT_SECRET: z.string({ error: "is required: the client secret of the app registration at the CRM" }).min(1),
+  CRM_REDIRECT_URL: z.url({
+    error:
+      "is required: the callback address of the app registration, for example https://app.example.com/crm/callback",
+  }),
+  CRM_CONCURRENCY: wholeNumber(8, 1, 64),
+  AUTH_JWT_SECRET: z
+    .string()
+    .refine((text) => Buffer.byteLength(text) >= MIN_JWT_SECRET_BYTES, {
+      error: `must have at least ${MIN_JWT_SECRET_BYTES} bytes; make one with: openssl rand -base64 48`,
+    })
+    .optional(),
+  AUTH_JWKS_URL: secureAddress("https://login.example.com/.well-known/jwks.json").optional(),
+  AUTH_ISSUER: z.string().min(1).optional(),
+  AUTH_AUDIENCE: z.string().min(1).optional(),
+  ENCRYPTION_KEYS: encryptionKeys,
+  LOG_LEVEL: z.enum(LOG_LEVELS, { error: `must be one of ${LOG_LEVELS.join(", ")}` }).default("info"),
+});
+
+/** Faults of variables together; zod skips such checks where a single variable is at fault, and all are owed at once. */
+function faultsBetweenVariables(given: Record<string, string | undefined>): string[] {
+  const faults: string[] = [];
+  if (given.NODE_ENV === "production" && given.DATABASE_URL === undefined) {
+    faults.push("DATABASE_URL is required when NODE_ENV=production: postgresql://user:password@host:5432/database");
+  }
+  if ((given.AUTH_JWT_SECRET === undefined) === (given.AUTH_JWKS_URL === undefined)) {
+    faults.push("AUTH_JWT_SECRET or AUTH_JWKS_URL is required, and only one of them: how actors' tokens are proven");
+  }
+  return faults;
+}
+
+/**
+ * Reads the whole configuration from the environment. An empty variable counts as absent.
+ * @throws ConfigError with every fault at once; no value is repeated in it, because it may be a secret.
+ */
+export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
+  const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ""));
+  const parsed = environment.safeParse(given);
+  const faults = faultsBetweenVariables(given);
+  if (!parsed.success)
+    faults.unshift(...parsed.error.issues.map(({ path, message }) => `${path.join(".")} ${message}`));
+  if (faults.length > 0 || !parsed.success) throw new ConfigError(faults);
+  const value = parsed.data;
+  return {
+    production: value.NODE_ENV === "production",
+    host: value.HOST,
+    port: value.PORT,
+    roles: value.ROLES,
+    databaseUrl: value.DATABASE_URL === undefined ? null : new Secret(value.DATABASE_URL),
+    crm: {
+      baseUrl: value.CRM_BASE_URL,
+      authUrl: value.CRM_AUTH_URL,
+      clientId: value.CRM_CLIENT_ID,
+      clientSecret: new Secret(value.CRM_CLIENT_SECRET),
+      redirectUrl: value.CRM_REDIRECT_URL,
+      concurrency: value.CRM_CONCURRENCY,
+    },
+    auth: {
+      proof: value.AUTH_JWKS_URL
+        ? { kind: "jwks", url: new URL(value.AUTH_JWKS_URL) }
+        : { kind: "secret", secret: new Secret(value.AUTH_JWT_SECRET ?? "") },
+      issuer: value.AUTH_ISSUER,
+      audience: value.AUTH_AUDIENCE,
+    },
+    encryptionKeys: value.ENCRYPTION_KEYS,
+    logLevel: value.LOG_LEVEL,
+  };
+}

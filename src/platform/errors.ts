@@ -1,0 +1,19 @@
+/**
+ * The base of every failure that this service names. `code` is stable and machine-readable, `message` is for people
+ * and never carries a secret, `cause` is what happened below.
+ */
+export abstract class ServiceError extends Error {
+  abstract readonly code: string;
+
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = new.target.name;
+  }
+}
+
+/** The message of anything thrown, for a log line or an operator; an AggregateError (Node's dialling) has its own. */
+export function messageOf(error: unknown): string {
+  if (error instanceof AggregateError && error.errors.length > 0) return messageOf(error.errors[0]);
+  if (error instanceof Error) return error.message || error.name;
+  return String(error);
+}

@@ -1,0 +1,72 @@
+import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
+import { ServiceError } from "./errors";
+
+export const KEY_BYTES = 32;
+const NONCE_BYTES = 12;
+const TAG_BYTES = 16;
+const FORMAT = 1;
+
+export interface EncryptionKey {
+  id: string;
+  key: Buffer;
+}
+
+/** A sealed value could not be opened: another row's, altered, or sealed under a key that is no longer configured. */
+export class UnsealError extends ServiceError {
+  readonly code = "UNSEAL_FAILED";
+}
+
+/**
+ * AES-256-GCM. The first key seals, every key opens (design: rotation). A sealed blob is
+ * `format(1) | idLength(1) | keyId | nonce(12) | tag(16) | ciphertext`. `place` says whose value it is and in which
+ * column; it is authenticated, so a blob moved to another row or column does not open.
+ */
+export class Keyring {
+  readonly #keys: Map<string, Buffer>;
+  readonly #first: EncryptionKey;
+
+  constructor(keys: readonly EncryptionKey[]) {
+    const first = keys[0];
+    if (!first) throw new Error("a keyring needs at least one key");
+    this.#first = first;
+    this.#keys = new Map(keys.map(({ id, key }) => [id, key]));
+  }
+
+  seal(plaintext: string, place: readonly string[]): Buffer {
+    const id = Buffer.from(this.#first.id);
+    const nonce = randomBytes(NONCE_BYTES);
+    const cipher = createCipheriv("aes-256-gcm", this.#first.key, nonce, { authTagLength: TAG_BYTES });
+    const header = Buffer.concat([Buffer.from([FORMAT, id.length]), id]);
+    cipher.setAAD(Buffer.concat([header, placeBytes(place)]));
+    const ciphertext = Buffer.concat([cipher.update(plaintext, "utf8"), cipher.final()]);
+    return Buffer.concat([header, nonce, cipher.getAuthTag(), ciphertext]);
+  }
+
+  open(blob: Buffer, place: readonly string[]): string {
+    const idLength = blob[1];
+    if (blob[0] !== FORMAT || idLength === undefined || blob.length < 2 + idLength + NONCE_BYTES + TAG_BYTES) {
+      throw new UnsealError("a sealed value is not in a format that this version knows");
+    }
+    const header = blob.subarray(0, 2 + idLength);
+    const keyId = header.subarray(2).toString();
+    const key = this.#keys.get(keyId);
+    if (!key) throw new UnsealError("a value was sealed under a key that is not in ENCRYPTION_KEYS");
+    const nonceEnd = header.length + NONCE_BYTES;
+    const tagEnd = nonceEnd + TAG_BYTES;
+    const decipher = createDecipheriv("aes-256-gcm", key, blob.subarray(header.length, nonceEnd), {
+      authTagLength: TAG_BYTES,
+    });
+    decipher.setAAD(Buffer.concat([header, placeBytes(place)]));
+    decipher.setAuthTag(blob.subarray(nonceEnd, tagEnd));
+    try {
+      return Buffer.concat([decipher.update(blob.subarray(tagEnd)), decipher.final()]).toString("utf8");
+    } catch (cause) {
+      throw new UnsealError("a sealed value does not belong here or was altered", { cause });
+    }
+  }
+}
+
+/** JSON keeps the parts apart: ["a","bc"] and ["ab","c"] must not authenticate each other. */
+function placeBytes(place: readonly string[]): Buffer {
+  return Buffer.from(JSON.stringify(place));
+}

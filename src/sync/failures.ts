@@ -1,0 +1,63 @@
+import { ConnectionGoneError, NeedsReauthorizationError } from "../connections/errors";
+import { CrmError, type CrmFailure } from "../crm/errors";
+import { OAuthError } from "../crm/oauth";
+import type { SyncErrorCode } from "../entities/sync-run";
+import { ServiceError } from "../platform/errors";
+
+/** This worker no longer owns the run: it was disconnected, or another worker took it over. Nothing more is written. */
+export class RunLostError extends ServiceError {
+  readonly code = "RUN_LOST";
+}
+
+export interface RunFailure {
+  code: SyncErrorCode;
+  /** For the customer's admin: what happened and what to do. */
+  message: string;
+}
+
+const BY_CRM_FAILURE: Record<CrmFailure, RunFailure> = {
+  RATE_LIMITED: {
+    code: "RATE_LIMITED",
+    message: "The CRM's request limit is used up. The next run goes on from here; other apps share that limit.",
+  },
+  UNAVAILABLE: {
+    code: "CRM_UNAVAILABLE",
+    message: "The CRM could not be reached or is down. The next run tries again.",
+  },
+  UNAUTHORIZED: {
+    code: "CRM_REFUSED",
+    message: "The CRM refuses a token that it has just renewed. If it lasts, disconnect and connect again.",
+  },
+  REFUSED: {
+    code: "CRM_REFUSED",
+    message: "The CRM refused the request: the authorizing user or the app lacks a permission. Ask the CRM's admin.",
+  },
+  NOT_FOUND: { code: "CRM_REFUSED", message: "The CRM does not know a list that it documents. Tell the operator." },
+  ACCOUNT_CLOSED: {
+    code: "CRM_ACCOUNT_CLOSED",
+    message: "The CRM company's account is not open: its trial is over or it is unpaid. Settle that with the CRM.",
+  },
+  UNREADABLE: {
+    code: "CRM_ANSWER_UNREADABLE",
+    message: "The CRM sent an answer that cannot be read. Nothing of it was stored; the next run tries again.",
+  },
+};
+
+/** What a run reports when `error` ends it; null where the run is no longer this worker's and nothing is to be said. */
+export function failureOf(error: unknown): RunFailure | null {
+  if (error instanceof RunLostError || error instanceof ConnectionGoneError) return null;
+  if (error instanceof CrmError) return BY_CRM_FAILURE[error.code];
+  if (error instanceof NeedsReauthorizationError) return { code: "NEEDS_REAUTHORIZATION", message: error.message };
+  if (error instanceof OAuthError) {
+    return {
+      code: "CRM_UNAVAILABLE",
+      message: "The access token could not be renewed for now. The next run tries again.",
+    };
+  }
+  return { code: "INTERNAL", message: "The run failed for a reason of our own. The operator's log has it." };
+}
+
+/** Failures of one sub-fetch that become a gap; all others end the run. */
+export function isSubFetchFailure(error: unknown): error is CrmError {
+  return error instanceof CrmError && error.code !== "UNAUTHORIZED" && error.code !== "ACCOUNT_CLOSED";
+}

@@ -1,0 +1,50 @@
+import type { EntityManager } from "typeorm";
+import { rows } from "../database/rows";
+import type { TenantScope } from "../database/tenant-door";
+import type { GapSummary, SyncResource } from "../entities/sync-run";
+
+/** A gap of a whole resource is kept under this id; CRM ids begin at 1. */
+const WHOLE_RESOURCE = 0;
+
+export interface FoundGap {
+  /** The record that is touched; absent for the whole resource. */
+  crmId?: number;
+  code: string;
+  message: string;
+}
+
+/** Notes gaps; one that was there already keeps its `since`. */
+export async function recordGaps(
+  manager: EntityManager,
+  copyId: number,
+  resource: SyncResource,
+  gaps: readonly FoundGap[],
+  now: Date,
+): Promise<void> {
+  if (gaps.length === 0) return;
+  const values = gaps.map(({ crmId = WHOLE_RESOURCE, code, message }) => ({ crmId, code, message }));
+  await rows(
+    manager,
+    `INSERT INTO data_gap (copy_id, resource, crm_id, code, message, since)
+     SELECT $1, $2, r."crmId", r.code, r.message, $4
+     FROM jsonb_to_recordset($3::jsonb) AS r ("crmId" bigint, code text, message text)
+     ON CONFLICT (copy_id, resource, crm_id) DO UPDATE SET code = EXCLUDED.code, message = EXCLUDED.message`,
+    [copyId, resource, JSON.stringify(values), now],
+  );
+}
+
+export async function mendWholeResource(manager: EntityManager, copyId: number, resource: SyncResource): Promise<void> {
+  const key = [copyId, resource, WHOLE_RESOURCE];
+  await rows(manager, "DELETE FROM data_gap WHERE copy_id = $1 AND resource = $2 AND crm_id = $3", key);
+}
+
+/** What a copy lacks now, by resource and reason. */
+export async function summarizeGaps({ manager }: TenantScope, copyId: number): Promise<GapSummary[]> {
+  const found = await rows<Omit<GapSummary, "since"> & { since: Date }>(
+    manager,
+    `SELECT resource, code, count(*)::int AS count, min(since) AS since, min(message) AS message
+     FROM data_gap WHERE copy_id = $1 GROUP BY resource, code ORDER BY resource, code`,
+    [copyId],
+  );
+  return found.map((gap) => ({ ...gap, since: gap.since.toISOString() }));
+}

@@ -1,0 +1,94 @@
+import { jsonRows, rows } from "../database/rows";
+import type { TenantDoor, TenantScope } from "../database/tenant-door";
+import type { SyncResource } from "../entities/sync-run";
+import { RunLostError } from "./failures";
+import type { ReadPage } from "./lists";
+import { type ClaimedRun, extendLease } from "./run-store";
+
+/** What a commit adds to its step. */
+export interface StepChange {
+  cursor: string | null;
+  requests: number;
+  fetched: number;
+  written: number;
+  unchanged: number;
+  removed: number;
+  rejected: number;
+}
+
+/**
+ * One transaction for one piece of a run (design 5.3): the copy must still be live and the run still ours, then the
+ * rows and the checkpoint are committed together. A worker that lost its run writes nothing.
+ * @throws RunLostError
+ */
+export function commitPiece(
+  door: TenantDoor,
+  run: ClaimedRun,
+  resource: SyncResource,
+  now: Date,
+  write: (scope: TenantScope) => Promise<StepChange>,
+): Promise<StepChange> {
+  return door.transaction(run.tenantId, async (scope) => {
+    await lockLiveCopy(scope, run.copyId);
+    await extendLease(scope, run, now);
+    const change = await write(scope);
+    await checkpoint(scope, run, resource, change);
+    return change;
+  });
+}
+
+/** Disconnect retires the copy: it waits for the page in hand at most, and no later page is written. */
+async function lockLiveCopy({ tenantId, manager }: TenantScope, copyId: number): Promise<void> {
+  const live = await rows(
+    manager,
+    "SELECT 1 FROM synced_copy WHERE tenant_id = $1 AND id = $2 AND state = 'LIVE' FOR SHARE",
+    [tenantId, copyId],
+  );
+  if (live.length === 0) throw new RunLostError("the copy is no longer live");
+}
+
+/** Writes a page of a list with the records of it that could not be read. */
+export async function writeList(
+  { manager }: TenantScope,
+  { copyId }: ClaimedRun,
+  resource: SyncResource,
+  page: ReadPage,
+  now: Date,
+): Promise<StepChange> {
+  const { written, removed } = await page.write(manager, copyId);
+  await rows(
+    manager,
+    `WITH mended AS (
+       DELETE FROM rejected_record WHERE copy_id = $1 AND resource = $2 AND record_key = ANY ($3::text[])
+     )
+     INSERT INTO rejected_record AS x (copy_id, resource, record_key, reason, payload, seen_at)
+     SELECT $1, $2, r.key, r.reason, r.payload, $5
+     FROM jsonb_to_recordset($4::jsonb) AS r (key text, reason text, payload jsonb)
+     ON CONFLICT (copy_id, resource, record_key)
+     DO UPDATE SET reason = EXCLUDED.reason, payload = EXCLUDED.payload, seen_at = EXCLUDED.seen_at`,
+    [copyId, resource, page.ids, jsonRows(lastOfEachKey(page)), now],
+  );
+  const { fetched, rejected, next } = page;
+  const unchanged = fetched - rejected.length - written - removed;
+  return { cursor: next, requests: 1, fetched, written, removed, unchanged, rejected: rejected.length };
+}
+
+function lastOfEachKey({ rejected }: ReadPage): ReadPage["rejected"] {
+  return [...new Map(rejected.map((record) => [record.key, record])).values()];
+}
+
+async function checkpoint(
+  { tenantId, manager }: TenantScope,
+  { runId }: ClaimedRun,
+  resource: SyncResource,
+  change: StepChange,
+): Promise<void> {
+  const { cursor, requests, fetched, written, unchanged, removed, rejected } = change;
+  await rows(
+    manager,
+    `UPDATE sync_step SET cursor = $4, requests = requests + $5, fetched = fetched + $6, written = written + $7,
+       unchanged = unchanged + $8, removed = removed + $9, rejected = rejected + $10
+     WHERE tenant_id = $1 AND run_id = $2 AND resource = $3`,
+    [tenantId, runId, resource, cursor, requests, fetched, written, unchanged, removed, rejected],
+  );
+}

@@ -1,0 +1,112 @@
+import pLimit from "p-limit";
+import type { CrmApi } from "../crm/api";
+import type { CrmError } from "../crm/errors";
+import { jsonRows, rows } from "../database/rows";
+import type { TenantScope } from "../database/tenant-door";
+import { isSubFetchFailure } from "./failures";
+import { type FoundGap, recordGaps } from "./gaps";
+import type { StepChange } from "./page-commit";
+
+/** Deals asked for between two commits: a crash repeats at most this many requests. */
+const BATCH = 200;
+
+/** What the CRM said for each deal of a batch: who takes part, or why that could not be read. */
+export interface ReadParticipants {
+  deals: { dealId: number; personIds: number[] }[];
+  failures: { dealId: number; error: CrmError }[];
+  lastDealId: number;
+}
+
+/** The next deals whose participants are to be asked for, by id after `cursor`. */
+export async function dueDeals({ manager }: TenantScope, copyId: number, cursor: string | null): Promise<number[]> {
+  const due = await rows<{ crm_id: number }>(
+    manager,
+    "SELECT crm_id FROM deal WHERE copy_id = $1 AND participants_due AND crm_id > $2 ORDER BY crm_id LIMIT $3",
+    [copyId, cursor ?? 0, BATCH],
+  );
+  return due.map(({ crm_id }) => crm_id);
+}
+
+export async function countDueDeals({ manager }: TenantScope, copyId: number): Promise<number> {
+  const [count] = await rows<{ n: number }>(
+    manager,
+    "SELECT count(*)::int AS n FROM deal WHERE copy_id = $1 AND participants_due",
+    [copyId],
+  );
+  return count?.n ?? 0;
+}
+
+/** One request for each deal (specification 4.2), at most `concurrency` in flight. A failure of one is a gap. */
+export async function readParticipants(
+  api: CrmApi,
+  dealIds: readonly number[],
+  concurrency: number,
+): Promise<ReadParticipants> {
+  const limit = pLimit(concurrency);
+  const deals: ReadParticipants["deals"] = [];
+  const failures: ReadParticipants["failures"] = [];
+  const ask = async (dealId: number) => {
+    try {
+      deals.push({ dealId, personIds: await api.participantIds(dealId) });
+    } catch (error) {
+      if (!isSubFetchFailure(error)) {
+        limit.clearQueue();
+        throw error;
+      }
+      failures.push({ dealId, error });
+    }
+  };
+  await Promise.all(dealIds.map((dealId) => limit(() => ask(dealId))));
+  return { deals, failures, lastDealId: Math.max(...dealIds) };
+}
+
+/** Stores a batch: what was read replaces what was known; where it could not be read the last known stays. */
+export async function writeParticipants(
+  { manager }: TenantScope,
+  copyId: number,
+  { deals, failures, lastDealId }: ReadParticipants,
+  now: Date,
+): Promise<StepChange> {
+  const [counts] = await rows<{ added: number; removed: number }>(manager, REPLACE, [copyId, jsonRows(deals)]);
+  const gaps = failures.map(
+    ({ dealId, error }): FoundGap => ({ crmId: dealId, code: error.code, message: GAP_MESSAGE }),
+  );
+  await recordGaps(manager, copyId, "DEAL_PARTICIPANTS", gaps, now);
+  const unread = failures.map(({ dealId }) => dealId);
+  await rows(manager, "UPDATE deal SET participants_known = false WHERE copy_id = $1 AND crm_id = ANY ($2)", [
+    copyId,
+    unread,
+  ]);
+  return {
+    cursor: String(lastDealId),
+    requests: deals.length + failures.length,
+    fetched: deals.length + failures.length,
+    written: counts?.added ?? 0,
+    removed: counts?.removed ?? 0,
+    unchanged: 0,
+    rejected: 0,
+  };
+}
+
+const GAP_MESSAGE =
+  "The participants of some deals could not be read; what is shown may be older. The next run asks again.";
+
+const REPLACE = `
+  WITH present AS (
+    SELECT r."dealId" AS deal_id, r."personIds" AS person_ids
+    FROM jsonb_to_recordset($2::jsonb) AS r ("dealId" bigint, "personIds" bigint[])
+  ), gone AS (
+    DELETE FROM deal_participant x USING present p
+    WHERE x.copy_id = $1 AND x.deal_id = p.deal_id AND x.person_id <> ALL (p.person_ids) RETURNING 1
+  ), added AS (
+    INSERT INTO deal_participant (copy_id, deal_id, person_id)
+    SELECT $1, deal_id, unnest(person_ids) FROM present
+    ON CONFLICT DO NOTHING RETURNING 1
+  ), known AS (
+    UPDATE deal d SET participants_due = false, participants_known = true FROM present p
+    WHERE d.copy_id = $1 AND d.crm_id = p.deal_id
+  ), mended AS (
+    DELETE FROM data_gap g USING present p
+    WHERE g.copy_id = $1 AND g.resource = 'DEAL_PARTICIPANTS' AND g.crm_id = p.deal_id
+  )
+  SELECT (SELECT count(*)::int FROM added) AS added, (SELECT count(*)::int FROM gone) AS removed`;

@@ -1,0 +1,152 @@
+import { randomUUID } from "node:crypto";
+import { rows } from "../database/rows";
+import type { TenantScope } from "../database/tenant-door";
+import {
+  type GapSummary,
+  SYNC_RESOURCES,
+  type SyncKind,
+  type SyncResource,
+  SyncRunRow,
+  type SyncState,
+} from "../entities/sync-run";
+import { SyncStepRow } from "../entities/sync-step";
+import { SECOND_MS } from "../platform/clock";
+import { type RunFailure, RunLostError } from "./failures";
+
+/** A worker that says nothing for this long has lost its run (design 5.3). */
+export const LEASE_MS = 30 * SECOND_MS;
+export const SYNC_JOB = "sync_run";
+export const RUN_SUCCEEDED_JOB = "sync_run_succeeded";
+
+export interface RunRef {
+  tenantId: string;
+  runId: string;
+}
+
+/** A run as the worker holds it: whoever has the lease id may write. */
+export interface ClaimedRun extends RunRef {
+  copyId: number;
+  kind: SyncKind;
+  leaseId: string;
+  /** The CRM's clock when the run began; null until its first answer. */
+  crmTimeAtStart: Date | null;
+}
+
+/** Enqueues a run with its steps and its job, all in the caller's transaction. @returns the run's id */
+export async function enqueueRun(
+  { tenantId, manager }: TenantScope,
+  copyId: number,
+  kind: SyncKind,
+  now: Date,
+): Promise<string> {
+  const runId = randomUUID();
+  await rows(
+    manager,
+    `INSERT INTO sync_run (tenant_id, id, copy_id, kind, state, queued_at) VALUES ($1, $2, $3, $4, 'QUEUED', $5)`,
+    [tenantId, runId, copyId, kind, now],
+  );
+  // The last successful run's counts are the best estimate of what is to come.
+  await rows(
+    manager,
+    `INSERT INTO sync_step (tenant_id, run_id, resource, state, expected)
+     SELECT $1, $2, resource, 'QUEUED',
+       (SELECT s.fetched FROM sync_run r JOIN sync_step s ON s.tenant_id = r.tenant_id AND s.run_id = r.id
+        WHERE r.tenant_id = $1 AND r.copy_id = $3 AND r.kind = $4 AND r.state = 'SUCCEEDED' AND s.resource = list.resource
+        ORDER BY r.queued_at DESC LIMIT 1)
+     FROM unnest($5::text[]) AS list (resource)`,
+    [tenantId, runId, copyId, kind, SYNC_RESOURCES],
+  );
+  await enqueueJob({ tenantId, manager }, SYNC_JOB, { tenantId, runId });
+  return runId;
+}
+
+async function enqueueJob({ manager }: TenantScope, task: string, reference: RunRef): Promise<void> {
+  await rows(manager, "SELECT graphile_worker.add_job($1, $2::json, job_key => $3)", [
+    task,
+    JSON.stringify(reference),
+    `${task}:${reference.runId}`,
+  ]);
+}
+
+/** Takes a queued run, or one whose worker's lease is over. null: it is another worker's, or finished. */
+export async function claimRun(
+  { tenantId, manager }: TenantScope,
+  runId: string,
+  now: Date,
+): Promise<ClaimedRun | null> {
+  const leaseId = randomUUID();
+  const [run] = await rows<{ copy_id: number; kind: SyncKind; crm_time_at_start: Date | null }>(
+    manager,
+    `UPDATE sync_run SET state = 'RUNNING', started_at = coalesce(started_at, $3), lease_id = $4, lease_until = $5
+     WHERE tenant_id = $1 AND id = $2 AND (state = 'QUEUED' OR (state = 'RUNNING' AND lease_until < $3))
+     RETURNING copy_id, kind, crm_time_at_start`,
+    [tenantId, runId, now, leaseId, new Date(now.getTime() + LEASE_MS)],
+  );
+  if (!run) return null;
+  return { tenantId, runId, leaseId, copyId: run.copy_id, kind: run.kind, crmTimeAtStart: run.crm_time_at_start };
+}
+
+/** Says that the worker lives. @throws RunLostError where the run is no longer its own */
+export async function extendLease(
+  { tenantId, manager }: TenantScope,
+  { runId, leaseId }: ClaimedRun,
+  now: Date,
+): Promise<void> {
+  const held = await rows(
+    manager,
+    `UPDATE sync_run SET lease_until = $4 WHERE tenant_id = $1 AND id = $2 AND lease_id = $3 AND state = 'RUNNING'
+     RETURNING 1 AS held`,
+    [tenantId, runId, leaseId, new Date(now.getTime() + LEASE_MS)],
+  );
+  if (held.length === 0) throw new RunLostError("the run was taken over or cancelled");
+}
+
+/** Gives an unfinished run back, with its job, for another worker to go on from the checkpoint. */
+export async function releaseRun(scope: TenantScope, { runId, leaseId }: ClaimedRun): Promise<void> {
+  const released = await rows(
+    scope.manager,
+    `UPDATE sync_run SET state = 'QUEUED', lease_id = NULL, lease_until = NULL
+     WHERE tenant_id = $1 AND id = $2 AND lease_id = $3 AND state = 'RUNNING' RETURNING 1 AS released`,
+    [scope.tenantId, runId, leaseId],
+  );
+  if (released.length > 0) await enqueueJob(scope, SYNC_JOB, { tenantId: scope.tenantId, runId });
+}
+
+export async function succeedRun(scope: TenantScope, run: ClaimedRun, gaps: GapSummary[], now: Date): Promise<void> {
+  await finishRun(scope, run, { state: "SUCCEEDED", gaps }, now);
+  await enqueueJob(scope, RUN_SUCCEEDED_JOB, { tenantId: run.tenantId, runId: run.runId });
+}
+
+export async function failRun(scope: TenantScope, run: ClaimedRun, failure: RunFailure, now: Date): Promise<void> {
+  await rows(
+    scope.manager,
+    `UPDATE sync_step SET state = CASE state WHEN 'RUNNING' THEN 'FAILED' ELSE 'CANCELLED' END
+     WHERE tenant_id = $1 AND run_id = $2 AND state IN ('RUNNING', 'QUEUED')`,
+    [run.tenantId, run.runId],
+  );
+  await finishRun(scope, run, { state: "FAILED", errorCode: failure.code, errorMessage: failure.message }, now);
+}
+
+async function finishRun(
+  { manager }: TenantScope,
+  { tenantId, runId, leaseId }: ClaimedRun,
+  change: Partial<SyncRunRow> & { state: SyncState },
+  now: Date,
+): Promise<void> {
+  const done = { ...change, finishedAt: now, leaseId: null, leaseUntil: null };
+  const result = await manager.update(SyncRunRow, { tenantId, id: runId, leaseId, state: "RUNNING" }, done);
+  if (result.affected === 0) throw new RunLostError("the run was taken over or cancelled before it ended");
+}
+
+export function readSteps({ tenantId, manager }: TenantScope, runId: string): Promise<SyncStepRow[]> {
+  return manager.findBy(SyncStepRow, { tenantId, runId });
+}
+
+export async function setStepState(
+  { tenantId, manager }: TenantScope,
+  { runId }: RunRef,
+  resource: SyncResource,
+  change: Pick<Partial<SyncStepRow>, "state" | "expected">,
+): Promise<void> {
+  await manager.update(SyncStepRow, { tenantId, runId, resource }, change);
+}

@@ -1,0 +1,156 @@
+import type { EntityManager } from "typeorm";
+import type * as crm from "../crm/parsing/records";
+import { jsonRows, rows } from "../database/rows";
+import { type UpsertOptions, upsertPage } from "../database/upsert";
+import { ActivityRow } from "../entities/activity";
+import { CrmUserRow } from "../entities/crm-user";
+import { DealRow } from "../entities/deal";
+import { NoteRow } from "../entities/note";
+import { OrganizationRow } from "../entities/organization";
+import { PersonRow } from "../entities/person";
+import { PipelineRow } from "../entities/pipeline";
+import { StageRow } from "../entities/stage";
+import { normalizeAddress } from "../platform/email-address";
+import { removeRecords } from "./removal";
+
+export interface Written {
+  written: number;
+  removed: number;
+}
+
+/** One page into the copy, within the caller's transaction. */
+export type Writer<T> = (manager: EntityManager, copyId: number, records: readonly T[]) => Promise<Written>;
+
+/** An instant as the parser gives it; the statement casts it. */
+type Row<T> = { [K in keyof Omit<T, "copyId">]: T[K] extends Date | null ? string | null : T[K] };
+
+/** A page may repeat a record that moved while it was read; ON CONFLICT refuses that, and the last one is the newest. */
+function lastOfEach<T extends { id: number }>(records: readonly T[]): T[] {
+  return [...new Map(records.map((record) => [record.id, record])).values()];
+}
+
+const isDeleted = (record: object) => "deleted" in record && record.deleted === true;
+
+/** Splits a page into what stays and what the CRM flags as deleted, and writes both. */
+async function writePage<T extends { id: number }, R extends object>(
+  [manager, copyId, page]: Parameters<Writer<T>>,
+  entity: new () => R,
+  toRow: (record: T) => Row<R>,
+  options?: UpsertOptions,
+): Promise<Written & { ids: number[]; kept: T[] }> {
+  const records = lastOfEach(page);
+  const kept = records.filter((record) => !isDeleted(record));
+  const gone = records.filter(isDeleted).map(({ id }) => id);
+  const ids = await upsertPage(manager, entity, copyId, kept.map(toRow) as Omit<R, "copyId">[], options);
+  const removed = await removeRecords(manager, entity, copyId, gone);
+  return { written: ids.length, removed, ids, kept };
+}
+
+export const writeUsers: Writer<crm.CrmUser> = (...page) =>
+  writePage(page, CrmUserRow, ({ id, name, email, active }) => ({
+    crmId: id,
+    name,
+    email,
+    address: normalizeAddress(email),
+    active,
+  }));
+
+export const writePipelines: Writer<crm.CrmPipeline> = (...page) =>
+  writePage(page, PipelineRow, ({ id, name, position }) => ({ crmId: id, name, position }));
+
+export const writeStages: Writer<crm.CrmStage> = (...page) =>
+  writePage(page, StageRow, ({ id, deleted, ...stage }) => ({ crmId: id, ...stage }));
+
+export const writeOrganizations: Writer<crm.CrmOrganization> = (...page) =>
+  writePage(page, OrganizationRow, ({ id, deleted, ...organization }) => ({ crmId: id, ...organization }));
+
+export const writePersons: Writer<crm.CrmPerson> = async (...page) => {
+  const [manager, copyId] = page;
+  const result = await writePage(page, PersonRow, ({ id, deleted, ...person }) => ({ crmId: id, ...person }));
+  const changed = new Set(result.ids);
+  await writeAddresses(
+    manager,
+    copyId,
+    result.kept.filter(({ id }) => changed.has(id)),
+  );
+  return result;
+};
+
+/** Replaces the addresses of persons by what they have now. */
+async function writeAddresses(
+  manager: EntityManager,
+  copyId: number,
+  persons: readonly crm.CrmPerson[],
+): Promise<void> {
+  if (persons.length === 0) return;
+  const present = persons.map(({ id, emails }) => ({
+    personId: id,
+    addresses: emails.map(({ value }) => normalizeAddress(value)).filter((address) => address !== null),
+  }));
+  await rows(
+    manager,
+    `WITH present AS (
+       SELECT r."personId" AS person_id, r.addresses
+       FROM jsonb_to_recordset($2::jsonb) AS r ("personId" bigint, addresses text[])
+     ), gone AS (
+       DELETE FROM person_address a USING present p
+       WHERE a.copy_id = $1 AND a.person_id = p.person_id AND a.address <> ALL (p.addresses)
+     )
+     INSERT INTO person_address (copy_id, address, person_id)
+     SELECT DISTINCT $1::bigint, unnest(addresses), person_id FROM present
+     ON CONFLICT DO NOTHING`,
+    [copyId, jsonRows(present)],
+  );
+}
+
+export const writeDeals: Writer<crm.CrmDeal> = async (...page) => {
+  const [manager, copyId] = page;
+  const options = { silent: ["participantsDue"], insertOnly: ["participantsKnown"] };
+  const result = await writePage(page, DealRow, dealRow, options);
+  const changed = new Set(result.ids);
+  const alone = result.kept.filter(({ id, participantsCount }) => participantsCount === 0 && changed.has(id));
+  await clearParticipants(
+    manager,
+    copyId,
+    alone.map(({ id }) => id),
+  );
+  return result;
+};
+
+function dealRow({ id, deleted, ...deal }: crm.CrmDeal): Row<DealRow> {
+  return {
+    crmId: id,
+    ...deal,
+    status: deal.status as DealRow["status"],
+    participantsDue: deal.participantsCount !== 0,
+    participantsKnown: deal.participantsCount === 0,
+  };
+}
+
+/** A deal with no participants needs no request to know them. */
+async function clearParticipants(manager: EntityManager, copyId: number, dealIds: readonly number[]): Promise<void> {
+  if (dealIds.length === 0) return;
+  await rows(
+    manager,
+    `WITH gone AS (DELETE FROM deal_participant WHERE copy_id = $1 AND deal_id = ANY ($2)),
+          mended AS (DELETE FROM data_gap WHERE copy_id = $1 AND resource = 'DEAL_PARTICIPANTS' AND crm_id = ANY ($2))
+     UPDATE deal SET participants_known = true WHERE copy_id = $1 AND crm_id = ANY ($2) AND NOT participants_known`,
+    [copyId, dealIds],
+  );
+}
+
+export const writeActivities: Writer<crm.CrmActivity> = (...page) =>
+  writePage(page, ActivityRow, ({ id, deleted, dueDate, dueTime, doneTime, ...activity }) => {
+    const dueAt = dueDate && `${dueDate}T${dueTime ?? "00:00:00"}Z`;
+    return {
+      crmId: id,
+      ...activity,
+      dueAt,
+      dueHasTime: dueDate !== null && dueTime !== null,
+      doneAt: doneTime,
+      happenedAt: activity.done ? (dueAt ?? doneTime ?? activity.addTime) : null,
+    };
+  });
+
+export const writeNotes: Writer<crm.CrmNote> = (...page) =>
+  writePage(page, NoteRow, ({ id, deleted, userId, ...note }) => ({ crmId: id, ...note, authorId: userId }));

@@ -1,0 +1,60 @@
+import { createDataSource } from "../../src/database/data-source";
+import { migrate } from "../../src/database/migrate";
+import { entities } from "../../src/entities";
+import { createTestDatabase, type TestDatabase } from "../support/database";
+
+let database: TestDatabase;
+
+beforeAll(async () => {
+  database = await createTestDatabase({ empty: true });
+});
+afterAll(() => database.drop());
+
+const tableNames = () =>
+  database.query("SELECT table_name FROM information_schema.tables WHERE table_schema = 'public' ORDER BY 1");
+
+test("migrations go up, down to nothing, and up again", async () => {
+  await migrate(database.dataSource, database.url);
+  const once = await tableNames();
+  for (const _ of database.dataSource.migrations) await database.dataSource.undoLastMigration();
+  expect(await tableNames()).toEqual([{ table_name: "migration" }]);
+  await migrate(database.dataSource, database.url);
+  expect(await tableNames()).toEqual(once);
+});
+
+test("entities and migrations agree: the schema builder has nothing to say", async () => {
+  const { upQueries } = await database.dataSource.driver.createSchemaBuilder().log();
+  expect(upQueries.map(({ query }) => query)).toEqual([]);
+});
+
+test("two processes may migrate at once", async () => {
+  const fresh = await createTestDatabase({ empty: true });
+  const other = await createDataSource({ url: fresh.url, entities }).initialize();
+  try {
+    await Promise.all([migrate(fresh.dataSource, fresh.url), migrate(other, fresh.url)]);
+    const done = await fresh.query("SELECT name FROM migration");
+    expect(done).toHaveLength(fresh.dataSource.migrations.length);
+  } finally {
+    await other.destroy();
+    await fresh.drop();
+  }
+});
+
+test("every unique index and foreign key contains its table's distribution column", async () => {
+  const offenders = await database.query(`
+    SELECT conrelid::regclass::text AS "table", conname AS name
+    FROM pg_constraint c
+    WHERE connamespace = 'public'::regnamespace AND contype IN ('p', 'u', 'f') AND conrelid <> 'migration'::regclass
+      AND NOT EXISTS (
+        SELECT 1 FROM pg_attribute a
+        WHERE a.attrelid = c.conrelid AND a.attnum = c.conkey[1]
+          AND a.attname IN ('tenant_id', 'copy_id'))
+    UNION ALL
+    SELECT i.indrelid::regclass::text, i.indexrelid::regclass::text
+    FROM pg_index i JOIN pg_class t ON t.oid = i.indrelid
+    WHERE t.relnamespace = 'public'::regnamespace AND i.indisunique AND i.indrelid <> 'migration'::regclass
+      AND NOT EXISTS (
+        SELECT 1 FROM pg_attribute a
+        WHERE a.attrelid = i.indrelid AND a.attnum = i.indkey[0] AND a.attname IN ('tenant_id', 'copy_id'))`);
+  expect(offenders).toEqual([]);
+});

@@ -1,0 +1,30 @@
+import "reflect-metadata";
+import { rmSync } from "node:fs";
+import { createDataSource } from "../../src/database/data-source";
+import { startEmbeddedPostgres } from "../../src/database/embedded/embedded-postgres";
+import { migrate } from "../../src/database/migrate";
+import { entities } from "../../src/entities";
+import { Secret } from "../../src/platform/secret";
+import { onServer, serverUrl, TEMPLATE } from "./database";
+
+/** One server for the run, and one migrated database that every test file clones. */
+export default async function setUp(): Promise<void> {
+  process.env.CRM_TEST_RUN = String(process.pid);
+  if (process.env.TEST_DATABASE_URL) {
+    process.env.CRM_TEST_SERVER_URL = process.env.TEST_DATABASE_URL;
+  } else {
+    const directory = `.data/test-${process.pid}`;
+    const server = await startEmbeddedPostgres({ directory, durable: false });
+    process.env.CRM_TEST_SERVER_URL = server.url.reveal();
+    (globalThis as { stopTestServer?: () => Promise<void> }).stopTestServer = async () => {
+      await server.stop();
+      rmSync(directory, { recursive: true, force: true });
+    };
+  }
+  await onServer(`DROP DATABASE IF EXISTS ${TEMPLATE} WITH (FORCE)`);
+  await onServer(`CREATE DATABASE ${TEMPLATE}`);
+  const url = new Secret(serverUrl(TEMPLATE));
+  const dataSource = await createDataSource({ url, entities }).initialize();
+  await migrate(dataSource, url);
+  await dataSource.destroy();
+}
