@@ -8,6 +8,7 @@ import type {
   Entity,
   Note,
   Organization,
+  ParticipantLink,
   Person,
   Pipeline,
   RecordOf,
@@ -87,6 +88,9 @@ const personView: View = { ...plainView, includeFields: mailTimes };
 const dealView: View = { ...plainView, includeFields: [...mailTimes, "participants_count"] };
 
 export class SimulatorControl implements Control {
+  /** 0 until links are first made here. */
+  private lastLinkId = 0;
+
   constructor(private readonly parts: ControlParts) {}
 
   signIn(userId: number): void {
@@ -181,11 +185,11 @@ export class SimulatorControl implements Control {
     const deal = this.record("deal", dealId);
     const { participants } = this.parts.world.company;
     const known = participants.get(dealId) ?? [];
-    let next = 1 + Math.max(0, ...[...participants.values()].map((links) => links[links.length - 1]?.id ?? 0));
+    this.lastLinkId = this.lastLinkId || highestLinkId(participants.values());
     const links = personIds.map((personId) => {
       this.record("person", personId);
       const link = known.find((candidate) => candidate.personId === personId);
-      return link ?? { id: next++, personId, addedBy: deal.owner_id, addTime: this.v1Now() };
+      return link ?? { id: ++this.lastLinkId, personId, addedBy: deal.owner_id, addTime: this.v1Now() };
     });
     participants.set(dealId, links);
     this.changed("deal", dealId);
@@ -279,4 +283,10 @@ export class SimulatorControl implements Control {
   private v1Now(): string {
     return v1Time(seconds(this.parts.settings.now()));
   }
+}
+
+function highestLinkId(lists: Iterable<readonly ParticipantLink[]>): number {
+  let highest = 0;
+  for (const links of lists) for (const link of links) highest = Math.max(highest, link.id);
+  return highest;
 }

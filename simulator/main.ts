@@ -1,11 +1,5 @@
-import { parseArgs } from "node:util";
+import { BadArguments, optionsFrom, usage } from "./arguments";
 import { startSimulator } from "./index";
-import { FEWEST_DEALS, MOST_DEALS, type SimulatorOptions } from "./options";
-
-const usage = `usage: node dist/simulator/main.js [--deals ${FEWEST_DEALS}..${MOST_DEALS}] [--seed N] [--port P] [--host H]
-       [--client-id ID] [--client-secret SECRET] [--redirect-url URL]`;
-
-class BadArguments extends Error {}
 
 void main();
 
@@ -23,50 +17,4 @@ async function main(): Promise<void> {
     if (error instanceof BadArguments) process.stderr.write(`${usage}\n`);
     process.exitCode = error instanceof BadArguments ? 2 : 1;
   }
-}
-
-function optionsFrom(args: string[]): SimulatorOptions {
-  const values = parsed(args);
-  const redirectUrl = values["redirect-url"];
-  if (redirectUrl !== undefined && !URL.canParse(redirectUrl)) {
-    throw new BadArguments(`--redirect-url: "${redirectUrl}" is not an address`);
-  }
-  return {
-    deals: numberFrom("deals", values.deals, FEWEST_DEALS, MOST_DEALS),
-    seed: numberFrom("seed", values.seed, 0, Number.MAX_SAFE_INTEGER),
-    port: numberFrom("port", values.port, 0, 65_535),
-    host: values.host,
-    clientId: values["client-id"],
-    clientSecret: values["client-secret"],
-    redirectUrl,
-  };
-}
-
-function parsed(args: string[]) {
-  const text = { type: "string" } as const;
-  try {
-    return parseArgs({
-      args,
-      options: {
-        deals: text,
-        seed: text,
-        port: text,
-        host: text,
-        "client-id": text,
-        "client-secret": text,
-        "redirect-url": text,
-      },
-    }).values;
-  } catch (error) {
-    throw new BadArguments(error instanceof Error ? error.message : String(error));
-  }
-}
-
-function numberFrom(name: string, value: string | undefined, low: number, high: number): number | undefined {
-  if (value === undefined) return undefined;
-  const number = Number(value);
-  if (!/^\d+$/.test(value) || number < low || number > high) {
-    throw new BadArguments(`--${name}: "${value}" is not a whole number from ${low} to ${high}`);
-  }
-  return number;
 }

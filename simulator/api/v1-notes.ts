@@ -47,7 +47,7 @@ export function noteOperations(world: World): Operation[] {
       answer: ({ user, query: raw }) => {
         const query = lenientQuery(raw, rules);
         const keep = noteKeep(query);
-        const page = pageOf(world.views.list(user, "note", sortOf(query)).filter(keep), query);
+        const page = pageOf(world.views.list(user, "note", sortOf(query)), query, keep);
         const data = page.items.map((note) => world.texts.note(note, user.id)).join(",");
         const pagination = JSON.stringify(page.pagination);
         // An empty list is null here, not [].

@@ -23,16 +23,20 @@ export interface View {
 
 export const plainView: View = { includeFields: [], customFields: null, optionLabels: false };
 
-/** Beyond this many characters texts are made anew each time: a large company must not fill the memory. */
-const MOST_KEPT_CHARACTERS = 200_000_000;
+/** Beyond this many characters for one kind of record, texts are made anew each time: a large company must not fill the memory. */
+const MOST_KEPT_CHARACTERS = 20_000_000;
+
+interface Shelf {
+  texts: Map<number, string>;
+  characters: number;
+}
 
 /**
  * Records as JSON text. The part that is the same for every request is kept until the record changes, so that a page
  * of 500 is put together from ready pieces.
  */
 export class Texts {
-  private readonly kept = new Map<Entity, Map<number, string>>();
-  private keptCharacters = 0;
+  private readonly kept = new Map<Entity, Shelf>();
   private readonly emptyCustom: Readonly<Record<FieldEntity, string>>;
 
   constructor(
@@ -48,7 +52,9 @@ export class Texts {
   }
 
   changed(entity: Entity, id: number): void {
-    this.kept.get(entity)?.delete(id);
+    const shelf = this.shelf(entity);
+    shelf.characters -= shelf.texts.get(id)?.length ?? 0;
+    shelf.texts.delete(id);
     // Notes show the names of the records they are linked to.
     if (entity !== "activity" && entity !== "note") this.kept.delete("note");
   }
@@ -98,17 +104,21 @@ export class Texts {
 
   /** The text of the record without its closing brace. */
   private stem(entity: Entity, id: number, make: () => object): string {
-    let texts = this.kept.get(entity);
-    const known = texts?.get(id);
+    const shelf = this.shelf(entity);
+    const known = shelf.texts.get(id);
     if (known !== undefined) return known;
     const made = JSON.stringify(make()).slice(0, -1);
-    if (this.keptCharacters > MOST_KEPT_CHARACTERS) return made;
-    if (!texts) {
-      texts = new Map();
-      this.kept.set(entity, texts);
-    }
-    texts.set(id, made);
-    this.keptCharacters += made.length;
+    if (shelf.characters > MOST_KEPT_CHARACTERS) return made;
+    shelf.texts.set(id, made);
+    shelf.characters += made.length;
+    return made;
+  }
+
+  private shelf(entity: Entity): Shelf {
+    const known = this.kept.get(entity);
+    if (known) return known;
+    const made: Shelf = { texts: new Map(), characters: 0 };
+    this.kept.set(entity, made);
     return made;
   }
 

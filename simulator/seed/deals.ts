@@ -83,6 +83,7 @@ function settle(context: SeedContext, deal: Deal, added: number, random: Random)
   if (fate === "deleted") {
     deal.status = "deleted";
     deal.is_deleted = true;
+    deal.stage_change_time = null;
     deal.update_time = v2Time(Math.max(added, context.now - random.int(1, 60) * DAY));
   } else if (deal.status !== "open" && random.chance(0.12)) {
     deal.is_archived = true;

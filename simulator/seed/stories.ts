@@ -42,7 +42,9 @@ class StoryTeller {
 
   organization(name: string, domain: string): number {
     const { random, added } = this;
-    return addOrganization(this.context, { name, domain, ownerId: this.seller(0), added, random }).id;
+    const organization = addOrganization(this.context, { name, domain, ownerId: this.seller(0), added, random });
+    organization.website = `https://www.${domain}`;
+    return organization.id;
   }
 
   person(name: string, orgId: number | null, addresses: readonly string[]): Person {

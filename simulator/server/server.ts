@@ -33,7 +33,7 @@ export function createServer(parts: Parts): FastifyInstance {
   server.addContentTypeParser("*", { parseAs: "string" }, (_request, body, done) => done(null, body));
   addApi(server, parts);
   addOAuth(server, parts);
-  server.setNotFoundHandler(parts.exchange.handler(unknownRoute));
+  server.setNotFoundHandler(parts.exchange.handler(refusing(parts, unknownRoute)));
   return server;
 }
 
@@ -53,7 +53,7 @@ function addApi(server: FastifyInstance, parts: Parts): void {
       server.route({
         method: METHODS.filter((method) => method !== "GET"),
         url,
-        handler: exchange.handler(wrongMethod),
+        handler: exchange.handler(refusing(parts, wrongMethod)),
       });
     }
   }
@@ -66,6 +66,15 @@ function apiAnswer(parts: Parts, operation: Operation, request: FastifyRequest, 
   const limit = parts.limits.count(token, operation.cost);
   const answer = limit.isOver ? overLimit() : refusable(() => callOf(operation, user, request));
   return { ...answer, headers: { ...limit.headers, ...answer.headers } };
+}
+
+/** What is never answered is in the log with its caller all the same. */
+function refusing({ grants, limits }: Parts, refusal: () => Answer): Answering {
+  return (request, facts) => {
+    const token = /^Bearer (\S+)$/i.exec(request.headers.authorization ?? "")?.[1];
+    facts.userId = token === undefined ? null : grants.userOf(token);
+    return { ...refusal(), headers: token === undefined ? {} : limits.count(token, 0).headers };
+  };
 }
 
 function callOf(operation: Operation, user: User, request: FastifyRequest): Answer {
@@ -120,6 +129,7 @@ function addOAuth(server: FastifyInstance, parts: Parts): void {
     return tokenAnswer(settings, grants, asked);
   });
   add("POST", "/oauth/revoke", (request) => revokeAnswer(settings, grants, tokenRequest(request)));
+  for (const url of ["/oauth/token", "/oauth/revoke"]) add("GET", url, wrongMethod);
 }
 
 function tokenRequest(request: FastifyRequest): TokenRequest {
