@@ -46,8 +46,7 @@ export function noteOperations(world: World): Operation[] {
       cost: 20,
       answer: ({ user, query: raw }) => {
         const query = lenientQuery(raw, rules);
-        const keep = noteKeep(query);
-        const page = pageOf(world.views.list(user, "note", sortOf(query)), query, keep);
+        const page = pageOf(wanted(world.views.list(user, "note", sortOf(query)), query), query);
         const data = page.items.map((note) => world.texts.note(note, user.id)).join(",");
         const pagination = JSON.stringify(page.pagination);
         // An empty list is null here, not [].
@@ -76,8 +75,18 @@ function sortOf(query: Query): Sort {
   return { field: field as SortKey, direction: /^desc$/i.test(direction) ? "desc" : "asc" };
 }
 
-function noteKeep(query: Query): (note: Note) => boolean {
-  const tests: ((note: Note) => boolean)[] = [(note) => note.active_flag];
+/** By the list they were picked from: without it each page of a long walk would look at every note before it. */
+const activeNotes = new WeakMap<readonly Note[], readonly Note[]>();
+
+function wanted(visible: readonly Note[], query: Query): readonly Note[] {
+  const active = activeNotes.get(visible) ?? visible.filter((note) => note.active_flag);
+  activeNotes.set(visible, active);
+  const tests = noteTests(query);
+  return tests.length === 0 ? active : active.filter((note) => tests.every((test) => test(note)));
+}
+
+function noteTests(query: Query): ((note: Note) => boolean)[] {
+  const tests: ((note: Note) => boolean)[] = [];
   for (const name of equalities) {
     const wanted = query[name];
     if (wanted !== undefined) tests.push((note) => String(note[name]) === wanted);
@@ -93,5 +102,5 @@ function noteKeep(query: Query): (note: Note) => boolean {
   const { start_date: first, end_date: last } = query;
   if (first !== undefined) tests.push((note) => note.add_time.slice(0, 10) >= first);
   if (last !== undefined) tests.push((note) => note.add_time.slice(0, 10) <= last);
-  return (note) => tests.every((test) => test(note));
+  return tests;
 }

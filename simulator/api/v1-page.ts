@@ -8,19 +8,13 @@ export interface Page<T> {
 }
 
 /** `next_start` is there only when more follows. */
-export function pageOf<T>(all: readonly T[], query: Query, keep: (item: T) => boolean = () => true): Page<T> {
+export function pageOf<T>(all: readonly T[], query: Query): Page<T> {
   const start = Number(query.start ?? 0);
   const limit = Number(query.limit ?? PAGE_DEFAULT);
-  const items: T[] = [];
-  let skipped = 0;
-  let isMore = false;
-  for (const item of all) {
-    if (!keep(item)) continue;
-    if (skipped < start) skipped++;
-    else if (items.length < limit) items.push(item);
-    else isMore = true;
-    if (isMore) break;
-  }
+  const isMore = start + limit < all.length;
   const next = isMore ? { next_start: start + limit } : {};
-  return { items, pagination: { start, limit, more_items_in_collection: isMore, ...next } };
+  return {
+    items: all.slice(start, start + limit),
+    pagination: { start, limit, more_items_in_collection: isMore, ...next },
+  };
 }
