@@ -1,5 +1,5 @@
 import { parseArgs } from "node:util";
-import { FEWEST_DEALS, MOST_DEALS, type SimulatorOptions } from "./options";
+import { FEWEST_DEALS, MOST_DEALS, type SimulatorOptions } from "./model/options";
 
 export const usage = `usage: node dist/simulator/main.js [--deals ${FEWEST_DEALS}..${MOST_DEALS}] [--seed N] [--port P] [--host H]
        [--client-id ID] [--client-secret SECRET] [--redirect-url URL]`;

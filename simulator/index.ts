@@ -1,15 +1,15 @@
 import type { AddressInfo } from "node:net";
 import type { World } from "./api/operation";
 import { operations } from "./api/operations";
-import { type Control, SimulatorControl } from "./control";
+import { type Control, SimulatorControl } from "./control/control";
 import type { Company } from "./model/company";
+import { type SimulatorOptions, settingsFrom } from "./model/options";
 import type { User } from "./model/records";
 import { Tallies } from "./model/tallies";
 import { Texts } from "./model/texts";
 import { Views } from "./model/views";
 import type { SignedIn } from "./oauth/consent-page";
 import { Grants } from "./oauth/grants";
-import { type SimulatorOptions, settingsFrom } from "./options";
 import { seedCompany } from "./seed/seed-company";
 import { Exchange } from "./server/exchange";
 import { Faults } from "./server/faults";
@@ -17,11 +17,11 @@ import { Limits } from "./server/limits";
 import { RecordedRequests, type RequestLog } from "./server/request-log";
 import { createServer } from "./server/server";
 
-export type { Control, Snapshot } from "./control";
+export type { Control, Snapshot } from "./control/control";
 export type { Company } from "./model/company";
+export type { SimulatorOptions } from "./model/options";
 export type { Entity, RecordOf } from "./model/records";
 export type { Stories } from "./model/stories";
-export type { SimulatorOptions } from "./options";
 export type { Fault, FaultRule } from "./server/faults";
 export type { LogEntry, RequestLog } from "./server/request-log";
 

@@ -90,7 +90,6 @@ function v1User(company: Company, id: number): object {
 function v1Organization(company: Company, organization: Organization): object {
   return {
     name: organization.name,
-    people_count: 0,
     owner_id: organization.owner_id,
     address: organization.address?.value ?? null,
     active_flag: !organization.is_deleted,

@@ -1,7 +1,7 @@
 import { type Answer, html } from "../api/answer";
 import type { Company } from "../model/company";
+import type { Settings } from "../model/options";
 import type { User } from "../model/records";
-import type { Settings } from "../options";
 import type { Grants } from "./grants";
 
 const APP_NAME = "Meeting Intelligence";

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import type { Settings } from "../options";
+import type { Settings } from "../model/options";
 
 const CODE_LIFE_MS = 5 * 60_000;
 const ACCESS_LIFE_MS = 60 * 60_000;

@@ -1,5 +1,5 @@
 import { type Answer, json } from "../api/answer";
-import type { Settings } from "../options";
+import type { Settings } from "../model/options";
 import type { Grants } from "./grants";
 
 export interface TokenRequest {

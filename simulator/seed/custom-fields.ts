@@ -2,8 +2,9 @@ import { createHash } from "node:crypto";
 import type { Field, FieldEntity, FieldType } from "../model/fields";
 import type { CustomFields, CustomValue } from "../model/records";
 import { DAY, dateOnly } from "../model/times";
-import type { SeedContext } from "./context";
+import { firstId, type SeedContext } from "./context";
 import type { Random } from "./random";
+import { storyCounts } from "./story-counts";
 import { cities, noteSentences } from "./words";
 
 /** Every type of custom field the CRM offers whose values this simulator knows the shape of. */
@@ -126,7 +127,8 @@ const makers: Readonly<Partial<Record<FieldType, Maker>>> = {
   },
   user: (random, { pool }) => orNull(pool.sellers, random),
   org: (random, { pool }) => orNull(pool.organizations, random),
-  people: (random, { pool }) => orNull(pool.persons, random),
+  // Persons come after organizations: their ids are known before they are made. The stories' people are left out.
+  people: (random, { counts }) => firstId.person + storyCounts.persons + random.int(0, counts.persons - 1),
   address: (random) => customAddress(random),
 };
 

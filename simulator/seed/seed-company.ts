@@ -13,7 +13,8 @@ import { seedPersons } from "./persons";
 import { seedPipelines } from "./pipelines";
 import { Random } from "./random";
 import { standardFieldsOf } from "./standard-fields";
-import { seedStories, storyCounts } from "./stories";
+import { seedStories } from "./stories";
+import { storyCounts } from "./story-counts";
 import { seedUsers } from "./users";
 
 export interface SeedPlan {

@@ -8,9 +8,6 @@ import { addNote } from "./notes";
 import { addOrganization } from "./organizations";
 import { addPerson } from "./persons";
 
-/** What the stories take from the totals asked for. */
-export const storyCounts = { organizations: 4, persons: 9, deals: 7, activities: 3, notes: 1 } as const;
-
 const STORY_AGE_DAYS = 40;
 
 /** The stories come first and draw from a stream of their own, so their ids are the same whatever the size. */

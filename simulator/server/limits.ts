@@ -1,4 +1,4 @@
-import type { Settings } from "../options";
+import type { Settings } from "../model/options";
 
 const WINDOW_MS = 2_000;
 const DAY_MS = 86_400_000;

@@ -2,11 +2,11 @@ import fastify, { type FastifyInstance, type FastifyRequest } from "fastify";
 import { type Answer, json, overLimit, Refusal, unauthorized, unknownRoute, wrongMethod } from "../api/answer";
 import type { Operation } from "../api/operation";
 import type { Company } from "../model/company";
+import type { Settings } from "../model/options";
 import type { User } from "../model/records";
 import { consentAnswer, consentPage, type SignedIn } from "../oauth/consent-page";
 import type { Grants } from "../oauth/grants";
 import { revokeAnswer, type TokenRequest, tokenAnswer } from "../oauth/token-endpoint";
-import type { Settings } from "../options";
 import type { Answering, Exchange, Facts } from "./exchange";
 import type { Limits } from "./limits";
 

@@ -17,7 +17,8 @@ describe("consent", () => {
 
   test("an unknown app or another redirect address gets a 400 page and is never redirected", async () => {
     const simulator = await start();
-    for (const wrong of [{ client_id: "other" }, { redirect_uri: `${simulator.redirectUrl}/` }]) {
+    const wrongs: Record<string, string>[] = [{ client_id: "other" }, { redirect_uri: `${simulator.redirectUrl}/` }];
+    for (const wrong of wrongs) {
       const url = consentUrl(simulator, wrong);
       for (const reply of [await request(url), await request(url.split("?")[0] ?? "", form(url, "allow"))]) {
         expect(reply.status).toBe(400);

@@ -1,7 +1,7 @@
-import type { World } from "./api/operation";
-import { visibleLinks } from "./api/v1-participants";
-import { freshRecord } from "./fresh-record";
-import { recordsOf } from "./model/company";
+import type { World } from "../api/operation";
+import { visibleLinks } from "../api/v1-participants";
+import { recordsOf } from "../model/company";
+import type { Settings } from "../model/options";
 import type {
   Activity,
   Deal,
@@ -14,14 +14,14 @@ import type {
   RecordOf,
   Stage,
   User,
-} from "./model/records";
-import type { Tallies } from "./model/tallies";
-import { plainView, type View } from "./model/texts";
-import { dateOnly, seconds, v1Time, v2Time } from "./model/times";
-import type { SignedIn } from "./oauth/consent-page";
-import type { Grants } from "./oauth/grants";
-import type { Settings } from "./options";
-import type { FaultRule, Faults } from "./server/faults";
+} from "../model/records";
+import type { Tallies } from "../model/tallies";
+import { plainView, type View } from "../model/texts";
+import { dateOnly, seconds, v1Time, v2Time } from "../model/times";
+import type { SignedIn } from "../oauth/consent-page";
+import type { Grants } from "../oauth/grants";
+import type { FaultRule, Faults } from "../server/faults";
+import { freshRecord } from "./fresh-record";
 
 /** Everything one user can see, as the wire would show it. */
 export interface Snapshot {

@@ -1,10 +1,10 @@
-import type { World } from "./api/operation";
-import { blankActivity, blankDeal, blankNote, blankOrganization, blankPerson } from "./model/blank";
-import { recordsOf } from "./model/company";
-import type { Entity, RecordOf } from "./model/records";
-import { seconds, v1Time, v2Time } from "./model/times";
-import { makePipeline, makeStage } from "./seed/pipelines";
-import { makeUser } from "./seed/users";
+import type { World } from "../api/operation";
+import { blankActivity, blankDeal, blankNote, blankOrganization, blankPerson } from "../model/blank";
+import { recordsOf } from "../model/company";
+import type { Entity, RecordOf } from "../model/records";
+import { seconds, v1Time, v2Time } from "../model/times";
+import { makePipeline, makeStage } from "../seed/pipelines";
+import { makeUser } from "../seed/users";
 
 /** A record as a user would have just made it, under the next free id. */
 export function freshRecord<E extends Entity>(world: Pick<World, "company" | "now">, entity: E): RecordOf[E] {
