@@ -14,3 +14,8 @@ export function refusalToConnect(actor: Actor): PolicyRefusal | null {
   if (!paysForCrm(actor)) return "NOT_ALLOWED_ON_PLAN";
   return null;
 }
+
+/** Whether the actor may manage the connection at all; what is open to it may still depend on the state. */
+export function mayManageConnection(actor: Actor): boolean {
+  return refusalToConnect(actor) === null;
+}

@@ -32,12 +32,17 @@ const line = (max: number) =>
     .max(max, { error: `must have at most ${max} characters` })
     .refine((text) => !text.includes("\0"), { error: "must not contain a NUL character" });
 
+const sensibleInstant = z
+  .date()
+  .min(new Date("1970-01-01"), { error: "must not be before 1970" })
+  .max(new Date("2200-01-01"), { error: "must not be after 2200" });
+
 const meetingInput = z
   .object({
     externalId: line(200),
     title: line(500),
-    startsAt: z.date(),
-    endsAt: z.date().nullable(),
+    startsAt: sensibleInstant,
+    endsAt: sensibleInstant.nullable(),
     ownerEmail: line(320).refine((email) => normalizeAddress(email) !== null, { error: "is not an e-mail address" }),
     attendees: z
       .array(z.object({ email: line(320), name: line(320).nullable() }))

@@ -7,6 +7,7 @@ import { migrations } from "./migrations";
 const CONNECT_TIMEOUT_MS = 10_000;
 const POOL_SIZE = 20;
 const OID_INT8 = 20;
+const OID_INT8_ARRAY = 1016;
 const OID_DATE = 1082;
 
 /** snake_case columns, and PostgreSQL's own name for a primary key, so that entities and hand-written SQL agree. */
@@ -52,6 +53,7 @@ export function createDataSource({ url, entities, logger }: DatabaseOptions): Da
  */
 function getTypeParser(oid: number, format?: "text" | "binary"): (value: string) => unknown {
   if (oid === OID_INT8) return Number;
+  if (oid === OID_INT8_ARRAY) return (value) => value.slice(1, -1).split(",").filter(Boolean).map(Number);
   if (oid === OID_DATE) return (value) => value;
   return types.getTypeParser(oid, format as "text");
 }

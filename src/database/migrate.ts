@@ -1,6 +1,7 @@
 import { runMigrations } from "graphile-worker";
 import { Client } from "pg";
 import type { DataSource } from "typeorm";
+import { messageOf, ServiceError } from "../platform/errors";
 import type { Secret } from "../platform/secret";
 
 /** Any fixed number: the name of "migrating" among this database's advisory locks. */
@@ -17,5 +18,23 @@ export async function migrate(dataSource: DataSource, url: Secret): Promise<void
     await runMigrations({ connectionString });
   } finally {
     await lock.end();
+  }
+}
+
+/** The database cannot be used; the message says which and why, without its password. */
+export class DatabaseUnavailableError extends ServiceError {
+  readonly code = "DATABASE_UNAVAILABLE";
+}
+
+/** Opens the pool. @throws DatabaseUnavailableError with what to do */
+export async function connectDatabase(dataSource: DataSource, url: Secret): Promise<void> {
+  try {
+    await dataSource.initialize();
+  } catch (cause) {
+    const { host, pathname } = new URL(url.reveal());
+    throw new DatabaseUnavailableError(
+      `The database ${pathname.slice(1)} at ${host} cannot be reached: ${messageOf(cause)}. Check DATABASE_URL and that PostgreSQL runs.`,
+      { cause },
+    );
   }
 }

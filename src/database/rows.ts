@@ -1,4 +1,4 @@
-import type { EntityManager } from "typeorm";
+import type { EntityManager, ObjectLiteral, ObjectType } from "typeorm";
 
 /** The rows of one statement. TypeORM answers UPDATE and DELETE with a pair of rows and count; here it is rows alike. */
 export async function rows<T>(manager: EntityManager, sql: string, parameters: unknown[] = []): Promise<T[]> {
@@ -16,4 +16,23 @@ export function jsonRows(values: readonly unknown[]): string {
   const json = JSON.stringify(values);
   if (!json.includes("\\u0000") && !json.includes("\\ud")) return json;
   return json.replace(/(?<!\\)((?:\\\\)*)\\u(?:0000|d[89a-f][0-9a-f]{2})/g, "$1\ufffd");
+}
+
+/** Rows of an entity's table (`SELECT t.*`) as that entity's properties; other selected columns keep their names. */
+export async function entityRows<T extends ObjectLiteral, Extra = unknown>(
+  manager: EntityManager,
+  entity: ObjectType<T>,
+  sql: string,
+  parameters: unknown[],
+): Promise<(T & Extra)[]> {
+  const properties = new Map(
+    manager.connection
+      .getMetadata(entity)
+      .columns.map(({ databaseName, propertyName }) => [databaseName, propertyName]),
+  );
+  const found = await rows<Record<string, unknown>>(manager, sql, parameters);
+  return found.map((row) => {
+    const entries = Object.entries(row).map(([name, value]) => [properties.get(name) ?? name, value]);
+    return Object.fromEntries(entries) as T & Extra;
+  });
 }

@@ -1,0 +1,133 @@
+import type { DataSource } from "typeorm";
+import { createActorVerifier } from "./auth/actor";
+import { Meetings } from "./briefing/record-meeting";
+import { AccessTokens } from "./connections/access-tokens";
+import { Connecting } from "./connections/connecting";
+import { Credentials } from "./connections/credentials";
+import { CrmHttp } from "./crm/http";
+import { CrmOAuth } from "./crm/oauth";
+import { createDataSource } from "./database/data-source";
+import { type EmbeddedPostgres, startEmbeddedPostgres } from "./database/embedded/embedded-postgres";
+import { type JobRunner, startJobRunner } from "./database/jobs";
+import { connectDatabase, migrate } from "./database/migrate";
+import { TenantDoor } from "./database/tenant-door";
+import { entities } from "./entities";
+import { type Clock, systemClock } from "./platform/clock";
+import type { Config } from "./platform/config";
+import { Keyring } from "./platform/keyring";
+import type { Logger } from "./platform/logger";
+import type { Secret } from "./platform/secret";
+import { buildGraphQLSchema } from "./resolvers/graphql-schema";
+import { createHttpServer, type HttpServer } from "./server/http-server";
+import { SyncEngine } from "./sync/engine";
+import { enqueueRun, RUN_SUCCEEDED_JOB, type RunRef, SYNC_JOB } from "./sync/run-store";
+
+const EMBEDDED_DIRECTORY = ".data/postgres";
+
+export interface App {
+  /** Starts the configured roles. @returns the address of the API, or null where this process does not serve it */
+  start(): Promise<string | null>;
+  /** Finishes requests and pages in hand, then ends. */
+  stop(): Promise<void>;
+}
+
+/** The composition root: the only place that makes services and knows them all. */
+export function createApp(config: Config, logger: Logger, clock: Clock = systemClock): App {
+  const stops: (() => Promise<void>)[] = [];
+  const stop = async () => {
+    for (const step of stops.splice(0).reverse()) await step();
+  };
+  const start = async () => {
+    const url = config.databaseUrl ?? (await embedded(stops));
+    const dataSource = createDataSource({ url, entities, logger });
+    await connectDatabase(dataSource, url);
+    stops.push(() => dataSource.destroy());
+    await migrate(dataSource, url);
+    const parts = compose(config, dataSource, url, logger, clock);
+    stops.push(parts.close);
+    if (config.roles.has("worker")) stops.push(stopping(await startWorker(parts, url, logger)));
+    return config.roles.has("api") ? startApi(config, parts, dataSource, logger, stops) : null;
+  };
+  return {
+    start: () =>
+      start().catch(async (error: unknown) => {
+        await stop();
+        throw error;
+      }),
+    stop,
+  };
+}
+
+const stopping = (part: JobRunner | EmbeddedPostgres) => () => part.stop();
+
+async function embedded(stops: (() => Promise<void>)[]): Promise<Secret> {
+  const server = await startEmbeddedPostgres({ directory: EMBEDDED_DIRECTORY, durable: true });
+  stops.push(stopping(server));
+  return server.url;
+}
+
+interface Parts {
+  door: TenantDoor;
+  connecting: Connecting;
+  meetings: Meetings;
+  engine: SyncEngine;
+  clock: Clock;
+  close(): Promise<void>;
+}
+
+function compose(config: Config, dataSource: DataSource, databaseUrl: Secret, logger: Logger, clock: Clock): Parts {
+  const door = new TenantDoor(dataSource);
+  const http = new CrmHttp();
+  const oauth = new CrmOAuth(http, config.crm);
+  const credentials = new Credentials(new Keyring(config.encryptionKeys));
+  const tokens = new AccessTokens({ door, databaseUrl, oauth, credentials, clock, logger });
+  const crmBaseUrl = config.crm.baseUrl;
+  return {
+    door,
+    clock,
+    meetings: new Meetings(door, clock),
+    connecting: new Connecting({
+      ...{ door, http, oauth, credentials, crmBaseUrl, clock, logger },
+      enqueueFirstRun: async (scope, copyId) => {
+        await enqueueRun(scope, copyId, "FULL", clock());
+      },
+    }),
+    engine: new SyncEngine({
+      ...{ door, http, crmBaseUrl, clock, logger },
+      concurrency: config.crm.concurrency,
+      tokensOf: (tenantId, copyId) => tokens.of(tenantId, copyId),
+    }),
+    close: async () => {
+      await tokens.close();
+      await http.close();
+    },
+  };
+}
+
+function startWorker({ engine, meetings }: Parts, url: Secret, logger: Logger): Promise<JobRunner> {
+  const jobs = {
+    [SYNC_JOB]: (payload: unknown, stop: AbortSignal) => engine.run(payload as RunRef, stop),
+    // What a sync brought may belong to meetings that were recorded before it.
+    [RUN_SUCCEEDED_JOB]: (payload: unknown) => meetings.rematch((payload as RunRef).tenantId),
+  };
+  return startJobRunner(url, jobs, logger);
+}
+
+async function startApi(
+  config: Config,
+  services: Parts,
+  dataSource: DataSource,
+  logger: Logger,
+  stops: (() => Promise<void>)[],
+): Promise<string> {
+  const server: HttpServer = await createHttpServer({
+    schema: buildGraphQLSchema(),
+    services,
+    verifyActor: createActorVerifier(config.auth),
+    checkReady: async () => void (await dataSource.query("SELECT 1")),
+    production: config.production,
+    logger,
+  });
+  stops.push(() => server.close());
+  return server.listen(config.host, config.port);
+}

@@ -1,0 +1,84 @@
+import { entityRows } from "../database/rows";
+import { ActivityRow } from "../entities/activity";
+import type { MatchedEntity } from "../entities/matched-record";
+import { NoteRow } from "../entities/note";
+import type { CopyScope } from "./records";
+
+/** The column by which activities and notes hang on a record. The caller has read that record as a matched one. */
+const COLUMN: Record<MatchedEntity, string> = { DEAL: "deal_id", PERSON: "person_id", ORGANIZATION: "organization_id" };
+
+type OfParent = { parent_id: number };
+
+/** The latest done activities of records, newest first. */
+export function readRecentActivities(
+  { manager, copyId }: CopyScope,
+  of: MatchedEntity,
+  ids: readonly number[],
+  first: number,
+): Promise<(ActivityRow & OfParent)[]> {
+  return entityRows<ActivityRow, OfParent>(
+    manager,
+    ActivityRow,
+    `SELECT found.*, parent.id AS parent_id FROM unnest($2::bigint[]) AS parent (id)
+     CROSS JOIN LATERAL (
+       SELECT t.* FROM activity t
+       WHERE t.copy_id = $1 AND t.${COLUMN[of]} = parent.id AND t.happened_at IS NOT NULL
+       ORDER BY t.happened_at DESC, t.crm_id DESC LIMIT $3
+     ) found`,
+    [copyId, ids, first],
+  );
+}
+
+/** The next planned activity of each deal: the earliest undone one that is due at or after `now`. */
+export function readNextActivities(
+  { manager, copyId }: CopyScope,
+  dealIds: readonly number[],
+  now: Date,
+): Promise<(ActivityRow & OfParent)[]> {
+  return entityRows<ActivityRow, OfParent>(
+    manager,
+    ActivityRow,
+    `SELECT DISTINCT ON (t.deal_id) t.*, t.deal_id AS parent_id FROM activity t
+     WHERE t.copy_id = $1 AND t.deal_id = ANY ($2) AND NOT t.done
+       AND (t.due_at >= $3 OR (NOT t.due_has_time AND t.due_at >= date_trunc('day', $3::timestamptz, 'UTC')))
+     ORDER BY t.deal_id, t.due_at, t.crm_id`,
+    [copyId, dealIds, now],
+  );
+}
+
+/** The latest notes of records, newest first. */
+export function readRecentNotes(
+  { manager, copyId }: CopyScope,
+  of: MatchedEntity,
+  ids: readonly number[],
+  first: number,
+): Promise<(NoteRow & OfParent)[]> {
+  return entityRows<NoteRow, OfParent>(
+    manager,
+    NoteRow,
+    `SELECT found.*, parent.id AS parent_id FROM unnest($2::bigint[]) AS parent (id)
+     CROSS JOIN LATERAL (
+       SELECT t.* FROM note t WHERE t.copy_id = $1 AND t.${COLUMN[of]} = parent.id
+       ORDER BY t.add_time DESC, t.crm_id DESC LIMIT $3
+     ) found`,
+    [copyId, ids, first],
+  );
+}
+
+/** An activity or note by its own id is readable where it hangs on a matched record. */
+const HANGS_ON_MATCHED = `EXISTS (
+  SELECT 1 FROM matched_record m
+  WHERE m.tenant_id = $1 AND m.copy_id = $2
+    AND (m.entity, m.crm_id) IN (('DEAL', t.deal_id), ('PERSON', t.person_id), ('ORGANIZATION', t.organization_id)))`;
+
+export async function readActivity(scope: CopyScope, id: number): Promise<ActivityRow | null> {
+  const sql = `SELECT t.* FROM activity t WHERE t.copy_id = $2 AND t.crm_id = $3 AND ${HANGS_ON_MATCHED}`;
+  const [row] = await entityRows(scope.manager, ActivityRow, sql, [scope.tenantId, scope.copyId, id]);
+  return row ?? null;
+}
+
+export async function readNote(scope: CopyScope, id: number): Promise<NoteRow | null> {
+  const sql = `SELECT t.* FROM note t WHERE t.copy_id = $2 AND t.crm_id = $3 AND ${HANGS_ON_MATCHED}`;
+  const [row] = await entityRows(scope.manager, NoteRow, sql, [scope.tenantId, scope.copyId, id]);
+  return row ?? null;
+}

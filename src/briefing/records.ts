@@ -1,0 +1,143 @@
+import type { ObjectLiteral, ObjectType } from "typeorm";
+import { entityRows, rows } from "../database/rows";
+import type { TenantScope } from "../database/tenant-door";
+import { CrmUserRow } from "../entities/crm-user";
+import { DealRow } from "../entities/deal";
+import type { MatchedEntity } from "../entities/matched-record";
+import { OrganizationRow } from "../entities/organization";
+import { PersonRow } from "../entities/person";
+import { normalizeAddress } from "../platform/email-address";
+
+/**
+ * The only way in which deals, persons and organizations are read (design 5.7): every statement below carries this
+ * condition, so a record that was never matched to a meeting is answered as one that does not exist.
+ */
+const isMatched = (entity: MatchedEntity) => `EXISTS (
+  SELECT 1 FROM matched_record m
+  WHERE m.tenant_id = $1 AND m.copy_id = $2 AND m.entity = '${entity}' AND m.crm_id = t.crm_id)`;
+
+/** A copy within a tenant: where every read begins. */
+export interface CopyScope extends TenantScope {
+  readonly copyId: number;
+}
+
+const MATCHED_TABLES = {
+  DEAL: DealRow,
+  PERSON: PersonRow,
+  ORGANIZATION: OrganizationRow,
+} as const;
+
+type MatchedRow<E extends MatchedEntity> = InstanceType<(typeof MATCHED_TABLES)[E]>;
+
+export function readMatched<E extends MatchedEntity>(
+  scope: CopyScope,
+  entity: E,
+  ids: readonly number[],
+): Promise<MatchedRow<E>[]> {
+  return entityRows(
+    scope.manager,
+    MATCHED_TABLES[entity] as unknown as ObjectType<MatchedRow<E>>,
+    `SELECT t.* FROM ${entity.toLowerCase()} t
+     WHERE t.copy_id = $2 AND t.crm_id = ANY ($3) AND ${isMatched(entity)}`,
+    [scope.tenantId, scope.copyId, ids],
+  );
+}
+
+/** Users, pipelines and stages: the company's setup, readable as a whole. */
+export function readSetup<T extends ObjectLiteral>(
+  scope: CopyScope,
+  entity: ObjectType<T>,
+  ids: readonly number[],
+): Promise<T[]> {
+  const { tableName } = scope.manager.connection.getMetadata(entity);
+  return entityRows(scope.manager, entity, `SELECT * FROM ${tableName} WHERE copy_id = $1 AND crm_id = ANY ($2)`, [
+    scope.copyId,
+    ids,
+  ]);
+}
+
+/** The CRM users with these e-mail addresses, in whatever spelling. */
+export async function readUsersByEmail(scope: CopyScope, emails: readonly string[]): Promise<CrmUserRow[]> {
+  const addresses = emails.map(normalizeAddress).filter((address) => address !== null);
+  const order = "ORDER BY active DESC, crm_id";
+  return entityRows(
+    scope.manager,
+    CrmUserRow,
+    `SELECT * FROM crm_user WHERE copy_id = $1 AND address = ANY ($2) ${order}`,
+    [scope.copyId, addresses],
+  );
+}
+
+type OfParent = { parent_id: number };
+
+/** The persons who take part in deals. */
+export function readParticipants(scope: CopyScope, dealIds: readonly number[]): Promise<(PersonRow & OfParent)[]> {
+  return entityRows<PersonRow, OfParent>(
+    scope.manager,
+    PersonRow,
+    `SELECT t.*, x.deal_id AS parent_id FROM deal_participant x
+     JOIN person t ON t.copy_id = x.copy_id AND t.crm_id = x.person_id
+     WHERE x.copy_id = $2 AND x.deal_id = ANY ($3) AND ${isMatched("PERSON")}
+     ORDER BY x.deal_id, t.name, t.crm_id`,
+    [scope.tenantId, scope.copyId, dealIds],
+  );
+}
+
+/** The first persons of organizations, by name. */
+export function readPersonsOf(
+  scope: CopyScope,
+  organizationIds: readonly number[],
+  first: number,
+): Promise<(PersonRow & OfParent)[]> {
+  return entityRows<PersonRow, OfParent>(
+    scope.manager,
+    PersonRow,
+    `SELECT found.*, parent.id AS parent_id FROM unnest($3::bigint[]) AS parent (id)
+     CROSS JOIN LATERAL (
+       SELECT t.* FROM person t
+       WHERE t.copy_id = $2 AND t.organization_id = parent.id AND ${isMatched("PERSON")}
+       ORDER BY t.name, t.crm_id LIMIT $4
+     ) found`,
+    [scope.tenantId, scope.copyId, organizationIds, first],
+  );
+}
+
+const DEALS_OF = {
+  PERSON: `(t.person_id = parent.id OR EXISTS (
+    SELECT 1 FROM deal_participant x WHERE x.copy_id = $2 AND x.deal_id = t.crm_id AND x.person_id = parent.id))`,
+  ORGANIZATION: "t.organization_id = parent.id",
+} as const;
+
+/** The open deals of persons (theirs, or taken part in) or of organizations, newest change first. */
+export function readOpenDealsOf(
+  scope: CopyScope,
+  of: keyof typeof DEALS_OF,
+  ids: readonly number[],
+  first: number,
+): Promise<(DealRow & OfParent)[]> {
+  return entityRows<DealRow, OfParent>(
+    scope.manager,
+    DealRow,
+    `SELECT found.*, parent.id AS parent_id FROM unnest($3::bigint[]) AS parent (id)
+     CROSS JOIN LATERAL (
+       SELECT t.* FROM matched_record r JOIN deal t ON t.copy_id = r.copy_id AND t.crm_id = r.crm_id
+       WHERE r.tenant_id = $1 AND r.copy_id = $2 AND r.entity = 'DEAL' AND t.status = 'open' AND ${DEALS_OF[of]}
+       GROUP BY t.copy_id, t.crm_id ORDER BY t.update_time DESC NULLS LAST, t.crm_id DESC LIMIT $4
+     ) found`,
+    [scope.tenantId, scope.copyId, ids, first],
+  );
+}
+
+/** The records that a meeting made readable, by kind. */
+export async function readMatchedIds(
+  { manager, tenantId, copyId }: CopyScope,
+  meetingId: string,
+): Promise<Record<MatchedEntity, number[]>> {
+  const found = await rows<{ entity: MatchedEntity; crm_id: number }>(
+    manager,
+    `SELECT entity, crm_id FROM matched_record WHERE tenant_id = $1 AND copy_id = $2 AND meeting_id = $3 ORDER BY crm_id`,
+    [tenantId, copyId, meetingId],
+  );
+  const ids = (entity: MatchedEntity) => found.filter((row) => row.entity === entity).map(({ crm_id }) => crm_id);
+  return { DEAL: ids("DEAL"), PERSON: ids("PERSON"), ORGANIZATION: ids("ORGANIZATION") };
+}

@@ -1,0 +1,35 @@
+import { createApp } from "./app";
+import { readConfig } from "./platform/config";
+import { messageOf, ServiceError } from "./platform/errors";
+import { createLogger } from "./platform/logger";
+
+const SIGNALS = ["SIGINT", "SIGTERM"] as const;
+
+async function main(): Promise<void> {
+  const config = readConfig();
+  const logger = createLogger(config.logLevel);
+  const app = createApp(config, logger);
+  let stopping = false;
+  for (const signal of SIGNALS) {
+    process.on(signal, () => {
+      if (stopping) process.exit(1);
+      stopping = true;
+      logger.info({ signal }, "stopping: requests and pages in hand are finished first; the signal again ends at once");
+      app.stop().then(
+        () => process.exit(0),
+        (error) => fail(error),
+      );
+    });
+  }
+  const address = await app.start();
+  logger.info({ address, roles: [...config.roles] }, "the service is up");
+}
+
+/** What an operator can mend is said in words; only what nobody foresaw shows its stack. */
+function fail(error: unknown): never {
+  const text = error instanceof ServiceError ? messageOf(error) : error instanceof Error ? error.stack : String(error);
+  process.stderr.write(`${text}\n`);
+  process.exit(1);
+}
+
+if (require.main === module) main().catch(fail);

@@ -1,0 +1,68 @@
+import { Arg, Ctx, FieldResolver, ID, Query, Resolver, Root } from "type-graphql";
+import { readAsOf, readGapsTouching, readMeeting } from "../briefing/briefings";
+import { Briefing } from "../schema/briefing";
+import { Deal, DealStatus, Organization, Person } from "../schema/records";
+import { DataGap } from "../schema/sync";
+import type { OperationContext } from "./context";
+import { dealEdge, loadAll, personEdge } from "./edges";
+import { matchedPersonIds, meetingDealIds, meetingIdIn, organizationsOf } from "./meeting-resolver";
+import { presentGap, presentMeeting } from "./present";
+
+@Resolver(() => Briefing)
+export class BriefingResolver {
+  @Query(() => Briefing, {
+    nullable: true,
+    description: "null for a meeting that this tenant has not, and while no CRM is connected.",
+  })
+  async briefing(@Arg("meetingId", () => ID) id: string, @Ctx() context: OperationContext): Promise<Briefing | null> {
+    const meeting = await readMeeting(context.scope, { id: meetingIdIn(id) ?? "" });
+    if (!meeting || !(await context.copy())) return null;
+    return Object.assign(new Briefing(), { meeting: presentMeeting(meeting) });
+  }
+
+  @FieldResolver(() => Deal, {
+    nullable: true,
+    description: "The deal that the meeting is about, where that is certain.",
+  })
+  async deal(@Root() { meeting }: Briefing, @Ctx() context: OperationContext): Promise<Deal | null> {
+    const [match] = await context.loaders.match.load(meeting.meetingId);
+    return dealEdge(context, match?.dealId ?? null);
+  }
+
+  @FieldResolver(() => [Deal], { description: "Other deals of the attendees, open ones first." })
+  async otherDeals(@Root() { meeting }: Briefing, @Ctx() context: OperationContext): Promise<Deal[]> {
+    const [match] = await context.loaders.match.load(meeting.meetingId);
+    const ids = (await meetingDealIds(context, meeting.meetingId)).filter((id) => id !== match?.dealId);
+    const found = await loadAll((id) => dealEdge(context, id), ids);
+    const isOpen = (deal: Deal) => deal.status === DealStatus.OPEN;
+    return [...found.filter(isOpen), ...found.filter((deal) => !isOpen(deal))];
+  }
+
+  @FieldResolver(() => [Person], { description: "The attendees that are known persons." })
+  async persons(@Root() { meeting }: Briefing, @Ctx() context: OperationContext): Promise<Person[]> {
+    return loadAll((id) => personEdge(context, id), await matchedPersonIds(context, meeting.meetingId));
+  }
+
+  @FieldResolver(() => [Organization], { description: "The companies of those persons." })
+  async organizations(@Root() { meeting }: Briefing, @Ctx() context: OperationContext): Promise<Organization[]> {
+    return organizationsOf(context, await matchedPersonIds(context, meeting.meetingId));
+  }
+
+  @FieldResolver(() => Date, {
+    nullable: true,
+    description: "The moment up to which the synced copy is known to be complete; null before a run has succeeded.",
+  })
+  async asOf(@Ctx() context: OperationContext): Promise<Date | null> {
+    const copy = await context.copy();
+    return copy && readAsOf(copy);
+  }
+
+  @FieldResolver(() => [DataGap], {
+    description: "What could not be read, so that nothing missing looks like nothing there.",
+  })
+  async gaps(@Root() { meeting }: Briefing, @Ctx() context: OperationContext): Promise<DataGap[]> {
+    const copy = await context.copy();
+    if (!copy) return [];
+    return (await readGapsTouching(copy, await meetingDealIds(context, meeting.meetingId))).map(presentGap);
+  }
+}

@@ -1,0 +1,57 @@
+import { Arg, Ctx, FieldResolver, Mutation, Query, Resolver, Root } from "type-graphql";
+import {
+  ConnectInput,
+  Connection,
+  ConnectResult,
+  ConnectStarted,
+  ConnectSuccess,
+  StartConnectResult,
+} from "../schema/connection";
+import type { Refusal } from "../schema/refusal";
+import { SyncStatus } from "../schema/sync";
+import { summarizeGaps } from "../sync/gaps";
+import { readRunStatus } from "../sync/run-history";
+import type { OperationContext } from "./context";
+import { presentConnection, presentGap, presentRefusal, presentRun } from "./present";
+
+@Resolver(() => Connection)
+export class ConnectionResolver {
+  @Query(() => Connection, { description: "The tenant's one CRM connection." })
+  async connection(@Ctx() context: OperationContext): Promise<Connection> {
+    return presentConnection(context.actor, await context.connection());
+  }
+
+  @FieldResolver(() => SyncStatus, { description: "How fresh and how whole the synced copy is." })
+  async sync(@Root() { copyId }: Connection, @Ctx() { scope }: OperationContext): Promise<SyncStatus> {
+    if (copyId === null) return { current: null, last: null, lastSuccessAt: null, gaps: [] };
+    const [status, gaps] = await Promise.all([readRunStatus(scope, copyId), summarizeGaps(scope, copyId)]);
+    return {
+      current: status.current && presentRun(status.current),
+      last: status.last && presentRun(status.last),
+      lastSuccessAt: status.lastSuccessAt,
+      gaps: gaps.map(presentGap),
+    };
+  }
+
+  @Mutation(() => StartConnectResult, {
+    description: "Not connected, or needs re-authorization: where to send the user's browser. No scope is ever sent.",
+  })
+  async startConnect(@Ctx() { actor, services }: OperationContext): Promise<ConnectStarted | Refusal> {
+    const started = await services.connecting.start(actor);
+    return started.ok ? Object.assign(new ConnectStarted(), started.value) : presentRefusal(started);
+  }
+
+  @Mutation(() => ConnectResult, {
+    description: "What the redirect address received, handed back in the session that started it.",
+  })
+  async connect(
+    @Arg("input", () => ConnectInput) { code, state, error }: ConnectInput,
+    @Ctx() context: OperationContext,
+  ): Promise<ConnectSuccess | Refusal> {
+    const input = { code: code || null, state, error: error || null };
+    const connected = await context.services.connecting.complete(context.actor, input);
+    if (!connected.ok) return presentRefusal(connected);
+    context.forgetConnection();
+    return Object.assign(new ConnectSuccess(), { connection: await this.connection(context) });
+  }
+}

@@ -1,0 +1,37 @@
+import "reflect-metadata";
+import type { GraphQLSchema } from "graphql";
+import { buildSchemaSync } from "type-graphql";
+import { DateTimeScalar } from "../schema/scalars";
+import { BriefingResolver } from "./briefing-resolver";
+import { ConnectionResolver } from "./connection-resolver";
+import { OrganizationResolver, PersonResolver } from "./contact-resolvers";
+import { ActivityResolver, NoteResolver, StageResolver } from "./context-record-resolvers";
+import { DealResolver } from "./deal-resolver";
+import { MeetingMatchResolver, MeetingResolver, PersonMatchResolver } from "./meeting-resolver";
+import { NodeResolver } from "./node-resolver";
+import { SyncRunResolver } from "./sync-resolver";
+import { ViewerResolver } from "./viewer-resolver";
+
+/** The schema that the resolvers build. Arguments are plain data; each domain function checks its own input. */
+export function buildGraphQLSchema(): GraphQLSchema {
+  return buildSchemaSync({
+    resolvers: [
+      ViewerResolver,
+      ConnectionResolver,
+      SyncRunResolver,
+      NodeResolver,
+      DealResolver,
+      PersonResolver,
+      OrganizationResolver,
+      StageResolver,
+      ActivityResolver,
+      NoteResolver,
+      MeetingResolver,
+      PersonMatchResolver,
+      MeetingMatchResolver,
+      BriefingResolver,
+    ],
+    scalarsMap: [{ type: Date, scalar: DateTimeScalar }],
+    validate: false,
+  });
+}

@@ -1,0 +1,159 @@
+import { Arg, Ctx, FieldResolver, ID, Mutation, Query, Resolver, Root } from "type-graphql";
+import { readMeeting } from "../briefing/briefings";
+import { readMatchedIds } from "../briefing/records";
+import type { MeetingMatchRow } from "../entities/meeting-match";
+import { Briefing, DealCandidate } from "../schema/briefing";
+import { CrmUser } from "../schema/crm-setup";
+import {
+  Attendee,
+  Meeting,
+  MeetingMatch,
+  MeetingResult,
+  MeetingSuccess,
+  PersonMatch,
+  RecordMeetingInput,
+} from "../schema/meeting";
+import { Deal, Organization, Person } from "../schema/records";
+import type { Refusal } from "../schema/refusal";
+import type { OperationContext } from "./context";
+import { dealEdge, loadAll, organizationEdge, personEdge } from "./edges";
+import { badInput } from "./errors";
+import { decodeId } from "./global-id";
+import { presentAttendee, presentMatch, presentMeeting, presentRefusal, presentUser } from "./present";
+
+/** A match holds for the copy that it was made on, and says nothing of another. */
+async function isCurrent(context: OperationContext, match: MeetingMatchRow | undefined): Promise<boolean> {
+  const copy = await context.copy();
+  return match?.copyId === (copy?.copyId ?? null);
+}
+
+export const meetingIdIn = (id: string): string | null => {
+  const decoded = decodeId(id);
+  return decoded?.type === "Meeting" ? (decoded.parts[0] ?? null) : null;
+};
+
+@Resolver(() => Meeting)
+export class MeetingResolver {
+  @Query(() => Meeting, { nullable: true, description: "By exactly one of its ids; null where this tenant has none." })
+  async meeting(
+    @Arg("id", () => ID, { nullable: true }) id: string | undefined,
+    @Arg("externalId", () => String, { nullable: true }) externalId: string | undefined,
+    @Ctx() { scope }: OperationContext,
+  ): Promise<Meeting | null> {
+    if ((id == null) === (externalId == null)) throw badInput("Give either id or externalId.");
+    const row = await readMeeting(scope, id == null ? { externalId: externalId ?? "" } : { id: meetingIdIn(id) ?? "" });
+    return row && presentMeeting(row);
+  }
+
+  @Mutation(() => MeetingResult, { description: "Records or replaces a meeting (by externalId) and matches it." })
+  async recordMeeting(
+    @Arg("input", () => RecordMeetingInput) input: RecordMeetingInput,
+    @Ctx() { actor, services }: OperationContext,
+  ): Promise<MeetingSuccess | Refusal> {
+    const recorded = await services.meetings.record(actor, {
+      ...input,
+      endsAt: input.endsAt ?? null,
+      attendees: input.attendees.map(({ email, name }) => ({ email, name: name || null })),
+    });
+    if (!recorded.ok) return presentRefusal(recorded);
+    return Object.assign(new MeetingSuccess(), { meeting: presentMeeting(recorded.value) });
+  }
+
+  @FieldResolver(() => CrmUser, { nullable: true, description: "The CRM user with the owner's e-mail address." })
+  async owner(@Root() { ownerEmail }: Meeting, @Ctx() { loaders }: OperationContext): Promise<CrmUser | null> {
+    const row = await loaders.userByEmail.load(ownerEmail);
+    return row && presentUser(row);
+  }
+
+  @FieldResolver(() => [Attendee], { description: "In the order in which they were recorded." })
+  async attendees(@Root() { meetingId }: Meeting, @Ctx() context: OperationContext): Promise<Attendee[]> {
+    const [found, [match]] = await Promise.all([
+      context.loaders.attendees.load(meetingId),
+      context.loaders.match.load(meetingId),
+    ]);
+    const current = await isCurrent(context, match);
+    return found.map((row) => presentAttendee(row, current));
+  }
+
+  @FieldResolver(() => MeetingMatch, { description: "Which deal it is about, and why." })
+  async match(@Root() { meetingId }: Meeting, @Ctx() context: OperationContext): Promise<MeetingMatch> {
+    const [row] = await context.loaders.match.load(meetingId);
+    if (!row) throw new Error(`meeting ${meetingId} was stored without its match`);
+    return presentMatch(row, await isCurrent(context, row));
+  }
+
+  @FieldResolver(() => Briefing, { nullable: true, description: "null while no CRM is connected." })
+  async briefing(@Root() meeting: Meeting, @Ctx() context: OperationContext): Promise<Briefing | null> {
+    return (await context.copy()) && Object.assign(new Briefing(), { meeting });
+  }
+}
+
+@Resolver(() => PersonMatch)
+export class PersonMatchResolver {
+  @FieldResolver(() => Person, { nullable: true })
+  person(@Root() { links }: PersonMatch, @Ctx() context: OperationContext): Promise<Person | null> {
+    return personEdge(context, links.person);
+  }
+
+  @FieldResolver(() => Organization, { nullable: true, description: "The matched person's company." })
+  async organization(@Root() { links }: PersonMatch, @Ctx() context: OperationContext): Promise<Organization | null> {
+    const person = await personEdge(context, links.person);
+    return organizationEdge(context, person?.links.organization ?? null);
+  }
+
+  @FieldResolver(() => [Person], { description: "Where several persons could be meant: all of them." })
+  candidates(@Root() { links }: PersonMatch, @Ctx() context: OperationContext): Promise<Person[]> {
+    return loadAll((id) => personEdge(context, id), links.candidates);
+  }
+}
+
+@Resolver(() => MeetingMatch)
+export class MeetingMatchResolver {
+  @FieldResolver(() => Deal, {
+    nullable: true,
+    description: "The deal that the meeting is about; null until one is certain or chosen.",
+  })
+  deal(@Root() { links }: MeetingMatch, @Ctx() context: OperationContext): Promise<Deal | null> {
+    return dealEdge(context, links.deal);
+  }
+
+  @FieldResolver(() => [DealCandidate], { description: "Where nothing decided: every deal that could be meant." })
+  async candidates(@Root() { links }: MeetingMatch, @Ctx() context: OperationContext): Promise<DealCandidate[]> {
+    const found = await Promise.all(
+      links.candidates.map(async ({ deal: id, reason }) => ({ deal: await dealEdge(context, id), reason })),
+    );
+    return found.flatMap(({ deal, reason }) => (deal ? [{ deal, reason }] : []));
+  }
+
+  @FieldResolver(() => [Person], { description: "The attendees that are known persons." })
+  async persons(@Root() { links }: MeetingMatch, @Ctx() context: OperationContext): Promise<Person[]> {
+    return loadAll((id) => personEdge(context, id), await matchedPersonIds(context, links.meeting));
+  }
+
+  @FieldResolver(() => [Organization], { description: "The companies of those persons." })
+  async organizations(@Root() { links }: MeetingMatch, @Ctx() context: OperationContext): Promise<Organization[]> {
+    return organizationsOf(context, await matchedPersonIds(context, links.meeting));
+  }
+}
+
+export async function matchedPersonIds(context: OperationContext, meetingId: string): Promise<number[]> {
+  const [match] = await context.loaders.match.load(meetingId);
+  if (!(await isCurrent(context, match))) return [];
+  const attendees = await context.loaders.attendees.load(meetingId);
+  return [...new Set(attendees.map(({ personId }) => personId).filter((id) => id !== null))];
+}
+
+export async function organizationsOf(
+  context: OperationContext,
+  personIds: readonly number[],
+): Promise<Organization[]> {
+  const found = await loadAll((id) => personEdge(context, id), personIds);
+  const ids = new Set(found.map(({ links }) => links.organization).filter((id) => id !== null));
+  return loadAll((id) => organizationEdge(context, id), [...ids]);
+}
+
+/** The ids of the deals that a meeting made readable. */
+export async function meetingDealIds(context: OperationContext, meetingId: string): Promise<number[]> {
+  const copy = await context.copy();
+  return copy ? (await readMatchedIds(copy, meetingId)).DEAL : [];
+}

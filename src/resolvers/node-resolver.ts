@@ -1,0 +1,78 @@
+import { Arg, Ctx, ID, Query, Resolver } from "type-graphql";
+import { readMeeting } from "../briefing/briefings";
+import { readActivity, readNote } from "../briefing/context-records";
+import type { CopyScope } from "../briefing/records";
+import { Node } from "../schema/node";
+import { readRunsById } from "../sync/run-history";
+import type { OperationContext } from "./context";
+import { dealEdge, organizationEdge, personEdge, userEdge } from "./edges";
+import { crmIdIn, decodeId, type NodeType } from "./global-id";
+import { meetingIdIn } from "./meeting-resolver";
+import {
+  presentActivity,
+  presentConnection,
+  presentMeeting,
+  presentNote,
+  presentPipeline,
+  presentRun,
+  presentStage,
+} from "./present";
+
+type Find = (context: OperationContext, id: string) => Promise<Node | null>;
+
+/** Finds a record of the present copy by the CRM id in its global id. */
+const inCopy =
+  (type: NodeType, find: (context: OperationContext, crmId: number, copy: CopyScope) => Promise<Node | null>): Find =>
+  async (context, id) => {
+    const copy = await context.copy();
+    const crmId = copy && crmIdIn(id, type, copy.copyId);
+    return crmId ? find(context, crmId, copy) : null;
+  };
+
+const FINDERS: Record<NodeType, Find> = {
+  Connection: async (context, id) => {
+    const own = presentConnection(context.actor, await context.connection());
+    return own.id === id ? own : null;
+  },
+  SyncRun: async ({ scope }, id) => {
+    const runId = decodeId(id)?.parts[0] ?? "";
+    const [row] = /^[0-9a-f-]{36}$/.test(runId) ? await readRunsById(scope, [runId]) : [];
+    return row ? presentRun(row) : null;
+  },
+  Meeting: async ({ scope }, id) => {
+    const row = await readMeeting(scope, { id: meetingIdIn(id) ?? "" });
+    return row && presentMeeting(row);
+  },
+  CrmUser: inCopy("CrmUser", userEdge),
+  Deal: inCopy("Deal", dealEdge),
+  Person: inCopy("Person", personEdge),
+  Organization: inCopy("Organization", organizationEdge),
+  Pipeline: inCopy("Pipeline", async ({ loaders }, id) => {
+    const row = await loaders.pipeline.load(id);
+    return row && presentPipeline(row);
+  }),
+  Stage: inCopy("Stage", async ({ loaders }, id) => {
+    const row = await loaders.stage.load(id);
+    return row && presentStage(row);
+  }),
+  Activity: inCopy("Activity", async (_context, id, copy) => {
+    const row = await readActivity(copy, id);
+    return row && presentActivity(row);
+  }),
+  Note: inCopy("Note", async (_context, id, copy) => {
+    const row = await readNote(copy, id);
+    return row && presentNote(row);
+  }),
+};
+
+@Resolver()
+export class NodeResolver {
+  @Query(() => Node, {
+    nullable: true,
+    description: "Anything with a global id; null for unknown, foreign and never-matched ids alike.",
+  })
+  async node(@Arg("id", () => ID) id: string, @Ctx() context: OperationContext): Promise<Node | null> {
+    const type = decodeId(id)?.type;
+    return type !== undefined && Object.hasOwn(FINDERS, type) ? FINDERS[type as NodeType](context, id) : null;
+  }
+}

@@ -1,0 +1,234 @@
+import type { Actor } from "../auth/actor";
+import { plainText, safeHtml } from "../briefing/note-content";
+import type { ActivityRow } from "../entities/activity";
+import type { ConnectionRow } from "../entities/connection";
+import type { CrmUserRow } from "../entities/crm-user";
+import type { DealRow } from "../entities/deal";
+import type { MeetingRow } from "../entities/meeting";
+import type { MeetingAttendeeRow } from "../entities/meeting-attendee";
+import type { MeetingMatchRow } from "../entities/meeting-match";
+import type { NoteRow } from "../entities/note";
+import type { OrganizationRow } from "../entities/organization";
+import type { PersonRow } from "../entities/person";
+import type { PipelineRow } from "../entities/pipeline";
+import type { StageRow } from "../entities/stage";
+import type { GapSummary, SyncRunRow } from "../entities/sync-run";
+import type { SyncStepRow } from "../entities/sync-step";
+import type { Refused } from "../platform/outcome";
+import { Connection, type ConnectionState, Crm } from "../schema/connection";
+import { Activity, Note } from "../schema/context-records";
+import { CrmUser, Pipeline, Stage } from "../schema/crm-setup";
+import {
+  Attendee,
+  type AttendeeSide,
+  type MatchStatus,
+  Meeting,
+  MeetingMatch,
+  type MeetingMatchStatus,
+  PersonMatch,
+} from "../schema/meeting";
+import { Deal, DealStatus, Organization, Person } from "../schema/records";
+import { Refusal, type RefusalCode } from "../schema/refusal";
+import { DataGap, SyncRun, SyncStep } from "../schema/sync";
+import { encodeId, type NodeType } from "./global-id";
+
+/** Explicit lists of fields: a column that is added later is not shown by being there. */
+const make = <T extends object>(type: new () => T, fields: T): T => Object.assign(new type(), fields);
+
+interface CopyKey {
+  copyId: number;
+  crmId: number;
+}
+const recordId = (type: NodeType, { copyId, crmId }: CopyKey) => ({
+  id: encodeId(type, copyId, crmId),
+  crmId: String(crmId),
+});
+
+export const presentRefusal = ({ code, message, field }: Refused): Refusal =>
+  make(Refusal, { code: code as RefusalCode, message, field: field ?? null });
+
+/** Before anyone connected there is no row, and still a connection to show. */
+export function presentConnection({ tenantId }: Actor, row: ConnectionRow | null): Connection {
+  return make(Connection, {
+    id: encodeId("Connection", tenantId),
+    state: (row?.state ?? "NOT_CONNECTED") as ConnectionState,
+    stateChangedAt: row?.stateChangedAt ?? null,
+    crm: row?.copyId ? Crm.PIPEDRIVE : null,
+    boundEmail: row?.boundEmail ?? null,
+    boundUserName: row?.boundUserName ?? null,
+    companyName: row?.companyName ?? null,
+    companyDomain: row?.companyDomain ?? null,
+    connectedAt: row?.connectedAt ?? null,
+    copyId: row?.copyId ?? null,
+  });
+}
+
+export function presentRun(row: SyncRunRow): SyncRun {
+  return make(SyncRun, {
+    id: encodeId("SyncRun", row.id),
+    runId: row.id,
+    kind: row.kind,
+    state: row.state,
+    queuedAt: row.queuedAt,
+    startedAt: row.startedAt,
+    finishedAt: row.finishedAt,
+    updatedSince: row.updatedSince,
+    gaps: row.gaps.map(presentGap),
+    error: row.errorCode ? { code: row.errorCode, message: row.errorMessage ?? "" } : null,
+  });
+}
+
+export const presentGap = ({ resource, code, count, since, message }: GapSummary): DataGap =>
+  make(DataGap, { resource, code, count, since: new Date(since), message });
+
+export const presentStep = (row: SyncStepRow): SyncStep =>
+  make(SyncStep, {
+    resource: row.resource,
+    state: row.state,
+    requests: row.requests,
+    fetched: row.fetched,
+    written: row.written,
+    unchanged: row.unchanged,
+    removed: row.removed,
+    rejected: row.rejected,
+  });
+
+export const presentUser = (row: CrmUserRow): CrmUser =>
+  make(CrmUser, { ...recordId("CrmUser", row), name: row.name, email: row.email, active: row.active });
+
+export const presentPipeline = (row: PipelineRow): Pipeline =>
+  make(Pipeline, { ...recordId("Pipeline", row), name: row.name });
+
+export const presentStage = (row: StageRow): Stage =>
+  make(Stage, {
+    ...recordId("Stage", row),
+    name: row.name,
+    position: row.position,
+    daysToRotten: row.daysToRotten,
+    pipelineId: row.pipelineId,
+  });
+
+const STATUS: Record<DealRow["status"], DealStatus> = {
+  open: DealStatus.OPEN,
+  won: DealStatus.WON,
+  lost: DealStatus.LOST,
+};
+
+export function presentDeal(row: DealRow, companyDomain: string | null): Deal {
+  return make(Deal, {
+    ...recordId("Deal", row),
+    title: row.title,
+    value: row.value !== null && row.currency !== null ? { amount: row.value, currency: row.currency } : null,
+    status: STATUS[row.status],
+    participantsKnown: row.participantsKnown,
+    expectedCloseDate: row.expectedCloseDate,
+    createdAt: row.addTime,
+    updatedAt: row.updateTime,
+    stageChangedAt: row.stageChangeTime,
+    wonAt: row.wonTime,
+    lostAt: row.lostTime,
+    lostReason: row.lostReason,
+    customFields: row.customFields,
+    crmUrl: crmUrl(companyDomain, "deal", row),
+    links: {
+      deal: row.crmId,
+      stage: row.stageId,
+      pipeline: row.pipelineId,
+      owner: row.ownerId,
+      organization: row.organizationId,
+      person: row.personId,
+    },
+  });
+}
+
+export function presentPerson(row: PersonRow, companyDomain: string | null): Person {
+  return make(Person, {
+    ...recordId("Person", row),
+    name: row.name,
+    emails: row.emails.map(({ value, label, primary }) => ({ address: value, label, primary })),
+    phones: row.phones.map(({ value, label, primary }) => ({ number: value, label, primary })),
+    lastIncomingMailAt: row.lastIncomingMailTime,
+    lastOutgoingMailAt: row.lastOutgoingMailTime,
+    customFields: row.customFields,
+    crmUrl: crmUrl(companyDomain, "person", row),
+    links: { person: row.crmId, organization: row.organizationId, owner: row.ownerId },
+  });
+}
+
+export function presentOrganization(row: OrganizationRow, companyDomain: string | null): Organization {
+  return make(Organization, {
+    ...recordId("Organization", row),
+    name: row.name,
+    address: row.address,
+    website: row.website,
+    customFields: row.customFields,
+    crmUrl: crmUrl(companyDomain, "organization", row),
+    links: { organization: row.crmId, owner: row.ownerId },
+  });
+}
+
+function crmUrl(companyDomain: string | null, kind: string, { crmId }: CopyKey): string | null {
+  return companyDomain && `https://${companyDomain}.pipedrive.com/${kind}/${crmId}`;
+}
+
+export const presentActivity = (row: ActivityRow): Activity =>
+  make(Activity, {
+    ...recordId("Activity", row),
+    subject: row.subject,
+    type: row.type,
+    done: row.done,
+    dueAt: row.dueAt,
+    doneAt: row.doneAt,
+    links: { owner: row.ownerId, deal: row.dealId, person: row.personId, organization: row.organizationId },
+  });
+
+export const presentNote = (row: NoteRow): Note =>
+  make(Note, {
+    ...recordId("Note", row),
+    html: safeHtml(row.content),
+    text: plainText(row.content),
+    createdAt: row.addTime,
+    updatedAt: row.updateTime,
+    links: { author: row.authorId },
+  });
+
+export const presentMeeting = (row: MeetingRow): Meeting =>
+  make(Meeting, {
+    id: encodeId("Meeting", row.id),
+    meetingId: row.id,
+    externalId: row.externalId,
+    title: row.title,
+    startsAt: row.startsAt,
+    endsAt: row.endsAt,
+    ownerEmail: row.ownerEmail,
+  });
+
+const CONNECTION_CHANGED = "The CRM connection has changed since; the meeting is matched again after the next sync.";
+
+/** @param current false where the match belongs to a copy that is no longer the tenant's: nothing of it holds */
+export const presentAttendee = (row: MeetingAttendeeRow, current: boolean): Attendee =>
+  make(Attendee, {
+    email: row.email,
+    name: row.name,
+    side: row.side as AttendeeSide,
+    match: make(PersonMatch, {
+      status: (current ? row.matchStatus : "NONE") as MatchStatus,
+      rule: current ? row.matchRule : null,
+      reason: current ? row.matchReason : CONNECTION_CHANGED,
+      links: current ? { person: row.personId, candidates: row.candidateIds } : { person: null, candidates: [] },
+    }),
+  });
+
+/** @param current as in {@link presentAttendee} */
+export const presentMatch = (row: MeetingMatchRow, current: boolean): MeetingMatch =>
+  make(MeetingMatch, {
+    status: (current ? row.status : "NONE") as MeetingMatchStatus,
+    rule: current ? row.rule : null,
+    reason: current ? row.reason : CONNECTION_CHANGED,
+    matchedAt: row.matchedAt,
+    links: {
+      meeting: row.meetingId,
+      deal: current ? row.dealId : null,
+      candidates: current ? row.candidates.map(({ dealId, reason }) => ({ deal: dealId, reason })) : [],
+    },
+  });

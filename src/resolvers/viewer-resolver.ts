@@ -1,0 +1,20 @@
+import { Ctx, Query, Resolver } from "type-graphql";
+import { mayManageConnection } from "../auth/policies";
+import type { RefusalCode } from "../schema/refusal";
+import { type Role, Viewer } from "../schema/viewer";
+import type { OperationContext } from "./context";
+
+@Resolver(() => Viewer)
+export class ViewerResolver {
+  @Query(() => Viewer, { description: "Who is asking." })
+  async viewer(@Ctx() { actor, services }: OperationContext): Promise<Viewer> {
+    return {
+      userId: actor.userId,
+      tenantId: actor.tenantId,
+      role: actor.role.toUpperCase() as Role,
+      plan: actor.plan,
+      canManageConnection: mayManageConnection(actor),
+      connectRefusal: (await services.connecting.refusal(actor)) as RefusalCode | null,
+    };
+  }
+}

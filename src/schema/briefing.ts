@@ -1,0 +1,18 @@
+import { Field, ObjectType } from "type-graphql";
+import { Meeting } from "./meeting";
+import { Deal } from "./records";
+
+@ObjectType({ description: "A deal that a meeting could be about." })
+export class DealCandidate {
+  @Field(() => Deal)
+  deal!: Deal;
+
+  @Field(() => String, { description: "What speaks for it." })
+  reason!: string;
+}
+
+@ObjectType({ description: "What a seller needs before or in a meeting." })
+export class Briefing {
+  @Field(() => Meeting)
+  meeting!: Meeting;
+}

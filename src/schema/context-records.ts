@@ -1,0 +1,48 @@
+import { Field, ObjectType } from "type-graphql";
+import { Node } from "./node";
+
+@ObjectType({ implements: Node, description: "A call, meeting, task or the like in the CRM." })
+export class Activity extends Node {
+  @Field(() => String)
+  crmId!: string;
+
+  @Field(() => String)
+  subject!: string;
+
+  @Field(() => String, { description: "The CRM's key of the activity type, for example call." })
+  type!: string;
+
+  @Field(() => Boolean)
+  done!: boolean;
+
+  @Field(() => Date, {
+    nullable: true,
+    description: "When it is due: an instant where the CRM has a time, else the start of that day in UTC.",
+  })
+  dueAt!: Date | null;
+
+  @Field(() => Date, { nullable: true })
+  doneAt!: Date | null;
+
+  links!: { owner: number | null; deal: number | null; person: number | null; organization: number | null };
+}
+
+@ObjectType({ implements: Node, description: "A note in the CRM." })
+export class Note extends Node {
+  @Field(() => String)
+  crmId!: string;
+
+  @Field(() => String, { description: "Sanitized HTML, safe to show." })
+  html!: string;
+
+  @Field(() => String, { description: "The same without markup." })
+  text!: string;
+
+  @Field(() => Date)
+  createdAt!: Date;
+
+  @Field(() => Date, { nullable: true })
+  updatedAt!: Date | null;
+
+  links!: { author: number | null };
+}

@@ -1,0 +1,133 @@
+import { createUnionType, Field, InputType, ObjectType, registerEnumType } from "type-graphql";
+import { Node } from "./node";
+import { Refusal } from "./refusal";
+
+export enum AttendeeSide {
+  SELLER = "SELLER",
+  BUYER = "BUYER",
+  IGNORED = "IGNORED",
+}
+registerEnumType(AttendeeSide, { name: "AttendeeSide", description: "Whose side an attendee is on." });
+
+export enum MatchStatus {
+  MATCHED = "MATCHED",
+  AMBIGUOUS = "AMBIGUOUS",
+  NONE = "NONE",
+}
+registerEnumType(MatchStatus, { name: "MatchStatus", description: "Whether an attendee is a known person." });
+
+export enum MeetingMatchStatus {
+  MATCHED = "MATCHED",
+  NEEDS_CHOICE = "NEEDS_CHOICE",
+  NONE = "NONE",
+}
+registerEnumType(MeetingMatchStatus, { name: "MeetingMatchStatus", description: "Whether a meeting's deal is known." });
+
+@ObjectType({ implements: Node, description: "A meeting that the service recorded." })
+export class Meeting extends Node {
+  @Field(() => String, {
+    description: "The id that the meeting has in the product that recorded it; unique within the tenant.",
+  })
+  externalId!: string;
+
+  @Field(() => String)
+  title!: string;
+
+  @Field(() => Date)
+  startsAt!: Date;
+
+  @Field(() => Date, { nullable: true })
+  endsAt!: Date | null;
+
+  @Field(() => String)
+  ownerEmail!: string;
+
+  meetingId!: string;
+}
+
+@ObjectType({ description: "Which person of the CRM an attendee is, and why." })
+export class PersonMatch {
+  @Field(() => MatchStatus)
+  status!: MatchStatus;
+
+  @Field(() => String, { nullable: true, description: "The rule that decided." })
+  rule!: string | null;
+
+  @Field(() => String, { description: "The same in words." })
+  reason!: string;
+
+  links!: { person: number | null; candidates: number[] };
+}
+
+@ObjectType()
+export class Attendee {
+  @Field(() => String, { description: "As it was recorded." })
+  email!: string;
+
+  @Field(() => String, { nullable: true })
+  name!: string | null;
+
+  @Field(() => AttendeeSide)
+  side!: AttendeeSide;
+
+  @Field(() => PersonMatch)
+  match!: PersonMatch;
+}
+
+@ObjectType({ description: "Which deal a meeting is about, and why." })
+export class MeetingMatch {
+  @Field(() => MeetingMatchStatus)
+  status!: MeetingMatchStatus;
+
+  @Field(() => String, { nullable: true, description: "The rule that decided, or CHOSEN where a person did." })
+  rule!: string | null;
+
+  @Field(() => String, { description: "The same in words, or why nothing decided." })
+  reason!: string;
+
+  @Field(() => Date)
+  matchedAt!: Date;
+
+  links!: { meeting: string; deal: number | null; candidates: { deal: number; reason: string }[] };
+}
+
+@InputType()
+export class AttendeeInput {
+  @Field(() => String)
+  email!: string;
+
+  @Field(() => String, { nullable: true })
+  name?: string | null;
+}
+
+@InputType()
+export class RecordMeetingInput {
+  @Field(() => String, { description: "Recording the same externalId again replaces the meeting." })
+  externalId!: string;
+
+  @Field(() => String)
+  title!: string;
+
+  @Field(() => Date)
+  startsAt!: Date;
+
+  @Field(() => Date, { nullable: true })
+  endsAt?: Date | null;
+
+  @Field(() => String)
+  ownerEmail!: string;
+
+  @Field(() => [AttendeeInput])
+  attendees!: AttendeeInput[];
+}
+
+@ObjectType()
+export class MeetingSuccess {
+  @Field(() => Meeting)
+  meeting!: Meeting;
+}
+
+export const MeetingResult = createUnionType({
+  name: "MeetingResult",
+  types: () => [MeetingSuccess, Refusal] as const,
+});

@@ -1,0 +1,48 @@
+import { Field, ObjectType, registerEnumType } from "type-graphql";
+
+/** The refusals that this version can give, by name. */
+export enum RefusalCode {
+  NOT_ALLOWED_FOR_ROLE = "NOT_ALLOWED_FOR_ROLE",
+  NOT_ALLOWED_ON_PLAN = "NOT_ALLOWED_ON_PLAN",
+  ANOTHER_CRM_CONNECTED = "ANOTHER_CRM_CONNECTED",
+  AUTHORIZATION_REJECTED = "AUTHORIZATION_REJECTED",
+  AUTHORIZATION_DENIED_BY_USER = "AUTHORIZATION_DENIED_BY_USER",
+  AUTHORIZATION_STATE_INVALID = "AUTHORIZATION_STATE_INVALID",
+  DIFFERENT_CRM_COMPANY = "DIFFERENT_CRM_COMPANY",
+  CRM_UNAVAILABLE = "CRM_UNAVAILABLE",
+  INVALID_INPUT = "INVALID_INPUT",
+}
+
+registerEnumType(RefusalCode, {
+  name: "RefusalCode",
+  description: "Why something was refused.",
+  valuesConfig: {
+    NOT_ALLOWED_FOR_ROLE: { description: "Only an owner or admin of the tenant may do this." },
+    NOT_ALLOWED_ON_PLAN: { description: "The tenant's plan does not include the CRM connection." },
+    ANOTHER_CRM_CONNECTED: {
+      description: "A CRM is connected already; it is never replaced, only disconnected first.",
+    },
+    AUTHORIZATION_REJECTED: { description: "The CRM did not accept the authorization; nothing was stored." },
+    AUTHORIZATION_DENIED_BY_USER: { description: "The user cancelled the authorization in the CRM." },
+    AUTHORIZATION_STATE_INVALID: {
+      description: "The state is unknown, used, older than ten minutes or another user's.",
+    },
+    DIFFERENT_CRM_COMPANY: { description: "Re-authorized with another CRM company than the connected one." },
+    CRM_UNAVAILABLE: { description: "The CRM gave no usable answer; trying again later may help." },
+    INVALID_INPUT: { description: "An input is not usable; `field` names it." },
+  },
+});
+
+@ObjectType({
+  description: "A refusal that a client should handle. Bugs and bad documents are GraphQL errors instead.",
+})
+export class Refusal {
+  @Field(() => RefusalCode)
+  code!: RefusalCode;
+
+  @Field(() => String, { description: "For people: what happened and what to do." })
+  message!: string;
+
+  @Field(() => String, { nullable: true, description: "The input that is at fault, where there is one." })
+  field!: string | null;
+}

@@ -1,0 +1,146 @@
+import { Field, Int, ObjectType, registerEnumType } from "type-graphql";
+import { Node } from "./node";
+import { PageInfo } from "./page";
+
+const named = (names: readonly string[]) => Object.fromEntries(names.map((name) => [name, name]));
+
+import { SYNC_ERROR_CODES, SYNC_KINDS, SYNC_RESOURCES, SYNC_STATES } from "../entities/sync-run";
+
+export const SyncKind = named(SYNC_KINDS);
+registerEnumType(SyncKind, {
+  name: "SyncKind",
+  description: "What a run reads: everything, what changed, or everything in order to find what is gone.",
+});
+
+export const SyncState = named(SYNC_STATES);
+registerEnumType(SyncState, { name: "SyncState", description: "Where a run or one of its steps stands." });
+
+export const SyncResource = named(SYNC_RESOURCES);
+registerEnumType(SyncResource, {
+  name: "SyncResource",
+  description: "The lists of the CRM, in the order in which a run reads them.",
+});
+
+export const SyncErrorCode = named(SYNC_ERROR_CODES);
+registerEnumType(SyncErrorCode, { name: "SyncErrorCode", description: "Why a run failed." });
+
+@ObjectType({ description: "Something that is missing, so that nothing missing looks like nothing there." })
+export class DataGap {
+  @Field(() => SyncResource)
+  resource!: string;
+
+  @Field(() => String, { description: "The reason, machine-readable." })
+  code!: string;
+
+  @Field(() => Int, { description: "How many records are touched." })
+  count!: number;
+
+  @Field(() => Date)
+  since!: Date;
+
+  @Field(() => String)
+  message!: string;
+}
+
+@ObjectType({ description: "Why a run failed, and what to do." })
+export class SyncError {
+  @Field(() => SyncErrorCode)
+  code!: string;
+
+  @Field(() => String)
+  message!: string;
+}
+
+@ObjectType({ description: "One list of the CRM within a run." })
+export class SyncStep {
+  @Field(() => SyncResource)
+  resource!: string;
+
+  @Field(() => SyncState)
+  state!: string;
+
+  @Field(() => Int, { description: "Requests that were answered and committed." })
+  requests!: number;
+
+  @Field(() => Int)
+  fetched!: number;
+
+  @Field(() => Int, { description: "Records that were new or differed." })
+  written!: number;
+
+  @Field(() => Int)
+  unchanged!: number;
+
+  @Field(() => Int)
+  removed!: number;
+
+  @Field(() => Int, { description: "Records that could not be read; kept aside and counted, never dropped silently." })
+  rejected!: number;
+}
+
+@ObjectType({ implements: Node, description: "One sync." })
+export class SyncRun extends Node {
+  @Field(() => SyncKind)
+  kind!: string;
+
+  @Field(() => SyncState)
+  state!: string;
+
+  @Field(() => Date)
+  queuedAt!: Date;
+
+  @Field(() => Date, { nullable: true })
+  startedAt!: Date | null;
+
+  @Field(() => Date, { nullable: true })
+  finishedAt!: Date | null;
+
+  @Field(() => Date, { nullable: true, description: "The updated_since that the run passed; null in a full run." })
+  updatedSince!: Date | null;
+
+  @Field(() => [DataGap], {
+    description: "What is missing although the run succeeded: participants of some deals, stages, pipelines.",
+  })
+  gaps!: DataGap[];
+
+  @Field(() => SyncError, { nullable: true })
+  error!: SyncError | null;
+
+  runId!: string;
+}
+
+@ObjectType({ description: "The state of the synced copy." })
+export class SyncStatus {
+  @Field(() => SyncRun, { nullable: true, description: "The queued or running run." })
+  current!: SyncRun | null;
+
+  @Field(() => SyncRun, { nullable: true, description: "The run that ended last." })
+  last!: SyncRun | null;
+
+  @Field(() => Date, { nullable: true })
+  lastSuccessAt!: Date | null;
+
+  @Field(() => [DataGap], { description: "What the synced copy lacks now, and since when; empty when it is whole." })
+  gaps!: DataGap[];
+}
+
+@ObjectType()
+export class SyncRunEdge {
+  @Field(() => String)
+  cursor!: string;
+
+  @Field(() => SyncRun)
+  node!: SyncRun;
+}
+
+@ObjectType({ description: "Runs, newest first." })
+export class SyncRunConnection {
+  @Field(() => [SyncRunEdge])
+  edges!: SyncRunEdge[];
+
+  @Field(() => [SyncRun])
+  nodes!: SyncRun[];
+
+  @Field(() => PageInfo)
+  pageInfo!: PageInfo;
+}

@@ -1,0 +1,109 @@
+import { ApolloServer } from "@apollo/server";
+import {
+  ApolloServerPluginCacheControlDisabled,
+  ApolloServerPluginLandingPageDisabled,
+} from "@apollo/server/plugin/disabled";
+import fastifyApollo, { fastifyApolloDrainPlugin } from "@as-integrations/fastify";
+import Fastify, { type FastifyInstance, type FastifyRequest } from "fastify";
+import { GraphQLError, type GraphQLSchema } from "graphql";
+import { type ActorVerifier, UnauthenticatedError } from "../auth/actor";
+import { messageOf, ServiceError } from "../platform/errors";
+import type { Logger } from "../platform/logger";
+import { OperationContext, type Services } from "../resolvers/context";
+import { maskErrors } from "./masked-errors";
+
+/** A document with its variables; meetings with hundreds of attendees stay far below. */
+const MAX_BODY_BYTES = 512 * 1024;
+
+export class ServerStartError extends ServiceError {
+  readonly code = "SERVER_START_FAILED";
+}
+
+export interface HttpServerParts {
+  schema: GraphQLSchema;
+  services: Services;
+  verifyActor: ActorVerifier;
+  /** Throws while the service cannot serve. */
+  checkReady(): Promise<void>;
+  production: boolean;
+  logger: Logger;
+}
+
+export interface HttpServer {
+  listen(host: string, port: number): Promise<string>;
+  close(): Promise<void>;
+}
+
+/** GraphQL at `/graphql` (POST with JSON), `/healthz` for "the process lives" and `/readyz` for "it can serve". */
+export async function createHttpServer(parts: HttpServerParts): Promise<HttpServer> {
+  const fastify = Fastify({ bodyLimit: MAX_BODY_BYTES, logger: false, forceCloseConnections: "idle" });
+  const apollo = new ApolloServer<OperationContext>({
+    schema: parts.schema,
+    introspection: !parts.production,
+    includeStacktraceInErrorResponses: false,
+    stopOnTerminationSignals: false,
+    formatError: maskErrors(parts.logger),
+    logger: parts.logger,
+    plugins: [
+      ApolloServerPluginCacheControlDisabled(),
+      ApolloServerPluginLandingPageDisabled(),
+      fastifyApolloDrainPlugin(fastify),
+    ],
+  });
+  await apollo.start();
+  await fastify.register(fastifyApollo(apollo), {
+    path: "/graphql",
+    method: "POST",
+    context: (request) => contextOf(request, parts),
+  });
+  addHealth(fastify, parts);
+  return {
+    listen: (host, port) => listen(fastify, host, port),
+    close: () => apollo.stop().then(() => fastify.close()),
+  };
+}
+
+async function contextOf(
+  request: FastifyRequest,
+  { verifyActor, services }: HttpServerParts,
+): Promise<OperationContext> {
+  const token = /^Bearer ([^\s]+)$/i.exec(request.headers.authorization ?? "")?.[1];
+  if (!token) throw unauthenticated("Send a bearer token: Authorization: Bearer <token>.");
+  try {
+    return new OperationContext(await verifyActor(token), services);
+  } catch (error) {
+    if (error instanceof UnauthenticatedError) throw unauthenticated(error.message);
+    throw error;
+  }
+}
+
+function unauthenticated(message: string): GraphQLError {
+  return new GraphQLError(message, { extensions: { code: "UNAUTHENTICATED", http: { status: 401 } } });
+}
+
+function addHealth(fastify: FastifyInstance, { checkReady, logger }: HttpServerParts): void {
+  fastify.get("/healthz", async () => ({ status: "ok" }));
+  fastify.get("/readyz", async (_request, reply) => {
+    try {
+      await checkReady();
+      return { status: "ready" };
+    } catch (error) {
+      logger.warn({ err: error }, "not ready");
+      return reply.code(503).send({ status: "not ready" });
+    }
+  });
+}
+
+async function listen(fastify: FastifyInstance, host: string, port: number): Promise<string> {
+  try {
+    return await fastify.listen({ host, port });
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException;
+    if (code === "EADDRINUSE") {
+      throw new ServerStartError(`Port ${port} on ${host} is in use. Stop what uses it, or set PORT to another.`, {
+        cause,
+      });
+    }
+    throw new ServerStartError(`The server cannot listen on ${host}:${port}: ${messageOf(cause)}`, { cause });
+  }
+}

@@ -1,0 +1,32 @@
+import { randomUUID } from "node:crypto";
+import { unwrapResolverError } from "@apollo/server/errors";
+import { GraphQLError, type GraphQLFormattedError } from "graphql";
+import { ServiceError } from "../platform/errors";
+import type { Logger } from "../platform/logger";
+
+/**
+ * What a client sees of an error. GraphQL's own errors and the client's mistakes are shown as they are; anything else
+ * is a bug of ours: the log has it under an id, and the client gets that id and nothing more.
+ */
+export function maskErrors(
+  logger: Logger,
+): (formatted: GraphQLFormattedError, error: unknown) => GraphQLFormattedError {
+  return (formatted, error) => {
+    const original = unwrapResolverError(error);
+    if (original instanceof GraphQLError && formatted.extensions?.code !== "INTERNAL_SERVER_ERROR")
+      return shown(formatted);
+    const errorId = randomUUID();
+    const code = original instanceof ServiceError ? original.code : undefined;
+    logger.error({ errorId, code, err: original, path: formatted.path }, "an operation failed for a reason of our own");
+    return {
+      message: `Something went wrong on our side. Give this id to support: ${errorId}`,
+      locations: formatted.locations,
+      path: formatted.path,
+      extensions: { code: "INTERNAL_SERVER_ERROR", errorId },
+    };
+  };
+}
+
+function shown({ message, locations, path, extensions }: GraphQLFormattedError): GraphQLFormattedError {
+  return { message, locations, path, extensions: { code: extensions?.code ?? "BAD_REQUEST" } };
+}
