@@ -5,16 +5,8 @@ export const LOG_LEVELS = ["silent", "fatal", "error", "warn", "info", "debug", 
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
 /** A second line of defence: secrets travel as `Secret`; a key of these names is censored even when they do not. */
-const SECRET_KEYS = [
-  "access_token",
-  "refresh_token",
-  "authorization",
-  "client_secret",
-  "code",
-  "accessToken",
-  "refreshToken",
-];
-const censored = SECRET_KEYS.flatMap((key) => [key, `*.${key}`, `*.*.${key}`]).filter((path) => path !== "code");
+const SECRET_KEYS = ["access_token", "refresh_token", "authorization", "client_secret", "accessToken", "refreshToken"];
+const censored = SECRET_KEYS.flatMap((key) => [key, `*.${key}`, `*.*.${key}`]);
 
 /** JSON lines on stdout. error: someone must act; warn: degraded, mends itself; info: the life of the service. */
 export function createLogger(level: LogLevel): Logger {

@@ -17,33 +17,41 @@ export interface Services {
 }
 
 /** One operation of one proven actor. */
-export class OperationContext {
+export interface OperationContext {
+  readonly actor: Actor;
+  readonly services: Services;
   readonly scope: TenantScope;
   readonly loaders: Loaders;
-  #connection: Promise<ConnectionRow | null> | null = null;
-
-  constructor(
-    readonly actor: Actor,
-    readonly services: Services,
-  ) {
-    this.scope = services.door.enter(actor.tenantId);
-    this.loaders = new Loaders(this.scope, () => this.copy(), services.clock);
-  }
-
   /** The tenant's connection, read once in an operation. */
-  connection(): Promise<ConnectionRow | null> {
-    this.#connection ??= readConnection(this.scope);
-    return this.#connection;
-  }
-
+  connection(): Promise<ConnectionRow | null>;
   /** To be called after a mutation changed the connection. */
-  forgetConnection(): void {
-    this.#connection = null;
-  }
-
+  forgetConnection(): void;
   /** The copy that this tenant sees now; null while nothing is connected. */
-  async copy(): Promise<CopyScope | null> {
-    const connection = await this.connection();
-    return connection?.copyId ? { ...this.scope, copyId: connection.copyId } : null;
-  }
+  copy(): Promise<CopyScope | null>;
+}
+
+/** A plain object, because Apollo copies the context: state in it lives in closures, which a copy shares. */
+export function createOperationContext(actor: Actor, services: Services): OperationContext {
+  const scope = services.door.enter(actor.tenantId);
+  let known: Promise<ConnectionRow | null> | null = null;
+  const connection = () => {
+    known ??= readConnection(scope);
+    return known;
+  };
+  const copy = async () => {
+    const copyId = (await connection())?.copyId;
+    return copyId ? { ...scope, copyId } : null;
+  };
+  const forgetConnection = () => {
+    known = null;
+  };
+  return {
+    actor,
+    services,
+    scope,
+    loaders: new Loaders(scope, copy, services.clock),
+    connection,
+    forgetConnection,
+    copy,
+  };
 }

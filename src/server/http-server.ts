@@ -9,7 +9,7 @@ import { GraphQLError, type GraphQLSchema } from "graphql";
 import { type ActorVerifier, UnauthenticatedError } from "../auth/actor";
 import { messageOf, ServiceError } from "../platform/errors";
 import type { Logger } from "../platform/logger";
-import { OperationContext, type Services } from "../resolvers/context";
+import { createOperationContext, type OperationContext, type Services } from "../resolvers/context";
 import { maskErrors } from "./masked-errors";
 
 /** A document with its variables; meetings with hundreds of attendees stay far below. */
@@ -70,7 +70,7 @@ async function contextOf(
   const token = /^Bearer ([^\s]+)$/i.exec(request.headers.authorization ?? "")?.[1];
   if (!token) throw unauthenticated("Send a bearer token: Authorization: Bearer <token>.");
   try {
-    return new OperationContext(await verifyActor(token), services);
+    return createOperationContext(await verifyActor(token), services);
   } catch (error) {
     if (error instanceof UnauthenticatedError) throw unauthenticated(error.message);
     throw error;

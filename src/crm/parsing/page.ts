@@ -62,7 +62,11 @@ export function readJson(answer: CrmAnswer): unknown {
   }
 }
 
-const envelopeForm = z.object({ success: z.literal(true), data: z.unknown(), additional_data: z.unknown() });
+const envelopeForm = z.object({
+  success: z.literal(true),
+  data: z.unknown().optional(),
+  additional_data: z.unknown().optional(),
+});
 
 function readEnvelope(answer: CrmAnswer): z.output<typeof envelopeForm> {
   const envelope = envelopeForm.safeParse(readJson(answer));

@@ -1,0 +1,117 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Simulator } from "../../simulator";
+import type { ActorClaims } from "./actors";
+import type { GraphQLAnswer, Service } from "./service";
+
+const WAIT_MS = 20_000;
+const POLL_MS = 20;
+
+/** Waits for something that comes by itself; fails with `what` when it does not come. */
+export async function until<T>(what: string, look: () => Promise<T | null | undefined | false>): Promise<T> {
+  for (let waited = 0; waited < WAIT_MS; waited += POLL_MS) {
+    const found = await look();
+    if (found) return found;
+    await sleep(POLL_MS);
+  }
+  throw new Error(`waited ${WAIT_MS} ms in vain until ${what}`);
+}
+
+/** The data of an answer that must have no errors. */
+export function dataOf<T>({ data, errors }: GraphQLAnswer<T>): T {
+  if (errors) throw new Error(`the operation failed: ${JSON.stringify(errors)}`);
+  return data;
+}
+
+export const START_CONNECT = `mutation { startConnect {
+  ... on ConnectStarted { authorizationUrl expiresAt } ... on Refusal { code message field } } }`;
+export const CONNECT = `mutation ($input: ConnectInput!) { connect(input: $input) {
+  ... on ConnectSuccess { connection { state boundEmail companyName } } ... on Refusal { code message field } } }`;
+
+export interface Refusal {
+  code: string;
+  message: string;
+  field: string | null;
+}
+
+/** Starts a consent. @returns the state that the browser would carry */
+export async function startConsent(service: Service, as?: ActorClaims): Promise<string> {
+  const data = dataOf(
+    await service.ask<{ startConnect: { authorizationUrl: string } & Partial<Refusal> }>(START_CONNECT, {}, as),
+  );
+  if (!data.startConnect.authorizationUrl) throw new Error(`startConnect was refused: ${data.startConnect.code}`);
+  return new URL(data.startConnect.authorizationUrl).searchParams.get("state") ?? "";
+}
+
+export type ConnectAnswer = Partial<Refusal> & {
+  connection?: { state: string; boundEmail: string; companyName: string };
+};
+
+export async function completeConsent(service: Service, input: object, as?: ActorClaims): Promise<ConnectAnswer> {
+  const data = dataOf(await service.ask<{ connect: ConnectAnswer }>(CONNECT, { input }, as));
+  return data.connect;
+}
+
+/** Connects as an admin would, without the browser. */
+export async function connect(service: Service, simulator: Simulator, as?: ActorClaims): Promise<ConnectAnswer> {
+  const state = await startConsent(service, as);
+  return completeConsent(service, { code: simulator.control.approve({ state }), state }, as);
+}
+
+export interface EndedRun {
+  state: string;
+  error: { code: string; message: string } | null;
+  gaps: { resource: string; code: string; count: number }[];
+  steps: Record<string, string | number>[];
+}
+
+const LAST_RUN = `{ connection { sync { current { id } last {
+  state error { code message } gaps { resource code count }
+  steps { resource state requests fetched written unchanged removed rejected } } } } }`;
+
+/** Waits until no run is open. @returns the run that ended last */
+export function syncEnds(service: Service, as?: ActorClaims): Promise<EndedRun> {
+  return until("the sync run ends", async () => {
+    const data = dataOf(
+      await service.ask<{ connection: { sync: { current: object | null; last: EndedRun } } }>(LAST_RUN, {}, as),
+    );
+    return data.connection.sync.current ? null : data.connection.sync.last;
+  });
+}
+
+export const RECORD_MEETING = `mutation ($input: RecordMeetingInput!) { recordMeeting(input: $input) {
+  ... on MeetingSuccess { meeting { id match { status rule reason } attendees { email side match { status rule } } } }
+  ... on Refusal { code message field } } }`;
+
+export interface RecordedMeeting {
+  id: string;
+  match: { status: string; rule: string | null; reason: string };
+  attendees: { email: string; side: string; match: { status: string; rule: string | null } }[];
+}
+
+let recorded = 0;
+
+export async function recordMeeting(
+  service: Service,
+  emails: string[],
+  input: object = {},
+  as?: ActorClaims,
+): Promise<RecordedMeeting> {
+  recorded += 1;
+  const meeting = {
+    externalId: `meeting-${recorded}`,
+    title: "Next steps",
+    startsAt: new Date().toISOString(),
+    ownerEmail: "anna@seller.example",
+    attendees: emails.map((email) => ({ email })),
+    ...input,
+  };
+  const data = dataOf(
+    await service.ask<{ recordMeeting: { meeting?: RecordedMeeting } & Partial<Refusal> }>(
+      RECORD_MEETING,
+      { input: meeting },
+      as,
+    ),
+  );
+  if (!data.recordMeeting.meeting) throw new Error(`recordMeeting was refused: ${data.recordMeeting.message}`);
+  return data.recordMeeting.meeting;
+}
