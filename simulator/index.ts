@@ -17,7 +17,8 @@ import { Limits } from "./server/limits";
 import { RecordedRequests, type RequestLog } from "./server/request-log";
 import { createServer } from "./server/server";
 
-export type { Control, Snapshot } from "./control/control";
+export type { Control } from "./control/control";
+export type { Snapshot } from "./control/snapshot";
 export type { Company } from "./model/company";
 export type { SimulatorOptions } from "./model/options";
 export type { Entity, RecordOf } from "./model/records";

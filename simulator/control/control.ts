@@ -1,48 +1,14 @@
 import type { World } from "../api/operation";
-import { visibleLinks } from "../api/v1-participants";
 import { recordsOf } from "../model/company";
 import type { Settings } from "../model/options";
-import type {
-  Activity,
-  Deal,
-  Entity,
-  Note,
-  Organization,
-  ParticipantLink,
-  Person,
-  Pipeline,
-  RecordOf,
-  Stage,
-  User,
-} from "../model/records";
+import type { Deal, Entity, ParticipantLink, RecordOf } from "../model/records";
 import type { Tallies } from "../model/tallies";
-import { plainView, type View } from "../model/texts";
 import { dateOnly, seconds, v1Time, v2Time } from "../model/times";
 import type { SignedIn } from "../oauth/consent-page";
 import type { Grants } from "../oauth/grants";
 import type { FaultRule, Faults } from "../server/faults";
 import { freshRecord } from "./fresh-record";
-
-/** Everything one user can see, as the wire would show it. */
-export interface Snapshot {
-  users: User[];
-  pipelines: Pipeline[];
-  stages: Stage[];
-  organizations: Organization[];
-  persons: Person[];
-  /** Neither archived nor deleted; with mail times and participants_count. */
-  deals: (Deal & { participants_count: number })[];
-  participants: Map<number, number[]>;
-  activities: Activity[];
-  notes: WireNote[];
-}
-
-export interface WireNote extends Note {
-  deal: { title: string } | null;
-  person: { name: string } | null;
-  organization: { name: string } | null;
-  user: { email: string; name: string; icon_url: string | null; is_you: boolean };
-}
+import { type Snapshot, snapshotFor } from "./snapshot";
 
 export interface Control {
   /** Who is signed in in the browser on the consent page; at first a user without admin rights who sees every story. */
@@ -82,10 +48,6 @@ export interface ControlParts {
   faults: Faults;
   signedIn: SignedIn;
 }
-
-const mailTimes = ["last_incoming_mail_time", "last_outgoing_mail_time"];
-const personView: View = { ...plainView, includeFields: mailTimes };
-const dealView: View = { ...plainView, includeFields: [...mailTimes, "participants_count"] };
 
 export class SimulatorControl implements Control {
   /** 0 until links are first made here. */
@@ -196,44 +158,7 @@ export class SimulatorControl implements Control {
   }
 
   visibleTo(userId: number): Snapshot {
-    const { world } = this.parts;
-    const { texts, company, views } = world;
-    const user = this.record("user", userId);
-    const seen = <E extends Entity>(
-      entity: E,
-      text: (record: RecordOf[E]) => string,
-      keep: (record: RecordOf[E]) => boolean,
-    ) =>
-      views
-        .list(user, entity)
-        .filter(keep)
-        .map((record) => JSON.parse(text(record)));
-    const notDeleted = (record: { is_deleted: boolean }) => !record.is_deleted;
-    const deals = seen(
-      "deal",
-      (deal) => texts.deal(deal, dealView),
-      (deal) => !deal.is_deleted && !deal.is_archived,
-    );
-    return {
-      users: views.list(user, "user").map((other) => ({ ...other, is_you: other.id === userId })),
-      pipelines: seen("pipeline", JSON.stringify, notDeleted),
-      stages: seen("stage", JSON.stringify, notDeleted),
-      organizations: seen("organization", (organization) => texts.organization(organization, plainView), notDeleted),
-      persons: seen("person", (person) => texts.person(person, personView), notDeleted),
-      deals,
-      participants: new Map(
-        deals.map((deal: Deal) => [
-          deal.id,
-          visibleLinks({ company, views }, user, deal.id).map(({ person }) => person.id),
-        ]),
-      ),
-      activities: seen("activity", (activity) => texts.activity(activity, plainView), notDeleted),
-      notes: seen(
-        "note",
-        (note) => texts.note(note, userId),
-        (note) => note.active_flag,
-      ),
-    };
+    return snapshotFor(this.parts.world, this.record("user", userId));
   }
 
   private record<E extends Entity>(entity: E, id: number): RecordOf[E] {

@@ -59,6 +59,21 @@ test("change shows on every path and moves the update time", async () => {
   });
 });
 
+test("a list that was read before shows what was added, hidden and changed since", async () => {
+  const list = async () =>
+    idsOf(await client.walk("/api/v2/persons?limit=500&sort_by=update_time&sort_direction=desc"));
+  const before = await list();
+  clock.advance(60);
+  const { sharedAddress, freeMail } = simulator.company.stories;
+  simulator.control.change("person", freeMail.personId, { job_title: "CEO" });
+  simulator.control.hide("person", sharedAddress.personIds[0]);
+  const rest = before.filter((id) => id !== freeMail.personId && id !== sharedAddress.personIds[0]);
+  expect(await list()).toEqual([freeMail.personId, ...rest]);
+  clock.advance(60);
+  const added = simulator.control.add("person", { name: "Late Comer" });
+  expect(await list()).toEqual([added, freeMail.personId, ...rest]);
+});
+
 test("add gives the next id, and the record is there", async () => {
   const orgId = simulator.control.add("organization", { name: "Fresh AG" });
   const personId = simulator.control.add("person", { name: "Ada Example", org_id: orgId });

@@ -112,6 +112,8 @@ describe("offsets of version 1", () => {
       limit: 10,
       more_items_in_collection: false,
     });
+    const full = await client.get(`/api/v1/notes?limit=${total}`);
+    expect(full.body.additional_data.pagination).not.toHaveProperty("next_start");
     expect((await client.get(`/api/v1/notes?start=${total}`)).body.data).toBeNull();
   });
 

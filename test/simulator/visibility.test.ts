@@ -14,17 +14,26 @@ beforeEach(async () => {
 afterEach(stopAll);
 
 test("each user sees the own records, those of the group and those of everyone; an admin sees all", async () => {
-  const [admin, me, , , , far] = [...simulator.company.users.keys()];
+  const [admin, me, colleague, , , far] = [...simulator.company.users.keys()];
   const add = (owner_id: number | undefined, visible_to: number) =>
     simulator.control.add("deal", { owner_id, visible_to });
   const mine = add(me, 1);
+  const colleagueOwn = add(colleague, 1);
+  const colleagueGroup = add(colleague, 3);
   const farOwn = add(far, 1);
   const farGroup = add(far, 3);
   const farEveryone = add(far, 7);
   const seen = async (reader: Client) => idsOf(await reader.walk("/api/v2/deals?limit=500")).filter((id) => id >= mine);
-  expect(await seen(client)).toEqual([mine, farEveryone]);
+  expect(await seen(client)).toEqual([mine, colleagueGroup, farEveryone]);
   expect(await seen(await connect(simulator, far))).toEqual([farOwn, farGroup, farEveryone]);
-  expect(await seen(await connect(simulator, admin))).toEqual([mine, farOwn, farGroup, farEveryone]);
+  expect(await seen(await connect(simulator, admin))).toEqual([
+    mine,
+    colleagueOwn,
+    colleagueGroup,
+    farOwn,
+    farGroup,
+    farEveryone,
+  ]);
   for (const path of [`/api/v2/deals/${farOwn}`, `/api/v1/deals/${farOwn}/participants`]) {
     expect(await client.get(path)).toMatchObject({
       status: 404,
