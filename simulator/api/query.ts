@@ -74,5 +74,5 @@ export function asStored(timeStampValue: string): string {
 }
 
 export const PAGE_DEFAULT = 100;
-export const PAGE_MOST = 500;
+const PAGE_MOST = 500;
 export const pageLimit = between(1, PAGE_MOST);

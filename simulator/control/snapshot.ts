@@ -31,7 +31,7 @@ export interface Snapshot {
   notes: WireNote[];
 }
 
-export interface WireNote extends Note {
+interface WireNote extends Note {
   deal: { title: string } | null;
   person: { name: string } | null;
   organization: { name: string } | null;

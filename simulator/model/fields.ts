@@ -3,7 +3,7 @@ import type { GetDealFields200ResponseDataInner } from "pipedrive/v2";
 export type FieldEntity = "deal" | "person" | "organization";
 export type FieldType = GetDealFields200ResponseDataInner["field_type"];
 
-export interface FieldOption {
+interface FieldOption {
   id: number;
   label: string;
   color: string | null;

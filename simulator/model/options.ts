@@ -1,4 +1,4 @@
-export type RefreshTokenRule = "strict" | "grace" | "same";
+type RefreshTokenRule = "strict" | "grace" | "same";
 
 export interface SimulatorOptions {
   /** How many deals the company has, archived and deleted ones included; everything else is in proportion. */

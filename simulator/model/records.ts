@@ -15,9 +15,9 @@ import type {
 type Present<T, Differing extends keyof T> = Required<Omit<T, Differing>>;
 
 export type Entity = "deal" | "person" | "organization" | "activity" | "note" | "pipeline" | "stage" | "user";
-export type DealStatus = "open" | "won" | "lost" | "deleted";
+type DealStatus = "open" | "won" | "lost" | "deleted";
 
-export type Address = Record<keyof OrganizationItemAddress, string | null>;
+type Address = Record<keyof OrganizationItemAddress, string | null>;
 export type CustomValue =
   | null
   | string
@@ -28,7 +28,7 @@ export type CustomValue =
   | { value: string; until?: string; timezone_id: number; timezone_name: string }
   | CustomAddress;
 /** A custom address has a formatted text and no subpremise. */
-export type CustomAddress = Omit<Address, "subpremise"> & { formatted_address: string };
+type CustomAddress = Omit<Address, "subpremise"> & { formatted_address: string };
 export type CustomFields = Readonly<Record<string, CustomValue>>;
 
 /** Who sees a record: its owner only, the owner's group, everyone in the company. */

@@ -17,7 +17,7 @@ export interface Sort {
   field: SortKey;
   direction: "asc" | "desc";
 }
-export const byId: Sort = { field: "id", direction: "asc" };
+const byId: Sort = { field: "id", direction: "asc" };
 
 /** What each user may see. The lists are kept until something changes, so that a page costs no scan and no sort. */
 export class Views {
@@ -99,7 +99,7 @@ export function sortValue(record: object, field: SortKey): SortValue {
 }
 
 /** The id decides among equals: without it a cursor could not name a place. */
-export function compare(left: { id: number }, right: { id: number }, sort: Sort): number {
+function compare(left: { id: number }, right: { id: number }, sort: Sort): number {
   return comparePlaces(
     { value: sortValue(left, sort.field), id: left.id },
     { value: sortValue(right, sort.field), id: right.id },

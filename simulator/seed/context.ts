@@ -16,7 +16,7 @@ export interface SeedContext {
   readonly customFields: (entity: FieldEntity, random: Random) => CustomFields;
 }
 
-export interface Pool {
+interface Pool {
   readonly sellers: number[];
   readonly organizations: number[];
   readonly persons: number[];
