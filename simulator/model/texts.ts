@@ -24,7 +24,7 @@ export interface View {
 export const plainView: View = { includeFields: [], customFields: null, optionLabels: false };
 
 /** Beyond this many characters for one kind of record, texts are made anew each time: a large company must not fill the memory. */
-const MOST_KEPT_CHARACTERS = 20_000_000;
+const MOST_KEPT_CHARACTERS = 10_000_000;
 
 interface Shelf {
   texts: Map<number, string>;
