@@ -1,4 +1,5 @@
 import { type JobHelpers, run, type TaskList, Logger as WorkerLogger } from "graphile-worker";
+import { Pool } from "pg";
 import type { Logger } from "../platform/logger";
 import type { Secret } from "../platform/secret";
 
@@ -21,8 +22,12 @@ export async function startJobRunner(url: Secret, jobs: Record<string, Job>, log
   for (const [name, job] of Object.entries(jobs)) {
     taskList[name] = (payload: unknown, _helpers: JobHelpers) => job(payload, stopping.signal);
   }
+  const pool = new Pool({ connectionString: url.reveal(), max: CONCURRENCY });
+  const onError = (error: Error) => logger.warn({ err: error }, "a connection of the job runner ended");
+  pool.on("error", onError);
+  pool.on("connect", (client) => client.on("error", onError));
   const runner = await run({
-    connectionString: url.reveal(),
+    pgPool: pool,
     concurrency: CONCURRENCY,
     pollInterval: POLL_MS,
     noHandleSignals: true,
@@ -37,6 +42,7 @@ export async function startJobRunner(url: Secret, jobs: Record<string, Job>, log
     async stop() {
       stopping.abort();
       await runner.stop();
+      await pool.end();
     },
   };
 }

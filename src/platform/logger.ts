@@ -11,7 +11,21 @@ const censored = SECRET_KEYS.flatMap((key) => [key, `*.${key}`, `*.*.${key}`]);
 /** JSON lines on stdout. error: someone must act; warn: degraded, mends itself; info: the life of the service. */
 export function createLogger(level: LogLevel): Logger {
   return pino(
-    { level, base: null, timestamp: pino.stdTimeFunctions.isoTime, redact: { paths: censored, censor: "[secret]" } },
+    {
+      level,
+      base: null,
+      timestamp: pino.stdTimeFunctions.isoTime,
+      redact: { paths: censored, censor: "[secret]" },
+      serializers: { err: errorFields },
+    },
     destination({ fd: 1, sync: true }),
   );
+}
+
+/** Chosen fields only: foreign errors carry whole clients, requests and their headers. */
+function errorFields(error: unknown): unknown {
+  if (!(error instanceof Error)) return String(error);
+  const { name, message, stack, cause } = error;
+  const code = "code" in error ? error.code : undefined;
+  return { name, code, message, stack, cause: cause === undefined ? undefined : errorFields(cause) };
 }

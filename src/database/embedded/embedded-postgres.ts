@@ -12,6 +12,7 @@ import { type Binaries, EmbeddedPostgresError, findBinaries } from "./binaries";
 import { unprivileged } from "./unprivileged";
 
 const START_TIMEOUT_MS = 30_000;
+const SMART_STOP_MS = 1_000;
 const STOP_TIMEOUT_MS = 10_000;
 const POLL_MS = 25;
 /** Another process may take the port between our choice and PostgreSQL's bind. */
@@ -150,12 +151,15 @@ function hasEnded({ process: child }: Server): boolean {
   return child.exitCode !== null || child.signalCode !== null || child.pid === undefined;
 }
 
+/** PostgreSQL's smart shutdown lets sessions that are just leaving go; the fast one ends those that stay. */
 async function stop(server: Server, directory: string): Promise<void> {
   if (!hasEnded(server)) {
     const ended = new Promise((resolve) => server.process.once("exit", resolve));
-    server.process.kill("SIGINT");
+    server.process.kill("SIGTERM");
+    const fast = setTimeout(() => server.process.kill("SIGINT"), SMART_STOP_MS);
     const forced = setTimeout(() => server.process.kill("SIGKILL"), STOP_TIMEOUT_MS);
     await ended;
+    clearTimeout(fast);
     clearTimeout(forced);
   }
   rmSync(join(directory, "owner.pid"), { force: true });
