@@ -1,5 +1,4 @@
 import type { DealRow } from "../entities/deal";
-import type { OrganizationRow } from "../entities/organization";
 import type { PersonRow } from "../entities/person";
 import type { CrmUser } from "../schema/crm-setup";
 import type { Deal, Organization, Person } from "../schema/records";
@@ -37,14 +36,6 @@ export async function deals(context: OperationContext, rows: readonly DealRow[])
 export async function persons(context: OperationContext, rows: readonly PersonRow[]): Promise<Person[]> {
   const domain = await domainOf(context);
   return rows.map((row) => presentPerson(row, domain));
-}
-
-export async function organizations(
-  context: OperationContext,
-  rows: readonly OrganizationRow[],
-): Promise<Organization[]> {
-  const domain = await domainOf(context);
-  return rows.map((row) => presentOrganization(row, domain));
 }
 
 /** Those of a list of ids that this tenant may read, in the order given. */

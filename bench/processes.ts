@@ -1,0 +1,135 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+
+const DIST = join(__dirname, "..");
+/** As `npm start` runs the service, so that what is measured is what runs. */
+const SERVICE_FLAGS = ["--max-semi-space-size=64"];
+/** A large company takes the simulator some seconds to make up. */
+const START_TIMEOUT_MS = 120_000;
+const STOP_TIMEOUT_MS = 15_000;
+/** Linux counts a process's CPU time in hundredths of a second. */
+const CLOCK_TICKS_PER_SECOND = 100;
+
+/** The environment that `simulator` prints, by which others know it as their CRM. */
+export type CrmEnvironment = Record<
+  "CRM_BASE_URL" | "CRM_CLIENT_ID" | "CRM_CLIENT_SECRET" | "CRM_REDIRECT_URL",
+  string
+>;
+
+export interface Started {
+  pid: number;
+  /** What it said when it was ready. */
+  line: string;
+  stop(): Promise<void>;
+}
+
+export async function startCrm(deals: number): Promise<{ crm: CrmEnvironment; stop(): Promise<void> }> {
+  const simulator = await start([join(DIST, "simulator/main.js"), "--deals", String(deals)], {}, "simulated CRM at");
+  const settings = [...simulator.line.matchAll(/(CRM_[A-Z_]+)=(\S+)/g)].map(([, name, value]) => [name, value]);
+  return { crm: Object.fromEntries(settings) as CrmEnvironment, stop: simulator.stop };
+}
+
+export interface RunningService extends Started {
+  url: string;
+  jwtSecret: string;
+  /** Bytes that survive a full garbage collection. */
+  liveHeap(): Promise<number>;
+}
+
+/** The whole service, API and worker, in a process of its own. */
+export async function startService(crm: CrmEnvironment, databaseUrl: string): Promise<RunningService> {
+  const jwtSecret = randomBytes(32).toString("base64url");
+  const environment = {
+    ...crm,
+    PORT: "0",
+    ROLES: "api,worker",
+    DATABASE_URL: databaseUrl,
+    AUTH_JWT_SECRET: jwtSecret,
+    ENCRYPTION_KEYS: `bench:${randomBytes(32).toString("base64")}`,
+    LOG_LEVEL: "info",
+  };
+  const flags = [...SERVICE_FLAGS, "--expose-gc", "--require", join(DIST, "bench/heap-probe.js")];
+  const service = await start([...flags, join(DIST, "src/main.js")], environment, '"the service is up"');
+  const { address } = JSON.parse(service.line) as { address: string };
+  return {
+    ...service,
+    url: address,
+    jwtSecret,
+    liveHeap: async () => {
+      const answer = once(service.child, "message");
+      service.child.send("live heap");
+      return ((await answer) as [number])[0];
+    },
+  };
+}
+
+/** Runs one of the benchmark's own programs to its end. @returns the last line that it printed */
+export async function runToEnd(program: string, environment: Record<string, string>): Promise<string> {
+  const child = launch([...SERVICE_FLAGS, join(DIST, "bench", program)], environment);
+  let printed = "";
+  child.stdout?.on("data", (chunk: Buffer) => {
+    printed += chunk;
+  });
+  const [code] = (await once(child, "close")) as [number | null];
+  if (code !== 0) throw new Error(`${program} ended with ${code}: ${printed}`);
+  return printed.trimEnd().split("\n").at(-1) ?? "";
+}
+
+function launch(args: readonly string[], environment: Record<string, string>): ChildProcess {
+  const { PATH } = process.env;
+  return spawn(process.execPath, args, {
+    env: { PATH, ...environment },
+    stdio: ["ignore", "pipe", "inherit", "ipc"],
+  });
+}
+
+/** Waits for the line that says it is ready, and reads on so that the pipe never fills. */
+function start(
+  args: readonly string[],
+  environment: Record<string, string>,
+  readyWhen: string,
+): Promise<Started & { child: ChildProcess }> {
+  const child = launch(args, environment);
+  return new Promise((resolve, reject) => {
+    const timeout = setTimeout(() => reject(new Error(`${args.at(-1)} did not start`)), START_TIMEOUT_MS).unref();
+    let unread = "";
+    child.once("exit", (code) => reject(new Error(`it ended with ${code} before it was ready: ${args.join(" ")}`)));
+    child.stdout?.on("data", (chunk: Buffer) => {
+      const lines = (unread + chunk).split("\n");
+      unread = lines.pop() ?? "";
+      const line = lines.find((text) => text.includes(readyWhen));
+      if (line === undefined) return;
+      clearTimeout(timeout);
+      resolve({ child, pid: child.pid ?? 0, line, stop: () => stop(child) });
+    });
+  });
+}
+
+async function stop(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const ended = once(child, "exit");
+  child.kill("SIGTERM");
+  const force = setTimeout(() => child.kill("SIGKILL"), STOP_TIMEOUT_MS);
+  await ended;
+  clearTimeout(force);
+}
+
+export interface ProcessUse {
+  /** The most resident memory that the process ever had. */
+  peakBytes: number;
+  cpuSeconds: number;
+}
+
+/** From /proc, so on Linux only. */
+export function useOf(pid: number | "self"): ProcessUse {
+  const status = readFileSync(`/proc/${pid}/status`, "utf8");
+  const afterName = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ").at(-1)?.split(" ") ?? [];
+  const ticks = Number(afterName[11]) + Number(afterName[12]);
+  return {
+    peakBytes: Number(/VmHWM:\s+(\d+) kB/.exec(status)?.[1]) * 1024,
+    cpuSeconds: ticks / CLOCK_TICKS_PER_SECOND,
+  };
+}

@@ -1,0 +1,118 @@
+import { readdirSync, readFileSync, statSync } from "node:fs";
+import { dirname, join, relative, resolve } from "node:path";
+
+/** The house's layers, top first: a folder imports those below it and no other (design 2). */
+const LAYERS = [
+  "server",
+  "resolvers",
+  "schema",
+  "writeback",
+  "briefing",
+  "sync",
+  "connections",
+  "auth",
+  "entities",
+  "database",
+  "crm",
+  "platform",
+];
+/** Below each other in the list, and still strangers. */
+const STRANGERS = [
+  ["crm", "entities"],
+  ["sync", "briefing"],
+  ["sync", "writeback"],
+  ["briefing", "writeback"],
+];
+/** The entry and the composition root may know everyone. */
+const ROOTS = new Set(["main.ts", "app.ts"]);
+const ROOT = resolve(__dirname, "../..");
+
+function filesUnder(folder: string): string[] {
+  return readdirSync(folder).flatMap((name) => {
+    const path = join(folder, name);
+    if (statSync(path).isDirectory()) return filesUnder(path);
+    return path.endsWith(".ts") || path.endsWith(".tsx") ? [path] : [];
+  });
+}
+
+const importsOf = (text: string): string[] =>
+  [...text.matchAll(/(?:from|import|require\(|import\()\s*["'](\.[^"']*)["']/g)].map(([, path]) => path ?? "");
+
+interface Import {
+  file: string;
+  from: string;
+  to: string;
+}
+
+/** Every import between two folders directly below `top`. */
+function importsBetweenFolders(top: string): Import[] {
+  const base = join(ROOT, top);
+  const folderOf = (path: string) => {
+    const [first = "", ...rest] = relative(base, path).split("/");
+    return rest.length === 0 ? "" : first;
+  };
+  return filesUnder(base)
+    .flatMap((file) =>
+      importsOf(readFileSync(file, "utf8")).map((path) => ({
+        file: relative(ROOT, file),
+        from: folderOf(file),
+        to: folderOf(resolve(dirname(file), path)),
+      })),
+    )
+    .filter(({ from, to }) => from !== to);
+}
+
+test("src has the layers of the design and nothing beside them", () => {
+  const entries = readdirSync(join(ROOT, "src"));
+  const unknown = entries.filter((name) => !LAYERS.includes(name) && !ROOTS.has(name));
+  expect(unknown).toEqual([]);
+});
+
+test("imports go down the layers, never up and never across to a stranger", () => {
+  const offences = importsBetweenFolders("src").filter(({ from, to }) => {
+    if (from === "") return false;
+    const isStranger = STRANGERS.some((pair) => pair.includes(from) && pair.includes(to));
+    return isStranger || LAYERS.indexOf(to) <= LAYERS.indexOf(from);
+  });
+  expect(offences).toEqual([]);
+});
+
+test.each(["src", "simulator", "demo", "bench", "test"])("no two folders of %s import each other", (top) => {
+  const pairs = new Set(importsBetweenFolders(top).map(({ from, to }) => `${from} -> ${to}`));
+  const mutual = [...pairs].filter((pair) => pairs.has(pair.split(" -> ").reverse().join(" -> ")));
+  expect(mutual).toEqual([]);
+});
+
+test("the simulator knows nothing of the service", () => {
+  const outside = filesUnder(join(ROOT, "simulator")).flatMap((file) =>
+    importsOf(readFileSync(file, "utf8"))
+      .map((path) => relative(ROOT, resolve(dirname(file), path)))
+      .filter((path) => !path.startsWith("simulator"))
+      .map((path) => ({ file: relative(ROOT, file), path })),
+  );
+  expect(outside).toEqual([]);
+});
+
+test("the service knows nothing of the simulator, the demo, the benchmarks or the tests", () => {
+  const outside = filesUnder(join(ROOT, "src")).flatMap((file) =>
+    importsOf(readFileSync(file, "utf8"))
+      .map((path) => relative(ROOT, resolve(dirname(file), path)))
+      .filter((path) => !path.startsWith("src")),
+  );
+  expect(outside).toEqual([]);
+});
+
+test("only the configuration reads the environment", () => {
+  const readers = filesUnder(join(ROOT, "src")).filter((file) =>
+    /process\s*\.\s*env|process\[/.test(readFileSync(file, "utf8")),
+  );
+  expect(readers.map((file) => relative(ROOT, file))).toEqual(["src/platform/config.ts"]);
+});
+
+test("only the door, the composition root and the database's own folder hold the data source", () => {
+  const holders = filesUnder(join(ROOT, "src"))
+    .filter((file) => /\bDataSource\b/.test(readFileSync(file, "utf8")))
+    .map((file) => relative(ROOT, file))
+    .filter((file) => !file.startsWith("src/database/") && file !== "src/app.ts");
+  expect(holders).toEqual([]);
+});

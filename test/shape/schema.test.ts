@@ -1,0 +1,14 @@
+import { readFileSync } from "node:fs";
+import { GraphQLObjectType, isIntrospectionType } from "graphql";
+import { printedSchema, SCHEMA_FILE } from "../../src/resolvers/emit-schema";
+import { buildGraphQLSchema } from "../../src/resolvers/graphql-schema";
+
+test("the committed schema is what the resolvers build (npm run schema writes it)", () => {
+  expect(readFileSync(SCHEMA_FILE, "utf8")).toBe(printedSchema());
+});
+
+test("no field of the API carries a secret's name", () => {
+  const types = Object.values(buildGraphQLSchema().getTypeMap()).filter((type) => !isIntrospectionType(type));
+  const names = types.flatMap((type) => (type instanceof GraphQLObjectType ? Object.keys(type.getFields()) : []));
+  expect(names.filter((name) => /token|secret|credential|password/i.test(name))).toEqual([]);
+});

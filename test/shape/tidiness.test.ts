@@ -1,0 +1,40 @@
+import { execFileSync } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+
+const ROOT = resolve(__dirname, "../..");
+const LONGEST_FILE = 400;
+const P90_FILE = 250;
+
+const listed = execFileSync("git", ["ls-files", "--cached", "--others", "--exclude-standard"], {
+  cwd: ROOT,
+  encoding: "utf8",
+});
+const files = listed.split("\n").filter((file) => file && existsSync(join(ROOT, file)));
+const read = (file: string) => readFileSync(join(ROOT, file), "utf8");
+const sources = files.filter((file) => /^(src|simulator|demo|bench|web|test)\/.*\.tsx?$/.test(file));
+
+test("no file outgrows its purpose", () => {
+  const lengths = sources.map((file) => ({ file, lines: read(file).split("\n").length }));
+  expect(lengths.filter(({ lines }) => lines > LONGEST_FILE)).toEqual([]);
+  const sorted = lengths.map(({ lines }) => lines).sort((a, b) => a - b);
+  expect(sorted[Math.floor(sorted.length * 0.9)]).toBeLessThan(P90_FILE);
+});
+
+test("nothing is left unfinished or silenced", () => {
+  const marks =
+    /\b(TODO|FIXME|XXX|HACK)\b|@ts-(ignore|expect-error|nocheck)|biome-ignore|\b(test|describe|it)\.(skip|only)\(/;
+  const offenders = sources.filter((file) => file !== "test/shape/tidiness.test.ts" && marks.test(read(file)));
+  expect(offenders).toEqual([]);
+});
+
+test("tests mock no module", () => {
+  const mocks = /jest\.(mock|doMock|unstable_mockModule|spyOn)\(/;
+  const offenders = sources.filter((file) => file.startsWith("test/") && mocks.test(read(file)));
+  expect(offenders.filter((file) => file !== "test/shape/tidiness.test.ts")).toEqual([]);
+});
+
+test("the lock file and the documents name no package registry's host", () => {
+  const hosts = /registry\.npmjs\.org|registry\.yarnpkg\.com|npm\.pkg\.github\.com/;
+  expect(files.filter((file) => /\.(md|json|ya?ml)$|^\.ci\//.test(file) && hosts.test(read(file)))).toEqual([]);
+});

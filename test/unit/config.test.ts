@@ -1,0 +1,90 @@
+import { randomBytes } from "node:crypto";
+import { inspect } from "node:util";
+import { ConfigError, readConfig } from "../../src/platform/config";
+
+const key = () => randomBytes(32).toString("base64");
+const GOOD = {
+  CRM_CLIENT_ID: "app",
+  CRM_CLIENT_SECRET: "a very secret secret",
+  CRM_REDIRECT_URL: "https://app.example.com/crm/callback",
+  AUTH_JWT_SECRET: "0123456789abcdef0123456789abcdef",
+  ENCRYPTION_KEYS: `k1:${key()}`,
+};
+
+function faultsOf(environment: NodeJS.ProcessEnv): readonly string[] {
+  try {
+    readConfig(environment);
+    return [];
+  } catch (error) {
+    return error instanceof ConfigError ? error.faults : [`not a ConfigError: ${error}`];
+  }
+}
+
+test("the defaults are those of the documentation", () => {
+  expect(readConfig(GOOD)).toMatchObject({
+    host: "127.0.0.1",
+    port: 4000,
+    roles: new Set(["api", "worker"]),
+    databaseUrl: null,
+    crm: { baseUrl: "https://api.pipedrive.com", authUrl: "https://oauth.pipedrive.com", concurrency: 8 },
+    logLevel: "info",
+  });
+});
+
+test("every fault is reported at once, each with its name", () => {
+  const faults = faultsOf({
+    PORT: "many",
+    ROLES: "cook",
+    CRM_BASE_URL: "http://crm.example.com",
+    LOG_LEVEL: "loud",
+    NODE_ENV: "production",
+  });
+  const names = faults.map((fault) => fault.split(" ")[0]).sort();
+  expect(names).toEqual([
+    "AUTH_JWT_SECRET",
+    "CRM_BASE_URL",
+    "CRM_CLIENT_ID",
+    "CRM_CLIENT_SECRET",
+    "CRM_REDIRECT_URL",
+    "DATABASE_URL",
+    "ENCRYPTION_KEYS",
+    "LOG_LEVEL",
+    "PORT",
+    "ROLES",
+  ]);
+});
+
+test.each([
+  ["PORT", "65536", "whole number from 0 to 65535"],
+  ["CRM_CONCURRENCY", "0", "whole number from 1 to 64"],
+  ["CRM_BASE_URL", "http://api.example.com", "https"],
+  ["CRM_BASE_URL", "https://user:pass@api.example.com", "https"],
+  ["CRM_AUTH_URL", "ftp://oauth.example.com", "https"],
+  ["CRM_REDIRECT_URL", "not an address", "callback address"],
+  ["AUTH_JWT_SECRET", "short", "at least 32 bytes"],
+  ["ENCRYPTION_KEYS", "k1:c2hvcnQ=", "openssl rand -base64 32"],
+  ["ENCRYPTION_KEYS", `k1:${key()},k1:${key()}`, "twice"],
+  ["DATABASE_URL", "mysql://localhost", "postgresql://"],
+])("%s=%s is refused, and a good value is described", (name, value, hint) => {
+  const faults = faultsOf({ ...GOOD, [name]: value });
+  expect(faults).toHaveLength(1);
+  expect(faults[0]).toContain(name);
+  expect(faults[0]).toContain(hint);
+});
+
+test("http is accepted on loopback only", () => {
+  expect(readConfig({ ...GOOD, CRM_BASE_URL: "http://127.0.0.1:9/" }).crm.baseUrl).toBe("http://127.0.0.1:9");
+});
+
+test("one proof of actors is required, and not two", () => {
+  expect(faultsOf({ ...GOOD, AUTH_JWT_SECRET: "" })).toHaveLength(1);
+  expect(faultsOf({ ...GOOD, AUTH_JWKS_URL: "https://login.example.com/jwks" })).toHaveLength(1);
+});
+
+test("neither a fault nor the configuration itself prints a secret", () => {
+  const secret = "canary-0123456789";
+  const faults = faultsOf({ ...GOOD, AUTH_JWT_SECRET: secret, ENCRYPTION_KEYS: secret, DATABASE_URL: secret });
+  const config = readConfig({ ...GOOD, CRM_CLIENT_SECRET: secret, DATABASE_URL: `postgresql://u:${secret}@h/d` });
+  expect(faults).toHaveLength(3);
+  expect(`${faults} ${JSON.stringify(config)} ${inspect(config, { depth: 9 })}`).not.toContain(secret);
+});

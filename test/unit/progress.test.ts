@@ -1,0 +1,29 @@
+import { SYNC_RESOURCES } from "../../src/entities/sync-run";
+import { progressOf, type StepProgress } from "../../src/sync/progress";
+
+const queued = (): StepProgress[] =>
+  SYNC_RESOURCES.map((resource) => ({ resource, state: "QUEUED", fetched: 0, expected: null }));
+
+test.each([null, 900, 5_000])("progress goes from 0 to 1 and never falls (expecting %s a step)", (expected) => {
+  const steps = queued();
+  const seen = [progressOf(steps)];
+  for (const step of steps) {
+    step.state = "RUNNING";
+    step.expected = expected;
+    for (let page = 0; page < 4; page += 1) {
+      step.fetched += 500;
+      seen.push(progressOf(steps));
+    }
+    step.state = step.resource === "STAGES" ? "FAILED" : "SUCCEEDED";
+    seen.push(progressOf(steps));
+  }
+  expect(seen[0]).toBe(0);
+  expect(seen.at(-1)).toBeCloseTo(1);
+  expect([...seen].sort((a, b) => a - b)).toEqual(seen);
+});
+
+test("a run whose last step still runs is not shown as done", () => {
+  const steps = queued().map((step): StepProgress => ({ ...step, state: "SUCCEEDED" }));
+  steps[8] = { resource: "NOTES", state: "RUNNING", fetched: 1_000_000, expected: 1 };
+  expect(progressOf(steps)).toBeLessThan(1);
+});
