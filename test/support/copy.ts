@@ -1,0 +1,61 @@
+import type { Simulator } from "../../simulator";
+import type { TestDatabase } from "./database";
+
+export const COPY_TABLES = [
+  "crm_user",
+  "pipeline",
+  "stage",
+  "organization",
+  "person",
+  "deal",
+  "activity",
+  "note",
+] as const;
+
+/** What a copy should hold of each table: the ids that `userId` sees in the CRM. */
+export function visibleIds(simulator: Simulator, userId: number): Record<string, number[]> {
+  const seen = simulator.control.visibleTo(userId);
+  const ids = (records: readonly { id?: number }[]) => records.map(({ id }) => id ?? 0).sort((a, b) => a - b);
+  return {
+    crm_user: ids(seen.users),
+    pipeline: ids(seen.pipelines),
+    stage: ids(seen.stages),
+    organization: ids(seen.organizations),
+    person: ids(seen.persons),
+    deal: ids(seen.deals),
+    activity: ids(seen.activities),
+    note: ids(seen.notes),
+  };
+}
+
+/** What the tenant's live copy holds of each table. */
+export async function copiedIds(database: TestDatabase, tenant = "acme"): Promise<Record<string, number[]>> {
+  const held: Record<string, number[]> = {};
+  for (const table of COPY_TABLES) {
+    const found = await database.query<{ crm_id: number }>(
+      `SELECT t.crm_id FROM ${table} t JOIN connection c ON c.copy_id = t.copy_id WHERE c.tenant_id = $1 ORDER BY t.crm_id`,
+      [tenant],
+    );
+    held[table] = found.map(({ crm_id }) => crm_id);
+  }
+  return held;
+}
+
+/** Participants as `deal:person`, from the CRM's view and from the copy. */
+export function visibleParticipants(simulator: Simulator, userId: number): string[] {
+  const { participants, deals } = simulator.control.visibleTo(userId);
+  const shown = new Set(deals.map(({ id }) => id));
+  return [...participants]
+    .filter(([dealId]) => shown.has(dealId))
+    .flatMap(([dealId, personIds]) => personIds.map((personId) => `${dealId}:${personId}`))
+    .sort();
+}
+
+export async function copiedParticipants(database: TestDatabase, tenant = "acme"): Promise<string[]> {
+  const found = await database.query<{ link: string }>(
+    `SELECT p.deal_id || ':' || p.person_id AS link FROM deal_participant p
+     JOIN connection c ON c.copy_id = p.copy_id WHERE c.tenant_id = $1`,
+    [tenant],
+  );
+  return found.map(({ link }) => link).sort();
+}
