@@ -1,4 +1,5 @@
 import "reflect-metadata";
+import { execFileSync } from "node:child_process";
 import { rmSync } from "node:fs";
 import { createDataSource } from "../../src/database/data-source";
 import { startEmbeddedPostgres } from "../../src/database/embedded/embedded-postgres";
@@ -7,9 +8,10 @@ import { entities } from "../../src/entities";
 import { Secret } from "../../src/platform/secret";
 import { onServer, serverUrl, TEMPLATE } from "./database";
 
-/** One server for the run, and one migrated database that every test file clones. */
+/** The built program for tests that start processes, one server, and one migrated database that each test file clones. */
 export default async function setUp(): Promise<void> {
   process.env.CRM_TEST_RUN = String(process.pid);
+  execFileSync(process.execPath, ["node_modules/typescript/bin/tsc"], { stdio: "inherit" });
   if (process.env.TEST_DATABASE_URL) {
     process.env.CRM_TEST_SERVER_URL = process.env.TEST_DATABASE_URL;
   } else {

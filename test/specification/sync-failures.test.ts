@@ -1,0 +1,135 @@
+import { type FaultRule, type Simulator, startSimulator } from "../../simulator";
+import { createTestDatabase, type TestDatabase } from "../support/database";
+import { type Service, startService } from "../support/service";
+import { connect, type EndedRun, syncEnds } from "../support/stories";
+
+let simulator: Simulator;
+let database: TestDatabase;
+let service: Service;
+
+beforeAll(async () => {
+  [simulator, database] = await Promise.all([startSimulator({ deals: 60, seed: 7 }), createTestDatabase()]);
+  service = await startService(simulator, database);
+});
+afterAll(async () => {
+  await service.stop();
+  await Promise.all([simulator.stop(), database.drop()]);
+});
+beforeEach(() => simulator.log.clear());
+
+/** Connects a tenant of its own and waits for its first sync. */
+async function syncAs(tenant: string): Promise<EndedRun> {
+  await connect(service, simulator, { tenant });
+  return syncEnds(service, { tenant });
+}
+
+async function syncWith(tenant: string, fault: FaultRule): Promise<EndedRun> {
+  const end = simulator.control.fail(fault);
+  try {
+    return await syncAs(tenant);
+  } finally {
+    end();
+  }
+}
+
+const stepOf = (run: EndedRun, resource: string) => run.steps.find((step) => step.resource === resource);
+
+test("participants of one deal that cannot be read are a gap: the run succeeds and says so", async () => {
+  const { dealId } = simulator.company.stories.singleDeal;
+  const run = await syncWith("gap", { match: `/api/v1/deals/${dealId}/participants`, with: { status: 500, body: "" } });
+  expect(run).toMatchObject({
+    state: "SUCCEEDED",
+    gaps: [{ resource: "DEAL_PARTICIPANTS", code: "UNAVAILABLE", count: 1 }],
+  });
+  const unread = await database.query(
+    "SELECT d.crm_id FROM deal d JOIN connection c USING (copy_id) WHERE c.tenant_id = 'gap' AND NOT d.participants_known",
+  );
+  expect(unread).toEqual([{ crm_id: dealId }]);
+});
+
+test("a rate limit on participants is a gap for each refused deal, and none is asked twice", async () => {
+  const run = await syncWith("limited", { match: /\/participants$/, after: 20, with: { kind: "throttle" } });
+  const asked = simulator.log.of("GET", /\/participants$/);
+  expect(run).toMatchObject({ state: "SUCCEEDED", gaps: [{ code: "RATE_LIMITED", count: asked.length - 20 }] });
+  expect(new Set(asked.map(({ path }) => path)).size).toBe(asked.length);
+});
+
+test.each(["pipelines", "stages"])(
+  "%s that cannot be read are a gap: the run succeeds with them missing",
+  async (list) => {
+    const run = await syncWith(`no-${list}`, { match: `/api/v2/${list}`, with: { status: 500, body: "" } });
+    expect(run).toMatchObject({ state: "SUCCEEDED", gaps: [{ resource: list.toUpperCase(), code: "UNAVAILABLE" }] });
+    expect(stepOf(run, list.toUpperCase())?.state).toBe("FAILED");
+  },
+);
+
+test.each([
+  ["a rate limit", { kind: "throttle" as const }, "RATE_LIMITED"],
+  ["an outage", { status: 503, body: "" }, "CRM_UNAVAILABLE"],
+  ["a cut answer", { kind: "cut" as const }, "CRM_UNAVAILABLE"],
+  ["a proxy's page", { kind: "html" as const }, "CRM_UNAVAILABLE"],
+  ["garbage", { kind: "garbage" as const }, "CRM_ANSWER_UNREADABLE"],
+  ["null", { kind: "null" as const }, "CRM_ANSWER_UNREADABLE"],
+  ["a missing scope", { status: 403, body: '{"success":false,"error":"Scope and URL mismatch"}' }, "CRM_REFUSED"],
+  ["an unpaid account", { status: 402, body: '{"success":false}' }, "CRM_ACCOUNT_CLOSED"],
+])("%s on a main list fails the run with its code after one request", async (name, fault, code) => {
+  const tenant = `failing ${name}`;
+  const run = await syncWith(tenant, { match: "/api/v2/persons", with: fault });
+  expect(run).toMatchObject({ state: "FAILED", error: { code, message: expect.stringMatching(/\.$/) } });
+  expect(simulator.log.of("GET", "/api/v2/persons")).toHaveLength(1);
+  expect(stepOf(run, "ORGANIZATIONS")?.state).toBe("SUCCEEDED");
+  expect(stepOf(run, "DEALS")?.state).toBe("CANCELLED");
+});
+
+test("a record that cannot be read is kept aside and counted, and the page goes on", async () => {
+  const { dealId } = simulator.company.stories.singleDeal;
+  const body = JSON.stringify({
+    success: true,
+    data: [
+      { id: dealId, title: "odd", status: "paused" },
+      { id: 900_001, title: "fine", status: "open" },
+      "not a record",
+    ],
+    additional_data: { next_cursor: null },
+  });
+  const run = await syncWith("odd", {
+    match: /^\/api\/v2\/deals$/,
+    with: { status: 200, body, contentType: "application/json" },
+  });
+  expect(run.state).toBe("SUCCEEDED");
+  expect(stepOf(run, "DEALS")).toMatchObject({ fetched: 3, written: 1, rejected: 2 });
+  const kept = await database.query<{ record_key: string; reason: string }>(
+    "SELECT r.record_key, r.reason FROM rejected_record r JOIN connection c USING (copy_id) WHERE c.tenant_id = 'odd' ORDER BY 1",
+  );
+  expect(kept).toHaveLength(2);
+  expect(kept[0]).toMatchObject({ record_key: String(dealId), reason: expect.stringContaining("status") });
+});
+
+test("a cursor that comes again ends the run instead of going in a circle", async () => {
+  const body = JSON.stringify({ success: true, data: [], additional_data: { next_cursor: "again" } });
+  const run = await syncWith("circle", {
+    match: "/api/v2/persons",
+    with: { status: 200, body, contentType: "application/json" },
+  });
+  expect(run).toMatchObject({ state: "FAILED", error: { code: "CRM_ANSWER_UNREADABLE" } });
+});
+
+test("a token that is refused is renewed once and the call repeated once", async () => {
+  simulator.control.fail({
+    match: "/api/v2/organizations",
+    times: 1,
+    with: { status: 401, body: '{"success":false}' },
+  });
+  const run = await syncAs("renewed");
+  expect(run.state).toBe("SUCCEEDED");
+  expect(simulator.log.of("POST", "/oauth/token").map(({ grantType }) => grantType)).toEqual([
+    "authorization_code",
+    "refresh_token",
+  ]);
+  expect(
+    simulator.log
+      .of("GET", "/api/v2/organizations")
+      .map(({ status }) => status)
+      .slice(0, 2),
+  ).toEqual([401, 200]);
+});
