@@ -1,18 +1,53 @@
 import { type Simulator, type SimulatorOptions, startSimulator } from "../../simulator";
 
-export interface Reply {
+/** What the body holds is for the test to say, or to find out. */
+export interface Reply<Body = unknown> {
   status: number;
   headers: Headers;
-  // biome-ignore lint/suspicious/noExplicitAny: the wire's shapes are what these tests are about
-  body: any;
+  body: Body;
 }
+
+export type WireRecord = Record<string, unknown>;
+
+export interface CursorPage {
+  data: WireRecord[];
+  additional_data: { next_cursor: string | null };
+}
+
+export interface OffsetPage {
+  data: WireRecord[] | null;
+  additional_data: { pagination: object };
+}
+
+export interface Participant {
+  id: number;
+  person_id: { value: number };
+}
+
+export interface Tokens {
+  access_token: string;
+  refresh_token: string;
+  scope: string;
+}
+
+export interface Refusal {
+  success: false;
+  message: string;
+  error: string;
+}
+
+export type TokenAnswer = Tokens | Refusal;
 
 export interface Client {
   accessToken: string;
   refreshToken: string;
-  get(path: string): Promise<Reply>;
+  get<Body>(path: string): Promise<Reply<Body>>;
+  /** The data of an answer that holds one record. */
+  one<Item = WireRecord>(path: string): Promise<Item>;
+  /** The data of an answer that holds several records. */
+  list<Item = WireRecord>(path: string): Promise<Item[]>;
   /** Every record of a cursor list, page by page. */
-  walk(path: string): Promise<Record<string, unknown>[]>;
+  walk(path: string): Promise<WireRecord[]>;
 }
 
 /** Fixed, so that times and data are the same in every run. */
@@ -44,7 +79,7 @@ export function token(
   simulator: Simulator,
   form: Record<string, string>,
   secret = simulator.clientSecret,
-): Promise<Reply> {
+): Promise<Reply<TokenAnswer>> {
   const basic = Buffer.from(`${simulator.clientId}:${secret}`).toString("base64");
   return request(`${simulator.url}/oauth/token`, {
     method: "POST",
@@ -53,38 +88,50 @@ export function token(
   });
 }
 
-export function redeem(simulator: Simulator, code: string, redirect = simulator.redirectUrl): Promise<Reply> {
+export function redeem(
+  simulator: Simulator,
+  code: string,
+  redirect = simulator.redirectUrl,
+): Promise<Reply<TokenAnswer>> {
   return token(simulator, { grant_type: "authorization_code", code, redirect_uri: redirect });
 }
 
-export function refresh(simulator: Simulator, refreshToken: string): Promise<Reply> {
+export function refresh(simulator: Simulator, refreshToken: string): Promise<Reply<TokenAnswer>> {
   return token(simulator, { grant_type: "refresh_token", refresh_token: refreshToken });
+}
+
+export function tokensOf({ body }: Reply<TokenAnswer>): Tokens {
+  if ("error" in body) throw new Error(`no tokens but ${body.error}: ${body.message}`);
+  return body;
 }
 
 export async function connect(simulator: Simulator, userId?: number): Promise<Client> {
   if (userId !== undefined) simulator.control.signIn(userId);
-  const { body } = await redeem(simulator, simulator.control.approve());
-  return clientWith(simulator, body.access_token, body.refresh_token);
+  const tokens = tokensOf(await redeem(simulator, simulator.control.approve()));
+  return clientWith(simulator, tokens.access_token, tokens.refresh_token);
 }
 
 export function clientWith(simulator: Simulator, accessToken: string, refreshToken = ""): Client {
-  const get = (path: string) =>
-    request(`${simulator.url}${path}`, { headers: { authorization: `Bearer ${accessToken}` } });
+  const get = <Body>(path: string) =>
+    request<Body>(`${simulator.url}${path}`, { headers: { authorization: `Bearer ${accessToken}` } });
+  const data = async <Data>(path: string) => (await get<{ data: Data }>(path)).body.data;
+  const one = <Item>(path: string) => data<Item>(path);
+  const list = <Item>(path: string) => data<Item[]>(path);
   const walk = async (path: string) => {
-    const records: Record<string, unknown>[] = [];
+    const records: WireRecord[] = [];
     let cursor: string | null = "";
     while (cursor !== null) {
       const mark = path.includes("?") ? "&" : "?";
-      const { body } = await get(cursor === "" ? path : `${path}${mark}cursor=${cursor}`);
+      const { body }: Reply<CursorPage> = await get(cursor === "" ? path : `${path}${mark}cursor=${cursor}`);
       records.push(...body.data);
       cursor = body.additional_data.next_cursor;
     }
     return records;
   };
-  return { accessToken, refreshToken, get, walk };
+  return { accessToken, refreshToken, get, one, list, walk };
 }
 
-export async function request(url: string, init?: RequestInit): Promise<Reply> {
+export async function request<Body>(url: string, init?: RequestInit): Promise<Reply<Body>> {
   const response = await fetch(url, { redirect: "manual", ...init });
   const text = await response.text();
   const isJson = response.headers.get("content-type")?.includes("json") ?? false;

@@ -1,5 +1,5 @@
 import type { Simulator } from "../../simulator";
-import { type Client, connect, idsOf, refresh, start, stopAll, TestClock } from "./client";
+import { type Client, connect, idsOf, type Participant, refresh, start, stopAll, TestClock, tokensOf } from "./client";
 
 let simulator: Simulator;
 let client: Client;
@@ -18,15 +18,15 @@ const me = () => client.get("/api/v1/users/me");
 test("a deactivated user's tokens are dead, and stay so after reactivation", async () => {
   simulator.control.deactivate(userId);
   expect((await me()).status).toBe(401);
-  expect((await refresh(simulator, client.refreshToken)).body.error).toBe("invalid_grant");
+  expect(await refresh(simulator, client.refreshToken)).toMatchObject({ body: { error: "invalid_grant" } });
   const [admin] = simulator.company.users.keys();
   const other = await connect(simulator, admin);
-  const users = (await other.get("/api/v1/users")).body.data;
-  expect(users.find((user: { id: number }) => user.id === userId)).toMatchObject({ active_flag: false });
+  const users = await other.list("/api/v1/users");
+  expect(users.find((user) => user.id === userId)).toMatchObject({ active_flag: false });
   simulator.control.reactivate(userId);
   expect((await me()).status).toBe(401);
   client = await connect(simulator, userId);
-  expect((await me()).body.data).toMatchObject({ id: userId, active_flag: true });
+  expect(await me()).toMatchObject({ body: { data: { id: userId, active_flag: true } } });
 });
 
 test("revoke ends the whole grant, killAccessTokens only the access tokens", async () => {
@@ -35,7 +35,7 @@ test("revoke ends the whole grant, killAccessTokens only the access tokens", asy
   const renewed = await refresh(simulator, client.refreshToken);
   expect(renewed.status).toBe(200);
   simulator.control.revoke(userId);
-  expect((await refresh(simulator, renewed.body.refresh_token)).body.error).toBe("invalid_grant");
+  expect(await refresh(simulator, tokensOf(renewed).refresh_token)).toMatchObject({ body: { error: "invalid_grant" } });
 });
 
 test("change shows on every path and moves the update time", async () => {
@@ -45,14 +45,14 @@ test("change shows on every path and moves the update time", async () => {
   clock.advance(60);
   const now = `${clock.now().toISOString().slice(0, 19)}Z`;
   simulator.control.change("deal", dealId, { title: "Renamed", stage_id: stageId + 1 });
-  expect((await client.get("/api/v2/deals?limit=1")).body.data[0]).toMatchObject({
+  expect((await client.list("/api/v2/deals?limit=1"))[0]).toMatchObject({
     title: "Renamed",
     update_time: now,
     stage_change_time: now,
   });
-  expect((await client.get(`/api/v1/notes/${noteId}`)).body.data.deal).toEqual({ title: "Renamed" });
+  expect((await client.one(`/api/v1/notes/${noteId}`)).deal).toEqual({ title: "Renamed" });
   simulator.control.change("deal", dealId, { status: "won" });
-  expect((await client.get(`/api/v2/deals/${dealId}`)).body.data).toMatchObject({
+  expect(await client.one(`/api/v2/deals/${dealId}`)).toMatchObject({
     status: "won",
     won_time: now,
     close_time: now,
@@ -83,29 +83,30 @@ test("add gives the next id, and the record is there", async () => {
   const pipelineId = simulator.control.add("pipeline", { name: "More" });
   const stageId = simulator.control.add("stage", { pipeline_id: pipelineId });
   const added = simulator.control.add("user", { name: "New One" });
-  expect((await client.get(`/api/v2/organizations/${orgId}`)).body.data.name).toBe("Fresh AG");
-  expect((await client.get(`/api/v2/persons/${personId}`)).body.data).toMatchObject({
+  expect((await client.one(`/api/v2/organizations/${orgId}`)).name).toBe("Fresh AG");
+  expect(await client.one(`/api/v2/persons/${personId}`)).toMatchObject({
     name: "Ada Example",
     org_id: orgId,
   });
   expect(idsOf(await client.walk("/api/v2/deals?limit=500")).at(-1)).toBe(dealId);
-  expect((await client.get(`/api/v2/activities/${activityId}`)).body.data.deal_id).toBe(dealId);
-  expect((await client.get(`/api/v1/notes/${noteId}`)).body.data.deal).toEqual({ title: "Fresh" });
-  expect(idsOf((await client.get(`/api/v2/stages?pipeline_id=${pipelineId}`)).body.data)).toEqual([stageId]);
-  expect(idsOf((await client.get("/api/v1/users")).body.data)).toContain(added);
+  expect((await client.one(`/api/v2/activities/${activityId}`)).deal_id).toBe(dealId);
+  expect((await client.one(`/api/v1/notes/${noteId}`)).deal).toEqual({ title: "Fresh" });
+  expect(idsOf(await client.list(`/api/v2/stages?pipeline_id=${pipelineId}`))).toEqual([stageId]);
+  expect(idsOf(await client.list("/api/v1/users"))).toContain(added);
   expect(() => simulator.control.remove("deal", 999_999)).toThrow("there is no deal 999999");
 });
 
 test("setParticipants sets the people, keeps known links, and leaves the deal's update time alone", async () => {
   const { singleDeal, freeMail } = simulator.company.stories;
-  const before = (await client.get(`/api/v1/deals/${singleDeal.dealId}/participants`)).body.data;
+  const participants = () => client.list<Participant>(`/api/v1/deals/${singleDeal.dealId}/participants`);
+  const before = idsOf(await participants());
   const time = simulator.company.deals.get(singleDeal.dealId)?.update_time;
   simulator.control.setParticipants(singleDeal.dealId, [freeMail.personId, singleDeal.personId]);
-  const after = (await client.get(`/api/v1/deals/${singleDeal.dealId}/participants`)).body.data;
-  const people = after.map((item: { person_id: { value: number } }) => item.person_id.value);
-  expect(people).toEqual([freeMail.personId, singleDeal.personId]);
-  expect(after[1].id).toBe(before[0].id);
-  expect(after[0].id).toBeGreaterThan(before[1].id);
+  const after = await participants();
+  expect(after.map((item) => item.person_id.value)).toEqual([freeMail.personId, singleDeal.personId]);
+  const [added, kept] = idsOf(after);
+  expect(kept).toBe(before[0]);
+  expect(added).toBeGreaterThan(Math.max(...before));
   expect(simulator.company.deals.get(singleDeal.dealId)?.update_time).toBe(time);
 });
 
@@ -120,8 +121,8 @@ test("visibleTo is what a client reads", async () => {
   expect(await client.walk("/api/v2/activities?limit=500")).toEqual(snapshot.activities);
   expect(await client.walk("/api/v2/pipelines")).toEqual(snapshot.pipelines);
   expect(await client.walk("/api/v2/stages")).toEqual(snapshot.stages);
-  expect((await client.get("/api/v1/notes?limit=500")).body.data).toEqual(snapshot.notes);
-  expect((await client.get("/api/v1/users")).body.data).toEqual(snapshot.users);
+  expect(await client.list("/api/v1/notes?limit=500")).toEqual(snapshot.notes);
+  expect(await client.list("/api/v1/users")).toEqual(snapshot.users);
   expect([...snapshot.participants.keys()]).toEqual(idsOf(snapshot.deals));
 });
 

@@ -1,4 +1,16 @@
-import { clientWith, connect, redeem, refresh, request, start, stopAll, TestClock, token } from "./client";
+import {
+  clientWith,
+  connect,
+  type Refusal,
+  redeem,
+  refresh,
+  request,
+  start,
+  stopAll,
+  TestClock,
+  token,
+  tokensOf,
+} from "./client";
 
 afterEach(stopAll);
 
@@ -38,8 +50,8 @@ describe("consent", () => {
     expect(target.searchParams.get("state")).toBe("a b&c");
     const code = target.searchParams.get("code") ?? "";
     expect(code).toMatch(/^\d+\.\d+\.[0-9a-f]+$/);
-    const { body } = await redeem(simulator, code);
-    expect(body.scope).toBe("base,deals:full,contacts:full,activities:read,users:read");
+    const { scope } = tokensOf(await redeem(simulator, code));
+    expect(scope).toBe("base,deals:full,contacts:full,activities:read,users:read");
   });
 
   test("cancelling redirects with user_denied and no code", async () => {
@@ -56,7 +68,7 @@ describe("consent", () => {
     const simulator = await start();
     const [admin] = simulator.company.users.keys();
     const client = await connect(simulator, admin);
-    expect((await client.get("/api/v1/users/me")).body.data.id).toBe(admin);
+    expect((await client.one("/api/v1/users/me")).id).toBe(admin);
   });
 });
 
@@ -79,7 +91,7 @@ describe("tokens", () => {
     const clock = new TestClock();
     const simulator = await start({ now: clock.now });
     const code = simulator.control.approve();
-    expect((await redeem(simulator, code, "http://elsewhere/")).body.error).toBe("invalid_request");
+    expect(await redeem(simulator, code, "http://elsewhere/")).toMatchObject({ body: { error: "invalid_request" } });
     expect((await redeem(simulator, code)).status).toBe(200);
     expect(await redeem(simulator, code)).toMatchObject({ status: 400, body: { error: "invalid_grant" } });
     const late = simulator.control.approve();
@@ -94,23 +106,23 @@ describe("tokens", () => {
     expect((await redeem(simulator, inTime)).status).toBe(200);
     const ended = simulator.control.approve();
     simulator.control.expireCodes();
-    expect((await redeem(simulator, ended)).body.error).toBe("invalid_grant");
+    expect(await redeem(simulator, ended)).toMatchObject({ body: { error: "invalid_grant" } });
   });
 
   test("faults of the request have the documented bodies", async () => {
     const simulator = await start();
-    const errorOf = async (form: Record<string, string>, secret?: string) => {
+    const refuses = async (error: string, form: Record<string, string>, secret?: string) => {
       const { status, body } = await token(simulator, form, secret);
       expect(status).toBe(400);
       expect(Object.keys(body).sort()).toEqual(["error", "message", "success"]);
-      return body.error;
+      expect(body).toMatchObject({ error });
     };
-    expect(await errorOf({ grant_type: "refresh_token", refresh_token: "x" }, "wrong")).toBe("invalid_client");
-    expect(await errorOf({})).toBe("invalid_request");
-    expect(await errorOf({ grant_type: "password" })).toBe("unsupported_grant_type");
-    expect(await errorOf({ grant_type: "authorization_code" })).toBe("invalid_request");
-    expect(await errorOf({ grant_type: "refresh_token", refresh_token: "1:2:3" })).toBe("invalid_grant");
-    const json = await request(`${simulator.url}/oauth/token`, {
+    await refuses("invalid_client", { grant_type: "refresh_token", refresh_token: "x" }, "wrong");
+    await refuses("invalid_request", {});
+    await refuses("unsupported_grant_type", { grant_type: "password" });
+    await refuses("invalid_request", { grant_type: "authorization_code" });
+    await refuses("invalid_grant", { grant_type: "refresh_token", refresh_token: "1:2:3" });
+    const json = await request<Refusal>(`${simulator.url}/oauth/token`, {
       method: "POST",
       headers: { "content-type": "application/json" },
       body: "{}",
@@ -133,7 +145,7 @@ describe("tokens", () => {
       });
     const { clientId, clientSecret } = simulator;
     expect((await ask({ client_id: clientId, client_secret: clientSecret })).status).toBe(200);
-    expect((await ask({})).body.message).toBe("Invalid client: cannot retrieve client credentials");
+    expect(await ask({})).toMatchObject({ body: { message: "Invalid client: cannot retrieve client credentials" } });
   });
 
   test("an access token lives sixty minutes by the simulator's clock", async () => {
@@ -166,17 +178,17 @@ describe("refresh tokens", () => {
   test("strict: the old one is dead at once", async () => {
     const simulator = await start();
     const { refreshToken } = await connect(simulator);
-    const next = await refresh(simulator, refreshToken);
-    expect(next.body.refresh_token).not.toBe(refreshToken);
+    const next = tokensOf(await refresh(simulator, refreshToken));
+    expect(next.refresh_token).not.toBe(refreshToken);
     expect(await refresh(simulator, refreshToken)).toMatchObject({ status: 400, body: { error: "invalid_grant" } });
-    expect((await refresh(simulator, next.body.refresh_token)).status).toBe(200);
+    expect((await refresh(simulator, next.refresh_token)).status).toBe(200);
   });
 
   test("grace: the old one works until the new one is used", async () => {
     const simulator = await start({ refreshTokens: "grace" });
     const { refreshToken: first } = await connect(simulator);
-    const lost = (await refresh(simulator, first)).body.refresh_token;
-    const second = (await refresh(simulator, first)).body.refresh_token;
+    const lost = tokensOf(await refresh(simulator, first)).refresh_token;
+    const second = tokensOf(await refresh(simulator, first)).refresh_token;
     expect((await refresh(simulator, lost)).status).toBe(400);
     expect((await refresh(simulator, second)).status).toBe(200);
     expect((await refresh(simulator, first)).status).toBe(400);
@@ -186,7 +198,7 @@ describe("refresh tokens", () => {
     const simulator = await start({ refreshTokens: "same" });
     const { refreshToken } = await connect(simulator);
     for (let turn = 0; turn < 2; turn++) {
-      expect((await refresh(simulator, refreshToken)).body.refresh_token).toBe(refreshToken);
+      expect(tokensOf(await refresh(simulator, refreshToken)).refresh_token).toBe(refreshToken);
     }
   });
 
@@ -197,7 +209,7 @@ describe("refresh tokens", () => {
     const body = new URLSearchParams({ token: client.refreshToken, client_id, client_secret });
     expect((await request(`${simulator.url}/oauth/revoke`, { method: "POST", body })).status).toBe(200);
     expect((await client.get("/api/v1/users/me")).status).toBe(401);
-    expect((await refresh(simulator, client.refreshToken)).body.error).toBe("invalid_grant");
+    expect(await refresh(simulator, client.refreshToken)).toMatchObject({ body: { error: "invalid_grant" } });
     expect(simulator.log.of("POST", "/oauth/revoke")).toHaveLength(1);
   });
 });
@@ -205,11 +217,11 @@ describe("refresh tokens", () => {
 test("the log holds neither tokens nor codes nor secrets", async () => {
   const simulator = await start();
   const code = simulator.control.approve();
-  const { body } = await redeem(simulator, code);
-  await clientWith(simulator, body.access_token).get(`/api/v2/deals?api_token=${body.access_token}`);
+  const { access_token, refresh_token } = tokensOf(await redeem(simulator, code));
+  await clientWith(simulator, access_token).get(`/api/v2/deals?api_token=${access_token}`);
   await request(consentUrl(simulator, { state: "secret-state", code }));
   const text = JSON.stringify(simulator.log.all());
-  for (const secret of [code, body.access_token, body.refresh_token, simulator.clientSecret, "secret-state"]) {
+  for (const secret of [code, access_token, refresh_token, simulator.clientSecret, "secret-state"]) {
     expect(text).not.toContain(secret);
   }
   expect(simulator.log.all()[0]).toMatchObject({ path: "/oauth/token", grantType: "authorization_code", status: 200 });

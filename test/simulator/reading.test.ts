@@ -1,5 +1,16 @@
 import type { Simulator } from "../../simulator";
-import { type Client, connect, idsOf, START, start, stopAll, TestClock } from "./client";
+import {
+  type Client,
+  type CursorPage,
+  connect,
+  idsOf,
+  type OffsetPage,
+  START,
+  start,
+  stopAll,
+  TestClock,
+  type WireRecord,
+} from "./client";
 
 let simulator: Simulator;
 let client: Client;
@@ -49,7 +60,7 @@ describe("what version 2 refuses", () => {
   });
 
   test("a cursor of another order", async () => {
-    const { body } = await client.get("/api/v2/deals?limit=2");
+    const { body } = await client.get<CursorPage>("/api/v2/deals?limit=2");
     const cursor = body.additional_data.next_cursor;
     expect((await client.get(`/api/v2/deals?limit=2&cursor=${cursor}`)).status).toBe(200);
     expect((await client.get(`/api/v2/deals?limit=2&sort_by=update_time&cursor=${cursor}`)).status).toBe(400);
@@ -89,7 +100,7 @@ describe("cursors", () => {
 
   test("the last page has a null cursor, full or not", async () => {
     const count = simulator.control.visibleTo(adminId).stages.length;
-    const { body } = await client.get(`/api/v2/stages?limit=${count}`);
+    const { body } = await client.get<CursorPage>(`/api/v2/stages?limit=${count}`);
     expect(body.data).toHaveLength(count);
     expect(body.additional_data).toEqual({ next_cursor: null });
   });
@@ -98,30 +109,31 @@ describe("cursors", () => {
 describe("offsets of version 1", () => {
   test("next_start is there only when more follows, and an empty page is null", async () => {
     const total = simulator.control.visibleTo(adminId).notes.length;
-    const first = await client.get("/api/v1/notes?limit=10");
+    const notes = (query: string) => client.get<OffsetPage>(`/api/v1/notes?${query}`);
+    const first = await notes("limit=10");
     expect(first.body.additional_data.pagination).toEqual({
       start: 0,
       limit: 10,
       more_items_in_collection: true,
       next_start: 10,
     });
-    const last = await client.get(`/api/v1/notes?limit=10&start=${total - 1}`);
+    const last = await notes(`limit=10&start=${total - 1}`);
     expect(last.body.data).toHaveLength(1);
     expect(last.body.additional_data.pagination).toEqual({
       start: total - 1,
       limit: 10,
       more_items_in_collection: false,
     });
-    const full = await client.get(`/api/v1/notes?limit=${total}`);
+    const full = await notes(`limit=${total}`);
     expect(full.body.additional_data.pagination).not.toHaveProperty("next_start");
-    expect((await client.get(`/api/v1/notes?start=${total}`)).body.data).toBeNull();
+    expect((await notes(`start=${total}`)).body.data).toBeNull();
   });
 
   test("users ignore paging and name the company", async () => {
-    const { body } = await client.get("/api/v1/users?start=3&limit=1");
+    const { body } = await client.get<{ data: object[]; additional_data: object }>("/api/v1/users?start=3&limit=1");
     expect(body.data).toHaveLength(simulator.company.users.size);
     expect(body.additional_data).toEqual({ company_id: simulator.company.id });
-    expect((await client.get("/v1/users/me")).body.data.company_domain).toBe("northwind-sales");
+    expect((await client.one("/v1/users/me")).company_domain).toBe("northwind-sales");
     expect((await client.get("/api/v1/users/5")).body).toEqual({
       success: false,
       error: "User not found or not accessible.",
@@ -133,40 +145,40 @@ describe("fields and times", () => {
   test("mail times and counts are absent unless asked for", async () => {
     const optional = ["last_incoming_mail_time", "last_outgoing_mail_time", "participants_count"];
     const { dealId } = simulator.company.stories.singleDeal;
-    const plain = (await client.get(`/api/v2/deals/${dealId}`)).body.data;
+    const plain = await client.one(`/api/v2/deals/${dealId}`);
     for (const name of optional) expect(plain).not.toHaveProperty(name);
-    const asked = (await client.get(`/api/v2/deals?ids=${dealId}&include_fields=${optional.join(",")}`)).body.data[0];
-    expect(asked.participants_count).toBe(2);
-    expect(asked.last_incoming_mail_time).toMatch(/Z$/);
-    const person = (await client.get("/api/v2/persons?limit=1")).body.data[0];
+    const [asked] = await client.list(`/api/v2/deals?ids=${dealId}&include_fields=${optional.join(",")}`);
+    expect(asked?.participants_count).toBe(2);
+    expect(asked?.last_incoming_mail_time).toMatch(/Z$/);
+    const [person] = await client.list("/api/v2/persons?limit=1");
     for (const name of optional) expect(person).not.toHaveProperty(name);
-    expect((await client.get("/api/v2/activities?limit=1")).body.data[0]).not.toHaveProperty("attendees");
-    expect(
-      (await client.get("/api/v2/activities?limit=1&include_fields=attendees")).body.data[0].attendees,
-    ).toHaveLength(1);
+    const [activity] = await client.list("/api/v2/activities?limit=1");
+    expect(activity).not.toHaveProperty("attendees");
+    const [attended] = await client.list("/api/v2/activities?limit=1&include_fields=attendees");
+    expect(attended?.attendees).toHaveLength(1);
   });
 
   test("the counts are the company's", async () => {
     const { dealId, personId, orgId, plannedActivityId } = simulator.company.stories.singleDeal;
     const names = "activities_count,undone_activities_count,notes_count,next_activity_id";
-    const deal = (await client.get(`/api/v2/deals/${dealId}?include_fields=${names}`)).body.data;
+    const deal = await client.one(`/api/v2/deals/${dealId}?include_fields=${names}`);
     expect(deal).toMatchObject({
       activities_count: 2,
       undone_activities_count: 1,
       notes_count: 1,
       next_activity_id: plannedActivityId,
     });
-    const person = await client.get(`/api/v2/persons/${personId}?include_fields=open_deals_count,closed_deals_count`);
-    expect(person.body.data).toMatchObject({ open_deals_count: 1, closed_deals_count: 0 });
-    const org = await client.get(`/api/v2/organizations/${orgId}?include_fields=people_count`);
-    expect(org.body.data.people_count).toBe(2);
+    const person = await client.one(`/api/v2/persons/${personId}?include_fields=open_deals_count,closed_deals_count`);
+    expect(person).toMatchObject({ open_deals_count: 1, closed_deals_count: 0 });
+    const org = await client.one(`/api/v2/organizations/${orgId}?include_fields=people_count`);
+    expect(org.people_count).toBe(2);
   });
 
   test("version 2 has RFC 3339 without a fraction, version 1 has blanks", async () => {
-    const deal = (await client.get("/api/v2/deals?limit=1")).body.data[0];
-    expect(deal.add_time).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/);
-    const note = (await client.get("/api/v1/notes?limit=1")).body.data[0];
-    expect(note.add_time).toMatch(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/);
+    const [deal] = await client.list("/api/v2/deals?limit=1");
+    expect(deal?.add_time).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/);
+    const [note] = await client.list("/api/v1/notes?limit=1");
+    expect(note?.add_time).toMatch(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/);
   });
 
   test("custom fields have every key, can be narrowed, and can carry labels", async () => {
@@ -177,11 +189,11 @@ describe("fields and times", () => {
     const dealId = simulator.control.add("deal", {
       custom_fields: { ...simulator.company.emptyCustomFields.deal, [code]: id },
     });
-    const whole = (await client.get(`/api/v2/deals/${dealId}`)).body.data.custom_fields;
-    expect(Object.keys(whole).sort()).toEqual(fields.map((field) => field.field_code).sort());
-    const path = `/api/v2/deals/${dealId}?custom_fields=${code}`;
-    expect((await client.get(path)).body.data.custom_fields).toEqual({ [code]: id });
-    const labelled = (await client.get(`${path}&include_option_labels=true`)).body.data.custom_fields;
+    const customFields = async (query: string) =>
+      (await client.one<{ custom_fields: WireRecord }>(`/api/v2/deals/${dealId}${query}`)).custom_fields;
+    expect(Object.keys(await customFields("")).sort()).toEqual(fields.map((field) => field.field_code).sort());
+    expect(await customFields(`?custom_fields=${code}`)).toEqual({ [code]: id });
+    const labelled = await customFields(`?custom_fields=${code}&include_option_labels=true`);
     expect(labelled).toEqual({ [code]: { id, label: "Small business" } });
     simulator.control.remove("deal", dealId);
   });
@@ -192,15 +204,15 @@ describe("fields and times", () => {
     const reader = await connect(other);
     clock.advance(100);
     other.control.change("person", other.company.stories.freeMail.personId, { job_title: "CEO" });
-    const found = async (query: string) => idsOf((await reader.get(`/api/v2/persons?${query}`)).body.data);
+    const found = async (query: string) => idsOf(await reader.list(`/api/v2/persons?${query}`));
     const expected = [other.company.stories.freeMail.personId];
     expect(await found("updated_since=2026-11-20T10:01:40Z")).toEqual(expected);
     expect(await found("updated_since=2026-11-20T12:01:40%2B02:00")).toEqual(expected);
     expect(await found("updated_since=2026-11-20T10:01:41Z")).toEqual([]);
     expect(await found("updated_since=2026-11-20T10:01:40Z&updated_until=2026-11-20T10:01:40Z")).toEqual([]);
     other.control.change("note", other.company.stories.singleDeal.noteId, { content: "<p>new</p>" });
-    const notes = await reader.get("/api/v1/notes?updated_since=2026-11-20T10:01:40Z");
-    expect(idsOf(notes.body.data)).toEqual([other.company.stories.singleDeal.noteId]);
+    const notes = await reader.list("/api/v1/notes?updated_since=2026-11-20T10:01:40Z");
+    expect(idsOf(notes)).toEqual([other.company.stories.singleDeal.noteId]);
   });
 
   test("every answer carries the clock, the limits and the cookies", async () => {
@@ -221,7 +233,7 @@ test("field lists page and answer by code", async () => {
     );
     const code = fields.find((field) => field.is_custom_field)?.field_code;
     expect(code).toMatch(/^[0-9a-f]{40}$/);
-    const single = (await client.get(`/api/v2/${entity}Fields/${code}?include_fields=required_fields`)).body.data;
+    const single = await client.one(`/api/v2/${entity}Fields/${code}?include_fields=required_fields`);
     expect(single).toMatchObject({ field_code: code, required_fields: { enabled: false } });
     expect((await client.get(`/api/v2/${entity}Fields/nope`)).status).toBe(404);
   }

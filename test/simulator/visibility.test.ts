@@ -1,5 +1,5 @@
 import type { Simulator } from "../../simulator";
-import { type Client, connect, idsOf, start, stopAll, TestClock } from "./client";
+import { type Client, connect, idsOf, type Participant, start, stopAll, TestClock } from "./client";
 
 const clock = new TestClock();
 let simulator: Simulator;
@@ -40,7 +40,7 @@ test("each user sees the own records, those of the group and those of everyone; 
       body: { success: false, error: "Deal not found", code: "ERR_NOT_FOUND" },
     });
   }
-  expect(idsOf((await client.get(`/api/v2/deals?ids=${mine},${farOwn},999999`)).body.data)).toEqual([mine]);
+  expect(idsOf(await client.list(`/api/v2/deals?ids=${mine},${farOwn},999999`))).toEqual([mine]);
 });
 
 test("what hangs on a hidden deal is hidden with it", async () => {
@@ -56,8 +56,8 @@ test("what hangs on a hidden deal is hidden with it", async () => {
 test("a participant whom the user may not see is left out", async () => {
   const { dealId, personId, participantIds } = simulator.company.stories.singleDeal;
   simulator.control.hide("person", personId);
-  const { body } = await client.get(`/api/v1/deals/${dealId}/participants`);
-  expect(body.data.map((item: { person_id: { value: number } }) => item.person_id.value)).toEqual([participantIds[1]]);
+  const { body } = await client.get<{ data: Participant[] }>(`/api/v1/deals/${dealId}/participants`);
+  expect(body.data.map((item) => item.person_id.value)).toEqual([participantIds[1]]);
   expect(JSON.stringify(body)).not.toContain(simulator.company.stories.singleDeal.email);
   expect(simulator.control.visibleTo(userId).participants.get(dealId)).toEqual([participantIds[1]]);
 });
@@ -69,8 +69,7 @@ test("deleted deals come only when asked for, for thirty days", async () => {
   expect(await ids("")).not.toContain(dealId);
   expect(await ids("&status=open")).not.toContain(dealId);
   expect(await ids("&status=open,won,lost,deleted&updated_since=2026-11-20T00:00:00Z")).toContain(dealId);
-  const single = await client.get(`/api/v2/deals/${dealId}`);
-  expect(single.body.data).toMatchObject({ status: "deleted", is_deleted: true });
+  expect(await client.one(`/api/v2/deals/${dealId}`)).toMatchObject({ status: "deleted", is_deleted: true });
   clock.advance(31 * 86_400);
   client = await connect(simulator);
   expect(await ids("&status=deleted")).not.toContain(dealId);
@@ -92,14 +91,14 @@ test.each(["person", "organization", "activity", "pipeline", "stage"] as const)(
     expect(idsOf(await client.walk(path))).toContain(id);
     simulator.control.remove(entity, id);
     expect(idsOf(await client.walk(`${path}?limit=500`))).not.toContain(id);
-    expect((await client.get(`${path}/${id}`)).body.data).toMatchObject({ id, is_deleted: true });
+    expect(await client.one(`${path}/${id}`)).toMatchObject({ id, is_deleted: true });
   },
 );
 
 test("a deleted note leaves the list and answers with active_flag false", async () => {
   const { noteId } = simulator.company.stories.singleDeal;
   simulator.control.remove("note", noteId);
-  expect(idsOf((await client.get("/api/v1/notes?limit=500")).body.data)).not.toContain(noteId);
+  expect(idsOf(await client.list("/api/v1/notes?limit=500"))).not.toContain(noteId);
   expect(await client.get(`/api/v1/notes/${noteId}`)).toMatchObject({
     status: 200,
     body: { data: { active_flag: false } },
@@ -118,7 +117,7 @@ test("archived deals are in their own list only", async () => {
 test("a removed person leaves the deals it took part in", async () => {
   const { dealId, participantIds } = simulator.company.stories.singleDeal;
   simulator.control.remove("person", participantIds[1] ?? 0);
-  const { body } = await client.get(`/api/v2/deals/${dealId}?include_fields=participants_count`);
-  expect(body.data.participants_count).toBe(1);
-  expect((await client.get(`/api/v1/deals/${dealId}/participants`)).body.data).toHaveLength(1);
+  const deal = await client.one(`/api/v2/deals/${dealId}?include_fields=participants_count`);
+  expect(deal.participants_count).toBe(1);
+  expect(await client.list(`/api/v1/deals/${dealId}/participants`)).toHaveLength(1);
 });
