@@ -199,12 +199,12 @@ describe("Text and custom fields", () => {
   });
 
   test.each([null, undefined, {}])("Custom fields that are %j are none", (custom_fields) => {
-    expect(dealWith({ custom_fields })).toMatchObject({ customFields: {} });
+    expect(dealWith({ custom_fields })).toHaveProperty("customFields", {});
   });
 
   test("Custom fields are kept as they came, null ones too", () => {
     const custom_fields = { a: null, b: [1, 2], c: { value: 9.5, currency: "EUR" } };
-    expect(dealWith({ custom_fields })).toMatchObject({ customFields: custom_fields });
+    expect(dealWith({ custom_fields })).toHaveProperty("customFields", custom_fields);
   });
 
   test("Custom fields that are nested deeper than any documented value reject the record", () => {
