@@ -18,6 +18,8 @@ export interface Measured extends SyncFigures, ProcessUse {
 export async function measure(deals: number, serverUrl: string): Promise<Measured> {
   const { crm, stop } = await startCrm(deals);
   try {
+    // Once unmeasured: the simulator is then as warm for the service as for the raw limit after it.
+    await runToEnd("raw-reader.js", crm);
     const sync = await measureSync(crm, await createDatabase(serverUrl, `sync_${deals}`));
     const raw = JSON.parse(await runToEnd("raw-reader.js", crm)) as RawReading;
     const total = (of: (step: SyncFigures["steps"][number]) => number) =>

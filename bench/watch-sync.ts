@@ -15,6 +15,8 @@ export interface Step {
 interface Run {
   state: string;
   error_message: string | null;
+  /** Since the worker began the run. */
+  now: number;
   seconds: number;
   steps: Step[];
 }
@@ -27,7 +29,8 @@ export interface SyncFigures {
 
 /** Looks into the database rather than at the API, so that the service does nothing but sync. */
 const LOOK = `
-  SELECT r.state, r.error_message, extract(epoch FROM r.finished_at - r.started_at)::float8 AS seconds,
+  SELECT r.state, r.error_message, extract(epoch FROM clock_timestamp() - r.started_at)::float8 AS now,
+    extract(epoch FROM r.finished_at - r.started_at)::float8 AS seconds,
     (SELECT json_agg(json_build_object('resource', s.resource, 'state', s.state, 'requests', s.requests,
        'fetched', s.fetched, 'written', s.written)) FROM sync_step s WHERE s.run_id = r.id) AS steps
   FROM sync_run r`;
@@ -42,7 +45,7 @@ export async function watchSync(databaseUrl: string): Promise<SyncFigures> {
     while (performance.now() - began < PATIENCE_MS) {
       const run = (await client.query<Run>(LOOK)).rows[0];
       for (const step of run?.steps ?? []) {
-        if (step.state === "SUCCEEDED" && !ends.has(step.resource)) ends.set(step.resource, performance.now() - began);
+        if (run && step.state === "SUCCEEDED" && !ends.has(step.resource)) ends.set(step.resource, run.now);
       }
       if (run?.state === "FAILED") throw new Error(`the sync failed: ${run.error_message}`);
       if (run?.state === "SUCCEEDED") return { seconds: run.seconds, steps: inOrder(run, ends) };
@@ -60,6 +63,6 @@ function inOrder({ steps }: Run, ends: ReadonlyMap<string, number>): SyncFigures
   const ordered = steps.toSorted((one, other) => endOf(one) - endOf(other));
   return ordered.map((step, index) => {
     const before = ordered[index - 1];
-    return { ...step, seconds: (endOf(step) - (before ? endOf(before) : 0)) / 1000 };
+    return { ...step, seconds: endOf(step) - (before ? endOf(before) : 0) };
   });
 }
