@@ -4,12 +4,15 @@ import { Meetings } from "./briefing/record-meeting";
 import { AccessTokens } from "./connections/access-tokens";
 import { Connecting } from "./connections/connecting";
 import { Credentials } from "./connections/credentials";
+import { Disconnecting } from "./connections/disconnecting";
+import { PURGE_JOB, type PurgeRef, purgeCopy } from "./connections/purge";
 import { CrmHttp } from "./crm/http";
 import { CrmOAuth } from "./crm/oauth";
 import { createDataSource } from "./database/data-source";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "./database/embedded/embedded-postgres";
 import { type JobRunner, startJobRunner } from "./database/jobs";
 import { connectDatabase, migrate } from "./database/migrate";
+import { Notifications } from "./database/notifications";
 import { TenantDoor } from "./database/tenant-door";
 import { entities } from "./entities";
 import { type Clock, systemClock } from "./platform/clock";
@@ -20,7 +23,7 @@ import type { Secret } from "./platform/secret";
 import { buildGraphQLSchema } from "./resolvers/graphql-schema";
 import { createHttpServer, type HttpServer } from "./server/http-server";
 import { SyncEngine } from "./sync/engine";
-import { enqueueRun, RUN_SUCCEEDED_JOB, type RunRef, SYNC_JOB } from "./sync/run-store";
+import { cancelRuns, enqueueRun, RUN_SUCCEEDED_JOB, type RunRef, SYNC_JOB } from "./sync/run-store";
 
 const EMBEDDED_DIRECTORY = ".data/postgres";
 
@@ -45,6 +48,7 @@ export function createApp(config: Config, logger: Logger, clock: Clock = systemC
     await migrate(dataSource, url);
     const parts = compose(config, dataSource, url, logger, clock);
     stops.push(parts.close);
+    await parts.notifications.start();
     if (config.roles.has("worker")) stops.push(stopping(await startWorker(parts, url, logger)));
     return config.roles.has("api") ? startApi(config, parts, dataSource, logger, stops) : null;
   };
@@ -69,7 +73,9 @@ async function embedded(stops: (() => Promise<void>)[]): Promise<Secret> {
 interface Parts {
   door: TenantDoor;
   connecting: Connecting;
+  disconnecting: Disconnecting;
   meetings: Meetings;
+  notifications: Notifications;
   engine: SyncEngine;
   clock: Clock;
   close(): Promise<void>;
@@ -77,18 +83,27 @@ interface Parts {
 
 function compose(config: Config, dataSource: DataSource, databaseUrl: Secret, logger: Logger, clock: Clock): Parts {
   const door = new TenantDoor(dataSource);
+  const notifications = new Notifications(databaseUrl, logger);
   const http = new CrmHttp();
   const oauth = new CrmOAuth(http, config.crm);
   const credentials = new Credentials(new Keyring(config.encryptionKeys));
   const tokens = new AccessTokens({ door, databaseUrl, oauth, credentials, clock, logger });
   const crmBaseUrl = config.crm.baseUrl;
+  const disconnecting = new Disconnecting({
+    ...{ door, clock, logger },
+    cancelRuns: (scope, copyId) => cancelRuns(scope, copyId, clock()),
+  });
   return {
     door,
     clock,
+    notifications,
     meetings: new Meetings(door, clock),
+    disconnecting,
     connecting: new Connecting({
       ...{ door, http, oauth, credentials, crmBaseUrl, clock, logger },
+      retireCopy: (scope, copyId) => disconnecting.retire(scope, copyId),
       enqueueFirstRun: async (scope, copyId) => {
+        await cancelRuns(scope, copyId, clock());
         await enqueueRun(scope, copyId, "FULL", clock());
       },
     }),
@@ -98,16 +113,18 @@ function compose(config: Config, dataSource: DataSource, databaseUrl: Secret, lo
       tokensOf: (tenantId, copyId) => tokens.of(tenantId, copyId),
     }),
     close: async () => {
+      await notifications.stop();
       await tokens.close();
       await http.close();
     },
   };
 }
 
-function startWorker({ engine, meetings }: Parts, url: Secret, logger: Logger): Promise<JobRunner> {
+function startWorker({ door, engine, meetings }: Parts, url: Secret, logger: Logger): Promise<JobRunner> {
   const jobs = {
     [SYNC_JOB]: (payload: unknown, stop: AbortSignal) => engine.run(payload as RunRef, stop),
     // What a sync brought may belong to meetings that were recorded before it.
+    [PURGE_JOB]: (payload: unknown, stop: AbortSignal) => purgeCopy(door, payload as PurgeRef, stop, logger),
     [RUN_SUCCEEDED_JOB]: (payload: unknown) => meetings.rematch((payload as RunRef).tenantId),
   };
   return startJobRunner(url, jobs, logger);
@@ -126,6 +143,7 @@ async function startApi(
     verifyActor: createActorVerifier(config.auth),
     checkReady: async () => void (await dataSource.query("SELECT 1")),
     production: config.production,
+    allowedOrigins: [new URL(config.crm.redirectUrl).origin],
     logger,
   });
   stops.push(() => server.close());

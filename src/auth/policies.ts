@@ -19,3 +19,8 @@ export function refusalToConnect(actor: Actor): PolicyRefusal | null {
 export function mayManageConnection(actor: Actor): boolean {
   return refusalToConnect(actor) === null;
 }
+
+/** An owner or admin on any plan: a lapsed plan must not keep anyone's data connected. null: allowed. */
+export function refusalToDisconnect(actor: Actor): PolicyRefusal | null {
+  return manages(actor) ? null : "NOT_ALLOWED_FOR_ROLE";
+}

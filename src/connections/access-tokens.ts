@@ -1,28 +1,22 @@
 import { Pool } from "pg";
 import type { TokenSource } from "../crm/api";
-import { type CrmOAuth, OAuthError } from "../crm/oauth";
-import type { TenantDoor, TenantScope } from "../database/tenant-door";
+import type { TenantScope } from "../database/tenant-door";
 import { ConnectionRow } from "../entities/connection";
-import { type Clock, MINUTE_MS } from "../platform/clock";
-import type { Logger } from "../platform/logger";
+import { MINUTE_MS } from "../platform/clock";
 import type { Secret } from "../platform/secret";
-import type { Credential, Credentials } from "./credentials";
+import type { Credential } from "./credentials";
 import { ConnectionGoneError, NeedsReauthorizationError } from "./errors";
+import { NEEDS_REAUTHORIZATION, Renewal, type RenewalParts } from "./renewal";
 
 /** Access tokens live 60 minutes (specification 8); one minute is left for the request that uses it. */
 const FRESH_FOR_MS = 59 * MINUTE_MS;
 /** Renewals hold a database session while the CRM answers; they must not use up the pool that requests need. */
-const LOCK_SESSIONS = 4;
+const LOCK_SESSIONS = 8;
 /** Keeps these advisory locks apart from others of the database. */
 const RENEWAL_LOCKS = 7_302_519;
 
-export interface AccessTokenParts {
-  door: TenantDoor;
+export interface AccessTokenParts extends RenewalParts {
   databaseUrl: Secret;
-  oauth: CrmOAuth;
-  credentials: Credentials;
-  clock: Clock;
-  logger: Logger;
 }
 
 /**
@@ -31,9 +25,11 @@ export interface AccessTokenParts {
  */
 export class AccessTokens {
   readonly #locks: Pool;
+  readonly #renewal: Renewal;
   readonly #inFlight = new Map<number, Promise<Secret>>();
 
   constructor(private readonly parts: AccessTokenParts) {
+    this.#renewal = new Renewal(parts);
     this.#locks = new Pool({ connectionString: parts.databaseUrl.reveal(), max: LOCK_SESSIONS });
     this.#locks.on("error", (error) => parts.logger.warn({ err: error }, "an idle lock session ended"));
   }
@@ -62,7 +58,7 @@ export class AccessTokens {
   async #read(scope: TenantScope, copyId: number): Promise<Credential> {
     const connection = await scope.manager.findOneBy(ConnectionRow, { tenantId: scope.tenantId, copyId });
     if (connection?.state === "NEEDS_REAUTHORIZATION") {
-      throw new NeedsReauthorizationError("The CRM no longer accepts the authorization: authorize again.");
+      throw new NeedsReauthorizationError(NEEDS_REAUTHORIZATION);
     }
     const credential = connection && (await this.parts.credentials.read(scope, copyId));
     if (!credential) throw new ConnectionGoneError("The CRM is not connected.");
@@ -98,24 +94,8 @@ export class AccessTokens {
   }
 
   async #lookAgainAndRenew(tenantId: string, copyId: number, stale: Secret): Promise<Secret> {
-    const scope = this.parts.door.enter(tenantId);
-    const credential = await this.#read(scope, copyId);
+    const credential = await this.#read(this.parts.door.enter(tenantId), copyId);
     if (credential.accessToken.reveal() !== stale.reveal()) return credential.accessToken;
-    const askedAt = this.parts.clock();
-    try {
-      const grant = await this.parts.oauth.refresh(credential.refreshToken);
-      if (await this.parts.credentials.replace(scope, copyId, credential, grant, askedAt)) return grant.accessToken;
-      throw new ConnectionGoneError("The CRM was disconnected during the renewal.");
-    } catch (error) {
-      if (error instanceof OAuthError && error.code === "INVALID_GRANT") await this.#revoked(scope, copyId, error);
-      throw error;
-    }
-  }
-
-  async #revoked({ tenantId, manager }: TenantScope, copyId: number, cause: OAuthError): Promise<never> {
-    const change = { state: "NEEDS_REAUTHORIZATION", stateChangedAt: this.parts.clock() } as const;
-    await manager.update(ConnectionRow, { tenantId, copyId, state: "CONNECTED" }, change);
-    this.parts.logger.warn({ tenantId }, "the CRM refused the refresh token: the connection needs re-authorization");
-    throw new NeedsReauthorizationError("The CRM no longer accepts the authorization: authorize again.", { cause });
+    return this.#renewal.renew(tenantId, copyId, credential);
   }
 }

@@ -3,15 +3,16 @@ import { type PolicyRefusal, refusalToConnect } from "../auth/policies";
 import { CrmApi } from "../crm/api";
 import { CrmError } from "../crm/errors";
 import type { CrmHttp } from "../crm/http";
-import { type CrmOAuth, type Grant, OAuthError } from "../crm/oauth";
+import { type CrmOAuth, OAuthError } from "../crm/oauth";
 import type { CrmCurrentUser } from "../crm/parsing/records";
+import type { Grant } from "../crm/token-outcome";
 import type { TenantDoor, TenantScope } from "../database/tenant-door";
 import type { Clock } from "../platform/clock";
 import type { Logger } from "../platform/logger";
 import { accepted, type Outcome, refused } from "../platform/outcome";
 import { admit } from "./admission";
 import { consumeState, issueState } from "./authorization-state";
-import { createCopy, lockConnection, markConnected, readConnection } from "./connection-store";
+import { createCopy, type LockedConnection, lockConnection, moveToConnected, readConnection } from "./connection-store";
 import type { Credentials } from "./credentials";
 
 export type ConnectRefusal =
@@ -40,8 +41,10 @@ export interface ConnectingParts {
   crmBaseUrl: string;
   clock: Clock;
   logger: Logger;
-  /** Enqueues the first full run, in the transaction that connects. */
+  /** Enqueues the first run of an authorization, in the transaction that connects. */
   enqueueFirstRun(scope: TenantScope, copyId: number): Promise<void>;
+  /** Takes an earlier user's copy out of sight, in that transaction. */
+  retireCopy(scope: TenantScope, copyId: number): Promise<void>;
 }
 
 const MESSAGES = {
@@ -134,6 +137,8 @@ export class Connecting {
           "AUTHORIZATION_REJECTED",
           "The CRM company's account is not open (402). Settle that with the CRM.",
         );
+      case "OUTAGE":
+      case "UNKNOWN":
       case "UNAVAILABLE":
       case "RATE_LIMITED":
       case "UNREADABLE":
@@ -161,13 +166,25 @@ export class Connecting {
       const present = await lockConnection(scope, now);
       const admission = admit(present, user);
       if (admission === "ANOTHER_CRM_CONNECTED" || admission === "DIFFERENT_CRM_COMPANY") return refusal(admission);
-      const copyId =
-        admission === "SAME_COPY" && present.copyId !== null ? present.copyId : await createCopy(scope, user, now);
+      const copyId = await this.#copyFor(scope, admission, present, user, now);
       await this.parts.credentials.put(scope, copyId, grant, refreshToken, askedAt);
-      await markConnected(scope, copyId, user, now);
+      await moveToConnected(scope, present.state, copyId, user, now);
       await this.parts.enqueueFirstRun(scope, copyId);
       return accepted(null);
     });
+  }
+
+  /** The same user sees what the copy holds; another one sees other records, so the earlier copy goes. */
+  async #copyFor(
+    scope: TenantScope,
+    admission: "NEW_COPY" | "SAME_COPY",
+    present: LockedConnection,
+    user: CrmCurrentUser,
+    now: Date,
+  ): Promise<number> {
+    if (admission === "SAME_COPY" && present.copyId !== null) return present.copyId;
+    if (present.copyId !== null) await this.parts.retireCopy(scope, present.copyId);
+    return createCopy(scope, user, now);
   }
 }
 

@@ -1,8 +1,10 @@
 import type { CrmCurrentUser } from "../crm/parsing/records";
+import { CONNECTION_CHANGED, notify } from "../database/notifications";
 import { rows } from "../database/rows";
 import type { TenantScope } from "../database/tenant-door";
-import { ConnectionRow, type ConnectionState } from "../entities/connection";
+import { ConnectionRow, type ConnectionState, type ReauthorizationReason } from "../entities/connection";
 import type { Present } from "./admission";
+import { mayMove, statesBefore } from "./states";
 
 /** The tenant's connection, or null before anyone connected. */
 export function readConnection({ tenantId, manager }: TenantScope): Promise<ConnectionRow | null> {
@@ -15,11 +17,12 @@ export async function liveCopyId(scope: TenantScope): Promise<number | null> {
   return connection?.copyId ?? null;
 }
 
-/** Locks the tenant's connection row, made where it is missing: who changes a connection holds it. */
-export async function lockConnection(
-  { tenantId, manager }: TenantScope,
-  now: Date,
-): Promise<Present & { copyId: number | null }> {
+export interface LockedConnection extends Present {
+  copyId: number | null;
+}
+
+/** Locks the tenant's connection row, made where it is missing: who changes a connection's state holds it. */
+export async function lockConnection({ tenantId, manager }: TenantScope, now: Date): Promise<LockedConnection> {
   await rows(
     manager,
     `INSERT INTO connection (tenant_id, state, state_changed_at) VALUES ($1, 'NOT_CONNECTED', $2)
@@ -43,9 +46,77 @@ export async function lockConnection(
   return { state, copyId, bound: companyId !== null && userId !== null ? { companyId, userId } : null };
 }
 
+const NO_TROUBLE = { troubleCode: null, troubleMessage: null, troubleSince: null, troubleLastSeenAt: null } as const;
+const NOT_BOUND = {
+  boundEmail: null,
+  boundUserName: null,
+  companyName: null,
+  companyDomain: null,
+  connectedAt: null,
+} as const;
+
+export async function moveToConnected(
+  scope: TenantScope,
+  from: ConnectionState,
+  copyId: number,
+  user: CrmCurrentUser,
+  now: Date,
+): Promise<void> {
+  await move(scope, from, "CONNECTED", now, {
+    copyId,
+    connectedAt: now,
+    boundEmail: user.email,
+    boundUserName: user.name,
+    companyName: user.companyName,
+    companyDomain: user.companyDomain,
+  });
+}
+
+export async function moveToNotConnected(scope: TenantScope, from: ConnectionState, now: Date): Promise<void> {
+  await move(scope, from, "NOT_CONNECTED", now, { copyId: null, ...NOT_BOUND });
+}
+
+/** The caller holds the connection's lock. */
+async function move(
+  scope: TenantScope,
+  from: ConnectionState,
+  to: ConnectionState,
+  now: Date,
+  change: Partial<ConnectionRow>,
+): Promise<void> {
+  if (!mayMove(from, to)) throw new Error(`a connection may not go from ${from} to ${to}`);
+  const moved = { ...change, ...NO_TROUBLE, state: to, stateChangedAt: now, reauthorizationReason: null };
+  await scope.manager.update(ConnectionRow, { tenantId: scope.tenantId }, moved);
+  await notify(scope, CONNECTION_CHANGED);
+}
+
+/**
+ * The CRM refused the grant that the credential of `version` holds. One statement, because the CRM's answer may come
+ * late: where the connection has another credential or copy by now, nothing is changed.
+ * @returns whether the connection now needs re-authorization because of this
+ */
+export async function moveToNeedsReauthorization(
+  scope: TenantScope,
+  copyId: number,
+  version: number,
+  reason: ReauthorizationReason,
+  now: Date,
+): Promise<boolean> {
+  const moved = await rows(
+    scope.manager,
+    `UPDATE connection c SET state = 'NEEDS_REAUTHORIZATION', state_changed_at = $4, reauthorization_reason = $5,
+       trouble_code = NULL, trouble_message = NULL, trouble_since = NULL, trouble_last_seen_at = NULL
+     WHERE c.tenant_id = $1 AND c.copy_id = $2 AND c.state = ANY ($6)
+       AND EXISTS (SELECT 1 FROM credential x WHERE x.tenant_id = c.tenant_id AND x.copy_id = $2 AND x.version = $3)
+     RETURNING 1 AS moved`,
+    [scope.tenantId, copyId, version, now, reason, statesBefore("NEEDS_REAUTHORIZATION")],
+  );
+  if (moved.length > 0) await notify(scope, CONNECTION_CHANGED);
+  return moved.length > 0;
+}
+
 /** A new live copy of what `user` sees; the tenant's earlier one is retired with it. */
 export async function createCopy({ tenantId, manager }: TenantScope, user: CrmCurrentUser, now: Date): Promise<number> {
-  await rows(manager, "UPDATE synced_copy SET state = 'RETIRED' WHERE tenant_id = $1 AND state = 'LIVE'", [tenantId]);
   const [copy] = await rows<{ id: number }>(
     manager,
     `INSERT INTO synced_copy (tenant_id, crm_company_id, crm_user_id, state, created_at)
@@ -54,26 +125,4 @@ export async function createCopy({ tenantId, manager }: TenantScope, user: CrmCu
   );
   if (!copy) throw new Error("a copy that was just made is missing");
   return copy.id;
-}
-
-export async function markConnected(
-  { tenantId, manager }: TenantScope,
-  copyId: number,
-  user: CrmCurrentUser,
-  now: Date,
-): Promise<void> {
-  await manager.update(
-    ConnectionRow,
-    { tenantId },
-    {
-      state: "CONNECTED",
-      stateChangedAt: now,
-      connectedAt: now,
-      copyId,
-      boundEmail: user.email,
-      boundUserName: user.name,
-      companyName: user.companyName,
-      companyDomain: user.companyDomain,
-    },
-  );
 }

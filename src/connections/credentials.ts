@@ -1,4 +1,4 @@
-import type { Grant } from "../crm/oauth";
+import type { Grant } from "../crm/token-outcome";
 import { rows } from "../database/rows";
 import type { TenantScope } from "../database/tenant-door";
 import { CredentialRow } from "../entities/credential";

@@ -19,11 +19,18 @@ export type CrmFailure =
   | "UNAVAILABLE"
   | "UNREADABLE";
 
+export interface CrmErrorDetail {
+  status?: number;
+  correlationId?: string;
+  /** True where no connection came about: the CRM certainly did not get the request. */
+  neverSent?: boolean;
+}
+
 export class CrmError extends ServiceError {
   constructor(
     readonly code: CrmFailure,
     message: string,
-    readonly detail: { status?: number; correlationId?: string } = {},
+    readonly detail: CrmErrorDetail = {},
     options?: ErrorOptions,
   ) {
     super(message, options);

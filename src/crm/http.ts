@@ -10,6 +10,16 @@ const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
 /** Sockets to one origin, for all connections of this process together. */
 const MAX_SOCKETS = 128;
 
+/** Failures from before a connection stood. A reset is not among them: it may follow the request. */
+const NEVER_SENT = new Set([
+  "ECONNREFUSED",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+  "UND_ERR_CONNECT_TIMEOUT",
+]);
+
 export interface CrmRequest {
   method: "GET" | "POST";
   url: string;
@@ -55,13 +65,19 @@ export class CrmHttp {
       if (cause instanceof errors.ResponseExceededMaxSizeError) {
         throw new CrmError("UNREADABLE", `The CRM's answer is larger than ${MAX_ANSWER_BYTES} bytes.`, {}, { cause });
       }
-      throw new CrmError("UNAVAILABLE", `The CRM could not be reached: ${messageOf(cause)}.`, {}, { cause });
+      const detail = { neverSent: NEVER_SENT.has(codeOf(cause)) };
+      throw new CrmError("UNAVAILABLE", `The CRM could not be reached: ${messageOf(cause)}.`, detail, { cause });
     }
   }
 
   close(): Promise<void> {
     return this.#agent.close();
   }
+}
+
+function codeOf(error: unknown): string {
+  if (error instanceof AggregateError && error.errors.length > 0) return codeOf(error.errors[0]);
+  return error instanceof Error && "code" in error ? String(error.code) : "";
 }
 
 function single(header: string | string[] | undefined): string | undefined {

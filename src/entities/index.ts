@@ -16,6 +16,7 @@ import { PersonRow } from "./person";
 import { PersonAddressRow } from "./person-address";
 import { PipelineRow } from "./pipeline";
 import { RejectedRecordRow } from "./rejected-record";
+import { RenewalAttemptRow } from "./renewal-attempt";
 import { StageRow } from "./stage";
 import { SyncRunRow } from "./sync-run";
 import { SyncStepRow } from "./sync-step";
@@ -40,6 +41,7 @@ export const entities = [
   PersonRow,
   PipelineRow,
   RejectedRecordRow,
+  RenewalAttemptRow,
   StageRow,
   SyncRunRow,
   SyncStepRow,

@@ -5,7 +5,7 @@ import { Deal, DealStatus, Organization, Person } from "../schema/records";
 import { DataGap } from "../schema/sync";
 import type { OperationContext } from "./context";
 import { dealEdge, loadAll, personEdge } from "./edges";
-import { matchedPersonIds, meetingDealIds, meetingIdIn, organizationsOf } from "./meeting-resolver";
+import { matchedDealId, matchedPersonIds, meetingDealIds, meetingIdIn, organizationsOf } from "./meeting-resolver";
 import { presentGap, presentMeeting } from "./present";
 
 @Resolver(() => Briefing)
@@ -25,14 +25,13 @@ export class BriefingResolver {
     description: "The deal that the meeting is about, where that is certain.",
   })
   async deal(@Root() { meeting }: Briefing, @Ctx() context: OperationContext): Promise<Deal | null> {
-    const [match] = await context.loaders.match.load(meeting.meetingId);
-    return dealEdge(context, match?.dealId ?? null);
+    return dealEdge(context, await matchedDealId(context, meeting.meetingId));
   }
 
   @FieldResolver(() => [Deal], { description: "Other deals of the attendees, open ones first." })
   async otherDeals(@Root() { meeting }: Briefing, @Ctx() context: OperationContext): Promise<Deal[]> {
-    const [match] = await context.loaders.match.load(meeting.meetingId);
-    const ids = (await meetingDealIds(context, meeting.meetingId)).filter((id) => id !== match?.dealId);
+    const dealId = await matchedDealId(context, meeting.meetingId);
+    const ids = (await meetingDealIds(context, meeting.meetingId)).filter((id) => id !== dealId);
     const found = await loadAll((id) => dealEdge(context, id), ids);
     const isOpen = (deal: Deal) => deal.status === DealStatus.OPEN;
     return [...found.filter(isOpen), ...found.filter((deal) => !isOpen(deal))];

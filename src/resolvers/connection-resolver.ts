@@ -1,10 +1,14 @@
-import { Arg, Ctx, FieldResolver, Mutation, Query, Resolver, Root } from "type-graphql";
+import { Arg, Ctx, FieldResolver, Mutation, Query, Resolver, Root, Subscription } from "type-graphql";
+import { CONNECTION_CHANGED } from "../database/notifications";
+import { Wakeups } from "../platform/wakeups";
 import {
   ConnectInput,
   Connection,
   ConnectResult,
   ConnectStarted,
   ConnectSuccess,
+  DisconnectResult,
+  DisconnectSuccess,
   StartConnectResult,
 } from "../schema/connection";
 import type { Refusal } from "../schema/refusal";
@@ -51,7 +55,35 @@ export class ConnectionResolver {
     const input = { code: code || null, state, error: error || null };
     const connected = await context.services.connecting.complete(context.actor, input);
     if (!connected.ok) return presentRefusal(connected);
-    context.forgetConnection();
+    context.renew();
     return Object.assign(new ConnectSuccess(), { connection: await this.connection(context) });
   }
+
+  @Mutation(() => DisconnectResult, {
+    description: "Ends the connection on our side, whatever its state; disconnecting twice is no mistake.",
+  })
+  async disconnect(@Ctx() context: OperationContext): Promise<DisconnectSuccess | Refusal> {
+    const disconnected = await context.services.disconnecting.disconnect(context.actor);
+    if (!disconnected.ok) return presentRefusal(disconnected);
+    context.renew();
+    const connection = await this.connection(context);
+    return Object.assign(new DisconnectSuccess(), { connection, remainsInCrm: REMAINS_IN_CRM });
+  }
+
+  @Subscription(() => Connection, {
+    description: "The connection now, and again whenever its state, trouble or bound account changes.",
+    subscribe: ({ context }: { context: OperationContext }) => {
+      const { actor, services } = context;
+      return new Wakeups((wake) => services.notifications.subscribe(CONNECTION_CHANGED, actor.tenantId, wake));
+    },
+  })
+  async connectionStatusChanged(@Ctx() context: OperationContext): Promise<Connection> {
+    context.renew();
+    return this.connection(context);
+  }
 }
+
+/** Specification 3 and 5.8: nothing in the CRM is undone, and the grant is not ours to revoke. */
+const REMAINS_IN_CRM =
+  "Notes and field values that were written to the CRM stay there, and so does the grant that this app was given. " +
+  "To end the grant, uninstall the app in the CRM among its installed apps, or deactivate the user who authorized it.";

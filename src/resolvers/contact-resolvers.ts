@@ -29,7 +29,7 @@ export class PersonResolver {
   @FieldResolver(() => [Deal], { description: "The person's own and those taken part in; newest change first." })
   async openDeals(
     @Root() { links }: Person,
-    @Arg("first", () => Int, { defaultValue: 5 }) first: number,
+    @Arg("first", () => Int, { nullable: true, defaultValue: 5 }) first: number | null,
     @Ctx() context: OperationContext,
   ): Promise<Deal[]> {
     const key = { id: links.person, first: nestedSize(first) };
@@ -39,7 +39,7 @@ export class PersonResolver {
   @FieldResolver(() => [Activity], { description: "Done activities, newest first." })
   async recentActivities(
     @Root() { links }: Person,
-    @Arg("first", () => Int, { defaultValue: 5 }) first: number,
+    @Arg("first", () => Int, { nullable: true, defaultValue: 5 }) first: number | null,
     @Ctx() { loaders }: OperationContext,
   ): Promise<Activity[]> {
     const found = await loaders.recentActivities.PERSON.load({ id: links.person, first: nestedSize(first) });
@@ -49,7 +49,7 @@ export class PersonResolver {
   @FieldResolver(() => [Note], { description: "Newest first." })
   async recentNotes(
     @Root() { links }: Person,
-    @Arg("first", () => Int, { defaultValue: 5 }) first: number,
+    @Arg("first", () => Int, { nullable: true, defaultValue: 5 }) first: number | null,
     @Ctx() { loaders }: OperationContext,
   ): Promise<Note[]> {
     return (await loaders.recentNotes.PERSON.load({ id: links.person, first: nestedSize(first) })).map(presentNote);
@@ -72,7 +72,7 @@ export class OrganizationResolver {
   @FieldResolver(() => [Person], { description: "Those who are matched to a recorded meeting; by name." })
   async persons(
     @Root() { links }: Organization,
-    @Arg("first", () => Int, { defaultValue: 20 }) first: number,
+    @Arg("first", () => Int, { nullable: true, defaultValue: 20 }) first: number | null,
     @Ctx() context: OperationContext,
   ): Promise<Person[]> {
     const key = { id: links.organization, first: nestedSize(first) };
@@ -82,7 +82,7 @@ export class OrganizationResolver {
   @FieldResolver(() => [Deal], { description: "Newest change first." })
   async openDeals(
     @Root() { links }: Organization,
-    @Arg("first", () => Int, { defaultValue: 5 }) first: number,
+    @Arg("first", () => Int, { nullable: true, defaultValue: 5 }) first: number | null,
     @Ctx() context: OperationContext,
   ): Promise<Deal[]> {
     const key = { id: links.organization, first: nestedSize(first) };
@@ -92,7 +92,7 @@ export class OrganizationResolver {
   @FieldResolver(() => [Activity], { description: "Done activities, newest first." })
   async recentActivities(
     @Root() { links }: Organization,
-    @Arg("first", () => Int, { defaultValue: 5 }) first: number,
+    @Arg("first", () => Int, { nullable: true, defaultValue: 5 }) first: number | null,
     @Ctx() { loaders }: OperationContext,
   ): Promise<Activity[]> {
     const key = { id: links.organization, first: nestedSize(first) };
@@ -102,7 +102,7 @@ export class OrganizationResolver {
   @FieldResolver(() => [Note], { description: "Newest first." })
   async recentNotes(
     @Root() { links }: Organization,
-    @Arg("first", () => Int, { defaultValue: 5 }) first: number,
+    @Arg("first", () => Int, { nullable: true, defaultValue: 5 }) first: number | null,
     @Ctx() { loaders }: OperationContext,
   ): Promise<Note[]> {
     const key = { id: links.organization, first: nestedSize(first) };

@@ -3,6 +3,8 @@ import type { Meetings } from "../briefing/record-meeting";
 import type { CopyScope } from "../briefing/records";
 import type { Connecting } from "../connections/connecting";
 import { readConnection } from "../connections/connection-store";
+import type { Disconnecting } from "../connections/disconnecting";
+import type { Notifications } from "../database/notifications";
 import type { TenantDoor, TenantScope } from "../database/tenant-door";
 import type { ConnectionRow } from "../entities/connection";
 import type { Clock } from "../platform/clock";
@@ -12,6 +14,8 @@ import { Loaders } from "./loaders";
 export interface Services {
   door: TenantDoor;
   connecting: Connecting;
+  disconnecting: Disconnecting;
+  notifications: Notifications;
   meetings: Meetings;
   clock: Clock;
 }
@@ -21,11 +25,11 @@ export interface OperationContext {
   readonly actor: Actor;
   readonly services: Services;
   readonly scope: TenantScope;
-  readonly loaders: Loaders;
+  loaders: Loaders;
   /** The tenant's connection, read once in an operation. */
   connection(): Promise<ConnectionRow | null>;
-  /** To be called after a mutation changed the connection. */
-  forgetConnection(): void;
+  /** Forgets what was read: after a mutation changed the connection, and for each event of a subscription. */
+  renew(): void;
   /** The copy that this tenant sees now; null while nothing is connected. */
   copy(): Promise<CopyScope | null>;
 }
@@ -42,16 +46,13 @@ export function createOperationContext(actor: Actor, services: Services): Operat
     const copyId = (await connection())?.copyId;
     return copyId ? { ...scope, copyId } : null;
   };
-  const forgetConnection = () => {
-    known = null;
-  };
-  return {
-    actor,
-    services,
-    scope,
+  const context: OperationContext = {
+    ...{ actor, services, scope, connection, copy },
     loaders: new Loaders(scope, copy, services.clock),
-    connection,
-    forgetConnection,
-    copy,
+    renew: () => {
+      known = null;
+      context.loaders = new Loaders(scope, copy, services.clock);
+    },
   };
+  return context;
 }

@@ -54,7 +54,7 @@ export class DealResolver {
   @FieldResolver(() => [Activity], { description: "Done activities, newest first." })
   async recentActivities(
     @Root() { links }: Deal,
-    @Arg("first", () => Int, { defaultValue: 5 }) first: number,
+    @Arg("first", () => Int, { nullable: true, defaultValue: 5 }) first: number | null,
     @Ctx() { loaders }: OperationContext,
   ): Promise<Activity[]> {
     const found = await loaders.recentActivities.DEAL.load({ id: links.deal, first: nestedSize(first) });
@@ -70,7 +70,7 @@ export class DealResolver {
   @FieldResolver(() => [Note], { description: "Newest first." })
   async recentNotes(
     @Root() { links }: Deal,
-    @Arg("first", () => Int, { defaultValue: 5 }) first: number,
+    @Arg("first", () => Int, { nullable: true, defaultValue: 5 }) first: number | null,
     @Ctx() { loaders }: OperationContext,
   ): Promise<Note[]> {
     return (await loaders.recentNotes.DEAL.load({ id: links.deal, first: nestedSize(first) })).map(presentNote);

@@ -8,11 +8,11 @@ export function badInput(message: string): GraphQLError {
 const MAX_PAGE = 100;
 const MAX_NESTED = 50;
 
-/** `first` of a page. @throws GraphQLError BAD_USER_INPUT */
-export const pageSize = (first: number) => within(first, MAX_PAGE);
+/** `first` of a page; null is the client's way of not saying. @throws GraphQLError BAD_USER_INPUT */
+export const pageSize = (first: number | null) => within(first ?? 20, MAX_PAGE);
 
 /** `first` of a list inside a record: bounded more tightly, because it is multiplied by its parents. */
-export const nestedSize = (first: number) => within(first, MAX_NESTED);
+export const nestedSize = (first: number | null) => within(first ?? 5, MAX_NESTED);
 
 function within(first: number, most: number): number {
   if (first < 1 || first > most) throw badInput(`first must be from 1 to ${most}.`);

@@ -143,6 +143,11 @@ export async function matchedPersonIds(context: OperationContext, meetingId: str
   return [...new Set(attendees.map(({ personId }) => personId).filter((id) => id !== null))];
 }
 
+export async function matchedDealId(context: OperationContext, meetingId: string): Promise<number | null> {
+  const [match] = await context.loaders.match.load(meetingId);
+  return match && (await isCurrent(context, match)) ? match.dealId : null;
+}
+
 export async function organizationsOf(
   context: OperationContext,
   personIds: readonly number[],

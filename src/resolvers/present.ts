@@ -15,7 +15,7 @@ import type { StageRow } from "../entities/stage";
 import type { GapSummary, SyncRunRow } from "../entities/sync-run";
 import type { SyncStepRow } from "../entities/sync-step";
 import type { Refused } from "../platform/outcome";
-import { Connection, type ConnectionState, Crm } from "../schema/connection";
+import { Connection, type ConnectionState, Crm, type ReauthorizationReason, Trouble } from "../schema/connection";
 import { Activity, Note } from "../schema/context-records";
 import { CrmUser, Pipeline, Stage } from "../schema/crm-setup";
 import {
@@ -59,7 +59,19 @@ export function presentConnection({ tenantId }: Actor, row: ConnectionRow | null
     companyName: row?.companyName ?? null,
     companyDomain: row?.companyDomain ?? null,
     connectedAt: row?.connectedAt ?? null,
+    reauthorizationReason: (row?.reauthorizationReason ?? null) as ReauthorizationReason | null,
+    trouble: presentTrouble(row),
     copyId: row?.copyId ?? null,
+  });
+}
+
+function presentTrouble(row: ConnectionRow | null): Trouble | null {
+  if (!row?.troubleCode || !row.troubleSince || !row.troubleLastSeenAt) return null;
+  return make(Trouble, {
+    code: row.troubleCode,
+    message: row.troubleMessage ?? "",
+    since: row.troubleSince,
+    lastSeenAt: row.troubleLastSeenAt,
   });
 }
 

@@ -22,7 +22,7 @@ function decodeCursor(cursor: string): RunCursor {
 export class SyncRunResolver {
   @Query(() => SyncRunConnection, { description: "The tenant's sync runs, newest first." })
   async syncRuns(
-    @Arg("first", () => Int, { defaultValue: 20 }) first: number,
+    @Arg("first", () => Int, { nullable: true, defaultValue: 20 }) first: number | null,
     @Arg("after", () => String, { nullable: true }) after: string | undefined,
     @Ctx() { scope }: OperationContext,
   ): Promise<SyncRunConnection> {

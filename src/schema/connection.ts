@@ -9,6 +9,39 @@ export enum ConnectionState {
 }
 registerEnumType(ConnectionState, { name: "ConnectionState", description: "Where the connection stands." });
 
+export enum ReauthorizationReason {
+  GRANT_REVOKED = "GRANT_REVOKED",
+  RENEWAL_UNCONFIRMED = "RENEWAL_UNCONFIRMED",
+}
+registerEnumType(ReauthorizationReason, {
+  name: "ReauthorizationReason",
+  description: "Why someone has to authorize again.",
+  valuesConfig: {
+    GRANT_REVOKED: {
+      description:
+        "The CRM refused the refresh token: user deactivated or deleted, app uninstalled, or grant invalidated.",
+    },
+    RENEWAL_UNCONFIRMED: {
+      description: "A renewal was cut off after it was sent, and the CRM then refused the last token that we hold.",
+    },
+  },
+});
+
+@ObjectType({ description: "Something temporary that keeps a connected CRM from working." })
+export class Trouble {
+  @Field(() => String, { description: "Machine-readable, for example CRM_UNAVAILABLE." })
+  code!: string;
+
+  @Field(() => String, { description: "What happened and what to do." })
+  message!: string;
+
+  @Field(() => Date)
+  since!: Date;
+
+  @Field(() => Date)
+  lastSeenAt!: Date;
+}
+
 export enum Crm {
   PIPEDRIVE = "PIPEDRIVE",
 }
@@ -47,6 +80,19 @@ export class Connection extends Node {
   @Field(() => Date, { nullable: true })
   connectedAt!: Date | null;
 
+  @Field(() => ReauthorizationReason, {
+    nullable: true,
+    description: "null unless the state is NEEDS_REAUTHORIZATION.",
+  })
+  reauthorizationReason!: ReauthorizationReason | null;
+
+  @Field(() => Trouble, {
+    nullable: true,
+    description:
+      "The last temporary trouble (an outage, a rate limit) while the state stayed CONNECTED; null once it is over.",
+  })
+  trouble!: Trouble | null;
+
   /** The copy that readers of this connection see. */
   copyId!: number | null;
 }
@@ -64,6 +110,19 @@ export class ConnectStarted {
 export class ConnectSuccess {
   @Field(() => Connection)
   connection!: Connection;
+}
+
+@ObjectType({
+  description: "Disconnected: syncing has stopped, the copy is out of sight and being deleted, the tokens are gone.",
+})
+export class DisconnectSuccess {
+  @Field(() => Connection)
+  connection!: Connection;
+
+  @Field(() => String, {
+    description: "What stays in the CRM and how the customer ends the app's grant there, for people.",
+  })
+  remainsInCrm!: string;
 }
 
 @InputType({ description: "What the redirect address received." })
@@ -88,4 +147,8 @@ export const StartConnectResult = createUnionType({
 export const ConnectResult = createUnionType({
   name: "ConnectResult",
   types: () => [ConnectSuccess, Refusal] as const,
+});
+export const DisconnectResult = createUnionType({
+  name: "DisconnectResult",
+  types: () => [DisconnectSuccess, Refusal] as const,
 });

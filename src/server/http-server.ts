@@ -11,6 +11,7 @@ import { messageOf, ServiceError } from "../platform/errors";
 import type { Logger } from "../platform/logger";
 import { createOperationContext, type OperationContext, type Services } from "../resolvers/context";
 import { maskErrors } from "./masked-errors";
+import { addSocketServer } from "./socket-server";
 
 /** A document with its variables; meetings with hundreds of attendees stay far below. */
 const MAX_BODY_BYTES = 512 * 1024;
@@ -26,6 +27,7 @@ export interface HttpServerParts {
   /** Throws while the service cannot serve. */
   checkReady(): Promise<void>;
   production: boolean;
+  allowedOrigins: readonly string[];
   logger: Logger;
 }
 
@@ -34,7 +36,7 @@ export interface HttpServer {
   close(): Promise<void>;
 }
 
-/** GraphQL at `/graphql` (POST with JSON), `/healthz` for "the process lives" and `/readyz` for "it can serve". */
+/** GraphQL at `/graphql` (POST with JSON, and WebSocket), `/healthz` for "the process lives" and `/readyz` for "it can serve". */
 export async function createHttpServer(parts: HttpServerParts): Promise<HttpServer> {
   const fastify = Fastify({ bodyLimit: MAX_BODY_BYTES, logger: false, forceCloseConnections: "idle" });
   const apollo = new ApolloServer<OperationContext>({
@@ -57,10 +59,13 @@ export async function createHttpServer(parts: HttpServerParts): Promise<HttpServ
     context: (request) => contextOf(request, parts),
   });
   addHealth(fastify, parts);
-  return {
-    listen: (host, port) => listen(fastify, host, port),
-    close: () => apollo.stop().then(() => fastify.close()),
+  const closeSockets = addSocketServer(fastify.server, parts);
+  const close = async () => {
+    await closeSockets();
+    await apollo.stop();
+    await fastify.close();
   };
+  return { listen: (host, port) => listen(fastify, host, port), close };
 }
 
 async function contextOf(

@@ -150,3 +150,19 @@ export async function setStepState(
 ): Promise<void> {
   await manager.update(SyncStepRow, { tenantId, runId, resource }, change);
 }
+
+/** Cancels what is queued or running for a copy; a worker that holds such a run writes nothing more. */
+export async function cancelRuns({ tenantId, manager }: TenantScope, copyId: number, now: Date): Promise<void> {
+  const cancelled = await rows<{ id: string }>(
+    manager,
+    `UPDATE sync_run SET state = 'CANCELLED', finished_at = $3, lease_id = NULL, lease_until = NULL
+     WHERE tenant_id = $1 AND copy_id = $2 AND state IN ('QUEUED', 'RUNNING') RETURNING id`,
+    [tenantId, copyId, now],
+  );
+  await rows(
+    manager,
+    `UPDATE sync_step SET state = 'CANCELLED'
+     WHERE tenant_id = $1 AND run_id = ANY ($2) AND state IN ('QUEUED', 'RUNNING')`,
+    [tenantId, cancelled.map(({ id }) => id)],
+  );
+}

@@ -1,4 +1,5 @@
 import { Initial1763640000000 } from "./0001-initial";
+import { ConnectionLife1763650000000 } from "./0002-connection-life";
 
 /** In the order in which they run. */
-export const migrations = [Initial1763640000000];
+export const migrations = [Initial1763640000000, ConnectionLife1763650000000];

@@ -1,0 +1,73 @@
+import { rows } from "../database/rows";
+import type { TenantDoor, TenantScope } from "../database/tenant-door";
+import type { Logger } from "../platform/logger";
+
+export const PURGE_JOB = "purge_copy";
+/** Rows a statement: small enough to hold no lock for long, large enough to delete a million in minutes. */
+const BATCH = 5_000;
+
+export interface PurgeRef {
+  tenantId: string;
+  copyId: number;
+}
+
+export async function enqueuePurge({ tenantId, manager }: TenantScope, copyId: number): Promise<void> {
+  const reference: PurgeRef = { tenantId, copyId };
+  const key = `${PURGE_JOB}:${copyId}`;
+  await rows(manager, "SELECT graphile_worker.add_job($1, $2::json, job_key => $3)", [
+    PURGE_JOB,
+    JSON.stringify(reference),
+    key,
+  ]);
+}
+
+/**
+ * Deletes a retired copy's rows, a batch a statement, and its own row last: a purge that was cut off goes on where it
+ * stood. A live copy is never touched.
+ */
+export async function purgeCopy(
+  door: TenantDoor,
+  { tenantId, copyId }: PurgeRef,
+  stop: AbortSignal,
+  logger: Logger,
+): Promise<void> {
+  const { manager } = door.enter(tenantId);
+  const retired = await rows(
+    manager,
+    "SELECT 1 FROM synced_copy WHERE tenant_id = $1 AND id = $2 AND state = 'RETIRED'",
+    [tenantId, copyId],
+  );
+  if (retired.length === 0) return;
+  let deleted = 0;
+  for (const table of copyTables(door.enter(tenantId))) {
+    for (let batch = BATCH; batch === BATCH; deleted += batch) {
+      if (stop.aborted) throw new Error("the purge was stopped and goes on later");
+      batch = await deleteBatch(door.enter(tenantId), table, copyId);
+    }
+  }
+  await rows(manager, "DELETE FROM synced_copy WHERE tenant_id = $1 AND id = $2 AND state = 'RETIRED'", [
+    tenantId,
+    copyId,
+  ]);
+  logger.info({ tenantId, copyId, deleted }, "a retired copy was purged");
+}
+
+/** Every table whose rows belong to a copy, runs excepted: they are the tenant's history. */
+function copyTables({ manager }: TenantScope): string[] {
+  const KEPT = ["sync_run", "connection", "credential", "meeting_match", "renewal_attempt"];
+  return manager.connection.entityMetadatas
+    .filter(
+      ({ tableName, columns }) =>
+        !KEPT.includes(tableName) && columns.some(({ propertyName }) => propertyName === "copyId"),
+    )
+    .map(({ tableName }) => tableName);
+}
+
+async function deleteBatch({ manager }: TenantScope, table: string, copyId: number): Promise<number> {
+  const deleted = await rows(
+    manager,
+    `DELETE FROM ${table} WHERE ctid = ANY (ARRAY (SELECT ctid FROM ${table} WHERE copy_id = $1 LIMIT ${BATCH})) RETURNING 1 AS gone`,
+    [copyId],
+  );
+  return deleted.length;
+}

@@ -1,0 +1,89 @@
+import { type CrmOAuth, OAuthError } from "../crm/oauth";
+import type { Grant } from "../crm/token-outcome";
+import type { TenantDoor } from "../database/tenant-door";
+import type { Clock } from "../platform/clock";
+import type { Logger } from "../platform/logger";
+import type { Secret } from "../platform/secret";
+import { moveToNeedsReauthorization } from "./connection-store";
+import type { Credential, Credentials } from "./credentials";
+import { ConnectionGoneError, NeedsReauthorizationError } from "./errors";
+import { beginAttempt, endAttempt } from "./renewal-attempts";
+import { decideRenewal } from "./renewal-decision";
+import { endTrouble, noteTrouble } from "./trouble";
+
+export interface RenewalParts {
+  door: TenantDoor;
+  oauth: Pick<CrmOAuth, "refresh">;
+  credentials: Credentials;
+  clock: Clock;
+  logger: Logger;
+}
+
+/** One renewal of a connection's token pair. The caller holds the connection's renewal lock. */
+export class Renewal {
+  constructor(private readonly parts: RenewalParts) {}
+
+  /**
+   * Commits that it begins, asks the CRM, commits what came, and only then hands the token out.
+   * @throws NeedsReauthorizationError, ConnectionGoneError, or OAuthError where there is no token for now
+   */
+  async renew(tenantId: string, copyId: number, old: Credential): Promise<Secret> {
+    const { door, oauth, clock } = this.parts;
+    const askedAt = clock();
+    const { wasUnconfirmed } = await beginAttempt(door.enter(tenantId), copyId, old.version, askedAt);
+    let grant: Grant;
+    try {
+      grant = await oauth.refresh(old.refreshToken);
+    } catch (error) {
+      if (!(error instanceof OAuthError)) throw error;
+      return this.#failed(tenantId, copyId, old, error, wasUnconfirmed);
+    }
+    const stored = await door.transaction(tenantId, async (scope) => {
+      await endAttempt(scope, copyId);
+      await endTrouble(scope, copyId);
+      return this.parts.credentials.replace(scope, copyId, old, grant, askedAt);
+    });
+    if (!stored) throw new ConnectionGoneError("The CRM was disconnected while its access was renewed.");
+    return grant.accessToken;
+  }
+
+  async #failed(
+    tenantId: string,
+    copyId: number,
+    old: Credential,
+    error: OAuthError,
+    wasUnconfirmed: boolean,
+  ): Promise<Secret> {
+    const { door, clock, logger } = this.parts;
+    const decision = decideRenewal(error.code, wasUnconfirmed);
+    if (decision.next === "NEEDS_REAUTHORIZATION") {
+      const moved = await door.transaction(tenantId, async (scope) => {
+        await endAttempt(scope, copyId);
+        return moveToNeedsReauthorization(scope, copyId, old.version, decision.reason, clock());
+      });
+      if (!moved) return this.#replaced(tenantId, copyId, old);
+      logger.warn(
+        { tenantId, reason: decision.reason },
+        "the CRM refused the grant: the connection needs re-authorization",
+      );
+      throw new NeedsReauthorizationError(NEEDS_REAUTHORIZATION, { cause: error });
+    }
+    const level = decision.trouble.code === "SERVICE_MISCONFIGURED" ? "error" : "warn";
+    logger[level]({ tenantId, code: decision.trouble.code, err: error }, "an access token could not be renewed");
+    await door.transaction(tenantId, async (scope) => {
+      if (decision.settled) await endAttempt(scope, copyId);
+      await noteTrouble(scope, copyId, decision.trouble, clock());
+    });
+    throw error;
+  }
+
+  /** The refusal was of a pair that a person's authorization has replaced meanwhile: that one is the present. */
+  async #replaced(tenantId: string, copyId: number, old: Credential): Promise<Secret> {
+    const present = await this.parts.credentials.read(this.parts.door.enter(tenantId), copyId);
+    if (present && present.version !== old.version) return present.accessToken;
+    throw new ConnectionGoneError("The CRM was disconnected while its access was renewed.");
+  }
+}
+
+export const NEEDS_REAUTHORIZATION =
+  "The CRM no longer accepts the authorization. An owner or admin has to authorize again.";

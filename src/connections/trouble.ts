@@ -1,0 +1,34 @@
+import { CONNECTION_CHANGED, notify } from "../database/notifications";
+import { rows } from "../database/rows";
+import type { TenantScope } from "../database/tenant-door";
+
+/** Something temporary that keeps a connected CRM from working; `message` is for the customer's admin. */
+export interface Trouble {
+  code: "CRM_UNAVAILABLE" | "RATE_LIMITED" | "CRM_REFUSED" | "CRM_ACCOUNT_CLOSED" | "SERVICE_MISCONFIGURED";
+  message: string;
+}
+
+/** Notes trouble of a connected copy. Trouble of the same kind goes on since it was first seen. */
+export async function noteTrouble(scope: TenantScope, copyId: number, trouble: Trouble, now: Date): Promise<void> {
+  const noted = await rows<{ is_new: boolean }>(
+    scope.manager,
+    `UPDATE connection c SET trouble_code = $3, trouble_message = $4, trouble_last_seen_at = $5,
+       trouble_since = CASE WHEN old.trouble_code = $3 THEN old.trouble_since ELSE $5 END
+     FROM (SELECT tenant_id, trouble_code, trouble_since FROM connection WHERE tenant_id = $1 FOR UPDATE) old
+     WHERE c.tenant_id = old.tenant_id AND c.copy_id = $2 AND c.state = 'CONNECTED'
+     RETURNING old.trouble_code IS DISTINCT FROM $3 AS is_new`,
+    [scope.tenantId, copyId, trouble.code, trouble.message, now],
+  );
+  if (noted[0]?.is_new) await notify(scope, CONNECTION_CHANGED);
+}
+
+/** It works again. */
+export async function endTrouble(scope: TenantScope, copyId: number): Promise<void> {
+  const ended = await rows(
+    scope.manager,
+    `UPDATE connection SET trouble_code = NULL, trouble_message = NULL, trouble_since = NULL, trouble_last_seen_at = NULL
+     WHERE tenant_id = $1 AND copy_id = $2 AND trouble_code IS NOT NULL RETURNING 1 AS ended`,
+    [scope.tenantId, copyId],
+  );
+  if (ended.length > 0) await notify(scope, CONNECTION_CHANGED);
+}

@@ -1,0 +1,83 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { Client } from "pg";
+import type { Logger } from "../platform/logger";
+import type { Secret } from "../platform/secret";
+import { rows } from "./rows";
+import type { TenantScope } from "./tenant-door";
+
+/** The tenant's connection row has changed. */
+export const CONNECTION_CHANGED = "connection_changed";
+const CHANNELS = [CONNECTION_CHANGED] as const;
+export type Channel = (typeof CHANNELS)[number];
+
+const FIRST_RECONNECT_MS = 100;
+const LONGEST_RECONNECT_MS = 5_000;
+
+/**
+ * Tells every process that something of the tenant changed: only that, never what. Sent when the transaction commits,
+ * so a subscriber that reads the row sees the change.
+ */
+export async function notify({ tenantId, manager }: TenantScope, channel: Channel): Promise<void> {
+  await rows(manager, "SELECT pg_notify($1, $2)", [channel, tenantId]);
+}
+
+/**
+ * Wakes this process's subscribers when any process notifies. One database session for all of them. A notification
+ * may be lost while it reconnects, so every subscriber is woken after that: the row is the truth.
+ */
+export class Notifications {
+  readonly #subscribers = new Map<string, Set<() => void>>();
+  #client: Client | null = null;
+  #stopped = false;
+
+  constructor(
+    private readonly url: Secret,
+    private readonly logger: Logger,
+  ) {}
+
+  async start(): Promise<void> {
+    const client = new Client({ connectionString: this.url.reveal(), application_name: "crm-connection listener" });
+    client.on("notification", ({ channel, payload }) => this.#wake(key(channel, payload ?? "")));
+    client.on("error", (error) => this.logger.warn({ err: error }, "the listening database session failed"));
+    await client.connect();
+    this.#client = client;
+    for (const channel of CHANNELS) await client.query(`LISTEN ${channel}`);
+    client.once("end", () => void this.#reconnect());
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    await this.#client?.end();
+  }
+
+  /** Calls `wake` on each change of the tenant. @returns ends it */
+  subscribe(channel: Channel, tenantId: string, wake: () => void): () => void {
+    const subject = key(channel, tenantId);
+    const others = this.#subscribers.get(subject) ?? new Set();
+    this.#subscribers.set(subject, others.add(wake));
+    return () => {
+      others.delete(wake);
+      if (others.size === 0 && this.#subscribers.get(subject) === others) this.#subscribers.delete(subject);
+    };
+  }
+
+  #wake(subject: string): void {
+    for (const wake of this.#subscribers.get(subject) ?? []) wake();
+  }
+
+  async #reconnect(): Promise<void> {
+    for (let wait = FIRST_RECONNECT_MS; !this.#stopped; wait = Math.min(2 * wait, LONGEST_RECONNECT_MS)) {
+      await sleep(wait);
+      if (this.#stopped) return;
+      try {
+        await this.start();
+        for (const subject of this.#subscribers.keys()) this.#wake(subject);
+        return;
+      } catch (error) {
+        this.logger.warn({ err: error }, "the listening database session could not be opened again");
+      }
+    }
+  }
+}
+
+const key = (channel: string, tenantId: string) => `${channel} ${tenantId}`;

@@ -1,0 +1,99 @@
+import type { Server } from "node:http";
+import { GraphQLError, type GraphQLSchema } from "graphql";
+import { CloseCode, type Context } from "graphql-ws";
+import { type Extra, useServer } from "graphql-ws/use/ws";
+import { WebSocketServer } from "ws";
+import type { Actor, ActorVerifier } from "../auth/actor";
+import type { Logger } from "../platform/logger";
+import { createOperationContext, type Services } from "../resolvers/context";
+import { maskErrors } from "./masked-errors";
+
+const MAX_MESSAGE_BYTES = 64 * 1024;
+/** A socket whose peer answers no ping for this long is ended. */
+const PING_MS = 12_000;
+/** The longest wait of a timer (RFC-less: 2^31 - 1 ms); a token that lives longer is looked at again then. */
+const LONGEST_TIMER_MS = 2_147_483_647;
+
+export interface SocketServerParts {
+  schema: GraphQLSchema;
+  services: Services;
+  verifyActor: ActorVerifier;
+  /** Origins from which a browser may open a socket, besides the service's own. */
+  allowedOrigins: readonly string[];
+  logger: Logger;
+}
+
+type Session = { actor: Actor; tokenEnds: NodeJS.Timeout };
+
+/** GraphQL subscriptions at `/graphql` by the graphql-transport-ws protocol. @returns closes the sockets with 1001 */
+export function addSocketServer(server: Server, parts: SocketServerParts): () => Promise<void> {
+  const sockets = new WebSocketServer({ noServer: true, maxPayload: MAX_MESSAGE_BYTES });
+  const protocol = useServer<Record<string, unknown>, Session>(options(parts), sockets, PING_MS);
+  server.on("upgrade", (request, socket, head) => {
+    const { origin, host } = request.headers;
+    if (new URL(request.url ?? "/", "http://service").pathname !== "/graphql") return refuse(socket, "404 Not Found");
+    if (!isAllowed(origin, host, parts.allowedOrigins)) return refuse(socket, "403 Forbidden");
+    sockets.handleUpgrade(request, socket, head, (opened) => sockets.emit("connection", opened, request));
+  });
+  return async () => protocol.dispose();
+}
+
+type SocketContext = Context<Record<string, unknown>, Extra & Partial<Session>>;
+
+function options({ schema, services, verifyActor, logger }: SocketServerParts) {
+  const mask = maskErrors(logger);
+  const masked = (errors: readonly GraphQLError[]) =>
+    errors.map((error) => mask(error.toJSON(), error) as GraphQLError);
+  return {
+    schema,
+    onConnect: async (context: SocketContext) => {
+      const actor = await verifyActor(tokenOf(context.connectionParams)).catch(() => null);
+      if (!actor) return false;
+      context.extra.actor = actor;
+      endWithToken(context, actor);
+      return true;
+    },
+    onDisconnect: ({ extra }: SocketContext) => clearTimeout(extra.tokenEnds),
+    context: ({ extra }: SocketContext) => {
+      if (!extra.actor) throw new GraphQLError("The socket has no actor.");
+      return createOperationContext(extra.actor, services);
+    },
+    onError: (_context: SocketContext, _id: string, _payload: unknown, errors: readonly GraphQLError[]) =>
+      masked(errors),
+    onNext: (
+      _context: SocketContext,
+      _id: string,
+      _payload: unknown,
+      _args: unknown,
+      result: { errors?: readonly GraphQLError[] },
+    ) => (result.errors ? { ...result, errors: masked(result.errors) } : undefined),
+  };
+}
+
+/** `connection_init` carries what an HTTP request has in its header: `{ authorization: "Bearer ..." }`. */
+function tokenOf(parameters: Record<string, unknown> | undefined): string {
+  const header = parameters?.authorization ?? parameters?.Authorization;
+  return typeof header === "string" ? header.replace(/^Bearer /i, "") : "";
+}
+
+function endWithToken(context: SocketContext, actor: Actor): void {
+  const remaining = actor.expiresAt.getTime() - Date.now();
+  context.extra.tokenEnds = setTimeout(
+    () => {
+      if (remaining > LONGEST_TIMER_MS) endWithToken(context, actor);
+      else context.extra.socket.close(CloseCode.Forbidden, "The token has ended");
+    },
+    Math.max(0, Math.min(remaining, LONGEST_TIMER_MS)),
+  ).unref();
+}
+
+/** Browsers do not guard sockets by origin, so the server must; a client that is no browser sends none. */
+function isAllowed(origin: string | undefined, host: string | undefined, allowed: readonly string[]): boolean {
+  if (origin === undefined) return true;
+  if (!URL.canParse(origin)) return false;
+  return new URL(origin).host === host || allowed.includes(new URL(origin).origin);
+}
+
+function refuse(socket: { end(text: string): void }, status: string): void {
+  socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\n\r\n`);
+}
