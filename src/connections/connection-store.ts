@@ -91,25 +91,42 @@ async function move(
 }
 
 /**
- * The CRM refused the grant that the credential of `version` holds. One statement, because the CRM's answer may come
- * late: where the connection has another credential or copy by now, nothing is changed.
+ * The CRM refused the grant that the credential of `version` holds. The CRM's answer may come late: where the
+ * connection has another credential or copy by now, nothing is changed.
  * @returns whether the connection now needs re-authorization because of this
  */
-export async function moveToNeedsReauthorization(
+export function moveToNeedsReauthorization(
   scope: TenantScope,
   copyId: number,
   version: number,
   reason: ReauthorizationReason,
   now: Date,
 ): Promise<boolean> {
+  const sameCredential = `EXISTS (
+    SELECT 1 FROM credential x WHERE x.tenant_id = c.tenant_id AND x.copy_id = c.copy_id AND x.version = $6)`;
+  return needReauthorization(scope, copyId, reason, now, sameCredential, version);
+}
+
+/** The authorizing user was found inactive by a question that was asked at `askedAt`, so under no later authorization. */
+export function stopForInactiveUser(scope: TenantScope, copyId: number, askedAt: Date, now: Date): Promise<boolean> {
+  return needReauthorization(scope, copyId, "GRANT_REVOKED", now, "c.connected_at <= $6", askedAt);
+}
+
+async function needReauthorization(
+  scope: TenantScope,
+  copyId: number,
+  reason: ReauthorizationReason,
+  now: Date,
+  unlessReplaced: string,
+  parameter: unknown,
+): Promise<boolean> {
   const moved = await rows(
     scope.manager,
-    `UPDATE connection c SET state = 'NEEDS_REAUTHORIZATION', state_changed_at = $4, reauthorization_reason = $5,
+    `UPDATE connection c SET state = 'NEEDS_REAUTHORIZATION', state_changed_at = $3, reauthorization_reason = $4,
        trouble_code = NULL, trouble_message = NULL, trouble_since = NULL, trouble_last_seen_at = NULL
-     WHERE c.tenant_id = $1 AND c.copy_id = $2 AND c.state = ANY ($6)
-       AND EXISTS (SELECT 1 FROM credential x WHERE x.tenant_id = c.tenant_id AND x.copy_id = $2 AND x.version = $3)
+     WHERE c.tenant_id = $1 AND c.copy_id = $2 AND c.state = ANY ($5) AND ${unlessReplaced}
      RETURNING 1 AS moved`,
-    [scope.tenantId, copyId, version, now, reason, statesBefore("NEEDS_REAUTHORIZATION")],
+    [scope.tenantId, copyId, now, reason, statesBefore("NEEDS_REAUTHORIZATION"), parameter],
   );
   if (moved.length > 0) await notify(scope, CONNECTION_CHANGED);
   return moved.length > 0;

@@ -9,7 +9,7 @@ import type { Credential, Credentials } from "./credentials";
 import { ConnectionGoneError, NeedsReauthorizationError } from "./errors";
 import { beginAttempt, endAttempt } from "./renewal-attempts";
 import { decideRenewal } from "./renewal-decision";
-import { endTrouble, noteTrouble } from "./trouble";
+import { endTrouble, noteTrouble, TOKEN_TROUBLES } from "./trouble";
 
 export interface RenewalParts {
   door: TenantDoor;
@@ -40,7 +40,7 @@ export class Renewal {
     }
     const stored = await door.transaction(tenantId, async (scope) => {
       await endAttempt(scope, copyId);
-      await endTrouble(scope, copyId);
+      await endTrouble(scope, copyId, TOKEN_TROUBLES);
       return this.parts.credentials.replace(scope, copyId, old, grant, askedAt);
     });
     if (!stored) throw new ConnectionGoneError("The CRM was disconnected while its access was renewed.");

@@ -2,9 +2,26 @@ import { CONNECTION_CHANGED, notify } from "../database/notifications";
 import { rows } from "../database/rows";
 import type { TenantScope } from "../database/tenant-door";
 
+const TROUBLES = [
+  "CRM_UNAVAILABLE",
+  "RATE_LIMITED",
+  "CRM_REFUSED",
+  "CRM_ACCOUNT_CLOSED",
+  "CRM_ANSWER_UNREADABLE",
+  "SERVICE_MISCONFIGURED",
+] as const;
+export type TroubleCode = (typeof TROUBLES)[number];
+
+/** What a renewed access token shows to be over; a rate limit, for one, it does not. */
+export const TOKEN_TROUBLES: readonly TroubleCode[] = ["CRM_UNAVAILABLE", "SERVICE_MISCONFIGURED"];
+
+export function isTrouble(code: string): code is TroubleCode {
+  return (TROUBLES as readonly string[]).includes(code);
+}
+
 /** Something temporary that keeps a connected CRM from working; `message` is for the customer's admin. */
 export interface Trouble {
-  code: "CRM_UNAVAILABLE" | "RATE_LIMITED" | "CRM_REFUSED" | "CRM_ACCOUNT_CLOSED" | "SERVICE_MISCONFIGURED";
+  code: TroubleCode;
   message: string;
 }
 
@@ -22,13 +39,17 @@ export async function noteTrouble(scope: TenantScope, copyId: number, trouble: T
   if (noted[0]?.is_new) await notify(scope, CONNECTION_CHANGED);
 }
 
-/** It works again. */
-export async function endTrouble(scope: TenantScope, copyId: number): Promise<void> {
+/** It works again. @param codes which trouble is shown to be over by that; all where nothing is said */
+export async function endTrouble(
+  scope: TenantScope,
+  copyId: number,
+  codes: readonly TroubleCode[] = TROUBLES,
+): Promise<void> {
   const ended = await rows(
     scope.manager,
     `UPDATE connection SET trouble_code = NULL, trouble_message = NULL, trouble_since = NULL, trouble_last_seen_at = NULL
-     WHERE tenant_id = $1 AND copy_id = $2 AND trouble_code IS NOT NULL RETURNING 1 AS ended`,
-    [scope.tenantId, copyId],
+     WHERE tenant_id = $1 AND copy_id = $2 AND trouble_code = ANY ($3) RETURNING 1 AS ended`,
+    [scope.tenantId, copyId, codes],
   );
   if (ended.length > 0) await notify(scope, CONNECTION_CHANGED);
 }

@@ -1,3 +1,6 @@
+import { stopForInactiveUser } from "../connections/connection-store";
+import { NeedsReauthorizationError } from "../connections/errors";
+import { endTrouble, isTrouble, noteTrouble } from "../connections/trouble";
 import { CrmApi, type TokenSource } from "../crm/api";
 import { CrmError } from "../crm/errors";
 import type { CrmHttp } from "../crm/http";
@@ -6,10 +9,10 @@ import { SYNC_RESOURCES, type SyncResource, SyncRunRow } from "../entities/sync-
 import type { SyncStepRow } from "../entities/sync-step";
 import { type Clock, SECOND_MS } from "../platform/clock";
 import type { Logger } from "../platform/logger";
-import { failureOf, isSubFetchFailure, RunLostError } from "./failures";
-import { mendWholeResource, recordGaps, summarizeGaps } from "./gaps";
+import { failureOf, isRefusalOfUser, isSubFetchFailure, RunLostError } from "./failures";
+import { recordGaps, summarizeGaps } from "./gaps";
 import { LISTS, type ListResource, type ReadPage } from "./lists";
-import { commitPiece, type StepChange, writeList } from "./page-commit";
+import { commitPiece, inRun, type StepChange, writeList } from "./page-commit";
 import { countDueDeals, dueDeals, readParticipants, writeParticipants } from "./participants";
 import {
   type ClaimedRun,
@@ -44,12 +47,15 @@ export class SyncEngine {
   /** @param stop ends the run after the page in hand; it is given back and goes on elsewhere */
   async run({ tenantId, runId }: RunRef, stop: AbortSignal): Promise<void> {
     const { door, clock } = this.parts;
-    const run = await claimRun(door.enter(tenantId), runId, clock());
+    const askedAt = clock();
+    const run = await claimRun(door.enter(tenantId), runId, askedAt);
     if (!run) return;
     const beat = setInterval(() => this.#beat(run), BEAT_MS);
     const logger = this.parts.logger.child({ tenantId, runId, kind: run.kind });
     try {
-      await this.#steps(run, stop, logger);
+      const api = new CrmApi(this.parts.http, this.parts.crmBaseUrl, this.parts.tokensOf(tenantId, run.copyId));
+      await this.#requireActiveUser(api, run, askedAt);
+      await this.#steps(api, run, stop, logger);
       if (stop.aborted) await door.transaction(tenantId, (scope) => releaseRun(scope, run));
     } catch (error) {
       await this.#ended(run, error, logger);
@@ -58,9 +64,8 @@ export class SyncEngine {
     }
   }
 
-  async #steps(run: ClaimedRun, stop: AbortSignal, logger: Logger): Promise<void> {
+  async #steps(api: CrmApi, run: ClaimedRun, stop: AbortSignal, logger: Logger): Promise<void> {
     const { door, clock } = this.parts;
-    const api = new CrmApi(this.parts.http, this.parts.crmBaseUrl, this.parts.tokensOf(run.tenantId, run.copyId));
     const steps = new Map((await readSteps(door.enter(run.tenantId), run.runId)).map((step) => [step.resource, step]));
     for (const resource of SYNC_RESOURCES) {
       const step = steps.get(resource);
@@ -68,28 +73,47 @@ export class SyncEngine {
       const done = await this.#step(api, run, step, stop);
       if (!done) return;
     }
-    await door.transaction(run.tenantId, async (scope) => {
+    await inRun(door, run, clock(), async (scope) => {
       await succeedRun(scope, run, await summarizeGaps(scope, run.copyId), clock());
     });
+    await endTrouble(door.enter(run.tenantId), run.copyId);
     logger.info("a sync run succeeded");
+  }
+
+  /** Specification 5.10: nothing is synced as a user whom the CRM has deactivated, or no longer knows. The copy stays. */
+  async #requireActiveUser(api: CrmApi, run: ClaimedRun, askedAt: Date): Promise<void> {
+    const { door, clock, logger } = this.parts;
+    const active = await api.currentUser().then(
+      (user) => user.active,
+      (error: unknown) => {
+        if (isRefusalOfUser(error)) return false;
+        throw error;
+      },
+    );
+    if (active) return;
+    await door.transaction(run.tenantId, (scope) => stopForInactiveUser(scope, run.copyId, askedAt, clock()));
+    logger.warn(
+      reference(run),
+      "the authorizing user is no longer active in the CRM: the connection needs re-authorization",
+    );
+    throw new NeedsReauthorizationError(
+      "The user who authorized is no longer active in the CRM. Authorize with another user.",
+    );
   }
 
   /** @returns false where it was stopped before its end */
   async #step(api: CrmApi, run: ClaimedRun, step: SyncStepRow, stop: AbortSignal): Promise<boolean> {
     const scope = this.parts.door.enter(run.tenantId);
     const { resource } = step;
-    await setStepState(scope, run, resource, { state: "RUNNING" });
+    await setStepState(scope, run, resource, "RUNNING");
     try {
       const walk =
         resource === "DEAL_PARTICIPANTS" ? this.#participants(api, run, step) : this.#list(api, run, step, resource);
       for await (const change of walk) {
-        this.parts.logger.debug(
-          { tenantId: run.tenantId, runId: run.runId, resource, ...change },
-          "a page was committed",
-        );
+        this.parts.logger.debug({ ...reference(run), resource, ...change }, "a page was committed");
         if (stop.aborted) return false;
       }
-      await setStepState(scope, run, resource, { state: "SUCCEEDED" });
+      await setStepState(scope, run, resource, "SUCCEEDED");
     } catch (error) {
       if (!MAY_FAIL.has(resource) || !isSubFetchFailure(error)) throw error;
       await this.#missing(run, resource, error.code);
@@ -104,24 +128,29 @@ export class SyncEngine {
       const page = await LISTS[resource](api, { cursor });
       await this.#noteCrmTime(run, page);
       yield await commitPiece(door, run, resource, clock(), (scope) => writeList(scope, run, resource, page, clock()));
-      if (page.next === null) break;
+      if (page.next === null) return;
       // A CRM that hands out a cursor twice would be walked for ever.
       if (seen.has(page.next)) throw new CrmError("UNREADABLE", `The CRM's paging of ${resource} goes in a circle.`);
       seen.add(page.next);
       cursor = page.next;
     }
-    await mendWholeResource(door.enter(run.tenantId).manager, run.copyId, resource);
   }
 
   async *#participants(api: CrmApi, run: ClaimedRun, step: SyncStepRow): AsyncGenerator<StepChange> {
     const { door, clock, concurrency } = this.parts;
     const scope = door.enter(run.tenantId);
     const expected = step.fetched + (await countDueDeals(scope, run.copyId));
-    await setStepState(scope, run, "DEAL_PARTICIPANTS", { expected });
+    await setStepState(scope, run, "DEAL_PARTICIPANTS", "RUNNING", expected);
     for (let cursor = step.cursor; ; ) {
       const dealIds = await dueDeals(scope, run.copyId, cursor);
       if (dealIds.length === 0) return;
       const read = await readParticipants(api, dealIds, concurrency);
+      for (const { dealId, error } of read.failures) {
+        this.parts.logger.warn(
+          { ...reference(run), dealId, code: error.code },
+          "a deal's participants could not be read",
+        );
+      }
       const change = await commitPiece(door, run, "DEAL_PARTICIPANTS", clock(), (inner) =>
         writeParticipants(inner, run.copyId, read, clock()),
       );
@@ -140,11 +169,11 @@ export class SyncEngine {
 
   async #missing(run: ClaimedRun, resource: SyncResource, code: string): Promise<void> {
     const { door, clock, logger } = this.parts;
-    logger.warn({ tenantId: run.tenantId, runId: run.runId, resource, code }, "a sub-fetch failed; the run goes on");
-    await door.transaction(run.tenantId, async (scope) => {
+    logger.warn({ ...reference(run), resource, code }, "a sub-fetch failed; the run goes on");
+    await inRun(door, run, clock(), async (scope) => {
       const message = `The CRM's ${resource.toLowerCase()} could not be read; names may be missing or old. The next run asks again.`;
       await recordGaps(scope.manager, run.copyId, resource, [{ code, message }], clock());
-      await setStepState(scope, run, resource, { state: "FAILED" });
+      await setStepState(scope, run, resource, "FAILED");
     });
   }
 
@@ -158,6 +187,9 @@ export class SyncEngine {
       .catch((lost: unknown) => {
         if (!(lost instanceof RunLostError)) throw lost;
       });
+    const { code, message } = failure;
+    if (!isTrouble(code)) return;
+    await noteTrouble(this.parts.door.enter(run.tenantId), run.copyId, { code, message }, this.parts.clock());
   }
 
   #beat(run: ClaimedRun): void {
@@ -166,3 +198,5 @@ export class SyncEngine {
     );
   }
 }
+
+const reference = ({ tenantId, runId }: ClaimedRun) => ({ tenantId, runId });

@@ -48,6 +48,9 @@ export function failureOf(error: unknown): RunFailure | null {
   if (error instanceof RunLostError || error instanceof ConnectionGoneError) return null;
   if (error instanceof CrmError) return BY_CRM_FAILURE[error.code];
   if (error instanceof NeedsReauthorizationError) return { code: "NEEDS_REAUTHORIZATION", message: error.message };
+  if (error instanceof OAuthError && error.code === "MISCONFIGURED") {
+    return { code: "INTERNAL", message: "The CRM does not accept this service's app registration. Tell the operator." };
+  }
   if (error instanceof OAuthError) {
     return {
       code: "CRM_UNAVAILABLE",
@@ -60,4 +63,9 @@ export function failureOf(error: unknown): RunFailure | null {
 /** Failures of one sub-fetch that become a gap; all others end the run. */
 export function isSubFetchFailure(error: unknown): error is CrmError {
   return error instanceof CrmError && error.code !== "UNAUTHORIZED" && error.code !== "ACCOUNT_CLOSED";
+}
+
+/** The CRM refuses the user itself: a token that was just renewed, or the user's own record (never a proxy's page). */
+export function isRefusalOfUser(error: unknown): boolean {
+  return error instanceof CrmError && (error.code === "UNAUTHORIZED" || error.code === "REFUSED");
 }

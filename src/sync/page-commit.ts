@@ -2,6 +2,7 @@ import { jsonRows, rows } from "../database/rows";
 import type { TenantDoor, TenantScope } from "../database/tenant-door";
 import type { SyncResource } from "../entities/sync-run";
 import { RunLostError } from "./failures";
+import { mendWholeResource } from "./gaps";
 import type { ReadPage } from "./lists";
 import { type ClaimedRun, extendLease } from "./run-store";
 
@@ -14,13 +15,28 @@ export interface StepChange {
   unchanged: number;
   removed: number;
   rejected: number;
+  /** Nothing more is to come: the step has succeeded. */
+  done: boolean;
 }
 
 /**
- * One transaction for one piece of a run (design 5.3): the copy must still be live and the run still ours, then the
- * rows and the checkpoint are committed together. A worker that lost its run writes nothing.
+ * A transaction of a run (design 5.3): the copy must still be live and the run still ours, or nothing is written.
  * @throws RunLostError
  */
+export function inRun<T>(
+  door: TenantDoor,
+  run: ClaimedRun,
+  now: Date,
+  work: (scope: TenantScope) => Promise<T>,
+): Promise<T> {
+  return door.transaction(run.tenantId, async (scope) => {
+    await lockLiveCopy(scope, run.copyId);
+    await extendLease(scope, run, now);
+    return work(scope);
+  });
+}
+
+/** Commits one piece of a step: its rows and its checkpoint together. @throws RunLostError */
 export function commitPiece(
   door: TenantDoor,
   run: ClaimedRun,
@@ -28,9 +44,7 @@ export function commitPiece(
   now: Date,
   write: (scope: TenantScope) => Promise<StepChange>,
 ): Promise<StepChange> {
-  return door.transaction(run.tenantId, async (scope) => {
-    await lockLiveCopy(scope, run.copyId);
-    await extendLease(scope, run, now);
+  return inRun(door, run, now, async (scope) => {
     const change = await write(scope);
     await checkpoint(scope, run, resource, change);
     return change;
@@ -69,8 +83,10 @@ export async function writeList(
     [copyId, resource, page.ids, jsonRows(lastOfEachKey(page)), now],
   );
   const { fetched, rejected, next } = page;
+  const done = next === null;
+  if (done) await mendWholeResource(manager, copyId, resource);
   const unchanged = fetched - rejected.length - written - removed;
-  return { cursor: next, requests: 1, fetched, written, removed, unchanged, rejected: rejected.length };
+  return { cursor: next, requests: 1, fetched, written, removed, unchanged, rejected: rejected.length, done };
 }
 
 function lastOfEachKey({ rejected }: ReadPage): ReadPage["rejected"] {
@@ -83,12 +99,13 @@ async function checkpoint(
   resource: SyncResource,
   change: StepChange,
 ): Promise<void> {
-  const { cursor, requests, fetched, written, unchanged, removed, rejected } = change;
+  const { cursor, requests, fetched, written, unchanged, removed, rejected, done } = change;
   await rows(
     manager,
     `UPDATE sync_step SET cursor = $4, requests = requests + $5, fetched = fetched + $6, written = written + $7,
-       unchanged = unchanged + $8, removed = removed + $9, rejected = rejected + $10
+       unchanged = unchanged + $8, removed = removed + $9, rejected = rejected + $10,
+       state = CASE WHEN $11 THEN 'SUCCEEDED' ELSE state END
      WHERE tenant_id = $1 AND run_id = $2 AND resource = $3`,
-    [tenantId, runId, resource, cursor, requests, fetched, written, unchanged, removed, rejected],
+    [tenantId, runId, resource, cursor, requests, fetched, written, unchanged, removed, rejected, done],
   );
 }

@@ -85,6 +85,7 @@ export async function writeParticipants(
     removed: counts?.removed ?? 0,
     unchanged: 0,
     rejected: 0,
+    done: false,
   };
 }
 

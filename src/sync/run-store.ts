@@ -142,13 +142,23 @@ export function readSteps({ tenantId, manager }: TenantScope, runId: string): Pr
   return manager.findBy(SyncStepRow, { tenantId, runId });
 }
 
+/** @throws RunLostError where the run is no longer this worker's */
 export async function setStepState(
   { tenantId, manager }: TenantScope,
-  { runId }: RunRef,
+  { runId, leaseId }: ClaimedRun,
   resource: SyncResource,
-  change: Pick<Partial<SyncStepRow>, "state" | "expected">,
+  state: SyncState,
+  expected: number | null = null,
 ): Promise<void> {
-  await manager.update(SyncStepRow, { tenantId, runId, resource }, change);
+  const set = await rows(
+    manager,
+    `UPDATE sync_step s SET state = $4, expected = coalesce($5, expected)
+     WHERE s.tenant_id = $1 AND s.run_id = $2 AND s.resource = $3 AND EXISTS (
+       SELECT 1 FROM sync_run r WHERE r.tenant_id = $1 AND r.id = $2 AND r.lease_id = $6 AND r.state = 'RUNNING')
+     RETURNING 1 AS set`,
+    [tenantId, runId, resource, state, expected, leaseId],
+  );
+  if (set.length === 0) throw new RunLostError("the run was taken over or cancelled");
 }
 
 /** Cancels what is queued or running for a copy; a worker that holds such a run writes nothing more. */
