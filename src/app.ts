@@ -6,6 +6,7 @@ import { Connecting } from "./connections/connecting";
 import { Credentials } from "./connections/credentials";
 import { Disconnecting } from "./connections/disconnecting";
 import { PURGE_JOB, type PurgeRef, purgeCopy } from "./connections/purge";
+import { type Resealed, resealAll } from "./connections/reseal";
 import { CrmHttp } from "./crm/http";
 import { CrmOAuth } from "./crm/oauth";
 import { createDataSource } from "./database/data-source";
@@ -148,4 +149,18 @@ async function startApi(
   });
   stops.push(() => server.close());
   return server.listen(config.host, config.port);
+}
+
+/** `npm run keys:rotate`: seals every credential under the first of ENCRYPTION_KEYS; workers may go on meanwhile. */
+export async function rotateKeys(config: Config, logger: Logger): Promise<Resealed> {
+  const stops: (() => Promise<void>)[] = [];
+  try {
+    const url = config.databaseUrl ?? (await embedded(stops));
+    const dataSource = createDataSource({ url, entities, logger });
+    await connectDatabase(dataSource, url);
+    stops.push(() => dataSource.destroy());
+    return await resealAll(new TenantDoor(dataSource), new Credentials(new Keyring(config.encryptionKeys)));
+  } finally {
+    for (const stop of stops.reverse()) await stop();
+  }
 }

@@ -1,13 +1,22 @@
-import { createApp } from "./app";
-import { readConfig } from "./platform/config";
+import { createApp, rotateKeys } from "./app";
+import { type Config, readConfig } from "./platform/config";
 import { messageOf, ServiceError } from "./platform/errors";
-import { createLogger } from "./platform/logger";
+import { createLogger, type Logger } from "./platform/logger";
 
 const SIGNALS = ["SIGINT", "SIGTERM"] as const;
 
-async function main(): Promise<void> {
+async function main(command: string | undefined): Promise<void> {
   const config = readConfig();
   const logger = createLogger(config.logLevel);
+  if (command === "rotate-keys") {
+    const { resealed, unchanged } = await rotateKeys(config, logger);
+    process.stdout.write(`${resealed} credential(s) sealed under the first key, ${unchanged} were already.\n`);
+    return;
+  }
+  await serve(config, logger);
+}
+
+async function serve(config: Config, logger: Logger): Promise<void> {
   const app = createApp(config, logger);
   let stopping = false;
   for (const signal of SIGNALS) {
@@ -32,4 +41,4 @@ function fail(error: unknown): never {
   process.exit(1);
 }
 
-if (require.main === module) main().catch(fail);
+if (require.main === module) main(process.argv[2]).catch(fail);

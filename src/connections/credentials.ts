@@ -23,13 +23,7 @@ export class Credentials {
   /** The credential of a copy that is connected now; null where there is none. */
   async read({ tenantId, manager }: TenantScope, copyId: number): Promise<Credential | null> {
     const row = await manager.findOneBy(CredentialRow, { tenantId, copyId });
-    if (!row) return null;
-    return {
-      version: row.version,
-      accessToken: new Secret(this.keyring.open(row.accessToken, place(tenantId, copyId, "access_token"))),
-      refreshToken: new Secret(this.keyring.open(row.refreshToken, place(tenantId, copyId, "refresh_token"))),
-      accessTokenAskedAt: row.accessTokenAskedAt,
-    };
+    return row && this.#open(row);
   }
 
   /** The first credential of a connection, or of a renewed authorization. */
@@ -60,6 +54,28 @@ export class Credentials {
       [scope.tenantId, copyId, old.version, ...sealed, askedAt],
     );
     return updated.length === 1;
+  }
+
+  /** Seals the tenant's pair under the first key. The row is locked, so a renewal comes before or after, not between. */
+  async reseal({ tenantId, manager }: TenantScope): Promise<boolean> {
+    const lock = { mode: "pessimistic_write" } as const;
+    const row = await manager.findOne(CredentialRow, { where: { tenantId }, lock });
+    if (!row || [row.accessToken, row.refreshToken].every((sealed) => this.keyring.isUnderFirstKey(sealed)))
+      return false;
+    const { accessToken, refreshToken } = this.#open(row);
+    const [access, refresh] = this.#seal(tenantId, row.copyId, accessToken, refreshToken);
+    await manager.update(CredentialRow, { tenantId }, { accessToken: access, refreshToken: refresh });
+    return true;
+  }
+
+  #open(row: CredentialRow): Credential {
+    const { tenantId, copyId, version, accessTokenAskedAt } = row;
+    return {
+      version,
+      accessToken: new Secret(this.keyring.open(row.accessToken, place(tenantId, copyId, "access_token"))),
+      refreshToken: new Secret(this.keyring.open(row.refreshToken, place(tenantId, copyId, "refresh_token"))),
+      accessTokenAskedAt,
+    };
   }
 
   #seal(tenantId: string, copyId: number, accessToken: Secret, refreshToken: Secret): [Buffer, Buffer] {

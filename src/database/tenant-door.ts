@@ -1,4 +1,5 @@
 import type { DataSource, EntityManager } from "typeorm";
+import { rows } from "./rows";
 
 /** What code may do with one tenant's data. Whatever holds a scope got it from the door, for this tenant. */
 export interface TenantScope {
@@ -17,5 +18,14 @@ export class TenantDoor {
 
   transaction<T>(tenantId: string, work: (scope: TenantScope) => Promise<T>): Promise<T> {
     return this.dataSource.transaction((manager) => work({ tenantId, manager }));
+  }
+
+  /** The tenants that have rows in a table: for work of the operator that goes through all of them, one by one. */
+  async tenantIds(table: "connection" | "credential"): Promise<string[]> {
+    const found = await rows<{ tenant_id: string }>(
+      this.dataSource.manager,
+      `SELECT DISTINCT tenant_id FROM ${table} ORDER BY tenant_id`,
+    );
+    return found.map(({ tenant_id }) => tenant_id);
   }
 }

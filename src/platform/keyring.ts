@@ -42,6 +42,11 @@ export class Keyring {
     return Buffer.concat([header, nonce, cipher.getAuthTag(), ciphertext]);
   }
 
+  /** Whether a sealed blob names the key that seals now. */
+  isUnderFirstKey(blob: Buffer): boolean {
+    return blob.subarray(2, 2 + (blob[1] ?? 0)).toString() === this.#first.id;
+  }
+
   open(blob: Buffer, place: readonly string[]): string {
     const idLength = blob[1];
     if (blob[0] !== FORMAT || idLength === undefined || blob.length < 2 + idLength + NONCE_BYTES + TAG_BYTES) {

@@ -1,0 +1,20 @@
+import type { TenantDoor } from "../database/tenant-door";
+import type { Credentials } from "./credentials";
+
+export interface Resealed {
+  /** Credentials that were sealed anew under the first key. */
+  resealed: number;
+  /** Those that were sealed under it already. */
+  unchanged: number;
+}
+
+/** Seals every credential under the first configured key, one tenant at a time, while workers and renewals go on. */
+export async function resealAll(door: TenantDoor, credentials: Credentials): Promise<Resealed> {
+  const done: Resealed = { resealed: 0, unchanged: 0 };
+  for (const tenantId of await door.tenantIds("credential")) {
+    const changed = await door.transaction(tenantId, (scope) => credentials.reseal(scope));
+    if (changed) done.resealed += 1;
+    else done.unchanged += 1;
+  }
+  return done;
+}
