@@ -1,5 +1,8 @@
 import { domainToASCII } from "node:url";
 
+/** RFC 5321 4.5.3.1: 64 octets, an @ and 255 octets; a longer text is no address, and no index could hold it. */
+const LONGEST_ADDRESS = 320;
+
 /**
  * One spelling for one mailbox: display name off, Unicode NFKC, trimmed, lower case, domain in ASCII (IDN).
  * null where the text holds no address. Both the copy and the meetings are compared in this form.
@@ -14,6 +17,7 @@ export function normalizeAddress(text: string): string | null {
   const at = bare.lastIndexOf("@");
   const local = bare.slice(0, at).trim();
   const domain = domainToASCII(bare.slice(at + 1).trim());
-  if (at < 1 || !local || !domain || /\s/.test(local) || local.includes("@")) return null;
+  if (bare.length > LONGEST_ADDRESS || at < 1 || !local || !domain || /\s/.test(local) || local.includes("@"))
+    return null;
   return `${local}@${domain}`;
 }

@@ -17,6 +17,7 @@ test.each([
   ["ada lovelace@example.com", null],
   ["a@b@example.com", null],
   ["", null],
+  [`${"a".repeat(320)}@b.example`, null],
 ])("the address in %j is %j", (text, address) => {
   expect(normalizeAddress(text)).toBe(address);
 });

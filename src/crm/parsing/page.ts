@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { z } from "zod";
 import { CrmError } from "../errors";
 import type { CrmAnswer } from "../http";
+import { isDeeperThan } from "./values";
 
 /** A record that could not be read: kept aside with the reason, never dropped. */
 export interface RejectedRecord {
@@ -18,7 +19,8 @@ export interface Page<T> {
   next: string | null;
 }
 
-const cursorPaging = z.object({ next_cursor: z.string().nullish() }).nullish();
+/** The key is always there: an end that is only not mentioned could hide the rest of a list. */
+const cursorPaging = z.object({ next_cursor: z.string().nullable() });
 const offsetPaging = z
   .object({
     pagination: z.object({ more_items_in_collection: z.boolean().nullish(), next_start: z.number().int().nullish() }),
@@ -30,7 +32,7 @@ export function readCursorPage<T>(answer: CrmAnswer, record: z.ZodType<T>): Page
   const envelope = readEnvelope(answer);
   const paging = cursorPaging.safeParse(envelope.additional_data);
   if (!paging.success) throw unreadable(answer, "its paging is not in the documented form");
-  return { ...readRecords(answer, envelope.data, record), next: paging.data?.next_cursor ?? null };
+  return { ...readRecords(answer, envelope.data, record), next: paging.data.next_cursor };
 }
 
 /** v1 lists: offsets; `data` is null where there is nothing. A list without paging is whole. */
@@ -81,7 +83,7 @@ function readRecords<T>(answer: CrmAnswer, data: unknown, record: z.ZodType<T>):
   for (const raw of data ?? []) {
     const parsed = record.safeParse(raw);
     if (parsed.success) records.push(parsed.data);
-    else rejected.push({ key: keyOf(raw), reason: reasonOf(parsed.error), payload: raw });
+    else rejected.push({ key: keyOf(raw), reason: reasonOf(parsed.error), payload: keepable(raw) });
   }
   return { records, rejected };
 }
@@ -90,10 +92,20 @@ function reasonOf(error: z.ZodError): string {
   return error.issues.map(({ path, message }) => `${path.join(".")}: ${message}`).join("; ");
 }
 
+/** Deeper than any record of the wire, and far from the depth at which writing JSON overflows the stack. */
+const MAX_KEPT_DEPTH = 32;
+
+function keepable(raw: unknown): unknown {
+  return isDeeperThan(raw, MAX_KEPT_DEPTH) ? "(nested too deeply to be kept)" : raw;
+}
+
 function keyOf(raw: unknown): string {
   const id = typeof raw === "object" && raw !== null && "id" in raw ? raw.id : undefined;
   if (typeof id === "number" || typeof id === "string") return String(id).slice(0, 64);
-  return createHash("sha256").update(JSON.stringify(raw)).digest("hex").slice(0, 32);
+  return createHash("sha256")
+    .update(JSON.stringify(keepable(raw)))
+    .digest("hex")
+    .slice(0, 32);
 }
 
 function unreadable(answer: CrmAnswer, why: string): CrmError {

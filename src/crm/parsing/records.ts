@@ -5,6 +5,7 @@ import {
   flag,
   id,
   instant,
+  optionalCount,
   optionalDay,
   optionalDecimal,
   optionalFlag,
@@ -51,7 +52,7 @@ export const currentUserRecord = z
   }));
 
 export const pipelineRecord = z
-  .object({ id, name: text, order_nr: z.number().int().nullish(), is_deleted: optionalFlag })
+  .object({ id, name: text, order_nr: optionalCount, is_deleted: optionalFlag })
   .transform((pipeline) => ({
     id: pipeline.id,
     name: pipeline.name,
@@ -63,10 +64,10 @@ export const stageRecord = z
   .object({
     id,
     name: text,
-    order_nr: z.number().int().nullish(),
+    order_nr: optionalCount,
     pipeline_id: optionalId,
     is_deal_rot_enabled: optionalFlag,
-    days_to_rotten: z.number().int().nullish(),
+    days_to_rotten: optionalCount,
     is_deleted: optionalFlag,
   })
   .transform((stage) => ({
@@ -74,7 +75,7 @@ export const stageRecord = z
     name: stage.name,
     position: stage.order_nr ?? 0,
     pipelineId: stage.pipeline_id,
-    daysToRotten: stage.is_deal_rot_enabled ? (stage.days_to_rotten ?? null) : null,
+    daysToRotten: stage.is_deal_rot_enabled ? stage.days_to_rotten : null,
     deleted: stage.is_deleted === true,
   }));
 
@@ -149,7 +150,7 @@ export const dealRecord = z
     org_id: optionalId,
     pipeline_id: optionalId,
     stage_id: optionalId,
-    participants_count: z.number().int().nullish(),
+    participants_count: optionalCount,
     expected_close_date: optionalDay,
     stage_change_time: optionalInstant,
     won_time: optionalInstant,
@@ -172,7 +173,7 @@ export const dealRecord = z
     organizationId: deal.org_id,
     pipelineId: deal.pipeline_id,
     stageId: deal.stage_id,
-    participantsCount: deal.participants_count ?? null,
+    participantsCount: deal.participants_count,
     expectedCloseDate: deal.expected_close_date,
     stageChangeTime: deal.stage_change_time,
     wonTime: deal.won_time,

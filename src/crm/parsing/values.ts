@@ -4,6 +4,12 @@ import { z } from "zod";
 export const id = z.number().int().positive();
 export const optionalId = id.nullish().transform((value) => value ?? null);
 
+/** A count or a position: what the column cannot hold is refused here rather than failing a whole page. */
+export const optionalCount = z
+  .int32()
+  .nullish()
+  .transform((value) => value ?? null);
+
 /** Text for display: missing and null become "", because the wire has both where people left a field empty. */
 export const text = z
   .string()
@@ -76,18 +82,12 @@ export const optionalTimeOfDay = z
 
 /**
  * Money as exact decimal text. The wire has a JSON number of about 16 significant digits, which a double gives back
- * as it came; only the exponent form of very large and very small numbers has to be written out.
+ * as it came; PostgreSQL's numeric reads the exponent form of very large and small ones exactly.
  */
 export const optionalDecimal = z
   .number()
   .nullish()
-  .transform((value) => (value == null ? null : decimalText(value)));
-
-export function decimalText(value: number): string {
-  const shortest = String(value);
-  if (!shortest.includes("e")) return shortest;
-  return value.toLocaleString("en-US", { useGrouping: false, maximumFractionDigits: 20 });
-}
+  .transform((value) => (value == null ? null : String(value)));
 
 /** Deeper than any documented value (an address or a money object is one level); keeps later recursion bounded. */
 const MAX_CUSTOM_FIELD_DEPTH = 8;
@@ -99,7 +99,7 @@ export const customFields = z
   .refine((fields) => !isDeeperThan(fields, MAX_CUSTOM_FIELD_DEPTH), { error: "is nested too deeply" })
   .transform((fields) => fields ?? {});
 
-function isDeeperThan(value: unknown, limit: number): boolean {
+export function isDeeperThan(value: unknown, limit: number): boolean {
   if (value === null || typeof value !== "object") return false;
   return limit === 0 || Object.values(value).some((inner) => isDeeperThan(inner, limit - 1));
 }
