@@ -1,10 +1,8 @@
 import { Pool } from "pg";
 import type { TokenSource } from "../crm/api";
-import type { TenantScope } from "../database/tenant-door";
-import { ConnectionRow } from "../entities/connection";
 import { MINUTE_MS } from "../platform/clock";
 import type { Secret } from "../platform/secret";
-import type { Credential } from "./credentials";
+import type { PresentAccess } from "./credentials";
 import { ConnectionGoneError, NeedsReauthorizationError } from "./errors";
 import { NEEDS_REAUTHORIZATION, Renewal, type RenewalParts } from "./renewal";
 
@@ -26,6 +24,7 @@ export interface AccessTokenParts extends RenewalParts {
 export class AccessTokens {
   readonly #locks: Pool;
   readonly #renewal: Renewal;
+  readonly #reads = new Map<number, Promise<PresentAccess>>();
   readonly #inFlight = new Map<number, Promise<Secret>>();
 
   constructor(private readonly parts: AccessTokenParts) {
@@ -41,10 +40,8 @@ export class AccessTokens {
   of(tenantId: string, copyId: number): TokenSource {
     return {
       current: async () => {
-        const credential = await this.#read(this.parts.door.enter(tenantId), copyId);
-        return this.#isFresh(credential)
-          ? credential.accessToken
-          : this.#renew(tenantId, copyId, credential.accessToken);
+        const { accessToken, accessTokenAskedAt } = await this.#present(tenantId, copyId);
+        return this.#isFresh(accessTokenAskedAt) ? accessToken : this.#renew(tenantId, copyId, accessToken);
       },
       renewed: (refused) => this.#renew(tenantId, copyId, refused),
     };
@@ -55,18 +52,21 @@ export class AccessTokens {
     await this.#locks.end();
   }
 
-  async #read(scope: TenantScope, copyId: number): Promise<Credential> {
-    const connection = await scope.manager.findOneBy(ConnectionRow, { tenantId: scope.tenantId, copyId });
-    if (connection?.state === "NEEDS_REAUTHORIZATION") {
-      throw new NeedsReauthorizationError(NEEDS_REAUTHORIZATION);
-    }
-    const credential = connection && (await this.parts.credentials.read(scope, copyId));
-    if (!credential) throw new ConnectionGoneError("The CRM is not connected.");
-    return credential;
+  /** Callers that come while the row is being read share that read. */
+  #present(tenantId: string, copyId: number): Promise<PresentAccess> {
+    const running = this.#reads.get(copyId);
+    if (running) return running;
+    const { door, credentials } = this.parts;
+    const read = credentials
+      .readAccess(door.enter(tenantId), copyId)
+      .then(usable)
+      .finally(() => this.#reads.delete(copyId));
+    this.#reads.set(copyId, read);
+    return read;
   }
 
-  #isFresh({ accessTokenAskedAt }: Credential): boolean {
-    return this.parts.clock().getTime() - accessTokenAskedAt.getTime() < FRESH_FOR_MS;
+  #isFresh(askedAt: Date): boolean {
+    return this.parts.clock().getTime() - askedAt.getTime() < FRESH_FOR_MS;
   }
 
   #renew(tenantId: string, copyId: number, stale: Secret): Promise<Secret> {
@@ -94,8 +94,20 @@ export class AccessTokens {
   }
 
   async #lookAgainAndRenew(tenantId: string, copyId: number, stale: Secret): Promise<Secret> {
-    const credential = await this.#read(this.parts.door.enter(tenantId), copyId);
-    if (credential.accessToken.reveal() !== stale.reveal()) return credential.accessToken;
+    const { door, credentials } = this.parts;
+    const scope = door.enter(tenantId);
+    const present = usable(await credentials.readAccess(scope, copyId));
+    if (present.accessToken.reveal() !== stale.reveal()) return present.accessToken;
+    const credential = await credentials.read(scope, copyId);
+    if (!credential) throw new ConnectionGoneError(NOT_CONNECTED);
     return this.#renewal.renew(tenantId, copyId, credential);
   }
+}
+
+const NOT_CONNECTED = "The CRM is not connected.";
+
+function usable(access: PresentAccess | null): PresentAccess {
+  if (access?.state === "NEEDS_REAUTHORIZATION") throw new NeedsReauthorizationError(NEEDS_REAUTHORIZATION);
+  if (!access) throw new ConnectionGoneError(NOT_CONNECTED);
+  return access;
 }
