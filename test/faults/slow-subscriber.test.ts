@@ -1,0 +1,83 @@
+import { readFileSync } from "node:fs";
+import WebSocket from "ws";
+import { type Simulator, startSimulator } from "../../simulator";
+import { tokenFor } from "../support/actors";
+import { createTestDatabase, type TestDatabase } from "../support/database";
+import { type Program, startProgram } from "../support/processes";
+import { environmentFor } from "../support/service";
+import { subscribe } from "../support/sockets";
+import { until } from "../support/stories";
+
+// Planted and seen red: results sent without waiting until the socket took the one before.
+
+const EVENTS = process.env.DEEP ? 20_000 : 2_000;
+/** Between two events, so that a reader is served a good part of them one by one. */
+const PAUSE_SECONDS = 0.001;
+/** Each message is large, so that what the kernel's buffers hold for a stalled reader is little beside all of them. */
+const ALIASES = 3_000;
+/** All messages together are more than twice as much. */
+const MOST_GROWTH_BYTES = 60 * 1024 * 1024;
+
+let simulator: Simulator;
+let database: TestDatabase;
+let program: Program;
+let url: string;
+
+beforeAll(async () => {
+  [simulator, database] = await Promise.all([startSimulator({ deals: 10 }), createTestDatabase()]);
+  const environment = { ...environmentFor(simulator), LOG_LEVEL: "info", DATABASE_URL: database.url.reveal() };
+  program = startProgram("src/main.js", { ...environment, ROLES: "api" });
+  url = (await program.says(/"address":"([^"]+)"/))[1] ?? "";
+});
+afterAll(async () => {
+  program.child.kill("SIGTERM");
+  await program.ended;
+  await Promise.all([simulator.stop(), database.drop()]);
+});
+
+const large = Array.from({ length: ALIASES }, (_, index) => `state${index}: state`).join(" ");
+const LARGE = `subscription { connectionStatusChanged { ${large} } }`;
+
+/** Subscribes, takes the first message and then reads nothing more. */
+async function stalledReader(): Promise<WebSocket> {
+  const socket = new WebSocket(`${url.replace("http", "ws")}/graphql`, "graphql-transport-ws");
+  const init = { type: "connection_init", payload: { authorization: `Bearer ${await tokenFor({ tenant: "busy" })}` } };
+  await new Promise<void>((resolve, reject) => {
+    socket.on("error", reject);
+    socket.on("open", () => socket.send(JSON.stringify(init)));
+    socket.on("message", (data) => {
+      const { type } = JSON.parse(String(data));
+      if (type === "connection_ack")
+        socket.send(JSON.stringify({ id: "1", type: "subscribe", payload: { query: LARGE } }));
+      if (type === "next") resolve();
+    });
+  });
+  socket.pause();
+  return socket;
+}
+
+function residentBytes(): number {
+  const status = readFileSync(`/proc/${program.child.pid}/status`, "utf8");
+  return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1]) * 1024;
+}
+
+test("a reader that stops reading while thousands of events pass costs nothing, and others are served", async () => {
+  const query = "subscription { connectionStatusChanged { state trouble { code } } }";
+  const healthy = await subscribe<object>(url, query, { as: { tenant: "busy" } });
+  await until("the healthy reader sees the present state", async () => healthy.results.length > 0);
+  const stalled = await stalledReader();
+  const before = residentBytes();
+  await database.query(`DO $$ BEGIN FOR i IN 1..${EVENTS} LOOP
+    PERFORM pg_notify('connection_changed', 'busy'); COMMIT; PERFORM pg_sleep(${PAUSE_SECONDS}); END LOOP; END $$`);
+  const seen = healthy.results.length;
+  await database.query("SELECT pg_notify('connection_changed', 'busy')");
+  await until("the healthy reader sees a later change", async () => healthy.results.length > seen);
+  const growth = residentBytes() - before;
+  process.stdout.write(
+    `[slow subscriber] the process grew by ${Math.round(growth / 1024 / 1024)} MB; the healthy reader got ${healthy.results.length} messages\n`,
+  );
+  expect(growth).toBeLessThan(MOST_GROWTH_BYTES);
+  expect((await fetch(`${url}/readyz`)).status).toBe(200);
+  stalled.terminate();
+  await healthy.end();
+});

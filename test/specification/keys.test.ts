@@ -1,0 +1,71 @@
+import { randomBytes } from "node:crypto";
+import { type Simulator, startSimulator } from "../../simulator";
+import { readConfig } from "../../src/platform/config";
+import { createTestDatabase, type TestDatabase } from "../support/database";
+import { startProgram } from "../support/processes";
+import { environmentFor, startService } from "../support/service";
+import { connect, syncEnds } from "../support/stories";
+
+let simulator: Simulator;
+let database: TestDatabase;
+
+beforeAll(async () => {
+  [simulator, database] = await Promise.all([
+    startSimulator({ deals: 10, refreshTokens: "grace" }),
+    createTestDatabase(),
+  ]);
+});
+afterAll(() => Promise.all([simulator.stop(), database.drop()]));
+
+const oldKey = `old:${randomBytes(32).toString("base64")}`;
+const newKey = `new:${randomBytes(32).toString("base64")}`;
+const environment = (keys: string) => ({
+  ...environmentFor(simulator),
+  DATABASE_URL: database.url.reveal(),
+  ENCRYPTION_KEYS: keys,
+});
+const keysOf = (keys: string) => readConfig(environment(keys)).encryptionKeys;
+const sealedUnder = (key: string) =>
+  database.query(
+    "SELECT tenant_id FROM credential WHERE substr(access_token, 3, 3) = $1 AND substr(refresh_token, 3, 3) = $1 ORDER BY 1",
+    [Buffer.from(key)],
+  );
+
+async function rotate(keys: string): Promise<string> {
+  const program = startProgram("src/main.js", environment(keys), ["rotate-keys"]);
+  expect(await program.ended).toBe(0);
+  return program.output();
+}
+
+test("keys:rotate seals every credential under the first key while workers renew, and the old key can then go", async () => {
+  const tenants = ["t1", "t2", "t3"].map((tenant) => ({ tenant }));
+  const during = await startService(simulator, database, { encryptionKeys: keysOf(`${oldKey},${newKey}`) });
+  for (const as of tenants) {
+    await connect(during, simulator, as);
+    await syncEnds(during, as);
+  }
+  expect(await sealedUnder("old")).toHaveLength(3);
+  expect(await rotate(`${newKey},${oldKey}`)).toContain("3 credential(s) sealed under the first key, 0 were already");
+  expect(await sealedUnder("new")).toHaveLength(3);
+  await during.stop();
+
+  const after = await startService(simulator, database, { encryptionKeys: keysOf(newKey) });
+  expect(await rotate(newKey)).toContain("0 credential(s) sealed under the first key, 3 were already");
+  simulator.control.fail({ match: "/api/v2/pipelines", times: 1, with: { status: 401, body: '{"success":false}' } });
+  await database.query("UPDATE sync_run SET state = 'QUEUED'");
+  await database.query("UPDATE sync_step SET state = 'QUEUED'");
+  await database.query(
+    "SELECT graphile_worker.add_job('sync_run', json_build_object('tenantId', tenant_id, 'runId', id)) FROM sync_run",
+  );
+  for (const as of tenants) expect((await syncEnds(after, as)).state).toBe("SUCCEEDED");
+  expect(simulator.log.of("POST", "/oauth/token").at(-1)?.grantType).toBe("refresh_token");
+  expect(await sealedUnder("new")).toHaveLength(3);
+  await after.stop();
+});
+
+test("a key that is missing from the configuration is said so, and nothing is changed", async () => {
+  const program = startProgram("src/main.js", environment(oldKey), ["rotate-keys"]);
+  expect(await program.ended).toBe(1);
+  expect(program.output()).toContain("not in ENCRYPTION_KEYS");
+  expect(await sealedUnder("new")).toHaveLength(3);
+});

@@ -1,0 +1,162 @@
+import { type Simulator, startSimulator } from "../../simulator";
+import { tokenFor } from "../support/actors";
+import { createTestDatabase, type TestDatabase } from "../support/database";
+import { type Service, startService } from "../support/service";
+import { type Subscription, subscribe } from "../support/sockets";
+import { connect, dataOf, syncEnds, until } from "../support/stories";
+
+let simulator: Simulator;
+let database: TestDatabase;
+let service: Service;
+let other: Service;
+
+beforeAll(async () => {
+  [simulator, database] = await Promise.all([startSimulator({ deals: 10 }), createTestDatabase()]);
+  service = await startService(simulator, database);
+  other = await startService(simulator, database, { roles: new Set(["api"]) });
+});
+afterAll(async () => {
+  await service.stop();
+  await other.stop();
+  await Promise.all([simulator.stop(), database.drop()]);
+});
+
+const STATUS = "subscription { connectionStatusChanged { state boundEmail reauthorizationReason trouble { code } } }";
+interface Status {
+  connectionStatusChanged: {
+    state: string;
+    boundEmail: string | null;
+    reauthorizationReason: string | null;
+    trouble: { code: string } | null;
+  };
+}
+const statesOf = ({ results }: Subscription<Status>) =>
+  results.map(({ connectionStatusChanged }) => connectionStatusChanged.state);
+const watch = (tenant: string, at = other) => subscribe<Status>(at.url, STATUS, { as: { tenant, role: "member" } });
+const DISCONNECT = "mutation { disconnect { ... on DisconnectSuccess { connection { state } } } }";
+
+test("the present state comes first, then every change, from another process than the one that changes it", async () => {
+  const watching = await watch("watched");
+  await until("the present state arrives", async () => watching.results.length === 1);
+  expect(watching.results[0]).toEqual({
+    connectionStatusChanged: { state: "NOT_CONNECTED", boundEmail: null, reauthorizationReason: null, trouble: null },
+  });
+  await connect(service, simulator, { tenant: "watched" });
+  await until("the connection is seen", async () => statesOf(watching).at(-1) === "CONNECTED");
+  await syncEnds(service, { tenant: "watched" });
+  dataOf(await service.ask(DISCONNECT, {}, { tenant: "watched" }));
+  await until("the end is seen", async () => statesOf(watching).at(-1) === "NOT_CONNECTED");
+  await watching.end();
+});
+
+test("another tenant's changes wake nobody", async () => {
+  const watching = await watch("quiet-tenant");
+  await until("the present state arrives", async () => watching.results.length === 1);
+  const witness = await watch("loud-tenant");
+  await connect(service, simulator, { tenant: "loud-tenant" });
+  await until("the other tenant's change is seen by its own", async () => statesOf(witness).at(-1) === "CONNECTED");
+  expect(watching.results).toHaveLength(1);
+  await Promise.all([watching.end(), witness.end()]);
+});
+
+test("a change while the listening session is down is seen after it is back", async () => {
+  const watching = await watch("outage");
+  await until("the present state arrives", async () => watching.results.length === 1);
+  await database.query(
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'crm-connection listener' AND datname = current_database()",
+  );
+  await connect(service, simulator, { tenant: "outage" });
+  await until("the change is seen all the same", async () => statesOf(watching).at(-1) === "CONNECTED");
+  await watching.end();
+});
+
+test("a deactivated user stops the syncing, keeps the copy, and the subscriber learns why", async () => {
+  const tenant = "deactivated";
+  const userId = simulator.company.stories.singleDeal.ownerId;
+  await connect(service, simulator, { tenant });
+  await syncEnds(service, { tenant });
+  const before = await database.query(
+    "SELECT count(*) AS n FROM deal d JOIN connection c USING (copy_id) WHERE c.tenant_id = $1",
+    [tenant],
+  );
+  const watching = await watch(tenant);
+  simulator.control.change("user", userId, { active_flag: false });
+  try {
+    await database.query(
+      `WITH old AS (SELECT * FROM sync_run WHERE tenant_id = $1)
+       UPDATE sync_run r SET state = 'QUEUED', finished_at = NULL FROM old WHERE r.id = old.id AND r.tenant_id = $1`,
+      [tenant],
+    );
+    await database.query(
+      "SELECT graphile_worker.add_job('sync_run', json_build_object('tenantId', tenant_id, 'runId', id)) FROM sync_run WHERE tenant_id = $1",
+      [tenant],
+    );
+    await until("the state changes", async () => statesOf(watching).at(-1) === "NEEDS_REAUTHORIZATION");
+  } finally {
+    simulator.control.change("user", userId, { active_flag: true });
+  }
+  expect(watching.results.at(-1)?.connectionStatusChanged.reauthorizationReason).toBe("GRANT_REVOKED");
+  const run = await syncEnds(service, { tenant });
+  expect(run).toMatchObject({ state: "FAILED", error: { code: "NEEDS_REAUTHORIZATION" } });
+  expect(
+    await database.query("SELECT count(*) AS n FROM deal d JOIN connection c USING (copy_id) WHERE c.tenant_id = $1", [
+      tenant,
+    ]),
+  ).toEqual(before);
+  await watching.end();
+});
+
+test("a failed run is shown as trouble, and a run that succeeds ends it", async () => {
+  const tenant = "troubled";
+  const end = simulator.control.fail({ match: "/api/v2/deals", with: { kind: "throttle" } });
+  await connect(service, simulator, { tenant });
+  await syncEnds(service, { tenant });
+  end();
+  const watching = await watch(tenant);
+  await until(
+    "the trouble is seen",
+    async () => watching.results.at(-1)?.connectionStatusChanged.trouble?.code === "RATE_LIMITED",
+  );
+  expect(statesOf(watching).at(-1)).toBe("CONNECTED");
+  await database.query("UPDATE sync_run SET state = 'QUEUED', error_code = NULL WHERE tenant_id = $1", [tenant]);
+  await database.query("UPDATE sync_step SET state = 'QUEUED' WHERE tenant_id = $1", [tenant]);
+  await database.query(
+    "SELECT graphile_worker.add_job('sync_run', json_build_object('tenantId', tenant_id, 'runId', id)) FROM sync_run WHERE tenant_id = $1",
+    [tenant],
+  );
+  await until("the trouble is over", async () => watching.results.at(-1)?.connectionStatusChanged.trouble === null);
+  await watching.end();
+});
+
+test.each([
+  ["no token", "", undefined, 4403],
+  ["a token that has ended", "ended", undefined, 4403],
+  ["a foreign origin", "", "https://evil.example", 1006],
+])("a socket with %s is refused", async (_case, kind, origin, code) => {
+  const token = origin ? await tokenFor() : kind ? await tokenFor({}, Math.floor(Date.now() / 1000) - 60) : "none";
+  const { closed, results } = await subscribe<Status>(service.url, STATUS, { token, origin });
+  expect((await closed).code).toBe(code);
+  expect(results).toEqual([]);
+});
+
+test.each(["the service's own", "that of the app's redirect address"])(
+  "a browser's origin is accepted where it is %s",
+  async (which) => {
+    const origin = which.startsWith("the") ? service.url : new URL(simulator.redirectUrl).origin;
+    const watching = await subscribe<Status>(service.url, STATUS, { origin });
+    await until("the present state arrives", async () => watching.results.length === 1);
+    await watching.end();
+  },
+);
+
+test("a socket ends with its token: 4403", async () => {
+  const token = await tokenFor({}, Math.floor(Date.now() / 1000) + 1);
+  const watching = await subscribe<Status>(service.url, STATUS, { token });
+  await until("the present state arrives", async () => watching.results.length === 1);
+  expect((await watching.closed).code).toBe(4403);
+});
+
+test("a document with faults is a clear error on the socket, without a stack", async () => {
+  const { closed } = await subscribe<Status>(service.url, "subscription { nothingOfTheKind }");
+  expect((await closed).reason).toContain("nothingOfTheKind");
+});

@@ -1,0 +1,57 @@
+import { createClient } from "graphql-ws";
+import WebSocket from "ws";
+import { type ActorClaims, tokenFor } from "./actors";
+
+export interface Subscription<T> {
+  /** Every result so far, in order. */
+  results: T[];
+  /** The code with which the socket was closed, once it is. */
+  closed: Promise<{ code: number; reason: string }>;
+  end(): Promise<void>;
+}
+
+export interface SubscribeOptions {
+  as?: ActorClaims;
+  token?: string;
+  origin?: string;
+}
+
+/** Subscribes over a socket of its own, as a browser would. */
+export async function subscribe<T>(
+  url: string,
+  query: string,
+  options: SubscribeOptions = {},
+): Promise<Subscription<T>> {
+  const token = options.token ?? (await tokenFor(options.as));
+  const results: T[] = [];
+  const { origin } = options;
+  let closedWith: (event: { code: number; reason: string }) => void = () => undefined;
+  const closed = new Promise<{ code: number; reason: string }>((resolve) => {
+    closedWith = resolve;
+  });
+  const client = createClient({
+    url: `${url.replace("http", "ws")}/graphql`,
+    webSocketImpl: origin ? withOrigin(origin) : WebSocket,
+    connectionParams: { authorization: `Bearer ${token}` },
+    lazy: true,
+    retryAttempts: 0,
+    on: { closed: (event) => closedWith(event as { code: number; reason: string }) },
+  });
+  client.subscribe<T>(
+    { query },
+    {
+      next: ({ data, errors }) => results.push((errors ?? data) as T),
+      error: (error) => closedWith({ code: 0, reason: JSON.stringify(error), ...(error as object) }),
+      complete: () => undefined,
+    },
+  );
+  return { results, closed, end: async () => client.dispose() };
+}
+
+function withOrigin(origin: string): typeof WebSocket {
+  return class extends WebSocket {
+    constructor(address: string, protocols?: string | string[]) {
+      super(address, protocols, { origin });
+    }
+  } as typeof WebSocket;
+}
