@@ -24,7 +24,9 @@ import type { Secret } from "./platform/secret";
 import { buildGraphQLSchema } from "./resolvers/graphql-schema";
 import { createHttpServer, type HttpServer } from "./server/http-server";
 import { SyncEngine } from "./sync/engine";
-import { cancelRuns, enqueueRun, RUN_SUCCEEDED_JOB, type RunRef, SYNC_JOB } from "./sync/run-store";
+import { enqueueRun } from "./sync/run-planning";
+import { cancelRuns, RUN_SUCCEEDED_JOB, type RunRef, SYNC_JOB } from "./sync/run-store";
+import { Schedule, SWEEP_MS, SYNC_DUE_JOB } from "./sync/schedule";
 
 const EMBEDDED_DIRECTORY = ".data/postgres";
 
@@ -78,6 +80,7 @@ interface Parts {
   meetings: Meetings;
   notifications: Notifications;
   engine: SyncEngine;
+  schedule: Schedule;
   clock: Clock;
   close(): Promise<void>;
 }
@@ -90,6 +93,7 @@ function compose(config: Config, dataSource: DataSource, databaseUrl: Secret, lo
   const credentials = new Credentials(new Keyring(config.encryptionKeys));
   const tokens = new AccessTokens({ door, databaseUrl, oauth, credentials, clock, logger });
   const crmBaseUrl = config.crm.baseUrl;
+  const schedule = new Schedule({ door, clock, logger, ...config.sync });
   const disconnecting = new Disconnecting({
     ...{ door, clock, logger },
     cancelRuns: (scope, copyId) => cancelRuns(scope, copyId, clock()),
@@ -98,6 +102,7 @@ function compose(config: Config, dataSource: DataSource, databaseUrl: Secret, lo
     door,
     clock,
     notifications,
+    schedule,
     meetings: new Meetings(door, clock),
     disconnecting,
     connecting: new Connecting({
@@ -105,12 +110,13 @@ function compose(config: Config, dataSource: DataSource, databaseUrl: Secret, lo
       retireCopy: (scope, copyId) => disconnecting.retire(scope, copyId),
       enqueueFirstRun: async (scope, copyId) => {
         await cancelRuns(scope, copyId, clock());
-        await enqueueRun(scope, copyId, "FULL", clock());
+        await enqueueRun(scope, copyId, "INCREMENTAL", clock());
       },
     }),
     engine: new SyncEngine({
       ...{ door, http, crmBaseUrl, clock, logger },
       concurrency: config.crm.concurrency,
+      planNext: (scope, copyId) => schedule.planNext(scope, copyId),
       tokensOf: (tenantId, copyId) => tokens.of(tenantId, copyId),
     }),
     close: async () => {
@@ -121,14 +127,15 @@ function compose(config: Config, dataSource: DataSource, databaseUrl: Secret, lo
   };
 }
 
-function startWorker({ door, engine, meetings }: Parts, url: Secret, logger: Logger): Promise<JobRunner> {
+function startWorker({ door, engine, meetings, schedule }: Parts, url: Secret, logger: Logger): Promise<JobRunner> {
   const jobs = {
     [SYNC_JOB]: (payload: unknown, stop: AbortSignal) => engine.run(payload as RunRef, stop),
     // What a sync brought may belong to meetings that were recorded before it.
+    [SYNC_DUE_JOB]: (payload: unknown) => schedule.due((payload as { tenantId: string }).tenantId),
     [PURGE_JOB]: (payload: unknown, stop: AbortSignal) => purgeCopy(door, payload as PurgeRef, stop, logger),
     [RUN_SUCCEEDED_JOB]: (payload: unknown) => meetings.rematch((payload as RunRef).tenantId),
   };
-  return startJobRunner(url, jobs, logger);
+  return startJobRunner(url, jobs, { everyMs: SWEEP_MS, run: () => schedule.sweep() }, logger);
 }
 
 async function startApi(

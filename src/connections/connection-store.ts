@@ -17,6 +17,12 @@ export async function liveCopyId(scope: TenantScope): Promise<number | null> {
   return connection?.copyId ?? null;
 }
 
+/** The copy of a connection that works now; null where none is connected or someone has to authorize again. */
+export async function connectedCopyId(scope: TenantScope): Promise<number | null> {
+  const connection = await readConnection(scope);
+  return connection?.state === "CONNECTED" ? connection.copyId : null;
+}
+
 export interface LockedConnection extends Present {
   copyId: number | null;
 }
@@ -85,7 +91,14 @@ async function move(
   change: Partial<ConnectionRow>,
 ): Promise<void> {
   if (!mayMove(from, to)) throw new Error(`a connection may not go from ${from} to ${to}`);
-  const moved = { ...change, ...NO_TROUBLE, state: to, stateChangedAt: now, reauthorizationReason: null };
+  const moved = {
+    ...change,
+    ...NO_TROUBLE,
+    state: to,
+    stateChangedAt: now,
+    reauthorizationReason: null,
+    nextSyncAt: null,
+  };
   await scope.manager.update(ConnectionRow, { tenantId: scope.tenantId }, moved);
   await notify(scope, CONNECTION_CHANGED);
 }
@@ -123,7 +136,7 @@ async function needReauthorization(
   const moved = await rows(
     scope.manager,
     `UPDATE connection c SET state = 'NEEDS_REAUTHORIZATION', state_changed_at = $3, reauthorization_reason = $4,
-       trouble_code = NULL, trouble_message = NULL, trouble_since = NULL, trouble_last_seen_at = NULL
+       next_sync_at = NULL, trouble_code = NULL, trouble_message = NULL, trouble_since = NULL, trouble_last_seen_at = NULL
      WHERE c.tenant_id = $1 AND c.copy_id = $2 AND c.state = ANY ($5) AND ${unlessReplaced}
      RETURNING 1 AS moved`,
     [scope.tenantId, copyId, now, reason, statesBefore("NEEDS_REAUTHORIZATION"), parameter],

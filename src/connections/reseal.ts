@@ -11,7 +11,8 @@ export interface Resealed {
 /** Seals every credential under the first configured key, one tenant at a time, while workers and renewals go on. */
 export async function resealAll(door: TenantDoor, credentials: Credentials): Promise<Resealed> {
   const done: Resealed = { resealed: 0, unchanged: 0 };
-  for (const tenantId of await door.tenantIds("credential")) {
+  const sealed = await door.everyTenant<{ tenant_id: string }>("SELECT tenant_id FROM credential ORDER BY tenant_id");
+  for (const { tenant_id: tenantId } of sealed) {
     const changed = await door.transaction(tenantId, (scope) => credentials.reseal(scope));
     if (changed) done.resealed += 1;
     else done.unchanged += 1;

@@ -1,7 +1,9 @@
 import type { z } from "zod";
+import { systemClock } from "../platform/clock";
 import type { Secret } from "../platform/secret";
 import { CrmError, failureOfStatus } from "./errors";
 import type { CrmAnswer, CrmHttp } from "./http";
+import { Pacer } from "./pacer";
 import { detailOf, type Page, readCursorPage, readOffsetPage, readSingle, readWholeList } from "./parsing/page";
 import * as record from "./parsing/records";
 
@@ -13,8 +15,10 @@ export interface TokenSource {
 }
 
 export interface PageRequest {
-  /** As the page before said; absent for the first. */
+  /** As the page before said; null for the first. */
   cursor: string | null;
+  /** Only what changed since then, by the CRM's clock; null for everything. */
+  updatedSince?: Date | null;
 }
 
 /** A page and what the CRM said beside it. */
@@ -39,6 +43,7 @@ export class CrmApi {
     private readonly http: CrmHttp,
     private readonly baseUrl: string,
     private readonly tokens: TokenSource,
+    private readonly pacer: Pacer = new Pacer(systemClock),
   ) {}
 
   async currentUser(): Promise<record.CrmCurrentUser> {
@@ -59,26 +64,31 @@ export class CrmApi {
   }
 
   organizations(page: PageRequest): Promise<CrmPage<record.CrmOrganization>> {
-    return this.#list("/api/v2/organizations", record.organizationRecord, page);
+    return this.#list("/api/v2/organizations", record.organizationRecord, page, changed(page));
   }
 
   /** v2 leaves the mail times out unless asked. */
   persons(page: PageRequest): Promise<CrmPage<record.CrmPerson>> {
     return this.#list("/api/v2/persons", record.personRecord, page, {
+      ...changed(page),
       include_fields: "last_incoming_mail_time,last_outgoing_mail_time",
     });
   }
 
+  /** Deals are the only records whose deletion the CRM tells, and only where deleted ones are asked for. */
   deals(page: PageRequest): Promise<CrmPage<record.CrmDeal>> {
-    return this.#list("/api/v2/deals", record.dealRecord, page, { include_fields: "participants_count" });
+    const status = page.updatedSince ? "open,won,lost,deleted" : null;
+    const query = { ...changed(page), status, include_fields: "participants_count" };
+    return this.#list("/api/v2/deals", record.dealRecord, page, query);
   }
 
   activities(page: PageRequest): Promise<CrmPage<record.CrmActivity>> {
-    return this.#list("/api/v2/activities", record.activityRecord, page);
+    return this.#list("/api/v2/activities", record.activityRecord, page, changed(page));
   }
 
   async notes(page: PageRequest): Promise<CrmPage<record.CrmNote>> {
-    const answer = await this.#get("/api/v1/notes", { start: page.cursor ?? 0, limit: PAGE_SIZE, sort: "id ASC" });
+    const query = { start: page.cursor ?? 0, limit: PAGE_SIZE, sort: "id ASC", ...changed(page) };
+    const answer = await this.#get("/api/v1/notes", query);
     return beside(answer, readOffsetPage(answer, record.noteRecord));
   }
 
@@ -111,12 +121,20 @@ export class CrmApi {
     return successful(await this.#send(path, query, await this.tokens.renewed(token)));
   }
 
-  #send(path: string, query: Query, token: Secret): Promise<CrmAnswer> {
+  async #send(path: string, query: Query, token: Secret): Promise<CrmAnswer> {
+    await this.pacer.ready();
     const url = new URL(this.baseUrl + path);
     for (const [name, value] of Object.entries(query)) if (value !== null) url.searchParams.set(name, String(value));
     const headers = { authorization: `Bearer ${token.reveal()}`, accept: "application/json" };
-    return this.http.send({ method: "GET", url: url.href, headers });
+    const answer = await this.http.send({ method: "GET", url: url.href, headers });
+    this.pacer.note(answer.limit);
+    return answer;
   }
+}
+
+/** RFC 3339 in whole seconds: the CRM refuses fractions. */
+function changed({ updatedSince }: PageRequest): Query {
+  return { updated_since: updatedSince ? `${updatedSince.toISOString().slice(0, 19)}Z` : null };
 }
 
 function beside<T>({ date, correlationId }: CrmAnswer, page: Page<T>): CrmPage<T> {

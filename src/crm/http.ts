@@ -34,6 +34,8 @@ export interface CrmAnswer {
   /** The CRM's own clock (its `Date` header); null where it sent none. */
   date: Date | null;
   correlationId: string | undefined;
+  /** The burst limit's headers; null where they are missing. */
+  limit: { remaining: number | null; reset: number | null };
 }
 
 /** One request, one answer: no retry, no redirect, no cookie jar (a jar shared between tenants would mix them). */
@@ -60,6 +62,10 @@ export class CrmHttp {
         text: await answer.body.text(),
         date: dateOf(single(answer.headers.date)),
         correlationId: single(answer.headers["x-correlation-id"]),
+        limit: {
+          remaining: numberOf(single(answer.headers["x-ratelimit-remaining"])),
+          reset: numberOf(single(answer.headers["x-ratelimit-reset"])),
+        },
       };
     } catch (cause) {
       if (cause instanceof errors.ResponseExceededMaxSizeError) {
@@ -82,6 +88,10 @@ function codeOf(error: unknown): string {
 
 function single(header: string | string[] | undefined): string | undefined {
   return Array.isArray(header) ? header[0] : header;
+}
+
+function numberOf(header: string | undefined): number | null {
+  return header !== undefined && /^\d+$/.test(header) ? Number(header) : null;
 }
 
 function dateOf(header: string | undefined): Date | null {

@@ -10,13 +10,24 @@ const POLL_MS = 2_000;
 
 export type Job = (payload: unknown, stop: AbortSignal) => Promise<void>;
 
+/** What each worker does besides jobs, again and again; it must be harmless when several do it. */
+export interface Chore {
+  everyMs: number;
+  run(): Promise<void>;
+}
+
 export interface JobRunner {
   /** Ends when the jobs in hand have ended; they are told through their signal. */
   stop(): Promise<void>;
 }
 
 /** Works off the jobs of this database's queue. Payloads hold ids only, never a secret or a record. */
-export async function startJobRunner(url: Secret, jobs: Record<string, Job>, logger: Logger): Promise<JobRunner> {
+export async function startJobRunner(
+  url: Secret,
+  jobs: Record<string, Job>,
+  chore: Chore,
+  logger: Logger,
+): Promise<JobRunner> {
   const stopping = new AbortController();
   const taskList: TaskList = {};
   for (const [name, job] of Object.entries(jobs)) {
@@ -38,8 +49,13 @@ export async function startJobRunner(url: Secret, jobs: Record<string, Job>, log
       else if (level === "warning") logger.warn({ worker: message }, "the job runner warns");
     }),
   });
+  const doChore = () =>
+    chore.run().catch((error: unknown) => logger.warn({ err: error }, "a chore failed and is tried again"));
+  const chores = setInterval(doChore, chore.everyMs);
+  await doChore();
   return {
     async stop() {
+      clearInterval(chores);
       stopping.abort();
       await runner.stop();
       await pool.end();

@@ -7,7 +7,9 @@ import type { TenantScope } from "./tenant-door";
 
 /** The tenant's connection row has changed. */
 export const CONNECTION_CHANGED = "connection_changed";
-const CHANNELS = [CONNECTION_CHANGED] as const;
+/** A run of the tenant was made, moved on or ended. */
+export const PROGRESS_CHANGED = "progress_changed";
+const CHANNELS = [CONNECTION_CHANGED, PROGRESS_CHANGED] as const;
 export type Channel = (typeof CHANNELS)[number];
 
 const FIRST_RECONNECT_MS = 100;

@@ -20,12 +20,11 @@ export class TenantDoor {
     return this.dataSource.transaction((manager) => work({ tenantId, manager }));
   }
 
-  /** The tenants that have rows in a table: for work of the operator that goes through all of them, one by one. */
-  async tenantIds(table: "connection" | "credential"): Promise<string[]> {
-    const found = await rows<{ tenant_id: string }>(
-      this.dataSource.manager,
-      `SELECT DISTINCT tenant_id FROM ${table} ORDER BY tenant_id`,
-    );
-    return found.map(({ tenant_id }) => tenant_id);
+  /**
+   * Reads across tenants, for work that begins with none: finding what is to be done. Whatever is done about it enters
+   * by its tenant. Never for an answer to anyone.
+   */
+  everyTenant<T>(sql: string, parameters: unknown[] = []): Promise<T[]> {
+    return rows<T>(this.dataSource.manager, sql, parameters);
   }
 }

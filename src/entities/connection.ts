@@ -59,4 +59,8 @@ export class ConnectionRow {
 
   @Column("timestamptz", { nullable: true })
   troubleLastSeenAt!: Date | null;
+
+  /** When the schedule runs next; null where runs are only made by request. */
+  @Column("timestamptz", { nullable: true })
+  nextSyncAt!: Date | null;
 }

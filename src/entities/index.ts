@@ -1,3 +1,4 @@
+import { AbsentRecordRow } from "./absent-record";
 import { ActivityRow } from "./activity";
 import { AuthorizationRequestRow } from "./authorization-request";
 import { ConnectionRow } from "./connection";
@@ -23,6 +24,7 @@ import { SyncStepRow } from "./sync-step";
 import { SyncedCopyRow } from "./synced-copy";
 
 export const entities = [
+  AbsentRecordRow,
   ActivityRow,
   AuthorizationRequestRow,
   ConnectionRow,

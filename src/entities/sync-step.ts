@@ -24,6 +24,10 @@ export class SyncStepRow {
   @Column("text", { nullable: true })
   cursor!: string | null;
 
+  /** Which walk through the list this is: a reconciling run may need two. */
+  @Column("integer", { default: 1 })
+  walk!: number;
+
   /** How many records are to come, as far as it is known when the step begins. */
   @Column("integer", { nullable: true })
   expected!: number | null;

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { SECOND_MS } from "./clock";
 import { ServiceError } from "./errors";
 import { type EncryptionKey, KEY_BYTES } from "./keyring";
 import { LOG_LEVELS, type LogLevel } from "./logger";
@@ -16,7 +17,14 @@ export interface Config {
   crm: CrmConfig;
   auth: AuthConfig;
   encryptionKeys: readonly EncryptionKey[];
+  sync: SyncConfig;
   logLevel: LogLevel;
+}
+
+/** 0: only by request. */
+export interface SyncConfig {
+  intervalMs: number;
+  reconcileIntervalMs: number;
 }
 
 export interface CrmConfig {
@@ -117,6 +125,8 @@ const environment = z.object({
       "is required: the callback address of the app registration, for example https://app.example.com/crm/callback",
   }),
   CRM_CONCURRENCY: wholeNumber(8, 1, 64),
+  SYNC_INTERVAL_SECONDS: wholeNumber(900, 0, 86_400 * 30),
+  RECONCILE_INTERVAL_SECONDS: wholeNumber(604_800, 0, 86_400 * 365),
   AUTH_JWT_SECRET: z
     .string()
     .refine((text) => Buffer.byteLength(text) >= MIN_JWT_SECRET_BYTES, {
@@ -176,6 +186,10 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
       audience: value.AUTH_AUDIENCE,
     },
     encryptionKeys: value.ENCRYPTION_KEYS,
+    sync: {
+      intervalMs: value.SYNC_INTERVAL_SECONDS * SECOND_MS,
+      reconcileIntervalMs: value.RECONCILE_INTERVAL_SECONDS * SECOND_MS,
+    },
     logLevel: value.LOG_LEVEL,
   };
 }

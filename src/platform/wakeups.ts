@@ -47,3 +47,28 @@ export class Wakeups implements AsyncIterableIterator<true> {
     waiting({ done: false, value: true });
   }
 }
+
+/** Reads a value at each wake-up; where there is none yet, the reader waits for the next. */
+export class LatestValues<T> implements AsyncIterableIterator<T> {
+  constructor(
+    private readonly wakeups: Wakeups,
+    private readonly read: () => Promise<T | null>,
+  ) {}
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  async next(): Promise<IteratorResult<T>> {
+    while (!(await this.wakeups.next()).done) {
+      const value = await this.read();
+      if (value !== null) return { done: false, value };
+    }
+    return { done: true, value: undefined };
+  }
+
+  async return(): Promise<IteratorResult<T>> {
+    await this.wakeups.return();
+    return { done: true, value: undefined };
+  }
+}

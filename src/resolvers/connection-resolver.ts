@@ -26,13 +26,16 @@ export class ConnectionResolver {
   }
 
   @FieldResolver(() => SyncStatus, { description: "How fresh and how whole the synced copy is." })
-  async sync(@Root() { copyId }: Connection, @Ctx() { scope }: OperationContext): Promise<SyncStatus> {
-    if (copyId === null) return { current: null, last: null, lastSuccessAt: null, gaps: [] };
+  async sync(@Root() { copyId }: Connection, @Ctx() context: OperationContext): Promise<SyncStatus> {
+    if (copyId === null) return { current: null, last: null, lastSuccessAt: null, nextRunAt: null, gaps: [] };
+    const { scope } = context;
+    const planned = await context.connection();
     const [status, gaps] = await Promise.all([readRunStatus(scope, copyId), summarizeGaps(scope, copyId)]);
     return {
       current: status.current && presentRun(status.current),
       last: status.last && presentRun(status.last),
       lastSuccessAt: status.lastSuccessAt,
+      nextRunAt: planned?.nextSyncAt ?? null,
       gaps: gaps.map(presentGap),
     };
   }

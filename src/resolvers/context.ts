@@ -8,6 +8,7 @@ import type { Notifications } from "../database/notifications";
 import type { TenantDoor, TenantScope } from "../database/tenant-door";
 import type { ConnectionRow } from "../entities/connection";
 import type { Clock } from "../platform/clock";
+import type { Schedule } from "../sync/schedule";
 import { Loaders } from "./loaders";
 
 /** What the resolvers call. */
@@ -16,6 +17,7 @@ export interface Services {
   connecting: Connecting;
   disconnecting: Disconnecting;
   notifications: Notifications;
+  schedule: Schedule;
   meetings: Meetings;
   clock: Clock;
 }

@@ -10,6 +10,9 @@ export enum RefusalCode {
   AUTHORIZATION_STATE_INVALID = "AUTHORIZATION_STATE_INVALID",
   DIFFERENT_CRM_COMPANY = "DIFFERENT_CRM_COMPANY",
   CRM_UNAVAILABLE = "CRM_UNAVAILABLE",
+  NOT_CONNECTED = "NOT_CONNECTED",
+  NEEDS_REAUTHORIZATION = "NEEDS_REAUTHORIZATION",
+  SYNC_ALREADY_RUNNING = "SYNC_ALREADY_RUNNING",
   INVALID_INPUT = "INVALID_INPUT",
 }
 
@@ -29,6 +32,11 @@ registerEnumType(RefusalCode, {
     },
     DIFFERENT_CRM_COMPANY: { description: "Re-authorized with another CRM company than the connected one." },
     CRM_UNAVAILABLE: { description: "The CRM gave no usable answer; trying again later may help." },
+    NOT_CONNECTED: { description: "No CRM is connected." },
+    NEEDS_REAUTHORIZATION: {
+      description: "The CRM no longer accepts the authorization; someone has to authorize again.",
+    },
+    SYNC_ALREADY_RUNNING: { description: "A sync is queued or running already." },
     INVALID_INPUT: { description: "An input is not usable; `field` names it." },
   },
 });

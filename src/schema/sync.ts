@@ -1,6 +1,7 @@
-import { Field, Int, ObjectType, registerEnumType } from "type-graphql";
+import { createUnionType, Field, Int, ObjectType, registerEnumType } from "type-graphql";
 import { Node } from "./node";
 import { PageInfo } from "./page";
+import { Refusal } from "./refusal";
 
 const named = (names: readonly string[]) => Object.fromEntries(names.map((name) => [name, name]));
 
@@ -120,6 +121,9 @@ export class SyncStatus {
   @Field(() => Date, { nullable: true })
   lastSuccessAt!: Date | null;
 
+  @Field(() => Date, { nullable: true, description: "When the schedule syncs next; null where nothing is planned." })
+  nextRunAt!: Date | null;
+
   @Field(() => [DataGap], { description: "What the synced copy lacks now, and since when; empty when it is whole." })
   gaps!: DataGap[];
 }
@@ -144,3 +148,14 @@ export class SyncRunConnection {
   @Field(() => PageInfo)
   pageInfo!: PageInfo;
 }
+
+@ObjectType()
+export class SyncRequested {
+  @Field(() => SyncRun)
+  run!: SyncRun;
+}
+
+export const RequestSyncResult = createUnionType({
+  name: "RequestSyncResult",
+  types: () => [SyncRequested, Refusal] as const,
+});

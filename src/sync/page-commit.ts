@@ -1,3 +1,4 @@
+import { notify, PROGRESS_CHANGED } from "../database/notifications";
 import { jsonRows, rows } from "../database/rows";
 import type { TenantDoor, TenantScope } from "../database/tenant-door";
 import type { SyncResource } from "../entities/sync-run";
@@ -30,10 +31,17 @@ export function inRun<T>(
   work: (scope: TenantScope) => Promise<T>,
 ): Promise<T> {
   return door.transaction(run.tenantId, async (scope) => {
-    await lockLiveCopy(scope, run.copyId);
-    await extendLease(scope, run, now);
-    return work(scope);
+    await holdRun(scope, run, now);
+    const done = await work(scope);
+    await notify(scope, PROGRESS_CHANGED);
+    return done;
   });
+}
+
+/** Until the transaction ends, the copy stays live and the run ours. @throws RunLostError where it is not so */
+export async function holdRun(scope: TenantScope, run: ClaimedRun, now: Date): Promise<void> {
+  await lockLiveCopy(scope, run.copyId);
+  await extendLease(scope, run, now);
 }
 
 /** Commits one piece of a step: its rows and its checkpoint together. @throws RunLostError */

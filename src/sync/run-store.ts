@@ -1,14 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { rows } from "../database/rows";
 import type { TenantScope } from "../database/tenant-door";
-import {
-  type GapSummary,
-  SYNC_RESOURCES,
-  type SyncKind,
-  type SyncResource,
-  SyncRunRow,
-  type SyncState,
-} from "../entities/sync-run";
+import { type GapSummary, type SyncKind, type SyncResource, SyncRunRow, type SyncState } from "../entities/sync-run";
 import { SyncStepRow } from "../entities/sync-step";
 import { SECOND_MS } from "../platform/clock";
 import { type RunFailure, RunLostError } from "./failures";
@@ -30,37 +23,11 @@ export interface ClaimedRun extends RunRef {
   leaseId: string;
   /** The CRM's clock when the run began; null until its first answer. */
   crmTimeAtStart: Date | null;
+  /** What the lists are asked for; null: everything. */
+  updatedSince: Date | null;
 }
 
-/** Enqueues a run with its steps and its job, all in the caller's transaction. @returns the run's id */
-export async function enqueueRun(
-  { tenantId, manager }: TenantScope,
-  copyId: number,
-  kind: SyncKind,
-  now: Date,
-): Promise<string> {
-  const runId = randomUUID();
-  await rows(
-    manager,
-    `INSERT INTO sync_run (tenant_id, id, copy_id, kind, state, queued_at) VALUES ($1, $2, $3, $4, 'QUEUED', $5)`,
-    [tenantId, runId, copyId, kind, now],
-  );
-  // The last successful run's counts are the best estimate of what is to come.
-  await rows(
-    manager,
-    `INSERT INTO sync_step (tenant_id, run_id, resource, state, expected)
-     SELECT $1, $2, resource, 'QUEUED',
-       (SELECT s.fetched FROM sync_run r JOIN sync_step s ON s.tenant_id = r.tenant_id AND s.run_id = r.id
-        WHERE r.tenant_id = $1 AND r.copy_id = $3 AND r.kind = $4 AND r.state = 'SUCCEEDED' AND s.resource = list.resource
-        ORDER BY r.queued_at DESC LIMIT 1)
-     FROM unnest($5::text[]) AS list (resource)`,
-    [tenantId, runId, copyId, kind, SYNC_RESOURCES],
-  );
-  await enqueueJob({ tenantId, manager }, SYNC_JOB, { tenantId, runId });
-  return runId;
-}
-
-async function enqueueJob({ manager }: TenantScope, task: string, reference: RunRef): Promise<void> {
+export async function enqueueJob({ manager }: TenantScope, task: string, reference: RunRef): Promise<void> {
   await rows(manager, "SELECT graphile_worker.add_job($1, $2::json, job_key => $3)", [
     task,
     JSON.stringify(reference),
@@ -75,15 +42,23 @@ export async function claimRun(
   now: Date,
 ): Promise<ClaimedRun | null> {
   const leaseId = randomUUID();
-  const [run] = await rows<{ copy_id: number; kind: SyncKind; crm_time_at_start: Date | null }>(
+  const [run] = await rows<{
+    copy_id: number;
+    kind: SyncKind;
+    crm_time_at_start: Date | null;
+    updated_since: Date | null;
+  }>(
     manager,
     `UPDATE sync_run SET state = 'RUNNING', started_at = coalesce(started_at, $3), lease_id = $4, lease_until = $5
      WHERE tenant_id = $1 AND id = $2 AND (state = 'QUEUED' OR (state = 'RUNNING' AND lease_until < $3))
-     RETURNING copy_id, kind, crm_time_at_start`,
+     RETURNING copy_id, kind, crm_time_at_start, updated_since`,
     [tenantId, runId, now, leaseId, new Date(now.getTime() + LEASE_MS)],
   );
   if (!run) return null;
-  return { tenantId, runId, leaseId, copyId: run.copy_id, kind: run.kind, crmTimeAtStart: run.crm_time_at_start };
+  return {
+    ...{ tenantId, runId, leaseId, copyId: run.copy_id, kind: run.kind },
+    ...{ crmTimeAtStart: run.crm_time_at_start, updatedSince: run.updated_since },
+  };
 }
 
 /** Says that the worker lives. @throws RunLostError where the run is no longer its own */

@@ -1,5 +1,6 @@
 import { Initial1763640000000 } from "./0001-initial";
 import { ConnectionLife1763650000000 } from "./0002-connection-life";
+import { SyncSchedule1763660000000 } from "./0003-sync-schedule";
 
 /** In the order in which they run. */
-export const migrations = [Initial1763640000000, ConnectionLife1763650000000];
+export const migrations = [Initial1763640000000, ConnectionLife1763650000000, SyncSchedule1763660000000];

@@ -1,0 +1,108 @@
+import type { EntityManager } from "typeorm";
+import { rows } from "../database/rows";
+import { ActivityRow } from "../entities/activity";
+import { DealRow } from "../entities/deal";
+import { NoteRow } from "../entities/note";
+import { OrganizationRow } from "../entities/organization";
+import { PersonRow } from "../entities/person";
+import { PipelineRow } from "../entities/pipeline";
+import { StageRow } from "../entities/stage";
+import type { SyncResource } from "../entities/sync-run";
+import { removeRecords } from "./removal";
+
+/**
+ * The lists from which a record that is gone is removed. Not users: whether the CRM lists deactivated ones is not
+ * known, and their names belong to what they did.
+ */
+const REMOVABLE: Partial<Record<SyncResource, new () => { copyId: number; crmId: number }>> = {
+  PIPELINES: PipelineRow,
+  STAGES: StageRow,
+  ORGANIZATIONS: OrganizationRow,
+  PERSONS: PersonRow,
+  DEALS: DealRow,
+  ACTIVITIES: ActivityRow,
+  NOTES: NoteRow,
+};
+
+/** Rows removed in one transaction. */
+const BATCH = 1_000;
+/** A walk that would take more than this away, and more than half, has to be proven first (design 5.3). */
+const MANY = 100;
+
+export const isRemovable = (resource: SyncResource): boolean => resource in REMOVABLE;
+
+/** The first walk begins: every record of the copy counts as not seen. */
+export async function beginAbsence(manager: EntityManager, copyId: number, resource: SyncResource): Promise<void> {
+  await rows(
+    manager,
+    `INSERT INTO absent_record (copy_id, resource, crm_id) SELECT $1, $2, crm_id FROM ${tableOf(manager, resource)} WHERE copy_id = $1
+     ON CONFLICT DO NOTHING`,
+    [copyId, resource],
+  );
+}
+
+/** A page shows these, whether or not they could be read. */
+export async function seen(
+  manager: EntityManager,
+  copyId: number,
+  resource: SyncResource,
+  ids: readonly number[],
+): Promise<void> {
+  await rows(manager, "DELETE FROM absent_record WHERE copy_id = $1 AND resource = $2 AND crm_id = ANY ($3)", [
+    copyId,
+    resource,
+    ids,
+  ]);
+}
+
+export interface Absence {
+  /** What the walks have not seen. */
+  absent: number;
+  /** What the copy holds. */
+  held: number;
+}
+
+export async function countAbsence(manager: EntityManager, copyId: number, resource: SyncResource): Promise<Absence> {
+  const [count] = await rows<Absence>(
+    manager,
+    `SELECT (SELECT count(*)::int FROM absent_record WHERE copy_id = $1 AND resource = $2) AS absent,
+            (SELECT count(*)::int FROM ${tableOf(manager, resource)} WHERE copy_id = $1) AS held`,
+    [copyId, resource],
+  );
+  return count ?? { absent: 0, held: 0 };
+}
+
+export type RemovalVerdict = "REMOVE" | "PROVE_FIRST" | "KEEP";
+
+/** An empty answer never empties anything, and taking much away needs proof that the user still sees as before. */
+export function judgeRemoval({ absent, held }: Absence): RemovalVerdict {
+  if (absent === 0 || absent === held) return "KEEP";
+  return absent > MANY && absent > held / 2 ? "PROVE_FIRST" : "REMOVE";
+}
+
+/** Removes a batch of what two walks have not seen. @returns how many; 0 at the end */
+export async function removeAbsent(manager: EntityManager, copyId: number, resource: SyncResource): Promise<number> {
+  const batch = await rows<{ crm_id: number }>(
+    manager,
+    `DELETE FROM absent_record WHERE copy_id = $1 AND resource = $2 AND crm_id IN (
+       SELECT crm_id FROM absent_record WHERE copy_id = $1 AND resource = $2 ORDER BY crm_id LIMIT ${BATCH})
+     RETURNING crm_id`,
+    [copyId, resource],
+  );
+  const ids = batch.map(({ crm_id }) => crm_id);
+  await removeRecords(manager, entityOf(resource), copyId, ids);
+  return ids.length;
+}
+
+export async function forgetAbsence(manager: EntityManager, copyId: number, resource: SyncResource): Promise<void> {
+  await rows(manager, "DELETE FROM absent_record WHERE copy_id = $1 AND resource = $2", [copyId, resource]);
+}
+
+function entityOf(resource: SyncResource): new () => { copyId: number; crmId: number } {
+  const entity = REMOVABLE[resource];
+  if (!entity) throw new Error(`${resource} is not a list from which records are removed`);
+  return entity;
+}
+
+const tableOf = (manager: EntityManager, resource: SyncResource) =>
+  manager.connection.getMetadata(entityOf(resource)).tableName;

@@ -1,0 +1,18 @@
+import type { CrmApi } from "../crm/api";
+import type { TenantDoor, TenantScope } from "../database/tenant-door";
+import type { Clock } from "../platform/clock";
+import type { Logger } from "../platform/logger";
+import type { ClaimedRun } from "./run-store";
+
+/** What the steps of a run share. */
+export interface RunContext {
+  readonly run: ClaimedRun;
+  readonly api: CrmApi;
+  readonly door: TenantDoor;
+  readonly clock: Clock;
+  /** Names the run in every line. */
+  readonly logger: Logger;
+  readonly concurrency: number;
+}
+
+export const scopeOf = ({ door, run }: RunContext): TenantScope => door.enter(run.tenantId);

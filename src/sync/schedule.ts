@@ -1,0 +1,114 @@
+import { connectedCopyId, lockConnection } from "../connections/connection-store";
+import { rows } from "../database/rows";
+import type { TenantDoor, TenantScope } from "../database/tenant-door";
+import type { SyncKind } from "../entities/sync-run";
+import { type Clock, MINUTE_MS, SECOND_MS } from "../platform/clock";
+import type { Logger } from "../platform/logger";
+import { accepted, type Outcome, refused } from "../platform/outcome";
+import { dueKind, nextRunAt } from "./plan";
+import { enqueueRun } from "./run-planning";
+import { type RunRef, SYNC_JOB } from "./run-store";
+
+export const SYNC_DUE_JOB = "sync_due";
+/** A queued run that nobody has claimed for this long: its job may have gone with the worker that took it. */
+const UNCLAIMED_MS = MINUTE_MS;
+const ORPHANS = `
+  SELECT tenant_id AS "tenantId", id AS "runId" FROM sync_run
+  WHERE (state = 'RUNNING' AND lease_until < $1) OR (state = 'QUEUED' AND queued_at < $2)`;
+/** How often each worker looks for runs whose worker has died; with the lease this bounds the takeover. */
+export const SWEEP_MS = 10 * SECOND_MS;
+
+export interface ScheduleParts {
+  door: TenantDoor;
+  clock: Clock;
+  logger: Logger;
+  intervalMs: number;
+  reconcileIntervalMs: number;
+  /** 0 to 1, for the jitter. */
+  chance?: () => number;
+}
+
+export type SyncRefusal = "NOT_CONNECTED" | "NEEDS_REAUTHORIZATION" | "SYNC_ALREADY_RUNNING";
+
+/** When runs are made: by interval, by request, and again where a worker died with one. */
+export class Schedule {
+  constructor(private readonly parts: ScheduleParts) {}
+
+  /** Makes a run now. @returns its id, or why there is none */
+  request(tenantId: string, kind: SyncKind): Promise<Outcome<string, SyncRefusal>> {
+    return this.parts.door.transaction(tenantId, async (scope): Promise<Outcome<string, SyncRefusal>> => {
+      const now = this.parts.clock();
+      const { state, copyId } = await lockConnection(scope, now);
+      if (state === "NEEDS_REAUTHORIZATION") {
+        return refused(state, "The CRM no longer accepts the authorization. An owner or admin has to authorize again.");
+      }
+      if (copyId === null) return refused("NOT_CONNECTED", "No CRM is connected. An owner or admin can connect one.");
+      if (await hasOpenRun(scope)) return refused("SYNC_ALREADY_RUNNING", "A sync is queued or running already.");
+      return accepted(await enqueueRun(scope, copyId, kind, now));
+    });
+  }
+
+  /** The job of the schedule: a run where none is open; the next one is planned when that ends. */
+  async due(tenantId: string): Promise<void> {
+    const { door, clock, reconcileIntervalMs } = this.parts;
+    const scope = door.enter(tenantId);
+    const copyId = await connectedCopyId(scope);
+    if (copyId === null) return;
+    const kind = dueKind(await lastWholeRead(scope, copyId), clock(), reconcileIntervalMs);
+    const made = await this.request(tenantId, kind);
+    if (!made.ok) this.parts.logger.info({ tenantId, code: made.code }, "a scheduled sync was left out");
+  }
+
+  /** Plans the next run, in the transaction that ends one. A later plan replaces an earlier one. */
+  async planNext(scope: TenantScope, copyId: number): Promise<void> {
+    const { clock, intervalMs, chance = Math.random } = this.parts;
+    const at = nextRunAt(clock(), intervalMs, chance());
+    const planned = await rows(
+      scope.manager,
+      "UPDATE connection SET next_sync_at = $3 WHERE tenant_id = $1 AND copy_id = $2 AND state = 'CONNECTED' RETURNING 1 AS planned",
+      [scope.tenantId, copyId, at],
+    );
+    if (planned.length === 0 || at === null) return;
+    await rows(scope.manager, "SELECT graphile_worker.add_job($1, $2::json, run_at => $3, job_key => $4)", [
+      SYNC_DUE_JOB,
+      JSON.stringify({ tenantId: scope.tenantId }),
+      at,
+      `${SYNC_DUE_JOB}:${scope.tenantId}`,
+    ]);
+  }
+
+  /** Makes a job for each run whose worker died with it; the run's lease decides who may go on. */
+  async sweep(): Promise<void> {
+    const { door, clock } = this.parts;
+    const now = clock();
+    const orphans = await door.everyTenant<RunRef>(ORPHANS, [now, new Date(now.getTime() - UNCLAIMED_MS)]);
+    for (const { tenantId, runId } of orphans) {
+      this.parts.logger.warn({ tenantId, runId }, "a run has lost its worker and is taken over");
+      const reference = JSON.stringify({ tenantId, runId });
+      const { manager } = this.parts.door.enter(tenantId);
+      await rows(manager, "SELECT graphile_worker.add_job($1, $2::json, job_key => $3)", [
+        SYNC_JOB,
+        reference,
+        `${SYNC_JOB}:${runId}`,
+      ]);
+    }
+  }
+}
+
+async function hasOpenRun({ tenantId, manager }: TenantScope): Promise<boolean> {
+  const open = await rows(manager, "SELECT 1 FROM sync_run WHERE tenant_id = $1 AND state IN ('QUEUED', 'RUNNING')", [
+    tenantId,
+  ]);
+  return open.length > 0;
+}
+
+/** When everything was read for the last time. */
+async function lastWholeRead({ tenantId, manager }: TenantScope, copyId: number): Promise<Date | null> {
+  const [run] = await rows<{ at: Date | null }>(
+    manager,
+    `SELECT max(queued_at) AS at FROM sync_run
+     WHERE tenant_id = $1 AND copy_id = $2 AND state = 'SUCCEEDED' AND kind IN ('FULL', 'RECONCILE')`,
+    [tenantId, copyId],
+  );
+  return run?.at ?? null;
+}
