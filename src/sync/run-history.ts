@@ -1,4 +1,4 @@
-import { rows } from "../database/rows";
+import { entityRows } from "../database/rows";
 import type { TenantScope } from "../database/tenant-door";
 import { SyncRunRow } from "../entities/sync-run";
 import { SyncStepRow } from "../entities/sync-step";
@@ -24,28 +24,31 @@ export function readRunsById({ tenantId, manager }: TenantScope, ids: readonly s
   return manager.createQueryBuilder(SyncRunRow, "r").where(where, { tenantId, ids }).getMany();
 }
 
-/** Of one copy: the open run, the last ended one, and when one last succeeded. */
-export async function readRunStatus(
-  { tenantId, manager }: TenantScope,
-  copyId: number,
-): Promise<{ current: SyncRunRow | null; last: SyncRunRow | null; lastSuccessAt: Date | null }> {
-  const of = (states: string) =>
-    manager
-      .createQueryBuilder(SyncRunRow, "r")
-      .where(`r.tenantId = :tenantId AND r.copyId = :copyId AND r.state IN (${states})`, { tenantId, copyId })
-      .orderBy("r.queuedAt", "DESC")
-      .limit(1)
-      .getOne();
-  const [current, last, success] = await Promise.all([
-    of("'QUEUED', 'RUNNING'"),
-    of("'SUCCEEDED', 'FAILED', 'CANCELLED'"),
-    rows<{ at: Date | null }>(
-      manager,
-      "SELECT max(finished_at) AS at FROM sync_run WHERE tenant_id = $1 AND copy_id = $2 AND state = 'SUCCEEDED'",
-      [tenantId, copyId],
-    ),
-  ]);
-  return { current, last, lastSuccessAt: success[0]?.at ?? null };
+export interface RunStatus {
+  current: SyncRunRow | null;
+  last: SyncRunRow | null;
+  lastSuccessAt: Date | null;
+}
+
+/** Of one copy: the open run, the last ended one, and when one last succeeded; one statement, so of one moment. */
+export async function readRunStatus({ tenantId, manager }: TenantScope, copyId: number): Promise<RunStatus> {
+  const newest = (states: string) =>
+    `(SELECT * FROM sync_run WHERE tenant_id = $1 AND copy_id = $2 AND state IN (${states}) ORDER BY queued_at DESC, id LIMIT 1)`;
+  const found = await entityRows<SyncRunRow, { last_success_at: Date | null }>(
+    manager,
+    SyncRunRow,
+    `SELECT r.*, (
+       SELECT max(finished_at) FROM sync_run WHERE tenant_id = $1 AND copy_id = $2 AND state = 'SUCCEEDED'
+     ) AS last_success_at
+     FROM (${newest("'QUEUED', 'RUNNING'")} UNION ALL ${newest("'SUCCEEDED', 'FAILED', 'CANCELLED'")}) r`,
+    [tenantId, copyId],
+  );
+  const isOpen = ({ state }: SyncRunRow) => state === "QUEUED" || state === "RUNNING";
+  return {
+    current: found.find(isOpen) ?? null,
+    last: found.find((run) => !isOpen(run)) ?? null,
+    lastSuccessAt: found[0]?.last_success_at ?? null,
+  };
 }
 
 export function readStepsOf({ tenantId, manager }: TenantScope, runIds: readonly string[]): Promise<SyncStepRow[]> {

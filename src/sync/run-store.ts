@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { notify, PROGRESS_CHANGED } from "../database/notifications";
 import { rows } from "../database/rows";
 import type { TenantScope } from "../database/tenant-door";
 import { type GapSummary, type SyncKind, type SyncResource, SyncRunRow, type SyncState } from "../entities/sync-run";
@@ -103,14 +104,15 @@ export async function failRun(scope: TenantScope, run: ClaimedRun, failure: RunF
 }
 
 async function finishRun(
-  { manager }: TenantScope,
+  scope: TenantScope,
   { tenantId, runId, leaseId }: ClaimedRun,
   change: Partial<SyncRunRow> & { state: SyncState },
   now: Date,
 ): Promise<void> {
   const done = { ...change, finishedAt: now, leaseId: null, leaseUntil: null };
-  const result = await manager.update(SyncRunRow, { tenantId, id: runId, leaseId, state: "RUNNING" }, done);
+  const result = await scope.manager.update(SyncRunRow, { tenantId, id: runId, leaseId, state: "RUNNING" }, done);
   if (result.affected === 0) throw new RunLostError("the run was taken over or cancelled before it ended");
+  await notify(scope, PROGRESS_CHANGED);
 }
 
 export function readSteps({ tenantId, manager }: TenantScope, runId: string): Promise<SyncStepRow[]> {
@@ -137,7 +139,8 @@ export async function setStepState(
 }
 
 /** Cancels what is queued or running for a copy; a worker that holds such a run writes nothing more. */
-export async function cancelRuns({ tenantId, manager }: TenantScope, copyId: number, now: Date): Promise<void> {
+export async function cancelRuns(scope: TenantScope, copyId: number, now: Date): Promise<void> {
+  const { tenantId, manager } = scope;
   const cancelled = await rows<{ id: string }>(
     manager,
     `UPDATE sync_run SET state = 'CANCELLED', finished_at = $3, lease_id = NULL, lease_until = NULL
@@ -150,4 +153,5 @@ export async function cancelRuns({ tenantId, manager }: TenantScope, copyId: num
      WHERE tenant_id = $1 AND run_id = ANY ($2) AND state IN ('QUEUED', 'RUNNING')`,
     [tenantId, cancelled.map(({ id }) => id)],
   );
+  if (cancelled.length > 0) await notify(scope, PROGRESS_CHANGED);
 }
