@@ -111,8 +111,11 @@ async function disconnectAtSomeMoment(seed: number, user: number): Promise<Ended
     as.tenant,
   ]);
   const copyId = row?.copy_id ?? 0;
+  // Before the moment for some: matching takes a while, and the disconnect is to come at the very moment.
+  const meet = () => recordMeeting(service, [simulator.company.stories.singleDeal.email], {}, as);
+  const early = seed % 3 === 0 ? null : await meet();
   await moment(seed, user);
-  const { id } = await recordMeeting(service, [simulator.company.stories.singleDeal.email], {}, as);
+  const { id } = early ?? (await meet());
   const seen = requestsOf(user).length;
   dataOf(await service.ask(DISCONNECT, {}, as));
   const answered = Date.now();
@@ -124,7 +127,9 @@ async function disconnectAtSomeMoment(seed: number, user: number): Promise<Ended
   );
   expect(runs).toHaveLength(1);
   expect(["CANCELLED", "SUCCEEDED"]).toContain(runs[0]?.state);
-  await until("the copy is purged", async () => Object.keys(await rowsOfCopy(database, copyId)).length === 0);
+  const copy = () => database.query("SELECT 1 FROM synced_copy WHERE id = $1", [copyId]);
+  await until(`the copy of seed ${seed} is purged`, async () => (await copy()).length === 0);
+  expect({ seed, rows: await rowsOfCopy(database, copyId) }).toEqual({ seed, rows: {} });
   await sleep(LATE_MS);
   const late = requestsOf(user).filter(({ at }) => at.getTime() > answered);
   return {
@@ -163,5 +168,5 @@ test("the moments were spread over whole runs, and nothing came back later", asy
   expect(await database.query("SELECT 1 FROM graphile_worker.jobs WHERE last_error IS NOT NULL")).toEqual([]);
   const cut = all.filter(({ run }) => run === "CANCELLED");
   expect(cut.length).toBeGreaterThan(SEEDS / 2);
-  expect(new Set(cut.map(({ seen }) => seen)).size).toBeGreaterThanOrEqual(Math.min(SEEDS / 2, 30));
+  expect(new Set(cut.map(({ seen }) => seen)).size).toBeGreaterThanOrEqual(Math.min(SEEDS / 2, 25));
 });
