@@ -30,7 +30,9 @@ export class AccessTokens {
   constructor(private readonly parts: AccessTokenParts) {
     this.#renewal = new Renewal(parts);
     this.#locks = new Pool({ connectionString: parts.databaseUrl.reveal(), max: LOCK_SESSIONS });
-    this.#locks.on("error", (error) => parts.logger.warn({ err: error }, "an idle lock session ended"));
+    const onError = (error: Error) => parts.logger.warn({ err: error }, "a lock session ended");
+    this.#locks.on("error", onError);
+    this.#locks.on("connect", (session) => session.on("error", onError));
   }
 
   /**
@@ -71,7 +73,12 @@ export class AccessTokens {
 
   #renew(tenantId: string, copyId: number, stale: Secret): Promise<Secret> {
     const running = this.#inFlight.get(copyId);
-    if (running) return running;
+    // One that began with an older token may end with the very token that this caller was refused.
+    if (running) {
+      return running.then((token) =>
+        token.reveal() === stale.reveal() ? this.#renew(tenantId, copyId, stale) : token,
+      );
+    }
     const renewal = this.#underLock(copyId, () => this.#lookAgainAndRenew(tenantId, copyId, stale)).finally(() =>
       this.#inFlight.delete(copyId),
     );

@@ -77,6 +77,11 @@ export class Credentials {
     return updated.length === 1;
   }
 
+  /** Whether the pair of this version is the present one. */
+  async holds({ tenantId, manager }: TenantScope, copyId: number, version: number): Promise<boolean> {
+    return manager.existsBy(CredentialRow, { tenantId, copyId, version });
+  }
+
   /** Seals the tenant's pair under the first key. The row is locked, so a renewal comes before or after, not between. */
   async reseal({ tenantId, manager }: TenantScope): Promise<boolean> {
     const lock = { mode: "pessimistic_write" } as const;

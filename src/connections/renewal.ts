@@ -38,12 +38,14 @@ export class Renewal {
       if (!(error instanceof OAuthError)) throw error;
       return this.#failed(tenantId, copyId, old, error, wasUnconfirmed);
     }
+    // The connection, the credential, then the attempt: the order in which disconnecting locks them.
     const stored = await door.transaction(tenantId, async (scope) => {
-      await endAttempt(scope, copyId);
       await endTrouble(scope, copyId, TOKEN_TROUBLES);
-      return this.parts.credentials.replace(scope, copyId, old, grant, askedAt);
+      const replaced = await this.parts.credentials.replace(scope, copyId, old, grant, askedAt);
+      await endAttempt(scope, copyId);
+      return replaced;
     });
-    if (!stored) throw new ConnectionGoneError("The CRM was disconnected while its access was renewed.");
+    if (!stored) return this.#replaced(tenantId, copyId, old);
     return grant.accessToken;
   }
 
@@ -58,8 +60,9 @@ export class Renewal {
     const decision = decideRenewal(error.code, wasUnconfirmed);
     if (decision.next === "NEEDS_REAUTHORIZATION") {
       const moved = await door.transaction(tenantId, async (scope) => {
+        const moved = await moveToNeedsReauthorization(scope, copyId, old.version, decision.reason, clock());
         await endAttempt(scope, copyId);
-        return moveToNeedsReauthorization(scope, copyId, old.version, decision.reason, clock());
+        return moved;
       });
       if (!moved) return this.#replaced(tenantId, copyId, old);
       logger.warn(
@@ -70,14 +73,17 @@ export class Renewal {
     }
     const level = decision.trouble.code === "SERVICE_MISCONFIGURED" ? "error" : "warn";
     logger[level]({ tenantId, code: decision.trouble.code, err: error }, "an access token could not be renewed");
-    await door.transaction(tenantId, async (scope) => {
+    const isPresent = await door.transaction(tenantId, async (scope) => {
+      const present = await this.parts.credentials.holds(scope, copyId, old.version);
+      if (present) await noteTrouble(scope, copyId, decision.trouble, clock());
       if (decision.settled) await endAttempt(scope, copyId);
-      await noteTrouble(scope, copyId, decision.trouble, clock());
+      return present;
     });
+    if (!isPresent) return this.#replaced(tenantId, copyId, old);
     throw error;
   }
 
-  /** The refusal was of a pair that a person's authorization has replaced meanwhile: that one is the present. */
+  /** The answer was to a pair that a person's authorization has replaced meanwhile: that one is the present. */
   async #replaced(tenantId: string, copyId: number, old: Credential): Promise<Secret> {
     const present = await this.parts.credentials.read(this.parts.door.enter(tenantId), copyId);
     if (present && present.version !== old.version) return present.accessToken;

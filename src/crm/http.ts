@@ -81,9 +81,11 @@ export class CrmHttp {
   }
 }
 
+/** Node's own errors are told by their members: across realms they are no `Error` of ours. */
 function codeOf(error: unknown): string {
-  if (error instanceof AggregateError && error.errors.length > 0) return codeOf(error.errors[0]);
-  return error instanceof Error && "code" in error ? String(error.code) : "";
+  if (typeof error !== "object" || error === null) return "";
+  if ("errors" in error && Array.isArray(error.errors)) return codeOf(error.errors[0]);
+  return "code" in error ? String(error.code) : "";
 }
 
 function single(header: string | string[] | undefined): string | undefined {

@@ -50,3 +50,24 @@ function formsOf(secret: string): string[] {
   const inUrls = inner.map((text) => text.replaceAll("+", "-").replaceAll("/", "_"));
   return [secret, encodeURIComponent(secret), bytes.toString("hex"), ...inner, ...inUrls];
 }
+
+/** Tables that name a copy and are the tenant's own history: its runs, and which meeting was matched on which copy. */
+const HISTORY = ["sync_run", "meeting_match"];
+
+/** How many rows of each table belong to a copy, its own row among them; tables without any are left out. */
+export async function rowsOfCopy(
+  database: Pick<TestDatabase, "query">,
+  copyId: number,
+): Promise<Record<string, number>> {
+  const tables = await database.query<{ name: string }>(
+    `SELECT table_name AS name FROM information_schema.columns
+     WHERE table_schema = 'public' AND column_name = 'copy_id' AND table_name <> ALL ($1)`,
+    [HISTORY],
+  );
+  const counts = tables.map(
+    ({ name }) => `SELECT '${name}' AS name, count(*)::int AS n FROM ${name} WHERE copy_id = $1`,
+  );
+  counts.push("SELECT 'synced_copy', count(*)::int FROM synced_copy WHERE id = $1");
+  const found = await database.query<{ name: string; n: number }>(counts.join(" UNION ALL "), [copyId]);
+  return Object.fromEntries(found.filter(({ n }) => n > 0).map(({ name, n }) => [name, n]));
+}

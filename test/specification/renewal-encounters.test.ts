@@ -1,0 +1,239 @@
+import { stopForInactiveUser } from "../../src/connections/connection-store";
+import { enqueueRun } from "../../src/sync/run-store";
+import { createTestDatabase } from "../support/database";
+import { type Connected, NOT_CONNECTED, REVOKED, type Renewals, startRenewals, WORKS } from "../support/renewals";
+import { startService } from "../support/service";
+import { connect, dataOf, type EndedRun, syncEnds, until } from "../support/stories";
+import { copyOf } from "../support/tokens";
+
+// Seen red with: the attempt row written after the request, or left open by a success; the token handed out before the
+// commit; no single flight; no second look under the lock; no version check on a refusal, or on a pair.
+
+const HOUR = 3_600_000;
+
+let on: Renewals;
+beforeAll(async () => {
+  on = await startRenewals();
+});
+afterAll(() => on.stop());
+afterEach(() => on.simulator.control.clearFaults());
+
+/** Holds a tenant's row until it is released. */
+async function lockRow(table: string, { tenant }: Connected) {
+  const session = on.database.dataSource.createQueryRunner();
+  await session.startTransaction();
+  await session.query(`SELECT 1 FROM ${table} WHERE tenant_id = $1 FOR UPDATE`, [tenant]);
+  return { release: () => session.commitTransaction().then(() => session.release()) };
+}
+
+/** Waits until so many sessions of this database wait for a row. */
+function waiting(sessions: number): Promise<boolean> {
+  return until(`${sessions} wait for a row`, async () => {
+    const [row] = await on.database.query<{ waiting: string }>(
+      `SELECT count(*) AS waiting FROM pg_stat_activity
+       WHERE datname = current_database() AND wait_event IN ('transactionid', 'tuple')`,
+    );
+    return Number(row?.waiting) === sessions;
+  });
+}
+
+test("that a renewal begins is committed before its request is sent, and is gone with its answer", async () => {
+  const acme = await on.connected();
+  on.later(HOUR);
+  const end = on.fail({ kind: "hang" });
+  const renewal = acme.source.current();
+  await on.isSent();
+  expect(await on.attempts(acme)).toEqual([{ version: 1 }]);
+  end();
+  await renewal;
+  expect(await on.attempts(acme)).toEqual([]);
+});
+
+test("a new token is handed out only once it is committed", async () => {
+  const acme = await on.connected();
+  on.later(HOUR);
+  const locker = await lockRow("credential", acme);
+  let handedOut = false;
+  const renewal = acme.source.current().finally(() => {
+    handedOut = true;
+  });
+  await waiting(1);
+  expect([on.simulator.log.of("POST", "/oauth/token")[0]?.status, handedOut]).toEqual([200, false]);
+  await locker.release();
+  expect((await renewal).reveal()).toBe((await on.stored(acme)).accessToken.reveal());
+});
+
+test("fifty callers of one connection ask the CRM once, and hold up no other connection", async () => {
+  const [acme, other] = [await on.connected(), await on.connected()];
+  on.later(HOUR);
+  const end = on.simulator.control.fail({ match: "/oauth/token", times: 1, with: { kind: "hang" } });
+  const { accessToken } = await on.stored(acme);
+  const callers = Array.from({ length: 50 }, (_, caller) =>
+    caller % 2 ? acme.source.current() : acme.source.renewed(accessToken),
+  );
+  await on.isSent();
+  await on.use(await other.source.current());
+  end();
+  const tokens = await Promise.all(callers);
+  expect(new Set(tokens.map((token) => token.reveal())).size).toBe(1);
+  expect(on.asked()).toBe(2);
+});
+
+test("fifty callers of a failing renewal fail together after one request", async () => {
+  const acme = await on.connected();
+  on.later(HOUR);
+  const end = on.fail({ kind: "hang" });
+  const callers = Array.from({ length: 50 }, () => acme.source.current());
+  await on.isSent();
+  on.fail({ status: 503, body: "" });
+  on.simulator.control.revoke(on.userId);
+  end();
+  const outcomes = await Promise.allSettled(callers);
+  expect(outcomes.filter(({ status }) => status === "rejected")).toHaveLength(50);
+  expect(on.asked()).toBe(1);
+});
+
+test("a call that the CRM answers with 401 is renewed once and repeated once", async () => {
+  const acme = await on.connected();
+  on.simulator.control.killAccessTokens(on.userId);
+  expect(await on.api(acme.source).currentUser()).toMatchObject({ id: on.userId });
+  expect(on.simulator.log.all().map(({ path, status }) => [path, status])).toEqual([
+    ["/api/v1/users/me", 401],
+    ["/oauth/token", 200],
+    ["/api/v1/users/me", 200],
+  ]);
+});
+
+test("a call that is answered with 401 again after the renewal fails, without a third try", async () => {
+  const acme = await on.connected();
+  on.simulator.control.fail({ match: "/api/v1/users/me", with: { status: 401, body: { success: false } } });
+  await expect(on.api(acme.source).currentUser()).rejects.toMatchObject({ name: "CrmError", code: "UNAUTHORIZED" });
+  expect(on.simulator.log.all().map(({ path }) => path)).toEqual([
+    "/api/v1/users/me",
+    "/oauth/token",
+    "/api/v1/users/me",
+  ]);
+  expect(await on.shown(acme)).toEqual(WORKS);
+});
+
+test("a refused token that another process has replaced meanwhile is not renewed again", async () => {
+  const acme = await on.connected();
+  const { accessToken } = await on.stored(acme);
+  const renewed = await acme.source.renewed(accessToken);
+  expect((await acme.source.renewed(accessToken)).reveal()).toBe(renewed.reveal());
+  expect(on.asked()).toBe(1);
+});
+
+test("a refusal that comes after a person has authorized anew changes nothing: the new token is used", async () => {
+  const acme = await on.connected();
+  on.later(HOUR);
+  on.simulator.control.revoke(on.userId);
+  const { renewal, end } = await renewalDuringAuthorization(acme);
+  end();
+  const present = await on.stored(acme);
+  expect((await renewal).reveal()).toBe(present.accessToken.reveal());
+  await on.use(present.accessToken);
+  expect(await on.shown(acme)).toEqual(WORKS);
+});
+
+test("a pair that comes after a person has authorized anew is dropped: the new pair stays", async () => {
+  const acme = await on.connected();
+  on.later(HOUR);
+  const { renewal, end } = await renewalDuringAuthorization(acme);
+  const present = await on.stored(acme);
+  end();
+  await renewal.catch(() => undefined);
+  expect((await on.stored(acme)).refreshToken.reveal()).toBe(present.refreshToken.reveal());
+  expect(await on.shown(acme)).toEqual(WORKS);
+});
+
+/** A renewal whose answer is held back until `end`, while the user is found inactive and a person authorizes anew. */
+async function renewalDuringAuthorization(acme: Connected) {
+  const end = on.simulator.control.fail({ match: "/oauth/token", times: 1, with: { kind: "hang" } });
+  const renewal = acme.source.current();
+  renewal.catch(() => undefined);
+  await on.isSent();
+  await stopForInactiveUser(on.access.door.enter(acme.tenant), acme.copyId, on.clock(), on.clock());
+  await connect(on.service, on.simulator, { tenant: acme.tenant });
+  expect(await copyOf(on.database, acme.tenant)).toBe(acme.copyId);
+  return { renewal, end };
+}
+
+test("disconnecting does not wait for a renewal, and its answer revives nothing", async () => {
+  const acme = await on.connected();
+  on.later(HOUR);
+  const end = on.fail({ kind: "hang" });
+  const renewal = acme.source.current();
+  renewal.catch(() => undefined);
+  await on.isSent();
+  await disconnect(acme);
+  end();
+  await expect(renewal).rejects.toMatchObject(NOT_CONNECTED);
+  expect(await on.shown(acme)).toEqual({ ...WORKS, state: "NOT_CONNECTED" });
+  expect(await on.database.query("SELECT 1 FROM credential WHERE tenant_id = $1", [acme.tenant])).toEqual([]);
+  expect(await on.attempts(acme)).toEqual([]);
+  await expect(acme.source.current()).rejects.toMatchObject(NOT_CONNECTED);
+  expect(on.asked()).toBe(1);
+});
+
+async function disconnect({ tenant }: Connected): Promise<void> {
+  const answer = await on.service.ask("mutation { disconnect { __typename } }", {}, { tenant });
+  expect(answer).toMatchObject({ data: { disconnect: { __typename: "DisconnectSuccess" } } });
+}
+
+/** Runs syncs of a tenant of its own with a worker; each begins with an empty log of the CRM. */
+async function withWorker(use: (run: () => Promise<EndedRun>, state: () => Promise<object>) => Promise<void>) {
+  const database = await createTestDatabase();
+  const { clock, simulator } = on;
+  const worker = await startService(simulator, database, { clock });
+  const tenant = "worker";
+  try {
+    await connect(worker, simulator, { tenant });
+    await syncEnds(worker, { tenant });
+    const copyId = await copyOf(database, tenant);
+    const run = async () => {
+      on.later(1);
+      simulator.log.clear();
+      await enqueueRun({ tenantId: tenant, manager: database.dataSource.manager }, copyId, "FULL", clock());
+      return syncEnds(worker, { tenant });
+    };
+    const query = "{ connection { state reauthorizationReason trouble { code } } }";
+    await use(run, async () => dataOf(await worker.ask<{ connection: object }>(query, {}, { tenant })).connection);
+  } finally {
+    await worker.stop();
+    await database.drop();
+  }
+}
+
+test("a sync run that meets a revoked grant asks for a token once, and a later run sends nothing at all", async () => {
+  await withWorker(async (run, state) => {
+    on.later(HOUR);
+    on.simulator.control.revoke(on.userId);
+    expect(await run()).toMatchObject({ state: "FAILED", error: { code: "NEEDS_REAUTHORIZATION" } });
+    expect(on.simulator.log.all().map(({ path }) => path)).toEqual(["/oauth/token"]);
+    expect(await state()).toEqual(REVOKED);
+    expect(await run()).toMatchObject({ state: "FAILED", error: { code: "NEEDS_REAUTHORIZATION" } });
+    expect(on.simulator.log.all()).toEqual([]);
+  });
+});
+
+test("a sync run goes through an hour's end and a refused token, with one renewal for each", async () => {
+  await withWorker(async (run, state) => {
+    on.later(HOUR);
+    expect((await run()).state).toBe("SUCCEEDED");
+    expect(on.asked()).toBe(1);
+    on.simulator.control.killAccessTokens(on.userId);
+    expect((await run()).state).toBe("SUCCEEDED");
+    expect(on.asked()).toBe(1);
+    expect(await state()).toEqual(WORKS);
+  });
+});
+
+test("a list that refuses even a renewed token fails the run as refused, and the CRM stays connected", async () => {
+  await withWorker(async (run, state) => {
+    on.simulator.control.fail({ match: "/api/v2/persons", with: { status: 401, body: { success: false } } });
+    expect(await run()).toMatchObject({ state: "FAILED", error: { code: "CRM_REFUSED" } });
+    expect([on.asked(), on.simulator.log.of("GET", "/api/v2/persons").length]).toEqual([1, 2]);
+    expect(await state()).toEqual({ ...WORKS, trouble: { code: "CRM_REFUSED" } });
+  });
+});

@@ -1,0 +1,150 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Fault } from "../../simulator";
+import { stopForInactiveUser } from "../../src/connections/connection-store";
+import { OAuthError } from "../../src/crm/oauth";
+import { type Connected, type Renewals, refusal, startRenewals, WORKS } from "../support/renewals";
+import { connect, until } from "../support/stories";
+import { copyOf, startTokens } from "../support/tokens";
+
+const HOUR = 3_600_000;
+
+let on: Renewals;
+beforeAll(async () => {
+  on = await startRenewals();
+});
+afterAll(() => on.stop());
+afterEach(() => on.simulator.control.clearFaults());
+
+/** Holds a tenant's row until it is released. */
+async function lockRow(table: string, { tenant }: Connected) {
+  const session = on.database.dataSource.createQueryRunner();
+  await session.startTransaction();
+  await session.query(`SELECT 1 FROM ${table} WHERE tenant_id = $1 FOR UPDATE`, [tenant]);
+  return { release: () => session.commitTransaction().then(() => session.release()) };
+}
+
+/** Waits until so many sessions of this database wait for a row. */
+function waiting(sessions: number): Promise<boolean> {
+  return until(`${sessions} wait for a row`, async () => {
+    const [row] = await on.database.query<{ waiting: string }>(
+      `SELECT count(*) AS waiting FROM pg_stat_activity
+       WHERE datname = current_database() AND wait_event IN ('transactionid', 'tuple')`,
+    );
+    return Number(row?.waiting) === sessions;
+  });
+}
+
+/** A renewal whose answer is held back until `end`, while the user is found inactive and a person authorizes anew. */
+async function renewalDuringAuthorization(acme: Connected) {
+  const end = on.simulator.control.fail({ match: "/oauth/token", times: 1, with: { kind: "hang" } });
+  const renewal = acme.source.current();
+  renewal.catch(() => undefined);
+  await on.isSent();
+  await stopForInactiveUser(on.access.door.enter(acme.tenant), acme.copyId, on.clock(), on.clock());
+  await connect(on.service, on.simulator, { tenant: acme.tenant });
+  expect(await copyOf(on.database, acme.tenant)).toBe(acme.copyId);
+  return { renewal, end };
+}
+
+async function disconnect({ tenant }: Connected): Promise<void> {
+  const answer = await on.service.ask("mutation { disconnect { __typename } }", {}, { tenant });
+  expect(answer).toMatchObject({ data: { disconnect: { __typename: "DisconnectSuccess" } } });
+}
+
+test.each<[what: string, answer: Fault | null, table: string, failure: string]>([
+  ["a new pair", null, "credential", "ConnectionGoneError"],
+  ["a refusal", refusal(400, "invalid_grant"), "connection", "ConnectionGoneError"],
+  ["trouble", refusal(400, "invalid_client"), "connection", "OAuthError"],
+])("disconnecting in the instant in which %s is stored succeeds, and nothing is left", async (...row) => {
+  const [, answer, table, failure] = row;
+  const acme = await on.connected();
+  on.later(HOUR);
+  if (answer) on.fail(answer);
+  const locker = await lockRow(table, acme);
+  const disconnected = disconnect(acme);
+  await waiting(1);
+  const renewal = acme.source.current();
+  renewal.catch(() => undefined);
+  await waiting(2);
+  await locker.release();
+  await disconnected;
+  await expect(renewal).rejects.toMatchObject({ name: failure });
+  expect(await on.shown(acme)).toEqual({ ...WORKS, state: "NOT_CONNECTED" });
+  expect(await on.attempts(acme)).toEqual([]);
+});
+
+test("a lock session that is ended from outside holds up no later renewal", async () => {
+  const acme = await on.connected();
+  on.later(HOUR);
+  const end = on.fail({ kind: "hang" });
+  const renewal = acme.source.current();
+  await on.isSent();
+  const ended = await on.database.query(
+    `SELECT pg_terminate_backend(pid) FROM pg_locks JOIN pg_database d ON d.oid = database
+     WHERE locktype = 'advisory' AND objsubid = 2 AND datname = current_database()`,
+  );
+  expect(ended).toHaveLength(1);
+  await sleep(50);
+  end();
+  const token = await renewal;
+  expect((await acme.source.current()).reveal()).toBe(token.reveal());
+  on.later(HOUR);
+  await on.use(await acme.source.current());
+  expect(on.asked()).toBe(2);
+});
+
+test("a pair that comes after a person has authorized anew is dropped, and its callers get the new token", async () => {
+  const acme = await on.connected();
+  on.later(HOUR);
+  const { renewal, end } = await renewalDuringAuthorization(acme);
+  const present = await on.stored(acme);
+  end();
+  expect((await renewal).reveal()).toBe(present.accessToken.reveal());
+});
+
+test("trouble that comes after a person has authorized anew is not of the new pair", async () => {
+  let answer = () => {};
+  let isAsked = false;
+  const answered = new Promise<void>((resolve) => {
+    answer = resolve;
+  });
+  const slow = await startTokens(on.config, () => ({
+    clock: on.clock,
+    oauth: {
+      refresh: async () => {
+        isAsked = true;
+        await answered;
+        throw new OAuthError("OUTAGE", "The CRM's token endpoint answered 429 (OUTAGE).");
+      },
+    },
+  }));
+  try {
+    const acme = await on.connected(slow);
+    on.later(HOUR);
+    const renewal = acme.source.current();
+    renewal.catch(() => undefined);
+    await until("the CRM is asked", async () => isAsked);
+    await stopForInactiveUser(on.access.door.enter(acme.tenant), acme.copyId, on.clock(), on.clock());
+    await connect(on.service, on.simulator, { tenant: acme.tenant });
+    answer();
+    await renewal.catch(() => undefined);
+    expect(await on.shown(acme)).toEqual(WORKS);
+  } finally {
+    await slow.close();
+  }
+});
+
+test("a caller whose token is refused is not given that same token by a renewal that it joins", async () => {
+  const acme = await on.connected();
+  const first = (await on.stored(acme)).accessToken;
+  const second = await acme.source.renewed(first);
+  const locker = on.database.dataSource.createQueryRunner();
+  await locker.startTransaction();
+  await locker.query("SELECT pg_advisory_xact_lock(7302519, hashtext($1))", [String(acme.copyId)]);
+  const late = acme.source.renewed(first);
+  const refused = acme.source.renewed(second);
+  await locker.commitTransaction();
+  await locker.release();
+  expect((await late).reveal()).not.toBe(first.reveal());
+  expect((await refused).reveal()).not.toBe(second.reveal());
+});

@@ -1,0 +1,62 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Credential } from "../../../src/connections/credentials";
+import type { RenewalParts } from "../../../src/connections/renewal";
+import { readConfig } from "../../../src/platform/config";
+import { startTokens } from "../tokens";
+
+/** Where the renewal dies. At REQUEST_SENT it lives on until somebody else kills it. */
+export type Death =
+  | "BEFORE_THE_ATTEMPT"
+  | "BEFORE_THE_REQUEST"
+  | "REQUEST_SENT"
+  | "ANSWER_READ"
+  | "BEFORE_THE_COMMIT"
+  | "COMMITTED";
+
+const { DEATH, JITTER_MS, TENANT = "", COPY_ID } = process.env;
+
+/** Ends this process as a power cut would, a little later than the point itself. */
+async function dieAt(death: Death): Promise<void> {
+  if (DEATH !== death) return;
+  await sleep(Number(JITTER_MS));
+  process.kill(process.pid, "SIGKILL");
+  await sleep(60_000);
+}
+
+/** The usual parts of a renewal, each of which ends the process at its own point. */
+function mortal({ door, oauth, credentials }: RenewalParts): Partial<RenewalParts> {
+  const read = credentials.read.bind(credentials);
+  const replace = credentials.replace.bind(credentials);
+  const transaction = door.transaction.bind(door);
+  credentials.read = async (scope, copyId): Promise<Credential | null> => {
+    const credential = await read(scope, copyId);
+    await dieAt("BEFORE_THE_ATTEMPT");
+    return credential;
+  };
+  credentials.replace = async (...change) => {
+    const replaced = await replace(...change);
+    await dieAt("BEFORE_THE_COMMIT");
+    return replaced;
+  };
+  door.transaction = async (tenantId, work) => {
+    const result = await transaction(tenantId, work);
+    await dieAt("COMMITTED");
+    return result;
+  };
+  const refresh: RenewalParts["oauth"]["refresh"] = async (refreshToken) => {
+    await dieAt("BEFORE_THE_REQUEST");
+    const grant = await oauth.refresh(refreshToken);
+    await dieAt("ANSWER_READ");
+    return grant;
+  };
+  return { oauth: { refresh } };
+}
+
+/** Renews the access token of TENANT's copy COPY_ID and dies of it at DEATH. */
+async function main(): Promise<void> {
+  const { tokens, close } = await startTokens(readConfig(process.env), mortal);
+  await tokens.of(TENANT, Number(COPY_ID)).current();
+  await close();
+}
+
+void main();

@@ -1,0 +1,113 @@
+import { pino } from "pino";
+import { type Fault, type Simulator, startSimulator } from "../../simulator";
+import type { Credential } from "../../src/connections/credentials";
+import { CrmApi, type TokenSource } from "../../src/crm/api";
+import { type Config, readConfig } from "../../src/platform/config";
+import type { Secret } from "../../src/platform/secret";
+import { createTestDatabase, type TestDatabase } from "./database";
+import { environmentFor, type Service, startService } from "./service";
+import { connect, dataOf, until } from "./stories";
+import { copyOf, startTokens, type TokenParts } from "./tokens";
+
+export interface Connected {
+  tenant: string;
+  copyId: number;
+  source: TokenSource;
+}
+
+interface Shown {
+  state: string;
+  reauthorizationReason: string | null;
+  trouble: { code: string; message: string; since: string; lastSeenAt: string } | null;
+}
+
+/** A CRM, a service without workers, and access tokens beside it, all by one clock that moves only when told. */
+export interface Renewals {
+  simulator: Simulator;
+  database: TestDatabase;
+  service: Service;
+  config: Config;
+  access: TokenParts;
+  /** The CRM user of every consent. */
+  userId: number;
+  clock(): Date;
+  later(ms: number): void;
+  /** Warnings and errors since a tenant connected last. */
+  logged: { level: number }[];
+  /** A tenant that no other test has touched, connected just now; the CRM's log begins after that. */
+  connected(parts?: TokenParts): Promise<Connected>;
+  stored(connected: Connected): Promise<Credential>;
+  shown(connected: Connected): Promise<Shown>;
+  attempts(connected: Connected): Promise<unknown[]>;
+  /** Makes the token endpoint fail until the function that it returns is called. */
+  fail(fault: Fault): () => void;
+  /** How many requests for tokens the CRM got. */
+  asked(): number;
+  isSent(): Promise<boolean>;
+  api(source: TokenSource): CrmApi;
+  /** Fails unless the CRM takes the token. */
+  use(token: Secret): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export async function startRenewals(): Promise<Renewals> {
+  let now = new Date();
+  const clock = () => now;
+  const [simulator, database] = await Promise.all([startSimulator({ deals: 10, now: clock }), createTestDatabase()]);
+  const config = readConfig({ ...environmentFor(simulator), DATABASE_URL: database.url.reveal() });
+  const logged: Renewals["logged"] = [];
+  const logger = pino({ level: "warn" }, { write: (line) => void logged.push(JSON.parse(line)) });
+  const service = await startService(simulator, database, { clock, roles: new Set(["api"]) });
+  const access = await startTokens(config, () => ({ clock, logger }));
+  const asked = () => simulator.log.of("POST", "/oauth/token").length;
+  const api = (source: TokenSource) => new CrmApi(access.http, simulator.url, source);
+  let tenants = 0;
+  return {
+    ...{ simulator, database, service, config, access, clock, logged, asked, api },
+    userId: simulator.company.stories.singleDeal.ownerId,
+    later: (ms) => {
+      now = new Date(now.getTime() + ms);
+    },
+    connected: async (parts = access) => {
+      tenants += 1;
+      const tenant = `tenant-${tenants}`;
+      await connect(service, simulator, { tenant });
+      simulator.log.clear();
+      logged.length = 0;
+      const copyId = await copyOf(database, tenant);
+      return { tenant, copyId, source: parts.tokens.of(tenant, copyId) };
+    },
+    stored: async ({ tenant, copyId }) => {
+      const stored = await access.credentials.read(access.door.enter(tenant), copyId);
+      if (!stored) throw new Error(`${tenant} has no credential`);
+      return stored;
+    },
+    shown: async ({ tenant }) => {
+      const query = "{ connection { state reauthorizationReason trouble { code message since lastSeenAt } } }";
+      return dataOf(await service.ask<{ connection: Shown }>(query, {}, { tenant })).connection;
+    },
+    attempts: ({ tenant }) => database.query("SELECT version FROM renewal_attempt WHERE tenant_id = $1", [tenant]),
+    fail: (fault) => simulator.control.fail({ match: "/oauth/token", with: fault }),
+    isSent: () => until("the renewal is sent", async () => asked() > 0),
+    use: async (token) => void (await api({ current: async () => token, renewed: async () => token }).currentUser()),
+    stop: async () => {
+      await Promise.all([service.stop(), access.close()]);
+      await Promise.all([simulator.stop(), database.drop()]);
+    },
+  };
+}
+
+/** How a connection is shown. */
+export const WORKS = { state: "CONNECTED", reauthorizationReason: null, trouble: null };
+export const REVOKED = { state: "NEEDS_REAUTHORIZATION", reauthorizationReason: "GRANT_REVOKED", trouble: null };
+export const UNCONFIRMED = { ...REVOKED, reauthorizationReason: "RENEWAL_UNCONFIRMED" };
+
+/** How a need for a token fails. */
+export const NEEDS_REAUTHORIZATION = { code: "NEEDS_REAUTHORIZATION" };
+export const NOT_CONNECTED = { code: "NOT_CONNECTED" };
+
+/** A refusal of the token endpoint in the documented form. */
+export const refusal = (status: number, error: string): Fault => ({
+  status,
+  body: { success: false, message: "No", error },
+});

@@ -1,0 +1,64 @@
+import "reflect-metadata";
+import { AccessTokens } from "../../src/connections/access-tokens";
+import { Credentials } from "../../src/connections/credentials";
+import type { RenewalParts } from "../../src/connections/renewal";
+import { CrmHttp } from "../../src/crm/http";
+import { CrmOAuth } from "../../src/crm/oauth";
+import { createDataSource } from "../../src/database/data-source";
+import { TenantDoor } from "../../src/database/tenant-door";
+import { entities } from "../../src/entities";
+import { systemClock } from "../../src/platform/clock";
+import type { Config } from "../../src/platform/config";
+import { Keyring } from "../../src/platform/keyring";
+import { createLogger } from "../../src/platform/logger";
+import type { TestDatabase } from "./database";
+
+export interface TokenParts extends RenewalParts {
+  http: CrmHttp;
+  tokens: AccessTokens;
+  close(): Promise<void>;
+}
+
+/** Access tokens with a pool of their own, composed as the service does it; `change` puts other parts in their place. */
+export async function startTokens(
+  config: Pick<Config, "databaseUrl" | "crm" | "encryptionKeys" | "logLevel">,
+  change: (parts: RenewalParts) => Partial<RenewalParts> = () => ({}),
+): Promise<TokenParts> {
+  const { databaseUrl } = config;
+  if (!databaseUrl) throw new Error("there is no DATABASE_URL");
+  const dataSource = await createDataSource({ url: databaseUrl, entities }).initialize();
+  const http = new CrmHttp();
+  const usual: RenewalParts = {
+    door: new TenantDoor(dataSource),
+    oauth: new CrmOAuth(http, config.crm),
+    credentials: new Credentials(new Keyring(config.encryptionKeys)),
+    clock: systemClock,
+    logger: createLogger(config.logLevel),
+  };
+  const parts = { ...usual, ...change(usual) };
+  const tokens = new AccessTokens({ ...parts, databaseUrl });
+  const close = async () => {
+    await tokens.close();
+    await http.close();
+    await dataSource.destroy();
+  };
+  return { ...parts, http, tokens, close };
+}
+
+/** The copy of a tenant that has just connected. */
+export async function copyOf(database: TestDatabase, tenant: string): Promise<number> {
+  const [connection] = await database.query<{ copy_id: number | null }>(
+    "SELECT copy_id FROM connection WHERE tenant_id = $1",
+    [tenant],
+  );
+  if (!connection?.copy_id) throw new Error(`${tenant} is not connected`);
+  return connection.copy_id;
+}
+
+/** Makes a tenant's access token an hour old by the system's clock. @returns its copy */
+export async function makeStale(database: TestDatabase, tenant: string): Promise<number> {
+  await database.query("UPDATE credential SET access_token_asked_at = now() - interval '1 hour' WHERE tenant_id = $1", [
+    tenant,
+  ]);
+  return copyOf(database, tenant);
+}
