@@ -1,5 +1,5 @@
 import { stopForInactiveUser } from "../../src/connections/connection-store";
-import { enqueueRun } from "../../src/sync/run-store";
+import { enqueueRun } from "../../src/sync/run-planning";
 import { createTestDatabase } from "../support/database";
 import { type Connected, NOT_CONNECTED, REVOKED, type Renewals, startRenewals, WORKS } from "../support/renewals";
 import { startService } from "../support/service";

@@ -6,7 +6,7 @@ import { Credentials } from "../../src/connections/credentials";
 import { CONNECTION_CHANGED } from "../../src/database/notifications";
 import { TenantDoor } from "../../src/database/tenant-door";
 import { Keyring } from "../../src/platform/keyring";
-import { enqueueRun } from "../../src/sync/run-store";
+import { enqueueRun } from "../../src/sync/run-planning";
 import type { ActorClaims } from "../support/actors";
 import { createTestDatabase, onServer, type TestDatabase } from "../support/database";
 import { dumpDatabase, leaked } from "../support/dump";
