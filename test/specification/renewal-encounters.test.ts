@@ -1,9 +1,9 @@
-import { stopForInactiveUser } from "../../src/connections/connection-store";
 import { enqueueRun } from "../../src/sync/run-planning";
 import { createTestDatabase } from "../support/database";
-import { type Connected, NOT_CONNECTED, REVOKED, type Renewals, startRenewals, WORKS } from "../support/renewals";
+import { disconnect, lockRow, renewalDuringAuthorization, waiting } from "../support/renewal-encounters";
+import { NOT_CONNECTED, REVOKED, type Renewals, startRenewals, WORKS } from "../support/renewals";
 import { startService } from "../support/service";
-import { connect, dataOf, type EndedRun, syncEnds, until } from "../support/stories";
+import { connect, dataOf, type EndedRun, syncEnds } from "../support/stories";
 import { copyOf } from "../support/tokens";
 
 // Seen red with: the attempt row written after the request, or left open by a success; the token handed out before the
@@ -17,25 +17,6 @@ beforeAll(async () => {
 });
 afterAll(() => on.stop());
 afterEach(() => on.simulator.control.clearFaults());
-
-/** Holds a tenant's row until it is released. */
-async function lockRow(table: string, { tenant }: Connected) {
-  const session = on.database.dataSource.createQueryRunner();
-  await session.startTransaction();
-  await session.query(`SELECT 1 FROM ${table} WHERE tenant_id = $1 FOR UPDATE`, [tenant]);
-  return { release: () => session.commitTransaction().then(() => session.release()) };
-}
-
-/** Waits until so many sessions of this database wait for a row. */
-function waiting(sessions: number): Promise<boolean> {
-  return until(`${sessions} wait for a row`, async () => {
-    const [row] = await on.database.query<{ waiting: string }>(
-      `SELECT count(*) AS waiting FROM pg_stat_activity
-       WHERE datname = current_database() AND wait_event IN ('transactionid', 'tuple')`,
-    );
-    return Number(row?.waiting) === sessions;
-  });
-}
 
 test("that a renewal begins is committed before its request is sent, and is gone with its answer", async () => {
   const acme = await on.connected();
@@ -52,12 +33,12 @@ test("that a renewal begins is committed before its request is sent, and is gone
 test("a new token is handed out only once it is committed", async () => {
   const acme = await on.connected();
   on.later(HOUR);
-  const locker = await lockRow("credential", acme);
+  const locker = await lockRow(on, "credential", acme);
   let handedOut = false;
   const renewal = acme.source.current().finally(() => {
     handedOut = true;
   });
-  await waiting(1);
+  await waiting(on, 1);
   expect([on.simulator.log.of("POST", "/oauth/token")[0]?.status, handedOut]).toEqual([200, false]);
   await locker.release();
   expect((await renewal).reveal()).toBe((await on.stored(acme)).accessToken.reveal());
@@ -128,7 +109,7 @@ test("a refusal that comes after a person has authorized anew changes nothing: t
   const acme = await on.connected();
   on.later(HOUR);
   on.simulator.control.revoke(on.userId);
-  const { renewal, end } = await renewalDuringAuthorization(acme);
+  const { renewal, end } = await renewalDuringAuthorization(on, acme);
   end();
   const present = await on.stored(acme);
   expect((await renewal).reveal()).toBe(present.accessToken.reveal());
@@ -139,25 +120,13 @@ test("a refusal that comes after a person has authorized anew changes nothing: t
 test("a pair that comes after a person has authorized anew is dropped: the new pair stays", async () => {
   const acme = await on.connected();
   on.later(HOUR);
-  const { renewal, end } = await renewalDuringAuthorization(acme);
+  const { renewal, end } = await renewalDuringAuthorization(on, acme);
   const present = await on.stored(acme);
   end();
   await renewal.catch(() => undefined);
   expect((await on.stored(acme)).refreshToken.reveal()).toBe(present.refreshToken.reveal());
   expect(await on.shown(acme)).toEqual(WORKS);
 });
-
-/** A renewal whose answer is held back until `end`, while the user is found inactive and a person authorizes anew. */
-async function renewalDuringAuthorization(acme: Connected) {
-  const end = on.simulator.control.fail({ match: "/oauth/token", times: 1, with: { kind: "hang" } });
-  const renewal = acme.source.current();
-  renewal.catch(() => undefined);
-  await on.isSent();
-  await stopForInactiveUser(on.access.door.enter(acme.tenant), acme.copyId, on.clock(), on.clock());
-  await connect(on.service, on.simulator, { tenant: acme.tenant });
-  expect(await copyOf(on.database, acme.tenant)).toBe(acme.copyId);
-  return { renewal, end };
-}
 
 test("disconnecting does not wait for a renewal, and its answer revives nothing", async () => {
   const acme = await on.connected();
@@ -166,7 +135,7 @@ test("disconnecting does not wait for a renewal, and its answer revives nothing"
   const renewal = acme.source.current();
   renewal.catch(() => undefined);
   await on.isSent();
-  await disconnect(acme);
+  await disconnect(on, acme);
   end();
   await expect(renewal).rejects.toMatchObject(NOT_CONNECTED);
   expect(await on.shown(acme)).toEqual({ ...WORKS, state: "NOT_CONNECTED" });
@@ -175,11 +144,6 @@ test("disconnecting does not wait for a renewal, and its answer revives nothing"
   await expect(acme.source.current()).rejects.toMatchObject(NOT_CONNECTED);
   expect(on.asked()).toBe(1);
 });
-
-async function disconnect({ tenant }: Connected): Promise<void> {
-  const answer = await on.service.ask("mutation { disconnect { __typename } }", {}, { tenant });
-  expect(answer).toMatchObject({ data: { disconnect: { __typename: "DisconnectSuccess" } } });
-}
 
 /** Runs syncs of a tenant of its own with a worker; each begins with an empty log of the CRM. */
 async function withWorker(use: (run: () => Promise<EndedRun>, state: () => Promise<object>) => Promise<void>) {

@@ -2,9 +2,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Fault } from "../../simulator";
 import { stopForInactiveUser } from "../../src/connections/connection-store";
 import { OAuthError } from "../../src/crm/oauth";
-import { type Connected, type Renewals, refusal, startRenewals, WORKS } from "../support/renewals";
+import { disconnect, lockRow, renewalDuringAuthorization, waiting } from "../support/renewal-encounters";
+import { type Renewals, refusal, startRenewals, WORKS } from "../support/renewals";
 import { connect, until } from "../support/stories";
-import { copyOf, startTokens } from "../support/tokens";
+import { startTokens } from "../support/tokens";
 
 const HOUR = 3_600_000;
 
@@ -15,42 +16,6 @@ beforeAll(async () => {
 afterAll(() => on.stop());
 afterEach(() => on.simulator.control.clearFaults());
 
-/** Holds a tenant's row until it is released. */
-async function lockRow(table: string, { tenant }: Connected) {
-  const session = on.database.dataSource.createQueryRunner();
-  await session.startTransaction();
-  await session.query(`SELECT 1 FROM ${table} WHERE tenant_id = $1 FOR UPDATE`, [tenant]);
-  return { release: () => session.commitTransaction().then(() => session.release()) };
-}
-
-/** Waits until so many sessions of this database wait for a row. */
-function waiting(sessions: number): Promise<boolean> {
-  return until(`${sessions} wait for a row`, async () => {
-    const [row] = await on.database.query<{ waiting: string }>(
-      `SELECT count(*) AS waiting FROM pg_stat_activity
-       WHERE datname = current_database() AND wait_event IN ('transactionid', 'tuple')`,
-    );
-    return Number(row?.waiting) === sessions;
-  });
-}
-
-/** A renewal whose answer is held back until `end`, while the user is found inactive and a person authorizes anew. */
-async function renewalDuringAuthorization(acme: Connected) {
-  const end = on.simulator.control.fail({ match: "/oauth/token", times: 1, with: { kind: "hang" } });
-  const renewal = acme.source.current();
-  renewal.catch(() => undefined);
-  await on.isSent();
-  await stopForInactiveUser(on.access.door.enter(acme.tenant), acme.copyId, on.clock(), on.clock());
-  await connect(on.service, on.simulator, { tenant: acme.tenant });
-  expect(await copyOf(on.database, acme.tenant)).toBe(acme.copyId);
-  return { renewal, end };
-}
-
-async function disconnect({ tenant }: Connected): Promise<void> {
-  const answer = await on.service.ask("mutation { disconnect { __typename } }", {}, { tenant });
-  expect(answer).toMatchObject({ data: { disconnect: { __typename: "DisconnectSuccess" } } });
-}
-
 test.each<[what: string, answer: Fault | null, table: string, failure: string]>([
   ["a new pair", null, "credential", "ConnectionGoneError"],
   ["a refusal", refusal(400, "invalid_grant"), "connection", "ConnectionGoneError"],
@@ -60,12 +25,12 @@ test.each<[what: string, answer: Fault | null, table: string, failure: string]>(
   const acme = await on.connected();
   on.later(HOUR);
   if (answer) on.fail(answer);
-  const locker = await lockRow(table, acme);
-  const disconnected = disconnect(acme);
-  await waiting(1);
+  const locker = await lockRow(on, table, acme);
+  const disconnected = disconnect(on, acme);
+  await waiting(on, 1);
   const renewal = acme.source.current();
   renewal.catch(() => undefined);
-  await waiting(2);
+  await waiting(on, 2);
   await locker.release();
   await disconnected;
   await expect(renewal).rejects.toMatchObject({ name: failure });
@@ -96,7 +61,7 @@ test("a lock session that is ended from outside holds up no later renewal", asyn
 test("a pair that comes after a person has authorized anew is dropped, and its callers get the new token", async () => {
   const acme = await on.connected();
   on.later(HOUR);
-  const { renewal, end } = await renewalDuringAuthorization(acme);
+  const { renewal, end } = await renewalDuringAuthorization(on, acme);
   const present = await on.stored(acme);
   end();
   expect((await renewal).reveal()).toBe(present.accessToken.reveal());

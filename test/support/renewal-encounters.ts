@@ -1,0 +1,40 @@
+import { stopForInactiveUser } from "../../src/connections/connection-store";
+import type { Connected, Renewals } from "./renewals";
+import { connect, until } from "./stories";
+import { copyOf } from "./tokens";
+
+/** Holds a tenant's row until it is released. */
+export async function lockRow(on: Renewals, table: string, { tenant }: Connected) {
+  const session = on.database.dataSource.createQueryRunner();
+  await session.startTransaction();
+  await session.query(`SELECT 1 FROM ${table} WHERE tenant_id = $1 FOR UPDATE`, [tenant]);
+  return { release: () => session.commitTransaction().then(() => session.release()) };
+}
+
+/** Waits until so many sessions of this database wait for a row. */
+export function waiting(on: Renewals, sessions: number): Promise<boolean> {
+  return until(`${sessions} wait for a row`, async () => {
+    const [row] = await on.database.query<{ waiting: string }>(
+      `SELECT count(*) AS waiting FROM pg_stat_activity
+       WHERE datname = current_database() AND wait_event IN ('transactionid', 'tuple')`,
+    );
+    return Number(row?.waiting) === sessions;
+  });
+}
+
+/** A renewal whose answer is held back until `end`, while the user is found inactive and a person authorizes anew. */
+export async function renewalDuringAuthorization(on: Renewals, acme: Connected) {
+  const end = on.simulator.control.fail({ match: "/oauth/token", times: 1, with: { kind: "hang" } });
+  const renewal = acme.source.current();
+  renewal.catch(() => undefined);
+  await on.isSent();
+  await stopForInactiveUser(on.access.door.enter(acme.tenant), acme.copyId, on.clock(), on.clock());
+  await connect(on.service, on.simulator, { tenant: acme.tenant });
+  expect(await copyOf(on.database, acme.tenant)).toBe(acme.copyId);
+  return { renewal, end };
+}
+
+export async function disconnect(on: Renewals, { tenant }: Connected): Promise<void> {
+  const answer = await on.service.ask("mutation { disconnect { __typename } }", {}, { tenant });
+  expect(answer).toMatchObject({ data: { disconnect: { __typename: "DisconnectSuccess" } } });
+}
