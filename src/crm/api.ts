@@ -127,7 +127,8 @@ export class CrmApi {
     for (const [name, value] of Object.entries(query)) if (value !== null) url.searchParams.set(name, String(value));
     const headers = { authorization: `Bearer ${token.reveal()}`, accept: "application/json" };
     const answer = await this.http.send({ method: "GET", url: url.href, headers });
-    this.pacer.note(answer.limit);
+    // What a refusal says is no reason to wait: that would be back-off (specification 8).
+    if (answer.status !== 429) this.pacer.note(answer.limit);
     return answer;
   }
 }

@@ -35,8 +35,9 @@ beforeAll(async () => {
   const { ownerId } = simulator.company.stories.singleDeal;
   const active = [...simulator.company.users.values()].filter(({ active_flag }) => active_flag).map(({ id }) => id);
   users = [ownerId, ...active.filter((id) => id !== ownerId)].slice(0, AT_ONCE);
-  // Waiting makes every request a moment in which a disconnect can come.
-  simulator.control.fail({ match: /^\/api\/v[12]\//, with: { kind: "delay", ms: 3 } });
+  // Waiting makes every request a moment in which a disconnect can come, and lets a page come back after the purge.
+  simulator.control.fail({ match: /\/participants$/, with: { kind: "delay", ms: 3 } });
+  simulator.control.fail({ match: /^\/api\/v[12]\//, with: { kind: "delay", ms: 60 } });
   for (let warm = 0; warm < 2; warm += 1) usual = await usualRun(`warm-${warm}`);
 });
 afterAll(async () => {

@@ -12,8 +12,8 @@ import { type Service, startService } from "../support/service";
 import { connect, dataOf, type Refusal, recordMeeting, syncEnds, until } from "../support/stories";
 
 // Seen red with: the credential left in place; the copy not retired; the runs not cancelled; no purge enqueued; a purge
-// that does not look whether the copy is retired, or that takes the rows of every copy; consents left in place; members
-// allowed to disconnect; the plan asked for.
+// that does not look whether the copy is retired, or that takes the rows of every copy; a page committed without a look whether its copy
+// is live, or its run still ours; members allowed to disconnect; the plan asked for.
 
 let simulator: Simulator;
 let database: TestDatabase;
@@ -185,6 +185,22 @@ test("a run in hand is cancelled with its steps, and what it was waiting for is 
   expect(await rowsOfCopy(database, copyId)).toEqual({});
   expect(deals()).toHaveLength(1);
   expect(await runStates(as)).toEqual(["CANCELLED"]);
+});
+
+test("a page for a copy that is retired is dropped, even where its run was not cancelled", async () => {
+  const as = newcomer();
+  const release = simulator.control.fail({ match: "/api/v2/persons", with: { kind: "hang" } });
+  simulator.log.clear();
+  await connect(service, simulator, as);
+  const copyId = await copyOf(as);
+  await until("persons are asked for", async () => simulator.log.of("GET", "/api/v2/persons").length > 0);
+  await database.query("UPDATE synced_copy SET state = 'RETIRED' WHERE id = $1", [copyId]);
+  const held = await rowsOfCopy(database, copyId);
+  release();
+  await until("the job ends", async () => (await database.query("SELECT 1 FROM graphile_worker.jobs")).length === 0);
+  expect(await rowsOfCopy(database, copyId)).toEqual(held);
+  expect(held).not.toHaveProperty("person");
+  await disconnect(as);
 });
 
 test("the purge takes every row of the copy; another tenant's and a later copy's stay", async () => {
