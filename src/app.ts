@@ -10,7 +10,7 @@ import { type Resealed, resealAll } from "./connections/reseal";
 import { CrmHttp } from "./crm/http";
 import { CrmOAuth } from "./crm/oauth";
 import { createDataSource } from "./database/data-source";
-import { type EmbeddedPostgres, startEmbeddedPostgres } from "./database/embedded/embedded-postgres";
+import { startEmbeddedPostgres } from "./database/embedded/embedded-postgres";
 import { type JobRunner, startJobRunner } from "./database/jobs";
 import { connectDatabase, migrate } from "./database/migrate";
 import { Notifications } from "./database/notifications";
@@ -20,9 +20,11 @@ import { type Clock, systemClock } from "./platform/clock";
 import type { Config } from "./platform/config";
 import { Keyring } from "./platform/keyring";
 import type { Logger } from "./platform/logger";
+import { createMetrics, type Metrics } from "./platform/metrics";
 import type { Secret } from "./platform/secret";
 import { buildGraphQLSchema } from "./resolvers/graphql-schema";
 import { createHttpServer, type HttpServer } from "./server/http-server";
+import { startMetricsServer } from "./server/metrics-server";
 import { SyncEngine } from "./sync/engine";
 import { enqueueRun } from "./sync/run-planning";
 import { cancelRuns, RUN_SUCCEEDED_JOB, type RunRef, SYNC_JOB } from "./sync/run-store";
@@ -52,6 +54,9 @@ export function createApp(config: Config, logger: Logger, clock: Clock = systemC
     const parts = compose(config, dataSource, url, logger, clock);
     stops.push(parts.close);
     await parts.notifications.start();
+    if (config.metricsPort !== null) {
+      stops.push(stopping(await startMetricsServer(parts.metrics, config.host, config.metricsPort)));
+    }
     if (config.roles.has("worker")) stops.push(stopping(await startWorker(parts, url, logger)));
     return config.roles.has("api") ? startApi(config, parts, dataSource, logger, stops) : null;
   };
@@ -65,7 +70,7 @@ export function createApp(config: Config, logger: Logger, clock: Clock = systemC
   };
 }
 
-const stopping = (part: JobRunner | EmbeddedPostgres) => () => part.stop();
+const stopping = (part: { stop(): Promise<void> }) => () => part.stop();
 
 async function embedded(stops: (() => Promise<void>)[]): Promise<Secret> {
   const server = await startEmbeddedPostgres({ directory: EMBEDDED_DIRECTORY, durable: true });
@@ -79,6 +84,7 @@ interface Parts {
   disconnecting: Disconnecting;
   meetings: Meetings;
   notifications: Notifications;
+  metrics: Metrics;
   engine: SyncEngine;
   schedule: Schedule;
   clock: Clock;
@@ -88,10 +94,11 @@ interface Parts {
 function compose(config: Config, dataSource: DataSource, databaseUrl: Secret, logger: Logger, clock: Clock): Parts {
   const door = new TenantDoor(dataSource);
   const notifications = new Notifications(databaseUrl, logger);
-  const http = new CrmHttp();
+  const metrics = createMetrics();
+  const http = new CrmHttp(metrics);
   const oauth = new CrmOAuth(http, config.crm);
   const credentials = new Credentials(new Keyring(config.encryptionKeys));
-  const tokens = new AccessTokens({ door, databaseUrl, oauth, credentials, clock, logger });
+  const tokens = new AccessTokens({ door, databaseUrl, oauth, credentials, clock, logger, metrics });
   const crmBaseUrl = config.crm.baseUrl;
   const schedule = new Schedule({ door, clock, logger, ...config.sync });
   const disconnecting = new Disconnecting({
@@ -102,6 +109,7 @@ function compose(config: Config, dataSource: DataSource, databaseUrl: Secret, lo
     door,
     clock,
     notifications,
+    metrics,
     schedule,
     meetings: new Meetings(door, clock),
     disconnecting,
@@ -114,7 +122,7 @@ function compose(config: Config, dataSource: DataSource, databaseUrl: Secret, lo
       },
     }),
     engine: new SyncEngine({
-      ...{ door, http, crmBaseUrl, clock, logger },
+      ...{ door, http, crmBaseUrl, clock, logger, metrics },
       concurrency: config.crm.concurrency,
       planNext: (scope, copyId) => schedule.planNext(scope, copyId),
       tokensOf: (tenantId, copyId) => tokens.of(tenantId, copyId),

@@ -3,6 +3,7 @@ import type { Grant } from "../crm/token-outcome";
 import type { TenantDoor } from "../database/tenant-door";
 import type { Clock } from "../platform/clock";
 import type { Logger } from "../platform/logger";
+import type { Metrics } from "../platform/metrics";
 import type { Secret } from "../platform/secret";
 import { moveToNeedsReauthorization } from "./connection-store";
 import type { Credential, Credentials } from "./credentials";
@@ -17,6 +18,7 @@ export interface RenewalParts {
   credentials: Credentials;
   clock: Clock;
   logger: Logger;
+  metrics?: Metrics;
 }
 
 /** One renewal of a connection's token pair. The caller holds the connection's renewal lock. */
@@ -36,8 +38,10 @@ export class Renewal {
       grant = await oauth.refresh(old.refreshToken);
     } catch (error) {
       if (!(error instanceof OAuthError)) throw error;
+      this.parts.metrics?.tokenRenewals.inc({ outcome: error.code });
       return this.#failed(tenantId, copyId, old, error, wasUnconfirmed);
     }
+    this.parts.metrics?.tokenRenewals.inc({ outcome: "GRANTED" });
     // The connection, the credential, then the attempt: the order in which disconnecting locks them.
     const stored = await door.transaction(tenantId, async (scope) => {
       await endTrouble(scope, copyId, TOKEN_TROUBLES);

@@ -1,5 +1,6 @@
 import { Agent, errors, request } from "undici";
 import { messageOf } from "../platform/errors";
+import type { Metrics } from "../platform/metrics";
 import { CrmError } from "./errors";
 
 const CONNECT_TIMEOUT_MS = 10_000;
@@ -48,8 +49,22 @@ export class CrmHttp {
     maxResponseSize: MAX_ANSWER_BYTES,
   });
 
+  constructor(private readonly metrics?: Metrics) {}
+
   /** @throws CrmError UNAVAILABLE where no whole answer arrived, UNREADABLE where it is over the size limit */
-  async send({ url, ...options }: CrmRequest): Promise<CrmAnswer> {
+  async send(asked: CrmRequest): Promise<CrmAnswer> {
+    const ended = this.metrics?.crmCalls.startTimer({ route: routeOf(asked) });
+    let status = 0;
+    try {
+      const answer = await this.#send(asked);
+      status = answer.status;
+      return answer;
+    } finally {
+      ended?.({ status });
+    }
+  }
+
+  async #send({ url, ...options }: CrmRequest): Promise<CrmAnswer> {
     try {
       const answer = await request(url, {
         ...options,
@@ -79,6 +94,11 @@ export class CrmHttp {
   close(): Promise<void> {
     return this.#agent.close();
   }
+}
+
+/** The documented address without its ids, so that there are few of them. */
+function routeOf({ method, url }: CrmRequest): string {
+  return `${method} ${new URL(url).pathname.replace(/\/\d+/g, "/{id}")}`;
 }
 
 /** Node's own errors are told by their members: across realms they are no `Error` of ours. */

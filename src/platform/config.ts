@@ -18,6 +18,8 @@ export interface Config {
   auth: AuthConfig;
   encryptionKeys: readonly EncryptionKey[];
   sync: SyncConfig;
+  /** null: no metrics are served. */
+  metricsPort: number | null;
   logLevel: LogLevel;
 }
 
@@ -69,12 +71,11 @@ function secureAddress(example: string) {
   });
 }
 
-const wholeNumber = (fallback: number, min: number, max: number) =>
+const wholeNumber = (example: number, min: number, max: number) =>
   z
     .string()
-    .default(String(fallback))
     .refine((text) => /^\d+$/.test(text) && Number(text) >= min && Number(text) <= max, {
-      error: `must be a whole number from ${min} to ${max}, for example ${fallback}`,
+      error: `must be a whole number from ${min} to ${max}, for example ${example}`,
     })
     .transform(Number);
 
@@ -110,7 +111,8 @@ const encryptionKeys = z
 const environment = z.object({
   NODE_ENV: z.string().optional(),
   HOST: z.string().min(1, { error: "must be an address to listen on, for example 127.0.0.1" }).default("127.0.0.1"),
-  PORT: wholeNumber(4000, 0, 65_535),
+  PORT: wholeNumber(4000, 0, 65_535).default(4000),
+  METRICS_PORT: wholeNumber(9464, 1, 65_535).optional(),
   ROLES: roles,
   DATABASE_URL: z
     .string()
@@ -124,9 +126,9 @@ const environment = z.object({
     error:
       "is required: the callback address of the app registration, for example https://app.example.com/crm/callback",
   }),
-  CRM_CONCURRENCY: wholeNumber(8, 1, 64),
-  SYNC_INTERVAL_SECONDS: wholeNumber(900, 0, 86_400 * 30),
-  RECONCILE_INTERVAL_SECONDS: wholeNumber(604_800, 0, 86_400 * 365),
+  CRM_CONCURRENCY: wholeNumber(8, 1, 64).default(8),
+  SYNC_INTERVAL_SECONDS: wholeNumber(900, 0, 86_400 * 30).default(900),
+  RECONCILE_INTERVAL_SECONDS: wholeNumber(604_800, 0, 86_400 * 365).default(604_800),
   AUTH_JWT_SECRET: z
     .string()
     .refine((text) => Buffer.byteLength(text) >= MIN_JWT_SECRET_BYTES, {
@@ -190,6 +192,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
       intervalMs: value.SYNC_INTERVAL_SECONDS * SECOND_MS,
       reconcileIntervalMs: value.RECONCILE_INTERVAL_SECONDS * SECOND_MS,
     },
+    metricsPort: value.METRICS_PORT ?? null,
     logLevel: value.LOG_LEVEL,
   };
 }

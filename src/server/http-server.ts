@@ -7,18 +7,14 @@ import fastifyApollo, { fastifyApolloDrainPlugin } from "@as-integrations/fastif
 import Fastify, { type FastifyInstance, type FastifyRequest } from "fastify";
 import { GraphQLError, type GraphQLSchema } from "graphql";
 import { type ActorVerifier, UnauthenticatedError } from "../auth/actor";
-import { messageOf, ServiceError } from "../platform/errors";
 import type { Logger } from "../platform/logger";
 import { createOperationContext, type OperationContext, type Services } from "../resolvers/context";
+import { listen } from "./listen";
 import { maskErrors } from "./masked-errors";
 import { addSocketServer } from "./socket-server";
 
 /** A document with its variables; meetings with hundreds of attendees stay far below. */
 const MAX_BODY_BYTES = 512 * 1024;
-
-export class ServerStartError extends ServiceError {
-  readonly code = "SERVER_START_FAILED";
-}
 
 export interface HttpServerParts {
   schema: GraphQLSchema;
@@ -65,7 +61,7 @@ export async function createHttpServer(parts: HttpServerParts): Promise<HttpServ
     await apollo.stop();
     await fastify.close();
   };
-  return { listen: (host, port) => listen(fastify, host, port), close };
+  return { listen: (host, port) => listen(fastify, host, port, "PORT"), close };
 }
 
 async function contextOf(
@@ -97,18 +93,4 @@ function addHealth(fastify: FastifyInstance, { checkReady, logger }: HttpServerP
       return reply.code(503).send({ status: "not ready" });
     }
   });
-}
-
-async function listen(fastify: FastifyInstance, host: string, port: number): Promise<string> {
-  try {
-    return await fastify.listen({ host, port });
-  } catch (cause) {
-    const { code } = cause as NodeJS.ErrnoException;
-    if (code === "EADDRINUSE") {
-      throw new ServerStartError(`Port ${port} on ${host} is in use. Stop what uses it, or set PORT to another.`, {
-        cause,
-      });
-    }
-    throw new ServerStartError(`The server cannot listen on ${host}:${port}: ${messageOf(cause)}`, { cause });
-  }
 }

@@ -9,9 +9,10 @@ import { SYNC_RESOURCES, type SyncResource } from "../entities/sync-run";
 import type { SyncStepRow } from "../entities/sync-step";
 import { type Clock, SECOND_MS } from "../platform/clock";
 import type { Logger } from "../platform/logger";
+import type { Metrics } from "../platform/metrics";
 import { failureOf, isRefusalOfUser, isSubFetchFailure, RunLostError } from "./failures";
 import { recordGaps, summarizeGaps } from "./gaps";
-import { holdRun, inRun } from "./page-commit";
+import { holdRun, inRun, type StepChange } from "./page-commit";
 import { type RunContext, scopeOf } from "./run-context";
 import {
   type ClaimedRun,
@@ -41,6 +42,7 @@ export interface EngineParts {
   tokensOf(tenantId: string, copyId: number): TokenSource;
   /** Plans the connection's next run, in the transaction that ends one. */
   planNext(scope: TenantScope, copyId: number): Promise<void>;
+  metrics?: Metrics;
   clock: Clock;
   logger: Logger;
 }
@@ -59,7 +61,7 @@ export class SyncEngine {
     const logger = this.parts.logger.child({ tenantId, runId, kind: run.kind });
     const pacer = new Pacer(clock);
     const api = new CrmApi(this.parts.http, this.parts.crmBaseUrl, this.parts.tokensOf(tenantId, run.copyId), pacer);
-    const context: RunContext = { run, api, door, clock, logger, concurrency };
+    const context: RunContext = { run, api, door, clock, logger, concurrency, metrics: this.parts.metrics };
     try {
       await this.#requireActiveUser(context, askedAt);
       const turnEnds = askedAt.getTime() + TURN_MS;
@@ -88,7 +90,8 @@ export class SyncEngine {
       await succeedRun(scope, run, await summarizeGaps(scope, run.copyId), clock());
     });
     await endTrouble(scopeOf(context), run.copyId);
-    logger.info("a sync run succeeded");
+    this.parts.metrics?.syncRuns.inc({ kind: run.kind, outcome: "SUCCEEDED" });
+    logger.info(totals(await readSteps(scopeOf(context), run.runId)), "a sync run succeeded");
     return true;
   }
 
@@ -111,14 +114,14 @@ export class SyncEngine {
 
   /** @returns false where it paused before its end */
   async #step(context: RunContext, step: SyncStepRow, mustPause: () => boolean): Promise<boolean> {
-    const { run, logger } = context;
+    const { run } = context;
     const { resource } = step;
     await setStepState(scopeOf(context), run, resource, "RUNNING");
     try {
       const walk =
         resource === "DEAL_PARTICIPANTS" ? walkParticipants(context, step) : walkList(context, step, resource);
       for await (const change of walk) {
-        logger.debug({ resource, ...change }, "a page was committed");
+        this.#count(resource, change);
         if (!change.done && mustPause()) return false;
       }
       await setStepState(scopeOf(context), run, resource, "SUCCEEDED");
@@ -146,6 +149,7 @@ export class SyncEngine {
     if (failure.code === "INTERNAL") logger.error({ err: error }, "a sync run failed for a reason of our own");
     else logger.warn({ err: error, code: failure.code }, "a sync run failed");
     const { code, message } = failure;
+    this.parts.metrics?.syncRuns.inc({ kind: run.kind, outcome: code });
     if (isTrouble(code)) await noteTrouble(scopeOf(context), run.copyId, { code, message }, clock());
     await door
       .transaction(run.tenantId, async (scope) => {
@@ -157,9 +161,28 @@ export class SyncEngine {
       });
   }
 
+  #count(resource: SyncResource, { written, unchanged, removed, rejected }: StepChange): void {
+    for (const [outcome, count] of Object.entries({ written, unchanged, removed, rejected })) {
+      this.parts.metrics?.syncRecords.inc({ resource, outcome }, count);
+    }
+  }
+
   #beat(run: ClaimedRun): void {
     extendLease(this.parts.door.enter(run.tenantId), run, this.parts.clock()).catch((error: unknown) =>
       this.parts.logger.warn({ err: error, runId: run.runId }, "a lease could not be extended"),
     );
   }
+}
+
+function totals(
+  steps: readonly SyncStepRow[],
+): Record<"requests" | "fetched" | "written" | "removed" | "rejected", number> {
+  const sum = (of: (step: SyncStepRow) => number) => steps.reduce((total, step) => total + of(step), 0);
+  return {
+    requests: sum(({ requests }) => requests),
+    fetched: sum(({ fetched }) => fetched),
+    written: sum(({ written }) => written),
+    removed: sum(({ removed }) => removed),
+    rejected: sum(({ rejected }) => rejected),
+  };
 }

@@ -2,6 +2,7 @@ import type { CrmApi } from "../crm/api";
 import type { TenantDoor, TenantScope } from "../database/tenant-door";
 import type { Clock } from "../platform/clock";
 import type { Logger } from "../platform/logger";
+import type { Metrics } from "../platform/metrics";
 import type { ClaimedRun } from "./run-store";
 
 /** What the steps of a run share. */
@@ -13,6 +14,7 @@ export interface RunContext {
   /** Names the run in every line. */
   readonly logger: Logger;
   readonly concurrency: number;
+  readonly metrics?: Metrics;
 }
 
 export const scopeOf = ({ door, run }: RunContext): TenantScope => door.enter(run.tenantId);

@@ -46,13 +46,17 @@ async function* walkOnce(
   const { run, door, clock } = context;
   const before = new Set<string>();
   for (let cursor = step.cursor; ; ) {
+    const committed = context.metrics?.syncPages.startTimer({ resource });
     const page = await readPage(context, resource, cursor, cursor === step.cursor);
     await noteCrmTime(context, page);
-    yield await commitPiece(door, run, resource, clock(), async (scope) => {
+    const change = await commitPiece(door, run, resource, clock(), async (scope) => {
       if (reconciles) await seen(scope.manager, run.copyId, resource, shownIds(page));
-      const change = await writeList(scope, run, resource, page, clock());
-      return reconciles ? { ...change, done: false } : change;
+      const written = await writeList(scope, run, resource, page, clock());
+      return reconciles ? { ...written, done: false } : written;
     });
+    const seconds = committed?.();
+    context.logger.debug({ resource, ...change, seconds, correlationId: page.correlationId }, "a page was committed");
+    yield change;
     if (page.next === null) return;
     // A CRM that hands out a cursor twice would be walked for ever.
     if (before.has(page.next)) throw new CrmError("UNREADABLE", `The CRM's paging of ${resource} goes in a circle.`);

@@ -1,0 +1,57 @@
+import { Counter, collectDefaultMetrics, Histogram, Registry } from "prom-client";
+
+/** From a fast page to the 30 seconds after which a call is given up. */
+const SECONDS = [0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
+
+/** What this process counts, in a registry of its own: nothing is counted on import, and two apps do not mix. */
+export interface Metrics {
+  registry: Registry;
+  /** Calls to the CRM by documented route and status; status 0: no whole answer came. */
+  crmCalls: Histogram<"route" | "status">;
+  /** Pages of a run, from asking to committed. */
+  syncPages: Histogram<"resource">;
+  syncRecords: Counter<"resource" | "outcome">;
+  syncRuns: Counter<"kind" | "outcome">;
+  tokenRenewals: Counter<"outcome">;
+}
+
+export function createMetrics(): Metrics {
+  const registry = new Registry();
+  const registers = [registry];
+  collectDefaultMetrics({ register: registry });
+  return {
+    registry,
+    crmCalls: new Histogram({
+      name: "crm_call_seconds",
+      help: "Calls to the CRM by route and status; status 0: no whole answer came.",
+      labelNames: ["route", "status"],
+      buckets: SECONDS,
+      registers,
+    }),
+    syncPages: new Histogram({
+      name: "sync_page_seconds",
+      help: "Pages of a sync run, from asking the CRM to the commit.",
+      labelNames: ["resource"],
+      buckets: SECONDS,
+      registers,
+    }),
+    syncRecords: new Counter({
+      name: "sync_records_total",
+      help: "Records of committed pages: written, unchanged, removed, rejected.",
+      labelNames: ["resource", "outcome"],
+      registers,
+    }),
+    syncRuns: new Counter({
+      name: "sync_runs_total",
+      help: "Ended sync runs: SUCCEEDED, or the code of their failure.",
+      labelNames: ["kind", "outcome"],
+      registers,
+    }),
+    tokenRenewals: new Counter({
+      name: "token_renewals_total",
+      help: "Renewals of access tokens: GRANTED, or what the failure means.",
+      labelNames: ["outcome"],
+      registers,
+    }),
+  };
+}

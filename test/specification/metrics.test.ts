@@ -1,0 +1,53 @@
+import { createServer } from "node:net";
+import { type Simulator, startSimulator } from "../../simulator";
+import { createTestDatabase, type TestDatabase } from "../support/database";
+import { type Service, startService } from "../support/service";
+import { connect, syncEnds } from "../support/stories";
+
+let simulator: Simulator;
+let database: TestDatabase;
+let service: Service;
+let metricsPort: number;
+
+const freePort = () =>
+  new Promise<number>((resolve) => {
+    const probe = createServer();
+    probe.listen(0, "127.0.0.1", () => {
+      const address = probe.address();
+      probe.close(() => resolve(typeof address === "object" && address ? address.port : 0));
+    });
+  });
+
+beforeAll(async () => {
+  [simulator, database] = await Promise.all([startSimulator({ deals: 20 }), createTestDatabase()]);
+  metricsPort = await freePort();
+  service = await startService(simulator, database, { metricsPort });
+  await connect(service, simulator);
+  await syncEnds(service);
+});
+afterAll(async () => {
+  await service.stop();
+  await Promise.all([simulator.stop(), database.drop()]);
+});
+
+/** The value of one line of the exposition; 0 where it is missing. */
+async function metric(line: string): Promise<number> {
+  const text = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text();
+  const found = text.split("\n").find((candidate) => candidate.startsWith(`${line} `));
+  return Number(found?.slice(line.length + 1) ?? 0);
+}
+
+test("calls, pages, records and runs are counted as they happened", async () => {
+  const participants = simulator.log.of("GET", /\/participants$/).length;
+  expect(await metric('crm_call_seconds_count{route="GET /api/v1/deals/{id}/participants",status="200"}')).toBe(
+    participants,
+  );
+  expect(await metric('sync_page_seconds_count{resource="PERSONS"}')).toBe(1);
+  const [{ n }] = (await database.query("SELECT count(*)::int AS n FROM person")) as [{ n: number }];
+  expect(await metric('sync_records_total{resource="PERSONS",outcome="written"}')).toBe(n);
+  expect(await metric('sync_runs_total{kind="FULL",outcome="SUCCEEDED"}')).toBe(1);
+});
+
+test("metrics are not served with the API", async () => {
+  expect((await fetch(`${service.url}/metrics`)).status).toBe(404);
+});
