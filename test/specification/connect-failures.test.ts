@@ -8,8 +8,8 @@ import { dumpDatabase, leaked } from "../support/dump";
 import { environmentFor, type Service, startService } from "../support/service";
 import { completeConsent, dataOf, startConsent } from "../support/stories";
 
-// Seen red with: the grant stored before users/me was asked; the token in a refusal's message; a deactivated user
-// bound; a grant without a refresh token stored; redirects followed.
+// Seen red with: a copy made, or the code stored, before users/me was asked; the token endpoint's answer in a refusal's
+// message; a deactivated user bound; a grant without a refresh token taken.
 
 let simulator: Simulator;
 let database: TestDatabase;

@@ -15,8 +15,9 @@ import { type Program, startProgram } from "../support/processes";
 import { environmentFor, type GraphQLAnswer, type Service } from "../support/service";
 import { completeConsent, dataOf, recordMeeting, startConsent, syncEnds, until } from "../support/stories";
 
-// Seen red with: the token in a log line, in an error's message, in a job's payload, in a notification; tokens stored
-// unsealed; the place left out of the seal; the actor's bearer token logged.
+// Seen red with: the token, the code, the state, the client's credentials or the actor's bearer token in the log; the
+// token endpoint's answer in an error's message; a token in a job's payload, in a notification, or unsealed in a row for
+// a moment only; the place left out of the seal; the seal's tag not checked.
 
 const canary = (name: string) => `canary-${name}-${randomBytes(16).toString("hex")}`;
 const CLIENT_SECRET = canary("client");
