@@ -1,46 +1,68 @@
-import { Client } from "pg";
 import { Api } from "../demo/api";
 import { connect } from "../demo/consent";
+import { createDatabase } from "./database";
 import { type CrmEnvironment, type ProcessUse, runToEnd, startCrm, startService, useOf } from "./processes";
-import type { RawReading } from "./raw-reader";
+import type { Reading } from "./reading";
 import { type SyncFigures, watchSync } from "./watch-sync";
 
-export interface Measured extends SyncFigures, ProcessUse {
+export interface Measured extends SyncFigures, Reading {
   deals: number;
-  /** Records that the lists held, and participants. */
-  records: number;
-  requests: number;
   liveHeapBytes: number;
-  raw: RawReading;
+  /** The same requests, and every answer is dropped. */
+  fetched: Reading;
+  /** The same requests, and every answer copied into plain tables. */
+  copied: Reading;
 }
 
-/** A company of `deals` deals, a database and processes of its own: nothing is warm from a measurement before. */
-export async function measure(deals: number, serverUrl: string): Promise<Measured> {
+/** A company of `deals` deals, databases and processes of its own: nothing is warm from a measurement before. */
+export async function measure(deals: number, serverUrl: string, flags: readonly string[] = []): Promise<Measured> {
   const { crm, stop } = await startCrm(deals);
   try {
-    // Once unmeasured: the simulator is then as warm for the service as for the raw limit after it.
-    await runToEnd("raw-reader.js", crm);
-    const sync = await measureSync(crm, await createDatabase(serverUrl, `sync_${deals}`));
-    const raw = JSON.parse(await runToEnd("raw-reader.js", crm)) as RawReading;
-    const total = (of: (step: SyncFigures["steps"][number]) => number) =>
-      sync.steps.reduce((sum, step) => sum + of(step), 0);
-    return {
-      deals,
-      ...sync,
-      records: total((step) => (step.resource === "DEAL_PARTICIPANTS" ? step.written : step.fetched)),
-      requests: total((step) => step.requests),
-      raw,
-    };
+    // Once unmeasured: the simulator is then as warm for the service as for what it is compared with.
+    await read("raw-reader.js", crm);
+    const sync = await measureSync(crm, await createDatabase(serverUrl, `sync_${deals}`), flags);
+    const fetched = await read("raw-reader.js", crm);
+    const copied = await read("raw-reader.js", crm, await createDatabase(serverUrl, `raw_${deals}`));
+    return { deals, ...sync, ...countsOf(sync), fetched, copied };
   } finally {
     await stop();
   }
 }
 
+/** The usual client's reading of a company of `deals` deals. */
+export async function measureUsual(deals: number, serverUrl: string): Promise<Reading> {
+  const { crm, stop } = await startCrm(deals);
+  try {
+    await read("raw-reader.js", crm);
+    return await read("usual-client.js", crm, await createDatabase(serverUrl, `usual_${deals}`));
+  } finally {
+    await stop();
+  }
+}
+
+async function read(program: string, crm: CrmEnvironment, databaseUrl?: string): Promise<Reading> {
+  return JSON.parse(await runToEnd(program, { ...crm, ...(databaseUrl && { DATABASE_URL: databaseUrl }) })) as Reading;
+}
+
+function countsOf({
+  steps,
+}: SyncFigures): Pick<Reading, "requests" | "listed" | "participants" | "participantSeconds"> {
+  const participants = steps.find(({ resource }) => resource === "DEAL_PARTICIPANTS");
+  const lists = steps.filter((step) => step !== participants);
+  return {
+    requests: steps.reduce((sum, step) => sum + step.requests, 0),
+    listed: lists.reduce((sum, step) => sum + step.fetched, 0),
+    participants: participants?.written ?? 0,
+    participantSeconds: participants?.seconds ?? 0,
+  };
+}
+
 async function measureSync(
   crm: CrmEnvironment,
   databaseUrl: string,
+  flags: readonly string[],
 ): Promise<SyncFigures & ProcessUse & { liveHeapBytes: number }> {
-  const service = await startService(crm, databaseUrl);
+  const service = await startService({ crm, databaseUrl, flags });
   try {
     const api = await Api.signIn(service.url, service.jwtSecret);
     const before = useOf(service.pid);
@@ -55,14 +77,4 @@ async function measureSync(
   } finally {
     await service.stop();
   }
-}
-
-async function createDatabase(serverUrl: string, name: string): Promise<string> {
-  const client = new Client({ connectionString: serverUrl });
-  await client.connect();
-  await client.query(`CREATE DATABASE ${name}`);
-  await client.end();
-  const url = new URL(serverUrl);
-  url.pathname = name;
-  return url.href;
 }

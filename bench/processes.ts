@@ -15,7 +15,7 @@ const CLOCK_TICKS_PER_SECOND = 100;
 
 /** The environment that `simulator` prints, by which others know it as their CRM. */
 export type CrmEnvironment = Record<
-  "CRM_BASE_URL" | "CRM_CLIENT_ID" | "CRM_CLIENT_SECRET" | "CRM_REDIRECT_URL",
+  "CRM_BASE_URL" | "CRM_AUTH_URL" | "CRM_CLIENT_ID" | "CRM_CLIENT_SECRET" | "CRM_REDIRECT_URL",
   string
 >;
 
@@ -26,10 +26,16 @@ export interface Started {
   stop(): Promise<void>;
 }
 
-export async function startCrm(deals: number): Promise<{ crm: CrmEnvironment; stop(): Promise<void> }> {
+export interface RunningCrm {
+  crm: CrmEnvironment;
+  pid: number;
+  stop(): Promise<void>;
+}
+
+export async function startCrm(deals: number): Promise<RunningCrm> {
   const simulator = await start([join(DIST, "simulator/main.js"), "--deals", String(deals)], {}, "simulated CRM at");
   const settings = [...simulator.line.matchAll(/(CRM_[A-Z_]+)=(\S+)/g)].map(([, name, value]) => [name, value]);
-  return { crm: Object.fromEntries(settings) as CrmEnvironment, stop: simulator.stop };
+  return { crm: Object.fromEntries(settings) as CrmEnvironment, pid: simulator.pid, stop: simulator.stop };
 }
 
 export interface RunningService extends Started {
@@ -39,25 +45,46 @@ export interface RunningService extends Started {
   liveHeap(): Promise<number>;
 }
 
-/** The whole service, API and worker, in a process of its own. */
-export async function startService(crm: CrmEnvironment, databaseUrl: string): Promise<RunningService> {
-  const jwtSecret = randomBytes(32).toString("base64url");
+/** What processes of one deployment share. */
+export interface Keys {
+  jwtSecret: string;
+  encryptionKeys: string;
+}
+
+export function makeKeys(): Keys {
+  const key = randomBytes(32);
+  return { jwtSecret: randomBytes(32).toString("base64url"), encryptionKeys: `bench:${key.toString("base64")}` };
+}
+
+export interface ServiceOptions {
+  crm: CrmEnvironment;
+  databaseUrl: string;
+  roles?: "api,worker" | "api" | "worker";
+  keys?: Keys;
+  /** Node's own. */
+  flags?: readonly string[];
+}
+
+/** The service in a process of its own: API and worker, or one of them. */
+export async function startService(options: ServiceOptions): Promise<RunningService> {
+  const { crm, databaseUrl, roles = "api,worker", keys = makeKeys(), flags = [] } = options;
   const environment = {
     ...crm,
     PORT: "0",
-    ROLES: "api,worker",
+    ROLES: roles,
     DATABASE_URL: databaseUrl,
-    AUTH_JWT_SECRET: jwtSecret,
-    ENCRYPTION_KEYS: `bench:${randomBytes(32).toString("base64")}`,
+    AUTH_JWT_SECRET: keys.jwtSecret,
+    ENCRYPTION_KEYS: keys.encryptionKeys,
     LOG_LEVEL: "info",
   };
-  const flags = [...SERVICE_FLAGS, "--expose-gc", "--require", join(DIST, "bench/heap-probe.js")];
-  const service = await start([...flags, join(DIST, "src/main.js")], environment, '"the service is up"');
-  const { address } = JSON.parse(service.line) as { address: string };
+  const probe = ["--expose-gc", "--require", join(DIST, "bench/heap-probe.js")];
+  const args = [...SERVICE_FLAGS, ...flags, ...probe, join(DIST, "src/main.js")];
+  const service = await start(args, environment, '"the service is up"');
+  const { address } = JSON.parse(service.line) as { address: string | null };
   return {
     ...service,
-    url: address,
-    jwtSecret,
+    url: address ?? "",
+    jwtSecret: keys.jwtSecret,
     liveHeap: async () => {
       const answer = once(service.child, "message");
       service.child.send("live heap");

@@ -3,66 +3,91 @@ import { cpus } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { startEmbeddedPostgres } from "../src/database/embedded/embedded-postgres";
-import { type Measured, measure } from "./measure";
+import { type Measured, measure, measureUsual } from "./measure";
+import { column, failed, megabytes, ratio, say, whole, wholeOption } from "./print";
+import type { Reading } from "./reading";
 
 const FEWEST_DEALS = 100;
 const MOST_DEALS = 100_000;
 /** The company that memory is compared with is this much smaller. */
 const SMALLER = 10;
 
-const say = (line = "") => process.stdout.write(`${line}\n`);
-const megabytes = (bytes: number) => `${(bytes / 1024 / 1024).toFixed(0)} MB`;
-const rate = (count: number, seconds: number) => Math.round(count / seconds).toLocaleString("en-US");
-const ratio = (one: number, other: number) => (one / other).toFixed(2);
-
-function show({ deals, seconds, records, requests, raw, steps, ...service }: Measured): void {
-  say(`\n${deals.toLocaleString("en-US")} deals`);
-  say(`  records   ${records.toLocaleString("en-US")} in ${seconds.toFixed(2)} s: ${rate(records, seconds)} a second`);
-  say(`  requests  ${requests.toLocaleString("en-US")}: ${rate(requests, seconds)} a second`);
-  say(`  service   ${service.cpuSeconds.toFixed(2)} s CPU, peak RSS ${megabytes(service.peakBytes)}`);
-  say(`            live heap after the sync ${megabytes(service.liveHeapBytes)}`);
-  say(`  raw limit ${raw.requests.toLocaleString("en-US")} requests in ${raw.seconds.toFixed(2)} s`);
-  say(`            ${raw.cpuSeconds.toFixed(2)} s CPU, peak RSS ${megabytes(raw.peakBytes)}`);
-  say(`  sync : raw limit  ${ratio(seconds, raw.seconds)}`);
-  say(`  ${"step".padEnd(20)}${"seconds".padStart(9)}${"fetched".padStart(10)}${"written".padStart(10)}`);
+function show({ deals, steps, ...service }: Measured): void {
+  say(
+    `\n${whole(deals)} deals: ${whole(service.listed)} records of lists and ${whole(service.participants)} participants`,
+  );
+  say(`  service: ${whole(service.requests)} requests in ${service.seconds.toFixed(2)} s`);
+  say(`    ${service.cpuSeconds.toFixed(2)} s CPU, peak RSS ${megabytes(service.peakBytes)}`);
+  say(`    live heap after the sync ${megabytes(service.liveHeapBytes)}`);
+  say(`  ${"step".padEnd(20)}${column("seconds", 9)}${column("fetched")}${column("written")}`);
   for (const step of steps) {
-    const columns = [step.seconds.toFixed(2).padStart(9), ...[step.fetched, step.written].map(column)];
+    const columns = [column(step.seconds.toFixed(2), 9), column(step.fetched), column(step.written)];
     say(`  ${step.resource.padEnd(20)}${columns.join("")}`);
   }
 }
 
-const column = (count: number) => count.toLocaleString("en-US").padStart(10);
+const listRate = ({ listed, seconds, participantSeconds }: Reading) => listed / (seconds - participantSeconds);
+const participantRate = ({ participants, participantSeconds }: Reading) => participants / participantSeconds;
+const rate = ({ listed, participants, seconds }: Reading) => (listed + participants) / seconds;
+const RATES = [rate, listRate, participantRate];
 
-function dealsFrom(args: string[]): number {
-  const { values } = parseArgs({ args, options: { deals: { type: "string", default: "10000" } } });
-  const deals = Number(values.deals);
-  if (!Number.isInteger(deals) || deals < FEWEST_DEALS || deals > MOST_DEALS) {
-    throw new Error(`--deals must be a whole number from ${FEWEST_DEALS} to ${MOST_DEALS}`);
+function compare(service: Reading, fetched: Reading, copied: Reading, usual: Reading, usualDeals: number): void {
+  const readings: [string, Reading][] = [
+    ["service", service],
+    ["raw: fetched and copied", copied],
+    [`usual client, ${whole(usualDeals)} deals`, usual],
+  ];
+  const head = ["seconds", "CPU s", "rows/s", "lists", "participants"];
+  say(`\n${"".padEnd(30)}${head.map((name) => column(name, 13)).join("")}`);
+  for (const [name, reading] of readings) {
+    const times = [reading.seconds.toFixed(2), reading.cpuSeconds.toFixed(2)];
+    const columns = [...times, ...RATES.map((of) => of(reading))].map((value) => column(value, 13));
+    say(`${name.padEnd(30)}${columns.join("")}`);
   }
-  return deals;
+  for (const [name, reading] of readings.slice(1)) {
+    const ratios = RATES.map((of) => column(ratio(of(service), of(reading)), 13));
+    say(`${`service : ${name}`.padEnd(56)}${ratios.join("")}`);
+  }
+  say(
+    `raw, fetched only: ${fetched.seconds.toFixed(2)} s, ${fetched.participantSeconds.toFixed(2)} s for participants`,
+  );
+}
+
+function options() {
+  const { values } = parseArgs({
+    options: {
+      deals: { type: "string", default: "10000" },
+      "peer-deals": { type: "string", default: "1000" },
+      profile: { type: "string" },
+    },
+  });
+  return {
+    deals: wholeOption("deals", values.deals, FEWEST_DEALS, MOST_DEALS),
+    usualDeals: wholeOption("peer-deals", values["peer-deals"], FEWEST_DEALS, MOST_DEALS),
+    flags: values.profile ? ["--cpu-prof", `--cpu-prof-dir=${values.profile}`] : [],
+  };
 }
 
 async function main(): Promise<void> {
-  const deals = dealsFrom(process.argv.slice(2));
+  const { deals, usualDeals, flags } = options();
   const directory = join(".data", `bench-${process.pid}`);
   const stops = [() => rmSync(directory, { recursive: true, force: true })] as (() => Promise<void> | void)[];
   try {
     const postgres = await startEmbeddedPostgres({ directory, durable: true });
     stops.push(() => postgres.stop());
+    const url = postgres.url.reveal();
     say(`Full sync of a simulated CRM: Node ${process.versions.node}, ${cpus().length} cores, durable PostgreSQL`);
-    const small = await measure(Math.ceil(deals / SMALLER), postgres.url.reveal());
+    const small = await measure(Math.ceil(deals / SMALLER), url);
     show(small);
-    const large = await measure(deals, postgres.url.reveal());
+    const large = await measure(deals, url, flags);
     show(large);
-    say(`\nMemory, ${deals.toLocaleString("en-US")} : ${small.deals.toLocaleString("en-US")} deals`);
+    say(`\nMemory, ${whole(deals)} : ${whole(small.deals)} deals`);
     say(`  peak RSS   ${ratio(large.peakBytes, small.peakBytes)}`);
     say(`  live heap  ${ratio(large.liveHeapBytes, small.liveHeapBytes)}`);
+    compare(large, large.fetched, large.copied, await measureUsual(usualDeals, url), usualDeals);
   } finally {
     for (const stop of stops.reverse()) await stop();
   }
 }
 
-main().catch((error: unknown) => {
-  process.stderr.write(`\nThe benchmark failed: ${error instanceof Error ? error.message : String(error)}\n`);
-  process.exitCode = 1;
-});
+main().catch(failed);
