@@ -5,7 +5,7 @@ import { AccessTokens } from "./connections/access-tokens";
 import { Connecting } from "./connections/connecting";
 import { Credentials } from "./connections/credentials";
 import { Disconnecting } from "./connections/disconnecting";
-import { PURGE_JOB, type PurgeRef, purgeCopy } from "./connections/purge";
+import { PURGE_JOB, type PurgeRef, purgeCopy, sweepPurges } from "./connections/purge";
 import { type Resealed, resealAll } from "./connections/reseal";
 import { CrmHttp } from "./crm/http";
 import { CrmOAuth } from "./crm/oauth";
@@ -143,7 +143,12 @@ function startWorker({ door, engine, meetings, schedule }: Parts, url: Secret, l
     [PURGE_JOB]: (payload: unknown, stop: AbortSignal) => purgeCopy(door, payload as PurgeRef, stop, logger),
     [RUN_SUCCEEDED_JOB]: (payload: unknown) => meetings.rematch((payload as RunRef).tenantId),
   };
-  return startJobRunner(url, jobs, { everyMs: SWEEP_MS, run: () => schedule.sweep() }, logger);
+  return startJobRunner(
+    url,
+    jobs,
+    { everyMs: SWEEP_MS, run: () => schedule.sweep().then(() => sweepPurges(door)) },
+    logger,
+  );
 }
 
 async function startApi(

@@ -21,6 +21,17 @@ export async function enqueuePurge({ tenantId, manager }: TenantScope, copyId: n
   ]);
 }
 
+/** Enqueues again what a worker took and died with; a purge that goes on twice does no harm. */
+export async function sweepPurges(door: TenantDoor): Promise<void> {
+  const lost = await door.everyTenant<PurgeRef>(
+    `SELECT tenant_id AS "tenantId", id AS "copyId" FROM synced_copy
+     WHERE state = 'RETIRED' AND NOT EXISTS (
+       SELECT 1 FROM graphile_worker.jobs j
+       WHERE j.key = '${PURGE_JOB}:' || id AND (j.locked_at IS NULL OR j.locked_at > now() - interval '5 minutes'))`,
+  );
+  for (const { tenantId, copyId } of lost) await enqueuePurge(door.enter(tenantId), copyId);
+}
+
 /**
  * Deletes a retired copy's rows, a batch a statement, and its own row last: a purge that was cut off goes on where it
  * stood. A live copy is never touched.

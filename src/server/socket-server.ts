@@ -1,6 +1,16 @@
 import type { Server } from "node:http";
-import { GraphQLError, type GraphQLSchema } from "graphql";
-import { CloseCode, type Context } from "graphql-ws";
+import {
+  type DocumentNode,
+  GraphQLError,
+  type GraphQLSchema,
+  getOperationAST,
+  NoSchemaIntrospectionCustomRule,
+  OperationTypeNode,
+  parse,
+  specifiedRules,
+  validate,
+} from "graphql";
+import { CloseCode, type Context, type SubscribePayload } from "graphql-ws";
 import { type Extra, useServer } from "graphql-ws/use/ws";
 import { WebSocketServer } from "ws";
 import type { Actor, ActorVerifier } from "../auth/actor";
@@ -11,7 +21,7 @@ import { maskErrors } from "./masked-errors";
 const MAX_MESSAGE_BYTES = 64 * 1024;
 /** A socket whose peer answers no ping for this long is ended. */
 const PING_MS = 12_000;
-/** The longest wait of a timer (RFC-less: 2^31 - 1 ms); a token that lives longer is looked at again then. */
+/** The longest wait of a timer (2^31 - 1 ms); a token that lives longer is looked at again then. */
 const LONGEST_TIMER_MS = 2_147_483_647;
 
 export interface SocketServerParts {
@@ -20,6 +30,7 @@ export interface SocketServerParts {
   verifyActor: ActorVerifier;
   /** Origins from which a browser may open a socket, besides the service's own. */
   allowedOrigins: readonly string[];
+  production: boolean;
   logger: Logger;
 }
 
@@ -31,7 +42,8 @@ export function addSocketServer(server: Server, parts: SocketServerParts): () =>
   const protocol = useServer<Record<string, unknown>, Session>(options(parts), sockets, PING_MS);
   server.on("upgrade", (request, socket, head) => {
     const { origin, host } = request.headers;
-    if (new URL(request.url ?? "/", "http://service").pathname !== "/graphql") return refuse(socket, "404 Not Found");
+    // Compared as text: a URL that does not parse would throw here, outside of every request.
+    if (request.url?.split("?")[0] !== "/graphql") return refuse(socket, "404 Not Found");
     if (!isAllowed(origin, host, parts.allowedOrigins)) return refuse(socket, "403 Forbidden");
     sockets.handleUpgrade(request, socket, head, (opened) => sockets.emit("connection", opened, request));
   });
@@ -40,7 +52,8 @@ export function addSocketServer(server: Server, parts: SocketServerParts): () =>
 
 type SocketContext = Context<Record<string, unknown>, Extra & Partial<Session>>;
 
-function options({ schema, services, verifyActor, logger }: SocketServerParts) {
+function options({ schema, services, verifyActor, production, logger }: SocketServerParts) {
+  const rules = production ? [...specifiedRules, NoSchemaIntrospectionCustomRule] : specifiedRules;
   const mask = maskErrors(logger);
   const masked = (errors: readonly GraphQLError[]) =>
     errors.map((error) => mask(error.toJSON(), error) as GraphQLError);
@@ -58,6 +71,9 @@ function options({ schema, services, verifyActor, logger }: SocketServerParts) {
       if (!extra.actor) throw new GraphQLError("The socket has no actor.");
       return createOperationContext(extra.actor, services);
     },
+    onSubscribe: (_context: SocketContext, _id: string, { query, operationName }: SubscribePayload) =>
+      isSubscription(query, operationName) ? undefined : [new GraphQLError(SUBSCRIPTIONS_ONLY)],
+    validate: (checked: GraphQLSchema, document: DocumentNode) => validate(checked, document, rules),
     onError: (_context: SocketContext, _id: string, _payload: unknown, errors: readonly GraphQLError[]) =>
       masked(errors),
     onNext: (
@@ -68,6 +84,17 @@ function options({ schema, services, verifyActor, logger }: SocketServerParts) {
       result: { errors?: readonly GraphQLError[] },
     ) => (result.errors ? { ...result, errors: masked(result.errors) } : undefined),
   };
+}
+
+const SUBSCRIPTIONS_ONLY = "This socket serves subscriptions. Send queries and mutations by POST to /graphql.";
+
+/** What does not parse is left to the validation that follows, which says where. */
+function isSubscription(query: string, operationName: string | null | undefined): boolean {
+  try {
+    return getOperationAST(parse(query), operationName)?.operation === OperationTypeNode.SUBSCRIPTION;
+  } catch {
+    return true;
+  }
 }
 
 /** `connection_init` carries what an HTTP request has in its header: `{ authorization: "Bearer ..." }`. */

@@ -65,7 +65,8 @@ export function isSubFetchFailure(error: unknown): error is CrmError {
   return error instanceof CrmError && error.code !== "UNAUTHORIZED" && error.code !== "ACCOUNT_CLOSED";
 }
 
-/** The CRM refuses the user itself: a token that was just renewed, or the user's own record (never a proxy's page). */
+/** The CRM refuses the user itself: a token that was just renewed (401), or the user's own record (403, no proxy's). */
 export function isRefusalOfUser(error: unknown): boolean {
-  return error instanceof CrmError && (error.code === "UNAUTHORIZED" || error.code === "REFUSED");
+  if (!(error instanceof CrmError)) return false;
+  return error.code === "UNAUTHORIZED" || (error.code === "REFUSED" && error.detail.status === 403);
 }

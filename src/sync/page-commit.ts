@@ -18,6 +18,8 @@ export interface StepChange {
   rejected: number;
   /** Nothing more is to come: the step has succeeded. */
   done: boolean;
+  /** Which walk of the list comes next, where that changes. */
+  walk?: number;
 }
 
 /**
@@ -107,13 +109,13 @@ async function checkpoint(
   resource: SyncResource,
   change: StepChange,
 ): Promise<void> {
-  const { cursor, requests, fetched, written, unchanged, removed, rejected, done } = change;
+  const { cursor, requests, fetched, written, unchanged, removed, rejected, done, walk = null } = change;
   await rows(
     manager,
     `UPDATE sync_step SET cursor = $4, requests = requests + $5, fetched = fetched + $6, written = written + $7,
        unchanged = unchanged + $8, removed = removed + $9, rejected = rejected + $10,
-       state = CASE WHEN $11 THEN 'SUCCEEDED' ELSE state END
+       state = CASE WHEN $11 THEN 'SUCCEEDED' ELSE state END, walk = coalesce($12, walk)
      WHERE tenant_id = $1 AND run_id = $2 AND resource = $3`,
-    [tenantId, runId, resource, cursor, requests, fetched, written, unchanged, removed, rejected, done],
+    [tenantId, runId, resource, cursor, requests, fetched, written, unchanged, removed, rejected, done, walk],
   );
 }

@@ -31,8 +31,9 @@ const MANY = 100;
 
 export const isRemovable = (resource: SyncResource): boolean => resource in REMOVABLE;
 
-/** The first walk begins: every record of the copy counts as not seen. */
+/** The first walk begins: every record of the copy counts as not seen, and what an earlier run left is forgotten. */
 export async function beginAbsence(manager: EntityManager, copyId: number, resource: SyncResource): Promise<void> {
+  await rows(manager, "DELETE FROM absent_record WHERE copy_id = $1 AND resource = $2", [copyId, resource]);
   await rows(
     manager,
     `INSERT INTO absent_record (copy_id, resource, crm_id) SELECT $1, $2, crm_id FROM ${tableOf(manager, resource)} WHERE copy_id = $1
@@ -76,7 +77,7 @@ export type RemovalVerdict = "REMOVE" | "PROVE_FIRST" | "KEEP";
 
 /** An empty answer never empties anything, and taking much away needs proof that the user still sees as before. */
 export function judgeRemoval({ absent, held }: Absence): RemovalVerdict {
-  if (absent === 0 || absent === held) return "KEEP";
+  if (absent === 0 || absent >= held) return "KEEP";
   return absent > MANY && absent > held / 2 ? "PROVE_FIRST" : "REMOVE";
 }
 

@@ -85,7 +85,9 @@ export async function releaseRun(scope: TenantScope, { runId, leaseId }: Claimed
      WHERE tenant_id = $1 AND id = $2 AND lease_id = $3 AND state = 'RUNNING' RETURNING 1 AS released`,
     [scope.tenantId, runId, leaseId],
   );
-  if (released.length > 0) await enqueueJob(scope, SYNC_JOB, { tenantId: scope.tenantId, runId });
+  if (released.length === 0) return;
+  await enqueueJob(scope, SYNC_JOB, { tenantId: scope.tenantId, runId });
+  await notify(scope, PROGRESS_CHANGED);
 }
 
 export async function succeedRun(scope: TenantScope, run: ClaimedRun, gaps: GapSummary[], now: Date): Promise<void> {
@@ -121,12 +123,13 @@ export function readSteps({ tenantId, manager }: TenantScope, runId: string): Pr
 
 /** @throws RunLostError where the run is no longer this worker's */
 export async function setStepState(
-  { tenantId, manager }: TenantScope,
+  scope: TenantScope,
   { runId, leaseId }: ClaimedRun,
   resource: SyncResource,
   state: SyncState,
   expected: number | null = null,
 ): Promise<void> {
+  const { tenantId, manager } = scope;
   const set = await rows(
     manager,
     `UPDATE sync_step s SET state = $4, expected = coalesce($5, expected)
@@ -136,6 +139,7 @@ export async function setStepState(
     [tenantId, runId, resource, state, expected, leaseId],
   );
   if (set.length === 0) throw new RunLostError("the run was taken over or cancelled");
+  await notify(scope, PROGRESS_CHANGED);
 }
 
 /** Cancels what is queued or running for a copy; a worker that holds such a run writes nothing more. */

@@ -7,14 +7,21 @@ import type { Logger } from "../platform/logger";
 import { accepted, type Outcome, refused } from "../platform/outcome";
 import { dueKind, nextRunAt } from "./plan";
 import { enqueueRun } from "./run-planning";
-import { type RunRef, SYNC_JOB } from "./run-store";
+import { enqueueJob, type RunRef, SYNC_JOB } from "./run-store";
 
 export const SYNC_DUE_JOB = "sync_due";
-/** A queued run that nobody has claimed for this long: its job may have gone with the worker that took it. */
+/** A job that was taken so long ago, of something that has not begun, has gone with the worker that took it. */
 const UNCLAIMED_MS = MINUTE_MS;
+const hasLiveJob = (key: string, since: "$1" | "$2") =>
+  `EXISTS (SELECT 1 FROM graphile_worker.jobs j WHERE j.key = ${key} AND (j.locked_at IS NULL OR j.locked_at > ${since}))`;
 const ORPHANS = `
   SELECT tenant_id AS "tenantId", id AS "runId" FROM sync_run
-  WHERE (state = 'RUNNING' AND lease_until < $1) OR (state = 'QUEUED' AND queued_at < $2)`;
+  WHERE (state = 'RUNNING' AND lease_until < $1)
+     OR (state = 'QUEUED' AND queued_at < $2 AND NOT ${hasLiveJob(`'${SYNC_JOB}:' || id`, "$2")})`;
+const MISSED = `
+  SELECT tenant_id AS "tenantId" FROM connection c
+  WHERE state = 'CONNECTED' AND next_sync_at < $1 AND NOT ${hasLiveJob(`'${SYNC_DUE_JOB}:' || tenant_id`, "$1")}
+    AND NOT EXISTS (SELECT 1 FROM sync_run r WHERE r.tenant_id = c.tenant_id AND r.state IN ('QUEUED', 'RUNNING'))`;
 /** How often each worker looks for runs whose worker has died; with the lease this bounds the takeover. */
 export const SWEEP_MS = 10 * SECOND_MS;
 
@@ -77,20 +84,18 @@ export class Schedule {
     ]);
   }
 
-  /** Makes a job for each run whose worker died with it; the run's lease decides who may go on. */
+  /** Finds what died with a worker: a run, whose lease decides who may go on, or the job of the schedule itself. */
   async sweep(): Promise<void> {
-    const { door, clock } = this.parts;
+    const { door, clock, logger } = this.parts;
     const now = clock();
-    const orphans = await door.everyTenant<RunRef>(ORPHANS, [now, new Date(now.getTime() - UNCLAIMED_MS)]);
-    for (const { tenantId, runId } of orphans) {
-      this.parts.logger.warn({ tenantId, runId }, "a run has lost its worker and is taken over");
-      const reference = JSON.stringify({ tenantId, runId });
-      const { manager } = this.parts.door.enter(tenantId);
-      await rows(manager, "SELECT graphile_worker.add_job($1, $2::json, job_key => $3)", [
-        SYNC_JOB,
-        reference,
-        `${SYNC_JOB}:${runId}`,
-      ]);
+    const since = new Date(now.getTime() - UNCLAIMED_MS);
+    for (const { tenantId, runId } of await door.everyTenant<RunRef>(ORPHANS, [now, since])) {
+      logger.warn({ tenantId, runId }, "a run has lost its worker and is taken over");
+      await enqueueJob(door.enter(tenantId), SYNC_JOB, { tenantId, runId });
+    }
+    for (const { tenantId } of await door.everyTenant<{ tenantId: string }>(MISSED, [since])) {
+      logger.warn({ tenantId }, "a scheduled sync was missed and is made up for");
+      await this.due(tenantId);
     }
   }
 }

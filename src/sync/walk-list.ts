@@ -8,6 +8,9 @@ import { commitPiece, inRun, type StepChange, writeList } from "./page-commit";
 import { beginAbsence, countAbsence, forgetAbsence, isRemovable, judgeRemoval, removeAbsent, seen } from "./reconcile";
 import { type RunContext, scopeOf } from "./run-context";
 
+/** A step whose walks are over: what neither has seen is being removed. */
+const WALKS_OVER = 3;
+
 /**
  * Walks a list of the CRM from the step's checkpoint, a page a commit. A reconciling run walks again where the first
  * walk did not see everything that the copy holds, and then removes what neither has seen.
@@ -17,52 +20,62 @@ export async function* walkList(
   step: SyncStepRow,
   resource: ListResource,
 ): AsyncGenerator<StepChange> {
-  const reconciles = context.run.kind === "RECONCILE" && isRemovable(resource);
-  if (reconciles && step.walk === 1 && step.cursor === null) {
-    await inRun(context.door, context.run, context.clock(), ({ manager }) =>
-      beginAbsence(manager, context.run.copyId, resource),
-    );
+  const { run, door, clock } = context;
+  if (run.kind !== "RECONCILE" || !isRemovable(resource)) {
+    yield* walkOnce(context, step, (page) => (scope) => writeList(scope, run, resource, page, clock()), resource);
+    return;
   }
-  yield* walkOnce(context, step, resource, reconciles);
-  if (!reconciles) return;
-  const { absent } = await countAbsence(scopeOf(context).manager, context.run.copyId, resource);
-  if (absent > 0 && step.walk === 1) {
-    await scopeOf(context).manager.update(
-      "sync_step",
-      { tenantId: step.tenantId, runId: step.runId, resource },
-      { walk: 2, cursor: null },
-    );
-    yield* walkOnce(context, { ...step, walk: 2, cursor: null }, resource, true);
+  if (step.walk === 1 && step.cursor === null) {
+    await inRun(door, run, clock(), ({ manager }) => beginAbsence(manager, run.copyId, resource));
+  }
+  let { walk, cursor } = step;
+  while (walk < WALKS_OVER) {
+    const write = (page: ReadPage) => (scope: TenantScope) => writeAndSee(scope, context, resource, page, walk);
+    const last = yield* walkOnce(context, { ...step, cursor }, write, resource);
+    walk = last.walk ?? WALKS_OVER;
+    cursor = null;
   }
   yield* removeUnseen(context, resource);
 }
 
+/** @returns the change of the last page */
 async function* walkOnce(
   context: RunContext,
-  step: SyncStepRow,
+  { cursor: checkpoint }: Pick<SyncStepRow, "cursor">,
+  write: (page: ReadPage) => (scope: TenantScope) => Promise<StepChange>,
   resource: ListResource,
-  reconciles: boolean,
-): AsyncGenerator<StepChange> {
+): AsyncGenerator<StepChange, StepChange> {
   const { run, door, clock } = context;
   const before = new Set<string>();
-  for (let cursor = step.cursor; ; ) {
+  for (let cursor = checkpoint; ; ) {
     const committed = context.metrics?.syncPages.startTimer({ resource });
-    const page = await readPage(context, resource, cursor, cursor === step.cursor);
+    const page = await readPage(context, resource, cursor, cursor === checkpoint);
     await noteCrmTime(context, page);
-    const change = await commitPiece(door, run, resource, clock(), async (scope) => {
-      if (reconciles) await seen(scope.manager, run.copyId, resource, shownIds(page));
-      const written = await writeList(scope, run, resource, page, clock());
-      return reconciles ? { ...written, done: false } : written;
-    });
+    const change = await commitPiece(door, run, resource, clock(), write(page));
     const seconds = committed?.();
     context.logger.debug({ resource, ...change, seconds, correlationId: page.correlationId }, "a page was committed");
     yield change;
-    if (page.next === null) return;
+    if (page.next === null) return change;
     // A CRM that hands out a cursor twice would be walked for ever.
     if (before.has(page.next)) throw new CrmError("UNREADABLE", `The CRM's paging of ${resource} goes in a circle.`);
     before.add(page.next);
     cursor = page.next;
   }
+}
+
+/** A page of a reconciling walk. Its last page commits which walk comes next, so that a pause there repeats none. */
+async function writeAndSee(
+  scope: TenantScope,
+  { run, clock }: RunContext,
+  resource: ListResource,
+  page: ReadPage,
+  walk: number,
+): Promise<StepChange> {
+  await seen(scope.manager, run.copyId, resource, shownIds(page));
+  const written = { ...(await writeList(scope, run, resource, page, clock())), done: false };
+  if (page.next !== null) return written;
+  const { absent } = await countAbsence(scope.manager, run.copyId, resource);
+  return { ...written, walk: walk === 1 && absent > 0 ? 2 : WALKS_OVER };
 }
 
 /** How long a cursor lives is not documented: one that an earlier run left and that is refused now begins anew. */
@@ -128,7 +141,7 @@ async function keepAll(
   absent: number,
 ): Promise<void> {
   await forgetAbsence(manager, run.copyId, resource);
-  const message = `The CRM showed none of the ${absent} ${resource.toLowerCase()} held here; they are kept as they were last seen.`;
+  const message = `The CRM did not show ${absent} ${resource.toLowerCase()} that are held here; they are kept as they were last seen.`;
   await recordGaps(manager, run.copyId, resource, [{ code: "NOT_SHOWN", message }], clock());
 }
 

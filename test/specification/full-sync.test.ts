@@ -73,6 +73,19 @@ test("a value is kept to the cent, with every address, mail time and custom fiel
     [deal?.id],
   );
   expect(row).toEqual({ value: String(deal?.value), custom_fields: deal?.custom_fields ?? {} });
+  const [times] = await database.query<{ incoming: Date; outgoing: Date }>(
+    `SELECT p.last_incoming_mail_time AS incoming, p.last_outgoing_mail_time AS outgoing
+     FROM person p JOIN connection c USING (copy_id) WHERE c.tenant_id = 'exact' AND p.crm_id = $1`,
+    [stories.ghosted.personId],
+  );
+  const ghosted = simulator.control.visibleTo(userId).persons.find(({ id }) => id === stories.ghosted.personId) as {
+    last_incoming_mail_time?: string;
+    last_outgoing_mail_time?: string;
+  };
+  expect(times).toEqual({
+    incoming: new Date(ghosted.last_incoming_mail_time ?? 0),
+    outgoing: new Date(ghosted.last_outgoing_mail_time ?? 0),
+  });
   const addresses = await database.query<{ address: string }>(
     "SELECT a.address FROM person_address a JOIN connection c USING (copy_id) WHERE c.tenant_id = 'exact' AND a.person_id = $1",
     [person?.id],

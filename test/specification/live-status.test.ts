@@ -1,3 +1,4 @@
+import { createConnection } from "node:net";
 import { type Simulator, startSimulator } from "../../simulator";
 import { tokenFor } from "../support/actors";
 import { createTestDatabase, type TestDatabase } from "../support/database";
@@ -154,6 +155,25 @@ test("a socket ends with its token: 4403", async () => {
   const watching = await subscribe<Status>(service.url, STATUS, { token });
   await until("the present state arrives", async () => watching.results.length === 1);
   expect((await watching.closed).code).toBe(4403);
+});
+
+test.each(["{ viewer { userId } }", "mutation { disconnect { __typename } }", "{ __schema { types { name } } }"])(
+  "a socket serves subscriptions only, not %s",
+  async (document) => {
+    const { closed, results } = await subscribe<Status>(service.url, document);
+    expect((await closed).reason).toContain("Send queries and mutations by POST");
+    expect(results).toEqual([]);
+  },
+);
+
+test.each(["//", "/elsewhere", "/graphql/..", "*"])("an upgrade of %s is refused and harms nobody", async (path) => {
+  const { hostname, port } = new URL(service.url);
+  const socket = createConnection({ host: hostname, port: Number(port) });
+  socket.write(`GET ${path} HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n`);
+  const answer = await new Promise((resolve) => socket.once("data", (data) => resolve(String(data).split("\r\n")[0])));
+  expect(answer).toBe("HTTP/1.1 404 Not Found");
+  socket.destroy();
+  expect((await fetch(`${service.url}/healthz`)).status).toBe(200);
 });
 
 test("a document with faults is a clear error on the socket, without a stack", async () => {

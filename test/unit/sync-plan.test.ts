@@ -92,6 +92,7 @@ test.each([
 test.each([
   [0, 500, "KEEP"],
   [500, 500, "KEEP"],
+  [501, 500, "KEEP"],
   [3, 3, "KEEP"],
   [3, 500, "REMOVE"],
   [100, 150, "REMOVE"],
