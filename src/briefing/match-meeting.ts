@@ -1,4 +1,4 @@
-import { liveCopyId } from "../connections/connection-store";
+import { holdLiveCopy, liveCopyId } from "../connections/connection-store";
 import { rows } from "../database/rows";
 import type { TenantScope } from "../database/tenant-door";
 import type { MatchedEntity } from "../entities/matched-record";
@@ -41,7 +41,9 @@ export async function matchMeeting(
   const deal = copyId === null ? NOT_CONNECTED : matchDeal(meeting.startsAt, personIds, deals);
   await storeAttendees(scope, meeting.id, attendees, matches);
   await storeMatch(scope, meeting.id, copyId, deal, now);
-  if (copyId !== null) await storeReadable(scope, meeting.id, copyId, { matches, persons, deals });
+  // A copy that was retired meanwhile is being purged: a row that came now would stay for ever.
+  if (copyId !== null && (await holdLiveCopy(scope, copyId)))
+    await storeReadable(scope, meeting.id, copyId, { matches, persons, deals });
 }
 
 const NOT_CONNECTED: DealMatch = {

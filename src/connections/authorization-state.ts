@@ -30,9 +30,19 @@ export async function issueState(
 export async function consumeState(scope: TenantScope, actor: Actor, state: string, now: Date): Promise<boolean> {
   const used = await rows(
     scope.manager,
-    `DELETE FROM authorization_request
-     WHERE tenant_id = $1 AND state_hash = $2 AND user_id = $3 AND expires_at > $4 RETURNING 1 AS used`,
+    `UPDATE authorization_request SET used_at = $4
+     WHERE tenant_id = $1 AND state_hash = $2 AND user_id = $3 AND expires_at > $4 AND used_at IS NULL RETURNING 1 AS used`,
     [scope.tenantId, hashOf(state), actor.userId, now],
   );
   return used.length === 1;
+}
+
+/** Ends a consent that was used up. @returns false where a disconnect has voided it meanwhile */
+export async function endConsent(scope: TenantScope, state: string): Promise<boolean> {
+  const ended = await rows(
+    scope.manager,
+    "DELETE FROM authorization_request WHERE tenant_id = $1 AND state_hash = $2 RETURNING 1 AS ended",
+    [scope.tenantId, hashOf(state)],
+  );
+  return ended.length === 1;
 }

@@ -11,7 +11,7 @@ import type { Clock } from "../platform/clock";
 import type { Logger } from "../platform/logger";
 import { accepted, type Outcome, refused } from "../platform/outcome";
 import { admit } from "./admission";
-import { consumeState, issueState } from "./authorization-state";
+import { consumeState, endConsent, issueState } from "./authorization-state";
 import { createCopy, type LockedConnection, lockConnection, moveToConnected, readConnection } from "./connection-store";
 import type { Credentials } from "./credentials";
 
@@ -56,6 +56,9 @@ const MESSAGES = {
 } as const;
 const refusal = (code: keyof typeof MESSAGES): Refusal => refused(code, MESSAGES[code]);
 
+const VOID_CONSENT =
+  "This authorization was not started by you, was used already, is older than ten minutes or was ended by a disconnect. Start again.";
+
 /** Connecting a CRM (design 5.1): the browser's consent, then code, token and `users/me`, and only then anything stored. */
 export class Connecting {
   constructor(private readonly parts: ConnectingParts) {}
@@ -83,13 +86,12 @@ export class Connecting {
     if (!input.code && !input.error) {
       return refused("INVALID_INPUT", "Neither a code nor an error came back from the CRM. Start again.", "code");
     }
-    if (!(await consumeState(this.parts.door.enter(actor.tenantId), actor, input.state, this.parts.clock()))) {
-      return refused(
-        "AUTHORIZATION_STATE_INVALID",
-        "This authorization was not started by you, was used already or is older than ten minutes. Start again.",
-      );
+    const scope = this.parts.door.enter(actor.tenantId);
+    if (!(await consumeState(scope, actor, input.state, this.parts.clock()))) {
+      return refused("AUTHORIZATION_STATE_INVALID", VOID_CONSENT);
     }
     if (input.error || !input.code) {
+      await endConsent(scope, input.state);
       return refused(
         "AUTHORIZATION_DENIED_BY_USER",
         "The authorization was cancelled in the CRM. Nothing was changed.",
@@ -97,7 +99,9 @@ export class Connecting {
     }
     const askedAt = this.parts.clock();
     const validated = await this.#validate(input.code);
-    return validated.ok ? this.#store(actor, validated.value, askedAt) : validated;
+    if (validated.ok) return this.#store(actor, input.state, validated.value, askedAt);
+    await endConsent(scope, input.state);
+    return validated;
   }
 
   /** Exchanges the code and asks the CRM whose token it is, before anything is stored (specification 4.2). */
@@ -153,6 +157,7 @@ export class Connecting {
 
   #store(
     actor: Actor,
+    state: string,
     validated: { grant: Grant; user: CrmCurrentUser },
     askedAt: Date,
   ): Promise<Outcome<null, ConnectRefusal>> {
@@ -164,6 +169,7 @@ export class Connecting {
     return this.parts.door.transaction(actor.tenantId, async (scope): Promise<Outcome<null, ConnectRefusal>> => {
       const now = this.parts.clock();
       const present = await lockConnection(scope, now);
+      if (!(await endConsent(scope, state))) return refused("AUTHORIZATION_STATE_INVALID", VOID_CONSENT);
       const admission = admit(present, user);
       if (admission === "ANOTHER_CRM_CONNECTED" || admission === "DIFFERENT_CRM_COMPANY") return refusal(admission);
       const copyId = await this.#copyFor(scope, admission, present, user, now);

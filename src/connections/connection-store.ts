@@ -23,6 +23,16 @@ export async function connectedCopyId(scope: TenantScope): Promise<number | null
   return connection?.state === "CONNECTED" ? connection.copyId : null;
 }
 
+/** Until the transaction ends, the copy stays live. @returns false where it is not */
+export async function holdLiveCopy({ tenantId, manager }: TenantScope, copyId: number): Promise<boolean> {
+  const live = await rows(
+    manager,
+    "SELECT 1 FROM synced_copy WHERE tenant_id = $1 AND id = $2 AND state = 'LIVE' FOR SHARE",
+    [tenantId, copyId],
+  );
+  return live.length > 0;
+}
+
 export interface LockedConnection extends Present {
   copyId: number | null;
 }

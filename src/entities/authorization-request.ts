@@ -14,4 +14,8 @@ export class AuthorizationRequestRow {
 
   @Column("timestamptz")
   expiresAt!: Date;
+
+  /** Set while it is being completed; one that is stored, or voided by a disconnect, is gone. */
+  @Column("timestamptz", { nullable: true })
+  usedAt!: Date | null;
 }

@@ -1,3 +1,4 @@
+import { holdLiveCopy } from "../connections/connection-store";
 import { notify, PROGRESS_CHANGED } from "../database/notifications";
 import { jsonRows, rows } from "../database/rows";
 import type { TenantDoor, TenantScope } from "../database/tenant-door";
@@ -42,7 +43,8 @@ export function inRun<T>(
 
 /** Until the transaction ends, the copy stays live and the run ours. @throws RunLostError where it is not so */
 export async function holdRun(scope: TenantScope, run: ClaimedRun, now: Date): Promise<void> {
-  await lockLiveCopy(scope, run.copyId);
+  // Disconnecting retires the copy: it waits for the page in hand at most, and no later page is written.
+  if (!(await holdLiveCopy(scope, run.copyId))) throw new RunLostError("the copy is no longer live");
   await extendLease(scope, run, now);
 }
 
@@ -59,16 +61,6 @@ export function commitPiece(
     await checkpoint(scope, run, resource, change);
     return change;
   });
-}
-
-/** Disconnect retires the copy: it waits for the page in hand at most, and no later page is written. */
-async function lockLiveCopy({ tenantId, manager }: TenantScope, copyId: number): Promise<void> {
-  const live = await rows(
-    manager,
-    "SELECT 1 FROM synced_copy WHERE tenant_id = $1 AND id = $2 AND state = 'LIVE' FOR SHARE",
-    [tenantId, copyId],
-  );
-  if (live.length === 0) throw new RunLostError("the copy is no longer live");
 }
 
 /** Writes a page of a list with the records of it that could not be read. */

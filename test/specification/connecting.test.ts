@@ -110,3 +110,20 @@ test("before anyone connected there is a connection to show, in state NOT_CONNEC
     },
   });
 });
+
+test.each([{ name: "a\u0000b" }, { email: "a\u0000@b.example" }, { company_name: "\u0000" }])(
+  "a NUL character in users/me (%j) is stored as the replacement character",
+  async (change) => {
+    const as = newcomer();
+    const { users, stories, id, domain } = simulator.company;
+    const company = { company_id: id, company_name: "N", company_domain: domain };
+    const data = { ...users.get(stories.singleDeal.ownerId), ...company, ...change };
+    const end = simulator.control.fail({
+      match: "/api/v1/users/me",
+      with: { status: 200, body: { success: true, data } },
+    });
+    const { connection } = await connect(service, simulator, as);
+    end();
+    expect(JSON.stringify(connection)).toMatch(Object.keys(change)[0] === "name" ? /CONNECTED/ : /\ufffd/);
+  },
+);

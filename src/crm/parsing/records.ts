@@ -13,6 +13,7 @@ import {
   optionalInstant,
   optionalText,
   optionalTimeOfDay,
+  storableText,
   text,
 } from "./values";
 
@@ -33,12 +34,12 @@ export const userRecord = z
 export const currentUserRecord = z
   .object({
     id,
-    name: text,
-    email: z.string().min(1),
+    name: storableText,
+    email: storableText.pipe(z.string().min(1)),
     active_flag: flag,
     is_deleted: optionalFlag,
     company_id: id,
-    company_name: text,
+    company_name: storableText,
     company_domain: z.string().regex(/^[a-z0-9-]+$/i),
   })
   .transform((user) => ({

@@ -15,6 +15,8 @@ export const text = z
   .string()
   .nullish()
   .transform((value) => value ?? "");
+/** Text of a single record that is stored by itself: PostgreSQL takes no NUL; a page's rows are mended all at once. */
+export const storableText = text.transform((value) => value.replaceAll("\0", "\ufffd"));
 export const optionalText = z
   .string()
   .nullish()

@@ -1,6 +1,12 @@
 import { Initial1763640000000 } from "./0001-initial";
 import { ConnectionLife1763650000000 } from "./0002-connection-life";
 import { SyncSchedule1763660000000 } from "./0003-sync-schedule";
+import { UsedConsents1763670000000 } from "./0004-used-consents";
 
 /** In the order in which they run. */
-export const migrations = [Initial1763640000000, ConnectionLife1763650000000, SyncSchedule1763660000000];
+export const migrations = [
+  Initial1763640000000,
+  ConnectionLife1763650000000,
+  SyncSchedule1763660000000,
+  UsedConsents1763670000000,
+];

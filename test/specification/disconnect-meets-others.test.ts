@@ -1,0 +1,54 @@
+import { type Simulator, startSimulator } from "../../simulator";
+import { createTestDatabase, type TestDatabase } from "../support/database";
+import { rowsOfCopy } from "../support/dump";
+import { type Service, startService } from "../support/service";
+import { completeConsent, connect, dataOf, recordMeeting, startConsent, syncEnds, until } from "../support/stories";
+
+// Seen red with: a consent that is forgotten when it is used up; rows stored without a look whether the copy is live.
+
+let simulator: Simulator;
+let database: TestDatabase;
+let service: Service;
+beforeAll(async () => {
+  [simulator, database] = await Promise.all([startSimulator({ deals: 10 }), createTestDatabase()]);
+  service = await startService(simulator, database);
+});
+afterAll(async () => {
+  await service.stop();
+  await Promise.all([simulator.stop(), database.drop()]);
+});
+afterEach(() => simulator.control.clearFaults());
+const DISCONNECT = "mutation { disconnect { ... on DisconnectSuccess { connection { state } } } }";
+
+test("a consent whose validation is under way when someone disconnects is void", async () => {
+  const as = { tenant: "flight" };
+  const state = await startConsent(service, as);
+  const release = simulator.control.fail({ match: "/api/v1/users/me", with: { kind: "hang" } });
+  const pending = completeConsent(service, { code: simulator.control.approve(), state }, as);
+  await until("asked", async () => simulator.log.of("GET", "/api/v1/users/me").length > 0);
+  dataOf(await service.ask(DISCONNECT, {}, as));
+  release();
+  expect((await pending).connection).toBeUndefined();
+});
+
+test("a meeting that is being matched while someone disconnects brings no row of the purged copy back", async () => {
+  const as = { tenant: "cross" };
+  await connect(service, simulator, as);
+  await syncEnds(service, as);
+  const [row] = await database.query<{ copy_id: number }>("SELECT copy_id FROM connection WHERE tenant_id = 'cross'");
+  const copyId = row?.copy_id ?? 0;
+  const other = database.dataSource.createQueryRunner();
+  await other.startTransaction();
+  await other.query("LOCK TABLE meeting_attendee IN ACCESS EXCLUSIVE MODE"); // holds the match between reading the copy and storing
+  const pending = recordMeeting(service, [simulator.company.stories.singleDeal.email], {}, as);
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  dataOf(await service.ask(DISCONNECT, {}, as));
+  await until(
+    "purged",
+    async () => (await database.query("SELECT 1 FROM synced_copy WHERE id = $1", [copyId])).length === 0,
+  );
+  await other.commitTransaction();
+  await other.release();
+  await pending;
+  expect(await rowsOfCopy(database, copyId)).toEqual({});
+});
