@@ -8,6 +8,8 @@ import { type Program, startProgram } from "../support/processes";
 import { environmentFor, type Service, startService } from "../support/service";
 import { connect, dataOf, type EndedRun, syncEnds, until } from "../support/stories";
 
+// Seen red with: a checkpoint committed before its rows; no lease check in the page commit.
+
 const DEEP = Boolean(process.env.DEEP);
 const SEEDS = Number(process.env.SEEDS ?? (DEEP ? 50 : 2));
 const DEALS = DEEP ? 5_000 : 400;
