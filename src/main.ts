@@ -17,6 +17,9 @@ async function main(command: string | undefined): Promise<void> {
 }
 
 async function serve(config: Config, logger: Logger): Promise<void> {
+  // The job library rejects a promise of its own that nobody can hear when it loses its database session at the wrong
+  // moment. Its runner is started again; ending the process would only cut the requests and pages in hand.
+  process.on("unhandledRejection", (error) => logger.error({ err: error }, "a rejection that nobody handled"));
   const app = createApp(config, logger);
   let stopping = false;
   for (const signal of SIGNALS) {

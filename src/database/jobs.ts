@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { type JobHelpers, run, type TaskList, Logger as WorkerLogger } from "graphile-worker";
 import { Pool } from "pg";
 import type { Logger } from "../platform/logger";
@@ -7,6 +8,8 @@ import type { Secret } from "../platform/secret";
 const CONCURRENCY = 10;
 /** NOTIFY wakes the worker at once; this is for jobs that become due later. */
 const POLL_MS = 2_000;
+/** After the runner gave up, so that a database that is down is not hammered. */
+const RESTART_MS = 500;
 
 export type Job = (payload: unknown, stop: AbortSignal) => Promise<void>;
 
@@ -37,18 +40,39 @@ export async function startJobRunner(
   const onError = (error: Error) => logger.warn({ err: error }, "a connection of the job runner ended");
   pool.on("error", onError);
   pool.on("connect", (client) => client.on("error", onError));
-  const runner = await run({
-    pgPool: pool,
-    concurrency: CONCURRENCY,
-    pollInterval: POLL_MS,
-    noHandleSignals: true,
-    taskList,
-    parsedCronItems: [],
-    logger: new WorkerLogger(() => (level, message) => {
-      if (level === "error") logger.error({ worker: message }, "a job failed");
-      else if (level === "warning") logger.warn({ worker: message }, "the job runner warns");
-    }),
-  });
+  const runOnce = () =>
+    run({
+      pgPool: pool,
+      concurrency: CONCURRENCY,
+      pollInterval: POLL_MS,
+      noHandleSignals: true,
+      taskList,
+      parsedCronItems: [],
+      logger: new WorkerLogger(() => (level, message) => {
+        if (level === "error") logger.error({ worker: message }, "a job failed");
+        else if (level === "warning") logger.warn({ worker: message }, "the job runner warns");
+      }),
+    });
+  const gaveUp = (error: unknown) => {
+    if (!stopping.signal.aborted) logger.error({ err: error }, "the job runner gave up and is started again");
+  };
+  let runner = await runOnce();
+  const working = keepRunning();
+
+  /** The runner gives up when a database session ends at the wrong moment; a process without one would do nothing. */
+  async function keepRunning(): Promise<void> {
+    while (!stopping.signal.aborted) {
+      await runner.promise.catch((error: unknown) => gaveUp(error));
+      if (stopping.signal.aborted) return;
+      await sleep(RESTART_MS);
+      runner = await runOnce().catch((error: unknown) => {
+        gaveUp(error);
+        return runner;
+      });
+      if (stopping.signal.aborted) await runner.stop().catch(() => undefined);
+    }
+  }
+
   const doChore = () =>
     chore.run().catch((error: unknown) => logger.warn({ err: error }, "a chore failed and is tried again"));
   const chores = setInterval(doChore, chore.everyMs);
@@ -57,7 +81,8 @@ export async function startJobRunner(
     async stop() {
       clearInterval(chores);
       stopping.abort();
-      await runner.stop();
+      await runner.stop().catch((error: unknown) => logger.warn({ err: error }, "the job runner had ended already"));
+      await working;
       await pool.end();
     },
   };

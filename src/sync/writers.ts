@@ -24,21 +24,27 @@ export type Writer<T> = (manager: EntityManager, copyId: number, records: readon
 /** An instant as the parser gives it; the statement casts it. */
 type Row<T> = { [K in keyof Omit<T, "copyId">]: T[K] extends Date | null ? string | null : T[K] };
 
-/** A page may repeat a record that moved while it was read; ON CONFLICT refuses that, and the last one is the newest. */
-function lastOfEach<T extends { id: number }>(records: readonly T[]): T[] {
-  return [...new Map(records.map((record) => [record.id, record])).values()];
+/** A page may repeat a record that moved while it was read, which ON CONFLICT refuses: the newest by its time is kept. */
+function newestOfEach<T extends { id: number; updateTime?: string | null }>(records: readonly T[]): T[] {
+  const newest = new Map<number, T>();
+  for (const record of records) {
+    const before = newest.get(record.id)?.updateTime;
+    // The parser writes all times alike, so that text order is time order; of equals the later one in the page counts.
+    if (!before || !record.updateTime || record.updateTime >= before) newest.set(record.id, record);
+  }
+  return [...newest.values()];
 }
 
 const isDeleted = (record: object) => "deleted" in record && record.deleted === true;
 
 /** Splits a page into what stays and what the CRM flags as deleted, and writes both. */
-async function writePage<T extends { id: number }, R extends object>(
+async function writePage<T extends { id: number; updateTime?: string | null }, R extends object>(
   [manager, copyId, page]: Parameters<Writer<T>>,
   entity: new () => R,
   toRow: (record: T) => Row<R>,
   options?: UpsertOptions,
 ): Promise<Written & { ids: number[]; kept: T[] }> {
-  const records = lastOfEach(page);
+  const records = newestOfEach(page);
   const kept = records.filter((record) => !isDeleted(record));
   const gone = records.filter(isDeleted).map(({ id }) => id);
   const ids = await upsertPage(manager, entity, copyId, kept.map(toRow) as Omit<R, "copyId">[], options);
