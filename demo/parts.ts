@@ -6,8 +6,8 @@ import { createApp } from "../src/app";
 import { startEmbeddedPostgres } from "../src/database/embedded/embedded-postgres";
 import { readConfig } from "../src/platform/config";
 import { createLogger } from "../src/platform/logger";
+import { freePort, isAlive } from "../src/platform/processes";
 import { Api } from "./api";
-import { freePort } from "./free-port";
 
 const DATA = ".data";
 const PREFERRED_PORT = 4000;
@@ -59,14 +59,5 @@ function removeLeftovers(): void {
   for (const name of readdirSync(DATA)) {
     const pid = Number(/^demo-(\d+)$/.exec(name)?.[1]);
     if (pid && !isAlive(pid)) rmSync(join(DATA, name), { recursive: true, force: true });
-  }
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch {
-    return false;
   }
 }

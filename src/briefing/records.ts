@@ -21,22 +21,26 @@ export interface CopyScope extends TenantScope {
   readonly copyId: number;
 }
 
-const MATCHED_TABLES = {
+interface MatchedRows {
+  DEAL: DealRow;
+  PERSON: PersonRow;
+  ORGANIZATION: OrganizationRow;
+}
+
+const MATCHED_TABLES: { [E in MatchedEntity]: new () => MatchedRows[E] } = {
   DEAL: DealRow,
   PERSON: PersonRow,
   ORGANIZATION: OrganizationRow,
-} as const;
-
-type MatchedRow<E extends MatchedEntity> = InstanceType<(typeof MATCHED_TABLES)[E]>;
+};
 
 export function readMatched<E extends MatchedEntity>(
   scope: CopyScope,
   entity: E,
   ids: readonly number[],
-): Promise<MatchedRow<E>[]> {
+): Promise<MatchedRows[E][]> {
   return entityRows(
     scope.manager,
-    MATCHED_TABLES[entity] as unknown as ObjectType<MatchedRow<E>>,
+    MATCHED_TABLES[entity],
     `SELECT t.* FROM ${entity.toLowerCase()} t
      WHERE t.copy_id = $2 AND t.crm_id = ANY ($3) AND ${isMatched(entity)}`,
     [scope.tenantId, scope.copyId, ids],

@@ -1,3 +1,4 @@
+import { enqueueJob, hasLiveJob } from "../database/queue";
 import { rows } from "../database/rows";
 import type { TenantDoor, TenantScope } from "../database/tenant-door";
 import type { Logger } from "../platform/logger";
@@ -11,23 +12,16 @@ export interface PurgeRef {
   copyId: number;
 }
 
-export async function enqueuePurge({ tenantId, manager }: TenantScope, copyId: number): Promise<void> {
-  const reference: PurgeRef = { tenantId, copyId };
-  const key = `${PURGE_JOB}:${copyId}`;
-  await rows(manager, "SELECT graphile_worker.add_job($1, $2::json, job_key => $3)", [
-    PURGE_JOB,
-    JSON.stringify(reference),
-    key,
-  ]);
+export function enqueuePurge(scope: TenantScope, copyId: number): Promise<void> {
+  const payload: PurgeRef = { tenantId: scope.tenantId, copyId };
+  return enqueueJob(scope, { task: PURGE_JOB, subject: copyId, payload });
 }
 
 /** Enqueues again what a worker took and died with; a purge that goes on twice does no harm. */
 export async function sweepPurges(door: TenantDoor): Promise<void> {
   const lost = await door.everyTenant<PurgeRef>(
     `SELECT tenant_id AS "tenantId", id AS "copyId" FROM synced_copy
-     WHERE state = 'RETIRED' AND NOT EXISTS (
-       SELECT 1 FROM graphile_worker.jobs j
-       WHERE j.key = '${PURGE_JOB}:' || id AND (j.locked_at IS NULL OR j.locked_at > now() - interval '5 minutes'))`,
+     WHERE state = 'RETIRED' AND NOT ${hasLiveJob(PURGE_JOB, "id", "now() - interval '5 minutes'")}`,
   );
   for (const { tenantId, copyId } of lost) await enqueuePurge(door.enter(tenantId), copyId);
 }

@@ -5,7 +5,7 @@ import type { TenantScope } from "../database/tenant-door";
 import { SYNC_RESOURCES, type SyncKind, SyncRunRow, type SyncState } from "../entities/sync-run";
 import { SyncStepRow } from "../entities/sync-step";
 import { planRun, type RunFacts, type RunPlan } from "./plan";
-import { enqueueJob, SYNC_JOB } from "./run-store";
+import { enqueueSync } from "./run-store";
 
 /**
  * Plans and enqueues a run with its steps and its job, all in the caller's transaction, which holds the connection's
@@ -20,7 +20,7 @@ export async function enqueueRun(scope: TenantScope, copyId: number, asked: Sync
   const runId = randomUUID();
   await insertRun(scope, copyId, runId, plan, now);
   await insertSteps(scope, copyId, runId, plan);
-  await enqueueJob(scope, SYNC_JOB, { tenantId: scope.tenantId, runId });
+  await enqueueSync(scope, runId);
   await notify(scope, PROGRESS_CHANGED);
   return runId;
 }

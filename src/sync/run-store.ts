@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { notify, PROGRESS_CHANGED } from "../database/notifications";
+import { enqueueJob } from "../database/queue";
 import { rows } from "../database/rows";
 import type { TenantScope } from "../database/tenant-door";
 import { type GapSummary, type SyncKind, type SyncResource, SyncRunRow, type SyncState } from "../entities/sync-run";
@@ -28,13 +29,12 @@ export interface ClaimedRun extends RunRef {
   updatedSince: Date | null;
 }
 
-export async function enqueueJob({ manager }: TenantScope, task: string, reference: RunRef): Promise<void> {
-  await rows(manager, "SELECT graphile_worker.add_job($1, $2::json, job_key => $3)", [
-    task,
-    JSON.stringify(reference),
-    `${task}:${reference.runId}`,
-  ]);
+/** The job that goes on with a run: enqueued again, it is the same job. */
+export function enqueueSync(scope: TenantScope, runId: string): Promise<void> {
+  return enqueueJob(scope, { task: SYNC_JOB, subject: runId, payload: reference(scope, runId) });
 }
+
+const reference = ({ tenantId }: TenantScope, runId: string): RunRef => ({ tenantId, runId });
 
 /** Takes a queued run, or one whose worker's lease is over. null: it is another worker's, or finished. */
 export async function claimRun(
@@ -86,13 +86,13 @@ export async function releaseRun(scope: TenantScope, { runId, leaseId }: Claimed
     [scope.tenantId, runId, leaseId],
   );
   if (released.length === 0) return;
-  await enqueueJob(scope, SYNC_JOB, { tenantId: scope.tenantId, runId });
+  await enqueueSync(scope, runId);
   await notify(scope, PROGRESS_CHANGED);
 }
 
 export async function succeedRun(scope: TenantScope, run: ClaimedRun, gaps: GapSummary[], now: Date): Promise<void> {
   await finishRun(scope, run, { state: "SUCCEEDED", gaps }, now);
-  await enqueueJob(scope, RUN_SUCCEEDED_JOB, { tenantId: run.tenantId, runId: run.runId });
+  await enqueueJob(scope, { task: RUN_SUCCEEDED_JOB, subject: run.runId, payload: reference(scope, run.runId) });
 }
 
 export async function failRun(scope: TenantScope, run: ClaimedRun, failure: RunFailure, now: Date): Promise<void> {

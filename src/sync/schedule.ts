@@ -1,4 +1,5 @@
 import { connectedCopyId, lockConnection } from "../connections/connection-store";
+import { enqueueJob, hasLiveJob } from "../database/queue";
 import { rows } from "../database/rows";
 import type { TenantDoor, TenantScope } from "../database/tenant-door";
 import type { SyncKind } from "../entities/sync-run";
@@ -7,20 +8,18 @@ import type { Logger } from "../platform/logger";
 import { accepted, type Outcome, refused } from "../platform/outcome";
 import { dueKind, nextRunAt } from "./plan";
 import { enqueueRun } from "./run-planning";
-import { enqueueJob, type RunRef, SYNC_JOB } from "./run-store";
+import { enqueueSync, type RunRef, SYNC_JOB } from "./run-store";
 
 export const SYNC_DUE_JOB = "sync_due";
 /** A job that was taken so long ago, of something that has not begun, has gone with the worker that took it. */
 const UNCLAIMED_MS = MINUTE_MS;
-const hasLiveJob = (key: string, since: "$1" | "$2") =>
-  `EXISTS (SELECT 1 FROM graphile_worker.jobs j WHERE j.key = ${key} AND (j.locked_at IS NULL OR j.locked_at > ${since}))`;
 const ORPHANS = `
   SELECT tenant_id AS "tenantId", id AS "runId" FROM sync_run
   WHERE (state = 'RUNNING' AND lease_until < $1)
-     OR (state = 'QUEUED' AND queued_at < $2 AND NOT ${hasLiveJob(`'${SYNC_JOB}:' || id`, "$2")})`;
+     OR (state = 'QUEUED' AND queued_at < $2 AND NOT ${hasLiveJob(SYNC_JOB, "id", "$2")})`;
 const MISSED = `
   SELECT tenant_id AS "tenantId" FROM connection c
-  WHERE state = 'CONNECTED' AND next_sync_at < $1 AND NOT ${hasLiveJob(`'${SYNC_DUE_JOB}:' || tenant_id`, "$1")}
+  WHERE state = 'CONNECTED' AND next_sync_at < $1 AND NOT ${hasLiveJob(SYNC_DUE_JOB, "tenant_id", "$1")}
     AND NOT EXISTS (SELECT 1 FROM sync_run r WHERE r.tenant_id = c.tenant_id AND r.state IN ('QUEUED', 'RUNNING'))`;
 /** How often each worker looks for runs whose worker has died; with the lease this bounds the takeover. */
 export const SWEEP_MS = 10 * SECOND_MS;
@@ -76,12 +75,8 @@ export class Schedule {
       [scope.tenantId, copyId, at],
     );
     if (planned.length === 0 || at === null) return;
-    await rows(scope.manager, "SELECT graphile_worker.add_job($1, $2::json, run_at => $3, job_key => $4)", [
-      SYNC_DUE_JOB,
-      JSON.stringify({ tenantId: scope.tenantId }),
-      at,
-      `${SYNC_DUE_JOB}:${scope.tenantId}`,
-    ]);
+    const { tenantId } = scope;
+    await enqueueJob(scope, { task: SYNC_DUE_JOB, subject: tenantId, payload: { tenantId }, runAt: at });
   }
 
   /** Finds what died with a worker: a run, whose lease decides who may go on, or the job of the schedule itself. */
@@ -91,7 +86,7 @@ export class Schedule {
     const since = new Date(now.getTime() - UNCLAIMED_MS);
     for (const { tenantId, runId } of await door.everyTenant<RunRef>(ORPHANS, [now, since])) {
       logger.warn({ tenantId, runId }, "a run has lost its worker and is taken over");
-      await enqueueJob(door.enter(tenantId), SYNC_JOB, { tenantId, runId });
+      await enqueueSync(door.enter(tenantId), runId);
     }
     for (const { tenantId } of await door.everyTenant<{ tenantId: string }>(MISSED, [since])) {
       logger.warn({ tenantId }, "a scheduled sync was missed and is made up for");

@@ -1,5 +1,5 @@
-import { createServer } from "node:net";
 import { type Simulator, startSimulator } from "../../simulator";
+import { freePort } from "../../src/platform/processes";
 import { createTestDatabase, type TestDatabase } from "../support/database";
 import { type Service, startService } from "../support/service";
 import { connect, syncEnds } from "../support/stories";
@@ -8,15 +8,6 @@ let simulator: Simulator;
 let database: TestDatabase;
 let service: Service;
 let metricsPort: number;
-
-const freePort = () =>
-  new Promise<number>((resolve) => {
-    const probe = createServer();
-    probe.listen(0, "127.0.0.1", () => {
-      const address = probe.address();
-      probe.close(() => resolve(typeof address === "object" && address ? address.port : 0));
-    });
-  });
 
 beforeAll(async () => {
   [simulator, database] = await Promise.all([startSimulator({ deals: 20 }), createTestDatabase()]);

@@ -1,12 +1,12 @@
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { Client } from "pg";
 import { messageOf } from "../../platform/errors";
+import { freePort, isAlive } from "../../platform/processes";
 import { Secret } from "../../platform/secret";
 import { type Binaries, EmbeddedPostgresError, findBinaries } from "./binaries";
 import { unprivileged } from "./unprivileged";
@@ -73,15 +73,6 @@ async function takeOwnership(directory: string): Promise<void> {
     for (let waited = 0; isAlive(orphan) && waited < STOP_TIMEOUT_MS; waited += POLL_MS) await sleep(POLL_MS);
   }
   writeFileSync(file, String(process.pid));
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === "EPERM";
-  }
 }
 
 function passwordOf(directory: string): string {
@@ -163,17 +154,4 @@ async function stop(server: Server, directory: string): Promise<void> {
     clearTimeout(forced);
   }
   rmSync(join(directory, "owner.pid"), { force: true });
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const probe = createServer();
-    probe.once("error", reject);
-    probe.listen(0, "127.0.0.1", () => {
-      const address = probe.address();
-      probe.close(() =>
-        typeof address === "object" && address ? resolve(address.port) : reject(new Error("no port")),
-      );
-    });
-  });
 }
