@@ -57,9 +57,12 @@ export async function purgeCopy(
   logger.info({ tenantId, copyId, deleted }, "a retired copy was purged");
 }
 
-/** Every table whose rows belong to a copy, runs excepted: they are the tenant's history. */
+/** Every table whose rows belong to a copy; runs and receipts of writes are the tenant's history. */
 function copyTables({ manager }: TenantScope): string[] {
-  const KEPT = ["sync_run", "connection", "credential", "meeting_match", "renewal_attempt"];
+  const KEPT = [
+    ...["sync_run", "connection", "credential", "meeting_match", "renewal_attempt"],
+    ...["note_write", "field_write"],
+  ];
   return manager.connection.entityMetadatas
     .filter(
       ({ tableName, columns }) =>

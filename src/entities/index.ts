@@ -7,11 +7,13 @@ import { CrmUserRow } from "./crm-user";
 import { DataGapRow } from "./data-gap";
 import { DealRow } from "./deal";
 import { DealParticipantRow } from "./deal-participant";
+import { FieldWriteRow } from "./field-write";
 import { MatchedRecordRow } from "./matched-record";
 import { MeetingRow } from "./meeting";
 import { MeetingAttendeeRow } from "./meeting-attendee";
 import { MeetingMatchRow } from "./meeting-match";
 import { NoteRow } from "./note";
+import { NoteWriteRow } from "./note-write";
 import { OrganizationRow } from "./organization";
 import { PersonRow } from "./person";
 import { PersonAddressRow } from "./person-address";
@@ -33,11 +35,13 @@ export const entities = [
   DataGapRow,
   DealParticipantRow,
   DealRow,
+  FieldWriteRow,
   MatchedRecordRow,
   MeetingAttendeeRow,
   MeetingMatchRow,
   MeetingRow,
   NoteRow,
+  NoteWriteRow,
   OrganizationRow,
   PersonAddressRow,
   PersonRow,

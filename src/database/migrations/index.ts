@@ -2,6 +2,7 @@ import { Initial1763640000000 } from "./0001-initial";
 import { ConnectionLife1763650000000 } from "./0002-connection-life";
 import { SyncSchedule1763660000000 } from "./0003-sync-schedule";
 import { UsedConsents1763670000000 } from "./0004-used-consents";
+import { Writes1763690000000 } from "./0006-writes";
 
 /** In the order in which they run. */
 export const migrations = [
@@ -9,4 +10,5 @@ export const migrations = [
   ConnectionLife1763650000000,
   SyncSchedule1763660000000,
   UsedConsents1763670000000,
+  Writes1763690000000,
 ];
