@@ -4,7 +4,16 @@ import type { Secret } from "../platform/secret";
 import { CrmError, failureOfStatus } from "./errors";
 import type { CrmAnswer, CrmHttp } from "./http";
 import { Pacer } from "./pacer";
-import { detailOf, type Page, readCursorPage, readOffsetPage, readSingle, readWholeList } from "./parsing/page";
+import * as fields from "./parsing/fields";
+import {
+  codeOfRefusal,
+  detailOf,
+  type Page,
+  readCursorPage,
+  readOffsetPage,
+  readSingle,
+  readWholeList,
+} from "./parsing/page";
 import * as record from "./parsing/records";
 
 /** Where the access token of a call comes from. */
@@ -31,11 +40,32 @@ export interface CrmPage<T> extends Page<T> {
 /** The largest page of the CRM; the cost of a call does not depend on it. */
 export const PAGE_SIZE = 500;
 
+/** A company has a few hundred fields; a list that goes on after this does not end. */
+const MAX_FIELD_PAGES = 20;
+
 type Query = Record<string, string | number | null>;
+
+interface Call {
+  method: "GET" | "PATCH";
+  path: string;
+  query?: Query;
+  body?: object;
+}
+
+const RECORDS: Record<fields.CrmEntity, string> = {
+  DEAL: "/api/v2/deals",
+  PERSON: "/api/v2/persons",
+  ORGANIZATION: "/api/v2/organizations",
+};
+const FIELDS: Record<fields.CrmEntity, string> = {
+  DEAL: "/api/v2/dealFields",
+  PERSON: "/api/v2/personFields",
+  ORGANIZATION: "/api/v2/organizationFields",
+};
 
 /**
  * The closed table of calls to the CRM (design 6): each method is one documented address, and there is no general
- * one. All of them are reads.
+ * one. The only write is that of custom fields.
  * @throws CrmError from every method
  */
 export class CrmApi {
@@ -108,25 +138,71 @@ export class CrmApi {
     return [...ids];
   }
 
+  /** All fields of an entity, standard and custom. */
+  async fields(entity: fields.CrmEntity): Promise<fields.CrmField[]> {
+    const found: fields.CrmField[] = [];
+    let cursor: string | null = null;
+    for (let pages = 0; pages < MAX_FIELD_PAGES; pages += 1) {
+      const page: CrmPage<fields.CrmField> = await this.#list(FIELDS[entity], fields.fieldRecord, { cursor });
+      if (page.rejected[0]) {
+        throw new CrmError("UNREADABLE", `A field of the CRM cannot be read: ${page.rejected[0].reason}.`);
+      }
+      found.push(...page.records);
+      if (page.next === null) return found;
+      cursor = page.next;
+    }
+    throw new CrmError("UNREADABLE", `The CRM's list of fields does not end after ${MAX_FIELD_PAGES} pages.`);
+  }
+
+  /**
+   * Writes custom fields of one record; those not named stay. Nothing is sent again, a 401 excepted, which says that
+   * nothing was done: after UNAVAILABLE or UNREADABLE the values may have been written (`neverSent` excepted).
+   * @returns what the record's custom fields are after it
+   */
+  async setCustomFields(
+    entity: fields.CrmEntity,
+    id: number,
+    values: fields.CustomFieldValues,
+  ): Promise<fields.CrmCustomFields> {
+    const body = { custom_fields: Object.fromEntries(values.map(({ key, value }) => [key, value])) };
+    return readSingle(
+      await this.#call({ method: "PATCH", path: `${RECORDS[entity]}/${id}`, body }),
+      fields.customFieldsRecord,
+    );
+  }
+
+  /** The custom fields of one record now. */
+  async customFieldsOf(entity: fields.CrmEntity, id: number): Promise<fields.CrmCustomFields> {
+    return readSingle(await this.#get(`${RECORDS[entity]}/${id}`), fields.customFieldsRecord);
+  }
+
   async #list<T>(path: string, schema: z.ZodType<T>, page: PageRequest, query: Query = {}): Promise<CrmPage<T>> {
     const answer = await this.#get(path, { limit: PAGE_SIZE, cursor: page.cursor, ...query });
     return beside(answer, readCursorPage(answer, schema));
   }
 
-  /** A refused token is renewed once and the call repeated once (design 5.2). */
-  async #get(path: string, query: Query = {}): Promise<CrmAnswer> {
-    const token = await this.tokens.current();
-    const answer = await this.#send(path, query, token);
-    if (answer.status !== 401) return successful(answer);
-    return successful(await this.#send(path, query, await this.tokens.renewed(token)));
+  #get(path: string, query: Query = {}): Promise<CrmAnswer> {
+    return this.#call({ method: "GET", path, query });
   }
 
-  async #send(path: string, query: Query, token: Secret): Promise<CrmAnswer> {
+  /** A refused token is renewed once and the call repeated once (design 5.2). */
+  async #call(call: Call): Promise<CrmAnswer> {
+    const token = await this.tokens.current();
+    const answer = await this.#send(call, token);
+    if (answer.status !== 401) return successful(answer);
+    return successful(await this.#send(call, await this.tokens.renewed(token)));
+  }
+
+  async #send({ method, path, query = {}, body }: Call, token: Secret): Promise<CrmAnswer> {
     await this.pacer.ready();
     const url = new URL(this.baseUrl + path);
     for (const [name, value] of Object.entries(query)) if (value !== null) url.searchParams.set(name, String(value));
-    const headers = { authorization: `Bearer ${token.reveal()}`, accept: "application/json" };
-    const answer = await this.http.send({ method: "GET", url: url.href, headers });
+    const headers: Record<string, string> = {
+      authorization: `Bearer ${token.reveal()}`,
+      accept: "application/json",
+    };
+    if (body) headers["content-type"] = "application/json";
+    const answer = await this.http.send({ method, url: url.href, headers, body: body && JSON.stringify(body) });
     // What a refusal says is no reason to wait: that would be back-off (specification 8).
     if (answer.status !== 429) this.pacer.note(answer.limit);
     return answer;
@@ -156,6 +232,6 @@ function successful(answer: CrmAnswer): CrmAnswer {
   throw new CrmError(
     failureOfStatus(answer.status, html),
     `The CRM answered ${answer.status}${html ? " with an HTML page" : ""}.`,
-    detailOf(answer),
+    { ...detailOf(answer), crmCode: html ? undefined : codeOfRefusal(answer) },
   );
 }

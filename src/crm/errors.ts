@@ -22,6 +22,8 @@ export type CrmFailure =
 export interface CrmErrorDetail {
   status?: number;
   correlationId?: string;
+  /** The CRM's own word for a refusal, for example ERR_DEAL_DELETED. */
+  crmCode?: string;
   /** True where no connection came about: the CRM certainly did not get the request. */
   neverSent?: boolean;
 }

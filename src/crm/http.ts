@@ -22,7 +22,7 @@ const NEVER_SENT = new Set([
 ]);
 
 export interface CrmRequest {
-  method: "GET" | "POST";
+  method: "GET" | "POST" | "PATCH";
   url: string;
   headers: Record<string, string>;
   body?: string;

@@ -112,6 +112,17 @@ function unreadable(answer: CrmAnswer, why: string): CrmError {
   return new CrmError("UNREADABLE", `The CRM's answer cannot be read: ${why}.`, detailOf(answer));
 }
 
+const refusalForm = z.object({ code: z.string().regex(/^[A-Z_]{1,60}$/) });
+
+/** The text code of a refusal (wire fact 9); undefined where it has none. */
+export function codeOfRefusal({ text }: CrmAnswer): string | undefined {
+  try {
+    return refusalForm.safeParse(JSON.parse(text)).data?.code;
+  } catch {
+    return undefined;
+  }
+}
+
 export function detailOf(answer: CrmAnswer): { status: number; correlationId?: string } {
   return { status: answer.status, correlationId: answer.correlationId };
 }

@@ -1,0 +1,91 @@
+import { z } from "zod";
+import { customFields, id, optionalFlag, optionalInstant, storableText } from "./values";
+
+/** The three kinds of records that have custom fields which this service may write. */
+export const CRM_ENTITIES = ["DEAL", "PERSON", "ORGANIZATION"] as const;
+export type CrmEntity = (typeof CRM_ENTITIES)[number];
+
+/** Custom field types whose values can be written (wire facts 7.2); others, formulas for one, only the CRM fills. */
+const WRITABLE_TYPES = [
+  "varchar",
+  "varchar_auto",
+  "text",
+  "phone",
+  "double",
+  "int",
+  "monetary",
+  "date",
+  "daterange",
+  "time",
+  "timerange",
+  "enum",
+  "set",
+  "user",
+  "org",
+  "people",
+  "address",
+] as const;
+export type WritableType = (typeof WRITABLE_TYPES)[number];
+
+export function isWritableType(type: string): type is WritableType {
+  return (WRITABLE_TYPES as readonly string[]).includes(type);
+}
+
+declare const ofCustomField: unique symbol;
+/** The code of a custom field. No standard field has one like it, so that a write cannot name a standard field. */
+export type CustomFieldKey = string & { readonly [ofCustomField]: true };
+
+const CUSTOM_FIELD_KEY = /^[0-9a-f]{40}$/i;
+
+export function isCustomFieldKey(key: string): key is CustomFieldKey {
+  return CUSTOM_FIELD_KEY.test(key);
+}
+
+export interface CustomFieldValue {
+  key: CustomFieldKey;
+  /** As the wire has it; null clears the field. */
+  value: unknown;
+}
+
+/** At least one: an empty `custom_fields` is reported to clear every custom field of a record (wire fact 7.3). */
+export type CustomFieldValues = readonly [CustomFieldValue, ...CustomFieldValue[]];
+
+export interface CrmFieldOption {
+  id: number | string;
+  label: string;
+}
+
+const options = z
+  .array(z.object({ id: z.union([z.number(), z.string()]), label: storableText }))
+  .nullish()
+  .catch(null)
+  .transform((list): CrmFieldOption[] => list ?? []);
+
+/** A field of an entity. Only its code must be readable: types and options are an open list on the wire. */
+export const fieldRecord = z
+  .object({
+    field_code: storableText.pipe(z.string().min(1)),
+    field_name: storableText,
+    field_type: storableText,
+    is_custom_field: optionalFlag,
+    options,
+  })
+  .transform((field) => {
+    const key = field.field_code;
+    const custom = field.is_custom_field === true && isCustomFieldKey(key);
+    return {
+      key,
+      name: field.field_name,
+      type: field.field_type,
+      custom,
+      writable: custom && isWritableType(field.field_type),
+      options: field.options,
+    };
+  });
+export type CrmField = z.output<typeof fieldRecord>;
+
+/** What a write answers, and what a look at one record shows: the custom fields as they are in the CRM now. */
+export const customFieldsRecord = z
+  .object({ id, update_time: optionalInstant, custom_fields: customFields })
+  .transform((record) => ({ id: record.id, updateTime: record.update_time, customFields: record.custom_fields }));
+export type CrmCustomFields = z.output<typeof customFieldsRecord>;
