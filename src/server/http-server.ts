@@ -4,13 +4,15 @@ import {
   ApolloServerPluginLandingPageDisabled,
 } from "@apollo/server/plugin/disabled";
 import fastifyApollo, { fastifyApolloDrainPlugin } from "@as-integrations/fastify";
-import Fastify, { type FastifyInstance, type FastifyRequest } from "fastify";
+import Fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import { GraphQLError, type GraphQLSchema } from "graphql";
 import { type ActorVerifier, UnauthenticatedError } from "../auth/actor";
 import type { Logger } from "../platform/logger";
 import { createOperationContext, type OperationContext, type Services } from "../resolvers/context";
+import { limitOperations } from "./limits";
 import { listen } from "./listen";
 import { maskErrors } from "./masked-errors";
+import { MAX_TOKENS } from "./operation-size";
 import { addSocketServer } from "./socket-server";
 
 /** A document with its variables; meetings with hundreds of attendees stay far below. */
@@ -35,17 +37,22 @@ export interface HttpServer {
 /** GraphQL at `/graphql` (POST with JSON, and WebSocket), `/healthz` for "the process lives" and `/readyz` for "it can serve". */
 export async function createHttpServer(parts: HttpServerParts): Promise<HttpServer> {
   const fastify = Fastify({ bodyLimit: MAX_BODY_BYTES, logger: false, forceCloseConnections: "idle" });
+  // Only JSON: what a form or a plain text post could carry would pass a browser's origin check unasked.
+  fastify.removeContentTypeParser("text/plain");
+  fastify.setErrorHandler(answerInFormOfGraphQL(parts.logger));
   const apollo = new ApolloServer<OperationContext>({
     schema: parts.schema,
     introspection: !parts.production,
     includeStacktraceInErrorResponses: false,
     stopOnTerminationSignals: false,
+    parseOptions: { maxTokens: MAX_TOKENS },
     formatError: maskErrors(parts.logger),
     logger: parts.logger,
     plugins: [
       ApolloServerPluginCacheControlDisabled(),
       ApolloServerPluginLandingPageDisabled(),
       fastifyApolloDrainPlugin(fastify),
+      limitOperations(),
     ],
   });
   await apollo.start();
@@ -81,6 +88,22 @@ async function contextOf(
 function unauthenticated(message: string): GraphQLError {
   return new GraphQLError(message, { extensions: { code: "UNAUTHENTICATED", http: { status: 401 } } });
 }
+
+/** What Fastify refuses before GraphQL sees it: a body that is too large, no JSON, or of another type. */
+function answerInFormOfGraphQL(logger: Logger) {
+  return (error: FastifyError, _request: FastifyRequest, reply: FastifyReply) => {
+    const status = error.statusCode ?? 500;
+    if (status >= 500) logger.error({ err: error }, "a request failed outside of its operation");
+    const [code, message] = REFUSED_BODIES[status] ?? (status < 500 ? ["BAD_REQUEST", error.message] : FAILED);
+    return reply.code(status).send({ errors: [{ message, extensions: { code } }] });
+  };
+}
+
+const FAILED = ["INTERNAL_SERVER_ERROR", "Something went wrong on our side. Try again later."] as const;
+const REFUSED_BODIES: Record<number, readonly [code: string, message: string]> = {
+  413: ["BODY_TOO_LARGE", `The body has more than ${MAX_BODY_BYTES} bytes.`],
+  415: ["UNSUPPORTED_MEDIA_TYPE", "Send the operation as JSON: Content-Type: application/json."],
+};
 
 function addHealth(fastify: FastifyInstance, { checkReady, logger }: HttpServerParts): void {
   fastify.get("/healthz", async () => ({ status: "ok" }));

@@ -17,8 +17,11 @@ import type { Actor, ActorVerifier } from "../auth/actor";
 import type { Logger } from "../platform/logger";
 import { createOperationContext, type Services } from "../resolvers/context";
 import { maskErrors } from "./masked-errors";
+import { MAX_TOKENS, refusalOfSize, sizeOf } from "./operation-size";
 
 const MAX_MESSAGE_BYTES = 64 * 1024;
+/** Subscriptions of one socket; the page needs two. */
+const MAX_SUBSCRIPTIONS = 20;
 /** A socket whose peer answers no ping for this long is ended. */
 const PING_MS = 12_000;
 /** The longest wait of a timer (2^31 - 1 ms); a token that lives longer is looked at again then. */
@@ -71,8 +74,10 @@ function options({ schema, services, verifyActor, production, logger }: SocketSe
       if (!extra.actor) throw new GraphQLError("The socket has no actor.");
       return createOperationContext(extra.actor, services);
     },
-    onSubscribe: (_context: SocketContext, _id: string, { query, operationName }: SubscribePayload) =>
-      isSubscription(query, operationName) ? undefined : [new GraphQLError(SUBSCRIPTIONS_ONLY)],
+    onSubscribe: ({ subscriptions }: SocketContext, _id: string, payload: SubscribePayload) => {
+      const refusal = refusalOf(schema, payload, Object.keys(subscriptions).length);
+      return refusal ? [refusal] : undefined;
+    },
     validate: (checked: GraphQLSchema, document: DocumentNode) => validate(checked, document, rules),
     onError: (_context: SocketContext, _id: string, _payload: unknown, errors: readonly GraphQLError[]) =>
       masked(errors),
@@ -88,12 +93,22 @@ function options({ schema, services, verifyActor, production, logger }: SocketSe
 
 const SUBSCRIPTIONS_ONLY = "This socket serves subscriptions. Send queries and mutations by POST to /graphql.";
 
-/** What does not parse is left to the validation that follows, which says where. */
-function isSubscription(query: string, operationName: string | null | undefined): boolean {
+/** Why a subscription is not begun; null where it may be, or where the validation that follows says why not. */
+function refusalOf(schema: GraphQLSchema, payload: SubscribePayload, open: number): GraphQLError | null {
+  if (open > MAX_SUBSCRIPTIONS) {
+    const what = `This socket has ${MAX_SUBSCRIPTIONS} subscriptions already. End some of them first.`;
+    return new GraphQLError(what, { extensions: { code: "TOO_MANY_SUBSCRIPTIONS" } });
+  }
   try {
-    return getOperationAST(parse(query), operationName)?.operation === OperationTypeNode.SUBSCRIPTION;
-  } catch {
-    return true;
+    const document = parse(payload.query, { maxTokens: MAX_TOKENS });
+    const operation = getOperationAST(document, payload.operationName);
+    if (operation?.operation !== OperationTypeNode.SUBSCRIPTION) {
+      return new GraphQLError(SUBSCRIPTIONS_ONLY, { extensions: { code: "SUBSCRIPTIONS_ONLY" } });
+    }
+    return refusalOfSize(sizeOf(schema, document, operation, payload.variables ?? {}));
+  } catch (error) {
+    if (error instanceof GraphQLError) return error;
+    throw error;
   }
 }
 

@@ -1,0 +1,161 @@
+import { request } from "undici";
+import { type Simulator, startSimulator } from "../../simulator";
+import { TenantTurns } from "../../src/server/limits";
+import { tokenFor } from "../support/actors";
+import { createTestDatabase, type TestDatabase } from "../support/database";
+import { type Service, startService } from "../support/service";
+import { subscribe } from "../support/sockets";
+import { dataOf, until } from "../support/stories";
+
+let simulator: Simulator;
+let database: TestDatabase;
+let service: Service;
+
+beforeAll(async () => {
+  [simulator, database] = await Promise.all([startSimulator({ deals: 10 }), createTestDatabase()]);
+  service = await startService(simulator, database, { roles: new Set(["api"]) });
+});
+afterAll(async () => {
+  await service.stop();
+  await Promise.all([simulator.stop(), database.drop()]);
+});
+
+const nested = (depth: number) =>
+  `{ deal(id: "x") ${"{ organization { openDeals ".repeat(depth)}{ id }${" } }".repeat(depth)} }`;
+const doubling = (levels: number) => {
+  const fragment = (level: number) =>
+    `fragment F${level} on Deal { organization { openDeals(first: 1) { ${level < levels ? `...F${level + 1} ...F${level + 1}` : "id"} } } }`;
+  return `{ deal(id: "x") { ...F1 } } ${Array.from({ length: levels }, (_, index) => fragment(index + 1)).join(" ")}`;
+};
+
+const TOO_MUCH: [title: string, query: string, variables: object, code: string][] = [
+  ["a long document", `{ ${"viewer { userId } ".repeat(700)} }`, {}, "GRAPHQL_PARSE_FAILED"],
+  ["a deep document", nested(6), {}, "DOCUMENT_TOO_DEEP"],
+  [
+    "many aliases",
+    `{ ${Array.from({ length: 31 }, (_, i) => `a${i}: viewer { userId }`).join(" ")} }`,
+    {},
+    "TOO_MANY_ALIASES",
+  ],
+  [
+    "long lists within long lists",
+    '{ deal(id: "x") { organization { persons(first: 50) { openDeals(first: 50) { recentNotes(first: 50) { id } } } } } }',
+    {},
+    "OPERATION_TOO_COSTLY",
+  ],
+  [
+    "the same with the sizes in variables",
+    'query ($n: Int) { deal(id: "x") { organization { persons(first: $n) { openDeals(first: $n) { recentNotes(first: $n) { id } } } } } }',
+    { n: 50 },
+    "OPERATION_TOO_COSTLY",
+  ],
+  [
+    "the same with the sizes as defaults of variables",
+    'query ($n: Int = 50) { deal(id: "x") { organization { persons(first: $n) { openDeals(first: $n) { recentNotes(first: $n) { id } } } } } }',
+    {},
+    "OPERATION_TOO_COSTLY",
+  ],
+  ["fragments that double each other", doubling(6), {}, "DOCUMENT_TOO_DEEP"],
+  [
+    "many mutations",
+    `mutation { ${Array.from({ length: 25 }, (_, i) => `a${i}: disconnect { __typename }`).join(" ")} }`,
+    {},
+    "OPERATION_TOO_COSTLY",
+  ],
+];
+
+test.each(TOO_MUCH)(
+  "%s: refused before anything is executed, with a code and what to do",
+  async (_title, query, variables, code) => {
+    const answer = await service.ask(query, variables);
+    expect(answer.status).toBe(400);
+    expect(answer.data).toBeUndefined();
+    expect(answer.errors).toHaveLength(1);
+    expect(answer.errors?.[0]?.extensions.code).toBe(code);
+  },
+);
+
+test("the same lists with smaller sizes in the variables are answered: the cost is that of the variables", async () => {
+  const query =
+    'query ($n: Int) { deal(id: "x") { organization { persons(first: $n) { openDeals(first: $n) { recentNotes(first: $n) { id } } } } } }';
+  expect(dataOf(await service.ask(query, { n: 10 }))).toEqual({ deal: null });
+});
+
+test("fragments that spread each other 30 times over cost no time", async () => {
+  const wide = Array.from({ length: 11 }, (_, level) => {
+    const next = level < 10 ? `...F${level + 1} `.repeat(30) : "__typename";
+    return `fragment F${level} on Organization { ${next} }`;
+  }).join(" ");
+  const answer = await service.ask(`{ organization(id: "x") { ...F0 } } ${wide}`);
+  expect(answer.data).toEqual({ organization: null });
+});
+
+test("a subscription is measured like a query", async () => {
+  const aliases = Array.from({ length: 31 }, (_, i) => `a${i}: state`).join(" ");
+  const watching = await subscribe(service.url, `subscription { connectionStatusChanged { ${aliases} } }`);
+  await expect(watching.closed).resolves.toMatchObject({ reason: expect.stringContaining("TOO_MANY_ALIASES") });
+  await watching.end();
+});
+
+test("a socket that sends a query is told where to send it", async () => {
+  const watching = await subscribe(service.url, "{ viewer { userId } }");
+  await expect(watching.closed).resolves.toMatchObject({ reason: expect.stringContaining("SUBSCRIPTIONS_ONLY") });
+  await watching.end();
+});
+
+async function post(body: string, headers: Record<string, string>) {
+  const answer = await request(`${service.url}/graphql`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${await tokenFor()}`, ...headers },
+    body,
+  });
+  return { status: answer.statusCode, body: await answer.body.text() };
+}
+
+const QUERY = JSON.stringify({ query: "{ viewer { userId } }" });
+
+test("only POST with JSON is served", async () => {
+  expect((await post(QUERY, { "content-type": "text/plain" })).status).toBe(415);
+  expect((await post(QUERY, { "content-type": "application/x-www-form-urlencoded" })).status).toBe(415);
+  expect((await post(QUERY, { "content-type": "multipart/form-data; boundary=x" })).status).toBe(415);
+  expect((await request(`${service.url}/graphql?query=%7Bviewer%7BuserId%7D%7D`)).statusCode).toBe(404);
+  expect((await post(QUERY, { "content-type": "application/json" })).status).toBe(200);
+});
+
+test("a body over the limit, one that is no JSON and a batch are refused with a clear answer in the form of GraphQL", async () => {
+  const large = JSON.stringify({ query: "{ viewer { userId } }", variables: { x: "x".repeat(600_000) } });
+  const json = { "content-type": "application/json" };
+  for (const [body, status, code] of [
+    [large, 413, "BODY_TOO_LARGE"],
+    ["{", 400, "BAD_REQUEST"],
+    [`[${QUERY},${QUERY}]`, 400, "BAD_REQUEST"],
+  ] as const) {
+    const answer = await post(body, json);
+    expect([answer.status, JSON.parse(answer.body).errors[0].extensions.code]).toEqual([status, code]);
+  }
+});
+
+test("in production the schema is not told", async () => {
+  const closed = await startService(simulator, database, { roles: new Set(["api"]), production: true });
+  const answer = await closed.ask("{ __schema { queryType { name } } }");
+  expect([answer.status, answer.errors?.[0]?.extensions.code]).toEqual([400, "GRAPHQL_VALIDATION_FAILED"]);
+  expect(dataOf(await closed.ask("{ viewer { userId } }"))).toEqual({ viewer: { userId: "anna" } });
+  await closed.stop();
+});
+
+test("a tenant's operations beyond its turns wait, those beyond the waiting are refused, and other tenants are not held up", async () => {
+  const turns = new TenantTurns(2, 1);
+  const first = await turns.take("acme");
+  const second = await turns.take("acme");
+  let third: (() => void) | null = null;
+  const waiting = turns.take("acme").then((release) => {
+    third = release;
+  });
+  await expect(turns.take("acme")).rejects.toMatchObject({ extensions: { code: "TOO_MANY_OPERATIONS" } });
+  (await turns.take("other"))();
+  expect(third).toBeNull();
+  first();
+  await waiting;
+  second();
+  await until("the third has its turn", async () => third !== null);
+});
