@@ -164,6 +164,7 @@ async function startApi(
     verifyActor: createActorVerifier(config.auth),
     checkReady: async () => void (await dataSource.query("SELECT 1")),
     production: config.production,
+    compileQueriesAtUse: config.compileQueriesAtUse,
     allowedOrigins: [new URL(config.crm.redirectUrl).origin],
     logger,
   });

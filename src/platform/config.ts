@@ -18,6 +18,8 @@ export interface Config {
   auth: AuthConfig;
   encryptionKeys: readonly EncryptionKey[];
   sync: SyncConfig;
+  /** At which use of a query it is executed by compiled code; 0: never. */
+  compileQueriesAtUse: number;
   /** null: no metrics are served. */
   metricsPort: number | null;
   logLevel: LogLevel;
@@ -113,6 +115,7 @@ const environment = z.object({
   HOST: z.string().min(1, { error: "must be an address to listen on, for example 127.0.0.1" }).default("127.0.0.1"),
   PORT: wholeNumber(4000, 0, 65_535).default(4000),
   METRICS_PORT: wholeNumber(9464, 1, 65_535).optional(),
+  COMPILE_QUERIES_AT_USE: wholeNumber(3, 0, 1_000_000).default(3),
   ROLES: roles,
   DATABASE_URL: z
     .string()
@@ -192,6 +195,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
       intervalMs: value.SYNC_INTERVAL_SECONDS * SECOND_MS,
       reconcileIntervalMs: value.RECONCILE_INTERVAL_SECONDS * SECOND_MS,
     },
+    compileQueriesAtUse: value.COMPILE_QUERIES_AT_USE,
     metricsPort: value.METRICS_PORT ?? null,
     logLevel: value.LOG_LEVEL,
   };

@@ -9,6 +9,7 @@ import { GraphQLError, type GraphQLSchema } from "graphql";
 import { type ActorVerifier, UnauthenticatedError } from "../auth/actor";
 import type { Logger } from "../platform/logger";
 import { createOperationContext, type OperationContext, type Services } from "../resolvers/context";
+import { compiledExecution } from "./compiled-execution";
 import { limitOperations } from "./limits";
 import { listen } from "./listen";
 import { maskErrors } from "./masked-errors";
@@ -25,6 +26,7 @@ export interface HttpServerParts {
   /** Throws while the service cannot serve. */
   checkReady(): Promise<void>;
   production: boolean;
+  compileQueriesAtUse: number;
   allowedOrigins: readonly string[];
   logger: Logger;
 }
@@ -40,19 +42,21 @@ export async function createHttpServer(parts: HttpServerParts): Promise<HttpServ
   // Only JSON: what a form or a plain text post could carry would pass a browser's origin check unasked.
   fastify.removeContentTypeParser("text/plain");
   fastify.setErrorHandler(answerInFormOfGraphQL(parts.logger));
+  const formatError = maskErrors(parts.logger);
   const apollo = new ApolloServer<OperationContext>({
     schema: parts.schema,
     introspection: !parts.production,
     includeStacktraceInErrorResponses: false,
     stopOnTerminationSignals: false,
     parseOptions: { maxTokens: MAX_TOKENS },
-    formatError: maskErrors(parts.logger),
+    formatError,
     logger: parts.logger,
     plugins: [
       ApolloServerPluginCacheControlDisabled(),
       ApolloServerPluginLandingPageDisabled(),
       fastifyApolloDrainPlugin(fastify),
       limitOperations(),
+      compiledExecution(parts.compileQueriesAtUse, formatError),
     ],
   });
   await apollo.start();

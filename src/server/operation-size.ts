@@ -39,6 +39,8 @@ export interface OperationSize {
   aliases: number;
   /** Objects of the answer at most, with the variables as they were sent. */
   cost: number;
+  /** Fields of the document when every fragment is written out. */
+  fields: number;
 }
 
 type Variables = Readonly<Record<string, unknown>>;
@@ -56,9 +58,9 @@ export function sizeOf(
 ): OperationSize {
   const measure = new Measure(schema, document, defaultsOf(operation, variables));
   const root = schema.getRootType(operation.operation);
-  const { cost, depth } = measure.selection(operation.selectionSet, root?.name ?? "");
+  const { cost, depth, fields } = measure.selection(operation.selectionSet, root?.name ?? "");
   const mutations = operation.operation === "mutation" ? measure.fieldsOf(operation.selectionSet) : 0;
-  return { depth, aliases: countAliases(document), cost: cost + mutations * MUTATION_COST };
+  return { depth, aliases: countAliases(document), cost: cost + mutations * MUTATION_COST, fields };
 }
 
 /** @returns why the operation is not executed; null where it may be */
@@ -77,12 +79,10 @@ function tooLarge(code: string, what: string, most: number): GraphQLError {
   });
 }
 
-interface Part {
-  cost: number;
-  depth: number;
-}
+type Part = Omit<OperationSize, "aliases">;
 
-const NOTHING: Part = { cost: 0, depth: 0 };
+const NOTHING: Part = { cost: 0, depth: 0, fields: 0 };
+const LEAF: Part = { cost: 0, depth: 1, fields: 1 };
 
 class Measure {
   readonly #fragments = new Map<string, FragmentDefinitionNode>();
@@ -99,8 +99,7 @@ class Measure {
 
   /** Selections of one set are counted together, also those of types that exclude each other: at most, not exactly. */
   selection({ selections }: SelectionSetNode, typeName: string): Part {
-    let cost = 0;
-    let depth = 0;
+    let { cost, depth, fields } = NOTHING;
     for (const node of selections) {
       const part =
         node.kind === Kind.FIELD
@@ -109,9 +108,10 @@ class Measure {
             ? this.selection(node.selectionSet, node.typeCondition?.name.value ?? typeName)
             : this.#spread(node.name.value);
       cost += part.cost;
+      fields += part.fields;
       depth = Math.max(depth, part.depth);
     }
-    return { cost, depth };
+    return { cost, depth, fields };
   }
 
   /** How many fields a root selection has, spread fragments included. */
@@ -137,15 +137,15 @@ class Measure {
 
   #field(node: FieldNode, typeName: string): Part {
     const field = this.#definition(typeName, node.name.value);
-    if (!field || !node.selectionSet) return { cost: 0, depth: field ? 1 : 0 };
+    if (!field) return NOTHING;
     const named = getNamedType(field.type);
-    if (!isCompositeType(named)) return { cost: 0, depth: 1 };
+    if (!node.selectionSet || !isCompositeType(named)) return LEAF;
     const inner = this.selection(node.selectionSet, named.name);
     const first = this.#first(node, field);
     const live = LIVE_FIELDS.has(`${typeName}.${node.name.value}`) ? LIVE_COST : 0;
     // A page's own `first` has already multiplied what its `edges` and `nodes` hold.
     const items = first ?? (isList(field.type) && !this.#isPage(typeName) ? LIST_SIZE : 1);
-    return { cost: live + items * (1 + inner.cost), depth: inner.depth + 1 };
+    return { cost: live + items * (1 + inner.cost), depth: inner.depth + 1, fields: inner.fields + 1 };
   }
 
   #definition(typeName: string, field: string): GraphQLField<unknown, unknown> | undefined {

@@ -22,6 +22,7 @@ export function environmentFor(simulator: Pick<Simulator, "url" | "clientId" | "
     AUTH_JWT_SECRET: JWT_SECRET,
     ENCRYPTION_KEYS,
     LOG_LEVEL: process.env.TEST_LOG_LEVEL ?? "silent",
+    COMPILE_QUERIES_AT_USE: process.env.TEST_COMPILE_QUERIES_AT_USE ?? "",
   };
 }
 

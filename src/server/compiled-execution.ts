@@ -1,0 +1,123 @@
+import { type ApolloServerPlugin, type GraphQLRequestListener, HeaderMap } from "@apollo/server";
+import {
+  type DocumentNode,
+  GraphQLError,
+  type GraphQLFormattedError,
+  type GraphQLInputType,
+  type GraphQLSchema,
+  getNamedType,
+  getVariableValues,
+  isInputObjectType,
+  Kind,
+  type OperationDefinitionNode,
+  OperationTypeNode,
+  typeFromAST,
+  visit,
+} from "graphql";
+import { type CompiledQuery, compileQuery, isCompiledQuery } from "graphql-jit";
+import type { OperationContext } from "../resolvers/context";
+import { sizeOf } from "./operation-size";
+
+/** Fields with all fragments written out, as the compiler does. */
+const MAX_COMPILED_FIELDS = 1_000;
+
+type Execute = CompiledQuery["query"];
+export type FormatError = (formatted: GraphQLFormattedError, error: unknown) => GraphQLFormattedError;
+
+/**
+ * Executes queries that come again by compiled code (graphql-jit): the same answers for less work. Whatever that
+ * library is known to do otherwise is left to graphql-js (decision 0040), and so are variables that do not fit,
+ * because its words for them differ.
+ * @param compileAtUse at which use of a document it is compiled: one that comes once would never pay it back; 0: never
+ */
+export function compiledExecution(compileAtUse: number, format: FormatError): ApolloServerPlugin<OperationContext> {
+  const plans = new WeakMap<DocumentNode, Plan>();
+  return {
+    async requestDidStart(): Promise<GraphQLRequestListener<OperationContext>> {
+      return {
+        async responseForOperation({ schema, document, operation, request, contextValue }) {
+          const plan = plans.get(document) ?? new Plan(schema, document, compileAtUse);
+          plans.set(document, plan);
+          const execute = plan.executeOf(operation);
+          const variables = request.variables ?? {};
+          if (!execute || getVariableValues(schema, operation.variableDefinitions ?? [], variables).errors) return null;
+          const { data, errors } = await execute({}, contextValue, variables);
+          const singleResult = errors ? { errors: errors.map((error) => shown(error, format)), data } : { data };
+          return { body: { kind: "single", singleResult }, http: { headers: new HeaderMap(), status: undefined } };
+        },
+      };
+    },
+  };
+}
+
+/** The library's errors look like those of graphql-js and are none. */
+function shown(error: GraphQLError, format: FormatError): GraphQLFormattedError {
+  const { message, locations, path, originalError, extensions } = error;
+  const code = extensions?.code ?? "INTERNAL_SERVER_ERROR";
+  const formatted = { message, locations, path, extensions: { ...extensions, code } };
+  return format(formatted, new GraphQLError(message, { path, originalError, extensions }));
+}
+
+/** The compiled code of a document. Documents are kept by Apollo's own cache, and plans as long as they are. */
+class Plan {
+  #uses = 0;
+  readonly #compiled = new Map<OperationDefinitionNode, Execute | null>();
+
+  constructor(
+    private readonly schema: GraphQLSchema,
+    private readonly document: DocumentNode,
+    private readonly compileAtUse: number,
+  ) {}
+
+  /** null where graphql-js is to execute it */
+  executeOf(operation: OperationDefinitionNode): Execute | null {
+    this.#uses += 1;
+    if (this.compileAtUse === 0 || this.#uses < this.compileAtUse) return null;
+    let execute = this.#compiled.get(operation);
+    if (execute === undefined) {
+      execute = isSafeToCompile(this.schema, this.document, operation) ? this.#compile(operation) : null;
+      this.#compiled.set(operation, execute);
+    }
+    return execute;
+  }
+
+  #compile(operation: OperationDefinitionNode): Execute | null {
+    const compiled = compileQuery(this.schema, this.document, operation.name?.value ?? "");
+    return isCompiledQuery(compiled) ? compiled.query : null;
+  }
+}
+
+/**
+ * Not: mutations and subscriptions; recursive input types (it compiles them without end and the process dies); a
+ * variable inside an input object (where absent, it becomes null); directives (a fragment's @skip and @include are
+ * taken for another's); documents that grow too large when fragments are written out.
+ */
+export function isSafeToCompile(
+  schema: GraphQLSchema,
+  document: DocumentNode,
+  operation: OperationDefinitionNode,
+): boolean {
+  if (operation.operation !== OperationTypeNode.QUERY) return false;
+  if (sizeOf(schema, document, operation, {}).fields > MAX_COMPILED_FIELDS) return false;
+  const variables = operation.variableDefinitions ?? [];
+  const types = variables.map(({ type }) => typeFromAST(schema, type as never) as GraphQLInputType | undefined);
+  if (types.some((type) => type && isRecursive(type))) return false;
+  let safe = true;
+  const refuse = () => {
+    safe = false;
+  };
+  visit(document, {
+    Directive: refuse,
+    [Kind.OBJECT]: (node) => visit(node, { Variable: refuse }),
+  });
+  return safe;
+}
+
+/** Whether an input type holds itself, at whatever depth. */
+function isRecursive(type: GraphQLInputType, within: ReadonlySet<string> = new Set()): boolean {
+  const named = getNamedType(type);
+  if (!isInputObjectType(named)) return false;
+  if (within.has(named.name)) return true;
+  const holders = new Set(within).add(named.name);
+  return Object.values(named.getFields()).some((field) => isRecursive(field.type, holders));
+}

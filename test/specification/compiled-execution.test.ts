@@ -1,0 +1,103 @@
+import { buildSchema, getOperationAST, parse } from "graphql";
+import { type Simulator, startSimulator } from "../../simulator";
+import { isSafeToCompile } from "../../src/server/compiled-execution";
+import { createTestDatabase, type TestDatabase } from "../support/database";
+import { type Service, startService } from "../support/service";
+import { connect, recordMeeting, syncEnds } from "../support/stories";
+
+let simulator: Simulator;
+let database: TestDatabase;
+let plain: Service;
+let compiled: Service;
+let meetingId: string;
+
+beforeAll(async () => {
+  [simulator, database] = await Promise.all([startSimulator({ deals: 30 }), createTestDatabase()]);
+  plain = await startService(simulator, database, { compileQueriesAtUse: 0 });
+  compiled = await startService(simulator, database, { compileQueriesAtUse: 1, roles: new Set(["api"]) });
+  await connect(plain, simulator);
+  await syncEnds(plain);
+  meetingId = (await recordMeeting(plain, [simulator.company.stories.singleDeal.email])).id;
+});
+afterAll(async () => {
+  await Promise.all([plain.stop(), compiled.stop()]);
+  await Promise.all([simulator.stop(), database.drop()]);
+});
+
+const BRIEFING = `query Briefing($id: ID!, $first: Int = 3) { briefing(meetingId: $id) {
+  meeting { ...M } deal { ...D } persons { name emails { address primary } organization { name } openDeals(first: $first) { ...D } }
+  organizations { name persons(first: $first) { name } } otherDeals { ...D } asOf gaps { resource code count } } }
+  fragment M on Meeting { id title startsAt attendees { email side match { status rule reason person { id } } } match { status rule reason } }
+  fragment D on Deal { id title value { amount currency } status stage { name pipeline { name } } owner { name } customFields
+    participants { name } recentNotes(first: $first) { html text createdAt author { name } } recentActivities(first: $first) { subject dueAt } }`;
+
+const DOCUMENTS: [title: string, query: string, variables: () => object][] = [
+  ["a whole briefing", BRIEFING, () => ({ id: meetingId })],
+  ["a variable instead of its default", BRIEFING, () => ({ id: meetingId, first: 1 })],
+  ["a variable that is null", BRIEFING, () => ({ id: meetingId, first: null })],
+  ["nothing found", BRIEFING, () => ({ id: "x" })],
+  ["a variable that is missing", BRIEFING, () => ({})],
+  ["a variable of a wrong type", BRIEFING, () => ({ id: meetingId, first: "two" })],
+  [
+    "a list size out of bounds, refused by a resolver in a nullable place",
+    BRIEFING,
+    () => ({ id: meetingId, first: 51 }),
+  ],
+  ["an argument that a resolver refuses", "query { meeting { id } }", () => ({})],
+  [
+    "an interface",
+    "query ($id: ID!) { node(id: $id) { __typename id ... on Meeting { title match { status } } } }",
+    () => ({ id: meetingId }),
+  ],
+  ["aliases and a field twice", "{ a: viewer { userId role } b: viewer { role userId userId } }", () => ({})],
+  [
+    "directives",
+    "query ($yes: Boolean!) { viewer { userId @include(if: $yes) role @skip(if: $yes) } }",
+    () => ({ yes: true }),
+  ],
+  ["a schema question", '{ __type(name: "Deal") { name fields { name } } }', () => ({})],
+];
+
+test.each(DOCUMENTS)("%s: compiled and plain execution answer alike", async (_title, query, variables) => {
+  const expected = await plain.ask(query, variables());
+  for (const time of [1, 2, 3]) expect([time, await compiled.ask(query, variables())]).toEqual([time, expected]);
+});
+
+test("a mutation is never executed by compiled code", () => {
+  const schema = buildSchema("type Query { a: Int } type Mutation { b: Int }");
+  expect(safe(schema, "mutation { b }")).toBe(false);
+  expect(safe(schema, "{ a }")).toBe(true);
+});
+
+test.each([
+  ["a type that holds itself", "input F { and: [F!] }", "query ($f: F) { a(f: $f) }"],
+  ["two types that hold each other", "input F { g: G } input G { f: [F] }", "query ($f: [F!]!) { a(f: null) }"],
+])(
+  "%s as a variable is never compiled: it would never end, and one request would end the process",
+  (_title, types, query) => {
+    const schema = buildSchema(`${types} type Query { a(f: F): Int }`);
+    expect(safe(schema, query)).toBe(false);
+    expect(safe(schema, "{ a }")).toBe(true);
+  },
+);
+
+test("a variable within an input object is never compiled: absent, it would become null", () => {
+  const schema = buildSchema("input F { x: Int } type Query { a(f: F): Int }");
+  expect(safe(schema, "query ($x: Int) { a(f: { x: $x }) }")).toBe(false);
+  expect(safe(schema, "query ($f: F) { a(f: $f) }")).toBe(true);
+});
+
+test("fragments that grow too large when written out are never compiled", () => {
+  const schema = buildSchema("type Query { q: Query a: Int b: Int c: Int }");
+  const levels = Array.from(
+    { length: 11 },
+    (_, i) => `fragment F${i} on Query { a b ${i < 10 ? `...F${i + 1} q { ...F${i + 1} }` : "c"} }`,
+  );
+  expect(safe(schema, `{ ...F0 } ${levels.join(" ")}`)).toBe(false);
+});
+
+function safe(schema: ReturnType<typeof buildSchema>, query: string): boolean {
+  const document = parse(query);
+  const operation = getOperationAST(document);
+  return operation ? isSafeToCompile(schema, document, operation) : false;
+}
