@@ -3,8 +3,8 @@ import type { World } from "./api/operation";
 import { operations } from "./api/operations";
 import { type Control, SimulatorControl } from "./control/control";
 import type { Company } from "./model/company";
-import { type SimulatorOptions, settingsFrom } from "./model/options";
-import type { User } from "./model/records";
+import { type Settings, type SimulatorOptions, settingsFrom } from "./model/options";
+import type { Entity, User } from "./model/records";
 import { Tallies } from "./model/tallies";
 import { Texts } from "./model/texts";
 import { Views } from "./model/views";
@@ -13,15 +13,18 @@ import { Grants } from "./oauth/grants";
 import { seedCompany } from "./seed/seed-company";
 import { Exchange } from "./server/exchange";
 import { Faults } from "./server/faults";
+import { LateEffects } from "./server/late-effects";
 import { Limits } from "./server/limits";
 import { RecordedRequests, type RequestLog } from "./server/request-log";
 import { createServer } from "./server/server";
 
 export type { Control } from "./control/control";
+export type { NewCustomField } from "./control/custom-field-control";
 export type { Snapshot } from "./control/snapshot";
 export type { Company } from "./model/company";
+export type { Field, FieldEntity, FieldType } from "./model/fields";
 export type { SimulatorOptions } from "./model/options";
-export type { Entity, RecordOf } from "./model/records";
+export type { CustomFields, CustomValue, Entity, RecordOf } from "./model/records";
 export type { Stories } from "./model/stories";
 export type { Fault, FaultRule } from "./server/faults";
 export type { LogEntry, RequestLog } from "./server/request-log";
@@ -44,10 +47,10 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
   const settings = settingsFrom(options);
   const { deals, seed, now, company: identity } = settings;
   const company = seedCompany({ deals, seed, now: now(), company: identity });
-  const tallies = new Tallies(company);
-  const world: World = { company, views: new Views(company), texts: new Texts(company, tallies), now };
+  const world = worldOf(settings, company);
   const grants = new Grants(settings);
-  const faults = new Faults();
+  const faults = new Faults(seed);
+  const late = new LateEffects(now);
   const log = new RecordedRequests();
   const signedIn: SignedIn = { user: storyTeller(company) };
   const server = createServer({
@@ -55,7 +58,7 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
     company,
     grants,
     limits: new Limits(settings),
-    exchange: new Exchange(now, log, faults),
+    exchange: new Exchange({ now, log, faults, late }),
     signedIn,
     operations: operations(world),
   });
@@ -68,9 +71,21 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
     redirectUrl: settings.redirectUrl,
     company,
     log,
-    control: new SimulatorControl({ settings, world, tallies, grants, faults, signedIn }),
+    control: new SimulatorControl({ settings, world, grants, faults, late, signedIn }),
     stop: () => server.close(),
   };
+}
+
+function worldOf(rules: Settings, company: Company): World {
+  const tallies = new Tallies(company);
+  const views = new Views(company);
+  const texts = new Texts(company, tallies);
+  const changed = (entity: Entity, id: number) => {
+    views.changed();
+    texts.changed(entity, id);
+    tallies.changed();
+  };
+  return { company, views, texts, now: rules.now, rules, changed };
 }
 
 /** The owner of the first story: no admin, yet every story is visible to this user. */

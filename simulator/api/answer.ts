@@ -12,8 +12,8 @@ export function json(status: number, body: unknown): Answer {
   return { status, body: JSON.stringify(body), contentType: JSON_TYPE };
 }
 
-export function jsonText(body: string): Answer {
-  return { status: 200, body, contentType: JSON_TYPE };
+export function jsonText(body: string, status = 200): Answer {
+  return { status, body, contentType: JSON_TYPE };
 }
 
 export function html(status: number, body: string): Answer {
@@ -30,6 +30,24 @@ export class Refusal extends Error {
 export function invalid(problem: string): Refusal {
   const error = `Validation failed: ${problem}`;
   return new Refusal(json(400, { success: false, error, code: "ERR_SCHEMA_VALIDATION_FAILED" }));
+}
+
+/** The wire names the field since May 2026; where in the answer is not known, so that no client should count on it. */
+export function invalidField(code: string, problem: string): Refusal {
+  const error = `Validation failed: custom_fields.${code}: ${problem}`;
+  const additional_data = { field_code: code };
+  return new Refusal(json(400, { success: false, error, code: "ERR_SCHEMA_VALIDATION_FAILED", additional_data }));
+}
+
+/** Version 1 has no code in its refusals. */
+export function refusedV1(status: number, error: string): Refusal {
+  return new Refusal(json(status, { success: false, error, error_info: errorInfo, data: null, additional_data: null }));
+}
+
+/** A write to a record in the bin. The wire's code is known for deals; the other two are made after it. */
+export function inTheBin(name: string): Refusal {
+  const error = `${name} is deleted, you must first restore it`;
+  return new Refusal(json(400, { success: false, error, code: `ERR_${name.toUpperCase()}_DELETED` }));
 }
 
 export function notFound(what: string): Refusal {

@@ -1,5 +1,6 @@
 import type { Company } from "../model/company";
-import type { User } from "../model/records";
+import type { Settings } from "../model/options";
+import type { CustomValue, Entity, User } from "../model/records";
 import type { Texts } from "../model/texts";
 import type { Views } from "../model/views";
 import type { Answer } from "./answer";
@@ -10,16 +11,32 @@ export interface World {
   readonly views: Views;
   readonly texts: Texts;
   readonly now: () => Date;
+  readonly rules: Pick<Settings, "fieldsPerPage" | "longTexts">;
+  /** To be called after every change of a record: what was kept of it is stale. */
+  changed(entity: Entity, id: number): void;
 }
+
+/** What a fault makes of a write that the CRM answers as if it had done it. */
+export type Twist =
+  /** Nothing is kept: a field has its old value, a note is not there. */
+  | { kind: "ignored" }
+  /** Every custom field of the body, or the content of the note, is kept and answered as this. */
+  | { kind: "storedAs"; value: CustomValue };
 
 export interface Call {
   readonly user: User;
   readonly query: Readonly<Record<string, unknown>>;
   readonly params: Readonly<Record<string, string>>;
+  /** As sent; "" without one. */
+  readonly body: string;
+  readonly contentType: string;
+  readonly twist?: Twist;
 }
 
-/** A read of the API. Throws a Refusal where the CRM refuses. */
+/** A call of the API. Throws a Refusal where the CRM refuses. */
 export interface Operation {
+  /** Absent: GET. */
+  readonly method?: "POST" | "PATCH";
   readonly path: string;
   /** What the call takes from the company's daily budget. */
   readonly cost: number;

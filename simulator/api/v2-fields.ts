@@ -10,7 +10,6 @@ const sort = { field: "id", direction: "asc" } as const;
 /** A list of fields and a single one, by field code. */
 export function fieldOperations(entity: FieldEntity, world: World): Operation[] {
   const path = `/api/v2/${entity}Fields`;
-  const fields = world.company.fields[entity];
   return [
     {
       path,
@@ -18,7 +17,8 @@ export function fieldOperations(entity: FieldEntity, world: World): Operation[] 
       answer: (call) => {
         const query = strictQuery(call.query, { ...includeRules, limit: pageLimit, cursor: anyText });
         const start = query.cursor === undefined ? 0 : placeOf(query.cursor, sort).id;
-        const end = start + Number(query.limit ?? PAGE_DEFAULT);
+        const fields = world.company.fields[entity];
+        const end = start + Math.min(Number(query.limit ?? PAGE_DEFAULT), world.rules.fieldsPerPage);
         const next = end < fields.length ? cursorAt({ value: end, id: end }, sort) : null;
         const data = fields.slice(start, end).map((field) => presented(entity, field, query.include_fields));
         return json(200, { success: true, data, additional_data: { next_cursor: next } });
@@ -29,7 +29,7 @@ export function fieldOperations(entity: FieldEntity, world: World): Operation[] 
       cost: 1,
       answer: (call) => {
         const query = strictQuery(call.query, includeRules);
-        const field = fields.find((candidate) => candidate.field_code === call.params.code);
+        const field = world.company.fields[entity].find((candidate) => candidate.field_code === call.params.code);
         if (field === undefined) throw notFound("Field");
         return json(200, { success: true, data: presented(entity, field, query.include_fields) });
       },

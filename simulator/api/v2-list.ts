@@ -101,7 +101,7 @@ export function singleOperation<E extends Entity>(listing: Listing<E>, name: str
 }
 
 /** Deleted records answer single reads until they are purged. */
-function isPurged(record: object, world: World): boolean {
+export function isPurged(record: object, world: World): boolean {
   if (!("is_deleted" in record) || record.is_deleted !== true || !("update_time" in record)) return false;
   return String(record.update_time) < purgeLimit(world);
 }

@@ -1,12 +1,15 @@
 import type { World } from "../api/operation";
 import { recordsOf } from "../model/company";
+import { dealTimes } from "../model/deal-times";
+import type { FieldEntity, FieldType } from "../model/fields";
 import type { Settings } from "../model/options";
-import type { Deal, Entity, ParticipantLink, RecordOf } from "../model/records";
-import type { Tallies } from "../model/tallies";
-import { dateOnly, seconds, v1Time, v2Time } from "../model/times";
+import type { CustomFields, Deal, Entity, Note, ParticipantLink, RecordOf } from "../model/records";
+import { seconds, v1Time, v2Time } from "../model/times";
 import type { SignedIn } from "../oauth/consent-page";
 import type { Grants } from "../oauth/grants";
 import type { FaultRule, Faults } from "../server/faults";
+import type { LateEffects } from "../server/late-effects";
+import { CustomFieldControl, type NewCustomField } from "./custom-field-control";
 import { freshRecord } from "./fresh-record";
 import { type Snapshot, snapshotFor } from "./snapshot";
 
@@ -38,14 +41,25 @@ export interface Control {
   /** Does not touch the deal's update time. */
   setParticipants(dealId: number, personIds: readonly number[]): void;
   visibleTo(userId: number): Snapshot;
+  /** The notes that show on a record, the oldest first. */
+  notesOf(entity: FieldEntity, id: number): Note[];
+  /** The record's custom fields by code. */
+  fieldsOf(entity: FieldEntity, id: number): CustomFields;
+  /** Returns the new field's code. */
+  addCustomField(entity: FieldEntity, field: NewCustomField): string;
+  removeCustomField(entity: FieldEntity, code: string): void;
+  /** The field keeps its code and loses every value. */
+  changeFieldType(entity: FieldEntity, code: string, type: FieldType, options?: readonly string[]): void;
+  /** What `late` faults hold back happens now. Says how much it was. */
+  releaseLateEffects(): number;
 }
 
 export interface ControlParts {
   settings: Settings;
   world: World;
-  tallies: Tallies;
   grants: Grants;
   faults: Faults;
+  late: LateEffects;
   signedIn: SignedIn;
 }
 
@@ -53,7 +67,11 @@ export class SimulatorControl implements Control {
   /** 0 until links are first made here. */
   private lastLinkId = 0;
 
-  constructor(private readonly parts: ControlParts) {}
+  private readonly customFields: CustomFieldControl;
+
+  constructor(private readonly parts: ControlParts) {
+    this.customFields = new CustomFieldControl(parts.world);
+  }
 
   signIn(userId: number): void {
     this.parts.signedIn.user = this.record("user", userId);
@@ -106,10 +124,10 @@ export class SimulatorControl implements Control {
     Object.assign(
       record,
       this.updateTimes(entity),
-      entity === "deal" ? this.dealTimes(record as Deal, patch) : {},
+      entity === "deal" ? dealTimes(record as Deal, patch, seconds(this.parts.settings.now())) : {},
       patch,
     );
-    this.changed(entity, id);
+    this.parts.world.changed(entity, id);
   }
 
   remove(entity: Entity, id: number): void {
@@ -139,7 +157,7 @@ export class SimulatorControl implements Control {
     const record: RecordOf[E] = { ...freshRecord(this.parts.world, entity), ...partial };
     table.set(record.id, record);
     if (entity === "user") this.parts.world.company.groups.set(record.id, 1);
-    this.changed(entity, record.id);
+    this.parts.world.changed(entity, record.id);
     return record.id;
   }
 
@@ -154,23 +172,44 @@ export class SimulatorControl implements Control {
       return link ?? { id: ++this.lastLinkId, personId, addedBy: deal.owner_id, addTime: this.v1Now() };
     });
     participants.set(dealId, links);
-    this.changed("deal", dealId);
+    this.parts.world.changed("deal", dealId);
   }
 
   visibleTo(userId: number): Snapshot {
     return snapshotFor(this.parts.world, this.record("user", userId));
   }
 
+  notesOf(entity: FieldEntity, id: number): Note[] {
+    this.record(entity, id);
+    const link = ({ deal: "deal_id", person: "person_id", organization: "org_id" } as const)[entity];
+    const notes = [...this.parts.world.company.notes.values()];
+    return notes.filter((note) => note.active_flag && note[link] === id);
+  }
+
+  fieldsOf(entity: FieldEntity, id: number): CustomFields {
+    return { ...this.record(entity, id).custom_fields };
+  }
+
+  addCustomField(entity: FieldEntity, field: NewCustomField): string {
+    return this.customFields.add(entity, field);
+  }
+
+  removeCustomField(entity: FieldEntity, code: string): void {
+    this.customFields.remove(entity, code);
+  }
+
+  changeFieldType(entity: FieldEntity, code: string, type: FieldType, options?: readonly string[]): void {
+    this.customFields.changeType(entity, code, type, options);
+  }
+
+  releaseLateEffects(): number {
+    return this.parts.late.release();
+  }
+
   private record<E extends Entity>(entity: E, id: number): RecordOf[E] {
     const record = recordsOf(this.parts.world.company, entity).get(id);
     if (!record) throw new RangeError(`there is no ${entity} ${id}`);
     return record;
-  }
-
-  private changed(entity: Entity, id: number): void {
-    this.parts.world.views.changed();
-    this.parts.world.texts.changed(entity, id);
-    this.parts.tallies.changed();
   }
 
   private leaveDeals(personId: number): void {
@@ -188,17 +227,6 @@ export class SimulatorControl implements Control {
   private updateTimes(entity: Entity): object {
     if (entity === "user") return { modified: this.v1Now() };
     return { update_time: entity === "note" ? this.v1Now() : this.v2Now() };
-  }
-
-  private dealTimes(deal: Deal, patch: Partial<Deal>): Partial<Deal> {
-    const now = this.v2Now();
-    const today = dateOnly(seconds(this.parts.settings.now()));
-    const times: Partial<Deal> = {};
-    if (patch.stage_id !== undefined && patch.stage_id !== deal.stage_id) times.stage_change_time = now;
-    if (patch.status === "won") Object.assign(times, { won_time: now, local_won_date: today });
-    if (patch.status === "lost") Object.assign(times, { lost_time: now, local_lost_date: today });
-    if (times.won_time || times.lost_time) Object.assign(times, { close_time: now, local_close_date: today });
-    return times;
   }
 
   private v2Now(): string {

@@ -32,9 +32,9 @@ export interface Company {
   readonly notes: Map<number, Note>;
   /** By deal id; a deal without participants may be absent. */
   readonly participants: Map<number, ParticipantLink[]>;
-  readonly fields: Readonly<Record<FieldEntity, readonly Field[]>>;
+  readonly fields: Record<FieldEntity, readonly Field[]>;
   /** Every custom field with null: one object shared by all records that fill none, which keeps a large company small. */
-  readonly emptyCustomFields: Readonly<Record<FieldEntity, CustomFields>>;
+  readonly emptyCustomFields: Record<FieldEntity, CustomFields>;
   readonly stories: Stories;
 }
 

@@ -23,6 +23,10 @@ export interface SimulatorOptions {
   burstLimit?: number | null;
   /** Tokens the company may spend in a UTC day; null = unlimited. */
   dailyTokenBudget?: number | null;
+  /** Most fields in one answer of a field list, whatever its limit asks for: makes every client turn pages. */
+  fieldsPerPage?: number;
+  /** What becomes of a text that is too long for its custom field; the CRM's pages do not say. Default: cut. */
+  longTexts?: "cut" | "refuse";
 }
 
 export interface Settings {
@@ -38,6 +42,8 @@ export interface Settings {
   refreshTokens: RefreshTokenRule;
   burstLimit: number | null;
   dailyTokenBudget: number | null;
+  fieldsPerPage: number;
+  longTexts: "cut" | "refuse";
 }
 
 export const MOST_DEALS = 100_000;
@@ -62,6 +68,8 @@ export function settingsFrom(options: SimulatorOptions): Settings {
     refreshTokens: options.refreshTokens ?? "strict",
     burstLimit: options.burstLimit ?? null,
     dailyTokenBudget: options.dailyTokenBudget ?? null,
+    fieldsPerPage: options.fieldsPerPage ?? Number.POSITIVE_INFINITY,
+    longTexts: options.longTexts ?? "cut",
   };
   if (!Number.isInteger(settings.deals) || settings.deals < FEWEST_DEALS || settings.deals > MOST_DEALS) {
     throw new RangeError(`deals must be a whole number from ${FEWEST_DEALS} to ${MOST_DEALS}`);

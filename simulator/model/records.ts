@@ -28,7 +28,7 @@ export type CustomValue =
   | { value: string; until?: string; timezone_id: number; timezone_name: string }
   | CustomAddress;
 /** A custom address has a formatted text and no subpremise. */
-type CustomAddress = Omit<Address, "subpremise"> & { formatted_address: string };
+type CustomAddress = Omit<Address, "subpremise"> & { formatted_address: string | null };
 export type CustomFields = Readonly<Record<string, CustomValue>>;
 
 /** Who sees a record: its owner only, the owner's group, everyone in the company. */

@@ -37,19 +37,13 @@ interface Shelf {
  */
 export class Texts {
   private readonly kept = new Map<Entity, Shelf>();
-  private readonly emptyCustom: Readonly<Record<FieldEntity, string>>;
+  /** The texts of the objects that records without values share. */
+  private readonly emptyTexts = new WeakMap<CustomFields, string>();
 
   constructor(
     private readonly company: Company,
     private readonly tallies: Tallies,
-  ) {
-    const { deal, person, organization } = company.emptyCustomFields;
-    this.emptyCustom = {
-      deal: JSON.stringify(deal),
-      person: JSON.stringify(person),
-      organization: JSON.stringify(organization),
-    };
-  }
+  ) {}
 
   changed(entity: Entity, id: number): void {
     const shelf = this.shelf(entity);
@@ -138,13 +132,19 @@ export class Texts {
     const fields = record.custom_fields;
     if (fields === null) return "null";
     if (view.customFields === null && !view.optionLabels) {
-      return fields === this.company.emptyCustomFields[entity] ? this.emptyCustom[entity] : JSON.stringify(fields);
+      return fields === this.company.emptyCustomFields[entity] ? this.emptyText(fields) : JSON.stringify(fields);
     }
     const codes = view.customFields ?? Object.keys(fields);
     const asked = codes
       .filter((code) => code in fields)
       .map((code) => [code, this.valueOf(entity, fields, code, view)]);
     return JSON.stringify(Object.fromEntries(asked));
+  }
+
+  private emptyText(fields: CustomFields): string {
+    const text = this.emptyTexts.get(fields) ?? JSON.stringify(fields);
+    this.emptyTexts.set(fields, text);
+    return text;
   }
 
   private valueOf(entity: FieldEntity, fields: CustomFields, code: string, view: View): unknown {

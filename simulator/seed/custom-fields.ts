@@ -50,12 +50,12 @@ export function customFieldsOf(entity: FieldEntity, seed: string): Field[] {
   });
 }
 
-function optionsOf(type: FieldType, position: number): Field["options"] {
-  const labels = optionLabels[type];
-  return labels ? labels.map((label, index) => ({ id: 100 + position * 10 + index, label, color: null })) : null;
+export function optionsOf(type: FieldType, position: number, labels = optionLabels[type]): Field["options"] {
+  if (type !== "enum" && type !== "set") return null;
+  return (labels ?? []).map((label, index) => ({ id: 100 + position * 10 + index, label, color: null }));
 }
 
-function subfieldsOf(type: FieldType, code: string, name: string): Field["subfields"] {
+export function subfieldsOf(type: FieldType, code: string, name: string): Field["subfields"] {
   const sub = (part: string, fieldType: string) => ({
     field_code: `${code}_${part}`,
     field_name: `${name}: ${part.replaceAll("_", " ")}`,

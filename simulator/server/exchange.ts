@@ -2,8 +2,10 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as wait } from "node:timers/promises";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { type Answer, json, Refusal } from "../api/answer";
-import { type Faults, falseAnswer } from "./faults";
-import { type LogEntry, type RecordedRequests, withoutSecrets } from "./request-log";
+import type { Twist } from "../api/operation";
+import { type Faults, falseAnswer, type KindOfFault } from "./faults";
+import type { LateEffects } from "./late-effects";
+import { entryOf, type LogEntry, type RecordedRequests } from "./request-log";
 
 /** What the answering part tells about a request: it alone knows the token and the form. */
 export interface Facts {
@@ -11,29 +13,27 @@ export interface Facts {
   grantType?: string;
 }
 
-export type Answering = (request: FastifyRequest, facts: Facts) => Answer;
+/** What is left to do once it is settled who asks. */
+export type Work = (twist?: Twist) => Answer;
+export type Answering = (request: FastifyRequest, facts: Facts) => Work;
+
+interface Parts {
+  now: () => Date;
+  log: RecordedRequests;
+  faults: Faults;
+  late: LateEffects;
+}
 
 /** One request from its arrival in the log to its answer, or to the loss of it that a fault asks for. */
 export class Exchange {
-  constructor(
-    private readonly now: () => Date,
-    private readonly log: RecordedRequests,
-    private readonly faults: Faults,
-  ) {}
+  constructor(private readonly parts: Parts) {}
 
   handler(answering: Answering): (request: FastifyRequest, reply: FastifyReply) => Promise<void> {
     return async (request, reply) => {
       const started = performance.now();
-      const entry: LogEntry = {
-        at: this.now(),
-        method: request.method,
-        path: pathOf(request),
-        query: withoutSecrets(request.query as Record<string, unknown>),
-        status: 0,
-        userId: null,
-        durationMs: 0,
-      };
-      this.log.add(entry);
+      this.parts.late.doDue();
+      const entry = entryOf(request, this.parts.now());
+      this.parts.log.add(entry);
       // From here on the socket is ours: a fault must be able to break it without the framework answering instead.
       reply.hijack();
       const status = await this.deliver(answering, request, reply, entry);
@@ -48,23 +48,45 @@ export class Exchange {
     reply: FastifyReply,
     entry: LogEntry,
   ): Promise<number> {
-    const active = this.faults.take(entry.method, entry.path);
-    const kind = active && "kind" in active.fault ? active.fault.kind : null;
-    if (active && kind === "hang") await active.removed;
+    const active = this.parts.faults.take(entry.method, entry.path);
+    const fault = active && "kind" in active.fault ? active.fault : null;
+    if (fault?.kind === "hang") await active?.removed;
     const socket = request.raw.socket;
-    if (kind === "reset") socket.destroy();
+    if (fault?.kind === "reset") socket.destroy();
     if (socket.destroyed) return 0;
-    const answer = (active && falseAnswer(active.fault)) ?? answered(answering, request, entry);
-    if (active && "kind" in active.fault && active.fault.kind === "delay") await wait(active.fault.ms);
-    if (kind === "lostAfter") socket.destroy();
-    if (socket.destroyed) return 0;
-    return this.send(reply, answer, kind === "cut");
+    if (fault?.kind === "meanwhile") fault.act();
+    const answer = (active && falseAnswer(active.fault)) ?? this.answered(answering, request, entry, fault);
+    if (fault?.kind === "delay") await wait(fault.ms);
+    if (fault?.kind === "hangAfter") await active?.removed;
+    if (answer === null || fault?.kind === "lostAfter") socket.destroy();
+    if (answer === null || socket.destroyed) return 0;
+    return this.send(reply, answer, fault?.kind === "cut");
+  }
+
+  /** The true answer with its effect, or what a fault shows of it; null where nothing is shown. */
+  private answered(
+    answering: Answering,
+    request: FastifyRequest,
+    facts: Facts,
+    fault: KindOfFault | null,
+  ): Answer | null {
+    try {
+      const work = answering(request, facts);
+      if (fault?.kind !== "late") {
+        const answer = answerOf(work, fault);
+        return fault?.kind === "failAfter" ? failed(fault.status) : answer;
+      }
+      this.parts.late.hold(() => answerOf(work, null), fault.ms);
+      return fault.status === undefined ? null : failed(fault.status);
+    } catch (error) {
+      return refusalOf(error);
+    }
   }
 
   private send(reply: FastifyReply, answer: Answer, isCut: boolean): number {
     const body = Buffer.from(answer.body, "utf8");
     reply.raw.writeHead(answer.status, {
-      date: this.now().toUTCString(),
+      date: this.parts.now().toUTCString(),
       "content-type": answer.contentType,
       "content-length": body.length,
       "x-correlation-id": randomUUID(),
@@ -80,16 +102,19 @@ export class Exchange {
   }
 }
 
-function answered(answering: Answering, request: FastifyRequest, facts: Facts): Answer {
+function answerOf(work: Work, fault: KindOfFault | null): Answer {
   try {
-    return answering(request, facts);
+    return work(fault?.kind === "ignored" || fault?.kind === "storedAs" ? fault : undefined);
   } catch (error) {
-    if (error instanceof Refusal) return error.answer;
-    return json(500, { success: false, error: error instanceof Error ? error.message : String(error) });
+    return refusalOf(error);
   }
 }
 
-function pathOf(request: FastifyRequest): string {
-  const mark = request.url.indexOf("?");
-  return mark < 0 ? request.url : request.url.slice(0, mark);
+function refusalOf(error: unknown): Answer {
+  if (error instanceof Refusal) return error.answer;
+  return json(500, { success: false, error: error instanceof Error ? error.message : String(error) });
+}
+
+function failed(status: number): Answer {
+  return json(status, { success: false, error: "Simulated fault" });
 }

@@ -1,4 +1,6 @@
 import { type Answer, html, overLimit } from "../api/answer";
+import type { Twist } from "../api/operation";
+import { Random } from "../seed/random";
 import { matchesPath } from "./request-log";
 
 export type Fault =
@@ -19,7 +21,21 @@ export type Fault =
   /** 200 with the body `null`. */
   | { kind: "null" }
   /** The effect happens, then the socket is destroyed. */
-  | { kind: "lostAfter" };
+  | { kind: "lostAfter" }
+  /** The effect happens, then no answer until the rule is removed or the simulator stops. */
+  | { kind: "hangAfter" }
+  /** The effect happens, then the answer says that it failed. */
+  | { kind: "failAfter"; status: number }
+  /**
+   * The answer is lost at once, or is the status; the effect comes later: when `ms` have passed by the simulator's clock, or
+   * with `releaseLateEffects`. Who asks is settled on arrival, what the record is like when the effect comes.
+   */
+  | { kind: "late"; ms?: number; status?: number }
+  /** The function runs after the request has arrived and before its effect: a record deleted in between, for instance. */
+  | { kind: "meanwhile"; act: () => void }
+  | Twist;
+
+export type KindOfFault = Extract<Fault, { kind: string }>;
 
 export interface FaultRule {
   /** A path's beginning, or an expression. */
@@ -29,6 +45,8 @@ export interface FaultRule {
   times?: number;
   /** How many matching requests pass first. */
   after?: number;
+  /** How likely it hits a matching request, drawn from the simulator's seed; default: 1. */
+  chance?: number;
   with: Fault;
 }
 
@@ -47,6 +65,11 @@ interface RuleState extends FaultRule {
 
 export class Faults {
   private rules: RuleState[] = [];
+  private readonly random: Random;
+
+  constructor(seed: number) {
+    this.random = new Random(`faults/${seed}`);
+  }
 
   add(rule: FaultRule): () => void {
     let release = () => {};
@@ -72,6 +95,8 @@ export class Faults {
       if (rule.method !== undefined && rule.method !== method) continue;
       if (!matchesPath(rule.match, path)) continue;
       if (rule.passed < (rule.after ?? 0)) {
+        rule.passed++;
+      } else if (rule.chance !== undefined && !this.random.chance(rule.chance)) {
         rule.passed++;
       } else if (rule.hit < (rule.times ?? Number.POSITIVE_INFINITY)) {
         rule.hit++;

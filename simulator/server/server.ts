@@ -1,13 +1,13 @@
 import fastify, { type FastifyInstance, type FastifyRequest } from "fastify";
 import { type Answer, json, overLimit, Refusal, unauthorized, unknownRoute, wrongMethod } from "../api/answer";
-import type { Operation } from "../api/operation";
+import type { Operation, Twist } from "../api/operation";
 import type { Company } from "../model/company";
 import type { Settings } from "../model/options";
 import type { User } from "../model/records";
 import { consentAnswer, consentPage, type SignedIn } from "../oauth/consent-page";
 import type { Grants } from "../oauth/grants";
 import { revokeAnswer, type TokenRequest, tokenAnswer } from "../oauth/token-endpoint";
-import type { Answering, Exchange, Facts } from "./exchange";
+import type { Answering, Exchange, Facts, Work } from "./exchange";
 import type { Limits } from "./limits";
 
 export interface Parts {
@@ -40,32 +40,36 @@ export function createServer(parts: Parts): FastifyInstance {
 const METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"] as const;
 
 function addApi(server: FastifyInstance, parts: Parts): void {
+  const { exchange } = parts;
+  const known = new Map<string, string[]>();
   for (const operation of parts.operations) {
-    // Version 1 answers without the /api before it as well.
-    const paths = operation.path.startsWith("/api/v1/") ? [operation.path, operation.path.slice(4)] : [operation.path];
-    for (const url of paths) {
-      const { exchange } = parts;
-      server.route({
-        method: "GET",
-        url,
-        handler: exchange.handler((...call) => apiAnswer(parts, operation, ...call)),
-      });
-      server.route({
-        method: METHODS.filter((method) => method !== "GET"),
-        url,
-        handler: exchange.handler(refusing(parts, wrongMethod)),
-      });
-    }
+    const { path, method = "GET" } = operation;
+    known.set(path, [...(known.get(path) ?? []), method]);
+    const handler = exchange.handler((...call) => admitted(parts, operation, ...call));
+    for (const url of addressesOf(path)) server.route({ method, url, handler });
+  }
+  for (const [path, answered] of known) {
+    const handler = exchange.handler(refusing(parts, wrongMethod));
+    const method = METHODS.filter((one) => !answered.includes(one));
+    for (const url of addressesOf(path)) server.route({ method, url, handler });
   }
 }
 
-function apiAnswer(parts: Parts, operation: Operation, request: FastifyRequest, facts: Facts): Answer {
+/** Version 1 answers without the /api before it as well. */
+function addressesOf(path: string): string[] {
+  return path.startsWith("/api/v1/") ? [path, path.slice(4)] : [path];
+}
+
+/** Who asks and what it costs is settled on arrival; the work itself may come later. */
+function admitted(parts: Parts, operation: Operation, request: FastifyRequest, facts: Facts): Work {
   const token = bearerToken(request);
   const user = userOf(parts, token);
   facts.userId = user.id;
   const limit = parts.limits.count(token, operation.cost);
-  const answer = limit.isOver ? overLimit() : refusable(() => callOf(operation, user, request));
-  return { ...answer, headers: { ...limit.headers, ...answer.headers } };
+  return (twist) => {
+    const answer = limit.isOver ? overLimit() : refusable(() => callOf(operation, user, request, twist));
+    return { ...answer, headers: { ...limit.headers, ...answer.headers } };
+  };
 }
 
 /** What is never answered is in the log with its caller all the same. */
@@ -73,15 +77,19 @@ function refusing({ grants, limits }: Parts, refusal: () => Answer): Answering {
   return (request, facts) => {
     const token = /^Bearer (\S+)$/i.exec(request.headers.authorization ?? "")?.[1];
     facts.userId = token === undefined ? null : grants.userOf(token);
-    return { ...refusal(), headers: token === undefined ? {} : limits.count(token, 0).headers };
+    const answer = { ...refusal(), headers: token === undefined ? {} : limits.count(token, 0).headers };
+    return () => answer;
   };
 }
 
-function callOf(operation: Operation, user: User, request: FastifyRequest): Answer {
+function callOf(operation: Operation, user: User, request: FastifyRequest, twist: Twist | undefined): Answer {
   return operation.answer({
     user,
     query: request.query as Record<string, unknown>,
     params: request.params as Record<string, string>,
+    body: textBody(request),
+    contentType: request.headers["content-type"] ?? "",
+    twist,
   });
 }
 
@@ -114,8 +122,8 @@ function userOf({ grants, company }: Parts, token: string): User {
 
 function addOAuth(server: FastifyInstance, parts: Parts): void {
   const { settings, company, grants, exchange, signedIn } = parts;
-  const add = (method: "GET" | "POST", url: string, answering: Answering) =>
-    server.route({ method, url, handler: exchange.handler(answering) });
+  const add = (method: "GET" | "POST", url: string, answer: (request: FastifyRequest, facts: Facts) => Answer) =>
+    server.route({ method, url, handler: exchange.handler((request, facts) => () => answer(request, facts)) });
   add("GET", "/oauth/authorize", (request) => {
     const query = new URL(request.url, "http://simulator").searchParams;
     return consentPage(settings, company, signedIn, query);

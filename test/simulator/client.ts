@@ -42,6 +42,8 @@ export interface Client {
   accessToken: string;
   refreshToken: string;
   get<Body>(path: string): Promise<Reply<Body>>;
+  /** With a JSON body. */
+  send<Body>(method: "POST" | "PATCH" | "PUT", path: string, body: unknown): Promise<Reply<Body>>;
   /** The data of an answer that holds one record. */
   one<Item = WireRecord>(path: string): Promise<Item>;
   /** The data of an answer that holds several records. */
@@ -114,6 +116,12 @@ export async function connect(simulator: Simulator, userId?: number): Promise<Cl
 export function clientWith(simulator: Simulator, accessToken: string, refreshToken = ""): Client {
   const get = <Body>(path: string) =>
     request<Body>(`${simulator.url}${path}`, { headers: { authorization: `Bearer ${accessToken}` } });
+  const send = <Body>(method: string, path: string, body: unknown) =>
+    request<Body>(`${simulator.url}${path}`, {
+      method,
+      headers: { authorization: `Bearer ${accessToken}`, "content-type": "application/json" },
+      body: JSON.stringify(body),
+    });
   const data = async <Data>(path: string) => (await get<{ data: Data }>(path)).body.data;
   const one = <Item>(path: string) => data<Item>(path);
   const list = <Item>(path: string) => data<Item[]>(path);
@@ -128,7 +136,7 @@ export function clientWith(simulator: Simulator, accessToken: string, refreshTok
     }
     return records;
   };
-  return { accessToken, refreshToken, get, one, list, walk };
+  return { accessToken, refreshToken, get, send, one, list, walk };
 }
 
 export async function request<Body>(url: string, init?: RequestInit): Promise<Reply<Body>> {

@@ -70,17 +70,17 @@ describe("what version 2 refuses", () => {
     simulator.log.clear();
     expect((await client.get("/api/v2/leads")).status).toBe(404);
     const headers = { authorization: `Bearer ${client.accessToken}`, "content-type": "application/json" };
-    const post = await fetch(`${simulator.url}/api/v1/notes`, { method: "POST", headers, body: '{"content":"x"}' });
-    expect(post.status).toBe(405);
-    expect(await post.json()).toMatchObject({ success: false, errorCode: 405 });
-    const patch = await fetch(`${simulator.url}/api/v2/deals/1`, { method: "PATCH", headers, body: "{}" });
-    expect(patch.status).toBe(405);
+    const put = await fetch(`${simulator.url}/api/v1/notes`, { method: "PUT", headers, body: '{"content":"x"}' });
+    expect(put.status).toBe(405);
+    expect(await put.json()).toMatchObject({ success: false, errorCode: 405 });
+    const remove = await fetch(`${simulator.url}/api/v2/deals/1`, { method: "DELETE", headers });
+    expect(remove.status).toBe(405);
     expect(simulator.log.all().map(({ method, path, status }) => `${method} ${path} ${status}`)).toEqual([
       "GET /api/v2/leads 404",
-      "POST /api/v1/notes 405",
-      "PATCH /api/v2/deals/1 405",
+      "PUT /api/v1/notes 405",
+      "DELETE /api/v2/deals/1 405",
     ]);
-    expect(simulator.log.of("POST", "/api/v1/notes")[0]?.userId).toBe(adminId);
+    expect(simulator.log.of("PUT", "/api/v1/notes")[0]?.userId).toBe(adminId);
   });
 });
 
