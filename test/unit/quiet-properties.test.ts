@@ -1,0 +1,103 @@
+import fc from "fast-check";
+import type { DealFacts, QuietSignal } from "../../src/briefing/quiet/facts";
+import { judge } from "../../src/briefing/quiet/judge";
+import { SECOND_MS } from "../../src/platform/clock";
+import { copyFacts, dealFacts, NOW } from "../support/quiet-facts";
+
+const DEEP = Boolean(process.env.DEEP);
+const now = new Date(NOW);
+const check = <T>(property: fc.IProperty<T>) => fc.assert(property, { numRuns: DEEP ? 100_000 : 2_000 });
+
+/** UNKNOWN is no step of it. */
+const LOUD_TO_QUIET = ["ACTIVE", "COOLING", "QUIET", "GHOSTED"];
+
+test("the same facts at the same instant give the same answer, and nothing of them is changed", () => {
+  check(
+    fc.property(dealFacts, copyFacts, (facts, copy) => {
+      const before = structuredClone({ facts, copy });
+      expect(judge(facts, copy, now)).toEqual(judge(structuredClone(facts), structuredClone(copy), now));
+      expect({ facts, copy }).toEqual(before);
+    }),
+  );
+});
+
+const shuffled = <T>(list: readonly T[]) => fc.shuffledSubarray([...list], { minLength: list.length });
+
+test("the order in which facts come does not matter", () => {
+  const twoOrders = dealFacts.chain((facts) =>
+    fc
+      .tuple(shuffled(facts.contacts), shuffled(facts.meetings), shuffled(facts.planned))
+      .map(([contacts, meetings, planned]) => [facts, { ...facts, contacts, meetings, planned }] as const),
+  );
+  check(
+    fc.property(twoOrders, copyFacts, ([facts, otherwise], copy) => {
+      expect(judge(otherwise, copy, now)).toEqual(judge(facts, copy, now));
+    }),
+  );
+});
+
+test("a new word of the buyer never makes a deal quieter", () => {
+  const answered = fc.record({
+    facts: dealFacts,
+    share: fc.double({ min: 0, max: 1, noNaN: true }),
+    met: fc.boolean(),
+  });
+  check(
+    fc.property(answered, copyFacts, ({ facts, share, met }, copy) => {
+      const held = facts.meetings
+        .filter(({ endsAt, withBuyer }) => withBuyer && endsAt <= NOW)
+        .map(({ endsAt }) => endsAt);
+      const known = [
+        ...(facts.addedAt === null ? [] : [facts.addedAt]),
+        ...facts.contacts.map(({ at }) => at),
+        ...held,
+      ];
+      const last = known.length === 0 ? NOW : Math.max(...known);
+      const at = last + Math.ceil((NOW - last) * share);
+      const more: Partial<DealFacts> = met
+        ? { meetings: [...facts.meetings, { meetingId: "new", startsAt: at, endsAt: at, withBuyer: true }] }
+        : { contacts: [...facts.contacts, { kind: "INCOMING_MAIL", at, crmId: 7 }] };
+      const before = judge(facts, copy, now);
+      const after = judge({ ...facts, ...more }, { ...copy, hasMail: copy.hasMail || !met }, now);
+      expect(LOUD_TO_QUIET.indexOf(after.verdict)).toBeLessThanOrEqual(LOUD_TO_QUIET.indexOf(before.verdict));
+    }),
+  );
+});
+
+test("nextChangeAt is the first instant at which time alone changes the verdict", () => {
+  const shares = fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { minLength: 5, maxLength: 5 });
+  check(
+    fc.property(dealFacts, copyFacts, shares, (facts, copy, spread) => {
+      const verdictAt = (at: number) => judge(facts, copy, new Date(at)).verdict;
+      const { verdict, nextChangeAt } = judge(facts, copy, now);
+      const change = nextChangeAt?.getTime() ?? NOW + 1e11;
+      for (const share of spread) {
+        const between = Math.min(NOW + Math.floor((change - NOW) * share), change - 1);
+        expect(verdictAt(between)).toBe(verdict);
+      }
+      if (nextChangeAt === null) return;
+      expect(verdictAt(change - 1)).toBe(verdict);
+      expect(verdictAt(change)).not.toBe(verdict);
+      expect(verdictAt(Math.max(NOW, change - SECOND_MS))).toBe(verdict);
+      expect(nextOf(judge(facts, copy, new Date(change - 1)))).toBe(change);
+    }),
+  );
+});
+
+const nextOf = ({ nextChangeAt }: QuietSignal) => nextChangeAt?.getTime();
+
+test("an open deal has a reason for every verdict but ACTIVE and the first part of COOLING", () => {
+  check(
+    fc.property(dealFacts, copyFacts, (facts, copy) => {
+      const { verdict, reasons, quietSince, quietDays } = judge(facts, copy, now);
+      const codes = reasons.map(({ code }) => code as string);
+      if (verdict === "UNKNOWN") expect(codes).toContain("DATA_STALE");
+      if (verdict === "GHOSTED")
+        expect(codes.some((code) => code === "GHOSTED" || code === "NEVER_REPLIED")).toBe(true);
+      if (verdict === "QUIET") expect(codes).toContain("NO_RECENT_ACTIVITY");
+      expect(new Set(codes).size).toBe(codes.length);
+      expect(quietSince === null).toBe(quietDays === null);
+      expect(reasons.every(({ message }) => message.length > 0)).toBe(true);
+    }),
+  );
+});

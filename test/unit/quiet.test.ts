@@ -1,0 +1,294 @@
+import type { ContactKind, CopyFacts, DealFacts, MeetingFact, PlannedFact } from "../../src/briefing/quiet/facts";
+import { judge } from "../../src/briefing/quiet/judge";
+import { DAY_MS, MINUTE_MS } from "../../src/platform/clock";
+
+const NOW = Date.parse("2026-10-01T12:00:00.000Z");
+const days = (count: number) => NOW - count * DAY_MS;
+const HOUR = 60 * MINUTE_MS;
+
+const COPY: CopyFacts = { readAt: NOW - HOUR, asOf: NOW - HOUR, hasMail: true };
+/** Nothing speaks against this deal: spoken to yesterday, something planned. */
+const HEALTHY: DealFacts = {
+  dealId: 1,
+  isOpen: true,
+  addedAt: days(20),
+  inStageSince: days(20),
+  stageId: 5,
+  daysToRotten: null,
+  updatedAt: days(1),
+  closeDayEndsAt: null,
+  inactiveOwnerId: null,
+  incompleteSince: null,
+  contacts: [{ kind: "INCOMING_MAIL", at: days(1), crmId: 7 }],
+  meetings: [],
+  planned: [{ crmId: 9, dueAt: days(-2), wholeDay: false }],
+};
+
+const contact = (kind: ContactKind, at: number) => ({ kind, at, crmId: 7 });
+const inMail = (at: number) => contact("INCOMING_MAIL", at);
+const outMail = (at: number) => contact("OUTGOING_MAIL", at);
+const done = (at: number) => contact("ACTIVITY", at);
+const note = (at: number) => contact("NOTE", at);
+const planned = (dueAt: number, wholeDay = false): PlannedFact => ({ crmId: 9, dueAt, wholeDay });
+const meeting = (startsAt: number, endsAt: number, withBuyer = true): MeetingFact => ({
+  meetingId: "m",
+  ...{ startsAt, endsAt, withBuyer },
+});
+
+interface Line {
+  deal?: Partial<DealFacts>;
+  copy?: Partial<CopyFacts>;
+}
+const judged = ({ deal, copy }: Line) => judge({ ...HEALTHY, ...deal }, { ...COPY, ...copy }, new Date(NOW));
+const codesOf = (line: Line) => judged(line).reasons.map(({ code }) => code);
+
+/** Without a next step, so that the mail reasons show in the verdict. */
+const alone = (...contacts: DealFacts["contacts"]) => ({ contacts, planned: [] });
+
+test.each<[string, Line, string, string[]]>([
+  ["a deal that was spoken to yesterday, with a step ahead", {}, "ACTIVE", []],
+  // NO_RECENT_ACTIVITY and its share
+  ["0.6 of 14 days less 1 ms", { deal: { contacts: [inMail(days(8.4) + 1)] } }, "ACTIVE", []],
+  ["0.6 of 14 days", { deal: { contacts: [inMail(days(8.4))] } }, "COOLING", []],
+  ["14 days less 1 ms", { deal: { contacts: [inMail(days(14) + 1)] } }, "COOLING", []],
+  ["14 days, with a step ahead", { deal: { contacts: [inMail(days(14))] } }, "COOLING", ["NO_RECENT_ACTIVITY"]],
+  [
+    "14 days, with a step in 30 days",
+    { deal: { contacts: [inMail(days(14))], planned: [planned(days(-30))] } },
+    "COOLING",
+    ["NO_RECENT_ACTIVITY"],
+  ],
+  [
+    "14 days, with a step in 30 days and 1 ms",
+    { deal: { contacts: [inMail(days(14))], planned: [planned(days(-30) + 1)] } },
+    "QUIET",
+    ["NO_RECENT_ACTIVITY"],
+  ],
+  ["14 days, nothing planned", { deal: alone(inMail(days(14))) }, "QUIET", ["NO_RECENT_ACTIVITY", "NO_NEXT_STEP"]],
+  ["no contact at all counts from the day it was added", { deal: { contacts: [] } }, "COOLING", ["NO_RECENT_ACTIVITY"]],
+  ["no contact and no day of adding says nothing", { deal: { contacts: [], addedAt: null } }, "ACTIVE", []],
+  [
+    "any contact is later than the day of adding",
+    { deal: { addedAt: days(1), contacts: [inMail(days(14))] } },
+    "COOLING",
+    ["NO_RECENT_ACTIVITY"],
+  ],
+  ["a done activity is a contact", { deal: { contacts: [inMail(days(40)), done(days(1))] } }, "ACTIVE", []],
+  ["a note by a person is a contact", { deal: { contacts: [inMail(days(40)), note(days(1))] } }, "ACTIVE", []],
+  ["outgoing mail is a contact", { deal: { contacts: [inMail(days(40)), outMail(days(1))] } }, "ACTIVE", []],
+  // the stage's own days
+  [
+    "5 days in a stage that rots after 5",
+    { deal: { daysToRotten: 5, contacts: [inMail(days(5))] } },
+    "COOLING",
+    ["NO_RECENT_ACTIVITY"],
+  ],
+  ["5 days less 1 ms in that stage", { deal: { daysToRotten: 5, contacts: [inMail(days(5) + 1)] } }, "COOLING", []],
+  ["3 days in that stage", { deal: { daysToRotten: 5, contacts: [inMail(days(3))] } }, "COOLING", []],
+  ["3 days less 1 ms in that stage", { deal: { daysToRotten: 5, contacts: [inMail(days(3) + 1)] } }, "ACTIVE", []],
+  ["20 days in a stage that rots after 60", { deal: { daysToRotten: 60, contacts: [inMail(days(20))] } }, "ACTIVE", []],
+  [
+    "the stage's days do not replace those of GHOSTED",
+    { deal: { daysToRotten: 60, ...alone(inMail(days(8)), outMail(days(3))) } },
+    "GHOSTED",
+    ["GHOSTED"],
+  ],
+  // GHOSTED
+  ["7 days unanswered, 3 since our word", { deal: alone(inMail(days(7)), outMail(days(3))) }, "GHOSTED", ["GHOSTED"]],
+  ["7 days less 1 ms", { deal: alone(inMail(days(7) + 1), outMail(days(3))) }, "ACTIVE", []],
+  ["3 days since our word less 1 ms", { deal: alone(inMail(days(7)), outMail(days(3) + 1)) }, "ACTIVE", []],
+  ["the buyer's word is the last", { deal: { contacts: [inMail(days(7)), outMail(days(8))] } }, "ACTIVE", []],
+  ["both at one instant", { deal: { contacts: [inMail(days(7)), outMail(days(7))] } }, "ACTIVE", []],
+  ["unanswered, with a step ahead", { deal: { contacts: [inMail(days(7)), outMail(days(3))] } }, "ACTIVE", ["GHOSTED"]],
+  [
+    "unanswered, a far step ahead, silent for long",
+    { deal: { contacts: [inMail(days(30)), outMail(days(14))], planned: [planned(days(-40))] } },
+    "QUIET",
+    ["NO_RECENT_ACTIVITY", "GHOSTED"],
+  ],
+  [
+    "our call and note count as our word",
+    { deal: alone(inMail(days(9)), done(days(4)), note(days(3))) },
+    "GHOSTED",
+    ["GHOSTED"],
+  ],
+  ["mail is not connected", { deal: alone(inMail(days(7)), outMail(days(3))), copy: { hasMail: false } }, "ACTIVE", []],
+  // NEVER_REPLIED
+  ["10 days since our first word", { deal: alone(outMail(days(3)), outMail(days(10))) }, "GHOSTED", ["NEVER_REPLIED"]],
+  ["10 days less 1 ms", { deal: alone(outMail(days(3)), outMail(days(10) + 1)) }, "ACTIVE", []],
+  [
+    "10 days, with a step ahead",
+    { deal: { contacts: [outMail(days(3)), outMail(days(10))] } },
+    "ACTIVE",
+    ["NEVER_REPLIED"],
+  ],
+  [
+    "10 days, mail is not connected",
+    { deal: alone(done(days(3)), done(days(10))), copy: { hasMail: false } },
+    "ACTIVE",
+    [],
+  ],
+  [
+    "a held meeting is a reply",
+    { deal: { ...alone(outMail(days(3)), outMail(days(10))), meetings: [meeting(days(2), days(2))] } },
+    "ACTIVE",
+    [],
+  ],
+  // NO_NEXT_STEP
+  ["3 days, nothing planned", { deal: alone(inMail(days(3))) }, "ACTIVE", []],
+  ["3 days and 1 ms, nothing planned", { deal: alone(inMail(days(3) - 1)) }, "COOLING", ["NO_NEXT_STEP"]],
+  [
+    "due at this very instant is a step",
+    { deal: { contacts: [inMail(days(4))], planned: [planned(NOW)] } },
+    "ACTIVE",
+    [],
+  ],
+  [
+    "due 1 ms ago is none",
+    { deal: { contacts: [inMail(days(4))], planned: [planned(NOW - 1)] } },
+    "COOLING",
+    ["NO_NEXT_STEP"],
+  ],
+  [
+    "due today without a time is a step",
+    { deal: { contacts: [inMail(days(4))], planned: [planned(days(0.5), true)] } },
+    "ACTIVE",
+    [],
+  ],
+  [
+    "due yesterday without a time is none",
+    { deal: { contacts: [inMail(days(4))], planned: [planned(days(1.5), true)] } },
+    "COOLING",
+    ["NO_NEXT_STEP"],
+  ],
+  [
+    "a recorded meeting ahead is a step",
+    { deal: { ...alone(inMail(days(4))), meetings: [meeting(days(-1), days(-1) + HOUR)] } },
+    "ACTIVE",
+    [],
+  ],
+  [
+    "a meeting that goes on is still a step",
+    { deal: { ...alone(inMail(days(20))), meetings: [meeting(NOW - HOUR, NOW + 1)] } },
+    "COOLING",
+    ["NO_RECENT_ACTIVITY"],
+  ],
+  [
+    "a meeting with the buyer that just ended is a contact",
+    { deal: { ...alone(inMail(days(20))), meetings: [meeting(NOW - HOUR, NOW)] } },
+    "ACTIVE",
+    [],
+  ],
+  [
+    "a meeting without the buyer is none",
+    { deal: { ...alone(inMail(days(20))), meetings: [meeting(NOW - HOUR, NOW, false)] } },
+    "QUIET",
+    ["NO_RECENT_ACTIVITY", "NO_NEXT_STEP"],
+  ],
+  // NEXT_STEP_OVERDUE
+  ["3 days overdue", { deal: { planned: [planned(days(3))] } }, "ACTIVE", ["NEXT_STEP_OVERDUE"]],
+  ["3 days less 1 ms overdue", { deal: { planned: [planned(days(3) + 1)] } }, "ACTIVE", []],
+  [
+    "overdue, and something else is planned",
+    { deal: { planned: [planned(days(9)), planned(days(-1))] } },
+    "ACTIVE",
+    [],
+  ],
+  [
+    "a day without a time is overdue from its end",
+    { deal: { planned: [planned(days(4), true)] } },
+    "ACTIVE",
+    ["NEXT_STEP_OVERDUE"],
+  ],
+  ["a day without a time, 1 ms less", { deal: { planned: [planned(days(4) + 1, true)] } }, "ACTIVE", []],
+  // STALLED_IN_STAGE
+  ["30 days in one stage", { deal: { inStageSince: days(30) } }, "COOLING", ["STALLED_IN_STAGE"]],
+  ["30 days less 1 ms", { deal: { inStageSince: days(30) + 1 } }, "ACTIVE", []],
+  // CRM_ROTTEN
+  ["unchanged for the stage's days", { deal: { daysToRotten: 5, updatedAt: days(5) } }, "ACTIVE", ["CRM_ROTTEN"]],
+  ["1 ms less", { deal: { daysToRotten: 5, updatedAt: days(5) + 1 } }, "ACTIVE", []],
+  ["unchanged in a stage that does not rot", { deal: { updatedAt: days(500) } }, "ACTIVE", []],
+  // CLOSE_DATE_PASSED, OWNER_INACTIVE, the data
+  ["the expected day is over", { deal: { closeDayEndsAt: NOW } }, "ACTIVE", ["CLOSE_DATE_PASSED"]],
+  ["the expected day has 1 ms left", { deal: { closeDayEndsAt: NOW + 1 } }, "ACTIVE", []],
+  ["the owner was deactivated", { deal: { inactiveOwnerId: 3 } }, "ACTIVE", ["OWNER_INACTIVE"]],
+  ["read 24 hours ago", { copy: { readAt: days(1) } }, "ACTIVE", []],
+  ["read 24 hours and 1 ms ago", { copy: { readAt: days(1) - 1 } }, "UNKNOWN", ["DATA_STALE"]],
+  ["never read", { copy: { readAt: null, asOf: null } }, "UNKNOWN", ["DATA_STALE"]],
+  [
+    "stale data says nothing else",
+    { deal: { ...alone(inMail(days(90))), inactiveOwnerId: 3 }, copy: { readAt: days(2) } },
+    "UNKNOWN",
+    ["DATA_STALE"],
+  ],
+  ["participants are missing", { deal: { incompleteSince: days(2) } }, "ACTIVE", ["DATA_INCOMPLETE"]],
+  ["won or lost", { deal: { isOpen: false, ...alone(inMail(days(90))) } }, "ACTIVE", []],
+  ["won or lost, on stale data", { deal: { isOpen: false }, copy: { readAt: days(9) } }, "ACTIVE", []],
+])("%s", (_case, line, verdict, codes) => {
+  expect([judged(line).verdict, codesOf(line)]).toEqual([verdict, codes]);
+});
+
+test("quietSince is the last contact, and quietDays are whole days up to what the copy knows", () => {
+  const line = { deal: alone(inMail(days(16)), outMail(days(15) + HOUR)), copy: { asOf: NOW - 2 * HOUR } };
+  expect(judged(line)).toMatchObject({
+    quietSince: new Date(days(15) + HOUR),
+    quietDays: 14,
+    asOf: new Date(NOW - 2 * HOUR),
+  });
+  expect(judged({})).toMatchObject({ verdict: "ACTIVE", quietSince: null, quietDays: null });
+});
+
+test("a reason says since when, by which threshold, in words, and shows its records", () => {
+  const line = { deal: alone(inMail(days(16)), { kind: "ACTIVITY", at: days(15), crmId: 8 }) };
+  expect(judged(line).reasons).toEqual([
+    {
+      code: "NO_RECENT_ACTIVITY",
+      since: new Date(days(15)),
+      thresholdDays: 14,
+      message: "No contact for 15 days; from 14 days on a deal counts as quiet.",
+      evidence: [{ type: "Activity", crmId: 8 }],
+    },
+    {
+      code: "GHOSTED",
+      since: new Date(days(16)),
+      thresholdDays: 7,
+      message: "The buyer has been silent for 16 days, and our last word is unanswered.",
+      evidence: [
+        { type: "Person", crmId: 7 },
+        { type: "Activity", crmId: 8 },
+      ],
+    },
+    {
+      code: "NO_NEXT_STEP",
+      since: new Date(days(15)),
+      thresholdDays: 3,
+      message: "No next step is planned, and the last contact was 15 days ago.",
+      evidence: [{ type: "Activity", crmId: 8 }],
+    },
+  ]);
+});
+
+test.each<[string, Line, number | null]>([
+  ["the data grows stale", {}, NOW - HOUR + DAY_MS + 1],
+  ["0.6 of the threshold", { deal: { contacts: [inMail(days(8))] } }, NOW + 0.4 * DAY_MS],
+  [
+    "the next step passes unkept",
+    { deal: { contacts: [inMail(days(4))], planned: [planned(NOW + HOUR)] } },
+    NOW + HOUR + 1,
+  ],
+  [
+    "a meeting ahead is held",
+    { deal: { ...alone(inMail(days(20))), meetings: [meeting(NOW + HOUR, NOW + 2 * HOUR)] } },
+    NOW + 2 * HOUR,
+  ],
+  [
+    "a far step comes near",
+    { deal: { contacts: [inMail(days(14))], planned: [planned(days(-30) + HOUR)] } },
+    NOW + HOUR,
+  ],
+  ["an answer is overdue", { deal: alone(inMail(days(9)), outMail(days(3) + HOUR)) }, NOW + HOUR],
+  ["stale already: nothing", { copy: { readAt: days(3) } }, null],
+  ["won or lost: nothing", { deal: { isOpen: false } }, null],
+])("the verdict changes next when: %s", (_case, line, at) => {
+  expect(judged(line).nextChangeAt).toEqual(at === null ? null : new Date(at));
+});
