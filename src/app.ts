@@ -5,8 +5,10 @@ import { AccessTokens } from "./connections/access-tokens";
 import { Connecting } from "./connections/connecting";
 import { Credentials } from "./connections/credentials";
 import { Disconnecting } from "./connections/disconnecting";
+import { FieldMappings } from "./connections/field-mappings";
 import { PURGE_JOB, type PurgeRef, purgeCopy, sweepPurges } from "./connections/purge";
 import { type Resealed, resealAll } from "./connections/reseal";
+import { CrmApi } from "./crm/api";
 import { CrmHttp } from "./crm/http";
 import { CrmOAuth } from "./crm/oauth";
 import { createDataSource } from "./database/data-source";
@@ -83,6 +85,7 @@ interface Parts {
   connecting: Connecting;
   disconnecting: Disconnecting;
   meetings: Meetings;
+  fieldMappings: FieldMappings;
   notifications: Notifications;
   metrics: Metrics;
   engine: SyncEngine;
@@ -100,6 +103,7 @@ function compose(config: Config, dataSource: DataSource, databaseUrl: Secret, lo
   const credentials = new Credentials(new Keyring(config.encryptionKeys));
   const tokens = new AccessTokens({ door, databaseUrl, oauth, credentials, clock, logger, metrics });
   const crmBaseUrl = config.crm.baseUrl;
+  const apiOf = (tenantId: string, copyId: number) => new CrmApi(http, crmBaseUrl, tokens.of(tenantId, copyId));
   const schedule = new Schedule({ door, clock, logger, ...config.sync });
   const disconnecting = new Disconnecting({
     ...{ door, clock, logger },
@@ -112,6 +116,7 @@ function compose(config: Config, dataSource: DataSource, databaseUrl: Secret, lo
     metrics,
     schedule,
     meetings: new Meetings(door, clock),
+    fieldMappings: new FieldMappings({ door, apiOf, clock, logger }),
     disconnecting,
     connecting: new Connecting({
       ...{ door, http, oauth, credentials, crmBaseUrl, clock, logger },
@@ -135,13 +140,21 @@ function compose(config: Config, dataSource: DataSource, databaseUrl: Secret, lo
   };
 }
 
-function startWorker({ door, engine, meetings, schedule }: Parts, url: Secret, logger: Logger): Promise<JobRunner> {
+function startWorker(
+  { door, engine, meetings, schedule, fieldMappings }: Parts,
+  url: Secret,
+  logger: Logger,
+): Promise<JobRunner> {
   const jobs = {
     [SYNC_JOB]: (payload: unknown, stop: AbortSignal) => engine.run(payload as RunRef, stop),
     // What a sync brought may belong to meetings that were recorded before it.
     [SYNC_DUE_JOB]: (payload: unknown) => schedule.due((payload as { tenantId: string }).tenantId),
     [PURGE_JOB]: (payload: unknown, stop: AbortSignal) => purgeCopy(door, payload as PurgeRef, stop, logger),
-    [RUN_SUCCEEDED_JOB]: (payload: unknown) => meetings.rematch((payload as RunRef).tenantId),
+    [RUN_SUCCEEDED_JOB]: async (payload: unknown) => {
+      const { tenantId } = payload as RunRef;
+      await meetings.rematch(tenantId);
+      await fieldMappings.refresh(tenantId);
+    },
   };
   return startJobRunner(
     url,

@@ -29,7 +29,7 @@ export class Disconnecting {
     const { door, clock, logger } = this.parts;
     await door.transaction(actor.tenantId, async (scope) => {
       const present = await lockConnection(scope, clock());
-      await forgetSecrets(scope);
+      await forget(scope);
       if (present.state === "NOT_CONNECTED" || present.copyId === null) return;
       await moveToNotConnected(scope, present.state, clock());
       await this.retire(scope, present.copyId);
@@ -53,9 +53,9 @@ export class Disconnecting {
   }
 }
 
-/** Tokens, begun renewals, and consents that someone started: none may bring anything back. */
-async function forgetSecrets({ tenantId, manager }: TenantScope): Promise<void> {
-  for (const table of ["credential", "renewal_attempt", "authorization_request"]) {
+/** Tokens, begun renewals, and consents that someone started: none may bring anything back. And the chosen fields. */
+async function forget({ tenantId, manager }: TenantScope): Promise<void> {
+  for (const table of ["credential", "renewal_attempt", "authorization_request", "field_mapping"]) {
     await rows(manager, `DELETE FROM ${table} WHERE tenant_id = $1`, [tenantId]);
   }
 }

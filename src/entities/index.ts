@@ -7,6 +7,7 @@ import { CrmUserRow } from "./crm-user";
 import { DataGapRow } from "./data-gap";
 import { DealRow } from "./deal";
 import { DealParticipantRow } from "./deal-participant";
+import { FieldMappingRow } from "./field-mapping";
 import { FieldWriteRow } from "./field-write";
 import { MatchedRecordRow } from "./matched-record";
 import { MeetingRow } from "./meeting";
@@ -36,6 +37,7 @@ export const entities = [
   DealParticipantRow,
   DealRow,
   FieldWriteRow,
+  FieldMappingRow,
   MatchedRecordRow,
   MeetingAttendeeRow,
   MeetingMatchRow,

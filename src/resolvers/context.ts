@@ -4,10 +4,14 @@ import type { CopyScope } from "../briefing/records";
 import type { Connecting } from "../connections/connecting";
 import { readConnection } from "../connections/connection-store";
 import type { Disconnecting } from "../connections/disconnecting";
+import type { FieldListRefusal } from "../connections/field-list";
+import type { FieldMappings } from "../connections/field-mappings";
+import type { CrmEntity, CrmField } from "../crm/parsing/fields";
 import type { Notifications } from "../database/notifications";
 import type { TenantDoor, TenantScope } from "../database/tenant-door";
 import type { ConnectionRow } from "../entities/connection";
 import type { Clock } from "../platform/clock";
+import type { Outcome } from "../platform/outcome";
 import type { Schedule } from "../sync/schedule";
 import { Loaders } from "./loaders";
 
@@ -19,6 +23,7 @@ export interface Services {
   notifications: Notifications;
   schedule: Schedule;
   meetings: Meetings;
+  fieldMappings: FieldMappings;
   clock: Clock;
 }
 
@@ -34,6 +39,8 @@ export interface OperationContext {
   renew(): void;
   /** The copy that this tenant sees now; null while nothing is connected. */
   copy(): Promise<CopyScope | null>;
+  /** The fields of an entity in the CRM, asked for once in an operation however often it names them. */
+  liveFields(entity: CrmEntity): Promise<Outcome<CrmField[], FieldListRefusal>>;
 }
 
 /** A plain object, because Apollo copies the context: state in it lives in closures, which a copy shares. */
@@ -48,11 +55,18 @@ export function createOperationContext(actor: Actor, services: Services): Operat
     const copyId = (await connection())?.copyId;
     return copyId ? { ...scope, copyId } : null;
   };
+  const lists = new Map<CrmEntity, ReturnType<OperationContext["liveFields"]>>();
+  const liveFields = (entity: CrmEntity) => {
+    const asked = lists.get(entity) ?? services.fieldMappings.fields(actor.tenantId, entity);
+    lists.set(entity, asked);
+    return asked;
+  };
   const context: OperationContext = {
-    ...{ actor, services, scope, connection, copy },
+    ...{ actor, services, scope, connection, copy, liveFields },
     loaders: new Loaders(scope, copy, services.clock),
     renew: () => {
       known = null;
+      lists.clear();
       context.loaders = new Loaders(scope, copy, services.clock);
     },
   };

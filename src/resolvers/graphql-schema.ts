@@ -7,6 +7,7 @@ import { ConnectionResolver } from "./connection-resolver";
 import { OrganizationResolver, PersonResolver } from "./contact-resolvers";
 import { ActivityResolver, NoteResolver, StageResolver } from "./context-record-resolvers";
 import { DealResolver } from "./deal-resolver";
+import { NominatedFieldResolver } from "./field-resolver";
 import { MeetingMatchResolver, MeetingResolver, PersonMatchResolver } from "./meeting-resolver";
 import { NodeResolver } from "./node-resolver";
 import { SyncRunResolver } from "./sync-resolver";
@@ -23,6 +24,7 @@ export function buildGraphQLSchema(): GraphQLSchema {
     resolvers: [
       ViewerResolver,
       ConnectionResolver,
+      NominatedFieldResolver,
       SyncRunResolver,
       NodeResolver,
       DealResolver,

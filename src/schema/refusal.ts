@@ -13,6 +13,8 @@ export enum RefusalCode {
   NOT_CONNECTED = "NOT_CONNECTED",
   NEEDS_REAUTHORIZATION = "NEEDS_REAUTHORIZATION",
   SYNC_ALREADY_RUNNING = "SYNC_ALREADY_RUNNING",
+  FIELD_NOT_FOUND = "FIELD_NOT_FOUND",
+  FIELD_NOT_WRITABLE = "FIELD_NOT_WRITABLE",
   INVALID_INPUT = "INVALID_INPUT",
 }
 
@@ -37,6 +39,8 @@ registerEnumType(RefusalCode, {
       description: "The CRM no longer accepts the authorization; someone has to authorize again.",
     },
     SYNC_ALREADY_RUNNING: { description: "A sync is queued or running already." },
+    FIELD_NOT_FOUND: { description: "The CRM has no such field of the entity." },
+    FIELD_NOT_WRITABLE: { description: "A standard field, or one of a type that cannot be written." },
     INVALID_INPUT: { description: "An input is not usable; `field` names it." },
   },
 });

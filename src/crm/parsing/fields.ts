@@ -55,8 +55,11 @@ export interface CrmFieldOption {
   label: string;
 }
 
+/** Free of what jsonb refuses. */
+const label = storableText.transform((value) => value.replace(/\p{Surrogate}/gu, "\ufffd"));
+
 const options = z
-  .array(z.object({ id: z.union([z.number(), z.string()]), label: storableText }))
+  .array(z.object({ id: z.union([z.number(), label.pipe(z.string().min(1))]), label }))
   .nullish()
   .catch(null)
   .transform((list): CrmFieldOption[] => list ?? []);

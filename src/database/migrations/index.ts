@@ -3,6 +3,7 @@ import { ConnectionLife1763650000000 } from "./0002-connection-life";
 import { SyncSchedule1763660000000 } from "./0003-sync-schedule";
 import { UsedConsents1763670000000 } from "./0004-used-consents";
 import { Writes1763690000000 } from "./0006-writes";
+import { FieldMappings1763700000000 } from "./0007-field-mappings";
 
 /** In the order in which they run. */
 export const migrations = [
@@ -11,4 +12,5 @@ export const migrations = [
   SyncSchedule1763660000000,
   UsedConsents1763670000000,
   Writes1763690000000,
+  FieldMappings1763700000000,
 ];

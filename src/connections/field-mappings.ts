@@ -1,0 +1,176 @@
+import type { Actor } from "../auth/actor";
+import { type PolicyRefusal, refusalToConnect } from "../auth/policies";
+import type { CrmApi } from "../crm/api";
+import type { CrmEntity, CrmField } from "../crm/parsing/fields";
+import { entityRows, rows } from "../database/rows";
+import type { TenantDoor, TenantScope } from "../database/tenant-door";
+import { FieldMappingRow } from "../entities/field-mapping";
+import type { Clock } from "../platform/clock";
+import type { Logger } from "../platform/logger";
+import { accepted, type Outcome, type Refused, refused } from "../platform/outcome";
+import { lockConnection, readConnection } from "./connection-store";
+import { seenIn } from "./field-health";
+import { type FieldListRefusal, NEEDS_AUTHORIZATION, NO_CRM, readFieldList } from "./field-list";
+
+export type FieldMappingRefusal =
+  | PolicyRefusal
+  | FieldListRefusal
+  | "FIELD_NOT_FOUND"
+  | "FIELD_NOT_WRITABLE"
+  | "INVALID_INPUT";
+
+export interface FieldMappingParts {
+  door: TenantDoor;
+  /** Calls to the CRM as the connection's user. */
+  apiOf(tenantId: string, copyId: number): CrmApi;
+  clock: Clock;
+  logger: Logger;
+}
+
+/** Longer than any field code of the CRM. */
+const MAX_KEY_LENGTH = 100;
+
+const POLICY_MESSAGES: Record<PolicyRefusal, string> = {
+  NOT_ALLOWED_FOR_ROLE: "Only an owner or admin of your organization may choose fields. Ask one of them.",
+  NOT_ALLOWED_ON_PLAN: "The CRM connection is part of the Medium and Sales plans. Change the plan to choose fields.",
+};
+
+/** The mappings that hold now: those of the company that the tenant's live copy is of. */
+const MAPPINGS = `
+  SELECT m.* FROM field_mapping m
+  JOIN connection c ON c.tenant_id = m.tenant_id
+  JOIN synced_copy s ON s.tenant_id = c.tenant_id AND s.id = c.copy_id AND s.crm_company_id = m.crm_company_id
+  WHERE m.tenant_id = $1 ORDER BY m.entity`;
+
+export function readFieldMappings({ tenantId, manager }: TenantScope): Promise<FieldMappingRow[]> {
+  return entityRows(manager, FieldMappingRow, MAPPINGS, [tenantId]);
+}
+
+/** The nominated fields (specification 2.3): at most one an entity, each an existing custom field that can be written. */
+export class FieldMappings {
+  constructor(private readonly parts: FieldMappingParts) {}
+
+  /** The fields of an entity, read live. What the list says of the nominated field is kept. */
+  async fields(tenantId: string, entity: CrmEntity): Promise<Outcome<CrmField[], FieldListRefusal>> {
+    const scope = this.parts.door.enter(tenantId);
+    const connection = await readConnection(scope);
+    if (!connection?.copyId) return NO_CRM;
+    if (connection.state === "NEEDS_REAUTHORIZATION") return NEEDS_AUTHORIZATION;
+    const askedAt = this.parts.clock();
+    const list = await readFieldList(this.parts.apiOf(tenantId, connection.copyId), entity);
+    await this.#note(scope, entity, list, askedAt);
+    return list;
+  }
+
+  /** Nominates a field in place of the entity's earlier one; nominating it again changes nothing in the CRM either. */
+  async set(
+    actor: Actor,
+    { entity, fieldKey }: { entity: CrmEntity; fieldKey: string },
+  ): Promise<Outcome<FieldMappingRow[], FieldMappingRefusal>> {
+    const policy = this.#policy(actor);
+    if (policy) return policy;
+    const key = fieldKey.trim();
+    if (key === "" || key.length > MAX_KEY_LENGTH) {
+      return refused("INVALID_INPUT", `fieldKey must have 1 to ${MAX_KEY_LENGTH} characters.`, "fieldKey");
+    }
+    const companyId = await this.#boundCompany(this.parts.door.enter(actor.tenantId));
+    const list = await this.fields(actor.tenantId, entity);
+    if (!list.ok) return list;
+    const chosen = choose(list.value, entity, key);
+    if (!chosen.ok) return chosen;
+    const now = this.parts.clock();
+    return this.parts.door.transaction(actor.tenantId, async (scope) => {
+      const { bound } = await lockConnection(scope, now);
+      // Disconnected meanwhile, or connected to another company: the list is not this connection's.
+      if (bound === null || bound.companyId !== companyId) return NO_CRM;
+      await upsert(scope, entity, bound.companyId, chosen.value, actor.userId, now);
+      return accepted(await readFieldMappings(scope));
+    });
+  }
+
+  /** Idempotent, in every state: nothing is asked of the CRM, and values that were written there stay. */
+  async clear(actor: Actor, entity: CrmEntity): Promise<Outcome<FieldMappingRow[], PolicyRefusal>> {
+    const policy = this.#policy(actor);
+    if (policy) return policy;
+    return this.parts.door.transaction(actor.tenantId, async (scope) => {
+      await scope.manager.delete(FieldMappingRow, { tenantId: scope.tenantId, entity });
+      return accepted(await readFieldMappings(scope));
+    });
+  }
+
+  /** After a sync: one list for each nominated field, and no request where none is nominated. */
+  async refresh(tenantId: string): Promise<void> {
+    for (const { entity } of await readFieldMappings(this.parts.door.enter(tenantId))) {
+      const list = await this.fields(tenantId, entity);
+      if (list.ok) continue;
+      this.parts.logger.warn({ tenantId, entity, code: list.code }, "a nominated field could not be looked at");
+      return;
+    }
+  }
+
+  #policy(actor: Actor): Refused<PolicyRefusal> | null {
+    const policy = refusalToConnect(actor);
+    return policy && refused(policy, POLICY_MESSAGES[policy]);
+  }
+
+  async #boundCompany({ tenantId, manager }: TenantScope): Promise<number | null> {
+    const [copy] = await rows<{ companyId: number }>(
+      manager,
+      `SELECT s.crm_company_id AS "companyId" FROM connection c
+       JOIN synced_copy s ON s.tenant_id = c.tenant_id AND s.id = c.copy_id WHERE c.tenant_id = $1`,
+      [tenantId],
+    );
+    return copy?.companyId ?? null;
+  }
+
+  /** A look that began before the last one says nothing new. */
+  async #note(
+    { tenantId, manager }: TenantScope,
+    entity: CrmEntity,
+    list: Outcome<CrmField[], FieldListRefusal>,
+    askedAt: Date,
+  ): Promise<void> {
+    const mapping = await manager.findOneBy(FieldMappingRow, { tenantId, entity });
+    if (!mapping) return;
+    const seen = list.ok ? { ...seenIn(mapping, list.value), checkedAt: askedAt } : { health: "UNKNOWN" as const };
+    await manager
+      .createQueryBuilder()
+      .update(FieldMappingRow)
+      .set(seen)
+      .where({ tenantId, entity, fieldKey: mapping.fieldKey })
+      .andWhere("checked_at <= :askedAt AND nominated_at <= :askedAt", { askedAt })
+      .execute();
+  }
+}
+
+function choose(
+  list: readonly CrmField[],
+  entity: CrmEntity,
+  key: string,
+): Outcome<CrmField, "FIELD_NOT_FOUND" | "FIELD_NOT_WRITABLE"> {
+  const field = list.find((candidate) => candidate.key === key);
+  const of = entity.toLowerCase();
+  if (!field) {
+    const message = `The CRM has no field ${key} of a ${of}. Take a key from connection.fields.`;
+    return refused("FIELD_NOT_FOUND", message, "fieldKey");
+  }
+  if (field.writable) return accepted(field);
+  const why = field.custom ? `has the type ${field.type}, which cannot be written` : "is not a custom field";
+  return refused("FIELD_NOT_WRITABLE", `The field "${field.name}" ${why}. Choose one that is writable.`, "fieldKey");
+}
+
+async function upsert(
+  { tenantId, manager }: TenantScope,
+  entity: CrmEntity,
+  crmCompanyId: number,
+  { key, name, type, options }: CrmField,
+  nominatedBy: string,
+  now: Date,
+): Promise<void> {
+  const seen = { fieldName: name, fieldType: type, options, health: "OK" as const, checkedAt: now };
+  const nominated = { fieldKey: key, nominatedType: type, nominatedBy, nominatedAt: now };
+  await manager.upsert(FieldMappingRow, { tenantId, entity, crmCompanyId, ...nominated, ...seen }, [
+    "tenantId",
+    "entity",
+  ]);
+}

@@ -1,0 +1,68 @@
+import { GraphQLError } from "graphql";
+import { Arg, Ctx, FieldResolver, Mutation, Resolver } from "type-graphql";
+import { readFieldMappings } from "../connections/field-mappings";
+import type { FieldMappingRow } from "../entities/field-mapping";
+import type { Outcome } from "../platform/outcome";
+import { Connection } from "../schema/connection";
+import { CrmEntity } from "../schema/crm-entity";
+import { CrmField, FieldMapping, FieldMappingInput, FieldMappingResult, FieldMappingSuccess } from "../schema/fields";
+import type { Refusal } from "../schema/refusal";
+import type { OperationContext } from "./context";
+import { presentRefusal } from "./present";
+import { presentField, presentFieldMapping } from "./present-fields";
+
+@Resolver(() => Connection)
+export class NominatedFieldResolver {
+  @FieldResolver(() => [CrmField], {
+    description:
+      "Fields of the entity in the CRM, read live through the connection. An error with the code NOT_CONNECTED, NEEDS_REAUTHORIZATION or CRM_UNAVAILABLE where they cannot be read.",
+  })
+  async fields(
+    @Arg("entity", () => CrmEntity) entity: CrmEntity,
+    @Arg("customOnly", () => Boolean, { nullable: true, defaultValue: false }) customOnly: boolean | null,
+    @Ctx() { liveFields }: OperationContext,
+  ): Promise<CrmField[]> {
+    const list = await liveFields(entity);
+    // An empty list would say that there are no fields.
+    if (!list.ok) throw new GraphQLError(list.message, { extensions: { code: list.code } });
+    return list.value.filter(({ custom }) => custom || !customOnly).map(presentField);
+  }
+
+  @FieldResolver(() => [FieldMapping], { description: "The nominated fields, at most one an entity." })
+  async fieldMappings(@Ctx() context: OperationContext): Promise<FieldMapping[]> {
+    return presentAll(context, await readFieldMappings(context.scope));
+  }
+
+  @Mutation(() => FieldMappingResult, {
+    description: "Nominates an existing custom field of the entity, in place of the one before.",
+  })
+  async setFieldMapping(
+    @Arg("input", () => FieldMappingInput) { entity, fieldKey }: FieldMappingInput,
+    @Ctx() context: OperationContext,
+  ): Promise<FieldMappingSuccess | Refusal> {
+    return answer(context, await context.services.fieldMappings.set(context.actor, { entity, fieldKey }));
+  }
+
+  @Mutation(() => FieldMappingResult, {
+    description: "The entity has no nominated field any more; what was written in the CRM stays.",
+  })
+  async clearFieldMapping(
+    @Arg("entity", () => CrmEntity) entity: CrmEntity,
+    @Ctx() context: OperationContext,
+  ): Promise<FieldMappingSuccess | Refusal> {
+    return answer(context, await context.services.fieldMappings.clear(context.actor, entity));
+  }
+}
+
+async function answer(
+  context: OperationContext,
+  outcome: Outcome<FieldMappingRow[]>,
+): Promise<FieldMappingSuccess | Refusal> {
+  if (!outcome.ok) return presentRefusal(outcome);
+  return Object.assign(new FieldMappingSuccess(), { mappings: await presentAll(context, outcome.value) });
+}
+
+async function presentAll(context: OperationContext, found: readonly FieldMappingRow[]): Promise<FieldMapping[]> {
+  const connected = (await context.connection())?.state === "CONNECTED";
+  return found.map((row) => presentFieldMapping(row, connected));
+}
