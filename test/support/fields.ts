@@ -8,7 +8,6 @@ export type Entity = (typeof ENTITIES)[number];
 
 const kind = (entity: Entity) => entity.toLowerCase() as "deal" | "person" | "organization";
 export const listPath = (entity: Entity) => `/api/v2/${kind(entity)}Fields`;
-export const recordPath = (entity: Entity, id: number) => `/api/v2/${kind(entity)}s/${id}`;
 
 /** The entity's fields as the simulated company has them. */
 export const fieldsIn = (simulator: Simulator, entity: Entity) => simulator.company.fields[kind(entity)];
