@@ -12,7 +12,7 @@ import { normalizeAddress } from "../platform/email-address";
  * The only way in which deals, persons and organizations are read (design 5.7): every statement below carries this
  * condition, so a record that was never matched to a meeting is answered as one that does not exist.
  */
-const isMatched = (entity: MatchedEntity) => `EXISTS (
+export const isMatched = (entity: MatchedEntity) => `EXISTS (
   SELECT 1 FROM matched_record m
   WHERE m.tenant_id = $1 AND m.copy_id = $2 AND m.entity = '${entity}' AND m.crm_id = t.crm_id)`;
 

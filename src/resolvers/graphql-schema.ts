@@ -8,6 +8,7 @@ import { OrganizationResolver, PersonResolver } from "./contact-resolvers";
 import { ActivityResolver, NoteResolver, StageResolver } from "./context-record-resolvers";
 import { DealResolver } from "./deal-resolver";
 import { NominatedFieldResolver } from "./field-resolver";
+import { ListsResolver } from "./lists-resolver";
 import { MeetingMatchResolver, MeetingResolver, PersonMatchResolver } from "./meeting-resolver";
 import { NodeResolver } from "./node-resolver";
 import { SyncRunResolver } from "./sync-resolver";
@@ -27,6 +28,7 @@ export function buildGraphQLSchema(): GraphQLSchema {
       NominatedFieldResolver,
       SyncRunResolver,
       NodeResolver,
+      ListsResolver,
       DealResolver,
       PersonResolver,
       OrganizationResolver,

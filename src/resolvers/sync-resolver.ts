@@ -1,42 +1,25 @@
-import { Arg, Ctx, FieldResolver, Float, Int, Mutation, Query, Resolver, Root, Subscription } from "type-graphql";
+import { Arg, Args, Ctx, FieldResolver, Float, Mutation, Query, Resolver, Root, Subscription } from "type-graphql";
 import { PROGRESS_CHANGED } from "../database/notifications";
 import { type SyncKind as Kind, SYNC_RESOURCES, type SyncRunRow } from "../entities/sync-run";
 import { LatestValues, Wakeups } from "../platform/wakeups";
+import { PageArgs, type RelayPage } from "../schema/page";
 import type { Refusal } from "../schema/refusal";
 import { RequestSyncResult, SyncKind, SyncRequested, SyncRun, SyncRunConnection, SyncStep } from "../schema/sync";
 import { progressOf } from "../sync/progress";
-import { type RunCursor, readRuns, readRunsById } from "../sync/run-history";
+import { NEWEST_RUN, readLatestRun, readRuns, readRunsById } from "../sync/run-history";
 import type { OperationContext } from "./context";
-import { badInput, pageSize } from "./errors";
+import { relayPage } from "./pages";
 import { presentRefusal, presentRun, presentStep } from "./present";
-
-const encodeCursor = ({ queuedAt, id }: SyncRunRow) =>
-  Buffer.from(`${queuedAt.toISOString()} ${id}`).toString("base64url");
-
-function decodeCursor(cursor: string): RunCursor {
-  const [at = "", id = ""] = Buffer.from(cursor, "base64url").toString().split(" ");
-  const queuedAt = new Date(at);
-  if (Number.isNaN(queuedAt.getTime()) || !/^[0-9a-f-]{36}$/.test(id))
-    throw badInput("after is not a cursor of this list.");
-  return { queuedAt, id };
-}
 
 @Resolver(() => SyncRun)
 export class SyncRunResolver {
   @Query(() => SyncRunConnection, { description: "The tenant's sync runs, newest first." })
-  async syncRuns(
-    @Arg("first", () => Int, { nullable: true, defaultValue: 20 }) first: number | null,
-    @Arg("after", () => String, { nullable: true }) after: string | undefined,
-    @Ctx() { scope }: OperationContext,
-  ): Promise<SyncRunConnection> {
-    const size = pageSize(first);
-    const found = await readRuns(scope, size + 1, after ? decodeCursor(after) : null);
-    const edges = found.slice(0, size).map((row) => ({ cursor: encodeCursor(row), node: presentRun(row) }));
-    return {
-      edges,
-      nodes: edges.map(({ node }) => node),
-      pageInfo: { hasNextPage: found.length > size, endCursor: edges.at(-1)?.cursor ?? null },
-    };
+  syncRuns(
+    @Args(() => PageArgs) args: PageArgs,
+    @Ctx() { actor, scope }: OperationContext,
+  ): Promise<RelayPage<SyncRun>> {
+    const list = { name: "syncRuns", of: actor.tenantId, order: NEWEST_RUN };
+    return relayPage(list, args, (page) => readRuns(scope, page), presentRun);
   }
 
   @Mutation(() => RequestSyncResult, {
@@ -77,9 +60,7 @@ export class SyncRunResolver {
   }
 }
 
-/** The newest run of the tenant: the open one, else the one that ended last; null before the first. */
 async function latestRun(context: OperationContext): Promise<SyncRunRow | null> {
   context.renew();
-  const [run] = await readRuns(context.scope, 1, null);
-  return run ?? null;
+  return readLatestRun(context.scope);
 }

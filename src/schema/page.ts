@@ -1,4 +1,4 @@
-import { Field, ObjectType } from "type-graphql";
+import { ArgsType, type ClassType, Field, Int, ObjectType } from "type-graphql";
 
 @ObjectType({ description: "Where a page of a list ends." })
 export class PageInfo {
@@ -10,4 +10,52 @@ export class PageInfo {
     description: "Pass it as `after` for the next page; null where the page is empty.",
   })
   endCursor!: string | null;
+}
+
+@ArgsType()
+export class PageArgs {
+  @Field(() => Int, { nullable: true, defaultValue: 20, description: "How many, from 1 to 100." })
+  first!: number | null;
+
+  @Field(() => String, {
+    nullable: true,
+    description: "A cursor of this list in this order: what follows it. It holds while rows come, go and change.",
+  })
+  after?: string | null;
+}
+
+/** A page as clients see it. */
+export interface RelayPage<Node> {
+  edges: { cursor: string; node: Node }[];
+  nodes: Node[];
+  pageInfo: PageInfo;
+}
+
+/** The pair of types `<name>Edge` and `<name>Connection`. */
+export function connectionOf<Node extends object>(
+  name: string,
+  node: () => ClassType<Node>,
+  description: string,
+): ClassType<RelayPage<Node>> {
+  @ObjectType(`${name}Edge`)
+  class Edge {
+    @Field(() => String)
+    cursor!: string;
+
+    @Field(node)
+    node!: Node;
+  }
+
+  @ObjectType(`${name}Connection`, { description })
+  class Connection implements RelayPage<Node> {
+    @Field(() => [Edge])
+    edges!: Edge[];
+
+    @Field(() => [node()], { description: "The same without their cursors." })
+    nodes!: Node[];
+
+    @Field(() => PageInfo)
+    pageInfo!: PageInfo;
+  }
+  return Connection;
 }

@@ -1,6 +1,6 @@
 import { createUnionType, Field, Int, ObjectType, registerEnumType } from "type-graphql";
 import { Node } from "./node";
-import { PageInfo } from "./page";
+import { connectionOf } from "./page";
 import { Refusal } from "./refusal";
 
 const named = (names: readonly string[]) => Object.fromEntries(names.map((name) => [name, name]));
@@ -128,26 +128,7 @@ export class SyncStatus {
   gaps!: DataGap[];
 }
 
-@ObjectType()
-export class SyncRunEdge {
-  @Field(() => String)
-  cursor!: string;
-
-  @Field(() => SyncRun)
-  node!: SyncRun;
-}
-
-@ObjectType({ description: "Runs, newest first." })
-export class SyncRunConnection {
-  @Field(() => [SyncRunEdge])
-  edges!: SyncRunEdge[];
-
-  @Field(() => [SyncRun])
-  nodes!: SyncRun[];
-
-  @Field(() => PageInfo)
-  pageInfo!: PageInfo;
-}
+export const SyncRunConnection = connectionOf("SyncRun", () => SyncRun, "Runs, newest first.");
 
 @ObjectType()
 export class SyncRequested {

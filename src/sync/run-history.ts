@@ -1,22 +1,25 @@
+import { type ListOrder, type Page, type PageRequest, readPage } from "../database/keyset";
 import { entityRows } from "../database/rows";
 import type { TenantScope } from "../database/tenant-door";
 import { SyncRunRow } from "../entities/sync-run";
 import { SyncStepRow } from "../entities/sync-step";
 
-export interface RunCursor {
-  queuedAt: Date;
-  id: string;
+export const NEWEST_RUN: ListOrder = {
+  direction: "DESC",
+  keys: [
+    { sql: "t.queued_at", type: "instant" },
+    { sql: "t.id", type: "uuid" },
+  ],
+};
+
+export function readRuns({ tenantId, manager }: TenantScope, page: PageRequest): Promise<Page<SyncRunRow>> {
+  return readPage(manager, SyncRunRow, { where: ["t.tenant_id = $1"], parameters: [tenantId] }, page);
 }
 
-/** The tenant's runs, newest first, after a cursor. */
-export function readRuns(
-  { tenantId, manager }: TenantScope,
-  first: number,
-  after: RunCursor | null,
-): Promise<SyncRunRow[]> {
-  const query = manager.createQueryBuilder(SyncRunRow, "r").where("r.tenantId = :tenantId", { tenantId });
-  if (after) query.andWhere("(r.queuedAt, r.id) < (:queuedAt, :id)", { ...after });
-  return query.orderBy("r.queuedAt", "DESC").addOrderBy("r.id", "DESC").limit(first).getMany();
+/** The newest run: the open one, else the one that ended last; null before the first. */
+export async function readLatestRun(scope: TenantScope): Promise<SyncRunRow | null> {
+  const { rows } = await readRuns(scope, { order: NEWEST_RUN, first: 1, after: null });
+  return rows[0] ?? null;
 }
 
 export function readRunsById({ tenantId, manager }: TenantScope, ids: readonly string[]): Promise<SyncRunRow[]> {

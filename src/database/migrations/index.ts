@@ -4,6 +4,7 @@ import { SyncSchedule1763660000000 } from "./0003-sync-schedule";
 import { UsedConsents1763670000000 } from "./0004-used-consents";
 import { Writes1763690000000 } from "./0006-writes";
 import { FieldMappings1763700000000 } from "./0007-field-mappings";
+import { Lists1763710000000 } from "./0008-lists";
 
 /** In the order in which they run. */
 export const migrations = [
@@ -13,4 +14,5 @@ export const migrations = [
   UsedConsents1763670000000,
   Writes1763690000000,
   FieldMappings1763700000000,
+  Lists1763710000000,
 ];

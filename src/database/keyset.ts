@@ -1,0 +1,98 @@
+import type { EntityManager, ObjectLiteral, ObjectType } from "typeorm";
+import { entityRows } from "./rows";
+
+/** How a key's value leaves the database as exact text and comes back; `pattern` is what may come back. */
+interface KeyType {
+  text(sql: string): string;
+  value(parameter: string): string;
+  pattern: RegExp;
+}
+
+const KEY_TYPES = {
+  /** Whole microseconds since 1970, which is all that PostgreSQL keeps of an instant. */
+  instant: {
+    text: (sql) => `(extract(epoch FROM ${sql}) * 1000000)::bigint::text`,
+    value: (parameter) => `('epoch'::timestamptz + ${parameter}::bigint * interval '1 microsecond')`,
+    pattern: /^(-\d{1,17}|\d{1,18})$/,
+  },
+  integer: {
+    text: (sql) => `(${sql})::text`,
+    value: (parameter) => `${parameter}::bigint`,
+    pattern: /^-?\d{1,18}$/,
+  },
+  decimal: {
+    text: (sql) => `(${sql})::text`,
+    value: (parameter) => `${parameter}::numeric`,
+    pattern: /^-?\d{1,1000}(\.\d{1,1000})?$/,
+  },
+  text: {
+    text: (sql) => `(${sql})::text`,
+    value: (parameter) => `${parameter}::text`,
+    pattern: /^[^\0]*$/,
+  },
+  uuid: {
+    text: (sql) => `(${sql})::text`,
+    value: (parameter) => `${parameter}::uuid`,
+    pattern: /^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/,
+  },
+} as const satisfies Record<string, KeyType>;
+
+/** What a list is sorted by: SQL over the row `t` that is never null. */
+export interface SortKey {
+  sql: string;
+  type: keyof typeof KEY_TYPES;
+}
+
+/** A total order: all keys in one direction, the last of them unique, so that no two rows tie. */
+export interface ListOrder {
+  keys: readonly [SortKey, ...SortKey[]];
+  direction: "ASC" | "DESC";
+}
+
+/** Where a page ended: the keys of its last row, as exact text. */
+export type Position = readonly string[];
+
+export function isPosition(order: ListOrder, values: readonly unknown[]): values is Position {
+  const fits = (value: unknown, type: SortKey["type"] | undefined) =>
+    typeof value === "string" && type !== undefined && KEY_TYPES[type].pattern.test(value);
+  return values.length === order.keys.length && values.every((value, index) => fits(value, order.keys[index]?.type));
+}
+
+export interface PageRequest {
+  order: ListOrder;
+  first: number;
+  after: Position | null;
+}
+
+export interface Page<Row> {
+  rows: (Row & { position: Position })[];
+  hasMore: boolean;
+}
+
+/**
+ * One page of an entity's table in one statement, by keyset: what follows a position is found by comparing keys, never
+ * by counting, so rows that come and go elsewhere move nothing.
+ * @param where conditions over the row `t`, with `parameters`
+ */
+export async function readPage<T extends ObjectLiteral>(
+  manager: EntityManager,
+  entity: ObjectType<T>,
+  { where, parameters }: { where: readonly string[]; parameters: readonly unknown[] },
+  { order, first, after }: PageRequest,
+): Promise<Page<T>> {
+  const { tableName } = manager.connection.getMetadata(entity);
+  const { keys, direction } = order;
+  const placeholder = (index: number) => `$${parameters.length + 1 + index}`;
+  const position = keys.map(({ sql, type }) => KEY_TYPES[type].text(sql));
+  const reached = keys.map(({ type }, index) => KEY_TYPES[type].value(placeholder(index)));
+  const beyond = `(${keys.map(({ sql }) => sql)}) ${direction === "ASC" ? ">" : "<"} (${reached})`;
+  const found = await entityRows<T, { position: Position }>(
+    manager,
+    entity,
+    `SELECT t.*, ARRAY[${position}] AS position FROM ${tableName} t
+     WHERE ${[...where, ...(after ? [beyond] : [])].join(" AND ")}
+     ORDER BY ${keys.map(({ sql }) => `${sql} ${direction}`)} LIMIT ${first + 1}`,
+    [...parameters, ...(after ?? [])],
+  );
+  return { rows: found.slice(0, first), hasMore: found.length > first };
+}

@@ -1,0 +1,118 @@
+import { Args, Ctx, Query, Resolver } from "type-graphql";
+import { NEWEST_IN_CRM, readOrganizations, readPersons } from "../briefing/lists/contact-lists";
+import { DEAL_ORDERS, type DealFilter as Filter, readDeals } from "../briefing/lists/deal-list";
+import { LATEST_START, readMeetings } from "../briefing/lists/meeting-list";
+import type { CopyScope } from "../briefing/records";
+import type { Page } from "../database/keyset";
+import type { DealRow } from "../entities/deal";
+import { normalizeAddress } from "../platform/email-address";
+import {
+  DealConnection,
+  type DealFilter,
+  DealOrder,
+  DealsArgs,
+  MeetingConnection,
+  OrganizationConnection,
+  PersonConnection,
+  PersonsArgs,
+} from "../schema/lists";
+import type { Meeting } from "../schema/meeting";
+import { PageArgs, type RelayPage } from "../schema/page";
+import { type Deal, DealStatus, type Organization, type Person } from "../schema/records";
+import type { OperationContext } from "./context";
+import { badInput } from "./errors";
+import { crmIdIn, type NodeType } from "./global-id";
+import { relayPage } from "./pages";
+import { presentDeal, presentMeeting, presentOrganization, presentPerson } from "./present";
+
+/** Lists of what is matched to a recorded meeting; empty while no CRM is connected. */
+@Resolver()
+export class ListsResolver {
+  @Query(() => DealConnection, { description: "The deals that are matched to a recorded meeting." })
+  async deals(@Args(() => DealsArgs) args: DealsArgs, @Ctx() context: OperationContext): Promise<RelayPage<Deal>> {
+    const { copy, domain } = await connected(context);
+    const orderName = args.orderBy ?? DealOrder.UPDATED_AT_DESC;
+    const list = { name: "deals", of: copy?.copyId ?? null, orderName, order: DEAL_ORDERS[orderName] };
+    const filter = dealFilter(args.filter ?? {}, copy);
+    return relayPage(
+      list,
+      args,
+      async (page) => (copy ? readDeals(copy, filter, page) : NOTHING),
+      (row) => presentDeal(row, domain),
+    );
+  }
+
+  @Query(() => PersonConnection, {
+    description: "The persons who are matched to a recorded meeting, newest in the CRM first.",
+  })
+  async persons(
+    @Args(() => PersonsArgs) args: PersonsArgs,
+    @Ctx() context: OperationContext,
+  ): Promise<RelayPage<Person>> {
+    const { copy, domain } = await connected(context);
+    const address = args.email == null ? null : addressIn(args.email);
+    return relayPage(
+      { name: "persons", of: copy?.copyId ?? null, order: NEWEST_IN_CRM },
+      args,
+      async (page) => (copy ? readPersons(copy, address, page) : NOTHING),
+      (row) => presentPerson(row, domain),
+    );
+  }
+
+  @Query(() => OrganizationConnection, {
+    description: "The companies of persons who are matched to a recorded meeting, newest in the CRM first.",
+  })
+  async organizations(
+    @Args(() => PageArgs) args: PageArgs,
+    @Ctx() context: OperationContext,
+  ): Promise<RelayPage<Organization>> {
+    const { copy, domain } = await connected(context);
+    return relayPage(
+      { name: "organizations", of: copy?.copyId ?? null, order: NEWEST_IN_CRM },
+      args,
+      async (page) => (copy ? readOrganizations(copy, page) : NOTHING),
+      (row) => presentOrganization(row, domain),
+    );
+  }
+
+  @Query(() => MeetingConnection, { description: "The tenant's recorded meetings, latest start first." })
+  meetings(
+    @Args(() => PageArgs) args: PageArgs,
+    @Ctx() { actor, scope }: OperationContext,
+  ): Promise<RelayPage<Meeting>> {
+    const list = { name: "meetings", of: actor.tenantId, order: LATEST_START };
+    return relayPage(list, args, (page) => readMeetings(scope, page), presentMeeting);
+  }
+}
+
+const NOTHING: Page<never> = { rows: [], hasMore: false };
+
+async function connected(context: OperationContext): Promise<{ copy: CopyScope | null; domain: string | null }> {
+  return { copy: await context.copy(), domain: (await context.connection())?.companyDomain ?? null };
+}
+
+function addressIn(email: string): string {
+  const address = normalizeAddress(email);
+  if (address === null) throw badInput("email must be an e-mail address, for example anna@example.com.");
+  return address;
+}
+
+const STATUS = { [DealStatus.OPEN]: "open", [DealStatus.WON]: "won", [DealStatus.LOST]: "lost" } as const satisfies {
+  [S in DealStatus]: DealRow["status"];
+};
+
+function dealFilter({ status, pipelineId, stageId, ownerId }: DealFilter, copy: CopyScope | null): Filter {
+  if (status?.length === 0) throw badInput("filter.status must name at least one status; leave it out for all.");
+  // An id that means nothing here fits no deal: it answers alike for unknown, foreign and malformed ones.
+  const idOf = (id: string | null | undefined, type: NodeType) => {
+    if (id == null) return undefined;
+    const crmId = copy && crmIdIn(id, type, copy.copyId);
+    return crmId === null ? [] : [crmId];
+  };
+  return {
+    status: status?.map((one) => STATUS[one]),
+    pipelineId: idOf(pipelineId, "Pipeline"),
+    stageId: idOf(stageId, "Stage"),
+    ownerId: idOf(ownerId, "CrmUser"),
+  };
+}

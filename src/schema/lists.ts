@@ -1,0 +1,62 @@
+import { ArgsType, Field, ID, InputType, registerEnumType } from "type-graphql";
+import { Meeting } from "./meeting";
+import { connectionOf, PageArgs } from "./page";
+import { Deal, DealStatus, Organization, Person } from "./records";
+
+export const DealConnection = connectionOf("Deal", () => Deal, "A page of deals.");
+export const PersonConnection = connectionOf("Person", () => Person, "A page of persons.");
+export const OrganizationConnection = connectionOf("Organization", () => Organization, "A page of companies.");
+export const MeetingConnection = connectionOf("Meeting", () => Meeting, "A page of meetings.");
+
+export enum DealOrder {
+  UPDATED_AT_DESC = "UPDATED_AT_DESC",
+  VALUE_DESC = "VALUE_DESC",
+}
+registerEnumType(DealOrder, {
+  name: "DealOrder",
+  description: "Deals that tie follow each other by their ids.",
+  valuesConfig: {
+    UPDATED_AT_DESC: { description: "Newest change in the CRM first; deals without that instant last." },
+    VALUE_DESC: {
+      description:
+        "Currency by currency, in the order of their codes, and the highest amount first in each: amounts of two " +
+        "currencies are neither compared nor converted. Deals without a value or without its currency last.",
+    },
+  },
+});
+
+@InputType({
+  description:
+    "What fits every field that is given. An id that is unknown, another tenant's or of another kind fits no deal.",
+})
+export class DealFilter {
+  @Field(() => [DealStatus], { nullable: true, description: "Any of these; leave it out for all." })
+  status?: DealStatus[] | null;
+
+  @Field(() => ID, { nullable: true })
+  pipelineId?: string | null;
+
+  @Field(() => ID, { nullable: true })
+  stageId?: string | null;
+
+  @Field(() => ID, { nullable: true })
+  ownerId?: string | null;
+}
+
+@ArgsType()
+export class DealsArgs extends PageArgs {
+  @Field(() => DealFilter, { nullable: true })
+  filter?: DealFilter | null;
+
+  @Field(() => DealOrder, { nullable: true, defaultValue: DealOrder.UPDATED_AT_DESC })
+  orderBy!: DealOrder | null;
+}
+
+@ArgsType()
+export class PersonsArgs extends PageArgs {
+  @Field(() => String, {
+    nullable: true,
+    description: "Persons with this address among theirs, in whatever spelling.",
+  })
+  email?: string | null;
+}
