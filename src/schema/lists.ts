@@ -8,10 +8,8 @@ export const PersonConnection = connectionOf("Person", () => Person, "A page of 
 export const OrganizationConnection = connectionOf("Organization", () => Organization, "A page of companies.");
 export const MeetingConnection = connectionOf("Meeting", () => Meeting, "A page of meetings.");
 
-export enum DealOrder {
-  UPDATED_AT_DESC = "UPDATED_AT_DESC",
-  VALUE_DESC = "VALUE_DESC",
-}
+export const DealOrder = { UPDATED_AT_DESC: "UPDATED_AT_DESC", VALUE_DESC: "VALUE_DESC" } as const;
+export type DealOrder = keyof typeof DealOrder;
 registerEnumType(DealOrder, {
   name: "DealOrder",
   description: "Deals that tie follow each other by their ids.",
