@@ -31,6 +31,9 @@ import { SyncEngine } from "./sync/engine";
 import { enqueueRun } from "./sync/run-planning";
 import { cancelRuns, RUN_SUCCEEDED_JOB, type RunRef, SYNC_JOB } from "./sync/run-store";
 import { Schedule, SWEEP_MS, SYNC_DUE_JOB } from "./sync/schedule";
+import { NoteLookUps } from "./writeback/note-look-ups";
+import { NOTE_LOOK_UP_JOB, type NoteWriteRef } from "./writeback/note-receipts";
+import { NoteWrites } from "./writeback/note-writes";
 
 const EMBEDDED_DIRECTORY = ".data/postgres";
 
@@ -90,6 +93,8 @@ interface Parts {
   metrics: Metrics;
   engine: SyncEngine;
   schedule: Schedule;
+  noteWrites: NoteWrites;
+  noteLookUps: NoteLookUps;
   clock: Clock;
   close(): Promise<void>;
 }
@@ -104,6 +109,9 @@ function compose(config: Config, dataSource: DataSource, databaseUrl: Secret, lo
   const tokens = new AccessTokens({ door, databaseUrl, oauth, credentials, clock, logger, metrics });
   const crmBaseUrl = config.crm.baseUrl;
   const apiOf = (tenantId: string, copyId: number) => new CrmApi(http, crmBaseUrl, tokens.of(tenantId, copyId));
+  const tokensOf = (tenantId: string, copyId: number) => tokens.of(tenantId, copyId);
+  const writeback = { door, http, crmBaseUrl, tokensOf, clock, logger, metrics };
+  const noteWrites = new NoteWrites(writeback);
   const schedule = new Schedule({ door, clock, logger, ...config.sync });
   const disconnecting = new Disconnecting({
     ...{ door, clock, logger },
@@ -130,10 +138,13 @@ function compose(config: Config, dataSource: DataSource, databaseUrl: Secret, lo
       ...{ door, http, crmBaseUrl, clock, logger, metrics },
       concurrency: config.crm.concurrency,
       planNext: (scope, copyId) => schedule.planNext(scope, copyId),
-      tokensOf: (tenantId, copyId) => tokens.of(tenantId, copyId),
+      tokensOf,
     }),
+    noteWrites,
+    noteLookUps: new NoteLookUps(writeback),
     close: async () => {
       await notifications.stop();
+      await noteWrites.close();
       await tokens.close();
       await http.close();
     },
@@ -141,7 +152,7 @@ function compose(config: Config, dataSource: DataSource, databaseUrl: Secret, lo
 }
 
 function startWorker(
-  { door, engine, meetings, schedule, fieldMappings }: Parts,
+  { door, engine, meetings, schedule, fieldMappings, noteLookUps }: Parts,
   url: Secret,
   logger: Logger,
 ): Promise<JobRunner> {
@@ -150,18 +161,19 @@ function startWorker(
     // What a sync brought may belong to meetings that were recorded before it.
     [SYNC_DUE_JOB]: (payload: unknown) => schedule.due((payload as { tenantId: string }).tenantId),
     [PURGE_JOB]: (payload: unknown, stop: AbortSignal) => purgeCopy(door, payload as PurgeRef, stop, logger),
+    [NOTE_LOOK_UP_JOB]: (payload: unknown) => noteLookUps.lookUp(payload as NoteWriteRef),
     [RUN_SUCCEEDED_JOB]: async (payload: unknown) => {
       const { tenantId } = payload as RunRef;
       await meetings.rematch(tenantId);
       await fieldMappings.refresh(tenantId);
     },
   };
-  return startJobRunner(
-    url,
-    jobs,
-    { everyMs: SWEEP_MS, run: () => schedule.sweep().then(() => sweepPurges(door)) },
-    logger,
-  );
+  const sweep = async () => {
+    await schedule.sweep();
+    await sweepPurges(door);
+    await noteLookUps.sweep();
+  };
+  return startJobRunner(url, jobs, { everyMs: SWEEP_MS, run: sweep }, logger);
 }
 
 async function startApi(

@@ -24,3 +24,13 @@ export function mayManageConnection(actor: Actor): boolean {
 export function refusalToDisconnect(actor: Actor): PolicyRefusal | null {
   return manages(actor) ? null : "NOT_ALLOWED_FOR_ROLE";
 }
+
+/** Any role writes, as notes are a seller's work; the plan has to include the CRM (design 8). null: allowed. */
+export function refusalToWrite(actor: Actor): PolicyRefusal | null {
+  return paysForCrm(actor) ? null : "NOT_ALLOWED_ON_PLAN";
+}
+
+/** What was written to the CRM: owners and admins answer for all of it, a member sees its own. */
+export function seesAllWrites(actor: Actor): boolean {
+  return manages(actor);
+}

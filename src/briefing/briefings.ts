@@ -18,6 +18,11 @@ export async function readMeeting(
   return manager.findOneBy(MeetingRow, { tenantId, ...key });
 }
 
+export function readMeetings({ tenantId, manager }: TenantScope, ids: readonly string[]): Promise<MeetingRow[]> {
+  const where = "m.tenantId = :tenantId AND m.id = ANY (:ids)";
+  return manager.createQueryBuilder(MeetingRow, "m").where(where, { tenantId, ids }).getMany();
+}
+
 export async function readAttendees(
   { tenantId, manager }: TenantScope,
   meetingIds: readonly string[],

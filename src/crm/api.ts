@@ -37,6 +37,13 @@ export interface CrmPage<T> extends Page<T> {
   correlationId: string | undefined;
 }
 
+/** A note that the CRM says it made; `note` is null where it said no more than the id. */
+export interface CreatedNote {
+  id: number;
+  note: record.CrmNote | null;
+  correlationId: string | undefined;
+}
+
 /** The largest page of the CRM; the cost of a call does not depend on it. */
 export const PAGE_SIZE = 500;
 
@@ -46,7 +53,7 @@ const MAX_FIELD_PAGES = 20;
 type Query = Record<string, string | number | null>;
 
 interface Call {
-  method: "GET" | "PATCH";
+  method: "GET" | "POST" | "PATCH";
   path: string;
   query?: Query;
   body?: object;
@@ -57,6 +64,12 @@ const RECORDS: Record<fields.CrmEntity, string> = {
   PERSON: "/api/v2/persons",
   ORGANIZATION: "/api/v2/organizations",
 };
+/** How a note names the one record that it is on. */
+const NOTE_PARENTS: Record<fields.CrmEntity, string> = {
+  DEAL: "deal_id",
+  PERSON: "person_id",
+  ORGANIZATION: "org_id",
+};
 const FIELDS: Record<fields.CrmEntity, string> = {
   DEAL: "/api/v2/dealFields",
   PERSON: "/api/v2/personFields",
@@ -65,7 +78,7 @@ const FIELDS: Record<fields.CrmEntity, string> = {
 
 /**
  * The closed table of calls to the CRM (design 6): each method is one documented address, and there is no general
- * one. The only write is that of custom fields.
+ * one. The only writes are those of notes and of custom fields.
  * @throws CrmError from every method
  */
 export class CrmApi {
@@ -120,6 +133,24 @@ export class CrmApi {
     const query = { start: page.cursor ?? 0, limit: PAGE_SIZE, sort: "id ASC", ...changed(page) };
     const answer = await this.#get("/api/v1/notes", query);
     return beside(answer, readOffsetPage(answer, record.noteRecord));
+  }
+
+  /**
+   * Makes a note on one record, by the token's user. Nothing is sent again, a 401 excepted, which says that nothing was
+   * done: after UNAVAILABLE or UNREADABLE the note may be there (`neverSent` excepted).
+   */
+  async createNote(on: fields.CrmRecordRef, content: string): Promise<CreatedNote> {
+    const body = { content, [NOTE_PARENTS[on.entity]]: on.id };
+    const answer = await this.#call({ method: "POST", path: "/api/v1/notes", body });
+    return { ...readSingle(answer, record.createdNoteRecord), correlationId: answer.correlationId };
+  }
+
+  /** The notes on one record, the newest first: notes that come meanwhile push others back, and none is missed. */
+  async notesOf(on: fields.CrmRecordRef, { cursor }: PageRequest): Promise<CrmPage<record.CrmNote>> {
+    const query = { start: cursor ?? 0, limit: PAGE_SIZE, sort: "id DESC", [NOTE_PARENTS[on.entity]]: on.id };
+    const answer = await this.#get("/api/v1/notes", query);
+    const page = readOffsetPage(answer, record.noteRecord);
+    return beside(answer, { ...page, next: forward(cursor ?? "0", page.next) });
   }
 
   /** The ids of the persons who take part in a deal, all pages, each once. */
@@ -189,7 +220,7 @@ export class CrmApi {
   async #call(call: Call): Promise<CrmAnswer> {
     const token = await this.tokens.current();
     const answer = await this.#send(call, token);
-    if (answer.status !== 401) return successful(answer);
+    if (answer.status !== 401 || isHtml(answer)) return successful(answer);
     return successful(await this.#send(call, await this.tokens.renewed(token)));
   }
 
@@ -226,9 +257,14 @@ function forward(start: string, next: string | null): string | null {
   return next;
 }
 
+/** A proxy's page: it says nothing of what the CRM did. */
+function isHtml({ contentType }: CrmAnswer): boolean {
+  return contentType.includes("html");
+}
+
 function successful(answer: CrmAnswer): CrmAnswer {
   if (answer.status >= 200 && answer.status < 300) return answer;
-  const html = answer.contentType.includes("html");
+  const html = isHtml(answer);
   throw new CrmError(
     failureOfStatus(answer.status, html),
     `The CRM answered ${answer.status}${html ? " with an HTML page" : ""}.`,

@@ -72,12 +72,12 @@ export interface Page<Row> {
 /**
  * One page of an entity's table in one statement, by keyset: what follows a position is found by comparing keys, never
  * by counting, so rows that come and go elsewhere move nothing.
- * @param where conditions over the row `t`, with `parameters`
+ * @param where conditions over the row `t`, with `parameters`; `from` stands for the entity's table, where it is given
  */
 export async function readPage<T extends ObjectLiteral>(
   manager: EntityManager,
   entity: ObjectType<T>,
-  { where, parameters }: { where: readonly string[]; parameters: readonly unknown[] },
+  { from, where, parameters }: { from?: string; where: readonly string[]; parameters: readonly unknown[] },
   { order, first, after }: PageRequest,
 ): Promise<Page<T>> {
   const { tableName } = manager.connection.getMetadata(entity);
@@ -89,7 +89,7 @@ export async function readPage<T extends ObjectLiteral>(
   const found = await entityRows<T, { position: Position }>(
     manager,
     entity,
-    `SELECT t.*, ARRAY[${position}] AS position FROM ${tableName} t
+    `SELECT t.*, ARRAY[${position}] AS position FROM ${from ?? tableName} t
      WHERE ${[...where, ...(after ? [beyond] : [])].join(" AND ")}
      ORDER BY ${keys.map(({ sql }) => `${sql} ${direction}`)} LIMIT ${first + 1}`,
     [...parameters, ...(after ?? [])],

@@ -13,6 +13,8 @@ export interface Metrics {
   syncRecords: Counter<"resource" | "outcome">;
   syncRuns: Counter<"kind" | "outcome">;
   tokenRenewals: Counter<"outcome">;
+  /** One that was UNKNOWN first is counted again when it is settled. */
+  crmWrites: Counter<"kind" | "state">;
 }
 
 export function createMetrics(): Metrics {
@@ -51,6 +53,12 @@ export function createMetrics(): Metrics {
       name: "token_renewals_total",
       help: "Renewals of access tokens: GRANTED, or what the failure means.",
       labelNames: ["outcome"],
+      registers,
+    }),
+    crmWrites: new Counter({
+      name: "crm_writes_total",
+      help: "Writes to the CRM (note, field) by the state they reached: WRITTEN, FAILED, UNKNOWN.",
+      labelNames: ["kind", "state"],
       registers,
     }),
   };

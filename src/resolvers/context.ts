@@ -13,6 +13,7 @@ import type { ConnectionRow } from "../entities/connection";
 import type { Clock } from "../platform/clock";
 import type { Outcome } from "../platform/outcome";
 import type { Schedule } from "../sync/schedule";
+import type { NoteWrites } from "../writeback/note-writes";
 import { Loaders } from "./loaders";
 
 /** What the resolvers call. */
@@ -24,6 +25,7 @@ export interface Services {
   schedule: Schedule;
   meetings: Meetings;
   fieldMappings: FieldMappings;
+  noteWrites: NoteWrites;
   clock: Clock;
 }
 

@@ -10,7 +10,9 @@ export type NodeType =
   | "Organization"
   | "Activity"
   | "Note"
-  | "Meeting";
+  | "Meeting"
+  | "NoteWrite"
+  | "FieldWrite";
 
 export interface DecodedId {
   type: string;
@@ -36,4 +38,13 @@ export function crmIdIn(id: string, type: NodeType, copyId: number): number | nu
   if (decoded?.type !== type || decoded.parts.length !== 2 || decoded.parts[0] !== String(copyId)) return null;
   const crmId = Number(decoded.parts[1]);
   return Number.isSafeInteger(crmId) && crmId > 0 ? crmId : null;
+}
+
+const UUID = /^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/;
+
+/** The UUID in the global id of what has one; null where it is of another kind or none of ours. */
+export function uuidIn(id: string, type: NodeType): string | null {
+  const decoded = decodeId(id);
+  const [uuid = "", ...others] = decoded?.type === type ? decoded.parts : [];
+  return others.length === 0 && UUID.test(uuid) ? uuid : null;
 }

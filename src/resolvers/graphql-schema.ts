@@ -13,6 +13,7 @@ import { MeetingMatchResolver, MeetingResolver, PersonMatchResolver } from "./me
 import { NodeResolver } from "./node-resolver";
 import { SyncRunResolver } from "./sync-resolver";
 import { ViewerResolver } from "./viewer-resolver";
+import { FieldWriteResolver, NoteWriteResolver } from "./writeback-resolver";
 
 /** Each subscription brings its own iterator; type-graphql wants a hub all the same, and this one is never used. */
 function unusedHub(): never {
@@ -39,6 +40,8 @@ export function buildGraphQLSchema(): GraphQLSchema {
       PersonMatchResolver,
       MeetingMatchResolver,
       BriefingResolver,
+      NoteWriteResolver,
+      FieldWriteResolver,
     ],
     scalarsMap: [{ type: Date, scalar: DateTimeScalar }],
     validate: false,

@@ -1,5 +1,5 @@
 import DataLoader from "dataloader";
-import { readAttendees, readMatches } from "../briefing/briefings";
+import { readAttendees, readMatches, readMeetings } from "../briefing/briefings";
 import { readNextActivities, readRecentActivities, readRecentNotes } from "../briefing/context-records";
 import {
   type CopyScope,
@@ -66,6 +66,10 @@ export class Loaders {
   );
   readonly nextActivity = this.#lists((copy, ids) => readNextActivities(copy, ids, this.now()));
 
+  readonly meeting = new DataLoader(async (ids: readonly string[]) => {
+    const found = new Map((await readMeetings(this.scope, ids)).map((row) => [row.id, row]));
+    return ids.map((id) => found.get(id) ?? null);
+  });
   readonly attendees = this.#perMeeting((ids) => readAttendees(this.scope, ids));
   readonly match = this.#perMeeting((ids) => readMatches(this.scope, ids));
   readonly steps = new DataLoader(async (runIds: readonly string[]) => {

@@ -1,12 +1,15 @@
 import { Arg, Ctx, ID, Query, Resolver } from "type-graphql";
+import { seesAllWrites } from "../auth/policies";
 import { readMeeting } from "../briefing/briefings";
 import { readActivity, readNote } from "../briefing/context-records";
 import type { CopyScope } from "../briefing/records";
+import type { TenantScope } from "../database/tenant-door";
 import { Node } from "../schema/node";
 import { readRunsById } from "../sync/run-history";
+import { readFieldWrites, readNoteWrites } from "../writeback/write-history";
 import type { OperationContext } from "./context";
 import { dealEdge, organizationEdge, personEdge, userEdge } from "./edges";
-import { crmIdIn, decodeId, type NodeType } from "./global-id";
+import { crmIdIn, decodeId, type NodeType, uuidIn } from "./global-id";
 import { meetingIdIn } from "./meeting-resolver";
 import {
   presentActivity,
@@ -17,6 +20,7 @@ import {
   presentRun,
   presentStage,
 } from "./present";
+import { presentFieldWrite, presentNoteWrite } from "./present-writes";
 
 type Find = (context: OperationContext, id: string) => Promise<Node | null>;
 
@@ -27,6 +31,20 @@ const inCopy =
     const copy = await context.copy();
     const crmId = copy && crmIdIn(id, type, copy.copyId);
     return crmId ? find(context, crmId, copy) : null;
+  };
+
+/** A receipt that the actor may see. */
+const ownReceipt =
+  <Row>(
+    type: NodeType,
+    read: (scope: TenantScope, ids: string[], by: string | null) => Promise<Row[]>,
+    present: (row: Row) => Node,
+  ): Find =>
+  async ({ scope, actor }, id) => {
+    const receiptId = uuidIn(id, type);
+    if (!receiptId) return null;
+    const [row] = await read(scope, [receiptId], seesAllWrites(actor) ? null : actor.userId);
+    return row ? present(row) : null;
   };
 
 const FINDERS: Record<NodeType, Find> = {
@@ -43,6 +61,8 @@ const FINDERS: Record<NodeType, Find> = {
     const row = await readMeeting(scope, { id: meetingIdIn(id) ?? "" });
     return row && presentMeeting(row);
   },
+  NoteWrite: ownReceipt("NoteWrite", readNoteWrites, presentNoteWrite),
+  FieldWrite: ownReceipt("FieldWrite", readFieldWrites, presentFieldWrite),
   CrmUser: inCopy("CrmUser", userEdge),
   Deal: inCopy("Deal", dealEdge),
   Person: inCopy("Person", personEdge),

@@ -1,5 +1,5 @@
 import type { Actor } from "../auth/actor";
-import { plainText, safeHtml } from "../briefing/note-content";
+import { plainText } from "../briefing/note-content";
 import type { ActivityRow } from "../entities/activity";
 import type { ConnectionRow } from "../entities/connection";
 import type { CrmUserRow } from "../entities/crm-user";
@@ -15,6 +15,7 @@ import type { StageRow } from "../entities/stage";
 import type { GapSummary, SyncRunRow } from "../entities/sync-run";
 import type { SyncStepRow } from "../entities/sync-step";
 import type { Refused } from "../platform/outcome";
+import { safeHtml } from "../platform/safe-html";
 import { Connection, type ConnectionState, Crm, type ReauthorizationReason, Trouble } from "../schema/connection";
 import { Activity, Note } from "../schema/context-records";
 import { CrmUser, Pipeline, Stage } from "../schema/crm-setup";

@@ -15,6 +15,11 @@ export enum RefusalCode {
   SYNC_ALREADY_RUNNING = "SYNC_ALREADY_RUNNING",
   FIELD_NOT_FOUND = "FIELD_NOT_FOUND",
   FIELD_NOT_WRITABLE = "FIELD_NOT_WRITABLE",
+  MEETING_NOT_FOUND = "MEETING_NOT_FOUND",
+  TARGET_NOT_MATCHED = "TARGET_NOT_MATCHED",
+  NEEDS_CHOICE = "NEEDS_CHOICE",
+  CONTENT_TOO_LONG = "CONTENT_TOO_LONG",
+  IDEMPOTENCY_KEY_REUSED = "IDEMPOTENCY_KEY_REUSED",
   INVALID_INPUT = "INVALID_INPUT",
 }
 
@@ -41,6 +46,13 @@ registerEnumType(RefusalCode, {
     SYNC_ALREADY_RUNNING: { description: "A sync is queued or running already." },
     FIELD_NOT_FOUND: { description: "The CRM has no such field of the entity." },
     FIELD_NOT_WRITABLE: { description: "A standard field, or one of a type that cannot be written." },
+    MEETING_NOT_FOUND: { description: "The tenant has recorded no such meeting." },
+    TARGET_NOT_MATCHED: {
+      description: "The record is not matched to this meeting; unknown and foreign ones are answered alike.",
+    },
+    NEEDS_CHOICE: { description: "Several records could be meant, or none is certain; say which." },
+    CONTENT_TOO_LONG: { description: "The text is longer than what can be written." },
+    IDEMPOTENCY_KEY_REUSED: { description: "The idempotency key was used with another input." },
     INVALID_INPUT: { description: "An input is not usable; `field` names it." },
   },
 });

@@ -5,6 +5,11 @@ import { customFields, id, optionalFlag, optionalInstant, storableText } from ".
 export const CRM_ENTITIES = ["DEAL", "PERSON", "ORGANIZATION"] as const;
 export type CrmEntity = (typeof CRM_ENTITIES)[number];
 
+export interface CrmRecordRef {
+  entity: CrmEntity;
+  id: number;
+}
+
 /** Custom field types whose values can be written (wire facts 7.2); others, formulas for one, only the CRM fills. */
 const WRITABLE_TYPES = [
   "varchar",

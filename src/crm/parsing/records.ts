@@ -259,6 +259,11 @@ export const noteRecord = z
     deleted: note.active_flag === false,
   }));
 
+/** A note just made: the id is what counts, the rest only where it can be read. */
+export const createdNoteRecord = z
+  .looseObject({ id })
+  .transform((raw) => ({ id: raw.id, note: noteRecord.safeParse(raw).data ?? null }));
+
 export type CrmUser = z.output<typeof userRecord>;
 export type CrmCurrentUser = z.output<typeof currentUserRecord>;
 export type CrmPipeline = z.output<typeof pipelineRecord>;

@@ -1,0 +1,112 @@
+import { Arg, Args, Ctx, FieldResolver, Mutation, Query, Resolver, Root } from "type-graphql";
+import { seesAllWrites } from "../auth/policies";
+import type { MatchedEntity } from "../entities/matched-record";
+import { Meeting } from "../schema/meeting";
+import { Node } from "../schema/node";
+import type { RelayPage } from "../schema/page";
+import type { Refusal } from "../schema/refusal";
+import {
+  CrmWriteConnection,
+  CrmWritesArgs,
+  FieldWrite,
+  NoteWrite,
+  type WriteLinks,
+  WriteNoteInput,
+  WriteNoteResult,
+  WriteNoteSuccess,
+} from "../schema/writeback";
+import type { AskedTarget } from "../writeback/targets";
+import { NEWEST_WRITE, readNoteWrites, readWrites } from "../writeback/write-history";
+import type { OperationContext } from "./context";
+import { dealEdge, organizationEdge, personEdge } from "./edges";
+import { decodeId, uuidIn } from "./global-id";
+import { relayPage } from "./pages";
+import { presentMeeting, presentRefusal } from "./present";
+import { presentNoteWrite, presentWrite } from "./present-writes";
+
+const TARGET =
+  "What was written to; null where it is no longer readable: disconnected, deleted or not matched any more.";
+
+const TARGETS: Record<string, MatchedEntity> = { Deal: "DEAL", Person: "PERSON", Organization: "ORGANIZATION" };
+
+/** What the id of anything but a meeting is taken for. */
+const NO_MEETING = "00000000-0000-0000-0000-000000000000";
+
+/** A record that can be written to, as its global id names it; null for anything else. */
+function targetIn(id: string): AskedTarget {
+  const { type = "", parts = [] } = decodeId(id) ?? {};
+  const entity = Object.hasOwn(TARGETS, type) ? TARGETS[type] : undefined;
+  const [copyId, crmId] = parts.map(Number);
+  return entity && copyId && crmId ? { entity, copyId, id: crmId } : null;
+}
+
+@Resolver(() => NoteWrite)
+export class NoteWriteResolver {
+  @Mutation(() => WriteNoteResult, {
+    description: "Writes a note on a record that is matched to the meeting. No request is ever sent twice.",
+  })
+  async writeNote(
+    @Arg("input", () => WriteNoteInput) { meetingId, targetId, content, idempotencyKey }: WriteNoteInput,
+    @Ctx() context: OperationContext,
+  ): Promise<WriteNoteSuccess | Refusal> {
+    const { actor, services, scope } = context;
+    const written = await services.noteWrites.write(actor, {
+      ...{ meetingId, targetId: targetId ?? null, content, idempotencyKey },
+      meeting: uuidIn(meetingId, "Meeting"),
+      target: targetId == null ? null : targetIn(targetId),
+    });
+    if (!written.ok) return presentRefusal(written);
+    const [row] = await readNoteWrites(scope, [written.value.id]);
+    if (!row) throw new Error(`receipt ${written.value.id} was made and is not there`);
+    return Object.assign(new WriteNoteSuccess(), { write: presentNoteWrite(row) });
+  }
+
+  @Query(() => CrmWriteConnection, {
+    description:
+      "What the service has written to the CRM or tried to. Owners and admins see all of it, members their own.",
+  })
+  crmWrites(
+    @Args(() => CrmWritesArgs) args: CrmWritesArgs,
+    @Ctx() { actor, scope }: OperationContext,
+  ): Promise<RelayPage<NoteWrite | FieldWrite>> {
+    const list = { name: "crmWrites", of: actor.tenantId, order: NEWEST_WRITE };
+    const meetingId = args.meetingId == null ? null : (uuidIn(args.meetingId, "Meeting") ?? NO_MEETING);
+    const by = seesAllWrites(actor) ? null : actor.userId;
+    return relayPage(list, args, (page) => readWrites(scope, { meetingId, by }, page), presentWrite);
+  }
+
+  @FieldResolver(() => Meeting)
+  meeting(@Root() { links }: NoteWrite, @Ctx() context: OperationContext): Promise<Meeting> {
+    return meetingOf(context, links);
+  }
+
+  @FieldResolver(() => Node, { nullable: true, description: TARGET })
+  target(@Root() { links }: NoteWrite, @Ctx() context: OperationContext): Promise<Node | null> {
+    return targetOf(context, links);
+  }
+}
+
+@Resolver(() => FieldWrite)
+export class FieldWriteResolver {
+  @FieldResolver(() => Meeting)
+  meeting(@Root() { links }: FieldWrite, @Ctx() context: OperationContext): Promise<Meeting> {
+    return meetingOf(context, links);
+  }
+
+  @FieldResolver(() => Node, { nullable: true, description: TARGET })
+  target(@Root() { links }: FieldWrite, @Ctx() context: OperationContext): Promise<Node | null> {
+    return targetOf(context, links);
+  }
+}
+
+async function meetingOf({ loaders }: OperationContext, links: WriteLinks): Promise<Meeting> {
+  const row = await loaders.meeting.load(links.meeting);
+  if (!row) throw new Error(`meeting ${links.meeting} has a receipt and is not there`);
+  return presentMeeting(row);
+}
+
+const EDGES = { DEAL: dealEdge, PERSON: personEdge, ORGANIZATION: organizationEdge } as const;
+
+function targetOf(context: OperationContext, { entity, target }: WriteLinks): Promise<Node | null> {
+  return EDGES[entity](context, target);
+}

@@ -1,0 +1,148 @@
+import { ConnectionGoneError, NeedsReauthorizationError } from "../connections/errors";
+import { CrmApi } from "../crm/api";
+import { CrmError } from "../crm/errors";
+import { OAuthError } from "../crm/oauth";
+import type { CrmNote } from "../crm/parsing/records";
+import { hasLiveJob } from "../database/queue";
+import { entityRows, rows } from "../database/rows";
+import type { TenantScope } from "../database/tenant-door";
+import { NoteWriteRow } from "../entities/note-write";
+import { MINUTE_MS } from "../platform/clock";
+import { ABANDONED_AFTER_MS, nextLookUp, verdictOf } from "./look-up-plan";
+import {
+  enqueueLookUp,
+  leaveUnknown,
+  NOTE_LOOK_UP_JOB,
+  type NoteWriteRef,
+  settleFailed,
+  settleWritten,
+} from "./note-receipts";
+import type { WritebackParts } from "./note-writes";
+
+/** A job that is so late has gone with the worker that took it, or waited for a connection that is back now. */
+const OVERDUE_MS = MINUTE_MS;
+/** In one sweep; the next one finds the rest. */
+const MOST_AT_ONCE = 500;
+
+const ABANDONED = `
+  SELECT tenant_id AS "tenantId", id AS "writeId" FROM note_write
+  WHERE state = 'SENDING' AND requested_at < $1 ORDER BY requested_at LIMIT ${MOST_AT_ONCE}`;
+const OVERDUE = `
+  SELECT w.tenant_id AS "tenantId", w.id AS "writeId" FROM note_write w
+  JOIN connection c ON c.tenant_id = w.tenant_id AND c.state = 'CONNECTED'
+  JOIN synced_copy s ON s.tenant_id = c.tenant_id AND s.id = c.copy_id AND s.crm_company_id = w.crm_company_id
+  WHERE w.state = 'UNKNOWN' AND w.next_look_up_at < $1 AND NOT ${hasLiveJob(NOTE_LOOK_UP_JOB, "w.id", "$1")}
+  ORDER BY w.next_look_up_at LIMIT ${MOST_AT_ONCE}`;
+
+const NOT_FOUND = {
+  code: "ANSWER_LOST",
+  message: "the CRM's answer was lost, and the CRM has no such note. Write it again with a new idempotency key.",
+} as const;
+
+/** Finds out what became of notes whose answer was lost (design 5.5), by reading the CRM and never by sending again. */
+export class NoteLookUps {
+  constructor(private readonly parts: WritebackParts) {}
+
+  /** Sendings whose process is gone become UNKNOWN, and look-ups whose job is gone get another. */
+  async sweep(): Promise<void> {
+    const { door, clock, metrics } = this.parts;
+    const now = clock();
+    const before = (ms: number) => [new Date(now.getTime() - ms)];
+    for (const { tenantId, writeId } of await door.everyTenant<NoteWriteRef>(ABANDONED, before(ABANDONED_AFTER_MS))) {
+      await door.transaction(tenantId, (scope) => leaveUnknown(scope, writeId, now));
+      metrics?.crmWrites.inc({ kind: "note", state: "UNKNOWN" });
+    }
+    for (const { tenantId, writeId } of await door.everyTenant<NoteWriteRef>(OVERDUE, before(OVERDUE_MS))) {
+      await enqueueLookUp(door.enter(tenantId), writeId, now);
+    }
+  }
+
+  /** Looks once. The next look-up is planned before this one begins, so a crash in between loses none. */
+  async lookUp({ tenantId, writeId }: NoteWriteRef): Promise<void> {
+    const { door, clock, logger } = this.parts;
+    const planned = await door.transaction(tenantId, (scope) => this.#plan(scope, writeId));
+    if (!planned) return;
+    const { copyId, visible, receipt } = planned;
+    try {
+      const begunAt = clock();
+      const { note, complete } = await this.#search(receipt, copyId);
+      const look = { begunAt, foundId: note?.id ?? null, complete, visible };
+      const verdict = verdictOf(receipt.sentAt ?? begunAt, look);
+      if (verdict === "UNKNOWN") return;
+      const settled = await door.transaction(tenantId, (scope) =>
+        note
+          ? settleWritten(scope, writeId, { id: note.id, note, copyId }, clock())
+          : settleFailed(scope, writeId, NOT_FOUND, clock()),
+      );
+      this.parts.metrics?.crmWrites.inc({ kind: "note", state: settled.state });
+      logger.info({ tenantId, writeId, state: settled.state }, "a lost answer was looked up");
+    } catch (error) {
+      if (!isOfTheCrm(error)) throw error;
+      logger.warn({ tenantId, writeId, err: error }, "a look-up failed; the next one is planned");
+    }
+  }
+
+  /** null where there is nothing to look up, or nobody to ask: then a sweep comes back to it. */
+  async #plan(scope: TenantScope, writeId: string) {
+    const { tenantId, manager } = scope;
+    const [found] = await entityRows<NoteWriteRow, { looking_copy_id: number; visible: boolean }>(
+      manager,
+      NoteWriteRow,
+      `SELECT w.*, s.id AS looking_copy_id, CASE w.entity
+           WHEN 'DEAL' THEN EXISTS (SELECT 1 FROM deal t WHERE t.copy_id = s.id AND t.crm_id = w.target_id)
+           WHEN 'PERSON' THEN EXISTS (SELECT 1 FROM person t WHERE t.copy_id = s.id AND t.crm_id = w.target_id)
+           ELSE EXISTS (SELECT 1 FROM organization t WHERE t.copy_id = s.id AND t.crm_id = w.target_id) END AS visible
+       FROM note_write w
+       JOIN connection c ON c.tenant_id = w.tenant_id AND c.state = 'CONNECTED'
+       JOIN synced_copy s ON s.tenant_id = c.tenant_id AND s.id = c.copy_id AND s.crm_company_id = w.crm_company_id
+       WHERE w.tenant_id = $1 AND w.id = $2 AND w.state = 'UNKNOWN' FOR UPDATE OF w`,
+      [tenantId, writeId],
+    );
+    if (!found) return null;
+    const { looking_copy_id: copyId, visible, ...receipt } = found;
+    const next = nextLookUp(this.parts.clock(), receipt.lookUps + 1);
+    await rows(
+      manager,
+      "UPDATE note_write SET look_ups = look_ups + 1, next_look_up_at = $3 WHERE tenant_id = $1 AND id = $2",
+      [tenantId, writeId, next],
+    );
+    await enqueueLookUp(scope, writeId, next);
+    return { copyId, visible, receipt };
+  }
+
+  /** All notes on the target, until the reference is found. */
+  async #search(receipt: NoteWriteRow, copyId: number): Promise<{ note: CrmNote | null; complete: boolean }> {
+    const { http, crmBaseUrl, tokensOf } = this.parts;
+    const api = new CrmApi(http, crmBaseUrl, tokensOf(receipt.tenantId, copyId));
+    const target = { entity: receipt.entity, id: receipt.targetId };
+    const candidates: CrmNote[] = [];
+    let complete = true;
+    let cursor: string | null = null;
+    do {
+      const page: Awaited<ReturnType<typeof api.notesOf>> = await api.notesOf(target, { cursor });
+      candidates.push(...page.records.filter(({ content }) => content.includes(receipt.reference)));
+      complete &&= page.rejected.length === 0;
+      cursor = page.next;
+    } while (cursor !== null);
+    return { note: await this.#unclaimed(receipt, candidates), complete };
+  }
+
+  /** A later note of ours may quote the reference; it is another receipt's. The first one that is nobody's is this one. */
+  async #unclaimed({ tenantId, crmCompanyId }: NoteWriteRow, candidates: readonly CrmNote[]): Promise<CrmNote | null> {
+    if (candidates.length === 0) return null;
+    const claimed = await rows<{ id: number }>(
+      this.parts.door.enter(tenantId).manager,
+      `SELECT crm_note_id AS id FROM note_write
+       WHERE tenant_id = $1 AND crm_company_id = $2 AND crm_note_id = ANY ($3)`,
+      [tenantId, crmCompanyId, candidates.map(({ id }) => id)],
+    );
+    const ofOthers = new Set(claimed.map(({ id }) => id));
+    const [first] = candidates.filter(({ id }) => !ofOthers.has(id)).sort((a, b) => a.id - b.id);
+    return first ?? null;
+  }
+}
+
+/** Whatever the CRM, its token endpoint or a connection that has just ended may answer: the next look-up asks again. */
+function isOfTheCrm(error: unknown): boolean {
+  return [CrmError, OAuthError, NeedsReauthorizationError, ConnectionGoneError].some((kind) => error instanceof kind);
+}

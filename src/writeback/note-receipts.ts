@@ -1,0 +1,150 @@
+import { randomUUID } from "node:crypto";
+import { holdLiveCopy } from "../connections/connection-store";
+import type { CrmNote } from "../crm/parsing/records";
+import { enqueueJob } from "../database/queue";
+import { entityRows } from "../database/rows";
+import type { TenantScope } from "../database/tenant-door";
+import { upsertPage } from "../database/upsert";
+import { NoteRow } from "../entities/note";
+import { NoteWriteRow } from "../entities/note-write";
+import type { StoredWriteState } from "../entities/write-outcome";
+import { nextLookUp } from "./look-up-plan";
+import type { NoteIntent } from "./note-input";
+import type { MeetingTargets, Target } from "./targets";
+import { updateTimeBeforeOurs } from "./update-time";
+import type { WriteFailure } from "./write-failure";
+
+export const NOTE_LOOK_UP_JOB = "note_look_up";
+
+export interface NoteWriteRef {
+  tenantId: string;
+  writeId: string;
+}
+
+/** The receipt of an idempotency key; null where the key is new. */
+export function findReceipt({ tenantId, manager }: TenantScope, idempotencyKey: string): Promise<NoteWriteRow | null> {
+  return manager.findOneBy(NoteWriteRow, { tenantId, idempotencyKey });
+}
+
+export function readReceipt({ tenantId, manager }: TenantScope, id: string): Promise<NoteWriteRow> {
+  return manager.findOneByOrFail(NoteWriteRow, { tenantId, id });
+}
+
+export interface NewReceipt {
+  meetingId: string;
+  held: MeetingTargets;
+  target: Target;
+  intent: NoteIntent;
+  requestedBy: string;
+  requestedAt: Date;
+}
+
+/** A receipt in state SENDING; null where the key has one by now, whoever made it. */
+export async function insertReceipt(
+  { tenantId, manager }: TenantScope,
+  { meetingId, held, target, intent, requestedBy, requestedAt }: NewReceipt,
+): Promise<NoteWriteRow | null> {
+  const dealId = target.entity === "DEAL" ? target.id : null;
+  const [row] = await entityRows<NoteWriteRow>(
+    manager,
+    NoteWriteRow,
+    `INSERT INTO note_write (tenant_id, copy_id, crm_company_id, deal_id, deal_updated_before, id, idempotency_key,
+       input_hash, meeting_id, entity, target_id, reference, state, requested_by, requested_at)
+     VALUES ($1, $2, $3, $4, ${updateTimeBeforeOurs}, $5, $6, $7, $8, $9, $10, $11, 'SENDING', $12, $13)
+     ON CONFLICT (tenant_id, idempotency_key) DO NOTHING RETURNING *`,
+    [
+      ...[tenantId, held.copyId, held.crmCompanyId, dealId, randomUUID(), intent.idempotencyKey, intent.inputHash],
+      ...[meetingId, target.entity, target.id, intent.reference, requestedBy, requestedAt],
+    ],
+  );
+  return row ?? null;
+}
+
+/** The note as the CRM holds it, seen through the connection of a copy; `note` is null where it said only the id. */
+export interface SeenNote {
+  id: number;
+  note: CrmNote | null;
+  copyId: number;
+}
+
+/** The CRM has the note: that is the truth whatever was thought before, and the tenant's readers see it at once. */
+export async function settleWritten(scope: TenantScope, id: string, seen: SeenNote, now: Date): Promise<NoteWriteRow> {
+  const settled = await settle(scope, id, ["SENDING", "UNKNOWN", "FAILED"], {
+    ...{ state: "WRITTEN", crmNoteId: seen.id, errorCode: null, errorMessage: null },
+    ...{ sentAt: now, settledAt: now, nextLookUpAt: null },
+  });
+  if (seen.note && (await holdLiveCopy(scope, seen.copyId))) await copyNote(scope, seen.copyId, seen.note);
+  return settled;
+}
+
+/** The CRM certainly has no such note. */
+export function settleFailed(
+  scope: TenantScope,
+  id: string,
+  { code, message }: WriteFailure,
+  now: Date,
+): Promise<NoteWriteRow> {
+  return settle(scope, id, ["SENDING", "UNKNOWN"], {
+    ...{ state: "FAILED", crmNoteId: null, errorCode: code, errorMessage: `Not written: ${message}` },
+    ...{ sentAt: now, settledAt: now, nextLookUpAt: null },
+  });
+}
+
+/** The answer is lost: from now on the note is only looked for. */
+export async function leaveUnknown(scope: TenantScope, id: string, now: Date): Promise<NoteWriteRow> {
+  const nextLookUpAt = nextLookUp(now, 0);
+  const left = await settle(scope, id, ["SENDING"], {
+    ...{ state: "UNKNOWN", crmNoteId: null, errorCode: "ANSWER_LOST", errorMessage: LOOKED_FOR },
+    ...{ sentAt: now, settledAt: null, nextLookUpAt },
+  });
+  if (left.state === "UNKNOWN") await enqueueLookUp(scope, id, nextLookUpAt);
+  return left;
+}
+
+const LOOKED_FOR =
+  "The CRM's answer was lost, so the note may or may not be there. It is looked for in the CRM by its last line and " +
+  "never sent again; while the CRM is disconnected or needs re-authorization, that waits for the same company.";
+
+export function enqueueLookUp(scope: TenantScope, writeId: string, runAt: Date): Promise<void> {
+  const payload: NoteWriteRef = { tenantId: scope.tenantId, writeId };
+  return enqueueJob(scope, { task: NOTE_LOOK_UP_JOB, subject: writeId, payload, runAt });
+}
+
+interface Settlement {
+  state: StoredWriteState;
+  crmNoteId: number | null;
+  errorCode: NoteWriteRow["errorCode"];
+  errorMessage: string | null;
+  sentAt: Date;
+  settledAt: Date | null;
+  nextLookUpAt: Date | null;
+}
+
+/** Changes a receipt that is in one of these states, and leaves any other as it is. @returns what it is now */
+async function settle(
+  scope: TenantScope,
+  id: string,
+  from: readonly StoredWriteState[],
+  to: Settlement,
+): Promise<NoteWriteRow> {
+  const { tenantId, manager } = scope;
+  const [row] = await entityRows<NoteWriteRow>(
+    manager,
+    NoteWriteRow,
+    `UPDATE note_write SET state = $3, crm_note_id = $4, error_code = $5, error_message = $6,
+       sent_at = coalesce(sent_at, $7), settled_at = $8, next_look_up_at = $9
+     WHERE tenant_id = $1 AND id = $2 AND state = ANY ($10) RETURNING *`,
+    [
+      ...[tenantId, id, to.state, to.crmNoteId, to.errorCode, to.errorMessage],
+      ...[to.sentAt, to.settledAt, to.nextLookUpAt, from],
+    ],
+  );
+  return row ?? readReceipt(scope, id);
+}
+
+/** As a sync would write it; the newest of both stays. The caller's transaction holds the live copy. */
+async function copyNote({ manager }: TenantScope, copyId: number, note: CrmNote): Promise<void> {
+  if (note.deleted) return;
+  const { id: crmId, userId: authorId, deleted: _, ...rest } = note;
+  await upsertPage(manager, NoteRow, copyId, [{ crmId, authorId, ...rest } as unknown as Omit<NoteRow, "copyId">]);
+}

@@ -1,0 +1,79 @@
+import { type ListOrder, type Page, type PageRequest, readPage } from "../database/keyset";
+import { entityRows } from "../database/rows";
+import type { TenantScope } from "../database/tenant-door";
+import { FieldWriteRow } from "../entities/field-write";
+import { NoteWriteRow } from "../entities/note-write";
+
+/** Whether the record that a receipt names is one of the CRM company that is connected now. */
+export interface OfCompany {
+  of_present_company: boolean;
+}
+
+const ofPresentCompany = `EXISTS (
+  SELECT 1 FROM connection c
+  JOIN synced_copy s ON s.tenant_id = c.tenant_id AND s.id = c.copy_id
+  WHERE c.tenant_id = w.tenant_id AND s.crm_company_id = w.crm_company_id) AS of_present_company`;
+
+/** @param by whose; null: everybody's */
+export function readNoteWrites(
+  { tenantId, manager }: TenantScope,
+  ids: readonly string[],
+  by: string | null = null,
+): Promise<(NoteWriteRow & OfCompany)[]> {
+  const sql = `SELECT w.*, ${ofPresentCompany} FROM note_write w WHERE ${OF_IDS}`;
+  return entityRows<NoteWriteRow, OfCompany>(manager, NoteWriteRow, sql, [tenantId, ids, by]);
+}
+
+/** @param by whose; null: everybody's */
+export function readFieldWrites(
+  { tenantId, manager }: TenantScope,
+  ids: readonly string[],
+  by: string | null = null,
+): Promise<(FieldWriteRow & OfCompany)[]> {
+  const sql = `SELECT w.*, ${ofPresentCompany} FROM field_write w WHERE ${OF_IDS}`;
+  return entityRows<FieldWriteRow, OfCompany>(manager, FieldWriteRow, sql, [tenantId, ids, by]);
+}
+
+const OF_IDS = "w.tenant_id = $1 AND w.id = ANY ($2) AND ($3::text IS NULL OR w.requested_by = $3)";
+
+export const NEWEST_WRITE: ListOrder = {
+  direction: "DESC",
+  keys: [
+    { sql: "t.requested_at", type: "instant" },
+    { sql: "t.id", type: "uuid" },
+  ],
+};
+
+export type WrittenRow =
+  | { kind: "NOTE"; row: NoteWriteRow & OfCompany }
+  | { kind: "FIELD"; row: FieldWriteRow & OfCompany };
+
+const receiptsIn = (table: string, kind: WrittenRow["kind"]) =>
+  `SELECT tenant_id, id, requested_at, requested_by, meeting_id, '${kind}' AS kind FROM ${table}`;
+const RECEIPTS = `(${receiptsIn("note_write", "NOTE")} UNION ALL ${receiptsIn("field_write", "FIELD")})`;
+
+/** Notes and fields as one list. */
+export async function readWrites(
+  scope: TenantScope,
+  { meetingId, by }: { meetingId: string | null; by: string | null },
+  page: PageRequest,
+): Promise<Page<WrittenRow>> {
+  const where = [
+    "t.tenant_id = $1",
+    "($2::uuid IS NULL OR t.meeting_id = $2)",
+    "($3::text IS NULL OR t.requested_by = $3)",
+  ];
+  const parameters = [scope.tenantId, meetingId, by];
+  const found = await readPage(scope.manager, NoteWriteRow, { from: RECEIPTS, where, parameters }, page);
+  const ids = found.rows.map(({ id }) => id);
+  const [notes, fields] = await Promise.all([readNoteWrites(scope, ids), readFieldWrites(scope, ids)]);
+  const known = new Map<string, WrittenRow>([
+    ...notes.map((row): [string, WrittenRow] => [row.id, { kind: "NOTE", row }]),
+    ...fields.map((row): [string, WrittenRow] => [row.id, { kind: "FIELD", row }]),
+  ]);
+  const rows = found.rows.flatMap(({ id, position }) => {
+    const write = known.get(id);
+    return write ? [{ ...write, position }] : [];
+  });
+  return { rows, hasMore: found.hasMore };
+}
