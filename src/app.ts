@@ -36,6 +36,7 @@ import { NOTE_LOOK_UP_JOB, type NoteWriteRef } from "./writeback/note-receipts";
 import { NoteWrites } from "./writeback/note-writes";
 
 const EMBEDDED_DIRECTORY = ".data/postgres";
+const PAGE_DIRECTORY = "dist/web";
 
 export interface App {
   /** Starts the configured roles. @returns the address of the API, or null where this process does not serve it */
@@ -191,6 +192,7 @@ async function startApi(
     production: config.production,
     compileQueriesAtUse: config.compileQueriesAtUse,
     allowedOrigins: [new URL(config.crm.redirectUrl).origin],
+    page: config.page && { ...config.page, directory: PAGE_DIRECTORY, redirectUrl: config.crm.redirectUrl },
     logger,
   });
   stops.push(() => server.close());

@@ -22,7 +22,14 @@ export interface Config {
   compileQueriesAtUse: number;
   /** null: no metrics are served. */
   metricsPort: number | null;
+  /** null: the product's page is not served. */
+  page: PageConfig | null;
   logLevel: LogLevel;
+}
+
+export interface PageConfig {
+  /** Where the page asks for the bearer token of whoever is signed in at the host product. */
+  tokenUrl: string;
 }
 
 /** 0: only by request. */
@@ -142,6 +149,8 @@ const environment = z.object({
   AUTH_ISSUER: z.string().min(1).optional(),
   AUTH_AUDIENCE: z.string().min(1).optional(),
   ENCRYPTION_KEYS: encryptionKeys,
+  WEB: z.enum(["on", "off"], { error: "must be on or off" }).default("off"),
+  WEB_TOKEN_URL: secureAddress("https://app.example.com/session/token").optional(),
   LOG_LEVEL: z.enum(LOG_LEVELS, { error: `must be one of ${LOG_LEVELS.join(", ")}` }).default("info"),
 });
 
@@ -153,6 +162,9 @@ function faultsBetweenVariables(given: Record<string, string | undefined>): stri
   }
   if ((given.AUTH_JWT_SECRET === undefined) === (given.AUTH_JWKS_URL === undefined)) {
     faults.push("AUTH_JWT_SECRET or AUTH_JWKS_URL is required, and only one of them: how actors' tokens are proven");
+  }
+  if (given.WEB === "on" && given.WEB_TOKEN_URL === undefined) {
+    faults.push("WEB_TOKEN_URL is required when WEB=on: where the page asks the host product for the user's token");
   }
   return faults;
 }
@@ -197,6 +209,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
     },
     compileQueriesAtUse: value.COMPILE_QUERIES_AT_USE,
     metricsPort: value.METRICS_PORT ?? null,
+    page: value.WEB === "on" && value.WEB_TOKEN_URL ? { tokenUrl: value.WEB_TOKEN_URL } : null,
     logLevel: value.LOG_LEVEL,
   };
 }

@@ -15,6 +15,7 @@ import { listen } from "./listen";
 import { maskErrors } from "./masked-errors";
 import { MAX_TOKENS } from "./operation-size";
 import { addSocketServer } from "./socket-server";
+import { addPage, type PageParts } from "./static-files";
 
 /** A document with its variables; meetings with hundreds of attendees stay far below. */
 const MAX_BODY_BYTES = 512 * 1024;
@@ -28,6 +29,8 @@ export interface HttpServerParts {
   production: boolean;
   compileQueriesAtUse: number;
   allowedOrigins: readonly string[];
+  /** null: no page is served. */
+  page: PageParts | null;
   logger: Logger;
 }
 
@@ -66,6 +69,7 @@ export async function createHttpServer(parts: HttpServerParts): Promise<HttpServ
     context: (request) => contextOf(request, parts),
   });
   addHealth(fastify, parts);
+  if (parts.page) await addPage(fastify, parts.page);
   const closeSockets = addSocketServer(fastify.server, parts);
   const close = async () => {
     await closeSockets();

@@ -1,0 +1,64 @@
+import { type Client, cacheExchange, createClient, fetchExchange, subscriptionExchange } from "@urql/core";
+import { CloseCode, createClient as createSocketClient, type Client as SocketClient } from "graphql-ws";
+import type { Liveness } from "./liveness";
+import type { Tokens } from "./tokens";
+
+const UNAUTHENTICATED = 401;
+const LONGEST_WAIT_MS = 15_000;
+const KEEP_ALIVE_MS = 15_000;
+
+/** Queries and mutations by POST, subscriptions by WebSocket, both with the present token. */
+export function createApi(tokens: Tokens, liveness: Liveness): Client {
+  const sockets = createSockets(tokens, liveness);
+  return createClient({
+    url: "/graphql",
+    preferGetMethod: false,
+    fetch: authorized(tokens),
+    exchanges: [
+      cacheExchange,
+      subscriptionExchange({
+        forwardSubscription: ({ query, variables, operationName }) => ({
+          subscribe: (sink) => ({
+            unsubscribe: sockets.subscribe({ query: query ?? "", variables, operationName }, sink),
+          }),
+        }),
+      }),
+      fetchExchange,
+    ],
+  });
+}
+
+/** Sends with the token, and once more with a new one where the service no longer accepts it. */
+function authorized(tokens: Tokens): typeof fetch {
+  return async (input, init) => {
+    const send = async () => {
+      const headers = new Headers(init?.headers);
+      headers.set("authorization", `Bearer ${await tokens.get()}`);
+      return fetch(input, { ...init, headers });
+    };
+    const answer = await send();
+    if (answer.status !== UNAUTHENTICATED) return answer;
+    tokens.forget();
+    return send();
+  };
+}
+
+function createSockets(tokens: Tokens, liveness: Liveness): SocketClient {
+  return createSocketClient({
+    url: new URL("/graphql", window.location.href).href.replace(/^http/, "ws"),
+    // Without a token the service refuses the socket and it is tried again later; an exception here would end it for good.
+    connectionParams: async () => ({ authorization: `Bearer ${await tokens.get().catch(() => "")}` }),
+    keepAlive: KEEP_ALIVE_MS,
+    retryAttempts: Number.POSITIVE_INFINITY,
+    shouldRetry: () => true,
+    retryWait: (attempt) =>
+      new Promise((resolve) => setTimeout(resolve, Math.min(LONGEST_WAIT_MS, 500 * 2 ** attempt) * (0.5 + Math.random()))),
+    on: {
+      connected: () => liveness.set(true),
+      closed: (event) => {
+        liveness.set(false);
+        if ((event as CloseEvent).code === CloseCode.Forbidden) tokens.forget();
+      },
+    },
+  });
+}

@@ -1,0 +1,40 @@
+import { useCallback, useState } from "react";
+import { Redirect as GoTo, Route, Switch, useLocation } from "wouter";
+import { Layout } from "./layout";
+import type { Redirect } from "./settings/redirect";
+import { ReturningPage } from "./settings/returning-page";
+import { SettingsPage } from "./settings/settings-page";
+
+/** @param redirect what the CRM sent the browser back with, where it did */
+export function App({ redirect }: { redirect: Redirect | null }) {
+  const [pending, setPending] = useState(redirect);
+  const [welcome, setWelcome] = useState(false);
+  const [, go] = useLocation();
+  const leave = useCallback(() => {
+    setPending(null);
+    go("/settings", { replace: true });
+  }, [go]);
+  const connected = useCallback(() => {
+    setWelcome(true);
+    leave();
+  }, [leave]);
+  if (pending) {
+    return (
+      <Layout>
+        <ReturningPage redirect={pending} onConnected={connected} onGiveUp={leave} />
+      </Layout>
+    );
+  }
+  return (
+    <Layout>
+      <Switch>
+        <Route path="/settings">
+          <SettingsPage welcome={welcome} />
+        </Route>
+        <Route>
+          <GoTo to="/settings" replace />
+        </Route>
+      </Switch>
+    </Layout>
+  );
+}

@@ -1,0 +1,53 @@
+import type { ReactNode } from "react";
+import { Link, useLocation } from "wouter";
+
+/** Every page of the product; the server answers these addresses with the page. */
+const PAGES = [{ path: "/settings", name: "CRM connection" }] as const;
+
+export function Layout({ children }: { children: ReactNode }) {
+  const [location] = useLocation();
+  return (
+    <>
+      <a className="skip" href="#main">
+        Skip to the content
+      </a>
+      <div className="top">
+        <div className="top-inside">
+          <span className="brand">
+            <Mark />
+            Meeting Intelligence
+          </span>
+          <nav aria-label="Pages">
+            <ul className="row">
+              {PAGES.map(({ path, name }) => (
+                <li key={path}>
+                  <Link href={path} className="tab" aria-current={location.startsWith(path) ? "page" : undefined}>
+                    {name}
+                  </Link>
+                </li>
+              ))}
+            </ul>
+          </nav>
+        </div>
+      </div>
+      <main id="main" tabIndex={-1}>
+        {children}
+      </main>
+    </>
+  );
+}
+
+function Mark() {
+  return (
+    <svg viewBox="0 0 32 32" width="24" height="24" aria-hidden="true">
+      <rect width="32" height="32" rx="8" fill="var(--accent)" />
+      <path
+        d="M12.5 9.5a6.5 6.5 0 1 0 0 13M19.5 22.5a6.5 6.5 0 1 0 0-13M11 16h10"
+        fill="none"
+        stroke="var(--on-accent)"
+        strokeWidth="2.6"
+        strokeLinecap="round"
+      />
+    </svg>
+  );
+}

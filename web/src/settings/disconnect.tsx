@@ -1,0 +1,66 @@
+import { useState } from "react";
+import { useMutation } from "urql";
+import { DisconnectDocument } from "../api/operations.generated";
+import { Confirm } from "../ui/confirm";
+import { Button, Card, Notice } from "../ui/parts";
+import { Problem } from "../ui/problem";
+import type { Connection, Viewer } from "./use-settings";
+
+/** Any owner or admin may disconnect, on any plan: a lapsed plan keeps nobody's data. */
+const mayDisconnect = ({ role }: Viewer) => role === "OWNER" || role === "ADMIN";
+
+export function Disconnect({ viewer, connection }: { viewer: Viewer; connection: Connection }) {
+  const [asking, ask] = useState(false);
+  const allowed = mayDisconnect(viewer);
+  return (
+    <Card title="Disconnect">
+      <p className="muted small" id="disconnect-explained">
+        {allowed
+          ? "Stops syncing and deletes the copy of the CRM's data here. Notes that were written to the CRM stay there."
+          : "Only an owner or admin of your organization may disconnect the CRM. Ask one of them."}
+      </p>
+      <div>
+        <Button look="danger" disabled={!allowed} aria-describedby="disconnect-explained" onClick={() => ask(true)}>
+          Disconnect …
+        </Button>
+      </div>
+      {asking && <ConfirmDisconnect connection={connection} onClose={() => ask(false)} />}
+    </Card>
+  );
+}
+
+function ConfirmDisconnect({ connection, onClose }: { connection: Connection; onClose(): void }) {
+  const [{ fetching, data, error }, disconnect] = useMutation(DisconnectDocument);
+  const refusal = data && "message" in data.disconnect ? data.disconnect.message : null;
+  const crm = connection.companyDomain ? `${connection.companyDomain}.pipedrive.com` : "Pipedrive";
+  return (
+    <Confirm title={`Disconnect ${connection.companyName ?? "the CRM"}?`} onClose={onClose}>
+      <div className="stack stack-tight">
+        <h3>Deleted here, at once</h3>
+        <ul className="bullets">
+          <li>the access that {connection.boundUserName ?? "the user"} gave to the service</li>
+          <li>the synced copy: deals, people, organizations, activities and notes</li>
+        </ul>
+        <h3>Stays</h3>
+        <ul className="bullets">
+          <li>notes and field values that were written to the CRM</li>
+          <li>your recorded meetings; they are matched again after the next connect</li>
+          <li>the app's grant in the CRM</li>
+        </ul>
+        <h3>To end the grant as well</h3>
+        <p>
+          Open {crm}, go to the installed apps in its settings, and uninstall the app there. Deactivating the user who
+          authorized it ends the grant too.
+        </p>
+      </div>
+      {refusal && <Notice tone="bad" title={refusal} />}
+      {error && <Problem error={error} />}
+      <div className="row">
+        <Button look="danger-main" busy={fetching} onClick={() => disconnect({})}>
+          {fetching ? "Disconnecting …" : "Disconnect and delete the copy"}
+        </Button>
+        <Button onClick={onClose}>Keep it connected</Button>
+      </div>
+    </Confirm>
+  );
+}

@@ -1,0 +1,24 @@
+import type { GapFragment } from "../api/operations.generated";
+import { Notice, When } from "../ui/parts";
+import { counted } from "../ui/words";
+import { RESOURCE } from "./wording";
+
+/** What could not be read, in words, so that nothing missing looks like nothing there. */
+export function Gaps({ gaps }: { gaps: readonly GapFragment[] }) {
+  if (gaps.length === 0) return null;
+  return (
+    <Notice tone="warn" title="Some data is missing">
+      <ul className="bullets">
+        {gaps.map(({ resource, code, count, since, message }) => (
+          <li key={`${resource} ${code}`}>
+            <strong>{RESOURCE[resource]}</strong>
+            {count > 1 && ` (${counted(count, "record")})`}: {message}{" "}
+            <span className="small muted">
+              Since <When at={since} />.
+            </span>
+          </li>
+        ))}
+      </ul>
+    </Notice>
+  );
+}

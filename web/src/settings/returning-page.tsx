@@ -1,0 +1,49 @@
+import { useEffect, useRef } from "react";
+import { useMutation } from "urql";
+import { ConnectDocument } from "../api/operations.generated";
+import { Button, Card, Notice } from "../ui/parts";
+import { Problem } from "../ui/problem";
+import type { Redirect } from "./redirect";
+
+interface ReturningPageProps {
+  redirect: Redirect;
+  onConnected(): void;
+  onGiveUp(): void;
+}
+
+/** Back from the CRM: hands its answer to the service, signed in as whoever started, and only then is anything connected. */
+export function ReturningPage({ redirect, onConnected, onGiveUp }: ReturningPageProps) {
+  const [{ data, error }, connect] = useMutation(ConnectDocument);
+  const sent = useRef(false);
+  useEffect(() => {
+    if (sent.current) return;
+    sent.current = true;
+    connect({ input: redirect }).then((answer) => {
+      if (answer.data && "connection" in answer.data.connect) onConnected();
+    });
+  }, [connect, redirect, onConnected]);
+
+  const refusal = data && "message" in data.connect ? data.connect : null;
+  return (
+    <div className="stack">
+      <header className="page-head">
+        <p className="muted small">Settings</p>
+        <h1>CRM connection</h1>
+      </header>
+      <Card title={refusal || error ? "The CRM was not connected" : "Completing the connection"}>
+        {!refusal && !error && <p role="status">The authorization is being checked. Nothing is stored before it holds.</p>}
+        {refusal && (
+          <Notice tone={refusal.code === "AUTHORIZATION_DENIED_BY_USER" ? "info" : "bad"} title={refusal.message} />
+        )}
+        {error && <Problem error={error} />}
+        {(refusal || error) && (
+          <div>
+            <Button look="main" onClick={onGiveUp}>
+              Back to the CRM connection
+            </Button>
+          </div>
+        )}
+      </Card>
+    </div>
+  );
+}

@@ -1,0 +1,69 @@
+import { useIsLive } from "../api/liveness";
+import { Badge, Loading } from "../ui/parts";
+import { Problem } from "../ui/problem";
+import { AboutAccess } from "./about-access";
+import { ConnectedAccount } from "./connected-account";
+import { Disconnect } from "./disconnect";
+import { NotConnected } from "./not-connected";
+import { Reauthorize } from "./reauthorize";
+import { SyncStatus } from "./sync-status";
+import { type Connection, useSettings, type Viewer } from "./use-settings";
+import { STATE } from "./wording";
+
+/** Settings, CRM: who is bound, how the sync stands, and what may be done about it. */
+export function SettingsPage({ welcome }: { welcome: boolean }) {
+  const { viewer, connection, run, error, reread } = useSettings();
+  return (
+    <div className="stack">
+      <header className="row row-apart page-head">
+        <div>
+          <p className="muted small">Settings</p>
+          <h1>CRM connection</h1>
+        </div>
+        {connection && <State connection={connection} />}
+      </header>
+      {error && <Problem error={error} again={reread} />}
+      {!connection && !error && <Loading what="The connection" />}
+      {connection && viewer && (
+        <div className="columns">
+          <div className="stack">
+            <Body viewer={viewer} connection={connection} run={run} welcome={welcome} />
+          </div>
+          <aside className="stack" aria-label="About the connection">
+            <AboutAccess />
+            {connection.state !== "NOT_CONNECTED" && <Disconnect viewer={viewer} connection={connection} />}
+          </aside>
+        </div>
+      )}
+    </div>
+  );
+}
+
+function State({ connection: { state } }: { connection: Connection }) {
+  const live = useIsLive();
+  const { text, tone } = STATE[state];
+  return (
+    <div className="row" role="status">
+      {!live && <span className="muted small">Reconnecting for live updates …</span>}
+      <Badge tone={tone}>{text}</Badge>
+    </div>
+  );
+}
+
+interface BodyProps {
+  viewer: Viewer;
+  connection: Connection;
+  run: Connection["sync"]["current"];
+  welcome: boolean;
+}
+
+function Body({ viewer, connection, run, welcome }: BodyProps) {
+  if (connection.state === "NOT_CONNECTED") return <NotConnected viewer={viewer} />;
+  return (
+    <>
+      {connection.state === "NEEDS_REAUTHORIZATION" && <Reauthorize viewer={viewer} connection={connection} />}
+      <ConnectedAccount connection={connection} welcome={welcome} />
+      <SyncStatus connection={connection} run={run} />
+    </>
+  );
+}

@@ -1,0 +1,82 @@
+import { useMutation } from "urql";
+import { RequestSyncDocument, type RunFragment } from "../api/operations.generated";
+import { Badge, Button, Card, Fact, Facts, Notice, When } from "../ui/parts";
+import { Problem } from "../ui/problem";
+import { Gaps } from "./gaps";
+import { SyncSteps } from "./sync-steps";
+import type { Connection } from "./use-settings";
+import { RUN_KIND, RUN_STATE } from "./wording";
+
+interface SyncStatusProps {
+  connection: Connection;
+  run: RunFragment | null;
+}
+
+/** How fresh and how whole the copy is, and the run that is at work. */
+export function SyncStatus({ connection: { state, sync }, run }: SyncStatusProps) {
+  return (
+    <Card title="Sync" aside={state === "CONNECTED" && <SyncNow running={run !== null} />}>
+      {run && <Running run={run} />}
+      <Facts>
+        <Fact name="Last success">{sync.lastSuccessAt ? <When at={sync.lastSuccessAt} /> : "none yet"}</Fact>
+        <Fact name="Next sync">{nextSync(state, run, sync.nextRunAt)}</Fact>
+        {sync.last && <Fact name="Last run">{<LastRun run={sync.last} />}</Fact>}
+      </Facts>
+      {!run && sync.last?.error && (
+        <Notice tone="bad" title="The last run failed">
+          <p>{sync.last.error.message}</p>
+        </Notice>
+      )}
+      {!run && sync.last && (
+        <details>
+          <summary>What the last run read</summary>
+          <SyncSteps steps={sync.last.steps} />
+        </details>
+      )}
+      <Gaps gaps={sync.gaps} />
+    </Card>
+  );
+}
+
+function nextSync(state: Connection["state"], run: RunFragment | null, at: string | null) {
+  if (state !== "CONNECTED") return "after someone authorized again";
+  if (run) return "running now";
+  return at ? <When at={at} /> : "by request only";
+}
+
+function LastRun({ run }: { run: RunFragment }) {
+  const { text, tone } = RUN_STATE[run.state];
+  return (
+    <>
+      {RUN_KIND[run.kind]} <Badge tone={tone}>{text}</Badge>
+    </>
+  );
+}
+
+function Running({ run }: { run: RunFragment }) {
+  const percent = Math.floor(run.progress * 100);
+  return (
+    <div className="stack stack-tight">
+      <div className="row row-apart">
+        <strong>{run.state === "QUEUED" ? "Waiting for a worker" : `${RUN_KIND[run.kind]} is running`}</strong>
+        <span className="number">{percent} %</span>
+      </div>
+      <progress className="bar" max={100} value={percent} aria-label="Progress of the sync" />
+      <SyncSteps steps={run.steps} />
+    </div>
+  );
+}
+
+function SyncNow({ running }: { running: boolean }) {
+  const [{ fetching, data, error }, request] = useMutation(RequestSyncDocument);
+  const refusal = data && "message" in data.requestSync ? data.requestSync.message : null;
+  return (
+    <>
+      <Button busy={fetching} disabled={running} onClick={() => request({ kind: "INCREMENTAL" })}>
+        {running ? "Syncing …" : "Sync now"}
+      </Button>
+      {refusal && !running && <Notice tone="warn" title={refusal} />}
+      {error && <Problem error={error} />}
+    </>
+  );
+}

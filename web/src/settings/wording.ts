@@ -1,0 +1,57 @@
+import type {
+  ConnectionState,
+  ReauthorizationReason,
+  RefusalCode,
+  SyncKind,
+  SyncResource,
+  SyncState,
+} from "../api/operations.generated";
+import type { Tone } from "../ui/parts";
+
+export const STATE: Record<ConnectionState, { text: string; tone: Tone }> = {
+  NOT_CONNECTED: { text: "Not connected", tone: "plain" },
+  CONNECTED: { text: "Connected", tone: "ok" },
+  NEEDS_REAUTHORIZATION: { text: "Needs re-authorization", tone: "bad" },
+};
+
+export const RESOURCE: Record<SyncResource, string> = {
+  USERS: "Users",
+  PIPELINES: "Pipelines",
+  STAGES: "Stages",
+  ORGANIZATIONS: "Organizations",
+  PERSONS: "People",
+  DEALS: "Deals",
+  DEAL_PARTICIPANTS: "Deal participants",
+  ACTIVITIES: "Activities",
+  NOTES: "Notes",
+};
+
+export const RUN_KIND: Record<SyncKind, string> = {
+  FULL: "Full sync",
+  INCREMENTAL: "Sync of what changed",
+  RECONCILE: "Full check for what is gone",
+};
+
+export const RUN_STATE: Record<SyncState, { text: string; tone: Tone }> = {
+  QUEUED: { text: "Waiting", tone: "plain" },
+  RUNNING: { text: "Running", tone: "info" },
+  SUCCEEDED: { text: "Succeeded", tone: "ok" },
+  FAILED: { text: "Failed", tone: "bad" },
+  CANCELLED: { text: "Cancelled", tone: "plain" },
+};
+
+export const REAUTHORIZATION: Record<ReauthorizationReason, string> = {
+  GRANT_REVOKED:
+    "The CRM no longer accepts the authorization. The user who gave it was deactivated, the app was uninstalled, or the CRM ended the grant.",
+  RENEWAL_UNCONFIRMED:
+    "A renewal of the access was cut off before its answer arrived, and the CRM no longer accepts what was stored before.",
+};
+
+/** Why this viewer may not connect. Codes without a text of their own do not stop a viewer here. */
+const REFUSAL: Partial<Record<RefusalCode, string>> = {
+  NOT_ALLOWED_FOR_ROLE: "Only an owner or admin of your organization may do this. Ask one of them.",
+  NOT_ALLOWED_ON_PLAN:
+    "Your organization's plan does not include the CRM connection. It comes with the Medium and Sales plans.",
+};
+
+export const refusalInWords = (code: RefusalCode | null): string | null => (code && REFUSAL[code]) ?? null;

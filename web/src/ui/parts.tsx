@@ -1,0 +1,101 @@
+import { type ButtonHTMLAttributes, type ReactNode, useEffect, useState } from "react";
+import { dateAndTime, relative } from "./words";
+
+export type Tone = "ok" | "warn" | "bad" | "info" | "plain";
+
+export function Badge({ tone, children }: { tone: Tone; children: ReactNode }) {
+  return <span className={`badge tone-${tone}`}>{children}</span>;
+}
+
+/** @param level 2 for a part of the page, 3 within one */
+export function Card({ title, aside, children }: { title: string; aside?: ReactNode; children: ReactNode }) {
+  return (
+    <section className="card stack" aria-label={title}>
+      <div className="row row-apart">
+        <h2>{title}</h2>
+        {aside}
+      </div>
+      {children}
+    </section>
+  );
+}
+
+/** Something to know or to do; `bad` and `warn` are read out at once. */
+export function Notice({ tone, title, children }: { tone: Tone; title: string; children?: ReactNode }) {
+  return (
+    <div className={`notice tone-${tone}`} role={tone === "bad" || tone === "warn" ? "alert" : "status"}>
+      <strong>{title}</strong>
+      {children}
+    </div>
+  );
+}
+
+type ButtonLook = "main" | "plain" | "danger" | "danger-main";
+type ButtonProps = ButtonHTMLAttributes<HTMLButtonElement> & { look?: ButtonLook; busy?: boolean };
+
+/** A busy button keeps its place and its focus, and does nothing. */
+export function Button({ look = "plain", busy = false, onClick, children, ...rest }: ButtonProps) {
+  return (
+    <button
+      type="button"
+      className={`button button-${look}`}
+      aria-busy={busy}
+      onClick={(event) => {
+        if (!busy) onClick?.(event);
+      }}
+      {...rest}
+    >
+      {children}
+    </button>
+  );
+}
+
+export function Facts({ children }: { children: ReactNode }) {
+  return <dl className="facts">{children}</dl>;
+}
+
+export function Fact({ name, children }: { name: string; children: ReactNode }) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>{children}</dd>
+    </div>
+  );
+}
+
+const TICK_MS = 10_000;
+
+/** An instant as people say it, the exact one on hover. */
+export function When({ at }: { at: string }) {
+  const [, tick] = useState(0);
+  useEffect(() => {
+    const timer = setInterval(() => tick((count) => count + 1), TICK_MS);
+    return () => clearInterval(timer);
+  }, []);
+  return (
+    <time dateTime={at} title={dateAndTime(at)}>
+      {relative(at)}
+    </time>
+  );
+}
+
+export function Empty({ title, children }: { title: string; children: ReactNode }) {
+  return (
+    <div className="card empty">
+      <h2>{title}</h2>
+      {children}
+    </div>
+  );
+}
+
+/** What stands where something is still to come. */
+export function Loading({ what }: { what: string }) {
+  return (
+    <div className="card stack" role="status">
+      <span className="visually-hidden">{what} is loading.</span>
+      {["40%", "90%", "75%"].map((width) => (
+        <div key={width} className="skeleton" style={{ width }} />
+      ))}
+    </div>
+  );
+}

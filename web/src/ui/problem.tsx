@@ -1,0 +1,31 @@
+import type { CombinedError } from "urql";
+import { SignedOut } from "../api/tokens";
+import { Button, Notice } from "./parts";
+
+/** Why something could not be read or done, and the way on. `again` is absent where the page tries by itself. */
+export function Problem({ error, again }: { error: CombinedError | Error; again?: () => void }) {
+  const cause = "networkError" in error ? (error.networkError ?? error) : error;
+  if (cause instanceof SignedOut) return <SignInAgain signInUrl={cause.signInUrl} />;
+  const masked = "graphQLErrors" in error ? error.graphQLErrors[0]?.message : undefined;
+  return (
+    <Notice tone="bad" title={masked ? "That did not work" : "The service cannot be reached"}>
+      <p>{masked ?? "What you see may be out of date. Nothing was changed."}</p>
+      {again && <Button onClick={again}>Try again</Button>}
+    </Notice>
+  );
+}
+
+function SignInAgain({ signInUrl }: { signInUrl: string | null }) {
+  return (
+    <Notice tone="warn" title="You are not signed in">
+      <p>Your session has ended or has not begun.</p>
+      {signInUrl ? (
+        <a className="button button-main" href={signInUrl}>
+          Sign in
+        </a>
+      ) : (
+        <p>Sign in to the product and come back to this page.</p>
+      )}
+    </Notice>
+  );
+}
