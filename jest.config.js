@@ -18,6 +18,8 @@ module.exports = {
   testEnvironment: "node",
   roots: ["<rootDir>/test"],
   testMatch: ["**/*.test.ts"],
+  // They need a browser and the built page: `npm run test:web`.
+  testPathIgnorePatterns: ["/node_modules/", "/test/web/"],
   transform: { "^.+\\.(t|j|mj)s$": swc },
   transformIgnorePatterns: [`/node_modules/(?!(?:.*/)?(?:${esmOnly.join("|")})/)`],
   globalSetup: "<rootDir>/test/support/global-setup.ts",

@@ -8,7 +8,7 @@ import { showSync } from "./sync-progress";
 
 const say = (line = "") => process.stdout.write(`${line}\n`);
 
-async function show({ api, simulator }: Parts): Promise<void> {
+async function show({ api, simulator, page }: Parts): Promise<void> {
   const bound = await connect(api);
   say(
     `\nConnected      as ${bound.boundUserName} <${bound.boundEmail}> of ${bound.companyName}, through the consent page\n\nFull sync`,
@@ -19,6 +19,7 @@ async function show({ api, simulator }: Parts): Promise<void> {
   for (const meeting of meetings) say(`  ${meeting.title}: ${matchInWords(meeting)}`);
   const id = meetings[0]?.id ?? "";
   say(`\nBriefing\n${await briefingText(api, id)}`);
+  if (page) say(`\nThe page\n  ${page.url}  (choose who you are there; ${new URL(api.address).origin} once signed in)`);
   say("\nAsk for it yourself");
   say(`  address  ${api.address}\n  token    ${api.token}\n`);
   const body = JSON.stringify({ query: BRIEFING_QUERY.replace(/\s+/g, " "), variables: { id } });
@@ -39,7 +40,7 @@ async function main(): Promise<void> {
   const interrupted = untilInterrupted();
   const stops: (() => Promise<void> | void)[] = [];
   try {
-    const shown = startParts(stops, say).then(show);
+    const shown = startParts(stops, say, !values.once).then(show);
     await (values.once
       ? Promise.race([shown, interrupted])
       : Promise.race([shown.then(() => stay(interrupted)), interrupted]));

@@ -8,19 +8,41 @@ import { readConfig } from "../src/platform/config";
 import { createLogger } from "../src/platform/logger";
 import { freePort, isAlive } from "../src/platform/processes";
 import { Api } from "./api";
+import { buildPage } from "./build-page";
+import { type HostProduct, startHostProduct } from "./host-product";
 
 const DATA = ".data";
 const PREFERRED_PORT = 4000;
 const DEALS = 120;
+const TENANT = "demo";
+/** Who may sign in at the demo's page: one who may do all, one who may only look, one whose plan has no CRM. */
+const PEOPLE = {
+  admin: { name: "Demo Admin", claims: { sub: "demo-admin", tenant: TENANT, role: "admin", plan: "sales" } },
+  member: { name: "Demo Member", claims: { sub: "demo-member", tenant: TENANT, role: "member", plan: "sales" } },
+  starter: {
+    name: "Admin on a small plan",
+    claims: { sub: "demo-starter", tenant: TENANT, role: "admin", plan: "free" },
+  },
+};
 
 export interface Parts {
   simulator: Simulator;
   api: Api;
+  /** null where the demo ends by itself: nobody would look at the page. */
+  page: HostProduct | null;
 }
 
-/** Starts PostgreSQL, the simulator and the service; what has to be stopped goes onto `stops`, last first. */
-export async function startParts(stops: (() => Promise<void> | void)[], say: (line: string) => void): Promise<Parts> {
+type Stops = (() => Promise<void> | void)[];
+
+/**
+ * Starts PostgreSQL, the simulator and the service; what has to be stopped goes onto `stops`, last first.
+ * @param withPage also builds and serves the product's page, with a stand-in for the product around it
+ */
+export async function startParts(stops: Stops, say: (line: string) => void, withPage: boolean): Promise<Parts> {
   removeLeftovers();
+  const built = withPage ? buildPage() : Promise.resolve();
+  // Awaited below, before the service starts; until then a failed build is no rejection that nobody hears.
+  built.catch(() => {});
   const directory = join(DATA, `demo-${process.pid}`);
   stops.push(() => rmSync(directory, { recursive: true, force: true }));
   const postgres = await startEmbeddedPostgres({ directory, durable: false });
@@ -33,6 +55,9 @@ export async function startParts(stops: (() => Promise<void> | void)[], say: (li
   say(`Simulated CRM  ${simulator.company.name}, ${DEALS} deals, at ${simulator.url}`);
 
   const jwtSecret = randomBytes(32).toString("base64url");
+  const page = withPage ? await startHostProduct({ jwtSecret, people: PEOPLE }) : null;
+  if (page) stops.push(() => page.stop());
+  await built;
   const config = readConfig({
     PORT: String(port),
     DATABASE_URL: postgres.url.reveal(),
@@ -44,13 +69,15 @@ export async function startParts(stops: (() => Promise<void> | void)[], say: (li
     AUTH_JWT_SECRET: jwtSecret,
     ENCRYPTION_KEYS: `demo:${randomBytes(32).toString("base64")}`,
     LOG_LEVEL: "warn",
+    ...(page && { WEB: "on", WEB_TOKEN_URL: page.tokenUrl }),
   });
   const app = createApp(config, createLogger(config.logLevel));
   stops.push(() => app.stop());
   const url = await app.start();
   if (!url) throw new Error("the service did not start its API");
   say(`Service        ${url}/graphql`);
-  return { simulator, api: await Api.signIn(url, jwtSecret) };
+  page?.servePage(url);
+  return { simulator, api: await Api.signIn(url, jwtSecret), page };
 }
 
 /** A demo that was killed could not clean up after itself. */

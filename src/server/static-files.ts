@@ -22,7 +22,10 @@ const PLACE_OF_TOKEN_URL = '<meta name="token-url" content=""';
  * speak, is in the headers of its document.
  * @throws ServerStartError where the page was not built
  */
-export async function addPage(fastify: FastifyInstance, { directory, tokenUrl, redirectUrl }: PageParts): Promise<void> {
+export async function addPage(
+  fastify: FastifyInstance,
+  { directory, tokenUrl, redirectUrl }: PageParts,
+): Promise<void> {
   const document = readDocument(directory, tokenUrl);
   const headers = headersOf(tokenUrl);
   await fastify.register(fastifyStatic, {

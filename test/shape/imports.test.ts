@@ -77,7 +77,7 @@ test("imports go down the layers, never up and never across to a stranger", () =
   expect(offences).toEqual([]);
 });
 
-test.each(["src", "simulator", "demo", "bench", "test"])("no two folders of %s import each other", (top) => {
+test.each(["src", "simulator", "demo", "bench", "web/src", "test"])("no two folders of %s import each other", (top) => {
   const pairs = new Set(importsBetweenFolders(top).map(({ from, to }) => `${from} -> ${to}`));
   const mutual = [...pairs].filter((pair) => pairs.has(pair.split(" -> ").reverse().join(" -> ")));
   expect(mutual).toEqual([]);
@@ -115,4 +115,13 @@ test("only the door, the composition root and the database's own folder hold the
     .map((file) => relative(ROOT, file))
     .filter((file) => !file.startsWith("src/database/") && file !== "src/app.ts");
   expect(holders).toEqual([]);
+});
+
+test("the page is a client of the public API: it knows no part of the service, and no part knows it", () => {
+  const outside = filesUnder(join(ROOT, "web/src")).flatMap((file) =>
+    importsOf(readFileSync(file, "utf8"))
+      .map((path) => relative(ROOT, resolve(dirname(file), path)))
+      .filter((path) => !path.startsWith("web/src")),
+  );
+  expect(outside).toEqual([]);
 });

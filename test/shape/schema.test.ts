@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { GraphQLObjectType, isIntrospectionType } from "graphql";
 import { printedSchema, SCHEMA_FILE } from "../../src/resolvers/emit-schema";
@@ -5,6 +6,10 @@ import { buildGraphQLSchema } from "../../src/resolvers/graphql-schema";
 
 test("the committed schema is what the resolvers build (npm run schema writes it)", () => {
   expect(readFileSync(SCHEMA_FILE, "utf8")).toBe(printedSchema());
+});
+
+test("the page's operations are valid on the committed schema, and their types are fresh (npm run schema writes them)", () => {
+  execFileSync(process.execPath, ["web/generate-types.mjs", "--check"], { stdio: "pipe" });
 });
 
 test("no field of the API carries a secret's name", () => {

@@ -65,11 +65,20 @@ test.each([
   ["ENCRYPTION_KEYS", "k1:c2hvcnQ=", "openssl rand -base64 32"],
   ["ENCRYPTION_KEYS", `k1:${key()},k1:${key()}`, "twice"],
   ["DATABASE_URL", "mysql://localhost", "postgresql://"],
+  ["WEB", "yes", "on or off"],
+  ["WEB_TOKEN_URL", "http://app.example.com/token", "https"],
 ])("%s=%s is refused, and a good value is described", (name, value, hint) => {
   const faults = faultsOf({ ...GOOD, [name]: value });
   expect(faults).toHaveLength(1);
   expect(faults[0]).toContain(name);
   expect(faults[0]).toContain(hint);
+});
+
+test("the page is served only where it is asked for, and only with an address for its tokens", () => {
+  expect(readConfig(GOOD).page).toBeNull();
+  expect(faultsOf({ ...GOOD, WEB: "on" })).toEqual([expect.stringContaining("WEB_TOKEN_URL is required when WEB=on")]);
+  const tokenUrl = "https://app.example.com/crm/token";
+  expect(readConfig({ ...GOOD, WEB: "on", WEB_TOKEN_URL: tokenUrl }).page).toEqual({ tokenUrl });
 });
 
 test("http is accepted on loopback only", () => {

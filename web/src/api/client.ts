@@ -52,7 +52,9 @@ function createSockets(tokens: Tokens, liveness: Liveness): SocketClient {
     retryAttempts: Number.POSITIVE_INFINITY,
     shouldRetry: () => true,
     retryWait: (attempt) =>
-      new Promise((resolve) => setTimeout(resolve, Math.min(LONGEST_WAIT_MS, 500 * 2 ** attempt) * (0.5 + Math.random()))),
+      new Promise((resolve) =>
+        setTimeout(resolve, Math.min(LONGEST_WAIT_MS, 500 * 2 ** attempt) * (0.5 + Math.random())),
+      ),
     on: {
       connected: () => liveness.set(true),
       closed: (event) => {

@@ -1,8 +1,8 @@
 import { useId } from "react";
 import { Button, Notice } from "../ui/parts";
 import { Problem } from "../ui/problem";
-import type { Viewer } from "./use-settings";
 import { useConsent } from "./use-consent";
+import type { Viewer } from "./use-settings";
 import { refusalInWords } from "./wording";
 
 /** The one way to the CRM's consent page. Who may not go there sees the button, closed, and why. */

@@ -31,7 +31,9 @@ export function ReturningPage({ redirect, onConnected, onGiveUp }: ReturningPage
         <h1>CRM connection</h1>
       </header>
       <Card title={refusal || error ? "The CRM was not connected" : "Completing the connection"}>
-        {!refusal && !error && <p role="status">The authorization is being checked. Nothing is stored before it holds.</p>}
+        {!refusal && !error && (
+          <p role="status">The authorization is being checked. Nothing is stored before it holds.</p>
+        )}
         {refusal && (
           <Notice tone={refusal.code === "AUTHORIZATION_DENIED_BY_USER" ? "info" : "bad"} title={refusal.message} />
         )}

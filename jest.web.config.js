@@ -1,0 +1,7 @@
+/** The tests of the page in a browser, beside those of `jest.config.js`. */
+module.exports = {
+  ...require("./jest.config.js"),
+  roots: ["<rootDir>/test/web"],
+  testPathIgnorePatterns: ["/node_modules/"],
+  testTimeout: 60_000,
+};

@@ -1,0 +1,56 @@
+import { existsSync, mkdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from "playwright-core";
+
+const INSTALLED = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
+const PATIENCE_MS = 15_000;
+/** Where screenshots go; absent: none are made, and a test run changes no file. */
+const SCREENS = process.env.SCREENS;
+const AXE = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
+
+/** The system's Chromium without a window. CHROMIUM names another one. */
+export function launchBrowser(): Promise<Browser> {
+  const executablePath = process.env.CHROMIUM ?? INSTALLED.find((path) => existsSync(path));
+  if (!executablePath) {
+    throw new Error(
+      "No Chromium was found. Install it (Debian: apt-get install chromium), or set CHROMIUM to its path.",
+    );
+  }
+  // Root may not use Chromium's sandbox; the pages opened here are the project's own, on loopback.
+  return chromium.launch({ executablePath, args: ["--no-sandbox"] });
+}
+
+/** A browser of one person's own: no cookie and no storage is shared with another. */
+export async function openBrowser(browser: Browser, options: BrowserContextOptions = {}): Promise<BrowserContext> {
+  const context = await browser.newContext({ viewport: { width: 1180, height: 860 }, locale: "en-GB", ...options });
+  context.setDefaultTimeout(PATIENCE_MS);
+  await context.addInitScript({ content: AXE });
+  return context;
+}
+
+interface Finding {
+  id: string;
+  impact: string;
+  help: string;
+  nodes: { html: string; failureSummary: string }[];
+}
+
+/** What axe-core finds on the page as it is now, of those that keep people out: serious and critical. */
+export async function seriousFindings(page: Page): Promise<object[]> {
+  const { violations } = (await page.evaluate("axe.run()")) as { violations: Finding[] };
+  return violations
+    .filter(({ impact }) => impact === "serious" || impact === "critical")
+    .map(({ id, help, nodes }) => ({
+      id,
+      help,
+      nodes: nodes.map(({ html, failureSummary }) => [html, failureSummary]),
+    }));
+}
+
+/** For people to look at, where SCREENS names a folder. */
+export async function screenshot(page: Page, name: string): Promise<void> {
+  if (!SCREENS) return;
+  mkdirSync(SCREENS, { recursive: true });
+  await page.evaluate("document.activeElement?.blur()");
+  await page.screenshot({ path: join(SCREENS, `${name}.png`), fullPage: true, animations: "disabled" });
+}

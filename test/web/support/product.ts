@@ -1,0 +1,81 @@
+import type { Browser, BrowserContextOptions, Page } from "playwright-core";
+import { type HostProduct, startHostProduct } from "../../../demo/host-product";
+import { type Simulator, type SimulatorOptions, startSimulator } from "../../../simulator";
+import type { Config } from "../../../src/platform/config";
+import { freePort } from "../../../src/platform/processes";
+import { JWT_SECRET } from "../../support/actors";
+import { createTestDatabase, type TestDatabase } from "../../support/database";
+import { type Service, startService } from "../../support/service";
+import { launchBrowser, openBrowser } from "./browser";
+
+const TENANT = "acme";
+const PEOPLE = {
+  admin: { name: "Anna Admin", claims: { sub: "anna", tenant: TENANT, role: "admin", plan: "sales" } },
+  member: { name: "Max Member", claims: { sub: "max", tenant: TENANT, role: "member", plan: "sales" } },
+  starter: { name: "Stella Starter", claims: { sub: "stella", tenant: TENANT, role: "admin", plan: "free" } },
+};
+export type PersonName = keyof typeof PEOPLE;
+
+/** All that a user of the page needs: a CRM, the service with its page, the product around it, and browsers. */
+export interface Product {
+  simulator: Simulator;
+  database: TestDatabase;
+  service: Service;
+  host: HostProduct;
+  /** Signs a person in, in a browser of their own. @returns the page, on its first screen */
+  signIn(person: PersonName, options?: BrowserContextOptions): Promise<Page>;
+  /** A browser in which nobody is signed in, on the page's first screen. */
+  openSignedOut(): Promise<Page>;
+  /** Ends the service and begins it again at the same address, as after an outage. */
+  stopService(): Promise<void>;
+  startService(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export async function startProduct(options: SimulatorOptions = {}, overrides: Partial<Config> = {}): Promise<Product> {
+  const port = await freePort();
+  const [simulator, database, host, browser] = await Promise.all([
+    startSimulator({ deals: 30, ...options, redirectUrl: `http://127.0.0.1:${port}/crm/callback` }),
+    createTestDatabase(),
+    startHostProduct({ jwtSecret: JWT_SECRET, people: PEOPLE }),
+    launchBrowser(),
+  ]);
+  const start = () => startService(simulator, database, { port, page: { tokenUrl: host.tokenUrl }, ...overrides });
+  const product: Product = {
+    simulator,
+    database,
+    host,
+    service: await start(),
+    signIn: (person, browserOptions) => signIn(browser, host, person, browserOptions),
+    openSignedOut: async () => {
+      const page = await (await openBrowser(browser)).newPage();
+      await page.goto(product.service.url);
+      return page;
+    },
+    stopService: () => product.service.stop(),
+    startService: async () => {
+      product.service = await start();
+    },
+    stop: async () => {
+      await browser.close();
+      await product.service.stop();
+      await Promise.all([simulator.stop(), host.stop()]);
+      await database.drop();
+    },
+  };
+  host.servePage(product.service.url);
+  return product;
+}
+
+async function signIn(
+  browser: Browser,
+  host: HostProduct,
+  person: PersonName,
+  options?: BrowserContextOptions,
+): Promise<Page> {
+  const page = await (await openBrowser(browser, options)).newPage();
+  await page.goto(host.url);
+  await page.getByRole("button", { name: PEOPLE[person].name }).click();
+  await page.getByRole("heading", { level: 1 }).waitFor();
+  return page;
+}
