@@ -88,6 +88,10 @@ export type RefusalCode =
   | 'NEEDS_REAUTHORIZATION'
   /** A sync is queued or running already. */
   | 'SYNC_ALREADY_RUNNING'
+  /** The CRM has no such field of the entity. */
+  | 'FIELD_NOT_FOUND'
+  /** A standard field, or one of a type that cannot be written. */
+  | 'FIELD_NOT_WRITABLE'
   /** An input is not usable; `field` names it. */
   | 'INVALID_INPUT';
 

@@ -1,5 +1,4 @@
 const DATE_AND_TIME = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "short" });
-const DAY = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium" });
 const RELATIVE = new Intl.RelativeTimeFormat("en-GB", { numeric: "auto" });
 const NUMBER = new Intl.NumberFormat("en-GB");
 
@@ -11,7 +10,6 @@ const STEPS: [unit: Intl.RelativeTimeFormatUnit, seconds: number][] = [
 ];
 
 export const dateAndTime = (instant: string): string => DATE_AND_TIME.format(new Date(instant));
-export const day = (date: string): string => DAY.format(new Date(date));
 export const number = (value: number): string => NUMBER.format(value);
 
 /** "2 hours ago", "in 14 minutes". */
@@ -24,9 +22,3 @@ export function relative(instant: string, now: number = Date.now()): string {
 /** "1 deal", "1,204 deals". */
 export const counted = (count: number, one: string, many = `${one}s`): string =>
   `${number(count)} ${count === 1 ? one : many}`;
-
-/** ENUM_VALUES as a person would write them. */
-export const words = (value: string): string => {
-  const text = value.toLowerCase().replaceAll("_", " ");
-  return text.charAt(0).toUpperCase() + text.slice(1);
-};
