@@ -92,6 +92,16 @@ export type RefusalCode =
   | 'FIELD_NOT_FOUND'
   /** A standard field, or one of a type that cannot be written. */
   | 'FIELD_NOT_WRITABLE'
+  /** The tenant has recorded no such meeting. */
+  | 'MEETING_NOT_FOUND'
+  /** The record is not matched to this meeting; unknown and foreign ones are answered alike. */
+  | 'TARGET_NOT_MATCHED'
+  /** Several records could be meant, or none is certain; say which. */
+  | 'NEEDS_CHOICE'
+  /** The text is longer than what can be written. */
+  | 'CONTENT_TOO_LONG'
+  /** The idempotency key was used with another input. */
+  | 'IDEMPOTENCY_KEY_REUSED'
   /** An input is not usable; `field` names it. */
   | 'INVALID_INPUT';
 
