@@ -18,6 +18,7 @@ const HEALTHY: DealFacts = {
   updatedAt: days(1),
   closeDayEndsAt: null,
   inactiveOwnerId: null,
+  isIncomplete: false,
   incompleteSince: null,
   contacts: [{ kind: "INCOMING_MAIL", at: days(1), crmId: 7 }],
   meetings: [],
@@ -221,7 +222,7 @@ test.each<[string, Line, string, string[]]>([
     "UNKNOWN",
     ["DATA_STALE"],
   ],
-  ["participants are missing", { deal: { incompleteSince: days(2) } }, "ACTIVE", ["DATA_INCOMPLETE"]],
+  ["participants are missing", { deal: { isIncomplete: true } }, "ACTIVE", ["DATA_INCOMPLETE"]],
   ["won or lost", { deal: { isOpen: false, ...alone(inMail(days(90))) } }, "ACTIVE", []],
   ["won or lost, on stale data", { deal: { isOpen: false }, copy: { readAt: days(9) } }, "ACTIVE", []],
 ])("%s", (_case, line, verdict, codes) => {

@@ -66,7 +66,9 @@ export interface DealFacts {
   closeDayEndsAt: number | null;
   /** The owner, where that user is deactivated. */
   inactiveOwnerId: number | null;
-  /** Since when participants or activities of this deal are missing; null where none are. */
+  /** Participants or activities of this deal are missing. */
+  isIncomplete: boolean;
+  /** Since when that is known. */
   incompleteSince: number | null;
   /** The same answer comes from all contacts, and from the latest of each kind with our earliest. In any order. */
   contacts: readonly Contact[];

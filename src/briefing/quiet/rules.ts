@@ -102,8 +102,8 @@ const dataStale: Rule = (_situation, _facts, copy, now) =>
     ? { code: "DATA_STALE", since: copy.readAt, thresholdDays: THRESHOLD_DAYS.DATA_STALE, evidence: [] }
     : null;
 
-const dataIncomplete: Rule = (_situation, { incompleteSince: since }) =>
-  since === null ? null : { code: "DATA_INCOMPLETE", since, thresholdDays: null, evidence: [] };
+const dataIncomplete: Rule = (_situation, { isIncomplete, incompleteSince: since }) =>
+  isIncomplete ? { code: "DATA_INCOMPLETE", since, thresholdDays: null, evidence: [] } : null;
 
 /** Of contact with the buyer and the deal itself: what a stale copy cannot say. */
 const DEAL_RULES: readonly Rule[] = [
