@@ -36,7 +36,7 @@ const writesTo = (table: string, deal: string, tenant: string) => `
 export const updatedByOthers = (deal: string, tenant = "$1") => {
   const ours = `${writesTo("note_write", deal, tenant)} UNION ALL ${writesTo("field_write", deal, tenant)}`;
   return `(WITH ours AS MATERIALIZED (${ours})
-    SELECT coalesce(max(known.at), ${deal}.add_time)
+    SELECT max(known.at)
     FROM (SELECT ${deal}.update_time AS at UNION ALL SELECT before FROM ours) known
     WHERE NOT EXISTS (
       SELECT 1 FROM ours WHERE coalesce(known.at > ours.before, true) AND known.at BETWEEN ours.opens AND ours.closes))`;

@@ -1,4 +1,4 @@
-import { Check, Column, Entity, ForeignKey, PrimaryColumn } from "typeorm";
+import { Check, Column, Entity, ForeignKey, Index, PrimaryColumn } from "typeorm";
 import { MeetingRow } from "./meeting";
 
 export const MEETING_MATCH_STATUSES = ["MATCHED", "NEEDS_CHOICE", "NONE"] as const;
@@ -11,6 +11,7 @@ export interface StoredDealCandidate {
 
 /** Which deal a meeting is about, with the rule that decided; of the copy it was decided on. */
 @Entity("meeting_match")
+@Index("meeting_match_by_deal", ["tenantId", "copyId", "dealId"])
 @ForeignKey(() => MeetingRow, ["tenantId", "meetingId"], ["tenantId", "id"], {
   name: "meeting_match_meeting_fkey",
   onDelete: "CASCADE",

@@ -9,6 +9,9 @@ export interface ContactValue {
 
 @Entity("person")
 @Index("person_by_organization", ["copyId", "organizationId"])
+@Index("person_with_mail", ["copyId"], {
+  where: "last_incoming_mail_time IS NOT NULL OR last_outgoing_mail_time IS NOT NULL",
+})
 export class PersonRow {
   @PrimaryColumn("bigint")
   copyId!: number;

@@ -5,6 +5,7 @@ import { UsedConsents1763670000000 } from "./0004-used-consents";
 import { Writes1763690000000 } from "./0006-writes";
 import { FieldMappings1763700000000 } from "./0007-field-mappings";
 import { Lists1763710000000 } from "./0008-lists";
+import { Silence1763720000000 } from "./0009-silence";
 
 /** In the order in which they run. */
 export const migrations = [
@@ -15,4 +16,5 @@ export const migrations = [
   Writes1763690000000,
   FieldMappings1763700000000,
   Lists1763710000000,
+  Silence1763720000000,
 ];

@@ -1,0 +1,179 @@
+import { randomUUID } from "node:crypto";
+import type { CopyFacts, DealFacts } from "../../src/briefing/quiet/facts";
+import { DAY_MS, MINUTE_MS } from "../../src/platform/clock";
+import type { TestDatabase } from "./database";
+
+/** What this service has written about a deal: instants of notes and of field values. */
+export interface OurWrites {
+  notes: readonly { at: number; answered: boolean }[];
+  fields: readonly number[];
+}
+
+type Row = Record<string, unknown>;
+const at = (instant: number | null) => (instant === null ? null : new Date(instant).toISOString());
+
+/** Rows by table, as the sync, the meetings and the writes would have left them. */
+export class QuietRows {
+  readonly #tables = new Map<string, Row[]>();
+  readonly #meetingId = randomUUID();
+  readonly #key: { tenant_id: string; copy_id: number };
+  #lastId = 0;
+
+  constructor(tenant: string, copyId: number, copy: CopyFacts) {
+    this.#key = { tenant_id: tenant, copy_id: copyId };
+    const tenantKey = { tenant_id: tenant };
+    this.#add("synced_copy", {
+      ...tenantKey,
+      ...{ id: copyId, crm_company_id: 77, crm_user_id: 1, state: "LIVE", created_at: at(0) },
+    });
+    this.#meeting(this.#meetingId, 0, 0);
+    if (copy.hasMail) this.#person({ last_incoming_mail_time: at(0) });
+    if (copy.readAt === null) return;
+    const runId = randomUUID();
+    const run = { id: runId, copy_id: copyId, kind: "FULL", state: "SUCCEEDED", queued_at: at(copy.readAt), gaps: [] };
+    this.#add("sync_run", { ...tenantKey, ...run, crm_time_at_start: at(copy.readAt) });
+    for (const resource of ["PERSONS", "ACTIVITIES"])
+      this.#add("sync_step", { ...tenantKey, run_id: runId, resource, state: "SUCCEEDED", ...NO_COUNTS });
+  }
+
+  deal(facts: DealFacts, ours: OurWrites): void {
+    const { dealId } = facts;
+    const persons = facts.contacts.flatMap(({ kind, at: when }) => {
+      if (kind === "INCOMING_MAIL") return [this.#person({ last_incoming_mail_time: at(when) })];
+      if (kind === "OUTGOING_MAIL") return [this.#person({ last_outgoing_mail_time: at(when) })];
+      return [];
+    });
+    const [personId = null, ...others] = persons;
+    for (const id of others) this.#add("deal_participant", { ...this.#copy, deal_id: dealId, person_id: id });
+    const stageId = ++this.#lastId;
+    this.#add("stage", { ...this.#record(stageId), name: "", position: 1, days_to_rotten: facts.daysToRotten });
+    if (facts.inactiveOwnerId !== null)
+      this.#add("crm_user", { ...this.#record(dealId), name: "", email: "", active: false });
+    this.#add("deal", { ...this.#dealRow(facts, ours), person_id: personId, stage_id: stageId });
+    this.#activities(facts);
+    this.#meetings(facts);
+    for (const { kind, at: when } of facts.contacts) if (kind === "NOTE") this.#note(dealId, when, "by a person");
+    for (const note of ours.notes) this.#ourNote(facts, note);
+    for (const when of ours.fields) this.#receipt("field_write", facts, when, { position: 0, field_key: "x" });
+  }
+
+  async insert(database: TestDatabase): Promise<void> {
+    const order = ["synced_copy", "sync_run", "sync_step", "meeting"];
+    const tables = [...order, ...[...this.#tables.keys()].filter((table) => !order.includes(table))];
+    for (const table of tables) {
+      const rows = this.#tables.get(table) ?? [];
+      if (rows.length === 0) continue;
+      const columns = Object.keys(Object.assign({}, ...rows));
+      await database.query(
+        `INSERT INTO ${table} (${columns}) SELECT ${columns} FROM jsonb_populate_recordset(NULL::${table}, $1::jsonb)`,
+        [JSON.stringify(rows)],
+      );
+    }
+  }
+
+  get #copy() {
+    return { copy_id: this.#key.copy_id };
+  }
+
+  #record(crmId: number) {
+    return { ...this.#copy, crm_id: crmId };
+  }
+
+  #add(table: string, row: Row): void {
+    this.#tables.set(table, [...(this.#tables.get(table) ?? []), row]);
+  }
+
+  #person(times: Row): number {
+    const id = ++this.#lastId;
+    const none = { last_incoming_mail_time: null, last_outgoing_mail_time: null };
+    this.#add("person", {
+      ...this.#record(id),
+      name: "",
+      emails: [],
+      phones: [],
+      custom_fields: {},
+      ...none,
+      ...times,
+    });
+    return id;
+  }
+
+  /** Our last write has moved the update time, as it does in the CRM. */
+  #dealRow(facts: DealFacts, { fields, notes }: OurWrites): Row {
+    const writes = [...fields, ...notes.map((note) => note.at)].filter((when) => when > (facts.updatedAt ?? 0));
+    const updated = facts.updatedAt === null ? null : Math.max(facts.updatedAt, ...writes);
+    return {
+      ...this.#record(facts.dealId),
+      ...{ title: "", custom_fields: {}, participants_due: false, participants_known: !facts.isIncomplete },
+      ...{ status: facts.isOpen ? "open" : "won", add_time: at(facts.addedAt), update_time: at(updated) },
+      stage_change_time: at(facts.inStageSince),
+      owner_id: facts.inactiveOwnerId === null ? null : facts.dealId,
+      expected_close_date: facts.closeDayEndsAt === null ? null : at(facts.closeDayEndsAt - DAY_MS)?.slice(0, 10),
+    };
+  }
+
+  #activities({ dealId, contacts, planned }: DealFacts): void {
+    const base = { deal_id: dealId, subject: "", type: "call", participant_ids: [] };
+    const add = (row: Row) => this.#add("activity", { ...this.#record(++this.#lastId), ...base, ...row });
+    contacts
+      .filter(({ kind }) => kind === "ACTIVITY")
+      .forEach(({ at: when }, index) => {
+        // Ticked off late; ticked off before it was due; without any of these.
+        const shape = [
+          { happened_at: at(when), done_at: at(when + DAY_MS) },
+          { happened_at: at(when + 9 * DAY_MS), done_at: at(when) },
+          { happened_at: at(when), done_at: null },
+        ][index % 3];
+        add({ done: true, due_has_time: true, ...shape });
+      });
+    for (const { dueAt, wholeDay } of planned) add({ done: false, due_at: at(dueAt), due_has_time: !wholeDay });
+  }
+
+  #meetings({ dealId, meetings }: DealFacts): void {
+    const { tenant_id, copy_id } = this.#key;
+    for (const { startsAt, endsAt, withBuyer } of meetings) {
+      const meeting_id = randomUUID();
+      this.#meeting(meeting_id, startsAt, endsAt);
+      const match = { status: "MATCHED", reason: "", candidates: [], matched_at: at(0) };
+      this.#add("meeting_match", { tenant_id, meeting_id, copy_id, deal_id: dealId, ...match });
+      const side = withBuyer ? "BUYER" : "SELLER";
+      const attendee = { position: 0, email: "", match_status: "NONE", match_reason: "", candidate_ids: [] };
+      this.#add("meeting_attendee", { tenant_id, meeting_id, side, ...attendee });
+    }
+  }
+
+  #meeting(id: string, startsAt: number, endsAt: number): void {
+    const { tenant_id } = this.#key;
+    const times = { starts_at: at(startsAt), ends_at: startsAt === endsAt ? null : at(endsAt), recorded_at: at(0) };
+    this.#add("meeting", { tenant_id, id, external_id: id, title: "", owner_email: "", recorded_by: "", ...times });
+  }
+
+  #note(dealId: number, when: number, content: string): number {
+    const id = ++this.#lastId;
+    this.#add("note", { ...this.#record(id), deal_id: dealId, content, add_time: at(when) });
+    return id;
+  }
+
+  #ourNote(facts: DealFacts, { at: when, answered }: OurWrites["notes"][number]): void {
+    const reference = randomUUID();
+    const crmNoteId = this.#note(facts.dealId, when, `<p>Ref. ${reference}</p>`);
+    const answer = answered ? { crm_note_id: crmNoteId } : { state: "UNKNOWN", settled_at: null };
+    this.#receipt("note_write", facts, when, { reference, look_ups: 0, ...answer });
+  }
+
+  #receipt(table: string, { dealId, updatedAt }: DealFacts, when: number, more: Row): void {
+    const { tenant_id, copy_id } = this.#key;
+    const id = randomUUID();
+    const times = { requested_at: at(when - 1_000), sent_at: at(when + 1_000), settled_at: at(when + 1_000) };
+    this.#add(table, {
+      ...{ tenant_id, copy_id, id, idempotency_key: id, input_hash: "", meeting_id: this.#meetingId },
+      ...{ crm_company_id: 77, entity: "DEAL", target_id: dealId, deal_id: dealId, state: "WRITTEN", requested_by: "" },
+      ...{ deal_updated_before: at(updatedAt), ...times, ...more },
+    });
+  }
+}
+
+const NO_COUNTS = { walk: 1, requests: 0, fetched: 0, written: 0, unchanged: 0, removed: 0, rejected: 0 };
+
+/** Our writes lie well after what people did, so that the receipts can tell them apart (decision 0024). */
+export const WRITES_APART_MS = 5 * MINUTE_MS;
