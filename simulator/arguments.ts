@@ -2,11 +2,17 @@ import { parseArgs } from "node:util";
 import { FEWEST_DEALS, MOST_DEALS, type SimulatorOptions } from "./model/options";
 
 export const usage = `usage: node dist/simulator/main.js [--deals ${FEWEST_DEALS}..${MOST_DEALS}] [--seed N] [--port P] [--host H]
-       [--client-id ID] [--client-secret SECRET] [--redirect-url URL]`;
+       [--client-id ID] [--client-secret SECRET] [--redirect-url URL]
+       [--control-port P]   commands over HTTP on the loopback address: GET / lists them`;
 
 export class BadArguments extends Error {}
 
-export function optionsFrom(args: string[]): SimulatorOptions {
+export interface ProgramOptions extends SimulatorOptions {
+  /** Undefined: no control over HTTP. */
+  controlPort?: number;
+}
+
+export function optionsFrom(args: string[]): ProgramOptions {
   const values = parsed(args);
   const redirectUrl = values["redirect-url"];
   if (redirectUrl !== undefined && !URL.canParse(redirectUrl)) {
@@ -20,6 +26,7 @@ export function optionsFrom(args: string[]): SimulatorOptions {
     clientId: values["client-id"],
     clientSecret: values["client-secret"],
     redirectUrl,
+    controlPort: numberFrom("control-port", values["control-port"], 0, 65_535),
   };
 }
 
@@ -36,6 +43,7 @@ function parsed(args: string[]) {
         "client-id": text,
         "client-secret": text,
         "redirect-url": text,
+        "control-port": text,
       },
     }).values;
   } catch (error) {

@@ -54,7 +54,6 @@ export class Exchange {
     const socket = request.raw.socket;
     if (fault?.kind === "reset") socket.destroy();
     if (socket.destroyed) return 0;
-    if (fault?.kind === "meanwhile") fault.act();
     const answer = (active && falseAnswer(active.fault)) ?? this.answered(answering, request, entry, fault);
     if (fault?.kind === "delay") await wait(fault.ms);
     if (fault?.kind === "hangAfter") await active?.removed;
@@ -72,6 +71,7 @@ export class Exchange {
   ): Answer | null {
     try {
       const work = answering(request, facts);
+      if (fault?.kind === "meanwhile") fault.act();
       if (fault?.kind !== "late") {
         const answer = answerOf(work, fault);
         return fault?.kind === "failAfter" ? failed(fault.status) : answer;
