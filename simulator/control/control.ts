@@ -180,6 +180,7 @@ export class SimulatorControl implements Control {
   }
 
   notesOf(entity: FieldEntity, id: number): Note[] {
+    this.parts.late.doDue();
     this.record(entity, id);
     const link = ({ deal: "deal_id", person: "person_id", organization: "org_id" } as const)[entity];
     const notes = [...this.parts.world.company.notes.values()];
@@ -187,6 +188,7 @@ export class SimulatorControl implements Control {
   }
 
   fieldsOf(entity: FieldEntity, id: number): CustomFields {
+    this.parts.late.doDue();
     return { ...this.record(entity, id).custom_fields };
   }
 

@@ -1,4 +1,4 @@
-import fastify, { type FastifyInstance } from "fastify";
+import fastify, { type FastifyError, type FastifyInstance } from "fastify";
 import type { Control } from "../control/control";
 import type { Company } from "../model/company";
 import type { RequestLog } from "../server/request-log";
@@ -14,10 +14,9 @@ export interface Controlled {
 /** The control over HTTP, for a simulator that runs as a program of its own. Loopback only: it knows no password. */
 export async function startRemoteControl(simulator: Controlled, port: number): Promise<FastifyInstance> {
   const server = fastify({ forceCloseConnections: true });
-  server.setErrorHandler((error, _request, reply) => {
+  server.setErrorHandler((error: FastifyError, _request, reply) => {
     const isBad = error instanceof BadCommand || error instanceof RangeError || error instanceof SyntaxError;
-    const message = error instanceof Error ? error.message : String(error);
-    return reply.status(isBad ? 400 : 500).send({ error: message });
+    return reply.status(isBad ? 400 : (error.statusCode ?? 500)).send({ error: error.message });
   });
   addLooks(server, simulator);
   for (const [name, command] of Object.entries(commands)) {

@@ -135,6 +135,14 @@ test.each<[string, object, string]>([
   expect(await statusOf("/api/v2/stages")).toBe(200);
 });
 
+test("a body that is not JSON, or says not so, is refused", async () => {
+  const send = (type: string, body: string) =>
+    request(`${address}/outage`, { method: "POST", headers: { "content-type": type }, body });
+  expect((await send("text/plain", "x")).status).toBe(415);
+  expect((await send("application/json", "{")).status).toBe(400);
+  expect(await statusOf("/api/v2/stages")).toBe(200);
+});
+
 test("an unknown command answers with those there are", async () => {
   expect(await command("explode")).toMatchObject({
     status: 404,

@@ -129,6 +129,21 @@ describe.each(Object.entries(writes))("%s", (_name, { rule, send, seen, before, 
   });
 });
 
+test.each<[keyof typeof writes, () => unknown]>([
+  ["a field", () => simulator.control.fieldsOf("deal", story().dealId)[code()]],
+  [
+    "a note",
+    () => simulator.control.notesOf("deal", story().dealId).filter(({ content }) => /Once/.test(content)).length,
+  ],
+])("the control sees %s that is due, before any request does", async (name, seen) => {
+  const { rule, send, after } = writes[name];
+  simulator.control.fail({ ...rule, with: { kind: "late", ms: 90_000 } });
+  await expect(send()).rejects.toThrow("fetch failed");
+  expect(seen()).not.toEqual(after);
+  clock.advance(90);
+  expect(seen()).toEqual(after);
+});
+
 test("a value is kept and echoed as the rule says", async () => {
   simulator.control.fail({ ...writes["a field"].rule, with: { kind: "storedAs", value: "ONCE" } });
   const { body } = await writes["a field"].send();
