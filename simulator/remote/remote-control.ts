@@ -14,6 +14,7 @@ export interface Controlled {
 /** The control over HTTP, for a simulator that runs as a program of its own. Loopback only: it knows no password. */
 export async function startRemoteControl(simulator: Controlled, port: number): Promise<FastifyInstance> {
   const server = fastify({ forceCloseConnections: true });
+  server.removeContentTypeParser("text/plain");
   server.setErrorHandler((error: FastifyError, _request, reply) => {
     const isBad = error instanceof BadCommand || error instanceof RangeError || error instanceof SyntaxError;
     return reply.status(isBad ? 400 : (error.statusCode ?? 500)).send({ error: error.message });
