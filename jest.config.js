@@ -1,5 +1,5 @@
 // Packages that exist as ESM only: on Node 20 jest cannot require() them untransformed.
-const esmOnly = ["jose", "p-limit", "yocto-queue", "cookie"];
+const esmOnly = ["jose", "p-limit", "yocto-queue", "cookie", "fast-check", "pure-rand"];
 const swc = [
   "@swc/jest",
   {

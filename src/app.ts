@@ -1,6 +1,7 @@
 import type { DataSource } from "typeorm";
 import { createActorVerifier } from "./auth/actor";
 import { Meetings } from "./briefing/record-meeting";
+import { Rematching } from "./briefing/rematch";
 import { AccessTokens } from "./connections/access-tokens";
 import { Connecting } from "./connections/connecting";
 import { Credentials } from "./connections/credentials";
@@ -90,6 +91,7 @@ interface Parts {
   disconnecting: Disconnecting;
   meetings: Meetings;
   fieldMappings: FieldMappings;
+  rematching: Rematching;
   notifications: Notifications;
   metrics: Metrics;
   engine: SyncEngine;
@@ -126,6 +128,7 @@ function compose(config: Config, dataSource: DataSource, databaseUrl: Secret, lo
     schedule,
     meetings: new Meetings(door, clock),
     fieldMappings: new FieldMappings({ door, apiOf, clock, logger }),
+    rematching: new Rematching(door, clock, logger),
     disconnecting,
     connecting: new Connecting({
       ...{ door, http, oauth, credentials, crmBaseUrl, clock, logger },
@@ -153,19 +156,19 @@ function compose(config: Config, dataSource: DataSource, databaseUrl: Secret, lo
 }
 
 function startWorker(
-  { door, engine, meetings, schedule, fieldMappings, noteLookUps }: Parts,
+  { door, engine, rematching, schedule, fieldMappings, noteLookUps }: Parts,
   url: Secret,
   logger: Logger,
 ): Promise<JobRunner> {
   const jobs = {
     [SYNC_JOB]: (payload: unknown, stop: AbortSignal) => engine.run(payload as RunRef, stop),
-    // What a sync brought may belong to meetings that were recorded before it.
     [SYNC_DUE_JOB]: (payload: unknown) => schedule.due((payload as { tenantId: string }).tenantId),
     [PURGE_JOB]: (payload: unknown, stop: AbortSignal) => purgeCopy(door, payload as PurgeRef, stop, logger),
     [NOTE_LOOK_UP_JOB]: (payload: unknown) => noteLookUps.lookUp(payload as NoteWriteRef),
-    [RUN_SUCCEEDED_JOB]: async (payload: unknown) => {
+    // What a sync brought may belong to meetings that were recorded before it.
+    [RUN_SUCCEEDED_JOB]: async (payload: unknown, stop: AbortSignal) => {
       const { tenantId } = payload as RunRef;
-      await meetings.rematch(tenantId);
+      await rematching.run(tenantId, stop);
       await fieldMappings.refresh(tenantId);
     },
   };

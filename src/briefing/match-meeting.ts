@@ -1,14 +1,15 @@
+import { createHash } from "node:crypto";
 import { holdLiveCopy, liveCopyId } from "../connections/connection-store";
 import { rows } from "../database/rows";
 import type { TenantScope } from "../database/tenant-door";
-import type { MatchedEntity } from "../entities/matched-record";
-import { MeetingRow } from "../entities/meeting";
+import type { MeetingRow } from "../entities/meeting";
 import { MeetingAttendeeRow } from "../entities/meeting-attendee";
 import { MeetingMatchRow } from "../entities/meeting-match";
 import { normalizeAddress } from "../platform/email-address";
-import type { DealFact, PersonFact } from "./matching/facts";
-import { type AttendeeMatch, matchAttendees } from "./matching/match-attendees";
-import { type DealMatch, matchDeal } from "./matching/match-deal";
+import { readCopyFacts } from "./copy-facts";
+import type { ChoiceFact, CopyFacts, MeetingFact } from "./matching/facts";
+import { type Match, match } from "./matching/match";
+import type { DealMatch } from "./matching/match-deal";
 
 /** An attendee as the meeting's recorder gave it. */
 export interface AttendeeInput {
@@ -16,35 +17,86 @@ export interface AttendeeInput {
   name: string | null;
 }
 
+/** A meeting as it is matched: itself and who attends. */
+export interface MatchableMeeting {
+  row: Pick<MeetingRow, "id" | "startsAt" | "ownerEmail">;
+  attendees: readonly AttendeeInput[];
+}
+
 /**
  * Matches a meeting against the present copy and stores the result with what it makes readable. The caller's
  * transaction holds the meeting row, so that two matches of one meeting follow each other.
+ * @param isRecorded as in {@link match}
  */
 export async function matchMeeting(
   scope: TenantScope,
-  meeting: MeetingRow,
-  attendees: readonly AttendeeInput[],
+  meeting: MatchableMeeting,
   now: Date,
+  isRecorded: boolean,
 ): Promise<void> {
-  const copyId = await liveCopyId(scope);
-  const addresses = attendees.map(({ email }) => normalizeAddress(email));
-  const known = addresses.filter((address) => address !== null);
-  const persons = copyId === null ? [] : await personsWith(scope, copyId, known);
-  const matches = matchAttendees({
-    ownerAddress: normalizeAddress(meeting.ownerEmail),
-    attendees: addresses.map((address, position) => ({ position, address })),
-    userAddresses: new Set(copyId === null ? [] : await userAddresses(scope, copyId, known)),
-    persons,
-  });
-  const personIds = new Set(matches.map(({ personId }) => personId).filter((id) => id !== null));
-  const deals = copyId === null ? [] : await dealsOf(scope, copyId, [...personIds]);
-  const deal = copyId === null ? NOT_CONNECTED : matchDeal(meeting.startsAt, personIds, deals);
-  await storeAttendees(scope, meeting.id, attendees, matches);
-  await storeMatch(scope, meeting.id, copyId, deal, now);
+  const [found] = await findMatches(scope, [meeting], isRecorded);
+  if (!found) throw new Error("a meeting was matched and has no match");
+  await storeAttendees(scope, meeting, found.match);
+  await storeMatch(scope, meeting.row.id, found, now);
   // A copy that was retired meanwhile is being purged: a row that came now would stay for ever.
-  if (copyId !== null && (await holdLiveCopy(scope, copyId)))
-    await storeReadable(scope, meeting.id, copyId, { matches, persons, deals });
+  if (found.copyId !== null && (await holdLiveCopy(scope, found.copyId)))
+    await storeReadable(scope, meeting.row.id, found.copyId, found.match);
 }
+
+/** The meetings whose match would now say something else than it does. */
+export async function findOutdated(
+  scope: TenantScope,
+  meetings: readonly MatchableMeeting[],
+): Promise<MatchableMeeting[]> {
+  const found = await findMatches(scope, meetings, false);
+  return meetings.filter((_, index) => found[index]?.fingerprint !== found[index]?.storedFingerprint);
+}
+
+interface FoundMatch {
+  copyId: number | null;
+  match: Match;
+  fingerprint: string;
+  storedFingerprint: string | null;
+}
+
+/** In the order of `meetings`, with a number of statements that does not depend on theirs. */
+async function findMatches(
+  scope: TenantScope,
+  meetings: readonly MatchableMeeting[],
+  isRecorded: boolean,
+): Promise<FoundMatch[]> {
+  const copyId = await liveCopyId(scope);
+  const stored = await readStored(
+    scope,
+    copyId,
+    meetings.map(({ row }) => row.id),
+  );
+  const facts = meetings.map(factOf);
+  const copy = copyId === null ? NOTHING : await readCopyFacts(scope.manager, copyId, facts);
+  return facts.map((fact, index) => {
+    const before = stored.get(meetings[index]?.row.id ?? "");
+    const found =
+      copyId === null
+        ? { ...match(fact, copy, null, false), deal: NOT_CONNECTED }
+        : match(fact, copy, before?.choice ?? null, isRecorded);
+    return {
+      copyId,
+      match: found,
+      fingerprint: fingerprintOf(copyId, found),
+      storedFingerprint: before?.fingerprint ?? null,
+    };
+  });
+}
+
+function factOf({ row, attendees }: MatchableMeeting): MeetingFact {
+  return {
+    startsAt: row.startsAt,
+    ownerAddress: normalizeAddress(row.ownerEmail),
+    attendees: attendees.map(({ email }, position) => ({ position, address: normalizeAddress(email) })),
+  };
+}
+
+const NOTHING: CopyFacts = { users: [], persons: [], domains: [], deals: [], activities: [] };
 
 const NOT_CONNECTED: DealMatch = {
   status: "NONE",
@@ -54,112 +106,88 @@ const NOT_CONNECTED: DealMatch = {
   candidates: [],
 };
 
-async function personsWith(
-  { manager }: TenantScope,
-  copyId: number,
-  addresses: readonly string[],
-): Promise<PersonFact[]> {
-  return rows<PersonFact>(
-    manager,
-    `SELECT p.crm_id AS "crmId", p.organization_id AS "organizationId", array_agg(a.address) AS addresses
-     FROM person_address a JOIN person p ON p.copy_id = a.copy_id AND p.crm_id = a.person_id
-     WHERE a.copy_id = $1 AND a.address = ANY ($2) GROUP BY p.copy_id, p.crm_id`,
-    [copyId, addresses],
-  );
+const fingerprintOf = (copyId: number | null, { attendees, deal, readable }: Match): string =>
+  createHash("sha256")
+    .update(JSON.stringify([copyId, attendees, deal, readable]))
+    .digest("base64url");
+
+interface Stored {
+  fingerprint: string;
+  choice: ChoiceFact | null;
 }
 
-async function userAddresses(
-  { manager }: TenantScope,
-  copyId: number,
-  addresses: readonly string[],
-): Promise<string[]> {
-  const users = await rows<{ address: string }>(
+/** What meetings' matches said, and what was chosen for them. A choice holds in the CRM company where it was made. */
+async function readStored(
+  { tenantId, manager }: TenantScope,
+  copyId: number | null,
+  meetingIds: readonly string[],
+): Promise<Map<string, Stored>> {
+  const found = await rows<{
+    meeting_id: string;
+    fingerprint: string;
+    deal_id: number | null;
+    is_there: boolean | null;
+  }>(
     manager,
-    "SELECT address FROM crm_user WHERE copy_id = $1 AND address = ANY ($2)",
-    [copyId, addresses],
+    `SELECT m.meeting_id, m.fingerprint, m.chosen_deal_id AS deal_id, EXISTS (
+       SELECT 1 FROM synced_copy c JOIN deal d ON d.copy_id = c.id
+       WHERE c.tenant_id = m.tenant_id AND c.id = $2 AND c.crm_company_id = m.chosen_company_id
+         AND d.crm_id = m.chosen_deal_id) AS is_there
+     FROM meeting_match m WHERE m.tenant_id = $1 AND m.meeting_id = ANY ($3)`,
+    [tenantId, copyId, meetingIds],
   );
-  return users.map(({ address }) => address);
-}
-
-/** The deals whose person or participants are among `personIds`. */
-async function dealsOf({ manager }: TenantScope, copyId: number, personIds: readonly number[]): Promise<DealFact[]> {
-  return rows<DealFact>(
-    manager,
-    `SELECT d.crm_id AS "crmId", d.add_time AS "addTime", d.won_time AS "wonTime", d.lost_time AS "lostTime",
-       array_agg(t.person_id) AS "personIds"
-     FROM (
-       SELECT copy_id, crm_id AS deal_id, person_id FROM deal WHERE copy_id = $1 AND person_id = ANY ($2)
-       UNION
-       SELECT copy_id, deal_id, person_id FROM deal_participant WHERE copy_id = $1 AND person_id = ANY ($2)
-     ) t JOIN deal d ON d.copy_id = t.copy_id AND d.crm_id = t.deal_id
-     GROUP BY d.copy_id, d.crm_id`,
-    [copyId, personIds],
+  return new Map(
+    found.map(({ meeting_id, fingerprint, deal_id: dealId, is_there }) => {
+      const choice = dealId === null ? null : { dealId, isThere: is_there === true };
+      return [meeting_id, { fingerprint, choice }];
+    }),
   );
 }
 
 async function storeAttendees(
   { tenantId, manager }: TenantScope,
-  meetingId: string,
-  attendees: readonly AttendeeInput[],
-  matches: readonly AttendeeMatch[],
+  { row, attendees }: MatchableMeeting,
+  { attendees: matches }: Match,
 ): Promise<void> {
+  const meetingId = row.id;
   await manager.delete(MeetingAttendeeRow, { tenantId, meetingId });
-  const stored = attendees.map(({ email, name }, position) => ({ email, name, ...matches[position] }));
+  const stored = attendees.flatMap(({ email, name }, position) => {
+    const found = matches[position];
+    return found ? [{ tenantId, meetingId, email, name, ...found }] : [];
+  });
   if (stored.length === 0) return;
   await manager.insert(
     MeetingAttendeeRow,
     stored.map(({ status, rule, reason, ...attendee }) => ({
-      tenantId,
-      meetingId,
       ...attendee,
-      matchStatus: status,
-      matchRule: rule,
-      matchReason: reason,
+      ...{ matchStatus: status, matchRule: rule, matchReason: reason },
     })),
   );
 }
 
+const NO_CHOICE = { chosenDealId: null, chosenCompanyId: null, chosenBy: null, chosenAt: null };
+
 async function storeMatch(
   { tenantId, manager }: TenantScope,
   meetingId: string,
-  copyId: number | null,
-  match: DealMatch,
+  { copyId, match: { deal, dropsChoice }, fingerprint }: FoundMatch,
   matchedAt: Date,
 ): Promise<void> {
-  await manager.upsert(MeetingMatchRow, { tenantId, meetingId, copyId, ...match, matchedAt }, [
-    "tenantId",
-    "meetingId",
-  ]);
+  const row = { tenantId, meetingId, copyId, ...deal, fingerprint, matchedAt, ...(dropsChoice ? NO_CHOICE : {}) };
+  await manager.upsert(MeetingMatchRow, row, ["tenantId", "meetingId"]);
 }
 
-/** What this meeting makes readable (design 5.7): matched persons, their organizations, and the deals they are in. */
 async function storeReadable(
   { tenantId, manager }: TenantScope,
   meetingId: string,
   copyId: number,
-  found: { matches: readonly AttendeeMatch[]; persons: readonly PersonFact[]; deals: readonly DealFact[] },
+  { readable }: Match,
 ): Promise<void> {
-  const personIds = new Set(
-    found.matches.flatMap(({ personId, candidateIds }) => [personId ?? [], candidateIds].flat()),
-  );
-  const organizationIds = found.persons
-    .filter(({ crmId }) => personIds.has(crmId))
-    .map((person) => person.organizationId);
-  const readable = (entity: MatchedEntity, ids: Iterable<number | null>) =>
-    [...new Set(ids)].filter((id) => id !== null).map((crmId) => ({ entity, crmId }));
-  const records = [
-    ...readable("PERSON", personIds),
-    ...readable("ORGANIZATION", organizationIds),
-    ...readable(
-      "DEAL",
-      found.deals.map(({ crmId }) => crmId),
-    ),
-  ];
   await rows(manager, "DELETE FROM matched_record WHERE tenant_id = $1 AND meeting_id = $2", [tenantId, meetingId]);
   await rows(
     manager,
     `INSERT INTO matched_record (tenant_id, copy_id, entity, crm_id, meeting_id)
      SELECT $1, $2, r.entity, r."crmId", $3 FROM jsonb_to_recordset($4::jsonb) AS r (entity text, "crmId" bigint)`,
-    [tenantId, copyId, meetingId, JSON.stringify(records)],
+    [tenantId, copyId, meetingId, JSON.stringify(readable)],
   );
 }

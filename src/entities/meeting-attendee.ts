@@ -14,6 +14,7 @@ export type MatchStatus = (typeof MATCH_STATUSES)[number];
 })
 @Check("meeting_attendee_side", "side IN ('SELLER', 'BUYER', 'IGNORED')")
 @Check("meeting_attendee_match_status", "match_status IN ('MATCHED', 'AMBIGUOUS', 'NONE')")
+@Check("meeting_attendee_organization_status", "organization_status IN ('MATCHED', 'AMBIGUOUS', 'NONE')")
 export class MeetingAttendeeRow {
   @PrimaryColumn("text")
   tenantId!: string;
@@ -47,4 +48,16 @@ export class MeetingAttendeeRow {
 
   @Column("bigint", { array: true })
   candidateIds!: number[];
+
+  @Column("text")
+  organizationStatus!: MatchStatus;
+
+  @Column("bigint", { nullable: true })
+  organizationId!: number | null;
+
+  @Column("text", { nullable: true })
+  organizationRule!: string | null;
+
+  @Column("text", { nullable: true })
+  organizationReason!: string | null;
 }

@@ -44,4 +44,22 @@ export class MeetingMatchRow {
 
   @Column("timestamptz")
   matchedAt!: Date;
+
+  /** Of all that this match says: matching that comes to the same writes nothing. */
+  @Column("text")
+  fingerprint!: string;
+
+  /** What a user chose. It outlives matches in which the deal is not to be seen, and the copy. */
+  @Column("bigint", { nullable: true })
+  chosenDealId!: number | null;
+
+  /** The CRM company in which that deal is. */
+  @Column("bigint", { nullable: true })
+  chosenCompanyId!: number | null;
+
+  @Column("text", { nullable: true })
+  chosenBy!: string | null;
+
+  @Column("timestamptz", { nullable: true })
+  chosenAt!: Date | null;
 }

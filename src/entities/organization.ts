@@ -1,6 +1,7 @@
-import { Column, Entity, PrimaryColumn } from "typeorm";
+import { Column, Entity, Index, PrimaryColumn } from "typeorm";
 
 @Entity("organization")
+@Index("organization_by_website_domain", ["copyId", "websiteDomain"])
 export class OrganizationRow {
   @PrimaryColumn("bigint")
   copyId!: number;
@@ -19,6 +20,10 @@ export class OrganizationRow {
 
   @Column("text", { nullable: true })
   website!: string | null;
+
+  /** The company's domain in `website`. */
+  @Column("text", { nullable: true })
+  websiteDomain!: string | null;
 
   @Column("timestamptz", { nullable: true })
   addTime!: Date | null;

@@ -1,8 +1,10 @@
-import { Entity, Index, PrimaryColumn } from "typeorm";
+import { Column, Entity, Index, PrimaryColumn } from "typeorm";
 
 /** Each address of each person in the one spelling in which addresses are compared. */
 @Entity("person_address")
 @Index("person_address_by_person", ["copyId", "personId"])
+@Index("person_address_by_mailbox", ["copyId", "mailbox"])
+@Index("person_address_by_domain", ["copyId", "domain"])
 export class PersonAddressRow {
   @PrimaryColumn("bigint")
   copyId!: number;
@@ -12,4 +14,12 @@ export class PersonAddressRow {
 
   @PrimaryColumn("bigint")
   personId!: number;
+
+  /** The address without what a mail program adds to it (`mailboxOf`). */
+  @Column("text")
+  mailbox!: string;
+
+  /** The registrable domain, also where it is a mail provider's. */
+  @Column("text", { nullable: true })
+  domain!: string | null;
 }

@@ -23,4 +23,8 @@ export class SyncedCopyRow {
 
   @Column("timestamptz")
   createdAt!: Date;
+
+  /** Up to which ended run the tenant's meetings have been matched against this copy; null: not yet. */
+  @Column("timestamptz", { nullable: true })
+  rematchedAt!: Date | null;
 }

@@ -3,21 +3,48 @@ import { domainToASCII } from "node:url";
 /** RFC 5321 4.5.3.1: 64 octets, an @ and 255 octets; a longer text is no address, and no index could hold it. */
 const LONGEST_ADDRESS = 320;
 
+/** Invisible characters that come along when an address is copied: zero-width space, soft hyphen, direction marks. */
+const INVISIBLE = /\p{Cf}/gu;
+
+/** What ends or escapes a host in a URL: `domainToASCII` would cut there, or decode it. */
+const NO_DOMAIN = /[/?#:@\\%[\]\s]|\.\.|^\.|^$/;
+
 /**
  * One spelling for one mailbox: display name off, Unicode NFKC, trimmed, lower case, domain in ASCII (IDN).
  * null where the text holds no address. Both the copy and the meetings are compared in this form.
  */
 export function normalizeAddress(text: string): string | null {
-  const angled = /<([^<>]*)>\s*$/.exec(text);
-  const bare = (angled?.[1] ?? text)
-    .normalize("NFKC")
-    .trim()
-    .replace(/^mailto:/i, "")
-    .toLowerCase();
+  const plain = text.normalize("NFKC").replace(INVISIBLE, "").trim();
+  const bare = withoutName(plain).toLowerCase().normalize("NFKC");
   const at = bare.lastIndexOf("@");
-  const local = bare.slice(0, at).trim();
-  const domain = domainToASCII(bare.slice(at + 1).trim());
-  if (bare.length > LONGEST_ADDRESS || at < 1 || !local || !domain || /\s/.test(local) || local.includes("@"))
-    return null;
+  const local = bare.slice(0, at);
+  const host = bare.slice(at + 1).replace(/\.$/, "");
+  const domain = NO_DOMAIN.test(host) ? "" : domainToASCII(host);
+  if (bare.length > LONGEST_ADDRESS || at < 1 || !domain || /[\s@<>(),;:\\[\]]/.test(local)) return null;
   return `${local}@${domain}`;
+}
+
+/** `"Lovelace, Ada" <ada@x.example>`, `ada@x.example (Ada)`, `<mailto:ada@x.example?subject=Hi>`: the address alone. */
+function withoutName(text: string): string {
+  const angled = /<([^<>]*)>\s*$/.exec(text)?.[1] ?? text.replace(/\s*\([^()]*\)$/, "");
+  const unlinked = angled.trim().replace(/^mailto:(.*?)(\?.*)?$/i, "$1");
+  const [, local, host] = /^(.*\S)\s*@\s*(\S.*)$/.exec(unlinked) ?? [];
+  return local && host ? `${local}@${host}` : unlinked;
+}
+
+export const domainOf = (address: string): string => address.slice(address.lastIndexOf("@") + 1);
+export const localPartOf = (address: string): string => address.slice(0, address.lastIndexOf("@"));
+
+/** Google's two names for one service, which alone ignores dots: https://support.google.com/mail/answer/7436150. */
+const GMAIL = new Set(["gmail.com", "googlemail.com"]);
+
+/**
+ * The mailbox to which a normalized address delivers as far as that can be known: the part after a plus removed, and
+ * for Gmail the dots. Two addresses of one mailbox are most likely one person's; what is stored is never this form.
+ */
+export function mailboxOf(address: string): string {
+  const domain = domainOf(address);
+  const untagged = localPartOf(address).replace(/(?<=.)\+.*$/, "");
+  if (!GMAIL.has(domain)) return `${untagged}@${domain}`;
+  return `${untagged.replaceAll(".", "")}@gmail.com`;
 }

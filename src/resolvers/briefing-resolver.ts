@@ -5,7 +5,7 @@ import { Deal, DealStatus, Organization, Person } from "../schema/records";
 import { DataGap } from "../schema/sync";
 import type { OperationContext } from "./context";
 import { dealEdge, loadAll, personEdge } from "./edges";
-import { matchedDealId, matchedPersonIds, meetingDealIds, meetingIdIn, organizationsOf } from "./meeting-resolver";
+import { matchedDealId, matchedOrganizations, matchedPersonIds, meetingDealIds, meetingIdIn } from "./meeting-resolver";
 import { presentGap, presentMeeting } from "./present";
 
 @Resolver(() => Briefing)
@@ -42,9 +42,9 @@ export class BriefingResolver {
     return loadAll((id) => personEdge(context, id), await matchedPersonIds(context, meeting.meetingId));
   }
 
-  @FieldResolver(() => [Organization], { description: "The companies of those persons." })
+  @FieldResolver(() => [Organization], { description: "The companies for which the attendees come." })
   async organizations(@Root() { meeting }: Briefing, @Ctx() context: OperationContext): Promise<Organization[]> {
-    return organizationsOf(context, await matchedPersonIds(context, meeting.meetingId));
+    return matchedOrganizations(context, meeting.meetingId);
   }
 
   @FieldResolver(() => Date, {

@@ -1,6 +1,7 @@
 import { Arg, Ctx, FieldResolver, ID, Mutation, Query, Resolver, Root } from "type-graphql";
 import { readMeeting } from "../briefing/briefings";
 import { readMatchedIds } from "../briefing/records";
+import type { MeetingAttendeeRow } from "../entities/meeting-attendee";
 import type { MeetingMatchRow } from "../entities/meeting-match";
 import { Briefing, DealCandidate } from "../schema/briefing";
 import { CrmUser } from "../schema/crm-setup";
@@ -18,7 +19,7 @@ import type { Refusal } from "../schema/refusal";
 import type { OperationContext } from "./context";
 import { dealEdge, loadAll, organizationEdge, personEdge } from "./edges";
 import { badInput } from "./errors";
-import { decodeId } from "./global-id";
+import { crmIdIn, decodeId } from "./global-id";
 import { presentAttendee, presentMatch, presentMeeting, presentRefusal, presentUser } from "./present";
 
 /** A match holds for the copy that it was made on, and says nothing of another. */
@@ -59,6 +60,26 @@ export class MeetingResolver {
     return Object.assign(new MeetingSuccess(), { meeting: presentMeeting(recorded.value) });
   }
 
+  @Mutation(() => MeetingResult, {
+    description:
+      "Settles NEEDS_CHOICE, or corrects a match. The deal must be one of the candidates. No later match takes another deal instead.",
+  })
+  async chooseDeal(
+    @Arg("meetingId", () => ID) meetingId: string,
+    @Arg("dealId", () => ID) dealId: string,
+    @Ctx() context: OperationContext,
+  ): Promise<MeetingSuccess | Refusal> {
+    const copyId = (await context.copy())?.copyId ?? null;
+    const crmId = copyId === null ? null : crmIdIn(dealId, "Deal", copyId);
+    const chosen = await context.services.meetings.choose(context.actor, {
+      meetingId: meetingIdIn(meetingId),
+      deal: copyId === null || crmId === null ? null : { copyId, crmId },
+    });
+    context.renew();
+    if (!chosen.ok) return presentRefusal(chosen);
+    return Object.assign(new MeetingSuccess(), { meeting: presentMeeting(chosen.value) });
+  }
+
   @FieldResolver(() => CrmUser, { nullable: true, description: "The CRM user with the owner's e-mail address." })
   async owner(@Root() { ownerEmail }: Meeting, @Ctx() { loaders }: OperationContext): Promise<CrmUser | null> {
     const row = await loaders.userByEmail.load(ownerEmail);
@@ -95,10 +116,12 @@ export class PersonMatchResolver {
     return personEdge(context, links.person);
   }
 
-  @FieldResolver(() => Organization, { nullable: true, description: "The matched person's company." })
-  async organization(@Root() { links }: PersonMatch, @Ctx() context: OperationContext): Promise<Organization | null> {
-    const person = await personEdge(context, links.person);
-    return organizationEdge(context, person?.links.organization ?? null);
+  @FieldResolver(() => Organization, {
+    nullable: true,
+    description: "The matched person's company, else the one that the domain of the address tells.",
+  })
+  organization(@Root() { links }: PersonMatch, @Ctx() context: OperationContext): Promise<Organization | null> {
+    return organizationEdge(context, links.organization);
   }
 
   @FieldResolver(() => [Person], { description: "Where several persons could be meant: all of them." })
@@ -117,7 +140,9 @@ export class MeetingMatchResolver {
     return dealEdge(context, links.deal);
   }
 
-  @FieldResolver(() => [DealCandidate], { description: "Where nothing decided: every deal that could be meant." })
+  @FieldResolver(() => [DealCandidate], {
+    description: "Every deal that could be meant, the matched one among them; a user may choose another of them.",
+  })
   async candidates(@Root() { links }: MeetingMatch, @Ctx() context: OperationContext): Promise<DealCandidate[]> {
     const found = await Promise.all(
       links.candidates.map(async ({ deal: id, reason }) => ({ deal: await dealEdge(context, id), reason })),
@@ -130,31 +155,34 @@ export class MeetingMatchResolver {
     return loadAll((id) => personEdge(context, id), await matchedPersonIds(context, links.meeting));
   }
 
-  @FieldResolver(() => [Organization], { description: "The companies of those persons." })
-  async organizations(@Root() { links }: MeetingMatch, @Ctx() context: OperationContext): Promise<Organization[]> {
-    return organizationsOf(context, await matchedPersonIds(context, links.meeting));
+  @FieldResolver(() => [Organization], { description: "The companies for which the attendees come." })
+  organizations(@Root() { links }: MeetingMatch, @Ctx() context: OperationContext): Promise<Organization[]> {
+    return matchedOrganizations(context, links.meeting);
   }
 }
 
-export async function matchedPersonIds(context: OperationContext, meetingId: string): Promise<number[]> {
+export const matchedPersonIds = (context: OperationContext, meetingId: string): Promise<number[]> =>
+  idsOfAttendees(context, meetingId, ({ personId }) => personId);
+
+export async function matchedOrganizations(context: OperationContext, meetingId: string): Promise<Organization[]> {
+  const ids = await idsOfAttendees(context, meetingId, ({ organizationId }) => organizationId);
+  return loadAll((id) => organizationEdge(context, id), ids);
+}
+
+async function idsOfAttendees(
+  context: OperationContext,
+  meetingId: string,
+  idOf: (attendee: MeetingAttendeeRow) => number | null,
+): Promise<number[]> {
   const [match] = await context.loaders.match.load(meetingId);
   if (!(await isCurrent(context, match))) return [];
   const attendees = await context.loaders.attendees.load(meetingId);
-  return [...new Set(attendees.map(({ personId }) => personId).filter((id) => id !== null))];
+  return [...new Set(attendees.map(idOf).filter((id) => id !== null))];
 }
 
 export async function matchedDealId(context: OperationContext, meetingId: string): Promise<number | null> {
   const [match] = await context.loaders.match.load(meetingId);
   return match && (await isCurrent(context, match)) ? match.dealId : null;
-}
-
-export async function organizationsOf(
-  context: OperationContext,
-  personIds: readonly number[],
-): Promise<Organization[]> {
-  const found = await loadAll((id) => personEdge(context, id), personIds);
-  const ids = new Set(found.map(({ links }) => links.organization).filter((id) => id !== null));
-  return loadAll((id) => organizationEdge(context, id), [...ids]);
 }
 
 /** The ids of the deals that a meeting made readable. */

@@ -228,7 +228,12 @@ export const presentAttendee = (row: MeetingAttendeeRow, current: boolean): Atte
       status: (current ? row.matchStatus : "NONE") as MatchStatus,
       rule: current ? row.matchRule : null,
       reason: current ? row.matchReason : CONNECTION_CHANGED,
-      links: current ? { person: row.personId, candidates: row.candidateIds } : { person: null, candidates: [] },
+      organizationStatus: (current ? row.organizationStatus : "NONE") as MatchStatus,
+      organizationRule: current ? row.organizationRule : null,
+      organizationReason: current ? row.organizationReason : null,
+      links: current
+        ? { person: row.personId, organization: row.organizationId, candidates: row.candidateIds }
+        : { person: null, organization: null, candidates: [] },
     }),
   });
 

@@ -14,7 +14,10 @@ export enum MatchStatus {
   AMBIGUOUS = "AMBIGUOUS",
   NONE = "NONE",
 }
-registerEnumType(MatchStatus, { name: "MatchStatus", description: "Whether an attendee is a known person." });
+registerEnumType(MatchStatus, {
+  name: "MatchStatus",
+  description: "Whether one record is meant, several could be, or none is known.",
+});
 
 export enum MeetingMatchStatus {
   MATCHED = "MATCHED",
@@ -56,7 +59,16 @@ export class PersonMatch {
   @Field(() => String, { description: "The same in words." })
   reason!: string;
 
-  links!: { person: number | null; candidates: number[] };
+  @Field(() => MatchStatus, { description: "Whether it is known for which organization the attendee comes." })
+  organizationStatus!: MatchStatus;
+
+  @Field(() => String, { nullable: true, description: "The rule that found the organization." })
+  organizationRule!: string | null;
+
+  @Field(() => String, { nullable: true, description: "The same in words; null for one's own side." })
+  organizationReason!: string | null;
+
+  links!: { person: number | null; organization: number | null; candidates: number[] };
 }
 
 @ObjectType()

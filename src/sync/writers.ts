@@ -10,7 +10,8 @@ import { OrganizationRow } from "../entities/organization";
 import { PersonRow } from "../entities/person";
 import { PipelineRow } from "../entities/pipeline";
 import { StageRow } from "../entities/stage";
-import { normalizeAddress } from "../platform/email-address";
+import { mailDomainOf, websiteDomainOf } from "../platform/company-domain";
+import { mailboxOf, normalizeAddress } from "../platform/email-address";
 import { removeRecords } from "./removal";
 
 export interface Written {
@@ -68,7 +69,11 @@ export const writeStages: Writer<crm.CrmStage> = (...page) =>
   writePage(page, StageRow, ({ id, deleted, ...stage }) => ({ crmId: id, ...stage }));
 
 export const writeOrganizations: Writer<crm.CrmOrganization> = (...page) =>
-  writePage(page, OrganizationRow, ({ id, deleted, ...organization }) => ({ crmId: id, ...organization }));
+  writePage(page, OrganizationRow, ({ id, deleted, ...organization }) => ({
+    crmId: id,
+    ...organization,
+    websiteDomain: websiteDomainOf(organization.website),
+  }));
 
 export const writePersons: Writer<crm.CrmPerson> = async (...page) => {
   const [manager, copyId] = page;
@@ -93,6 +98,11 @@ async function writeAddresses(
     personId: id,
     addresses: emails.map(({ value }) => normalizeAddress(value)).filter((address) => address !== null),
   }));
+  const lookedUpBy = [...new Set(present.flatMap(({ addresses }) => addresses))].map((address) => ({
+    address,
+    mailbox: mailboxOf(address),
+    domain: mailDomainOf(address),
+  }));
   await rows(
     manager,
     `WITH present AS (
@@ -102,10 +112,12 @@ async function writeAddresses(
        DELETE FROM person_address a USING present p
        WHERE a.copy_id = $1 AND a.person_id = p.person_id AND a.address <> ALL (p.addresses)
      )
-     INSERT INTO person_address (copy_id, address, person_id)
-     SELECT DISTINCT $1::bigint, unnest(addresses), person_id FROM present
+     INSERT INTO person_address (copy_id, address, person_id, mailbox, domain)
+     SELECT DISTINCT $1::bigint, a.address, p.person_id, a.mailbox, a.domain
+     FROM (SELECT person_id, unnest(addresses) AS address FROM present) p
+     JOIN jsonb_to_recordset($3::jsonb) AS a (address text, mailbox text, domain text) USING (address)
      ON CONFLICT DO NOTHING`,
-    [copyId, jsonRows(present)],
+    [copyId, jsonRows(present), jsonRows(lookedUpBy)],
   );
 }
 

@@ -152,7 +152,7 @@ test("a meeting with people on two deals needs a choice and names both with thei
   const both = severalDeals.dealIds.map((crmId) => ({ crmId: String(crmId) }));
   expect(data).toEqual({
     meeting: {
-      match: { deal: null, candidates: both.map((deal) => ({ deal, reason: "1 of the attendees takes part in it." })) },
+      match: { deal: null, candidates: both.map((deal) => ({ deal, reason: "1 attendee takes part in it." })) },
     },
     briefing: { deal: null, otherDeals: both },
   });

@@ -6,6 +6,17 @@ export interface AttendeeFact {
   address: string | null;
 }
 
+export interface MeetingFact {
+  startsAt: Date;
+  ownerAddress: string | null;
+  attendees: readonly AttendeeFact[];
+}
+
+export interface UserFact {
+  crmId: number;
+  address: string;
+}
+
 export interface PersonFact {
   crmId: number;
   organizationId: number | null;
@@ -13,11 +24,46 @@ export interface PersonFact {
   addresses: readonly string[];
 }
 
+/** An organization that a company's domain may stand for. */
+export interface DomainFact {
+  domain: string;
+  organizationId: number;
+  /** How many of its persons have an address at the domain. */
+  persons: number;
+  /** Whether the domain is that of its website. */
+  isWebsite: boolean;
+}
+
 export interface DealFact {
   crmId: number;
   addTime: Date | null;
   wonTime: Date | null;
   lostTime: Date | null;
+  ownerId: number | null;
+  organizationId: number | null;
   /** The deal's person and its participants. */
   personIds: readonly number[];
+}
+
+/** An activity of the CRM that has a time of day and hangs on a deal. */
+export interface ActivityFact {
+  dealId: number;
+  at: Date;
+  personIds: readonly number[];
+}
+
+/** What a user chose for the meeting. */
+export interface ChoiceFact {
+  dealId: number;
+  /** Whether the deal is in the copy that is connected now. */
+  isThere: boolean;
+}
+
+/** Rows that belong to no attendee change nothing, so one reading may serve several meetings. */
+export interface CopyFacts {
+  users: readonly UserFact[];
+  persons: readonly PersonFact[];
+  domains: readonly DomainFact[];
+  deals: readonly DealFact[];
+  activities: readonly ActivityFact[];
 }

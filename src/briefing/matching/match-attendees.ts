@@ -1,9 +1,15 @@
 import type { AttendeeSide, MatchStatus } from "../../entities/meeting-attendee";
-import type { AttendeeFact, PersonFact } from "./facts";
+import { companyDomainOf } from "../../platform/company-domain";
+import { mailboxOf } from "../../platform/email-address";
+import { ignoredBecause, isRoleAddress } from "./address-kinds";
+import type { AttendeeFact, CopyFacts, MeetingFact, PersonFact } from "./facts";
+import { type CompanyMatch, companyOf, NO_COMPANY } from "./match-company";
+import { isInWindow, wasClosed } from "./window";
 
-export type PersonRule = "EMAIL_EXACT";
+export type PersonRule = "EMAIL_EXACT" | "EMAIL_WITHOUT_TAG" | "ONLY_ONE_ON_OPEN_DEAL";
 
-export interface AttendeeMatch {
+/** Who an attendee is, and for which company. */
+export interface AttendeeMatch extends CompanyMatch {
   position: number;
   side: AttendeeSide;
   status: MatchStatus;
@@ -13,52 +19,113 @@ export interface AttendeeMatch {
   candidateIds: number[];
 }
 
-export interface AttendeeInputs {
-  ownerAddress: string | null;
-  attendees: readonly AttendeeFact[];
-  /** Addresses of the CRM's users. */
-  userAddresses: ReadonlySet<string>;
-  persons: readonly PersonFact[];
-}
+type Match = Omit<AttendeeMatch, "position" | keyof CompanyMatch>;
 
-/** Who each attendee is: a colleague, a person of the CRM, or a stranger. Names never link; a tie is never broken. */
-export function matchAttendees({ ownerAddress, attendees, userAddresses, persons }: AttendeeInputs): AttendeeMatch[] {
-  const byAddress = new Map<string, PersonFact[]>();
-  for (const person of persons) {
-    for (const address of new Set(person.addresses))
-      byAddress.set(address, [...(byAddress.get(address) ?? []), person]);
-  }
-  return attendees.map(({ position, address }) => {
-    if (address === null) return { position, ...unmatched("IGNORED", "This is not an e-mail address.") };
-    if (address === ownerAddress || userAddresses.has(address)) {
-      return { position, ...unmatched("SELLER", "A user of the CRM or the meeting's owner: one of your own.") };
-    }
-    return { position, ...matchBuyer(byAddress.get(address) ?? []) };
+/** Who each attendee is: one of us, a person of the CRM, or a stranger. Names never link; a tie is never broken. */
+export function matchAttendees(meeting: MeetingFact, facts: CopyFacts): AttendeeMatch[] {
+  const isOurs = oursTeller(meeting, facts);
+  const holders = holderFinder(facts.persons);
+  return meeting.attendees.map(({ position, address }) => {
+    const known = address === null ? NOT_AN_ADDRESS : (isOurs(address) ?? ignored(address));
+    if (known || address === null) return { position, ...(known ?? NOT_AN_ADDRESS), ...NO_COMPANY };
+    const match = matchBuyer(address, holders(address), meeting, facts);
+    const person = facts.persons.find(({ crmId }) => crmId === match.personId) ?? null;
+    return { position, ...match, ...companyOf(address, person, facts.domains) };
   });
 }
 
-type Match = Omit<AttendeeMatch, "position">;
+/** The persons behind whom more than a shared address stands: only these may decide on a deal. */
+export function decidingPersons(attendees: readonly AttendeeFact[], matches: readonly AttendeeMatch[]): Set<number> {
+  const personal = new Set(
+    attendees.filter(({ address }) => address !== null && !isRoleAddress(address)).map(({ position }) => position),
+  );
+  return new Set(
+    matches.flatMap(({ position, personId }) => (personId !== null && personal.has(position) ? [personId] : [])),
+  );
+}
 
-function matchBuyer(holders: readonly PersonFact[]): Match {
-  const [first] = holders;
-  if (!first) return unmatched("BUYER", "No person in the CRM has this address.");
-  if (holders.length === 1) {
-    return {
-      side: "BUYER",
-      status: "MATCHED",
-      rule: "EMAIL_EXACT",
-      reason: "This person has exactly this address in the CRM.",
-      personId: first.crmId,
-      candidateIds: [],
-    };
-  }
-  return {
-    ...unmatched("BUYER", `${holders.length} persons in the CRM have this address, and nothing tells which one it is.`),
-    status: "AMBIGUOUS",
-    candidateIds: holders.map(({ crmId }) => crmId).sort((a, b) => a - b),
+const NOT_AN_ADDRESS = nobody("IGNORED", "This is not an e-mail address.");
+
+function ignored(address: string): Match | null {
+  const reason = ignoredBecause(address);
+  return reason === null ? null : nobody("IGNORED", reason);
+}
+
+/** Decision 0020: CRM users, the meeting's owner, and whoever shares the owner's company domain. */
+function oursTeller({ ownerAddress }: MeetingFact, { users }: CopyFacts): (address: string) => Match | null {
+  const mailboxes = new Set(users.map((user) => mailboxOf(user.address)));
+  const owner = ownerAddress && mailboxOf(ownerAddress);
+  const ownDomain = ownerAddress && companyDomainOf(ownerAddress);
+  return (address) => {
+    const mailbox = mailboxOf(address);
+    if (mailbox === owner) return nobody("SELLER", "The meeting's owner.");
+    if (mailboxes.has(mailbox)) return nobody("SELLER", "A user of the CRM: one of your own.");
+    if (ownDomain === null || companyDomainOf(address) !== ownDomain || ignoredBecause(address)) return null;
+    return nobody("SELLER", "Has the same company domain as the meeting's owner: one of your own.");
   };
 }
 
-function unmatched(side: AttendeeSide, reason: string): Match {
+interface Holders {
+  rule: "EMAIL_EXACT" | "EMAIL_WITHOUT_TAG";
+  persons: readonly PersonFact[];
+}
+
+/** Who has an address: those with exactly this one, else those whose address goes to the same mailbox. */
+function holderFinder(persons: readonly PersonFact[]): (address: string) => Holders {
+  const exact = indexed(persons, (address) => address);
+  const untagged = indexed(persons, mailboxOf);
+  return (address) => {
+    const same = exact.get(address);
+    if (same) return { rule: "EMAIL_EXACT", persons: same };
+    return { rule: "EMAIL_WITHOUT_TAG", persons: untagged.get(mailboxOf(address)) ?? [] };
+  };
+}
+
+function indexed(persons: readonly PersonFact[], key: (address: string) => string): Map<string, PersonFact[]> {
+  const found = new Map<string, PersonFact[]>();
+  for (const person of persons) {
+    for (const value of new Set(person.addresses.map(key))) found.set(value, [...(found.get(value) ?? []), person]);
+  }
+  return found;
+}
+
+const REASONS = {
+  EMAIL_EXACT: "This person has exactly this address in the CRM.",
+  EMAIL_WITHOUT_TAG: "This person has this address in the CRM, apart from what mail programs add or leave out.",
+};
+const SHARED = " Several people may read it, so it decides no deal by itself.";
+
+function matchBuyer(address: string, { rule, persons }: Holders, { startsAt }: MeetingFact, facts: CopyFacts): Match {
+  const [first] = persons;
+  if (!first) return nobody("BUYER", "No person in the CRM has this address.");
+  const shared = isRoleAddress(address) ? SHARED : "";
+  if (persons.length === 1) return somebody(first, rule, REASONS[rule] + shared);
+  const ids = new Set(persons.map(({ crmId }) => crmId));
+  const onOpenDeal = new Set(
+    facts.deals
+      .filter((deal) => isInWindow(deal, startsAt) && !wasClosed(deal, startsAt))
+      .flatMap(({ personIds }) => personIds.filter((id) => ids.has(id))),
+  );
+  const [only, ...others] = persons.filter(({ crmId }) => onOpenDeal.has(crmId));
+  if (only && others.length === 0) {
+    const reason = `${persons.length} persons in the CRM have this address; only this one is on a deal that was open around the meeting.`;
+    return somebody(only, "ONLY_ONE_ON_OPEN_DEAL", reason + shared);
+  }
+  const open = only ? "several of them are" : "none of them is";
+  return {
+    ...nobody(
+      "BUYER",
+      `${persons.length} persons in the CRM have this address, and ${open} on a deal that was open around the meeting: nothing tells which one it is.`,
+    ),
+    status: "AMBIGUOUS",
+    candidateIds: [...ids].sort((a, b) => a - b),
+  };
+}
+
+const somebody = ({ crmId }: PersonFact, rule: PersonRule, reason: string): Match => ({
+  ...{ side: "BUYER", status: "MATCHED", rule, reason, personId: crmId, candidateIds: [] },
+});
+
+function nobody(side: AttendeeSide, reason: string): Match {
   return { side, status: "NONE", rule: null, reason, personId: null, candidateIds: [] };
 }

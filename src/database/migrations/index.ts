@@ -2,6 +2,7 @@ import { Initial1763640000000 } from "./0001-initial";
 import { ConnectionLife1763650000000 } from "./0002-connection-life";
 import { SyncSchedule1763660000000 } from "./0003-sync-schedule";
 import { UsedConsents1763670000000 } from "./0004-used-consents";
+import { Matching1763680000000 } from "./0005-matching";
 import { Writes1763690000000 } from "./0006-writes";
 import { FieldMappings1763700000000 } from "./0007-field-mappings";
 import { Lists1763710000000 } from "./0008-lists";
@@ -13,6 +14,7 @@ export const migrations = [
   ConnectionLife1763650000000,
   SyncSchedule1763660000000,
   UsedConsents1763670000000,
+  Matching1763680000000,
   Writes1763690000000,
   FieldMappings1763700000000,
   Lists1763710000000,

@@ -1,0 +1,97 @@
+import { liveCopyId } from "../connections/connection-store";
+import { rows } from "../database/rows";
+import type { TenantDoor, TenantScope } from "../database/tenant-door";
+import type { SyncResource } from "../entities/sync-run";
+import { SyncedCopyRow } from "../entities/synced-copy";
+import { type Clock, DAY_MS } from "../platform/clock";
+import type { Logger } from "../platform/logger";
+import { findOutdated, matchMeeting } from "./match-meeting";
+import { lockMeeting, type PagePosition, readMeetingsSince } from "./meeting-rows";
+
+/** Meetings older than this are not matched again after a sync. */
+const REMATCH_FOR_MS = 30 * DAY_MS;
+/** Meetings that are looked at with one set of statements; a town hall has 500 attendees. */
+const BATCH = 50;
+/** What a match is made of: a change of pipelines, stages or notes is none of its business. */
+const MATTERS: readonly SyncResource[] = [
+  ...(["USERS", "ORGANIZATIONS", "PERSONS", "DEALS", "DEAL_PARTICIPANTS", "ACTIVITIES"] as const),
+];
+
+/**
+ * Matching again after a sync: the tenant's meetings of the last 30 days and of the future, and of those only the ones
+ * about which the copy now says something else. The copy remembers up to which run this is done, so what one job left
+ * undone is done by the next.
+ */
+export class Rematching {
+  constructor(
+    private readonly door: TenantDoor,
+    private readonly clock: Clock,
+    private readonly logger: Logger,
+  ) {}
+
+  async run(tenantId: string, stop: AbortSignal): Promise<void> {
+    const scope = this.door.enter(tenantId);
+    const due = await whatIsDue(scope);
+    if (!due) return;
+    if (due.isChanged && !(await this.#rematchAll(scope, stop))) return;
+    await rows(
+      scope.manager,
+      `UPDATE synced_copy SET rematched_at = $3
+       WHERE tenant_id = $1 AND id = $2 AND (rematched_at IS NULL OR rematched_at < $3)`,
+      [tenantId, due.copyId, due.until],
+    );
+  }
+
+  /** @returns false where meetings are left to the next time */
+  async #rematchAll(scope: TenantScope, stop: AbortSignal): Promise<boolean> {
+    const since = new Date(this.clock().getTime() - REMATCH_FOR_MS);
+    let failed = 0;
+    for (let last: PagePosition | null | undefined = null; last !== undefined; ) {
+      const page = await readMeetingsSince(scope, since, last, BATCH);
+      for (const { row } of page.length > 0 ? await findOutdated(scope, page) : []) {
+        if (stop.aborted) return false;
+        failed += (await this.#rematch(scope.tenantId, row.id)) ? 0 : 1;
+      }
+      last = page.length < BATCH ? undefined : page.at(-1)?.row;
+    }
+    return failed === 0;
+  }
+
+  /** One meeting's failure is its own. */
+  async #rematch(tenantId: string, meetingId: string): Promise<boolean> {
+    try {
+      await this.door.transaction(tenantId, async (scope) => {
+        const meeting = await lockMeeting(scope, meetingId);
+        if (meeting) await matchMeeting(scope, meeting, this.clock(), false);
+      });
+      return true;
+    } catch (error) {
+      this.logger.error({ err: error, tenantId, meetingId }, "a meeting could not be matched again; the others are");
+      return false;
+    }
+  }
+}
+
+interface Due {
+  copyId: number;
+  /** The end of the last run that this covers. */
+  until: Date;
+  isChanged: boolean;
+}
+
+/** null: no run has ended since the last time. A failed run counts as well, it may have written pages. */
+async function whatIsDue(scope: TenantScope): Promise<Due | null> {
+  const { tenantId, manager } = scope;
+  const copyId = await liveCopyId(scope);
+  const copy = copyId && (await manager.findOneBy(SyncedCopyRow, { tenantId, id: copyId }));
+  if (!copy) return null;
+  const [ended] = await rows<{ until: Date | null; is_changed: boolean | null }>(
+    manager,
+    `SELECT max(r.finished_at) AS until, bool_or(s.written + s.removed > 0) AS is_changed
+     FROM sync_run r LEFT JOIN sync_step s ON s.tenant_id = r.tenant_id AND s.run_id = r.id AND s.resource = ANY ($4)
+     WHERE r.tenant_id = $1 AND r.copy_id = $2 AND r.finished_at > coalesce($3, '-infinity'::timestamptz)`,
+    [tenantId, copy.id, copy.rematchedAt, MATTERS],
+  );
+  if (!ended?.until) return null;
+  return { copyId: copy.id, until: ended.until, isChanged: copy.rematchedAt === null || ended.is_changed === true };
+}
