@@ -2,12 +2,15 @@ import { entityRows } from "../database/rows";
 import { ActivityRow } from "../entities/activity";
 import type { MatchedEntity } from "../entities/matched-record";
 import { NoteRow } from "../entities/note";
+import { isOurNote } from "./our-notes";
 import type { CopyScope } from "./records";
 
 /** The column by which activities and notes hang on a record. The caller has read that record as a matched one. */
 const COLUMN: Record<MatchedEntity, string> = { DEAL: "deal_id", PERSON: "person_id", ORGANIZATION: "organization_id" };
 
 type OfParent = { parent_id: number };
+/** Whether this service wrote it. */
+type Authored = { ours: boolean };
 
 /** The latest done activities of records, newest first. */
 export function readRecentActivities(
@@ -48,20 +51,20 @@ export function readNextActivities(
 
 /** The latest notes of records, newest first. */
 export function readRecentNotes(
-  { manager, copyId }: CopyScope,
+  { manager, tenantId, copyId }: CopyScope,
   of: MatchedEntity,
   ids: readonly number[],
   first: number,
-): Promise<(NoteRow & OfParent)[]> {
-  return entityRows<NoteRow, OfParent>(
+): Promise<(NoteRow & OfParent & Authored)[]> {
+  return entityRows<NoteRow, OfParent & Authored>(
     manager,
     NoteRow,
-    `SELECT found.*, parent.id AS parent_id FROM unnest($2::bigint[]) AS parent (id)
+    `SELECT found.*, parent.id AS parent_id, ${isOurNote("found")} AS ours FROM unnest($3::bigint[]) AS parent (id)
      CROSS JOIN LATERAL (
-       SELECT t.* FROM note t WHERE t.copy_id = $1 AND t.${COLUMN[of]} = parent.id
-       ORDER BY t.add_time DESC, t.crm_id DESC LIMIT $3
+       SELECT t.* FROM note t WHERE t.copy_id = $2 AND t.${COLUMN[of]} = parent.id
+       ORDER BY t.add_time DESC, t.crm_id DESC LIMIT $4
      ) found`,
-    [copyId, ids, first],
+    [tenantId, copyId, ids, first],
   );
 }
 
@@ -71,14 +74,13 @@ const HANGS_ON_MATCHED = `EXISTS (
   WHERE m.tenant_id = $1 AND m.copy_id = $2
     AND (m.entity, m.crm_id) IN (('DEAL', t.deal_id), ('PERSON', t.person_id), ('ORGANIZATION', t.organization_id)))`;
 
-export async function readActivity(scope: CopyScope, id: number): Promise<ActivityRow | null> {
-  const sql = `SELECT t.* FROM activity t WHERE t.copy_id = $2 AND t.crm_id = $3 AND ${HANGS_ON_MATCHED}`;
-  const [row] = await entityRows(scope.manager, ActivityRow, sql, [scope.tenantId, scope.copyId, id]);
-  return row ?? null;
+export function readActivities(scope: CopyScope, ids: readonly number[]): Promise<ActivityRow[]> {
+  const sql = `SELECT t.* FROM activity t WHERE t.copy_id = $2 AND t.crm_id = ANY ($3) AND ${HANGS_ON_MATCHED}`;
+  return entityRows(scope.manager, ActivityRow, sql, [scope.tenantId, scope.copyId, ids]);
 }
 
-export async function readNote(scope: CopyScope, id: number): Promise<NoteRow | null> {
-  const sql = `SELECT t.* FROM note t WHERE t.copy_id = $2 AND t.crm_id = $3 AND ${HANGS_ON_MATCHED}`;
-  const [row] = await entityRows(scope.manager, NoteRow, sql, [scope.tenantId, scope.copyId, id]);
-  return row ?? null;
+export function readNotes(scope: CopyScope, ids: readonly number[]): Promise<(NoteRow & Authored)[]> {
+  const sql = `SELECT t.*, ${isOurNote("t")} AS ours FROM note t
+    WHERE t.copy_id = $2 AND t.crm_id = ANY ($3) AND ${HANGS_ON_MATCHED}`;
+  return entityRows<NoteRow, Authored>(scope.manager, NoteRow, sql, [scope.tenantId, scope.copyId, ids]);
 }

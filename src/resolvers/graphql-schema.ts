@@ -11,6 +11,7 @@ import { NominatedFieldResolver } from "./field-resolver";
 import { ListsResolver } from "./lists-resolver";
 import { MeetingMatchResolver, MeetingResolver, PersonMatchResolver } from "./meeting-resolver";
 import { NodeResolver } from "./node-resolver";
+import { DealQuietResolver, InteractionResolver, QuietReasonResolver, TimelineResolver } from "./quiet-resolver";
 import { SyncRunResolver } from "./sync-resolver";
 import { ViewerResolver } from "./viewer-resolver";
 import { FieldWriteResolver, NoteWriteResolver } from "./writeback-resolver";
@@ -40,6 +41,10 @@ export function buildGraphQLSchema(): GraphQLSchema {
       PersonMatchResolver,
       MeetingMatchResolver,
       BriefingResolver,
+      DealQuietResolver,
+      QuietReasonResolver,
+      InteractionResolver,
+      TimelineResolver,
       NoteWriteResolver,
       FieldWriteResolver,
     ],

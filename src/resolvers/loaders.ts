@@ -1,6 +1,14 @@
 import DataLoader from "dataloader";
 import { readAttendees, readMatches, readMeetings } from "../briefing/briefings";
-import { readNextActivities, readRecentActivities, readRecentNotes } from "../briefing/context-records";
+import {
+  readActivities,
+  readNextActivities,
+  readNotes,
+  readRecentActivities,
+  readRecentNotes,
+} from "../briefing/context-records";
+import type { CopyFacts, DealFacts } from "../briefing/quiet/facts";
+import { readQuietFacts } from "../briefing/quiet/read-quiet";
 import {
   type CopyScope,
   readMatched,
@@ -10,6 +18,7 @@ import {
   readSetup,
   readUsersByEmail,
 } from "../briefing/records";
+import { readTimelines } from "../briefing/timeline";
 import type { TenantScope } from "../database/tenant-door";
 import { CrmUserRow } from "../entities/crm-user";
 import type { MatchedEntity } from "../entities/matched-record";
@@ -19,9 +28,16 @@ import { normalizeAddress } from "../platform/email-address";
 import { readStepsOf } from "../sync/run-history";
 
 /** A list inside a record: which record, and how many. */
-export interface ListKey {
-  id: number;
+export interface ListKey<Id = number> {
+  id: Id;
   first: number;
+}
+
+/** What a deal's silence is judged by, and when. */
+export interface QuietFacts {
+  facts: DealFacts;
+  copy: CopyFacts;
+  now: Date;
 }
 
 interface CrmRow {
@@ -45,6 +61,20 @@ export class Loaders {
   readonly deal = this.#byId((copy, ids) => readMatched(copy, "DEAL", ids));
   readonly person = this.#byId((copy, ids) => readMatched(copy, "PERSON", ids));
   readonly organization = this.#byId((copy, ids) => readMatched(copy, "ORGANIZATION", ids));
+
+  readonly activity = this.#byId(readActivities);
+  readonly note = this.#byId(readNotes);
+
+  /** Of deals that were read as matched ones; null for one that a sync has removed meanwhile. */
+  readonly quietFacts = new DataLoader<number, QuietFacts | null>(async (dealIds) => {
+    const [copy, now] = [await this.copy(), this.now()];
+    const found = copy && (await readQuietFacts(copy, dealIds, now));
+    const deals = new Map(found?.deals.map((facts) => [facts.dealId, facts]));
+    return dealIds.map((id) => {
+      const facts = deals.get(id);
+      return found && facts ? { facts, copy: found.copy, now } : null;
+    });
+  });
 
   readonly userByEmail = new DataLoader<string, CrmUserRow | null>(async (emails) => {
     const copy = await this.copy();
@@ -71,6 +101,7 @@ export class Loaders {
     return ids.map((id) => found.get(id) ?? null);
   });
   readonly attendees = this.#perMeeting((ids) => readAttendees(this.scope, ids));
+  readonly timeline = this.#lists((copy, ids: readonly string[], first) => readTimelines(copy, ids, first, this.now()));
   readonly match = this.#perMeeting((ids) => readMatches(this.scope, ids));
   readonly steps = new DataLoader(async (runIds: readonly string[]) => {
     const found = await readStepsOf(this.scope, runIds);
@@ -88,16 +119,16 @@ export class Loaders {
   }
 
   /** Lists of records by parent; parents that ask for equally many share a statement. */
-  #lists<Row extends { parent_id: number }>(
-    read: (copy: CopyScope, ids: readonly number[], first: number) => Promise<Row[]>,
-  ): DataLoader<ListKey, Row[], string> {
+  #lists<Row extends { parent_id: Id }, Id extends number | string = number>(
+    read: (copy: CopyScope, ids: readonly Id[], first: number) => Promise<Row[]>,
+  ): DataLoader<ListKey<Id>, Row[], string> {
     return new DataLoader(
       async (keys) => {
         const copy = await this.copy();
-        const found = new Map<number, Map<number, Row[]>>();
+        const found = new Map<number, Map<Id, Row[]>>();
         for (const first of new Set(keys.map((key) => key.first))) {
           const ids = keys.filter((key) => key.first === first).map(({ id }) => id);
-          found.set(first, groupByParent(copy ? await read(copy, ids, first) : []));
+          found.set(first, groupByParent<Id, Row>(copy ? await read(copy, ids, first) : []));
         }
         return keys.map(({ id, first }) => found.get(first)?.get(id) ?? []);
       },
@@ -119,8 +150,8 @@ export class Loaders {
   }
 }
 
-function groupByParent<Row extends { parent_id: number }>(found: readonly Row[]): Map<number, Row[]> {
-  const groups = new Map<number, Row[]>();
+function groupByParent<Id, Row extends { parent_id: Id }>(found: readonly Row[]): Map<Id, Row[]> {
+  const groups = new Map<Id, Row[]>();
   for (const row of found) groups.set(row.parent_id, [...(groups.get(row.parent_id) ?? []), row]);
   return groups;
 }

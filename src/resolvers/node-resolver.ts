@@ -1,8 +1,6 @@
 import { Arg, Ctx, ID, Query, Resolver } from "type-graphql";
 import { seesAllWrites } from "../auth/policies";
 import { readMeeting } from "../briefing/briefings";
-import { readActivity, readNote } from "../briefing/context-records";
-import type { CopyScope } from "../briefing/records";
 import type { TenantScope } from "../database/tenant-door";
 import { Node } from "../schema/node";
 import { readRunsById } from "../sync/run-history";
@@ -26,11 +24,11 @@ type Find = (context: OperationContext, id: string) => Promise<Node | null>;
 
 /** Finds a record of the present copy by the CRM id in its global id. */
 const inCopy =
-  (type: NodeType, find: (context: OperationContext, crmId: number, copy: CopyScope) => Promise<Node | null>): Find =>
+  (type: NodeType, find: (context: OperationContext, crmId: number) => Promise<Node | null>): Find =>
   async (context, id) => {
     const copy = await context.copy();
     const crmId = copy && crmIdIn(id, type, copy.copyId);
-    return crmId ? find(context, crmId, copy) : null;
+    return crmId ? find(context, crmId) : null;
   };
 
 /** A receipt that the actor may see. */
@@ -75,12 +73,12 @@ const FINDERS: Record<NodeType, Find> = {
     const row = await loaders.stage.load(id);
     return row && presentStage(row);
   }),
-  Activity: inCopy("Activity", async (_context, id, copy) => {
-    const row = await readActivity(copy, id);
+  Activity: inCopy("Activity", async ({ loaders }, id) => {
+    const row = await loaders.activity.load(id);
     return row && presentActivity(row);
   }),
-  Note: inCopy("Note", async (_context, id, copy) => {
-    const row = await readNote(copy, id);
+  Note: inCopy("Note", async ({ loaders }, id) => {
+    const row = await loaders.note.load(id);
     return row && presentNote(row);
   }),
 };

@@ -34,7 +34,7 @@ import { DataGap, SyncRun, SyncStep } from "../schema/sync";
 import { encodeId, type NodeType } from "./global-id";
 
 /** Explicit lists of fields: a column that is added later is not shown by being there. */
-const make = <T extends object>(type: new () => T, fields: T): T => Object.assign(new type(), fields);
+export const make = <T extends object>(type: new () => T, fields: T): T => Object.assign(new type(), fields);
 
 interface CopyKey {
   copyId: number;
@@ -195,13 +195,14 @@ export const presentActivity = (row: ActivityRow): Activity =>
     links: { owner: row.ownerId, deal: row.dealId, person: row.personId, organization: row.organizationId },
   });
 
-export const presentNote = (row: NoteRow): Note =>
+export const presentNote = (row: NoteRow & { ours: boolean }): Note =>
   make(Note, {
     ...recordId("Note", row),
     html: safeHtml(row.content),
     text: plainText(row.content),
     createdAt: row.addTime,
     updatedAt: row.updateTime,
+    ours: row.ours,
     links: { author: row.authorId },
   });
 

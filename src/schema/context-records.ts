@@ -44,5 +44,8 @@ export class Note extends Node {
   @Field(() => Date, { nullable: true })
   updatedAt!: Date | null;
 
+  @Field(() => Boolean, { description: "True where this service wrote it." })
+  ours!: boolean;
+
   links!: { author: number | null };
 }

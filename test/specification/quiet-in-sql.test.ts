@@ -4,6 +4,7 @@ import { judge } from "../../src/briefing/quiet/judge";
 import { readQuietFacts } from "../../src/briefing/quiet/read-quiet";
 import { quietCopy, silenceOf } from "../../src/briefing/quiet/silence-sql";
 import { TenantDoor } from "../../src/database/tenant-door";
+import { DAY_MS } from "../../src/platform/clock";
 import { createTestDatabase, type TestDatabase } from "../support/database";
 import { copyFacts, dealFacts, NOW, past } from "../support/quiet-facts";
 import { type OurWrites, QuietRows, WRITES_APART_MS } from "../support/quiet-rows";
@@ -63,6 +64,9 @@ const inSql = (tenantId: string, copyId: number) =>
     [tenantId, copyId, now],
   );
 
+/** Every sixth copy is stale. */
+const LONG_AGO = { readAt: NOW - 2 * DAY_MS, asOf: NOW - 2 * DAY_MS };
+
 /** All but which of two records of one instant is shown. */
 const comparable = ({ reasons, ...signal }: QuietSignal) => ({
   ...signal,
@@ -73,7 +77,8 @@ test("all facts, those read in one statement, and the verdict in SQL agree; our 
   const verdicts = new Set<string>();
   const whole = fc.tuple(copyFacts, fc.array(oneDeal, { minLength: DEALS, maxLength: DEALS }));
   await fc.assert(
-    fc.asyncProperty(whole, async ([copy, drawn]) => {
+    fc.asyncProperty(whole, async ([drawnCopy, drawn]) => {
+      const copy = copies % 6 === 5 ? { ...drawnCopy, ...LONG_AGO } : drawnCopy;
       const cases = drawn.map((one, index) => stored(one, index, copy));
       const scope = await store(copy, cases);
       const ids = cases.map(({ facts }) => facts.dealId);

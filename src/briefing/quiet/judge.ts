@@ -25,6 +25,11 @@ export function judge(facts: DealFacts, copy: CopyFacts, at: Date): QuietSignal 
   };
 }
 
+/** Of a deal that left the copy while it was asked for. */
+export function nothingKnown(now: Date): QuietSignal {
+  return { verdict: "UNKNOWN", reasons: [], quietSince: null, quietDays: null, nextChangeAt: null, asOf: now };
+}
+
 const dateOf = (at: number | null) => (at === null ? null : new Date(at));
 
 interface Judged {

@@ -1,0 +1,83 @@
+import { rows } from "../database/rows";
+import { isOurNote } from "./our-notes";
+import type { ContactKind } from "./quiet/facts";
+import { HAPPENED_AT } from "./quiet/silence-sql";
+import type { CopyScope } from "./records";
+
+/** A contact with a buyer. The person may be one who is not readable. */
+export interface InteractionRow {
+  kind: ContactKind | "MEETING";
+  at: Date;
+  personId: number | null;
+  activityId: number | null;
+}
+
+/** The first BUYER of a meeting who is a known person. */
+const BUYER_OF = (meeting: string) => `(SELECT b.person_id FROM meeting_attendee b
+  WHERE b.tenant_id = $1 AND b.meeting_id = ${meeting} AND b.side = 'BUYER' ORDER BY b.person_id IS NULL, b.position LIMIT 1)`;
+
+const isWithBuyer = (meeting: string) => `EXISTS (SELECT 1 FROM meeting_attendee b
+  WHERE b.tenant_id = $1 AND b.meeting_id = ${meeting} AND b.side = 'BUYER')`;
+
+/** The deal that the meeting is about, or while that is not certain all that it could be about. */
+const DEALS = `SELECT r.crm_id FROM matched_record r
+  WHERE r.tenant_id = $1 AND r.copy_id = $2 AND r.entity = 'DEAL' AND r.meeting_id = parent.id
+    AND r.crm_id = coalesce(about.deal_id, r.crm_id)`;
+
+/** The attendees that are known persons. */
+const PERSONS = `SELECT DISTINCT r.crm_id FROM meeting_attendee b
+  JOIN matched_record r ON r.tenant_id = b.tenant_id AND r.copy_id = $2 AND r.entity = 'PERSON'
+    AND r.crm_id = b.person_id AND r.meeting_id = b.meeting_id
+  WHERE b.tenant_id = $1 AND b.meeting_id = parent.id`;
+
+/** Rows of a table that hang on one of the deals or persons, each once. */
+const hangingOn = (table: string) => `(
+  SELECT x.* FROM deals JOIN ${table} x ON x.copy_id = $2 AND x.deal_id = deals.crm_id
+  UNION
+  SELECT x.* FROM persons JOIN ${table} x ON x.copy_id = $2 AND x.person_id = persons.crm_id)`;
+
+const HELD = `SELECT m.id, coalesce(m.ends_at, m.starts_at) AS ended_at FROM meeting m
+  WHERE m.tenant_id = $1 AND m.id <> parent.id AND coalesce(m.ends_at, m.starts_at) <= $3 AND m.id IN (
+    SELECT mm.meeting_id FROM deals JOIN meeting_match mm ON mm.tenant_id = $1 AND mm.copy_id = $2
+      AND mm.deal_id = deals.crm_id AND mm.status = 'MATCHED'
+    UNION
+    SELECT r.meeting_id FROM persons JOIN matched_record r ON r.tenant_id = $1 AND r.copy_id = $2
+      AND r.entity = 'PERSON' AND r.crm_id = persons.crm_id
+    JOIN meeting_attendee b ON b.tenant_id = $1 AND b.meeting_id = r.meeting_id AND b.person_id = persons.crm_id)`;
+
+const INTERACTIONS = `
+  SELECT mail.kind, mail.at, p.crm_id AS person_id, NULL::bigint AS activity_id, p.crm_id AS ref
+  FROM persons JOIN person p ON p.copy_id = $2 AND p.crm_id = persons.crm_id
+  CROSS JOIN LATERAL (VALUES ('INCOMING_MAIL', p.last_incoming_mail_time),
+                             ('OUTGOING_MAIL', p.last_outgoing_mail_time)) mail (kind, at)
+  WHERE mail.at IS NOT NULL
+  UNION ALL
+  SELECT 'ACTIVITY', ${HAPPENED_AT}, a.person_id, a.crm_id, a.crm_id FROM ${hangingOn("activity")} a
+  WHERE a.happened_at IS NOT NULL
+  UNION ALL
+  SELECT 'NOTE', n.add_time, n.person_id, NULL, n.crm_id FROM ${hangingOn("note")} n WHERE NOT ${isOurNote("n")}
+  UNION ALL
+  SELECT 'MEETING', held.ended_at, ${BUYER_OF("held.id")}, NULL, 0 FROM (${HELD}) held WHERE ${isWithBuyer("held.id")}`;
+
+/**
+ * The latest interactions around meetings, newest first: with the deal that each is about and its known attendees, as
+ * far as they are readable. A match of an earlier copy gives nothing.
+ */
+export function readTimelines(
+  { manager, tenantId, copyId }: CopyScope,
+  meetingIds: readonly string[],
+  first: number,
+  now: Date,
+): Promise<(InteractionRow & { parent_id: string })[]> {
+  return rows(
+    manager,
+    `SELECT parent.id AS parent_id, found.kind, found.at, found.person_id AS "personId", found.activity_id AS "activityId"
+     FROM unnest($5::uuid[]) AS parent (id)
+     JOIN meeting_match about ON about.tenant_id = $1 AND about.meeting_id = parent.id AND about.copy_id = $2
+     CROSS JOIN LATERAL (
+       WITH deals AS (${DEALS}), persons AS (${PERSONS})
+       SELECT * FROM (${INTERACTIONS}) every ORDER BY at DESC, kind, ref DESC LIMIT $4
+     ) found`,
+    [tenantId, copyId, now, first, meetingIds],
+  );
+}

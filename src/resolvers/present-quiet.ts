@@ -1,0 +1,18 @@
+import type { QuietSignal as Signal } from "../briefing/quiet/facts";
+import type { InteractionRow } from "../briefing/timeline";
+import { Interaction, InteractionKind, QuietReason, QuietReasonCode, QuietSignal, QuietVerdict } from "../schema/quiet";
+import { make } from "./present";
+
+export function presentQuiet({ verdict, quietSince, quietDays, reasons, nextChangeAt, asOf }: Signal): QuietSignal {
+  return make(QuietSignal, {
+    verdict: QuietVerdict[verdict],
+    isQuiet: verdict === "QUIET" || verdict === "GHOSTED",
+    ...{ quietSince, quietDays, nextChangeAt, asOf },
+    reasons: reasons.map(({ code, since, thresholdDays, message, evidence }) =>
+      make(QuietReason, { code: QuietReasonCode[code], since, thresholdDays, message, shownBy: evidence }),
+    ),
+  });
+}
+
+export const presentInteraction = ({ kind, at, personId, activityId }: InteractionRow): Interaction =>
+  make(Interaction, { kind: InteractionKind[kind], at, links: { person: personId, activity: activityId } });
