@@ -1,4 +1,6 @@
 import type { Simulator } from "../../simulator";
+import type { Actor } from "../../src/auth/actor";
+import type { AskedNote } from "../../src/writeback/note-writes";
 import type { ActorClaims } from "./actors";
 import type { GraphQLAnswer, Service } from "./service";
 import { dataOf, type Refusal } from "./stories";
@@ -52,3 +54,15 @@ export const notesWith = ({ company }: Simulator, reference: string) =>
   [...company.notes.values()].filter(({ content }) => content.includes(reference));
 
 export const posts = ({ log }: Simulator) => log.of("POST", "/api/v1/notes");
+
+/** A member of the tenant, as the domain knows one. */
+export const seller = (): Actor => ({
+  ...{ userId: "anna", tenantId: "acme", role: "member", plan: "sales", email: null, name: null },
+  expiresAt: new Date("2100-01-01"),
+});
+
+/** A note on the meeting's own target, as the domain is asked for it. */
+export const askedNote = (meetingId: string, idempotencyKey: string, content = idempotencyKey): AskedNote => ({
+  ...{ meetingId, targetId: null, target: null, content, idempotencyKey },
+  meeting: Buffer.from(meetingId, "base64url").toString().split(":")[1] ?? null,
+});
