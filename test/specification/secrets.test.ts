@@ -79,7 +79,6 @@ beforeAll(async () => {
   const [, address = ""] = await program.says(/"address":"([^"]+)"/);
   service = {
     url: address,
-    app: { start: async () => address, stop: async () => undefined },
     ask: (query, variables, as = {}) => ask(address, query, variables, "token" in as ? {} : as),
     stop: async () => undefined,
   };

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { request } from "undici";
 import type { Simulator } from "../../simulator";
-import { type App, createApp } from "../../src/app";
+import { createApp } from "../../src/app";
 import { type Clock, systemClock } from "../../src/platform/clock";
 import { type Config, readConfig } from "../../src/platform/config";
 import { createLogger } from "../../src/platform/logger";
@@ -34,7 +34,6 @@ export interface GraphQLAnswer<T> {
 
 export interface Service {
   url: string;
-  app: App;
   /** One operation as an actor (or with a token of one's own making). */
   ask<T = Record<string, never>>(
     query: string,
@@ -54,7 +53,12 @@ export async function startService(
   const app = createApp({ ...config, ...overrides }, createLogger(config.logLevel), clock);
   const url = await app.start();
   if (!url) throw new Error("the service has no api role");
-  return { url, app, ask: (query, variables, as) => ask(url, query, variables, as), stop: () => app.stop() };
+  return serviceAt(url, () => app.stop());
+}
+
+/** A service that runs already, perhaps in another process. */
+export function serviceAt(url: string, stop: () => Promise<void>): Service {
+  return { url, ask: (query, variables, as) => ask(url, query, variables, as), stop };
 }
 
 async function ask<T>(

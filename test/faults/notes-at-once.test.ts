@@ -1,0 +1,83 @@
+import { type Simulator, startSimulator } from "../../simulator";
+import { createTestDatabase, type TestDatabase } from "../support/database";
+import { askNote, notesWith, posts } from "../support/notes";
+import { startProgram } from "../support/processes";
+import { environmentFor, type Service, serviceAt, startService } from "../support/service";
+import { connect, recordMeeting, syncEnds } from "../support/stories";
+
+const CALLERS = 100;
+const ANSWER_AFTER_MS = 400;
+
+let simulator: Simulator;
+let database: TestDatabase;
+let here: Service;
+let there: Service;
+let meetingId: string;
+
+beforeAll(async () => {
+  [simulator, database] = await Promise.all([startSimulator({ deals: 10 }), createTestDatabase()]);
+  here = await startService(simulator, database);
+  await connect(here, simulator);
+  await syncEnds(here);
+  meetingId = (await recordMeeting(here, [simulator.company.stories.singleDeal.email])).id;
+  const program = startProgram("src/main.js", {
+    ...environmentFor(simulator),
+    ...{ DATABASE_URL: database.url.reveal(), ROLES: "api", LOG_LEVEL: "info" },
+  });
+  const [, url = ""] = await program.says(/(http:\/\/127\.0\.0\.1:\d+)/);
+  there = serviceAt(url, async () => {
+    program.child.kill("SIGTERM");
+    await program.ended;
+  });
+});
+afterAll(async () => {
+  await Promise.all([here.stop(), there.stop()]);
+  await Promise.all([simulator.stop(), database.drop()]);
+});
+beforeEach(() => {
+  simulator.log.clear();
+  simulator.control.clearFaults();
+});
+
+const ask = (service: Service, idempotencyKey: string, content: string) =>
+  askNote(service, { meetingId, idempotencyKey, content });
+
+/** Half of the callers ask this process, half the other. */
+const askAll = (idempotencyKey: string, content: (caller: number) => string) =>
+  Promise.all(
+    Array.from({ length: CALLERS }, (_, caller) => ask(caller % 2 ? here : there, idempotencyKey, content(caller))),
+  );
+
+test.each([
+  ["the CRM answers late", "WRITTEN", { kind: "delay", ms: ANSWER_AFTER_MS }],
+  ["the CRM refuses", "FAILED", { kind: "throttle" }],
+  ["the answer is lost", "UNKNOWN", { kind: "lostAfter" }],
+] as const)(
+  "100 identical calls over two processes make one request and get one answer: %s",
+  async (_, state, fault) => {
+    simulator.control.fail({ match: "/api/v1/notes", method: "POST", times: 1, with: fault });
+    const answers = await askAll(`same-${state}`, () => "The same for all");
+    expect(new Set(answers.map((answer) => JSON.stringify(answer))).size).toBe(1);
+    expect(answers[0]?.write?.state).toBe(state);
+    expect(posts(simulator)).toHaveLength(1);
+    expect(notesWith(simulator, answers[0]?.write?.reference ?? "")).toHaveLength(state === "FAILED" ? 0 : 1);
+  },
+);
+
+test("of 100 calls with one key and two inputs one input wins, and the other callers are told", async () => {
+  const answers = await askAll("two-inputs", (caller) => `Text ${caller % 4 < 2 ? "A" : "B"}`);
+  const written = answers.filter(({ write }) => write?.state === "WRITTEN");
+  expect(written).toHaveLength(CALLERS / 2);
+  expect(answers.filter(({ code }) => code === "IDEMPOTENCY_KEY_REUSED")).toHaveLength(CALLERS / 2);
+  expect(posts(simulator)).toHaveLength(1);
+});
+
+test("100 keys are 100 notes", async () => {
+  const answers = await Promise.all(
+    Array.from({ length: CALLERS }, (_, caller) => ask(caller % 2 ? here : there, `own-${caller}`, "Same text")),
+  );
+  const references = new Set(answers.map(({ write }) => write?.reference));
+  expect(references.size).toBe(CALLERS);
+  for (const reference of references) expect(notesWith(simulator, reference ?? "")).toHaveLength(1);
+  expect(posts(simulator)).toHaveLength(CALLERS);
+});

@@ -1,0 +1,74 @@
+import { ConnectionGoneError, NeedsReauthorizationError } from "../../src/connections/errors";
+import { CrmError, failureOfStatus } from "../../src/crm/errors";
+import { OAuthError } from "../../src/crm/oauth";
+import { nextLookUp, SETTLED_AFTER_MS, verdictOf } from "../../src/writeback/look-up-plan";
+import { certainFailureOf, NotSentInTimeError } from "../../src/writeback/write-failure";
+
+const answered = (status: number, { html = false, crmCode = undefined as string | undefined } = {}) =>
+  new CrmError(failureOfStatus(status, html), "an answer", { status, crmCode });
+const codeOf = (error: unknown) => certainFailureOf(error)?.code ?? "UNKNOWN";
+
+describe("what the answer to a write says of it", () => {
+  test.each([
+    [400, "VALUE_REJECTED"],
+    [401, "NEEDS_REAUTHORIZATION"],
+    [402, "CRM_ACCOUNT_CLOSED"],
+    [403, "FORBIDDEN"],
+    [404, "RECORD_NOT_FOUND"],
+    [405, "VALUE_REJECTED"],
+    [410, "RECORD_NOT_FOUND"],
+    [413, "VALUE_REJECTED"],
+    [422, "VALUE_REJECTED"],
+    [429, "RATE_LIMITED"],
+  ])("%i is a refusal: FAILED with %s", (status, code) => expect(codeOf(answered(status))).toBe(code));
+
+  test.each([301, 302, 307, 408, 409, 500, 502, 503, 504, 520, 524])(
+    "%i leaves open what was done: UNKNOWN",
+    (status) => expect(codeOf(answered(status))).toBe("UNKNOWN"),
+  );
+
+  test.each([400, 401, 403, 404, 500])("%i with a proxy's page says nothing of the CRM: UNKNOWN", (status) =>
+    expect(codeOf(answered(status, { html: true }))).toBe("UNKNOWN"),
+  );
+
+  test.each([
+    ["a record in the bin", answered(400, { crmCode: "ERR_DEAL_DELETED" }), "RECORD_NOT_FOUND"],
+    ["no connection came about", new CrmError("UNAVAILABLE", "refused", { neverSent: true }), "CRM_UNAVAILABLE"],
+    ["a reset or a time-out", new CrmError("UNAVAILABLE", "reset", { neverSent: false }), "UNKNOWN"],
+    ["a success that cannot be read", new CrmError("UNREADABLE", "not JSON", { status: 201 }), "UNKNOWN"],
+    ["a success that is too large", new CrmError("UNREADABLE", "too large"), "UNKNOWN"],
+    ["the token could not be renewed", new OAuthError("UNKNOWN", "no answer"), "CRM_UNAVAILABLE"],
+    ["the token came too late", new NotSentInTimeError("late"), "CRM_UNAVAILABLE"],
+    ["the grant is refused", new NeedsReauthorizationError("revoked"), "NEEDS_REAUTHORIZATION"],
+    ["disconnected meanwhile", new ConnectionGoneError("gone"), "NEEDS_REAUTHORIZATION"],
+    ["a fault of our own", new TypeError("undefined is no function"), "UNKNOWN"],
+  ])("%s", (_, error, code) => expect(codeOf(error)).toBe(code));
+});
+
+const SENT_AT = new Date("2026-11-20T12:00:00Z");
+const msLater = (ms: number) => new Date(SENT_AT.getTime() + ms);
+
+describe("what a look-up says of it", () => {
+  const whole = { begunAt: msLater(SETTLED_AFTER_MS), foundId: null, complete: true, visible: true };
+
+  test.each([
+    ["found, however early", { ...whole, begunAt: msLater(1), foundId: 7, complete: false, visible: false }, "WRITTEN"],
+    ["not found, three minutes later", whole, "FAILED"],
+    ["not found, a moment too early", { ...whole, begunAt: msLater(SETTLED_AFTER_MS - 1) }, "UNKNOWN"],
+    ["not found on the pages that could be read", { ...whole, complete: false }, "UNKNOWN"],
+    ["not found by a user who does not see the record", { ...whole, visible: false }, "UNKNOWN"],
+  ])("%s", (_, look, verdict) => expect(verdictOf(SENT_AT, look)).toBe(verdict));
+
+  test("an absence can be proven by the fourth look-up, and pauses grow to six hours and no further", () => {
+    let at = SENT_AT;
+    const pauses = Array.from({ length: 20 }, (_, lookUps) => {
+      const next = nextLookUp(at, lookUps);
+      const pause = next.getTime() - at.getTime();
+      at = next;
+      return pause;
+    });
+    expect(pauses.slice(0, 4).reduce((sum, pause) => sum + pause, 0)).toBeGreaterThan(SETTLED_AFTER_MS);
+    expect([...pauses].sort((a, b) => a - b)).toEqual(pauses);
+    expect(pauses.at(-1)).toBe(6 * 60 * 60_000);
+  });
+});
