@@ -3,5 +3,5 @@ module.exports = {
   ...require("./jest.config.js"),
   roots: ["<rootDir>/test/web"],
   testPathIgnorePatterns: ["/node_modules/"],
-  testTimeout: 60_000,
+  testTimeout: 180_000,
 };

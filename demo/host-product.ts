@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { SignJWT } from "jose";
 
-const TOKEN_LIFE = "10m";
+const TOKEN_LIFE_SECONDS = 600;
 const COOKIE = "demo_user";
 
 export interface Person {
@@ -14,7 +14,7 @@ export interface HostProductParts {
   jwtSecret: string;
   /** By the name that the cookie carries. */
   people: Readonly<Record<string, Person>>;
-  port?: number;
+  tokenLifeSeconds?: number;
 }
 
 /** What the page needs of the product around it: a sign-in with a session cookie, and tokens for whoever has one. */
@@ -30,7 +30,8 @@ export interface HostProduct {
  * The host product's sign-in in the small, with throw-away users: whoever can open it may be any of them. A real one
  * differs in how it knows its users, and not in what it tells the page.
  */
-export async function startHostProduct({ jwtSecret, people, port = 0 }: HostProductParts): Promise<HostProduct> {
+export async function startHostProduct(parts: HostProductParts): Promise<HostProduct> {
+  const { people } = parts;
   const place = { url: "", pageUrl: "" };
   const server = createServer((request, response) => {
     answer(request, response).catch(() => response.writeHead(500).end());
@@ -44,11 +45,11 @@ export async function startHostProduct({ jwtSecret, people, port = 0 }: HostProd
       return void response.writeHead(303, { location: place.pageUrl, "set-cookie": cookie }).end();
     }
     if (request.method === "POST" && pathname === "/token") {
-      return giveToken(request, response, { people, jwtSecret, ...place });
+      return giveToken(request, response, { ...parts, ...place });
     }
     response.writeHead(404).end();
   }
-  await new Promise<void>((listening) => server.listen(port, "127.0.0.1", listening));
+  await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
   place.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   return {
     url: place.url,
@@ -63,16 +64,14 @@ export async function startHostProduct({ jwtSecret, people, port = 0 }: HostProd
   };
 }
 
-interface TokenParts {
-  people: Readonly<Record<string, Person>>;
-  jwtSecret: string;
+interface TokenParts extends HostProductParts {
   url: string;
   pageUrl: string;
 }
 
 /** Only the page's own origin may read the answer: it is the bearer token of whoever has the cookie. */
 async function giveToken(request: IncomingMessage, response: ServerResponse, parts: TokenParts): Promise<void> {
-  const { people, jwtSecret, url, pageUrl } = parts;
+  const { people, jwtSecret, url, pageUrl, tokenLifeSeconds = TOKEN_LIFE_SECONDS } = parts;
   if (!pageUrl || request.headers.origin !== new URL(pageUrl).origin) return void response.writeHead(403).end();
   const headers = {
     "access-control-allow-origin": request.headers.origin,
@@ -87,7 +86,7 @@ async function giveToken(request: IncomingMessage, response: ServerResponse, par
   const token = await new SignJWT({ ...claims, name: person.name })
     .setProtectedHeader({ alg: "HS256" })
     .setSubject(sub)
-    .setExpirationTime(TOKEN_LIFE)
+    .setExpirationTime(`${tokenLifeSeconds}s`)
     .sign(new TextEncoder().encode(jwtSecret));
   response.writeHead(200, headers).end(JSON.stringify({ token, signInUrl: url }));
 }

@@ -1,6 +1,7 @@
-import type { Page } from "playwright-core";
+import { syncEnds } from "../support/stories";
 import { screenshot, seriousFindings } from "./support/browser";
 import { type Product, startProduct } from "./support/product";
+import { connectThroughConsent, disconnected, state } from "./support/steps";
 
 let product: Product;
 
@@ -8,21 +9,10 @@ beforeAll(async () => {
   product = await startProduct();
 });
 afterAll(() => product.stop());
-afterEach(() => product.simulator.control.clearFaults());
-
-const state = (page: Page, text: string) => page.getByRole("status").filter({ hasText: text });
-
-async function connectThroughConsent(page: Page): Promise<void> {
-  await page.getByRole("button", { name: "Connect Pipedrive" }).click();
-  await page.getByRole("button", { name: "Allow and Install" }).click();
-  await page.getByText(/^Connected as /).waitFor();
-}
-
-async function disconnect(page: Page): Promise<void> {
-  await page.getByRole("button", { name: "Disconnect …" }).click();
-  await page.getByRole("button", { name: "Disconnect and delete the copy" }).click();
-  await page.getByRole("button", { name: "Connect Pipedrive" }).waitFor();
-}
+afterEach(async () => {
+  product.simulator.control.clearFaults();
+  await disconnected(product);
+});
 
 test("an admin connects through the consent page, sees who is bound, and disconnects; another browser sees it live", async () => {
   const [admin, member] = [await product.signIn("admin"), await product.signIn("member")];
@@ -41,7 +31,11 @@ test("an admin connects through the consent page, sees who is bound, and disconn
 
   await admin.getByText("Succeeded").waitFor();
   await admin.getByText("What the last run read").click();
-  await admin.getByRole("listitem").filter({ hasText: "Deals" }).first().waitFor();
+  await admin
+    .getByRole("listitem")
+    .filter({ hasText: "Deal participants" })
+    .getByText(/\d+ read/)
+    .waitFor();
   expect(await seriousFindings(admin)).toEqual([]);
   await screenshot(admin, "settings-connected");
 
@@ -49,9 +43,119 @@ test("an admin connects through the consent page, sees who is bound, and disconn
   const dialog = admin.getByRole("dialog");
   await dialog.getByText("notes and field values that were written to the CRM").waitFor();
   expect(await seriousFindings(admin)).toEqual([]);
-  await screenshot(admin, "settings-disconnect");
   await admin.keyboard.press("Escape");
   await dialog.waitFor({ state: "detached" });
-  await disconnect(admin);
+  await state(admin, "Connected").waitFor();
+  await admin.getByRole("button", { name: "Disconnect …" }).click();
+  await admin.getByRole("button", { name: "Disconnect and delete the copy" }).click();
+  await admin.getByText("uninstall the app in the CRM").waitFor();
+  await state(admin, "Not connected").waitFor();
   await state(member, "Not connected").waitFor();
+});
+
+test("a sync is shown step by step as it goes, and its end too, without loading the page again", async () => {
+  const release = product.simulator.control.fail({ match: "/api/v2/deals", times: 1, with: { kind: "hang" } });
+  const page = await product.signIn("admin");
+  await connectThroughConsent(page);
+  await page.evaluate("globalThis.loadedOnce = true");
+  const progress = page.getByRole("progressbar", { name: "Progress of the sync" });
+  await progress.waitFor();
+  await page
+    .getByRole("listitem")
+    .filter({ hasText: "People" })
+    .getByText(/\d+ read/)
+    .waitFor();
+  expect(await page.getByRole("button", { name: "Syncing …" }).isDisabled()).toBe(true);
+  expect(await seriousFindings(page)).toEqual([]);
+  await screenshot(page, "settings-syncing");
+  release();
+  await progress.waitFor({ state: "detached" });
+  expect(await page.evaluate("globalThis.loadedOnce")).toBe(true);
+});
+
+test("what could not be read is said in words, and why a run failed", async () => {
+  product.simulator.control.fail({ match: "/api/v2/stages", with: { status: 500 } });
+  const page = await product.signIn("admin");
+  await connectThroughConsent(page);
+  const gap = page.getByRole("alert").filter({ hasText: "Some data is missing" });
+  await gap.getByText("Stages").waitFor();
+  product.simulator.control.fail({ match: "/api/v2/persons", with: { kind: "throttle" } });
+  await page.getByRole("button", { name: "Sync now" }).click();
+  await page.getByRole("alert").filter({ hasText: "The last run failed" }).waitFor();
+  await page.getByRole("alert").filter({ hasText: "The CRM is in trouble" }).waitFor();
+  await state(page, "Connected").waitFor();
+  expect(await seriousFindings(page)).toEqual([]);
+  await screenshot(page, "settings-trouble");
+});
+
+test("when the CRM ends the grant, the page says so and why, and one button leads back", async () => {
+  const page = await product.signIn("admin");
+  const member = await product.signIn("member");
+  await connectThroughConsent(page);
+  await syncEnds(product.service);
+  product.simulator.control.revoke(product.simulator.company.stories.singleDeal.ownerId);
+  await page.getByRole("button", { name: "Sync now" }).click();
+  await state(page, "Needs re-authorization").waitFor();
+  await page.getByRole("alert").filter({ hasText: "no longer accepts the authorization" }).waitFor();
+  expect(await seriousFindings(page)).toEqual([]);
+  await screenshot(page, "settings-reauthorize");
+  await state(member, "Needs re-authorization").waitFor();
+  expect(await member.getByRole("button", { name: "Authorize again" }).isDisabled()).toBe(true);
+  await connectThroughConsent(page, "Authorize again");
+  await state(page, "Connected").waitFor();
+  await state(member, "Connected").waitFor();
+});
+
+test("who cancels in the CRM is told that nothing was connected, and the address bar keeps nothing of the answer", async () => {
+  const page = await product.signIn("admin");
+  await page.getByRole("button", { name: "Connect Pipedrive" }).click();
+  await page.getByRole("button", { name: "Cancel" }).click();
+  await page.getByRole("heading", { name: "The CRM was not connected" }).waitFor();
+  expect(page.url()).toBe(`${product.service.url}/settings`);
+  expect(await seriousFindings(page)).toEqual([]);
+  await page.getByRole("button", { name: "Back to the CRM connection" }).click();
+  await page.getByRole("button", { name: "Connect Pipedrive" }).waitFor();
+});
+
+test("a made-up answer of the CRM connects nothing: the page only hands it to the service", async () => {
+  product.simulator.log.clear();
+  const page = await product.signIn("admin");
+  await page.goto(`${product.service.url}/crm/callback?code=stolen&state=made-up`);
+  await page.getByRole("heading", { name: "The CRM was not connected" }).waitFor();
+  expect(page.url()).toBe(`${product.service.url}/settings`);
+  expect(product.simulator.log.of("POST", "/oauth/token")).toEqual([]);
+});
+
+test.each([
+  ["member", "Only an owner or admin of your organization may do this."],
+  ["starter", "plan does not include the CRM connection"],
+] as const)("a %s sees what is not allowed, and why", async (person, reason) => {
+  const page = await product.signIn(person);
+  await page.getByText(reason).waitFor();
+  expect(await page.getByRole("button", { name: "Connect Pipedrive" }).isDisabled()).toBe(true);
+  expect(await seriousFindings(page)).toEqual([]);
+  const admin = await product.signIn("admin");
+  await connectThroughConsent(admin);
+  await state(page, "Connected").waitFor();
+  expect(await page.getByRole("button", { name: "Choose a field for Deals" }).isDisabled()).toBe(true);
+  expect(await page.getByRole("button", { name: "Disconnect …" }).isDisabled()).toBe(person === "member");
+  if (person === "member") await page.getByText("Only an owner or admin of your organization may disconnect").waitFor();
+});
+
+test("a field is chosen from the CRM's own list, with its type and options, changed and cleared", async () => {
+  const page = await product.signIn("admin");
+  await connectThroughConsent(page);
+  await page.getByRole("button", { name: "Choose a field for Deals" }).click();
+  const list = page.getByLabel("Custom field");
+  await list.selectOption({ label: "Segment (enum)" });
+  await page.getByText("3 options: Consumer, Small business, Enterprise").waitFor();
+  expect(await seriousFindings(page)).toEqual([]);
+  await list.selectOption({ label: "Meeting summary (text)" });
+  await page.getByRole("button", { name: "Use this field" }).click();
+  const deals = page.getByRole("listitem").filter({ has: page.getByRole("heading", { name: "Deals" }) });
+  await deals.getByText("Meeting summary").waitFor();
+  await deals.getByText("In order").waitFor();
+  await screenshot(page, "settings-fields");
+  await page.getByRole("button", { name: "Clear the field for Deals" }).click();
+  await deals.getByText("No field nominated.").waitFor();
 });

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from "playwright-core";
 
 const INSTALLED = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
-const PATIENCE_MS = 15_000;
+const PATIENCE_MS = 30_000;
 /** Where screenshots go; absent: none are made, and a test run changes no file. */
 const SCREENS = process.env.SCREENS;
 const AXE = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");

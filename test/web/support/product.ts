@@ -32,15 +32,22 @@ export interface Product {
   stop(): Promise<void>;
 }
 
-export async function startProduct(options: SimulatorOptions = {}, overrides: Partial<Config> = {}): Promise<Product> {
+interface ProductOptions {
+  crm?: SimulatorOptions;
+  service?: Partial<Config>;
+  tokenLifeSeconds?: number;
+}
+
+export async function startProduct(options: ProductOptions = {}): Promise<Product> {
   const port = await freePort();
   const [simulator, database, host, browser] = await Promise.all([
-    startSimulator({ deals: 30, ...options, redirectUrl: `http://127.0.0.1:${port}/crm/callback` }),
+    startSimulator({ deals: 30, ...options.crm, redirectUrl: `http://127.0.0.1:${port}/crm/callback` }),
     createTestDatabase(),
-    startHostProduct({ jwtSecret: JWT_SECRET, people: PEOPLE }),
+    startHostProduct({ jwtSecret: JWT_SECRET, people: PEOPLE, tokenLifeSeconds: options.tokenLifeSeconds }),
     launchBrowser(),
   ]);
-  const start = () => startService(simulator, database, { port, page: { tokenUrl: host.tokenUrl }, ...overrides });
+  const start = () =>
+    startService(simulator, database, { port, page: { tokenUrl: host.tokenUrl }, ...options.service });
   const product: Product = {
     simulator,
     database,

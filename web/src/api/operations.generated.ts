@@ -58,6 +58,23 @@ export type ReauthorizationReason =
   /** A renewal was cut off after it was sent, and the CRM then refused the last token that we hold. */
   | 'RENEWAL_UNCONFIRMED';
 
+/** What can receive a note and a nominated field. */
+export type CrmEntity =
+  | 'DEAL'
+  | 'PERSON'
+  | 'ORGANIZATION';
+
+/** What the CRM's field list last said of a nominated field. */
+export type FieldMappingHealth =
+  /** It is there, with the type that it had when it was nominated. */
+  | 'OK'
+  /** The CRM no longer lists it. */
+  | 'MISSING_IN_CRM'
+  /** Its type is another than when it was nominated; nominating it again accepts that. */
+  | 'TYPE_CHANGED'
+  /** The last look failed, or the connection needs re-authorization. */
+  | 'UNKNOWN';
+
 /** What the viewer is in the tenant. */
 export type Role =
   | 'OWNER'
@@ -114,6 +131,46 @@ export type ConnectInput = {
   error?: string | null | undefined;
 };
 
+export type FieldMappingInput = {
+  entity: CrmEntity;
+  /** The key of a field that connection.fields calls writable. */
+  fieldKey: string;
+};
+
+export type MappingFragment = { entity: CrmEntity, fieldKey: string, fieldName: string | null, fieldType: string | null, health: FieldMappingHealth, checkedAt: string };
+
+export type FieldMappingsQueryVariables = Exact<{ [key: string]: never; }>;
+
+
+export type FieldMappingsQuery = { connection: { id: string, fieldMappings: Array<{ entity: CrmEntity, fieldKey: string, fieldName: string | null, fieldType: string | null, health: FieldMappingHealth, checkedAt: string }> } };
+
+export type CustomFieldsQueryVariables = Exact<{
+  entity: CrmEntity;
+}>;
+
+
+export type CustomFieldsQuery = { connection: { id: string, fields: Array<{ key: string, name: string, type: string, writable: boolean, options: Array<{ id: string, label: string }> }> } };
+
+export type SetFieldMappingMutationVariables = Exact<{
+  input: FieldMappingInput;
+}>;
+
+
+export type SetFieldMappingMutation = { setFieldMapping:
+    | { mappings: Array<{ entity: CrmEntity, fieldKey: string, fieldName: string | null, fieldType: string | null, health: FieldMappingHealth, checkedAt: string }> }
+    | { code: RefusalCode, message: string }
+   };
+
+export type ClearFieldMappingMutationVariables = Exact<{
+  entity: CrmEntity;
+}>;
+
+
+export type ClearFieldMappingMutation = { clearFieldMapping:
+    | { mappings: Array<{ entity: CrmEntity, fieldKey: string, fieldName: string | null, fieldType: string | null, health: FieldMappingHealth, checkedAt: string }> }
+    | { code: RefusalCode, message: string }
+   };
+
 export type GapFragment = { resource: SyncResource, code: string, count: number, since: string, message: string };
 
 export type RunFragment = { id: string, kind: SyncKind, state: SyncState, queuedAt: string, startedAt: string | null, finishedAt: string | null, progress: number, steps: Array<{ resource: SyncResource, state: SyncState, fetched: number, written: number, unchanged: number, removed: number, rejected: number }>, error: { code: SyncErrorCode, message: string } | null };
@@ -169,6 +226,16 @@ export type SyncProgressedSubscriptionVariables = Exact<{ [key: string]: never; 
 
 export type SyncProgressedSubscription = { syncProgressed: { id: string, kind: SyncKind, state: SyncState, queuedAt: string, startedAt: string | null, finishedAt: string | null, progress: number, steps: Array<{ resource: SyncResource, state: SyncState, fetched: number, written: number, unchanged: number, removed: number, rejected: number }>, error: { code: SyncErrorCode, message: string } | null } };
 
+export const MappingFragmentDoc = gql`
+    fragment Mapping on FieldMapping {
+  entity
+  fieldKey
+  fieldName
+  fieldType
+  health
+  checkedAt
+}
+    ` as unknown as DocumentNode<MappingFragment, unknown>;
 export const GapFragmentDoc = gql`
     fragment Gap on DataGap {
   resource
@@ -202,6 +269,63 @@ export const RunFragmentDoc = gql`
   }
 }
     ` as unknown as DocumentNode<RunFragment, unknown>;
+export const FieldMappingsDocument = gql`
+    query FieldMappings {
+  connection {
+    id
+    fieldMappings {
+      ...Mapping
+    }
+  }
+}
+    ${MappingFragmentDoc}` as unknown as DocumentNode<FieldMappingsQuery, FieldMappingsQueryVariables>;
+export const CustomFieldsDocument = gql`
+    query CustomFields($entity: CrmEntity!) {
+  connection {
+    id
+    fields(entity: $entity, customOnly: true) {
+      key
+      name
+      type
+      writable
+      options {
+        id
+        label
+      }
+    }
+  }
+}
+    ` as unknown as DocumentNode<CustomFieldsQuery, CustomFieldsQueryVariables>;
+export const SetFieldMappingDocument = gql`
+    mutation SetFieldMapping($input: FieldMappingInput!) {
+  setFieldMapping(input: $input) {
+    ... on FieldMappingSuccess {
+      mappings {
+        ...Mapping
+      }
+    }
+    ... on Refusal {
+      code
+      message
+    }
+  }
+}
+    ${MappingFragmentDoc}` as unknown as DocumentNode<SetFieldMappingMutation, SetFieldMappingMutationVariables>;
+export const ClearFieldMappingDocument = gql`
+    mutation ClearFieldMapping($entity: CrmEntity!) {
+  clearFieldMapping(entity: $entity) {
+    ... on FieldMappingSuccess {
+      mappings {
+        ...Mapping
+      }
+    }
+    ... on Refusal {
+      code
+      message
+    }
+  }
+}
+    ${MappingFragmentDoc}` as unknown as DocumentNode<ClearFieldMappingMutation, ClearFieldMappingMutationVariables>;
 export const SettingsDocument = gql`
     query Settings {
   viewer {

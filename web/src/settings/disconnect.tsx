@@ -9,7 +9,14 @@ import type { Connection, Viewer } from "./use-settings";
 /** Any owner or admin may disconnect, on any plan: a lapsed plan keeps nobody's data. */
 const mayDisconnect = ({ role }: Viewer) => role === "OWNER" || role === "ADMIN";
 
-export function Disconnect({ viewer, connection }: { viewer: Viewer; connection: Connection }) {
+interface DisconnectProps {
+  viewer: Viewer;
+  connection: Connection;
+  /** Told what stays in the CRM. */
+  onDone(remains: string): void;
+}
+
+export function Disconnect({ viewer, connection, onDone }: DisconnectProps) {
   const [asking, ask] = useState(false);
   const allowed = mayDisconnect(viewer);
   return (
@@ -24,14 +31,20 @@ export function Disconnect({ viewer, connection }: { viewer: Viewer; connection:
           Disconnect …
         </Button>
       </div>
-      {asking && <ConfirmDisconnect connection={connection} onClose={() => ask(false)} />}
+      {asking && <ConfirmDisconnect connection={connection} onDone={onDone} onClose={() => ask(false)} />}
     </Card>
   );
 }
 
-function ConfirmDisconnect({ connection, onClose }: { connection: Connection; onClose(): void }) {
+type ConfirmDisconnectProps = Omit<DisconnectProps, "viewer"> & { onClose(): void };
+
+function ConfirmDisconnect({ connection, onDone, onClose }: ConfirmDisconnectProps) {
   const [{ fetching, data, error }, disconnect] = useMutation(DisconnectDocument);
   const refusal = data && "message" in data.disconnect ? data.disconnect.message : null;
+  const confirmed = async () => {
+    const { data: answer } = await disconnect({});
+    if (answer && "remainsInCrm" in answer.disconnect) onDone(answer.disconnect.remainsInCrm);
+  };
   const crm = connection.companyDomain ? `${connection.companyDomain}.pipedrive.com` : "Pipedrive";
   return (
     <Confirm title={`Disconnect ${connection.companyName ?? "the CRM"}?`} onClose={onClose}>
@@ -56,7 +69,7 @@ function ConfirmDisconnect({ connection, onClose }: { connection: Connection; on
       {refusal && <Notice tone="bad" title={refusal} />}
       {error && <Problem error={error} />}
       <div className="row">
-        <Button look="danger-main" busy={fetching} onClick={() => disconnect({})}>
+        <Button look="danger-main" busy={fetching} onClick={confirmed}>
           {fetching ? "Disconnecting …" : "Disconnect and delete the copy"}
         </Button>
         <Button onClick={onClose}>Keep it connected</Button>

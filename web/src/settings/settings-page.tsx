@@ -1,9 +1,11 @@
+import { useState } from "react";
 import { useIsLive } from "../api/liveness";
-import { Badge, Loading } from "../ui/parts";
+import { Badge, Loading, Notice } from "../ui/parts";
 import { Problem } from "../ui/problem";
 import { AboutAccess } from "./about-access";
 import { ConnectedAccount } from "./connected-account";
 import { Disconnect } from "./disconnect";
+import { NominatedFields } from "./nominated-fields";
 import { NotConnected } from "./not-connected";
 import { Reauthorize } from "./reauthorize";
 import { SyncStatus } from "./sync-status";
@@ -13,6 +15,7 @@ import { STATE } from "./wording";
 /** Settings, CRM: who is bound, how the sync stands, and what may be done about it. */
 export function SettingsPage({ welcome }: { welcome: boolean }) {
   const { viewer, connection, run, error, reread } = useSettings();
+  const [remains, setRemains] = useState<string | null>(null);
   return (
     <div className="stack">
       <header className="row row-apart page-head">
@@ -27,11 +30,18 @@ export function SettingsPage({ welcome }: { welcome: boolean }) {
       {connection && viewer && (
         <div className="columns">
           <div className="stack">
+            {remains && connection.state === "NOT_CONNECTED" && (
+              <Notice tone="ok" title="Disconnected. The copy of the CRM's data is being deleted.">
+                <p>{remains}</p>
+              </Notice>
+            )}
             <Body viewer={viewer} connection={connection} run={run} welcome={welcome} />
           </div>
           <aside className="stack" aria-label="About the connection">
             <AboutAccess />
-            {connection.state !== "NOT_CONNECTED" && <Disconnect viewer={viewer} connection={connection} />}
+            {connection.state !== "NOT_CONNECTED" && (
+              <Disconnect viewer={viewer} connection={connection} onDone={setRemains} />
+            )}
           </aside>
         </div>
       )}
@@ -64,6 +74,7 @@ function Body({ viewer, connection, run, welcome }: BodyProps) {
       {connection.state === "NEEDS_REAUTHORIZATION" && <Reauthorize viewer={viewer} connection={connection} />}
       <ConnectedAccount connection={connection} welcome={welcome} />
       <SyncStatus connection={connection} run={run} />
+      <NominatedFields viewer={viewer} connected={connection.state === "CONNECTED"} />
     </>
   );
 }

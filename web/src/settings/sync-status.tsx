@@ -22,7 +22,7 @@ export function SyncStatus({ connection: { state, sync }, run }: SyncStatusProps
         <Fact name="Next sync">{nextSync(state, run, sync.nextRunAt)}</Fact>
         {sync.last && <Fact name="Last run">{<LastRun run={sync.last} />}</Fact>}
       </Facts>
-      {!run && sync.last?.error && (
+      {!run && state === "CONNECTED" && sync.last?.error && (
         <Notice tone="bad" title="The last run failed">
           <p>{sync.last.error.message}</p>
         </Notice>

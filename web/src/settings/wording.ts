@@ -1,5 +1,7 @@
 import type {
   ConnectionState,
+  CrmEntity,
+  FieldMappingHealth,
   ReauthorizationReason,
   RefusalCode,
   SyncKind,
@@ -24,6 +26,27 @@ export const RESOURCE: Record<SyncResource, string> = {
   DEAL_PARTICIPANTS: "Deal participants",
   ACTIVITIES: "Activities",
   NOTES: "Notes",
+};
+
+export const ENTITY: Record<CrmEntity, string> = {
+  DEAL: "Deals",
+  PERSON: "People",
+  ORGANIZATION: "Organizations",
+};
+
+export const HEALTH: Record<FieldMappingHealth, { text: string; tone: Tone; advice: string }> = {
+  OK: { text: "In order", tone: "ok", advice: "" },
+  MISSING_IN_CRM: {
+    text: "Gone from the CRM",
+    tone: "bad",
+    advice: "The CRM no longer lists this field. Choose another one; nothing is written until then.",
+  },
+  TYPE_CHANGED: {
+    text: "Type has changed",
+    tone: "warn",
+    advice: "The field has another type than when it was chosen. Choose it again to accept that.",
+  },
+  UNKNOWN: { text: "Not known now", tone: "plain", advice: "The CRM's field list cannot be read at the moment." },
 };
 
 export const RUN_KIND: Record<SyncKind, string> = {

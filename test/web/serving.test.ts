@@ -1,0 +1,74 @@
+import { mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import Fastify from "fastify";
+import { addPage } from "../../src/server/static-files";
+import { type Product, startProduct } from "./support/product";
+
+let product: Product;
+
+beforeAll(async () => {
+  product = await startProduct();
+});
+afterAll(() => product.stop());
+
+const get = (path: string) => fetch(`${product.service.url}${path}`);
+
+test.each(["/", "/settings", "/crm/callback?code=c&state=s"])(
+  "%s is the page, with headers that shut it",
+  async (path) => {
+    const answer = await get(path);
+    expect(answer.status).toBe(200);
+    const document = await answer.text();
+    expect(document).toContain(`<meta name="token-url" content="${product.host.tokenUrl}"`);
+    expect(document).not.toMatch(/<script(?![^>]*\bsrc=)|<style|\bon\w+=/);
+    const policy = answer.headers.get("content-security-policy") ?? "";
+    expect(policy).toContain("default-src 'none'");
+    expect(policy).toContain("frame-ancestors 'none'");
+    expect(policy).toContain(`connect-src 'self' ${product.host.url}`);
+    expect(policy).not.toMatch(/unsafe|\*|data:/);
+    expect(Object.fromEntries(answer.headers)).toMatchObject({
+      "cache-control": "no-store",
+      "referrer-policy": "no-referrer",
+      "x-content-type-options": "nosniff",
+      "x-frame-options": "DENY",
+    });
+  },
+);
+
+test("scripts and styles are kept by browsers for good: their addresses change with their content", async () => {
+  const document = await (await get("/")).text();
+  const assets = [...document.matchAll(/(?:src|href)="(\/assets\/[^"]+)"/g)].map(([, path]) => path ?? "");
+  expect(assets.length).toBeGreaterThanOrEqual(2);
+  for (const path of assets) {
+    const answer = await get(path);
+    expect([path, answer.status, answer.headers.get("cache-control")]).toEqual([
+      path,
+      200,
+      "public, max-age=31536000, immutable",
+    ]);
+  }
+});
+
+test.each(["/assets/..%2findex.html", "/assets/../../package.json", "/package.json", "/assets/", "/elsewhere"])(
+  "%s is not there",
+  async (path) => {
+    expect((await get(path)).status).toBeGreaterThanOrEqual(400);
+  },
+);
+
+test("a browser loads the page without one complaint about its policy", async () => {
+  const page = await product.openSignedOut();
+  const complaints: string[] = [];
+  page.on("console", (message) => complaints.push(message.text()));
+  page.on("pageerror", (error) => complaints.push(error.message));
+  await page.goto(`${product.service.url}/settings`);
+  await page.getByText("You are not signed in").waitFor();
+  expect(complaints.filter((text) => !text.includes("401"))).toEqual([]);
+});
+
+test("a service that has no built page says how to build it", async () => {
+  const parts = { tokenUrl: "https://app.example.com/token", redirectUrl: "https://app.example.com/crm/callback" };
+  const empty = mkdtempSync(join(tmpdir(), "no-page-"));
+  await expect(addPage(Fastify(), { ...parts, directory: empty })).rejects.toThrow("npm run build");
+});

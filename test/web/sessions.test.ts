@@ -1,0 +1,52 @@
+import { until } from "../support/stories";
+import { seriousFindings } from "./support/browser";
+import { type Product, startProduct } from "./support/product";
+import { connectThroughConsent, disconnected, state } from "./support/steps";
+
+let product: Product;
+
+beforeAll(async () => {
+  product = await startProduct({ tokenLifeSeconds: 1 });
+});
+afterAll(() => product.stop());
+afterEach(() => disconnected(product));
+
+test("who is not signed in is sent to the host product, and the page shows nothing before", async () => {
+  const page = await product.openSignedOut();
+  await page.getByRole("alert").filter({ hasText: "You are not signed in" }).waitFor();
+  expect(await page.getByRole("button", { name: "Connect Pipedrive" }).count()).toBe(0);
+  expect(await seriousFindings(page)).toEqual([]);
+  await page.getByRole("link", { name: "Sign in" }).click();
+  await page.getByRole("button", { name: "Anna Admin" }).click();
+  await page.getByRole("button", { name: "Connect Pipedrive" }).waitFor();
+});
+
+test("a token that ends is replaced, and the page stays live; none is ever kept in the browser", async () => {
+  const page = await product.signIn("admin");
+  let asked = 0;
+  page.on("request", (request) => {
+    if (request.url() === product.host.tokenUrl) asked += 1;
+  });
+  await state(page, "Not connected").waitFor();
+  await until("the socket ended with its token and the page asked for another", async () => asked > 0);
+  const other = await product.signIn("admin");
+  await connectThroughConsent(other);
+  await state(page, "Connected").waitFor();
+  const kept = await page.evaluate("JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie])");
+  expect(kept).toBe('[{},{},""]');
+});
+
+test("while the service is away the page keeps what it knows and says so; when it is back, it is live again", async () => {
+  const page = await product.signIn("admin");
+  await connectThroughConsent(page);
+  await page.getByText("Succeeded").waitFor();
+  await product.stopService();
+  await page.getByText("Reconnecting for live updates").waitFor();
+  await page.getByRole("button", { name: "Sync now" }).click();
+  await page.getByRole("alert").filter({ hasText: "The service cannot be reached" }).waitFor();
+  await page.getByText("Connected account").waitFor();
+  await product.startService();
+  await page.getByText("Reconnecting for live updates").waitFor({ state: "detached" });
+  await disconnected(product);
+  await state(page, "Not connected").waitFor();
+});

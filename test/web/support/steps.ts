@@ -1,0 +1,21 @@
+import type { Locator, Page } from "playwright-core";
+import { dataOf } from "../../support/stories";
+import type { Product } from "./product";
+
+/** The state of the connection as the page's head says it. */
+export const state = (page: Page, text: string): Locator =>
+  page.getByRole("status").filter({ hasText: new RegExp(`${text}$`) });
+
+/** Through the CRM's consent page and back, as a person clicks. */
+export async function connectThroughConsent(page: Page, button = "Connect Pipedrive"): Promise<void> {
+  await page.getByRole("button", { name: button }).click();
+  await page.getByRole("button", { name: "Allow and Install" }).click();
+  await page.getByText(/^Connected as /).waitFor();
+}
+
+const DISCONNECT = "mutation { disconnect { ... on DisconnectSuccess { connection { state } } } }";
+
+/** Beside the browser, so that the next story begins where nothing is connected. */
+export async function disconnected({ service }: Product): Promise<void> {
+  dataOf(await service.ask(DISCONNECT));
+}
