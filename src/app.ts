@@ -12,6 +12,7 @@ import { type Resealed, resealAll } from "./connections/reseal";
 import { CrmApi } from "./crm/api";
 import { CrmHttp } from "./crm/http";
 import { CrmOAuth } from "./crm/oauth";
+import { withoutBypass } from "./database/application-role";
 import { createDataSource } from "./database/data-source";
 import { startEmbeddedPostgres } from "./database/embedded/embedded-postgres";
 import { type JobRunner, startJobRunner } from "./database/jobs";
@@ -53,7 +54,7 @@ export function createApp(config: Config, logger: Logger, clock: Clock = systemC
     for (const step of stops.splice(0).reverse()) await step();
   };
   const start = async () => {
-    const url = config.databaseUrl ?? (await embedded(stops));
+    const url = await withoutBypass(config.databaseUrl ?? (await embedded(stops)));
     const dataSource = createDataSource({ url, entities, logger });
     await connectDatabase(dataSource, url);
     stops.push(() => dataSource.destroy());
@@ -206,7 +207,7 @@ async function startApi(
 export async function rotateKeys(config: Config, logger: Logger): Promise<Resealed> {
   const stops: (() => Promise<void>)[] = [];
   try {
-    const url = config.databaseUrl ?? (await embedded(stops));
+    const url = await withoutBypass(config.databaseUrl ?? (await embedded(stops)));
     const dataSource = createDataSource({ url, entities, logger });
     await connectDatabase(dataSource, url);
     stops.push(() => dataSource.destroy());

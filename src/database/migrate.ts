@@ -26,15 +26,18 @@ export class DatabaseUnavailableError extends ServiceError {
   readonly code = "DATABASE_UNAVAILABLE";
 }
 
+/** The error of a database that refuses or does not answer, without its password. */
+export function unavailable(url: Secret, cause: unknown): DatabaseUnavailableError {
+  const { host, pathname } = new URL(url.reveal());
+  const what = `The database ${pathname.slice(1)} at ${host} cannot be reached: ${messageOf(cause)}.`;
+  return new DatabaseUnavailableError(`${what} Check DATABASE_URL and that PostgreSQL runs.`, { cause });
+}
+
 /** Opens the pool. @throws DatabaseUnavailableError with what to do */
 export async function connectDatabase(dataSource: DataSource, url: Secret): Promise<void> {
   try {
     await dataSource.initialize();
   } catch (cause) {
-    const { host, pathname } = new URL(url.reveal());
-    throw new DatabaseUnavailableError(
-      `The database ${pathname.slice(1)} at ${host} cannot be reached: ${messageOf(cause)}. Check DATABASE_URL and that PostgreSQL runs.`,
-      { cause },
-    );
+    throw unavailable(url, cause);
   }
 }

@@ -1,5 +1,6 @@
 import type { DataSource, EntityManager } from "typeorm";
 import { rows } from "./rows";
+import { managerWithin } from "./tenant-session";
 
 /** What code may do with one tenant's data. Whatever holds a scope got it from the door, for this tenant. */
 export interface TenantScope {
@@ -7,17 +8,23 @@ export interface TenantScope {
   readonly manager: EntityManager;
 }
 
-/** The only way to tenant data: everything that reads or writes it takes a scope, and scopes are made here. */
+/**
+ * The only way to tenant data: everything that reads or writes it takes a scope, and scopes are made here. A scope's
+ * sessions are set to its tenant, and PostgreSQL shows and takes no other tenant's rows in them (decision 0042).
+ */
 export class TenantDoor {
   constructor(private readonly dataSource: DataSource) {}
 
-  /** Statements that each stand alone. */
-  enter(tenantId: string): TenantScope {
-    return { tenantId, manager: this.dataSource.manager };
+  /**
+   * Statements that each stand alone.
+   * @param signal calls them off: @throws DeadlineError from the one that runs then, and from each that comes later
+   */
+  enter(tenantId: string, signal?: AbortSignal): TenantScope {
+    return { tenantId, manager: managerWithin(this.dataSource, { tenantId }, signal) };
   }
 
   transaction<T>(tenantId: string, work: (scope: TenantScope) => Promise<T>): Promise<T> {
-    return this.dataSource.transaction((manager) => work({ tenantId, manager }));
+    return this.enter(tenantId).manager.transaction((manager) => work({ tenantId, manager }));
   }
 
   /**
@@ -25,6 +32,6 @@ export class TenantDoor {
    * by its tenant. Never for an answer to anyone.
    */
   everyTenant<T>(sql: string, parameters: unknown[] = []): Promise<T[]> {
-    return rows<T>(this.dataSource.manager, sql, parameters);
+    return rows<T>(managerWithin(this.dataSource, "every tenant"), sql, parameters);
   }
 }

@@ -33,7 +33,9 @@ export interface Services {
 export interface OperationContext {
   readonly actor: Actor;
   readonly services: Services;
-  readonly scope: TenantScope;
+  scope: TenantScope;
+  /** Aborted, it calls off what the operation asks of the database. */
+  readonly deadline: AbortController;
   loaders: Loaders;
   /** The tenant's connection, read once in an operation. */
   connection(): Promise<ConnectionRow | null>;
@@ -45,17 +47,21 @@ export interface OperationContext {
   liveFields(entity: CrmEntity): Promise<Outcome<CrmField[], FieldListRefusal>>;
 }
 
+/** What a subscription's event, or the answer to a mutation that changed the connection, may take to be read. */
+const RENEWED_MS = 15_000;
+
 /** A plain object, because Apollo copies the context: state in it lives in closures, which a copy shares. */
 export function createOperationContext(actor: Actor, services: Services): OperationContext {
-  const scope = services.door.enter(actor.tenantId);
+  const deadline = new AbortController();
+  const scope = services.door.enter(actor.tenantId, deadline.signal);
   let known: Promise<ConnectionRow | null> | null = null;
   const connection = () => {
-    known ??= readConnection(scope);
+    known ??= readConnection(context.scope);
     return known;
   };
   const copy = async () => {
     const copyId = (await connection())?.copyId;
-    return copyId ? { ...scope, copyId } : null;
+    return copyId ? { ...context.scope, copyId } : null;
   };
   const lists = new Map<CrmEntity, ReturnType<OperationContext["liveFields"]>>();
   const liveFields = (entity: CrmEntity) => {
@@ -64,12 +70,13 @@ export function createOperationContext(actor: Actor, services: Services): Operat
     return asked;
   };
   const context: OperationContext = {
-    ...{ actor, services, scope, connection, copy, liveFields },
+    ...{ actor, services, scope, deadline, connection, copy, liveFields },
     loaders: new Loaders(scope, copy, services.clock),
     renew: () => {
       known = null;
       lists.clear();
-      context.loaders = new Loaders(scope, copy, services.clock);
+      context.scope = services.door.enter(actor.tenantId, AbortSignal.timeout(RENEWED_MS));
+      context.loaders = new Loaders(context.scope, copy, services.clock);
     },
   };
   return context;

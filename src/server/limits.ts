@@ -1,5 +1,5 @@
 import type { ApolloServerPlugin, GraphQLRequestListener } from "@apollo/server";
-import { GraphQLError } from "graphql";
+import { GraphQLError, OperationTypeNode } from "graphql";
 import type { OperationContext } from "../resolvers/context";
 import { refusalOfSize, sizeOf } from "./operation-size";
 
@@ -8,20 +8,30 @@ const AT_WORK = 32;
 /** Operations of one tenant that wait for that. A page asks for far fewer at once. */
 const WAITING = 200;
 
-/** Refuses operations that are too large before they are executed, and lets no tenant crowd out the others. */
+/** A query reads, and a page waits for it. A mutation may wait for a few calls to the CRM, 30 seconds for each. */
+const DEADLINE_MS = { query: 15_000, mutation: 120_000, subscription: 15_000 };
+
+/**
+ * Refuses operations that are too large before they are executed, lets no tenant crowd out the others, and calls off
+ * what an operation still asks of the database at its deadline.
+ */
 export function limitOperations(): ApolloServerPlugin<OperationContext> {
   const turns = new TenantTurns(AT_WORK, WAITING);
   return {
     async requestDidStart(): Promise<GraphQLRequestListener<OperationContext>> {
       let release: (() => void) | null = null;
+      let deadline: NodeJS.Timeout | undefined;
       return {
         async didResolveOperation({ schema, document, operation, request, contextValue }) {
           const size = operation && sizeOf(schema, document, operation, request.variables ?? {});
           const refusal = size && refusalOfSize(size);
           if (refusal) throw refusal;
           release = await turns.take(contextValue.actor.tenantId);
+          const limit = DEADLINE_MS[operation?.operation ?? OperationTypeNode.QUERY];
+          deadline = setTimeout(() => contextValue.deadline.abort(), limit);
         },
         async willSendResponse() {
+          clearTimeout(deadline);
           release?.();
           release = null;
         },

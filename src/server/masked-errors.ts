@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { unwrapResolverError } from "@apollo/server/errors";
 import { GraphQLError, type GraphQLFormattedError } from "graphql";
+import { DeadlineError } from "../database/tenant-session";
 import { ServiceError } from "../platform/errors";
 import type { Logger } from "../platform/logger";
 
@@ -15,6 +16,7 @@ export function maskErrors(
     const original = unwrapResolverError(error);
     if (original instanceof GraphQLError && formatted.extensions?.code !== "INTERNAL_SERVER_ERROR")
       return shown(formatted);
+    if (original instanceof DeadlineError) return shown({ ...formatted, extensions: { code: original.code } });
     const errorId = randomUUID();
     const code = original instanceof ServiceError ? original.code : undefined;
     logger.error({ errorId, code, err: original, path: formatted.path }, "an operation failed for a reason of our own");

@@ -58,3 +58,11 @@ test("every unique index and foreign key contains its table's distribution colum
         WHERE a.attrelid = i.indrelid AND a.attnum = i.indkey[0] AND a.attname IN ('tenant_id', 'copy_id'))`);
   expect(offenders).toEqual([]);
 });
+
+test("every table holds its rows apart by tenant, its owner's sessions included", async () => {
+  const open = await database.query(`
+    SELECT t.relname AS "table" FROM pg_class t
+    WHERE t.relnamespace = 'public'::regnamespace AND t.relkind = 'r' AND t.relname <> 'migration'
+      AND NOT (t.relrowsecurity AND t.relforcerowsecurity AND EXISTS (SELECT 1 FROM pg_policy p WHERE p.polrelid = t.oid))`);
+  expect(open).toEqual([]);
+});

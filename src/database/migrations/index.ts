@@ -7,6 +7,7 @@ import { Writes1763690000000 } from "./0006-writes";
 import { FieldMappings1763700000000 } from "./0007-field-mappings";
 import { Lists1763710000000 } from "./0008-lists";
 import { Silence1763720000000 } from "./0009-silence";
+import { RowPolicies1763740000000 } from "./0011-row-policies";
 
 /** In the order in which they run. */
 export const migrations = [
@@ -19,4 +20,5 @@ export const migrations = [
   FieldMappings1763700000000,
   Lists1763710000000,
   Silence1763720000000,
+  RowPolicies1763740000000,
 ];

@@ -1,0 +1,103 @@
+import { createConnection } from "node:net";
+import type { PoolClient } from "pg";
+import { type DataSource, EntityManager, type QueryRunner } from "typeorm";
+import { ServiceError } from "../platform/errors";
+
+/** Whose rows a database session may see: one tenant's, or (for work that begins without one) every tenant's. */
+export type Reach = { tenantId: string } | "every tenant";
+
+/** The operation has taken longer than it may; what it asked of the database was called off. */
+export class DeadlineError extends ServiceError {
+  readonly code = "DEADLINE_EXCEEDED";
+}
+
+/** The code of PostgreSQL's CancelRequest message. */
+const CANCEL_REQUEST = 80_877_102;
+const CANCEL_TIMEOUT_MS = 2_000;
+
+/** Sessions are pooled and keep their settings: what each is set to, so that it is set again for another reach. */
+const reachOf = new WeakMap<PoolClient, string>();
+
+/**
+ * An entity manager whose statements and transactions all run in sessions that are set to `reach` first. The row
+ * policies of the tables read that setting, so a statement that forgot its tenant finds nothing.
+ * @param signal calls off what runs, and refuses what comes later, with a DeadlineError
+ */
+export function managerWithin(dataSource: DataSource, reach: Reach, signal?: AbortSignal): EntityManager {
+  const bound: DataSource = Object.create(dataSource, {
+    createQueryRunner: {
+      value: (mode?: "master" | "slave") => bind(dataSource.createQueryRunner(mode), reach, signal),
+    },
+  });
+  return new EntityManager(bound);
+}
+
+function bind(runner: QueryRunner, reach: Reach, signal?: AbortSignal): QueryRunner {
+  const connect = runner.connect.bind(runner);
+  runner.connect = async () => {
+    const session: PoolClient = await connect();
+    await setReach(session, reach);
+    return session;
+  };
+  if (signal) callOffAt(signal, runner);
+  return runner;
+}
+
+async function setReach(session: PoolClient, reach: Reach): Promise<void> {
+  const wanted = reach === "every tenant" ? "every" : `one:${reach.tenantId}`;
+  if (reachOf.get(session) === wanted) return;
+  // Forgotten first: a session whose setting failed half-way must not be taken for one that is set.
+  reachOf.delete(session);
+  const [tenant, every] = reach === "every tenant" ? ["", "on"] : [reach.tenantId, "off"];
+  await session.query({ name: "reach", text: SET_REACH, values: [tenant, every] });
+  reachOf.set(session, wanted);
+}
+
+const SET_REACH = "SELECT set_config('crm.tenant', $1, false), set_config('crm.every_tenant', $2, false)";
+
+/** A statement that runs at the deadline is cancelled in the database, and its session is free again before it is reused. */
+function callOffAt(signal: AbortSignal, runner: QueryRunner): void {
+  const query = runner.query.bind(runner) as (...args: unknown[]) => Promise<unknown>;
+  runner.query = async (...args: unknown[]): Promise<never> => {
+    if (signal.aborted) throw deadline();
+    let cancelling: Promise<void> | null = null;
+    const callOff = () => {
+      cancelling = cancel(runner);
+    };
+    signal.addEventListener("abort", callOff, { once: true });
+    try {
+      return (await query(...args)) as never;
+    } catch (error) {
+      if (signal.aborted) throw deadline({ cause: error });
+      throw error;
+    } finally {
+      signal.removeEventListener("abort", callOff);
+      await cancelling;
+    }
+  };
+}
+
+type Session = PoolClient & { host: string; port: number; processID: number; secretKey: number };
+
+/**
+ * PostgreSQL's CancelRequest, on a connection of its own: it needs no free session and no right over the one that it
+ * names. Ends when the server has taken it.
+ */
+async function cancel(runner: QueryRunner): Promise<void> {
+  const { host, port, processID, secretKey }: Session = await runner.connect();
+  const packet = Buffer.alloc(16);
+  for (const [index, value] of [16, CANCEL_REQUEST, processID, secretKey].entries())
+    packet.writeInt32BE(value, index * 4);
+  await new Promise<void>((resolve) => {
+    const socket = host.startsWith("/") ? createConnection(`${host}/.s.PGSQL.${port}`) : createConnection(port, host);
+    socket.setTimeout(CANCEL_TIMEOUT_MS, () => socket.destroy());
+    // Where it cannot be sent, the statement goes on until it ends by itself.
+    socket.on("error", () => undefined);
+    socket.on("close", () => resolve());
+    socket.on("connect", () => socket.end(packet));
+    socket.resume();
+  });
+}
+
+const deadline = (options?: ErrorOptions) =>
+  new DeadlineError("This took too long and was called off. Ask for less at once, or try again.", options);
