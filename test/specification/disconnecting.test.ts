@@ -281,6 +281,11 @@ async function retiredCopy({ tenantId, copyId }: Tenant): Promise<number> {
      FROM generate_series(1, 12000) g, LATERAL (SELECT * FROM note WHERE copy_id = $1 LIMIT 1) t`,
     [id],
   );
+  // It has a job that is not due, so that the service's own sweep leaves it to the test.
+  await database.query(
+    "SELECT graphile_worker.add_job('purge_copy', '{}', run_at => now() + interval '1 hour', job_key => 'purge_copy:' || $1::text)",
+    [id],
+  );
   return id;
 }
 

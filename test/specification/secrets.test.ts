@@ -49,6 +49,7 @@ const notifications: string[] = [];
 /** Every row that is ever written, also one that is gone again when the tables are read. */
 const WITNESS = `
   CREATE TABLE public.witnessed (text text);
+  GRANT INSERT ON public.witnessed TO PUBLIC;
   CREATE FUNCTION public.witness() RETURNS trigger LANGUAGE plpgsql AS
     $$ BEGIN INSERT INTO public.witnessed VALUES (TG_TABLE_NAME || ' ' || to_jsonb(NEW)); RETURN NEW; END $$;
   DO $$ DECLARE name text; BEGIN
