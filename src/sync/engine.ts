@@ -51,7 +51,7 @@ export interface EngineParts {
 export class SyncEngine {
   constructor(private readonly parts: EngineParts) {}
 
-  /** @param stop ends the run after the page in hand; it is given back and goes on elsewhere */
+  /** @param stop ends the run after the pages in hand; it is given back and goes on elsewhere */
   async run({ tenantId, runId }: RunRef, stop: AbortSignal): Promise<void> {
     const { door, clock, concurrency } = this.parts;
     const askedAt = clock();
@@ -61,12 +61,13 @@ export class SyncEngine {
     const logger = this.parts.logger.child({ tenantId, runId, kind: run.kind });
     const pacer = new Pacer(clock);
     const api = new CrmApi(this.parts.http, this.parts.crmBaseUrl, this.parts.tokensOf(tenantId, run.copyId), pacer);
-    const context: RunContext = { run, api, door, clock, logger, concurrency, metrics: this.parts.metrics };
+    const turnEnds = askedAt.getTime() + TURN_MS;
+    const mustPause = () => stop.aborted || clock().getTime() >= turnEnds;
+    const { metrics } = this.parts;
+    const context: RunContext = { run, api, door, clock, logger, concurrency, metrics, mustPause };
     try {
       await this.#requireActiveUser(context, askedAt);
-      const turnEnds = askedAt.getTime() + TURN_MS;
-      const mustPause = () => stop.aborted || clock().getTime() >= turnEnds;
-      if (!(await this.#steps(context, mustPause))) await door.transaction(tenantId, (scope) => releaseRun(scope, run));
+      if (!(await this.#steps(context))) await door.transaction(tenantId, (scope) => releaseRun(scope, run));
     } catch (error) {
       await this.#ended(context, error);
     } finally {
@@ -75,13 +76,13 @@ export class SyncEngine {
   }
 
   /** @returns false where the run paused before its end */
-  async #steps(context: RunContext, mustPause: () => boolean): Promise<boolean> {
+  async #steps(context: RunContext): Promise<boolean> {
     const { run, door, clock, logger } = context;
     const steps = new Map((await readSteps(scopeOf(context), run.runId)).map((step) => [step.resource, step]));
     for (const resource of SYNC_RESOURCES) {
       const step = steps.get(resource);
       if (!step || step.state === "SUCCEEDED" || step.state === "FAILED") continue;
-      if (!(await this.#step(context, step, mustPause))) return false;
+      if (!(await this.#step(context, step))) return false;
     }
     await door.transaction(run.tenantId, async (scope) => {
       // The connection before the run, in the order in which disconnecting locks them.
@@ -113,17 +114,19 @@ export class SyncEngine {
   }
 
   /** @returns false where it paused before its end */
-  async #step(context: RunContext, step: SyncStepRow, mustPause: () => boolean): Promise<boolean> {
+  async #step(context: RunContext, step: SyncStepRow): Promise<boolean> {
     const { run } = context;
     const { resource } = step;
     await setStepState(scopeOf(context), run, resource, "RUNNING");
     try {
       const walk =
         resource === "DEAL_PARTICIPANTS" ? walkParticipants(context, step) : walkList(context, step, resource);
+      let isDone = true;
       for await (const change of walk) {
         this.#count(resource, change);
-        if (!change.done && mustPause()) return false;
+        isDone = change.done;
       }
+      if (!isDone) return false;
       await setStepState(scopeOf(context), run, resource, "SUCCEEDED");
     } catch (error) {
       if (!MAY_FAIL.has(resource) || !isSubFetchFailure(error)) throw error;

@@ -17,12 +17,12 @@ export interface ReadParticipants {
   lastDealId: number;
 }
 
-/** The next deals whose participants are to be asked for, by id after `cursor`. */
-export async function dueDeals({ manager }: TenantScope, copyId: number, cursor: string | null): Promise<number[]> {
+/** The next deals whose participants are to be asked for, by id. */
+export async function dueDeals({ manager }: TenantScope, copyId: number, after: number): Promise<number[]> {
   const due = await rows<{ crm_id: number }>(
     manager,
     "SELECT crm_id FROM deal WHERE copy_id = $1 AND participants_due AND crm_id > $2 ORDER BY crm_id LIMIT $3",
-    [copyId, cursor ?? 0, BATCH],
+    [copyId, after, BATCH],
   );
   return due.map(({ crm_id }) => crm_id);
 }
@@ -36,17 +36,22 @@ export async function countDueDeals({ manager }: TenantScope, copyId: number): P
   return count?.n ?? 0;
 }
 
-/** One request for each deal (specification 4.2), at most `concurrency` in flight. A failure of one is a gap. */
+/**
+ * One request for each deal (specification 4.2), at most `concurrency` in flight. A failure of one is a gap.
+ * @param left nobody waits for the answers any more: no further request begins
+ */
 export async function readParticipants(
   api: CrmApi,
   dealIds: readonly number[],
   concurrency: number,
+  left: AbortSignal,
 ): Promise<ReadParticipants> {
   const limit = pLimit(concurrency);
   const deals: ReadParticipants["deals"] = [];
   const failures: ReadParticipants["failures"] = [];
   const ask = async (dealId: number) => {
     try {
+      left.throwIfAborted();
       deals.push({ dealId, personIds: await api.participantIds(dealId) });
     } catch (error) {
       if (!isSubFetchFailure(error)) {

@@ -15,6 +15,8 @@ export interface RunContext {
   readonly logger: Logger;
   readonly concurrency: number;
   readonly metrics?: Metrics;
+  /** The run's turn is over, or the process is to stop: nothing more is asked for, and what was is still committed. */
+  mustPause(): boolean;
 }
 
 export const scopeOf = ({ door, run }: RunContext): TenantScope => door.enter(run.tenantId);

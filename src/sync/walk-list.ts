@@ -5,6 +5,7 @@ import type { SyncStepRow } from "../entities/sync-step";
 import { recordGaps } from "./gaps";
 import { LISTS, type ListResource, type ReadPage } from "./lists";
 import { commitPiece, inRun, type StepChange, writeList } from "./page-commit";
+import { oneAhead } from "./read-ahead";
 import { beginAbsence, countAbsence, forgetAbsence, isRemovable, judgeRemoval, removeAbsent, seen } from "./reconcile";
 import { type RunContext, scopeOf } from "./run-context";
 
@@ -31,31 +32,44 @@ export async function* walkList(
   let { walk, cursor } = step;
   while (walk < WALKS_OVER) {
     const write = (page: ReadPage) => (scope: TenantScope) => writeAndSee(scope, context, resource, page, walk);
-    const last = yield* walkOnce(context, { ...step, cursor }, write, resource);
-    walk = last.walk ?? WALKS_OVER;
-    cursor = null;
+    for await (const change of walkOnce(context, { cursor }, write, resource)) {
+      yield change;
+      walk = change.walk ?? walk;
+      cursor = change.cursor;
+    }
+    if (cursor !== null) return;
   }
   yield* removeUnseen(context, resource);
 }
 
-/** @returns the change of the last page */
+/** To the list's end, or to where the run pauses. */
 async function* walkOnce(
   context: RunContext,
   { cursor: checkpoint }: Pick<SyncStepRow, "cursor">,
   write: (page: ReadPage) => (scope: TenantScope) => Promise<StepChange>,
   resource: ListResource,
-): AsyncGenerator<StepChange, StepChange> {
-  const { run, door, clock } = context;
+): AsyncGenerator<StepChange> {
+  const { run, door, clock, logger } = context;
+  for await (const { page, committed } of oneAhead(() => readPages(context, resource, checkpoint))) {
+    const change = await commitPiece(door, run, resource, clock(), write(page));
+    const seconds = committed?.();
+    logger.debug({ resource, ...change, seconds, correlationId: page.correlationId }, "a page was committed");
+    yield change;
+  }
+}
+
+async function* readPages(
+  context: RunContext,
+  resource: ListResource,
+  checkpoint: string | null,
+): AsyncGenerator<{ page: ReadPage; committed?: () => number }> {
   const before = new Set<string>();
   for (let cursor = checkpoint; ; ) {
     const committed = context.metrics?.syncPages.startTimer({ resource });
     const page = await readPage(context, resource, cursor, cursor === checkpoint);
     await noteCrmTime(context, page);
-    const change = await commitPiece(door, run, resource, clock(), write(page));
-    const seconds = committed?.();
-    context.logger.debug({ resource, ...change, seconds, correlationId: page.correlationId }, "a page was committed");
-    yield change;
-    if (page.next === null) return change;
+    yield { page, committed };
+    if (page.next === null || context.mustPause()) return;
     // A CRM that hands out a cursor twice would be walked for ever.
     if (before.has(page.next)) throw new CrmError("UNREADABLE", `The CRM's paging of ${resource} goes in a circle.`);
     before.add(page.next);
@@ -100,29 +114,24 @@ function shownIds({ ids, rejected }: ReadPage): number[] {
 }
 
 async function* removeUnseen(context: RunContext, resource: ListResource): AsyncGenerator<StepChange> {
-  const { run, door, clock, logger } = context;
+  const { run, door, clock, logger, mustPause } = context;
   const absence = await countAbsence(scopeOf(context).manager, run.copyId, resource);
   if (!(await mayRemove(context, resource, absence))) {
     logger.warn({ resource, ...absence }, "two walks did not see much of what is held; nothing was removed");
-    await inRun(door, run, clock(), (scope) => keepAll(scope, context, resource, absence.absent));
+    yield await commitPiece(door, run, resource, clock(), (scope) => keepAll(scope, context, resource, absence.absent));
     return;
   }
-  for (let removed = 1; removed > 0; ) {
-    yield await commitPiece(door, run, resource, clock(), async ({ manager }) => {
-      removed = await removeAbsent(manager, run.copyId, resource);
-      return {
-        cursor: null,
-        requests: 0,
-        fetched: 0,
-        written: 0,
-        unchanged: 0,
-        removed,
-        rejected: 0,
-        done: removed === 0,
-      };
+  for (let isDone = false; !isDone; ) {
+    const change = await commitPiece(door, run, resource, clock(), async ({ manager }) => {
+      const removed = await removeAbsent(manager, run.copyId, resource);
+      return { ...OF_NO_PAGE, removed, done: removed === 0 };
     });
+    yield change;
+    isDone = change.done || mustPause();
   }
 }
+
+const OF_NO_PAGE = { cursor: null, requests: 0, fetched: 0, written: 0, unchanged: 0, removed: 0, rejected: 0 };
 
 async function mayRemove(
   { api }: RunContext,
@@ -139,10 +148,11 @@ async function keepAll(
   { run, clock }: RunContext,
   resource: ListResource,
   absent: number,
-): Promise<void> {
+): Promise<StepChange> {
   await forgetAbsence(manager, run.copyId, resource);
   const message = `The CRM did not show ${absent} ${resource.toLowerCase()} that are held here; they are kept as they were last seen.`;
   await recordGaps(manager, run.copyId, resource, [{ code: "NOT_SHOWN", message }], clock());
+  return { ...OF_NO_PAGE, done: true };
 }
 
 /** The CRM's clock at the start of the run is what a later run goes on from; the first answer has it. */

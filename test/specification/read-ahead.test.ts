@@ -1,0 +1,182 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { Client } from "pg";
+import { type Simulator, startSimulator } from "../../simulator";
+import { copiedIds, copiedParticipants, visibleIds, visibleParticipants } from "../support/copy";
+import { createTestDatabase, type TestDatabase } from "../support/database";
+import { type Service, startService } from "../support/service";
+import { connect, dataOf, type EndedRun, syncEnds, until } from "../support/stories";
+
+// Planted and seen red: a reader that goes on as far as it can; pages committed at once rather than in order; a
+// checkpoint that is saved when its page is read; a page that is asked for again after a failure; a reader that goes
+// on although the run pauses; a pause that drops what was read ahead.
+
+const ACTIVITIES = "/api/v2/activities";
+const PARTICIPANTS = /\/participants$/;
+const PAGE = 500;
+const BATCH = 200;
+
+let simulator: Simulator;
+let database: TestDatabase;
+let service: Service;
+let userId: number;
+/** Of the test's own: what it holds keeps the commit of a piece waiting. */
+let session: Client;
+
+beforeAll(async () => {
+  [simulator, database] = await Promise.all([startSimulator({ deals: 700, seed: 7 }), createTestDatabase()]);
+  service = await startService(simulator, database);
+  session = new Client({ connectionString: database.url.reveal() });
+  await session.connect();
+  userId = simulator.company.stories.singleDeal.ownerId;
+});
+afterAll(async () => {
+  await session.end();
+  await service.stop();
+  await Promise.all([simulator.stop(), database.drop()]);
+});
+beforeEach(() => {
+  simulator.control.clearFaults();
+  simulator.log.clear();
+});
+afterEach(() => session.query("ROLLBACK"));
+
+/** Connects a tenant; the commit of its first page of activities, and of nothing else, then waits for the session. */
+async function connectWithFirstPageHeld(tenant: string): Promise<void> {
+  const first = visibleIds(simulator, userId).activity?.[0];
+  await connectHolding(
+    tenant,
+    `INSERT INTO activity (copy_id, crm_id, subject, type, participant_ids, due_has_time, done)
+     SELECT copy_id, $2, '', '', '{}', false, false FROM connection WHERE tenant_id = $1`,
+    first,
+  );
+  await until("the page after it was read too", async () => simulator.log.of("GET", ACTIVITIES).length === 2);
+  await commitWaits();
+}
+
+async function connectHolding(tenant: string, sql: string, key: unknown): Promise<void> {
+  const goOn = simulator.control.fail({ match: "/api/v1/users/me", after: 1, times: 1, with: { kind: "hang" } });
+  await connect(service, simulator, { tenant });
+  await session.query("BEGIN");
+  await session.query(sql, [tenant, key]);
+  goOn();
+}
+
+const WAITING = "datname = current_database() AND wait_event_type = 'Lock'";
+const commitWaits = () =>
+  until("the commit waits", async () => {
+    const [count] = await database.query<{ n: number }>(
+      `SELECT count(*)::int AS n FROM pg_stat_activity WHERE ${WAITING}`,
+    );
+    return count?.n === 1;
+  });
+
+/** The checkpoint of activities, and how many the copy holds. */
+async function standOf(tenant: string): Promise<{ cursor: string | null; requests: number; held: number } | undefined> {
+  const [stand] = await database.query<{ cursor: string | null; requests: number; held: number }>(
+    `SELECT s.cursor, s.requests, (SELECT count(*)::int FROM activity a WHERE a.copy_id = r.copy_id) AS held
+     FROM sync_run r JOIN sync_step s ON s.tenant_id = r.tenant_id AND s.run_id = r.id
+     WHERE r.tenant_id = $1 AND s.resource = 'ACTIVITIES' ORDER BY r.queued_at DESC LIMIT 1`,
+    [tenant],
+  );
+  return stand;
+}
+
+const askedCursors = () => simulator.log.of("GET", ACTIVITIES).map(({ query }) => query.cursor ?? null);
+
+async function isExact(tenant: string): Promise<void> {
+  expect(await copiedIds(database, tenant)).toEqual(visibleIds(simulator, userId));
+  expect(await copiedParticipants(database, tenant)).toEqual(visibleParticipants(simulator, userId));
+}
+
+const REQUEST = `mutation { requestSync(kind: INCREMENTAL) {
+  ... on SyncRequested { run { kind } } ... on Refusal { code message } } }`;
+
+async function nextRun(tenant: string): Promise<EndedRun> {
+  const { requestSync } = dataOf(await service.ask<{ requestSync: object }>(REQUEST, {}, { tenant }));
+  expect(requestSync).toEqual({ run: { kind: "FULL" } });
+  return syncEnds(service, { tenant });
+}
+
+test("while a page is committed the next one is read, and no further one", async () => {
+  await connectWithFirstPageHeld("ahead");
+  await sleep(200);
+  expect(simulator.log.of("GET", ACTIVITIES)).toHaveLength(2);
+  expect(await standOf("ahead")).toEqual({ cursor: null, requests: 0, held: 0 });
+  await session.query("ROLLBACK");
+  expect((await syncEnds(service, { tenant: "ahead" })).state).toBe("SUCCEEDED");
+  const asked = askedCursors();
+  expect(asked.length).toBeGreaterThan(2);
+  expect(new Set(asked).size).toBe(asked.length);
+  expect(await standOf("ahead")).toMatchObject({ requests: asked.length });
+  await isExact("ahead");
+});
+
+test("while a batch of participants is committed the next one is read, and no further one", async () => {
+  const [first] = visibleParticipants(simulator, userId).sort(
+    (a, b) => Number.parseInt(a, 10) - Number.parseInt(b, 10),
+  );
+  const sql = `INSERT INTO deal_participant (copy_id, deal_id, person_id)
+    SELECT copy_id, split_part($2, ':', 1)::bigint, split_part($2, ':', 2)::bigint FROM connection WHERE tenant_id = $1`;
+  await connectHolding("batches", sql, first);
+  await until("two batches were read", async () => simulator.log.of("GET", PARTICIPANTS).length === 2 * BATCH);
+  await commitWaits();
+  await sleep(200);
+  expect(simulator.log.of("GET", PARTICIPANTS)).toHaveLength(2 * BATCH);
+  await session.query("ROLLBACK");
+  expect((await syncEnds(service, { tenant: "batches" })).state).toBe("SUCCEEDED");
+  const asked = simulator.log.of("GET", PARTICIPANTS).map(({ path }) => path);
+  expect(asked.length).toBeGreaterThan(2 * BATCH);
+  expect(new Set(asked).size).toBe(asked.length);
+  await isExact("batches");
+});
+
+test("a page that was read ahead of a commit that fails is not stored, nor its cursor: the next run asks for both", async () => {
+  await connectWithFirstPageHeld("dropped");
+  await database.query(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE ${WAITING}`);
+  expect(await syncEnds(service, { tenant: "dropped" })).toMatchObject({
+    state: "FAILED",
+    error: { code: "INTERNAL" },
+  });
+  expect(await standOf("dropped")).toEqual({ cursor: null, requests: 0, held: 0 });
+  const asked = askedCursors();
+  expect(asked).toHaveLength(2);
+  await session.query("ROLLBACK");
+  simulator.log.clear();
+  expect((await nextRun("dropped")).state).toBe("SUCCEEDED");
+  expect(askedCursors().slice(0, 2)).toEqual(asked);
+  await isExact("dropped");
+});
+
+test("a 429 to the page that is read ahead ends the run after the page before is stored, and nothing follows it", async () => {
+  simulator.control.fail({ match: ACTIVITIES, after: 1, with: { kind: "throttle" } });
+  await connectWithFirstPageHeld("limited");
+  await session.query("ROLLBACK");
+  expect(await syncEnds(service, { tenant: "limited" })).toMatchObject({
+    state: "FAILED",
+    error: { code: "RATE_LIMITED" },
+  });
+  const answers = simulator.log.of("GET", /^\/api\//);
+  expect(answers.findIndex(({ status }) => status === 429)).toBe(answers.length - 1);
+  expect(await standOf("limited")).toEqual({ cursor: askedCursors()[1], requests: 1, held: PAGE });
+  simulator.control.clearFaults();
+  simulator.log.clear();
+  expect((await nextRun("limited")).state).toBe("SUCCEEDED");
+  expect(askedCursors()).not.toContain(null);
+  await isExact("limited");
+});
+
+test("a process that stops stores the page that was read ahead and asks for no other, so that none is read twice", async () => {
+  await connectWithFirstPageHeld("stopped");
+  const stopping = service.stop();
+  await session.query("ROLLBACK");
+  await stopping;
+  const [, , third] = [...askedCursors(), (await standOf("stopped"))?.cursor];
+  expect(askedCursors()).toHaveLength(2);
+  expect(await standOf("stopped")).toEqual({ cursor: third, requests: 2, held: 2 * PAGE });
+  service = await startService(simulator, database);
+  expect((await syncEnds(service, { tenant: "stopped" })).state).toBe("SUCCEEDED");
+  const asked = askedCursors();
+  expect(asked[2]).toBe(third);
+  expect(new Set(asked).size).toBe(asked.length);
+  await isExact("stopped");
+});
