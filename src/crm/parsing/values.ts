@@ -26,8 +26,8 @@ export const optionalText = z
 export const flag = z.union([z.boolean(), z.literal(0), z.literal(1)]).transform(Boolean);
 export const optionalFlag = flag.nullish().transform((value) => value ?? null);
 
-const INSTANT = /^([1-9]\d{3}-\d{2}-\d{2})[T ](\d{2}:\d{2}:\d{2})(?:\.\d+)?(?:Z|\+00:00)?$/;
-const DAY = /^[1-9]\d{3}-\d{2}-\d{2}$/;
+const INSTANT = /^(.{10})[T ]((?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d)(?:\.\d+)?(?:Z|\+00:00)?$/;
+const DAY = /^[1-9]\d{3}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])$/;
 const TIME_OF_DAY = /^(\d{1,2}):(\d{2})(?::(\d{2}))?$/;
 
 /** v1 `YYYY-MM-DD HH:MM:SS` (UTC without a zone) and v2 RFC 3339, as RFC 3339 text; null for null and "". */
@@ -36,13 +36,12 @@ export const optionalInstant = z
   .nullish()
   .transform((value, context) => {
     if (!value) return null;
-    const match = INSTANT.exec(value);
-    const instant = match ? `${match[1]}T${match[2]}Z` : "";
-    if (!isReal(instant)) {
+    const [, day = "", time] = INSTANT.exec(value) ?? [];
+    if (!isDay(day)) {
       context.addIssue("is not a time stamp of the CRM");
       return z.NEVER;
     }
-    return instant;
+    return `${day}T${time}Z`;
   });
 export const instant = optionalInstant.transform((value, context) => {
   if (value === null) context.addIssue("is missing");
@@ -54,17 +53,16 @@ export const optionalDay = z
   .nullish()
   .transform((value, context) => {
     if (!value) return null;
-    if (!DAY.test(value) || !isReal(value)) {
+    if (!isDay(value)) {
       context.addIssue("is not a calendar day");
       return z.NEVER;
     }
     return value;
   });
 
-/** A February 30th parses in JavaScript and would then fail a whole page in PostgreSQL. */
-function isReal(iso: string): boolean {
-  const date = new Date(iso);
-  return !Number.isNaN(date.getTime()) && date.toISOString().startsWith(iso.replace("Z", ""));
+/** A February 30th parses in JavaScript and would then fail a whole page in PostgreSQL. Every month has 28 days. */
+function isDay(text: string): boolean {
+  return DAY.test(text) && (Number(text.slice(8)) <= 28 || new Date(text).toISOString().startsWith(text));
 }
 
 /** `HH:MM`, `H:MM` and `HH:MM:SS` occur; "" and null mean that the activity has only a day. */
