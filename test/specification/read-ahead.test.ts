@@ -6,25 +6,29 @@ import { createTestDatabase, type TestDatabase } from "../support/database";
 import { type Service, startService } from "../support/service";
 import { connect, dataOf, type EndedRun, syncEnds, until } from "../support/stories";
 
-// Planted and seen red: a reader that goes on as far as it can; pages committed at once rather than in order; a
-// checkpoint that is saved when its page is read; a page that is asked for again after a failure; a reader that goes
-// on although the run pauses; a pause that drops what was read ahead.
+// Planted and seen red: a reader that goes on as far as it can; pages committed out of order; a checkpoint that is
+// saved when its page is read; a page that is asked for again after a failure; a failure that nobody hears; a reader that
+// goes on although the run pauses, or was left; a pause that drops what was read ahead.
 
 const ACTIVITIES = "/api/v2/activities";
 const PARTICIPANTS = /\/participants$/;
 const PAGE = 500;
 const BATCH = 200;
+const LANES = 8;
+const TURN_MS = 15_000;
 
 let simulator: Simulator;
 let database: TestDatabase;
 let service: Service;
 let userId: number;
+let aheadMs = 0;
+const clock = () => new Date(Date.now() + aheadMs);
 /** Of the test's own: what it holds keeps the commit of a piece waiting. */
 let session: Client;
 
 beforeAll(async () => {
   [simulator, database] = await Promise.all([startSimulator({ deals: 700, seed: 7 }), createTestDatabase()]);
-  service = await startService(simulator, database);
+  service = await startService(simulator, database, { clock });
   session = new Client({ connectionString: database.url.reveal() });
   await session.connect();
   userId = simulator.company.stories.singleDeal.ownerId;
@@ -51,6 +55,14 @@ async function connectWithFirstPageHeld(tenant: string): Promise<void> {
   );
   await until("the page after it was read too", async () => simulator.log.of("GET", ACTIVITIES).length === 2);
   await commitWaits();
+}
+
+/** The first participant of the first batch: the statement that holds it, and its key. */
+function firstParticipant(): [sql: string, key: string | undefined] {
+  const byDeal = visibleParticipants(simulator, userId).sort((a, b) => Number.parseInt(a, 10) - Number.parseInt(b, 10));
+  const sql = `INSERT INTO deal_participant (copy_id, deal_id, person_id)
+    SELECT copy_id, split_part($2, ':', 1)::bigint, split_part($2, ':', 2)::bigint FROM connection WHERE tenant_id = $1`;
+  return [sql, byDeal[0]];
 }
 
 async function connectHolding(tenant: string, sql: string, key: unknown): Promise<void> {
@@ -112,12 +124,7 @@ test("while a page is committed the next one is read, and no further one", async
 });
 
 test("while a batch of participants is committed the next one is read, and no further one", async () => {
-  const [first] = visibleParticipants(simulator, userId).sort(
-    (a, b) => Number.parseInt(a, 10) - Number.parseInt(b, 10),
-  );
-  const sql = `INSERT INTO deal_participant (copy_id, deal_id, person_id)
-    SELECT copy_id, split_part($2, ':', 1)::bigint, split_part($2, ':', 2)::bigint FROM connection WHERE tenant_id = $1`;
-  await connectHolding("batches", sql, first);
+  await connectHolding("batches", ...firstParticipant());
   await until("two batches were read", async () => simulator.log.of("GET", PARTICIPANTS).length === 2 * BATCH);
   await commitWaits();
   await sleep(200);
@@ -165,18 +172,35 @@ test("a 429 to the page that is read ahead ends the run after the page before is
   await isExact("limited");
 });
 
-test("a process that stops stores the page that was read ahead and asks for no other, so that none is read twice", async () => {
-  await connectWithFirstPageHeld("stopped");
-  const stopping = service.stop();
+test("participants that are read ahead of a commit that fails are asked for no further", async () => {
+  const unanswered = simulator.control.fail({ match: PARTICIPANTS, after: BATCH, with: { kind: "hang" } });
+  await connectHolding("left", ...firstParticipant());
+  await until(
+    "each lane waits for an answer",
+    async () => simulator.log.of("GET", PARTICIPANTS).length === BATCH + LANES,
+  );
+  await commitWaits();
+  await database.query(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE ${WAITING}`);
+  expect((await syncEnds(service, { tenant: "left" })).state).toBe("FAILED");
+  unanswered();
+  await sleep(200);
+  expect(simulator.log.of("GET", PARTICIPANTS)).toHaveLength(BATCH + LANES);
   await session.query("ROLLBACK");
-  await stopping;
-  const [, , third] = [...askedCursors(), (await standOf("stopped"))?.cursor];
-  expect(askedCursors()).toHaveLength(2);
-  expect(await standOf("stopped")).toEqual({ cursor: third, requests: 2, held: 2 * PAGE });
-  service = await startService(simulator, database);
-  expect((await syncEnds(service, { tenant: "stopped" })).state).toBe("SUCCEEDED");
+  expect((await nextRun("left")).state).toBe("SUCCEEDED");
+  await isExact("left");
+});
+
+test("a run whose turn is over stores the page that was read ahead before it gives its place, so that none is read twice", async () => {
+  await connectWithFirstPageHeld("turn");
+  aheadMs += TURN_MS;
+  await session.query("ROLLBACK");
+  expect((await syncEnds(service, { tenant: "turn" })).state).toBe("SUCCEEDED");
+  const turns = simulator.log.of("GET", /^\/api\/(v1\/users\/me|v2\/activities)$/).map(({ path }) => path);
+  const ofSecondTurn = turns.lastIndexOf("/api/v1/users/me");
+  expect(turns.slice(0, ofSecondTurn).filter((path) => path === ACTIVITIES)).toHaveLength(2);
   const asked = askedCursors();
-  expect(asked[2]).toBe(third);
+  expect(asked.length).toBeGreaterThan(2);
   expect(new Set(asked).size).toBe(asked.length);
-  await isExact("stopped");
+  expect(await standOf("turn")).toMatchObject({ requests: asked.length });
+  await isExact("turn");
 });
