@@ -29,19 +29,26 @@ export async function measure(deals: number, serverUrl: string, flags: readonly 
   }
 }
 
-/** The usual client's reading of a company of `deals` deals. */
-export async function measureUsual(deals: number, serverUrl: string): Promise<Reading> {
+/** The usual client's reading of a company of `deals` deals, with the participants of so many deals at once. */
+export async function measureUsual(deals: number, lanes: number, serverUrl: string): Promise<Reading> {
   const { crm, stop } = await startCrm(deals);
   try {
     await read("raw-reader.js", crm);
-    return await read("usual-client.js", crm, await createDatabase(serverUrl, `usual_${deals}`));
+    const databaseUrl = await createDatabase(serverUrl, `usual_${deals}_${lanes}`);
+    return await read("usual-client.js", crm, databaseUrl, { LANES: String(lanes) });
   } finally {
     await stop();
   }
 }
 
-async function read(program: string, crm: CrmEnvironment, databaseUrl?: string): Promise<Reading> {
-  return JSON.parse(await runToEnd(program, { ...crm, ...(databaseUrl && { DATABASE_URL: databaseUrl }) })) as Reading;
+async function read(
+  program: string,
+  crm: CrmEnvironment,
+  databaseUrl?: string,
+  more: Record<string, string> = {},
+): Promise<Reading> {
+  const environment = { ...crm, ...(databaseUrl && { DATABASE_URL: databaseUrl }), ...more };
+  return JSON.parse(await runToEnd(program, environment)) as Reading;
 }
 
 function countsOf({
@@ -57,7 +64,7 @@ function countsOf({
   };
 }
 
-async function measureSync(
+export async function measureSync(
   crm: CrmEnvironment,
   databaseUrl: string,
   flags: readonly string[],

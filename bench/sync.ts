@@ -31,12 +31,8 @@ const participantRate = ({ participants, participantSeconds }: Reading) => parti
 const rate = ({ listed, participants, seconds }: Reading) => (listed + participants) / seconds;
 const RATES = [rate, listRate, participantRate];
 
-function compare(service: Reading, fetched: Reading, copied: Reading, usual: Reading, usualDeals: number): void {
-  const readings: [string, Reading][] = [
-    ["service", service],
-    ["raw: fetched and copied", copied],
-    [`usual client, ${whole(usualDeals)} deals`, usual],
-  ];
+function compare(service: Reading, fetched: Reading, copied: Reading, usual: [string, Reading][]): void {
+  const readings: [string, Reading][] = [["service", service], ["raw: fetched and copied", copied], ...usual];
   const head = ["seconds", "CPU s", "rows/s", "lists", "participants"];
   say(`\n${"".padEnd(30)}${head.map((name) => column(name, 13)).join("")}`);
   for (const [name, reading] of readings) {
@@ -84,7 +80,11 @@ async function main(): Promise<void> {
     say(`\nMemory, ${whole(deals)} : ${whole(small.deals)} deals`);
     say(`  peak RSS   ${ratio(large.peakBytes, small.peakBytes)}`);
     say(`  live heap  ${ratio(large.liveHeapBytes, small.liveHeapBytes)}`);
-    compare(large, large.fetched, large.copied, await measureUsual(usualDeals, url), usualDeals);
+    const usual: [string, Reading][] = [];
+    for (const lanes of [1, 8]) {
+      usual.push([`usual client, ${lanes} at once`, await measureUsual(usualDeals, lanes, url)]);
+    }
+    compare(large, large.fetched, large.copied, usual);
   } finally {
     for (const stop of stops.reverse()) await stop();
   }

@@ -17,10 +17,10 @@ import { Secret } from "../src/platform/secret";
 import { accessToken } from "./grant";
 import { type Counts, inLanes, report } from "./reading";
 
-// What one would write first: the official client page by page, and TypeORM's `save` of each page.
+// What an integrator would write first: the official client page by page, TypeORM's `save` of each page, and the
+// participants of one deal after the other, each awaited in a loop. More lanes are what they would try next.
 
 const PAGE_SIZE = 500;
-const PARTICIPANT_REQUESTS = 8;
 const COPY_ID = 1;
 
 type CrmRecord = Record<string, unknown>;
@@ -47,6 +47,7 @@ class UsualClient {
     baseUrl: string,
     token: string,
     private readonly database: DataSource,
+    private readonly lanes: number,
   ) {
     this.#v1 = new v1.Configuration({ accessToken: token, basePath: `${baseUrl}/api/v1` });
     this.#v2 = new v2.Configuration({ accessToken: token, basePath: `${baseUrl}/api/v2` });
@@ -117,7 +118,7 @@ class UsualClient {
     const began = performance.now();
     const api = new v1.DealsApi(this.#v1);
     const links = this.database.getRepository(DealParticipantRow);
-    await inLanes(dealIds, PARTICIPANT_REQUESTS, async (id) => {
+    await inLanes(dealIds, this.lanes, async (id) => {
       this.#counts.requests += 1;
       const { data } = await api.getDealParticipants({ id, start: 0, limit: PAGE_SIZE });
       const persons = (data ?? []).map((one) => Number((one as { person_id: { value: number } }).person_id.value));
@@ -185,11 +186,11 @@ function activityColumns({ participants, due_date, due_time, done }: CrmRecord):
 }
 
 async function main(): Promise<never> {
-  const { CRM_BASE_URL = "", DATABASE_URL = "" } = process.env;
+  const { CRM_BASE_URL = "", DATABASE_URL = "", LANES } = process.env;
   const database = createDataSource({ url: new Secret(DATABASE_URL), entities });
   await database.initialize();
   await database.runMigrations({ transaction: "each" });
-  const client = new UsualClient(CRM_BASE_URL, await accessToken(process.env), database);
+  const client = new UsualClient(CRM_BASE_URL, await accessToken(process.env), database, Number(LANES));
   return report(() => client.readAll());
 }
 

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Client } from "pg";
 
 /** Seconds of a step are exact to this; it is rare enough not to be felt. */
-const LOOK_MS = 20;
+const LOOK_MS = 50;
 const PATIENCE_MS = 15 * 60_000;
 
 export interface Step {
