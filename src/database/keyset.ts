@@ -8,11 +8,15 @@ interface KeyType {
   pattern: RegExp;
 }
 
+/** SQL of an instant that came as a key: whole microseconds since 1970, which is all that PostgreSQL keeps of one. */
+export const instantOf = (parameter: string) =>
+  `('epoch'::timestamptz + ${parameter}::bigint * interval '1 microsecond')`;
+export const textOfInstant = (instant: Date) => String(instant.getTime() * 1_000);
+
 const KEY_TYPES = {
-  /** Whole microseconds since 1970, which is all that PostgreSQL keeps of an instant. */
   instant: {
     text: (sql) => `(extract(epoch FROM ${sql}) * 1000000)::bigint::text`,
-    value: (parameter) => `('epoch'::timestamptz + ${parameter}::bigint * interval '1 microsecond')`,
+    value: instantOf,
     pattern: /^(-\d{1,17}|\d{1,18})$/,
   },
   integer: {

@@ -1,6 +1,6 @@
 import { Args, Ctx, Query, Resolver } from "type-graphql";
 import { NEWEST_IN_CRM, readOrganizations, readPersons } from "../briefing/lists/contact-lists";
-import { DEAL_ORDERS, type DealFilter as Filter, readDeals } from "../briefing/lists/deal-list";
+import { dealOrder, type DealFilter as Filter, readDeals } from "../briefing/lists/deal-list";
 import { LATEST_START, readMeetings } from "../briefing/lists/meeting-list";
 import type { CopyScope } from "../briefing/records";
 import type { Page } from "../database/keyset";
@@ -32,12 +32,14 @@ export class ListsResolver {
   async deals(@Args(() => DealsArgs) args: DealsArgs, @Ctx() context: OperationContext): Promise<RelayPage<Deal>> {
     const { copy, domain } = await connected(context);
     const orderName = args.orderBy ?? DealOrder.UPDATED_AT_DESC;
-    const list = { name: "deals", of: copy?.copyId ?? null, orderName, order: DEAL_ORDERS[orderName] };
     const filter = dealFilter(args.filter ?? {}, copy);
+    const order = dealOrder(orderName, filter);
+    // A cursor of a walk that is judged carries the instant of it, so it is none of a walk that is not.
+    const list = { name: "deals", of: copy?.copyId ?? null, orderName: `${orderName} ${order.isJudged}`, order };
     return relayPage(
       list,
       args,
-      async (page) => (copy ? readDeals(copy, filter, page) : NOTHING),
+      async (page) => (copy ? readDeals(copy, filter, { ...page, order }, context.services.clock()) : NOTHING),
       (row) => presentDeal(row, domain),
     );
   }
@@ -101,8 +103,9 @@ const STATUS = { [DealStatus.OPEN]: "open", [DealStatus.WON]: "won", [DealStatus
   [S in DealStatus]: DealRow["status"];
 };
 
-function dealFilter({ status, pipelineId, stageId, ownerId }: DealFilter, copy: CopyScope | null): Filter {
+function dealFilter({ status, verdict, pipelineId, stageId, ownerId }: DealFilter, copy: CopyScope | null): Filter {
   if (status?.length === 0) throw badInput("filter.status must name at least one status; leave it out for all.");
+  if (verdict?.length === 0) throw badInput("filter.verdict must name at least one verdict; leave it out for all.");
   // An id that means nothing here fits no deal: it answers alike for unknown, foreign and malformed ones.
   const idOf = (id: string | null | undefined, type: NodeType) => {
     if (id == null) return undefined;
@@ -111,6 +114,7 @@ function dealFilter({ status, pipelineId, stageId, ownerId }: DealFilter, copy: 
   };
   return {
     status: status?.map((one) => STATUS[one]),
+    verdict: verdict ?? undefined,
     pipelineId: idOf(pipelineId, "Pipeline"),
     stageId: idOf(stageId, "Stage"),
     ownerId: idOf(ownerId, "CrmUser"),

@@ -1,6 +1,7 @@
 import { ArgsType, Field, ID, InputType, registerEnumType } from "type-graphql";
 import { Meeting } from "./meeting";
 import { connectionOf, PageArgs } from "./page";
+import { QuietVerdict } from "./quiet";
 import { Deal, DealStatus, Organization, Person } from "./records";
 
 export const DealConnection = connectionOf("Deal", () => Deal, "A page of deals.");
@@ -8,7 +9,11 @@ export const PersonConnection = connectionOf("Person", () => Person, "A page of 
 export const OrganizationConnection = connectionOf("Organization", () => Organization, "A page of companies.");
 export const MeetingConnection = connectionOf("Meeting", () => Meeting, "A page of meetings.");
 
-export const DealOrder = { UPDATED_AT_DESC: "UPDATED_AT_DESC", VALUE_DESC: "VALUE_DESC" } as const;
+export const DealOrder = {
+  UPDATED_AT_DESC: "UPDATED_AT_DESC",
+  VALUE_DESC: "VALUE_DESC",
+  QUIET_DAYS_DESC: "QUIET_DAYS_DESC",
+} as const;
 export type DealOrder = keyof typeof DealOrder;
 registerEnumType(DealOrder, {
   name: "DealOrder",
@@ -20,6 +25,10 @@ registerEnumType(DealOrder, {
         "Currency by currency, in the order of their codes, and the highest amount first in each: amounts of two " +
         "currencies are neither compared nor converted. Deals without a value or without its currency last.",
     },
+    QUIET_DAYS_DESC: {
+      description:
+        "The longest silence first; deals without quietSince last. All pages are judged at the first one's instant.",
+    },
   },
 });
 
@@ -30,6 +39,12 @@ registerEnumType(DealOrder, {
 export class DealFilter {
   @Field(() => [DealStatus], { nullable: true, description: "Any of these; leave it out for all." })
   status?: DealStatus[] | null;
+
+  @Field(() => [QuietVerdict], {
+    nullable: true,
+    description: "Any of these; leave it out for all. All pages of a walk are judged at the instant of the first one.",
+  })
+  verdict?: QuietVerdict[] | null;
 
   @Field(() => ID, { nullable: true })
   pipelineId?: string | null;

@@ -1,5 +1,7 @@
-import { type ListOrder, type Page, type PageRequest, readPage } from "../../database/keyset";
+import { instantOf, type ListOrder, type Page, type PageRequest, readPage, textOfInstant } from "../../database/keyset";
 import { DealRow } from "../../entities/deal";
+import type { QuietVerdict } from "../quiet/facts";
+import { quietCopy, silenceOf } from "../quiet/silence-sql";
 import { type CopyScope, isMatched } from "../records";
 
 const byId = { sql: "t.crm_id", type: "integer" } as const;
@@ -13,11 +15,33 @@ const currency = {
   type: "text",
 } as const;
 
+/** The longest silence first; deals that are not silent behind all that are. */
+const quietSince = {
+  sql: "coalesce(t.quiet_since, '9999-12-31 00:00:00+00'::timestamptz)",
+  type: "instant",
+} as const;
+
+/** The instant at which a walk is judged: its first page's, which every cursor carries on to the next page. */
+const JUDGED_AT = instantOf("$3");
+const judgedAt = { sql: JUDGED_AT, type: "instant" } as const;
+
 /** Amounts are compared within a currency only, and never converted (decision 0026). */
 export const DEAL_ORDERS = {
   UPDATED_AT_DESC: { direction: "DESC", keys: [updatedAt, byId] },
   VALUE_DESC: { direction: "ASC", keys: [currency, { sql: "-coalesce(t.value, 0)", type: "decimal" }, byId] },
+  QUIET_DAYS_DESC: { direction: "ASC", keys: [quietSince, byId] },
 } as const satisfies Record<string, ListOrder>;
+
+/** An order as it is walked. One in which silence counts is judged at one instant from the first page to the last. */
+export interface DealOrder extends ListOrder {
+  isJudged: boolean;
+}
+
+export function dealOrder(name: keyof typeof DEAL_ORDERS, { verdict }: DealFilter): DealOrder {
+  const { direction, keys } = DEAL_ORDERS[name];
+  const isJudged = verdict !== undefined || name === "QUIET_DAYS_DESC";
+  return { direction, isJudged, keys: isJudged ? [judgedAt, ...keys] : keys };
+}
 
 /** Which deals; an absent field means any. A field with no values fits no deal. */
 export interface DealFilter {
@@ -25,6 +49,7 @@ export interface DealFilter {
   pipelineId?: readonly number[];
   stageId?: readonly number[];
   ownerId?: readonly number[];
+  verdict?: readonly QuietVerdict[];
 }
 
 const FILTERED: { [F in keyof DealFilter]-?: string } = {
@@ -32,21 +57,30 @@ const FILTERED: { [F in keyof DealFilter]-?: string } = {
   pipelineId: "t.pipeline_id",
   stageId: "t.stage_id",
   ownerId: "t.owner_id",
+  verdict: "t.verdict",
 };
 
-/** The matched deals that fit the filter. */
+/** Every deal with the two columns of its silence. */
+const JUDGED_DEALS = `(
+  SELECT d.*, quiet.verdict, quiet.quiet_since FROM deal d CROSS JOIN (WITH ${quietCopy} SELECT * FROM quiet_copy) quiet_copy
+  CROSS JOIN LATERAL (${silenceOf("d", JUDGED_AT)}) quiet)`;
+
+/** The matched deals that fit the filter. @param now when a walk that begins here is judged */
 export function readDeals(
   { manager, tenantId, copyId }: CopyScope,
   filter: DealFilter,
-  page: PageRequest,
+  { order, ...page }: Omit<PageRequest, "order"> & { order: DealOrder },
+  now: Date,
 ): Promise<Page<DealRow>> {
   const where = ["t.copy_id = $2", isMatched("DEAL")];
   const parameters: unknown[] = [tenantId, copyId];
+  if (order.isJudged) parameters.push(page.after?.[0] ?? textOfInstant(now));
   for (const [field, sql] of Object.entries(FILTERED)) {
     const wanted = filter[field as keyof DealFilter];
     if (!wanted) continue;
     parameters.push(wanted);
     where.push(`${sql} = ANY ($${parameters.length})`);
   }
-  return readPage(manager, DealRow, { where, parameters }, page);
+  const from = order.isJudged ? JUDGED_DEALS : undefined;
+  return readPage(manager, DealRow, { from, where, parameters }, { order, ...page });
 }

@@ -1,0 +1,203 @@
+import { type Simulator, startSimulator } from "../../simulator";
+import { DAY_MS, MINUTE_MS, SECOND_MS } from "../../src/platform/clock";
+import { createTestDatabase, type TestDatabase } from "../support/database";
+import { writeNote } from "../support/notes";
+import { type Service, startService } from "../support/service";
+import { connect, dataOf, recordMeeting, syncEnds } from "../support/stories";
+
+/** How far the clocks of both sides are ahead. */
+let aheadMs = 0;
+const clock = () => new Date(Date.now() + aheadMs);
+let simulator: Simulator;
+let database: TestDatabase;
+let service: Service;
+
+beforeAll(async () => {
+  [simulator, database] = await Promise.all([startSimulator({ deals: 60, now: clock }), createTestDatabase()]);
+  service = await startService(simulator, database, { clock });
+  await connect(service, simulator);
+  await syncEnds(service);
+});
+afterAll(async () => {
+  await service.stop();
+  await Promise.all([simulator.stop(), database.drop()]);
+});
+
+interface Quiet {
+  verdict: string;
+  isQuiet: boolean;
+  quietSince: string | null;
+  quietDays: number | null;
+  nextChangeAt: string | null;
+  asOf: string;
+  reasons: { code: string; message: string; evidence: { __typename: string; id: string }[] }[];
+}
+interface Last {
+  kind: string;
+  at: string;
+  person: { crmId: string } | null;
+  activity: { crmId: string } | null;
+}
+const QUIET = `quiet { verdict isQuiet quietSince quietDays nextChangeAt asOf reasons { code message evidence { __typename id } } }
+  lastInteraction { kind at person { crmId } activity { crmId } }`;
+
+/** Records a meeting with these people, unless one is given; it began just now. @returns its id */
+async function meetingWith(email: string, input: object = {}): Promise<string> {
+  const startsAt = clock().toISOString();
+  return (await recordMeeting(service, [email], { startsAt, endsAt: startsAt, ...input })).id;
+}
+
+/** A meeting that makes the deal readable and is itself no contact: it is about no deal any more. */
+async function readable(email: string): Promise<string> {
+  const id = await meetingWith(email);
+  await database.query(
+    "UPDATE meeting_match SET status = 'NONE' WHERE reason <> '' AND meeting_id IN (SELECT id FROM meeting)",
+  );
+  return id;
+}
+
+async function quietOf(meetingId: string, dealId: number): Promise<{ quiet: Quiet; lastInteraction: Last | null }> {
+  const query = `query ($id: ID!) { briefing(meetingId: $id) { deal { crmId ${QUIET} } otherDeals { crmId ${QUIET} } } }`;
+  type Found = { crmId: string; quiet: Quiet; lastInteraction: Last | null };
+  const { briefing } = dataOf(
+    await service.ask<{ briefing: { deal: Found | null; otherDeals: Found[] } }>(query, { id: meetingId }),
+  );
+  const found = [briefing.deal, ...briefing.otherDeals].find((deal) => deal?.crmId === String(dealId));
+  if (!found) throw new Error(`deal ${dealId} is not in the briefing`);
+  return found;
+}
+
+async function sync(): Promise<void> {
+  dataOf(
+    await service.ask("mutation { requestSync { ... on SyncRequested { run { id } } ... on Refusal { message } } }"),
+  );
+  expect((await syncEnds(service)).state).toBe("SUCCEEDED");
+}
+
+const codes = ({ reasons }: Quiet) => reasons.map(({ code }) => code);
+
+test("a buyer who does not answer: GHOSTED, with the reasons and the records that show them", async () => {
+  const { dealId, personId, email } = simulator.company.stories.ghosted;
+  const meeting = await readable(email);
+  const { quiet, lastInteraction } = await quietOf(meeting, dealId);
+  expect(quiet).toMatchObject({ verdict: "GHOSTED", isQuiet: true, quietDays: 9 });
+  expect(codes(quiet)).toEqual(expect.arrayContaining(["GHOSTED", "NO_NEXT_STEP"]));
+  expect(quiet.quietSince).toBe(lastInteraction?.at);
+  expect(lastInteraction).toMatchObject({ kind: "OUTGOING_MAIL", person: { crmId: String(personId) }, activity: null });
+  const ghosted = quiet.reasons.find(({ code }) => code === "GHOSTED");
+  expect(ghosted?.message).toBe("The buyer has been silent for 35 days, and our last word is unanswered.");
+  expect(ghosted?.evidence.map(({ __typename }) => __typename)).toEqual(["Person", "Person"]);
+
+  const held = await meetingWith(email);
+  const after = await quietOf(held, dealId);
+  expect(after.quiet).toMatchObject({ verdict: "ACTIVE", quietSince: null, quietDays: null });
+  expect(after.lastInteraction).toMatchObject({ kind: "MEETING", person: { crmId: String(personId) } });
+});
+
+test("our own notes are no contact and move no signal; they are shown as ours", async () => {
+  const { dealId, email, stageId } = simulator.company.stories.singleDeal;
+  simulator.control.change("stage", stageId, { is_deal_rot_enabled: true, days_to_rotten: 1 });
+  await sync();
+  const meeting = await meetingWith(email);
+  const before = await quietOf(meeting, dealId);
+  expect(codes(before.quiet)).toContain("CRM_ROTTEN");
+  for (const content of ["One.", "Two."]) await writeNote(service, { meetingId: meeting, content });
+  simulator.control.change("deal", dealId, {});
+  await sync();
+  const after = await quietOf(meeting, dealId);
+  const steady = ({ nextChangeAt, asOf, ...rest }: Quiet) => rest;
+  expect(steady(after.quiet)).toEqual(steady(before.quiet));
+  expect(after.lastInteraction).toEqual(before.lastInteraction);
+  const query = `query ($id: ID!) { briefing(meetingId: $id) { deal { recentNotes { ours text } } } }`;
+  const { briefing } = dataOf(
+    await service.ask<{ briefing: { deal: { recentNotes: { ours: boolean }[] } } }>(query, { id: meeting }),
+  );
+  expect(briefing.deal.recentNotes.map(({ ours }) => ours)).toEqual([true, true, false]);
+});
+
+test("a deal goes quiet as the clock moves, at the instants that are foretold, and UNKNOWN while nothing is read", async () => {
+  const { dealId, email } = simulator.company.stories.freeMail;
+  const meeting = await meetingWith(email);
+  expect((await quietOf(meeting, dealId)).quiet.verdict).toBe("ACTIVE");
+  const verdicts = new Set<string>();
+  for (let day = 0; day < 20; day += 1) {
+    const { verdict, nextChangeAt, asOf } = (await quietOf(meeting, dealId)).quiet;
+    verdicts.add(verdict);
+    const change = new Date(nextChangeAt ?? Number.NaN).getTime();
+    expect(change).toBeLessThanOrEqual(new Date(asOf).getTime() + DAY_MS + 1);
+    aheadMs += change - clock().getTime() + SECOND_MS;
+    expect((await quietOf(meeting, dealId)).quiet.verdict).not.toBe(verdict);
+    await sync();
+  }
+  expect([...verdicts]).toEqual(["ACTIVE", "COOLING", "QUIET"]);
+  aheadMs += DAY_MS + MINUTE_MS;
+  const { quiet } = await quietOf(meeting, dealId);
+  expect([quiet.verdict, codes(quiet), quiet.nextChangeAt]).toEqual(["UNKNOWN", ["DATA_STALE"], null]);
+  await sync();
+});
+
+test("the timeline holds meetings, activities, mails and people's notes, newest first and bounded, and nothing of ours", async () => {
+  const { dealId, email, doneActivityId } = simulator.company.stories.singleDeal;
+  const meeting = await meetingWith(email, {
+    startsAt: new Date(clock().getTime() + DAY_MS).toISOString(),
+    endsAt: null,
+  });
+  const query = `query ($id: ID!, $first: Int) { briefing(meetingId: $id) { deal { crmId }
+    timeline(first: $first) { kind at person { crmId } activity { crmId } } } }`;
+  const timeline = async (first?: number) => {
+    const answer = await service.ask<{ briefing: { deal: { crmId: string }; timeline: Last[] } }>(query, {
+      id: meeting,
+      first,
+    });
+    expect(dataOf(answer).briefing.deal.crmId).toBe(String(dealId));
+    return dataOf(answer).briefing.timeline;
+  };
+  const whole = await timeline();
+  const times = whole.map(({ at }) => at);
+  expect(times).toEqual([...times].sort().reverse());
+  const kinds = whole.map(({ kind }) => kind).sort();
+  expect(kinds).toEqual(["ACTIVITY", "INCOMING_MAIL", "MEETING", "NOTE", "OUTGOING_MAIL"]);
+  expect(whole.find(({ kind }) => kind === "ACTIVITY")?.activity).toEqual({ crmId: String(doneActivityId) });
+  expect(await timeline(2)).toEqual(whole.slice(0, 2));
+});
+
+const LIST = `query ($filter: DealFilter, $orderBy: DealOrder, $first: Int, $after: String) {
+  deals(filter: $filter, orderBy: $orderBy, first: $first, after: $after) {
+    nodes { crmId quiet { verdict quietSince } } pageInfo { hasNextPage endCursor } } }`;
+interface List {
+  nodes: { crmId: string; quiet: { verdict: string; quietSince: string | null } }[];
+  pageInfo: { hasNextPage: boolean; endCursor: string | null };
+}
+const list = async (variables: object) => dataOf(await service.ask<{ deals: List }>(LIST, variables)).deals;
+
+test("lists filter by verdict and put the longest silence first, as each deal is judged alone", async () => {
+  for (const { email } of [simulator.company.stories.severalDeals, simulator.company.stories.secondaryAddress])
+    await meetingWith(email);
+  const every = await list({ orderBy: "QUIET_DAYS_DESC", first: 100 });
+  expect(every.nodes.length).toBeGreaterThanOrEqual(6);
+  const since = every.nodes.map(({ quiet }) => quiet.quietSince ?? "9999");
+  expect(since).toEqual([...since].sort());
+  const verdicts = new Set(every.nodes.map(({ quiet }) => quiet.verdict));
+  expect(verdicts.size).toBeGreaterThan(1);
+  for (const verdict of ["ACTIVE", "COOLING", "QUIET", "GHOSTED", "UNKNOWN"]) {
+    const some = await list({ filter: { verdict: [verdict] }, first: 100 });
+    const expected = every.nodes.filter(({ quiet }) => quiet.verdict === verdict);
+    expect(some.nodes.map(({ crmId }) => crmId).sort()).toEqual(expected.map(({ crmId }) => crmId).sort());
+  }
+});
+
+test("the pages of one walk are judged at one instant, also when the clock moves between them", async () => {
+  const variables = { orderBy: "QUIET_DAYS_DESC", first: 2 };
+  const before = await list({ ...variables, first: 100 });
+  const walked: string[] = [];
+  let after: string | null = null;
+  for (let more = true; more; ) {
+    const page: List = await list({ ...variables, after });
+    walked.push(...page.nodes.map(({ crmId }) => crmId));
+    ({ hasNextPage: more, endCursor: after } = page.pageInfo);
+    aheadMs += 40 * DAY_MS;
+  }
+  expect(walked).toEqual(before.nodes.map(({ crmId }) => crmId));
+  const other = await service.ask(LIST, { first: 2, after });
+  expect(other.errors?.[0]?.message).toContain("in another order");
+});
