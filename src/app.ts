@@ -33,6 +33,9 @@ import { SyncEngine } from "./sync/engine";
 import { enqueueRun } from "./sync/run-planning";
 import { cancelRuns, RUN_SUCCEEDED_JOB, type RunRef, SYNC_JOB } from "./sync/run-store";
 import { Schedule, SWEEP_MS, SYNC_DUE_JOB } from "./sync/schedule";
+import { FieldLookUps } from "./writeback/fields/field-look-ups";
+import { FIELD_LOOK_UP_JOB, type FieldWriteRef } from "./writeback/fields/field-receipts";
+import { FieldWrites } from "./writeback/fields/field-writes";
 import { NoteLookUps } from "./writeback/note-look-ups";
 import { NOTE_LOOK_UP_JOB, type NoteWriteRef } from "./writeback/note-receipts";
 import { NoteWrites } from "./writeback/note-writes";
@@ -99,6 +102,8 @@ interface Parts {
   schedule: Schedule;
   noteWrites: NoteWrites;
   noteLookUps: NoteLookUps;
+  fieldWrites: FieldWrites;
+  fieldLookUps: FieldLookUps;
   clock: Clock;
   close(): Promise<void>;
 }
@@ -116,6 +121,8 @@ function compose(config: Config, dataSource: DataSource, databaseUrl: Secret, lo
   const tokensOf = (tenantId: string, copyId: number) => tokens.of(tenantId, copyId);
   const writeback = { door, http, crmBaseUrl, tokensOf, clock, logger, metrics };
   const noteWrites = new NoteWrites(writeback);
+  const mappings = new FieldMappings({ door, apiOf, clock, logger });
+  const fieldWrites = new FieldWrites({ ...writeback, mappings });
   const schedule = new Schedule({ door, clock, logger, ...config.sync });
   const disconnecting = new Disconnecting({
     ...{ door, clock, logger },
@@ -128,7 +135,7 @@ function compose(config: Config, dataSource: DataSource, databaseUrl: Secret, lo
     metrics,
     schedule,
     meetings: new Meetings(door, clock),
-    fieldMappings: new FieldMappings({ door, apiOf, clock, logger }),
+    fieldMappings: mappings,
     rematching: new Rematching(door, clock, logger),
     disconnecting,
     connecting: new Connecting({
@@ -147,9 +154,12 @@ function compose(config: Config, dataSource: DataSource, databaseUrl: Secret, lo
     }),
     noteWrites,
     noteLookUps: new NoteLookUps(writeback),
+    fieldWrites,
+    fieldLookUps: new FieldLookUps({ ...writeback, mappings }),
     close: async () => {
       await notifications.stop();
       await noteWrites.close();
+      await fieldWrites.close();
       await tokens.close();
       await http.close();
     },
@@ -157,7 +167,7 @@ function compose(config: Config, dataSource: DataSource, databaseUrl: Secret, lo
 }
 
 function startWorker(
-  { door, engine, rematching, schedule, fieldMappings, noteLookUps }: Parts,
+  { door, engine, rematching, schedule, fieldMappings, noteLookUps, fieldLookUps }: Parts,
   url: Secret,
   logger: Logger,
 ): Promise<JobRunner> {
@@ -166,6 +176,7 @@ function startWorker(
     [SYNC_DUE_JOB]: (payload: unknown) => schedule.due((payload as { tenantId: string }).tenantId),
     [PURGE_JOB]: (payload: unknown, stop: AbortSignal) => purgeCopy(door, payload as PurgeRef, stop, logger),
     [NOTE_LOOK_UP_JOB]: (payload: unknown) => noteLookUps.lookUp(payload as NoteWriteRef),
+    [FIELD_LOOK_UP_JOB]: (payload: unknown) => fieldLookUps.lookUp(payload as FieldWriteRef),
     // What a sync brought may belong to meetings that were recorded before it.
     [RUN_SUCCEEDED_JOB]: async (payload: unknown, stop: AbortSignal) => {
       const { tenantId } = payload as RunRef;
@@ -177,6 +188,7 @@ function startWorker(
     await schedule.sweep();
     await sweepPurges(door);
     await noteLookUps.sweep();
+    await fieldLookUps.sweep();
   };
   return startJobRunner(url, jobs, { everyMs: SWEEP_MS, run: sweep }, logger);
 }

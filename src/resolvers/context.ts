@@ -13,6 +13,7 @@ import type { ConnectionRow } from "../entities/connection";
 import type { Clock } from "../platform/clock";
 import type { Outcome } from "../platform/outcome";
 import type { Schedule } from "../sync/schedule";
+import type { FieldWrites } from "../writeback/fields/field-writes";
 import type { NoteWrites } from "../writeback/note-writes";
 import { Loaders } from "./loaders";
 
@@ -26,6 +27,7 @@ export interface Services {
   meetings: Meetings;
   fieldMappings: FieldMappings;
   noteWrites: NoteWrites;
+  fieldWrites: FieldWrites;
   clock: Clock;
 }
 

@@ -10,19 +10,23 @@ import {
   CrmWritesArgs,
   FieldWrite,
   NoteWrite,
+  WriteFieldsInput,
+  WriteFieldsReport,
+  WriteFieldsResult,
   type WriteLinks,
   WriteNoteInput,
   WriteNoteResult,
   WriteNoteSuccess,
+  WriteState,
 } from "../schema/writeback";
 import type { AskedTarget } from "../writeback/targets";
-import { NEWEST_WRITE, readNoteWrites, readWrites } from "../writeback/write-history";
+import { NEWEST_WRITE, readFieldWrites, readNoteWrites, readWrites } from "../writeback/write-history";
 import type { OperationContext } from "./context";
 import { dealEdge, organizationEdge, personEdge } from "./edges";
 import { decodeId, uuidIn } from "./global-id";
 import { relayPage } from "./pages";
 import { presentMeeting, presentRefusal } from "./present";
-import { presentNoteWrite, presentWrite } from "./present-writes";
+import { presentFieldWrite, presentNoteWrite, presentWrite } from "./present-writes";
 
 const TARGET =
   "What was written to; null where it is no longer readable: disconnected, deleted or not matched any more.";
@@ -88,6 +92,28 @@ export class NoteWriteResolver {
 
 @Resolver(() => FieldWrite)
 export class FieldWriteResolver {
+  @Mutation(() => WriteFieldsResult, {
+    description: "Writes the nominated fields of records that are matched to the meeting, one report for each value.",
+  })
+  async writeFields(
+    @Arg("input", () => WriteFieldsInput) { meetingId, values, idempotencyKey }: WriteFieldsInput,
+    @Ctx() { actor, services, scope }: OperationContext,
+  ): Promise<WriteFieldsReport | Refusal> {
+    const written = await services.fieldWrites.write(actor, {
+      ...{ meetingId, idempotencyKey, meeting: uuidIn(meetingId, "Meeting") },
+      values: values.map(({ entity, targetId, value }) => ({
+        ...{ entity, value, targetId: targetId ?? null },
+        target: targetId == null ? null : targetIn(targetId),
+      })),
+    });
+    if (!written.ok) return presentRefusal(written);
+    const ids = written.value.map(({ id }) => id);
+    const found = new Map((await readFieldWrites(scope, ids)).map((row) => [row.id, presentFieldWrite(row)]));
+    const writes = ids.flatMap((id) => found.get(id) ?? []);
+    const allWritten = writes.every(({ state }) => state === WriteState.WRITTEN);
+    return Object.assign(new WriteFieldsReport(), { writes, allWritten });
+  }
+
   @FieldResolver(() => Meeting)
   meeting(@Root() { links }: FieldWrite, @Ctx() context: OperationContext): Promise<Meeting> {
     return meetingOf(context, links);

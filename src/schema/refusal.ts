@@ -15,6 +15,7 @@ export enum RefusalCode {
   SYNC_ALREADY_RUNNING = "SYNC_ALREADY_RUNNING",
   FIELD_NOT_FOUND = "FIELD_NOT_FOUND",
   FIELD_NOT_WRITABLE = "FIELD_NOT_WRITABLE",
+  FIELD_NOT_MAPPED = "FIELD_NOT_MAPPED",
   MEETING_NOT_FOUND = "MEETING_NOT_FOUND",
   TARGET_NOT_MATCHED = "TARGET_NOT_MATCHED",
   NEEDS_CHOICE = "NEEDS_CHOICE",
@@ -46,6 +47,7 @@ registerEnumType(RefusalCode, {
     SYNC_ALREADY_RUNNING: { description: "A sync is queued or running already." },
     FIELD_NOT_FOUND: { description: "The CRM has no such field of the entity." },
     FIELD_NOT_WRITABLE: { description: "A standard field, or one of a type that cannot be written." },
+    FIELD_NOT_MAPPED: { description: "No field of the entity is nominated." },
     MEETING_NOT_FOUND: { description: "The tenant has recorded no such meeting." },
     TARGET_NOT_MATCHED: {
       description: "The record is not matched to this meeting; unknown and foreign ones are answered alike.",

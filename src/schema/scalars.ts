@@ -1,5 +1,5 @@
 import { GraphQLScalarType } from "graphql";
-import { GraphQLDateTime, GraphQLJSONObject } from "graphql-scalars";
+import { GraphQLDateTime, GraphQLJSON, GraphQLJSONObject } from "graphql-scalars";
 
 export const DateTimeScalar = new GraphQLScalarType<Date, string>({
   ...GraphQLDateTime.toConfig(),
@@ -22,4 +22,9 @@ export const DecimalScalar = new GraphQLScalarType({
 export const JsonObjectScalar = new GraphQLScalarType({
   ...GraphQLJSONObject.toConfig(),
   description: "A JSON object: custom fields as the CRM holds them, keyed by field key.",
+});
+
+export const JsonScalar = new GraphQLScalarType({
+  ...GraphQLJSON.toConfig(),
+  description: "Any JSON value: what is written into a custom field. Its shape depends on the field's type.",
 });

@@ -3,6 +3,7 @@ import { CrmEntity } from "./crm-entity";
 import { Node } from "./node";
 import { PageArgs, PageInfo, type RelayPage } from "./page";
 import { Refusal } from "./refusal";
+import { JsonScalar } from "./scalars";
 
 export enum WriteState {
   WRITTEN = "WRITTEN",
@@ -188,4 +189,49 @@ export class WriteNoteSuccess {
 export const WriteNoteResult = createUnionType({
   name: "WriteNoteResult",
   types: () => [WriteNoteSuccess, Refusal] as const,
+});
+
+@InputType({ description: "A value for the nominated field of one record." })
+export class FieldValueInput {
+  @Field(() => CrmEntity)
+  entity!: CrmEntity;
+
+  @Field(() => ID, { nullable: true, description: "Which matched record of that entity; absent: the only one." })
+  targetId?: string | null;
+
+  @Field(() => JsonScalar, {
+    description:
+      'As the field\'s type has it: text, a number, { "value": "1250.50", "currency": "EUR" }, an option\'s id or label. A number as text is exact. "" clears the field.',
+  })
+  value!: unknown;
+}
+
+@InputType()
+export class WriteFieldsInput {
+  @Field(() => ID)
+  meetingId!: string;
+
+  @Field(() => [FieldValueInput], { description: "1 to 20, each record once." })
+  values!: FieldValueInput[];
+
+  @Field(() => String, {
+    description: "Chosen by the client; the same key with the same input gives the same report, and nothing is sent.",
+  })
+  idempotencyKey!: string;
+}
+
+@ObjectType({
+  description: "One entry for each value sent, in the order sent: a failed field never hides one that was written.",
+})
+export class WriteFieldsReport {
+  @Field(() => [FieldWrite])
+  writes!: FieldWrite[];
+
+  @Field(() => Boolean)
+  allWritten!: boolean;
+}
+
+export const WriteFieldsResult = createUnionType({
+  name: "WriteFieldsResult",
+  types: () => [WriteFieldsReport, Refusal] as const,
 });

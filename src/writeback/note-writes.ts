@@ -9,7 +9,7 @@ import { type Clock, SECOND_MS } from "../platform/clock";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
 import { accepted, type Outcome, refused } from "../platform/outcome";
-import { BEGIN_WITHIN_MS } from "./look-up-plan";
+import { inTime } from "./in-time";
 import { checkNote, type NoteIntent, type WriteNoteInput } from "./note-input";
 import { findReceipt, insertReceipt, leaveUnknown, readReceipt, settleFailed, settleWritten } from "./note-receipts";
 import {
@@ -20,7 +20,7 @@ import {
   ownTarget,
   type TargetsRefusal,
 } from "./targets";
-import { certainFailureOf, NotSentInTimeError } from "./write-failure";
+import { certainFailureOf } from "./write-failure";
 
 /** For the answer of another caller with the same key: a renewal and an answer, both as slow as can be. */
 const WAIT_MS = 65 * SECOND_MS;
@@ -136,8 +136,8 @@ export class NoteWrites {
   async #send(receipt: NoteWriteRow, html: string): Promise<NoteWriteRow> {
     const { door, http, crmBaseUrl, clock, logger, metrics } = this.parts;
     const { tenantId, id, copyId } = receipt;
-    const inTime = this.#inTime(receipt, this.parts.tokensOf(tenantId, copyId));
-    const api = new CrmApi(http, crmBaseUrl, inTime);
+    const tokens = inTime(this.parts.tokensOf(tenantId, copyId), receipt.requestedAt, clock);
+    const api = new CrmApi(http, crmBaseUrl, tokens);
     const target = { entity: receipt.entity, id: receipt.targetId };
     const settled = await api.createNote(target, html).then(
       ({ correlationId, ...made }) => {
@@ -154,17 +154,5 @@ export class NoteWrites {
     );
     metrics?.crmWrites.inc({ kind: "note", state: settled.state });
     return settled;
-  }
-
-  /** Waiting for a token may take long; what is sent after the receipt counts as abandoned could come to light too late. */
-  #inTime({ requestedAt }: NoteWriteRow, tokens: TokenSource): TokenSource {
-    const inTime = <T>(token: T): T => {
-      if (this.parts.clock().getTime() <= requestedAt.getTime() + BEGIN_WITHIN_MS) return token;
-      throw new NotSentInTimeError("The access token came too late.");
-    };
-    return {
-      current: async () => inTime(await tokens.current()),
-      renewed: async (stale) => inTime(await tokens.renewed(stale)),
-    };
   }
 }

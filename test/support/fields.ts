@@ -59,3 +59,46 @@ export async function mappingsOf(service: Service, as?: ActorClaims): Promise<Ma
   return dataOf(await service.ask<{ connection: { fieldMappings: Mapping[] } }>(query, {}, as)).connection
     .fieldMappings;
 }
+
+export const recordPath = (entity: Entity, id: number) => `/api/v2/${kind(entity)}s/${id}`;
+
+/** The value that the CRM holds now. */
+export const heldIn = (simulator: Simulator, entity: Entity, id: number, key: string): unknown =>
+  simulator.control.fieldsOf(kind(entity), id)[key] ?? null;
+
+export interface FieldValue {
+  entity: Entity;
+  targetId?: string;
+  value: unknown;
+}
+export interface WrittenField {
+  id: string;
+  entity: Entity;
+  fieldKey: string;
+  state: "WRITTEN" | "FAILED" | "UNKNOWN";
+  error: { code: string; message: string } | null;
+  requestedBy: string;
+  target: { id: string } | null;
+}
+export type FieldsAnswer = Partial<Refusal> & { writes?: WrittenField[]; allWritten?: boolean };
+
+const WRITE = `mutation ($input: WriteFieldsInput!) { writeFields(input: $input) {
+  ... on WriteFieldsReport { allWritten writes {
+    id entity fieldKey state error { code message } requestedBy target { id } meeting { id } } }
+  ... on Refusal { code message field } } }`;
+
+let keys = 0;
+
+export async function writeFields(
+  service: Service,
+  meetingId: string,
+  values: FieldValue[],
+  { as, idempotencyKey }: { as?: ActorClaims; idempotencyKey?: string } = {},
+): Promise<FieldsAnswer> {
+  keys += 1;
+  const input = { meetingId, values, idempotencyKey: idempotencyKey ?? `fields-${keys}` };
+  return dataOf(await service.ask<{ writeFields: FieldsAnswer }>(WRITE, { input }, as)).writeFields;
+}
+
+/** What reached the CRM as a write of fields. */
+export const patches = (simulator: Simulator) => simulator.log.of("PATCH", "/api/v2/");

@@ -63,8 +63,7 @@ test.each<[string, unknown, unknown]>([
 });
 
 test.each<[string, unknown, string]>([
-  ["varchar", "", "is empty"],
-  ["varchar", "  ", "is empty"],
+  ["varchar", "  ", "is blank"],
   ["varchar", true, "is not text"],
   ["varchar", {}, "is not text"],
   ["varchar", "ü".repeat(256), "has 256 characters, at most 255 fit"],
@@ -75,7 +74,7 @@ test.each<[string, unknown, string]>([
   ["phone", "call me", "has no digit"],
   ["phone", 3725123, "send it as text"],
   ["double", "12,5", "is not a number"],
-  ["double", "", "is not a number"],
+  ["double", " ", "is not a number"],
   ["double", true, "is not a number"],
   ["double", [1], "is not a number"],
   ["double", "12345678901234567", "16 digits"],
@@ -129,13 +128,13 @@ test.each<[string, unknown, string]>([
 ])("a %s refuses %j: it %s", (type, value, why) => {
   const fault = wireOf(type, value);
   expect(fault).toContain(why);
-  expect(fault).toMatch(/ expects .*, for example .*; null clears it\.$|cannot be written|Remove that\.$/);
+  expect(fault).toMatch(/ expects .*, for example .*; "" clears it\.$|cannot be written|Remove that\.$/);
 });
 
 test.each(["varchar", "text", "double", "monetary", "time", "enum", "set", "people", "address"])(
-  "null clears a %s, and only an empty one counts as cleared",
+  "null and an empty text clear a %s, and only an empty one counts as cleared",
   (type) => {
-    expect(wireOf(type, null)).toBeNull();
+    expect([wireOf(type, null), wireOf(type, "")]).toEqual([null, null]);
     expect([null, undefined, "", []].map((held) => isApplied(type, null, held))).toEqual([true, true, true, true]);
     expect(isApplied(type, null, 0)).toBe(false);
     expect(isApplied(type, null, "left")).toBe(false);

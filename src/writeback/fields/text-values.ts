@@ -5,7 +5,7 @@ const LINE_CHARACTERS = 255;
 /** Reported by integrators, not documented (wire facts 7.2). */
 const TEXT_CHARACTERS = 65_000;
 
-const nothing = "is empty; null clears the field";
+const nothing = "is blank";
 
 function readText(value: unknown, most: number): Reading {
   const number = typeof value === "number" ? numberOf(value) : null;

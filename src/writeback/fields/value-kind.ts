@@ -7,7 +7,7 @@ export type Reading = { wire: unknown } | { fault: string };
 export interface ValueKind {
   /** What is expected, with an example; it follows "expects". */
   shape: string;
-  /** @param value never null: null clears a field of any type */
+  /** @param value never null or "", which clear a field of any type */
   read(value: unknown, options: readonly CrmFieldOption[]): Reading;
   /** Whether the CRM's value means what was sent, whatever it added or spelled otherwise. */
   isSame(sent: unknown, echoed: unknown): boolean;

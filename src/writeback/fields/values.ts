@@ -33,18 +33,18 @@ export interface FieldDefinition {
   options: readonly CrmFieldOption[];
 }
 
-/** The value as it is to be sent, or what the field expects instead, as a sentence for people. null clears any field. */
+/** The value as it is to be sent, or what the field expects instead, as a sentence for people. null and "" clear any field. */
 export function readValue({ name, type, options }: FieldDefinition, value: unknown): Reading {
   if (!isWritableType(type)) {
     return { fault: `the field "${name}" has the type ${type} in the CRM, which cannot be written. Nominate another.` };
   }
-  if (value === null) return { wire: null };
+  if (value === null || value === "") return { wire: null };
   if (hasUnwritableText(value)) return { fault: "it has a NUL character or half a surrogate pair. Remove that." };
   const { read, shape } = KINDS[type];
   const reading = read(value, options);
   return "wire" in reading
     ? reading
-    : { fault: `it ${reading.fault}. The field "${name}" (${type}) expects ${shape}; null clears it.` };
+    : { fault: `it ${reading.fault}. The field "${name}" (${type}) expects ${shape}; "" clears it.` };
 }
 
 /** Whether the record holds what was sent. */

@@ -1,0 +1,26 @@
+import { holdLiveCopy } from "../../connections/connection-store";
+import type { CrmCustomFields } from "../../crm/parsing/fields";
+import { jsonRows, rows } from "../../database/rows";
+import type { TenantScope } from "../../database/tenant-door";
+import type { MatchedEntity } from "../../entities/matched-record";
+
+const TABLES: Record<MatchedEntity, string> = { DEAL: "deal", PERSON: "person", ORGANIZATION: "organization" };
+
+/**
+ * The tenant's readers see at once what the CRM showed after a write. The newest state stays: a page of a sync that was
+ * read before the write and comes after it finds a newer row.
+ */
+export async function copyFields(
+  scope: TenantScope,
+  copyId: number,
+  entity: MatchedEntity,
+  { id, updateTime, customFields }: CrmCustomFields,
+): Promise<void> {
+  if (!(await holdLiveCopy(scope, copyId))) return;
+  await rows(
+    scope.manager,
+    `UPDATE ${TABLES[entity]} SET custom_fields = custom_fields || ($3::jsonb -> 0), update_time = coalesce($4, update_time)
+     WHERE copy_id = $1 AND crm_id = $2 AND (update_time IS NULL OR $4::timestamptz IS NULL OR update_time <= $4)`,
+    [copyId, id, jsonRows([customFields]), updateTime],
+  );
+}

@@ -1,0 +1,74 @@
+import { isCustomFieldKey } from "../../crm/parsing/fields";
+import type { FieldMappingRow } from "../../entities/field-mapping";
+import type { MatchedEntity } from "../../entities/matched-record";
+import { accepted, type Outcome, type Refused, refused } from "../../platform/outcome";
+import { askedTarget, type ChoiceRefusal, type MeetingTargets, type Target } from "../targets";
+import type { WriteFailure } from "../write-failure";
+import type { AskedField } from "./field-input";
+import type { BatchField } from "./record-batch";
+import { readValue } from "./values";
+
+/** One value on its record, and why it is not to be sent where it is not. */
+export interface PlannedField extends BatchField {
+  target: Target;
+  failure: WriteFailure | null;
+}
+
+export type PlanRefusal = ChoiceRefusal | "FIELD_NOT_MAPPED" | "INVALID_INPUT";
+
+/**
+ * Where each value goes, and whether it can (design 5.6). A wrong target refuses the whole, because it is the caller's
+ * mistake; a value that its field does not take is one field's failure and hides no other.
+ */
+export function planFields(
+  held: MeetingTargets,
+  mappings: readonly FieldMappingRow[],
+  asked: readonly AskedField[],
+): Outcome<PlannedField[], PlanRefusal> {
+  const planned: PlannedField[] = [];
+  for (const [position, field] of asked.entries()) {
+    const target = field.targetId === null ? onlyTarget(held, field.entity) : namedTarget(held, field);
+    if (!target.ok) return at(position, "targetId", target);
+    const mapping = mappings.find(({ entity }) => entity === field.entity);
+    if (!mapping || !isCustomFieldKey(mapping.fieldKey)) {
+      const message = `No field of a ${field.entity.toLowerCase()} is nominated. An owner or admin can choose one.`;
+      return at(position, "entity", refused("FIELD_NOT_MAPPED", message));
+    }
+    const { id } = target.value;
+    if (planned.some(({ target: other }) => other.entity === field.entity && other.id === id)) {
+      return at(position, null, refused("INVALID_INPUT", "The same field of the same record is given twice."));
+    }
+    planned.push({ target: target.value, key: mapping.fieldKey, ...fitting(mapping, field.value) });
+  }
+  return accepted(planned);
+}
+
+function fitting(mapping: FieldMappingRow, asked: unknown): Pick<PlannedField, "type" | "value" | "failure"> {
+  const { fieldName: name, fieldType: type, options, health } = mapping;
+  if (health === "MISSING_IN_CRM") {
+    const message = `the CRM no longer has the field "${name}". Nominate another.`;
+    return { type, value: null, failure: { code: "FIELD_NOT_FOUND", message } };
+  }
+  const reading = readValue({ name, type, options }, asked);
+  if ("wire" in reading) return { type, value: reading.wire, failure: null };
+  return { type, value: null, failure: { code: "VALUE_REJECTED", message: reading.fault } };
+}
+
+function namedTarget(held: MeetingTargets, { entity, target }: AskedField): Outcome<Target, ChoiceRefusal> {
+  return askedTarget(held, target?.entity === entity ? target : null);
+}
+
+/** The meeting's deal, its only matched person, or that person's company. */
+function onlyTarget({ targets }: MeetingTargets, entity: MatchedEntity): Outcome<Target, ChoiceRefusal> {
+  const ofEntity = targets.filter((target) => target.entity === entity);
+  const [only, ...others] = ofEntity.filter(({ certain }) => certain);
+  if (only && others.length === 0) return accepted(only);
+  const what = entity.toLowerCase();
+  return ofEntity.length > 0
+    ? refused("NEEDS_CHOICE", `The meeting has several of a ${what} that could be meant. Say in targetId which.`)
+    : refused("TARGET_NOT_MATCHED", `The meeting is matched to no ${what}.`);
+}
+
+function at<Code extends string>(position: number, member: string | null, why: Refused<Code>): Refused<Code> {
+  return { ...why, field: ["values", position, member].filter((part) => part !== null).join(".") };
+}

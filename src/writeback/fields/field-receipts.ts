@@ -1,0 +1,123 @@
+import { randomUUID } from "node:crypto";
+import { enqueueJob } from "../../database/queue";
+import { entityRows } from "../../database/rows";
+import type { TenantScope } from "../../database/tenant-door";
+import { FieldWriteRow } from "../../entities/field-write";
+import type { StoredWriteState } from "../../entities/write-outcome";
+import type { MeetingTargets } from "../targets";
+import { updateTimeBeforeOurs } from "../update-time";
+import type { WriteFailure } from "../write-failure";
+import type { FieldsIntent } from "./field-input";
+import type { PlannedField } from "./field-plan";
+import { nextLook } from "./look-plan";
+import type { FieldOutcome } from "./record-batch";
+
+export const FIELD_LOOK_UP_JOB = "field_look_up";
+
+export interface FieldWriteRef {
+  tenantId: string;
+  writeId: string;
+}
+
+/** The receipts of one mutation, in the order sent; none where the key is new. */
+export function findReceipts({ tenantId, manager }: TenantScope, idempotencyKey: string): Promise<FieldWriteRow[]> {
+  return manager.find(FieldWriteRow, { where: { tenantId, idempotencyKey }, order: { position: "ASC" } });
+}
+
+export interface NewReceipts {
+  meetingId: string;
+  held: MeetingTargets;
+  intent: FieldsIntent;
+  planned: readonly PlannedField[];
+  requestedBy: string;
+  requestedAt: Date;
+}
+
+/** Receipts in state SENDING, or FAILED for what is not to be sent; null where the key has some by now. */
+export async function insertReceipts(scope: TenantScope, made: NewReceipts): Promise<FieldWriteRow[] | null> {
+  const receipts: FieldWriteRow[] = [];
+  for (const [position, field] of made.planned.entries()) {
+    const receipt = await insertReceipt(scope, made, field, position);
+    // The first one is the key's: who has it has them all.
+    if (!receipt) return null;
+    receipts.push(receipt);
+  }
+  return receipts;
+}
+
+async function insertReceipt(
+  { tenantId, manager }: TenantScope,
+  { meetingId, held, intent, requestedBy, requestedAt }: NewReceipts,
+  { target, key, value, failure }: PlannedField,
+  position: number,
+): Promise<FieldWriteRow | null> {
+  const dealId = target.entity === "DEAL" ? target.id : null;
+  const [row] = await entityRows<FieldWriteRow>(
+    manager,
+    FieldWriteRow,
+    `INSERT INTO field_write (tenant_id, copy_id, crm_company_id, deal_id, deal_updated_before, id, idempotency_key,
+       position, input_hash, meeting_id, entity, target_id, field_key, value, state, error_code, error_message,
+       requested_by, requested_at, sent_at, settled_at)
+     VALUES ($1, $2, $3, $4, ${updateTimeBeforeOurs}, $5, $6, $7, $8, $9, $10, $11, $12, $13::jsonb, $14, $15, $16,
+       $17, $18, $19, $19)
+     ON CONFLICT (tenant_id, idempotency_key, position) DO NOTHING RETURNING *`,
+    [
+      ...[tenantId, held.copyId, held.crmCompanyId, dealId, randomUUID(), intent.idempotencyKey, position],
+      ...[intent.inputHash, meetingId, target.entity, target.id, key, JSON.stringify(value)],
+      ...[failure ? "FAILED" : "SENDING", failure?.code ?? null, failure && sentence(failure)],
+      ...[requestedBy, requestedAt, failure && requestedAt],
+    ],
+  );
+  return row ?? null;
+}
+
+const sentence = ({ message }: WriteFailure) => `Not written: ${message}`;
+
+const LOOKED_AT =
+  "The CRM's answer was lost, so the value may or may not be there. The record is read again to find out, and nothing " +
+  "is sent; while the CRM is disconnected or needs re-authorization, that waits for the same company.";
+
+/** Notes what became of a value; an UNKNOWN one is looked at later. @returns what the receipt is now */
+export async function settle(scope: TenantScope, id: string, outcome: FieldOutcome, now: Date): Promise<FieldWriteRow> {
+  if (outcome.state === "UNKNOWN") return leaveUnknown(scope, id, now);
+  const failure = outcome.state === "FAILED" ? outcome.failure : null;
+  return update(scope, id, ["SENDING", "UNKNOWN"], {
+    ...{ state: outcome.state, errorCode: failure?.code ?? null, errorMessage: failure && sentence(failure) },
+    ...{ sentAt: now, settledAt: now },
+  });
+}
+
+export async function leaveUnknown(scope: TenantScope, id: string, now: Date): Promise<FieldWriteRow> {
+  const left = await update(scope, id, ["SENDING"], {
+    ...{ state: "UNKNOWN", errorCode: "ANSWER_LOST", errorMessage: LOOKED_AT, sentAt: now, settledAt: null },
+  });
+  if (left.state === "UNKNOWN") await enqueueLook(scope, id, nextLook(left.sentAt ?? now, now));
+  return left;
+}
+
+export function enqueueLook(scope: TenantScope, writeId: string, runAt: Date): Promise<void> {
+  const payload: FieldWriteRef = { tenantId: scope.tenantId, writeId };
+  return enqueueJob(scope, { task: FIELD_LOOK_UP_JOB, subject: writeId, payload, runAt });
+}
+
+interface Settlement extends Pick<FieldWriteRow, "errorCode" | "errorMessage" | "settledAt"> {
+  state: StoredWriteState;
+  sentAt: Date;
+}
+
+async function update(
+  { tenantId, manager }: TenantScope,
+  id: string,
+  from: readonly StoredWriteState[],
+  { state, errorCode, errorMessage, sentAt, settledAt }: Settlement,
+): Promise<FieldWriteRow> {
+  const [row] = await entityRows<FieldWriteRow>(
+    manager,
+    FieldWriteRow,
+    `UPDATE field_write SET state = $3, error_code = $4, error_message = $5, sent_at = coalesce(sent_at, $6),
+       settled_at = $7
+     WHERE tenant_id = $1 AND id = $2 AND state = ANY ($8) RETURNING *`,
+    [tenantId, id, state, errorCode, errorMessage, sentAt, settledAt, from],
+  );
+  return row ?? manager.findOneByOrFail(FieldWriteRow, { tenantId, id });
+}

@@ -1,0 +1,207 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Actor } from "../../auth/actor";
+import { type PolicyRefusal, refusalToWrite } from "../../auth/policies";
+import { type FieldMappings, readFieldMappings } from "../../connections/field-mappings";
+import { CrmApi } from "../../crm/api";
+import type { CrmCustomFields } from "../../crm/parsing/fields";
+import type { TenantScope } from "../../database/tenant-door";
+import type { FieldWriteRow } from "../../entities/field-write";
+import { SECOND_MS } from "../../platform/clock";
+import { accepted, type Outcome, refused } from "../../platform/outcome";
+import { inTime } from "../in-time";
+import type { WritebackParts } from "../note-writes";
+import { holdTargets, type MeetingTargets, type TargetsRefusal } from "../targets";
+import type { WriteFailure } from "../write-failure";
+import { copyFields } from "./copied-fields";
+import { type AskedFields, checkFields, type FieldsIntent } from "./field-input";
+import { type PlannedField, type PlanRefusal, planFields } from "./field-plan";
+import { findReceipts, insertReceipts, settle } from "./field-receipts";
+import { type FieldOutcome, notSent, type RecordReport, writeRecord } from "./record-batch";
+
+/** For the answers of another caller with the same key: what begins within a minute, and the slowest answer. */
+const WAIT_MS = 95 * SECOND_MS;
+const POLL_MS = 200;
+
+export type WriteFieldsRefusal = PolicyRefusal | TargetsRefusal | PlanRefusal | "IDEMPOTENCY_KEY_REUSED";
+
+export interface FieldWriteParts extends WritebackParts {
+  mappings: FieldMappings;
+}
+
+/** A value with its receipt, as the sender holds it. */
+interface Sending extends PlannedField {
+  receipt: FieldWriteRow;
+}
+
+interface Begun {
+  receipts: FieldWriteRow[];
+  /** What this caller has to send; empty where another caller made the receipts, or nothing is to be sent. */
+  sendings: Sending[];
+}
+
+/**
+ * Writes nominated fields (design 5.6): the receipts are committed before anything is sent, and whoever finds receipts
+ * never sends. What became of a lost answer is found out by looking (`field-look-ups.ts`).
+ */
+export class FieldWrites {
+  readonly #sending = new Set<Promise<FieldWriteRow[]>>();
+
+  constructor(private readonly parts: FieldWriteParts) {}
+
+  async write(actor: Actor, asked: AskedFields): Promise<Outcome<FieldWriteRow[], WriteFieldsRefusal>> {
+    const policy = refusalToWrite(actor);
+    if (policy) return refused(policy, "Your organization's plan does not include the CRM. Ask an owner to change it.");
+    const checked = checkFields(asked);
+    if (!checked.ok) return checked;
+    const intent = checked.value;
+    const earlier = await findReceipts(this.parts.door.enter(actor.tenantId), intent.idempotencyKey);
+    if (earlier.length > 0) return this.#again(earlier, intent);
+    await this.#lookWhereInDoubt(actor, asked);
+    const begun = await this.#begin(actor, asked, intent);
+    if (!begun.ok) return begun;
+    const { receipts, sendings } = begun.value;
+    if (sendings.length > 0) return accepted(await this.#tracked(this.#send(receipts, sendings)));
+    return this.#again(receipts, intent);
+  }
+
+  /** Sendings end by themselves; a process that stops waits for them, so that no receipt is left behind. */
+  async close(): Promise<void> {
+    await Promise.allSettled(this.#sending);
+  }
+
+  /** A value that does not fit its field, as that was last seen, may fit it as it is now: the CRM's list decides. */
+  async #lookWhereInDoubt({ tenantId }: Actor, asked: AskedFields): Promise<void> {
+    const planned = await this.parts.door.transaction(tenantId, (scope) => plan(scope, asked));
+    const doubtful = planned.ok ? planned.value.fields.filter(({ failure }) => failure) : [];
+    for (const entity of new Set(doubtful.map(({ target }) => target.entity))) {
+      await this.parts.mappings.fields(tenantId, entity);
+    }
+  }
+
+  /** The proof that the targets are matched, and the receipts, in one transaction. */
+  #begin(actor: Actor, asked: AskedFields, intent: FieldsIntent): Promise<Outcome<Begun, WriteFieldsRefusal>> {
+    return this.parts.door.transaction(actor.tenantId, async (scope): Promise<Outcome<Begun, WriteFieldsRefusal>> => {
+      const planned = await plan(scope, asked);
+      if (!planned.ok) return planned;
+      const { held, fields } = planned.value;
+      const receipts = await insertReceipts(scope, {
+        ...{ meetingId: asked.meeting ?? "", held, intent, planned: fields },
+        ...{ requestedBy: actor.userId, requestedAt: this.parts.clock() },
+      });
+      if (!receipts) return accepted({ receipts: await findReceipts(scope, intent.idempotencyKey), sendings: [] });
+      const sendings = receipts.flatMap((receipt, position) => {
+        const field = fields[position];
+        return field && !field.failure ? [{ ...field, receipt }] : [];
+      });
+      return accepted({ receipts, sendings });
+    });
+  }
+
+  async #again(
+    receipts: FieldWriteRow[],
+    { inputHash, idempotencyKey }: FieldsIntent,
+  ): Promise<Outcome<FieldWriteRow[], WriteFieldsRefusal>> {
+    if (receipts[0]?.inputHash === inputHash) return accepted(await this.#settled(receipts, idempotencyKey));
+    const message = "This idempotency key was used with another input. Choose a new key for each write.";
+    return refused("IDEMPOTENCY_KEY_REUSED", message, "idempotencyKey");
+  }
+
+  /** The same answer as the caller's who sends; where that takes too long, what is known now. */
+  async #settled(receipts: FieldWriteRow[], idempotencyKey: string): Promise<FieldWriteRow[]> {
+    const scope = this.parts.door.enter(receipts[0]?.tenantId ?? "");
+    let now = receipts;
+    for (let waited = 0; waited < WAIT_MS && now.some(({ state }) => state === "SENDING"); waited += POLL_MS) {
+      await sleep(POLL_MS);
+      now = await findReceipts(scope, idempotencyKey);
+    }
+    return now;
+  }
+
+  #tracked(sending: Promise<FieldWriteRow[]>): Promise<FieldWriteRow[]> {
+    this.#sending.add(sending);
+    return sending.finally(() => this.#sending.delete(sending));
+  }
+
+  /** The only place that sends values, and only who has just made the receipts comes here: one record after another. */
+  async #send(receipts: FieldWriteRow[], sendings: Sending[]): Promise<FieldWriteRow[]> {
+    const { http, crmBaseUrl, tokensOf, clock } = this.parts;
+    const settled = new Map(receipts.map((receipt) => [receipt.id, receipt]));
+    let stop: WriteFailure | null = null;
+    for (const batch of batchesOf(sendings)) {
+      const { receipt, target } = batch[0];
+      const tokens = inTime(tokensOf(receipt.tenantId, receipt.copyId), receipt.requestedAt, clock);
+      const report: RecordReport = stop
+        ? notSent(batch, stop)
+        : await writeRecord(new CrmApi(http, crmBaseUrl, tokens), target, batch);
+      stop = report.stop;
+      const outcomes = stop ? report.outcomes : await this.#explained(batch, report.outcomes);
+      for (const row of await this.#settle(batch, outcomes, report.seen)) settled.set(row.id, row);
+    }
+    return [...settled.values()];
+  }
+
+  /** The CRM refuses a wrong value and an unknown field alike; its list tells which it was. */
+  async #explained(batch: SendingBatch, outcomes: FieldOutcome[]): Promise<FieldOutcome[]> {
+    if (!outcomes.some(isRejected)) return outcomes;
+    const { receipt, target } = batch[0];
+    const list = await this.parts.mappings.fields(receipt.tenantId, target.entity);
+    if (!list.ok) return outcomes;
+    const known = new Set(list.value.map(({ key }) => key));
+    return outcomes.map((outcome, position) =>
+      isRejected(outcome) && !known.has(batch[position]?.key ?? "") ? NO_SUCH_FIELD : outcome,
+    );
+  }
+
+  async #settle(
+    batch: SendingBatch,
+    outcomes: readonly FieldOutcome[],
+    seen: CrmCustomFields | null,
+  ): Promise<FieldWriteRow[]> {
+    const { door, clock, logger, metrics } = this.parts;
+    const { tenantId, copyId, entity } = batch[0].receipt;
+    const settled = await door.transaction(tenantId, async (scope) => {
+      const rows: FieldWriteRow[] = [];
+      for (const [position, { receipt }] of batch.entries()) {
+        const outcome = outcomes[position];
+        if (outcome) rows.push(await settle(scope, receipt.id, outcome, clock()));
+      }
+      if (seen) await copyFields(scope, copyId, entity, seen);
+      return rows;
+    });
+    for (const { id, state, errorCode } of settled) {
+      metrics?.crmWrites.inc({ kind: "field", state });
+      logger.info({ tenantId, writeId: id, state, code: errorCode }, "a field was sent to the CRM");
+    }
+    return settled;
+  }
+}
+
+const NO_SUCH_FIELD: FieldOutcome = {
+  state: "FAILED",
+  failure: { code: "FIELD_NOT_FOUND", message: "the CRM no longer has this field. Nominate another." },
+};
+const isRejected = (outcome: FieldOutcome) => outcome.state === "FAILED" && outcome.failure.code === "VALUE_REJECTED";
+
+async function plan(
+  scope: TenantScope,
+  { meeting, values }: AskedFields,
+): Promise<Outcome<{ held: MeetingTargets; fields: PlannedField[] }, TargetsRefusal | PlanRefusal>> {
+  const held = await holdTargets(scope, meeting);
+  if (!held.ok) return held;
+  const fields = planFields(held.value, await readFieldMappings(scope), values);
+  return fields.ok ? accepted({ held: held.value, fields: fields.value }) : fields;
+}
+
+type SendingBatch = [Sending, ...Sending[]];
+
+/** The values of one record together, in the order of their first. */
+function batchesOf(sendings: readonly Sending[]): SendingBatch[] {
+  const batches = new Map<string, SendingBatch>();
+  for (const sending of sendings) {
+    const record = `${sending.target.entity}:${sending.target.id}`;
+    const batch = batches.get(record);
+    if (batch) batch.push(sending);
+    else batches.set(record, [sending]);
+  }
+  return [...batches.values()];
+}

@@ -1,0 +1,95 @@
+import type { CrmApi } from "../../crm/api";
+import type { CrmCustomFields, CrmRecordRef, CustomFieldKey } from "../../crm/parsing/fields";
+import type { StoredWriteErrorCode } from "../../entities/write-outcome";
+import { certainFailureOf, type WriteFailure } from "../write-failure";
+import { isApplied } from "./values";
+
+export interface BatchField {
+  key: CustomFieldKey;
+  type: string;
+  /** As it goes on the wire; null clears the field. */
+  value: unknown;
+}
+export type Batch = readonly [BatchField, ...BatchField[]];
+
+export type FieldOutcome = { state: "WRITTEN" } | { state: "FAILED" | "UNKNOWN"; failure: WriteFailure };
+
+export interface RecordReport {
+  /** In the order of the batch. */
+  outcomes: FieldOutcome[];
+  /** The record's custom fields as the CRM last showed them; null where it showed none. */
+  seen: CrmCustomFields | null;
+  /** Why nothing more is to be sent to this CRM for now; null where it may. */
+  stop: WriteFailure | null;
+}
+
+/** These hold for whatever is sent next: no second try, and nothing for other records either. */
+const STOPPING: ReadonlySet<StoredWriteErrorCode> = new Set(["RATE_LIMITED", "NEEDS_REAUTHORIZATION"]);
+
+const LOST: WriteFailure = { code: "ANSWER_LOST", message: "the CRM's answer was lost" };
+const OTHER_VALUE: WriteFailure = {
+  code: "NOT_APPLIED",
+  message: "the CRM took the request and holds another value. Look at the field in the CRM.",
+};
+
+type Attempt = { seen: CrmCustomFields } | { failure: WriteFailure; certain: boolean };
+
+/**
+ * Writes the fields of one record as one batch; where that fails, each of them once alone (specification 4.3.1). A
+ * field is sent at most twice, which does no harm: it is the same value. What may have been written by a lost answer
+ * stays UNKNOWN unless a later answer shows it.
+ */
+export async function writeRecord(
+  api: Pick<CrmApi, "setCustomFields">,
+  record: CrmRecordRef,
+  batch: Batch,
+): Promise<RecordReport> {
+  const together = await attempt(api, record, batch);
+  if ("seen" in together) {
+    return { outcomes: batch.map((field) => seenAs(field, together.seen)), seen: together.seen, stop: null };
+  }
+  const outcomes: FieldOutcome[] = [];
+  let seen: CrmCustomFields | null = null;
+  let stop = stopOf(together);
+  for (const field of batch) {
+    const alone: Attempt = stop ? { failure: stop, certain: true } : await attempt(api, record, [field]);
+    if ("seen" in alone) seen = alone.seen;
+    else stop ??= stopOf(alone);
+    outcomes.push("seen" in alone ? seenAs(field, alone.seen) : failedTwice(together.certain, alone));
+  }
+  return { outcomes, seen, stop };
+}
+
+/** What was not sent at all, because the CRM had said before that it takes nothing now. */
+export function notSent(batch: Batch, stop: WriteFailure): RecordReport {
+  return { outcomes: batch.map(() => ({ state: "FAILED", failure: stop })), seen: null, stop };
+}
+
+async function attempt(
+  api: Pick<CrmApi, "setCustomFields">,
+  { entity, id }: CrmRecordRef,
+  batch: Batch,
+): Promise<Attempt> {
+  try {
+    return { seen: await api.setCustomFields(entity, id, batch) };
+  } catch (error) {
+    const failure = certainFailureOf(error);
+    return { failure: failure ?? LOST, certain: failure !== null };
+  }
+}
+
+const stopOf = (failed: { failure: WriteFailure }) => (STOPPING.has(failed.failure.code) ? failed.failure : null);
+
+function seenAs({ key, type, value }: BatchField, { customFields }: CrmCustomFields): FieldOutcome {
+  return isApplied(type, value, customFields[key]) ? { state: "WRITTEN" } : { state: "FAILED", failure: OTHER_VALUE };
+}
+
+function failedTwice(
+  firstIsCertain: boolean,
+  { failure, certain }: { failure: WriteFailure; certain: boolean },
+): FieldOutcome {
+  return {
+    state: firstIsCertain && certain ? "FAILED" : "UNKNOWN",
+    failure: certain && firstIsCertain ? failure : LOST,
+  };
+}

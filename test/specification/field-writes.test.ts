@@ -1,0 +1,414 @@
+import { type Simulator, startSimulator } from "../../simulator";
+import type { ActorClaims } from "../support/actors";
+import { createTestDatabase, type TestDatabase } from "../support/database";
+import {
+  ENTITIES,
+  type Entity,
+  type FieldsAnswer,
+  fieldOf,
+  heldIn,
+  listPath,
+  patches,
+  recordPath,
+  setMapping,
+  writeFields,
+} from "../support/fields";
+import { type Service, startService } from "../support/service";
+import { connect, dataOf, recordMeeting, syncEnds, until } from "../support/stories";
+
+let simulator: Simulator;
+let database: TestDatabase;
+let service: Service;
+let meetingId: string;
+/** The records of the story's meeting. */
+let ids: Record<Entity, number>;
+
+beforeAll(async () => {
+  [simulator, database] = await Promise.all([startSimulator({ deals: 40 }), createTestDatabase()]);
+  service = await startService(simulator, database);
+  await connect(service, simulator);
+  await syncEnds(service);
+  const { email, dealId, personId, orgId } = simulator.company.stories.singleDeal;
+  ids = { DEAL: dealId, PERSON: personId, ORGANIZATION: orgId };
+  meetingId = (await recordMeeting(service, [email])).id;
+  await nominate("varchar");
+});
+afterAll(async () => {
+  await service.stop();
+  await Promise.all([simulator.stop(), database.drop()]);
+});
+beforeEach(() => {
+  simulator.control.clearFaults();
+  simulator.log.clear();
+});
+
+/** Nominates the field of one type on every entity. */
+async function nominate(type: string): Promise<void> {
+  for (const entity of ENTITIES) {
+    const answer = await setMapping(service, entity, fieldOf(simulator, entity, type).field_code);
+    if (!answer.mappings) throw new Error(`the field was refused: ${answer.message}`);
+  }
+  simulator.log.clear();
+}
+const keyOf = (entity: Entity, type = "varchar") => fieldOf(simulator, entity, type).field_code;
+const held = (entity: Entity, type = "varchar") => heldIn(simulator, entity, ids[entity], keyOf(entity, type));
+const all = (value: unknown) => ENTITIES.map((entity) => ({ entity, value }));
+const statesOf = ({ writes }: FieldsAnswer) => writes?.map(({ state, error }) => error?.code ?? state);
+
+describe("Values of one mutation", () => {
+  test("reach the deal, the person and the organization of the meeting, one request each, and are readable at once", async () => {
+    const answer = await writeFields(service, meetingId, all("Trial agreed"));
+    expect(answer).toMatchObject({
+      allWritten: true,
+      writes: ENTITIES.map((entity) => ({
+        ...{ entity, fieldKey: keyOf(entity), state: "WRITTEN", error: null, requestedBy: "anna" },
+        meeting: { id: meetingId },
+      })),
+    });
+    expect(ENTITIES.map((entity) => held(entity))).toEqual(Array(3).fill("Trial agreed"));
+    expect(simulator.log.all().map(({ method, path, body }) => [method, path, body])).toEqual(
+      ENTITIES.map((entity) => [
+        ...["PATCH", recordPath(entity, ids[entity])],
+        { custom_fields: { [keyOf(entity)]: "Trial agreed" } },
+      ]),
+    );
+    for (const [position, entity] of ENTITIES.entries()) {
+      const kind = { DEAL: "Deal", PERSON: "Person", ORGANIZATION: "Organization" }[entity];
+      const query = `query ($id: ID!) { node(id: $id) { ... on ${kind} { customFields } } }`;
+      const id = answer.writes?.[position]?.target?.id;
+      const { node } = dataOf(await service.ask<{ node: { customFields: object } }>(query, { id }));
+      expect(node.customFields).toMatchObject({ [keyOf(entity)]: "Trial agreed" });
+    }
+    const [row] = await database.query<{ update_time: Date }>("SELECT update_time FROM deal WHERE crm_id = $1", [
+      ids.DEAL,
+    ]);
+    expect(row?.update_time).toEqual(new Date(simulator.company.deals.get(ids.DEAL)?.update_time ?? ""));
+  });
+
+  test("are reported in the order sent, and one that does not fit hides none that does", async () => {
+    const answer = await writeFields(service, meetingId, [
+      { entity: "ORGANIZATION", value: "fits" },
+      { entity: "DEAL", value: { no: "text" } },
+      { entity: "PERSON", value: "fits too" },
+    ]);
+    expect(statesOf(answer)).toEqual(["WRITTEN", "VALUE_REJECTED", "WRITTEN"]);
+    expect(answer.allWritten).toBe(false);
+    expect(answer.writes?.[1]?.error?.message).toMatch(
+      /^Not written: it is not text\. The field "Reference" \(varchar\) expects .*, for example "REF-1042"; "" clears it\.$/,
+    );
+    expect(patches(simulator).map(({ path }) => path)).toEqual(
+      (["ORGANIZATION", "PERSON"] as const).map((entity) => recordPath(entity, ids[entity])),
+    );
+    const history = `{ crmWrites(first: 3) { nodes { ... on FieldWrite { entity state error { code } } } } }`;
+    const { crmWrites } = dataOf(await service.ask<{ crmWrites: { nodes: object[] } }>(history));
+    expect(crmWrites.nodes).toHaveLength(3);
+  });
+
+  test("that are empty text clear the field", async () => {
+    await writeFields(service, meetingId, [{ entity: "DEAL", value: "something" }]);
+    expect(held("DEAL")).toBe("something");
+    expect(statesOf(await writeFields(service, meetingId, [{ entity: "DEAL", value: "" }]))).toEqual(["WRITTEN"]);
+    expect(held("DEAL")).toBeNull();
+    expect(patches(simulator).at(-1)?.body).toEqual({ custom_fields: { [keyOf("DEAL")]: null } });
+  });
+
+  test("after the CRM says that its limit is used up are not sent", async () => {
+    simulator.control.fail({ match: "/api/v2/persons/", method: "PATCH", with: { kind: "throttle" } });
+    const answer = await writeFields(service, meetingId, all("limited"));
+    expect(statesOf(answer)).toEqual(["WRITTEN", "RATE_LIMITED", "RATE_LIMITED"]);
+    expect(patches(simulator).map(({ path }) => path)).toEqual(
+      (["DEAL", "PERSON"] as const).map((entity) => recordPath(entity, ids[entity])),
+    );
+  });
+});
+
+describe("Every writable type", () => {
+  const stories = simulatorFreeValues();
+  test.each(stories)("a %s is written, echoed by the CRM and counted as written", async (type, make) => {
+    const [value, expected] = make();
+    await nominate(type);
+    expect(statesOf(await writeFields(service, meetingId, all(value)))).toEqual(["WRITTEN", "WRITTEN", "WRITTEN"]);
+    for (const entity of ENTITIES) expect({ is: held(entity, type) }).toMatchObject({ is: expected });
+    expect(patches(simulator)).toHaveLength(3);
+  });
+  afterAll(() => nominate("varchar"));
+});
+
+/** Type, and what is sent with what the CRM then holds. */
+function simulatorFreeValues(): [string, () => [unknown, unknown]][] {
+  const optionId = (type: string, label: string) =>
+    fieldOf(simulator, "DEAL", type).options?.find((option) => option.label === label)?.id ?? 0;
+  const same =
+    (value: unknown): (() => [unknown, unknown]) =>
+    () => [value, value];
+  return [
+    ["varchar", same("REF-77")],
+    ["varchar_auto", same("Website")],
+    ["text", same("one\ntwo")],
+    ["phone", same("+372 5123 456")],
+    ["double", () => ["1250.50", 1250.5]],
+    ["int", () => ["250", 250]],
+    [
+      "monetary",
+      () => [
+        { value: "99.95", currency: "eur" },
+        { value: 99.95, currency: "EUR" },
+      ],
+    ],
+    ["date", same("2026-12-24")],
+    ["daterange", same({ value: "2026-12-24", until: "2027-01-06" })],
+    ["time", () => ["9:15", { value: "09:15:00" }]],
+    [
+      "timerange",
+      () => [
+        { value: "09:00", until: "17:30", timezone_name: "Europe/Tallinn" },
+        { value: "09:00:00", until: "17:30:00", timezone_name: "Europe/Tallinn" },
+      ],
+    ],
+    ["enum", () => ["Enterprise", optionId("enum", "Enterprise")]],
+    [
+      "set",
+      () => [
+        ["Analytics", "Compliance"],
+        [optionId("set", "Analytics"), optionId("set", "Compliance")],
+      ],
+    ],
+    [
+      "user",
+      () => [String(simulator.company.stories.singleDeal.ownerId), simulator.company.stories.singleDeal.ownerId],
+    ],
+    ["org", () => [ids.ORGANIZATION, ids.ORGANIZATION]],
+    ["people", () => [ids.PERSON, ids.PERSON]],
+    ["address", () => ["Hauptstraße 5, Köln", { value: "Hauptstraße 5, Köln" }]],
+  ];
+}
+
+describe("A field that is not as it was", () => {
+  test("an option that was added since is found in the CRM's list, and one that is nowhere is refused", async () => {
+    const key = simulator.control.addCustomField("deal", { name: "Tier", type: "enum", options: ["Gold"] });
+    await setMapping(service, "DEAL", key);
+    simulator.control.changeFieldType("deal", key, "enum", ["Gold", "Silver"]);
+    simulator.log.clear();
+    expect(statesOf(await writeFields(service, meetingId, [{ entity: "DEAL", value: "Silver" }]))).toEqual(["WRITTEN"]);
+    expect(simulator.log.all().map(({ method, path }) => [method, path])).toEqual([
+      ["GET", listPath("DEAL")],
+      ["PATCH", recordPath("DEAL", ids.DEAL)],
+    ]);
+    const refused = await writeFields(service, meetingId, [{ entity: "DEAL", value: "Bronze" }]);
+    expect(refused.writes?.[0]?.error?.message).toContain('is none of the options "Gold"');
+    expect(patches(simulator)).toHaveLength(1);
+    await nominate("varchar");
+  });
+
+  test("a field that the CRM no longer has fails alone, and is then known to be missing", async () => {
+    const key = simulator.control.addCustomField("person", { name: "Doomed", type: "varchar" });
+    await setMapping(service, "PERSON", key);
+    simulator.control.removeCustomField("person", key);
+    const first = await writeFields(service, meetingId, all("still here?"));
+    expect(statesOf(first)).toEqual(["WRITTEN", "FIELD_NOT_FOUND", "WRITTEN"]);
+    simulator.log.clear();
+    const second = await writeFields(service, meetingId, [{ entity: "PERSON", value: "and now?" }]);
+    expect(statesOf(second)).toEqual(["FIELD_NOT_FOUND"]);
+    expect(patches(simulator)).toEqual([]);
+    await nominate("varchar");
+  });
+});
+
+describe("A wrong target", () => {
+  const noted = { as: undefined as ActorClaims | undefined };
+  let others: Record<
+    "unmatched" | "ofAnother" | "meeting" | "unknownPeople" | "severalPeople" | "twoPeople" | "shared" | "free",
+    string
+  >;
+  beforeAll(async () => {
+    const copy = async (tenant: string) =>
+      (await database.query<{ id: number }>("SELECT copy_id AS id FROM connection WHERE tenant_id = $1", [tenant]))[0]
+        ?.id;
+    const globalId = (type: string, copyId: unknown, crmId: number) =>
+      Buffer.from(`${type}:${copyId}:${crmId}`).toString("base64url");
+    const as = { tenant: "another" };
+    await connect(service, simulator, as);
+    await syncEnds(service, as);
+    const { singleDeal, severalDeals, sharedAddress, freeMail } = simulator.company.stories;
+    const recorded = async (...emails: string[]) => (await recordMeeting(service, emails)).id;
+    const matched = new Set([singleDeal.dealId, ...severalDeals.dealIds]);
+    const unmatched = [...simulator.company.deals.keys()].find((id) => !matched.has(id)) ?? 0;
+    others = {
+      unmatched: globalId("Deal", await copy("acme"), unmatched),
+      ofAnother: globalId("Deal", await copy("another"), ids.DEAL),
+      meeting: (await recordMeeting(service, [singleDeal.email], {}, as)).id,
+      unknownPeople: (await recordMeeting(service, ["nobody@nowhere.example"])).id,
+      twoPeople: await recorded(singleDeal.email, singleDeal.colleagueEmail),
+      shared: await recorded(sharedAddress.email),
+      free: await recorded(freeMail.email),
+      severalPeople: (await recordMeeting(service, [severalDeals.email])).id,
+    };
+  });
+  const id = (type: string, crmId: number) => Buffer.from(`${type}:1:${crmId}`).toString("base64url");
+  const value = "never sent";
+  const one = (entity: Entity, targetId?: string) => [{ entity, value, targetId }];
+
+  test.each<[string, string, string | null, () => [string, { entity: Entity; value: unknown; targetId?: string }[]]]>([
+    ["a meeting that nobody recorded", "MEETING_NOT_FOUND", "meetingId", () => ["nothing", one("DEAL")]],
+    ["another tenant's meeting", "MEETING_NOT_FOUND", "meetingId", () => [others.meeting, one("DEAL")]],
+    [
+      "a deal that is not the meeting's",
+      "TARGET_NOT_MATCHED",
+      "values.0.targetId",
+      () => [meetingId, one("DEAL", others.unmatched)],
+    ],
+    [
+      "a deal of another tenant's copy",
+      "TARGET_NOT_MATCHED",
+      "values.0.targetId",
+      () => [meetingId, one("DEAL", others.ofAnother)],
+    ],
+    [
+      "a person where a deal is meant",
+      "TARGET_NOT_MATCHED",
+      "values.0.targetId",
+      () => [meetingId, one("DEAL", id("Person", ids.PERSON))],
+    ],
+    ["a CRM user", "TARGET_NOT_MATCHED", "values.0.targetId", () => [meetingId, one("PERSON", id("CrmUser", 1))]],
+    ["an id that says nothing", "TARGET_NOT_MATCHED", "values.0.targetId", () => [meetingId, one("PERSON", "nothing")]],
+    ["an empty id", "TARGET_NOT_MATCHED", "values.0.targetId", () => [meetingId, one("PERSON", "")]],
+    [
+      "a meeting of unknown people",
+      "TARGET_NOT_MATCHED",
+      "values.0.targetId",
+      () => [others.unknownPeople, one("PERSON")],
+    ],
+    ["one of two people of the meeting", "NEEDS_CHOICE", "values.0.targetId", () => [others.twoPeople, one("PERSON")]],
+    ["one of two people with one address", "NEEDS_CHOICE", "values.0.targetId", () => [others.shared, one("PERSON")]],
+    [
+      "the company of someone without one",
+      "TARGET_NOT_MATCHED",
+      "values.0.targetId",
+      () => [others.free, one("ORGANIZATION")],
+    ],
+    ["one of several deals", "NEEDS_CHOICE", "values.0.targetId", () => [others.severalPeople, one("DEAL")]],
+    ["one record twice", "INVALID_INPUT", "values.1", () => [meetingId, [...one("DEAL"), ...one("DEAL")]]],
+    ["no values", "INVALID_INPUT", "values", () => [meetingId, []]],
+    ["too many values", "INVALID_INPUT", "values", () => [meetingId, Array(21).fill(one("DEAL")[0])]],
+    [
+      "a bottomless value",
+      "INVALID_INPUT",
+      "values.0.value",
+      () => [meetingId, [{ entity: "DEAL", value: [[[[[[1]]]]]] }]],
+    ],
+    [
+      "a right one beside a wrong one",
+      "TARGET_NOT_MATCHED",
+      "values.1.targetId",
+      () => [meetingId, [...one("PERSON"), ...one("DEAL", others.unmatched)]],
+    ],
+  ])("%s: %s, no receipt and no request", async (_what, code, field, make) => {
+    const [meeting, values] = make();
+    const before = await database.query("SELECT id FROM field_write");
+    expect(await writeFields(service, meeting, values, noted)).toMatchObject({ code, field });
+    expect(simulator.log.all()).toEqual([]);
+    expect(await database.query("SELECT id FROM field_write")).toHaveLength(before.length);
+  });
+
+  test.each(ENTITIES)("a %s whose field is not nominated: FIELD_NOT_MAPPED, and no request", async (entity) => {
+    const clear = `mutation ($entity: CrmEntity!) { clearFieldMapping(entity: $entity) { __typename } }`;
+    await service.ask(clear, { entity });
+    expect(await writeFields(service, meetingId, all(value))).toMatchObject({
+      ...{ code: "FIELD_NOT_MAPPED", field: `values.${ENTITIES.indexOf(entity)}.entity` },
+    });
+    expect(simulator.log.all()).toEqual([]);
+    await nominate("varchar");
+  });
+
+  test("a plan that has lapsed, no CRM, and a blank key refuse without a request; a member may write", async () => {
+    const lapsed = { as: { role: "owner", plan: "free" } };
+    expect(await writeFields(service, meetingId, all(value), lapsed)).toMatchObject({ code: "NOT_ALLOWED_ON_PLAN" });
+    const alone = { tenant: "alone" };
+    const { id: meeting } = await recordMeeting(service, ["a@b.example"], {}, alone);
+    expect(await writeFields(service, meeting, all(value), { as: alone })).toMatchObject({ code: "NOT_CONNECTED" });
+    const blank = { idempotencyKey: " " };
+    expect(await writeFields(service, meetingId, all(value), blank)).toMatchObject({ field: "idempotencyKey" });
+    expect(simulator.log.all()).toEqual([]);
+    expect(statesOf(await writeFields(service, meetingId, all("by a member"), { as: { role: "member" } }))).toEqual([
+      ...["WRITTEN", "WRITTEN", "WRITTEN"],
+    ]);
+  });
+});
+
+describe("The idempotency key", () => {
+  test("gives the same report again without a request, and is refused with another input", async () => {
+    const key = { idempotencyKey: "once" };
+    const first = await writeFields(service, meetingId, all("once"), key);
+    simulator.log.clear();
+    expect(await writeFields(service, meetingId, all("once"), key)).toEqual(first);
+    expect(await writeFields(service, meetingId, all("twice"), key)).toMatchObject({ code: "IDEMPOTENCY_KEY_REUSED" });
+    expect(await writeFields(service, meetingId, all("once").slice(1), key)).toMatchObject({
+      ...{ code: "IDEMPOTENCY_KEY_REUSED", field: "idempotencyKey" },
+    });
+    expect(simulator.log.all()).toEqual([]);
+  });
+
+  test("of eight callers at once sends once, and all get the same report", async () => {
+    simulator.control.fail({ match: "/api/v2/", method: "PATCH", with: { kind: "delay", ms: 200 } });
+    const key = { idempotencyKey: "together" };
+    const answers = await Promise.all(
+      Array.from({ length: 8 }, () => writeFields(service, meetingId, all("together"), key)),
+    );
+    expect(answers.every(({ allWritten }) => allWritten)).toBe(true);
+    for (const answer of answers) expect(answer).toEqual(answers[0]);
+    expect(patches(simulator)).toHaveLength(3);
+  });
+
+  test("of two callers with other inputs at once: one writes, the other is refused", async () => {
+    const key = { idempotencyKey: "rivals" };
+    const rivals = [all("mine"), all("yours").slice(0, 1)];
+    const answers = await Promise.all(rivals.map((values) => writeFields(service, meetingId, values, key)));
+    expect(answers.filter(({ allWritten }) => allWritten)).toHaveLength(1);
+    expect(answers.filter(({ code }) => code === "IDEMPOTENCY_KEY_REUSED")).toHaveLength(1);
+    const winner = answers[0]?.allWritten ? 3 : 1;
+    expect(patches(simulator)).toHaveLength(winner);
+    expect(await database.query("SELECT 1 FROM field_write WHERE idempotency_key = 'rivals'")).toHaveLength(winner);
+  });
+});
+
+describe("The life of the connection", () => {
+  test("a value whose answer comes after a disconnect is reported as written, and touches no copy", async () => {
+    const as = { tenant: "leaver" };
+    await connect(service, simulator, as);
+    await syncEnds(service, as);
+    await setMapping(service, "DEAL", keyOf("DEAL"), as);
+    const { id: meeting } = await recordMeeting(service, [simulator.company.stories.singleDeal.email], {}, as);
+    simulator.log.clear();
+    simulator.control.fail({ match: "/api/v2/deals", method: "PATCH", with: { kind: "delay", ms: 400 } });
+    const writing = writeFields(service, meeting, [{ entity: "DEAL", value: "late" }], { as });
+    await until("the request is on its way", async () => patches(simulator).length > 0);
+    await service.ask("mutation { disconnect { __typename } }", {}, as);
+    expect(await writing).toMatchObject({ allWritten: true, writes: [{ state: "WRITTEN", target: null }] });
+    expect(held("DEAL")).toBe("late");
+  });
+
+  test("a grant that is revoked fails every value after one question, and later ones are refused without any", async () => {
+    const as = { tenant: "revoked" };
+    simulator.control.signIn(
+      [...simulator.company.users.values()].find(
+        (user) => user.id !== simulator.company.stories.singleDeal.ownerId && user.is_admin === 1,
+      )?.id ?? 0,
+    );
+    await connect(service, simulator, as);
+    await syncEnds(service, as);
+    for (const entity of ENTITIES) await setMapping(service, entity, keyOf(entity), as);
+    const { id: meeting } = await recordMeeting(service, [simulator.company.stories.singleDeal.email], {}, as);
+    const bound = simulator.log.all().at(-1)?.userId ?? 0;
+    simulator.control.revoke(bound);
+    simulator.log.clear();
+    expect(statesOf(await writeFields(service, meeting, all("revoked"), { as }))).toEqual(
+      Array(3).fill("NEEDS_REAUTHORIZATION"),
+    );
+    expect(patches(simulator)).toHaveLength(1);
+    simulator.log.clear();
+    expect(await writeFields(service, meeting, all("revoked"), { as })).toMatchObject({
+      code: "NEEDS_REAUTHORIZATION",
+    });
+    expect(simulator.log.all()).toEqual([]);
+  });
+});
