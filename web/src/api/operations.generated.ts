@@ -109,6 +109,8 @@ export type RefusalCode =
   | 'FIELD_NOT_FOUND'
   /** A standard field, or one of a type that cannot be written. */
   | 'FIELD_NOT_WRITABLE'
+  /** No field of the entity is nominated. */
+  | 'FIELD_NOT_MAPPED'
   /** The tenant has recorded no such meeting. */
   | 'MEETING_NOT_FOUND'
   /** The record is not matched to this meeting; unknown and foreign ones are answered alike. */
