@@ -1,6 +1,6 @@
 import { type Simulator, startSimulator } from "../../simulator";
 import { createTestDatabase, type TestDatabase } from "../support/database";
-import { notesWith, posts, writeNote } from "../support/notes";
+import { askNote, notesWith, posts, SHOWN_WRITE, type ShownWrite, writeNote } from "../support/notes";
 import { type Service, startService } from "../support/service";
 import { connect, dataOf, recordMeeting, syncEnds } from "../support/stories";
 
@@ -11,8 +11,10 @@ let service: Service;
 beforeAll(async () => {
   [simulator, database] = await Promise.all([startSimulator({ deals: 50 }), createTestDatabase()]);
   service = await startService(simulator, database);
-  await connect(service, simulator);
-  await syncEnds(service);
+  for (const as of [{}, { tenant: "other" }]) {
+    await connect(service, simulator, as);
+    await syncEnds(service, as);
+  }
 });
 afterAll(async () => {
   await service.stop();
@@ -22,6 +24,21 @@ beforeEach(() => {
   simulator.log.clear();
   simulator.control.clearFaults();
 });
+
+const receipts = () => database.query("SELECT 1 FROM note_write");
+const MATCHED = `query ($id: ID!) { meeting(id: $id) { match { deal { id } persons { id } organizations { id } candidates { deal { id } } } } }`;
+
+interface Matched {
+  deal: { id: string } | null;
+  persons: { id: string }[];
+  organizations: { id: string }[];
+  candidates: { deal: { id: string } }[];
+}
+
+async function matched(meetingId: string, as = {}): Promise<Matched> {
+  const data = dataOf(await service.ask<{ meeting: { match: Matched } }>(MATCHED, { id: meetingId }, as));
+  return data.meeting.match;
+}
 
 test("a note lands on the meeting's deal, written by the authorizing user, and is readable here at once", async () => {
   const { email, dealId, ownerId } = simulator.company.stories.singleDeal;
@@ -35,10 +52,199 @@ test("a note lands on the meeting's deal, written by the authorizing user, and i
   expect(others).toEqual([]);
   expect(note).toMatchObject({ id: Number(write.crmNoteId), deal_id: dealId, user_id: ownerId });
   expect(note?.content).toBe(`<h1>Summary</h1>\n<p>They <em>like</em> it.</p>\n<p>Ref. ${write.reference}</p>`);
-  const sent = posts(simulator);
-  expect(sent.map(({ body }) => Object.keys(body as object).sort())).toEqual([["content", "deal_id"]]);
+  // One parent and no author: the CRM fills in the deal's person and organization, and who the token belongs to.
+  expect(posts(simulator).map(({ body }) => Object.keys(body as object).sort())).toEqual([["content", "deal_id"]]);
 
-  const query = `query ($id: ID!) { node(id: $id) { ... on Deal { recentNotes(first: 1) { crmId text author { email } } } } }`;
+  const query = "query ($id: ID!) { node(id: $id) { ... on Deal { recentNotes(first: 1) { crmId text } } } }";
   const { node } = dataOf(await service.ask<{ node: { recentNotes: object[] } }>(query, { id: write.target?.id }));
   expect(node.recentNotes).toMatchObject([{ crmId: write.crmNoteId }]);
+});
+
+test("without a deal a note lands on the only person, and it lands where the client says", async () => {
+  const { severalDeals, singleDeal } = simulator.company.stories;
+  const undecided = await recordMeeting(service, [severalDeals.email]);
+  expect((await matched(undecided.id)).deal).toBeNull();
+  const onPerson = await writeNote(service, { meetingId: undecided.id });
+  expect(onPerson).toMatchObject({ entity: "PERSON", state: "WRITTEN", target: { __typename: "Person" } });
+  expect(notesWith(simulator, onPerson.reference)).toMatchObject([{ person_id: severalDeals.personId, deal_id: null }]);
+
+  const meeting = await recordMeeting(service, [singleDeal.email]);
+  const { organizations } = await matched(meeting.id);
+  const asked = await writeNote(service, { meetingId: meeting.id, targetId: organizations[0]?.id });
+  expect(asked).toMatchObject({ entity: "ORGANIZATION", target: organizations[0] });
+  expect(notesWith(simulator, asked.reference)).toMatchObject([{ org_id: singleDeal.orgId, deal_id: null }]);
+});
+
+const UNMATCHED = "TARGET_NOT_MATCHED";
+const UNUSED = "00000000-0000-4000-8000-000000000000";
+const idOf = (...parts: (string | number)[]) => Buffer.from(parts.join(":")).toString("base64url");
+const ours = async () => (await recordMeeting(service, [simulator.company.stories.singleDeal.email])).id;
+const nobody = async () => (await recordMeeting(service, ["nobody@unknown.example"])).id;
+
+async function inCopy(type: string, crmId: number, tenant = "acme"): Promise<string> {
+  const [row] = await database.query<{ copy_id: number }>("SELECT copy_id FROM connection WHERE tenant_id = $1", [
+    tenant,
+  ]);
+  return idOf(type, row?.copy_id ?? 0, crmId);
+}
+
+async function dealOfAnother(): Promise<string> {
+  const meeting = await recordMeeting(service, [simulator.company.stories.ghosted.email]);
+  const { deal, candidates } = await matched(meeting.id);
+  return deal?.id ?? candidates[0]?.deal.id ?? "";
+}
+
+async function theirs(): Promise<{ meetingId: string; dealId: string }> {
+  const as = { tenant: "other" };
+  const meeting = await recordMeeting(service, [simulator.company.stories.singleDeal.email], {}, as);
+  return { meetingId: meeting.id, dealId: (await matched(meeting.id, as)).deal?.id ?? "" };
+}
+
+async function unmatchedDeal(): Promise<string> {
+  const [row] = await database.query<{ crm_id: number }>(
+    `SELECT d.crm_id FROM deal d JOIN connection c ON c.copy_id = d.copy_id WHERE c.tenant_id = 'acme' AND NOT EXISTS (
+       SELECT 1 FROM matched_record m WHERE m.copy_id = d.copy_id AND m.entity = 'DEAL' AND m.crm_id = d.crm_id) LIMIT 1`,
+  );
+  return inCopy("Deal", row?.crm_id ?? 0);
+}
+
+async function deletedDeal(): Promise<{ meetingId: string; targetId: string }> {
+  const { email, dealId } = simulator.company.stories.noParticipants;
+  const meeting = await recordMeeting(service, [email]);
+  // As a sync removes it, with the match still as it was.
+  await database.query("DELETE FROM deal d USING connection c WHERE d.copy_id = c.copy_id AND d.crm_id = $1", [dealId]);
+  return { meetingId: meeting.id, targetId: await inCopy("Deal", dealId) };
+}
+
+test.each<[string, () => Promise<{ meetingId: string; targetId?: string }>, string]>([
+  ["a meeting that does not exist", async () => ({ meetingId: idOf("Meeting", UNUSED) }), "MEETING_NOT_FOUND"],
+  ["an id that is no meeting's", async () => ({ meetingId: idOf("SyncRun", UNUSED) }), "MEETING_NOT_FOUND"],
+  ["a malformed meeting id", async () => ({ meetingId: "not an id" }), "MEETING_NOT_FOUND"],
+  ["another tenant's meeting", async () => ({ meetingId: (await theirs()).meetingId }), "MEETING_NOT_FOUND"],
+  ["another meeting's deal", async () => ({ meetingId: await ours(), targetId: await dealOfAnother() }), UNMATCHED],
+  ["another tenant's deal", async () => ({ meetingId: await ours(), targetId: (await theirs()).dealId }), UNMATCHED],
+  [
+    "an unmatched deal of the copy",
+    async () => ({ meetingId: await ours(), targetId: await unmatchedDeal() }),
+    UNMATCHED,
+  ],
+  ["an unknown deal", async () => ({ meetingId: await ours(), targetId: await inCopy("Deal", 99_999_999) }), UNMATCHED],
+  ["a meeting as the target", async () => ({ meetingId: await ours(), targetId: await ours() }), UNMATCHED],
+  ["a malformed target", async () => ({ meetingId: await ours(), targetId: "Deal:1" }), UNMATCHED],
+  ["a negative id", async () => ({ meetingId: await ours(), targetId: await inCopy("Deal", -1) }), UNMATCHED],
+  [
+    "an id beyond all numbers",
+    async () => ({ meetingId: await ours(), targetId: await inCopy("Deal", 1e300) }),
+    UNMATCHED,
+  ],
+  ["a deal that is deleted by now", deletedDeal, UNMATCHED],
+  ["nothing certain", async () => ({ meetingId: await nobody() }), "NEEDS_CHOICE"],
+])("%s is refused without a request and without a receipt", async (_, input, code) => {
+  const asked = await input();
+  simulator.log.clear();
+  const before = await receipts();
+  const answer = await askNote(service, asked);
+  expect(answer).toMatchObject({ code, field: code === "MEETING_NOT_FOUND" ? "meetingId" : "targetId" });
+  expect(simulator.log.all()).toEqual([]);
+  expect(await receipts()).toEqual(before);
+});
+
+test.each([
+  ["an empty content", { content: " \n" }, "INVALID_INPUT", "content"],
+  ["an empty key", { idempotencyKey: " " }, "INVALID_INPUT", "idempotencyKey"],
+  ["a key of 201 characters", { idempotencyKey: "k".repeat(201) }, "INVALID_INPUT", "idempotencyKey"],
+  ["a key with NUL", { idempotencyKey: "a\0b" }, "INVALID_INPUT", "idempotencyKey"],
+  ["60,001 characters", { content: "x".repeat(60_001) }, "CONTENT_TOO_LONG", "content"],
+  ["60,001 emoji", { content: "🎉".repeat(60_001) }, "CONTENT_TOO_LONG", "content"],
+  ["more than 100,000 bytes of HTML", { content: "🎉".repeat(30_000) }, "CONTENT_TOO_LONG", "content"],
+  ["markup that grows beyond it", { content: "* a\n".repeat(15_000) }, "CONTENT_TOO_LONG", "content"],
+])("%s is refused with a message that says what to do", async (_, input, code, field) => {
+  const answer = await askNote(service, { meetingId: await ours(), ...input });
+  expect(answer).toMatchObject({ code, field });
+  expect(answer.message?.length).toBeGreaterThan(20);
+  expect(posts(simulator)).toEqual([]);
+});
+
+test("60,000 characters are written whole", async () => {
+  const write = await writeNote(service, { meetingId: await ours(), content: "x".repeat(60_000) });
+  expect(notesWith(simulator, write.reference)[0]?.content).toContain("x".repeat(60_000));
+});
+
+test("any role writes, on a plan that includes the CRM", async () => {
+  const meetingId = await ours();
+  const member = { role: "member", sub: "max" };
+  expect(await writeNote(service, { meetingId }, member)).toMatchObject({ state: "WRITTEN", requestedBy: "max" });
+  simulator.log.clear();
+  expect(await askNote(service, { meetingId }, { plan: "basic" })).toMatchObject({ code: "NOT_ALLOWED_ON_PLAN" });
+  expect(simulator.log.all()).toEqual([]);
+});
+
+test("the same key with the same input is the same write, with another input it is refused", async () => {
+  const input = { meetingId: await ours(), content: "Once", idempotencyKey: "once" };
+  const first = await writeNote(service, input);
+  expect(await writeNote(service, input)).toEqual(first);
+  // Whoever asks, and whatever has become of the match since.
+  await database.query("DELETE FROM matched_record WHERE entity = 'DEAL'");
+  const later = await writeNote(service, input, { sub: "max", role: "member" });
+  expect(later).toEqual({ ...first, target: null });
+  for (const other of [{ content: "Twice" }, { targetId: await inCopy("Deal", 1) }, { meetingId: await ours() }]) {
+    expect(await askNote(service, { ...input, ...other })).toMatchObject({ code: "IDEMPOTENCY_KEY_REUSED" });
+  }
+  expect(
+    await writeNote(service, { ...input, meetingId: (await theirs()).meetingId }, { tenant: "other" }),
+  ).toMatchObject({
+    state: "WRITTEN",
+  });
+  expect(posts(simulator)).toHaveLength(2);
+});
+
+const WRITES = `query ($first: Int, $after: String, $meetingId: ID) { crmWrites(first: $first, after: $after, meetingId: $meetingId) {
+  nodes { __typename ... on NoteWrite { ${SHOWN_WRITE} } } pageInfo { hasNextPage endCursor } } }`;
+
+interface Writes {
+  nodes: ShownWrite[];
+  pageInfo: { hasNextPage: boolean; endCursor: string };
+}
+
+const writes = async (variables = {}, as = {}) =>
+  dataOf(await service.ask<{ crmWrites: Writes }>(WRITES, variables, as)).crmWrites;
+
+test("every write is listed, newest first, for owners and admins; a member sees its own", async () => {
+  const meetingId = await ours();
+  const made: string[] = [];
+  for (const sub of ["max", "mia", "max"]) {
+    const { id } = await writeNote(service, { meetingId }, { role: "member", sub });
+    made.unshift(id);
+  }
+  const ids = (page: Writes) => page.nodes.map(({ id }) => id);
+  expect(ids(await writes({ meetingId }))).toEqual(made);
+  expect(ids(await writes({ meetingId }, { role: "member", sub: "max" }))).toEqual([made[0], made[2]]);
+  expect(ids(await writes({ meetingId }, { tenant: "other" }))).toEqual([]);
+  expect(ids(await writes({ meetingId: "not an id" }))).toEqual([]);
+
+  const first = await writes({ meetingId, first: 2 });
+  expect(first.pageInfo.hasNextPage).toBe(true);
+  const rest = await writes({ meetingId, first: 2, after: first.pageInfo.endCursor });
+  expect([...ids(first), ...ids(rest)]).toEqual(made);
+  expect(rest.pageInfo.hasNextPage).toBe(false);
+
+  const node = async (as: object) =>
+    dataOf(await service.ask<{ node: object | null }>("query ($id: ID!) { node(id: $id) { id } }", { id: made[1] }, as))
+      .node;
+  expect(await node({})).toEqual({ id: made[1] });
+  expect(await node({ role: "member", sub: "mia" })).toEqual({ id: made[1] });
+  for (const as of [{ role: "member", sub: "max" }, { tenant: "other" }]) expect(await node(as)).toBeNull();
+});
+
+test("after a disconnect the receipts stay, without their targets, and nothing is written", async () => {
+  const as = { tenant: "other" };
+  const { meetingId } = await theirs();
+  const write = await writeNote(service, { meetingId }, as);
+  await service.ask("mutation { disconnect { __typename } }", {}, as);
+  simulator.log.clear();
+  const [newest] = (await writes({}, as)).nodes;
+  expect(newest).toEqual({ ...write, __typename: "NoteWrite", target: null });
+  expect(await askNote(service, { meetingId }, as)).toMatchObject({ code: "NOT_CONNECTED" });
+  expect(simulator.log.all()).toEqual([]);
+  expect(notesWith(simulator, write.reference)).toHaveLength(1);
 });

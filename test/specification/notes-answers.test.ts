@@ -1,0 +1,195 @@
+import { pino } from "pino";
+import { type Fault, type Simulator, startSimulator } from "../../simulator";
+import type { TokenSource } from "../../src/crm/api";
+import { readConfig } from "../../src/platform/config";
+import { createMetrics } from "../../src/platform/metrics";
+import { freePort } from "../../src/platform/processes";
+import { NoteWrites, type WritebackParts } from "../../src/writeback/note-writes";
+import { createTestDatabase, type TestDatabase } from "../support/database";
+import { askedNote, notesWith, posts, seller, writeNote } from "../support/notes";
+import { environmentFor, type Service, startService } from "../support/service";
+import { connect, dataOf, recordMeeting, syncEnds, until } from "../support/stories";
+import { startWriteback, type Writeback } from "../support/writeback";
+
+let simulator: Simulator;
+let database: TestDatabase;
+let service: Service;
+let writeback: Writeback;
+let meetingId: string;
+let aheadMs = 0;
+/** Both sides' clock. */
+const clock = () => new Date(Date.now() + aheadMs);
+
+beforeAll(async () => {
+  [simulator, database] = await Promise.all([startSimulator({ deals: 10, now: clock }), createTestDatabase()]);
+  service = await startService(simulator, database, { clock });
+  await connect(service, simulator);
+  await syncEnds(service);
+  meetingId = (await recordMeeting(service, [simulator.company.stories.singleDeal.email])).id;
+  const environment = { ...environmentFor(simulator), DATABASE_URL: database.url.reveal() };
+  writeback = await startWriteback(readConfig(environment), clock);
+});
+afterAll(async () => {
+  await Promise.all([service.stop(), writeback.close()]);
+  await Promise.all([simulator.stop(), database.drop()]);
+});
+beforeEach(() => {
+  simulator.log.clear();
+  simulator.control.clearFaults();
+});
+
+const failPosts = (fault: Fault, times = 1) =>
+  simulator.control.fail({ match: "/api/v1/notes", method: "POST", times, with: fault });
+
+test.each<[string, Fault, string, string | null, number]>([
+  ["a refusal of the text", { status: 400 }, "FAILED", "VALUE_REJECTED", 0],
+  ["a closed account", { status: 402 }, "FAILED", "CRM_ACCOUNT_CLOSED", 0],
+  ["a missing permission", { status: 403 }, "FAILED", "FORBIDDEN", 0],
+  ["a record that is gone", { status: 404 }, "FAILED", "RECORD_NOT_FOUND", 0],
+  ["a used-up limit", { kind: "throttle" }, "FAILED", "RATE_LIMITED", 0],
+  ["a fault before the effect", { status: 500 }, "UNKNOWN", "ANSWER_LOST", 0],
+  ["a fault after the effect", { kind: "failAfter", status: 503 }, "UNKNOWN", "ANSWER_LOST", 1],
+  ["a time-out of the CRM after the effect", { kind: "failAfter", status: 408 }, "UNKNOWN", "ANSWER_LOST", 1],
+  ["a conflict with another request", { kind: "failAfter", status: 409 }, "UNKNOWN", "ANSWER_LOST", 1],
+  ["a proxy's page", { kind: "html" }, "UNKNOWN", "ANSWER_LOST", 0],
+  ["a proxy's page under 401", { kind: "html", status: 401 }, "UNKNOWN", "ANSWER_LOST", 0],
+  ["a reset before the effect", { kind: "reset" }, "UNKNOWN", "ANSWER_LOST", 0],
+  ["a reset after the effect", { kind: "lostAfter" }, "UNKNOWN", "ANSWER_LOST", 1],
+  ["half an answer", { kind: "cut" }, "UNKNOWN", "ANSWER_LOST", 1],
+  ["an answer that is no JSON", { kind: "garbage" }, "UNKNOWN", "ANSWER_LOST", 0],
+  ["an empty answer", { kind: "null" }, "UNKNOWN", "ANSWER_LOST", 0],
+  [
+    "another answer under 200",
+    { status: 200, body: { success: true, data: { id: "x" } } },
+    "UNKNOWN",
+    "ANSWER_LOST",
+    0,
+  ],
+  ["a slow answer", { kind: "delay", ms: 300 }, "WRITTEN", null, 1],
+])("%s: one request, and the receipt says what is known", async (_, fault, state, code, notes) => {
+  failPosts(fault);
+  const write = await writeNote(service, { meetingId });
+  expect(write).toMatchObject({ state, error: code && { code } });
+  expect(posts(simulator)).toHaveLength(1);
+  expect(notesWith(simulator, write.reference)).toHaveLength(notes);
+});
+
+test("a refused token is renewed once and the note sent once more: the first request had certainly no effect", async () => {
+  failPosts({ status: 401, body: { success: false, error: "unauthorized access", errorCode: 401 } });
+  const write = await writeNote(service, { meetingId });
+  expect(write.state).toBe("WRITTEN");
+  expect(posts(simulator)).toHaveLength(2);
+  expect(notesWith(simulator, write.reference)).toHaveLength(1);
+  simulator.log.clear();
+  failPosts({ status: 401 }, 9);
+  expect(await writeNote(service, { meetingId })).toMatchObject({
+    state: "FAILED",
+    error: { code: "NEEDS_REAUTHORIZATION" },
+  });
+  expect(posts(simulator)).toHaveLength(2);
+});
+
+/** Writes with one part replaced. */
+const writeWith = async (change: Partial<WritebackParts>, key: string) => {
+  const answer = await new NoteWrites({ ...writeback.parts, ...change }).write(seller(), askedNote(meetingId, key));
+  return answer.ok ? answer.value : answer;
+};
+
+test("a CRM that cannot be reached certainly has no note", async () => {
+  const crmBaseUrl = `http://127.0.0.1:${await freePort()}`;
+  expect(await writeWith({ crmBaseUrl }, "no-crm")).toMatchObject({ state: "FAILED", errorCode: "CRM_UNAVAILABLE" });
+});
+
+test("a token that comes later than a minute is not used", async () => {
+  const slow = (source: TokenSource): TokenSource => ({
+    ...source,
+    current: async () => {
+      aheadMs += 61_000;
+      return source.current();
+    },
+  });
+  const { tokensOf } = writeback.parts;
+  const late = await writeWith({ tokensOf: (...of) => slow(tokensOf(...of)) }, "late-token");
+  expect(late).toMatchObject({ state: "FAILED", errorCode: "CRM_UNAVAILABLE" });
+  expect(posts(simulator)).toEqual([]);
+});
+
+test("neither logs, nor jobs, nor the receipt hold the text, and the log names the CRM's correlation id", async () => {
+  const lines: string[] = [];
+  const logger = pino({ level: "trace" }, { write: (line) => void lines.push(line) });
+  const metrics = createMetrics();
+  const text = "the-secret-of-the-buyer";
+  await writeWith({ logger, metrics }, `${text}-1`);
+  failPosts({ kind: "failAfter", status: 502 });
+  await writeWith({ logger, metrics }, `${text}-2`);
+  const correlated = lines.filter((line) => /"correlationId":"[0-9a-f-]{36}"/.test(line));
+  expect(correlated).toHaveLength(2);
+  const jobs = await database.query("SELECT * FROM graphile_worker._private_jobs");
+  const receipts = await database.query("SELECT to_jsonb(w) - 'idempotency_key' AS receipt FROM note_write w");
+  expect(JSON.stringify([lines, jobs, receipts])).not.toContain(text);
+  const counted = (await metrics.crmWrites.get()).values.map(({ labels, value }) => ({ ...labels, value }));
+  expect(counted).toEqual([
+    { kind: "note", state: "WRITTEN", value: 1 },
+    { kind: "note", state: "UNKNOWN", value: 1 },
+  ]);
+});
+
+const stateOf = async (id: string) => {
+  const query = "query ($id: ID!) { node(id: $id) { ... on NoteWrite { state crmNoteId error { code message } } } }";
+  const { node } = dataOf(
+    await service.ask<{ node: { state: string; crmNoteId: string | null; error: { message: string } | null } }>(query, {
+      id,
+    }),
+  );
+  return node;
+};
+
+test("a worker looks a lost answer up by itself, and the note is readable here", async () => {
+  // The queue goes by the database's clock.
+  aheadMs = 0;
+  failPosts({ kind: "lostAfter" });
+  const write = await writeNote(service, { meetingId });
+  expect(write.state).toBe("UNKNOWN");
+  const found = await until("the note is found", async () => {
+    const node = await stateOf(write.id);
+    return node.state === "UNKNOWN" ? null : node;
+  });
+  expect(found).toMatchObject({ state: "WRITTEN", error: null });
+  const copied = await database.query("SELECT 1 FROM note WHERE crm_id = $1", [found.crmNoteId]);
+  expect(copied).toHaveLength(1);
+  expect(posts(simulator)).toHaveLength(1);
+});
+
+test("while nobody is authorized a lost answer stays UNKNOWN and says so; the same company's return settles it", async () => {
+  const { ownerId } = simulator.company.stories.singleDeal;
+  await service.stop();
+  service = await startService(simulator, database, { clock, roles: new Set(["api"]) });
+  failPosts({ kind: "lostAfter" });
+  const write = await writeNote(service, { meetingId });
+  simulator.control.revoke(ownerId);
+  const pass = async (ms: number) => {
+    aheadMs += ms;
+    await writeback.lookUps.sweep();
+    for (const { id } of await database.query<{ id: string }>("SELECT id FROM note_write WHERE state = 'UNKNOWN'")) {
+      await writeback.lookUps.lookUp({ tenantId: "acme", writeId: id });
+    }
+  };
+  for (const ms of [10_000, 300_000, 3_600_000]) await pass(ms);
+  expect(await stateOf(write.id)).toMatchObject({ state: "UNKNOWN" });
+  expect((await stateOf(write.id)).error?.message).toContain("needs re-authorization");
+
+  await service.ask("mutation { disconnect { __typename } }");
+  simulator.log.clear();
+  await pass(3_600_000);
+  expect(simulator.log.all()).toEqual([]);
+  expect(await stateOf(write.id)).toMatchObject({ state: "UNKNOWN" });
+
+  await connect(service, simulator);
+  await database.query("UPDATE synced_copy SET crm_company_id = crm_company_id + 1 WHERE state = 'LIVE'");
+  await pass(3_600_000);
+  expect(await stateOf(write.id)).toMatchObject({ state: "UNKNOWN" });
+  await database.query("UPDATE synced_copy SET crm_company_id = crm_company_id - 1 WHERE state = 'LIVE'");
+  await pass(60_000);
+  expect(await stateOf(write.id)).toMatchObject({ state: "WRITTEN", error: null });
+  expect(posts(simulator)).toEqual([]);
+});

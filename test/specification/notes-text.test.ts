@@ -1,0 +1,91 @@
+import { type Simulator, startSimulator } from "../../simulator";
+import { noteHtml } from "../../src/writeback/note-html";
+import { createTestDatabase, type TestDatabase } from "../support/database";
+import { notesWith, posts, writeNote } from "../support/notes";
+import { type Service, startService } from "../support/service";
+import { connect, dataOf, recordMeeting, syncEnds } from "../support/stories";
+
+let simulator: Simulator;
+let database: TestDatabase;
+let service: Service;
+let meetingId: string;
+
+beforeAll(async () => {
+  [simulator, database] = await Promise.all([startSimulator({ deals: 10 }), createTestDatabase()]);
+  service = await startService(simulator, database);
+  await connect(service, simulator);
+  await syncEnds(service);
+  meetingId = (await recordMeeting(service, [simulator.company.stories.singleDeal.email])).id;
+});
+afterAll(async () => {
+  await service.stop();
+  await Promise.all([simulator.stop(), database.drop()]);
+});
+
+const LINK = 'rel="noopener noreferrer" target="_blank"';
+
+/** What is typed, and what is sent of it, the reference line aside. */
+test.each([
+  ["a script", "<script>alert(1)</script>", "<p>&lt;script&gt;alert(1)&lt;/script&gt;</p>"],
+  ["an event handler", "<img src=x onerror=alert(1)>", "<p>&lt;img src=x onerror=alert(1)&gt;</p>"],
+  ["a script link", "[click](javascript:alert(1))", "<p>[click](javascript:alert(1))</p>"],
+  ["a hidden script link", "[click](java&#115;cript:alert(1))", "<p>[click](javascript:alert(1))</p>"],
+  ["a data link", "[click](data:text/html;base64,PHNjcmlwdD4=)", "<p>[click](data:text/html;base64,PHNjcmlwdD4=)</p>"],
+  ["an image", "![track](https://evil.example/pixel.png)", "<p></p>"],
+  [
+    "a link",
+    "[site](https://example.com/?a=1&b=2)",
+    `<p><a href="https://example.com/?a=1&amp;b=2" ${LINK}>site</a></p>`,
+  ],
+  [
+    "a quote that breaks out",
+    '[x](https://e.example/"onmouseover="alert(1))',
+    `<p><a href="https://e.example/%22onmouseover=%22alert(1)" ${LINK}>x</a></p>`,
+  ],
+  ["entities", "Fish & Chips &lt;b&gt; &amp; &copy;", "<p>Fish &amp; Chips &lt;b&gt; &amp; ©</p>"],
+  ["a comment", "<!-- Ref. CRM-0000000000 -->x", "<p>&lt;!-- Ref. CRM-0000000000 --&gt;x</p>"],
+  ["emoji and right-to-left", "👩‍👩‍👧 עברית العربية \u202eevil", "<p>👩‍👩‍👧 עברית العربية \u202eevil</p>"],
+  ["half a surrogate pair", "a\ud800b", "<p>a\ufffdb</p>"],
+  ["NUL", "a\0b", "<p>a\ufffdb</p>"],
+  [
+    "nested Markdown",
+    "> > - **a _b `c`_**",
+    "<blockquote>\n<blockquote>\n<ul>\n<li><strong>a <em>b <code>c</code></em></strong></li>\n</ul>\n</blockquote>\n</blockquote>",
+  ],
+  [
+    "a table with styles",
+    "|a|\n|:-:|\n|b|",
+    "<table>\n<thead>\n<tr>\n<th>a</th>\n</tr>\n</thead>\n<tbody>\n<tr>\n<td>b</td>\n</tr>\n</tbody>\n</table>",
+  ],
+])("%s is sent as harmless HTML, and is harmless when it is read again", async (_, content, html) => {
+  simulator.log.clear();
+  const write = await writeNote(service, { meetingId, content });
+  const [sent = ""] = posts(simulator).map(({ body }) => (body as { content: string }).content);
+  expect(sent).toBe(`${html}\n<p>Ref. ${write.reference}</p>`);
+  expect(sent).toBe(noteHtml(content, write.reference));
+  const [stored] = notesWith(simulator, write.reference);
+  for (const text of [sent, stored?.content ?? ""]) {
+    expect(text).not.toMatch(/<(script|img|iframe|svg|style|form|input|object)|<[^>]*\son\w+\s*=|href="(?!https?:)/i);
+  }
+  const query = "query ($id: ID!) { node(id: $id) { ... on Deal { recentNotes(first: 1) { html crmId } } } }";
+  const { node } = dataOf(
+    await service.ask<{ node: { recentNotes: { html: string; crmId: string }[] } }>(query, { id: write.target?.id }),
+  );
+  expect(node.recentNotes[0]?.crmId).toBe(write.crmNoteId);
+  expect(node.recentNotes[0]?.html).toContain(write.reference);
+});
+
+test.each([
+  ["quotes", ">".repeat(60_000)],
+  ["brackets", "[".repeat(60_000)],
+  ["emphasis", "*a _b ".repeat(10_000)],
+  ["lists in lists", "- ".repeat(30_000)],
+  [
+    "backticks",
+    Array.from({ length: 340 }, (_, length) => "`".repeat(length))
+      .join(" ")
+      .slice(0, 60_000),
+  ],
+])("60,000 characters of nested %s neither hang nor break anything", (_, content) => {
+  expect(noteHtml(content, "CRM-X")).toMatch(/\n<p>Ref\. CRM-X<\/p>$/);
+});
