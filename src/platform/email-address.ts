@@ -7,7 +7,9 @@ const LONGEST_ADDRESS = 320;
 const INVISIBLE = /\p{Cf}/gu;
 
 /** What ends or escapes a host in a URL: `domainToASCII` would cut there, or decode it. */
-const NO_DOMAIN = /[/?#:@\\%[\]\s]|\.\.|^\.|^$/;
+const ENDS_HOST = /[/?#:@\\%[\]\s]/;
+const DOMAIN = /^[a-z0-9_-]+(\.[a-z0-9_-]+)*$/;
+const NOT_LOCAL = /[\s@<>(),;:\\[\]]/;
 
 /**
  * One spelling for one mailbox: display name off, Unicode NFKC, trimmed, lower case, domain in ASCII (IDN).
@@ -18,9 +20,10 @@ export function normalizeAddress(text: string): string | null {
   const bare = withoutName(plain).toLowerCase().normalize("NFKC");
   const at = bare.lastIndexOf("@");
   const local = bare.slice(0, at);
-  const host = bare.slice(at + 1).replace(/\.$/, "");
-  const domain = NO_DOMAIN.test(host) ? "" : domainToASCII(host);
-  if (bare.length > LONGEST_ADDRESS || at < 1 || !domain || /[\s@<>(),;:\\[\]]/.test(local)) return null;
+  const host = bare.slice(at + 1);
+  const domain = ENDS_HOST.test(host) ? "" : domainToASCII(host).replace(/\.$/, "");
+  if (at < 1 || local.length + domain.length >= LONGEST_ADDRESS || !DOMAIN.test(domain) || NOT_LOCAL.test(local))
+    return null;
   return `${local}@${domain}`;
 }
 

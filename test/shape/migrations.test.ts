@@ -27,6 +27,38 @@ test("entities and migrations agree: the schema builder has nothing to say", asy
   expect(upQueries.map(({ query }) => query)).toEqual([]);
 });
 
+test("a copy that is there when matching learns of mailboxes and domains is filled, however large", async () => {
+  const old = await createTestDatabase({ empty: true });
+  try {
+    await migrate(old.dataSource, old.url);
+    for (const { name } of [...old.dataSource.migrations].reverse()) {
+      await old.dataSource.undoLastMigration();
+      if (name?.startsWith("Matching")) break;
+    }
+    await old.query(
+      `INSERT INTO person_address (copy_id, address, person_id)
+       SELECT 1 + g % 2, 'p.' || g || '+crm@' || CASE WHEN g % 2 = 0 THEN 'gmail.com' ELSE 'mail.acme.co.uk' END, g
+       FROM generate_series(1, 12000) g`,
+    );
+    await old.query(
+      `INSERT INTO organization (copy_id, crm_id, name, website, custom_fields)
+       VALUES (1, 1, 'Acme', 'https://www.acme.co.uk/about', '{}'), (1, 2, 'None', NULL, '{}')`,
+    );
+    await migrate(old.dataSource, old.url);
+    const filled = await old.query(
+      "SELECT DISTINCT regexp_replace(mailbox, '\\d+', 'N') AS mailbox, domain FROM person_address ORDER BY 2",
+    );
+    expect(filled).toEqual([
+      { mailbox: "p.N@mail.acme.co.uk", domain: "acme.co.uk" },
+      { mailbox: "pN@gmail.com", domain: "gmail.com" },
+    ]);
+    const websites = await old.query("SELECT website_domain FROM organization ORDER BY crm_id");
+    expect(websites).toEqual([{ website_domain: "acme.co.uk" }, { website_domain: null }]);
+  } finally {
+    await old.drop();
+  }
+});
+
 test("two processes may migrate at once", async () => {
   const fresh = await createTestDatabase({ empty: true });
   const other = await createDataSource({ url: fresh.url, entities }).initialize();

@@ -116,6 +116,8 @@ describe("chooseDeal", () => {
     const ownerEmail = simulator.company.users.get(ownerIds[0])?.email ?? "";
     const { id, match } = await recordMeeting(service, [email], { ownerEmail });
     expect(match).toMatchObject({ status: "MATCHED", rule: "OWNER_ATTENDS" });
+    const query = "query ($id: ID!) { meeting(id: $id) { owner { crmId } } }";
+    expect(dataOf(await service.ask(query, { id }))).toEqual({ meeting: { owner: { crmId: String(ownerIds[0]) } } });
     for (const crmId of [dealIds[1], dealIds[0]]) {
       const { meeting } = await choose(id, await dealId(crmId));
       expect(meeting?.match).toMatchObject({ rule: "CHOSEN", deal: { crmId: String(crmId) } });

@@ -16,6 +16,8 @@ test.each([
   ["ada@BÜRO.de", "ada@xn--bro-hoa.de"],
   ["ada@büro。de", "ada@xn--bro-hoa.de"],
   ["ada@acme.de.", "ada@acme.de"],
+  ["ada@acme.de｡", "ada@acme.de"],
+  ["ada@acme.de⑴", null],
   ["ａｄａ＠acme.de", "ada@acme.de"],
   ["a\u200bda@ac\u00adme.de", "ada@acme.de"],
   ["jörg@acme.de", "jörg@acme.de"],

@@ -57,39 +57,41 @@ export class Matching1763680000000 implements MigrationInterface {
 }
 
 async function fillAddresses(runner: QueryRunner): Promise<void> {
-  for (let last = ""; ; ) {
-    const found: { address: string }[] = await runner.query(
-      "SELECT DISTINCT address FROM person_address WHERE address > $1 ORDER BY address LIMIT $2",
-      [last, BATCH],
+  let last = { copyId: 0, address: "" };
+  for (;;) {
+    const found: (typeof last)[] = await runner.query(
+      `SELECT DISTINCT copy_id AS "copyId", address FROM person_address WHERE (copy_id, address) > ($1, $2)
+       ORDER BY copy_id, address LIMIT $3`,
+      [last.copyId, last.address, BATCH],
     );
-    if (found.length === 0) return;
-    const filled = found.map(({ address }) => ({
-      address,
-      mailbox: mailboxOf(address),
-      domain: mailDomainOf(address),
-    }));
+    const filled = found.map((row) => ({ ...row, mailbox: mailboxOf(row.address), domain: mailDomainOf(row.address) }));
     await runner.query(
       `UPDATE person_address a SET mailbox = r.mailbox, domain = r.domain
-       FROM jsonb_to_recordset($1::jsonb) AS r (address text, mailbox text, domain text) WHERE a.address = r.address`,
+       FROM jsonb_to_recordset($1::jsonb) AS r ("copyId" bigint, address text, mailbox text, domain text)
+       WHERE a.copy_id = r."copyId" AND a.address = r.address`,
       [JSON.stringify(filled)],
     );
-    last = found.at(-1)?.address ?? "";
+    if (found.length < BATCH) return;
+    last = found.at(-1) ?? last;
   }
 }
 
 async function fillWebsites(runner: QueryRunner): Promise<void> {
-  for (let last = ""; ; ) {
-    const found: { website: string }[] = await runner.query(
-      "SELECT DISTINCT website FROM organization WHERE website > $1 ORDER BY website LIMIT $2",
-      [last, BATCH],
+  let last = { copyId: 0, crmId: 0 };
+  for (;;) {
+    const found: (typeof last & { website: string })[] = await runner.query(
+      `SELECT copy_id AS "copyId", crm_id AS "crmId", website FROM organization
+       WHERE (copy_id, crm_id) > ($1, $2) AND website IS NOT NULL ORDER BY copy_id, crm_id LIMIT $3`,
+      [last.copyId, last.crmId, BATCH],
     );
-    if (found.length === 0) return;
-    const filled = found.map(({ website }) => ({ website, domain: websiteDomainOf(website) }));
+    const filled = found.map(({ website, ...row }) => ({ ...row, domain: websiteDomainOf(website) }));
     await runner.query(
       `UPDATE organization o SET website_domain = r.domain
-       FROM jsonb_to_recordset($1::jsonb) AS r (website text, domain text) WHERE o.website = r.website`,
+       FROM jsonb_to_recordset($1::jsonb) AS r ("copyId" bigint, "crmId" bigint, domain text)
+       WHERE o.copy_id = r."copyId" AND o.crm_id = r."crmId"`,
       [JSON.stringify(filled)],
     );
-    last = found.at(-1)?.website ?? "";
+    if (found.length < BATCH) return;
+    last = found.at(-1) ?? last;
   }
 }
