@@ -31,9 +31,9 @@ test("a copy that is there when matching learns of mailboxes and domains is fill
   const old = await createTestDatabase({ empty: true });
   try {
     await migrate(old.dataSource, old.url);
-    for (const { name } of [...old.dataSource.migrations].reverse()) {
+    for (const migration of [...old.dataSource.migrations].reverse()) {
       await old.dataSource.undoLastMigration();
-      if (name?.startsWith("Matching")) break;
+      if (migration.constructor.name.startsWith("Matching")) break;
     }
     await old.query(
       `INSERT INTO person_address (copy_id, address, person_id)

@@ -17,7 +17,7 @@ test.each([
   ["ada@büro。de", "ada@xn--bro-hoa.de"],
   ["ada@acme.de.", "ada@acme.de"],
   ["ada@acme.de｡", "ada@acme.de"],
-  ["ada@acme.de⑴", null],
+  ["ada@acme.de⑴⑴", null],
   ["ａｄａ＠acme.de", "ada@acme.de"],
   ["a\u200bda@ac\u00adme.de", "ada@acme.de"],
   ["jörg@acme.de", "jörg@acme.de"],
