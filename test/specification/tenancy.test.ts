@@ -119,3 +119,13 @@ test("a statement that runs at its deadline is called off in the database, and i
   );
   expect(found).toHaveLength(40);
 });
+
+test("a read whose columns a newer release changed while its plan was kept is answered all the same", async () => {
+  const { manager } = door.enter("acme");
+  const read = () => manager.query("SELECT m.* FROM meeting m");
+  const before = await Promise.all(Array.from({ length: 30 }, read));
+  await database.query("ALTER TABLE meeting ADD COLUMN added_later text DEFAULT 'x'");
+  const after = await Promise.all(Array.from({ length: 30 }, read));
+  for (const rows of after) expect(rows).toEqual(before[0].map((row: object) => ({ ...row, added_later: "x" })));
+  await database.query("ALTER TABLE meeting DROP COLUMN added_later");
+});
