@@ -3,13 +3,14 @@ import {
   ApolloServerPluginCacheControlDisabled,
   ApolloServerPluginLandingPageDisabled,
 } from "@apollo/server/plugin/disabled";
-import fastifyApollo, { fastifyApolloDrainPlugin } from "@as-integrations/fastify";
+import fastifyApollo from "@as-integrations/fastify";
 import Fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import { GraphQLError, type GraphQLSchema } from "graphql";
 import { type ActorVerifier, UnauthenticatedError } from "../auth/actor";
 import type { Logger } from "../platform/logger";
 import { createOperationContext, type OperationContext, type Services } from "../resolvers/context";
 import { compiledExecution } from "./compiled-execution";
+import { Draining } from "./draining";
 import { limitOperations } from "./limits";
 import { listen } from "./listen";
 import { maskErrors } from "./masked-errors";
@@ -41,7 +42,13 @@ export interface HttpServer {
 
 /** GraphQL at `/graphql` (POST with JSON, and WebSocket), `/healthz` for "the process lives" and `/readyz` for "it can serve". */
 export async function createHttpServer(parts: HttpServerParts): Promise<HttpServer> {
-  const fastify = Fastify({ bodyLimit: MAX_BODY_BYTES, logger: false, forceCloseConnections: "idle" });
+  const fastify = Fastify({
+    bodyLimit: MAX_BODY_BYTES,
+    logger: false,
+    forceCloseConnections: "idle",
+    return503OnClosing: false,
+  });
+  const draining = new Draining(fastify);
   // Only JSON: what a form or a plain text post could carry would pass a browser's origin check unasked.
   fastify.removeContentTypeParser("text/plain");
   fastify.setErrorHandler(answerInFormOfGraphQL(parts.logger));
@@ -57,7 +64,6 @@ export async function createHttpServer(parts: HttpServerParts): Promise<HttpServ
     plugins: [
       ApolloServerPluginCacheControlDisabled(),
       ApolloServerPluginLandingPageDisabled(),
-      fastifyApolloDrainPlugin(fastify),
       limitOperations(),
       compiledExecution(parts.compileQueriesAtUse, formatError),
     ],
@@ -68,13 +74,12 @@ export async function createHttpServer(parts: HttpServerParts): Promise<HttpServ
     method: "POST",
     context: (request) => contextOf(request, parts),
   });
-  addHealth(fastify, parts);
+  addHealth(fastify, parts, draining);
   if (parts.page) await addPage(fastify, parts.page);
   const closeSockets = addSocketServer(fastify.server, parts);
   const close = async () => {
-    await closeSockets();
+    await draining.finish(closeSockets);
     await apollo.stop();
-    await fastify.close();
   };
   return { listen: (host, port) => listen(fastify, host, port, "PORT"), close };
 }
@@ -113,9 +118,10 @@ const REFUSED_BODIES: Record<number, readonly [code: string, message: string]> =
   415: ["UNSUPPORTED_MEDIA_TYPE", "Send the operation as JSON: Content-Type: application/json."],
 };
 
-function addHealth(fastify: FastifyInstance, { checkReady, logger }: HttpServerParts): void {
+function addHealth(fastify: FastifyInstance, { checkReady, logger }: HttpServerParts, draining: Draining): void {
   fastify.get("/healthz", async () => ({ status: "ok" }));
   fastify.get("/readyz", async (_request, reply) => {
+    if (draining.begun) return reply.code(503).send({ status: "stopping" });
     try {
       await checkReady();
       return { status: "ready" };

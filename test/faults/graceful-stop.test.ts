@@ -1,0 +1,91 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { Pool } from "undici";
+import WebSocket from "ws";
+import { type Simulator, startSimulator } from "../../simulator";
+import { tokenFor } from "../support/actors";
+import { createTestDatabase, type TestDatabase } from "../support/database";
+import { startProgram } from "../support/processes";
+import { environmentFor } from "../support/service";
+import { until } from "../support/stories";
+
+// Planted and seen red: the listening ended at once, with idle connections cut while clients send on them; sockets cut
+// without a code; the pool closed before the requests ended.
+
+const STOPS = process.env.DEEP ? 20 : 2;
+const CLIENTS = 12;
+/** How long clients send before the signal: a random moment of their work. */
+const LOAD_MS = 400;
+
+let simulator: Simulator;
+let database: TestDatabase;
+
+beforeAll(async () => {
+  [simulator, database] = await Promise.all([startSimulator({ deals: 10 }), createTestDatabase()]);
+});
+afterAll(() => Promise.all([simulator.stop(), database.drop()]));
+
+interface Load {
+  answered: number;
+  failed: string[];
+  end(): Promise<void>;
+}
+
+/** Clients that send one operation after the other on kept connections, until an answer tells them to go elsewhere. */
+function sendAlways(url: string, token: string): Load {
+  const pool = new Pool(url, { connections: CLIENTS, pipelining: 1 });
+  const load: Load = { answered: 0, failed: [], end: async () => undefined };
+  const body = JSON.stringify({ query: "{ viewer { userId } connection { state sync { gaps { code } } } }" });
+  const headers = { "content-type": "application/json", authorization: `Bearer ${token}` };
+  const send = async (): Promise<boolean> => {
+    try {
+      const answer = await pool.request({ path: "/graphql", method: "POST", headers, body });
+      const text = await answer.body.text();
+      if (answer.statusCode === 200 && !text.includes("errors")) load.answered += 1;
+      else load.failed.push(`${answer.statusCode} ${text}`);
+      return answer.headers.connection !== "close";
+    } catch (error) {
+      load.failed.push(String(error));
+      return false;
+    }
+  };
+  const client = async () => {
+    while (await send());
+  };
+  const clients = Promise.all(Array.from({ length: CLIENTS }, client));
+  load.end = async () => {
+    await clients;
+    await pool.close();
+  };
+  return load;
+}
+
+test(`${STOPS} times SIGTERM under load: no request fails, sockets learn that the server goes, the process ends with 0`, async () => {
+  const token = await tokenFor();
+  const environment = { ...environmentFor(simulator), DATABASE_URL: database.url.reveal(), LOG_LEVEL: "info" };
+  for (let stop = 1; stop <= STOPS; stop += 1) {
+    const program = startProgram("src/main.js", environment);
+    const [, url = ""] = await program.says(/"address":"([^"]+)"/);
+    const socket = new WebSocket(`${url.replace("http", "ws")}/graphql`, "graphql-transport-ws");
+    const closed = new Promise<number>((resolve) => socket.on("close", resolve));
+    await new Promise((resolve) => socket.on("open", resolve));
+    socket.send(JSON.stringify({ type: "connection_init", payload: { authorization: `Bearer ${token}` } }));
+    const load = sendAlways(url, token);
+    await until("requests are answered", async () => load.answered > CLIENTS);
+    await sleep(LOAD_MS * Math.random());
+    program.child.kill("SIGTERM");
+    expect(await program.ended).toBe(0);
+    await load.end();
+    expect([stop, load.failed]).toEqual([stop, []]);
+    expect(await closed).toBe(1001);
+  }
+});
+
+test("while it stops, it is not ready, so that no balancer sends it more", async () => {
+  const environment = { ...environmentFor(simulator), DATABASE_URL: database.url.reveal(), LOG_LEVEL: "info" };
+  const program = startProgram("src/main.js", { ...environment, ROLES: "api" });
+  const [, url = ""] = await program.says(/"address":"([^"]+)"/);
+  expect((await fetch(`${url}/readyz`)).status).toBe(200);
+  program.child.kill("SIGTERM");
+  await until("it says that it is not ready", async () => (await fetch(`${url}/readyz`)).status === 503);
+  expect(await program.ended).toBe(0);
+});
