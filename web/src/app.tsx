@@ -1,5 +1,7 @@
 import { useCallback, useState } from "react";
 import { Redirect as GoTo, Route, Switch, useLocation } from "wouter";
+import { BriefingPage } from "./briefing/briefing-page";
+import { MeetingsPage } from "./briefing/meetings-page";
 import { Layout } from "./layout";
 import type { Redirect } from "./settings/redirect";
 import { ReturningPage } from "./settings/returning-page";
@@ -31,6 +33,10 @@ export function App({ redirect }: { redirect: Redirect | null }) {
         <Route path="/settings">
           <SettingsPage welcome={welcome} />
         </Route>
+        <Route path="/meetings">
+          <MeetingsPage />
+        </Route>
+        <Route path="/meetings/:id">{({ id }) => <BriefingPage key={id} id={id} />}</Route>
         <Route>
           <GoTo to="/settings" replace />
         </Route>

@@ -2,7 +2,10 @@ import type { ReactNode } from "react";
 import { Link, useLocation } from "wouter";
 
 /** Every page of the product; the server answers these addresses with the page. */
-const PAGES = [{ path: "/settings", name: "CRM connection" }] as const;
+const PAGES = [
+  { path: "/meetings", name: "Meetings" },
+  { path: "/settings", name: "CRM connection" },
+] as const;
 
 export function Layout({ children }: { children: ReactNode }) {
   const [location] = useLocation();

@@ -10,6 +10,7 @@ import "./ui/base.css";
 import "./ui/parts.css";
 import "./layout.css";
 import "./settings/settings.css";
+import "./briefing/briefing.css";
 import { takeRedirect } from "./settings/redirect";
 
 // First of all, before anything could read or send the address.

@@ -5,6 +5,24 @@ type Exact<T extends { [key: string]: unknown }> = { [K in keyof T]: T[K] };
 export type Incremental<T> = T | { [P in keyof T]?: P extends ' $fragmentName' | '__typename' ? T[P] : never };
 import type { TypedDocumentNode as DocumentNode } from '@urql/core';
 import { gql } from '@urql/core';
+/** Whose side an attendee is on. */
+export type AttendeeSide =
+  | 'SELLER'
+  | 'BUYER'
+  | 'IGNORED';
+
+/** Whether one record is meant, several could be, or none is known. */
+export type MatchStatus =
+  | 'MATCHED'
+  | 'AMBIGUOUS'
+  | 'NONE';
+
+/** Whether a meeting's deal is known. */
+export type MeetingMatchStatus =
+  | 'MATCHED'
+  | 'NEEDS_CHOICE'
+  | 'NONE';
+
 /** The lists of the CRM, in the order in which a run reads them. */
 export type SyncResource =
   | 'USERS'
@@ -16,6 +34,45 @@ export type SyncResource =
   | 'DEAL_PARTICIPANTS'
   | 'ACTIVITIES'
   | 'NOTES';
+
+/** MEETING: a recorded meeting with the buyer. NOTE: one that a person wrote, never one of this service. */
+export type InteractionKind =
+  | 'MEETING'
+  | 'ACTIVITY'
+  | 'INCOMING_MAIL'
+  | 'OUTGOING_MAIL'
+  | 'NOTE';
+
+export type DealStatus =
+  | 'OPEN'
+  | 'WON'
+  | 'LOST';
+
+/** How quiet a deal has gone. Won and lost deals are ACTIVE. */
+export type QuietVerdict =
+  /** There is contact, or a next step. */
+  | 'ACTIVE'
+  /** The contact thins out, nothing is planned, or the deal stands still in its stage. */
+  | 'COOLING'
+  /** No contact for long, and no next step within 30 days. */
+  | 'QUIET'
+  /** The buyer does not answer, or never has, and no next step is planned. */
+  | 'GHOSTED'
+  /** The data is too old to say. */
+  | 'UNKNOWN';
+
+export type QuietReasonCode =
+  | 'NO_RECENT_ACTIVITY'
+  | 'GHOSTED'
+  | 'NEVER_REPLIED'
+  | 'NO_NEXT_STEP'
+  | 'NEXT_STEP_OVERDUE'
+  | 'STALLED_IN_STAGE'
+  | 'CRM_ROTTEN'
+  | 'CLOSE_DATE_PASSED'
+  | 'OWNER_INACTIVE'
+  | 'DATA_STALE'
+  | 'DATA_INCOMPLETE';
 
 /** What a run reads: everything, what changed, or everything in order to find what is gone. */
 export type SyncKind =
@@ -74,6 +131,38 @@ export type FieldMappingHealth =
   | 'TYPE_CHANGED'
   /** The last look failed, or the connection needs re-authorization. */
   | 'UNKNOWN';
+
+/** What became of a write. */
+export type WriteState =
+  /** Accepted by the CRM, seen in its answer. */
+  | 'WRITTEN'
+  /** Certainly not in the CRM. */
+  | 'FAILED'
+  /** The answer was lost; it will be looked up, and is never sent twice. */
+  | 'UNKNOWN';
+
+/** Why a write failed, or why it is not known. */
+export type WriteErrorCode =
+  /** The CRM has no such field on this kind of record. */
+  | 'FIELD_NOT_FOUND'
+  /** The CRM does not accept the value or the text. */
+  | 'VALUE_REJECTED'
+  /** The CRM answered with another value than the one sent. */
+  | 'NOT_APPLIED'
+  /** The record is gone, or the authorizing user does not see it. */
+  | 'RECORD_NOT_FOUND'
+  /** The authorizing user or the app lacks a permission in the CRM. */
+  | 'FORBIDDEN'
+  /** The CRM's request limit is used up; nothing was written. */
+  | 'RATE_LIMITED'
+  /** The CRM could not be reached; nothing was sent. */
+  | 'CRM_UNAVAILABLE'
+  /** The CRM no longer accepts the authorization; nothing was written. */
+  | 'NEEDS_REAUTHORIZATION'
+  /** The CRM company's account is not open. */
+  | 'CRM_ACCOUNT_CLOSED'
+  /** The CRM's answer was lost: UNKNOWN until it is looked up, FAILED where nothing is there. */
+  | 'ANSWER_LOST';
 
 /** What the viewer is in the tenant. */
 export type Role =
@@ -138,6 +227,111 @@ export type FieldMappingInput = {
   /** The key of a field that connection.fields calls writable. */
   fieldKey: string;
 };
+
+export type WriteNoteInput = {
+  meetingId: string | number;
+  /** A deal, person or organization matched to the meeting; absent: the meeting's deal, else its only person, else its only organization. */
+  targetId?: string | number | null | undefined;
+  /** Markdown. At most 60,000 characters. */
+  content: string;
+  /** Chosen by the client; the same key with the same input gives the same write, never a second note. */
+  idempotencyKey: string;
+};
+
+export type DealHeadFragment = { id: string, title: string, status: DealStatus, value: { amount: string, currency: string } | null, stage: { id: string, name: string } | null, pipeline: { id: string, name: string } | null, owner: { id: string, name: string } | null, organization: { id: string, name: string } | null };
+
+export type QuietFragment = { verdict: QuietVerdict, isQuiet: boolean, quietSince: string | null, quietDays: number | null, asOf: string, nextChangeAt: string | null, reasons: Array<{ code: QuietReasonCode, message: string }> };
+
+export type ContactFragment = { kind: InteractionKind, at: string, person: { id: string, name: string } | null, activity: { id: string, subject: string, type: string } | null };
+
+export type MeetingsQueryVariables = Exact<{
+  after?: string | null | undefined;
+}>;
+
+
+export type MeetingsQuery = { connection: { id: string, state: ConnectionState }, meetings: { nodes: Array<{ id: string, title: string, startsAt: string, ownerEmail: string, match: { status: MeetingMatchStatus, deal: { id: string, title: string, quiet: { verdict: QuietVerdict } } | null, candidates: Array<{ reason: string }> } }>, pageInfo: { hasNextPage: boolean, endCursor: string | null } } };
+
+export type BriefingQueryVariables = Exact<{
+  id: string | number;
+}>;
+
+
+export type BriefingQuery = { connection: { id: string, state: ConnectionState }, meeting: { id: string, title: string, startsAt: string, endsAt: string | null, ownerEmail: string, attendees: Array<{ email: string, name: string | null, side: AttendeeSide, match: { status: MatchStatus, reason: string } }>, match: { status: MeetingMatchStatus, reason: string, candidates: Array<{ reason: string, deal: { id: string, title: string, status: DealStatus, value: { amount: string, currency: string } | null, stage: { id: string, name: string } | null, pipeline: { id: string, name: string } | null, owner: { id: string, name: string } | null, organization: { id: string, name: string } | null } }> }, briefing: { asOf: string | null, gaps: Array<{ resource: SyncResource, code: string, count: number, since: string, message: string }>, timeline: Array<{ kind: InteractionKind, at: string, person: { id: string, name: string } | null, activity: { id: string, subject: string, type: string } | null }>, deal: { crmUrl: string | null, expectedCloseDate: string | null, stageChangedAt: string | null, participantsKnown: boolean, id: string, title: string, status: DealStatus, nextActivity: { id: string, subject: string, type: string, dueAt: string | null } | null, recentNotes: Array<{ id: string, text: string, createdAt: string, author: { id: string, name: string } | null }>, quiet: { verdict: QuietVerdict, isQuiet: boolean, quietSince: string | null, quietDays: number | null, asOf: string, nextChangeAt: string | null, reasons: Array<{ code: QuietReasonCode, message: string }> }, value: { amount: string, currency: string } | null, stage: { id: string, name: string } | null, pipeline: { id: string, name: string } | null, owner: { id: string, name: string } | null, organization: { id: string, name: string } | null } | null, otherDeals: Array<{ crmUrl: string | null, id: string, title: string, status: DealStatus, value: { amount: string, currency: string } | null, stage: { id: string, name: string } | null, pipeline: { id: string, name: string } | null, owner: { id: string, name: string } | null, organization: { id: string, name: string } | null }>, persons: Array<{ id: string, name: string, crmUrl: string | null, lastIncomingMailAt: string | null, emails: Array<{ address: string, primary: boolean }>, organization: { id: string, name: string } | null }>, organizations: Array<{ id: string, name: string }> } | null } | null };
+
+export type ChooseDealMutationVariables = Exact<{
+  meetingId: string | number;
+  dealId: string | number;
+}>;
+
+
+export type ChooseDealMutation = { chooseDeal:
+    | { meeting: { id: string } }
+    | { code: RefusalCode, message: string }
+   };
+
+export type ReceiptFragment = { id: string, entity: CrmEntity, state: WriteState, reference: string, requestedAt: string, requestedBy: string, settledAt: string | null, error: { code: WriteErrorCode, message: string } | null, target:
+    | { __typename: 'Meeting' }
+    | { __typename: 'Deal', id: string, title: string }
+    | { __typename: 'Person', id: string, name: string }
+    | { __typename: 'Organization', id: string, name: string }
+    | { __typename: 'SyncRun' }
+    | { __typename: 'Connection' }
+    | { __typename: 'Activity' }
+    | { __typename: 'Note' }
+    | { __typename: 'CrmUser' }
+    | { __typename: 'Pipeline' }
+    | { __typename: 'Stage' }
+    | { __typename: 'NoteWrite' }
+    | { __typename: 'FieldWrite' }
+   | null };
+
+export type WritesQueryVariables = Exact<{
+  meetingId: string | number;
+}>;
+
+
+export type WritesQuery = { crmWrites: { nodes: Array<
+      | { __typename: 'NoteWrite', id: string, entity: CrmEntity, state: WriteState, reference: string, requestedAt: string, requestedBy: string, settledAt: string | null, error: { code: WriteErrorCode, message: string } | null, target:
+          | { __typename: 'Meeting' }
+          | { __typename: 'Deal', id: string, title: string }
+          | { __typename: 'Person', id: string, name: string }
+          | { __typename: 'Organization', id: string, name: string }
+          | { __typename: 'SyncRun' }
+          | { __typename: 'Connection' }
+          | { __typename: 'Activity' }
+          | { __typename: 'Note' }
+          | { __typename: 'CrmUser' }
+          | { __typename: 'Pipeline' }
+          | { __typename: 'Stage' }
+          | { __typename: 'NoteWrite' }
+          | { __typename: 'FieldWrite' }
+         | null }
+      | { __typename: 'FieldWrite' }
+    > } };
+
+export type WriteNoteMutationVariables = Exact<{
+  input: WriteNoteInput;
+}>;
+
+
+export type WriteNoteMutation = { writeNote:
+    | { write: { id: string, entity: CrmEntity, state: WriteState, reference: string, requestedAt: string, requestedBy: string, settledAt: string | null, error: { code: WriteErrorCode, message: string } | null, target:
+          | { __typename: 'Meeting' }
+          | { __typename: 'Deal', id: string, title: string }
+          | { __typename: 'Person', id: string, name: string }
+          | { __typename: 'Organization', id: string, name: string }
+          | { __typename: 'SyncRun' }
+          | { __typename: 'Connection' }
+          | { __typename: 'Activity' }
+          | { __typename: 'Note' }
+          | { __typename: 'CrmUser' }
+          | { __typename: 'Pipeline' }
+          | { __typename: 'Stage' }
+          | { __typename: 'NoteWrite' }
+          | { __typename: 'FieldWrite' }
+         | null } }
+    | { code: RefusalCode, message: string }
+   };
 
 export type MappingFragment = { entity: CrmEntity, fieldKey: string, fieldName: string | null, fieldType: string | null, health: FieldMappingHealth, checkedAt: string };
 
@@ -228,6 +422,92 @@ export type SyncProgressedSubscriptionVariables = Exact<{ [key: string]: never; 
 
 export type SyncProgressedSubscription = { syncProgressed: { id: string, kind: SyncKind, state: SyncState, queuedAt: string, startedAt: string | null, finishedAt: string | null, progress: number, steps: Array<{ resource: SyncResource, state: SyncState, fetched: number, written: number, unchanged: number, removed: number, rejected: number }>, error: { code: SyncErrorCode, message: string } | null } };
 
+export const DealHeadFragmentDoc = gql`
+    fragment DealHead on Deal {
+  id
+  title
+  status
+  value {
+    amount
+    currency
+  }
+  stage {
+    id
+    name
+  }
+  pipeline {
+    id
+    name
+  }
+  owner {
+    id
+    name
+  }
+  organization {
+    id
+    name
+  }
+}
+    ` as unknown as DocumentNode<DealHeadFragment, unknown>;
+export const QuietFragmentDoc = gql`
+    fragment Quiet on QuietSignal {
+  verdict
+  isQuiet
+  quietSince
+  quietDays
+  asOf
+  nextChangeAt
+  reasons {
+    code
+    message
+  }
+}
+    ` as unknown as DocumentNode<QuietFragment, unknown>;
+export const ContactFragmentDoc = gql`
+    fragment Contact on Interaction {
+  kind
+  at
+  person {
+    id
+    name
+  }
+  activity {
+    id
+    subject
+    type
+  }
+}
+    ` as unknown as DocumentNode<ContactFragment, unknown>;
+export const ReceiptFragmentDoc = gql`
+    fragment Receipt on NoteWrite {
+  id
+  entity
+  state
+  reference
+  requestedAt
+  requestedBy
+  settledAt
+  error {
+    code
+    message
+  }
+  target {
+    __typename
+    ... on Deal {
+      id
+      title
+    }
+    ... on Person {
+      id
+      name
+    }
+    ... on Organization {
+      id
+      name
+    }
+  }
+}
+    ` as unknown as DocumentNode<ReceiptFragment, unknown>;
 export const MappingFragmentDoc = gql`
     fragment Mapping on FieldMapping {
   entity
@@ -271,6 +551,174 @@ export const RunFragmentDoc = gql`
   }
 }
     ` as unknown as DocumentNode<RunFragment, unknown>;
+export const MeetingsDocument = gql`
+    query Meetings($after: String) {
+  connection {
+    id
+    state
+  }
+  meetings(first: 20, after: $after) {
+    nodes {
+      id
+      title
+      startsAt
+      ownerEmail
+      match {
+        status
+        deal {
+          id
+          title
+          quiet {
+            verdict
+          }
+        }
+        candidates {
+          reason
+        }
+      }
+    }
+    pageInfo {
+      hasNextPage
+      endCursor
+    }
+  }
+}
+    ` as unknown as DocumentNode<MeetingsQuery, MeetingsQueryVariables>;
+export const BriefingDocument = gql`
+    query Briefing($id: ID!) {
+  connection {
+    id
+    state
+  }
+  meeting(id: $id) {
+    id
+    title
+    startsAt
+    endsAt
+    ownerEmail
+    attendees {
+      email
+      name
+      side
+      match {
+        status
+        reason
+      }
+    }
+    match {
+      status
+      reason
+      candidates {
+        reason
+        deal {
+          ...DealHead
+        }
+      }
+    }
+    briefing {
+      asOf
+      gaps {
+        ...Gap
+      }
+      timeline(first: 50) {
+        ...Contact
+      }
+      deal {
+        ...DealHead
+        crmUrl
+        expectedCloseDate
+        stageChangedAt
+        participantsKnown
+        nextActivity {
+          id
+          subject
+          type
+          dueAt
+        }
+        recentNotes(first: 2) {
+          id
+          text
+          createdAt
+          author {
+            id
+            name
+          }
+        }
+        quiet {
+          ...Quiet
+        }
+      }
+      otherDeals {
+        ...DealHead
+        crmUrl
+      }
+      persons {
+        id
+        name
+        crmUrl
+        lastIncomingMailAt
+        emails {
+          address
+          primary
+        }
+        organization {
+          id
+          name
+        }
+      }
+      organizations {
+        id
+        name
+      }
+    }
+  }
+}
+    ${DealHeadFragmentDoc}
+${GapFragmentDoc}
+${ContactFragmentDoc}
+${QuietFragmentDoc}` as unknown as DocumentNode<BriefingQuery, BriefingQueryVariables>;
+export const ChooseDealDocument = gql`
+    mutation ChooseDeal($meetingId: ID!, $dealId: ID!) {
+  chooseDeal(meetingId: $meetingId, dealId: $dealId) {
+    ... on MeetingSuccess {
+      meeting {
+        id
+      }
+    }
+    ... on Refusal {
+      code
+      message
+    }
+  }
+}
+    ` as unknown as DocumentNode<ChooseDealMutation, ChooseDealMutationVariables>;
+export const WritesDocument = gql`
+    query Writes($meetingId: ID!) {
+  crmWrites(first: 20, meetingId: $meetingId) {
+    nodes {
+      __typename
+      ... on NoteWrite {
+        ...Receipt
+      }
+    }
+  }
+}
+    ${ReceiptFragmentDoc}` as unknown as DocumentNode<WritesQuery, WritesQueryVariables>;
+export const WriteNoteDocument = gql`
+    mutation WriteNote($input: WriteNoteInput!) {
+  writeNote(input: $input) {
+    ... on WriteNoteSuccess {
+      write {
+        ...Receipt
+      }
+    }
+    ... on Refusal {
+      code
+      message
+    }
+  }
+}
+    ${ReceiptFragmentDoc}` as unknown as DocumentNode<WriteNoteMutation, WriteNoteMutationVariables>;
 export const FieldMappingsDocument = gql`
     query FieldMappings {
   connection {

@@ -1,8 +1,8 @@
 import { useMutation } from "urql";
 import { RequestSyncDocument, type RunFragment } from "../api/operations.generated";
+import { Gaps } from "../ui/gaps";
 import { Badge, Button, Card, Fact, Facts, Notice, When } from "../ui/parts";
 import { Problem } from "../ui/problem";
-import { Gaps } from "./gaps";
 import { SyncSteps } from "./sync-steps";
 import type { Connection } from "./use-settings";
 import { RUN_KIND, RUN_STATE } from "./wording";

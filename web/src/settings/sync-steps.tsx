@@ -1,6 +1,6 @@
 import type { RunFragment } from "../api/operations.generated";
-import { counted, number } from "../ui/words";
-import { RESOURCE, RUN_STATE } from "./wording";
+import { counted, number, RESOURCE } from "../ui/words";
+import { RUN_STATE } from "./wording";
 
 type Step = RunFragment["steps"][number];
 

@@ -1,13 +1,8 @@
-import { useCallback, useEffect } from "react";
-import { useQuery, useSubscription } from "urql";
+import { useCallback } from "react";
+import { useQuery } from "urql";
+import { useChanges } from "../api/changes";
 import { useKept } from "../api/kept";
-import {
-  ConnectionChangedDocument,
-  type RunFragment,
-  SettingsDocument,
-  type SettingsQuery,
-  SyncProgressedDocument,
-} from "../api/operations.generated";
+import { type RunFragment, SettingsDocument, type SettingsQuery } from "../api/operations.generated";
 
 export type Viewer = SettingsQuery["viewer"];
 export type Connection = SettingsQuery["connection"];
@@ -20,22 +15,11 @@ function runningNow(read: RunFragment | null, told: RunFragment | undefined): Ru
   return isOpen(told) ? told : null;
 }
 
-/** The connection as it is. Every change of it and every run that begins or ends makes the page read it anew. */
+/** The connection as it is, and the run that is at work. */
 export function useSettings() {
   const [{ data, error }, refresh] = useQuery({ query: SettingsDocument, requestPolicy: "cache-and-network" });
-  const [{ data: changed }] = useSubscription({ query: ConnectionChangedDocument });
-  const [{ data: progressed }] = useSubscription({ query: SyncProgressedDocument });
   const reread = useCallback(() => refresh({ requestPolicy: "network-only" }), [refresh]);
-  const told = progressed?.syncProgressed;
-  const phase = told && `${told.id} ${told.state}`;
-
-  useEffect(() => {
-    if (changed) reread();
-  }, [changed, reread]);
-  useEffect(() => {
-    if (phase) reread();
-  }, [phase, reread]);
-
+  const told = useChanges(reread);
   const shown = useKept(data);
   const run = shown?.connection.state === "CONNECTED" ? runningNow(shown.connection.sync.current, told) : null;
   return { viewer: shown?.viewer, connection: shown?.connection, run, error, reread };

@@ -5,7 +5,6 @@ import type {
   ReauthorizationReason,
   RefusalCode,
   SyncKind,
-  SyncResource,
   SyncState,
 } from "../api/operations.generated";
 import type { Tone } from "../ui/parts";
@@ -14,18 +13,6 @@ export const STATE: Record<ConnectionState, { text: string; tone: Tone }> = {
   NOT_CONNECTED: { text: "Not connected", tone: "plain" },
   CONNECTED: { text: "Connected", tone: "ok" },
   NEEDS_REAUTHORIZATION: { text: "Needs re-authorization", tone: "bad" },
-};
-
-export const RESOURCE: Record<SyncResource, string> = {
-  USERS: "Users",
-  PIPELINES: "Pipelines",
-  STAGES: "Stages",
-  ORGANIZATIONS: "Organizations",
-  PERSONS: "People",
-  DEALS: "Deals",
-  DEAL_PARTICIPANTS: "Deal participants",
-  ACTIVITIES: "Activities",
-  NOTES: "Notes",
 };
 
 export const ENTITY: Record<CrmEntity, string> = {

@@ -1,4 +1,7 @@
+import type { SyncResource } from "../api/operations.generated";
+
 const DATE_AND_TIME = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "short" });
+const DAY = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeZone: "UTC" });
 const RELATIVE = new Intl.RelativeTimeFormat("en-GB", { numeric: "auto" });
 const NUMBER = new Intl.NumberFormat("en-GB");
 
@@ -22,3 +25,25 @@ export function relative(instant: string, now: number = Date.now()): string {
 /** "1 deal", "1,204 deals". */
 export const counted = (count: number, one: string, many = `${one}s`): string =>
   `${number(count)} ${count === 1 ? one : many}`;
+
+export const RESOURCE: Record<SyncResource, string> = {
+  USERS: "Users",
+  PIPELINES: "Pipelines",
+  STAGES: "Stages",
+  ORGANIZATIONS: "Organizations",
+  PERSONS: "People",
+  DEALS: "Deals",
+  DEAL_PARTICIPANTS: "Deal participants",
+  ACTIVITIES: "Activities",
+  NOTES: "Notes",
+};
+
+/** A calendar day, YYYY-MM-DD, wherever the reader is. */
+export const day = (date: string): string => DAY.format(new Date(`${date}T00:00:00Z`));
+
+/** Exact: the amount is decimal text and never becomes a float. */
+export function money({ amount, currency }: { amount: string; currency: string }): string {
+  if (!/^[A-Z]{3}$/.test(currency)) return `${amount} ${currency}`;
+  const format = new Intl.NumberFormat("en-GB", { style: "currency", currency, trailingZeroDisplay: "stripIfInteger" });
+  return format.format(amount as Intl.StringNumericLiteral);
+}

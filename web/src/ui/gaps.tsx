@@ -1,7 +1,6 @@
 import type { GapFragment } from "../api/operations.generated";
-import { Notice, When } from "../ui/parts";
-import { counted } from "../ui/words";
-import { RESOURCE } from "./wording";
+import { Notice, When } from "./parts";
+import { counted, RESOURCE } from "./words";
 
 /** What could not be read, in words, so that nothing missing looks like nothing there. */
 export function Gaps({ gaps }: { gaps: readonly GapFragment[] }) {

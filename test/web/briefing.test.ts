@@ -1,0 +1,153 @@
+import type { Page } from "playwright-core";
+import { connect, recordMeeting, syncEnds } from "../support/stories";
+import { screenshot, seriousFindings } from "./support/browser";
+import { type Product, startProduct } from "./support/product";
+import { disconnected } from "./support/steps";
+
+let product: Product;
+let page: Page;
+
+beforeAll(async () => {
+  product = await startProduct();
+  const { service, simulator } = product;
+  const { singleDeal, severalDeals, ghosted } = simulator.company.stories;
+  await connect(service, simulator);
+  await syncEnds(service);
+  const ownerEmail = simulator.company.users.get(singleDeal.ownerId)?.email ?? "";
+  const hour = (hours: number) => new Date(Date.now() + hours * 3_600_000).toISOString();
+  const meetings: [title: string, emails: string[], inHours: number][] = [
+    ["Walk through the proposal", [singleDeal.email, singleDeal.colleagueEmail, ownerEmail], 2],
+    ["Quarterly catch-up", [severalDeals.email], 5],
+    ["Intro call", [ghosted.email], -36 * 24],
+    ["First call", ["curious.newcomer@somewhere-new.example"], 24],
+  ];
+  for (const [title, emails, inHours] of meetings) {
+    // Of a seller who owns no deal: who owns one would decide between two.
+    await recordMeeting(service, emails, { title, startsAt: hour(inHours) });
+  }
+  page = await product.signIn("member");
+});
+afterAll(() => product.stop());
+afterEach(() => product.simulator.control.clearFaults());
+
+async function open(title: string): Promise<void> {
+  await page.getByRole("link", { name: "Meetings" }).first().click();
+  await page.getByRole("link", { name: title }).click();
+  await page.getByRole("heading", { level: 1, name: title }).waitFor();
+}
+const card = (name: string) => page.getByRole("region", { name });
+
+test("a seller opens a meeting and sees the deal, why it is that one, its people, the contact and the timeline", async () => {
+  await page.getByRole("link", { name: "Meetings" }).click();
+  await page.getByRole("heading", { level: 1, name: "Meetings" }).waitFor();
+  const line = page.getByRole("listitem").filter({ hasText: "Quarterly catch-up" });
+  await line.getByText("2 deals to choose from").waitFor();
+  expect(await seriousFindings(page)).toEqual([]);
+  await screenshot(page, "meetings");
+  await open("Walk through the proposal");
+  const deal = card("Halden Freight A/S – annual licence");
+  await deal.getByText("It is the only deal of the attendees").waitFor();
+  await deal.getByText("€48,250.75").waitFor();
+  await deal.getByText("Proposal made").waitFor();
+  await deal.getByText("Contract review").waitFor();
+  await card("People").getByText("marta.lindqvist@halden-freight.example").waitFor();
+  await card("Timeline").getByText("Mail from Marta Lindqvist").waitFor();
+  const contact = card("Contact with the buyer");
+  await contact.getByText("Active", { exact: true }).waitFor();
+  await contact.getByRole("img", { name: /contacts?, the latest .* ago/ }).waitFor();
+  expect(await seriousFindings(page)).toEqual([]);
+  await screenshot(page, "briefing");
+});
+
+test("a quiet deal says in plain words why it is held for quiet", async () => {
+  await open("Intro call");
+  const contact = card("Contact with the buyer");
+  await contact.getByText("Ghosted", { exact: true }).waitFor();
+  await contact.getByText("our last word is unanswered").waitFor();
+  expect(await seriousFindings(page)).toEqual([]);
+  await screenshot(page, "briefing-quiet");
+});
+
+test("where two deals could be meant a person chooses, and may change their mind", async () => {
+  await open("Quarterly catch-up");
+  await page.getByRole("heading", { name: "Which deal is this meeting about?" }).waitFor();
+  expect(await seriousFindings(page)).toEqual([]);
+  await screenshot(page, "briefing-choice");
+  await page.getByRole("button", { name: "Choose Baltic Mills – renewal" }).click();
+  await page.getByRole("heading", { name: "Baltic Mills – renewal", level: 2 }).waitFor();
+  await page.getByText("It is about another deal").click();
+  await page.getByRole("button", { name: "Choose Baltic Mills – second plant" }).click();
+  await page.getByRole("heading", { name: "Baltic Mills – second plant", level: 2 }).waitFor();
+});
+
+test("a stranger's meeting has no deal and says why, and offers no note", async () => {
+  await open("First call");
+  await card("No deal").waitFor();
+  await page.getByText("there is nothing to write a note on").waitFor();
+  expect(await page.getByRole("button", { name: "Write to the CRM" }).count()).toBe(0);
+  expect(await seriousFindings(page)).toEqual([]);
+});
+
+test("a note is looked at before it is written, arrives once, and leaves a receipt", async () => {
+  await open("Walk through the proposal");
+  product.simulator.log.clear();
+  await page
+    .getByRole("textbox", { name: "Note" })
+    .fill("We **agreed** on the price.\n\n- send the contract\n\n<img src=x onerror=alert(1)>");
+  await page.getByRole("button", { name: "Preview" }).click();
+  const preview = page.getByRole("region", { name: "Preview" });
+  expect(await preview.locator("strong").textContent()).toBe("agreed");
+  expect(await preview.locator("img").count()).toBe(0);
+  await preview.getByText("<img src=x onerror=alert(1)>").waitFor();
+  expect(await seriousFindings(page)).toEqual([]);
+  await screenshot(page, "briefing-note");
+  await page.getByRole("button", { name: "Write to the CRM" }).click();
+  const note = card("Note to the CRM");
+  await note.getByText("Written", { exact: true }).waitFor();
+  await note.getByText(/^CRM-[0-9A-Z]{10}$/).waitFor();
+  expect(await page.getByRole("textbox", { name: "Note" }).inputValue()).toBe("");
+  const [sent, ...more] = product.simulator.log.of("POST", "/api/v1/notes");
+  expect(more).toEqual([]);
+  expect(JSON.stringify(sent?.body)).toContain("<strong>agreed</strong>");
+  expect(await seriousFindings(page)).toEqual([]);
+});
+
+test("where the CRM's answer is lost the receipt says that it is not known, and pressing again sends nothing", async () => {
+  await open("Intro call");
+  product.simulator.log.clear();
+  product.simulator.control.fail({ match: "/api/v1/notes", method: "POST", times: 1, with: { kind: "lostAfter" } });
+  await page.getByRole("textbox", { name: "Note" }).fill("They did not answer.");
+  await page.getByRole("button", { name: "Write to the CRM" }).click();
+  const note = card("Note to the CRM");
+  await note.getByText("Not known yet").waitFor();
+  await note.getByText("the note may be there or not").waitFor();
+  expect(await seriousFindings(page)).toEqual([]);
+  await screenshot(page, "briefing-note-unknown");
+  const answered = page.waitForResponse((response) => response.request().postData()?.includes("WriteNote") ?? false);
+  await page.getByRole("button", { name: "Write to the CRM" }).click();
+  await answered;
+  expect(product.simulator.log.of("POST", "/api/v1/notes")).toHaveLength(1);
+});
+
+test("a refused note keeps its text and says why", async () => {
+  await open("Walk through the proposal");
+  product.simulator.control.fail({ match: "/api/v1/notes", method: "POST", times: 1, with: { kind: "throttle" } });
+  await page.getByRole("textbox", { name: "Note" }).fill("For later.");
+  await page.getByRole("button", { name: "Write to the CRM" }).click();
+  await card("Note to the CRM").getByText("Not written", { exact: true }).waitFor();
+  expect(await page.getByRole("textbox", { name: "Note" }).inputValue()).toBe("For later.");
+});
+
+test("an address that names no meeting of this organization says so", async () => {
+  await page.goto(`${product.service.url}/meetings/TWVldGluZzo0`);
+  await page.getByRole("heading", { name: "There is no such meeting" }).waitFor();
+  expect(await seriousFindings(page)).toEqual([]);
+});
+
+test("without a connection a briefing shows nothing of before, and the way to connect", async () => {
+  await open("Walk through the proposal");
+  await card("People").waitFor();
+  await disconnected(product);
+  await page.getByRole("heading", { name: "No CRM is connected" }).waitFor();
+  expect(await page.getByText("marta.lindqvist@halden-freight.example").count()).toBe(0);
+});

@@ -1,0 +1,106 @@
+import { useId } from "react";
+import type { ContactFragment } from "../api/operations.generated";
+import { counted, dateAndTime } from "../ui/words";
+import { inWords } from "./timeline";
+import { CONTACT } from "./wording";
+
+const DAY_MS = 86_400_000;
+const WIDTH = 600;
+const LEFT = 84;
+const LANE = { buyer: 28, us: 64 } as const;
+const AXIS = 92;
+
+interface ContactChartProps {
+  contacts: readonly ContactFragment[];
+  /** Up to when the data is complete: the chart's "today". */
+  now: string;
+  quietSince: string | null;
+  nextStepAt: string | null;
+}
+
+/** When there was contact, in two lanes: from the buyer, and from our side. */
+export function ContactChart({ contacts, now, quietSince, nextStepAt }: ContactChartProps) {
+  const title = useId();
+  const today = new Date(now).getTime();
+  const past = contacts.filter(({ at }) => new Date(at).getTime() <= today);
+  const span = spanOf(past, today, nextStepAt);
+  const x = (at: number) => LEFT + ((at - span.from) / (span.to - span.from)) * (WIDTH - LEFT - 12);
+  return (
+    <figure>
+      <svg className="chart" viewBox={`0 0 ${WIDTH} 116`} role="img" aria-labelledby={title}>
+        <title id={title}>{summary(past, today)}</title>
+        {quietSince && <Silence from={x(Math.max(span.from, new Date(quietSince).getTime()))} to={x(today)} />}
+        <Lane y={LANE.buyer} label="Buyer" />
+        <Lane y={LANE.us} label="Our side" />
+        <line x1={x(today)} x2={x(today)} y1="10" y2={AXIS - 8} className="chart-today" />
+        <text x={x(today)} y={AXIS + 16} textAnchor="middle" className="chart-text">
+          today
+        </text>
+        <text x={LEFT} y={AXIS + 16} className="chart-text">
+          {counted(Math.round((today - span.from) / DAY_MS), "day")} ago
+        </text>
+        {past.map((contact) => (
+          <Dot key={`${contact.kind} ${contact.at} ${contact.activity?.id}`} contact={contact} x={x} from={span.from} />
+        ))}
+        {nextStepAt && new Date(nextStepAt).getTime() > today && (
+          <circle cx={x(new Date(nextStepAt).getTime())} cy={LANE.us} r="6" className="chart-next">
+            <title>Next step, {dateAndTime(nextStepAt)}</title>
+          </circle>
+        )}
+      </svg>
+      <figcaption className="small muted legend">
+        <span className="legend-buyer">from the buyer</span>
+        <span className="legend-us">from our side</span>
+        {quietSince && <span className="legend-silence">silence</span>}
+        {nextStepAt && <span className="legend-next">next step</span>}
+      </figcaption>
+    </figure>
+  );
+}
+
+/** At least 30 days, at most 120, and ahead as far as the next step where that is near. */
+function spanOf(contacts: readonly ContactFragment[], today: number, nextStepAt: string | null) {
+  const oldest = Math.min(today, ...contacts.map(({ at }) => new Date(at).getTime()));
+  const days = Math.min(120, Math.max(30, Math.ceil((today - oldest) / DAY_MS) + 2));
+  const ahead = nextStepAt ? Math.min(30 * DAY_MS, Math.max(0, new Date(nextStepAt).getTime() - today)) : 0;
+  return { from: today - days * DAY_MS, to: today + ahead + days * 0.04 * DAY_MS };
+}
+
+/** The same as the picture, in a sentence. */
+function summary(contacts: readonly ContactFragment[], today: number): string {
+  const fromBuyer = contacts.filter(({ kind }) => CONTACT[kind].buyer);
+  const ago = ({ at }: ContactFragment) => counted(Math.floor((today - new Date(at).getTime()) / DAY_MS), "day");
+  const [latest] = contacts;
+  const [latestOfBuyer] = fromBuyer;
+  if (!latest) return "No contact is known.";
+  const buyer = latestOfBuyer ? `the buyer was last there ${ago(latestOfBuyer)} ago` : "none of it from the buyer";
+  return `${counted(contacts.length, "contact")}, the latest ${ago(latest)} ago; ${buyer}.`;
+}
+
+function Lane({ y, label }: { y: number; label: string }) {
+  return (
+    <>
+      <text x="0" y={y + 5} className="chart-text">
+        {label}
+      </text>
+      <line x1={LEFT} x2={WIDTH} y1={y} y2={y} className="chart-lane" />
+    </>
+  );
+}
+
+function Silence({ from, to }: { from: number; to: number }) {
+  return <rect x={from} y="10" width={Math.max(0, to - from)} height={AXIS - 18} className="chart-silence" />;
+}
+
+function Dot({ contact, x, from }: { contact: ContactFragment; x: (at: number) => number; from: number }) {
+  const at = new Date(contact.at).getTime();
+  if (at < from) return null;
+  const { buyer } = CONTACT[contact.kind];
+  return (
+    <circle cx={x(at)} cy={buyer ? LANE.buyer : LANE.us} r="6" className={buyer ? "chart-buyer" : "chart-us"}>
+      <title>
+        {inWords(contact)}, {dateAndTime(contact.at)}
+      </title>
+    </circle>
+  );
+}
