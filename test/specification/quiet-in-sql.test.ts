@@ -9,8 +9,8 @@ import { createTestDatabase, type TestDatabase } from "../support/database";
 import { copyFacts, dealFacts, NOW, past } from "../support/quiet-facts";
 import { type OurWrites, QuietRows, WRITES_APART_MS } from "../support/quiet-rows";
 
-const COPIES = process.env.DEEP ? 200 : 12;
-const DEALS = 100;
+const COPIES = process.env.DEEP ? 200 : 8;
+const DEALS = 60;
 const now = new Date(NOW);
 let database: TestDatabase;
 let copies = 0;

@@ -1,5 +1,5 @@
 import { type Simulator, startSimulator } from "../../simulator";
-import { DAY_MS, MINUTE_MS, SECOND_MS } from "../../src/platform/clock";
+import { DAY_MS, MINUTE_MS } from "../../src/platform/clock";
 import { createTestDatabase, type TestDatabase } from "../support/database";
 import { writeNote } from "../support/notes";
 import { type Service, startService } from "../support/service";
@@ -113,27 +113,39 @@ test("our own notes are no contact and move no signal; they are shown as ours", 
     await service.ask<{ briefing: { deal: { recentNotes: { ours: boolean }[] } } }>(query, { id: meeting }),
   );
   expect(briefing.deal.recentNotes.map(({ ours }) => ours)).toEqual([true, true, false]);
+  simulator.control.change("stage", stageId, { is_deal_rot_enabled: false, days_to_rotten: null });
 });
+
+/** Moves both clocks. */
+const moveTo = (instant: number) => {
+  aheadMs += instant - clock().getTime();
+};
 
 test("a deal goes quiet as the clock moves, at the instants that are foretold, and UNKNOWN while nothing is read", async () => {
   const { dealId, email } = simulator.company.stories.freeMail;
   const meeting = await meetingWith(email);
-  expect((await quietOf(meeting, dealId)).quiet.verdict).toBe("ACTIVE");
-  const verdicts = new Set<string>();
-  for (let day = 0; day < 20; day += 1) {
-    const { verdict, nextChangeAt, asOf } = (await quietOf(meeting, dealId)).quiet;
-    verdicts.add(verdict);
-    const change = new Date(nextChangeAt ?? Number.NaN).getTime();
-    expect(change).toBeLessThanOrEqual(new Date(asOf).getTime() + DAY_MS + 1);
-    aheadMs += change - clock().getTime() + SECOND_MS;
-    expect((await quietOf(meeting, dealId)).quiet.verdict).not.toBe(verdict);
+  const first = await quietOf(meeting, dealId);
+  const met = new Date(first.lastInteraction?.at ?? Number.NaN).getTime();
+  expect(first).toMatchObject({ quiet: { verdict: "ACTIVE" }, lastInteraction: { kind: "MEETING" } });
+  for (const [days, before, after] of [
+    [3, "ACTIVE", "COOLING"],
+    [14, "COOLING", "QUIET"],
+  ] as const) {
+    moveTo(met + days * DAY_MS - 60 * MINUTE_MS);
     await sync();
+    const { verdict, nextChangeAt } = (await quietOf(meeting, dealId)).quiet;
+    const change = met + days * DAY_MS + (days === 3 ? 1 : 0);
+    expect([verdict, nextChangeAt]).toEqual([before, new Date(change).toISOString()]);
+    moveTo(change);
+    expect((await quietOf(meeting, dealId)).quiet).toMatchObject({ verdict: after, quietDays: days - 1 });
   }
-  expect([...verdicts]).toEqual(["ACTIVE", "COOLING", "QUIET"]);
-  aheadMs += DAY_MS + MINUTE_MS;
+  const { asOf, nextChangeAt } = (await quietOf(meeting, dealId)).quiet;
+  expect(nextChangeAt).toBe(new Date(new Date(asOf).getTime() + DAY_MS + 1).toISOString());
+  moveTo(new Date(nextChangeAt ?? "").getTime());
   const { quiet } = await quietOf(meeting, dealId);
   expect([quiet.verdict, codes(quiet), quiet.nextChangeAt]).toEqual(["UNKNOWN", ["DATA_STALE"], null]);
   await sync();
+  expect((await quietOf(meeting, dealId)).quiet.verdict).toBe("QUIET");
 });
 
 test("the timeline holds meetings, activities, mails and people's notes, newest first and bounded, and nothing of ours", async () => {
@@ -171,6 +183,7 @@ interface List {
 const list = async (variables: object) => dataOf(await service.ask<{ deals: List }>(LIST, variables)).deals;
 
 test("lists filter by verdict and put the longest silence first, as each deal is judged alone", async () => {
+  await sync();
   for (const { email } of [simulator.company.stories.severalDeals, simulator.company.stories.secondaryAddress])
     await meetingWith(email);
   const every = await list({ orderBy: "QUIET_DAYS_DESC", first: 100 });

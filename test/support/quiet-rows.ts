@@ -134,10 +134,17 @@ export class QuietRows {
     for (const { startsAt, endsAt, withBuyer } of meetings) {
       const meeting_id = randomUUID();
       this.#meeting(meeting_id, startsAt, endsAt);
-      const match = { status: "MATCHED", reason: "", candidates: [], matched_at: at(0) };
+      const match = { status: "MATCHED", reason: "", fingerprint: "", candidates: [], matched_at: at(0) };
       this.#add("meeting_match", { tenant_id, meeting_id, copy_id, deal_id: dealId, ...match });
       const side = withBuyer ? "BUYER" : "SELLER";
-      const attendee = { position: 0, email: "", match_status: "NONE", match_reason: "", candidate_ids: [] };
+      const attendee = {
+        position: 0,
+        email: "",
+        organization_status: "NONE",
+        match_status: "NONE",
+        match_reason: "",
+        candidate_ids: [],
+      };
       this.#add("meeting_attendee", { tenant_id, meeting_id, side, ...attendee });
     }
   }

@@ -6,7 +6,7 @@ import { copyFacts, dealFacts, NOW } from "../support/quiet-facts";
 
 const DEEP = Boolean(process.env.DEEP);
 const now = new Date(NOW);
-const check = <T>(property: fc.IProperty<T>) => fc.assert(property, { numRuns: DEEP ? 100_000 : 2_000 });
+const check = <T>(property: fc.IProperty<T>) => fc.assert(property, { numRuns: DEEP ? 100_000 : 500 });
 
 /** UNKNOWN is no step of it. */
 const LOUD_TO_QUIET = ["ACTIVE", "COOLING", "QUIET", "GHOSTED"];

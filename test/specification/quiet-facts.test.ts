@@ -1,0 +1,90 @@
+import { randomUUID } from "node:crypto";
+import type { DealFacts } from "../../src/briefing/quiet/facts";
+import { readQuietFacts } from "../../src/briefing/quiet/read-quiet";
+import type { CopyScope } from "../../src/briefing/records";
+import { TenantDoor } from "../../src/database/tenant-door";
+import { DAY_MS } from "../../src/platform/clock";
+import { createTestDatabase, type TestDatabase } from "../support/database";
+import { NOW } from "../support/quiet-facts";
+import { QuietRows } from "../support/quiet-rows";
+
+const now = new Date(NOW);
+const DEALS = 100;
+const THREE_DAYS_AGO = NOW - 3 * DAY_MS;
+let database: TestDatabase;
+let scope: CopyScope;
+
+const factsOf = (dealId: number): DealFacts => ({
+  ...{ dealId, isOpen: true, addedAt: NOW - DAY_MS, inStageSince: null, stageId: null, daysToRotten: null },
+  ...{ updatedAt: null, closeDayEndsAt: null, inactiveOwnerId: null, isIncomplete: false, incompleteSince: null },
+  contacts: [{ kind: "INCOMING_MAIL", at: NOW - dealId * 1_000, crmId: 0 }],
+  meetings: [{ meetingId: "", startsAt: NOW + DAY_MS, endsAt: NOW + DAY_MS, withBuyer: true }],
+  planned: Array.from({ length: 30 }, (_, day) => ({ crmId: 0, dueAt: NOW + (day - 3) * DAY_MS, wholeDay: false })),
+});
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  const rows = new QuietRows("acme", 1, { readAt: THREE_DAYS_AGO, asOf: THREE_DAYS_AGO, hasMail: true });
+  for (let id = 1; id <= DEALS; id += 1) rows.deal(factsOf(id), { notes: [], fields: [] });
+  await rows.insert(database);
+  scope = { ...new TenantDoor(database.dataSource).enter("acme"), copyId: 1 };
+});
+afterAll(() => database.drop());
+
+const ids = (count: number) => Array.from({ length: count }, (_, index) => index + 1);
+
+test.each([1, DEALS])(
+  "the facts of %i deals are read in one statement, and what they hold is bounded",
+  async (count) => {
+    let statements = 0;
+    const manager = Object.create(scope.manager);
+    manager.query = (...statement: Parameters<typeof scope.manager.query>) => {
+      statements += 1;
+      return scope.manager.query(...statement);
+    };
+    const { deals } = await readQuietFacts({ ...scope, manager }, ids(count), now);
+    expect([deals.length, statements]).toEqual([count, 1]);
+    for (const { planned, meetings, contacts } of deals)
+      expect([planned.length, meetings.length, contacts.length]).toEqual([21, 1, 1]);
+  },
+);
+
+/** A run that began `at` and did these resources before it ended in `state`. */
+async function run(state: string, at: number, done: readonly string[], failed: readonly string[]): Promise<void> {
+  const id = randomUUID();
+  await database.query(
+    `INSERT INTO sync_run (tenant_id, id, copy_id, kind, state, queued_at, crm_time_at_start)
+     VALUES ('acme', $1, 1, 'INCREMENTAL', $2, $3, $3)`,
+    [id, state, new Date(at)],
+  );
+  for (const [resource, step] of [
+    ...done.map((resource) => [resource, "SUCCEEDED"]),
+    ...failed.map((resource) => [resource, "FAILED"]),
+  ])
+    await database.query(`INSERT INTO sync_step (tenant_id, run_id, resource, state) VALUES ('acme', $1, $2, $3)`, [
+      id,
+      resource,
+      step,
+    ]);
+}
+
+test("what was read is as new as the older of persons and activities, also where a run failed later", async () => {
+  const read = async () => (await readQuietFacts(scope, [1], now)).copy;
+  expect(await read()).toEqual({ readAt: THREE_DAYS_AGO, asOf: THREE_DAYS_AGO, hasMail: true });
+  await run("FAILED", NOW - 2_000, ["PERSONS"], ["ACTIVITIES"]);
+  expect((await read()).readAt).toBe(THREE_DAYS_AGO);
+  await run("FAILED", NOW - 1_000, ["PERSONS", "ACTIVITIES"], ["NOTES"]);
+  expect(await read()).toEqual({ readAt: NOW - 1_000, asOf: THREE_DAYS_AGO, hasMail: true });
+});
+
+test.each<[string, string, number, boolean]>([
+  ["the participants of this deal", "DEAL_PARTICIPANTS", 1, true],
+  ["the participants of another deal", "DEAL_PARTICIPANTS", 2, false],
+  ["all activities", "ACTIVITIES", 0, true],
+  ["the pipelines", "PIPELINES", 0, false],
+])("a gap of %s", async (_gap, resource, crmId, touches) => {
+  await database.query("DELETE FROM data_gap");
+  await database.query("INSERT INTO data_gap VALUES (1, $1, $2, 'X', '', $3)", [resource, crmId, now]);
+  const [deal] = (await readQuietFacts(scope, [1], now)).deals;
+  expect([deal?.isIncomplete, deal?.incompleteSince]).toEqual([touches, touches ? NOW : null]);
+});
