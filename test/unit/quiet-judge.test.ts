@@ -287,6 +287,16 @@ test.each<[string, Line, number | null]>([
     { deal: { contacts: [inMail(days(14))], planned: [planned(days(-30) + HOUR)] } },
     NOW + HOUR,
   ],
+  [
+    "a far meeting comes near",
+    {
+      deal: {
+        ...alone(inMail(days(14))),
+        meetings: [meeting(days(-30) + 2 * HOUR, days(-30) + 3 * HOUR)],
+      },
+    },
+    NOW + 2 * HOUR,
+  ],
   ["an answer is overdue", { deal: alone(inMail(days(9)), outMail(days(3) + HOUR)) }, NOW + HOUR],
   ["stale already: nothing", { copy: { readAt: days(3) } }, null],
   ["won or lost: nothing", { deal: { isOpen: false } }, null],
