@@ -27,6 +27,7 @@ export interface RecordReport {
 const STOPPING: ReadonlySet<StoredWriteErrorCode> = new Set(["RATE_LIMITED", "NEEDS_REAUTHORIZATION"]);
 
 const LOST: WriteFailure = { code: "ANSWER_LOST", message: "the CRM's answer was lost" };
+const UNKNOWN: FieldOutcome = { state: "UNKNOWN", failure: LOST };
 const OTHER_VALUE: WriteFailure = {
   code: "NOT_APPLIED",
   message: "the CRM took the request and holds another value. Look at the field in the CRM.",
@@ -55,7 +56,9 @@ export async function writeRecord(
     const alone: Attempt = stop ? { failure: stop, certain: true } : await attempt(api, record, [field]);
     if ("seen" in alone) seen = alone.seen;
     else stop ??= stopOf(alone);
-    outcomes.push("seen" in alone ? seenAs(field, alone.seen) : failedTwice(together.certain, alone));
+    const outcome = "seen" in alone ? seenAs(field, alone.seen) : failed(alone);
+    // The lost batch may still take effect: only a value that is seen to be there is certain after it.
+    outcomes.push(together.certain || outcome.state === "WRITTEN" ? outcome : UNKNOWN);
   }
   return { outcomes, seen, stop };
 }
@@ -84,12 +87,5 @@ function seenAs({ key, type, value }: BatchField, { customFields }: CrmCustomFie
   return isApplied(type, value, customFields[key]) ? { state: "WRITTEN" } : { state: "FAILED", failure: OTHER_VALUE };
 }
 
-function failedTwice(
-  firstIsCertain: boolean,
-  { failure, certain }: { failure: WriteFailure; certain: boolean },
-): FieldOutcome {
-  return {
-    state: firstIsCertain && certain ? "FAILED" : "UNKNOWN",
-    failure: certain && firstIsCertain ? failure : LOST,
-  };
-}
+const failed = ({ failure, certain }: { failure: WriteFailure; certain: boolean }): FieldOutcome =>
+  certain ? { state: "FAILED", failure } : UNKNOWN;

@@ -1,0 +1,115 @@
+import type { Simulator } from "../../simulator";
+import type { TestDatabase } from "../support/database";
+import { type FieldStory, startFieldStory } from "../support/field-story";
+import { patches, writeFields } from "../support/fields";
+import { startService } from "../support/service";
+import { connect, until } from "../support/stories";
+
+// Seen red with: an abandoned SENDING left alone; a value sent again; a look that believes an early absence; a look
+// of a value on another company's connection; a missing record taken for proof.
+
+let story: FieldStory;
+let simulator: Simulator;
+let database: TestDatabase;
+
+beforeAll(async () => {
+  story = await startFieldStory();
+  ({ simulator, database } = story);
+});
+afterAll(() => story.stop());
+beforeEach(() => {
+  simulator.control.clearFaults();
+  simulator.log.clear();
+});
+
+/** A worker looks at once for what another has left behind. */
+async function withFreshWorker<T>(work: () => Promise<T>): Promise<T> {
+  await database.query("DELETE FROM graphile_worker._private_jobs WHERE key LIKE 'field_look_up:%'");
+  const worker = await startService(simulator, database);
+  try {
+    return await work();
+  } finally {
+    await worker.stop();
+  }
+}
+
+/** A value that the CRM took, with its receipt as a process leaves it that is killed before it has the answer. */
+async function written(value: string): Promise<string> {
+  const { writes } = await writeFields(story.service, story.meetingId, [{ entity: "DEAL", value }]);
+  expect(writes?.[0]?.state).toBe("WRITTEN");
+  const [row] = await database.query<{ id: string }>("SELECT id FROM field_write ORDER BY requested_at DESC LIMIT 1");
+  simulator.log.clear();
+  return row?.id ?? "";
+}
+async function unknown(id: string, minutesAgo: number): Promise<void> {
+  await database.query(
+    `UPDATE field_write SET state = 'UNKNOWN', error_code = 'ANSWER_LOST', error_message = 'lost', settled_at = NULL,
+       sent_at = now() - make_interval(mins => $2) WHERE id = $1`,
+    [id, minutesAgo],
+  );
+}
+const looks = () => simulator.log.of("GET", "/api/v2/deals/");
+const receipt = async (id: string) =>
+  (
+    await database.query<{ state: string; error_code: string | null }>(
+      "SELECT state, error_code FROM field_write WHERE id = $1",
+      [id],
+    )
+  )[0];
+const settled = (id: string) =>
+  until(`${id} is settled`, async () => {
+    const row = await receipt(id);
+    return row && !["SENDING", "UNKNOWN"].includes(row.state) && row;
+  });
+const change = (value: unknown) =>
+  simulator.control.change("deal", story.ids.DEAL, {
+    custom_fields: { ...simulator.control.fieldsOf("deal", story.ids.DEAL), [story.keyOf("DEAL")]: value as string },
+  });
+
+test("a value whose process was killed is found in the CRM, and nothing is sent again", async () => {
+  const id = await written("was there");
+  await database.query(
+    `UPDATE field_write SET state = 'SENDING', requested_at = now() - interval '3 minutes', sent_at = NULL,
+       settled_at = NULL WHERE id = $1`,
+    [id],
+  );
+  await withFreshWorker(() => settled(id));
+  expect(await receipt(id)).toEqual({ state: "WRITTEN", error_code: null });
+  expect(looks()).toHaveLength(1);
+  expect(patches(simulator)).toEqual([]);
+});
+
+test("one that the CRM does not hold is FAILED only by a look three minutes after the sending", async () => {
+  const id = await written("was not there");
+  change("something else");
+  await unknown(id, 1);
+  await withFreshWorker(() => until("it was looked at early", async () => looks().length > 0));
+  expect(await receipt(id)).toEqual({ state: "UNKNOWN", error_code: "ANSWER_LOST" });
+  await unknown(id, 4);
+  await withFreshWorker(() => settled(id));
+  expect(await receipt(id)).toEqual({ state: "FAILED", error_code: "ANSWER_LOST" });
+  expect(patches(simulator)).toEqual([]);
+});
+
+test("a record that is out of sight proves nothing: the value stays UNKNOWN until it is back", async () => {
+  const id = await written("hidden for a while");
+  await unknown(id, 8);
+  simulator.control.hide("deal", story.ids.DEAL);
+  await withFreshWorker(() => until("it was looked for", async () => looks().some(({ status }) => status === 404)));
+  expect((await receipt(id))?.state).toBe("UNKNOWN");
+  simulator.control.show("deal", story.ids.DEAL);
+  await withFreshWorker(() => settled(id));
+  expect(await receipt(id)).toEqual({ state: "WRITTEN", error_code: null });
+});
+
+test("while the CRM is disconnected nothing is asked; after the same company is connected again it is found", async () => {
+  const id = await written("waited for");
+  await story.service.ask("mutation { disconnect { __typename } }");
+  await unknown(id, 5);
+  await withFreshWorker(async () => undefined);
+  expect(looks()).toEqual([]);
+  expect((await receipt(id))?.state).toBe("UNKNOWN");
+  await connect(story.service, simulator);
+  await withFreshWorker(() => settled(id));
+  expect(await receipt(id)).toEqual({ state: "WRITTEN", error_code: null });
+});
