@@ -1,4 +1,3 @@
-import { rows } from "../database/rows";
 import type { TenantScope } from "../database/tenant-door";
 import type { DataGapRow } from "../entities/data-gap";
 import { MeetingRow } from "../entities/meeting";
@@ -11,65 +10,66 @@ const UUID = /^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/;
 
 /** The tenant's meeting with this id or external id; null where there is none, also where the id is no id at all. */
 export async function readMeeting(
-  { tenantId, manager }: TenantScope,
+  { tenantId, reads }: TenantScope,
   key: { id: string } | { externalId: string },
 ): Promise<MeetingRow | null> {
   if ("id" in key && !UUID.test(key.id)) return null;
-  return manager.findOneBy(MeetingRow, { tenantId, ...key });
+  const [column, value] = "id" in key ? ["id", key.id] : ["external_id", key.externalId];
+  const sql = `SELECT * FROM meeting WHERE tenant_id = $1 AND ${column} = $2`;
+  const [row] = await reads.entities(MeetingRow, sql, [tenantId, value]);
+  return row ?? null;
 }
 
-export function readMeetings({ tenantId, manager }: TenantScope, ids: readonly string[]): Promise<MeetingRow[]> {
-  const where = "m.tenantId = :tenantId AND m.id = ANY (:ids)";
-  return manager.createQueryBuilder(MeetingRow, "m").where(where, { tenantId, ids }).getMany();
+export function readMeetings({ tenantId, reads }: TenantScope, ids: readonly string[]): Promise<MeetingRow[]> {
+  const sql = "SELECT * FROM meeting WHERE tenant_id = $1 AND id = ANY ($2)";
+  return reads.entities(MeetingRow, sql, [tenantId, ids]);
 }
 
-export async function readAttendees(
-  { tenantId, manager }: TenantScope,
+export function readAttendees(
+  { tenantId, reads }: TenantScope,
   meetingIds: readonly string[],
 ): Promise<MeetingAttendeeRow[]> {
-  return manager
-    .createQueryBuilder(MeetingAttendeeRow, "a")
-    .where("a.tenantId = :tenantId AND a.meetingId = ANY (:meetingIds)", { tenantId, meetingIds })
-    .orderBy("a.position")
-    .getMany();
+  return reads.entities(
+    MeetingAttendeeRow,
+    "SELECT * FROM meeting_attendee WHERE tenant_id = $1 AND meeting_id = ANY ($2) ORDER BY position",
+    [tenantId, meetingIds],
+  );
 }
 
-export async function readMatches(
-  { tenantId, manager }: TenantScope,
+export function readMatches(
+  { tenantId, reads }: TenantScope,
   meetingIds: readonly string[],
 ): Promise<MeetingMatchRow[]> {
-  return manager
-    .createQueryBuilder(MeetingMatchRow, "m")
-    .where("m.tenantId = :tenantId AND m.meetingId = ANY (:meetingIds)", { tenantId, meetingIds })
-    .getMany();
+  const sql = "SELECT * FROM meeting_match WHERE tenant_id = $1 AND meeting_id = ANY ($2)";
+  return reads.entities(MeetingMatchRow, sql, [tenantId, meetingIds]);
 }
 
-/** The gaps that touch these deals: those of a whole resource, and those of one of the deals. */
+/** The gaps that touch a meeting: those of a whole resource, and those of one of the deals that it made readable. */
 export async function readGapsTouching(
-  { manager, copyId }: CopyScope,
-  dealIds: readonly number[],
+  { reads, tenantId, copyId }: CopyScope,
+  meetingId: string,
 ): Promise<GapSummary[]> {
-  const gaps = await rows<Pick<DataGapRow, "resource" | "code" | "message" | "since"> & { count: number }>(
-    manager,
+  const gaps = await reads.rows<Pick<DataGapRow, "resource" | "code" | "message"> & { count: number; since: string }>(
     `SELECT resource, code, count(*)::int AS count, min(since) AS since, min(message) AS message
-     FROM data_gap
-     WHERE copy_id = $1 AND (crm_id = 0 OR (resource = 'DEAL_PARTICIPANTS' AND crm_id = ANY ($2)))
+     FROM data_gap g
+     WHERE copy_id = $2 AND (crm_id = 0 OR (resource = 'DEAL_PARTICIPANTS' AND EXISTS (
+       SELECT 1 FROM matched_record m
+       WHERE m.tenant_id = $1 AND m.copy_id = $2 AND m.entity = 'DEAL' AND m.crm_id = g.crm_id AND m.meeting_id = $3)))
      GROUP BY resource, code ORDER BY resource, code`,
-    [copyId, dealIds],
+    [tenantId, copyId, meetingId],
   );
-  return gaps.map((gap) => ({ ...gap, since: gap.since.toISOString() }));
+  return gaps.map((gap) => ({ ...gap, since: new Date(gap.since).toISOString() }));
 }
 
 /**
  * The moment up to which the copy is known to be complete: the CRM's clock when the last successful run began.
  * null before the first run has succeeded.
  */
-export async function readAsOf({ tenantId, manager, copyId }: CopyScope): Promise<Date | null> {
-  const [run] = await rows<{ as_of: Date | null }>(
-    manager,
+export async function readAsOf({ tenantId, reads, copyId }: CopyScope): Promise<Date | null> {
+  const [run] = await reads.rows<{ as_of: string | null }>(
     `SELECT coalesce(crm_time_at_start, started_at) AS as_of FROM sync_run
      WHERE tenant_id = $1 AND copy_id = $2 AND state = 'SUCCEEDED' ORDER BY queued_at DESC LIMIT 1`,
     [tenantId, copyId],
   );
-  return run?.as_of ?? null;
+  return run?.as_of ? new Date(run.as_of) : null;
 }

@@ -1,4 +1,3 @@
-import { entityRows } from "../database/rows";
 import { ActivityRow } from "../entities/activity";
 import type { MatchedEntity } from "../entities/matched-record";
 import { NoteRow } from "../entities/note";
@@ -14,13 +13,12 @@ type Authored = { ours: boolean };
 
 /** The latest done activities of records, newest first. */
 export function readRecentActivities(
-  { manager, copyId }: CopyScope,
+  { reads, copyId }: CopyScope,
   of: MatchedEntity,
   ids: readonly number[],
   first: number,
 ): Promise<(ActivityRow & OfParent)[]> {
-  return entityRows<ActivityRow, OfParent>(
-    manager,
+  return reads.entities<ActivityRow, OfParent>(
     ActivityRow,
     `SELECT found.*, parent.id AS parent_id FROM unnest($2::bigint[]) AS parent (id)
      CROSS JOIN LATERAL (
@@ -34,12 +32,11 @@ export function readRecentActivities(
 
 /** The next planned activity of each deal: the earliest undone one that is due at or after `now`. */
 export function readNextActivities(
-  { manager, copyId }: CopyScope,
+  { reads, copyId }: CopyScope,
   dealIds: readonly number[],
   now: Date,
 ): Promise<(ActivityRow & OfParent)[]> {
-  return entityRows<ActivityRow, OfParent>(
-    manager,
+  return reads.entities<ActivityRow, OfParent>(
     ActivityRow,
     `SELECT DISTINCT ON (t.deal_id) t.*, t.deal_id AS parent_id FROM activity t
      WHERE t.copy_id = $1 AND t.deal_id = ANY ($2) AND NOT t.done
@@ -51,13 +48,12 @@ export function readNextActivities(
 
 /** The latest notes of records, newest first. */
 export function readRecentNotes(
-  { manager, tenantId, copyId }: CopyScope,
+  { reads, tenantId, copyId }: CopyScope,
   of: MatchedEntity,
   ids: readonly number[],
   first: number,
 ): Promise<(NoteRow & OfParent & Authored)[]> {
-  return entityRows<NoteRow, OfParent & Authored>(
-    manager,
+  return reads.entities<NoteRow, OfParent & Authored>(
     NoteRow,
     `SELECT found.*, parent.id AS parent_id, ${isOurNote("found")} AS ours FROM unnest($3::bigint[]) AS parent (id)
      CROSS JOIN LATERAL (
@@ -76,11 +72,11 @@ const HANGS_ON_MATCHED = `EXISTS (
 
 export function readActivities(scope: CopyScope, ids: readonly number[]): Promise<ActivityRow[]> {
   const sql = `SELECT t.* FROM activity t WHERE t.copy_id = $2 AND t.crm_id = ANY ($3) AND ${HANGS_ON_MATCHED}`;
-  return entityRows(scope.manager, ActivityRow, sql, [scope.tenantId, scope.copyId, ids]);
+  return scope.reads.entities(ActivityRow, sql, [scope.tenantId, scope.copyId, ids]);
 }
 
 export function readNotes(scope: CopyScope, ids: readonly number[]): Promise<(NoteRow & Authored)[]> {
   const sql = `SELECT t.*, ${isOurNote("t")} AS ours FROM note t
     WHERE t.copy_id = $2 AND t.crm_id = ANY ($3) AND ${HANGS_ON_MATCHED}`;
-  return entityRows<NoteRow, Authored>(scope.manager, NoteRow, sql, [scope.tenantId, scope.copyId, ids]);
+  return scope.reads.entities<NoteRow, Authored>(NoteRow, sql, [scope.tenantId, scope.copyId, ids]);
 }

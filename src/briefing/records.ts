@@ -1,5 +1,4 @@
 import type { ObjectLiteral, ObjectType } from "typeorm";
-import { entityRows, rows } from "../database/rows";
 import type { TenantScope } from "../database/tenant-door";
 import { CrmUserRow } from "../entities/crm-user";
 import { DealRow } from "../entities/deal";
@@ -38,8 +37,7 @@ export function readMatched<E extends MatchedEntity>(
   entity: E,
   ids: readonly number[],
 ): Promise<MatchedRows[E][]> {
-  return entityRows(
-    scope.manager,
+  return scope.reads.entities(
     MATCHED_TABLES[entity],
     `SELECT t.* FROM ${entity.toLowerCase()} t
      WHERE t.copy_id = $2 AND t.crm_id = ANY ($3) AND ${isMatched(entity)}`,
@@ -54,7 +52,7 @@ export function readSetup<T extends ObjectLiteral>(
   ids: readonly number[],
 ): Promise<T[]> {
   const { tableName } = scope.manager.connection.getMetadata(entity);
-  return entityRows(scope.manager, entity, `SELECT * FROM ${tableName} WHERE copy_id = $1 AND crm_id = ANY ($2)`, [
+  return scope.reads.entities(entity, `SELECT * FROM ${tableName} WHERE copy_id = $1 AND crm_id = ANY ($2)`, [
     scope.copyId,
     ids,
   ]);
@@ -64,25 +62,29 @@ export function readSetup<T extends ObjectLiteral>(
 export async function readUsersByEmail(scope: CopyScope, emails: readonly string[]): Promise<CrmUserRow[]> {
   const addresses = emails.map(normalizeAddress).filter((address) => address !== null);
   const order = "ORDER BY active DESC, crm_id";
-  return entityRows(
-    scope.manager,
-    CrmUserRow,
-    `SELECT * FROM crm_user WHERE copy_id = $1 AND address = ANY ($2) ${order}`,
-    [scope.copyId, addresses],
-  );
+  return scope.reads.entities(CrmUserRow, `SELECT * FROM crm_user WHERE copy_id = $1 AND address = ANY ($2) ${order}`, [
+    scope.copyId,
+    addresses,
+  ]);
 }
 
 type OfParent = { parent_id: number };
 
-/** The persons who take part in deals. */
+/** More take part in no deal that people keep; what a client gets must be bounded. */
+export const MOST_PARTICIPANTS = 100;
+/** Persons of a large meeting may be on hundreds of deals. */
+export const MOST_OTHER_DEALS = 50;
+
+/** The persons who take part in deals, by name. */
 export function readParticipants(scope: CopyScope, dealIds: readonly number[]): Promise<(PersonRow & OfParent)[]> {
-  return entityRows<PersonRow, OfParent>(
-    scope.manager,
+  return scope.reads.entities<PersonRow, OfParent>(
     PersonRow,
-    `SELECT t.*, x.deal_id AS parent_id FROM deal_participant x
-     JOIN person t ON t.copy_id = x.copy_id AND t.crm_id = x.person_id
-     WHERE x.copy_id = $2 AND x.deal_id = ANY ($3) AND ${isMatched("PERSON")}
-     ORDER BY x.deal_id, t.name, t.crm_id`,
+    `SELECT found.*, parent.id AS parent_id FROM unnest($3::bigint[]) AS parent (id)
+     CROSS JOIN LATERAL (
+       SELECT t.* FROM deal_participant x JOIN person t ON t.copy_id = x.copy_id AND t.crm_id = x.person_id
+       WHERE x.copy_id = $2 AND x.deal_id = parent.id AND ${isMatched("PERSON")}
+       ORDER BY t.name, t.crm_id LIMIT ${MOST_PARTICIPANTS}
+     ) found`,
     [scope.tenantId, scope.copyId, dealIds],
   );
 }
@@ -93,8 +95,7 @@ export function readPersonsOf(
   organizationIds: readonly number[],
   first: number,
 ): Promise<(PersonRow & OfParent)[]> {
-  return entityRows<PersonRow, OfParent>(
-    scope.manager,
+  return scope.reads.entities<PersonRow, OfParent>(
     PersonRow,
     `SELECT found.*, parent.id AS parent_id FROM unnest($3::bigint[]) AS parent (id)
      CROSS JOIN LATERAL (
@@ -107,9 +108,9 @@ export function readPersonsOf(
 }
 
 const DEALS_OF = {
-  PERSON: `(t.person_id = parent.id OR EXISTS (
-    SELECT 1 FROM deal_participant x WHERE x.copy_id = $2 AND x.deal_id = t.crm_id AND x.person_id = parent.id))`,
-  ORGANIZATION: "t.organization_id = parent.id",
+  PERSON: `SELECT crm_id FROM deal WHERE copy_id = $2 AND person_id = parent.id
+    UNION SELECT deal_id FROM deal_participant WHERE copy_id = $2 AND person_id = parent.id`,
+  ORGANIZATION: "SELECT crm_id FROM deal WHERE copy_id = $2 AND organization_id = parent.id",
 } as const;
 
 /** The open deals of persons (theirs, or taken part in) or of organizations, newest change first. */
@@ -119,29 +120,33 @@ export function readOpenDealsOf(
   ids: readonly number[],
   first: number,
 ): Promise<(DealRow & OfParent)[]> {
-  return entityRows<DealRow, OfParent>(
-    scope.manager,
+  return scope.reads.entities<DealRow, OfParent>(
     DealRow,
     `SELECT found.*, parent.id AS parent_id FROM unnest($3::bigint[]) AS parent (id)
      CROSS JOIN LATERAL (
-       SELECT t.* FROM matched_record r JOIN deal t ON t.copy_id = r.copy_id AND t.crm_id = r.crm_id
-       WHERE r.tenant_id = $1 AND r.copy_id = $2 AND r.entity = 'DEAL' AND t.status = 'open' AND ${DEALS_OF[of]}
-       GROUP BY t.copy_id, t.crm_id ORDER BY t.update_time DESC NULLS LAST, t.crm_id DESC LIMIT $4
+       SELECT t.* FROM (${DEALS_OF[of]}) of_parent JOIN deal t ON t.copy_id = $2 AND t.crm_id = of_parent.crm_id
+       WHERE t.status = 'open' AND ${isMatched("DEAL")}
+       ORDER BY t.update_time DESC NULLS LAST, t.crm_id DESC LIMIT $4
      ) found`,
     [scope.tenantId, scope.copyId, ids, first],
   );
 }
 
-/** The records that a meeting made readable, by kind. */
-export async function readMatchedIds(
-  { manager, tenantId, copyId }: CopyScope,
-  meetingId: string,
-): Promise<Record<MatchedEntity, number[]>> {
-  const found = await rows<{ entity: MatchedEntity; crm_id: number }>(
-    manager,
-    `SELECT entity, crm_id FROM matched_record WHERE tenant_id = $1 AND copy_id = $2 AND meeting_id = $3 ORDER BY crm_id`,
-    [tenantId, copyId, meetingId],
+/** The deals that meetings made readable, without the one that each is about: open ones first, then newest change. */
+export function readOtherDeals(
+  scope: CopyScope,
+  meetingIds: readonly string[],
+): Promise<(DealRow & { meeting_id: string })[]> {
+  return scope.reads.entities<DealRow, { meeting_id: string }>(
+    DealRow,
+    `SELECT found.*, parent.id AS meeting_id FROM unnest($3::uuid[]) AS parent (id)
+     CROSS JOIN LATERAL (
+       SELECT t.* FROM matched_record r JOIN deal t ON t.copy_id = r.copy_id AND t.crm_id = r.crm_id
+       WHERE r.tenant_id = $1 AND r.copy_id = $2 AND r.entity = 'DEAL' AND r.meeting_id = parent.id
+         AND NOT EXISTS (SELECT 1 FROM meeting_match mm
+           WHERE mm.tenant_id = $1 AND mm.meeting_id = parent.id AND mm.copy_id = $2 AND mm.deal_id = t.crm_id)
+       ORDER BY t.status <> 'open', t.update_time DESC NULLS LAST, t.crm_id DESC LIMIT ${MOST_OTHER_DEALS}
+     ) found`,
+    [scope.tenantId, scope.copyId, meetingIds],
   );
-  const ids = (entity: MatchedEntity) => found.filter((row) => row.entity === entity).map(({ crm_id }) => crm_id);
-  return { DEAL: ids("DEAL"), PERSON: ids("PERSON"), ORGANIZATION: ids("ORGANIZATION") };
 }

@@ -1,4 +1,3 @@
-import { rows } from "../database/rows";
 import { isOurNote } from "./our-notes";
 import type { ContactKind } from "./quiet/facts";
 import { HAPPENED_AT } from "./quiet/silence-sql";
@@ -63,14 +62,13 @@ const INTERACTIONS = `
  * The latest interactions around meetings, newest first: with the deal that each is about and its known attendees, as
  * far as they are readable. A match of an earlier copy gives nothing.
  */
-export function readTimelines(
-  { manager, tenantId, copyId }: CopyScope,
+export async function readTimelines(
+  { reads, tenantId, copyId }: CopyScope,
   meetingIds: readonly string[],
   first: number,
   now: Date,
 ): Promise<(InteractionRow & { parent_id: string })[]> {
-  return rows(
-    manager,
+  const found = await reads.rows<Omit<InteractionRow, "at"> & { parent_id: string; at: string }>(
     `SELECT parent.id AS parent_id, found.kind, found.at, found.person_id AS "personId", found.activity_id AS "activityId"
      FROM unnest($5::uuid[]) AS parent (id)
      JOIN meeting_match about ON about.tenant_id = $1 AND about.meeting_id = parent.id AND about.copy_id = $2
@@ -80,4 +78,5 @@ export function readTimelines(
      ) found`,
     [tenantId, copyId, now, first, meetingIds],
   );
+  return found.map((row) => ({ ...row, at: new Date(row.at) }));
 }

@@ -7,8 +7,9 @@ import type { Present } from "./admission";
 import { mayMove, statesBefore } from "./states";
 
 /** The tenant's connection, or null before anyone connected. */
-export function readConnection({ tenantId, manager }: TenantScope): Promise<ConnectionRow | null> {
-  return manager.findOneBy(ConnectionRow, { tenantId });
+export async function readConnection({ tenantId, reads }: TenantScope): Promise<ConnectionRow | null> {
+  const [row] = await reads.entities(ConnectionRow, "SELECT * FROM connection WHERE tenant_id = $1", [tenantId]);
+  return row ?? null;
 }
 
 /** The copy that the tenant's readers see: that of its live connection and no other. null: none. */

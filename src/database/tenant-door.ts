@@ -1,4 +1,5 @@
 import type { DataSource, EntityManager } from "typeorm";
+import { JointReads } from "./joint-reads";
 import { rows } from "./rows";
 import { managerWithin } from "./tenant-session";
 
@@ -6,6 +7,8 @@ import { managerWithin } from "./tenant-session";
 export interface TenantScope {
   readonly tenantId: string;
   readonly manager: EntityManager;
+  /** For what an operation reads: fewer statements. */
+  readonly reads: JointReads;
 }
 
 /**
@@ -20,11 +23,11 @@ export class TenantDoor {
    * @param signal calls them off: @throws DeadlineError from the one that runs then, and from each that comes later
    */
   enter(tenantId: string, signal?: AbortSignal): TenantScope {
-    return { tenantId, manager: managerWithin(this.dataSource, { tenantId }, signal) };
+    return scopeOf(tenantId, managerWithin(this.dataSource, { tenantId }, signal));
   }
 
   transaction<T>(tenantId: string, work: (scope: TenantScope) => Promise<T>): Promise<T> {
-    return this.enter(tenantId).manager.transaction((manager) => work({ tenantId, manager }));
+    return this.enter(tenantId).manager.transaction((manager) => work(scopeOf(tenantId, manager)));
   }
 
   /**
@@ -35,3 +38,9 @@ export class TenantDoor {
     return rows<T>(managerWithin(this.dataSource, "every tenant"), sql, parameters);
   }
 }
+
+const scopeOf = (tenantId: string, manager: EntityManager): TenantScope => ({
+  tenantId,
+  manager,
+  reads: new JointReads(manager),
+});

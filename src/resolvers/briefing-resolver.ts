@@ -1,11 +1,11 @@
 import { Arg, Ctx, FieldResolver, ID, Query, Resolver, Root } from "type-graphql";
 import { readAsOf, readGapsTouching, readMeeting } from "../briefing/briefings";
 import { Briefing } from "../schema/briefing";
-import { Deal, DealStatus, Organization, Person } from "../schema/records";
+import { Deal, Organization, Person } from "../schema/records";
 import { DataGap } from "../schema/sync";
 import type { OperationContext } from "./context";
-import { dealEdge, loadAll, personEdge } from "./edges";
-import { matchedDealId, matchedOrganizations, matchedPersonIds, meetingDealIds, meetingIdIn } from "./meeting-resolver";
+import { dealEdge, deals, loadAll, personEdge } from "./edges";
+import { matchedDealId, matchedOrganizations, matchedPersonIds, meetingIdIn } from "./meeting-resolver";
 import { presentGap, presentMeeting } from "./present";
 
 @Resolver(() => Briefing)
@@ -15,8 +15,11 @@ export class BriefingResolver {
     description: "null for a meeting that this tenant has not, and while no CRM is connected.",
   })
   async briefing(@Arg("meetingId", () => ID) id: string, @Ctx() context: OperationContext): Promise<Briefing | null> {
-    const meeting = await readMeeting(context.scope, { id: meetingIdIn(id) ?? "" });
-    if (!meeting || !(await context.copy())) return null;
+    const [meeting, copy] = await Promise.all([
+      readMeeting(context.scope, { id: meetingIdIn(id) ?? "" }),
+      context.copy(),
+    ]);
+    if (!meeting || !copy) return null;
     return Object.assign(new Briefing(), { meeting: presentMeeting(meeting) });
   }
 
@@ -28,13 +31,9 @@ export class BriefingResolver {
     return dealEdge(context, await matchedDealId(context, meeting.meetingId));
   }
 
-  @FieldResolver(() => [Deal], { description: "Other deals of the attendees, open ones first." })
+  @FieldResolver(() => [Deal], { description: "Other deals of the attendees, open ones first; at most 50." })
   async otherDeals(@Root() { meeting }: Briefing, @Ctx() context: OperationContext): Promise<Deal[]> {
-    const dealId = await matchedDealId(context, meeting.meetingId);
-    const ids = (await meetingDealIds(context, meeting.meetingId)).filter((id) => id !== dealId);
-    const found = await loadAll((id) => dealEdge(context, id), ids);
-    const isOpen = (deal: Deal) => deal.status === DealStatus.OPEN;
-    return [...found.filter(isOpen), ...found.filter((deal) => !isOpen(deal))];
+    return deals(context, await context.loaders.otherDeals.load(meeting.meetingId));
   }
 
   @FieldResolver(() => [Person], { description: "The attendees that are known persons." })
@@ -62,6 +61,6 @@ export class BriefingResolver {
   async gaps(@Root() { meeting }: Briefing, @Ctx() context: OperationContext): Promise<DataGap[]> {
     const copy = await context.copy();
     if (!copy) return [];
-    return (await readGapsTouching(copy, await meetingDealIds(context, meeting.meetingId))).map(presentGap);
+    return (await readGapsTouching(copy, meeting.meetingId)).map(presentGap);
   }
 }

@@ -46,7 +46,9 @@ export class DealResolver {
     return personEdge(context, links.person);
   }
 
-  @FieldResolver(() => [Person], { description: "Those who are matched to a recorded meeting; by name." })
+  @FieldResolver(() => [Person], {
+    description: "Those who are matched to a recorded meeting; by name, the first 100.",
+  })
   async participants(@Root() { links }: Deal, @Ctx() context: OperationContext): Promise<Person[]> {
     return persons(context, await context.loaders.participants.load({ id: links.deal, first: 0 }));
   }

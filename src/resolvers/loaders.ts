@@ -13,6 +13,7 @@ import {
   type CopyScope,
   readMatched,
   readOpenDealsOf,
+  readOtherDeals,
   readParticipants,
   readPersonsOf,
   readSetup,
@@ -45,8 +46,8 @@ interface CrmRow {
 }
 
 /**
- * One statement for each kind of record of an operation, however many parents ask. Made anew for each operation, so
- * nothing is kept between callers.
+ * One read for each kind of record on a level of an operation, however many parents ask, and all reads of a level in
+ * one statement (`database/joint-reads.ts`). Made anew for each operation, so nothing is kept between callers.
  */
 export class Loaders {
   constructor(
@@ -103,6 +104,11 @@ export class Loaders {
   readonly attendees = this.#perMeeting((ids) => readAttendees(this.scope, ids));
   readonly timeline = this.#lists((copy, ids: readonly string[], first) => readTimelines(copy, ids, first, this.now()));
   readonly match = this.#perMeeting((ids) => readMatches(this.scope, ids));
+  readonly otherDeals = new DataLoader(async (meetingIds: readonly string[]) => {
+    const copy = await this.copy();
+    const found = copy ? await readOtherDeals(copy, meetingIds) : [];
+    return meetingIds.map((id) => found.filter(({ meeting_id }) => meeting_id === id));
+  });
   readonly steps = new DataLoader(async (runIds: readonly string[]) => {
     const found = await readStepsOf(this.scope, runIds);
     return runIds.map((id) => found.filter(({ runId }) => runId === id));
@@ -118,7 +124,7 @@ export class Loaders {
     });
   }
 
-  /** Lists of records by parent; parents that ask for equally many share a statement. */
+  /** Lists of records by parent; parents that ask for equally many share a read. */
   #lists<Row extends { parent_id: Id }, Id extends number | string = number>(
     read: (copy: CopyScope, ids: readonly Id[], first: number) => Promise<Row[]>,
   ): DataLoader<ListKey<Id>, Row[], string> {
@@ -126,10 +132,11 @@ export class Loaders {
       async (keys) => {
         const copy = await this.copy();
         const found = new Map<number, Map<Id, Row[]>>();
-        for (const first of new Set(keys.map((key) => key.first))) {
+        const readSize = async (first: number) => {
           const ids = keys.filter((key) => key.first === first).map(({ id }) => id);
           found.set(first, groupByParent<Id, Row>(copy ? await read(copy, ids, first) : []));
-        }
+        };
+        await Promise.all([...new Set(keys.map(({ first }) => first))].map(readSize));
         return keys.map(({ id, first }) => found.get(first)?.get(id) ?? []);
       },
       { cacheKeyFn: ({ id, first }) => `${id}:${first}` },

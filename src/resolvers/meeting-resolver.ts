@@ -1,6 +1,5 @@
 import { Arg, Ctx, FieldResolver, ID, Mutation, Query, Resolver, Root } from "type-graphql";
 import { readMeeting } from "../briefing/briefings";
-import { readMatchedIds } from "../briefing/records";
 import type { MeetingAttendeeRow } from "../entities/meeting-attendee";
 import type { MeetingMatchRow } from "../entities/meeting-match";
 import { Briefing, DealCandidate } from "../schema/briefing";
@@ -32,6 +31,9 @@ export const meetingIdIn = (id: string): string | null => {
   const decoded = decodeId(id);
   return decoded?.type === "Meeting" ? (decoded.parts[0] ?? null) : null;
 };
+
+/** A choice among more is none; an info@ address may stand at thousands of persons. */
+const MOST_CANDIDATES = 50;
 
 @Resolver(() => Meeting)
 export class MeetingResolver {
@@ -124,9 +126,9 @@ export class PersonMatchResolver {
     return organizationEdge(context, links.organization);
   }
 
-  @FieldResolver(() => [Person], { description: "Where several persons could be meant: all of them." })
+  @FieldResolver(() => [Person], { description: "Where several persons could be meant: those, at most 50." })
   candidates(@Root() { links }: PersonMatch, @Ctx() context: OperationContext): Promise<Person[]> {
-    return loadAll((id) => personEdge(context, id), links.candidates);
+    return loadAll((id) => personEdge(context, id), links.candidates.slice(0, MOST_CANDIDATES));
   }
 }
 
@@ -141,11 +143,14 @@ export class MeetingMatchResolver {
   }
 
   @FieldResolver(() => [DealCandidate], {
-    description: "Every deal that could be meant, the matched one among them; a user may choose another of them.",
+    description:
+      "The deals that could be meant, at most 50, the matched one among them; a user may choose another of them.",
   })
   async candidates(@Root() { links }: MeetingMatch, @Ctx() context: OperationContext): Promise<DealCandidate[]> {
     const found = await Promise.all(
-      links.candidates.map(async ({ deal: id, reason }) => ({ deal: await dealEdge(context, id), reason })),
+      links.candidates
+        .slice(0, MOST_CANDIDATES)
+        .map(async ({ deal: id, reason }) => ({ deal: await dealEdge(context, id), reason })),
     );
     return found.flatMap(({ deal, reason }) => (deal ? [{ deal, reason }] : []));
   }
@@ -183,10 +188,4 @@ async function idsOfAttendees(
 export async function matchedDealId(context: OperationContext, meetingId: string): Promise<number | null> {
   const [match] = await context.loaders.match.load(meetingId);
   return match && (await isCurrent(context, match)) ? match.dealId : null;
-}
-
-/** The ids of the deals that a meeting made readable. */
-export async function meetingDealIds(context: OperationContext, meetingId: string): Promise<number[]> {
-  const copy = await context.copy();
-  return copy ? (await readMatchedIds(copy, meetingId)).DEAL : [];
 }

@@ -154,9 +154,16 @@ test("a meeting with people on two deals needs a choice and names both with thei
     meeting: {
       match: { deal: null, candidates: both.map((deal) => ({ deal, reason: "1 attendee takes part in it." })) },
     },
-    briefing: { deal: null, otherDeals: both },
+    briefing: { deal: null, otherDeals: newestChangeFirst(severalDeals.dealIds) },
   });
 });
+
+const newestChangeFirst = (ids: readonly number[]) => {
+  const changed = (id: number) => simulator.company.deals.get(id)?.update_time ?? "";
+  return [...ids]
+    .sort((a, b) => changed(b).localeCompare(changed(a)) || b - a)
+    .map((crmId) => ({ crmId: String(crmId) }));
+};
 
 test("an address of two persons is ambiguous, and both are shown", async () => {
   const { sharedAddress } = simulator.company.stories;

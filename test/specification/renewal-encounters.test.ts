@@ -1,3 +1,4 @@
+import { TenantDoor } from "../../src/database/tenant-door";
 import { enqueueRun } from "../../src/sync/run-planning";
 import { createTestDatabase } from "../support/database";
 import { disconnect, lockRow, renewalDuringAuthorization, waiting } from "../support/renewal-encounters";
@@ -158,7 +159,7 @@ async function withWorker(use: (run: () => Promise<EndedRun>, state: () => Promi
     const run = async () => {
       on.later(1);
       simulator.log.clear();
-      await enqueueRun({ tenantId: tenant, manager: database.dataSource.manager }, copyId, "FULL", clock());
+      await enqueueRun(new TenantDoor(database.dataSource).enter(tenant), copyId, "FULL", clock());
       return syncEnds(worker, { tenant });
     };
     const query = "{ connection { state reauthorizationReason trouble { code } } }";

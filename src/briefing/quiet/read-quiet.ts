@@ -1,4 +1,3 @@
-import { rows } from "../../database/rows";
 import { updatedByOthers } from "../our-notes";
 import type { CopyScope } from "../records";
 import type { CopyFacts, DealFacts } from "./facts";
@@ -46,12 +45,11 @@ type FactsRow = DealFacts & CopyFacts;
  * matched ones.
  */
 export async function readQuietFacts(
-  { manager, tenantId, copyId }: CopyScope,
+  { reads, tenantId, copyId }: CopyScope,
   dealIds: readonly number[],
   now: Date,
 ): Promise<QuietFacts> {
-  const found = await rows<FactsRow>(
-    manager,
+  const found = await reads.rows<FactsRow>(
     `WITH ${quietCopy}
      SELECT d.crm_id AS "dealId", d.status = 'open' AS "isOpen", ${ms("d.add_time")} AS "addedAt",
        ${ms("coalesce(d.stage_change_time, d.add_time)")} AS "inStageSince", d.stage_id AS "stageId",

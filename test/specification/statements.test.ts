@@ -1,0 +1,205 @@
+import { type Simulator, startSimulator } from "../../simulator";
+import { createTestDatabase, type TestDatabase } from "../support/database";
+import { type Service, startService } from "../support/service";
+import { countStatements, type StatementCounter } from "../support/statements";
+import { dataOf, recordMeeting } from "../support/stories";
+
+let simulator: Simulator;
+let database: TestDatabase;
+let counter: StatementCounter;
+let service: Service;
+let meetings: Record<"small" | "large", string>;
+
+beforeAll(async () => {
+  [simulator, database] = await Promise.all([startSimulator({ deals: 10 }), createTestDatabase()]);
+  counter = await countStatements(database.url);
+  service = await startService(simulator, database, { databaseUrl: counter.url, roles: new Set(["api"]) });
+  meetings = { small: await makeTenant("small", 1), large: await makeTenant("large", 10) };
+  await addMeetings("large", meetings.large, 100);
+  await database.query("ANALYZE");
+});
+afterAll(async () => {
+  await service.stop();
+  await counter.close();
+  await Promise.all([simulator.stop(), database.drop()]);
+});
+
+/** A connected tenant whose copy has so much of everything, and one meeting with all its persons. @returns its id */
+async function makeTenant(tenant: string, times: number): Promise<string> {
+  const [copy] = await database.query<{ id: number }>(
+    `INSERT INTO synced_copy (tenant_id, crm_company_id, crm_user_id, state, created_at)
+     VALUES ($1, 1, 1, 'LIVE', now()) RETURNING id`,
+    [tenant],
+  );
+  const [persons, deals, activities, organizations] = [20 * times, 10 * times, 50 * times, 10 * times];
+  // Each kind of record has owners of its own, so that none is known already where another kind asks for it.
+  const owner = (kind: number) => `${kind} + 5 * (g % ${times})`;
+  const statements = [
+    `INSERT INTO crm_user SELECT $1, g, 'User ' || g, 'user' || g || '@seller.example', 'user' || g || '@seller.example', true
+     FROM generate_series(1, ${5 * times}) g`,
+    `INSERT INTO pipeline SELECT $1, g, 'Pipeline ' || g, g FROM generate_series(1, ${times}) g`,
+    `INSERT INTO stage SELECT $1, g, 'Stage ' || g, g, g % ${times} + 1, 30 FROM generate_series(1, ${3 * times}) g`,
+    `INSERT INTO organization (copy_id, crm_id, name, owner_id, custom_fields)
+     SELECT $1, g, 'Company ' || g, ${owner(1)}, '{}' FROM generate_series(1, ${organizations}) g`,
+    `INSERT INTO person (copy_id, crm_id, name, owner_id, organization_id, emails, phones, custom_fields)
+     SELECT $1, g, 'Person ' || g, ${owner(2)}, g % ${organizations} + 1,
+       jsonb_build_array(jsonb_build_object('value', 'p' || g || '@buyer.example', 'label', 'work', 'primary', true)), '[]', '{}'
+     FROM generate_series(1, ${persons}) g`,
+    `INSERT INTO person_address (copy_id, address, mailbox, person_id)
+     SELECT $1, 'p' || g || '@buyer.example', 'p' || g || '@buyer.example', g FROM generate_series(1, ${persons}) g`,
+    `INSERT INTO deal (copy_id, crm_id, title, value, currency, status, owner_id, person_id, organization_id, pipeline_id,
+       stage_id, participants_due, participants_known, add_time, update_time, custom_fields)
+     SELECT $1, g, 'Deal ' || g, g, 'EUR', CASE g % 3 WHEN 0 THEN 'won' ELSE 'open' END, ${owner(3)}, g,
+       g % ${organizations} + 1, s.pipeline_id, s.crm_id, false, true, now() - interval '9 days',
+       now() - g * interval '1 hour', '{}'
+     FROM generate_series(1, ${deals}) g JOIN stage s ON s.copy_id = $1 AND s.crm_id = g % ${3 * times} + 1`,
+    `INSERT INTO deal_participant SELECT $1, d, p FROM generate_series(1, ${deals}) d, generate_series(1, ${persons}) p
+     WHERE p % 4 = d % 4`,
+    `INSERT INTO activity (copy_id, crm_id, subject, type, owner_id, deal_id, person_id, organization_id, participant_ids,
+       due_at, due_has_time, done, done_at, happened_at)
+     SELECT $1, g, 'Activity ' || g, 'call', ${owner(4)}, g % ${deals} + 1, g % ${persons} + 1, g % ${organizations} + 1, '{}',
+       now() + (CASE WHEN done THEN -1 ELSE 1 END) * g * interval '1 hour', true, done,
+       CASE WHEN done THEN now() - g * interval '1 hour' END, CASE WHEN done THEN now() - g * interval '1 hour' END
+     FROM (SELECT g, g % 5 > 0 AS done FROM generate_series(1, ${activities}) g) g`,
+    `INSERT INTO note SELECT $1, g, '<p>Note</p>', ${owner(5)}, g % ${deals} + 1, g % ${persons} + 1,
+       g % ${organizations} + 1, now() FROM generate_series(1, ${activities}) g`,
+  ];
+  for (const sql of statements) await database.query(sql, [copy?.id]);
+  await database.query(
+    `INSERT INTO data_gap VALUES ($1, 'DEAL_PARTICIPANTS', 1, 'CRM_UNAVAILABLE', 'The CRM did not answer.', now())`,
+    [copy?.id],
+  );
+  await database.query(
+    `INSERT INTO connection (tenant_id, state, state_changed_at, copy_id, company_domain)
+     VALUES ($1, 'CONNECTED', now(), $2, 'acme')`,
+    [tenant, copy?.id],
+  );
+  await database.query(
+    `INSERT INTO sync_run (tenant_id, id, copy_id, kind, state, queued_at, started_at, finished_at)
+     SELECT $1, gen_random_uuid(), $2, 'FULL', 'SUCCEEDED', now() - g * interval '1 hour', now(), now()
+     FROM generate_series(1, ${10 * times}) g`,
+    [tenant, copy?.id],
+  );
+  const emails = Array.from({ length: persons }, (_, index) => `p${index + 1}@buyer.example`);
+  const input = { ownerEmail: "user1@seller.example", externalId: "m-0", startsAt: new Date().toISOString() };
+  const meeting = await recordMeeting(service, emails, input, { tenant });
+  await database.query(
+    "UPDATE meeting_match SET status = 'MATCHED', deal_id = 1 WHERE tenant_id = $1 AND meeting_id = $2",
+    [tenant, row(meeting)],
+  );
+  return meeting.id;
+}
+
+const row = ({ id }: { id: string }) => Buffer.from(id, "base64url").toString().split(":")[1];
+
+/** Meetings like the first one: with some of its attendees and its match. */
+async function addMeetings(tenant: string, meetingId: string, count: number): Promise<void> {
+  const first = [tenant, row({ id: meetingId })];
+  await database.query(
+    `INSERT INTO meeting SELECT tenant_id, gen_random_uuid(), 'm-' || g, title, starts_at - g * interval '1 hour', ends_at,
+       owner_email, recorded_by, recorded_at FROM meeting, generate_series(1, ${count - 1}) g
+     WHERE tenant_id = $1 AND id = $2`,
+    first,
+  );
+  for (const [table, only] of [
+    ["meeting_attendee", "AND t.position < 5"],
+    ["meeting_match", ""],
+  ]) {
+    await database.query(
+      `INSERT INTO ${table} SELECT (jsonb_populate_record(t, jsonb_build_object('meeting_id', m.id))).*
+       FROM ${table} t JOIN meeting m ON m.tenant_id = t.tenant_id AND m.id <> t.meeting_id
+       WHERE t.tenant_id = $1 AND t.meeting_id = $2 ${only}`,
+      first,
+    );
+  }
+}
+
+const USER = "{ id name email active }";
+const ACTIVITIES = "recentActivities { id subject type doneAt owner { name } person { id name } }";
+const DEAL = `{ id title status value { amount currency } stage { name daysToRotten pipeline { name } } pipeline { name }
+  owner ${USER} organization { id name } person { id name } participants { id name organization { name } } participantsKnown
+  ${ACTIVITIES} nextActivity { id subject dueAt owner { name } } recentNotes { id text ours author { name } } crmUrl
+  quiet { verdict quietSince quietDays reasons { code message evidence { id } } nextChangeAt asOf }
+  lastInteraction { kind at person { name } activity { subject } } }`;
+const BRIEFING = `query ($id: ID!) { briefing(meetingId: $id) {
+  meeting { id title startsAt owner ${USER}
+    attendees { email name side match { status rule reason person { id name } organization { name } candidates { id name } } }
+    match { status rule reason deal { id title } candidates { reason deal { id title } } persons { id } organizations { id } } }
+  deal ${DEAL}
+  otherDeals { id title status value { amount currency } stage { name } pipeline { name } owner ${USER} organization { name } }
+  persons { id name emails { address } organization { id name } owner ${USER} openDeals { id title stage { name } owner { name } }
+    ${ACTIVITIES} recentNotes { id text author { name } } }
+  organizations { id name website owner ${USER} openDeals { id title } ${ACTIVITIES} recentNotes { id text } }
+  timeline { kind at person { name owner { name } } activity { subject owner { name } } }
+  asOf gaps { resource code count message } } }`;
+
+/** All of them, and those that are not the setting of a session to its tenant, which a session that has it goes without. */
+async function statementsOf(query: string, variables: object, tenant: string): Promise<{ all: number; own: number }> {
+  const sent = await counter.during(async () => dataOf(await service.ask(query, variables, { tenant })));
+  return { all: sent.length, own: sent.filter((sql) => !sql.includes("set_config")).length };
+}
+
+test("a full briefing takes at most 12 statements, and as many when everything is ten times as many", async () => {
+  const small = await statementsOf(BRIEFING, { id: meetings.small }, "small");
+  const large = await statementsOf(BRIEFING, { id: meetings.large }, "large");
+  expect(small.all).toBeLessThanOrEqual(12);
+  expect(large.all).toBeLessThanOrEqual(12);
+  expect(large.own).toBe(small.own);
+});
+
+const PERSON = `{ id name emails { address } owner ${USER} organization { id name owner { name } }
+  openDeals { id title owner { name } } ${ACTIVITIES} recentNotes { id text author { name } } }`;
+const LISTS = {
+  deals: DEAL,
+  persons: PERSON,
+  organizations: `{ id name owner ${USER} persons(first: 3) { id name owner ${USER} openDeals(first: 1) { id } } openDeals(first: 1) { id owner { name } stage { name pipeline { name } } } ${ACTIVITIES} recentNotes { id author { name } } }`,
+  meetings:
+    "{ id title owner { name } attendees { email match { person { name organization { name } } } } match { deal { title } } }",
+  syncRuns: "{ id state progress steps { resource state } }",
+};
+
+test.each(Object.entries(LISTS))(
+  "a page of %s takes as many statements for 20 rows as for 100, and no more than 12",
+  async (list, nodes) => {
+    const query = `query ($first: Int) { ${list}(first: $first) { nodes ${nodes} pageInfo { hasNextPage endCursor } } }`;
+    const count = async (first: number) => {
+      const data = dataOf(
+        await service.ask<Record<string, { nodes: object[] }>>(query, { first }, { tenant: "large" }),
+      );
+      expect(data[list]?.nodes).toHaveLength(first);
+      return statementsOf(query, { first }, "large");
+    };
+    const few = await count(20);
+    expect(few.all).toBeLessThanOrEqual(12);
+    expect((await count(100)).own).toBe(few.own);
+  },
+);
+
+test("nested lists that have no first of their own are bounded", async () => {
+  const copyId = "(SELECT copy_id FROM connection WHERE tenant_id = 'large')";
+  await database.query(
+    `INSERT INTO deal_participant SELECT ${copyId}, 1, g FROM generate_series(1, 200) g ON CONFLICT DO NOTHING`,
+  );
+  const query = `query ($id: ID!) { briefing(meetingId: $id) {
+    deal { participants { name } } otherDeals { status updatedAt } persons { id } organizations { id } meeting { attendees { email } } } }`;
+  const { briefing } = dataOf(
+    await service.ask<{ briefing: Bounded }>(query, { id: meetings.large }, { tenant: "large" }),
+  );
+  const names = briefing.deal.participants.map(({ name }) => name);
+  expect(names).toHaveLength(100);
+  const byName = Array.from({ length: 200 }, (_, index) => `Person ${index + 1}`).sort();
+  expect([...names].sort()).toEqual(byName.slice(0, 100));
+  expect(briefing.otherDeals).toHaveLength(50);
+  expect(briefing.otherDeals.every(({ status }) => status === "OPEN")).toBe(true);
+  const changes = briefing.otherDeals.map(({ updatedAt }) => updatedAt);
+  expect(changes).toEqual([...changes].sort().reverse());
+  expect(briefing.persons).toHaveLength(200);
+  expect(briefing.meeting.attendees).toHaveLength(200);
+});
+
+interface Bounded {
+  deal: { participants: { name: string }[] };
+  otherDeals: { status: string; updatedAt: string }[];
+  persons: object[];
+  meeting: { attendees: object[] };
+}

@@ -1,0 +1,74 @@
+import { once } from "node:events";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+import { Secret } from "../../src/platform/secret";
+
+export interface StatementCounter {
+  /** The database as seen through the counter. */
+  url: Secret;
+  /** The statements that were sent while `work` ran, as text, in order. */
+  during(work: () => Promise<unknown>): Promise<string[]>;
+  close(): Promise<void>;
+}
+
+/**
+ * Stands between the service and PostgreSQL and reads what the service sends: each Query and each Bind message of the
+ * frontend protocol is one statement.
+ */
+export async function countStatements(database: Secret): Promise<StatementCounter> {
+  const target = new URL(database.reveal());
+  const seen: string[] = [];
+  const sockets = new Set<Socket>();
+  const server = createServer((client) => {
+    const upstream = connect(Number(target.port), target.hostname);
+    for (const socket of [client, upstream]) {
+      sockets.add(socket.setNoDelay(true));
+      socket.on("error", () => socket.destroy());
+    }
+    const read = statementReader((sql) => seen.push(sql));
+    client.on("data", (bytes) => {
+      read(bytes);
+      upstream.write(bytes);
+    });
+    client.on("close", () => upstream.destroy());
+    upstream.pipe(client);
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const url = new URL(target);
+  url.host = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return {
+    url: new Secret(url.href),
+    during: async (work) => {
+      const before = seen.length;
+      await work();
+      return seen.slice(before);
+    },
+    close: async () => {
+      server.close();
+      for (const socket of sockets) socket.destroy();
+    },
+  };
+}
+
+/** PostgreSQL's frontend messages: a type, a length that counts itself, a body. The first one has no type. */
+function statementReader(tell: (sql: string) => void): (bytes: Buffer) => void {
+  let unread = Buffer.alloc(0);
+  let started = false;
+  const prepared = new Map<string, string>();
+  return (bytes) => {
+    unread = Buffer.concat([unread, bytes]);
+    for (;;) {
+      const head = started ? 1 : 0;
+      if (unread.length < head + 4) return;
+      const end = head + unread.readUInt32BE(head);
+      if (unread.length < end) return;
+      const type = started ? unread.toString("latin1", 0, 1) : "";
+      const [first = "", second = ""] = unread.toString("utf8", head + 4, end).split("\0");
+      if (type === "Q") tell(first);
+      if (type === "P") prepared.set(first, second);
+      if (type === "B") tell(prepared.get(second) ?? second);
+      started = true;
+      unread = unread.subarray(end);
+    }
+  };
+}
