@@ -54,7 +54,7 @@ async function makeTenant(tenant: string, times: number): Promise<string> {
        now() - g * interval '1 hour', '{}'
      FROM generate_series(1, ${deals}) g JOIN stage s ON s.copy_id = $1 AND s.crm_id = g % ${3 * times} + 1`,
     `INSERT INTO deal_participant SELECT $1, d, p FROM generate_series(1, ${deals}) d, generate_series(1, ${persons}) p
-     WHERE p % 4 = d % 4`,
+     WHERE p % ${4 * times} = d % ${4 * times}`,
     `INSERT INTO activity (copy_id, crm_id, subject, type, owner_id, deal_id, person_id, organization_id, participant_ids,
        due_at, due_has_time, done, done_at, happened_at)
      SELECT $1, g, 'Activity ' || g, 'call', ${owner(4)}, g % ${deals} + 1, g % ${persons} + 1, g % ${organizations} + 1, '{}',
