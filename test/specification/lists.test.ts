@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { type Simulator, startSimulator } from "../../simulator";
+import { Random } from "../../simulator/seed/random";
 import { encodeId } from "../../src/resolvers/global-id";
 import { createTestDatabase, type TestDatabase } from "../support/database";
 import { type Service, startService } from "../support/service";
@@ -281,13 +282,12 @@ test("meetings come latest start first, those of one instant all the same once e
 test.each([1, 2, 3])(
   "seed %i: while deals change, come and go, none is shown twice and none that stays is skipped",
   async (seed) => {
-    const random = generator(seed);
-    const pick = <T>(from: readonly T[]) => from[Math.floor(random() * from.length)] as T;
+    const random = new Random(`lists ${seed}`);
     const away = -copyId;
     const before = (await matchedDeals()).map(({ crm_id }) => crm_id);
     const touched = new Set<number>();
     const seen = await walk("deals", { first: 3 }, async () => {
-      const [changed, gone, back] = [pick(before), pick(before), pick(before)];
+      const [changed, gone, back] = [random.pick(before), random.pick(before), random.pick(before)];
       for (const id of [changed, gone, back]) touched.add(id);
       await database.query("UPDATE deal SET update_time = now() WHERE copy_id = $1 AND crm_id = $2", [copyId, changed]);
       await database.query("UPDATE deal SET copy_id = $2 WHERE copy_id = $1 AND crm_id = $3", [copyId, away, gone]);
@@ -306,14 +306,6 @@ test.each([1, 2, 3])(
     await makeTies();
   },
 );
-
-function generator(seed: number): () => number {
-  let state = seed * 0x9e3779b9;
-  return () => {
-    state = (Math.imul(state ^ (state >>> 15), 0x2c1b3c6d) + 0x6d2b79f5) | 0;
-    return ((state ^ (state >>> 13)) >>> 0) / 2 ** 32;
-  };
-}
 
 const BAD_INPUT = { extensions: { code: "BAD_USER_INPUT" } };
 
