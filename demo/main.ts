@@ -2,7 +2,7 @@ import { parseArgs } from "node:util";
 import { messageOf } from "../src/platform/errors";
 import { BRIEFING_QUERY, briefingText } from "./briefing-text";
 import { connect } from "./consent";
-import { matchInWords, recordMeetings } from "./meetings";
+import { matchInWords, recordMeetings, recordPastMeetings } from "./meetings";
 import { type Parts, startParts } from "./parts";
 import { showSync } from "./sync-progress";
 
@@ -19,6 +19,7 @@ async function show({ api, simulator, page }: Parts): Promise<void> {
   for (const meeting of meetings) say(`  ${meeting.title}: ${matchInWords(meeting)}`);
   const id = meetings[0]?.id ?? "";
   say(`\nBriefing\n${await briefingText(api, id)}`);
+  if (page) await recordPastMeetings(api, simulator);
   if (page) say(`\nThe page\n  ${page.url}  (choose who you are there; ${new URL(api.address).origin} once signed in)`);
   say("\nAsk for it yourself");
   say(`  address  ${api.address}\n  token    ${api.token}\n`);

@@ -3,6 +3,7 @@ import { Redirect as GoTo, Route, Switch, useLocation } from "wouter";
 import { BriefingPage } from "./briefing/briefing-page";
 import { MeetingsPage } from "./briefing/meetings-page";
 import { Layout } from "./layout";
+import { QuietPage } from "./quiet/quiet-page";
 import type { Redirect } from "./settings/redirect";
 import { ReturningPage } from "./settings/returning-page";
 import { SettingsPage } from "./settings/settings-page";
@@ -35,6 +36,9 @@ export function App({ redirect }: { redirect: Redirect | null }) {
         </Route>
         <Route path="/meetings">
           <MeetingsPage />
+        </Route>
+        <Route path="/quiet">
+          <QuietPage />
         </Route>
         <Route path="/meetings/:id">{({ id }) => <BriefingPage key={id} id={id} />}</Route>
         <Route>

@@ -4,6 +4,7 @@ import { Link, useLocation } from "wouter";
 /** Every page of the product; the server answers these addresses with the page. */
 const PAGES = [
   { path: "/meetings", name: "Meetings" },
+  { path: "/quiet", name: "Quiet deals" },
   { path: "/settings", name: "CRM connection" },
 ] as const;
 

@@ -11,6 +11,7 @@ import "./ui/parts.css";
 import "./layout.css";
 import "./settings/settings.css";
 import "./briefing/briefing.css";
+import "./quiet/quiet.css";
 import { takeRedirect } from "./settings/redirect";
 
 // First of all, before anything could read or send the address.

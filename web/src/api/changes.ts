@@ -1,11 +1,10 @@
-import { useEffect } from "react";
+import { useEffect, useEffectEvent } from "react";
 import { useSubscription } from "urql";
 import { ConnectionChangedDocument, type RunFragment, SyncProgressedDocument } from "./operations.generated";
 
 /**
  * Reads anew whenever the connection changes, and whenever a run begins or ends. A subscription only wakes: what is
  * true is for the read to say.
- * @param reread must stay the same from one render to the next
  * @returns the latest run, as it goes
  */
 export function useChanges(reread: () => void): RunFragment | undefined {
@@ -13,11 +12,12 @@ export function useChanges(reread: () => void): RunFragment | undefined {
   const [{ data: progressed }] = useSubscription({ query: SyncProgressedDocument });
   const run = progressed?.syncProgressed;
   const phase = run && `${run.id} ${run.state}`;
+  const onChange = useEffectEvent(reread);
   useEffect(() => {
-    if (changed) reread();
-  }, [changed, reread]);
+    if (changed) onChange();
+  }, [changed]);
   useEffect(() => {
-    if (phase) reread();
-  }, [phase, reread]);
+    if (phase) onChange();
+  }, [phase]);
   return run;
 }

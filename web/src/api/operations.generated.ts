@@ -333,6 +333,14 @@ export type WriteNoteMutation = { writeNote:
     | { code: RefusalCode, message: string }
    };
 
+export type QuietDealsQueryVariables = Exact<{
+  verdicts: Array<QuietVerdict> | QuietVerdict;
+  after?: string | null | undefined;
+}>;
+
+
+export type QuietDealsQuery = { connection: { id: string, state: ConnectionState }, deals: { nodes: Array<{ id: string, title: string, crmUrl: string | null, value: { amount: string, currency: string } | null, owner: { id: string, name: string } | null, organization: { id: string, name: string } | null, pipeline: { id: string, name: string } | null, stage: { id: string, name: string, position: number } | null, quiet: { verdict: QuietVerdict, quietDays: number | null, reasons: Array<{ code: QuietReasonCode, message: string }> } }>, pageInfo: { hasNextPage: boolean, endCursor: string | null } } };
+
 export type MappingFragment = { entity: CrmEntity, fieldKey: string, fieldName: string | null, fieldType: string | null, health: FieldMappingHealth, checkedAt: string };
 
 export type FieldMappingsQueryVariables = Exact<{ [key: string]: never; }>;
@@ -719,6 +727,59 @@ export const WriteNoteDocument = gql`
   }
 }
     ${ReceiptFragmentDoc}` as unknown as DocumentNode<WriteNoteMutation, WriteNoteMutationVariables>;
+export const QuietDealsDocument = gql`
+    query QuietDeals($verdicts: [QuietVerdict!]!, $after: String) {
+  connection {
+    id
+    state
+  }
+  deals(
+    first: 50
+    after: $after
+    filter: {verdict: $verdicts, status: [OPEN]}
+    orderBy: QUIET_DAYS_DESC
+  ) {
+    nodes {
+      id
+      title
+      crmUrl
+      value {
+        amount
+        currency
+      }
+      owner {
+        id
+        name
+      }
+      organization {
+        id
+        name
+      }
+      pipeline {
+        id
+        name
+      }
+      stage {
+        id
+        name
+        position
+      }
+      quiet {
+        verdict
+        quietDays
+        reasons {
+          code
+          message
+        }
+      }
+    }
+    pageInfo {
+      hasNextPage
+      endCursor
+    }
+  }
+}
+    ` as unknown as DocumentNode<QuietDealsQuery, QuietDealsQueryVariables>;
 export const FieldMappingsDocument = gql`
     query FieldMappings {
   connection {

@@ -6,8 +6,8 @@ import { useKept } from "../api/kept";
 import { MeetingsDocument, type MeetingsQuery } from "../api/operations.generated";
 import { Badge, Button, Empty, Loading } from "../ui/parts";
 import { Problem } from "../ui/problem";
+import { VERDICT } from "../ui/verdict";
 import { counted, dateAndTime } from "../ui/words";
-import { VERDICT } from "./wording";
 
 type Meeting = MeetingsQuery["meetings"]["nodes"][number];
 

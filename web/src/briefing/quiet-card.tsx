@@ -1,9 +1,9 @@
 import type { ContactFragment } from "../api/operations.generated";
 import { Badge, Card, When } from "../ui/parts";
+import { VERDICT } from "../ui/verdict";
 import { counted } from "../ui/words";
 import { ContactChart } from "./contact-chart";
 import type { Deal } from "./deal-card";
-import { VERDICT } from "./wording";
 
 /** Whether the deal has gone quiet, why, and a picture of the contact behind it. */
 export function QuietCard({ deal, timeline }: { deal: Deal; timeline: readonly ContactFragment[] }) {

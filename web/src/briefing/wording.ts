@@ -1,17 +1,5 @@
-import type { DealStatus, InteractionKind, QuietVerdict, WriteState } from "../api/operations.generated";
+import type { DealStatus, InteractionKind, WriteState } from "../api/operations.generated";
 import type { Tone } from "../ui/parts";
-
-export const VERDICT: Record<QuietVerdict, { text: string; tone: Tone; meaning: string }> = {
-  ACTIVE: { text: "Active", tone: "ok", meaning: "There is contact with the buyer, or a next step is planned." },
-  COOLING: {
-    text: "Cooling",
-    tone: "warn",
-    meaning: "Contact thins out, nothing is planned, or the deal stands still.",
-  },
-  QUIET: { text: "Quiet", tone: "bad", meaning: "There has been no contact for long, and nothing is planned." },
-  GHOSTED: { text: "Ghosted", tone: "bad", meaning: "The buyer does not answer, and nothing is planned." },
-  UNKNOWN: { text: "Not known", tone: "plain", meaning: "The data is too old to say anything." },
-};
 
 export const DEAL_STATUS: Record<DealStatus, { text: string; tone: Tone }> = {
   OPEN: { text: "Open", tone: "info" },
