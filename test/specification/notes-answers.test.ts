@@ -160,20 +160,43 @@ test("a worker looks a lost answer up by itself, and the note is readable here",
   expect(posts(simulator)).toHaveLength(1);
 });
 
-test("while nobody is authorized a lost answer stays UNKNOWN and says so; the same company's return settles it", async () => {
-  const { ownerId } = simulator.company.stories.singleDeal;
+/** Lets time pass as far as a worker would notice: the sweep, and every look-up at once. */
+async function pass(ms: number): Promise<void> {
+  aheadMs += ms;
+  await writeback.lookUps.sweep();
+  for (const { id } of await database.query<{ id: string }>("SELECT id FROM note_write WHERE state = 'UNKNOWN'")) {
+    await writeback.lookUps.lookUp({ tenantId: "acme", writeId: id });
+  }
+}
+
+test("a lost note is found behind pages of newer ones, and not taken for one that quotes its reference", async () => {
+  const { dealId } = simulator.company.stories.singleDeal;
   await service.stop();
   service = await startService(simulator, database, { clock, roles: new Set(["api"]) });
   failPosts({ kind: "lostAfter" });
+  const there = await writeNote(service, { meetingId });
+  failPosts({ kind: "reset" });
+  const notThere = await writeNote(service, { meetingId });
+  const quoting = await writeNote(service, {
+    meetingId,
+    content: `Ref. ${there.reference}\n\nRef. ${notThere.reference}`,
+  });
+  for (let note = 0; note < 1_100; note += 1) simulator.control.add("note", { deal_id: dealId });
+  await pass(10_000);
+  const [first] = notesWith(simulator, there.reference);
+  expect(await stateOf(there.id)).toMatchObject({ state: "WRITTEN", crmNoteId: String(first?.id) });
+  expect(first?.id).toBeLessThan(Number(quoting.crmNoteId));
+  expect(await stateOf(notThere.id)).toMatchObject({ state: "UNKNOWN" });
+  await pass(200_000);
+  expect(await stateOf(notThere.id)).toMatchObject({ state: "FAILED", error: { code: "ANSWER_LOST" } });
+  expect(posts(simulator)).toHaveLength(3);
+});
+
+test("while nobody is authorized a lost answer stays UNKNOWN and says so; the same company's return settles it", async () => {
+  const { ownerId } = simulator.company.stories.singleDeal;
+  failPosts({ kind: "lostAfter" });
   const write = await writeNote(service, { meetingId });
   simulator.control.revoke(ownerId);
-  const pass = async (ms: number) => {
-    aheadMs += ms;
-    await writeback.lookUps.sweep();
-    for (const { id } of await database.query<{ id: string }>("SELECT id FROM note_write WHERE state = 'UNKNOWN'")) {
-      await writeback.lookUps.lookUp({ tenantId: "acme", writeId: id });
-    }
-  };
   for (const ms of [10_000, 300_000, 3_600_000]) await pass(ms);
   expect(await stateOf(write.id)).toMatchObject({ state: "UNKNOWN" });
   expect((await stateOf(write.id)).error?.message).toContain("needs re-authorization");

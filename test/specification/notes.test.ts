@@ -2,7 +2,7 @@ import { type Simulator, startSimulator } from "../../simulator";
 import { createTestDatabase, type TestDatabase } from "../support/database";
 import { askNote, notesWith, posts, SHOWN_WRITE, type ShownWrite, writeNote } from "../support/notes";
 import { type Service, startService } from "../support/service";
-import { connect, dataOf, recordMeeting, syncEnds } from "../support/stories";
+import { connect, dataOf, recordMeeting, syncEnds, until } from "../support/stories";
 
 let simulator: Simulator;
 let database: TestDatabase;
@@ -241,6 +241,10 @@ test("after a disconnect the receipts stay, without their targets, and nothing i
   const { meetingId } = await theirs();
   const write = await writeNote(service, { meetingId }, as);
   await service.ask("mutation { disconnect { __typename } }", {}, as);
+  await until("the copy is purged", async () => {
+    const copies = await database.query("SELECT 1 FROM synced_copy WHERE tenant_id = 'other'");
+    return copies.length === 0;
+  });
   simulator.log.clear();
   const [newest] = (await writes({}, as)).nodes;
   expect(newest).toEqual({ ...write, __typename: "NoteWrite", target: null });
