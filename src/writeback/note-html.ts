@@ -22,3 +22,10 @@ export function noteHtml(content: string, reference: string): string {
   const wellFormed = content.replace(/\p{Surrogate}/gu, "\ufffd");
   return `${safeHtml(markdown.render(wellFormed)).trim()}\n<p>Ref. ${reference}</p>`;
 }
+
+const REFERENCES = new RegExp(`\\bCRM-[${DIGITS}]{${REFERENCE_DIGITS}}\\b`, "g");
+
+/** The reference of a note in the CRM: its last one, because what is written above may quote others. */
+export function referenceIn(html: string): string | null {
+  return html.match(REFERENCES)?.at(-1) ?? null;
+}

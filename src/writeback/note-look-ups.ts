@@ -9,6 +9,7 @@ import type { TenantScope } from "../database/tenant-door";
 import { NoteWriteRow } from "../entities/note-write";
 import { MINUTE_MS } from "../platform/clock";
 import { ABANDONED_AFTER_MS, nextLookUp, verdictOf } from "./look-up-plan";
+import { referenceIn } from "./note-html";
 import {
   enqueueLookUp,
   leaveUnknown,
@@ -110,35 +111,22 @@ export class NoteLookUps {
     return { copyId, visible, receipt };
   }
 
-  /** All notes on the target, until the reference is found. */
+  /** Every note on the target. Somebody may have copied ours by hand: the first with its reference is it. */
   async #search(receipt: NoteWriteRow, copyId: number): Promise<{ note: CrmNote | null; complete: boolean }> {
     const { http, crmBaseUrl, tokensOf } = this.parts;
     const api = new CrmApi(http, crmBaseUrl, tokensOf(receipt.tenantId, copyId));
     const target = { entity: receipt.entity, id: receipt.targetId };
-    const candidates: CrmNote[] = [];
+    let note: CrmNote | null = null;
     let complete = true;
     let cursor: string | null = null;
     do {
       const page: Awaited<ReturnType<typeof api.notesOf>> = await api.notesOf(target, { cursor });
-      candidates.push(...page.records.filter(({ content }) => content.includes(receipt.reference)));
+      // Newest first, so that the last one found is the first one made.
+      note = page.records.filter(({ content }) => referenceIn(content) === receipt.reference).at(-1) ?? note;
       complete &&= page.rejected.length === 0;
       cursor = page.next;
     } while (cursor !== null);
-    return { note: await this.#unclaimed(receipt, candidates), complete };
-  }
-
-  /** A later note of ours may quote the reference; it is another receipt's. The first one that is nobody's is this one. */
-  async #unclaimed({ tenantId, crmCompanyId }: NoteWriteRow, candidates: readonly CrmNote[]): Promise<CrmNote | null> {
-    if (candidates.length === 0) return null;
-    const claimed = await rows<{ id: number }>(
-      this.parts.door.enter(tenantId).manager,
-      `SELECT crm_note_id AS id FROM note_write
-       WHERE tenant_id = $1 AND crm_company_id = $2 AND crm_note_id = ANY ($3)`,
-      [tenantId, crmCompanyId, candidates.map(({ id }) => id)],
-    );
-    const ofOthers = new Set(claimed.map(({ id }) => id));
-    const [first] = candidates.filter(({ id }) => !ofOthers.has(id)).sort((a, b) => a.id - b.id);
-    return first ?? null;
+    return { note, complete };
   }
 }
 

@@ -177,6 +177,7 @@ test("a lost note is found behind pages of newer ones, and not taken for one tha
   const there = await writeNote(service, { meetingId });
   failPosts({ kind: "reset" });
   const notThere = await writeNote(service, { meetingId });
+  failPosts({ kind: "lostAfter" });
   const quoting = await writeNote(service, {
     meetingId,
     content: `Ref. ${there.reference}\n\nRef. ${notThere.reference}`,
@@ -185,7 +186,10 @@ test("a lost note is found behind pages of newer ones, and not taken for one tha
   await pass(10_000);
   const [first] = notesWith(simulator, there.reference);
   expect(await stateOf(there.id)).toMatchObject({ state: "WRITTEN", crmNoteId: String(first?.id) });
-  expect(first?.id).toBeLessThan(Number(quoting.crmNoteId));
+  expect(await stateOf(quoting.id)).toMatchObject({
+    state: "WRITTEN",
+    crmNoteId: String(notesWith(simulator, quoting.reference)[0]?.id),
+  });
   expect(await stateOf(notThere.id)).toMatchObject({ state: "UNKNOWN" });
   await pass(200_000);
   expect(await stateOf(notThere.id)).toMatchObject({ state: "FAILED", error: { code: "ANSWER_LOST" } });
