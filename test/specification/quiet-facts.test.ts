@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { DealFacts } from "../../src/briefing/quiet/facts";
 import { readQuietFacts } from "../../src/briefing/quiet/read-quiet";
 import type { CopyScope } from "../../src/briefing/records";
+import { JointReads } from "../../src/database/joint-reads";
 import { TenantDoor } from "../../src/database/tenant-door";
 import { DAY_MS } from "../../src/platform/clock";
 import { createTestDatabase, type TestDatabase } from "../support/database";
@@ -42,7 +43,7 @@ test.each([1, DEALS])(
       statements += 1;
       return scope.manager.query(...statement);
     };
-    const { deals } = await readQuietFacts({ ...scope, manager }, ids(count), now);
+    const { deals } = await readQuietFacts({ ...scope, reads: new JointReads(manager) }, ids(count), now);
     expect([deals.length, statements]).toEqual([count, 1]);
     for (const { planned, meetings, contacts } of deals)
       expect([planned.length, meetings.length, contacts.length]).toEqual([21, 1, 1]);
