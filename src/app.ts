@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import type { DataSource } from "typeorm";
 import { createActorVerifier } from "./auth/actor";
 import { Meetings } from "./briefing/record-meeting";
@@ -5,6 +6,7 @@ import { Rematching } from "./briefing/rematch";
 import { AccessTokens } from "./connections/access-tokens";
 import { Connecting } from "./connections/connecting";
 import { Credentials } from "./connections/credentials";
+import { type CrmStop, CrmStops, OBEYED_WITHIN_MS, resumeCrm, stopCrm } from "./connections/crm-stops";
 import { Disconnecting } from "./connections/disconnecting";
 import { FieldMappings } from "./connections/field-mappings";
 import { PURGE_JOB, type PurgeRef, purgeCopy, sweepPurges } from "./connections/purge";
@@ -17,7 +19,7 @@ import { createDataSource } from "./database/data-source";
 import { startEmbeddedPostgres } from "./database/embedded/embedded-postgres";
 import { type JobRunner, startJobRunner } from "./database/jobs";
 import { connectDatabase, migrate } from "./database/migrate";
-import { Notifications } from "./database/notifications";
+import { CRM_STOP_CHANGED, Notifications } from "./database/notifications";
 import { TenantDoor } from "./database/tenant-door";
 import { entities } from "./entities";
 import { type Clock, systemClock } from "./platform/clock";
@@ -92,6 +94,7 @@ async function embedded(stops: (() => Promise<void>)[]): Promise<Secret> {
 interface Parts {
   door: TenantDoor;
   connecting: Connecting;
+  crmStops: CrmStops;
   disconnecting: Disconnecting;
   meetings: Meetings;
   fieldMappings: FieldMappings;
@@ -112,14 +115,19 @@ function compose(config: Config, dataSource: DataSource, databaseUrl: Secret, lo
   const door = new TenantDoor(dataSource);
   const notifications = new Notifications(databaseUrl, logger);
   const metrics = createMetrics();
-  const http = new CrmHttp(metrics);
+  const crmStops = new CrmStops(door);
+  notifications.subscribe(CRM_STOP_CHANGED, "", () => crmStops.forget());
+  const http = new CrmHttp(metrics, () => crmStops.requireNone());
   const oauth = new CrmOAuth(http, config.crm);
   const credentials = new Credentials(new Keyring(config.encryptionKeys));
   const tokens = new AccessTokens({ door, databaseUrl, oauth, credentials, clock, logger, metrics });
   const crmBaseUrl = config.crm.baseUrl;
   const apiOf = (tenantId: string, copyId: number) => new CrmApi(http, crmBaseUrl, tokens.of(tenantId, copyId));
   const tokensOf = (tenantId: string, copyId: number) => tokens.of(tenantId, copyId);
-  const writeback = { door, http, crmBaseUrl, tokensOf, clock, logger, metrics };
+  const writeback = {
+    ...{ door, http, crmBaseUrl, tokensOf, clock, logger, metrics },
+    stopped: () => crmStops.refusal(),
+  };
   const noteWrites = new NoteWrites(writeback);
   const mappings = new FieldMappings({ door, apiOf, clock, logger });
   const fieldWrites = new FieldWrites({ ...writeback, mappings });
@@ -131,6 +139,7 @@ function compose(config: Config, dataSource: DataSource, databaseUrl: Secret, lo
   return {
     door,
     clock,
+    crmStops,
     notifications,
     metrics,
     schedule,
@@ -216,14 +225,36 @@ async function startApi(
 }
 
 /** `npm run keys:rotate`: seals every credential under the first of ENCRYPTION_KEYS; workers may go on meanwhile. */
-export async function rotateKeys(config: Config, logger: Logger): Promise<Resealed> {
+export function rotateKeys(config: Config, logger: Logger): Promise<Resealed> {
+  return withDoor(config, logger, (door) => resealAll(door, new Credentials(new Keyring(config.encryptionKeys))));
+}
+
+/**
+ * `npm run crm:stop`: when it resolves, every process that runs begins no further call to the CRM.
+ * @returns the stop that holds, which may be an earlier one
+ */
+export function stopCrmCalls(config: Config, logger: Logger, reason: string): Promise<CrmStop> {
+  return withDoor(config, logger, async (door) => {
+    const stop = await stopCrm(door, reason, systemClock());
+    await sleep(OBEYED_WITHIN_MS);
+    return stop;
+  });
+}
+
+/** `npm run crm:resume`. @returns whether calls were stopped */
+export function resumeCrmCalls(config: Config, logger: Logger): Promise<boolean> {
+  return withDoor(config, logger, (door) => resumeCrm(door, systemClock()));
+}
+
+/** For an operator's command: the tenant door without a service behind it. */
+async function withDoor<T>(config: Config, logger: Logger, work: (door: TenantDoor) => Promise<T>): Promise<T> {
   const stops: (() => Promise<void>)[] = [];
   try {
     const url = await withoutBypass(config.databaseUrl ?? (await embedded(stops)));
     const dataSource = createDataSource({ url, entities, logger });
     await connectDatabase(dataSource, url);
     stops.push(() => dataSource.destroy());
-    return await resealAll(new TenantDoor(dataSource), new Credentials(new Keyring(config.encryptionKeys)));
+    return await work(new TenantDoor(dataSource));
   } finally {
     for (const stop of stops.reverse()) await stop();
   }

@@ -1,19 +1,51 @@
-import { createApp, rotateKeys } from "./app";
+import { createApp, resumeCrmCalls, rotateKeys, stopCrmCalls } from "./app";
+import { examine } from "./operator/doctor";
+import { lineOf } from "./operator/finding";
 import { type Config, readConfig } from "./platform/config";
 import { messageOf, ServiceError } from "./platform/errors";
 import { createLogger, type Logger } from "./platform/logger";
 
 const SIGNALS = ["SIGINT", "SIGTERM"] as const;
+const NO_REASON = "no reason was given.";
 
-async function main(command: string | undefined): Promise<void> {
+/** What the operator may ask for in place of serving; each says what it did. */
+const COMMANDS: Record<string, (config: Config, logger: Logger, words: string[]) => Promise<string>> = {
+  "rotate-keys": async (config, logger) => {
+    const { resealed, unchanged } = await rotateKeys(config, logger);
+    return `${resealed} credential(s) sealed under the first key, ${unchanged} were already.`;
+  },
+  "crm-stop": async (config, logger, words) => {
+    const { since, reason } = await stopCrmCalls(config, logger, words.join(" ").trim() || NO_REASON);
+    return `No process begins a call to the CRM now; one in hand ends within 30 seconds.
+Stopped since ${since.toISOString()}: ${reason}
+Go on with: npm run crm:resume`;
+  },
+  "crm-resume": async (config, logger) =>
+    (await resumeCrmCalls(config, logger))
+      ? "Calls to the CRM may be made again; syncs that waited go on within seconds."
+      : "Calls to the CRM were not stopped.",
+};
+
+async function main([command, ...words]: string[]): Promise<void> {
+  if (command === "doctor") return doctor();
   const config = readConfig();
   const logger = createLogger(config.logLevel);
-  if (command === "rotate-keys") {
-    const { resealed, unchanged } = await rotateKeys(config, logger);
-    process.stdout.write(`${resealed} credential(s) sealed under the first key, ${unchanged} were already.\n`);
-    return;
-  }
-  await serve(config, logger);
+  if (command === undefined) return serve(config, logger);
+  const run = COMMANDS[command];
+  if (!run)
+    throw new UnknownCommandError(`There is no command ${command}, but doctor, ${Object.keys(COMMANDS).join(", ")}.`);
+  process.stdout.write(`${await run(config, logger, words)}\n`);
+}
+
+/** Ends with 1 where something is at fault, so that a deployment can ask before it goes on. */
+async function doctor(): Promise<void> {
+  const findings = await examine();
+  for (const finding of findings) process.stdout.write(`${lineOf(finding)}\n`);
+  process.exitCode = findings.some(({ level }) => level === "fault") ? 1 : 0;
+}
+
+class UnknownCommandError extends ServiceError {
+  readonly code = "UNKNOWN_COMMAND";
 }
 
 async function serve(config: Config, logger: Logger): Promise<void> {
@@ -44,4 +76,4 @@ function fail(error: unknown): never {
   process.exit(1);
 }
 
-if (require.main === module) main(process.argv[2]).catch(fail);
+if (require.main === module) main(process.argv.slice(2)).catch(fail);

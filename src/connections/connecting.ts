@@ -1,7 +1,7 @@
 import type { Actor } from "../auth/actor";
 import { type PolicyRefusal, refusalToConnect } from "../auth/policies";
 import { CrmApi } from "../crm/api";
-import { CrmError } from "../crm/errors";
+import { CrmError, stopBehind } from "../crm/errors";
 import type { CrmHttp } from "../crm/http";
 import { type CrmOAuth, OAuthError } from "../crm/oauth";
 import type { CrmCurrentUser } from "../crm/parsing/records";
@@ -123,6 +123,8 @@ export class Connecting {
   }
 
   #refusalOf(error: OAuthError | CrmError): Refusal {
+    const stop = stopBehind(error);
+    if (stop) return refused("CRM_UNAVAILABLE", `${stop.message} Nothing was stored; start again later.`);
     this.parts.logger.warn({ err: error, code: error.code }, "an authorization could not be validated");
     switch (error.code) {
       case "INVALID_GRANT":

@@ -17,7 +17,12 @@ export interface Credential {
 
 export type PresentAccess = Pick<Credential, "accessToken" | "accessTokenAskedAt"> & { state: ConnectionState };
 
-const place = (tenantId: string, copyId: number, column: string) => [tenantId, String(copyId), column];
+/** What a sealed token is bound to. */
+export const placeOf = (tenantId: string, copyId: number, column: string): string[] => [
+  tenantId,
+  String(copyId),
+  column,
+];
 
 /** Tokens are sealed on the way into the database and opened on the way out, here and nowhere else. */
 export class Credentials {
@@ -43,7 +48,7 @@ export class Credentials {
       [tenantId, copyId],
     );
     if (!row?.access_token || !row.access_token_asked_at) return null;
-    const opened = this.keyring.open(row.access_token, place(tenantId, copyId, "access_token"));
+    const opened = this.keyring.open(row.access_token, placeOf(tenantId, copyId, "access_token"));
     return { state: row.state, accessToken: new Secret(opened), accessTokenAskedAt: row.access_token_asked_at };
   }
 
@@ -98,16 +103,16 @@ export class Credentials {
     const { tenantId, copyId, version, accessTokenAskedAt } = row;
     return {
       version,
-      accessToken: new Secret(this.keyring.open(row.accessToken, place(tenantId, copyId, "access_token"))),
-      refreshToken: new Secret(this.keyring.open(row.refreshToken, place(tenantId, copyId, "refresh_token"))),
+      accessToken: new Secret(this.keyring.open(row.accessToken, placeOf(tenantId, copyId, "access_token"))),
+      refreshToken: new Secret(this.keyring.open(row.refreshToken, placeOf(tenantId, copyId, "refresh_token"))),
       accessTokenAskedAt,
     };
   }
 
   #seal(tenantId: string, copyId: number, accessToken: Secret, refreshToken: Secret): [Buffer, Buffer] {
     return [
-      this.keyring.seal(accessToken.reveal(), place(tenantId, copyId, "access_token")),
-      this.keyring.seal(refreshToken.reveal(), place(tenantId, copyId, "refresh_token")),
+      this.keyring.seal(accessToken.reveal(), placeOf(tenantId, copyId, "access_token")),
+      this.keyring.seal(refreshToken.reveal(), placeOf(tenantId, copyId, "refresh_token")),
     ];
   }
 }

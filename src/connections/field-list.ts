@@ -1,5 +1,5 @@
 import type { CrmApi } from "../crm/api";
-import { CrmError, type CrmFailure } from "../crm/errors";
+import { CrmError, type CrmFailure, stopBehind } from "../crm/errors";
 import { OAuthError } from "../crm/oauth";
 import type { CrmEntity, CrmField } from "../crm/parsing/fields";
 import { accepted, type Outcome, type Refused, refused } from "../platform/outcome";
@@ -35,6 +35,8 @@ export async function readFieldList(api: CrmApi, entity: CrmEntity): Promise<Out
 function refusalOf(error: unknown): Refused<FieldListRefusal> {
   if (error instanceof NeedsReauthorizationError) return NEEDS_AUTHORIZATION;
   if (error instanceof ConnectionGoneError) return NO_CRM;
+  const stop = stopBehind(error);
+  if (stop) return refused("CRM_UNAVAILABLE", stop.message);
   if (error instanceof CrmError) return refused("CRM_UNAVAILABLE", WHY[error.code]);
   if (error instanceof OAuthError) {
     return refused("CRM_UNAVAILABLE", "The access token could not be renewed for now. Try again in a while.");

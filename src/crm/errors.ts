@@ -39,6 +39,21 @@ export class CrmError extends ServiceError {
   }
 }
 
+/** Nothing was sent: the operator has stopped all calls to the CRM. */
+export class CrmStoppedError extends CrmError {
+  constructor(readonly reason: string) {
+    super("UNAVAILABLE", `The operator of this service has stopped all calls to the CRM: ${reason}`, {
+      neverSent: true,
+    });
+  }
+}
+
+/** The stop that kept a call, or the renewal of its token, from being sent; null where something else went wrong. */
+export function stopBehind(error: unknown): CrmStoppedError | null {
+  if (error instanceof CrmStoppedError) return error;
+  return error instanceof ServiceError && error.cause instanceof CrmStoppedError ? error.cause : null;
+}
+
 /** Sorts an answer of the CRM that is not a success. An HTML page is a proxy's, so its 403 says nothing on scopes. */
 export function failureOfStatus(status: number, html: boolean): CrmFailure {
   if (status === 429) return "RATE_LIMITED";

@@ -49,10 +49,15 @@ export class CrmHttp {
     maxResponseSize: MAX_ANSWER_BYTES,
   });
 
-  constructor(private readonly metrics?: Metrics) {}
+  /** @param mayCall looked at before every call, a token renewal too; it throws a CrmError where none may be made */
+  constructor(
+    private readonly metrics?: Metrics,
+    private readonly mayCall: () => Promise<void> = async () => undefined,
+  ) {}
 
   /** @throws CrmError UNAVAILABLE where no whole answer arrived, UNREADABLE where it is over the size limit */
   async send(asked: CrmRequest): Promise<CrmAnswer> {
+    await this.mayCall();
     const ended = this.metrics?.crmCalls.startTimer({ route: routeOf(asked) });
     let status = 0;
     try {

@@ -3,7 +3,7 @@ import { Secret } from "../platform/secret";
 import { unavailable } from "./migrate";
 
 /** Owns the tables and works with them where the configured user would pass every row policy. */
-const ROLE = "crm_connection";
+export const APPLICATION_ROLE = "crm_connection";
 /** Any fixed number: the name of "making the role" among this database's advisory locks. */
 const ROLE_LOCK = 7_302_519;
 
@@ -28,20 +28,20 @@ export async function withoutBypass(url: Secret): Promise<Secret> {
     await client.end().catch(() => undefined);
   }
   const limited = new URL(url.reveal());
-  limited.searchParams.set("options", `-c role=${ROLE}`);
+  limited.searchParams.set("options", `-c role=${APPLICATION_ROLE}`);
   return new Secret(limited.href);
 }
 
 /** Roles belong to the whole server: another database's service may be making it at the same moment. */
 const MAKE_ROLE = `
 DO $$ BEGIN
-  IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '${ROLE}') THEN
-    CREATE ROLE ${ROLE} NOLOGIN NOSUPERUSER NOBYPASSRLS;
+  IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '${APPLICATION_ROLE}') THEN
+    CREATE ROLE ${APPLICATION_ROLE} NOLOGIN NOSUPERUSER NOBYPASSRLS;
   END IF;
 EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL;
 END $$;
 DO $$ BEGIN
-  EXECUTE format('GRANT CREATE, CONNECT, TEMPORARY ON DATABASE %I TO ${ROLE}', current_database());
+  EXECUTE format('GRANT CREATE, CONNECT, TEMPORARY ON DATABASE %I TO ${APPLICATION_ROLE}', current_database());
 END $$;
-GRANT USAGE, CREATE ON SCHEMA public TO ${ROLE};
+GRANT USAGE, CREATE ON SCHEMA public TO ${APPLICATION_ROLE};
 `;

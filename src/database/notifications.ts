@@ -9,7 +9,9 @@ import type { TenantScope } from "./tenant-door";
 export const CONNECTION_CHANGED = "connection_changed";
 /** A run of the tenant was made, moved on or ended. */
 export const PROGRESS_CHANGED = "progress_changed";
-const CHANNELS = [CONNECTION_CHANGED, PROGRESS_CHANGED] as const;
+/** The operator stopped or resumed the calls to the CRM; of all tenants, so every subscriber is woken. */
+export const CRM_STOP_CHANGED = "crm_stop_changed";
+const CHANNELS = [CONNECTION_CHANGED, PROGRESS_CHANGED, CRM_STOP_CHANGED] as const;
 export type Channel = (typeof CHANNELS)[number];
 
 const FIRST_RECONNECT_MS = 100;
@@ -39,7 +41,9 @@ export class Notifications {
 
   async start(): Promise<void> {
     const client = new Client({ connectionString: this.url.reveal(), application_name: "crm-connection listener" });
-    client.on("notification", ({ channel, payload }) => this.#wake(key(channel, payload ?? "")));
+    client.on("notification", ({ channel, payload }) =>
+      channel === CRM_STOP_CHANGED ? this.#wakeAll() : this.#wake(key(channel, payload ?? "")),
+    );
     client.on("error", (error) => this.logger.warn({ err: error }, "the listening database session failed"));
     await client.connect();
     this.#client = client;
@@ -67,13 +71,17 @@ export class Notifications {
     for (const wake of this.#subscribers.get(subject) ?? []) wake();
   }
 
+  #wakeAll(): void {
+    for (const subject of this.#subscribers.keys()) this.#wake(subject);
+  }
+
   async #reconnect(): Promise<void> {
     for (let wait = FIRST_RECONNECT_MS; !this.#stopped; wait = Math.min(2 * wait, LONGEST_RECONNECT_MS)) {
       await sleep(wait);
       if (this.#stopped) return;
       try {
         await this.start();
-        for (const subject of this.#subscribers.keys()) this.#wake(subject);
+        this.#wakeAll();
         return;
       } catch (error) {
         this.logger.warn({ err: error }, "the listening database session could not be opened again");

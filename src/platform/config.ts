@@ -154,6 +154,9 @@ const environment = z.object({
   LOG_LEVEL: z.enum(LOG_LEVELS, { error: `must be one of ${LOG_LEVELS.join(", ")}` }).default("info"),
 });
 
+/** The names of all variables that are read. */
+export const VARIABLES: readonly string[] = Object.keys(environment.shape);
+
 /** Faults of variables together; zod skips such checks where a single variable is at fault, and all are owed at once. */
 function faultsBetweenVariables(given: Record<string, string | undefined>): string[] {
   const faults: string[] = [];

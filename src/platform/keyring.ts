@@ -44,7 +44,7 @@ export class Keyring {
 
   /** Whether a sealed blob names the key that seals now. */
   isUnderFirstKey(blob: Buffer): boolean {
-    return blob.subarray(2, 2 + (blob[1] ?? 0)).toString() === this.#first.id;
+    return keyIdOf(blob) === this.#first.id;
   }
 
   open(blob: Buffer, place: readonly string[]): string {
@@ -69,6 +69,11 @@ export class Keyring {
       throw new UnsealError("a sealed value does not belong here or was altered", { cause });
     }
   }
+}
+
+/** The id of the key that sealed a blob; its header is enough. */
+export function keyIdOf(blob: Buffer): string {
+  return blob.subarray(2, 2 + (blob[1] ?? 0)).toString();
 }
 
 /** JSON keeps the parts apart: ["a","bc"] and ["ab","c"] must not authenticate each other. */

@@ -22,7 +22,9 @@ import { presentConnection, presentGap, presentRefusal, presentRun } from "./pre
 export class ConnectionResolver {
   @Query(() => Connection, { description: "The tenant's one CRM connection." })
   async connection(@Ctx() context: OperationContext): Promise<Connection> {
-    return presentConnection(context.actor, await context.connection());
+    const { actor, services } = context;
+    const [row, stop] = await Promise.all([context.connection(), services.crmStops.present()]);
+    return presentConnection(actor, row, stop, services.clock());
   }
 
   @FieldResolver(() => SyncStatus, { description: "How fresh and how whole the synced copy is." })

@@ -3,6 +3,7 @@ import type { Meetings } from "../briefing/record-meeting";
 import type { CopyScope } from "../briefing/records";
 import type { Connecting } from "../connections/connecting";
 import { readConnection } from "../connections/connection-store";
+import type { CrmStops } from "../connections/crm-stops";
 import type { Disconnecting } from "../connections/disconnecting";
 import type { FieldListRefusal } from "../connections/field-list";
 import type { FieldMappings } from "../connections/field-mappings";
@@ -21,6 +22,7 @@ import { Loaders } from "./loaders";
 export interface Services {
   door: TenantDoor;
   connecting: Connecting;
+  crmStops: CrmStops;
   disconnecting: Disconnecting;
   notifications: Notifications;
   schedule: Schedule;

@@ -47,7 +47,9 @@ const ownReceipt =
 
 const FINDERS: Record<NodeType, Find> = {
   Connection: async (context, id) => {
-    const own = presentConnection(context.actor, await context.connection());
+    const { actor, services } = context;
+    const [row, stop] = await Promise.all([context.connection(), services.crmStops.present()]);
+    const own = presentConnection(actor, row, stop, services.clock());
     return own.id === id ? own : null;
   },
   SyncRun: async ({ scope }, id) => {

@@ -1,5 +1,6 @@
 import type { Actor } from "../auth/actor";
 import { plainText } from "../briefing/note-content";
+import { type CrmStop, messageOfStop } from "../connections/crm-stops";
 import type { ActivityRow } from "../entities/activity";
 import type { ConnectionRow } from "../entities/connection";
 import type { CrmUserRow } from "../entities/crm-user";
@@ -49,7 +50,12 @@ export const presentRefusal = ({ code, message, field }: Refused): Refusal =>
   make(Refusal, { code: code as RefusalCode, message, field: field ?? null });
 
 /** Before anyone connected there is no row, and still a connection to show. */
-export function presentConnection({ tenantId }: Actor, row: ConnectionRow | null): Connection {
+export function presentConnection(
+  { tenantId }: Actor,
+  row: ConnectionRow | null,
+  stop: CrmStop | null,
+  now: Date,
+): Connection {
   return make(Connection, {
     id: encodeId("Connection", tenantId),
     state: (row?.state ?? "NOT_CONNECTED") as ConnectionState,
@@ -61,9 +67,15 @@ export function presentConnection({ tenantId }: Actor, row: ConnectionRow | null
     companyDomain: row?.companyDomain ?? null,
     connectedAt: row?.connectedAt ?? null,
     reauthorizationReason: (row?.reauthorizationReason ?? null) as ReauthorizationReason | null,
-    trouble: presentTrouble(row),
+    trouble: stop && row?.state === "CONNECTED" ? presentStop(stop, now) : presentTrouble(row),
     copyId: row?.copyId ?? null,
   });
+}
+
+/** The operator's stop is every connection's trouble for as long as it holds; whatever was before it is kept beneath. */
+function presentStop(stop: CrmStop, now: Date): Trouble {
+  const message = `${messageOfStop(stop)} Syncs wait and writes are refused until it is resumed.`;
+  return make(Trouble, { code: "CRM_UNAVAILABLE", message, since: stop.since, lastSeenAt: now });
 }
 
 function presentTrouble(row: ConnectionRow | null): Trouble | null {

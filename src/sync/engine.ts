@@ -2,6 +2,7 @@ import { stopForInactiveUser } from "../connections/connection-store";
 import { NeedsReauthorizationError } from "../connections/errors";
 import { endTrouble, isTrouble, noteTrouble } from "../connections/trouble";
 import { CrmApi, type TokenSource } from "../crm/api";
+import { stopBehind } from "../crm/errors";
 import type { CrmHttp } from "../crm/http";
 import { Pacer } from "../crm/pacer";
 import type { TenantDoor, TenantScope } from "../database/tenant-door";
@@ -31,6 +32,8 @@ import { walkParticipants } from "./walk-participants";
 const BEAT_MS = 10 * SECOND_MS;
 /** A run gives its place to waiting ones after this, and goes on from its checkpoint when it is its turn again. */
 const TURN_MS = 15 * SECOND_MS;
+/** A run that the operator's stop holds up looks again after this. */
+const STOPPED_MS = 10 * SECOND_MS;
 /** Specification 4.3.3: without these a run succeeds and says what is missing. */
 const MAY_FAIL: ReadonlySet<SyncResource> = new Set(["PIPELINES", "STAGES"]);
 
@@ -147,6 +150,10 @@ export class SyncEngine {
 
   async #ended(context: RunContext, error: unknown): Promise<void> {
     const { run, door, clock, logger } = context;
+    if (stopBehind(error)) {
+      const later = new Date(clock().getTime() + STOPPED_MS);
+      return door.transaction(run.tenantId, (scope) => releaseRun(scope, run, later));
+    }
     const failure = failureOf(error);
     if (!failure) return logger.info({ err: error }, "a sync run is no longer this worker's");
     if (failure.code === "INTERNAL") logger.error({ err: error }, "a sync run failed for a reason of our own");

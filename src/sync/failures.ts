@@ -1,5 +1,5 @@
 import { ConnectionGoneError, NeedsReauthorizationError } from "../connections/errors";
-import { CrmError, type CrmFailure } from "../crm/errors";
+import { CrmError, type CrmFailure, stopBehind } from "../crm/errors";
 import { OAuthError } from "../crm/oauth";
 import type { SyncErrorCode } from "../entities/sync-run";
 import { ServiceError } from "../platform/errors";
@@ -60,8 +60,9 @@ export function failureOf(error: unknown): RunFailure | null {
   return { code: "INTERNAL", message: "The run failed for a reason of our own. The operator's log has it." };
 }
 
-/** Failures of one sub-fetch that become a gap; all others end the run. */
+/** Failures of one sub-fetch that become a gap; all others end the run, and a stop by the operator makes it wait. */
 export function isSubFetchFailure(error: unknown): error is CrmError {
+  if (stopBehind(error)) return false;
   return error instanceof CrmError && error.code !== "UNAUTHORIZED" && error.code !== "ACCOUNT_CLOSED";
 }
 

@@ -30,8 +30,8 @@ export interface ClaimedRun extends RunRef {
 }
 
 /** The job that goes on with a run: enqueued again, it is the same job. */
-export function enqueueSync(scope: TenantScope, runId: string): Promise<void> {
-  return enqueueJob(scope, { task: SYNC_JOB, subject: runId, payload: reference(scope, runId) });
+export function enqueueSync(scope: TenantScope, runId: string, runAt: Date | null = null): Promise<void> {
+  return enqueueJob(scope, { task: SYNC_JOB, subject: runId, payload: reference(scope, runId), runAt });
 }
 
 const reference = ({ tenantId }: TenantScope, runId: string): RunRef => ({ tenantId, runId });
@@ -77,8 +77,12 @@ export async function extendLease(
   if (held.length === 0) throw new RunLostError("the run was taken over or cancelled");
 }
 
-/** Gives an unfinished run back, with its job, for another worker to go on from the checkpoint. */
-export async function releaseRun(scope: TenantScope, { runId, leaseId }: ClaimedRun): Promise<void> {
+/** Gives an unfinished run back, with its job, for another worker to go on from the checkpoint, at once or later. */
+export async function releaseRun(
+  scope: TenantScope,
+  { runId, leaseId }: ClaimedRun,
+  runAt: Date | null = null,
+): Promise<void> {
   const released = await rows(
     scope.manager,
     `UPDATE sync_run SET state = 'QUEUED', lease_id = NULL, lease_until = NULL
@@ -86,7 +90,7 @@ export async function releaseRun(scope: TenantScope, { runId, leaseId }: Claimed
     [scope.tenantId, runId, leaseId],
   );
   if (released.length === 0) return;
-  await enqueueSync(scope, runId);
+  await enqueueSync(scope, runId, runAt);
   await notify(scope, PROGRESS_CHANGED);
 }
 

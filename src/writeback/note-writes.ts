@@ -8,7 +8,7 @@ import type { NoteWriteRow } from "../entities/note-write";
 import { type Clock, SECOND_MS } from "../platform/clock";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
-import { accepted, type Outcome, refused } from "../platform/outcome";
+import { accepted, type Outcome, type Refused, refused } from "../platform/outcome";
 import { inTime } from "./in-time";
 import { checkNote, type NoteIntent, type WriteNoteInput } from "./note-input";
 import { findReceipt, insertReceipt, leaveUnknown, readReceipt, settleFailed, settleWritten } from "./note-receipts";
@@ -34,6 +34,8 @@ export interface WritebackParts {
   clock: Clock;
   logger: Logger;
   metrics?: Metrics;
+  /** Why no write may be begun now, whatever it is; null where it may. */
+  stopped?(): Promise<Refused<"CRM_UNAVAILABLE"> | null>;
 }
 
 /** What a client asks for, with its ids read; an id that names nothing of the kind is null. */
@@ -46,6 +48,7 @@ export type WriteNoteRefusal =
   | PolicyRefusal
   | TargetsRefusal
   | ChoiceRefusal
+  | "CRM_UNAVAILABLE"
   | "INVALID_INPUT"
   | "CONTENT_TOO_LONG"
   | "IDEMPOTENCY_KEY_REUSED";
@@ -68,6 +71,8 @@ export class NoteWrites {
     const intent = checked.value;
     const earlier = await findReceipt(this.parts.door.enter(actor.tenantId), intent.idempotencyKey);
     if (earlier) return this.#again(earlier, intent);
+    const stopped = await this.parts.stopped?.();
+    if (stopped) return stopped;
     const begun = await this.#begin(actor, asked, intent);
     if (!begun.ok) return begun;
     const { receipt, isOurs } = begun.value;

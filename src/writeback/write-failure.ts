@@ -1,5 +1,5 @@
 import { ConnectionGoneError, NeedsReauthorizationError } from "../connections/errors";
-import { CrmError, type CrmFailure } from "../crm/errors";
+import { CrmError, type CrmFailure, stopBehind } from "../crm/errors";
 import { OAuthError } from "../crm/oauth";
 import type { StoredWriteErrorCode } from "../entities/write-outcome";
 import { ServiceError } from "../platform/errors";
@@ -57,6 +57,11 @@ export function certainFailureOf(error: unknown): WriteFailure | null {
       code: "NEEDS_REAUTHORIZATION",
       message: "the CRM no longer accepts the authorization. Ask an owner or admin to authorize again.",
     };
+  }
+  const stop = stopBehind(error);
+  if (stop) {
+    const message = `all calls to the CRM are stopped by the operator of this service (${stop.reason}). Try again later.`;
+    return { code: "CRM_UNAVAILABLE", message };
   }
   if (error instanceof OAuthError || error instanceof NotSentInTimeError) {
     return { code: "CRM_UNAVAILABLE", message: "the access token could not be renewed for now. Try again later." };

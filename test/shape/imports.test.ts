@@ -3,6 +3,7 @@ import { dirname, join, relative, resolve } from "node:path";
 
 /** The house's layers, top first: a folder imports those below it and no other (design 2). */
 const LAYERS = [
+  "operator",
   "server",
   "resolvers",
   "schema",

@@ -22,7 +22,12 @@ import { type FieldOutcome, notSent, type RecordReport, writeRecord } from "./re
 const WAIT_MS = 95 * SECOND_MS;
 const POLL_MS = 200;
 
-export type WriteFieldsRefusal = PolicyRefusal | TargetsRefusal | PlanRefusal | "IDEMPOTENCY_KEY_REUSED";
+export type WriteFieldsRefusal =
+  | PolicyRefusal
+  | TargetsRefusal
+  | PlanRefusal
+  | "CRM_UNAVAILABLE"
+  | "IDEMPOTENCY_KEY_REUSED";
 
 export interface FieldWriteParts extends WritebackParts {
   mappings: FieldMappings;
@@ -56,6 +61,8 @@ export class FieldWrites {
     const intent = checked.value;
     const earlier = await findReceipts(this.parts.door.enter(actor.tenantId), intent.idempotencyKey);
     if (earlier.length > 0) return this.#again(earlier, intent);
+    const stopped = await this.parts.stopped?.();
+    if (stopped) return stopped;
     await this.#lookWhereInDoubt(actor, asked);
     const begun = await this.#begin(actor, asked, intent);
     if (!begun.ok) return begun;

@@ -1,0 +1,95 @@
+import { CrmError, CrmStoppedError } from "../crm/errors";
+import { CRM_STOP_CHANGED } from "../database/notifications";
+import type { TenantDoor } from "../database/tenant-door";
+import { SECOND_MS } from "../platform/clock";
+import { type Refused, refused } from "../platform/outcome";
+
+/** A stop of all calls to the CRM that holds now. */
+export interface CrmStop {
+  since: Date;
+  /** The operator's words; customers see them. */
+  reason: string;
+}
+
+/** What a process knows of the switch is never older than this. */
+export const OBEYED_WITHIN_MS = SECOND_MS;
+
+const PRESENT = `SELECT begun_at AS since, reason FROM crm_stop WHERE ended_at IS NULL ORDER BY begun_at LIMIT 1`;
+
+/**
+ * The operator's switch as this process sees it. It is in the database, so it holds for every process and outlives
+ * them all; a process that cannot read it makes no call.
+ */
+export class CrmStops {
+  #known: { stop: CrmStop | null; readAt: number } | null = null;
+  #reading: Promise<CrmStop | null> | null = null;
+
+  constructor(private readonly door: TenantDoor) {}
+
+  /** The stop that holds now; null: calls may be made. */
+  async present(): Promise<CrmStop | null> {
+    if (this.#known && performance.now() - this.#known.readAt < OBEYED_WITHIN_MS) return this.#known.stop;
+    this.#reading ??= this.#read();
+    return this.#reading;
+  }
+
+  /** For every call to the CRM, before it. @throws CrmError */
+  async requireNone(): Promise<void> {
+    const stop = await this.present().catch((cause: unknown) => {
+      const message = "The database does not say whether calls to the CRM are stopped, so none is made.";
+      throw new CrmError("UNAVAILABLE", message, { neverSent: true }, { cause });
+    });
+    if (stop) throw new CrmStoppedError(stop.reason);
+  }
+
+  /** Why nothing that needs the CRM may be begun now; null where it may. */
+  async refusal(): Promise<Refused<"CRM_UNAVAILABLE"> | null> {
+    const stop = await this.present();
+    return stop && refused("CRM_UNAVAILABLE", `${messageOfStop(stop)} Nothing was sent; try again later.`);
+  }
+
+  /** It has changed: the next look reads it anew. */
+  forget(): void {
+    this.#known = null;
+    this.#reading = null;
+  }
+
+  #read(): Promise<CrmStop | null> {
+    const readAt = performance.now();
+    const reading = this.door.everyTenant<CrmStop>(PRESENT).then(([stop = null]) => {
+      if (this.#reading === reading) this.#known = { stop, readAt };
+      return stop;
+    });
+    const done = () => {
+      if (this.#reading === reading) this.#reading = null;
+    };
+    reading.then(done, done);
+    return reading;
+  }
+}
+
+export const messageOfStop = ({ reason }: CrmStop): string => new CrmStoppedError(reason).message;
+
+/** @returns the stop that holds: this one, or an earlier one, which keeps its reason */
+export async function stopCrm(door: TenantDoor, reason: string, now: Date): Promise<CrmStop> {
+  await door.everyTenant(
+    `WITH begun AS (
+       INSERT INTO crm_stop (begun_at, reason)
+       SELECT $1, $2 WHERE NOT EXISTS (SELECT 1 FROM crm_stop WHERE ended_at IS NULL) RETURNING 1)
+     SELECT pg_notify('${CRM_STOP_CHANGED}', '') FROM begun`,
+    [now, reason],
+  );
+  const [stop] = await door.everyTenant<CrmStop>(PRESENT);
+  if (!stop) throw new Error("a stop was made and is not there: was it resumed at the same moment?");
+  return stop;
+}
+
+/** @returns whether a stop held */
+export async function resumeCrm(door: TenantDoor, now: Date): Promise<boolean> {
+  const ended = await door.everyTenant(
+    `WITH ended AS (UPDATE crm_stop SET ended_at = $1 WHERE ended_at IS NULL RETURNING 1)
+     SELECT pg_notify('${CRM_STOP_CHANGED}', '') FROM ended`,
+    [now],
+  );
+  return ended.length > 0;
+}

@@ -1,0 +1,123 @@
+import { Client } from "pg";
+import { APPLICATION_ROLE } from "../database/application-role";
+import { unavailable } from "../database/migrate";
+import { migrations } from "../database/migrations";
+import { SECOND_MS } from "../platform/clock";
+import { messageOf } from "../platform/errors";
+import type { Secret } from "../platform/secret";
+import { clockFinding, type Finding, fault, ok, warning } from "./finding";
+
+/** What the service is developed and tested with. */
+const TESTED_MAJOR = 18;
+/** A lease lasts 30 seconds and a beat comes every 10. */
+const CLOCK = { quietMs: 2 * SECOND_MS, faultMs: 10 * SECOND_MS };
+const TIMEOUT_MS = 10_000;
+
+/** A database session that can change nothing. */
+export interface Look {
+  rows<T>(sql: string, parameters?: unknown[]): Promise<T[]>;
+}
+
+/** @throws DatabaseUnavailableError */
+export async function withLook<T>(url: Secret, work: (look: Look) => Promise<T>): Promise<T> {
+  const client = new Client({
+    connectionString: url.reveal(),
+    connectionTimeoutMillis: TIMEOUT_MS,
+    query_timeout: TIMEOUT_MS,
+    application_name: "crm-connection doctor",
+  });
+  client.on("error", () => undefined);
+  try {
+    await client.connect().catch((cause: unknown) => {
+      throw unavailable(url, cause);
+    });
+    await client.query("SET default_transaction_read_only = on");
+    return await work({ rows: async (sql, parameters = []) => (await client.query(sql, parameters)).rows });
+  } finally {
+    await client.end().catch(() => undefined);
+  }
+}
+
+/** The server, its clock, the tables and the role. Afterwards the session acts as the service would. */
+export async function checkDatabase(look: Look): Promise<Finding[]> {
+  return [
+    await checkVersion(look),
+    await checkClock(look),
+    await checkRole(look),
+    await checkMigrations(look),
+    ...(await checkPolicies(look)),
+  ];
+}
+
+async function checkVersion(look: Look): Promise<Finding> {
+  const [found] = await look.rows<{ version: string; database: string }>(
+    "SELECT current_setting('server_version') AS version, current_database() AS database",
+  );
+  const what = `database: PostgreSQL ${found?.version} answers as "${found?.database}"`;
+  if (Number.parseInt(found?.version ?? "", 10) === TESTED_MAJOR) return ok(what);
+  return warning(what, `the service is tested with PostgreSQL ${TESTED_MAJOR} only: use that`);
+}
+
+async function checkClock(look: Look): Promise<Finding> {
+  const before = Date.now();
+  const [found] = await look.rows<{ now: Date }>("SELECT clock_timestamp() AS now");
+  const here = (before + Date.now()) / 2;
+  return clockFinding("the database", (found?.now.getTime() ?? 0) - here, CLOCK);
+}
+
+/** Decision 0042: as a superuser the service acts as a role of its own, which cannot pass the policies. */
+async function checkRole(look: Look): Promise<Finding> {
+  const [user] = await look.rows<{ name: string; bypasses: boolean; has_role: boolean }>(
+    `SELECT current_user AS name, rolsuper OR rolbypassrls AS bypasses,
+       EXISTS (SELECT 1 FROM pg_roles WHERE rolname = $1) AS has_role
+     FROM pg_roles WHERE rolname = current_user`,
+    [APPLICATION_ROLE],
+  );
+  if (!user?.bypasses) return ok(`row policies: the role ${user?.name} cannot bypass them`);
+  const what = `row policies: ${user.name} would bypass them`;
+  if (!user.has_role)
+    return warning(what, `nothing to do: the first start makes the role ${APPLICATION_ROLE} to act as`);
+  try {
+    await look.rows(`SET ROLE ${APPLICATION_ROLE}`);
+    return ok(`${what}, so the service acts as ${APPLICATION_ROLE}, which cannot`);
+  } catch (error) {
+    const todo = `GRANT ${APPLICATION_ROLE} TO ${user.name}, or use a user without BYPASSRLS`;
+    return fault(`${what} and may not act as ${APPLICATION_ROLE}: ${messageOf(error)}`, todo);
+  }
+}
+
+async function checkMigrations(look: Look): Promise<Finding> {
+  const [table] = await look.rows<{ exists: boolean }>("SELECT to_regclass('public.migration') IS NOT NULL AS exists");
+  const applied = table?.exists ? await look.rows<{ name: string }>("SELECT name FROM public.migration") : [];
+  const done = new Set(applied.map(({ name }) => name));
+  const known = migrations.map(({ name }) => name);
+  const newer = [...done].filter((name) => !known.includes(name));
+  if (newer.length > 0) {
+    const what = `migrations: the database knows ${newer.length} that this version does not (${newer.join(", ")})`;
+    return warning(what, "a newer version has been started on it: run that one");
+  }
+  const due = known.filter((name) => !done.has(name));
+  if (due.length === 0) return ok(`migrations: all ${known.length} are applied`);
+  const what = `migrations: ${due.length} of ${known.length} are to be applied (${due.join(", ")})`;
+  return warning(what, "nothing to do: the next start applies them. Have a backup");
+}
+
+/** Seen from a session that was set to no tenant: it must see nobody's rows. */
+async function checkPolicies(look: Look): Promise<Finding[]> {
+  const open = await look.rows<{ name: string }>(
+    `SELECT c.relname AS name FROM pg_class c
+     WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r' AND c.relname <> 'migration'
+       AND NOT (c.relrowsecurity AND c.relforcerowsecurity) ORDER BY 1`,
+  );
+  if (open.length > 0) {
+    const names = open.map(({ name }) => name).join(", ");
+    return [fault(`row policies: not forced on ${names}`, "apply the migrations; if they are, tell the developers")];
+  }
+  const [table] = await look.rows<{ exists: boolean }>("SELECT to_regclass('public.connection') IS NOT NULL AS exists");
+  if (!table?.exists) return [];
+  const [seen] = await look.rows<{ any: boolean }>('SELECT EXISTS (SELECT 1 FROM connection) AS "any"');
+  if (!seen?.any) return [ok("row policies: forced on every table; a session of no tenant sees no connection")];
+  return [
+    fault("row policies: a session of no tenant sees tenants' rows", "stop the service and look at the role's rights"),
+  ];
+}

@@ -1,0 +1,61 @@
+import { DatabaseUnavailableError } from "../database/migrate";
+import { type Config, ConfigError, readConfig } from "../platform/config";
+import { messageOf } from "../platform/errors";
+import { checkCrm } from "./crm-checks";
+import { checkDatabase, withLook } from "./database-checks";
+import { type Finding, fault, ok, warning } from "./finding";
+import { checkWork, stopFinding } from "./work-checks";
+
+/**
+ * `npm run doctor`: looks at everything that the service needs, changes nothing, and says what to do. What is stopped
+ * by the operator is not asked either.
+ * @param read gives the configuration, and throws ConfigError where there is none
+ */
+export async function examine(read: () => Config = readConfig): Promise<Finding[]> {
+  let config: Config;
+  try {
+    config = read();
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    const faults = error.faults.map((text) =>
+      fault(`configuration: ${text}`, "set it; docs/operations.md has them all"),
+    );
+    return [...faults, warning("everything else was not looked at", "mend the configuration first")];
+  }
+  const { findings, stop } = await examineDatabase(config);
+  const crm = stop ? [stop] : await checkCrm(config.crm);
+  return [...configurationFindings(config), ...findings, ...crm];
+}
+
+/** Of what is allowed, and still unwise. */
+function configurationFindings({ production, encryptionKeys, roles }: Config): Finding[] {
+  const findings = [ok(`configuration: whole; this process would be ${[...roles].join(" and ")}`)];
+  if (!production) {
+    findings.push(
+      warning("configuration: NODE_ENV is not production", "set it in production: introspection is off then"),
+    );
+  }
+  if (encryptionKeys.length > 2) {
+    const what = `configuration: ENCRYPTION_KEYS has ${encryptionKeys.length} keys`;
+    findings.push(warning(what, "remove those that seal nothing any more (below)"));
+  }
+  return findings;
+}
+
+async function examineDatabase({ databaseUrl, encryptionKeys }: Config) {
+  if (!databaseUrl) {
+    const todo = "for development only; set DATABASE_URL";
+    return { findings: [warning("database: the embedded one, which was not looked at", todo)], stop: null };
+  }
+  try {
+    return await withLook(databaseUrl, async (look) => {
+      const findings = await checkDatabase(look);
+      return { findings: [...findings, ...(await checkWork(look, encryptionKeys))], stop: await stopFinding(look) };
+    });
+  } catch (error) {
+    const todo = "PostgreSQL must run, accept this address, user and password, and let them read the service's tables";
+    const what =
+      error instanceof DatabaseUnavailableError ? messageOf(error) : `it cannot be read: ${messageOf(error)}`;
+    return { findings: [fault(`database: ${what}`, todo)], stop: null };
+  }
+}

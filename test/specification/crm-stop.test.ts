@@ -1,0 +1,149 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { type Simulator, startSimulator } from "../../simulator";
+import { resumeCrm, stopCrm } from "../../src/connections/crm-stops";
+import { TenantDoor } from "../../src/database/tenant-door";
+import { createTestDatabase, type TestDatabase } from "../support/database";
+import { askNote, posts, writeNote } from "../support/notes";
+import { type Program, startProgram } from "../support/processes";
+import { environmentFor, type Service, serviceAt } from "../support/service";
+import { completeConsent, connect, dataOf, recordMeeting, startConsent, syncEnds, until } from "../support/stories";
+import { makeStale } from "../support/tokens";
+
+let simulator: Simulator;
+let database: TestDatabase;
+let environment: Record<string, string>;
+let processes: Program[];
+let services: Service[];
+let door: TenantDoor;
+
+// Each command is a process of its own, and a busy machine takes its time to start it.
+jest.setTimeout(120_000);
+
+beforeAll(async () => {
+  [simulator, database] = await Promise.all([startSimulator({ deals: 50 }), createTestDatabase()]);
+  door = new TenantDoor(database.dataSource);
+  environment = { ...environmentFor(simulator), DATABASE_URL: database.url.reveal(), LOG_LEVEL: "info" };
+  processes = [startProgram("src/main.js", environment), startProgram("src/main.js", environment)];
+  services = await Promise.all(
+    processes.map(async (program) => {
+      const [, address = ""] = await program.says(/"address":"([^"]+)"/);
+      return serviceAt(address, async () => undefined);
+    }),
+  );
+  await connect(services[0] as Service, simulator);
+  await syncEnds(services[0] as Service);
+});
+afterAll(async () => {
+  for (const { child } of processes) child.kill("SIGKILL");
+  await Promise.all(processes.map(({ ended }) => ended));
+  await Promise.all([simulator.stop(), database.drop()]);
+});
+afterEach(async () => {
+  simulator.control.clearFaults();
+  await resumeCrm(door, new Date());
+  await syncEnds(services[0] as Service);
+});
+
+async function command(name: string, ...words: string[]): Promise<string> {
+  const program = startProgram("src/main.js", environment, [name, ...words]);
+  expect(await program.ended).toBe(0);
+  return program.output();
+}
+
+/** Long enough that a run still goes on when the command has started. */
+const IN_HAND_MS = 1_500;
+const REASON = "Notes go to wrong deals, we look into it.";
+const TROUBLE = "{ connection { state trouble { code message } } }";
+const troubleSeenBy = async (service: Service) =>
+  dataOf(await service.ask<{ connection: { trouble: { code: string; message: string } | null } }>(TROUBLE)).connection
+    .trouble;
+const requestSync = (service: Service, kind = "FULL", as?: { tenant: string }) =>
+  service.ask(
+    `mutation { requestSync(kind: ${kind}) { ... on SyncRequested { run { id } } ... on Refusal { code } } }`,
+    {},
+    as,
+  );
+
+test("after crm:stop no process calls the CRM, every customer is told why, and after crm:resume all goes on", async () => {
+  const [one, two] = services as [Service, Service];
+  const { email } = simulator.company.stories.singleDeal;
+  const { id: meetingId } = await recordMeeting(one, [email]);
+  simulator.control.fail({ match: /^\/api\//, with: { kind: "delay", ms: IN_HAND_MS } });
+  await requestSync(one);
+  await until("the run reads", async () => simulator.log.of("GET", "/api/v2/organizations").length > 0);
+
+  expect(await command("crm-stop", REASON)).toContain(REASON);
+  await sleep(IN_HAND_MS);
+  simulator.log.clear();
+  for (const service of services) {
+    expect(await askNote(service, { meetingId })).toMatchObject({ code: "CRM_UNAVAILABLE" });
+    expect((await askNote(service, { meetingId })).message).toContain(REASON);
+    expect(await troubleSeenBy(service)).toMatchObject({ code: "CRM_UNAVAILABLE" });
+    expect((await troubleSeenBy(service))?.message).toContain(REASON);
+    const state = await startConsent(service, { tenant: "newcomer" });
+    const refused = await completeConsent(
+      service,
+      { code: simulator.control.approve({ state }), state },
+      { tenant: "newcomer" },
+    );
+    expect(refused).toMatchObject({ code: "CRM_UNAVAILABLE" });
+    expect(refused.message).toContain(REASON);
+  }
+  await sleep(1_500);
+  expect(simulator.log.all()).toEqual([]);
+  expect(await database.query("SELECT state FROM sync_run WHERE state <> 'SUCCEEDED'")).toEqual([{ state: "QUEUED" }]);
+  expect(await database.query("SELECT 1 FROM note_write")).toEqual([]);
+
+  expect(await command("crm-resume")).toContain("may be made again");
+  simulator.control.clearFaults();
+  expect(await syncEnds(two)).toMatchObject({ state: "SUCCEEDED", error: null, gaps: [] });
+  expect(await writeNote(two, { meetingId })).toMatchObject({ state: "WRITTEN" });
+  expect(posts(simulator)).toHaveLength(1);
+  for (const service of services) expect(await troubleSeenBy(service)).toBeNull();
+});
+
+test("a token renewal is not sent either, and is no open attempt afterwards", async () => {
+  const [one] = services as [Service];
+  await stopCrm(door, REASON, new Date());
+  await makeStale(database, "acme");
+  simulator.log.clear();
+  await requestSync(one, "INCREMENTAL");
+  await until("the run waits", async () => (await waiting()) > 0);
+  expect(simulator.log.all()).toEqual([]);
+  expect(await database.query("SELECT 1 FROM renewal_attempt")).toEqual([]);
+
+  await resumeCrm(door, new Date());
+  expect(await syncEnds(one)).toMatchObject({ state: "SUCCEEDED" });
+  expect(simulator.log.of("POST", "/oauth/token")).toHaveLength(1);
+});
+
+test("a stop that holds keeps its reason, and stopping or resuming twice is no mistake", async () => {
+  await stopCrm(door, REASON, new Date());
+  expect(await command("crm-stop", "Another reason.")).toContain(REASON);
+  expect(await resumeCrm(door, new Date())).toBe(true);
+  expect(await command("crm-resume")).toContain("were not stopped");
+});
+
+test("a tenant's session can read the switch and not change it", async () => {
+  await database.query("GRANT ALL ON crm_stop TO crm_connection");
+  const attempt = door.transaction("acme", async ({ manager }) => {
+    await manager.query("SET LOCAL ROLE crm_connection");
+    await manager.query("SELECT * FROM crm_stop");
+    await manager.query("INSERT INTO crm_stop (begun_at, reason) VALUES (now(), 'mine')");
+  });
+  await expect(attempt).rejects.toThrow("row-level security");
+});
+
+test("a command that does not exist is answered with those that do", async () => {
+  const program = startProgram("src/main.js", environment, ["crm-pause"]);
+  expect(await program.ended).toBe(1);
+  expect(program.output()).toMatch(/no command crm-pause.*crm-stop, crm-resume/);
+});
+
+/** Jobs of runs that wait for a later moment. */
+async function waiting(): Promise<number> {
+  const jobs = await database.query(
+    "SELECT 1 FROM graphile_worker.jobs WHERE task_identifier = 'sync_run' AND run_at > now() AND locked_at IS NULL",
+  );
+  return jobs.length;
+}

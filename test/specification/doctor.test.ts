@@ -1,0 +1,267 @@
+import { randomBytes } from "node:crypto";
+import { type AddressInfo, createServer, type Server } from "node:net";
+import { type Simulator, startSimulator } from "../../simulator";
+import { resumeCrm, stopCrm } from "../../src/connections/crm-stops";
+import { TenantDoor } from "../../src/database/tenant-door";
+import { examine } from "../../src/operator/doctor";
+import { lineOf } from "../../src/operator/finding";
+import { readConfig } from "../../src/platform/config";
+import { Secret } from "../../src/platform/secret";
+import { createTestDatabase, type TestDatabase } from "../support/database";
+import { dumpDatabase, leaked } from "../support/dump";
+import { startProgram } from "../support/processes";
+import { environmentFor, startService } from "../support/service";
+import { connect, syncEnds } from "../support/stories";
+
+let simulator: Simulator;
+let database: TestDatabase;
+let environment: Record<string, string>;
+
+jest.setTimeout(60_000);
+beforeAll(async () => {
+  [simulator, database] = await Promise.all([startSimulator({ deals: 10 }), createTestDatabase()]);
+  environment = { ...environmentFor(simulator), DATABASE_URL: database.url.reveal(), NODE_ENV: "production" };
+  const service = await startService(simulator, database);
+  await connect(service, simulator);
+  await syncEnds(service);
+  await service.stop();
+});
+afterAll(() => Promise.all([simulator.stop(), database.drop()]));
+beforeEach(() => {
+  simulator.log.clear();
+  simulator.control.clearFaults();
+});
+
+/** What doctor says, a line each, in this environment. */
+async function lines(changes: Record<string, string> = {}): Promise<string> {
+  const findings = await examine(() => readConfig({ ...environment, ...changes }));
+  return findings.map(lineOf).join("\n");
+}
+
+test("a service that is well gets ok in every line and the exit code 0, and nothing is changed", async () => {
+  const before = await dumpDatabase(database);
+  const program = startProgram("src/main.js", environment, ["doctor"]);
+  expect(await program.ended).toBe(0);
+  const text = program.output();
+  expect(
+    text
+      .trim()
+      .split("\n")
+      .filter((line) => !line.startsWith("ok ")),
+  ).toEqual([]);
+  for (const what of [
+    "configuration",
+    "PostgreSQL 18",
+    "migrations",
+    "row policies",
+    "keys",
+    "queue",
+    "consent page",
+  ]) {
+    expect(text).toContain(what);
+  }
+  expect(await dumpDatabase(database)).toEqual(before);
+  expect(
+    simulator.log
+      .all()
+      .map(({ method, path }) => `${method} ${path}`)
+      .sort(),
+  ).toEqual(["GET /api/v1/users/me", "GET /oauth/authorize"]);
+  const { password } = new URL(environment.DATABASE_URL ?? "");
+  const secrets = [environment.CRM_CLIENT_SECRET, environment.AUTH_JWT_SECRET, environment.ENCRYPTION_KEYS, password];
+  expect(
+    leaked(
+      secrets.flatMap((secret) => secret || []),
+      [text],
+    ),
+  ).toEqual([]);
+});
+
+test("every fault of the configuration is a line, and the exit code is 1", async () => {
+  const program = startProgram("src/main.js", { ...environment, PORT: "many", ENCRYPTION_KEYS: "x" }, ["doctor"]);
+  expect(await program.ended).toBe(1);
+  expect(program.output()).toMatch(/^fault +configuration: PORT .*-> .*$/m);
+  expect(program.output()).toMatch(/^fault +configuration: ENCRYPTION_KEYS .*-> .*$/m);
+});
+
+test("a database that does not answer is a fault without its password, and the CRM is looked at all the same", async () => {
+  const text = await lines({ DATABASE_URL: "postgresql://crm:hunter2@127.0.0.1:9/crm" });
+  expect(text).toMatch(/^fault +database: The database crm at 127\.0\.0\.1:9 cannot be reached/m);
+  expect(text).not.toContain("hunter2");
+  expect(text).toMatch(/^ok +the CRM shows its consent page/m);
+});
+
+describe("an empty database", () => {
+  let empty: TestDatabase;
+  beforeAll(async () => {
+    empty = await createTestDatabase({ empty: true });
+  });
+  afterAll(() => empty.drop());
+
+  test("gets the migrations that are to be applied, and stays empty", async () => {
+    const text = await lines({ DATABASE_URL: empty.url.reveal() });
+    expect(text).toMatch(
+      /^warning +migrations: (\d+) of \1 are to be applied \(Initial\d+, .*next start applies them/m,
+    );
+    expect(await empty.query("SELECT 1 FROM pg_class WHERE relnamespace = 'public'::regnamespace")).toEqual([]);
+  });
+});
+
+test("a database of a newer version is said so", async () => {
+  await database.query("INSERT INTO migration (timestamp, name) VALUES (9, 'Later9')");
+  try {
+    expect(await lines()).toMatch(/^warning +migrations: the database knows 1 .*\(Later9\)/m);
+  } finally {
+    await database.query("DELETE FROM migration WHERE name = 'Later9'");
+  }
+});
+
+test("a table whose policy is not forced is a fault", async () => {
+  await database.query("ALTER TABLE deal NO FORCE ROW LEVEL SECURITY");
+  try {
+    expect(await lines()).toMatch(/^fault +row policies: not forced on deal /m);
+  } finally {
+    await database.query("ALTER TABLE deal FORCE ROW LEVEL SECURITY");
+  }
+});
+
+test("a user who may pass the policies and cannot act as the service's role is a fault", async () => {
+  const name = `passes_${randomBytes(4).toString("hex")}`;
+  await database.query(`CREATE ROLE ${name} LOGIN BYPASSRLS PASSWORD 'x'`);
+  try {
+    const url = new URL(database.url.reveal());
+    url.username = name;
+    url.password = "x";
+    expect(await lines({ DATABASE_URL: url.href })).toMatch(
+      /^fault +row policies: passes_\w+ would bypass them and may not act/m,
+    );
+  } finally {
+    await database.query(`DROP ROLE ${name}`);
+  }
+});
+
+describe("keys", () => {
+  const otherKey = (id: string) => `${id}:${randomBytes(32).toString("base64")}`;
+
+  test("one that seals a credential and is no longer configured is a fault", async () => {
+    expect(await lines({ ENCRYPTION_KEYS: otherKey("new") })).toMatch(
+      /^fault +keys: 1 connection\(s\) have tokens sealed under "test", which is not in ENCRYPTION_KEYS/m,
+    );
+  });
+
+  test("one that is no longer the first is a warning, with the command to rotate", async () => {
+    const keys = `${otherKey("new")},${environment.ENCRYPTION_KEYS}`;
+    expect(await lines({ ENCRYPTION_KEYS: keys })).toMatch(/^warning +keys: 1 .*"test".*npm run keys:rotate/m);
+  });
+
+  test("another one under the same name is a fault", async () => {
+    expect(await lines({ ENCRYPTION_KEYS: otherKey("test") })).toMatch(
+      /^fault +keys: .*"test", but the key of that name/m,
+    );
+  });
+});
+
+describe("the CRM", () => {
+  test("a redirect address or client id that is not the registration's is a fault", async () => {
+    const wrong = await lines({ CRM_REDIRECT_URL: "https://app.example.com/else" });
+    expect(wrong).toMatch(/^fault .*answered 400: it does not accept CRM_REDIRECT_URL {2}-> /m);
+    expect(await lines({ CRM_CLIENT_ID: "unknown" })).toMatch(
+      /^fault .*does not accept CRM_CLIENT_ID or CRM_REDIRECT_URL/m,
+    );
+  });
+
+  test("a sign-in in between is a warning, because nothing is then known of the registration", async () => {
+    simulator.control.fail({
+      match: "/oauth/authorize",
+      with: { status: 302, headers: { location: "https://app.pipedrive.com/auth/login" } },
+    });
+    expect(await lines()).toMatch(/^warning +the CRM asks to sign in first/m);
+  });
+
+  test("an address where nothing listens is a fault with the variable's name", async () => {
+    const text = await lines({ CRM_BASE_URL: "http://127.0.0.1:9", CRM_AUTH_URL: "http://127.0.0.1:9" });
+    expect(text).toMatch(/^fault +the CRM at http:\/\/127\.0\.0\.1:9 cannot be reached: .*-> check CRM_BASE_URL/m);
+    expect(text).toMatch(/^fault +the CRM at http:\/\/127\.0\.0\.1:9 cannot be reached: .*-> check CRM_AUTH_URL/m);
+  });
+
+  test("a proxy's page in the API's place is a fault, an outage a warning", async () => {
+    simulator.control.fail({ match: "/api/", times: 1, with: { kind: "html", status: 403 } });
+    expect(await lines()).toMatch(/^fault +the CRM's API at .* answered 403 with an HTML page/m);
+    simulator.control.fail({ match: "/api/", times: 1, with: { status: 503 } });
+    expect(await lines()).toMatch(/^warning +the CRM's API at .* answered 503/m);
+  });
+
+  test("a clock that is far from this machine's is a fault", async () => {
+    simulator.control.fail({
+      match: "/api/",
+      with: { status: 401, body: { success: false }, headers: { date: new Date(Date.now() - 600_000).toUTCString() } },
+    });
+    expect(await lines()).toMatch(/^fault +the CRM: its clock is \d+\.\d s behind this machine's/m);
+  });
+
+  test("is not asked while its calls are stopped", async () => {
+    const door = new TenantDoor(database.dataSource);
+    await stopCrm(door, "We look into it.", new Date());
+    try {
+      expect(await lines()).toMatch(
+        /^warning +the CRM: all calls are stopped since .*: We look into it\..*npm run crm:resume/m,
+      );
+      expect(simulator.log.all()).toEqual([]);
+    } finally {
+      await resumeCrm(door, new Date());
+    }
+  });
+});
+
+test("a connection that needs re-authorization, and one that our registration keeps from working, are told", async () => {
+  const set = (change: string) => database.query(`UPDATE connection SET ${change}`);
+  await set("state = 'NEEDS_REAUTHORIZATION'");
+  try {
+    expect(await lines()).toMatch(/^warning +connections: 1 need re-authorization/m);
+    await set("state = 'CONNECTED', trouble_code = 'SERVICE_MISCONFIGURED'");
+    expect(await lines()).toMatch(/^fault +connections: 1 are in trouble, SERVICE_MISCONFIGURED/m);
+  } finally {
+    await set("state = 'CONNECTED', trouble_code = NULL");
+  }
+});
+
+test("jobs that are late, held by a dead worker, or given up are told by their task", async () => {
+  const add = (key: string, runAt: string) =>
+    database.query(`SELECT graphile_worker.add_job($1, '{}', run_at => now() - interval '${runAt}')`, [key]);
+  for (const task of ["late_task", "stuck_task", "gone_task"]) await add(task, task === "late_task" ? "1 hour" : "0");
+  const change = (task: string, set: string) =>
+    database.query(
+      `UPDATE graphile_worker._private_jobs SET ${set} WHERE task_id =
+         (SELECT id FROM graphile_worker._private_tasks WHERE identifier = $1)`,
+      [task],
+    );
+  await change("stuck_task", "locked_at = now() - interval '1 hour', locked_by = 'dead'");
+  await change("gone_task", "attempts = max_attempts");
+  try {
+    const text = await lines();
+    expect(text).toMatch(/^warning +queue: 1 job\(s\) late_task wait for more than/m);
+    expect(text).toMatch(/^warning +queue: 1 job\(s\) stuck_task are held for more than/m);
+    expect(text).toMatch(/^fault +queue: 1 job\(s\) gone_task were given up/m);
+  } finally {
+    await database.query("DELETE FROM graphile_worker._private_jobs");
+  }
+});
+
+describe("something that takes connections and never speaks", () => {
+  let mute: Server;
+  beforeAll(() => {
+    mute = createServer();
+    return new Promise<void>((resolve) => mute.listen(0, "127.0.0.1", resolve));
+  });
+  afterAll(() => new Promise((resolve) => mute.close(resolve)));
+
+  test("is given up, as a database and as a CRM", async () => {
+    const { port } = mute.address() as AddressInfo;
+    const url = `http://127.0.0.1:${port}`;
+    const text = await lines({
+      DATABASE_URL: new Secret(`postgresql://x:y@127.0.0.1:${port}/crm`).reveal(),
+      ...{ CRM_BASE_URL: url, CRM_AUTH_URL: url },
+    });
+    expect(text.match(/^fault .*cannot be reached/gm)).toHaveLength(3);
+  });
+});
