@@ -38,16 +38,7 @@ export async function withLook<T>(url: Secret, work: (look: Look) => Promise<T>)
   }
 }
 
-/** The server, its clock, the tables and the role. Afterwards the session acts as the service would. */
-export async function checkDatabase(look: Look): Promise<Finding[]> {
-  return [
-    await checkVersion(look),
-    await checkClock(look),
-    await checkRole(look),
-    await checkMigrations(look),
-    ...(await checkPolicies(look)),
-  ];
-}
+type Check = (look: Look) => Promise<Finding | Finding[]>;
 
 async function checkVersion(look: Look): Promise<Finding> {
   const [found] = await look.rows<{ version: string; database: string }>(
@@ -121,3 +112,6 @@ async function checkPolicies(look: Look): Promise<Finding[]> {
     fault("row policies: a session of no tenant sees tenants' rows", "stop the service and look at the role's rights"),
   ];
 }
+
+/** In this order: after the role's the session acts as the service would. */
+export const DATABASE_CHECKS: readonly Check[] = [checkVersion, checkClock, checkRole, checkMigrations, checkPolicies];

@@ -2,7 +2,7 @@ import { DatabaseUnavailableError } from "../database/migrate";
 import { type Config, ConfigError, readConfig } from "../platform/config";
 import { messageOf } from "../platform/errors";
 import { checkCrm } from "./crm-checks";
-import { checkDatabase, withLook } from "./database-checks";
+import { DATABASE_CHECKS, withLook } from "./database-checks";
 import { type Finding, fault, ok, warning } from "./finding";
 import { checkWork, stopFinding } from "./work-checks";
 
@@ -42,20 +42,27 @@ function configurationFindings({ production, encryptionKeys, roles }: Config): F
   return findings;
 }
 
-async function examineDatabase({ databaseUrl, encryptionKeys }: Config) {
+async function examineDatabase({
+  databaseUrl,
+  encryptionKeys,
+}: Config): Promise<{ findings: Finding[]; stop: Finding | null }> {
   if (!databaseUrl) {
     const todo = "for development only; set DATABASE_URL";
     return { findings: [warning("database: the embedded one, which was not looked at", todo)], stop: null };
   }
+  const findings: Finding[] = [];
+  let stop: Finding | null = null;
   try {
-    return await withLook(databaseUrl, async (look) => {
-      const findings = await checkDatabase(look);
-      return { findings: [...findings, ...(await checkWork(look, encryptionKeys))], stop: await stopFinding(look) };
+    await withLook(databaseUrl, async (look) => {
+      for (const check of DATABASE_CHECKS) findings.push(...[await check(look)].flat());
+      findings.push(...(await checkWork(look, encryptionKeys)));
+      stop = await stopFinding(look);
     });
   } catch (error) {
     const todo = "PostgreSQL must run, accept this address, user and password, and let them read the service's tables";
     const what =
       error instanceof DatabaseUnavailableError ? messageOf(error) : `it cannot be read: ${messageOf(error)}`;
-    return { findings: [fault(`database: ${what}`, todo)], stop: null };
+    findings.push(fault(`database: ${what}`, todo));
   }
+  return { findings, stop };
 }

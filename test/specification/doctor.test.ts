@@ -218,10 +218,14 @@ test("a connection that needs re-authorization, and one that our registration ke
   await set("state = 'NEEDS_REAUTHORIZATION'");
   try {
     expect(await lines()).toMatch(/^warning +connections: 1 need re-authorization/m);
-    await set("state = 'CONNECTED', trouble_code = 'SERVICE_MISCONFIGURED'");
+    await set(
+      "state = 'CONNECTED', trouble_code = 'SERVICE_MISCONFIGURED', trouble_message = '', trouble_since = now(), trouble_last_seen_at = now()",
+    );
     expect(await lines()).toMatch(/^fault +connections: 1 are in trouble, SERVICE_MISCONFIGURED/m);
   } finally {
-    await set("state = 'CONNECTED', trouble_code = NULL");
+    await set(
+      "state = 'CONNECTED', trouble_code = NULL, trouble_message = NULL, trouble_since = NULL, trouble_last_seen_at = NULL",
+    );
   }
 });
 
@@ -250,7 +254,7 @@ test("jobs that are late, held by a dead worker, or given up are told by their t
 describe("something that takes connections and never speaks", () => {
   let mute: Server;
   beforeAll(() => {
-    mute = createServer();
+    mute = createServer((socket) => socket.resume().on("error", () => undefined));
     return new Promise<void>((resolve) => mute.listen(0, "127.0.0.1", resolve));
   });
   afterAll(() => new Promise((resolve) => mute.close(resolve)));
