@@ -285,6 +285,8 @@ export type ReceiptFragment = { id: string, entity: CrmEntity, state: WriteState
     | { __typename: 'FieldWrite' }
    | null };
 
+export type FieldReceiptFragment = { id: string, entity: CrmEntity, fieldKey: string, state: WriteState, requestedAt: string, requestedBy: string, error: { code: WriteErrorCode, message: string } | null };
+
 export type WritesQueryVariables = Exact<{
   meetingId: string | number;
 }>;
@@ -306,7 +308,7 @@ export type WritesQuery = { crmWrites: { nodes: Array<
           | { __typename: 'NoteWrite' }
           | { __typename: 'FieldWrite' }
          | null }
-      | { __typename: 'FieldWrite' }
+      | { __typename: 'FieldWrite', id: string, entity: CrmEntity, fieldKey: string, state: WriteState, requestedAt: string, requestedBy: string, error: { code: WriteErrorCode, message: string } | null }
     > } };
 
 export type WriteNoteMutationVariables = Exact<{
@@ -516,6 +518,20 @@ export const ReceiptFragmentDoc = gql`
   }
 }
     ` as unknown as DocumentNode<ReceiptFragment, unknown>;
+export const FieldReceiptFragmentDoc = gql`
+    fragment FieldReceipt on FieldWrite {
+  id
+  entity
+  fieldKey
+  state
+  requestedAt
+  requestedBy
+  error {
+    code
+    message
+  }
+}
+    ` as unknown as DocumentNode<FieldReceiptFragment, unknown>;
 export const MappingFragmentDoc = gql`
     fragment Mapping on FieldMapping {
   entity
@@ -708,10 +724,14 @@ export const WritesDocument = gql`
       ... on NoteWrite {
         ...Receipt
       }
+      ... on FieldWrite {
+        ...FieldReceipt
+      }
     }
   }
 }
-    ${ReceiptFragmentDoc}` as unknown as DocumentNode<WritesQuery, WritesQueryVariables>;
+    ${ReceiptFragmentDoc}
+${FieldReceiptFragmentDoc}` as unknown as DocumentNode<WritesQuery, WritesQueryVariables>;
 export const WriteNoteDocument = gql`
     mutation WriteNote($input: WriteNoteInput!) {
   writeNote(input: $input) {

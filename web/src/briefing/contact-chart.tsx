@@ -1,11 +1,12 @@
 import { useId } from "react";
 import type { ContactFragment } from "../api/operations.generated";
+import { useWidth } from "../ui/use-width";
 import { counted, dateAndTime } from "../ui/words";
 import { inWords } from "./timeline";
 import { CONTACT } from "./wording";
 
 const DAY_MS = 86_400_000;
-const WIDTH = 600;
+const WIDTH_AT_FIRST = 640;
 const LEFT = 84;
 const LANE = { buyer: 28, us: 64 } as const;
 const AXIS = 92;
@@ -21,17 +22,18 @@ interface ContactChartProps {
 /** When there was contact, in two lanes: from the buyer, and from our side. */
 export function ContactChart({ contacts, now, quietSince, nextStepAt }: ContactChartProps) {
   const title = useId();
+  const [figure, width] = useWidth<HTMLElement>(WIDTH_AT_FIRST);
   const today = new Date(now).getTime();
   const past = contacts.filter(({ at }) => new Date(at).getTime() <= today);
   const span = spanOf(past, today, nextStepAt);
-  const x = (at: number) => LEFT + ((at - span.from) / (span.to - span.from)) * (WIDTH - LEFT - 12);
+  const x = (at: number) => LEFT + ((at - span.from) / (span.to - span.from)) * (width - LEFT - 12);
   return (
-    <figure>
-      <svg className="chart" viewBox={`0 0 ${WIDTH} 116`} role="img" aria-labelledby={title}>
+    <figure ref={figure}>
+      <svg className="chart" viewBox={`0 0 ${width} 116`} role="img" aria-labelledby={title}>
         <title id={title}>{summary(past, today)}</title>
         {quietSince && <Silence from={x(Math.max(span.from, new Date(quietSince).getTime()))} to={x(today)} />}
-        <Lane y={LANE.buyer} label="Buyer" />
-        <Lane y={LANE.us} label="Our side" />
+        <Lane y={LANE.buyer} width={width} label="Buyer" />
+        <Lane y={LANE.us} width={width} label="Our side" />
         <line x1={x(today)} x2={x(today)} y1="10" y2={AXIS - 8} className="chart-today" />
         <text x={x(today)} y={AXIS + 16} textAnchor="middle" className="chart-text">
           today
@@ -77,13 +79,13 @@ function summary(contacts: readonly ContactFragment[], today: number): string {
   return `${counted(contacts.length, "contact")}, the latest ${ago(latest)} ago; ${buyer}.`;
 }
 
-function Lane({ y, label }: { y: number; label: string }) {
+function Lane({ y, width, label }: { y: number; width: number; label: string }) {
   return (
     <>
       <text x="0" y={y + 5} className="chart-text">
         {label}
       </text>
-      <line x1={LEFT} x2={WIDTH} y1={y} y2={y} className="chart-lane" />
+      <line x1={LEFT} x2={width} y1={y} y2={y} className="chart-lane" />
     </>
   );
 }

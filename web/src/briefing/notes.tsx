@@ -6,7 +6,7 @@ import { Card } from "../ui/parts";
 import { Problem } from "../ui/problem";
 import type { Briefing, Meeting } from "./briefing-page";
 import { NoteForm, type Target } from "./note-form";
-import { type Note, Receipts } from "./receipts";
+import { Receipts } from "./receipts";
 
 /** A lost answer is looked up by the service within minutes; the page looks whether it has been. */
 const LOOK_AGAIN_MS = 10_000;
@@ -20,8 +20,8 @@ export function Notes({ meeting, briefing }: { meeting: Meeting; briefing: Brief
   });
   const reread = useCallback(() => refresh({ requestPolicy: "network-only" }), [refresh]);
   const shown = useKept(data);
-  const notes = (shown?.crmWrites.nodes ?? []).filter((write): write is Note => write.__typename === "NoteWrite");
-  const open = notes.some(({ state }) => state === "UNKNOWN");
+  const writes = shown?.crmWrites.nodes ?? [];
+  const open = writes.some(({ state }) => state === "UNKNOWN");
   useEffect(() => {
     if (!open) return;
     const timer = setInterval(reread, LOOK_AGAIN_MS);
@@ -36,7 +36,7 @@ export function Notes({ meeting, briefing }: { meeting: Meeting; briefing: Brief
         <NoteForm meetingId={meeting.id} targets={targets} onWritten={reread} />
       )}
       {error && <Problem error={error} again={reread} />}
-      <Receipts notes={notes} />
+      <Receipts writes={writes} />
     </Card>
   );
 }

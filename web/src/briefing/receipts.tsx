@@ -1,19 +1,22 @@
-import type { WritesQuery } from "../api/operations.generated";
+import type { CrmEntity, WritesQuery } from "../api/operations.generated";
 import { Badge, When } from "../ui/parts";
 import { WRITE_STATE } from "./wording";
 
-export type Note = Extract<WritesQuery["crmWrites"]["nodes"][number], { __typename: "NoteWrite" }>;
+type Write = WritesQuery["crmWrites"]["nodes"][number];
+type Note = Extract<Write, { __typename: "NoteWrite" }>;
 
-/** What became of each note, also where that is not known. */
-export function Receipts({ notes }: { notes: readonly Note[] }) {
-  if (notes.length === 0) return null;
+const RECORD: Record<CrmEntity, string> = { DEAL: "deal", PERSON: "person", ORGANIZATION: "organization" };
+
+/** What became of each note and field value, also where that is not known. */
+export function Receipts({ writes }: { writes: readonly Write[] }) {
+  if (writes.length === 0) return null;
   return (
     <div className="stack stack-tight" aria-live="polite">
       <h3>Receipts</h3>
       <ul className="list">
-        {notes.map((note) => (
-          <li key={note.id} className="list-line">
-            <Receipt note={note} />
+        {writes.map((write) => (
+          <li key={write.id} className="list-line">
+            <Receipt write={write} />
           </li>
         ))}
       </ul>
@@ -21,22 +24,30 @@ export function Receipts({ notes }: { notes: readonly Note[] }) {
   );
 }
 
-function Receipt({ note }: { note: Note }) {
-  const { state, reference, requestedAt, requestedBy, error } = note;
+function Receipt({ write }: { write: Write }) {
+  const { state, requestedAt, requestedBy, error } = write;
   const { text, tone } = WRITE_STATE[state];
+  const what = write.__typename === "NoteWrite" ? "note" : "value";
   return (
     <>
       <div>
-        <p>
-          {targetName(note)} <span className="small muted">{reference}</span>
-        </p>
+        {write.__typename === "NoteWrite" ? (
+          <p>
+            {targetName(write)} <span className="small muted">{write.reference}</span>
+          </p>
+        ) : (
+          <p>
+            Nominated field of the {RECORD[write.entity]}{" "}
+            <span className="small muted breakable">{write.fieldKey}</span>
+          </p>
+        )}
         <p className="small muted">
           <When at={requestedAt} />, by {requestedBy}
         </p>
         {state === "UNKNOWN" && (
           <p className="small">
-            The CRM's answer was lost, so the note may be there or not. The service looks for it by its reference, and
-            never sends it again by itself. Do not write it a second time before this is settled.
+            The CRM's answer was lost, so the {what} may be there or not. The service looks it up, and never sends it
+            again by itself. Do not write it a second time before this is settled.
           </p>
         )}
         {state === "FAILED" && error && <p className="small">{error.message}</p>}

@@ -1,28 +1,32 @@
 import { useId } from "react";
+import { useWidth } from "../ui/use-width";
 import { VERDICT } from "../ui/verdict";
 import { counted } from "../ui/words";
 import type { PipelineGroup, QuietDeal, StageGroup } from "./groups";
 
-const WIDTH = 720;
-const LEFT = 200;
+const WIDTH_AT_FIRST = 960;
+const WIDEST_NAME = 200;
 const RIGHT = 24;
 const ROW = 34;
 const TOP = 8;
 const TICKS = 4;
+const VERDICTS = ["GHOSTED", "QUIET", "COOLING"] as const;
 
 /** Each deal as a dot: its stage, and how long it has been silent. */
 export function QuietChart({ groups }: { groups: readonly PipelineGroup[] }) {
   const title = useId();
+  const [figure, width] = useWidth<HTMLElement>(WIDTH_AT_FIRST);
+  const left = Math.min(WIDEST_NAME, width * 0.38);
   const lanes = groups.flatMap(({ name, stages }) => stages.map((stage) => ({ pipeline: name, stage })));
   const deals = lanes.flatMap(({ stage }) => stage.deals);
   const longest = Math.max(1, ...deals.map(({ quiet }) => quiet.quietDays ?? 0));
   const step = niceStep(longest / TICKS);
   const most = Math.ceil(longest / step) * step;
-  const x = (days: number) => LEFT + (days / most) * (WIDTH - LEFT - RIGHT);
+  const x = (days: number) => left + (days / most) * (width - left - RIGHT);
   const bottom = TOP + lanes.length * ROW;
   return (
-    <figure>
-      <svg className="chart" viewBox={`0 0 ${WIDTH} ${bottom + 26}`} role="img" aria-labelledby={title}>
+    <figure ref={figure}>
+      <svg className="chart" viewBox={`0 0 ${width} ${bottom + 26}`} role="img" aria-labelledby={title}>
         <title id={title}>{summary(deals, longest)}</title>
         {ticks(step, most).map((days) => (
           <g key={days}>
@@ -33,26 +37,35 @@ export function QuietChart({ groups }: { groups: readonly PipelineGroup[] }) {
           </g>
         ))}
         {lanes.map(({ pipeline, stage }, index) => (
-          <Lane key={`${pipeline} ${stage.key}`} stage={stage} y={TOP + index * ROW + ROW / 2} x={x} />
+          <Lane key={`${pipeline} ${stage.key}`} stage={stage} y={TOP + index * ROW + ROW / 2} x={x} most={most} />
         ))}
       </svg>
       <figcaption className="small muted legend">
-        <span className="legend-ghosted">ghosted</span>
-        <span className="legend-quiet">quiet</span>
-        <span className="legend-cooling">cooling</span>
+        {VERDICTS.filter((verdict) => deals.some(({ quiet }) => quiet.verdict === verdict)).map((verdict) => (
+          <span key={verdict} className={`legend-${verdict.toLowerCase()}`}>
+            {VERDICT[verdict].text.toLowerCase()}
+          </span>
+        ))}
         <span className="plain">days since the last contact; the same in numbers below</span>
       </figcaption>
     </figure>
   );
 }
 
-function Lane({ stage, y, x }: { stage: StageGroup; y: number; x: (days: number) => number }) {
+interface LaneProps {
+  stage: StageGroup;
+  y: number;
+  x: (days: number) => number;
+  most: number;
+}
+
+function Lane({ stage, y, x, most }: LaneProps) {
   return (
     <>
       <text x="0" y={y + 4} className="chart-text">
-        {shortened(stage.name)}
+        {shortened(stage.name, Math.floor(x(0) / CHARACTER))}
       </text>
-      <line x1={LEFT} x2={WIDTH - RIGHT} y1={y} y2={y} className="chart-lane" />
+      <line x1={x(0)} x2={x(most)} y1={y} y2={y} className="chart-lane" />
       {stage.deals.map((deal) => (
         <circle
           key={deal.id}
@@ -70,8 +83,9 @@ function Lane({ stage, y, x }: { stage: StageGroup; y: number; x: (days: number)
   );
 }
 
-const LONGEST_NAME = 26;
-const shortened = (name: string) => (name.length > LONGEST_NAME ? `${name.slice(0, LONGEST_NAME - 1)}…` : name);
+/** About how wide a character is. */
+const CHARACTER = 8;
+const shortened = (name: string, most: number) => (name.length > most ? `${name.slice(0, most - 1)}…` : name);
 
 function summary(deals: readonly QuietDeal[], longest: number): string {
   const ghosted = deals.filter(({ quiet }) => quiet.verdict === "GHOSTED").length;

@@ -6,29 +6,27 @@ import type { QuietDeal, StageGroup } from "./groups";
 /** The quiet deals of one stage, the longest silence first. */
 export function StageTable({ stage: { name, deals } }: { stage: StageGroup }) {
   return (
-    <div className="scrolls">
-      <table className="deals">
-        <caption>
-          <h3>
-            {name} <span className="muted">{counted(deals.length, "deal")}</span>
-          </h3>
-        </caption>
-        <thead className="small muted">
-          <tr>
-            <th scope="col">Deal</th>
-            <th scope="col">Silence</th>
-            <th scope="col">Value</th>
-            <th scope="col">Owner</th>
-            <th scope="col">Why</th>
-          </tr>
-        </thead>
-        <tbody>
-          {deals.map((deal) => (
-            <DealRow key={deal.id} deal={deal} />
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <table className="deals">
+      <caption>
+        <h3>
+          {name} <span className="muted">{counted(deals.length, "deal")}</span>
+        </h3>
+      </caption>
+      <thead className="small muted">
+        <tr>
+          <th scope="col">Deal</th>
+          <th scope="col">Silence</th>
+          <th scope="col">Value</th>
+          <th scope="col">Owner</th>
+          <th scope="col">Why</th>
+        </tr>
+      </thead>
+      <tbody>
+        {deals.map((deal) => (
+          <DealRow key={deal.id} deal={deal} />
+        ))}
+      </tbody>
+    </table>
   );
 }
 
@@ -46,16 +44,18 @@ function DealRow({ deal: { title, crmUrl, organization, value, owner, quiet } }:
         )}
         {organization && <span className="small muted company">{organization.name}</span>}
       </th>
-      <td>
+      <td data-name="Silence">
         <span className="number nowrap">
           {quiet.quietDays === null ? "not known" : counted(quiet.quietDays, "day")}
         </span>
         <br />
         <Badge tone={tone}>{text}</Badge>
       </td>
-      <td className="number nowrap">{value ? money(value) : "not known"}</td>
-      <td>{owner?.name ?? "nobody"}</td>
-      <td className="small why">
+      <td data-name="Value" className="number nowrap">
+        {value ? money(value) : "not known"}
+      </td>
+      <td data-name="Owner">{owner?.name ?? "nobody"}</td>
+      <td data-name="Why" className="small why">
         {quiet.reasons.map(({ code, message }) => (
           <p key={code}>{message}</p>
         ))}

@@ -1,0 +1,108 @@
+import type { BrowserContextOptions, Page } from "playwright-core";
+import { connect, recordMeeting, syncEnds } from "../support/stories";
+import { screenshot, seriousFindings } from "./support/browser";
+import { type Product, startProduct } from "./support/product";
+
+let product: Product;
+
+beforeAll(async () => {
+  product = await startProduct();
+  const { service, simulator } = product;
+  const { singleDeal, ghosted } = simulator.company.stories;
+  await connect(service, simulator);
+  await syncEnds(service);
+  await recordMeeting(service, [singleDeal.email, singleDeal.colleagueEmail], { title: "Walk through the proposal" });
+  const startsAt = new Date(Date.now() - 36 * 86_400_000).toISOString();
+  await recordMeeting(service, [ghosted.email], { title: "Intro call", startsAt });
+});
+afterAll(() => product.stop());
+
+/** Every screen, and what shows that it is there. */
+const SCREENS: [name: string, open: (page: Page) => Promise<void>][] = [
+  ["meetings", (page) => page.getByRole("link", { name: "Intro call" }).waitFor()],
+  [
+    "briefing",
+    async (page) => {
+      await page.getByRole("link", { name: "Intro call" }).click();
+      await page.getByRole("region", { name: "Contact with the buyer" }).waitFor();
+    },
+  ],
+  [
+    "quiet",
+    async (page) => {
+      await page.getByRole("link", { name: "Quiet deals" }).click();
+      await page.getByRole("table").waitFor();
+    },
+  ],
+  [
+    "settings",
+    async (page) => {
+      await page.getByRole("link", { name: "CRM connection" }).click();
+      await page.getByText("Connected account").waitFor();
+    },
+  ],
+];
+
+const WIDTHS_OF_PHONE = { width: 360, height: 760 };
+const LOOKS: [name: string, options: BrowserContextOptions][] = [
+  ["dark", { colorScheme: "dark" }],
+  ["narrow", { viewport: WIDTHS_OF_PHONE }],
+  ["dark and narrow", { colorScheme: "dark", viewport: WIDTHS_OF_PHONE }],
+];
+
+test.each(LOOKS)(
+  "%s: every screen can be read by everybody, and nothing hangs over its edge",
+  async (look, options) => {
+    const page = await product.signIn("admin", options);
+    await page.getByRole("link", { name: "Meetings" }).click();
+    for (const [name, open] of SCREENS) {
+      await open(page);
+      expect([name, await seriousFindings(page)]).toEqual([name, []]);
+      const [content, window] = (await page.evaluate(
+        "[document.documentElement.scrollWidth, document.documentElement.clientWidth]",
+      )) as [number, number];
+      expect([name, content]).toEqual([name, window]);
+      await screenshot(page, `${name}-${look.replaceAll(" ", "-")}`);
+    }
+  },
+);
+
+/** Presses Tab until the focus is on what is named. @throws after more stops than a page has */
+async function tabTo(page: Page, role: "link" | "button" | "textbox", name: string): Promise<void> {
+  const reached = page.getByRole(role, { name, exact: true }).and(page.locator(":focus"));
+  for (let stop = 0; stop < 60; stop += 1) {
+    await page.keyboard.press("Tab");
+    if ((await reached.count()) > 0) return;
+  }
+  throw new Error(`the keyboard did not reach the ${role} "${name}"`);
+}
+
+test("a keyboard is enough: from the first screen to a written note, and out of a dialog again", async () => {
+  const page = await product.signIn("admin");
+  await page.keyboard.press("Tab");
+  await page.keyboard.press("Enter");
+  expect(await page.evaluate("document.activeElement.id")).toBe("main");
+  await page.reload();
+  await page.getByText("Connected account").waitFor();
+  await tabTo(page, "link", "Meetings");
+  await page.keyboard.press("Enter");
+  await page.getByRole("link", { name: "Walk through the proposal" }).waitFor();
+  await tabTo(page, "link", "Walk through the proposal");
+  await page.keyboard.press("Enter");
+  await page.getByRole("textbox", { name: "Note" }).waitFor();
+  await tabTo(page, "textbox", "Note");
+  await page.keyboard.type("Typed.");
+  await tabTo(page, "button", "Write to the CRM");
+  await page.keyboard.press("Enter");
+  await page.getByText("Written", { exact: true }).waitFor();
+
+  await page.getByRole("link", { name: "CRM connection" }).focus();
+  await page.keyboard.press("Enter");
+  await page.getByText("Connected account").waitFor();
+  await tabTo(page, "button", "Disconnect …");
+  await page.keyboard.press("Enter");
+  await page.getByRole("dialog").waitFor();
+  await page.keyboard.press("Escape");
+  await page.getByRole("dialog").waitFor({ state: "detached" });
+  expect(await page.evaluate("document.activeElement.textContent")).toBe("Disconnect …");
+});
