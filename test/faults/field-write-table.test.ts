@@ -13,8 +13,7 @@ import {
 import { type Service, startService } from "../support/service";
 import { connect, recordMeeting, syncEnds, until } from "../support/stories";
 
-// Seen red with: a second try after 429; no second try; a third one; a lost answer reported as FAILED; a 500 reported as
-// FAILED; a refusal after a lost answer reported as FAILED; the echo not compared; the first echo of a lost try believed.
+// Seen red with: a lost answer reported as FAILED; a refusal after a lost answer reported as certain; the echo not compared.
 
 /** What the CRM does with a request, and what the sender can know of it. */
 const ANSWERS = {

@@ -5,8 +5,7 @@ import { patches, writeFields } from "../support/fields";
 import { startService } from "../support/service";
 import { connect, until } from "../support/stories";
 
-// Seen red with: an abandoned SENDING left alone; a value sent again; a look that believes an early absence; a look
-// of a value on another company's connection; a missing record taken for proof.
+// Seen red with: an absence believed at once.
 
 let story: FieldStory;
 let simulator: Simulator;
