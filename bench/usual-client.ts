@@ -92,7 +92,10 @@ class UsualClient {
     await this.#walk(PersonRow, async (cursor) => {
       const page = await api.getPersons({ limit: PAGE_SIZE, cursor, include_fields });
       const found = (page.data ?? []).flatMap(({ id, emails }) =>
-        (emails ?? []).map(({ value }) => ({ copyId: COPY_ID, personId: id, address: String(value).toLowerCase() })),
+        (emails ?? []).map(({ value }) => {
+          const address = String(value).trim().toLowerCase();
+          return { copyId: COPY_ID, personId: id, address, mailbox: address, domain: address.split("@")[1] };
+        }),
       );
       await addresses.save(found);
       return page;

@@ -72,7 +72,11 @@ export async function writeParticipants(
   { deals, failures, lastDealId }: ReadParticipants,
   now: Date,
 ): Promise<StepChange> {
-  const [counts] = await rows<{ added: number; removed: number }>(manager, REPLACE, [copyId, jsonRows(deals)]);
+  const [counts] = await rows<{ added: number; removed: number }>(manager, REPLACE, [
+    copyId,
+    jsonRows(deals),
+    deals.map(({ dealId }) => dealId),
+  ]);
   const gaps = failures.map(
     ({ dealId, error }): FoundGap => ({ crmId: dealId, code: error.code, message: GAP_MESSAGE }),
   );
@@ -97,22 +101,23 @@ export async function writeParticipants(
 const GAP_MESSAGE =
   "The participants of some deals could not be read; what is shown may be older. The next run asks again.";
 
+/** The ids stand for themselves ($3) too: joined, a new copy without statistics was read whole for every batch. */
 const REPLACE = `
   WITH present AS (
     SELECT r."dealId" AS deal_id, r."personIds" AS person_ids
     FROM jsonb_to_recordset($2::jsonb) AS r ("dealId" bigint, "personIds" bigint[])
   ), gone AS (
-    DELETE FROM deal_participant x USING present p
-    WHERE x.copy_id = $1 AND x.deal_id = p.deal_id AND x.person_id <> ALL (p.person_ids) RETURNING 1
+    DELETE FROM deal_participant x
+    WHERE x.copy_id = $1 AND x.deal_id = ANY ($3)
+      AND NOT EXISTS (SELECT 1 FROM present p WHERE p.deal_id = x.deal_id AND x.person_id = ANY (p.person_ids))
+    RETURNING 1
   ), added AS (
     INSERT INTO deal_participant (copy_id, deal_id, person_id)
     SELECT $1, deal_id, unnest(person_ids) FROM present
     ON CONFLICT DO NOTHING RETURNING 1
   ), known AS (
-    UPDATE deal d SET participants_due = false, participants_known = true FROM present p
-    WHERE d.copy_id = $1 AND d.crm_id = p.deal_id
+    UPDATE deal SET participants_due = false, participants_known = true WHERE copy_id = $1 AND crm_id = ANY ($3)
   ), mended AS (
-    DELETE FROM data_gap g USING present p
-    WHERE g.copy_id = $1 AND g.resource = 'DEAL_PARTICIPANTS' AND g.crm_id = p.deal_id
+    DELETE FROM data_gap WHERE copy_id = $1 AND resource = 'DEAL_PARTICIPANTS' AND crm_id = ANY ($3)
   )
   SELECT (SELECT count(*)::int FROM added) AS added, (SELECT count(*)::int FROM gone) AS removed`;
