@@ -7,7 +7,7 @@ import { measureSync } from "./measure";
 import { column, failed, megabytes, ratio, say, whole, wholeOption } from "./print";
 import { startCrm } from "./processes";
 
-const MOST_DEALS = 200_000;
+const MOST_DEALS = 100_000;
 
 interface Memory {
   deals: number;

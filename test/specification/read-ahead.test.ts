@@ -17,6 +17,9 @@ const BATCH = 200;
 const LANES = 8;
 const TURN_MS = 15_000;
 
+/** Each test syncs a company of several pages whole. */
+jest.setTimeout(90_000);
+
 let simulator: Simulator;
 let database: TestDatabase;
 let service: Service;
