@@ -5,6 +5,8 @@ import { notesWith, posts, writeNote } from "../support/notes";
 import { type Service, startService } from "../support/service";
 import { connect, dataOf, recordMeeting, syncEnds } from "../support/stories";
 
+// Seen red with: HTML of the text passed on, and nothing sanitized.
+
 let simulator: Simulator;
 let database: TestDatabase;
 let service: Service;

@@ -4,6 +4,9 @@ import { askNote, notesWith, posts, SHOWN_WRITE, type ShownWrite, writeNote } fr
 import { type Service, startService } from "../support/service";
 import { connect, dataOf, recordMeeting, syncEnds, until } from "../support/stories";
 
+// Seen red with: a target taken without its match; an input that is not compared; every receipt shown to members;
+// receipts purged with the copy; another member in the request's body.
+
 let simulator: Simulator;
 let database: TestDatabase;
 let service: Service;

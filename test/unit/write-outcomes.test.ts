@@ -4,6 +4,8 @@ import { OAuthError } from "../../src/crm/oauth";
 import { nextLookUp, SETTLED_AFTER_MS, verdictOf } from "../../src/writeback/look-up-plan";
 import { certainFailureOf, NotSentInTimeError } from "../../src/writeback/write-failure";
 
+// Seen red with: a 5xx or a proxy's page taken for a refusal; an absence believed before three minutes are over.
+
 const answered = (status: number, { html = false, crmCode = undefined as string | undefined } = {}) =>
   new CrmError(failureOfStatus(status, html), "an answer", { status, crmCode });
 const codeOf = (error: unknown) => certainFailureOf(error)?.code ?? "UNKNOWN";
