@@ -5,6 +5,8 @@ import { startProgram } from "../support/processes";
 import { environmentFor, type Service, serviceAt, startService } from "../support/service";
 import { connect, recordMeeting, syncEnds } from "../support/stories";
 
+// Seen red with: a receipt in SENDING sent again by the next caller.
+
 const CALLERS = 100;
 const ANSWER_AFTER_MS = 400;
 

@@ -10,6 +10,10 @@ import { environmentFor, startService } from "../support/service";
 import { connect, recordMeeting, syncEnds } from "../support/stories";
 import { startWriteback, type Writeback } from "../support/writeback";
 
+// Seen red with: a note sent again after any failure; an absence believed before three minutes are over.
+
+// Seen red with: a note sent again after any failure; an absence believed before three minutes are over.
+
 const SEEDS = Number(process.env.SEEDS ?? (process.env.DEEP ? 2_000 : 20));
 const FIRST_SEED = Number(process.env.FIRST_SEED ?? 0);
 const TIMEOUT_MS = process.env.DEEP ? 3_600_000 : 120_000;

@@ -11,6 +11,9 @@ import { environmentFor, type Service, startService } from "../support/service";
 import { connect, dataOf, recordMeeting, syncEnds, until } from "../support/stories";
 import { startWriteback, type Writeback } from "../support/writeback";
 
+// Seen red with: a note sent again after any failure; only the first page looked through; a note that quotes the reference
+// taken for the lost one.
+
 let simulator: Simulator;
 let database: TestDatabase;
 let service: Service;
