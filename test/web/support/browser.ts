@@ -6,6 +6,8 @@ const INSTALLED = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/g
 const PATIENCE_MS = 30_000;
 /** Where screenshots go; absent: none are made, and a test run changes no file. */
 const SCREENS = process.env.SCREENS;
+/** Pixels: what is below adds nothing but size. */
+const TALLEST_SCREEN = 1_100;
 const AXE = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
 
 /** The system's Chromium without a window. CHROMIUM names another one. */
@@ -52,5 +54,9 @@ export async function screenshot(page: Page, name: string): Promise<void> {
   if (!SCREENS) return;
   mkdirSync(SCREENS, { recursive: true });
   await page.evaluate("document.activeElement?.blur()");
-  await page.screenshot({ path: join(SCREENS, `${name}.png`), fullPage: true, animations: "disabled" });
+  const [width, height] = (await page.evaluate(
+    "[document.documentElement.scrollWidth, document.documentElement.scrollHeight]",
+  )) as [number, number];
+  const clip = { x: 0, y: 0, width, height: Math.min(height, TALLEST_SCREEN) };
+  await page.screenshot({ path: join(SCREENS, `${name}.png`), fullPage: true, animations: "disabled", clip });
 }

@@ -3,10 +3,10 @@ import type { Connection } from "./use-settings";
 
 /** Whose eyes and hands the service has, and what troubles it now. */
 export function ConnectedAccount({ connection, welcome }: { connection: Connection; welcome: boolean }) {
-  const { boundUserName, boundEmail, companyName, companyDomain, connectedAt, trouble } = connection;
+  const { state, boundUserName, boundEmail, companyName, companyDomain, connectedAt, trouble } = connection;
   return (
     <Card title="Connected account">
-      {welcome && (
+      {welcome && state === "CONNECTED" && (
         <Notice tone="ok" title={`Connected as ${boundUserName} of ${companyName}`}>
           <p>Is this the right account? If another user was signed in to the CRM, disconnect and connect again.</p>
         </Notice>
