@@ -3,9 +3,11 @@ import { type Simulator, startSimulator } from "../../simulator";
 import { resumeCrm, stopCrm } from "../../src/connections/crm-stops";
 import { TenantDoor } from "../../src/database/tenant-door";
 import { createTestDatabase, type TestDatabase } from "../support/database";
+import { setMapping, writeFields } from "../support/fields";
 import { askNote, posts, writeNote } from "../support/notes";
 import { type Program, startProgram } from "../support/processes";
 import { environmentFor, type Service, serviceAt } from "../support/service";
+import { subscribe } from "../support/sockets";
 import { completeConsent, connect, dataOf, recordMeeting, startConsent, syncEnds, until } from "../support/stories";
 import { makeStale } from "../support/tokens";
 
@@ -53,10 +55,13 @@ async function command(name: string, ...words: string[]): Promise<string> {
 /** Long enough that a run still goes on when the command has started. */
 const IN_HAND_MS = 1_500;
 const REASON = "Notes go to wrong deals, we look into it.";
-const TROUBLE = "{ connection { state trouble { code message } } }";
+interface Seen {
+  trouble: { code: string; message: string } | null;
+}
+const WATCHED = "{ connectionStatusChanged { trouble { code message } } }";
+const TROUBLE = "{ connection { trouble { code message } } }";
 const troubleSeenBy = async (service: Service) =>
-  dataOf(await service.ask<{ connection: { trouble: { code: string; message: string } | null } }>(TROUBLE)).connection
-    .trouble;
+  dataOf(await service.ask<{ connection: Seen }>(TROUBLE)).connection.trouble;
 const requestSync = (service: Service, kind = "FULL", as?: { tenant: string }) =>
   service.ask(
     `mutation { requestSync(kind: ${kind}) { ... on SyncRequested { run { id } } ... on Refusal { code } } }`,
@@ -68,6 +73,9 @@ test("after crm:stop no process calls the CRM, every customer is told why, and a
   const [one, two] = services as [Service, Service];
   const { email } = simulator.company.stories.singleDeal;
   const { id: meetingId } = await recordMeeting(one, [email]);
+  const watching = await subscribe<{ connectionStatusChanged: Seen }>(two.url, `subscription ${WATCHED}`);
+  const lastSeen = () => watching.results.at(-1)?.connectionStatusChanged.trouble;
+  await until("the subscriber sees the present state", async () => watching.results.length > 0);
   simulator.control.fail({ match: /^\/api\//, with: { kind: "delay", ms: IN_HAND_MS } });
   await requestSync(one);
   await until("the run reads", async () => simulator.log.of("GET", "/api/v2/organizations").length > 0);
@@ -75,11 +83,16 @@ test("after crm:stop no process calls the CRM, every customer is told why, and a
   expect(await command("crm-stop", REASON)).toContain(REASON);
   await sleep(IN_HAND_MS);
   simulator.log.clear();
+  await until("the subscriber sees the stop", async () => lastSeen()?.message.includes(REASON));
   for (const service of services) {
     expect(await askNote(service, { meetingId })).toMatchObject({ code: "CRM_UNAVAILABLE" });
     expect((await askNote(service, { meetingId })).message).toContain(REASON);
     expect(await troubleSeenBy(service)).toMatchObject({ code: "CRM_UNAVAILABLE" });
     expect((await troubleSeenBy(service))?.message).toContain(REASON);
+    const fields = await writeFields(service, meetingId, [{ entity: "DEAL", value: "x" }]);
+    expect(fields).toMatchObject({ code: "CRM_UNAVAILABLE", message: expect.stringContaining(REASON) });
+    const mapping = await setMapping(service, "DEAL", "some-field");
+    expect(mapping).toMatchObject({ code: "CRM_UNAVAILABLE", message: expect.stringContaining(REASON) });
     const state = await startConsent(service, { tenant: "newcomer" });
     const refused = await completeConsent(
       service,
@@ -92,9 +105,11 @@ test("after crm:stop no process calls the CRM, every customer is told why, and a
   await sleep(1_500);
   expect(simulator.log.all()).toEqual([]);
   expect(await database.query("SELECT state FROM sync_run WHERE state <> 'SUCCEEDED'")).toEqual([{ state: "QUEUED" }]);
-  expect(await database.query("SELECT 1 FROM note_write")).toEqual([]);
+  expect(await database.query("SELECT id FROM note_write UNION ALL SELECT id FROM field_write")).toEqual([]);
 
   expect(await command("crm-resume")).toContain("may be made again");
+  await until("the subscriber sees the end of it", async () => lastSeen() === null);
+  await watching.end();
   simulator.control.clearFaults();
   expect(await syncEnds(two)).toMatchObject({ state: "SUCCEEDED", error: null, gaps: [] });
   expect(await writeNote(two, { meetingId })).toMatchObject({ state: "WRITTEN" });
