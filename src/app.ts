@@ -20,6 +20,8 @@ import { startEmbeddedPostgres } from "./database/embedded/embedded-postgres";
 import { type JobRunner, startJobRunner } from "./database/jobs";
 import { connectDatabase, migrate } from "./database/migrate";
 import { CRM_STOP_CHANGED, Notifications } from "./database/notifications";
+import { observedSql } from "./database/observed-sql";
+import { readQueueState } from "./database/queue";
 import { TenantDoor } from "./database/tenant-door";
 import { entities } from "./entities";
 import { type Clock, systemClock } from "./platform/clock";
@@ -28,6 +30,7 @@ import { Keyring } from "./platform/keyring";
 import type { Logger } from "./platform/logger";
 import { createMetrics, type Metrics } from "./platform/metrics";
 import type { Secret } from "./platform/secret";
+import { startTracing } from "./platform/tracing";
 import { buildGraphQLSchema } from "./resolvers/graphql-schema";
 import { createHttpServer, type HttpServer } from "./server/http-server";
 import { startMetricsServer } from "./server/metrics-server";
@@ -59,6 +62,7 @@ export function createApp(config: Config, logger: Logger, clock: Clock = systemC
     for (const step of stops.splice(0).reverse()) await step();
   };
   const start = async () => {
+    if (config.tracesEndpoint !== null) stops.push(startTracing(config.tracesEndpoint));
     const url = await withoutBypass(config.databaseUrl ?? (await embedded(stops)));
     const dataSource = createDataSource({ url, entities, logger });
     await connectDatabase(dataSource, url);
@@ -68,7 +72,8 @@ export function createApp(config: Config, logger: Logger, clock: Clock = systemC
     stops.push(parts.close);
     await parts.notifications.start();
     if (config.metricsPort !== null) {
-      stops.push(stopping(await startMetricsServer(parts.metrics, config.host, config.metricsPort)));
+      const readQueue = () => readQueueState(parts.door);
+      stops.push(stopping(await startMetricsServer(parts.metrics, readQueue, config.host, config.metricsPort)));
     }
     if (config.roles.has("worker")) stops.push(stopping(await startWorker(parts, url, logger)));
     return config.roles.has("api") ? startApi(config, parts, dataSource, logger, stops) : null;
@@ -112,12 +117,12 @@ interface Parts {
 }
 
 function compose(config: Config, dataSource: DataSource, databaseUrl: Secret, logger: Logger, clock: Clock): Parts {
-  const door = new TenantDoor(dataSource);
   const notifications = new Notifications(databaseUrl, logger);
   const metrics = createMetrics();
+  const door = new TenantDoor(dataSource, observedSql(metrics, logger));
   const crmStops = new CrmStops(door);
   notifications.subscribe(CRM_STOP_CHANGED, "", () => crmStops.forget());
-  const http = new CrmHttp(metrics, () => crmStops.requireNone());
+  const http = new CrmHttp(metrics, logger, () => crmStops.requireNone());
   const oauth = new CrmOAuth(http, config.crm);
   const credentials = new Credentials(new Keyring(config.encryptionKeys));
   const tokens = new AccessTokens({ door, databaseUrl, oauth, credentials, clock, logger, metrics });
@@ -216,6 +221,7 @@ async function startApi(
     checkReady: async () => void (await dataSource.query("SELECT 1")),
     production: config.production,
     compileQueriesAtUse: config.compileQueriesAtUse,
+    metrics: services.metrics,
     allowedOrigins: [new URL(config.crm.redirectUrl).origin],
     page: config.page && { ...config.page, directory: PAGE_DIRECTORY, redirectUrl: config.crm.redirectUrl },
     logger,

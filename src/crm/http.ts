@@ -1,6 +1,8 @@
 import { Agent, errors, request } from "undici";
 import { messageOf } from "../platform/errors";
+import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
+import { traced, workCounts } from "../platform/work";
 import { CrmError } from "./errors";
 
 const CONNECT_TIMEOUT_MS = 10_000;
@@ -52,20 +54,26 @@ export class CrmHttp {
   /** @param mayCall looked at before every call, a token renewal too; it throws a CrmError where none may be made */
   constructor(
     private readonly metrics?: Metrics,
+    private readonly logger?: Logger,
     private readonly mayCall: () => Promise<void> = async () => undefined,
   ) {}
 
   /** @throws CrmError UNAVAILABLE where no whole answer arrived, UNREADABLE where it is over the size limit */
   async send(asked: CrmRequest): Promise<CrmAnswer> {
     await this.mayCall();
-    const ended = this.metrics?.crmCalls.startTimer({ route: routeOf(asked) });
+    const route = routeOf(asked);
+    const ended = this.metrics?.crmCalls.startTimer({ route });
+    const counts = workCounts();
+    if (counts) counts.crm += 1;
     let status = 0;
+    let correlationId: string | undefined;
     try {
-      const answer = await this.#send(asked);
-      status = answer.status;
+      const answer = await traced(route, { "http.request.method": asked.method }, () => this.#send(asked));
+      ({ status, correlationId } = answer);
       return answer;
     } finally {
-      ended?.({ status });
+      const seconds = ended?.({ status });
+      this.logger?.debug({ route, status, seconds, correlationId }, "a call to the CRM");
     }
   }
 

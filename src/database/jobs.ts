@@ -3,6 +3,7 @@ import { type JobHelpers, run, type TaskList, Logger as WorkerLogger } from "gra
 import { Pool } from "pg";
 import type { Logger } from "../platform/logger";
 import type { Secret } from "../platform/secret";
+import { inWork, traced } from "../platform/work";
 
 /** Jobs at once in one process; most of a job's time is spent waiting for the CRM. */
 const CONCURRENCY = 10;
@@ -34,7 +35,8 @@ export async function startJobRunner(
   const stopping = new AbortController();
   const taskList: TaskList = {};
   for (const [name, job] of Object.entries(jobs)) {
-    taskList[name] = (payload: unknown, _helpers: JobHelpers) => job(payload, stopping.signal);
+    taskList[name] = (payload: unknown, { job: { id } }: JobHelpers) =>
+      inWork({ task: name, jobId: id }, () => traced(`job ${name}`, {}, () => job(payload, stopping.signal)));
   }
   const pool = new Pool({ connectionString: url.reveal(), max: CONCURRENCY });
   const onError = (error: Error) => logger.warn({ err: error }, "a connection of the job runner ended");

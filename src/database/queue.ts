@@ -1,5 +1,5 @@
 import { rows } from "./rows";
-import type { TenantScope } from "./tenant-door";
+import type { TenantDoor, TenantScope } from "./tenant-door";
 
 /** A job's work and the ids that it needs; never a secret or a record. */
 export interface JobRequest {
@@ -32,3 +32,18 @@ export const hasLiveJob = (task: string, subject: string, since: string) =>
   `EXISTS (
     SELECT 1 FROM graphile_worker.jobs j
     WHERE j.key = '${task}:' || ${subject} AND (j.locked_at IS NULL OR j.locked_at > ${since}))`;
+
+export interface QueueState {
+  /** Jobs that are due and that no worker has taken. */
+  waiting: number;
+  /** How long the one that is due longest has waited. */
+  oldestSeconds: number;
+}
+
+export async function readQueueState(door: TenantDoor): Promise<QueueState> {
+  const [state] = await door.everyTenant<QueueState>(
+    `SELECT count(*)::int AS waiting, coalesce(extract(epoch FROM now() - min(run_at)), 0)::float8 AS "oldestSeconds"
+     FROM graphile_worker.jobs WHERE run_at <= now() AND locked_at IS NULL`,
+  );
+  return state ?? { waiting: 0, oldestSeconds: 0 };
+}

@@ -1,5 +1,6 @@
 import type { DataSource, EntityManager } from "typeorm";
 import { JointReads } from "./joint-reads";
+import type { ObserveSql } from "./observed-sql";
 import { rows } from "./rows";
 import { managerWithin } from "./tenant-session";
 
@@ -16,14 +17,18 @@ export interface TenantScope {
  * sessions are set to its tenant, and PostgreSQL shows and takes no other tenant's rows in them (decision 0042).
  */
 export class TenantDoor {
-  constructor(private readonly dataSource: DataSource) {}
+  /** @param observe takes note of each statement */
+  constructor(
+    private readonly dataSource: DataSource,
+    private readonly observe: ObserveSql = (_text, run) => run(),
+  ) {}
 
   /**
    * Statements that each stand alone.
    * @param signal calls them off: @throws DeadlineError from the one that runs then, and from each that comes later
    */
   enter(tenantId: string, signal?: AbortSignal): TenantScope {
-    return scopeOf(tenantId, managerWithin(this.dataSource, { tenantId }, signal));
+    return scopeOf(tenantId, managerWithin(this.dataSource, { tenantId }, this.observe, signal));
   }
 
   transaction<T>(tenantId: string, work: (scope: TenantScope) => Promise<T>): Promise<T> {
@@ -35,7 +40,7 @@ export class TenantDoor {
    * by its tenant. Never for an answer to anyone.
    */
   everyTenant<T>(sql: string, parameters: unknown[] = []): Promise<T[]> {
-    return rows<T>(managerWithin(this.dataSource, "every tenant"), sql, parameters);
+    return rows<T>(managerWithin(this.dataSource, "every tenant", this.observe), sql, parameters);
   }
 }
 

@@ -2,6 +2,7 @@ import { createConnection } from "node:net";
 import type { PoolClient } from "pg";
 import { type DataSource, EntityManager, type QueryRunner } from "typeorm";
 import { ServiceError } from "../platform/errors";
+import type { ObserveSql } from "./observed-sql";
 
 /** Whose rows a database session may see: one tenant's, or (for work that begins without one) every tenant's. */
 export type Reach = { tenantId: string } | "every tenant";
@@ -23,23 +24,28 @@ const reachOf = new WeakMap<PoolClient, string>();
  * policies of the tables read that setting, so a statement that forgot its tenant finds nothing.
  * @param signal calls off what runs, and refuses what comes later, with a DeadlineError
  */
-export function managerWithin(dataSource: DataSource, reach: Reach, signal?: AbortSignal): EntityManager {
+export function managerWithin(
+  dataSource: DataSource,
+  reach: Reach,
+  observe: ObserveSql,
+  signal?: AbortSignal,
+): EntityManager {
   const bound: DataSource = Object.create(dataSource, {
     createQueryRunner: {
-      value: (mode?: "master" | "slave") => bind(dataSource.createQueryRunner(mode), reach, signal),
+      value: (mode?: "master" | "slave") => bind(dataSource.createQueryRunner(mode), reach, observe, signal),
     },
   });
   return new EntityManager(bound);
 }
 
-function bind(runner: QueryRunner, reach: Reach, signal?: AbortSignal): QueryRunner {
+function bind(runner: QueryRunner, reach: Reach, observe: ObserveSql, signal?: AbortSignal): QueryRunner {
   const connect = runner.connect.bind(runner);
   runner.connect = async () => {
     const session: PoolClient = await connect();
     await setReach(session, reach);
     return session;
   };
-  prepare(runner);
+  prepare(runner, observe);
   if (signal) callOffAt(signal, runner);
   return runner;
 }
@@ -51,18 +57,19 @@ const preparedNames = new Map<string, string>();
 const STALE_PLAN = "0A000";
 
 /** A read that comes again is parsed and planned once in a session. Transactions are left alone: they could not try again. */
-function prepare(runner: QueryRunner): void {
+function prepare(runner: QueryRunner, observe: ObserveSql): void {
   const query = runner.query.bind(runner) as (text: unknown, ...rest: unknown[]) => Promise<unknown>;
-  runner.query = async (text: string, ...rest: unknown[]): Promise<never> => {
+  const ask = async (text: string, rest: unknown[]): Promise<unknown> => {
     const name = runner.isTransactionActive ? null : nameOf(text);
-    if (!name) return (await query(text, ...rest)) as never;
+    if (!name) return query(text, ...rest);
     try {
-      return (await query({ name, text }, ...rest)) as never;
+      return await query({ name, text }, ...rest);
     } catch (error) {
       if ((error as { code?: string }).code !== STALE_PLAN) throw error;
-      return (await query(text, ...rest)) as never;
+      return query(text, ...rest);
     }
   };
+  runner.query = async (text: string, ...rest: unknown[]) => (await observe(text, () => ask(text, rest))) as never;
 }
 
 function nameOf(text: string): string | null {

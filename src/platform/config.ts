@@ -20,6 +20,8 @@ export interface Config {
   sync: SyncConfig;
   /** At which use of a query it is executed by compiled code; 0: never. */
   compileQueriesAtUse: number;
+  /** The base address of an OpenTelemetry collector; null: nothing is traced. */
+  tracesEndpoint: string | null;
   /** null: no metrics are served. */
   metricsPort: number | null;
   /** null: the product's page is not served. */
@@ -122,6 +124,10 @@ const environment = z.object({
   HOST: z.string().min(1, { error: "must be an address to listen on, for example 127.0.0.1" }).default("127.0.0.1"),
   PORT: wholeNumber(4000, 0, 65_535).default(4000),
   METRICS_PORT: wholeNumber(9464, 1, 65_535).optional(),
+  OTEL_EXPORTER_OTLP_ENDPOINT: z
+    .url({ protocol: /^https?$/, error: "must be the base address of a collector, for example http://127.0.0.1:4318" })
+    .transform((text) => text.replace(/\/+$/, ""))
+    .optional(),
   COMPILE_QUERIES_AT_USE: wholeNumber(3, 0, 1_000_000).default(3),
   ROLES: roles,
   DATABASE_URL: z
@@ -210,6 +216,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
       intervalMs: value.SYNC_INTERVAL_SECONDS * SECOND_MS,
       reconcileIntervalMs: value.RECONCILE_INTERVAL_SECONDS * SECOND_MS,
     },
+    tracesEndpoint: value.OTEL_EXPORTER_OTLP_ENDPOINT ?? null,
     compileQueriesAtUse: value.COMPILE_QUERIES_AT_USE,
     metricsPort: value.METRICS_PORT ?? null,
     page: value.WEB === "on" && value.WEB_TOKEN_URL ? { tokenUrl: value.WEB_TOKEN_URL } : null,

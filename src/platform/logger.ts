@@ -1,4 +1,5 @@
 import { destination, type Logger as PinoLogger, pino } from "pino";
+import { workFields } from "./work";
 
 export type Logger = PinoLogger;
 export const LOG_LEVELS = ["silent", "fatal", "error", "warn", "info", "debug", "trace"] as const;
@@ -15,6 +16,7 @@ export function createLogger(level: LogLevel): Logger {
       level,
       base: null,
       timestamp: pino.stdTimeFunctions.isoTime,
+      mixin: workFields,
       redact: { paths: censored, censor: "[secret]" },
       serializers: { err: errorFields },
     },

@@ -1,4 +1,4 @@
-import { Counter, collectDefaultMetrics, Histogram, Registry } from "prom-client";
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 
 /** From a fast page to the 30 seconds after which a call is given up. */
 const SECONDS = [0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
@@ -6,6 +6,15 @@ const SECONDS = [0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 /** What this process counts, in a registry of its own: nothing is counted on import, and two apps do not mix. */
 export interface Metrics {
   registry: Registry;
+  /** GraphQL operations by kind and by OK or the code of their first error. */
+  operations: Histogram<"kind" | "outcome">;
+  /** Statements through the tenant door. */
+  sqlStatements: Histogram;
+  /** Open sockets of subscribers. */
+  sockets: Gauge;
+  /** Jobs that are due and not taken, and how long the first of them has waited; set when metrics are asked for. */
+  jobsWaiting: Gauge;
+  jobsOldestSeconds: Gauge;
   /** Calls to the CRM by documented route and status; status 0: no whole answer came. */
   crmCalls: Histogram<"route" | "status">;
   /** Pages of a run, from asking to committed. */
@@ -23,6 +32,26 @@ export function createMetrics(): Metrics {
   collectDefaultMetrics({ register: registry });
   return {
     registry,
+    operations: new Histogram({
+      name: "graphql_operation_seconds",
+      help: "GraphQL operations by kind and outcome: OK, or the code of the first error.",
+      labelNames: ["kind", "outcome"],
+      buckets: SECONDS,
+      registers,
+    }),
+    sqlStatements: new Histogram({
+      name: "sql_statement_seconds",
+      help: "Statements on tenant data.",
+      buckets: SECONDS,
+      registers,
+    }),
+    jobsWaiting: new Gauge({ name: "jobs_waiting", help: "Jobs that are due and not taken.", registers }),
+    jobsOldestSeconds: new Gauge({
+      name: "jobs_oldest_waiting_seconds",
+      help: "How long the job that is due longest has waited for a worker.",
+      registers,
+    }),
+    sockets: new Gauge({ name: "sockets_open", help: "Open sockets of subscribers.", registers }),
     crmCalls: new Histogram({
       name: "crm_call_seconds",
       help: "Calls to the CRM by route and status; status 0: no whole answer came.",

@@ -8,12 +8,14 @@ import Fastify, { type FastifyError, type FastifyInstance, type FastifyReply, ty
 import { GraphQLError, type GraphQLSchema } from "graphql";
 import { type ActorVerifier, UnauthenticatedError } from "../auth/actor";
 import type { Logger } from "../platform/logger";
+import type { Metrics } from "../platform/metrics";
 import { createOperationContext, type OperationContext, type Services } from "../resolvers/context";
 import { compiledExecution } from "./compiled-execution";
 import { Draining } from "./draining";
 import { limitOperations } from "./limits";
 import { listen } from "./listen";
 import { maskErrors } from "./masked-errors";
+import { observeOperations, observeRequests } from "./observation";
 import { MAX_TOKENS } from "./operation-size";
 import { addSocketServer } from "./socket-server";
 import { addPage, type PageParts } from "./static-files";
@@ -29,6 +31,7 @@ export interface HttpServerParts {
   checkReady(): Promise<void>;
   production: boolean;
   compileQueriesAtUse: number;
+  metrics: Metrics;
   allowedOrigins: readonly string[];
   /** null: no page is served. */
   page: PageParts | null;
@@ -49,6 +52,7 @@ export async function createHttpServer(parts: HttpServerParts): Promise<HttpServ
     return503OnClosing: false,
   });
   const draining = new Draining(fastify);
+  observeRequests(fastify);
   // Only JSON: what a form or a plain text post could carry would pass a browser's origin check unasked.
   fastify.removeContentTypeParser("text/plain");
   fastify.setErrorHandler(answerInFormOfGraphQL(parts.logger));
@@ -64,6 +68,7 @@ export async function createHttpServer(parts: HttpServerParts): Promise<HttpServ
     plugins: [
       ApolloServerPluginCacheControlDisabled(),
       ApolloServerPluginLandingPageDisabled(),
+      observeOperations(parts.metrics, parts.logger),
       limitOperations(),
       compiledExecution(parts.compileQueriesAtUse, formatError),
     ],

@@ -15,6 +15,7 @@ import { type Extra, useServer } from "graphql-ws/use/ws";
 import { WebSocketServer } from "ws";
 import type { Actor, ActorVerifier } from "../auth/actor";
 import type { Logger } from "../platform/logger";
+import type { Metrics } from "../platform/metrics";
 import { createOperationContext, type Services } from "../resolvers/context";
 import { maskErrors } from "./masked-errors";
 import { MAX_TOKENS, refusalOfSize, sizeOf } from "./operation-size";
@@ -34,6 +35,7 @@ export interface SocketServerParts {
   /** Origins from which a browser may open a socket, besides the service's own. */
   allowedOrigins: readonly string[];
   production: boolean;
+  metrics: Metrics;
   logger: Logger;
 }
 
@@ -48,7 +50,11 @@ export function addSocketServer(server: Server, parts: SocketServerParts): () =>
     // Compared as text: a URL that does not parse would throw here, outside of every request.
     if (request.url?.split("?")[0] !== "/graphql") return refuse(socket, "404 Not Found");
     if (!isAllowed(origin, host, parts.allowedOrigins)) return refuse(socket, "403 Forbidden");
-    sockets.handleUpgrade(request, socket, head, (opened) => sockets.emit("connection", opened, request));
+    sockets.handleUpgrade(request, socket, head, (opened) => {
+      parts.metrics.sockets.inc();
+      opened.once("close", () => parts.metrics.sockets.dec());
+      sockets.emit("connection", opened, request);
+    });
   });
   return async () => protocol.dispose();
 }

@@ -2,7 +2,8 @@ import { type Simulator, startSimulator } from "../../simulator";
 import { freePort } from "../../src/platform/processes";
 import { createTestDatabase, type TestDatabase } from "../support/database";
 import { type Service, startService } from "../support/service";
-import { connect, syncEnds } from "../support/stories";
+import { subscribe } from "../support/sockets";
+import { connect, syncEnds, until } from "../support/stories";
 
 let simulator: Simulator;
 let database: TestDatabase;
@@ -37,6 +38,23 @@ test("calls, pages, records and runs are counted as they happened", async () => 
   const [{ n }] = (await database.query("SELECT count(*)::int AS n FROM person")) as [{ n: number }];
   expect(await metric('sync_records_total{resource="PERSONS",outcome="written"}')).toBe(n);
   expect(await metric('sync_runs_total{kind="FULL",outcome="SUCCEEDED"}')).toBe(1);
+});
+
+test("operations, statements, sockets and the queue are measured", async () => {
+  const before = await metric('graphql_operation_seconds_count{kind="query",outcome="OK"}');
+  const statements = await metric("sql_statement_seconds_count");
+  await service.ask("{ connection { state } }");
+  await service.ask("{ syncRuns(first: 0) { nodes { id } } }");
+  expect(await metric('graphql_operation_seconds_count{kind="query",outcome="OK"}')).toBe(before + 1);
+  expect(await metric('graphql_operation_seconds_count{kind="query",outcome="BAD_USER_INPUT"}')).toBe(1);
+  expect(await metric("sql_statement_seconds_count")).toBeGreaterThan(statements);
+  const watching = await subscribe(service.url, "subscription { connectionStatusChanged { state } }");
+  await until("the socket is counted", async () => (await metric("sockets_open")) === 1);
+  await watching.end();
+  await until("its end is counted", async () => (await metric("sockets_open")) === 0);
+  await database.query("SELECT graphile_worker.add_job('nobody_does_this', run_at => now() - interval '1 hour')");
+  expect(await metric("jobs_waiting")).toBeGreaterThanOrEqual(1);
+  expect(await metric("jobs_oldest_waiting_seconds")).toBeGreaterThan(3_500);
 });
 
 test("metrics are not served with the API", async () => {

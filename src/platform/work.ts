@@ -1,0 +1,41 @@
+import { AsyncLocalStorage } from "node:async_hooks";
+import { type Attributes, SpanKind, SpanStatusCode, trace } from "@opentelemetry/api";
+import { messageOf } from "./errors";
+
+/** What a piece of work is known by in each log line that it causes, however deep. Ids and names only. */
+export interface WorkFields {
+  operationId?: string;
+  task?: string;
+  jobId?: string;
+}
+
+/** What a piece of work has asked for so far. */
+export interface WorkCounts {
+  sql: number;
+  crm: number;
+}
+
+const storage = new AsyncLocalStorage<{ fields: WorkFields; counts: WorkCounts }>();
+
+/** Does a piece of work under these names. */
+export const inWork = <T>(fields: WorkFields, work: () => T): T =>
+  storage.run({ fields, counts: { sql: 0, crm: 0 } }, work);
+
+export const workFields = (): WorkFields => storage.getStore()?.fields ?? {};
+export const workCounts = (): WorkCounts | null => storage.getStore()?.counts ?? null;
+
+/** Does a part of the work as an OpenTelemetry span; without a configured exporter that costs next to nothing. */
+export function traced<T>(name: string, attributes: Attributes, work: () => Promise<T>): Promise<T> {
+  return trace
+    .getTracer("crm-connection")
+    .startActiveSpan(name, { kind: SpanKind.CLIENT, attributes }, async (span) => {
+      try {
+        return await work();
+      } catch (error) {
+        span.setStatus({ code: SpanStatusCode.ERROR, message: messageOf(error) });
+        throw error;
+      } finally {
+        span.end();
+      }
+    });
+}
