@@ -1,0 +1,111 @@
+import { rmSync } from "node:fs";
+import { createConnection, createServer, type Server, type Socket } from "node:net";
+import { type Simulator, startSimulator } from "../../simulator";
+import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../src/database/embedded/embedded-postgres";
+import { freePort } from "../../src/platform/processes";
+import { tokenFor } from "../support/actors";
+import { type Program, startProgram } from "../support/processes";
+import { environmentFor, type GraphQLAnswer, type Service } from "../support/service";
+import { subscribe } from "../support/sockets";
+import { connect, dataOf, syncEnds, until } from "../support/stories";
+
+// Planted and seen red: no listener for errors of idle sessions (the process ends); a listening session that is not
+// opened again.
+
+const DIRECTORY = `.data/database-away-${process.pid}`;
+let simulator: Simulator;
+let postgres: EmbeddedPostgres;
+let gate: Gate;
+let program: Program;
+let service: Service;
+
+beforeAll(async () => {
+  simulator = await startSimulator({ deals: 10 });
+  postgres = await startEmbeddedPostgres({ directory: DIRECTORY, durable: false });
+  gate = await openGate(() => Number(new URL(postgres.url.reveal()).port));
+  const url = new URL(postgres.url.reveal());
+  url.port = String(gate.port);
+  program = startProgram("src/main.js", {
+    ...environmentFor(simulator),
+    ...{ DATABASE_URL: url.href, LOG_LEVEL: "info", SYNC_INTERVAL_SECONDS: "0" },
+  });
+  const address = (await program.says(/"address":"([^"]+)"/))[1] ?? "";
+  service = { url: address, ask: (query, variables) => ask(query, variables), stop: async () => undefined };
+  await connect(service, simulator);
+  await syncEnds(service);
+}, 60_000);
+afterAll(async () => {
+  program?.child.kill("SIGTERM");
+  await program?.ended;
+  await gate?.close();
+  await postgres?.stop();
+  await simulator.stop();
+  rmSync(DIRECTORY, { recursive: true, force: true });
+});
+
+/** One address for a database that comes back on another port. */
+interface Gate {
+  port: number;
+  close(): Promise<void>;
+}
+
+async function openGate(portNow: () => number): Promise<Gate> {
+  const open = new Set<Socket>();
+  const server: Server = createServer((inward) => {
+    const outward = createConnection(portNow(), "127.0.0.1");
+    for (const [from, to] of [
+      [inward, outward],
+      [outward, inward],
+    ] as const) {
+      open.add(from);
+      from.on("error", () => to.destroy());
+      from.on("close", () => {
+        open.delete(from);
+        to.destroy();
+      });
+      from.pipe(to);
+    }
+  });
+  const port = await freePort();
+  await new Promise<void>((resolve) => server.listen(port, "127.0.0.1", resolve));
+  const close = () =>
+    new Promise<void>((resolve) => {
+      server.close(() => resolve());
+      for (const socket of open) socket.destroy();
+    });
+  return { port, close };
+}
+
+async function ask<T>(query: string, variables: object = {}): Promise<GraphQLAnswer<T>> {
+  const answer = await fetch(`${service.url}/graphql`, {
+    method: "POST",
+    headers: { "content-type": "application/json", authorization: `Bearer ${await tokenFor()}` },
+    body: JSON.stringify({ query, variables }),
+  });
+  return { status: answer.status, ...((await answer.json()) as Omit<GraphQLAnswer<T>, "status">) };
+}
+
+const status = async (path: string) => (await fetch(`${service.url}${path}`)).status;
+const SYNC = "mutation { requestSync { ... on SyncRequested { run { id } } ... on Refusal { code } } }";
+
+test("the database goes away and comes back: no exit, clear answers meanwhile, and work goes on by itself", async () => {
+  const watching = await subscribe<object>(service.url, "subscription { connectionStatusChanged { state } }");
+  await until("the present state arrives", async () => watching.results.length === 1);
+  await postgres.stop();
+  await until("it is not ready", async () => (await status("/readyz")) === 503);
+  expect(await status("/healthz")).toBe(200);
+  const { errors } = await ask("{ connection { state } }");
+  expect(errors).toEqual([
+    expect.objectContaining({ extensions: { code: "INTERNAL_SERVER_ERROR", errorId: expect.any(String) } }),
+  ]);
+  postgres = await startEmbeddedPostgres({ directory: DIRECTORY, durable: false });
+  await until("it is ready again", async () => (await status("/readyz")) === 200);
+  await until("a sync can be asked for", async () => !(await ask(SYNC)).errors);
+  expect(await syncEnds(service)).toMatchObject({ state: "SUCCEEDED" });
+  expect(dataOf(await ask("mutation { disconnect { __typename } }"))).toEqual({
+    disconnect: { __typename: "DisconnectSuccess" },
+  });
+  await until("the subscriber sees the change", async () => JSON.stringify(watching.results).includes("NOT_CONNECTED"));
+  await watching.end();
+  expect(program.child.exitCode).toBeNull();
+}, 90_000);
