@@ -4,7 +4,7 @@ import { writeNote } from "../support/notes";
 import { type Service, startService } from "../support/service";
 import { connect, dataOf, recordMeeting, syncEnds, until } from "../support/stories";
 
-// Seen red with: one more member in the body of a note.
+// Seen red with: one more member in the body of a note; a standard field beside the custom ones.
 
 /** Everything that the service may ask of the CRM (specification 4.2 and 4.3, design 6), and what each may send. */
 const ALLOWED: { method: string; path: RegExp; body?: (body: object) => boolean }[] = [
@@ -81,9 +81,9 @@ test("whatever the product is made to do, the CRM's own log shows the documented
     organizations { nodes { name } } meetings { nodes { title match { status } briefing { asOf } } } crmWrites { nodes { __typename } } }`;
   await mutate(read);
   const fields =
-    "{ connection { DEAL: fields(entity: DEAL, customOnly: true) { key writable } fieldMappings { fieldKey } } }";
-  const shown = (await mutate(fields)) as unknown as { connection: { DEAL: { key: string; writable: boolean }[] } };
-  const fieldKey = shown.connection.DEAL.find(({ writable }) => writable)?.key;
+    "{ connection { DEAL: fields(entity: DEAL, customOnly: true) { key type } fieldMappings { fieldKey } } }";
+  const shown = (await mutate(fields)) as unknown as { connection: { DEAL: { key: string; type: string }[] } };
+  const fieldKey = shown.connection.DEAL.find(({ type }) => type === "varchar")?.key;
   await mutate("mutation ($input: FieldMappingInput!) { setFieldMapping(input: $input) { __typename } }", {
     input: { entity: "DEAL", fieldKey },
   });
@@ -93,6 +93,20 @@ test("whatever the product is made to do, the CRM's own log shows the documented
   };
   for (const target of [null, meeting.match.persons[0], meeting.match.organizations[0]]) {
     expect(await writeNote(service, { meetingId: own, targetId: target?.id })).toMatchObject({ state: "WRITTEN" });
+  }
+  const fieldsWritten = `mutation ($input: WriteFieldsInput!) { writeFields(input: $input) {
+    ... on WriteFieldsReport { writes { state } } ... on Refusal { message } } }`;
+  for (const [idempotencyKey, fault] of [
+    ["first", null],
+    ["refused", { status: 400 }],
+    ["lost", { kind: "lostAfter" }],
+  ] as const) {
+    if (fault) simulator.control.fail({ match: /^\/api\/v2\/deals\/\d+$/, method: "PATCH", times: 1, with: fault });
+    const input = { meetingId: own, idempotencyKey, values: [{ entity: "DEAL", value: `met, ${idempotencyKey}` }] };
+    const { writeFields } = (await mutate(fieldsWritten, { input })) as unknown as {
+      writeFields: object;
+    };
+    expect(writeFields).toMatchObject({ writes: [{ state: "WRITTEN" }] });
   }
   await writeUnderFaults(own);
   simulator.control.killAccessTokens(singleDeal.ownerId);
@@ -111,7 +125,12 @@ test("whatever the product is made to do, the CRM's own log shows the documented
   expect(simulator.log.all().filter((entry) => !isAllowed(entry))).toEqual([]);
   // Each kind of call was made, so that the list above was put to the test.
   const seen = new Set(simulator.log.all().map(({ method, path }) => `${method} ${path.replace(/\d+/g, "N")}`));
-  for (const call of ["POST /api/vN/notes", "GET /api/vN/dealFields", "GET /api/vN/deals/N/participants"]) {
+  for (const call of [
+    "POST /api/vN/notes",
+    "PATCH /api/vN/deals/N",
+    "GET /api/vN/dealFields",
+    "GET /api/vN/deals/N/participants",
+  ]) {
     expect(seen).toContain(call);
   }
 }, 60_000);
