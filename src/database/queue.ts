@@ -34,7 +34,7 @@ export const hasLiveJob = (task: string, subject: string, since: string) =>
     WHERE j.key = '${task}:' || ${subject} AND (j.locked_at IS NULL OR j.locked_at > ${since}))`;
 
 export interface QueueState {
-  /** Jobs that are due and that no worker has taken. */
+  /** Jobs that are due and that no worker has taken; those that were given up are not due any more. */
   waiting: number;
   /** How long the one that is due longest has waited. */
   oldestSeconds: number;
@@ -43,7 +43,7 @@ export interface QueueState {
 export async function readQueueState(door: TenantDoor): Promise<QueueState> {
   const [state] = await door.everyTenant<QueueState>(
     `SELECT count(*)::int AS waiting, coalesce(extract(epoch FROM now() - min(run_at)), 0)::float8 AS "oldestSeconds"
-     FROM graphile_worker.jobs WHERE run_at <= now() AND locked_at IS NULL`,
+     FROM graphile_worker.jobs WHERE run_at <= now() AND locked_at IS NULL AND attempts < max_attempts`,
   );
   return state ?? { waiting: 0, oldestSeconds: 0 };
 }

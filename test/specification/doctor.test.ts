@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { type AddressInfo, createServer, type Server } from "node:net";
 import { type Simulator, startSimulator } from "../../simulator";
 import { resumeCrm, stopCrm } from "../../src/connections/crm-stops";
+import { readQueueState } from "../../src/database/queue";
 import { TenantDoor } from "../../src/database/tenant-door";
 import { examine } from "../../src/operator/doctor";
 import { lineOf } from "../../src/operator/finding";
@@ -230,6 +231,8 @@ test("a connection that needs re-authorization, and one that our registration ke
 });
 
 test("jobs that are late, held by a dead worker, or given up are told by their task", async () => {
+  const waiting = async () => (await readQueueState(new TenantDoor(database.dataSource))).waiting;
+  const before = await waiting();
   const add = (key: string, runAt: string) =>
     database.query(`SELECT graphile_worker.add_job($1, '{}', run_at => now() - interval '${runAt}')`, [key]);
   for (const task of ["late_task", "stuck_task", "gone_task"]) await add(task, task === "late_task" ? "1 hour" : "0");
@@ -246,6 +249,7 @@ test("jobs that are late, held by a dead worker, or given up are told by their t
     expect(text).toMatch(/^warning +queue: 1 job\(s\) late_task wait for more than/m);
     expect(text).toMatch(/^warning +queue: 1 job\(s\) stuck_task are held for more than/m);
     expect(text).toMatch(/^fault +queue: 1 job\(s\) gone_task were given up/m);
+    expect(await waiting()).toBe(before + 1);
   } finally {
     await database.query("DELETE FROM graphile_worker._private_jobs");
   }
