@@ -100,7 +100,7 @@ test("a note is looked at before it is written, arrives once, and leaves a recei
   expect(await preview.locator("img").count()).toBe(0);
   await preview.getByText("<img src=x onerror=alert(1)>").waitFor();
   expect(await seriousFindings(page)).toEqual([]);
-  await screenshot(page, "briefing-note");
+  await screenshot(page, "briefing-note", card("Note to the CRM"));
   await page.getByRole("button", { name: "Write to the CRM" }).click();
   const note = card("Note to the CRM");
   await note.getByText("Written", { exact: true }).waitFor();
@@ -122,7 +122,7 @@ test("where the CRM's answer is lost the receipt says that it is not known, and 
   await note.getByText("Not known yet").waitFor();
   await note.getByText("the note may be there or not").waitFor();
   expect(await seriousFindings(page)).toEqual([]);
-  await screenshot(page, "briefing-note-unknown");
+  await screenshot(page, "briefing-note-unknown", note);
   const answered = page.waitForResponse((response) => response.request().postData()?.includes("WriteNote") ?? false);
   await page.getByRole("button", { name: "Write to the CRM" }).click();
   await answered;

@@ -1,6 +1,13 @@
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from "playwright-core";
+import {
+  type Browser,
+  type BrowserContext,
+  type BrowserContextOptions,
+  chromium,
+  type Locator,
+  type Page,
+} from "playwright-core";
 
 const INSTALLED = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
 const PATIENCE_MS = 30_000;
@@ -49,14 +56,16 @@ export async function seriousFindings(page: Page): Promise<object[]> {
     }));
 }
 
-/** For people to look at, where SCREENS names a folder. */
-export async function screenshot(page: Page, name: string): Promise<void> {
+/** For people to look at, where SCREENS names a folder. @param part of the page; absent: the page from its top */
+export async function screenshot(page: Page, name: string, part?: Locator): Promise<void> {
   if (!SCREENS) return;
   mkdirSync(SCREENS, { recursive: true });
   await page.evaluate("document.activeElement?.blur()");
+  const path = join(SCREENS, `${name}.png`);
+  if (part) return void (await part.screenshot({ path, animations: "disabled" }));
   const [width, height] = (await page.evaluate(
     "[document.documentElement.scrollWidth, document.documentElement.scrollHeight]",
   )) as [number, number];
   const clip = { x: 0, y: 0, width, height: Math.min(height, TALLEST_SCREEN) };
-  await page.screenshot({ path: join(SCREENS, `${name}.png`), fullPage: true, animations: "disabled", clip });
+  await page.screenshot({ path, fullPage: true, animations: "disabled", clip });
 }
