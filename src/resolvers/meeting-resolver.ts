@@ -18,7 +18,7 @@ import type { Refusal } from "../schema/refusal";
 import type { OperationContext } from "./context";
 import { dealEdge, loadAll, organizationEdge, personEdge } from "./edges";
 import { badInput } from "./errors";
-import { crmIdIn, decodeId } from "./global-id";
+import { crmIdIn, uuidIn } from "./global-id";
 import { presentAttendee, presentMatch, presentMeeting, presentRefusal, presentUser } from "./present";
 
 /** A match holds for the copy that it was made on, and says nothing of another. */
@@ -27,10 +27,7 @@ async function isCurrent(context: OperationContext, match: MeetingMatchRow | und
   return match?.copyId === (copy?.copyId ?? null);
 }
 
-export const meetingIdIn = (id: string): string | null => {
-  const decoded = decodeId(id);
-  return decoded?.type === "Meeting" ? (decoded.parts[0] ?? null) : null;
-};
+export const meetingIdIn = (id: string): string | null => uuidIn(id, "Meeting");
 
 /** A choice among more is none; an info@ address may stand at thousands of persons. */
 const MOST_CANDIDATES = 50;

@@ -53,8 +53,8 @@ const FINDERS: Record<NodeType, Find> = {
     return own.id === id ? own : null;
   },
   SyncRun: async ({ scope }, id) => {
-    const runId = decodeId(id)?.parts[0] ?? "";
-    const [row] = /^[0-9a-f-]{36}$/.test(runId) ? await readRunsById(scope, [runId]) : [];
+    const runId = uuidIn(id, "SyncRun");
+    const [row] = runId ? await readRunsById(scope, [runId]) : [];
     return row ? presentRun(row) : null;
   },
   Meeting: async ({ scope }, id) => {

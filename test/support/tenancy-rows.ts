@@ -1,0 +1,184 @@
+import type { GraphQLSchema } from "graphql";
+import { nodeTypes } from "./schema-walk";
+import type { Tenants } from "./tenants";
+
+/** What an operation is asked with: `id` at the place that is tried, what is the asking tenant's own at the others. */
+type Arguments = (id: string, own: { meeting: string; deal: string }) => Record<string, unknown>;
+
+/** A place that takes a global id of one type. */
+export interface IdRow {
+  kind: "id";
+  type: string;
+  args: Arguments;
+}
+
+/** A place that takes a cursor of the operation's list. */
+export interface CursorRow {
+  kind: "cursor";
+}
+
+/** A place that takes a text by which a tenant names its own things: what another tenant has named so is not found. */
+export interface NameRow {
+  kind: "name";
+  args(name: string, own: { meeting: string; deal: string }): Record<string, unknown>;
+  taken(tenants: Tenants): string;
+  /** Whether to use it makes something new of the asking tenant's, where the others answer that nothing is there. */
+  creates: boolean;
+}
+
+/** A place that names nothing of any tenant. */
+export interface ValueRow {
+  kind: "value";
+}
+
+/** The operation itself, with arguments that are the asking tenant's own. */
+export interface OperationRow {
+  kind: "operation";
+  args: Arguments;
+}
+
+export type Row = IdRow | CursorRow | NameRow | ValueRow | OperationRow;
+
+const VALUE: ValueRow = { kind: "value" };
+const CURSOR: CursorRow = { kind: "cursor" };
+const id = (type: string, args: Arguments): IdRow => ({ kind: "id", type, args });
+const asks = (args: Arguments = () => ({})): OperationRow => ({ kind: "operation", args });
+
+let keys = 0;
+const freshKey = () => `matrix-${++keys}`;
+const note = (meetingId: string, targetId?: string, idempotencyKey = freshKey()) => ({
+  input: { meetingId, ...(targetId === undefined ? {} : { targetId }), content: "of acme", idempotencyKey },
+});
+const values = (meetingId: string, targetId?: string, idempotencyKey = freshKey()) => ({
+  input: {
+    ...{ meetingId, idempotencyKey },
+    values: [{ entity: "DEAL", value: "of acme", ...(targetId === undefined ? {} : { targetId }) }],
+  },
+});
+const meeting = (externalId: string) => ({
+  input: {
+    ...{ externalId, title: "Matrix", startsAt: "2026-01-05T09:00:00Z", ownerEmail: "anna@seller.example" },
+    attendees: [{ email: "nobody@unknown.example" }],
+  },
+});
+
+/** A row for each operation, argument and input field of the schema. What is missing here fails the test. */
+export function tenancyRows(schema: GraphQLSchema): Map<string, Row[]> {
+  return new Map(Object.entries({ ...QUERIES, ...MUTATIONS, ...SUBSCRIPTIONS, ...nodes(schema) }));
+}
+
+const nodes = (schema: GraphQLSchema): Record<string, Row[]> => ({
+  "Query.node": [VALUE],
+  "Query.node(id)": nodeTypes(schema).map((type) => id(type, (given) => ({ id: given }))),
+});
+
+const list = (name: string): Record<string, Row[]> => ({
+  [`Query.${name}`]: [asks()],
+  [`Query.${name}(first)`]: [VALUE],
+  [`Query.${name}(after)`]: [CURSOR],
+});
+
+const record = (name: string, type: string): Record<string, Row[]> => ({
+  [`Query.${name}`]: [VALUE],
+  [`Query.${name}(id)`]: [id(type, (given) => ({ id: given }))],
+});
+
+const QUERIES: Record<string, Row[]> = {
+  "Query.viewer": [asks()],
+  "Query.connection": [asks()],
+  ...record("deal", "Deal"),
+  ...record("person", "Person"),
+  ...record("organization", "Organization"),
+  ...record("meeting", "Meeting"),
+  "Query.meeting(externalId)": [
+    {
+      ...{ kind: "name", creates: false },
+      args: (name) => ({ externalId: name }),
+      taken: ({ otherExternalId }) => otherExternalId,
+    },
+  ],
+  "Query.briefing": [asks((_, own) => ({ meetingId: own.meeting }))],
+  "Query.briefing(meetingId)": [id("Meeting", (given) => ({ meetingId: given }))],
+  ...list("deals"),
+  "Query.deals(filter.status)": [VALUE],
+  "Query.deals(filter.verdict)": [VALUE],
+  "Query.deals(filter.pipelineId)": [id("Pipeline", (given) => ({ filter: { pipelineId: given } }))],
+  "Query.deals(filter.stageId)": [id("Stage", (given) => ({ filter: { stageId: given } }))],
+  "Query.deals(filter.ownerId)": [id("CrmUser", (given) => ({ filter: { ownerId: given } }))],
+  "Query.deals(orderBy)": [VALUE],
+  ...list("persons"),
+  "Query.persons(email)": [VALUE],
+  ...list("organizations"),
+  ...list("meetings"),
+  ...list("syncRuns"),
+  ...list("auditEvents"),
+  ...list("crmWrites"),
+  "Query.crmWrites(meetingId)": [id("Meeting", (given) => ({ meetingId: given }))],
+};
+
+const TARGETS = ["Deal", "Person", "Organization"];
+
+const MUTATIONS: Record<string, Row[]> = {
+  "Mutation.recordMeeting": [asks(() => meeting("own"))],
+  "Mutation.recordMeeting(input.externalId)": [
+    {
+      ...{ kind: "name", creates: true },
+      args: (name) => meeting(name),
+      taken: ({ otherExternalId }) => otherExternalId,
+    },
+  ],
+  ...valuesOf("Mutation.recordMeeting", ["title", "startsAt", "endsAt", "ownerEmail"]),
+  ...valuesOf("Mutation.recordMeeting", ["attendees.email", "attendees.name"]),
+  "Mutation.chooseDeal": [VALUE],
+  "Mutation.chooseDeal(meetingId)": [id("Meeting", (given, own) => ({ meetingId: given, dealId: own.deal }))],
+  "Mutation.chooseDeal(dealId)": [id("Deal", (given, own) => ({ meetingId: own.meeting, dealId: given }))],
+  "Mutation.startConnect": [asks()],
+  "Mutation.connect": [asks(() => ({ input: { state: "never issued", code: "never issued" } }))],
+  "Mutation.connect(input.code)": [VALUE],
+  "Mutation.connect(input.error)": [VALUE],
+  "Mutation.connect(input.state)": [
+    {
+      ...{ kind: "name", creates: false },
+      args: (state) => ({ input: { state, code: "never issued" } }),
+      taken: ({ otherState }) => otherState,
+    },
+  ],
+  "Mutation.disconnect": [asks()],
+  "Mutation.setFieldMapping": [asks(() => ({ input: { entity: "PERSON", fieldKey: "no such field" } }))],
+  ...valuesOf("Mutation.setFieldMapping", ["entity", "fieldKey"]),
+  "Mutation.clearFieldMapping": [asks(() => ({ entity: "PERSON" }))],
+  "Mutation.clearFieldMapping(entity)": [VALUE],
+  "Mutation.requestSync": [asks()],
+  "Mutation.requestSync(kind)": [VALUE],
+  "Mutation.writeNote": [asks((_, own) => note(own.meeting))],
+  "Mutation.writeNote(input.meetingId)": [id("Meeting", (given) => note(given))],
+  "Mutation.writeNote(input.targetId)": TARGETS.map((type) => id(type, (given, own) => note(own.meeting, given))),
+  "Mutation.writeNote(input.content)": [VALUE],
+  "Mutation.writeNote(input.idempotencyKey)": [
+    {
+      ...{ kind: "name", creates: true },
+      args: (name, own) => note(own.meeting, undefined, name),
+      taken: ({ otherKey }) => otherKey,
+    },
+  ],
+  "Mutation.writeFields": [asks((_, own) => values(own.meeting))],
+  "Mutation.writeFields(input.meetingId)": [id("Meeting", (given) => values(given))],
+  "Mutation.writeFields(input.values.targetId)": [id("Deal", (given, own) => values(own.meeting, given))],
+  ...valuesOf("Mutation.writeFields", ["values.entity", "values.value"]),
+  "Mutation.writeFields(input.idempotencyKey)": [
+    {
+      ...{ kind: "name", creates: true },
+      args: (name, own) => values(own.meeting, undefined, name),
+      taken: ({ otherKey }) => otherKey.replace("-key", "-fields"),
+    },
+  ],
+};
+
+const SUBSCRIPTIONS: Record<string, Row[]> = {
+  "Subscription.connectionStatusChanged": [asks()],
+  "Subscription.syncProgressed": [asks()],
+};
+
+function valuesOf(root: string, fields: readonly string[]): Record<string, Row[]> {
+  return Object.fromEntries(fields.map((field) => [`${root}(input.${field})`, [VALUE]]));
+}

@@ -1,0 +1,164 @@
+import { type Simulator, startSimulator } from "../../simulator";
+import type { ActorClaims } from "./actors";
+import { createTestDatabase, type TestDatabase } from "./database";
+import { dumpDatabase } from "./dump";
+import { type Entity, fieldOf, setMapping, writeFields } from "./fields";
+import { writeNote } from "./notes";
+import { type Service, startService } from "./service";
+import { connect, dataOf, recordMeeting, startConsent, syncEnds, until } from "./stories";
+import { makeStale } from "./tokens";
+
+/** acme asks and globex is the other one; both have live connections, meetings and receipts. */
+export const OTHER = "globex";
+/** Tenants without a connection that works, and what they are. */
+export const WITHOUT_CONNECTION = ["never", "disconnected", "reauthorize"] as const;
+export const ASKING = ["acme", ...WITHOUT_CONNECTION];
+
+/** Stands in everything of globex that has a text of its own, so that an answer which shows any of it is seen. */
+export const MARK = "GLOBEX-ONLY";
+
+export interface Tenants {
+  simulator: Simulator;
+  database: TestDatabase;
+  /** Serves the API only, so that nothing but what a test asks changes a row. */
+  service: Service;
+  /** The meeting of a tenant. */
+  meetingOf(tenant: string): string;
+  copyOf(tenant: string): number;
+  ids: Ids;
+  /** A consent that globex has begun. */
+  otherState: string;
+  /** An external id and a key of a note that globex has used. */
+  otherExternalId: string;
+  otherKey: string;
+  stop(): Promise<void>;
+}
+
+/** Global ids by type: of acme's matched or own things, and of globex's. */
+export interface Ids {
+  own: Record<string, string>;
+  foreign: Record<string, string>;
+}
+
+export const idOf = (...parts: (string | number)[]) => Buffer.from(parts.join(":")).toString("base64url");
+
+const RECORDS = ["CrmUser", "Pipeline", "Stage", "Deal", "Person", "Organization", "Activity", "Note"] as const;
+
+export async function startTenants(): Promise<Tenants> {
+  const [simulator, database] = await Promise.all([startSimulator({ deals: 20 }), createTestDatabase()]);
+  const building = await startService(simulator, database);
+  // Before it is connected: a connected tenant can begin none.
+  const otherState = await startConsent(building, { tenant: OTHER });
+  const meetings = await build(building, simulator, database).finally(() => building.stop());
+  const rows = await database.query<{ tenant_id: string; copy_id: number | null }>(
+    "SELECT tenant_id, copy_id FROM connection",
+  );
+  const copies = new Map(rows.map(({ tenant_id, copy_id }) => [tenant_id, copy_id ?? 0]));
+  const copyOf = (tenant: string) => copies.get(tenant) ?? 0;
+  const meetingOf = (tenant: string) => meetings.get(tenant) ?? "";
+  await mark(database, copyOf(OTHER));
+  const service = await startService(simulator, database, { roles: new Set(["api"]) });
+  const ids = {
+    own: await idsOf(database, simulator, "acme", copyOf("acme"), meetingOf("acme")),
+    foreign: await idsOf(database, simulator, OTHER, copyOf(OTHER), meetingOf(OTHER)),
+  };
+  simulator.log.clear();
+  return {
+    ...{ simulator, database, service, meetingOf, copyOf, ids, otherState },
+    otherExternalId: `${MARK}-meeting`,
+    otherKey: `${MARK}-key`,
+    stop: async () => {
+      await service.stop();
+      await Promise.all([simulator.stop(), database.drop()]);
+    },
+  };
+}
+
+async function build(service: Service, simulator: Simulator, database: TestDatabase): Promise<Map<string, string>> {
+  const { company } = simulator;
+  const { email, ownerId } = company.stories.singleDeal;
+  const meetings = new Map<string, string>();
+  const record = async (tenant: string) => {
+    const named = tenant === OTHER ? { externalId: `${MARK}-meeting`, title: MARK } : {};
+    meetings.set(tenant, (await recordMeeting(service, [email], named, { tenant })).id);
+  };
+  for (const tenant of ["acme", OTHER, "disconnected"]) {
+    await connect(service, simulator, { tenant });
+    await syncEnds(service, { tenant });
+    await record(tenant);
+  }
+  for (const tenant of ["acme", OTHER]) await leaveReceipts(service, simulator, meetings.get(tenant) ?? "", { tenant });
+  const disconnect = "mutation { disconnect { __typename } }";
+  dataOf(await service.ask(disconnect, {}, { tenant: "disconnected" }));
+  // A user of its own, whose grant the CRM ends: the others' go on.
+  const another = [...company.users.values()].find(({ id, active_flag }) => active_flag && id !== ownerId);
+  simulator.control.signIn(another?.id ?? 0);
+  await connect(service, simulator, { tenant: "reauthorize" });
+  await syncEnds(service, { tenant: "reauthorize" });
+  await record("reauthorize");
+  simulator.control.revoke(another?.id ?? 0);
+  await makeStale(database, "reauthorize");
+  dataOf(await service.ask("mutation { requestSync { __typename } }", {}, { tenant: "reauthorize" }));
+  await syncEnds(service, { tenant: "reauthorize" });
+  await record("never");
+  simulator.control.signIn(ownerId);
+  await until("the retired copy is gone", async () => {
+    const rows = await database.query("SELECT 1 FROM synced_copy WHERE state = 'RETIRED'");
+    return rows.length === 0;
+  });
+  return meetings;
+}
+
+async function leaveReceipts(service: Service, simulator: Simulator, meetingId: string, as: ActorClaims) {
+  const name = as.tenant === OTHER ? MARK : "acme";
+  await writeNote(service, { meetingId, content: `a note of ${name}`, idempotencyKey: `${name}-key` }, as);
+  const entity: Entity = "DEAL";
+  await setMapping(service, entity, fieldOf(simulator, entity, "varchar").field_code, as);
+  await writeFields(service, meetingId, [{ entity, value: name }], { as, idempotencyKey: `${name}-fields` });
+}
+
+/** The two copies are of one company: from here on globex's texts are its own. */
+async function mark(database: TestDatabase, copyId: number): Promise<void> {
+  const texts = {
+    ...{ deal: "title", person: "name", organization: "name", activity: "subject" },
+    ...{ note: "content", stage: "name", pipeline: "name", crm_user: "name" },
+  };
+  for (const [table, column] of Object.entries(texts)) {
+    await database.query(`UPDATE ${table} SET ${column} = $2 WHERE copy_id = $1`, [copyId, MARK]);
+  }
+}
+
+async function idsOf(
+  database: TestDatabase,
+  { company }: Simulator,
+  tenant: string,
+  copyId: number,
+  meeting: string,
+): Promise<Record<string, string>> {
+  const { dealId, personId, orgId, ownerId, stageId, pipelineId, doneActivityId, noteId } = company.stories.singleDeal;
+  const crmIds = [ownerId, pipelineId, stageId, dealId, personId, orgId, doneActivityId, noteId];
+  const newest = async (table: string) => {
+    const [row] = await database.query<{ id: string }>(`SELECT id FROM ${table} WHERE tenant_id = $1`, [tenant]);
+    if (!row) throw new Error(`${tenant} has no row of ${table}`);
+    return row.id;
+  };
+  return {
+    Connection: idOf("Connection", tenant),
+    Meeting: meeting,
+    SyncRun: idOf("SyncRun", await newest("sync_run")),
+    NoteWrite: idOf("NoteWrite", await newest("note_write")),
+    FieldWrite: idOf("FieldWrite", await newest("field_write")),
+    ...Object.fromEntries(RECORDS.map((type, index) => [type, idOf(type, copyId, crmIds[index] ?? 0)])),
+  };
+}
+
+/** Every row that is not one tenant's own, the job queue's among them. */
+export async function rowsOfOthers({ database, copyOf }: Tenants, tenant: string): Promise<string[]> {
+  const own = [`"tenant_id": "${tenant}"`, `"tenantId": "${tenant}"`, `"key": "sync_due:${tenant}"`];
+  const copies = await database.query<{ id: number }>("SELECT id FROM synced_copy WHERE tenant_id = $1", [tenant]);
+  const ofCopy = [...copies.map(({ id }) => id), copyOf(tenant)].filter(Boolean).map((id) => `"copy_id": ${id},`);
+  const runs = await database.query<{ id: string }>("SELECT id FROM sync_run WHERE tenant_id = $1", [tenant]);
+  const marks = [...own, ...ofCopy, ...runs.map(({ id }) => id)];
+  const dump = await dumpDatabase(database);
+  return dump.map(({ table, text }) => `${table} ${text}`).filter((text) => !marks.some((one) => text.includes(one)));
+}
