@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { DataSource } from "typeorm";
 import { createActorVerifier } from "./auth/actor";
+import { sweepAudit } from "./auth/audit";
 import { Meetings } from "./briefing/record-meeting";
 import { Rematching } from "./briefing/rematch";
 import { AccessTokens } from "./connections/access-tokens";
@@ -113,6 +114,7 @@ interface Parts {
   fieldWrites: FieldWrites;
   fieldLookUps: FieldLookUps;
   clock: Clock;
+  logger: Logger;
   close(): Promise<void>;
 }
 
@@ -145,10 +147,11 @@ function compose(config: Config, dataSource: DataSource, databaseUrl: Secret, lo
     door,
     clock,
     crmStops,
+    logger,
     notifications,
     metrics,
     schedule,
-    meetings: new Meetings(door, clock),
+    meetings: new Meetings(door, clock, logger),
     fieldMappings: mappings,
     rematching: new Rematching(door, clock, logger),
     disconnecting,
@@ -181,7 +184,7 @@ function compose(config: Config, dataSource: DataSource, databaseUrl: Secret, lo
 }
 
 function startWorker(
-  { door, engine, rematching, schedule, fieldMappings, noteLookUps, fieldLookUps }: Parts,
+  { door, clock, engine, rematching, schedule, fieldMappings, noteLookUps, fieldLookUps }: Parts,
   url: Secret,
   logger: Logger,
 ): Promise<JobRunner> {
@@ -201,6 +204,7 @@ function startWorker(
   const sweep = async () => {
     await schedule.sweep();
     await sweepPurges(door);
+    await sweepAudit(door, clock());
     await noteLookUps.sweep();
     await fieldLookUps.sweep();
   };
@@ -232,7 +236,8 @@ async function startApi(
 
 /** `npm run keys:rotate`: seals every credential under the first of ENCRYPTION_KEYS; workers may go on meanwhile. */
 export function rotateKeys(config: Config, logger: Logger): Promise<Resealed> {
-  return withDoor(config, logger, (door) => resealAll(door, new Credentials(new Keyring(config.encryptionKeys))));
+  const credentials = new Credentials(new Keyring(config.encryptionKeys));
+  return withDoor(config, logger, (door) => resealAll(door, credentials, systemClock, logger));
 }
 
 /**

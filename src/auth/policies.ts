@@ -30,6 +30,11 @@ export function refusalToWrite(actor: Actor): PolicyRefusal | null {
   return paysForCrm(actor) ? null : "NOT_ALLOWED_ON_PLAN";
 }
 
+/** Who did what: owners and admins on any plan. null: allowed. */
+export function refusalToAudit(actor: Actor): PolicyRefusal | null {
+  return manages(actor) ? null : "NOT_ALLOWED_FOR_ROLE";
+}
+
 /** What was written to the CRM: owners and admins answer for all of it, a member sees its own. */
 export function seesAllWrites(actor: Actor): boolean {
   return manages(actor);

@@ -1,9 +1,11 @@
 import type { Actor } from "../auth/actor";
+import { recordAudit } from "../auth/audit";
 import { liveCopyId } from "../connections/connection-store";
 import { rows } from "../database/rows";
 import type { TenantScope } from "../database/tenant-door";
 import type { MeetingRow } from "../entities/meeting";
 import { MeetingMatchRow } from "../entities/meeting-match";
+import type { Logger } from "../platform/logger";
 import { accepted, type Outcome, refused } from "../platform/outcome";
 import { matchMeeting } from "./match-meeting";
 import { lockMeeting } from "./meeting-rows";
@@ -26,6 +28,7 @@ export async function chooseDeal(
   actor: Actor,
   { meetingId, deal }: DealChoice,
   now: Date,
+  logger: Logger,
 ): Promise<Outcome<MeetingRow, ChoiceRefusal>> {
   const meeting = meetingId === null ? null : await lockMeeting(scope, meetingId);
   if (!meeting) return refused("MEETING_NOT_FOUND", "There is no meeting with this id. Record it first.", "meetingId");
@@ -36,6 +39,7 @@ export async function chooseDeal(
   }
   await storeChoice(scope, meeting.row.id, copyId, { dealId: deal.crmId, by: actor.userId, at: now });
   await matchMeeting(scope, meeting, now, false);
+  await recordAudit(scope, logger, { action: "DEAL_CHOSEN", actor, at: now, subject: meeting.row.id });
   return accepted(meeting.row);
 }
 

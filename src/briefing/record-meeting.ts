@@ -4,6 +4,7 @@ import type { TenantDoor } from "../database/tenant-door";
 import type { MeetingRow } from "../entities/meeting";
 import type { Clock } from "../platform/clock";
 import { normalizeAddress } from "../platform/email-address";
+import type { Logger } from "../platform/logger";
 import { accepted, type Outcome, refused } from "../platform/outcome";
 import { type ChoiceRefusal, chooseDeal, type DealChoice } from "./choose-deal";
 import { type AttendeeInput, matchMeeting } from "./match-meeting";
@@ -55,6 +56,7 @@ export class Meetings {
   constructor(
     private readonly door: TenantDoor,
     private readonly clock: Clock,
+    private readonly logger: Logger,
   ) {}
 
   /** Records or replaces a meeting and matches it. */
@@ -75,6 +77,8 @@ export class Meetings {
 
   /** Settles which deal a meeting is about. */
   choose(actor: Actor, choice: DealChoice): Promise<Outcome<MeetingRow, ChoiceRefusal>> {
-    return this.door.transaction(actor.tenantId, (scope) => chooseDeal(scope, actor, choice, this.clock()));
+    return this.door.transaction(actor.tenantId, (scope) =>
+      chooseDeal(scope, actor, choice, this.clock(), this.logger),
+    );
   }
 }

@@ -1,4 +1,5 @@
 import type { Actor } from "../auth/actor";
+import { recordAudit, recordPolicyRefusal } from "../auth/audit";
 import { type PolicyRefusal, refusalToConnect } from "../auth/policies";
 import { CrmApi } from "../crm/api";
 import { CrmError, stopBehind } from "../crm/errors";
@@ -72,36 +73,61 @@ export class Connecting {
   }
 
   async start(actor: Actor): Promise<Outcome<{ authorizationUrl: string; expiresAt: Date }, ConnectRefusal>> {
-    const refusedFor = await this.refusal(actor);
-    if (refusedFor) return refusal(refusedFor);
-    const scope = this.parts.door.enter(actor.tenantId);
-    const { state, expiresAt } = await issueState(scope, actor, this.parts.clock());
-    return accepted({ authorizationUrl: this.parts.oauth.authorizationUrl(state), expiresAt });
+    const refusedFor = await this.#refused(actor, "startConnect");
+    if (refusedFor) return refusedFor;
+    const { door, clock, logger, oauth } = this.parts;
+    return door.transaction(actor.tenantId, async (scope) => {
+      const now = clock();
+      const { state, expiresAt } = await issueState(scope, actor, now);
+      await recordAudit(scope, logger, { action: "CONSENT_STARTED", actor, at: now });
+      return accepted({ authorizationUrl: oauth.authorizationUrl(state), expiresAt });
+    });
   }
 
   /** Completes a consent with what the redirect address received. A refusal leaves nothing stored. */
   async complete(actor: Actor, input: ConnectInput): Promise<Outcome<null, ConnectRefusal>> {
-    const refusedFor = await this.refusal(actor);
-    if (refusedFor) return refusal(refusedFor);
+    const refusedFor = await this.#refused(actor, "connect");
+    if (refusedFor) return refusedFor;
     if (!input.code && !input.error) {
-      return refused("INVALID_INPUT", "Neither a code nor an error came back from the CRM. Start again.", "code");
+      const message = "Neither a code nor an error came back from the CRM. Start again.";
+      return this.#rejected(actor, refused("INVALID_INPUT", message, "code"));
     }
     const scope = this.parts.door.enter(actor.tenantId);
     if (!(await consumeState(scope, actor, input.state, this.parts.clock()))) {
-      return refused("AUTHORIZATION_STATE_INVALID", VOID_CONSENT);
+      return this.#rejected(actor, refused("AUTHORIZATION_STATE_INVALID", VOID_CONSENT));
     }
     if (input.error || !input.code) {
-      await endConsent(scope, input.state);
-      return refused(
-        "AUTHORIZATION_DENIED_BY_USER",
-        "The authorization was cancelled in the CRM. Nothing was changed.",
-      );
+      const message = "The authorization was cancelled in the CRM. Nothing was changed.";
+      return this.#rejected(actor, refused("AUTHORIZATION_DENIED_BY_USER", message), input.state);
     }
     const askedAt = this.parts.clock();
     const validated = await this.#validate(input.code);
     if (validated.ok) return this.#store(actor, input.state, validated.value, askedAt);
-    await endConsent(scope, input.state);
-    return validated;
+    return this.#rejected(actor, validated, input.state);
+  }
+
+  /** Why neither a consent may begin nor one be completed; role and plan are noted. */
+  async #refused(actor: Actor, operation: string): Promise<Refusal | null> {
+    const code = await this.refusal(actor);
+    if (!code) return null;
+    if (code === "ANOTHER_CRM_CONNECTED") return this.#rejected(actor, refusal(code));
+    const { door, logger, clock } = this.parts;
+    await recordPolicyRefusal(door, logger, actor, refused(code, MESSAGES[code]), operation, clock());
+    return refusal(code);
+  }
+
+  /** Ends the consent, where it is one, and notes why it came to nothing. */
+  #rejected(actor: Actor, why: Refusal, state?: string): Promise<Refusal> {
+    return this.parts.door.transaction(actor.tenantId, async (scope) => {
+      if (state !== undefined) await endConsent(scope, state);
+      return this.#noteRejected(scope, actor, why);
+    });
+  }
+
+  async #noteRejected(scope: TenantScope, actor: Actor, why: Refusal): Promise<Refusal> {
+    const { logger, clock } = this.parts;
+    await recordAudit(scope, logger, { action: "CONSENT_REJECTED", actor, at: clock(), code: why.code });
+    return why;
   }
 
   /** Exchanges the code and asks the CRM whose token it is, before anything is stored (specification 4.2). */
@@ -166,20 +192,38 @@ export class Connecting {
     const { grant, user } = validated;
     const { refreshToken } = grant;
     if (!refreshToken) {
-      return Promise.resolve(refused("AUTHORIZATION_REJECTED", "The CRM granted no refresh token. Start again."));
+      const message = "The CRM granted no refresh token. Start again.";
+      return this.#rejected(actor, refused("AUTHORIZATION_REJECTED", message), state);
     }
     return this.parts.door.transaction(actor.tenantId, async (scope): Promise<Outcome<null, ConnectRefusal>> => {
       const now = this.parts.clock();
       const present = await lockConnection(scope, now);
-      if (!(await endConsent(scope, state))) return refused("AUTHORIZATION_STATE_INVALID", VOID_CONSENT);
+      const reject = (why: Refusal) => this.#noteRejected(scope, actor, why);
+      if (!(await endConsent(scope, state))) return reject(refused("AUTHORIZATION_STATE_INVALID", VOID_CONSENT));
       const admission = admit(present, user);
-      if (admission === "ANOTHER_CRM_CONNECTED" || admission === "DIFFERENT_CRM_COMPANY") return refusal(admission);
+      if (admission === "ANOTHER_CRM_CONNECTED" || admission === "DIFFERENT_CRM_COMPANY")
+        return reject(refusal(admission));
       const copyId = await this.#copyFor(scope, admission, present, user, now);
       await this.parts.credentials.put(scope, copyId, grant, refreshToken, askedAt);
       await moveToConnected(scope, present.state, copyId, user, now);
       await this.parts.enqueueFirstRun(scope, copyId);
+      await this.#noteConnected(scope, actor, present, admission, now);
       return accepted(null);
     });
+  }
+
+  async #noteConnected(
+    scope: TenantScope,
+    actor: Actor,
+    { state }: LockedConnection,
+    admission: "NEW_COPY" | "SAME_COPY",
+    at: Date,
+  ): Promise<void> {
+    const { logger } = this.parts;
+    await recordAudit(scope, logger, { action: "CONSENT_COMPLETED", actor, at });
+    if (state === "NOT_CONNECTED") return recordAudit(scope, logger, { action: "CONNECTED", actor, at });
+    const code = admission === "SAME_COPY" ? "SAME_USER" : "OTHER_USER";
+    return recordAudit(scope, logger, { action: "REAUTHORIZED", actor, at, code });
   }
 
   /** The same user sees what the copy holds; another one sees other records, so the earlier copy goes. */

@@ -1,4 +1,5 @@
 import type { Actor } from "../auth/actor";
+import { recordAudit, recordPolicyRefusal } from "../auth/audit";
 import { type PolicyRefusal, refusalToDisconnect } from "../auth/policies";
 import { rows } from "../database/rows";
 import type { TenantDoor, TenantScope } from "../database/tenant-door";
@@ -23,17 +24,20 @@ export class Disconnecting {
   /** One short transaction (design 5.4), idempotent: disconnecting what is not connected succeeds. */
   async disconnect(actor: Actor): Promise<Outcome<null, PolicyRefusal>> {
     const policy = refusalToDisconnect(actor);
-    if (policy) {
-      return refused(policy, "Only an owner or admin of your organization may disconnect the CRM. Ask one of them.");
-    }
     const { door, clock, logger } = this.parts;
+    if (policy) {
+      const message = "Only an owner or admin of your organization may disconnect the CRM. Ask one of them.";
+      const refusal = refused(policy, message);
+      await recordPolicyRefusal(door, logger, actor, refusal, "disconnect", clock());
+      return refusal;
+    }
     await door.transaction(actor.tenantId, async (scope) => {
       const present = await lockConnection(scope, clock());
       await forget(scope);
       if (present.state === "NOT_CONNECTED" || present.copyId === null) return;
       await moveToNotConnected(scope, present.state, clock());
       await this.retire(scope, present.copyId);
-      logger.info({ tenantId: actor.tenantId, userId: actor.userId }, "the CRM was disconnected");
+      await recordAudit(scope, logger, { action: "DISCONNECTED", actor, at: clock() });
     });
     return accepted(null);
   }

@@ -1,4 +1,5 @@
 import type { Actor } from "../auth/actor";
+import { recordAudit, recordPolicyRefusal } from "../auth/audit";
 import { type PolicyRefusal, refusalToConnect } from "../auth/policies";
 import type { CrmApi } from "../crm/api";
 import type { CrmEntity, CrmField } from "../crm/parsing/fields";
@@ -67,7 +68,7 @@ export class FieldMappings {
     actor: Actor,
     { entity, fieldKey }: { entity: CrmEntity; fieldKey: string },
   ): Promise<Outcome<FieldMappingRow[], FieldMappingRefusal>> {
-    const policy = this.#policy(actor);
+    const policy = await this.#policy(actor, "setFieldMapping");
     if (policy) return policy;
     const key = fieldKey.trim();
     if (key === "" || key.length > MAX_KEY_LENGTH) {
@@ -84,16 +85,20 @@ export class FieldMappings {
       // Disconnected meanwhile, or connected to another company: the list is not this connection's.
       if (bound === null || bound.companyId !== companyId) return NO_CRM;
       await upsert(scope, entity, bound.companyId, chosen.value, actor.userId, now);
+      await recordAudit(scope, this.parts.logger, { action: "FIELD_MAPPING_SET", actor, at: now, subject: entity });
       return accepted(await readFieldMappings(scope));
     });
   }
 
   /** Idempotent, in every state: nothing is asked of the CRM, and values that were written there stay. */
   async clear(actor: Actor, entity: CrmEntity): Promise<Outcome<FieldMappingRow[], PolicyRefusal>> {
-    const policy = this.#policy(actor);
+    const policy = await this.#policy(actor, "clearFieldMapping");
     if (policy) return policy;
-    return this.parts.door.transaction(actor.tenantId, async (scope) => {
-      await scope.manager.delete(FieldMappingRow, { tenantId: scope.tenantId, entity });
+    const { door, clock, logger } = this.parts;
+    return door.transaction(actor.tenantId, async (scope) => {
+      const { affected } = await scope.manager.delete(FieldMappingRow, { tenantId: scope.tenantId, entity });
+      const event = { action: "FIELD_MAPPING_CLEARED", actor, at: clock(), subject: entity } as const;
+      if (affected) await recordAudit(scope, logger, event);
       return accepted(await readFieldMappings(scope));
     });
   }
@@ -108,9 +113,13 @@ export class FieldMappings {
     }
   }
 
-  #policy(actor: Actor): Refused<PolicyRefusal> | null {
+  async #policy(actor: Actor, operation: string): Promise<Refused<PolicyRefusal> | null> {
     const policy = refusalToConnect(actor);
-    return policy && refused(policy, POLICY_MESSAGES[policy]);
+    if (!policy) return null;
+    const { door, logger, clock } = this.parts;
+    const refusal = refused(policy, POLICY_MESSAGES[policy]);
+    await recordPolicyRefusal(door, logger, actor, refusal, operation, clock());
+    return refusal;
   }
 
   async #boundCompany({ tenantId, manager }: TenantScope): Promise<number | null> {

@@ -1,3 +1,4 @@
+import { recordAudit } from "../auth/audit";
 import { type CrmOAuth, OAuthError } from "../crm/oauth";
 import type { Grant } from "../crm/token-outcome";
 import type { TenantDoor } from "../database/tenant-door";
@@ -66,7 +67,10 @@ export class Renewal {
       const moved = await door.transaction(tenantId, async (scope) => {
         const moved = await moveToNeedsReauthorization(scope, copyId, old.version, decision.reason, clock());
         await endAttempt(scope, copyId);
-        return moved;
+        if (!moved) return false;
+        const event = { action: "NEEDS_REAUTHORIZATION", actor: null, at: clock(), code: decision.reason } as const;
+        await recordAudit(scope, logger, event);
+        return true;
       });
       if (!moved) return this.#replaced(tenantId, copyId, old);
       logger.warn(

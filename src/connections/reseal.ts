@@ -1,4 +1,7 @@
+import { recordAudit } from "../auth/audit";
 import type { TenantDoor } from "../database/tenant-door";
+import type { Clock } from "../platform/clock";
+import type { Logger } from "../platform/logger";
 import type { Credentials } from "./credentials";
 
 export interface Resealed {
@@ -9,11 +12,20 @@ export interface Resealed {
 }
 
 /** Seals every credential under the first configured key, one tenant at a time, while workers and renewals go on. */
-export async function resealAll(door: TenantDoor, credentials: Credentials): Promise<Resealed> {
+export async function resealAll(
+  door: TenantDoor,
+  credentials: Credentials,
+  clock: Clock,
+  logger: Logger,
+): Promise<Resealed> {
   const done: Resealed = { resealed: 0, unchanged: 0 };
   const sealed = await door.everyTenant<{ tenant_id: string }>("SELECT tenant_id FROM credential ORDER BY tenant_id");
   for (const { tenant_id: tenantId } of sealed) {
-    const changed = await door.transaction(tenantId, (scope) => credentials.reseal(scope));
+    const changed = await door.transaction(tenantId, async (scope) => {
+      if (!(await credentials.reseal(scope))) return false;
+      await recordAudit(scope, logger, { action: "KEYS_ROTATED", actor: null, at: clock() });
+      return true;
+    });
     if (changed) done.resealed += 1;
     else done.unchanged += 1;
   }

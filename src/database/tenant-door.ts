@@ -10,6 +10,8 @@ export interface TenantScope {
   readonly manager: EntityManager;
   /** For what an operation reads: fewer statements. */
   readonly reads: JointReads;
+  /** Done once the transaction of this scope is committed, and never where it failed; at once where there is none. */
+  afterCommit(work: () => void): void;
 }
 
 /**
@@ -31,8 +33,13 @@ export class TenantDoor {
     return scopeOf(tenantId, managerWithin(this.dataSource, { tenantId }, this.observe, signal));
   }
 
-  transaction<T>(tenantId: string, work: (scope: TenantScope) => Promise<T>): Promise<T> {
-    return this.enter(tenantId).manager.transaction((manager) => work(scopeOf(tenantId, manager)));
+  async transaction<T>(tenantId: string, work: (scope: TenantScope) => Promise<T>): Promise<T> {
+    const after: (() => void)[] = [];
+    const done = await this.enter(tenantId).manager.transaction((manager) =>
+      work(scopeOf(tenantId, manager, (then) => void after.push(then))),
+    );
+    for (const then of after) then();
+    return done;
   }
 
   /**
@@ -44,8 +51,13 @@ export class TenantDoor {
   }
 }
 
-const scopeOf = (tenantId: string, manager: EntityManager): TenantScope => ({
+const scopeOf = (
+  tenantId: string,
+  manager: EntityManager,
+  afterCommit: TenantScope["afterCommit"] = (work) => work(),
+): TenantScope => ({
   tenantId,
   manager,
   reads: new JointReads(manager),
+  afterCommit,
 });

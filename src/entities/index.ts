@@ -1,5 +1,6 @@
 import { AbsentRecordRow } from "./absent-record";
 import { ActivityRow } from "./activity";
+import { AuditEventRow } from "./audit-event";
 import { AuthorizationRequestRow } from "./authorization-request";
 import { ConnectionRow } from "./connection";
 import { CredentialRow } from "./credential";
@@ -29,6 +30,7 @@ import { SyncedCopyRow } from "./synced-copy";
 export const entities = [
   AbsentRecordRow,
   ActivityRow,
+  AuditEventRow,
   AuthorizationRequestRow,
   ConnectionRow,
   CredentialRow,

@@ -12,6 +12,7 @@ import type { Notifications } from "../database/notifications";
 import type { TenantDoor, TenantScope } from "../database/tenant-door";
 import type { ConnectionRow } from "../entities/connection";
 import type { Clock } from "../platform/clock";
+import type { Logger } from "../platform/logger";
 import type { Outcome } from "../platform/outcome";
 import type { Schedule } from "../sync/schedule";
 import type { FieldWrites } from "../writeback/fields/field-writes";
@@ -31,6 +32,7 @@ export interface Services {
   noteWrites: NoteWrites;
   fieldWrites: FieldWrites;
   clock: Clock;
+  logger: Logger;
 }
 
 /** One operation of one proven actor. */

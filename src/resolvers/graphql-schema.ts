@@ -2,11 +2,13 @@ import "reflect-metadata";
 import type { GraphQLSchema } from "graphql";
 import { buildSchemaSync } from "type-graphql";
 import { DateTimeScalar } from "../schema/scalars";
+import { AuditResolver } from "./audit-resolver";
 import { BriefingResolver } from "./briefing-resolver";
 import { ConnectionResolver } from "./connection-resolver";
 import { OrganizationResolver, PersonResolver } from "./contact-resolvers";
 import { ActivityResolver, NoteResolver, StageResolver } from "./context-record-resolvers";
 import { DealResolver } from "./deal-resolver";
+import { describe } from "./describe";
 import { NominatedFieldResolver } from "./field-resolver";
 import { ListsResolver } from "./lists-resolver";
 import { MeetingMatchResolver, MeetingResolver, PersonMatchResolver } from "./meeting-resolver";
@@ -23,9 +25,10 @@ function unusedHub(): never {
 
 /** The schema that the resolvers build. Arguments are plain data; each domain function checks its own input. */
 export function buildGraphQLSchema(): GraphQLSchema {
-  return buildSchemaSync({
+  const schema = buildSchemaSync({
     resolvers: [
       ViewerResolver,
+      AuditResolver,
       ConnectionResolver,
       NominatedFieldResolver,
       SyncRunResolver,
@@ -52,4 +55,5 @@ export function buildGraphQLSchema(): GraphQLSchema {
     validate: false,
     pubSub: { publish: unusedHub, subscribe: unusedHub },
   });
+  return describe(schema);
 }

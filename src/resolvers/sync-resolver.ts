@@ -29,7 +29,7 @@ export class SyncRunResolver {
     @Arg("kind", () => SyncKind, { nullable: true, defaultValue: "INCREMENTAL" }) kind: Kind | null,
     @Ctx() { actor, services, scope }: OperationContext,
   ): Promise<SyncRequested | Refusal> {
-    const made = await services.schedule.request(actor.tenantId, kind ?? "INCREMENTAL");
+    const made = await services.schedule.request(actor.tenantId, kind ?? "INCREMENTAL", actor);
     if (!made.ok) return presentRefusal(made);
     const [run] = await readRunsById(scope, [made.value]);
     if (!run) throw new Error(`run ${made.value} was made and is not there`);

@@ -37,24 +37,24 @@ export function connectionOf<Node extends object>(
   node: () => ClassType<Node>,
   description: string,
 ): ClassType<RelayPage<Node>> {
-  @ObjectType(`${name}Edge`)
+  @ObjectType(`${name}Edge`, { description: "One entry of a page, with its cursor." })
   class Edge {
-    @Field(() => String)
+    @Field(() => String, { description: "Pass it as `after` for what follows this entry." })
     cursor!: string;
 
-    @Field(node)
+    @Field(node, { description: "The entry itself." })
     node!: Node;
   }
 
   @ObjectType(`${name}Connection`, { description })
   class Connection implements RelayPage<Node> {
-    @Field(() => [Edge])
+    @Field(() => [Edge], { description: "The entries of this page, each with its cursor." })
     edges!: Edge[];
 
     @Field(() => [node()], { description: "The same without their cursors." })
     nodes!: Node[];
 
-    @Field(() => PageInfo)
+    @Field(() => PageInfo, { description: "Whether and where the list goes on." })
     pageInfo!: PageInfo;
   }
   return Connection;

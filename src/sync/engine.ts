@@ -1,3 +1,4 @@
+import { recordAudit } from "../auth/audit";
 import { stopForInactiveUser } from "../connections/connection-store";
 import { NeedsReauthorizationError } from "../connections/errors";
 import { endTrouble, isTrouble, noteTrouble } from "../connections/trouble";
@@ -109,7 +110,12 @@ export class SyncEngine {
       },
     );
     if (active) return;
-    await door.transaction(run.tenantId, (scope) => stopForInactiveUser(scope, run.copyId, askedAt, clock()));
+    await door.transaction(run.tenantId, async (scope) => {
+      const now = clock();
+      if (!(await stopForInactiveUser(scope, run.copyId, askedAt, now))) return;
+      const event = { action: "NEEDS_REAUTHORIZATION", actor: null, at: now, code: "GRANT_REVOKED" } as const;
+      await recordAudit(scope, logger, event);
+    });
     logger.warn("the authorizing user is no longer active in the CRM: the connection needs re-authorization");
     throw new NeedsReauthorizationError(
       "The user who authorized is no longer active in the CRM. Authorize with another user.",

@@ -1,3 +1,5 @@
+import type { Actor } from "../auth/actor";
+import { recordAudit } from "../auth/audit";
 import { connectedCopyId, lockConnection } from "../connections/connection-store";
 import { enqueueJob, hasLiveJob } from "../database/queue";
 import { rows } from "../database/rows";
@@ -40,8 +42,8 @@ export type SyncRefusal = "NOT_CONNECTED" | "NEEDS_REAUTHORIZATION" | "SYNC_ALRE
 export class Schedule {
   constructor(private readonly parts: ScheduleParts) {}
 
-  /** Makes a run now. @returns its id, or why there is none */
-  request(tenantId: string, kind: SyncKind): Promise<Outcome<string, SyncRefusal>> {
+  /** Makes a run now. `actor` is who asked for it, where anyone did. @returns its id, or why there is none */
+  request(tenantId: string, kind: SyncKind, actor: Actor | null = null): Promise<Outcome<string, SyncRefusal>> {
     return this.parts.door.transaction(tenantId, async (scope): Promise<Outcome<string, SyncRefusal>> => {
       const now = this.parts.clock();
       const { state, copyId } = await lockConnection(scope, now);
@@ -50,7 +52,10 @@ export class Schedule {
       }
       if (copyId === null) return refused("NOT_CONNECTED", "No CRM is connected. An owner or admin can connect one.");
       if (await hasOpenRun(scope)) return refused("SYNC_ALREADY_RUNNING", "A sync is queued or running already.");
-      return accepted(await enqueueRun(scope, copyId, kind, now));
+      const runId = await enqueueRun(scope, copyId, kind, now);
+      const event = { action: "SYNC_REQUESTED", actor, at: now, code: kind, subject: runId } as const;
+      if (actor) await recordAudit(scope, this.parts.logger, event);
+      return accepted(runId);
     });
   }
 

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Actor } from "../auth/actor";
+import { recordPolicyRefusal } from "../auth/audit";
 import { type PolicyRefusal, refusalToWrite } from "../auth/policies";
 import { CrmApi, type TokenSource } from "../crm/api";
 import type { CrmHttp } from "../crm/http";
@@ -65,7 +66,13 @@ export class NoteWrites {
 
   async write(actor: Actor, asked: AskedNote): Promise<Outcome<NoteWriteRow, WriteNoteRefusal>> {
     const policy = refusalToWrite(actor);
-    if (policy) return refused(policy, "Your organization's plan does not include the CRM. Ask an owner to change it.");
+    if (policy) {
+      const message = "Your organization's plan does not include the CRM. Ask an owner to change it.";
+      const refusal = refused(policy, message);
+      const { door, logger, clock } = this.parts;
+      await recordPolicyRefusal(door, logger, actor, refusal, "writeNote", clock());
+      return refusal;
+    }
     const checked = checkNote(asked);
     if (!checked.ok) return checked;
     const intent = checked.value;

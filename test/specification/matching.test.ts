@@ -344,7 +344,7 @@ describe("the number of statements", () => {
 
   const actor = { userId: "ada", tenantId: "acme", role: "owner", plan: "sales" } as const;
   const record = (attendees: string[]) => (door: TenantDoor) =>
-    new Meetings(door, () => new Date()).record(actor as never, {
+    new Meetings(door, () => new Date(), createLogger("silent")).record(actor as never, {
       externalId: "counted",
       title: "Counted",
       startsAt: new Date(),

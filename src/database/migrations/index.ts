@@ -8,6 +8,7 @@ import { FieldMappings1763700000000 } from "./0007-field-mappings";
 import { Lists1763710000000 } from "./0008-lists";
 import { Silence1763720000000 } from "./0009-silence";
 import { RowPolicies1763740000000 } from "./0011-row-policies";
+import { AuditEvents1763750000000 } from "./0012-audit-events";
 import { CrmStop1763770000000 } from "./0014-crm-stop";
 
 /** In the order in which they run. */
@@ -22,5 +23,6 @@ export const migrations = [
   Lists1763710000000,
   Silence1763720000000,
   RowPolicies1763740000000,
+  AuditEvents1763750000000,
   CrmStop1763770000000,
 ];

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Actor } from "../../auth/actor";
+import { recordPolicyRefusal } from "../../auth/audit";
 import { type PolicyRefusal, refusalToWrite } from "../../auth/policies";
 import { type FieldMappings, readFieldMappings } from "../../connections/field-mappings";
 import { CrmApi } from "../../crm/api";
@@ -55,7 +56,13 @@ export class FieldWrites {
 
   async write(actor: Actor, asked: AskedFields): Promise<Outcome<FieldWriteRow[], WriteFieldsRefusal>> {
     const policy = refusalToWrite(actor);
-    if (policy) return refused(policy, "Your organization's plan does not include the CRM. Ask an owner to change it.");
+    if (policy) {
+      const message = "Your organization's plan does not include the CRM. Ask an owner to change it.";
+      const refusal = refused(policy, message);
+      const { door, logger, clock } = this.parts;
+      await recordPolicyRefusal(door, logger, actor, refusal, "writeFields", clock());
+      return refusal;
+    }
     const checked = checkFields(asked);
     if (!checked.ok) return checked;
     const intent = checked.value;

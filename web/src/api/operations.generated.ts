@@ -7,45 +7,72 @@ import type { TypedDocumentNode as DocumentNode } from '@urql/core';
 import { gql } from '@urql/core';
 /** Whose side an attendee is on. */
 export type AttendeeSide =
+  /** One of our own: the same domain as the owner's, or a user of the CRM. */
   | 'SELLER'
+  /** From the customer's side. */
   | 'BUYER'
+  /** Nobody to match: a room, a robot or no usable address. */
   | 'IGNORED';
 
 /** Whether one record is meant, several could be, or none is known. */
 export type MatchStatus =
+  /** One record is meant. */
   | 'MATCHED'
+  /** Several could be meant, and nothing decides. */
   | 'AMBIGUOUS'
+  /** No record fits. */
   | 'NONE';
 
 /** Whether a meeting's deal is known. */
 export type MeetingMatchStatus =
+  /** One deal is meant, or was chosen. */
   | 'MATCHED'
+  /** Several could be meant; `chooseDeal` settles it. */
   | 'NEEDS_CHOICE'
+  /** No deal fits. */
   | 'NONE';
 
 /** The lists of the CRM, in the order in which a run reads them. */
 export type SyncResource =
+  /** The users of the CRM company. */
   | 'USERS'
+  /** The pipelines, for their names. */
   | 'PIPELINES'
+  /** The stages, for their names. */
   | 'STAGES'
+  /** The organizations. */
   | 'ORGANIZATIONS'
+  /** The persons with their addresses. */
   | 'PERSONS'
+  /** The deals. */
   | 'DEALS'
+  /** Who takes part in each deal. */
   | 'DEAL_PARTICIPANTS'
+  /** Calls, meetings, tasks and the like. */
   | 'ACTIVITIES'
+  /** The notes. */
   | 'NOTES';
 
 /** MEETING: a recorded meeting with the buyer. NOTE: one that a person wrote, never one of this service. */
 export type InteractionKind =
+  /** A recorded meeting with the buyer. */
   | 'MEETING'
+  /** A done activity in the CRM. */
   | 'ACTIVITY'
+  /** The buyer's last mail, by the CRM's time stamp. */
   | 'INCOMING_MAIL'
+  /** The last mail to the buyer, by the CRM's time stamp. */
   | 'OUTGOING_MAIL'
+  /** A note that a person wrote, never one of this service. */
   | 'NOTE';
 
+/** Where a deal stands. */
 export type DealStatus =
+  /** Still worked on. */
   | 'OPEN'
+  /** Closed and won. */
   | 'WON'
+  /** Closed and lost. */
   | 'LOST';
 
 /** How quiet a deal has gone. Won and lost deals are ACTIVE. */
@@ -61,51 +88,82 @@ export type QuietVerdict =
   /** The data is too old to say. */
   | 'UNKNOWN';
 
+/** What makes a deal look quiet. */
 export type QuietReasonCode =
+  /** No contact for long. */
   | 'NO_RECENT_ACTIVITY'
+  /** We wrote last, and the buyer has not answered. */
   | 'GHOSTED'
+  /** The buyer has never answered. */
   | 'NEVER_REPLIED'
+  /** Nothing is planned. */
   | 'NO_NEXT_STEP'
+  /** What was planned is past and not done. */
   | 'NEXT_STEP_OVERDUE'
+  /** In its stage for longer than usual. */
   | 'STALLED_IN_STAGE'
+  /** Past the days after which the CRM calls a deal in this stage rotten. */
   | 'CRM_ROTTEN'
+  /** The expected close date is past. */
   | 'CLOSE_DATE_PASSED'
+  /** The owner is no longer active in the CRM. */
   | 'OWNER_INACTIVE'
+  /** The synced copy is too old. */
   | 'DATA_STALE'
+  /** Something that the verdict needs could not be read. */
   | 'DATA_INCOMPLETE';
 
 /** What a run reads: everything, what changed, or everything in order to find what is gone. */
 export type SyncKind =
+  /** Everything; each first run is one. */
   | 'FULL'
+  /** What has changed since the last successful run. */
   | 'INCREMENTAL'
+  /** Everything, so that what is gone from the CRM goes from the copy. */
   | 'RECONCILE';
 
 /** Where a run or one of its steps stands. */
 export type SyncState =
+  /** Waits for a worker. */
   | 'QUEUED'
+  /** Under way. */
   | 'RUNNING'
+  /** Ended well, perhaps with gaps. */
   | 'SUCCEEDED'
+  /** Ended with an error; what was read stays. */
   | 'FAILED'
+  /** Ended by a disconnect or a new authorization. */
   | 'CANCELLED';
 
 /** Why a run failed. */
 export type SyncErrorCode =
+  /** The CRM's request limit is used up. */
   | 'RATE_LIMITED'
+  /** The CRM could not be reached or had a fault. */
   | 'CRM_UNAVAILABLE'
+  /** The CRM refused a request. */
   | 'CRM_REFUSED'
+  /** The CRM company's account is not open. */
   | 'CRM_ACCOUNT_CLOSED'
+  /** The CRM's answer made no sense. */
   | 'CRM_ANSWER_UNREADABLE'
+  /** The CRM no longer accepts the authorization. */
   | 'NEEDS_REAUTHORIZATION'
+  /** A fault of this service. */
   | 'INTERNAL';
 
 /** Where the connection stands. */
 export type ConnectionState =
+  /** No CRM is connected. */
   | 'NOT_CONNECTED'
+  /** A CRM is connected. */
   | 'CONNECTED'
+  /** The CRM no longer accepts the authorization; what was synced stays readable. */
   | 'NEEDS_REAUTHORIZATION';
 
 /** The CRMs that can be connected. */
 export type Crm =
+  /** Pipedrive. */
   | 'PIPEDRIVE';
 
 /** Why someone has to authorize again. */
@@ -117,8 +175,11 @@ export type ReauthorizationReason =
 
 /** What can receive a note and a nominated field. */
 export type CrmEntity =
+  /** A deal. */
   | 'DEAL'
+  /** A person. */
   | 'PERSON'
+  /** An organization. */
   | 'ORGANIZATION';
 
 /** What the CRM's field list last said of a nominated field. */
@@ -166,8 +227,11 @@ export type WriteErrorCode =
 
 /** What the viewer is in the tenant. */
 export type Role =
+  /** May do everything. */
   | 'OWNER'
+  /** May do everything that an owner may do here. */
   | 'ADMIN'
+  /** Reads, records meetings and writes notes and fields. */
   | 'MEMBER';
 
 /** Why something was refused. */
@@ -217,18 +281,23 @@ export type RefusalCode =
 export type ConnectInput = {
   /** As the CRM sent it to the redirect address; absent where the user refused. */
   code?: string | null | undefined;
+  /** As the CRM sent it back; it works once, for ten minutes. */
   state: string;
   /** The error parameter of the redirect, where it had one. */
   error?: string | null | undefined;
 };
 
+/** Which field to nominate. */
 export type FieldMappingInput = {
+  /** Whose field. */
   entity: CrmEntity;
   /** The key of a field that connection.fields calls writable. */
   fieldKey: string;
 };
 
+/** A note for one record. */
 export type WriteNoteInput = {
+  /** The global id of a recorded meeting. */
   meetingId: string | number;
   /** A deal, person or organization matched to the meeting; absent: the meeting's deal, else its only person, else its only organization. */
   targetId?: string | number | null | undefined;

@@ -1,0 +1,88 @@
+import { type ListOrder, type Page, type PageRequest, readPage } from "../database/keyset";
+import { rows } from "../database/rows";
+import type { TenantDoor, TenantScope } from "../database/tenant-door";
+import { type AuditAction, AuditEventRow } from "../entities/audit-event";
+import { DAY_MS, MINUTE_MS } from "../platform/clock";
+import type { Logger } from "../platform/logger";
+import type { Refused } from "../platform/outcome";
+import type { Actor } from "./actor";
+import type { PolicyRefusal } from "./policies";
+
+export interface AuditEntry {
+  action: AuditAction;
+  /** null: the service by itself. */
+  actor: Pick<Actor, "userId" | "role"> | null;
+  at: Date;
+  /** The code of a refusal or a reason; never a message. */
+  code?: string;
+  /** An operation, an entity, or the id of a meeting or run of this service; never anything of the CRM's. */
+  subject?: string;
+}
+
+/** How long an event is kept; longer than a year, so that a yearly review finds all of it. */
+export const KEPT_MS = 400 * DAY_MS;
+const BATCH = 5_000;
+const TENANTS_A_SWEEP = 100;
+/** A refusal that comes again sooner is in the log alone: nobody can fill the table by asking for what is refused. */
+const REPEATED_MS = MINUTE_MS;
+const REFUSALS: readonly AuditAction[] = ["CONSENT_REJECTED", "POLICY_REFUSED"];
+
+/** Records an event in the caller's transaction, and says so in the log once that has been committed. */
+export async function recordAudit(scope: TenantScope, logger: Logger, entry: AuditEntry): Promise<void> {
+  const { action, actor, at, code = null, subject = null } = entry;
+  const refused = REFUSALS.includes(action);
+  const { userId = null, role = null } = actor ?? {};
+  const { tenantId } = scope;
+  await rows(
+    scope.manager,
+    `INSERT INTO audit_event (tenant_id, at, action, refused, code, subject, user_id, role)
+     SELECT $1, $2, $3, $4, $5, $6, $7, $8 WHERE NOT $4 OR NOT EXISTS (
+       SELECT 1 FROM audit_event e WHERE e.tenant_id = $1 AND e.at > $9 AND e.action = $3
+         AND (e.code, e.subject, e.user_id) IS NOT DISTINCT FROM ($5, $6, $7))`,
+    [tenantId, at, action, refused, code, subject, userId, role, new Date(at.getTime() - REPEATED_MS)],
+  );
+  const audit = { action, refused, code, subject, userId, role, at };
+  scope.afterCommit(() => logger.info({ tenantId, audit }, "audit"));
+}
+
+/** Records that role or plan refused an operation, which has changed nothing. */
+export async function recordPolicyRefusal(
+  door: TenantDoor,
+  logger: Logger,
+  actor: Actor,
+  { code }: Refused<PolicyRefusal>,
+  operation: string,
+  at: Date,
+): Promise<void> {
+  const entry: AuditEntry = { action: "POLICY_REFUSED", actor, at, code, subject: operation };
+  await recordAudit(door.enter(actor.tenantId), logger, entry);
+}
+
+export const NEWEST_EVENT: ListOrder = {
+  direction: "DESC",
+  keys: [
+    { sql: "t.at", type: "instant" },
+    { sql: "t.id", type: "integer" },
+  ],
+};
+
+export function readAuditEvents({ tenantId, manager }: TenantScope, page: PageRequest): Promise<Page<AuditEventRow>> {
+  return readPage(manager, AuditEventRow, { where: ["t.tenant_id = $1"], parameters: [tenantId] }, page);
+}
+
+/** Deletes events that are older than they are kept, a batch a tenant and sweep. */
+export async function sweepAudit(door: TenantDoor, now: Date): Promise<void> {
+  const before = new Date(now.getTime() - KEPT_MS);
+  const old = await door.everyTenant<{ tenantId: string }>(
+    `SELECT DISTINCT tenant_id AS "tenantId" FROM audit_event WHERE at < $1 LIMIT ${TENANTS_A_SWEEP}`,
+    [before],
+  );
+  for (const { tenantId } of old) {
+    await rows(
+      door.enter(tenantId).manager,
+      `DELETE FROM audit_event WHERE tenant_id = $1 AND id = ANY (ARRAY(
+         SELECT id FROM audit_event WHERE tenant_id = $1 AND at < $2 LIMIT ${BATCH}))`,
+      [tenantId, before],
+    );
+  }
+}

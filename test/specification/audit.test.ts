@@ -1,0 +1,248 @@
+import { pino } from "pino";
+import { type Simulator, startSimulator } from "../../simulator";
+import { KEPT_MS, recordAudit, sweepAudit } from "../../src/auth/audit";
+import { TenantDoor } from "../../src/database/tenant-door";
+import type { Logger } from "../../src/platform/logger";
+import { tokenFor } from "../support/actors";
+import { createTestDatabase, type TestDatabase } from "../support/database";
+import { leaked } from "../support/dump";
+import { clearMapping, fieldOf, setMapping } from "../support/fields";
+import { askNote } from "../support/notes";
+import { type Service, startService } from "../support/service";
+import { CONNECT, completeConsent, connect, dataOf, recordMeeting, startConsent, syncEnds } from "../support/stories";
+import { makeStale } from "../support/tokens";
+
+let simulator: Simulator;
+let database: TestDatabase;
+let service: Service;
+
+beforeAll(async () => {
+  [simulator, database] = await Promise.all([startSimulator({ deals: 20 }), createTestDatabase()]);
+  service = await startService(simulator, database);
+});
+afterAll(async () => {
+  await service.stop();
+  await Promise.all([simulator.stop(), database.drop()]);
+});
+
+interface Event {
+  action: string;
+  refused: boolean;
+  code: string | null;
+  subject: string | null;
+  userId: string | null;
+  role: string | null;
+}
+
+const EVENTS = `query ($first: Int, $after: String) { auditEvents(first: $first, after: $after) {
+  nodes { action refused code subject userId role } pageInfo { hasNextPage endCursor } } }`;
+interface Page {
+  auditEvents: { nodes: Event[]; pageInfo: { hasNextPage: boolean; endCursor: string | null } };
+}
+
+/** The oldest first. */
+async function eventsOf(tenant: string): Promise<Event[]> {
+  const answer = await service.ask<Page>(EVENTS, { first: 100 }, { tenant, role: "owner", plan: "free" });
+  return dataOf(answer).auditEvents.nodes.reverse();
+}
+
+const by = (event: Partial<Event>): Event => ({
+  ...{ action: "", refused: false, code: null, subject: null, userId: "anna", role: "ADMIN" },
+  ...event,
+});
+const ofService = (event: Partial<Event>) => by({ ...event, userId: null, role: null });
+const CONNECTED = ["CONSENT_STARTED", "CONSENT_COMPLETED", "CONNECTED"].map((action) => by({ action }));
+
+const DISCONNECT = "mutation { disconnect { __typename ... on Refusal { code } } }";
+const SYNC = "mutation { requestSync { __typename ... on SyncRequested { run { id } } ... on Refusal { code } } }";
+
+test("a connection's life is told once each, by whom and with its reason", async () => {
+  const as = { tenant: "life" };
+  await connect(service, simulator, as);
+  await syncEnds(service, as);
+  const asked = dataOf(
+    await service.ask<{ requestSync: { run: { id: string } } }>(SYNC, {}, { ...as, role: "member" }),
+  );
+  await syncEnds(service, as);
+  simulator.control.revoke(simulator.company.stories.singleDeal.ownerId);
+  await makeStale(database, "life");
+  await service.ask(SYNC, {}, as);
+  await syncEnds(service, as);
+  await connect(service, simulator, as);
+  for (let time = 0; time < 2; time += 1) dataOf(await service.ask(DISCONNECT, {}, as));
+  const sync = { action: "SYNC_REQUESTED", code: "INCREMENTAL" };
+  const events = await eventsOf("life");
+  expect(events).toEqual([
+    ...CONNECTED,
+    by({ ...sync, subject: asked.requestSync.run.id, role: "MEMBER" }),
+    by({ ...sync, subject: events[4]?.subject }),
+    ofService({ action: "NEEDS_REAUTHORIZATION", code: "GRANT_REVOKED" }),
+    by({ action: "CONSENT_STARTED" }),
+    by({ action: "CONSENT_COMPLETED" }),
+    by({ action: "REAUTHORIZED", code: "SAME_USER" }),
+    by({ action: "DISCONNECTED" }),
+  ]);
+});
+
+test("another user's authorization, and a user whom the CRM has deactivated, are told", async () => {
+  const as = { tenant: "users" };
+  const { ownerId } = simulator.company.stories.singleDeal;
+  const users = [...simulator.company.users.values()];
+  const another = users.find(({ id, active_flag }) => active_flag && id !== ownerId)?.id ?? 0;
+  simulator.control.signIn(another);
+  await connect(service, simulator, as);
+  await syncEnds(service, as);
+  simulator.control.change("user", another, { active_flag: false });
+  await service.ask(SYNC, {}, as);
+  await syncEnds(service, as);
+  simulator.control.signIn(ownerId);
+  await connect(service, simulator, as);
+  const events = (await eventsOf("users")).map(({ action, code, userId }) => ({ action, code, userId }));
+  expect(events.slice(4)).toEqual([
+    { action: "NEEDS_REAUTHORIZATION", code: "GRANT_REVOKED", userId: null },
+    { action: "CONSENT_STARTED", code: null, userId: "anna" },
+    { action: "CONSENT_COMPLETED", code: null, userId: "anna" },
+    { action: "REAUTHORIZED", code: "OTHER_USER", userId: "anna" },
+  ]);
+});
+
+test("each way in which a consent comes to nothing is told with its code", async () => {
+  const as = { tenant: "refused" };
+  const rejected = async (code: string, input: object) => {
+    const answer = await completeConsent(service, input, as);
+    expect(answer.code).toBe(code);
+    expect((await eventsOf("refused")).at(-1)).toEqual(by({ action: "CONSENT_REJECTED", refused: true, code }));
+  };
+  await rejected("INVALID_INPUT", { state: "never issued" });
+  await rejected("AUTHORIZATION_STATE_INVALID", { state: "never issued", code: "x" });
+  await rejected("AUTHORIZATION_DENIED_BY_USER", { state: await startConsent(service, as), error: "access_denied" });
+  await rejected("AUTHORIZATION_REJECTED", { state: await startConsent(service, as), code: "no code of the CRM's" });
+  const state = await startConsent(service, as);
+  await connect(service, simulator, as);
+  await rejected("ANOTHER_CRM_CONNECTED", { state, code: simulator.control.approve() });
+});
+
+test("fields, a chosen deal, and what role or plan refuse are told; a refusal that comes again within a minute once", async () => {
+  const as = { tenant: "daily" };
+  await connect(service, simulator, as);
+  await syncEnds(service, as);
+  const { email } = simulator.company.stories.severalDeals;
+  const { id: meetingId } = await recordMeeting(service, [email], {}, as);
+  const query = "query ($id: ID!) { meeting(id: $id) { match { candidates { deal { id } } } } }";
+  const meeting = dataOf(
+    await service.ask<{ meeting: { match: { candidates: { deal: { id: string } }[] } } }>(query, { id: meetingId }, as),
+  ).meeting;
+  const choose = `mutation ($meetingId: ID!, $dealId: ID!) { chooseDeal(meetingId: $meetingId, dealId: $dealId) {
+    __typename ... on Refusal { code } } }`;
+  const dealId = meeting.match.candidates[0]?.deal.id;
+  dataOf(await service.ask(choose, { meetingId, dealId }, { ...as, role: "member" }));
+  await setMapping(service, "DEAL", fieldOf(simulator, "DEAL", "varchar").field_code, as);
+  for (let time = 0; time < 2; time += 1) await clearMapping(service, "DEAL", as);
+  const member = { ...as, role: "member" };
+  for (let time = 0; time < 3; time += 1) {
+    await clearMapping(service, "DEAL", member);
+    await setMapping(service, "DEAL", "x", member);
+    await service.ask(DISCONNECT, {}, member);
+    await service.ask("mutation { startConnect { __typename } }", {}, member);
+    await service.ask(CONNECT, { input: { state: "x", code: "x" } }, member);
+    await askNote(service, { meetingId }, { ...member, plan: "free" });
+    const write = "mutation ($input: WriteFieldsInput!) { writeFields(input: $input) { __typename } }";
+    await service.ask(write, { input: { meetingId, values: [], idempotencyKey: "x" } }, { ...member, plan: "free" });
+    const refused = await service.ask(EVENTS, {}, member);
+    expect(refused.errors?.[0]).toMatchObject({
+      message: "Only an owner or admin of your organization may read its security events. Ask one of them.",
+      extensions: { code: "NOT_ALLOWED_FOR_ROLE" },
+    });
+  }
+  const policy = (subject: string, code = "NOT_ALLOWED_FOR_ROLE") =>
+    by({ action: "POLICY_REFUSED", refused: true, code, subject, role: "MEMBER" });
+  const plan = "NOT_ALLOWED_ON_PLAN";
+  expect((await eventsOf("daily")).slice(3)).toEqual([
+    by({ action: "DEAL_CHOSEN", subject: meetingId, role: "MEMBER" }),
+    by({ action: "FIELD_MAPPING_SET", subject: "DEAL" }),
+    by({ action: "FIELD_MAPPING_CLEARED", subject: "DEAL" }),
+    ...["clearFieldMapping", "setFieldMapping", "disconnect", "startConnect", "connect"].map((one) => policy(one)),
+    ...[policy("writeNote", plan), policy("writeFields", plan), policy("auditEvents")],
+  ]);
+});
+
+test("pages follow each other to the end, and a tenant reads its own events alone", async () => {
+  const events: Event[] = [];
+  let after: string | null = null;
+  do {
+    const { auditEvents }: Page = dataOf(await service.ask<Page>(EVENTS, { first: 3, after }, { tenant: "daily" }));
+    events.push(...auditEvents.nodes);
+    after = auditEvents.pageInfo.hasNextPage ? auditEvents.pageInfo.endCursor : null;
+  } while (after);
+  expect(events.reverse()).toEqual(await eventsOf("daily"));
+  expect(events.length).toBeGreaterThan(10);
+  expect(await eventsOf("nobody")).toEqual([]);
+});
+
+/** From here on no row can be written into the table. */
+async function withBroken(table: string, work: () => Promise<void>): Promise<void> {
+  await database.query(`ALTER TABLE ${table} ADD CONSTRAINT broken CHECK (false) NOT VALID`);
+  try {
+    await work();
+  } finally {
+    await database.query(`ALTER TABLE ${table} DROP CONSTRAINT broken`);
+  }
+}
+
+test("what fails leaves no event, and what cannot be told is not done", async () => {
+  const as = { tenant: "broken" };
+  const state = await startConsent(service, as);
+  const input = { state, code: simulator.control.approve({ state }) };
+  await withBroken("sync_run", async () => {
+    const answer = await service.ask(CONNECT, { input }, as);
+    expect(answer.errors?.[0]?.extensions.code).toBe("INTERNAL_SERVER_ERROR");
+  });
+  expect((await eventsOf("broken")).map(({ action }) => action)).toEqual(["CONSENT_STARTED"]);
+  await connect(service, simulator, as);
+  await withBroken("audit_event", async () => {
+    const answer = await service.ask(DISCONNECT, {}, as);
+    expect(answer.errors?.[0]?.extensions.code).toBe("INTERNAL_SERVER_ERROR");
+  });
+  const [connection] = await database.query("SELECT state FROM connection WHERE tenant_id = 'broken'");
+  expect(connection).toEqual({ state: "CONNECTED" });
+});
+
+test("an event is said in the log after its commit, and not where its transaction fails; old ones are deleted in batches", async () => {
+  const lines: string[] = [];
+  const logger: Logger = pino({ level: "info" }, { write: (line: string) => void lines.push(line) });
+  const door = new TenantDoor(database.dataSource);
+  const now = new Date();
+  const entry = (action: "DISCONNECTED" | "CONNECTED", at = now) => ({
+    ...{ action, at, actor: { userId: "anna", role: "owner" as const } },
+  });
+  const failing = door.transaction("log", async (scope) => {
+    await recordAudit(scope, logger, entry("CONNECTED"));
+    throw new Error("the transaction fails");
+  });
+  await expect(failing).rejects.toThrow("the transaction fails");
+  expect(lines).toEqual([]);
+  await door.transaction("log", async (scope) => {
+    await recordAudit(scope, logger, entry("DISCONNECTED"));
+    await recordAudit(scope, logger, entry("CONNECTED", new Date(now.getTime() - KEPT_MS - 1)));
+    expect(lines).toEqual([]);
+  });
+  expect(lines.map((line) => JSON.parse(line))).toMatchObject([
+    { msg: "audit", tenantId: "log", audit: { action: "DISCONNECTED", userId: "anna", role: "owner", refused: false } },
+    { msg: "audit", audit: { action: "CONNECTED" } },
+  ]);
+  await sweepAudit(door, now);
+  expect((await eventsOf("log")).map(({ action }) => action)).toEqual(["DISCONNECTED"]);
+});
+
+test("no event holds a secret, a text or a record", async () => {
+  const rows = await database.query<{ text: string }>("SELECT to_jsonb(e)::text AS text FROM audit_event e");
+  const { email, dealId } = simulator.company.stories.singleDeal;
+  const secrets = [simulator.clientSecret, email, "We agreed on", await tokenFor(), `"Deal:${dealId}`];
+  expect(
+    leaked(
+      secrets,
+      rows.map(({ text }) => text),
+    ),
+  ).toEqual([]);
+  expect(rows.length).toBeGreaterThan(30);
+});
