@@ -260,6 +260,13 @@ export const presentMatch = (row: MeetingMatchRow, current: boolean): MeetingMat
     links: {
       meeting: row.meetingId,
       deal: current ? row.dealId : null,
-      candidates: current ? row.candidates.map(({ dealId, reason }) => ({ deal: dealId, reason })) : [],
+      candidates: current ? candidatesOf(row) : [],
     },
   });
+
+/** The matched one first, so that a bounded list never leaves it out. */
+function candidatesOf({ candidates, dealId: matched }: MeetingMatchRow): { deal: number; reason: string }[] {
+  const rest = candidates.filter(({ dealId }) => dealId !== matched);
+  const first = candidates.filter(({ dealId }) => dealId === matched);
+  return [...first, ...rest].map(({ dealId, reason }) => ({ deal: dealId, reason }));
+}
