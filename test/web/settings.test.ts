@@ -155,6 +155,7 @@ test("a field is chosen from the CRM's own list, with its type and options, chan
   const deals = page.getByRole("listitem").filter({ has: page.getByRole("heading", { name: "Deals" }) });
   await deals.getByText("Meeting summary").waitFor();
   await deals.getByText("In order").waitFor();
+  expect(await seriousFindings(page)).toEqual([]);
   await screenshot(page, "settings-fields", page.getByRole("region", { name: "Fields the service may write" }));
   await page.getByRole("button", { name: "Clear the field for Deals" }).click();
   await deals.getByText("No field nominated.").waitFor();

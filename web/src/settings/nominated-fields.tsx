@@ -65,7 +65,11 @@ function Nominated({ entity, mapping, closed, onChange }: NominatedProps) {
         </div>
         {!choosing && (
           <div className="row">
-            <Button disabled={closed} aria-label={`Choose a field for ${name}`} onClick={() => choose(true)}>
+            <Button
+              disabled={closed}
+              aria-label={`${mapping ? "Change the" : "Choose a"} field for ${name}`}
+              onClick={() => choose(true)}
+            >
               {mapping ? "Change" : "Choose"}
             </Button>
             {mapping && (
