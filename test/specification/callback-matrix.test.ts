@@ -1,7 +1,7 @@
 import { type Simulator, startSimulator } from "../../simulator";
 import type { ActorClaims } from "../support/actors";
 import { createTestDatabase, type TestDatabase } from "../support/database";
-import { dumpDatabase } from "../support/dump";
+import { dumpState } from "../support/dump";
 import { type Service, startService } from "../support/service";
 import { CONNECT, completeConsent, connect, dataOf, startConsent } from "../support/stories";
 
@@ -98,10 +98,10 @@ const tokenRequests = () => simulator.log.of("POST", "/oauth/token").length;
 
 /** Runs what must change nothing, and shows that no token was asked for and no row of any table differs. */
 async function changingNothing<T>(work: () => Promise<T>): Promise<T> {
-  const [asked, rows] = [tokenRequests(), await dumpDatabase(database)];
+  const [asked, rows] = [tokenRequests(), await dumpState(database)];
   const result = await work();
   expect(tokenRequests()).toBe(asked);
-  expect(await dumpDatabase(database)).toEqual(rows);
+  expect(await dumpState(database)).toEqual(rows);
   return result;
 }
 
@@ -175,9 +175,9 @@ test.each([
 ])("a user who %s is told so; the state is used up and nothing else changes", async (_what, make, code) => {
   const as = newcomer();
   const state = await startConsent(service, as);
-  const [asked, before] = [tokenRequests(), await dumpDatabase(database)];
+  const [asked, before] = [tokenRequests(), await dumpState(database)];
   expect((await completeConsent(service, { ...make(), state }, as)).code).toBe(code);
-  const after = await dumpDatabase(database);
+  const after = await dumpState(database);
   expect(tokenRequests()).toBe(asked);
   expect(requests(after)).toHaveLength(requests(before).length - 1);
   expect(after).toEqual(before.filter((row) => after.some(({ text }) => text === row.text)));

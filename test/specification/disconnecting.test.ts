@@ -7,7 +7,7 @@ import { enqueueRun } from "../../src/sync/run-planning";
 import type { ActorClaims } from "../support/actors";
 import { copiedIds, visibleIds } from "../support/copy";
 import { createTestDatabase, type TestDatabase } from "../support/database";
-import { dumpDatabase, rowsOfCopy } from "../support/dump";
+import { dumpState, rowsOfCopy } from "../support/dump";
 import { type Service, startService } from "../support/service";
 import { connect, dataOf, type Refusal, recordMeeting, syncEnds, until } from "../support/stories";
 
@@ -118,10 +118,10 @@ test.each([
 
 test("a member may not disconnect, and nothing changes", async () => {
   const { as, copyId } = await connected();
-  const before = await dumpDatabase(database);
+  const before = await dumpState(database);
   const answer = await disconnect({ ...as, role: "member" });
   expect(answer).toEqual({ code: "NOT_ALLOWED_FOR_ROLE", message: expect.stringMatching(/\.$/) });
-  expect(await dumpDatabase(database)).toEqual(before);
+  expect(await dumpState(database)).toEqual(before);
   expect(await copyOf(as)).toBe(copyId);
 });
 

@@ -5,7 +5,7 @@ import { encodeId } from "../../src/resolvers/global-id";
 import type { ActorClaims } from "../support/actors";
 import { copiedIds, visibleIds } from "../support/copy";
 import { createTestDatabase, type TestDatabase } from "../support/database";
-import { dumpDatabase, rowsOfCopy } from "../support/dump";
+import { dumpState, rowsOfCopy } from "../support/dump";
 import { type Service, startService } from "../support/service";
 import { completeConsent, connect, dataOf, recordMeeting, startConsent, syncEnds, until } from "../support/stories";
 
@@ -119,11 +119,11 @@ test("a user of another company is refused, and nothing changes but the state th
     company_domain: "other",
   };
   simulator.control.fail({ match: "/api/v1/users/me", with: { status: 200, body: { success: true, data: user } } });
-  const before = await dumpDatabase(database);
+  const before = await dumpState(database);
   const answer = await completeConsent(service, { code: simulator.control.approve(), state }, as);
   expect(answer).toMatchObject({ code: "DIFFERENT_CRM_COMPANY", message: expect.stringMatching(/\.$/) });
   const kept = before.filter(({ table }) => !table.endsWith("authorization_request"));
-  expect(await dumpDatabase(database)).toEqual(kept);
+  expect(await dumpState(database)).toEqual(kept);
 });
 
 test.each([

@@ -29,6 +29,12 @@ export async function dumpDatabase(database: Pick<TestDatabase, "query">): Promi
   return database.query<DumpedRow>(`${selects.join(" UNION ALL ")} ORDER BY 1, 2`);
 }
 
+/** The same without the audit trail: what a refusal leaves as it was, apart from the record of the refusal itself. */
+export async function dumpState(database: Pick<TestDatabase, "query">): Promise<DumpedRow[]> {
+  const dump = await dumpDatabase(database);
+  return dump.filter(({ table }) => table !== "public.audit_event");
+}
+
 /**
  * Which of the secrets are in the texts: as they are, inside a URL, in hexadecimal, or inside longer text that was
  * encoded in base64 at any of its three alignments.
