@@ -1,0 +1,111 @@
+import { readFileSync } from "node:fs";
+import { parse } from "graphql";
+import { type Simulator, startSimulator } from "../../simulator";
+import { buildGraphQLSchema } from "../../src/resolvers/graphql-schema";
+import { createTestDatabase, type TestDatabase } from "../support/database";
+import { fieldOf } from "../support/fields";
+import { type Service, startService } from "../support/service";
+import { subscribe } from "../support/sockets";
+import { dataOf, syncEnds, until } from "../support/stories";
+
+/** As many as the demo has: the examples name people of its company. */
+const DEALS = 120;
+const HOUR_MS = 3_600_000;
+
+interface Example {
+  name: string;
+  kind: string;
+  query: string;
+  variables: string;
+}
+
+const BLOCKS = /```graphql\n(.*?)```(?:\n\n```json\n(.*?)```)?/gs;
+const examples = [...readFileSync("docs/api.md", "utf8").matchAll(BLOCKS)].map(
+  ([, query = "", variables = "{}"]): Example => {
+    const [definition] = parse(query).definitions;
+    if (definition?.kind !== "OperationDefinition") throw new Error(`no operation: ${query}`);
+    return { name: definition.name?.value ?? "", kind: definition.operation, query, variables };
+  },
+);
+
+let simulator: Simulator;
+let database: TestDatabase;
+let service: Service;
+/** What stands in angle brackets in the page. */
+const known: Record<string, string> = {};
+
+beforeAll(async () => {
+  [simulator, database] = await Promise.all([startSimulator({ deals: DEALS }), createTestDatabase()]);
+  service = await startService(simulator, database);
+  known["in an hour"] = new Date(Date.now() + HOUR_MS).toISOString();
+  known["key of a writable field"] = fieldOf(simulator, "DEAL", "varchar").field_code;
+});
+afterAll(async () => {
+  await service.stop();
+  await Promise.all([simulator.stop(), database.drop()]);
+});
+
+interface Recorded {
+  recordMeeting: { meeting: { id: string; match: { status: string; candidates: { deal: { id: string } }[] } } };
+}
+
+/** What a user would take from an answer for the next step. */
+const LEARNS: Record<string, (data: never) => unknown> = {
+  StartConnect: ({ startConnect }: { startConnect: { authorizationUrl: string } }) => {
+    known["state of the redirect"] = new URL(startConnect.authorizationUrl).searchParams.get("state") ?? "";
+    known["code of the redirect"] = simulator.control.approve();
+  },
+  Freshness: () => syncEnds(service),
+  Record: ({ recordMeeting }: Recorded) => {
+    known["id of the meeting"] = recordMeeting.meeting.id;
+  },
+  RecordUnclear: ({ recordMeeting }: Recorded) => {
+    expect(recordMeeting.meeting.match.status).toBe("NEEDS_CHOICE");
+    known["id of the unclear meeting"] = recordMeeting.meeting.id;
+    known["id of a candidate"] = recordMeeting.meeting.match.candidates[0]?.deal.id ?? "";
+  },
+  Briefing: ({ meeting }: { meeting: { briefing: { deal: { title: string } } } }) =>
+    expect(meeting.briefing.deal.title).toContain("Halden Freight"),
+  WriteNote: ({ writeNote }: { writeNote: { write: { state: string } } }) =>
+    expect(writeNote.write.state).toBe("WRITTEN"),
+  WriteFields: ({ writeFields }: { writeFields: { allWritten: boolean } }) => expect(writeFields.allWritten).toBe(true),
+  History: ({ crmWrites }: { crmWrites: { nodes: object[] } }) => expect(crmWrites.nodes).toHaveLength(2),
+  Events: ({ auditEvents }: { auditEvents: { nodes: { action: string }[] } }) =>
+    expect(auditEvents.nodes.map(({ action }) => action).reverse()).toEqual([
+      ...["CONSENT_STARTED", "CONSENT_COMPLETED", "CONNECTED", "DEAL_CHOSEN", "FIELD_MAPPING_SET"],
+    ]),
+};
+
+function filledIn(variables: string): object {
+  const text = variables.replace(/<([^>]+)>/g, (whole, name: string) => {
+    if (!known[name]) throw new Error(`nothing is known for ${whole}`);
+    return known[name];
+  });
+  return JSON.parse(text);
+}
+
+test.each(examples.map((example) => [example.name, example] as const))(
+  "the example %s works as it stands",
+  async (name, example) => {
+    if (example.kind === "subscription") {
+      const { results, end } = await subscribe<Record<string, unknown>>(service.url, example.query);
+      await until("the first result comes", async () => results.length > 0);
+      expect(Object.values(results[0] ?? {})[0]).toMatchObject({ state: expect.any(String) });
+      return end();
+    }
+    const data = dataOf(
+      await service.ask<Record<string, { __typename?: string }>>(example.query, filledIn(example.variables)),
+    );
+    for (const answer of Object.values(data)) {
+      expect(answer).not.toBeNull();
+      expect(answer).not.toMatchObject({ __typename: "Refusal" });
+    }
+    await LEARNS[name]?.(data as never);
+  },
+);
+
+test("every mutation but asking for a sync and clearing a field has its example", () => {
+  const mutations = Object.keys(buildGraphQLSchema().getMutationType()?.getFields() ?? {});
+  const shown = mutations.filter((name) => examples.some(({ query }) => new RegExp(`^  ${name}\\b`, "m").test(query)));
+  expect(mutations.filter((name) => !shown.includes(name)).sort()).toEqual(["clearFieldMapping", "requestSync"]);
+});
