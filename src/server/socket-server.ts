@@ -75,6 +75,7 @@ function options({ schema, services, verifyActor, production, logger }: SocketSe
       endWithToken(context, actor);
       return true;
     },
+    jsonMessageReviver: refuseServerMessages,
     onDisconnect: ({ extra }: SocketContext) => clearTimeout(extra.tokenEnds),
     context: ({ extra }: SocketContext) => {
       if (!extra.actor) throw new GraphQLError("The socket has no actor.");
@@ -95,6 +96,16 @@ function options({ schema, services, verifyActor, production, logger }: SocketSe
       result: { errors?: readonly GraphQLError[] },
     ) => (result.errors ? { ...result, errors: masked(result.errors) } : undefined),
   };
+}
+
+/**
+ * `next` and `error` are a server's to send. The library takes one from a client for a fault of ours (4500, and a stack
+ * on stderr); refused while it is read, it is a bad request (4400).
+ */
+function refuseServerMessages(key: string, value: unknown): unknown {
+  const type = key === "" && typeof value === "object" && value !== null && "type" in value ? value.type : null;
+  if (type === "next" || type === "error") throw new Error("a client sent what only a server sends");
+  return value;
 }
 
 const SUBSCRIPTIONS_ONLY = "This socket serves subscriptions. Send queries and mutations by POST to /graphql.";

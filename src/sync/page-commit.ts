@@ -78,7 +78,7 @@ export async function writeList(
        DELETE FROM rejected_record WHERE copy_id = $1 AND resource = $2 AND record_key = ANY ($3::text[])
      )
      INSERT INTO rejected_record AS x (copy_id, resource, record_key, reason, payload, seen_at)
-     SELECT $1, $2, r.key, r.reason, r.payload, $5
+     SELECT $1, $2, r.key, r.reason, coalesce(r.payload, 'null'), $5
      FROM jsonb_to_recordset($4::jsonb) AS r (key text, reason text, payload jsonb)
      ON CONFLICT (copy_id, resource, record_key)
      DO UPDATE SET reason = EXCLUDED.reason, payload = EXCLUDED.payload, seen_at = EXCLUDED.seen_at`,
