@@ -20,6 +20,7 @@ export type CrmEnvironment = Record<
 >;
 
 export interface Started {
+  child: ChildProcess;
   pid: number;
   /** What it said when it was ready. */
   line: string;
@@ -113,12 +114,15 @@ function launch(args: readonly string[], environment: Record<string, string>): C
   });
 }
 
+/** One of the benchmark's own servers, which prints the address it listens at. */
+export async function startServer(program: string, environment: Record<string, string>, flags: readonly string[] = []) {
+  const args = [...SERVICE_FLAGS, ...flags, join(DIST, "bench", program)];
+  const server = await start(args, { NODE_ENV: "production", ...environment }, "listening at");
+  return { ...server, url: `http://127.0.0.1:${/"port":(\d+)/.exec(server.line)?.[1]}` };
+}
+
 /** Waits for the line that says it is ready, and reads on so that the pipe never fills. */
-function start(
-  args: readonly string[],
-  environment: Record<string, string>,
-  readyWhen: string,
-): Promise<Started & { child: ChildProcess }> {
+function start(args: readonly string[], environment: Record<string, string>, readyWhen: string): Promise<Started> {
   const child = launch(args, environment);
   return new Promise((resolve, reject) => {
     const timeout = setTimeout(() => reject(new Error(`${args.at(-1)} did not start`)), START_TIMEOUT_MS).unref();

@@ -2,6 +2,7 @@ import { createConnection } from "node:net";
 import type { PoolClient } from "pg";
 import { type DataSource, EntityManager, type QueryRunner } from "typeorm";
 import { ServiceError } from "../platform/errors";
+import { keepingSession } from "./kept-session";
 import type { ObserveSql } from "./observed-sql";
 
 /** Whose rows a database session may see: one tenant's, or (for work that begins without one) every tenant's. */
@@ -30,10 +31,9 @@ export function managerWithin(
   observe: ObserveSql,
   signal?: AbortSignal,
 ): EntityManager {
+  const make = () => bind(dataSource.createQueryRunner(), reach, observe, signal);
   const bound: DataSource = Object.create(dataSource, {
-    createQueryRunner: {
-      value: (mode?: "master" | "slave") => bind(dataSource.createQueryRunner(mode), reach, observe, signal),
-    },
+    createQueryRunner: { value: signal ? keepingSession(make) : make },
   });
   return new EntityManager(bound);
 }
@@ -42,7 +42,7 @@ function bind(runner: QueryRunner, reach: Reach, observe: ObserveSql, signal?: A
   const connect = runner.connect.bind(runner);
   runner.connect = async () => {
     const session: PoolClient = await connect();
-    await setReach(session, reach);
+    await setReach(session, reach, signal ? "force_generic_plan" : "auto");
     return session;
   };
   prepare(runner, observe);
@@ -80,17 +80,24 @@ function nameOf(text: string): string | null {
   return name;
 }
 
-async function setReach(session: PoolClient, reach: Reach): Promise<void> {
-  const wanted = reach === "every tenant" ? "every" : `one:${reach.tenantId}`;
+/**
+ * An operation's reads find rows by keys, whatever the values, and to plan one takes several times as long as to
+ * execute it: their plans are made once in a session. Work without a deadline is planned as PostgreSQL sees fit.
+ */
+type Planning = "force_generic_plan" | "auto";
+
+async function setReach(session: PoolClient, reach: Reach, planning: Planning): Promise<void> {
+  const wanted = `${planning} ${reach === "every tenant" ? "every" : `one:${reach.tenantId}`}`;
   if (reachOf.get(session) === wanted) return;
   // Forgotten first: a session whose setting failed half-way must not be taken for one that is set.
   reachOf.delete(session);
   const [tenant, every] = reach === "every tenant" ? ["", "on"] : [reach.tenantId, "off"];
-  await session.query({ name: "reach", text: SET_REACH, values: [tenant, every] });
+  await session.query({ name: "reach", text: SET_REACH, values: [tenant, every, planning] });
   reachOf.set(session, wanted);
 }
 
-const SET_REACH = "SELECT set_config('crm.tenant', $1, false), set_config('crm.every_tenant', $2, false)";
+const SET_REACH = `SELECT set_config('crm.tenant', $1, false), set_config('crm.every_tenant', $2, false),
+  set_config('plan_cache_mode', $3, false)`;
 
 /** A statement that runs at the deadline is cancelled in the database, and its session is free again before it is reused. */
 function callOffAt(signal: AbortSignal, runner: QueryRunner): void {

@@ -1,6 +1,5 @@
 import { Arg, Ctx, FieldResolver, Mutation, Query, Resolver, Root, Subscription } from "type-graphql";
 import { CONNECTION_CHANGED } from "../database/notifications";
-import { Wakeups } from "../platform/wakeups";
 import {
   ConnectInput,
   Connection,
@@ -32,7 +31,9 @@ export class ConnectionResolver {
     if (copyId === null) return { current: null, last: null, lastSuccessAt: null, nextRunAt: null, gaps: [] };
     const { scope } = context;
     const planned = await context.connection();
-    const [status, gaps] = await Promise.all([readRunStatus(scope, copyId), summarizeGaps(scope, copyId)]);
+    const [status, gaps] = await context.once(`sync of ${copyId}`, () =>
+      Promise.all([readRunStatus(scope, copyId), summarizeGaps(scope, copyId)]),
+    );
     return {
       current: status.current && presentRun(status.current),
       last: status.last && presentRun(status.last),
@@ -77,10 +78,7 @@ export class ConnectionResolver {
 
   @Subscription(() => Connection, {
     description: "The connection now, and again whenever its state, trouble or bound account changes.",
-    subscribe: ({ context }: { context: OperationContext }) => {
-      const { actor, services } = context;
-      return new Wakeups((wake) => services.notifications.subscribe(CONNECTION_CHANGED, actor.tenantId, wake));
-    },
+    subscribe: ({ context }: { context: OperationContext }) => context.changes(CONNECTION_CHANGED),
   })
   async connectionStatusChanged(@Ctx() context: OperationContext): Promise<Connection> {
     context.renew();

@@ -1,4 +1,6 @@
 import { Ctx, FieldResolver, Resolver, Root } from "type-graphql";
+import { plainText } from "../briefing/note-content";
+import { safeHtml } from "../platform/safe-html";
 import { Activity, Note } from "../schema/context-records";
 import { CrmUser, Pipeline, Stage } from "../schema/crm-setup";
 import { Deal, Organization, Person } from "../schema/records";
@@ -40,6 +42,16 @@ export class ActivityResolver {
 
 @Resolver(() => Note)
 export class NoteResolver {
+  @FieldResolver(() => String, { description: "Sanitized HTML, safe to show." })
+  html(@Root() { content }: Note): string {
+    return safeHtml(content);
+  }
+
+  @FieldResolver(() => String, { description: "The same without markup." })
+  text(@Root() { content }: Note): string {
+    return plainText(content);
+  }
+
   @FieldResolver(() => CrmUser, { nullable: true })
   author(@Root() { links }: Note, @Ctx() context: OperationContext): Promise<CrmUser | null> {
     return userEdge(context, links.author);

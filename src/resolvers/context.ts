@@ -2,22 +2,23 @@ import type { Actor } from "../auth/actor";
 import type { Meetings } from "../briefing/record-meeting";
 import type { CopyScope } from "../briefing/records";
 import type { Connecting } from "../connections/connecting";
-import { readConnection } from "../connections/connection-store";
 import type { CrmStops } from "../connections/crm-stops";
 import type { Disconnecting } from "../connections/disconnecting";
 import type { FieldListRefusal } from "../connections/field-list";
 import type { FieldMappings } from "../connections/field-mappings";
 import type { CrmEntity, CrmField } from "../crm/parsing/fields";
-import type { Notifications } from "../database/notifications";
+import type { Channel, Notifications } from "../database/notifications";
 import type { TenantDoor, TenantScope } from "../database/tenant-door";
 import type { ConnectionRow } from "../entities/connection";
 import type { Clock } from "../platform/clock";
 import type { Logger } from "../platform/logger";
 import type { Outcome } from "../platform/outcome";
+import { Wakeups } from "../platform/wakeups";
 import type { Schedule } from "../sync/schedule";
 import type { FieldWrites } from "../writeback/fields/field-writes";
 import type { NoteWrites } from "../writeback/note-writes";
-import { Loaders } from "./loaders";
+import type { Loaders } from "./loaders";
+import { type SharedReads, TenantReads } from "./tenant-reads";
 
 /** What the resolvers call. */
 export interface Services {
@@ -46,44 +47,57 @@ export interface OperationContext {
   /** The tenant's connection, read once in an operation. */
   connection(): Promise<ConnectionRow | null>;
   /** Forgets what was read: after a mutation changed the connection, and for each event of a subscription. */
-  renew(): void;
+  renew(this: OperationContext): void;
+  /** Reads what several fields or subscribers ask for by the same name once. */
+  once<T>(what: string, read: () => Promise<T>): Promise<T>;
+  /** Wakes now, and at each change of the tenant. */
+  changes(channel: Channel): Wakeups;
   /** The copy that this tenant sees now; null while nothing is connected. */
   copy(): Promise<CopyScope | null>;
   /** The fields of an entity in the CRM, asked for once in an operation however often it names them. */
   liveFields(entity: CrmEntity): Promise<Outcome<CrmField[], FieldListRefusal>>;
 }
 
-/** What a subscription's event, or the answer to a mutation that changed the connection, may take to be read. */
+/** What the answer to a mutation that changed the connection may take to be read. */
 const RENEWED_MS = 15_000;
 
-/** A plain object, because Apollo copies the context: state in it lives in closures, which a copy shares. */
-export function createOperationContext(actor: Actor, services: Services): OperationContext {
+/**
+ * A plain object, because Apollo copies the context: state in it lives in closures, which a copy shares.
+ * @param shared what the subscribers of a process share; null: this operation reads for itself
+ */
+export function createOperationContext(
+  actor: Actor,
+  services: Services,
+  shared: SharedReads | null = null,
+): OperationContext {
+  const { tenantId } = actor;
   const deadline = new AbortController();
-  const scope = services.door.enter(actor.tenantId, deadline.signal);
-  let known: Promise<ConnectionRow | null> | null = null;
-  const connection = () => {
-    known ??= readConnection(context.scope);
-    return known;
-  };
-  const copy = async () => {
-    const copyId = (await connection())?.copyId;
-    return copyId ? { ...context.scope, copyId } : null;
-  };
+  let reads = new TenantReads(services, tenantId, deadline.signal);
   const lists = new Map<CrmEntity, ReturnType<OperationContext["liveFields"]>>();
   const liveFields = (entity: CrmEntity) => {
-    const asked = lists.get(entity) ?? services.fieldMappings.fields(actor.tenantId, entity);
+    const asked = lists.get(entity) ?? services.fieldMappings.fields(tenantId, entity);
     lists.set(entity, asked);
     return asked;
   };
-  const context: OperationContext = {
-    ...{ actor, services, scope, deadline, connection, copy, liveFields },
-    loaders: new Loaders(scope, copy, services.clock),
-    renew: () => {
-      known = null;
+  return {
+    ...{ actor, services, deadline, liveFields },
+    scope: reads.scope,
+    loaders: reads.loaders,
+    connection: () => reads.connection(),
+    copy: () => reads.copy(),
+    once: (what, read) => reads.once(what, read),
+    renew() {
       lists.clear();
-      context.scope = services.door.enter(actor.tenantId, AbortSignal.timeout(RENEWED_MS));
-      context.loaders = new Loaders(context.scope, copy, services.clock);
+      reads = shared?.of(tenantId) ?? new TenantReads(services, tenantId, AbortSignal.timeout(RENEWED_MS));
+      this.scope = reads.scope;
+      this.loaders = reads.loaders;
     },
+    changes: (channel) =>
+      new Wakeups((wake) =>
+        services.notifications.subscribe(channel, tenantId, () => {
+          shared?.forget(tenantId);
+          wake();
+        }),
+      ),
   };
-  return context;
 }

@@ -1,5 +1,4 @@
 import type { Actor } from "../auth/actor";
-import { plainText } from "../briefing/note-content";
 import { type CrmStop, messageOfStop } from "../connections/crm-stops";
 import type { ActivityRow } from "../entities/activity";
 import type { ConnectionRow } from "../entities/connection";
@@ -16,7 +15,6 @@ import type { StageRow } from "../entities/stage";
 import type { GapSummary, SyncRunRow } from "../entities/sync-run";
 import type { SyncStepRow } from "../entities/sync-step";
 import type { Refused } from "../platform/outcome";
-import { safeHtml } from "../platform/safe-html";
 import { Connection, type ConnectionState, Crm, type ReauthorizationReason, Trouble } from "../schema/connection";
 import { Activity, Note } from "../schema/context-records";
 import { CrmUser, Pipeline, Stage } from "../schema/crm-setup";
@@ -210,8 +208,7 @@ export const presentActivity = (row: ActivityRow): Activity =>
 export const presentNote = (row: NoteRow & { ours: boolean }): Note =>
   make(Note, {
     ...recordId("Note", row),
-    html: safeHtml(row.content),
-    text: plainText(row.content),
+    content: row.content,
     createdAt: row.addTime,
     updatedAt: row.updateTime,
     ours: row.ours,

@@ -1,7 +1,7 @@
 import { Arg, Args, Ctx, FieldResolver, Float, Mutation, Query, Resolver, Root, Subscription } from "type-graphql";
 import { PROGRESS_CHANGED } from "../database/notifications";
 import { type SyncKind as Kind, SYNC_RESOURCES, type SyncRunRow } from "../entities/sync-run";
-import { LatestValues, Wakeups } from "../platform/wakeups";
+import { LatestValues } from "../platform/wakeups";
 import { PageArgs, type RelayPage } from "../schema/page";
 import type { Refusal } from "../schema/refusal";
 import { RequestSyncResult, SyncKind, SyncRequested, SyncRun, SyncRunConnection, SyncStep } from "../schema/sync";
@@ -38,11 +38,8 @@ export class SyncRunResolver {
 
   @Subscription(() => SyncRun, {
     description: "The running or next run, as it goes, and its end.",
-    subscribe: ({ context }: { context: OperationContext }) => {
-      const { actor, services } = context;
-      const wakeups = new Wakeups((wake) => services.notifications.subscribe(PROGRESS_CHANGED, actor.tenantId, wake));
-      return new LatestValues(wakeups, () => latestRun(context));
-    },
+    subscribe: ({ context }: { context: OperationContext }) =>
+      new LatestValues(context.changes(PROGRESS_CHANGED), () => latestRun(context)),
   })
   syncProgressed(@Root() row: SyncRunRow): SyncRun {
     return presentRun(row);
@@ -62,5 +59,5 @@ export class SyncRunResolver {
 
 async function latestRun(context: OperationContext): Promise<SyncRunRow | null> {
   context.renew();
-  return readLatestRun(context.scope);
+  return context.once("latest run", () => readLatestRun(context.scope));
 }

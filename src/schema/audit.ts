@@ -1,5 +1,6 @@
-import { Field, ObjectType, registerEnumType } from "type-graphql";
+import { Field, registerEnumType } from "type-graphql";
 import { AUDIT_ACTIONS } from "../entities/audit-event";
+import { ObjectType } from "./object-type";
 import { connectionOf } from "./page";
 import { Role } from "./viewer";
 

@@ -1,5 +1,6 @@
-import { Field, ObjectType } from "type-graphql";
+import { Field } from "type-graphql";
 import { Meeting } from "./meeting";
+import { ObjectType } from "./object-type";
 import { Deal } from "./records";
 
 @ObjectType({ description: "A deal that a meeting could be about." })

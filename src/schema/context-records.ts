@@ -1,5 +1,6 @@
-import { Field, ObjectType } from "type-graphql";
+import { Field } from "type-graphql";
 import { Node } from "./node";
+import { ObjectType } from "./object-type";
 
 @ObjectType({ implements: Node, description: "A call, meeting, task or the like in the CRM." })
 export class Activity extends Node {
@@ -32,12 +33,6 @@ export class Note extends Node {
   @Field(() => String)
   crmId!: string;
 
-  @Field(() => String, { description: "Sanitized HTML, safe to show." })
-  html!: string;
-
-  @Field(() => String, { description: "The same without markup." })
-  text!: string;
-
   @Field(() => Date)
   createdAt!: Date;
 
@@ -46,6 +41,9 @@ export class Note extends Node {
 
   @Field(() => Boolean, { description: "True where this service wrote it." })
   ours!: boolean;
+
+  /** HTML as the CRM has it, of anybody: not safe to show. */
+  content!: string;
 
   links!: { author: number | null };
 }

@@ -1,5 +1,6 @@
-import { Field, Int, ObjectType } from "type-graphql";
+import { Field, Int } from "type-graphql";
 import { Node } from "./node";
+import { ObjectType } from "./object-type";
 
 @ObjectType({ implements: Node, description: "A user of the customer's CRM." })
 export class CrmUser extends Node {

@@ -1,5 +1,6 @@
-import { createUnionType, Field, InputType, ObjectType, registerEnumType } from "type-graphql";
+import { createUnionType, Field, InputType, registerEnumType } from "type-graphql";
 import { CrmEntity } from "./crm-entity";
+import { ObjectType } from "./object-type";
 import { Refusal } from "./refusal";
 
 @ObjectType({ description: "An option of a field of type enum or set." })

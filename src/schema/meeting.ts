@@ -1,5 +1,6 @@
-import { createUnionType, Field, InputType, ObjectType, registerEnumType } from "type-graphql";
+import { createUnionType, Field, InputType, registerEnumType } from "type-graphql";
 import { Node } from "./node";
+import { ObjectType } from "./object-type";
 import { Refusal } from "./refusal";
 
 export enum AttendeeSide {

@@ -1,4 +1,5 @@
-import { ArgsType, type ClassType, Field, Int, ObjectType } from "type-graphql";
+import { ArgsType, type ClassType, Field, Int } from "type-graphql";
+import { ObjectType } from "./object-type";
 
 @ObjectType({ description: "Where a page of a list ends." })
 export class PageInfo {

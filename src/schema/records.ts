@@ -1,5 +1,6 @@
-import { Field, ObjectType, registerEnumType } from "type-graphql";
+import { Field, registerEnumType } from "type-graphql";
 import { Node } from "./node";
+import { ObjectType } from "./object-type";
 import { DateScalar, DecimalScalar, JsonObjectScalar } from "./scalars";
 
 export enum DealStatus {

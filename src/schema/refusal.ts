@@ -1,4 +1,5 @@
-import { Field, ObjectType, registerEnumType } from "type-graphql";
+import { Field, registerEnumType } from "type-graphql";
+import { ObjectType } from "./object-type";
 
 /** The refusals that this version can give, by name. */
 export enum RefusalCode {

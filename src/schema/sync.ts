@@ -1,5 +1,6 @@
-import { createUnionType, Field, Int, ObjectType, registerEnumType } from "type-graphql";
+import { createUnionType, Field, Int, registerEnumType } from "type-graphql";
 import { Node } from "./node";
+import { ObjectType } from "./object-type";
 import { connectionOf } from "./page";
 import { Refusal } from "./refusal";
 

@@ -1,4 +1,5 @@
-import { Field, ObjectType, registerEnumType } from "type-graphql";
+import { Field, registerEnumType } from "type-graphql";
+import { ObjectType } from "./object-type";
 import { RefusalCode } from "./refusal";
 
 export enum Role {

@@ -1,6 +1,7 @@
-import { ArgsType, createUnionType, Field, ID, InputType, ObjectType, registerEnumType } from "type-graphql";
+import { ArgsType, createUnionType, Field, ID, InputType, registerEnumType } from "type-graphql";
 import { CrmEntity } from "./crm-entity";
 import { Node } from "./node";
+import { ObjectType } from "./object-type";
 import { PageArgs, PageInfo, type RelayPage } from "./page";
 import { Refusal } from "./refusal";
 import { JsonScalar } from "./scalars";

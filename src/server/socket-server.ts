@@ -17,6 +17,7 @@ import type { Actor, ActorVerifier } from "../auth/actor";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
 import { createOperationContext, type Services } from "../resolvers/context";
+import { SharedReads } from "../resolvers/tenant-reads";
 import { maskErrors } from "./masked-errors";
 import { MAX_TOKENS, refusalOfSize, sizeOf } from "./operation-size";
 
@@ -63,6 +64,7 @@ type SocketContext = Context<Record<string, unknown>, Extra & Partial<Session>>;
 
 function options({ schema, services, verifyActor, production, logger }: SocketServerParts) {
   const rules = production ? [...specifiedRules, NoSchemaIntrospectionCustomRule] : specifiedRules;
+  const shared = new SharedReads(services);
   const mask = maskErrors(logger);
   const masked = (errors: readonly GraphQLError[]) =>
     errors.map((error) => mask(error.toJSON(), error) as GraphQLError);
@@ -79,7 +81,7 @@ function options({ schema, services, verifyActor, production, logger }: SocketSe
     onDisconnect: ({ extra }: SocketContext) => clearTimeout(extra.tokenEnds),
     context: ({ extra }: SocketContext) => {
       if (!extra.actor) throw new GraphQLError("The socket has no actor.");
-      return createOperationContext(extra.actor, services);
+      return createOperationContext(extra.actor, services, shared);
     },
     onSubscribe: ({ subscriptions }: SocketContext, _id: string, payload: SubscribePayload) => {
       const refusal = refusalOf(schema, payload, Object.keys(subscriptions).length);

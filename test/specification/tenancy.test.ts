@@ -104,6 +104,22 @@ test("a transaction that is rolled back leaves its session set to nobody else's 
   for (const rows of found) expect(rows).toEqual([{ tenant_id: "acme" }]);
 });
 
+// Planted and seen red: the session is never given back; it is given back at once; one of another operation is taken.
+test("an operation's statements go on in one session, which is given back when none follows", async () => {
+  const pool = (dataSource.driver as unknown as { master: { totalCount: number; idleCount: number } }).master;
+  const { manager } = door.enter("acme", AbortSignal.timeout(60_000));
+  const others = door.enter("globex", AbortSignal.timeout(60_000)).manager;
+  const session = async (of = manager) => {
+    const [found] = await of.query("SELECT pg_backend_pid() AS pid, current_setting('crm.tenant') AS tenant");
+    return found as { pid: number; tenant: string };
+  };
+  const [first, theirs, second] = [await session(), await session(others), await session()];
+  expect([first.tenant, theirs.tenant, second.tenant]).toEqual(["acme", "globex", "acme"]);
+  expect(second.pid).toBe(first.pid);
+  expect(theirs.pid).not.toBe(first.pid);
+  await until("all sessions are given back", async () => pool.idleCount === pool.totalCount);
+});
+
 test("a statement that runs at its deadline is called off in the database, and its session serves others after it", async () => {
   const slow = door.enter("acme", AbortSignal.timeout(200)).manager;
   await expect(slow.query("SELECT pg_sleep(20)")).rejects.toMatchObject({ code: "DEADLINE_EXCEEDED" });

@@ -1,0 +1,58 @@
+import { createHash, randomInt } from "node:crypto";
+import { SignJWT } from "jose";
+import type { Target } from "./api-load";
+import { MEETINGS_OF_TENANT } from "./briefing-data";
+import { GRAPHILE_BRIEFING, GRAPHILE_QUIET } from "./briefing-graphile";
+
+const JSON_TYPE = { "content-type": "application/json" };
+
+/** The bearer tokens of as many tenants. */
+export function signTokens(jwtSecret: string, tenants: number): Promise<string[]> {
+  const key = new TextEncoder().encode(jwtSecret);
+  const sign = (tenant: string) =>
+    new SignJWT({ tenant, role: "member", plan: "sales" })
+      .setProtectedHeader({ alg: "HS256" })
+      .setSubject(`${tenant}-user`)
+      .setExpirationTime("12h")
+      .sign(key);
+  return Promise.all(Array.from({ length: tenants }, (_, index) => sign(`tenant-${index + 1}`)));
+}
+
+/** Any meeting of any tenant, so that no answer is known from before and each request is another tenant's. */
+function anyMeeting(tenants: number): { copy: number; meeting: string } {
+  const copy = randomInt(1, tenants + 1);
+  const digest = createHash("md5")
+    .update(`${copy}:${randomInt(1, MEETINGS_OF_TENANT + 1)}`)
+    .digest("hex");
+  return { copy, meeting: digest.replace(/(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-") };
+}
+
+/** GraphQL as the service has it, served by it or by another server. */
+export function ourTarget(name: string, url: string, tokens: readonly string[], query: string): Target {
+  const request = () => {
+    const { copy, meeting } = anyMeeting(tokens.length);
+    const variables = query.includes("$id") ? { id: Buffer.from(`Meeting:${meeting}`).toString("base64url") } : {};
+    const headers = { ...JSON_TYPE, authorization: `Bearer ${tokens[copy - 1]}` };
+    return { path: "/graphql", headers, body: JSON.stringify({ query, variables }) };
+  };
+  return { name, url, request };
+}
+
+export function graphileTarget(url: string, tenants: number, kind: "briefing" | "quiet"): Target {
+  const query = kind === "briefing" ? GRAPHILE_BRIEFING : GRAPHILE_QUIET;
+  const request = () => {
+    const { copy, meeting } = anyMeeting(tenants);
+    const variables = { tenant: `tenant-${copy}`, copy: String(copy), ...(kind === "briefing" && { id: meeting }) };
+    return { path: "/graphql", headers: JSON_TYPE, body: JSON.stringify({ query, variables }) };
+  };
+  return { name: "PostGraphile", url, request };
+}
+
+export function limitTarget(url: string, tenants: number, kind: "briefing" | "quiet"): Target {
+  const request = () => {
+    const { copy, meeting } = anyMeeting(tenants);
+    const values = [`tenant-${copy}`, copy, ...(kind === "briefing" ? [meeting] : [])];
+    return { path: `/${kind}`, headers: JSON_TYPE, body: JSON.stringify({ values }) };
+  };
+  return { name: "hand-written", url, request };
+}

@@ -1,0 +1,69 @@
+import type { CopyScope } from "../briefing/records";
+import { readConnection } from "../connections/connection-store";
+import type { TenantDoor, TenantScope } from "../database/tenant-door";
+import type { ConnectionRow } from "../entities/connection";
+import type { Clock } from "../platform/clock";
+import { Loaders } from "./loaders";
+
+interface Parts {
+  door: TenantDoor;
+  clock: Clock;
+}
+
+/** What is read of a tenant at one time, each thing once. */
+export class TenantReads {
+  readonly scope: TenantScope;
+  readonly loaders: Loaders;
+  readonly #known = new Map<string, Promise<unknown>>();
+
+  /** @param signal calls off what is asked of the database */
+  constructor({ door, clock }: Parts, tenantId: string, signal: AbortSignal) {
+    this.scope = door.enter(tenantId, signal);
+    this.loaders = new Loaders(this.scope, () => this.copy(), clock);
+  }
+
+  connection(): Promise<ConnectionRow | null> {
+    return this.once("connection", () => readConnection(this.scope));
+  }
+
+  /** The copy that this tenant sees; null while nothing is connected. */
+  async copy(): Promise<CopyScope | null> {
+    const copyId = (await this.connection())?.copyId;
+    return copyId ? { ...this.scope, copyId } : null;
+  }
+
+  /** @param what names what is read; whoever asks for the same shares it */
+  once<T>(what: string, read: () => Promise<T>): Promise<T> {
+    const reading = (this.#known.get(what) as Promise<T> | undefined) ?? read();
+    this.#known.set(what, reading);
+    return reading;
+  }
+}
+
+/** So long after its first use a read is shared at most, for changes that wake nobody. */
+const SHARED_MS = 1_000;
+/** What an event may take to be read. */
+const EVENT_MS = 15_000;
+
+/**
+ * One read of a tenant for each of its events, however many subscribers of this process it wakes. Whoever is woken
+ * forgets what was read before, so no subscriber is shown less than the event told of.
+ */
+export class SharedReads {
+  readonly #ofTenant = new Map<string, TenantReads>();
+
+  constructor(private readonly parts: Parts) {}
+
+  of(tenantId: string): TenantReads {
+    const present = this.#ofTenant.get(tenantId);
+    if (present) return present;
+    const reads = new TenantReads(this.parts, tenantId, AbortSignal.timeout(EVENT_MS));
+    this.#ofTenant.set(tenantId, reads);
+    setTimeout(() => this.#ofTenant.get(tenantId) === reads && this.forget(tenantId), SHARED_MS).unref();
+    return reads;
+  }
+
+  forget(tenantId: string): void {
+    this.#ofTenant.delete(tenantId);
+  }
+}

@@ -1,0 +1,121 @@
+import { type Simulator, startSimulator } from "../../simulator";
+import { createTestDatabase, type TestDatabase } from "../support/database";
+import { type Service, startService } from "../support/service";
+import { type Subscription, subscribe } from "../support/sockets";
+import { countStatements, type StatementCounter } from "../support/statements";
+import { until } from "../support/stories";
+
+// Planted and seen red: each subscriber reads for itself; what was read before an event is shared after it; one
+// tenant's read is shared with another.
+
+const SUBSCRIBERS = 30;
+const TENANTS = ["acme", "globex"];
+
+let simulator: Simulator;
+let database: TestDatabase;
+let counter: StatementCounter;
+let service: Service;
+
+beforeAll(async () => {
+  [simulator, database] = await Promise.all([startSimulator({ deals: 10 }), createTestDatabase()]);
+  counter = await countStatements(database.url);
+  service = await startService(simulator, database, { databaseUrl: counter.url, roles: new Set(["api"]) });
+  await database.query(
+    `INSERT INTO synced_copy (tenant_id, crm_company_id, crm_user_id, state, created_at)
+     SELECT tenant, 1, 1, 'LIVE', now() FROM unnest($1::text[]) tenant`,
+    [TENANTS],
+  );
+  await database.query(
+    `INSERT INTO connection (tenant_id, state, state_changed_at, copy_id, company_name)
+     SELECT tenant_id, 'CONNECTED', now(), id, 'Company of ' || tenant_id FROM synced_copy`,
+  );
+  await database.query(
+    `INSERT INTO sync_run (tenant_id, id, copy_id, kind, state, queued_at)
+     SELECT tenant_id, gen_random_uuid(), id, 'FULL', 'QUEUED', now() FROM synced_copy`,
+  );
+});
+afterAll(async () => {
+  await service.stop();
+  await counter.close();
+  await Promise.all([simulator.stop(), database.drop()]);
+});
+
+const STATUS = "subscription { connectionStatusChanged { companyName sync { current { state } lastSuccessAt } } }";
+const PROGRESS = "subscription { syncProgressed { state progress steps { resource } } }";
+
+/** Sockets of one tenant, each with a subscription that has shown the present state. */
+async function watchers(tenant: string, query: string, count: number): Promise<Subscription<object>[]> {
+  const found = await Promise.all(
+    Array.from({ length: count }, () => subscribe<object>(service.url, query, { as: { tenant, role: "member" } })),
+  );
+  await until("all see the present state", async () => found.every(({ results }) => results.length === 1));
+  return found;
+}
+
+const all = (found: Subscription<object>[], count: number) => found.every(({ results }) => results.length === count);
+
+test.each([
+  [
+    "a connection's change",
+    STATUS,
+    "connection_changed",
+    "UPDATE connection SET company_name = 'Renamed' WHERE tenant_id = 'acme'",
+    {
+      connectionStatusChanged: { companyName: "Renamed", sync: { current: { state: "QUEUED" }, lastSuccessAt: null } },
+    },
+  ],
+  [
+    "a run's progress",
+    PROGRESS,
+    "progress_changed",
+    "UPDATE sync_run SET state = 'RUNNING' WHERE tenant_id = 'acme'",
+    { syncProgressed: { state: "RUNNING", progress: 0, steps: [] } },
+  ],
+])(
+  "%s is read once for all subscribers of its tenant, and by nobody else",
+  async (_, query, channel, change, shown) => {
+    const [ours, theirs] = [await watchers("acme", query, SUBSCRIBERS), await watchers("globex", query, 2)];
+    const sent = await counter.during(async () => {
+      await database.query(`DO $$ BEGIN ${change}; PERFORM pg_notify('${channel}', 'acme'); END $$`);
+      await until("all of the tenant see it", async () => all(ours, 2));
+    });
+    for (const { results } of ours) expect(results[1]).toEqual(shown);
+    const tables = sent.flatMap((sql) =>
+      [...sql.matchAll(/FROM "?(connection|sync_run|sync_step)\b/g)].map(([, t]) => t),
+    );
+    const reads = (table: string) => tables.filter((name) => name === table).length;
+    expect(sent.length).toBeLessThanOrEqual(12);
+    expect(reads("connection")).toBeLessThanOrEqual(1);
+    expect(reads("sync_step")).toBeLessThanOrEqual(1);
+    expect(all(theirs, 1)).toBe(true);
+    await Promise.all([...ours, ...theirs].map((watching) => watching.end()));
+  },
+);
+
+test("tenants that are woken at one moment are shown their own", async () => {
+  const found = await Promise.all(TENANTS.map((tenant) => watchers(tenant, STATUS, 3)));
+  await database.query("SELECT pg_notify('connection_changed', tenant) FROM unnest($1::text[]) tenant", [TENANTS]);
+  await until("all are woken", async () => found.every((ofTenant) => all(ofTenant, 2)));
+  const [acme = [], globex = []] = found;
+  for (const { results } of acme)
+    expect(results[1]).toMatchObject({ connectionStatusChanged: { companyName: "Renamed" } });
+  for (const { results } of globex)
+    expect(results[1]).toMatchObject({ connectionStatusChanged: { companyName: "Company of globex" } });
+  await Promise.all(found.flat().map((watching) => watching.end()));
+});
+
+test("changes that follow each other are each seen by all, the last one last", async () => {
+  const ours = await watchers("acme", STATUS, SUBSCRIBERS);
+  for (let change = 1; change <= 20; change += 1) {
+    await database.query(
+      `DO $$ BEGIN UPDATE connection SET company_name = 'Name ${change}' WHERE tenant_id = 'acme';
+         PERFORM pg_notify('connection_changed', 'acme'); END $$`,
+    );
+  }
+  const last = { connectionStatusChanged: { companyName: "Name 20" } };
+  await until("all see the last", async () =>
+    ours.every(({ results }) => JSON.stringify(results.at(-1)).includes("Name 20")),
+  );
+  for (const { results } of ours) expect(results.at(-1)).toMatchObject(last);
+  await Promise.all(ours.map((watching) => watching.end()));
+});
