@@ -1,15 +1,18 @@
 import { parseArgs } from "node:util";
 import { FEWEST_DEALS, MOST_DEALS, type SimulatorOptions } from "./model/options";
 
-export const usage = `usage: node dist/simulator/main.js [--deals ${FEWEST_DEALS}..${MOST_DEALS}] [--seed N] [--port P] [--host H]
+export const usage = `usage: npm run simulator -- [--deals ${FEWEST_DEALS}..${MOST_DEALS}] [--seed N] [--port P] [--host H]
        [--client-id ID] [--client-secret SECRET] [--redirect-url URL]
-       [--control-port P]   commands over HTTP on the loopback address: GET / lists them`;
+       [--control-port P]   commands over HTTP on the loopback address: GET / lists them
+       [--help]`;
 
 export class BadArguments extends Error {}
 
 export interface ProgramOptions extends SimulatorOptions {
   /** Undefined: no control over HTTP. */
   controlPort?: number;
+  /** Only say what can be asked for. */
+  help: boolean;
 }
 
 export function optionsFrom(args: string[]): ProgramOptions {
@@ -27,6 +30,7 @@ export function optionsFrom(args: string[]): ProgramOptions {
     clientSecret: values["client-secret"],
     redirectUrl,
     controlPort: numberFrom("control-port", values["control-port"], 0, 65_535),
+    help: values.help ?? false,
   };
 }
 
@@ -44,6 +48,7 @@ function parsed(args: string[]) {
         "client-secret": text,
         "redirect-url": text,
         "control-port": text,
+        help: { type: "boolean", short: "h" },
       },
     }).values;
   } catch (error) {

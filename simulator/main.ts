@@ -7,7 +7,8 @@ void main();
 
 async function main(): Promise<void> {
   try {
-    const { controlPort, ...options } = optionsFrom(process.argv.slice(2));
+    const { controlPort, help, ...options } = optionsFrom(process.argv.slice(2));
+    if (help) return void process.stdout.write(`${usage}\n`);
     const simulator = await startSimulator(options);
     const { url, clientId, clientSecret, redirectUrl } = simulator;
     process.stdout.write(

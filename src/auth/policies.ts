@@ -25,7 +25,7 @@ export function refusalToDisconnect(actor: Actor): PolicyRefusal | null {
   return manages(actor) ? null : "NOT_ALLOWED_FOR_ROLE";
 }
 
-/** Any role writes, as notes are a seller's work; the plan has to include the CRM (design 8). null: allowed. */
+/** Any role writes, as notes are a seller's work; the plan has to include the CRM (decision 0032). null: allowed. */
 export function refusalToWrite(actor: Actor): PolicyRefusal | null {
   return paysForCrm(actor) ? null : "NOT_ALLOWED_ON_PLAN";
 }

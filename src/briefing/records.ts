@@ -8,7 +8,7 @@ import { PersonRow } from "../entities/person";
 import { normalizeAddress } from "../platform/email-address";
 
 /**
- * The only way in which deals, persons and organizations are read (design 5.7): every statement below carries this
+ * The only way in which deals, persons and organizations are read (decision 0005): every statement below carries this
  * condition, so a record that was never matched to a meeting is answered as one that does not exist.
  */
 export const isMatched = (entity: MatchedEntity) => `EXISTS (

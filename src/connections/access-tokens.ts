@@ -18,7 +18,7 @@ export interface AccessTokenParts extends RenewalParts {
 }
 
 /**
- * A valid access token for a connection (design 5.2). A refresh token works once, so there is one renewal at a time
+ * A valid access token for a connection (specification 3). A refresh token works once, so there is one renewal at a time
  * per connection: one promise in this process, one advisory lock across processes, and a second look under the lock.
  */
 export class AccessTokens {

@@ -11,7 +11,7 @@ export interface Present {
 export type Admission = "NEW_COPY" | "SAME_COPY" | "ANOTHER_CRM_CONNECTED" | "DIFFERENT_CRM_COMPANY";
 
 /**
- * What a validated authorization does (specification 3; design 5.1): a connected CRM is never replaced, another
+ * What a validated authorization does (specification 3; decision 0012): a connected CRM is never replaced, another
  * company's must be disconnected first, and another user of the company sees other records, so it needs a new copy.
  */
 export function admit(present: Present, user: Pick<CrmCurrentUser, "id" | "companyId">): Admission {

@@ -60,7 +60,7 @@ const refusal = (code: keyof typeof MESSAGES): Refusal => refused(code, MESSAGES
 const VOID_CONSENT =
   "This authorization was not started by you, was used already, is older than ten minutes or was ended by a disconnect. Start again.";
 
-/** Connecting a CRM (design 5.1): the browser's consent, then code, token and `users/me`, and only then anything stored. */
+/** Connecting a CRM (specification 3): the browser's consent, then code, token and `users/me`, and only then anything stored. */
 export class Connecting {
   constructor(private readonly parts: ConnectingParts) {}
 

@@ -19,7 +19,7 @@ const MISCONFIGURED: Trouble = {
 };
 
 /**
- * Design 5.2: only `invalid_grant` is revocation, and after a renewal whose answer was lost it may as well be the lost
+ * Decision 0004: only `invalid_grant` is revocation, and after a renewal whose answer was lost it may as well be the lost
  * rotation. `settled`: whether this request certainly used nothing up, so that no trace of it has to stay.
  */
 export function decideRenewal(failure: TokenFailure, wasUnconfirmed: boolean): RenewalDecision {

@@ -77,7 +77,7 @@ const FIELDS: Record<fields.CrmEntity, string> = {
 };
 
 /**
- * The closed table of calls to the CRM (design 6): each method is one documented address, and there is no general
+ * The closed table of calls to the CRM (specification 4): each method is one documented address, and there is no general
  * one. The only writes are those of notes and of custom fields.
  * @throws CrmError from every method
  */
@@ -216,7 +216,7 @@ export class CrmApi {
     return this.#call({ method: "GET", path, query });
   }
 
-  /** A refused token is renewed once and the call repeated once (design 5.2). */
+  /** A refused token is renewed once and the call repeated once (decision 0031). */
   async #call(call: Call): Promise<CrmAnswer> {
     const token = await this.tokens.current();
     const answer = await this.#send(call, token);

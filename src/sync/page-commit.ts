@@ -24,7 +24,7 @@ export interface StepChange {
 }
 
 /**
- * A transaction of a run (design 5.3): the copy must still be live and the run still ours, or nothing is written.
+ * A transaction of a run (decision 0002): the copy must still be live and the run still ours, or nothing is written.
  * @throws RunLostError
  */
 export function inRun<T>(

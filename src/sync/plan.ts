@@ -31,7 +31,7 @@ export interface RunPlan {
 
 /**
  * Plans the next run of a copy. Without a successful run before there is nothing to add to, so it is a full one. A
- * run that failed is gone on from its checkpoints (design 5.3), a rate limit included.
+ * run that failed is gone on from its checkpoints (decision 0014), a rate limit included.
  */
 export function planRun(asked: SyncKind, lastEnded: RunFacts | null, lastSuccess: RunFacts | null, now: Date): RunPlan {
   const since = lastSuccess?.crmTimeAtStart ? watermark(lastSuccess.crmTimeAtStart) : null;

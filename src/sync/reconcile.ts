@@ -26,7 +26,7 @@ const REMOVABLE: Partial<Record<SyncResource, new () => { copyId: number; crmId:
 
 /** Rows removed in one transaction. */
 const BATCH = 1_000;
-/** A walk that would take more than this away, and more than half, has to be proven first (design 5.3). */
+/** A walk that would take more than this away, and more than half, has to be proven first (decision 0013). */
 const MANY = 100;
 
 export const isRemovable = (resource: SyncResource): boolean => resource in REMOVABLE;

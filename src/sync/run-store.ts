@@ -8,7 +8,7 @@ import { SyncStepRow } from "../entities/sync-step";
 import { SECOND_MS } from "../platform/clock";
 import { type RunFailure, RunLostError } from "./failures";
 
-/** A worker that says nothing for this long has lost its run (design 5.3). */
+/** A worker that says nothing for this long has lost its run (decision 0014). */
 export const LEASE_MS = 30 * SECOND_MS;
 export const SYNC_JOB = "sync_run";
 export const RUN_SUCCEEDED_JOB = "sync_run_succeeded";

@@ -40,7 +40,7 @@ const NOT_FOUND = {
   message: "the CRM's answer was lost, and the CRM has no such note. Write it again with a new idempotency key.",
 } as const;
 
-/** Finds out what became of notes whose answer was lost (design 5.5), by reading the CRM and never by sending again. */
+/** Finds out what became of notes whose answer was lost (decision 0030), by reading the CRM and never by sending again. */
 export class NoteLookUps {
   constructor(private readonly parts: WritebackParts) {}
 

@@ -55,7 +55,7 @@ export type WriteNoteRefusal =
   | "IDEMPOTENCY_KEY_REUSED";
 
 /**
- * Writes meeting notes, each at most once (design 5.5): the receipt is committed before the request is sent, and
+ * Writes meeting notes, each at most once (decision 0030): the receipt is committed before the request is sent, and
  * whoever finds a receipt never sends. What became of a lost answer is found out by looking (`note-look-ups.ts`).
  */
 export class NoteWrites {

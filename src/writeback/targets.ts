@@ -24,7 +24,7 @@ export type AskedTarget = { entity: MatchedEntity; copyId: number; id: number } 
 export type TargetsRefusal = "MEETING_NOT_FOUND" | "NOT_CONNECTED" | "NEEDS_REAUTHORIZATION";
 
 /**
- * What may be written to for a meeting (design 5.7). Until the transaction ends the meeting is not matched again and
+ * What may be written to for a meeting (decision 0005). Until the transaction ends the meeting is not matched again and
  * the copy is not retired, so that the proof and a receipt made with it are of one moment.
  * @param meetingId a UUID; null: none of a meeting
  */

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 
-/** The house's layers, top first: a folder imports those below it and no other (design 2). */
+/** The house's layers, top first: a folder imports those below it and no other (docs/architecture.md). */
 const LAYERS = [
   "operator",
   "server",

@@ -175,6 +175,7 @@ test("every type of custom field is there, and each is filled somewhere", () => 
 test("sizes out of range and bad arguments are refused with a reason", async () => {
   await expect(startSimulator({ deals: 9 })).rejects.toThrow("deals must be a whole number from 10 to 100000");
   expect(optionsFrom(["--deals", "20", "--seed", "3", "--port", "0"])).toMatchObject({ deals: 20, seed: 3, port: 0 });
+  expect([optionsFrom([]).help, optionsFrom(["--help"]).help]).toEqual([false, true]);
   for (const args of [["--deals", "9"], ["--port", "x"], ["--nope"], ["--redirect-url", "nope"]]) {
     expect(() => optionsFrom(args)).toThrow(BadArguments);
   }

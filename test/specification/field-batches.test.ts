@@ -7,7 +7,7 @@ import { Secret } from "../../src/platform/secret";
 import { type Batch, writeRecord } from "../../src/writeback/fields/record-batch";
 import { fieldOf, heldIn, patches } from "../support/fields";
 
-// A nomination gives a record one field; these batches have several, as design 5.6 words it. Seen red with: a
+// A nomination gives a record one field; these batches have several, as decision 0029 words it. Seen red with: a
 // second try after a 429.
 
 let simulator: Simulator;

@@ -6,7 +6,7 @@ import { connect, dataOf, recordMeeting, syncEnds, until } from "../support/stor
 
 // Seen red with: one more member in the body of a note; a standard field beside the custom ones.
 
-/** Everything that the service may ask of the CRM (specification 4.2 and 4.3, design 6), and what each may send. */
+/** Everything that the service may ask of the CRM (specification 4.2 and 4.3), and what each may send. */
 const ALLOWED: { method: string; path: RegExp; body?: (body: object) => boolean }[] = [
   ...["/api/v1/users/me", "/api/v1/users", "/api/v1/notes", "/api/v1/deals/\\d+/participants"],
   ...["organizations", "persons", "deals", "pipelines", "stages", "activities"].map((list) => `/api/v2/${list}`),

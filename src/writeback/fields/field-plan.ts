@@ -17,7 +17,7 @@ export interface PlannedField extends BatchField {
 export type PlanRefusal = ChoiceRefusal | "FIELD_NOT_MAPPED" | "INVALID_INPUT";
 
 /**
- * Where each value goes, and whether it can (design 5.6). A wrong target refuses the whole, because it is the caller's
+ * Where each value goes, and whether it can (decision 0029). A wrong target refuses the whole, because it is the caller's
  * mistake; a value that its field does not take is one field's failure and hides no other.
  */
 export function planFields(

@@ -46,7 +46,7 @@ interface Begun {
 }
 
 /**
- * Writes nominated fields (design 5.6): the receipts are committed before anything is sent, and whoever finds receipts
+ * Writes nominated fields (decision 0029): the receipts are committed before anything is sent, and whoever finds receipts
  * never sends. What became of a lost answer is found out by looking (`field-look-ups.ts`).
  */
 export class FieldWrites {
