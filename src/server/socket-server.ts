@@ -1,4 +1,5 @@
 import type { Server } from "node:http";
+import type { Duplex } from "node:stream";
 import {
   type DocumentNode,
   GraphQLError,
@@ -155,6 +156,9 @@ function isAllowed(origin: string | undefined, host: string | undefined, allowed
   return new URL(origin).host === host || allowed.includes(new URL(origin).origin);
 }
 
-function refuse(socket: { end(text: string): void }, status: string): void {
+/** The HTTP server no longer hears an upgrade's socket, and an error that nobody hears would end the process. */
+function refuse(socket: Duplex, status: string): void {
+  socket.on("error", () => socket.destroy());
+  socket.once("finish", () => socket.destroy());
   socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\n\r\n`);
 }
