@@ -145,6 +145,14 @@ test("each link between the documents leads to a file, and to a heading where it
   expect(dead).toEqual([]);
 });
 
+test("each test file that the documents name by its folder exists", () => {
+  const folders = readdirSync("test").filter((name) => name !== "support");
+  const place = new RegExp(`\`(?:test/)?((?:${folders.join("|")})/[\\w-]+)(?:\\.test\\.ts)?\``, "g");
+  const named = DOCUMENTS.flatMap((document) => [...read(document).matchAll(place)].map(([, name = ""]) => name));
+  expect(named.length).toBeGreaterThan(50);
+  expect(named.filter((name) => !existsSync(`test/${name}.test.ts`) && !existsSync(`test/${name}`))).toEqual([]);
+});
+
 test("each source file that the documents name by its folder exists", () => {
   const folders = readdirSync("src", { withFileTypes: true }).filter((entry) => entry.isDirectory());
   const place = new RegExp(`\`(?:src/)?((?:${folders.map(({ name }) => name).join("|")})/[\\w./-]+\\.ts)\``, "g");
