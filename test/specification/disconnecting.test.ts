@@ -261,32 +261,37 @@ test("connecting again at once makes a new copy, and a meeting recorded before i
 const changed = (table: string, change: string) =>
   `jsonb_populate_record(NULL::${table}, to_jsonb(t) || jsonb_build_object(${change}))`;
 
-/** A retired copy of 12,000 notes and a few rows of each other table, that no job knows of. */
+/**
+ * A retired copy of 12,000 notes and a few rows of each other table. It comes to be at one moment and with a job that
+ * is not due, so that the service's own sweep leaves it to the test.
+ */
 async function retiredCopy({ tenantId, copyId }: Tenant): Promise<number> {
-  const [made] = await database.query<{ id: number }>(
-    `INSERT INTO synced_copy (tenant_id, crm_company_id, crm_user_id, state, created_at)
-     VALUES ($1, 1, 1, 'RETIRED', now()) RETURNING id`,
-    [tenantId],
-  );
-  const id = made?.id ?? 0;
-  for (const table of Object.keys(await rowsOfCopy(database, copyId))) {
-    if (["connection", "credential", "synced_copy", "renewal_attempt"].includes(table)) continue;
-    await database.query(
-      `INSERT INTO ${table} SELECT (${changed(table, "'copy_id', $1::bigint")}).* FROM ${table} t WHERE copy_id = $2`,
-      [id, copyId],
+  const tables = Object.keys(await rowsOfCopy(database, copyId));
+  return database.dataSource.transaction(async (manager) => {
+    const [made] = await manager.query(
+      `INSERT INTO synced_copy (tenant_id, crm_company_id, crm_user_id, state, created_at)
+       VALUES ($1, 1, 1, 'RETIRED', now()) RETURNING id`,
+      [tenantId],
     );
-  }
-  await database.query(
-    `INSERT INTO note SELECT (${changed("note", "'crm_id', 1000000 + g")}).*
-     FROM generate_series(1, 12000) g, LATERAL (SELECT * FROM note WHERE copy_id = $1 LIMIT 1) t`,
-    [id],
-  );
-  // It has a job that is not due, so that the service's own sweep leaves it to the test.
-  await database.query(
-    "SELECT graphile_worker.add_job('purge_copy', '{}', run_at => now() + interval '1 hour', job_key => 'purge_copy:' || $1::text)",
-    [id],
-  );
-  return id;
+    const id: number = made.id;
+    for (const table of tables) {
+      if (["connection", "credential", "synced_copy", "renewal_attempt"].includes(table)) continue;
+      await manager.query(
+        `INSERT INTO ${table} SELECT (${changed(table, "'copy_id', $1::bigint")}).* FROM ${table} t WHERE copy_id = $2`,
+        [id, copyId],
+      );
+    }
+    await manager.query(
+      `INSERT INTO note SELECT (${changed("note", "'crm_id', 1000000 + g")}).*
+       FROM generate_series(1, 12000) g, LATERAL (SELECT * FROM note WHERE copy_id = $1 LIMIT 1) t`,
+      [id],
+    );
+    await manager.query(
+      "SELECT graphile_worker.add_job('purge_copy', '{}', run_at => now() + interval '1 hour', job_key => 'purge_copy:' || $1::text)",
+      [id],
+    );
+    return id;
+  });
 }
 
 /** A signal that says so from the `reads`th look on. */
