@@ -2,6 +2,8 @@ import { domainToASCII } from "node:url";
 
 /** RFC 5321 4.5.3.1: 64 octets, an @ and 255 octets; a longer text is no address, and no index could hold it. */
 const LONGEST_ADDRESS = 320;
+/** With a name and a link around it. Finding an address takes time by the square of the text, which anyone may send. */
+const LONGEST_TEXT = 2_000;
 
 /** Invisible characters that come along when an address is copied: zero-width space, soft hyphen, direction marks. */
 const INVISIBLE = /\p{Cf}/gu;
@@ -16,6 +18,7 @@ const NOT_LOCAL = /[\s@<>(),;:\\[\]]/;
  * null where the text holds no address. Both the copy and the meetings are compared in this form.
  */
 export function normalizeAddress(text: string): string | null {
+  if (text.length > LONGEST_TEXT) return null;
   const plain = text.normalize("NFKC").replace(INVISIBLE, "").trim();
   const bare = withoutName(plain).toLowerCase().normalize("NFKC");
   const at = bare.lastIndexOf("@");

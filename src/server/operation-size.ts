@@ -58,8 +58,8 @@ export function sizeOf(
 ): OperationSize {
   const measure = new Measure(schema, document, defaultsOf(operation, variables));
   const root = schema.getRootType(operation.operation);
-  const { cost, depth, fields } = measure.selection(operation.selectionSet, root?.name ?? "");
-  const mutations = operation.operation === "mutation" ? measure.fieldsOf(operation.selectionSet) : 0;
+  const { cost, depth, fields, width } = measure.selection(operation.selectionSet, root?.name ?? "");
+  const mutations = operation.operation === "mutation" ? width : 0;
   return { depth, aliases: countAliases(document), cost: cost + mutations * MUTATION_COST, fields };
 }
 
@@ -79,10 +79,13 @@ function tooLarge(code: string, what: string, most: number): GraphQLError {
   });
 }
 
-type Part = Omit<OperationSize, "aliases">;
+interface Part extends Omit<OperationSize, "aliases"> {
+  /** Fields of the selection itself, those of its fragments included. */
+  width: number;
+}
 
-const NOTHING: Part = { cost: 0, depth: 0, fields: 0 };
-const LEAF: Part = { cost: 0, depth: 1, fields: 1 };
+const NOTHING: Part = { cost: 0, depth: 0, fields: 0, width: 0 };
+const LEAF: Part = { cost: 0, depth: 1, fields: 1, width: 1 };
 
 class Measure {
   readonly #fragments = new Map<string, FragmentDefinitionNode>();
@@ -99,7 +102,7 @@ class Measure {
 
   /** Selections of one set are counted together, also those of types that exclude each other: at most, not exactly. */
   selection({ selections }: SelectionSetNode, typeName: string): Part {
-    let { cost, depth, fields } = NOTHING;
+    let { cost, depth, fields, width } = NOTHING;
     for (const node of selections) {
       const part =
         node.kind === Kind.FIELD
@@ -109,19 +112,10 @@ class Measure {
             : this.#spread(node.name.value);
       cost += part.cost;
       fields += part.fields;
+      width += part.width;
       depth = Math.max(depth, part.depth);
     }
-    return { cost, depth, fields };
-  }
-
-  /** How many fields a root selection has, spread fragments included. */
-  fieldsOf({ selections }: SelectionSetNode): number {
-    return selections.reduce((count, node) => {
-      if (node.kind === Kind.FIELD) return count + 1;
-      if (node.kind === Kind.INLINE_FRAGMENT) return count + this.fieldsOf(node.selectionSet);
-      const fragment = this.#fragments.get(node.name.value);
-      return count + (fragment ? this.fieldsOf(fragment.selectionSet) : 0);
-    }, 0);
+    return { cost, depth, fields, width };
   }
 
   #spread(name: string): Part {
@@ -145,7 +139,7 @@ class Measure {
     const live = LIVE_FIELDS.has(`${typeName}.${node.name.value}`) ? LIVE_COST : 0;
     // A page's own `first` has already multiplied what its `edges` and `nodes` hold.
     const items = first ?? (isList(field.type) && !this.#isPage(typeName) ? LIST_SIZE : 1);
-    return { cost: live + items * (1 + inner.cost), depth: inner.depth + 1, fields: inner.fields + 1 };
+    return { cost: live + items * (1 + inner.cost), depth: inner.depth + 1, fields: inner.fields + 1, width: 1 };
   }
 
   #definition(typeName: string, field: string): GraphQLField<unknown, unknown> | undefined {

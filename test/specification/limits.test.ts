@@ -90,6 +90,23 @@ test("fragments that spread each other 30 times over cost no time", async () => 
   expect(answer.data).toEqual({ organization: null });
 });
 
+test("nor do fragments that double each other in a mutation", async () => {
+  const doubled = Array.from({ length: 150 }, (_, level) => {
+    const next = level < 149 ? `...F${level + 1} ...F${level + 1}` : "disconnect { __typename }";
+    return `fragment F${level} on Mutation { ${next} }`;
+  }).join(" ");
+  const answer = await service.ask(`mutation { ...F0 } ${doubled}`);
+  expect(answer.errors?.[0]?.extensions.code).toBe("OPERATION_TOO_COSTLY");
+});
+
+test("a long text in place of an e-mail address is refused without work that grows with its square", async () => {
+  const query = "query ($email: String!) { persons(email: $email) { nodes { id } } }";
+  for (const email of [`a${" ".repeat(400_000)}b`, `mailto:${"?".repeat(400_000)}\nx`]) {
+    const answer = await service.ask(query, { email });
+    expect(answer.errors?.[0]?.extensions.code).toBe("BAD_USER_INPUT");
+  }
+});
+
 test("a subscription is measured like a query", async () => {
   const aliases = Array.from({ length: 31 }, (_, i) => `a${i}: state`).join(" ");
   const watching = await subscribe(service.url, `subscription { connectionStatusChanged { ${aliases} } }`);
