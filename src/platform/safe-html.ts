@@ -2,6 +2,8 @@ import sanitizeHtml from "sanitize-html";
 
 /** What a note may hold: text structure and links out. No styles, images, scripts, forms or frames. */
 const ALLOWED: sanitizeHtml.IOptions = {
+  // Deeper tags go and their text stays: whoever reads the tree calls itself for each level.
+  nestingLimit: 100,
   allowedTags: [
     ...["p", "br", "div", "span", "h1", "h2", "h3", "h4", "blockquote", "pre", "code", "hr"],
     ...["b", "strong", "i", "em", "u", "s", "ul", "ol", "li", "a", "table", "thead", "tbody", "tr", "th", "td"],

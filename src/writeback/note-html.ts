@@ -2,8 +2,11 @@ import { randomBytes } from "node:crypto";
 import MarkdownIt from "markdown-it";
 import { safeHtml } from "../platform/safe-html";
 
-/** HTML in the text is text: it is escaped, not passed on. */
-const markdown = new MarkdownIt({ html: false });
+/**
+ * HTML in the text is text: it is escaped, not passed on. Links are written where they stand: three characters that
+ * refer to a long address, again and again, would grow into hundreds of megabytes before their length is known.
+ */
+const markdown = new MarkdownIt({ html: false }).disable("reference");
 
 /** Crockford's base 32: no letter that is taken for a digit. */
 const DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";

@@ -44,6 +44,11 @@ test.each([
     '[x](https://e.example/"onmouseover="alert(1))',
     `<p><a href="https://e.example/%22onmouseover=%22alert(1)" ${LINK}>x</a></p>`,
   ],
+  [
+    "a link by reference, of which a few characters could grow into megabytes,",
+    "[a]: https://example.com/\n\n[a] [a]",
+    "<p>[a]: https://example.com/</p>\n<p>[a] [a]</p>",
+  ],
   ["entities", "Fish & Chips &lt;b&gt; &amp; &copy;", "<p>Fish &amp; Chips &lt;b&gt; &amp; ©</p>"],
   ["a comment", "<!-- Ref. CRM-0000000000 -->x", "<p>&lt;!-- Ref. CRM-0000000000 --&gt;x</p>"],
   ["emoji and right-to-left", "👩‍👩‍👧 עברית العربية \u202eevil", "<p>👩‍👩‍👧 עברית العربية \u202eevil</p>"],

@@ -1,8 +1,8 @@
 import MarkdownIt, { type Token } from "markdown-it";
 import { createElement, Fragment, type ReactNode } from "react";
 
-/** As the service renders it: HTML in the text is text. */
-const markdown = new MarkdownIt({ html: false });
+/** As the service renders it: HTML in the text is text, and a link stands where it is written. */
+const markdown = new MarkdownIt({ html: false }).disable("reference");
 
 /** The note as the CRM will show it. Elements are made one by one, so no text of it is ever read as markup. */
 export default function NotePreview({ content }: { content: string }) {
