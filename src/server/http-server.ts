@@ -23,6 +23,9 @@ import { addPage, type PageParts } from "./static-files";
 /** A document with its variables; meetings with hundreds of attendees stay far below. */
 const MAX_BODY_BYTES = 512 * 1024;
 
+/** For a whole request to arrive; Fastify would wait for ever, and anyone could hold sockets. */
+const REQUEST_TIMEOUT_MS = 60_000;
+
 export interface HttpServerParts {
   schema: GraphQLSchema;
   services: Services;
@@ -47,6 +50,7 @@ export interface HttpServer {
 export async function createHttpServer(parts: HttpServerParts): Promise<HttpServer> {
   const fastify = Fastify({
     bodyLimit: MAX_BODY_BYTES,
+    requestTimeout: REQUEST_TIMEOUT_MS,
     logger: false,
     forceCloseConnections: "idle",
     return503OnClosing: false,
