@@ -27,10 +27,13 @@ const HS = ["HS256"];
 /** What identity providers sign with; a JWKS never holds a shared secret, so no HS here. */
 const PUBLIC_KEY = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA"];
 
+/** PostgreSQL would refuse a NUL, take every half surrogate pair for one character, and index no longer text. */
+const id = z.string().regex(/^[^\0\p{Surrogate}]{1,255}$/u);
+
 const claims = z
   .object({
-    sub: z.string().min(1),
-    tenant: z.string().min(1),
+    sub: id,
+    tenant: id,
     role: z.enum(ACTOR_ROLES),
     plan: z.string(),
     email: z.string().nullish(),

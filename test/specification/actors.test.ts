@@ -41,6 +41,9 @@ test.each([
   ["is no token", async () => "garbage"],
   ["has a role that does not exist", () => tokenFor({ role: "emperor" })],
   ["has no tenant", () => tokenFor({ tenant: "" })],
+  ["has a tenant that the database could not tell from others", () => tokenFor({ tenant: "acme\ud800" })],
+  ["has a tenant that the database could not store", () => tokenFor({ tenant: "acme\0" })],
+  ["has a user that no index could hold", () => tokenFor({ sub: "u".repeat(256) })],
 ])("a token that %s is refused with 401 and its reason", async (_case, make) => {
   const { status, data, errors } = await service.ask(VIEWER, {}, { token: await make() });
   expect(status).toBe(401);
