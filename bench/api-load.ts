@@ -65,7 +65,7 @@ export function tellEventLoopDelay(): void {
   delay.enable();
   process.on("message", (message) => {
     if (message !== "event loop delay") return;
-    process.send?.({ mean: delay.mean / 1e6, p99: delay.percentile(99) / 1e6 });
+    process.send?.(delay.percentile(99) / 1e6);
     delay.reset();
   });
 }

@@ -2,120 +2,33 @@ import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { startEmbeddedPostgres } from "../src/database/embedded/embedded-postgres";
-import { type Load, load, median, type Target } from "./api-load";
+import { createFilled, startFilled } from "./api-filled";
+import { type Measured, type MeasureOptions, measure, report } from "./api-measure";
 import { onNode24 } from "./api-peers";
-import { fillTenants, RECORDS_OF_TENANT } from "./briefing-data";
-import { prepareForGraphile } from "./briefing-graphile";
 import { BRIEFING, QUIET_LIST } from "./briefing-queries";
-import { graphileTarget, limitTarget, ourTarget, signTokens } from "./briefing-targets";
-import { postgresCpuSeconds } from "./cpu";
-import { createDatabase } from "./database";
-import { column, ratio, say, whole, wholeOption } from "./print";
-import { type CrmEnvironment, type RunningService, startServer, startService, useOf } from "./processes";
-import { withClient } from "./tenants";
+import { graphileTarget, limitTarget, ourTarget } from "./briefing-targets";
+import { ratio, say, wholeOption } from "./print";
+import { type RunningService, startServer } from "./processes";
 
 type Stop = () => Promise<void> | void;
-
-/** No CRM is asked: all records are there. */
-const NO_CRM: CrmEnvironment = {
-  CRM_BASE_URL: "http://127.0.0.1:9",
-  CRM_AUTH_URL: "http://127.0.0.1:9",
-  CRM_CLIENT_ID: "none",
-  CRM_CLIENT_SECRET: "none",
-  CRM_REDIRECT_URL: "http://127.0.0.1:9/callback",
-};
-
-/** A server to be measured, and its process. */
-interface Measured extends Target {
-  pid: number;
-}
-
-interface Figures extends Load {
-  serverCpuMs: number;
-  postgresCpuMs: number;
-}
-
-interface Options {
-  seconds: number;
-  rounds: number;
-  directory: string;
-}
-
-/** Each server is warmed up, and then all of them are measured in turn, so often. @returns the medians of each */
-async function measure(servers: readonly Measured[], { seconds, rounds, directory }: Options): Promise<Figures[]> {
-  for (const server of servers) await load(server, Math.max(2, seconds / 2));
-  const found = servers.map((): Figures[] => []);
-  for (let round = 0; round < rounds; round += 1) {
-    for (const [index, server] of servers.entries()) {
-      const before = [useOf(server.pid).cpuSeconds, postgresCpuSeconds(directory)] as const;
-      const loaded = await load(server, seconds);
-      const answers = loaded.perSecond * seconds;
-      found[index]?.push({
-        ...loaded,
-        serverCpuMs: (1000 * (useOf(server.pid).cpuSeconds - before[0])) / answers,
-        postgresCpuMs: (1000 * (postgresCpuSeconds(directory) - before[1])) / answers,
-      });
-    }
-  }
-  return found.map((figures) => medians(figures));
-}
-
-function medians(figures: readonly Figures[]): Figures {
-  const of = (name: keyof Figures) => median(figures.map((figure) => figure[name]));
-  return {
-    perSecond: of("perSecond"),
-    p50: of("p50"),
-    p99: of("p99"),
-    serverCpuMs: of("serverCpuMs"),
-    postgresCpuMs: of("postgresCpuMs"),
-  };
-}
-
-function report(title: string, servers: readonly Measured[], figures: readonly Figures[]): void {
-  say(`\n${title}`);
-  say(
-    column("", 26) +
-      ["requests/s", "p50 ms", "p99 ms", "CPU ms", "PostgreSQL"].map((name) => column(name, 12)).join(""),
-  );
-  for (const [index, { name }] of servers.entries()) {
-    const { perSecond, p50, p99, serverCpuMs, postgresCpuMs } = figures[index] ?? medians([]);
-    const shown = [perSecond, p50, p99, serverCpuMs, postgresCpuMs].map((figure) => column(figure.toFixed(2), 12));
-    say(name.padEnd(26) + shown.join(""));
-  }
-}
-
-/** A filled database and the service on it. */
-async function startFilled(serverUrl: string, tenants: number, stops: Stop[], flags: readonly string[] = []) {
-  const databaseUrl = await createDatabase(serverUrl, `tenants_${tenants}`);
-  const first = await startService({ crm: NO_CRM, databaseUrl, roles: "api" });
-  await first.stop();
-  const began = performance.now();
-  await withClient(databaseUrl, async (client) => {
-    await fillTenants(client, tenants);
-    await prepareForGraphile(client);
-  });
-  const took = ((performance.now() - began) / 1000).toFixed(0);
-  say(`${whole(tenants)} tenants, ${whole(tenants * RECORDS_OF_TENANT)} records, made in ${took} s`);
-  const service = await startService({ crm: NO_CRM, databaseUrl, roles: "api", flags });
-  stops.push(() => service.stop());
-  return { databaseUrl, service, tokens: await signTokens(service.jwtSecret, tenants) };
-}
 
 const ours = (name: string, service: RunningService, tokens: readonly string[], query: string): Measured => ({
   ...ourTarget(name, service.url, tokens, query),
   pid: service.pid,
+  child: null,
 });
 
 async function beside(
   serverUrl: string,
   tenants: number,
   few: number,
-  options: Options,
+  options: MeasureOptions,
   stops: Stop[],
   flags: string[],
 ) {
-  const many = await startFilled(serverUrl, tenants, stops, flags);
-  const small = await startFilled(serverUrl, few, stops);
+  const many = await startFilled(await createFilled(serverUrl, tenants), tenants, flags);
+  const small = await startFilled(await createFilled(serverUrl, few), few);
+  stops.push(many.service.stop, small.service.stop);
   const environment = { DATABASE_URL: many.databaseUrl };
   const graphile = await startServer("briefing-graphile.js", environment);
   const limit = await startServer("briefing-limit.js", environment);
@@ -127,8 +40,8 @@ async function beside(
     const servers: Measured[] = [
       ours("the service", many.service, many.tokens, query),
       ours(`the service, ${few} tenants`, small.service, small.tokens, query),
-      { ...graphileTarget(graphile.url, tenants, kind), pid: graphile.pid },
-      { ...limitTarget(limit.url, tenants, kind), pid: limit.pid },
+      { ...graphileTarget(graphile.url, tenants, kind), pid: graphile.pid, child: null },
+      { ...limitTarget(limit.url, tenants, kind), pid: limit.pid, child: null },
     ];
     const figures = await measure(servers, options);
     report(kind === "briefing" ? "The briefing" : "50 quiet deals", servers, figures);

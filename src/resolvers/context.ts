@@ -72,7 +72,7 @@ export function createOperationContext(
 ): OperationContext {
   const { tenantId } = actor;
   const deadline = new AbortController();
-  let reads = new TenantReads(services, tenantId, deadline.signal);
+  let reads = shared?.of(tenantId) ?? new TenantReads(services, tenantId, deadline.signal);
   const lists = new Map<CrmEntity, ReturnType<OperationContext["liveFields"]>>();
   const liveFields = (entity: CrmEntity) => {
     const asked = lists.get(entity) ?? services.fieldMappings.fields(tenantId, entity);

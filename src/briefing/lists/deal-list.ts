@@ -81,6 +81,8 @@ export function readDeals(
     parameters.push(wanted);
     where.push(`${sql} = ANY ($${parameters.length})`);
   }
+  // Won and lost deals are ACTIVE: where that is not asked for, they need not be judged.
+  if (filter.verdict && !filter.verdict.includes("ACTIVE")) where.push("t.status = 'open'");
   const from = order.isJudged ? JUDGED_DEALS : undefined;
   return readPage(manager, DealRow, { from, where, parameters }, { order, ...page });
 }

@@ -1,0 +1,73 @@
+import { once } from "node:events";
+import WebSocket from "ws";
+import { failed } from "./print";
+
+/** Sockets that are opened at the same time. */
+const AT_ONCE = 50;
+const QUERY = "subscription { connectionStatusChanged { state boundEmail trouble { code } sync { lastSuccessAt } } }";
+
+/** What came, to whom, and when (milliseconds since 1970, to the microsecond). */
+export type Arrivals = [tenant: number, at: number][];
+
+export interface ClientOptions {
+  url: string;
+  /** A token for each socket's tenant. */
+  tokens: string[];
+  /** The tenant of each socket. */
+  sockets: number[];
+  /** Takes the first message of each socket and reads nothing more. */
+  stalled: boolean;
+}
+
+let arrivals: Arrivals = [];
+const now = () => performance.timeOrigin + performance.now();
+
+/** Ends when the present state is there. */
+async function open({ url, tokens, stalled }: ClientOptions, tenant: number): Promise<WebSocket> {
+  const socket = new WebSocket(`${url.replace("http", "ws")}/graphql`, "graphql-transport-ws", {
+    perMessageDeflate: false,
+  });
+  await once(socket, "open");
+  const authorization = `Bearer ${tokens[tenant]}`;
+  await new Promise<void>((resolve, reject) => {
+    socket.on("close", (code) => reject(new Error(`a socket was closed with ${code}`)));
+    socket.on("message", (data) => {
+      const { type } = JSON.parse(String(data)) as { type: string };
+      if (type === "connection_ack") {
+        socket.send(JSON.stringify({ id: "1", type: "subscribe", payload: { query: QUERY } }));
+      }
+      if (type === "next") {
+        arrivals.push([tenant, now()]);
+        resolve();
+      }
+      if (type === "error") reject(new Error(String(data)));
+    });
+    socket.send(JSON.stringify({ type: "connection_init", payload: { authorization } }));
+  });
+  if (stalled) socket.pause();
+  return socket;
+}
+
+async function openAll(options: ClientOptions): Promise<void> {
+  const left = [...options.sockets];
+  const next = async () => {
+    for (let tenant = left.pop(); tenant !== undefined; tenant = left.pop()) await open(options, tenant);
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, next));
+  arrivals = [];
+}
+
+process.on("message", (message: ClientOptions | "collect") => {
+  if (message === "collect") {
+    process.send?.(arrivals);
+    arrivals = [];
+    return;
+  }
+  openAll(message).then(
+    () => process.send?.("open"),
+    (error: unknown) => {
+      failed(error);
+      process.exit(1);
+    },
+  );
+});
