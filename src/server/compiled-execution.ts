@@ -20,6 +20,8 @@ import { sizeOf } from "./operation-size";
 
 /** Fields with all fragments written out, as the compiler does. */
 const MAX_COMPILED_FIELDS = 1_000;
+/** Documents with compiled code, each of at most half a megabyte. A frontend has some dozens. */
+const MAX_PLANS = 200;
 
 type Execute = CompiledQuery["query"];
 export type FormatError = (formatted: GraphQLFormattedError, error: unknown) => GraphQLFormattedError;
@@ -31,15 +33,13 @@ export type FormatError = (formatted: GraphQLFormattedError, error: unknown) => 
  * @param compileAtUse at which use of a document it is compiled: one that comes once would never pay it back; 0: never
  */
 export function compiledExecution(compileAtUse: number, format: FormatError): ApolloServerPlugin<OperationContext> {
-  const plans = new WeakMap<DocumentNode, Plan>();
+  const plans = new Plans(compileAtUse);
   return {
     async requestDidStart(): Promise<GraphQLRequestListener<OperationContext>> {
       return {
         async responseForOperation({ schema, document, operation, request, contextValue }) {
-          const plan = plans.get(document) ?? new Plan(schema, document, compileAtUse);
-          plans.set(document, plan);
-          const execute = plan.executeOf(operation);
           const variables = request.variables ?? {};
+          const execute = plans.executeOf(schema, document, operation);
           if (!execute || getVariableValues(schema, operation.variableDefinitions ?? [], variables).errors) return null;
           const { data, errors } = await execute({}, contextValue, variables);
           const singleResult = errors ? { errors: errors.map((error) => shown(error, format)), data } : { data };
@@ -58,33 +58,48 @@ function shown(error: GraphQLError, format: FormatError): GraphQLFormattedError 
   return format(formatted, new GraphQLError(message, { path, originalError, extensions }));
 }
 
-/** The compiled code of a document. Documents are kept by Apollo's own cache, and plans as long as they are. */
-class Plan {
-  #uses = 0;
-  readonly #compiled = new Map<OperationDefinitionNode, Execute | null>();
+interface Plan {
+  uses: number;
+  /** Of each operation that was compiled; null where it is not to be. */
+  compiled: Map<OperationDefinitionNode, Execute | null>;
+}
 
-  constructor(
-    private readonly schema: GraphQLSchema,
-    private readonly document: DocumentNode,
-    private readonly compileAtUse: number,
-  ) {}
+/** Compiled code by document. Of those with code only the ones used last are kept: it is large beside its document. */
+export class Plans {
+  readonly #plans = new WeakMap<DocumentNode, Plan>();
+  /** In the order of their last use. */
+  readonly #withCode = new Set<Plan>();
+
+  constructor(private readonly compileAtUse: number) {}
 
   /** null where graphql-js is to execute it */
-  executeOf(operation: OperationDefinitionNode): Execute | null {
-    this.#uses += 1;
-    if (this.compileAtUse === 0 || this.#uses < this.compileAtUse) return null;
-    let execute = this.#compiled.get(operation);
-    if (execute === undefined) {
-      execute = isSafeToCompile(this.schema, this.document, operation) ? this.#compile(operation) : null;
-      this.#compiled.set(operation, execute);
-    }
+  executeOf(schema: GraphQLSchema, document: DocumentNode, operation: OperationDefinitionNode): Execute | null {
+    const plan = this.#plans.get(document) ?? { uses: 0, compiled: new Map() };
+    this.#plans.set(document, plan);
+    plan.uses += 1;
+    if (this.compileAtUse === 0 || plan.uses < this.compileAtUse) return null;
+    const known = plan.compiled.get(operation);
+    const execute = known === undefined ? compile(schema, document, operation) : known;
+    plan.compiled.set(operation, execute);
+    if (execute) this.#keep(plan);
     return execute;
   }
 
-  #compile(operation: OperationDefinitionNode): Execute | null {
-    const compiled = compileQuery(this.schema, this.document, operation.name?.value ?? "");
-    return isCompiledQuery(compiled) ? compiled.query : null;
+  #keep(plan: Plan): void {
+    this.#withCode.delete(plan);
+    this.#withCode.add(plan);
+    const [oldest] = this.#withCode;
+    if (!oldest || this.#withCode.size <= MAX_PLANS) return;
+    this.#withCode.delete(oldest);
+    oldest.compiled.clear();
+    oldest.uses = 0;
   }
+}
+
+function compile(schema: GraphQLSchema, document: DocumentNode, operation: OperationDefinitionNode): Execute | null {
+  if (!isSafeToCompile(schema, document, operation)) return null;
+  const compiled = compileQuery(schema, document, operation.name?.value ?? "");
+  return isCompiledQuery(compiled) ? compiled.query : null;
 }
 
 /**

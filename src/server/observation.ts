@@ -10,6 +10,9 @@ import type { OperationContext } from "../resolvers/context";
 /** An id of the caller's own, so that a front end's log and ours can be laid side by side. */
 const CALLERS_ID = /^[A-Za-z0-9._-]{8,100}$/;
 
+/** Of an operation's name in a log line or a span; a caller may send one as long as a body. */
+const MAX_NAME = 100;
+
 /** Each request is a piece of work with an id: in its answer, in each log line that it causes, and in its trace. */
 export function observeRequests(fastify: FastifyInstance): void {
   const spans = new WeakMap<FastifyRequest, Span>();
@@ -31,7 +34,8 @@ export function observeOperations(metrics: Metrics, logger: Logger): ApolloServe
     async requestDidStart(): Promise<GraphQLRequestListener<OperationContext>> {
       const ended = metrics.operations.startTimer();
       return {
-        async willSendResponse({ operation, operationName, response, contextValue }) {
+        async willSendResponse({ operation, operationName: named, response, contextValue }) {
+          const operationName = named?.slice(0, MAX_NAME) ?? null;
           const kind = operation?.operation ?? "none";
           const errors = response.body.kind === "single" ? (response.body.singleResult.errors ?? []) : [];
           const codes = errors.map(({ extensions }) => extensions?.code);

@@ -23,14 +23,38 @@ export const MAX_TOKENS = 2_000;
 const MAX_DEPTH = 12;
 /** Aliases in a document: each may ask for the same thing again. */
 const MAX_ALIASES = 30;
-/** Objects that an answer may hold at most, by the sizes that are asked for. */
-export const MAX_COST = 20_000;
+/** Objects that an answer may hold at most, by the sizes that are asked for and the bounds of lists without one. */
+const MAX_COST = 50_000;
+/** The same for an event of a subscription, which comes often and to many: no field that is read from the CRM either. */
+export const MAX_EVENT_COST = 1_000;
 /** A mutation weighs as much as this many objects: each may call the CRM. */
-const MUTATION_COST = 1_000;
-/** A list that has no `first` counts as this many. */
+const MUTATION_COST = 2_500;
+/** A list that has no `first` counts as this many, */
 const LIST_SIZE = 10;
+/** or as what it may hold, where that is more. */
+const LIST_SIZES = new Map([
+  // A town hall has 500, and a page of a hundred town halls nobody.
+  ["Meeting.attendees", 100],
+  ["PersonMatch.candidates", 50],
+  ["MeetingMatch.candidates", 50],
+  ["MeetingMatch.persons", 100],
+  ["MeetingMatch.organizations", 100],
+  ["Briefing.persons", 100],
+  ["Briefing.organizations", 100],
+  ["Briefing.otherDeals", 50],
+  ["Deal.participants", 100],
+]);
+/** Text of a note may have 100 KB and is made safe for each reader; a record's custom fields are large as well. */
+const LARGE_LEAVES = new Set([
+  "Note.html",
+  "Note.text",
+  "Deal.customFields",
+  "Person.customFields",
+  "Organization.customFields",
+]);
+const LARGE_LEAF_COST = 4;
 /** A field whose answer is read from the CRM while the caller waits. */
-const LIVE_COST = 2_000;
+const LIVE_COST = 5_000;
 const LIVE_FIELDS = new Set(["Connection.fields"]);
 
 /** How large an operation is, before any of it is executed. */
@@ -64,11 +88,11 @@ export function sizeOf(
 }
 
 /** @returns why the operation is not executed; null where it may be */
-export function refusalOfSize({ depth, aliases, cost }: OperationSize): GraphQLError | null {
+export function refusalOfSize({ depth, aliases, cost }: OperationSize, maxCost = MAX_COST): GraphQLError | null {
   if (depth > MAX_DEPTH) return tooLarge("DOCUMENT_TOO_DEEP", `The document is ${depth} fields deep`, MAX_DEPTH);
   if (aliases > MAX_ALIASES) return tooLarge("TOO_MANY_ALIASES", `The document has ${aliases} aliases`, MAX_ALIASES);
-  if (cost <= MAX_COST) return null;
-  return tooLarge("OPERATION_TOO_COSTLY", `The operation may answer with ${cost} objects`, MAX_COST);
+  if (cost <= maxCost) return null;
+  return tooLarge("OPERATION_TOO_COSTLY", `The operation may answer with ${cost} objects`, maxCost);
 }
 
 const ADVICE = "Ask for less at once: shorter lists (first), fewer nested lists, or several operations.";
@@ -86,6 +110,7 @@ interface Part extends Omit<OperationSize, "aliases"> {
 
 const NOTHING: Part = { cost: 0, depth: 0, fields: 0, width: 0 };
 const LEAF: Part = { cost: 0, depth: 1, fields: 1, width: 1 };
+const LARGE_LEAF: Part = { ...LEAF, cost: LARGE_LEAF_COST };
 
 class Measure {
   readonly #fragments = new Map<string, FragmentDefinitionNode>();
@@ -133,12 +158,13 @@ class Measure {
     const field = this.#definition(typeName, node.name.value);
     if (!field) return NOTHING;
     const named = getNamedType(field.type);
-    if (!node.selectionSet || !isCompositeType(named)) return LEAF;
+    const path = `${typeName}.${node.name.value}`;
+    if (!node.selectionSet || !isCompositeType(named)) return LARGE_LEAVES.has(path) ? LARGE_LEAF : LEAF;
     const inner = this.selection(node.selectionSet, named.name);
     const first = this.#first(node, field);
-    const live = LIVE_FIELDS.has(`${typeName}.${node.name.value}`) ? LIVE_COST : 0;
+    const live = LIVE_FIELDS.has(path) ? LIVE_COST : 0;
     // A page's own `first` has already multiplied what its `edges` and `nodes` hold.
-    const items = first ?? (isList(field.type) && !this.#isPage(typeName) ? LIST_SIZE : 1);
+    const items = first ?? (isList(field.type) && !this.#isPage(typeName) ? (LIST_SIZES.get(path) ?? LIST_SIZE) : 1);
     return { cost: live + items * (1 + inner.cost), depth: inner.depth + 1, fields: inner.fields + 1, width: 1 };
   }
 

@@ -13,16 +13,20 @@ import {
 } from "graphql";
 import { CloseCode, type Context, type SubscribePayload } from "graphql-ws";
 import { type Extra, useServer } from "graphql-ws/use/ws";
-import { WebSocketServer } from "ws";
+import { type WebSocket, WebSocketServer } from "ws";
 import type { Actor, ActorVerifier } from "../auth/actor";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
 import { createOperationContext, type Services } from "../resolvers/context";
 import { SharedReads } from "../resolvers/tenant-reads";
 import { maskErrors } from "./masked-errors";
-import { MAX_TOKENS, refusalOfSize, sizeOf } from "./operation-size";
+import { MAX_EVENT_COST, MAX_TOKENS, refusalOfSize, sizeOf } from "./operation-size";
 
 const MAX_MESSAGE_BYTES = 64 * 1024;
+/** Sockets of one tenant in one process: a large organization has thousands of pages open. */
+const MAX_TENANT_SOCKETS = 10_000;
+/** Close code, after HTTP's 429. */
+const TOO_MANY_SOCKETS = 4429;
 /** Subscriptions of one socket; the page needs two. */
 const MAX_SUBSCRIPTIONS = 20;
 /** A socket whose peer answers no ping for this long is ended. */
@@ -61,11 +65,38 @@ export function addSocketServer(server: Server, parts: SocketServerParts): () =>
   return async () => protocol.dispose();
 }
 
+/** How many sockets each tenant has open in this process, so that one token cannot open them without end. */
+export class TenantSeats {
+  readonly #taken = new Map<string, number>();
+
+  constructor(private readonly most: number) {}
+
+  /** @returns false where there is none left, or where the socket has closed meanwhile; then it is told why */
+  take(tenantId: string, socket: Pick<WebSocket, "readyState" | "OPEN" | "close" | "once">): boolean {
+    if (socket.readyState !== socket.OPEN) return false;
+    const taken = this.#taken.get(tenantId) ?? 0;
+    if (taken >= this.most) {
+      socket.close(TOO_MANY_SOCKETS, "Your organization has too many sockets open");
+      return false;
+    }
+    this.#taken.set(tenantId, taken + 1);
+    socket.once("close", () => this.#giveBack(tenantId));
+    return true;
+  }
+
+  #giveBack(tenantId: string): void {
+    const left = (this.#taken.get(tenantId) ?? 1) - 1;
+    if (left > 0) this.#taken.set(tenantId, left);
+    else this.#taken.delete(tenantId);
+  }
+}
+
 type SocketContext = Context<Record<string, unknown>, Extra & Partial<Session>>;
 
 function options({ schema, services, verifyActor, production, logger }: SocketServerParts) {
   const rules = production ? [...specifiedRules, NoSchemaIntrospectionCustomRule] : specifiedRules;
   const shared = new SharedReads(services);
+  const seats = new TenantSeats(MAX_TENANT_SOCKETS);
   const mask = maskErrors(logger);
   const masked = (errors: readonly GraphQLError[]) =>
     errors.map((error) => mask(error.toJSON(), error) as GraphQLError);
@@ -73,7 +104,7 @@ function options({ schema, services, verifyActor, production, logger }: SocketSe
     schema,
     onConnect: async (context: SocketContext) => {
       const actor = await verifyActor(tokenOf(context.connectionParams)).catch(() => null);
-      if (!actor) return false;
+      if (!actor || !seats.take(actor.tenantId, context.extra.socket)) return false;
       context.extra.actor = actor;
       endWithToken(context, actor);
       return true;
@@ -125,7 +156,7 @@ function refusalOf(schema: GraphQLSchema, payload: SubscribePayload, open: numbe
     if (operation?.operation !== OperationTypeNode.SUBSCRIPTION) {
       return new GraphQLError(SUBSCRIPTIONS_ONLY, { extensions: { code: "SUBSCRIPTIONS_ONLY" } });
     }
-    return refusalOfSize(sizeOf(schema, document, operation, payload.variables ?? {}));
+    return refusalOfSize(sizeOf(schema, document, operation, payload.variables ?? {}), MAX_EVENT_COST);
   } catch (error) {
     if (error instanceof GraphQLError) return error;
     throw error;

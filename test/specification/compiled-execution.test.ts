@@ -1,6 +1,6 @@
-import { buildSchema, getOperationAST, parse } from "graphql";
+import { buildSchema, type DocumentNode, getOperationAST, parse } from "graphql";
 import { type Simulator, startSimulator } from "../../simulator";
-import { isSafeToCompile } from "../../src/server/compiled-execution";
+import { isSafeToCompile, Plans } from "../../src/server/compiled-execution";
 import { createTestDatabase, type TestDatabase } from "../support/database";
 import { type Service, startService } from "../support/service";
 import { connect, recordMeeting, syncEnds } from "../support/stories";
@@ -94,6 +94,19 @@ test("fragments that grow too large when written out are never compiled", () => 
     (_, i) => `fragment F${i} on Query { a b ${i < 10 ? `...F${i + 1} q { ...F${i + 1} }` : "c"} }`,
   );
   expect(safe(schema, `{ ...F0 } ${levels.join(" ")}`)).toBe(false);
+});
+
+test("compiled code is kept for the documents used last, and no more", () => {
+  const schema = buildSchema("type Query { a(n: Int): Int }");
+  const plans = new Plans(2);
+  const use = (document: DocumentNode) => {
+    const operation = getOperationAST(document);
+    return operation && plans.executeOf(schema, document, operation);
+  };
+  const documents = Array.from({ length: 201 }, (_, n) => parse(`{ a(n: ${n}) }`));
+  for (const document of documents) expect([use(document), typeof use(document)]).toEqual([null, "function"]);
+  expect(typeof use(documents[200] as DocumentNode)).toBe("function");
+  expect(use(documents[0] as DocumentNode)).toBeNull();
 });
 
 function safe(schema: ReturnType<typeof buildSchema>, query: string): boolean {

@@ -1,6 +1,8 @@
+import { EventEmitter } from "node:events";
 import { request } from "undici";
 import { type Simulator, startSimulator } from "../../simulator";
 import { TenantTurns } from "../../src/server/limits";
+import { TenantSeats } from "../../src/server/socket-server";
 import { tokenFor } from "../support/actors";
 import { createTestDatabase, type TestDatabase } from "../support/database";
 import { type Service, startService } from "../support/service";
@@ -52,6 +54,18 @@ const TOO_MUCH: [title: string, query: string, variables: object, code: string][
   [
     "the same with the sizes as defaults of variables",
     'query ($n: Int = 50) { deal(id: "x") { organization { persons(first: $n) { openDeals(first: $n) { recentNotes(first: $n) { id } } } } } }',
+    {},
+    "OPERATION_TOO_COSTLY",
+  ],
+  [
+    "lists that have no size of their own, each of which may be long",
+    '{ meeting(externalId: "x") { attendees { match { candidates { openDeals(first: 20) { title } } } } } }',
+    {},
+    "OPERATION_TOO_COSTLY",
+  ],
+  [
+    "the text of thousands of notes",
+    "{ deals(first: 100) { nodes { recentNotes(first: 50) { html text } organization { recentNotes(first: 50) { html } } } } }",
     {},
     "OPERATION_TOO_COSTLY",
   ],
@@ -112,6 +126,32 @@ test("a subscription is measured like a query", async () => {
   const watching = await subscribe(service.url, `subscription { connectionStatusChanged { ${aliases} } }`);
   await expect(watching.closed).resolves.toMatchObject({ reason: expect.stringContaining("TOO_MANY_ALIASES") });
   await watching.end();
+});
+
+test.each([
+  ["a field that is read from the CRM at every event", "connectionStatusChanged { fields(entity: DEAL) { key } }"],
+  [
+    "more than an event is for",
+    "connectionStatusChanged { sync { last { steps { requests } gaps { code } } current { steps { requests } gaps { code } } gaps { code } } fieldMappings { fieldKey } fields(entity: DEAL) { options { id } } }",
+  ],
+])("a subscription with %s is refused", async (_title, selection) => {
+  const watching = await subscribe(service.url, `subscription { ${selection} }`);
+  await expect(watching.closed).resolves.toMatchObject({ reason: expect.stringContaining("OPERATION_TOO_COSTLY") });
+  await watching.end();
+});
+
+test("a tenant's sockets are counted while they are open; one too many is told so, and other tenants are not", () => {
+  const seats = new TenantSeats(2);
+  const codes: number[] = [];
+  const close = (code: number) => codes.push(code);
+  const socket = (readyState = 1) => Object.assign(new EventEmitter(), { readyState, OPEN: 1, close });
+  const [first, second, third] = [socket(), socket(), socket()];
+  expect([seats.take("acme", first as never), seats.take("acme", second as never)]).toEqual([true, true]);
+  expect([seats.take("acme", third as never), seats.take("other", third as never)]).toEqual([false, true]);
+  expect(codes).toEqual([4429]);
+  expect(seats.take("gone", socket(3) as never)).toBe(false);
+  first.emit("close");
+  expect(seats.take("acme", socket() as never)).toBe(true);
 });
 
 test("a socket that sends a query is told where to send it", async () => {
