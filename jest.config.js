@@ -1,3 +1,5 @@
+const { availableParallelism } = require("node:os");
+
 // Packages that exist as ESM only: on Node 20 jest cannot require() them untransformed.
 const esmOnly = ["jose", "p-limit", "yocto-queue", "cookie", "fast-check", "pure-rand"];
 const swc = [
@@ -15,6 +17,8 @@ const swc = [
 ];
 
 module.exports = {
+  // Many tests wait for a child process or a lease; beyond four, they would wait for PostgreSQL's connections.
+  maxWorkers: Math.min(4, availableParallelism()),
   testEnvironment: "node",
   roots: ["<rootDir>/test"],
   testMatch: ["**/*.test.ts"],
