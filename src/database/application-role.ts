@@ -5,7 +5,7 @@ import { unavailable } from "./migrate";
 /** Owns the tables and works with them where the configured user would pass every row policy. */
 export const APPLICATION_ROLE = "crm_connection";
 /** Any fixed number: the name of "making the role" among this database's advisory locks. */
-const ROLE_LOCK = 7_302_519;
+const ROLE_LOCK = 7_302_520;
 
 /**
  * A superuser, and a role with BYPASSRLS, pass every row policy. Where the configured user is one, all sessions of the
