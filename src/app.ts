@@ -40,11 +40,12 @@ import { enqueueRun } from "./sync/run-planning";
 import { cancelRuns, RUN_SUCCEEDED_JOB, type RunRef, SYNC_JOB } from "./sync/run-store";
 import { Schedule, SWEEP_MS, SYNC_DUE_JOB } from "./sync/schedule";
 import { FieldLookUps } from "./writeback/fields/field-look-ups";
-import { FIELD_LOOK_UP_JOB, type FieldWriteRef } from "./writeback/fields/field-receipts";
+import { FIELD_LOOK_UP_JOB } from "./writeback/fields/field-receipts";
 import { FieldWrites } from "./writeback/fields/field-writes";
 import { NoteLookUps } from "./writeback/note-look-ups";
-import { NOTE_LOOK_UP_JOB, type NoteWriteRef } from "./writeback/note-receipts";
+import { NOTE_LOOK_UP_JOB } from "./writeback/note-receipts";
 import { NoteWrites } from "./writeback/note-writes";
+import type { WriteRef } from "./writeback/unsettled";
 
 const EMBEDDED_DIRECTORY = ".data/postgres";
 const PAGE_DIRECTORY = "dist/web";
@@ -192,8 +193,8 @@ function startWorker(
     [SYNC_JOB]: (payload: unknown, stop: AbortSignal) => engine.run(payload as RunRef, stop),
     [SYNC_DUE_JOB]: (payload: unknown) => schedule.due((payload as { tenantId: string }).tenantId),
     [PURGE_JOB]: (payload: unknown, stop: AbortSignal) => purgeCopy(door, payload as PurgeRef, stop, logger),
-    [NOTE_LOOK_UP_JOB]: (payload: unknown) => noteLookUps.lookUp(payload as NoteWriteRef),
-    [FIELD_LOOK_UP_JOB]: (payload: unknown) => fieldLookUps.lookUp(payload as FieldWriteRef),
+    [NOTE_LOOK_UP_JOB]: (payload: unknown) => noteLookUps.lookUp(payload as WriteRef),
+    [FIELD_LOOK_UP_JOB]: (payload: unknown) => fieldLookUps.lookUp(payload as WriteRef),
     // What a sync brought may belong to meetings that were recorded before it.
     [RUN_SUCCEEDED_JOB]: async (payload: unknown, stop: AbortSignal) => {
       const { tenantId } = payload as RunRef;

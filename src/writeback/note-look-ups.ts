@@ -1,37 +1,21 @@
-import { ConnectionGoneError, NeedsReauthorizationError } from "../connections/errors";
 import { CrmApi } from "../crm/api";
-import { CrmError } from "../crm/errors";
-import { OAuthError } from "../crm/oauth";
 import type { CrmNote } from "../crm/parsing/records";
 import { hasLiveJob } from "../database/queue";
 import { entityRows, rows } from "../database/rows";
 import type { TenantScope } from "../database/tenant-door";
 import { NoteWriteRow } from "../entities/note-write";
 import { MINUTE_MS } from "../platform/clock";
-import { ABANDONED_AFTER_MS, nextLookUp, verdictOf } from "./look-up-plan";
+import { nextLookUp, verdictOf } from "./look-up-plan";
 import { referenceIn } from "./note-html";
-import {
-  enqueueLookUp,
-  leaveUnknown,
-  NOTE_LOOK_UP_JOB,
-  type NoteWriteRef,
-  settleFailed,
-  settleWritten,
-} from "./note-receipts";
+import { enqueueLookUp, leaveUnknown, NOTE_LOOK_UP_JOB, settleFailed, settleWritten } from "./note-receipts";
 import type { WritebackParts } from "./note-writes";
+import { isOfTheCrm, leaveAbandoned, MOST_AT_ONCE, WHILE_CONNECTED, type WriteRef } from "./unsettled";
 
 /** A job that is so late has gone with the worker that took it, or waited for a connection that is back now. */
 const OVERDUE_MS = MINUTE_MS;
-/** In one sweep; the next one finds the rest. */
-const MOST_AT_ONCE = 500;
 
-const ABANDONED = `
-  SELECT tenant_id AS "tenantId", id AS "writeId" FROM note_write
-  WHERE state = 'SENDING' AND requested_at < $1 ORDER BY requested_at LIMIT ${MOST_AT_ONCE}`;
 const OVERDUE = `
-  SELECT w.tenant_id AS "tenantId", w.id AS "writeId" FROM note_write w
-  JOIN connection c ON c.tenant_id = w.tenant_id AND c.state = 'CONNECTED'
-  JOIN synced_copy s ON s.tenant_id = c.tenant_id AND s.id = c.copy_id AND s.crm_company_id = w.crm_company_id
+  SELECT w.tenant_id AS "tenantId", w.id AS "writeId" FROM note_write w ${WHILE_CONNECTED}
   WHERE w.state = 'UNKNOWN' AND w.next_look_up_at < $1 AND NOT ${hasLiveJob(NOTE_LOOK_UP_JOB, "w.id", "$1")}
   ORDER BY w.next_look_up_at LIMIT ${MOST_AT_ONCE}`;
 
@@ -46,20 +30,15 @@ export class NoteLookUps {
 
   /** Sendings whose process is gone become UNKNOWN, and look-ups whose job is gone get another. */
   async sweep(): Promise<void> {
-    const { door, clock, metrics } = this.parts;
+    const { door, clock } = this.parts;
     const now = clock();
-    const before = (ms: number) => [new Date(now.getTime() - ms)];
-    for (const { tenantId, writeId } of await door.everyTenant<NoteWriteRef>(ABANDONED, before(ABANDONED_AFTER_MS))) {
-      await door.transaction(tenantId, (scope) => leaveUnknown(scope, writeId, now));
-      metrics?.crmWrites.inc({ kind: "note", state: "UNKNOWN" });
-    }
-    for (const { tenantId, writeId } of await door.everyTenant<NoteWriteRef>(OVERDUE, before(OVERDUE_MS))) {
-      await enqueueLookUp(door.enter(tenantId), writeId, now);
-    }
+    await leaveAbandoned(this.parts, "note", leaveUnknown, now);
+    const overdue = await door.everyTenant<WriteRef>(OVERDUE, [new Date(now.getTime() - OVERDUE_MS)]);
+    for (const { tenantId, writeId } of overdue) await enqueueLookUp(door.enter(tenantId), writeId, now);
   }
 
   /** Looks once. The next look-up is planned before this one begins, so a crash in between loses none. */
-  async lookUp({ tenantId, writeId }: NoteWriteRef): Promise<void> {
+  async lookUp({ tenantId, writeId }: WriteRef): Promise<void> {
     const { door, clock, logger } = this.parts;
     const planned = await door.transaction(tenantId, (scope) => this.#plan(scope, writeId));
     if (!planned) return;
@@ -93,9 +72,7 @@ export class NoteLookUps {
            WHEN 'DEAL' THEN EXISTS (SELECT 1 FROM deal t WHERE t.copy_id = s.id AND t.crm_id = w.target_id)
            WHEN 'PERSON' THEN EXISTS (SELECT 1 FROM person t WHERE t.copy_id = s.id AND t.crm_id = w.target_id)
            ELSE EXISTS (SELECT 1 FROM organization t WHERE t.copy_id = s.id AND t.crm_id = w.target_id) END AS visible
-       FROM note_write w
-       JOIN connection c ON c.tenant_id = w.tenant_id AND c.state = 'CONNECTED'
-       JOIN synced_copy s ON s.tenant_id = c.tenant_id AND s.id = c.copy_id AND s.crm_company_id = w.crm_company_id
+       FROM note_write w ${WHILE_CONNECTED}
        WHERE w.tenant_id = $1 AND w.id = $2 AND w.state = 'UNKNOWN' FOR UPDATE OF w`,
       [tenantId, writeId],
     );
@@ -128,9 +105,4 @@ export class NoteLookUps {
     } while (cursor !== null);
     return { note, complete };
   }
-}
-
-/** Whatever the CRM, its token endpoint or a connection that has just ended may answer: the next look-up asks again. */
-function isOfTheCrm(error: unknown): boolean {
-  return [CrmError, OAuthError, NeedsReauthorizationError, ConnectionGoneError].some((kind) => error instanceof kind);
 }

@@ -11,15 +11,11 @@ import type { StoredWriteState } from "../entities/write-outcome";
 import { nextLookUp } from "./look-up-plan";
 import type { NoteIntent } from "./note-input";
 import type { MeetingTargets, Target } from "./targets";
+import type { WriteRef } from "./unsettled";
 import { updateTimeBeforeOurs } from "./update-time";
-import type { WriteFailure } from "./write-failure";
+import { sentenceOf, type WriteFailure } from "./write-failure";
 
 export const NOTE_LOOK_UP_JOB = "note_look_up";
-
-export interface NoteWriteRef {
-  tenantId: string;
-  writeId: string;
-}
 
 /** The receipt of an idempotency key; null where the key is new. */
 export function findReceipt({ tenantId, manager }: TenantScope, idempotencyKey: string): Promise<NoteWriteRow | null> {
@@ -78,14 +74,9 @@ export async function settleWritten(scope: TenantScope, id: string, seen: SeenNo
 }
 
 /** The CRM certainly has no such note. */
-export function settleFailed(
-  scope: TenantScope,
-  id: string,
-  { code, message }: WriteFailure,
-  now: Date,
-): Promise<NoteWriteRow> {
+export function settleFailed(scope: TenantScope, id: string, failure: WriteFailure, now: Date): Promise<NoteWriteRow> {
   return settle(scope, id, ["SENDING", "UNKNOWN"], {
-    ...{ state: "FAILED", crmNoteId: null, errorCode: code, errorMessage: `Not written: ${message}` },
+    ...{ state: "FAILED", crmNoteId: null, errorCode: failure.code, errorMessage: sentenceOf(failure) },
     ...{ sentAt: now, settledAt: now, nextLookUpAt: null },
   });
 }
@@ -106,7 +97,7 @@ const LOOKED_FOR =
   "never sent again; while the CRM is disconnected or needs re-authorization, that waits for the same company.";
 
 export function enqueueLookUp(scope: TenantScope, writeId: string, runAt: Date): Promise<void> {
-  const payload: NoteWriteRef = { tenantId: scope.tenantId, writeId };
+  const payload: WriteRef = { tenantId: scope.tenantId, writeId };
   return enqueueJob(scope, { task: NOTE_LOOK_UP_JOB, subject: writeId, payload, runAt });
 }
 

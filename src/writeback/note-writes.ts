@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Actor } from "../auth/actor";
-import { recordPolicyRefusal } from "../auth/audit";
-import { type PolicyRefusal, refusalToWrite } from "../auth/policies";
+import type { PolicyRefusal } from "../auth/policies";
 import { CrmApi, type TokenSource } from "../crm/api";
 import type { CrmHttp } from "../crm/http";
 import type { TenantDoor } from "../database/tenant-door";
@@ -13,6 +12,7 @@ import { accepted, type Outcome, type Refused, refused } from "../platform/outco
 import { inTime } from "./in-time";
 import { checkNote, type NoteIntent, type WriteNoteInput } from "./note-input";
 import { findReceipt, insertReceipt, leaveUnknown, readReceipt, settleFailed, settleWritten } from "./note-receipts";
+import { refusalOfWriter, Sendings } from "./sendings";
 import {
   type AskedTarget,
   askedTarget,
@@ -59,20 +59,14 @@ export type WriteNoteRefusal =
  * whoever finds a receipt never sends. What became of a lost answer is found out by looking (`note-look-ups.ts`).
  */
 export class NoteWrites {
-  readonly #sending = new Set<Promise<NoteWriteRow>>();
+  readonly #sendings = new Sendings();
   readonly #waiting = new Map<string, Promise<NoteWriteRow>>();
 
   constructor(private readonly parts: WritebackParts) {}
 
   async write(actor: Actor, asked: AskedNote): Promise<Outcome<NoteWriteRow, WriteNoteRefusal>> {
-    const policy = refusalToWrite(actor);
-    if (policy) {
-      const message = "Your organization's plan does not include the CRM. Ask an owner to change it.";
-      const refusal = refused(policy, message);
-      const { door, logger, clock } = this.parts;
-      await recordPolicyRefusal(door, logger, actor, refusal, "writeNote", clock());
-      return refusal;
-    }
+    const policy = await refusalOfWriter(this.parts, actor, "writeNote");
+    if (policy) return policy;
     const checked = checkNote(asked);
     if (!checked.ok) return checked;
     const intent = checked.value;
@@ -83,12 +77,13 @@ export class NoteWrites {
     const begun = await this.#begin(actor, asked, intent);
     if (!begun.ok) return begun;
     const { receipt, isOurs } = begun.value;
-    return isOurs ? accepted(await this.#tracked(this.#send(receipt, intent.html))) : this.#again(receipt, intent);
+    return isOurs
+      ? accepted(await this.#sendings.track(this.#send(receipt, intent.html)))
+      : this.#again(receipt, intent);
   }
 
-  /** Sendings end by themselves; a process that stops waits for them, so that no receipt is left behind. */
-  async close(): Promise<void> {
-    await Promise.allSettled(this.#sending);
+  close(): Promise<void> {
+    return this.#sendings.end();
   }
 
   /** The proof that the target is matched and the receipt, in one transaction. */
@@ -137,11 +132,6 @@ export class NoteWrites {
     const waiting = poll().finally(() => this.#waiting.delete(id));
     this.#waiting.set(id, waiting);
     return waiting;
-  }
-
-  async #tracked(sending: Promise<NoteWriteRow>): Promise<NoteWriteRow> {
-    this.#sending.add(sending);
-    return sending.finally(() => this.#sending.delete(sending));
   }
 
   /** The only place that sends a note, and only who has just made the receipt comes here. */

@@ -15,6 +15,9 @@ export interface WriteFailure {
   message: string;
 }
 
+/** As a receipt says it. */
+export const sentenceOf = ({ message }: WriteFailure): string => `Not written: ${message}`;
+
 /** The CRM took the request and said no. 408, 409 and whatever a proxy or a 5xx says leave open what was done. */
 const REFUSALS: Partial<Record<CrmFailure, WriteFailure>> = {
   UNAUTHORIZED: {

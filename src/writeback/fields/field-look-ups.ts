@@ -1,45 +1,31 @@
-import { ConnectionGoneError, NeedsReauthorizationError } from "../../connections/errors";
 import { CrmApi } from "../../crm/api";
-import { CrmError } from "../../crm/errors";
-import { OAuthError } from "../../crm/oauth";
 import { hasLiveJob } from "../../database/queue";
 import { entityRows } from "../../database/rows";
 import type { TenantScope } from "../../database/tenant-door";
 import { FieldWriteRow } from "../../entities/field-write";
 import { MINUTE_MS } from "../../platform/clock";
-import { ABANDONED_AFTER_MS } from "../look-up-plan";
+import { isOfTheCrm, leaveAbandoned, MOST_AT_ONCE, WHILE_CONNECTED, type WriteRef } from "../unsettled";
 import { copyFields } from "./copied-fields";
-import { enqueueLook, FIELD_LOOK_UP_JOB, type FieldWriteRef, leaveUnknown, settle } from "./field-receipts";
+import { enqueueLook, FIELD_LOOK_UP_JOB, leaveUnknown, settle } from "./field-receipts";
 import type { FieldWriteParts } from "./field-writes";
 import { nextLook, verdictOf } from "./look-plan";
-import type { FieldOutcome } from "./record-batch";
+import { FIELD_GONE, type FieldOutcome } from "./record-batch";
 import { isApplied } from "./values";
 
 /** A job that was taken so long ago has gone with the worker that took it. */
 const LOST_JOB_MS = MINUTE_MS;
-/** In one sweep; the next one finds the rest. */
-const MOST_AT_ONCE = 500;
-
-const ABANDONED = `
-  SELECT tenant_id AS "tenantId", id AS "writeId" FROM field_write
-  WHERE state = 'SENDING' AND requested_at < $1 ORDER BY requested_at LIMIT ${MOST_AT_ONCE}`;
-const WHILE_CONNECTED = `
-  JOIN connection c ON c.tenant_id = w.tenant_id AND c.state = 'CONNECTED'
-  JOIN synced_copy s ON s.tenant_id = c.tenant_id AND s.id = c.copy_id AND s.crm_company_id = w.crm_company_id`;
 const WITHOUT_JOB = `
   SELECT w.tenant_id AS "tenantId", w.id AS "writeId" FROM field_write w ${WHILE_CONNECTED}
   WHERE w.state = 'UNKNOWN' AND NOT ${hasLiveJob(FIELD_LOOK_UP_JOB, "w.id", "$1")}
   ORDER BY w.sent_at LIMIT ${MOST_AT_ONCE}`;
 
-const FAILED = (code: "FIELD_NOT_FOUND" | "ANSWER_LOST", message: string): FieldOutcome => ({
+const NOT_THERE: FieldOutcome = {
   state: "FAILED",
-  failure: { code, message },
-});
-const FIELD_GONE = FAILED("FIELD_NOT_FOUND", "the CRM no longer has this field. Nominate another.");
-const NOT_THERE = FAILED(
-  "ANSWER_LOST",
-  "the CRM's answer was lost, and the field holds another value. Write it again with a new idempotency key.",
-);
+  failure: {
+    code: "ANSWER_LOST",
+    message: "the CRM's answer was lost, and the field holds another value. Write it again with a new idempotency key.",
+  },
+};
 
 /** Finds out what became of values whose answer was lost, by reading the record and never by sending again. */
 export class FieldLookUps {
@@ -47,20 +33,15 @@ export class FieldLookUps {
 
   /** Sendings whose process is gone become UNKNOWN, and looks whose job is gone get another. */
   async sweep(): Promise<void> {
-    const { door, clock, metrics } = this.parts;
+    const { door, clock } = this.parts;
     const now = clock();
-    const before = (ms: number) => [new Date(now.getTime() - ms)];
-    for (const { tenantId, writeId } of await door.everyTenant<FieldWriteRef>(ABANDONED, before(ABANDONED_AFTER_MS))) {
-      await door.transaction(tenantId, (scope) => leaveUnknown(scope, writeId, now));
-      metrics?.crmWrites.inc({ kind: "field", state: "UNKNOWN" });
-    }
-    for (const { tenantId, writeId } of await door.everyTenant<FieldWriteRef>(WITHOUT_JOB, before(LOST_JOB_MS))) {
-      await enqueueLook(door.enter(tenantId), writeId, now);
-    }
+    await leaveAbandoned(this.parts, "field", leaveUnknown, now);
+    const without = await door.everyTenant<WriteRef>(WITHOUT_JOB, [new Date(now.getTime() - LOST_JOB_MS)]);
+    for (const { tenantId, writeId } of without) await enqueueLook(door.enter(tenantId), writeId, now);
   }
 
   /** Looks once. The next look is planned before this one begins, so a crash in between loses none. */
-  async lookUp({ tenantId, writeId }: FieldWriteRef): Promise<void> {
+  async lookUp({ tenantId, writeId }: WriteRef): Promise<void> {
     const { door, logger } = this.parts;
     const planned = await door.transaction(tenantId, (scope) => this.#plan(scope, writeId));
     if (!planned) return;
@@ -110,9 +91,4 @@ export class FieldLookUps {
     metrics?.crmWrites.inc({ kind: "field", state });
     logger.info({ tenantId, writeId: id, state }, "a lost answer was looked up");
   }
-}
-
-/** Whatever the CRM, its token endpoint or a connection that has just ended may answer: the next look asks again. */
-function isOfTheCrm(error: unknown): boolean {
-  return [CrmError, OAuthError, NeedsReauthorizationError, ConnectionGoneError].some((kind) => error instanceof kind);
 }

@@ -5,19 +5,15 @@ import type { TenantScope } from "../../database/tenant-door";
 import { FieldWriteRow } from "../../entities/field-write";
 import type { StoredWriteState } from "../../entities/write-outcome";
 import type { MeetingTargets } from "../targets";
+import type { WriteRef } from "../unsettled";
 import { updateTimeBeforeOurs } from "../update-time";
-import type { WriteFailure } from "../write-failure";
+import { sentenceOf } from "../write-failure";
 import type { FieldsIntent } from "./field-input";
 import type { PlannedField } from "./field-plan";
 import { nextLook } from "./look-plan";
 import type { FieldOutcome } from "./record-batch";
 
 export const FIELD_LOOK_UP_JOB = "field_look_up";
-
-export interface FieldWriteRef {
-  tenantId: string;
-  writeId: string;
-}
 
 /** The receipts of one mutation, in the order sent; none where the key is new. */
 export function findReceipts({ tenantId, manager }: TenantScope, idempotencyKey: string): Promise<FieldWriteRow[]> {
@@ -64,14 +60,12 @@ async function insertReceipt(
     [
       ...[tenantId, held.copyId, held.crmCompanyId, dealId, randomUUID(), intent.idempotencyKey, position],
       ...[intent.inputHash, meetingId, target.entity, target.id, key, JSON.stringify(value)],
-      ...[failure ? "FAILED" : "SENDING", failure?.code ?? null, failure && sentence(failure)],
+      ...[failure ? "FAILED" : "SENDING", failure?.code ?? null, failure && sentenceOf(failure)],
       ...[requestedBy, requestedAt, failure && requestedAt],
     ],
   );
   return row ?? null;
 }
-
-const sentence = ({ message }: WriteFailure) => `Not written: ${message}`;
 
 const LOOKED_AT =
   "The CRM's answer was lost, so the value may or may not be there. The record is read again to find out, and nothing " +
@@ -82,7 +76,7 @@ export async function settle(scope: TenantScope, id: string, outcome: FieldOutco
   if (outcome.state === "UNKNOWN") return leaveUnknown(scope, id, now);
   const failure = outcome.state === "FAILED" ? outcome.failure : null;
   return update(scope, id, ["SENDING", "UNKNOWN"], {
-    ...{ state: outcome.state, errorCode: failure?.code ?? null, errorMessage: failure && sentence(failure) },
+    ...{ state: outcome.state, errorCode: failure?.code ?? null, errorMessage: failure && sentenceOf(failure) },
     ...{ sentAt: now, settledAt: now },
   });
 }
@@ -96,7 +90,7 @@ export async function leaveUnknown(scope: TenantScope, id: string, now: Date): P
 }
 
 export function enqueueLook(scope: TenantScope, writeId: string, runAt: Date): Promise<void> {
-  const payload: FieldWriteRef = { tenantId: scope.tenantId, writeId };
+  const payload: WriteRef = { tenantId: scope.tenantId, writeId };
   return enqueueJob(scope, { task: FIELD_LOOK_UP_JOB, subject: writeId, payload, runAt });
 }
 

@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Actor } from "../../auth/actor";
-import { recordPolicyRefusal } from "../../auth/audit";
-import { type PolicyRefusal, refusalToWrite } from "../../auth/policies";
+import type { PolicyRefusal } from "../../auth/policies";
 import { type FieldMappings, readFieldMappings } from "../../connections/field-mappings";
 import { CrmApi } from "../../crm/api";
 import type { CrmCustomFields } from "../../crm/parsing/fields";
@@ -11,13 +10,14 @@ import { SECOND_MS } from "../../platform/clock";
 import { accepted, type Outcome, refused } from "../../platform/outcome";
 import { inTime } from "../in-time";
 import type { WritebackParts } from "../note-writes";
+import { refusalOfWriter, Sendings } from "../sendings";
 import { holdTargets, type MeetingTargets, type TargetsRefusal } from "../targets";
 import type { WriteFailure } from "../write-failure";
 import { copyFields } from "./copied-fields";
 import { type AskedFields, checkFields, type FieldsIntent } from "./field-input";
 import { type PlannedField, type PlanRefusal, planFields } from "./field-plan";
 import { findReceipts, insertReceipts, settle } from "./field-receipts";
-import { type FieldOutcome, notSent, type RecordReport, writeRecord } from "./record-batch";
+import { FIELD_GONE, type FieldOutcome, notSent, type RecordReport, writeRecord } from "./record-batch";
 
 /** For the answers of another caller with the same key: what begins within a minute, and the slowest answer. */
 const WAIT_MS = 95 * SECOND_MS;
@@ -50,19 +50,13 @@ interface Begun {
  * never sends. What became of a lost answer is found out by looking (`field-look-ups.ts`).
  */
 export class FieldWrites {
-  readonly #sending = new Set<Promise<FieldWriteRow[]>>();
+  readonly #sendings = new Sendings();
 
   constructor(private readonly parts: FieldWriteParts) {}
 
   async write(actor: Actor, asked: AskedFields): Promise<Outcome<FieldWriteRow[], WriteFieldsRefusal>> {
-    const policy = refusalToWrite(actor);
-    if (policy) {
-      const message = "Your organization's plan does not include the CRM. Ask an owner to change it.";
-      const refusal = refused(policy, message);
-      const { door, logger, clock } = this.parts;
-      await recordPolicyRefusal(door, logger, actor, refusal, "writeFields", clock());
-      return refusal;
-    }
+    const policy = await refusalOfWriter(this.parts, actor, "writeFields");
+    if (policy) return policy;
     const checked = checkFields(asked);
     if (!checked.ok) return checked;
     const intent = checked.value;
@@ -74,13 +68,12 @@ export class FieldWrites {
     const begun = await this.#begin(actor, asked, intent);
     if (!begun.ok) return begun;
     const { receipts, sendings } = begun.value;
-    if (sendings.length > 0) return accepted(await this.#tracked(this.#send(receipts, sendings)));
+    if (sendings.length > 0) return accepted(await this.#sendings.track(this.#send(receipts, sendings)));
     return this.#again(receipts, intent);
   }
 
-  /** Sendings end by themselves; a process that stops waits for them, so that no receipt is left behind. */
-  async close(): Promise<void> {
-    await Promise.allSettled(this.#sending);
+  close(): Promise<void> {
+    return this.#sendings.end();
   }
 
   /** A value that does not fit its field, as that was last seen, may fit it as it is now: the CRM's list decides. */
@@ -131,11 +124,6 @@ export class FieldWrites {
     return now;
   }
 
-  #tracked(sending: Promise<FieldWriteRow[]>): Promise<FieldWriteRow[]> {
-    this.#sending.add(sending);
-    return sending.finally(() => this.#sending.delete(sending));
-  }
-
   /** The only place that sends values, and only who has just made the receipts comes here: one record after another. */
   async #send(receipts: FieldWriteRow[], sendings: Sending[]): Promise<FieldWriteRow[]> {
     const { http, crmBaseUrl, tokensOf, clock } = this.parts;
@@ -162,7 +150,7 @@ export class FieldWrites {
     if (!list.ok) return outcomes;
     const known = new Set(list.value.map(({ key }) => key));
     return outcomes.map((outcome, position) =>
-      isRejected(outcome) && !known.has(batch[position]?.key ?? "") ? NO_SUCH_FIELD : outcome,
+      isRejected(outcome) && !known.has(batch[position]?.key ?? "") ? FIELD_GONE : outcome,
     );
   }
 
@@ -190,10 +178,6 @@ export class FieldWrites {
   }
 }
 
-const NO_SUCH_FIELD: FieldOutcome = {
-  state: "FAILED",
-  failure: { code: "FIELD_NOT_FOUND", message: "the CRM no longer has this field. Nominate another." },
-};
 const isRejected = (outcome: FieldOutcome) => outcome.state === "FAILED" && outcome.failure.code === "VALUE_REJECTED";
 
 async function plan(

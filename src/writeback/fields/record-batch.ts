@@ -14,6 +14,11 @@ export type Batch = readonly [BatchField, ...BatchField[]];
 
 export type FieldOutcome = { state: "WRITTEN" } | { state: "FAILED" | "UNKNOWN"; failure: WriteFailure };
 
+export const FIELD_GONE: FieldOutcome = {
+  state: "FAILED",
+  failure: { code: "FIELD_NOT_FOUND", message: "the CRM no longer has this field. Nominate another." },
+};
+
 export interface RecordReport {
   /** In the order of the batch. */
   outcomes: FieldOutcome[];
