@@ -9,7 +9,7 @@ import { copiedIds, visibleIds } from "../support/copy";
 import { createTestDatabase, type TestDatabase } from "../support/database";
 import { dumpState, rowsOfCopy } from "../support/dump";
 import { type Service, startService } from "../support/service";
-import { connect, dataOf, type Refusal, recordMeeting, syncEnds, until } from "../support/stories";
+import { connect, dataOf, noJobIsDue, type Refusal, recordMeeting, syncEnds, until } from "../support/stories";
 
 // Seen red with: the credential left in place; the copy not retired; the runs not cancelled; no purge enqueued; a purge
 // that does not look whether the copy is retired, or that takes the rows of every copy; a page committed
@@ -76,10 +76,6 @@ async function connected(): Promise<Tenant> {
 
 const purged = (copyId: number) =>
   until("the copy is purged", async () => Object.keys(await rowsOfCopy(database, copyId)).length === 0);
-const noJobIsDue = () =>
-  until("no job is due", async () => {
-    return (await database.query("SELECT 1 FROM graphile_worker.jobs WHERE run_at <= now()")).length === 0;
-  });
 const credentialsOf = ({ tenant }: ActorClaims) =>
   database.query<{ version: number; copy_id: number }>("SELECT version, copy_id FROM credential WHERE tenant_id = $1", [
     tenant,
@@ -118,6 +114,7 @@ test.each([
 
 test("a member may not disconnect, and nothing changes", async () => {
   const { as, copyId } = await connected();
+  await noJobIsDue(database);
   const before = await dumpState(database);
   const answer = await disconnect({ ...as, role: "member" });
   expect(answer).toEqual({ code: "NOT_ALLOWED_FOR_ROLE", message: expect.stringMatching(/\.$/) });
@@ -201,7 +198,7 @@ test("a page for a copy that is retired is dropped, even where its run was not c
   await database.query("UPDATE synced_copy SET state = 'RETIRED' WHERE id = $1", [copyId]);
   const held = await rowsOfCopy(database, copyId);
   release();
-  await noJobIsDue();
+  await noJobIsDue(database);
   expect(await rowsOfCopy(database, copyId)).toEqual(held);
   expect(held).not.toHaveProperty("person");
   await disconnect(as);

@@ -7,7 +7,16 @@ import { copiedIds, visibleIds } from "../support/copy";
 import { createTestDatabase, type TestDatabase } from "../support/database";
 import { dumpState, rowsOfCopy } from "../support/dump";
 import { type Service, startService } from "../support/service";
-import { completeConsent, connect, dataOf, recordMeeting, startConsent, syncEnds, until } from "../support/stories";
+import {
+  completeConsent,
+  connect,
+  dataOf,
+  noJobIsDue,
+  recordMeeting,
+  startConsent,
+  syncEnds,
+  until,
+} from "../support/stories";
 
 // Seen red with: another user given the same copy; the same user given a new one; another company admitted; the earlier
 // copy not retired; the open run not cancelled.
@@ -119,6 +128,7 @@ test("a user of another company is refused, and nothing changes but the state th
     company_domain: "other",
   };
   simulator.control.fail({ match: "/api/v1/users/me", with: { status: 200, body: { success: true, data: user } } });
+  await noJobIsDue(database);
   const before = await dumpState(database);
   const answer = await completeConsent(service, { code: simulator.control.approve(), state }, as);
   expect(answer).toMatchObject({ code: "DIFFERENT_CRM_COMPANY", message: expect.stringMatching(/\.$/) });

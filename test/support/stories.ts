@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Simulator } from "../../simulator";
 import type { ActorClaims } from "./actors";
+import type { TestDatabase } from "./database";
 import type { GraphQLAnswer, Service } from "./service";
 
 const WAIT_MS = 20_000;
@@ -14,6 +15,13 @@ export async function until<T>(what: string, look: () => Promise<T | null | unde
     await sleep(POLL_MS);
   }
   throw new Error(`waited ${WAIT_MS} ms in vain until ${what}`);
+}
+
+/** What follows a sync goes on after its end: whoever compares rows waits for it. */
+export function noJobIsDue(database: Pick<TestDatabase, "query">): Promise<boolean> {
+  return until("no job is due", async () => {
+    return (await database.query("SELECT 1 FROM graphile_worker.jobs WHERE run_at <= now()")).length === 0;
+  });
 }
 
 /** The data of an answer that must have no errors. */
