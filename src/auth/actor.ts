@@ -1,5 +1,8 @@
+import { hash } from "node:crypto";
 import { createRemoteJWKSet, type JWTVerifyGetKey, jwtVerify } from "jose";
+import { LRUCache } from "lru-cache";
 import { z } from "zod";
+import { type Clock, MINUTE_MS, SECOND_MS, systemClock } from "../platform/clock";
 import type { AuthConfig } from "../platform/config";
 import { ServiceError } from "../platform/errors";
 
@@ -8,13 +11,13 @@ export type ActorRole = (typeof ACTOR_ROLES)[number];
 
 /** Who calls. Everything in it was proven by the bearer token. */
 export interface Actor {
-  userId: string;
-  tenantId: string;
-  role: ActorRole;
-  plan: string;
-  email: string | null;
-  name: string | null;
-  expiresAt: Date;
+  readonly userId: string;
+  readonly tenantId: string;
+  readonly role: ActorRole;
+  readonly plan: string;
+  readonly email: string | null;
+  readonly name: string | null;
+  readonly expiresAt: Date;
 }
 
 /** The bearer token does not prove an actor. The message may be shown; it never repeats the token. */
@@ -54,15 +57,38 @@ const claims = z
 
 export type ActorVerifier = (token: string) => Promise<Actor>;
 
+/**
+ * For so long a token that was proven is believed without being proven again (decision 0054): a page sends the same one
+ * with each request. A key that the identity provider withdraws counts for as long at most.
+ */
+const BELIEVED_MS = MINUTE_MS;
+const MOST_BELIEVED = 10_000;
+
 /** Proves bearer tokens: HS256 with the configured secret, or public keys from the configured JWKS address. */
-export function createActorVerifier({ proof, issuer, audience }: AuthConfig): ActorVerifier {
+export function createActorVerifier(config: AuthConfig, clock: Clock = systemClock): ActorVerifier {
+  const prove = proverOf(config, clock);
+  const believed = new LRUCache<string, { actor: Actor; until: number }>({ max: MOST_BELIEVED });
+  return async (token) => {
+    // The whole token, signature and all; as a digest, so that no copy of it lies in memory.
+    const key = hash("sha256", token, "base64");
+    const now = clock().getTime();
+    const known = believed.get(key);
+    if (known && now < known.until) return known.actor;
+    const actor = Object.freeze(await prove(token));
+    const ends = actor.expiresAt.getTime() + CLOCK_TOLERANCE_SECONDS * SECOND_MS;
+    believed.set(key, { actor, until: Math.min(now + BELIEVED_MS, ends) });
+    return actor;
+  };
+}
+
+function proverOf({ proof, issuer, audience }: AuthConfig, clock: Clock): ActorVerifier {
   const shared = proof.kind === "secret" ? new TextEncoder().encode(proof.secret.reveal()) : null;
   const key: JWTVerifyGetKey =
     proof.kind === "jwks" ? createRemoteJWKSet(proof.url) : async () => shared ?? new Uint8Array();
   const algorithms = shared ? HS : PUBLIC_KEY;
   const options = { algorithms, issuer, audience, requiredClaims: ["exp"], clockTolerance: CLOCK_TOLERANCE_SECONDS };
   return async (token) => {
-    const payload = await jwtVerify(token, key, options).then(
+    const payload = await jwtVerify(token, key, { ...options, currentDate: clock() }).then(
       (verified) => verified.payload,
       (cause: unknown) => {
         throw new UnauthenticatedError("The bearer token is not valid or has ended. Sign in again.", { cause });
