@@ -27,14 +27,16 @@ import { failed, say } from "./print";
 type Statement = (sql: string, parameters?: unknown[]) => Promise<unknown>;
 
 function remembering(door: TenantDoor): TenantDoor {
-  const known = new Map<string, Promise<unknown>>();
+  const known = new Map<string, Map<string, Promise<unknown>>>();
   const enter: TenantDoor["enter"] = (tenantId, signal) => {
     const scope = door.enter(tenantId, signal);
     const ask: Statement = scope.manager.query.bind(scope.manager);
     const query: Statement = (sql, parameters) => {
-      const key = JSON.stringify([tenantId, sql, parameters]);
-      const answer = known.get(key) ?? ask(sql, parameters);
-      known.set(key, answer);
+      const answers = known.get(sql) ?? new Map<string, Promise<unknown>>();
+      known.set(sql, answers);
+      const key = JSON.stringify([tenantId, parameters]);
+      const answer = answers.get(key) ?? ask(sql, parameters);
+      answers.set(key, answer);
       return answer;
     };
     const manager = Object.create(scope.manager, { query: { value: query } });

@@ -1,4 +1,5 @@
-import type { EntityManager, EntityMetadata, ObjectLiteral, ObjectType } from "typeorm";
+import type { EntityManager, ObjectLiteral, ObjectType } from "typeorm";
+import { asText, columnsOf, type EntityColumns } from "./entity-columns";
 
 type JsonRow = Record<string, unknown>;
 
@@ -34,7 +35,7 @@ export class JointReads {
     parameters: readonly unknown[],
   ): Promise<(T & Extra)[]> {
     const columns = columnsOf(this.manager.connection.getMetadata(entity));
-    const decimals = columns.decimals.map((name) => `, r.${name}::text AS "${name}${AS_TEXT}"`).join("");
+    const decimals = columns.decimals.map((name) => `, r.${name}::text AS "${asText(name)}"`).join("");
     const found = await this.rows<JsonRow>(decimals ? `SELECT r.*${decimals} FROM (${sql}) r` : sql, parameters);
     return found.map((row) => revived(row, columns) as T & Extra);
   }
@@ -44,7 +45,7 @@ export class JointReads {
     this.#waiting = [];
     const parameters: unknown[] = [];
     const parts = reads.map((read, index) => {
-      const sql = read.sql.replaceAll(/\$(\d+)/g, (_, number) => `$${Number(number) + parameters.length}`);
+      const sql = moveParameters(read.sql, parameters.length);
       parameters.push(...read.parameters);
       return `(SELECT coalesce(json_agg(r), '[]') FROM (${sql}) r) AS r${index}`;
     });
@@ -55,36 +56,26 @@ export class JointReads {
   }
 }
 
-/** Marks the text beside a decimal, which JSON would have as a float. */
-const AS_TEXT = " as text";
-
-interface Columns {
-  properties: ReadonlyMap<string, string>;
-  instants: ReadonlySet<string>;
-  decimals: readonly string[];
-}
-
-const known = new WeakMap<EntityMetadata, Columns>();
-
-function columnsOf(metadata: EntityMetadata): Columns {
-  const found = known.get(metadata);
-  if (found) return found;
-  const named = (type: string) =>
-    metadata.columns.filter((column) => column.type === type).map(({ databaseName }) => databaseName);
-  const decimals = named("numeric");
-  const properties = new Map(metadata.columns.map(({ databaseName, propertyName }) => [databaseName, propertyName]));
-  for (const name of decimals) properties.set(`${name}${AS_TEXT}`, properties.get(name) ?? name);
-  const columns = { properties, instants: new Set(named("timestamptz")), decimals };
-  known.set(metadata, columns);
-  return columns;
-}
-
 /** The text of a decimal stands behind the float of the same property, and replaces it. */
-function revived(row: JsonRow, { properties, instants }: Columns): JsonRow {
+function revived(row: JsonRow, { properties, instants }: EntityColumns): JsonRow {
   const properly: JsonRow = {};
-  for (const [name, value] of Object.entries(row)) {
+  for (const name in row) {
+    const value = row[name];
     const isInstant = typeof value === "string" && instants.has(name);
     properly[properties.get(name) ?? name] = isInstant ? new Date(value) : value;
   }
   return properly;
+}
+
+/** The texts of reads are the code's own, so there are few; with their parameters' numbers moved by so many. */
+const moved = new Map<string, string[]>();
+const MAX_MOVED = 500;
+
+function moveParameters(sql: string, by: number): string {
+  if (by === 0) return sql;
+  const known = moved.get(sql) ?? [];
+  const text = known[by] ?? sql.replaceAll(/\$(\d+)/g, (_, number) => `$${Number(number) + by}`);
+  known[by] = text;
+  if (moved.size < MAX_MOVED) moved.set(sql, known);
+  return text;
 }

@@ -1,4 +1,5 @@
 import type { EntityManager, ObjectLiteral, ObjectType } from "typeorm";
+import { columnsOf } from "./entity-columns";
 
 /** The rows of one statement. TypeORM answers UPDATE and DELETE with a pair of rows and count; here it is rows alike. */
 export async function rows<T>(manager: EntityManager, sql: string, parameters: unknown[] = []): Promise<T[]> {
@@ -25,14 +26,11 @@ export async function entityRows<T extends ObjectLiteral, Extra = unknown>(
   sql: string,
   parameters: unknown[],
 ): Promise<(T & Extra)[]> {
-  const properties = new Map(
-    manager.connection
-      .getMetadata(entity)
-      .columns.map(({ databaseName, propertyName }) => [databaseName, propertyName]),
-  );
+  const { properties } = columnsOf(manager.connection.getMetadata(entity));
   const found = await rows<Record<string, unknown>>(manager, sql, parameters);
   return found.map((row) => {
-    const entries = Object.entries(row).map(([name, value]) => [properties.get(name) ?? name, value]);
-    return Object.fromEntries(entries) as T & Extra;
+    const properly: Record<string, unknown> = {};
+    for (const name in row) properly[properties.get(name) ?? name] = row[name];
+    return properly as T & Extra;
   });
 }

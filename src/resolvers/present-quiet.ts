@@ -7,10 +7,10 @@ export function presentQuiet({ verdict, quietSince, quietDays, reasons, nextChan
   return make(QuietSignal, {
     verdict: QuietVerdict[verdict],
     isQuiet: verdict === "QUIET" || verdict === "GHOSTED",
-    ...{ quietSince, quietDays, nextChangeAt, asOf },
     reasons: reasons.map(({ code, since, thresholdDays, message, evidence }) =>
       make(QuietReason, { code: QuietReasonCode[code], since, thresholdDays, message, shownBy: evidence }),
     ),
+    ...{ quietSince, quietDays, nextChangeAt, asOf },
   });
 }
 

@@ -71,8 +71,8 @@ export const writeStages: Writer<crm.CrmStage> = (...page) =>
 export const writeOrganizations: Writer<crm.CrmOrganization> = (...page) =>
   writePage(page, OrganizationRow, ({ id, deleted, ...organization }) => ({
     crmId: id,
-    ...organization,
     websiteDomain: websiteDomainOf(organization.website),
+    ...organization,
   }));
 
 export const writePersons: Writer<crm.CrmPerson> = async (...page) => {
@@ -135,13 +135,13 @@ export const writeDeals: Writer<crm.CrmDeal> = async (...page) => {
   return result;
 };
 
-function dealRow({ id, deleted, ...deal }: crm.CrmDeal): Row<DealRow> {
+function dealRow({ id, deleted, status, ...deal }: crm.CrmDeal): Row<DealRow> {
   return {
     crmId: id,
-    ...deal,
-    status: deal.status as DealRow["status"],
+    status: status as DealRow["status"],
     participantsDue: deal.participantsCount !== 0,
     participantsKnown: deal.participantsCount === 0,
+    ...deal,
   };
 }
 
@@ -162,13 +162,13 @@ export const writeActivities: Writer<crm.CrmActivity> = (...page) =>
     const dueAt = dueDate && `${dueDate}T${dueTime ?? "00:00:00"}Z`;
     return {
       crmId: id,
-      ...activity,
       dueAt,
       dueHasTime: dueDate !== null && dueTime !== null,
       doneAt: doneTime,
       happenedAt: activity.done ? (dueAt ?? doneTime ?? activity.addTime) : null,
+      ...activity,
     };
   });
 
 export const writeNotes: Writer<crm.CrmNote> = (...page) =>
-  writePage(page, NoteRow, ({ id, deleted, userId, ...note }) => ({ crmId: id, ...note, authorId: userId }));
+  writePage(page, NoteRow, ({ id, deleted, userId, ...note }) => ({ crmId: id, authorId: userId, ...note }));
