@@ -27,7 +27,6 @@ export function readReceipt({ tenantId, manager }: TenantScope, id: string): Pro
 }
 
 export interface NewReceipt {
-  meetingId: string;
   held: MeetingTargets;
   target: Target;
   intent: NoteIntent;
@@ -38,7 +37,7 @@ export interface NewReceipt {
 /** A receipt in state SENDING; null where the key has one by now, whoever made it. */
 export async function insertReceipt(
   { tenantId, manager }: TenantScope,
-  { meetingId, held, target, intent, requestedBy, requestedAt }: NewReceipt,
+  { held, target, intent, requestedBy, requestedAt }: NewReceipt,
 ): Promise<NoteWriteRow | null> {
   const dealId = target.entity === "DEAL" ? target.id : null;
   const [row] = await entityRows<NoteWriteRow>(
@@ -50,7 +49,7 @@ export async function insertReceipt(
      ON CONFLICT (tenant_id, idempotency_key) DO NOTHING RETURNING *`,
     [
       ...[tenantId, held.copyId, held.crmCompanyId, dealId, randomUUID(), intent.idempotencyKey, intent.inputHash],
-      ...[meetingId, target.entity, target.id, intent.reference, requestedBy, requestedAt],
+      ...[held.meetingId, target.entity, target.id, intent.reference, requestedBy, requestedAt],
     ],
   );
   return row ?? null;

@@ -98,7 +98,7 @@ export class NoteWrites {
       const target = asked.targetId === null ? ownTarget(held.value) : askedTarget(held.value, asked.target);
       if (!target.ok) return target;
       const receipt = await insertReceipt(scope, {
-        ...{ meetingId: asked.meeting ?? "", held: held.value, target: target.value, intent },
+        ...{ held: held.value, target: target.value, intent },
         ...{ requestedBy: actor.userId, requestedAt: this.parts.clock() },
       });
       if (receipt) return accepted({ receipt, isOurs: true });

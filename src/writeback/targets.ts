@@ -13,6 +13,7 @@ export interface Target {
 }
 
 export interface MeetingTargets {
+  meetingId: string;
   copyId: number;
   crmCompanyId: number;
   targets: Target[];
@@ -44,7 +45,7 @@ export async function holdTargets(
       "The CRM no longer accepts the authorization. Ask an owner or admin to authorize again.",
     );
   }
-  return accepted({ ...copy, targets: await matchedTargets(scope, copy.copyId, meetingId) });
+  return accepted({ meetingId, ...copy, targets: await matchedTargets(scope, copy.copyId, meetingId) });
 }
 
 /** Whoever matches a meeting changes its row or locks it. */

@@ -1,5 +1,16 @@
 import { all, type FieldStory, startFieldStory, statesOf } from "../support/field-story";
-import { ENTITIES, fieldOf, listPath, patches, recordPath, setMapping, writeFields } from "../support/fields";
+import {
+  ENTITIES,
+  type FieldValue,
+  fieldOf,
+  listPath,
+  patches,
+  recordPath,
+  setMapping,
+  writeFields,
+} from "../support/fields";
+import { type Service, startService } from "../support/service";
+import { countStatements, type StatementCounter } from "../support/statements";
 import { connect, dataOf, recordMeeting, syncEnds, until } from "../support/stories";
 
 let story: FieldStory;
@@ -171,6 +182,35 @@ describe("A field that is not as it was", () => {
     expect(statesOf(second)).toEqual(["FIELD_NOT_FOUND"]);
     expect(patches(simulator)).toEqual([]);
     await nominate("varchar");
+  });
+});
+
+describe("A mutation seen from the database", () => {
+  let counter: StatementCounter;
+  let counted: Service;
+  beforeAll(async () => {
+    counter = await countStatements(database.url);
+    counted = await startService(simulator, database, { databaseUrl: counter.url, roles: new Set(["api"]) });
+  });
+  afterAll(async () => {
+    await counted.stop();
+    await counter.close();
+  });
+
+  const statementsOf = async (values: FieldValue[]) => {
+    const sent = await counter.during(() => writeFields(counted, meetingId, values));
+    const count = (pattern: RegExp) => sent.filter((sql) => pattern.test(sql)).length;
+    return { proofs: count(/FROM meeting .* FOR SHARE/), transactions: count(/^START TRANSACTION/) };
+  };
+
+  test("proves its targets once, with the receipts, and settles each record by itself", async () => {
+    expect(await statementsOf(all("counted"))).toEqual({ proofs: 1, transactions: 4 });
+    expect(await statementsOf(all("counted").slice(0, 1))).toEqual({ proofs: 1, transactions: 2 });
+  });
+
+  test("proves them again only where a value was in doubt and the CRM's list was read", async () => {
+    const values = [{ entity: "DEAL" as const, value: { no: "text" } }];
+    expect(await statementsOf(values)).toEqual({ proofs: 2, transactions: 2 });
   });
 });
 

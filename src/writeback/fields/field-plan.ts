@@ -14,6 +14,12 @@ export interface PlannedField extends BatchField {
   failure: WriteFailure | null;
 }
 
+/** All values of one mutation, with what their targets were proved by. */
+export interface FieldsPlan {
+  held: MeetingTargets;
+  fields: readonly PlannedField[];
+}
+
 export type PlanRefusal = ChoiceRefusal | "FIELD_NOT_MAPPED" | "INVALID_INPUT";
 
 /**
@@ -24,7 +30,7 @@ export function planFields(
   held: MeetingTargets,
   mappings: readonly FieldMappingRow[],
   asked: readonly AskedField[],
-): Outcome<PlannedField[], PlanRefusal> {
+): Outcome<FieldsPlan, PlanRefusal> {
   const planned: PlannedField[] = [];
   for (const [position, field] of asked.entries()) {
     const target = field.targetId === null ? onlyTarget(held, field.entity) : namedTarget(held, field);
@@ -40,7 +46,7 @@ export function planFields(
     }
     planned.push({ target: target.value, key: mapping.fieldKey, ...fitting(mapping, field.value) });
   }
-  return accepted(planned);
+  return accepted({ held, fields: planned });
 }
 
 function fitting(mapping: FieldMappingRow, asked: unknown): Pick<PlannedField, "type" | "value" | "failure"> {

@@ -4,12 +4,11 @@ import { entityRows } from "../../database/rows";
 import type { TenantScope } from "../../database/tenant-door";
 import { FieldWriteRow } from "../../entities/field-write";
 import type { StoredWriteState } from "../../entities/write-outcome";
-import type { MeetingTargets } from "../targets";
 import type { WriteRef } from "../unsettled";
 import { updateTimeBeforeOurs } from "../update-time";
 import { sentenceOf } from "../write-failure";
 import type { FieldsIntent } from "./field-input";
-import type { PlannedField } from "./field-plan";
+import type { FieldsPlan, PlannedField } from "./field-plan";
 import { nextLook } from "./look-plan";
 import type { FieldOutcome } from "./record-batch";
 
@@ -20,11 +19,8 @@ export function findReceipts({ tenantId, manager }: TenantScope, idempotencyKey:
   return manager.find(FieldWriteRow, { where: { tenantId, idempotencyKey }, order: { position: "ASC" } });
 }
 
-export interface NewReceipts {
-  meetingId: string;
-  held: MeetingTargets;
+export interface NewReceipts extends FieldsPlan {
   intent: FieldsIntent;
-  planned: readonly PlannedField[];
   requestedBy: string;
   requestedAt: Date;
 }
@@ -32,7 +28,7 @@ export interface NewReceipts {
 /** Receipts in state SENDING, or FAILED for what is not to be sent; null where the key has some by now. */
 export async function insertReceipts(scope: TenantScope, made: NewReceipts): Promise<FieldWriteRow[] | null> {
   const receipts: FieldWriteRow[] = [];
-  for (const [position, field] of made.planned.entries()) {
+  for (const [position, field] of made.fields.entries()) {
     const receipt = await insertReceipt(scope, made, field, position);
     // The first one is the key's: who has it has them all.
     if (!receipt) return null;
@@ -43,7 +39,7 @@ export async function insertReceipts(scope: TenantScope, made: NewReceipts): Pro
 
 async function insertReceipt(
   { tenantId, manager }: TenantScope,
-  { meetingId, held, intent, requestedBy, requestedAt }: NewReceipts,
+  { held, intent, requestedBy, requestedAt }: NewReceipts,
   { target, key, value, failure }: PlannedField,
   position: number,
 ): Promise<FieldWriteRow | null> {
@@ -59,7 +55,7 @@ async function insertReceipt(
      ON CONFLICT (tenant_id, idempotency_key, position) DO NOTHING RETURNING *`,
     [
       ...[tenantId, held.copyId, held.crmCompanyId, dealId, randomUUID(), intent.idempotencyKey, position],
-      ...[intent.inputHash, meetingId, target.entity, target.id, key, JSON.stringify(value)],
+      ...[intent.inputHash, held.meetingId, target.entity, target.id, key, JSON.stringify(value)],
       ...[failure ? "FAILED" : "SENDING", failure?.code ?? null, failure && sentenceOf(failure)],
       ...[requestedBy, requestedAt, failure && requestedAt],
     ],

@@ -6,16 +6,17 @@ import { CrmApi } from "../../crm/api";
 import type { CrmCustomFields } from "../../crm/parsing/fields";
 import type { TenantScope } from "../../database/tenant-door";
 import type { FieldWriteRow } from "../../entities/field-write";
+import type { MatchedEntity } from "../../entities/matched-record";
 import { SECOND_MS } from "../../platform/clock";
 import { accepted, type Outcome, refused } from "../../platform/outcome";
 import { inTime } from "../in-time";
 import type { WritebackParts } from "../note-writes";
 import { refusalOfWriter, Sendings } from "../sendings";
-import { holdTargets, type MeetingTargets, type TargetsRefusal } from "../targets";
+import { holdTargets, type TargetsRefusal } from "../targets";
 import type { WriteFailure } from "../write-failure";
 import { copyFields } from "./copied-fields";
 import { type AskedFields, checkFields, type FieldsIntent } from "./field-input";
-import { type PlannedField, type PlanRefusal, planFields } from "./field-plan";
+import { type FieldsPlan, type PlannedField, type PlanRefusal, planFields } from "./field-plan";
 import { findReceipts, insertReceipts, settle } from "./field-receipts";
 import { FIELD_GONE, type FieldOutcome, notSent, type RecordReport, writeRecord } from "./record-batch";
 
@@ -64,7 +65,6 @@ export class FieldWrites {
     if (earlier.length > 0) return this.#again(earlier, intent);
     const stopped = await this.parts.stopped?.();
     if (stopped) return stopped;
-    await this.#lookWhereInDoubt(actor, asked);
     const begun = await this.#begin(actor, asked, intent);
     if (!begun.ok) return begun;
     const { receipts, sendings } = begun.value;
@@ -77,31 +77,33 @@ export class FieldWrites {
   }
 
   /** A value that does not fit its field, as that was last seen, may fit it as it is now: the CRM's list decides. */
-  async #lookWhereInDoubt({ tenantId }: Actor, asked: AskedFields): Promise<void> {
-    const planned = await this.parts.door.transaction(tenantId, (scope) => plan(scope, asked));
-    const doubtful = planned.ok ? planned.value.fields.filter(({ failure }) => failure) : [];
-    for (const entity of new Set(doubtful.map(({ target }) => target.entity))) {
-      await this.parts.mappings.fields(tenantId, entity);
-    }
+  async #begin(actor: Actor, asked: AskedFields, intent: FieldsIntent): Promise<Outcome<Begun, WriteFieldsRefusal>> {
+    const { door, mappings } = this.parts;
+    const inDoubt = new Set<MatchedEntity>();
+    const begun = await door.transaction(actor.tenantId, async (scope) => {
+      const planned = await planOf(scope, asked);
+      if (!planned.ok) return planned;
+      for (const { target, failure } of planned.value.fields) if (failure) inDoubt.add(target.entity);
+      return inDoubt.size > 0 ? null : accepted(await this.#makeReceipts(scope, actor, intent, planned.value));
+    });
+    if (begun) return begun;
+    for (const entity of inDoubt) await mappings.fields(actor.tenantId, entity);
+    return door.transaction(actor.tenantId, async (scope) => {
+      const planned = await planOf(scope, asked);
+      return planned.ok ? accepted(await this.#makeReceipts(scope, actor, intent, planned.value)) : planned;
+    });
   }
 
-  /** The proof that the targets are matched, and the receipts, in one transaction. */
-  #begin(actor: Actor, asked: AskedFields, intent: FieldsIntent): Promise<Outcome<Begun, WriteFieldsRefusal>> {
-    return this.parts.door.transaction(actor.tenantId, async (scope): Promise<Outcome<Begun, WriteFieldsRefusal>> => {
-      const planned = await plan(scope, asked);
-      if (!planned.ok) return planned;
-      const { held, fields } = planned.value;
-      const receipts = await insertReceipts(scope, {
-        ...{ meetingId: asked.meeting ?? "", held, intent, planned: fields },
-        ...{ requestedBy: actor.userId, requestedAt: this.parts.clock() },
-      });
-      if (!receipts) return accepted({ receipts: await findReceipts(scope, intent.idempotencyKey), sendings: [] });
-      const sendings = receipts.flatMap((receipt, position) => {
-        const field = fields[position];
-        return field && !field.failure ? [{ ...field, receipt }] : [];
-      });
-      return accepted({ receipts, sendings });
+  /** Makes the receipts in the transaction that has planned them, and so has proved that the targets are matched. */
+  async #makeReceipts(scope: TenantScope, { userId }: Actor, intent: FieldsIntent, plan: FieldsPlan): Promise<Begun> {
+    const made = { ...plan, intent, requestedBy: userId, requestedAt: this.parts.clock() };
+    const receipts = await insertReceipts(scope, made);
+    if (!receipts) return { receipts: await findReceipts(scope, intent.idempotencyKey), sendings: [] };
+    const sendings = receipts.flatMap((receipt, position) => {
+      const field = plan.fields[position];
+      return field && !field.failure ? [{ ...field, receipt }] : [];
     });
+    return { receipts, sendings };
   }
 
   async #again(
@@ -180,14 +182,12 @@ export class FieldWrites {
 
 const isRejected = (outcome: FieldOutcome) => outcome.state === "FAILED" && outcome.failure.code === "VALUE_REJECTED";
 
-async function plan(
+async function planOf(
   scope: TenantScope,
   { meeting, values }: AskedFields,
-): Promise<Outcome<{ held: MeetingTargets; fields: PlannedField[] }, TargetsRefusal | PlanRefusal>> {
+): Promise<Outcome<FieldsPlan, TargetsRefusal | PlanRefusal>> {
   const held = await holdTargets(scope, meeting);
-  if (!held.ok) return held;
-  const fields = planFields(held.value, await readFieldMappings(scope), values);
-  return fields.ok ? accepted({ held: held.value, fields: fields.value }) : fields;
+  return held.ok ? planFields(held.value, await readFieldMappings(scope), values) : held;
 }
 
 type SendingBatch = [Sending, ...Sending[]];
