@@ -37,7 +37,7 @@ export abstract class WriteReceipt {
   @Column("bigint", { nullable: true })
   dealId!: number | null;
 
-  /** That deal's update time before this write and those of ours before it. */
+  /** That deal's update time as the copy knew it when the write was asked for, whoever made it. */
   @Column("timestamptz", { nullable: true })
   dealUpdatedBefore!: Date | null;
 

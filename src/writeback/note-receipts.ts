@@ -12,7 +12,6 @@ import { nextLookUp } from "./look-up-plan";
 import type { NoteIntent } from "./note-input";
 import type { MeetingTargets, Target } from "./targets";
 import type { WriteRef } from "./unsettled";
-import { updateTimeBeforeOurs } from "./update-time";
 import { sentenceOf, type WriteFailure } from "./write-failure";
 
 export const NOTE_LOOK_UP_JOB = "note_look_up";
@@ -45,7 +44,7 @@ export async function insertReceipt(
     NoteWriteRow,
     `INSERT INTO note_write (tenant_id, copy_id, crm_company_id, deal_id, deal_updated_before, id, idempotency_key,
        input_hash, meeting_id, entity, target_id, reference, state, requested_by, requested_at)
-     VALUES ($1, $2, $3, $4, ${updateTimeBeforeOurs}, $5, $6, $7, $8, $9, $10, $11, 'SENDING', $12, $13)
+     VALUES ($1, $2, $3, $4, (SELECT update_time FROM deal WHERE copy_id = $2 AND crm_id = $4), $5, $6, $7, $8, $9, $10, $11, 'SENDING', $12, $13)
      ON CONFLICT (tenant_id, idempotency_key) DO NOTHING RETURNING *`,
     [
       ...[tenantId, held.copyId, held.crmCompanyId, dealId, randomUUID(), intent.idempotencyKey, intent.inputHash],

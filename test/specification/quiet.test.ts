@@ -101,9 +101,11 @@ test("our own notes are no contact and move no signal; they are shown as ours", 
   const meeting = await meetingWith(email);
   const before = await quietOf(meeting, dealId);
   expect(codes(before.quiet)).toContain("CRM_ROTTEN");
-  for (const content of ["One.", "Two."]) await writeNote(service, { meetingId: meeting, content });
-  simulator.control.change("deal", dealId, {});
-  await sync();
+  for (const content of ["One.", "Two."]) {
+    await writeNote(service, { meetingId: meeting, content });
+    simulator.control.change("deal", dealId, {});
+    await sync();
+  }
   const after = await quietOf(meeting, dealId);
   const steady = ({ nextChangeAt, asOf, ...rest }: Quiet) => rest;
   expect(steady(after.quiet)).toEqual(steady(before.quiet));

@@ -53,8 +53,8 @@ export class QuietRows {
     this.#activities(facts);
     this.#meetings(facts);
     for (const { kind, at: when } of facts.contacts) if (kind === "NOTE") this.#note(dealId, when, "by a person");
-    for (const note of ours.notes) this.#ourNote(facts, note);
-    for (const when of ours.fields) this.#receipt("field_write", facts, when, { position: 0, field_key: "x" });
+    for (const note of ours.notes) this.#ourNote(facts, ours, note);
+    for (const when of ours.fields) this.#receipt("field_write", facts, ours, when, { position: 0, field_key: "x" });
   }
 
   async insert(database: TestDatabase): Promise<void> {
@@ -99,9 +99,8 @@ export class QuietRows {
   }
 
   /** Our last write has moved the update time, as it does in the CRM. */
-  #dealRow(facts: DealFacts, { fields, notes }: OurWrites): Row {
-    const writes = [...fields, ...notes.map((note) => note.at)].filter((when) => when > (facts.updatedAt ?? 0));
-    const updated = facts.updatedAt === null ? null : Math.max(facts.updatedAt, ...writes);
+  #dealRow(facts: DealFacts, ours: OurWrites): Row {
+    const updated = facts.updatedAt === null ? null : lastUpdate(facts.updatedAt, ours, Number.POSITIVE_INFINITY);
     return {
       ...this.#record(facts.dealId),
       ...{ title: "", custom_fields: {}, participants_due: false, participants_known: !facts.isIncomplete },
@@ -161,23 +160,31 @@ export class QuietRows {
     return id;
   }
 
-  #ourNote(facts: DealFacts, { at: when, answered }: OurWrites["notes"][number]): void {
+  #ourNote(facts: DealFacts, ours: OurWrites, { at: when, answered }: OurWrites["notes"][number]): void {
     const reference = randomUUID();
     const crmNoteId = this.#note(facts.dealId, when, `<p>Ref. ${reference}</p>`);
     const answer = answered ? { crm_note_id: crmNoteId } : { state: "UNKNOWN", settled_at: null };
-    this.#receipt("note_write", facts, when, { reference, look_ups: 0, ...answer });
+    this.#receipt("note_write", facts, ours, when, { reference, look_ups: 0, ...answer });
   }
 
-  #receipt(table: string, { dealId, updatedAt }: DealFacts, when: number, more: Row): void {
+  /** A sync has brought what our earlier writes made of the update time, for every other receipt. */
+  #receipt(table: string, { dealId, updatedAt }: DealFacts, ours: OurWrites, when: number, more: Row): void {
     const { tenant_id, copy_id } = this.#key;
     const id = randomUUID();
+    const isSynced = updatedAt !== null && when % 7 < 4;
+    const before = isSynced ? lastUpdate(updatedAt, ours, when) : updatedAt;
     const times = { requested_at: at(when - 1_000), sent_at: at(when + 1_000), settled_at: at(when + 1_000) };
     this.#add(table, {
       ...{ tenant_id, copy_id, id, idempotency_key: id, input_hash: "", meeting_id: this.#meetingId },
       ...{ crm_company_id: 77, entity: "DEAL", target_id: dealId, deal_id: dealId, state: "WRITTEN", requested_by: "" },
-      ...{ deal_updated_before: at(updatedAt), ...times, ...more },
+      ...{ deal_updated_before: at(before), ...times, ...more },
     });
   }
+}
+
+/** A deal's update time, as people's last change and our writes before `until` have made it. */
+function lastUpdate(updatedAt: number, { fields, notes }: OurWrites, until: number): number {
+  return Math.max(updatedAt, ...[...fields, ...notes.map((note) => note.at)].filter((when) => when < until));
 }
 
 const NO_COUNTS = { walk: 1, requests: 0, fetched: 0, written: 0, unchanged: 0, removed: 0, rejected: 0 };
