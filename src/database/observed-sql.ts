@@ -1,3 +1,4 @@
+import type { QueryRunner } from "typeorm";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
 import { traced, workCounts } from "../platform/work";
@@ -19,4 +20,10 @@ export function observedSql(metrics: Metrics, logger: Logger): ObserveSql {
         logger.debug({ sql: text.replace(/\s+/g, " ").trim(), seconds }, "a statement");
     }
   };
+}
+
+/** Whatever a runner asks goes through `observe`. */
+export function observeStatements(runner: QueryRunner, observe: ObserveSql): void {
+  const query = runner.query.bind(runner) as (...args: unknown[]) => Promise<never>;
+  runner.query = (text: string, ...rest: unknown[]) => observe(text, () => query(text, ...rest));
 }

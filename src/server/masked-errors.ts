@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { unwrapResolverError } from "@apollo/server/errors";
 import { GraphQLError, type GraphQLFormattedError } from "graphql";
-import { DeadlineError } from "../database/tenant-session";
+import { DeadlineError } from "../database/deadline";
 import { ServiceError } from "../platform/errors";
 import type { Logger } from "../platform/logger";
 
