@@ -2,7 +2,7 @@ import { type Simulator, startSimulator } from "../../simulator";
 import { createTestDatabase, type TestDatabase } from "../support/database";
 import { type Service, startService } from "../support/service";
 import { countStatements, type StatementCounter } from "../support/statements";
-import { dataOf, recordMeeting } from "../support/stories";
+import { dataOf, recordMeeting, until } from "../support/stories";
 
 let simulator: Simulator;
 let database: TestDatabase;
@@ -195,6 +195,46 @@ test("nested lists that have no first of their own are bounded", async () => {
   expect(changes).toEqual([...changes].sort().reverse());
   expect(briefing.persons).toHaveLength(200);
   expect(briefing.meeting.attendees).toHaveLength(200);
+});
+
+/** Rows of a table that a service of its own looked at; its sessions tell what they counted when they end. */
+async function rowsReadBy(table: string, work: (reader: Service) => Promise<unknown>): Promise<number> {
+  const read = async () => {
+    const [row] = await database.query<{ n: number }>(
+      "SELECT (idx_tup_fetch + seq_tup_read)::int AS n FROM pg_stat_user_tables WHERE relname = $1",
+      [table],
+    );
+    return row?.n ?? 0;
+  };
+  const before = await read();
+  const reader = await startService(simulator, database, { roles: new Set(["api"]) });
+  await work(reader);
+  await reader.stop();
+  return until("its sessions have ended", async () => (await read()) - before);
+}
+
+test("where each tenant has 200 other meetings a briefing reads none of them", async () => {
+  await database.query(
+    `WITH copies AS (
+       INSERT INTO synced_copy (tenant_id, crm_company_id, crm_user_id, state, created_at)
+       SELECT 'other-' || g, 1, 1, 'LIVE', now() FROM generate_series(1, 100) g RETURNING tenant_id, id
+     ), meetings AS (
+       SELECT tenant_id, copy_id, gen_random_uuid() AS id, g FROM (
+         SELECT tenant_id, id FROM copies UNION ALL SELECT tenant_id, copy_id FROM connection WHERE tenant_id = 'small'
+       ) c (tenant_id, copy_id), generate_series(1, 200) g
+     ), recorded AS (
+       INSERT INTO meeting SELECT m.tenant_id, m.id, 'other-' || g, title, starts_at, ends_at, owner_email, recorded_by, recorded_at
+       FROM meeting s, meetings m WHERE s.tenant_id = 'small'
+     )
+     INSERT INTO meeting_match SELECT (jsonb_populate_record(s, jsonb_build_object('tenant_id', m.tenant_id,
+       'copy_id', m.copy_id, 'meeting_id', m.id, 'status', 'NONE', 'deal_id', NULL))).*
+     FROM meeting_match s, meetings m WHERE s.tenant_id = 'small'`,
+  );
+  await database.query("ANALYZE");
+  const read = await rowsReadBy("meeting_match", (reader) =>
+    reader.ask(BRIEFING, { id: meetings.small }, { tenant: "small" }),
+  );
+  expect(read).toBeLessThan(100);
 });
 
 interface Bounded {

@@ -10,6 +10,7 @@ import { Silence1763720000000 } from "./0009-silence";
 import { RowPolicies1763740000000 } from "./0011-row-policies";
 import { AuditEvents1763750000000 } from "./0012-audit-events";
 import { CrmStop1763770000000 } from "./0014-crm-stop";
+import { CopiesOfTenants1763780000000 } from "./0015-copies-of-tenants";
 
 /** In the order in which they run. */
 export const migrations = [
@@ -25,4 +26,5 @@ export const migrations = [
   RowPolicies1763740000000,
   AuditEvents1763750000000,
   CrmStop1763770000000,
+  CopiesOfTenants1763780000000,
 ];
