@@ -15,15 +15,17 @@ export interface ClientOptions {
   tokens: string[];
   /** The tenant of each socket. */
   sockets: number[];
-  /** Takes the first message of each socket and reads nothing more. */
-  stalled: boolean;
 }
 
+/** Asked with "collect", it answers with what came; with a number, so many sockets of the first tenant read nothing more. */
+export type ClientRequest = ClientOptions | "collect" | number;
+
 let arrivals: Arrivals = [];
+const ofFirstTenant: WebSocket[] = [];
 const now = () => performance.timeOrigin + performance.now();
 
 /** Ends when the present state is there. */
-async function open({ url, tokens, stalled }: ClientOptions, tenant: number): Promise<WebSocket> {
+async function open({ url, tokens }: ClientOptions, tenant: number): Promise<void> {
   const socket = new WebSocket(`${url.replace("http", "ws")}/graphql`, "graphql-transport-ws", {
     perMessageDeflate: false,
   });
@@ -44,8 +46,7 @@ async function open({ url, tokens, stalled }: ClientOptions, tenant: number): Pr
     });
     socket.send(JSON.stringify({ type: "connection_init", payload: { authorization } }));
   });
-  if (stalled) socket.pause();
-  return socket;
+  if (tenant === 0) ofFirstTenant.push(socket);
 }
 
 async function openAll(options: ClientOptions): Promise<void> {
@@ -57,17 +58,20 @@ async function openAll(options: ClientOptions): Promise<void> {
   arrivals = [];
 }
 
-process.on("message", (message: ClientOptions | "collect") => {
+process.on("message", (message: ClientRequest) => {
   if (message === "collect") {
     process.send?.(arrivals);
     arrivals = [];
-    return;
+  } else if (typeof message === "number") {
+    for (const socket of ofFirstTenant.slice(0, message)) socket.pause();
+    process.send?.("stalled");
+  } else {
+    openAll(message).then(
+      () => process.send?.("open"),
+      (error: unknown) => {
+        failed(error);
+        process.exit(1);
+      },
+    );
   }
-  openAll(message).then(
-    () => process.send?.("open"),
-    (error: unknown) => {
-      failed(error);
-      process.exit(1);
-    },
-  );
 });

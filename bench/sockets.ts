@@ -9,8 +9,8 @@ import { startEmbeddedPostgres } from "../src/database/embedded/embedded-postgre
 import { createFilled, startFilled } from "./api-filled";
 import { quantile } from "./api-load";
 import { failed, say, whole, wholeOption } from "./print";
-import type { RunningService } from "./processes";
-import type { Arrivals, ClientOptions } from "./sockets-client";
+import { type RunningService, useOf } from "./processes";
+import type { Arrivals, ClientOptions, ClientRequest } from "./sockets-client";
 
 type Stop = () => Promise<void> | void;
 
@@ -20,7 +20,11 @@ const STALLED = 20;
 const WARM_UP = 3;
 /** After an event, until all that it woke are counted. */
 const SETTLE_MS = 500;
+const EVENTS_TO_ALL = 3;
 const PATIENCE_MS = 20_000;
+/** Sockets that come and go before any is measured, so that what a process takes once is not counted as theirs. */
+const PASSING = 1_000;
+const PASSING_ROUNDS = 5;
 
 class Clients {
   readonly #processes: ChildProcess[] = [];
@@ -28,20 +32,18 @@ class Clients {
   async open(options: ClientOptions): Promise<void> {
     const client = fork(join(__dirname, "sockets-client.js"), { stdio: "inherit" });
     this.#processes.push(client);
-    client.send(options);
-    await once(client, "message");
+    await ask(client, options);
   }
 
   /** What came since it was asked before. */
   async collect(): Promise<Arrivals> {
-    const found = await Promise.all(
-      this.#processes.map(async (client) => {
-        const answer = once(client, "message");
-        client.send("collect");
-        return ((await answer) as [Arrivals])[0];
-      }),
-    );
-    return found.flat();
+    const found = await Promise.all(this.#processes.map((client) => ask(client, "collect")));
+    return (found as Arrivals[]).flat();
+  }
+
+  /** So many sockets of the first tenant read nothing more. */
+  async stall(count: number): Promise<void> {
+    for (const client of this.#processes.slice(0, 1)) await ask(client, count);
   }
 
   stop(): void {
@@ -49,12 +51,19 @@ class Clients {
   }
 }
 
+async function ask(client: ChildProcess, request: ClientRequest): Promise<unknown> {
+  const answer = once(client, "message");
+  client.send(request);
+  return (await answer)[0];
+}
+
 const now = () => performance.timeOrigin + performance.now();
 const residentBytes = (pid: number) =>
   Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) * 1024;
 
-/** An event, and how long after it each of the sockets that it wakes was told; and the transactions it cost. */
-async function fanOut(client: Client, clients: Clients, expected: number, notify: string) {
+/** An event, and how long after it each of the sockets that it wakes was told; and what it cost. */
+async function fanOut({ client, clients, service }: Parts, expected: number, notify: string) {
+  const cpuBefore = useOf(service.pid).cpuSeconds;
   const began = await transactions(client);
   const sent = now();
   await client.query(notify);
@@ -64,7 +73,8 @@ async function fanOut(client: Client, clients: Clients, expected: number, notify
     await sleep(SETTLE_MS);
     took.push(...(await clients.collect()).map(([, at]) => at - sent));
   }
-  return { took, reads: (await transactions(client)) - began };
+  const cpuMs = (useOf(service.pid).cpuSeconds - cpuBefore) * 1_000;
+  return { took, cpuMs, reads: (await transactions(client)) - began };
 }
 
 async function transactions(client: Client): Promise<number> {
@@ -84,7 +94,12 @@ function tell(what: string, took: readonly number[]): void {
   );
 }
 
-async function memory(service: RunningService): Promise<{ heap: number; resident: number }> {
+interface Memory {
+  heap: number;
+  resident: number;
+}
+
+async function memory(service: RunningService): Promise<Memory> {
   const heap = await service.liveHeap();
   return { heap, resident: residentBytes(service.pid) };
 }
@@ -97,46 +112,70 @@ interface Parts {
   sockets: number;
 }
 
-async function openSockets({ clients, service, tokens, sockets }: Parts): Promise<void> {
-  const before = await memory(service);
-  const began = performance.now();
+async function openSockets(clients: Clients, { service, tokens }: Parts, sockets: number): Promise<void> {
   const tenants = Array.from({ length: sockets }, (_, index) => index % tokens.length);
   const share = Math.ceil(sockets / CLIENTS);
   const { url } = service;
   await Promise.all(
     Array.from({ length: CLIENTS }, (_, index) =>
-      clients.open({ url, tokens, sockets: tenants.slice(index * share, (index + 1) * share), stalled: false }),
+      clients.open({ url, tokens, sockets: tenants.slice(index * share, (index + 1) * share) }),
     ),
   );
-  const took = (performance.now() - began) / 1000;
-  const after = await memory(service);
-  const each = (what: "heap" | "resident") => ((after[what] - before[what]) / sockets / 1024).toFixed(1);
-  say(`${whole(sockets)} sockets of ${whole(tokens.length)} tenants, open in ${took.toFixed(1)} s`);
-  say(`memory of a socket: ${each("heap")} KB of live heap, ${each("resident")} KB resident`);
 }
 
-async function measureEvents({ client, clients, tokens, sockets }: Parts, events: number): Promise<void> {
-  const ofTenant = sockets / tokens.length;
-  for (let tenant = 1; tenant <= WARM_UP; tenant += 1) {
-    await fanOut(client, clients, ofTenant, `SELECT pg_notify('connection_changed', 'tenant-${tenant}')`);
+async function measureOpening(parts: Parts): Promise<void> {
+  const { clients, service, tokens, sockets } = parts;
+  const fresh = await memory(service);
+  for (let round = 0; round < PASSING_ROUNDS; round += 1) {
+    const passing = new Clients();
+    await openSockets(passing, parts, Math.min(PASSING, sockets));
+    passing.stop();
+    await sleep(SETTLE_MS);
   }
+  const warm = await memory(service);
+  const cpuBefore = useOf(service.pid).cpuSeconds;
+  const began = performance.now();
+  await openSockets(clients, parts, sockets);
+  const took = (performance.now() - began) / 1000;
+  const cpu = useOf(service.pid).cpuSeconds - cpuBefore;
+  const open = await memory(service);
+  const each = (what: keyof Memory, base: Memory) => ((open[what] - base[what]) / sockets / 1024).toFixed(1);
+  say(
+    `${whole(sockets)} sockets of ${whole(tokens.length)} tenants, open in ${took.toFixed(1)} s, ${cpu.toFixed(1)} s of CPU`,
+  );
+  say(`memory of a socket, over the process as it started: ${each("heap", fresh)} KB of live heap,`);
+  say(`  ${each("resident", fresh)} KB resident; over the process after sockets have come and gone:`);
+  say(`  ${each("heap", warm)} KB of live heap, ${each("resident", warm)} KB resident`);
+}
+
+async function measureEvents(parts: Parts, events: number): Promise<void> {
+  const { tokens, sockets } = parts;
+  const ofTenant = sockets / tokens.length;
+  const changed = (event: number) => `SELECT pg_notify('connection_changed', 'tenant-${(event % tokens.length) + 1}')`;
+  for (let event = 0; event < WARM_UP; event += 1) await fanOut(parts, ofTenant, changed(event));
   const took: number[] = [];
-  let reads = 0;
+  let [reads, cpuMs] = [0, 0];
   for (let event = 0; event < events; event += 1) {
-    const tenant = `tenant-${(event % tokens.length) + 1}`;
-    const found = await fanOut(client, clients, ofTenant, `SELECT pg_notify('connection_changed', '${tenant}')`);
+    const found = await fanOut(parts, ofTenant, changed(event));
     took.push(...found.took);
     reads += found.reads;
+    cpuMs += found.cpuMs;
   }
   tell(`${events} events, each to one tenant's ${whole(ofTenant)} sockets`, took);
-  say(`  transactions of an event, the benchmark's own ones among them: ${(reads / events).toFixed(1)}`);
-  const all = await fanOut(client, clients, sockets, "SELECT pg_notify('crm_stop_changed', '')");
-  tell("one event to all sockets", all.took);
+  say(`  CPU of an event: ${(cpuMs / events).toFixed(1)} ms; transactions, the benchmark's own ones among them:`);
+  say(`  ${(reads / events).toFixed(1)}`);
+  for (let event = 0; event < EVENTS_TO_ALL; event += 1) {
+    const all = await fanOut(parts, sockets, "SELECT pg_notify('crm_stop_changed', '')");
+    tell("one event to all sockets", all.took);
+    say(`  CPU of the event: ${all.cpuMs.toFixed(0)} ms`);
+  }
 }
 
 /** Readers that take nothing more stand among one tenant's others while many events pass. */
-async function stallSome({ client, clients, service, tokens, sockets }: Parts, events: number): Promise<void> {
-  await clients.open({ url: service.url, tokens, sockets: Array.from({ length: STALLED }, () => 0), stalled: true });
+async function stallSome(parts: Parts, events: number): Promise<void> {
+  const { client, clients, service, tokens, sockets } = parts;
+  await clients.stall(STALLED);
+  const reading = sockets / tokens.length - STALLED;
   const before = await memory(service);
   const storm = `DO $$ BEGIN FOR i IN 1..${events} LOOP PERFORM pg_notify('connection_changed', 'tenant-1'); COMMIT;
     PERFORM pg_sleep(0.005); END LOOP; END $$`;
@@ -144,18 +183,13 @@ async function stallSome({ client, clients, service, tokens, sockets }: Parts, e
   await client.query(storm);
   await sleep(SETTLE_MS);
   const passed = (now() - began) / 1000;
-  const got = (await clients.collect()).length / (sockets / tokens.length);
+  const got = (await clients.collect()).length / reading;
   const after = await memory(service);
   say(
     `${STALLED} stalled readers, ${whole(events)} events in ${passed.toFixed(1)} s: each other got ${got.toFixed(0)} messages`,
   );
   say(`  the service's live heap grew by ${((after.heap - before.heap) / 1024).toFixed(0)} KB`);
-  const last = await fanOut(
-    client,
-    clients,
-    sockets / tokens.length,
-    "SELECT pg_notify('connection_changed', 'tenant-1')",
-  );
+  const last = await fanOut(parts, reading, "SELECT pg_notify('connection_changed', 'tenant-1')");
   tell("  the next event to that tenant", last.took);
 }
 
@@ -187,7 +221,7 @@ async function main(): Promise<void> {
       () => clients.stop(),
     );
     const parts = { client, clients, service, tokens, sockets: Math.floor(sockets / tenants) * tenants };
-    await openSockets(parts);
+    await measureOpening(parts);
     await measureEvents(parts, events);
     await stallSome(parts, 50 * events);
   } finally {

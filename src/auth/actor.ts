@@ -20,6 +20,22 @@ export interface Actor {
   readonly expiresAt: Date;
 }
 
+/** What policies judge an actor by. */
+export type Standing = Pick<Actor, "role" | "plan">;
+
+/** What of an actor an answer may depend on that goes to several at once: all whose viewers are equal. */
+export type Viewer = Standing & Pick<Actor, "tenantId">;
+
+/** Holds nothing but the viewer: a resolver that reads more of its actor fails, and shows nobody another's answer. */
+export function viewerOf({ tenantId, role, plan }: Actor): Viewer {
+  return new Proxy<Viewer>({ tenantId, role, plan }, { get: readViewer });
+}
+
+function readViewer(viewer: Viewer, name: string | symbol): unknown {
+  if (Object.hasOwn(viewer, name)) return viewer[name as keyof Viewer];
+  throw new Error(`${String(name)} was read of an actor whose answer is shared with others`);
+}
+
 /** The bearer token does not prove an actor. The message may be shown; it never repeats the token. */
 export class UnauthenticatedError extends ServiceError {
   readonly code = "UNAUTHENTICATED";

@@ -1,41 +1,41 @@
-import type { Actor } from "./actor";
+import type { Standing } from "./actor";
 
 /** The plans that allow the connection (specification 8). */
 const PLANS_WITH_CRM = new Set(["medium", "sales"]);
 
 export type PolicyRefusal = "NOT_ALLOWED_FOR_ROLE" | "NOT_ALLOWED_ON_PLAN";
 
-const manages = (actor: Actor) => actor.role === "owner" || actor.role === "admin";
-const paysForCrm = (actor: Actor) => PLANS_WITH_CRM.has(actor.plan.toLowerCase());
+const manages = (actor: Standing) => actor.role === "owner" || actor.role === "admin";
+const paysForCrm = (actor: Standing) => PLANS_WITH_CRM.has(actor.plan.toLowerCase());
 
 /** Specification 3 and 5.4: Admin or Owner, on a Medium or Sales plan. null: allowed. */
-export function refusalToConnect(actor: Actor): PolicyRefusal | null {
+export function refusalToConnect(actor: Standing): PolicyRefusal | null {
   if (!manages(actor)) return "NOT_ALLOWED_FOR_ROLE";
   if (!paysForCrm(actor)) return "NOT_ALLOWED_ON_PLAN";
   return null;
 }
 
 /** Whether the actor may manage the connection at all; what is open to it may still depend on the state. */
-export function mayManageConnection(actor: Actor): boolean {
+export function mayManageConnection(actor: Standing): boolean {
   return refusalToConnect(actor) === null;
 }
 
 /** An owner or admin on any plan: a lapsed plan must not keep anyone's data connected. null: allowed. */
-export function refusalToDisconnect(actor: Actor): PolicyRefusal | null {
+export function refusalToDisconnect(actor: Standing): PolicyRefusal | null {
   return manages(actor) ? null : "NOT_ALLOWED_FOR_ROLE";
 }
 
 /** Any role writes, as notes are a seller's work; the plan has to include the CRM (decision 0032). null: allowed. */
-export function refusalToWrite(actor: Actor): PolicyRefusal | null {
+export function refusalToWrite(actor: Standing): PolicyRefusal | null {
   return paysForCrm(actor) ? null : "NOT_ALLOWED_ON_PLAN";
 }
 
 /** Who did what: owners and admins on any plan. null: allowed. */
-export function refusalToAudit(actor: Actor): PolicyRefusal | null {
+export function refusalToAudit(actor: Standing): PolicyRefusal | null {
   return manages(actor) ? null : "NOT_ALLOWED_FOR_ROLE";
 }
 
 /** What was written to the CRM: owners and admins answer for all of it, a member sees its own. */
-export function seesAllWrites(actor: Actor): boolean {
+export function seesAllWrites(actor: Standing): boolean {
   return manages(actor);
 }

@@ -14,20 +14,20 @@ import type { Refusal } from "../schema/refusal";
 import { SyncStatus } from "../schema/sync";
 import { summarizeGaps } from "../sync/gaps";
 import { readRunStatus } from "../sync/run-history";
-import type { OperationContext } from "./context";
+import type { EventContext, OperationContext } from "./context";
 import { presentConnection, presentGap, presentRefusal, presentRun } from "./present";
 
 @Resolver(() => Connection)
 export class ConnectionResolver {
   @Query(() => Connection, { description: "The tenant's one CRM connection." })
-  async connection(@Ctx() context: OperationContext): Promise<Connection> {
+  async connection(@Ctx() context: EventContext): Promise<Connection> {
     const { actor, services } = context;
     const [row, stop] = await Promise.all([context.connection(), services.crmStops.present()]);
     return presentConnection(actor, row, stop, services.clock());
   }
 
   @FieldResolver(() => SyncStatus, { description: "How fresh and how whole the synced copy is." })
-  async sync(@Root() { copyId }: Connection, @Ctx() context: OperationContext): Promise<SyncStatus> {
+  async sync(@Root() { copyId }: Connection, @Ctx() context: EventContext): Promise<SyncStatus> {
     if (copyId === null) return { current: null, last: null, lastSuccessAt: null, nextRunAt: null, gaps: [] };
     const { scope } = context;
     const planned = await context.connection();
@@ -78,10 +78,9 @@ export class ConnectionResolver {
 
   @Subscription(() => Connection, {
     description: "The connection now, and again whenever its state, trouble or bound account changes.",
-    subscribe: ({ context }: { context: OperationContext }) => context.changes(CONNECTION_CHANGED),
+    subscribe: ({ context }: { context: EventContext }) => context.changes(CONNECTION_CHANGED, async () => true),
   })
-  async connectionStatusChanged(@Ctx() context: OperationContext): Promise<Connection> {
-    context.renew();
+  connectionStatusChanged(@Ctx() context: EventContext): Promise<Connection> {
     return this.connection(context);
   }
 }

@@ -1,4 +1,4 @@
-import type { Actor } from "../auth/actor";
+import type { Actor, Viewer } from "../auth/actor";
 import type { Meetings } from "../briefing/record-meeting";
 import type { CopyScope } from "../briefing/records";
 import type { Connecting } from "../connections/connecting";
@@ -11,9 +11,9 @@ import type { Channel, Notifications } from "../database/notifications";
 import type { TenantDoor, TenantScope } from "../database/tenant-door";
 import type { ConnectionRow } from "../entities/connection";
 import type { Clock } from "../platform/clock";
+import { LiveValue } from "../platform/live-value";
 import type { Logger } from "../platform/logger";
 import type { Outcome } from "../platform/outcome";
-import { Wakeups } from "../platform/wakeups";
 import type { Schedule } from "../sync/schedule";
 import type { FieldWrites } from "../writeback/fields/field-writes";
 import type { NoteWrites } from "../writeback/note-writes";
@@ -37,8 +37,8 @@ export interface Services {
 }
 
 /** One operation of one proven actor. */
-export interface OperationContext {
-  readonly actor: Actor;
+export interface OperationContext<Who extends Viewer = Actor> {
+  readonly actor: Who;
   readonly services: Services;
   scope: TenantScope;
   /** Aborted, it calls off what the operation asks of the database. */
@@ -46,33 +46,37 @@ export interface OperationContext {
   loaders: Loaders;
   /** The tenant's connection, read once in an operation. */
   connection(): Promise<ConnectionRow | null>;
-  /** Forgets what was read: after a mutation changed the connection, and for each event of a subscription. */
-  renew(this: OperationContext): void;
-  /** Reads what several fields or subscribers ask for by the same name once. */
+  /** Forgets what was read: a mutation has changed the connection. */
+  renew(this: OperationContext<Who>): void;
+  /** Reads what several fields or subscriptions ask for by the same name once. */
   once<T>(what: string, read: () => Promise<T>): Promise<T>;
-  /** Wakes now, and at each change of the tenant. */
-  changes(channel: Channel): Wakeups;
+  /** What the tenant's reads say at each change that the channel tells of. */
+  changes<T>(channel: Channel, read: (reads: TenantReads) => Promise<T | null>): LiveValue<T>;
   /** The copy that this tenant sees now; null while nothing is connected. */
   copy(): Promise<CopyScope | null>;
   /** The fields of an entity in the CRM, asked for once in an operation however often it names them. */
   liveFields(entity: CrmEntity): Promise<Outcome<CrmField[], FieldListRefusal>>;
 }
 
+/** One event of a subscription, for all of its viewers. */
+export type EventContext = OperationContext<Viewer>;
+
 /** What the answer to a mutation that changed the connection may take to be read. */
 const RENEWED_MS = 15_000;
 
 /**
  * A plain object, because Apollo copies the context: state in it lives in closures, which a copy shares.
- * @param shared what the subscribers of a process share; null: this operation reads for itself
+ * @param shared what the subscriptions of a process share; null: this operation reads for itself
  */
-export function createOperationContext(
-  actor: Actor,
+export function createOperationContext<Who extends Viewer>(
+  actor: Who,
   services: Services,
   shared: SharedReads | null = null,
-): OperationContext {
+): OperationContext<Who> {
   const { tenantId } = actor;
   const deadline = new AbortController();
-  let reads = shared?.of(tenantId) ?? new TenantReads(services, tenantId, deadline.signal);
+  const readAnew = (signal: AbortSignal) => shared?.of(tenantId) ?? new TenantReads(services, tenantId, signal);
+  let reads = readAnew(deadline.signal);
   const lists = new Map<CrmEntity, ReturnType<OperationContext["liveFields"]>>();
   const liveFields = (entity: CrmEntity) => {
     const asked = lists.get(entity) ?? services.fieldMappings.fields(tenantId, entity);
@@ -88,16 +92,17 @@ export function createOperationContext(
     once: (what, read) => reads.once(what, read),
     renew() {
       lists.clear();
-      reads = shared?.of(tenantId) ?? new TenantReads(services, tenantId, AbortSignal.timeout(RENEWED_MS));
+      reads = readAnew(AbortSignal.timeout(RENEWED_MS));
       this.scope = reads.scope;
       this.loaders = reads.loaders;
     },
-    changes: (channel) =>
-      new Wakeups((wake) =>
+    changes(channel, read) {
+      const listen = (wake: () => void) =>
         services.notifications.subscribe(channel, tenantId, () => {
           shared?.forget(tenantId);
           wake();
-        }),
-      ),
+        });
+      return new LiveValue(listen, () => read(readAnew(AbortSignal.timeout(RENEWED_MS))));
+    },
   };
 }

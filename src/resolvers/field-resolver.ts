@@ -7,7 +7,7 @@ import { Connection } from "../schema/connection";
 import { CrmEntity } from "../schema/crm-entity";
 import { CrmField, FieldMapping, FieldMappingInput, FieldMappingResult, FieldMappingSuccess } from "../schema/fields";
 import type { Refusal } from "../schema/refusal";
-import type { OperationContext } from "./context";
+import type { EventContext, OperationContext } from "./context";
 import { presentRefusal } from "./present";
 import { presentField, presentFieldMapping } from "./present-fields";
 
@@ -20,7 +20,7 @@ export class NominatedFieldResolver {
   async fields(
     @Arg("entity", () => CrmEntity) entity: CrmEntity,
     @Arg("customOnly", () => Boolean, { nullable: true, defaultValue: false }) customOnly: boolean | null,
-    @Ctx() { liveFields }: OperationContext,
+    @Ctx() { liveFields }: EventContext,
   ): Promise<CrmField[]> {
     const list = await liveFields(entity);
     // An empty list would say that there are no fields.
@@ -29,7 +29,7 @@ export class NominatedFieldResolver {
   }
 
   @FieldResolver(() => [FieldMapping], { description: "The nominated fields, at most one an entity." })
-  async fieldMappings(@Ctx() context: OperationContext): Promise<FieldMapping[]> {
+  async fieldMappings(@Ctx() context: EventContext): Promise<FieldMapping[]> {
     return presentAll(context, await readFieldMappings(context.scope));
   }
 
@@ -62,7 +62,7 @@ async function answer(
   return Object.assign(new FieldMappingSuccess(), { mappings: await presentAll(context, outcome.value) });
 }
 
-async function presentAll(context: OperationContext, found: readonly FieldMappingRow[]): Promise<FieldMapping[]> {
+async function presentAll(context: EventContext, found: readonly FieldMappingRow[]): Promise<FieldMapping[]> {
   const connected = (await context.connection())?.state === "CONNECTED";
   return found.map((row) => presentFieldMapping(row, connected));
 }

@@ -1,4 +1,4 @@
-import type { Actor } from "../auth/actor";
+import type { Viewer } from "../auth/actor";
 import { type CrmStop, messageOfStop } from "../connections/crm-stops";
 import type { ActivityRow } from "../entities/activity";
 import type { ConnectionRow } from "../entities/connection";
@@ -50,7 +50,7 @@ export const presentRefusal = ({ code, message, field }: Refused): Refusal =>
 
 /** Before anyone connected there is no row, and still a connection to show. */
 export function presentConnection(
-  { tenantId }: Actor,
+  { tenantId }: Viewer,
   row: ConnectionRow | null,
   stop: CrmStop | null,
   now: Date,

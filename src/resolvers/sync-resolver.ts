@@ -1,13 +1,12 @@
 import { Arg, Args, Ctx, FieldResolver, Float, Mutation, Query, Resolver, Root, Subscription } from "type-graphql";
 import { PROGRESS_CHANGED } from "../database/notifications";
 import { type SyncKind as Kind, SYNC_RESOURCES, type SyncRunRow } from "../entities/sync-run";
-import { LatestValues } from "../platform/wakeups";
 import { PageArgs, type RelayPage } from "../schema/page";
 import type { Refusal } from "../schema/refusal";
 import { RequestSyncResult, SyncKind, SyncRequested, SyncRun, SyncRunConnection, SyncStep } from "../schema/sync";
 import { progressOf } from "../sync/progress";
 import { NEWEST_RUN, readLatestRun, readRuns, readRunsById } from "../sync/run-history";
-import type { OperationContext } from "./context";
+import type { EventContext, OperationContext } from "./context";
 import { relayPage } from "./pages";
 import { presentRefusal, presentRun, presentStep } from "./present";
 
@@ -38,26 +37,21 @@ export class SyncRunResolver {
 
   @Subscription(() => SyncRun, {
     description: "The running or next run, as it goes, and its end.",
-    subscribe: ({ context }: { context: OperationContext }) =>
-      new LatestValues(context.changes(PROGRESS_CHANGED), () => latestRun(context)),
+    subscribe: ({ context }: { context: EventContext }) =>
+      context.changes(PROGRESS_CHANGED, (reads) => reads.once("latest run", () => readLatestRun(reads.scope))),
   })
   syncProgressed(@Root() row: SyncRunRow): SyncRun {
     return presentRun(row);
   }
 
   @FieldResolver(() => [SyncStep], { description: "In the order in which the run takes them." })
-  async steps(@Root() { runId }: SyncRun, @Ctx() { loaders }: OperationContext): Promise<SyncStep[]> {
+  async steps(@Root() { runId }: SyncRun, @Ctx() { loaders }: EventContext): Promise<SyncStep[]> {
     const found = await loaders.steps.load(runId);
     return SYNC_RESOURCES.flatMap((resource) => found.filter((step) => step.resource === resource)).map(presentStep);
   }
 
   @FieldResolver(() => Float, { description: "0 to 1, never falling within a run." })
-  async progress(@Root() { runId }: SyncRun, @Ctx() { loaders }: OperationContext): Promise<number> {
+  async progress(@Root() { runId }: SyncRun, @Ctx() { loaders }: EventContext): Promise<number> {
     return progressOf(await loaders.steps.load(runId));
   }
-}
-
-async function latestRun(context: OperationContext): Promise<SyncRunRow | null> {
-  context.renew();
-  return context.once("latest run", () => readLatestRun(context.scope));
 }

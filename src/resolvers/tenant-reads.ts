@@ -41,7 +41,7 @@ export class TenantReads {
 }
 
 /** So long after its first use a read is shared at most, for changes that wake nobody. */
-const SHARED_MS = 1_000;
+export const SHARED_MS = 1_000;
 /** What an event may take to be read. */
 const EVENT_MS = 15_000;
 

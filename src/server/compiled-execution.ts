@@ -16,6 +16,7 @@ import {
 } from "graphql";
 import { type CompiledQuery, compileQuery, isCompiledQuery } from "graphql-jit";
 import type { OperationContext } from "../resolvers/context";
+import type { FormatError } from "./masked-errors";
 import { sizeOf } from "./operation-size";
 
 /** Fields with all fragments written out, as the compiler does. */
@@ -24,7 +25,6 @@ const MAX_COMPILED_FIELDS = 1_000;
 const MAX_PLANS = 200;
 
 type Execute = CompiledQuery["query"];
-export type FormatError = (formatted: GraphQLFormattedError, error: unknown) => GraphQLFormattedError;
 
 /**
  * Executes queries that come again by compiled code (graphql-jit): the same answers for less work. Whatever that

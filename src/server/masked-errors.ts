@@ -5,13 +5,13 @@ import { DeadlineError } from "../database/deadline";
 import { ServiceError } from "../platform/errors";
 import type { Logger } from "../platform/logger";
 
+export type FormatError = (formatted: GraphQLFormattedError, error: unknown) => GraphQLFormattedError;
+
 /**
  * What a client sees of an error. GraphQL's own errors and the client's mistakes are shown as they are; anything else
  * is a bug of ours: the log has it under an id, and the client gets that id and nothing more.
  */
-export function maskErrors(
-  logger: Logger,
-): (formatted: GraphQLFormattedError, error: unknown) => GraphQLFormattedError {
+export function maskErrors(logger: Logger): FormatError {
   return (formatted, error) => {
     const original = unwrapResolverError(error);
     if (original instanceof GraphQLError && formatted.extensions?.code !== "INTERNAL_SERVER_ERROR")

@@ -1,34 +1,30 @@
 import type { Server } from "node:http";
 import type { Duplex } from "node:stream";
 import {
-  type DocumentNode,
+  type ExecutionArgs,
+  type ExecutionResult,
   GraphQLError,
   type GraphQLSchema,
-  getOperationAST,
   NoSchemaIntrospectionCustomRule,
-  OperationTypeNode,
-  parse,
   specifiedRules,
-  validate,
 } from "graphql";
 import { CloseCode, type Context, type SubscribePayload } from "graphql-ws";
 import { type Extra, useServer } from "graphql-ws/use/ws";
 import { type WebSocket, WebSocketServer } from "ws";
-import type { Actor, ActorVerifier } from "../auth/actor";
+import { type Actor, type ActorVerifier, type Viewer, viewerOf } from "../auth/actor";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
 import { createOperationContext, type Services } from "../resolvers/context";
 import { SharedReads } from "../resolvers/tenant-reads";
 import { maskErrors } from "./masked-errors";
-import { MAX_EVENT_COST, MAX_TOKENS, refusalOfSize, sizeOf } from "./operation-size";
+import { SharedSubscriptions } from "./shared-subscriptions";
+import { SubscriptionChecks } from "./subscription-checks";
 
 const MAX_MESSAGE_BYTES = 64 * 1024;
 /** Sockets of one tenant in one process: a large organization has thousands of pages open. */
 const MAX_TENANT_SOCKETS = 10_000;
 /** Close code, after HTTP's 429. */
 const TOO_MANY_SOCKETS = 4429;
-/** Subscriptions of one socket; the page needs two. */
-const MAX_SUBSCRIPTIONS = 20;
 /** A socket whose peer answers no ping for this long is ended. */
 const PING_MS = 12_000;
 /** The longest wait of a timer (2^31 - 1 ms); a token that lives longer is looked at again then. */
@@ -45,7 +41,7 @@ export interface SocketServerParts {
   logger: Logger;
 }
 
-type Session = { actor: Actor; tokenEnds: NodeJS.Timeout };
+type Session = { viewer: Viewer; tokenEnds: NodeJS.Timeout };
 
 /** GraphQL subscriptions at `/graphql` by the graphql-transport-ws protocol. @returns closes the sockets with 1001 */
 export function addSocketServer(server: Server, parts: SocketServerParts): () => Promise<void> {
@@ -95,40 +91,33 @@ type SocketContext = Context<Record<string, unknown>, Extra & Partial<Session>>;
 
 function options({ schema, services, verifyActor, production, logger }: SocketServerParts) {
   const rules = production ? [...specifiedRules, NoSchemaIntrospectionCustomRule] : specifiedRules;
-  const shared = new SharedReads(services);
+  const checks = new SubscriptionChecks(schema, rules);
+  const reads = new SharedReads(services);
   const seats = new TenantSeats(MAX_TENANT_SOCKETS);
   const mask = maskErrors(logger);
   const masked = (errors: readonly GraphQLError[]) =>
     errors.map((error) => mask(error.toJSON(), error) as GraphQLError);
+  const shared = new SharedSubscriptions((viewer) => createOperationContext(viewer, services, reads), mask);
   return {
-    schema,
     onConnect: async (context: SocketContext) => {
       const actor = await verifyActor(tokenOf(context.connectionParams)).catch(() => null);
       if (!actor || !seats.take(actor.tenantId, context.extra.socket)) return false;
-      context.extra.actor = actor;
+      context.extra.viewer = viewerOf(actor);
       endWithToken(context, actor);
       return true;
     },
     jsonMessageReviver: refuseServerMessages,
     onDisconnect: ({ extra }: SocketContext) => clearTimeout(extra.tokenEnds),
-    context: ({ extra }: SocketContext) => {
-      if (!extra.actor) throw new GraphQLError("The socket has no actor.");
-      return createOperationContext(extra.actor, services, shared);
+    onSubscribe: ({ extra, subscriptions }: SocketContext, _id: string, payload: SubscribePayload) => {
+      const checked = checks.check(payload, Object.keys(subscriptions).length);
+      return "document" in checked ? { ...checked, contextValue: extra.viewer } : checked;
     },
-    onSubscribe: ({ subscriptions }: SocketContext, _id: string, payload: SubscribePayload) => {
-      const refusal = refusalOf(schema, payload, Object.keys(subscriptions).length);
-      return refusal ? [refusal] : undefined;
-    },
-    validate: (checked: GraphQLSchema, document: DocumentNode) => validate(checked, document, rules),
+    subscribe: (args: ExecutionArgs) => shared.subscribe(args.contextValue as Viewer, args),
     onError: (_context: SocketContext, _id: string, _payload: unknown, errors: readonly GraphQLError[]) =>
       masked(errors),
-    onNext: (
-      _context: SocketContext,
-      _id: string,
-      _payload: unknown,
-      _args: unknown,
-      result: { errors?: readonly GraphQLError[] },
-    ) => (result.errors ? { ...result, errors: masked(result.errors) } : undefined),
+    // Masked already: the library would write anew what all subscribers share.
+    onNext: (_context: SocketContext, _id: string, _payload: unknown, _args: unknown, result: ExecutionResult) =>
+      result,
   };
 }
 
@@ -140,27 +129,6 @@ function refuseServerMessages(key: string, value: unknown): unknown {
   const type = key === "" && typeof value === "object" && value !== null && "type" in value ? value.type : null;
   if (type === "next" || type === "error") throw new Error("a client sent what only a server sends");
   return value;
-}
-
-const SUBSCRIPTIONS_ONLY = "This socket serves subscriptions. Send queries and mutations by POST to /graphql.";
-
-/** Why a subscription is not begun; null where it may be, or where the validation that follows says why not. */
-function refusalOf(schema: GraphQLSchema, payload: SubscribePayload, open: number): GraphQLError | null {
-  if (open > MAX_SUBSCRIPTIONS) {
-    const what = `This socket has ${MAX_SUBSCRIPTIONS} subscriptions already. End some of them first.`;
-    return new GraphQLError(what, { extensions: { code: "TOO_MANY_SUBSCRIPTIONS" } });
-  }
-  try {
-    const document = parse(payload.query, { maxTokens: MAX_TOKENS });
-    const operation = getOperationAST(document, payload.operationName);
-    if (operation?.operation !== OperationTypeNode.SUBSCRIPTION) {
-      return new GraphQLError(SUBSCRIPTIONS_ONLY, { extensions: { code: "SUBSCRIPTIONS_ONLY" } });
-    }
-    return refusalOfSize(sizeOf(schema, document, operation, payload.variables ?? {}), MAX_EVENT_COST);
-  } catch (error) {
-    if (error instanceof GraphQLError) return error;
-    throw error;
-  }
 }
 
 /** `connection_init` carries what an HTTP request has in its header: `{ authorization: "Bearer ..." }`. */

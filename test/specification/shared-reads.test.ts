@@ -1,12 +1,17 @@
+import { getNamedType, isObjectType } from "graphql";
 import { type Simulator, startSimulator } from "../../simulator";
+import { buildGraphQLSchema } from "../../src/resolvers/graphql-schema";
+import { tokenFor } from "../support/actors";
 import { createTestDatabase, type TestDatabase } from "../support/database";
+import { nodeTypes, operation } from "../support/schema-walk";
 import { type Service, startService } from "../support/service";
 import { type Subscription, subscribe } from "../support/sockets";
 import { countStatements, type StatementCounter } from "../support/statements";
 import { until } from "../support/stories";
 
 // Planted and seen red: each subscriber reads for itself; what was read before an event is shared after it; one
-// tenant's read is shared with another.
+// tenant's read is shared with another; a resolver of an event that reads its actor's user id; a token's end that ends
+// the group's source.
 
 const SUBSCRIBERS = 30;
 const TENANTS = ["acme", "globex"];
@@ -118,4 +123,44 @@ test("changes that follow each other are each seen by all, the last one last", a
   );
   for (const { results } of ours) expect(results.at(-1)).toMatchObject(last);
   await Promise.all(ours.map((watching) => watching.end()));
+});
+
+const schema = buildGraphQLSchema();
+const subscriptions = Object.values(schema.getSubscriptionType()?.getFields() ?? {});
+
+test("all that a subscription can ask for is answered without knowing which user asks", async () => {
+  for (const { name } of subscriptions) {
+    const query = operation(schema, "Subscription", name, []);
+    const watching = await subscribe<object>(service.url, query, { as: { tenant: "acme" } });
+    await until("it is answered", async () => watching.results.length === 1);
+    expect(watching.results).toEqual([{ [name]: expect.anything() }]);
+    await watching.end();
+  }
+  // Above, of each thing with an id within another the id alone is asked for.
+  const roots = subscriptions.map(({ type }) => getNamedType(type).name);
+  const within = nodeTypes(schema).filter((type) => reachable(roots).has(type));
+  expect(within.filter((type) => !roots.includes(type))).toEqual([]);
+});
+
+/** The object types that a selection of these may come to. */
+function reachable(names: readonly string[]): Set<string> {
+  const found = new Set(names);
+  for (const name of found) {
+    const type = schema.getType(name);
+    if (!isObjectType(type)) continue;
+    for (const field of Object.values(type.getFields())) found.add(getNamedType(field.type).name);
+  }
+  return found;
+}
+
+test("a token that ends closes its own socket; the others of its subscription are told of what follows", async () => {
+  const [staying] = await watchers("acme", STATUS, 1);
+  const token = await tokenFor({ tenant: "acme", role: "member" }, Math.floor(Date.now() / 1000) + 2);
+  const ending = await subscribe<object>(service.url, STATUS, { token });
+  await until("it sees the present state", async () => ending.results.length === 1);
+  expect((await ending.closed).code).toBe(4403);
+  expect(staying?.results).toHaveLength(1);
+  await database.query("SELECT pg_notify('connection_changed', 'acme')");
+  await until("the other is told", async () => staying?.results.length === 2);
+  await staying?.end();
 });

@@ -1,0 +1,99 @@
+/** A value that changes: it wakes who listens, and is read. Iterated, it gives its states to one reader. */
+export class LiveValue<T> implements AsyncIterable<T> {
+  /**
+   * @param listen calls `wake` at each change; returns what ends that
+   * @param read null: there is no value yet
+   */
+  constructor(
+    readonly listen: (wake: () => void) => () => void,
+    readonly read: () => Promise<T | null>,
+  ) {}
+
+  [Symbol.asyncIterator](): States<T> {
+    return new States(this);
+  }
+}
+
+/**
+ * The present state of a value, and the newest after each change. Holds at most one wake-up: a reader that is slow or
+ * stops reading misses intermediate states, never the last one, and costs one bit. It listens before it reads, so no
+ * change is lost between the first state and the next.
+ */
+class States<T> implements AsyncIterableIterator<T> {
+  #pending = true;
+  #ended = false;
+  #waiting: (() => void) | null = null;
+  readonly #unlisten: () => void;
+
+  constructor(private readonly value: LiveValue<T>) {
+    this.#unlisten = value.listen(() => this.#wake());
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  async next(): Promise<IteratorResult<T>> {
+    while (!this.#ended) {
+      if (!this.#pending) await this.#change();
+      else {
+        this.#pending = false;
+        const state = await this.value.read();
+        if (state !== null) return { done: false, value: state };
+      }
+    }
+    return { done: true, value: undefined };
+  }
+
+  /** Ends at once, also while `next` waits: an async generator would hang here until the next change. */
+  async return(): Promise<IteratorResult<T>> {
+    this.#ended = true;
+    this.#unlisten();
+    this.#waiting?.();
+    return { done: true, value: undefined };
+  }
+
+  #change(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#waiting = resolve;
+    });
+  }
+
+  #wake(): void {
+    this.#pending = true;
+    this.#waiting?.();
+    this.#waiting = null;
+  }
+}
+
+/**
+ * A value that is listened to once and read once for each change, however many listen to it.
+ * @param freshMs what was read is shared so long at most, for changes that wake nobody
+ * @param ended the last one has left; whoever listens later begins anew
+ */
+export function share<T>(value: LiveValue<T>, freshMs: number, ended: () => void): LiveValue<T> {
+  const wakes = new Set<() => void>();
+  let unlisten = () => {};
+  let known: { state: Promise<T | null>; readAt: number } | null = null;
+  const changed = () => {
+    known = null;
+    for (const wake of wakes) wake();
+  };
+  const leave = (wake: () => void) => {
+    if (!wakes.delete(wake) || wakes.size > 0) return;
+    known = null;
+    unlisten();
+    ended();
+  };
+  const listen = (wake: () => void) => {
+    if (wakes.size === 0) unlisten = value.listen(changed);
+    wakes.add(wake);
+    return () => leave(wake);
+  };
+  const read = () => {
+    const now = performance.now();
+    if (!known || now - known.readAt >= freshMs) known = { state: value.read(), readAt: now };
+    return known.state;
+  };
+  return new LiveValue(listen, read);
+}

@@ -1,0 +1,69 @@
+import {
+  type DocumentNode,
+  type ExecutionArgs,
+  GraphQLError,
+  type GraphQLSchema,
+  getOperationAST,
+  OperationTypeNode,
+  parse,
+  type ValidationRule,
+  validate,
+} from "graphql";
+import type { SubscribePayload } from "graphql-ws";
+import { LRUCache } from "lru-cache";
+import { MAX_EVENT_COST, MAX_TOKENS, refusalOfSize, sizeOf } from "./operation-size";
+
+/** Subscriptions of one socket; the page needs two. */
+const MAX_SUBSCRIPTIONS = 20;
+/** Characters of all documents that are kept, some hundreds of a frontend's; parsed they take up to 300 times as much. */
+const MAX_KEPT = 256 * 1024;
+
+const SUBSCRIPTIONS_ONLY = "This socket serves subscriptions. Send queries and mutations by POST to /graphql.";
+
+/** Decides which subscriptions are begun. Valid documents are kept, so that one that comes again is not parsed again. */
+export class SubscriptionChecks {
+  readonly #valid = new LRUCache<string, DocumentNode>({
+    maxSize: MAX_KEPT,
+    sizeCalculation: (_document, text) => Math.max(1, text.length),
+  });
+
+  constructor(
+    private readonly schema: GraphQLSchema,
+    private readonly rules: readonly ValidationRule[],
+  ) {}
+
+  /**
+   * @param open how many subscriptions the socket has, this one among them
+   * @returns what to execute, or why it is not begun
+   */
+  check(payload: SubscribePayload, open: number): ExecutionArgs | readonly GraphQLError[] {
+    if (open > MAX_SUBSCRIPTIONS) {
+      const what = `This socket has ${MAX_SUBSCRIPTIONS} subscriptions already. End some of them first.`;
+      return [new GraphQLError(what, { extensions: { code: "TOO_MANY_SUBSCRIPTIONS" } })];
+    }
+    try {
+      return this.#prepare(payload);
+    } catch (error) {
+      if (error instanceof GraphQLError) return [error];
+      throw error;
+    }
+  }
+
+  #prepare({ query, operationName, variables }: SubscribePayload): ExecutionArgs | readonly GraphQLError[] {
+    const kept = this.#valid.get(query);
+    const document = kept ?? parse(query, { maxTokens: MAX_TOKENS });
+    const operation = getOperationAST(document, operationName);
+    if (operation?.operation !== OperationTypeNode.SUBSCRIPTION) {
+      return [new GraphQLError(SUBSCRIPTIONS_ONLY, { extensions: { code: "SUBSCRIPTIONS_ONLY" } })];
+    }
+    const size = sizeOf(this.schema, document, operation, variables ?? {});
+    const refusal = refusalOfSize(size, MAX_EVENT_COST);
+    if (refusal) return [refusal];
+    if (!kept) {
+      const faults = validate(this.schema, document, this.rules);
+      if (faults.length > 0) return faults;
+      this.#valid.set(query, document);
+    }
+    return { schema: this.schema, document, operationName, variableValues: variables };
+  }
+}

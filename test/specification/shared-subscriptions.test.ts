@@ -1,0 +1,289 @@
+import { setImmediate, setTimeout as sleep } from "node:timers/promises";
+import { buildSchema, type ExecutionArgs, type ExecutionResult, GraphQLError, parse } from "graphql";
+import { type Actor, type Viewer, viewerOf } from "../../src/auth/actor";
+import { mayManageConnection } from "../../src/auth/policies";
+import { LiveValue } from "../../src/platform/live-value";
+import { SharedSubscriptions } from "../../src/server/shared-subscriptions";
+
+// Planted and seen red: the key without tenant, role, plan, name or variables; a late joiner that waits for the next
+// event; listening that begins after the first answer; a source that outlives its last subscriber; an answer of before
+// an event given after it; each subscriber with an execution of its own; a queue of answers instead of the newest;
+// each subscriber's error masked by itself; the whole actor in the context.
+
+const schema = buildSchema(`
+  type Query { unused: Int }
+  type Subscription { seen(by: String): Seen! other(by: String): Seen! }
+  type Seen { tenant: String version: Int canManage: Boolean plan: String by: String userId: String fails: Int }
+`);
+interface Context {
+  actor: Viewer & Partial<Actor>;
+}
+
+/** A value for each tenant, and who listens to it. */
+class World {
+  readonly listeners = new Map<string, Set<() => void>>();
+  readonly failures: GraphQLError[] = [];
+  version = 1;
+  executions = 0;
+  /** Called while a value is read. */
+  whileReading = () => {};
+  nothingYet = false;
+  readonly subscriptions = new SharedSubscriptions(
+    (actor) => ({ actor }),
+    (formatted, error) => {
+      this.failures.push(error as GraphQLError);
+      return new GraphQLError(`masked ${this.failures.length}`, { path: formatted.path });
+    },
+  );
+
+  constructor() {
+    for (const field of Object.values(schema.getSubscriptionType()?.getFields() ?? {})) {
+      field.subscribe = (_source, _args, { actor }: Context) => this.#valueOf(actor.tenantId);
+      field.resolve = (version, { by }, { actor }: Context) => this.#seen(version as number, by, actor);
+    }
+  }
+
+  change(tenant: string): void {
+    this.version += 1;
+    for (const wake of this.listeners.get(tenant) ?? []) wake();
+  }
+
+  #valueOf(tenant: string): LiveValue<number> {
+    const listeners = this.listeners.get(tenant) ?? new Set();
+    this.listeners.set(tenant, listeners);
+    const listen = (wake: () => void) => {
+      listeners.add(wake);
+      return () => listeners.delete(wake);
+    };
+    return new LiveValue(listen, async () => {
+      const { version } = this;
+      await setImmediate();
+      this.whileReading();
+      return this.nothingYet ? null : version;
+    });
+  }
+
+  #seen(version: number, by: string | undefined, actor: Context["actor"]) {
+    this.executions += 1;
+    const fails = () => {
+      throw new Error("a secret of ours");
+    };
+    const canManage = () => mayManageConnection(actor);
+    const userId = () => actor.userId;
+    return { tenant: actor.tenantId, version, canManage, plan: () => actor.plan, by, userId, fails };
+  }
+}
+
+const person = (known: Partial<Actor> = {}): Actor => ({
+  ...{ userId: "mia", tenantId: "acme", role: "member", plan: "sales", email: null, name: null },
+  expiresAt: new Date(0),
+  ...known,
+});
+const ALL = "subscription { seen { tenant version canManage plan by } }";
+interface Asked {
+  query?: string;
+  operationName?: string;
+  variables?: Record<string, unknown>;
+}
+const argsOf = ({ query = ALL, operationName, variables }: Asked = {}): ExecutionArgs => ({
+  ...{ schema, document: parse(query), operationName, variableValues: variables },
+});
+
+type Reader = AsyncIterableIterator<ExecutionResult>;
+async function join(world: World, known: Partial<Actor> = {}, asked: Asked = {}): Promise<Reader> {
+  const joined = await world.subscriptions.subscribe(viewerOf(person(known)), argsOf(asked));
+  if (!(Symbol.asyncIterator in joined)) throw new Error(`refused: ${JSON.stringify(joined)}`);
+  return joined;
+}
+const next = async (reader: Reader) => (await reader.next()).value as ExecutionResult;
+const seen = async (reader: Reader, field = "seen") =>
+  (await next(reader)).data?.[field] as Record<string, unknown> | undefined;
+const leave = (...readers: Reader[]) => Promise.all(readers.map((reader) => reader.return?.()));
+/** Whether it still waits after everything that is due has been done. */
+const waits = async (answer: Promise<unknown>) => {
+  const nothing = Symbol("nothing");
+  const later = sleep(20).then(() => nothing);
+  return (await Promise.race([answer, later])) === nothing;
+};
+
+test("equal subscriptions share one listener and one execution an event, whoever of the tenant has them", async () => {
+  const world = new World();
+  const users = ["mia", "max", "moe"].map((userId) => ({ userId, email: `${userId}@acme.test` }));
+  const readers = await Promise.all(users.map((user) => join(world, user)));
+  const first = await Promise.all(readers.map(next));
+  expect(first[0]?.data?.seen).toMatchObject({ tenant: "acme", version: 1 });
+  world.change("acme");
+  const second = await Promise.all(readers.map(next));
+  expect(second[0]?.data?.seen).toMatchObject({ version: 2 });
+  for (const answers of [first, second]) expect(new Set(answers).size).toBe(1);
+  expect(world.executions).toBe(2);
+  expect(world.listeners.get("acme")?.size).toBe(1);
+  await leave(...readers);
+});
+
+const NAMED = "subscription One { seen { version } } subscription Two { other { version } }";
+const OF = "subscription ($by: String) { seen(by: $by) { tenant version canManage plan by } }";
+test.each<[string, Partial<Actor>, Partial<Actor>, Asked, Asked]>([
+  ["tenants", { tenantId: "acme" }, { tenantId: "globex" }, {}, {}],
+  ["roles", { role: "member" }, { role: "owner" }, {}, {}],
+  ["plans", { plan: "sales" }, { plan: "starter" }, {}, {}],
+  ["documents", {}, {}, { query: "subscription { seen { tenant } }" }, {}],
+  ["operations of a document", {}, {}, { query: NAMED, operationName: "One" }, { query: NAMED, operationName: "Two" }],
+  ["variables", {}, {}, { query: OF, variables: { by: "a" } }, { query: OF, variables: { by: "b" } }],
+])("two %s never share an answer", async (_what, one, other, asked, askedToo) => {
+  const world = new World();
+  const readers = [await join(world, one, asked), await join(world, other, askedToo)];
+  const [ours, theirs] = await Promise.all(readers.map(next));
+  expect(ours?.errors ?? theirs?.errors).toBeUndefined();
+  expect(JSON.stringify(ours)).not.toBe(JSON.stringify(theirs));
+  expect(world.executions).toBe(2);
+  await leave(...readers);
+});
+
+test("an owner and a member of one tenant are each told what they may do", async () => {
+  const world = new World();
+  const readers = [await join(world, { role: "owner" }), await join(world, { role: "member" })];
+  for (const version of [1, 2]) {
+    const [owner, member] = await Promise.all(readers.map((reader) => seen(reader)));
+    expect(owner).toMatchObject({ version, canManage: true });
+    expect(member).toMatchObject({ version, canManage: false });
+    world.change("acme");
+  }
+  await leave(...readers);
+});
+
+test("an answer that reads more of its actor fails, and shows nobody another's", async () => {
+  const world = new World();
+  const readers = [await join(world, {}, { query: "subscription { seen { userId } }" })];
+  readers.push(await join(world, { userId: "max" }, { query: "subscription { seen { userId } }" }));
+  for (const reader of readers) {
+    const answer = await next(reader);
+    expect(answer.data?.seen).toEqual({ userId: null });
+    expect(answer.errors).toHaveLength(1);
+  }
+  expect(world.failures[0]?.message).toContain("userId was read of an actor");
+  await leave(...readers);
+});
+
+test("who joins late has the present state at once, and the others are not told again", async () => {
+  const world = new World();
+  const early = await join(world);
+  expect(await seen(early)).toMatchObject({ version: 1 });
+  const waiting = early.next();
+  const late = await join(world);
+  expect(await seen(late)).toMatchObject({ version: 1 });
+  expect(await waits(waiting)).toBe(true);
+  world.change("acme");
+  const afterwards = await join(world);
+  expect(await seen(afterwards)).toMatchObject({ version: 2 });
+  expect((await waiting).value.data.seen).toMatchObject({ version: 2 });
+  await leave(early, late, afterwards);
+});
+
+test("a change while the first answer is read is told after it", async () => {
+  const world = new World();
+  world.whileReading = () => {
+    world.whileReading = () => {};
+    world.change("acme");
+  };
+  const reader = await join(world);
+  expect(await seen(reader)).toMatchObject({ version: 1 });
+  expect(await seen(reader)).toMatchObject({ version: 2 });
+  await leave(reader);
+});
+
+test("who joins while there is nothing yet is told when there is", async () => {
+  const world = new World();
+  world.nothingYet = true;
+  const reader = await join(world);
+  const first = reader.next();
+  expect(await waits(first)).toBe(true);
+  world.nothingYet = false;
+  world.change("acme");
+  expect((await first).value.data.seen).toMatchObject({ version: 2 });
+  await leave(reader);
+});
+
+test("a source ends with its last subscriber, and begins anew with the next", async () => {
+  const world = new World();
+  const [one, two] = [await join(world), await join(world)];
+  const listeners = () => world.listeners.get("acme")?.size;
+  await leave(one, one);
+  expect(listeners()).toBe(1);
+  const waiting = [two.next(), two.next()];
+  await leave(two);
+  expect((await Promise.all(waiting)).at(-1)).toMatchObject({ done: true });
+  expect(listeners()).toBe(0);
+  world.change("acme");
+  const again = await join(world);
+  expect(await seen(again)).toMatchObject({ version: 2 });
+  expect(listeners()).toBe(1);
+  await leave(again);
+  expect(listeners()).toBe(0);
+});
+
+test("who joins while the last one leaves is served", async () => {
+  const world = new World();
+  const last = await join(world);
+  const joining = join(world);
+  await leave(last);
+  const joined = await joining;
+  expect(await seen(joined)).toMatchObject({ version: 1 });
+  world.change("acme");
+  expect(await seen(joined)).toMatchObject({ version: 2 });
+  await leave(joined);
+  expect(world.listeners.get("acme")?.size).toBe(0);
+});
+
+test("a reader that stalls holds up nobody, and takes the newest answer alone when it reads again", async () => {
+  const world = new World();
+  const [stalled, healthy] = [await join(world), await join(world)];
+  expect(await seen(stalled)).toMatchObject({ version: 1 });
+  await next(healthy);
+  for (let event = 0; event < 100; event += 1) {
+    world.change("acme");
+    expect(await seen(healthy)).toMatchObject({ version: event + 2 });
+  }
+  expect(await seen(stalled)).toMatchObject({ version: 101 });
+  const nothingMore = stalled.next();
+  expect(await waits(nothingMore)).toBe(true);
+  expect(world.executions).toBe(101);
+  await leave(stalled, healthy);
+});
+
+test.each([
+  ["in a field", "subscription { seen { version fails } }", () => {}],
+  [
+    "of its source",
+    ALL,
+    () => {
+      throw new Error("a secret of ours");
+    },
+  ],
+])(
+  "a failure %s is one failure, told to all of its subscribers, and ends none of them",
+  async (_where, query, fail) => {
+    const world = new World();
+    world.whileReading = fail;
+    const readers = [await join(world, {}, { query }), await join(world, {}, { query })];
+    for (const { errors } of await Promise.all(readers.map(next)))
+      expect(errors?.map(({ message }) => message)).toEqual(["masked 1"]);
+    expect(world.failures).toHaveLength(1);
+    world.whileReading = () => {};
+    world.change("acme");
+    for (const answer of await Promise.all(readers.map(next))) expect(answer.data?.seen).toMatchObject({ version: 2 });
+    await leave(...readers);
+  },
+);
+
+test("a subscription that cannot be begun says why, each time, and holds nothing", async () => {
+  const world = new World();
+  for (let round = 1; round <= 2; round += 1) {
+    const answer = await world.subscriptions.subscribe(
+      viewerOf(person()),
+      argsOf({ query: OF, variables: { by: ["no text"] } }),
+    );
+    expect(answer).toMatchObject({ errors: [{ message: `masked ${round}` }] });
+  }
+  expect(world.listeners.size).toBe(0);
+});

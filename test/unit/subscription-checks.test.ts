@@ -1,0 +1,51 @@
+import { buildSchema, GraphQLError, specifiedRules } from "graphql";
+import { SubscriptionChecks } from "../../src/server/subscription-checks";
+
+// Planted and seen red: a document that is kept is not measured again; what is refused is kept as valid; documents kept
+// without end; no document kept.
+
+const schema = buildSchema(`
+  type Query { runs(first: Int): [Run!]! }
+  type Subscription { runs(first: Int): [Run!]! }
+  type Run { state: String }
+`);
+const make = () => new SubscriptionChecks(schema, specifiedRules);
+const checkedBy = (checks: SubscriptionChecks, query: string, variables?: Record<string, unknown>, open = 1) => {
+  const checked = checks.check({ query, variables }, open);
+  return "document" in checked ? checked.document : checked.map(({ message }) => message).join();
+};
+const RUNS = "subscription ($first: Int) { runs(first: $first) { state } }";
+
+test("a document that comes again is parsed once, and measured with its own variables each time", () => {
+  const checks = make();
+  const document = checkedBy(checks, RUNS, { first: 10 });
+  expect(document).toMatchObject({ kind: "Document" });
+  expect(checkedBy(checks, RUNS, { first: 2_000 })).toContain("at most 1000 are allowed");
+  expect(checkedBy(checks, RUNS, { first: 20 })).toBe(document);
+});
+
+test.each([
+  ["a document that cannot be parsed", "subscription {", 1, "Syntax Error"],
+  ["a query", "{ runs { state } }", 1, "serves subscriptions"],
+  ["a field that is not there", "subscription { runs { nothing } }", 1, 'Cannot query field "nothing"'],
+  ["one subscription too many", RUNS, 21, "20 subscriptions already"],
+])("%s is refused, each time it comes", (_what, query, open, message) => {
+  const checks = make();
+  for (const _round of [1, 2]) expect(checkedBy(checks, query, {}, open)).toContain(message);
+});
+
+test("what is wrong is what the client may read", () => {
+  const checked = make().check({ query: "subscription { runs { nothing } }" }, 1);
+  expect("document" in checked || checked.every((error) => error instanceof GraphQLError)).toBe(true);
+});
+
+test("the documents that were used last are kept, and no more than so much text", () => {
+  const checks = make();
+  const long = (of: number) => `${RUNS} # ${of} ${"x".repeat(60_000)}`;
+  const [one, two] = [checkedBy(checks, long(1)), checkedBy(checks, long(2))];
+  for (const other of [3, 4]) checkedBy(checks, long(other));
+  expect(checkedBy(checks, long(1))).toBe(one);
+  checkedBy(checks, long(5));
+  expect(checkedBy(checks, long(1))).toBe(one);
+  expect(checkedBy(checks, long(2))).not.toBe(two);
+});
