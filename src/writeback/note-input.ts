@@ -1,5 +1,5 @@
-import { createHash } from "node:crypto";
 import { accepted, type Outcome, refused } from "../platform/outcome";
+import { faultOfKey, hashOf } from "./idempotency";
 import { newReference, noteHtml } from "./note-html";
 
 export interface WriteNoteInput {
@@ -21,22 +21,8 @@ export interface NoteIntent {
 const MAX_CHARACTERS = 60_000;
 /** The CRM's "about 100,000 characters or 100 KB" (wire facts 6), in the smaller of its readings. */
 const MAX_HTML_BYTES = 100_000;
-const MAX_KEY = 200;
 
 type InputRefusal = "INVALID_INPUT" | "CONTENT_TOO_LONG";
-
-/** A key that can be kept and found again. null: it can. */
-export function faultOfKey(key: string): string | null {
-  if (key.trim() === "") return "must not be empty: choose a new one for each intent, for example a UUID";
-  if (key.length > MAX_KEY) return `must have at most ${MAX_KEY} characters`;
-  if (/\0|\p{Surrogate}/u.test(key)) return "must not contain a NUL character or half a surrogate pair";
-  return null;
-}
-
-/** The same input gives the same hash, whoever sends it. */
-export function hashOf(input: readonly unknown[]): string {
-  return createHash("sha256").update(JSON.stringify(input)).digest("hex");
-}
 
 export function checkNote(input: WriteNoteInput): Outcome<NoteIntent, InputRefusal> {
   const { meetingId, targetId, content, idempotencyKey } = input;

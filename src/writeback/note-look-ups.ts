@@ -8,8 +8,8 @@ import { MINUTE_MS } from "../platform/clock";
 import { nextLookUp, verdictOf } from "./look-up-plan";
 import { referenceIn } from "./note-html";
 import { enqueueLookUp, leaveUnknown, NOTE_LOOK_UP_JOB, settleFailed, settleWritten } from "./note-receipts";
-import type { WritebackParts } from "./note-writes";
 import { isOfTheCrm, leaveAbandoned, MOST_AT_ONCE, WHILE_CONNECTED, type WriteRef } from "./unsettled";
+import type { WritebackParts } from "./writeback-parts";
 
 /** A job that is so late has gone with the worker that took it, or waited for a connection that is back now. */
 const OVERDUE_MS = MINUTE_MS;

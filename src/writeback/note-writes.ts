@@ -1,18 +1,14 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import type { Actor } from "../auth/actor";
 import type { PolicyRefusal } from "../auth/policies";
-import { CrmApi, type TokenSource } from "../crm/api";
-import type { CrmHttp } from "../crm/http";
-import type { TenantDoor } from "../database/tenant-door";
+import { CrmApi } from "../crm/api";
 import type { NoteWriteRow } from "../entities/note-write";
-import { type Clock, SECOND_MS } from "../platform/clock";
-import type { Logger } from "../platform/logger";
-import type { Metrics } from "../platform/metrics";
-import { accepted, type Outcome, type Refused, refused } from "../platform/outcome";
+import { SECOND_MS } from "../platform/clock";
+import { accepted, type Outcome } from "../platform/outcome";
+import { KEY_REUSED } from "./idempotency";
 import { inTime } from "./in-time";
 import { checkNote, type NoteIntent, type WriteNoteInput } from "./note-input";
 import { findReceipt, insertReceipt, leaveUnknown, readReceipt, settleFailed, settleWritten } from "./note-receipts";
-import { refusalOfWriter, Sendings } from "./sendings";
+import { Sendings } from "./sendings";
 import {
   type AskedTarget,
   askedTarget,
@@ -22,22 +18,11 @@ import {
   type TargetsRefusal,
 } from "./targets";
 import { certainFailureOf } from "./write-failure";
+import type { WritebackParts } from "./writeback-parts";
+import { refusalOfWriter } from "./writers";
 
 /** For the answer of another caller with the same key: a renewal and an answer, both as slow as can be. */
 const WAIT_MS = 65 * SECOND_MS;
-const POLL_MS = 200;
-
-export interface WritebackParts {
-  door: TenantDoor;
-  http: CrmHttp;
-  crmBaseUrl: string;
-  tokensOf(tenantId: string, copyId: number): TokenSource;
-  clock: Clock;
-  logger: Logger;
-  metrics?: Metrics;
-  /** Why no write may be begun now, whatever it is; null where it may. */
-  stopped?(): Promise<Refused<"CRM_UNAVAILABLE"> | null>;
-}
 
 /** What a client asks for, with its ids read; an id that names nothing of the kind is null. */
 export interface AskedNote extends WriteNoteInput {
@@ -59,8 +44,7 @@ export type WriteNoteRefusal =
  * whoever finds a receipt never sends. What became of a lost answer is found out by looking (`note-look-ups.ts`).
  */
 export class NoteWrites {
-  readonly #sendings = new Sendings();
-  readonly #waiting = new Map<string, Promise<NoteWriteRow>>();
+  readonly #sendings = new Sendings<NoteWriteRow>(WAIT_MS, ({ state }) => state === "SENDING");
 
   constructor(private readonly parts: WritebackParts) {}
 
@@ -109,29 +93,9 @@ export class NoteWrites {
   }
 
   async #again(receipt: NoteWriteRow, { inputHash }: NoteIntent): Promise<Outcome<NoteWriteRow, WriteNoteRefusal>> {
-    if (receipt.inputHash !== inputHash) {
-      const message = "This idempotency key was used with another input. Choose a new key for each note.";
-      return refused("IDEMPOTENCY_KEY_REUSED", message, "idempotencyKey");
-    }
-    return accepted(receipt.state === "SENDING" ? await this.#settled(receipt) : receipt);
-  }
-
-  /** The same answer as the caller's who sends; where that takes too long, what is known now. */
-  #settled({ tenantId, id }: NoteWriteRow): Promise<NoteWriteRow> {
-    const running = this.#waiting.get(id);
-    if (running) return running;
-    const scope = this.parts.door.enter(tenantId);
-    const poll = async () => {
-      for (let waited = 0; waited < WAIT_MS; waited += POLL_MS) {
-        const now = await readReceipt(scope, id);
-        if (now.state !== "SENDING") return now;
-        await sleep(POLL_MS);
-      }
-      return readReceipt(scope, id);
-    };
-    const waiting = poll().finally(() => this.#waiting.delete(id));
-    this.#waiting.set(id, waiting);
-    return waiting;
+    if (receipt.inputHash !== inputHash) return KEY_REUSED;
+    const scope = this.parts.door.enter(receipt.tenantId);
+    return accepted(await this.#sendings.settled(receipt, receipt.id, () => readReceipt(scope, receipt.id)));
   }
 
   /** The only place that sends a note, and only who has just made the receipt comes here. */

@@ -1,32 +1,47 @@
-import type { Actor } from "../auth/actor";
-import { recordPolicyRefusal } from "../auth/audit";
-import { type PolicyRefusal, refusalToWrite } from "../auth/policies";
-import { type Refused, refused } from "../platform/outcome";
-import type { WritebackParts } from "./note-writes";
+import { setTimeout as sleep } from "node:timers/promises";
 
-/** Why this actor may not write at all, which is audited; null where it may. */
-export async function refusalOfWriter(
-  { door, logger, clock }: WritebackParts,
-  actor: Actor,
-  operation: string,
-): Promise<Refused<PolicyRefusal> | null> {
-  const policy = refusalToWrite(actor);
-  if (!policy) return null;
-  const refusal = refused(policy, "Your organization's plan does not include the CRM. Ask an owner to change it.");
-  await recordPolicyRefusal(door, logger, actor, refusal, operation, clock());
-  return refusal;
-}
+const POLL_MS = 200;
 
-/** Sendings under way. They end by themselves; a process that stops waits for them, so that no receipt is left behind. */
-export class Sendings {
+/**
+ * Sendings under way: our own, and those of other callers with the same idempotency key.
+ * @param waitMs how long another caller's are waited for
+ */
+export class Sendings<Receipt> {
   readonly #underWay = new Set<Promise<unknown>>();
+  readonly #awaited = new Map<string, Promise<Receipt>>();
+
+  constructor(
+    private readonly waitMs: number,
+    private readonly isSending: (receipt: Receipt) => boolean,
+  ) {}
 
   track<T>(sending: Promise<T>): Promise<T> {
     this.#underWay.add(sending);
     return sending.finally(() => this.#underWay.delete(sending));
   }
 
+  /**
+   * The same answer as the caller's who sends; where that takes too long, what is known now.
+   * @param id of the receipt: all who wait for it look together
+   */
+  async settled(receipt: Receipt, id: string, look: () => Promise<Receipt>): Promise<Receipt> {
+    if (!this.isSending(receipt)) return receipt;
+    const awaited = this.#awaited.get(id) ?? this.#poll(look).finally(() => this.#awaited.delete(id));
+    this.#awaited.set(id, awaited);
+    return awaited;
+  }
+
+  /** Ours end by themselves; a process that stops waits for them, so that no receipt is left behind. */
   async end(): Promise<void> {
     await Promise.allSettled(this.#underWay);
+  }
+
+  async #poll(look: () => Promise<Receipt>): Promise<Receipt> {
+    let now = await look();
+    for (let waited = 0; waited < this.waitMs && this.isSending(now); waited += POLL_MS) {
+      await sleep(POLL_MS);
+      now = await look();
+    }
+    return now;
   }
 }

@@ -3,7 +3,7 @@ import { CrmError } from "../crm/errors";
 import { OAuthError } from "../crm/oauth";
 import type { TenantScope } from "../database/tenant-door";
 import { ABANDONED_AFTER_MS } from "./look-up-plan";
-import type { WritebackParts } from "./note-writes";
+import type { WritebackParts } from "./writeback-parts";
 
 /** A receipt, as its jobs name it. */
 export interface WriteRef {

@@ -1,7 +1,8 @@
 import { type Clock, systemClock } from "../../src/platform/clock";
 import type { Config } from "../../src/platform/config";
 import { NoteLookUps } from "../../src/writeback/note-look-ups";
-import { NoteWrites, type WritebackParts } from "../../src/writeback/note-writes";
+import { NoteWrites } from "../../src/writeback/note-writes";
+import type { WritebackParts } from "../../src/writeback/writeback-parts";
 import { startTokens, type TokenParts } from "./tokens";
 
 export interface Writeback extends TokenParts {

@@ -1,7 +1,7 @@
 import { isDeeperThan } from "../../crm/parsing/values";
 import type { MatchedEntity } from "../../entities/matched-record";
 import { accepted, type Outcome, refused } from "../../platform/outcome";
-import { faultOfKey, hashOf } from "../note-input";
+import { faultOfKey, hashOf } from "../idempotency";
 import type { AskedTarget } from "../targets";
 
 export interface AskedField {

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import type { Actor } from "../../auth/actor";
 import type { PolicyRefusal } from "../../auth/policies";
 import { type FieldMappings, readFieldMappings } from "../../connections/field-mappings";
@@ -8,12 +7,14 @@ import type { TenantScope } from "../../database/tenant-door";
 import type { FieldWriteRow } from "../../entities/field-write";
 import type { MatchedEntity } from "../../entities/matched-record";
 import { SECOND_MS } from "../../platform/clock";
-import { accepted, type Outcome, refused } from "../../platform/outcome";
+import { accepted, type Outcome } from "../../platform/outcome";
+import { KEY_REUSED } from "../idempotency";
 import { inTime } from "../in-time";
-import type { WritebackParts } from "../note-writes";
-import { refusalOfWriter, Sendings } from "../sendings";
+import { Sendings } from "../sendings";
 import { holdTargets, type TargetsRefusal } from "../targets";
 import type { WriteFailure } from "../write-failure";
+import type { WritebackParts } from "../writeback-parts";
+import { refusalOfWriter } from "../writers";
 import { copyFields } from "./copied-fields";
 import { type AskedFields, checkFields, type FieldsIntent } from "./field-input";
 import { type FieldsPlan, type PlannedField, type PlanRefusal, planFields } from "./field-plan";
@@ -22,7 +23,6 @@ import { FIELD_GONE, type FieldOutcome, notSent, type RecordReport, writeRecord 
 
 /** For the answers of another caller with the same key: what begins within a minute, and the slowest answer. */
 const WAIT_MS = 95 * SECOND_MS;
-const POLL_MS = 200;
 
 export type WriteFieldsRefusal =
   | PolicyRefusal
@@ -51,7 +51,9 @@ interface Begun {
  * never sends. What became of a lost answer is found out by looking (`field-look-ups.ts`).
  */
 export class FieldWrites {
-  readonly #sendings = new Sendings();
+  readonly #sendings = new Sendings<FieldWriteRow[]>(WAIT_MS, (receipts) =>
+    receipts.some(({ state }) => state === "SENDING"),
+  );
 
   constructor(private readonly parts: FieldWriteParts) {}
 
@@ -110,20 +112,10 @@ export class FieldWrites {
     receipts: FieldWriteRow[],
     { inputHash, idempotencyKey }: FieldsIntent,
   ): Promise<Outcome<FieldWriteRow[], WriteFieldsRefusal>> {
-    if (receipts[0]?.inputHash === inputHash) return accepted(await this.#settled(receipts, idempotencyKey));
-    const message = "This idempotency key was used with another input. Choose a new key for each write.";
-    return refused("IDEMPOTENCY_KEY_REUSED", message, "idempotencyKey");
-  }
-
-  /** The same answer as the caller's who sends; where that takes too long, what is known now. */
-  async #settled(receipts: FieldWriteRow[], idempotencyKey: string): Promise<FieldWriteRow[]> {
-    const scope = this.parts.door.enter(receipts[0]?.tenantId ?? "");
-    let now = receipts;
-    for (let waited = 0; waited < WAIT_MS && now.some(({ state }) => state === "SENDING"); waited += POLL_MS) {
-      await sleep(POLL_MS);
-      now = await findReceipts(scope, idempotencyKey);
-    }
-    return now;
+    const [first] = receipts;
+    if (first?.inputHash !== inputHash) return KEY_REUSED;
+    const scope = this.parts.door.enter(first.tenantId);
+    return accepted(await this.#sendings.settled(receipts, first.id, () => findReceipts(scope, idempotencyKey)));
   }
 
   /** The only place that sends values, and only who has just made the receipts comes here: one record after another. */

@@ -1,0 +1,20 @@
+import type { TokenSource } from "../crm/api";
+import type { CrmHttp } from "../crm/http";
+import type { TenantDoor } from "../database/tenant-door";
+import type { Clock } from "../platform/clock";
+import type { Logger } from "../platform/logger";
+import type { Metrics } from "../platform/metrics";
+import type { Refused } from "../platform/outcome";
+
+/** What writing to the CRM and looking up what became of it are made with. */
+export interface WritebackParts {
+  door: TenantDoor;
+  http: CrmHttp;
+  crmBaseUrl: string;
+  tokensOf(tenantId: string, copyId: number): TokenSource;
+  clock: Clock;
+  logger: Logger;
+  metrics?: Metrics;
+  /** Why no write may be begun now, whatever it is; null where it may. */
+  stopped?(): Promise<Refused<"CRM_UNAVAILABLE"> | null>;
+}
