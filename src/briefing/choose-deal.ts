@@ -1,6 +1,7 @@
 import type { Actor } from "../auth/actor";
 import { recordAudit } from "../auth/audit";
 import { liveCopyId } from "../connections/connection-store";
+import { NOT_CONNECTED } from "../connections/refusals";
 import { rows } from "../database/rows";
 import type { TenantScope } from "../database/tenant-door";
 import type { MeetingRow } from "../entities/meeting";
@@ -33,7 +34,7 @@ export async function chooseDeal(
   const meeting = meetingId === null ? null : await lockMeeting(scope, meetingId);
   if (!meeting) return refused("MEETING_NOT_FOUND", "There is no meeting with this id. Record it first.", "meetingId");
   const copyId = await liveCopyId(scope);
-  if (copyId === null) return refused("NOT_CONNECTED", "No CRM is connected. An owner or admin can connect one.");
+  if (copyId === null) return NOT_CONNECTED;
   if (deal?.copyId !== copyId || !(await isCandidate(scope, meeting.row.id, copyId, deal.crmId))) {
     return refused("TARGET_NOT_MATCHED", "Choose one of the deals in the meeting's match.candidates.", "dealId");
   }

@@ -4,7 +4,8 @@ import { MINUTE_MS } from "../platform/clock";
 import type { Secret } from "../platform/secret";
 import type { PresentAccess } from "./credentials";
 import { ConnectionGoneError, NeedsReauthorizationError } from "./errors";
-import { NEEDS_REAUTHORIZATION, Renewal, type RenewalParts } from "./renewal";
+import { NEEDS_REAUTHORIZATION, NOT_CONNECTED } from "./refusals";
+import { Renewal, type RenewalParts } from "./renewal";
 
 /** Access tokens live 60 minutes (specification 8); one minute is left for the request that uses it. */
 const FRESH_FOR_MS = 59 * MINUTE_MS;
@@ -106,15 +107,13 @@ export class AccessTokens {
     const present = usable(await credentials.readAccess(scope, copyId));
     if (present.accessToken.reveal() !== stale.reveal()) return present.accessToken;
     const credential = await credentials.read(scope, copyId);
-    if (!credential) throw new ConnectionGoneError(NOT_CONNECTED);
+    if (!credential) throw new ConnectionGoneError(NOT_CONNECTED.message);
     return this.#renewal.renew(tenantId, copyId, credential);
   }
 }
 
-const NOT_CONNECTED = "The CRM is not connected.";
-
 function usable(access: PresentAccess | null): PresentAccess {
-  if (access?.state === "NEEDS_REAUTHORIZATION") throw new NeedsReauthorizationError(NEEDS_REAUTHORIZATION);
-  if (!access) throw new ConnectionGoneError(NOT_CONNECTED);
+  if (access?.state === "NEEDS_REAUTHORIZATION") throw new NeedsReauthorizationError(NEEDS_REAUTHORIZATION.message);
+  if (!access) throw new ConnectionGoneError(NOT_CONNECTED.message);
   return access;
 }

@@ -10,7 +10,7 @@ import type { Grant } from "../crm/token-outcome";
 import type { TenantDoor, TenantScope } from "../database/tenant-door";
 import type { Clock } from "../platform/clock";
 import type { Logger } from "../platform/logger";
-import { accepted, type Outcome, refused } from "../platform/outcome";
+import { accepted, type Outcome, type Refused, refused } from "../platform/outcome";
 import { admit } from "./admission";
 import { consumeState, endConsent, issueState } from "./authorization-state";
 import { createCopy, type LockedConnection, lockConnection, moveToConnected, readConnection } from "./connection-store";
@@ -26,7 +26,7 @@ export type ConnectRefusal =
   | "CRM_UNAVAILABLE"
   | "INVALID_INPUT";
 
-type Refusal = { ok: false; code: ConnectRefusal; message: string; field?: string };
+type Refusal = Refused<ConnectRefusal>;
 
 export interface ConnectInput {
   code: string | null;

@@ -24,14 +24,18 @@ export async function connectedCopyId(scope: TenantScope): Promise<number | null
   return connection?.state === "CONNECTED" ? connection.copyId : null;
 }
 
-/** Until the transaction ends, the copy stays live. @returns false where it is not */
-export async function holdLiveCopy({ tenantId, manager }: TenantScope, copyId: number): Promise<boolean> {
-  const live = await rows(
+/** Until the transaction ends, the copy stays live. @returns the CRM company that it is of; null where it is not live */
+export async function holdLiveCopy(
+  { tenantId, manager }: TenantScope,
+  copyId: number,
+): Promise<{ crmCompanyId: number } | null> {
+  const [live] = await rows<{ crmCompanyId: number }>(
     manager,
-    "SELECT 1 FROM synced_copy WHERE tenant_id = $1 AND id = $2 AND state = 'LIVE' FOR SHARE",
+    `SELECT crm_company_id AS "crmCompanyId" FROM synced_copy
+     WHERE tenant_id = $1 AND id = $2 AND state = 'LIVE' FOR SHARE`,
     [tenantId, copyId],
   );
-  return live.length > 0;
+  return live ?? null;
 }
 
 export interface LockedConnection extends Present {
@@ -156,7 +160,7 @@ async function needReauthorization(
   return moved.length > 0;
 }
 
-/** A new live copy of what `user` sees; the tenant's earlier one is retired with it. */
+/** A new live copy of what `user` sees. The caller has retired the tenant's earlier one. */
 export async function createCopy({ tenantId, manager }: TenantScope, user: CrmCurrentUser, now: Date): Promise<number> {
   const [copy] = await rows<{ id: number }>(
     manager,

@@ -67,7 +67,7 @@ export class Credentials {
   }
 
   /**
-   * Replaces the pair that `version` names.
+   * Replaces the pair `old`.
    * @returns false where it is no longer the present one: the answer came too late and is dropped
    */
   async replace(scope: TenantScope, copyId: number, old: Credential, grant: Grant, askedAt: Date): Promise<boolean> {

@@ -4,14 +4,9 @@ import { OAuthError } from "../crm/oauth";
 import type { CrmEntity, CrmField } from "../crm/parsing/fields";
 import { accepted, type Outcome, type Refused, refused } from "../platform/outcome";
 import { ConnectionGoneError, NeedsReauthorizationError } from "./errors";
+import { NEEDS_REAUTHORIZATION, NOT_CONNECTED } from "./refusals";
 
 export type FieldListRefusal = "NOT_CONNECTED" | "NEEDS_REAUTHORIZATION" | "CRM_UNAVAILABLE";
-
-export const NO_CRM = refused("NOT_CONNECTED", "No CRM is connected. An owner or admin can connect one.");
-export const NEEDS_AUTHORIZATION = refused(
-  "NEEDS_REAUTHORIZATION",
-  "The CRM no longer accepts the authorization. An owner or admin has to authorize again.",
-);
 
 const WHY: Record<CrmFailure, string> = {
   RATE_LIMITED: "The CRM's request limit is used up; other apps share it. Try again later.",
@@ -33,8 +28,8 @@ export async function readFieldList(api: CrmApi, entity: CrmEntity): Promise<Out
 }
 
 function refusalOf(error: unknown): Refused<FieldListRefusal> {
-  if (error instanceof NeedsReauthorizationError) return NEEDS_AUTHORIZATION;
-  if (error instanceof ConnectionGoneError) return NO_CRM;
+  if (error instanceof NeedsReauthorizationError) return NEEDS_REAUTHORIZATION;
+  if (error instanceof ConnectionGoneError) return NOT_CONNECTED;
   const stop = stopBehind(error);
   if (stop) return refused("CRM_UNAVAILABLE", stop.message);
   if (error instanceof CrmError) return refused("CRM_UNAVAILABLE", WHY[error.code]);

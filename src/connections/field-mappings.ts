@@ -11,7 +11,8 @@ import type { Logger } from "../platform/logger";
 import { accepted, type Outcome, type Refused, refused } from "../platform/outcome";
 import { lockConnection, readConnection } from "./connection-store";
 import { seenIn } from "./field-health";
-import { type FieldListRefusal, NEEDS_AUTHORIZATION, NO_CRM, readFieldList } from "./field-list";
+import { type FieldListRefusal, readFieldList } from "./field-list";
+import { NEEDS_REAUTHORIZATION, NOT_CONNECTED } from "./refusals";
 
 export type FieldMappingRefusal =
   | PolicyRefusal
@@ -55,8 +56,8 @@ export class FieldMappings {
   async fields(tenantId: string, entity: CrmEntity): Promise<Outcome<CrmField[], FieldListRefusal>> {
     const scope = this.parts.door.enter(tenantId);
     const connection = await readConnection(scope);
-    if (!connection?.copyId) return NO_CRM;
-    if (connection.state === "NEEDS_REAUTHORIZATION") return NEEDS_AUTHORIZATION;
+    if (!connection?.copyId) return NOT_CONNECTED;
+    if (connection.state === "NEEDS_REAUTHORIZATION") return NEEDS_REAUTHORIZATION;
     const askedAt = this.parts.clock();
     const list = await readFieldList(this.parts.apiOf(tenantId, connection.copyId), entity);
     await this.#note(scope, entity, list, askedAt);
@@ -83,7 +84,7 @@ export class FieldMappings {
     return this.parts.door.transaction(actor.tenantId, async (scope) => {
       const { bound } = await lockConnection(scope, now);
       // Disconnected meanwhile, or connected to another company: the list is not this connection's.
-      if (bound === null || bound.companyId !== companyId) return NO_CRM;
+      if (bound === null || bound.companyId !== companyId) return NOT_CONNECTED;
       await upsert(scope, entity, bound.companyId, chosen.value, actor.userId, now);
       await recordAudit(scope, this.parts.logger, { action: "FIELD_MAPPING_SET", actor, at: now, subject: entity });
       return accepted(await readFieldMappings(scope));

@@ -9,6 +9,7 @@ import type { Secret } from "../platform/secret";
 import { moveToNeedsReauthorization } from "./connection-store";
 import type { Credential, Credentials } from "./credentials";
 import { ConnectionGoneError, NeedsReauthorizationError } from "./errors";
+import { NEEDS_REAUTHORIZATION } from "./refusals";
 import { beginAttempt, endAttempt } from "./renewal-attempts";
 import { decideRenewal } from "./renewal-decision";
 import { endTrouble, noteTrouble, TOKEN_TROUBLES } from "./trouble";
@@ -77,7 +78,7 @@ export class Renewal {
         { tenantId, reason: decision.reason },
         "the CRM refused the grant: the connection needs re-authorization",
       );
-      throw new NeedsReauthorizationError(NEEDS_REAUTHORIZATION, { cause: error });
+      throw new NeedsReauthorizationError(NEEDS_REAUTHORIZATION.message, { cause: error });
     }
     const level = decision.trouble.code === "SERVICE_MISCONFIGURED" ? "error" : "warn";
     logger[level]({ tenantId, code: decision.trouble.code, err: error }, "an access token could not be renewed");
@@ -98,6 +99,3 @@ export class Renewal {
     throw new ConnectionGoneError("The CRM was disconnected while its access was renewed.");
   }
 }
-
-export const NEEDS_REAUTHORIZATION =
-  "The CRM no longer accepts the authorization. An owner or admin has to authorize again.";

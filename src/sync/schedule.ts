@@ -1,6 +1,7 @@
 import type { Actor } from "../auth/actor";
 import { recordAudit } from "../auth/audit";
 import { connectedCopyId, lockConnection } from "../connections/connection-store";
+import { NEEDS_REAUTHORIZATION, NOT_CONNECTED } from "../connections/refusals";
 import { enqueueJob, hasLiveJob } from "../database/queue";
 import { rows } from "../database/rows";
 import type { TenantDoor, TenantScope } from "../database/tenant-door";
@@ -47,10 +48,8 @@ export class Schedule {
     return this.parts.door.transaction(tenantId, async (scope): Promise<Outcome<string, SyncRefusal>> => {
       const now = this.parts.clock();
       const { state, copyId } = await lockConnection(scope, now);
-      if (state === "NEEDS_REAUTHORIZATION") {
-        return refused(state, "The CRM no longer accepts the authorization. An owner or admin has to authorize again.");
-      }
-      if (copyId === null) return refused("NOT_CONNECTED", "No CRM is connected. An owner or admin can connect one.");
+      if (state === "NEEDS_REAUTHORIZATION") return NEEDS_REAUTHORIZATION;
+      if (copyId === null) return NOT_CONNECTED;
       if (await hasOpenRun(scope)) return refused("SYNC_ALREADY_RUNNING", "A sync is queued or running already.");
       const runId = await enqueueRun(scope, copyId, kind, now);
       const event = { action: "SYNC_REQUESTED", actor, at: now, code: kind, subject: runId } as const;

@@ -1,4 +1,5 @@
-import { readConnection } from "../connections/connection-store";
+import { holdLiveCopy, readConnection } from "../connections/connection-store";
+import { NEEDS_REAUTHORIZATION, NOT_CONNECTED } from "../connections/refusals";
 import { rows } from "../database/rows";
 import type { TenantScope } from "../database/tenant-door";
 import type { MatchedEntity } from "../entities/matched-record";
@@ -37,31 +38,17 @@ export async function holdTargets(
     return refused("MEETING_NOT_FOUND", "There is no such meeting. Record it first.", "meetingId");
   }
   const connection = await readConnection(scope);
-  const copy = connection?.copyId ? await holdCopy(scope, connection.copyId) : null;
-  if (!copy) return refused("NOT_CONNECTED", "No CRM is connected. Ask an owner or admin to connect it.");
-  if (connection?.state !== "CONNECTED") {
-    return refused(
-      "NEEDS_REAUTHORIZATION",
-      "The CRM no longer accepts the authorization. Ask an owner or admin to authorize again.",
-    );
-  }
-  return accepted({ meetingId, ...copy, targets: await matchedTargets(scope, copy.copyId, meetingId) });
+  const copyId = connection?.copyId ?? null;
+  const live = copyId === null ? null : await holdLiveCopy(scope, copyId);
+  if (copyId === null || !live) return NOT_CONNECTED;
+  if (connection?.state !== "CONNECTED") return NEEDS_REAUTHORIZATION;
+  return accepted({ meetingId, copyId, ...live, targets: await matchedTargets(scope, copyId, meetingId) });
 }
 
 /** Whoever matches a meeting changes its row or locks it. */
 async function holdMeeting({ tenantId, manager }: TenantScope, id: string): Promise<boolean> {
   const found = await rows(manager, "SELECT 1 FROM meeting WHERE tenant_id = $1 AND id = $2 FOR SHARE", [tenantId, id]);
   return found.length > 0;
-}
-
-async function holdCopy({ tenantId, manager }: TenantScope, copyId: number) {
-  const [live] = await rows<{ crmCompanyId: number }>(
-    manager,
-    `SELECT crm_company_id AS "crmCompanyId" FROM synced_copy
-     WHERE tenant_id = $1 AND id = $2 AND state = 'LIVE' FOR SHARE`,
-    [tenantId, copyId],
-  );
-  return live ? { copyId, ...live } : null;
 }
 
 const isCopied = (table: string) => `EXISTS (SELECT 1 FROM ${table} t WHERE t.copy_id = $2 AND t.crm_id = r.crm_id)`;
