@@ -45,7 +45,10 @@ export function observeOperations(metrics: Metrics, logger: Logger): ApolloServe
           const { tenantId, userId } = contextValue.actor ?? {};
           trace.getActiveSpan()?.updateName(`${kind} ${operationName ?? "unnamed"}`);
           const asked = { ...workCounts() };
-          answered.info({ kind, operationName, tenantId, userId, seconds, ...asked, codes }, "an operation was answered");
+          answered.info(
+            { kind, operationName, tenantId, userId, seconds, ...asked, codes },
+            "an operation was answered",
+          );
         },
       };
     },
