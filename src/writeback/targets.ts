@@ -97,10 +97,8 @@ export function ownTarget({ targets }: MeetingTargets): Outcome<Target, ChoiceRe
     if (only && others.length === 0) return accepted(only);
   }
   const message =
-    targets.length > 0 ? "The meeting has several records that could be meant" : "The meeting is matched to no record";
-  return refused(
-    "NEEDS_CHOICE",
-    `${message}. Say in targetId which deal, person or organization is meant.`,
-    "targetId",
-  );
+    targets.length > 0
+      ? "The meeting has several records that could be meant. Say in targetId which deal, person or organization is."
+      : "The meeting is matched to no record. Record it again with an attendee whom the CRM knows.";
+  return refused("NEEDS_CHOICE", message, "targetId");
 }

@@ -4,7 +4,7 @@ import { OAuthError } from "../crm/oauth";
 import type { StoredWriteErrorCode } from "../entities/write-outcome";
 import { ServiceError } from "../platform/errors";
 
-/** The token came too late: an answer would come after the write counts as abandoned. Nothing was sent. */
+/** It is more than a minute since the receipt: an answer would come after the write counts as abandoned. Nothing was sent. */
 export class NotSentInTimeError extends ServiceError {
   readonly code = "NOT_SENT_IN_TIME";
 }
@@ -30,7 +30,8 @@ const REFUSALS: Partial<Record<CrmFailure, WriteFailure>> = {
   },
   NOT_FOUND: {
     code: "RECORD_NOT_FOUND",
-    message: "the record is gone from the CRM, or the authorizing user no longer sees it.",
+    message:
+      "the record is gone from the CRM, or the authorizing user no longer sees it. Choose another record, or show this one to that user.",
   },
   RATE_LIMITED: {
     code: "RATE_LIMITED",
@@ -42,8 +43,19 @@ const FORBIDDEN: WriteFailure = {
   code: "FORBIDDEN",
   message: "the authorizing user or the app lacks a permission in the CRM. Ask the CRM's admin.",
 };
-const IN_THE_BIN: WriteFailure = { code: "RECORD_NOT_FOUND", message: "the record is deleted in the CRM." };
-const REJECTED: WriteFailure = { code: "VALUE_REJECTED", message: "the CRM does not accept it." };
+const IN_THE_BIN: WriteFailure = {
+  code: "RECORD_NOT_FOUND",
+  message: "the record is deleted in the CRM. Restore it there, or choose another record.",
+};
+const REJECTED: WriteFailure = {
+  code: "VALUE_REJECTED",
+  message: "the CRM does not accept it. Change it, and write it with a new idempotency key.",
+};
+
+const unavailable = (why: string): WriteFailure => ({
+  code: "CRM_UNAVAILABLE",
+  message: `${why} Try again later with a new idempotency key.`,
+});
 
 const isClientError = (status = 0) => status >= 400 && status < 500 && status !== 409;
 
@@ -53,7 +65,10 @@ const isClientError = (status = 0) => status >= 400 && status < 500 && status !=
  */
 export function certainFailureOf(error: unknown): WriteFailure | null {
   if (error instanceof ConnectionGoneError) {
-    return { code: "NEEDS_REAUTHORIZATION", message: "the CRM was disconnected before it was sent." };
+    return {
+      code: "NEEDS_REAUTHORIZATION",
+      message: "the CRM was disconnected before it was sent. Ask an owner or admin to connect it.",
+    };
   }
   if (error instanceof NeedsReauthorizationError) {
     return {
@@ -62,18 +77,15 @@ export function certainFailureOf(error: unknown): WriteFailure | null {
     };
   }
   const stop = stopBehind(error);
-  if (stop) {
-    const message = `all calls to the CRM are stopped by the operator of this service (${stop.reason}). Try again later.`;
-    return { code: "CRM_UNAVAILABLE", message };
-  }
-  if (error instanceof OAuthError || error instanceof NotSentInTimeError) {
-    return { code: "CRM_UNAVAILABLE", message: "the access token could not be renewed for now. Try again later." };
-  }
+  if (stop) return unavailable(`all calls to the CRM are stopped by the operator of this service (${stop.reason}).`);
+  if (error instanceof OAuthError) return unavailable("the access token could not be renewed for now.");
+  if (error instanceof NotSentInTimeError)
+    return unavailable("the CRM was too slow for it to be sent within a minute.");
   return error instanceof CrmError ? refusalOf(error) : null;
 }
 
 function refusalOf({ code, detail: { neverSent, status, crmCode } }: CrmError): WriteFailure | null {
-  if (neverSent) return { code: "CRM_UNAVAILABLE", message: "the CRM could not be reached. Try again later." };
+  if (neverSent) return unavailable("the CRM could not be reached.");
   if (!isClientError(status)) return null;
   if (crmCode?.endsWith("_DELETED")) return IN_THE_BIN;
   if (code === "REFUSED") return status === 403 ? FORBIDDEN : REJECTED;

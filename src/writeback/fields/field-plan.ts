@@ -42,7 +42,11 @@ export function planFields(
     }
     const { id } = target.value;
     if (planned.some(({ target: other }) => other.entity === field.entity && other.id === id)) {
-      return at(position, null, refused("INVALID_INPUT", "The same field of the same record is given twice."));
+      return at(
+        position,
+        null,
+        refused("INVALID_INPUT", "The same field of the same record is given twice. Give it one value."),
+      );
     }
     planned.push({ target: target.value, key: mapping.fieldKey, ...fitting(mapping, field.value) });
   }
@@ -72,7 +76,7 @@ function onlyTarget({ targets }: MeetingTargets, entity: MatchedEntity): Outcome
   const what = entity.toLowerCase();
   return ofEntity.length > 0
     ? refused("NEEDS_CHOICE", `The meeting has several of a ${what} that could be meant. Say in targetId which.`)
-    : refused("TARGET_NOT_MATCHED", `The meeting is matched to no ${what}.`);
+    : refused("TARGET_NOT_MATCHED", `The meeting is matched to no ${what}. Leave this value out.`);
 }
 
 function at<Code extends string>(position: number, member: string | null, why: Refused<Code>): Refused<Code> {
