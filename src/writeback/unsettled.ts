@@ -2,6 +2,7 @@ import { ConnectionGoneError, NeedsReauthorizationError } from "../connections/e
 import { CrmError } from "../crm/errors";
 import { OAuthError } from "../crm/oauth";
 import type { TenantScope } from "../database/tenant-door";
+import type { WriteReceipt } from "../entities/write-receipt";
 import { ABANDONED_AFTER_MS } from "./look-up-plan";
 import type { WritebackParts } from "./writeback-parts";
 
@@ -23,7 +24,7 @@ export const WHILE_CONNECTED = `
 export async function leaveAbandoned(
   { door, metrics }: WritebackParts,
   kind: "note" | "field",
-  leaveUnknown: (scope: TenantScope, writeId: string, now: Date) => Promise<unknown>,
+  leaveUnknown: (scope: TenantScope, writeId: string, now: Date) => Promise<WriteReceipt>,
   now: Date,
 ): Promise<void> {
   const abandoned = await door.everyTenant<WriteRef>(
@@ -32,8 +33,9 @@ export async function leaveAbandoned(
     [new Date(now.getTime() - ABANDONED_AFTER_MS)],
   );
   for (const { tenantId, writeId } of abandoned) {
-    await door.transaction(tenantId, (scope) => leaveUnknown(scope, writeId, now));
-    metrics?.crmWrites.inc({ kind, state: "UNKNOWN" });
+    const left = await door.transaction(tenantId, (scope) => leaveUnknown(scope, writeId, now));
+    // Its sender may have settled it at the last moment, and has counted it.
+    if (left.state === "UNKNOWN") metrics?.crmWrites.inc({ kind, state: left.state });
   }
 }
 

@@ -84,11 +84,12 @@ export class FieldLookUps {
     const state = verdictOf(sentAt ?? begunAt, begunAt, holds);
     if (state === "UNKNOWN") return;
     const outcome: FieldOutcome = state === "WRITTEN" ? { state } : field ? NOT_THERE : FIELD_GONE;
-    await door.transaction(tenantId, async (scope) => {
-      await settle(scope, id, outcome, clock());
+    const settled = await door.transaction(tenantId, async (scope) => {
+      const row = await settle(scope, id, outcome, clock());
       await copyFields(scope, copyId, entity, seen);
+      return row;
     });
-    metrics?.crmWrites.inc({ kind: "field", state });
-    logger.info({ tenantId, writeId: id, state }, "a lost answer was looked up");
+    metrics?.crmWrites.inc({ kind: "field", state: settled.state });
+    logger.info({ tenantId, writeId: id, state: settled.state }, "a lost answer was looked up");
   }
 }
