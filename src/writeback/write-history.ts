@@ -1,8 +1,10 @@
+import type { ObjectType } from "typeorm";
 import { type ListOrder, type Page, type PageRequest, readPage } from "../database/keyset";
 import { entityRows } from "../database/rows";
 import type { TenantScope } from "../database/tenant-door";
 import { FieldWriteRow } from "../entities/field-write";
 import { NoteWriteRow } from "../entities/note-write";
+import type { WriteReceipt } from "../entities/write-receipt";
 
 /** Whether the record that a receipt names is one of the CRM company that is connected now. */
 export interface OfCompany {
@@ -14,27 +16,20 @@ const ofPresentCompany = `EXISTS (
   JOIN synced_copy s ON s.tenant_id = c.tenant_id AND s.id = c.copy_id
   WHERE c.tenant_id = w.tenant_id AND s.crm_company_id = w.crm_company_id) AS of_present_company`;
 
-/** @param by whose; null: everybody's */
-export function readNoteWrites(
-  { tenantId, manager }: TenantScope,
-  ids: readonly string[],
-  by: string | null = null,
-): Promise<(NoteWriteRow & OfCompany)[]> {
-  const sql = `SELECT w.*, ${ofPresentCompany} FROM note_write w WHERE ${OF_IDS}`;
-  return entityRows<NoteWriteRow, OfCompany>(manager, NoteWriteRow, sql, [tenantId, ids, by]);
-}
+/** Reads receipts of one kind by their ids, those of one user or (`by` null) everybody's. */
+const readerOf =
+  <Receipt extends WriteReceipt>(entity: ObjectType<Receipt>, table: string) =>
+  ({ tenantId, manager }: TenantScope, ids: readonly string[], by: string | null = null) =>
+    entityRows<Receipt, OfCompany>(
+      manager,
+      entity,
+      `SELECT w.*, ${ofPresentCompany} FROM ${table} w
+       WHERE w.tenant_id = $1 AND w.id = ANY ($2) AND ($3::text IS NULL OR w.requested_by = $3)`,
+      [tenantId, ids, by],
+    );
 
-/** @param by whose; null: everybody's */
-export function readFieldWrites(
-  { tenantId, manager }: TenantScope,
-  ids: readonly string[],
-  by: string | null = null,
-): Promise<(FieldWriteRow & OfCompany)[]> {
-  const sql = `SELECT w.*, ${ofPresentCompany} FROM field_write w WHERE ${OF_IDS}`;
-  return entityRows<FieldWriteRow, OfCompany>(manager, FieldWriteRow, sql, [tenantId, ids, by]);
-}
-
-const OF_IDS = "w.tenant_id = $1 AND w.id = ANY ($2) AND ($3::text IS NULL OR w.requested_by = $3)";
+export const readNoteWrites = readerOf(NoteWriteRow, "note_write");
+export const readFieldWrites = readerOf(FieldWriteRow, "field_write");
 
 export const NEWEST_WRITE: ListOrder = {
   direction: "DESC",
