@@ -27,11 +27,12 @@ export async function dueDeals({ manager }: TenantScope, copyId: number, after: 
   return due.map(({ crm_id }) => crm_id);
 }
 
-export async function countDueDeals({ manager }: TenantScope, copyId: number): Promise<number> {
+/** @param after those up to this one were asked for already in this run; some may be due again in the next */
+export async function countDueDeals({ manager }: TenantScope, copyId: number, after: number): Promise<number> {
   const [count] = await rows<{ n: number }>(
     manager,
-    "SELECT count(*)::int AS n FROM deal WHERE copy_id = $1 AND participants_due",
-    [copyId],
+    "SELECT count(*)::int AS n FROM deal WHERE copy_id = $1 AND participants_due AND crm_id > $2",
+    [copyId, after],
   );
   return count?.n ?? 0;
 }

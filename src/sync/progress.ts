@@ -34,7 +34,8 @@ export function progressOf(steps: readonly StepProgress[]): number {
 
 function fractionOf({ state, fetched, expected }: StepProgress): number {
   if (state === "SUCCEEDED" || state === "FAILED") return 1;
-  if (state !== "RUNNING") return 0;
+  // A cancelled step that had begun keeps what it had: a run's progress does not fall when the run ends.
+  if (state === "QUEUED" || fetched === 0) return 0;
   const fraction = expected ? fetched / expected : fetched / (fetched + HALF_WAY_WITHOUT_TOTAL);
   return Math.min(RUNNING_AT_MOST, fraction);
 }

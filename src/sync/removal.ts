@@ -26,6 +26,7 @@ export async function removeRecords(
   for (const [table, column] of DEPENDENTS.get(entity) ?? []) {
     await rows(manager, `DELETE FROM ${table} WHERE copy_id = $1 AND ${column} = ANY ($2)`, [copyId, ids]);
   }
+  if (entity === DealRow) await forgetGaps(manager, copyId, ids);
   const { tableName } = manager.connection.getMetadata(entity);
   const gone = await rows(
     manager,
@@ -33,4 +34,13 @@ export async function removeRecords(
     [copyId, ids],
   );
   return gone.length;
+}
+
+/** Of a deal that is gone no participants are missing. */
+async function forgetGaps(manager: EntityManager, copyId: number, dealIds: readonly number[]): Promise<void> {
+  await rows(
+    manager,
+    "DELETE FROM data_gap WHERE copy_id = $1 AND resource = 'DEAL_PARTICIPANTS' AND crm_id = ANY ($2)",
+    [copyId, dealIds],
+  );
 }

@@ -9,7 +9,7 @@ import { setStepState } from "./run-store";
 export async function* walkParticipants(context: RunContext, step: SyncStepRow): AsyncGenerator<StepChange> {
   const { run, door, clock } = context;
   const scope = scopeOf(context);
-  const expected = step.fetched + (await countDueDeals(scope, run.copyId));
+  const expected = step.fetched + (await countDueDeals(scope, run.copyId, Number(step.cursor)));
   await setStepState(scope, run, "DEAL_PARTICIPANTS", "RUNNING", expected);
   for await (const read of oneAhead((left) => readBatches(context, step.cursor, left))) {
     yield await commitPiece(door, run, "DEAL_PARTICIPANTS", clock(), async (inner) => ({

@@ -175,6 +175,20 @@ test("participants that could not be read are asked for again by the next run, a
   await isExact();
 });
 
+test("a deal whose participants could not be read is deleted: its gap goes with it", async () => {
+  const dealId = dealIds().findLast((id) => (simulator.company.participants.get(id)?.length ?? 0) > 0) ?? 0;
+  simulator.control.change("deal", dealId, { title: "Touched, and gone" });
+  const end = simulator.control.fail({
+    match: `/api/v1/deals/${dealId}/participants`,
+    with: { status: 500, body: "" },
+  });
+  expect((await sync("INCREMENTAL")).gaps).toMatchObject([{ resource: "DEAL_PARTICIPANTS", count: 1 }]);
+  end();
+  passMinutes(10);
+  simulator.control.remove("deal", dealId);
+  expect((await sync("INCREMENTAL")).gaps).toEqual([]);
+});
+
 test("a second request while a run is open is refused, and there is never a second run", async () => {
   const answers = await Promise.all(
     Array.from({ length: 8 }, () => service.ask<Requested>(REQUEST, { kind: "INCREMENTAL" })),
@@ -207,6 +221,34 @@ test("progress is told as it goes, never falling, to the end", async () => {
   expect([...ofThisRun].sort((a, b) => a - b)).toEqual(ofThisRun);
   expect(watching.results.at(-1)?.syncProgressed).toMatchObject({ progress: 1 });
   await watching.end();
+});
+
+test("progress does not fall when a run goes on after its turn, with participants that could not be read", async () => {
+  const as = { tenant: "turns" };
+  const end = simulator.control.fail({ match: /\/participants$/, with: { status: 500, body: "" } });
+  const seen: number[] = [];
+  simulator.log.clear();
+  await connect(service, simulator, as);
+  const turn = until("a batch of deals was asked", async () => simulator.log.of("GET", /\/participants$/).length > 150);
+  const passed = turn.then(() => passMinutes(0.3));
+  const run = await until("the run ends", async () => {
+    const query = "{ syncRuns(first: 1) { nodes { state progress steps { resource fetched } } } }";
+    type Runs = {
+      syncRuns: { nodes: { state: string; progress: number; steps: { resource: string; fetched: number }[] }[] };
+    };
+    const [found] = dataOf(await service.ask<Runs>(query, {}, as)).syncRuns.nodes;
+    seen.push(found?.progress ?? 0);
+    return found?.state === "SUCCEEDED" && found;
+  });
+  await passed;
+  end();
+  expect(run.progress).toBe(1);
+  expect([...seen].sort((a, b) => a - b)).toEqual(seen);
+  const [step] = await database.query<{ fetched: number; expected: number }>(
+    `SELECT s.fetched, s.expected FROM sync_step s WHERE s.tenant_id = 'turns' AND s.resource = 'DEAL_PARTICIPANTS'`,
+  );
+  expect(step?.fetched).toBeGreaterThan(200);
+  expect(step?.expected).toBe(step?.fetched);
 });
 
 test("the next run is planned when one ends, and the schedule makes it", async () => {

@@ -27,3 +27,14 @@ test("a run whose last step still runs is not shown as done", () => {
   steps[8] = { resource: "NOTES", state: "RUNNING", fetched: 1_000_000, expected: 1 };
   expect(progressOf(steps)).toBeLessThan(1);
 });
+
+test("a run that is cancelled keeps the progress that it had", () => {
+  const steps = queued();
+  Object.assign(steps[0] ?? {}, { state: "SUCCEEDED" });
+  Object.assign(steps[4] ?? {}, { state: "RUNNING", fetched: 600, expected: 1_000 });
+  const before = progressOf(steps);
+  const cancelled = steps.map(
+    (step): StepProgress => (step.state === "SUCCEEDED" ? step : { ...step, state: "CANCELLED" }),
+  );
+  expect(progressOf(cancelled)).toBe(before);
+});
