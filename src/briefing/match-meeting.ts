@@ -9,7 +9,6 @@ import { normalizeAddress } from "../platform/email-address";
 import { readCopyFacts } from "./copy-facts";
 import type { ChoiceFact, CopyFacts, MeetingFact } from "./matching/facts";
 import { type Match, match } from "./matching/match";
-import type { DealMatch } from "./matching/match-deal";
 
 /** An attendee as the meeting's recorder gave it. */
 export interface AttendeeInput {
@@ -77,7 +76,7 @@ async function findMatches(
     const before = stored.get(meetings[index]?.row.id ?? "");
     const found =
       copyId === null
-        ? { ...match(fact, copy, null, false), deal: NOT_CONNECTED }
+        ? unconnected(match(fact, copy, null, false))
         : match(fact, copy, before?.choice ?? null, isRecorded);
     return {
       copyId,
@@ -98,13 +97,16 @@ function factOf({ row, attendees }: MatchableMeeting): MeetingFact {
 
 const NOTHING: CopyFacts = { users: [], persons: [], domains: [], deals: [], activities: [] };
 
-const NOT_CONNECTED: DealMatch = {
-  status: "NONE",
-  rule: null,
-  reason: "No CRM is connected. The meeting is matched when one is.",
-  dealId: null,
-  candidates: [],
-};
+export const NOT_CONNECTED = "No CRM is connected. The meeting is matched when one is.";
+
+/** Who is ours and who is ignored can be told without a CRM; of anybody else nothing is known, not even an absence. */
+const unconnected = ({ attendees, ...rest }: Match): Match => ({
+  ...rest,
+  attendees: attendees.map((attendee) =>
+    attendee.side === "BUYER" ? { ...attendee, reason: NOT_CONNECTED, organizationReason: NOT_CONNECTED } : attendee,
+  ),
+  deal: { status: "NONE", rule: null, reason: NOT_CONNECTED, dealId: null, candidates: [] },
+});
 
 const fingerprintOf = (copyId: number | null, { attendees, deal, readable }: Match): string =>
   createHash("sha256")

@@ -37,17 +37,17 @@ export async function lockMeeting(
 
 export type PagePosition = Pick<MeetingRow, "startsAt" | "id">;
 
-/** A page of the meetings that begin after `since`, the last to begin first. */
+/** A page of the meetings that begin after `since` (null: of all), the last to begin first. */
 export async function readMeetingsSince(
   scope: TenantScope,
-  since: Date,
+  since: Date | null,
   before: PagePosition | null,
   limit: number,
 ): Promise<MatchableMeeting[]> {
   const found = await rows<{ id: string; startsAt: Date; ownerEmail: string }>(
     scope.manager,
     `SELECT id, starts_at AS "startsAt", owner_email AS "ownerEmail" FROM meeting
-     WHERE tenant_id = $1 AND starts_at > $2 AND ($3::timestamptz IS NULL OR (starts_at, id) < ($3, $4::uuid))
+     WHERE tenant_id = $1 AND starts_at > coalesce($2, '-infinity'::timestamptz) AND ($3::timestamptz IS NULL OR (starts_at, id) < ($3, $4::uuid))
      ORDER BY starts_at DESC, id DESC LIMIT $5`,
     [scope.tenantId, since, before?.startsAt ?? null, before?.id ?? null, limit],
   );

@@ -8,7 +8,7 @@ import type { Logger } from "../platform/logger";
 import { findOutdated, matchMeeting } from "./match-meeting";
 import { lockMeeting, type PagePosition, readMeetingsSince } from "./meeting-rows";
 
-/** Meetings older than this are not matched again after a sync. */
+/** Meetings older than this are not matched again after a sync, but for the first one that made their copy whole. */
 const REMATCH_FOR_MS = 30 * DAY_MS;
 /** Meetings that are looked at with one set of statements; a town hall has 500 attendees. */
 const BATCH = 50;
@@ -19,8 +19,8 @@ const MATTERS: readonly SyncResource[] = [
 
 /**
  * Matching again after a sync: the tenant's meetings of the last 30 days and of the future, and of those only the ones
- * about which the copy now says something else. The copy remembers up to which run this is done, so what one job left
- * undone is done by the next.
+ * about which the copy now says something else. Against a new copy nothing was matched yet, so it gets them all. The copy
+ * remembers up to which run this is done, so what one job left undone is done by the next.
  */
 export class Rematching {
   constructor(
@@ -33,7 +33,7 @@ export class Rematching {
     const scope = this.door.enter(tenantId);
     const due = await whatIsDue(scope);
     if (!due) return;
-    if (due.isChanged && !(await this.#rematchAll(scope, stop))) return;
+    if (due.isChanged && !(await this.#rematchAll(scope, due, stop))) return;
     await rows(
       scope.manager,
       `UPDATE synced_copy SET rematched_at = $3
@@ -43,8 +43,8 @@ export class Rematching {
   }
 
   /** @returns false where meetings are left to the next time */
-  async #rematchAll(scope: TenantScope, stop: AbortSignal): Promise<boolean> {
-    const since = new Date(this.clock().getTime() - REMATCH_FOR_MS);
+  async #rematchAll(scope: TenantScope, { isNew }: Due, stop: AbortSignal): Promise<boolean> {
+    const since = isNew ? null : new Date(this.clock().getTime() - REMATCH_FOR_MS);
     let failed = 0;
     for (let last: PagePosition | null | undefined = null; last !== undefined; ) {
       const page = await readMeetingsSince(scope, since, last, BATCH);
@@ -77,6 +77,8 @@ interface Due {
   /** The end of the last run that this covers. */
   until: Date;
   isChanged: boolean;
+  /** No run had succeeded when this was done last: meetings of any age were matched to a part of the copy at most. */
+  isNew: boolean;
 }
 
 /** null: no run has ended since the last time. A failed run counts as well, it may have written pages. */
@@ -85,13 +87,16 @@ async function whatIsDue(scope: TenantScope): Promise<Due | null> {
   const copyId = await liveCopyId(scope);
   const copy = copyId && (await manager.findOneBy(SyncedCopyRow, { tenantId, id: copyId }));
   if (!copy) return null;
-  const [ended] = await rows<{ until: Date | null; is_changed: boolean | null }>(
+  const [ended] = await rows<{ until: Date | null; is_changed: boolean | null; is_new: boolean }>(
     manager,
-    `SELECT max(r.finished_at) AS until, bool_or(s.written + s.removed > 0) AS is_changed
+    `SELECT max(r.finished_at) AS until, bool_or(s.written + s.removed > 0) AS is_changed, NOT EXISTS (
+       SELECT 1 FROM sync_run b
+       WHERE b.tenant_id = $1 AND b.copy_id = $2 AND b.state = 'SUCCEEDED' AND b.finished_at <= $3) AS is_new
      FROM sync_run r LEFT JOIN sync_step s ON s.tenant_id = r.tenant_id AND s.run_id = r.id AND s.resource = ANY ($4)
      WHERE r.tenant_id = $1 AND r.copy_id = $2 AND r.finished_at > coalesce($3, '-infinity'::timestamptz)`,
     [tenantId, copy.id, copy.rematchedAt, MATTERS],
   );
   if (!ended?.until) return null;
-  return { copyId: copy.id, until: ended.until, isChanged: copy.rematchedAt === null || ended.is_changed === true };
+  const { until, is_new: isNew, is_changed } = ended;
+  return { copyId: copy.id, until, isNew, isChanged: isNew || is_changed === true };
 }

@@ -1,5 +1,6 @@
 import { Arg, Ctx, FieldResolver, ID, Mutation, Query, Resolver, Root } from "type-graphql";
 import { readMeeting } from "../briefing/briefings";
+import { NOT_CONNECTED } from "../briefing/match-meeting";
 import type { MeetingAttendeeRow } from "../entities/meeting-attendee";
 import type { MeetingMatchRow } from "../entities/meeting-match";
 import { Briefing, DealCandidate } from "../schema/briefing";
@@ -21,10 +22,13 @@ import { badInput } from "./errors";
 import { crmIdIn, uuidIn } from "./global-id";
 import { presentAttendee, presentMatch, presentMeeting, presentRefusal, presentUser } from "./present";
 
-/** A match holds for the copy that it was made on, and says nothing of another. */
-async function isCurrent(context: OperationContext, match: MeetingMatchRow | undefined): Promise<boolean> {
-  const copy = await context.copy();
-  return match?.copyId === (copy?.copyId ?? null);
+const CONNECTION_CHANGED = "The CRM connection has changed since; the meeting is matched again after the next sync.";
+
+/** A match holds for the copy that it was made on. @returns why it does not hold now; null where it does */
+async function outdatedBecause(context: OperationContext, match: MeetingMatchRow | undefined): Promise<string | null> {
+  const copyId = (await context.copy())?.copyId ?? null;
+  if (match?.copyId === copyId) return null;
+  return copyId === null ? NOT_CONNECTED : CONNECTION_CHANGED;
 }
 
 export const meetingIdIn = (id: string): string | null => uuidIn(id, "Meeting");
@@ -91,15 +95,15 @@ export class MeetingResolver {
       context.loaders.attendees.load(meetingId),
       context.loaders.match.load(meetingId),
     ]);
-    const current = await isCurrent(context, match);
-    return found.map((row) => presentAttendee(row, current));
+    const outdated = await outdatedBecause(context, match);
+    return found.map((row) => presentAttendee(row, outdated));
   }
 
   @FieldResolver(() => MeetingMatch, { description: "Which deal it is about, and why." })
   async match(@Root() { meetingId }: Meeting, @Ctx() context: OperationContext): Promise<MeetingMatch> {
     const [row] = await context.loaders.match.load(meetingId);
     if (!row) throw new Error(`meeting ${meetingId} was stored without its match`);
-    return presentMatch(row, await isCurrent(context, row));
+    return presentMatch(row, await outdatedBecause(context, row));
   }
 
   @FieldResolver(() => Briefing, { nullable: true, description: "null while no CRM is connected." })
@@ -177,12 +181,12 @@ async function idsOfAttendees(
   idOf: (attendee: MeetingAttendeeRow) => number | null,
 ): Promise<number[]> {
   const [match] = await context.loaders.match.load(meetingId);
-  if (!(await isCurrent(context, match))) return [];
+  if (await outdatedBecause(context, match)) return [];
   const attendees = await context.loaders.attendees.load(meetingId);
   return [...new Set(attendees.map(idOf).filter((id) => id !== null))];
 }
 
 export async function matchedDealId(context: OperationContext, meetingId: string): Promise<number | null> {
   const [match] = await context.loaders.match.load(meetingId);
-  return match && (await isCurrent(context, match)) ? match.dealId : null;
+  return match && !(await outdatedBecause(context, match)) ? match.dealId : null;
 }

@@ -227,38 +227,36 @@ export const presentMeeting = (row: MeetingRow): Meeting =>
     ownerEmail: row.ownerEmail,
   });
 
-const CONNECTION_CHANGED = "The CRM connection has changed since; the meeting is matched again after the next sync.";
-
-/** @param current false where the match belongs to a copy that is no longer the tenant's: nothing of it holds */
-export const presentAttendee = (row: MeetingAttendeeRow, current: boolean): Attendee =>
+/** @param outdated why nothing of the match holds: it belongs to a copy that is no longer the tenant's; null: it holds */
+export const presentAttendee = (row: MeetingAttendeeRow, outdated: string | null): Attendee =>
   make(Attendee, {
     email: row.email,
     name: row.name,
     side: row.side as AttendeeSide,
     match: make(PersonMatch, {
-      status: (current ? row.matchStatus : "NONE") as MatchStatus,
-      rule: current ? row.matchRule : null,
-      reason: current ? row.matchReason : CONNECTION_CHANGED,
-      organizationStatus: (current ? row.organizationStatus : "NONE") as MatchStatus,
-      organizationRule: current ? row.organizationRule : null,
-      organizationReason: current ? row.organizationReason : null,
-      links: current
-        ? { person: row.personId, organization: row.organizationId, candidates: row.candidateIds }
-        : { person: null, organization: null, candidates: [] },
+      status: (outdated ? "NONE" : row.matchStatus) as MatchStatus,
+      rule: outdated ? null : row.matchRule,
+      reason: outdated ?? row.matchReason,
+      organizationStatus: (outdated ? "NONE" : row.organizationStatus) as MatchStatus,
+      organizationRule: outdated ? null : row.organizationRule,
+      organizationReason: outdated ? null : row.organizationReason,
+      links: outdated
+        ? { person: null, organization: null, candidates: [] }
+        : { person: row.personId, organization: row.organizationId, candidates: row.candidateIds },
     }),
   });
 
-/** @param current as in {@link presentAttendee} */
-export const presentMatch = (row: MeetingMatchRow, current: boolean): MeetingMatch =>
+/** @param outdated as in {@link presentAttendee} */
+export const presentMatch = (row: MeetingMatchRow, outdated: string | null): MeetingMatch =>
   make(MeetingMatch, {
-    status: (current ? row.status : "NONE") as MeetingMatchStatus,
-    rule: current ? row.rule : null,
-    reason: current ? row.reason : CONNECTION_CHANGED,
+    status: (outdated ? "NONE" : row.status) as MeetingMatchStatus,
+    rule: outdated ? null : row.rule,
+    reason: outdated ?? row.reason,
     matchedAt: row.matchedAt,
     links: {
       meeting: row.meetingId,
-      deal: current ? row.dealId : null,
-      candidates: current ? candidatesOf(row) : [],
+      deal: outdated ? null : row.dealId,
+      candidates: outdated ? [] : candidatesOf(row),
     },
   });
 
