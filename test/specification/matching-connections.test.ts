@@ -1,0 +1,60 @@
+import { type Simulator, startSimulator } from "../../simulator";
+import { createTestDatabase, type TestDatabase } from "../support/database";
+import { type Service, startService } from "../support/service";
+import { connect, dataOf, recordMeeting, syncEnds, until } from "../support/stories";
+
+let simulator: Simulator;
+let database: TestDatabase;
+let service: Service;
+
+beforeAll(async () => {
+  [simulator, database] = await Promise.all([startSimulator({ deals: 60 }), createTestDatabase()]);
+  service = await startService(simulator, database);
+});
+afterAll(async () => {
+  await service.stop();
+  await Promise.all([simulator.stop(), database.drop()]);
+});
+
+interface MatchRead {
+  status: string;
+  deal: { crmId: string } | null;
+}
+const matchOf = async (id: string, as: object): Promise<MatchRead> => {
+  const query = "query ($id: ID!) { meeting(id: $id) { match { status deal { crmId } } } }";
+  return dataOf(await service.ask<{ meeting: { match: MatchRead } }>(query, { id }, as)).meeting.match;
+};
+
+test("the first sync of a new copy matches meetings of any age, and so does that of the next one", async () => {
+  const as = { tenant: "veteran" };
+  const { email, dealId: crmId } = simulator.company.stories.singleDeal;
+  const startsAt = new Date(Date.now() - 45 * 86_400_000).toISOString();
+  const { id } = await recordMeeting(service, [email], { startsAt }, as);
+  const isMatched = () =>
+    until("the meeting is matched", async () => (await matchOf(id, as)).deal?.crmId === String(crmId));
+  await connect(service, simulator, as);
+  await syncEnds(service, as);
+  await isMatched();
+  dataOf(await service.ask("mutation { disconnect { __typename } }", {}, as));
+  await connect(service, simulator, as);
+  await syncEnds(service, as);
+  await isMatched();
+});
+
+test("while no CRM is connected, a meeting and its attendees say that, and not that the CRM lacks them", async () => {
+  const as = { tenant: "apart" };
+  const { email } = simulator.company.stories.singleDeal;
+  const reasons = `query ($id: ID!) { meeting(id: $id) { match { reason } attendees { match { reason organizationReason } } } }`;
+  const reasonsOf = async (id: string) => JSON.stringify(dataOf(await service.ask(reasons, { id }, as)));
+  const before = await recordMeeting(service, [email], {}, as);
+  const unconnected = await reasonsOf(before.id);
+  expect(unconnected).toContain("No CRM is connected.");
+  expect(unconnected).not.toMatch(/in the CRM/);
+  await connect(service, simulator, as);
+  await syncEnds(service, as);
+  await until("it is matched", async () => (await matchOf(before.id, as)).status === "MATCHED");
+  dataOf(await service.ask("mutation { disconnect { __typename } }", {}, as));
+  const disconnected = await reasonsOf(before.id);
+  expect(disconnected).toContain("No CRM is connected.");
+  expect(disconnected).not.toMatch(/next sync|in the CRM/);
+});
