@@ -9,7 +9,13 @@ export type LogLevel = (typeof LOG_LEVELS)[number];
 const SECRET_KEYS = ["access_token", "refresh_token", "authorization", "client_secret", "accessToken", "refreshToken"];
 const censored = SECRET_KEYS.flatMap((key) => [key, `*.${key}`, `*.*.${key}`]);
 
-/** JSON lines on stdout. error: someone must act; warn: degraded, mends itself; info: the life of the service. */
+/** What may wait to be written; beyond it lines are dropped, so that a log that nobody reads does not fill the process. */
+const MOST_UNWRITTEN_BYTES = 16 * 1024 * 1024;
+
+/**
+ * JSON lines on stdout. error: someone must act; warn: degraded, mends itself; info: the life of the service. Written
+ * beside the work, so that a slow reader of the log holds up no request; an exit writes what is left, a SIGKILL does not.
+ */
 export function createLogger(level: LogLevel): Logger {
   return pino(
     {
@@ -20,7 +26,7 @@ export function createLogger(level: LogLevel): Logger {
       redact: { paths: censored, censor: "[secret]" },
       serializers: { err: errorFields },
     },
-    destination({ fd: 1, sync: true }),
+    destination({ fd: 1, sync: false, maxLength: MOST_UNWRITTEN_BYTES }),
   );
 }
 

@@ -337,11 +337,11 @@ const lastErrors = () =>
     .join("\n");
 
 test("after all of it the service answers as before, no log line tells a secret, and none is of a failure of our own", async () => {
-  const answer = await service.ask<{ viewer: { userId: string } }>("{ viewer { userId } }", {}, AS);
+  const answer = await service.ask<{ viewer: { userId: string } }>("query AfterAll { viewer { userId } }", {}, AS);
   expect(dataOf(answer).viewer.userId).toBe("anna");
   expect(program.child.exitCode).toBeNull();
+  await program.says(/"operationName":"AfterAll"/);
   const output = program.output();
-  expect(output).toContain('"level":30');
   expect(leaked(secrets, [output])).toEqual([]);
   expect(secrets.size).toBeGreaterThanOrEqual(7);
   const failures = output
