@@ -75,8 +75,8 @@ export function createOperationContext<Who extends Viewer>(
 ): OperationContext<Who> {
   const { tenantId } = actor;
   const deadline = new AbortController();
-  const readAnew = (signal: AbortSignal) => shared?.of(tenantId) ?? new TenantReads(services, tenantId, signal);
-  let reads = readAnew(deadline.signal);
+  const renewed = () => shared?.of(tenantId) ?? new TenantReads(services, tenantId, AbortSignal.timeout(RENEWED_MS));
+  let reads = shared?.of(tenantId) ?? new TenantReads(services, tenantId, deadline.signal);
   const lists = new Map<CrmEntity, ReturnType<OperationContext["liveFields"]>>();
   const liveFields = (entity: CrmEntity) => {
     const asked = lists.get(entity) ?? services.fieldMappings.fields(tenantId, entity);
@@ -92,7 +92,7 @@ export function createOperationContext<Who extends Viewer>(
     once: (what, read) => reads.once(what, read),
     renew() {
       lists.clear();
-      reads = readAnew(AbortSignal.timeout(RENEWED_MS));
+      reads = renewed();
       this.scope = reads.scope;
       this.loaders = reads.loaders;
     },
@@ -102,7 +102,7 @@ export function createOperationContext<Who extends Viewer>(
           shared?.forget(tenantId);
           wake();
         });
-      return new LiveValue(listen, () => read(readAnew(AbortSignal.timeout(RENEWED_MS))));
+      return new LiveValue(listen, () => read(renewed()));
     },
   };
 }

@@ -46,17 +46,19 @@ type Session = { viewer: Viewer; tokenEnds: NodeJS.Timeout };
 /** GraphQL subscriptions at `/graphql` by the graphql-transport-ws protocol. @returns closes the sockets with 1001 */
 export function addSocketServer(server: Server, parts: SocketServerParts): () => Promise<void> {
   const sockets = new WebSocketServer({ noServer: true, maxPayload: MAX_MESSAGE_BYTES });
+  const closed = () => parts.metrics.sockets.dec();
   const protocol = useServer<Record<string, unknown>, Session>(options(parts), sockets, PING_MS);
   server.on("upgrade", (request, socket, head) => {
     const { origin, host } = request.headers;
     // Compared as text: a URL that does not parse would throw here, outside of every request.
     if (request.url?.split("?")[0] !== "/graphql") return refuse(socket, "404 Not Found");
     if (!isAllowed(origin, host, parts.allowedOrigins)) return refuse(socket, "403 Forbidden");
-    sockets.handleUpgrade(request, socket, head, (opened) => {
-      parts.metrics.sockets.inc();
-      opened.once("close", () => parts.metrics.sockets.dec());
-      sockets.emit("connection", opened, request);
-    });
+    // Without the request: what it holds would stay for as long as the socket.
+    sockets.handleUpgrade(request, socket, head, (opened) => sockets.emit("connection", opened));
+  });
+  sockets.on("connection", (opened) => {
+    parts.metrics.sockets.inc();
+    opened.once("close", closed);
   });
   return async () => protocol.dispose();
 }
@@ -100,7 +102,7 @@ function options({ schema, services, verifyActor, production, logger }: SocketSe
   const shared = new SharedSubscriptions((viewer) => createOperationContext(viewer, services, reads), mask);
   return {
     onConnect: async (context: SocketContext) => {
-      const actor = await verifyActor(tokenOf(context.connectionParams)).catch(() => null);
+      const actor = await verifyActor(takeToken(context.connectionParams)).catch(() => null);
       if (!actor || !seats.take(actor.tenantId, context.extra.socket)) return false;
       context.extra.viewer = viewerOf(actor);
       endWithToken(context, actor);
@@ -131,9 +133,14 @@ function refuseServerMessages(key: string, value: unknown): unknown {
   return value;
 }
 
-/** `connection_init` carries what an HTTP request has in its header: `{ authorization: "Bearer ..." }`. */
-function tokenOf(parameters: Record<string, unknown> | undefined): string {
-  const header = parameters?.authorization ?? parameters?.Authorization;
+/**
+ * `connection_init` carries what an HTTP request has in its header: `{ authorization: "Bearer ..." }`. It is taken out,
+ * because the library keeps the rest for as long as the socket is open.
+ */
+function takeToken(parameters: Record<string, unknown> = {}): string {
+  const header = parameters.authorization ?? parameters.Authorization;
+  delete parameters.authorization;
+  delete parameters.Authorization;
   return typeof header === "string" ? header.replace(/^Bearer /i, "") : "";
 }
 
