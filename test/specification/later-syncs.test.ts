@@ -189,6 +189,24 @@ test("a deal whose participants could not be read is deleted: its gap goes with 
   expect((await sync("INCREMENTAL")).gaps).toEqual([]);
 });
 
+test("a participant that was merged into another person gives its place on the deal to that one", async () => {
+  const { participants } = simulator.company;
+  const dealId = dealIds().find((id) => (participants.get(id)?.length ?? 0) > 1) ?? 0;
+  const taking = (participants.get(dealId) ?? []).map(({ personId }) => personId);
+  const deal = simulator.company.deals.get(dealId);
+  const merged = taking.find((id) => id !== deal?.person_id) ?? 0;
+  const into = simulator.control.visibleTo(userId).persons.find(({ id }) => !taking.includes(id ?? 0))?.id ?? 0;
+  const before = deal?.update_time;
+  simulator.control.setParticipants(
+    dealId,
+    taking.map((id) => (id === merged ? into : id)),
+  );
+  simulator.control.remove("person", merged);
+  expect(simulator.company.deals.get(dealId)?.update_time).toBe(before);
+  await sync("RECONCILE");
+  await isExact();
+});
+
 test("a second request while a run is open is refused, and there is never a second run", async () => {
   const answers = await Promise.all(
     Array.from({ length: 8 }, () => service.ask<Requested>(REQUEST, { kind: "INCREMENTAL" })),
