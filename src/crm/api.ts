@@ -8,6 +8,7 @@ import * as fields from "./parsing/fields";
 import {
   codeOfRefusal,
   detailOf,
+  isJson,
   type Page,
   readCursorPage,
   readOffsetPage,
@@ -263,11 +264,13 @@ function isHtml({ contentType }: CrmAnswer): boolean {
 }
 
 function successful(answer: CrmAnswer): CrmAnswer {
-  if (answer.status >= 200 && answer.status < 300) return answer;
-  const html = isHtml(answer);
+  const { status } = answer;
+  if (status >= 200 && status < 300) return answer;
+  // The CRM says in JSON what it forbids; its front door blocks with a page, or a line of text.
+  const proxys = isHtml(answer) || (status === 403 && !isJson(answer));
   throw new CrmError(
-    failureOfStatus(answer.status, html),
-    `The CRM answered ${answer.status}${html ? " with an HTML page" : ""}.`,
-    { ...detailOf(answer), crmCode: html ? undefined : codeOfRefusal(answer) },
+    failureOfStatus(status, proxys),
+    `The CRM answered ${status}${isHtml(answer) ? " with an HTML page" : ""}.`,
+    { ...detailOf(answer), crmCode: proxys ? undefined : codeOfRefusal(answer) },
   );
 }

@@ -81,6 +81,25 @@ test.each([
   expect(stepOf(run, "DEALS")?.state).toBe("CANCELLED");
 });
 
+const block = { status: 403, body: "error code: 1015", contentType: "text/plain; charset=UTF-8" };
+const forbidden = (body: object) => ({ status: 403, body: { success: false, ...body } });
+
+test.each([
+  ["a block of the CRM's front door", block, "CRM_UNAVAILABLE", "CONNECTED"],
+  ["a limit of the company's plan", forbidden({ code: "feature_capping_api" }), "CRM_REFUSED", "CONNECTED"],
+  [
+    "a right that is missing",
+    forbidden({ error: "You do not have permissions to do this." }),
+    "NEEDS_REAUTHORIZATION",
+    "NEEDS_REAUTHORIZATION",
+  ],
+])("%s, said to the question who the user is, ends the run with its own code", async (what, fault, code, state) => {
+  const tenant = `asked who: ${what}`;
+  const run = await syncWith(tenant, { match: "/api/v1/users/me", after: 1, with: fault });
+  expect(run).toMatchObject({ state: "FAILED", error: { code } });
+  expect(await database.query("SELECT state FROM connection WHERE tenant_id = $1", [tenant])).toEqual([{ state }]);
+});
+
 test("a record that cannot be read is kept aside and counted, and the page goes on", async () => {
   const { dealId } = simulator.company.stories.singleDeal;
   const body = JSON.stringify({

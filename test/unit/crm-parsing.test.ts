@@ -376,6 +376,7 @@ describe("The status of an answer decides before its body", () => {
     [402, "application/json", "", "ACCOUNT_CLOSED"],
     [403, "application/json", '{"success":false,"error":"Scope and URL mismatch"}', "REFUSED"],
     [403, html, "<html>Attention Required!</html>", "UNAVAILABLE"],
+    [403, "text/plain", "error code: 1015", "UNAVAILABLE"],
     [404, html, "<html>not here</html>", "UNAVAILABLE"],
     [429, html, "<html>slow down</html>", "RATE_LIMITED"],
     [408, "application/json", "", "UNAVAILABLE"],

@@ -112,7 +112,16 @@ function unreadable(answer: CrmAnswer, why: string): CrmError {
   return new CrmError("UNREADABLE", `The CRM's answer cannot be read: ${why}.`, detailOf(answer));
 }
 
-const refusalForm = z.object({ code: z.string().regex(/^[A-Z_]{1,60}$/) });
+export function isJson({ text }: CrmAnswer): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+const refusalForm = z.object({ code: z.string().regex(/^[A-Z_]{1,60}$/i) });
 
 /** The text code of a refusal (wire fact 9); undefined where it has none. */
 export function codeOfRefusal({ text }: CrmAnswer): string | undefined {
