@@ -47,6 +47,8 @@ export interface CreatedNote {
 
 /** The largest page of the CRM; the cost of a call does not depend on it. */
 export const PAGE_SIZE = 500;
+/** A page that is too large to be read is asked for again with so many times fewer records. */
+const SHRINK_BY = 5;
 
 /** A company has a few hundred fields; a list that goes on after this does not end. */
 const MAX_FIELD_PAGES = 20;
@@ -83,6 +85,9 @@ const FIELDS: Record<fields.CrmEntity, string> = {
  * @throws CrmError from every method
  */
 export class CrmApi {
+  /** By list, where pages were too large: what comes next on such a list is mostly alike. */
+  readonly #pageSizes = new Map<string, number>();
+
   constructor(
     private readonly http: CrmHttp,
     private readonly baseUrl: string,
@@ -131,8 +136,7 @@ export class CrmApi {
   }
 
   async notes(page: PageRequest): Promise<CrmPage<record.CrmNote>> {
-    const query = { start: page.cursor ?? 0, limit: PAGE_SIZE, sort: "id ASC", ...changed(page) };
-    const answer = await this.#get("/api/v1/notes", query);
+    const answer = await this.#page("/api/v1/notes", { start: page.cursor ?? 0, sort: "id ASC", ...changed(page) });
     return beside(answer, readOffsetPage(answer, record.noteRecord));
   }
 
@@ -148,8 +152,8 @@ export class CrmApi {
 
   /** The notes on one record, the newest first: notes that come meanwhile push others back, and none is missed. */
   async notesOf(on: fields.CrmRecordRef, { cursor }: PageRequest): Promise<CrmPage<record.CrmNote>> {
-    const query = { start: cursor ?? 0, limit: PAGE_SIZE, sort: "id DESC", [NOTE_PARENTS[on.entity]]: on.id };
-    const answer = await this.#get("/api/v1/notes", query);
+    const query = { start: cursor ?? 0, sort: "id DESC", [NOTE_PARENTS[on.entity]]: on.id };
+    const answer = await this.#page("/api/v1/notes", query);
     const page = readOffsetPage(answer, record.noteRecord);
     return beside(answer, { ...page, next: forward(cursor ?? "0", page.next) });
   }
@@ -158,7 +162,7 @@ export class CrmApi {
   async participantIds(dealId: number): Promise<number[]> {
     const ids = new Set<number>();
     for (let start: string | null = "0"; start !== null; ) {
-      const answer: CrmAnswer = await this.#get(`/api/v1/deals/${dealId}/participants`, { start, limit: PAGE_SIZE });
+      const answer: CrmAnswer = await this.#page(`/api/v1/deals/${dealId}/participants`, { start });
       const page = readOffsetPage(answer, record.participantRecord);
       if (page.rejected[0]) {
         const why = `A participant of deal ${dealId} cannot be read: ${page.rejected[0].reason}.`;
@@ -209,8 +213,20 @@ export class CrmApi {
   }
 
   async #list<T>(path: string, schema: z.ZodType<T>, page: PageRequest, query: Query = {}): Promise<CrmPage<T>> {
-    const answer = await this.#get(path, { limit: PAGE_SIZE, cursor: page.cursor, ...query });
+    const answer = await this.#page(path, { cursor: page.cursor, ...query });
     return beside(answer, readCursorPage(answer, schema));
+  }
+
+  /** A page from where the query says. A list with a page too large to be read would otherwise never get past it. */
+  async #page(path: string, query: Query): Promise<CrmAnswer> {
+    const limit = this.#pageSizes.get(path) ?? PAGE_SIZE;
+    try {
+      return await this.#get(path, { limit, ...query });
+    } catch (error) {
+      if (!(error instanceof CrmError && error.detail.tooLarge) || limit === 1) throw error;
+      this.#pageSizes.set(path, Math.ceil(limit / SHRINK_BY));
+      return this.#page(path, query);
+    }
   }
 
   #get(path: string, query: Query = {}): Promise<CrmAnswer> {

@@ -26,6 +26,8 @@ export interface CrmErrorDetail {
   crmCode?: string;
   /** True where no connection came about: the CRM certainly did not get the request. */
   neverSent?: boolean;
+  /** True where the answer is larger than is read; of a list, less may be asked for. */
+  tooLarge?: boolean;
 }
 
 export class CrmError extends ServiceError {

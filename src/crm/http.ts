@@ -8,7 +8,7 @@ import { CrmError } from "./errors";
 const CONNECT_TIMEOUT_MS = 10_000;
 /** From the first byte sent to the last byte read: a slowly dripping answer ends here too. */
 const ANSWER_TIMEOUT_MS = 30_000;
-/** A page of 500 records with full custom fields stays far below this. */
+/** Most pages of 500 records stay far below this; of what does not, such as long notes, smaller pages are asked for. */
 const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
 /** Sockets to one origin, for all connections of this process together. */
 const MAX_SOCKETS = 128;
@@ -97,7 +97,8 @@ export class CrmHttp {
       };
     } catch (cause) {
       if (cause instanceof errors.ResponseExceededMaxSizeError) {
-        throw new CrmError("UNREADABLE", `The CRM's answer is larger than ${MAX_ANSWER_BYTES} bytes.`, {}, { cause });
+        const why = `The CRM's answer is larger than ${MAX_ANSWER_BYTES} bytes.`;
+        throw new CrmError("UNREADABLE", why, { tooLarge: true }, { cause });
       }
       const detail = { neverSent: NEVER_SENT.has(codeOf(cause)) };
       throw new CrmError("UNAVAILABLE", `The CRM could not be reached: ${messageOf(cause)}.`, detail, { cause });

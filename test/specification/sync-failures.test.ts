@@ -152,3 +152,17 @@ test("a token that is refused is renewed once and the call repeated once", async
       .slice(0, 2),
   ).toEqual([401, 200]);
 });
+
+test("notes of which a page is larger than any answer may be are read in smaller pages", async () => {
+  const content = `<p>${"Long. ".repeat(16_000)}</p>`;
+  const added = Array.from({ length: 190 }, () => simulator.control.add("note", { content }));
+  const run = await syncAs("long notes");
+  expect(run).toMatchObject({ state: "SUCCEEDED", error: null });
+  const kept = await database.query(
+    "SELECT 1 FROM note n JOIN connection c USING (copy_id) WHERE c.tenant_id = 'long notes' AND n.crm_id = ANY ($1) AND n.content = $2",
+    [added, content],
+  );
+  expect(kept).toHaveLength(added.length);
+  const asked = simulator.log.of("GET", "/api/v1/notes").map(({ query }) => `${query.start}+${query.limit}`);
+  expect(asked.slice(0, 3)).toEqual(["0+500", "0+100", "100+100"]);
+});
