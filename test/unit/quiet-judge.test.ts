@@ -263,10 +263,23 @@ test("a reason says since when, by which threshold, in words, and shows its reco
       code: "NO_NEXT_STEP",
       since: new Date(days(15)),
       thresholdDays: 3,
-      message: "No next step is planned, and the last contact was 15 days ago.",
+      message: "No next step is planned, and there was no contact for 15 days.",
       evidence: [{ type: "Activity", crmId: 8 }],
     },
   ]);
+});
+
+test("the words name no contact where there was none, and no age of data that was never read", () => {
+  const message = (line: Line) => judged(line).reasons.map((reason) => reason.message)[0];
+  expect(message({ deal: { ...alone(), addedAt: days(5) } })).toBe(
+    "No next step is planned, and there was no contact for 5 days.",
+  );
+  expect(message({ copy: { readAt: null, asOf: null } })).toBe(
+    "The data from the CRM has not been read completely yet, so nothing can be said about this deal.",
+  );
+  expect(message({ copy: { readAt: days(2) } })).toBe(
+    "The data from the CRM is more than a day old, so nothing can be said about this deal.",
+  );
 });
 
 test.each<[string, Line, number | null]>([

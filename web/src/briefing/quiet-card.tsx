@@ -13,7 +13,7 @@ export function QuietCard({ deal, timeline }: { deal: Deal; timeline: readonly C
     <Card title="Contact with the buyer" aside={<Badge tone={tone}>{text}</Badge>}>
       <p>
         {meaning}
-        {quietDays !== null && ` The last contact was ${counted(quietDays, "day")} ago.`}
+        {quietDays !== null && ` There was no contact for ${counted(quietDays, "day")}.`}
       </p>
       {reasons.length > 0 && (
         <ul className="bullets">
