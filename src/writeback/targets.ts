@@ -9,7 +9,7 @@ import { accepted, type Outcome, refused } from "../platform/outcome";
 export interface Target {
   entity: MatchedEntity;
   id: number;
-  /** True where it is the meeting's deal, a matched person or that person's company; false for a mere candidate. */
+  /** True where it is the meeting's deal, a matched person or a company that the match shows; false for a mere candidate. */
   certain: boolean;
 }
 
@@ -57,16 +57,14 @@ const isCopied = (table: string) => `EXISTS (SELECT 1 FROM ${table} t WHERE t.co
 function matchedTargets({ tenantId, manager }: TenantScope, copyId: number, meetingId: string): Promise<Target[]> {
   return rows<Target>(
     manager,
-    `WITH person_of AS (
-       SELECT p.crm_id, p.organization_id FROM meeting_attendee a
-       JOIN person p ON p.copy_id = $2 AND p.crm_id = a.person_id
-       WHERE a.tenant_id = $1 AND a.meeting_id = $3
+    `WITH attending AS (
+       SELECT person_id, organization_id FROM meeting_attendee WHERE tenant_id = $1 AND meeting_id = $3
      )
      SELECT r.entity, r.crm_id AS id, CASE r.entity
          WHEN 'DEAL' THEN EXISTS (SELECT 1 FROM meeting_match m
            WHERE m.tenant_id = $1 AND m.meeting_id = $3 AND m.copy_id = $2 AND m.deal_id = r.crm_id)
-         WHEN 'PERSON' THEN EXISTS (SELECT 1 FROM person_of p WHERE p.crm_id = r.crm_id)
-         ELSE EXISTS (SELECT 1 FROM person_of p WHERE p.organization_id = r.crm_id) END AS certain
+         WHEN 'PERSON' THEN EXISTS (SELECT 1 FROM attending a WHERE a.person_id = r.crm_id)
+         ELSE EXISTS (SELECT 1 FROM attending a WHERE a.organization_id = r.crm_id) END AS certain
      FROM matched_record r
      WHERE r.tenant_id = $1 AND r.copy_id = $2 AND r.meeting_id = $3 AND CASE r.entity
          WHEN 'DEAL' THEN ${isCopied("deal")}

@@ -78,6 +78,17 @@ test("without a deal a note lands on the only person, and it lands where the cli
   expect(notesWith(simulator, asked.reference)).toMatchObject([{ org_id: singleDeal.orgId, deal_id: null }]);
 });
 
+test("without a deal and a person a note lands on the only organization that the meeting shows, known by its domain", async () => {
+  const { email, orgId } = simulator.company.stories.singleDeal;
+  const meeting = await recordMeeting(service, [`somebody.new@${email.split("@")[1]}`]);
+  const { deal, persons, organizations } = await matched(meeting.id);
+  expect([deal, persons]).toEqual([null, []]);
+  expect(organizations).toHaveLength(1);
+  const write = await writeNote(service, { meetingId: meeting.id });
+  expect(write).toMatchObject({ entity: "ORGANIZATION", state: "WRITTEN", target: organizations[0] });
+  expect(notesWith(simulator, write.reference)).toMatchObject([{ org_id: orgId, deal_id: null, person_id: null }]);
+});
+
 const UNMATCHED = "TARGET_NOT_MATCHED";
 const UNUSED = "00000000-0000-4000-8000-000000000000";
 const idOf = (...parts: (string | number)[]) => Buffer.from(parts.join(":")).toString("base64url");

@@ -68,7 +68,7 @@ function namedTarget(held: MeetingTargets, { entity, target }: AskedField): Outc
   return askedTarget(held, target?.entity === entity ? target : null);
 }
 
-/** The meeting's deal, its only matched person, or that person's company. */
+/** The meeting's deal, its only matched person, or the only company that the match shows. */
 function onlyTarget({ targets }: MeetingTargets, entity: MatchedEntity): Outcome<Target, ChoiceRefusal> {
   const ofEntity = targets.filter((target) => target.entity === entity);
   const [only, ...others] = ofEntity.filter(({ certain }) => certain);
