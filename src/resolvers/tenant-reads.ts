@@ -50,20 +50,22 @@ const EVENT_MS = 15_000;
  * forgets what was read before, so no subscriber is shown less than the event told of.
  */
 export class SharedReads {
-  readonly #ofTenant = new Map<string, TenantReads>();
+  readonly #ofTenant = new Map<string, { reads: TenantReads; expiry: NodeJS.Timeout }>();
 
   constructor(private readonly parts: Parts) {}
 
   of(tenantId: string): TenantReads {
     const present = this.#ofTenant.get(tenantId);
-    if (present) return present;
+    if (present) return present.reads;
     const reads = new TenantReads(this.parts, tenantId, AbortSignal.timeout(EVENT_MS));
-    this.#ofTenant.set(tenantId, reads);
-    setTimeout(() => this.#ofTenant.get(tenantId) === reads && this.forget(tenantId), SHARED_MS).unref();
+    const expiry = setTimeout(() => this.#ofTenant.delete(tenantId), SHARED_MS).unref();
+    this.#ofTenant.set(tenantId, { reads, expiry });
     return reads;
   }
 
   forget(tenantId: string): void {
+    // Its timer would keep what was read of each of a thousand events a second.
+    clearTimeout(this.#ofTenant.get(tenantId)?.expiry);
     this.#ofTenant.delete(tenantId);
   }
 }

@@ -8,7 +8,8 @@ import { environmentFor } from "../support/service";
 import { subscribe } from "../support/sockets";
 import { until } from "../support/stories";
 
-// Planted and seen red: results sent without waiting until the socket took the one before.
+// Planted and seen red: results sent without waiting until the socket took the one before; what was read of each event kept
+// for a second (deep set).
 
 const EVENTS = process.env.DEEP ? 20_000 : 2_000;
 /** Between two events, so that a reader is served a good part of them one by one. */
