@@ -5,6 +5,7 @@ import { CrmError, failureOfStatus } from "./errors";
 import type { CrmAnswer, CrmHttp } from "./http";
 import { Pacer } from "./pacer";
 import * as fields from "./parsing/fields";
+import { goneOn, hasSkipped, placeOf } from "./parsing/offset-walk";
 import {
   codeOfRefusal,
   detailOf,
@@ -136,8 +137,11 @@ export class CrmApi {
   }
 
   async notes(page: PageRequest): Promise<CrmPage<record.CrmNote>> {
-    const answer = await this.#page("/api/v1/notes", { start: page.cursor ?? 0, sort: "id ASC", ...changed(page) });
-    return beside(answer, readOffsetPage(answer, record.noteRecord));
+    for (let place = placeOf(page.cursor); ; place = { ...place, start: Math.max(0, place.start - PAGE_SIZE) }) {
+      const answer = await this.#page("/api/v1/notes", { start: place.start, sort: "id ASC", ...changed(page) });
+      const read = readOffsetPage(answer, record.noteRecord);
+      if (!hasSkipped(place, read)) return beside(answer, goneOn(place, read));
+    }
   }
 
   /**
