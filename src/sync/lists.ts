@@ -32,7 +32,7 @@ function list<T extends { id: number }>(
       next,
       date,
       correlationId,
-      write: (manager, copyId) => writer(manager, copyId, records),
+      write: (manager, copyId) => writer(manager, copyId, records, rejected.length),
     };
   };
 }

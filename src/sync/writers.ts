@@ -19,8 +19,16 @@ export interface Written {
   removed: number;
 }
 
-/** One page into the copy, within the caller's transaction. */
-export type Writer<T> = (manager: EntityManager, copyId: number, records: readonly T[]) => Promise<Written>;
+/**
+ * One page into the copy, within the caller's transaction.
+ * @param unread how many records of the page could not be read
+ */
+export type Writer<T> = (
+  manager: EntityManager,
+  copyId: number,
+  records: readonly T[],
+  unread: number,
+) => Promise<Written>;
 
 /** An instant as the parser gives it; the statement casts it. */
 type Row<T> = { [K in keyof Omit<T, "copyId">]: T[K] extends Date | null ? string | null : T[K] };
@@ -53,14 +61,26 @@ async function writePage<T extends { id: number; updateTime?: string | null }, R
   return { written: ids.length, removed, ids, kept };
 }
 
-export const writeUsers: Writer<crm.CrmUser> = (...page) =>
-  writePage(page, CrmUserRow, ({ id, name, email, active }) => ({
+/**
+ * All users in one page. Whether the CRM lists deactivated ones is not known: one who is no longer listed is not active,
+ * and stays, because the name belongs to what that user did.
+ */
+export const writeUsers: Writer<crm.CrmUser> = async (...page) => {
+  const [manager, copyId, users, unread] = page;
+  const result = await writePage(page, CrmUserRow, ({ id, name, email, active }) => ({
     crmId: id,
     name,
     email,
     address: normalizeAddress(email),
     active,
   }));
+  if (users.length > 0 && unread === 0) {
+    const listed = users.map(({ id }) => id);
+    const sql = "UPDATE crm_user SET active = false WHERE copy_id = $1 AND active AND crm_id <> ALL ($2)";
+    await rows(manager, sql, [copyId, listed]);
+  }
+  return result;
+};
 
 export const writePipelines: Writer<crm.CrmPipeline> = (...page) =>
   writePage(page, PipelineRow, ({ id, name, position }) => ({ crmId: id, name, position }));
