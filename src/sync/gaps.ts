@@ -1,7 +1,7 @@
 import type { EntityManager } from "typeorm";
 import { rows } from "../database/rows";
 import type { TenantScope } from "../database/tenant-door";
-import type { GapSummary, SyncResource } from "../entities/sync-run";
+import type { GapSummary, SyncKind, SyncResource } from "../entities/sync-run";
 
 /** A gap of a whole resource is kept under this id; CRM ids begin at 1. */
 const WHOLE_RESOURCE = 0;
@@ -33,9 +33,22 @@ export async function recordGaps(
   );
 }
 
-export async function mendWholeResource(manager: EntityManager, copyId: number, resource: SyncResource): Promise<void> {
-  const key = [copyId, resource, WHOLE_RESOURCE];
-  await rows(manager, "DELETE FROM data_gap WHERE copy_id = $1 AND resource = $2 AND crm_id = $3", key);
+/** What two walks did not show, and what is kept all the same. */
+export const NOT_SHOWN = "NOT_SHOWN";
+
+/** The list was read to its end. Only a run that walks it whole can say that what was not shown is shown again. */
+export async function mendWholeResource(
+  manager: EntityManager,
+  copyId: number,
+  resource: SyncResource,
+  kind: SyncKind,
+): Promise<void> {
+  const stays = kind === "INCREMENTAL" ? NOT_SHOWN : null;
+  await rows(
+    manager,
+    "DELETE FROM data_gap WHERE copy_id = $1 AND resource = $2 AND crm_id = $3 AND code IS DISTINCT FROM $4",
+    [copyId, resource, WHOLE_RESOURCE, stays],
+  );
 }
 
 /** What a copy lacks now, by resource and reason. */

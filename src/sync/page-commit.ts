@@ -66,7 +66,7 @@ export function commitPiece(
 /** Writes a page of a list with the records of it that could not be read. */
 export async function writeList(
   { manager }: TenantScope,
-  { copyId }: ClaimedRun,
+  { copyId, kind }: ClaimedRun,
   resource: SyncResource,
   page: ReadPage,
   now: Date,
@@ -86,7 +86,7 @@ export async function writeList(
   );
   const { fetched, rejected, next } = page;
   const done = next === null;
-  if (done) await mendWholeResource(manager, copyId, resource);
+  if (done) await mendWholeResource(manager, copyId, resource, kind);
   const unchanged = fetched - rejected.length - written - removed;
   return { cursor: next, requests: 1, fetched, written, removed, unchanged, rejected: rejected.length, done };
 }

@@ -2,7 +2,7 @@ import { CrmError } from "../crm/errors";
 import type { TenantScope } from "../database/tenant-door";
 import { SyncRunRow } from "../entities/sync-run";
 import type { SyncStepRow } from "../entities/sync-step";
-import { recordGaps } from "./gaps";
+import { NOT_SHOWN, recordGaps } from "./gaps";
 import { LISTS, type ListResource, type ReadPage } from "./lists";
 import { commitPiece, inRun, type StepChange, writeList } from "./page-commit";
 import { oneAhead } from "./read-ahead";
@@ -151,7 +151,7 @@ async function keepAll(
 ): Promise<StepChange> {
   await forgetAbsence(manager, run.copyId, resource);
   const message = `The CRM did not show ${absent} ${resource.toLowerCase()} that are held here; they are kept as they were last seen.`;
-  await recordGaps(manager, run.copyId, resource, [{ code: "NOT_SHOWN", message }], clock());
+  await recordGaps(manager, run.copyId, resource, [{ code: NOT_SHOWN, message }], clock());
   return { ...OF_NO_PAGE, done: true };
 }
 

@@ -120,6 +120,38 @@ test("what the CRM only stops showing stays until a reconciling run, which remov
   expect(await database.query("SELECT 1 FROM absent_record")).toEqual([]);
 });
 
+test("a user whom the CRM no longer lists is kept and no longer active, until listed again", async () => {
+  const { id = 0 } =
+    simulator.control.visibleTo(userId).users.find((user) => user.active_flag && user.id !== userId) ?? {};
+  const active = async () => {
+    await sync("INCREMENTAL");
+    return database.query(
+      "SELECT u.active FROM crm_user u JOIN connection c USING (copy_id) WHERE c.tenant_id = 'acme' AND u.crm_id = $1",
+      [id],
+    );
+  };
+  simulator.control.hide("user", id);
+  expect(await active()).toEqual([{ active: false }]);
+  simulator.control.show("user", id);
+  expect(await active()).toEqual([{ active: true }]);
+});
+
+test("where one user cannot be read, nobody counts as no longer listed", async () => {
+  const users = simulator.control.visibleTo(userId).users.slice(1);
+  const data = [...users.slice(1), { ...users[0], id: "odd" }];
+  const end = simulator.control.fail({
+    match: /^\/api\/v1\/users$/,
+    with: { status: 200, body: { success: true, data } },
+  });
+  await sync("INCREMENTAL");
+  end();
+  const inactive = await database.query<{ crm_id: number }>(
+    "SELECT u.crm_id FROM crm_user u JOIN connection c USING (copy_id) WHERE c.tenant_id = 'acme' AND NOT u.active ORDER BY 1",
+  );
+  const { users: all } = simulator.control.visibleTo(userId);
+  expect(inactive.map(({ crm_id }) => crm_id)).toEqual(all.filter((user) => !user.active_flag).map((user) => user.id));
+});
+
 test("a walk that shows nothing removes nothing, and is a gap", async () => {
   const before = await copiedIds(database);
   const empty = JSON.stringify({ success: true, data: [], additional_data: { next_cursor: null } });
@@ -131,6 +163,7 @@ test("a walk that shows nothing removes nothing, and is a gap", async () => {
   end();
   expect(run).toMatchObject({ state: "SUCCEEDED", gaps: [{ resource: "ACTIVITIES", code: "NOT_SHOWN" }] });
   expect(await copiedIds(database)).toEqual(before);
+  expect((await sync("INCREMENTAL")).gaps).toMatchObject([{ resource: "ACTIVITIES", code: "NOT_SHOWN" }]);
   expect((await sync("RECONCILE")).gaps).toEqual([]);
 });
 
