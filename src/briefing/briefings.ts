@@ -1,3 +1,4 @@
+import { KNOWN_GAPS } from "../database/known-gaps";
 import type { TenantScope } from "../database/tenant-door";
 import type { DataGapRow } from "../entities/data-gap";
 import { MeetingRow } from "../entities/meeting";
@@ -44,17 +45,27 @@ export function readMatches(
   return reads.entities(MeetingMatchRow, sql, [tenantId, meetingIds]);
 }
 
-/** The gaps that touch a meeting: those of a whole resource, and those of one of the deals that it made readable. */
+const OF_MEETING = "m.tenant_id = $1 AND m.copy_id = $2 AND m.meeting_id = $3";
+
+/**
+ * Whether unread participants of deal `d` could hide that an attendee takes part in it: the deal is one of the meeting's
+ * or of its companies', or the meeting has known persons and no deal at all.
+ */
+const COULD_HIDE = `EXISTS (SELECT 1 FROM matched_record m WHERE ${OF_MEETING} AND (m.entity, m.crm_id) IN
+    (('DEAL', d.crm_id), ('ORGANIZATION', d.organization_id)))
+  OR (EXISTS (SELECT 1 FROM matched_record m WHERE ${OF_MEETING} AND m.entity = 'PERSON')
+    AND NOT EXISTS (SELECT 1 FROM matched_record m WHERE ${OF_MEETING} AND m.entity = 'DEAL'))`;
+
+/** The gaps that touch a meeting: those of a whole resource, and of the participants of deals that could be its own. */
 export async function readGapsTouching(
   { reads, tenantId, copyId }: CopyScope,
   meetingId: string,
 ): Promise<GapSummary[]> {
   const gaps = await reads.rows<Pick<DataGapRow, "resource" | "code" | "message"> & { count: number; since: string }>(
     `SELECT resource, code, count(*)::int AS count, min(since) AS since, min(message) AS message
-     FROM data_gap g
+     FROM ${KNOWN_GAPS} g
      WHERE copy_id = $2 AND (crm_id = 0 OR (resource = 'DEAL_PARTICIPANTS' AND EXISTS (
-       SELECT 1 FROM matched_record m
-       WHERE m.tenant_id = $1 AND m.copy_id = $2 AND m.entity = 'DEAL' AND m.crm_id = g.crm_id AND m.meeting_id = $3)))
+       SELECT 1 FROM deal d WHERE d.copy_id = $2 AND d.crm_id = g.crm_id AND (${COULD_HIDE}))))
      GROUP BY resource, code ORDER BY resource, code`,
     [tenantId, copyId, meetingId],
   );

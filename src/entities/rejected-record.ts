@@ -1,8 +1,9 @@
-import { Column, Entity, PrimaryColumn } from "typeorm";
+import { Column, Entity, Index, PrimaryColumn } from "typeorm";
 import type { SyncResource } from "./sync-run";
 
 /** A record that could not be read, kept aside with the reason. */
 @Entity("rejected_record")
+@Index("rejected_record_of_deal", { synchronize: false })
 export class RejectedRecordRow {
   @PrimaryColumn("bigint")
   copyId!: number;
@@ -18,6 +19,10 @@ export class RejectedRecordRow {
 
   @Column("jsonb")
   payload!: unknown;
+
+  /** When the CRM first showed it in a form that cannot be read. */
+  @Column("timestamptz")
+  since!: Date;
 
   @Column("timestamptz")
   seenAt!: Date;

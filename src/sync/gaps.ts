@@ -1,4 +1,5 @@
 import type { EntityManager } from "typeorm";
+import { KNOWN_GAPS } from "../database/known-gaps";
 import { rows } from "../database/rows";
 import type { TenantScope } from "../database/tenant-door";
 import type { GapSummary, SyncKind, SyncResource } from "../entities/sync-run";
@@ -56,7 +57,7 @@ export async function summarizeGaps({ manager }: TenantScope, copyId: number): P
   const found = await rows<Omit<GapSummary, "since"> & { since: Date }>(
     manager,
     `SELECT resource, code, count(*)::int AS count, min(since) AS since, min(message) AS message
-     FROM data_gap WHERE copy_id = $1 GROUP BY resource, code ORDER BY resource, code`,
+     FROM ${KNOWN_GAPS} g WHERE copy_id = $1 GROUP BY resource, code ORDER BY resource, code`,
     [copyId],
   );
   return found.map((gap) => ({ ...gap, since: gap.since.toISOString() }));

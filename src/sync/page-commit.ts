@@ -1,8 +1,10 @@
+import type { EntityManager } from "typeorm";
 import { holdLiveCopy } from "../connections/connection-store";
 import { notify, PROGRESS_CHANGED } from "../database/notifications";
 import { jsonRows, rows } from "../database/rows";
 import type { TenantDoor, TenantScope } from "../database/tenant-door";
 import type { SyncResource } from "../entities/sync-run";
+import { DAY_MS } from "../platform/clock";
 import { RunLostError } from "./failures";
 import { mendWholeResource } from "./gaps";
 import type { ReadPage } from "./lists";
@@ -66,7 +68,7 @@ export function commitPiece(
 /** Writes a page of a list with the records of it that could not be read. */
 export async function writeList(
   { manager }: TenantScope,
-  { copyId, kind }: ClaimedRun,
+  { copyId, kind, updatedSince }: ClaimedRun,
   resource: SyncResource,
   page: ReadPage,
   now: Date,
@@ -77,8 +79,8 @@ export async function writeList(
     `WITH mended AS (
        DELETE FROM rejected_record WHERE copy_id = $1 AND resource = $2 AND record_key = ANY ($3::text[])
      )
-     INSERT INTO rejected_record AS x (copy_id, resource, record_key, reason, payload, seen_at)
-     SELECT $1, $2, r.key, r.reason, coalesce(r.payload, 'null'), $5
+     INSERT INTO rejected_record AS x (copy_id, resource, record_key, reason, payload, since, seen_at)
+     SELECT $1, $2, r.key, r.reason, coalesce(r.payload, 'null'), $5, $5
      FROM jsonb_to_recordset($4::jsonb) AS r (key text, reason text, payload jsonb)
      ON CONFLICT (copy_id, resource, record_key)
      DO UPDATE SET reason = EXCLUDED.reason, payload = EXCLUDED.payload, seen_at = EXCLUDED.seen_at`,
@@ -87,8 +89,27 @@ export async function writeList(
   const { fetched, rejected, next } = page;
   const done = next === null;
   if (done) await mendWholeResource(manager, copyId, resource, kind);
+  if (done && updatedSince === null) await forgetRejected(manager, copyId, resource, now);
   const unchanged = fetched - rejected.length - written - removed;
   return { cursor: next, requests: 1, fetched, written, removed, unchanged, rejected: rejected.length, done };
+}
+
+/** Longer than a run takes, with those that it went on from. */
+const SHOWN_WITHIN_MS = 3 * DAY_MS;
+
+/** The whole list was read: what could not be read before, and was not shown for long, is gone from the CRM. */
+async function forgetRejected(
+  manager: EntityManager,
+  copyId: number,
+  resource: SyncResource,
+  now: Date,
+): Promise<void> {
+  const before = new Date(now.getTime() - SHOWN_WITHIN_MS);
+  await rows(manager, "DELETE FROM rejected_record WHERE copy_id = $1 AND resource = $2 AND seen_at < $3", [
+    copyId,
+    resource,
+    before,
+  ]);
 }
 
 function lastOfEachKey({ rejected }: ReadPage): ReadPage["rejected"] {

@@ -11,6 +11,7 @@ import { RowPolicies1763740000000 } from "./0011-row-policies";
 import { AuditEvents1763750000000 } from "./0012-audit-events";
 import { CrmStop1763770000000 } from "./0014-crm-stop";
 import { CopiesOfTenants1763780000000 } from "./0015-copies-of-tenants";
+import { UnreadRecords1763790000000 } from "./0016-unread-records";
 
 /** In the order in which they run. */
 export const migrations = [
@@ -27,4 +28,5 @@ export const migrations = [
   AuditEvents1763750000000,
   CrmStop1763770000000,
   CopiesOfTenants1763780000000,
+  UnreadRecords1763790000000,
 ];
