@@ -103,9 +103,14 @@ async function readPage(
   try {
     return await LISTS[resource](api, { cursor, updatedSince });
   } catch (error) {
-    if (!(isCheckpoint && cursor !== null && error instanceof CrmError && error.code === "REFUSED")) throw error;
+    if (!(isCheckpoint && cursor !== null && isOfCursor(error))) throw error;
     return LISTS[resource](api, { cursor: null, updatedSince });
   }
+}
+
+/** The list itself is there for certain: what is not accepted, not found or gone (400, 404, 410) is the cursor. */
+function isOfCursor(error: unknown): boolean {
+  return error instanceof CrmError && (error.code === "REFUSED" || error.code === "NOT_FOUND");
 }
 
 /** Records that could not be read are there all the same. */

@@ -216,6 +216,26 @@ test("a run that met the rate limit is gone on from its checkpoint by the next o
   await isExact();
 });
 
+test.each([
+  [400, { success: false, error: "Invalid cursor", code: "ERR_SCHEMA_VALIDATION_FAILED" }],
+  [404, { success: false, error: "Cursor not found", code: "ERR_NOT_FOUND" }],
+  [410, { success: false, error: "Gone" }],
+])("a checkpoint's cursor to which the CRM answers %i begins its list anew, once", async (status, body) => {
+  const throttled = simulator.control.fail({ match: "/api/v2/persons", after: 1, with: { kind: "throttle" } });
+  await sync("RECONCILE");
+  throttled();
+  simulator.log.clear();
+  const end = simulator.control.fail({ match: "/api/v2/persons", times: 1, with: { status, body } });
+  expect((await sync("RECONCILE")).state).toBe("SUCCEEDED");
+  end();
+  const asked = simulator.log.of("GET", "/api/v2/persons");
+  expect(asked.slice(0, 2).map(({ query, status }) => [Boolean(query.cursor), status])).toEqual([
+    [true, status],
+    [false, 200],
+  ]);
+  await isExact();
+});
+
 test("participants that could not be read are asked for again by the next run, and the gap disappears", async () => {
   const dealId = dealIds().find((id) => (simulator.company.participants.get(id)?.length ?? 0) > 0) ?? 0;
   simulator.control.change("deal", dealId, { title: "Touched" });
