@@ -1,4 +1,4 @@
-import type { SyncKind, SyncResource, SyncState } from "../entities/sync-run";
+import type { SyncErrorCode, SyncKind, SyncResource, SyncState } from "../entities/sync-run";
 import { DAY_MS, MINUTE_MS, SECOND_MS } from "../platform/clock";
 
 /** The CRM's index lags its writes by seconds (size unknown): a run begins so much before the last one began. */
@@ -17,7 +17,15 @@ export interface RunFacts {
   finishedAt: Date | null;
   updatedSince: Date | null;
   crmTimeAtStart: Date | null;
-  steps: readonly { resource: SyncResource; state: SyncState; cursor: string | null; walk: number }[];
+  errorCode: SyncErrorCode | null;
+  steps: readonly {
+    resource: SyncResource;
+    state: SyncState;
+    cursor: string | null;
+    walk: number;
+    /** Pages that this run read. */
+    requests: number;
+  }[];
 }
 
 export interface RunPlan {
@@ -43,9 +51,20 @@ export function planRun(asked: SyncKind, lastEnded: RunFacts | null, lastSuccess
   return { kind, updatedSince: kind === "INCREMENTAL" ? since : null, crmTimeAtStart: null, steps: new Map() };
 }
 
-function canGoOn(kind: SyncKind, { state, kind: before, finishedAt, crmTimeAtStart }: RunFacts, now: Date): boolean {
-  const isRecent = finishedAt !== null && now.getTime() - finishedAt.getTime() < CHECKPOINT_LIFE_MS;
-  return state === "FAILED" && before === kind && crmTimeAtStart !== null && isRecent;
+function canGoOn(kind: SyncKind, last: RunFacts, now: Date): boolean {
+  const { state, kind: before, finishedAt, crmTimeAtStart } = last;
+  const isRecent = (at: Date | null) => at !== null && now.getTime() - at.getTime() < CHECKPOINT_LIFE_MS;
+  if (state !== "FAILED" || before !== kind || crmTimeAtStart === null || !isRecent(finishedAt)) return false;
+  // Runs that go on from each other are each recent: a cursor that has gone bad would fail them for ever.
+  return isRecent(crmTimeAtStart) || !isStuck(last);
+}
+
+/** It failed with the first page that it asked for at a checkpoint, and not for want of budget. */
+function isStuck({ errorCode, steps }: RunFacts): boolean {
+  const stoodStill = steps.some(
+    ({ state, cursor, requests }) => state === "FAILED" && cursor !== null && requests === 0,
+  );
+  return stoodStill && errorCode !== "RATE_LIMITED";
 }
 
 type Step = RunFacts["steps"][number];

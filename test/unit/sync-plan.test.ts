@@ -9,6 +9,7 @@ const step = (resource: SyncResource, state: RunFacts["steps"][number]["state"],
   state,
   cursor,
   walk: 1,
+  requests: 0,
 });
 const run = (fields: Partial<RunFacts>): RunFacts => ({
   kind: "INCREMENTAL",
@@ -16,6 +17,7 @@ const run = (fields: Partial<RunFacts>): RunFacts => ({
   finishedAt: ago(10),
   updatedSince: null,
   crmTimeAtStart: new Date("2026-11-20T11:45:30.700Z"),
+  errorCode: null,
   steps: [],
   ...fields,
 });
@@ -74,6 +76,21 @@ test.each([
   const plan = planRun("INCREMENTAL", { ...last, steps: [step("DEALS", "FAILED", "here")] }, run({}), now);
   expect(plan.steps.size).toBe(0);
 });
+
+test.each([
+  ["stood still at a checkpoint, a day after it all began", 24 * 60, { requests: 0 }, "CRM_UNAVAILABLE", false],
+  ["stood still at it, a minute sooner", 24 * 60 - 1, { requests: 0 }, "CRM_UNAVAILABLE", true],
+  ["got on from it", 24 * 60, { requests: 1 }, "CRM_UNAVAILABLE", true],
+  ["stood still for want of budget", 24 * 60, { requests: 0 }, "RATE_LIMITED", true],
+  ["did not get as far as to it", 24 * 60, { requests: 0, state: "CANCELLED" as const }, "CRM_UNAVAILABLE", true],
+] as const)(
+  "a run of several that go on from each other %s: it is gone on from or not",
+  (_case, age, fields, errorCode, goesOn) => {
+    const failed = { ...run({ state: "FAILED", crmTimeAtStart: ago(age) }), errorCode };
+    const steps = [{ ...step("PERSONS", "FAILED", "here"), ...fields }];
+    expect(planRun("INCREMENTAL", { ...failed, steps }, run({}), now).steps.size).toBe(goesOn ? 1 : 0);
+  },
+);
 
 test("runs come by the interval, a tenth sooner or later, and 0 means by request only", () => {
   const minutesTo = (chance: number) => ((nextRunAt(now, 900_000, chance)?.getTime() ?? 0) - now.getTime()) / 60_000;
