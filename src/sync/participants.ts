@@ -14,6 +14,10 @@ const BATCH = 200;
 export interface ReadParticipants {
   deals: { dealId: number; personIds: number[] }[];
   failures: { dealId: number; error: CrmError }[];
+  /** How many deals were asked for. */
+  requests: number;
+  /** The CRM's limit is used up: the deals behind were not asked for, and failed for the same reason. */
+  limited: CrmError | null;
   lastDealId: number;
 }
 
@@ -38,39 +42,44 @@ export async function countDueDeals({ manager }: TenantScope, copyId: number, af
 }
 
 /**
- * One request for each deal (specification 4.2), at most `concurrency` in flight. A failure of one is a gap.
+ * One request for each deal (specification 4.2), at most `concurrency` in flight. A failure of one is a gap, and so is
+ * each deal after the CRM's limit was met: asking on would be refused a deal at a time, and end in a block (wire fact 8.5).
  * @param left nobody waits for the answers any more: no further request begins
+ * @param limited the limit was met before this batch
  */
 export async function readParticipants(
   api: CrmApi,
   dealIds: readonly number[],
   concurrency: number,
   left: AbortSignal,
+  limited: CrmError | null,
 ): Promise<ReadParticipants> {
   const limit = pLimit(concurrency);
-  const deals: ReadParticipants["deals"] = [];
-  const failures: ReadParticipants["failures"] = [];
+  const read: ReadParticipants = { deals: [], failures: [], requests: 0, limited, lastDealId: Math.max(...dealIds) };
   const ask = async (dealId: number) => {
     try {
       left.throwIfAborted();
-      deals.push({ dealId, personIds: await api.participantIds(dealId) });
+      if (read.limited) throw read.limited;
+      read.requests += 1;
+      read.deals.push({ dealId, personIds: await api.participantIds(dealId) });
     } catch (error) {
       if (!isSubFetchFailure(error)) {
         limit.clearQueue();
         throw error;
       }
-      failures.push({ dealId, error });
+      if (error.code === "RATE_LIMITED") read.limited ??= error;
+      read.failures.push({ dealId, error });
     }
   };
   await Promise.all(dealIds.map((dealId) => limit(() => ask(dealId))));
-  return { deals, failures, lastDealId: Math.max(...dealIds) };
+  return read;
 }
 
 /** Stores a batch: what was read replaces what was known; where it could not be read the last known stays. */
 export async function writeParticipants(
   { manager }: TenantScope,
   copyId: number,
-  { deals, failures, lastDealId }: ReadParticipants,
+  { deals, failures, requests, lastDealId }: ReadParticipants,
   now: Date,
 ): Promise<StepChange> {
   const [counts] = await rows<{ added: number; removed: number }>(manager, REPLACE, [
@@ -89,7 +98,7 @@ export async function writeParticipants(
   ]);
   return {
     cursor: String(lastDealId),
-    requests: deals.length + failures.length,
+    requests,
     fetched: deals.length + failures.length,
     written: counts?.added ?? 0,
     removed: counts?.removed ?? 0,

@@ -1,3 +1,4 @@
+import type { CrmError } from "../crm/errors";
 import type { SyncStepRow } from "../entities/sync-step";
 import { commitPiece, type StepChange } from "./page-commit";
 import { countDueDeals, dueDeals, type ReadParticipants, readParticipants, writeParticipants } from "./participants";
@@ -27,11 +28,15 @@ async function* readBatches(
 ): AsyncGenerator<ReadParticipants & { isLast: boolean }> {
   const { api, run, logger, concurrency, mustPause } = context;
   const scope = scopeOf(context);
+  let limited: CrmError | null = null;
   for (let dealIds = await dueDeals(scope, run.copyId, Number(checkpoint)); dealIds.length > 0; ) {
-    const read = await readParticipants(api, dealIds, concurrency, left);
-    for (const { dealId, error } of read.failures) {
+    const read: ReadParticipants = await readParticipants(api, dealIds, concurrency, left, limited);
+    // Deals that were not asked for share the failure that kept them from it.
+    for (const { dealId, error } of new Map(read.failures.map((failure) => [failure.error, failure])).values()) {
+      if (error === limited) continue;
       logger.warn({ dealId, code: error.code, ...error.detail }, "a deal's participants could not be read");
     }
+    limited = read.limited;
     dealIds = await dueDeals(scope, run.copyId, Math.max(...dealIds));
     yield { ...read, isLast: dealIds.length === 0 };
     if (mustPause()) return;

@@ -47,11 +47,24 @@ test("participants of one deal that cannot be read are a gap: the run succeeds a
   expect(unread).toEqual([{ crm_id: dealId }]);
 });
 
-test("a rate limit on participants is a gap for each refused deal, and none is asked twice", async () => {
+test("a rate limit on participants ends the asking: every deal that is left is a gap, and the next run asks", async () => {
   const run = await syncWith("limited", { match: /\/participants$/, after: 20, with: { kind: "throttle" } });
   const asked = simulator.log.of("GET", /\/participants$/);
-  expect(run).toMatchObject({ state: "SUCCEEDED", gaps: [{ code: "RATE_LIMITED", count: asked.length - 20 }] });
+  // Besides the one that was refused, at most those that were in flight with it.
+  expect(asked.length).toBeGreaterThan(20);
+  expect(asked.length).toBeLessThanOrEqual(20 + 8);
   expect(new Set(asked.map(({ path }) => path)).size).toBe(asked.length);
+  const [unread] = await database.query<{ n: number }>(
+    `SELECT count(*)::int AS n FROM deal d JOIN connection c USING (copy_id)
+     WHERE c.tenant_id = 'limited' AND d.participants_due AND NOT d.participants_known`,
+  );
+  expect(unread?.n).toBeGreaterThan(8);
+  expect(run).toMatchObject({ state: "SUCCEEDED", gaps: [{ code: "RATE_LIMITED", count: unread?.n }] });
+  expect(stepOf(run, "DEAL_PARTICIPANTS")).toMatchObject({ requests: asked.length, fetched: 20 + (unread?.n ?? 0) });
+  simulator.log.clear();
+  await service.ask("mutation { requestSync { __typename } }", {}, { tenant: "limited" });
+  expect((await syncEnds(service, { tenant: "limited" })).gaps).toEqual([]);
+  expect(simulator.log.of("GET", /\/participants$/)).toHaveLength(unread?.n ?? 0);
 });
 
 test.each(["pipelines", "stages"])(
@@ -164,5 +177,5 @@ test("notes of which a page is larger than any answer may be are read in smaller
   );
   expect(kept).toHaveLength(added.length);
   const asked = simulator.log.of("GET", "/api/v1/notes").map(({ query }) => `${query.start}+${query.limit}`);
-  expect(asked.slice(0, 3)).toEqual(["0+500", "0+100", "100+100"]);
+  expect(asked.slice(0, 3)).toEqual(["0+500", "0+100", "99+100"]);
 });
