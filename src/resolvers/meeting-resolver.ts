@@ -31,10 +31,22 @@ async function outdatedBecause(context: OperationContext, match: MeetingMatchRow
   return copyId === null ? NOT_CONNECTED : CONNECTION_CHANGED;
 }
 
-export const meetingIdIn = (id: string): string | null => uuidIn(id, "Meeting");
-
 /** A choice among more is none; an info@ address may stand at thousands of persons. */
 const MOST_CANDIDATES = 50;
+
+const DEAL_GONE = "The deal that the meeting was matched to is gone from the CRM, or no longer visible there.";
+
+/** A meeting of long ago is not matched again when a sync removes its deal, and it is matched to none all the same. */
+async function withoutGoneDeal({ loaders }: OperationContext, match: MeetingMatchRow): Promise<MeetingMatchRow> {
+  if (match.dealId === null || (await loaders.deal.load(match.dealId))) return match;
+  const left = await Promise.all(
+    match.candidates.slice(0, MOST_CANDIDATES).map(({ dealId }) => loaders.deal.load(dealId)),
+  );
+  const status = left.some((deal) => deal !== null) ? "NEEDS_CHOICE" : "NONE";
+  return { ...match, status, rule: null, dealId: null, reason: DEAL_GONE };
+}
+
+export const meetingIdIn = (id: string): string | null => uuidIn(id, "Meeting");
 
 @Resolver(() => Meeting)
 export class MeetingResolver {
@@ -103,7 +115,8 @@ export class MeetingResolver {
   async match(@Root() { meetingId }: Meeting, @Ctx() context: OperationContext): Promise<MeetingMatch> {
     const [row] = await context.loaders.match.load(meetingId);
     if (!row) throw new Error(`meeting ${meetingId} was stored without its match`);
-    return presentMatch(row, await outdatedBecause(context, row));
+    const outdated = await outdatedBecause(context, row);
+    return presentMatch(outdated ? row : await withoutGoneDeal(context, row), outdated);
   }
 
   @FieldResolver(() => Briefing, { nullable: true, description: "null while no CRM is connected." })
