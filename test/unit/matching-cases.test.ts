@@ -323,6 +323,18 @@ test.each([
 test.each([
   [`${TWO}; D1 of Ada; D2 of Ada Bob`, "2 attendees take part in it, and fewer in any other deal that could be meant."],
   [
+    `${TWO}; D1 of Ada; D2 of Ada Bob won -1; D3 of Ada Bob; activity D1 Ada 0; activity D2 Ada 0`,
+    "2 attendees take part in it, and fewer in any other deal for which the CRM has an activity at that time.",
+  ],
+  [
+    `${TWO}; D1 of Ada; D2 of Ada owner Anna; D3 of Ada Bob; activity D1 Ada 0; activity D2 Ada 0`,
+    "Of the deals with an activity at that time and most attendees it is the only one whose owner was in the meeting.",
+  ],
+  [
+    `${TWO}; D1 of Ada; D2 of Ada owner Anna`,
+    "Of the deals with most attendees it is the only one whose owner was in the meeting.",
+  ],
+  [
     `${TWO}; D1 of Ada; D2 of Ada`,
     "2 deals of the attendees could be meant, and nothing decides: as many attendees take part in each, no owner of them was there, and each was open.",
   ],
@@ -340,6 +352,15 @@ test.each([
   ],
 ])("the reason for %j is a sentence", (crm, reason) => {
   expect(matchIn(world(crm, BOTH)).deal.reason).toBe(reason);
+});
+
+test("where attendees speak for some deals, the reason does not call all of them those of a shared address", () => {
+  const crm = `${TWO}; Eve = info@acme.de; D1 of Eve; D2 of Eve; D3 of Bob; activity D1 Ada 0; activity D2 Ada 0`;
+  const { deal } = matchIn(world(crm, `${BOTH}; info@acme.de`));
+  expect(deal.status).toBe("NEEDS_CHOICE");
+  expect(deal.reason).toBe(
+    "Only a shared address leads to the 2 deals for which the CRM has an activity at that time, and that decides nothing by itself.",
+  );
 });
 
 test("every candidate is kept with what speaks for it, also where a rule decided", () => {

@@ -23,11 +23,14 @@ interface Rung {
   rule: DealRule;
   /** Those of which the rung speaks. */
   keeps(left: readonly Candidate[]): readonly Candidate[];
-  reason(one: Candidate, of: Candidates["of"]): string;
+  /** @param byActivity only the deals that have an activity at the time are left */
+  reason(one: Candidate, of: Candidates["of"], byActivity: boolean): string;
 }
 
 const plural = (count: number, one: string, many: string) => `${count} ${count === 1 ? one : many}`;
 const whose = (of: Candidates["of"]) => (of === "PERSONS" ? "the attendees" : "the attendees' companies");
+
+const WITH_ACTIVITY = "for which the CRM has an activity at that time";
 
 /**
  * In this order, each on what the one before has left; the first that leaves exactly one decides. A rung that speaks
@@ -50,12 +53,14 @@ const LADDER: readonly Rung[] = [
       const most = Math.max(...left.map(({ attendees }) => attendees));
       return left.filter(({ attendees }) => attendees === most);
     },
-    reason: ({ attendees }, of) => `${inWords(attendees, of)}, and fewer in any other deal that could be meant.`,
+    reason: ({ attendees }, of, byActivity) =>
+      `${inWords(attendees, of)}, and fewer in any other deal ${byActivity ? WITH_ACTIVITY : "that could be meant"}.`,
   },
   {
     rule: "OWNER_ATTENDS",
     keeps: (left) => left.filter(({ ownerAttends }) => ownerAttends),
-    reason: () => "Of the deals with most attendees it is the only one whose owner was in the meeting.",
+    reason: (_one, _of, byActivity) =>
+      `Of the deals with ${byActivity ? "an activity at that time and " : ""}most attendees it is the only one whose owner was in the meeting.`,
   },
   {
     rule: "OPEN_BEFORE_CLOSED",
@@ -74,6 +79,8 @@ export function matchDeal({ of, found }: Candidates): DealMatch {
     dealId: candidate.deal.crmId,
     reason: `${whatSpeaksFor(candidate, of)}.`,
   }));
+  const withActivity = found.filter(({ hasActivity }) => hasActivity).length;
+  const byActivity = withActivity > 0 && withActivity < found.length;
   let left: readonly Candidate[] = found;
   for (const { rule, keeps, reason } of LADDER) {
     const needsAttendees = rule !== "SAME_CRM_ACTIVITY";
@@ -82,7 +89,7 @@ export function matchDeal({ of, found }: Candidates): DealMatch {
     if (kept.length > 0) left = kept;
     const [one, ...others] = kept;
     if (one && others.length === 0) {
-      return { status: "MATCHED", rule, reason: reason(one, of), dealId: one.deal.crmId, candidates };
+      return { status: "MATCHED", rule, reason: reason(one, of, byActivity), dealId: one.deal.crmId, candidates };
     }
   }
   return { status: "NEEDS_CHOICE", rule: null, reason: whyNothingDecided(left, found, of), dealId: null, candidates };
@@ -142,7 +149,8 @@ function whyNothingDecided(left: readonly Candidate[], found: readonly Candidate
   const [one] = left;
   if (!one || one.attendees === 0) {
     const what = of === "PERSONS" ? "a shared address" : "a shared address or an e-mail domain";
-    return `Only ${what} leads to ${count}, and that decides nothing by itself.`;
+    const which = left.length === found.length ? count : `the ${plural(left.length, "deal", "deals")} ${WITH_ACTIVITY}`;
+    return `Only ${what} leads to ${which}, and that decides nothing by itself.`;
   }
   const owners = one.ownerAttends ? "the owner of each was there" : "no owner of them was there";
   const state = one.wasClosed ? "each had been closed" : "each was open";
