@@ -246,7 +246,6 @@ export class CrmApi {
   }
 
   async #send({ method, path, query = {}, body }: Call, token: Secret): Promise<CrmAnswer> {
-    await this.pacer.ready();
     const url = new URL(this.baseUrl + path);
     for (const [name, value] of Object.entries(query)) if (value !== null) url.searchParams.set(name, String(value));
     const headers: Record<string, string> = {
@@ -254,10 +253,9 @@ export class CrmApi {
       accept: "application/json",
     };
     if (body) headers["content-type"] = "application/json";
-    const answer = await this.http.send({ method, url: url.href, headers, body: body && JSON.stringify(body) });
-    // What a refusal says is no reason to wait: that would be back-off (specification 8).
-    if (answer.status !== 429) this.pacer.note(answer.limit);
-    return answer;
+    return this.pacer.paced(() =>
+      this.http.send({ method, url: url.href, headers, body: body && JSON.stringify(body) }),
+    );
   }
 }
 

@@ -1,32 +1,38 @@
 import { type Simulator, startSimulator } from "../../simulator";
+import { readConfig } from "../../src/platform/config";
 import { createTestDatabase, type TestDatabase } from "../support/database";
-import { type Service, startService } from "../support/service";
+import { environmentFor, type Service, startService } from "../support/service";
 import { connect, syncEnds } from "../support/stories";
-
-const BURST_LIMIT = 40;
 
 let simulator: Simulator;
 let database: TestDatabase;
 let service: Service;
 
 beforeAll(async () => {
-  [simulator, database] = await Promise.all([
-    startSimulator({ deals: 70, seed: 5, burstLimit: BURST_LIMIT }),
-    createTestDatabase(),
-  ]);
-  service = await startService(simulator, database);
+  database = await createTestDatabase();
 });
-afterAll(async () => {
+afterAll(() => database.drop());
+afterEach(async () => {
   await service.stop();
-  await Promise.all([simulator.stop(), database.drop()]);
+  await simulator.stop();
 });
 
-// Planted and seen red: a pacer that never waits.
-test("a sync that needs more requests than a burst allows slows down before the limit and is refused nothing", async () => {
-  await connect(service, simulator);
-  const run = await syncEnds(service);
-  expect(run).toMatchObject({ state: "SUCCEEDED", gaps: [] });
-  const answers = simulator.log.of("GET", "/api/");
-  expect(answers.length).toBeGreaterThan(BURST_LIMIT);
-  expect(answers.filter(({ status }) => status === 429)).toEqual([]);
-});
+// Planted and seen red: a pacer that never waits; one that leaves as little to many at a time as to few.
+test.each([
+  [8, 40, 70],
+  [64, 80, 200],
+])(
+  "with %i requests at a time, a sync that needs more than a burst of %i slows down before the limit and is refused nothing",
+  async (concurrency, burstLimit, deals) => {
+    simulator = await startSimulator({ deals, seed: 5, burstLimit });
+    const { crm } = readConfig({ ...environmentFor(simulator), DATABASE_URL: database.url.reveal() });
+    service = await startService(simulator, database, { crm: { ...crm, concurrency } });
+    const as = { tenant: `at a time ${concurrency}` };
+    await connect(service, simulator, as);
+    const run = await syncEnds(service, as);
+    expect(run).toMatchObject({ state: "SUCCEEDED", gaps: [] });
+    const answers = simulator.log.of("GET", "/api/");
+    expect(answers.length).toBeGreaterThan(burstLimit);
+    expect(answers.filter(({ status }) => status === 429)).toEqual([]);
+  },
+);
