@@ -14,8 +14,9 @@ export async function readMeeting(
   { tenantId, reads }: TenantScope,
   key: { id: string } | { externalId: string },
 ): Promise<MeetingRow | null> {
-  if ("id" in key && !UUID.test(key.id)) return null;
-  const [column, value] = "id" in key ? ["id", key.id] : ["external_id", key.externalId];
+  if ("id" in key ? !UUID.test(key.id) : key.externalId.includes("\0")) return null;
+  // As it is recorded: without the blanks around it.
+  const [column, value] = "id" in key ? ["id", key.id] : ["external_id", key.externalId.trim()];
   const sql = `SELECT * FROM meeting WHERE tenant_id = $1 AND ${column} = $2`;
   const [row] = await reads.entities(MeetingRow, sql, [tenantId, value]);
   return row ?? null;

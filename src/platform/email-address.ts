@@ -11,7 +11,7 @@ const INVISIBLE = /\p{Cf}/gu;
 /** What ends or escapes a host in a URL: `domainToASCII` would cut there, or decode it. */
 const ENDS_HOST = /[/?#:@\\%[\]\s]/;
 const DOMAIN = /^[a-z0-9_-]+(\.[a-z0-9_-]+)*$/;
-const NOT_LOCAL = /[\s@<>(),;:\\[\]]/;
+const NOT_LOCAL = /[\s@<>(),;:\\[\]\p{Cc}]/u;
 
 /**
  * One spelling for one mailbox: display name off, Unicode NFKC, trimmed, lower case, domain in ASCII (IDN).

@@ -69,7 +69,7 @@ export class MeetingResolver {
     const recorded = await services.meetings.record(actor, {
       ...input,
       endsAt: input.endsAt ?? null,
-      attendees: input.attendees.map(({ email, name }) => ({ email, name: name || null })),
+      attendees: input.attendees.map(({ email, name }) => ({ email, name: name?.trim() || null })),
     });
     if (!recorded.ok) return presentRefusal(recorded);
     return Object.assign(new MeetingSuccess(), { meeting: presentMeeting(recorded.value) });

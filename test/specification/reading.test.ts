@@ -275,3 +275,29 @@ test("notes of the CRM are shown without anything executable", async () => {
   );
   expect(data.deal.recentNotes[0]?.text).toBe("Hi therel");
 });
+
+test("a meeting is found by its external id as it was sent, with blanks around it; what can be no id finds none", async () => {
+  const externalId = "  calendar-17 ";
+  const { id } = await recordMeeting(service, ["somebody@somewhere.example"], { externalId });
+  const query = "query ($externalId: String!) { meeting(externalId: $externalId) { id externalId } }";
+  const found = async (asked: string) => dataOf(await service.ask(query, { externalId: asked }));
+  for (const asked of [externalId, "calendar-17"]) {
+    expect(await found(asked)).toEqual({ meeting: { id, externalId: "calendar-17" } });
+  }
+  for (const asked of ["", "calendar\0-17", "calendar\ud800-17"]) expect(await found(asked)).toEqual({ meeting: null });
+});
+
+test("an address with a control character is refused as none", async () => {
+  const query = "query ($email: String!) { persons(email: $email) { nodes { id } } }";
+  const { errors } = await service.ask(query, { email: "an\0na@acme.example" });
+  expect(errors).toMatchObject([
+    { extensions: { code: "BAD_USER_INPUT" }, message: expect.stringContaining("email must be") },
+  ]);
+});
+
+test("an attendee's name of blanks is no name", async () => {
+  const attendees = [{ email: "somebody@somewhere.example", name: "  " }];
+  const { id } = await recordMeeting(service, [], { attendees });
+  const query = "query ($id: ID!) { meeting(id: $id) { attendees { name } } }";
+  expect(dataOf(await service.ask(query, { id }))).toEqual({ meeting: { attendees: [{ name: null }] } });
+});

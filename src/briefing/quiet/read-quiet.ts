@@ -30,7 +30,7 @@ const PLANNED = `SELECT coalesce(jsonb_agg(jsonb_build_object('crmId', p.crm_id,
         UNION
         (SELECT * FROM (${plannedOf("d", "$3")}) every ORDER BY due_end, crm_id LIMIT 1)) p`;
 
-/** Since when participants or activities of the deal are missing: not asked for in vain, or in a form that cannot be read. */
+/** Since when participants or activities of the deal are missing: not answered when asked for, or in a form that cannot be read. */
 const INCOMPLETE = `SELECT min(missing.since) FROM (
     SELECT g.since FROM data_gap g
     WHERE g.copy_id = d.copy_id AND g.resource IN ('DEAL_PARTICIPANTS', 'ACTIVITIES') AND g.crm_id IN (0, d.crm_id)
