@@ -46,7 +46,7 @@ export interface OperationContext<Who extends Viewer = Actor> {
   loaders: Loaders;
   /** The tenant's connection, read once in an operation. */
   connection(): Promise<ConnectionRow | null>;
-  /** Forgets what was read: a mutation has changed the connection. */
+  /** Forgets what was read: a mutation has changed something, and another may have been answered before it. */
   renew(this: OperationContext<Who>): void;
   /** Reads what several fields or subscriptions ask for by the same name once. */
   once<T>(what: string, read: () => Promise<T>): Promise<T>;
@@ -61,7 +61,7 @@ export interface OperationContext<Who extends Viewer = Actor> {
 /** One event of a subscription, for all of its viewers. */
 export type EventContext = OperationContext<Viewer>;
 
-/** What the answer to a mutation that changed the connection may take to be read. */
+/** What the answer to a mutation may take to be read. */
 const RENEWED_MS = 15_000;
 
 /**

@@ -64,13 +64,14 @@ export class MeetingResolver {
   @Mutation(() => MeetingResult, { description: "Records or replaces a meeting (by externalId) and matches it." })
   async recordMeeting(
     @Arg("input", () => RecordMeetingInput) input: RecordMeetingInput,
-    @Ctx() { actor, services }: OperationContext,
+    @Ctx() context: OperationContext,
   ): Promise<MeetingSuccess | Refusal> {
-    const recorded = await services.meetings.record(actor, {
+    const recorded = await context.services.meetings.record(context.actor, {
       ...input,
       endsAt: input.endsAt ?? null,
       attendees: input.attendees.map(({ email, name }) => ({ email, name: name?.trim() || null })),
     });
+    context.renew();
     if (!recorded.ok) return presentRefusal(recorded);
     return Object.assign(new MeetingSuccess(), { meeting: presentMeeting(recorded.value) });
   }

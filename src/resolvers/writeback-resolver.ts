@@ -53,14 +53,14 @@ export class NoteWriteResolver {
     @Arg("input", () => WriteNoteInput) { meetingId, targetId, content, idempotencyKey }: WriteNoteInput,
     @Ctx() context: OperationContext,
   ): Promise<WriteNoteSuccess | Refusal> {
-    const { actor, services, scope } = context;
-    const written = await services.noteWrites.write(actor, {
+    const written = await context.services.noteWrites.write(context.actor, {
       ...{ meetingId, targetId: targetId ?? null, content, idempotencyKey },
       meeting: uuidIn(meetingId, "Meeting"),
       target: targetId == null ? null : targetIn(targetId),
     });
+    context.renew();
     if (!written.ok) return presentRefusal(written);
-    const [row] = await readNoteWrites(scope, [written.value.id]);
+    const [row] = await readNoteWrites(context.scope, [written.value.id]);
     if (!row) throw new Error(`receipt ${written.value.id} was made and is not there`);
     return Object.assign(new WriteNoteSuccess(), { write: presentNoteWrite(row) });
   }
@@ -97,18 +97,19 @@ export class FieldWriteResolver {
   })
   async writeFields(
     @Arg("input", () => WriteFieldsInput) { meetingId, values, idempotencyKey }: WriteFieldsInput,
-    @Ctx() { actor, services, scope }: OperationContext,
+    @Ctx() context: OperationContext,
   ): Promise<WriteFieldsReport | Refusal> {
-    const written = await services.fieldWrites.write(actor, {
+    const written = await context.services.fieldWrites.write(context.actor, {
       ...{ meetingId, idempotencyKey, meeting: uuidIn(meetingId, "Meeting") },
       values: values.map(({ entity, targetId, value }) => ({
         ...{ entity, value, targetId: targetId ?? null },
         target: targetId == null ? null : targetIn(targetId),
       })),
     });
+    context.renew();
     if (!written.ok) return presentRefusal(written);
     const ids = written.value.map(({ id }) => id);
-    const found = new Map((await readFieldWrites(scope, ids)).map((row) => [row.id, presentFieldWrite(row)]));
+    const found = new Map((await readFieldWrites(context.scope, ids)).map((row) => [row.id, presentFieldWrite(row)]));
     const writes = ids.flatMap((id) => found.get(id) ?? []);
     const allWritten = writes.every(({ state }) => state === WriteState.WRITTEN);
     return Object.assign(new WriteFieldsReport(), { writes, allWritten });

@@ -63,6 +63,18 @@ test("a note lands on the meeting's deal, written by the authorizing user, and i
   expect(node.recentNotes).toMatchObject([{ crmId: write.crmNoteId }]);
 });
 
+test("two notes of one operation are each answered with what the deal shows then", async () => {
+  const meetingId = await ours();
+  const mutation = `mutation ($one: WriteNoteInput!, $two: WriteNoteInput!) { one: writeNote(input: $one) { ...W } two: writeNote(input: $two) { ...W } }
+    fragment W on WriteNoteSuccess { write { target { ... on Deal { recentNotes(first: 1) { text } } } } }`;
+  const input = (content: string) => ({ meetingId, content, idempotencyKey: `together-${content}` });
+  const data = dataOf(await service.ask(mutation, { one: input("One"), two: input("Two") }));
+  const newest = (content: string) => ({
+    write: { target: { recentNotes: [{ text: expect.stringContaining(content) }] } },
+  });
+  expect(data).toEqual({ one: newest("One"), two: newest("Two") });
+});
+
 test("without a deal a note lands on the only person, and it lands where the client says", async () => {
   const { severalDeals, singleDeal } = simulator.company.stories;
   const undecided = await recordMeeting(service, [severalDeals.email]);

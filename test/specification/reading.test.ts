@@ -301,3 +301,24 @@ test("an attendee's name of blanks is no name", async () => {
   const query = "query ($id: ID!) { meeting(id: $id) { attendees { name } } }";
   expect(dataOf(await service.ask(query, { id }))).toEqual({ meeting: { attendees: [{ name: null }] } });
 });
+
+test("a meeting that is recorded twice in one operation is answered each time as it was recorded then", async () => {
+  const { singleDeal } = simulator.company.stories;
+  const mutation = `mutation ($first: RecordMeetingInput!, $again: RecordMeetingInput!) {
+    first: recordMeeting(input: $first) { ...M } again: recordMeeting(input: $again) { ...M } }
+    fragment M on MeetingSuccess { meeting { attendees { email } match { status persons { crmId } } } }`;
+  const input = (email: string) => ({
+    ...{ externalId: "twice", title: "Twice", startsAt: new Date().toISOString(), ownerEmail: "anna@seller.example" },
+    attendees: [{ email }],
+  });
+  const variables = { first: input("nobody@nowhere.example"), again: input(singleDeal.email) };
+  expect(dataOf(await service.ask(mutation, variables))).toEqual({
+    first: { meeting: { attendees: [{ email: "nobody@nowhere.example" }], match: { status: "NONE", persons: [] } } },
+    again: {
+      meeting: {
+        attendees: [{ email: singleDeal.email }],
+        match: { status: "MATCHED", persons: [{ crmId: String(singleDeal.personId) }] },
+      },
+    },
+  });
+});
