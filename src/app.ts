@@ -25,6 +25,7 @@ import { observedSql } from "./database/observed-sql";
 import { readQueueState } from "./database/queue";
 import { TenantDoor } from "./database/tenant-door";
 import { entities } from "./entities";
+import { startChores } from "./platform/chores";
 import { type Clock, systemClock } from "./platform/clock";
 import type { Config } from "./platform/config";
 import { Keyring } from "./platform/keyring";
@@ -184,7 +185,7 @@ function compose(config: Config, dataSource: DataSource, databaseUrl: Secret, lo
   };
 }
 
-function startWorker(
+async function startWorker(
   { door, clock, engine, rematching, schedule, fieldMappings, noteLookUps, fieldLookUps }: Parts,
   url: Secret,
   logger: Logger,
@@ -202,14 +203,20 @@ function startWorker(
       await fieldMappings.refresh(tenantId);
     },
   };
-  const sweep = async () => {
-    await schedule.sweep();
-    await sweepPurges(door);
-    await sweepAudit(door, clock());
-    await noteLookUps.sweep();
-    await fieldLookUps.sweep();
+  const chores = {
+    schedule: () => schedule.sweep(),
+    purges: () => sweepPurges(door, logger),
+    audit: () => sweepAudit(door, logger, clock()),
+    notes: () => noteLookUps.sweep(),
+    fields: () => fieldLookUps.sweep(),
   };
-  return startJobRunner(url, jobs, { everyMs: SWEEP_MS, run: sweep }, logger);
+  const runner = await startJobRunner(url, jobs, logger);
+  const endChores = await startChores(chores, SWEEP_MS, logger);
+  return {
+    async stop() {
+      await Promise.all([endChores(), runner.stop()]);
+    },
+  };
 }
 
 async function startApi(

@@ -2,6 +2,7 @@ import { type ListOrder, type Page, type PageRequest, readPage } from "../databa
 import { rows } from "../database/rows";
 import type { TenantDoor, TenantScope } from "../database/tenant-door";
 import { type AuditAction, AuditEventRow } from "../entities/audit-event";
+import { eachAlone } from "../platform/chores";
 import { DAY_MS, MINUTE_MS } from "../platform/clock";
 import type { Logger } from "../platform/logger";
 import type { Refused } from "../platform/outcome";
@@ -71,18 +72,18 @@ export function readAuditEvents({ tenantId, manager }: TenantScope, page: PageRe
 }
 
 /** Deletes events that are older than they are kept, a batch a tenant and sweep. */
-export async function sweepAudit(door: TenantDoor, now: Date): Promise<void> {
+export async function sweepAudit(door: TenantDoor, logger: Logger, now: Date): Promise<void> {
   const before = new Date(now.getTime() - KEPT_MS);
   const old = await door.everyTenant<{ tenantId: string }>(
     `SELECT DISTINCT tenant_id AS "tenantId" FROM audit_event WHERE at < $1 LIMIT ${TENANTS_A_SWEEP}`,
     [before],
   );
-  for (const { tenantId } of old) {
-    await rows(
+  const forget = ({ tenantId }: { tenantId: string }) =>
+    rows(
       door.enter(tenantId).manager,
       `DELETE FROM audit_event WHERE tenant_id = $1 AND id = ANY (ARRAY(
          SELECT id FROM audit_event WHERE tenant_id = $1 AND at < $2 LIMIT ${BATCH}))`,
       [tenantId, before],
     );
-  }
+  await eachAlone(old, forget, logger);
 }

@@ -1,6 +1,7 @@
 import { enqueueJob, hasLiveJob } from "../database/queue";
 import { rows } from "../database/rows";
 import type { TenantDoor, TenantScope } from "../database/tenant-door";
+import { eachAlone } from "../platform/chores";
 import type { Logger } from "../platform/logger";
 
 export const PURGE_JOB = "purge_copy";
@@ -18,12 +19,12 @@ export function enqueuePurge(scope: TenantScope, copyId: number): Promise<void> 
 }
 
 /** Enqueues again what a worker took and died with; a purge that goes on twice does no harm. */
-export async function sweepPurges(door: TenantDoor): Promise<void> {
+export async function sweepPurges(door: TenantDoor, logger: Logger): Promise<void> {
   const lost = await door.everyTenant<PurgeRef>(
     `SELECT tenant_id AS "tenantId", id AS "copyId" FROM synced_copy
      WHERE state = 'RETIRED' AND NOT ${hasLiveJob(PURGE_JOB, "id", "now() - interval '5 minutes'")}`,
   );
-  for (const { tenantId, copyId } of lost) await enqueuePurge(door.enter(tenantId), copyId);
+  await eachAlone(lost, ({ tenantId, copyId }) => enqueuePurge(door.enter(tenantId), copyId), logger);
 }
 
 /**

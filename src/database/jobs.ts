@@ -14,24 +14,13 @@ const RESTART_MS = 500;
 
 export type Job = (payload: unknown, stop: AbortSignal) => Promise<void>;
 
-/** What each worker does besides jobs, again and again; it must be harmless when several do it. */
-export interface Chore {
-  everyMs: number;
-  run(): Promise<void>;
-}
-
 export interface JobRunner {
   /** Ends when the jobs in hand have ended; they are told through their signal. */
   stop(): Promise<void>;
 }
 
 /** Works off the jobs of this database's queue. Payloads hold ids only, never a secret or a record. */
-export async function startJobRunner(
-  url: Secret,
-  jobs: Record<string, Job>,
-  chore: Chore,
-  logger: Logger,
-): Promise<JobRunner> {
+export async function startJobRunner(url: Secret, jobs: Record<string, Job>, logger: Logger): Promise<JobRunner> {
   const stopping = new AbortController();
   const taskList: TaskList = {};
   for (const [name, job] of Object.entries(jobs)) {
@@ -75,13 +64,8 @@ export async function startJobRunner(
     }
   }
 
-  const doChore = () =>
-    chore.run().catch((error: unknown) => logger.warn({ err: error }, "a chore failed and is tried again"));
-  const chores = setInterval(doChore, chore.everyMs);
-  await doChore();
   return {
     async stop() {
-      clearInterval(chores);
       stopping.abort();
       await runner.stop().catch((error: unknown) => logger.warn({ err: error }, "the job runner had ended already"));
       await working;

@@ -6,6 +6,7 @@ import { enqueueJob, hasLiveJob } from "../database/queue";
 import { rows } from "../database/rows";
 import type { TenantDoor, TenantScope } from "../database/tenant-door";
 import type { SyncKind } from "../entities/sync-run";
+import { eachAlone } from "../platform/chores";
 import { type Clock, MINUTE_MS, SECOND_MS } from "../platform/clock";
 import type { Logger } from "../platform/logger";
 import { accepted, type Outcome, refused } from "../platform/outcome";
@@ -88,14 +89,16 @@ export class Schedule {
     const { door, clock, logger } = this.parts;
     const now = clock();
     const since = new Date(now.getTime() - UNCLAIMED_MS);
-    for (const { tenantId, runId } of await door.everyTenant<RunRef>(ORPHANS, [now, since])) {
+    const takeOver = ({ tenantId, runId }: RunRef) => {
       logger.warn({ tenantId, runId }, "a run has lost its worker and is taken over");
-      await enqueueSync(door.enter(tenantId), runId);
-    }
-    for (const { tenantId } of await door.everyTenant<{ tenantId: string }>(MISSED, [since])) {
+      return enqueueSync(door.enter(tenantId), runId);
+    };
+    const makeUpFor = ({ tenantId }: { tenantId: string }) => {
       logger.warn({ tenantId }, "a scheduled sync was missed and is made up for");
-      await this.due(tenantId);
-    }
+      return this.due(tenantId);
+    };
+    await eachAlone(await door.everyTenant<RunRef>(ORPHANS, [now, since]), takeOver, logger);
+    await eachAlone(await door.everyTenant<{ tenantId: string }>(MISSED, [since]), makeUpFor, logger);
   }
 }
 

@@ -4,6 +4,7 @@ import { hasLiveJob } from "../database/queue";
 import { entityRows, rows } from "../database/rows";
 import type { TenantScope } from "../database/tenant-door";
 import { NoteWriteRow } from "../entities/note-write";
+import { eachAlone } from "../platform/chores";
 import { MINUTE_MS } from "../platform/clock";
 import { nextLookUp, verdictOf } from "./look-up-plan";
 import { referenceIn } from "./note-html";
@@ -30,11 +31,11 @@ export class NoteLookUps {
 
   /** Sendings whose process is gone become UNKNOWN, and look-ups whose job is gone get another. */
   async sweep(): Promise<void> {
-    const { door, clock } = this.parts;
+    const { door, clock, logger } = this.parts;
     const now = clock();
     await leaveAbandoned(this.parts, "note", leaveUnknown, now);
     const overdue = await door.everyTenant<WriteRef>(OVERDUE, [new Date(now.getTime() - OVERDUE_MS)]);
-    for (const { tenantId, writeId } of overdue) await enqueueLookUp(door.enter(tenantId), writeId, now);
+    await eachAlone(overdue, ({ tenantId, writeId }) => enqueueLookUp(door.enter(tenantId), writeId, now), logger);
   }
 
   /** Looks once. The next look-up is planned before this one begins, so a crash in between loses none. */

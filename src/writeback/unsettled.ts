@@ -3,6 +3,7 @@ import { CrmError } from "../crm/errors";
 import { OAuthError } from "../crm/oauth";
 import type { TenantScope } from "../database/tenant-door";
 import type { WriteReceipt } from "../entities/write-receipt";
+import { eachAlone } from "../platform/chores";
 import { ABANDONED_AFTER_MS } from "./look-up-plan";
 import type { WritebackParts } from "./writeback-parts";
 
@@ -22,7 +23,7 @@ export const WHILE_CONNECTED = `
 
 /** Sendings whose process is gone become UNKNOWN. */
 export async function leaveAbandoned(
-  { door, metrics }: WritebackParts,
+  { door, logger, metrics }: WritebackParts,
   kind: "note" | "field",
   leaveUnknown: (scope: TenantScope, writeId: string, now: Date) => Promise<WriteReceipt>,
   now: Date,
@@ -32,11 +33,12 @@ export async function leaveAbandoned(
      WHERE state = 'SENDING' AND requested_at < $1 ORDER BY requested_at LIMIT ${MOST_AT_ONCE}`,
     [new Date(now.getTime() - ABANDONED_AFTER_MS)],
   );
-  for (const { tenantId, writeId } of abandoned) {
+  const leave = async ({ tenantId, writeId }: WriteRef) => {
     const left = await door.transaction(tenantId, (scope) => leaveUnknown(scope, writeId, now));
     // Its sender may have settled it at the last moment, and has counted it.
     if (left.state === "UNKNOWN") metrics?.crmWrites.inc({ kind, state: left.state });
-  }
+  };
+  await eachAlone(abandoned, leave, logger);
 }
 
 /** Whatever the CRM, its token endpoint or a connection that has just ended may answer: the next look-up asks again. */

@@ -3,6 +3,7 @@ import { type Simulator, startSimulator } from "../../simulator";
 import { KEPT_MS, recordAudit, sweepAudit } from "../../src/auth/audit";
 import { TenantDoor } from "../../src/database/tenant-door";
 import type { Logger } from "../../src/platform/logger";
+import { createLogger } from "../../src/platform/logger";
 import { tokenFor } from "../support/actors";
 import { createTestDatabase, type TestDatabase } from "../support/database";
 import { leaked } from "../support/dump";
@@ -230,7 +231,7 @@ test("an event is said in the log after its commit, and not where its transactio
     { msg: "audit", tenantId: "log", audit: { action: "DISCONNECTED", userId: "anna", role: "owner", refused: false } },
     { msg: "audit", audit: { action: "CONNECTED" } },
   ]);
-  await sweepAudit(door, now);
+  await sweepAudit(door, createLogger("silent"), now);
   expect((await eventsOf("log")).map(({ action }) => action)).toEqual(["DISCONNECTED"]);
 });
 

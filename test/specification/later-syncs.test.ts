@@ -138,7 +138,7 @@ test("a user whom the CRM no longer lists is kept and no longer active, until li
 
 test("where one user cannot be read, nobody counts as no longer listed", async () => {
   const users = simulator.control.visibleTo(userId).users.slice(1);
-  const data = [...users.slice(1), { ...users[0], id: "odd" }];
+  const data = [...users.slice(1), { ...users[0], active_flag: "odd" }];
   const end = simulator.control.fail({
     match: /^\/api\/v1\/users$/,
     with: { status: 200, body: { success: true, data } },

@@ -3,6 +3,7 @@ import { hasLiveJob } from "../../database/queue";
 import { entityRows } from "../../database/rows";
 import type { TenantScope } from "../../database/tenant-door";
 import { FieldWriteRow } from "../../entities/field-write";
+import { eachAlone } from "../../platform/chores";
 import { MINUTE_MS } from "../../platform/clock";
 import { isOfTheCrm, leaveAbandoned, MOST_AT_ONCE, WHILE_CONNECTED, type WriteRef } from "../unsettled";
 import { copyFields } from "./copied-fields";
@@ -33,11 +34,11 @@ export class FieldLookUps {
 
   /** Sendings whose process is gone become UNKNOWN, and looks whose job is gone get another. */
   async sweep(): Promise<void> {
-    const { door, clock } = this.parts;
+    const { door, clock, logger } = this.parts;
     const now = clock();
     await leaveAbandoned(this.parts, "field", leaveUnknown, now);
     const without = await door.everyTenant<WriteRef>(WITHOUT_JOB, [new Date(now.getTime() - LOST_JOB_MS)]);
-    for (const { tenantId, writeId } of without) await enqueueLook(door.enter(tenantId), writeId, now);
+    await eachAlone(without, ({ tenantId, writeId }) => enqueueLook(door.enter(tenantId), writeId, now), logger);
   }
 
   /** Looks once. The next look is planned before this one begins, so a crash in between loses none. */
