@@ -7,8 +7,8 @@ import { ServiceError } from "../platform/errors";
  * - REFUSED: a right or a scope is missing, or the CRM does not accept the request (other 4xx)
  * - NOT_FOUND: gone, or not visible to the authorizing user (404, 410)
  * - RATE_LIMITED: over the CRM's limit (429)
- * - UNAVAILABLE: no connection, time-out, 408, 5xx, an HTML page or a block of a proxy: temporary
- * - UNREADABLE: a success that is not in the documented form, or too large
+ * - UNAVAILABLE: no connection, time-out, 408, 409, 5xx, an HTML page or a block of a proxy: temporary
+ * - UNREADABLE: a success that is not in the documented form, or too large, and a redirect, which is never followed
  */
 export type CrmFailure =
   | "UNAUTHORIZED"
@@ -59,7 +59,8 @@ export function stopBehind(error: unknown): CrmStoppedError | null {
 /** Sorts an answer that is not a success. What a proxy says under a status is nothing that the CRM says. */
 export function failureOfStatus(status: number, proxys: boolean): CrmFailure {
   if (status === 429) return "RATE_LIMITED";
-  if (status === 408 || status >= 500 || proxys) return "UNAVAILABLE";
+  if (status === 408 || status === 409 || status >= 500 || proxys) return "UNAVAILABLE";
+  if (status < 400) return "UNREADABLE";
   if (status === 401) return "UNAUTHORIZED";
   if (status === 402) return "ACCOUNT_CLOSED";
   if (status === 404 || status === 410) return "NOT_FOUND";

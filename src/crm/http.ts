@@ -32,6 +32,7 @@ export interface CrmRequest {
 
 export interface CrmAnswer {
   status: number;
+  /** In lower case; "" where it is missing. */
   contentType: string;
   text: string;
   /** The CRM's own clock (its `Date` header); null where it sent none. */
@@ -86,7 +87,7 @@ export class CrmHttp {
       });
       return {
         status: answer.statusCode,
-        contentType: single(answer.headers["content-type"]) ?? "",
+        contentType: single(answer.headers["content-type"])?.toLowerCase() ?? "",
         text: await answer.body.text(),
         date: dateOf(single(answer.headers.date)),
         correlationId: single(answer.headers["x-correlation-id"]),

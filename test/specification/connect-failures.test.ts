@@ -194,7 +194,7 @@ const ME_FAULTS: MeFault[] = [
   [
     "302 to elsewhere",
     (made) => ({ ...echo(302)(made), headers: { location: `${simulator.url}${ME}` } }),
-    "AUTHORIZATION_REJECTED",
+    "CRM_UNAVAILABLE",
   ],
   ["403 with an HTML page", echo(403, "text/html"), "CRM_UNAVAILABLE"],
   ...[408, 429, 500, 502, 503, 504].map((status): MeFault => [`${status}`, echo(status), "CRM_UNAVAILABLE"]),
