@@ -26,10 +26,11 @@ export async function recordGaps(
   const values = gaps.map(({ crmId = WHOLE_RESOURCE, code, message }) => ({ crmId, code, message }));
   await rows(
     manager,
-    `INSERT INTO data_gap (copy_id, resource, crm_id, code, message, since)
+    `INSERT INTO data_gap AS g (copy_id, resource, crm_id, code, message, since)
      SELECT $1, $2, r."crmId", r.code, r.message, $4
      FROM jsonb_to_recordset($3::jsonb) AS r ("crmId" bigint, code text, message text)
-     ON CONFLICT (copy_id, resource, crm_id) DO UPDATE SET code = EXCLUDED.code, message = EXCLUDED.message`,
+     ON CONFLICT (copy_id, resource, crm_id) DO UPDATE SET code = EXCLUDED.code, message = EXCLUDED.message
+     WHERE (g.code, g.message) IS DISTINCT FROM (EXCLUDED.code, EXCLUDED.message)`,
     [copyId, resource, JSON.stringify(values), now],
   );
 }

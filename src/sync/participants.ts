@@ -92,10 +92,9 @@ export async function writeParticipants(
   );
   await recordGaps(manager, copyId, "DEAL_PARTICIPANTS", gaps, now);
   const unread = failures.map(({ dealId }) => dealId);
-  await rows(manager, "UPDATE deal SET participants_known = false WHERE copy_id = $1 AND crm_id = ANY ($2)", [
-    copyId,
-    unread,
-  ]);
+  const sql =
+    "UPDATE deal SET participants_known = false WHERE copy_id = $1 AND crm_id = ANY ($2) AND participants_known";
+  await rows(manager, sql, [copyId, unread]);
   return {
     cursor: String(lastDealId),
     requests,
