@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { type Simulator, startSimulator } from "../../simulator";
 import { createTestDatabase, type TestDatabase } from "../support/database";
 import { type Service, startService } from "../support/service";
@@ -101,6 +102,14 @@ test("records that cannot be read are a gap of the copy, of briefings, and of th
   passDays(4);
   await sync(as, "RECONCILE");
   expect(await gapsOfCopy(as)).toEqual([]);
+});
+
+test("a record that names what can be no deal is kept aside like any other", async () => {
+  const as = { tenant: "long" };
+  const deal_id = randomBytes(10_000).toString("hex");
+  simulator.control.fail({ match: "/api/v2/activities", with: listOf([{ id: 900_003, subject: "Call", deal_id }]) });
+  await connect(service, simulator, as);
+  expect(await syncEnds(service, as)).toMatchObject({ state: "SUCCEEDED", gaps: [{ count: 1 }] });
 });
 
 test("participants that could not be read touch the briefings in which their deal could be missing", async () => {

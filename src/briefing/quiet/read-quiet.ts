@@ -36,7 +36,7 @@ const INCOMPLETE = `SELECT min(missing.since) FROM (
     WHERE g.copy_id = d.copy_id AND g.resource IN ('DEAL_PARTICIPANTS', 'ACTIVITIES') AND g.crm_id IN (0, d.crm_id)
     UNION ALL
     SELECT r.since FROM rejected_record r
-    WHERE r.copy_id = d.copy_id AND r.resource = 'ACTIVITIES' AND r.payload ->> 'deal_id' = d.crm_id::text
+    WHERE r.copy_id = d.copy_id AND r.resource = 'ACTIVITIES' AND left(r.payload ->> 'deal_id', 20) = d.crm_id::text
   ) missing`;
 
 export interface QuietFacts {
