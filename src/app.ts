@@ -231,7 +231,7 @@ async function startApi(
     services,
     verifyActor: createActorVerifier(config.auth),
     checkReady: async () => void (await dataSource.query("SELECT 1")),
-    production: config.production,
+    introspection: config.introspection,
     compileQueriesAtUse: config.compileQueriesAtUse,
     metrics: services.metrics,
     allowedOrigins: [new URL(config.crm.redirectUrl).origin],

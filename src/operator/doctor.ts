@@ -32,7 +32,10 @@ function configurationFindings({ production, encryptionKeys, roles }: Config): F
   const findings = [ok(`configuration: whole; this process would be ${[...roles].join(" and ")}`)];
   if (!production) {
     findings.push(
-      warning("configuration: NODE_ENV is not production", "set it in production: introspection is off then"),
+      warning(
+        "configuration: NODE_ENV is not production",
+        "set it in production: the schema is told to nobody then, unless INTROSPECTION=on",
+      ),
     );
   }
   if (encryptionKeys.length > 2) {

@@ -18,6 +18,8 @@ export interface Config {
   auth: AuthConfig;
   encryptionKeys: readonly EncryptionKey[];
   sync: SyncConfig;
+  /** Whether clients may ask for the schema. */
+  introspection: boolean;
   /** At which use of a query it is executed by compiled code; 0: never. */
   compileQueriesAtUse: number;
   /** The base address of an OpenTelemetry collector; null: nothing is traced. */
@@ -128,6 +130,7 @@ const environment = z.object({
     .url({ protocol: /^https?$/, error: "must be the base address of a collector, for example http://127.0.0.1:4318" })
     .transform((text) => text.replace(/\/+$/, ""))
     .optional(),
+  INTROSPECTION: z.enum(["on", "off"], { error: "must be on or off" }).optional(),
   COMPILE_QUERIES_AT_USE: wholeNumber(3, 0, 1_000_000).default(3),
   ROLES: roles,
   DATABASE_URL: z
@@ -190,8 +193,10 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
     faults.unshift(...parsed.error.issues.map(({ path, message }) => `${path.join(".")} ${message}`));
   if (faults.length > 0 || !parsed.success) throw new ConfigError(faults);
   const value = parsed.data;
+  const production = value.NODE_ENV === "production";
   return {
-    production: value.NODE_ENV === "production",
+    production,
+    introspection: value.INTROSPECTION ? value.INTROSPECTION === "on" : !production,
     host: value.HOST,
     port: value.PORT,
     roles: value.ROLES,

@@ -32,7 +32,7 @@ export interface HttpServerParts {
   verifyActor: ActorVerifier;
   /** Throws while the service cannot serve. */
   checkReady(): Promise<void>;
-  production: boolean;
+  introspection: boolean;
   compileQueriesAtUse: number;
   metrics: Metrics;
   allowedOrigins: readonly string[];
@@ -63,7 +63,7 @@ export async function createHttpServer(parts: HttpServerParts): Promise<HttpServ
   const formatError = maskErrors(parts.logger);
   const apollo = new ApolloServer<OperationContext>({
     schema: parts.schema,
-    introspection: !parts.production,
+    introspection: parts.introspection,
     includeStacktraceInErrorResponses: false,
     stopOnTerminationSignals: false,
     parseOptions: { maxTokens: MAX_TOKENS },

@@ -72,7 +72,7 @@ type Variables = Readonly<Record<string, unknown>>;
 /**
  * Measures a validated operation in time linear in its document: fragments are measured once, however often they are
  * spread, so that fragments which double each other cost nothing to refuse. Introspection is left out: it is bounded by
- * graphql-js' own rule, and off in production.
+ * graphql-js' own rule, and off in production unless it is switched on.
  */
 export function sizeOf(
   schema: GraphQLSchema,

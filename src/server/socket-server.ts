@@ -36,7 +36,7 @@ export interface SocketServerParts {
   verifyActor: ActorVerifier;
   /** Origins from which a browser may open a socket, besides the service's own. */
   allowedOrigins: readonly string[];
-  production: boolean;
+  introspection: boolean;
   metrics: Metrics;
   logger: Logger;
 }
@@ -91,8 +91,8 @@ export class TenantSeats {
 
 type SocketContext = Context<Record<string, unknown>, Extra & Partial<Session>>;
 
-function options({ schema, services, verifyActor, production, logger }: SocketServerParts) {
-  const rules = production ? [...specifiedRules, NoSchemaIntrospectionCustomRule] : specifiedRules;
+function options({ schema, services, verifyActor, introspection, logger }: SocketServerParts) {
+  const rules = introspection ? specifiedRules : [...specifiedRules, NoSchemaIntrospectionCustomRule];
   const checks = new SubscriptionChecks(schema, rules);
   const reads = new SharedReads(services);
   const seats = new TenantSeats(MAX_TENANT_SOCKETS);

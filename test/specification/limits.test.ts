@@ -192,8 +192,8 @@ test("a body over the limit, one that is no JSON and a batch are refused with a 
   }
 });
 
-test("in production the schema is not told", async () => {
-  const closed = await startService(simulator, database, { roles: new Set(["api"]), production: true });
+test("without introspection the schema is not told", async () => {
+  const closed = await startService(simulator, database, { roles: new Set(["api"]), introspection: false });
   const answer = await closed.ask("{ __schema { queryType { name } } }");
   expect([answer.status, answer.errors?.[0]?.extensions.code]).toEqual([400, "GRAPHQL_VALIDATION_FAILED"]);
   expect(dataOf(await closed.ask("{ viewer { userId } }"))).toEqual({ viewer: { userId: "anna" } });

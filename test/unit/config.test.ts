@@ -31,6 +31,15 @@ test("the defaults are those of the documentation", () => {
   });
 });
 
+test.each([
+  [{}, true],
+  [{ INTROSPECTION: "off" }, false],
+  [{ NODE_ENV: "production", DATABASE_URL: "postgresql://127.0.0.1/crm" }, false],
+  [{ NODE_ENV: "production", DATABASE_URL: "postgresql://127.0.0.1/crm", INTROSPECTION: "on" }, true],
+])("with %j the schema is told: %s", (given, told) => {
+  expect(readConfig({ ...GOOD, ...given }).introspection).toBe(told);
+});
+
 test("every fault is reported at once, each with its name", () => {
   const faults = faultsOf({
     PORT: "many",
@@ -65,6 +74,7 @@ test.each([
   ["ENCRYPTION_KEYS", "k1:c2hvcnQ=", "openssl rand -base64 32"],
   ["ENCRYPTION_KEYS", `k1:${key()},k1:${key()}`, "twice"],
   ["DATABASE_URL", "mysql://localhost", "postgresql://"],
+  ["INTROSPECTION", "true", "on or off"],
   ["WEB", "yes", "on or off"],
   ["WEB_TOKEN_URL", "http://app.example.com/token", "https"],
 ])("%s=%s is refused, and a good value is described", (name, value, hint) => {
