@@ -29,5 +29,5 @@ module.exports = {
   globalSetup: "<rootDir>/test/support/global-setup.ts",
   globalTeardown: "<rootDir>/test/support/global-teardown.ts",
   reporters: ["default", "<rootDir>/test/support/tally-reporter.js"],
-  testTimeout: 30_000,
+  testTimeout: 60_000,
 };

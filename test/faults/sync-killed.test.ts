@@ -16,7 +16,7 @@ const DEALS = DEEP ? 5_000 : 400;
 const MOST_KILLS = DEEP ? 8 : 4;
 const WORKERS = 2;
 const RUN_ENDS_WITHIN_MS = DEEP ? 300_000 : 30_000;
-const TIMEOUT_MS = DEEP ? 600_000 : 60_000;
+const TIMEOUT_MS = DEEP ? 600_000 : 180_000;
 /** The lease, the sweep, and what a busy machine adds. */
 const TAKEOVER_MS = 45_000;
 
