@@ -240,6 +240,7 @@ test.each([
   ],
   ["two open deals that fit alike", `${TWO}; D1 of Ada; D2 of Ada`, BOTH, "choose D1 D2"],
   ["all closed and alike", `${TWO}; D1 of Ada won -1; D2 of Ada lost -1`, BOTH, "choose D1 D2"],
+  ["a first name is no role", "Per = per@acme.no; D1 of Per", "per@acme.no", "D1 ONLY_CANDIDATE"],
   ["a role address alone decides nothing", "Eve = info@acme.de; D1 of Eve", "info@acme.de", "choose D1"],
   [
     "nor does it with its owner there",

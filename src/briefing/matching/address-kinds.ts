@@ -1,12 +1,17 @@
 import roleNames from "role-based-email-addresses";
 import { domainOf, localPartOf } from "../../platform/email-address";
 
-/** Roles in languages that the package leaves out, and one first name that it takes for a role. */
+/** Roles in languages that the package leaves out. */
 const FURTHER_ROLES = [
   ...["anfrage", "bewerbung", "buero", "büro", "einkauf", "empfang", "hallo", "kundenservice", "personal", "rechnung"],
   ...["vertrieb", "verwaltung", "accueil", "achats", "vente", "ventes", "ufficio", "vendite"],
 ];
-const ROLES: ReadonlySet<string> = new Set([...roleNames.filter((name) => name !== "alexa"), ...FURTHER_ROLES]);
+/** First names that the package takes for roles. */
+const FIRST_NAMES: readonly string[] = ["alexa", "per"];
+const ROLES: ReadonlySet<string> = new Set([
+  ...roleNames.filter((name) => !FIRST_NAMES.includes(name)),
+  ...FURTHER_ROLES,
+]);
 
 /** Whether an address stands for a function or a group of people: info@, sales@. */
 export const isRoleAddress = (address: string): boolean => ROLES.has(localPartOf(address).replace(/\+.*$/, ""));
