@@ -154,6 +154,13 @@ test.each([
   ["do not reply", ACME, "DoNotReply@acme.de", "IGNORED -"],
   ["a mailing list", ACME, "sales-team@googlegroups.com", "IGNORED -"],
   ["a list server", ACME, "users@lists.acme.de", "IGNORED -"],
+  ["whom a list's letters go back to", ACME, "crm-users-request@acme.de", "IGNORED -"],
+  [
+    "the owner of a shop",
+    "Eve = shop.owner@acme.de (Acme)",
+    "shop.owner@acme.de",
+    "BUYER Eve EMAIL_EXACT, Acme ORGANIZATION_OF_PERSON",
+  ],
   ["Fireflies' notetaker", ACME, "fred@fireflies.ai", "IGNORED -"],
   ["a person at Fireflies", "Fin = fin@fireflies.ai", "fin@fireflies.ai", "BUYER Fin EMAIL_EXACT"],
   ["any notetaker", ACME, "acme-notetaker@recorder.de", "IGNORED -"],

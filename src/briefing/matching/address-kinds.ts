@@ -31,7 +31,7 @@ const NO_REPLY = /(^|[-._])(no|do[-._]?not|dont)[-._]?reply([-._].*)?$|^(mailer-
 
 /** Where mailing lists live, and the addresses by which list programs are steered (RFC 2142, chapter 6). */
 const LIST_DOMAIN = /^(googlegroups\.com|.*groups\.io|lists?\..+|listserv\..+)$/;
-const LIST = /[-._](request|owner|bounces|subscribe|unsubscribe)$|^(listserv|majordomo)$/;
+const LIST = /-(request|owner|bounces|subscribe|unsubscribe)$|^(listserv|majordomo)$/;
 
 /** Why an address is nobody who could attend; null where it may be somebody. */
 export function ignoredBecause(address: string): string | null {
