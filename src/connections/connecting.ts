@@ -197,7 +197,7 @@ export class Connecting {
     }
     return this.parts.door.transaction(actor.tenantId, async (scope): Promise<Outcome<null, ConnectRefusal>> => {
       const now = this.parts.clock();
-      const present = await lockConnection(scope, now);
+      const present = await lockConnection(scope);
       const reject = (why: Refusal) => this.#noteRejected(scope, actor, why);
       if (!(await endConsent(scope, state))) return reject(refused("AUTHORIZATION_STATE_INVALID", VOID_CONSENT));
       const admission = admit(present, user);

@@ -43,12 +43,11 @@ export interface LockedConnection extends Present {
 }
 
 /** Locks the tenant's connection row, made where it is missing: who changes a connection's state holds it. */
-export async function lockConnection({ tenantId, manager }: TenantScope, now: Date): Promise<LockedConnection> {
+export async function lockConnection({ tenantId, manager }: TenantScope): Promise<LockedConnection> {
   await rows(
     manager,
-    `INSERT INTO connection (tenant_id, state, state_changed_at) VALUES ($1, 'NOT_CONNECTED', $2)
-     ON CONFLICT (tenant_id) DO NOTHING`,
-    [tenantId, now],
+    "INSERT INTO connection (tenant_id, state) VALUES ($1, 'NOT_CONNECTED') ON CONFLICT (tenant_id) DO NOTHING",
+    [tenantId],
   );
   const [row] = await rows<{
     state: ConnectionState;

@@ -32,7 +32,7 @@ export class Disconnecting {
       return refusal;
     }
     await door.transaction(actor.tenantId, async (scope) => {
-      const present = await lockConnection(scope, clock());
+      const present = await lockConnection(scope);
       await forget(scope);
       if (present.state === "NOT_CONNECTED" || present.copyId === null) return;
       await moveToNotConnected(scope, present.state, clock());

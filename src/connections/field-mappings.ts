@@ -82,7 +82,7 @@ export class FieldMappings {
     if (!chosen.ok) return chosen;
     const now = this.parts.clock();
     return this.parts.door.transaction(actor.tenantId, async (scope) => {
-      const { bound } = await lockConnection(scope, now);
+      const { bound } = await lockConnection(scope);
       // Disconnected meanwhile, or connected to another company: the list is not this connection's.
       if (bound === null || bound.companyId !== companyId) return NOT_CONNECTED;
       await upsert(scope, entity, bound.companyId, chosen.value, actor.userId, now);

@@ -24,8 +24,9 @@ export class ConnectionRow {
   @Column("text")
   state!: ConnectionState;
 
-  @Column("timestamptz")
-  stateChangedAt!: Date;
+  /** null before anyone connected. */
+  @Column("timestamptz", { nullable: true })
+  stateChangedAt!: Date | null;
 
   @Column("bigint", { nullable: true })
   copyId!: number | null;

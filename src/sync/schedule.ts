@@ -48,7 +48,7 @@ export class Schedule {
   request(tenantId: string, kind: SyncKind, actor: Actor | null = null): Promise<Outcome<string, SyncRefusal>> {
     return this.parts.door.transaction(tenantId, async (scope): Promise<Outcome<string, SyncRefusal>> => {
       const now = this.parts.clock();
-      const { state, copyId } = await lockConnection(scope, now);
+      const { state, copyId } = await lockConnection(scope);
       if (state === "NEEDS_REAUTHORIZATION") return NEEDS_REAUTHORIZATION;
       if (copyId === null) return NOT_CONNECTED;
       if (await hasOpenRun(scope)) return refused("SYNC_ALREADY_RUNNING", "A sync is queued or running already.");

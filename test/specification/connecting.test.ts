@@ -2,7 +2,7 @@ import { type Simulator, startSimulator } from "../../simulator";
 import type { ActorClaims } from "../support/actors";
 import { createTestDatabase, type TestDatabase } from "../support/database";
 import { type Service, startService } from "../support/service";
-import { completeConsent, connect, START_CONNECT, startConsent, syncEnds } from "../support/stories";
+import { completeConsent, connect, dataOf, START_CONNECT, startConsent, syncEnds } from "../support/stories";
 
 let simulator: Simulator;
 let database: TestDatabase;
@@ -127,3 +127,21 @@ test.each([{ name: "a\u0000b" }, { email: "a\u0000@b.example" }, { company_name:
     expect(JSON.stringify(connection)).toMatch(Object.keys(change)[0] === "name" ? /CONNECTED/ : /\ufffd/);
   },
 );
+
+test("what is refused or in vain before anyone connected is no change of the state", async () => {
+  const as = newcomer();
+  const state = async () =>
+    dataOf(
+      await service.ask<{ connection: { stateChangedAt: string | null } }>(
+        "{ connection { state stateChangedAt } }",
+        {},
+        as,
+      ),
+    );
+  for (const mutation of ["requestSync", "disconnect"]) {
+    dataOf(await service.ask(`mutation { ${mutation} { __typename } }`, {}, as));
+    expect(await state()).toEqual({ connection: { state: "NOT_CONNECTED", stateChangedAt: null } });
+  }
+  await connect(service, simulator, as);
+  expect((await state()).connection.stateChangedAt).not.toBeNull();
+});

@@ -12,6 +12,7 @@ import { AuditEvents1763750000000 } from "./0012-audit-events";
 import { CrmStop1763770000000 } from "./0014-crm-stop";
 import { CopiesOfTenants1763780000000 } from "./0015-copies-of-tenants";
 import { UnreadRecords1763790000000 } from "./0016-unread-records";
+import { UnchangedConnections1763800000000 } from "./0017-unchanged-connections";
 
 /** In the order in which they run. */
 export const migrations = [
@@ -29,4 +30,5 @@ export const migrations = [
   CrmStop1763770000000,
   CopiesOfTenants1763780000000,
   UnreadRecords1763790000000,
+  UnchangedConnections1763800000000,
 ];
