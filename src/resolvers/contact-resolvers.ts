@@ -75,7 +75,7 @@ export class OrganizationResolver {
     @Arg("first", () => Int, { nullable: true, defaultValue: 20 }) first: number | null,
     @Ctx() context: OperationContext,
   ): Promise<Person[]> {
-    const key = { id: links.organization, first: nestedSize(first) };
+    const key = { id: links.organization, first: nestedSize(first ?? 20) };
     return persons(context, await context.loaders.personsOf.load(key));
   }
 

@@ -322,3 +322,18 @@ test("a meeting that is recorded twice in one operation is answered each time as
     },
   });
 });
+
+test("a list inside a record has its own default, also where first is null", async () => {
+  const as = { tenant: "many" };
+  const org_id = simulator.control.add("organization", { name: "Many" });
+  const emails = Array.from({ length: 7 }, (_, index) => `person-${index}@many-trading.example`);
+  for (const value of emails)
+    simulator.control.add("person", { name: value, org_id, emails: [{ value, primary: true, label: "work" }] });
+  await connect(service, simulator, as);
+  await syncEnds(service, as);
+  await recordMeeting(service, emails, {}, as);
+  const query = "{ organizations { nodes { unsaid: persons { id } nothing: persons(first: null) { id } } } }";
+  type Found = { organizations: { nodes: { unsaid: object[]; nothing: object[] }[] } };
+  const { nodes } = dataOf(await service.ask<Found>(query, {}, as)).organizations;
+  expect(nodes.map(({ unsaid, nothing }) => [unsaid.length, nothing.length])).toEqual([[7, 7]]);
+});
