@@ -63,7 +63,7 @@ export interface OperationSize {
   aliases: number;
   /** Objects of the answer at most, with the variables as they were sent. */
   cost: number;
-  /** Fields of the document when every fragment is written out. */
+  /** Fields of the document when every fragment is written out, those of introspection among them. */
   fields: number;
 }
 
@@ -71,8 +71,8 @@ type Variables = Readonly<Record<string, unknown>>;
 
 /**
  * Measures a validated operation in time linear in its document: fragments are measured once, however often they are
- * spread, so that fragments which double each other cost nothing to refuse. Introspection is left out: it is bounded by
- * graphql-js' own rule, and off in production unless it is switched on.
+ * spread, so that fragments which double each other cost nothing to refuse. Introspection has neither depth nor cost: it
+ * is bounded by graphql-js' own rule, and off in production unless it is switched on.
  */
 export function sizeOf(
   schema: GraphQLSchema,
@@ -110,6 +110,11 @@ interface Part extends Omit<OperationSize, "aliases"> {
 
 const NOTHING: Part = { cost: 0, depth: 0, fields: 0, width: 0 };
 const LEAF: Part = { cost: 0, depth: 1, fields: 1, width: 1 };
+/** The types of the fields that every schema has beside its own. */
+const INTROSPECTED = new Map([
+  ["__schema", "__Schema"],
+  ["__type", "__Type"],
+]);
 const LARGE_LEAF: Part = { ...LEAF, cost: LARGE_LEAF_COST };
 
 class Measure {
@@ -156,7 +161,7 @@ class Measure {
 
   #field(node: FieldNode, typeName: string): Part {
     const field = this.#definition(typeName, node.name.value);
-    if (!field) return NOTHING;
+    if (!field) return this.#introspection(node);
     const named = getNamedType(field.type);
     const path = `${typeName}.${node.name.value}`;
     if (!node.selectionSet || !isCompositeType(named)) return LARGE_LEAVES.has(path) ? LARGE_LEAF : LEAF;
@@ -166,6 +171,11 @@ class Measure {
     // A page's own `first` has already multiplied what its `edges` and `nodes` hold.
     const items = first ?? (isList(field.type) && !this.#isPage(typeName) ? (LIST_SIZES.get(path) ?? LIST_SIZE) : 1);
     return { cost: live + items * (1 + inner.cost), depth: inner.depth + 1, fields: inner.fields + 1, width: 1 };
+  }
+
+  #introspection({ name, selectionSet }: FieldNode): Part {
+    const inner = selectionSet ? this.selection(selectionSet, INTROSPECTED.get(name.value) ?? "") : NOTHING;
+    return { ...NOTHING, fields: inner.fields + 1 };
   }
 
   #definition(typeName: string, field: string): GraphQLField<unknown, unknown> | undefined {

@@ -96,6 +96,19 @@ test("fragments that grow too large when written out are never compiled", () => 
   expect(safe(schema, `{ ...F0 } ${levels.join(" ")}`)).toBe(false);
 });
 
+test.each([
+  ["of a record, for nothing but its type's name", "{ q { ...F0 } }", "Query", "__typename"],
+  ["of the schema", "{ __schema { types { ...F0 } } }", "__Type", "kind"],
+])("nor are fragments that spread each other %s: written out, they would never end", (_what, operation, type, leaf) => {
+  const schema = buildSchema("type Query { q: Query a: Int }");
+  const levels = Array.from({ length: 11 }, (_, level) => {
+    const next = level < 10 ? `...F${level + 1} `.repeat(30) : leaf;
+    return `fragment F${level} on ${type} { ${next} }`;
+  });
+  expect(safe(schema, `${operation} ${levels.join(" ")}`)).toBe(false);
+  expect(safe(schema, `${operation} fragment F0 on ${type} { ${leaf} }`)).toBe(true);
+});
+
 test("compiled code is kept for the documents used last, and no more", () => {
   const schema = buildSchema("type Query { a(n: Int): Int }");
   const plans = new Plans(2);

@@ -100,8 +100,11 @@ test("fragments that spread each other 30 times over cost no time", async () => 
     const next = level < 10 ? `...F${level + 1} `.repeat(30) : "__typename";
     return `fragment F${level} on Organization { ${next} }`;
   }).join(" ");
-  const answer = await service.ask(`{ organization(id: "x") { ...F0 } } ${wide}`);
-  expect(answer.data).toEqual({ organization: null });
+  // So often that a document which may be compiled has been.
+  for (const _time of [1, 2, 3, 4]) {
+    const answer = await service.ask(`{ organization(id: "x") { ...F0 } } ${wide}`);
+    expect(answer.data).toEqual({ organization: null });
+  }
 });
 
 test("nor do fragments that double each other in a mutation", async () => {
