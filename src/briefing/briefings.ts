@@ -1,4 +1,4 @@
-import { KNOWN_GAPS } from "../database/known-gaps";
+import { KNOWN_GAPS } from "../connections/known-gaps";
 import type { TenantScope } from "../database/tenant-door";
 import type { DataGapRow } from "../entities/data-gap";
 import { MeetingRow } from "../entities/meeting";

@@ -1,5 +1,5 @@
 import type { EntityManager } from "typeorm";
-import { KNOWN_GAPS } from "../database/known-gaps";
+import { KNOWN_GAPS } from "../connections/known-gaps";
 import { rows } from "../database/rows";
 import type { TenantScope } from "../database/tenant-door";
 import type { GapSummary, SyncKind, SyncResource } from "../entities/sync-run";
