@@ -1,12 +1,12 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { startEmbeddedPostgres } from "../src/database/embedded/embedded-postgres";
 import { createFilled, startFilled } from "./api-filled";
 import { type Measured, type MeasureOptions, measure, report } from "./api-measure";
 import { onNode24 } from "./api-peers";
 import { BRIEFING, QUIET_LIST } from "./briefing-queries";
 import { graphileTarget, limitTarget, ourTarget } from "./briefing-targets";
+import { startRoomyPostgres } from "./database";
 import { ratio, say, wholeOption } from "./print";
 import { type RunningService, startServer } from "./processes";
 
@@ -72,7 +72,7 @@ async function main(): Promise<void> {
   const stops: Stop[] = [() => rmSync(directory, { recursive: true, force: true })];
   const flags = values.profile ? ["--cpu-prof", `--cpu-prof-dir=${values.profile}`] : [];
   try {
-    const postgres = await startEmbeddedPostgres({ directory, durable: false });
+    const postgres = await startRoomyPostgres(directory);
     stops.push(() => postgres.stop());
     await beside(postgres.url.reveal(), number("tenants", 2_000), number("few", 2_000), options, stops, flags);
   } finally {
