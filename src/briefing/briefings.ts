@@ -1,4 +1,4 @@
-import { KNOWN_GAPS } from "../connections/known-gaps";
+import { gapsWhere } from "../connections/known-gaps";
 import type { TenantScope } from "../database/tenant-door";
 import type { DataGapRow } from "../entities/data-gap";
 import { MeetingRow } from "../entities/meeting";
@@ -63,11 +63,8 @@ export async function readGapsTouching(
   meetingId: string,
 ): Promise<GapSummary[]> {
   const gaps = await reads.rows<Pick<DataGapRow, "resource" | "code" | "message"> & { count: number; since: string }>(
-    `SELECT resource, code, count(*)::int AS count, min(since) AS since, min(message) AS message
-     FROM ${KNOWN_GAPS} g
-     WHERE copy_id = $2 AND (crm_id = 0 OR (resource = 'DEAL_PARTICIPANTS' AND EXISTS (
-       SELECT 1 FROM deal d WHERE d.copy_id = $2 AND d.crm_id = g.crm_id AND (${COULD_HIDE}))))
-     GROUP BY resource, code ORDER BY resource, code`,
+    gapsWhere(`copy_id = $2 AND (crm_id = 0 OR (resource = 'DEAL_PARTICIPANTS' AND EXISTS (
+      SELECT 1 FROM deal d WHERE d.copy_id = $2 AND d.crm_id = g.crm_id AND (${COULD_HIDE}))))`),
     [tenantId, copyId, meetingId],
   );
   return gaps.map((gap) => ({ ...gap, since: new Date(gap.since).toISOString() }));

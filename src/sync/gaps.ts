@@ -1,5 +1,5 @@
 import type { EntityManager } from "typeorm";
-import { KNOWN_GAPS } from "../connections/known-gaps";
+import { gapsWhere } from "../connections/known-gaps";
 import { rows } from "../database/rows";
 import type { TenantScope } from "../database/tenant-door";
 import type { GapSummary, SyncKind, SyncResource } from "../entities/sync-run";
@@ -55,11 +55,6 @@ export async function mendWholeResource(
 
 /** What a copy lacks now, by resource and reason. */
 export async function summarizeGaps({ manager }: TenantScope, copyId: number): Promise<GapSummary[]> {
-  const found = await rows<Omit<GapSummary, "since"> & { since: Date }>(
-    manager,
-    `SELECT resource, code, count(*)::int AS count, min(since) AS since, min(message) AS message
-     FROM ${KNOWN_GAPS} g WHERE copy_id = $1 GROUP BY resource, code ORDER BY resource, code`,
-    [copyId],
-  );
+  const found = await rows<Omit<GapSummary, "since"> & { since: Date }>(manager, gapsWhere("copy_id = $1"), [copyId]);
   return found.map((gap) => ({ ...gap, since: gap.since.toISOString() }));
 }
