@@ -5,11 +5,11 @@ import { CrmError, failureOfStatus } from "./errors";
 import type { CrmAnswer, CrmHttp } from "./http";
 import { Pacer } from "./pacer";
 import * as fields from "./parsing/fields";
+import { jsonOf } from "./parsing/json";
 import { goneOn, hasSkipped, placeOf } from "./parsing/offset-walk";
 import {
   codeOfRefusal,
   detailOf,
-  isJson,
   type Page,
   readCursorPage,
   readOffsetPage,
@@ -285,7 +285,7 @@ function successful(answer: CrmAnswer): CrmAnswer {
   const { status } = answer;
   if (status >= 200 && status < 300) return answer;
   // The CRM says in JSON what it forbids; its front door blocks with a page, or a line of text.
-  const proxys = isHtml(answer) || (status === 403 && !isJson(answer));
+  const proxys = isHtml(answer) || (status === 403 && jsonOf(answer.text) === undefined);
   throw new CrmError(
     failureOfStatus(status, proxys),
     `The CRM answered ${status}${isHtml(answer) ? " with an HTML page" : ""}.`,

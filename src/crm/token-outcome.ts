@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { Secret } from "../platform/secret";
 import type { CrmAnswer } from "./http";
+import { jsonOf } from "./parsing/json";
 
 /** What a token answer grants. `refreshToken` is null where the answer had none: the old one stays. */
 export interface Grant {
@@ -38,7 +39,7 @@ const WRONG_ADDRESS = new Set([301, 302, 303, 307, 308, 404, 405, 410, 415]);
 /** Only `invalid_grant` under the documented 400 or 401 is a revocation; whatever cannot be understood never is. */
 export function outcomeOf(answer: TokenAnswer): TokenOutcome {
   const { status, contentType } = answer;
-  const json = jsonOrNull(answer.text);
+  const json = jsonOf(answer.text);
   if (status === 200) return granted(json);
   if (status >= 500 || (status > 200 && status < 300)) return { kind: "UNKNOWN" };
   if (status === 408 || status === 429 || contentType.includes("html")) return { kind: "OUTAGE" };
@@ -56,12 +57,4 @@ function granted(json: unknown): TokenOutcome {
   const { access_token, refresh_token } = parsed.data;
   const refreshToken = refresh_token ? new Secret(refresh_token) : null;
   return { kind: "GRANTED", grant: { accessToken: new Secret(access_token), refreshToken } };
-}
-
-function jsonOrNull(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return null;
-  }
 }

@@ -1,4 +1,5 @@
 import { CrmError } from "../crm/errors";
+import { idsOfRejected } from "../crm/parsing/page";
 import type { TenantScope } from "../database/tenant-door";
 import { SyncRunRow } from "../entities/sync-run";
 import type { SyncStepRow } from "../entities/sync-step";
@@ -113,10 +114,7 @@ function isOfCursor(error: unknown): boolean {
   return error instanceof CrmError && (error.code === "REFUSED" || error.code === "NOT_FOUND");
 }
 
-/** Records that could not be read are there all the same. */
-function shownIds({ ids, rejected }: ReadPage): number[] {
-  return [...ids, ...rejected.map(({ key }) => Number(key)).filter(Number.isSafeInteger)];
-}
+const shownIds = ({ ids, rejected }: ReadPage) => [...ids, ...idsOfRejected(rejected)];
 
 async function* removeUnseen(context: RunContext, resource: ListResource): AsyncGenerator<StepChange> {
   const { run, door, clock, logger, mustPause } = context;

@@ -1,4 +1,4 @@
-import type { Page } from "./page";
+import { idsOfRejected, type Page } from "./page";
 
 /**
  * Where a walk by offset stands, as text: the next offset, and the last id before it. A row that vanishes moves all that
@@ -30,7 +30,6 @@ export function goneOn<T extends { id: number }>({ lastId }: Place, page: Page<T
   };
 }
 
-/** Records that could not be read are there all the same. */
 function idsOf({ records, rejected }: Page<{ id: number }>): number[] {
-  return [...records.map(({ id }) => id), ...rejected.map(({ key }) => Number(key)).filter(Number.isSafeInteger)];
+  return [...records.map(({ id }) => id), ...idsOfRejected(rejected)];
 }

@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { z } from "zod";
 import { CrmError } from "../errors";
 import type { CrmAnswer } from "../http";
+import { jsonOf } from "./json";
 import { isDeeperThan } from "./values";
 
 /** A record that could not be read: kept aside with the reason, never dropped. */
@@ -18,6 +19,10 @@ export interface Page<T> {
   /** What to ask next, opaque; null at the end. */
   next: string | null;
 }
+
+/** The ids of records that could not be read, as far as they have one: they are there all the same. */
+export const idsOfRejected = (rejected: readonly RejectedRecord[]): number[] =>
+  rejected.map(({ key }) => Number(key)).filter(Number.isSafeInteger);
 
 /** The key is always there: an end that is only not mentioned could hide the rest of a list. */
 const cursorPaging = z.object({ next_cursor: z.string().nullable() });
@@ -112,24 +117,11 @@ function unreadable(answer: CrmAnswer, why: string): CrmError {
   return new CrmError("UNREADABLE", `The CRM's answer cannot be read: ${why}.`, detailOf(answer));
 }
 
-export function isJson({ text }: CrmAnswer): boolean {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
 const refusalForm = z.object({ code: z.string().regex(/^[A-Z_]{1,60}$/i) });
 
 /** The text code of a refusal (wire fact 9); undefined where it has none. */
 export function codeOfRefusal({ text }: CrmAnswer): string | undefined {
-  try {
-    return refusalForm.safeParse(JSON.parse(text)).data?.code;
-  } catch {
-    return undefined;
-  }
+  return refusalForm.safeParse(jsonOf(text)).data?.code;
 }
 
 export function detailOf(answer: CrmAnswer): { status: number; correlationId?: string } {
