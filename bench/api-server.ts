@@ -100,7 +100,7 @@ async function serveByMercurius(
 const SERVERS = { service: serveByService, apollo: serveByApollo, mercurius: serveByMercurius };
 export type ServerKind = keyof typeof SERVERS;
 
-/** As type-graphql reads fields where it is not told that a type's values are plain objects. */
+/** As type-graphql reads fields where it is not told that a type's values are plain objects; it exports no way to its list. */
 function readFieldsByFunctions(): void {
   const { TypeGraphQLMetadataStorage: metadata } = globalThis as unknown as {
     TypeGraphQLMetadataStorage: { objectTypes: { simpleResolvers?: boolean }[] };

@@ -70,6 +70,7 @@ process.on("message", (message: ClientRequest) => {
       () => process.send?.("open"),
       (error: unknown) => {
         failed(error);
+        // Its open sockets would keep it alive, and the benchmark waiting.
         process.exit(1);
       },
     );

@@ -106,6 +106,7 @@ test("a transaction that is rolled back leaves its session set to nobody else's 
 
 // Planted and seen red: the session is never given back; it is given back at once; one of another operation is taken.
 test("an operation's statements go on in one session, which is given back when none follows", async () => {
+  // TypeORM does not tell of its pool.
   const pool = (dataSource.driver as unknown as { master: { totalCount: number; idleCount: number } }).master;
   const { manager } = door.enter("acme", AbortSignal.timeout(60_000));
   const others = door.enter("globex", AbortSignal.timeout(60_000)).manager;
