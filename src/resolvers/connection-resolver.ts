@@ -1,4 +1,4 @@
-import { Arg, Ctx, FieldResolver, Mutation, Query, Resolver, Root, Subscription } from "type-graphql";
+import { Ctx, FieldResolver, Mutation, Query, Resolver, Root, Subscription, UseMiddleware } from "type-graphql";
 import { CONNECTION_CHANGED } from "../database/notifications";
 import {
   ConnectInput,
@@ -15,6 +15,7 @@ import { SyncStatus } from "../schema/sync";
 import { summarizeGaps } from "../sync/gaps";
 import { readRunStatus } from "../sync/run-history";
 import type { EventContext, OperationContext } from "./context";
+import { Input, refuseInvalidInput } from "./invalid-input";
 import { presentConnection, presentGap, presentRefusal, presentRun } from "./present";
 
 @Resolver(() => Connection)
@@ -54,8 +55,9 @@ export class ConnectionResolver {
   @Mutation(() => ConnectResult, {
     description: "What the redirect address received, handed back in the session that started it.",
   })
+  @UseMiddleware(refuseInvalidInput)
   async connect(
-    @Arg("input", () => ConnectInput) { code, state, error }: ConnectInput,
+    @Input(() => ConnectInput) { code, state, error }: ConnectInput,
     @Ctx() context: OperationContext,
   ): Promise<ConnectSuccess | Refusal> {
     const input = { code: code || null, state, error: error || null };
