@@ -1,4 +1,4 @@
-import { Ctx, FieldResolver, Mutation, Query, Resolver, Root, Subscription, UseMiddleware } from "type-graphql";
+import { Arg, Ctx, FieldResolver, Mutation, Query, Resolver, Root, Subscription } from "type-graphql";
 import { CONNECTION_CHANGED } from "../database/notifications";
 import {
   ConnectInput,
@@ -15,7 +15,6 @@ import { SyncStatus } from "../schema/sync";
 import { summarizeGaps } from "../sync/gaps";
 import { readRunStatus } from "../sync/run-history";
 import type { EventContext, OperationContext } from "./context";
-import { Input, refuseInvalidInput } from "./invalid-input";
 import { presentConnection, presentGap, presentRefusal, presentRun } from "./present";
 
 @Resolver(() => Connection)
@@ -55,9 +54,8 @@ export class ConnectionResolver {
   @Mutation(() => ConnectResult, {
     description: "What the redirect address received, handed back in the session that started it.",
   })
-  @UseMiddleware(refuseInvalidInput)
   async connect(
-    @Input(() => ConnectInput) { code, state, error }: ConnectInput,
+    @Arg("input", () => ConnectInput) { code, state, error }: ConnectInput,
     @Ctx() context: OperationContext,
   ): Promise<ConnectSuccess | Refusal> {
     const input = { code: code || null, state, error: error || null };

@@ -1,5 +1,4 @@
 import { createUnionType, Field, InputType, registerEnumType } from "type-graphql";
-import { Text } from "./checks";
 import { Node } from "./node";
 import { ObjectType } from "./object-type";
 import { Refusal } from "./refusal";
@@ -127,23 +126,18 @@ export class DisconnectSuccess {
   remainsInCrm!: string;
 }
 
-/** What a browser's address can carry in one parameter, and far more than the CRM sends. */
-const LONGEST_PARAMETER = 2_000;
-
+/** Nothing is checked here: whatever comes back is a consent that holds or none, and is answered and noted as one. */
 @InputType({ description: "What the redirect address received." })
 export class ConnectInput {
-  @Text(LONGEST_PARAMETER)
   @Field(() => String, {
     nullable: true,
     description: "As the CRM sent it to the redirect address; absent where the user refused.",
   })
   code?: string | null;
 
-  @Text(LONGEST_PARAMETER)
   @Field(() => String)
   state!: string;
 
-  @Text(LONGEST_PARAMETER)
   @Field(() => String, { nullable: true, description: "The error parameter of the redirect, where it had one." })
   error?: string | null;
 }
