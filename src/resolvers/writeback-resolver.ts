@@ -1,4 +1,4 @@
-import { Arg, Args, Ctx, FieldResolver, Mutation, Query, Resolver, Root } from "type-graphql";
+import { Args, Ctx, FieldResolver, Mutation, Query, Resolver, Root, UseMiddleware } from "type-graphql";
 import { seesAllWrites } from "../auth/policies";
 import type { MatchedEntity } from "../entities/matched-record";
 import { Meeting } from "../schema/meeting";
@@ -24,6 +24,7 @@ import { NEWEST_WRITE, readFieldWrites, readNoteWrites, readWrites } from "../wr
 import type { OperationContext } from "./context";
 import { dealEdge, organizationEdge, personEdge } from "./edges";
 import { decodeId, uuidIn } from "./global-id";
+import { Input, refuseInvalidInput } from "./invalid-input";
 import { relayPage } from "./pages";
 import { presentMeeting, presentRefusal } from "./present";
 import { presentFieldWrite, presentNoteWrite, presentWrite } from "./present-writes";
@@ -49,8 +50,9 @@ export class NoteWriteResolver {
   @Mutation(() => WriteNoteResult, {
     description: "Writes a note on a record that is matched to the meeting. No request is ever sent twice.",
   })
+  @UseMiddleware(refuseInvalidInput)
   async writeNote(
-    @Arg("input", () => WriteNoteInput) { meetingId, targetId, content, idempotencyKey }: WriteNoteInput,
+    @Input(() => WriteNoteInput) { meetingId, targetId, content, idempotencyKey }: WriteNoteInput,
     @Ctx() context: OperationContext,
   ): Promise<WriteNoteSuccess | Refusal> {
     const written = await context.services.noteWrites.write(context.actor, {
@@ -95,8 +97,9 @@ export class FieldWriteResolver {
   @Mutation(() => WriteFieldsResult, {
     description: "Writes the nominated fields of records that are matched to the meeting, one report for each value.",
   })
+  @UseMiddleware(refuseInvalidInput)
   async writeFields(
-    @Arg("input", () => WriteFieldsInput) { meetingId, values, idempotencyKey }: WriteFieldsInput,
+    @Input(() => WriteFieldsInput) { meetingId, values, idempotencyKey }: WriteFieldsInput,
     @Ctx() context: OperationContext,
   ): Promise<WriteFieldsReport | Refusal> {
     const written = await context.services.fieldWrites.write(context.actor, {

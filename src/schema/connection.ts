@@ -126,6 +126,7 @@ export class DisconnectSuccess {
   remainsInCrm!: string;
 }
 
+/** Nothing is checked here: whatever comes back is a consent that holds or none, and is answered and noted as one. */
 @InputType({ description: "What the redirect address received." })
 export class ConnectInput {
   @Field(() => String, {

@@ -1,4 +1,7 @@
+import { ArrayMaxSize, ArrayMinSize, ValidateNested } from "class-validator";
 import { ArgsType, createUnionType, Field, ID, InputType, registerEnumType } from "type-graphql";
+import { isDeeperThan } from "../crm/parsing/values";
+import { Checked, IdempotencyKey, NotBlank } from "./checks";
 import { CrmEntity } from "./crm-entity";
 import { Node } from "./node";
 import { ObjectType } from "./object-type";
@@ -172,9 +175,11 @@ export class WriteNoteInput {
   })
   targetId?: string | null;
 
+  @NotBlank()
   @Field(() => String, { description: "Markdown. At most 60,000 characters." })
   content!: string;
 
+  @IdempotencyKey()
   @Field(() => String, {
     description: "Chosen by the client; the same key with the same input gives the same write, never a second note.",
   })
@@ -192,6 +197,9 @@ export const WriteNoteResult = createUnionType({
   types: () => [WriteNoteSuccess, Refusal] as const,
 });
 
+/** A field's value is an object of texts and numbers at most. */
+const MAX_DEPTH = 4;
+
 @InputType({ description: "A value for the nominated field of one record." })
 export class FieldValueInput {
   @Field(() => CrmEntity)
@@ -200,6 +208,7 @@ export class FieldValueInput {
   @Field(() => ID, { nullable: true, description: "Which matched record of that entity; absent: the only one." })
   targetId?: string | null;
 
+  @Checked("shallow", (value) => (isDeeperThan(value, MAX_DEPTH) ? "is nested too deeply" : null))
   @Field(() => JsonScalar, {
     description:
       'As the field\'s type has it: text, a number, { "value": "1250.50", "currency": "EUR" }, an option\'s id or label. A number as text is exact. "" clears the field.',
@@ -207,14 +216,22 @@ export class FieldValueInput {
   value!: unknown;
 }
 
+/** A meeting has few people; each record costs up to two requests of at most 30 s. */
+const MAX_VALUES = 20;
+const ENTRIES = `must have 1 to ${MAX_VALUES} entries`;
+
 @InputType()
 export class WriteFieldsInput {
   @Field(() => ID)
   meetingId!: string;
 
+  @ArrayMinSize(1, { message: ENTRIES })
+  @ArrayMaxSize(MAX_VALUES, { message: ENTRIES })
+  @ValidateNested({ each: true })
   @Field(() => [FieldValueInput], { description: "1 to 20, each record once." })
   values!: FieldValueInput[];
 
+  @IdempotencyKey()
   @Field(() => String, {
     description: "Chosen by the client; the same key with the same input gives the same report, and nothing is sent.",
   })

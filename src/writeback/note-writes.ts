@@ -35,7 +35,6 @@ export type WriteNoteRefusal =
   | TargetsRefusal
   | ChoiceRefusal
   | "CRM_UNAVAILABLE"
-  | "INVALID_INPUT"
   | "CONTENT_TOO_LONG"
   | "IDEMPOTENCY_KEY_REUSED";
 
