@@ -1,7 +1,7 @@
 import { createLocalJWKSet, errors, importJWK, type JSONWebKeySet, type JWK, type JWTVerifyGetKey } from "jose";
 import { Agent, request } from "undici";
 import { z } from "zod";
-import { type Clock, MINUTE_MS, SECOND_MS } from "../platform/clock";
+import { type Clock, HOUR_MS, MINUTE_MS, SECOND_MS } from "../platform/clock";
 import { messageOf, ServiceError } from "../platform/errors";
 import type { Logger } from "../platform/logger";
 
@@ -11,7 +11,7 @@ export const PUBLIC_KEY_ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384
 /** The address is asked once in so long at most, whatever comes; a key that is withdrawn counts for as long. */
 export const FETCH_EVERY_MS = MINUTE_MS;
 /** While the address gives no usable answer, the last known keys count for so long: a night's outage signs nobody out. */
-export const LAST_KNOWN_MS = 12 * 60 * MINUTE_MS;
+export const LAST_KNOWN_MS = 12 * HOUR_MS;
 /** An outage that was seen so lately is one still: nobody waits to see it again. */
 const SAME_OUTAGE_MS = 2 * FETCH_EVERY_MS;
 /** From the first byte sent to the last byte read; callers wait for it. */
