@@ -12,6 +12,7 @@ import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
 import { createOperationContext, type OperationContext, type Services } from "../resolvers/context";
 import { compiledExecution } from "./compiled-execution";
+import { boundedDocument, VALIDATION_OPTIONS } from "./document-bounds";
 import { Draining } from "./draining";
 import { limitOperations } from "./limits";
 import { listen } from "./listen";
@@ -68,6 +69,8 @@ export async function createHttpServer(parts: HttpServerParts): Promise<HttpServ
     includeStacktraceInErrorResponses: false,
     stopOnTerminationSignals: false,
     parseOptions: { maxTokens: MAX_TOKENS },
+    validationRules: [boundedDocument],
+    validationOptions: VALIDATION_OPTIONS,
     formatError,
     logger: parts.logger,
     plugins: [
