@@ -6,24 +6,42 @@ import { MINUTE_MS } from "../platform/clock";
 
 const STATE_BYTES = 32;
 const STATE_LIFE_MS = 10 * MINUTE_MS;
+/** Consents of a tenant that have begun and not ended; a few people with a few pages each need no more. */
+export const MAX_BEGUN_CONSENTS = 20;
 
 const hashOf = (state: string) => createHash("sha256").update(state).digest();
 
-/** Makes the `state` of one consent: random, bound to the actor, good for ten minutes, stored as a hash only. */
+/**
+ * Makes the `state` of one consent: random, bound to the actor, good for ten minutes, stored as a hash only. The caller
+ * holds the connection's lock, so that no two count the same consents.
+ * @returns null where the tenant has begun as many as it may
+ */
 export async function issueState(
   scope: TenantScope,
   actor: Actor,
   now: Date,
-): Promise<{ state: string; expiresAt: Date }> {
+): Promise<{ state: string; expiresAt: Date } | null> {
   const state = randomBytes(STATE_BYTES).toString("base64url");
   const expiresAt = new Date(now.getTime() + STATE_LIFE_MS);
-  await rows(
+  const issued = await rows(
     scope.manager,
     `WITH ended AS (DELETE FROM authorization_request WHERE tenant_id = $1 AND expires_at <= $5)
-     INSERT INTO authorization_request (tenant_id, state_hash, user_id, expires_at) VALUES ($1, $2, $3, $4)`,
+     INSERT INTO authorization_request (tenant_id, state_hash, user_id, expires_at) SELECT $1, $2, $3, $4
+     WHERE (SELECT count(*) FROM authorization_request WHERE tenant_id = $1 AND expires_at > $5) < ${MAX_BEGUN_CONSENTS}
+     RETURNING 1 AS issued`,
     [scope.tenantId, hashOf(state), actor.userId, expiresAt, now],
   );
-  return { state, expiresAt };
+  return issued.length === 1 ? { state, expiresAt } : null;
+}
+
+/** When the first of the tenant's consents ends by itself; null where none has begun. */
+export async function firstToEnd(scope: TenantScope): Promise<Date | null> {
+  const [first] = await rows<{ at: Date | null }>(
+    scope.manager,
+    "SELECT min(expires_at) AS at FROM authorization_request WHERE tenant_id = $1",
+    [scope.tenantId],
+  );
+  return first?.at ?? null;
 }
 
 /** Uses a `state` up. Of any number of callers at once, at most one is told true. */

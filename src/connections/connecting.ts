@@ -12,7 +12,7 @@ import type { Clock } from "../platform/clock";
 import type { Logger } from "../platform/logger";
 import { accepted, type Outcome, type Refused, refused } from "../platform/outcome";
 import { admit } from "./admission";
-import { consumeState, endConsent, issueState } from "./authorization-state";
+import { consumeState, endConsent, firstToEnd, issueState, MAX_BEGUN_CONSENTS } from "./authorization-state";
 import { createCopy, type LockedConnection, lockConnection, moveToConnected, readConnection } from "./connection-store";
 import type { Credentials } from "./credentials";
 
@@ -24,6 +24,7 @@ export type ConnectRefusal =
   | "AUTHORIZATION_STATE_INVALID"
   | "DIFFERENT_CRM_COMPANY"
   | "CRM_UNAVAILABLE"
+  | "LIMIT_REACHED"
   | "INVALID_INPUT";
 
 type Refusal = Refused<ConnectRefusal>;
@@ -57,6 +58,12 @@ const MESSAGES = {
 } as const;
 const refusal = (code: keyof typeof MESSAGES): Refusal => refused(code, MESSAGES[code]);
 
+function tooManyBegun(retryAt: Date | null): Refusal {
+  const when = retryAt ? `after ${retryAt.toISOString()}` : "in ten minutes";
+  const message = `Your organization has begun ${MAX_BEGUN_CONSENTS} authorizations without completing them. Complete or cancel one in the CRM, or start again ${when}.`;
+  return { ...refused("LIMIT_REACHED", message), retryAt: retryAt ?? undefined };
+}
+
 const VOID_CONSENT =
   "This authorization was not started by you, was used already, is older than ten minutes or was ended by a disconnect. Start again.";
 
@@ -78,9 +85,11 @@ export class Connecting {
     const { door, clock, logger, oauth } = this.parts;
     return door.transaction(actor.tenantId, async (scope) => {
       const now = clock();
-      const { state, expiresAt } = await issueState(scope, actor, now);
+      await lockConnection(scope);
+      const issued = await issueState(scope, actor, now);
+      if (!issued) return this.#noteRejected(scope, actor, tooManyBegun(await firstToEnd(scope)));
       await recordAudit(scope, logger, { action: "CONSENT_STARTED", actor, at: now });
-      return accepted({ authorizationUrl: oauth.authorizationUrl(state), expiresAt });
+      return accepted({ authorizationUrl: oauth.authorizationUrl(issued.state), expiresAt: issued.expiresAt });
     });
   }
 
