@@ -15,10 +15,11 @@ import {
   withNothing,
 } from "../support/key-server";
 
-// Seen red on a key set that jose fetches (createRemoteJWKSet): everything but "the first callers" and the matrix of
-// algorithms. Planted and seen red: HS256 beside the public keys; a token believed for a minute whatever the age of
-// the keys; a fetch for each unknown key id; a failed fetch that forgets the keys; keys for encryption and of a shared
-// secret taken in; a set without keys taken for an answer.
+// Seen red on jose's own key set (createRemoteJWKSet): all but the matrix of algorithms, the kinds of keys, the longest
+// life and the shared fetch. Planted and seen red: HS256 beside the public keys; a token believed for a minute whatever the
+// age of the keys; a fetch for each unknown key id; a failed fetch that forgets the keys, or that those wait for whose key
+// is known; an outage answered with 401; keys for encryption and of a shared secret taken in; a set without keys taken for
+// an answer; no longest life.
 
 const START = Date.now();
 const quiet = createLogger("silent");
