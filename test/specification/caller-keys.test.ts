@@ -1,4 +1,6 @@
 import { createHmac } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { exportJWK, exportSPKI, SignJWT } from "jose";
 import { type Actor, createActorVerifier, UnauthenticatedError } from "../../src/auth/actor";
 import { FETCH_EVERY_MS, KeysUnavailableError, LAST_KNOWN_MS } from "../../src/auth/key-set";
@@ -267,4 +269,11 @@ test.each([
 
 test("a token without an end is refused", async () => {
   expect(await outcome(make()(await first.sign({ exp: undefined })))).toBe(401);
+});
+
+test("the handbook names the times that are kept", () => {
+  const handbook = readFileSync(join(__dirname, "../../docs/operations.md"), "utf8");
+  expect([FETCH_EVERY_MS / 60_000, LAST_KNOWN_MS / 3_600_000]).toEqual([1, 12]);
+  expect(handbook).toContain("a key that it withdraws counts for up to a minute.");
+  expect(handbook).toContain("the last known keys count for 12 hours.");
 });
