@@ -112,11 +112,8 @@ async function main(): Promise<void> {
   const { KIND, MEMORY, DATABASE_URL = "", AUTH_JWT_SECRET = "" } = process.env;
   const kind = KIND as ServerKind;
   if (kind === "apollo") readFieldsByFunctions();
-  const verifyActor = createActorVerifier({
-    proof: { kind: "secret", secret: new Secret(AUTH_JWT_SECRET) },
-    issuer: undefined,
-    audience: undefined,
-  });
+  const proof = { kind: "secret" as const, secret: new Secret(AUTH_JWT_SECRET) };
+  const verifyActor = createActorVerifier({ proof, issuer: undefined, audience: undefined }, createLogger("silent"));
   const services = await servicesOf(DATABASE_URL, MEMORY === "1");
   const address = await SERVERS[kind](buildGraphQLSchema(), services, verifyActor);
   tellEventLoopDelay();

@@ -229,7 +229,7 @@ async function startApi(
   const server: HttpServer = await createHttpServer({
     schema: buildGraphQLSchema(),
     services,
-    verifyActor: createActorVerifier(config.auth),
+    verifyActor: createActorVerifier(config.auth, logger),
     checkReady: async () => void (await dataSource.query("SELECT 1")),
     introspection: config.introspection,
     compileQueriesAtUse: config.compileQueriesAtUse,

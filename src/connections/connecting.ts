@@ -12,7 +12,7 @@ import type { Clock } from "../platform/clock";
 import type { Logger } from "../platform/logger";
 import { accepted, type Outcome, type Refused, refused } from "../platform/outcome";
 import { admit } from "./admission";
-import { consumeState, endConsent, issueState } from "./authorization-state";
+import { consentsResumeAt, consumeState, endConsent, issueState, MAX_BEGUN_CONSENTS } from "./authorization-state";
 import { createCopy, type LockedConnection, lockConnection, moveToConnected, readConnection } from "./connection-store";
 import type { Credentials } from "./credentials";
 
@@ -24,6 +24,7 @@ export type ConnectRefusal =
   | "AUTHORIZATION_STATE_INVALID"
   | "DIFFERENT_CRM_COMPANY"
   | "CRM_UNAVAILABLE"
+  | "LIMIT_REACHED"
   | "INVALID_INPUT";
 
 type Refusal = Refused<ConnectRefusal>;
@@ -57,6 +58,11 @@ const MESSAGES = {
 } as const;
 const refusal = (code: keyof typeof MESSAGES): Refusal => refused(code, MESSAGES[code]);
 
+function tooManyBegun(retryAt: Date): Refusal {
+  const message = `Your organization has begun ${MAX_BEGUN_CONSENTS} authorizations within ten minutes. Complete the last one in the CRM, or start again after ${retryAt.toISOString()}.`;
+  return { ...refused("LIMIT_REACHED", message), retryAt };
+}
+
 const VOID_CONSENT =
   "This authorization was not started by you, was used already, is older than ten minutes or was ended by a disconnect. Start again.";
 
@@ -78,6 +84,9 @@ export class Connecting {
     const { door, clock, logger, oauth } = this.parts;
     return door.transaction(actor.tenantId, async (scope) => {
       const now = clock();
+      await lockConnection(scope);
+      const retryAt = await consentsResumeAt(scope, now);
+      if (retryAt) return this.#noteRejected(scope, actor, tooManyBegun(retryAt));
       const { state, expiresAt } = await issueState(scope, actor, now);
       await recordAudit(scope, logger, { action: "CONSENT_STARTED", actor, at: now });
       return accepted({ authorizationUrl: oauth.authorizationUrl(state), expiresAt });

@@ -45,8 +45,8 @@ const recordId = (type: NodeType, { copyId, crmId }: CopyKey) => ({
   crmId: String(crmId),
 });
 
-export const presentRefusal = ({ code, message, field }: Refused): Refusal =>
-  make(Refusal, { code: code as RefusalCode, message, field: field ?? null });
+export const presentRefusal = ({ code, message, field, retryAt }: Refused): Refusal =>
+  make(Refusal, { code: code as RefusalCode, message, field: field ?? null, retryAt: retryAt ?? null });
 
 /** Before anyone connected there is no row, and still a connection to show. */
 export function presentConnection(

@@ -1,4 +1,4 @@
-import { ApolloServer } from "@apollo/server";
+import { ApolloServer, HeaderMap } from "@apollo/server";
 import {
   ApolloServerPluginCacheControlDisabled,
   ApolloServerPluginLandingPageDisabled,
@@ -7,10 +7,12 @@ import fastifyApollo from "@as-integrations/fastify";
 import Fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import { GraphQLError, type GraphQLSchema } from "graphql";
 import { type ActorVerifier, UnauthenticatedError } from "../auth/actor";
+import { KeysUnavailableError } from "../auth/key-set";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
 import { createOperationContext, type OperationContext, type Services } from "../resolvers/context";
 import { compiledExecution } from "./compiled-execution";
+import { boundedDocument, VALIDATION_OPTIONS } from "./document-bounds";
 import { Draining } from "./draining";
 import { limitOperations } from "./limits";
 import { listen } from "./listen";
@@ -67,6 +69,8 @@ export async function createHttpServer(parts: HttpServerParts): Promise<HttpServ
     includeStacktraceInErrorResponses: false,
     stopOnTerminationSignals: false,
     parseOptions: { maxTokens: MAX_TOKENS },
+    validationRules: [boundedDocument],
+    validationOptions: VALIDATION_OPTIONS,
     formatError,
     logger: parts.logger,
     plugins: [
@@ -103,12 +107,19 @@ async function contextOf(
     return createOperationContext(await verifyActor(token), services);
   } catch (error) {
     if (error instanceof UnauthenticatedError) throw unauthenticated(error.message);
+    if (error instanceof KeysUnavailableError) throw unavailable(error);
     throw error;
   }
 }
 
 function unauthenticated(message: string): GraphQLError {
   return new GraphQLError(message, { extensions: { code: "UNAUTHENTICATED", http: { status: 401 } } });
+}
+
+/** Never 401, which would sign everybody out while the identity provider is down. */
+function unavailable({ message, code, retryAfterSeconds }: KeysUnavailableError): GraphQLError {
+  const headers = new HeaderMap([["retry-after", String(retryAfterSeconds)]]);
+  return new GraphQLError(message, { extensions: { code, http: { status: 503, headers } } });
 }
 
 /** What Fastify refuses before GraphQL sees it: a body that is too large, no JSON, or of another type. */

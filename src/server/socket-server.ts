@@ -12,6 +12,7 @@ import { CloseCode, type Context, type SubscribePayload } from "graphql-ws";
 import { type Extra, useServer } from "graphql-ws/use/ws";
 import { type WebSocket, WebSocketServer } from "ws";
 import { type Actor, type ActorVerifier, type Viewer, viewerOf } from "../auth/actor";
+import { KeysUnavailableError } from "../auth/key-set";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
 import { createOperationContext, type Services } from "../resolvers/context";
@@ -25,6 +26,8 @@ const MAX_MESSAGE_BYTES = 64 * 1024;
 const MAX_TENANT_SOCKETS = 10_000;
 /** Close code, after HTTP's 429. */
 const TOO_MANY_SOCKETS = 4429;
+/** The close code that WebSocket's registry has for it. */
+const TRY_AGAIN_LATER = 1013;
 /** A socket whose peer answers no ping for this long is ended. */
 const PING_MS = 12_000;
 /** The longest wait of a timer (2^31 - 1 ms); a token that lives longer is looked at again then. */
@@ -102,7 +105,7 @@ function options({ schema, services, verifyActor, introspection, logger }: Socke
   const shared = new SharedSubscriptions((viewer) => createOperationContext(viewer, services, reads), mask);
   return {
     onConnect: async (context: SocketContext) => {
-      const actor = await verifyActor(takeToken(context.connectionParams)).catch(() => null);
+      const actor = await verifyActor(takeToken(context.connectionParams)).catch((error) => refuseInit(context, error));
       if (!actor || !seats.take(actor.tenantId, context.extra.socket)) return false;
       context.extra.viewer = viewerOf(actor);
       endWithToken(context, actor);
@@ -142,6 +145,14 @@ function takeToken(parameters: Record<string, unknown> = {}): string {
   delete parameters.authorization;
   delete parameters.Authorization;
   return typeof header === "string" ? header.replace(/^Bearer /i, "") : "";
+}
+
+/** False closes with 4403; while the keys cannot be fetched the token may be good, and the client is to come again. */
+function refuseInit({ extra }: SocketContext, error: unknown): null {
+  if (error instanceof KeysUnavailableError) {
+    extra.socket.close(TRY_AGAIN_LATER, `Keep the token and try again in ${error.retryAfterSeconds} s`);
+  }
+  return null;
 }
 
 function endWithToken(context: SocketContext, actor: Actor): void {

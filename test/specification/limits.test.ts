@@ -89,6 +89,15 @@ test.each(TOO_MUCH)(
   },
 );
 
+test.each([
+  ["thousands of lines before what is wrong", `${"\n".repeat(240_000)}{ viewer { x } }`, 1, "DOCUMENT_TOO_COMPLEX"],
+  ["one object asked for 490 times", `{ ${"viewer { userId } ".repeat(490)} }`, 1, "DOCUMENT_TOO_COMPLEX"],
+  ["a directive 900 times", `{ viewer { userId ${"@nothing ".repeat(900)} } }`, 21, "GRAPHQL_VALIDATION_FAILED"],
+])("%s: few errors, each with its code", async (_title, query, count, code) => {
+  const { status, errors } = await service.ask(query);
+  expect([status, errors?.length, errors?.[0]?.extensions]).toEqual([400, count, { code }]);
+});
+
 test("the same lists with smaller sizes in the variables are answered: the cost is that of the variables", async () => {
   const query =
     'query ($n: Int) { deal(id: "x") { organization { persons(first: $n) { openDeals(first: $n) { recentNotes(first: $n) { id } } } } } }';

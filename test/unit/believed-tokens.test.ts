@@ -1,4 +1,5 @@
 import { createActorVerifier } from "../../src/auth/actor";
+import { createLogger } from "../../src/platform/logger";
 import { Secret } from "../../src/platform/secret";
 import { JWT_SECRET, tokenFor } from "../support/actors";
 
@@ -11,7 +12,7 @@ const auth = {
   issuer: undefined,
   audience: undefined,
 };
-const verifier = () => createActorVerifier(auth, () => new Date(now));
+const verifier = () => createActorVerifier(auth, createLogger("silent"), () => new Date(now));
 const inSeconds = (seconds: number) => {
   now = START + seconds * 1_000;
 };

@@ -266,6 +266,8 @@ export type RefusalCode =
   | 'FIELD_NOT_MAPPED'
   /** The tenant has recorded no such meeting. */
   | 'MEETING_NOT_FOUND'
+  /** The tenant has begun as many of these as it may; `retryAt` says when that changes. */
+  | 'LIMIT_REACHED'
   /** The record is not matched to this meeting; unknown and foreign ones are answered alike. */
   | 'TARGET_NOT_MATCHED'
   /** Several records could be meant, or none is certain; say which. */
