@@ -4,7 +4,7 @@ import { NEEDS_REAUTHORIZATION, REVOKED, type Renewals, startRenewals, WORKS } f
 import { connect, until } from "../support/stories";
 import { startTokens } from "../support/tokens";
 
-// Seen red with: a stored token taken for a proven one; a failed proof that renews again; a proof for each caller.
+// Seen red with: a stored token taken for a proven one; a failed proof that renews again; trouble that ends with the renewal.
 
 const HOUR = 3_600_000;
 
