@@ -129,8 +129,10 @@ function compose(config: Config, dataSource: DataSource, databaseUrl: Secret, lo
   const http = new CrmHttp(metrics, logger, () => crmStops.requireNone());
   const oauth = new CrmOAuth(http, config.crm);
   const credentials = new Credentials(new Keyring(config.encryptionKeys));
-  const tokens = new AccessTokens({ door, databaseUrl, oauth, credentials, clock, logger, metrics });
   const crmBaseUrl = config.crm.baseUrl;
+  const tokens = new AccessTokens({
+    ...{ door, databaseUrl, http, crmBaseUrl, oauth, credentials, clock, logger, metrics },
+  });
   const apiOf = (tenantId: string, copyId: number) => new CrmApi(http, crmBaseUrl, tokens.of(tenantId, copyId));
   const tokensOf = (tenantId: string, copyId: number) => tokens.of(tenantId, copyId);
   const writeback = {

@@ -1,7 +1,6 @@
 import type { Actor } from "../auth/actor";
 import { recordAudit, recordPolicyRefusal } from "../auth/audit";
 import { type PolicyRefusal, refusalToConnect } from "../auth/policies";
-import { CrmApi } from "../crm/api";
 import { CrmError, stopBehind } from "../crm/errors";
 import type { CrmHttp } from "../crm/http";
 import { type CrmOAuth, OAuthError } from "../crm/oauth";
@@ -15,6 +14,7 @@ import { admit } from "./admission";
 import { consentsResumeAt, consumeState, endConsent, issueState, MAX_BEGUN_CONSENTS } from "./authorization-state";
 import { createCopy, type LockedConnection, lockConnection, moveToConnected, readConnection } from "./connection-store";
 import type { Credentials } from "./credentials";
+import { ownerOf } from "./identity";
 
 export type ConnectRefusal =
   | PolicyRefusal
@@ -143,9 +143,7 @@ export class Connecting {
   async #validate(code: string): Promise<Outcome<{ grant: Grant; user: CrmCurrentUser }, ConnectRefusal>> {
     try {
       const grant = await this.parts.oauth.exchangeCode(code);
-      const fixed = async () => grant.accessToken;
-      const api = new CrmApi(this.parts.http, this.parts.crmBaseUrl, { current: fixed, renewed: rejectUnauthorized });
-      const user = await api.currentUser();
+      const user = await ownerOf(this.parts.http, this.parts.crmBaseUrl, grant.accessToken);
       if (user.active) return accepted({ grant, user });
       return refused(
         "AUTHORIZATION_REJECTED",
@@ -247,8 +245,4 @@ export class Connecting {
     if (present.copyId !== null) await this.parts.retireCopy(scope, present.copyId);
     return createCopy(scope, user, now);
   }
-}
-
-function rejectUnauthorized(): Promise<never> {
-  return Promise.reject(new CrmError("UNAUTHORIZED", "The CRM refused the token that it had just issued."));
 }

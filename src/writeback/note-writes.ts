@@ -21,8 +21,8 @@ import { certainFailureOf } from "./write-failure";
 import type { WritebackParts } from "./writeback-parts";
 import { refusalOfWriter } from "./writers";
 
-/** For the answer of another caller with the same key: a renewal and an answer, both as slow as can be. */
-const WAIT_MS = 65 * SECOND_MS;
+/** For the answer of another caller with the same key: what begins within a minute, and the slowest answer. */
+const WAIT_MS = 95 * SECOND_MS;
 
 /** What a client asks for, with its ids read; an id that names nothing of the kind is null. */
 export interface AskedNote extends WriteNoteInput {

@@ -59,6 +59,28 @@ test("a copy that is there when matching learns of mailboxes and domains is fill
   }
 });
 
+test("a reason that the version before does not know becomes the nearest when the database goes back", async () => {
+  const newer = await createTestDatabase({ empty: true });
+  try {
+    await migrate(newer.dataSource, newer.url);
+    await newer.query(
+      `WITH copy AS (INSERT INTO synced_copy (tenant_id, crm_company_id, crm_user_id, state, created_at)
+         VALUES ('acme', 1, 1, 'LIVE', now()) RETURNING tenant_id, id)
+       INSERT INTO connection (tenant_id, state, copy_id, reauthorization_reason)
+       SELECT tenant_id, 'NEEDS_REAUTHORIZATION', id, 'IDENTITY_CHANGED' FROM copy`,
+    );
+    for (const migration of [...newer.dataSource.migrations].reverse()) {
+      await newer.dataSource.undoLastMigration();
+      if (migration.constructor.name.startsWith("PinnedIdentity")) break;
+    }
+    expect(await newer.query("SELECT reauthorization_reason AS reason FROM connection")).toEqual([
+      { reason: "GRANT_REVOKED" },
+    ]);
+  } finally {
+    await newer.drop();
+  }
+});
+
 test("two processes may migrate at once", async () => {
   const fresh = await createTestDatabase({ empty: true });
   const other = await createDataSource({ url: fresh.url, entities }).initialize();

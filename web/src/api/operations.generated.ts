@@ -171,7 +171,9 @@ export type ReauthorizationReason =
   /** The CRM refused the refresh token: user deactivated or deleted, app uninstalled, or grant invalidated. */
   | 'GRANT_REVOKED'
   /** A renewal was cut off after it was sent, and the CRM then refused the last token that we hold. */
-  | 'RENEWAL_UNCONFIRMED';
+  | 'RENEWAL_UNCONFIRMED'
+  /** The token turned out to belong to another user or company than the one that authorized. */
+  | 'IDENTITY_CHANGED';
 
 /** What can receive a note and a nominated field. */
 export type CrmEntity =
