@@ -1,4 +1,4 @@
-import { ApolloServer, HeaderMap } from "@apollo/server";
+import { ApolloServer, type DocumentStore, HeaderMap } from "@apollo/server";
 import {
   ApolloServerPluginCacheControlDisabled,
   ApolloServerPluginLandingPageDisabled,
@@ -12,7 +12,7 @@ import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
 import { createOperationContext, type OperationContext, type Services } from "../resolvers/context";
 import { compiledExecution } from "./compiled-execution";
-import { boundedDocument, VALIDATION_OPTIONS } from "./document-bounds";
+import { boundedDocument, keptDocuments, VALIDATION_OPTIONS } from "./document-bounds";
 import { Draining } from "./draining";
 import { limitOperations } from "./limits";
 import { listen } from "./listen";
@@ -69,6 +69,7 @@ export async function createHttpServer(parts: HttpServerParts): Promise<HttpServ
     includeStacktraceInErrorResponses: false,
     stopOnTerminationSignals: false,
     parseOptions: { maxTokens: MAX_TOKENS },
+    documentStore: documentStore(),
     validationRules: [boundedDocument],
     validationOptions: VALIDATION_OPTIONS,
     formatError,
@@ -95,6 +96,15 @@ export async function createHttpServer(parts: HttpServerParts): Promise<HttpServ
     await apollo.stop();
   };
   return { listen: (host, port) => listen(fastify, host, port, "PORT"), close };
+}
+
+function documentStore(): DocumentStore {
+  const kept = keptDocuments();
+  return {
+    get: async (key) => kept.get(key),
+    set: async (key, document) => void kept.set(key, document),
+    delete: async (key) => kept.delete(key),
+  };
 }
 
 async function contextOf(

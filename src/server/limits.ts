@@ -1,6 +1,7 @@
 import type { ApolloServerPlugin, GraphQLRequestListener } from "@apollo/server";
 import { GraphQLError, OperationTypeNode } from "graphql";
 import type { OperationContext } from "../resolvers/context";
+import { refusalOfVariables } from "./document-bounds";
 import { refusalOfSize, sizeOf } from "./operation-size";
 
 /** Operations of one tenant at work in this process; the rest wait, so that one tenant cannot take it all. */
@@ -23,8 +24,9 @@ export function limitOperations(): ApolloServerPlugin<OperationContext> {
       let deadline: NodeJS.Timeout | undefined;
       return {
         async didResolveOperation({ schema, document, operation, request, contextValue }) {
-          const size = operation && sizeOf(schema, document, operation, request.variables ?? {});
-          const refusal = size && refusalOfSize(size);
+          const variables = request.variables ?? {};
+          const size = operation && sizeOf(schema, document, operation, variables);
+          const refusal = (size && refusalOfSize(size)) ?? refusalOfVariables(variables);
           if (refusal) throw refusal;
           release = await turns.take(contextValue.actor.tenantId);
           const limit = DEADLINE_MS[operation?.operation ?? OperationTypeNode.QUERY];

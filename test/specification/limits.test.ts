@@ -1,4 +1,6 @@
 import { EventEmitter } from "node:events";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { request } from "undici";
 import { type Simulator, startSimulator } from "../../simulator";
 import { TenantTurns } from "../../src/server/limits";
@@ -8,6 +10,8 @@ import { createTestDatabase, type TestDatabase } from "../support/database";
 import { type Service, startService } from "../support/service";
 import { subscribe } from "../support/sockets";
 import { dataOf, until } from "../support/stories";
+
+setFlagsFromString("--expose-gc");
 
 let simulator: Simulator;
 let database: TestDatabase;
@@ -71,6 +75,12 @@ const TOO_MUCH: [title: string, query: string, variables: object, code: string][
   ],
   ["fragments that double each other", doubling(6), {}, "DOCUMENT_TOO_DEEP"],
   [
+    "thousands of values in variables",
+    "query ($f: DealFilter) { deals(filter: $f) { nodes { id } } }",
+    { f: { status: Array.from({ length: 5_000 }, () => "OPEN") } },
+    "TOO_MANY_VALUES",
+  ],
+  [
     "many mutations",
     `mutation { ${Array.from({ length: 25 }, (_, i) => `a${i}: disconnect { __typename }`).join(" ")} }`,
     {},
@@ -96,6 +106,19 @@ test.each([
 ])("%s: few errors, each with its code", async (_title, query, count, code) => {
   const { status, errors } = await service.ask(query);
   expect([status, errors?.length, errors?.[0]?.extensions]).toEqual([400, count, { code }]);
+});
+
+test("documents of half a megabyte do not stay in memory, however little there is to parse in them", async () => {
+  const collect = runInNewContext("gc") as () => void;
+  const held = () => {
+    collect();
+    return process.memoryUsage().heapUsed;
+  };
+  const before = held();
+  for (let i = 0; i < 60; i += 1) {
+    dataOf(await service.ask(`{ viewer { userId } } #${i}${"x".repeat(400_000)}`));
+  }
+  expect(held() - before).toBeLessThan(8_000_000);
 });
 
 test("the same lists with smaller sizes in the variables are answered: the cost is that of the variables", async () => {
