@@ -47,7 +47,7 @@ function targetIn(id: string): AskedTarget {
 @Resolver(() => NoteWrite)
 export class NoteWriteResolver {
   @Mutation(() => WriteNoteResult, {
-    description: "Writes a note on a record that is matched to the meeting. No request is ever sent twice.",
+    description: "Writes a note on a record that is certainly matched to the meeting. No request is ever sent twice.",
   })
   async writeNote(
     @Arg("input", () => WriteNoteInput) { meetingId, targetId, content, idempotencyKey }: WriteNoteInput,
@@ -67,7 +67,7 @@ export class NoteWriteResolver {
 
   @Query(() => CrmWriteConnection, {
     description:
-      "What the service has written to the CRM or tried to. Owners and admins see all of it, members their own.",
+      "What the service has written to the CRM or tried to. Owners and admins see all of it, members their own; by idempotencyKey everybody only their own.",
   })
   crmWrites(
     @Args(() => CrmWritesArgs) args: CrmWritesArgs,
@@ -75,8 +75,10 @@ export class NoteWriteResolver {
   ): Promise<RelayPage<NoteWrite | FieldWrite>> {
     const list = { name: "crmWrites", of: actor.tenantId, order: NEWEST_WRITE };
     const meetingId = args.meetingId == null ? null : (uuidIn(args.meetingId, "Meeting") ?? NO_MEETING);
-    const by = seesAllWrites(actor) ? null : actor.userId;
-    return relayPage(list, args, (page) => readWrites(scope, { meetingId, by }, page), presentWrite);
+    const idempotencyKey = args.idempotencyKey ?? null;
+    const by = idempotencyKey === null && seesAllWrites(actor) ? null : actor.userId;
+    const filter = { meetingId, by, idempotencyKey };
+    return relayPage(list, args, (page) => readWrites(scope, filter, page), presentWrite);
   }
 
   @FieldResolver(() => Meeting)
@@ -93,7 +95,8 @@ export class NoteWriteResolver {
 @Resolver(() => FieldWrite)
 export class FieldWriteResolver {
   @Mutation(() => WriteFieldsResult, {
-    description: "Writes the nominated fields of records that are matched to the meeting, one report for each value.",
+    description:
+      "Writes the nominated fields of records that are certainly matched to the meeting, one report for each value.",
   })
   async writeFields(
     @Arg("input", () => WriteFieldsInput) { meetingId, values, idempotencyKey }: WriteFieldsInput,

@@ -299,7 +299,7 @@ export type FieldMappingInput = {
 export type WriteNoteInput = {
   /** The global id of a recorded meeting. */
   meetingId: string | number;
-  /** A deal, person or organization matched to the meeting; absent: the meeting's deal, else its only person, else its only organization. */
+  /** A deal, person or organization certainly matched to the meeting; absent: the meeting's deal, or its only person where no deal could be meant. */
   targetId?: string | number | null | undefined;
   /** Markdown. At most 60,000 characters. */
   content: string;
