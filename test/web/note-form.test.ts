@@ -161,20 +161,50 @@ describe("A lost answer", () => {
     expect(writtenOn()).toHaveLength(1);
   });
 
-  test("a request that never reached the service is said to be none, and sent again it is one note", async () => {
+  test.each<[string, (route: Route) => Promise<unknown>, string | null]>([
+    ["a request that never reached the service", (route) => route.abort(), null],
+    [
+      "a request that the service answered with an error",
+      (route) => route.fulfill({ status: 200, json: { errors: [{ message: "Too many at once." }] } }),
+      "Too many at once.",
+    ],
+  ])("%s is said to be none, and sent again it is one note", async (_, lose, said) => {
     await openMeeting("singleDeal");
-    const { releaseLooks } = await loseAnswer((route) => route.abort());
+    const { releaseLooks } = await loseAnswer(lose);
     await text().fill("Sent from a train.");
     await button().click();
     await form().getByText(NOT_KNOWN).waitFor();
     releaseLooks();
-    await form().getByText("The note has not reached the service").waitFor();
+    await form().getByText("The service has not taken the note").waitFor();
+    if (said) await form().getByText(said).waitFor();
     expect(await seriousFindings(page)).toEqual([]);
     expect(writtenOn()).toEqual([]);
     await button("Send again").click();
     await isWritten();
     expect(await text().inputValue()).toBe("");
     expect(writtenOn()).toEqual([expect.objectContaining({ content: expect.stringContaining("Sent from a train.") })]);
+  });
+
+  test("who is signed out when sending finds the text again, and it is written once", async () => {
+    await openMeeting("singleDeal");
+    const meeting = page.url();
+    await page.context().clearCookies();
+    await page.route("**/graphql", (route) =>
+      route.fulfill({ status: 401, json: { errors: [{ message: "Sign in." }] } }),
+    );
+    await text().fill("After lunch.");
+    await button().click();
+    await form().getByText("You are not signed in").first().waitFor();
+    await page.unroute("**/graphql");
+    await page.goto(product.host.url);
+    await page.getByRole("button", { name: "Max Member" }).click();
+    await page.getByRole("heading", { level: 1 }).waitFor();
+    await page.goto(meeting);
+    await form().getByText("The service has not taken the note").waitFor();
+    expect(await text().inputValue()).toBe("After lunch.");
+    await button("Send again").click();
+    await isWritten();
+    expect(writtenOn()).toHaveLength(1);
   });
 
   test("a request that comes late, after its text was changed and sent, makes no second note", async () => {
@@ -186,7 +216,7 @@ describe("A lost answer", () => {
     await text().fill("First words.");
     await button().click();
     releaseLooks();
-    await form().getByText("The note has not reached the service").waitFor({ timeout: 60_000 });
+    await form().getByText("The service has not taken the note").waitFor({ timeout: 60_000 });
     await button("Edit").click();
     await text().fill("Second words.");
     await arrive();

@@ -116,9 +116,12 @@ function Fate({ sending: { fate, error } }: { sending: Sending }) {
     );
   }
   return (
-    <Notice tone="warn" title="The note has not reached the service">
-      <p>Send it again, or edit it first. However often it arrives, one note is written.</p>
-    </Notice>
+    <>
+      <Notice tone="warn" title="The service has not taken the note">
+        <p>Send it again, or edit it first. However often it arrives, one note is written.</p>
+      </Notice>
+      {error && <Problem error={error} />}
+    </>
   );
 }
 

@@ -28,6 +28,7 @@ export interface Sending {
   fate: "SENT" | "NOT_KNOWN" | "NOT_RECEIVED";
   /** A request with this key was sent whose answer never came. */
   isLost: boolean;
+  /** What came in place of an answer. */
   error?: CombinedError;
 }
 
@@ -131,7 +132,10 @@ function afterAnswer({ writeNote }: WriteNoteMutation, sent: Sending): Step {
 }
 
 function afterLook(found: ReceiptFragment | undefined, sending: Sending): Step {
-  return found ? afterWrite(found, sending) : goesOn({ ...sending, fate: "NOT_RECEIVED", error: undefined });
+  if (found) return afterWrite(found, sending);
+  // What the service itself answered still tells why; that it could not be asked is over.
+  const error = sending.error?.graphQLErrors.length ? sending.error : undefined;
+  return goesOn({ ...sending, fate: "NOT_RECEIVED", error });
 }
 
 function afterWrite({ state, error }: ReceiptFragment, sending: Sending): Step {
