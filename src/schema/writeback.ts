@@ -161,6 +161,13 @@ export class CrmWritesArgs extends PageArgs {
     description: "Only those for one meeting; nothing for one that this tenant has not.",
   })
   meetingId?: string | null;
+
+  @Field(() => String, {
+    nullable: true,
+    description:
+      "Only the viewer's own with this key, for a client that lost an answer. One that is being sent is shown as UNKNOWN.",
+  })
+  idempotencyKey?: string | null;
 }
 
 @InputType()
@@ -171,7 +178,7 @@ export class WriteNoteInput {
   @Field(() => ID, {
     nullable: true,
     description:
-      "A deal, person or organization matched to the meeting; absent: the meeting's deal, else its only person, else its only organization.",
+      "A deal, person or organization certainly matched to the meeting; absent: the meeting's deal, or its only person where no deal could be meant.",
   })
   targetId?: string | null;
 
@@ -205,7 +212,10 @@ export class FieldValueInput {
   @Field(() => CrmEntity)
   entity!: CrmEntity;
 
-  @Field(() => ID, { nullable: true, description: "Which matched record of that entity; absent: the only one." })
+  @Field(() => ID, {
+    nullable: true,
+    description: "Which certainly matched record of that entity; absent: the only one.",
+  })
   targetId?: string | null;
 
   @Checked("shallow", (value) => (isDeeperThan(value, MAX_DEPTH) ? "is nested too deeply" : null))

@@ -9,14 +9,7 @@ import { inTime } from "./in-time";
 import { checkNote, type NoteIntent, type WriteNoteInput } from "./note-input";
 import { findReceipt, insertReceipt, leaveUnknown, readReceipt, settleFailed, settleWritten } from "./note-receipts";
 import { Sendings } from "./sendings";
-import {
-  type AskedTarget,
-  askedTarget,
-  type ChoiceRefusal,
-  holdTargets,
-  ownTarget,
-  type TargetsRefusal,
-} from "./targets";
+import { type AskedTarget, type ChoiceRefusal, holdTargets, type TargetsRefusal, targetOf } from "./targets";
 import { certainFailureOf } from "./write-failure";
 import type { WritebackParts } from "./writeback-parts";
 import { refusalOfWriter } from "./writers";
@@ -78,7 +71,7 @@ export class NoteWrites {
     return this.parts.door.transaction(actor.tenantId, async (scope) => {
       const held = await holdTargets(scope, asked.meeting);
       if (!held.ok) return held;
-      const target = asked.targetId === null ? ownTarget(held.value) : askedTarget(held.value, asked.target);
+      const target = targetOf(held.value, null, asked.targetId === null ? undefined : asked.target);
       if (!target.ok) return target;
       const receipt = await insertReceipt(scope, {
         ...{ held: held.value, target: target.value, intent },
