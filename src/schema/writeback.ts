@@ -1,7 +1,8 @@
 import { ArrayMaxSize, ArrayMinSize, ValidateNested } from "class-validator";
 import { ArgsType, createUnionType, Field, ID, InputType, registerEnumType } from "type-graphql";
 import { isDeeperThan } from "../crm/parsing/values";
-import { Checked, IdempotencyKey, NotBlank } from "./checks";
+import { faultOfKey } from "../writeback/idempotency";
+import { Checked, NotBlank } from "./checks";
 import { CrmEntity } from "./crm-entity";
 import { Node } from "./node";
 import { ObjectType } from "./object-type";
@@ -186,7 +187,7 @@ export class WriteNoteInput {
   @Field(() => String, { description: "Markdown. At most 60,000 characters." })
   content!: string;
 
-  @IdempotencyKey()
+  @Checked("idempotencyKey", (value) => faultOfKey(String(value)))
   @Field(() => String, {
     description: "Chosen by the client; the same key with the same input gives the same write, never a second note.",
   })
@@ -241,7 +242,7 @@ export class WriteFieldsInput {
   @Field(() => [FieldValueInput], { description: "1 to 20, each record once." })
   values!: FieldValueInput[];
 
-  @IdempotencyKey()
+  @Checked("idempotencyKey", (value) => faultOfKey(String(value)))
   @Field(() => String, {
     description: "Chosen by the client; the same key with the same input gives the same report, and nothing is sent.",
   })
