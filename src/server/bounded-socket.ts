@@ -55,7 +55,9 @@ export class BoundedSocket extends WebSocket {
     raw.on("data", (chunk: Buffer) => {
       if (!this.#bytes.take(chunk.length)) this.#cut("bytes");
     });
-    for (const event of ["message", "ping", "pong"]) this.on(event, () => this.#count());
+    for (const event of ["message", "pong"]) this.on(event, () => this.#count());
+    // Not left to the library, which would answer before it is counted.
+    this.on("ping", (data: Buffer) => this.#count() && this.pong(data));
     // The library has sent the close code that says what is wrong.
     this.on("error", () => this.#tell("bad_frame"));
   }
@@ -90,9 +92,12 @@ export class BoundedSocket extends WebSocket {
     if (this.#hasRoom()) super.close(code, reason);
   }
 
-  #count(): void {
-    if (this.readyState !== this.OPEN || this.#messages.every((allowance) => allowance.take(1))) return;
+  /** @returns whether what came is to be looked at */
+  #count(): boolean {
+    if (this.readyState !== this.OPEN) return false;
+    if (this.#messages.every((allowance) => allowance.take(1))) return true;
     this.turnAway("messages", "Too many messages in a minute");
+    return false;
   }
 
   /** Asked before a write: one answer of any size may be on its way to a peer that reads. */

@@ -22,7 +22,7 @@ export const SOCKET_MESSAGES_A_MINUTE = 240;
 /** Bytes of a socket in a minute: the subscriptions of a page, many times over. */
 export const SOCKET_BYTES_A_MINUTE = 1024 * 1024;
 /** Messages of all sockets of a user in a minute: pages that come back together after a restart, each with some. */
-export const USER_MESSAGES_A_MINUTE = 1_200;
+export const USER_MESSAGES_A_MINUTE = 2_400;
 
 /** Sockets of one tenant in one process: a large organization has thousands of pages open. */
 export const MAX_TENANT_SOCKETS = 10_000;

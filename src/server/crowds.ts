@@ -10,7 +10,10 @@ import {
   WAITING_OF_ADDRESS,
 } from "./connection-limits";
 
-type Guest = Pick<Duplex, "destroyed" | "destroy">;
+interface Guest {
+  readonly destroyed: boolean;
+  destroy(): unknown;
+}
 
 /**
  * Connections in the same situation, by address. Where there are too many, the one that has been in it longest gives way

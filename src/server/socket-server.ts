@@ -39,6 +39,7 @@ const FRAME_LIMITS = {
   maxFragments: MAX_FRAGMENTS,
   maxBufferedChunks: MAX_PIECES,
   closeTimeout: CLOSE_WAIT_MS,
+  autoPong: false,
 };
 
 /** The longest wait of a timer (2^31 - 1 ms); a token that lives longer is looked at again then. */
