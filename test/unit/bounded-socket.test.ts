@@ -7,7 +7,7 @@ import { Allowance, BoundedSocket } from "../../src/server/bounded-socket";
 import { type EndReason, MAX_UNREAD_BYTES } from "../../src/server/connection-limits";
 import { RawPeer } from "../support/frames";
 
-// Seen red: without #hasRoom, each of these filled the memory until the bound of the test.
+// Planted and seen red: nothing asked before a write.
 
 /** A write of which the kernel soon takes no more. */
 const PIECE = "x".repeat(64 * 1024);

@@ -2,7 +2,7 @@ import type { IncomingMessage } from "node:http";
 import { ClientAddresses } from "../../src/platform/client-address";
 import { Crowd } from "../../src/server/crowds";
 
-// Seen red: the header believed of anyone; read from the left; a whole IPv6 address as the key.
+// Planted and seen red: the header believed of anyone, whole IPv6 addresses as keys, nobody who gives way.
 
 const asked = (peer: string, forwarded?: string) =>
   ({
