@@ -1,5 +1,5 @@
-import { randomBytes } from "node:crypto";
 import { createConnection, type Socket } from "node:net";
+import { CONTINUED, frame, message, PING, TEXT, times, upgrade } from "../test/support/frames";
 
 /** Between two attacks of one socket, and before one that was ended comes back. */
 const AGAIN_MS = 1_000;
@@ -12,37 +12,14 @@ export interface Attack {
   tokens: string[];
 }
 
-const TEXT = 1;
-const PING = 9;
-const CONTINUED = 0;
-
-/** A masked frame, as a client's must be; `announced` is a length that it claims and does not keep. */
-function frame(opcode: number, payload: Buffer | string, { final = true, announced = 0 } = {}): Buffer {
-  const data = Buffer.from(payload);
-  const length = announced || data.length;
-  const head = Buffer.alloc(length < 126 ? 6 : length < 65_536 ? 8 : 14);
-  head[0] = (final ? 128 : 0) + opcode;
-  if (length < 126) head[1] = 128 + length;
-  else if (length < 65_536) {
-    head[1] = 128 + 126;
-    head.writeUInt16BE(length, 2);
-  } else {
-    head[1] = 128 + 127;
-    head.writeBigUInt64BE(BigInt(length), 2);
-  }
-  // The mask is zero: the payload stands as it is.
-  return Buffer.concat([head, data]);
-}
-
-const message = (content: object) => frame(TEXT, JSON.stringify(content));
-const times = (bytes: Buffer) => Buffer.concat(Array(Math.ceil(ATTACK_BYTES / bytes.length)).fill(bytes));
+const filled = (bytes: Buffer) => times(Math.ceil(ATTACK_BYTES / bytes.length), bytes);
 const subscribe = (query: string) => message({ id: "1", type: "subscribe", payload: { query } });
 
 const LARGE_PING = message({ type: "ping", payload: { x: "x".repeat(ATTACK_BYTES) } });
-const PINGS = times(frame(PING, "x".repeat(125)));
-const MESSAGES = times(message({ type: "ping" }));
-const FRAGMENTS = times(frame(CONTINUED, "x", { final: false }));
-const FLOOD = times(Buffer.concat([subscribe("subscription { no }"), message({ id: "1", type: "complete" })]));
+const PINGS = filled(frame(PING, "x".repeat(125)));
+const MESSAGES = filled(message({ type: "ping" }));
+const FRAGMENTS = filled(frame(CONTINUED, "x", { final: false }));
+const FLOOD = filled(Buffer.concat([subscribe("subscription { no }"), message({ id: "1", type: "complete" })]));
 const HUGE = frame(TEXT, "x".repeat(ATTACK_BYTES), { announced: 2 ** 40 });
 const UNSENT = frame(TEXT, "x", { announced: 60_000 });
 
@@ -78,15 +55,6 @@ function kindOf(index: number): Kind {
   return kinds[Math.floor(index / (kinds === KINDS ? 1 : NEVER_READS_ONE_IN)) % kinds.length] as Kind;
 }
 
-function upgrade({ port }: Attack, half = false): string {
-  const key = randomBytes(16).toString("base64");
-  return `GET /graphql HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n${
-    half
-      ? ""
-      : `Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: ${key}\r\nSec-WebSocket-Protocol: graphql-transport-ws\r\n\r\n`
-  }`;
-}
-
 let ended = 0;
 
 function besiege(attack: Attack, index: number): void {
@@ -94,7 +62,7 @@ function besiege(attack: Attack, index: number): void {
   const socket: Socket = createConnection(attack.port, "127.0.0.1");
   socket.on("error", () => undefined);
   socket.on("connect", () => {
-    socket.write(upgrade(attack, kind.halfSent));
+    socket.write(upgrade(attack.port, {}, kind.halfSent));
     if (kind.neverReads) socket.pause();
     else socket.resume();
     if (kind.afterInit) {

@@ -8,7 +8,7 @@ import { SignJWT } from "jose";
 import WebSocket from "ws";
 import { startEmbeddedPostgres } from "../src/database/embedded/embedded-postgres";
 import { NO_CRM } from "./api-filled";
-import { quantile } from "./api-load";
+import { load, quantile } from "./api-load";
 import { createDatabase } from "./database";
 import { megabytes, say, whole } from "./print";
 import { type RunningService, startService } from "./processes";
@@ -26,6 +26,7 @@ const PROBE_MS = 50;
 const WARM_UP_ROUNDS = 6;
 const WARM_UP_OF_USER = 40;
 const WARM_UP_PAUSE_MS = 300;
+const WARM_UP_SECONDS = 5;
 const QUERY = "subscription { connectionStatusChanged { state } }";
 
 const residentBytes = (pid: number) =>
@@ -92,7 +93,7 @@ async function probe(service: RunningService, until: () => boolean): Promise<{ t
   return { took: took.sort((a, b) => a - b), most };
 }
 
-/** Ordinary sockets come and go, so that what a process takes once is not counted as the siege's. */
+/** Ordinary sockets and requests come and go, so that what a process takes once is not counted as the siege's. */
 async function warmUp(service: RunningService, users: readonly string[]): Promise<void> {
   for (let round = 0; round < WARM_UP_ROUNDS; round += 1) {
     const passing = users.flatMap((token) => Array.from({ length: WARM_UP_OF_USER }, () => honest(service, token)));
@@ -101,6 +102,9 @@ async function warmUp(service: RunningService, users: readonly string[]): Promis
     for (const one of passing) one.end();
     await sleep(WARM_UP_PAUSE_MS);
   }
+  const headers = { "content-type": "application/json", authorization: `Bearer ${users[0]}` };
+  const request = () => ({ path: "/graphql", headers, body: '{"query":"{ viewer { userId } }"}' });
+  await load({ name: "warm up", url: service.url, request }, WARM_UP_SECONDS);
 }
 
 async function attack(service: RunningService): Promise<void> {
