@@ -31,11 +31,13 @@ export const MAX_USER_SOCKETS = 100;
 /** Users whose messages are remembered when they have no socket, so that a new socket begins no new minute. */
 export const MAX_USERS_REMEMBERED = 20_000;
 
+/** Connections that the kernel keeps until we take them, all in one turn: beyond, a client tries again a second later. */
+export const LISTEN_BACKLOG = 1_024;
 /**
  * Connections of one address that have nothing in hand: idle, with half a header, or a socket without `connection_init`.
- * More than the 511 that Node takes in one turn, so that nobody gives way before it could speak. About 30 KB each.
+ * More than are taken in one turn, so that nobody gives way before it could speak. About 30 KB each.
  */
-export const WAITING_OF_ADDRESS = 1_000;
+export const WAITING_OF_ADDRESS = 1_500;
 export const WAITING_IN_ALL = 5_000;
 /** Requests of one address that are on their way in or answers on their way out, up to half a megabyte and more each. */
 export const MOVING_OF_ADDRESS = 200;
