@@ -1,9 +1,11 @@
 import { failed, say } from "./print";
 import { siegeDocuments } from "./siege-documents";
+import { siegeSockets } from "./siege-sockets";
 
-/** What the service stands against: each part prints its figures. */
+/** Each part attacks a freshly built service of its own, in a process of its own. */
 const PARTS: Record<string, () => Promise<void>> = {
   documents: siegeDocuments,
+  sockets: siegeSockets,
 };
 
 async function main(asked: string[]): Promise<void> {

@@ -237,6 +237,7 @@ async function startApi(
     compileQueriesAtUse: config.compileQueriesAtUse,
     metrics: services.metrics,
     allowedOrigins: [new URL(config.crm.redirectUrl).origin],
+    trustedProxies: config.trustedProxies,
     page: config.page && { ...config.page, directory: PAGE_DIRECTORY, redirectUrl: config.crm.redirectUrl },
     logger,
   });

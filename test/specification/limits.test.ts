@@ -1,8 +1,9 @@
 import { EventEmitter } from "node:events";
 import { request } from "undici";
 import { type Simulator, startSimulator } from "../../simulator";
+import type { BoundedSocket } from "../../src/server/bounded-socket";
 import { TenantTurns } from "../../src/server/limits";
-import { TenantSeats } from "../../src/server/socket-server";
+import { Seats } from "../../src/server/seats";
 import { tokenFor } from "../support/actors";
 import { createTestDatabase, type TestDatabase } from "../support/database";
 import { type Service, startService } from "../support/service";
@@ -152,18 +153,22 @@ test.each([
   await watching.end();
 });
 
-test("a tenant's sockets are counted while they are open; one too many is told so, and other tenants are not", () => {
-  const seats = new TenantSeats(2);
-  const codes: number[] = [];
-  const close = (code: number) => codes.push(code);
-  const socket = (readyState = 1) => Object.assign(new EventEmitter(), { readyState, OPEN: 1, close });
-  const [first, second, third] = [socket(), socket(), socket()];
-  expect([seats.take("acme", first as never), seats.take("acme", second as never)]).toEqual([true, true]);
-  expect([seats.take("acme", third as never), seats.take("other", third as never)]).toEqual([false, true]);
-  expect(codes).toEqual([4429]);
-  expect(seats.take("gone", socket(3) as never)).toBe(false);
+test("sockets of a user and of a tenant are counted while they are open; one too many is told so, and others are not", () => {
+  const seats = new Seats({ ofTenant: 3, ofUser: 2 });
+  const told: string[] = [];
+  const socket = (readyState = 1) =>
+    Object.assign(new EventEmitter(), {
+      ...{ readyState, OPEN: 1 as const, proven: () => undefined },
+      turnAway: (reason: string) => void told.push(reason),
+    }) as unknown as BoundedSocket;
+  const take = (tenantId: string, userId: string, one = socket()) => seats.take({ tenantId, userId }, one);
+  const first = socket();
+  expect([take("acme", "anna", first), take("acme", "anna"), take("acme", "anna")]).toEqual([true, true, false]);
+  expect([take("other", "anna"), take("acme", "ben"), take("acme", "cara")]).toEqual([true, true, false]);
+  expect(told).toEqual(["user_sockets", "tenant_sockets"]);
+  expect(take("gone", "anna", socket(3))).toBe(false);
   first.emit("close");
-  expect(seats.take("acme", socket() as never)).toBe(true);
+  expect([take("acme", "anna"), take("acme", "anna")]).toEqual([true, false]);
 });
 
 test("a socket that sends a query is told where to send it", async () => {
