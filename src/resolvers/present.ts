@@ -7,7 +7,7 @@ import type { DealRow } from "../entities/deal";
 import type { MeetingRow } from "../entities/meeting";
 import type { MeetingAttendeeRow } from "../entities/meeting-attendee";
 import type { MeetingMatchRow } from "../entities/meeting-match";
-import type { NoteRow } from "../entities/note";
+import type { NoteHead } from "../entities/note";
 import type { OrganizationRow } from "../entities/organization";
 import type { PersonRow } from "../entities/person";
 import type { PipelineRow } from "../entities/pipeline";
@@ -206,13 +206,12 @@ export const presentActivity = (row: ActivityRow): Activity =>
     ...recordId("Activity", row),
   });
 
-export const presentNote = (row: NoteRow & { ours: boolean }): Note =>
+export const presentNote = (row: NoteHead & { ours: boolean }): Note =>
   make(Note, {
-    content: row.content,
     createdAt: row.addTime,
     updatedAt: row.updateTime,
     ours: row.ours,
-    links: { author: row.authorId },
+    links: { author: row.authorId, note: row.crmId },
     ...recordId("Note", row),
   });
 

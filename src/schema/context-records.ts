@@ -42,8 +42,5 @@ export class Note extends Node {
   @Field(() => Boolean, { description: "True where this service wrote it." })
   ours!: boolean;
 
-  /** HTML as the CRM has it, of anybody: not safe to show. */
-  content!: string;
-
-  links!: { author: number | null };
+  links!: { author: number | null; note: number };
 }

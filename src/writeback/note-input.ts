@@ -24,7 +24,7 @@ const MAX_HTML_BYTES = 100_000;
 
 type InputRefusal = "INVALID_INPUT" | "CONTENT_TOO_LONG";
 
-export function checkNote(input: WriteNoteInput): Outcome<NoteIntent, InputRefusal> {
+export async function checkNote(input: WriteNoteInput): Promise<Outcome<NoteIntent, InputRefusal>> {
   const { meetingId, targetId, content, idempotencyKey } = input;
   const fault = faultOfKey(idempotencyKey);
   if (fault) return refused("INVALID_INPUT", `idempotencyKey ${fault}.`, "idempotencyKey");
@@ -34,7 +34,7 @@ export function checkNote(input: WriteNoteInput): Outcome<NoteIntent, InputRefus
     return tooLong(`content has ${characters} characters; at most ${MAX_CHARACTERS} can be written. Shorten it.`);
   }
   const reference = newReference();
-  const html = noteHtml(content, reference);
+  const html = await noteHtml(content, reference);
   const bytes = Buffer.byteLength(html);
   if (bytes > MAX_HTML_BYTES) {
     return tooLong(

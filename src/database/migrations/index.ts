@@ -13,6 +13,7 @@ import { CrmStop1763770000000 } from "./0014-crm-stop";
 import { CopiesOfTenants1763780000000 } from "./0015-copies-of-tenants";
 import { UnreadRecords1763790000000 } from "./0016-unread-records";
 import { UnchangedConnections1763800000000 } from "./0017-unchanged-connections";
+import { ShownNotes1763830000000 } from "./0018-shown-notes";
 
 /** In the order in which they run. */
 export const migrations = [
@@ -31,4 +32,5 @@ export const migrations = [
   CopiesOfTenants1763780000000,
   UnreadRecords1763790000000,
   UnchangedConnections1763800000000,
+  ShownNotes1763830000000,
 ];
