@@ -1,6 +1,7 @@
 import { compile } from "html-to-text";
 import { cutText } from "../platform/cut";
-import { MAX_SHOWN, type SafeHtml } from "../platform/safe-html";
+import { MAX_SHOWN, safeHtml } from "../platform/safe-html";
+import { inSlice } from "../platform/slices";
 
 /** A note as it is shown. */
 export interface ShownNote {
@@ -16,8 +17,9 @@ const withoutMarkup = compile({
   selectors: [{ selector: "a", options: { ignoreHref: true } }],
 });
 
-/** Safe HTML with its plain text, without markup; links keep only their words. */
-export function withText({ html, cut }: SafeHtml): ShownNote {
-  const text = withoutMarkup(html).trim();
+/** HTML of the CRM, safe, and its plain text without markup; links keep only their words. */
+export async function showNote(content: string): Promise<ShownNote> {
+  const { html, cut } = await safeHtml(content);
+  const text = await inSlice(html.length, () => withoutMarkup(html).trim());
   return { html, text: cutText(text, MAX_SHOWN), cut: cut || text.length > MAX_SHOWN };
 }

@@ -4,24 +4,21 @@ import { SECOND_MS } from "../platform/clock";
 import { cutHtml } from "../platform/cut";
 import { messageOf } from "../platform/errors";
 import type { Logger } from "../platform/logger";
-import { HTML_RULES, safeHtml } from "../platform/safe-html";
-import { inSlice } from "../platform/slices";
-import { type ShownNote, withText } from "./note-content";
+import { HTML_RULES } from "../platform/safe-html";
+import { type ShownNote, showNote } from "./note-content";
 import type { CopyScope } from "./records";
 
 /**
- * Bytes of notes that one read gives out, as safe HTML and as text: to read and to write them as JSON takes 30 ms.
- * Notes that come after that are shown by their beginning.
+ * Bytes of notes that one read gives out, as safe HTML and as text, of which neither is mostly longer than the content:
+ * to read and to write them as JSON takes 30 ms. Notes that come after that are shown by their beginning.
  */
 const MAX_READ_BYTES = 8_000_000;
 /** UTF-16 units of such a beginning. */
 const BEGINNING = 500;
-/** UTF-16 units of HTML that are converted in one turn of the event loop, but for a note that is larger alone. */
-const SLICE = 20_000;
 /** The notes of the levels of an operation, and of what is asked at the same time, are kept by one statement. */
 const KEEP_AFTER_MS = 200;
-/** Characters that wait to be kept. What is not kept is made again by the next reader. */
-const MAX_WAITING = 16_000_000;
+/** Characters that wait to be kept: 20 ms to write as JSON. What is not kept is made again by the next reader. */
+const MAX_WAITING = 4_000_000;
 const STOPS_WITHIN_MS = 5 * SECOND_MS;
 
 /** A note's content, or what was kept of it, which then is not null. */
@@ -67,19 +64,17 @@ export class ShownNotes {
   /** Of notes that the caller has found readable; those that are gone meanwhile are left out. */
   async read(copy: CopyScope, ids: readonly number[]): Promise<Map<number, ShownNote>> {
     const stored = await readStored(copy, ids);
-    const shown = new Map<number, ShownNote>();
-    let given = 0;
-    for (const group of slicesOf(stored)) {
-      const isFull = given > MAX_READ_BYTES;
-      for (const { note, made } of await showAll(group, isFull)) {
-        given += made.html.length + made.text.length;
-        const isWhole = note.whole && !isFull;
-        if (isWhole && note.content !== null)
-          this.#keepLater(copy, { ...made, id: note.crm_id, version: note.version });
-        shown.set(note.crm_id, { ...made, cut: made.cut || note.truncated || !isWhole });
-      }
-    }
-    return shown;
+    return new Map(
+      await Promise.all(stored.map(async (note) => [note.crm_id, await this.#show(copy, note)] as const)),
+    );
+  }
+
+  async #show(copy: CopyScope, { content, whole, truncated, ...note }: StoredNote): Promise<ShownNote> {
+    const { html, text, cut } = note;
+    const kept = { html: html ?? "", text: text ?? "", cut: cut ?? false };
+    const made = content === null ? kept : await showNote(whole ? content : cutHtml(content, BEGINNING));
+    if (content !== null && whole) this.#keepLater(copy, { ...made, id: note.crm_id, version: note.version });
+    return { ...made, cut: made.cut || truncated || !whole };
   }
 
   /** What waits is kept now, or given up. */
@@ -115,43 +110,6 @@ export class ShownNotes {
   }
 }
 
-/** Notes whose conversion together fits into one slice, or one that is larger. */
-function* slicesOf(stored: readonly StoredNote[]): Generator<StoredNote[]> {
-  let group: StoredNote[] = [];
-  let size = 0;
-  for (const note of stored) {
-    const more = note.content?.length ?? 0;
-    if (group.length > 0 && size + more > SLICE) {
-      yield group;
-      [group, size] = [[], 0];
-    }
-    group.push(note);
-    size += more;
-  }
-  if (group.length > 0) yield group;
-}
-
-/** @param isFull only beginnings fit into the answer */
-async function showAll(
-  group: readonly StoredNote[],
-  isFull: boolean,
-): Promise<{ note: StoredNote; made: ShownNote }[]> {
-  const known = group.flatMap((note) => (note.content === null ? [{ note, made: keptOf(note) }] : []));
-  const fresh = group.filter(({ content }) => content !== null);
-  if (fresh.length === 0) return known;
-  const contentOf = ({ content, whole }: StoredNote) =>
-    whole && !isFull ? (content ?? "") : cutHtml(content ?? "", BEGINNING);
-  const safe = await inSlice(() => fresh.map((note) => ({ note, html: safeHtml(contentOf(note)) })));
-  const made = await inSlice(() => safe.map(({ note, html }) => ({ note, made: withText(html) })));
-  return [...known, ...made];
-}
-
-const keptOf = ({ html, text, cut }: StoredNote): ShownNote => ({
-  html: html ?? "",
-  text: text ?? "",
-  cut: cut ?? false,
-});
-
 /** The content only where nothing is kept of it by today's rules, and only its beginning once the answer is full. */
 function readStored({ reads, copyId }: CopyScope, ids: readonly number[]): Promise<StoredNote[]> {
   return reads.rows<StoredNote>(
@@ -163,7 +121,7 @@ function readStored({ reads, copyId }: CopyScope, ids: readonly number[]): Promi
        SELECT sized.*, sum(bytes) OVER (ORDER BY place) <= $5 AS whole FROM (
          SELECT t.*, t.xmin::text AS version, asked.place, t.shown_rules IS NOT DISTINCT FROM $3::int AS is_kept,
            CASE WHEN t.shown_rules = $3 THEN octet_length(t.shown_html) + octet_length(t.shown_text)
-             ELSE octet_length(t.content) END AS bytes
+             ELSE 2 * octet_length(t.content) END AS bytes
          FROM unnest($2::bigint[]) WITH ORDINALITY AS asked (id, place)
          JOIN note t ON t.copy_id = $1 AND t.crm_id = asked.id
        ) sized

@@ -1,5 +1,6 @@
 import sanitizeHtml from "sanitize-html";
 import { cutHtml } from "./cut";
+import { inSlice } from "./slices";
 
 /** Larger by one with each change of what is made of the same HTML: what was kept of older rules is made anew. */
 export const HTML_RULES = 1;
@@ -28,9 +29,9 @@ const ALLOWED: sanitizeHtml.IOptions = {
 const MAX_DEPTH = 250;
 /**
  * What may be made of one HTML without a stop: a tag is 1, and so is each line by which a quote or list is deep eight
- * times, because its text gets a mark for each. Ordinary notes of 100 KB have some thousands; twelve thousand take 30 ms.
+ * times, because its text gets a mark for each. Ordinary notes of 100 KB have some thousands; ten thousand take 30 ms.
  */
-const MAX_WORK = 12_000;
+const MAX_WORK = 10_000;
 const INDENTED_BY = 1 / 8;
 const INDENTING = new Set(["blockquote", "ul", "ol"]);
 /** A rule becomes a line of forty dashes. */
@@ -42,10 +43,10 @@ export const MAX_SHOWN = 250_000;
  * HTML of anybody, safe to show: the one table for what is read from the CRM and what is written to it. The time it
  * takes grows with the length alone: markup that is deeper or denser than anybody writes is shown as its words.
  */
-export function safeHtml(html: string): SafeHtml {
-  const safe = withinWork(html);
+export async function safeHtml(html: string): Promise<SafeHtml> {
+  const safe = await inSlice(html.length, () => withinWork(html));
   if (safe !== null && safe.length <= MAX_SHOWN) return { html: safe, cut: false };
-  return { html: cutHtml(wordsOf(html), MAX_SHOWN), cut: true };
+  return inSlice(html.length, () => ({ html: cutHtml(wordsOf(html), MAX_SHOWN), cut: true }));
 }
 
 class TooMuchWork extends Error {}
@@ -86,21 +87,21 @@ function linesOf(text: string): number {
   return lines;
 }
 
-const TAG = /<(\/?)([a-z][^\s>/]*)/gi;
+const TAG = /<(\/?)([a-z][^\s>/]*)(>?)/gi;
 /** What they hold is no text of the note: the sanitizer drops it with them. */
 const NO_TEXT = new Set(["script", "style", "textarea", "option", "xmp"]);
 const LINES = new Set(["p", "br", "div", "h1", "h2", "h3", "h4", "blockquote", "pre", "hr", "li", "table", "tr"]);
 const MAX_LINES = 2_000;
 
-/** Each tag becomes one that nests nothing: a line break, or an image, which the sanitizer drops. */
+/** Each tag becomes one that nests nothing: a line break, or the end or the beginning of an image, which is dropped. */
 function wordsOf(html: string): string {
   let lines = 0;
-  const flat = html.replace(TAG, (tag: string, end: string, written: string) => {
+  const flat = html.replace(TAG, (tag: string, end: string, written: string, closed: string) => {
     const name = written.toLowerCase();
     if (NO_TEXT.has(name)) return tag;
-    if (end || !LINES.has(name) || lines >= MAX_LINES) return "<img";
+    if (end || !LINES.has(name) || lines >= MAX_LINES) return closed ? "</img>" : "<img";
     lines += 1;
-    return "<br";
+    return `<br${closed}`;
   });
   return sanitizeHtml(flat, ALLOWED).replace(/(?:<br \/>\s*){3,}/g, "<br /><br />");
 }

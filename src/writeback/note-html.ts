@@ -27,8 +27,8 @@ export function newReference(): string {
 export async function noteHtml(content: string, reference: string): Promise<string> {
   // JSON cannot carry half of a surrogate pair to everybody, and markdown-it sees to NUL.
   const wellFormed = content.replace(/\p{Surrogate}/gu, "\ufffd");
-  const rendered = await inSlice(() => render(wellFormed));
-  const safe = rendered === null ? null : await inSlice(() => safeHtml(rendered));
+  const rendered = await inSlice(content.length, () => render(wellFormed));
+  const safe = rendered === null ? null : await safeHtml(rendered);
   return `${safe === null || safe.cut ? asTyped(wellFormed) : safe.html.trim()}\n<p>Ref. ${reference}</p>`;
 }
 
