@@ -64,9 +64,7 @@ export class ShownNotes {
   /** Of notes that the caller has found readable; those that are gone meanwhile are left out. */
   async read(copy: CopyScope, ids: readonly number[]): Promise<Map<number, ShownNote>> {
     const stored = await readStored(copy, ids);
-    return new Map(
-      await Promise.all(stored.map(async (note) => [note.crm_id, await this.#show(copy, note)] as const)),
-    );
+    return new Map(await Promise.all(stored.map(async (note) => [note.crm_id, await this.#show(copy, note)] as const)));
   }
 
   async #show(copy: CopyScope, { content, whole, truncated, ...note }: StoredNote): Promise<ShownNote> {

@@ -5,7 +5,7 @@ import { CrmUser, Pipeline, Stage } from "../schema/crm-setup";
 import { Deal, Organization, Person } from "../schema/records";
 import type { OperationContext } from "./context";
 import { dealEdge, organizationEdge, personEdge, userEdge } from "./edges";
-import { presentPipeline } from "./present";
+import { crmUrlOfNote, presentPipeline } from "./present";
 
 @Resolver(() => Stage)
 export class StageResolver {
@@ -63,6 +63,11 @@ export class NoteResolver {
   })
   async truncated(@Root() note: Note, @Ctx() context: OperationContext): Promise<boolean> {
     return (await shownOf(note, context)).cut;
+  }
+
+  @FieldResolver(() => String, { nullable: true, description: "The record that it hangs on, in the CRM." })
+  async crmUrl(@Root() { links }: Note, @Ctx() { connection }: OperationContext): Promise<string | null> {
+    return crmUrlOfNote((await connection())?.companyDomain ?? null, links);
   }
 
   @FieldResolver(() => CrmUser, { nullable: true })

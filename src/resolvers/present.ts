@@ -191,7 +191,16 @@ export function presentOrganization(row: OrganizationRow, companyDomain: string 
   });
 }
 
-function crmUrl(companyDomain: string | null, kind: string, { crmId }: CopyKey): string | null {
+/** A note has no page of its own: it stands on the record that it hangs on. */
+export function crmUrlOfNote(
+  companyDomain: string | null,
+  { deal, person, organization }: Note["links"],
+): string | null {
+  const [kind, crmId] = deal ? ["deal", deal] : person ? ["person", person] : ["organization", organization];
+  return crmId === null ? null : crmUrl(companyDomain, kind, { crmId });
+}
+
+function crmUrl(companyDomain: string | null, kind: string, { crmId }: Pick<CopyKey, "crmId">): string | null {
   return companyDomain && `https://${companyDomain}.pipedrive.com/${kind}/${crmId}`;
 }
 
@@ -211,7 +220,10 @@ export const presentNote = (row: NoteHead & { ours: boolean }): Note =>
     createdAt: row.addTime,
     updatedAt: row.updateTime,
     ours: row.ours,
-    links: { author: row.authorId, note: row.crmId },
+    links: {
+      ...{ note: row.crmId, author: row.authorId },
+      ...{ deal: row.dealId, person: row.personId, organization: row.organizationId },
+    },
     ...recordId("Note", row),
   });
 

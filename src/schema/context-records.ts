@@ -42,5 +42,11 @@ export class Note extends Node {
   @Field(() => Boolean, { description: "True where this service wrote it." })
   ours!: boolean;
 
-  links!: { author: number | null; note: number };
+  links!: {
+    note: number;
+    author: number | null;
+    deal: number | null;
+    person: number | null;
+    organization: number | null;
+  };
 }
