@@ -10,9 +10,9 @@ import type { CopyScope } from "./records";
 
 /**
  * Bytes of notes that one read gives out, as safe HTML and as text, of which neither is mostly longer than the content:
- * to read and to write them as JSON takes 20 ms. Notes that come after that are shown by their beginning.
+ * to read and to write them as JSON takes 10 ms. Notes that come after that are shown by their beginning.
  */
-const MAX_READ_BYTES = 4_000_000;
+const MAX_READ_BYTES = 2_000_000;
 /** UTF-16 units of such a beginning. */
 const BEGINNING = 500;
 /** The notes of the levels of an operation, and of what is asked at the same time, are kept by one statement. */
