@@ -4,6 +4,7 @@ import { createActorVerifier } from "./auth/actor";
 import { sweepAudit } from "./auth/audit";
 import { Meetings } from "./briefing/record-meeting";
 import { Rematching } from "./briefing/rematch";
+import { ShownNotes } from "./briefing/shown-notes";
 import { AccessTokens } from "./connections/access-tokens";
 import { Connecting } from "./connections/connecting";
 import { Credentials } from "./connections/credentials";
@@ -113,6 +114,7 @@ interface Parts {
   schedule: Schedule;
   noteWrites: NoteWrites;
   noteLookUps: NoteLookUps;
+  shownNotes: ShownNotes;
   fieldWrites: FieldWrites;
   fieldLookUps: FieldLookUps;
   clock: Clock;
@@ -140,6 +142,7 @@ function compose(config: Config, dataSource: DataSource, databaseUrl: Secret, lo
     stopped: () => crmStops.refusal(),
   };
   const noteWrites = new NoteWrites(writeback);
+  const shownNotes = new ShownNotes(door, logger);
   const mappings = new FieldMappings({ door, apiOf, clock, logger });
   const fieldWrites = new FieldWrites({ ...writeback, mappings });
   const schedule = new Schedule({ door, clock, logger, ...config.sync });
@@ -174,12 +177,14 @@ function compose(config: Config, dataSource: DataSource, databaseUrl: Secret, lo
       tokensOf,
     }),
     noteWrites,
+    shownNotes,
     noteLookUps: new NoteLookUps(writeback),
     fieldWrites,
     fieldLookUps: new FieldLookUps({ ...writeback, mappings }),
     close: async () => {
       await notifications.stop();
       await noteWrites.close();
+      await shownNotes.close();
       await fieldWrites.close();
       await tokens.close();
       await http.close();

@@ -43,7 +43,7 @@ export class NoteWrites {
   async write(actor: Actor, asked: AskedNote): Promise<Outcome<NoteWriteRow, WriteNoteRefusal>> {
     const policy = await refusalOfWriter(this.parts, actor, "writeNote");
     if (policy) return policy;
-    const checked = checkNote(asked);
+    const checked = await checkNote(asked);
     if (!checked.ok) return checked;
     const intent = checked.value;
     const earlier = await findReceipt(this.parts.door.enter(actor.tenantId), intent.idempotencyKey);
