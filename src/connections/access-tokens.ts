@@ -1,9 +1,11 @@
 import { Pool } from "pg";
 import type { TokenSource } from "../crm/api";
-import { MINUTE_MS } from "../platform/clock";
+import { heldUpOf, SESSION_LIMITS, type SessionLimits, withLimits } from "../database/session-limits";
+import { MINUTE_MS, SECOND_MS, timeLimit } from "../platform/clock";
 import type { Secret } from "../platform/secret";
+import { inWork, workFields } from "../platform/work";
 import type { PresentAccess } from "./credentials";
-import { ConnectionGoneError, NeedsReauthorizationError } from "./errors";
+import { ConnectionGoneError, NeedsReauthorizationError, RenewalHeldUpError } from "./errors";
 import { NEEDS_REAUTHORIZATION, NOT_CONNECTED } from "./refusals";
 import { Renewal, type RenewalParts } from "./renewal";
 
@@ -11,11 +13,16 @@ import { Renewal, type RenewalParts } from "./renewal";
 const FRESH_FOR_MS = 59 * MINUTE_MS;
 /** Renewals hold a database session while the CRM answers; they must not use up the pool that requests need. */
 const LOCK_SESSIONS = 8;
+/** For one of them to come free: with the wait for the lock itself, a caller has its answer within 30 seconds. */
+const SESSION_WITHIN_MS = 10 * SECOND_MS;
+/** From having the lock to the first byte of the request; a frozen process may have lost the lock after that. */
+const BEGIN_WITHIN_MS = 30 * SECOND_MS;
 /** Keeps these advisory locks apart from others of the database. */
 const RENEWAL_LOCKS = 7_302_519;
 
 export interface AccessTokenParts extends RenewalParts {
   databaseUrl: Secret;
+  limits?: SessionLimits;
 }
 
 /**
@@ -30,7 +37,11 @@ export class AccessTokens {
 
   constructor(private readonly parts: AccessTokenParts) {
     this.#renewal = new Renewal(parts);
-    this.#locks = new Pool({ connectionString: parts.databaseUrl.reveal(), max: LOCK_SESSIONS });
+    const url = withLimits(parts.databaseUrl, parts.limits ?? SESSION_LIMITS.renewalLock);
+    this.#locks = new Pool({
+      ...{ connectionString: url.reveal(), max: LOCK_SESSIONS },
+      ...{ connectionTimeoutMillis: SESSION_WITHIN_MS, keepAlive: true },
+    });
     const onError = (error: Error) => parts.logger.warn({ err: error }, "a lock session ended");
     this.#locks.on("error", onError);
     this.#locks.on("connect", (session) => session.on("error", onError));
@@ -80,19 +91,25 @@ export class AccessTokens {
         token.reveal() === stale.reveal() ? this.#renew(tenantId, copyId, stale) : token,
       );
     }
-    const renewal = this.#underLock(copyId, () => this.#lookAgainAndRenew(tenantId, copyId, stale)).finally(() =>
-      this.#inFlight.delete(copyId),
-    );
+    // Work of its own: where the caller's time is over, what the CRM has granted must be stored all the same.
+    const renewal = inWork(workFields(), () =>
+      this.#underLock(copyId, (mayBegin) => this.#lookAgainAndRenew(tenantId, copyId, stale, mayBegin)),
+    ).finally(() => this.#inFlight.delete(copyId));
     this.#inFlight.set(copyId, renewal);
     return renewal;
   }
 
-  async #underLock<T>(copyId: number, work: () => Promise<T>): Promise<T> {
-    const session = await this.#locks.connect();
+  /** @throws RenewalHeldUpError where another process holds the lock for too long, and from `mayBegin` when it is too late */
+  async #underLock<T>(copyId: number, work: (mayBegin: () => void) => Promise<T>): Promise<T> {
+    const session = await this.#locks.connect().catch(heldUp);
     try {
       await session.query("BEGIN");
-      await session.query("SELECT pg_advisory_xact_lock($1, hashtext($2))", [RENEWAL_LOCKS, String(copyId)]);
-      return await work();
+      const isOver = timeLimit(this.parts.clock, BEGIN_WITHIN_MS);
+      const lock = "SELECT pg_advisory_xact_lock($1, hashtext($2))";
+      await session.query(lock, [RENEWAL_LOCKS, String(copyId)]).catch(heldUp);
+      return await work(() => {
+        if (isOver()) throw new RenewalHeldUpError();
+      });
     } finally {
       await session.query("ROLLBACK").then(
         () => session.release(),
@@ -101,15 +118,19 @@ export class AccessTokens {
     }
   }
 
-  async #lookAgainAndRenew(tenantId: string, copyId: number, stale: Secret): Promise<Secret> {
+  async #lookAgainAndRenew(tenantId: string, copyId: number, stale: Secret, mayBegin: () => void): Promise<Secret> {
     const { door, credentials } = this.parts;
     const scope = door.enter(tenantId);
     const present = usable(await credentials.readAccess(scope, copyId));
     if (present.accessToken.reveal() !== stale.reveal()) return present.accessToken;
     const credential = await credentials.read(scope, copyId);
     if (!credential) throw new ConnectionGoneError(NOT_CONNECTED.message);
-    return this.#renewal.renew(tenantId, copyId, credential);
+    return this.#renewal.renew(tenantId, copyId, credential, mayBegin);
   }
+}
+
+function heldUp(error: unknown): never {
+  throw heldUpOf(error) ? new RenewalHeldUpError({ cause: error }) : error;
 }
 
 function usable(access: PresentAccess | null): PresentAccess {

@@ -3,6 +3,7 @@ import { DataSource, DefaultNamingStrategy, type EntityTarget, type ObjectLitera
 import type { Logger } from "../platform/logger";
 import type { Secret } from "../platform/secret";
 import { migrations } from "./migrations";
+import { SESSION_LIMITS, type SessionLimits, withLimits } from "./session-limits";
 
 const CONNECT_TIMEOUT_MS = 10_000;
 const POOL_SIZE = 20;
@@ -25,13 +26,19 @@ export interface DatabaseOptions {
   url: Secret;
   entities: readonly EntityTarget<ObjectLiteral>[];
   logger?: Logger;
+  limits?: SessionLimits;
 }
 
 /** The one pool of a process. Not yet connected: call `initialize`. */
-export function createDataSource({ url, entities, logger }: DatabaseOptions): DataSource {
+export function createDataSource({
+  url,
+  entities,
+  logger,
+  limits = SESSION_LIMITS.work,
+}: DatabaseOptions): DataSource {
   return new DataSource({
     type: "postgres",
-    url: url.reveal(),
+    url: withLimits(url, limits).reveal(),
     entities: entities.map((entity) => entity as never),
     migrations,
     migrationsTableName: "migration",
@@ -43,7 +50,7 @@ export function createDataSource({ url, entities, logger }: DatabaseOptions): Da
     connectTimeoutMS: CONNECT_TIMEOUT_MS,
     applicationName: "crm-connection",
     poolErrorHandler: (error: unknown) => logger?.warn({ err: error }, "an idle database connection ended"),
-    extra: { types: { getTypeParser } },
+    extra: { types: { getTypeParser }, keepAlive: true },
   });
 }
 

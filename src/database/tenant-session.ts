@@ -1,6 +1,7 @@
 import type { PoolClient } from "pg";
 import { type DataSource, EntityManager, type QueryRunner } from "typeorm";
-import { callOffAt } from "./deadline";
+import { isWorkOver } from "../platform/work";
+import { callOffAt, deadline } from "./deadline";
 import { keepingSession } from "./kept-session";
 import { type ObserveSql, observeStatements } from "./observed-sql";
 import { prepareReads } from "./prepared-reads";
@@ -31,9 +32,13 @@ export function managerWithin(
 
 function bind(runner: QueryRunner, reach: Reach, observe: ObserveSql, signal?: AbortSignal): QueryRunner {
   const connect = runner.connect.bind(runner);
+  let hasBegun = false;
   runner.connect = async () => {
     const session: PoolClient = await connect();
     await setReach(session, reach, signal ? "force_generic_plan" : "auto");
+    // After the last wait before the first statement. What has begun ends by its session's limits.
+    if (!hasBegun && isWorkOver()) throw deadline();
+    hasBegun = true;
     return session;
   };
   prepareReads(runner);

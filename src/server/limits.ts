@@ -1,6 +1,8 @@
 import type { ApolloServerPlugin, GraphQLRequestListener } from "@apollo/server";
 import { GraphQLError, OperationTypeNode } from "graphql";
 import type { OperationContext } from "../resolvers/context";
+import { systemClock, timeLimit } from "../platform/clock";
+import { limitWork } from "../platform/work";
 import { refusalOfSize, sizeOf } from "./operation-size";
 
 /** Operations of one tenant at work in this process; the rest wait, so that one tenant cannot take it all. */
@@ -28,6 +30,7 @@ export function limitOperations(): ApolloServerPlugin<OperationContext> {
           if (refusal) throw refusal;
           release = await turns.take(contextValue.actor.tenantId);
           const limit = DEADLINE_MS[operation?.operation ?? OperationTypeNode.QUERY];
+          limitWork(timeLimit(systemClock, limit));
           deadline = setTimeout(() => contextValue.deadline.abort(), limit);
         },
         async willSendResponse() {

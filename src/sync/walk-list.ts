@@ -165,7 +165,7 @@ async function noteCrmTime(context: RunContext, { date }: ReadPage): Promise<voi
   run.crmTimeAtStart = date;
   await scopeOf(context).manager.update(
     SyncRunRow,
-    { tenantId: run.tenantId, id: run.runId },
+    { tenantId: run.tenantId, id: run.runId, leaseId: run.leaseId },
     { crmTimeAtStart: date },
   );
 }
