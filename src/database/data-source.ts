@@ -30,12 +30,7 @@ export interface DatabaseOptions {
 }
 
 /** The one pool of a process. Not yet connected: call `initialize`. */
-export function createDataSource({
-  url,
-  entities,
-  logger,
-  limits = SESSION_LIMITS.work,
-}: DatabaseOptions): DataSource {
+export function createDataSource({ url, entities, logger, limits = SESSION_LIMITS.work }: DatabaseOptions): DataSource {
   return new DataSource({
     type: "postgres",
     url: withLimits(url, limits).reveal(),

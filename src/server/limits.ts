@@ -1,8 +1,8 @@
 import type { ApolloServerPlugin, GraphQLRequestListener } from "@apollo/server";
 import { GraphQLError, OperationTypeNode } from "graphql";
-import type { OperationContext } from "../resolvers/context";
 import { systemClock, timeLimit } from "../platform/clock";
 import { limitWork } from "../platform/work";
+import type { OperationContext } from "../resolvers/context";
 import { refusalOfSize, sizeOf } from "./operation-size";
 
 /** Operations of one tenant at work in this process; the rest wait, so that one tenant cannot take it all. */

@@ -24,8 +24,8 @@ import {
   failRun,
   type RunRef,
   readSteps,
-  requireLease,
   releaseRun,
+  requireLease,
   setStepState,
   succeedRun,
 } from "./run-store";

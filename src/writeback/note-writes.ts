@@ -40,9 +40,11 @@ export type WriteNoteRefusal =
  * whoever finds a receipt never sends. What became of a lost answer is found out by looking (`note-look-ups.ts`).
  */
 export class NoteWrites {
-  readonly #sendings = new Sendings<NoteWriteRow>(({ state }) => state === "SENDING");
+  readonly #sendings: Sendings<NoteWriteRow>;
 
-  constructor(private readonly parts: WritebackParts) {}
+  constructor(private readonly parts: WritebackParts) {
+    this.#sendings = new Sendings(({ state }) => state === "SENDING", parts.waitMs);
+  }
 
   async write(actor: Actor, asked: AskedNote): Promise<Outcome<NoteWriteRow, WriteNoteRefusal>> {
     const policy = await refusalOfWriter(this.parts, actor, "writeNote");

@@ -10,7 +10,10 @@ export class Sendings<Receipt> {
   readonly #underWay = new Set<Promise<unknown>>();
   readonly #awaited = new Map<string, Promise<Receipt>>();
 
-  constructor(private readonly isSending: (receipt: Receipt) => boolean) {}
+  constructor(
+    private readonly isSending: (receipt: Receipt) => boolean,
+    private readonly waitMs = WAIT_MS,
+  ) {}
 
   track<T>(sending: Promise<T>): Promise<T> {
     this.#underWay.add(sending);
@@ -35,7 +38,7 @@ export class Sendings<Receipt> {
 
   async #poll(look: () => Promise<Receipt>): Promise<Receipt> {
     let now = await look();
-    for (let waited = 0; waited < WAIT_MS && this.isSending(now); waited += POLL_MS) {
+    for (let waited = 0; waited < this.waitMs && this.isSending(now); waited += POLL_MS) {
       await sleep(POLL_MS);
       now = await look();
     }

@@ -47,11 +47,12 @@ interface Begun {
  * never sends. What became of a lost answer is found out by looking (`field-look-ups.ts`).
  */
 export class FieldWrites {
-  readonly #sendings = new Sendings<FieldWriteRow[]>((receipts) =>
-    receipts.some(({ state }) => state === "SENDING"),
-  );
+  readonly #sendings: Sendings<FieldWriteRow[]>;
 
-  constructor(private readonly parts: FieldWriteParts) {}
+  constructor(private readonly parts: FieldWriteParts) {
+    const isSending = (receipts: FieldWriteRow[]) => receipts.some(({ state }) => state === "SENDING");
+    this.#sendings = new Sendings(isSending, parts.waitMs);
+  }
 
   async write(actor: Actor, asked: AskedFields): Promise<Outcome<FieldWriteRow[], WriteFieldsRefusal>> {
     const policy = await refusalOfWriter(this.parts, actor, "writeFields");
