@@ -4,9 +4,21 @@ import type { Logger } from "../platform/logger";
 import type { Secret } from "../platform/secret";
 import { migrations } from "./migrations";
 import { SESSION_LIMITS, type SessionLimits, withLimits } from "./session-limits";
+import type { SessionShares } from "./session-turns";
 
 const CONNECT_TIMEOUT_MS = 10_000;
+/** All but one are shared out by turns (`SESSION_SHARES`); the last is for whether the database answers at all. */
 const POOL_SIZE = 20;
+
+/** What operations and jobs may hold of a process's sessions (decision 0058). */
+export const SESSION_SHARES: SessionShares = {
+  sessions: POOL_SIZE - 1,
+  most: { read: 15, work: 12, background: 10 },
+  backgroundBeside: 3,
+  ofTenant: 6,
+  unreadOfTenant: 4,
+};
+
 const OID_INT8 = 20;
 const OID_INT8_ARRAY = 1016;
 const OID_DATE = 1082;

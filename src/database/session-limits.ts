@@ -106,7 +106,7 @@ export function heldUpOf(error: unknown): HeldUpError | null {
   return isHeldUp(error) ? new HeldUpError(TRY_AGAIN, { cause: error }) : null;
 }
 
-const TRY_AGAIN =
+export const TRY_AGAIN =
   "The service is held up for the moment, and this was called off. Try again in a few seconds, a write with the same idempotency key.";
 
 function isHeldUp(error: unknown): boolean {

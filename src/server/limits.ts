@@ -7,6 +7,14 @@ import { refusalOfSize, sizeOf } from "./operation-size";
 
 /** Operations of one tenant at work in this process; the rest wait, so that one tenant cannot take it all. */
 const AT_WORK = 32;
+/**
+ * Heavy ones of one tenant at work: those whose answer may have very many objects, or whose input has very many items.
+ * Between two waits each holds the event loop for a while, and the others' operations stand behind it.
+ */
+const HEAVY_AT_WORK = 1;
+const HEAVY_COST = 10_000;
+/** A meeting of a whole department; a town hall has hundreds. */
+const HEAVY_ITEMS = 50;
 /** Operations of one tenant that wait for that. A page asks for far fewer at once. */
 const WAITING = 200;
 
@@ -19,6 +27,7 @@ const DEADLINE_MS = { query: 15_000, mutation: 120_000, subscription: 15_000 };
  */
 export function limitOperations(): ApolloServerPlugin<OperationContext> {
   const turns = new TenantTurns(AT_WORK, WAITING);
+  const heavyTurns = new TenantTurns(HEAVY_AT_WORK, WAITING);
   return {
     async requestDidStart(): Promise<GraphQLRequestListener<OperationContext>> {
       let release: (() => void) | null = null;
@@ -28,7 +37,8 @@ export function limitOperations(): ApolloServerPlugin<OperationContext> {
           const size = operation && sizeOf(schema, document, operation, request.variables ?? {});
           const refusal = size && refusalOfSize(size);
           if (refusal) throw refusal;
-          release = await turns.take(contextValue.actor.tenantId);
+          const isHeavy = (size?.cost ?? 0) > HEAVY_COST || hasManyItems(request.variables, HEAVY_ITEMS);
+          release = await (isHeavy ? heavyTurns : turns).take(contextValue.actor.tenantId);
           const limit = DEADLINE_MS[operation?.operation ?? OperationTypeNode.QUERY];
           limitWork(timeLimit(systemClock, limit));
           deadline = setTimeout(() => contextValue.deadline.abort(), limit);
@@ -41,6 +51,13 @@ export function limitOperations(): ApolloServerPlugin<OperationContext> {
       };
     },
   };
+}
+
+/** Whether any list in the input is longer than this. */
+function hasManyItems(input: unknown, most: number): boolean {
+  if (typeof input !== "object" || input === null) return false;
+  if (Array.isArray(input) && input.length > most) return true;
+  return Object.values(input).some((value) => hasManyItems(value, most));
 }
 
 interface Queue {
