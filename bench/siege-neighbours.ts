@@ -15,8 +15,8 @@ const BURST_MS = 15_000;
 
 const RECORD = `mutation ($input: RecordMeetingInput!) { recordMeeting(input: $input) {
   ... on MeetingSuccess { meeting { id } } ... on Refusal { code message } } }`;
-/** As large as one is executed at all: everything about a hundred deals. */
-const HEAVIEST = `{ deals(first: 100) { nodes { id title status value { amount currency } stage { id name } pipeline { id name }
+/** As large as one is executed at all: nearly 50,000 objects by its cost. */
+const HEAVIEST = `{ deals(first: 36) { nodes { id title status value { amount currency } stage { id name } pipeline { id name }
   owner { id name } organization { id name } participants { id name emails { address } organization { id name } }
   recentActivities(first: 20) { id subject type doneAt owner { id name } } recentNotes(first: 20) { id text createdAt }
   quiet { verdict quietDays reasons { code message } } } } }`;
@@ -64,8 +64,9 @@ export async function siegeNeighbours(): Promise<void> {
       let isOver = false;
       const burst = Promise.all(Array.from({ length: count }, (_, index) => one(index))).then((answers) => {
         isOver = true;
-        const failed = answers.filter((answer) => (answer as { errors?: unknown }).errors).length;
-        say(`  ${name}: ${((performance.now() - began) / 1000).toFixed(1)} s, ${failed} refused`);
+        const refused = answers.flatMap((answer) => (answer as { errors?: { message: string }[] }).errors ?? []);
+        const why = refused[0] ? `, ${refused.length} refused: ${refused[0].message}` : "";
+        say(`  ${name}: ${((performance.now() - began) / 1000).toFixed(1)} s${why}`);
       });
       tell(name, await beside(() => !isOver && performance.now() - began < BURST_MS), idle);
       await burst;

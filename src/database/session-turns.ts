@@ -26,7 +26,7 @@ interface Tenant {
  * so that one tenant's burst waits behind itself and not before the others (decision 0058).
  */
 export class SessionTurns {
-  /** In the order of their last turn: who was served goes to the end. */
+  /** In the order of their turns: who comes anew, and who was served, goes to the end. */
   readonly #tenants = new Map<string, Tenant>();
   readonly #held: Record<SessionUse, number> = { read: 0, work: 0, background: 0 };
 
