@@ -93,8 +93,10 @@ export class HeldUpError extends ServiceError {
   readonly code = "TEMPORARILY_UNAVAILABLE";
 }
 
-/** PostgreSQL's codes for it: a lock, a statement, a silence or a transaction over its limit; a session that was ended. */
-const HELD_UP_CODES = new Set(["55P03", "57014", "25P03", "25P04", "57P01", "57P05"]);
+/** PostgreSQL's codes for a lock, a silence or a transaction over its limit: some process was frozen, or is. */
+const GIVEN_UP_CODES = new Set(["55P03", "25P03", "25P04"]);
+/** And for a statement over its limit, a session or server that was ended or is not there for now. */
+const HELD_UP_CODES = new Set([...GIVEN_UP_CODES, "57014", "57P01", "57P03", "57P05", "ECONNREFUSED", "ECONNRESET"]);
 /** As the driver says that the session has ended under a statement; it has no codes for these. */
 const ENDED = /^(Connection terminated|Client has encountered a connection error|Client was closed)/;
 /** As the pool says that no session came free in time. */
@@ -106,12 +108,18 @@ export function heldUpOf(error: unknown): HeldUpError | null {
   return isHeldUp(error) ? new HeldUpError(TRY_AGAIN, { cause: error }) : null;
 }
 
+/** Whether the work was ended because a process was frozen, this one or another: it may go on a little later. */
+export function isGivenUp(error: unknown): boolean {
+  return error instanceof QueryRunnerAlreadyReleasedError || GIVEN_UP_CODES.has(codeOf(error));
+}
+
 export const TRY_AGAIN =
   "The service is held up for the moment, and this was called off. Try again in a few seconds, a write with the same idempotency key.";
 
 function isHeldUp(error: unknown): boolean {
-  if (error instanceof QueryRunnerAlreadyReleasedError) return true;
+  if (isGivenUp(error) || HELD_UP_CODES.has(codeOf(error))) return true;
   if (!(error instanceof Error)) return false;
-  if ("code" in error && HELD_UP_CODES.has(String(error.code))) return true;
   return ENDED.test(error.message) || error.message === NO_SESSION;
 }
+
+const codeOf = (error: unknown): string => (error instanceof Error && "code" in error ? String(error.code) : "");

@@ -6,7 +6,7 @@ import { CrmApi, type TokenSource } from "../crm/api";
 import { stopBehind } from "../crm/errors";
 import type { CrmHttp } from "../crm/http";
 import { Pacer } from "../crm/pacer";
-import { heldUpOf } from "../database/session-limits";
+import { isGivenUp } from "../database/session-limits";
 import type { TenantDoor, TenantScope } from "../database/tenant-door";
 import { SYNC_RESOURCES, type SyncResource } from "../entities/sync-run";
 import type { SyncStepRow } from "../entities/sync-step";
@@ -160,7 +160,7 @@ export class SyncEngine {
 
   async #ended(context: RunContext, error: unknown): Promise<void> {
     const { run, door, clock, logger } = context;
-    if (stopBehind(error) || heldUpOf(error)) {
+    if (stopBehind(error) || isGivenUp(error)) {
       const later = new Date(clock().getTime() + HELD_UP_MS);
       return door.transaction(run.tenantId, (scope) => releaseRun(scope, run, later));
     }

@@ -239,7 +239,7 @@ test("after a heavy operation the tenant's next one rests, nobody else's does, a
   expect(begun).toEqual(["first", "other"]);
   rested();
   const release = await second;
-  expect(begun).toEqual(["first", "other"]);
+  expect(begun).toEqual(["first", "other", "second"]);
   isAnyoneElse = false;
   release();
   (await third)();
