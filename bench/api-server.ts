@@ -66,7 +66,16 @@ async function listen(fastify: FastifyInstance): Promise<string> {
 
 async function serveByService(schema: GraphQLSchema, services: Services, verifyActor: ActorVerifier): Promise<string> {
   const server = await createHttpServer({
-    ...{ schema, services, verifyActor, introspection: false, compileQueriesAtUse: 3, allowedOrigins: [], page: null },
+    ...{
+      schema,
+      services,
+      verifyActor,
+      introspection: false,
+      compileQueriesAtUse: 3,
+      allowedOrigins: [],
+      trustedProxies: [],
+      page: null,
+    },
     checkReady: async () => undefined,
     metrics: createMetrics(),
     logger: createLogger("info"),

@@ -4,6 +4,7 @@ import { createActorVerifier } from "./auth/actor";
 import { sweepAudit } from "./auth/audit";
 import { Meetings } from "./briefing/record-meeting";
 import { Rematching } from "./briefing/rematch";
+import { ShownNotes } from "./briefing/shown-notes";
 import { AccessTokens } from "./connections/access-tokens";
 import { Connecting } from "./connections/connecting";
 import { Credentials } from "./connections/credentials";
@@ -70,7 +71,7 @@ export function createApp(config: Config, logger: Logger, clock: Clock = systemC
     const dataSource = createDataSource({ url, entities, logger });
     await connectDatabase(dataSource, url);
     stops.push(() => dataSource.destroy());
-    await migrate(dataSource, url);
+    await migrate(url);
     const parts = compose(config, dataSource, url, logger, clock);
     stops.push(parts.close);
     await parts.notifications.start();
@@ -113,6 +114,7 @@ interface Parts {
   schedule: Schedule;
   noteWrites: NoteWrites;
   noteLookUps: NoteLookUps;
+  shownNotes: ShownNotes;
   fieldWrites: FieldWrites;
   fieldLookUps: FieldLookUps;
   clock: Clock;
@@ -140,6 +142,7 @@ function compose(config: Config, dataSource: DataSource, databaseUrl: Secret, lo
     stopped: () => crmStops.refusal(),
   };
   const noteWrites = new NoteWrites(writeback);
+  const shownNotes = new ShownNotes(door, logger);
   const mappings = new FieldMappings({ door, apiOf, clock, logger });
   const fieldWrites = new FieldWrites({ ...writeback, mappings });
   const schedule = new Schedule({ door, clock, logger, ...config.sync });
@@ -174,12 +177,14 @@ function compose(config: Config, dataSource: DataSource, databaseUrl: Secret, lo
       tokensOf,
     }),
     noteWrites,
+    shownNotes,
     noteLookUps: new NoteLookUps(writeback),
     fieldWrites,
     fieldLookUps: new FieldLookUps({ ...writeback, mappings }),
     close: async () => {
       await notifications.stop();
       await noteWrites.close();
+      await shownNotes.close();
       await fieldWrites.close();
       await tokens.close();
       await http.close();
@@ -237,6 +242,7 @@ async function startApi(
     compileQueriesAtUse: config.compileQueriesAtUse,
     metrics: services.metrics,
     allowedOrigins: [new URL(config.crm.redirectUrl).origin],
+    trustedProxies: config.trustedProxies,
     page: config.page && { ...config.page, directory: PAGE_DIRECTORY, redirectUrl: config.crm.redirectUrl },
     logger,
   });

@@ -1,7 +1,9 @@
 import type { DataSource, EntityManager } from "typeorm";
+import { SESSION_SHARES } from "./data-source";
 import { JointReads } from "./joint-reads";
 import type { ObserveSql } from "./observed-sql";
 import { rows } from "./rows";
+import { SessionTurns } from "./session-turns";
 import { managerWithin } from "./tenant-session";
 
 /** What code may do with one tenant's data. Whatever holds a scope got it from the door, for this tenant. */
@@ -23,6 +25,7 @@ export class TenantDoor {
   constructor(
     private readonly dataSource: DataSource,
     private readonly observe: ObserveSql = (_text, run) => run(),
+    private readonly turns = new SessionTurns(SESSION_SHARES),
   ) {}
 
   /**
@@ -30,7 +33,7 @@ export class TenantDoor {
    * @param signal calls them off: @throws DeadlineError from the one that runs then, and from each that comes later
    */
   enter(tenantId: string, signal?: AbortSignal): TenantScope {
-    return scopeOf(tenantId, managerWithin(this.dataSource, { tenantId }, this.observe, signal));
+    return scopeOf(tenantId, managerWithin(this.dataSource, { tenantId }, this.observe, this.turns, signal));
   }
 
   async transaction<T>(tenantId: string, work: (scope: TenantScope) => Promise<T>): Promise<T> {
@@ -47,7 +50,7 @@ export class TenantDoor {
    * by its tenant. Never for an answer to anyone.
    */
   everyTenant<T>(sql: string, parameters: unknown[] = []): Promise<T[]> {
-    return rows<T>(managerWithin(this.dataSource, "every tenant", this.observe), sql, parameters);
+    return rows<T>(managerWithin(this.dataSource, "every tenant", this.observe, this.turns), sql, parameters);
   }
 }
 

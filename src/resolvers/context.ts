@@ -1,6 +1,7 @@
 import type { Actor, Viewer } from "../auth/actor";
 import type { Meetings } from "../briefing/record-meeting";
 import type { CopyScope } from "../briefing/records";
+import type { ShownNotes } from "../briefing/shown-notes";
 import type { Connecting } from "../connections/connecting";
 import type { CrmStops } from "../connections/crm-stops";
 import type { Disconnecting } from "../connections/disconnecting";
@@ -31,6 +32,7 @@ export interface Services {
   meetings: Meetings;
   fieldMappings: FieldMappings;
   noteWrites: NoteWrites;
+  shownNotes: ShownNotes;
   fieldWrites: FieldWrites;
   clock: Clock;
   logger: Logger;

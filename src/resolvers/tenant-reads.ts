@@ -1,4 +1,5 @@
 import type { CopyScope } from "../briefing/records";
+import type { ShownNotes } from "../briefing/shown-notes";
 import { readConnection } from "../connections/connection-store";
 import type { TenantDoor, TenantScope } from "../database/tenant-door";
 import type { ConnectionRow } from "../entities/connection";
@@ -7,6 +8,7 @@ import { Loaders } from "./loaders";
 
 interface Parts {
   door: TenantDoor;
+  shownNotes: ShownNotes;
   clock: Clock;
 }
 
@@ -17,9 +19,9 @@ export class TenantReads {
   readonly #known = new Map<string, Promise<unknown>>();
 
   /** @param signal calls off what is asked of the database */
-  constructor({ door, clock }: Parts, tenantId: string, signal: AbortSignal) {
+  constructor({ door, shownNotes, clock }: Parts, tenantId: string, signal: AbortSignal) {
     this.scope = door.enter(tenantId, signal);
-    this.loaders = new Loaders(this.scope, () => this.copy(), clock);
+    this.loaders = new Loaders(this.scope, () => this.copy(), clock, shownNotes);
   }
 
   connection(): Promise<ConnectionRow | null> {

@@ -48,7 +48,7 @@ function targetIn(id: string): AskedTarget {
 @Resolver(() => NoteWrite)
 export class NoteWriteResolver {
   @Mutation(() => WriteNoteResult, {
-    description: "Writes a note on a record that is matched to the meeting. No request is ever sent twice.",
+    description: "Writes a note on a record that is certainly matched to the meeting. No request is ever sent twice.",
   })
   @UseMiddleware(refuseInvalidInput)
   async writeNote(
@@ -69,7 +69,7 @@ export class NoteWriteResolver {
 
   @Query(() => CrmWriteConnection, {
     description:
-      "What the service has written to the CRM or tried to. Owners and admins see all of it, members their own.",
+      "What the service has written to the CRM or tried to. Owners and admins see all of it, members their own; by idempotencyKey everybody only their own.",
   })
   crmWrites(
     @Args(() => CrmWritesArgs) args: CrmWritesArgs,
@@ -77,8 +77,10 @@ export class NoteWriteResolver {
   ): Promise<RelayPage<NoteWrite | FieldWrite>> {
     const list = { name: "crmWrites", of: actor.tenantId, order: NEWEST_WRITE };
     const meetingId = args.meetingId == null ? null : (uuidIn(args.meetingId, "Meeting") ?? NO_MEETING);
-    const by = seesAllWrites(actor) ? null : actor.userId;
-    return relayPage(list, args, (page) => readWrites(scope, { meetingId, by }, page), presentWrite);
+    const idempotencyKey = args.idempotencyKey ?? null;
+    const by = idempotencyKey === null && seesAllWrites(actor) ? null : actor.userId;
+    const filter = { meetingId, by, idempotencyKey };
+    return relayPage(list, args, (page) => readWrites(scope, filter, page), presentWrite);
   }
 
   @FieldResolver(() => Meeting)
@@ -95,7 +97,8 @@ export class NoteWriteResolver {
 @Resolver(() => FieldWrite)
 export class FieldWriteResolver {
   @Mutation(() => WriteFieldsResult, {
-    description: "Writes the nominated fields of records that are matched to the meeting, one report for each value.",
+    description:
+      "Writes the nominated fields of records that are certainly matched to the meeting, one report for each value.",
   })
   @UseMiddleware(refuseInvalidInput)
   async writeFields(

@@ -48,14 +48,3 @@ export const NotBefore = <Input extends object>(other: keyof Input & string) =>
     const start: unknown = Reflect.get(within, other);
     return value instanceof Date && start instanceof Date && value < start ? `must not be before ${other}` : null;
   });
-
-const LONGEST_KEY = 200;
-
-/** A key that can be kept and found again. */
-export const IdempotencyKey = () =>
-  Checked("idempotencyKey", (value) => {
-    const key = asText(value);
-    if (key.trim() === "") return "must not be empty: choose a new one for each intent, for example a UUID";
-    if (key.length > LONGEST_KEY) return `must have at most ${LONGEST_KEY} characters`;
-    return /\0|\p{Surrogate}/u.test(key) ? "must not contain a NUL character or half a surrogate pair" : null;
-  });

@@ -1,7 +1,8 @@
 import { ArrayMaxSize, ArrayMinSize, ValidateNested } from "class-validator";
 import { ArgsType, createUnionType, Field, ID, InputType, registerEnumType } from "type-graphql";
 import { isDeeperThan } from "../crm/parsing/values";
-import { Checked, IdempotencyKey, NotBlank } from "./checks";
+import { faultOfKey } from "../writeback/idempotency";
+import { Checked, NotBlank } from "./checks";
 import { CrmEntity } from "./crm-entity";
 import { Node } from "./node";
 import { ObjectType } from "./object-type";
@@ -161,6 +162,13 @@ export class CrmWritesArgs extends PageArgs {
     description: "Only those for one meeting; nothing for one that this tenant has not.",
   })
   meetingId?: string | null;
+
+  @Field(() => String, {
+    nullable: true,
+    description:
+      "Only the viewer's own with this key, for a client that lost an answer. One that is being sent is shown as UNKNOWN.",
+  })
+  idempotencyKey?: string | null;
 }
 
 @InputType()
@@ -171,7 +179,7 @@ export class WriteNoteInput {
   @Field(() => ID, {
     nullable: true,
     description:
-      "A deal, person or organization matched to the meeting; absent: the meeting's deal, else its only person, else its only organization.",
+      "A deal, person or organization certainly matched to the meeting; absent: the meeting's deal, or its only person where no deal could be meant.",
   })
   targetId?: string | null;
 
@@ -179,7 +187,7 @@ export class WriteNoteInput {
   @Field(() => String, { description: "Markdown. At most 60,000 characters." })
   content!: string;
 
-  @IdempotencyKey()
+  @Checked("idempotencyKey", (value) => faultOfKey(String(value)))
   @Field(() => String, {
     description: "Chosen by the client; the same key with the same input gives the same write, never a second note.",
   })
@@ -205,7 +213,10 @@ export class FieldValueInput {
   @Field(() => CrmEntity)
   entity!: CrmEntity;
 
-  @Field(() => ID, { nullable: true, description: "Which matched record of that entity; absent: the only one." })
+  @Field(() => ID, {
+    nullable: true,
+    description: "Which certainly matched record of that entity; absent: the only one.",
+  })
   targetId?: string | null;
 
   @Checked("shallow", (value) => (isDeeperThan(value, MAX_DEPTH) ? "is nested too deeply" : null))
@@ -231,7 +242,7 @@ export class WriteFieldsInput {
   @Field(() => [FieldValueInput], { description: "1 to 20, each record once." })
   values!: FieldValueInput[];
 
-  @IdempotencyKey()
+  @Checked("idempotencyKey", (value) => faultOfKey(String(value)))
   @Field(() => String, {
     description: "Chosen by the client; the same key with the same input gives the same report, and nothing is sent.",
   })

@@ -8,10 +8,13 @@ import Fastify, { type FastifyError, type FastifyInstance, type FastifyReply, ty
 import { GraphQLError, type GraphQLSchema } from "graphql";
 import { type ActorVerifier, UnauthenticatedError } from "../auth/actor";
 import { KeysUnavailableError } from "../auth/key-set";
+import { ClientAddresses } from "../platform/client-address";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
 import { createOperationContext, type OperationContext, type Services } from "../resolvers/context";
 import { compiledExecution } from "./compiled-execution";
+import { HEADERS_WAIT_MS, LATE_LOOK_MS, REQUEST_WAIT_MS, STILL_MS } from "./connection-limits";
+import { Crowds } from "./crowds";
 import { boundedDocument, keptDocuments, VALIDATION_OPTIONS } from "./document-bounds";
 import { Draining } from "./draining";
 import { limitOperations } from "./limits";
@@ -25,9 +28,6 @@ import { addPage, type PageParts } from "./static-files";
 /** A document with its variables; meetings with hundreds of attendees stay far below. */
 const MAX_BODY_BYTES = 512 * 1024;
 
-/** For a whole request to arrive; Fastify would wait for ever, and anyone could hold sockets. */
-const REQUEST_TIMEOUT_MS = 60_000;
-
 export interface HttpServerParts {
   schema: GraphQLSchema;
   services: Services;
@@ -38,6 +38,8 @@ export interface HttpServerParts {
   compileQueriesAtUse: number;
   metrics: Metrics;
   allowedOrigins: readonly string[];
+  /** Addresses and networks whose `X-Forwarded-For` is believed. */
+  trustedProxies: readonly string[];
   /** null: no page is served. */
   page: PageParts | null;
   logger: Logger;
@@ -52,12 +54,17 @@ export interface HttpServer {
 export async function createHttpServer(parts: HttpServerParts): Promise<HttpServer> {
   const fastify = Fastify({
     bodyLimit: MAX_BODY_BYTES,
-    requestTimeout: REQUEST_TIMEOUT_MS,
+    requestTimeout: REQUEST_WAIT_MS,
+    connectionTimeout: STILL_MS,
+    http: { headersTimeout: HEADERS_WAIT_MS, connectionsCheckingInterval: LATE_LOOK_MS },
     logger: false,
     forceCloseConnections: "idle",
     return503OnClosing: false,
   });
   const draining = new Draining(fastify);
+  const clients = new ClientAddresses(parts.trustedProxies);
+  const crowds = new Crowds(clients, (reason) => parts.metrics.connectionsEnded.inc({ reason }));
+  crowds.watch(fastify);
   observeRequests(fastify);
   // Only JSON: what a form or a plain text post could carry would pass a browser's origin check unasked.
   fastify.removeContentTypeParser("text/plain");
@@ -90,7 +97,7 @@ export async function createHttpServer(parts: HttpServerParts): Promise<HttpServ
   });
   addHealth(fastify, parts, draining);
   if (parts.page) await addPage(fastify, parts.page);
-  const closeSockets = addSocketServer(fastify.server, parts);
+  const closeSockets = addSocketServer(fastify.server, crowds, parts);
   const close = async () => {
     await draining.finish(closeSockets);
     await apollo.stop();

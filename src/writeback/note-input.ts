@@ -22,14 +22,14 @@ const MAX_CHARACTERS = 60_000;
 /** The CRM's "about 100,000 characters or 100 KB" (wire facts 6), in the smaller of its readings. */
 const MAX_HTML_BYTES = 100_000;
 
-export function checkNote(input: WriteNoteInput): Outcome<NoteIntent, "CONTENT_TOO_LONG"> {
+export async function checkNote(input: WriteNoteInput): Promise<Outcome<NoteIntent, "CONTENT_TOO_LONG">> {
   const { meetingId, targetId, content, idempotencyKey } = input;
   const characters = countCharacters(content);
   if (characters > MAX_CHARACTERS) {
     return tooLong(`content has ${characters} characters; at most ${MAX_CHARACTERS} can be written. Shorten it.`);
   }
   const reference = newReference();
-  const html = noteHtml(content, reference);
+  const html = await noteHtml(content, reference);
   const bytes = Buffer.byteLength(html);
   if (bytes > MAX_HTML_BYTES) {
     return tooLong(

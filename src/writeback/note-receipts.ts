@@ -5,7 +5,7 @@ import { enqueueJob } from "../database/queue";
 import { entityRows } from "../database/rows";
 import type { TenantScope } from "../database/tenant-door";
 import { upsertPage } from "../database/upsert";
-import { NoteRow } from "../entities/note";
+import { NOTE_UPSERT, NOTHING_SHOWN, NoteRow } from "../entities/note";
 import { NoteWriteRow } from "../entities/note-write";
 import type { StoredWriteState } from "../entities/write-outcome";
 import { nextLookUp } from "./look-up-plan";
@@ -134,6 +134,7 @@ async function settle(
 /** As a sync would write it; the newest of both stays. The caller's transaction holds the live copy. */
 async function copyNote({ manager }: TenantScope, copyId: number, note: CrmNote): Promise<void> {
   if (note.deleted) return;
-  const { id: crmId, userId: authorId, deleted: _, ...rest } = note;
-  await upsertPage(manager, NoteRow, copyId, [{ crmId, authorId, ...rest } as unknown as Omit<NoteRow, "copyId">]);
+  const { id: crmId, userId: authorId, deleted: _, ending: __, ...rest } = note;
+  const row = { crmId, authorId, ...rest, ...NOTHING_SHOWN } as unknown as Omit<NoteRow, "copyId">;
+  await upsertPage(manager, NoteRow, copyId, [row], NOTE_UPSERT);
 }

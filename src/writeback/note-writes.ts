@@ -2,27 +2,16 @@ import type { Actor } from "../auth/actor";
 import type { PolicyRefusal } from "../auth/policies";
 import { CrmApi } from "../crm/api";
 import type { NoteWriteRow } from "../entities/note-write";
-import { SECOND_MS } from "../platform/clock";
 import { accepted, type Outcome } from "../platform/outcome";
 import { KEY_REUSED } from "./idempotency";
 import { inTime } from "./in-time";
 import { checkNote, type NoteIntent, type WriteNoteInput } from "./note-input";
 import { findReceipt, insertReceipt, leaveUnknown, readReceipt, settleFailed, settleWritten } from "./note-receipts";
 import { Sendings } from "./sendings";
-import {
-  type AskedTarget,
-  askedTarget,
-  type ChoiceRefusal,
-  holdTargets,
-  ownTarget,
-  type TargetsRefusal,
-} from "./targets";
+import { type AskedTarget, type ChoiceRefusal, holdTargets, type TargetsRefusal, targetOf } from "./targets";
 import { certainFailureOf } from "./write-failure";
 import type { WritebackParts } from "./writeback-parts";
 import { refusalOfWriter } from "./writers";
-
-/** For the answer of another caller with the same key: what begins within a minute, and the slowest answer. */
-const WAIT_MS = 95 * SECOND_MS;
 
 /** What a client asks for, with its ids read; an id that names nothing of the kind is null. */
 export interface AskedNote extends WriteNoteInput {
@@ -43,14 +32,16 @@ export type WriteNoteRefusal =
  * whoever finds a receipt never sends. What became of a lost answer is found out by looking (`note-look-ups.ts`).
  */
 export class NoteWrites {
-  readonly #sendings = new Sendings<NoteWriteRow>(WAIT_MS, ({ state }) => state === "SENDING");
+  readonly #sendings: Sendings<NoteWriteRow>;
 
-  constructor(private readonly parts: WritebackParts) {}
+  constructor(private readonly parts: WritebackParts) {
+    this.#sendings = new Sendings(({ state }) => state === "SENDING", parts.waitMs);
+  }
 
   async write(actor: Actor, asked: AskedNote): Promise<Outcome<NoteWriteRow, WriteNoteRefusal>> {
     const policy = await refusalOfWriter(this.parts, actor, "writeNote");
     if (policy) return policy;
-    const checked = checkNote(asked);
+    const checked = await checkNote(asked);
     if (!checked.ok) return checked;
     const intent = checked.value;
     const earlier = await findReceipt(this.parts.door.enter(actor.tenantId), intent.idempotencyKey);
@@ -78,7 +69,7 @@ export class NoteWrites {
     return this.parts.door.transaction(actor.tenantId, async (scope) => {
       const held = await holdTargets(scope, asked.meeting);
       if (!held.ok) return held;
-      const target = asked.targetId === null ? ownTarget(held.value) : askedTarget(held.value, asked.target);
+      const target = targetOf(held.value, null, asked.targetId === null ? undefined : asked.target);
       if (!target.ok) return target;
       const receipt = await insertReceipt(scope, {
         ...{ held: held.value, target: target.value, intent },
@@ -101,8 +92,8 @@ export class NoteWrites {
   async #send(receipt: NoteWriteRow, html: string): Promise<NoteWriteRow> {
     const { door, http, crmBaseUrl, clock, logger, metrics } = this.parts;
     const { tenantId, id, copyId } = receipt;
-    const tokens = inTime(this.parts.tokensOf(tenantId, copyId), receipt.requestedAt, clock);
-    const api = new CrmApi(http, crmBaseUrl, tokens);
+    const tokens = this.parts.tokensOf(tenantId, copyId);
+    const api = new CrmApi(http, crmBaseUrl, tokens, undefined, inTime(receipt.requestedAt, clock));
     const target = { entity: receipt.entity, id: receipt.targetId };
     const settled = await api.createNote(target, html).then(
       ({ correlationId, ...made }) => {

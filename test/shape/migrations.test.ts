@@ -1,6 +1,4 @@
-import { createDataSource } from "../../src/database/data-source";
 import { migrate } from "../../src/database/migrate";
-import { entities } from "../../src/entities";
 import { createTestDatabase, type TestDatabase } from "../support/database";
 
 let database: TestDatabase;
@@ -14,11 +12,11 @@ const tableNames = () =>
   database.query("SELECT table_name FROM information_schema.tables WHERE table_schema = 'public' ORDER BY 1");
 
 test("migrations go up, down to nothing, and up again", async () => {
-  await migrate(database.dataSource, database.url);
+  await migrate(database.url);
   const once = await tableNames();
   for (const _ of database.dataSource.migrations) await database.dataSource.undoLastMigration();
   expect(await tableNames()).toEqual([{ table_name: "migration" }]);
-  await migrate(database.dataSource, database.url);
+  await migrate(database.url);
   expect(await tableNames()).toEqual(once);
 });
 
@@ -30,7 +28,7 @@ test("entities and migrations agree: the schema builder has nothing to say", asy
 test("a copy that is there when matching learns of mailboxes and domains is filled, however large", async () => {
   const old = await createTestDatabase({ empty: true });
   try {
-    await migrate(old.dataSource, old.url);
+    await migrate(old.url);
     for (const migration of [...old.dataSource.migrations].reverse()) {
       await old.dataSource.undoLastMigration();
       if (migration.constructor.name.startsWith("Matching")) break;
@@ -44,7 +42,7 @@ test("a copy that is there when matching learns of mailboxes and domains is fill
       `INSERT INTO organization (copy_id, crm_id, name, website, custom_fields)
        VALUES (1, 1, 'Acme', 'https://www.acme.co.uk/about', '{}'), (1, 2, 'None', NULL, '{}')`,
     );
-    await migrate(old.dataSource, old.url);
+    await migrate(old.url);
     const filled = await old.query(
       "SELECT DISTINCT regexp_replace(mailbox, '\\d+', 'N') AS mailbox, domain FROM person_address ORDER BY 2",
     );
@@ -62,7 +60,7 @@ test("a copy that is there when matching learns of mailboxes and domains is fill
 test("a reason that the version before does not know becomes the nearest when the database goes back", async () => {
   const newer = await createTestDatabase({ empty: true });
   try {
-    await migrate(newer.dataSource, newer.url);
+    await migrate(newer.url);
     await newer.query(
       `WITH copy AS (INSERT INTO synced_copy (tenant_id, crm_company_id, crm_user_id, state, created_at)
          VALUES ('acme', 1, 1, 'LIVE', now()) RETURNING tenant_id, id)
@@ -83,13 +81,11 @@ test("a reason that the version before does not know becomes the nearest when th
 
 test("two processes may migrate at once", async () => {
   const fresh = await createTestDatabase({ empty: true });
-  const other = await createDataSource({ url: fresh.url, entities }).initialize();
   try {
-    await Promise.all([migrate(fresh.dataSource, fresh.url), migrate(other, fresh.url)]);
+    await Promise.all([migrate(fresh.url), migrate(fresh.url)]);
     const done = await fresh.query("SELECT name FROM migration");
     expect(done).toHaveLength(fresh.dataSource.migrations.length);
   } finally {
-    await other.destroy();
     await fresh.drop();
   }
 });

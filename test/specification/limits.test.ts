@@ -3,8 +3,9 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { request } from "undici";
 import { type Simulator, startSimulator } from "../../simulator";
+import type { BoundedSocket } from "../../src/server/bounded-socket";
 import { TenantTurns } from "../../src/server/limits";
-import { TenantSeats } from "../../src/server/socket-server";
+import { Seats } from "../../src/server/seats";
 import { tokenFor } from "../support/actors";
 import { createTestDatabase, type TestDatabase } from "../support/database";
 import { type Service, startService } from "../support/service";
@@ -175,18 +176,22 @@ test.each([
   await watching.end();
 });
 
-test("a tenant's sockets are counted while they are open; one too many is told so, and other tenants are not", () => {
-  const seats = new TenantSeats(2);
-  const codes: number[] = [];
-  const close = (code: number) => codes.push(code);
-  const socket = (readyState = 1) => Object.assign(new EventEmitter(), { readyState, OPEN: 1, close });
-  const [first, second, third] = [socket(), socket(), socket()];
-  expect([seats.take("acme", first as never), seats.take("acme", second as never)]).toEqual([true, true]);
-  expect([seats.take("acme", third as never), seats.take("other", third as never)]).toEqual([false, true]);
-  expect(codes).toEqual([4429]);
-  expect(seats.take("gone", socket(3) as never)).toBe(false);
+test("sockets of a user and of a tenant are counted while they are open; one too many is told so, and others are not", () => {
+  const seats = new Seats({ ofTenant: 3, ofUser: 2 });
+  const told: string[] = [];
+  const socket = (readyState = 1) =>
+    Object.assign(new EventEmitter(), {
+      ...{ readyState, OPEN: 1 as const, proven: () => undefined },
+      turnAway: (reason: string) => void told.push(reason),
+    }) as unknown as BoundedSocket;
+  const take = (tenantId: string, userId: string, one = socket()) => seats.take({ tenantId, userId }, one);
+  const first = socket();
+  expect([take("acme", "anna", first), take("acme", "anna"), take("acme", "anna")]).toEqual([true, true, false]);
+  expect([take("other", "anna"), take("acme", "ben"), take("acme", "cara")]).toEqual([true, true, false]);
+  expect(told).toEqual(["user_sockets", "tenant_sockets"]);
+  expect(take("gone", "anna", socket(3))).toBe(false);
   first.emit("close");
-  expect(seats.take("acme", socket() as never)).toBe(true);
+  expect([take("acme", "anna"), take("acme", "anna")]).toEqual([true, false]);
 });
 
 test("a socket that sends a query is told where to send it", async () => {
@@ -251,3 +256,54 @@ test("a tenant's operations beyond its turns wait, those beyond the waiting are 
   second();
   await until("the third has its turn", async () => third !== null);
 });
+
+test("after a heavy operation the tenant's next one rests, nobody else's does, and where nobody else asks there is no rest", async () => {
+  let rested: () => void = () => undefined;
+  let isAnyoneElse = true;
+  const rest = (tenant: string) =>
+    tenant === "acme" && isAnyoneElse ? new Promise<void>((resolve) => (rested = resolve)) : null;
+  const turns = new TenantTurns(1, 5, rest);
+  const begun: string[] = [];
+  const take = async (name: string, tenant = "acme") => {
+    const release = await turns.take(tenant);
+    begun.push(name);
+    return release;
+  };
+  const first = await take("first");
+  const [second, third] = [take("second"), take("third")];
+  first();
+  (await take("other", "other"))();
+  expect(begun).toEqual(["first", "other"]);
+  rested();
+  const release = await second;
+  expect(begun).toEqual(["first", "other", "second"]);
+  isAnyoneElse = false;
+  release();
+  (await third)();
+  expect(begun).toEqual(["first", "other", "second", "third"]);
+});
+
+test.each([
+  ["in its variables", "mutation ($input: RecordMeetingInput!) { recordMeeting(input: $input) { __typename } }", true],
+  ["in its document", `mutation { recordMeeting(input: INPUT) { __typename } }`, false],
+])(
+  "large meetings %s are recorded one after the other, and a small one of the same tenant passes",
+  async (_where, query, inVariables) => {
+    const meeting = (externalId: string, count: number) => ({
+      ...{ externalId, title: "Town hall", startsAt: "2026-11-21T09:00:00Z", ownerEmail: "anna@seller.example" },
+      attendees: Array.from({ length: count }, (_, index) => ({ email: `p${index}@buyer.example` })),
+    });
+    const ended: string[] = [];
+    const record = async (name: string, count: number) => {
+      const input = meeting(`heavy-${inVariables}-${name}`, count);
+      const literal = JSON.stringify(input).replace(/"(\w+)":/g, "$1:");
+      const answer = await (inVariables ? service.ask(query, { input }) : service.ask(query.replace("INPUT", literal)));
+      ended.push(name);
+      return dataOf(answer);
+    };
+    const large = ["a", "b", "c", "d"].map((name) => record(name, 120));
+    await record("small", 1);
+    await Promise.all(large);
+    expect(ended.indexOf("small")).toBeLessThan(3);
+  },
+);

@@ -13,6 +13,7 @@ import { CrmStop1763770000000 } from "./0014-crm-stop";
 import { CopiesOfTenants1763780000000 } from "./0015-copies-of-tenants";
 import { UnreadRecords1763790000000 } from "./0016-unread-records";
 import { UnchangedConnections1763800000000 } from "./0017-unchanged-connections";
+import { ShownNotes1763810000000 } from "./0018-shown-notes";
 import { PinnedIdentity1763830000000 } from "./0020-pinned-identity";
 
 /** In the order in which they run. */
@@ -32,5 +33,6 @@ export const migrations = [
   CopiesOfTenants1763780000000,
   UnreadRecords1763790000000,
   UnchangedConnections1763800000000,
+  ShownNotes1763810000000,
   PinnedIdentity1763830000000,
 ];
