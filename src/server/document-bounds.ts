@@ -20,6 +20,8 @@ const MAX_KEPT = 256 * 1024;
 
 /** For `validate` and for Apollo, so that both transports stop alike. */
 export const VALIDATION_OPTIONS = { maxErrors: MAX_ERRORS };
+/** Values of variables that do not fit and are told; each is told with the whole that it is in. */
+export const EXECUTION_OPTIONS = { maxCoercionErrors: 5 };
 
 /**
  * A rule that refuses a document whose validation would take long, before any other rule looks into it. It measures in

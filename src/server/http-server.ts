@@ -15,7 +15,7 @@ import { createOperationContext, type OperationContext, type Services } from "..
 import { compiledExecution } from "./compiled-execution";
 import { HEADERS_WAIT_MS, LATE_LOOK_MS, REQUEST_WAIT_MS, STILL_MS } from "./connection-limits";
 import { Crowds } from "./crowds";
-import { boundedDocument, keptDocuments, VALIDATION_OPTIONS } from "./document-bounds";
+import { boundedDocument, EXECUTION_OPTIONS, keptDocuments, VALIDATION_OPTIONS } from "./document-bounds";
 import { Draining } from "./draining";
 import { limitOperations } from "./limits";
 import { listen } from "./listen";
@@ -79,6 +79,7 @@ export async function createHttpServer(parts: HttpServerParts): Promise<HttpServ
     documentStore: documentStore(),
     validationRules: [boundedDocument],
     validationOptions: VALIDATION_OPTIONS,
+    executionOptions: EXECUTION_OPTIONS,
     formatError,
     logger: parts.logger,
     plugins: [

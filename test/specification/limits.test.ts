@@ -109,6 +109,14 @@ test.each([
   expect([status, errors?.length, errors?.[0]?.extensions]).toEqual([400, count, { code }]);
 });
 
+test("an input that does not fit is not sent back once for each thing that is wrong with it", async () => {
+  const filter = Object.fromEntries(Array.from({ length: 4_900 }, (_, i) => [`x${i}`, "x".repeat(80)]));
+  const query = "query ($filter: DealFilter) { deals(filter: $filter) { nodes { id } } }";
+  const answer = await service.ask(query, { filter });
+  expect([answer.status, answer.errors?.[0]?.extensions.code]).toEqual([400, "BAD_USER_INPUT"]);
+  expect(JSON.stringify(answer).length).toBeLessThan(10_000);
+});
+
 test("documents of half a megabyte do not stay in memory, however little there is to parse in them", async () => {
   const collect = runInNewContext("gc") as () => void;
   const held = () => {
