@@ -12,7 +12,10 @@ export type ActorRole = (typeof ACTOR_ROLES)[number];
 /** Who calls. Everything in it was proven by the bearer token. */
 export interface Actor {
   readonly userId: string;
-  readonly tenantId: string;
+  /** What the identity provider calls the tenant. */
+  readonly tenant: string;
+  /** By which the tenant's rows are kept. */
+  readonly tenantId: number;
   readonly role: ActorRole;
   readonly plan: string;
   readonly email: string | null;
@@ -24,11 +27,11 @@ export interface Actor {
 export type Standing = Pick<Actor, "role" | "plan">;
 
 /** What of an actor an answer may depend on that goes to several at once: all whose viewers are equal. */
-export type Viewer = Standing & Pick<Actor, "tenantId">;
+export type Viewer = Standing & Pick<Actor, "tenant" | "tenantId">;
 
 /** Holds nothing but the viewer: a resolver that reads more of its actor fails, and shows nobody another's answer. */
-export function viewerOf({ tenantId, role, plan }: Actor): Viewer {
-  return new Proxy<Viewer>({ tenantId, role, plan }, { get: readViewer });
+export function viewerOf({ tenant, tenantId, role, plan }: Actor): Viewer {
+  return new Proxy<Viewer>({ tenant, tenantId, role, plan }, { get: readViewer });
 }
 
 function readViewer(viewer: Viewer, name: string | symbol): unknown {
@@ -49,6 +52,9 @@ const PUBLIC_KEY = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256
 /** PostgreSQL would refuse a NUL, take every half surrogate pair for one character, and index no longer text. */
 const id = z.string().regex(/^[^\0\p{Surrogate}]{1,255}$/u);
 
+/** What the token says; under which id the tenant is kept is not in it. */
+type Proven = Omit<Actor, "tenantId">;
+
 const claims = z
   .object({
     sub: id,
@@ -60,9 +66,9 @@ const claims = z
     exp: z.number(),
   })
   .transform(
-    (claim): Actor => ({
+    (claim): Proven => ({
       userId: claim.sub,
-      tenantId: claim.tenant,
+      tenant: claim.tenant,
       role: claim.role,
       plan: claim.plan,
       email: claim.email ?? null,
@@ -80,8 +86,15 @@ export type ActorVerifier = (token: string) => Promise<Actor>;
 const BELIEVED_MS = MINUTE_MS;
 const MOST_BELIEVED = 10_000;
 
-/** Proves bearer tokens: HS256 with the configured secret, or public keys from the configured JWKS address. */
-export function createActorVerifier(config: AuthConfig, clock: Clock = systemClock): ActorVerifier {
+/**
+ * Proves bearer tokens: HS256 with the configured secret, or public keys from the configured JWKS address.
+ * @param tenantIdOf the id of the tenant that a proven token names
+ */
+export function createActorVerifier(
+  config: AuthConfig,
+  tenantIdOf: (tenant: string) => Promise<number>,
+  clock: Clock = systemClock,
+): ActorVerifier {
   const prove = proverOf(config, clock);
   const believed = new LRUCache<string, { actor: Actor; until: number }>({ max: MOST_BELIEVED });
   return async (token) => {
@@ -90,14 +103,15 @@ export function createActorVerifier(config: AuthConfig, clock: Clock = systemClo
     const now = clock().getTime();
     const known = believed.get(key);
     if (known && now < known.until) return known.actor;
-    const actor = Object.freeze(await prove(token));
+    const proven = await prove(token);
+    const actor = Object.freeze({ ...proven, tenantId: await tenantIdOf(proven.tenant) });
     const ends = actor.expiresAt.getTime() + CLOCK_TOLERANCE_SECONDS * SECOND_MS;
     believed.set(key, { actor, until: Math.min(now + BELIEVED_MS, ends) });
     return actor;
   };
 }
 
-function proverOf({ proof, issuer, audience }: AuthConfig, clock: Clock): ActorVerifier {
+function proverOf({ proof, issuer, audience }: AuthConfig, clock: Clock): (token: string) => Promise<Proven> {
   const shared = proof.kind === "secret" ? new TextEncoder().encode(proof.secret.reveal()) : null;
   const key: JWTVerifyGetKey =
     proof.kind === "jwks" ? createRemoteJWKSet(proof.url) : async () => shared ?? new Uint8Array();

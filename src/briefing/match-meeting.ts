@@ -71,7 +71,7 @@ async function findMatches(
     meetings.map(({ row }) => row.id),
   );
   const facts = meetings.map(factOf);
-  const copy = copyId === null ? NOTHING : await readCopyFacts(scope.manager, copyId, facts);
+  const copy = copyId === null ? NOTHING : await readCopyFacts({ ...scope, copyId }, facts);
   return facts.map((fact, index) => {
     const before = stored.get(meetings[index]?.row.id ?? "");
     const found =
@@ -132,7 +132,7 @@ async function readStored(
   }>(
     manager,
     `SELECT m.meeting_id, m.fingerprint, m.chosen_deal_id AS deal_id, EXISTS (
-       SELECT 1 FROM synced_copy c JOIN deal d ON d.copy_id = c.id
+       SELECT 1 FROM synced_copy c JOIN deal d ON d.tenant_id = c.tenant_id AND d.copy_id = c.id
        WHERE c.tenant_id = m.tenant_id AND c.id = $2 AND c.crm_company_id = m.chosen_company_id
          AND d.crm_id = m.chosen_deal_id) AS is_there
      FROM meeting_match m WHERE m.tenant_id = $1 AND m.meeting_id = ANY ($3)`,

@@ -29,7 +29,7 @@ export class Rematching {
     private readonly logger: Logger,
   ) {}
 
-  async run(tenantId: string, stop: AbortSignal): Promise<void> {
+  async run(tenantId: number, stop: AbortSignal): Promise<void> {
     const scope = this.door.enter(tenantId);
     const due = await whatIsDue(scope);
     if (!due) return;
@@ -58,7 +58,7 @@ export class Rematching {
   }
 
   /** One meeting's failure is its own. */
-  async #rematch(tenantId: string, meetingId: string): Promise<boolean> {
+  async #rematch(tenantId: number, meetingId: string): Promise<boolean> {
     try {
       await this.door.transaction(tenantId, async (scope) => {
         const meeting = await lockMeeting(scope, meetingId);

@@ -40,7 +40,7 @@ export class AccessTokens {
    * Both functions throw ConnectionGoneError where the copy is no longer connected, NeedsReauthorizationError where
    * the CRM refuses the grant, and OAuthError where a renewal failed for now.
    */
-  of(tenantId: string, copyId: number): TokenSource {
+  of(tenantId: number, copyId: number): TokenSource {
     return {
       current: async () => {
         const { accessToken, accessTokenAskedAt } = await this.#present(tenantId, copyId);
@@ -56,7 +56,7 @@ export class AccessTokens {
   }
 
   /** Callers that come while the row is being read share that read. */
-  #present(tenantId: string, copyId: number): Promise<PresentAccess> {
+  #present(tenantId: number, copyId: number): Promise<PresentAccess> {
     const running = this.#reads.get(copyId);
     if (running) return running;
     const { door, credentials } = this.parts;
@@ -72,7 +72,7 @@ export class AccessTokens {
     return this.parts.clock().getTime() - askedAt.getTime() < FRESH_FOR_MS;
   }
 
-  #renew(tenantId: string, copyId: number, stale: Secret): Promise<Secret> {
+  #renew(tenantId: number, copyId: number, stale: Secret): Promise<Secret> {
     const running = this.#inFlight.get(copyId);
     // One that began with an older token may end with the very token that this caller was refused.
     if (running) {
@@ -101,7 +101,7 @@ export class AccessTokens {
     }
   }
 
-  async #lookAgainAndRenew(tenantId: string, copyId: number, stale: Secret): Promise<Secret> {
+  async #lookAgainAndRenew(tenantId: number, copyId: number, stale: Secret): Promise<Secret> {
     const { door, credentials } = this.parts;
     const scope = door.enter(tenantId);
     const present = usable(await credentials.readAccess(scope, copyId));

@@ -18,8 +18,8 @@ export interface Credential {
 export type PresentAccess = Pick<Credential, "accessToken" | "accessTokenAskedAt"> & { state: ConnectionState };
 
 /** What a sealed token is bound to. */
-export const placeOf = (tenantId: string, copyId: number, column: string): string[] => [
-  tenantId,
+export const placeOf = (tenantId: number, copyId: number, column: string): string[] => [
+  String(tenantId),
   String(copyId),
   column,
 ];
@@ -109,7 +109,7 @@ export class Credentials {
     };
   }
 
-  #seal(tenantId: string, copyId: number, accessToken: Secret, refreshToken: Secret): [Buffer, Buffer] {
+  #seal(tenantId: number, copyId: number, accessToken: Secret, refreshToken: Secret): [Buffer, Buffer] {
     return [
       this.keyring.seal(accessToken.reveal(), placeOf(tenantId, copyId, "access_token")),
       this.keyring.seal(refreshToken.reveal(), placeOf(tenantId, copyId, "refresh_token")),

@@ -24,7 +24,7 @@ export type FieldMappingRefusal =
 export interface FieldMappingParts {
   door: TenantDoor;
   /** Calls to the CRM as the connection's user. */
-  apiOf(tenantId: string, copyId: number): CrmApi;
+  apiOf(tenantId: number, copyId: number): CrmApi;
   clock: Clock;
   logger: Logger;
 }
@@ -53,7 +53,7 @@ export class FieldMappings {
   constructor(private readonly parts: FieldMappingParts) {}
 
   /** The fields of an entity, read live. What the list says of the nominated field is kept. */
-  async fields(tenantId: string, entity: CrmEntity): Promise<Outcome<CrmField[], FieldListRefusal>> {
+  async fields(tenantId: number, entity: CrmEntity): Promise<Outcome<CrmField[], FieldListRefusal>> {
     const scope = this.parts.door.enter(tenantId);
     const connection = await readConnection(scope);
     if (!connection?.copyId) return NOT_CONNECTED;
@@ -105,7 +105,7 @@ export class FieldMappings {
   }
 
   /** After a sync: one list for each nominated field, and no request where none is nominated. */
-  async refresh(tenantId: string): Promise<void> {
+  async refresh(tenantId: number): Promise<void> {
     for (const { entity } of await readFieldMappings(this.parts.door.enter(tenantId))) {
       const list = await this.fields(tenantId, entity);
       if (list.ok) continue;

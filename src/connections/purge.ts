@@ -9,7 +9,7 @@ export const PURGE_JOB = "purge_copy";
 const BATCH = 5_000;
 
 export interface PurgeRef {
-  tenantId: string;
+  tenantId: number;
   copyId: number;
 }
 
@@ -72,11 +72,12 @@ function copyTables({ manager }: TenantScope): string[] {
     .map(({ tableName }) => tableName);
 }
 
-async function deleteBatch({ manager }: TenantScope, table: string, copyId: number): Promise<number> {
+async function deleteBatch({ tenantId, manager }: TenantScope, table: string, copyId: number): Promise<number> {
   const deleted = await rows(
     manager,
-    `DELETE FROM ${table} WHERE ctid = ANY (ARRAY (SELECT ctid FROM ${table} WHERE copy_id = $1 LIMIT ${BATCH})) RETURNING 1 AS gone`,
-    [copyId],
+    `DELETE FROM ${table} WHERE tenant_id = $1 AND ctid = ANY (ARRAY (
+       SELECT ctid FROM ${table} WHERE tenant_id = $1 AND copy_id = $2 LIMIT ${BATCH})) RETURNING 1 AS gone`,
+    [tenantId, copyId],
   );
   return deleted.length;
 }

@@ -31,7 +31,7 @@ export class Renewal {
    * Commits that it begins, asks the CRM, commits what came, and only then hands the token out.
    * @throws NeedsReauthorizationError, ConnectionGoneError, or OAuthError where there is no token for now
    */
-  async renew(tenantId: string, copyId: number, old: Credential): Promise<Secret> {
+  async renew(tenantId: number, copyId: number, old: Credential): Promise<Secret> {
     const { door, oauth, clock } = this.parts;
     const askedAt = clock();
     const { wasUnconfirmed } = await beginAttempt(door.enter(tenantId), copyId, old.version, askedAt);
@@ -56,7 +56,7 @@ export class Renewal {
   }
 
   async #failed(
-    tenantId: string,
+    tenantId: number,
     copyId: number,
     old: Credential,
     error: OAuthError,
@@ -93,7 +93,7 @@ export class Renewal {
   }
 
   /** The answer was to a pair that a person's authorization has replaced meanwhile: that one is the present. */
-  async #replaced(tenantId: string, copyId: number, old: Credential): Promise<Secret> {
+  async #replaced(tenantId: number, copyId: number, old: Credential): Promise<Secret> {
     const present = await this.parts.credentials.read(this.parts.door.enter(tenantId), copyId);
     if (present && present.version !== old.version) return present.accessToken;
     throw new ConnectionGoneError("The CRM was disconnected while its access was renewed.");

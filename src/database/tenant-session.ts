@@ -5,35 +5,33 @@ import { keepingSession } from "./kept-session";
 import { type ObserveSql, observeStatements } from "./observed-sql";
 import { prepareReads } from "./prepared-reads";
 
-/** Whose rows a database session may see: one tenant's, or (for work that begins without one) every tenant's. */
-export type Reach = { tenantId: string } | "every tenant";
-
-/** Sessions are pooled and keep their settings: what each is set to, so that it is set again for another reach. */
+/** Sessions are pooled and keep their settings: what each is set to, so that it is set again for another tenant. */
 const reachOf = new WeakMap<PoolClient, string>();
 
 /**
- * An entity manager whose statements and transactions all run in sessions that are set to `reach` first. The row
+ * An entity manager whose statements and transactions all run in sessions that are set to the tenant first. The row
  * policies of the tables read that setting, so a statement that forgot its tenant finds nothing.
+ * @param tenantId null: to none, which sees nothing until it acts as another role
  * @param signal calls off what runs, and refuses what comes later, with a DeadlineError
  */
 export function managerWithin(
   dataSource: DataSource,
-  reach: Reach,
+  tenantId: number | null,
   observe: ObserveSql,
   signal?: AbortSignal,
 ): EntityManager {
-  const make = () => bind(dataSource.createQueryRunner(), reach, observe, signal);
+  const make = () => bind(dataSource.createQueryRunner(), tenantId, observe, signal);
   const bound: DataSource = Object.create(dataSource, {
     createQueryRunner: { value: signal ? keepingSession(make) : make },
   });
   return new EntityManager(bound);
 }
 
-function bind(runner: QueryRunner, reach: Reach, observe: ObserveSql, signal?: AbortSignal): QueryRunner {
+function bind(runner: QueryRunner, tenantId: number | null, observe: ObserveSql, signal?: AbortSignal): QueryRunner {
   const connect = runner.connect.bind(runner);
   runner.connect = async () => {
     const session: PoolClient = await connect();
-    await setReach(session, reach, signal ? "force_generic_plan" : "auto");
+    await setReach(session, tenantId, signal ? "force_generic_plan" : "auto");
     return session;
   };
   prepareReads(runner);
@@ -48,15 +46,13 @@ function bind(runner: QueryRunner, reach: Reach, observe: ObserveSql, signal?: A
  */
 type Planning = "force_generic_plan" | "auto";
 
-async function setReach(session: PoolClient, reach: Reach, planning: Planning): Promise<void> {
-  const wanted = `${planning} ${reach === "every tenant" ? "every" : `one:${reach.tenantId}`}`;
+async function setReach(session: PoolClient, tenantId: number | null, planning: Planning): Promise<void> {
+  const wanted = `${planning} ${tenantId}`;
   if (reachOf.get(session) === wanted) return;
   // Forgotten first: a session whose setting failed half-way must not be taken for one that is set.
   reachOf.delete(session);
-  const [tenant, every] = reach === "every tenant" ? ["", "on"] : [reach.tenantId, "off"];
-  await session.query({ name: "reach", text: SET_REACH, values: [tenant, every, planning] });
+  await session.query({ name: "reach", text: SET_REACH, values: [String(tenantId ?? ""), planning] });
   reachOf.set(session, wanted);
 }
 
-const SET_REACH = `SELECT set_config('crm.tenant', $1, false), set_config('crm.every_tenant', $2, false),
-  set_config('plan_cache_mode', $3, false)`;
+const SET_REACH = `SELECT set_config('crm.tenant', $1, false), set_config('plan_cache_mode', $2, false)`;

@@ -1,6 +1,5 @@
 import { Client } from "pg";
-import { APPLICATION_ROLE } from "../database/application-role";
-import { unavailable } from "../database/migrate";
+import { ACROSS_TENANTS_ROLE, APPLICATION_ROLE, unavailable } from "../database/application-role";
 import { migrations } from "../database/migrations";
 import { SECOND_MS } from "../platform/clock";
 import { messageOf } from "../platform/errors";

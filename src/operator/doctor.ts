@@ -1,4 +1,4 @@
-import { DatabaseUnavailableError } from "../database/migrate";
+import { DatabaseUnavailableError } from "../database/application-role";
 import { type Config, ConfigError, readConfig } from "../platform/config";
 import { messageOf } from "../platform/errors";
 import { checkCrm } from "./crm-checks";

@@ -10,7 +10,6 @@ import {
 import type { CopyFacts, DealFacts } from "../briefing/quiet/facts";
 import { readQuietFacts } from "../briefing/quiet/read-quiet";
 import {
-  type CopyScope,
   readMatched,
   readOpenDealsOf,
   readOtherDeals,
@@ -20,7 +19,7 @@ import {
   readUsersByEmail,
 } from "../briefing/records";
 import { readTimelines } from "../briefing/timeline";
-import type { TenantScope } from "../database/tenant-door";
+import type { CopyScope, TenantScope } from "../database/tenant-door";
 import { CrmUserRow } from "../entities/crm-user";
 import type { MatchedEntity } from "../entities/matched-record";
 import { PipelineRow } from "../entities/pipeline";

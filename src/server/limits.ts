@@ -47,7 +47,7 @@ interface Queue {
 
 /** Turns of each tenant, first come first served. */
 export class TenantTurns {
-  readonly #queues = new Map<string, Queue>();
+  readonly #queues = new Map<number, Queue>();
 
   constructor(
     private readonly atWork: number,
@@ -55,7 +55,7 @@ export class TenantTurns {
   ) {}
 
   /** @returns gives the turn back. @throws GraphQLError TOO_MANY_OPERATIONS where too many wait already */
-  async take(tenantId: string): Promise<() => void> {
+  async take(tenantId: number): Promise<() => void> {
     const queue = this.#queues.get(tenantId) ?? { atWork: 0, waiting: [] };
     this.#queues.set(tenantId, queue);
     if (queue.atWork < this.atWork) {
@@ -68,7 +68,7 @@ export class TenantTurns {
   }
 
   /** The turn goes to the one who has waited longest. */
-  #giveBack(tenantId: string, queue: Queue): void {
+  #giveBack(tenantId: number, queue: Queue): void {
     const next = queue.waiting.shift();
     if (next) next();
     else queue.atWork -= 1;

@@ -11,7 +11,7 @@ import {
 import { CloseCode, type Context, type SubscribePayload } from "graphql-ws";
 import { type Extra, useServer } from "graphql-ws/use/ws";
 import { type WebSocket, WebSocketServer } from "ws";
-import { type Actor, type ActorVerifier, type Viewer, viewerOf } from "../auth/actor";
+import { type Actor, type ActorVerifier, UnauthenticatedError, type Viewer, viewerOf } from "../auth/actor";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
 import { createOperationContext, type Services } from "../resolvers/context";
@@ -25,6 +25,8 @@ const MAX_MESSAGE_BYTES = 64 * 1024;
 const MAX_TENANT_SOCKETS = 10_000;
 /** Close code, after HTTP's 429. */
 const TOO_MANY_SOCKETS = 4429;
+/** Close code of WebSocket itself: the token may be good, and a client that asks again later is served. */
+const TRY_AGAIN_LATER = 1013;
 /** A socket whose peer answers no ping for this long is ended. */
 const PING_MS = 12_000;
 /** The longest wait of a timer (2^31 - 1 ms); a token that lives longer is looked at again then. */
@@ -65,12 +67,12 @@ export function addSocketServer(server: Server, parts: SocketServerParts): () =>
 
 /** How many sockets each tenant has open in this process, so that one token cannot open them without end. */
 export class TenantSeats {
-  readonly #taken = new Map<string, number>();
+  readonly #taken = new Map<number, number>();
 
   constructor(private readonly most: number) {}
 
   /** @returns false where there is none left, or where the socket has closed meanwhile; then it is told why */
-  take(tenantId: string, socket: Pick<WebSocket, "readyState" | "OPEN" | "close" | "once">): boolean {
+  take(tenantId: number, socket: Pick<WebSocket, "readyState" | "OPEN" | "close" | "once">): boolean {
     if (socket.readyState !== socket.OPEN) return false;
     const taken = this.#taken.get(tenantId) ?? 0;
     if (taken >= this.most) {
@@ -82,7 +84,7 @@ export class TenantSeats {
     return true;
   }
 
-  #giveBack(tenantId: string): void {
+  #giveBack(tenantId: number): void {
     const left = (this.#taken.get(tenantId) ?? 1) - 1;
     if (left > 0) this.#taken.set(tenantId, left);
     else this.#taken.delete(tenantId);
@@ -102,7 +104,12 @@ function options({ schema, services, verifyActor, introspection, logger }: Socke
   const shared = new SharedSubscriptions((viewer) => createOperationContext(viewer, services, reads), mask);
   return {
     onConnect: async (context: SocketContext) => {
-      const actor = await verifyActor(takeToken(context.connectionParams)).catch(() => null);
+      const actor = await verifyActor(takeToken(context.connectionParams)).catch((error: unknown) => {
+        if (error instanceof UnauthenticatedError) return null;
+        logger.error({ err: error }, "a socket's actor could not be looked up");
+        context.extra.socket.close(TRY_AGAIN_LATER, "Try again later");
+        return null;
+      });
       if (!actor || !seats.take(actor.tenantId, context.extra.socket)) return false;
       context.extra.viewer = viewerOf(actor);
       endWithToken(context, actor);

@@ -45,7 +45,7 @@ export class Schedule {
   constructor(private readonly parts: ScheduleParts) {}
 
   /** Makes a run now. `actor` is who asked for it, where anyone did. @returns its id, or why there is none */
-  request(tenantId: string, kind: SyncKind, actor: Actor | null = null): Promise<Outcome<string, SyncRefusal>> {
+  request(tenantId: number, kind: SyncKind, actor: Actor | null = null): Promise<Outcome<string, SyncRefusal>> {
     return this.parts.door.transaction(tenantId, async (scope): Promise<Outcome<string, SyncRefusal>> => {
       const now = this.parts.clock();
       const { state, copyId } = await lockConnection(scope);
@@ -60,7 +60,7 @@ export class Schedule {
   }
 
   /** The job of the schedule: a run where none is open; the next one is planned when that ends. */
-  async due(tenantId: string): Promise<void> {
+  async due(tenantId: number): Promise<void> {
     const { door, clock, reconcileIntervalMs } = this.parts;
     const scope = door.enter(tenantId);
     const copyId = await connectedCopyId(scope);
@@ -93,12 +93,12 @@ export class Schedule {
       logger.warn({ tenantId, runId }, "a run has lost its worker and is taken over");
       return enqueueSync(door.enter(tenantId), runId);
     };
-    const makeUpFor = ({ tenantId }: { tenantId: string }) => {
+    const makeUpFor = ({ tenantId }: { tenantId: number }) => {
       logger.warn({ tenantId }, "a scheduled sync was missed and is made up for");
       return this.due(tenantId);
     };
     await eachAlone(await door.everyTenant<RunRef>(ORPHANS, [now, since]), takeOver, logger);
-    await eachAlone(await door.everyTenant<{ tenantId: string }>(MISSED, [since]), makeUpFor, logger);
+    await eachAlone(await door.everyTenant<{ tenantId: number }>(MISSED, [since]), makeUpFor, logger);
   }
 }
 

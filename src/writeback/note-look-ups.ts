@@ -70,9 +70,9 @@ export class NoteLookUps {
       manager,
       NoteWriteRow,
       `SELECT w.*, s.id AS looking_copy_id, CASE w.entity
-           WHEN 'DEAL' THEN EXISTS (SELECT 1 FROM deal t WHERE t.copy_id = s.id AND t.crm_id = w.target_id)
-           WHEN 'PERSON' THEN EXISTS (SELECT 1 FROM person t WHERE t.copy_id = s.id AND t.crm_id = w.target_id)
-           ELSE EXISTS (SELECT 1 FROM organization t WHERE t.copy_id = s.id AND t.crm_id = w.target_id) END AS visible
+           WHEN 'DEAL' THEN EXISTS (SELECT 1 FROM deal t WHERE t.tenant_id = $1 AND t.copy_id = s.id AND t.crm_id = w.target_id)
+           WHEN 'PERSON' THEN EXISTS (SELECT 1 FROM person t WHERE t.tenant_id = $1 AND t.copy_id = s.id AND t.crm_id = w.target_id)
+           ELSE EXISTS (SELECT 1 FROM organization t WHERE t.tenant_id = $1 AND t.copy_id = s.id AND t.crm_id = w.target_id) END AS visible
        FROM note_write w ${WHILE_CONNECTED}
        WHERE w.tenant_id = $1 AND w.id = $2 AND w.state = 'UNKNOWN' FOR UPDATE OF w`,
       [tenantId, writeId],

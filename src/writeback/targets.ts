@@ -51,7 +51,8 @@ async function holdMeeting({ tenantId, manager }: TenantScope, id: string): Prom
   return found.length > 0;
 }
 
-const isCopied = (table: string) => `EXISTS (SELECT 1 FROM ${table} t WHERE t.copy_id = $2 AND t.crm_id = r.crm_id)`;
+const isCopied = (table: string) =>
+  `EXISTS (SELECT 1 FROM ${table} t WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.crm_id = r.crm_id)`;
 
 /** Matched to this meeting, and still in the copy. */
 function matchedTargets({ tenantId, manager }: TenantScope, copyId: number, meetingId: string): Promise<Target[]> {

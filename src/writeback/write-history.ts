@@ -44,7 +44,7 @@ export type WrittenRow =
   | { kind: "FIELD"; row: FieldWriteRow & OfCompany };
 
 const receiptsIn = (table: string, kind: WrittenRow["kind"]) =>
-  `SELECT tenant_id, id, requested_at, requested_by, meeting_id, '${kind}' AS kind FROM ${table}`;
+  `SELECT tenant_id, id, requested_at, requested_by, meeting_id, '${kind}' AS kind FROM ${table} WHERE tenant_id = $1`;
 const RECEIPTS = `(${receiptsIn("note_write", "NOTE")} UNION ALL ${receiptsIn("field_write", "FIELD")})`;
 
 /** Notes and fields as one list. */
@@ -53,13 +53,9 @@ export async function readWrites(
   { meetingId, by }: { meetingId: string | null; by: string | null },
   page: PageRequest,
 ): Promise<Page<WrittenRow>> {
-  const where = [
-    "t.tenant_id = $1",
-    "($2::uuid IS NULL OR t.meeting_id = $2)",
-    "($3::text IS NULL OR t.requested_by = $3)",
-  ];
-  const parameters = [scope.tenantId, meetingId, by];
-  const found = await readPage(scope.manager, NoteWriteRow, { from: RECEIPTS, where, parameters }, page);
+  const where = ["($2::uuid IS NULL OR t.meeting_id = $2)", "($3::text IS NULL OR t.requested_by = $3)"];
+  const parameters = [meetingId, by];
+  const found = await readPage(scope, NoteWriteRow, { from: RECEIPTS, where, parameters }, page);
   const ids = found.rows.map(({ id }) => id);
   const [notes, fields] = await Promise.all([readNoteWrites(scope, ids), readFieldWrites(scope, ids)]);
   const known = new Map<string, WrittenRow>([

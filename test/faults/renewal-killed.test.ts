@@ -60,7 +60,12 @@ async function renewAndDie(crm: Crm, tenant: string, copyId: number, death: Deat
   }
   const victim = startProgram("test/support/programs/renewal-victim.js", {
     ...environment,
-    ...{ TENANT: tenant, COPY_ID: String(copyId), DEATH: death, JITTER_MS: String(jitterMs) },
+    ...{
+      TENANT: String(await database.tenantId(tenant)),
+      COPY_ID: String(copyId),
+      DEATH: death,
+      JITTER_MS: String(jitterMs),
+    },
   });
   if (death === "REQUEST_SENT") {
     await until("the request is sent", async () => tokenRequests(crm) > before);
@@ -92,7 +97,7 @@ async function endingOf(rule: Rule, death: Death, seed: number): Promise<Ending>
   const requestsOfTheDead = await renewAndDie(crm, tenant, copyId, death, (seed * 37) % 150);
 
   const before = tokenRequests(crm);
-  const source = crm.healthy.tokens.of(tenant, copyId);
+  const source = crm.healthy.tokens.of(await database.tenantId(tenant), copyId);
   const needs: string[] = [];
   for (const _ of [1, 2]) {
     needs.push(

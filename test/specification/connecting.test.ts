@@ -45,7 +45,7 @@ test("connecting shows the bound e-mail and stores credentials sealed", async ()
     connection: { state: "CONNECTED", boundEmail: bound?.email, companyName: simulator.company.name },
   });
   const [credential] = await database.query<{ access_token: Buffer; refresh_token: Buffer }>(
-    "SELECT access_token, refresh_token FROM credential WHERE tenant_id = $1",
+    "SELECT access_token, refresh_token FROM credential WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1)",
     [as.tenant],
   );
   expect(credential?.access_token.includes("v1u:")).toBe(false);
@@ -90,8 +90,16 @@ test("fifty completions at once by two admins make exactly one connection", asyn
   );
   expect(answers.filter(({ connection }) => connection)).toHaveLength(1);
   expect(answers.filter(({ code }) => code === "ANOTHER_CRM_CONNECTED")).toHaveLength(49);
-  expect(await database.query("SELECT 1 FROM synced_copy WHERE tenant_id = $1", [tenant.tenant])).toHaveLength(1);
-  expect(await database.query("SELECT 1 FROM sync_run WHERE tenant_id = $1", [tenant.tenant])).toHaveLength(1);
+  expect(
+    await database.query("SELECT 1 FROM synced_copy WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1)", [
+      tenant.tenant,
+    ]),
+  ).toHaveLength(1);
+  expect(
+    await database.query("SELECT 1 FROM sync_run WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1)", [
+      tenant.tenant,
+    ]),
+  ).toHaveLength(1);
 });
 
 test("before anyone connected there is a connection to show, in state NOT_CONNECTED", async () => {

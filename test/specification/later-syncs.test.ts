@@ -126,7 +126,7 @@ test("a user whom the CRM no longer lists is kept and no longer active, until li
   const active = async () => {
     await sync("INCREMENTAL");
     return database.query(
-      "SELECT u.active FROM crm_user u JOIN connection c USING (copy_id) WHERE c.tenant_id = 'acme' AND u.crm_id = $1",
+      "SELECT u.active FROM crm_user u JOIN connection c USING (copy_id) WHERE c.tenant_id = (SELECT id FROM tenant WHERE external_id = 'acme') AND u.crm_id = $1",
       [id],
     );
   };
@@ -146,7 +146,7 @@ test("where one user cannot be read, nobody counts as no longer listed", async (
   await sync("INCREMENTAL");
   end();
   const inactive = await database.query<{ crm_id: number }>(
-    "SELECT u.crm_id FROM crm_user u JOIN connection c USING (copy_id) WHERE c.tenant_id = 'acme' AND NOT u.active ORDER BY 1",
+    "SELECT u.crm_id FROM crm_user u JOIN connection c USING (copy_id) WHERE c.tenant_id = (SELECT id FROM tenant WHERE external_id = 'acme') AND NOT u.active ORDER BY 1",
   );
   const { users: all } = simulator.control.visibleTo(userId);
   expect(inactive.map(({ crm_id }) => crm_id)).toEqual(all.filter((user) => !user.active_flag).map((user) => user.id));
@@ -336,7 +336,7 @@ test("progress does not fall when a run goes on after its turn, with participant
   expect(run.progress).toBe(1);
   expect([...seen].sort((a, b) => a - b)).toEqual(seen);
   const [step] = await database.query<{ fetched: number; expected: number }>(
-    `SELECT s.fetched, s.expected FROM sync_step s WHERE s.tenant_id = 'turns' AND s.resource = 'DEAL_PARTICIPANTS'`,
+    `SELECT s.fetched, s.expected FROM sync_step s WHERE s.tenant_id = (SELECT id FROM tenant WHERE external_id = 'turns') AND s.resource = 'DEAL_PARTICIPANTS'`,
   );
   expect(step?.fetched).toBeGreaterThan(200);
   expect(step?.expected).toBe(step?.fetched);

@@ -149,12 +149,12 @@ test("a tenant's sockets are counted while they are open; one too many is told s
   const close = (code: number) => codes.push(code);
   const socket = (readyState = 1) => Object.assign(new EventEmitter(), { readyState, OPEN: 1, close });
   const [first, second, third] = [socket(), socket(), socket()];
-  expect([seats.take("acme", first as never), seats.take("acme", second as never)]).toEqual([true, true]);
-  expect([seats.take("acme", third as never), seats.take("other", third as never)]).toEqual([false, true]);
+  expect([seats.take(1, first as never), seats.take(1, second as never)]).toEqual([true, true]);
+  expect([seats.take(1, third as never), seats.take(2, third as never)]).toEqual([false, true]);
   expect(codes).toEqual([4429]);
-  expect(seats.take("gone", socket(3) as never)).toBe(false);
+  expect(seats.take(3, socket(3) as never)).toBe(false);
   first.emit("close");
-  expect(seats.take("acme", socket() as never)).toBe(true);
+  expect(seats.take(1, socket() as never)).toBe(true);
 });
 
 test("a socket that sends a query is told where to send it", async () => {
@@ -205,14 +205,14 @@ test("without introspection the schema is not told", async () => {
 
 test("a tenant's operations beyond its turns wait, those beyond the waiting are refused, and other tenants are not held up", async () => {
   const turns = new TenantTurns(2, 1);
-  const first = await turns.take("acme");
-  const second = await turns.take("acme");
+  const first = await turns.take(1);
+  const second = await turns.take(1);
   let third: (() => void) | null = null;
-  const waiting = turns.take("acme").then((release) => {
+  const waiting = turns.take(1).then((release) => {
     third = release;
   });
-  await expect(turns.take("acme")).rejects.toMatchObject({ extensions: { code: "TOO_MANY_OPERATIONS" } });
-  (await turns.take("other"))();
+  await expect(turns.take(1)).rejects.toMatchObject({ extensions: { code: "TOO_MANY_OPERATIONS" } });
+  (await turns.take(2))();
   expect(third).toBeNull();
   first();
   await waiting;

@@ -24,9 +24,10 @@ afterAll(async () => {
 });
 
 const copyOf = async (tenant = "acme") => {
-  const [row] = await database.query<{ copy_id: number }>("SELECT copy_id FROM connection WHERE tenant_id = $1", [
-    tenant,
-  ]);
+  const [row] = await database.query<{ copy_id: number }>(
+    "SELECT copy_id FROM connection WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1)",
+    [tenant],
+  );
   return row?.copy_id ?? 0;
 };
 const dealId = async (crmId: number, tenant = "acme") => encodeId("Deal", await copyOf(tenant), crmId);
@@ -71,8 +72,8 @@ async function sync(kind = "INCREMENTAL", tenant = "acme"): Promise<void> {
   await syncEnds(service, as);
   await until("the meetings are matched again", async () => {
     const [row] = await database.query<{ done: boolean }>(
-      `SELECT c.rematched_at = (SELECT max(finished_at) FROM sync_run r WHERE r.tenant_id = $1 AND r.copy_id = c.id) AS done
-       FROM synced_copy c WHERE c.tenant_id = $1 AND c.state = 'LIVE'`,
+      `SELECT c.rematched_at = (SELECT max(finished_at) FROM sync_run r WHERE r.tenant_id = (SELECT id FROM tenant WHERE external_id = $1) AND r.copy_id = c.id) AS done
+       FROM synced_copy c WHERE c.tenant_id = (SELECT id FROM tenant WHERE external_id = $1) AND c.state = 'LIVE'`,
       [tenant],
     );
     return row?.done;
@@ -366,9 +367,15 @@ describe("the number of statements", () => {
   });
 
   test("looking through meetings that a sync does not touch costs one set of statements for fifty of them", async () => {
-    const rematch = (door: TenantDoor) =>
-      new Rematching(door, () => new Date(), createLogger("silent")).run("acme", new AbortController().signal);
-    const forget = () => database.query("UPDATE synced_copy SET rematched_at = NULL WHERE tenant_id = 'acme'");
+    const rematch = async (door: TenantDoor) =>
+      new Rematching(door, () => new Date(), createLogger("silent")).run(
+        await database.tenantId("acme"),
+        new AbortController().signal,
+      );
+    const forget = () =>
+      database.query(
+        "UPDATE synced_copy SET rematched_at = NULL WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = 'acme')",
+      );
     await forget();
     await rematch(new TenantDoor(database.dataSource));
     await forget();

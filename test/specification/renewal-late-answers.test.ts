@@ -89,7 +89,7 @@ test("trouble that comes after a person has authorized anew is not of the new pa
     const renewal = acme.source.current();
     renewal.catch(() => undefined);
     await until("the CRM is asked", async () => isAsked);
-    await stopForInactiveUser(on.access.door.enter(acme.tenant), acme.copyId, on.clock(), on.clock());
+    await stopForInactiveUser(on.access.door.enter(acme.tenantId), acme.copyId, on.clock(), on.clock());
     await connect(on.service, on.simulator, { tenant: acme.tenant });
     answer();
     await renewal.catch(() => undefined);

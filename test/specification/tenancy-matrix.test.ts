@@ -322,7 +322,11 @@ describe.each(["Subscription"] as const)("a %s", (kind) => {
         watching.every(({ results }) => results.length === 1),
       );
       const channels = ["connection_changed", "progress_changed"];
-      for (const channel of channels) await tenants.database.query("SELECT pg_notify($1, $2)", [channel, OTHER]);
+      for (const channel of channels)
+        await tenants.database.query("SELECT pg_notify($1, id::text) FROM tenant WHERE external_id = $2", [
+          channel,
+          OTHER,
+        ]);
       const witness = await subscribe(tenants.service.url, query, { as: { tenant: OTHER } });
       await until("the other tenant hears of its own", async () => witness.results.length > 0);
       for (const { results, end } of watching) {

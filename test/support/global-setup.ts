@@ -1,7 +1,7 @@
 import "reflect-metadata";
 import { execFileSync } from "node:child_process";
 import { rmSync } from "node:fs";
-import { withoutBypass } from "../../src/database/application-role";
+import { asApplication } from "../../src/database/application-role";
 import { createDataSource } from "../../src/database/data-source";
 import { startEmbeddedPostgres } from "../../src/database/embedded/embedded-postgres";
 import { migrate } from "../../src/database/migrate";
@@ -26,7 +26,7 @@ export default async function setUp(): Promise<void> {
   }
   await onServer(`DROP DATABASE IF EXISTS ${TEMPLATE} WITH (FORCE)`);
   await onServer(`CREATE DATABASE ${TEMPLATE}`);
-  const url = await withoutBypass(new Secret(serverUrl(TEMPLATE)));
+  const url = await asApplication(new Secret(serverUrl(TEMPLATE)));
   const dataSource = await createDataSource({ url, entities }).initialize();
   await migrate(dataSource, url);
   await dataSource.destroy();

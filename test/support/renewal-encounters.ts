@@ -7,7 +7,10 @@ import { copyOf } from "./tokens";
 export async function lockRow(on: Renewals, table: string, { tenant }: Connected) {
   const session = on.database.dataSource.createQueryRunner();
   await session.startTransaction();
-  await session.query(`SELECT 1 FROM ${table} WHERE tenant_id = $1 FOR UPDATE`, [tenant]);
+  await session.query(
+    `SELECT 1 FROM ${table} WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1) FOR UPDATE`,
+    [tenant],
+  );
   return { release: () => session.commitTransaction().then(() => session.release()) };
 }
 
@@ -28,7 +31,7 @@ export async function renewalDuringAuthorization(on: Renewals, acme: Connected) 
   const renewal = acme.source.current();
   renewal.catch(() => undefined);
   await on.isSent();
-  await stopForInactiveUser(on.access.door.enter(acme.tenant), acme.copyId, on.clock(), on.clock());
+  await stopForInactiveUser(on.access.door.enter(acme.tenantId), acme.copyId, on.clock(), on.clock());
   await connect(on.service, on.simulator, { tenant: acme.tenant });
   expect(await copyOf(on.database, acme.tenant)).toBe(acme.copyId);
   return { renewal, end };

@@ -11,7 +11,12 @@ const auth = {
   issuer: undefined,
   audience: undefined,
 };
-const verifier = () => createActorVerifier(auth, () => new Date(now));
+const verifier = () =>
+  createActorVerifier(
+    auth,
+    async () => 1,
+    () => new Date(now),
+  );
 const inSeconds = (seconds: number) => {
   now = START + seconds * 1_000;
 };
