@@ -39,7 +39,8 @@ export async function recordAudit(scope: TenantScope, logger: Logger, entry: Aud
     `INSERT INTO audit_event (tenant_id, at, action, refused, code, subject, user_id, role)
      SELECT $1, $2, $3, $4, $5, $6, $7, $8 WHERE NOT $4 OR NOT EXISTS (
        SELECT 1 FROM audit_event e WHERE e.tenant_id = $1 AND e.at > $9 AND e.action = $3
-         AND (e.code, e.subject, e.user_id) IS NOT DISTINCT FROM ($5, $6, $7))`,
+         AND (e.code, e.subject, e.user_id) IS NOT DISTINCT FROM ($5, $6, $7))
+     ON CONFLICT DO NOTHING`,
     [tenantId, at, action, refused, code, subject, userId, role, new Date(at.getTime() - REPEATED_MS)],
   );
   const audit = { action, refused, code, subject, userId, role, at };

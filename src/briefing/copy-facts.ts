@@ -45,7 +45,7 @@ function readPersons({ tenantId, copyId, manager }: CopyScope, mailboxes: readon
   return rows(
     manager,
     `SELECT p.crm_id AS "crmId", p.organization_id AS "organizationId", array_agg(a.address) AS addresses
-     FROM person_address a JOIN person p ON p.tenant_id = a.tenant_id AND p.copy_id = a.copy_id AND p.crm_id = a.person_id
+     FROM person_address a JOIN person p ON p.tenant_id = $1 AND p.copy_id = a.copy_id AND p.crm_id = a.person_id
      WHERE a.tenant_id = $1 AND a.copy_id = $2 AND a.mailbox = ANY ($3) GROUP BY p.tenant_id, p.copy_id, p.crm_id`,
     [tenantId, copyId, mailboxes],
   );
@@ -57,7 +57,7 @@ function readDomains({ tenantId, copyId, manager }: CopyScope, domains: readonly
     `SELECT domain, organization_id AS "organizationId", sum(persons)::int AS persons, bool_or(website) AS "isWebsite"
      FROM (
        SELECT a.domain, p.organization_id, count(DISTINCT p.crm_id) AS persons, false AS website
-       FROM person_address a JOIN person p ON p.tenant_id = a.tenant_id AND p.copy_id = a.copy_id AND p.crm_id = a.person_id
+       FROM person_address a JOIN person p ON p.tenant_id = $1 AND p.copy_id = a.copy_id AND p.crm_id = a.person_id
        WHERE a.tenant_id = $1 AND a.copy_id = $2 AND a.domain = ANY ($3) AND p.organization_id IS NOT NULL GROUP BY 1, 2
        UNION ALL
        SELECT website_domain, crm_id, 0, true FROM organization

@@ -132,8 +132,8 @@ async function readStored(
   }>(
     manager,
     `SELECT m.meeting_id, m.fingerprint, m.chosen_deal_id AS deal_id, EXISTS (
-       SELECT 1 FROM synced_copy c JOIN deal d ON d.tenant_id = c.tenant_id AND d.copy_id = c.id
-       WHERE c.tenant_id = m.tenant_id AND c.id = $2 AND c.crm_company_id = m.chosen_company_id
+       SELECT 1 FROM synced_copy c JOIN deal d ON d.tenant_id = $1 AND d.copy_id = c.id
+       WHERE c.tenant_id = $1 AND c.id = $2 AND c.crm_company_id = m.chosen_company_id
          AND d.crm_id = m.chosen_deal_id) AS is_there
      FROM meeting_match m WHERE m.tenant_id = $1 AND m.meeting_id = ANY ($3)`,
     [tenantId, copyId, meetingIds],
@@ -189,7 +189,8 @@ async function storeReadable(
   await rows(
     manager,
     `INSERT INTO matched_record (tenant_id, copy_id, entity, crm_id, meeting_id)
-     SELECT $1, $2, r.entity, r."crmId", $3 FROM jsonb_to_recordset($4::jsonb) AS r (entity text, "crmId" bigint)`,
+     SELECT $1, $2, r.entity, r."crmId", $3 FROM jsonb_to_recordset($4::jsonb) AS r (entity text, "crmId" bigint)
+     ON CONFLICT DO NOTHING`,
     [tenantId, copyId, meetingId, JSON.stringify(readable)],
   );
 }

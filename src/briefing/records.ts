@@ -75,7 +75,7 @@ export function readParticipants(scope: CopyScope, dealIds: readonly number[]): 
     `SELECT found.*, parent.id AS parent_id FROM unnest($3::bigint[]) AS parent (id)
      CROSS JOIN LATERAL (
        SELECT t.* FROM deal_participant x
-       JOIN person t ON t.tenant_id = x.tenant_id AND t.copy_id = x.copy_id AND t.crm_id = x.person_id
+       JOIN person t ON t.tenant_id = $1 AND t.copy_id = x.copy_id AND t.crm_id = x.person_id
        WHERE x.tenant_id = $1 AND x.copy_id = $2 AND x.deal_id = parent.id AND ${isMatched("PERSON")}
        ORDER BY t.name, t.crm_id LIMIT ${MOST_PARTICIPANTS}
      ) found`,
@@ -137,7 +137,7 @@ export function readOtherDeals(
     `SELECT found.*, parent.id AS meeting_id FROM unnest($3::uuid[]) AS parent (id)
      CROSS JOIN LATERAL (
        SELECT t.* FROM matched_record r
-       JOIN deal t ON t.tenant_id = r.tenant_id AND t.copy_id = r.copy_id AND t.crm_id = r.crm_id
+       JOIN deal t ON t.tenant_id = $1 AND t.copy_id = r.copy_id AND t.crm_id = r.crm_id
        WHERE r.tenant_id = $1 AND r.copy_id = $2 AND r.entity = 'DEAL' AND r.meeting_id = parent.id
          AND NOT EXISTS (SELECT 1 FROM meeting_match mm
            WHERE mm.tenant_id = $1 AND mm.meeting_id = parent.id AND mm.copy_id = $2 AND mm.deal_id = t.crm_id)

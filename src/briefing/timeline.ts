@@ -25,7 +25,7 @@ const DEALS = `SELECT r.crm_id FROM matched_record r
 
 /** The attendees that are known persons. */
 const PERSONS = `SELECT DISTINCT r.crm_id FROM meeting_attendee b
-  JOIN matched_record r ON r.tenant_id = b.tenant_id AND r.copy_id = $2 AND r.entity = 'PERSON'
+  JOIN matched_record r ON r.tenant_id = $1 AND r.copy_id = $2 AND r.entity = 'PERSON'
     AND r.crm_id = b.person_id AND r.meeting_id = b.meeting_id
   WHERE b.tenant_id = $1 AND b.meeting_id = parent.id`;
 

@@ -57,7 +57,7 @@ export async function lockConnection({ tenantId, manager }: TenantScope): Promis
   }>(
     manager,
     `SELECT c.state, c.copy_id, s.crm_company_id AS company_id, s.crm_user_id AS user_id
-     FROM connection c LEFT JOIN synced_copy s ON s.tenant_id = c.tenant_id AND s.id = c.copy_id
+     FROM connection c LEFT JOIN synced_copy s ON s.tenant_id = $1 AND s.id = c.copy_id
      WHERE c.tenant_id = $1 FOR UPDATE OF c`,
     [tenantId],
   );
@@ -130,7 +130,7 @@ export function moveToNeedsReauthorization(
   now: Date,
 ): Promise<boolean> {
   const sameCredential = `EXISTS (
-    SELECT 1 FROM credential x WHERE x.tenant_id = c.tenant_id AND x.copy_id = c.copy_id AND x.version = $6)`;
+    SELECT 1 FROM credential x WHERE x.tenant_id = $1 AND x.copy_id = c.copy_id AND x.version = $6)`;
   return needReauthorization(scope, copyId, reason, now, sameCredential, version);
 }
 

@@ -43,7 +43,7 @@ export class Credentials {
     }>(
       manager,
       `SELECT c.state, x.access_token, x.access_token_asked_at
-       FROM connection c LEFT JOIN credential x ON x.tenant_id = c.tenant_id AND x.copy_id = c.copy_id
+       FROM connection c LEFT JOIN credential x ON x.tenant_id = $1 AND x.copy_id = c.copy_id
        WHERE c.tenant_id = $1 AND c.copy_id = $2`,
       [tenantId, copyId],
     );

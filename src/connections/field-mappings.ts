@@ -40,8 +40,8 @@ const POLICY_MESSAGES: Record<PolicyRefusal, string> = {
 /** The mappings that hold now: those of the company that the tenant's live copy is of. */
 const MAPPINGS = `
   SELECT m.* FROM field_mapping m
-  JOIN connection c ON c.tenant_id = m.tenant_id
-  JOIN synced_copy s ON s.tenant_id = c.tenant_id AND s.id = c.copy_id AND s.crm_company_id = m.crm_company_id
+  JOIN connection c ON c.tenant_id = $1
+  JOIN synced_copy s ON s.tenant_id = $1 AND s.id = c.copy_id AND s.crm_company_id = m.crm_company_id
   WHERE m.tenant_id = $1 ORDER BY m.entity`;
 
 export function readFieldMappings({ tenantId, manager }: TenantScope): Promise<FieldMappingRow[]> {
@@ -127,7 +127,7 @@ export class FieldMappings {
     const [copy] = await rows<{ companyId: number }>(
       manager,
       `SELECT s.crm_company_id AS "companyId" FROM connection c
-       JOIN synced_copy s ON s.tenant_id = c.tenant_id AND s.id = c.copy_id WHERE c.tenant_id = $1`,
+       JOIN synced_copy s ON s.tenant_id = $1 AND s.id = c.copy_id WHERE c.tenant_id = $1`,
       [tenantId],
     );
     return copy?.companyId ?? null;

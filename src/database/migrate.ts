@@ -28,9 +28,6 @@ export class ForeignTablesError extends ServiceError {
   readonly code = "FOREIGN_TABLES";
 }
 
-/** SQL: the first migration of a database that has tables. */
-export const FIRST_MIGRATION = "SELECT name FROM migration ORDER BY timestamp, id LIMIT 1";
-
 /** null where a database with this first migration is one of ours; else what it is, and what to do. */
 export function foreignTables(first: string): { what: string; todo: string } | null {
   if (first === migrationNames[0]) return null;
@@ -48,7 +45,7 @@ export async function connectDatabase(dataSource: DataSource, url: Secret): Prom
     throw unavailable(url, cause);
   }
   const [table] = await dataSource.query("SELECT to_regclass('public.migration') IS NOT NULL AS exists");
-  const [first] = table.exists ? await dataSource.query(FIRST_MIGRATION) : [];
+  const [first] = table.exists ? await dataSource.query("SELECT name FROM migration ORDER BY timestamp, id") : [];
   const foreign = first && foreignTables(first.name);
   if (!foreign) return;
   await dataSource.destroy();

@@ -26,7 +26,7 @@ async function* readBatches(
   checkpoint: string | null,
   left: AbortSignal,
 ): AsyncGenerator<ReadParticipants & { isLast: boolean }> {
-  const { api, run, logger, concurrency, mustPause } = context;
+  const { api, logger, concurrency, mustPause } = context;
   const copy = copyOf(context);
   let limited: CrmError | null = null;
   for (let dealIds = await dueDeals(copy, Number(checkpoint)); dealIds.length > 0; ) {

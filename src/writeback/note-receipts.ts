@@ -44,7 +44,7 @@ export async function insertReceipt(
     NoteWriteRow,
     `INSERT INTO note_write (tenant_id, copy_id, crm_company_id, deal_id, deal_updated_before, id, idempotency_key,
        input_hash, meeting_id, entity, target_id, reference, state, requested_by, requested_at)
-     VALUES ($1, $2, $3, $4, (SELECT d.update_time FROM deal d WHERE d.tenant_id = $1 AND d.copy_id = $2 AND d.crm_id = $4), $5, $6, $7, $8, $9, $10, $11, 'SENDING', $12, $13)
+     SELECT $1, $2, $3, $4::bigint, (SELECT d.update_time FROM deal d WHERE d.tenant_id = $1 AND d.copy_id = $2 AND d.crm_id = $4), $5, $6, $7, $8, $9, $10, $11, 'SENDING', $12, $13::timestamptz
      ON CONFLICT (tenant_id, idempotency_key) DO NOTHING RETURNING *`,
     [
       ...[tenantId, held.copyId, held.crmCompanyId, dealId, randomUUID(), intent.idempotencyKey, intent.inputHash],

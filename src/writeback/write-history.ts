@@ -13,8 +13,8 @@ export interface OfCompany {
 
 const ofPresentCompany = `EXISTS (
   SELECT 1 FROM connection c
-  JOIN synced_copy s ON s.tenant_id = c.tenant_id AND s.id = c.copy_id
-  WHERE c.tenant_id = w.tenant_id AND s.crm_company_id = w.crm_company_id) AS of_present_company`;
+  JOIN synced_copy s ON s.tenant_id = $1 AND s.id = c.copy_id
+  WHERE c.tenant_id = $1 AND s.crm_company_id = w.crm_company_id) AS of_present_company`;
 
 /** Reads receipts of one kind by their ids, those of one user or (`by` null) everybody's. */
 const readerOf =

@@ -171,7 +171,7 @@ async function isExact(tenant: string): Promise<void> {
   expect(await copiedIds(database, tenant)).toEqual(visibleIds(simulator, userId));
   expect(await copiedParticipants(database, tenant)).toEqual(visibleParticipants(simulator, userId));
   const held = await database.query(
-    "SELECT d.crm_id AS id, d.title FROM deal d JOIN connection c USING (copy_id) WHERE c.tenant_id = (SELECT id FROM tenant WHERE external_id = $1) ORDER BY 1",
+    "SELECT d.crm_id AS id, d.title FROM deal d JOIN connection c USING (tenant_id, copy_id) WHERE c.tenant_id = (SELECT id FROM tenant WHERE external_id = $1) ORDER BY 1",
     [tenant],
   );
   const shown = simulator.control.visibleTo(userId).deals.map(({ id, title }) => ({ id: id ?? 0, title }));
@@ -298,7 +298,7 @@ test.each([
   await connect(service, simulator, as);
   expect((await runEnds(as)).state).toBe("SUCCEEDED");
   const held = await database.query(
-    "SELECT d.title FROM deal d JOIN connection c USING (copy_id) WHERE c.tenant_id = (SELECT id FROM tenant WHERE external_id = $1)",
+    "SELECT d.title FROM deal d JOIN connection c USING (tenant_id, copy_id) WHERE c.tenant_id = (SELECT id FROM tenant WHERE external_id = $1)",
     [as.tenant],
   );
   expect(held).toEqual([{ title }]);

@@ -266,7 +266,8 @@ test("meetings come latest start first, those of one instant all the same once e
   for (const index of [1, 2, 3, 4, 5]) await recordMeeting(service, [], { externalId: `tie ${index}`, startsAt });
   await database.query(
     `INSERT INTO sync_run (tenant_id, id, copy_id, kind, state, queued_at)
-     SELECT 'acme', gen_random_uuid(), $1, 'FULL', 'CANCELLED', '2026-02-01T00:00:00.000001Z' FROM generate_series(1, 5)`,
+     SELECT id, gen_random_uuid(), $1, 'FULL', 'CANCELLED', '2026-02-01T00:00:00.000001Z'
+     FROM tenant, generate_series(1, 5) WHERE external_id = 'acme'`,
     [copyId],
   );
   for (const [list, type, table, column] of [

@@ -77,7 +77,7 @@ test("a deactivated user stops the syncing, keeps the copy, and the subscriber l
   await connect(service, simulator, { tenant });
   await syncEnds(service, { tenant });
   const before = await database.query(
-    "SELECT count(*) AS n FROM deal d JOIN connection c USING (copy_id) WHERE c.tenant_id = (SELECT id FROM tenant WHERE external_id = $1)",
+    "SELECT count(*) AS n FROM deal d JOIN connection c USING (tenant_id, copy_id) WHERE c.tenant_id = (SELECT id FROM tenant WHERE external_id = $1)",
     [tenant],
   );
   const watching = await watch(tenant);
@@ -101,7 +101,7 @@ test("a deactivated user stops the syncing, keeps the copy, and the subscriber l
   expect(run).toMatchObject({ state: "FAILED", error: { code: "NEEDS_REAUTHORIZATION" } });
   expect(
     await database.query(
-      "SELECT count(*) AS n FROM deal d JOIN connection c USING (copy_id) WHERE c.tenant_id = (SELECT id FROM tenant WHERE external_id = $1)",
+      "SELECT count(*) AS n FROM deal d JOIN connection c USING (tenant_id, copy_id) WHERE c.tenant_id = (SELECT id FROM tenant WHERE external_id = $1)",
       [tenant],
     ),
   ).toEqual(before);

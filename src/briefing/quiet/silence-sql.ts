@@ -27,7 +27,7 @@ function lastRead(condition: string): string {
 }
 
 function stepDone(resource: string): string {
-  return `EXISTS (SELECT 1 FROM sync_step s WHERE s.tenant_id = r.tenant_id AND s.run_id = r.id
+  return `EXISTS (SELECT 1 FROM sync_step s WHERE s.tenant_id = $1 AND s.run_id = r.id
     AND s.resource = '${resource}' AND s.state = 'SUCCEEDED')`;
 }
 
@@ -54,8 +54,8 @@ export const contactsOf = (d: string) => `
 export const meetingsOf = (d: string) => `
   SELECT m.id AS meeting_id, m.starts_at, coalesce(m.ends_at, m.starts_at) AS ends_at,
     EXISTS (SELECT 1 FROM meeting_attendee b
-      WHERE b.tenant_id = m.tenant_id AND b.meeting_id = m.id AND b.side = 'BUYER') AS with_buyer
-  FROM meeting_match mm JOIN meeting m ON m.tenant_id = mm.tenant_id AND m.id = mm.meeting_id
+      WHERE b.tenant_id = $1 AND b.meeting_id = m.id AND b.side = 'BUYER') AS with_buyer
+  FROM meeting_match mm JOIN meeting m ON m.tenant_id = $1 AND m.id = mm.meeting_id
   WHERE mm.tenant_id = $1 AND mm.copy_id = ${d}.copy_id AND mm.deal_id = ${d}.crm_id AND mm.status = 'MATCHED'`;
 
 /** Rows (crm_id, due_at, whole_day, ahead, due_end): the activities of deal `d` that are not done. */
