@@ -21,8 +21,9 @@ export function enqueuePurge(scope: TenantScope, copyId: number): Promise<void> 
 /** Enqueues again what a worker took and died with; a purge that goes on twice does no harm. */
 export async function sweepPurges(door: TenantDoor, logger: Logger): Promise<void> {
   const lost = await door.everyTenant<PurgeRef>(
-    `SELECT tenant_id AS "tenantId", id AS "copyId" FROM synced_copy
-     WHERE state = 'RETIRED' AND NOT ${hasLiveJob(PURGE_JOB, "id", "now() - interval '5 minutes'")}`,
+    `WITH retired AS MATERIALIZED (SELECT tenant_id, id FROM synced_copy WHERE state = 'RETIRED')
+     SELECT tenant_id AS "tenantId", id AS "copyId" FROM retired
+     WHERE NOT ${hasLiveJob(PURGE_JOB, "retired.id", "now() - interval '5 minutes'")}`,
   );
   await eachAlone(lost, ({ tenantId, copyId }) => enqueuePurge(door.enter(tenantId), copyId), logger);
 }

@@ -66,6 +66,11 @@ export class TenantDoor {
     });
   }
 
+  /** Reads of what is nobody's and every session may see. No tenant's row is in sight. */
+  ofNobody<T>(sql: string): Promise<T[]> {
+    return rows<T>(managerWithin(this.dataSource, null, this.observe), sql);
+  }
+
   /** The id by which the tenant's rows are kept; given at first sight, and the same for ever. */
   idOf(externalId: string): Promise<number> {
     const known = this.#ids.get(externalId) ?? this.#readId(externalId);

@@ -18,13 +18,18 @@ export const SYNC_DUE_JOB = "sync_due";
 /** A job that was taken so long ago, of something that has not begun, has gone with the worker that took it. */
 const UNCLAIMED_MS = MINUTE_MS;
 const ORPHANS = `
-  SELECT tenant_id AS "tenantId", id AS "runId" FROM sync_run
-  WHERE (state = 'RUNNING' AND lease_until < $1)
-     OR (state = 'QUEUED' AND queued_at < $2 AND NOT ${hasLiveJob(SYNC_JOB, "id", "$2")})`;
+  WITH late AS MATERIALIZED (
+    SELECT tenant_id, id, state FROM sync_run
+    WHERE (state = 'RUNNING' AND lease_until < $1) OR (state = 'QUEUED' AND queued_at < $2)
+  )
+  SELECT tenant_id AS "tenantId", id AS "runId" FROM late
+  WHERE state = 'RUNNING' OR NOT ${hasLiveJob(SYNC_JOB, "late.id", "$2")}`;
 const MISSED = `
-  SELECT tenant_id AS "tenantId" FROM connection c
-  WHERE state = 'CONNECTED' AND next_sync_at < $1 AND NOT ${hasLiveJob(SYNC_DUE_JOB, "tenant_id", "$1")}
-    AND NOT EXISTS (SELECT 1 FROM sync_run r WHERE r.tenant_id = c.tenant_id AND r.state IN ('QUEUED', 'RUNNING'))`;
+  WITH due AS MATERIALIZED (
+    SELECT tenant_id FROM connection c WHERE state = 'CONNECTED' AND next_sync_at < $1
+      AND NOT EXISTS (SELECT 1 FROM sync_run r WHERE r.tenant_id = c.tenant_id AND r.state IN ('QUEUED', 'RUNNING'))
+  )
+  SELECT tenant_id AS "tenantId" FROM due WHERE NOT ${hasLiveJob(SYNC_DUE_JOB, "due.tenant_id", "$1")}`;
 /** How often each worker looks for runs whose worker has died; with the lease this bounds the takeover. */
 export const SWEEP_MS = 10 * SECOND_MS;
 

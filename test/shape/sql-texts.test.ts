@@ -14,11 +14,12 @@ const OF_TENANTS = [
 /** Work that begins with no tenant, through `everyTenant`; each gives the tenants of what it finds, or counts. */
 const ACROSS_TENANTS = [
   ["auth/audit.ts", "SELECT DISTINCT tenant_id"],
-  ["connections/purge.ts", "SELECT tenant_id"],
+  ["connections/purge.ts", "WITH retired"],
   ["connections/reseal.ts", "SELECT tenant_id FROM credential"],
-  ["sync/schedule.ts", "SELECT tenant_id"],
-  ["writeback/note-look-ups.ts", "SELECT w.tenant_id"],
-  ["writeback/fields/field-look-ups.ts", "SELECT w.tenant_id"],
+  ["sync/schedule.ts", "WITH late"],
+  ["sync/schedule.ts", "WITH due"],
+  ["writeback/note-look-ups.ts", "WITH unknown"],
+  ["writeback/fields/field-look-ups.ts", "WITH unknown"],
   ["writeback/unsettled.ts", "SELECT tenant_id"],
   // The join of the two above, which a look-up of one tenant shares.
   ["writeback/unsettled.ts", "JOIN connection c"],

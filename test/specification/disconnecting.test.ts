@@ -1,5 +1,5 @@
 import { type Simulator, startSimulator } from "../../simulator";
-import { purgeCopy } from "../../src/connections/purge";
+import { purgeCopy, sweepPurges } from "../../src/connections/purge";
 import { TenantDoor } from "../../src/database/tenant-door";
 import { createLogger } from "../../src/platform/logger";
 import { encodeId } from "../../src/resolvers/global-id";
@@ -324,6 +324,17 @@ test("a purge that is cut off leaves the copy's own row and goes on where it sto
   await purgeCopy(door, reference, going, logger);
   expect(await rowsOfCopy(database, copyId)).toEqual({});
   expect(await rowsOfCopy(database, tenant.copyId)).toEqual(live);
+});
+
+// Seen red where the copy's id in the sweep's statement was taken for the queue's own.
+test("a sweep leaves a purge alone whose job waits", async () => {
+  const copyId = await retiredCopy(await connected());
+  await sweepPurges(door, createLogger("silent"));
+  const [job] = await database.query<{ waits: boolean }>(
+    "SELECT run_at > now() + interval '30 minutes' AS waits FROM graphile_worker.jobs WHERE key = 'purge_copy:' || $1::text",
+    [copyId],
+  );
+  expect(job).toEqual({ waits: true });
 });
 
 test("a purge never touches a live copy, nor another tenant's under its own name", async () => {

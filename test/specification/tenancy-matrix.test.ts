@@ -199,10 +199,11 @@ async function expectOwn(text: string): Promise<void> {
       const source = { SyncRun: "sync_run", Meeting: "meeting", NoteWrite: "note_write", FieldWrite: "field_write" }[
         type
       ];
-      const [row] = await database.query<{ tenant_id: string }>(`SELECT tenant_id FROM ${source} WHERE id = $1`, [
-        first,
-      ]);
-      expect({ id, tenant: row?.tenant_id }).toEqual({ id, tenant: "acme" });
+      const [row] = await database.query<{ tenant: string }>(
+        `SELECT t.external_id AS tenant FROM ${source} s JOIN tenant t ON t.id = s.tenant_id WHERE s.id = $1`,
+        [first],
+      );
+      expect({ id, tenant: row?.tenant }).toEqual({ id, tenant: "acme" });
     }
   }
 }

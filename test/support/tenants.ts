@@ -157,17 +157,15 @@ async function idsOf(
 
 /** Every row that is not one tenant's own, the job queue's among them. */
 export async function rowsOfOthers({ database, copyOf }: Tenants, tenant: string): Promise<string[]> {
-  const own = [`"tenant_id": "${tenant}"`, `"tenantId": "${tenant}"`, `"key": "sync_due:${tenant}"`];
-  const copies = await database.query<{ id: number }>(
-    "SELECT id FROM synced_copy WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1)",
-    [tenant],
-  );
-  const ofCopy = [...copies.map(({ id }) => id), copyOf(tenant)].filter(Boolean).map((id) => `"copy_id": ${id},`);
-  const runs = await database.query<{ id: string }>(
-    "SELECT id FROM sync_run WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1)",
-    [tenant],
-  );
-  const marks = [...own, ...ofCopy, ...runs.map(({ id }) => id)];
+  const id = await database.tenantId(tenant);
+  const own = [`"tenant_id": ${id},`, `"tenant_id": ${id}}`, `"tenantId": ${id},`, `"tenantId": ${id}}`];
+  const named = [`"key": "sync_due:${id}"`, `"external_id": "${tenant}"`];
+  const copies = await database.query<{ id: number }>("SELECT id FROM synced_copy WHERE tenant_id = $1", [id]);
+  const ofCopy = [...copies.map((copy) => copy.id), copyOf(tenant)]
+    .filter(Boolean)
+    .map((copy) => `"copy_id": ${copy},`);
+  const runs = await database.query<{ id: string }>("SELECT id FROM sync_run WHERE tenant_id = $1", [id]);
+  const marks = [...own, ...named, ...ofCopy, ...runs.map((run) => run.id)];
   const dump = await dumpDatabase(database);
   return dump.map(({ table, text }) => `${table} ${text}`).filter((text) => !marks.some((one) => text.includes(one)));
 }
