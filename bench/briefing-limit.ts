@@ -53,7 +53,9 @@ const THE_DEAL = `(SELECT json_build_object(${DEAL}, 'expectedCloseDate', d.expe
 
 export const TIMELINE = (tenant: string, copy: string, meeting: string, deal: string) => {
   const persons = `(SELECT r.crm_id FROM matched_record r WHERE r.tenant_id = ${tenant} AND r.meeting_id = ${meeting} AND r.entity = 'PERSON')`;
-  const hanging = (table: string) => `(SELECT * FROM ${table} WHERE tenant_id = ${tenant} AND copy_id = ${copy} AND deal_id = ${deal}
+  const hanging = (
+    table: string,
+  ) => `(SELECT * FROM ${table} WHERE tenant_id = ${tenant} AND copy_id = ${copy} AND deal_id = ${deal}
     UNION SELECT * FROM ${table} WHERE tenant_id = ${tenant} AND copy_id = ${copy} AND person_id IN ${persons})`;
   return `SELECT found.kind, found.at, found.person_id, found.activity_id FROM (
     SELECT mail.kind, mail.at, p.crm_id AS person_id, NULL::bigint AS activity_id FROM person p
