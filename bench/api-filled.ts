@@ -7,7 +7,7 @@ import { type CrmEnvironment, type RunningService, startService } from "./proces
 import { withClient } from "./tenants";
 
 /** No CRM is asked: all records are there. */
-const NO_CRM: CrmEnvironment = {
+export const NO_CRM: CrmEnvironment = {
   CRM_BASE_URL: "http://127.0.0.1:9",
   CRM_AUTH_URL: "http://127.0.0.1:9",
   CRM_CLIENT_ID: "none",

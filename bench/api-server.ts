@@ -66,7 +66,16 @@ async function listen(fastify: FastifyInstance): Promise<string> {
 
 async function serveByService(schema: GraphQLSchema, services: Services, verifyActor: ActorVerifier): Promise<string> {
   const server = await createHttpServer({
-    ...{ schema, services, verifyActor, introspection: false, compileQueriesAtUse: 3, allowedOrigins: [], page: null },
+    ...{
+      schema,
+      services,
+      verifyActor,
+      introspection: false,
+      compileQueriesAtUse: 3,
+      allowedOrigins: [],
+      trustedProxies: [],
+      page: null,
+    },
     checkReady: async () => undefined,
     metrics: createMetrics(),
     logger: createLogger("info"),
@@ -116,6 +125,7 @@ async function main(): Promise<void> {
   const verifyActor = createActorVerifier(
     { proof: { kind: "secret", secret: new Secret(AUTH_JWT_SECRET) }, issuer: undefined, audience: undefined },
     (tenant) => services.door.idOf(tenant),
+    createLogger("silent"),
   );
   const address = await SERVERS[kind](buildGraphQLSchema(), services, verifyActor);
   tellEventLoopDelay();

@@ -6,13 +6,13 @@ import { GRAPHILE_BRIEFING, GRAPHILE_QUIET } from "./briefing-graphile";
 
 const JSON_TYPE = { "content-type": "application/json" };
 
-/** The bearer tokens of as many tenants. */
-export function signTokens(jwtSecret: string, tenants: number): Promise<string[]> {
+/** The bearer tokens of as many tenants, each of its user of that name. */
+export function signTokens(jwtSecret: string, tenants: number, user = "user"): Promise<string[]> {
   const key = new TextEncoder().encode(jwtSecret);
   const sign = (tenant: string) =>
     new SignJWT({ tenant, role: "member", plan: "sales" })
       .setProtectedHeader({ alg: "HS256" })
-      .setSubject(`${tenant}-user`)
+      .setSubject(`${tenant}-${user}`)
       .setExpirationTime("12h")
       .sign(key);
   return Promise.all(Array.from({ length: tenants }, (_, index) => sign(`tenant-${index + 1}`)));

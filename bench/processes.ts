@@ -44,6 +44,8 @@ export interface RunningService extends Started {
   jwtSecret: string;
   /** Bytes that survive a full garbage collection. */
   liveHeap(): Promise<number>;
+  /** For how many milliseconds its event loop has stood still at the longest, since this was asked before. */
+  longestStall(): Promise<number>;
 }
 
 /** What processes of one deployment share. */
@@ -82,15 +84,17 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
   const args = [...SERVICE_FLAGS, ...flags, ...probe, join(DIST, "src/main.js")];
   const service = await start(args, environment, '"the service is up"');
   const { address } = JSON.parse(service.line) as { address: string | null };
+  const probed = async (what: "live heap" | "longest stall") => {
+    const answer = once(service.child, "message");
+    service.child.send(what);
+    return ((await answer) as [number])[0];
+  };
   return {
     ...service,
     url: address ?? "",
     jwtSecret: keys.jwtSecret,
-    liveHeap: async () => {
-      const answer = once(service.child, "message");
-      service.child.send("live heap");
-      return ((await answer) as [number])[0];
-    },
+    liveHeap: () => probed("live heap"),
+    longestStall: () => probed("longest stall"),
   };
 }
 

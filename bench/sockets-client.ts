@@ -11,8 +11,8 @@ export type Arrivals = [tenant: number, at: number][];
 
 export interface ClientOptions {
   url: string;
-  /** A token for each socket's tenant. */
-  tokens: string[];
+  /** Of users, in turn because each may open so many sockets: a token for each tenant. */
+  tokens: string[][];
   /** The tenant of each socket. */
   sockets: number[];
 }
@@ -22,6 +22,7 @@ export type ClientRequest = ClientOptions | "collect" | number;
 
 let arrivals: Arrivals = [];
 const ofFirstTenant: WebSocket[] = [];
+const openedOf = new Map<number, number>();
 const now = () => performance.timeOrigin + performance.now();
 
 /** Ends when the present state is there. */
@@ -30,7 +31,9 @@ async function open({ url, tokens }: ClientOptions, tenant: number): Promise<voi
     perMessageDeflate: false,
   });
   await once(socket, "open");
-  const authorization = `Bearer ${tokens[tenant]}`;
+  const opened = openedOf.get(tenant) ?? 0;
+  openedOf.set(tenant, opened + 1);
+  const authorization = `Bearer ${tokens[opened % tokens.length]?.[tenant]}`;
   await new Promise<void>((resolve, reject) => {
     socket.on("close", (code) => reject(new Error(`a socket was closed with ${code}`)));
     socket.on("message", (data) => {

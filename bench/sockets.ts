@@ -6,8 +6,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { Client } from "pg";
 import { startEmbeddedPostgres } from "../src/database/embedded/embedded-postgres";
+import { MAX_USER_SOCKETS } from "../src/server/connection-limits";
 import { createFilled, startFilled } from "./api-filled";
 import { quantile } from "./api-load";
+import { signTokens } from "./briefing-targets";
 import { failed, say, whole, wholeOption } from "./print";
 import { type RunningService, useOf } from "./processes";
 import type { Arrivals, ClientOptions, ClientRequest } from "./sockets-client";
@@ -108,12 +110,15 @@ interface Parts {
   client: Client;
   clients: Clients;
   service: RunningService;
-  tokens: string[];
+  /** Of each user, for each tenant. */
+  tokens: string[][];
+  tenants: number;
   sockets: number;
 }
 
-async function openSockets(clients: Clients, { service, tokens }: Parts, sockets: number): Promise<void> {
-  const tenants = Array.from({ length: sockets }, (_, index) => index % tokens.length);
+async function openSockets(clients: Clients, parts: Parts, sockets: number): Promise<void> {
+  const { service, tokens } = parts;
+  const tenants = Array.from({ length: sockets }, (_, index) => index % parts.tenants);
   const share = Math.ceil(sockets / CLIENTS);
   const { url } = service;
   await Promise.all(
@@ -124,7 +129,7 @@ async function openSockets(clients: Clients, { service, tokens }: Parts, sockets
 }
 
 async function measureOpening(parts: Parts): Promise<void> {
-  const { clients, service, tokens, sockets } = parts;
+  const { clients, service, tenants, sockets } = parts;
   const fresh = await memory(service);
   for (let round = 0; round < PASSING_ROUNDS; round += 1) {
     const passing = new Clients();
@@ -141,7 +146,7 @@ async function measureOpening(parts: Parts): Promise<void> {
   const open = await memory(service);
   const each = (what: keyof Memory, base: Memory) => ((open[what] - base[what]) / sockets / 1024).toFixed(1);
   say(
-    `${whole(sockets)} sockets of ${whole(tokens.length)} tenants, open in ${took.toFixed(1)} s, ${cpu.toFixed(1)} s of CPU`,
+    `${whole(sockets)} sockets of ${whole(tenants)} tenants, open in ${took.toFixed(1)} s, ${cpu.toFixed(1)} s of CPU`,
   );
   say(`memory of a socket, over the process as it started: ${each("heap", fresh)} KB of live heap,`);
   say(`  ${each("resident", fresh)} KB resident; over the process after sockets have come and gone:`);
@@ -152,9 +157,9 @@ const wake = (tenant: string) =>
   `SELECT pg_notify('connection_changed', id::text) FROM tenant WHERE external_id = '${tenant}'`;
 
 async function measureEvents(parts: Parts, events: number): Promise<void> {
-  const { tokens, sockets } = parts;
-  const ofTenant = sockets / tokens.length;
-  const changed = (event: number) => wake(`tenant-${(event % tokens.length) + 1}`);
+  const { tenants, sockets } = parts;
+  const ofTenant = sockets / tenants;
+  const changed = (event: number) => wake(`tenant-${(event % tenants) + 1}`);
   for (let event = 0; event < WARM_UP; event += 1) await fanOut(parts, ofTenant, changed(event));
   const took: number[] = [];
   let [reads, cpuMs] = [0, 0];
@@ -176,9 +181,9 @@ async function measureEvents(parts: Parts, events: number): Promise<void> {
 
 /** Readers that take nothing more stand among one tenant's others while many events pass. */
 async function stallSome(parts: Parts, events: number): Promise<void> {
-  const { client, clients, service, tokens, sockets } = parts;
+  const { client, clients, service, tenants, sockets } = parts;
   await clients.stall(STALLED);
-  const reading = sockets / tokens.length - STALLED;
+  const reading = sockets / tenants - STALLED;
   const before = await memory(service);
   const storm = `DO $$ BEGIN FOR i IN 1..${events} LOOP PERFORM pg_notify('connection_changed', (SELECT id::text FROM tenant WHERE external_id = 'tenant-1')); COMMIT;
     PERFORM pg_sleep(0.005); END LOOP; END $$`;
@@ -199,6 +204,9 @@ async function stallSome(parts: Parts, events: number): Promise<void> {
   tell("  the next event to that tenant", last.took);
 }
 
+const tokensOfUsers = (service: RunningService, tenants: number, users: number) =>
+  Promise.all(Array.from({ length: users }, (_, user) => signTokens(service.jwtSecret, tenants, `user-${user}`)));
+
 async function main(): Promise<void> {
   const { values } = parseArgs({
     options: {
@@ -218,7 +226,7 @@ async function main(): Promise<void> {
   try {
     const postgres = await startEmbeddedPostgres({ directory, durable: false });
     stops.push(() => postgres.stop());
-    const { databaseUrl, service, tokens } = await startFilled(
+    const { databaseUrl, service } = await startFilled(
       await createFilled(postgres.url.reveal(), tenants),
       tenants,
       flags,
@@ -230,7 +238,8 @@ async function main(): Promise<void> {
       () => client.end(),
       () => clients.stop(),
     );
-    const parts = { client, clients, service, tokens, sockets: Math.floor(sockets / tenants) * tenants };
+    const tokens = await tokensOfUsers(service, tenants, Math.ceil(sockets / tenants / MAX_USER_SOCKETS) + 1);
+    const parts = { client, clients, service, tokens, tenants, sockets: Math.floor(sockets / tenants) * tenants };
     await measureOpening(parts);
     await measureEvents(parts, events);
     await stallSome(parts, 50 * events);

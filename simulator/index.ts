@@ -26,6 +26,7 @@ export type { Field, FieldEntity, FieldType } from "./model/fields";
 export type { SimulatorOptions } from "./model/options";
 export type { CustomFields, CustomValue, Entity, RecordOf } from "./model/records";
 export type { Stories } from "./model/stories";
+export type { Identity } from "./oauth/grants";
 export type { Fault, FaultRule } from "./server/faults";
 export type { LogEntry, RequestLog } from "./server/request-log";
 

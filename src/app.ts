@@ -4,6 +4,7 @@ import { createActorVerifier } from "./auth/actor";
 import { sweepAudit } from "./auth/audit";
 import { Meetings } from "./briefing/record-meeting";
 import { Rematching } from "./briefing/rematch";
+import { ShownNotes } from "./briefing/shown-notes";
 import { AccessTokens } from "./connections/access-tokens";
 import { Connecting } from "./connections/connecting";
 import { Credentials } from "./connections/credentials";
@@ -113,6 +114,7 @@ interface Parts {
   schedule: Schedule;
   noteWrites: NoteWrites;
   noteLookUps: NoteLookUps;
+  shownNotes: ShownNotes;
   fieldWrites: FieldWrites;
   fieldLookUps: FieldLookUps;
   clock: Clock;
@@ -129,8 +131,10 @@ function compose(config: Config, dataSource: DataSource, databaseUrl: Secret, lo
   const http = new CrmHttp(metrics, logger, () => crmStops.requireNone());
   const oauth = new CrmOAuth(http, config.crm);
   const credentials = new Credentials(new Keyring(config.encryptionKeys));
-  const tokens = new AccessTokens({ door, databaseUrl, oauth, credentials, clock, logger, metrics });
   const crmBaseUrl = config.crm.baseUrl;
+  const tokens = new AccessTokens({
+    ...{ door, databaseUrl, http, crmBaseUrl, oauth, credentials, clock, logger, metrics },
+  });
   const apiOf = (tenantId: number, copyId: number) => new CrmApi(http, crmBaseUrl, tokens.of(tenantId, copyId));
   const tokensOf = (tenantId: number, copyId: number) => tokens.of(tenantId, copyId);
   const writeback = {
@@ -138,6 +142,7 @@ function compose(config: Config, dataSource: DataSource, databaseUrl: Secret, lo
     stopped: () => crmStops.refusal(),
   };
   const noteWrites = new NoteWrites(writeback);
+  const shownNotes = new ShownNotes(door, logger);
   const mappings = new FieldMappings({ door, apiOf, clock, logger });
   const fieldWrites = new FieldWrites({ ...writeback, mappings });
   const schedule = new Schedule({ door, clock, logger, ...config.sync });
@@ -172,12 +177,14 @@ function compose(config: Config, dataSource: DataSource, databaseUrl: Secret, lo
       tokensOf,
     }),
     noteWrites,
+    shownNotes,
     noteLookUps: new NoteLookUps(writeback),
     fieldWrites,
     fieldLookUps: new FieldLookUps({ ...writeback, mappings }),
     close: async () => {
       await notifications.stop();
       await noteWrites.close();
+      await shownNotes.close();
       await fieldWrites.close();
       await tokens.close();
       await http.close();
@@ -229,12 +236,13 @@ async function startApi(
   const server: HttpServer = await createHttpServer({
     schema: buildGraphQLSchema(),
     services,
-    verifyActor: createActorVerifier(config.auth, (tenant) => services.door.idOf(tenant)),
+    verifyActor: createActorVerifier(config.auth, (tenant) => services.door.idOf(tenant), logger),
     checkReady: async () => void (await dataSource.query("SELECT 1")),
     introspection: config.introspection,
     compileQueriesAtUse: config.compileQueriesAtUse,
     metrics: services.metrics,
     allowedOrigins: [new URL(config.crm.redirectUrl).origin],
+    trustedProxies: config.trustedProxies,
     page: config.page && { ...config.page, directory: PAGE_DIRECTORY, redirectUrl: config.crm.redirectUrl },
     logger,
   });

@@ -25,6 +25,8 @@ export type Twist =
 
 export interface Call {
   readonly user: User;
+  /** What `users/me` names. */
+  readonly company: Settings["company"];
   readonly query: Readonly<Record<string, unknown>>;
   readonly params: Readonly<Record<string, string>>;
   /** As sent; "" without one. */

@@ -1,6 +1,6 @@
 import type { User } from "../model/records";
 import { json, Refusal } from "./answer";
-import type { Operation, World } from "./operation";
+import type { Call, Operation, World } from "./operation";
 
 /** Users take no parameters and come whole, deactivated ones included. */
 export function userOperations({ company, views }: World): Operation[] {
@@ -9,7 +9,8 @@ export function userOperations({ company, views }: World): Operation[] {
     {
       path: "/api/v1/users/me",
       cost: 2,
-      answer: ({ user }) => json(200, { success: true, data: { ...seenBy(user)(user), ...companyOf(company) } }),
+      answer: ({ user, company: own }) =>
+        json(200, { success: true, data: { ...seenBy(user)(user), ...companyOf(own) } }),
     },
     {
       path: "/api/v1/users",
@@ -31,7 +32,7 @@ export function userOperations({ company, views }: World): Operation[] {
   ];
 }
 
-function companyOf(company: World["company"]) {
+function companyOf(company: Call["company"]) {
   return {
     company_id: company.id,
     company_name: company.name,

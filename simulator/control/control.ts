@@ -6,7 +6,7 @@ import type { Settings } from "../model/options";
 import type { CustomFields, Deal, Entity, Note, ParticipantLink, RecordOf } from "../model/records";
 import { seconds, v1Time, v2Time } from "../model/times";
 import type { SignedIn } from "../oauth/consent-page";
-import type { Grants } from "../oauth/grants";
+import type { Grants, Identity } from "../oauth/grants";
 import type { FaultRule, Faults } from "../server/faults";
 import type { LateEffects } from "../server/late-effects";
 import { CustomFieldControl, type NewCustomField } from "./custom-field-control";
@@ -29,6 +29,8 @@ export interface Control {
   revoke(userId: number): void;
   /** Calls answer 401; a refresh still works. */
   killAccessTokens(userId: number): void;
+  /** Access tokens that the user's grants give from now on are another's; with `living` those that live as well. */
+  mistake(userId: number, identity: Identity, tokens?: "living"): void;
   /** Takes a record out of everybody's sight, or puts it back, without touching its update time. */
   hide(entity: Entity, id: number): void;
   show(entity: Entity, id: number): void;
@@ -108,6 +110,10 @@ export class SimulatorControl implements Control {
 
   killAccessTokens(userId: number): void {
     this.parts.grants.killAccessTokens(userId);
+  }
+
+  mistake(userId: number, identity: Identity, tokens?: "living"): void {
+    this.parts.grants.mistake(userId, identity, tokens === "living");
   }
 
   hide(entity: Entity, id: number): void {

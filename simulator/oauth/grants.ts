@@ -20,6 +20,20 @@ interface Grant {
   retired: string | null;
 }
 
+/** Whose an access token is: whom `users/me` names, and whose records it shows. */
+export interface Identity {
+  userId: number;
+  /** Absent: the simulated company. */
+  company?: Settings["company"];
+}
+
+interface AccessToken {
+  /** Who consented: who loses the token when the grant is revoked. */
+  grantedBy: number;
+  identity: Identity;
+  expiresAt: number;
+}
+
 export interface TokenAnswer {
   access_token: string;
   token_type: "Bearer";
@@ -35,8 +49,10 @@ export type CodeOutcome = { kind: "granted"; answer: TokenAnswer } | { kind: "un
 /** Codes and tokens: random, unlike the data, as a client must never be able to foresee them. */
 export class Grants {
   private readonly codes = new Map<string, Code>();
-  private readonly access = new Map<string, { userId: number; expiresAt: number }>();
+  private readonly access = new Map<string, AccessToken>();
   private readonly refresh = new Map<string, Grant>();
+  /** By the user who consented. */
+  private readonly mistaken = new Map<number, Identity>();
 
   constructor(private readonly settings: Pick<Settings, "company" | "now" | "refreshTokens">) {}
 
@@ -79,9 +95,16 @@ export class Grants {
     this.refresh.set(grant.current, grant);
   }
 
-  userOf(accessToken: string): number | null {
+  identityOf(accessToken: string): Identity | null {
     const known = this.access.get(accessToken);
-    return known && known.expiresAt > this.clock() ? known.userId : null;
+    return known && known.expiresAt > this.clock() ? known.identity : null;
+  }
+
+  /** Access tokens that the user's grants give from now on are another's; where asked, those that live as well. */
+  mistake(userId: number, identity: Identity, andLiving: boolean): void {
+    this.mistaken.set(userId, identity);
+    if (!andLiving) return;
+    for (const token of this.access.values()) if (token.grantedBy === userId) token.identity = identity;
   }
 
   /** A refresh token takes the whole grant with it, an access token only itself. */
@@ -98,12 +121,14 @@ export class Grants {
   }
 
   killAccessTokens(userId: number): void {
-    for (const [token, access] of this.access) if (access.userId === userId) this.access.delete(token);
+    for (const [token, access] of this.access) if (access.grantedBy === userId) this.access.delete(token);
   }
 
   private answer(grant: Grant): TokenAnswer {
     const accessToken = `v1u:${randomBytes(150).toString("base64")}:${randomBytes(48).toString("base64")}`;
-    this.access.set(accessToken, { userId: grant.userId, expiresAt: this.clock() + ACCESS_LIFE_MS });
+    const { userId: grantedBy } = grant;
+    const identity = this.mistaken.get(grantedBy) ?? { userId: grantedBy };
+    this.access.set(accessToken, { grantedBy, identity, expiresAt: this.clock() + ACCESS_LIFE_MS });
     return {
       access_token: accessToken,
       token_type: "Bearer",

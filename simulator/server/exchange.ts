@@ -10,6 +10,7 @@ import { entryOf, type LogEntry, type RecordedRequests } from "./request-log";
 /** What the answering part tells about a request: it alone knows the token and the form. */
 export interface Facts {
   userId: number | null;
+  companyId?: number;
   grantType?: string;
 }
 

@@ -11,6 +11,8 @@ export interface LogEntry {
   /** 0 until an answer is on its way, and for good where the connection was cut. */
   status: number;
   userId: number | null;
+  /** Only where the token is another company's than the simulated one. */
+  companyId?: number;
   /** Only on requests for tokens. */
   grantType?: string;
   durationMs: number;

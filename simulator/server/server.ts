@@ -1,11 +1,11 @@
 import fastify, { type FastifyInstance, type FastifyRequest } from "fastify";
 import { type Answer, json, overLimit, Refusal, unauthorized, unknownRoute, wrongMethod } from "../api/answer";
-import type { Operation, Twist } from "../api/operation";
+import type { Call, Operation, Twist } from "../api/operation";
 import type { Company } from "../model/company";
 import type { Settings } from "../model/options";
 import type { User } from "../model/records";
 import { consentAnswer, consentPage, type SignedIn } from "../oauth/consent-page";
-import type { Grants } from "../oauth/grants";
+import type { Grants, Identity } from "../oauth/grants";
 import { revokeAnswer, type TokenRequest, tokenAnswer } from "../oauth/token-endpoint";
 import type { Answering, Exchange, Facts, Work } from "./exchange";
 import type { Limits } from "./limits";
@@ -63,11 +63,15 @@ function addressesOf(path: string): string[] {
 /** Who asks and what it costs is settled on arrival; the work itself may come later. */
 function admitted(parts: Parts, operation: Operation, request: FastifyRequest, facts: Facts): Work {
   const token = bearerToken(request);
-  const user = userOf(parts, token);
+  const identity = parts.grants.identityOf(token);
+  const user = userOf(parts, identity);
   facts.userId = user.id;
+  if (identity?.company) facts.companyId = identity.company.id;
   const limit = parts.limits.count(token, operation.cost);
   return (twist) => {
-    const answer = limit.isOver ? overLimit() : refusable(() => callOf(operation, user, request, twist));
+    const answer = limit.isOver
+      ? overLimit()
+      : refusable(() => callOf(operation, { user, company: identity?.company ?? parts.company }, request, twist));
     return { ...answer, headers: { ...limit.headers, ...answer.headers } };
   };
 }
@@ -76,15 +80,20 @@ function admitted(parts: Parts, operation: Operation, request: FastifyRequest, f
 function refusing({ grants, limits }: Parts, refusal: () => Answer): Answering {
   return (request, facts) => {
     const token = /^Bearer (\S+)$/i.exec(request.headers.authorization ?? "")?.[1];
-    facts.userId = token === undefined ? null : grants.userOf(token);
+    facts.userId = token === undefined ? null : (grants.identityOf(token)?.userId ?? null);
     const answer = { ...refusal(), headers: token === undefined ? {} : limits.count(token, 0).headers };
     return () => answer;
   };
 }
 
-function callOf(operation: Operation, user: User, request: FastifyRequest, twist: Twist | undefined): Answer {
+function callOf(
+  operation: Operation,
+  caller: Pick<Call, "user" | "company">,
+  request: FastifyRequest,
+  twist: Twist | undefined,
+): Answer {
   return operation.answer({
-    user,
+    ...caller,
     query: request.query as Record<string, unknown>,
     params: request.params as Record<string, string>,
     body: textBody(request),
@@ -113,9 +122,8 @@ function bearerToken(request: FastifyRequest): string {
   return token;
 }
 
-function userOf({ grants, company }: Parts, token: string): User {
-  const id = grants.userOf(token);
-  const user = id === null ? undefined : company.users.get(id);
+function userOf({ company }: Parts, identity: Identity | null): User {
+  const user = identity === null ? undefined : company.users.get(identity.userId);
   if (!user) throw unauthorized("Invalid token: access_token is invalid");
   return user;
 }

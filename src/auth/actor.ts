@@ -1,10 +1,12 @@
 import { hash } from "node:crypto";
-import { createRemoteJWKSet, type JWTVerifyGetKey, jwtVerify } from "jose";
+import { type JWTVerifyGetKey, jwtVerify } from "jose";
 import { LRUCache } from "lru-cache";
 import { z } from "zod";
-import { type Clock, MINUTE_MS, SECOND_MS, systemClock } from "../platform/clock";
+import { type Clock, DAY_MS, MINUTE_MS, SECOND_MS, systemClock } from "../platform/clock";
 import type { AuthConfig } from "../platform/config";
 import { ServiceError } from "../platform/errors";
+import type { Logger } from "../platform/logger";
+import { KeySet, KeysUnavailableError, PUBLIC_KEY_ALGORITHMS } from "./key-set";
 
 const ACTOR_ROLES = ["owner", "admin", "member"] as const;
 export type ActorRole = (typeof ACTOR_ROLES)[number];
@@ -45,9 +47,10 @@ export class UnauthenticatedError extends ServiceError {
 }
 
 const CLOCK_TOLERANCE_SECONDS = 5;
-const HS = ["HS256"];
-/** What identity providers sign with; a JWKS never holds a shared secret, so no HS here. */
-const PUBLIC_KEY = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA"];
+const TOLERANCE_MS = CLOCK_TOLERANCE_SECONDS * SECOND_MS;
+const SHARED_SECRET_ALGORITHMS = ["HS256"];
+/** A token that ends later than this is refused: it could not be taken back but with the key of all others. */
+const LONGEST_LIFE_MS = DAY_MS;
 
 /** PostgreSQL would refuse a NUL, take every half surrogate pair for one character, and index no longer text. */
 const id = z.string().regex(/^[^\0\p{Surrogate}]{1,255}$/u);
@@ -77,11 +80,12 @@ const claims = z
     }),
   );
 
+/** @throws UnauthenticatedError; KeysUnavailableError where it cannot be known now whether the token is valid */
 export type ActorVerifier = (token: string) => Promise<Actor>;
 
 /**
  * For so long a token that was proven is believed without being proven again (decision 0054): a page sends the same one
- * with each request. A key that the identity provider withdraws counts for as long at most.
+ * with each request. Never beyond the minute after which the public keys are fetched again.
  */
 const BELIEVED_MS = MINUTE_MS;
 const MOST_BELIEVED = 10_000;
@@ -93,9 +97,10 @@ const MOST_BELIEVED = 10_000;
 export function createActorVerifier(
   config: AuthConfig,
   tenantIdOf: (tenant: string) => Promise<number>,
+  logger: Logger,
   clock: Clock = systemClock,
 ): ActorVerifier {
-  const prove = proverOf(config, clock);
+  const proof = proofOf(config.proof, logger, clock);
   const believed = new LRUCache<string, { actor: Actor; until: number }>({ max: MOST_BELIEVED });
   return async (token) => {
     // The whole token, signature and all; as a digest, so that no copy of it lies in memory.
@@ -103,30 +108,49 @@ export function createActorVerifier(
     const now = clock().getTime();
     const known = believed.get(key);
     if (known && now < known.until) return known.actor;
-    const proven = await prove(token);
+    const proven = await prove(token, proof, config, clock);
     const actor = Object.freeze({ ...proven, tenantId: await tenantIdOf(proven.tenant) });
-    const ends = actor.expiresAt.getTime() + CLOCK_TOLERANCE_SECONDS * SECOND_MS;
-    believed.set(key, { actor, until: Math.min(now + BELIEVED_MS, ends) });
+    const ends = actor.expiresAt.getTime() + TOLERANCE_MS;
+    believed.set(key, { actor, until: Math.min(now + BELIEVED_MS, proof.until(), ends) });
     return actor;
   };
 }
 
-function proverOf({ proof, issuer, audience }: AuthConfig, clock: Clock): (token: string) => Promise<Proven> {
-  const shared = proof.kind === "secret" ? new TextEncoder().encode(proof.secret.reveal()) : null;
-  const key: JWTVerifyGetKey =
-    proof.kind === "jwks" ? createRemoteJWKSet(proof.url) : async () => shared ?? new Uint8Array();
-  const algorithms = shared ? HS : PUBLIC_KEY;
+interface Proof {
+  key: JWTVerifyGetKey;
+  algorithms: string[];
+  /** Up to when what was just proven may be believed. */
+  until(): number;
+}
+
+function proofOf(proof: AuthConfig["proof"], logger: Logger, clock: Clock): Proof {
+  if (proof.kind === "jwks") {
+    const keys = new KeySet(proof.url, clock, logger);
+    return { key: keys.keyOf, algorithms: PUBLIC_KEY_ALGORITHMS, until: () => keys.provenUntil() };
+  }
+  const secret = new TextEncoder().encode(proof.secret.reveal());
+  return { key: async () => secret, algorithms: SHARED_SECRET_ALGORITHMS, until: () => Number.POSITIVE_INFINITY };
+}
+
+async function prove(
+  token: string,
+  { key, algorithms }: Proof,
+  { issuer, audience }: AuthConfig,
+  clock: Clock,
+): Promise<Proven> {
   const options = { algorithms, issuer, audience, requiredClaims: ["exp"], clockTolerance: CLOCK_TOLERANCE_SECONDS };
-  return async (token) => {
-    const payload = await jwtVerify(token, key, { ...options, currentDate: clock() }).then(
-      (verified) => verified.payload,
-      (cause: unknown) => {
-        throw new UnauthenticatedError("The bearer token is not valid or has ended. Sign in again.", { cause });
-      },
-    );
-    const actor = claims.safeParse(payload);
-    if (actor.success) return actor.data;
+  const { payload } = await jwtVerify(token, key, { ...options, currentDate: clock() }).catch((cause: unknown) => {
+    if (cause instanceof KeysUnavailableError) throw cause;
+    throw new UnauthenticatedError("The bearer token is not valid or has ended. Sign in again.", { cause });
+  });
+  const actor = claims.safeParse(payload);
+  if (!actor.success) {
     const missing = actor.error.issues.map(({ path }) => path.join(".")).join(", ");
     throw new UnauthenticatedError(`The bearer token lacks a usable claim: ${missing}.`);
-  };
+  }
+  // So that an end which no Date holds, NaN, is refused too.
+  if (!(actor.data.expiresAt.getTime() - clock().getTime() <= LONGEST_LIFE_MS + TOLERANCE_MS)) {
+    throw new UnauthenticatedError("The bearer token ends (exp) more than a day from now. Sign in for a shorter time.");
+  }
+  return actor.data;
 }

@@ -1,7 +1,7 @@
 import type { CopyScope } from "../database/tenant-door";
 import { ActivityRow } from "../entities/activity";
 import type { MatchedEntity } from "../entities/matched-record";
-import { NoteRow } from "../entities/note";
+import { type NoteHead, NoteRow } from "../entities/note";
 import { isOurNote } from "./our-notes";
 
 /** The column by which activities and notes hang on a record. The caller has read that record as a matched one. */
@@ -46,16 +46,22 @@ export function readNextActivities(
   );
 }
 
+/** Without the content, which is large: `shown-notes.ts` reads what is shown of it. */
+const NOTE_HEAD = (note: string) =>
+  ["tenant_id", "copy_id", "crm_id", "author_id", "deal_id", "person_id", "organization_id", "add_time", "update_time"]
+    .map((column) => `${note}.${column}`)
+    .join(", ");
+
 /** The latest notes of records, newest first. */
 export function readRecentNotes(
   { reads, tenantId, copyId }: CopyScope,
   of: MatchedEntity,
   ids: readonly number[],
   first: number,
-): Promise<(NoteRow & OfParent & Authored)[]> {
-  return reads.entities<NoteRow, OfParent & Authored>(
+): Promise<(NoteHead & OfParent & Authored)[]> {
+  return reads.entities<NoteHead, OfParent & Authored>(
     NoteRow,
-    `SELECT found.*, parent.id AS parent_id, ${isOurNote("found")} AS ours FROM unnest($3::bigint[]) AS parent (id)
+    `SELECT ${NOTE_HEAD("found")}, parent.id AS parent_id, ${isOurNote("found")} AS ours FROM unnest($3::bigint[]) AS parent (id)
      CROSS JOIN LATERAL (
        SELECT t.* FROM note t WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.${COLUMN[of]} = parent.id
        ORDER BY t.add_time DESC, t.crm_id DESC LIMIT $4
@@ -76,8 +82,8 @@ export function readActivities(scope: CopyScope, ids: readonly number[]): Promis
   return scope.reads.entities(ActivityRow, sql, [scope.tenantId, scope.copyId, ids]);
 }
 
-export function readNotes(scope: CopyScope, ids: readonly number[]): Promise<(NoteRow & Authored)[]> {
-  const sql = `SELECT t.*, ${isOurNote("t")} AS ours FROM note t
+export function readNotes(scope: CopyScope, ids: readonly number[]): Promise<(NoteHead & Authored)[]> {
+  const sql = `SELECT ${NOTE_HEAD("t")}, ${isOurNote("t")} AS ours FROM note t
     WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.crm_id = ANY ($3) AND ${HANGS_ON_MATCHED}`;
-  return scope.reads.entities<NoteRow, Authored>(NoteRow, sql, [scope.tenantId, scope.copyId, ids]);
+  return scope.reads.entities<NoteHead, Authored>(NoteRow, sql, [scope.tenantId, scope.copyId, ids]);
 }

@@ -1,5 +1,15 @@
 import { compile } from "html-to-text";
-import { safeHtml } from "../platform/safe-html";
+import { cutText } from "../platform/cut";
+import { MAX_SHOWN, safeHtml } from "../platform/safe-html";
+import { inSlice } from "../platform/slices";
+
+/** A note as it is shown. */
+export interface ShownNote {
+  html: string;
+  text: string;
+  /** Less than the HTML that it was made of. */
+  cut: boolean;
+}
 
 /** Compiled once: to read its selectors takes longer than to convert a note. */
 const withoutMarkup = compile({
@@ -7,7 +17,9 @@ const withoutMarkup = compile({
   selectors: [{ selector: "a", options: { ignoreHref: true } }],
 });
 
-/** HTML of the CRM as plain text, without markup; links keep only their words. */
-export function plainText(html: string): string {
-  return withoutMarkup(safeHtml(html)).trim();
+/** HTML of the CRM, safe, and its plain text without markup; links keep only their words. */
+export async function showNote(content: string): Promise<ShownNote> {
+  const { html, cut } = await safeHtml(content);
+  const text = await inSlice(html.length, () => withoutMarkup(html).trim());
+  return { html, text: cutText(text, MAX_SHOWN), cut: cut || text.length > MAX_SHOWN };
 }

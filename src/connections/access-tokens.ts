@@ -1,9 +1,12 @@
 import { Pool } from "pg";
 import type { TokenSource } from "../crm/api";
+import { CrmError } from "../crm/errors";
+import { OAuthError } from "../crm/oauth";
 import { MINUTE_MS } from "../platform/clock";
 import type { Secret } from "../platform/secret";
 import type { PresentAccess } from "./credentials";
 import { ConnectionGoneError, NeedsReauthorizationError } from "./errors";
+import { Identity, type IdentityParts, type Proof } from "./identity";
 import { NEEDS_REAUTHORIZATION, NOT_CONNECTED } from "./refusals";
 import { Renewal, type RenewalParts } from "./renewal";
 
@@ -14,22 +17,31 @@ const LOCK_SESSIONS = 8;
 /** Keeps these advisory locks apart from others of the database. */
 const RENEWAL_LOCKS = 7_302_519;
 
-export interface AccessTokenParts extends RenewalParts {
+export interface AccessTokenParts extends RenewalParts, IdentityParts {
   databaseUrl: Secret;
 }
 
+/** Tokens of the company and the user that the connection was authorized by, and of nobody else. */
+export interface PinnedTokens extends TokenSource {
+  /** Asks the CRM whose the token is now, unless it has to be renewed and so is asked about anyway. */
+  verify(): Promise<void>;
+}
+
 /**
- * A valid access token for a connection (specification 3). A refresh token works once, so there is one renewal at a time
- * per connection: one promise in this process, one advisory lock across processes, and a second look under the lock.
+ * A valid access token for a connection (specification 3), proven to be of whom authorized (decision 0059). A refresh token
+ * works once, so there is one renewal at a time per connection: one promise in this process, one advisory lock across
+ * processes, and a second look under the lock.
  */
 export class AccessTokens {
   readonly #locks: Pool;
   readonly #renewal: Renewal;
+  readonly #identity: Identity;
   readonly #reads = new Map<number, Promise<PresentAccess>>();
   readonly #inFlight = new Map<number, Promise<Secret>>();
 
   constructor(private readonly parts: AccessTokenParts) {
     this.#renewal = new Renewal(parts);
+    this.#identity = new Identity(parts);
     this.#locks = new Pool({ connectionString: parts.databaseUrl.reveal(), max: LOCK_SESSIONS });
     const onError = (error: Error) => parts.logger.warn({ err: error }, "a lock session ended");
     this.#locks.on("error", onError);
@@ -37,16 +49,23 @@ export class AccessTokens {
   }
 
   /**
-   * Both functions throw ConnectionGoneError where the copy is no longer connected, NeedsReauthorizationError where
-   * the CRM refuses the grant, and OAuthError where a renewal failed for now.
+   * All functions throw ConnectionGoneError where the copy is no longer connected, NeedsReauthorizationError where the CRM
+   * refuses the grant or the token is another's, OAuthError where a renewal or its proof failed for now, and CrmError
+   * where the CRM refuses a token that it has just given, or is asked by `verify` and does not say.
    */
-  of(tenantId: number, copyId: number): TokenSource {
+  of(tenantId: number, copyId: number): PinnedTokens {
+    const obtain = (refused: Secret | null) => this.#obtain(tenantId, copyId, refused);
     return {
       current: async () => {
-        const { accessToken, accessTokenAskedAt } = await this.#present(tenantId, copyId);
-        return this.#isFresh(accessTokenAskedAt) ? accessToken : this.#renew(tenantId, copyId, accessToken);
+        const present = await this.#present(tenantId, copyId);
+        return this.#isOfUse(present) ? present.accessToken : obtain(null);
       },
-      renewed: (refused) => this.#renew(tenantId, copyId, refused),
+      renewed: obtain,
+      verify: async () => {
+        const present = await this.#present(tenantId, copyId);
+        const proof = this.#isOfUse(present) ? await this.#identity.ask(tenantId, copyId, present) : "REPLACED";
+        if (proof !== "PROVEN") await obtain(proof === "REFUSED" ? present.accessToken : null);
+      },
     };
   }
 
@@ -68,23 +87,28 @@ export class AccessTokens {
     return read;
   }
 
-  #isFresh(askedAt: Date): boolean {
-    return this.parts.clock().getTime() - askedAt.getTime() < FRESH_FOR_MS;
+  #isFresh({ accessTokenAskedAt }: PresentAccess): boolean {
+    return this.parts.clock().getTime() - accessTokenAskedAt.getTime() < FRESH_FOR_MS;
   }
 
-  #renew(tenantId: number, copyId: number, stale: Secret): Promise<Secret> {
+  #isOfUse(present: PresentAccess): boolean {
+    return this.#isFresh(present) && present.isProven;
+  }
+
+  /** @param refused the token that the CRM answered with 401; null where the present one is too old or not proven */
+  #obtain(tenantId: number, copyId: number, refused: Secret | null): Promise<Secret> {
     const running = this.#inFlight.get(copyId);
     // One that began with an older token may end with the very token that this caller was refused.
     if (running) {
       return running.then((token) =>
-        token.reveal() === stale.reveal() ? this.#renew(tenantId, copyId, stale) : token,
+        token.reveal() === refused?.reveal() ? this.#obtain(tenantId, copyId, refused) : token,
       );
     }
-    const renewal = this.#underLock(copyId, () => this.#lookAgainAndRenew(tenantId, copyId, stale)).finally(() =>
+    const obtained = this.#underLock(copyId, () => this.#lookAgain(tenantId, copyId, refused)).finally(() =>
       this.#inFlight.delete(copyId),
     );
-    this.#inFlight.set(copyId, renewal);
-    return renewal;
+    this.#inFlight.set(copyId, obtained);
+    return obtained;
   }
 
   async #underLock<T>(copyId: number, work: () => Promise<T>): Promise<T> {
@@ -101,14 +125,37 @@ export class AccessTokens {
     }
   }
 
-  async #lookAgainAndRenew(tenantId: number, copyId: number, stale: Secret): Promise<Secret> {
+  /** Renews once at most: a token that the CRM refuses right after it gave it is not renewed again. */
+  async #lookAgain(tenantId: number, copyId: number, refused: Secret | null): Promise<Secret> {
     const { door, credentials } = this.parts;
     const scope = door.enter(tenantId);
     const present = usable(await credentials.readAccess(scope, copyId));
-    if (present.accessToken.reveal() !== stale.reveal()) return present.accessToken;
+    if (this.#isFresh(present) && present.accessToken.reveal() !== refused?.reveal()) {
+      // Whoever was killed between storing a token and proving it has left that to the next need.
+      const proof = await this.#identity.prove(tenantId, copyId, present);
+      if (proof !== "REFUSED") return this.#handedOut(tenantId, copyId, present, proof);
+    }
     const credential = await credentials.read(scope, copyId);
     if (!credential) throw new ConnectionGoneError(NOT_CONNECTED.message);
-    return this.#renewal.renew(tenantId, copyId, credential);
+    const renewed = await this.#renewal.renew(tenantId, copyId, credential);
+    return this.#handedOut(tenantId, copyId, renewed, await this.#identity.prove(tenantId, copyId, renewed));
+  }
+
+  async #handedOut(
+    tenantId: number,
+    copyId: number,
+    { accessToken }: Pick<PresentAccess, "accessToken">,
+    proof: Proof,
+  ): Promise<Secret> {
+    if (proof === "PROVEN") return accessToken;
+    if (proof === "REFUSED") {
+      throw new CrmError("UNAUTHORIZED", "The CRM refuses the token that it has just renewed.", { status: 401 });
+    }
+    // Replaced while the CRM was asked: by a person's authorization, which has proven its own.
+    const { door, credentials } = this.parts;
+    const present = usable(await credentials.readAccess(door.enter(tenantId), copyId));
+    if (present.isProven) return present.accessToken;
+    throw new OAuthError("OUTAGE", "The access token was replaced while the CRM was asked whose it is.");
   }
 }
 

@@ -6,6 +6,8 @@ import { MINUTE_MS } from "../platform/clock";
 
 const STATE_BYTES = 32;
 const STATE_LIFE_MS = 10 * MINUTE_MS;
+/** Consents that a tenant may begin in the ten minutes of one; a few people with a few pages each need no more. */
+export const MAX_BEGUN_CONSENTS = 20;
 
 const hashOf = (state: string) => createHash("sha256").update(state).digest();
 
@@ -24,6 +26,21 @@ export async function issueState(
     [scope.tenantId, hashOf(state), actor.userId, expiresAt, now],
   );
   return { state, expiresAt };
+}
+
+/**
+ * Whether the tenant has begun as many consents as it may. Counted by their audit events, because a consent that was
+ * ended, or voided by a disconnect, has cost its rows all the same. The caller holds the connection's lock.
+ * @returns from when on another may be begun; null where one may be now
+ */
+export async function consentsResumeAt({ tenantId, manager }: TenantScope, now: Date): Promise<Date | null> {
+  const [first] = await rows<{ at: Date }>(
+    manager,
+    `SELECT at FROM audit_event WHERE tenant_id = $1 AND action = 'CONSENT_STARTED' AND at > $2
+     ORDER BY at DESC OFFSET ${MAX_BEGUN_CONSENTS - 1} LIMIT 1`,
+    [tenantId, new Date(now.getTime() - STATE_LIFE_MS)],
+  );
+  return first ? new Date(first.at.getTime() + STATE_LIFE_MS) : null;
 }
 
 /** Uses a `state` up. Of any number of callers at once, at most one is told true. */

@@ -1,7 +1,6 @@
 import type { Actor } from "../auth/actor";
 import { recordAudit, recordPolicyRefusal } from "../auth/audit";
 import { type PolicyRefusal, refusalToConnect } from "../auth/policies";
-import { CrmApi } from "../crm/api";
 import { CrmError, stopBehind } from "../crm/errors";
 import type { CrmHttp } from "../crm/http";
 import { type CrmOAuth, OAuthError } from "../crm/oauth";
@@ -12,9 +11,10 @@ import type { Clock } from "../platform/clock";
 import type { Logger } from "../platform/logger";
 import { accepted, type Outcome, type Refused, refused } from "../platform/outcome";
 import { admit } from "./admission";
-import { consumeState, endConsent, issueState } from "./authorization-state";
+import { consentsResumeAt, consumeState, endConsent, issueState, MAX_BEGUN_CONSENTS } from "./authorization-state";
 import { createCopy, type LockedConnection, lockConnection, moveToConnected, readConnection } from "./connection-store";
 import type { Credentials } from "./credentials";
+import { ownerOf } from "./identity";
 
 export type ConnectRefusal =
   | PolicyRefusal
@@ -24,6 +24,7 @@ export type ConnectRefusal =
   | "AUTHORIZATION_STATE_INVALID"
   | "DIFFERENT_CRM_COMPANY"
   | "CRM_UNAVAILABLE"
+  | "LIMIT_REACHED"
   | "INVALID_INPUT";
 
 type Refusal = Refused<ConnectRefusal>;
@@ -57,6 +58,11 @@ const MESSAGES = {
 } as const;
 const refusal = (code: keyof typeof MESSAGES): Refusal => refused(code, MESSAGES[code]);
 
+function tooManyBegun(retryAt: Date): Refusal {
+  const message = `Your organization has begun ${MAX_BEGUN_CONSENTS} authorizations within ten minutes. Complete the last one in the CRM, or start again after ${retryAt.toISOString()}.`;
+  return { ...refused("LIMIT_REACHED", message), retryAt };
+}
+
 const VOID_CONSENT =
   "This authorization was not started by you, was used already, is older than ten minutes or was ended by a disconnect. Start again.";
 
@@ -78,6 +84,9 @@ export class Connecting {
     const { door, clock, logger, oauth } = this.parts;
     return door.transaction(actor.tenantId, async (scope) => {
       const now = clock();
+      await lockConnection(scope);
+      const retryAt = await consentsResumeAt(scope, now);
+      if (retryAt) return this.#noteRejected(scope, actor, tooManyBegun(retryAt));
       const { state, expiresAt } = await issueState(scope, actor, now);
       await recordAudit(scope, logger, { action: "CONSENT_STARTED", actor, at: now });
       return accepted({ authorizationUrl: oauth.authorizationUrl(state), expiresAt });
@@ -134,9 +143,7 @@ export class Connecting {
   async #validate(code: string): Promise<Outcome<{ grant: Grant; user: CrmCurrentUser }, ConnectRefusal>> {
     try {
       const grant = await this.parts.oauth.exchangeCode(code);
-      const fixed = async () => grant.accessToken;
-      const api = new CrmApi(this.parts.http, this.parts.crmBaseUrl, { current: fixed, renewed: rejectUnauthorized });
-      const user = await api.currentUser();
+      const user = await ownerOf(this.parts.http, this.parts.crmBaseUrl, grant.accessToken);
       if (user.active) return accepted({ grant, user });
       return refused(
         "AUTHORIZATION_REJECTED",
@@ -238,8 +245,4 @@ export class Connecting {
     if (present.copyId !== null) await this.parts.retireCopy(scope, present.copyId);
     return createCopy(scope, user, now);
   }
-}
-
-function rejectUnauthorized(): Promise<never> {
-  return Promise.reject(new CrmError("UNAUTHORIZED", "The CRM refused the token that it had just issued."));
 }

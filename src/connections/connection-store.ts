@@ -1,8 +1,10 @@
+import { recordAudit } from "../auth/audit";
 import type { CrmCurrentUser } from "../crm/parsing/records";
 import { CONNECTION_CHANGED, notify } from "../database/notifications";
 import { rows } from "../database/rows";
 import type { TenantScope } from "../database/tenant-door";
 import { ConnectionRow, type ConnectionState, type ReauthorizationReason } from "../entities/connection";
+import type { Logger } from "../platform/logger";
 import type { Present } from "./admission";
 import { mayMove, statesBefore } from "./states";
 
@@ -118,45 +120,59 @@ async function move(
 }
 
 /**
- * The CRM refused the grant that the credential of `version` holds. The CRM's answer may come late: where the
- * connection has another credential or copy by now, nothing is changed.
+ * What the CRM said under the credential of `version` ends the authorization. It may come late: where the connection has
+ * another credential or copy by now, nothing is changed. Pages in hand are waited for, and no later one is written.
  * @returns whether the connection now needs re-authorization because of this
  */
-export function moveToNeedsReauthorization(
+export async function moveToNeedsReauthorization(
   scope: TenantScope,
   copyId: number,
   version: number,
   reason: ReauthorizationReason,
   now: Date,
 ): Promise<boolean> {
-  const sameCredential = `EXISTS (
-    SELECT 1 FROM credential x WHERE x.tenant_id = $1 AND x.copy_id = c.copy_id AND x.version = $6)`;
-  return needReauthorization(scope, copyId, reason, now, sameCredential, version);
-}
-
-/** The authorizing user was found inactive by a question that was asked at `askedAt`, so under no later authorization. */
-export function stopForInactiveUser(scope: TenantScope, copyId: number, askedAt: Date, now: Date): Promise<boolean> {
-  return needReauthorization(scope, copyId, "GRANT_REVOKED", now, "c.connected_at <= $6", askedAt);
-}
-
-async function needReauthorization(
-  scope: TenantScope,
-  copyId: number,
-  reason: ReauthorizationReason,
-  now: Date,
-  unlessReplaced: string,
-  parameter: unknown,
-): Promise<boolean> {
+  const { tenantId, manager } = scope;
   const moved = await rows(
-    scope.manager,
+    manager,
     `UPDATE connection c SET state = 'NEEDS_REAUTHORIZATION', state_changed_at = $3, reauthorization_reason = $4,
        next_sync_at = NULL, trouble_code = NULL, trouble_message = NULL, trouble_since = NULL, trouble_last_seen_at = NULL
-     WHERE c.tenant_id = $1 AND c.copy_id = $2 AND c.state = ANY ($5) AND ${unlessReplaced}
+     WHERE c.tenant_id = $1 AND c.copy_id = $2 AND c.state = ANY ($5) AND EXISTS (
+       SELECT 1 FROM credential x WHERE x.tenant_id = $1 AND x.copy_id = c.copy_id AND x.version = $6)
      RETURNING 1 AS moved`,
-    [scope.tenantId, copyId, now, reason, statesBefore("NEEDS_REAUTHORIZATION"), parameter],
+    [tenantId, copyId, now, reason, statesBefore("NEEDS_REAUTHORIZATION"), version],
   );
-  if (moved.length > 0) await notify(scope, CONNECTION_CHANGED);
-  return moved.length > 0;
+  if (moved.length === 0) return false;
+  await rows(manager, "SELECT 1 FROM synced_copy WHERE tenant_id = $1 AND id = $2 FOR NO KEY UPDATE", [
+    tenantId,
+    copyId,
+  ]);
+  await notify(scope, CONNECTION_CHANGED);
+  return true;
+}
+
+/** The same, with its event. */
+export async function endAuthorization(
+  scope: TenantScope,
+  logger: Logger,
+  copyId: number,
+  version: number,
+  reason: ReauthorizationReason,
+  now: Date,
+): Promise<boolean> {
+  const moved = await moveToNeedsReauthorization(scope, copyId, version, reason, now);
+  const event = { action: "NEEDS_REAUTHORIZATION", actor: null, at: now, code: reason } as const;
+  if (moved) await recordAudit(scope, logger, event);
+  return moved;
+}
+
+/** Whose view the copy holds; null where there is none. */
+export async function boundOf({ tenantId, manager }: TenantScope, copyId: number): Promise<Present["bound"]> {
+  const [bound] = await rows<{ companyId: number; userId: number }>(
+    manager,
+    `SELECT crm_company_id AS "companyId", crm_user_id AS "userId" FROM synced_copy WHERE tenant_id = $1 AND id = $2`,
+    [tenantId, copyId],
+  );
+  return bound ?? null;
 }
 
 /** A new live copy of what `user` sees. The caller has retired the tenant's earlier one. */

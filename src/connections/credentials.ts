@@ -9,13 +9,15 @@ import { Secret } from "../platform/secret";
 /** A connection's token pair, opened. */
 export interface Credential {
   version: number;
+  /** The CRM has shown that the access token is the bound user's; until then it is used for nothing but to ask that. */
+  isProven: boolean;
   accessToken: Secret;
   refreshToken: Secret;
   /** When the request for the access token was sent: its 60 minutes count from no later than that. */
   accessTokenAskedAt: Date;
 }
 
-export type PresentAccess = Pick<Credential, "accessToken" | "accessTokenAskedAt"> & { state: ConnectionState };
+export type PresentAccess = Omit<Credential, "refreshToken"> & { state: ConnectionState };
 
 /** What a sealed token is bound to. */
 export const placeOf = (tenantId: number, copyId: number, column: string): string[] => [
@@ -38,28 +40,34 @@ export class Credentials {
   async readAccess({ tenantId, manager }: TenantScope, copyId: number): Promise<PresentAccess | null> {
     const [row] = await rows<{
       state: ConnectionState;
-      access_token: Buffer | null;
-      access_token_asked_at: Date | null;
+      version: number;
+      is_proven: boolean;
+      access_token: Buffer;
+      access_token_asked_at: Date;
     }>(
       manager,
-      `SELECT c.state, x.access_token, x.access_token_asked_at
-       FROM connection c LEFT JOIN credential x ON x.tenant_id = $1 AND x.copy_id = c.copy_id
+      `SELECT c.state, x.version, x.proven_version IS NOT DISTINCT FROM x.version AS is_proven,
+         x.access_token, x.access_token_asked_at
+       FROM connection c JOIN credential x ON x.tenant_id = $1 AND x.copy_id = c.copy_id
        WHERE c.tenant_id = $1 AND c.copy_id = $2`,
       [tenantId, copyId],
     );
-    if (!row?.access_token || !row.access_token_asked_at) return null;
-    const opened = this.keyring.open(row.access_token, placeOf(tenantId, copyId, "access_token"));
-    return { state: row.state, accessToken: new Secret(opened), accessTokenAskedAt: row.access_token_asked_at };
+    if (!row) return null;
+    const { state, version, is_proven: isProven, access_token: sealed, access_token_asked_at: askedAt } = row;
+    const accessToken = new Secret(this.keyring.open(sealed, placeOf(tenantId, copyId, "access_token")));
+    return { state, version, isProven, accessToken, accessTokenAskedAt: askedAt };
   }
 
-  /** The first credential of a connection, or of a renewed authorization. */
+  /** The first credential of a connection, or of a renewed authorization: `users/me` has shown whose it is. */
   async put(scope: TenantScope, copyId: number, grant: Grant, refreshToken: Secret, askedAt: Date): Promise<void> {
     const sealed = this.#seal(scope.tenantId, copyId, grant.accessToken, refreshToken);
     await rows(
       scope.manager,
-      `INSERT INTO credential AS c (tenant_id, copy_id, version, access_token, refresh_token, access_token_asked_at)
-       VALUES ($1, $2, 1, $3, $4, $5)
-       ON CONFLICT (tenant_id) DO UPDATE SET copy_id = EXCLUDED.copy_id, version = c.version + 1,
+      `INSERT INTO credential AS c
+         (tenant_id, copy_id, version, proven_version, access_token, refresh_token, access_token_asked_at)
+       VALUES ($1, $2, 1, 1, $3, $4, $5)
+       ON CONFLICT (tenant_id) DO UPDATE SET copy_id = EXCLUDED.copy_id,
+         version = c.version + 1, proven_version = c.version + 1,
          access_token = EXCLUDED.access_token, refresh_token = EXCLUDED.refresh_token,
          access_token_asked_at = EXCLUDED.access_token_asked_at`,
       [scope.tenantId, copyId, ...sealed, askedAt],
@@ -67,19 +75,38 @@ export class Credentials {
   }
 
   /**
-   * Replaces the pair `old`.
-   * @returns false where it is no longer the present one: the answer came too late and is dropped
+   * Replaces the pair `old` by one whose owner is not proven yet.
+   * @returns null where it is no longer the present one: the answer came too late and is dropped
    */
-  async replace(scope: TenantScope, copyId: number, old: Credential, grant: Grant, askedAt: Date): Promise<boolean> {
+  async replace(
+    scope: TenantScope,
+    copyId: number,
+    old: Credential,
+    grant: Grant,
+    askedAt: Date,
+  ): Promise<Credential | null> {
     const refreshToken = grant.refreshToken ?? old.refreshToken;
     const sealed = this.#seal(scope.tenantId, copyId, grant.accessToken, refreshToken);
-    const updated = await rows<Pick<CredentialRow, "version">>(
+    const [updated] = await rows<Pick<CredentialRow, "version">>(
       scope.manager,
       `UPDATE credential SET version = version + 1, access_token = $4, refresh_token = $5, access_token_asked_at = $6
        WHERE tenant_id = $1 AND copy_id = $2 AND version = $3 RETURNING version`,
       [scope.tenantId, copyId, old.version, ...sealed, askedAt],
     );
-    return updated.length === 1;
+    if (!updated) return null;
+    const { version } = updated;
+    return { version, isProven: false, accessToken: grant.accessToken, refreshToken, accessTokenAskedAt: askedAt };
+  }
+
+  /** The CRM has shown whose the access token of this version is. @returns false where it is no longer the present one */
+  async prove({ tenantId, manager }: TenantScope, copyId: number, version: number): Promise<boolean> {
+    const proven = await rows(
+      manager,
+      `UPDATE credential SET proven_version = version WHERE tenant_id = $1 AND copy_id = $2 AND version = $3
+       RETURNING 1 AS proven`,
+      [tenantId, copyId, version],
+    );
+    return proven.length === 1;
   }
 
   /** Whether the pair of this version is the present one. */
@@ -100,9 +127,10 @@ export class Credentials {
   }
 
   #open(row: CredentialRow): Credential {
-    const { tenantId, copyId, version, accessTokenAskedAt } = row;
+    const { tenantId, copyId, version, provenVersion, accessTokenAskedAt } = row;
     return {
       version,
+      isProven: provenVersion === version,
       accessToken: new Secret(this.keyring.open(row.accessToken, placeOf(tenantId, copyId, "access_token"))),
       refreshToken: new Secret(this.keyring.open(row.refreshToken, placeOf(tenantId, copyId, "refresh_token"))),
       accessTokenAskedAt,

@@ -14,12 +14,7 @@ import { seenIn } from "./field-health";
 import { type FieldListRefusal, readFieldList } from "./field-list";
 import { NEEDS_REAUTHORIZATION, NOT_CONNECTED } from "./refusals";
 
-export type FieldMappingRefusal =
-  | PolicyRefusal
-  | FieldListRefusal
-  | "FIELD_NOT_FOUND"
-  | "FIELD_NOT_WRITABLE"
-  | "INVALID_INPUT";
+export type FieldMappingRefusal = PolicyRefusal | FieldListRefusal | "FIELD_NOT_FOUND" | "FIELD_NOT_WRITABLE";
 
 export interface FieldMappingParts {
   door: TenantDoor;
@@ -30,7 +25,6 @@ export interface FieldMappingParts {
 }
 
 /** Longer than any field code of the CRM. */
-const MAX_KEY_LENGTH = 100;
 
 const POLICY_MESSAGES: Record<PolicyRefusal, string> = {
   NOT_ALLOWED_FOR_ROLE: "Only an owner or admin of your organization may choose fields. Ask one of them.",
@@ -72,9 +66,6 @@ export class FieldMappings {
     const policy = await this.#policy(actor, "setFieldMapping");
     if (policy) return policy;
     const key = fieldKey.trim();
-    if (key === "" || key.length > MAX_KEY_LENGTH) {
-      return refused("INVALID_INPUT", `fieldKey must have 1 to ${MAX_KEY_LENGTH} characters.`, "fieldKey");
-    }
     const companyId = await this.#boundCompany(this.parts.door.enter(actor.tenantId));
     const list = await this.fields(actor.tenantId, entity);
     if (!list.ok) return list;

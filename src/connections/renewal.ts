@@ -1,18 +1,16 @@
-import { recordAudit } from "../auth/audit";
 import { type CrmOAuth, OAuthError } from "../crm/oauth";
 import type { Grant } from "../crm/token-outcome";
 import type { TenantDoor } from "../database/tenant-door";
 import type { Clock } from "../platform/clock";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
-import type { Secret } from "../platform/secret";
-import { moveToNeedsReauthorization } from "./connection-store";
+import { endAuthorization } from "./connection-store";
 import type { Credential, Credentials } from "./credentials";
 import { ConnectionGoneError, NeedsReauthorizationError } from "./errors";
 import { NEEDS_REAUTHORIZATION } from "./refusals";
 import { beginAttempt, endAttempt } from "./renewal-attempts";
 import { decideRenewal } from "./renewal-decision";
-import { endTrouble, noteTrouble, TOKEN_TROUBLES } from "./trouble";
+import { noteTrouble } from "./trouble";
 
 export interface RenewalParts {
   door: TenantDoor;
@@ -28,10 +26,11 @@ export class Renewal {
   constructor(private readonly parts: RenewalParts) {}
 
   /**
-   * Commits that it begins, asks the CRM, commits what came, and only then hands the token out.
+   * Commits that it begins, asks the CRM, commits what came, and only then hands the pair out. It stands at once, because
+   * the CRM has rotated the token; whose it is has to be proven before it is used.
    * @throws NeedsReauthorizationError, ConnectionGoneError, or OAuthError where there is no token for now
    */
-  async renew(tenantId: number, copyId: number, old: Credential): Promise<Secret> {
+  async renew(tenantId: number, copyId: number, old: Credential): Promise<Credential> {
     const { door, oauth, clock } = this.parts;
     const askedAt = clock();
     const { wasUnconfirmed } = await beginAttempt(door.enter(tenantId), copyId, old.version, askedAt);
@@ -44,15 +43,13 @@ export class Renewal {
       return this.#failed(tenantId, copyId, old, error, wasUnconfirmed);
     }
     this.parts.metrics?.tokenRenewals.inc({ outcome: "GRANTED" });
-    // The connection, the credential, then the attempt: the order in which disconnecting locks them.
+    // The credential, then the attempt: the order in which disconnecting locks them.
     const stored = await door.transaction(tenantId, async (scope) => {
-      await endTrouble(scope, copyId, TOKEN_TROUBLES);
       const replaced = await this.parts.credentials.replace(scope, copyId, old, grant, askedAt);
       await endAttempt(scope, copyId);
       return replaced;
     });
-    if (!stored) return this.#replaced(tenantId, copyId, old);
-    return grant.accessToken;
+    return stored ?? this.#replaced(tenantId, copyId, old);
   }
 
   async #failed(
@@ -61,17 +58,14 @@ export class Renewal {
     old: Credential,
     error: OAuthError,
     wasUnconfirmed: boolean,
-  ): Promise<Secret> {
+  ): Promise<Credential> {
     const { door, clock, logger } = this.parts;
     const decision = decideRenewal(error.code, wasUnconfirmed);
     if (decision.next === "NEEDS_REAUTHORIZATION") {
       const moved = await door.transaction(tenantId, async (scope) => {
-        const moved = await moveToNeedsReauthorization(scope, copyId, old.version, decision.reason, clock());
+        const moved = await endAuthorization(scope, logger, copyId, old.version, decision.reason, clock());
         await endAttempt(scope, copyId);
-        if (!moved) return false;
-        const event = { action: "NEEDS_REAUTHORIZATION", actor: null, at: clock(), code: decision.reason } as const;
-        await recordAudit(scope, logger, event);
-        return true;
+        return moved;
       });
       if (!moved) return this.#replaced(tenantId, copyId, old);
       logger.warn(
@@ -93,9 +87,9 @@ export class Renewal {
   }
 
   /** The answer was to a pair that a person's authorization has replaced meanwhile: that one is the present. */
-  async #replaced(tenantId: number, copyId: number, old: Credential): Promise<Secret> {
+  async #replaced(tenantId: number, copyId: number, old: Credential): Promise<Credential> {
     const present = await this.parts.credentials.read(this.parts.door.enter(tenantId), copyId);
-    if (present && present.version !== old.version) return present.accessToken;
+    if (present && present.version !== old.version) return present;
     throw new ConnectionGoneError("The CRM was disconnected while its access was renewed.");
   }
 }

@@ -9,7 +9,9 @@ const CONNECT_TIMEOUT_MS = 10_000;
 /** From the first byte sent to the last byte read: a slowly dripping answer ends here too. */
 const ANSWER_TIMEOUT_MS = 30_000;
 /** Most pages of 500 records stay far below this; of what does not, such as long notes, smaller pages are asked for. */
-const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
+const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
+/** Characters of what the CRM calls an answer; it goes into logs and rows. */
+const MAX_CORRELATION_ID = 100;
 /** Sockets to one origin, for all connections of this process together. */
 const MAX_SOCKETS = 128;
 
@@ -90,7 +92,7 @@ export class CrmHttp {
         contentType: single(answer.headers["content-type"])?.toLowerCase() ?? "",
         text: await answer.body.text(),
         date: dateOf(single(answer.headers.date)),
-        correlationId: single(answer.headers["x-correlation-id"]),
+        correlationId: single(answer.headers["x-correlation-id"])?.slice(0, MAX_CORRELATION_ID),
         limit: {
           remaining: numberOf(single(answer.headers["x-ratelimit-remaining"])),
           reset: numberOf(single(answer.headers["x-ratelimit-reset"])),

@@ -22,7 +22,13 @@ export type TokenOutcome = { kind: "GRANTED"; grant: Grant } | { kind: TokenFail
 /** The parts of an answer that decide. */
 export type TokenAnswer = Pick<CrmAnswer, "status" | "contentType" | "text">;
 
-const grantForm = z.object({ access_token: z.string().min(1), refresh_token: z.string().min(1).nullish() });
+/** Characters: no header may be longer, and it is kept sealed. */
+const MAX_TOKEN = 16_000;
+
+const grantForm = z.object({
+  access_token: z.string().min(1).max(MAX_TOKEN),
+  refresh_token: z.string().min(1).max(MAX_TOKEN).nullish(),
+});
 const errorForm = z.object({ error: z.string() });
 
 /** RFC 6749 5.2: what the client did wrong, as opposed to what became of the grant. */

@@ -5,7 +5,7 @@ import { TenantRow } from "./tenant";
 export const CONNECTION_STATES = ["NOT_CONNECTED", "CONNECTED", "NEEDS_REAUTHORIZATION"] as const;
 export type ConnectionState = (typeof CONNECTION_STATES)[number];
 
-export const REAUTHORIZATION_REASONS = ["GRANT_REVOKED", "RENEWAL_UNCONFIRMED"] as const;
+export const REAUTHORIZATION_REASONS = ["GRANT_REVOKED", "RENEWAL_UNCONFIRMED", "IDENTITY_CHANGED"] as const;
 export type ReauthorizationReason = (typeof REAUTHORIZATION_REASONS)[number];
 
 /** The tenant's one CRM connection and its state. */
@@ -13,7 +13,10 @@ export type ReauthorizationReason = (typeof REAUTHORIZATION_REASONS)[number];
 @ForeignKey(() => TenantRow, ["tenantId"], ["id"], { name: "connection_tenant_fkey" })
 @ForeignKey(() => SyncedCopyRow, ["tenantId", "copyId"], ["tenantId", "id"], { name: "connection_copy_fkey" })
 @Check("connection_state", "state IN ('NOT_CONNECTED', 'CONNECTED', 'NEEDS_REAUTHORIZATION')")
-@Check("connection_reauthorization_reason", "reauthorization_reason IN ('GRANT_REVOKED', 'RENEWAL_UNCONFIRMED')")
+@Check(
+  "connection_reauthorization_reason",
+  "reauthorization_reason IN ('GRANT_REVOKED', 'RENEWAL_UNCONFIRMED', 'IDENTITY_CHANGED')",
+)
 @Check(
   "connection_trouble_whole",
   "num_nulls(trouble_code, trouble_message, trouble_since, trouble_last_seen_at) IN (0, 4)",

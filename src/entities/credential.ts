@@ -14,6 +14,10 @@ export class CredentialRow {
   @Column("integer")
   version!: number;
 
+  /** The version whose access token the CRM has shown to be the bound user's: the present one, or the token is not used. */
+  @Column("integer", { nullable: true })
+  provenVersion!: number | null;
+
   @Column("bytea")
   accessToken!: Buffer;
 

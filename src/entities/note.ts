@@ -14,9 +14,26 @@ export class NoteRow {
   @PrimaryColumn("bigint")
   crmId!: number;
 
-  /** HTML as the CRM holds it: never shown unsanitized. */
+  /** HTML as the CRM holds it, or its beginning: never shown unsanitized. */
   @Column("text")
   content!: string;
+
+  /** The CRM's note is longer. */
+  @Column("boolean", { default: false })
+  truncated!: boolean;
+
+  /** What it is shown as, by the rules of that number; null until somebody reads it. */
+  @Column("text", { nullable: true })
+  shownHtml!: string | null;
+
+  @Column("text", { nullable: true })
+  shownText!: string | null;
+
+  @Column("boolean", { nullable: true })
+  shownCut!: boolean | null;
+
+  @Column("integer", { nullable: true })
+  shownRules!: number | null;
 
   @Column("bigint", { nullable: true })
   authorId!: number | null;
@@ -36,3 +53,10 @@ export class NoteRow {
   @Column("timestamptz", { nullable: true })
   updateTime!: Date | null;
 }
+
+/** What whoever writes a note's content sets beside it: what was kept of the old content is none of the new. */
+export const NOTHING_SHOWN = { shownHtml: null, shownText: null, shownCut: null, shownRules: null };
+/** For `upsertPage`: a note that is what it was keeps what it is shown as. */
+export const NOTE_UPSERT = { silent: Object.keys(NOTHING_SHOWN) };
+/** What is said of a note without its content. */
+export type NoteHead = Omit<NoteRow, "content" | "truncated" | keyof typeof NOTHING_SHOWN>;

@@ -1,5 +1,7 @@
+import { fetchKeys, KeysUnreadableError, LAST_KNOWN_MS } from "../auth/key-set";
 import { DatabaseUnavailableError } from "../database/application-role";
-import { type Config, ConfigError, readConfig } from "../platform/config";
+import { HOUR_MS } from "../platform/clock";
+import { type AuthConfig, type Config, ConfigError, readConfig } from "../platform/config";
 import { messageOf } from "../platform/errors";
 import { checkCrm } from "./crm-checks";
 import { DATABASE_CHECKS, withLook } from "./database-checks";
@@ -24,7 +26,21 @@ export async function examine(read: () => Config = readConfig): Promise<Finding[
   }
   const { findings, stop } = await examineDatabase(config);
   const crm = stop ? [stop] : await checkCrm(config.crm);
-  return [...configurationFindings(config), ...findings, ...crm];
+  return [...configurationFindings(config), ...(await keysFindings(config.auth)), ...findings, ...crm];
+}
+
+/** The public keys of callers, as the service would fetch them now. */
+async function keysFindings({ proof }: AuthConfig): Promise<Finding[]> {
+  if (proof.kind !== "jwks") return [];
+  try {
+    const { keys, ignored } = await fetchKeys(proof.url);
+    const others = ignored > 0 ? `; ${ignored} more are not for proving tokens` : "";
+    return [ok(`callers: ${proof.url} has ${keys.length} key(s) that tokens are proven with${others}`)];
+  } catch (error) {
+    if (!(error instanceof KeysUnreadableError)) throw error;
+    const todo = `check AUTH_JWKS_URL and the way there. The last known keys count for ${LAST_KNOWN_MS / HOUR_MS} hours; a process that starts now serves nobody`;
+    return [fault(`callers: their keys cannot be fetched from ${proof.url}. ${messageOf(error)}`, todo)];
+  }
 }
 
 /** Of what is allowed, and still unwise. */

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { isNetwork } from "./client-address";
 import { SECOND_MS } from "./clock";
 import { ServiceError } from "./errors";
 import { type EncryptionKey, KEY_BYTES } from "./keyring";
@@ -11,6 +12,8 @@ export interface Config {
   production: boolean;
   host: string;
   port: number;
+  /** Addresses and networks of proxies whose word on a client's address is believed. */
+  trustedProxies: readonly string[];
   roles: ReadonlySet<Role>;
   /** null: run the embedded PostgreSQL in `.data/`. */
   databaseUrl: Secret | null;
@@ -101,6 +104,13 @@ const roles = z
   })
   .transform((list) => new Set(list as Role[]));
 
+const networks = z
+  .string()
+  .transform((text) => text.split(",").map((network) => network.trim()))
+  .refine((list) => list.every(isNetwork), {
+    error: "must list addresses or networks, and not the network of all, for example 10.0.0.5,172.16.0.0/12,fd00::/8",
+  });
+
 const encryptionKeys = z
   .string({ error: "is required: id:base64key[,id:base64key] with 32 bytes each, the first seals" })
   .transform((text, context) => {
@@ -125,6 +135,7 @@ const environment = z.object({
   NODE_ENV: z.string().optional(),
   HOST: z.string().min(1, { error: "must be an address to listen on, for example 127.0.0.1" }).default("127.0.0.1"),
   PORT: wholeNumber(4000, 0, 65_535).default(4000),
+  TRUSTED_PROXIES: networks.default([]),
   METRICS_PORT: wholeNumber(9464, 1, 65_535).optional(),
   OTEL_EXPORTER_OTLP_ENDPOINT: z
     .url({ protocol: /^https?$/, error: "must be the base address of a collector, for example http://127.0.0.1:4318" })
@@ -199,6 +210,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
     introspection: value.INTROSPECTION ? value.INTROSPECTION === "on" : !production,
     host: value.HOST,
     port: value.PORT,
+    trustedProxies: value.TRUSTED_PROXIES,
     roles: value.ROLES,
     databaseUrl: value.DATABASE_URL === undefined ? null : new Secret(value.DATABASE_URL),
     crm: {

@@ -12,6 +12,8 @@ export interface Metrics {
   sqlStatements: Histogram;
   /** Open sockets of subscribers. */
   sockets: Gauge;
+  /** Connections and sockets that were refused or ended because they went beyond a limit. */
+  connectionsEnded: Counter<"reason">;
   /** Jobs that are due and not taken, and how long the first of them has waited; set when metrics are asked for. */
   jobsWaiting: Gauge;
   jobsOldestSeconds: Gauge;
@@ -52,6 +54,12 @@ export function createMetrics(): Metrics {
       registers,
     }),
     sockets: new Gauge({ name: "sockets_open", help: "Open sockets of subscribers.", registers }),
+    connectionsEnded: new Counter({
+      name: "connections_ended_total",
+      help: "Connections and sockets refused or ended for a limit, by reason.",
+      labelNames: ["reason"],
+      registers,
+    }),
     crmCalls: new Histogram({
       name: "crm_call_seconds",
       help: "Calls to the CRM by route and status; status 0: no whole answer came.",

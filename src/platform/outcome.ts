@@ -4,6 +4,8 @@ export interface Refused<Code extends string = string> {
   code: Code;
   message: string;
   field?: string;
+  /** From when on it may be tried again, where time changes that. */
+  retryAt?: Date;
 }
 
 export type Outcome<T, Code extends string = string> = { ok: true; value: T } | Refused<Code>;

@@ -1,4 +1,15 @@
 import sanitizeHtml from "sanitize-html";
+import { cutHtml } from "./cut";
+import { inSlice } from "./slices";
+
+/** Larger by one with each change of what is made of the same HTML: what was kept of older rules is made anew. */
+export const HTML_RULES = 1;
+
+export interface SafeHtml {
+  html: string;
+  /** Less than was given: only its words, or not all of them. */
+  cut: boolean;
+}
 
 /** What a note may hold: text structure and links out. No styles, images, scripts, forms or frames. */
 const ALLOWED: sanitizeHtml.IOptions = {
@@ -14,7 +25,83 @@ const ALLOWED: sanitizeHtml.IOptions = {
   transformTags: { a: sanitizeHtml.simpleTransform("a", { rel: "noopener noreferrer", target: "_blank" }) },
 };
 
-/** HTML of anybody, safe to show: the one table for what is read from the CRM and what is written to it. */
-export function safeHtml(html: string): string {
-  return sanitizeHtml(html, ALLOWED);
+/** Tags open at once. The parser takes time by the square of them; a long thread of replies has some dozens. */
+const MAX_DEPTH = 250;
+/**
+ * What may be made of one HTML without a stop: a tag is 1, and so is each line by which a quote or list is deep eight
+ * times, because its text gets a mark for each. Ordinary notes of 100 KB have some thousands; ten thousand take 30 ms.
+ */
+const MAX_WORK = 10_000;
+const INDENTED_BY = 1 / 8;
+const INDENTING = new Set(["blockquote", "ul", "ol"]);
+/** A rule becomes a line of forty dashes. */
+const RULE_WORK = 4;
+/** UTF-16 units of safe HTML, and of its text: escaped, 100,000 may become five times as many. */
+export const MAX_SHOWN = 250_000;
+
+/**
+ * HTML of anybody, safe to show: the one table for what is read from the CRM and what is written to it. The time it
+ * takes grows with the length alone: markup that is deeper or denser than anybody writes is shown as its words.
+ */
+export async function safeHtml(html: string): Promise<SafeHtml> {
+  const safe = await inSlice(html.length, () => withinWork(html));
+  if (safe !== null && safe.length <= MAX_SHOWN) return { html: safe, cut: false };
+  return inSlice(html.length, () => ({ html: cutHtml(wordsOf(html), MAX_SHOWN), cut: true }));
+}
+
+class TooMuchWork extends Error {}
+
+/** null where it would take too long: the sanitizer is stopped there. */
+function withinWork(html: string): string | null {
+  let [depth, indent, work] = [0, 0, 0];
+  const spend = (more: number) => {
+    work += more;
+    if (work > MAX_WORK || depth > MAX_DEPTH) throw new TooMuchWork();
+  };
+  try {
+    return sanitizeHtml(html, {
+      ...ALLOWED,
+      onOpenTag(name) {
+        depth += 1;
+        if (INDENTING.has(name)) indent += 1;
+        spend(1 + (name === "hr" ? RULE_WORK : 0) + indent * INDENTED_BY);
+      },
+      onCloseTag(name) {
+        depth -= 1;
+        if (INDENTING.has(name)) indent -= 1;
+      },
+      textFilter(text) {
+        if (indent > 0) spend(linesOf(text) * indent * INDENTED_BY);
+        return text;
+      },
+    });
+  } catch (error) {
+    if (error instanceof TooMuchWork) return null;
+    throw error;
+  }
+}
+
+function linesOf(text: string): number {
+  let lines = 0;
+  for (let at = text.indexOf("\n"); at !== -1; at = text.indexOf("\n", at + 1)) lines += 1;
+  return lines;
+}
+
+const TAG = /<(\/?)([a-z][^\s>/]*)(>?)/gi;
+/** What they hold is no text of the note: the sanitizer drops it with them. */
+const NO_TEXT = new Set(["script", "style", "textarea", "option", "xmp"]);
+const LINES = new Set(["p", "br", "div", "h1", "h2", "h3", "h4", "blockquote", "pre", "hr", "li", "table", "tr"]);
+const MAX_LINES = 2_000;
+
+/** Each tag becomes one that nests nothing: a line break, or the end or the beginning of an image, which is dropped. */
+function wordsOf(html: string): string {
+  let lines = 0;
+  const flat = html.replace(TAG, (tag: string, end: string, written: string, closed: string) => {
+    const name = written.toLowerCase();
+    if (NO_TEXT.has(name)) return tag;
+    if (end || !LINES.has(name) || lines >= MAX_LINES) return closed ? "</img>" : "<img";
+    lines += 1;
+    return `<br${closed}`;
+  });
+  return sanitizeHtml(flat, ALLOWED).replace(/(?:<br \/>\s*){3,}/g, "<br /><br />");
 }

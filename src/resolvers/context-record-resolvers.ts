@@ -1,12 +1,11 @@
 import { Ctx, FieldResolver, Resolver, Root } from "type-graphql";
-import { plainText } from "../briefing/note-content";
-import { safeHtml } from "../platform/safe-html";
+import type { ShownNote } from "../briefing/note-content";
 import { Activity, Note } from "../schema/context-records";
 import { CrmUser, Pipeline, Stage } from "../schema/crm-setup";
 import { Deal, Organization, Person } from "../schema/records";
 import type { OperationContext } from "./context";
 import { dealEdge, organizationEdge, personEdge, userEdge } from "./edges";
-import { presentPipeline } from "./present";
+import { crmUrlOfNote, presentPipeline } from "./present";
 
 @Resolver(() => Stage)
 export class StageResolver {
@@ -40,16 +39,35 @@ export class ActivityResolver {
   }
 }
 
+/** One that a sync has removed since it was found has nothing to show. */
+const GONE: ShownNote = { html: "", text: "", cut: true };
+
+const shownOf = async ({ links }: Note, { loaders }: OperationContext): Promise<ShownNote> =>
+  (await loaders.shownNote.load(links.note)) ?? GONE;
+
 @Resolver(() => Note)
 export class NoteResolver {
   @FieldResolver(() => String, { description: "Sanitized HTML, safe to show." })
-  html(@Root() { content }: Note): string {
-    return safeHtml(content);
+  async html(@Root() note: Note, @Ctx() context: OperationContext): Promise<string> {
+    return (await shownOf(note, context)).html;
   }
 
   @FieldResolver(() => String, { description: "The same without markup." })
-  text(@Root() { content }: Note): string {
-    return plainText(content);
+  async text(@Root() note: Note, @Ctx() context: OperationContext): Promise<string> {
+    return (await shownOf(note, context)).text;
+  }
+
+  @FieldResolver(() => Boolean, {
+    description:
+      "True where html and text are less than the CRM's note: it is longer than is kept, denser in markup than is shown, or one of so many that only its beginning fits into the answer.",
+  })
+  async truncated(@Root() note: Note, @Ctx() context: OperationContext): Promise<boolean> {
+    return (await shownOf(note, context)).cut;
+  }
+
+  @FieldResolver(() => String, { nullable: true, description: "The record that it hangs on, in the CRM." })
+  async crmUrl(@Root() { links }: Note, @Ctx() { connection }: OperationContext): Promise<string | null> {
+    return crmUrlOfNote((await connection())?.companyDomain ?? null, links);
   }
 
   @FieldResolver(() => CrmUser, { nullable: true })

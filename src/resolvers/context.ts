@@ -1,5 +1,6 @@
 import type { Actor, Viewer } from "../auth/actor";
 import type { Meetings } from "../briefing/record-meeting";
+import type { ShownNotes } from "../briefing/shown-notes";
 import type { Connecting } from "../connections/connecting";
 import type { CrmStops } from "../connections/crm-stops";
 import type { Disconnecting } from "../connections/disconnecting";
@@ -30,6 +31,7 @@ export interface Services {
   meetings: Meetings;
   fieldMappings: FieldMappings;
   noteWrites: NoteWrites;
+  shownNotes: ShownNotes;
   fieldWrites: FieldWrites;
   clock: Clock;
   logger: Logger;

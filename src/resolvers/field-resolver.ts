@@ -1,5 +1,5 @@
 import { GraphQLError } from "graphql";
-import { Arg, Ctx, FieldResolver, Mutation, Resolver } from "type-graphql";
+import { Arg, Ctx, FieldResolver, Mutation, Resolver, UseMiddleware } from "type-graphql";
 import { readFieldMappings } from "../connections/field-mappings";
 import type { FieldMappingRow } from "../entities/field-mapping";
 import type { Outcome } from "../platform/outcome";
@@ -8,6 +8,7 @@ import { CrmEntity } from "../schema/crm-entity";
 import { CrmField, FieldMapping, FieldMappingInput, FieldMappingResult, FieldMappingSuccess } from "../schema/fields";
 import type { Refusal } from "../schema/refusal";
 import type { EventContext, OperationContext } from "./context";
+import { Input, refuseInvalidInput } from "./invalid-input";
 import { presentRefusal } from "./present";
 import { presentField, presentFieldMapping } from "./present-fields";
 
@@ -36,8 +37,9 @@ export class NominatedFieldResolver {
   @Mutation(() => FieldMappingResult, {
     description: "Nominates an existing custom field of the entity, in place of the one before.",
   })
+  @UseMiddleware(refuseInvalidInput)
   async setFieldMapping(
-    @Arg("input", () => FieldMappingInput) { entity, fieldKey }: FieldMappingInput,
+    @Input(() => FieldMappingInput) { entity, fieldKey }: FieldMappingInput,
     @Ctx() context: OperationContext,
   ): Promise<FieldMappingSuccess | Refusal> {
     return answer(context, await context.services.fieldMappings.set(context.actor, { entity, fieldKey }));

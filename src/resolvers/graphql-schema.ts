@@ -23,7 +23,7 @@ function unusedHub(): never {
   throw new Error("subscriptions read rows and do not publish payloads");
 }
 
-/** The schema that the resolvers build. Arguments are plain data; each domain function checks its own input. */
+/** The schema that the resolvers build. What a single input class cannot know is checked by the domain functions. */
 export function buildGraphQLSchema(): GraphQLSchema {
   const schema = buildSchemaSync({
     resolvers: [

@@ -1,4 +1,4 @@
-import { Args, Ctx, Query, Resolver } from "type-graphql";
+import { Args, Ctx, Query, Resolver, UseMiddleware } from "type-graphql";
 import { NEWEST_IN_CRM, readOrganizations, readPersons } from "../briefing/lists/contact-lists";
 import { dealOrder, type DealFilter as Filter, readDeals } from "../briefing/lists/deal-list";
 import { LATEST_START, readMeetings } from "../briefing/lists/meeting-list";
@@ -22,6 +22,7 @@ import { type Deal, DealStatus, type Organization, type Person } from "../schema
 import type { OperationContext } from "./context";
 import { badInput } from "./errors";
 import { crmIdIn, type NodeType } from "./global-id";
+import { refuseInvalidInput } from "./invalid-input";
 import { relayPage } from "./pages";
 import { presentDeal, presentMeeting, presentOrganization, presentPerson } from "./present";
 
@@ -29,7 +30,11 @@ import { presentDeal, presentMeeting, presentOrganization, presentPerson } from 
 @Resolver()
 export class ListsResolver {
   @Query(() => DealConnection, { description: "The deals that are matched to a recorded meeting." })
-  async deals(@Args(() => DealsArgs) args: DealsArgs, @Ctx() context: OperationContext): Promise<RelayPage<Deal>> {
+  @UseMiddleware(refuseInvalidInput)
+  async deals(
+    @Args(() => DealsArgs, { validate: true }) args: DealsArgs,
+    @Ctx() context: OperationContext,
+  ): Promise<RelayPage<Deal>> {
     const { copy, domain } = await connected(context);
     const orderName = args.orderBy ?? DealOrder.UPDATED_AT_DESC;
     const filter = dealFilter(args.filter ?? {}, copy);

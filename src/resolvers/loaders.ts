@@ -7,6 +7,7 @@ import {
   readRecentActivities,
   readRecentNotes,
 } from "../briefing/context-records";
+import type { ShownNote } from "../briefing/note-content";
 import type { CopyFacts, DealFacts } from "../briefing/quiet/facts";
 import { readQuietFacts } from "../briefing/quiet/read-quiet";
 import {
@@ -18,6 +19,7 @@ import {
   readSetup,
   readUsersByEmail,
 } from "../briefing/records";
+import type { ShownNotes } from "../briefing/shown-notes";
 import { readTimelines } from "../briefing/timeline";
 import type { CopyScope, TenantScope } from "../database/tenant-door";
 import { CrmUserRow } from "../entities/crm-user";
@@ -53,6 +55,7 @@ export class Loaders {
     private readonly scope: TenantScope,
     private readonly copy: () => Promise<CopyScope | null>,
     private readonly now: () => Date,
+    private readonly shownNotes: ShownNotes,
   ) {}
 
   readonly user = this.#byId((copy, ids) => readSetup(copy, CrmUserRow, ids));
@@ -64,6 +67,12 @@ export class Loaders {
 
   readonly activity = this.#byId(readActivities);
   readonly note = this.#byId(readNotes);
+  /** Of notes that were found readable; null for one that a sync has removed meanwhile. */
+  readonly shownNote = new DataLoader<number, ShownNote | null>(async (ids) => {
+    const copy = await this.copy();
+    const shown = copy && (await this.shownNotes.read(copy, ids));
+    return ids.map((id) => shown?.get(id) ?? null);
+  });
 
   /** Of deals that were read as matched ones; null for one that a sync has removed meanwhile. */
   readonly quietFacts = new DataLoader<number, QuietFacts | null>(async (dealIds) => {

@@ -1,4 +1,4 @@
-import { Arg, Ctx, FieldResolver, ID, Mutation, Query, Resolver, Root } from "type-graphql";
+import { Arg, Ctx, FieldResolver, ID, Mutation, Query, Resolver, Root, UseMiddleware } from "type-graphql";
 import { readMeeting } from "../briefing/briefings";
 import { NOT_CONNECTED } from "../briefing/match-meeting";
 import type { MeetingAttendeeRow } from "../entities/meeting-attendee";
@@ -20,6 +20,7 @@ import type { OperationContext } from "./context";
 import { dealEdge, loadAll, organizationEdge, personEdge } from "./edges";
 import { badInput } from "./errors";
 import { crmIdIn, uuidIn } from "./global-id";
+import { Input, refuseInvalidInput } from "./invalid-input";
 import { presentAttendee, presentMatch, presentMeeting, presentRefusal, presentUser } from "./present";
 
 const CONNECTION_CHANGED = "The CRM connection has changed since; the meeting is matched again after the next sync.";
@@ -62,18 +63,21 @@ export class MeetingResolver {
   }
 
   @Mutation(() => MeetingResult, { description: "Records or replaces a meeting (by externalId) and matches it." })
+  @UseMiddleware(refuseInvalidInput)
   async recordMeeting(
-    @Arg("input", () => RecordMeetingInput) input: RecordMeetingInput,
+    @Input(() => RecordMeetingInput) input: RecordMeetingInput,
     @Ctx() context: OperationContext,
   ): Promise<MeetingSuccess | Refusal> {
     const recorded = await context.services.meetings.record(context.actor, {
-      ...input,
+      externalId: input.externalId.trim(),
+      title: input.title.trim(),
+      startsAt: input.startsAt,
       endsAt: input.endsAt ?? null,
-      attendees: input.attendees.map(({ email, name }) => ({ email, name: name?.trim() || null })),
+      ownerEmail: input.ownerEmail.trim(),
+      attendees: input.attendees.map(({ email, name }) => ({ email: email.trim(), name: name?.trim() || null })),
     });
     context.renew();
-    if (!recorded.ok) return presentRefusal(recorded);
-    return Object.assign(new MeetingSuccess(), { meeting: presentMeeting(recorded.value) });
+    return Object.assign(new MeetingSuccess(), { meeting: presentMeeting(recorded) });
   }
 
   @Mutation(() => MeetingResult, {

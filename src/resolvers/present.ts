@@ -7,7 +7,7 @@ import type { DealRow } from "../entities/deal";
 import type { MeetingRow } from "../entities/meeting";
 import type { MeetingAttendeeRow } from "../entities/meeting-attendee";
 import type { MeetingMatchRow } from "../entities/meeting-match";
-import type { NoteRow } from "../entities/note";
+import type { NoteHead } from "../entities/note";
 import type { OrganizationRow } from "../entities/organization";
 import type { PersonRow } from "../entities/person";
 import type { PipelineRow } from "../entities/pipeline";
@@ -45,8 +45,8 @@ const recordId = (type: NodeType, { copyId, crmId }: CopyKey) => ({
   crmId: String(crmId),
 });
 
-export const presentRefusal = ({ code, message, field }: Refused): Refusal =>
-  make(Refusal, { code: code as RefusalCode, message, field: field ?? null });
+export const presentRefusal = ({ code, message, field, retryAt }: Refused): Refusal =>
+  make(Refusal, { code: code as RefusalCode, message, field: field ?? null, retryAt: retryAt ?? null });
 
 /** Before anyone connected there is no row, and still a connection to show. */
 export function presentConnection(
@@ -191,7 +191,16 @@ export function presentOrganization(row: OrganizationRow, companyDomain: string 
   });
 }
 
-function crmUrl(companyDomain: string | null, kind: string, { crmId }: CopyKey): string | null {
+/** A note has no page of its own: it stands on the record that it hangs on. */
+export function crmUrlOfNote(
+  companyDomain: string | null,
+  { deal, person, organization }: Note["links"],
+): string | null {
+  const [kind, crmId] = deal ? ["deal", deal] : person ? ["person", person] : ["organization", organization];
+  return crmId === null ? null : crmUrl(companyDomain, kind, { crmId });
+}
+
+function crmUrl(companyDomain: string | null, kind: string, { crmId }: Pick<CopyKey, "crmId">): string | null {
   return companyDomain && `https://${companyDomain}.pipedrive.com/${kind}/${crmId}`;
 }
 
@@ -206,13 +215,15 @@ export const presentActivity = (row: ActivityRow): Activity =>
     ...recordId("Activity", row),
   });
 
-export const presentNote = (row: NoteRow & { ours: boolean }): Note =>
+export const presentNote = (row: NoteHead & { ours: boolean }): Note =>
   make(Note, {
-    content: row.content,
     createdAt: row.addTime,
     updatedAt: row.updateTime,
     ours: row.ours,
-    links: { author: row.authorId },
+    links: {
+      ...{ note: row.crmId, author: row.authorId },
+      ...{ deal: row.dealId, person: row.personId, organization: row.organizationId },
+    },
     ...recordId("Note", row),
   });
 

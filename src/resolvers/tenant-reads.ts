@@ -1,3 +1,4 @@
+import type { ShownNotes } from "../briefing/shown-notes";
 import { readConnection } from "../connections/connection-store";
 import type { CopyScope, TenantDoor, TenantScope } from "../database/tenant-door";
 import type { ConnectionRow } from "../entities/connection";
@@ -6,6 +7,7 @@ import { Loaders } from "./loaders";
 
 interface Parts {
   door: TenantDoor;
+  shownNotes: ShownNotes;
   clock: Clock;
 }
 
@@ -16,9 +18,9 @@ export class TenantReads {
   readonly #known = new Map<string, Promise<unknown>>();
 
   /** @param signal calls off what is asked of the database */
-  constructor({ door, clock }: Parts, tenantId: number, signal: AbortSignal) {
+  constructor({ door, shownNotes, clock }: Parts, tenantId: number, signal: AbortSignal) {
     this.scope = door.enter(tenantId, signal);
-    this.loaders = new Loaders(this.scope, () => this.copy(), clock);
+    this.loaders = new Loaders(this.scope, () => this.copy(), clock, shownNotes);
   }
 
   connection(): Promise<ConnectionRow | null> {

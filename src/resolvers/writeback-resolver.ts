@@ -1,4 +1,4 @@
-import { Arg, Args, Ctx, FieldResolver, Mutation, Query, Resolver, Root } from "type-graphql";
+import { Args, Ctx, FieldResolver, Mutation, Query, Resolver, Root, UseMiddleware } from "type-graphql";
 import { seesAllWrites } from "../auth/policies";
 import type { MatchedEntity } from "../entities/matched-record";
 import { Meeting } from "../schema/meeting";
@@ -24,6 +24,7 @@ import { NEWEST_WRITE, readFieldWrites, readNoteWrites, readWrites } from "../wr
 import type { OperationContext } from "./context";
 import { dealEdge, organizationEdge, personEdge } from "./edges";
 import { decodeId, uuidIn } from "./global-id";
+import { Input, refuseInvalidInput } from "./invalid-input";
 import { relayPage } from "./pages";
 import { presentMeeting, presentRefusal } from "./present";
 import { presentFieldWrite, presentNoteWrite, presentWrite } from "./present-writes";
@@ -47,10 +48,11 @@ function targetIn(id: string): AskedTarget {
 @Resolver(() => NoteWrite)
 export class NoteWriteResolver {
   @Mutation(() => WriteNoteResult, {
-    description: "Writes a note on a record that is matched to the meeting. No request is ever sent twice.",
+    description: "Writes a note on a record that is certainly matched to the meeting. No request is ever sent twice.",
   })
+  @UseMiddleware(refuseInvalidInput)
   async writeNote(
-    @Arg("input", () => WriteNoteInput) { meetingId, targetId, content, idempotencyKey }: WriteNoteInput,
+    @Input(() => WriteNoteInput) { meetingId, targetId, content, idempotencyKey }: WriteNoteInput,
     @Ctx() context: OperationContext,
   ): Promise<WriteNoteSuccess | Refusal> {
     const written = await context.services.noteWrites.write(context.actor, {
@@ -67,7 +69,7 @@ export class NoteWriteResolver {
 
   @Query(() => CrmWriteConnection, {
     description:
-      "What the service has written to the CRM or tried to. Owners and admins see all of it, members their own.",
+      "What the service has written to the CRM or tried to. Owners and admins see all of it, members their own; by idempotencyKey everybody only their own.",
   })
   crmWrites(
     @Args(() => CrmWritesArgs) args: CrmWritesArgs,
@@ -75,8 +77,10 @@ export class NoteWriteResolver {
   ): Promise<RelayPage<NoteWrite | FieldWrite>> {
     const list = { name: "crmWrites", of: actor.tenantId, order: NEWEST_WRITE };
     const meetingId = args.meetingId == null ? null : (uuidIn(args.meetingId, "Meeting") ?? NO_MEETING);
-    const by = seesAllWrites(actor) ? null : actor.userId;
-    return relayPage(list, args, (page) => readWrites(scope, { meetingId, by }, page), presentWrite);
+    const idempotencyKey = args.idempotencyKey ?? null;
+    const by = idempotencyKey === null && seesAllWrites(actor) ? null : actor.userId;
+    const filter = { meetingId, by, idempotencyKey };
+    return relayPage(list, args, (page) => readWrites(scope, filter, page), presentWrite);
   }
 
   @FieldResolver(() => Meeting)
@@ -93,10 +97,12 @@ export class NoteWriteResolver {
 @Resolver(() => FieldWrite)
 export class FieldWriteResolver {
   @Mutation(() => WriteFieldsResult, {
-    description: "Writes the nominated fields of records that are matched to the meeting, one report for each value.",
+    description:
+      "Writes the nominated fields of records that are certainly matched to the meeting, one report for each value.",
   })
+  @UseMiddleware(refuseInvalidInput)
   async writeFields(
-    @Arg("input", () => WriteFieldsInput) { meetingId, values, idempotencyKey }: WriteFieldsInput,
+    @Input(() => WriteFieldsInput) { meetingId, values, idempotencyKey }: WriteFieldsInput,
     @Ctx() context: OperationContext,
   ): Promise<WriteFieldsReport | Refusal> {
     const written = await context.services.fieldWrites.write(context.actor, {

@@ -13,6 +13,7 @@ registerEnumType(ConnectionState, { name: "ConnectionState", description: "Where
 export enum ReauthorizationReason {
   GRANT_REVOKED = "GRANT_REVOKED",
   RENEWAL_UNCONFIRMED = "RENEWAL_UNCONFIRMED",
+  IDENTITY_CHANGED = "IDENTITY_CHANGED",
 }
 registerEnumType(ReauthorizationReason, {
   name: "ReauthorizationReason",
@@ -24,6 +25,9 @@ registerEnumType(ReauthorizationReason, {
     },
     RENEWAL_UNCONFIRMED: {
       description: "A renewal was cut off after it was sent, and the CRM then refused the last token that we hold.",
+    },
+    IDENTITY_CHANGED: {
+      description: "The token turned out to belong to another user or company than the one that authorized.",
     },
   },
 });
@@ -126,6 +130,7 @@ export class DisconnectSuccess {
   remainsInCrm!: string;
 }
 
+/** Nothing is checked here: whatever comes back is a consent that holds or none, and is answered and noted as one. */
 @InputType({ description: "What the redirect address received." })
 export class ConnectInput {
   @Field(() => String, {

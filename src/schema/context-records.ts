@@ -42,8 +42,11 @@ export class Note extends Node {
   @Field(() => Boolean, { description: "True where this service wrote it." })
   ours!: boolean;
 
-  /** HTML as the CRM has it, of anybody: not safe to show. */
-  content!: string;
-
-  links!: { author: number | null };
+  links!: {
+    note: number;
+    author: number | null;
+    deal: number | null;
+    person: number | null;
+    organization: number | null;
+  };
 }

@@ -1,4 +1,5 @@
 import { createUnionType, Field, InputType, registerEnumType } from "type-graphql";
+import { NotBlank, Text } from "./checks";
 import { CrmEntity } from "./crm-entity";
 import { ObjectType } from "./object-type";
 import { Refusal } from "./refusal";
@@ -73,11 +74,16 @@ export class FieldMapping {
   checkedAt!: Date;
 }
 
+/** The CRM's own keys have 40. */
+const LONGEST_KEY = 100;
+
 @InputType()
 export class FieldMappingInput {
   @Field(() => CrmEntity)
   entity!: CrmEntity;
 
+  @NotBlank()
+  @Text(LONGEST_KEY)
   @Field(() => String, { description: "The key of a field that connection.fields calls writable." })
   fieldKey!: string;
 }

@@ -1,3 +1,4 @@
+import { ArrayMaxSize, ValidateNested } from "class-validator";
 import { ArgsType, Field, ID, InputType, registerEnumType } from "type-graphql";
 import { Meeting } from "./meeting";
 import { connectionOf, PageArgs } from "./page";
@@ -32,14 +33,20 @@ registerEnumType(DealOrder, {
   },
 });
 
+/** There are fewer values than that; a list that names them again and again is a mistake of the sender. */
+const MOST_VALUES = 10;
+const AtMostAll = () => ArrayMaxSize(MOST_VALUES, { message: `must have at most ${MOST_VALUES} entries` });
+
 @InputType({
   description:
     "What fits every field that is given. An id that is unknown, another tenant's or of another kind fits no deal.",
 })
 export class DealFilter {
+  @AtMostAll()
   @Field(() => [DealStatus], { nullable: true, description: "Any of these; leave it out for all." })
   status?: DealStatus[] | null;
 
+  @AtMostAll()
   @Field(() => [QuietVerdict], {
     nullable: true,
     description: "Any of these; leave it out for all. All pages of a walk are judged at the instant of the first one.",
@@ -58,6 +65,7 @@ export class DealFilter {
 
 @ArgsType()
 export class DealsArgs extends PageArgs {
+  @ValidateNested()
   @Field(() => DealFilter, { nullable: true })
   filter?: DealFilter | null;
 

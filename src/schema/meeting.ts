@@ -1,4 +1,6 @@
+import { ArrayMaxSize, ValidateNested } from "class-validator";
 import { createUnionType, Field, InputType, registerEnumType } from "type-graphql";
+import { HoldsAddress, NotBefore, NotBlank, SensibleInstant, Text } from "./checks";
 import { Node } from "./node";
 import { ObjectType } from "./object-type";
 import { Refusal } from "./refusal";
@@ -104,32 +106,52 @@ export class MeetingMatch {
   links!: { meeting: string; deal: number | null; candidates: { deal: number; reason: string }[] };
 }
 
+/** A town hall has hundreds; a list of thousands is a mistake of the sender. */
+const MAX_ATTENDEES = 500;
+/** RFC 5321: 64 octets, an @ and 255 octets. */
+const LONGEST_ADDRESS = 320;
+
 @InputType()
 export class AttendeeInput {
+  @NotBlank()
+  @Text(LONGEST_ADDRESS)
   @Field(() => String)
   email!: string;
 
+  @Text(LONGEST_ADDRESS)
   @Field(() => String, { nullable: true })
   name?: string | null;
 }
 
 @InputType()
 export class RecordMeetingInput {
+  @NotBlank()
+  @Text(200)
   @Field(() => String, { description: "Recording the same externalId again replaces the meeting." })
   externalId!: string;
 
+  @NotBlank()
+  @Text(500)
   @Field(() => String)
   title!: string;
 
+  @SensibleInstant()
   @Field(() => Date)
   startsAt!: Date;
 
+  @SensibleInstant()
+  @NotBefore<RecordMeetingInput>("startsAt")
   @Field(() => Date, { nullable: true })
   endsAt?: Date | null;
 
+  @NotBlank()
+  @Text(LONGEST_ADDRESS)
+  @HoldsAddress()
   @Field(() => String)
   ownerEmail!: string;
 
+  @ArrayMaxSize(MAX_ATTENDEES, { message: `must be at most ${MAX_ATTENDEES}` })
+  @ValidateNested({ each: true })
   @Field(() => [AttendeeInput])
   attendees!: AttendeeInput[];
 }

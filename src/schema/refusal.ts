@@ -1,5 +1,6 @@
 import { Field, registerEnumType } from "type-graphql";
 import { ObjectType } from "./object-type";
+import { DateTimeScalar } from "./scalars";
 
 /** The refusals that this version can give, by name. */
 export enum RefusalCode {
@@ -18,6 +19,7 @@ export enum RefusalCode {
   FIELD_NOT_WRITABLE = "FIELD_NOT_WRITABLE",
   FIELD_NOT_MAPPED = "FIELD_NOT_MAPPED",
   MEETING_NOT_FOUND = "MEETING_NOT_FOUND",
+  LIMIT_REACHED = "LIMIT_REACHED",
   TARGET_NOT_MATCHED = "TARGET_NOT_MATCHED",
   NEEDS_CHOICE = "NEEDS_CHOICE",
   CONTENT_TOO_LONG = "CONTENT_TOO_LONG",
@@ -50,6 +52,9 @@ registerEnumType(RefusalCode, {
     FIELD_NOT_WRITABLE: { description: "A standard field, or one of a type that cannot be written." },
     FIELD_NOT_MAPPED: { description: "No field of the entity is nominated." },
     MEETING_NOT_FOUND: { description: "The tenant has recorded no such meeting." },
+    LIMIT_REACHED: {
+      description: "The tenant has begun as many of these as it may; `retryAt` says when that changes.",
+    },
     TARGET_NOT_MATCHED: {
       description: "The record is not matched to this meeting; unknown and foreign ones are answered alike.",
     },
@@ -72,4 +77,10 @@ export class Refusal {
 
   @Field(() => String, { nullable: true, description: "The input that is at fault, where there is one." })
   field!: string | null;
+
+  @Field(() => DateTimeScalar, {
+    nullable: true,
+    description: "From when on it may be tried again; null where time changes nothing.",
+  })
+  retryAt!: Date | null;
 }

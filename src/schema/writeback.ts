@@ -1,4 +1,8 @@
+import { ArrayMaxSize, ArrayMinSize, ValidateNested } from "class-validator";
 import { ArgsType, createUnionType, Field, ID, InputType, registerEnumType } from "type-graphql";
+import { isDeeperThan } from "../crm/parsing/values";
+import { faultOfKey } from "../writeback/idempotency";
+import { Checked, NotBlank } from "./checks";
 import { CrmEntity } from "./crm-entity";
 import { Node } from "./node";
 import { ObjectType } from "./object-type";
@@ -158,6 +162,13 @@ export class CrmWritesArgs extends PageArgs {
     description: "Only those for one meeting; nothing for one that this tenant has not.",
   })
   meetingId?: string | null;
+
+  @Field(() => String, {
+    nullable: true,
+    description:
+      "Only the viewer's own with this key, for a client that lost an answer. One that is being sent is shown as UNKNOWN.",
+  })
+  idempotencyKey?: string | null;
 }
 
 @InputType()
@@ -168,13 +179,15 @@ export class WriteNoteInput {
   @Field(() => ID, {
     nullable: true,
     description:
-      "A deal, person or organization matched to the meeting; absent: the meeting's deal, else its only person, else its only organization.",
+      "A deal, person or organization certainly matched to the meeting; absent: the meeting's deal, or its only person where no deal could be meant.",
   })
   targetId?: string | null;
 
+  @NotBlank()
   @Field(() => String, { description: "Markdown. At most 60,000 characters." })
   content!: string;
 
+  @Checked("idempotencyKey", (value) => faultOfKey(String(value)))
   @Field(() => String, {
     description: "Chosen by the client; the same key with the same input gives the same write, never a second note.",
   })
@@ -192,14 +205,21 @@ export const WriteNoteResult = createUnionType({
   types: () => [WriteNoteSuccess, Refusal] as const,
 });
 
+/** A field's value is an object of texts and numbers at most. */
+const MAX_DEPTH = 4;
+
 @InputType({ description: "A value for the nominated field of one record." })
 export class FieldValueInput {
   @Field(() => CrmEntity)
   entity!: CrmEntity;
 
-  @Field(() => ID, { nullable: true, description: "Which matched record of that entity; absent: the only one." })
+  @Field(() => ID, {
+    nullable: true,
+    description: "Which certainly matched record of that entity; absent: the only one.",
+  })
   targetId?: string | null;
 
+  @Checked("shallow", (value) => (isDeeperThan(value, MAX_DEPTH) ? "is nested too deeply" : null))
   @Field(() => JsonScalar, {
     description:
       'As the field\'s type has it: text, a number, { "value": "1250.50", "currency": "EUR" }, an option\'s id or label. A number as text is exact. "" clears the field.',
@@ -207,14 +227,22 @@ export class FieldValueInput {
   value!: unknown;
 }
 
+/** A meeting has few people; each record costs up to two requests of at most 30 s. */
+const MAX_VALUES = 20;
+const ENTRIES = `must have 1 to ${MAX_VALUES} entries`;
+
 @InputType()
 export class WriteFieldsInput {
   @Field(() => ID)
   meetingId!: string;
 
+  @ArrayMinSize(1, { message: ENTRIES })
+  @ArrayMaxSize(MAX_VALUES, { message: ENTRIES })
+  @ValidateNested({ each: true })
   @Field(() => [FieldValueInput], { description: "1 to 20, each record once." })
   values!: FieldValueInput[];
 
+  @Checked("idempotencyKey", (value) => faultOfKey(String(value)))
   @Field(() => String, {
     description: "Chosen by the client; the same key with the same input gives the same report, and nothing is sent.",
   })

@@ -1,4 +1,4 @@
-import { ApolloServer } from "@apollo/server";
+import { ApolloServer, HeaderMap } from "@apollo/server";
 import {
   ApolloServerPluginCacheControlDisabled,
   ApolloServerPluginLandingPageDisabled,
@@ -7,10 +7,15 @@ import fastifyApollo from "@as-integrations/fastify";
 import Fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import { GraphQLError, type GraphQLSchema } from "graphql";
 import { type ActorVerifier, UnauthenticatedError } from "../auth/actor";
+import { KeysUnavailableError } from "../auth/key-set";
+import { ClientAddresses } from "../platform/client-address";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
 import { createOperationContext, type OperationContext, type Services } from "../resolvers/context";
 import { compiledExecution } from "./compiled-execution";
+import { HEADERS_WAIT_MS, LATE_LOOK_MS, REQUEST_WAIT_MS, STILL_MS } from "./connection-limits";
+import { Crowds } from "./crowds";
+import { boundedDocument, VALIDATION_OPTIONS } from "./document-bounds";
 import { Draining } from "./draining";
 import { limitOperations } from "./limits";
 import { listen } from "./listen";
@@ -23,9 +28,6 @@ import { addPage, type PageParts } from "./static-files";
 /** A document with its variables; meetings with hundreds of attendees stay far below. */
 const MAX_BODY_BYTES = 512 * 1024;
 
-/** For a whole request to arrive; Fastify would wait for ever, and anyone could hold sockets. */
-const REQUEST_TIMEOUT_MS = 60_000;
-
 export interface HttpServerParts {
   schema: GraphQLSchema;
   services: Services;
@@ -36,6 +38,8 @@ export interface HttpServerParts {
   compileQueriesAtUse: number;
   metrics: Metrics;
   allowedOrigins: readonly string[];
+  /** Addresses and networks whose `X-Forwarded-For` is believed. */
+  trustedProxies: readonly string[];
   /** null: no page is served. */
   page: PageParts | null;
   logger: Logger;
@@ -50,12 +54,17 @@ export interface HttpServer {
 export async function createHttpServer(parts: HttpServerParts): Promise<HttpServer> {
   const fastify = Fastify({
     bodyLimit: MAX_BODY_BYTES,
-    requestTimeout: REQUEST_TIMEOUT_MS,
+    requestTimeout: REQUEST_WAIT_MS,
+    connectionTimeout: STILL_MS,
+    http: { headersTimeout: HEADERS_WAIT_MS, connectionsCheckingInterval: LATE_LOOK_MS },
     logger: false,
     forceCloseConnections: "idle",
     return503OnClosing: false,
   });
   const draining = new Draining(fastify);
+  const clients = new ClientAddresses(parts.trustedProxies);
+  const crowds = new Crowds(clients, (reason) => parts.metrics.connectionsEnded.inc({ reason }));
+  crowds.watch(fastify);
   observeRequests(fastify);
   // Only JSON: what a form or a plain text post could carry would pass a browser's origin check unasked.
   fastify.removeContentTypeParser("text/plain");
@@ -67,6 +76,8 @@ export async function createHttpServer(parts: HttpServerParts): Promise<HttpServ
     includeStacktraceInErrorResponses: false,
     stopOnTerminationSignals: false,
     parseOptions: { maxTokens: MAX_TOKENS },
+    validationRules: [boundedDocument],
+    validationOptions: VALIDATION_OPTIONS,
     formatError,
     logger: parts.logger,
     plugins: [
@@ -85,7 +96,7 @@ export async function createHttpServer(parts: HttpServerParts): Promise<HttpServ
   });
   addHealth(fastify, parts, draining);
   if (parts.page) await addPage(fastify, parts.page);
-  const closeSockets = addSocketServer(fastify.server, parts);
+  const closeSockets = addSocketServer(fastify.server, crowds, parts);
   const close = async () => {
     await draining.finish(closeSockets);
     await apollo.stop();
@@ -103,12 +114,19 @@ async function contextOf(
     return createOperationContext(await verifyActor(token), services);
   } catch (error) {
     if (error instanceof UnauthenticatedError) throw unauthenticated(error.message);
+    if (error instanceof KeysUnavailableError) throw unavailable(error);
     throw error;
   }
 }
 
 function unauthenticated(message: string): GraphQLError {
   return new GraphQLError(message, { extensions: { code: "UNAUTHENTICATED", http: { status: 401 } } });
+}
+
+/** Never 401, which would sign everybody out while the identity provider is down. */
+function unavailable({ message, code, retryAfterSeconds }: KeysUnavailableError): GraphQLError {
+  const headers = new HeaderMap([["retry-after", String(retryAfterSeconds)]]);
+  return new GraphQLError(message, { extensions: { code, http: { status: 503, headers } } });
 }
 
 /** What Fastify refuses before GraphQL sees it: a body that is too large, no JSON, or of another type. */

@@ -1,5 +1,6 @@
 import type { FastifyInstance } from "fastify";
 import { messageOf, ServiceError } from "../platform/errors";
+import { LISTEN_BACKLOG } from "./connection-limits";
 
 export class ServerStartError extends ServiceError {
   readonly code = "SERVER_START_FAILED";
@@ -8,7 +9,7 @@ export class ServerStartError extends ServiceError {
 /** @param variable the variable of the configuration that names the port. @throws ServerStartError with what to do */
 export async function listen(fastify: FastifyInstance, host: string, port: number, variable: string): Promise<string> {
   try {
-    return await fastify.listen({ host, port });
+    return await fastify.listen({ host, port, backlog: LISTEN_BACKLOG });
   } catch (cause) {
     const { code } = cause as NodeJS.ErrnoException;
     if (code === "EADDRINUSE") {

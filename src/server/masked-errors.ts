@@ -15,7 +15,7 @@ export function maskErrors(logger: Logger): FormatError {
   return (formatted, error) => {
     const original = unwrapResolverError(error);
     if (original instanceof GraphQLError && formatted.extensions?.code !== "INTERNAL_SERVER_ERROR")
-      return shown(formatted);
+      return shown({ ...formatted, extensions: { code: codeWithin(original) ?? formatted.extensions?.code } });
     if (original instanceof DeadlineError) return shown({ ...formatted, extensions: { code: original.code } });
     const errorId = randomUUID();
     const code = original instanceof ServiceError ? original.code : undefined;
@@ -27,6 +27,11 @@ export function maskErrors(logger: Logger): FormatError {
       extensions: { code: "INTERNAL_SERVER_ERROR", errorId },
     };
   };
+}
+
+/** Apollo gives each error of validation its own code; a rule of ours has said a closer one. */
+function codeWithin({ originalError }: GraphQLError): unknown {
+  return originalError instanceof GraphQLError ? originalError.extensions.code : undefined;
 }
 
 function shown({ message, locations, path, extensions }: GraphQLFormattedError): GraphQLFormattedError {

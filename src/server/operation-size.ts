@@ -44,7 +44,7 @@ const LIST_SIZES = new Map([
   ["Briefing.otherDeals", 50],
   ["Deal.participants", 100],
 ]);
-/** Text of a note may have 100 KB and is made safe for each reader; a record's custom fields are large as well. */
+/** Text of a note may have 100 KB; a record's custom fields are large as well. */
 const LARGE_LEAVES = new Set([
   "Note.html",
   "Note.text",

@@ -1,4 +1,4 @@
-import type { Server } from "node:http";
+import type { Server as HttpServer } from "node:http";
 import type { Duplex } from "node:stream";
 import {
   type ExecutionArgs,
@@ -8,27 +8,43 @@ import {
   NoSchemaIntrospectionCustomRule,
   specifiedRules,
 } from "graphql";
-import { CloseCode, type Context, type SubscribePayload } from "graphql-ws";
-import { type Extra, useServer } from "graphql-ws/use/ws";
-import { type WebSocket, WebSocketServer } from "ws";
+import { CloseCode, type Context, handleProtocols, makeServer, type Server, type SubscribePayload } from "graphql-ws";
+import { WebSocketServer } from "ws";
 import { type Actor, type ActorVerifier, UnauthenticatedError, type Viewer, viewerOf } from "../auth/actor";
+import { KeysUnavailableError } from "../auth/key-set";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
 import { createOperationContext, type Services } from "../resolvers/context";
 import { SharedReads } from "../resolvers/tenant-reads";
+import { BoundedSocket } from "./bounded-socket";
+import {
+  CLOSE_WAIT_MS,
+  type EndReason,
+  INIT_WAIT_MS,
+  MAX_FRAGMENTS,
+  MAX_MESSAGE_BYTES,
+  MAX_PIECES,
+  MAX_TENANT_SOCKETS,
+  MAX_USER_SOCKETS,
+  PING_MS,
+} from "./connection-limits";
+import type { Arrival, Crowds } from "./crowds";
 import { maskErrors } from "./masked-errors";
+import { Seats } from "./seats";
 import { SharedSubscriptions } from "./shared-subscriptions";
 import { SubscriptionChecks } from "./subscription-checks";
 
-const MAX_MESSAGE_BYTES = 64 * 1024;
-/** Sockets of one tenant in one process: a large organization has thousands of pages open. */
-const MAX_TENANT_SOCKETS = 10_000;
-/** Close code, after HTTP's 429. */
-const TOO_MANY_SOCKETS = 4429;
-/** Close code of WebSocket itself: the token may be good, and a client that asks again later is served. */
+/** The close code that WebSocket's registry has for it. */
 const TRY_AGAIN_LATER = 1013;
-/** A socket whose peer answers no ping for this long is ended. */
-const PING_MS = 12_000;
+/** Of the library's own. */
+const FRAME_LIMITS = {
+  maxPayload: MAX_MESSAGE_BYTES,
+  maxFragments: MAX_FRAGMENTS,
+  maxBufferedChunks: MAX_PIECES,
+  closeTimeout: CLOSE_WAIT_MS,
+  autoPong: false,
+};
+
 /** The longest wait of a timer (2^31 - 1 ms); a token that lives longer is looked at again then. */
 const LONGEST_TIMER_MS = 2_147_483_647;
 
@@ -43,79 +59,111 @@ export interface SocketServerParts {
   logger: Logger;
 }
 
-type Session = { viewer: Viewer; tokenEnds: NodeJS.Timeout };
+interface Extra {
+  socket: BoundedSocket;
+  arrival: Arrival;
+  /** Once the token is proven. */
+  viewer?: Viewer;
+  tokenEnds?: NodeJS.Timeout;
+}
+
+type Protocol = Server<Extra>;
+type SocketContext = Context<Record<string, unknown>, Extra>;
 
 /** GraphQL subscriptions at `/graphql` by the graphql-transport-ws protocol. @returns closes the sockets with 1001 */
-export function addSocketServer(server: Server, parts: SocketServerParts): () => Promise<void> {
-  const sockets = new WebSocketServer({ noServer: true, maxPayload: MAX_MESSAGE_BYTES });
-  const closed = () => parts.metrics.sockets.dec();
-  const protocol = useServer<Record<string, unknown>, Session>(options(parts), sockets, PING_MS);
-  server.on("upgrade", (request, socket, head) => {
-    const { origin, host } = request.headers;
-    // Compared as text: a URL that does not parse would throw here, outside of every request.
-    if (request.url?.split("?")[0] !== "/graphql") return refuse(socket, "404 Not Found");
-    if (!isAllowed(origin, host, parts.allowedOrigins)) return refuse(socket, "403 Forbidden");
-    // Without the request: what it holds would stay for as long as the socket.
-    sockets.handleUpgrade(request, socket, head, (opened) => sockets.emit("connection", opened));
+export function addSocketServer(server: HttpServer, crowds: Crowds, parts: SocketServerParts): () => Promise<void> {
+  const { metrics } = parts;
+  const sockets = new WebSocketServer({
+    noServer: true,
+    WebSocket: BoundedSocket,
+    handleProtocols,
+    ...FRAME_LIMITS,
   });
-  sockets.on("connection", (opened) => {
-    parts.metrics.sockets.inc();
-    opened.once("close", closed);
-  });
-  return async () => protocol.dispose();
-}
-
-/** How many sockets each tenant has open in this process, so that one token cannot open them without end. */
-export class TenantSeats {
-  readonly #taken = new Map<number, number>();
-
-  constructor(private readonly most: number) {}
-
-  /** @returns false where there is none left, or where the socket has closed meanwhile; then it is told why */
-  take(tenantId: number, socket: Pick<WebSocket, "readyState" | "OPEN" | "close" | "once">): boolean {
-    if (socket.readyState !== socket.OPEN) return false;
-    const taken = this.#taken.get(tenantId) ?? 0;
-    if (taken >= this.most) {
-      socket.close(TOO_MANY_SOCKETS, "Your organization has too many sockets open");
-      return false;
+  const protocol: Protocol = makeServer(options(parts));
+  const ended = (reason: EndReason) => metrics.connectionsEnded.inc({ reason });
+  server.on("upgrade", (request, raw, head) => {
+    const arrival = crowds.arrive(request, raw);
+    const refusal = refusalOf(request.url, request.headers, parts.allowedOrigins);
+    if (refusal) {
+      ended("bad_upgrade");
+      return refuse(raw, refusal);
     }
-    this.#taken.set(tenantId, taken + 1);
-    socket.once("close", () => this.#giveBack(tenantId));
-    return true;
-  }
-
-  #giveBack(tenantId: number): void {
-    const left = (this.#taken.get(tenantId) ?? 1) - 1;
-    if (left > 0) this.#taken.set(tenantId, left);
-    else this.#taken.delete(tenantId);
-  }
+    // What is kept of the request would stay for as long as the socket.
+    sockets.handleUpgrade(request, raw, head, (socket) => {
+      metrics.sockets.inc();
+      socket.once("close", () => metrics.sockets.dec());
+      socket.watch(raw, ended);
+      speak(protocol, { socket, arrival }, ended, parts.logger);
+    });
+  });
+  return async () => {
+    for (const socket of sockets.clients) socket.close(1001, "Going away");
+    await new Promise<void>((resolve) => sockets.close(() => resolve()));
+  };
 }
 
-type SocketContext = Context<Record<string, unknown>, Extra & Partial<Session>>;
+/** Joins a socket to the protocol, and ends it when its peer is gone without a word. */
+function speak(protocol: Protocol, extra: Extra, ended: (reason: EndReason) => void, logger: Logger): void {
+  const { socket } = extra;
+  const failed = (error: unknown) => {
+    logger.error({ err: error }, "a socket's message failed for a reason of our own");
+    socket.close(CloseCode.InternalServerError, "Internal server error");
+  };
+  const closed = protocol.opened(
+    {
+      protocol: socket.protocol,
+      send: (text) => socket.deliver(text),
+      close: (code, reason) => {
+        if (code === CloseCode.BadRequest) ended("bad_message");
+        socket.close(code, reason);
+      },
+      onMessage: (handle) => {
+        socket.on("message", (data) => {
+          // What came together with a message that went too far is not looked at.
+          if (socket.readyState === socket.OPEN) handle(String(data)).catch(failed);
+        });
+      },
+    },
+    extra,
+  );
+  let isThere = true;
+  const pings = setInterval(() => {
+    if (!isThere) return socket.terminate();
+    isThere = false;
+    socket.ping();
+  }, PING_MS);
+  socket.on("pong", () => {
+    isThere = true;
+  });
+  socket.once("close", (code, reason) => {
+    clearInterval(pings);
+    closed(code, String(reason)).catch(failed);
+  });
+}
 
 function options({ schema, services, verifyActor, introspection, logger }: SocketServerParts) {
   const rules = introspection ? specifiedRules : [...specifiedRules, NoSchemaIntrospectionCustomRule];
   const checks = new SubscriptionChecks(schema, rules);
   const reads = new SharedReads(services);
-  const seats = new TenantSeats(MAX_TENANT_SOCKETS);
+  const seats = new Seats({ ofTenant: MAX_TENANT_SOCKETS, ofUser: MAX_USER_SOCKETS });
   const mask = maskErrors(logger);
   const masked = (errors: readonly GraphQLError[]) =>
     errors.map((error) => mask(error.toJSON(), error) as GraphQLError);
   const shared = new SharedSubscriptions((viewer) => createOperationContext(viewer, services, reads), mask);
   return {
+    connectionInitWaitTimeout: INIT_WAIT_MS,
     onConnect: async (context: SocketContext) => {
-      const actor = await verifyActor(takeToken(context.connectionParams)).catch((error: unknown) => {
-        if (error instanceof UnauthenticatedError) return null;
-        logger.error({ err: error }, "a socket's actor could not be looked up");
-        context.extra.socket.close(TRY_AGAIN_LATER, "Try again later");
-        return null;
-      });
-      if (!actor || !seats.take(actor.tenantId, context.extra.socket)) return false;
+      context.extra.arrival.verifying();
+      const actor = await verifyActor(takeToken(context.connectionParams)).catch((error) =>
+        refuseInit(context, error, logger),
+      );
+      if (!actor || !seats.take(actor, context.extra.socket)) return false;
+      context.extra.arrival.proven();
       context.extra.viewer = viewerOf(actor);
       endWithToken(context, actor);
       return true;
     },
-    jsonMessageReviver: refuseServerMessages,
+    jsonMessageReviver: refuseBadMessages,
     onDisconnect: ({ extra }: SocketContext) => clearTimeout(extra.tokenEnds),
     onSubscribe: ({ extra, subscriptions }: SocketContext, _id: string, payload: SubscribePayload) => {
       const checked = checks.check(payload, Object.keys(subscriptions).length);
@@ -131,12 +179,15 @@ function options({ schema, services, verifyActor, introspection, logger }: Socke
 }
 
 /**
- * `next` and `error` are a server's to send. The library takes one from a client for a fault of ours (4500, and a stack
- * on stderr); refused while it is read, it is a bad request (4400).
+ * `next` and `error` are a server's to send: the library takes one from a client for a fault of ours (4500, and a stack
+ * on stderr). The payload of a `ping` it would send back, whatever its size. Refused while they are read, they are bad
+ * requests (4400).
  */
-function refuseServerMessages(key: string, value: unknown): unknown {
-  const type = key === "" && typeof value === "object" && value !== null && "type" in value ? value.type : null;
+function refuseBadMessages(key: string, value: unknown): unknown {
+  if (key !== "" || typeof value !== "object" || value === null || !("type" in value)) return value;
+  const { type } = value;
   if (type === "next" || type === "error") throw new Error("a client sent what only a server sends");
+  if ((type === "ping" || type === "pong") && "payload" in value) throw new Error("a ping or pong has no payload here");
   return value;
 }
 
@@ -149,6 +200,17 @@ function takeToken(parameters: Record<string, unknown> = {}): string {
   delete parameters.authorization;
   delete parameters.Authorization;
   return typeof header === "string" ? header.replace(/^Bearer /i, "") : "";
+}
+
+/** False closes with 4403; while the keys cannot be fetched the token may be good, and the client is to come again. */
+function refuseInit({ extra }: SocketContext, error: unknown, logger: Logger): null {
+  if (error instanceof KeysUnavailableError) {
+    extra.socket.close(TRY_AGAIN_LATER, `Keep the token and try again in ${error.retryAfterSeconds} s`);
+  } else if (!(error instanceof UnauthenticatedError)) {
+    logger.error({ err: error }, "whose a socket's token is could not be looked up");
+    extra.socket.close(TRY_AGAIN_LATER, "Keep the token and try again later");
+  }
+  return null;
 }
 
 function endWithToken(context: SocketContext, actor: Actor): void {
@@ -167,6 +229,17 @@ function isAllowed(origin: string | undefined, host: string | undefined, allowed
   if (origin === undefined) return true;
   if (!URL.canParse(origin)) return false;
   return new URL(origin).host === host || allowed.includes(new URL(origin).origin);
+}
+
+/** @returns the status of an upgrade that is none of ours */
+function refusalOf(
+  url: string | undefined,
+  { origin, host }: { origin?: string; host?: string },
+  allowed: readonly string[],
+): string | null {
+  // Compared as text: a URL that does not parse would throw here, outside of every request.
+  if (url?.split("?")[0] !== "/graphql") return "404 Not Found";
+  return isAllowed(origin, host, allowed) ? null : "403 Forbidden";
 }
 
 /** The HTTP server no longer hears an upgrade's socket, and an error that nobody hears would end the process. */

@@ -11,6 +11,7 @@ import {
 } from "graphql";
 import type { SubscribePayload } from "graphql-ws";
 import { LRUCache } from "lru-cache";
+import { boundedDocument, VALIDATION_OPTIONS } from "./document-bounds";
 import { MAX_EVENT_COST, MAX_TOKENS, refusalOfSize, sizeOf } from "./operation-size";
 
 /** Subscriptions of one socket; the page needs two. */
@@ -27,10 +28,14 @@ export class SubscriptionChecks {
     sizeCalculation: (_document, text) => Math.max(1, text.length),
   });
 
+  readonly #rules: readonly ValidationRule[];
+
   constructor(
     private readonly schema: GraphQLSchema,
-    private readonly rules: readonly ValidationRule[],
-  ) {}
+    rules: readonly ValidationRule[],
+  ) {
+    this.#rules = [boundedDocument, ...rules];
+  }
 
   /**
    * @param open how many subscriptions the socket has, this one among them
@@ -60,7 +65,7 @@ export class SubscriptionChecks {
     const refusal = refusalOfSize(size, MAX_EVENT_COST);
     if (refusal) return [refusal];
     if (!kept) {
-      const faults = validate(this.schema, document, this.rules);
+      const faults = validate(this.schema, document, this.#rules, VALIDATION_OPTIONS);
       if (faults.length > 0) return faults;
       this.#valid.set(query, document);
     }

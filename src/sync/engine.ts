@@ -1,8 +1,6 @@
-import { recordAudit } from "../auth/audit";
-import { stopForInactiveUser } from "../connections/connection-store";
-import { NeedsReauthorizationError } from "../connections/errors";
+import type { PinnedTokens } from "../connections/access-tokens";
 import { endTrouble, isTrouble, noteTrouble } from "../connections/trouble";
-import { CrmApi, type TokenSource } from "../crm/api";
+import { CrmApi } from "../crm/api";
 import { stopBehind } from "../crm/errors";
 import type { CrmHttp } from "../crm/http";
 import { Pacer } from "../crm/pacer";
@@ -12,7 +10,7 @@ import type { SyncStepRow } from "../entities/sync-step";
 import { type Clock, SECOND_MS } from "../platform/clock";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
-import { failureOf, isRefusalOfUser, isSubFetchFailure, RunLostError } from "./failures";
+import { failureOf, isSubFetchFailure, RunLostError } from "./failures";
 import { recordGaps, summarizeGaps } from "./gaps";
 import { holdRun, inRun, type StepChange } from "./page-commit";
 import { copyOf, type RunContext } from "./run-context";
@@ -43,7 +41,7 @@ export interface EngineParts {
   http: CrmHttp;
   crmBaseUrl: string;
   concurrency: number;
-  tokensOf(tenantId: number, copyId: number): TokenSource;
+  tokensOf(tenantId: number, copyId: number): PinnedTokens;
   /** Plans the connection's next run, in the transaction that ends one. */
   planNext(scope: TenantScope, copyId: number): Promise<void>;
   metrics?: Metrics;
@@ -64,13 +62,15 @@ export class SyncEngine {
     const beat = setInterval(() => this.#beat(run), BEAT_MS);
     const logger = this.parts.logger.child({ tenantId, runId, kind: run.kind });
     const pacer = new Pacer(clock);
-    const api = new CrmApi(this.parts.http, this.parts.crmBaseUrl, this.parts.tokensOf(tenantId, run.copyId), pacer);
+    const tokens = this.parts.tokensOf(tenantId, run.copyId);
+    const api = new CrmApi(this.parts.http, this.parts.crmBaseUrl, tokens, pacer);
     const turnEnds = askedAt.getTime() + TURN_MS;
     const mustPause = () => stop.aborted || clock().getTime() >= turnEnds;
     const { metrics } = this.parts;
-    const context: RunContext = { run, api, door, clock, logger, concurrency, metrics, mustPause };
+    const context: RunContext = { run, api, tokens, door, clock, logger, concurrency, metrics, mustPause };
     try {
-      await this.#requireActiveUser(context, askedAt);
+      // Specification 5.10: nothing is synced as a user who is deactivated, or is not the one who authorized.
+      await tokens.verify();
       if (!(await this.#steps(context))) await door.transaction(tenantId, (scope) => releaseRun(scope, run));
     } catch (error) {
       await this.#ended(context, error);
@@ -98,28 +98,6 @@ export class SyncEngine {
     this.parts.metrics?.syncRuns.inc({ kind: run.kind, outcome: "SUCCEEDED" });
     logger.info(totals(await readSteps(copyOf(context), run.runId)), "a sync run succeeded");
     return true;
-  }
-
-  /** Specification 5.10: nothing is synced as a user whom the CRM has deactivated, or no longer knows. The copy stays. */
-  async #requireActiveUser({ api, run, door, clock, logger }: RunContext, askedAt: Date): Promise<void> {
-    const active = await api.currentUser().then(
-      (user) => user.active,
-      (error: unknown) => {
-        if (isRefusalOfUser(error)) return false;
-        throw error;
-      },
-    );
-    if (active) return;
-    await door.transaction(run.tenantId, async (scope) => {
-      const now = clock();
-      if (!(await stopForInactiveUser(scope, run.copyId, askedAt, now))) return;
-      const event = { action: "NEEDS_REAUTHORIZATION", actor: null, at: now, code: "GRANT_REVOKED" } as const;
-      await recordAudit(scope, logger, event);
-    });
-    logger.warn("the authorizing user is no longer active in the CRM: the connection needs re-authorization");
-    throw new NeedsReauthorizationError(
-      "The user who authorized is no longer active in the CRM. Authorize with another user.",
-    );
   }
 
   /** @returns false where it paused before its end */

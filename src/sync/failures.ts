@@ -65,16 +65,3 @@ export function isSubFetchFailure(error: unknown): error is CrmError {
   if (stopBehind(error)) return false;
   return error instanceof CrmError && error.code !== "UNAUTHORIZED" && error.code !== "ACCOUNT_CLOSED";
 }
-
-/** A 403 that is about what the company has booked, whoever asks (wire fact 9). */
-const PLAN_LIMIT = "feature_capping";
-
-/** The CRM refuses the user itself: a token that was just renewed (401), or the user's own record (403, no proxy's). */
-export function isRefusalOfUser(error: unknown): boolean {
-  if (!(error instanceof CrmError)) return false;
-  const { status, crmCode } = error.detail;
-  return (
-    error.code === "UNAUTHORIZED" ||
-    (error.code === "REFUSED" && status === 403 && crmCode?.startsWith(PLAN_LIMIT) !== true)
-  );
-}

@@ -1,4 +1,6 @@
-import { holdLiveCopy } from "../connections/connection-store";
+import { connectedCopyId, holdLiveCopy } from "../connections/connection-store";
+import { NeedsReauthorizationError } from "../connections/errors";
+import { NEEDS_REAUTHORIZATION } from "../connections/refusals";
 import { notify, PROGRESS_CHANGED } from "../database/notifications";
 import { jsonRows, rows } from "../database/rows";
 import type { CopyScope, TenantDoor, TenantScope } from "../database/tenant-door";
@@ -26,7 +28,7 @@ export interface StepChange {
 
 /**
  * A transaction of a run (decision 0002): the copy must still be live and the run still ours, or nothing is written.
- * @throws RunLostError
+ * @throws RunLostError, NeedsReauthorizationError
  */
 export function inRun<T>(
   door: TenantDoor,
@@ -42,10 +44,17 @@ export function inRun<T>(
   });
 }
 
-/** Until the transaction ends, the copy stays live and the run ours. @throws RunLostError where it is not so */
+/**
+ * Until the transaction ends, the copy stays live, its authorization holds and the run is ours.
+ * @throws RunLostError or NeedsReauthorizationError where it is not so
+ */
 export async function holdRun(scope: TenantScope, run: ClaimedRun, now: Date): Promise<void> {
   // Disconnecting retires the copy: it waits for the page in hand at most, and no later page is written.
   if (!(await holdLiveCopy(scope, run.copyId))) throw new RunLostError("the copy is no longer live");
+  // Whoever ends an authorization waits for the copy as well. A statement of its own, after that lock, sees what they did.
+  if ((await connectedCopyId(scope)) !== run.copyId) {
+    throw new NeedsReauthorizationError(NEEDS_REAUTHORIZATION.message);
+  }
   await extendLease(scope, run, now);
 }
 

@@ -1,3 +1,4 @@
+import type { PinnedTokens } from "../connections/access-tokens";
 import type { CrmApi } from "../crm/api";
 import type { CopyScope, TenantDoor } from "../database/tenant-door";
 import type { Clock } from "../platform/clock";
@@ -9,6 +10,7 @@ import type { ClaimedRun } from "./run-store";
 export interface RunContext {
   readonly run: ClaimedRun;
   readonly api: CrmApi;
+  readonly tokens: PinnedTokens;
   readonly door: TenantDoor;
   readonly clock: Clock;
   /** Names the run in every line. */

@@ -137,13 +137,15 @@ async function* removeUnseen(context: RunContext, resource: ListResource): Async
 const OF_NO_PAGE = { cursor: null, requests: 0, fetched: 0, written: 0, unchanged: 0, removed: 0, rejected: 0 };
 
 async function mayRemove(
-  { api }: RunContext,
+  { tokens }: RunContext,
   _resource: ListResource,
   absence: { absent: number; held: number },
 ): Promise<boolean> {
   const verdict = judgeRemoval(absence);
-  if (verdict === "PROVE_FIRST") return (await api.currentUser()).active;
-  return verdict === "REMOVE" || absence.absent === 0;
+  if (verdict !== "PROVE_FIRST") return verdict === "REMOVE" || absence.absent === 0;
+  // Who sees so much less may be deactivated, or somebody else, by now.
+  await tokens.verify();
+  return true;
 }
 
 async function keepAll(

@@ -5,7 +5,7 @@ import { type Synced, type UpsertOptions, upsertPage } from "../database/upsert"
 import { ActivityRow } from "../entities/activity";
 import { CrmUserRow } from "../entities/crm-user";
 import { DealRow } from "../entities/deal";
-import { NoteRow } from "../entities/note";
+import { NOTE_UPSERT, NOTHING_SHOWN, NoteRow } from "../entities/note";
 import { OrganizationRow } from "../entities/organization";
 import { PersonRow } from "../entities/person";
 import { PipelineRow } from "../entities/pipeline";
@@ -189,4 +189,9 @@ export const writeActivities: Writer<crm.CrmActivity> = (...page) =>
   });
 
 export const writeNotes: Writer<crm.CrmNote> = (...page) =>
-  writePage(page, NoteRow, ({ id, deleted, userId, ...note }) => ({ crmId: id, authorId: userId, ...note }));
+  writePage(
+    page,
+    NoteRow,
+    ({ id, deleted, userId, ending, ...note }) => ({ crmId: id, authorId: userId, ...note, ...NOTHING_SHOWN }),
+    NOTE_UPSERT,
+  );

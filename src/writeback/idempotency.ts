@@ -1,14 +1,13 @@
 import { createHash } from "node:crypto";
 import { refused } from "../platform/outcome";
 
-const MAX_KEY = 200;
+const LONGEST_KEY = 200;
 
-/** A key that can be kept and found again. null: it can. */
+/** Why a key cannot be kept and found again; null: it can. */
 export function faultOfKey(key: string): string | null {
   if (key.trim() === "") return "must not be empty: choose a new one for each intent, for example a UUID";
-  if (key.length > MAX_KEY) return `must have at most ${MAX_KEY} characters`;
-  if (/\0|\p{Surrogate}/u.test(key)) return "must not contain a NUL character or half a surrogate pair";
-  return null;
+  if (key.length > LONGEST_KEY) return `must have at most ${LONGEST_KEY} characters`;
+  return /\0|\p{Surrogate}/u.test(key) ? "must not contain a NUL character or half a surrogate pair" : null;
 }
 
 /** The same input gives the same hash, whoever sends it. */

@@ -1,5 +1,5 @@
 import { accepted, type Outcome, refused } from "../platform/outcome";
-import { faultOfKey, hashOf } from "./idempotency";
+import { hashOf } from "./idempotency";
 import { newReference, noteHtml } from "./note-html";
 
 export interface WriteNoteInput {
@@ -22,19 +22,14 @@ const MAX_CHARACTERS = 60_000;
 /** The CRM's "about 100,000 characters or 100 KB" (wire facts 6), in the smaller of its readings. */
 const MAX_HTML_BYTES = 100_000;
 
-type InputRefusal = "INVALID_INPUT" | "CONTENT_TOO_LONG";
-
-export function checkNote(input: WriteNoteInput): Outcome<NoteIntent, InputRefusal> {
+export async function checkNote(input: WriteNoteInput): Promise<Outcome<NoteIntent, "CONTENT_TOO_LONG">> {
   const { meetingId, targetId, content, idempotencyKey } = input;
-  const fault = faultOfKey(idempotencyKey);
-  if (fault) return refused("INVALID_INPUT", `idempotencyKey ${fault}.`, "idempotencyKey");
-  if (content.trim() === "") return refused("INVALID_INPUT", "content must not be empty.", "content");
   const characters = countCharacters(content);
   if (characters > MAX_CHARACTERS) {
     return tooLong(`content has ${characters} characters; at most ${MAX_CHARACTERS} can be written. Shorten it.`);
   }
   const reference = newReference();
-  const html = noteHtml(content, reference);
+  const html = await noteHtml(content, reference);
   const bytes = Buffer.byteLength(html);
   if (bytes > MAX_HTML_BYTES) {
     return tooLong(

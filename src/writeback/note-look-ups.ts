@@ -103,7 +103,9 @@ export class NoteLookUps {
     do {
       const page: Awaited<ReturnType<typeof api.notesOf>> = await api.notesOf(target, { cursor });
       // Newest first, so that the last one found is the first one made.
-      note = page.records.filter(({ content }) => referenceIn(content) === receipt.reference).at(-1) ?? note;
+      note =
+        page.records.filter(({ content, ending }) => referenceIn(content + ending) === receipt.reference).at(-1) ??
+        note;
       complete &&= page.rejected.length === 0;
       cursor = page.next;
     } while (cursor !== null);

@@ -5,7 +5,7 @@ import { enqueueJob } from "../database/queue";
 import { entityRows } from "../database/rows";
 import type { CopyScope, TenantScope } from "../database/tenant-door";
 import { type Synced, upsertPage } from "../database/upsert";
-import { NoteRow } from "../entities/note";
+import { NOTE_UPSERT, NOTHING_SHOWN, NoteRow } from "../entities/note";
 import { NoteWriteRow } from "../entities/note-write";
 import type { StoredWriteState } from "../entities/write-outcome";
 import { nextLookUp } from "./look-up-plan";
@@ -135,6 +135,7 @@ async function settle(
 /** As a sync would write it; the newest of both stays. The caller's transaction holds the live copy. */
 async function copyNote(copy: CopyScope, note: CrmNote): Promise<void> {
   if (note.deleted) return;
-  const { id: crmId, userId: authorId, deleted: _, ...rest } = note;
-  await upsertPage(copy, NoteRow, [{ crmId, authorId, ...rest } as unknown as Synced<NoteRow>]);
+  const { id: crmId, userId: authorId, deleted: _, ending: __, ...rest } = note;
+  const row = { crmId, authorId, ...rest, ...NOTHING_SHOWN } as unknown as Synced<NoteRow>;
+  await upsertPage(copy, NoteRow, [row], NOTE_UPSERT);
 }

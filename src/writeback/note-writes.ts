@@ -9,20 +9,13 @@ import { inTime } from "./in-time";
 import { checkNote, type NoteIntent, type WriteNoteInput } from "./note-input";
 import { findReceipt, insertReceipt, leaveUnknown, readReceipt, settleFailed, settleWritten } from "./note-receipts";
 import { Sendings } from "./sendings";
-import {
-  type AskedTarget,
-  askedTarget,
-  type ChoiceRefusal,
-  holdTargets,
-  ownTarget,
-  type TargetsRefusal,
-} from "./targets";
+import { type AskedTarget, type ChoiceRefusal, holdTargets, type TargetsRefusal, targetOf } from "./targets";
 import { certainFailureOf } from "./write-failure";
 import type { WritebackParts } from "./writeback-parts";
 import { refusalOfWriter } from "./writers";
 
-/** For the answer of another caller with the same key: a renewal and an answer, both as slow as can be. */
-const WAIT_MS = 65 * SECOND_MS;
+/** For the answer of another caller with the same key: what begins within a minute, and the slowest answer. */
+const WAIT_MS = 95 * SECOND_MS;
 
 /** What a client asks for, with its ids read; an id that names nothing of the kind is null. */
 export interface AskedNote extends WriteNoteInput {
@@ -35,7 +28,6 @@ export type WriteNoteRefusal =
   | TargetsRefusal
   | ChoiceRefusal
   | "CRM_UNAVAILABLE"
-  | "INVALID_INPUT"
   | "CONTENT_TOO_LONG"
   | "IDEMPOTENCY_KEY_REUSED";
 
@@ -51,7 +43,7 @@ export class NoteWrites {
   async write(actor: Actor, asked: AskedNote): Promise<Outcome<NoteWriteRow, WriteNoteRefusal>> {
     const policy = await refusalOfWriter(this.parts, actor, "writeNote");
     if (policy) return policy;
-    const checked = checkNote(asked);
+    const checked = await checkNote(asked);
     if (!checked.ok) return checked;
     const intent = checked.value;
     const earlier = await findReceipt(this.parts.door.enter(actor.tenantId), intent.idempotencyKey);
@@ -79,7 +71,7 @@ export class NoteWrites {
     return this.parts.door.transaction(actor.tenantId, async (scope) => {
       const held = await holdTargets(scope, asked.meeting);
       if (!held.ok) return held;
-      const target = asked.targetId === null ? ownTarget(held.value) : askedTarget(held.value, asked.target);
+      const target = targetOf(held.value, null, asked.targetId === null ? undefined : asked.target);
       if (!target.ok) return target;
       const receipt = await insertReceipt(scope, {
         ...{ held: held.value, target: target.value, intent },

@@ -9,25 +9,88 @@ import { accepted, type Outcome, refused } from "../platform/outcome";
 export interface Target {
   entity: MatchedEntity;
   id: number;
-  /** True where it is the meeting's deal, a matched person or a company that the match shows; false for a mere candidate. */
-  certain: boolean;
 }
 
-export interface MeetingTargets {
-  meetingId: string;
+/** What the match of a meeting says of targets. */
+export interface TargetFacts {
   copyId: number;
+  /** The meeting's deal, the persons that attendees certainly are, and their companies. */
+  certain: readonly Target[];
+  /** Companies that only a domain tells of: targets where a client names them. */
+  byDomain: readonly Target[];
+  /** Whether deals could be meant: the match has candidates, or somebody chose one, which may be gone from the copy. */
+  hasDeals: boolean;
+  /** Whether somebody whom an ambiguous attendee could be takes part in a deal: nobody knows whether that one is meant. */
+  ambiguousHaveDeals: boolean;
+}
+
+export interface MeetingTargets extends TargetFacts {
+  meetingId: string;
   crmCompanyId: number;
-  targets: Target[];
 }
 
 /** A record as a client names it; null where the id is none that this service gave for such a record. */
 export type AskedTarget = { entity: MatchedEntity; copyId: number; id: number } | null;
 
+export type ChoiceRefusal = "TARGET_NOT_MATCHED" | "NEEDS_CHOICE";
+
+/**
+ * Where a write goes (decision 0060): only where the match is certain, because it cannot be taken back.
+ * @param entity of a field's value; null: a note, which goes on any
+ * @param named absent: the client names none
+ */
+export function targetOf(
+  facts: TargetFacts,
+  entity: MatchedEntity | null,
+  named?: AskedTarget,
+): Outcome<Target, ChoiceRefusal> {
+  if (named !== undefined) return namedTarget(facts, entity, named);
+  const of = (kind: MatchedEntity) => facts.certain.filter((target) => target.entity === kind);
+  const isOfDeal = entity === "DEAL" || (entity === null && (facts.hasDeals || of("DEAL").length > 0));
+  const kind = isOfDeal ? "DEAL" : (entity ?? "PERSON");
+  const [only, ...others] = of(kind);
+  if (!only) return isOfDeal && facts.hasDeals ? DEAL_NOT_SETTLED : nothingCertain(kind);
+  if (others.length > 0) return severalCertain(kind);
+  return entity === null && kind === "PERSON" && facts.ambiguousHaveDeals ? DEAL_OF_WHOM : accepted(only);
+}
+
+/** A candidate, and a foreign, unknown, deleted or unmatched record, are answered alike. */
+function namedTarget(facts: TargetFacts, entity: MatchedEntity | null, named: AskedTarget) {
+  const found = [...facts.certain, ...facts.byDomain].find(
+    (target) => target.entity === named?.entity && target.id === named.id && facts.copyId === named.copyId,
+  );
+  return found && (entity === null || found.entity === entity) ? accepted(found) : NOT_CERTAIN;
+}
+
+const NOT_CERTAIN = refused(
+  "TARGET_NOT_MATCHED",
+  "The target is not certainly matched to this meeting. Name the meeting's deal, or one of match.persons or match.organizations. Another deal is first to be chosen with chooseDeal.",
+  "targetId",
+);
+const DEAL_NOT_SETTLED = refused(
+  "NEEDS_CHOICE",
+  "Which deal the meeting is about is not settled. Choose it with chooseDeal, or name a person or organization in targetId.",
+  "targetId",
+);
+const DEAL_OF_WHOM = refused(
+  "NEEDS_CHOICE",
+  "For one attendee several persons of the CRM could be meant, and they have deals. Say in targetId where to write.",
+  "targetId",
+);
+const severalCertain = (kind: MatchedEntity) =>
+  refused("NEEDS_CHOICE", `The meeting has more than one ${kind.toLowerCase()}. Say in targetId which.`, "targetId");
+const nothingCertain = (kind: MatchedEntity) =>
+  refused(
+    "TARGET_NOT_MATCHED",
+    `No ${kind.toLowerCase()} is certainly matched to the meeting. An organization that is known by its domain has to be named in targetId.`,
+    "targetId",
+  );
+
 export type TargetsRefusal = "MEETING_NOT_FOUND" | "NOT_CONNECTED" | "NEEDS_REAUTHORIZATION";
 
 /**
- * What may be written to for a meeting (decision 0005). Until the transaction ends the meeting is not matched again and
- * the copy is not retired, so that the proof and a receipt made with it are of one moment.
+ * What may be written to for a meeting. Until the transaction ends the meeting is not matched again and the copy is not
+ * retired, so that the proof and a receipt made with it are of one moment.
  * @param meetingId a UUID; null: none of a meeting
  */
 export async function holdTargets(
@@ -42,7 +105,7 @@ export async function holdTargets(
   const live = copyId === null ? null : await holdLiveCopy(scope, copyId);
   if (copyId === null || !live) return NOT_CONNECTED;
   if (connection?.state !== "CONNECTED") return NEEDS_REAUTHORIZATION;
-  return accepted({ meetingId, copyId, ...live, targets: await matchedTargets(scope, copyId, meetingId) });
+  return accepted({ meetingId, ...live, ...(await readFacts(scope, copyId, meetingId)) });
 }
 
 /** Whoever matches a meeting changes its row or locks it. */
@@ -51,53 +114,52 @@ async function holdMeeting({ tenantId, manager }: TenantScope, id: string): Prom
   return found.length > 0;
 }
 
-const isCopied = (table: string) =>
-  `EXISTS (SELECT 1 FROM ${table} t WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.crm_id = r.crm_id)`;
-
-/** Matched to this meeting, and still in the copy. */
-function matchedTargets({ tenantId, manager }: TenantScope, copyId: number, meetingId: string): Promise<Target[]> {
-  return rows<Target>(
+async function readFacts(scope: TenantScope, copyId: number, meetingId: string): Promise<TargetFacts> {
+  const { tenantId, manager } = scope;
+  const parameters = [tenantId, copyId, meetingId];
+  const found = await rows<Target & { isCertain: boolean }>(manager, MATCHED_TARGETS, parameters);
+  const [deals] = await rows<Pick<TargetFacts, "hasDeals" | "ambiguousHaveDeals">>(
     manager,
-    `WITH attending AS (
-       SELECT person_id, organization_id FROM meeting_attendee WHERE tenant_id = $1 AND meeting_id = $3
-     )
-     SELECT r.entity, r.crm_id AS id, CASE r.entity
-         WHEN 'DEAL' THEN EXISTS (SELECT 1 FROM meeting_match m
-           WHERE m.tenant_id = $1 AND m.meeting_id = $3 AND m.copy_id = $2 AND m.deal_id = r.crm_id)
-         WHEN 'PERSON' THEN EXISTS (SELECT 1 FROM attending a WHERE a.person_id = r.crm_id)
-         ELSE EXISTS (SELECT 1 FROM attending a WHERE a.organization_id = r.crm_id) END AS certain
-     FROM matched_record r
-     WHERE r.tenant_id = $1 AND r.copy_id = $2 AND r.meeting_id = $3 AND CASE r.entity
-         WHEN 'DEAL' THEN ${isCopied("deal")}
-         WHEN 'PERSON' THEN ${isCopied("person")}
-         ELSE ${isCopied("organization")} END
-     ORDER BY r.entity, r.crm_id`,
-    [tenantId, copyId, meetingId],
+    DEALS_IN_QUESTION,
+    parameters,
   );
+  if (!deals) throw new Error("a statement that always gives a row gave none");
+  const targets = (certain: boolean) =>
+    found.filter(({ isCertain }) => isCertain === certain).map(({ entity, id }): Target => ({ entity, id }));
+  return { copyId, certain: targets(true), byDomain: targets(false), ...deals };
 }
 
-export type ChoiceRefusal = "TARGET_NOT_MATCHED" | "NEEDS_CHOICE";
+const isCopied = (table: string, id: string) =>
+  `EXISTS (SELECT 1 FROM ${table} t WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.crm_id = ${id})`;
 
-/** A foreign, unknown, deleted and unmatched record is answered alike. */
-export function askedTarget(held: MeetingTargets, asked: AskedTarget): Outcome<Target, ChoiceRefusal> {
-  const found = held.targets.find(
-    ({ entity, id }) => asked?.copyId === held.copyId && entity === asked.entity && id === asked.id,
-  );
-  if (found) return accepted(found);
-  const message =
-    "The target is not matched to this meeting. Choose one of the meeting's deals, persons or organizations.";
-  return refused("TARGET_NOT_MATCHED", message, "targetId");
-}
+/** Matched to this meeting and still in the copy. A company is certain through a person who is there as well. */
+const MATCHED_TARGETS = `
+  WITH attending AS (
+    SELECT person_id, organization_id, organization_rule FROM meeting_attendee WHERE tenant_id = $1 AND meeting_id = $3
+  ), readable AS (
+    SELECT entity, crm_id FROM matched_record WHERE tenant_id = $1 AND copy_id = $2 AND meeting_id = $3
+  )
+  SELECT r.entity, r.crm_id AS id, true AS "isCertain" FROM readable r WHERE CASE r.entity
+    WHEN 'DEAL' THEN ${isCopied("deal", "r.crm_id")} AND EXISTS (SELECT 1 FROM meeting_match m
+      WHERE m.tenant_id = $1 AND m.meeting_id = $3 AND m.copy_id = $2 AND m.status = 'MATCHED' AND m.deal_id = r.crm_id)
+    WHEN 'PERSON' THEN ${isCopied("person", "r.crm_id")} AND EXISTS (
+      SELECT 1 FROM attending a WHERE a.person_id = r.crm_id)
+    ELSE ${isCopied("organization", "r.crm_id")} AND EXISTS (
+      SELECT 1 FROM attending a WHERE a.organization_id = r.crm_id AND a.organization_rule = 'ORGANIZATION_OF_PERSON'
+        AND ${isCopied("person", "a.person_id")}) END
+  UNION ALL
+  SELECT r.entity, r.crm_id, false FROM readable r
+  WHERE r.entity = 'ORGANIZATION' AND ${isCopied("organization", "r.crm_id")} AND EXISTS (
+    SELECT 1 FROM attending a WHERE a.organization_id = r.crm_id AND a.organization_rule <> 'ORGANIZATION_OF_PERSON')
+  ORDER BY 3 DESC, 1, 2`;
 
-/** The meeting's deal, else its only person, else its only organization. */
-export function ownTarget({ targets }: MeetingTargets): Outcome<Target, ChoiceRefusal> {
-  for (const entity of ["DEAL", "PERSON", "ORGANIZATION"] as const) {
-    const [only, ...others] = targets.filter((target) => target.entity === entity && target.certain);
-    if (only && others.length === 0) return accepted(only);
-  }
-  const message =
-    targets.length > 0
-      ? "The meeting has several records that could be meant. Say in targetId which deal, person or organization is."
-      : "The meeting is matched to no record. Record it again with an attendee whom the CRM knows.";
-  return refused("NEEDS_CHOICE", message, "targetId");
-}
+const DEALS_IN_QUESTION = `
+  SELECT EXISTS (
+    SELECT 1 FROM meeting_match m WHERE m.tenant_id = $1 AND m.meeting_id = $3 AND m.copy_id = $2
+      AND (m.candidates <> '[]' OR m.chosen_deal_id IS NOT NULL)) AS "hasDeals",
+  EXISTS (
+    SELECT 1 FROM meeting_attendee a CROSS JOIN unnest(a.candidate_ids) AS could_be (id)
+    WHERE a.tenant_id = $1 AND a.meeting_id = $3 AND a.match_status = 'AMBIGUOUS' AND (
+      EXISTS (SELECT 1 FROM deal d WHERE d.tenant_id = $1 AND d.copy_id = $2 AND d.person_id = could_be.id)
+      OR EXISTS (SELECT 1 FROM deal_participant p WHERE p.tenant_id = $1 AND p.copy_id = $2 AND p.person_id = could_be.id))
+  ) AS "ambiguousHaveDeals"`;

@@ -5,6 +5,7 @@ import type { TenantScope } from "../database/tenant-door";
 import { FieldWriteRow } from "../entities/field-write";
 import { NoteWriteRow } from "../entities/note-write";
 import type { WriteReceipt } from "../entities/write-receipt";
+import { faultOfKey } from "./idempotency";
 
 /** Whether the record that a receipt names is one of the CRM company that is connected now. */
 export interface OfCompany {
@@ -44,17 +45,34 @@ export type WrittenRow =
   | { kind: "FIELD"; row: FieldWriteRow & OfCompany };
 
 const receiptsIn = (table: string, kind: WrittenRow["kind"]) =>
-  `SELECT tenant_id, id, requested_at, requested_by, meeting_id, '${kind}' AS kind FROM ${table} WHERE tenant_id = $1`;
+  `SELECT tenant_id, id, requested_at, requested_by, meeting_id, idempotency_key, '${kind}' AS kind
+   FROM ${table} WHERE tenant_id = $1`;
 const RECEIPTS = `(${receiptsIn("note_write", "NOTE")} UNION ALL ${receiptsIn("field_write", "FIELD")})`;
+
+export interface WritesFilter {
+  meetingId: string | null;
+  /** null: everybody's. */
+  by: string | null;
+  idempotencyKey: string | null;
+}
 
 /** Notes and fields as one list. */
 export async function readWrites(
   scope: TenantScope,
-  { meetingId, by }: { meetingId: string | null; by: string | null },
+  filter: WritesFilter,
   page: PageRequest,
 ): Promise<Page<WrittenRow>> {
-  const where = ["($2::uuid IS NULL OR t.meeting_id = $2)", "($3::text IS NULL OR t.requested_by = $3)"];
-  const parameters = [meetingId, by];
+  const { meetingId, by, idempotencyKey } = filter;
+  // No write has a key that cannot be kept, and PostgreSQL takes no text with a NUL.
+  if (idempotencyKey !== null && faultOfKey(idempotencyKey) !== null) return { rows: [], hasMore: false };
+  const where: string[] = [];
+  const parameters: unknown[] = [];
+  const narrow = (column: string, value: string | null) => {
+    if (value !== null) where.push(`t.${column} = $${parameters.push(value) + 1}`);
+  };
+  narrow("meeting_id", meetingId);
+  narrow("requested_by", by);
+  narrow("idempotency_key", idempotencyKey);
   const found = await readPage(scope, NoteWriteRow, { from: RECEIPTS, where, parameters }, page);
   const ids = found.rows.map(({ id }) => id);
   const [notes, fields] = await Promise.all([readNoteWrites(scope, ids), readFieldWrites(scope, ids)]);

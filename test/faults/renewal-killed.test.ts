@@ -9,7 +9,7 @@ import { connect, until } from "../support/stories";
 import { makeStale, startTokens, type TokenParts } from "../support/tokens";
 
 // Seen red with: the attempt row written after the request; the token handed out before the commit; a grant that was
-// lost in a crash taken for a revocation.
+// lost in a crash taken for a revocation; a stored token taken for a proven one.
 
 const SEEDS = process.env.DEEP ? 40 : 3;
 const TIMEOUT_MS = process.env.DEEP ? 900_000 : 60_000;
@@ -49,6 +49,7 @@ afterAll(async () => {
   await database.drop();
 });
 
+const proofs = ({ simulator }: Crm) => simulator.log.of("GET", "/api/v1/users/me").length;
 const tokenRequests = ({ simulator }: Crm) => simulator.log.of("POST", "/oauth/token").length;
 
 /** A process renews the tenant's token and is killed. @returns how many requests for tokens it had sent */
@@ -83,6 +84,8 @@ interface Ending {
   connection: object;
   requestsOfTheDead: number;
   requestsAfter: number;
+  /** How often the two needs after it asked whose the token is. */
+  proofsAfter: number;
 }
 
 const SHOWN = "{ connection { state reauthorizationReason trouble { code } } }";
@@ -96,38 +99,40 @@ async function endingOf(rule: Rule, death: Death, seed: number): Promise<Ending>
   const copyId = await makeStale(database, tenant);
   const requestsOfTheDead = await renewAndDie(crm, tenant, copyId, death, (seed * 37) % 150);
 
-  const before = tokenRequests(crm);
+  const before = { tokens: tokenRequests(crm), proofs: proofs(crm) };
   const source = crm.healthy.tokens.of(await database.tenantId(tenant), copyId);
   const needs: string[] = [];
   for (const _ of [1, 2]) {
     needs.push(
       await source.current().then(
-        async (token) => `token:${(await callWith(crm, token.reveal())).status}`,
+        async (token) => `token:${await statusWith(crm, token.reveal())}`,
         (error: Error) => error.name,
       ),
     );
   }
   const { data } = await crm.service.ask<{ connection: object }>(SHOWN, {}, { tenant });
-  const requestsAfter = tokenRequests(crm) - before;
-  return { needs, connection: data.connection, requestsOfTheDead, requestsAfter };
+  const requestsAfter = tokenRequests(crm) - before.tokens;
+  const proofsAfter = proofs(crm) - before.proofs;
+  return { needs, connection: data.connection, requestsOfTheDead, requestsAfter, proofsAfter };
 }
 
-function callWith({ simulator, healthy }: Crm, token: string) {
+async function statusWith({ simulator, healthy }: Crm, token: string): Promise<number> {
   const headers = { authorization: `Bearer ${token}` };
-  return healthy.http.send({ method: "GET", url: `${simulator.url}/api/v1/users/me`, headers });
+  return (await healthy.http.send({ method: "GET", url: `${simulator.url}/api/v1/users`, headers })).status;
 }
 
 const WORKS = { state: "CONNECTED", reauthorizationReason: null, trouble: null };
+const OTHER_COMPANY = (userId: number) => ({ userId, company: { id: 99, name: "Other", domain: "other" } });
 const LOST = { state: "NEEDS_REAUTHORIZATION", reauthorizationReason: "RENEWAL_UNCONFIRMED", trouble: null };
-const recovered = (requestsOfTheDead: number, requestsAfter: number): Ending => ({
+const recovered = (requestsOfTheDead: number, requestsAfter: number, proofsAfter = 1): Ending => ({
   needs: ["token:200", "token:200"],
   connection: WORKS,
-  ...{ requestsOfTheDead, requestsAfter },
+  ...{ requestsOfTheDead, requestsAfter, proofsAfter },
 });
 const lost: Ending = {
   needs: ["NeedsReauthorizationError", "NeedsReauthorizationError"],
   connection: LOST,
-  ...{ requestsOfTheDead: 1, requestsAfter: 1 },
+  ...{ requestsOfTheDead: 1, requestsAfter: 1, proofsAfter: 0 },
 };
 
 test.each<[Death, Record<Rule, Ending>]>([
@@ -137,6 +142,9 @@ test.each<[Death, Record<Rule, Ending>]>([
   ["ANSWER_READ", { strict: lost, grace: recovered(1, 1) }],
   ["BEFORE_THE_COMMIT", { strict: lost, grace: recovered(1, 1) }],
   ["COMMITTED", { strict: recovered(1, 0), grace: recovered(1, 0) }],
+  ["PROOF_READ", { strict: recovered(1, 0), grace: recovered(1, 0) }],
+  ["BEFORE_THE_PROOF", { strict: recovered(1, 0), grace: recovered(1, 0) }],
+  ["PROVEN", { strict: recovered(1, 0, 0), grace: recovered(1, 0, 0) }],
 ])(
   "a renewal killed at %s: the next need finds out with at most one request, and then nobody asks again",
   async (death, expected) => {
@@ -157,4 +165,28 @@ test.each<[Death, Record<Rule, Ending>]>([
     expect(requests()).toEqual(asked);
   },
   TIMEOUT_MS,
+);
+
+test.each<Death>(["COMMITTED", "PROOF_READ", "BEFORE_THE_PROOF"])(
+  "a renewal killed at %s whose token is another company's: the next need finds that out and uses it for nothing else",
+  async (death) => {
+    const crm = crms.get("strict");
+    if (!crm) throw new Error("there is no CRM");
+    const { simulator, service, healthy } = crm;
+    const userId = simulator.company.stories.singleDeal.ownerId;
+    const tenant = `another-${death}`;
+    await connect(service, simulator, { tenant });
+    const copyId = await makeStale(database, tenant);
+    // What the dying one is told does not matter where it is not committed.
+    if (death === "COMMITTED") simulator.control.mistake(userId, OTHER_COMPANY(userId));
+    await renewAndDie(crm, tenant, copyId, death, 0);
+    simulator.control.mistake(userId, OTHER_COMPANY(userId), "living");
+    simulator.log.clear();
+    const source = healthy.tokens.of(await database.tenantId(tenant), copyId);
+    for (const _ of [1, 2]) await expect(source.current()).rejects.toMatchObject({ code: "NEEDS_REAUTHORIZATION" });
+    expect(simulator.log.all().map(({ path, companyId }) => [path, companyId])).toEqual([["/api/v1/users/me", 99]]);
+    const { data } = await service.ask<{ connection: object }>(SHOWN, {}, { tenant });
+    expect(data.connection).toEqual({ ...LOST, reauthorizationReason: "IDENTITY_CHANGED" });
+    simulator.control.mistake(userId, { userId }, "living");
+  },
 );

@@ -38,6 +38,22 @@ test("revoke ends the whole grant, killAccessTokens only the access tokens", asy
   expect(await refresh(simulator, tokensOf(renewed).refresh_token)).toMatchObject({ body: { error: "invalid_grant" } });
 });
 
+test("tokens can turn out to be another user's, or another company's, at once or from the next renewal on", async () => {
+  const other = [...simulator.company.users.values()].find(({ id, active_flag }) => active_flag && id !== userId);
+  const company = { id: 99, name: "Other", domain: "other" };
+  simulator.control.mistake(userId, { userId, company });
+  expect(await me()).toMatchObject({ body: { data: { id: userId, company_id: simulator.company.id } } });
+  simulator.control.mistake(userId, { userId: other?.id ?? 0 }, "living");
+  expect(await me()).toMatchObject({ body: { data: { id: other?.id, company_id: simulator.company.id } } });
+  simulator.control.mistake(userId, { userId, company });
+  const renewed = tokensOf(await refresh(simulator, client.refreshToken));
+  const answer = await fetch(`${simulator.url}/api/v1/users/me`, {
+    headers: { authorization: `Bearer ${renewed.access_token}` },
+  });
+  expect(await answer.json()).toMatchObject({ data: { id: userId, company_id: 99, company_domain: "other" } });
+  expect(simulator.log.all().at(-1)).toMatchObject({ userId, companyId: 99 });
+});
+
 test("change shows on every path and moves the update time", async () => {
   const { dealId, noteId, stageId } = simulator.company.stories.singleDeal;
   await client.get("/api/v2/deals?limit=500");

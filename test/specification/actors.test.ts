@@ -1,12 +1,12 @@
-import { generateKeyPairSync } from "node:crypto";
-import { createServer, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
-import { exportJWK, SignJWT } from "jose";
+import { SignJWT } from "jose";
+import { request } from "undici";
 import { type Simulator, startSimulator } from "../../simulator";
 import { tokenFor } from "../support/actors";
 import { createTestDatabase, type TestDatabase } from "../support/database";
 import { post } from "../support/http";
+import { type KeyServer, makeKey, type SigningKey, startKeyServer, withBody, withKeys } from "../support/key-server";
 import { type Service, startService } from "../support/service";
+import { subscribe } from "../support/sockets";
 
 let simulator: Simulator;
 let database: TestDatabase;
@@ -70,34 +70,25 @@ test.each([undefined, "", "Basic YTpi", "Bearer"])(
 );
 
 describe("with a JWKS address", () => {
-  const { publicKey, privateKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
-  let keys: Server;
+  let keys: KeyServer;
+  let key: SigningKey;
   let guarded: Service;
+  const guard = () =>
+    startService(simulator, database, {
+      auth: { proof: { kind: "jwks", url: keys.url }, issuer: "https://login.example", audience: "crm" },
+    });
 
   beforeAll(async () => {
-    const jwks = { keys: [{ ...(await exportJWK(publicKey)), kid: "k", alg: "RS256", use: "sig" }] };
-    keys = createServer((_request, response) =>
-      response.setHeader("content-type", "application/json").end(JSON.stringify(jwks)),
-    );
-    await new Promise<void>((resolve) => keys.listen(0, "127.0.0.1", resolve));
-    const url = new URL(`http://127.0.0.1:${(keys.address() as AddressInfo).port}/jwks`);
-    guarded = await startService(simulator, database, {
-      auth: { proof: { kind: "jwks", url }, issuer: "https://login.example", audience: "crm" },
-    });
+    [keys, key] = await Promise.all([startKeyServer(), makeKey("k", () => new Date())]);
+    keys.answer = withKeys(key.jwk);
+    guarded = await guard();
   });
   afterAll(async () => {
     await guarded.stop();
-    keys.close();
+    await keys.stop();
   });
 
-  const sign = (issuer: string, audience: string) =>
-    new SignJWT({ tenant: "t2", role: "member", plan: "sales" })
-      .setProtectedHeader({ alg: "RS256", kid: "k" })
-      .setSubject("u2")
-      .setIssuer(issuer)
-      .setAudience(audience)
-      .setExpirationTime("1h")
-      .sign(privateKey);
+  const sign = (iss: string, aud: string) => key.sign({ sub: "u2", tenant: "t2", role: "member", iss, aud });
 
   test("a token of the identity provider proves its actor", async () => {
     const { data } = await guarded.ask(VIEWER, {}, { token: await sign("https://login.example", "crm") });
@@ -110,6 +101,30 @@ describe("with a JWKS address", () => {
     ["a shared secret", () => tokenFor()],
   ])("a token of %s is refused", async (_case, make) => {
     expect((await guarded.ask(VIEWER, {}, { token: await make() })).status).toBe(401);
+  });
+
+  test("while its keys cannot be fetched nobody is signed out: 503 with Retry-After, on a socket 1013", async () => {
+    keys.answer = withBody(500, "");
+    const service = await guard();
+    const token = await sign("https://login.example", "crm");
+    const answer = await request(`${service.url}/graphql`, {
+      method: "POST",
+      headers: { "content-type": "application/json", authorization: `Bearer ${token}` },
+      body: JSON.stringify({ query: VIEWER }),
+    });
+    expect(answer.statusCode).toBe(503);
+    expect(Number(answer.headers["retry-after"])).toBeGreaterThan(50);
+    expect(await answer.body.json()).toMatchObject({
+      errors: [{ extensions: { code: "KEYS_UNAVAILABLE" }, message: expect.stringContaining("Keep the token") }],
+    });
+    const watching = await subscribe(service.url, "subscription { connectionStatusChanged { state } }", { token });
+    await expect(watching.closed).resolves.toMatchObject({ code: 1013, reason: expect.stringContaining("try again") });
+    await watching.end();
+    const foreign = await subscribe(service.url, "subscription { connectionStatusChanged { state } }");
+    await expect(foreign.closed).resolves.toMatchObject({ code: 4403 });
+    await foreign.end();
+    expect((await service.ask(VIEWER, {}, { token: await tokenFor() })).status).toBe(401);
+    await service.stop();
   });
 });
 

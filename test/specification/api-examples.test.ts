@@ -69,6 +69,8 @@ const LEARNS: Record<string, (data: never) => unknown> = {
   WriteNote: ({ writeNote }: { writeNote: { write: { state: string } } }) =>
     expect(writeNote.write.state).toBe("WRITTEN"),
   WriteFields: ({ writeFields }: { writeFields: { allWritten: boolean } }) => expect(writeFields.allWritten).toBe(true),
+  LostAnswer: ({ crmWrites }: { crmWrites: { nodes: object[] } }) =>
+    expect(crmWrites.nodes).toMatchObject([{ __typename: "NoteWrite", state: "WRITTEN" }]),
   History: ({ crmWrites }: { crmWrites: { nodes: object[] } }) => expect(crmWrites.nodes).toHaveLength(2),
   Events: ({ auditEvents }: { auditEvents: { nodes: { action: string }[] } }) =>
     expect(auditEvents.nodes.map(({ action }) => action).reverse()).toEqual([

@@ -148,7 +148,11 @@ test("fields, a chosen deal, and what role or plan refuse are told; a refusal th
     await service.ask(CONNECT, { input: { state: "x", code: "x" } }, member);
     await askNote(service, { meetingId }, { ...member, plan: "free" });
     const write = "mutation ($input: WriteFieldsInput!) { writeFields(input: $input) { __typename } }";
-    await service.ask(write, { input: { meetingId, values: [], idempotencyKey: "x" } }, { ...member, plan: "free" });
+    await service.ask(
+      write,
+      { input: { meetingId, values: [{ entity: "DEAL", value: "x" }], idempotencyKey: "x" } },
+      { ...member, plan: "free" },
+    );
     const refused = await service.ask(EVENTS, {}, member);
     expect(refused.errors?.[0]).toMatchObject({
       message: "Only an owner or admin of your organization may read its security events. Ask one of them.",

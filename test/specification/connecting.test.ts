@@ -7,7 +7,7 @@ import { completeConsent, connect, dataOf, START_CONNECT, startConsent, syncEnds
 let simulator: Simulator;
 let database: TestDatabase;
 let service: Service;
-const now = new Date();
+let now = new Date();
 
 beforeAll(async () => {
   [simulator, database] = await Promise.all([startSimulator({ deals: 10, now: () => now }), createTestDatabase()]);
@@ -79,9 +79,9 @@ test("a connected CRM is kept: startConnect does not begin another", async () =>
   expect(started.data.startConnect.code).toBe("ANOTHER_CRM_CONNECTED");
 });
 
-test("fifty completions at once by two admins make exactly one connection", async () => {
+test("twenty completions at once by two admins make exactly one connection", async () => {
   const tenant = newcomer();
-  const actors = Array.from({ length: 50 }, (_, index) => ({ ...tenant, sub: index % 2 ? "anna" : "ben" }));
+  const actors = Array.from({ length: 20 }, (_, index) => ({ ...tenant, sub: index % 2 ? "anna" : "ben" }));
   const states = await Promise.all(actors.map((as) => startConsent(service, as)));
   const answers = await Promise.all(
     actors.map((as, index) =>
@@ -89,17 +89,10 @@ test("fifty completions at once by two admins make exactly one connection", asyn
     ),
   );
   expect(answers.filter(({ connection }) => connection)).toHaveLength(1);
-  expect(answers.filter(({ code }) => code === "ANOTHER_CRM_CONNECTED")).toHaveLength(49);
-  expect(
-    await database.query("SELECT 1 FROM synced_copy WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1)", [
-      tenant.tenant,
-    ]),
-  ).toHaveLength(1);
-  expect(
-    await database.query("SELECT 1 FROM sync_run WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1)", [
-      tenant.tenant,
-    ]),
-  ).toHaveLength(1);
+  expect(answers.filter(({ code }) => code === "ANOTHER_CRM_CONNECTED")).toHaveLength(19);
+  const tenantId = await database.tenantId(tenant.tenant ?? "");
+  expect(await database.query("SELECT 1 FROM synced_copy WHERE tenant_id = $1", [tenantId])).toHaveLength(1);
+  expect(await database.query("SELECT 1 FROM sync_run WHERE tenant_id = $1", [tenantId])).toHaveLength(1);
 });
 
 test("before anyone connected there is a connection to show, in state NOT_CONNECTED", async () => {
@@ -152,4 +145,53 @@ test("what is refused or in vain before anyone connected is no change of the sta
   }
   await connect(service, simulator, as);
   expect((await state()).connection.stateChangedAt).not.toBeNull();
+});
+
+describe("consents that are begun and not ended", () => {
+  const START = `mutation { startConnect { ... on ConnectStarted { authorizationUrl expiresAt }
+    ... on Refusal { code message retryAt } } }`;
+  type Started = { startConnect: { authorizationUrl?: string; expiresAt?: string; code?: string; retryAt?: string } };
+  const start = async (as: ActorClaims) => (await service.ask<Started>(START, {}, as)).data.startConnect;
+  const codes = (answers: Started["startConnect"][]) => answers.map(({ code }) => code ?? "STARTED");
+  const events = (tenant?: string) =>
+    database.query<{ action: string; code: string | null; count: number }>(
+      `SELECT action, code, count(*)::int AS count FROM audit_event WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1) GROUP BY 1, 2 ORDER BY count DESC`,
+      [tenant],
+    );
+
+  test("of 50 begun at once a tenant has 20, the others are told when to come again, and leave one row", async () => {
+    const as = newcomer();
+    const answers = await Promise.all(Array.from({ length: 50 }, () => start(as)));
+    expect(codes(answers).filter((code) => code === "STARTED")).toHaveLength(20);
+    const refused = answers.filter(({ code }) => code);
+    expect(new Set(codes(refused))).toEqual(new Set(["LIMIT_REACHED"]));
+    const ends = answers.find(({ expiresAt }) => expiresAt)?.expiresAt;
+    for (const answer of refused) {
+      expect(answer).toMatchObject({ retryAt: ends, message: expect.stringContaining(`start again after ${ends}`) });
+    }
+    expect(
+      await database.query(
+        "SELECT 1 FROM authorization_request WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1)",
+        [as.tenant],
+      ),
+    ).toHaveLength(20);
+    expect(await events(as.tenant)).toEqual([
+      { action: "CONSENT_STARTED", code: null, count: 20 },
+      { action: "CONSENT_REJECTED", code: "LIMIT_REACHED", count: 1 },
+    ]);
+    expect(codes([await start(newcomer())])).toEqual(["STARTED"]);
+  });
+
+  test("neither a cancelled consent nor a disconnect makes room, time does", async () => {
+    const as = newcomer();
+    const begun = await Promise.all(Array.from({ length: 20 }, () => start(as)));
+    const state = new URL(begun[0]?.authorizationUrl ?? "").searchParams.get("state") ?? "";
+    expect(await completeConsent(service, { error: "user_denied", state }, as)).toMatchObject({
+      code: "AUTHORIZATION_DENIED_BY_USER",
+    });
+    dataOf(await service.ask("mutation { disconnect { __typename } }", {}, as));
+    expect(codes([await start(as)])).toEqual(["LIMIT_REACHED"]);
+    now = new Date(now.getTime() + 600_000);
+    expect(codes([await start(as)])).toEqual(["STARTED"]);
+  });
 });

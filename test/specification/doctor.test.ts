@@ -10,6 +10,7 @@ import { readConfig } from "../../src/platform/config";
 import { Secret } from "../../src/platform/secret";
 import { createTestDatabase, type TestDatabase } from "../support/database";
 import { dumpDatabase, leaked } from "../support/dump";
+import { makeKey, startKeyServer, withBody, withKeys } from "../support/key-server";
 import { startProgram } from "../support/processes";
 import { environmentFor, startService } from "../support/service";
 import { connect, syncEnds } from "../support/stories";
@@ -283,4 +284,16 @@ describe("something that takes connections and never speaks", () => {
     });
     expect(text.match(/^fault .*cannot be reached/gm)).toHaveLength(3);
   });
+});
+
+test("the keys of callers are fetched as the service would, and a key server that is down is a fault", async () => {
+  const server = await startKeyServer();
+  const key = await makeKey("k", () => new Date());
+  const said = () => lines({ AUTH_JWT_SECRET: "", AUTH_JWKS_URL: server.url.href });
+  server.answer = withKeys(key.jwk, { ...key.jwk, use: "enc" });
+  expect(await said()).toContain("has 1 key(s) that tokens are proven with; 1 more are not for proving tokens");
+  server.answer = withBody(503, "down");
+  expect(await said()).toMatch(/fault +callers: their keys cannot be fetched .* status 503\. +-> check AUTH_JWKS_URL/);
+  expect(server.requests).toBe(2);
+  await server.stop();
 });

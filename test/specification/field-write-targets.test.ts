@@ -85,7 +85,12 @@ describe("A wrong target", () => {
       () => [others.unknownPeople, one("PERSON")],
     ],
     ["one of two people of the meeting", "NEEDS_CHOICE", "values.0.targetId", () => [others.twoPeople, one("PERSON")]],
-    ["one of two people with one address", "NEEDS_CHOICE", "values.0.targetId", () => [others.shared, one("PERSON")]],
+    [
+      "one of two people with one address",
+      "TARGET_NOT_MATCHED",
+      "values.0.targetId",
+      () => [others.shared, one("PERSON")],
+    ],
     [
       "the company of someone without one",
       "TARGET_NOT_MATCHED",

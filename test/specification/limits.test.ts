@@ -1,8 +1,9 @@
 import { EventEmitter } from "node:events";
 import { request } from "undici";
 import { type Simulator, startSimulator } from "../../simulator";
+import type { BoundedSocket } from "../../src/server/bounded-socket";
 import { TenantTurns } from "../../src/server/limits";
-import { TenantSeats } from "../../src/server/socket-server";
+import { Seats } from "../../src/server/seats";
 import { tokenFor } from "../support/actors";
 import { createTestDatabase, type TestDatabase } from "../support/database";
 import { type Service, startService } from "../support/service";
@@ -89,6 +90,15 @@ test.each(TOO_MUCH)(
   },
 );
 
+test.each([
+  ["thousands of lines before what is wrong", `${"\n".repeat(240_000)}{ viewer { x } }`, 1, "DOCUMENT_TOO_COMPLEX"],
+  ["one object asked for 490 times", `{ ${"viewer { userId } ".repeat(490)} }`, 1, "DOCUMENT_TOO_COMPLEX"],
+  ["a directive 900 times", `{ viewer { userId ${"@nothing ".repeat(900)} } }`, 21, "GRAPHQL_VALIDATION_FAILED"],
+])("%s: few errors, each with its code", async (_title, query, count, code) => {
+  const { status, errors } = await service.ask(query);
+  expect([status, errors?.length, errors?.[0]?.extensions]).toEqual([400, count, { code }]);
+});
+
 test("the same lists with smaller sizes in the variables are answered: the cost is that of the variables", async () => {
   const query =
     'query ($n: Int) { deal(id: "x") { organization { persons(first: $n) { openDeals(first: $n) { recentNotes(first: $n) { id } } } } } }';
@@ -143,18 +153,22 @@ test.each([
   await watching.end();
 });
 
-test("a tenant's sockets are counted while they are open; one too many is told so, and other tenants are not", () => {
-  const seats = new TenantSeats(2);
-  const codes: number[] = [];
-  const close = (code: number) => codes.push(code);
-  const socket = (readyState = 1) => Object.assign(new EventEmitter(), { readyState, OPEN: 1, close });
-  const [first, second, third] = [socket(), socket(), socket()];
-  expect([seats.take(1, first as never), seats.take(1, second as never)]).toEqual([true, true]);
-  expect([seats.take(1, third as never), seats.take(2, third as never)]).toEqual([false, true]);
-  expect(codes).toEqual([4429]);
-  expect(seats.take(3, socket(3) as never)).toBe(false);
+test("sockets of a user and of a tenant are counted while they are open; one too many is told so, and others are not", () => {
+  const seats = new Seats({ ofTenant: 3, ofUser: 2 });
+  const told: string[] = [];
+  const socket = (readyState = 1) =>
+    Object.assign(new EventEmitter(), {
+      ...{ readyState, OPEN: 1 as const, proven: () => undefined },
+      turnAway: (reason: string) => void told.push(reason),
+    }) as unknown as BoundedSocket;
+  const take = (tenantId: number, userId: string, one = socket()) => seats.take({ tenantId, userId }, one);
+  const first = socket();
+  expect([take(1, "anna", first), take(1, "anna"), take(1, "anna")]).toEqual([true, true, false]);
+  expect([take(2, "anna"), take(1, "ben"), take(1, "cara")]).toEqual([true, true, false]);
+  expect(told).toEqual(["user_sockets", "tenant_sockets"]);
+  expect(take(3, "anna", socket(3))).toBe(false);
   first.emit("close");
-  expect(seats.take(1, socket() as never)).toBe(true);
+  expect([take(1, "anna"), take(1, "anna")]).toEqual([true, false]);
 });
 
 test("a socket that sends a query is told where to send it", async () => {

@@ -69,7 +69,7 @@ test.each([
   const write = await writeNote(service, { meetingId, content });
   const [sent = ""] = posts(simulator).map(({ body }) => (body as { content: string }).content);
   expect(sent).toBe(`${html}\n<p>Ref. ${write.reference}</p>`);
-  expect(sent).toBe(noteHtml(content, write.reference));
+  expect(sent).toBe(await noteHtml(content, write.reference));
   const [stored] = notesWith(simulator, write.reference);
   for (const text of [sent, stored?.content ?? ""]) {
     expect(text).not.toMatch(/<(script|img|iframe|svg|style|form|input|object)|<[^>]*\son\w+\s*=|href="(?!https?:)/i);
@@ -93,6 +93,6 @@ test.each([
       .join(" ")
       .slice(0, 60_000),
   ],
-])("60,000 characters of nested %s neither hang nor break anything", (_, content) => {
-  expect(noteHtml(content, "CRM-X")).toMatch(/\n<p>Ref\. CRM-X<\/p>$/);
+])("60,000 characters of nested %s neither hang nor break anything", async (_, content) => {
+  expect(await noteHtml(content, "CRM-X")).toMatch(/\n<p>Ref\. CRM-X<\/p>$/);
 });

@@ -75,11 +75,12 @@ test("two notes of one operation are each answered with what the deal shows then
   expect(data).toEqual({ one: newest("One"), two: newest("Two") });
 });
 
-test("without a deal a note lands on the only person, and it lands where the client says", async () => {
+test("a note lands where the client says", async () => {
   const { severalDeals, singleDeal } = simulator.company.stories;
   const undecided = await recordMeeting(service, [severalDeals.email]);
-  expect((await matched(undecided.id)).deal).toBeNull();
-  const onPerson = await writeNote(service, { meetingId: undecided.id });
+  const { deal, persons } = await matched(undecided.id);
+  expect(deal).toBeNull();
+  const onPerson = await writeNote(service, { meetingId: undecided.id, targetId: persons[0]?.id });
   expect(onPerson).toMatchObject({ entity: "PERSON", state: "WRITTEN", target: { __typename: "Person" } });
   expect(notesWith(simulator, onPerson.reference)).toMatchObject([{ person_id: severalDeals.personId, deal_id: null }]);
 
@@ -90,13 +91,13 @@ test("without a deal a note lands on the only person, and it lands where the cli
   expect(notesWith(simulator, asked.reference)).toMatchObject([{ org_id: singleDeal.orgId, deal_id: null }]);
 });
 
-test("without a deal and a person a note lands on the only organization that the meeting shows, known by its domain", async () => {
+test("an organization that is known by its domain only is written on where it is named", async () => {
   const { email, orgId } = simulator.company.stories.singleDeal;
   const meeting = await recordMeeting(service, [`somebody.new@${email.split("@")[1]}`]);
   const { deal, persons, organizations } = await matched(meeting.id);
   expect([deal, persons]).toEqual([null, []]);
   expect(organizations).toHaveLength(1);
-  const write = await writeNote(service, { meetingId: meeting.id });
+  const write = await writeNote(service, { meetingId: meeting.id, targetId: organizations[0]?.id });
   expect(write).toMatchObject({ entity: "ORGANIZATION", state: "WRITTEN", target: organizations[0] });
   expect(notesWith(simulator, write.reference)).toMatchObject([{ org_id: orgId, deal_id: null, person_id: null }]);
 });
@@ -105,6 +106,7 @@ const UNMATCHED = "TARGET_NOT_MATCHED";
 const UNUSED = "00000000-0000-4000-8000-000000000000";
 const idOf = (...parts: (string | number)[]) => Buffer.from(parts.join(":")).toString("base64url");
 const ours = async () => (await recordMeeting(service, [simulator.company.stories.singleDeal.email])).id;
+const undecided = async () => (await recordMeeting(service, [simulator.company.stories.severalDeals.email])).id;
 const nobody = async () => (await recordMeeting(service, ["nobody@unknown.example"])).id;
 
 async function inCopy(type: string, crmId: number, tenant = "acme"): Promise<string> {
@@ -165,7 +167,8 @@ test.each<[string, () => Promise<{ meetingId: string; targetId?: string }>, stri
     UNMATCHED,
   ],
   ["a deal that is deleted by now", deletedDeal, UNMATCHED],
-  ["nothing certain", async () => ({ meetingId: await nobody() }), "NEEDS_CHOICE"],
+  ["nothing certain", async () => ({ meetingId: await nobody() }), UNMATCHED],
+  ["one of two deals", async () => ({ meetingId: await undecided() }), "NEEDS_CHOICE"],
 ])("%s is refused without a request and without a receipt", async (_, input, code) => {
   const asked = await input();
   simulator.log.clear();
@@ -225,8 +228,9 @@ test("the same key with the same input is the same write, with another input it 
   expect(posts(simulator)).toHaveLength(2);
 });
 
-const WRITES = `query ($first: Int, $after: String, $meetingId: ID) { crmWrites(first: $first, after: $after, meetingId: $meetingId) {
-  nodes { __typename ... on NoteWrite { ${SHOWN_WRITE} } } pageInfo { hasNextPage endCursor } } }`;
+const WRITES = `query ($first: Int, $after: String, $meetingId: ID, $idempotencyKey: String) {
+  crmWrites(first: $first, after: $after, meetingId: $meetingId, idempotencyKey: $idempotencyKey) {
+    nodes { __typename ... on NoteWrite { ${SHOWN_WRITE} } } pageInfo { hasNextPage endCursor } } }`;
 
 interface Writes {
   nodes: ShownWrite[];
@@ -261,6 +265,33 @@ test("every write is listed, newest first, for owners and admins; a member sees 
   expect(await node({})).toEqual({ id: made[1] });
   expect(await node({ role: "member", sub: "mia" })).toEqual({ id: made[1] });
   for (const as of [{ role: "member", sub: "max" }, { tenant: "other" }]) expect(await node(as)).toBeNull();
+});
+
+test("who lost an answer finds the write by its key: its own only, whatever the role, and also while it is being sent", async () => {
+  const meetingId = await ours();
+  const idempotencyKey = "lost on the way";
+  const max = { role: "member", sub: "max" };
+  const find = async (as: object, key: string = idempotencyKey) =>
+    (await writes({ idempotencyKey: key }, as)).nodes.map(({ id, state }) => [id, state]);
+  expect(await find(max)).toEqual([]);
+
+  simulator.control.fail({ match: "/api/v1/notes", method: "POST", times: 1, with: { kind: "delay", ms: 1_000 } });
+  const writing = writeNote(service, { meetingId, idempotencyKey }, max);
+  const [[id, state] = []] = await until("the receipt shows", async () => {
+    const found = await find(max);
+    return found.length > 0 && found;
+  });
+  expect(state).toBe("UNKNOWN");
+  expect(await writing).toMatchObject({ id, state: "WRITTEN" });
+
+  expect(await find(max)).toEqual([[id, "WRITTEN"]]);
+  for (const as of [{ role: "owner" }, { role: "member", sub: "mia" }, { ...max, tenant: "other" }]) {
+    expect(await find(as)).toEqual([]);
+  }
+  expect(await find(max, `${idempotencyKey} `)).toEqual([]);
+  for (const key of ["", "\0", "\ud800", "k".repeat(1_000)]) expect(await find(max, key)).toEqual([]);
+  const other = (await writes({ meetingId: await ours(), idempotencyKey }, max)).nodes;
+  expect(other).toEqual([]);
 });
 
 test("after a disconnect the receipts stay, without their targets, and nothing is written", async () => {

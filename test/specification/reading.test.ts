@@ -262,7 +262,7 @@ test("a date that is no date is a clear error of the request", async () => {
 test("notes of the CRM are shown without anything executable", async () => {
   const { dealId } = simulator.company.stories.singleDeal;
   await database.query(
-    `UPDATE note SET content = '<p onclick="x()">Hi <b>there</b><script>alert(1)</script><img src=x onerror=y><a href="javascript:z()">l</a></p>'
+    `UPDATE note SET shown_rules = NULL, content = '<p onclick="x()">Hi <b>there</b><script>alert(1)</script><img src=x onerror=y><a href="javascript:z()">l</a></p>'
      WHERE copy_id = $1 AND deal_id = $2`,
     [copyId, dealId],
   );

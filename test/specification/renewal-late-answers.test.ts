@@ -1,8 +1,13 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Fault } from "../../simulator";
-import { stopForInactiveUser } from "../../src/connections/connection-store";
 import { OAuthError } from "../../src/crm/oauth";
-import { disconnect, lockRow, renewalDuringAuthorization, waiting } from "../support/renewal-encounters";
+import {
+  disconnect,
+  lockRow,
+  loseAuthorization,
+  renewalDuringAuthorization,
+  waiting,
+} from "../support/renewal-encounters";
 import { type Renewals, refusal, startRenewals, WORKS } from "../support/renewals";
 import { connect, until } from "../support/stories";
 import { startTokens } from "../support/tokens";
@@ -89,7 +94,7 @@ test("trouble that comes after a person has authorized anew is not of the new pa
     const renewal = acme.source.current();
     renewal.catch(() => undefined);
     await until("the CRM is asked", async () => isAsked);
-    await stopForInactiveUser(on.access.door.enter(acme.tenantId), acme.copyId, on.clock(), on.clock());
+    await loseAuthorization(on, acme);
     await connect(on.service, on.simulator, { tenant: acme.tenant });
     answer();
     await renewal.catch(() => undefined);

@@ -78,6 +78,7 @@ test("an answer without a refresh token keeps the old one", async () => {
   const old = await on.stored(acme);
   on.later(HOUR);
   on.fail({ status: 200, body: { access_token: "v1u:alone", token_type: "bearer", expires_in: "3600" } });
+  on.simulator.control.fail({ match: "/api/v1/users/me", with: on.sameUser() });
   expect((await acme.source.current()).reveal()).toBe("v1u:alone");
   on.simulator.control.clearFaults();
   const stored = await on.stored(acme);

@@ -103,9 +103,10 @@ test.each([
   [
     "a right that is missing",
     forbidden({ error: "You do not have permissions to do this." }),
-    "NEEDS_REAUTHORIZATION",
-    "NEEDS_REAUTHORIZATION",
+    "CRM_REFUSED",
+    "CONNECTED",
   ],
+  ["a token that was just renewed", { status: 401, body: { success: false } }, "CRM_REFUSED", "CONNECTED"],
 ])("%s, said to the question who the user is, ends the run with its own code", async (what, fault, code, state) => {
   const tenant = `asked who: ${what}`;
   const run = await syncWith(tenant, { match: "/api/v1/users/me", after: 1, with: fault });

@@ -1,4 +1,4 @@
-import { stopForInactiveUser } from "../../src/connections/connection-store";
+import { moveToNeedsReauthorization } from "../../src/connections/connection-store";
 import type { Connected, Renewals } from "./renewals";
 import { connect, until } from "./stories";
 import { copyOf } from "./tokens";
@@ -25,13 +25,21 @@ export function waiting(on: Renewals, sessions: number): Promise<boolean> {
   });
 }
 
-/** A renewal whose answer is held back until `end`, while the user is found inactive and a person authorizes anew. */
+/** As where the CRM has refused the present credential. */
+export async function loseAuthorization(on: Renewals, acme: Connected): Promise<void> {
+  const { version } = await on.stored(acme);
+  await on.access.door.transaction(acme.tenantId, (scope) =>
+    moveToNeedsReauthorization(scope, acme.copyId, version, "GRANT_REVOKED", on.clock()),
+  );
+}
+
+/** A renewal whose answer is held back until `end`, while the authorization is lost and a person authorizes anew. */
 export async function renewalDuringAuthorization(on: Renewals, acme: Connected) {
   const end = on.simulator.control.fail({ match: "/oauth/token", times: 1, with: { kind: "hang" } });
   const renewal = acme.source.current();
   renewal.catch(() => undefined);
   await on.isSent();
-  await stopForInactiveUser(on.access.door.enter(acme.tenantId), acme.copyId, on.clock(), on.clock());
+  await loseAuthorization(on, acme);
   await connect(on.service, on.simulator, { tenant: acme.tenant });
   expect(await copyOf(on.database, acme.tenant)).toBe(acme.copyId);
   return { renewal, end };

@@ -42,6 +42,8 @@ export interface Renewals {
   attempts(connected: Connected): Promise<unknown[]>;
   /** Makes the token endpoint fail until the function that it returns is called. */
   fail(fault: Fault): () => void;
+  /** The answer of `users/me` to a token that the CRM does not know. */
+  sameUser(): Fault;
   /** How many requests for tokens the CRM got. */
   asked(): number;
   isSent(): Promise<boolean>;
@@ -94,6 +96,11 @@ export async function startRenewals(): Promise<Renewals> {
         [tenant],
       ),
     fail: (fault) => simulator.control.fail({ match: "/oauth/token", with: fault }),
+    sameUser: () => {
+      const { id: company_id, name: company_name, domain: company_domain, users } = simulator.company;
+      const user = users.get(simulator.company.stories.singleDeal.ownerId);
+      return { status: 200, body: { success: true, data: { ...user, company_id, company_name, company_domain } } };
+    },
     isSent: () => until("the renewal is sent", async () => asked() > 0),
     use: async (token) => void (await api({ current: async () => token, renewed: async () => token }).currentUser()),
     stop: async () => {

@@ -114,6 +114,13 @@ const QUERIES: Record<string, Row[]> = {
   ...list("auditEvents"),
   ...list("crmWrites"),
   "Query.crmWrites(meetingId)": [id("Meeting", (given) => ({ meetingId: given }))],
+  "Query.crmWrites(idempotencyKey)": [
+    {
+      ...{ kind: "name", creates: false },
+      args: (name) => ({ idempotencyKey: name }),
+      taken: ({ otherKey }) => otherKey,
+    },
+  ],
 };
 
 const TARGETS = ["Deal", "Person", "Organization"];

@@ -36,7 +36,7 @@ export async function startTokens(
     logger: createLogger(config.logLevel),
   };
   const parts = { ...usual, ...change(usual) };
-  const tokens = new AccessTokens({ ...parts, databaseUrl });
+  const tokens = new AccessTokens({ ...parts, http, crmBaseUrl: config.crm.baseUrl, databaseUrl });
   const close = async () => {
     await tokens.close();
     await http.close();

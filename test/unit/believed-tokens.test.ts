@@ -1,4 +1,5 @@
 import { createActorVerifier } from "../../src/auth/actor";
+import { createLogger } from "../../src/platform/logger";
 import { Secret } from "../../src/platform/secret";
 import { JWT_SECRET, tokenFor } from "../support/actors";
 
@@ -15,6 +16,7 @@ const verifier = () =>
   createActorVerifier(
     auth,
     async () => 1,
+    createLogger("silent"),
     () => new Date(now),
   );
 const inSeconds = (seconds: number) => {

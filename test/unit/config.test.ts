@@ -40,6 +40,23 @@ test.each([
   expect(readConfig({ ...GOOD, ...given }).introspection).toBe(told);
 });
 
+test.each([
+  [undefined, []],
+  ["10.0.0.5", ["10.0.0.5"]],
+  ["10.0.0.0/8, 2001:db8::/32,::1", ["10.0.0.0/8", "2001:db8::/32", "::1"]],
+])("TRUSTED_PROXIES %s are %j", (given, trusted) => {
+  expect(readConfig({ ...GOOD, TRUSTED_PROXIES: given }).trustedProxies).toEqual(trusted);
+});
+
+test.each(["proxy.example.com", "10.0.0.0/33", "0.0.0.0/0", "::/0", "10.0.0.5,,10.0.0.6", "10.0.0.0/x", "true"])(
+  "TRUSTED_PROXIES %s is a fault that is told at the start",
+  (given) => {
+    expect(faultsOf({ ...GOOD, TRUSTED_PROXIES: given })).toEqual([
+      expect.stringMatching(/^TRUSTED_PROXIES must list/),
+    ]);
+  },
+);
+
 test("every fault is reported at once, each with its name", () => {
   const faults = faultsOf({
     PORT: "many",

@@ -112,7 +112,7 @@ test("a note is looked at before it is written, arrives once, and leaves a recei
   expect(await seriousFindings(page)).toEqual([]);
 });
 
-test("where the CRM's answer is lost the receipt says that it is not known, and pressing again sends nothing", async () => {
+test("where the CRM's answer is lost the page and the receipt say that it is not known until it is, and nothing is sent again", async () => {
   await open("Intro call");
   product.simulator.log.clear();
   product.simulator.control.fail({ match: "/api/v1/notes", method: "POST", times: 1, with: { kind: "lostAfter" } });
@@ -123,9 +123,10 @@ test("where the CRM's answer is lost the receipt says that it is not known, and 
   await note.getByText("the note may be there or not").waitFor();
   expect(await seriousFindings(page)).toEqual([]);
   await screenshot(page, "briefing-note-unknown", note);
-  const answered = page.waitForResponse((response) => response.request().postData()?.includes("WriteNote") ?? false);
-  await page.getByRole("button", { name: "Write to the CRM" }).click();
-  await answered;
+  await note.getByText("We do not know yet whether the note was written").waitFor();
+  expect(await page.getByRole("button", { name: "Write to the CRM" }).isEnabled()).toBe(false);
+  expect(await page.getByRole("textbox", { name: "Note" }).inputValue()).toBe("They did not answer.");
+  await note.getByText("The note was written", { exact: true }).waitFor();
   expect(product.simulator.log.of("POST", "/api/v1/notes")).toHaveLength(1);
 });
 

@@ -106,6 +106,21 @@ test("when the CRM ends the grant, the page says so and why, and one button lead
   await state(member, "Connected").waitFor();
 });
 
+test("when the CRM's access turns out to be somebody else's, the page says that nothing was done with it", async () => {
+  const { control, company } = product.simulator;
+  const { ownerId } = company.stories.singleDeal;
+  const page = await product.signIn("admin");
+  await connectThroughConsent(page);
+  await syncEnds(product.service);
+  control.mistake(ownerId, { userId: ownerId, company: { id: 99, name: "Other", domain: "other" } }, "living");
+  await page.getByRole("button", { name: "Sync now" }).click();
+  await state(page, "Needs re-authorization").waitFor();
+  await page.getByRole("alert").filter({ hasText: "belongs to another user or company" }).waitFor();
+  control.mistake(ownerId, { userId: ownerId });
+  await connectThroughConsent(page, "Authorize again");
+  await state(page, "Connected").waitFor();
+});
+
 test("who cancels in the CRM is told that nothing was connected, and the address bar keeps nothing of the answer", async () => {
   const page = await product.signIn("admin");
   await page.getByRole("button", { name: "Connect Pipedrive" }).click();

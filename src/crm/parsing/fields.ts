@@ -63,8 +63,12 @@ export interface CrmFieldOption {
 /** Free of what jsonb refuses. */
 const label = storableText.transform((value) => value.replace(/\p{Surrogate}/gu, "\ufffd"));
 
+/** Choices of a field. Of a list that is longer none is known, so none can be written. */
+const MAX_OPTIONS = 10_000;
+
 const options = z
   .array(z.object({ id: z.union([z.number(), label.pipe(z.string().min(1))]), label }))
+  .max(MAX_OPTIONS)
   .nullish()
   .catch(null)
   .transform((list): CrmFieldOption[] => list ?? []);

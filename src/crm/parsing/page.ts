@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { z } from "zod";
+import { cutText } from "../../platform/cut";
 import { CrmError } from "../errors";
 import type { CrmAnswer } from "../http";
 import { jsonOf } from "./json";
@@ -24,8 +25,11 @@ export interface Page<T> {
 export const idsOfRejected = (rejected: readonly RejectedRecord[]): number[] =>
   rejected.map(({ key }) => Number(key)).filter(Number.isSafeInteger);
 
+/** Characters; it is kept with the run and sent in an address. */
+const MAX_CURSOR = 2_000;
+
 /** The key is always there: an end that is only not mentioned could hide the rest of a list. */
-const cursorPaging = z.object({ next_cursor: z.string().nullable() });
+const cursorPaging = z.object({ next_cursor: z.string().max(MAX_CURSOR).nullable() });
 const offsetPaging = z
   .object({
     pagination: z.object({ more_items_in_collection: z.boolean().nullish(), next_start: z.number().int().nullish() }),
@@ -93,16 +97,35 @@ function readRecords<T>(answer: CrmAnswer, data: unknown, record: z.ZodType<T>):
   return { records, rejected };
 }
 
+/** Of what is wrong with a record, and the characters of it: a long list may be wrong in each of its items. */
+const MAX_ISSUES = 5;
+const MAX_REASON = 500;
+
 function reasonOf(error: z.ZodError): string {
-  return error.issues.map(({ path, message }) => `${path.join(".")}: ${message}`).join("; ");
+  const issues = error.issues.slice(0, MAX_ISSUES).map(({ path, message }) => `${path.join(".")}: ${message}`);
+  return cutText(issues.join("; "), MAX_REASON);
 }
 
 /** Deeper than any record of the wire, and far from the depth at which writing JSON overflows the stack. */
 const MAX_KEPT_DEPTH = 32;
 
+/** Characters as JSON of a record that is kept aside whole, and of a member that is kept of a larger one. */
+const MAX_KEPT = 16_000;
+const MAX_KEPT_MEMBER = 200;
+const MAX_KEPT_MEMBERS = 60;
+
 function keepable(raw: unknown): unknown {
-  return isDeeperThan(raw, MAX_KEPT_DEPTH) ? "(nested too deeply to be kept)" : raw;
+  if (isDeeperThan(raw, MAX_KEPT_DEPTH)) return "(nested too deeply to be kept)";
+  const size = sizeOf(raw);
+  if (size <= MAX_KEPT) return raw;
+  const tooLarge = `(too large to be kept: ${size} characters)`;
+  if (typeof raw !== "object" || raw === null || Array.isArray(raw)) return tooLarge;
+  // Its ids above all: what hangs on a deal and could not be read is told by them.
+  const members = Object.entries(raw).filter(([name, value]) => name.length + sizeOf(value) <= MAX_KEPT_MEMBER);
+  return { ...Object.fromEntries(members.slice(0, MAX_KEPT_MEMBERS)), "(left out)": tooLarge };
 }
+
+const sizeOf = (value: unknown) => JSON.stringify(value).length;
 
 function keyOf(raw: unknown): string {
   const id = typeof raw === "object" && raw !== null && "id" in raw ? raw.id : undefined;

@@ -5,6 +5,7 @@ import {
   flag,
   id,
   instant,
+  noteContent,
   optionalCount,
   optionalDay,
   optionalDecimal,
@@ -40,7 +41,7 @@ export const currentUserRecord = z
     is_deleted: optionalFlag,
     company_id: id,
     company_name: storableText,
-    company_domain: z.string().regex(/^[a-z0-9-]+$/i),
+    company_domain: z.string().regex(/^[a-z0-9-]{1,63}$/i),
   })
   .transform((user) => ({
     id: user.id,
@@ -194,8 +195,12 @@ export const participantRecord = z
   })
   .transform((participant) => ({ personId: participant.person_id, active: participant.active_flag !== false }));
 
+/** Persons of an activity; a meeting of ours has 500 at most. Without some it would be no contact of theirs: rejected. */
+const MAX_ACTIVITY_PARTICIPANTS = 1_000;
+
 const activityParticipants = z
   .array(z.object({ person_id: id }))
+  .max(MAX_ACTIVITY_PARTICIPANTS)
   .nullish()
   .transform((list) => (list ?? []).map((participant) => participant.person_id));
 
@@ -242,7 +247,7 @@ export const noteRecord = z
     deal_id: optionalId,
     person_id: optionalId,
     org_id: optionalId,
-    content: text,
+    content: noteContent,
     add_time: instant,
     update_time: optionalInstant,
     active_flag: optionalFlag,
@@ -253,7 +258,7 @@ export const noteRecord = z
     dealId: note.deal_id,
     personId: note.person_id,
     organizationId: note.org_id,
-    content: note.content,
+    ...note.content,
     addTime: note.add_time,
     updateTime: note.update_time,
     deleted: note.active_flag === false,

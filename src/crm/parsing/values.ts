@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { cutHtml, cutText } from "../../platform/cut";
 
 /** CRM ids are whole numbers; what JavaScript cannot hold exactly is refused rather than rounded. */
 export const id = z.number().int().positive();
@@ -10,17 +11,32 @@ export const optionalCount = z
   .nullish()
   .transform((value) => value ?? null);
 
+/** UTF-16 units of a name, title, subject, label, address or reason; the CRM's own are 255. It is only shown: cut. */
+export const MAX_TEXT = 1_000;
+/** UTF-16 units of a note's HTML; the CRM takes about as much. What is longer is kept cut, and says so. */
+export const MAX_NOTE = 100_000;
+/** Of a longer note, where the last line may name what we wrote. */
+const MAX_NOTE_ENDING = 1_000;
+
 /** Text for display: missing and null become "", because the wire has both where people left a field empty. */
 export const text = z
   .string()
   .nullish()
-  .transform((value) => value ?? "");
+  .transform((value) => cutText(value ?? "", MAX_TEXT));
+export const noteContent = z
+  .string()
+  .nullish()
+  .transform((value) => {
+    const sent = value ?? "";
+    const truncated = sent.length > MAX_NOTE;
+    return { content: cutHtml(sent, MAX_NOTE), truncated, ending: truncated ? sent.slice(-MAX_NOTE_ENDING) : "" };
+  });
 /** Text of a single record that is stored by itself: PostgreSQL takes no NUL; a page's rows are mended all at once. */
 export const storableText = text.transform((value) => value.replaceAll("\0", "\ufffd"));
 export const optionalText = z
   .string()
   .nullish()
-  .transform((value) => value || null);
+  .transform((value) => (value ? cutText(value, MAX_TEXT) : null));
 
 /** v1 flags are 0/1, v2 flags are booleans, and some samples mix them. */
 export const flag = z.union([z.boolean(), z.literal(0), z.literal(1)]).transform(Boolean);
@@ -92,11 +108,17 @@ export const optionalDecimal = z
 /** Deeper than any documented value (an address or a money object is one level); keeps later recursion bounded. */
 const MAX_CUSTOM_FIELD_DEPTH = 8;
 
+/** Of a record, as JSON: three of the CRM's largest texts. Without some of them it would be another record: rejected. */
+export const MAX_CUSTOM_FIELDS_BYTES = 256 * 1024;
+
 /** Custom fields as the CRM holds them; an account without any sends null. */
 export const customFields = z
   .record(z.string(), z.unknown())
   .nullish()
-  .refine((fields) => !isDeeperThan(fields, MAX_CUSTOM_FIELD_DEPTH), { error: "is nested too deeply" })
+  .refine((fields) => !isDeeperThan(fields, MAX_CUSTOM_FIELD_DEPTH), { error: "is nested too deeply", abort: true })
+  .refine((fields) => Buffer.byteLength(JSON.stringify(fields ?? {})) <= MAX_CUSTOM_FIELDS_BYTES, {
+    error: `is larger than ${MAX_CUSTOM_FIELDS_BYTES} bytes`,
+  })
   .transform((fields) => fields ?? {});
 
 export function isDeeperThan(value: unknown, limit: number): boolean {
@@ -106,9 +128,13 @@ export function isDeeperThan(value: unknown, limit: number): boolean {
 
 export type ContactValue = { value: string; label: string | null; primary: boolean };
 
+/** E-mail addresses or phone numbers of a person. With some left out it would be matched wrongly: rejected. */
+export const MAX_CONTACT_VALUES = 200;
+
 /** E-mail addresses or phone numbers: blank values stand for an empty list on the wire and are left out. */
 export const contactValues = z
   .array(z.object({ value: text, label: optionalText, primary: optionalFlag }))
+  .max(MAX_CONTACT_VALUES)
   .nullish()
   .transform((list): ContactValue[] =>
     (list ?? [])

@@ -24,7 +24,7 @@ CREATE TABLE connection (
   company_domain text,
   connected_at timestamptz,
   reauthorization_reason text
-    CONSTRAINT connection_reauthorization_reason CHECK (reauthorization_reason IN ('GRANT_REVOKED', 'RENEWAL_UNCONFIRMED')),
+    CONSTRAINT connection_reauthorization_reason CHECK (reauthorization_reason IN ('GRANT_REVOKED', 'RENEWAL_UNCONFIRMED', 'IDENTITY_CHANGED')),
   trouble_code text,
   trouble_message text,
   trouble_since timestamptz,
@@ -46,6 +46,7 @@ CREATE TABLE credential (
   access_token bytea NOT NULL,
   refresh_token bytea NOT NULL,
   access_token_asked_at timestamptz NOT NULL,
+  proven_version integer,
   CONSTRAINT credential_pkey PRIMARY KEY (tenant_id),
   CONSTRAINT credential_copy_fkey FOREIGN KEY (tenant_id, copy_id) REFERENCES synced_copy (tenant_id, id)
 );

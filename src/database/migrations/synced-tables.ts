@@ -161,6 +161,11 @@ CREATE TABLE note (
   organization_id bigint,
   add_time timestamptz NOT NULL,
   update_time timestamptz,
+  truncated boolean NOT NULL DEFAULT false,
+  shown_html text,
+  shown_text text,
+  shown_cut boolean,
+  shown_rules integer,
   CONSTRAINT note_pkey PRIMARY KEY (tenant_id, copy_id, crm_id)
 );
 CREATE INDEX note_by_deal ON note (tenant_id, copy_id, deal_id, add_time);

@@ -1,7 +1,5 @@
-import { isDeeperThan } from "../../crm/parsing/values";
 import type { MatchedEntity } from "../../entities/matched-record";
-import { accepted, type Outcome, refused } from "../../platform/outcome";
-import { faultOfKey, hashOf } from "../idempotency";
+import { hashOf } from "../idempotency";
 import type { AskedTarget } from "../targets";
 
 export interface AskedField {
@@ -26,23 +24,7 @@ export interface FieldsIntent {
   inputHash: string;
 }
 
-/** A meeting has few people; each record costs up to two requests of at most 30 s. */
-const MAX_VALUES = 20;
-/** A field's value is an object of texts and numbers at most. */
-const MAX_DEPTH = 4;
-
-export function checkFields({
-  meetingId,
-  values,
-  idempotencyKey,
-}: AskedFields): Outcome<FieldsIntent, "INVALID_INPUT"> {
-  const fault = faultOfKey(idempotencyKey);
-  if (fault) return refused("INVALID_INPUT", `idempotencyKey ${fault}.`, "idempotencyKey");
-  if (values.length === 0 || values.length > MAX_VALUES) {
-    return refused("INVALID_INPUT", `values must have 1 to ${MAX_VALUES} entries.`, "values");
-  }
-  const deep = values.findIndex(({ value }) => isDeeperThan(value, MAX_DEPTH));
-  if (deep >= 0) return refused("INVALID_INPUT", `values.${deep}.value is nested too deeply.`, `values.${deep}.value`);
+export function intentOf({ meetingId, values, idempotencyKey }: AskedFields): FieldsIntent {
   const sent = values.map(({ entity, targetId, value }) => [entity, targetId, value]);
-  return accepted({ idempotencyKey, inputHash: hashOf([meetingId, sent]) });
+  return { idempotencyKey, inputHash: hashOf([meetingId, sent]) };
 }

@@ -1,8 +1,7 @@
 import { isCustomFieldKey } from "../../crm/parsing/fields";
 import type { FieldMappingRow } from "../../entities/field-mapping";
-import type { MatchedEntity } from "../../entities/matched-record";
 import { accepted, type Outcome, type Refused, refused } from "../../platform/outcome";
-import { askedTarget, type ChoiceRefusal, type MeetingTargets, type Target } from "../targets";
+import { type ChoiceRefusal, type MeetingTargets, type Target, targetOf } from "../targets";
 import type { WriteFailure } from "../write-failure";
 import type { AskedField } from "./field-input";
 import type { BatchField } from "./record-batch";
@@ -33,7 +32,7 @@ export function planFields(
 ): Outcome<FieldsPlan, PlanRefusal> {
   const planned: PlannedField[] = [];
   for (const [position, field] of asked.entries()) {
-    const target = field.targetId === null ? onlyTarget(held, field.entity) : namedTarget(held, field);
+    const target = targetOf(held, field.entity, field.targetId === null ? undefined : field.target);
     if (!target.ok) return at(position, "targetId", target);
     const mapping = mappings.find(({ entity }) => entity === field.entity);
     if (!mapping || !isCustomFieldKey(mapping.fieldKey)) {
@@ -62,21 +61,6 @@ function fitting(mapping: FieldMappingRow, asked: unknown): Pick<PlannedField, "
   const reading = readValue({ name, type, options }, asked);
   if ("wire" in reading) return { type, value: reading.wire, failure: null };
   return { type, value: null, failure: { code: "VALUE_REJECTED", message: reading.fault } };
-}
-
-function namedTarget(held: MeetingTargets, { entity, target }: AskedField): Outcome<Target, ChoiceRefusal> {
-  return askedTarget(held, target?.entity === entity ? target : null);
-}
-
-/** The meeting's deal, its only matched person, or the only company that the match shows. */
-function onlyTarget({ targets }: MeetingTargets, entity: MatchedEntity): Outcome<Target, ChoiceRefusal> {
-  const ofEntity = targets.filter((target) => target.entity === entity);
-  const [only, ...others] = ofEntity.filter(({ certain }) => certain);
-  if (only && others.length === 0) return accepted(only);
-  const what = entity.toLowerCase();
-  return ofEntity.length > 0
-    ? refused("NEEDS_CHOICE", `The meeting has several of a ${what} that could be meant. Say in targetId which.`)
-    : refused("TARGET_NOT_MATCHED", `The meeting is matched to no ${what}. Leave this value out.`);
 }
 
 function at<Code extends string>(position: number, member: string | null, why: Refused<Code>): Refused<Code> {

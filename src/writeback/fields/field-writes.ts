@@ -16,7 +16,7 @@ import type { WriteFailure } from "../write-failure";
 import type { WritebackParts } from "../writeback-parts";
 import { refusalOfWriter } from "../writers";
 import { copyFields } from "./copied-fields";
-import { type AskedFields, checkFields, type FieldsIntent } from "./field-input";
+import { type AskedFields, type FieldsIntent, intentOf } from "./field-input";
 import { type FieldsPlan, type PlannedField, type PlanRefusal, planFields } from "./field-plan";
 import { findReceipts, insertReceipts, settle } from "./field-receipts";
 import { FIELD_GONE, type FieldOutcome, notSent, type RecordReport, writeRecord } from "./record-batch";
@@ -60,9 +60,7 @@ export class FieldWrites {
   async write(actor: Actor, asked: AskedFields): Promise<Outcome<FieldWriteRow[], WriteFieldsRefusal>> {
     const policy = await refusalOfWriter(this.parts, actor, "writeFields");
     if (policy) return policy;
-    const checked = checkFields(asked);
-    if (!checked.ok) return checked;
-    const intent = checked.value;
+    const intent = intentOf(asked);
     const earlier = await findReceipts(this.parts.door.enter(actor.tenantId), intent.idempotencyKey);
     if (earlier.length > 0) return this.#again(earlier, intent);
     const stopped = await this.parts.stopped?.();

@@ -11,7 +11,10 @@ export type Death =
   | "REQUEST_SENT"
   | "ANSWER_READ"
   | "BEFORE_THE_COMMIT"
-  | "COMMITTED";
+  | "COMMITTED"
+  | "PROOF_READ"
+  | "BEFORE_THE_PROOF"
+  | "PROVEN";
 
 const { DEATH, JITTER_MS, TENANT = "", COPY_ID } = process.env;
 
@@ -27,7 +30,9 @@ async function dieAt(death: Death): Promise<void> {
 function mortal({ door, oauth, credentials }: RenewalParts): Partial<RenewalParts> {
   const read = credentials.read.bind(credentials);
   const replace = credentials.replace.bind(credentials);
+  const prove = credentials.prove.bind(credentials);
   const transaction = door.transaction.bind(door);
+  let transactions = 0;
   credentials.read = async (scope, copyId): Promise<Credential | null> => {
     const credential = await read(scope, copyId);
     await dieAt("BEFORE_THE_ATTEMPT");
@@ -38,9 +43,18 @@ function mortal({ door, oauth, credentials }: RenewalParts): Partial<RenewalPart
     await dieAt("BEFORE_THE_COMMIT");
     return replaced;
   };
+  credentials.prove = async (...proof) => {
+    const proven = await prove(...proof);
+    await dieAt("BEFORE_THE_PROOF");
+    return proven;
+  };
+  // The first stores the pair, the second whose it is.
   door.transaction = async (tenantId, work) => {
+    transactions += 1;
+    const isPair = transactions === 1;
+    if (!isPair) await dieAt("PROOF_READ");
     const result = await transaction(tenantId, work);
-    await dieAt("COMMITTED");
+    await dieAt(isPair ? "COMMITTED" : "PROVEN");
     return result;
   };
   const refresh: RenewalParts["oauth"]["refresh"] = async (refreshToken) => {

@@ -6,6 +6,8 @@ import type { Tokens } from "./tokens";
 const UNAUTHENTICATED = 401;
 const LONGEST_WAIT_MS = 15_000;
 const KEEP_ALIVE_MS = 15_000;
+/** Longer than the service takes for its slowest answer, a write that waits for another one: beyond it none will come. */
+const ANSWER_WITHIN_MS = 120_000;
 
 /** Queries and mutations by POST, subscriptions by WebSocket, both with the present token. */
 export function createApi(tokens: Tokens, liveness: Liveness): Client {
@@ -34,7 +36,8 @@ function authorized(tokens: Tokens): typeof fetch {
     const send = async () => {
       const headers = new Headers(init?.headers);
       headers.set("authorization", `Bearer ${await tokens.get()}`);
-      return fetch(input, { ...init, headers });
+      const limit = AbortSignal.timeout(ANSWER_WITHIN_MS);
+      return fetch(input, { ...init, headers, signal: init?.signal ? AbortSignal.any([init.signal, limit]) : limit });
     };
     const answer = await send();
     if (answer.status !== UNAUTHENTICATED) return answer;

@@ -171,7 +171,9 @@ export type ReauthorizationReason =
   /** The CRM refused the refresh token: user deactivated or deleted, app uninstalled, or grant invalidated. */
   | 'GRANT_REVOKED'
   /** A renewal was cut off after it was sent, and the CRM then refused the last token that we hold. */
-  | 'RENEWAL_UNCONFIRMED';
+  | 'RENEWAL_UNCONFIRMED'
+  /** The token turned out to belong to another user or company than the one that authorized. */
+  | 'IDENTITY_CHANGED';
 
 /** What can receive a note and a nominated field. */
 export type CrmEntity =
@@ -266,6 +268,8 @@ export type RefusalCode =
   | 'FIELD_NOT_MAPPED'
   /** The tenant has recorded no such meeting. */
   | 'MEETING_NOT_FOUND'
+  /** The tenant has begun as many of these as it may; `retryAt` says when that changes. */
+  | 'LIMIT_REACHED'
   /** The record is not matched to this meeting; unknown and foreign ones are answered alike. */
   | 'TARGET_NOT_MATCHED'
   /** Several records could be meant, or none is certain; say which. */
@@ -299,7 +303,7 @@ export type FieldMappingInput = {
 export type WriteNoteInput = {
   /** The global id of a recorded meeting. */
   meetingId: string | number;
-  /** A deal, person or organization matched to the meeting; absent: the meeting's deal, else its only person, else its only organization. */
+  /** A deal, person or organization certainly matched to the meeting; absent: the meeting's deal, or its only person where no deal could be meant. */
   targetId?: string | number | null | undefined;
   /** Markdown. At most 60,000 characters. */
   content: string;
@@ -325,7 +329,7 @@ export type BriefingQueryVariables = Exact<{
 }>;
 
 
-export type BriefingQuery = { connection: { id: string, state: ConnectionState }, meeting: { id: string, title: string, startsAt: string, endsAt: string | null, ownerEmail: string, attendees: Array<{ email: string, name: string | null, side: AttendeeSide, match: { status: MatchStatus, reason: string } }>, match: { status: MeetingMatchStatus, reason: string, candidates: Array<{ reason: string, deal: { id: string, title: string, status: DealStatus, value: { amount: string, currency: string } | null, stage: { id: string, name: string } | null, pipeline: { id: string, name: string } | null, owner: { id: string, name: string } | null, organization: { id: string, name: string } | null } }> }, briefing: { asOf: string | null, gaps: Array<{ resource: SyncResource, code: string, count: number, since: string, message: string }>, timeline: Array<{ kind: InteractionKind, at: string, person: { id: string, name: string } | null, activity: { id: string, subject: string, type: string } | null }>, deal: { crmUrl: string | null, expectedCloseDate: string | null, stageChangedAt: string | null, participantsKnown: boolean, id: string, title: string, status: DealStatus, nextActivity: { id: string, subject: string, type: string, dueAt: string | null } | null, recentNotes: Array<{ id: string, text: string, createdAt: string, author: { id: string, name: string } | null }>, quiet: { verdict: QuietVerdict, isQuiet: boolean, quietSince: string | null, quietDays: number | null, asOf: string, nextChangeAt: string | null, reasons: Array<{ code: QuietReasonCode, message: string }> }, value: { amount: string, currency: string } | null, stage: { id: string, name: string } | null, pipeline: { id: string, name: string } | null, owner: { id: string, name: string } | null, organization: { id: string, name: string } | null } | null, otherDeals: Array<{ crmUrl: string | null, id: string, title: string, status: DealStatus, value: { amount: string, currency: string } | null, stage: { id: string, name: string } | null, pipeline: { id: string, name: string } | null, owner: { id: string, name: string } | null, organization: { id: string, name: string } | null }>, persons: Array<{ id: string, name: string, crmUrl: string | null, lastIncomingMailAt: string | null, emails: Array<{ address: string, primary: boolean }>, organization: { id: string, name: string } | null }>, organizations: Array<{ id: string, name: string }> } | null } | null };
+export type BriefingQuery = { viewer: { userId: string }, connection: { id: string, state: ConnectionState }, meeting: { id: string, title: string, startsAt: string, endsAt: string | null, ownerEmail: string, attendees: Array<{ email: string, name: string | null, side: AttendeeSide, match: { status: MatchStatus, reason: string } }>, match: { status: MeetingMatchStatus, reason: string, candidates: Array<{ reason: string, deal: { id: string, title: string, status: DealStatus, value: { amount: string, currency: string } | null, stage: { id: string, name: string } | null, pipeline: { id: string, name: string } | null, owner: { id: string, name: string } | null, organization: { id: string, name: string } | null } }> }, briefing: { asOf: string | null, gaps: Array<{ resource: SyncResource, code: string, count: number, since: string, message: string }>, timeline: Array<{ kind: InteractionKind, at: string, person: { id: string, name: string } | null, activity: { id: string, subject: string, type: string } | null }>, deal: { crmUrl: string | null, expectedCloseDate: string | null, stageChangedAt: string | null, participantsKnown: boolean, id: string, title: string, status: DealStatus, nextActivity: { id: string, subject: string, type: string, dueAt: string | null } | null, recentNotes: Array<{ id: string, text: string, createdAt: string, author: { id: string, name: string } | null }>, quiet: { verdict: QuietVerdict, isQuiet: boolean, quietSince: string | null, quietDays: number | null, asOf: string, nextChangeAt: string | null, reasons: Array<{ code: QuietReasonCode, message: string }> }, value: { amount: string, currency: string } | null, stage: { id: string, name: string } | null, pipeline: { id: string, name: string } | null, owner: { id: string, name: string } | null, organization: { id: string, name: string } | null } | null, otherDeals: Array<{ crmUrl: string | null, id: string, title: string, status: DealStatus, value: { amount: string, currency: string } | null, stage: { id: string, name: string } | null, pipeline: { id: string, name: string } | null, owner: { id: string, name: string } | null, organization: { id: string, name: string } | null }>, persons: Array<{ id: string, name: string, crmUrl: string | null, lastIncomingMailAt: string | null, emails: Array<{ address: string, primary: boolean }>, organization: { id: string, name: string } | null }>, organizations: Array<{ id: string, name: string }> } | null } | null };
 
 export type ChooseDealMutationVariables = Exact<{
   meetingId: string | number;
@@ -378,6 +382,30 @@ export type WritesQuery = { crmWrites: { nodes: Array<
           | { __typename: 'FieldWrite' }
          | null }
       | { __typename: 'FieldWrite', id: string, entity: CrmEntity, fieldKey: string, state: WriteState, requestedAt: string, requestedBy: string, error: { code: WriteErrorCode, message: string } | null }
+    > } };
+
+export type NoteByKeyQueryVariables = Exact<{
+  key: string;
+}>;
+
+
+export type NoteByKeyQuery = { crmWrites: { nodes: Array<
+      | { __typename: 'NoteWrite', id: string, entity: CrmEntity, state: WriteState, reference: string, requestedAt: string, requestedBy: string, settledAt: string | null, error: { code: WriteErrorCode, message: string } | null, target:
+          | { __typename: 'Meeting' }
+          | { __typename: 'Deal', id: string, title: string }
+          | { __typename: 'Person', id: string, name: string }
+          | { __typename: 'Organization', id: string, name: string }
+          | { __typename: 'SyncRun' }
+          | { __typename: 'Connection' }
+          | { __typename: 'Activity' }
+          | { __typename: 'Note' }
+          | { __typename: 'CrmUser' }
+          | { __typename: 'Pipeline' }
+          | { __typename: 'Stage' }
+          | { __typename: 'NoteWrite' }
+          | { __typename: 'FieldWrite' }
+         | null }
+      | { __typename: 'FieldWrite' }
     > } };
 
 export type WriteNoteMutationVariables = Exact<{
@@ -679,6 +707,9 @@ export const MeetingsDocument = gql`
     ` as unknown as DocumentNode<MeetingsQuery, MeetingsQueryVariables>;
 export const BriefingDocument = gql`
     query Briefing($id: ID!) {
+  viewer {
+    userId
+  }
   connection {
     id
     state
@@ -801,6 +832,18 @@ export const WritesDocument = gql`
 }
     ${ReceiptFragmentDoc}
 ${FieldReceiptFragmentDoc}` as unknown as DocumentNode<WritesQuery, WritesQueryVariables>;
+export const NoteByKeyDocument = gql`
+    query NoteByKey($key: String!) {
+  crmWrites(first: 1, idempotencyKey: $key) {
+    nodes {
+      __typename
+      ... on NoteWrite {
+        ...Receipt
+      }
+    }
+  }
+}
+    ${ReceiptFragmentDoc}` as unknown as DocumentNode<NoteByKeyQuery, NoteByKeyQueryVariables>;
 export const WriteNoteDocument = gql`
     mutation WriteNote($input: WriteNoteInput!) {
   writeNote(input: $input) {

@@ -29,13 +29,17 @@ export function BriefingPage({ id }: { id: string }) {
   useChanges(reread);
   const shown = useKept(data);
   if (!shown) return error ? <Problem error={error} again={reread} /> : <Loading what="The briefing" />;
-  const { meeting } = shown;
+  const { meeting, viewer } = shown;
   if (!meeting) return <NoSuchMeeting />;
   return (
     <div className="stack">
       <Head meeting={meeting} />
       {error && <Problem error={error} again={reread} />}
-      {meeting.briefing ? <Body meeting={meeting} briefing={meeting.briefing} onChange={reread} /> : <NotConnected />}
+      {meeting.briefing ? (
+        <Body meeting={meeting} briefing={meeting.briefing} viewerId={viewer.userId} onChange={reread} />
+      ) : (
+        <NotConnected />
+      )}
     </div>
   );
 }
@@ -70,10 +74,11 @@ function Head({ meeting: { title, startsAt, ownerEmail, briefing } }: { meeting:
 interface BodyProps {
   meeting: Meeting;
   briefing: Briefing;
+  viewerId: string;
   onChange(): void;
 }
 
-function Body({ meeting, briefing, onChange }: BodyProps) {
+function Body({ meeting, briefing, viewerId, onChange }: BodyProps) {
   const { deal, timeline, gaps } = briefing;
   return (
     <>
@@ -83,7 +88,7 @@ function Body({ meeting, briefing, onChange }: BodyProps) {
           {deal && <DealCard deal={deal} reason={meeting.match.reason} />}
           <Candidates meeting={meeting} chosenId={deal?.id ?? null} onChosen={onChange} />
           {deal && <QuietCard deal={deal} timeline={timeline} />}
-          <Notes meeting={meeting} briefing={briefing} />
+          <Notes meeting={meeting} briefing={briefing} viewerId={viewerId} />
         </div>
         <aside className="stack" aria-label="People and history">
           <Attendees meeting={meeting} persons={briefing.persons} />

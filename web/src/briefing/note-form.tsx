@@ -1,65 +1,62 @@
 import { lazy, Suspense, useId, useState } from "react";
-import { useMutation } from "urql";
-import { WriteNoteDocument } from "../api/operations.generated";
 import { Button, Notice } from "../ui/parts";
-import { Problem } from "../ui/problem";
+import { isSignedOut, Problem } from "../ui/problem";
+import { type Outcome, type Sending, type Target, useSending } from "./use-sending";
 
 /** Only who looks at a preview needs what renders it. */
 const NotePreview = lazy(() => import("./note-preview"));
 
-export interface Target {
-  id: string;
-  name: string;
-}
-
 interface NoteFormProps {
   meetingId: string;
+  viewerId: string;
   targets: readonly Target[];
-  onWritten(): void;
+  /** Where the match says that a note goes; null where it does not. */
+  matched: Target | null;
+  onChange(): void;
 }
 
-/** Text, a look at it, and one key for one intent: pressing again after a lost answer never writes a second note. */
-export function NoteForm({ meetingId, targets, onWritten }: NoteFormProps) {
-  const [content, setContent] = useState("");
-  const [targetId, setTargetId] = useState(targets[0]?.id ?? "");
+/**
+ * A text, a look at it, and where it goes: where the match says until a person says it. What was sent stays as it was
+ * until it is known what became of it.
+ */
+export function NoteForm({ meetingId, viewerId, targets, matched, onChange }: NoteFormProps) {
+  const [outcome, setOutcome] = useState<Outcome | null>(null);
+  const { sending, ...sender } = useSending(`note:${viewerId}:${meetingId}`, meetingId, (settled) => {
+    setOutcome(settled);
+    if (settled?.is === "WRITTEN" && !settled.isMixed) setContent("");
+    onChange();
+  });
+  const [content, setContent] = useState(sending?.note.content ?? "");
+  const [chosen, choose] = useState<Target | null>(null);
   const [preview, showPreview] = useState(false);
-  const [key, setKey] = useState(() => crypto.randomUUID());
-  const [{ fetching, data, error }, write] = useMutation(WriteNoteDocument);
-  const refusal = data && "message" in data.writeNote ? data.writeNote.message : null;
-  const empty = content.trim() === "";
+  const target = chosen ? (targets.find(({ id }) => id === chosen.id) ?? null) : matched;
+  const isEmpty = content.trim() === "";
 
-  // Another text or another record is another intent.
-  const renew = () => setKey(crypto.randomUUID());
-  const edit = (text: string) => {
-    setContent(text);
-    renew();
-  };
-  const send = async () => {
-    const { data: answer } = await write({ input: { meetingId, targetId, content, idempotencyKey: key } });
-    if (!answer || !("write" in answer.writeNote)) return;
-    const { state } = answer.writeNote.write;
-    if (state === "WRITTEN") edit("");
-    // Certainly not written: another try is another intent. UNKNOWN keeps the key, so that nothing is sent twice.
-    if (state === "FAILED") renew();
+  if (targets.length === 0 && !sending && isEmpty && !outcome) {
+    return (
+      <p className="muted">Nobody in this meeting is matched to the CRM, so there is nothing to write a note on.</p>
+    );
+  }
+  const submit = () => {
+    setOutcome(null);
     showPreview(false);
-    onWritten();
+    if (sending) sender.sendAgain();
+    else if (target) sender.send(target, content);
   };
   return (
     <form
       className="stack"
       onSubmit={(event) => {
         event.preventDefault();
-        if (!fetching) send();
+        submit();
       }}
     >
-      <Where
-        targets={targets}
-        targetId={targetId}
-        onChange={(id) => {
-          setTargetId(id);
-          renew();
-        }}
-      />
+      <Where targets={targets} target={sending?.note.target ?? target} isLocked={sending !== null} onChoose={choose} />
+      {chosen && !target && !sending && (
+        <Notice tone="warn" title={`“${chosen.name}” no longer belongs to this meeting`}>
+          <p>Choose where to write. Nothing is written anywhere else by itself.</p>
+        </Notice>
+      )}
       {preview ? (
         <section className="preview" aria-label="Preview">
           <Suspense fallback={<p className="muted">Preparing the preview …</p>}>
@@ -67,38 +64,111 @@ export function NoteForm({ meetingId, targets, onWritten }: NoteFormProps) {
           </Suspense>
         </section>
       ) : (
-        <Text content={content} onChange={edit} />
+        <Text content={content} isLocked={sending !== null} onChange={setContent} />
       )}
-      {refusal && <Notice tone="bad" title={refusal} />}
-      {error && <Problem error={error} />}
+      {sending ? <Fate sending={sending} /> : outcome && <Settled outcome={outcome} />}
       <div className="row">
-        <button type="submit" className="button button-main" aria-busy={fetching} disabled={empty}>
-          {fetching ? "Writing …" : "Write to the CRM"}
-        </button>
-        <Button disabled={empty} onClick={() => showPreview(!preview)}>
-          {preview ? "Edit" : "Preview"}
-        </Button>
+        <Submit sending={sending} target={sending?.note.target ?? target} isEmpty={isEmpty} />
+        {sending?.fate === "NOT_RECEIVED" && <Button onClick={sender.edit}>Edit</Button>}
+        {!sending && (
+          <Button disabled={isEmpty} onClick={() => showPreview(!preview)}>
+            {preview ? "Edit" : "Preview"}
+          </Button>
+        )}
       </div>
       <p className="small muted">The note shows the user who authorized the connection as its author.</p>
     </form>
   );
 }
 
-interface WhereProps {
-  targets: readonly Target[];
-  targetId: string;
-  onChange(id: string): void;
+/** The button, and beside it where it writes. */
+function Submit({ sending, target, isEmpty }: { sending: Sending | null; target: Target | null; isEmpty: boolean }) {
+  const id = useId();
+  const isWaiting = sending?.fate === "NOT_KNOWN";
+  const label = { SENT: "Writing …", NOT_KNOWN: "Write to the CRM", NOT_RECEIVED: "Send again" };
+  return (
+    <>
+      <button
+        type="submit"
+        className="button button-main"
+        aria-busy={sending?.fate === "SENT"}
+        aria-describedby={id}
+        disabled={isEmpty || !target || isWaiting}
+      >
+        {label[sending?.fate ?? "NOT_KNOWN"]}
+      </button>
+      <span id={id} className="small" aria-live="polite">
+        {target ? `On ${target.name}` : "Nothing is chosen yet to write it on"}
+      </span>
+    </>
+  );
 }
 
-function Where({ targets, targetId, onChange }: WhereProps) {
+/** What is known of a note that was sent and not settled. */
+function Fate({ sending: { fate, error } }: { sending: Sending }) {
+  if (fate === "SENT") return null;
+  if (error && isSignedOut(error)) return <Problem error={error} />;
+  if (fate === "NOT_KNOWN") {
+    return (
+      <Notice tone="warn" title="We do not know yet whether the note was written">
+        <p>It is being looked up, and nothing is sent meanwhile. The text stays as it was sent until that is known.</p>
+      </Notice>
+    );
+  }
+  return (
+    <>
+      <Notice tone="warn" title="The service has not taken the note">
+        <p>Send it again, or edit it first. However often it arrives, one note is written.</p>
+      </Notice>
+      {error && <Problem error={error} />}
+    </>
+  );
+}
+
+function Settled({ outcome }: { outcome: Outcome }) {
+  if (outcome.is === "REFUSED") return <Notice tone="bad" title={outcome.message} />;
+  if (outcome.is === "FAILED")
+    return (
+      <Notice tone="bad" title="The note was not written">
+        {outcome.message}
+      </Notice>
+    );
+  if (!outcome.isMixed) return <Notice tone="ok" title="The note was written" />;
+  return (
+    <Notice tone="warn" title="One note was written, and it may be the text as it was before">
+      <p>An earlier try has arrived after all. Look at the note in the CRM before you write more.</p>
+    </Notice>
+  );
+}
+
+interface WhereProps {
+  targets: readonly Target[];
+  target: Target | null;
+  isLocked: boolean;
+  onChoose(target: Target): void;
+}
+
+function Where({ targets, target, isLocked, onChoose }: WhereProps) {
   const id = useId();
+  // A note that was sent is shown where it was sent to, also where the match says otherwise by now.
+  const shown = target && !targets.some((other) => other.id === target.id) ? [target, ...targets] : targets;
   return (
     <div className="field">
       <label htmlFor={id}>Write on</label>
-      <select id={id} className="input" value={targetId} onChange={({ target }) => onChange(target.value)}>
-        {targets.map((target) => (
-          <option key={target.id} value={target.id}>
-            {target.name}
+      <select
+        id={id}
+        className="input"
+        value={target?.id ?? ""}
+        disabled={isLocked}
+        onChange={({ target: { value } }) => {
+          const chosen = targets.find((other) => other.id === value);
+          if (chosen) onChoose(chosen);
+        }}
+      >
+        {!target && <option value="">Choose where to write …</option>}
+        {shown.map(({ id: value, name }) => (
+          <option key={value} value={value}>
+            {name}
           </option>
         ))}
       </select>
@@ -106,7 +176,7 @@ function Where({ targets, targetId, onChange }: WhereProps) {
   );
 }
 
-function Text({ content, onChange }: { content: string; onChange(text: string): void }) {
+function Text({ content, isLocked, onChange }: { content: string; isLocked: boolean; onChange(text: string): void }) {
   const id = useId();
   return (
     <div className="field">
@@ -116,6 +186,7 @@ function Text({ content, onChange }: { content: string; onChange(text: string): 
         className="input note-text"
         rows={7}
         value={content}
+        readOnly={isLocked}
         placeholder="What was said and agreed. Markdown works."
         onChange={({ target }) => onChange(target.value)}
       />

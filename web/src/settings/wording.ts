@@ -55,6 +55,8 @@ export const REAUTHORIZATION: Record<ReauthorizationReason, string> = {
     "The CRM no longer accepts the authorization. The user who gave it was deactivated, the app was uninstalled, or the CRM ended the grant.",
   RENEWAL_UNCONFIRMED:
     "A renewal of the access was cut off before its answer arrived, and the CRM no longer accepts what was stored before.",
+  IDENTITY_CHANGED:
+    "The CRM gave an access that belongs to another user or company than the one that authorized. Nothing is read or written with it.",
 };
 
 /** Why this viewer may not connect. Codes without a text of their own do not stop a viewer here. */

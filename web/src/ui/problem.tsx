@@ -4,16 +4,22 @@ import { Button, Notice } from "./parts";
 
 /** Why something could not be read or done, and the way on. `again` is absent where the page tries by itself. */
 export function Problem({ error, again }: { error: CombinedError | Error; again?: () => void }) {
-  const cause = "networkError" in error ? (error.networkError ?? error) : error;
+  const cause = causeOf(error);
   if (cause instanceof SignedOut) return <SignInAgain signInUrl={cause.signInUrl} />;
   const masked = "graphQLErrors" in error ? error.graphQLErrors[0]?.message : undefined;
   return (
     <Notice tone="bad" title={masked ? "That did not work" : "The service cannot be reached"}>
-      <p>{masked ?? "What you see may be out of date. Nothing was changed."}</p>
+      <p>{masked ?? "What you see may be out of date, and what was asked for may or may not be done."}</p>
       {again && <Button onClick={again}>Try again</Button>}
     </Notice>
   );
 }
+
+const causeOf = (error: CombinedError | Error): Error =>
+  "networkError" in error ? (error.networkError ?? error) : error;
+
+/** The way on is to sign in, whatever was asked for. */
+export const isSignedOut = (error: CombinedError | Error): boolean => causeOf(error) instanceof SignedOut;
 
 function SignInAgain({ signInUrl }: { signInUrl: string | null }) {
   return (

@@ -1,0 +1,115 @@
+import { CrmApi } from "../crm/api";
+import { CrmError } from "../crm/errors";
+import type { CrmHttp } from "../crm/http";
+import { OAuthError } from "../crm/oauth";
+import type { CrmCurrentUser } from "../crm/parsing/records";
+import type { TenantDoor } from "../database/tenant-door";
+import type { ReauthorizationReason } from "../entities/connection";
+import type { Clock } from "../platform/clock";
+import type { Logger } from "../platform/logger";
+import type { Secret } from "../platform/secret";
+import type { Present } from "./admission";
+import { boundOf, endAuthorization } from "./connection-store";
+import type { Credential, Credentials } from "./credentials";
+import { NeedsReauthorizationError } from "./errors";
+import { endTrouble, noteTrouble, TOKEN_TROUBLES, type Trouble } from "./trouble";
+
+export interface IdentityParts {
+  door: TenantDoor;
+  http: CrmHttp;
+  crmBaseUrl: string;
+  credentials: Credentials;
+  clock: Clock;
+  logger: Logger;
+}
+
+type HeldToken = Pick<Credential, "version" | "accessToken" | "isProven">;
+
+const UNPROVEN: Trouble = {
+  code: "CRM_UNAVAILABLE",
+  message:
+    "The CRM does not say for now whose the renewed access is. It is asked at the next need; nothing has to be done.",
+};
+const ENDED: Partial<Record<ReauthorizationReason, string>> = {
+  IDENTITY_CHANGED:
+    "The CRM's access belongs to another user or company than the one that authorized. Authorize again with that user, or disconnect.",
+  GRANT_REVOKED: "The user who authorized is no longer active in the CRM. Authorize with another user.",
+};
+
+/**
+ * What came of asking: the token is the authorization's own; it is no longer the present one; or the CRM refuses it (401).
+ */
+export type Proof = "PROVEN" | "REPLACED" | "REFUSED";
+
+/** Asks `users/me` with a token that nobody may use for anything else yet. @throws CrmError */
+export function ownerOf(http: CrmHttp, crmBaseUrl: string, accessToken: Secret): Promise<CrmCurrentUser> {
+  const refused = async () => {
+    throw new CrmError("UNAUTHORIZED", "The CRM refused the token that it had just issued.", { status: 401 });
+  };
+  return new CrmApi(http, crmBaseUrl, { current: async () => accessToken, renewed: refused }).currentUser();
+}
+
+function nullWhereRefused(error: unknown): null {
+  if (error instanceof CrmError && error.code === "UNAUTHORIZED") return null;
+  throw error;
+}
+
+/** Why a token of `user` must not be used for a copy of `bound`; null where it may. */
+export function refusalOfOwner(
+  bound: NonNullable<Present["bound"]>,
+  user: Pick<CrmCurrentUser, "id" | "companyId" | "active">,
+): ReauthorizationReason | null {
+  if (user.companyId !== bound.companyId || user.id !== bound.userId) return "IDENTITY_CHANGED";
+  return user.active ? null : "GRANT_REVOKED";
+}
+
+/** Whose an access token is: the company and the user of the authorization, or nothing is read or written (decision 0059). */
+export class Identity {
+  constructor(private readonly parts: IdentityParts) {}
+
+  /**
+   * Asks the CRM whose the token is, and commits the answer.
+   * @throws NeedsReauthorizationError where it is nobody's whom the copy is of, CrmError where the CRM does not say
+   */
+  async ask(tenantId: number, copyId: number, { version, accessToken, isProven }: HeldToken): Promise<Proof> {
+    const { door, http, crmBaseUrl, credentials } = this.parts;
+    const user = await ownerOf(http, crmBaseUrl, accessToken).catch(nullWhereRefused);
+    if (!user) return "REFUSED";
+    const bound = await boundOf(door.enter(tenantId), copyId);
+    if (!bound) return "REPLACED";
+    const reason = refusalOfOwner(bound, user);
+    if (reason) return this.#end(tenantId, copyId, version, reason);
+    if (isProven) return "PROVEN";
+    return door.transaction(tenantId, async (scope) => {
+      // The connection before the credential: the order in which disconnecting locks them.
+      await endTrouble(scope, copyId, TOKEN_TROUBLES);
+      return (await credentials.prove(scope, copyId, version)) ? "PROVEN" : "REPLACED";
+    });
+  }
+
+  /** As `ask`, for a token that is of no use until it is proven: where the CRM does not say, there is none for now. */
+  async prove(tenantId: number, copyId: number, held: HeldToken): Promise<Proof> {
+    if (held.isProven) return "PROVEN";
+    try {
+      return await this.ask(tenantId, copyId, held);
+    } catch (error) {
+      if (!(error instanceof CrmError)) throw error;
+      const { door, credentials, clock, logger } = this.parts;
+      logger.warn({ tenantId, err: error }, "the CRM did not say whose a renewed access token is");
+      await door.transaction(tenantId, async (scope) => {
+        if (await credentials.holds(scope, copyId, held.version)) await noteTrouble(scope, copyId, UNPROVEN, clock());
+      });
+      throw new OAuthError("OUTAGE", "The CRM did not say whose the renewed access token is.", { cause: error });
+    }
+  }
+
+  async #end(tenantId: number, copyId: number, version: number, reason: ReauthorizationReason): Promise<"REPLACED"> {
+    const { door, clock, logger } = this.parts;
+    const ended = await door.transaction(tenantId, (scope) =>
+      endAuthorization(scope, logger, copyId, version, reason, clock()),
+    );
+    if (!ended) return "REPLACED";
+    logger.warn({ tenantId, reason }, "users/me names no active user of the authorization: it has to be given again");
+    throw new NeedsReauthorizationError(ENDED[reason] ?? reason);
+  }
+}

@@ -1,0 +1,120 @@
+import type { Duplex } from "node:stream";
+import { WebSocket } from "ws";
+import { MINUTE_MS } from "../platform/clock";
+import {
+  type EndReason,
+  MAX_UNREAD_BYTES,
+  SOCKET_BYTES_A_MINUTE,
+  SOCKET_MESSAGES_A_MINUTE,
+  TOO_MANY,
+  UNPROVEN_BYTES,
+  UNPROVEN_MESSAGES,
+} from "./connection-limits";
+
+/** So much at once, and as much again spread over each minute. */
+export class Allowance {
+  #left: number;
+  #counted: number;
+
+  constructor(
+    private readonly perMinute: number,
+    private readonly now: () => number = () => performance.now(),
+  ) {
+    this.#left = perMinute;
+    this.#counted = now();
+  }
+
+  /** @returns false where less is left; then nothing is taken */
+  take(amount: number): boolean {
+    const now = this.now();
+    const gained = ((now - this.#counted) / MINUTE_MS) * this.perMinute;
+    this.#left = Math.min(this.perMinute, this.#left + gained);
+    this.#counted = now;
+    if (this.#left < amount) return false;
+    this.#left -= amount;
+    return true;
+  }
+}
+
+/**
+ * A socket whose peer may be anyone. All that is written to it goes through here, WebSocket's own frames too, and all
+ * that comes is counted, also what is not yet a message.
+ */
+export class BoundedSocket extends WebSocket {
+  #messages: readonly Allowance[] = [new Allowance(UNPROVEN_MESSAGES)];
+  #bytes = new Allowance(UNPROVEN_BYTES);
+  #ended: (reason: EndReason) => void = () => undefined;
+
+  /**
+   * Begins to count what comes.
+   * @param raw the connection below
+   * @param ended told once, when a limit has ended the socket
+   */
+  watch(raw: Duplex, ended: (reason: EndReason) => void): void {
+    this.#ended = ended;
+    raw.on("data", (chunk: Buffer) => {
+      if (!this.#bytes.take(chunk.length)) this.#cut("bytes");
+    });
+    for (const event of ["message", "pong"]) this.on(event, () => this.#count());
+    // Not left to the library, which would answer before it is counted.
+    this.on("ping", (data: Buffer) => this.#count() && this.pong(data));
+    // The library has sent the close code that says what is wrong.
+    this.on("error", () => this.#tell("bad_frame"));
+  }
+
+  /** From now on it has what a user has. @param ofUser messages of all the user's sockets */
+  proven(ofUser: Allowance): void {
+    this.#messages = [new Allowance(SOCKET_MESSAGES_A_MINUTE), ofUser];
+    this.#bytes = new Allowance(SOCKET_BYTES_A_MINUTE);
+  }
+
+  /** @returns when the connection has taken it, or is gone */
+  async deliver(text: string): Promise<void> {
+    if (this.readyState !== this.OPEN || !this.#hasRoom()) return;
+    await new Promise<void>((resolve) => this.send(text, () => resolve()));
+  }
+
+  /** Closes it with 4429 and the words. */
+  turnAway(reason: EndReason, words: string): void {
+    this.#tell(reason);
+    this.close(TOO_MANY, words);
+  }
+
+  override ping(data?: unknown, mask?: boolean, taken?: (error: Error) => void): void {
+    if (this.#hasRoom()) super.ping(data, mask, taken);
+  }
+
+  override pong(data?: unknown, mask?: boolean, taken?: (error: Error) => void): void {
+    if (this.#hasRoom()) super.pong(data, mask, taken);
+  }
+
+  override close(code?: number, reason?: string | Buffer): void {
+    if (this.#hasRoom()) super.close(code, reason);
+  }
+
+  /** @returns whether what came is to be looked at */
+  #count(): boolean {
+    if (this.readyState !== this.OPEN) return false;
+    if (this.#messages.every((allowance) => allowance.take(1))) return true;
+    this.turnAway("messages", "Too many messages in a minute");
+    return false;
+  }
+
+  /** Asked before a write: one answer of any size may be on its way to a peer that reads. */
+  #hasRoom(): boolean {
+    if (this.bufferedAmount <= MAX_UNREAD_BYTES) return true;
+    this.#cut("unread");
+    return false;
+  }
+
+  /** Without a close frame: it would wait behind what is not read. */
+  #cut(reason: EndReason): void {
+    this.#tell(reason);
+    this.terminate();
+  }
+
+  #tell(reason: EndReason): void {
+    this.#ended(reason);
+    this.#ended = () => undefined;
+  }
+}

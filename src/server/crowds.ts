@@ -1,0 +1,127 @@
+import type { IncomingMessage } from "node:http";
+import type { Duplex } from "node:stream";
+import type { FastifyInstance } from "fastify";
+import type { ClientAddresses } from "../platform/client-address";
+import {
+  type EndReason,
+  MOVING_IN_ALL,
+  MOVING_OF_ADDRESS,
+  WAITING_IN_ALL,
+  WAITING_OF_ADDRESS,
+} from "./connection-limits";
+
+interface Guest {
+  readonly destroyed: boolean;
+  destroy(): unknown;
+}
+
+/**
+ * Connections in the same situation, by address. Where there are too many, the one that has been in it longest gives way
+ * and the newcomer stays: who is quick is served, however many are not.
+ */
+export class Crowd<G extends Guest> {
+  /** Both in the order in which they came. */
+  readonly #addresses = new Map<G, string>();
+  readonly #ofAddress = new Map<string, Set<G>>();
+
+  constructor(
+    private readonly most: { ofAddress: number; inAll: number },
+    private readonly gaveWay: () => void,
+  ) {}
+
+  get size(): number {
+    return this.#addresses.size;
+  }
+
+  /** Whoever is in it already is the newest again. */
+  enter(address: string, guest: G): void {
+    this.leave(guest);
+    if (guest.destroyed) return;
+    const others = this.#ofAddress.get(address) ?? new Set();
+    this.#ofAddress.set(address, others.add(guest));
+    this.#addresses.set(guest, address);
+    if (others.size > this.most.ofAddress) this.#end(others.keys());
+    if (this.#addresses.size > this.most.inAll) this.#end(this.#addresses.keys());
+  }
+
+  leave(guest: G): void {
+    const address = this.#addresses.get(guest);
+    if (address === undefined) return;
+    this.#addresses.delete(guest);
+    const others = this.#ofAddress.get(address);
+    others?.delete(guest);
+    if (others?.size === 0) this.#ofAddress.delete(address);
+  }
+
+  #end(oldestFirst: Iterator<G>): void {
+    const { value: oldest } = oldestFirst.next();
+    this.leave(oldest);
+    oldest.destroy();
+    this.gaveWay();
+  }
+}
+
+/** An upgraded connection on its way in. */
+export interface Arrival {
+  /** It has said `connection_init`. */
+  verifying(): void;
+  /** Its user and tenant are known, and count it from now on. */
+  proven(): void;
+}
+
+/** Bounds what connections hold that have proven nothing, and what is on its way on others. */
+export class Crowds {
+  readonly #waiting: Crowd<Duplex>;
+  readonly #verifying: Crowd<Duplex>;
+  readonly #moving: Crowd<Duplex>;
+
+  constructor(
+    private readonly addresses: ClientAddresses,
+    ended: (reason: EndReason) => void,
+  ) {
+    const gaveWay = () => ended("crowded");
+    const idle = { ofAddress: WAITING_OF_ADDRESS, inAll: WAITING_IN_ALL };
+    this.#waiting = new Crowd(idle, gaveWay);
+    this.#verifying = new Crowd(idle, gaveWay);
+    this.#moving = new Crowd({ ofAddress: MOVING_OF_ADDRESS, inAll: MOVING_IN_ALL }, gaveWay);
+  }
+
+  /** A request in hand is in no crowd: it is work of a tenant, and limited as that. */
+  watch(fastify: FastifyInstance): void {
+    fastify.server.on("connection", (socket) => {
+      this.#waits(socket, socket.remoteAddress);
+      socket.once("close", () => this.#leave(socket));
+    });
+    fastify.addHook("onRequest", async ({ raw }) => this.#moves(raw));
+    fastify.addHook("preValidation", async ({ raw }) => this.#leave(raw.socket));
+    fastify.addHook("onSend", async ({ raw }) => this.#moves(raw));
+    fastify.addHook("onResponse", async ({ raw }) => this.#waits(raw.socket, raw.socket.remoteAddress));
+  }
+
+  arrive(request: IncomingMessage, socket: Duplex): Arrival {
+    const address = this.addresses.of(request);
+    this.#waiting.enter(address, socket);
+    return {
+      verifying: () => {
+        this.#leave(socket);
+        this.#verifying.enter(address, socket);
+      },
+      proven: () => this.#leave(socket),
+    };
+  }
+
+  /** A proxy keeps connections for many clients; it bounds them itself. */
+  #waits(socket: Duplex, peer = ""): void {
+    this.#leave(socket);
+    if (!this.addresses.trusts(peer)) this.#waiting.enter(this.addresses.ofPeer(peer), socket);
+  }
+
+  #moves(request: IncomingMessage): void {
+    this.#leave(request.socket);
+    this.#moving.enter(this.addresses.of(request), request.socket);
+  }
+
+  #leave(socket: Duplex): void {
+    for (const crowd of [this.#waiting, this.#verifying, this.#moving]) crowd.leave(socket);
+  }
+}

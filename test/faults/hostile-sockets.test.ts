@@ -1,0 +1,248 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { type Simulator, startSimulator } from "../../simulator";
+import { freePort } from "../../src/platform/processes";
+import {
+  MAX_FRAGMENTS,
+  MAX_USER_SOCKETS,
+  MOVING_OF_ADDRESS,
+  SOCKET_MESSAGES_A_MINUTE,
+  UNPROVEN_BYTES,
+  UNPROVEN_MESSAGES,
+  USER_MESSAGES_A_MINUTE,
+  WAITING_OF_ADDRESS,
+} from "../../src/server/connection-limits";
+import { type ActorClaims, tokenFor } from "../support/actors";
+import { createTestDatabase, type TestDatabase } from "../support/database";
+import { CONTINUED, frame, message, PING, PONG, RawPeer, TEXT, times, upgrade } from "../support/frames";
+import { type Service, startService } from "../support/service";
+import { subscribe } from "../support/sockets";
+import { until } from "../support/stories";
+
+// Planted and seen red: each limit made a thousand times as large, the payload of a ping allowed, the header of anyone believed.
+
+const QUERY = "subscription { connectionStatusChanged { state } }";
+const PROXIES = ["127.0.0.1"];
+const PLAIN_PING = message({ type: "ping" });
+const LARGE_PING = message({ type: "ping", payload: { x: "x".repeat(60_000) } });
+/** More than any limit of a minute lets through. */
+const FLOOD = USER_MESSAGES_A_MINUTE;
+
+let simulator: Simulator;
+let database: TestDatabase;
+/** Each has counted nothing yet of its addresses and users: one for peers, one that stands behind a proxy. */
+let service: Service;
+let behindProxy: Service;
+let metricsPort: number;
+const peers: RawPeer[] = [];
+
+beforeAll(async () => {
+  [simulator, database] = await Promise.all([startSimulator({ deals: 10 }), createTestDatabase()]);
+  metricsPort = await freePort();
+  const roles = new Set(["api"] as const);
+  service = await startService(simulator, database, { roles, metricsPort });
+  behindProxy = await startService(simulator, database, { roles, trustedProxies: PROXIES });
+});
+afterEach(() => {
+  for (const peer of peers.splice(0)) peer.end();
+});
+afterAll(async () => {
+  await Promise.all([service.stop(), behindProxy.stop()]);
+  await Promise.all([simulator.stop(), database.drop()]);
+});
+
+const kept = <P extends RawPeer>(peer: P): P => {
+  peers.push(peer);
+  return peer;
+};
+const stranger = async (headers = {}) => kept(await RawPeer.upgraded(service.url, headers));
+const known = async (as: ActorClaims) => kept(await RawPeer.known(service.url, await tokenFor(as)));
+
+async function ended(reason: string): Promise<number> {
+  const text = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text();
+  const line = text.split("\n").find((one) => one.startsWith(`connections_ended_total{reason="${reason}"}`));
+  return Number(line?.split(" ").at(-1) ?? 0);
+}
+
+async function isServed(url = service.url, as: ActorClaims = {}): Promise<boolean> {
+  const watching = await subscribe(url, QUERY, { as });
+  await until("the honest client is shown its state", async () => watching.results.length > 0);
+  await watching.end();
+  return true;
+}
+
+test.each([["ping"], ["pong"]])(
+  "a %s with a payload is a bad request, before and after connection_init",
+  async (type) => {
+    for (const peer of [await stranger(), await known({ sub: `payload-${type}` })]) {
+      peer.socket.write(PLAIN_PING);
+      await peer.told('"pong"');
+      const before = peer.received.length;
+      peer.socket.write(Buffer.concat([message({ type, payload: { x: "secret" } }), PLAIN_PING]));
+      await peer.told("Invalid message received");
+      // A close frame alone: what comes after it is not answered.
+      expect([peer.count('"pong"'), peer.count("secret"), peer.closeCode]).toEqual([1, 0, 4400]);
+      expect(peer.received.length - before).toBeLessThan(100);
+    }
+  },
+);
+
+test("a stranger that never reads and sends large pings is cut after its few bytes, and nothing is kept for it", async () => {
+  const before = await ended("bytes");
+  const peer = await stranger();
+  peer.socket.pause();
+  for (let sent = 0; sent < 50 && !peer.isClosed; sent += 1) {
+    peer.socket.write(LARGE_PING);
+    await sleep(1);
+  }
+  peer.socket.resume();
+  await peer.closed;
+  expect(peer.count("xxx")).toBe(0);
+  expect(await ended("bytes")).toBe(before + 1);
+});
+
+test.each([
+  ["messages", PLAIN_PING, '{"type":"pong"}'],
+  ["WebSocket's own pings", frame(PING, "frame"), "frame"],
+  ["pongs that nobody asked for", frame(PONG, "frame"), "never"],
+  ["empty messages", frame(TEXT, ""), "Invalid message received"],
+])(
+  "a flood of %s is answered as often as the limit has it, before and after connection_init",
+  async (title, one, answer) => {
+    const isBad = answer.startsWith("Invalid");
+    const cases: [RawPeer, number][] = [
+      [await stranger(), UNPROVEN_MESSAGES],
+      [await known({ sub: `flood-${title}` }), SOCKET_MESSAGES_A_MINUTE],
+    ];
+    for (const [peer, most] of cases) {
+      peer.socket.write(times(FLOOD, one));
+      await Promise.race([peer.closed, peer.told(isBad ? answer : "Too many messages in a minute")]);
+      expect(peer.count(answer)).toBeLessThanOrEqual(isBad ? 1 : most);
+      expect(peer.closeCode).toBe(isBad ? 4400 : 4429);
+    }
+  },
+);
+
+test("many sockets of one user share its messages", async () => {
+  const sockets = Math.ceil(USER_MESSAGES_A_MINUTE / SOCKET_MESSAGES_A_MINUTE) + 3;
+  const all = await Promise.all(Array.from({ length: sockets }, () => known({ sub: "many" })));
+  for (const peer of all) peer.socket.write(times(SOCKET_MESSAGES_A_MINUTE, PLAIN_PING));
+  await until("some of them are told", async () => all.some((peer) => peer.closeCode === 4429));
+  await until("the others have their answers", async () =>
+    all.every((peer) => peer.closeCode === 4429 || peer.count('"pong"') === SOCKET_MESSAGES_A_MINUTE),
+  );
+  const answered = all.reduce((sum, peer) => sum + peer.count('"pong"'), 0);
+  // What a minute gives back in the seconds that this takes is little beside it.
+  expect(answered).toBeLessThanOrEqual(USER_MESSAGES_A_MINUTE * 1.1);
+  expect(await isServed(service.url, { sub: "another" })).toBe(true);
+});
+
+test.each([
+  ["one message in very many frames", times(MAX_FRAGMENTS + 2, frame(CONTINUED, "x", { final: false })), 1008],
+  ["one message in empty frames without end", times(5_000, frame(CONTINUED, "", { final: false })), null],
+])("%s is no message", async (_title, fragments, code) => {
+  const first = frame(TEXT, "x", { final: false });
+  for (const peer of [await stranger(), await known({ sub: "fragments" })]) {
+    peer.socket.write(Buffer.concat([first, fragments]));
+    await peer.closed;
+    if (code) expect(peer.closeCode).toBe(code);
+  }
+});
+
+test("a frame that announces more than a message may have ends the socket before its bytes are there", async () => {
+  for (const peer of [await stranger(), await known({ sub: "huge" })]) {
+    peer.socket.write(frame(TEXT, "x", { announced: 2 ** 40 }));
+    await until("it is told", async () => peer.closeCode === 1009);
+    await peer.closed;
+  }
+});
+
+test("a stranger's message of allowed length is not waited for beyond what connection_init needs", async () => {
+  const peer = await stranger();
+  peer.socket.write(frame(TEXT, "x".repeat(UNPROVEN_BYTES + 1), { announced: 60_000 }));
+  await peer.closed;
+  expect(peer.closeCode).toBeNull();
+});
+
+test("the sockets of a user have an end, with words, and other users have theirs", async () => {
+  const sockets = await Promise.all(Array.from({ length: MAX_USER_SOCKETS }, () => known({ sub: "greedy" })));
+  const one = kept(await RawPeer.upgraded(service.url));
+  const authorization = `Bearer ${await tokenFor({ sub: "greedy" })}`;
+  one.socket.write(message({ type: "connection_init", payload: { authorization } }));
+  await one.told("You have too many sockets open");
+  expect([one.closeCode, one.count("connection_ack"), await ended("user_sockets")]).toEqual([4429, 0, 1]);
+  expect(sockets.filter((peer) => peer.isClosed)).toEqual([]);
+  expect(await isServed(service.url, { sub: "modest" })).toBe(true);
+  sockets[0]?.end();
+  await until("there is room again", async () => !(await known({ sub: "greedy" })).isClosed);
+});
+
+/** The first to come; and as many more than the limit come later. */
+const FIRST = 50;
+/** Connections that are opened at the same time: the first ones, and then quickly, before their time is over anyway. */
+const BATCHES = [FIRST, ...Array<number>(4).fill(WAITING_OF_ADDRESS / 4), FIRST];
+
+test.each<[string, (port: number, index: number) => string]>([
+  ["connections that say nothing", () => ""],
+  ["half-sent upgrades", (port) => upgrade(port, {}, true)],
+  ["sockets that never say connection_init", (port, index) => (index < FIRST ? upgrade(port) : "")],
+])(
+  "of too many %s from one address the oldest give way, and honest ones are served before and after",
+  async (_title, first) => {
+    const before = await ended("crowded");
+    const honest = await subscribe<object>(service.url, QUERY, { as: { tenant: "honest" } });
+    await until("it is shown its state", async () => honest.results.length > 0);
+    const port = Number(new URL(service.url).port);
+    const all: RawPeer[] = [];
+    for (const batch of BATCHES) {
+      const some = Array.from({ length: batch }, () => kept(new RawPeer(service.url)));
+      await Promise.all(some.map((peer) => peer.opened));
+      for (const peer of some) peer.socket.write(first(port, all.push(peer) - 1));
+    }
+    await until("the oldest have given way", async () => all.slice(0, FIRST).every((peer) => peer.isClosed));
+    // Cut, and not told that their time is over.
+    expect(all.slice(0, FIRST).map((peer) => peer.closeCode)).toEqual(Array(FIRST).fill(null));
+    expect((await ended("crowded")) - before).toBeGreaterThanOrEqual(FIRST);
+    expect(await isServed()).toBe(true);
+    const seen = honest.results.length;
+    await database.query("SELECT pg_notify('connection_changed', id::text) FROM tenant WHERE external_id = 'honest'");
+    await until("the one that was there first is told a change", async () => honest.results.length > seen);
+    await honest.end();
+  },
+);
+
+/** A request of which the body does not come. */
+function slowBody(headers: Record<string, string> = {}): string {
+  const all = { Host: "x", "Content-Type": "application/json", "Content-Length": "400000", ...headers };
+  const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);
+  return `POST /graphql HTTP/1.1\r\n${lines.join("")}\r\n${"x".repeat(1_000)}`;
+}
+
+async function slowPeer(url: string, headers?: Record<string, string>): Promise<RawPeer> {
+  const peer = kept(new RawPeer(url));
+  await peer.opened;
+  peer.socket.write(slowBody(headers));
+  return peer;
+}
+
+test("of too many bodies that never come whole the oldest are cut, and a whole one is answered", async () => {
+  const slow: RawPeer[] = [];
+  while (slow.length < MOVING_OF_ADDRESS + 20) slow.push(await slowPeer(service.url));
+  await until("the oldest are cut", async () => slow.filter((peer) => peer.isClosed).length === 20);
+  expect(slow.slice(0, 20).every((peer) => peer.isClosed)).toBe(true);
+  expect((await service.ask("{ viewer { userId } }")).status).toBe(200);
+});
+
+test("behind a trusted proxy each client is counted by itself, and the proxy's other connections are left alone", async () => {
+  const quiet = kept(new RawPeer(behindProxy.url));
+  await quiet.opened;
+  const neighbour = await slowPeer(behindProxy.url, { "X-Forwarded-For": "203.0.113.9" });
+  const crowd: RawPeer[] = [];
+  while (crowd.length < MOVING_OF_ADDRESS + 20) {
+    // Each names an address of its own making; the proxy adds the true one, of one IPv6 network.
+    const told = `198.51.100.${crowd.length}, 2001:db8:1:2::${crowd.length.toString(16)}`;
+    crowd.push(await slowPeer(behindProxy.url, { "X-Forwarded-For": told }));
+  }
+  await until("those beyond the limit are cut", async () => crowd.filter((peer) => peer.isClosed).length === 20);
+  expect(crowd.slice(0, 20).every((peer) => peer.isClosed)).toBe(true);
+  expect([neighbour.isClosed, quiet.isClosed]).toEqual([false, false]);
+});

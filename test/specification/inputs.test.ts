@@ -1,0 +1,105 @@
+import { getNamedType, isInputObjectType } from "graphql";
+import { type Simulator, startSimulator } from "../../simulator";
+import { buildGraphQLSchema } from "../../src/resolvers/graphql-schema";
+import { createTestDatabase, type TestDatabase } from "../support/database";
+import { dumpDatabase } from "../support/dump";
+import { type Service, startService } from "../support/service";
+import { dataOf, type Refusal } from "../support/stories";
+
+let simulator: Simulator;
+let database: TestDatabase;
+let service: Service;
+
+beforeAll(async () => {
+  [simulator, database] = await Promise.all([startSimulator({ deals: 10 }), createTestDatabase()]);
+  service = await startService(simulator, database, { roles: new Set(["api"]) });
+});
+afterAll(async () => {
+  await service.stop();
+  await Promise.all([simulator.stop(), database.drop()]);
+});
+
+const MEETING = {
+  externalId: "m-1",
+  title: "A call",
+  startsAt: "2026-11-20T10:00:00Z",
+  ownerEmail: "anna@acme.example",
+  attendees: [{ email: "bo@buyer.example" }],
+};
+const NOTE = { meetingId: "m", content: "Went well.", idempotencyKey: "key-1" };
+const VALUES = { meetingId: "m", values: [{ entity: "DEAL", value: "x" }], idempotencyKey: "key-2" };
+
+/** By mutation: its type of input, then inputs each with the one fault that is named. */
+const FAULTS: Record<string, [type: string, faults: [input: object, field: string, words: string][]]> = {
+  recordMeeting: [
+    "RecordMeetingInput",
+    [
+      [{ ...MEETING, title: "t".repeat(501) }, "title", "must have at most 500 characters"],
+      [{ ...MEETING, startsAt: "2300-01-01T00:00:00Z" }, "startsAt", "must not be after 2200"],
+      [{ ...MEETING, endsAt: "2026-11-20T09:59:59Z" }, "endsAt", "must not be before startsAt"],
+      [{ ...MEETING, ownerEmail: "anna" }, "ownerEmail", "is not an e-mail address"],
+      [{ ...MEETING, attendees: [...MEETING.attendees, { email: " " }] }, "attendees.1.email", "must not be empty"],
+      [
+        { ...MEETING, attendees: [{ email: "bo@buyer.example", name: "n".repeat(321) }] },
+        "attendees.0.name",
+        "must have at most 320 characters",
+      ],
+    ],
+  ],
+  // Whatever came back from the CRM is a consent that holds or none: the matrix of callbacks has its cases.
+  connect: ["ConnectInput", []],
+  setFieldMapping: [
+    "FieldMappingInput",
+    [[{ entity: "DEAL", fieldKey: "\0" }, "fieldKey", "must not contain a NUL character"]],
+  ],
+  writeNote: [
+    "WriteNoteInput",
+    [
+      [{ ...NOTE, content: " \n" }, "content", "must not be empty"],
+      [{ ...NOTE, idempotencyKey: "\ud800" }, "idempotencyKey", "must not contain"],
+    ],
+  ],
+  writeFields: [
+    "WriteFieldsInput",
+    [
+      [{ ...VALUES, values: [] }, "values", "must have 1 to 20 entries"],
+      [{ ...VALUES, values: [{ entity: "DEAL", value: [[[[["deep"]]]]] }] }, "values.0.value", "is nested too deeply"],
+    ],
+  ],
+};
+
+const CASES = Object.entries(FAULTS).flatMap(([mutation, [type, faults]]) =>
+  faults.map(([input, field, words]) => ({ mutation, type, input, field, words })),
+);
+
+test.each(CASES)(
+  "$mutation refuses an input whose $field $words, in words, and stores nothing",
+  async ({ mutation, type, input, field, words }) => {
+    const before = await dumpDatabase(database);
+    const query = `mutation ($input: ${type}!) { answer: ${mutation}(input: $input) { ... on Refusal { code message field } } }`;
+    const { answer } = dataOf(await service.ask<{ answer: Refusal }>(query, { input }));
+    expect(answer).toEqual({ code: "INVALID_INPUT", message: expect.stringContaining(`${field} ${words}`), field });
+    expect(await dumpDatabase(database)).toEqual(before);
+  },
+);
+
+test("every mutation that takes an input class is among them", () => {
+  const mutations = Object.values(buildGraphQLSchema().getMutationType()?.getFields() ?? {});
+  const taking = mutations.filter(({ args }) => args.some(({ type }) => isInputObjectType(getNamedType(type))));
+  expect(taking.map(({ name }) => name).sort()).toEqual(Object.keys(FAULTS).sort());
+});
+
+test("a query has no refusal to answer with: a filter that says too much is the client's error", async () => {
+  const { errors } = await service.ask(
+    "query ($status: [DealStatus!]) { deals(filter: { status: $status }) { nodes { id } } }",
+    {
+      status: Array(11).fill("OPEN"),
+    },
+  );
+  expect(errors).toEqual([
+    expect.objectContaining({
+      message: "filter.status must have at most 10 entries.",
+      extensions: expect.objectContaining({ code: "BAD_USER_INPUT" }),
+    }),
+  ]);
+});

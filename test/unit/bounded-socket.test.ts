@@ -1,0 +1,106 @@
+import { once } from "node:events";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { setImmediate as turn } from "node:timers/promises";
+import { WebSocketServer } from "ws";
+import { Allowance, BoundedSocket } from "../../src/server/bounded-socket";
+import { type EndReason, MAX_UNREAD_BYTES } from "../../src/server/connection-limits";
+import { RawPeer } from "../support/frames";
+
+// Planted and seen red: nothing asked before a write.
+
+/** A write of which the kernel soon takes no more. */
+const PIECE = "x".repeat(64 * 1024);
+/** What the kernel may take for a peer that does not read, and much more. */
+const WRITES = 4_000;
+
+let server: Server;
+const sockets = new WebSocketServer({ noServer: true, WebSocket: BoundedSocket, autoPong: false });
+let url: string;
+
+beforeAll(async () => {
+  server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+});
+afterAll(() => server.close());
+
+/** A socket of ours whose peer takes nothing, and why it was ended. */
+async function unread(): Promise<{ socket: BoundedSocket; peer: RawPeer; reasons: EndReason[] }> {
+  const reasons: EndReason[] = [];
+  const opened = new Promise<BoundedSocket>((resolve) => {
+    server.once("upgrade", (request, raw, head) => {
+      sockets.handleUpgrade(request, raw, head, (socket) => {
+        socket.watch(raw, (reason) => reasons.push(reason));
+        resolve(socket);
+      });
+    });
+  });
+  const peer = await RawPeer.upgraded(url);
+  peer.socket.pause();
+  return { socket: await opened, peer, reasons };
+}
+
+test.each<[string, (socket: BoundedSocket) => unknown]>([
+  ["answers", (socket) => socket.deliver(PIECE)],
+  ["pings", (socket) => socket.ping("x".repeat(125))],
+  ["pongs", (socket) => socket.pong("x".repeat(125))],
+])(
+  "of %s to a peer that reads nothing no more than the limit and one of them wait; then it is cut",
+  async (_title, write) => {
+    const { socket, peer, reasons } = await unread();
+    // The kernel's share first, so that small frames need not fill it.
+    let most = 0;
+    while (socket.bufferedAmount === 0) {
+      void socket.deliver(PIECE);
+      await turn();
+    }
+    for (let count = 0; count < WRITES && socket.readyState === socket.OPEN; count += 1) {
+      write(socket);
+      most = Math.max(most, socket.bufferedAmount);
+    }
+    expect(socket.readyState).not.toBe(socket.OPEN);
+    expect([most > MAX_UNREAD_BYTES, most <= MAX_UNREAD_BYTES + PIECE.length + 100]).toEqual([true, true]);
+    await once(socket, "close");
+    expect(reasons).toEqual(["unread"]);
+    peer.end();
+  },
+);
+
+test("a close frame is not put behind what nobody reads: the socket is cut", async () => {
+  const { socket, peer, reasons } = await unread();
+  while (socket.bufferedAmount <= MAX_UNREAD_BYTES) void socket.deliver(PIECE);
+  socket.close(4403, "Forbidden");
+  await once(socket, "close");
+  expect(reasons).toEqual(["unread"]);
+  peer.end();
+});
+
+test("one event of any size goes to a peer that reads", async () => {
+  const { socket, peer, reasons } = await unread();
+  peer.socket.resume();
+  await socket.deliver("x".repeat(8 * MAX_UNREAD_BYTES));
+  await socket.deliver("the end");
+  await peer.told("the end");
+  expect([reasons, socket.readyState]).toEqual([[], socket.OPEN]);
+  socket.terminate();
+});
+
+test("what waits to be delivered to a socket that was cut is at its end too", async () => {
+  const { socket, peer } = await unread();
+  const waiting: Promise<void>[] = [];
+  for (let count = 0; count < WRITES; count += 1) waiting.push(socket.deliver(PIECE));
+  await Promise.all(waiting);
+  await socket.deliver(PIECE);
+  peer.end();
+});
+
+test("an allowance gives so many at once, and as many again in a minute", () => {
+  let now = 0;
+  const allowance = new Allowance(60, () => now);
+  expect([allowance.take(60), allowance.take(1)]).toEqual([true, false]);
+  now += 10_000;
+  expect([allowance.take(11), allowance.take(10), allowance.take(1)]).toEqual([false, true, false]);
+  now += 3_600_000;
+  expect([allowance.take(61), allowance.take(60)]).toEqual([false, true]);
+});

@@ -1,0 +1,113 @@
+import type { z } from "zod";
+import type { CrmAnswer } from "../../src/crm/http";
+import { fieldRecord } from "../../src/crm/parsing/fields";
+import { type Page, readCursorPage } from "../../src/crm/parsing/page";
+import * as record from "../../src/crm/parsing/records";
+import { MAX_CONTACT_VALUES, MAX_CUSTOM_FIELDS_BYTES, MAX_NOTE, MAX_TEXT } from "../../src/crm/parsing/values";
+import { normalizeAddress } from "../../src/platform/email-address";
+import { referenceIn } from "../../src/writeback/note-html";
+
+// Seen red before the limits: each of these was kept as it came.
+
+const answerOf = (data: unknown, next_cursor: string | null = null): CrmAnswer => ({
+  status: 200,
+  contentType: "application/json",
+  text: JSON.stringify({ success: true, data, additional_data: { next_cursor } }),
+  date: null,
+  correlationId: "one",
+  limit: { remaining: null, reset: null },
+});
+const read = <T>(schema: z.ZodType<T>, ...raw: object[]): Page<T> => readCursorPage(answerOf(raw), schema);
+const LONG = "x".repeat(1_000_000);
+const longest = (value: unknown): number => {
+  if (typeof value === "string") return value.length;
+  if (value === null || typeof value !== "object") return 0;
+  return Math.max(0, ...Object.values(value).map(longest));
+};
+
+test.each<[string, z.ZodType<object>, object]>([
+  ["a user", record.userRecord, { id: 1, name: LONG, email: LONG, active_flag: true }],
+  ["a pipeline", record.pipelineRecord, { id: 1, name: LONG }],
+  ["a stage", record.stageRecord, { id: 1, name: LONG }],
+  ["an organization", record.organizationRecord, { id: 1, name: LONG, address: { value: LONG }, website: LONG }],
+  [
+    "a person",
+    record.personRecord,
+    { id: 1, name: LONG, emails: [{ value: LONG, label: LONG }], phones: [{ value: LONG }] },
+  ],
+  ["a deal", record.dealRecord, { id: 1, title: LONG, currency: LONG, status: "open", lost_reason: LONG }],
+  ["an activity", record.activityRecord, { id: 1, subject: LONG, type: LONG }],
+  [
+    "a field",
+    fieldRecord,
+    { field_code: LONG, field_name: LONG, field_type: LONG, options: [{ id: LONG, label: LONG }] },
+  ],
+])("each text of %s is cut where it is only shown", (_, schema, raw) => {
+  const { records, rejected } = read(schema, raw);
+  expect(rejected).toEqual([]);
+  expect(longest(records)).toBe(MAX_TEXT);
+});
+
+test("an address that is too long is shown and matches nobody, because an address that is cut is another one", () => {
+  const sent = `${"a".repeat(2_000)}@acme.example`;
+  const [person] = read(record.personRecord, { id: 1, name: "Bo", emails: [{ value: sent }] }).records;
+  expect(person?.emails.map(({ value }) => [value.length, normalizeAddress(value)])).toEqual([[MAX_TEXT, null]]);
+});
+
+test.each<[string, z.ZodType<object>, object, string]>([
+  [
+    "more addresses",
+    record.personRecord,
+    {
+      name: "Bo",
+      emails: Array.from({ length: MAX_CONTACT_VALUES + 1 }, (_, index) => ({ value: `a${index}@acme.example` })),
+    },
+    "emails",
+  ],
+  [
+    "more participants",
+    record.activityRecord,
+    { subject: "Call", participants: Array.from({ length: 1_001 }, (_, index) => ({ person_id: index + 1 })) },
+    "participants",
+  ],
+  [
+    "larger custom fields",
+    record.dealRecord,
+    { title: "Renewal", status: "open", deal_id: 7, custom_fields: { a: "x".repeat(MAX_CUSTOM_FIELDS_BYTES) } },
+    "custom_fields",
+  ],
+])("a record with %s than may be is kept aside, with its ids, and not cut", (_, schema, raw, where) => {
+  const { records, rejected } = read(schema, { id: 9, deal_id: 7, ...raw });
+  expect(records).toEqual([]);
+  expect(rejected).toMatchObject([{ key: "9", reason: expect.stringContaining(where) }]);
+  expect(JSON.stringify(rejected[0]?.payload).length).toBeLessThan(40_000);
+  expect(rejected[0]?.payload).toMatchObject({ id: 9, deal_id: 7 });
+});
+
+test("what is kept of a record that could not be read is bounded, and so is the reason", () => {
+  const raw = { id: "nine", deal_id: 7, content: LONG, emails: Array.from({ length: 150 }, () => ({ value: 1 })) };
+  const [rejected] = read(record.personRecord, raw).rejected;
+  expect(rejected?.payload).toMatchObject({ id: "nine", deal_id: 7 });
+  expect(JSON.stringify(rejected).length).toBeLessThan(20_000);
+  expect(rejected?.reason.length).toBeLessThanOrEqual(500);
+  const many = read(
+    record.personRecord,
+    Object.fromEntries(Array.from({ length: 5_000 }, (_, index) => [`m${index}`, 1])),
+  );
+  expect(JSON.stringify(many.rejected).length).toBeLessThan(20_000);
+});
+
+test("a cursor that no row should hold is no cursor", () => {
+  expect(() => readCursorPage(answerOf([], LONG), record.dealRecord)).toThrow(
+    "its paging is not in the documented form",
+  );
+});
+
+test("a note is kept up to a limit, says that it is cut, and its last line is still found in it", () => {
+  const sent = `<p>${"a".repeat(MAX_NOTE)}</p>\n<p>Ref. CRM-0123456789</p>`;
+  const raw = { id: 1, add_time: "2026-01-02 03:04:05" };
+  const [long, short] = read(record.noteRecord, { ...raw, content: sent }, { ...raw, content: "<p>Hello</p>" }).records;
+  expect(long?.content).toBe(`<p>${"a".repeat(MAX_NOTE - 3)}`);
+  expect([long?.truncated, short?.truncated]).toEqual([true, false]);
+  expect(referenceIn(`${long?.content}${long?.ending}`)).toBe("CRM-0123456789");
+});

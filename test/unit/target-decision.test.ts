@@ -1,0 +1,65 @@
+import type { MatchedEntity } from "../../src/entities/matched-record";
+import { type AskedTarget, type Target, type TargetFacts, targetOf } from "../../src/writeback/targets";
+
+const COPY = 7;
+const target = (name: string): Target => ({ entity: ENTITY[name[0] ?? ""] ?? "DEAL", id: Number(name.slice(1)) });
+const ENTITY: Record<string, MatchedEntity> = { D: "DEAL", P: "PERSON", O: "ORGANIZATION" };
+const targets = (names: string) => names.split(" ").filter(Boolean).map(target);
+const nameOf = ({ entity, id }: Target) => `${entity[0]}${id}`;
+
+/** `D1 P1 | O2`: what is certain, and which companies only a domain tells of; `deals`, `others`: what is in question. */
+function factsIn(text: string): TargetFacts {
+  const [records = "", ...questions] = text.split(", ");
+  const [certain = "", byDomain = ""] = records.split("|");
+  return {
+    ...{ copyId: COPY, certain: targets(certain), byDomain: targets(byDomain) },
+    ...{ hasDeals: questions.includes("deals"), ambiguousHaveDeals: questions.includes("others") },
+  };
+}
+
+function inWords(facts: string, entity: MatchedEntity | null, named?: AskedTarget): string {
+  const found = targetOf(factsIn(facts), entity, named);
+  return found.ok ? nameOf(found.value) : found.code;
+}
+
+const CHOICE = "NEEDS_CHOICE";
+const NOT = "TARGET_NOT_MATCHED";
+
+test.each<[facts: string, note: string, deal: string, person: string, organization: string]>([
+  ["", NOT, NOT, NOT, NOT],
+  [", deals", CHOICE, CHOICE, NOT, NOT],
+  [", others", NOT, NOT, NOT, NOT],
+  ["|O1", NOT, NOT, NOT, NOT],
+  ["|O1, deals", CHOICE, CHOICE, NOT, NOT],
+  ["D1 P1 O1, deals", "D1", "D1", "P1", "O1"],
+  ["D1 P1 P2 O1 O2, deals", "D1", "D1", CHOICE, CHOICE],
+  ["D1 P1, deals, others", "D1", "D1", "P1", NOT],
+  ["P1 O1, deals", CHOICE, CHOICE, "P1", "O1"],
+  ["P1 O1", "P1", NOT, "P1", "O1"],
+  ["P1 O1|O2", "P1", NOT, "P1", "O1"],
+  ["P1, others", CHOICE, NOT, "P1", NOT],
+  ["P1 P2 O1", CHOICE, NOT, CHOICE, "O1"],
+])("with '%s' a write that names nothing goes to %s, of a deal %s, of a person %s, of an organization %s", (...row) => {
+  const [facts, ...expected] = row;
+  expect(
+    [null, "DEAL" as const, "PERSON" as const, "ORGANIZATION" as const].map((entity) => inWords(facts, entity)),
+  ).toEqual(expected);
+});
+
+test.each<[named: string, copyId: number, note: string, ofPerson: string]>([
+  ["D1", COPY, "D1", NOT],
+  ["D2", COPY, NOT, NOT],
+  ["P1", COPY, "P1", "P1"],
+  ["P1", COPY + 1, NOT, NOT],
+  ["O1", COPY, "O1", NOT],
+  ["O2", COPY, "O2", NOT],
+  ["O3", COPY, NOT, NOT],
+])("%s of copy %s is named: a note goes to %s, a value of a person to %s", (name, copyId, note, ofPerson) => {
+  const facts = "D1 P1 O1|O2, deals, others";
+  const named = { ...target(name), copyId };
+  expect([inWords(facts, null, named), inWords(facts, "PERSON", named)]).toEqual([note, ofPerson]);
+});
+
+test("an id that names no record is no target, whatever is certain", () => {
+  expect([inWords("P1", null, null), inWords("P1", "PERSON", null)]).toEqual([NOT, NOT]);
+});

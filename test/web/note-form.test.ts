@@ -1,0 +1,248 @@
+import type { Page, Route } from "playwright-core";
+import { posts } from "../support/notes";
+import { connect, recordMeeting, syncEnds } from "../support/stories";
+import { seriousFindings } from "./support/browser";
+import { type Product, startProduct } from "./support/product";
+
+// Seen red with: the page as it was, which kept the target of its first look and made a new key with each edit.
+
+let product: Product;
+let page: Page;
+let meetings = 0;
+
+beforeAll(async () => {
+  product = await startProduct();
+  const { service, simulator } = product;
+  await connect(service, simulator);
+  await syncEnds(service);
+});
+afterAll(() => product?.stop());
+beforeEach(async () => {
+  product.simulator.control.clearFaults();
+  page = await product.signIn("member");
+});
+afterEach(() => page.context().close());
+
+/** A meeting of its own for each story, so that no receipt of another one shows. */
+async function openMeeting(story: "singleDeal" | "severalDeals" | "sharedAddress"): Promise<void> {
+  meetings += 1;
+  const title = `Story ${meetings}`;
+  const startsAt = new Date(Date.now() + meetings * 3_600_000).toISOString();
+  await recordMeeting(product.service, [product.simulator.company.stories[story].email], { title, startsAt });
+  await page.getByRole("link", { name: "Meetings" }).first().click();
+  await page.getByRole("link", { name: title, exact: true }).click();
+  await page.getByRole("heading", { level: 1, name: title }).waitFor();
+  product.simulator.log.clear();
+}
+
+const form = () => page.getByRole("region", { name: "Note to the CRM" });
+const text = () => form().getByRole("textbox", { name: "Note" });
+const button = (name = "Write to the CRM") => form().getByRole("button", { name });
+const writtenOn = () => posts(product.simulator).map(({ body }) => body as Record<string, unknown>);
+const isWritten = () => form().getByText("Written", { exact: true }).first().waitFor();
+const NOT_KNOWN = "We do not know yet";
+
+describe("Where a note goes", () => {
+  test("a note that was typed before the deal was chosen is written on the deal", async () => {
+    await openMeeting("severalDeals");
+    await text().fill("They take the second plant.");
+    await form().getByText("Nothing is chosen yet").waitFor();
+    expect(await button().isEnabled()).toBe(false);
+    expect(await seriousFindings(page)).toEqual([]);
+    await page.getByRole("button", { name: "Choose Baltic Mills – second plant" }).click();
+    await form().getByText("On Deal: Baltic Mills – second plant").waitFor();
+    await button().click();
+    await isWritten();
+    const [, second] = product.simulator.company.stories.severalDeals.dealIds;
+    expect(writtenOn()).toEqual([{ content: expect.stringContaining("second plant"), deal_id: second }]);
+  });
+
+  test("who has chosen a person writes on the person, whatever deal is chosen after it", async () => {
+    await openMeeting("severalDeals");
+    await text().fill("A private word.");
+    const { personId } = product.simulator.company.stories.severalDeals;
+    await form().getByLabel("Write on").selectOption({ index: 1 });
+    await page.getByRole("button", { name: "Choose Baltic Mills – renewal" }).click();
+    await page.getByRole("heading", { name: "Baltic Mills – renewal", level: 2 }).waitFor();
+    await form().getByText("On Person: ").waitFor();
+    await button().click();
+    await isWritten();
+    expect(writtenOn()).toEqual([{ content: expect.any(String), person_id: personId }]);
+  });
+
+  test("a chosen record that is gone is said, and no other takes its place", async () => {
+    await openMeeting("severalDeals");
+    await page.getByRole("button", { name: "Choose Baltic Mills – renewal" }).click();
+    await form().getByText("On Deal: Baltic Mills – renewal").waitFor();
+    await form().getByLabel("Write on").selectOption({ index: 1 });
+    await form().getByLabel("Write on").selectOption({ label: "Deal: Baltic Mills – renewal" });
+    await text().fill("About the renewal.");
+    await page.getByText("It is about another deal").click();
+    await page.getByRole("button", { name: "Choose Baltic Mills – second plant" }).click();
+    await form().getByText("“Deal: Baltic Mills – renewal” no longer belongs to this meeting").waitFor();
+    expect(await button().isEnabled()).toBe(false);
+    expect(await seriousFindings(page)).toEqual([]);
+    await form().getByLabel("Write on").selectOption({ label: "Deal: Baltic Mills – second plant" });
+    await button().click();
+    await isWritten();
+    const [, second] = product.simulator.company.stories.severalDeals.dealIds;
+    expect(writtenOn()).toMatchObject([{ deal_id: second }]);
+  });
+});
+
+const isOf = (route: Route, operation: string) => route.request().postData()?.includes(operation) ?? false;
+
+interface Loss {
+  /** Lets the looks at what became of the note pass. */
+  releaseLooks(): void;
+}
+
+/** The first answer to writeNote goes as `lose` says; nothing is looked up before it may be. */
+async function loseAnswer(lose: (route: Route) => Promise<unknown>): Promise<Loss> {
+  let releaseLooks: () => void = () => undefined;
+  const looks = new Promise<void>((release) => {
+    releaseLooks = release;
+  });
+  let isLost = false;
+  await page.route("**/graphql", async (route) => {
+    if (isOf(route, "mutation WriteNote") && !isLost) {
+      isLost = true;
+      return void (await lose(route));
+    }
+    if (isOf(route, "query NoteByKey")) await looks;
+    await route.continue().catch(() => undefined);
+  });
+  return { releaseLooks };
+}
+
+const worked = (lose: (route: Route) => Promise<unknown>) => async (route: Route) => {
+  await route.fetch();
+  await lose(route);
+};
+
+describe("A lost answer", () => {
+  test.each<[string, (route: Route) => Promise<unknown>]>([
+    ["the connection is cut", worked((route) => route.abort("connectionreset"))],
+    ["a proxy answers with a page", worked((route) => route.fulfill({ status: 502, body: "<h1>Bad gateway</h1>" }))],
+    ["an answer that is no JSON", worked((route) => route.fulfill({ status: 200, body: "<html>" }))],
+    ["no answer comes", worked(() => Promise.resolve())],
+  ])("%s: it is not known, an edit and another try make no second note, and then it is known", async (_, lose) => {
+    await openMeeting("singleDeal");
+    const { releaseLooks } = await loseAnswer(lose);
+    await text().fill("Agreed on the price.");
+    await button().click();
+    await form().getByText(NOT_KNOWN).waitFor();
+    expect(await seriousFindings(page)).toEqual([]);
+    await text().focus();
+    await page.keyboard.type("!");
+    if (await button().isEnabled()) await button().click();
+    expect(await text().inputValue()).toBe("Agreed on the price.");
+    releaseLooks();
+    await form().getByText("The note was written", { exact: true }).waitFor();
+    await isWritten();
+    expect(await text().inputValue()).toBe("");
+    expect(writtenOn()).toHaveLength(1);
+  });
+
+  test("the page is loaded again before the answer is known: the text is there, and it is looked up", async () => {
+    await openMeeting("singleDeal");
+    const { releaseLooks } = await loseAnswer(worked((route) => route.abort()));
+    await text().fill("Before the reload.");
+    await button().click();
+    await form().getByText(NOT_KNOWN).waitFor();
+    await page.reload();
+    await form().getByText(NOT_KNOWN).waitFor();
+    expect(await text().inputValue()).toBe("Before the reload.");
+    releaseLooks();
+    await form().getByText("The note was written", { exact: true }).waitFor();
+    await page.reload();
+    expect(await text().inputValue()).toBe("");
+    expect(await form().getByText(NOT_KNOWN).count()).toBe(0);
+    expect(writtenOn()).toHaveLength(1);
+  });
+
+  test.each<[string, (route: Route) => Promise<unknown>, string | null]>([
+    ["a request that never reached the service", (route) => route.abort(), null],
+    [
+      "a request that the service answered with an error",
+      (route) => route.fulfill({ status: 200, json: { errors: [{ message: "Too many at once." }] } }),
+      "Too many at once.",
+    ],
+  ])("%s is said to be none, and sent again it is one note", async (_, lose, said) => {
+    await openMeeting("singleDeal");
+    const { releaseLooks } = await loseAnswer(lose);
+    await text().fill("Sent from a train.");
+    await button().click();
+    await form().getByText(NOT_KNOWN).waitFor();
+    releaseLooks();
+    await form().getByText("The service has not taken the note").waitFor();
+    if (said) await form().getByText(said).waitFor();
+    expect(await seriousFindings(page)).toEqual([]);
+    expect(writtenOn()).toEqual([]);
+    await button("Send again").click();
+    await isWritten();
+    expect(await text().inputValue()).toBe("");
+    expect(writtenOn()).toEqual([expect.objectContaining({ content: expect.stringContaining("Sent from a train.") })]);
+  });
+
+  test("who is signed out when sending finds the text again, and it is written once", async () => {
+    await openMeeting("singleDeal");
+    const meeting = page.url();
+    await page.context().clearCookies();
+    await page.route("**/graphql", (route) =>
+      route.fulfill({ status: 401, json: { errors: [{ message: "Sign in." }] } }),
+    );
+    await text().fill("After lunch.");
+    await button().click();
+    await form().getByText("You are not signed in").first().waitFor();
+    await page.unroute("**/graphql");
+    await page.goto(product.host.url);
+    await page.getByRole("button", { name: "Max Member" }).click();
+    await page.getByRole("heading", { level: 1 }).waitFor();
+    await page.goto(meeting);
+    await form().getByText("The service has not taken the note").waitFor();
+    expect(await text().inputValue()).toBe("After lunch.");
+    await button("Send again").click();
+    await isWritten();
+    expect(writtenOn()).toHaveLength(1);
+  });
+
+  test("a request that comes late, after its text was changed and sent, makes no second note", async () => {
+    await openMeeting("singleDeal");
+    let arrive: () => Promise<unknown> = async () => undefined;
+    const { releaseLooks } = await loseAnswer(async (route) => {
+      arrive = () => route.fetch();
+    });
+    await text().fill("First words.");
+    await button().click();
+    releaseLooks();
+    await form().getByText("The service has not taken the note").waitFor({ timeout: 60_000 });
+    await button("Edit").click();
+    await text().fill("Second words.");
+    await arrive();
+    await button().click();
+    await form().getByText("it may be the text as it was before").waitFor();
+    expect(writtenOn()).toEqual([expect.objectContaining({ content: expect.stringContaining("First words.") })]);
+    expect(await text().inputValue()).toBe("Second words.");
+  });
+
+  test("a note that the CRM refused is said to be not written, and its text can be changed and sent", async () => {
+    await openMeeting("singleDeal");
+    product.simulator.control.fail({ match: "/api/v1/notes", method: "POST", times: 1, with: { kind: "throttle" } });
+    const { releaseLooks } = await loseAnswer(worked((route) => route.abort()));
+    await text().fill("Too early.");
+    await button().click();
+    await form().getByText(NOT_KNOWN).waitFor();
+    releaseLooks();
+    await form().getByText("The note was not written", { exact: true }).waitFor();
+    await text().fill("Later.");
+    await button().click();
+    await isWritten();
+    expect(writtenOn().map(({ content }) => String(content).slice(0, 12))).toEqual(["<p>Too early", "<p>Later.</p"]);
+    expect(
+      await product.database.query(
+        "SELECT state FROM note_write WHERE state = 'WRITTEN' AND requested_at > now() - interval '5 seconds'",
+      ),
+    ).toHaveLength(1);
+  });
+});

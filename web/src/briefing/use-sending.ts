@@ -1,0 +1,153 @@
+import { useEffect, useEffectEvent, useState } from "react";
+import { type CombinedError, useClient } from "urql";
+import {
+  NoteByKeyDocument,
+  type ReceiptFragment,
+  WriteNoteDocument,
+  type WriteNoteMutation,
+} from "../api/operations.generated";
+
+/** A record of the CRM that a note can be written on. */
+export interface Target {
+  id: string;
+  name: string;
+}
+
+/** A note as it was sent. Its key is made with its first sending, and is not given up before that is settled. */
+interface SentNote {
+  key: string;
+  target: Target;
+  content: string;
+  /** Another text was sent with this key before, and may have arrived: the service takes one of them. */
+  isMixed: boolean;
+}
+
+/** SENT: the answer is awaited. NOT_KNOWN: it was lost. NOT_RECEIVED: the service has no such write, as it says now. */
+export interface Sending {
+  note: SentNote;
+  fate: "SENT" | "NOT_KNOWN" | "NOT_RECEIVED";
+  /** A request with this key was sent whose answer never came. */
+  isLost: boolean;
+  /** What came in place of an answer. */
+  error?: CombinedError;
+}
+
+/** What became of a note; `isMixed`: of this text, or of one before it. */
+export type Outcome =
+  | { is: "WRITTEN"; isMixed: boolean }
+  | { is: "FAILED"; message: string }
+  | { is: "REFUSED"; message: string };
+
+/** Longer than the CRM usually takes; a slower answer is looked up like one that was lost, which does no harm. */
+const ANSWER_WITHIN_MS = 20_000;
+/** Between a loss and the first look: what is on its way to the service may still arrive. Later ones are further apart. */
+const FIRST_LOOK_MS = 2_000;
+const LONGEST_PAUSE_MS = 10_000;
+
+/**
+ * Sends a note so that a lost answer never makes a second one: the same key until it is settled, and in between nothing
+ * but looks by that key. It survives a reload of the page in the tab's own storage.
+ * @param slot whose note, and of which meeting
+ * @param onChange told of an outcome, and with null of a receipt that is not settled yet
+ */
+export function useSending(slot: string, meetingId: string, onChange: (outcome: Outcome | null) => void) {
+  const client = useClient();
+  const [sending, setSending] = useState(() => restored(slot));
+  /** A key under which something was sent and perhaps taken: the next text is sent with it as well. */
+  const [openKey, setOpenKey] = useState<string | null>(null);
+
+  const take = ({ next, outcome }: Step, { note, isLost }: Sending) => {
+    setSending(next);
+    // Another form of this meeting may have sent the next one meanwhile.
+    if (outcome && restored(slot)?.note.key === note.key) sessionStorage.removeItem(slot);
+    if (outcome) setOpenKey(outcome.is === "REFUSED" && (isLost || note.isMixed) ? note.key : null);
+    onChange(outcome);
+  };
+  const post = async (note: SentNote, isLost: boolean) => {
+    const sent: Sending = { note, fate: "SENT", isLost };
+    sessionStorage.setItem(slot, JSON.stringify(note));
+    setSending(sent);
+    const input = { meetingId, targetId: note.target.id, content: note.content, idempotencyKey: note.key };
+    const answered = client.mutation(WriteNoteDocument, { input }).toPromise();
+    const answer = await Promise.race([answered, pause(ANSWER_WITHIN_MS)]);
+    take(answer?.data ? afterAnswer(answer.data, sent) : lost(sent, answer?.error), sent);
+  };
+  const lookedUp = sending && sending.fate !== "SENT" ? sending.note.key : null;
+  useLooks(lookedUp, (found) => sending && take(afterLook(found, sending), sending));
+
+  const absent = sending?.fate === "NOT_RECEIVED" ? sending : null;
+  return {
+    sending,
+    send: (target: Target, content: string) =>
+      post({ key: openKey ?? crypto.randomUUID(), target, content, isMixed: openKey !== null }, false),
+    /** The same key and the same input: safe however often it arrives. */
+    sendAgain: () => absent && post(absent.note, true),
+    /** Gives the text back. What was sent may still arrive, so its key goes with whatever is sent next. */
+    edit: () => {
+      if (!absent) return;
+      setOpenKey(absent.note.key);
+      setSending(null);
+    },
+  };
+}
+
+/** Looks what the service has of a key until there is nothing more to look for. */
+function useLooks(key: string | null, onLook: (found: ReceiptFragment | undefined) => void): void {
+  const client = useClient();
+  const tell = useEffectEvent(onLook);
+  useEffect(() => {
+    if (key === null) return;
+    let isOver = false;
+    const look = async () => {
+      for (let wait = FIRST_LOOK_MS; ; wait = Math.min(wait * 2, LONGEST_PAUSE_MS)) {
+        await pause(wait);
+        if (isOver) return;
+        const { data } = await client.query(NoteByKeyDocument, { key }, { requestPolicy: "network-only" }).toPromise();
+        if (isOver) return;
+        if (data) tell(data.crmWrites.nodes.find((write) => write.__typename === "NoteWrite"));
+      }
+    };
+    look();
+    return () => {
+      isOver = true;
+    };
+  }, [client, key]);
+}
+
+/** What comes after an answer, a loss or a look: still a sending, or its outcome. */
+type Step = { next: Sending; outcome: null } | { next: null; outcome: Outcome };
+
+const goesOn = (next: Sending): Step => ({ next, outcome: null });
+const ends = (outcome: Outcome): Step => ({ next: null, outcome });
+
+const lost = (sent: Sending, error?: CombinedError): Step =>
+  goesOn({ ...sent, fate: "NOT_KNOWN", isLost: true, error });
+
+function afterAnswer({ writeNote }: WriteNoteMutation, sent: Sending): Step {
+  // The service compares the input with that of the key: it is this text that was taken.
+  if ("write" in writeNote) return afterWrite(writeNote.write, { ...sent, note: { ...sent.note, isMixed: false } });
+  if (writeNote.code !== "IDEMPOTENCY_KEY_REUSED") return ends({ is: "REFUSED", message: writeNote.message });
+  // What was sent with this key before has arrived after all. It is looked up, and this text was not written.
+  return goesOn({ note: { ...sent.note, isMixed: true }, fate: "NOT_KNOWN", isLost: true });
+}
+
+function afterLook(found: ReceiptFragment | undefined, sending: Sending): Step {
+  if (found) return afterWrite(found, sending);
+  // What the service itself answered still tells why; that it could not be asked is over.
+  const error = sending.error?.graphQLErrors.length ? sending.error : undefined;
+  return goesOn({ ...sending, fate: "NOT_RECEIVED", error });
+}
+
+function afterWrite({ state, error }: ReceiptFragment, sending: Sending): Step {
+  if (state === "WRITTEN") return ends({ is: "WRITTEN", isMixed: sending.note.isMixed });
+  if (state === "FAILED") return ends({ is: "FAILED", message: error?.message ?? "" });
+  return goesOn({ ...sending, fate: "NOT_KNOWN", error: undefined });
+}
+
+const pause = (ms: number): Promise<null> => new Promise((done) => setTimeout(done, ms, null));
+
+/** What was sent before the page was loaded anew, and not settled by then. Only this file writes there. */
+function restored(slot: string): Sending | null {
+  const kept = sessionStorage.getItem(slot);
+  return kept === null ? null : { note: JSON.parse(kept), fate: "NOT_KNOWN", isLost: true };
+}
