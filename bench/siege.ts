@@ -1,11 +1,13 @@
 import { failed, say } from "./print";
 import { siegeDocuments } from "./siege-documents";
+import { siegeNeighbours } from "./siege-neighbours";
 import { siegeNotes } from "./siege-notes";
 import { siegeSockets } from "./siege-sockets";
 
 /** Each part attacks a freshly built service of its own, in a process of its own. */
 const PARTS: Record<string, () => Promise<void>> = {
   documents: siegeDocuments,
+  neighbours: siegeNeighbours,
   notes: siegeNotes,
   sockets: siegeSockets,
 };

@@ -71,7 +71,7 @@ export function createApp(config: Config, logger: Logger, clock: Clock = systemC
     const dataSource = createDataSource({ url, entities, logger });
     await connectDatabase(dataSource, url);
     stops.push(() => dataSource.destroy());
-    await migrate(dataSource, url);
+    await migrate(url);
     const parts = compose(config, dataSource, url, logger, clock);
     stops.push(parts.close);
     await parts.notifications.start();

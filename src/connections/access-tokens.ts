@@ -2,10 +2,12 @@ import { Pool } from "pg";
 import type { TokenSource } from "../crm/api";
 import { CrmError } from "../crm/errors";
 import { OAuthError } from "../crm/oauth";
-import { MINUTE_MS } from "../platform/clock";
+import { heldUpOf, SESSION_LIMITS, type SessionLimits, withLimits } from "../database/session-limits";
+import { MINUTE_MS, SECOND_MS, timeLimit } from "../platform/clock";
 import type { Secret } from "../platform/secret";
+import { inWork, workFields } from "../platform/work";
 import type { PresentAccess } from "./credentials";
-import { ConnectionGoneError, NeedsReauthorizationError } from "./errors";
+import { ConnectionGoneError, NeedsReauthorizationError, RenewalHeldUpError } from "./errors";
 import { Identity, type IdentityParts, type Proof } from "./identity";
 import { NEEDS_REAUTHORIZATION, NOT_CONNECTED } from "./refusals";
 import { Renewal, type RenewalParts } from "./renewal";
@@ -14,17 +16,33 @@ import { Renewal, type RenewalParts } from "./renewal";
 const FRESH_FOR_MS = 59 * MINUTE_MS;
 /** Renewals hold a database session while the CRM answers; they must not use up the pool that requests need. */
 const LOCK_SESSIONS = 8;
+/** For one of them to come free: with the wait for the lock itself, a caller has its answer within 30 seconds. */
+const SESSION_WITHIN_MS = 10 * SECOND_MS;
+/** From asking for the lock to the first byte of the renewal; a frozen process may have lost the lock after that. */
+const RENEW_WITHIN_MS = 30 * SECOND_MS;
+/** And to that of its proof, with the CRM's half a minute for the renewal between. */
+const PROVE_WITHIN_MS = 75 * SECOND_MS;
 /** Keeps these advisory locks apart from others of the database. */
 const RENEWAL_LOCKS = 7_302_519;
 
 export interface AccessTokenParts extends RenewalParts, IdentityParts {
   databaseUrl: Secret;
+  limits?: SessionLimits;
+}
+
+/** Called right before a request that the lock guards; each throws where the lock may be another process's by now. */
+interface HeldLock {
+  mayRenew(): void;
+  mayProve(): void;
 }
 
 /** Tokens of the company and the user that the connection was authorized by, and of nobody else. */
 export interface PinnedTokens extends TokenSource {
-  /** Asks the CRM whose the token is now, unless it has to be renewed and so is asked about anyway. */
-  verify(): Promise<void>;
+  /**
+   * Asks the CRM whose the token is now, unless it has to be renewed and so is asked about anyway.
+   * @param mayBegin called right before that request; it throws where nothing may be sent any more
+   */
+  verify(mayBegin?: () => void): Promise<void>;
 }
 
 /**
@@ -42,7 +60,11 @@ export class AccessTokens {
   constructor(private readonly parts: AccessTokenParts) {
     this.#renewal = new Renewal(parts);
     this.#identity = new Identity(parts);
-    this.#locks = new Pool({ connectionString: parts.databaseUrl.reveal(), max: LOCK_SESSIONS });
+    const url = withLimits(parts.databaseUrl, parts.limits ?? SESSION_LIMITS.renewalLock);
+    this.#locks = new Pool({
+      ...{ connectionString: url.reveal(), max: LOCK_SESSIONS },
+      ...{ connectionTimeoutMillis: SESSION_WITHIN_MS, keepAlive: true },
+    });
     const onError = (error: Error) => parts.logger.warn({ err: error }, "a lock session ended");
     this.#locks.on("error", onError);
     this.#locks.on("connect", (session) => session.on("error", onError));
@@ -61,9 +83,11 @@ export class AccessTokens {
         return this.#isOfUse(present) ? present.accessToken : obtain(null);
       },
       renewed: obtain,
-      verify: async () => {
+      verify: async (mayBegin) => {
         const present = await this.#present(tenantId, copyId);
-        const proof = this.#isOfUse(present) ? await this.#identity.ask(tenantId, copyId, present) : "REPLACED";
+        const proof = this.#isOfUse(present)
+          ? await this.#identity.ask(tenantId, copyId, present, mayBegin)
+          : "REPLACED";
         if (proof !== "PROVEN") await obtain(proof === "REFUSED" ? present.accessToken : null);
       },
     };
@@ -104,19 +128,29 @@ export class AccessTokens {
         token.reveal() === refused?.reveal() ? this.#obtain(tenantId, copyId, refused) : token,
       );
     }
-    const obtained = this.#underLock(copyId, () => this.#lookAgain(tenantId, copyId, refused)).finally(() =>
-      this.#inFlight.delete(copyId),
-    );
+    // Work of its own: where the caller's time is over, what the CRM has granted must be stored all the same.
+    const obtained = inWork(workFields(), () =>
+      this.#underLock(copyId, (held) => this.#lookAgain(tenantId, copyId, refused, held)),
+    ).finally(() => this.#inFlight.delete(copyId));
     this.#inFlight.set(copyId, obtained);
     return obtained;
   }
 
-  async #underLock<T>(copyId: number, work: () => Promise<T>): Promise<T> {
-    const session = await this.#locks.connect();
+  /** @throws RenewalHeldUpError where another process holds the lock for too long, and when it is too late to begin */
+  async #underLock<T>(copyId: number, work: (held: HeldLock) => Promise<T>): Promise<T> {
+    const session = await this.#locks.connect().catch(heldUp);
     try {
       await session.query("BEGIN");
-      await session.query("SELECT pg_advisory_xact_lock($1, hashtext($2))", [RENEWAL_LOCKS, String(copyId)]);
-      return await work();
+      const within = (limitMs: number) => {
+        const isOver = timeLimit(this.parts.clock, limitMs);
+        return () => {
+          if (isOver()) throw new RenewalHeldUpError();
+        };
+      };
+      const held = { mayRenew: within(RENEW_WITHIN_MS), mayProve: within(PROVE_WITHIN_MS) };
+      const lock = "SELECT pg_advisory_xact_lock($1, hashtext($2))";
+      await session.query(lock, [RENEWAL_LOCKS, String(copyId)]).catch(heldUp);
+      return await work(held);
     } finally {
       await session.query("ROLLBACK").then(
         () => session.release(),
@@ -126,19 +160,20 @@ export class AccessTokens {
   }
 
   /** Renews once at most: a token that the CRM refuses right after it gave it is not renewed again. */
-  async #lookAgain(tenantId: number, copyId: number, refused: Secret | null): Promise<Secret> {
+  async #lookAgain(tenantId: number, copyId: number, refused: Secret | null, held: HeldLock): Promise<Secret> {
     const { door, credentials } = this.parts;
     const scope = door.enter(tenantId);
     const present = usable(await credentials.readAccess(scope, copyId));
     if (this.#isFresh(present) && present.accessToken.reveal() !== refused?.reveal()) {
       // Whoever was killed between storing a token and proving it has left that to the next need.
-      const proof = await this.#identity.prove(tenantId, copyId, present);
+      const proof = await this.#identity.prove(tenantId, copyId, present, held.mayProve);
       if (proof !== "REFUSED") return this.#handedOut(tenantId, copyId, present, proof);
     }
     const credential = await credentials.read(scope, copyId);
     if (!credential) throw new ConnectionGoneError(NOT_CONNECTED.message);
-    const renewed = await this.#renewal.renew(tenantId, copyId, credential);
-    return this.#handedOut(tenantId, copyId, renewed, await this.#identity.prove(tenantId, copyId, renewed));
+    const renewed = await this.#renewal.renew(tenantId, copyId, credential, held.mayRenew);
+    const proof = await this.#identity.prove(tenantId, copyId, renewed, held.mayProve);
+    return this.#handedOut(tenantId, copyId, renewed, proof);
   }
 
   async #handedOut(
@@ -157,6 +192,10 @@ export class AccessTokens {
     if (present.isProven) return present.accessToken;
     throw new OAuthError("OUTAGE", "The access token was replaced while the CRM was asked whose it is.");
   }
+}
+
+function heldUp(error: unknown): never {
+  throw heldUpOf(error) ? new RenewalHeldUpError({ cause: error }) : error;
 }
 
 function usable(access: PresentAccess | null): PresentAccess {

@@ -42,11 +42,17 @@ const ENDED: Partial<Record<ReauthorizationReason, string>> = {
 export type Proof = "PROVEN" | "REPLACED" | "REFUSED";
 
 /** Asks `users/me` with a token that nobody may use for anything else yet. @throws CrmError */
-export function ownerOf(http: CrmHttp, crmBaseUrl: string, accessToken: Secret): Promise<CrmCurrentUser> {
+export function ownerOf(
+  http: CrmHttp,
+  crmBaseUrl: string,
+  accessToken: Secret,
+  mayBegin?: () => void,
+): Promise<CrmCurrentUser> {
   const refused = async () => {
     throw new CrmError("UNAUTHORIZED", "The CRM refused the token that it had just issued.", { status: 401 });
   };
-  return new CrmApi(http, crmBaseUrl, { current: async () => accessToken, renewed: refused }).currentUser();
+  const tokens = { current: async () => accessToken, renewed: refused };
+  return new CrmApi(http, crmBaseUrl, tokens, undefined, mayBegin).currentUser();
 }
 
 function nullWhereRefused(error: unknown): null {
@@ -69,11 +75,13 @@ export class Identity {
 
   /**
    * Asks the CRM whose the token is, and commits the answer.
+   * @param mayBegin called right before the request; it throws where nothing may be sent any more
    * @throws NeedsReauthorizationError where it is nobody's whom the copy is of, CrmError where the CRM does not say
    */
-  async ask(tenantId: number, copyId: number, { version, accessToken, isProven }: HeldToken): Promise<Proof> {
+  async ask(tenantId: number, copyId: number, held: HeldToken, mayBegin?: () => void): Promise<Proof> {
     const { door, http, crmBaseUrl, credentials } = this.parts;
-    const user = await ownerOf(http, crmBaseUrl, accessToken).catch(nullWhereRefused);
+    const { version, accessToken, isProven } = held;
+    const user = await ownerOf(http, crmBaseUrl, accessToken, mayBegin).catch(nullWhereRefused);
     if (!user) return "REFUSED";
     const bound = await boundOf(door.enter(tenantId), copyId);
     if (!bound) return "REPLACED";
@@ -88,10 +96,10 @@ export class Identity {
   }
 
   /** As `ask`, for a token that is of no use until it is proven: where the CRM does not say, there is none for now. */
-  async prove(tenantId: number, copyId: number, held: HeldToken): Promise<Proof> {
+  async prove(tenantId: number, copyId: number, held: HeldToken, mayBegin?: () => void): Promise<Proof> {
     if (held.isProven) return "PROVEN";
     try {
-      return await this.ask(tenantId, copyId, held);
+      return await this.ask(tenantId, copyId, held, mayBegin);
     } catch (error) {
       if (!(error instanceof CrmError)) throw error;
       const { door, credentials, clock, logger } = this.parts;

@@ -25,7 +25,8 @@ export async function beginAttempt(
   return { wasUnconfirmed: attempt?.was_unconfirmed ?? false };
 }
 
-/** The outcome is known, or there is no connection any more whose outcome could matter. */
-export async function endAttempt({ tenantId, manager }: TenantScope, copyId: number): Promise<void> {
-  await rows(manager, "DELETE FROM renewal_attempt WHERE tenant_id = $1 AND copy_id = $2", [tenantId, copyId]);
+/** The outcome with the credential of this version is known; an attempt with a newer one is another's. */
+export async function endAttempt({ tenantId, manager }: TenantScope, copyId: number, version: number): Promise<void> {
+  const sql = "DELETE FROM renewal_attempt WHERE tenant_id = $1 AND copy_id = $2 AND version = $3";
+  await rows(manager, sql, [tenantId, copyId, version]);
 }

@@ -1,12 +1,13 @@
 import { type CrmOAuth, OAuthError } from "../crm/oauth";
 import type { Grant } from "../crm/token-outcome";
+import { heldUpOf } from "../database/session-limits";
 import type { TenantDoor } from "../database/tenant-door";
 import type { Clock } from "../platform/clock";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
 import { endAuthorization } from "./connection-store";
 import type { Credential, Credentials } from "./credentials";
-import { ConnectionGoneError, NeedsReauthorizationError } from "./errors";
+import { ConnectionGoneError, NeedsReauthorizationError, RenewalHeldUpError } from "./errors";
 import { NEEDS_REAUTHORIZATION } from "./refusals";
 import { beginAttempt, endAttempt } from "./renewal-attempts";
 import { decideRenewal } from "./renewal-decision";
@@ -21,6 +22,9 @@ export interface RenewalParts {
   metrics?: Metrics;
 }
 
+/** Each fails within the limits of its session. */
+const STORE_TRIES = 3;
+
 /** One renewal of a connection's token pair. The caller holds the connection's renewal lock. */
 export class Renewal {
   constructor(private readonly parts: RenewalParts) {}
@@ -28,28 +32,56 @@ export class Renewal {
   /**
    * Commits that it begins, asks the CRM, commits what came, and only then hands the pair out. It stands at once, because
    * the CRM has rotated the token; whose it is has to be proven before it is used.
+   * @param mayBegin called right before the request is written; it throws where the lock may be another process's by now
    * @throws NeedsReauthorizationError, ConnectionGoneError, or OAuthError where there is no token for now
    */
-  async renew(tenantId: number, copyId: number, old: Credential): Promise<Credential> {
+  async renew(tenantId: number, copyId: number, old: Credential, mayBegin?: () => void): Promise<Credential> {
     const { door, oauth, clock } = this.parts;
     const askedAt = clock();
     const { wasUnconfirmed } = await beginAttempt(door.enter(tenantId), copyId, old.version, askedAt);
     let grant: Grant;
     try {
-      grant = await oauth.refresh(old.refreshToken);
+      grant = await oauth.refresh(old.refreshToken, mayBegin);
     } catch (error) {
-      if (!(error instanceof OAuthError)) throw error;
+      if (!(error instanceof OAuthError) || error instanceof RenewalHeldUpError) throw error;
       this.parts.metrics?.tokenRenewals.inc({ outcome: error.code });
       return this.#failed(tenantId, copyId, old, error, wasUnconfirmed);
     }
     this.parts.metrics?.tokenRenewals.inc({ outcome: "GRANTED" });
-    // The credential, then the attempt: the order in which disconnecting locks them.
-    const stored = await door.transaction(tenantId, async (scope) => {
-      const replaced = await this.parts.credentials.replace(scope, copyId, old, grant, askedAt);
-      await endAttempt(scope, copyId);
+    const stored = await this.#stored(tenantId, copyId, old, grant, askedAt);
+    return stored ?? this.#replaced(tenantId, copyId, old);
+  }
+
+  /**
+   * The CRM has rotated the token: what it granted is lost unless it is stored, so a lock or a session that was lost to
+   * a freeze is no reason to give up.
+   */
+  async #stored(
+    tenantId: number,
+    copyId: number,
+    old: Credential,
+    grant: Grant,
+    askedAt: Date,
+  ): Promise<Credential | null> {
+    for (let tries = 1; ; tries += 1) {
+      try {
+        return await this.#store(tenantId, copyId, old, grant, askedAt);
+      } catch (error) {
+        if (!heldUpOf(error) || tries >= STORE_TRIES) throw error;
+        this.parts.logger.warn({ tenantId, err: error, tries }, "a renewed token could not be stored yet");
+      }
+    }
+  }
+
+  #store(tenantId: number, copyId: number, old: Credential, grant: Grant, askedAt: Date): Promise<Credential | null> {
+    const { door, credentials } = this.parts;
+    return door.transaction(tenantId, async (scope) => {
+      if (!(await credentials.holds(scope, copyId, old.version))) return null;
+      // The credential, then the attempt: the order in which disconnecting locks them.
+      const replaced = await credentials.replace(scope, copyId, old, grant, askedAt);
+      await endAttempt(scope, copyId, old.version);
       return replaced;
     });
-    return stored ?? this.#replaced(tenantId, copyId, old);
   }
 
   async #failed(
@@ -64,7 +96,7 @@ export class Renewal {
     if (decision.next === "NEEDS_REAUTHORIZATION") {
       const moved = await door.transaction(tenantId, async (scope) => {
         const moved = await endAuthorization(scope, logger, copyId, old.version, decision.reason, clock());
-        await endAttempt(scope, copyId);
+        await endAttempt(scope, copyId, old.version);
         return moved;
       });
       if (!moved) return this.#replaced(tenantId, copyId, old);
@@ -79,7 +111,7 @@ export class Renewal {
     const isPresent = await door.transaction(tenantId, async (scope) => {
       const present = await this.parts.credentials.holds(scope, copyId, old.version);
       if (present) await noteTrouble(scope, copyId, decision.trouble, clock());
-      if (decision.settled) await endAttempt(scope, copyId);
+      if (decision.settled) await endAttempt(scope, copyId, old.version);
       return present;
     });
     if (!isPresent) return this.#replaced(tenantId, copyId, old);

@@ -94,6 +94,8 @@ export class CrmApi {
     private readonly baseUrl: string,
     private readonly tokens: TokenSource,
     private readonly pacer: Pacer = new Pacer(systemClock),
+    /** Called right before each request is written; it throws where the caller has lost what it works on. */
+    private readonly mayBegin?: () => void,
   ) {}
 
   async currentUser(): Promise<record.CrmCurrentUser> {
@@ -254,7 +256,10 @@ export class CrmApi {
     };
     if (body) headers["content-type"] = "application/json";
     return this.pacer.paced(() =>
-      this.http.send({ method, url: url.href, headers, body: body && JSON.stringify(body) }),
+      this.http.send({
+        ...{ method, url: url.href, headers, body: body && JSON.stringify(body) },
+        mayBegin: this.mayBegin,
+      }),
     );
   }
 }

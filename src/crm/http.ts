@@ -1,5 +1,6 @@
-import { Agent, errors, request } from "undici";
-import { messageOf } from "../platform/errors";
+import { Agent, type Dispatcher, errors, request } from "undici";
+import { type Clock, systemClock, timeLimit } from "../platform/clock";
+import { messageOf, ServiceError } from "../platform/errors";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
 import { traced, workCounts } from "../platform/work";
@@ -30,6 +31,13 @@ export interface CrmRequest {
   url: string;
   headers: Record<string, string>;
   body?: string;
+  /**
+   * Called in the turn of the event loop that writes the first byte, after any wait for a socket; it throws where nothing
+   * may be sent any more, and then nothing is.
+   */
+  mayBegin?: () => void;
+  /** An answer that came while this process was frozen counts, however late it is read. */
+  readLate?: boolean;
 }
 
 export interface CrmAnswer {
@@ -59,9 +67,10 @@ export class CrmHttp {
     private readonly metrics?: Metrics,
     private readonly logger?: Logger,
     private readonly mayCall: () => Promise<void> = async () => undefined,
+    private readonly clock: Clock = systemClock,
   ) {}
 
-  /** @throws CrmError UNAVAILABLE where no whole answer arrived, UNREADABLE where it is over the size limit */
+  /** @throws what `mayBegin` throws; CrmError UNAVAILABLE where no whole answer arrived, UNREADABLE where it is over the size limit */
   async send(asked: CrmRequest): Promise<CrmAnswer> {
     await this.mayCall();
     const route = routeOf(asked);
@@ -80,14 +89,13 @@ export class CrmHttp {
     }
   }
 
-  async #send({ url, ...options }: CrmRequest): Promise<CrmAnswer> {
+  async #send({ url, mayBegin, readLate = false, ...options }: CrmRequest): Promise<CrmAnswer> {
+    const isLate = timeLimit(this.clock, ANSWER_TIMEOUT_MS);
+    const limit = answerLimit();
     try {
-      const answer = await request(url, {
-        ...options,
-        dispatcher: this.#agent,
-        signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS),
-      });
-      return {
+      const dispatcher = mayBegin ? this.#agent.compose(checkedBy(mayBegin)) : this.#agent;
+      const answer = await request(url, { ...options, dispatcher, signal: limit.signal });
+      const read = {
         status: answer.statusCode,
         contentType: single(answer.headers["content-type"])?.toLowerCase() ?? "",
         text: await answer.body.text(),
@@ -98,19 +106,54 @@ export class CrmHttp {
           reset: numberOf(single(answer.headers["x-ratelimit-reset"])),
         },
       };
+      if (isLate() && !readLate) throw new Error("the answer came too late");
+      return read;
     } catch (cause) {
+      if (cause instanceof ServiceError) throw cause;
       if (cause instanceof errors.ResponseExceededMaxSizeError) {
         const why = `The CRM's answer is larger than ${MAX_ANSWER_BYTES} bytes.`;
         throw new CrmError("UNREADABLE", why, { tooLarge: true }, { cause });
       }
       const detail = { neverSent: NEVER_SENT.has(codeOf(cause)) };
       throw new CrmError("UNAVAILABLE", `The CRM could not be reached: ${messageOf(cause)}.`, detail, { cause });
+    } finally {
+      limit.end();
     }
   }
 
   close(): Promise<void> {
     return this.#agent.close();
   }
+}
+
+/** How a handler is told that its request is about to be written, in the older and in the newer form. */
+const BEGINS = new Set<string | symbol>(["onConnect", "onRequestStart"]);
+
+/** Calls `mayBegin` when a socket is there, in the turn that writes the request to it. */
+function checkedBy(mayBegin: () => void): Dispatcher.DispatcherComposeInterceptor {
+  const checked = (handler: Dispatcher.DispatchHandler) =>
+    new Proxy(handler, {
+      get(target, name) {
+        const member: unknown = Reflect.get(target, name);
+        if (typeof member !== "function") return member;
+        return (...given: unknown[]) => {
+          if (BEGINS.has(name)) mayBegin();
+          return member.apply(target, given);
+        };
+      },
+    });
+  return (dispatch) => (options, handler) => dispatch(options, checked(handler));
+}
+
+/**
+ * Ends the wait for an answer. The timers of a process that was frozen fire before it reads its sockets: what has arrived
+ * meanwhile is read first.
+ */
+function answerLimit(): { signal: AbortSignal; end(): void } {
+  const controller = new AbortController();
+  const callOff = () => controller.abort(new Error(`no whole answer within ${ANSWER_TIMEOUT_MS} ms`));
+  const timer = setTimeout(() => setImmediate(() => setImmediate(callOff)), ANSWER_TIMEOUT_MS);
+  return { signal: controller.signal, end: () => clearTimeout(timer) };
 }
 
 /** The documented address without its ids, so that there are few of them. */

@@ -37,12 +37,15 @@ export class CrmOAuth {
     return this.#token({ grant_type: "authorization_code", code, redirect_uri: this.config.redirectUrl });
   }
 
-  /** @throws OAuthError */
-  refresh(refreshToken: Secret): Promise<Grant> {
-    return this.#token({ grant_type: "refresh_token", refresh_token: refreshToken.reveal() });
+  /**
+   * @param mayBegin called right before the request is written; what it throws comes out as it is
+   * @throws OAuthError
+   */
+  refresh(refreshToken: Secret, mayBegin?: () => void): Promise<Grant> {
+    return this.#token({ grant_type: "refresh_token", refresh_token: refreshToken.reveal() }, mayBegin);
   }
 
-  async #token(form: Record<string, string>): Promise<Grant> {
+  async #token(form: Record<string, string>, mayBegin?: () => void): Promise<Grant> {
     const { clientId, clientSecret, authUrl } = this.config;
     const basic = Buffer.from(`${clientId}:${clientSecret.reveal()}`).toString("base64");
     const answer = await this.#send({
@@ -54,6 +57,9 @@ export class CrmOAuth {
         accept: "application/json",
       },
       body: new URLSearchParams(form).toString(),
+      mayBegin,
+      // The CRM has rotated the token by then.
+      readLate: true,
     });
     const outcome = outcomeOf(answer);
     if (outcome.kind === "GRANTED") return outcome.grant;

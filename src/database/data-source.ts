@@ -3,9 +3,22 @@ import { DataSource, DefaultNamingStrategy, type EntityTarget, type ObjectLitera
 import type { Logger } from "../platform/logger";
 import type { Secret } from "../platform/secret";
 import { migrations } from "./migrations";
+import { SESSION_LIMITS, type SessionLimits, withLimits } from "./session-limits";
+import type { SessionShares } from "./session-turns";
 
 const CONNECT_TIMEOUT_MS = 10_000;
+/** All but one are shared out by turns (`SESSION_SHARES`); the last is for whether the database answers at all. */
 const POOL_SIZE = 20;
+
+/** What operations and jobs may hold of a process's sessions (decision 0058). */
+export const SESSION_SHARES: SessionShares = {
+  sessions: POOL_SIZE - 1,
+  most: { read: 15, work: 12, background: 10 },
+  backgroundBeside: 3,
+  ofTenant: 6,
+  unreadOfTenant: 4,
+};
+
 const OID_INT8 = 20;
 const OID_INT8_ARRAY = 1016;
 const OID_DATE = 1082;
@@ -25,13 +38,14 @@ export interface DatabaseOptions {
   url: Secret;
   entities: readonly EntityTarget<ObjectLiteral>[];
   logger?: Logger;
+  limits?: SessionLimits;
 }
 
 /** The one pool of a process. Not yet connected: call `initialize`. */
-export function createDataSource({ url, entities, logger }: DatabaseOptions): DataSource {
+export function createDataSource({ url, entities, logger, limits = SESSION_LIMITS.work }: DatabaseOptions): DataSource {
   return new DataSource({
     type: "postgres",
-    url: url.reveal(),
+    url: withLimits(url, limits).reveal(),
     entities: entities.map((entity) => entity as never),
     migrations,
     migrationsTableName: "migration",
@@ -43,7 +57,7 @@ export function createDataSource({ url, entities, logger }: DatabaseOptions): Da
     connectTimeoutMS: CONNECT_TIMEOUT_MS,
     applicationName: "crm-connection",
     poolErrorHandler: (error: unknown) => logger?.warn({ err: error }, "an idle database connection ended"),
-    extra: { types: { getTypeParser } },
+    extra: { types: { getTypeParser }, keepAlive: true },
   });
 }
 

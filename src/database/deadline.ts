@@ -56,5 +56,5 @@ async function cancel(runner: QueryRunner): Promise<void> {
   });
 }
 
-const deadline = (options?: ErrorOptions) =>
+export const deadline = (options?: ErrorOptions) =>
   new DeadlineError("This took too long and was called off. Ask for less at once, or try again.", options);

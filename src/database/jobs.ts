@@ -4,6 +4,7 @@ import { Pool } from "pg";
 import type { Logger } from "../platform/logger";
 import type { Secret } from "../platform/secret";
 import { inWork, traced } from "../platform/work";
+import { SESSION_LIMITS, withLimits } from "./session-limits";
 
 /** Jobs at once in one process; most of a job's time is spent waiting for the CRM. */
 const CONCURRENCY = 10;
@@ -27,7 +28,11 @@ export async function startJobRunner(url: Secret, jobs: Record<string, Job>, log
     taskList[name] = (payload: unknown, { job: { id } }: JobHelpers) =>
       inWork({ task: name, jobId: id }, () => traced(`job ${name}`, {}, () => job(payload, stopping.signal)));
   }
-  const pool = new Pool({ connectionString: url.reveal(), max: CONCURRENCY });
+  const pool = new Pool({
+    connectionString: withLimits(url, SESSION_LIMITS.jobs).reveal(),
+    max: CONCURRENCY,
+    keepAlive: true,
+  });
   const onError = (error: Error) => logger.warn({ err: error }, "a connection of the job runner ended");
   pool.on("error", onError);
   pool.on("connect", (client) => client.on("error", onError));

@@ -4,20 +4,23 @@ import type { DataSource } from "typeorm";
 import { ServiceError } from "../platform/errors";
 import type { Secret } from "../platform/secret";
 import { unavailable } from "./application-role";
+import { createDataSource } from "./data-source";
 import { migrationNames } from "./migrations";
+import { SESSION_LIMITS, withLimits } from "./session-limits";
 
 /** Any fixed number: the name of "migrating" among this database's advisory locks. */
 const MIGRATION_LOCK = 7_302_518;
 
 /** Brings the tables and the job queue up to date. Processes that start together wait for each other. */
-export async function migrate(dataSource: DataSource, url: Secret): Promise<void> {
-  const connectionString = url.reveal();
-  const lock = new Client({ connectionString });
+export async function migrate(url: Secret): Promise<void> {
+  const lock = new Client({ connectionString: withLimits(url, SESSION_LIMITS.migrationTurn).reveal() });
   await lock.connect();
   try {
     await lock.query("SELECT pg_advisory_lock($1)", [MIGRATION_LOCK]);
-    await dataSource.runMigrations({ transaction: "each" });
-    await runMigrations({ connectionString });
+    const dataSource = createDataSource({ url, entities: [], limits: SESSION_LIMITS.migration });
+    await dataSource.initialize();
+    await dataSource.runMigrations({ transaction: "each" }).finally(() => dataSource.destroy());
+    await runMigrations({ connectionString: withLimits(url, SESSION_LIMITS.migration).reveal() });
   } finally {
     await lock.end();
   }

@@ -3,6 +3,7 @@ import { Client } from "pg";
 import type { Logger } from "../platform/logger";
 import type { Secret } from "../platform/secret";
 import { rows } from "./rows";
+import { SESSION_LIMITS, withLimits } from "./session-limits";
 import type { TenantScope } from "./tenant-door";
 
 /** The tenant's connection row has changed. */
@@ -40,7 +41,11 @@ export class Notifications {
   ) {}
 
   async start(): Promise<void> {
-    const client = new Client({ connectionString: this.url.reveal(), application_name: "crm-connection listener" });
+    const client = new Client({
+      connectionString: withLimits(this.url, SESSION_LIMITS.listener).reveal(),
+      application_name: "crm-connection listener",
+      keepAlive: true,
+    });
     client.on("notification", ({ channel, payload }) =>
       channel === CRM_STOP_CHANGED ? this.#wakeAll() : this.#wake(key(channel, payload ?? "")),
     );

@@ -1,9 +1,11 @@
 import { LRUCache } from "lru-cache";
 import type { DataSource, EntityManager } from "typeorm";
 import { ACROSS_TENANTS_ROLE } from "./application-role";
+import { SESSION_SHARES } from "./data-source";
 import { JointReads } from "./joint-reads";
 import type { ObserveSql } from "./observed-sql";
 import { rows } from "./rows";
+import { SessionTurns } from "./session-turns";
 import { managerWithin } from "./tenant-session";
 
 /** What code may do with one tenant's data. Whatever holds a scope got it from the door, for this tenant. */
@@ -35,6 +37,7 @@ export class TenantDoor {
   constructor(
     private readonly dataSource: DataSource,
     private readonly observe: ObserveSql = (_text, run) => run(),
+    private readonly turns = new SessionTurns(SESSION_SHARES),
   ) {}
 
   /**
@@ -42,7 +45,7 @@ export class TenantDoor {
    * @param signal calls them off: @throws DeadlineError from the one that runs then, and from each that comes later
    */
   enter(tenantId: number, signal?: AbortSignal): TenantScope {
-    return scopeOf(tenantId, managerWithin(this.dataSource, tenantId, this.observe, signal));
+    return scopeOf(tenantId, this.#manager(tenantId, signal));
   }
 
   async transaction<T>(tenantId: number, work: (scope: TenantScope) => Promise<T>): Promise<T> {
@@ -60,7 +63,7 @@ export class TenantDoor {
    */
   everyTenant<T>(sql: string, parameters: unknown[] = []): Promise<T[]> {
     // The role ends with the transaction, so that no session goes back to the pool with it.
-    return managerWithin(this.dataSource, null, this.observe).transaction(async (manager) => {
+    return this.#manager(null).transaction(async (manager) => {
       await rows(manager, `SET LOCAL ROLE ${ACROSS_TENANTS_ROLE}`);
       return rows<T>(manager, sql, parameters);
     });
@@ -68,7 +71,7 @@ export class TenantDoor {
 
   /** Reads of what is nobody's and every session may see. No tenant's row is in sight. */
   ofNobody<T>(sql: string): Promise<T[]> {
-    return rows<T>(managerWithin(this.dataSource, null, this.observe), sql);
+    return rows<T>(this.#manager(null), sql);
   }
 
   /** The id by which the tenant's rows are kept; given at first sight, and the same for ever. */
@@ -86,6 +89,10 @@ export class TenantDoor {
       if (tenant) return tenant.id;
     }
     throw new Error("a tenant that was just made is missing");
+  }
+
+  #manager(tenantId: number | null, signal?: AbortSignal): EntityManager {
+    return managerWithin(this.dataSource, tenantId, this.observe, this.turns, signal);
   }
 }
 

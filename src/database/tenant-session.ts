@@ -1,9 +1,12 @@
 import type { PoolClient } from "pg";
 import { type DataSource, EntityManager, type QueryRunner } from "typeorm";
-import { callOffAt } from "./deadline";
+import { isWorkOver, workFields } from "../platform/work";
+import { callOffAt, deadline } from "./deadline";
 import { keepingSession } from "./kept-session";
 import { type ObserveSql, observeStatements } from "./observed-sql";
 import { prepareReads } from "./prepared-reads";
+import { HeldUpError, TRY_AGAIN } from "./session-limits";
+import type { SessionTurns } from "./session-turns";
 
 /** Sessions are pooled and keep their settings: what each is set to, so that it is set again for another tenant. */
 const reachOf = new WeakMap<PoolClient, string>();
@@ -18,20 +21,58 @@ export function managerWithin(
   dataSource: DataSource,
   tenantId: number | null,
   observe: ObserveSql,
+  turns: SessionTurns,
   signal?: AbortSignal,
 ): EntityManager {
-  const make = () => bind(dataSource.createQueryRunner(), tenantId, observe, signal);
+  const make = () =>
+    bind(takingTurns(dataSource.createQueryRunner(), tenantId, turns, signal), tenantId, observe, signal);
   const bound: DataSource = Object.create(dataSource, {
     createQueryRunner: { value: signal ? keepingSession(make) : make },
   });
   return new EntityManager(bound);
 }
 
+/** An operation that waits for longer is told so; a read waits until its deadline, and a job for as long as it takes. */
+const TURN_WITHIN_MS = 10_000;
+
+/** A session is asked of the pool when it is this tenant's turn, and its place given back with it. */
+function takingTurns(
+  runner: QueryRunner,
+  tenantId: number | null,
+  turns: SessionTurns,
+  signal?: AbortSignal,
+): QueryRunner {
+  const use = signal ? "read" : workFields().operationId !== undefined ? "work" : "background";
+  const connect = runner.connect.bind(runner);
+  const release = runner.release.bind(runner);
+  let turn: Promise<() => void> | null = null;
+  runner.connect = async () => {
+    const within = signal ?? (use === "work" ? AbortSignal.timeout(TURN_WITHIN_MS) : undefined);
+    turn ??= turns.take(String(tenantId ?? ""), use, within);
+    await turn.catch((cause: unknown) => {
+      throw signal ? deadline({ cause }) : new HeldUpError(TRY_AGAIN, { cause });
+    });
+    return connect();
+  };
+  runner.release = async () => {
+    await release();
+    await turn?.then(
+      (giveBack) => giveBack(),
+      () => undefined,
+    );
+  };
+  return runner;
+}
+
 function bind(runner: QueryRunner, tenantId: number | null, observe: ObserveSql, signal?: AbortSignal): QueryRunner {
   const connect = runner.connect.bind(runner);
+  let hasBegun = false;
   runner.connect = async () => {
     const session: PoolClient = await connect();
     await setReach(session, tenantId, signal ? "force_generic_plan" : "auto");
+    // After the last wait before the first statement. What has begun ends by its session's limits.
+    if (!hasBegun && isWorkOver()) throw deadline();
+    hasBegun = true;
     return session;
   };
   prepareReads(runner);

@@ -15,14 +15,27 @@ export interface WorkCounts {
   crm: number;
 }
 
-const storage = new AsyncLocalStorage<{ fields: WorkFields; counts: WorkCounts }>();
+interface Work {
+  fields: WorkFields;
+  counts: WorkCounts;
+  isOver: () => boolean;
+}
+
+const storage = new AsyncLocalStorage<Work>();
 
 /** Does a piece of work under these names. */
 export const inWork = <T>(fields: WorkFields, work: () => T): T =>
-  storage.run({ fields, counts: { sql: 0, crm: 0 } }, work);
+  storage.run({ fields, counts: { sql: 0, crm: 0 }, isOver: () => false }, work);
 
 export const workFields = (): WorkFields => storage.getStore()?.fields ?? {};
 export const workCounts = (): WorkCounts | null => storage.getStore()?.counts ?? null;
+
+/** From then on the work begins nothing more in the database: nobody waits for it, and others may have gone on. */
+export function limitWork(isOver: () => boolean): void {
+  const work = storage.getStore();
+  if (work) work.isOver = isOver;
+}
+export const isWorkOver = (): boolean => storage.getStore()?.isOver() ?? false;
 
 /** Does a part of the work as an OpenTelemetry span; without a configured exporter that costs next to nothing. */
 export function traced<T>(name: string, attributes: Attributes, work: () => Promise<T>): Promise<T> {

@@ -1,10 +1,25 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import type { ApolloServerPlugin, GraphQLRequestListener } from "@apollo/server";
-import { GraphQLError, OperationTypeNode } from "graphql";
+import { BREAK, GraphQLError, Kind, type OperationDefinitionNode, OperationTypeNode, visit } from "graphql";
+import { systemClock, timeLimit } from "../platform/clock";
+import { limitWork } from "../platform/work";
 import type { OperationContext } from "../resolvers/context";
 import { refusalOfSize, sizeOf } from "./operation-size";
 
 /** Operations of one tenant at work in this process; the rest wait, so that one tenant cannot take it all. */
 const AT_WORK = 32;
+/**
+ * Heavy ones of one tenant at work: those whose answer may have very many objects, or whose input has very many items.
+ * Between two waits each holds the event loop for a while, and the others' operations stand behind it.
+ */
+const HEAVY_AT_WORK = 1;
+const HEAVY_COST = 10_000;
+/** A meeting of a whole department; a town hall has hundreds. */
+const HEAVY_ITEMS = 50;
+/** No input type is deeper; what a client nests beyond that is refused later. */
+const INPUT_DEPTH = 8;
+/** After a heavy one the tenant's next waits for twice as long as it took, so that two thirds of the time are others'. */
+const REST = { times: 2, mostMs: 2_000 };
 /** Operations of one tenant that wait for that. A page asks for far fewer at once. */
 const WAITING = 200;
 
@@ -17,6 +32,11 @@ const DEADLINE_MS = { query: 15_000, mutation: 120_000, subscription: 15_000 };
  */
 export function limitOperations(): ApolloServerPlugin<OperationContext> {
   const turns = new TenantTurns(AT_WORK, WAITING);
+  const others = new Others();
+  const heavyTurns = new TenantTurns(HEAVY_AT_WORK, WAITING, (tenantId, beganAt) => {
+    const took = performance.now() - beganAt;
+    return others.since(tenantId, beganAt) ? sleep(Math.min(REST.times * took, REST.mostMs)) : null;
+  });
   return {
     async requestDidStart(): Promise<GraphQLRequestListener<OperationContext>> {
       let release: (() => void) | null = null;
@@ -26,8 +46,12 @@ export function limitOperations(): ApolloServerPlugin<OperationContext> {
           const size = operation && sizeOf(schema, document, operation, request.variables ?? {});
           const refusal = size && refusalOfSize(size);
           if (refusal) throw refusal;
-          release = await turns.take(contextValue.actor.tenantId);
+          const { tenantId } = contextValue.actor;
+          others.note(tenantId, performance.now());
+          const isHeavy = (size?.cost ?? 0) > HEAVY_COST || hasManyItems(operation, request.variables);
+          release = await (isHeavy ? heavyTurns : turns).take(tenantId);
           const limit = DEADLINE_MS[operation?.operation ?? OperationTypeNode.QUERY];
+          limitWork(timeLimit(systemClock, limit));
           deadline = setTimeout(() => contextValue.deadline.abort(), limit);
         },
         async willSendResponse() {
@@ -40,18 +64,57 @@ export function limitOperations(): ApolloServerPlugin<OperationContext> {
   };
 }
 
+/** Whether any list in the input has very many items, in the variables or in the document. */
+function hasManyItems(operation: OperationDefinitionNode | undefined, variables: unknown): boolean {
+  let isLong = hasLongList(variables, INPUT_DEPTH);
+  if (operation?.operation !== OperationTypeNode.MUTATION || isLong) return isLong;
+  visit(operation, {
+    [Kind.LIST]({ values }) {
+      isLong ||= values.length > HEAVY_ITEMS;
+      return isLong ? BREAK : undefined;
+    },
+  });
+  return isLong;
+}
+
+function hasLongList(input: unknown, depth: number): boolean {
+  if (typeof input !== "object" || input === null || depth === 0) return false;
+  if (Array.isArray(input) && input.length > HEAVY_ITEMS) return true;
+  return Object.values(input).some((value) => hasLongList(value, depth - 1));
+}
+
+/** Whether anybody else has asked for something lately; two instants tell that of all tenants. */
+class Others {
+  #last: { tenantId: number | null; at: number } = { tenantId: null, at: Number.NEGATIVE_INFINITY };
+  #before = this.#last;
+
+  note(tenantId: number, at: number): void {
+    if (tenantId !== this.#last.tenantId) this.#before = this.#last;
+    this.#last = { tenantId, at };
+  }
+
+  since(tenantId: number, instant: number): boolean {
+    const { at } = tenantId === this.#last.tenantId ? this.#before : this.#last;
+    return at >= instant;
+  }
+}
+
 interface Queue {
   atWork: number;
   waiting: (() => void)[];
 }
 
-/** Turns of each tenant, first come first served. */
+/**
+ * Turns of each tenant, first come first served.
+ * @param rest what the tenant's next turn waits for after one that began at this instant; null: nothing
+ */
 export class TenantTurns {
   readonly #queues = new Map<number, Queue>();
 
   constructor(
     private readonly atWork: number,
     private readonly waiting: number,
+    private readonly rest: (tenantId: number, beganAt: number) => Promise<void> | null = () => null,
   ) {}
 
   /** @returns gives the turn back. @throws GraphQLError TOO_MANY_OPERATIONS where too many wait already */
@@ -64,7 +127,12 @@ export class TenantTurns {
       if (queue.waiting.length >= this.waiting) throw tooMany();
       await new Promise<void>((resolve) => queue.waiting.push(resolve));
     }
-    return () => this.#giveBack(tenantId, queue);
+    const beganAt = performance.now();
+    return () => {
+      const rest = this.rest(tenantId, beganAt);
+      if (rest) void rest.then(() => this.#giveBack(tenantId, queue));
+      else this.#giveBack(tenantId, queue);
+    };
   }
 
   /** The turn goes to the one who has waited longest. */

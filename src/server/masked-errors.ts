@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { unwrapResolverError } from "@apollo/server/errors";
 import { GraphQLError, type GraphQLFormattedError } from "graphql";
 import { DeadlineError } from "../database/deadline";
+import { heldUpOf } from "../database/session-limits";
 import { ServiceError } from "../platform/errors";
 import type { Logger } from "../platform/logger";
 
@@ -17,6 +18,11 @@ export function maskErrors(logger: Logger): FormatError {
     if (original instanceof GraphQLError && formatted.extensions?.code !== "INTERNAL_SERVER_ERROR")
       return shown({ ...formatted, extensions: { code: codeWithin(original) ?? formatted.extensions?.code } });
     if (original instanceof DeadlineError) return shown({ ...formatted, extensions: { code: original.code } });
+    const heldUp = heldUpOf(original);
+    if (heldUp) {
+      logger.warn({ err: original, path: formatted.path }, "an operation was held up and called off");
+      return shown({ ...formatted, message: heldUp.message, extensions: { code: heldUp.code } });
+    }
     const errorId = randomUUID();
     const code = original instanceof ServiceError ? original.code : undefined;
     logger.error({ errorId, code, err: original, path: formatted.path }, "an operation failed for a reason of our own");

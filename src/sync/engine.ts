@@ -4,6 +4,7 @@ import { CrmApi } from "../crm/api";
 import { stopBehind } from "../crm/errors";
 import type { CrmHttp } from "../crm/http";
 import { Pacer } from "../crm/pacer";
+import { isGivenUp } from "../database/session-limits";
 import type { TenantDoor, TenantScope } from "../database/tenant-door";
 import { SYNC_RESOURCES, type SyncResource } from "../entities/sync-run";
 import type { SyncStepRow } from "../entities/sync-step";
@@ -22,6 +23,7 @@ import {
   type RunRef,
   readSteps,
   releaseRun,
+  requireLease,
   setStepState,
   succeedRun,
 } from "./run-store";
@@ -31,8 +33,8 @@ import { walkParticipants } from "./walk-participants";
 const BEAT_MS = 10 * SECOND_MS;
 /** A run gives its place to waiting ones after this, and goes on from its checkpoint when it is its turn again. */
 const TURN_MS = 15 * SECOND_MS;
-/** A run that the operator's stop holds up looks again after this. */
-const STOPPED_MS = 10 * SECOND_MS;
+/** A run that the operator's stop, or somebody else's lock, holds up looks again after this. */
+const HELD_UP_MS = 10 * SECOND_MS;
 /** Specification 4.3.3: without these a run succeeds and says what is missing. */
 const MAY_FAIL: ReadonlySet<SyncResource> = new Set(["PIPELINES", "STAGES"]);
 
@@ -63,14 +65,15 @@ export class SyncEngine {
     const logger = this.parts.logger.child({ tenantId, runId, kind: run.kind });
     const pacer = new Pacer(clock);
     const tokens = this.parts.tokensOf(tenantId, run.copyId);
-    const api = new CrmApi(this.parts.http, this.parts.crmBaseUrl, tokens, pacer);
+    const mayBegin = () => requireLease(run, clock());
+    const api = new CrmApi(this.parts.http, this.parts.crmBaseUrl, tokens, pacer, mayBegin);
     const turnEnds = askedAt.getTime() + TURN_MS;
     const mustPause = () => stop.aborted || clock().getTime() >= turnEnds;
     const { metrics } = this.parts;
     const context: RunContext = { run, api, tokens, door, clock, logger, concurrency, metrics, mustPause };
     try {
       // Specification 5.10: nothing is synced as a user who is deactivated, or is not the one who authorized.
-      await tokens.verify();
+      await tokens.verify(mayBegin);
       if (!(await this.#steps(context))) await door.transaction(tenantId, (scope) => releaseRun(scope, run));
     } catch (error) {
       await this.#ended(context, error);
@@ -134,8 +137,8 @@ export class SyncEngine {
 
   async #ended(context: RunContext, error: unknown): Promise<void> {
     const { run, door, clock, logger } = context;
-    if (stopBehind(error)) {
-      const later = new Date(clock().getTime() + STOPPED_MS);
+    if (stopBehind(error) || isGivenUp(error)) {
+      const later = new Date(clock().getTime() + HELD_UP_MS);
       return door.transaction(run.tenantId, (scope) => releaseRun(scope, run, later));
     }
     const failure = failureOf(error);
@@ -144,9 +147,9 @@ export class SyncEngine {
     else logger.warn({ err: error, code: failure.code }, "a sync run failed");
     const { code, message } = failure;
     this.parts.metrics?.syncRuns.inc({ kind: run.kind, outcome: code });
-    if (isTrouble(code)) await noteTrouble(copyOf(context), run.copyId, { code, message }, clock());
     await door
       .transaction(run.tenantId, async (scope) => {
+        if (isTrouble(code)) await noteTrouble(scope, run.copyId, { code, message }, clock());
         await this.parts.planNext(scope, run.copyId);
         await failRun(scope, run, failure, clock());
       })

@@ -23,6 +23,8 @@ export interface ClaimedRun extends RunRef {
   copyId: number;
   kind: SyncKind;
   leaseId: string;
+  /** As far as this worker knows; a frozen one finds it in the past. */
+  leaseUntil: Date;
   /** The CRM's clock when the run began; null until its first answer. */
   crmTimeAtStart: Date | null;
   /** What the lists are asked for; null: everything. */
@@ -43,6 +45,7 @@ export async function claimRun(
   now: Date,
 ): Promise<ClaimedRun | null> {
   const leaseId = randomUUID();
+  const leaseUntil = new Date(now.getTime() + LEASE_MS);
   const [run] = await rows<{
     copy_id: number;
     kind: SyncKind;
@@ -53,28 +56,36 @@ export async function claimRun(
     `UPDATE sync_run SET state = 'RUNNING', started_at = coalesce(started_at, $3), lease_id = $4, lease_until = $5
      WHERE tenant_id = $1 AND id = $2 AND (state = 'QUEUED' OR (state = 'RUNNING' AND lease_until < $3))
      RETURNING copy_id, kind, crm_time_at_start, updated_since`,
-    [tenantId, runId, now, leaseId, new Date(now.getTime() + LEASE_MS)],
+    [tenantId, runId, now, leaseId, leaseUntil],
   );
   if (!run) return null;
   return {
-    ...{ tenantId, runId, leaseId, copyId: run.copy_id, kind: run.kind },
+    ...{ tenantId, runId, leaseId, leaseUntil, copyId: run.copy_id, kind: run.kind },
     ...{ crmTimeAtStart: run.crm_time_at_start, updatedSince: run.updated_since },
   };
 }
 
 /** Says that the worker lives. @throws RunLostError where the run is no longer its own */
-export async function extendLease(
-  { tenantId, manager }: TenantScope,
-  { runId, leaseId }: ClaimedRun,
-  now: Date,
-): Promise<void> {
+export async function extendLease(scope: TenantScope, run: ClaimedRun, now: Date): Promise<void> {
+  const { tenantId, manager } = scope;
+  const { runId, leaseId } = run;
+  const leaseUntil = new Date(now.getTime() + LEASE_MS);
   const held = await rows(
     manager,
     `UPDATE sync_run SET lease_until = $4 WHERE tenant_id = $1 AND id = $2 AND lease_id = $3 AND state = 'RUNNING'
      RETURNING 1 AS held`,
-    [tenantId, runId, leaseId, new Date(now.getTime() + LEASE_MS)],
+    [tenantId, runId, leaseId, leaseUntil],
   );
   if (held.length === 0) throw new RunLostError("the run was taken over or cancelled");
+  scope.afterCommit(() => {
+    run.leaseUntil = leaseUntil;
+  });
+}
+
+/** Called right before a request: another worker may have the run by now. @throws RunLostError */
+export function requireLease({ leaseUntil }: ClaimedRun, now: Date): void {
+  if (now < leaseUntil) return;
+  throw new RunLostError("the lease has run out while this worker was held up");
 }
 
 /** Gives an unfinished run back, with its job, for another worker to go on from the checkpoint, at once or later. */

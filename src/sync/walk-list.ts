@@ -9,6 +9,7 @@ import { commitPiece, inRun, type StepChange, writeList } from "./page-commit";
 import { oneAhead } from "./read-ahead";
 import { beginAbsence, countAbsence, forgetAbsence, isRemovable, judgeRemoval, removeAbsent, seen } from "./reconcile";
 import { copyOf, type RunContext } from "./run-context";
+import { requireLease } from "./run-store";
 
 /** A step whose walks are over: what neither has seen is being removed. */
 const WALKS_OVER = 3;
@@ -137,14 +138,14 @@ async function* removeUnseen(context: RunContext, resource: ListResource): Async
 const OF_NO_PAGE = { cursor: null, requests: 0, fetched: 0, written: 0, unchanged: 0, removed: 0, rejected: 0 };
 
 async function mayRemove(
-  { tokens }: RunContext,
+  { tokens, run, clock }: RunContext,
   _resource: ListResource,
   absence: { absent: number; held: number },
 ): Promise<boolean> {
   const verdict = judgeRemoval(absence);
   if (verdict !== "PROVE_FIRST") return verdict === "REMOVE" || absence.absent === 0;
   // Who sees so much less may be deactivated, or somebody else, by now.
-  await tokens.verify();
+  await tokens.verify(() => requireLease(run, clock()));
   return true;
 }
 
@@ -165,5 +166,9 @@ async function noteCrmTime(context: RunContext, { date }: ReadPage): Promise<voi
   const { run } = context;
   if (run.crmTimeAtStart || !date) return;
   run.crmTimeAtStart = date;
-  await copyOf(context).manager.update(SyncRunRow, { tenantId: run.tenantId, id: run.runId }, { crmTimeAtStart: date });
+  await copyOf(context).manager.update(
+    SyncRunRow,
+    { tenantId: run.tenantId, id: run.runId, leaseId: run.leaseId },
+    { crmTimeAtStart: date },
+  );
 }

@@ -1,16 +1,14 @@
-import type { TokenSource } from "../crm/api";
-import type { Clock } from "../platform/clock";
+import { type Clock, timeLimit } from "../platform/clock";
 import { BEGIN_WITHIN_MS } from "./look-up-plan";
 import { NotSentInTimeError } from "./write-failure";
 
-/** Waiting for a token may take long; what is sent after its receipt counts as abandoned could come to light too late. */
-export function inTime(tokens: TokenSource, requestedAt: Date, clock: Clock): TokenSource {
-  const still = <T>(token: T): T => {
-    if (clock().getTime() <= requestedAt.getTime() + BEGIN_WITHIN_MS) return token;
-    throw new NotSentInTimeError("The access token came too late.");
-  };
-  return {
-    current: async () => still(await tokens.current()),
-    renewed: async (stale) => still(await tokens.renewed(stale)),
+/**
+ * Looked at right before a write goes on the wire. Waiting for a token or for a socket may take long, and a frozen process
+ * does not know for how long it was one: what is sent after its receipt counts as abandoned could come to light too late.
+ */
+export function inTime(requestedAt: Date, clock: Clock): () => void {
+  const isOver = timeLimit(clock, BEGIN_WITHIN_MS, requestedAt);
+  return () => {
+    if (isOver()) throw new NotSentInTimeError("It was not sent within a minute of its receipt.");
   };
 }

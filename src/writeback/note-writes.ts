@@ -2,7 +2,6 @@ import type { Actor } from "../auth/actor";
 import type { PolicyRefusal } from "../auth/policies";
 import { CrmApi } from "../crm/api";
 import type { NoteWriteRow } from "../entities/note-write";
-import { SECOND_MS } from "../platform/clock";
 import { accepted, type Outcome } from "../platform/outcome";
 import { KEY_REUSED } from "./idempotency";
 import { inTime } from "./in-time";
@@ -13,9 +12,6 @@ import { type AskedTarget, type ChoiceRefusal, holdTargets, type TargetsRefusal,
 import { certainFailureOf } from "./write-failure";
 import type { WritebackParts } from "./writeback-parts";
 import { refusalOfWriter } from "./writers";
-
-/** For the answer of another caller with the same key: what begins within a minute, and the slowest answer. */
-const WAIT_MS = 95 * SECOND_MS;
 
 /** What a client asks for, with its ids read; an id that names nothing of the kind is null. */
 export interface AskedNote extends WriteNoteInput {
@@ -36,9 +32,11 @@ export type WriteNoteRefusal =
  * whoever finds a receipt never sends. What became of a lost answer is found out by looking (`note-look-ups.ts`).
  */
 export class NoteWrites {
-  readonly #sendings = new Sendings<NoteWriteRow>(WAIT_MS, ({ state }) => state === "SENDING");
+  readonly #sendings: Sendings<NoteWriteRow>;
 
-  constructor(private readonly parts: WritebackParts) {}
+  constructor(private readonly parts: WritebackParts) {
+    this.#sendings = new Sendings(({ state }) => state === "SENDING", parts.waitMs);
+  }
 
   async write(actor: Actor, asked: AskedNote): Promise<Outcome<NoteWriteRow, WriteNoteRefusal>> {
     const policy = await refusalOfWriter(this.parts, actor, "writeNote");
@@ -94,8 +92,8 @@ export class NoteWrites {
   async #send(receipt: NoteWriteRow, html: string): Promise<NoteWriteRow> {
     const { door, http, crmBaseUrl, clock, logger, metrics } = this.parts;
     const { tenantId, id, copyId } = receipt;
-    const tokens = inTime(this.parts.tokensOf(tenantId, copyId), receipt.requestedAt, clock);
-    const api = new CrmApi(http, crmBaseUrl, tokens);
+    const tokens = this.parts.tokensOf(tenantId, copyId);
+    const api = new CrmApi(http, crmBaseUrl, tokens, undefined, inTime(receipt.requestedAt, clock));
     const target = { entity: receipt.entity, id: receipt.targetId };
     const settled = await api.createNote(target, html).then(
       ({ correlationId, ...made }) => {

@@ -1,18 +1,18 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { SECOND_MS } from "../platform/clock";
 
 const POLL_MS = 200;
+/** Another caller's process may be frozen: its receipt is shown as it is before anyone has waited half a minute. */
+const WAIT_MS = 25 * SECOND_MS;
 
-/**
- * Sendings under way: our own, and those of other callers with the same idempotency key.
- * @param waitMs how long another caller's are waited for
- */
+/** Sendings under way: our own, and those of other callers with the same idempotency key. */
 export class Sendings<Receipt> {
   readonly #underWay = new Set<Promise<unknown>>();
   readonly #awaited = new Map<string, Promise<Receipt>>();
 
   constructor(
-    private readonly waitMs: number,
     private readonly isSending: (receipt: Receipt) => boolean,
+    private readonly waitMs = WAIT_MS,
   ) {}
 
   track<T>(sending: Promise<T>): Promise<T> {

@@ -15,6 +15,8 @@ export interface WritebackParts {
   clock: Clock;
   logger: Logger;
   metrics?: Metrics;
+  /** How long another caller with the same idempotency key is waited for. */
+  waitMs?: number;
   /** Why no write may be begun now, whatever it is; null where it may. */
   stopped?(): Promise<Refused<"CRM_UNAVAILABLE"> | null>;
 }

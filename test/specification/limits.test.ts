@@ -233,3 +233,54 @@ test("a tenant's operations beyond its turns wait, those beyond the waiting are 
   second();
   await until("the third has its turn", async () => third !== null);
 });
+
+test("after a heavy operation the tenant's next one rests, nobody else's does, and where nobody else asks there is no rest", async () => {
+  let rested: () => void = () => undefined;
+  let isAnyoneElse = true;
+  const rest = (tenant: number) =>
+    tenant === 1 && isAnyoneElse ? new Promise<void>((resolve) => (rested = resolve)) : null;
+  const turns = new TenantTurns(1, 5, rest);
+  const begun: string[] = [];
+  const take = async (name: string, tenant = 1) => {
+    const release = await turns.take(tenant);
+    begun.push(name);
+    return release;
+  };
+  const first = await take("first");
+  const [second, third] = [take("second"), take("third")];
+  first();
+  (await take("other", 2))();
+  expect(begun).toEqual(["first", "other"]);
+  rested();
+  const release = await second;
+  expect(begun).toEqual(["first", "other", "second"]);
+  isAnyoneElse = false;
+  release();
+  (await third)();
+  expect(begun).toEqual(["first", "other", "second", "third"]);
+});
+
+test.each([
+  ["in its variables", "mutation ($input: RecordMeetingInput!) { recordMeeting(input: $input) { __typename } }", true],
+  ["in its document", `mutation { recordMeeting(input: INPUT) { __typename } }`, false],
+])(
+  "large meetings %s are recorded one after the other, and a small one of the same tenant passes",
+  async (_where, query, inVariables) => {
+    const meeting = (externalId: string, count: number) => ({
+      ...{ externalId, title: "Town hall", startsAt: "2026-11-21T09:00:00Z", ownerEmail: "anna@seller.example" },
+      attendees: Array.from({ length: count }, (_, index) => ({ email: `p${index}@buyer.example` })),
+    });
+    const ended: string[] = [];
+    const record = async (name: string, count: number) => {
+      const input = meeting(`heavy-${inVariables}-${name}`, count);
+      const literal = JSON.stringify(input).replace(/"(\w+)":/g, "$1:");
+      const answer = await (inVariables ? service.ask(query, { input }) : service.ask(query.replace("INPUT", literal)));
+      ended.push(name);
+      return dataOf(answer);
+    };
+    const large = ["a", "b", "c", "d"].map((name) => record(name, 120));
+    await record("small", 1);
+    await Promise.all(large);
+    expect(ended.indexOf("small")).toBeLessThan(3);
+  },
+);

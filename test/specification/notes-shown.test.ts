@@ -73,7 +73,7 @@ async function sync(): Promise<void> {
 
 const add = (content: string) => simulator.control.add("note", { deal_id: dealId, content });
 
-// Seen red before: a note of megabytes was kept whole, and made a process stand still.
+// A note of megabytes that is kept whole makes a process stand still.
 test("notes of megabytes and of open tags are kept cut, shown with their words, and say so", async () => {
   const [large, open, dense, short] = [
     add(`<p>Begin</p>${"<b>".repeat(1_000_000)}`),
@@ -95,7 +95,7 @@ test("notes of megabytes and of open tags are kept cut, shown with their words, 
   });
 });
 
-// Seen red with nothing kept, with the rules' number left out of the comparison, and with a page that leaves what was kept.
+// Seen red with the rules' number left out of the comparison, and with a page that leaves what was kept.
 test("what a note is shown as is made by its first reader, kept in its row, and made anew after a change", async () => {
   const id = add("<p>First</p>");
   await sync();

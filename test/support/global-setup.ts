@@ -2,10 +2,8 @@ import "reflect-metadata";
 import { execFileSync } from "node:child_process";
 import { rmSync } from "node:fs";
 import { asApplication } from "../../src/database/application-role";
-import { createDataSource } from "../../src/database/data-source";
 import { startEmbeddedPostgres } from "../../src/database/embedded/embedded-postgres";
 import { migrate } from "../../src/database/migrate";
-import { entities } from "../../src/entities";
 import { Secret } from "../../src/platform/secret";
 import { onServer, serverUrl, TEMPLATE } from "./database";
 
@@ -27,7 +25,5 @@ export default async function setUp(): Promise<void> {
   await onServer(`DROP DATABASE IF EXISTS ${TEMPLATE} WITH (FORCE)`);
   await onServer(`CREATE DATABASE ${TEMPLATE}`);
   const url = await asApplication(new Secret(serverUrl(TEMPLATE)));
-  const dataSource = await createDataSource({ url, entities }).initialize();
-  await migrate(dataSource, url);
-  await dataSource.destroy();
+  await migrate(url);
 }

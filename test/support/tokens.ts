@@ -1,5 +1,5 @@
 import "reflect-metadata";
-import { AccessTokens } from "../../src/connections/access-tokens";
+import { type AccessTokenParts, AccessTokens } from "../../src/connections/access-tokens";
 import { Credentials } from "../../src/connections/credentials";
 import type { RenewalParts } from "../../src/connections/renewal";
 import { CrmHttp } from "../../src/crm/http";
@@ -22,12 +22,12 @@ export interface TokenParts extends RenewalParts {
 /** Access tokens with a pool of their own, composed as the service does it; `change` puts other parts in their place. */
 export async function startTokens(
   config: Pick<Config, "databaseUrl" | "crm" | "encryptionKeys" | "logLevel">,
-  change: (parts: RenewalParts) => Partial<RenewalParts> = () => ({}),
+  change: (parts: RenewalParts) => Partial<AccessTokenParts> = () => ({}),
+  http = new CrmHttp(),
 ): Promise<TokenParts> {
   const { databaseUrl } = config;
   if (!databaseUrl) throw new Error("there is no DATABASE_URL");
   const dataSource = await createDataSource({ url: databaseUrl, entities }).initialize();
-  const http = new CrmHttp();
   const usual: RenewalParts = {
     door: new TenantDoor(dataSource),
     oauth: new CrmOAuth(http, config.crm),
@@ -36,7 +36,7 @@ export async function startTokens(
     logger: createLogger(config.logLevel),
   };
   const parts = { ...usual, ...change(usual) };
-  const tokens = new AccessTokens({ ...parts, http, crmBaseUrl: config.crm.baseUrl, databaseUrl });
+  const tokens = new AccessTokens({ databaseUrl, ...parts, http, crmBaseUrl: config.crm.baseUrl });
   const close = async () => {
     await tokens.close();
     await http.close();

@@ -1,3 +1,6 @@
+import type { AccessTokenParts } from "../../src/connections/access-tokens";
+import type { RenewalParts } from "../../src/connections/renewal";
+import type { CrmHttp } from "../../src/crm/http";
 import { type Clock, systemClock } from "../../src/platform/clock";
 import type { Config } from "../../src/platform/config";
 import { NoteLookUps } from "../../src/writeback/note-look-ups";
@@ -11,14 +14,21 @@ export interface Writeback extends TokenParts {
   lookUps: NoteLookUps;
 }
 
+interface WritebackChange {
+  waitMs?: number;
+  http?: CrmHttp;
+  change?(parts: RenewalParts): Partial<AccessTokenParts>;
+}
+
 /** Writing with a pool of its own, composed as the service does it. */
 export async function startWriteback(
   config: Pick<Config, "databaseUrl" | "crm" | "encryptionKeys" | "logLevel">,
   clock: Clock = systemClock,
+  { waitMs, http, change }: WritebackChange = {},
 ): Promise<Writeback> {
-  const access = await startTokens(config, () => ({ clock }));
+  const access = await startTokens(config, (parts) => ({ clock, ...change?.(parts) }), http);
   const parts: WritebackParts = {
-    ...access,
+    ...{ ...access, waitMs },
     crmBaseUrl: config.crm.baseUrl,
     tokensOf: (tenantId, copyId) => access.tokens.of(tenantId, copyId),
   };

@@ -7,7 +7,7 @@ import { MAX_CONTACT_VALUES, MAX_CUSTOM_FIELDS_BYTES, MAX_NOTE, MAX_TEXT } from 
 import { normalizeAddress } from "../../src/platform/email-address";
 import { referenceIn } from "../../src/writeback/note-html";
 
-// Seen red before the limits: each of these was kept as it came.
+// Seen red with texts that are kept as they come.
 
 const answerOf = (data: unknown, next_cursor: string | null = null): CrmAnswer => ({
   status: 200,

@@ -6,7 +6,6 @@ import type { CrmCustomFields } from "../../crm/parsing/fields";
 import type { TenantScope } from "../../database/tenant-door";
 import type { FieldWriteRow } from "../../entities/field-write";
 import type { MatchedEntity } from "../../entities/matched-record";
-import { SECOND_MS } from "../../platform/clock";
 import { accepted, type Outcome } from "../../platform/outcome";
 import { KEY_REUSED } from "../idempotency";
 import { inTime } from "../in-time";
@@ -20,9 +19,6 @@ import { type AskedFields, type FieldsIntent, intentOf } from "./field-input";
 import { type FieldsPlan, type PlannedField, type PlanRefusal, planFields } from "./field-plan";
 import { findReceipts, insertReceipts, settle } from "./field-receipts";
 import { FIELD_GONE, type FieldOutcome, notSent, type RecordReport, writeRecord } from "./record-batch";
-
-/** For the answers of another caller with the same key: what begins within a minute, and the slowest answer. */
-const WAIT_MS = 95 * SECOND_MS;
 
 export type WriteFieldsRefusal =
   | PolicyRefusal
@@ -51,11 +47,12 @@ interface Begun {
  * never sends. What became of a lost answer is found out by looking (`field-look-ups.ts`).
  */
 export class FieldWrites {
-  readonly #sendings = new Sendings<FieldWriteRow[]>(WAIT_MS, (receipts) =>
-    receipts.some(({ state }) => state === "SENDING"),
-  );
+  readonly #sendings: Sendings<FieldWriteRow[]>;
 
-  constructor(private readonly parts: FieldWriteParts) {}
+  constructor(private readonly parts: FieldWriteParts) {
+    const isSending = (receipts: FieldWriteRow[]) => receipts.some(({ state }) => state === "SENDING");
+    this.#sendings = new Sendings(isSending, parts.waitMs);
+  }
 
   async write(actor: Actor, asked: AskedFields): Promise<Outcome<FieldWriteRow[], WriteFieldsRefusal>> {
     const policy = await refusalOfWriter(this.parts, actor, "writeFields");
@@ -123,10 +120,9 @@ export class FieldWrites {
     let stop: WriteFailure | null = null;
     for (const batch of batchesOf(sendings)) {
       const { receipt, target } = batch[0];
-      const tokens = inTime(tokensOf(receipt.tenantId, receipt.copyId), receipt.requestedAt, clock);
-      const report: RecordReport = stop
-        ? notSent(batch, stop)
-        : await writeRecord(new CrmApi(http, crmBaseUrl, tokens), target, batch);
+      const tokens = tokensOf(receipt.tenantId, receipt.copyId);
+      const api = new CrmApi(http, crmBaseUrl, tokens, undefined, inTime(receipt.requestedAt, clock));
+      const report: RecordReport = stop ? notSent(batch, stop) : await writeRecord(api, target, batch);
       stop = report.stop;
       const outcomes = stop ? report.outcomes : await this.#explained(batch, report.outcomes);
       for (const row of await this.#settle(batch, outcomes, report.seen)) settled.set(row.id, row);

@@ -1,0 +1,81 @@
+import { Client } from "pg";
+import { type Simulator, startSimulator } from "../../simulator";
+import { SESSION_LIMITS, withLimits } from "../../src/database/session-limits";
+import { createTestDatabase, type TestDatabase } from "../support/database";
+import { type Service, startService } from "../support/service";
+import { connect, dataOf, until } from "../support/stories";
+
+// Seen red without limits of sessions (the disconnect waits for ever), and with the database's words taken for a bug.
+
+let simulator: Simulator;
+let database: TestDatabase;
+let service: Service;
+/** Holds the connection's row, in a session without any limit. */
+let holder: Client;
+
+beforeAll(async () => {
+  [simulator, database] = await Promise.all([startSimulator({ deals: 10 }), createTestDatabase()]);
+  service = await startService(simulator, database, { roles: new Set(["api"]) });
+  await connect(service, simulator);
+  holder = new Client({ connectionString: database.url.reveal() });
+  await holder.connect();
+});
+beforeEach(async () => {
+  await holder.query("BEGIN");
+  await holder.query(
+    "SELECT 1 FROM connection WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = 'acme') FOR UPDATE",
+  );
+});
+afterEach(() => holder.query("ROLLBACK"));
+afterAll(async () => {
+  await holder.end();
+  await service.stop();
+  await Promise.all([simulator.stop(), database.drop()]);
+});
+
+const disconnect = () => service.ask("mutation { disconnect { __typename } }");
+const state = async () => dataOf(await service.ask<{ connection: { state: string } }>("{ connection { state } }"));
+const TEMPORARY = [
+  expect.objectContaining({
+    message: expect.stringContaining("Try again in a few seconds"),
+    extensions: { code: "TEMPORARILY_UNAVAILABLE" },
+  }),
+];
+
+test("who waits for a lock for too long is told to try again, and reads go on meanwhile", async () => {
+  const waiting = disconnect();
+  expect(await state()).toEqual({ connection: { state: "CONNECTED" } });
+  expect((await waiting).errors).toEqual(TEMPORARY);
+  expect(await state()).toEqual({ connection: { state: "CONNECTED" } });
+}, 30_000);
+
+test("a session that is ended under its work is answered for, and is never used again", async () => {
+  const answer = disconnect();
+  const WAITING = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+  const [waiting] = await until("it waits for the lock", async () => {
+    const found = await database.query<{ pid: number }>(WAITING);
+    return found.length > 0 && found;
+  });
+  await database.query("SELECT pg_terminate_backend($1)", [waiting?.pid]);
+  expect((await answer).errors).toEqual(TEMPORARY);
+  for (let index = 0; index < 30; index += 1) {
+    expect(await state()).toEqual({ connection: { state: "CONNECTED" } });
+  }
+});
+
+test.each(Object.entries(SESSION_LIMITS))("a session for %s begins with its limits", async (_kind, limits) => {
+  const session = new Client({ connectionString: withLimits(database.url, limits).reveal() });
+  await session.connect();
+  const { rows } = await session.query(
+    `SELECT name, setting::int FROM pg_settings WHERE name = ANY ('{lock_timeout, statement_timeout, transaction_timeout,
+       idle_in_transaction_session_timeout, client_connection_check_interval}') ORDER BY name`,
+  );
+  await session.end();
+  expect(rows.map(({ name, setting }) => [name, setting])).toEqual([
+    ["client_connection_check_interval", 10_000],
+    ["idle_in_transaction_session_timeout", limits.idleInTransaction],
+    ["lock_timeout", limits.lock],
+    ["statement_timeout", limits.statement],
+    ["transaction_timeout", limits.transaction],
+  ]);
+});

@@ -1,0 +1,72 @@
+import { createServer, type Socket } from "node:net";
+import { CrmHttp } from "../../src/crm/http";
+import { ServiceError } from "../../src/platform/errors";
+
+// Seen red with the look before the request is handed to the client.
+
+/** As many as one process opens to the CRM. */
+const SOCKETS = 128;
+const ANSWER = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}";
+
+class LostError extends ServiceError {
+  readonly code = "LOST";
+}
+
+let requests = 0;
+const sockets: Socket[] = [];
+const server = createServer((socket) => {
+  sockets.push(socket);
+  socket.on("error", () => undefined);
+  socket.on("data", () => {
+    requests += 1;
+  });
+});
+let url = "";
+let http: CrmHttp;
+
+beforeAll(async () => {
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const address = server.address();
+  url = `http://127.0.0.1:${typeof address === "object" ? address?.port : 0}/`;
+});
+beforeEach(() => {
+  requests = 0;
+  sockets.length = 0;
+  http = new CrmHttp();
+});
+afterEach(async () => {
+  for (const socket of sockets) socket.destroy();
+  await http.close();
+});
+afterAll(() => new Promise((resolve) => server.close(resolve)));
+
+const send = (mayBegin?: () => void) => http.send({ method: "GET", url, headers: {}, mayBegin });
+
+test("what may no longer be sent when its socket has come is not sent, and says why", async () => {
+  let connections = 0;
+  const lost = new LostError("the lease has run out");
+  const sending = send(() => {
+    connections = sockets.length;
+    throw lost;
+  });
+  await expect(sending).rejects.toBe(lost);
+  expect([connections, requests]).toEqual([1, 0]);
+});
+
+test("what waits for a free socket is looked at when one comes free", async () => {
+  const others = Array.from({ length: SOCKETS }, () => send());
+  while (requests < SOCKETS) await new Promise(setImmediate);
+  let isOurs = true;
+  let looks = 0;
+  const waiting = send(() => {
+    looks += 1;
+    if (!isOurs) throw new LostError("another process has it");
+  });
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  expect(looks).toBe(0);
+  isOurs = false;
+  for (const socket of sockets) socket.write(ANSWER);
+  await expect(waiting).rejects.toBeInstanceOf(LostError);
+  await Promise.all(others);
+  expect([looks, requests]).toEqual([1, SOCKETS]);
+});
