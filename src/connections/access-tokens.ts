@@ -75,7 +75,7 @@ export class AccessTokens {
    * refuses the grant or the token is another's, OAuthError where a renewal or its proof failed for now, and CrmError
    * where the CRM refuses a token that it has just given, or is asked by `verify` and does not say.
    */
-  of(tenantId: string, copyId: number): PinnedTokens {
+  of(tenantId: number, copyId: number): PinnedTokens {
     const obtain = (refused: Secret | null) => this.#obtain(tenantId, copyId, refused);
     return {
       current: async () => {
@@ -99,7 +99,7 @@ export class AccessTokens {
   }
 
   /** Callers that come while the row is being read share that read. */
-  #present(tenantId: string, copyId: number): Promise<PresentAccess> {
+  #present(tenantId: number, copyId: number): Promise<PresentAccess> {
     const running = this.#reads.get(copyId);
     if (running) return running;
     const { door, credentials } = this.parts;
@@ -120,7 +120,7 @@ export class AccessTokens {
   }
 
   /** @param refused the token that the CRM answered with 401; null where the present one is too old or not proven */
-  #obtain(tenantId: string, copyId: number, refused: Secret | null): Promise<Secret> {
+  #obtain(tenantId: number, copyId: number, refused: Secret | null): Promise<Secret> {
     const running = this.#inFlight.get(copyId);
     // One that began with an older token may end with the very token that this caller was refused.
     if (running) {
@@ -160,7 +160,7 @@ export class AccessTokens {
   }
 
   /** Renews once at most: a token that the CRM refuses right after it gave it is not renewed again. */
-  async #lookAgain(tenantId: string, copyId: number, refused: Secret | null, held: HeldLock): Promise<Secret> {
+  async #lookAgain(tenantId: number, copyId: number, refused: Secret | null, held: HeldLock): Promise<Secret> {
     const { door, credentials } = this.parts;
     const scope = door.enter(tenantId);
     const present = usable(await credentials.readAccess(scope, copyId));
@@ -177,7 +177,7 @@ export class AccessTokens {
   }
 
   async #handedOut(
-    tenantId: string,
+    tenantId: number,
     copyId: number,
     { accessToken }: Pick<PresentAccess, "accessToken">,
     proof: Proof,

@@ -35,7 +35,7 @@ export class Renewal {
    * @param mayBegin called right before the request is written; it throws where the lock may be another process's by now
    * @throws NeedsReauthorizationError, ConnectionGoneError, or OAuthError where there is no token for now
    */
-  async renew(tenantId: string, copyId: number, old: Credential, mayBegin?: () => void): Promise<Credential> {
+  async renew(tenantId: number, copyId: number, old: Credential, mayBegin?: () => void): Promise<Credential> {
     const { door, oauth, clock } = this.parts;
     const askedAt = clock();
     const { wasUnconfirmed } = await beginAttempt(door.enter(tenantId), copyId, old.version, askedAt);
@@ -57,7 +57,7 @@ export class Renewal {
    * a freeze is no reason to give up.
    */
   async #stored(
-    tenantId: string,
+    tenantId: number,
     copyId: number,
     old: Credential,
     grant: Grant,
@@ -73,7 +73,7 @@ export class Renewal {
     }
   }
 
-  #store(tenantId: string, copyId: number, old: Credential, grant: Grant, askedAt: Date): Promise<Credential | null> {
+  #store(tenantId: number, copyId: number, old: Credential, grant: Grant, askedAt: Date): Promise<Credential | null> {
     const { door, credentials } = this.parts;
     return door.transaction(tenantId, async (scope) => {
       if (!(await credentials.holds(scope, copyId, old.version))) return null;
@@ -85,7 +85,7 @@ export class Renewal {
   }
 
   async #failed(
-    tenantId: string,
+    tenantId: number,
     copyId: number,
     old: Credential,
     error: OAuthError,
@@ -119,7 +119,7 @@ export class Renewal {
   }
 
   /** The answer was to a pair that a person's authorization has replaced meanwhile: that one is the present. */
-  async #replaced(tenantId: string, copyId: number, old: Credential): Promise<Credential> {
+  async #replaced(tenantId: number, copyId: number, old: Credential): Promise<Credential> {
     const present = await this.parts.credentials.read(this.parts.door.enter(tenantId), copyId);
     if (present && present.version !== old.version) return present;
     throw new ConnectionGoneError("The CRM was disconnected while its access was renewed.");
