@@ -3,7 +3,7 @@ import fastifyApollo from "@as-integrations/fastify";
 import Fastify, { type FastifyInstance, type FastifyRequest } from "fastify";
 import type { GraphQLSchema } from "graphql";
 import { type ActorVerifier, createActorVerifier } from "../src/auth/actor";
-import { withoutBypass } from "../src/database/application-role";
+import { asApplication } from "../src/database/application-role";
 import { createDataSource } from "../src/database/data-source";
 import { JointReads } from "../src/database/joint-reads";
 import { TenantDoor } from "../src/database/tenant-door";
@@ -42,12 +42,12 @@ function remembering(door: TenantDoor): TenantDoor {
     const manager = Object.create(scope.manager, { query: { value: query } });
     return { ...scope, manager, reads: new JointReads(manager) };
   };
-  return Object.create(door, { enter: { value: enter } });
+  return Object.create(door, { enter: { value: enter }, idOf: { value: door.idOf.bind(door) } });
 }
 
 /** Mutations and subscriptions are not measured, so their services are not there. */
 async function servicesOf(databaseUrl: string, inMemory: boolean): Promise<Services> {
-  const url = await withoutBypass(new Secret(databaseUrl));
+  const url = await asApplication(new Secret(databaseUrl));
   const dataSource = await createDataSource({ url, entities }).initialize();
   const door = new TenantDoor(dataSource);
   const now = new Date();
@@ -121,9 +121,12 @@ async function main(): Promise<void> {
   const { KIND, MEMORY, DATABASE_URL = "", AUTH_JWT_SECRET = "" } = process.env;
   const kind = KIND as ServerKind;
   if (kind === "apollo") readFieldsByFunctions();
-  const proof = { kind: "secret" as const, secret: new Secret(AUTH_JWT_SECRET) };
-  const verifyActor = createActorVerifier({ proof, issuer: undefined, audience: undefined }, createLogger("silent"));
   const services = await servicesOf(DATABASE_URL, MEMORY === "1");
+  const verifyActor = createActorVerifier(
+    { proof: { kind: "secret", secret: new Secret(AUTH_JWT_SECRET) }, issuer: undefined, audience: undefined },
+    (tenant) => services.door.idOf(tenant),
+    createLogger("silent"),
+  );
   const address = await SERVERS[kind](buildGraphQLSchema(), services, verifyActor);
   tellEventLoopDelay();
   say(`listening at "port":${new URL(address).port}`);

@@ -16,60 +16,61 @@ const ago = (days: string) => `now() - (${days}) * interval '1 day'`;
 const each = (count: number, name: string) => `generate_series(1, $1::int) t, generate_series(1, ${count}) ${name}`;
 
 const FILL = [
+  `INSERT INTO tenant (id, external_id) OVERRIDING SYSTEM VALUE SELECT t, 'tenant-' || t FROM generate_series(1, $1::int) t`,
   `INSERT INTO synced_copy (tenant_id, id, crm_company_id, crm_user_id, state, created_at)
-   SELECT 'tenant-' || t, t, t, 1, 'LIVE', now() FROM generate_series(1, $1::int) t`,
+   SELECT t, t, t, 1, 'LIVE', now() FROM generate_series(1, $1::int) t`,
   `INSERT INTO connection (tenant_id, state, state_changed_at, copy_id, company_domain)
-   SELECT 'tenant-' || t, 'CONNECTED', now(), t, 'company' || t FROM generate_series(1, $1::int) t`,
+   SELECT t, 'CONNECTED', now(), t, 'company' || t FROM generate_series(1, $1::int) t`,
   `INSERT INTO sync_run (tenant_id, id, copy_id, kind, state, queued_at, started_at, finished_at, crm_time_at_start)
-   SELECT 'tenant-' || t, gen_random_uuid(), t, 'FULL', 'SUCCEEDED', now(), now(), now(), now() FROM generate_series(1, $1::int) t`,
+   SELECT t, gen_random_uuid(), t, 'FULL', 'SUCCEEDED', now(), now(), now(), now() FROM generate_series(1, $1::int) t`,
   `INSERT INTO sync_step (tenant_id, run_id, resource, state)
    SELECT tenant_id, id, resource, 'SUCCEEDED' FROM sync_run, unnest(ARRAY['PERSONS', 'DEALS', 'ACTIVITIES', 'NOTES']) resource
    WHERE $1::int > 0`,
-  `INSERT INTO data_gap SELECT t, 'DEAL_PARTICIPANTS', 1, 'CRM_UNAVAILABLE', 'The CRM did not answer.', now()
+  `INSERT INTO data_gap SELECT t, t, 'DEAL_PARTICIPANTS', 1, 'CRM_UNAVAILABLE', 'The CRM did not answer.', now()
    FROM generate_series(1, $1::int) t`,
-  `INSERT INTO crm_user SELECT t, g, 'User ' || g, 'u' || g || '@seller.example', 'u' || g || '@seller.example', true
+  `INSERT INTO crm_user SELECT t, t, g, 'User ' || g, 'u' || g || '@seller.example', 'u' || g || '@seller.example', true
    FROM ${each(COUNTS.users, "g")}`,
-  `INSERT INTO pipeline SELECT t, g, 'Pipeline ' || g, g FROM ${each(COUNTS.pipelines, "g")}`,
-  `INSERT INTO stage SELECT t, g, 'Stage ' || g, g, g % 2 + 1, NULL FROM ${each(COUNTS.stages, "g")}`,
-  `INSERT INTO organization (copy_id, crm_id, name, owner_id, website, add_time, update_time, custom_fields)
-   SELECT t, g, 'Company ' || g, g % 10 + 1, 'https://company' || g || '.example', now(), now(), '{"a1b2": "Gold"}'
+  `INSERT INTO pipeline SELECT t, t, g, 'Pipeline ' || g, g FROM ${each(COUNTS.pipelines, "g")}`,
+  `INSERT INTO stage SELECT t, t, g, 'Stage ' || g, g, g % 2 + 1, NULL FROM ${each(COUNTS.stages, "g")}`,
+  `INSERT INTO organization (tenant_id, copy_id, crm_id, name, owner_id, website, add_time, update_time, custom_fields)
+   SELECT t, t, g, 'Company ' || g, g % 10 + 1, 'https://company' || g || '.example', now(), now(), '{"a1b2": "Gold"}'
    FROM ${each(COUNTS.organizations, "g")}`,
-  `INSERT INTO person (copy_id, crm_id, name, owner_id, organization_id, emails, phones, last_incoming_mail_time,
+  `INSERT INTO person (tenant_id, copy_id, crm_id, name, owner_id, organization_id, emails, phones, last_incoming_mail_time,
      last_outgoing_mail_time, add_time, update_time, custom_fields)
-   SELECT t, g, 'Person ' || g, g % 10 + 1, (g - 1) / 3 + 1,
+   SELECT t, t, g, 'Person ' || g, g % 10 + 1, (g - 1) / 3 + 1,
      jsonb_build_array(jsonb_build_object('value', 'p' || g || '@buyer.example', 'label', 'work', 'primary', true)),
      '[]', ${ago(`${AGE("g")} + 2`)}, ${ago(`${AGE("g")} + 3`)}, now(), now(), '{"c3d4": 7}'
    FROM ${each(COUNTS.persons, "g")}`,
-  `INSERT INTO deal (copy_id, crm_id, title, value, currency, status, owner_id, person_id, organization_id, pipeline_id,
+  `INSERT INTO deal (tenant_id, copy_id, crm_id, title, value, currency, status, owner_id, person_id, organization_id, pipeline_id,
      stage_id, participants_due, participants_known, expected_close_date, stage_change_time, add_time, update_time, custom_fields)
-   SELECT t, g, 'Deal ' || g, 1000 + g, 'EUR', CASE g % 6 WHEN 0 THEN 'won' ELSE 'open' END, g % 10 + 1, g,
+   SELECT t, t, g, 'Deal ' || g, 1000 + g, 'EUR', CASE g % 6 WHEN 0 THEN 'won' ELSE 'open' END, g % 10 + 1, g,
      (g - 1) / 3 + 1, g % 8 % 2 + 1, g % 8 + 1, false, true, current_date + 30, ${ago("50")}, ${ago("90")},
      ${ago(AGE("g"))}, '{"e5f6": "Renewal", "a7b8": 42}'
    FROM ${each(COUNTS.deals, "g")}`,
-  `INSERT INTO deal_participant SELECT t, g, g % ${COUNTS.deals} + 1 FROM ${each(COUNTS.deals, "g")}`,
+  `INSERT INTO deal_participant SELECT t, t, g, g % ${COUNTS.deals} + 1 FROM ${each(COUNTS.deals, "g")}`,
   // The first 120 are done, one a deal, and so are the second; of the rest every tenth deal has one that is ahead.
-  `INSERT INTO activity (copy_id, crm_id, subject, type, owner_id, deal_id, person_id, organization_id, participant_ids,
+  `INSERT INTO activity (tenant_id, copy_id, crm_id, subject, type, owner_id, deal_id, person_id, organization_id, participant_ids,
      due_at, due_has_time, done, done_at, happened_at, add_time, update_time)
-   SELECT t, g, 'Activity ' || g, 'call', g % 10 + 1, deal, deal, (deal - 1) / 3 + 1, '{}', at, true, done,
+   SELECT t, t, g, 'Activity ' || g, 'call', g % 10 + 1, deal, deal, (deal - 1) / 3 + 1, '{}', at, true, done,
      CASE WHEN done THEN at END, CASE WHEN done THEN at END, now(), now()
    FROM (SELECT t, g, deal, done, CASE WHEN done THEN ${ago(`${AGE("deal")} + 3 * (g / 120)`)} ELSE now() + interval '5 days' END AS at
          FROM (SELECT t, g, g % 120 + 1 AS deal, NOT (g > 240 AND g % 10 = 3) AS done FROM ${each(ACTIVITIES, "g")}) g) g`,
-  `INSERT INTO note SELECT t, g, '${NOTE}', g % 10 + 1, g % 120 + 1, g % 120 + 1, g % 120 / 3 + 1,
+  `INSERT INTO note SELECT t, t, g, '${NOTE}', g % 10 + 1, g % 120 + 1, g % 120 + 1, g % 120 / 3 + 1,
      ${ago(`${AGE("g % 120 + 1")} + 1`)} FROM ${each(COUNTS.notes, "g")}`,
   `INSERT INTO meeting (tenant_id, id, external_id, title, starts_at, ends_at, owner_email, recorded_by, recorded_at)
-   SELECT 'tenant-' || t, md5(t || ':' || g)::uuid, 'm-' || g, 'Meeting ' || g, ${ago(`${AGE("3 * g")} + 1`)},
+   SELECT t, md5(t || ':' || g)::uuid, 'm-' || g, 'Meeting ' || g, ${ago(`${AGE("3 * g")} + 1`)},
      ${ago(`${AGE("3 * g")} + 0.96`)}, 'u1@seller.example', 'u1', now() FROM ${each(MEETINGS_OF_TENANT, "g")}`,
   `INSERT INTO meeting_attendee (tenant_id, meeting_id, position, email, name, side, match_status, match_rule, match_reason,
      person_id, candidate_ids, organization_status, organization_id, organization_rule, organization_reason)
-   SELECT 'tenant-' || t, md5(t || ':' || g)::uuid, p, 'p' || p || '@buyer.example', 'Person', CASE p WHEN 0 THEN 'SELLER' ELSE 'BUYER' END,
+   SELECT t, md5(t || ':' || g)::uuid, p, 'p' || p || '@buyer.example', 'Person', CASE p WHEN 0 THEN 'SELLER' ELSE 'BUYER' END,
      CASE p WHEN 0 THEN 'NONE' ELSE 'MATCHED' END, 'EMAIL', 'The address is that of one person.',
      CASE WHEN p > 0 THEN 3 * (g - 1) + p END, '{}', CASE p WHEN 0 THEN 'NONE' ELSE 'MATCHED' END, CASE WHEN p > 0 THEN g END, 'PERSON', 'Theirs.'
    FROM ${each(MEETINGS_OF_TENANT, "g")}, generate_series(0, 3) p`,
   `INSERT INTO meeting_match (tenant_id, meeting_id, copy_id, status, rule, reason, deal_id, candidates, matched_at, fingerprint)
-   SELECT 'tenant-' || t, md5(t || ':' || g)::uuid, t, 'MATCHED', 'OPEN_DEAL', 'The one open deal of the attendees.',
+   SELECT t, md5(t || ':' || g)::uuid, t, 'MATCHED', 'OPEN_DEAL', 'The one open deal of the attendees.',
      3 * (g - 1) + 1, '[]', now(), '' FROM ${each(MEETINGS_OF_TENANT, "g")}`,
   `INSERT INTO matched_record (tenant_id, copy_id, entity, crm_id, meeting_id)
-   SELECT 'tenant-' || t, t, entity, CASE entity WHEN 'ORGANIZATION' THEN g ELSE 3 * (g - 1) + p END, md5(t || ':' || g)::uuid
+   SELECT t, t, entity, CASE entity WHEN 'ORGANIZATION' THEN g ELSE 3 * (g - 1) + p END, md5(t || ':' || g)::uuid
    FROM ${each(MEETINGS_OF_TENANT, "g")}, generate_series(1, 3) p, unnest(ARRAY['DEAL', 'PERSON', 'ORGANIZATION']) entity
    WHERE entity <> 'ORGANIZATION' OR p = 1`,
 ];

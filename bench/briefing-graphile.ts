@@ -12,7 +12,7 @@ import { failed, say } from "./print";
  */
 
 const relation = (columns: string, table: string, field: string, foreign = "") =>
-  `@foreignKey (copy_id, ${columns}) references ${table} (copy_id, crm_id)|@fieldName ${field}${foreign && `|@foreignFieldName ${foreign}`}`;
+  `@foreignKey (tenant_id, copy_id, ${columns}) references ${table} (tenant_id, copy_id, crm_id)|@fieldName ${field}${foreign && `|@foreignFieldName ${foreign}`}`;
 const COMMENTS: Record<string, readonly string[]> = {
   deal: [
     relation("stage_id", "stage", "stage"),
@@ -36,14 +36,14 @@ const COMMENTS: Record<string, readonly string[]> = {
 const within = (sql: string, tenant: string, copy: string) => sql.replaceAll("$1", tenant).replaceAll("$2", copy);
 
 const FUNCTIONS = `
-  CREATE FUNCTION deal_quiet(d deal, tenant text) RETURNS jsonb STABLE LANGUAGE sql AS $body$
+  CREATE FUNCTION deal_quiet(d deal, tenant bigint) RETURNS jsonb STABLE LANGUAGE sql AS $body$
     WITH ${within(quietCopy, "tenant", "d.copy_id")}
     SELECT jsonb_build_object('verdict', q.verdict, 'quietSince', q.quiet_since)
     FROM quiet_copy CROSS JOIN LATERAL (${within(silenceOf("d", "now()"), "tenant", "d.copy_id")}) q $body$;
-  CREATE FUNCTION quiet_deals(tenant text, copy bigint) RETURNS SETOF deal STABLE ROWS 50 LANGUAGE sql AS $body$
+  CREATE FUNCTION quiet_deals(tenant bigint, copy bigint) RETURNS SETOF deal STABLE ROWS 50 LANGUAGE sql AS $body$
     WITH ${within(quietCopy, "tenant", "copy")}
     SELECT candidate.* FROM deal candidate CROSS JOIN quiet_copy CROSS JOIN LATERAL (${within(silenceOf("candidate", "now()"), "tenant", "copy")}) q
-    WHERE candidate.copy_id = copy AND q.verdict IN ('QUIET', 'GHOSTED')
+    WHERE candidate.tenant_id = tenant AND candidate.copy_id = copy AND q.verdict IN ('QUIET', 'GHOSTED')
       AND EXISTS (SELECT 1 FROM matched_record r WHERE r.tenant_id = tenant AND r.copy_id = copy AND r.entity = 'DEAL' AND r.crm_id = candidate.crm_id)
     ORDER BY q.quiet_since, candidate.crm_id LIMIT 50 $body$;
   CREATE FUNCTION meeting_timeline(meeting meeting) RETURNS jsonb STABLE LANGUAGE sql AS $body$
@@ -52,8 +52,8 @@ const FUNCTIONS = `
       'activity', CASE WHEN a.crm_id IS NOT NULL THEN jsonb_build_object('id', a.crm_id, 'subject', a.subject, 'type', a.type) END))
     FROM meeting_match mm
     CROSS JOIN LATERAL (${TIMELINE("mm.tenant_id", "mm.copy_id", "mm.meeting_id", "mm.deal_id")}) t
-    LEFT JOIN person p ON p.copy_id = mm.copy_id AND p.crm_id = t.person_id
-    LEFT JOIN activity a ON a.copy_id = mm.copy_id AND a.crm_id = t.activity_id
+    LEFT JOIN person p ON p.tenant_id = mm.tenant_id AND p.copy_id = mm.copy_id AND p.crm_id = t.person_id
+    LEFT JOIN activity a ON a.tenant_id = mm.tenant_id AND a.copy_id = mm.copy_id AND a.crm_id = t.activity_id
     WHERE mm.tenant_id = meeting.tenant_id AND mm.meeting_id = meeting.id $body$;`;
 
 /** Gives a database what PostGraphile needs to serve it. The service does not notice. */
@@ -66,7 +66,7 @@ export async function prepareForGraphile(client: Client): Promise<void> {
 
 const NAMED = "{ crmId name }";
 const DEAL = `crmId title status value currency stage ${NAMED} pipeline ${NAMED} owner ${NAMED} organization ${NAMED}`;
-export const GRAPHILE_BRIEFING = `query Briefing($tenant: String!, $copy: BigInt!, $id: UUID!) {
+export const GRAPHILE_BRIEFING = `query Briefing($tenant: BigInt!, $copy: BigInt!, $id: UUID!) {
   meeting: meetingByTenantIdAndRowId(tenantId: $tenant, rowId: $id) { rowId title startsAt endsAt
     attendees: meetingAttendeesByTenantIdAndMeetingId(orderBy: POSITION_ASC) { nodes { email name side matchStatus matchReason } }
     match: meetingMatchByTenantIdAndMeetingId { status reason
@@ -81,9 +81,9 @@ export const GRAPHILE_BRIEFING = `query Briefing($tenant: String!, $copy: BigInt
     organizations: matchedRecordsByTenantIdAndMeetingId(condition: { copyId: $copy, entity: "ORGANIZATION" }) { nodes { organization ${NAMED} } }
     timeline }
   asOf: allSyncRuns(first: 1, condition: { tenantId: $tenant }, orderBy: QUEUED_AT_DESC) { nodes { crmTimeAtStart } }
-  gaps: allDataGaps(condition: { copyId: $copy }) { nodes { resource code message since } }
+  gaps: allDataGaps(condition: { tenantId: $tenant, copyId: $copy }) { nodes { resource code message since } }
   connection: connectionByTenantId(tenantId: $tenant) { companyDomain } }`;
-export const GRAPHILE_QUIET = `query Quiet($tenant: String!, $copy: BigInt!) {
+export const GRAPHILE_QUIET = `query Quiet($tenant: BigInt!, $copy: BigInt!) {
   quietDeals(tenant: $tenant, copy: $copy, first: 50) { nodes { ${DEAL} quiet(tenant: $tenant) } pageInfo { hasNextPage endCursor } } }`;
 
 interface Graphile {

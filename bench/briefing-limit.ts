@@ -13,7 +13,7 @@ const NAMED = (row: string) =>
   `CASE WHEN ${row}.crm_id IS NOT NULL THEN json_build_object('id', ${row}.crm_id, 'name', ${row}.name) END`;
 const CRM_URL = (kind: string, id: string) => `'https://' || c.company_domain || '.pipedrive.com/${kind}/' || ${id}`;
 const ROW_OF = (table: string, id: string) =>
-  `LEFT JOIN ${table} ON ${table}.copy_id = d.copy_id AND ${table}.crm_id = d.${id}`;
+  `LEFT JOIN ${table} ON ${table}.tenant_id = d.tenant_id AND ${table}.copy_id = d.copy_id AND ${table}.crm_id = d.${id}`;
 const EDGES = [
   ROW_OF("stage", "stage_id"),
   ROW_OF("pipeline", "pipeline_id"),
@@ -29,36 +29,38 @@ const QUIET = `json_build_object('verdict', quiet.verdict, 'quietSince', quiet.q
 const list = (row: string, from: string, order = "1") =>
   `(SELECT coalesce(json_agg(x.row), '[]') FROM (SELECT ${row} AS row FROM ${from} ORDER BY ${order}) x)`;
 
-const OF_DEAL = "copy_id = d.copy_id AND x.deal_id = d.crm_id";
+const OF_DEAL = "tenant_id = d.tenant_id AND x.copy_id = d.copy_id AND x.deal_id = d.crm_id";
 const THE_DEAL = `(SELECT json_build_object(${DEAL}, 'expectedCloseDate', d.expected_close_date,
     'stageChangedAt', d.stage_change_time, 'participantsKnown', d.participants_known,
-    'participants', ${list(NAMED("p"), `deal_participant x JOIN person p ON p.copy_id = x.copy_id AND p.crm_id = x.person_id WHERE x.${OF_DEAL} AND ${"EXISTS (SELECT 1 FROM matched_record r WHERE r.tenant_id = $1 AND r.copy_id = $2 AND r.entity = 'PERSON' AND r.crm_id = p.crm_id)"}`, "p.name")},
+    'participants', ${list(NAMED("p"), `deal_participant x JOIN person p ON p.tenant_id = x.tenant_id AND p.copy_id = x.copy_id AND p.crm_id = x.person_id WHERE x.${OF_DEAL} AND ${"EXISTS (SELECT 1 FROM matched_record r WHERE r.tenant_id = $1 AND r.copy_id = $2 AND r.entity = 'PERSON' AND r.crm_id = p.crm_id)"}`, "p.name")},
     'nextActivity', (SELECT json_build_object('id', x.crm_id, 'subject', x.subject, 'type', x.type, 'dueAt', x.due_at)
       FROM activity x WHERE x.${OF_DEAL} AND NOT x.done AND x.due_at >= now() ORDER BY x.due_at LIMIT 1),
     'recentActivities', ${list(
       `json_build_object('id', x.crm_id, 'subject', x.subject, 'type', x.type, 'doneAt', x.done_at, 'owner', ${NAMED("u")})`,
       `(SELECT * FROM activity x WHERE x.${OF_DEAL} AND x.happened_at IS NOT NULL ORDER BY x.happened_at DESC LIMIT 5) x
-       LEFT JOIN crm_user u ON u.copy_id = x.copy_id AND u.crm_id = x.owner_id`,
+       LEFT JOIN crm_user u ON u.tenant_id = x.tenant_id AND u.copy_id = x.copy_id AND u.crm_id = x.owner_id`,
       "x.happened_at DESC",
     )},
     'recentNotes', ${list(
       `json_build_object('id', x.crm_id, 'text', x.content, 'createdAt', x.add_time, 'author', ${NAMED("u")})`,
       `(SELECT * FROM note x WHERE x.${OF_DEAL} ORDER BY x.add_time DESC LIMIT 5) x
-       LEFT JOIN crm_user u ON u.copy_id = x.copy_id AND u.crm_id = x.author_id`,
+       LEFT JOIN crm_user u ON u.tenant_id = x.tenant_id AND u.copy_id = x.copy_id AND u.crm_id = x.author_id`,
       "x.add_time DESC",
     )},
     'quiet', ${QUIET})
   FROM deal d ${EDGES} CROSS JOIN LATERAL (${silenceOf("d", "now()")}) quiet
-  WHERE d.copy_id = $2 AND d.crm_id = mm.deal_id)`;
+  WHERE d.tenant_id = $1 AND d.copy_id = $2 AND d.crm_id = mm.deal_id)`;
 
 export const TIMELINE = (tenant: string, copy: string, meeting: string, deal: string) => {
   const persons = `(SELECT r.crm_id FROM matched_record r WHERE r.tenant_id = ${tenant} AND r.meeting_id = ${meeting} AND r.entity = 'PERSON')`;
-  const hanging = (table: string) => `(SELECT * FROM ${table} WHERE copy_id = ${copy} AND deal_id = ${deal}
-    UNION SELECT * FROM ${table} WHERE copy_id = ${copy} AND person_id IN ${persons})`;
+  const hanging = (
+    table: string,
+  ) => `(SELECT * FROM ${table} WHERE tenant_id = ${tenant} AND copy_id = ${copy} AND deal_id = ${deal}
+    UNION SELECT * FROM ${table} WHERE tenant_id = ${tenant} AND copy_id = ${copy} AND person_id IN ${persons})`;
   return `SELECT found.kind, found.at, found.person_id, found.activity_id FROM (
     SELECT mail.kind, mail.at, p.crm_id AS person_id, NULL::bigint AS activity_id FROM person p
     CROSS JOIN LATERAL (VALUES ('INCOMING_MAIL', p.last_incoming_mail_time), ('OUTGOING_MAIL', p.last_outgoing_mail_time)) mail (kind, at)
-    WHERE p.copy_id = ${copy} AND p.crm_id IN ${persons} AND mail.at IS NOT NULL
+    WHERE p.tenant_id = ${tenant} AND p.copy_id = ${copy} AND p.crm_id IN ${persons} AND mail.at IS NOT NULL
     UNION ALL SELECT 'ACTIVITY', a.happened_at, a.person_id, a.crm_id FROM ${hanging("activity")} a WHERE a.happened_at IS NOT NULL
     UNION ALL SELECT 'NOTE', n.add_time, n.person_id, NULL FROM ${hanging("note")} n
     UNION ALL SELECT 'MEETING', m.ends_at, NULL, NULL FROM meeting_match x JOIN meeting m ON m.tenant_id = x.tenant_id AND m.id = x.meeting_id
@@ -78,20 +80,20 @@ const BRIEFING = `WITH ${quietCopy}
     'deal', ${THE_DEAL},
     'otherDeals', ${list(
       `json_build_object(${DEAL})`,
-      `matched_record r JOIN deal d ON d.copy_id = r.copy_id AND d.crm_id = r.crm_id ${EDGES}
+      `matched_record r JOIN deal d ON d.tenant_id = r.tenant_id AND d.copy_id = r.copy_id AND d.crm_id = r.crm_id ${EDGES}
        WHERE r.tenant_id = $1 AND r.copy_id = $2 AND r.entity = 'DEAL' AND r.meeting_id = m.id AND d.crm_id <> mm.deal_id`,
       "d.status <> 'open', d.update_time DESC",
     )},
     'persons', ${list(
       `json_build_object('id', d.crm_id, 'name', d.name, 'crmUrl', ${CRM_URL("person", "d.crm_id")}, 'emails', d.emails,
          'lastIncomingMailAt', d.last_incoming_mail_time, 'organization', ${NAMED("organization")})`,
-      `matched_record r JOIN person d ON d.copy_id = r.copy_id AND d.crm_id = r.crm_id ${ROW_OF("organization", "organization_id")}
+      `matched_record r JOIN person d ON d.tenant_id = r.tenant_id AND d.copy_id = r.copy_id AND d.crm_id = r.crm_id ${ROW_OF("organization", "organization_id")}
        WHERE r.tenant_id = $1 AND r.copy_id = $2 AND r.entity = 'PERSON' AND r.meeting_id = m.id`,
       "d.crm_id",
     )},
     'organizations', ${list(
       NAMED("o"),
-      `matched_record r JOIN organization o ON o.copy_id = r.copy_id AND o.crm_id = r.crm_id
+      `matched_record r JOIN organization o ON o.tenant_id = r.tenant_id AND o.copy_id = r.copy_id AND o.crm_id = r.crm_id
        WHERE r.tenant_id = $1 AND r.copy_id = $2 AND r.entity = 'ORGANIZATION' AND r.meeting_id = m.id`,
       "o.crm_id",
     )},
@@ -99,12 +101,12 @@ const BRIEFING = `WITH ${quietCopy}
       `json_build_object('kind', t.kind, 'at', t.at, 'person', ${NAMED("p")}, 'activity',
          CASE WHEN a.crm_id IS NOT NULL THEN json_build_object('id', a.crm_id, 'subject', a.subject, 'type', a.type) END)`,
       `(${TIMELINE("$1", "$2", "m.id", "mm.deal_id")}) t
-       LEFT JOIN person p ON p.copy_id = $2 AND p.crm_id = t.person_id
-       LEFT JOIN activity a ON a.copy_id = $2 AND a.crm_id = t.activity_id`,
+       LEFT JOIN person p ON p.tenant_id = $1 AND p.copy_id = $2 AND p.crm_id = t.person_id
+       LEFT JOIN activity a ON a.tenant_id = $1 AND a.copy_id = $2 AND a.crm_id = t.activity_id`,
       "t.at DESC",
     )},
     'asOf', quiet_copy.as_of,
-    'gaps', ${list("json_build_object('resource', g.resource, 'code', g.code, 'count', 1, 'since', g.since, 'message', g.message)", "data_gap g WHERE g.copy_id = $2", "g.resource")}
+    'gaps', ${list("json_build_object('resource', g.resource, 'code', g.code, 'count', 1, 'since', g.since, 'message', g.message)", "data_gap g WHERE g.tenant_id = $1 AND g.copy_id = $2", "g.resource")}
   )))::text AS json
   FROM connection c JOIN meeting m ON m.tenant_id = c.tenant_id JOIN meeting_match mm ON mm.tenant_id = $1 AND mm.meeting_id = m.id
   CROSS JOIN quiet_copy
@@ -114,10 +116,10 @@ const QUIET_LIST = `WITH ${quietCopy}
   SELECT json_build_object('data', json_build_object('deals', json_build_object('nodes', json_agg(d.json))))::text AS json
   FROM (SELECT json_build_object(${DEAL}, 'quiet', ${QUIET}) AS json
     FROM (SELECT d.*, quiet.verdict, quiet.quiet_since FROM deal d CROSS JOIN quiet_copy CROSS JOIN LATERAL (${silenceOf("d", "now()")}) quiet
-      WHERE d.copy_id = $2 AND quiet.verdict IN ('QUIET', 'GHOSTED')
+      WHERE d.tenant_id = $1 AND d.copy_id = $2 AND quiet.verdict IN ('QUIET', 'GHOSTED')
         AND EXISTS (SELECT 1 FROM matched_record r WHERE r.tenant_id = $1 AND r.copy_id = $2 AND r.entity = 'DEAL' AND r.crm_id = d.crm_id)
       ORDER BY quiet.quiet_since, d.crm_id LIMIT 50) quiet
-    JOIN deal d ON d.copy_id = quiet.copy_id AND d.crm_id = quiet.crm_id ${EDGES} JOIN connection c ON c.tenant_id = $1
+    JOIN deal d ON d.tenant_id = quiet.tenant_id AND d.copy_id = quiet.copy_id AND d.crm_id = quiet.crm_id ${EDGES} JOIN connection c ON c.tenant_id = $1
     ORDER BY quiet.quiet_since, d.crm_id) d`;
 
 const STATEMENTS: Record<string, string> = { "/briefing": BRIEFING, "/quiet": QUIET_LIST };

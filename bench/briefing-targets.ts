@@ -42,7 +42,7 @@ export function graphileTarget(url: string, tenants: number, kind: "briefing" | 
   const query = kind === "briefing" ? GRAPHILE_BRIEFING : GRAPHILE_QUIET;
   const request = () => {
     const { copy, meeting } = anyMeeting(tenants);
-    const variables = { tenant: `tenant-${copy}`, copy: String(copy), ...(kind === "briefing" && { id: meeting }) };
+    const variables = { tenant: String(copy), copy: String(copy), ...(kind === "briefing" && { id: meeting }) };
     return { path: "/graphql", headers: JSON_TYPE, body: JSON.stringify({ query, variables }) };
   };
   return { name: "PostGraphile", url, request };
@@ -51,7 +51,7 @@ export function graphileTarget(url: string, tenants: number, kind: "briefing" | 
 export function limitTarget(url: string, tenants: number, kind: "briefing" | "quiet"): Target {
   const request = () => {
     const { copy, meeting } = anyMeeting(tenants);
-    const values = [`tenant-${copy}`, copy, ...(kind === "briefing" ? [meeting] : [])];
+    const values = [copy, copy, ...(kind === "briefing" ? [meeting] : [])];
     return { path: `/${kind}`, headers: JSON_TYPE, body: JSON.stringify({ values }) };
   };
   return { name: "hand-written", url, request };

@@ -46,7 +46,7 @@ async function ask<T>({ url }: RunningService, token: string, query: string, var
 /** A member of each tenant, with a meeting of three persons on deals. */
 async function recordMeetings(service: RunningService, client: Client, tenants: string[]): Promise<Caller[]> {
   const found = await client.query<{ address: string }>(
-    `SELECT DISTINCT a.address FROM person_address a JOIN deal d ON d.copy_id = a.copy_id AND d.person_id = a.person_id
+    `SELECT DISTINCT a.address FROM person_address a JOIN deal d ON d.tenant_id = a.tenant_id AND d.copy_id = a.copy_id AND d.person_id = a.person_id
      WHERE d.status = 'open' ORDER BY 1 LIMIT 3`,
   );
   const attendees = found.rows.map(({ address }) => ({ email: address }));

@@ -153,10 +153,13 @@ async function measureOpening(parts: Parts): Promise<void> {
   say(`  ${each("heap", warm)} KB of live heap, ${each("resident", warm)} KB resident`);
 }
 
+const wake = (tenant: string) =>
+  `SELECT pg_notify('connection_changed', id::text) FROM tenant WHERE external_id = '${tenant}'`;
+
 async function measureEvents(parts: Parts, events: number): Promise<void> {
   const { tenants, sockets } = parts;
   const ofTenant = sockets / tenants;
-  const changed = (event: number) => `SELECT pg_notify('connection_changed', 'tenant-${(event % tenants) + 1}')`;
+  const changed = (event: number) => wake(`tenant-${(event % tenants) + 1}`);
   for (let event = 0; event < WARM_UP; event += 1) await fanOut(parts, ofTenant, changed(event));
   const took: number[] = [];
   let [reads, cpuMs] = [0, 0];
@@ -182,7 +185,7 @@ async function stallSome(parts: Parts, events: number): Promise<void> {
   await clients.stall(STALLED);
   const reading = sockets / tenants - STALLED;
   const before = await memory(service);
-  const storm = `DO $$ BEGIN FOR i IN 1..${events} LOOP PERFORM pg_notify('connection_changed', 'tenant-1'); COMMIT;
+  const storm = `DO $$ BEGIN FOR i IN 1..${events} LOOP PERFORM pg_notify('connection_changed', (SELECT id::text FROM tenant WHERE external_id = 'tenant-1')); COMMIT;
     PERFORM pg_sleep(0.005); END LOOP; END $$`;
   const began = now();
   await client.query(storm);
@@ -197,7 +200,7 @@ async function stallSome(parts: Parts, events: number): Promise<void> {
     `${STALLED} stalled readers, ${whole(events)} events in ${passed.toFixed(1)} s: each other got ${got.toFixed(0)} messages`,
   );
   say(`  the service's live heap grew by ${((after.heap - before.heap) / 1024).toFixed(0)} KB`);
-  const last = await fanOut(parts, reading, "SELECT pg_notify('connection_changed', 'tenant-1')");
+  const last = await fanOut(parts, reading, wake("tenant-1"));
   tell("  the next event to that tenant", last.took);
 }
 

@@ -28,7 +28,7 @@ interface Progress {
 
 const PROGRESS = `
   SELECT count(started_at)::int AS started, count(finished_at)::int AS ended, max(error_message) AS failed
-  FROM sync_run WHERE tenant_id LIKE $1`;
+  FROM sync_run WHERE tenant_id IN (SELECT id FROM tenant WHERE external_id LIKE $1)`;
 const LOOK_MS = 50;
 const PATIENCE_MS = 10 * 60_000;
 

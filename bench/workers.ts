@@ -120,7 +120,8 @@ async function compareWorkers(serverUrl: string, directory: string, tenants: num
 
 const WAITS = `
   SELECT extract(epoch FROM started_at - queued_at)::float8 AS waited,
-    extract(epoch FROM finished_at - queued_at)::float8 AS took FROM sync_run WHERE tenant_id LIKE $1 ORDER BY waited`;
+    extract(epoch FROM finished_at - queued_at)::float8 AS took FROM sync_run
+  WHERE tenant_id IN (SELECT id FROM tenant WHERE external_id LIKE $1) ORDER BY waited`;
 
 async function fairness(serverUrl: string, tenants: number, small: number, large: number): Promise<void> {
   say(`\nOne worker, a company of ${whole(large)} deals first, then ${tenants} tenants of ${whole(small)} deals`);
@@ -141,8 +142,11 @@ async function fairness(serverUrl: string, tenants: number, small: number, large
       await connectTenants(api, names("small", tenants));
       await waitForRuns(client, "small", ({ ended }) => ended === tenants);
       const waits = (await client.query<{ waited: number; took: number }>(WAITS, ["small%"])).rows;
-      const open = (await client.query("SELECT 1 FROM sync_run WHERE tenant_id = 'large' AND finished_at IS NULL"))
-        .rowCount;
+      const open = (
+        await client.query(
+          "SELECT 1 FROM sync_run WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = 'large') AND finished_at IS NULL",
+        )
+      ).rowCount;
       say(`  waited for a worker: ${waits.map(({ waited }) => waited.toFixed(2)).join(" ")} s`);
       say(`  longest wait ${waits.at(-1)?.waited.toFixed(2)} s (at most 30 is wanted)`);
       say(`  longest from connecting to the end ${Math.max(...waits.map(({ took }) => took)).toFixed(2)} s`);

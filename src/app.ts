@@ -16,7 +16,7 @@ import { type Resealed, resealAll } from "./connections/reseal";
 import { CrmApi } from "./crm/api";
 import { CrmHttp } from "./crm/http";
 import { CrmOAuth } from "./crm/oauth";
-import { withoutBypass } from "./database/application-role";
+import { asApplication } from "./database/application-role";
 import { createDataSource } from "./database/data-source";
 import { startEmbeddedPostgres } from "./database/embedded/embedded-postgres";
 import { type JobRunner, startJobRunner } from "./database/jobs";
@@ -67,7 +67,7 @@ export function createApp(config: Config, logger: Logger, clock: Clock = systemC
   };
   const start = async () => {
     if (config.tracesEndpoint !== null) stops.push(startTracing(config.tracesEndpoint));
-    const url = await withoutBypass(config.databaseUrl ?? (await embedded(stops)));
+    const url = await asApplication(config.databaseUrl ?? (await embedded(stops)));
     const dataSource = createDataSource({ url, entities, logger });
     await connectDatabase(dataSource, url);
     stops.push(() => dataSource.destroy());
@@ -127,7 +127,7 @@ function compose(config: Config, dataSource: DataSource, databaseUrl: Secret, lo
   const metrics = createMetrics();
   const door = new TenantDoor(dataSource, observedSql(metrics, logger));
   const crmStops = new CrmStops(door);
-  notifications.subscribe(CRM_STOP_CHANGED, "", () => crmStops.forget());
+  notifications.subscribe(CRM_STOP_CHANGED, null, () => crmStops.forget());
   const http = new CrmHttp(metrics, logger, () => crmStops.requireNone());
   const oauth = new CrmOAuth(http, config.crm);
   const credentials = new Credentials(new Keyring(config.encryptionKeys));
@@ -135,8 +135,8 @@ function compose(config: Config, dataSource: DataSource, databaseUrl: Secret, lo
   const tokens = new AccessTokens({
     ...{ door, databaseUrl, http, crmBaseUrl, oauth, credentials, clock, logger, metrics },
   });
-  const apiOf = (tenantId: string, copyId: number) => new CrmApi(http, crmBaseUrl, tokens.of(tenantId, copyId));
-  const tokensOf = (tenantId: string, copyId: number) => tokens.of(tenantId, copyId);
+  const apiOf = (tenantId: number, copyId: number) => new CrmApi(http, crmBaseUrl, tokens.of(tenantId, copyId));
+  const tokensOf = (tenantId: number, copyId: number) => tokens.of(tenantId, copyId);
   const writeback = {
     ...{ door, http, crmBaseUrl, tokensOf, clock, logger, metrics },
     stopped: () => crmStops.refusal(),
@@ -199,7 +199,7 @@ async function startWorker(
 ): Promise<JobRunner> {
   const jobs = {
     [SYNC_JOB]: (payload: unknown, stop: AbortSignal) => engine.run(payload as RunRef, stop),
-    [SYNC_DUE_JOB]: (payload: unknown) => schedule.due((payload as { tenantId: string }).tenantId),
+    [SYNC_DUE_JOB]: (payload: unknown) => schedule.due((payload as { tenantId: number }).tenantId),
     [PURGE_JOB]: (payload: unknown, stop: AbortSignal) => purgeCopy(door, payload as PurgeRef, stop, logger),
     [NOTE_LOOK_UP_JOB]: (payload: unknown) => noteLookUps.lookUp(payload as WriteRef),
     [FIELD_LOOK_UP_JOB]: (payload: unknown) => fieldLookUps.lookUp(payload as WriteRef),
@@ -236,7 +236,7 @@ async function startApi(
   const server: HttpServer = await createHttpServer({
     schema: buildGraphQLSchema(),
     services,
-    verifyActor: createActorVerifier(config.auth, logger),
+    verifyActor: createActorVerifier(config.auth, (tenant) => services.door.idOf(tenant), logger),
     checkReady: async () => void (await dataSource.query("SELECT 1")),
     introspection: config.introspection,
     compileQueriesAtUse: config.compileQueriesAtUse,
@@ -277,7 +277,7 @@ export function resumeCrmCalls(config: Config, logger: Logger): Promise<boolean>
 async function withDoor<T>(config: Config, logger: Logger, work: (door: TenantDoor) => Promise<T>): Promise<T> {
   const stops: (() => Promise<void>)[] = [];
   try {
-    const url = await withoutBypass(config.databaseUrl ?? (await embedded(stops)));
+    const url = await asApplication(config.databaseUrl ?? (await embedded(stops)));
     const dataSource = createDataSource({ url, entities, logger });
     await connectDatabase(dataSource, url);
     stops.push(() => dataSource.destroy());

@@ -14,7 +14,10 @@ export type ActorRole = (typeof ACTOR_ROLES)[number];
 /** Who calls. Everything in it was proven by the bearer token. */
 export interface Actor {
   readonly userId: string;
-  readonly tenantId: string;
+  /** What the identity provider calls the tenant. */
+  readonly tenant: string;
+  /** By which the tenant's rows are kept. */
+  readonly tenantId: number;
   readonly role: ActorRole;
   readonly plan: string;
   readonly email: string | null;
@@ -26,11 +29,11 @@ export interface Actor {
 export type Standing = Pick<Actor, "role" | "plan">;
 
 /** What of an actor an answer may depend on that goes to several at once: all whose viewers are equal. */
-export type Viewer = Standing & Pick<Actor, "tenantId">;
+export type Viewer = Standing & Pick<Actor, "tenant" | "tenantId">;
 
 /** Holds nothing but the viewer: a resolver that reads more of its actor fails, and shows nobody another's answer. */
-export function viewerOf({ tenantId, role, plan }: Actor): Viewer {
-  return new Proxy<Viewer>({ tenantId, role, plan }, { get: readViewer });
+export function viewerOf({ tenant, tenantId, role, plan }: Actor): Viewer {
+  return new Proxy<Viewer>({ tenant, tenantId, role, plan }, { get: readViewer });
 }
 
 function readViewer(viewer: Viewer, name: string | symbol): unknown {
@@ -52,6 +55,9 @@ const LONGEST_LIFE_MS = DAY_MS;
 /** PostgreSQL would refuse a NUL, take every half surrogate pair for one character, and index no longer text. */
 const id = z.string().regex(/^[^\0\p{Surrogate}]{1,255}$/u);
 
+/** What the token says; under which id the tenant is kept is not in it. */
+type Proven = Omit<Actor, "tenantId">;
+
 const claims = z
   .object({
     sub: id,
@@ -63,9 +69,9 @@ const claims = z
     exp: z.number(),
   })
   .transform(
-    (claim): Actor => ({
+    (claim): Proven => ({
       userId: claim.sub,
-      tenantId: claim.tenant,
+      tenant: claim.tenant,
       role: claim.role,
       plan: claim.plan,
       email: claim.email ?? null,
@@ -84,8 +90,16 @@ export type ActorVerifier = (token: string) => Promise<Actor>;
 const BELIEVED_MS = MINUTE_MS;
 const MOST_BELIEVED = 10_000;
 
-/** Proves bearer tokens: HS256 with the configured secret, or public keys from the configured JWKS address. */
-export function createActorVerifier(config: AuthConfig, logger: Logger, clock: Clock = systemClock): ActorVerifier {
+/**
+ * Proves bearer tokens: HS256 with the configured secret, or public keys from the configured JWKS address.
+ * @param tenantIdOf the id of the tenant that a proven token names
+ */
+export function createActorVerifier(
+  config: AuthConfig,
+  tenantIdOf: (tenant: string) => Promise<number>,
+  logger: Logger,
+  clock: Clock = systemClock,
+): ActorVerifier {
   const proof = proofOf(config.proof, logger, clock);
   const believed = new LRUCache<string, { actor: Actor; from: number; until: number }>({ max: MOST_BELIEVED });
   return async (token) => {
@@ -95,9 +109,12 @@ export function createActorVerifier(config: AuthConfig, logger: Logger, clock: C
     const known = believed.get(key);
     // A clock that was set back must not prolong belief in keys that are withdrawn meanwhile.
     if (known && known.from <= now && now < known.until) return known.actor;
-    const actor = Object.freeze(await prove(token, proof, config, clock));
+    const proven = await prove(token, proof, config, clock);
+    // Before the tenant is looked up: meanwhile the keys may be fetched anew, and this one be gone.
+    const provenUntil = proof.until();
+    const actor = Object.freeze({ ...proven, tenantId: await tenantIdOf(proven.tenant) });
     const ends = actor.expiresAt.getTime() + TOLERANCE_MS;
-    believed.set(key, { actor, from: now, until: Math.min(now + BELIEVED_MS, proof.until(), ends) });
+    believed.set(key, { actor, from: now, until: Math.min(now + BELIEVED_MS, provenUntil, ends) });
     return actor;
   };
 }
@@ -123,7 +140,7 @@ async function prove(
   { key, algorithms }: Proof,
   { issuer, audience }: AuthConfig,
   clock: Clock,
-): Promise<Actor> {
+): Promise<Proven> {
   const options = { algorithms, issuer, audience, requiredClaims: ["exp"], clockTolerance: CLOCK_TOLERANCE_SECONDS };
   const { payload } = await jwtVerify(token, key, { ...options, currentDate: clock() }).catch((cause: unknown) => {
     if (cause instanceof KeysUnavailableError) throw cause;

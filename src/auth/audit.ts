@@ -12,7 +12,7 @@ import type { PolicyRefusal } from "./policies";
 export interface AuditEntry {
   action: AuditAction;
   /** null: the service by itself. */
-  actor: Pick<Actor, "userId" | "role"> | null;
+  actor: Pick<Actor, "tenant" | "userId" | "role"> | null;
   at: Date;
   /** The code of a refusal or a reason; never a message. */
   code?: string;
@@ -32,18 +32,19 @@ const REFUSALS: readonly AuditAction[] = ["CONSENT_REJECTED", "POLICY_REFUSED"];
 export async function recordAudit(scope: TenantScope, logger: Logger, entry: AuditEntry): Promise<void> {
   const { action, actor, at, code = null, subject = null } = entry;
   const refused = REFUSALS.includes(action);
-  const { userId = null, role = null } = actor ?? {};
+  const { tenant, userId = null, role = null } = actor ?? {};
   const { tenantId } = scope;
   await rows(
     scope.manager,
     `INSERT INTO audit_event (tenant_id, at, action, refused, code, subject, user_id, role)
      SELECT $1, $2, $3, $4, $5, $6, $7, $8 WHERE NOT $4 OR NOT EXISTS (
        SELECT 1 FROM audit_event e WHERE e.tenant_id = $1 AND e.at > $9 AND e.action = $3
-         AND (e.code, e.subject, e.user_id) IS NOT DISTINCT FROM ($5, $6, $7))`,
+         AND (e.code, e.subject, e.user_id) IS NOT DISTINCT FROM ($5, $6, $7))
+     ON CONFLICT DO NOTHING`,
     [tenantId, at, action, refused, code, subject, userId, role, new Date(at.getTime() - REPEATED_MS)],
   );
   const audit = { action, refused, code, subject, userId, role, at };
-  scope.afterCommit(() => logger.info({ tenantId, audit }, "audit"));
+  scope.afterCommit(() => logger.info({ tenant, tenantId, audit }, "audit"));
 }
 
 /** Records that role or plan refused an operation, which has changed nothing. */
@@ -67,18 +68,18 @@ export const NEWEST_EVENT: ListOrder = {
   ],
 };
 
-export function readAuditEvents({ tenantId, manager }: TenantScope, page: PageRequest): Promise<Page<AuditEventRow>> {
-  return readPage(manager, AuditEventRow, { where: ["t.tenant_id = $1"], parameters: [tenantId] }, page);
+export function readAuditEvents(scope: TenantScope, page: PageRequest): Promise<Page<AuditEventRow>> {
+  return readPage(scope, AuditEventRow, { where: [], parameters: [] }, page);
 }
 
 /** Deletes events that are older than they are kept, a batch a tenant and sweep. */
 export async function sweepAudit(door: TenantDoor, logger: Logger, now: Date): Promise<void> {
   const before = new Date(now.getTime() - KEPT_MS);
-  const old = await door.everyTenant<{ tenantId: string }>(
+  const old = await door.everyTenant<{ tenantId: number }>(
     `SELECT DISTINCT tenant_id AS "tenantId" FROM audit_event WHERE at < $1 LIMIT ${TENANTS_A_SWEEP}`,
     [before],
   );
-  const forget = ({ tenantId }: { tenantId: string }) =>
+  const forget = ({ tenantId }: { tenantId: number }) =>
     rows(
       door.enter(tenantId).manager,
       `DELETE FROM audit_event WHERE tenant_id = $1 AND id = ANY (ARRAY(

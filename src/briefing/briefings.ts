@@ -1,11 +1,10 @@
 import { gapsWhere } from "../connections/known-gaps";
-import type { TenantScope } from "../database/tenant-door";
+import type { CopyScope, TenantScope } from "../database/tenant-door";
 import type { DataGapRow } from "../entities/data-gap";
 import { MeetingRow } from "../entities/meeting";
 import { MeetingAttendeeRow } from "../entities/meeting-attendee";
 import { MeetingMatchRow } from "../entities/meeting-match";
 import type { GapSummary } from "../entities/sync-run";
-import type { CopyScope } from "./records";
 
 const UUID = /^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/;
 
@@ -63,8 +62,8 @@ export async function readGapsTouching(
   meetingId: string,
 ): Promise<GapSummary[]> {
   const gaps = await reads.rows<Pick<DataGapRow, "resource" | "code" | "message"> & { count: number; since: string }>(
-    gapsWhere(`copy_id = $2 AND (crm_id = 0 OR (resource = 'DEAL_PARTICIPANTS' AND EXISTS (
-      SELECT 1 FROM deal d WHERE d.copy_id = $2 AND d.crm_id = g.crm_id AND (${COULD_HIDE}))))`),
+    gapsWhere(`(crm_id = 0 OR (resource = 'DEAL_PARTICIPANTS' AND EXISTS (
+      SELECT 1 FROM deal d WHERE d.tenant_id = $1 AND d.copy_id = $2 AND d.crm_id = g.crm_id AND (${COULD_HIDE}))))`),
     [tenantId, copyId, meetingId],
   );
   return gaps.map((gap) => ({ ...gap, since: new Date(gap.since).toISOString() }));

@@ -4,6 +4,7 @@ import { liveCopyId } from "../connections/connection-store";
 import { NOT_CONNECTED } from "../connections/refusals";
 import { rows } from "../database/rows";
 import type { TenantScope } from "../database/tenant-door";
+import { DealRow } from "../entities/deal";
 import type { MeetingRow } from "../entities/meeting";
 import { MeetingMatchRow } from "../entities/meeting-match";
 import type { Logger } from "../platform/logger";
@@ -49,8 +50,7 @@ async function isCandidate(scope: TenantScope, meetingId: string, copyId: number
   const { tenantId, manager } = scope;
   const match = await manager.findOneBy(MeetingMatchRow, { tenantId, meetingId, copyId });
   if (!match?.candidates.some((candidate) => candidate.dealId === dealId)) return false;
-  const there = await rows(manager, "SELECT 1 FROM deal WHERE copy_id = $1 AND crm_id = $2", [copyId, dealId]);
-  return there.length > 0;
+  return manager.existsBy(DealRow, { tenantId, copyId, crmId: dealId });
 }
 
 async function storeChoice(

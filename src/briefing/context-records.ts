@@ -1,8 +1,8 @@
+import type { CopyScope } from "../database/tenant-door";
 import { ActivityRow } from "../entities/activity";
 import type { MatchedEntity } from "../entities/matched-record";
 import { type NoteHead, NoteRow } from "../entities/note";
 import { isOurNote } from "./our-notes";
-import type { CopyScope } from "./records";
 
 /** The column by which activities and notes hang on a record. The caller has read that record as a matched one. */
 const COLUMN: Record<MatchedEntity, string> = { DEAL: "deal_id", PERSON: "person_id", ORGANIZATION: "organization_id" };
@@ -13,42 +13,42 @@ type Authored = { ours: boolean };
 
 /** The latest done activities of records, newest first. */
 export function readRecentActivities(
-  { reads, copyId }: CopyScope,
+  { reads, tenantId, copyId }: CopyScope,
   of: MatchedEntity,
   ids: readonly number[],
   first: number,
 ): Promise<(ActivityRow & OfParent)[]> {
   return reads.entities<ActivityRow, OfParent>(
     ActivityRow,
-    `SELECT found.*, parent.id AS parent_id FROM unnest($2::bigint[]) AS parent (id)
+    `SELECT found.*, parent.id AS parent_id FROM unnest($3::bigint[]) AS parent (id)
      CROSS JOIN LATERAL (
        SELECT t.* FROM activity t
-       WHERE t.copy_id = $1 AND t.${COLUMN[of]} = parent.id AND t.happened_at IS NOT NULL
-       ORDER BY t.happened_at DESC, t.crm_id DESC LIMIT $3
+       WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.${COLUMN[of]} = parent.id AND t.happened_at IS NOT NULL
+       ORDER BY t.happened_at DESC, t.crm_id DESC LIMIT $4
      ) found`,
-    [copyId, ids, first],
+    [tenantId, copyId, ids, first],
   );
 }
 
 /** The next planned activity of each deal: the earliest undone one that is due at or after `now`. */
 export function readNextActivities(
-  { reads, copyId }: CopyScope,
+  { reads, tenantId, copyId }: CopyScope,
   dealIds: readonly number[],
   now: Date,
 ): Promise<(ActivityRow & OfParent)[]> {
   return reads.entities<ActivityRow, OfParent>(
     ActivityRow,
     `SELECT DISTINCT ON (t.deal_id) t.*, t.deal_id AS parent_id FROM activity t
-     WHERE t.copy_id = $1 AND t.deal_id = ANY ($2) AND NOT t.done
-       AND (t.due_at >= $3 OR (NOT t.due_has_time AND t.due_at >= date_trunc('day', $3::timestamptz, 'UTC')))
+     WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.deal_id = ANY ($3) AND NOT t.done
+       AND (t.due_at >= $4 OR (NOT t.due_has_time AND t.due_at >= date_trunc('day', $4::timestamptz, 'UTC')))
      ORDER BY t.deal_id, t.due_at, t.crm_id`,
-    [copyId, dealIds, now],
+    [tenantId, copyId, dealIds, now],
   );
 }
 
 /** Without the content, which is large: `shown-notes.ts` reads what is shown of it. */
 const NOTE_HEAD = (note: string) =>
-  ["copy_id", "crm_id", "author_id", "deal_id", "person_id", "organization_id", "add_time", "update_time"]
+  ["tenant_id", "copy_id", "crm_id", "author_id", "deal_id", "person_id", "organization_id", "add_time", "update_time"]
     .map((column) => `${note}.${column}`)
     .join(", ");
 
@@ -63,7 +63,7 @@ export function readRecentNotes(
     NoteRow,
     `SELECT ${NOTE_HEAD("found")}, parent.id AS parent_id, ${isOurNote("found")} AS ours FROM unnest($3::bigint[]) AS parent (id)
      CROSS JOIN LATERAL (
-       SELECT t.* FROM note t WHERE t.copy_id = $2 AND t.${COLUMN[of]} = parent.id
+       SELECT t.* FROM note t WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.${COLUMN[of]} = parent.id
        ORDER BY t.add_time DESC, t.crm_id DESC LIMIT $4
      ) found`,
     [tenantId, copyId, ids, first],
@@ -77,12 +77,13 @@ const HANGS_ON_MATCHED = `EXISTS (
     AND (m.entity, m.crm_id) IN (('DEAL', t.deal_id), ('PERSON', t.person_id), ('ORGANIZATION', t.organization_id)))`;
 
 export function readActivities(scope: CopyScope, ids: readonly number[]): Promise<ActivityRow[]> {
-  const sql = `SELECT t.* FROM activity t WHERE t.copy_id = $2 AND t.crm_id = ANY ($3) AND ${HANGS_ON_MATCHED}`;
+  const sql = `SELECT t.* FROM activity t
+    WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.crm_id = ANY ($3) AND ${HANGS_ON_MATCHED}`;
   return scope.reads.entities(ActivityRow, sql, [scope.tenantId, scope.copyId, ids]);
 }
 
 export function readNotes(scope: CopyScope, ids: readonly number[]): Promise<(NoteHead & Authored)[]> {
   const sql = `SELECT ${NOTE_HEAD("t")}, ${isOurNote("t")} AS ours FROM note t
-    WHERE t.copy_id = $2 AND t.crm_id = ANY ($3) AND ${HANGS_ON_MATCHED}`;
+    WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.crm_id = ANY ($3) AND ${HANGS_ON_MATCHED}`;
   return scope.reads.entities<NoteHead, Authored>(NoteRow, sql, [scope.tenantId, scope.copyId, ids]);
 }

@@ -1,5 +1,5 @@
-import type { EntityManager } from "typeorm";
 import { rows } from "../database/rows";
+import type { CopyScope } from "../database/tenant-door";
 import { companyDomainOf } from "../platform/company-domain";
 import { mailboxOf } from "../platform/email-address";
 import { SAME_TIME_MS } from "./matching/deal-candidates";
@@ -15,57 +15,55 @@ import type {
 import { WINDOW_MS } from "./matching/window";
 
 /** Reads what a copy holds that could belong to meetings: five statements, however many meetings and people. */
-export async function readCopyFacts(
-  manager: EntityManager,
-  copyId: number,
-  meetings: readonly MeetingFact[],
-): Promise<CopyFacts> {
+export async function readCopyFacts(copy: CopyScope, meetings: readonly MeetingFact[]): Promise<CopyFacts> {
   const addresses = distinct(
     meetings.flatMap(({ ownerAddress, attendees }) => [ownerAddress, ...attendees.map(({ address }) => address)]),
   );
   const mailboxes = distinct(addresses.map(mailboxOf));
   const starts = meetings.map(({ startsAt }) => startsAt);
-  const users = await readUsers(manager, copyId, distinct([...addresses, ...mailboxes]));
-  const persons = await readPersons(manager, copyId, mailboxes);
-  const domains = await readDomains(manager, copyId, distinct(addresses.map(companyDomainOf)));
+  const users = await readUsers(copy, distinct([...addresses, ...mailboxes]));
+  const persons = await readPersons(copy, mailboxes);
+  const domains = await readDomains(copy, distinct(addresses.map(companyDomainOf)));
   const organizationIds = [...persons, ...domains].map(({ organizationId }) => organizationId);
   const personIds = persons.map(({ crmId }) => crmId);
-  const deals = await readDeals(manager, copyId, personIds, distinct(organizationIds), starts);
+  const deals = await readDeals(copy, personIds, distinct(organizationIds), starts);
   const dealIds = deals.map(({ crmId }) => crmId);
-  return { users, persons, domains, deals, activities: await readActivities(manager, copyId, dealIds, starts) };
+  return { users, persons, domains, deals, activities: await readActivities(copy, dealIds, starts) };
 }
 
 const distinct = <T>(values: readonly (T | null)[]): T[] => [...new Set(values)].filter((value) => value !== null);
 
-function readUsers(manager: EntityManager, copyId: number, addresses: readonly string[]): Promise<UserFact[]> {
-  return rows(manager, `SELECT crm_id AS "crmId", address FROM crm_user WHERE copy_id = $1 AND address = ANY ($2)`, [
-    copyId,
-    addresses,
-  ]);
-}
-
-function readPersons(manager: EntityManager, copyId: number, mailboxes: readonly string[]): Promise<PersonFact[]> {
+function readUsers({ tenantId, copyId, manager }: CopyScope, addresses: readonly string[]): Promise<UserFact[]> {
   return rows(
     manager,
-    `SELECT p.crm_id AS "crmId", p.organization_id AS "organizationId", array_agg(a.address) AS addresses
-     FROM person_address a JOIN person p ON p.copy_id = a.copy_id AND p.crm_id = a.person_id
-     WHERE a.copy_id = $1 AND a.mailbox = ANY ($2) GROUP BY p.copy_id, p.crm_id`,
-    [copyId, mailboxes],
+    `SELECT crm_id AS "crmId", address FROM crm_user WHERE tenant_id = $1 AND copy_id = $2 AND address = ANY ($3)`,
+    [tenantId, copyId, addresses],
   );
 }
 
-function readDomains(manager: EntityManager, copyId: number, domains: readonly string[]): Promise<DomainFact[]> {
+function readPersons({ tenantId, copyId, manager }: CopyScope, mailboxes: readonly string[]): Promise<PersonFact[]> {
+  return rows(
+    manager,
+    `SELECT p.crm_id AS "crmId", p.organization_id AS "organizationId", array_agg(a.address) AS addresses
+     FROM person_address a JOIN person p ON p.tenant_id = $1 AND p.copy_id = a.copy_id AND p.crm_id = a.person_id
+     WHERE a.tenant_id = $1 AND a.copy_id = $2 AND a.mailbox = ANY ($3) GROUP BY p.tenant_id, p.copy_id, p.crm_id`,
+    [tenantId, copyId, mailboxes],
+  );
+}
+
+function readDomains({ tenantId, copyId, manager }: CopyScope, domains: readonly string[]): Promise<DomainFact[]> {
   return rows(
     manager,
     `SELECT domain, organization_id AS "organizationId", sum(persons)::int AS persons, bool_or(website) AS "isWebsite"
      FROM (
        SELECT a.domain, p.organization_id, count(DISTINCT p.crm_id) AS persons, false AS website
-       FROM person_address a JOIN person p ON p.copy_id = a.copy_id AND p.crm_id = a.person_id
-       WHERE a.copy_id = $1 AND a.domain = ANY ($2) AND p.organization_id IS NOT NULL GROUP BY 1, 2
+       FROM person_address a JOIN person p ON p.tenant_id = $1 AND p.copy_id = a.copy_id AND p.crm_id = a.person_id
+       WHERE a.tenant_id = $1 AND a.copy_id = $2 AND a.domain = ANY ($3) AND p.organization_id IS NOT NULL GROUP BY 1, 2
        UNION ALL
-       SELECT website_domain, crm_id, 0, true FROM organization WHERE copy_id = $1 AND website_domain = ANY ($2)
+       SELECT website_domain, crm_id, 0, true FROM organization
+       WHERE tenant_id = $1 AND copy_id = $2 AND website_domain = ANY ($3)
      ) used GROUP BY 1, 2`,
-    [copyId, domains],
+    [tenantId, copyId, domains],
   );
 }
 
@@ -74,8 +72,7 @@ function readDomains(manager: EntityManager, copyId: number, domains: readonly s
  * of the meetings; an organization may have thousands of others.
  */
 function readDeals(
-  manager: EntityManager,
-  copyId: number,
+  { tenantId, copyId, manager }: CopyScope,
   personIds: readonly number[],
   organizationIds: readonly number[],
   starts: readonly Date[],
@@ -86,28 +83,29 @@ function readDeals(
   return rows(
     manager,
     `WITH taking_part AS (
-       SELECT crm_id AS deal_id, person_id FROM deal WHERE copy_id = $1 AND person_id = ANY ($2)
+       SELECT d.crm_id AS deal_id, d.person_id FROM deal d
+       WHERE d.tenant_id = $1 AND d.copy_id = $2 AND d.person_id = ANY ($3)
        UNION
-       SELECT deal_id, person_id FROM deal_participant WHERE copy_id = $1 AND person_id = ANY ($2)
+       SELECT x.deal_id, x.person_id FROM deal_participant x
+       WHERE x.tenant_id = $1 AND x.copy_id = $2 AND x.person_id = ANY ($3)
      ), found AS (
        SELECT deal_id FROM taking_part
        UNION
-       SELECT crm_id FROM deal WHERE copy_id = $1 AND organization_id = ANY ($3)
-         AND (add_time IS NULL OR add_time <= $4) AND coalesce(greatest(won_time, lost_time) >= $5, true)
+       SELECT o.crm_id FROM deal o WHERE o.tenant_id = $1 AND o.copy_id = $2 AND o.organization_id = ANY ($4)
+         AND (o.add_time IS NULL OR o.add_time <= $5) AND coalesce(greatest(o.won_time, o.lost_time) >= $6, true)
      )
      SELECT d.crm_id AS "crmId", d.add_time AS "addTime", d.won_time AS "wonTime", d.lost_time AS "lostTime",
        d.owner_id AS "ownerId", d.organization_id AS "organizationId",
        array_remove(array_agg(t.person_id), NULL) AS "personIds"
-     FROM found f JOIN deal d ON d.copy_id = $1 AND d.crm_id = f.deal_id
+     FROM found f JOIN deal d ON d.tenant_id = $1 AND d.copy_id = $2 AND d.crm_id = f.deal_id
      LEFT JOIN taking_part t ON t.deal_id = f.deal_id
-     GROUP BY d.copy_id, d.crm_id`,
-    [copyId, personIds, organizationIds, opened, closed],
+     GROUP BY d.tenant_id, d.copy_id, d.crm_id`,
+    [tenantId, copyId, personIds, organizationIds, opened, closed],
   );
 }
 
 function readActivities(
-  manager: EntityManager,
-  copyId: number,
+  { tenantId, copyId, manager }: CopyScope,
   dealIds: readonly number[],
   starts: readonly Date[],
 ): Promise<ActivityFact[]> {
@@ -116,9 +114,9 @@ function readActivities(
     `SELECT a.deal_id AS "dealId", a.due_at AS at,
        array_remove(array_append(a.participant_ids, a.person_id), NULL) AS "personIds"
      FROM activity a
-     WHERE a.copy_id = $1 AND a.deal_id = ANY ($2) AND a.due_has_time AND EXISTS (
-       SELECT 1 FROM unnest($3::timestamptz[]) AS start
-       WHERE a.due_at BETWEEN start - $4 * interval '1 ms' AND start + $4 * interval '1 ms')`,
-    [copyId, dealIds, starts, SAME_TIME_MS],
+     WHERE a.tenant_id = $1 AND a.copy_id = $2 AND a.deal_id = ANY ($3) AND a.due_has_time AND EXISTS (
+       SELECT 1 FROM unnest($4::timestamptz[]) AS start
+       WHERE a.due_at BETWEEN start - $5 * interval '1 ms' AND start + $5 * interval '1 ms')`,
+    [tenantId, copyId, dealIds, starts, SAME_TIME_MS],
   );
 }

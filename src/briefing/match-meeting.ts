@@ -71,7 +71,7 @@ async function findMatches(
     meetings.map(({ row }) => row.id),
   );
   const facts = meetings.map(factOf);
-  const copy = copyId === null ? NOTHING : await readCopyFacts(scope.manager, copyId, facts);
+  const copy = copyId === null ? NOTHING : await readCopyFacts({ ...scope, copyId }, facts);
   return facts.map((fact, index) => {
     const before = stored.get(meetings[index]?.row.id ?? "");
     const found =
@@ -132,8 +132,8 @@ async function readStored(
   }>(
     manager,
     `SELECT m.meeting_id, m.fingerprint, m.chosen_deal_id AS deal_id, EXISTS (
-       SELECT 1 FROM synced_copy c JOIN deal d ON d.copy_id = c.id
-       WHERE c.tenant_id = m.tenant_id AND c.id = $2 AND c.crm_company_id = m.chosen_company_id
+       SELECT 1 FROM synced_copy c JOIN deal d ON d.tenant_id = $1 AND d.copy_id = c.id
+       WHERE c.tenant_id = $1 AND c.id = $2 AND c.crm_company_id = m.chosen_company_id
          AND d.crm_id = m.chosen_deal_id) AS is_there
      FROM meeting_match m WHERE m.tenant_id = $1 AND m.meeting_id = ANY ($3)`,
     [tenantId, copyId, meetingIds],
@@ -168,7 +168,8 @@ const STORE_ATTENDEES = `
     r."organizationStatus", r."organizationId", r."organizationRule", r."organizationReason"
   FROM jsonb_to_recordset($3::jsonb) AS r (position integer, email text, name text, side text, status text, rule text,
     reason text, "personId" bigint, "candidateIds" bigint[], "organizationStatus" text, "organizationId" bigint,
-    "organizationRule" text, "organizationReason" text)`;
+    "organizationRule" text, "organizationReason" text)
+  ON CONFLICT DO NOTHING`;
 
 const NO_CHOICE = { chosenDealId: null, chosenCompanyId: null, chosenBy: null, chosenAt: null };
 
@@ -192,7 +193,8 @@ async function storeReadable(
   await rows(
     manager,
     `INSERT INTO matched_record (tenant_id, copy_id, entity, crm_id, meeting_id)
-     SELECT $1, $2, r.entity, r."crmId", $3 FROM jsonb_to_recordset($4::jsonb) AS r (entity text, "crmId" bigint)`,
+     SELECT $1, $2, r.entity, r."crmId", $3 FROM jsonb_to_recordset($4::jsonb) AS r (entity text, "crmId" bigint)
+     ON CONFLICT DO NOTHING`,
     [tenantId, copyId, meetingId, JSON.stringify(readable)],
   );
 }

@@ -2,13 +2,12 @@
  * SQL: whether a note of the copy was written by this service. Its receipt has the CRM's id of it; while the answer is
  * awaited or lost, the receipt's reference inside the note shows it. Notes are compared within one CRM company, whose
  * ids they are.
- * @param note a row of `note`
- * @param tenant the tenant's placeholder
+ * @param note a row of `note`; $1 is the tenant
  */
-export const isOurNote = (note: string, tenant = "$1") => {
+export const isOurNote = (note: string) => {
   const receiptsOfCompany = `synced_copy our_copy JOIN note_write w
-      ON w.tenant_id = our_copy.tenant_id AND w.crm_company_id = our_copy.crm_company_id
-    WHERE our_copy.tenant_id = ${tenant} AND our_copy.id = ${note}.copy_id`;
+      ON w.tenant_id = $1 AND w.crm_company_id = our_copy.crm_company_id
+    WHERE our_copy.tenant_id = $1 AND our_copy.id = ${note}.copy_id`;
   return `(EXISTS (SELECT 1 FROM ${receiptsOfCompany} AND w.crm_note_id = ${note}.crm_id)
     OR EXISTS (SELECT 1 FROM ${receiptsOfCompany} AND w.state IN ('SENDING', 'UNKNOWN')
       AND strpos(${note}.content, w.reference) > 0))`;
@@ -19,22 +18,22 @@ const SKEW = "interval '1 minute'";
 /** A write whose answer was lost may still take effect for so long. */
 const LATE_EFFECT = "interval '3 minutes'";
 
-const writesTo = (table: string, deal: string, tenant: string) => `
+const writesTo = (table: string, deal: string) => `
   SELECT w.deal_updated_before AS before, w.requested_at - ${SKEW} AS opens,
     CASE WHEN w.settled_at = w.sent_at THEN w.sent_at ELSE coalesce(w.sent_at, w.requested_at) + ${LATE_EFFECT} END + ${SKEW} AS closes
   FROM synced_copy our_copy JOIN ${table} w
-    ON w.tenant_id = our_copy.tenant_id AND w.crm_company_id = our_copy.crm_company_id
-  WHERE our_copy.tenant_id = ${tenant} AND our_copy.id = ${deal}.copy_id AND w.deal_id = ${deal}.crm_id
+    ON w.tenant_id = $1 AND w.crm_company_id = our_copy.crm_company_id
+  WHERE our_copy.tenant_id = $1 AND our_copy.id = ${deal}.copy_id AND w.deal_id = ${deal}.crm_id
     AND (w.state <> 'FAILED' OR w.error_code = 'NOT_APPLIED')`;
 
 /**
  * SQL: when a deal was last changed by anybody but this service. Each of our writes moves the CRM's update time and its
  * receipt holds the one from before, so the answer is the latest of all known update times that no write of ours made:
  * one is ours where it is later than the one before the write, and lies within the time of the write (decision 0024).
- * @param deal a row of `deal`
+ * @param deal a row of `deal`; $1 is the tenant
  */
-export const updatedByOthers = (deal: string, tenant = "$1") => {
-  const ours = `${writesTo("note_write", deal, tenant)} UNION ALL ${writesTo("field_write", deal, tenant)}`;
+export const updatedByOthers = (deal: string) => {
+  const ours = `${writesTo("note_write", deal)} UNION ALL ${writesTo("field_write", deal)}`;
   return `(WITH ours AS MATERIALIZED (${ours})
     SELECT max(known.at)
     FROM (SELECT ${deal}.update_time AS at UNION ALL SELECT before FROM ours) known

@@ -1,5 +1,5 @@
 import type { ObjectLiteral, ObjectType } from "typeorm";
-import type { TenantScope } from "../database/tenant-door";
+import type { CopyScope } from "../database/tenant-door";
 import { CrmUserRow } from "../entities/crm-user";
 import { DealRow } from "../entities/deal";
 import type { MatchedEntity } from "../entities/matched-record";
@@ -14,11 +14,6 @@ import { normalizeAddress } from "../platform/email-address";
 export const isMatched = (entity: MatchedEntity) => `EXISTS (
   SELECT 1 FROM matched_record m
   WHERE m.tenant_id = $1 AND m.copy_id = $2 AND m.entity = '${entity}' AND m.crm_id = t.crm_id)`;
-
-/** A copy within a tenant: where every read begins. */
-export interface CopyScope extends TenantScope {
-  readonly copyId: number;
-}
 
 interface MatchedRows {
   DEAL: DealRow;
@@ -40,7 +35,7 @@ export function readMatched<E extends MatchedEntity>(
   return scope.reads.entities(
     MATCHED_TABLES[entity],
     `SELECT t.* FROM ${entity.toLowerCase()} t
-     WHERE t.copy_id = $2 AND t.crm_id = ANY ($3) AND ${isMatched(entity)}`,
+     WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.crm_id = ANY ($3) AND ${isMatched(entity)}`,
     [scope.tenantId, scope.copyId, ids],
   );
 }
@@ -52,20 +47,18 @@ export function readSetup<T extends ObjectLiteral>(
   ids: readonly number[],
 ): Promise<T[]> {
   const { tableName } = scope.manager.connection.getMetadata(entity);
-  return scope.reads.entities(entity, `SELECT * FROM ${tableName} WHERE copy_id = $1 AND crm_id = ANY ($2)`, [
-    scope.copyId,
-    ids,
-  ]);
+  const sql = `SELECT * FROM ${tableName} WHERE tenant_id = $1 AND copy_id = $2 AND crm_id = ANY ($3)`;
+  return scope.reads.entities(entity, sql, [scope.tenantId, scope.copyId, ids]);
 }
 
 /** The CRM users with these e-mail addresses, in whatever spelling. */
 export async function readUsersByEmail(scope: CopyScope, emails: readonly string[]): Promise<CrmUserRow[]> {
   const addresses = emails.map(normalizeAddress).filter((address) => address !== null);
-  const order = "ORDER BY active DESC, crm_id";
-  return scope.reads.entities(CrmUserRow, `SELECT * FROM crm_user WHERE copy_id = $1 AND address = ANY ($2) ${order}`, [
-    scope.copyId,
-    addresses,
-  ]);
+  return scope.reads.entities(
+    CrmUserRow,
+    `SELECT * FROM crm_user WHERE tenant_id = $1 AND copy_id = $2 AND address = ANY ($3) ORDER BY active DESC, crm_id`,
+    [scope.tenantId, scope.copyId, addresses],
+  );
 }
 
 type OfParent = { parent_id: number };
@@ -81,8 +74,9 @@ export function readParticipants(scope: CopyScope, dealIds: readonly number[]): 
     PersonRow,
     `SELECT found.*, parent.id AS parent_id FROM unnest($3::bigint[]) AS parent (id)
      CROSS JOIN LATERAL (
-       SELECT t.* FROM deal_participant x JOIN person t ON t.copy_id = x.copy_id AND t.crm_id = x.person_id
-       WHERE x.copy_id = $2 AND x.deal_id = parent.id AND ${isMatched("PERSON")}
+       SELECT t.* FROM deal_participant x
+       JOIN person t ON t.tenant_id = $1 AND t.copy_id = x.copy_id AND t.crm_id = x.person_id
+       WHERE x.tenant_id = $1 AND x.copy_id = $2 AND x.deal_id = parent.id AND ${isMatched("PERSON")}
        ORDER BY t.name, t.crm_id LIMIT ${MOST_PARTICIPANTS}
      ) found`,
     [scope.tenantId, scope.copyId, dealIds],
@@ -100,7 +94,7 @@ export function readPersonsOf(
     `SELECT found.*, parent.id AS parent_id FROM unnest($3::bigint[]) AS parent (id)
      CROSS JOIN LATERAL (
        SELECT t.* FROM person t
-       WHERE t.copy_id = $2 AND t.organization_id = parent.id AND ${isMatched("PERSON")}
+       WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.organization_id = parent.id AND ${isMatched("PERSON")}
        ORDER BY t.name, t.crm_id LIMIT $4
      ) found`,
     [scope.tenantId, scope.copyId, organizationIds, first],
@@ -108,9 +102,9 @@ export function readPersonsOf(
 }
 
 const DEALS_OF = {
-  PERSON: `SELECT crm_id FROM deal WHERE copy_id = $2 AND person_id = parent.id
-    UNION SELECT deal_id FROM deal_participant WHERE copy_id = $2 AND person_id = parent.id`,
-  ORGANIZATION: "SELECT crm_id FROM deal WHERE copy_id = $2 AND organization_id = parent.id",
+  PERSON: `SELECT crm_id FROM deal WHERE tenant_id = $1 AND copy_id = $2 AND person_id = parent.id
+    UNION SELECT deal_id FROM deal_participant WHERE tenant_id = $1 AND copy_id = $2 AND person_id = parent.id`,
+  ORGANIZATION: "SELECT crm_id FROM deal WHERE tenant_id = $1 AND copy_id = $2 AND organization_id = parent.id",
 } as const;
 
 /** The open deals of persons (theirs, or taken part in) or of organizations, newest change first. */
@@ -124,7 +118,8 @@ export function readOpenDealsOf(
     DealRow,
     `SELECT found.*, parent.id AS parent_id FROM unnest($3::bigint[]) AS parent (id)
      CROSS JOIN LATERAL (
-       SELECT t.* FROM (${DEALS_OF[of]}) of_parent JOIN deal t ON t.copy_id = $2 AND t.crm_id = of_parent.crm_id
+       SELECT t.* FROM (${DEALS_OF[of]}) of_parent
+       JOIN deal t ON t.tenant_id = $1 AND t.copy_id = $2 AND t.crm_id = of_parent.crm_id
        WHERE t.status = 'open' AND ${isMatched("DEAL")}
        ORDER BY t.update_time DESC NULLS LAST, t.crm_id DESC LIMIT $4
      ) found`,
@@ -141,7 +136,8 @@ export function readOtherDeals(
     DealRow,
     `SELECT found.*, parent.id AS meeting_id FROM unnest($3::uuid[]) AS parent (id)
      CROSS JOIN LATERAL (
-       SELECT t.* FROM matched_record r JOIN deal t ON t.copy_id = r.copy_id AND t.crm_id = r.crm_id
+       SELECT t.* FROM matched_record r
+       JOIN deal t ON t.tenant_id = $1 AND t.copy_id = r.copy_id AND t.crm_id = r.crm_id
        WHERE r.tenant_id = $1 AND r.copy_id = $2 AND r.entity = 'DEAL' AND r.meeting_id = parent.id
          AND NOT EXISTS (SELECT 1 FROM meeting_match mm
            WHERE mm.tenant_id = $1 AND mm.meeting_id = parent.id AND mm.copy_id = $2 AND mm.deal_id = t.crm_id)

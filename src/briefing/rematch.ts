@@ -29,7 +29,7 @@ export class Rematching {
     private readonly logger: Logger,
   ) {}
 
-  async run(tenantId: string, stop: AbortSignal): Promise<void> {
+  async run(tenantId: number, stop: AbortSignal): Promise<void> {
     const scope = this.door.enter(tenantId);
     const due = await whatIsDue(scope);
     if (!due) return;
@@ -58,7 +58,7 @@ export class Rematching {
   }
 
   /** One meeting's failure is its own. */
-  async #rematch(tenantId: string, meetingId: string): Promise<boolean> {
+  async #rematch(tenantId: number, meetingId: string): Promise<boolean> {
     try {
       await this.door.transaction(tenantId, async (scope) => {
         const meeting = await lockMeeting(scope, meetingId);
@@ -92,7 +92,7 @@ async function whatIsDue(scope: TenantScope): Promise<Due | null> {
     `SELECT max(r.finished_at) AS until, bool_or(s.written + s.removed > 0) AS is_changed, NOT EXISTS (
        SELECT 1 FROM sync_run b
        WHERE b.tenant_id = $1 AND b.copy_id = $2 AND b.state = 'SUCCEEDED' AND b.finished_at <= $3) AS is_new
-     FROM sync_run r LEFT JOIN sync_step s ON s.tenant_id = r.tenant_id AND s.run_id = r.id AND s.resource = ANY ($4)
+     FROM sync_run r LEFT JOIN sync_step s ON s.tenant_id = $1 AND s.run_id = r.id AND s.resource = ANY ($4)
      WHERE r.tenant_id = $1 AND r.copy_id = $2 AND r.finished_at > coalesce($3, '-infinity'::timestamptz)`,
     [tenantId, copy.id, copy.rematchedAt, MATTERS],
   );

@@ -1,12 +1,11 @@
 import { jsonRows, rows } from "../database/rows";
-import type { TenantDoor } from "../database/tenant-door";
+import type { CopyScope, TenantDoor } from "../database/tenant-door";
 import { SECOND_MS } from "../platform/clock";
 import { cutHtml } from "../platform/cut";
 import { messageOf } from "../platform/errors";
 import type { Logger } from "../platform/logger";
 import { HTML_RULES } from "../platform/safe-html";
 import { type ShownNote, showNote } from "./note-content";
-import type { CopyScope } from "./records";
 
 /**
  * Bytes of notes that one read gives out, as safe HTML and as text, of which neither is mostly longer than the content:
@@ -41,7 +40,7 @@ interface Kept extends ShownNote {
 }
 
 interface Waiting {
-  tenantId: string;
+  tenantId: number;
   notes: Map<number, Kept>;
 }
 
@@ -109,37 +108,37 @@ export class ShownNotes {
 }
 
 /** The content only where nothing is kept of it by today's rules, and only its beginning once the answer is full. */
-function readStored({ reads, copyId }: CopyScope, ids: readonly number[]): Promise<StoredNote[]> {
+function readStored({ reads, tenantId, copyId }: CopyScope, ids: readonly number[]): Promise<StoredNote[]> {
   return reads.rows<StoredNote>(
     `SELECT crm_id, version, truncated, whole,
-       CASE WHEN NOT whole THEN left(content, $4 + 1) WHEN NOT is_kept THEN content END AS content,
+       CASE WHEN NOT whole THEN left(content, $5 + 1) WHEN NOT is_kept THEN content END AS content,
        CASE WHEN whole AND is_kept THEN shown_html END AS html, CASE WHEN whole AND is_kept THEN shown_text END AS text,
        CASE WHEN whole AND is_kept THEN shown_cut END AS cut
      FROM (
-       SELECT sized.*, sum(bytes) OVER (ORDER BY place) <= $5 AS whole FROM (
-         SELECT t.*, t.xmin::text AS version, asked.place, t.shown_rules IS NOT DISTINCT FROM $3::int AS is_kept,
-           CASE WHEN t.shown_rules = $3 THEN octet_length(t.shown_html) + octet_length(t.shown_text)
+       SELECT sized.*, sum(bytes) OVER (ORDER BY place) <= $6 AS whole FROM (
+         SELECT t.*, t.xmin::text AS version, asked.place, t.shown_rules IS NOT DISTINCT FROM $4::int AS is_kept,
+           CASE WHEN t.shown_rules = $4 THEN octet_length(t.shown_html) + octet_length(t.shown_text)
              ELSE 2 * octet_length(t.content) END AS bytes
-         FROM unnest($2::bigint[]) WITH ORDINALITY AS asked (id, place)
-         JOIN note t ON t.copy_id = $1 AND t.crm_id = asked.id
+         FROM unnest($3::bigint[]) WITH ORDINALITY AS asked (id, place)
+         JOIN note t ON t.tenant_id = $1 AND t.copy_id = $2 AND t.crm_id = asked.id
        ) sized
      ) read ORDER BY place`,
-    [copyId, ids, HTML_RULES, BEGINNING, MAX_READ_BYTES],
+    [tenantId, copyId, ids, HTML_RULES, BEGINNING, MAX_READ_BYTES],
   );
 }
 
 /** A row that has moved on since it was read is passed by, and so is one that somebody holds: nobody waits for this. */
-async function keep(door: TenantDoor, tenantId: string, copyId: number, notes: readonly Kept[]): Promise<void> {
+async function keep(door: TenantDoor, tenantId: number, copyId: number, notes: readonly Kept[]): Promise<void> {
   await rows(
     door.enter(tenantId).manager,
     `WITH made AS (
-       SELECT r.* FROM jsonb_to_recordset($2::jsonb) AS r (id bigint, version text, html text, "text" text, cut boolean)
+       SELECT r.* FROM jsonb_to_recordset($3::jsonb) AS r (id bigint, version text, html text, "text" text, cut boolean)
      ), free AS (
        SELECT t.crm_id FROM note t JOIN made ON t.crm_id = made.id AND t.xmin::text = made.version
-       WHERE t.copy_id = $1 FOR NO KEY UPDATE OF t SKIP LOCKED
+       WHERE t.tenant_id = $1 AND t.copy_id = $2 FOR NO KEY UPDATE OF t SKIP LOCKED
      )
-     UPDATE note t SET shown_html = made.html, shown_text = made.text, shown_cut = made.cut, shown_rules = $3
-     FROM made JOIN free ON free.crm_id = made.id WHERE t.copy_id = $1 AND t.crm_id = made.id`,
-    [copyId, jsonRows(notes), HTML_RULES],
+     UPDATE note t SET shown_html = made.html, shown_text = made.text, shown_cut = made.cut, shown_rules = $4
+     FROM made JOIN free ON free.crm_id = made.id WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.crm_id = made.id`,
+    [tenantId, copyId, jsonRows(notes), HTML_RULES],
   );
 }

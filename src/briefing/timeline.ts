@@ -1,7 +1,7 @@
+import type { CopyScope } from "../database/tenant-door";
 import { isOurNote } from "./our-notes";
 import type { ContactKind } from "./quiet/facts";
 import { HAPPENED_AT } from "./quiet/silence-sql";
-import type { CopyScope } from "./records";
 
 /** A contact with a buyer. The person may be one who is not readable. */
 export interface InteractionRow {
@@ -25,15 +25,15 @@ const DEALS = `SELECT r.crm_id FROM matched_record r
 
 /** The attendees that are known persons. */
 const PERSONS = `SELECT DISTINCT r.crm_id FROM meeting_attendee b
-  JOIN matched_record r ON r.tenant_id = b.tenant_id AND r.copy_id = $2 AND r.entity = 'PERSON'
+  JOIN matched_record r ON r.tenant_id = $1 AND r.copy_id = $2 AND r.entity = 'PERSON'
     AND r.crm_id = b.person_id AND r.meeting_id = b.meeting_id
   WHERE b.tenant_id = $1 AND b.meeting_id = parent.id`;
 
 /** Rows of a table that hang on one of the deals or persons, each once. */
 const hangingOn = (table: string) => `(
-  SELECT x.* FROM deals JOIN ${table} x ON x.copy_id = $2 AND x.deal_id = deals.crm_id
+  SELECT x.* FROM deals JOIN ${table} x ON x.tenant_id = $1 AND x.copy_id = $2 AND x.deal_id = deals.crm_id
   UNION
-  SELECT x.* FROM persons JOIN ${table} x ON x.copy_id = $2 AND x.person_id = persons.crm_id)`;
+  SELECT x.* FROM persons JOIN ${table} x ON x.tenant_id = $1 AND x.copy_id = $2 AND x.person_id = persons.crm_id)`;
 
 const HELD = `SELECT m.id, coalesce(m.ends_at, m.starts_at) AS ended_at FROM meeting m
   WHERE m.tenant_id = $1 AND m.id <> parent.id AND coalesce(m.ends_at, m.starts_at) <= $3 AND m.id IN (
@@ -46,7 +46,7 @@ const HELD = `SELECT m.id, coalesce(m.ends_at, m.starts_at) AS ended_at FROM mee
 
 const INTERACTIONS = `
   SELECT mail.kind, mail.at, p.crm_id AS person_id, NULL::bigint AS activity_id, p.crm_id AS ref
-  FROM persons JOIN person p ON p.copy_id = $2 AND p.crm_id = persons.crm_id
+  FROM persons JOIN person p ON p.tenant_id = $1 AND p.copy_id = $2 AND p.crm_id = persons.crm_id
   CROSS JOIN LATERAL (VALUES ('INCOMING_MAIL', p.last_incoming_mail_time),
                              ('OUTGOING_MAIL', p.last_outgoing_mail_time)) mail (kind, at)
   WHERE mail.at IS NOT NULL

@@ -75,7 +75,7 @@ export class AccessTokens {
    * refuses the grant or the token is another's, OAuthError where a renewal or its proof failed for now, and CrmError
    * where the CRM refuses a token that it has just given, or is asked by `verify` and does not say.
    */
-  of(tenantId: string, copyId: number): PinnedTokens {
+  of(tenantId: number, copyId: number): PinnedTokens {
     const obtain = (refused: Secret | null) => this.#obtain(tenantId, copyId, refused);
     return {
       current: async () => {
@@ -99,7 +99,7 @@ export class AccessTokens {
   }
 
   /** Callers that come while the row is being read share that read. */
-  #present(tenantId: string, copyId: number): Promise<PresentAccess> {
+  #present(tenantId: number, copyId: number): Promise<PresentAccess> {
     const running = this.#reads.get(copyId);
     if (running) return running;
     const { door, credentials } = this.parts;
@@ -120,7 +120,7 @@ export class AccessTokens {
   }
 
   /** @param refused the token that the CRM answered with 401; null where the present one is too old or not proven */
-  #obtain(tenantId: string, copyId: number, refused: Secret | null): Promise<Secret> {
+  #obtain(tenantId: number, copyId: number, refused: Secret | null): Promise<Secret> {
     const running = this.#inFlight.get(copyId);
     // One that began with an older token may end with the very token that this caller was refused.
     if (running) {
@@ -160,7 +160,7 @@ export class AccessTokens {
   }
 
   /** Renews once at most: a token that the CRM refuses right after it gave it is not renewed again. */
-  async #lookAgain(tenantId: string, copyId: number, refused: Secret | null, held: HeldLock): Promise<Secret> {
+  async #lookAgain(tenantId: number, copyId: number, refused: Secret | null, held: HeldLock): Promise<Secret> {
     const { door, credentials } = this.parts;
     const scope = door.enter(tenantId);
     const present = usable(await credentials.readAccess(scope, copyId));
@@ -183,7 +183,7 @@ export class AccessTokens {
    * What stands after the CRM was asked: meanwhile a person may have authorized anew, with a token of their own that is
    * proven, or another process may have found that the present one is nobody's whom the copy is of.
    */
-  async #handedOut(tenantId: string, copyId: number): Promise<Secret> {
+  async #handedOut(tenantId: number, copyId: number): Promise<Secret> {
     const { door, credentials } = this.parts;
     const present = usable(await credentials.readAccess(door.enter(tenantId), copyId));
     if (present.isProven) return present.accessToken;

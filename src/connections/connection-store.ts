@@ -59,7 +59,7 @@ export async function lockConnection({ tenantId, manager }: TenantScope): Promis
   }>(
     manager,
     `SELECT c.state, c.copy_id, s.crm_company_id AS company_id, s.crm_user_id AS user_id
-     FROM connection c LEFT JOIN synced_copy s ON s.tenant_id = c.tenant_id AND s.id = c.copy_id
+     FROM connection c LEFT JOIN synced_copy s ON s.tenant_id = $1 AND s.id = c.copy_id
      WHERE c.tenant_id = $1 FOR UPDATE OF c`,
     [tenantId],
   );
@@ -137,7 +137,7 @@ export async function moveToNeedsReauthorization(
     `UPDATE connection c SET state = 'NEEDS_REAUTHORIZATION', state_changed_at = $3, reauthorization_reason = $4,
        next_sync_at = NULL, trouble_code = NULL, trouble_message = NULL, trouble_since = NULL, trouble_last_seen_at = NULL
      WHERE c.tenant_id = $1 AND c.copy_id = $2 AND c.state = ANY ($5) AND EXISTS (
-       SELECT 1 FROM credential x WHERE x.tenant_id = c.tenant_id AND x.copy_id = c.copy_id AND x.version = $6)
+       SELECT 1 FROM credential x WHERE x.tenant_id = $1 AND x.copy_id = c.copy_id AND x.version = $6)
      RETURNING 1 AS moved`,
     [tenantId, copyId, now, reason, statesBefore("NEEDS_REAUTHORIZATION"), version],
   );

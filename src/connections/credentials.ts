@@ -20,8 +20,8 @@ export interface Credential {
 export type PresentAccess = Omit<Credential, "refreshToken"> & { state: ConnectionState };
 
 /** What a sealed token is bound to. */
-export const placeOf = (tenantId: string, copyId: number, column: string): string[] => [
-  tenantId,
+export const placeOf = (tenantId: number, copyId: number, column: string): string[] => [
+  String(tenantId),
   String(copyId),
   column,
 ];
@@ -48,7 +48,7 @@ export class Credentials {
       manager,
       `SELECT c.state, x.version, x.proven_version IS NOT DISTINCT FROM x.version AS is_proven,
          x.access_token, x.access_token_asked_at
-       FROM connection c JOIN credential x ON x.tenant_id = c.tenant_id AND x.copy_id = c.copy_id
+       FROM connection c JOIN credential x ON x.tenant_id = $1 AND x.copy_id = c.copy_id
        WHERE c.tenant_id = $1 AND c.copy_id = $2`,
       [tenantId, copyId],
     );
@@ -137,7 +137,7 @@ export class Credentials {
     };
   }
 
-  #seal(tenantId: string, copyId: number, accessToken: Secret, refreshToken: Secret): [Buffer, Buffer] {
+  #seal(tenantId: number, copyId: number, accessToken: Secret, refreshToken: Secret): [Buffer, Buffer] {
     return [
       this.keyring.seal(accessToken.reveal(), placeOf(tenantId, copyId, "access_token")),
       this.keyring.seal(refreshToken.reveal(), placeOf(tenantId, copyId, "refresh_token")),

@@ -56,7 +56,7 @@ export class CrmStops {
 
   #read(): Promise<CrmStop | null> {
     const readAt = performance.now();
-    const reading = this.door.everyTenant<CrmStop>(PRESENT).then(([stop = null]) => {
+    const reading = this.door.ofNobody<CrmStop>(PRESENT).then(([stop = null]) => {
       if (this.#reading === reading) this.#known = { stop, readAt };
       return stop;
     });

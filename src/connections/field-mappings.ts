@@ -19,7 +19,7 @@ export type FieldMappingRefusal = PolicyRefusal | FieldListRefusal | "FIELD_NOT_
 export interface FieldMappingParts {
   door: TenantDoor;
   /** Calls to the CRM as the connection's user. */
-  apiOf(tenantId: string, copyId: number): CrmApi;
+  apiOf(tenantId: number, copyId: number): CrmApi;
   clock: Clock;
   logger: Logger;
 }
@@ -34,8 +34,8 @@ const POLICY_MESSAGES: Record<PolicyRefusal, string> = {
 /** The mappings that hold now: those of the company that the tenant's live copy is of. */
 const MAPPINGS = `
   SELECT m.* FROM field_mapping m
-  JOIN connection c ON c.tenant_id = m.tenant_id
-  JOIN synced_copy s ON s.tenant_id = c.tenant_id AND s.id = c.copy_id AND s.crm_company_id = m.crm_company_id
+  JOIN connection c ON c.tenant_id = $1
+  JOIN synced_copy s ON s.tenant_id = $1 AND s.id = c.copy_id AND s.crm_company_id = m.crm_company_id
   WHERE m.tenant_id = $1 ORDER BY m.entity`;
 
 export function readFieldMappings({ tenantId, manager }: TenantScope): Promise<FieldMappingRow[]> {
@@ -47,7 +47,7 @@ export class FieldMappings {
   constructor(private readonly parts: FieldMappingParts) {}
 
   /** The fields of an entity, read live. What the list says of the nominated field is kept. */
-  async fields(tenantId: string, entity: CrmEntity): Promise<Outcome<CrmField[], FieldListRefusal>> {
+  async fields(tenantId: number, entity: CrmEntity): Promise<Outcome<CrmField[], FieldListRefusal>> {
     const scope = this.parts.door.enter(tenantId);
     const connection = await readConnection(scope);
     if (!connection?.copyId) return NOT_CONNECTED;
@@ -96,7 +96,7 @@ export class FieldMappings {
   }
 
   /** After a sync: one list for each nominated field, and no request where none is nominated. */
-  async refresh(tenantId: string): Promise<void> {
+  async refresh(tenantId: number): Promise<void> {
     for (const { entity } of await readFieldMappings(this.parts.door.enter(tenantId))) {
       const list = await this.fields(tenantId, entity);
       if (list.ok) continue;
@@ -118,7 +118,7 @@ export class FieldMappings {
     const [copy] = await rows<{ companyId: number }>(
       manager,
       `SELECT s.crm_company_id AS "companyId" FROM connection c
-       JOIN synced_copy s ON s.tenant_id = c.tenant_id AND s.id = c.copy_id WHERE c.tenant_id = $1`,
+       JOIN synced_copy s ON s.tenant_id = $1 AND s.id = c.copy_id WHERE c.tenant_id = $1`,
       [tenantId],
     );
     return copy?.companyId ?? null;

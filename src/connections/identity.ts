@@ -78,7 +78,7 @@ export class Identity {
    * @param mayBegin called right before the request; it throws where nothing may be sent any more
    * @throws NeedsReauthorizationError where it is nobody's whom the copy is of, CrmError where the CRM does not say
    */
-  async ask(tenantId: string, copyId: number, held: HeldToken, mayBegin?: () => void): Promise<Proof> {
+  async ask(tenantId: number, copyId: number, held: HeldToken, mayBegin?: () => void): Promise<Proof> {
     const { door, http, crmBaseUrl, credentials } = this.parts;
     const { version, accessToken, isProven } = held;
     const user = await ownerOf(http, crmBaseUrl, accessToken, mayBegin).catch(nullWhereRefused);
@@ -96,7 +96,7 @@ export class Identity {
   }
 
   /** As `ask`, for a token that is of no use until it is proven: where the CRM does not say, there is none for now. */
-  async prove(tenantId: string, copyId: number, held: HeldToken, mayBegin?: () => void): Promise<Proof> {
+  async prove(tenantId: number, copyId: number, held: HeldToken, mayBegin?: () => void): Promise<Proof> {
     if (held.isProven) return "PROVEN";
     try {
       return await this.ask(tenantId, copyId, held, mayBegin);
@@ -111,7 +111,7 @@ export class Identity {
     }
   }
 
-  async #end(tenantId: string, copyId: number, version: number, reason: ReauthorizationReason): Promise<"REPLACED"> {
+  async #end(tenantId: number, copyId: number, version: number, reason: ReauthorizationReason): Promise<"REPLACED"> {
     const { door, clock, logger } = this.parts;
     const ended = await door.transaction(tenantId, (scope) =>
       endAuthorization(scope, logger, copyId, version, reason, clock()),

@@ -9,7 +9,7 @@ export const PURGE_JOB = "purge_copy";
 const BATCH = 5_000;
 
 export interface PurgeRef {
-  tenantId: string;
+  tenantId: number;
   copyId: number;
 }
 
@@ -21,8 +21,9 @@ export function enqueuePurge(scope: TenantScope, copyId: number): Promise<void> 
 /** Enqueues again what a worker took and died with; a purge that goes on twice does no harm. */
 export async function sweepPurges(door: TenantDoor, logger: Logger): Promise<void> {
   const lost = await door.everyTenant<PurgeRef>(
-    `SELECT tenant_id AS "tenantId", id AS "copyId" FROM synced_copy
-     WHERE state = 'RETIRED' AND NOT ${hasLiveJob(PURGE_JOB, "id", "now() - interval '5 minutes'")}`,
+    `WITH retired AS MATERIALIZED (SELECT tenant_id, id FROM synced_copy WHERE state = 'RETIRED')
+     SELECT tenant_id AS "tenantId", id AS "copyId" FROM retired
+     WHERE NOT ${hasLiveJob(PURGE_JOB, "retired.id", "now() - interval '5 minutes'")}`,
   );
   await eachAlone(lost, ({ tenantId, copyId }) => enqueuePurge(door.enter(tenantId), copyId), logger);
 }
@@ -72,11 +73,12 @@ function copyTables({ manager }: TenantScope): string[] {
     .map(({ tableName }) => tableName);
 }
 
-async function deleteBatch({ manager }: TenantScope, table: string, copyId: number): Promise<number> {
+async function deleteBatch({ tenantId, manager }: TenantScope, table: string, copyId: number): Promise<number> {
   const deleted = await rows(
     manager,
-    `DELETE FROM ${table} WHERE ctid = ANY (ARRAY (SELECT ctid FROM ${table} WHERE copy_id = $1 LIMIT ${BATCH})) RETURNING 1 AS gone`,
-    [copyId],
+    `DELETE FROM ${table} WHERE tenant_id = $1 AND ctid = ANY (ARRAY (
+       SELECT ctid FROM ${table} WHERE tenant_id = $1 AND copy_id = $2 LIMIT ${BATCH})) RETURNING 1 AS gone`,
+    [tenantId, copyId],
   );
   return deleted.length;
 }

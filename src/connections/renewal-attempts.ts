@@ -13,7 +13,7 @@ export async function beginAttempt(
 ): Promise<{ wasUnconfirmed: boolean }> {
   const [attempt] = await rows<{ was_unconfirmed: boolean }>(
     manager,
-    `WITH before AS (
+    `WITH before AS MATERIALIZED (
        SELECT version FROM renewal_attempt WHERE tenant_id = $1 AND copy_id = $2
      ), begun AS (
        INSERT INTO renewal_attempt (tenant_id, copy_id, version, started_at) VALUES ($1, $2, $3, $4)

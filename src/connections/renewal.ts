@@ -36,7 +36,7 @@ export class Renewal {
    * @returns null where the answer was to a pair that is no longer the present one
    * @throws NeedsReauthorizationError, or OAuthError where there is no token for now
    */
-  async renew(tenantId: string, copyId: number, old: Credential, mayBegin?: () => void): Promise<Credential | null> {
+  async renew(tenantId: number, copyId: number, old: Credential, mayBegin?: () => void): Promise<Credential | null> {
     const { door, oauth, clock } = this.parts;
     const askedAt = clock();
     const { wasUnconfirmed } = await beginAttempt(door.enter(tenantId), copyId, old.version, askedAt);
@@ -57,7 +57,7 @@ export class Renewal {
    * a freeze is no reason to give up.
    */
   async #stored(
-    tenantId: string,
+    tenantId: number,
     copyId: number,
     old: Credential,
     grant: Grant,
@@ -73,7 +73,7 @@ export class Renewal {
     }
   }
 
-  #store(tenantId: string, copyId: number, old: Credential, grant: Grant, askedAt: Date): Promise<Credential | null> {
+  #store(tenantId: number, copyId: number, old: Credential, grant: Grant, askedAt: Date): Promise<Credential | null> {
     const { door, credentials } = this.parts;
     return door.transaction(tenantId, async (scope) => {
       if (!(await credentials.holds(scope, copyId, old.version))) return null;
@@ -85,7 +85,7 @@ export class Renewal {
   }
 
   async #failed(
-    tenantId: string,
+    tenantId: number,
     copyId: number,
     old: Credential,
     error: OAuthError,

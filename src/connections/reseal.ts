@@ -19,7 +19,7 @@ export async function resealAll(
   logger: Logger,
 ): Promise<Resealed> {
   const done: Resealed = { resealed: 0, unchanged: 0 };
-  const sealed = await door.everyTenant<{ tenant_id: string }>("SELECT tenant_id FROM credential ORDER BY tenant_id");
+  const sealed = await door.everyTenant<{ tenant_id: number }>("SELECT tenant_id FROM credential ORDER BY tenant_id");
   for (const { tenant_id: tenantId } of sealed) {
     const changed = await door.transaction(tenantId, async (scope) => {
       if (!(await credentials.reseal(scope))) return false;

@@ -32,7 +32,7 @@ export async function noteTrouble(scope: TenantScope, copyId: number, trouble: T
     `UPDATE connection c SET trouble_code = $3, trouble_message = $4, trouble_last_seen_at = $5,
        trouble_since = CASE WHEN old.trouble_code = $3 THEN old.trouble_since ELSE $5 END
      FROM (SELECT tenant_id, trouble_code, trouble_since FROM connection WHERE tenant_id = $1 FOR UPDATE) old
-     WHERE c.tenant_id = old.tenant_id AND c.copy_id = $2 AND c.state = 'CONNECTED'
+     WHERE c.tenant_id = $1 AND c.copy_id = $2 AND c.state = 'CONNECTED'
      RETURNING old.trouble_code IS DISTINCT FROM $3 AS is_new`,
     [scope.tenantId, copyId, trouble.code, trouble.message, now],
   );

@@ -1,29 +1,47 @@
 import { Client } from "pg";
+import { messageOf, ServiceError } from "../platform/errors";
 import { Secret } from "../platform/secret";
-import { unavailable } from "./migrate";
 
-/** Owns the tables and works with them where the configured user would pass every row policy. */
+/** Owns the tables. All sessions of the service act as this role, which sees one tenant's rows at a time. */
 export const APPLICATION_ROLE = "crm_connection";
-/** Any fixed number: the name of "making the role" among this database's advisory locks. */
+/** For work that begins with no tenant: a role of its own, because every row policy is asked in every statement. */
+export const ACROSS_TENANTS_ROLE = "crm_connection_across";
+/** Any fixed number: the name of "making the roles" among this database's advisory locks. */
 const ROLE_LOCK = 7_302_520;
 
+/** The database cannot be used; the message says which and why, without its password. */
+export class DatabaseUnavailableError extends ServiceError {
+  readonly code = "DATABASE_UNAVAILABLE";
+}
+
+/** The error of a database that refuses or does not answer, without its password. */
+export function unavailable(url: Secret, cause: unknown): DatabaseUnavailableError {
+  const { host, pathname } = new URL(url.reveal());
+  const what = `The database ${pathname.slice(1)} at ${host} cannot be reached: ${messageOf(cause)}.`;
+  return new DatabaseUnavailableError(`${what} Check DATABASE_URL and that PostgreSQL runs.`, { cause });
+}
+
+/** The database's user may not act as the service's roles; the message says what an administrator has to run. */
+export class DatabaseRoleError extends ServiceError {
+  readonly code = "DATABASE_ROLE";
+}
+
 /**
- * A superuser, and a role with BYPASSRLS, pass every row policy. Where the configured user is one, all sessions of the
- * service act as a role that cannot; it is made where it is missing. Any other user works as itself.
- * @throws DatabaseUnavailableError with what to do
+ * Whoever DATABASE_URL names, a superuser perhaps, all sessions act as a role that cannot pass the row policies. What is
+ * missing of the roles and of their rights is made, where the user may; where nothing is missing, nothing is asked.
+ * @returns the address by which the service connects
+ * @throws DatabaseUnavailableError, DatabaseRoleError with what to do
  */
-export async function withoutBypass(url: Secret): Promise<Secret> {
+export async function asApplication(url: Secret): Promise<Secret> {
   const client = new Client({ connectionString: url.reveal() });
   try {
     await client.connect();
-    const { rows } = await client.query(
-      "SELECT rolsuper OR rolbypassrls AS bypasses FROM pg_roles WHERE rolname = current_user",
-    );
-    if (!rows[0]?.bypasses) return url;
     await client.query("SELECT pg_advisory_lock($1)", [ROLE_LOCK]);
-    await client.query(MAKE_ROLE);
+    if (await lacks(client)) await client.query(MAKE_ROLES).catch(refuse);
+    const missing = await lacks(client);
+    if (missing) refuse(missing);
   } catch (cause) {
-    throw unavailable(url, cause);
+    throw cause instanceof DatabaseRoleError ? cause : unavailable(url, cause);
   } finally {
     await client.end().catch(() => undefined);
   }
@@ -32,11 +50,44 @@ export async function withoutBypass(url: Secret): Promise<Secret> {
   return new Secret(limited.href);
 }
 
-/** Roles belong to the whole server: another database's service may be making it at the same moment. */
-const MAKE_ROLE = `
-DO $$ BEGIN
-  IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '${APPLICATION_ROLE}') THEN
-    CREATE ROLE ${APPLICATION_ROLE} NOLOGIN NOSUPERUSER NOBYPASSRLS;
+/** Why the user cannot act as the roles yet; null where all is there. */
+async function lacks(client: Client): Promise<Error | null> {
+  try {
+    await client.query(`SET ROLE ${ACROSS_TENANTS_ROLE}; SET ROLE ${APPLICATION_ROLE}`);
+    const { rows } = await client.query(RIGHTS);
+    return rows[0]?.enough ? null : new Error(`the role ${APPLICATION_ROLE} may not create tables`);
+  } catch (error) {
+    return new Error(messageOf(error));
+  } finally {
+    await client.query("RESET ROLE");
+  }
+}
+
+const RIGHTS = `SELECT has_database_privilege(current_database(), 'CREATE')
+  AND has_schema_privilege('public', 'CREATE') AND pg_has_role('${ACROSS_TENANTS_ROLE}', current_user, 'USAGE') AS enough`;
+
+function refuse(cause: unknown): never {
+  const what = `The database's user may not act as ${APPLICATION_ROLE} and ${ACROSS_TENANTS_ROLE}: ${messageOf(cause)}.`;
+  throw new DatabaseRoleError(
+    `${what} As an administrator of the server, run what docs/operations.md lists under Roles.`,
+  );
+}
+
+/** Roles belong to the whole server: another database's service may be making them at the same moment. */
+const MAKE_ROLES = `
+DO $$
+DECLARE name text;
+BEGIN
+  FOREACH name IN ARRAY ARRAY['${APPLICATION_ROLE}', '${ACROSS_TENANTS_ROLE}'] LOOP
+    IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = name) THEN
+      EXECUTE format('CREATE ROLE %I NOLOGIN NOSUPERUSER NOBYPASSRLS', name);
+    END IF;
+    IF NOT (SELECT rolsuper FROM pg_roles WHERE rolname = current_user) THEN
+      EXECUTE format('GRANT %I TO %I', name, current_user);
+    END IF;
+  END LOOP;
+  IF NOT pg_has_role('${ACROSS_TENANTS_ROLE}', '${APPLICATION_ROLE}', 'USAGE') THEN
+    GRANT ${APPLICATION_ROLE} TO ${ACROSS_TENANTS_ROLE};
   END IF;
 EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL;
 END $$;

@@ -1,5 +1,6 @@
-import type { EntityManager, ObjectLiteral, ObjectType } from "typeorm";
+import type { ObjectLiteral, ObjectType } from "typeorm";
 import { entityRows } from "./rows";
+import type { TenantScope } from "./tenant-door";
 
 /** How a key's value leaves the database as exact text and comes back; `pattern` is what may come back. */
 interface KeyType {
@@ -76,17 +77,18 @@ export interface Page<Row> {
 /**
  * One page of an entity's table in one statement, by keyset: what follows a position is found by comparing keys, never
  * by counting, so rows that come and go elsewhere move nothing.
- * @param where conditions over the row `t`, with `parameters`; `from` stands for the entity's table, where it is given
+ * @param where conditions over the row `t`; $1 is the tenant, `parameters` come behind it; `from` stands for the
+ *   entity's table, where it is given
  */
 export async function readPage<T extends ObjectLiteral>(
-  manager: EntityManager,
+  { tenantId, manager }: TenantScope,
   entity: ObjectType<T>,
   { from, where, parameters }: { from?: string; where: readonly string[]; parameters: readonly unknown[] },
   { order, first, after }: PageRequest,
 ): Promise<Page<T>> {
   const { tableName } = manager.connection.getMetadata(entity);
   const { keys, direction } = order;
-  const placeholder = (index: number) => `$${parameters.length + 1 + index}`;
+  const placeholder = (index: number) => `$${parameters.length + 2 + index}`;
   const position = keys.map(({ sql, type }) => KEY_TYPES[type].text(sql));
   const reached = keys.map(({ type }, index) => KEY_TYPES[type].value(placeholder(index)));
   const beyond = `(${keys.map(({ sql }) => sql)}) ${direction === "ASC" ? ">" : "<"} (${reached})`;
@@ -94,9 +96,9 @@ export async function readPage<T extends ObjectLiteral>(
     manager,
     entity,
     `SELECT t.*, ARRAY[${position}] AS position FROM ${from ?? tableName} t
-     WHERE ${[...where, ...(after ? [beyond] : [])].join(" AND ")}
+     WHERE ${["t.tenant_id = $1", ...where, ...(after ? [beyond] : [])].join(" AND ")}
      ORDER BY ${keys.map(({ sql }) => `${sql} ${direction}`)} LIMIT ${first + 1}`,
-    [...parameters, ...(after ?? [])],
+    [tenantId, ...parameters, ...(after ?? [])],
   );
   return { rows: found.slice(0, first), hasMore: found.length > first };
 }

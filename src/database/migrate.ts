@@ -1,9 +1,11 @@
 import { runMigrations } from "graphile-worker";
 import { Client } from "pg";
 import type { DataSource } from "typeorm";
-import { messageOf, ServiceError } from "../platform/errors";
+import { ServiceError } from "../platform/errors";
 import type { Secret } from "../platform/secret";
+import { unavailable } from "./application-role";
 import { createDataSource } from "./data-source";
+import { migrationNames } from "./migrations";
 import { SESSION_LIMITS, withLimits } from "./session-limits";
 
 /** Any fixed number: the name of "migrating" among this database's advisory locks. */
@@ -24,23 +26,31 @@ export async function migrate(url: Secret): Promise<void> {
   }
 }
 
-/** The database cannot be used; the message says which and why, without its password. */
-export class DatabaseUnavailableError extends ServiceError {
-  readonly code = "DATABASE_UNAVAILABLE";
+/** The database's tables were made by another text than this version's first migration. */
+export class ForeignTablesError extends ServiceError {
+  readonly code = "FOREIGN_TABLES";
 }
 
-/** The error of a database that refuses or does not answer, without its password. */
-export function unavailable(url: Secret, cause: unknown): DatabaseUnavailableError {
-  const { host, pathname } = new URL(url.reveal());
-  const what = `The database ${pathname.slice(1)} at ${host} cannot be reached: ${messageOf(cause)}.`;
-  return new DatabaseUnavailableError(`${what} Check DATABASE_URL and that PostgreSQL runs.`, { cause });
+/** null where a database with this first migration is one of ours; else what it is, and what to do. */
+export function foreignTables(first: string): { what: string; todo: string } | null {
+  if (first === migrationNames[0]) return null;
+  return {
+    what: `its tables were made by ${first}, and this version begins with ${migrationNames[0]}`,
+    todo: "give DATABASE_URL an empty database, or run the version that made this one",
+  };
 }
 
-/** Opens the pool. @throws DatabaseUnavailableError with what to do */
+/** Opens the pool. @throws DatabaseUnavailableError, ForeignTablesError, with what to do */
 export async function connectDatabase(dataSource: DataSource, url: Secret): Promise<void> {
   try {
     await dataSource.initialize();
   } catch (cause) {
     throw unavailable(url, cause);
   }
+  const [table] = await dataSource.query("SELECT to_regclass('public.migration') IS NOT NULL AS exists");
+  const [first] = table.exists ? await dataSource.query("SELECT name FROM migration ORDER BY timestamp, id") : [];
+  const foreign = first && foreignTables(first.name);
+  if (!foreign) return;
+  await dataSource.destroy();
+  throw new ForeignTablesError(`The database cannot be used: ${foreign.what}; ${foreign.todo}.`);
 }

@@ -23,7 +23,7 @@ const LONGEST_RECONNECT_MS = 5_000;
  * so a subscriber that reads the row sees the change.
  */
 export async function notify({ tenantId, manager }: TenantScope, channel: Channel): Promise<void> {
-  await rows(manager, "SELECT pg_notify($1, $2)", [channel, tenantId]);
+  await rows(manager, "SELECT pg_notify($1, $2)", [channel, String(tenantId)]);
 }
 
 /**
@@ -61,9 +61,9 @@ export class Notifications {
     await this.#client?.end();
   }
 
-  /** Calls `wake` on each change of the tenant. @returns ends it */
-  subscribe(channel: Channel, tenantId: string, wake: () => void): () => void {
-    const subject = key(channel, tenantId);
+  /** Calls `wake` on each change of the tenant, or of what is nobody's (null). @returns ends it */
+  subscribe(channel: Channel, tenantId: number | null, wake: () => void): () => void {
+    const subject = key(channel, String(tenantId ?? ""));
     const others = this.#subscribers.get(subject) ?? new Set();
     this.#subscribers.set(subject, others.add(wake));
     return () => {

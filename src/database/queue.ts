@@ -26,7 +26,8 @@ export async function enqueueJob(
 
 /**
  * SQL: whether the task's job for `subject` waits, or was taken later than `since`. One that was taken before that has
- * gone with the worker that took it: the queue itself would wait four hours. Both are expressions of the statement.
+ * gone with the worker that took it: the queue itself would wait four hours. Both are expressions of the statement, whose
+ * tenants' rows stand in a CTE AS MATERIALIZED: a cluster joins no table of its shards with the queue.
  */
 export const hasLiveJob = (task: string, subject: string, since: string) =>
   `EXISTS (

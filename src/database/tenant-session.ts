@@ -8,25 +8,24 @@ import { prepareReads } from "./prepared-reads";
 import { HeldUpError, TRY_AGAIN } from "./session-limits";
 import type { SessionTurns } from "./session-turns";
 
-/** Whose rows a database session may see: one tenant's, or (for work that begins without one) every tenant's. */
-export type Reach = { tenantId: string } | "every tenant";
-
-/** Sessions are pooled and keep their settings: what each is set to, so that it is set again for another reach. */
+/** Sessions are pooled and keep their settings: what each is set to, so that it is set again for another tenant. */
 const reachOf = new WeakMap<PoolClient, string>();
 
 /**
- * An entity manager whose statements and transactions all run in sessions that are set to `reach` first. The row
+ * An entity manager whose statements and transactions all run in sessions that are set to the tenant first. The row
  * policies of the tables read that setting, so a statement that forgot its tenant finds nothing.
+ * @param tenantId null: to none, which sees nothing until it acts as another role
  * @param signal calls off what runs, and refuses what comes later, with a DeadlineError
  */
 export function managerWithin(
   dataSource: DataSource,
-  reach: Reach,
+  tenantId: number | null,
   observe: ObserveSql,
   turns: SessionTurns,
   signal?: AbortSignal,
 ): EntityManager {
-  const make = () => bind(takingTurns(dataSource.createQueryRunner(), reach, turns, signal), reach, observe, signal);
+  const make = () =>
+    bind(takingTurns(dataSource.createQueryRunner(), tenantId, turns, signal), tenantId, observe, signal);
   const bound: DataSource = Object.create(dataSource, {
     createQueryRunner: { value: signal ? keepingSession(make) : make },
   });
@@ -37,14 +36,19 @@ export function managerWithin(
 const TURN_WITHIN_MS = 10_000;
 
 /** A session is asked of the pool when it is this tenant's turn, and its place given back with it. */
-function takingTurns(runner: QueryRunner, reach: Reach, turns: SessionTurns, signal?: AbortSignal): QueryRunner {
-  const tenantId = reach === "every tenant" ? "" : reach.tenantId;
-  const use = signal ? "read" : workFields().operationId !== undefined && tenantId !== "" ? "work" : "background";
+function takingTurns(
+  runner: QueryRunner,
+  tenantId: number | null,
+  turns: SessionTurns,
+  signal?: AbortSignal,
+): QueryRunner {
+  const use = signal ? "read" : workFields().operationId !== undefined ? "work" : "background";
   const connect = runner.connect.bind(runner);
   const release = runner.release.bind(runner);
   let turn: Promise<() => void> | null = null;
   runner.connect = async () => {
-    turn ??= turns.take(tenantId, use, signal ?? (use === "work" ? AbortSignal.timeout(TURN_WITHIN_MS) : undefined));
+    const within = signal ?? (use === "work" ? AbortSignal.timeout(TURN_WITHIN_MS) : undefined);
+    turn ??= turns.take(String(tenantId ?? ""), use, within);
     await turn.catch((cause: unknown) => {
       throw signal ? deadline({ cause }) : new HeldUpError(TRY_AGAIN, { cause });
     });
@@ -60,12 +64,12 @@ function takingTurns(runner: QueryRunner, reach: Reach, turns: SessionTurns, sig
   return runner;
 }
 
-function bind(runner: QueryRunner, reach: Reach, observe: ObserveSql, signal?: AbortSignal): QueryRunner {
+function bind(runner: QueryRunner, tenantId: number | null, observe: ObserveSql, signal?: AbortSignal): QueryRunner {
   const connect = runner.connect.bind(runner);
   let hasBegun = false;
   runner.connect = async () => {
     const session: PoolClient = await connect();
-    await setReach(session, reach, signal ? "force_generic_plan" : "auto");
+    await setReach(session, tenantId, signal ? "force_generic_plan" : "auto");
     // After the last wait before the first statement. What has begun ends by its session's limits.
     if (!hasBegun && isWorkOver()) throw deadline();
     hasBegun = true;
@@ -83,15 +87,13 @@ function bind(runner: QueryRunner, reach: Reach, observe: ObserveSql, signal?: A
  */
 type Planning = "force_generic_plan" | "auto";
 
-async function setReach(session: PoolClient, reach: Reach, planning: Planning): Promise<void> {
-  const wanted = `${planning} ${reach === "every tenant" ? "every" : `one:${reach.tenantId}`}`;
+async function setReach(session: PoolClient, tenantId: number | null, planning: Planning): Promise<void> {
+  const wanted = `${planning} ${tenantId}`;
   if (reachOf.get(session) === wanted) return;
   // Forgotten first: a session whose setting failed half-way must not be taken for one that is set.
   reachOf.delete(session);
-  const [tenant, every] = reach === "every tenant" ? ["", "on"] : [reach.tenantId, "off"];
-  await session.query({ name: "reach", text: SET_REACH, values: [tenant, every, planning] });
+  await session.query({ name: "reach", text: SET_REACH, values: [String(tenantId ?? ""), planning] });
   reachOf.set(session, wanted);
 }
 
-const SET_REACH = `SELECT set_config('crm.tenant', $1, false), set_config('crm.every_tenant', $2, false),
-  set_config('plan_cache_mode', $3, false)`;
+const SET_REACH = `SELECT set_config('crm.tenant', $1, false), set_config('plan_cache_mode', $2, false)`;

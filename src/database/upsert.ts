@@ -1,5 +1,9 @@
-import type { EntityManager, EntityMetadata, ObjectLiteral, ObjectType } from "typeorm";
+import type { EntityMetadata, ObjectLiteral, ObjectType } from "typeorm";
 import { jsonRows, rows } from "./rows";
+import type { CopyScope } from "./tenant-door";
+
+/** A synced row without the two that lead its key. */
+export type Synced<T> = Omit<T, "tenantId" | "copyId">;
 
 export interface UpsertOptions {
   /** Columns that are set when a row is written, and do not count when rows are compared. */
@@ -14,17 +18,16 @@ export interface UpsertOptions {
  * @returns the ids of the rows that were inserted or changed
  */
 export async function upsertPage<T extends ObjectLiteral>(
-  manager: EntityManager,
+  { tenantId, copyId, manager }: CopyScope,
   entity: ObjectType<T>,
-  copyId: number,
-  page: readonly Omit<T, "copyId">[],
+  page: readonly Synced<T>[],
   options: UpsertOptions = {},
 ): Promise<number[]> {
   const first = page[0];
   if (!first) return [];
   const metadata = manager.connection.getMetadata(entity);
   const sql = upsertStatement(metadata, Object.keys(first), options);
-  const written = await rows<{ crm_id: number }>(manager, sql, [copyId, jsonRows(page)]);
+  const written = await rows<{ crm_id: number }>(manager, sql, [tenantId, copyId, jsonRows(page)]);
   return written.map((row) => row.crm_id);
 }
 
@@ -47,10 +50,10 @@ function upsertStatement(
     ? " AND (t.update_time IS NULL OR EXCLUDED.update_time IS NULL OR EXCLUDED.update_time >= t.update_time)"
     : "";
   return `
-    INSERT INTO ${table} AS t (copy_id, ${names})
-    SELECT $1, ${columns.map(({ property }) => `r."${property}"`)}
-    FROM jsonb_to_recordset($2::jsonb) AS r (${columns.map(({ property, type }) => `"${property}" ${type}`)})
-    ON CONFLICT (copy_id, crm_id) DO UPDATE SET ${updated.map(({ name }) => `${name} = EXCLUDED.${name}`)}
+    INSERT INTO ${table} AS t (tenant_id, copy_id, ${names})
+    SELECT $1, $2, ${columns.map(({ property }) => `r."${property}"`)}
+    FROM jsonb_to_recordset($3::jsonb) AS r (${columns.map(({ property, type }) => `"${property}" ${type}`)})
+    ON CONFLICT (tenant_id, copy_id, crm_id) DO UPDATE SET ${updated.map(({ name }) => `${name} = EXCLUDED.${name}`)}
     WHERE ${differs}${notOlder}
     RETURNING crm_id`;
 }

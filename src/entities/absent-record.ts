@@ -5,6 +5,9 @@ import type { SyncResource } from "./sync-run";
 @Entity("absent_record")
 export class AbsentRecordRow {
   @PrimaryColumn("bigint")
+  tenantId!: number;
+
+  @PrimaryColumn("bigint")
   copyId!: number;
 
   @PrimaryColumn("text")

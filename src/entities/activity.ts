@@ -1,10 +1,13 @@
 import { Column, Entity, Index, PrimaryColumn } from "typeorm";
 
 @Entity("activity")
-@Index("activity_by_deal", ["copyId", "dealId", "happenedAt"])
-@Index("activity_by_person", ["copyId", "personId", "happenedAt"])
-@Index("activity_by_organization", ["copyId", "organizationId", "happenedAt"])
+@Index("activity_by_deal", ["tenantId", "copyId", "dealId", "happenedAt"])
+@Index("activity_by_person", ["tenantId", "copyId", "personId", "happenedAt"])
+@Index("activity_by_organization", ["tenantId", "copyId", "organizationId", "happenedAt"])
 export class ActivityRow {
+  @PrimaryColumn("bigint")
+  tenantId!: number;
+
   @PrimaryColumn("bigint")
   copyId!: number;
 

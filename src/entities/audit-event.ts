@@ -1,4 +1,5 @@
-import { Check, Column, Entity, Index, PrimaryColumn, PrimaryGeneratedColumn } from "typeorm";
+import { Check, Column, Entity, ForeignKey, Index, PrimaryColumn, PrimaryGeneratedColumn } from "typeorm";
+import { TenantRow } from "./tenant";
 
 export const AUDIT_ACTIONS = [
   "CONSENT_STARTED",
@@ -19,12 +20,13 @@ export type AuditAction = (typeof AUDIT_ACTIONS)[number];
 
 /** Who did what and what came of it; never a secret, a text or a record. */
 @Entity("audit_event")
+@ForeignKey(() => TenantRow, ["tenantId"], ["id"], { name: "audit_event_tenant_fkey" })
 @Index("audit_event_by_instant", ["tenantId", "at", "id"])
 @Index("audit_event_by_age", ["at"])
 @Check("audit_event_action", `action IN (${AUDIT_ACTIONS.map((action) => `'${action}'`).join(", ")})`)
 export class AuditEventRow {
-  @PrimaryColumn("text")
-  tenantId!: string;
+  @PrimaryColumn("bigint")
+  tenantId!: number;
 
   /** In the order in which events of one instant came. */
   @PrimaryGeneratedColumn("identity", { type: "bigint" })

@@ -1,10 +1,12 @@
-import { Column, Entity, PrimaryColumn } from "typeorm";
+import { Column, Entity, ForeignKey, PrimaryColumn } from "typeorm";
+import { TenantRow } from "./tenant";
 
 /** A consent that was started: its state is stored only as a SHA-256 hash. */
 @Entity("authorization_request")
+@ForeignKey(() => TenantRow, ["tenantId"], ["id"], { name: "authorization_request_tenant_fkey" })
 export class AuthorizationRequestRow {
-  @PrimaryColumn("text")
-  tenantId!: string;
+  @PrimaryColumn("bigint")
+  tenantId!: number;
 
   @PrimaryColumn("bytea")
   stateHash!: Buffer;

@@ -1,5 +1,6 @@
 import { Check, Column, Entity, ForeignKey, PrimaryColumn } from "typeorm";
 import { SyncedCopyRow } from "./synced-copy";
+import { TenantRow } from "./tenant";
 
 export const CONNECTION_STATES = ["NOT_CONNECTED", "CONNECTED", "NEEDS_REAUTHORIZATION"] as const;
 export type ConnectionState = (typeof CONNECTION_STATES)[number];
@@ -9,6 +10,7 @@ export type ReauthorizationReason = (typeof REAUTHORIZATION_REASONS)[number];
 
 /** The tenant's one CRM connection and its state. */
 @Entity("connection")
+@ForeignKey(() => TenantRow, ["tenantId"], ["id"], { name: "connection_tenant_fkey" })
 @ForeignKey(() => SyncedCopyRow, ["tenantId", "copyId"], ["tenantId", "id"], { name: "connection_copy_fkey" })
 @Check("connection_state", "state IN ('NOT_CONNECTED', 'CONNECTED', 'NEEDS_REAUTHORIZATION')")
 @Check(
@@ -21,8 +23,8 @@ export type ReauthorizationReason = (typeof REAUTHORIZATION_REASONS)[number];
 )
 @Check("connection_has_copy", "(state = 'NOT_CONNECTED') = (copy_id IS NULL)")
 export class ConnectionRow {
-  @PrimaryColumn("text")
-  tenantId!: string;
+  @PrimaryColumn("bigint")
+  tenantId!: number;
 
   @Column("text")
   state!: ConnectionState;

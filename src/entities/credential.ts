@@ -5,8 +5,8 @@ import { SyncedCopyRow } from "./synced-copy";
 @Entity("credential")
 @ForeignKey(() => SyncedCopyRow, ["tenantId", "copyId"], ["tenantId", "id"], { name: "credential_copy_fkey" })
 export class CredentialRow {
-  @PrimaryColumn("text")
-  tenantId!: string;
+  @PrimaryColumn("bigint")
+  tenantId!: number;
 
   @Column("bigint")
   copyId!: number;

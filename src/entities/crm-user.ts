@@ -1,8 +1,11 @@
 import { Column, Entity, Index, PrimaryColumn } from "typeorm";
 
 @Entity("crm_user")
-@Index("crm_user_by_address", ["copyId", "address"])
+@Index("crm_user_by_address", ["tenantId", "copyId", "address"])
 export class CrmUserRow {
+  @PrimaryColumn("bigint")
+  tenantId!: number;
+
   @PrimaryColumn("bigint")
   copyId!: number;
 

@@ -5,6 +5,9 @@ import type { SyncResource } from "./sync-run";
 @Entity("data_gap")
 export class DataGapRow {
   @PrimaryColumn("bigint")
+  tenantId!: number;
+
+  @PrimaryColumn("bigint")
   copyId!: number;
 
   @PrimaryColumn("text")

@@ -1,8 +1,11 @@
 import { Entity, Index, PrimaryColumn } from "typeorm";
 
 @Entity("deal_participant")
-@Index("deal_participant_by_person", ["copyId", "personId"])
+@Index("deal_participant_by_person", ["tenantId", "copyId", "personId"])
 export class DealParticipantRow {
+  @PrimaryColumn("bigint")
+  tenantId!: number;
+
   @PrimaryColumn("bigint")
   copyId!: number;
 

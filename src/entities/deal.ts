@@ -1,12 +1,15 @@
 import { Check, Column, Entity, Index, PrimaryColumn } from "typeorm";
 
 @Entity("deal")
-@Index("deal_by_person", ["copyId", "personId"])
-@Index("deal_by_organization", ["copyId", "organizationId"])
-@Index("deal_participants_due", ["copyId", "crmId"], { where: "participants_due" })
+@Index("deal_by_person", ["tenantId", "copyId", "personId"])
+@Index("deal_by_organization", ["tenantId", "copyId", "organizationId"])
+@Index("deal_participants_due", ["tenantId", "copyId", "crmId"], { where: "participants_due" })
 @Index("deal_by_update", { synchronize: false })
 @Check("deal_status", "status IN ('open', 'won', 'lost')")
 export class DealRow {
+  @PrimaryColumn("bigint")
+  tenantId!: number;
+
   @PrimaryColumn("bigint")
   copyId!: number;
 

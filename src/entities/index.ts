@@ -26,6 +26,7 @@ import { StageRow } from "./stage";
 import { SyncRunRow } from "./sync-run";
 import { SyncStepRow } from "./sync-step";
 import { SyncedCopyRow } from "./synced-copy";
+import { TenantRow } from "./tenant";
 
 export const entities = [
   AbsentRecordRow,
@@ -56,4 +57,5 @@ export const entities = [
   SyncRunRow,
   SyncStepRow,
   SyncedCopyRow,
+  TenantRow,
 ];

@@ -16,8 +16,8 @@ export type MatchStatus = (typeof MATCH_STATUSES)[number];
 @Check("meeting_attendee_match_status", "match_status IN ('MATCHED', 'AMBIGUOUS', 'NONE')")
 @Check("meeting_attendee_organization_status", "organization_status IN ('MATCHED', 'AMBIGUOUS', 'NONE')")
 export class MeetingAttendeeRow {
-  @PrimaryColumn("text")
-  tenantId!: string;
+  @PrimaryColumn("bigint")
+  tenantId!: number;
 
   @PrimaryColumn("uuid")
   meetingId!: string;

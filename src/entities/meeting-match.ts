@@ -18,8 +18,8 @@ export interface StoredDealCandidate {
 })
 @Check("meeting_match_status", "status IN ('MATCHED', 'NEEDS_CHOICE', 'NONE')")
 export class MeetingMatchRow {
-  @PrimaryColumn("text")
-  tenantId!: string;
+  @PrimaryColumn("bigint")
+  tenantId!: number;
 
   @PrimaryColumn("uuid")
   meetingId!: string;

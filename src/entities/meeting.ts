@@ -1,11 +1,13 @@
-import { Column, Entity, Index, PrimaryColumn } from "typeorm";
+import { Column, Entity, ForeignKey, Index, PrimaryColumn } from "typeorm";
+import { TenantRow } from "./tenant";
 
 @Entity("meeting")
+@ForeignKey(() => TenantRow, ["tenantId"], ["id"], { name: "meeting_tenant_fkey" })
 @Index("meeting_external_id", ["tenantId", "externalId"], { unique: true })
 @Index("meeting_by_start", ["tenantId", "startsAt", "id"])
 export class MeetingRow {
-  @PrimaryColumn("text")
-  tenantId!: string;
+  @PrimaryColumn("bigint")
+  tenantId!: number;
 
   @PrimaryColumn("uuid")
   id!: string;

@@ -1,10 +1,13 @@
 import { Column, Entity, Index, PrimaryColumn } from "typeorm";
 
 @Entity("note")
-@Index("note_by_deal", ["copyId", "dealId", "addTime"])
-@Index("note_by_person", ["copyId", "personId", "addTime"])
-@Index("note_by_organization", ["copyId", "organizationId", "addTime"])
+@Index("note_by_deal", ["tenantId", "copyId", "dealId", "addTime"])
+@Index("note_by_person", ["tenantId", "copyId", "personId", "addTime"])
+@Index("note_by_organization", ["tenantId", "copyId", "organizationId", "addTime"])
 export class NoteRow {
+  @PrimaryColumn("bigint")
+  tenantId!: number;
+
   @PrimaryColumn("bigint")
   copyId!: number;
 

@@ -1,8 +1,11 @@
 import { Column, Entity, Index, PrimaryColumn } from "typeorm";
 
 @Entity("organization")
-@Index("organization_by_website_domain", ["copyId", "websiteDomain"])
+@Index("organization_by_website_domain", ["tenantId", "copyId", "websiteDomain"])
 export class OrganizationRow {
+  @PrimaryColumn("bigint")
+  tenantId!: number;
+
   @PrimaryColumn("bigint")
   copyId!: number;
 

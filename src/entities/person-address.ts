@@ -2,10 +2,13 @@ import { Column, Entity, Index, PrimaryColumn } from "typeorm";
 
 /** Each address of each person in the one spelling in which addresses are compared. */
 @Entity("person_address")
-@Index("person_address_by_person", ["copyId", "personId"])
-@Index("person_address_by_mailbox", ["copyId", "mailbox"])
-@Index("person_address_by_domain", ["copyId", "domain"])
+@Index("person_address_by_person", ["tenantId", "copyId", "personId"])
+@Index("person_address_by_mailbox", ["tenantId", "copyId", "mailbox"])
+@Index("person_address_by_domain", ["tenantId", "copyId", "domain"])
 export class PersonAddressRow {
+  @PrimaryColumn("bigint")
+  tenantId!: number;
+
   @PrimaryColumn("bigint")
   copyId!: number;
 

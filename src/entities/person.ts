@@ -8,11 +8,14 @@ export interface ContactValue {
 }
 
 @Entity("person")
-@Index("person_by_organization", ["copyId", "organizationId"])
-@Index("person_with_mail", ["copyId"], {
+@Index("person_by_organization", ["tenantId", "copyId", "organizationId"])
+@Index("person_with_mail", ["tenantId", "copyId"], {
   where: "last_incoming_mail_time IS NOT NULL OR last_outgoing_mail_time IS NOT NULL",
 })
 export class PersonRow {
+  @PrimaryColumn("bigint")
+  tenantId!: number;
+
   @PrimaryColumn("bigint")
   copyId!: number;
 

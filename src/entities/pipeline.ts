@@ -3,6 +3,9 @@ import { Column, Entity, PrimaryColumn } from "typeorm";
 @Entity("pipeline")
 export class PipelineRow {
   @PrimaryColumn("bigint")
+  tenantId!: number;
+
+  @PrimaryColumn("bigint")
   copyId!: number;
 
   @PrimaryColumn("bigint")

@@ -6,6 +6,9 @@ import type { SyncResource } from "./sync-run";
 @Index("rejected_record_of_deal", { synchronize: false })
 export class RejectedRecordRow {
   @PrimaryColumn("bigint")
+  tenantId!: number;
+
+  @PrimaryColumn("bigint")
   copyId!: number;
 
   @PrimaryColumn("text")

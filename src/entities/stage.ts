@@ -3,6 +3,9 @@ import { Column, Entity, PrimaryColumn } from "typeorm";
 @Entity("stage")
 export class StageRow {
   @PrimaryColumn("bigint")
+  tenantId!: number;
+
+  @PrimaryColumn("bigint")
   copyId!: number;
 
   @PrimaryColumn("bigint")

@@ -1,4 +1,5 @@
-import { Check, Column, Entity, Index, PrimaryColumn } from "typeorm";
+import { Check, Column, Entity, ForeignKey, Index, PrimaryColumn } from "typeorm";
+import { TenantRow } from "./tenant";
 
 export const SYNC_KINDS = ["FULL", "INCREMENTAL", "RECONCILE"] as const;
 export type SyncKind = (typeof SYNC_KINDS)[number];
@@ -42,13 +43,14 @@ export interface GapSummary {
 
 /** One sync. */
 @Entity("sync_run")
+@ForeignKey(() => TenantRow, ["tenantId"], ["id"], { name: "sync_run_tenant_fkey" })
 @Index("sync_run_one_open", ["tenantId"], { unique: true, where: "state IN ('QUEUED', 'RUNNING')" })
 @Index("sync_run_by_time", ["tenantId", "queuedAt", "id"])
 @Check("sync_run_kind", "kind IN ('FULL', 'INCREMENTAL', 'RECONCILE')")
 @Check("sync_run_state", "state IN ('QUEUED', 'RUNNING', 'SUCCEEDED', 'FAILED', 'CANCELLED')")
 export class SyncRunRow {
-  @PrimaryColumn("text")
-  tenantId!: string;
+  @PrimaryColumn("bigint")
+  tenantId!: number;
 
   @PrimaryColumn("uuid")
   id!: string;

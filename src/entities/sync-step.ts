@@ -9,8 +9,8 @@ import { SyncResource, SyncRunRow, SyncState } from "./sync-run";
 })
 @Check("sync_step_state", "state IN ('QUEUED', 'RUNNING', 'SUCCEEDED', 'FAILED', 'CANCELLED')")
 export class SyncStepRow {
-  @PrimaryColumn("text")
-  tenantId!: string;
+  @PrimaryColumn("bigint")
+  tenantId!: number;
 
   @PrimaryColumn("uuid")
   runId!: string;

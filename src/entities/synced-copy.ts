@@ -1,12 +1,14 @@
-import { Check, Column, Entity, Generated, Index, PrimaryColumn } from "typeorm";
+import { Check, Column, Entity, ForeignKey, Generated, Index, PrimaryColumn } from "typeorm";
+import { TenantRow } from "./tenant";
 
 /** Our copy of one CRM user's view of one CRM company. */
 @Entity("synced_copy")
+@ForeignKey(() => TenantRow, ["tenantId"], ["id"], { name: "synced_copy_tenant_fkey" })
 @Index("synced_copy_one_live", ["tenantId"], { unique: true, where: "state = 'LIVE'" })
 @Check("synced_copy_state", "state IN ('LIVE', 'RETIRED')")
 export class SyncedCopyRow {
-  @PrimaryColumn("text")
-  tenantId!: string;
+  @PrimaryColumn("bigint")
+  tenantId!: number;
 
   @PrimaryColumn("bigint")
   @Generated("increment")

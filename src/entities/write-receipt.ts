@@ -4,8 +4,8 @@ import type { StoredWriteErrorCode, StoredWriteState } from "./write-outcome";
 
 /** What the receipts of all writes hold. They stay when the connection and its copy are gone: they are the customer's proof. */
 export abstract class WriteReceipt {
-  @PrimaryColumn("text")
-  tenantId!: string;
+  @PrimaryColumn("bigint")
+  tenantId!: number;
 
   @PrimaryColumn("uuid")
   id!: string;

@@ -1,7 +1,7 @@
 import { Client } from "pg";
-import { APPLICATION_ROLE } from "../database/application-role";
-import { unavailable } from "../database/migrate";
-import { migrations } from "../database/migrations";
+import { ACROSS_TENANTS_ROLE, APPLICATION_ROLE, unavailable } from "../database/application-role";
+import { foreignTables } from "../database/migrate";
+import { migrationNames } from "../database/migrations";
 import { SECOND_MS } from "../platform/clock";
 import { messageOf } from "../platform/errors";
 import type { Secret } from "../platform/secret";
@@ -56,32 +56,43 @@ async function checkClock(look: Look): Promise<Finding> {
   return clockFinding("the database", (found?.now.getTime() ?? 0) - here, CLOCK);
 }
 
-/** Decision 0042: as a superuser the service acts as a role of its own, which cannot pass the policies. */
+/** Decision 0042: whoever logs in, the service acts as roles of its own, and a tenant's sessions as one that passes no policy. */
 async function checkRole(look: Look): Promise<Finding> {
-  const [user] = await look.rows<{ name: string; bypasses: boolean; has_role: boolean }>(
-    `SELECT current_user AS name, rolsuper OR rolbypassrls AS bypasses,
-       EXISTS (SELECT 1 FROM pg_roles WHERE rolname = $1) AS has_role
-     FROM pg_roles WHERE rolname = current_user`,
-    [APPLICATION_ROLE],
+  const [user] = await look.rows<{ name: string; has_roles: boolean }>(
+    `SELECT current_user AS name, count(*) = 2 AS has_roles FROM pg_roles WHERE rolname = ANY ($1)`,
+    [[APPLICATION_ROLE, ACROSS_TENANTS_ROLE]],
   );
-  if (!user?.bypasses) return ok(`row policies: the role ${user?.name} cannot bypass them`);
-  const what = `row policies: ${user.name} would bypass them`;
-  if (!user.has_role)
-    return warning(what, `nothing to do: the first start makes the role ${APPLICATION_ROLE} to act as`);
+  const name = user?.name;
+  if (!user?.has_roles)
+    return warning(
+      `row policies: the roles of the service are missing`,
+      `nothing to do where ${name} may make roles: the first start does. Else see Roles in docs/operations.md`,
+    );
   try {
+    await look.rows(`SET ROLE ${ACROSS_TENANTS_ROLE}`);
     await look.rows(`SET ROLE ${APPLICATION_ROLE}`);
-    return ok(`${what}, so the service acts as ${APPLICATION_ROLE}, which cannot`);
   } catch (error) {
-    const todo = `GRANT ${APPLICATION_ROLE} TO ${user.name}, or use a user without BYPASSRLS`;
-    return fault(`${what} and may not act as ${APPLICATION_ROLE}: ${messageOf(error)}`, todo);
+    const what = `row policies: ${name} may not act as the roles of the service: ${messageOf(error)}`;
+    return fault(what, "an administrator runs what docs/operations.md has under Roles");
   }
+  const [own] = await look.rows<{ passes: boolean }>(
+    `SELECT pg_has_role(current_user, '${ACROSS_TENANTS_ROLE}', 'USAGE') OR rolbypassrls OR rolsuper AS passes
+     FROM pg_roles WHERE rolname = current_user`,
+  );
+  if (!own?.passes) return ok(`row policies: ${name} acts as ${APPLICATION_ROLE}, which cannot pass them`);
+  const todo = `REVOKE ${ACROSS_TENANTS_ROLE} FROM ${APPLICATION_ROLE}; ALTER ROLE ${APPLICATION_ROLE} NOBYPASSRLS`;
+  return fault(`row policies: ${APPLICATION_ROLE} passes them`, todo);
 }
 
 async function checkMigrations(look: Look): Promise<Finding> {
   const [table] = await look.rows<{ exists: boolean }>("SELECT to_regclass('public.migration') IS NOT NULL AS exists");
-  const applied = table?.exists ? await look.rows<{ name: string }>("SELECT name FROM public.migration") : [];
+  const applied = table?.exists
+    ? await look.rows<{ name: string }>("SELECT name FROM public.migration ORDER BY timestamp, id")
+    : [];
+  const foreign = applied[0] && foreignTables(applied[0].name);
+  if (foreign) return fault(`migrations: ${foreign.what}`, foreign.todo);
   const done = new Set(applied.map(({ name }) => name));
-  const known = migrations.map(({ name }) => name);
+  const known = migrationNames;
   const newer = [...done].filter((name) => !known.includes(name));
   if (newer.length > 0) {
     const what = `migrations: the database knows ${newer.length} that this version does not (${newer.join(", ")})`;

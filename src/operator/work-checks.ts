@@ -1,4 +1,5 @@
 import { placeOf } from "../connections/credentials";
+import { ACROSS_TENANTS_ROLE } from "../database/application-role";
 import type { EncryptionKey } from "../platform/keyring";
 import { Keyring, keyIdOf, UnsealError } from "../platform/keyring";
 import type { Look } from "./database-checks";
@@ -14,7 +15,7 @@ export async function checkWork(look: Look, keys: readonly EncryptionKey[]): Pro
     "SELECT to_regclass('public.crm_stop') IS NOT NULL AND to_regclass('graphile_worker._private_jobs') IS NOT NULL AS exist",
   );
   if (!tables?.exist) return [];
-  await look.rows("SET crm.every_tenant = 'on'");
+  await look.rows(`SET ROLE ${ACROSS_TENANTS_ROLE}`);
   return [
     ...(await checkKeys(look, keys)),
     ...(await checkConnections(look)),
@@ -50,7 +51,7 @@ const SEALED = `
 interface Sealed {
   header: Buffer;
   tenants: number;
-  place: [tenantId: string, copyId: string, column: string];
+  place: [tenantId: number, copyId: string, column: string];
   sealed: Buffer;
 }
 

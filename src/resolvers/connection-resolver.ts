@@ -32,7 +32,7 @@ export class ConnectionResolver {
     const { scope } = context;
     const planned = await context.connection();
     const [status, gaps] = await context.once(`sync of ${copyId}`, () =>
-      Promise.all([readRunStatus(scope, copyId), summarizeGaps(scope, copyId)]),
+      Promise.all([readRunStatus(scope, copyId), summarizeGaps({ ...scope, copyId })]),
     );
     return {
       current: status.current && presentRun(status.current),

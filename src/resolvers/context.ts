@@ -1,6 +1,5 @@
 import type { Actor, Viewer } from "../auth/actor";
 import type { Meetings } from "../briefing/record-meeting";
-import type { CopyScope } from "../briefing/records";
 import type { ShownNotes } from "../briefing/shown-notes";
 import type { Connecting } from "../connections/connecting";
 import type { CrmStops } from "../connections/crm-stops";
@@ -9,7 +8,7 @@ import type { FieldListRefusal } from "../connections/field-list";
 import type { FieldMappings } from "../connections/field-mappings";
 import type { CrmEntity, CrmField } from "../crm/parsing/fields";
 import type { Channel, Notifications } from "../database/notifications";
-import type { TenantDoor, TenantScope } from "../database/tenant-door";
+import type { CopyScope, TenantDoor, TenantScope } from "../database/tenant-door";
 import type { ConnectionRow } from "../entities/connection";
 import type { Clock } from "../platform/clock";
 import { LiveValue } from "../platform/live-value";

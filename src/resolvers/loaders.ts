@@ -11,7 +11,6 @@ import type { ShownNote } from "../briefing/note-content";
 import type { CopyFacts, DealFacts } from "../briefing/quiet/facts";
 import { readQuietFacts } from "../briefing/quiet/read-quiet";
 import {
-  type CopyScope,
   readMatched,
   readOpenDealsOf,
   readOtherDeals,
@@ -22,7 +21,7 @@ import {
 } from "../briefing/records";
 import type { ShownNotes } from "../briefing/shown-notes";
 import { readTimelines } from "../briefing/timeline";
-import type { TenantScope } from "../database/tenant-door";
+import type { CopyScope, TenantScope } from "../database/tenant-door";
 import { CrmUserRow } from "../entities/crm-user";
 import type { MatchedEntity } from "../entities/matched-record";
 import { PipelineRow } from "../entities/pipeline";

@@ -50,13 +50,13 @@ export const presentRefusal = ({ code, message, field, retryAt }: Refused): Refu
 
 /** Before anyone connected there is no row, and still a connection to show. */
 export function presentConnection(
-  { tenantId }: Viewer,
+  { tenant }: Viewer,
   row: ConnectionRow | null,
   stop: CrmStop | null,
   now: Date,
 ): Connection {
   return make(Connection, {
-    id: encodeId("Connection", tenantId),
+    id: encodeId("Connection", tenant),
     state: (row?.state ?? "NOT_CONNECTED") as ConnectionState,
     stateChangedAt: row?.stateChangedAt ?? null,
     crm: row?.copyId ? Crm.PIPEDRIVE : null,

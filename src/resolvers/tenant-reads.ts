@@ -1,7 +1,6 @@
-import type { CopyScope } from "../briefing/records";
 import type { ShownNotes } from "../briefing/shown-notes";
 import { readConnection } from "../connections/connection-store";
-import type { TenantDoor, TenantScope } from "../database/tenant-door";
+import type { CopyScope, TenantDoor, TenantScope } from "../database/tenant-door";
 import type { ConnectionRow } from "../entities/connection";
 import type { Clock } from "../platform/clock";
 import { Loaders } from "./loaders";
@@ -19,7 +18,7 @@ export class TenantReads {
   readonly #known = new Map<string, Promise<unknown>>();
 
   /** @param signal calls off what is asked of the database */
-  constructor({ door, shownNotes, clock }: Parts, tenantId: string, signal: AbortSignal) {
+  constructor({ door, shownNotes, clock }: Parts, tenantId: number, signal: AbortSignal) {
     this.scope = door.enter(tenantId, signal);
     this.loaders = new Loaders(this.scope, () => this.copy(), clock, shownNotes);
   }
@@ -52,11 +51,11 @@ const EVENT_MS = 15_000;
  * forgets what was read before, so no subscriber is shown less than the event told of.
  */
 export class SharedReads {
-  readonly #ofTenant = new Map<string, { reads: TenantReads; expiry: NodeJS.Timeout }>();
+  readonly #ofTenant = new Map<number, { reads: TenantReads; expiry: NodeJS.Timeout }>();
 
   constructor(private readonly parts: Parts) {}
 
-  of(tenantId: string): TenantReads {
+  of(tenantId: number): TenantReads {
     const present = this.#ofTenant.get(tenantId);
     if (present) return present.reads;
     const reads = new TenantReads(this.parts, tenantId, AbortSignal.timeout(EVENT_MS));
@@ -65,7 +64,7 @@ export class SharedReads {
     return reads;
   }
 
-  forget(tenantId: string): void {
+  forget(tenantId: number): void {
     // Its timer would keep what was read of each of a thousand events a second.
     clearTimeout(this.#ofTenant.get(tenantId)?.expiry);
     this.#ofTenant.delete(tenantId);

@@ -10,7 +10,7 @@ export class ViewerResolver {
   async viewer(@Ctx() { actor, services }: OperationContext): Promise<Viewer> {
     return {
       userId: actor.userId,
-      tenantId: actor.tenantId,
+      tenantId: actor.tenant,
       role: actor.role.toUpperCase() as Role,
       plan: actor.plan,
       canManageConnection: mayManageConnection(actor),

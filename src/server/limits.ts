@@ -87,15 +87,15 @@ function hasLongList(input: unknown, depth: number): boolean {
 
 /** Whether anybody else has asked for something lately; two instants tell that of all tenants. */
 class Others {
-  #last = { tenantId: "", at: Number.NEGATIVE_INFINITY };
+  #last: { tenantId: number | null; at: number } = { tenantId: null, at: Number.NEGATIVE_INFINITY };
   #before = this.#last;
 
-  note(tenantId: string, at: number): void {
+  note(tenantId: number, at: number): void {
     if (tenantId !== this.#last.tenantId) this.#before = this.#last;
     this.#last = { tenantId, at };
   }
 
-  since(tenantId: string, instant: number): boolean {
+  since(tenantId: number, instant: number): boolean {
     const { at } = tenantId === this.#last.tenantId ? this.#before : this.#last;
     return at >= instant;
   }
@@ -111,16 +111,16 @@ interface Queue {
  * @param rest what the tenant's next turn waits for after one that began at this instant; null: nothing
  */
 export class TenantTurns {
-  readonly #queues = new Map<string, Queue>();
+  readonly #queues = new Map<number, Queue>();
 
   constructor(
     private readonly atWork: number,
     private readonly waiting: number,
-    private readonly rest: (tenantId: string, beganAt: number) => Promise<void> | null = () => null,
+    private readonly rest: (tenantId: number, beganAt: number) => Promise<void> | null = () => null,
   ) {}
 
   /** @returns gives the turn back. @throws GraphQLError TOO_MANY_OPERATIONS where too many wait already */
-  async take(tenantId: string): Promise<() => void> {
+  async take(tenantId: number): Promise<() => void> {
     const queue = this.#queues.get(tenantId) ?? { atWork: 0, waiting: [] };
     this.#queues.set(tenantId, queue);
     if (queue.atWork < this.atWork) {
@@ -138,7 +138,7 @@ export class TenantTurns {
   }
 
   /** The turn goes to the one who has waited longest. */
-  #giveBack(tenantId: string, queue: Queue): void {
+  #giveBack(tenantId: number, queue: Queue): void {
     const next = queue.waiting.shift();
     if (next) next();
     else queue.atWork -= 1;

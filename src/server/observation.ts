@@ -42,11 +42,11 @@ export function observeOperations(metrics: Metrics, logger: Logger): ApolloServe
           const errors = response.body.kind === "single" ? (response.body.singleResult.errors ?? []) : [];
           const codes = errors.map(({ extensions }) => extensions?.code);
           const seconds = ended({ kind, outcome: String(codes[0] ?? "OK") });
-          const { tenantId, userId } = contextValue.actor ?? {};
+          const { tenant, tenantId, userId } = contextValue.actor ?? {};
           trace.getActiveSpan()?.updateName(`${kind} ${operationName ?? "unnamed"}`);
           const asked = { ...workCounts() };
           answered.info(
-            { kind, operationName, tenantId, userId, seconds, ...asked, codes },
+            { kind, operationName, tenant, tenantId, userId, seconds, ...asked, codes },
             "an operation was answered",
           );
         },

@@ -7,7 +7,7 @@ type Seated = Pick<BoundedSocket, "readyState" | "OPEN" | "once" | "proven" | "t
 
 /** How many sockets each user and each tenant has open in this process, so that one token cannot open them without end. */
 export class Seats {
-  readonly #ofTenants = new Map<string, number>();
+  readonly #ofTenants = new Map<number, number>();
   readonly #ofUsers = new Map<string, number>();
   readonly #messages = new LRUCache<string, Allowance>({ max: MAX_USERS_REMEMBERED });
 
@@ -39,7 +39,7 @@ export class Seats {
   }
 }
 
-function count(taken: Map<string, number>, key: string, change: number): void {
+function count<Key>(taken: Map<Key, number>, key: Key, change: number): void {
   const now = (taken.get(key) ?? 0) + change;
   if (now > 0) taken.set(key, now);
   else taken.delete(key);

@@ -10,7 +10,7 @@ import {
 } from "graphql";
 import { CloseCode, type Context, handleProtocols, makeServer, type Server, type SubscribePayload } from "graphql-ws";
 import { WebSocketServer } from "ws";
-import { type Actor, type ActorVerifier, type Viewer, viewerOf } from "../auth/actor";
+import { type Actor, type ActorVerifier, UnauthenticatedError, type Viewer, viewerOf } from "../auth/actor";
 import { KeysUnavailableError } from "../auth/key-set";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
@@ -154,7 +154,9 @@ function options({ schema, services, verifyActor, introspection, logger }: Socke
     connectionInitWaitTimeout: INIT_WAIT_MS,
     onConnect: async (context: SocketContext) => {
       context.extra.arrival.verifying();
-      const actor = await verifyActor(takeToken(context.connectionParams)).catch((error) => refuseInit(context, error));
+      const actor = await verifyActor(takeToken(context.connectionParams)).catch((error) =>
+        refuseInit(context, error, logger),
+      );
       if (!actor || !seats.take(actor, context.extra.socket)) return false;
       context.extra.arrival.proven();
       context.extra.viewer = viewerOf(actor);
@@ -201,9 +203,12 @@ function takeToken(parameters: Record<string, unknown> = {}): string {
 }
 
 /** False closes with 4403; while the keys cannot be fetched the token may be good, and the client is to come again. */
-function refuseInit({ extra }: SocketContext, error: unknown): null {
+function refuseInit({ extra }: SocketContext, error: unknown, logger: Logger): null {
   if (error instanceof KeysUnavailableError) {
     extra.socket.close(TRY_AGAIN_LATER, `Keep the token and try again in ${error.retryAfterSeconds} s`);
+  } else if (!(error instanceof UnauthenticatedError)) {
+    logger.error({ err: error }, "whose a socket's token is could not be looked up");
+    extra.socket.close(TRY_AGAIN_LATER, "Keep the token and try again later");
   }
   return null;
 }

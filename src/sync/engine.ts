@@ -14,7 +14,7 @@ import type { Metrics } from "../platform/metrics";
 import { failureOf, isSubFetchFailure, RunLostError } from "./failures";
 import { recordGaps, summarizeGaps } from "./gaps";
 import { holdRun, inRun, type StepChange } from "./page-commit";
-import { type RunContext, scopeOf } from "./run-context";
+import { copyOf, type RunContext } from "./run-context";
 import {
   type ClaimedRun,
   claimRun,
@@ -43,7 +43,7 @@ export interface EngineParts {
   http: CrmHttp;
   crmBaseUrl: string;
   concurrency: number;
-  tokensOf(tenantId: string, copyId: number): PinnedTokens;
+  tokensOf(tenantId: number, copyId: number): PinnedTokens;
   /** Plans the connection's next run, in the transaction that ends one. */
   planNext(scope: TenantScope, copyId: number): Promise<void>;
   metrics?: Metrics;
@@ -85,7 +85,7 @@ export class SyncEngine {
   /** @returns false where the run paused before its end */
   async #steps(context: RunContext): Promise<boolean> {
     const { run, door, clock, logger } = context;
-    const steps = new Map((await readSteps(scopeOf(context), run.runId)).map((step) => [step.resource, step]));
+    const steps = new Map((await readSteps(copyOf(context), run.runId)).map((step) => [step.resource, step]));
     for (const resource of SYNC_RESOURCES) {
       const step = steps.get(resource);
       if (!step || step.state === "SUCCEEDED" || step.state === "FAILED") continue;
@@ -95,11 +95,11 @@ export class SyncEngine {
       // The connection before the run, in the order in which disconnecting locks them.
       await this.parts.planNext(scope, run.copyId);
       await holdRun(scope, run, clock());
-      await succeedRun(scope, run, await summarizeGaps(scope, run.copyId), clock());
+      await succeedRun(scope, run, await summarizeGaps({ ...scope, copyId: run.copyId }), clock());
     });
-    await endTrouble(scopeOf(context), run.copyId);
+    await endTrouble(copyOf(context), run.copyId);
     this.parts.metrics?.syncRuns.inc({ kind: run.kind, outcome: "SUCCEEDED" });
-    logger.info(totals(await readSteps(scopeOf(context), run.runId)), "a sync run succeeded");
+    logger.info(totals(await readSteps(copyOf(context), run.runId)), "a sync run succeeded");
     return true;
   }
 
@@ -107,7 +107,7 @@ export class SyncEngine {
   async #step(context: RunContext, step: SyncStepRow): Promise<boolean> {
     const { run } = context;
     const { resource } = step;
-    await setStepState(scopeOf(context), run, resource, "RUNNING");
+    await setStepState(copyOf(context), run, resource, "RUNNING");
     try {
       const walk =
         resource === "DEAL_PARTICIPANTS" ? walkParticipants(context, step) : walkList(context, step, resource);
@@ -117,7 +117,7 @@ export class SyncEngine {
         isDone = change.done;
       }
       if (!isDone) return false;
-      await setStepState(scopeOf(context), run, resource, "SUCCEEDED");
+      await setStepState(copyOf(context), run, resource, "SUCCEEDED");
     } catch (error) {
       if (!MAY_FAIL.has(resource) || !isSubFetchFailure(error)) throw error;
       await this.#missing(context, resource, error.code);
@@ -128,10 +128,10 @@ export class SyncEngine {
   async #missing(context: RunContext, resource: SyncResource, code: string): Promise<void> {
     const { run, door, clock, logger } = context;
     logger.warn({ resource, code }, "a sub-fetch failed; the run goes on");
-    await inRun(door, run, clock(), async (scope) => {
+    await inRun(door, run, clock(), async (copy) => {
       const message = `The CRM's ${resource.toLowerCase()} could not be read; names may be missing or old. The next run asks again.`;
-      await recordGaps(scope.manager, run.copyId, resource, [{ code, message }], clock());
-      await setStepState(scope, run, resource, "FAILED");
+      await recordGaps(copy, resource, [{ code, message }], clock());
+      await setStepState(copy, run, resource, "FAILED");
     });
   }
 

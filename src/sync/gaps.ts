@@ -1,7 +1,6 @@
-import type { EntityManager } from "typeorm";
 import { gapsWhere } from "../connections/known-gaps";
 import { rows } from "../database/rows";
-import type { TenantScope } from "../database/tenant-door";
+import type { CopyScope } from "../database/tenant-door";
 import type { GapSummary, SyncKind, SyncResource } from "../entities/sync-run";
 
 /** A gap of a whole resource is kept under this id; CRM ids begin at 1. */
@@ -16,8 +15,7 @@ export interface FoundGap {
 
 /** Notes gaps; one that was there already keeps its `since`. */
 export async function recordGaps(
-  manager: EntityManager,
-  copyId: number,
+  { tenantId, copyId, manager }: CopyScope,
   resource: SyncResource,
   gaps: readonly FoundGap[],
   now: Date,
@@ -26,12 +24,12 @@ export async function recordGaps(
   const values = gaps.map(({ crmId = WHOLE_RESOURCE, code, message }) => ({ crmId, code, message }));
   await rows(
     manager,
-    `INSERT INTO data_gap AS g (copy_id, resource, crm_id, code, message, since)
-     SELECT $1, $2, r."crmId", r.code, r.message, $4
-     FROM jsonb_to_recordset($3::jsonb) AS r ("crmId" bigint, code text, message text)
-     ON CONFLICT (copy_id, resource, crm_id) DO UPDATE SET code = EXCLUDED.code, message = EXCLUDED.message
+    `INSERT INTO data_gap AS g (tenant_id, copy_id, resource, crm_id, code, message, since)
+     SELECT $1, $2, $3, r."crmId", r.code, r.message, $5
+     FROM jsonb_to_recordset($4::jsonb) AS r ("crmId" bigint, code text, message text)
+     ON CONFLICT (tenant_id, copy_id, resource, crm_id) DO UPDATE SET code = EXCLUDED.code, message = EXCLUDED.message
      WHERE (g.code, g.message) IS DISTINCT FROM (EXCLUDED.code, EXCLUDED.message)`,
-    [copyId, resource, JSON.stringify(values), now],
+    [tenantId, copyId, resource, JSON.stringify(values), now],
   );
 }
 
@@ -40,21 +38,21 @@ export const NOT_SHOWN = "NOT_SHOWN";
 
 /** The list was read to its end. Only a run that walks it whole can say that what was not shown is shown again. */
 export async function mendWholeResource(
-  manager: EntityManager,
-  copyId: number,
+  { tenantId, copyId, manager }: CopyScope,
   resource: SyncResource,
   kind: SyncKind,
 ): Promise<void> {
   const stays = kind === "INCREMENTAL" ? NOT_SHOWN : null;
   await rows(
     manager,
-    "DELETE FROM data_gap WHERE copy_id = $1 AND resource = $2 AND crm_id = $3 AND code IS DISTINCT FROM $4",
-    [copyId, resource, WHOLE_RESOURCE, stays],
+    `DELETE FROM data_gap
+     WHERE tenant_id = $1 AND copy_id = $2 AND resource = $3 AND crm_id = $4 AND code IS DISTINCT FROM $5`,
+    [tenantId, copyId, resource, WHOLE_RESOURCE, stays],
   );
 }
 
 /** What a copy lacks now, by resource and reason. */
-export async function summarizeGaps({ manager }: TenantScope, copyId: number): Promise<GapSummary[]> {
-  const found = await rows<Omit<GapSummary, "since"> & { since: Date }>(manager, gapsWhere("copy_id = $1"), [copyId]);
+export async function summarizeGaps({ tenantId, copyId, manager }: CopyScope): Promise<GapSummary[]> {
+  const found = await rows<Omit<GapSummary, "since"> & { since: Date }>(manager, gapsWhere(), [tenantId, copyId]);
   return found.map((gap) => ({ ...gap, since: gap.since.toISOString() }));
 }

@@ -1,6 +1,6 @@
-import type { EntityManager } from "typeorm";
 import type { CrmApi, CrmPage, PageRequest } from "../crm/api";
 import type { RejectedRecord } from "../crm/parsing/page";
+import type { CopyScope } from "../database/tenant-door";
 import type { SyncResource } from "../entities/sync-run";
 import * as write from "./writers";
 
@@ -13,7 +13,7 @@ export interface ReadPage {
   next: string | null;
   date: Date | null;
   correlationId: string | undefined;
-  write(manager: EntityManager, copyId: number): Promise<write.Written>;
+  write(copy: CopyScope): Promise<write.Written>;
 }
 
 export type ListResource = Exclude<SyncResource, "DEAL_PARTICIPANTS">;
@@ -32,7 +32,7 @@ function list<T extends { id: number }>(
       next,
       date,
       correlationId,
-      write: (manager, copyId) => writer(manager, copyId, records, rejected.length),
+      write: (copy) => writer(copy, records, rejected.length),
     };
   };
 }

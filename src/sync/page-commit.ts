@@ -1,10 +1,9 @@
-import type { EntityManager } from "typeorm";
 import { connectedCopyId, holdLiveCopy } from "../connections/connection-store";
 import { NeedsReauthorizationError } from "../connections/errors";
 import { NEEDS_REAUTHORIZATION } from "../connections/refusals";
 import { notify, PROGRESS_CHANGED } from "../database/notifications";
 import { jsonRows, rows } from "../database/rows";
-import type { TenantDoor, TenantScope } from "../database/tenant-door";
+import type { CopyScope, TenantDoor, TenantScope } from "../database/tenant-door";
 import type { SyncResource } from "../entities/sync-run";
 import { DAY_MS } from "../platform/clock";
 import { RunLostError } from "./failures";
@@ -35,11 +34,11 @@ export function inRun<T>(
   door: TenantDoor,
   run: ClaimedRun,
   now: Date,
-  work: (scope: TenantScope) => Promise<T>,
+  work: (copy: CopyScope) => Promise<T>,
 ): Promise<T> {
   return door.transaction(run.tenantId, async (scope) => {
     await holdRun(scope, run, now);
-    const done = await work(scope);
+    const done = await work({ ...scope, copyId: run.copyId });
     await notify(scope, PROGRESS_CHANGED);
     return done;
   });
@@ -65,40 +64,42 @@ export function commitPiece(
   run: ClaimedRun,
   resource: SyncResource,
   now: Date,
-  write: (scope: TenantScope) => Promise<StepChange>,
+  write: (copy: CopyScope) => Promise<StepChange>,
 ): Promise<StepChange> {
-  return inRun(door, run, now, async (scope) => {
-    const change = await write(scope);
-    await checkpoint(scope, run, resource, change);
+  return inRun(door, run, now, async (copy) => {
+    const change = await write(copy);
+    await checkpoint(copy, run, resource, change);
     return change;
   });
 }
 
 /** Writes a page of a list with the records of it that could not be read. */
 export async function writeList(
-  { manager }: TenantScope,
-  { copyId, kind, updatedSince }: ClaimedRun,
+  copy: CopyScope,
+  { kind, updatedSince }: ClaimedRun,
   resource: SyncResource,
   page: ReadPage,
   now: Date,
 ): Promise<StepChange> {
-  const { written, removed } = await page.write(manager, copyId);
+  const { tenantId, copyId, manager } = copy;
+  const { written, removed } = await page.write(copy);
   await rows(
     manager,
     `WITH mended AS (
-       DELETE FROM rejected_record WHERE copy_id = $1 AND resource = $2 AND record_key = ANY ($3::text[])
+       DELETE FROM rejected_record x
+       WHERE x.tenant_id = $1 AND x.copy_id = $2 AND x.resource = $3 AND x.record_key = ANY ($4::text[])
      )
-     INSERT INTO rejected_record AS x (copy_id, resource, record_key, reason, payload, since, seen_at)
-     SELECT $1, $2, r.key, r.reason, coalesce(r.payload, 'null'), $5, $5
-     FROM jsonb_to_recordset($4::jsonb) AS r (key text, reason text, payload jsonb)
-     ON CONFLICT (copy_id, resource, record_key)
+     INSERT INTO rejected_record AS x (tenant_id, copy_id, resource, record_key, reason, payload, since, seen_at)
+     SELECT $1, $2, $3, r.key, r.reason, coalesce(r.payload, 'null'), $6, $6
+     FROM jsonb_to_recordset($5::jsonb) AS r (key text, reason text, payload jsonb)
+     ON CONFLICT (tenant_id, copy_id, resource, record_key)
      DO UPDATE SET reason = EXCLUDED.reason, payload = EXCLUDED.payload, seen_at = EXCLUDED.seen_at`,
-    [copyId, resource, page.ids, jsonRows(lastOfEachKey(page)), now],
+    [tenantId, copyId, resource, page.ids, jsonRows(lastOfEachKey(page)), now],
   );
   const { fetched, rejected, next } = page;
   const done = next === null;
-  if (done) await mendWholeResource(manager, copyId, resource, kind);
-  if (done && updatedSince === null) await forgetRejected(manager, copyId, resource, now);
+  if (done) await mendWholeResource(copy, resource, kind);
+  if (done && updatedSince === null) await forgetRejected(copy, resource, now);
   const unchanged = fetched - rejected.length - written - removed;
   return { cursor: next, requests: 1, fetched, written, removed, unchanged, rejected: rejected.length, done };
 }
@@ -108,17 +109,16 @@ const SHOWN_WITHIN_MS = 3 * DAY_MS;
 
 /** The whole list was read: what could not be read before, and was not shown for long, is gone from the CRM. */
 async function forgetRejected(
-  manager: EntityManager,
-  copyId: number,
+  { tenantId, copyId, manager }: CopyScope,
   resource: SyncResource,
   now: Date,
 ): Promise<void> {
   const before = new Date(now.getTime() - SHOWN_WITHIN_MS);
-  await rows(manager, "DELETE FROM rejected_record WHERE copy_id = $1 AND resource = $2 AND seen_at < $3", [
-    copyId,
-    resource,
-    before,
-  ]);
+  await rows(
+    manager,
+    "DELETE FROM rejected_record WHERE tenant_id = $1 AND copy_id = $2 AND resource = $3 AND seen_at < $4",
+    [tenantId, copyId, resource, before],
+  );
 }
 
 function lastOfEachKey({ rejected }: ReadPage): ReadPage["rejected"] {

@@ -2,7 +2,7 @@ import pLimit from "p-limit";
 import type { CrmApi } from "../crm/api";
 import type { CrmError } from "../crm/errors";
 import { jsonRows, rows } from "../database/rows";
-import type { TenantScope } from "../database/tenant-door";
+import type { CopyScope } from "../database/tenant-door";
 import { isSubFetchFailure } from "./failures";
 import { type FoundGap, recordGaps } from "./gaps";
 import type { StepChange } from "./page-commit";
@@ -22,21 +22,23 @@ export interface ReadParticipants {
 }
 
 /** The next deals whose participants are to be asked for, by id. */
-export async function dueDeals({ manager }: TenantScope, copyId: number, after: number): Promise<number[]> {
+export async function dueDeals({ tenantId, copyId, manager }: CopyScope, after: number): Promise<number[]> {
   const due = await rows<{ crm_id: number }>(
     manager,
-    "SELECT crm_id FROM deal WHERE copy_id = $1 AND participants_due AND crm_id > $2 ORDER BY crm_id LIMIT $3",
-    [copyId, after, BATCH],
+    `SELECT crm_id FROM deal
+     WHERE tenant_id = $1 AND copy_id = $2 AND participants_due AND crm_id > $3 ORDER BY crm_id LIMIT $4`,
+    [tenantId, copyId, after, BATCH],
   );
   return due.map(({ crm_id }) => crm_id);
 }
 
 /** @param after those up to this one were asked for already in this run; some may be due again in the next */
-export async function countDueDeals({ manager }: TenantScope, copyId: number, after: number): Promise<number> {
+export async function countDueDeals({ tenantId, copyId, manager }: CopyScope, after: number): Promise<number> {
   const [count] = await rows<{ n: number }>(
     manager,
-    "SELECT count(*)::int AS n FROM deal WHERE copy_id = $1 AND participants_due AND crm_id > $2",
-    [copyId, after],
+    `SELECT count(*)::int AS n FROM deal
+     WHERE tenant_id = $1 AND copy_id = $2 AND participants_due AND crm_id > $3`,
+    [tenantId, copyId, after],
   );
   return count?.n ?? 0;
 }
@@ -77,12 +79,13 @@ export async function readParticipants(
 
 /** Stores a batch: what was read replaces what was known; where it could not be read the last known stays. */
 export async function writeParticipants(
-  { manager }: TenantScope,
-  copyId: number,
+  copy: CopyScope,
   { deals, failures, requests, lastDealId }: ReadParticipants,
   now: Date,
 ): Promise<StepChange> {
+  const { tenantId, copyId, manager } = copy;
   const [counts] = await rows<{ added: number; removed: number }>(manager, REPLACE, [
+    tenantId,
     copyId,
     jsonRows(deals),
     deals.map(({ dealId }) => dealId),
@@ -90,11 +93,14 @@ export async function writeParticipants(
   const gaps = failures.map(
     ({ dealId, error }): FoundGap => ({ crmId: dealId, code: error.code, message: GAP_MESSAGE }),
   );
-  await recordGaps(manager, copyId, "DEAL_PARTICIPANTS", gaps, now);
+  await recordGaps(copy, "DEAL_PARTICIPANTS", gaps, now);
   const unread = failures.map(({ dealId }) => dealId);
-  const sql =
-    "UPDATE deal SET participants_known = false WHERE copy_id = $1 AND crm_id = ANY ($2) AND participants_known";
-  await rows(manager, sql, [copyId, unread]);
+  await rows(
+    manager,
+    `UPDATE deal SET participants_known = false
+     WHERE tenant_id = $1 AND copy_id = $2 AND crm_id = ANY ($3) AND participants_known`,
+    [tenantId, copyId, unread],
+  );
   return {
     cursor: String(lastDealId),
     requests,
@@ -110,23 +116,25 @@ export async function writeParticipants(
 const GAP_MESSAGE =
   "The participants of some deals could not be read; what is shown may be older. The next run asks again.";
 
-/** The ids stand for themselves ($3) too: joined, a new copy without statistics was read whole for every batch. */
+/** The ids stand for themselves ($4) too: joined, a new copy without statistics was read whole for every batch. */
 const REPLACE = `
   WITH present AS (
     SELECT r."dealId" AS deal_id, r."personIds" AS person_ids
-    FROM jsonb_to_recordset($2::jsonb) AS r ("dealId" bigint, "personIds" bigint[])
+    FROM jsonb_to_recordset($3::jsonb) AS r ("dealId" bigint, "personIds" bigint[])
   ), gone AS (
     DELETE FROM deal_participant x
-    WHERE x.copy_id = $1 AND x.deal_id = ANY ($3)
+    WHERE x.tenant_id = $1 AND x.copy_id = $2 AND x.deal_id = ANY ($4)
       AND NOT EXISTS (SELECT 1 FROM present p WHERE p.deal_id = x.deal_id AND x.person_id = ANY (p.person_ids))
     RETURNING 1
   ), added AS (
-    INSERT INTO deal_participant (copy_id, deal_id, person_id)
-    SELECT $1, deal_id, unnest(person_ids) FROM present
+    INSERT INTO deal_participant (tenant_id, copy_id, deal_id, person_id)
+    SELECT $1, $2, deal_id, unnest(person_ids) FROM present
     ON CONFLICT DO NOTHING RETURNING 1
   ), known AS (
-    UPDATE deal SET participants_due = false, participants_known = true WHERE copy_id = $1 AND crm_id = ANY ($3)
+    UPDATE deal SET participants_due = false, participants_known = true
+    WHERE tenant_id = $1 AND copy_id = $2 AND crm_id = ANY ($4)
   ), mended AS (
-    DELETE FROM data_gap WHERE copy_id = $1 AND resource = 'DEAL_PARTICIPANTS' AND crm_id = ANY ($3)
+    DELETE FROM data_gap
+    WHERE tenant_id = $1 AND copy_id = $2 AND resource = 'DEAL_PARTICIPANTS' AND crm_id = ANY ($4)
   )
   SELECT (SELECT count(*)::int FROM added) AS added, (SELECT count(*)::int FROM gone) AS removed`;

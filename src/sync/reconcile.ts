@@ -1,5 +1,6 @@
-import type { EntityManager } from "typeorm";
 import { rows } from "../database/rows";
+import type { CopyScope } from "../database/tenant-door";
+import { AbsentRecordRow } from "../entities/absent-record";
 import { ActivityRow } from "../entities/activity";
 import { DealRow } from "../entities/deal";
 import { NoteRow } from "../entities/note";
@@ -32,28 +33,29 @@ const MANY = 100;
 export const isRemovable = (resource: SyncResource): boolean => resource in REMOVABLE;
 
 /** The first walk begins: every record of the copy counts as not seen, and what an earlier run left is forgotten. */
-export async function beginAbsence(manager: EntityManager, copyId: number, resource: SyncResource): Promise<void> {
-  await rows(manager, "DELETE FROM absent_record WHERE copy_id = $1 AND resource = $2", [copyId, resource]);
+export async function beginAbsence(copy: CopyScope, resource: SyncResource): Promise<void> {
+  await forgetAbsence(copy, resource);
+  const { tenantId, copyId, manager } = copy;
   await rows(
     manager,
-    `INSERT INTO absent_record (copy_id, resource, crm_id) SELECT $1, $2, crm_id FROM ${tableOf(manager, resource)} WHERE copy_id = $1
+    `INSERT INTO absent_record (tenant_id, copy_id, resource, crm_id)
+     SELECT $1, $2, $3, t.crm_id FROM ${tableOf(copy, resource)} t WHERE t.tenant_id = $1 AND t.copy_id = $2
      ON CONFLICT DO NOTHING`,
-    [copyId, resource],
+    [tenantId, copyId, resource],
   );
 }
 
 /** A page shows these, whether or not they could be read. */
 export async function seen(
-  manager: EntityManager,
-  copyId: number,
+  { tenantId, copyId, manager }: CopyScope,
   resource: SyncResource,
   ids: readonly number[],
 ): Promise<void> {
-  await rows(manager, "DELETE FROM absent_record WHERE copy_id = $1 AND resource = $2 AND crm_id = ANY ($3)", [
-    copyId,
-    resource,
-    ids,
-  ]);
+  await rows(
+    manager,
+    "DELETE FROM absent_record WHERE tenant_id = $1 AND copy_id = $2 AND resource = $3 AND crm_id = ANY ($4)",
+    [tenantId, copyId, resource, ids],
+  );
 }
 
 export interface Absence {
@@ -63,12 +65,14 @@ export interface Absence {
   held: number;
 }
 
-export async function countAbsence(manager: EntityManager, copyId: number, resource: SyncResource): Promise<Absence> {
+export async function countAbsence(copy: CopyScope, resource: SyncResource): Promise<Absence> {
+  const { tenantId, copyId, manager } = copy;
   const [count] = await rows<Absence>(
     manager,
-    `SELECT (SELECT count(*)::int FROM absent_record WHERE copy_id = $1 AND resource = $2) AS absent,
-            (SELECT count(*)::int FROM ${tableOf(manager, resource)} WHERE copy_id = $1) AS held`,
-    [copyId, resource],
+    `SELECT (SELECT count(*)::int FROM absent_record a
+             WHERE a.tenant_id = $1 AND a.copy_id = $2 AND a.resource = $3) AS absent,
+            (SELECT count(*)::int FROM ${tableOf(copy, resource)} t WHERE t.tenant_id = $1 AND t.copy_id = $2) AS held`,
+    [tenantId, copyId, resource],
   );
   return count ?? { absent: 0, held: 0 };
 }
@@ -82,21 +86,23 @@ export function judgeRemoval({ absent, held }: Absence): RemovalVerdict {
 }
 
 /** Removes a batch of what two walks have not seen. @returns how many; 0 at the end */
-export async function removeAbsent(manager: EntityManager, copyId: number, resource: SyncResource): Promise<number> {
+export async function removeAbsent(copy: CopyScope, resource: SyncResource): Promise<number> {
+  const { tenantId, copyId, manager } = copy;
   const batch = await rows<{ crm_id: number }>(
     manager,
-    `DELETE FROM absent_record WHERE copy_id = $1 AND resource = $2 AND crm_id IN (
-       SELECT crm_id FROM absent_record WHERE copy_id = $1 AND resource = $2 ORDER BY crm_id LIMIT ${BATCH})
-     RETURNING crm_id`,
-    [copyId, resource],
+    `DELETE FROM absent_record a WHERE a.tenant_id = $1 AND a.copy_id = $2 AND a.resource = $3 AND a.crm_id IN (
+       SELECT b.crm_id FROM absent_record b
+       WHERE b.tenant_id = $1 AND b.copy_id = $2 AND b.resource = $3 ORDER BY b.crm_id LIMIT ${BATCH})
+     RETURNING a.crm_id`,
+    [tenantId, copyId, resource],
   );
   const ids = batch.map(({ crm_id }) => crm_id);
-  await removeRecords(manager, entityOf(resource), copyId, ids);
+  await removeRecords(copy, entityOf(resource), ids);
   return ids.length;
 }
 
-export async function forgetAbsence(manager: EntityManager, copyId: number, resource: SyncResource): Promise<void> {
-  await rows(manager, "DELETE FROM absent_record WHERE copy_id = $1 AND resource = $2", [copyId, resource]);
+export async function forgetAbsence({ tenantId, copyId, manager }: CopyScope, resource: SyncResource): Promise<void> {
+  await manager.delete(AbsentRecordRow, { tenantId, copyId, resource });
 }
 
 function entityOf(resource: SyncResource): new () => { copyId: number; crmId: number } {
@@ -105,5 +111,5 @@ function entityOf(resource: SyncResource): new () => { copyId: number; crmId: nu
   return entity;
 }
 
-const tableOf = (manager: EntityManager, resource: SyncResource) =>
+const tableOf = ({ manager }: CopyScope, resource: SyncResource) =>
   manager.connection.getMetadata(entityOf(resource)).tableName;

@@ -1,6 +1,6 @@
 import type { PinnedTokens } from "../connections/access-tokens";
 import type { CrmApi } from "../crm/api";
-import type { TenantDoor, TenantScope } from "../database/tenant-door";
+import type { CopyScope, TenantDoor } from "../database/tenant-door";
 import type { Clock } from "../platform/clock";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
@@ -21,4 +21,4 @@ export interface RunContext {
   mustPause(): boolean;
 }
 
-export const scopeOf = ({ door, run }: RunContext): TenantScope => door.enter(run.tenantId);
+export const copyOf = ({ door, run }: RunContext): CopyScope => ({ ...door.enter(run.tenantId), copyId: run.copyId });

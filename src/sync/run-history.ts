@@ -12,8 +12,8 @@ export const NEWEST_RUN: ListOrder = {
   ],
 };
 
-export function readRuns({ tenantId, manager }: TenantScope, page: PageRequest): Promise<Page<SyncRunRow>> {
-  return readPage(manager, SyncRunRow, { where: ["t.tenant_id = $1"], parameters: [tenantId] }, page);
+export function readRuns(scope: TenantScope, page: PageRequest): Promise<Page<SyncRunRow>> {
+  return readPage(scope, SyncRunRow, { where: [], parameters: [] }, page);
 }
 
 /** The newest run: the open one, else the one that ended last; null before the first. */

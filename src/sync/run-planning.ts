@@ -69,10 +69,11 @@ async function insertSteps(
     manager,
     `INSERT INTO sync_step (tenant_id, run_id, resource, state, cursor, walk, expected)
      SELECT $1, $2, planned.resource, planned.state, planned.cursor, planned.walk,
-       (SELECT s.fetched FROM sync_run r JOIN sync_step s ON s.tenant_id = r.tenant_id AND s.run_id = r.id
+       (SELECT s.fetched FROM sync_run r JOIN sync_step s ON s.tenant_id = $1 AND s.run_id = r.id
         WHERE r.tenant_id = $1 AND r.copy_id = $3 AND r.kind = $4 AND r.state = 'SUCCEEDED' AND s.resource = planned.resource
         ORDER BY r.queued_at DESC LIMIT 1)
-     FROM jsonb_to_recordset($5::jsonb) AS planned (resource text, state text, cursor text, walk integer)`,
+     FROM jsonb_to_recordset($5::jsonb) AS planned (resource text, state text, cursor text, walk integer)
+     ON CONFLICT DO NOTHING`,
     [tenantId, runId, copyId, plan.kind, JSON.stringify(steps)],
   );
 }

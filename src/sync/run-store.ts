@@ -14,7 +14,7 @@ export const SYNC_JOB = "sync_run";
 export const RUN_SUCCEEDED_JOB = "sync_run_succeeded";
 
 export interface RunRef {
-  tenantId: string;
+  tenantId: number;
   runId: string;
 }
 

@@ -18,13 +18,18 @@ export const SYNC_DUE_JOB = "sync_due";
 /** A job that was taken so long ago, of something that has not begun, has gone with the worker that took it. */
 const UNCLAIMED_MS = MINUTE_MS;
 const ORPHANS = `
-  SELECT tenant_id AS "tenantId", id AS "runId" FROM sync_run
-  WHERE (state = 'RUNNING' AND lease_until < $1)
-     OR (state = 'QUEUED' AND queued_at < $2 AND NOT ${hasLiveJob(SYNC_JOB, "id", "$2")})`;
+  WITH late AS MATERIALIZED (
+    SELECT tenant_id, id, state FROM sync_run
+    WHERE (state = 'RUNNING' AND lease_until < $1) OR (state = 'QUEUED' AND queued_at < $2)
+  )
+  SELECT tenant_id AS "tenantId", id AS "runId" FROM late
+  WHERE state = 'RUNNING' OR NOT ${hasLiveJob(SYNC_JOB, "late.id", "$2")}`;
 const MISSED = `
-  SELECT tenant_id AS "tenantId" FROM connection c
-  WHERE state = 'CONNECTED' AND next_sync_at < $1 AND NOT ${hasLiveJob(SYNC_DUE_JOB, "tenant_id", "$1")}
-    AND NOT EXISTS (SELECT 1 FROM sync_run r WHERE r.tenant_id = c.tenant_id AND r.state IN ('QUEUED', 'RUNNING'))`;
+  WITH due AS MATERIALIZED (
+    SELECT tenant_id FROM connection c WHERE state = 'CONNECTED' AND next_sync_at < $1
+      AND NOT EXISTS (SELECT 1 FROM sync_run r WHERE r.tenant_id = c.tenant_id AND r.state IN ('QUEUED', 'RUNNING'))
+  )
+  SELECT tenant_id AS "tenantId" FROM due WHERE NOT ${hasLiveJob(SYNC_DUE_JOB, "due.tenant_id", "$1")}`;
 /** How often each worker looks for runs whose worker has died; with the lease this bounds the takeover. */
 export const SWEEP_MS = 10 * SECOND_MS;
 
@@ -45,7 +50,7 @@ export class Schedule {
   constructor(private readonly parts: ScheduleParts) {}
 
   /** Makes a run now. `actor` is who asked for it, where anyone did. @returns its id, or why there is none */
-  request(tenantId: string, kind: SyncKind, actor: Actor | null = null): Promise<Outcome<string, SyncRefusal>> {
+  request(tenantId: number, kind: SyncKind, actor: Actor | null = null): Promise<Outcome<string, SyncRefusal>> {
     return this.parts.door.transaction(tenantId, async (scope): Promise<Outcome<string, SyncRefusal>> => {
       const now = this.parts.clock();
       const { state, copyId } = await lockConnection(scope);
@@ -60,7 +65,7 @@ export class Schedule {
   }
 
   /** The job of the schedule: a run where none is open; the next one is planned when that ends. */
-  async due(tenantId: string): Promise<void> {
+  async due(tenantId: number): Promise<void> {
     const { door, clock, reconcileIntervalMs } = this.parts;
     const scope = door.enter(tenantId);
     const copyId = await connectedCopyId(scope);
@@ -93,12 +98,12 @@ export class Schedule {
       logger.warn({ tenantId, runId }, "a run has lost its worker and is taken over");
       return enqueueSync(door.enter(tenantId), runId);
     };
-    const makeUpFor = ({ tenantId }: { tenantId: string }) => {
+    const makeUpFor = ({ tenantId }: { tenantId: number }) => {
       logger.warn({ tenantId }, "a scheduled sync was missed and is made up for");
       return this.due(tenantId);
     };
     await eachAlone(await door.everyTenant<RunRef>(ORPHANS, [now, since]), takeOver, logger);
-    await eachAlone(await door.everyTenant<{ tenantId: string }>(MISSED, [since]), makeUpFor, logger);
+    await eachAlone(await door.everyTenant<{ tenantId: number }>(MISSED, [since]), makeUpFor, logger);
   }
 }
 

@@ -1,6 +1,6 @@
 import { CrmError } from "../crm/errors";
 import { idsOfRejected } from "../crm/parsing/page";
-import type { TenantScope } from "../database/tenant-door";
+import type { CopyScope } from "../database/tenant-door";
 import { SyncRunRow } from "../entities/sync-run";
 import type { SyncStepRow } from "../entities/sync-step";
 import { NOT_SHOWN, recordGaps } from "./gaps";
@@ -8,7 +8,7 @@ import { LISTS, type ListResource, type ReadPage } from "./lists";
 import { commitPiece, inRun, type StepChange, writeList } from "./page-commit";
 import { oneAhead } from "./read-ahead";
 import { beginAbsence, countAbsence, forgetAbsence, isRemovable, judgeRemoval, removeAbsent, seen } from "./reconcile";
-import { type RunContext, scopeOf } from "./run-context";
+import { copyOf, type RunContext } from "./run-context";
 import { requireLease } from "./run-store";
 
 /** A step whose walks are over: what neither has seen is being removed. */
@@ -25,15 +25,15 @@ export async function* walkList(
 ): AsyncGenerator<StepChange> {
   const { run, door, clock } = context;
   if (run.kind !== "RECONCILE" || !isRemovable(resource)) {
-    yield* walkOnce(context, step, (page) => (scope) => writeList(scope, run, resource, page, clock()), resource);
+    yield* walkOnce(context, step, (page) => (copy) => writeList(copy, run, resource, page, clock()), resource);
     return;
   }
   if (step.walk === 1 && step.cursor === null) {
-    await inRun(door, run, clock(), ({ manager }) => beginAbsence(manager, run.copyId, resource));
+    await inRun(door, run, clock(), (copy) => beginAbsence(copy, resource));
   }
   let { walk, cursor } = step;
   while (walk < WALKS_OVER) {
-    const write = (page: ReadPage) => (scope: TenantScope) => writeAndSee(scope, context, resource, page, walk);
+    const write = (page: ReadPage) => (copy: CopyScope) => writeAndSee(copy, context, resource, page, walk);
     for await (const change of walkOnce(context, { cursor }, write, resource)) {
       yield change;
       walk = change.walk ?? walk;
@@ -48,7 +48,7 @@ export async function* walkList(
 async function* walkOnce(
   context: RunContext,
   { cursor: checkpoint }: Pick<SyncStepRow, "cursor">,
-  write: (page: ReadPage) => (scope: TenantScope) => Promise<StepChange>,
+  write: (page: ReadPage) => (copy: CopyScope) => Promise<StepChange>,
   resource: ListResource,
 ): AsyncGenerator<StepChange> {
   const { run, door, clock, logger } = context;
@@ -81,16 +81,16 @@ async function* readPages(
 
 /** A page of a reconciling walk. Its last page commits which walk comes next, so that a pause there repeats none. */
 async function writeAndSee(
-  scope: TenantScope,
+  copy: CopyScope,
   { run, clock }: RunContext,
   resource: ListResource,
   page: ReadPage,
   walk: number,
 ): Promise<StepChange> {
-  await seen(scope.manager, run.copyId, resource, shownIds(page));
-  const written = { ...(await writeList(scope, run, resource, page, clock())), done: false };
+  await seen(copy, resource, shownIds(page));
+  const written = { ...(await writeList(copy, run, resource, page, clock())), done: false };
   if (page.next !== null) return written;
-  const { absent } = await countAbsence(scope.manager, run.copyId, resource);
+  const { absent } = await countAbsence(copy, resource);
   return { ...written, walk: walk === 1 && absent > 0 ? 2 : WALKS_OVER };
 }
 
@@ -119,15 +119,15 @@ const shownIds = ({ ids, rejected }: ReadPage) => [...ids, ...idsOfRejected(reje
 
 async function* removeUnseen(context: RunContext, resource: ListResource): AsyncGenerator<StepChange> {
   const { run, door, clock, logger, mustPause } = context;
-  const absence = await countAbsence(scopeOf(context).manager, run.copyId, resource);
+  const absence = await countAbsence(copyOf(context), resource);
   if (!(await mayRemove(context, resource, absence))) {
     logger.warn({ resource, ...absence }, "two walks did not see much of what is held; nothing was removed");
-    yield await commitPiece(door, run, resource, clock(), (scope) => keepAll(scope, context, resource, absence.absent));
+    yield await commitPiece(door, run, resource, clock(), (copy) => keepAll(copy, context, resource, absence.absent));
     return;
   }
   for (let isDone = false; !isDone; ) {
-    const change = await commitPiece(door, run, resource, clock(), async ({ manager }) => {
-      const removed = await removeAbsent(manager, run.copyId, resource);
+    const change = await commitPiece(door, run, resource, clock(), async (copy) => {
+      const removed = await removeAbsent(copy, resource);
       return { ...OF_NO_PAGE, removed, done: removed === 0 };
     });
     yield change;
@@ -150,14 +150,14 @@ async function mayRemove(
 }
 
 async function keepAll(
-  { manager }: TenantScope,
-  { run, clock }: RunContext,
+  copy: CopyScope,
+  { clock }: RunContext,
   resource: ListResource,
   absent: number,
 ): Promise<StepChange> {
-  await forgetAbsence(manager, run.copyId, resource);
+  await forgetAbsence(copy, resource);
   const message = `The CRM did not show ${absent} ${resource.toLowerCase()} that are held here; they are kept as they were last seen.`;
-  await recordGaps(manager, run.copyId, resource, [{ code: NOT_SHOWN, message }], clock());
+  await recordGaps(copy, resource, [{ code: NOT_SHOWN, message }], clock());
   return { ...OF_NO_PAGE, done: true };
 }
 
@@ -166,7 +166,7 @@ async function noteCrmTime(context: RunContext, { date }: ReadPage): Promise<voi
   const { run } = context;
   if (run.crmTimeAtStart || !date) return;
   run.crmTimeAtStart = date;
-  await scopeOf(context).manager.update(
+  await copyOf(context).manager.update(
     SyncRunRow,
     { tenantId: run.tenantId, id: run.runId, leaseId: run.leaseId },
     { crmTimeAtStart: date },

@@ -1,7 +1,7 @@
-import type { EntityManager } from "typeorm";
 import type * as crm from "../crm/parsing/records";
 import { jsonRows, rows } from "../database/rows";
-import { type UpsertOptions, upsertPage } from "../database/upsert";
+import type { CopyScope } from "../database/tenant-door";
+import { type Synced, type UpsertOptions, upsertPage } from "../database/upsert";
 import { ActivityRow } from "../entities/activity";
 import { CrmUserRow } from "../entities/crm-user";
 import { DealRow } from "../entities/deal";
@@ -23,15 +23,10 @@ export interface Written {
  * One page into the copy, within the caller's transaction.
  * @param unread how many records of the page could not be read
  */
-export type Writer<T> = (
-  manager: EntityManager,
-  copyId: number,
-  records: readonly T[],
-  unread: number,
-) => Promise<Written>;
+export type Writer<T> = (copy: CopyScope, records: readonly T[], unread: number) => Promise<Written>;
 
 /** An instant as the parser gives it; the statement casts it. */
-type Row<T> = { [K in keyof Omit<T, "copyId">]: T[K] extends Date | null ? string | null : T[K] };
+type Row<T> = { [K in keyof Synced<T>]: T[K] extends Date | null ? string | null : T[K] };
 
 /** A page may repeat a record that moved while it was read, which ON CONFLICT refuses: the newest by its time is kept. */
 function newestOfEach<T extends { id: number; updateTime?: string | null }>(records: readonly T[]): T[] {
@@ -48,7 +43,7 @@ const isDeleted = (record: object) => "deleted" in record && record.deleted === 
 
 /** Splits a page into what stays and what the CRM flags as deleted, and writes both. */
 async function writePage<T extends { id: number; updateTime?: string | null }, R extends object>(
-  [manager, copyId, page]: Parameters<Writer<T>>,
+  [copy, page]: Parameters<Writer<T>>,
   entity: new () => R,
   toRow: (record: T) => Row<R>,
   options?: UpsertOptions,
@@ -56,8 +51,8 @@ async function writePage<T extends { id: number; updateTime?: string | null }, R
   const records = newestOfEach(page);
   const kept = records.filter((record) => !isDeleted(record));
   const gone = records.filter(isDeleted).map(({ id }) => id);
-  const ids = await upsertPage(manager, entity, copyId, kept.map(toRow) as Omit<R, "copyId">[], options);
-  const removed = await removeRecords(manager, entity, copyId, gone);
+  const ids = await upsertPage(copy, entity, kept.map(toRow) as Synced<R>[], options);
+  const removed = await removeRecords(copy, entity, gone);
   return { written: ids.length, removed, ids, kept };
 }
 
@@ -66,7 +61,7 @@ async function writePage<T extends { id: number; updateTime?: string | null }, R
  * and stays, because the name belongs to what that user did.
  */
 export const writeUsers: Writer<crm.CrmUser> = async (...page) => {
-  const [manager, copyId, users, unread] = page;
+  const [{ tenantId, copyId, manager }, users, unread] = page;
   const result = await writePage(page, CrmUserRow, ({ id, name, email, active }) => ({
     crmId: id,
     name,
@@ -76,8 +71,9 @@ export const writeUsers: Writer<crm.CrmUser> = async (...page) => {
   }));
   if (users.length > 0 && unread === 0) {
     const listed = users.map(({ id }) => id);
-    const sql = "UPDATE crm_user SET active = false WHERE copy_id = $1 AND active AND crm_id <> ALL ($2)";
-    await rows(manager, sql, [copyId, listed]);
+    const sql =
+      "UPDATE crm_user SET active = false WHERE tenant_id = $1 AND copy_id = $2 AND active AND crm_id <> ALL ($3)";
+    await rows(manager, sql, [tenantId, copyId, listed]);
   }
   return result;
 };
@@ -96,12 +92,11 @@ export const writeOrganizations: Writer<crm.CrmOrganization> = (...page) =>
   }));
 
 export const writePersons: Writer<crm.CrmPerson> = async (...page) => {
-  const [manager, copyId] = page;
+  const [copy] = page;
   const result = await writePage(page, PersonRow, ({ id, deleted, ...person }) => ({ crmId: id, ...person }));
   const changed = new Set(result.ids);
   await writeAddresses(
-    manager,
-    copyId,
+    copy,
     result.kept.filter(({ id }) => changed.has(id)),
   );
   return result;
@@ -109,8 +104,7 @@ export const writePersons: Writer<crm.CrmPerson> = async (...page) => {
 
 /** Replaces the addresses of persons by what they have now. */
 async function writeAddresses(
-  manager: EntityManager,
-  copyId: number,
+  { tenantId, copyId, manager }: CopyScope,
   persons: readonly crm.CrmPerson[],
 ): Promise<void> {
   if (persons.length === 0) return;
@@ -127,29 +121,28 @@ async function writeAddresses(
     manager,
     `WITH present AS (
        SELECT r."personId" AS person_id, r.addresses
-       FROM jsonb_to_recordset($2::jsonb) AS r ("personId" bigint, addresses text[])
+       FROM jsonb_to_recordset($3::jsonb) AS r ("personId" bigint, addresses text[])
      ), gone AS (
        DELETE FROM person_address a USING present p
-       WHERE a.copy_id = $1 AND a.person_id = p.person_id AND a.address <> ALL (p.addresses)
+       WHERE a.tenant_id = $1 AND a.copy_id = $2 AND a.person_id = p.person_id AND a.address <> ALL (p.addresses)
      )
-     INSERT INTO person_address (copy_id, address, person_id, mailbox, domain)
-     SELECT DISTINCT $1::bigint, a.address, p.person_id, a.mailbox, a.domain
+     INSERT INTO person_address (tenant_id, copy_id, address, person_id, mailbox, domain)
+     SELECT DISTINCT $1::bigint, $2::bigint, a.address, p.person_id, a.mailbox, a.domain
      FROM (SELECT person_id, unnest(addresses) AS address FROM present) p
-     JOIN jsonb_to_recordset($3::jsonb) AS a (address text, mailbox text, domain text) USING (address)
+     JOIN jsonb_to_recordset($4::jsonb) AS a (address text, mailbox text, domain text) USING (address)
      ON CONFLICT DO NOTHING`,
-    [copyId, jsonRows(present), jsonRows(lookedUpBy)],
+    [tenantId, copyId, jsonRows(present), jsonRows(lookedUpBy)],
   );
 }
 
 export const writeDeals: Writer<crm.CrmDeal> = async (...page) => {
-  const [manager, copyId] = page;
+  const [copy] = page;
   const options = { silent: ["participantsDue"], insertOnly: ["participantsKnown"] };
   const result = await writePage(page, DealRow, dealRow, options);
   const changed = new Set(result.ids);
   const alone = result.kept.filter(({ id, participantsCount }) => participantsCount === 0 && changed.has(id));
   await clearParticipants(
-    manager,
-    copyId,
+    copy,
     alone.map(({ id }) => id),
   );
   return result;
@@ -166,14 +159,19 @@ function dealRow({ id, deleted, status, ...deal }: crm.CrmDeal): Row<DealRow> {
 }
 
 /** A deal with no participants needs no request to know them. */
-async function clearParticipants(manager: EntityManager, copyId: number, dealIds: readonly number[]): Promise<void> {
+async function clearParticipants({ tenantId, copyId, manager }: CopyScope, dealIds: readonly number[]): Promise<void> {
   if (dealIds.length === 0) return;
   await rows(
     manager,
-    `WITH gone AS (DELETE FROM deal_participant WHERE copy_id = $1 AND deal_id = ANY ($2)),
-          mended AS (DELETE FROM data_gap WHERE copy_id = $1 AND resource = 'DEAL_PARTICIPANTS' AND crm_id = ANY ($2))
-     UPDATE deal SET participants_known = true WHERE copy_id = $1 AND crm_id = ANY ($2) AND NOT participants_known`,
-    [copyId, dealIds],
+    `WITH gone AS (
+       DELETE FROM deal_participant x WHERE x.tenant_id = $1 AND x.copy_id = $2 AND x.deal_id = ANY ($3)
+     ), mended AS (
+       DELETE FROM data_gap g
+       WHERE g.tenant_id = $1 AND g.copy_id = $2 AND g.resource = 'DEAL_PARTICIPANTS' AND g.crm_id = ANY ($3)
+     )
+     UPDATE deal SET participants_known = true
+     WHERE tenant_id = $1 AND copy_id = $2 AND crm_id = ANY ($3) AND NOT participants_known`,
+    [tenantId, copyId, dealIds],
   );
 }
 

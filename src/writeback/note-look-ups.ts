@@ -16,9 +16,12 @@ import type { WritebackParts } from "./writeback-parts";
 const OVERDUE_MS = MINUTE_MS;
 
 const OVERDUE = `
-  SELECT w.tenant_id AS "tenantId", w.id AS "writeId" FROM note_write w ${WHILE_CONNECTED}
-  WHERE w.state = 'UNKNOWN' AND w.next_look_up_at < $1 AND NOT ${hasLiveJob(NOTE_LOOK_UP_JOB, "w.id", "$1")}
-  ORDER BY w.next_look_up_at LIMIT ${MOST_AT_ONCE}`;
+  WITH unknown AS MATERIALIZED (
+    SELECT w.tenant_id, w.id, w.next_look_up_at FROM note_write w ${WHILE_CONNECTED}
+    WHERE w.state = 'UNKNOWN' AND w.next_look_up_at < $1
+  )
+  SELECT tenant_id AS "tenantId", id AS "writeId" FROM unknown
+  WHERE NOT ${hasLiveJob(NOTE_LOOK_UP_JOB, "unknown.id", "$1")} ORDER BY next_look_up_at LIMIT ${MOST_AT_ONCE}`;
 
 const NOT_FOUND = {
   code: "ANSWER_LOST",
@@ -70,9 +73,9 @@ export class NoteLookUps {
       manager,
       NoteWriteRow,
       `SELECT w.*, s.id AS looking_copy_id, CASE w.entity
-           WHEN 'DEAL' THEN EXISTS (SELECT 1 FROM deal t WHERE t.copy_id = s.id AND t.crm_id = w.target_id)
-           WHEN 'PERSON' THEN EXISTS (SELECT 1 FROM person t WHERE t.copy_id = s.id AND t.crm_id = w.target_id)
-           ELSE EXISTS (SELECT 1 FROM organization t WHERE t.copy_id = s.id AND t.crm_id = w.target_id) END AS visible
+           WHEN 'DEAL' THEN EXISTS (SELECT 1 FROM deal t WHERE t.tenant_id = $1 AND t.copy_id = s.id AND t.crm_id = w.target_id)
+           WHEN 'PERSON' THEN EXISTS (SELECT 1 FROM person t WHERE t.tenant_id = $1 AND t.copy_id = s.id AND t.crm_id = w.target_id)
+           ELSE EXISTS (SELECT 1 FROM organization t WHERE t.tenant_id = $1 AND t.copy_id = s.id AND t.crm_id = w.target_id) END AS visible
        FROM note_write w ${WHILE_CONNECTED}
        WHERE w.tenant_id = $1 AND w.id = $2 AND w.state = 'UNKNOWN' FOR UPDATE OF w`,
       [tenantId, writeId],

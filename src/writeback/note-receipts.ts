@@ -3,8 +3,8 @@ import { holdLiveCopy } from "../connections/connection-store";
 import type { CrmNote } from "../crm/parsing/records";
 import { enqueueJob } from "../database/queue";
 import { entityRows } from "../database/rows";
-import type { TenantScope } from "../database/tenant-door";
-import { upsertPage } from "../database/upsert";
+import type { CopyScope, TenantScope } from "../database/tenant-door";
+import { type Synced, upsertPage } from "../database/upsert";
 import { NOTE_UPSERT, NOTHING_SHOWN, NoteRow } from "../entities/note";
 import { NoteWriteRow } from "../entities/note-write";
 import type { StoredWriteState } from "../entities/write-outcome";
@@ -44,7 +44,7 @@ export async function insertReceipt(
     NoteWriteRow,
     `INSERT INTO note_write (tenant_id, copy_id, crm_company_id, deal_id, deal_updated_before, id, idempotency_key,
        input_hash, meeting_id, entity, target_id, reference, state, requested_by, requested_at)
-     VALUES ($1, $2, $3, $4, (SELECT update_time FROM deal WHERE copy_id = $2 AND crm_id = $4), $5, $6, $7, $8, $9, $10, $11, 'SENDING', $12, $13)
+     SELECT $1, $2, $3, $4::bigint, (SELECT d.update_time FROM deal d WHERE d.tenant_id = $1 AND d.copy_id = $2 AND d.crm_id = $4), $5, $6, $7, $8, $9, $10, $11, 'SENDING', $12, $13::timestamptz
      ON CONFLICT (tenant_id, idempotency_key) DO NOTHING RETURNING *`,
     [
       ...[tenantId, held.copyId, held.crmCompanyId, dealId, randomUUID(), intent.idempotencyKey, intent.inputHash],
@@ -67,7 +67,8 @@ export async function settleWritten(scope: TenantScope, id: string, seen: SeenNo
     ...{ state: "WRITTEN", crmNoteId: seen.id, errorCode: null, errorMessage: null },
     ...{ sentAt: now, settledAt: now, nextLookUpAt: null },
   });
-  if (seen.note && (await holdLiveCopy(scope, seen.copyId))) await copyNote(scope, seen.copyId, seen.note);
+  if (seen.note && (await holdLiveCopy(scope, seen.copyId)))
+    await copyNote({ ...scope, copyId: seen.copyId }, seen.note);
   return settled;
 }
 
@@ -132,9 +133,9 @@ async function settle(
 }
 
 /** As a sync would write it; the newest of both stays. The caller's transaction holds the live copy. */
-async function copyNote({ manager }: TenantScope, copyId: number, note: CrmNote): Promise<void> {
+async function copyNote(copy: CopyScope, note: CrmNote): Promise<void> {
   if (note.deleted) return;
   const { id: crmId, userId: authorId, deleted: _, ending: __, ...rest } = note;
-  const row = { crmId, authorId, ...rest, ...NOTHING_SHOWN } as unknown as Omit<NoteRow, "copyId">;
-  await upsertPage(manager, NoteRow, copyId, [row], NOTE_UPSERT);
+  const row = { crmId, authorId, ...rest, ...NOTHING_SHOWN } as unknown as Synced<NoteRow>;
+  await upsertPage(copy, NoteRow, [row], NOTE_UPSERT);
 }

@@ -130,7 +130,7 @@ async function readFacts(scope: TenantScope, copyId: number, meetingId: string):
 }
 
 const isCopied = (table: string, id: string) =>
-  `EXISTS (SELECT 1 FROM ${table} t WHERE t.copy_id = $2 AND t.crm_id = ${id})`;
+  `EXISTS (SELECT 1 FROM ${table} t WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.crm_id = ${id})`;
 
 /** Matched to this meeting and still in the copy. A company is certain through a person who is there as well. */
 const MATCHED_TARGETS = `
@@ -160,6 +160,6 @@ const DEALS_IN_QUESTION = `
   EXISTS (
     SELECT 1 FROM meeting_attendee a CROSS JOIN unnest(a.candidate_ids) AS could_be (id)
     WHERE a.tenant_id = $1 AND a.meeting_id = $3 AND a.match_status = 'AMBIGUOUS' AND (
-      EXISTS (SELECT 1 FROM deal d WHERE d.copy_id = $2 AND d.person_id = could_be.id)
-      OR EXISTS (SELECT 1 FROM deal_participant p WHERE p.copy_id = $2 AND p.person_id = could_be.id))
+      EXISTS (SELECT 1 FROM deal d WHERE d.tenant_id = $1 AND d.copy_id = $2 AND d.person_id = could_be.id)
+      OR EXISTS (SELECT 1 FROM deal_participant p WHERE p.tenant_id = $1 AND p.copy_id = $2 AND p.person_id = could_be.id))
   ) AS "ambiguousHaveDeals"`;

@@ -9,7 +9,7 @@ import type { WritebackParts } from "./writeback-parts";
 
 /** A receipt, as its jobs name it. */
 export interface WriteRef {
-  tenantId: string;
+  tenantId: number;
   writeId: string;
 }
 

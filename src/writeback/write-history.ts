@@ -14,8 +14,8 @@ export interface OfCompany {
 
 const ofPresentCompany = `EXISTS (
   SELECT 1 FROM connection c
-  JOIN synced_copy s ON s.tenant_id = c.tenant_id AND s.id = c.copy_id
-  WHERE c.tenant_id = w.tenant_id AND s.crm_company_id = w.crm_company_id) AS of_present_company`;
+  JOIN synced_copy s ON s.tenant_id = $1 AND s.id = c.copy_id
+  WHERE c.tenant_id = $1 AND s.crm_company_id = w.crm_company_id) AS of_present_company`;
 
 /** Reads receipts of one kind by their ids, those of one user or (`by` null) everybody's. */
 const readerOf =
@@ -45,7 +45,8 @@ export type WrittenRow =
   | { kind: "FIELD"; row: FieldWriteRow & OfCompany };
 
 const receiptsIn = (table: string, kind: WrittenRow["kind"]) =>
-  `SELECT tenant_id, id, requested_at, requested_by, meeting_id, idempotency_key, '${kind}' AS kind FROM ${table}`;
+  `SELECT tenant_id, id, requested_at, requested_by, meeting_id, idempotency_key, '${kind}' AS kind
+   FROM ${table} WHERE tenant_id = $1`;
 const RECEIPTS = `(${receiptsIn("note_write", "NOTE")} UNION ALL ${receiptsIn("field_write", "FIELD")})`;
 
 export interface WritesFilter {
@@ -64,15 +65,15 @@ export async function readWrites(
   const { meetingId, by, idempotencyKey } = filter;
   // No write has a key that cannot be kept, and PostgreSQL takes no text with a NUL.
   if (idempotencyKey !== null && faultOfKey(idempotencyKey) !== null) return { rows: [], hasMore: false };
-  const where = ["t.tenant_id = $1"];
-  const parameters: unknown[] = [scope.tenantId];
+  const where: string[] = [];
+  const parameters: unknown[] = [];
   const narrow = (column: string, value: string | null) => {
-    if (value !== null) where.push(`t.${column} = $${parameters.push(value)}`);
+    if (value !== null) where.push(`t.${column} = $${parameters.push(value) + 1}`);
   };
   narrow("meeting_id", meetingId);
   narrow("requested_by", by);
   narrow("idempotency_key", idempotencyKey);
-  const found = await readPage(scope.manager, NoteWriteRow, { from: RECEIPTS, where, parameters }, page);
+  const found = await readPage(scope, NoteWriteRow, { from: RECEIPTS, where, parameters }, page);
   const ids = found.rows.map(({ id }) => id);
   const [notes, fields] = await Promise.all([readNoteWrites(scope, ids), readFieldWrites(scope, ids)]);
   const known = new Map<string, WrittenRow>([

@@ -11,7 +11,7 @@ export interface WritebackParts {
   door: TenantDoor;
   http: CrmHttp;
   crmBaseUrl: string;
-  tokensOf(tenantId: string, copyId: number): TokenSource;
+  tokensOf(tenantId: number, copyId: number): TokenSource;
   clock: Clock;
   logger: Logger;
   metrics?: Metrics;

@@ -57,7 +57,10 @@ const shown = async (tenant: string) =>
 const CHANGED = { state: "NEEDS_REAUTHORIZATION", reauthorizationReason: "IDENTITY_CHANGED", trouble: null };
 
 const eventsOf = (tenant: string) =>
-  database.query("SELECT code FROM audit_event WHERE tenant_id = $1 AND action = 'NEEDS_REAUTHORIZATION'", [tenant]);
+  database.query(
+    "SELECT code FROM audit_event WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1) AND action = 'NEEDS_REAUTHORIZATION'",
+    [tenant],
+  );
 
 let tenants = 0;
 const newTenant = () => `tenant-${++tenants}`;
@@ -74,7 +77,7 @@ async function rowsOfOther(tenant: string): Promise<string[]> {
   const held: string[] = [];
   for (const table of ["deal", "person", "organization", "activity", "note", "stage", "pipeline", "crm_user"]) {
     const found = await database.query(
-      `SELECT 1 FROM ${table} t JOIN connection c USING (copy_id) WHERE c.tenant_id = $1 AND t::text LIKE '%${THEIRS}%'`,
+      `SELECT 1 FROM ${table} t JOIN connection c USING (tenant_id, copy_id) WHERE c.tenant_id = (SELECT id FROM tenant WHERE external_id = $1) AND t::text LIKE '%${THEIRS}%'`,
       [tenant],
     );
     if (found.length > 0) held.push(table);
@@ -168,7 +171,10 @@ const MOMENTS: Record<string, (tenant: string, identity: Identity) => Promise<un
   },
   "renewed and stored, and not used yet": async (tenant, identity) => {
     simulator.control.mistake(owner, identity, "living");
-    await database.query("UPDATE credential SET version = version + 1 WHERE tenant_id = $1", [tenant]);
+    await database.query(
+      "UPDATE credential SET version = version + 1 WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1)",
+      [tenant],
+    );
   },
 };
 
@@ -202,7 +208,7 @@ const USES: Record<string, (prepared: Prepared) => Promise<void>> = {
     expect(errors?.[0]?.extensions.code).toBe("NEEDS_REAUTHORIZATION");
   },
   "a look-up of a lost note": async ({ tenant, lostWriteId }) => {
-    await elsewhere.lookUps.lookUp({ tenantId: tenant, writeId: lostWriteId });
+    await elsewhere.lookUps.lookUp({ tenantId: await database.tenantId(tenant), writeId: lostWriteId });
     const [receipt] = await database.query("SELECT state FROM note_write WHERE id = $1", [lostWriteId]);
     expect(receipt).toEqual({ state: "UNKNOWN" });
   },
@@ -215,7 +221,10 @@ async function prepared(): Promise<Prepared> {
   await setMapping(service, "DEAL", fieldOf(simulator, "DEAL", "varchar").field_code, { tenant });
   simulator.control.fail({ match: "/api/v1/notes", method: "POST", times: 1, with: { kind: "lostAfter" } });
   const lost = await writeNote(service, { meetingId }, { tenant });
-  const [receipt] = await database.query<{ id: string }>("SELECT id FROM note_write WHERE tenant_id = $1", [tenant]);
+  const [receipt] = await database.query<{ id: string }>(
+    "SELECT id FROM note_write WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1)",
+    [tenant],
+  );
   expect([lost.state, receipt?.id]).toEqual(["UNKNOWN", expect.any(String)]);
   return { tenant, meetingId, lostWriteId: receipt?.id ?? "" };
 }
@@ -241,16 +250,17 @@ test.each(MATRIX)(
     expect(await eventsOf(tenant)).toEqual([{ code: "IDENTITY_CHANGED" }]);
     simulator.log.clear();
     for (const again of Object.values(USES)) await again(story);
-    const source = elsewhere.tokens.of(tenant, (await copyIdOf(tenant)) ?? 0);
+    const source = elsewhere.tokens.of(await database.tenantId(tenant), (await copyIdOf(tenant)) ?? 0);
     await expect(source.current()).rejects.toMatchObject({ code: "NEEDS_REAUTHORIZATION" });
     expect(simulator.log.all()).toEqual([]);
   },
 );
 
 async function copyIdOf(tenant: string): Promise<number | undefined> {
-  const [row] = await database.query<{ id: number }>("SELECT copy_id AS id FROM connection WHERE tenant_id = $1", [
-    tenant,
-  ]);
+  const [row] = await database.query<{ id: number }>(
+    "SELECT copy_id AS id FROM connection WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1)",
+    [tenant],
+  );
   return row?.id;
 }
 
@@ -262,7 +272,9 @@ test("a page that the CRM answered before another identity was found, and that c
   await until("persons are asked for", async () => simulator.log.of("GET", "/api/v2/persons").length > 0);
   simulator.control.mistake(owner, { userId: colleague });
   const copyId = await makeStale(database, tenant);
-  await expect(elsewhere.tokens.of(tenant, copyId).current()).rejects.toMatchObject({ code: "NEEDS_REAUTHORIZATION" });
+  await expect(elsewhere.tokens.of(await database.tenantId(tenant), copyId).current()).rejects.toMatchObject({
+    code: "NEEDS_REAUTHORIZATION",
+  });
   release();
   expect(await syncEnds(service, { tenant })).toMatchObject({
     state: "FAILED",
@@ -279,7 +291,7 @@ test("after that the same user gets the copy back, another one a new one, and an
     simulator.control.mistake(owner, { userId: colleague });
     simulator.control.mistake(colleague, { userId: owner });
     const copyId = await makeStale(database, tenant);
-    await expect(elsewhere.tokens.of(tenant, copyId).current()).rejects.toThrow();
+    await expect(elsewhere.tokens.of(await database.tenantId(tenant), copyId).current()).rejects.toThrow();
     expect(await shown(tenant)).toEqual(CHANGED);
     simulator.control.mistake(owner, { userId: owner });
     simulator.control.mistake(colleague, { userId: colleague });

@@ -108,9 +108,10 @@ interface Ended {
 async function disconnectAtSomeMoment(seed: number, user: number): Promise<Ended> {
   const as = { tenant: `seed-${seed}` };
   await connectAs(user, as);
-  const [row] = await database.query<{ copy_id: number }>("SELECT copy_id FROM connection WHERE tenant_id = $1", [
-    as.tenant,
-  ]);
+  const [row] = await database.query<{ copy_id: number }>(
+    "SELECT copy_id FROM connection WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1)",
+    [as.tenant],
+  );
   const copyId = row?.copy_id ?? 0;
   // Before the moment for some: matching takes a while, and the disconnect is to come at the very moment.
   const meet = () => recordMeeting(service, [simulator.company.stories.singleDeal.email], {}, as);
@@ -121,9 +122,13 @@ async function disconnectAtSomeMoment(seed: number, user: number): Promise<Ended
   dataOf(await service.ask(DISCONNECT, {}, as));
   const answered = Date.now();
   expect(dataOf(await service.ask(SHOWN, { id }, as))).toEqual(NOTHING);
-  expect(await database.query("SELECT 1 FROM credential WHERE tenant_id = $1", [as.tenant])).toEqual([]);
+  expect(
+    await database.query("SELECT 1 FROM credential WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1)", [
+      as.tenant,
+    ]),
+  ).toEqual([]);
   const runs = await database.query<{ state: string; finished_at: Date }>(
-    "SELECT state, finished_at FROM sync_run WHERE tenant_id = $1",
+    "SELECT state, finished_at FROM sync_run WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1)",
     [as.tenant],
   );
   expect(runs).toHaveLength(1);

@@ -22,7 +22,9 @@ beforeAll(async () => {
 });
 beforeEach(async () => {
   await holder.query("BEGIN");
-  await holder.query("SELECT 1 FROM connection WHERE tenant_id = 'acme' FOR UPDATE");
+  await holder.query(
+    "SELECT 1 FROM connection WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = 'acme') FOR UPDATE",
+  );
 });
 afterEach(() => holder.query("ROLLBACK"));
 afterAll(async () => {

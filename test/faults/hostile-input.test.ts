@@ -55,7 +55,10 @@ beforeAll(async () => {
   const config = readConfig({ ...environmentFor(simulator), DATABASE_URL: database.url.reveal() });
   const tokens = await startTokens(config);
   for (const tenant of ["acme", "changing"]) {
-    const held = await tokens.credentials.read(tokens.door.enter(tenant), await copyOf(database, tenant));
+    const held = await tokens.credentials.read(
+      tokens.door.enter(await database.tenantId(tenant)),
+      await copyOf(database, tenant),
+    );
     for (const token of [held?.accessToken, held?.refreshToken]) if (token) secrets.add(token.reveal());
   }
   await tokens.close();

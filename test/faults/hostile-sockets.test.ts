@@ -204,7 +204,7 @@ test.each<[string, (port: number, index: number) => string]>([
     expect((await ended("crowded")) - before).toBeGreaterThanOrEqual(FIRST);
     expect(await isServed()).toBe(true);
     const seen = honest.results.length;
-    await database.query("SELECT pg_notify('connection_changed', 'honest')");
+    await database.query("SELECT pg_notify('connection_changed', id::text) FROM tenant WHERE external_id = 'honest'");
     await until("the one that was there first is told a change", async () => honest.results.length > seen);
     await honest.end();
   },

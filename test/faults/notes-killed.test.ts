@@ -50,7 +50,7 @@ async function writeAndDie(death: NoteDeath, key: string, jitterMs: number): Pro
   const victim = startProgram("test/support/programs/note-victim.js", {
     ...environment,
     ...{ DEATH: death, JITTER_MS: String(jitterMs) },
-    ...{ ACTOR: JSON.stringify(seller()), ASKED: JSON.stringify(askedNote(meetingId, key)) },
+    ...{ ACTOR: JSON.stringify(await seller(database)), ASKED: JSON.stringify(askedNote(meetingId, key)) },
   });
   if (death === "REQUEST_SENT") {
     await until("the request is sent", async () => posts(simulator).length > before);
@@ -78,7 +78,7 @@ async function pass(ms: number): Promise<void> {
   await healthy.lookUps.sweep();
   const sql = `SELECT id FROM note_write WHERE state = 'UNKNOWN' AND next_look_up_at <= $1`;
   for (const { id } of await database.query<{ id: string }>(sql, [clock()])) {
-    await healthy.lookUps.lookUp({ tenantId: "acme", writeId: id });
+    await healthy.lookUps.lookUp({ tenantId: await database.tenantId("acme"), writeId: id });
   }
 }
 
@@ -109,7 +109,7 @@ async function endingOf(death: NoteDeath, seed: number): Promise<Ending> {
   const notes = receipt ? notesWith(simulator, receipt.reference) : [];
   expect(receipt?.crm_note_id ?? null).toBe(notes[0]?.id ?? null);
   const sent = posts(simulator).length;
-  const again = await healthy.notes.write(seller(), askedNote(meetingId, key));
+  const again = await healthy.notes.write(await seller(database), askedNote(meetingId, key));
   return {
     states: [early?.state ?? null, receipt?.state ?? null],
     posts: sent,

@@ -111,13 +111,15 @@ const OUTAGES: Fault[] = [
 ];
 
 async function receiptOf(key: string): Promise<NoteWriteRow | null> {
-  return writeback.door.enter("acme").manager.findOneBy("NoteWriteRow", { idempotencyKey: key }) as never;
+  return writeback.door
+    .enter(await database.tenantId("acme"))
+    .manager.findOneBy("NoteWriteRow", { idempotencyKey: key }) as never;
 }
 
 /** What the workers do as time passes: sweep, and the look-ups that are due unless their job was lost. */
 async function work(random: Random): Promise<void> {
   await writeback.lookUps.sweep();
-  const due = await database.query<{ tenantId: string; writeId: string }>(
+  const due = await database.query<{ tenantId: number; writeId: string }>(
     `SELECT tenant_id AS "tenantId", id AS "writeId" FROM note_write WHERE state = 'UNKNOWN' AND next_look_up_at <= $1`,
     [now],
   );
@@ -161,11 +163,12 @@ async function live(seed: number): Promise<Ending> {
   if (fate.fault) {
     simulator.control.fail({ match: "/api/v1/notes", method: "POST", times: 1, with: fate.fault });
   }
+  const actor = await seller(database);
   const callers = death ? 1 : random.pick([1, 1, 1, 3]);
   const process = death ? mortal(death) : writeback.notes;
   const answers = await Promise.all(
     Array.from({ length: callers }, () =>
-      process.write(seller(), asked).then(
+      process.write(actor, asked).then(
         (answer) => (answer.ok ? answer.value : null),
         () => null,
       ),
@@ -193,7 +196,7 @@ async function live(seed: number): Promise<Ending> {
   check(receipt, "in the end");
   if (death !== "BEFORE_THE_RECEIPT") claim(receipt !== null, "no receipt");
   if (receipt) {
-    const again = await writeback.notes.write(seller(), asked);
+    const again = await writeback.notes.write(actor, asked);
     claim(again.ok && again.value.id === receipt.id && again.value.state === receipt.state, "another answer later");
     claim(receipt.state === "WRITTEN" || receipt.state === "FAILED", `${receipt.state} in the end`);
     claim(receipt.state !== "FAILED" || isThere(receipt).length === 0, "a false FAILED");

@@ -61,7 +61,12 @@ async function renewAndDie(crm: Crm, tenant: string, copyId: number, death: Deat
   }
   const victim = startProgram("test/support/programs/renewal-victim.js", {
     ...environment,
-    ...{ TENANT: tenant, COPY_ID: String(copyId), DEATH: death, JITTER_MS: String(jitterMs) },
+    ...{
+      TENANT: String(await database.tenantId(tenant)),
+      COPY_ID: String(copyId),
+      DEATH: death,
+      JITTER_MS: String(jitterMs),
+    },
   });
   if (death === "REQUEST_SENT") {
     await until("the request is sent", async () => tokenRequests(crm) > before);
@@ -95,7 +100,7 @@ async function endingOf(rule: Rule, death: Death, seed: number): Promise<Ending>
   const requestsOfTheDead = await renewAndDie(crm, tenant, copyId, death, (seed * 37) % 150);
 
   const before = { tokens: tokenRequests(crm), proofs: proofs(crm) };
-  const source = crm.healthy.tokens.of(tenant, copyId);
+  const source = crm.healthy.tokens.of(await database.tenantId(tenant), copyId);
   const needs: string[] = [];
   for (const _ of [1, 2]) {
     needs.push(
@@ -177,7 +182,7 @@ test.each<Death>(["COMMITTED", "PROOF_READ", "BEFORE_THE_PROOF"])(
     await renewAndDie(crm, tenant, copyId, death, 0);
     simulator.control.mistake(userId, OTHER_COMPANY(userId), "living");
     simulator.log.clear();
-    const source = healthy.tokens.of(tenant, copyId);
+    const source = healthy.tokens.of(await database.tenantId(tenant), copyId);
     for (const _ of [1, 2]) await expect(source.current()).rejects.toMatchObject({ code: "NEEDS_REAUTHORIZATION" });
     expect(simulator.log.all().map(({ path, companyId }) => [path, companyId])).toEqual([["/api/v1/users/me", 99]]);
     const { data } = await service.ask<{ connection: object }>(SHOWN, {}, { tenant });

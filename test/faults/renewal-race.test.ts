@@ -36,10 +36,11 @@ test.each(DELAYS_MS)(
     await connect(service, simulator, { tenant });
     const copyId = await makeStale(database, tenant);
     const environment = { ...environmentFor(simulator), DATABASE_URL: database.url.reveal() };
+    const tenantId = await database.tenantId(tenant);
     const programs = Array.from({ length: PROCESSES }, () =>
       startProgram("test/support/programs/token-callers.js", {
         ...environment,
-        ...{ TENANT: tenant, COPY_ID: String(copyId), CALLERS: String(CALLERS) },
+        ...{ TENANT: String(tenantId), COPY_ID: String(copyId), CALLERS: String(CALLERS) },
       }),
     );
     await Promise.all(programs.map((program) => program.says(/ready/)));
@@ -54,7 +55,7 @@ test.each(DELAYS_MS)(
 
     expect(simulator.log.of("POST", "/oauth/token").map(({ grantType }) => grantType)).toEqual(["refresh_token"]);
     const healthy = await startTokens(readConfig(environment));
-    const stored = await healthy.credentials.read(healthy.door.enter(tenant), copyId);
+    const stored = await healthy.credentials.read(healthy.door.enter(tenantId), copyId);
     await healthy.close();
     expect(stored?.version).toBe(2);
     const token = sha256(stored?.accessToken.reveal() ?? "");

@@ -25,12 +25,15 @@ let simulator: Simulator;
 let database: TestDatabase;
 let program: Program;
 let url: string;
+let busy: number;
 
 beforeAll(async () => {
   [simulator, database] = await Promise.all([startSimulator({ deals: 10 }), createTestDatabase()]);
+  busy = await database.tenantId("busy");
   await database.query(
     `INSERT INTO connection (tenant_id, state, state_changed_at, trouble_code, trouble_message, trouble_since, trouble_last_seen_at)
-     VALUES ('busy', 'NOT_CONNECTED', now(), 'CRM_UNAVAILABLE', repeat('x', ${MESSAGE_BYTES}), now(), now())`,
+     VALUES ($1, 'NOT_CONNECTED', now(), 'CRM_UNAVAILABLE', repeat('x', ${MESSAGE_BYTES}), now(), now())`,
+    [busy],
   );
   const environment = { ...environmentFor(simulator), LOG_LEVEL: "info", DATABASE_URL: database.url.reveal() };
   program = startProgram("src/main.js", { ...environment, ROLES: "api" });
@@ -75,9 +78,9 @@ test("a reader that stops reading while thousands of events pass costs nothing, 
   const stalled = await stalledReader();
   const before = residentBytes();
   await database.query(`DO $$ BEGIN FOR i IN 1..${EVENTS} LOOP
-    PERFORM pg_notify('connection_changed', 'busy'); COMMIT; PERFORM pg_sleep(${PAUSE_SECONDS}); END LOOP; END $$`);
+    PERFORM pg_notify('connection_changed', '${busy}'); COMMIT; PERFORM pg_sleep(${PAUSE_SECONDS}); END LOOP; END $$`);
   const seen = healthy.results.length;
-  await database.query("SELECT pg_notify('connection_changed', 'busy')");
+  await database.query(`SELECT pg_notify('connection_changed', '${busy}')`);
   await until("the healthy reader sees a later change", async () => healthy.results.length > seen);
   const growth = residentBytes() - before;
   process.stdout.write(

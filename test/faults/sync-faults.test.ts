@@ -127,7 +127,8 @@ function summary(gaps: Map<string, string>): object[] {
   });
 }
 
-const QUEUED = "SELECT 1 FROM sync_run WHERE tenant_id = $1 AND state IN ('QUEUED', 'RUNNING')";
+const QUEUED =
+  "SELECT 1 FROM sync_run WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1) AND state IN ('QUEUED', 'RUNNING')";
 
 async function runEnds(as: { tenant: string }): Promise<EndedRun> {
   for (const began = Date.now(); (await database.query(QUEUED, [as.tenant])).length > 0; await sleep(15)) {
@@ -160,16 +161,17 @@ async function endSessions(random: Random, as: { tenant: string }): Promise<void
   await sleep(100);
   // A job that failed waits before it is tried again, and a run's lease has to end: neither is the matter here.
   await database.query("UPDATE graphile_worker._private_jobs SET run_at = now() WHERE locked_at IS NULL");
-  await database.query("UPDATE sync_run SET lease_until = started_at WHERE tenant_id = $1 AND state = 'RUNNING'", [
-    as.tenant,
-  ]);
+  await database.query(
+    "UPDATE sync_run SET lease_until = started_at WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1) AND state = 'RUNNING'",
+    [as.tenant],
+  );
 }
 
 async function isExact(tenant: string): Promise<void> {
   expect(await copiedIds(database, tenant)).toEqual(visibleIds(simulator, userId));
   expect(await copiedParticipants(database, tenant)).toEqual(visibleParticipants(simulator, userId));
   const held = await database.query(
-    "SELECT d.crm_id AS id, d.title FROM deal d JOIN connection c USING (copy_id) WHERE c.tenant_id = $1 ORDER BY 1",
+    "SELECT d.crm_id AS id, d.title FROM deal d JOIN connection c USING (tenant_id, copy_id) WHERE c.tenant_id = (SELECT id FROM tenant WHERE external_id = $1) ORDER BY 1",
     [tenant],
   );
   const shown = simulator.control.visibleTo(userId).deals.map(({ id, title }) => ({ id: id ?? 0, title }));
@@ -296,7 +298,7 @@ test.each([
   await connect(service, simulator, as);
   expect((await runEnds(as)).state).toBe("SUCCEEDED");
   const held = await database.query(
-    "SELECT d.title FROM deal d JOIN connection c USING (copy_id) WHERE c.tenant_id = $1",
+    "SELECT d.title FROM deal d JOIN connection c USING (tenant_id, copy_id) WHERE c.tenant_id = (SELECT id FROM tenant WHERE external_id = $1)",
     [as.tenant],
   );
   expect(held).toEqual([{ title }]);

@@ -68,7 +68,7 @@ async function timePasses(): Promise<void> {
 
 const openRun = async (tenant: string) => {
   const [run] = await database.query<{ is_held: boolean; lease_id: string | null }>(
-    "SELECT coalesce(lease_until > now(), false) AS is_held, lease_id FROM sync_run WHERE tenant_id = $1 AND state IN ('QUEUED', 'RUNNING')",
+    "SELECT coalesce(lease_until > now(), false) AS is_held, lease_id FROM sync_run WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1) AND state IN ('QUEUED', 'RUNNING')",
     [tenant],
   );
   return run;
@@ -140,10 +140,10 @@ async function mutateWhile(goesOn: () => boolean, random: Random): Promise<numbe
 async function copiedTexts(tenant: string): Promise<object[]> {
   return database.query(
     `SELECT t.kind, t.crm_id AS id, t.text FROM (
-       SELECT copy_id, 'deal' AS kind, crm_id, title AS text FROM deal
-       UNION ALL SELECT copy_id, 'organization', crm_id, name FROM organization
-       UNION ALL SELECT copy_id, 'person', crm_id, name FROM person
-     ) t JOIN connection c ON c.copy_id = t.copy_id WHERE c.tenant_id = $1 ORDER BY 1, 2`,
+       SELECT tenant_id, copy_id, 'deal' AS kind, crm_id, title AS text FROM deal
+       UNION ALL SELECT tenant_id, copy_id, 'organization', crm_id, name FROM organization
+       UNION ALL SELECT tenant_id, copy_id, 'person', crm_id, name FROM person
+     ) t JOIN connection c USING (tenant_id, copy_id) WHERE c.tenant_id = (SELECT id FROM tenant WHERE external_id = $1) ORDER BY 1, 2`,
     [tenant],
   );
 }
@@ -174,7 +174,7 @@ async function lacksNothing(tenant: string, before: Record<string, number[]>): P
     expect(before[table]?.filter((id) => stayed.has(id) && !there.has(id))).toEqual([]);
   }
   const unasked =
-    "SELECT d.crm_id FROM deal d JOIN connection c USING (copy_id) WHERE tenant_id = $1 AND participants_due";
+    "SELECT d.crm_id FROM deal d JOIN connection c USING (tenant_id, copy_id) WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1) AND participants_due";
   expect(await database.query(unasked, [tenant])).toEqual([]);
 }
 

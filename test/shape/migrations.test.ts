@@ -1,4 +1,6 @@
-import { migrate } from "../../src/database/migrate";
+import { createDataSource } from "../../src/database/data-source";
+import { connectDatabase, migrate } from "../../src/database/migrate";
+import { entities } from "../../src/entities";
 import { createTestDatabase, type TestDatabase } from "../support/database";
 
 let database: TestDatabase;
@@ -25,60 +27,6 @@ test("entities and migrations agree: the schema builder has nothing to say", asy
   expect(upQueries.map(({ query }) => query)).toEqual([]);
 });
 
-test("a copy that is there when matching learns of mailboxes and domains is filled, however large", async () => {
-  const old = await createTestDatabase({ empty: true });
-  try {
-    await migrate(old.url);
-    for (const migration of [...old.dataSource.migrations].reverse()) {
-      await old.dataSource.undoLastMigration();
-      if (migration.constructor.name.startsWith("Matching")) break;
-    }
-    await old.query(
-      `INSERT INTO person_address (copy_id, address, person_id)
-       SELECT 1 + g % 2, 'p.' || g || '+crm@' || CASE WHEN g % 2 = 0 THEN 'gmail.com' ELSE 'mail.acme.co.uk' END, g
-       FROM generate_series(1, 12000) g`,
-    );
-    await old.query(
-      `INSERT INTO organization (copy_id, crm_id, name, website, custom_fields)
-       VALUES (1, 1, 'Acme', 'https://www.acme.co.uk/about', '{}'), (1, 2, 'None', NULL, '{}')`,
-    );
-    await migrate(old.url);
-    const filled = await old.query(
-      "SELECT DISTINCT regexp_replace(mailbox, '\\d+', 'N') AS mailbox, domain FROM person_address ORDER BY 2",
-    );
-    expect(filled).toEqual([
-      { mailbox: "p.N@mail.acme.co.uk", domain: "acme.co.uk" },
-      { mailbox: "pN@gmail.com", domain: "gmail.com" },
-    ]);
-    const websites = await old.query("SELECT website_domain FROM organization ORDER BY crm_id");
-    expect(websites).toEqual([{ website_domain: "acme.co.uk" }, { website_domain: null }]);
-  } finally {
-    await old.drop();
-  }
-});
-
-test("a reason that the version before does not know becomes the nearest when the database goes back", async () => {
-  const newer = await createTestDatabase({ empty: true });
-  try {
-    await migrate(newer.url);
-    await newer.query(
-      `WITH copy AS (INSERT INTO synced_copy (tenant_id, crm_company_id, crm_user_id, state, created_at)
-         VALUES ('acme', 1, 1, 'LIVE', now()) RETURNING tenant_id, id)
-       INSERT INTO connection (tenant_id, state, copy_id, reauthorization_reason)
-       SELECT tenant_id, 'NEEDS_REAUTHORIZATION', id, 'IDENTITY_CHANGED' FROM copy`,
-    );
-    for (const migration of [...newer.dataSource.migrations].reverse()) {
-      await newer.dataSource.undoLastMigration();
-      if (migration.constructor.name.startsWith("PinnedIdentity")) break;
-    }
-    expect(await newer.query("SELECT reauthorization_reason AS reason FROM connection")).toEqual([
-      { reason: "GRANT_REVOKED" },
-    ]);
-  } finally {
-    await newer.drop();
-  }
-});
-
 test("two processes may migrate at once", async () => {
   const fresh = await createTestDatabase({ empty: true });
   try {
@@ -90,29 +38,53 @@ test("two processes may migrate at once", async () => {
   }
 });
 
-test("every unique index and foreign key contains its table's distribution column", async () => {
+const OF_TENANTS = `SELECT a.attrelid FROM pg_attribute a JOIN pg_class t ON t.oid = a.attrelid
+  WHERE t.relnamespace = 'public'::regnamespace AND t.relkind = 'r' AND a.attname = 'tenant_id'`;
+
+test("every unique index and foreign key of a tenant's table begins with tenant_id, and every index of a copy's does", async () => {
+  const begins = (relation: string, attribute: string) =>
+    `EXISTS (SELECT 1 FROM pg_attribute a WHERE a.attrelid = ${relation} AND a.attnum = ${attribute} AND a.attname = 'tenant_id')`;
   const offenders = await database.query(`
-    SELECT conrelid::regclass::text AS "table", conname AS name
-    FROM pg_constraint c
-    WHERE connamespace = 'public'::regnamespace AND contype IN ('p', 'u', 'f') AND conrelid <> 'migration'::regclass
-      AND NOT EXISTS (
-        SELECT 1 FROM pg_attribute a
-        WHERE a.attrelid = c.conrelid AND a.attnum = c.conkey[1]
-          AND a.attname IN ('tenant_id', 'copy_id'))
+    SELECT conrelid::regclass::text AS "table", conname AS name FROM pg_constraint c
+    WHERE conrelid IN (${OF_TENANTS}) AND contype IN ('p', 'u', 'f') AND NOT ${begins("c.conrelid", "c.conkey[1]")}
     UNION ALL
-    SELECT i.indrelid::regclass::text, i.indexrelid::regclass::text
-    FROM pg_index i JOIN pg_class t ON t.oid = i.indrelid
-    WHERE t.relnamespace = 'public'::regnamespace AND i.indisunique AND i.indrelid <> 'migration'::regclass
-      AND NOT EXISTS (
-        SELECT 1 FROM pg_attribute a
-        WHERE a.attrelid = i.indrelid AND a.attnum = i.indkey[0] AND a.attname IN ('tenant_id', 'copy_id'))`);
+    SELECT i.indrelid::regclass::text, i.indexrelid::regclass::text FROM pg_index i
+    WHERE i.indrelid IN (${OF_TENANTS}) AND NOT ${begins("i.indrelid", "i.indkey[0]")}
+      AND (i.indisunique OR i.indrelid IN (SELECT attrelid FROM pg_attribute WHERE attname = 'copy_id'))`);
   expect(offenders).toEqual([]);
+  expect((await database.query(OF_TENANTS)).length).toBeGreaterThan(20);
 });
 
-test("every table holds its rows apart by tenant, its owner's sessions included", async () => {
+test("every table is held apart by policies that its owner does not pass, and a tenant's by one comparison", async () => {
   const open = await database.query(`
     SELECT t.relname AS "table" FROM pg_class t
     WHERE t.relnamespace = 'public'::regnamespace AND t.relkind = 'r' AND t.relname <> 'migration'
-      AND NOT (t.relrowsecurity AND t.relforcerowsecurity AND EXISTS (SELECT 1 FROM pg_policy p WHERE p.polrelid = t.oid))`);
+      AND NOT (t.relrowsecurity AND t.relforcerowsecurity)`);
   expect(open).toEqual([]);
+  const policies = await database.query<{ table: string; held: string[] }>(`
+    SELECT t.relname AS "table", array(
+      SELECT array_to_string(p.roles, ',') || ' ' || p.qual FROM pg_policies p
+      WHERE p.schemaname = 'public' AND p.tablename = t.relname ORDER BY p.policyname) AS held
+    FROM pg_class t WHERE t.oid IN (${OF_TENANTS})`);
+  const held = [
+    "crm_connection_across true",
+    "public (tenant_id = (NULLIF(current_setting('crm.tenant'::text, true), ''::text))::bigint)",
+  ];
+  for (const policy of policies) expect(policy).toEqual({ table: policy.table, held });
+});
+
+test("tables that another text made are recognised and refused in one sentence, and nothing is changed", async () => {
+  const old = await createTestDatabase({ empty: true });
+  try {
+    await migrate(old.url);
+    await old.query("UPDATE migration SET name = 'Initial1763640000000'");
+    await old.query("INSERT INTO migration (timestamp, name) VALUES (1795219200001, 'Later1795219200001')");
+    const opening = connectDatabase(createDataSource({ url: old.url, entities }), old.url);
+    await expect(opening).rejects.toThrow(
+      /^The database cannot be used: its tables were made by Initial1763640000000, and this version begins with Initial_[0-9a-f]{12}_\d{13}; give DATABASE_URL an empty database, or run the version that made this one\.$/,
+    );
+    expect(await old.query("SELECT name FROM migration ORDER BY 1")).toHaveLength(2);
+  } finally {
+    await old.drop();
+  }
 });

@@ -49,6 +49,7 @@ const at = (ms: number) => {
 const make = () =>
   createActorVerifier(
     { proof: { kind: "jwks", url: server.url }, issuer: undefined, audience: undefined },
+    async () => 1,
     quiet,
     () => now,
   );

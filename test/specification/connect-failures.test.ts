@@ -63,8 +63,8 @@ async function refusedWith(code: string, expected: string, at: Service = service
   expect(answer).toMatchObject({ code: expected, message: expect.stringMatching(/^[A-Z].*\.$/s) });
   expect(leaked(canaries, [JSON.stringify(answer)])).toEqual([]);
   const stored = await database.query(
-    `SELECT tenant_id FROM credential WHERE tenant_id = $1 UNION ALL SELECT tenant_id FROM synced_copy WHERE tenant_id = $1
-     UNION ALL SELECT tenant_id FROM sync_run WHERE tenant_id = $1`,
+    `SELECT tenant_id FROM credential WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1) UNION ALL SELECT tenant_id FROM synced_copy WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1)
+     UNION ALL SELECT tenant_id FROM sync_run WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1)`,
     [as.tenant],
   );
   expect(stored).toEqual([]);

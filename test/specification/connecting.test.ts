@@ -45,7 +45,7 @@ test("connecting shows the bound e-mail and stores credentials sealed", async ()
     connection: { state: "CONNECTED", boundEmail: bound?.email, companyName: simulator.company.name },
   });
   const [credential] = await database.query<{ access_token: Buffer; refresh_token: Buffer }>(
-    "SELECT access_token, refresh_token FROM credential WHERE tenant_id = $1",
+    "SELECT access_token, refresh_token FROM credential WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1)",
     [as.tenant],
   );
   expect(credential?.access_token.includes("v1u:")).toBe(false);
@@ -90,8 +90,9 @@ test("twenty completions at once by two admins make exactly one connection", asy
   );
   expect(answers.filter(({ connection }) => connection)).toHaveLength(1);
   expect(answers.filter(({ code }) => code === "ANOTHER_CRM_CONNECTED")).toHaveLength(19);
-  expect(await database.query("SELECT 1 FROM synced_copy WHERE tenant_id = $1", [tenant.tenant])).toHaveLength(1);
-  expect(await database.query("SELECT 1 FROM sync_run WHERE tenant_id = $1", [tenant.tenant])).toHaveLength(1);
+  const tenantId = await database.tenantId(tenant.tenant ?? "");
+  expect(await database.query("SELECT 1 FROM synced_copy WHERE tenant_id = $1", [tenantId])).toHaveLength(1);
+  expect(await database.query("SELECT 1 FROM sync_run WHERE tenant_id = $1", [tenantId])).toHaveLength(1);
 });
 
 test("before anyone connected there is a connection to show, in state NOT_CONNECTED", async () => {
@@ -154,7 +155,7 @@ describe("consents that are begun and not ended", () => {
   const codes = (answers: Started["startConnect"][]) => answers.map(({ code }) => code ?? "STARTED");
   const events = (tenant?: string) =>
     database.query<{ action: string; code: string | null; count: number }>(
-      `SELECT action, code, count(*)::int AS count FROM audit_event WHERE tenant_id = $1 GROUP BY 1, 2 ORDER BY count DESC`,
+      `SELECT action, code, count(*)::int AS count FROM audit_event WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1) GROUP BY 1, 2 ORDER BY count DESC`,
       [tenant],
     );
 
@@ -168,9 +169,12 @@ describe("consents that are begun and not ended", () => {
     for (const answer of refused) {
       expect(answer).toMatchObject({ retryAt: ends, message: expect.stringContaining(`start again after ${ends}`) });
     }
-    expect(await database.query("SELECT 1 FROM authorization_request WHERE tenant_id = $1", [as.tenant])).toHaveLength(
-      20,
-    );
+    expect(
+      await database.query(
+        "SELECT 1 FROM authorization_request WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1)",
+        [as.tenant],
+      ),
+    ).toHaveLength(20);
     expect(await events(as.tenant)).toEqual([
       { action: "CONSENT_STARTED", code: null, count: 20 },
       { action: "CONSENT_REJECTED", code: "LIMIT_REACHED", count: 1 },

@@ -141,7 +141,7 @@ test("a stop that holds keeps its reason, and stopping or resuming twice is no m
 
 test("a tenant's session can read the switch and not change it", async () => {
   await database.query("GRANT ALL ON crm_stop TO crm_connection");
-  const attempt = door.transaction("acme", async ({ manager }) => {
+  const attempt = door.transaction(await database.tenantId("acme"), async ({ manager }) => {
     await manager.query("SET LOCAL ROLE crm_connection");
     await manager.query("SELECT * FROM crm_stop");
     await manager.query("INSERT INTO crm_stop (begun_at, reason) VALUES (now(), 'mine')");

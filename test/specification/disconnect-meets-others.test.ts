@@ -35,7 +35,9 @@ test("a meeting that is being matched while someone disconnects brings no row of
   const as = { tenant: "cross" };
   await connect(service, simulator, as);
   await syncEnds(service, as);
-  const [row] = await database.query<{ copy_id: number }>("SELECT copy_id FROM connection WHERE tenant_id = 'cross'");
+  const [row] = await database.query<{ copy_id: number }>(
+    "SELECT copy_id FROM connection WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = 'cross')",
+  );
   const copyId = row?.copy_id ?? 0;
   const other = database.dataSource.createQueryRunner();
   await other.startTransaction();

@@ -1,5 +1,5 @@
 import { type Simulator, startSimulator } from "../../simulator";
-import { purgeCopy } from "../../src/connections/purge";
+import { purgeCopy, sweepPurges } from "../../src/connections/purge";
 import { TenantDoor } from "../../src/database/tenant-door";
 import { createLogger } from "../../src/platform/logger";
 import { encodeId } from "../../src/resolvers/global-id";
@@ -52,7 +52,7 @@ const NOTHING = {
 let tenants = 0;
 interface Tenant {
   as: ActorClaims;
-  tenantId: string;
+  tenantId: number;
   copyId: number;
 }
 const newcomer = () => {
@@ -61,7 +61,7 @@ const newcomer = () => {
 };
 
 async function copyOf(as: ActorClaims): Promise<number> {
-  const query = "SELECT copy_id FROM connection WHERE tenant_id = $1";
+  const query = "SELECT copy_id FROM connection WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1)";
   const [row] = await database.query<{ copy_id: number | null }>(query, [as.tenant]);
   return row?.copy_id ?? 0;
 }
@@ -71,20 +71,22 @@ async function connected(): Promise<Tenant> {
   const as = newcomer();
   expect((await connect(service, simulator, as)).connection).toBeDefined();
   expect(await syncEnds(service, as)).toMatchObject({ state: "SUCCEEDED" });
-  return { as, tenantId: as.tenant, copyId: await copyOf(as) };
+  return { as, tenantId: await database.tenantId(as.tenant), copyId: await copyOf(as) };
 }
 
 const purged = (copyId: number) =>
   until("the copy is purged", async () => Object.keys(await rowsOfCopy(database, copyId)).length === 0);
 const credentialsOf = ({ tenant }: ActorClaims) =>
-  database.query<{ version: number; copy_id: number }>("SELECT version, copy_id FROM credential WHERE tenant_id = $1", [
-    tenant,
-  ]);
+  database.query<{ version: number; copy_id: number }>(
+    "SELECT version, copy_id FROM credential WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1)",
+    [tenant],
+  );
 const runStates = async ({ tenant }: ActorClaims) =>
   (
-    await database.query<{ state: string }>("SELECT state FROM sync_run WHERE tenant_id = $1 ORDER BY queued_at", [
-      tenant,
-    ])
+    await database.query<{ state: string }>(
+      "SELECT state FROM sync_run WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1) ORDER BY queued_at",
+      [tenant],
+    )
   ).map(({ state }) => state);
 const runAgain = ({ tenantId, copyId }: Tenant) =>
   door.transaction(tenantId, (scope) => enqueueRun(scope, copyId, "FULL", new Date()));
@@ -170,7 +172,7 @@ test("a run in hand is cancelled with its steps, and what it was waiting for is 
   await disconnect(as);
   expect(await runStates(as)).toEqual(["CANCELLED"]);
   const open = await database.query(
-    "SELECT resource FROM sync_step WHERE tenant_id = $1 AND state NOT IN ('CANCELLED', 'SUCCEEDED')",
+    "SELECT resource FROM sync_step WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1) AND state NOT IN ('CANCELLED', 'SUCCEEDED')",
     [as.tenant],
   );
   expect(open).toEqual([]);
@@ -215,7 +217,7 @@ test("the purge takes every row of the copy; another tenant's and a later copy's
   await purged(mine.copyId);
   await syncEnds(service, mine.as);
   expect(await copyOf(mine.as)).toBeGreaterThan(other.copyId);
-  expect(await copiedIds(database, mine.tenantId)).toEqual(
+  expect(await copiedIds(database, mine.as.tenant)).toEqual(
     visibleIds(simulator, simulator.company.stories.singleDeal.ownerId),
   );
   expect(await rowsOfCopy(database, other.copyId)).toEqual(others);
@@ -322,6 +324,17 @@ test("a purge that is cut off leaves the copy's own row and goes on where it sto
   await purgeCopy(door, reference, going, logger);
   expect(await rowsOfCopy(database, copyId)).toEqual({});
   expect(await rowsOfCopy(database, tenant.copyId)).toEqual(live);
+});
+
+// Seen red where the copy's id in the sweep's statement was taken for the queue's own.
+test("a sweep leaves a purge alone whose job waits", async () => {
+  const copyId = await retiredCopy(await connected());
+  await sweepPurges(door, createLogger("silent"));
+  const [job] = await database.query<{ waits: boolean }>(
+    "SELECT run_at > now() + interval '30 minutes' AS waits FROM graphile_worker.jobs WHERE key = 'purge_copy:' || $1::text",
+    [copyId],
+  );
+  expect(job).toEqual({ waits: true });
 });
 
 test("a purge never touches a live copy, nor another tenant's under its own name", async () => {

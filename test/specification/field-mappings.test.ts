@@ -136,7 +136,7 @@ describe("The fields on the connection", () => {
     expect(errors?.[0]?.extensions.code).toBe("NOT_CONNECTED");
     const as = await connected();
     await database.query(
-      `UPDATE connection SET state = 'NEEDS_REAUTHORIZATION', reauthorization_reason = 'GRANT_REVOKED' WHERE tenant_id = $1`,
+      `UPDATE connection SET state = 'NEEDS_REAUTHORIZATION', reauthorization_reason = 'GRANT_REVOKED' WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1)`,
       [as.tenant],
     );
     expect((await fieldsOf(as, "DEAL")).errors?.[0]?.extensions.code).toBe("NEEDS_REAUTHORIZATION");
@@ -234,7 +234,12 @@ describe("A nominated field and the life of the connection", () => {
     await setMapping(service, "DEAL", fieldOf(simulator, "DEAL", "varchar").field_code, as);
     await service.ask("mutation { disconnect { __typename } }", {}, as);
     expect(await mappingsOf(service, as)).toEqual([]);
-    expect(await database.query("SELECT 1 FROM field_mapping WHERE tenant_id = $1", [as.tenant])).toEqual([]);
+    expect(
+      await database.query(
+        "SELECT 1 FROM field_mapping WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1)",
+        [as.tenant],
+      ),
+    ).toEqual([]);
     await connect(service, simulator, as);
     expect(await mappingsOf(service, as)).toEqual([]);
     await syncEnds(service, as);
@@ -247,7 +252,12 @@ describe("A nominated field and the life of the connection", () => {
     await until("the list is asked for", async () => simulator.log.of("GET", listPath("DEAL")).length > 0);
     await service.ask("mutation { disconnect { __typename } }", {}, as);
     expect(await nominating).toMatchObject({ code: "NOT_CONNECTED" });
-    expect(await database.query("SELECT 1 FROM field_mapping WHERE tenant_id = $1", [as.tenant])).toEqual([]);
+    expect(
+      await database.query(
+        "SELECT 1 FROM field_mapping WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1)",
+        [as.tenant],
+      ),
+    ).toEqual([]);
   });
 
   test("needing re-authorization leaves it with unknown health; the same company again has it as before", async () => {

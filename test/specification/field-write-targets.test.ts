@@ -24,8 +24,12 @@ describe("A wrong target", () => {
   >;
   beforeAll(async () => {
     const copy = async (tenant: string) =>
-      (await database.query<{ id: number }>("SELECT copy_id AS id FROM connection WHERE tenant_id = $1", [tenant]))[0]
-        ?.id;
+      (
+        await database.query<{ id: number }>(
+          "SELECT copy_id AS id FROM connection WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1)",
+          [tenant],
+        )
+      )[0]?.id;
     const globalId = (type: string, copyId: unknown, crmId: number) =>
       Buffer.from(`${type}:${copyId}:${crmId}`).toString("base64url");
     const as = { tenant: "another" };

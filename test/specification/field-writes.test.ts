@@ -191,6 +191,8 @@ describe("A mutation seen from the database", () => {
   beforeAll(async () => {
     counter = await countStatements(database.url);
     counted = await startService(simulator, database, { databaseUrl: counter.url, roles: new Set(["api"]) });
+    // A tenant that a process has never seen is looked up once.
+    await counted.ask("{ viewer { userId } }");
   });
   afterAll(async () => {
     await counted.stop();

@@ -69,13 +69,13 @@ test("a value is kept to the cent, with every address, mail time and custom fiel
   const deal = deals.get(stories.singleDeal.dealId);
   const person = persons.get(stories.secondaryAddress.personId);
   const [row] = await database.query<{ value: string; custom_fields: object }>(
-    "SELECT d.value, d.custom_fields FROM deal d JOIN connection c USING (copy_id) WHERE c.tenant_id = 'exact' AND d.crm_id = $1",
+    "SELECT d.value, d.custom_fields FROM deal d JOIN connection c USING (tenant_id, copy_id) WHERE c.tenant_id = (SELECT id FROM tenant WHERE external_id = 'exact') AND d.crm_id = $1",
     [deal?.id],
   );
   expect(row).toEqual({ value: String(deal?.value), custom_fields: deal?.custom_fields ?? {} });
   const [times] = await database.query<{ incoming: Date; outgoing: Date }>(
     `SELECT p.last_incoming_mail_time AS incoming, p.last_outgoing_mail_time AS outgoing
-     FROM person p JOIN connection c USING (copy_id) WHERE c.tenant_id = 'exact' AND p.crm_id = $1`,
+     FROM person p JOIN connection c USING (tenant_id, copy_id) WHERE c.tenant_id = (SELECT id FROM tenant WHERE external_id = 'exact') AND p.crm_id = $1`,
     [stories.ghosted.personId],
   );
   const ghosted = simulator.control.visibleTo(userId).persons.find(({ id }) => id === stories.ghosted.personId) as {
@@ -87,7 +87,7 @@ test("a value is kept to the cent, with every address, mail time and custom fiel
     outgoing: new Date(ghosted.last_outgoing_mail_time ?? 0),
   });
   const addresses = await database.query<{ address: string }>(
-    "SELECT a.address FROM person_address a JOIN connection c USING (copy_id) WHERE c.tenant_id = 'exact' AND a.person_id = $1",
+    "SELECT a.address FROM person_address a JOIN connection c USING (tenant_id, copy_id) WHERE c.tenant_id = (SELECT id FROM tenant WHERE external_id = 'exact') AND a.person_id = $1",
     [person?.id],
   );
   expect(addresses.map(({ address }) => address)).toContain(stories.secondaryAddress.email.trim().toLowerCase());

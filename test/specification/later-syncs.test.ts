@@ -95,7 +95,7 @@ test("what changed, came and was deleted since is taken over, and participants a
   const asked = simulator.log.of("GET", /\/participants$/).map(({ path }) => Number(path.split("/")[4]));
   expect(asked.every((id) => id === changed)).toBe(true);
   const [deal] = await database.query(
-    "SELECT title, value FROM deal d JOIN connection c USING (copy_id) WHERE d.crm_id = $1",
+    "SELECT title, value FROM deal d JOIN connection c USING (tenant_id, copy_id) WHERE d.crm_id = $1",
     [changed],
   );
   expect(deal).toEqual({ title: "Renamed since", value: "17.25" });
@@ -126,7 +126,7 @@ test("a user whom the CRM no longer lists is kept and no longer active, until li
   const active = async () => {
     await sync("INCREMENTAL");
     return database.query(
-      "SELECT u.active FROM crm_user u JOIN connection c USING (copy_id) WHERE c.tenant_id = 'acme' AND u.crm_id = $1",
+      "SELECT u.active FROM crm_user u JOIN connection c USING (tenant_id, copy_id) WHERE c.tenant_id = (SELECT id FROM tenant WHERE external_id = 'acme') AND u.crm_id = $1",
       [id],
     );
   };
@@ -146,7 +146,7 @@ test("where one user cannot be read, nobody counts as no longer listed", async (
   await sync("INCREMENTAL");
   end();
   const inactive = await database.query<{ crm_id: number }>(
-    "SELECT u.crm_id FROM crm_user u JOIN connection c USING (copy_id) WHERE c.tenant_id = 'acme' AND NOT u.active ORDER BY 1",
+    "SELECT u.crm_id FROM crm_user u JOIN connection c USING (tenant_id, copy_id) WHERE c.tenant_id = (SELECT id FROM tenant WHERE external_id = 'acme') AND NOT u.active ORDER BY 1",
   );
   const { users: all } = simulator.control.visibleTo(userId);
   expect(inactive.map(({ crm_id }) => crm_id)).toEqual(all.filter((user) => !user.active_flag).map((user) => user.id));
@@ -336,7 +336,7 @@ test("progress does not fall when a run goes on after its turn, with participant
   expect(run.progress).toBe(1);
   expect([...seen].sort((a, b) => a - b)).toEqual(seen);
   const [step] = await database.query<{ fetched: number; expected: number }>(
-    `SELECT s.fetched, s.expected FROM sync_step s WHERE s.tenant_id = 'turns' AND s.resource = 'DEAL_PARTICIPANTS'`,
+    `SELECT s.fetched, s.expected FROM sync_step s WHERE s.tenant_id = (SELECT id FROM tenant WHERE external_id = 'turns') AND s.resource = 'DEAL_PARTICIPANTS'`,
   );
   expect(step?.fetched).toBeGreaterThan(200);
   expect(step?.expected).toBe(step?.fetched);
@@ -351,7 +351,8 @@ test("the next run is planned when one ends, and the schedule makes it", async (
   expect(minutes).toBeGreaterThan(13.4);
   expect(minutes).toBeLessThanOrEqual(16.5);
   await database.query(
-    "SELECT graphile_worker.add_job('sync_due', '{\"tenantId\":\"acme\"}', job_key => 'sync_due:acme')",
+    `SELECT graphile_worker.add_job('sync_due', json_build_object('tenantId', id), job_key => 'sync_due:' || id)
+     FROM tenant WHERE external_id = 'acme'`,
   );
   await until("the schedule has made a run", async () => {
     const { last } = dataOf(await service.ask<Answer>(SYNC)).connection.sync;

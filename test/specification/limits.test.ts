@@ -192,14 +192,14 @@ test("sockets of a user and of a tenant are counted while they are open; one too
       ...{ readyState, OPEN: 1 as const, proven: () => undefined },
       turnAway: (reason: string) => void told.push(reason),
     }) as unknown as BoundedSocket;
-  const take = (tenantId: string, userId: string, one = socket()) => seats.take({ tenantId, userId }, one);
+  const take = (tenantId: number, userId: string, one = socket()) => seats.take({ tenantId, userId }, one);
   const first = socket();
-  expect([take("acme", "anna", first), take("acme", "anna"), take("acme", "anna")]).toEqual([true, true, false]);
-  expect([take("other", "anna"), take("acme", "ben"), take("acme", "cara")]).toEqual([true, true, false]);
+  expect([take(1, "anna", first), take(1, "anna"), take(1, "anna")]).toEqual([true, true, false]);
+  expect([take(2, "anna"), take(1, "ben"), take(1, "cara")]).toEqual([true, true, false]);
   expect(told).toEqual(["user_sockets", "tenant_sockets"]);
-  expect(take("gone", "anna", socket(3))).toBe(false);
+  expect(take(3, "anna", socket(3))).toBe(false);
   first.emit("close");
-  expect([take("acme", "anna"), take("acme", "anna")]).toEqual([true, false]);
+  expect([take(1, "anna"), take(1, "anna")]).toEqual([true, false]);
 });
 
 test("a socket that sends a query is told where to send it", async () => {
@@ -250,14 +250,14 @@ test("without introspection the schema is not told", async () => {
 
 test("a tenant's operations beyond its turns wait, those beyond the waiting are refused, and other tenants are not held up", async () => {
   const turns = new TenantTurns(2, 1);
-  const first = await turns.take("acme");
-  const second = await turns.take("acme");
+  const first = await turns.take(1);
+  const second = await turns.take(1);
   let third: (() => void) | null = null;
-  const waiting = turns.take("acme").then((release) => {
+  const waiting = turns.take(1).then((release) => {
     third = release;
   });
-  await expect(turns.take("acme")).rejects.toMatchObject({ extensions: { code: "TOO_MANY_OPERATIONS" } });
-  (await turns.take("other"))();
+  await expect(turns.take(1)).rejects.toMatchObject({ extensions: { code: "TOO_MANY_OPERATIONS" } });
+  (await turns.take(2))();
   expect(third).toBeNull();
   first();
   await waiting;
@@ -268,11 +268,11 @@ test("a tenant's operations beyond its turns wait, those beyond the waiting are 
 test("after a heavy operation the tenant's next one rests, nobody else's does, and where nobody else asks there is no rest", async () => {
   let rested: () => void = () => undefined;
   let isAnyoneElse = true;
-  const rest = (tenant: string) =>
-    tenant === "acme" && isAnyoneElse ? new Promise<void>((resolve) => (rested = resolve)) : null;
+  const rest = (tenant: number) =>
+    tenant === 1 && isAnyoneElse ? new Promise<void>((resolve) => (rested = resolve)) : null;
   const turns = new TenantTurns(1, 5, rest);
   const begun: string[] = [];
-  const take = async (name: string, tenant = "acme") => {
+  const take = async (name: string, tenant = 1) => {
     const release = await turns.take(tenant);
     begun.push(name);
     return release;
@@ -280,7 +280,7 @@ test("after a heavy operation the tenant's next one rests, nobody else's does, a
   const first = await take("first");
   const [second, third] = [take("second"), take("third")];
   first();
-  (await take("other", "other"))();
+  (await take("other", 2))();
   expect(begun).toEqual(["first", "other"]);
   rested();
   const release = await second;

@@ -36,9 +36,10 @@ async function connectAndMatch(tenant: string): Promise<number> {
     .flatMap(({ emails }) => emails.map(({ value }) => value.trim()))
     .filter((email) => email.includes("@") && email !== severalDeals.email);
   await recordMeeting(service, [...new Set(invited)].slice(0, 400), {}, { tenant });
-  const [row] = await database.query<{ copy_id: number }>("SELECT copy_id FROM connection WHERE tenant_id = $1", [
-    tenant,
-  ]);
+  const [row] = await database.query<{ copy_id: number }>(
+    "SELECT copy_id FROM connection WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1)",
+    [tenant],
+  );
   return row?.copy_id ?? 0;
 }
 
@@ -122,7 +123,7 @@ function matchedDeals(): Promise<DealFacts[]> {
     `SELECT d.crm_id, (extract(epoch FROM d.update_time) * 1000000)::bigint::text AS micros, d.value, d.currency, d.status,
        d.pipeline_id, d.stage_id, d.owner_id
      FROM deal d WHERE d.copy_id = $1 AND d.crm_id IN (
-       SELECT crm_id FROM matched_record WHERE tenant_id = 'acme' AND copy_id = $1 AND entity = 'DEAL')`,
+       SELECT crm_id FROM matched_record WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = 'acme') AND copy_id = $1 AND entity = 'DEAL')`,
     [copyId],
   );
 }
@@ -228,7 +229,7 @@ test("persons and organizations come newest first, and only the matched ones", a
   ] as const) {
     const matched = await database.query<{ crm_id: number }>(
       `SELECT crm_id FROM ${entity} WHERE copy_id = $1 AND crm_id IN (
-         SELECT crm_id FROM matched_record WHERE tenant_id = 'acme' AND copy_id = $1 AND entity = $2)
+         SELECT crm_id FROM matched_record WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = 'acme') AND copy_id = $1 AND entity = $2)
        ORDER BY crm_id DESC`,
       [copyId, entity],
     );
@@ -265,7 +266,8 @@ test("meetings come latest start first, those of one instant all the same once e
   for (const index of [1, 2, 3, 4, 5]) await recordMeeting(service, [], { externalId: `tie ${index}`, startsAt });
   await database.query(
     `INSERT INTO sync_run (tenant_id, id, copy_id, kind, state, queued_at)
-     SELECT 'acme', gen_random_uuid(), $1, 'FULL', 'CANCELLED', '2026-02-01T00:00:00.000001Z' FROM generate_series(1, 5)`,
+     SELECT id, gen_random_uuid(), $1, 'FULL', 'CANCELLED', '2026-02-01T00:00:00.000001Z'
+     FROM tenant, generate_series(1, 5) WHERE external_id = 'acme'`,
     [copyId],
   );
   for (const [list, type, table, column] of [
@@ -273,7 +275,7 @@ test("meetings come latest start first, those of one instant all the same once e
     ["syncRuns", "SyncRun", "sync_run", "queued_at"],
   ] as const) {
     const rows = await database.query<{ id: string }>(
-      `SELECT id FROM ${table} WHERE tenant_id = 'acme' ORDER BY ${column} DESC, id DESC`,
+      `SELECT id FROM ${table} WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = 'acme') ORDER BY ${column} DESC, id DESC`,
     );
     expect(await walk(list, { first: 2 })).toEqual(rows.map(({ id }) => encodeId(type, id)));
   }

@@ -77,19 +77,19 @@ test("a deactivated user stops the syncing, keeps the copy, and the subscriber l
   await connect(service, simulator, { tenant });
   await syncEnds(service, { tenant });
   const before = await database.query(
-    "SELECT count(*) AS n FROM deal d JOIN connection c USING (copy_id) WHERE c.tenant_id = $1",
+    "SELECT count(*) AS n FROM deal d JOIN connection c USING (tenant_id, copy_id) WHERE c.tenant_id = (SELECT id FROM tenant WHERE external_id = $1)",
     [tenant],
   );
   const watching = await watch(tenant);
   simulator.control.change("user", userId, { active_flag: false });
   try {
     await database.query(
-      `WITH old AS (SELECT * FROM sync_run WHERE tenant_id = $1)
-       UPDATE sync_run r SET state = 'QUEUED', finished_at = NULL FROM old WHERE r.id = old.id AND r.tenant_id = $1`,
+      `WITH old AS (SELECT * FROM sync_run WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1))
+       UPDATE sync_run r SET state = 'QUEUED', finished_at = NULL FROM old WHERE r.id = old.id AND r.tenant_id = (SELECT id FROM tenant WHERE external_id = $1)`,
       [tenant],
     );
     await database.query(
-      "SELECT graphile_worker.add_job('sync_run', json_build_object('tenantId', tenant_id, 'runId', id)) FROM sync_run WHERE tenant_id = $1",
+      "SELECT graphile_worker.add_job('sync_run', json_build_object('tenantId', tenant_id, 'runId', id)) FROM sync_run WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1)",
       [tenant],
     );
     await until("the state changes", async () => statesOf(watching).at(-1) === "NEEDS_REAUTHORIZATION");
@@ -100,9 +100,10 @@ test("a deactivated user stops the syncing, keeps the copy, and the subscriber l
   const run = await syncEnds(service, { tenant });
   expect(run).toMatchObject({ state: "FAILED", error: { code: "NEEDS_REAUTHORIZATION" } });
   expect(
-    await database.query("SELECT count(*) AS n FROM deal d JOIN connection c USING (copy_id) WHERE c.tenant_id = $1", [
-      tenant,
-    ]),
+    await database.query(
+      "SELECT count(*) AS n FROM deal d JOIN connection c USING (tenant_id, copy_id) WHERE c.tenant_id = (SELECT id FROM tenant WHERE external_id = $1)",
+      [tenant],
+    ),
   ).toEqual(before);
   await watching.end();
 });
@@ -119,10 +120,16 @@ test("a failed run is shown as trouble, and a run that succeeds ends it", async 
     async () => watching.results.at(-1)?.connectionStatusChanged.trouble?.code === "RATE_LIMITED",
   );
   expect(statesOf(watching).at(-1)).toBe("CONNECTED");
-  await database.query("UPDATE sync_run SET state = 'QUEUED', error_code = NULL WHERE tenant_id = $1", [tenant]);
-  await database.query("UPDATE sync_step SET state = 'QUEUED' WHERE tenant_id = $1", [tenant]);
   await database.query(
-    "SELECT graphile_worker.add_job('sync_run', json_build_object('tenantId', tenant_id, 'runId', id)) FROM sync_run WHERE tenant_id = $1",
+    "UPDATE sync_run SET state = 'QUEUED', error_code = NULL WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1)",
+    [tenant],
+  );
+  await database.query(
+    "UPDATE sync_step SET state = 'QUEUED' WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1)",
+    [tenant],
+  );
+  await database.query(
+    "SELECT graphile_worker.add_job('sync_run', json_build_object('tenantId', tenant_id, 'runId', id)) FROM sync_run WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1)",
     [tenant],
   );
   await until("the trouble is over", async () => watching.results.at(-1)?.connectionStatusChanged.trouble === null);

@@ -1,10 +1,12 @@
 import { type Simulator, startSimulator } from "../../simulator";
+import type { Actor } from "../../src/auth/actor";
 import { Meetings } from "../../src/briefing/record-meeting";
 import { Rematching } from "../../src/briefing/rematch";
 import { TenantDoor } from "../../src/database/tenant-door";
 import { createLogger } from "../../src/platform/logger";
 import { encodeId } from "../../src/resolvers/global-id";
 import { createTestDatabase, type TestDatabase } from "../support/database";
+import { seller } from "../support/notes";
 import { type Service, startService } from "../support/service";
 import { completeConsent, connect, dataOf, recordMeeting, startConsent, syncEnds, until } from "../support/stories";
 
@@ -24,9 +26,10 @@ afterAll(async () => {
 });
 
 const copyOf = async (tenant = "acme") => {
-  const [row] = await database.query<{ copy_id: number }>("SELECT copy_id FROM connection WHERE tenant_id = $1", [
-    tenant,
-  ]);
+  const [row] = await database.query<{ copy_id: number }>(
+    "SELECT copy_id FROM connection WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1)",
+    [tenant],
+  );
   return row?.copy_id ?? 0;
 };
 const dealId = async (crmId: number, tenant = "acme") => encodeId("Deal", await copyOf(tenant), crmId);
@@ -71,8 +74,8 @@ async function sync(kind = "INCREMENTAL", tenant = "acme"): Promise<void> {
   await syncEnds(service, as);
   await until("the meetings are matched again", async () => {
     const [row] = await database.query<{ done: boolean }>(
-      `SELECT c.rematched_at = (SELECT max(finished_at) FROM sync_run r WHERE r.tenant_id = $1 AND r.copy_id = c.id) AS done
-       FROM synced_copy c WHERE c.tenant_id = $1 AND c.state = 'LIVE'`,
+      `SELECT c.rematched_at = (SELECT max(finished_at) FROM sync_run r WHERE r.tenant_id = (SELECT id FROM tenant WHERE external_id = $1) AND r.copy_id = c.id) AS done
+       FROM synced_copy c WHERE c.tenant_id = (SELECT id FROM tenant WHERE external_id = $1) AND c.state = 'LIVE'`,
       [tenant],
     );
     return row?.done;
@@ -327,6 +330,11 @@ describe("matching again after a sync", () => {
 });
 
 describe("the number of statements", () => {
+  let actor: Actor;
+  beforeAll(async () => {
+    actor = await seller(database);
+  });
+
   /** Counts what goes to the database while `work` is done. */
   async function statements(work: (door: TenantDoor) => Promise<unknown>): Promise<number> {
     let count = 0;
@@ -342,9 +350,8 @@ describe("the number of statements", () => {
     return count;
   }
 
-  const actor = { userId: "ada", tenantId: "acme", role: "owner", plan: "sales" } as const;
   const record = (attendees: string[]) => (door: TenantDoor) =>
-    new Meetings(door, () => new Date(), createLogger("silent")).record(actor as never, {
+    new Meetings(door, () => new Date(), createLogger("silent")).record(actor, {
       externalId: "counted",
       title: "Counted",
       startsAt: new Date(),
@@ -367,8 +374,11 @@ describe("the number of statements", () => {
 
   test("looking through meetings that a sync does not touch costs one set of statements for fifty of them", async () => {
     const rematch = (door: TenantDoor) =>
-      new Rematching(door, () => new Date(), createLogger("silent")).run("acme", new AbortController().signal);
-    const forget = () => database.query("UPDATE synced_copy SET rematched_at = NULL WHERE tenant_id = 'acme'");
+      new Rematching(door, () => new Date(), createLogger("silent")).run(actor.tenantId, new AbortController().signal);
+    const forget = () =>
+      database.query(
+        "UPDATE synced_copy SET rematched_at = NULL WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = 'acme')",
+      );
     await forget();
     await rematch(new TenantDoor(database.dataSource));
     await forget();

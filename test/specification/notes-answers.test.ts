@@ -95,7 +95,10 @@ test("a refused token is renewed once and the note sent once more: the first req
 
 /** Writes with one part replaced. */
 const writeWith = async (change: Partial<WritebackParts>, key: string) => {
-  const answer = await new NoteWrites({ ...writeback.parts, ...change }).write(seller(), askedNote(meetingId, key));
+  const answer = await new NoteWrites({ ...writeback.parts, ...change }).write(
+    await seller(database),
+    askedNote(meetingId, key),
+  );
   return answer.ok ? answer.value : answer;
 };
 
@@ -169,7 +172,7 @@ async function pass(ms: number): Promise<void> {
   aheadMs += ms;
   await writeback.lookUps.sweep();
   for (const { id } of await database.query<{ id: string }>("SELECT id FROM note_write WHERE state = 'UNKNOWN'")) {
-    await writeback.lookUps.lookUp({ tenantId: "acme", writeId: id });
+    await writeback.lookUps.lookUp({ tenantId: await database.tenantId("acme"), writeId: id });
   }
 }
 

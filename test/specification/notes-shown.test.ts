@@ -58,7 +58,7 @@ interface KeptRow {
 const rowsOf = (ids: readonly number[]) =>
   database.query<KeptRow>(
     `SELECT crm_id, content, truncated, shown_html, shown_rules FROM note WHERE crm_id = ANY ($1)
-       AND copy_id = (SELECT copy_id FROM connection WHERE tenant_id = 'acme') ORDER BY crm_id`,
+       AND copy_id = (SELECT copy_id FROM connection WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = 'acme')) ORDER BY crm_id`,
     [ids],
   );
 
@@ -131,7 +131,8 @@ test("a row that another session holds is passed by, and another copy's note of 
   const [held, free] = [add("<p>Held</p>"), add("<p>Free</p>")];
   await sync();
   await database.query(
-    "INSERT INTO note (copy_id, crm_id, content, add_time) VALUES (424242, $1, '<p>Theirs</p>', now())",
+    `INSERT INTO note (tenant_id, copy_id, crm_id, content, add_time)
+     SELECT id, 424242, $1, '<p>Theirs</p>', now() FROM tenant WHERE external_id = 'acme'`,
     [free],
   );
   await database.dataSource.transaction(async (session) => {

@@ -110,9 +110,10 @@ const undecided = async () => (await recordMeeting(service, [simulator.company.s
 const nobody = async () => (await recordMeeting(service, ["nobody@unknown.example"])).id;
 
 async function inCopy(type: string, crmId: number, tenant = "acme"): Promise<string> {
-  const [row] = await database.query<{ copy_id: number }>("SELECT copy_id FROM connection WHERE tenant_id = $1", [
-    tenant,
-  ]);
+  const [row] = await database.query<{ copy_id: number }>(
+    "SELECT copy_id FROM connection WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1)",
+    [tenant],
+  );
   return idOf(type, row?.copy_id ?? 0, crmId);
 }
 
@@ -130,7 +131,7 @@ async function theirs(): Promise<{ meetingId: string; dealId: string }> {
 
 async function unmatchedDeal(): Promise<string> {
   const [row] = await database.query<{ crm_id: number }>(
-    `SELECT d.crm_id FROM deal d JOIN connection c ON c.copy_id = d.copy_id WHERE c.tenant_id = 'acme' AND NOT EXISTS (
+    `SELECT d.crm_id FROM deal d JOIN connection c ON c.copy_id = d.copy_id WHERE c.tenant_id = (SELECT id FROM tenant WHERE external_id = 'acme') AND NOT EXISTS (
        SELECT 1 FROM matched_record m WHERE m.copy_id = d.copy_id AND m.entity = 'DEAL' AND m.crm_id = d.crm_id) LIMIT 1`,
   );
   return inCopy("Deal", row?.crm_id ?? 0);
@@ -299,7 +300,9 @@ test("after a disconnect the receipts stay, without their targets, and nothing i
   const write = await writeNote(service, { meetingId }, as);
   await service.ask("mutation { disconnect { __typename } }", {}, as);
   await until("the copy is purged", async () => {
-    const copies = await database.query("SELECT 1 FROM synced_copy WHERE tenant_id = 'other'");
+    const copies = await database.query(
+      "SELECT 1 FROM synced_copy WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = 'other')",
+    );
     return copies.length === 0;
   });
   simulator.log.clear();

@@ -86,7 +86,14 @@ test("an operation, its SQL and its calls to the CRM carry one id in the log, wh
   expect(lines.find(({ sql }) => typeof sql === "string")).toBeDefined();
   expect(lines.find(({ route }) => route === "GET /api/v2/dealFields")).toMatchObject({ status: 200 });
   expect(lines.find(({ msg }) => msg === "an operation was answered")).toMatchObject({
-    ...{ kind: "query", operationName: "Fields", tenantId: "acme", userId: "anna", codes: [] },
+    ...{
+      kind: "query",
+      operationName: "Fields",
+      tenant: "acme",
+      tenantId: await database.tenantId("acme"),
+      userId: "anna",
+      codes: [],
+    },
     ...{ sql: expect.any(Number), crm: expect.any(Number) },
   });
 });
@@ -116,9 +123,13 @@ test("a masked error's id is in a log line of the same operation", async () => {
   expect((await saidOf(id)).find((line) => line.errorId === errorId)).toBeDefined();
 });
 
-test("a run's job names its task and job in each line", () => {
+test("a run's job names its task and job in each line", async () => {
   const succeeded = logged().find(({ msg }) => msg === "a sync run succeeded");
-  expect(succeeded).toMatchObject({ task: "sync_run", jobId: expect.any(String), tenantId: "acme" });
+  expect(succeeded).toMatchObject({
+    task: "sync_run",
+    jobId: expect.any(String),
+    tenantId: await database.tenantId("acme"),
+  });
 });
 
 test("traces lead from an operation to its SQL and its calls to the CRM, and from a job to its calls", async () => {

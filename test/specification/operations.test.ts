@@ -43,7 +43,8 @@ async function rowsOf(tenant: string): Promise<Record<string, number>> {
     "SELECT table_name AS name FROM information_schema.columns WHERE table_schema = 'public' AND column_name = 'tenant_id'",
   );
   const counts = tables.map(
-    ({ name }) => `SELECT '${name}' AS name, count(*)::int AS n FROM ${name} WHERE tenant_id = $1`,
+    ({ name }) =>
+      `SELECT '${name}' AS name, count(*)::int AS n FROM ${name} WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1)`,
   );
   const found = await database.query<{ name: string; n: number }>(counts.join(" UNION ALL "), [tenant]);
   return Object.fromEntries(found.filter(({ n }) => n > 0).map(({ name, n }) => [name, n]));
@@ -59,7 +60,12 @@ test("a tenant that leaves is purged by the statements of the handbook, once its
   );
   await until(
     "the copy is purged",
-    async () => (await database.query("SELECT 1 FROM synced_copy WHERE tenant_id = 'leaving'")).length === 0,
+    async () =>
+      (
+        await database.query(
+          "SELECT 1 FROM synced_copy WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = 'leaving')",
+        )
+      ).length === 0,
   );
   expect(await rowsOf("leaving")).not.toEqual({});
   await purge("leaving");

@@ -30,7 +30,10 @@ test("the token of a connect is proven: nothing asks again whose it is", async (
 
 test("a token that was stored before tokens were proven is proven at its next use, once", async () => {
   const acme = await on.connected();
-  await on.database.query("UPDATE credential SET proven_version = NULL WHERE tenant_id = $1", [acme.tenant]);
+  await on.database.query(
+    "UPDATE credential SET proven_version = NULL WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1)",
+    [acme.tenant],
+  );
   await acme.source.current();
   await acme.source.current();
   expect(asked()).toEqual([WHO]);
@@ -114,7 +117,7 @@ test("a hundred callers of two processes wait for one proof, and one that comes 
   try {
     on.later(HOUR);
     const end = on.simulator.control.fail({ match: WHO, with: { kind: "hang" } });
-    const sources = [acme.source, other.tokens.of(acme.tenant, acme.copyId)];
+    const sources = [acme.source, other.tokens.of(acme.tenantId, acme.copyId)];
     const callers = sources.flatMap((source) => Array.from({ length: 50 }, () => source.current()));
     await until("the CRM is asked", async () => asked().includes(WHO));
     expect((await on.stored(acme)).isProven).toBe(false);

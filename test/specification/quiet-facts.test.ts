@@ -1,9 +1,8 @@
 import { randomUUID } from "node:crypto";
 import type { DealFacts } from "../../src/briefing/quiet/facts";
 import { readQuietFacts } from "../../src/briefing/quiet/read-quiet";
-import type { CopyScope } from "../../src/briefing/records";
 import { JointReads } from "../../src/database/joint-reads";
-import { TenantDoor } from "../../src/database/tenant-door";
+import { type CopyScope, TenantDoor } from "../../src/database/tenant-door";
 import { DAY_MS } from "../../src/platform/clock";
 import { createTestDatabase, type TestDatabase } from "../support/database";
 import { NOW } from "../support/quiet-facts";
@@ -14,6 +13,7 @@ const DEALS = 100;
 const THREE_DAYS_AGO = NOW - 3 * DAY_MS;
 let database: TestDatabase;
 let scope: CopyScope;
+let acme: number;
 
 const factsOf = (dealId: number): DealFacts => ({
   ...{ dealId, isOpen: true, addedAt: NOW - DAY_MS, inStageSince: null, stageId: null, daysToRotten: null },
@@ -25,10 +25,11 @@ const factsOf = (dealId: number): DealFacts => ({
 
 beforeAll(async () => {
   database = await createTestDatabase();
-  const rows = new QuietRows("acme", 1, { readAt: THREE_DAYS_AGO, asOf: THREE_DAYS_AGO, hasMail: true });
+  acme = await database.tenantId("acme");
+  const rows = new QuietRows(acme, 1, { readAt: THREE_DAYS_AGO, asOf: THREE_DAYS_AGO, hasMail: true });
   for (let id = 1; id <= DEALS; id += 1) rows.deal(factsOf(id), { notes: [], fields: [] });
   await rows.insert(database);
-  scope = { ...new TenantDoor(database.dataSource).enter("acme"), copyId: 1 };
+  scope = { ...new TenantDoor(database.dataSource).enter(acme), copyId: 1 };
 });
 afterAll(() => database.drop());
 
@@ -55,17 +56,18 @@ async function run(state: string, at: number, done: readonly string[], failed: r
   const id = randomUUID();
   await database.query(
     `INSERT INTO sync_run (tenant_id, id, copy_id, kind, state, queued_at, crm_time_at_start)
-     VALUES ('acme', $1, 1, 'INCREMENTAL', $2, $3, $3)`,
-    [id, state, new Date(at)],
+     VALUES ($4, $1, 1, 'INCREMENTAL', $2, $3, $3)`,
+    [id, state, new Date(at), acme],
   );
   for (const [resource, step] of [
     ...done.map((resource) => [resource, "SUCCEEDED"]),
     ...failed.map((resource) => [resource, "FAILED"]),
   ])
-    await database.query(`INSERT INTO sync_step (tenant_id, run_id, resource, state) VALUES ('acme', $1, $2, $3)`, [
+    await database.query(`INSERT INTO sync_step (tenant_id, run_id, resource, state) VALUES ($4, $1, $2, $3)`, [
       id,
       resource,
       step,
+      acme,
     ]);
 }
 
@@ -85,7 +87,7 @@ test.each<[string, string, number, boolean]>([
   ["the pipelines", "PIPELINES", 0, false],
 ])("a gap of %s", async (_gap, resource, crmId, touches) => {
   await database.query("DELETE FROM data_gap");
-  await database.query("INSERT INTO data_gap VALUES (1, $1, $2, 'X', '', $3)", [resource, crmId, now]);
+  await database.query("INSERT INTO data_gap VALUES ($4, 1, $1, $2, 'X', '', $3)", [resource, crmId, now, acme]);
   const [deal] = (await readQuietFacts(scope, [1], now)).deals;
   expect([deal?.isIncomplete, deal?.incompleteSince]).toEqual([touches, touches ? NOW : null]);
 });

@@ -49,7 +49,7 @@ function stored({ facts, ours }: Case, index: number, { hasMail }: CopyFacts): C
 
 async function store(copy: CopyFacts, cases: readonly Case[]) {
   const copyId = ++copies;
-  const tenantId = `tenant-${copyId}`;
+  const tenantId = await database.tenantId(`tenant-${copyId}`);
   const rows = new QuietRows(tenantId, copyId, copy);
   for (const { facts, ours } of cases) rows.deal(facts, ours);
   await rows.insert(database);
@@ -57,10 +57,10 @@ async function store(copy: CopyFacts, cases: readonly Case[]) {
   return { ...new TenantDoor(database.dataSource).enter(tenantId), copyId };
 }
 
-const inSql = (tenantId: string, copyId: number) =>
+const inSql = (tenantId: number, copyId: number) =>
   database.query<{ crm_id: number; verdict: string; quiet_since: Date | null }>(
     `WITH ${quietCopy} SELECT d.crm_id, s.verdict, s.quiet_since
-     FROM deal d CROSS JOIN quiet_copy CROSS JOIN LATERAL (${silenceOf("d", "$3::timestamptz")}) s WHERE d.copy_id = $2 AND $1 <> ''`,
+     FROM deal d CROSS JOIN quiet_copy CROSS JOIN LATERAL (${silenceOf("d", "$3::timestamptz")}) s WHERE d.tenant_id = $1 AND d.copy_id = $2`,
     [tenantId, copyId, now],
   );
 

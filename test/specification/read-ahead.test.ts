@@ -53,7 +53,7 @@ async function connectWithFirstPageHeld(tenant: string): Promise<void> {
   await connectHolding(
     tenant,
     `INSERT INTO activity (copy_id, crm_id, subject, type, participant_ids, due_has_time, done)
-     SELECT copy_id, $2, '', '', '{}', false, false FROM connection WHERE tenant_id = $1`,
+     SELECT copy_id, $2, '', '', '{}', false, false FROM connection WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1)`,
     first,
   );
   await until("the page after it was read too", async () => simulator.log.of("GET", ACTIVITIES).length === 2);
@@ -64,7 +64,7 @@ async function connectWithFirstPageHeld(tenant: string): Promise<void> {
 function firstParticipant(): [sql: string, key: string | undefined] {
   const byDeal = visibleParticipants(simulator, userId).sort((a, b) => Number.parseInt(a, 10) - Number.parseInt(b, 10));
   const sql = `INSERT INTO deal_participant (copy_id, deal_id, person_id)
-    SELECT copy_id, split_part($2, ':', 1)::bigint, split_part($2, ':', 2)::bigint FROM connection WHERE tenant_id = $1`;
+    SELECT copy_id, split_part($2, ':', 1)::bigint, split_part($2, ':', 2)::bigint FROM connection WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1)`;
   return [sql, byDeal[0]];
 }
 
@@ -90,7 +90,7 @@ async function standOf(tenant: string): Promise<{ cursor: string | null; request
   const [stand] = await database.query<{ cursor: string | null; requests: number; held: number }>(
     `SELECT s.cursor, s.requests, (SELECT count(*)::int FROM activity a WHERE a.copy_id = r.copy_id) AS held
      FROM sync_run r JOIN sync_step s ON s.tenant_id = r.tenant_id AND s.run_id = r.id
-     WHERE r.tenant_id = $1 AND s.resource = 'ACTIVITIES' ORDER BY r.queued_at DESC LIMIT 1`,
+     WHERE r.tenant_id = (SELECT id FROM tenant WHERE external_id = $1) AND s.resource = 'ACTIVITIES' ORDER BY r.queued_at DESC LIMIT 1`,
     [tenant],
   );
   return stand;

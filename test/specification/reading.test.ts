@@ -23,7 +23,9 @@ beforeAll(async () => {
   service = await startService(simulator, database);
   await connect(service, simulator);
   await syncEnds(service);
-  const [row] = await database.query<{ copy_id: number }>("SELECT copy_id FROM connection WHERE tenant_id = 'acme'");
+  const [row] = await database.query<{ copy_id: number }>(
+    "SELECT copy_id FROM connection WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = 'acme')",
+  );
   copyId = row?.copy_id ?? 0;
   meeting = await recordMeeting(service, [simulator.company.stories.singleDeal.email]);
 });

@@ -52,7 +52,7 @@ interface Present {
 }
 async function presentOf({ tenant }: ActorClaims): Promise<Present> {
   const query = `SELECT c.state, c.copy_id, x.version, c.bound_email FROM connection c JOIN credential x USING (tenant_id)
-    WHERE c.tenant_id = $1`;
+    WHERE c.tenant_id = (SELECT id FROM tenant WHERE external_id = $1)`;
   const [row] = await database.query<Present>(query, [tenant]);
   if (!row) throw new Error(`${tenant} is not connected`);
   return row;
@@ -66,7 +66,7 @@ async function refusedByCrm(inFirstRun = async (as: ActorClaims) => void (await 
   await connect(service, simulator, as);
   await inFirstRun(as);
   const before = await presentOf(as);
-  await door.transaction(as.tenant, (scope) =>
+  await door.transaction(await database.tenantId(as.tenant), (scope) =>
     moveToNeedsReauthorization(scope, before.copy_id, before.version, "GRANT_REVOKED", new Date()),
   );
   const { data } = await service.ask("{ connection { state reauthorizationReason } }", {}, as);
@@ -77,7 +77,7 @@ async function refusedByCrm(inFirstRun = async (as: ActorClaims) => void (await 
 const emailOf = (id: number) => simulator.company.users.get(id)?.email;
 const runsOf = ({ tenant }: ActorClaims) =>
   database.query<{ state: string; copy_id: number }>(
-    "SELECT state, copy_id FROM sync_run WHERE tenant_id = $1 ORDER BY queued_at",
+    "SELECT state, copy_id FROM sync_run WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1) ORDER BY queued_at",
     [tenant],
   );
 const matchOf = async (id: string, as: ActorClaims) => {

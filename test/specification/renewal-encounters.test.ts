@@ -141,7 +141,12 @@ test("disconnecting does not wait for a renewal, and its answer revives nothing"
   end();
   await expect(renewal).rejects.toMatchObject(NOT_CONNECTED);
   expect(await on.shown(acme)).toEqual({ ...WORKS, state: "NOT_CONNECTED" });
-  expect(await on.database.query("SELECT 1 FROM credential WHERE tenant_id = $1", [acme.tenant])).toEqual([]);
+  expect(
+    await on.database.query(
+      "SELECT 1 FROM credential WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1)",
+      [acme.tenant],
+    ),
+  ).toEqual([]);
   expect(await on.attempts(acme)).toEqual([]);
   await expect(acme.source.current()).rejects.toMatchObject(NOT_CONNECTED);
   expect(on.asked()).toBe(1);
@@ -160,7 +165,12 @@ async function withWorker(use: (run: () => Promise<EndedRun>, state: () => Promi
     const run = async () => {
       on.later(1);
       simulator.log.clear();
-      await enqueueRun(new TenantDoor(database.dataSource).enter(tenant), copyId, "FULL", clock());
+      await enqueueRun(
+        new TenantDoor(database.dataSource).enter(await database.tenantId(tenant)),
+        copyId,
+        "FULL",
+        clock(),
+      );
       return syncEnds(worker, { tenant });
     };
     const query = "{ connection { state reauthorizationReason trouble { code } } }";

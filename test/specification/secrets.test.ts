@@ -113,7 +113,7 @@ async function authorize(as: ActorClaims) {
 }
 
 async function copyOf(tenant: string): Promise<number> {
-  const query = "SELECT copy_id FROM connection WHERE tenant_id = $1";
+  const query = "SELECT copy_id FROM connection WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1)";
   const [row] = await database.query<{ copy_id: number | null }>(query, [tenant]);
   return row?.copy_id ?? 0;
 }
@@ -126,7 +126,7 @@ async function tokensOf(tenant = "acme"): Promise<{ version: number; access: str
       { id: "k2", key: SECOND },
     ]),
   );
-  const found = await held.read(door.enter(tenant), await copyOf(tenant));
+  const found = await held.read(door.enter(await database.tenantId(tenant)), await copyOf(tenant));
   const [access, refresh] = [found?.accessToken.reveal() ?? "", found?.refreshToken.reveal() ?? ""];
   for (const token of [access, refresh]) if (token) secrets.add(token);
   return { version: found?.version ?? 0, access, refresh };
@@ -134,7 +134,7 @@ async function tokensOf(tenant = "acme"): Promise<{ version: number; access: str
 
 async function runAgain(tenant = "acme") {
   const copyId = await copyOf(tenant);
-  await door.transaction(tenant, (scope) => enqueueRun(scope, copyId, "FULL", new Date()));
+  await door.transaction(await database.tenantId(tenant), (scope) => enqueueRun(scope, copyId, "FULL", new Date()));
   return syncEnds(service, { tenant });
 }
 
@@ -232,7 +232,8 @@ test("a program that cannot start names its fault and no secret", async () => {
 
 const flipped = (column: string, index: string) => `set_byte(${column}, ${index}, get_byte(${column}, ${index}) # 1)`;
 const last = (column: string) => `length(${column}) - 1`;
-const OTHERS = (column: string) => `(SELECT ${column} FROM credential WHERE tenant_id = 'other')`;
+const OTHERS = (column: string) =>
+  `(SELECT ${column} FROM credential WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = 'other'))`;
 
 test.each([
   ["another tenant's", `access_token = ${OTHERS("access_token")}, refresh_token = ${OTHERS("refresh_token")}`],
@@ -254,9 +255,11 @@ test.each([
     await tokensOf("other");
   }
   const [kept] = await database.query<object>(
-    "SELECT access_token, refresh_token FROM credential WHERE tenant_id = 'acme'",
+    "SELECT access_token, refresh_token FROM credential WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = 'acme')",
   );
-  await database.query(`UPDATE credential SET ${change} WHERE tenant_id = 'acme'`);
+  await database.query(
+    `UPDATE credential SET ${change} WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = 'acme')`,
+  );
   simulator.log.clear();
   const before = program.output().length;
   expect(await runAgain()).toMatchObject({ state: "FAILED", error: { code: "INTERNAL" } });
@@ -265,7 +268,7 @@ test.each([
   await until("the log says why", async () => said().includes("UnsealError"));
   expect(leaked(secrets, [said()])).toEqual([]);
   await database.query(
-    "UPDATE credential SET access_token = $1, refresh_token = $2 WHERE tenant_id = 'acme'",
+    "UPDATE credential SET access_token = $1, refresh_token = $2 WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = 'acme')",
     Object.values(kept ?? {}),
   );
 });

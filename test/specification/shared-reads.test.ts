@@ -26,13 +26,15 @@ beforeAll(async () => {
   counter = await countStatements(database.url);
   service = await startService(simulator, database, { databaseUrl: counter.url, roles: new Set(["api"]) });
   await database.query(
-    `INSERT INTO synced_copy (tenant_id, crm_company_id, crm_user_id, state, created_at)
-     SELECT tenant, 1, 1, 'LIVE', now() FROM unnest($1::text[]) tenant`,
+    `WITH made AS (INSERT INTO tenant (external_id) SELECT unnest($1::text[]) RETURNING id)
+     INSERT INTO synced_copy (tenant_id, crm_company_id, crm_user_id, state, created_at)
+     SELECT id, 1, 1, 'LIVE', now() FROM made`,
     [TENANTS],
   );
   await database.query(
     `INSERT INTO connection (tenant_id, state, state_changed_at, copy_id, company_name)
-     SELECT tenant_id, 'CONNECTED', now(), id, 'Company of ' || tenant_id FROM synced_copy`,
+     SELECT c.tenant_id, 'CONNECTED', now(), c.id, 'Company of ' || t.external_id
+     FROM synced_copy c JOIN tenant t ON t.id = c.tenant_id`,
   );
   await database.query(
     `INSERT INTO sync_run (tenant_id, id, copy_id, kind, state, queued_at)
@@ -64,7 +66,7 @@ test.each([
     "a connection's change",
     STATUS,
     "connection_changed",
-    "UPDATE connection SET company_name = 'Renamed' WHERE tenant_id = 'acme'",
+    "UPDATE connection SET company_name = 'Renamed' WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = 'acme')",
     {
       connectionStatusChanged: { companyName: "Renamed", sync: { current: { state: "QUEUED" }, lastSuccessAt: null } },
     },
@@ -73,7 +75,7 @@ test.each([
     "a run's progress",
     PROGRESS,
     "progress_changed",
-    "UPDATE sync_run SET state = 'RUNNING' WHERE tenant_id = 'acme'",
+    "UPDATE sync_run SET state = 'RUNNING' WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = 'acme')",
     { syncProgressed: { state: "RUNNING", progress: 0, steps: [] } },
   ],
 ])(
@@ -81,7 +83,9 @@ test.each([
   async (_, query, channel, change, shown) => {
     const [ours, theirs] = [await watchers("acme", query, SUBSCRIBERS), await watchers("globex", query, 2)];
     const sent = await counter.during(async () => {
-      await database.query(`DO $$ BEGIN ${change}; PERFORM pg_notify('${channel}', 'acme'); END $$`);
+      await database.query(
+        `DO $$ BEGIN ${change}; PERFORM pg_notify('${channel}', (SELECT id::text FROM tenant WHERE external_id = 'acme')); END $$`,
+      );
       await until("all of the tenant see it", async () => all(ours, 2));
     });
     for (const { results } of ours) expect(results[1]).toEqual(shown);
@@ -99,7 +103,9 @@ test.each([
 
 test("tenants that are woken at one moment are shown their own", async () => {
   const found = await Promise.all(TENANTS.map((tenant) => watchers(tenant, STATUS, 3)));
-  await database.query("SELECT pg_notify('connection_changed', tenant) FROM unnest($1::text[]) tenant", [TENANTS]);
+  await database.query("SELECT pg_notify('connection_changed', id::text) FROM tenant WHERE external_id = ANY ($1)", [
+    TENANTS,
+  ]);
   await until("all are woken", async () => found.every((ofTenant) => all(ofTenant, 2)));
   const [acme = [], globex = []] = found;
   for (const { results } of acme)
@@ -113,8 +119,8 @@ test("changes that follow each other are each seen by all, the last one last", a
   const ours = await watchers("acme", STATUS, SUBSCRIBERS);
   for (let change = 1; change <= 20; change += 1) {
     await database.query(
-      `DO $$ BEGIN UPDATE connection SET company_name = 'Name ${change}' WHERE tenant_id = 'acme';
-         PERFORM pg_notify('connection_changed', 'acme'); END $$`,
+      `DO $$ BEGIN UPDATE connection SET company_name = 'Name ${change}' WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = 'acme');
+         PERFORM pg_notify('connection_changed', (SELECT id::text FROM tenant WHERE external_id = 'acme')); END $$`,
     );
   }
   const last = { connectionStatusChanged: { companyName: "Name 20" } };
@@ -160,7 +166,9 @@ test("a token that ends closes its own socket; the others of its subscription ar
   await until("it sees the present state", async () => ending.results.length === 1);
   expect((await ending.closed).code).toBe(4403);
   expect(staying?.results).toHaveLength(1);
-  await database.query("SELECT pg_notify('connection_changed', 'acme')");
+  await database.query(
+    "SELECT pg_notify('connection_changed', (SELECT id::text FROM tenant WHERE external_id = 'acme'))",
+  );
   await until("the other is told", async () => staying?.results.length === 2);
   await staying?.end();
 });

@@ -38,7 +38,7 @@ class World {
 
   constructor() {
     for (const field of Object.values(schema.getSubscriptionType()?.getFields() ?? {})) {
-      field.subscribe = (_source, _args, { actor }: Context) => this.#valueOf(actor.tenantId);
+      field.subscribe = (_source, _args, { actor }: Context) => this.#valueOf(actor.tenant);
       field.resolve = (version, { by }, { actor }: Context) => this.#seen(version as number, by, actor);
     }
   }
@@ -70,12 +70,12 @@ class World {
     };
     const canManage = () => mayManageConnection(actor);
     const userId = () => actor.userId;
-    return { tenant: actor.tenantId, version, canManage, plan: () => actor.plan, by, userId, fails };
+    return { tenant: actor.tenant, version, canManage, plan: () => actor.plan, by, userId, fails };
   }
 }
 
 const person = (known: Partial<Actor> = {}): Actor => ({
-  ...{ userId: "mia", tenantId: "acme", role: "member", plan: "sales", email: null, name: null },
+  ...{ userId: "mia", tenant: "acme", tenantId: 1, role: "member", plan: "sales", email: null, name: null },
   expiresAt: new Date(0),
   ...known,
 });
@@ -124,7 +124,7 @@ test("equal subscriptions share one listener and one execution an event, whoever
 const NAMED = "subscription One { seen { version } } subscription Two { other { version } }";
 const OF = "subscription ($by: String) { seen(by: $by) { tenant version canManage plan by } }";
 test.each<[string, Partial<Actor>, Partial<Actor>, Asked, Asked]>([
-  ["tenants", { tenantId: "acme" }, { tenantId: "globex" }, {}, {}],
+  ["tenants", { tenantId: 1 }, { tenant: "globex", tenantId: 2 }, {}, {}],
   ["roles", { role: "member" }, { role: "owner" }, {}, {}],
   ["plans", { plan: "sales" }, { plan: "starter" }, {}, {}],
   ["documents", {}, {}, { query: "subscription { seen { tenant } }" }, {}],

@@ -1,8 +1,10 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { randomBytes } from "node:crypto";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import type { AddressInfo } from "node:net";
 import { createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { tokenFor } from "../support/actors";
 import { createTestDatabase, type TestDatabase } from "../support/database";
 import { type Program, startProgram } from "../support/processes";
 import { environmentFor } from "../support/service";
@@ -42,6 +44,66 @@ test("an unreachable database is named without its password, and with what to ch
   expect(text).toMatch(/database crm at 127\.0\.0\.1:9 cannot be reached.*Check DATABASE_URL/s);
   expect(text).not.toContain("hunter2");
   expect(text).not.toMatch(STACK);
+});
+
+/** A user without any attribute of its own, in a database of its own; `granted`: an administrator has run what the handbook says. */
+async function asPlainUser(granted: boolean, work: (url: string, name: string) => Promise<void>): Promise<void> {
+  const name = `plain_${randomBytes(4).toString("hex")}`;
+  const empty = await createTestDatabase({ empty: true });
+  const url = new URL(empty.url.reveal());
+  await empty.query(`CREATE ROLE ${name} LOGIN PASSWORD 'hunter2'`);
+  const handbook = readFileSync("docs/operations.md", "utf8");
+  const [, roles = ""] = /## Roles\n.*?```sql\n(.*?)```/s.exec(handbook) ?? [];
+  try {
+    if (granted) {
+      const commands = roles
+        .replaceAll("service_user", name)
+        .replace("DATABASE crm ", `DATABASE ${url.pathname.slice(1)} `);
+      // The server has the roles already, from every other database.
+      await empty.query(commands.replace(/CREATE ROLE.*;\n/g, ""));
+    }
+    Object.assign(url, { username: name, password: "hunter2" });
+    await work(url.href, name);
+  } finally {
+    await empty.query(`REVOKE crm_connection, crm_connection_across FROM ${name}; DROP ROLE ${name}`);
+    await empty.drop();
+  }
+}
+
+test("a database user without rights of its own is refused with who has to do what", () =>
+  asPlainUser(false, async (url) => {
+    const text = await failureOf({ DATABASE_URL: url });
+    expect(text).toMatch(
+      /may not act as crm_connection and crm_connection_across: .*docs\/operations.md lists under Roles/,
+    );
+    expect(text).not.toContain("hunter2");
+    expect(text).not.toMatch(STACK);
+  }));
+
+test("the same user runs the service once an administrator has run what the handbook says, and sees no tenant's rows by it", () =>
+  asPlainUser(true, async (url) => {
+    const program = startProgram("src/main.js", { ...environment, DATABASE_URL: url });
+    const address = await addressOf(program);
+    expect((await fetch(`${address}/readyz`)).status).toBe(200);
+    const seen = await fetch(`${address}/graphql`, {
+      method: "POST",
+      headers: { "content-type": "application/json", authorization: `Bearer ${await tokenFor()}` },
+      body: JSON.stringify({ query: "{ connection { state } }" }),
+    });
+    expect(await seen.json()).toEqual({ data: { connection: { state: "NOT_CONNECTED" } } });
+    program.child.kill("SIGTERM");
+    expect(await program.ended).toBe(0);
+  }));
+
+test("a database that an earlier version made is refused in one sentence", async () => {
+  const old = await createTestDatabase();
+  await old.query("UPDATE migration SET name = 'Initial1763640000000'");
+  const text = await failureOf({ DATABASE_URL: old.url.reveal() });
+  expect(text).toMatch(
+    /^The database cannot be used: its tables were made by Initial1763640000000, .*give DATABASE_URL an empty/m,
+  );
+  expect(text).not.toMatch(STACK);
+  await old.drop();
 });
 
 describe("with its port in use", () => {

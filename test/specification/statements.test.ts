@@ -26,65 +26,66 @@ afterAll(async () => {
 
 /** A connected tenant whose copy has so much of everything, and one meeting with all its persons. @returns its id */
 async function makeTenant(tenant: string, times: number): Promise<string> {
+  const tenantId = await database.tenantId(tenant);
   const [copy] = await database.query<{ id: number }>(
     `INSERT INTO synced_copy (tenant_id, crm_company_id, crm_user_id, state, created_at)
      VALUES ($1, 1, 1, 'LIVE', now()) RETURNING id`,
-    [tenant],
+    [tenantId],
   );
   const [persons, deals, activities, organizations] = [20 * times, 10 * times, 50 * times, 10 * times];
   // Each kind of record has owners of its own, so that none is known already where another kind asks for it.
   const owner = (kind: number) => `${kind} + 5 * (g % ${times})`;
   const statements = [
-    `INSERT INTO crm_user SELECT $1, g, 'User ' || g, 'user' || g || '@seller.example', 'user' || g || '@seller.example', true
+    `INSERT INTO crm_user SELECT $1, $2, g, 'User ' || g, 'user' || g || '@seller.example', 'user' || g || '@seller.example', true
      FROM generate_series(1, ${5 * times}) g`,
-    `INSERT INTO pipeline SELECT $1, g, 'Pipeline ' || g, g FROM generate_series(1, ${times}) g`,
-    `INSERT INTO stage SELECT $1, g, 'Stage ' || g, g, g % ${times} + 1, 30 FROM generate_series(1, ${3 * times}) g`,
-    `INSERT INTO organization (copy_id, crm_id, name, owner_id, custom_fields)
-     SELECT $1, g, 'Company ' || g, ${owner(1)}, '{}' FROM generate_series(1, ${organizations}) g`,
-    `INSERT INTO person (copy_id, crm_id, name, owner_id, organization_id, emails, phones, custom_fields)
-     SELECT $1, g, 'Person ' || g, ${owner(2)}, g % ${organizations} + 1,
+    `INSERT INTO pipeline SELECT $1, $2, g, 'Pipeline ' || g, g FROM generate_series(1, ${times}) g`,
+    `INSERT INTO stage SELECT $1, $2, g, 'Stage ' || g, g, g % ${times} + 1, 30 FROM generate_series(1, ${3 * times}) g`,
+    `INSERT INTO organization (tenant_id, copy_id, crm_id, name, owner_id, custom_fields)
+     SELECT $1, $2, g, 'Company ' || g, ${owner(1)}, '{}' FROM generate_series(1, ${organizations}) g`,
+    `INSERT INTO person (tenant_id, copy_id, crm_id, name, owner_id, organization_id, emails, phones, custom_fields)
+     SELECT $1, $2, g, 'Person ' || g, ${owner(2)}, g % ${organizations} + 1,
        jsonb_build_array(jsonb_build_object('value', 'p' || g || '@buyer.example', 'label', 'work', 'primary', true)), '[]', '{}'
      FROM generate_series(1, ${persons}) g`,
-    `INSERT INTO person_address (copy_id, address, mailbox, person_id)
-     SELECT $1, 'p' || g || '@buyer.example', 'p' || g || '@buyer.example', g FROM generate_series(1, ${persons}) g`,
-    `INSERT INTO deal (copy_id, crm_id, title, value, currency, status, owner_id, person_id, organization_id, pipeline_id,
+    `INSERT INTO person_address (tenant_id, copy_id, address, mailbox, person_id)
+     SELECT $1, $2, 'p' || g || '@buyer.example', 'p' || g || '@buyer.example', g FROM generate_series(1, ${persons}) g`,
+    `INSERT INTO deal (tenant_id, copy_id, crm_id, title, value, currency, status, owner_id, person_id, organization_id, pipeline_id,
        stage_id, participants_due, participants_known, add_time, update_time, custom_fields)
-     SELECT $1, g, 'Deal ' || g, g, 'EUR', CASE g % 3 WHEN 0 THEN 'won' ELSE 'open' END, ${owner(3)}, g,
+     SELECT $1, $2, g, 'Deal ' || g, g, 'EUR', CASE g % 3 WHEN 0 THEN 'won' ELSE 'open' END, ${owner(3)}, g,
        g % ${organizations} + 1, s.pipeline_id, s.crm_id, false, true, now() - interval '9 days',
        now() - g * interval '1 hour', '{}'
-     FROM generate_series(1, ${deals}) g JOIN stage s ON s.copy_id = $1 AND s.crm_id = g % ${3 * times} + 1`,
-    `INSERT INTO deal_participant SELECT $1, d, p FROM generate_series(1, ${deals}) d, generate_series(1, ${persons}) p
+     FROM generate_series(1, ${deals}) g JOIN stage s ON s.tenant_id = $1 AND s.copy_id = $2 AND s.crm_id = g % ${3 * times} + 1`,
+    `INSERT INTO deal_participant SELECT $1, $2, d, p FROM generate_series(1, ${deals}) d, generate_series(1, ${persons}) p
      WHERE p % ${4 * times} = d % ${4 * times}`,
-    `INSERT INTO activity (copy_id, crm_id, subject, type, owner_id, deal_id, person_id, organization_id, participant_ids,
+    `INSERT INTO activity (tenant_id, copy_id, crm_id, subject, type, owner_id, deal_id, person_id, organization_id, participant_ids,
        due_at, due_has_time, done, done_at, happened_at)
-     SELECT $1, g, 'Activity ' || g, 'call', ${owner(4)}, g % ${deals} + 1, g % ${persons} + 1, g % ${organizations} + 1, '{}',
+     SELECT $1, $2, g, 'Activity ' || g, 'call', ${owner(4)}, g % ${deals} + 1, g % ${persons} + 1, g % ${organizations} + 1, '{}',
        now() + (CASE WHEN done THEN -1 ELSE 1 END) * g * interval '1 hour', true, done,
        CASE WHEN done THEN now() - g * interval '1 hour' END, CASE WHEN done THEN now() - g * interval '1 hour' END
      FROM (SELECT g, g % 5 > 0 AS done FROM generate_series(1, ${activities}) g) g`,
-    `INSERT INTO note SELECT $1, g, '<p>Note</p>', ${owner(5)}, g % ${deals} + 1, g % ${persons} + 1,
+    `INSERT INTO note SELECT $1, $2, g, '<p>Note</p>', ${owner(5)}, g % ${deals} + 1, g % ${persons} + 1,
        g % ${organizations} + 1, now() FROM generate_series(1, ${activities}) g`,
   ];
-  for (const sql of statements) await database.query(sql, [copy?.id]);
+  for (const sql of statements) await database.query(sql, [tenantId, copy?.id]);
   await database.query(
-    `INSERT INTO data_gap VALUES ($1, 'DEAL_PARTICIPANTS', 1, 'CRM_UNAVAILABLE', 'The CRM did not answer.', now())`,
-    [copy?.id],
+    `INSERT INTO data_gap VALUES ($1, $2, 'DEAL_PARTICIPANTS', 1, 'CRM_UNAVAILABLE', 'The CRM did not answer.', now())`,
+    [tenantId, copy?.id],
   );
   await database.query(
     `INSERT INTO connection (tenant_id, state, state_changed_at, copy_id, company_domain)
      VALUES ($1, 'CONNECTED', now(), $2, 'acme')`,
-    [tenant, copy?.id],
+    [tenantId, copy?.id],
   );
   await database.query(
     `INSERT INTO sync_run (tenant_id, id, copy_id, kind, state, queued_at, started_at, finished_at)
      SELECT $1, gen_random_uuid(), $2, 'FULL', 'SUCCEEDED', now() - g * interval '1 hour', now(), now()
      FROM generate_series(1, ${10 * times}) g`,
-    [tenant, copy?.id],
+    [tenantId, copy?.id],
   );
   const emails = Array.from({ length: persons }, (_, index) => `p${index + 1}@buyer.example`);
   const input = { ownerEmail: "user1@seller.example", externalId: "m-0", startsAt: new Date().toISOString() };
   const meeting = await recordMeeting(service, emails, input, { tenant });
   await database.query(
-    "UPDATE meeting_match SET status = 'MATCHED', deal_id = 1 WHERE tenant_id = $1 AND meeting_id = $2",
+    "UPDATE meeting_match SET status = 'MATCHED', deal_id = 1 WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1) AND meeting_id = $2",
     [tenant, row(meeting)],
   );
   return meeting.id;
@@ -98,7 +99,7 @@ async function addMeetings(tenant: string, meetingId: string, count: number): Pr
   await database.query(
     `INSERT INTO meeting SELECT tenant_id, gen_random_uuid(), 'm-' || g, title, starts_at - g * interval '1 hour', ends_at,
        owner_email, recorded_by, recorded_at FROM meeting, generate_series(1, ${count - 1}) g
-     WHERE tenant_id = $1 AND id = $2`,
+     WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1) AND id = $2`,
     first,
   );
   for (const [table, only] of [
@@ -108,7 +109,7 @@ async function addMeetings(tenant: string, meetingId: string, count: number): Pr
     await database.query(
       `INSERT INTO ${table} SELECT (jsonb_populate_record(t, jsonb_build_object('meeting_id', m.id))).*
        FROM ${table} t JOIN meeting m ON m.tenant_id = t.tenant_id AND m.id <> t.meeting_id
-       WHERE t.tenant_id = $1 AND t.meeting_id = $2 ${only}`,
+       WHERE t.tenant_id = (SELECT id FROM tenant WHERE external_id = $1) AND t.meeting_id = $2 ${only}`,
       first,
     );
   }
@@ -180,9 +181,9 @@ test.each(Object.entries(LISTS))(
 );
 
 test("nested lists that have no first of their own are bounded", async () => {
-  const copyId = "(SELECT copy_id FROM connection WHERE tenant_id = 'large')";
   await database.query(
-    `INSERT INTO deal_participant SELECT ${copyId}, 1, g FROM generate_series(1, 200) g ON CONFLICT DO NOTHING`,
+    `INSERT INTO deal_participant SELECT c.tenant_id, c.copy_id, 1, g FROM connection c, generate_series(1, 200) g
+     WHERE c.tenant_id = (SELECT id FROM tenant WHERE external_id = 'large') ON CONFLICT DO NOTHING`,
   );
   const query = `query ($id: ID!) { briefing(meetingId: $id) {
     deal { participants { name } } otherDeals { status updatedAt } persons { id } organizations { id } meeting { attendees { email } } } }`;
@@ -219,20 +220,22 @@ async function rowsReadBy(table: string, work: (reader: Service) => Promise<unkn
 
 test("where each tenant has 200 other meetings a briefing reads none of them", async () => {
   await database.query(
-    `WITH copies AS (
+    `WITH others AS (
+       INSERT INTO tenant (external_id) SELECT 'other-' || g FROM generate_series(1, 100) g RETURNING id
+     ), copies AS (
        INSERT INTO synced_copy (tenant_id, crm_company_id, crm_user_id, state, created_at)
-       SELECT 'other-' || g, 1, 1, 'LIVE', now() FROM generate_series(1, 100) g RETURNING tenant_id, id
+       SELECT id, 1, 1, 'LIVE', now() FROM others RETURNING tenant_id, id
      ), meetings AS (
        SELECT tenant_id, copy_id, gen_random_uuid() AS id, g FROM (
-         SELECT tenant_id, id FROM copies UNION ALL SELECT tenant_id, copy_id FROM connection WHERE tenant_id = 'small'
+         SELECT tenant_id, id FROM copies UNION ALL SELECT tenant_id, copy_id FROM connection WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = 'small')
        ) c (tenant_id, copy_id), generate_series(1, 200) g
      ), recorded AS (
        INSERT INTO meeting SELECT m.tenant_id, m.id, 'other-' || g, title, starts_at, ends_at, owner_email, recorded_by, recorded_at
-       FROM meeting s, meetings m WHERE s.tenant_id = 'small'
+       FROM meeting s, meetings m WHERE s.tenant_id = (SELECT id FROM tenant WHERE external_id = 'small')
      )
      INSERT INTO meeting_match SELECT (jsonb_populate_record(s, jsonb_build_object('tenant_id', m.tenant_id,
        'copy_id', m.copy_id, 'meeting_id', m.id, 'status', 'NONE', 'deal_id', NULL))).*
-     FROM meeting_match s, meetings m WHERE s.tenant_id = 'small'`,
+     FROM meeting_match s, meetings m WHERE s.tenant_id = (SELECT id FROM tenant WHERE external_id = 'small')`,
   );
   await database.query("ANALYZE");
   const read = await rowsReadBy("meeting_match", (reader) =>

@@ -42,7 +42,7 @@ test("participants of one deal that cannot be read are a gap: the run succeeds a
     gaps: [{ resource: "DEAL_PARTICIPANTS", code: "UNAVAILABLE", count: 1 }],
   });
   const unread = await database.query(
-    "SELECT d.crm_id FROM deal d JOIN connection c USING (copy_id) WHERE c.tenant_id = 'gap' AND NOT d.participants_known",
+    "SELECT d.crm_id FROM deal d JOIN connection c USING (tenant_id, copy_id) WHERE c.tenant_id = (SELECT id FROM tenant WHERE external_id = 'gap') AND NOT d.participants_known",
   );
   expect(unread).toEqual([{ crm_id: dealId }]);
 });
@@ -55,8 +55,8 @@ test("a rate limit on participants ends the asking: every deal that is left is a
   expect(asked.length).toBeLessThanOrEqual(20 + 8);
   expect(new Set(asked.map(({ path }) => path)).size).toBe(asked.length);
   const [unread] = await database.query<{ n: number }>(
-    `SELECT count(*)::int AS n FROM deal d JOIN connection c USING (copy_id)
-     WHERE c.tenant_id = 'limited' AND d.participants_due AND NOT d.participants_known`,
+    `SELECT count(*)::int AS n FROM deal d JOIN connection c USING (tenant_id, copy_id)
+     WHERE c.tenant_id = (SELECT id FROM tenant WHERE external_id = 'limited') AND d.participants_due AND NOT d.participants_known`,
   );
   expect(unread?.n).toBeGreaterThan(8);
   expect(run).toMatchObject({ state: "SUCCEEDED", gaps: [{ code: "RATE_LIMITED", count: unread?.n }] });
@@ -111,7 +111,12 @@ test.each([
   const tenant = `asked who: ${what}`;
   const run = await syncWith(tenant, { match: "/api/v1/users/me", after: 1, with: fault });
   expect(run).toMatchObject({ state: "FAILED", error: { code } });
-  expect(await database.query("SELECT state FROM connection WHERE tenant_id = $1", [tenant])).toEqual([{ state }]);
+  expect(
+    await database.query(
+      "SELECT state FROM connection WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1)",
+      [tenant],
+    ),
+  ).toEqual([{ state }]);
 });
 
 test("a record that cannot be read is kept aside and counted, and the page goes on", async () => {
@@ -132,7 +137,7 @@ test("a record that cannot be read is kept aside and counted, and the page goes 
   expect(run.state).toBe("SUCCEEDED");
   expect(stepOf(run, "DEALS")).toMatchObject({ fetched: 3, written: 1, rejected: 2 });
   const kept = await database.query<{ record_key: string; reason: string }>(
-    "SELECT r.record_key, r.reason FROM rejected_record r JOIN connection c USING (copy_id) WHERE c.tenant_id = 'odd' ORDER BY 1",
+    "SELECT r.record_key, r.reason FROM rejected_record r JOIN connection c USING (tenant_id, copy_id) WHERE c.tenant_id = (SELECT id FROM tenant WHERE external_id = 'odd') ORDER BY 1",
   );
   expect(kept).toHaveLength(2);
   expect(kept[0]).toMatchObject({ record_key: String(dealId), reason: expect.stringContaining("status") });
@@ -173,7 +178,7 @@ test("notes of which a page is larger than any answer may be are read in smaller
   const run = await syncAs("long notes");
   expect(run).toMatchObject({ state: "SUCCEEDED", error: null });
   const kept = await database.query(
-    "SELECT 1 FROM note n JOIN connection c USING (copy_id) WHERE c.tenant_id = 'long notes' AND n.crm_id = ANY ($1) AND n.content = $2",
+    "SELECT 1 FROM note n JOIN connection c USING (tenant_id, copy_id) WHERE c.tenant_id = (SELECT id FROM tenant WHERE external_id = 'long notes') AND n.crm_id = ANY ($1) AND n.content = $2",
     [added, content],
   );
   expect(kept).toHaveLength(added.length);

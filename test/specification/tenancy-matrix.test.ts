@@ -199,10 +199,11 @@ async function expectOwn(text: string): Promise<void> {
       const source = { SyncRun: "sync_run", Meeting: "meeting", NoteWrite: "note_write", FieldWrite: "field_write" }[
         type
       ];
-      const [row] = await database.query<{ tenant_id: string }>(`SELECT tenant_id FROM ${source} WHERE id = $1`, [
-        first,
-      ]);
-      expect({ id, tenant: row?.tenant_id }).toEqual({ id, tenant: "acme" });
+      const [row] = await database.query<{ tenant: string }>(
+        `SELECT t.external_id AS tenant FROM ${source} s JOIN tenant t ON t.id = s.tenant_id WHERE s.id = $1`,
+        [first],
+      );
+      expect({ id, tenant: row?.tenant }).toEqual({ id, tenant: "acme" });
     }
   }
 }
@@ -322,7 +323,11 @@ describe.each(["Subscription"] as const)("a %s", (kind) => {
         watching.every(({ results }) => results.length === 1),
       );
       const channels = ["connection_changed", "progress_changed"];
-      for (const channel of channels) await tenants.database.query("SELECT pg_notify($1, $2)", [channel, OTHER]);
+      for (const channel of channels)
+        await tenants.database.query("SELECT pg_notify($1, id::text) FROM tenant WHERE external_id = $2", [
+          channel,
+          OTHER,
+        ]);
       const witness = await subscribe(tenants.service.url, query, { as: { tenant: OTHER } });
       await until("the other tenant hears of its own", async () => witness.results.length > 0);
       for (const { results, end } of watching) {

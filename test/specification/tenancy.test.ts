@@ -1,6 +1,6 @@
 import type { DataSource } from "typeorm";
 import { type Simulator, startSimulator } from "../../simulator";
-import { withoutBypass } from "../../src/database/application-role";
+import { APPLICATION_ROLE, asApplication } from "../../src/database/application-role";
 import { createDataSource } from "../../src/database/data-source";
 import { TenantDoor } from "../../src/database/tenant-door";
 import { entities } from "../../src/entities";
@@ -15,6 +15,8 @@ let service: Service;
 /** As the service works: in sessions that no policy is waived for. */
 let dataSource: DataSource;
 let door: TenantDoor;
+const ids = new Map<string, number>();
+const enter = (tenant: string, signal?: AbortSignal) => door.enter(ids.get(tenant) ?? 0, signal);
 
 beforeAll(async () => {
   [simulator, database] = await Promise.all([startSimulator({ deals: 20 }), createTestDatabase()]);
@@ -24,8 +26,9 @@ beforeAll(async () => {
     await syncEnds(service, { tenant });
     await recordMeeting(service, [simulator.company.stories.singleDeal.email], {}, { tenant });
   }
-  dataSource = await createDataSource({ url: await withoutBypass(database.url), entities }).initialize();
+  dataSource = await createDataSource({ url: await asApplication(database.url), entities }).initialize();
   door = new TenantDoor(dataSource);
+  for (const tenant of [...TENANTS, "nobody"]) ids.set(tenant, await door.idOf(tenant));
 });
 afterAll(async () => {
   await service.stop();
@@ -33,59 +36,83 @@ afterAll(async () => {
   await Promise.all([simulator.stop(), database.drop()]);
 });
 
-interface Table {
-  name: string;
-  column: "tenant_id" | "copy_id";
-}
-
-async function tables(): Promise<Table[]> {
-  const found = await database.query<{ name: string; of_tenant: boolean }>(
-    `SELECT table_name AS name, bool_or(column_name = 'tenant_id') AS of_tenant FROM information_schema.columns
-     WHERE table_schema = 'public' AND column_name IN ('tenant_id', 'copy_id') GROUP BY 1 ORDER BY 1`,
+async function tables(): Promise<string[]> {
+  const found = await database.query<{ name: string }>(
+    `SELECT table_name AS name FROM information_schema.columns
+     WHERE table_schema = 'public' AND column_name = 'tenant_id' ORDER BY 1`,
   );
-  return found.map(({ name, of_tenant }) => ({ name, column: of_tenant ? "tenant_id" : "copy_id" }));
+  return found.map(({ name }) => name);
 }
 
 test("a session of one tenant sees exactly that tenant's rows of every table, however the statement is written", async () => {
-  const owner = { tenant_id: "t.tenant_id", copy_id: "(SELECT c.tenant_id FROM synced_copy c WHERE c.id = t.copy_id)" };
-  for (const { name, column } of await tables()) {
-    const counted = await database.query<{ owner: string; n: number }>(
-      `SELECT ${owner[column]} AS owner, count(*)::int AS n FROM ${name} t GROUP BY 1`,
+  for (const name of await tables()) {
+    const counted = await database.query<{ owner: number; n: number }>(
+      `SELECT tenant_id AS owner, count(*)::int AS n FROM ${name} GROUP BY 1`,
     );
     for (const tenant of TENANTS) {
-      const [seen] = await door.enter(tenant).manager.query(`SELECT count(*)::int AS n FROM ${name}`);
-      expect([name, tenant, seen.n]).toEqual([name, tenant, counted.find((row) => row.owner === tenant)?.n ?? 0]);
+      const [seen] = await enter(tenant).manager.query(`SELECT count(*)::int AS n FROM ${name}`);
+      const held = counted.find(({ owner }) => owner === ids.get(tenant))?.n ?? 0;
+      expect([name, tenant, seen.n]).toEqual([name, tenant, held]);
     }
-    const [nobody] = await door.enter("nobody").manager.query(`SELECT count(*)::int AS n FROM ${name}`);
+    const [nobody] = await enter("nobody").manager.query(`SELECT count(*)::int AS n FROM ${name}`);
     expect([name, nobody.n]).toEqual([name, 0]);
   }
 });
 
+test("work across tenants sees them all, and no session keeps its role", async () => {
+  for (const name of await tables()) {
+    const [seen] = await door.everyTenant(`SELECT count(*)::int AS n FROM ${name}`);
+    expect([name, seen]).toEqual([name, (await database.query(`SELECT count(*)::int AS n FROM ${name}`))[0]]);
+  }
+  const roles = await Promise.all(Array.from({ length: 40 }, () => dataSource.query("SELECT current_user AS role")));
+  for (const found of roles) expect(found).toEqual([{ role: APPLICATION_ROLE }]);
+});
+
+test("who the tenants are is told to no tenant's session", async () => {
+  expect(await enter("acme").manager.query("SELECT 1 FROM tenant")).toEqual([]);
+  await expect(enter("acme").manager.query("INSERT INTO tenant (external_id) VALUES ('x')")).rejects.toThrow(
+    "row-level security",
+  );
+});
+
+test("a tenant has one id, however many see it first at once; one that is known costs no write", async () => {
+  const doors = Array.from({ length: 10 }, () => new TenantDoor(dataSource));
+  const seen = await Promise.all(doors.flatMap((one) => [one.idOf("first seen"), one.idOf("first seen")]));
+  expect(new Set(seen).size).toBe(1);
+  expect(await database.query("SELECT id FROM tenant WHERE external_id = 'first seen'")).toEqual([{ id: seen[0] }]);
+  const texts: string[] = [];
+  const observed = new TenantDoor(dataSource, (text, run) => {
+    texts.push(text);
+    return run();
+  });
+  expect([await observed.idOf("first seen"), await observed.idOf("first seen")]).toEqual([seen[0], seen[0]]);
+  expect(texts.filter((text) => /tenant/.test(text))).toEqual(["SELECT id FROM tenant WHERE external_id = $1"]);
+});
+
 test("a session that was set to no tenant sees nothing", async () => {
-  for (const { name } of await tables()) expect(await dataSource.query(`SELECT 1 FROM ${name} LIMIT 1`)).toEqual([]);
+  for (const name of await tables()) expect(await dataSource.query(`SELECT 1 FROM ${name} LIMIT 1`)).toEqual([]);
 });
 
 test("another tenant's rows can be neither written, changed nor deleted", async () => {
-  const { manager } = door.enter("acme");
-  const before = await database.query("SELECT * FROM meeting WHERE tenant_id = 'globex'");
-  const [, updated] = await manager.query("UPDATE meeting SET title = 'taken' WHERE tenant_id = 'globex'");
-  const [, deleted] = await manager.query("DELETE FROM meeting WHERE tenant_id = 'globex'");
+  const { manager } = enter("acme");
+  const globex = [ids.get("globex")];
+  const before = await database.query("SELECT * FROM meeting WHERE tenant_id = $1", globex);
+  const [, updated] = await manager.query("UPDATE meeting SET title = 'taken' WHERE tenant_id = $1", globex);
+  const [, deleted] = await manager.query("DELETE FROM meeting WHERE tenant_id = $1", globex);
   expect([updated, deleted]).toEqual([0, 0]);
   await expect(
-    manager.query(
-      "INSERT INTO connection (tenant_id, state, state_changed_at) VALUES ('initech', 'NOT_CONNECTED', now())",
-    ),
+    manager.query("INSERT INTO connection (tenant_id, state) VALUES ($1, 'NOT_CONNECTED')", [ids.get("nobody")]),
   ).rejects.toThrow("row-level security");
-  await expect(manager.query("UPDATE meeting SET tenant_id = 'globex'")).rejects.toThrow("row-level security");
-  expect(await database.query("SELECT * FROM meeting WHERE tenant_id = 'globex'")).toEqual(before);
+  await expect(manager.query("UPDATE meeting SET tenant_id = $1", globex)).rejects.toThrow("row-level security");
+  expect(await database.query("SELECT * FROM meeting WHERE tenant_id = $1", globex)).toEqual(before);
 });
 
 test("sessions go from tenant to tenant, and each statement sees its own", async () => {
   const answers = await Promise.all(
     Array.from({ length: 200 }, async (_, index) => {
-      const tenantId = TENANTS[index % 2] ?? "";
-      const found = await door.enter(tenantId).manager.query("SELECT tenant_id FROM connection");
-      return [tenantId, found];
+      const tenant = TENANTS[index % 2] ?? "";
+      const found = await enter(tenant).manager.query("SELECT tenant_id FROM connection");
+      return [ids.get(tenant), found];
     }),
   );
   for (const [tenantId, found] of answers) expect(found).toEqual([{ tenant_id: tenantId }]);
@@ -93,36 +120,38 @@ test("sessions go from tenant to tenant, and each statement sees its own", async
 
 test("a transaction that is rolled back leaves its session set to nobody else's tenant", async () => {
   await expect(
-    door.transaction("globex", async ({ manager }) => {
+    door.transaction(ids.get("globex") ?? 0, async ({ manager }) => {
       await manager.query("SELECT 1");
       throw new Error("rolled back");
     }),
   ).rejects.toThrow("rolled back");
   const found = await Promise.all(
-    Array.from({ length: 40 }, () => door.enter("acme").manager.query("SELECT tenant_id FROM connection")),
+    Array.from({ length: 40 }, () => enter("acme").manager.query("SELECT tenant_id FROM connection")),
   );
-  for (const rows of found) expect(rows).toEqual([{ tenant_id: "acme" }]);
+  for (const rows of found) expect(rows).toEqual([{ tenant_id: ids.get("acme") }]);
 });
 
 // Planted and seen red: the session is never given back; it is given back at once; one of another operation is taken.
 test("an operation's statements go on in one session, which is given back when none follows", async () => {
   // TypeORM does not tell of its pool.
   const pool = (dataSource.driver as unknown as { master: { totalCount: number; idleCount: number } }).master;
-  const { manager } = door.enter("acme", AbortSignal.timeout(60_000));
-  const others = door.enter("globex", AbortSignal.timeout(60_000)).manager;
+  const { manager } = enter("acme", AbortSignal.timeout(60_000));
+  const others = enter("globex", AbortSignal.timeout(60_000)).manager;
   const session = async (of = manager) => {
     const [found] = await of.query("SELECT pg_backend_pid() AS pid, current_setting('crm.tenant') AS tenant");
     return found as { pid: number; tenant: string };
   };
   const [first, theirs, second] = [await session(), await session(others), await session()];
-  expect([first.tenant, theirs.tenant, second.tenant]).toEqual(["acme", "globex", "acme"]);
+  expect([first.tenant, theirs.tenant, second.tenant]).toEqual(
+    ["acme", "globex", "acme"].map((tenant) => String(ids.get(tenant))),
+  );
   expect(second.pid).toBe(first.pid);
   expect(theirs.pid).not.toBe(first.pid);
   await until("all sessions are given back", async () => pool.idleCount === pool.totalCount);
 });
 
 test("a statement that runs at its deadline is called off in the database, and its session serves others after it", async () => {
-  const slow = door.enter("acme", AbortSignal.timeout(200)).manager;
+  const slow = enter("acme", AbortSignal.timeout(200)).manager;
   await expect(slow.query("SELECT pg_sleep(20)")).rejects.toMatchObject({ code: "DEADLINE_EXCEEDED" });
   await expect(slow.query("SELECT 1")).rejects.toMatchObject({ code: "DEADLINE_EXCEEDED" });
   await until("no such statement runs", async () => {
@@ -132,13 +161,13 @@ test("a statement that runs at its deadline is called off in the database, and i
     return running.length === 0;
   });
   const found = await Promise.all(
-    Array.from({ length: 40 }, () => door.enter("acme").manager.query("SELECT tenant_id FROM connection")),
+    Array.from({ length: 40 }, () => enter("acme").manager.query("SELECT tenant_id FROM connection")),
   );
   expect(found).toHaveLength(40);
 });
 
 test("a read whose columns a newer release changed while its plan was kept is answered all the same", async () => {
-  const { manager } = door.enter("acme");
+  const { manager } = enter("acme");
   const read = () => manager.query("SELECT m.* FROM meeting m");
   const before = await Promise.all(Array.from({ length: 30 }, read));
   await database.query("ALTER TABLE meeting ADD COLUMN added_later text DEFAULT 'x'");

@@ -158,9 +158,12 @@ const MATCHES: Rematch[] = [
       await story.database.query(move, [personEmail()]);
       await story.database.query("UPDATE synced_copy SET rematched_at = NULL");
     },
-    begin: () => {
+    begin: async () => {
       const door = new TenantDoor(story.database.dataSource);
-      return new Rematching(door, systemClock, createLogger("silent")).run("acme", new AbortController().signal);
+      return new Rematching(door, systemClock, createLogger("silent")).run(
+        await story.database.tenantId("acme"),
+        new AbortController().signal,
+      );
     },
   },
 ];

@@ -33,7 +33,7 @@ export async function copiedIds(database: TestDatabase, tenant = "acme"): Promis
   const held: Record<string, number[]> = {};
   for (const table of COPY_TABLES) {
     const found = await database.query<{ crm_id: number }>(
-      `SELECT t.crm_id FROM ${table} t JOIN connection c ON c.copy_id = t.copy_id WHERE c.tenant_id = $1 ORDER BY t.crm_id`,
+      `SELECT t.crm_id FROM ${table} t JOIN connection c ON c.tenant_id = t.tenant_id AND c.copy_id = t.copy_id WHERE c.tenant_id = (SELECT id FROM tenant WHERE external_id = $1) ORDER BY t.crm_id`,
       [tenant],
     );
     held[table] = found.map(({ crm_id }) => crm_id);
@@ -54,7 +54,7 @@ export function visibleParticipants(simulator: Simulator, userId: number): strin
 export async function copiedParticipants(database: TestDatabase, tenant = "acme"): Promise<string[]> {
   const found = await database.query<{ link: string }>(
     `SELECT p.deal_id || ':' || p.person_id AS link FROM deal_participant p
-     JOIN connection c ON c.copy_id = p.copy_id WHERE c.tenant_id = $1`,
+     JOIN connection c ON c.tenant_id = p.tenant_id AND c.copy_id = p.copy_id WHERE c.tenant_id = (SELECT id FROM tenant WHERE external_id = $1)`,
     [tenant],
   );
   return found.map(({ link }) => link).sort();

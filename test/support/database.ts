@@ -3,6 +3,7 @@ import { randomBytes } from "node:crypto";
 import { Client } from "pg";
 import type { DataSource } from "typeorm";
 import { createDataSource } from "../../src/database/data-source";
+import { TenantDoor } from "../../src/database/tenant-door";
 import { entities } from "../../src/entities";
 import { Secret } from "../../src/platform/secret";
 
@@ -12,6 +13,8 @@ export interface TestDatabase {
   dataSource: DataSource;
   /** Rows of one statement. */
   query<T = Record<string, unknown>>(sql: string, parameters?: unknown[]): Promise<T[]>;
+  /** The id of a tenant, whether or not the service has seen it. */
+  tenantId(name: string): Promise<number>;
   drop(): Promise<void>;
 }
 
@@ -44,6 +47,7 @@ export async function createTestDatabase({ empty = false } = {}): Promise<TestDa
     url,
     dataSource,
     query: (sql, parameters) => dataSource.query(sql, parameters),
+    tenantId: (name) => new TenantDoor(dataSource).idOf(name),
     drop: async () => {
       await dataSource.destroy();
       await onServer(`DROP DATABASE ${name} WITH (FORCE)`);

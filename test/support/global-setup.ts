@@ -1,7 +1,7 @@
 import "reflect-metadata";
 import { execFileSync } from "node:child_process";
 import { rmSync } from "node:fs";
-import { withoutBypass } from "../../src/database/application-role";
+import { asApplication } from "../../src/database/application-role";
 import { startEmbeddedPostgres } from "../../src/database/embedded/embedded-postgres";
 import { migrate } from "../../src/database/migrate";
 import { Secret } from "../../src/platform/secret";
@@ -24,6 +24,6 @@ export default async function setUp(): Promise<void> {
   }
   await onServer(`DROP DATABASE IF EXISTS ${TEMPLATE} WITH (FORCE)`);
   await onServer(`CREATE DATABASE ${TEMPLATE}`);
-  const url = await withoutBypass(new Secret(serverUrl(TEMPLATE)));
+  const url = await asApplication(new Secret(serverUrl(TEMPLATE)));
   await migrate(url);
 }

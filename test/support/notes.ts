@@ -2,6 +2,7 @@ import type { Simulator } from "../../simulator";
 import type { Actor } from "../../src/auth/actor";
 import type { AskedNote } from "../../src/writeback/note-writes";
 import type { ActorClaims } from "./actors";
+import type { TestDatabase } from "./database";
 import type { GraphQLAnswer, Service } from "./service";
 import { dataOf, type Refusal } from "./stories";
 
@@ -56,8 +57,16 @@ export const notesWith = ({ company }: Simulator, reference: string) =>
 export const posts = ({ log }: Simulator) => log.of("POST", "/api/v1/notes");
 
 /** A member of the tenant, as the domain knows one. */
-export const seller = (): Actor => ({
-  ...{ userId: "anna", tenantId: "acme", role: "member", plan: "sales", email: null, name: null },
+export const seller = async (database: TestDatabase): Promise<Actor> => ({
+  ...{
+    userId: "anna",
+    tenant: "acme",
+    tenantId: await database.tenantId("acme"),
+    role: "member",
+    plan: "sales",
+    email: null,
+    name: null,
+  },
   expiresAt: new Date("2100-01-01"),
 });
 

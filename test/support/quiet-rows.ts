@@ -16,10 +16,10 @@ const at = (instant: number | null) => (instant === null ? null : new Date(insta
 export class QuietRows {
   readonly #tables = new Map<string, Row[]>();
   readonly #meetingId = randomUUID();
-  readonly #key: { tenant_id: string; copy_id: number };
+  readonly #key: { tenant_id: number; copy_id: number };
   #lastId = 0;
 
-  constructor(tenant: string, copyId: number, copy: CopyFacts) {
+  constructor(tenant: number, copyId: number, copy: CopyFacts) {
     this.#key = { tenant_id: tenant, copy_id: copyId };
     const tenantKey = { tenant_id: tenant };
     this.#add("synced_copy", {
@@ -72,7 +72,7 @@ export class QuietRows {
   }
 
   get #copy() {
-    return { copy_id: this.#key.copy_id };
+    return this.#key;
   }
 
   #record(crmId: number) {

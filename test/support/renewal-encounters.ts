@@ -7,7 +7,10 @@ import { copyOf } from "./tokens";
 export async function lockRow(on: Renewals, table: string, { tenant }: Connected) {
   const session = on.database.dataSource.createQueryRunner();
   await session.startTransaction();
-  await session.query(`SELECT 1 FROM ${table} WHERE tenant_id = $1 FOR UPDATE`, [tenant]);
+  await session.query(
+    `SELECT 1 FROM ${table} WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1) FOR UPDATE`,
+    [tenant],
+  );
   return { release: () => session.commitTransaction().then(() => session.release()) };
 }
 
@@ -25,7 +28,7 @@ export function waiting(on: Renewals, sessions: number): Promise<boolean> {
 /** As where the CRM has refused the present credential. */
 export async function loseAuthorization(on: Renewals, acme: Connected): Promise<void> {
   const { version } = await on.stored(acme);
-  await on.access.door.transaction(acme.tenant, (scope) =>
+  await on.access.door.transaction(acme.tenantId, (scope) =>
     moveToNeedsReauthorization(scope, acme.copyId, version, "GRANT_REVOKED", on.clock()),
   );
 }

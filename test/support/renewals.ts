@@ -11,6 +11,7 @@ import { copyOf, startTokens, type TokenParts } from "./tokens";
 
 export interface Connected {
   tenant: string;
+  tenantId: number;
   copyId: number;
   source: TokenSource;
 }
@@ -77,10 +78,11 @@ export async function startRenewals(): Promise<Renewals> {
       simulator.log.clear();
       logged.length = 0;
       const copyId = await copyOf(database, tenant);
-      return { tenant, copyId, source: parts.tokens.of(tenant, copyId) };
+      const tenantId = await database.tenantId(tenant);
+      return { tenant, tenantId, copyId, source: parts.tokens.of(tenantId, copyId) };
     },
-    stored: async ({ tenant, copyId }) => {
-      const stored = await access.credentials.read(access.door.enter(tenant), copyId);
+    stored: async ({ tenant, tenantId, copyId }) => {
+      const stored = await access.credentials.read(access.door.enter(tenantId), copyId);
       if (!stored) throw new Error(`${tenant} has no credential`);
       return stored;
     },
@@ -88,7 +90,11 @@ export async function startRenewals(): Promise<Renewals> {
       const query = "{ connection { state reauthorizationReason trouble { code message since lastSeenAt } } }";
       return dataOf(await service.ask<{ connection: Shown }>(query, {}, { tenant })).connection;
     },
-    attempts: ({ tenant }) => database.query("SELECT version FROM renewal_attempt WHERE tenant_id = $1", [tenant]),
+    attempts: ({ tenant }) =>
+      database.query(
+        "SELECT version FROM renewal_attempt WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1)",
+        [tenant],
+      ),
     fail: (fault) => simulator.control.fail({ match: "/oauth/token", with: fault }),
     sameUser: () => {
       const { id: company_id, name: company_name, domain: company_domain, users } = simulator.company;

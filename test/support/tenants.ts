@@ -50,10 +50,10 @@ export async function startTenants(): Promise<Tenants> {
   // Before it is connected: a connected tenant can begin none.
   const otherState = await startConsent(building, { tenant: OTHER });
   const meetings = await build(building, simulator, database).finally(() => building.stop());
-  const rows = await database.query<{ tenant_id: string; copy_id: number | null }>(
-    "SELECT tenant_id, copy_id FROM connection",
+  const rows = await database.query<{ tenant: string; copy_id: number | null }>(
+    "SELECT t.external_id AS tenant, c.copy_id FROM connection c JOIN tenant t ON t.id = c.tenant_id",
   );
-  const copies = new Map(rows.map(({ tenant_id, copy_id }) => [tenant_id, copy_id ?? 0]));
+  const copies = new Map(rows.map(({ tenant, copy_id }) => [tenant, copy_id ?? 0]));
   const copyOf = (tenant: string) => copies.get(tenant) ?? 0;
   const meetingOf = (tenant: string) => meetings.get(tenant) ?? "";
   await mark(database, copyOf(OTHER));
@@ -138,7 +138,10 @@ async function idsOf(
   const { dealId, personId, orgId, ownerId, stageId, pipelineId, doneActivityId, noteId } = company.stories.singleDeal;
   const crmIds = [ownerId, pipelineId, stageId, dealId, personId, orgId, doneActivityId, noteId];
   const newest = async (table: string) => {
-    const [row] = await database.query<{ id: string }>(`SELECT id FROM ${table} WHERE tenant_id = $1`, [tenant]);
+    const [row] = await database.query<{ id: string }>(
+      `SELECT id FROM ${table} WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1)`,
+      [tenant],
+    );
     if (!row) throw new Error(`${tenant} has no row of ${table}`);
     return row.id;
   };
@@ -154,11 +157,15 @@ async function idsOf(
 
 /** Every row that is not one tenant's own, the job queue's among them. */
 export async function rowsOfOthers({ database, copyOf }: Tenants, tenant: string): Promise<string[]> {
-  const own = [`"tenant_id": "${tenant}"`, `"tenantId": "${tenant}"`, `"key": "sync_due:${tenant}"`];
-  const copies = await database.query<{ id: number }>("SELECT id FROM synced_copy WHERE tenant_id = $1", [tenant]);
-  const ofCopy = [...copies.map(({ id }) => id), copyOf(tenant)].filter(Boolean).map((id) => `"copy_id": ${id},`);
-  const runs = await database.query<{ id: string }>("SELECT id FROM sync_run WHERE tenant_id = $1", [tenant]);
-  const marks = [...own, ...ofCopy, ...runs.map(({ id }) => id)];
+  const id = await database.tenantId(tenant);
+  const own = [`"tenant_id": ${id},`, `"tenant_id": ${id}}`, `"tenantId": ${id},`, `"tenantId": ${id}}`];
+  const named = [`"key": "sync_due:${id}"`, `"external_id": "${tenant}"`];
+  const copies = await database.query<{ id: number }>("SELECT id FROM synced_copy WHERE tenant_id = $1", [id]);
+  const ofCopy = [...copies.map((copy) => copy.id), copyOf(tenant)]
+    .filter(Boolean)
+    .map((copy) => `"copy_id": ${copy},`);
+  const runs = await database.query<{ id: string }>("SELECT id FROM sync_run WHERE tenant_id = $1", [id]);
+  const marks = [...own, ...named, ...ofCopy, ...runs.map((run) => run.id)];
   const dump = await dumpDatabase(database);
   return dump.map(({ table, text }) => `${table} ${text}`).filter((text) => !marks.some((one) => text.includes(one)));
 }

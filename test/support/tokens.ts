@@ -48,7 +48,7 @@ export async function startTokens(
 /** The copy of a tenant that has just connected. */
 export async function copyOf(database: TestDatabase, tenant: string): Promise<number> {
   const [connection] = await database.query<{ copy_id: number | null }>(
-    "SELECT copy_id FROM connection WHERE tenant_id = $1",
+    "SELECT copy_id FROM connection WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1)",
     [tenant],
   );
   if (!connection?.copy_id) throw new Error(`${tenant} is not connected`);
@@ -57,8 +57,9 @@ export async function copyOf(database: TestDatabase, tenant: string): Promise<nu
 
 /** Makes a tenant's access token an hour old by the system's clock. @returns its copy */
 export async function makeStale(database: TestDatabase, tenant: string): Promise<number> {
-  await database.query("UPDATE credential SET access_token_asked_at = now() - interval '1 hour' WHERE tenant_id = $1", [
-    tenant,
-  ]);
+  await database.query(
+    "UPDATE credential SET access_token_asked_at = now() - interval '1 hour' WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1)",
+    [tenant],
+  );
   return copyOf(database, tenant);
 }

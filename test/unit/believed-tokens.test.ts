@@ -13,7 +13,13 @@ const auth = {
   issuer: undefined,
   audience: undefined,
 };
-const verifier = () => createActorVerifier(auth, createLogger("silent"), () => new Date(now));
+const verifier = () =>
+  createActorVerifier(
+    auth,
+    async () => 1,
+    createLogger("silent"),
+    () => new Date(now),
+  );
 const inSeconds = (seconds: number) => {
   now = START + seconds * 1_000;
 };

@@ -1,8 +1,9 @@
 import { instantOf, type ListOrder, type Page, type PageRequest, readPage, textOfInstant } from "../../database/keyset";
+import type { CopyScope } from "../../database/tenant-door";
 import { DealRow } from "../../entities/deal";
 import type { QuietVerdict } from "../quiet/facts";
 import { quietCopy, silenceOf } from "../quiet/silence-sql";
-import { type CopyScope, isMatched } from "../records";
+import { isMatched } from "../records";
 
 const byId = { sql: "t.crm_id", type: "integer" } as const;
 
@@ -63,26 +64,26 @@ const FILTERED: { [F in keyof DealFilter]-?: string } = {
 /** Every deal with the two columns of its silence. */
 const JUDGED_DEALS = `(
   SELECT d.*, quiet.verdict, quiet.quiet_since FROM deal d CROSS JOIN (WITH ${quietCopy} SELECT * FROM quiet_copy) quiet_copy
-  CROSS JOIN LATERAL (${silenceOf("d", JUDGED_AT)}) quiet)`;
+  CROSS JOIN LATERAL (${silenceOf("d", JUDGED_AT)}) quiet WHERE d.tenant_id = $1)`;
 
 /** The matched deals that fit the filter. @param now when a walk that begins here is judged */
 export function readDeals(
-  { manager, tenantId, copyId }: CopyScope,
+  copy: CopyScope,
   filter: DealFilter,
   { order, ...page }: Omit<PageRequest, "order"> & { order: DealOrder },
   now: Date,
 ): Promise<Page<DealRow>> {
   const where = ["t.copy_id = $2", isMatched("DEAL")];
-  const parameters: unknown[] = [tenantId, copyId];
+  const parameters: unknown[] = [copy.copyId];
   if (order.isJudged) parameters.push(page.after?.[0] ?? textOfInstant(now));
   for (const [field, sql] of Object.entries(FILTERED)) {
     const wanted = filter[field as keyof DealFilter];
     if (!wanted) continue;
     parameters.push(wanted);
-    where.push(`${sql} = ANY ($${parameters.length})`);
+    where.push(`${sql} = ANY ($${parameters.length + 1})`);
   }
   // Won and lost deals are ACTIVE: where that is not asked for, they need not be judged.
   if (filter.verdict && !filter.verdict.includes("ACTIVE")) where.push("t.status = 'open'");
   const from = order.isJudged ? JUDGED_DEALS : undefined;
-  return readPage(manager, DealRow, { from, where, parameters }, { order, ...page });
+  return readPage(copy, DealRow, { from, where, parameters }, { order, ...page });
 }

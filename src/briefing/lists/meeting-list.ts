@@ -11,6 +11,6 @@ export const LATEST_START: ListOrder = {
 };
 
 /** The tenant's own meetings, whether anything is connected or not. */
-export function readMeetings({ manager, tenantId }: TenantScope, page: PageRequest): Promise<Page<MeetingRow>> {
-  return readPage(manager, MeetingRow, { where: ["t.tenant_id = $1"], parameters: [tenantId] }, page);
+export function readMeetings(scope: TenantScope, page: PageRequest): Promise<Page<MeetingRow>> {
+  return readPage(scope, MeetingRow, { where: [], parameters: [] }, page);
 }

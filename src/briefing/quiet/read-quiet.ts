@@ -1,5 +1,5 @@
+import type { CopyScope } from "../../database/tenant-door";
 import { updatedByOthers } from "../our-notes";
-import type { CopyScope } from "../records";
 import type { CopyFacts, DealFacts } from "./facts";
 import { contactsOf, meetingsOf, plannedOf, quietCopy } from "./silence-sql";
 
@@ -33,10 +33,10 @@ const PLANNED = `SELECT coalesce(jsonb_agg(jsonb_build_object('crmId', p.crm_id,
 /** Since when participants or activities of the deal are missing: not answered when asked for, or in a form that cannot be read. */
 const INCOMPLETE = `SELECT min(missing.since) FROM (
     SELECT g.since FROM data_gap g
-    WHERE g.copy_id = d.copy_id AND g.resource IN ('DEAL_PARTICIPANTS', 'ACTIVITIES') AND g.crm_id IN (0, d.crm_id)
+    WHERE g.tenant_id = $1 AND g.copy_id = d.copy_id AND g.resource IN ('DEAL_PARTICIPANTS', 'ACTIVITIES') AND g.crm_id IN (0, d.crm_id)
     UNION ALL
     SELECT r.since FROM rejected_record r
-    WHERE r.copy_id = d.copy_id AND r.resource = 'ACTIVITIES' AND left(r.payload ->> 'deal_id', 20) = d.crm_id::text
+    WHERE r.tenant_id = $1 AND r.copy_id = d.copy_id AND r.resource = 'ACTIVITIES' AND left(r.payload ->> 'deal_id', 20) = d.crm_id::text
   ) missing`;
 
 export interface QuietFacts {
@@ -66,10 +66,10 @@ export async function readQuietFacts(
        (${CONTACTS}) AS contacts, (${MEETINGS}) AS meetings, (${PLANNED}) AS planned,
        ${ms("quiet_copy.read_at")} AS "readAt", ${ms("quiet_copy.as_of")} AS "asOf", quiet_copy.has_mail AS "hasMail"
      FROM deal d CROSS JOIN quiet_copy
-     LEFT JOIN stage s ON s.copy_id = d.copy_id AND s.crm_id = d.stage_id AND s.days_to_rotten > 0
-     LEFT JOIN crm_user u ON u.copy_id = d.copy_id AND u.crm_id = d.owner_id AND NOT u.active
+     LEFT JOIN stage s ON s.tenant_id = $1 AND s.copy_id = d.copy_id AND s.crm_id = d.stage_id AND s.days_to_rotten > 0
+     LEFT JOIN crm_user u ON u.tenant_id = $1 AND u.copy_id = d.copy_id AND u.crm_id = d.owner_id AND NOT u.active
      CROSS JOIN LATERAL (${INCOMPLETE}) gap (since)
-     WHERE d.copy_id = $2 AND d.crm_id = ANY ($4)`,
+     WHERE d.tenant_id = $1 AND d.copy_id = $2 AND d.crm_id = ANY ($4)`,
     [tenantId, copyId, now, dealIds],
   );
   const [first] = found;

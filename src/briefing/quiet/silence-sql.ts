@@ -15,7 +15,7 @@ const days = (count: number) => `interval '${count * 24} hours'`;
  */
 export const quietCopy = `quiet_copy AS MATERIALIZED (
   SELECT CASE WHEN whole.as_of IS NULL THEN NULL ELSE LEAST(persons.at, activities.at) END AS read_at, whole.as_of,
-    EXISTS (SELECT 1 FROM person WHERE copy_id = $2
+    EXISTS (SELECT 1 FROM person WHERE tenant_id = $1 AND copy_id = $2
       AND (last_incoming_mail_time IS NOT NULL OR last_outgoing_mail_time IS NOT NULL)) AS has_mail
   FROM (SELECT (${lastRead("r.state = 'SUCCEEDED'")}) AS as_of) whole
   CROSS JOIN (SELECT (${lastRead(stepDone("PERSONS"))}) AS at) persons
@@ -27,7 +27,7 @@ function lastRead(condition: string): string {
 }
 
 function stepDone(resource: string): string {
-  return `EXISTS (SELECT 1 FROM sync_step s WHERE s.tenant_id = r.tenant_id AND s.run_id = r.id
+  return `EXISTS (SELECT 1 FROM sync_step s WHERE s.tenant_id = $1 AND s.run_id = r.id
     AND s.resource = '${resource}' AND s.state = 'SUCCEEDED')`;
 }
 
@@ -37,25 +37,25 @@ export const HAPPENED_AT = "LEAST(a.happened_at, coalesce(a.done_at, a.update_ti
 /** Rows (kind, at, ref): contacts of deal `d` that the CRM knows of. */
 export const contactsOf = (d: string) => `
   SELECT mail.kind, mail.at, p.crm_id AS ref
-  FROM (SELECT x.person_id FROM deal_participant x WHERE x.copy_id = ${d}.copy_id AND x.deal_id = ${d}.crm_id
+  FROM (SELECT x.person_id FROM deal_participant x WHERE x.tenant_id = $1 AND x.copy_id = ${d}.copy_id AND x.deal_id = ${d}.crm_id
         UNION SELECT ${d}.person_id) people
-  JOIN person p ON p.copy_id = ${d}.copy_id AND p.crm_id = people.person_id
+  JOIN person p ON p.tenant_id = $1 AND p.copy_id = ${d}.copy_id AND p.crm_id = people.person_id
   CROSS JOIN LATERAL (VALUES ('INCOMING_MAIL', p.last_incoming_mail_time),
                              ('OUTGOING_MAIL', p.last_outgoing_mail_time)) mail (kind, at)
   WHERE mail.at IS NOT NULL
   UNION ALL
   SELECT 'ACTIVITY', ${HAPPENED_AT}, a.crm_id FROM activity a
-  WHERE a.copy_id = ${d}.copy_id AND a.deal_id = ${d}.crm_id AND a.happened_at IS NOT NULL
+  WHERE a.tenant_id = $1 AND a.copy_id = ${d}.copy_id AND a.deal_id = ${d}.crm_id AND a.happened_at IS NOT NULL
   UNION ALL
   SELECT 'NOTE', n.add_time, n.crm_id FROM note n
-  WHERE n.copy_id = ${d}.copy_id AND n.deal_id = ${d}.crm_id AND NOT ${isOurNote("n")}`;
+  WHERE n.tenant_id = $1 AND n.copy_id = ${d}.copy_id AND n.deal_id = ${d}.crm_id AND NOT ${isOurNote("n")}`;
 
 /** Rows (meeting_id, starts_at, ends_at, with_buyer): the recorded meetings that are about deal `d`. */
 export const meetingsOf = (d: string) => `
   SELECT m.id AS meeting_id, m.starts_at, coalesce(m.ends_at, m.starts_at) AS ends_at,
     EXISTS (SELECT 1 FROM meeting_attendee b
-      WHERE b.tenant_id = m.tenant_id AND b.meeting_id = m.id AND b.side = 'BUYER') AS with_buyer
-  FROM meeting_match mm JOIN meeting m ON m.tenant_id = mm.tenant_id AND m.id = mm.meeting_id
+      WHERE b.tenant_id = $1 AND b.meeting_id = m.id AND b.side = 'BUYER') AS with_buyer
+  FROM meeting_match mm JOIN meeting m ON m.tenant_id = $1 AND m.id = mm.meeting_id
   WHERE mm.tenant_id = $1 AND mm.copy_id = ${d}.copy_id AND mm.deal_id = ${d}.crm_id AND mm.status = 'MATCHED'`;
 
 /** Rows (crm_id, due_at, whole_day, ahead, due_end): the activities of deal `d` that are not done. */
@@ -64,7 +64,7 @@ export const plannedOf = (d: string, now: string) => `
     CASE WHEN a.due_has_time THEN a.due_at >= ${now} ELSE a.due_at + ${days(1)} > ${now} END AS ahead,
     CASE WHEN a.due_has_time THEN a.due_at ELSE a.due_at + ${days(1)} END AS due_end
   FROM activity a
-  WHERE a.copy_id = ${d}.copy_id AND a.deal_id = ${d}.crm_id AND a.happened_at IS NULL AND NOT a.done
+  WHERE a.tenant_id = $1 AND a.copy_id = ${d}.copy_id AND a.deal_id = ${d}.crm_id AND a.happened_at IS NULL AND NOT a.done
     AND a.due_at IS NOT NULL`;
 
 /** One row (verdict, quiet_since) of deal `d`, for a LATERAL join beside `quiet_copy`. */
@@ -86,7 +86,7 @@ export const silenceOf = (d: string, now: string) => `
     SELECT GREATEST(said.incoming, met.held) AS inbound, LEAST(met.step, planned.step) AS step,
       coalesce(GREATEST(said.incoming, met.held, said.outbound), ${d}.add_time) AS touch,
       coalesce(${d}.stage_change_time, ${d}.add_time) AS in_stage_since,
-      coalesce((SELECT s.days_to_rotten FROM stage s WHERE s.copy_id = ${d}.copy_id AND s.crm_id = ${d}.stage_id
+      coalesce((SELECT s.days_to_rotten FROM stage s WHERE s.tenant_id = $1 AND s.copy_id = ${d}.copy_id AND s.crm_id = ${d}.stage_id
         AND s.days_to_rotten > 0), ${THRESHOLD_DAYS.NO_RECENT_ACTIVITY}) AS silence_days
   ) known
   CROSS JOIN LATERAL (SELECT ${verdict(d, now)} AS verdict) judged`;

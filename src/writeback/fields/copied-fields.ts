@@ -19,8 +19,9 @@ export async function copyFields(
   if (!(await holdLiveCopy(scope, copyId))) return;
   await rows(
     scope.manager,
-    `UPDATE ${TABLES[entity]} SET custom_fields = custom_fields || ($3::jsonb -> 0), update_time = coalesce($4, update_time)
-     WHERE copy_id = $1 AND crm_id = $2 AND (update_time IS NULL OR $4::timestamptz IS NULL OR update_time <= $4)`,
-    [copyId, id, jsonRows([customFields]), updateTime],
+    `UPDATE ${TABLES[entity]} SET custom_fields = custom_fields || ($4::jsonb -> 0), update_time = coalesce($5, update_time)
+     WHERE tenant_id = $1 AND copy_id = $2 AND crm_id = $3
+       AND (update_time IS NULL OR $5::timestamptz IS NULL OR update_time <= $5)`,
+    [scope.tenantId, copyId, id, jsonRows([customFields]), updateTime],
   );
 }

@@ -16,9 +16,11 @@ import { isApplied } from "./values";
 /** A job that was taken so long ago has gone with the worker that took it. */
 const LOST_JOB_MS = MINUTE_MS;
 const WITHOUT_JOB = `
-  SELECT w.tenant_id AS "tenantId", w.id AS "writeId" FROM field_write w ${WHILE_CONNECTED}
-  WHERE w.state = 'UNKNOWN' AND NOT ${hasLiveJob(FIELD_LOOK_UP_JOB, "w.id", "$1")}
-  ORDER BY w.sent_at LIMIT ${MOST_AT_ONCE}`;
+  WITH unknown AS MATERIALIZED (
+    SELECT w.tenant_id, w.id, w.sent_at FROM field_write w ${WHILE_CONNECTED} WHERE w.state = 'UNKNOWN'
+  )
+  SELECT tenant_id AS "tenantId", id AS "writeId" FROM unknown
+  WHERE NOT ${hasLiveJob(FIELD_LOOK_UP_JOB, "unknown.id", "$1")} ORDER BY sent_at LIMIT ${MOST_AT_ONCE}`;
 
 const NOT_THERE: FieldOutcome = {
   state: "FAILED",

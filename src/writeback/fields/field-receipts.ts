@@ -49,8 +49,8 @@ async function insertReceipt(
     `INSERT INTO field_write (tenant_id, copy_id, crm_company_id, deal_id, deal_updated_before, id, idempotency_key,
        position, input_hash, meeting_id, entity, target_id, field_key, value, state, error_code, error_message,
        requested_by, requested_at, sent_at, settled_at)
-     VALUES ($1, $2, $3, $4, (SELECT update_time FROM deal WHERE copy_id = $2 AND crm_id = $4), $5, $6, $7, $8, $9, $10, $11, $12, $13::jsonb, $14, $15, $16,
-       $17, $18, $19, $19)
+     SELECT $1, $2, $3, $4::bigint, (SELECT d.update_time FROM deal d WHERE d.tenant_id = $1 AND d.copy_id = $2 AND d.crm_id = $4), $5, $6, $7, $8, $9, $10, $11, $12, $13::jsonb, $14, $15, $16,
+       $17, $18::timestamptz, $19::timestamptz, $19::timestamptz
      ON CONFLICT (tenant_id, idempotency_key, position) DO NOTHING RETURNING *`,
     [
       ...[tenantId, held.copyId, held.crmCompanyId, dealId, randomUUID(), intent.idempotencyKey, position],

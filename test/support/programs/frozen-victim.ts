@@ -73,11 +73,11 @@ async function work({ parts, tokens }: Writeback): Promise<unknown> {
   const actor = { ...(JSON.parse(ACTOR) as Actor), expiresAt: new Date("2100-01-01") };
   const asked: unknown = JSON.parse(ASKED);
   const { door, http, crmBaseUrl, logger, tokensOf } = parts;
-  const apiOf = (tenantId: string, copyId: number) => new CrmApi(http, crmBaseUrl, tokensOf(tenantId, copyId));
+  const apiOf = (tenantId: number, copyId: number) => new CrmApi(http, crmBaseUrl, tokensOf(tenantId, copyId));
   const mappings = new FieldMappings({ door, apiOf, clock, logger });
   switch (WORK as FrozenWork) {
     case "renewal":
-      return tokens.of(TENANT, Number(COPY_ID)).current();
+      return tokens.of(Number(TENANT), Number(COPY_ID)).current();
     case "note":
       return new NoteWrites(parts).write(actor, asked as AskedNote);
     case "fields":
@@ -90,9 +90,9 @@ async function work({ parts, tokens }: Writeback): Promise<unknown> {
         cancelRuns: (scope, copyId) => cancelRuns(scope, copyId, clock()),
       }).disconnect(actor);
     case "page": {
-      const pinned = (tenantId: string, copyId: number) => tokens.of(tenantId, copyId);
+      const pinned = (tenantId: number, copyId: number) => tokens.of(tenantId, copyId);
       const engine = new SyncEngine({ ...parts, tokensOf: pinned, concurrency: 4, planNext: async () => undefined });
-      return engine.run({ tenantId: TENANT, runId: RUN_ID }, new AbortController().signal);
+      return engine.run({ tenantId: Number(TENANT), runId: RUN_ID }, new AbortController().signal);
     }
   }
 }

@@ -69,7 +69,7 @@ function mortal({ door, oauth, credentials }: RenewalParts): Partial<RenewalPart
 /** Renews the access token of TENANT's copy COPY_ID and dies of it at DEATH. */
 async function main(): Promise<void> {
   const { tokens, close } = await startTokens(readConfig(process.env), mortal);
-  await tokens.of(TENANT, Number(COPY_ID)).current();
+  await tokens.of(Number(TENANT), Number(COPY_ID)).current();
   await close();
 }
 

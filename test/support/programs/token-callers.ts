@@ -16,11 +16,11 @@ export interface CallersReport {
  * CallersReport.
  */
 async function main(env: NodeJS.ProcessEnv): Promise<void> {
-  const tenantId = env.TENANT ?? "";
+  const tenantId = Number(env.TENANT);
   const copyId = Number(env.COPY_ID);
   const { tokens, door, credentials, close } = await startTokens(readConfig(env));
   const stored = await credentials.read(door.enter(tenantId), copyId);
-  if (!stored) throw new Error(`${tenantId} has no credential`);
+  if (!stored) throw new Error(`tenant ${tenantId} has no credential`);
   const go = once(process, "SIGUSR2");
   process.stdout.write("ready\n");
   await go;

@@ -1,0 +1,141 @@
+/**
+ * A tenant's meetings, what they match, and the receipts of what was written to the CRM for them. Receipts name records
+ * by CRM company and id, because they outlive the copy that the match was made on. A note's text is not kept: nothing is
+ * ever sent again.
+ */
+export const MEETING_TABLES = `
+CREATE TABLE meeting (
+  tenant_id bigint NOT NULL,
+  id uuid NOT NULL,
+  external_id text NOT NULL,
+  title text NOT NULL,
+  starts_at timestamptz NOT NULL,
+  ends_at timestamptz,
+  owner_email text NOT NULL,
+  recorded_by text NOT NULL,
+  recorded_at timestamptz NOT NULL,
+  CONSTRAINT meeting_pkey PRIMARY KEY (tenant_id, id),
+  CONSTRAINT meeting_tenant_fkey FOREIGN KEY (tenant_id) REFERENCES tenant (id)
+);
+CREATE UNIQUE INDEX meeting_external_id ON meeting (tenant_id, external_id);
+CREATE INDEX meeting_by_start ON meeting (tenant_id, starts_at, id);
+
+CREATE TABLE meeting_attendee (
+  tenant_id bigint NOT NULL,
+  meeting_id uuid NOT NULL,
+  position integer NOT NULL,
+  email text NOT NULL,
+  name text,
+  side text NOT NULL CONSTRAINT meeting_attendee_side CHECK (side IN ('SELLER', 'BUYER', 'IGNORED')),
+  match_status text NOT NULL CONSTRAINT meeting_attendee_match_status CHECK (match_status IN ('MATCHED', 'AMBIGUOUS', 'NONE')),
+  match_rule text,
+  match_reason text NOT NULL,
+  person_id bigint,
+  candidate_ids bigint[] NOT NULL,
+  organization_status text NOT NULL
+    CONSTRAINT meeting_attendee_organization_status CHECK (organization_status IN ('MATCHED', 'AMBIGUOUS', 'NONE')),
+  organization_id bigint,
+  organization_rule text,
+  organization_reason text,
+  CONSTRAINT meeting_attendee_pkey PRIMARY KEY (tenant_id, meeting_id, position),
+  CONSTRAINT meeting_attendee_meeting_fkey FOREIGN KEY (tenant_id, meeting_id) REFERENCES meeting (tenant_id, id) ON DELETE CASCADE
+);
+
+CREATE TABLE meeting_match (
+  tenant_id bigint NOT NULL,
+  meeting_id uuid NOT NULL,
+  copy_id bigint,
+  status text NOT NULL CONSTRAINT meeting_match_status CHECK (status IN ('MATCHED', 'NEEDS_CHOICE', 'NONE')),
+  rule text,
+  reason text NOT NULL,
+  deal_id bigint,
+  candidates jsonb NOT NULL,
+  matched_at timestamptz NOT NULL,
+  fingerprint text NOT NULL,
+  chosen_deal_id bigint,
+  chosen_company_id bigint,
+  chosen_by text,
+  chosen_at timestamptz,
+  CONSTRAINT meeting_match_pkey PRIMARY KEY (tenant_id, meeting_id),
+  CONSTRAINT meeting_match_meeting_fkey FOREIGN KEY (tenant_id, meeting_id) REFERENCES meeting (tenant_id, id) ON DELETE CASCADE
+);
+CREATE INDEX meeting_match_by_deal ON meeting_match (tenant_id, copy_id, deal_id);
+
+CREATE TABLE matched_record (
+  tenant_id bigint NOT NULL,
+  copy_id bigint NOT NULL,
+  entity text NOT NULL CONSTRAINT matched_record_entity CHECK (entity IN ('DEAL', 'PERSON', 'ORGANIZATION')),
+  crm_id bigint NOT NULL,
+  meeting_id uuid NOT NULL,
+  CONSTRAINT matched_record_pkey PRIMARY KEY (tenant_id, copy_id, entity, crm_id, meeting_id),
+  CONSTRAINT matched_record_copy_fkey FOREIGN KEY (tenant_id, copy_id) REFERENCES synced_copy (tenant_id, id),
+  CONSTRAINT matched_record_meeting_fkey FOREIGN KEY (tenant_id, meeting_id) REFERENCES meeting (tenant_id, id) ON DELETE CASCADE
+);
+CREATE INDEX matched_record_by_meeting ON matched_record (tenant_id, meeting_id);
+
+CREATE TABLE note_write (
+  tenant_id bigint NOT NULL,
+  id uuid NOT NULL,
+  idempotency_key text NOT NULL,
+  input_hash text NOT NULL,
+  meeting_id uuid NOT NULL,
+  copy_id bigint NOT NULL,
+  crm_company_id bigint NOT NULL,
+  entity text NOT NULL CONSTRAINT note_write_entity CHECK (entity IN ('DEAL', 'PERSON', 'ORGANIZATION')),
+  target_id bigint NOT NULL,
+  deal_id bigint,
+  deal_updated_before timestamptz,
+  reference text NOT NULL,
+  state text NOT NULL CONSTRAINT note_write_state CHECK (state IN ('SENDING', 'WRITTEN', 'FAILED', 'UNKNOWN')),
+  crm_note_id bigint,
+  error_code text,
+  error_message text,
+  requested_by text NOT NULL,
+  requested_at timestamptz NOT NULL,
+  sent_at timestamptz,
+  settled_at timestamptz,
+  look_ups integer NOT NULL DEFAULT 0,
+  next_look_up_at timestamptz,
+  CONSTRAINT note_write_pkey PRIMARY KEY (tenant_id, id),
+  CONSTRAINT note_write_meeting_fkey FOREIGN KEY (tenant_id, meeting_id) REFERENCES meeting (tenant_id, id),
+  CONSTRAINT note_write_written CHECK ((state = 'WRITTEN') = (crm_note_id IS NOT NULL))
+);
+CREATE UNIQUE INDEX note_write_idempotency_key ON note_write (tenant_id, idempotency_key);
+CREATE UNIQUE INDEX note_write_reference ON note_write (tenant_id, reference);
+CREATE INDEX note_write_by_time ON note_write (tenant_id, requested_at, id);
+CREATE INDEX note_write_by_meeting ON note_write (tenant_id, meeting_id, requested_at, id);
+CREATE INDEX note_write_by_deal ON note_write (tenant_id, deal_id, requested_at);
+CREATE INDEX note_write_by_note ON note_write (tenant_id, crm_note_id);
+CREATE INDEX note_write_unsettled ON note_write (tenant_id, id) WHERE state IN ('SENDING', 'UNKNOWN');
+
+CREATE TABLE field_write (
+  tenant_id bigint NOT NULL,
+  id uuid NOT NULL,
+  idempotency_key text NOT NULL,
+  position integer NOT NULL,
+  input_hash text NOT NULL,
+  meeting_id uuid NOT NULL,
+  copy_id bigint NOT NULL,
+  crm_company_id bigint NOT NULL,
+  entity text NOT NULL CONSTRAINT field_write_entity CHECK (entity IN ('DEAL', 'PERSON', 'ORGANIZATION')),
+  target_id bigint NOT NULL,
+  deal_id bigint,
+  deal_updated_before timestamptz,
+  field_key text NOT NULL,
+  value jsonb,
+  state text NOT NULL CONSTRAINT field_write_state CHECK (state IN ('SENDING', 'WRITTEN', 'FAILED', 'UNKNOWN')),
+  error_code text,
+  error_message text,
+  requested_by text NOT NULL,
+  requested_at timestamptz NOT NULL,
+  sent_at timestamptz,
+  settled_at timestamptz,
+  CONSTRAINT field_write_pkey PRIMARY KEY (tenant_id, id),
+  CONSTRAINT field_write_meeting_fkey FOREIGN KEY (tenant_id, meeting_id) REFERENCES meeting (tenant_id, id)
+);
+CREATE UNIQUE INDEX field_write_idempotency_key ON field_write (tenant_id, idempotency_key, position);
+CREATE INDEX field_write_by_time ON field_write (tenant_id, requested_at, id);
+CREATE INDEX field_write_by_meeting ON field_write (tenant_id, meeting_id, requested_at, id);
+CREATE INDEX field_write_by_deal ON field_write (tenant_id, deal_id, requested_at);
+CREATE INDEX field_write_unsettled ON field_write (tenant_id, id) WHERE state IN ('SENDING', 'UNKNOWN');
+`;

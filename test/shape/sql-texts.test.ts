@@ -1,0 +1,153 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { parseSync } from "@swc/core";
+import { CONNECTION_TABLES } from "../../src/database/migrations/connection-tables";
+import { MEETING_TABLES } from "../../src/database/migrations/meeting-tables";
+import { SYNCED_TABLES } from "../../src/database/migrations/synced-tables";
+
+/** Every statement that touches a tenant's table says whose rows it means: so it goes to one shard, and to no other. */
+
+const OF_TENANTS = [
+  ...[CONNECTION_TABLES, MEETING_TABLES, SYNCED_TABLES].join("\n").matchAll(/^CREATE TABLE (\w+) \(\n {2}tenant_id /gm),
+].map(([, table]) => table);
+
+/** Work that begins with no tenant, through `everyTenant`; each gives the tenants of what it finds, or counts. */
+const ACROSS_TENANTS = [
+  ["auth/audit.ts", "SELECT DISTINCT tenant_id"],
+  ["connections/purge.ts", "WITH retired"],
+  ["connections/reseal.ts", "SELECT tenant_id FROM credential"],
+  ["sync/schedule.ts", "WITH late"],
+  ["sync/schedule.ts", "WITH due"],
+  ["writeback/note-look-ups.ts", "WITH unknown"],
+  ["writeback/fields/field-look-ups.ts", "WITH unknown"],
+  ["writeback/unsettled.ts", "SELECT tenant_id"],
+  // The join of the two above, which a look-up of one tenant shares.
+  ["writeback/unsettled.ts", "JOIN connection c"],
+  ["operator/work-checks.ts", "SELECT"],
+  ["operator/database-checks.ts", "SELECT EXISTS (SELECT 1 FROM connection)"],
+] as const;
+
+interface Node {
+  type: string;
+  span: { start: number; end: number };
+  [key: string]: unknown;
+}
+
+const isNode = (value: unknown): value is Node =>
+  typeof value === "object" && value !== null && "type" in value && typeof value.type === "string";
+
+function* nodesOf(value: unknown): Generator<Node> {
+  if (isNode(value)) yield value;
+  if (typeof value !== "object" || value === null) return;
+  for (const part of Object.values(value)) yield* nodesOf(part);
+}
+
+/** The literals of a file as SQL would see them: a constant of the same file stands for itself, the rest as `${source}`. */
+class Texts {
+  readonly all: string[] = [];
+  readonly #source: Buffer;
+  readonly #base: number;
+  readonly #constants = new Map<string, Node>();
+
+  constructor(path: string) {
+    this.#source = Buffer.from(readFileSync(path, "utf8").trimEnd());
+    const module = parseSync(this.#source.toString(), { syntax: "typescript", decorators: true });
+    // The parser counts bytes on from the file before, and its module ends with the last token.
+    this.#base = module.span.end - this.#source.length;
+    const nodes = [...nodesOf(module.body)];
+    for (const { type, id, init } of nodes) {
+      if (type === "VariableDeclarator" && isNode(id) && id.type === "Identifier" && isNode(init))
+        this.#constants.set(String(id.value), init);
+    }
+    for (const node of nodes) {
+      if (node.type === "TemplateLiteral" || node.type === "StringLiteral") this.all.push(this.#textOf(node));
+    }
+  }
+
+  #textOf(node: Node, depth = 0): string {
+    if (node.type === "StringLiteral") return String(node.value);
+    if (node.type === "Identifier" && depth < 5) {
+      const constant = this.#constants.get(String(node.value));
+      if (constant && ["StringLiteral", "TemplateLiteral"].includes(constant.type))
+        return this.#textOf(constant, depth + 1);
+    }
+    if (node.type !== "TemplateLiteral") return `\${${this.#sourceOf(node)}}`;
+    const quasis = node.quasis as { cooked: string }[];
+    const expressions = node.expressions as Node[];
+    return quasis
+      .map(({ cooked }, index) => {
+        const expression = expressions[index];
+        return cooked + (expression ? this.#textOf(expression, depth) : "");
+      })
+      .join("");
+  }
+
+  #sourceOf({ span }: Node): string {
+    return this.#source.subarray(span.start - this.#base, span.end - this.#base).toString();
+  }
+}
+
+const TABLE =
+  /\b(FROM|JOIN|UPDATE|INTO)\s+(\w+|\$\{[^}]*\})(?:\s+(?:AS\s+)?(?!(?:WHERE|SET|ON|ORDER|GROUP|LIMIT|CROSS|LEFT|JOIN|USING|FOR|UNION|SELECT|VALUES|AS)\b)([a-z_]\w*))?/g;
+
+/** A table by a name that only the running code knows. */
+const DYNAMIC = /^\$\{.*(table|entity)/i;
+
+/** The tables of a text for which it does not say, by its value, whose rows it means; each once for each time it is read. */
+function unbound(text: string): string[] {
+  const found = [...text.matchAll(TABLE)].filter(
+    ([, , table = ""]) => OF_TENANTS.includes(table) || DYNAMIC.test(table),
+  );
+  const read = new Map<string, string[]>();
+  const missing: string[] = [];
+  for (const { 0: whole, 1: verb, 3: alias = "", index } of found) {
+    if (verb === "INTO") missing.push(...(/^[^(]*\(tenant_id\b/.test(text.slice(index)) ? [] : [whole]));
+    else read.set(alias, [...(read.get(alias) ?? []), whole]);
+  }
+  for (const [alias, tables] of read) {
+    const said = text.match(new RegExp(`(?<![.\\w])${alias && `${alias}\\.`}tenant_id = \\$\\d`, "g")) ?? [];
+    if (said.length < tables.length) missing.push(...tables);
+  }
+  return missing;
+}
+
+const isAcross = (file: string, text: string) =>
+  ACROSS_TENANTS.some(([path, begins]) => path === file && text.trim().startsWith(begins));
+
+const files = readdirSync("src", { recursive: true, encoding: "utf8" }).filter(
+  (file) => file.endsWith(".ts") && !file.startsWith("database/migrations"),
+);
+
+test("each text that touches a tenant's table names tenant_id for it", () => {
+  expect(OF_TENANTS.length).toBeGreaterThan(20);
+  const offenders = files.flatMap((file) =>
+    new Texts(join("src", file)).all
+      .filter((text) => !isAcross(file, text))
+      .flatMap((text) =>
+        unbound(text).map((table) => `${file}: ${table} in ${text.replace(/\s+/g, " ").slice(0, 120)}`),
+      ),
+  );
+  expect(offenders).toEqual([]);
+});
+
+test("what is inserted by a SELECT carries ON CONFLICT or RETURNING: without one, Citus copies rows past the policies", () => {
+  const inserts = files
+    .flatMap((file) => new Texts(join("src", file)).all)
+    .filter((text) => /INSERT INTO[^;]*SELECT/s.test(text));
+  expect(inserts.length).toBeGreaterThan(8);
+  expect(inserts.filter((text) => !/ON CONFLICT|RETURNING/.test(text.slice(text.lastIndexOf("INSERT"))))).toEqual([]);
+});
+
+test("a text that forgets its tenant is found, however it is written", () => {
+  const forgotten = [
+    "SELECT 1 FROM deal WHERE copy_id = $1",
+    "SELECT 1 FROM deal d JOIN person p ON p.crm_id = d.person_id WHERE d.tenant_id = $1",
+    "SELECT 1 FROM deal d JOIN person p ON p.tenant_id = d.tenant_id WHERE d.tenant_id = $1",
+    "SELECT 1 FROM deal d WHERE d.tenant_id = $1 UNION SELECT 1 FROM note d WHERE d.copy_id = $2",
+    "SELECT 1 FROM deal WHERE tenant_id = $1 AND EXISTS (SELECT 1 FROM note WHERE deal_id = crm_id)",
+    `DELETE FROM \${table} WHERE copy_id = $1`,
+    "INSERT INTO note (copy_id, crm_id) VALUES ($1, $2)",
+    "UPDATE deal SET title = $1 WHERE crm_id = $2",
+  ];
+  for (const text of forgotten) expect([text, unbound(text)]).not.toEqual([text, []]);
+});
