@@ -7,7 +7,7 @@ import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
 import { endAuthorization } from "./connection-store";
 import type { Credential, Credentials } from "./credentials";
-import { ConnectionGoneError, NeedsReauthorizationError, RenewalHeldUpError } from "./errors";
+import { NeedsReauthorizationError, RenewalHeldUpError } from "./errors";
 import { NEEDS_REAUTHORIZATION } from "./refusals";
 import { beginAttempt, endAttempt } from "./renewal-attempts";
 import { decideRenewal } from "./renewal-decision";

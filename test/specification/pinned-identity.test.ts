@@ -157,7 +157,7 @@ test("a renewal that comes back late hands out no token that was found to be ano
       { userId: on.userId, company: { id: 99, name: "Other", domain: "other" } },
       "living",
     );
-    await expect(other.tokens.of(acme.tenant, acme.copyId).verify()).rejects.toMatchObject(NEEDS_REAUTHORIZATION);
+    await expect(other.tokens.of(acme.tenantId, acme.copyId).verify()).rejects.toMatchObject(NEEDS_REAUTHORIZATION);
     end();
     await expect(renewal).rejects.toMatchObject(NEEDS_REAUTHORIZATION);
   } finally {
