@@ -101,17 +101,20 @@ export function createActorVerifier(
   clock: Clock = systemClock,
 ): ActorVerifier {
   const proof = proofOf(config.proof, logger, clock);
-  const believed = new LRUCache<string, { actor: Actor; until: number }>({ max: MOST_BELIEVED });
+  const believed = new LRUCache<string, { actor: Actor; from: number; until: number }>({ max: MOST_BELIEVED });
   return async (token) => {
     // The whole token, signature and all; as a digest, so that no copy of it lies in memory.
     const key = hash("sha256", token, "base64");
     const now = clock().getTime();
     const known = believed.get(key);
-    if (known && now < known.until) return known.actor;
+    // A clock that was set back must not prolong belief in keys that are withdrawn meanwhile.
+    if (known && known.from <= now && now < known.until) return known.actor;
     const proven = await prove(token, proof, config, clock);
+    // Before the tenant is looked up: meanwhile the keys may be fetched anew, and this one be gone.
+    const provenUntil = proof.until();
     const actor = Object.freeze({ ...proven, tenantId: await tenantIdOf(proven.tenant) });
     const ends = actor.expiresAt.getTime() + TOLERANCE_MS;
-    believed.set(key, { actor, until: Math.min(now + BELIEVED_MS, proof.until(), ends) });
+    believed.set(key, { actor, from: now, until: Math.min(now + BELIEVED_MS, provenUntil, ends) });
     return actor;
   };
 }

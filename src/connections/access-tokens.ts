@@ -8,7 +8,7 @@ import type { Secret } from "../platform/secret";
 import { inWork, workFields } from "../platform/work";
 import type { PresentAccess } from "./credentials";
 import { ConnectionGoneError, NeedsReauthorizationError, RenewalHeldUpError } from "./errors";
-import { Identity, type IdentityParts, type Proof } from "./identity";
+import { Identity, type IdentityParts } from "./identity";
 import { NEEDS_REAUTHORIZATION, NOT_CONNECTED } from "./refusals";
 import { Renewal, type RenewalParts } from "./renewal";
 
@@ -167,30 +167,27 @@ export class AccessTokens {
     if (this.#isFresh(present) && present.accessToken.reveal() !== refused?.reveal()) {
       // Whoever was killed between storing a token and proving it has left that to the next need.
       const proof = await this.#identity.prove(tenantId, copyId, present, held.mayProve);
-      if (proof !== "REFUSED") return this.#handedOut(tenantId, copyId, present, proof);
+      if (proof !== "REFUSED") return this.#handedOut(tenantId, copyId);
     }
     const credential = await credentials.read(scope, copyId);
     if (!credential) throw new ConnectionGoneError(NOT_CONNECTED.message);
     const renewed = await this.#renewal.renew(tenantId, copyId, credential, held.mayRenew);
-    const proof = await this.#identity.prove(tenantId, copyId, renewed, held.mayProve);
-    return this.#handedOut(tenantId, copyId, renewed, proof);
-  }
-
-  async #handedOut(
-    tenantId: number,
-    copyId: number,
-    { accessToken }: Pick<PresentAccess, "accessToken">,
-    proof: Proof,
-  ): Promise<Secret> {
-    if (proof === "PROVEN") return accessToken;
+    const proof = renewed && (await this.#identity.prove(tenantId, copyId, renewed, held.mayProve));
     if (proof === "REFUSED") {
       throw new CrmError("UNAUTHORIZED", "The CRM refuses the token that it has just renewed.", { status: 401 });
     }
-    // Replaced while the CRM was asked: by a person's authorization, which has proven its own.
+    return this.#handedOut(tenantId, copyId);
+  }
+
+  /**
+   * What stands after the CRM was asked: meanwhile a person may have authorized anew, with a token of their own that is
+   * proven, or another process may have found that the present one is nobody's whom the copy is of.
+   */
+  async #handedOut(tenantId: number, copyId: number): Promise<Secret> {
     const { door, credentials } = this.parts;
     const present = usable(await credentials.readAccess(door.enter(tenantId), copyId));
     if (present.isProven) return present.accessToken;
-    throw new OAuthError("OUTAGE", "The access token was replaced while the CRM was asked whose it is.");
+    throw new OAuthError("OUTAGE", "The access token was replaced while the CRM was asked for it.");
   }
 }
 

@@ -7,7 +7,7 @@ import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
 import { endAuthorization } from "./connection-store";
 import type { Credential, Credentials } from "./credentials";
-import { ConnectionGoneError, NeedsReauthorizationError, RenewalHeldUpError } from "./errors";
+import { NeedsReauthorizationError, RenewalHeldUpError } from "./errors";
 import { NEEDS_REAUTHORIZATION } from "./refusals";
 import { beginAttempt, endAttempt } from "./renewal-attempts";
 import { decideRenewal } from "./renewal-decision";
@@ -33,9 +33,10 @@ export class Renewal {
    * Commits that it begins, asks the CRM, commits what came, and only then hands the pair out. It stands at once, because
    * the CRM has rotated the token; whose it is has to be proven before it is used.
    * @param mayBegin called right before the request is written; it throws where the lock may be another process's by now
-   * @throws NeedsReauthorizationError, ConnectionGoneError, or OAuthError where there is no token for now
+   * @returns null where the answer was to a pair that is no longer the present one
+   * @throws NeedsReauthorizationError, or OAuthError where there is no token for now
    */
-  async renew(tenantId: number, copyId: number, old: Credential, mayBegin?: () => void): Promise<Credential> {
+  async renew(tenantId: number, copyId: number, old: Credential, mayBegin?: () => void): Promise<Credential | null> {
     const { door, oauth, clock } = this.parts;
     const askedAt = clock();
     const { wasUnconfirmed } = await beginAttempt(door.enter(tenantId), copyId, old.version, askedAt);
@@ -48,8 +49,7 @@ export class Renewal {
       return this.#failed(tenantId, copyId, old, error, wasUnconfirmed);
     }
     this.parts.metrics?.tokenRenewals.inc({ outcome: "GRANTED" });
-    const stored = await this.#stored(tenantId, copyId, old, grant, askedAt);
-    return stored ?? this.#replaced(tenantId, copyId, old);
+    return this.#stored(tenantId, copyId, old, grant, askedAt);
   }
 
   /**
@@ -90,7 +90,7 @@ export class Renewal {
     old: Credential,
     error: OAuthError,
     wasUnconfirmed: boolean,
-  ): Promise<Credential> {
+  ): Promise<null> {
     const { door, clock, logger } = this.parts;
     const decision = decideRenewal(error.code, wasUnconfirmed);
     if (decision.next === "NEEDS_REAUTHORIZATION") {
@@ -99,7 +99,7 @@ export class Renewal {
         await endAttempt(scope, copyId, old.version);
         return moved;
       });
-      if (!moved) return this.#replaced(tenantId, copyId, old);
+      if (!moved) return null;
       logger.warn(
         { tenantId, reason: decision.reason },
         "the CRM refused the grant: the connection needs re-authorization",
@@ -114,14 +114,7 @@ export class Renewal {
       if (decision.settled) await endAttempt(scope, copyId, old.version);
       return present;
     });
-    if (!isPresent) return this.#replaced(tenantId, copyId, old);
+    if (!isPresent) return null;
     throw error;
-  }
-
-  /** The answer was to a pair that a person's authorization has replaced meanwhile: that one is the present. */
-  async #replaced(tenantId: number, copyId: number, old: Credential): Promise<Credential> {
-    const present = await this.parts.credentials.read(this.parts.door.enter(tenantId), copyId);
-    if (present && present.version !== old.version) return present;
-    throw new ConnectionGoneError("The CRM was disconnected while its access was renewed.");
   }
 }

@@ -21,16 +21,17 @@ import { sizeOf } from "./operation-size";
 
 /** Fields with all fragments written out, as the compiler does. */
 const MAX_COMPILED_FIELDS = 1_000;
-/** Documents with compiled code, each of at most half a megabyte. A frontend has some dozens. */
+/** Operations with compiled code, each of at most half a megabyte; a document may have hundreds. A frontend has some dozens. */
 const MAX_PLANS = 200;
 
 type Execute = CompiledQuery["query"];
+type Variables = Record<string, unknown>;
 
 /**
  * Executes queries that come again by compiled code (graphql-jit): the same answers for less work. Whatever that
  * library is known to do otherwise is left to graphql-js (decision 0040), and so are variables that do not fit,
  * because its words for them differ.
- * @param compileAtUse at which use of a document it is compiled: one that comes once would never pay it back; 0: never
+ * @param compileAtUse at which use of an operation it is compiled: one that comes once would never pay it back; 0: never
  */
 export function compiledExecution(compileAtUse: number, format: FormatError): ApolloServerPlugin<OperationContext> {
   const plans = new Plans(compileAtUse);
@@ -40,7 +41,7 @@ export function compiledExecution(compileAtUse: number, format: FormatError): Ap
         async responseForOperation({ schema, document, operation, request, contextValue }) {
           const variables = request.variables ?? {};
           const execute = plans.executeOf(schema, document, operation);
-          if (!execute || getVariableValues(schema, operation.variableDefinitions ?? [], variables).errors) return null;
+          if (!execute || !isFitting(schema, operation, variables)) return null;
           const { data, errors } = await execute({}, contextValue, variables);
           const singleResult = errors ? { errors: errors.map((error) => shown(error, format)), data } : { data };
           return { body: { kind: "single", singleResult }, http: { headers: new HeaderMap(), status: undefined } };
@@ -48,6 +49,11 @@ export function compiledExecution(compileAtUse: number, format: FormatError): Ap
       };
     },
   };
+}
+
+/** Ends at the first value that does not fit: to word thousands of them takes minutes, and graphql-js words the first ones. */
+export function isFitting(schema: GraphQLSchema, operation: OperationDefinitionNode, variables: Variables): boolean {
+  return !getVariableValues(schema, operation.variableDefinitions ?? [], variables, { maxErrors: 0 }).errors;
 }
 
 /** The library's errors look like those of graphql-js and are none. */
@@ -60,13 +66,13 @@ function shown(error: GraphQLError, format: FormatError): GraphQLFormattedError 
 
 interface Plan {
   uses: number;
-  /** Of each operation that was compiled; null where it is not to be. */
-  compiled: Map<OperationDefinitionNode, Execute | null>;
+  /** Once it was compiled; null where it is not to be. */
+  execute?: Execute | null;
 }
 
-/** Compiled code by document. Of those with code only the ones used last are kept: it is large beside its document. */
+/** Compiled code by operation. Of those with code only the ones used last are kept: it is large beside its document. */
 export class Plans {
-  readonly #plans = new WeakMap<DocumentNode, Plan>();
+  readonly #plans = new WeakMap<OperationDefinitionNode, Plan>();
   /** In the order of their last use. */
   readonly #withCode = new Set<Plan>();
 
@@ -74,15 +80,13 @@ export class Plans {
 
   /** null where graphql-js is to execute it */
   executeOf(schema: GraphQLSchema, document: DocumentNode, operation: OperationDefinitionNode): Execute | null {
-    const plan = this.#plans.get(document) ?? { uses: 0, compiled: new Map() };
-    this.#plans.set(document, plan);
+    const plan = this.#plans.get(operation) ?? { uses: 0 };
+    this.#plans.set(operation, plan);
     plan.uses += 1;
     if (this.compileAtUse === 0 || plan.uses < this.compileAtUse) return null;
-    const known = plan.compiled.get(operation);
-    const execute = known === undefined ? compile(schema, document, operation) : known;
-    plan.compiled.set(operation, execute);
-    if (execute) this.#keep(plan);
-    return execute;
+    if (plan.execute === undefined) plan.execute = compile(schema, document, operation);
+    if (plan.execute) this.#keep(plan);
+    return plan.execute;
   }
 
   #keep(plan: Plan): void {
@@ -91,7 +95,7 @@ export class Plans {
     const [oldest] = this.#withCode;
     if (!oldest || this.#withCode.size <= MAX_PLANS) return;
     this.#withCode.delete(oldest);
-    oldest.compiled.clear();
+    delete oldest.execute;
     oldest.uses = 0;
   }
 }

@@ -1,4 +1,5 @@
 import { type DocumentNode, type FieldNode, GraphQLError, Kind, type ValidationRule, visit } from "graphql";
+import { LRUCache } from "lru-cache";
 
 /** Errors that one document is told; the library would tell a hundred, each with all of its places. */
 const MAX_ERRORS = 20;
@@ -12,8 +13,15 @@ const MAX_NAME_LENGTH = 200;
  */
 const MAX_COMPARISONS = 100_000;
 
+/** Values in the variables, those within lists and objects among them: each is checked. A meeting of 500 attendees has 1,507. */
+const MAX_VALUES = 5_000;
+/** Characters of all documents that are kept, some hundreds of a frontend's; parsed they take up to 300 times as much. */
+const MAX_KEPT = 256 * 1024;
+
 /** For `validate` and for Apollo, so that both transports stop alike. */
 export const VALIDATION_OPTIONS = { maxErrors: MAX_ERRORS };
+/** Values of variables that do not fit and are told; each is told with the whole that it is in. */
+export const EXECUTION_OPTIONS = { maxCoercionErrors: 5 };
 
 /**
  * A rule that refuses a document whose validation would take long, before any other rule looks into it. It measures in
@@ -28,6 +36,37 @@ export const boundedDocument: ValidationRule = (context) => ({
     return null;
   },
 });
+
+/**
+ * Valid documents, so that one that comes again is not parsed again. They weigh what their text does, because they hold
+ * it: a comment of 500 KB is nothing in what Apollo would weigh, the parsed fields alone.
+ */
+export function keptDocuments(): LRUCache<string, DocumentNode> {
+  return new LRUCache({
+    maxSize: MAX_KEPT,
+    sizeCalculation: ({ loc }) => Math.max(1, loc?.source.body.length ?? 0),
+  });
+}
+
+/** @returns why variables are not looked into; null where they are */
+export function refusalOfVariables(variables: Readonly<Record<string, unknown>>): GraphQLError | null {
+  // Not by calls of itself: the values may be nested as deeply as a body holds brackets.
+  const open: unknown[] = Object.values(variables);
+  for (let seen = 1; open.length > 0; seen += 1) {
+    const value = open.pop();
+    const within = typeof value === "object" && value !== null ? Object.values(value) : [];
+    if (seen + open.length + within.length > MAX_VALUES) return tooManyValues();
+    open.push(...within);
+  }
+  return null;
+}
+
+function tooManyValues(): GraphQLError {
+  return new GraphQLError(
+    `The variables have more than ${MAX_VALUES} values. Send several operations with fewer values each.`,
+    { extensions: { code: "TOO_MANY_VALUES", http: { status: 400 } } },
+  );
+}
 
 function refusalOfDocument(document: DocumentNode): GraphQLError | null {
   if (hasMoreLines(document.loc?.source.body ?? "", MAX_LINES))

@@ -1,4 +1,4 @@
-import { ApolloServer, HeaderMap } from "@apollo/server";
+import { ApolloServer, type DocumentStore, HeaderMap } from "@apollo/server";
 import {
   ApolloServerPluginCacheControlDisabled,
   ApolloServerPluginLandingPageDisabled,
@@ -15,7 +15,7 @@ import { createOperationContext, type OperationContext, type Services } from "..
 import { compiledExecution } from "./compiled-execution";
 import { HEADERS_WAIT_MS, LATE_LOOK_MS, REQUEST_WAIT_MS, STILL_MS } from "./connection-limits";
 import { Crowds } from "./crowds";
-import { boundedDocument, VALIDATION_OPTIONS } from "./document-bounds";
+import { boundedDocument, EXECUTION_OPTIONS, keptDocuments, VALIDATION_OPTIONS } from "./document-bounds";
 import { Draining } from "./draining";
 import { limitOperations } from "./limits";
 import { listen } from "./listen";
@@ -76,8 +76,10 @@ export async function createHttpServer(parts: HttpServerParts): Promise<HttpServ
     includeStacktraceInErrorResponses: false,
     stopOnTerminationSignals: false,
     parseOptions: { maxTokens: MAX_TOKENS },
+    documentStore: documentStore(),
     validationRules: [boundedDocument],
     validationOptions: VALIDATION_OPTIONS,
+    executionOptions: EXECUTION_OPTIONS,
     formatError,
     logger: parts.logger,
     plugins: [
@@ -102,6 +104,15 @@ export async function createHttpServer(parts: HttpServerParts): Promise<HttpServ
     await apollo.stop();
   };
   return { listen: (host, port) => listen(fastify, host, port, "PORT"), close };
+}
+
+function documentStore(): DocumentStore {
+  const kept = keptDocuments();
+  return {
+    get: async (key) => kept.get(key),
+    set: async (key, document) => void kept.set(key, document),
+    delete: async (key) => kept.delete(key),
+  };
 }
 
 async function contextOf(

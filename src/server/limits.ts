@@ -4,6 +4,7 @@ import { BREAK, GraphQLError, Kind, type OperationDefinitionNode, OperationTypeN
 import { systemClock, timeLimit } from "../platform/clock";
 import { limitWork } from "../platform/work";
 import type { OperationContext } from "../resolvers/context";
+import { refusalOfVariables } from "./document-bounds";
 import { refusalOfSize, sizeOf } from "./operation-size";
 
 /** Operations of one tenant at work in this process; the rest wait, so that one tenant cannot take it all. */
@@ -43,8 +44,9 @@ export function limitOperations(): ApolloServerPlugin<OperationContext> {
       let deadline: NodeJS.Timeout | undefined;
       return {
         async didResolveOperation({ schema, document, operation, request, contextValue }) {
-          const size = operation && sizeOf(schema, document, operation, request.variables ?? {});
-          const refusal = size && refusalOfSize(size);
+          const variables = request.variables ?? {};
+          const size = operation && sizeOf(schema, document, operation, variables);
+          const refusal = (size && refusalOfSize(size)) ?? refusalOfVariables(variables);
           if (refusal) throw refusal;
           const { tenantId } = contextValue.actor;
           others.note(tenantId, performance.now());

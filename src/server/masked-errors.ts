@@ -6,6 +6,9 @@ import { heldUpOf } from "../database/session-limits";
 import { ServiceError } from "../platform/errors";
 import type { Logger } from "../platform/logger";
 
+/** Characters of a message: the library repeats what does not fit, and would repeat half a megabyte for each thing wrong. */
+const LONGEST_MESSAGE = 1_000;
+
 export type FormatError = (formatted: GraphQLFormattedError, error: unknown) => GraphQLFormattedError;
 
 /**
@@ -41,5 +44,6 @@ function codeWithin({ originalError }: GraphQLError): unknown {
 }
 
 function shown({ message, locations, path, extensions }: GraphQLFormattedError): GraphQLFormattedError {
-  return { message, locations, path, extensions: { code: extensions?.code ?? "BAD_REQUEST" } };
+  const words = message.length > LONGEST_MESSAGE ? `${message.slice(0, LONGEST_MESSAGE)}...` : message;
+  return { message: words, locations, path, extensions: { code: extensions?.code ?? "BAD_REQUEST" } };
 }

@@ -1,5 +1,4 @@
 import {
-  type DocumentNode,
   type ExecutionArgs,
   GraphQLError,
   type GraphQLSchema,
@@ -10,24 +9,17 @@ import {
   validate,
 } from "graphql";
 import type { SubscribePayload } from "graphql-ws";
-import { LRUCache } from "lru-cache";
-import { boundedDocument, VALIDATION_OPTIONS } from "./document-bounds";
+import { boundedDocument, keptDocuments, refusalOfVariables, VALIDATION_OPTIONS } from "./document-bounds";
 import { MAX_EVENT_COST, MAX_TOKENS, refusalOfSize, sizeOf } from "./operation-size";
 
 /** Subscriptions of one socket; the page needs two. */
 const MAX_SUBSCRIPTIONS = 20;
-/** Characters of all documents that are kept, some hundreds of a frontend's; parsed they take up to 300 times as much. */
-const MAX_KEPT = 256 * 1024;
 
 const SUBSCRIPTIONS_ONLY = "This socket serves subscriptions. Send queries and mutations by POST to /graphql.";
 
-/** Decides which subscriptions are begun. Valid documents are kept, so that one that comes again is not parsed again. */
+/** Decides which subscriptions are begun. */
 export class SubscriptionChecks {
-  readonly #valid = new LRUCache<string, DocumentNode>({
-    maxSize: MAX_KEPT,
-    sizeCalculation: (_document, text) => Math.max(1, text.length),
-  });
-
+  readonly #valid = keptDocuments();
   readonly #rules: readonly ValidationRule[];
 
   constructor(
@@ -62,7 +54,7 @@ export class SubscriptionChecks {
       return [new GraphQLError(SUBSCRIPTIONS_ONLY, { extensions: { code: "SUBSCRIPTIONS_ONLY" } })];
     }
     const size = sizeOf(this.schema, document, operation, variables ?? {});
-    const refusal = refusalOfSize(size, MAX_EVENT_COST);
+    const refusal = refusalOfSize(size, MAX_EVENT_COST) ?? refusalOfVariables(variables ?? {});
     if (refusal) return [refusal];
     if (!kept) {
       const faults = validate(this.schema, document, this.#rules, VALIDATION_OPTIONS);

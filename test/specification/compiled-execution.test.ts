@@ -1,4 +1,4 @@
-import { buildSchema, type DocumentNode, getOperationAST, parse } from "graphql";
+import { buildSchema, getOperationAST, Kind, parse } from "graphql";
 import { type Simulator, startSimulator } from "../../simulator";
 import { isSafeToCompile, Plans } from "../../src/server/compiled-execution";
 import { createTestDatabase, type TestDatabase } from "../support/database";
@@ -109,17 +109,22 @@ test.each([
   expect(safe(schema, `${operation} fragment F0 on ${type} { ${leaf} }`)).toBe(true);
 });
 
-test("compiled code is kept for the documents used last, and no more", () => {
+test.each([
+  ["of a document each", Array.from({ length: 201 }, (_, n) => parse(`{ a(n: ${n}) }`))],
+  ["all of one document", [parse(Array.from({ length: 201 }, (_, n) => `query Q${n} { a(n: ${n}) }`).join(" "))]],
+])("compiled code is kept for the operations used last, %s, and for no more", (_what, documents) => {
   const schema = buildSchema("type Query { a(n: Int): Int }");
   const plans = new Plans(2);
-  const use = (document: DocumentNode) => {
-    const operation = getOperationAST(document);
-    return operation && plans.executeOf(schema, document, operation);
+  const operations = documents.flatMap((document) =>
+    document.definitions.flatMap((node) => (node.kind === Kind.OPERATION_DEFINITION ? [{ document, node }] : [])),
+  );
+  const use = (at: number) => {
+    const operation = operations[at];
+    return operation && plans.executeOf(schema, operation.document, operation.node);
   };
-  const documents = Array.from({ length: 201 }, (_, n) => parse(`{ a(n: ${n}) }`));
-  for (const document of documents) expect([use(document), typeof use(document)]).toEqual([null, "function"]);
-  expect(typeof use(documents[200] as DocumentNode)).toBe("function");
-  expect(use(documents[0] as DocumentNode)).toBeNull();
+  for (const at of operations.keys()) expect([use(at), typeof use(at)]).toEqual([null, "function"]);
+  expect(typeof use(200)).toBe("function");
+  expect(use(0)).toBeNull();
 });
 
 function safe(schema: ReturnType<typeof buildSchema>, query: string): boolean {

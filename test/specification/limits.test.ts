@@ -1,4 +1,6 @@
 import { EventEmitter } from "node:events";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { request } from "undici";
 import { type Simulator, startSimulator } from "../../simulator";
 import type { BoundedSocket } from "../../src/server/bounded-socket";
@@ -9,6 +11,8 @@ import { createTestDatabase, type TestDatabase } from "../support/database";
 import { type Service, startService } from "../support/service";
 import { subscribe } from "../support/sockets";
 import { dataOf, until } from "../support/stories";
+
+setFlagsFromString("--expose-gc");
 
 let simulator: Simulator;
 let database: TestDatabase;
@@ -72,6 +76,12 @@ const TOO_MUCH: [title: string, query: string, variables: object, code: string][
   ],
   ["fragments that double each other", doubling(6), {}, "DOCUMENT_TOO_DEEP"],
   [
+    "thousands of values in variables",
+    "query ($f: DealFilter) { deals(filter: $f) { nodes { id } } }",
+    { f: { status: Array.from({ length: 5_000 }, () => "OPEN") } },
+    "TOO_MANY_VALUES",
+  ],
+  [
     "many mutations",
     `mutation { ${Array.from({ length: 25 }, (_, i) => `a${i}: disconnect { __typename }`).join(" ")} }`,
     {},
@@ -97,6 +107,27 @@ test.each([
 ])("%s: few errors, each with its code", async (_title, query, count, code) => {
   const { status, errors } = await service.ask(query);
   expect([status, errors?.length, errors?.[0]?.extensions]).toEqual([400, count, { code }]);
+});
+
+test("an input that does not fit is not sent back once for each thing that is wrong with it", async () => {
+  const filter = Object.fromEntries(Array.from({ length: 4_900 }, (_, i) => [`x${i}`, "x".repeat(80)]));
+  const query = "query ($filter: DealFilter) { deals(filter: $filter) { nodes { id } } }";
+  const answer = await service.ask(query, { filter });
+  expect([answer.status, answer.errors?.[0]?.extensions.code]).toEqual([400, "BAD_USER_INPUT"]);
+  expect(JSON.stringify(answer).length).toBeLessThan(10_000);
+});
+
+test("documents of half a megabyte do not stay in memory, however little there is to parse in them", async () => {
+  const collect = runInNewContext("gc") as () => void;
+  const held = () => {
+    collect();
+    return process.memoryUsage().heapUsed;
+  };
+  const before = held();
+  for (let i = 0; i < 60; i += 1) {
+    dataOf(await service.ask(`{ viewer { userId } } #${i}${"x".repeat(400_000)}`));
+  }
+  expect(held() - before).toBeLessThan(8_000_000);
 });
 
 test("the same lists with smaller sizes in the variables are answered: the cost is that of the variables", async () => {

@@ -1,5 +1,5 @@
 import type { Fault } from "../../simulator";
-import { loseAuthorization } from "../support/renewal-encounters";
+import { loseAuthorization, renewalDuringAuthorization } from "../support/renewal-encounters";
 import { NEEDS_REAUTHORIZATION, REVOKED, type Renewals, startRenewals, WORKS } from "../support/renewals";
 import { connect, until } from "../support/stories";
 import { startTokens } from "../support/tokens";
@@ -144,4 +144,23 @@ test("an answer whose it is that comes after a person has authorized anew change
   end();
   expect((await renewal).reveal()).toBe((await on.stored(acme)).accessToken.reveal());
   expect(await on.shown(acme)).toEqual(WORKS);
+});
+
+test("a renewal that comes back late hands out no token that was found to be another's meanwhile", async () => {
+  const acme = await on.connected();
+  const other = await startTokens(on.config, () => ({ clock: on.clock }));
+  try {
+    on.later(HOUR);
+    const { renewal, end } = await renewalDuringAuthorization(on, acme);
+    on.simulator.control.mistake(
+      on.userId,
+      { userId: on.userId, company: { id: 99, name: "Other", domain: "other" } },
+      "living",
+    );
+    await expect(other.tokens.of(acme.tenantId, acme.copyId).verify()).rejects.toMatchObject(NEEDS_REAUTHORIZATION);
+    end();
+    await expect(renewal).rejects.toMatchObject(NEEDS_REAUTHORIZATION);
+  } finally {
+    await other.close();
+  }
 });

@@ -3,7 +3,8 @@ import { createLogger } from "../../src/platform/logger";
 import { Secret } from "../../src/platform/secret";
 import { JWT_SECRET, tokenFor } from "../support/actors";
 
-// Seen red with: a token believed by its payload alone; a token believed for a minute whatever its end; one believed for ever.
+// Seen red with: a token believed by its payload alone; a token believed for a minute whatever its end; one believed for ever;
+// one believed for as long as the clock was set back.
 
 const START = Date.now();
 let now: number;
@@ -46,6 +47,15 @@ test("a token that was believed is refused when it has ended", async () => {
   await verify(token);
   inSeconds(26);
   await expect(verify(token)).rejects.toThrow("has ended");
+});
+
+test("a clock that is set back has each token proven again", async () => {
+  const verify = verifier();
+  const token = await endsIn(3_600);
+  inSeconds(1_800);
+  const first = await verify(token);
+  inSeconds(0);
+  expect(await verify(token)).not.toBe(first);
 });
 
 test("what a believed token says is not believed of another with the same words", async () => {

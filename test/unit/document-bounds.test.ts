@@ -1,13 +1,27 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { type DocumentNode, type GraphQLError, getIntrospectionQuery, specifiedRules, validate, visit } from "graphql";
+import {
+  type DocumentNode,
+  type GraphQLError,
+  getIntrospectionQuery,
+  getOperationAST,
+  specifiedRules,
+  validate,
+  visit,
+} from "graphql";
 import { buildGraphQLSchema } from "../../src/resolvers/graphql-schema";
-import { boundedDocument, VALIDATION_OPTIONS } from "../../src/server/document-bounds";
+import { isFitting } from "../../src/server/compiled-execution";
+import {
+  boundedDocument,
+  keptDocuments,
+  refusalOfVariables,
+  VALIDATION_OPTIONS,
+} from "../../src/server/document-bounds";
 import { SubscriptionChecks } from "../../src/server/subscription-checks";
 import { HOSTILE_DOCUMENTS, parsed } from "../support/hostile-documents";
 
 // Seen red without the bounds: the work of empty lines (24,000,000), comments, one object and one leaf again and again,
-// one alias for two fields; the errors of a directive that is not there (101). Planted: the rule reports and goes on.
+// one alias for two fields; the errors of a directive that is not there (101). Planted: the rule reports and goes on; values that do not fit told one by one.
 
 const schema = buildGraphQLSchema();
 /** Names and lines read; the worst document that is validated comes to 103,000. */
@@ -86,4 +100,36 @@ test("a subscription is bounded alike", () => {
   expect(codes(check(subscription("state ".repeat(400))))).toEqual(REFUSED);
   expect(check(subscription(`state ${"@nothing ".repeat(900)}`)).length).toBe(21);
   expect(check(subscription("state"))).toEqual([]);
+});
+
+test("values that do not fit are looked into up to the first, though there be thousands", () => {
+  const operation = getOperationAST(parsed("query ($f: DealFilter) { deals(filter: $f) { nodes { id } } }"));
+  if (!operation) throw new Error("no operation");
+  let read = 0;
+  function* statuses(one: unknown) {
+    for (; read < 1_000; read += 1) yield one;
+  }
+  expect(isFitting(schema, operation, { f: { status: statuses("NONE_SUCH") } })).toBe(false);
+  expect(read).toBe(0);
+  expect(isFitting(schema, operation, { f: { status: statuses("OPEN") } })).toBe(true);
+  expect(read).toBe(1_000);
+});
+
+test("variables are counted with all that is within them, however deep, and no further than the limit", () => {
+  const nest = (depth: number) => Array.from({ length: depth }).reduce<unknown>((inner) => [inner], 1);
+  const attendee = { email: "someone@buyer.example", name: "Someone" };
+  const input = { externalId: "1", title: "", startsAt: "", ownerEmail: "", attendees: Array(500).fill(attendee) };
+  expect(refusalOfVariables({})).toBeNull();
+  expect(refusalOfVariables({ input })).toBeNull();
+  expect(refusalOfVariables({ nested: nest(4_999) })).toBeNull();
+  for (const values of [nest(5_000), nest(200_000), Array(5_000).fill({})])
+    expect(refusalOfVariables({ values })?.extensions.code).toBe("TOO_MANY_VALUES");
+});
+
+test("documents are kept by the length of their text, comments and all", () => {
+  const kept = keptDocuments();
+  const keep = (name: string, length: number) => kept.set(name, parsed(`{ viewer { userId } } #${"x".repeat(length)}`));
+  keep("larger than all", 300_000);
+  for (const name of ["first", "second", "third"]) keep(name, 100_000);
+  expect([...kept.keys()]).toEqual(["third", "second"]);
 });
