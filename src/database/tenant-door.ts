@@ -45,7 +45,7 @@ export class TenantDoor {
    * @param signal calls them off: @throws DeadlineError from the one that runs then, and from each that comes later
    */
   enter(tenantId: number, signal?: AbortSignal): TenantScope {
-    return scopeOf(tenantId, this.#manager(tenantId, signal));
+    return scopeOf(tenantId, this.manager(tenantId, signal));
   }
 
   async transaction<T>(tenantId: number, work: (scope: TenantScope) => Promise<T>): Promise<T> {
@@ -63,7 +63,7 @@ export class TenantDoor {
    */
   everyTenant<T>(sql: string, parameters: unknown[] = []): Promise<T[]> {
     // The role ends with the transaction, so that no session goes back to the pool with it.
-    return this.#manager(null).transaction(async (manager) => {
+    return this.manager(null).transaction(async (manager) => {
       await rows(manager, `SET LOCAL ROLE ${ACROSS_TENANTS_ROLE}`);
       return rows<T>(manager, sql, parameters);
     });
@@ -71,7 +71,7 @@ export class TenantDoor {
 
   /** Reads of what is nobody's and every session may see. No tenant's row is in sight. */
   ofNobody<T>(sql: string): Promise<T[]> {
-    return rows<T>(this.#manager(null), sql);
+    return rows<T>(this.manager(null), sql);
   }
 
   /** The id by which the tenant's rows are kept; given at first sight, and the same for ever. */
@@ -91,7 +91,7 @@ export class TenantDoor {
     throw new Error("a tenant that was just made is missing");
   }
 
-  #manager(tenantId: number | null, signal?: AbortSignal): EntityManager {
+  private manager(tenantId: number | null, signal?: AbortSignal): EntityManager {
     return managerWithin(this.dataSource, tenantId, this.observe, this.turns, signal);
   }
 }
