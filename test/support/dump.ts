@@ -29,10 +29,13 @@ export async function dumpDatabase(database: Pick<TestDatabase, "query">): Promi
   return database.query<DumpedRow>(`${selects.join(" UNION ALL ")} ORDER BY 1, 2`);
 }
 
-/** The same without the audit trail: what a refusal leaves as it was, apart from the record of the refusal itself. */
+/**
+ * The same without the audit trail and the tenants' names: what a refusal leaves as it was, apart from the record of the
+ * refusal itself, and that its tenant is known from now on.
+ */
 export async function dumpState(database: Pick<TestDatabase, "query">): Promise<DumpedRow[]> {
   const dump = await dumpDatabase(database);
-  return dump.filter(({ table }) => table !== "public.audit_event");
+  return dump.filter(({ table }) => table !== "public.audit_event" && table !== "public.tenant");
 }
 
 /**
