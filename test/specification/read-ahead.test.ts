@@ -52,8 +52,8 @@ async function connectWithFirstPageHeld(tenant: string): Promise<void> {
   const first = visibleIds(simulator, userId).activity?.[0];
   await connectHolding(
     tenant,
-    `INSERT INTO activity (copy_id, crm_id, subject, type, participant_ids, due_has_time, done)
-     SELECT copy_id, $2, '', '', '{}', false, false FROM connection WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1)`,
+    `INSERT INTO activity (tenant_id, copy_id, crm_id, subject, type, participant_ids, due_has_time, done)
+     SELECT tenant_id, copy_id, $2, '', '', '{}', false, false FROM connection WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1)`,
     first,
   );
   await until("the page after it was read too", async () => simulator.log.of("GET", ACTIVITIES).length === 2);
@@ -63,8 +63,8 @@ async function connectWithFirstPageHeld(tenant: string): Promise<void> {
 /** The first participant of the first batch: the statement that holds it, and its key. */
 function firstParticipant(): [sql: string, key: string | undefined] {
   const byDeal = visibleParticipants(simulator, userId).sort((a, b) => Number.parseInt(a, 10) - Number.parseInt(b, 10));
-  const sql = `INSERT INTO deal_participant (copy_id, deal_id, person_id)
-    SELECT copy_id, split_part($2, ':', 1)::bigint, split_part($2, ':', 2)::bigint FROM connection WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1)`;
+  const sql = `INSERT INTO deal_participant (tenant_id, copy_id, deal_id, person_id)
+    SELECT tenant_id, copy_id, split_part($2, ':', 1)::bigint, split_part($2, ':', 2)::bigint FROM connection WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1)`;
   return [sql, byDeal[0]];
 }
 
