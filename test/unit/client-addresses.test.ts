@@ -76,3 +76,20 @@ test("in a crowd the oldest of the address gives way, then the oldest of all, an
   // One that is gone already would never leave.
   expect(crowd.size).toBe(0);
 });
+
+test("of answers that nobody takes only so many bytes are kept, whoever asked, and the newest of any size", () => {
+  const crowd = new Crowd<Guest>({ ofAddress: 100, inAll: 100, bytes: 10 }, () => undefined);
+  const enter = (address: string, bytes?: number) => {
+    const guest = new Guest();
+    crowd.enter(address, guest, bytes);
+    return guest;
+  };
+  const asking = enter("one");
+  const [first, second, third] = [enter("one", 4), enter("two", 4), enter("three", 4)];
+  expect([asking, first, second, third].map(({ destroyed }) => destroyed)).toEqual([false, true, false, false]);
+  const large = enter("four", 50);
+  expect([asking, second, third, large].map(({ destroyed }) => destroyed)).toEqual([false, true, true, false]);
+  crowd.leave(large);
+  const [again, more] = [enter("one", 5), enter("one", 5)];
+  expect([again.destroyed, more.destroyed, crowd.size]).toEqual([false, false, 3]);
+});
