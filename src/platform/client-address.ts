@@ -27,7 +27,7 @@ export class ClientAddresses {
   /** The peer, or where that is a trusted proxy, the first hop from the right that is none. */
   of(request: IncomingMessage): string {
     const peer = request.socket.remoteAddress ?? "";
-    const told = this.trusts(peer) ? proxyAddr(request, this.#trusts) : peer;
+    const told = this.trusts(peer) ? withoutPort(proxyAddr(request, this.#trusts)) : peer;
     return keyOf(ipaddr.isValid(told) ? told : peer);
   }
 
@@ -38,6 +38,12 @@ export class ClientAddresses {
   trusts(peer: string): boolean {
     return this.#trusts(peer, 0);
   }
+}
+
+/** Some proxies tell the client's port as well, each connection another one: 198.51.100.1:4711, [2001:db8::1]:4711. */
+function withoutPort(told: string): string {
+  const [, inBrackets, beforePort] = /^\[([^\]]+)\](?::\d+)?$|^([^:]+):\d+$/.exec(told) ?? [];
+  return inBrackets ?? beforePort ?? told;
 }
 
 function keyOf(address: string): string {

@@ -42,6 +42,8 @@ export const WAITING_IN_ALL = 5_000;
 /** Requests of one address that are on their way in or answers on their way out, up to half a megabyte and more each. */
 export const MOVING_OF_ADDRESS = 200;
 export const MOVING_IN_ALL = 1_000;
+/** Bytes of all whole answers that are on their way out, besides the newest: some thousands of usual ones, a few of the largest. */
+export const MOVING_BYTES = 64 * 1024 * 1024;
 
 /** From the upgrade to `connection_init`. */
 export const INIT_WAIT_MS = 3 * SECOND_MS;
@@ -65,6 +67,8 @@ export const TOO_MANY = 4429;
 export type EndReason =
   /** It gave way to a newer one. */
   | "crowded"
+  /** It sent a request before the last one was answered. */
+  | "pipelined"
   | "unread"
   | "messages"
   | "bytes"

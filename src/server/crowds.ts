@@ -4,6 +4,7 @@ import type { FastifyInstance } from "fastify";
 import type { ClientAddresses } from "../platform/client-address";
 import {
   type EndReason,
+  MOVING_BYTES,
   MOVING_IN_ALL,
   MOVING_OF_ADDRESS,
   WAITING_IN_ALL,
@@ -22,10 +23,12 @@ interface Guest {
 export class Crowd<G extends Guest> {
   /** Both in the order in which they came. */
   readonly #addresses = new Map<G, string>();
+  readonly #bytes = new Map<G, number>();
+  #bytesInAll = 0;
   readonly #ofAddress = new Map<string, Set<G>>();
 
   constructor(
-    private readonly most: { ofAddress: number; inAll: number },
+    private readonly most: { ofAddress: number; inAll: number; bytes?: number },
     private readonly gaveWay: () => void,
   ) {}
 
@@ -33,21 +36,29 @@ export class Crowd<G extends Guest> {
     return this.#addresses.size;
   }
 
-  /** Whoever is in it already is the newest again. */
-  enter(address: string, guest: G): void {
+  /** Whoever is in it already is the newest again. @param bytes what it holds of ours, where that is told */
+  enter(address: string, guest: G, bytes = 0): void {
     this.leave(guest);
     if (guest.destroyed) return;
     const others = this.#ofAddress.get(address) ?? new Set();
     this.#ofAddress.set(address, others.add(guest));
     this.#addresses.set(guest, address);
+    if (bytes > 0) this.#bytes.set(guest, bytes);
+    this.#bytesInAll += bytes;
     if (others.size > this.most.ofAddress) this.#end(others.keys());
     if (this.#addresses.size > this.most.inAll) this.#end(this.#addresses.keys());
+    // The newcomer stays here as well, however much it holds.
+    while (this.#bytesInAll > (this.most.bytes ?? Number.POSITIVE_INFINITY) && this.#bytes.size > 1) {
+      this.#end(this.#bytes.keys());
+    }
   }
 
   leave(guest: G): void {
     const address = this.#addresses.get(guest);
     if (address === undefined) return;
     this.#addresses.delete(guest);
+    this.#bytesInAll -= this.#bytes.get(guest) ?? 0;
+    this.#bytes.delete(guest);
     const others = this.#ofAddress.get(address);
     others?.delete(guest);
     if (others?.size === 0) this.#ofAddress.delete(address);
@@ -74,16 +85,19 @@ export class Crowds {
   readonly #waiting: Crowd<Duplex>;
   readonly #verifying: Crowd<Duplex>;
   readonly #moving: Crowd<Duplex>;
+  /** Connections of which a request is in hand, from its headers to the end of its answer. */
+  readonly #inHand = new WeakSet<Duplex>();
 
   constructor(
     private readonly addresses: ClientAddresses,
-    ended: (reason: EndReason) => void,
+    private readonly ended: (reason: EndReason) => void,
   ) {
     const gaveWay = () => ended("crowded");
     const idle = { ofAddress: WAITING_OF_ADDRESS, inAll: WAITING_IN_ALL };
     this.#waiting = new Crowd(idle, gaveWay);
     this.#verifying = new Crowd(idle, gaveWay);
-    this.#moving = new Crowd({ ofAddress: MOVING_OF_ADDRESS, inAll: MOVING_IN_ALL }, gaveWay);
+    const moving = { ofAddress: MOVING_OF_ADDRESS, inAll: MOVING_IN_ALL, bytes: MOVING_BYTES };
+    this.#moving = new Crowd(moving, gaveWay);
   }
 
   /** A request in hand is in no crowd: it is work of a tenant, and limited as that. */
@@ -92,10 +106,27 @@ export class Crowds {
       this.#waits(socket, socket.remoteAddress);
       socket.once("close", () => this.#leave(socket));
     });
-    fastify.addHook("onRequest", async ({ raw }) => this.#moves(raw));
+    fastify.addHook("onRequest", async ({ raw }, reply) => {
+      if (this.#isPipelined(raw)) reply.hijack();
+      else this.#moves(raw);
+    });
     fastify.addHook("preValidation", async ({ raw }) => this.#leave(raw.socket));
-    fastify.addHook("onSend", async ({ raw }) => this.#moves(raw));
-    fastify.addHook("onResponse", async ({ raw }) => this.#waits(raw.socket, raw.socket.remoteAddress));
+    fastify.addHook("onSend", async ({ raw }, _reply, payload) => this.#moves(raw, lengthOf(payload)));
+    fastify.addHook("onResponse", async ({ raw }) => {
+      this.#inHand.delete(raw.socket);
+      this.#waits(raw.socket, raw.socket.remoteAddress);
+    });
+  }
+
+  /** Cuts who sends a request before the last is answered: one connection would count for as many as it sends. */
+  #isPipelined({ socket }: IncomingMessage): boolean {
+    if (!this.#inHand.has(socket)) {
+      this.#inHand.add(socket);
+      return false;
+    }
+    if (!socket.destroyed) this.ended("pipelined");
+    socket.destroy();
+    return true;
   }
 
   arrive(request: IncomingMessage, socket: Duplex): Arrival {
@@ -116,12 +147,17 @@ export class Crowds {
     if (!this.addresses.trusts(peer)) this.#waiting.enter(this.addresses.ofPeer(peer), socket);
   }
 
-  #moves(request: IncomingMessage): void {
+  #moves(request: IncomingMessage, bytes = 0): void {
     this.#leave(request.socket);
-    this.#moving.enter(this.addresses.of(request), request.socket);
+    this.#moving.enter(this.addresses.of(request), request.socket, bytes);
   }
 
   #leave(socket: Duplex): void {
     for (const crowd of [this.#waiting, this.#verifying, this.#moving]) crowd.leave(socket);
   }
+}
+
+/** Of an answer that is whole; a stream waits for its reader with little in hand. */
+function lengthOf(payload: unknown): number {
+  return typeof payload === "string" || Buffer.isBuffer(payload) ? Buffer.byteLength(payload) : 0;
 }

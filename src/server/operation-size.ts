@@ -19,6 +19,8 @@ import {
 
 /** Tokens of a document; the longest query of a frontend has some hundreds. The parser stops there. */
 export const MAX_TOKENS = 2_000;
+/** Of a subscription's document, which is kept parsed for as long as it is open; the page's have some tens. */
+export const MAX_EVENT_TOKENS = 500;
 /** Nested fields; the briefing with everything in it needs seven. */
 const MAX_DEPTH = 12;
 /** Aliases in a document: each may ask for the same thing again. */

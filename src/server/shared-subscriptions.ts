@@ -1,8 +1,11 @@
-import { createSourceEventStream, type ExecutionArgs, type ExecutionResult, execute, type GraphQLError } from "graphql";
+import { createSourceEventStream, type ExecutionArgs, type ExecutionResult, execute, GraphQLError } from "graphql";
 import type { Viewer } from "../auth/actor";
 import { LiveValue, share } from "../platform/live-value";
 import { SHARED_MS } from "../resolvers/tenant-reads";
 import type { FormatError } from "./masked-errors";
+
+/** Subscriptions of a tenant that are not equal: each is kept, and executed at each event. Pages have two for a role and plan. */
+export const MAX_DIFFERENT = 100;
 
 /** What a subscriber is shown: null until there is something to show. */
 type Answers = LiveValue<ExecutionResult>;
@@ -12,8 +15,8 @@ type Answers = LiveValue<ExecutionResult>;
  * takes the newest answer at its own pace.
  */
 export class SharedSubscriptions {
-  /** A subscription that cannot be begun has an answer and no life. */
-  readonly #groups = new Map<string, Promise<Answers | ExecutionResult>>();
+  /** By tenant and key. A subscription that cannot be begun has an answer and no life. */
+  readonly #tenants = new Map<number, Map<string, Promise<Answers | ExecutionResult>>>();
 
   /** @param contextOf what an execution is given: all that is shared may depend on the viewer, and on nothing else of the actor */
   constructor(
@@ -26,17 +29,22 @@ export class SharedSubscriptions {
     args: ExecutionArgs,
   ): Promise<AsyncIterableIterator<ExecutionResult> | ExecutionResult> {
     const key = groupKey(viewer, args);
-    const group = this.#groups.get(key) ?? this.#open(key, viewer, args);
-    const answers = await group;
+    const groups = this.#tenants.get(viewer.tenantId);
+    const known = groups?.get(key);
+    if (!known && groups && groups.size >= MAX_DIFFERENT) return { errors: [TOO_MANY] };
+    const answers = await (known ?? this.#open(key, viewer, args));
     return answers instanceof LiveValue ? answers[Symbol.asyncIterator]() : answers;
   }
 
   #open(key: string, viewer: Viewer, args: ExecutionArgs): Promise<Answers | ExecutionResult> {
+    const groups = this.#tenants.get(viewer.tenantId) ?? new Map<string, Promise<Answers | ExecutionResult>>();
     const end = () => {
-      if (this.#groups.get(key) === group) this.#groups.delete(key);
+      if (groups.get(key) !== group) return;
+      groups.delete(key);
+      if (groups.size === 0) this.#tenants.delete(viewer.tenantId);
     };
     const group = this.#answers(viewer, args, end);
-    this.#groups.set(key, group);
+    this.#tenants.set(viewer.tenantId, groups.set(key, group));
     group.then((answers) => answers instanceof LiveValue || end(), end);
     return group;
   }
@@ -65,6 +73,11 @@ export class SharedSubscriptions {
     return { ...result, errors: result.errors.map((error) => this.mask(error.toJSON(), error) as GraphQLError) };
   }
 }
+
+const TOO_MANY = new GraphQLError(
+  `Your organization has ${MAX_DIFFERENT} different subscriptions open. End some of them first, or make them equal.`,
+  { extensions: { code: "TOO_MANY_SUBSCRIPTIONS" } },
+);
 
 /** Subscriptions with equal keys have equal answers. */
 export function groupKey(

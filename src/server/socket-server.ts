@@ -30,6 +30,7 @@ import {
 } from "./connection-limits";
 import type { Arrival, Crowds } from "./crowds";
 import { maskErrors } from "./masked-errors";
+import { readMessage, take, takeToken } from "./received";
 import { Seats } from "./seats";
 import { SharedSubscriptions } from "./shared-subscriptions";
 import { SubscriptionChecks } from "./subscription-checks";
@@ -163,10 +164,10 @@ function options({ schema, services, verifyActor, introspection, logger }: Socke
       endWithToken(context, actor);
       return true;
     },
-    jsonMessageReviver: refuseBadMessages,
+    jsonMessageReviver: readMessage,
     onDisconnect: ({ extra }: SocketContext) => clearTimeout(extra.tokenEnds),
     onSubscribe: ({ extra, subscriptions }: SocketContext, _id: string, payload: SubscribePayload) => {
-      const checked = checks.check(payload, Object.keys(subscriptions).length);
+      const checked = checks.check(take(payload), Object.keys(subscriptions).length);
       return "document" in checked ? { ...checked, contextValue: extra.viewer } : checked;
     },
     subscribe: (args: ExecutionArgs) => shared.subscribe(args.contextValue as Viewer, args),
@@ -176,30 +177,6 @@ function options({ schema, services, verifyActor, introspection, logger }: Socke
     onNext: (_context: SocketContext, _id: string, _payload: unknown, _args: unknown, result: ExecutionResult) =>
       result,
   };
-}
-
-/**
- * `next` and `error` are a server's to send: the library takes one from a client for a fault of ours (4500, and a stack
- * on stderr). The payload of a `ping` it would send back, whatever its size. Refused while they are read, they are bad
- * requests (4400).
- */
-function refuseBadMessages(key: string, value: unknown): unknown {
-  if (key !== "" || typeof value !== "object" || value === null || !("type" in value)) return value;
-  const { type } = value;
-  if (type === "next" || type === "error") throw new Error("a client sent what only a server sends");
-  if ((type === "ping" || type === "pong") && "payload" in value) throw new Error("a ping or pong has no payload here");
-  return value;
-}
-
-/**
- * `connection_init` carries what an HTTP request has in its header: `{ authorization: "Bearer ..." }`. It is taken out,
- * because the library keeps the rest for as long as the socket is open.
- */
-function takeToken(parameters: Record<string, unknown> = {}): string {
-  const header = parameters.authorization ?? parameters.Authorization;
-  delete parameters.authorization;
-  delete parameters.Authorization;
-  return typeof header === "string" ? header.replace(/^Bearer /i, "") : "";
 }
 
 /** False closes with 4403; while the keys cannot be fetched the token may be good, and the client is to come again. */

@@ -3,6 +3,7 @@ import {
   GraphQLError,
   type GraphQLSchema,
   getOperationAST,
+  type OperationDefinitionNode,
   OperationTypeNode,
   parse,
   type ValidationRule,
@@ -10,7 +11,7 @@ import {
 } from "graphql";
 import type { SubscribePayload } from "graphql-ws";
 import { boundedDocument, keptDocuments, refusalOfVariables, VALIDATION_OPTIONS } from "./document-bounds";
-import { MAX_EVENT_COST, MAX_TOKENS, refusalOfSize, sizeOf } from "./operation-size";
+import { MAX_EVENT_COST, MAX_EVENT_TOKENS, refusalOfSize, sizeOf } from "./operation-size";
 
 /** Subscriptions of one socket; the page needs two. */
 const MAX_SUBSCRIPTIONS = 20;
@@ -48,7 +49,7 @@ export class SubscriptionChecks {
 
   #prepare({ query, operationName, variables }: SubscribePayload): ExecutionArgs | readonly GraphQLError[] {
     const kept = this.#valid.get(query);
-    const document = kept ?? parse(query, { maxTokens: MAX_TOKENS });
+    const document = kept ?? parse(query, { maxTokens: MAX_EVENT_TOKENS });
     const operation = getOperationAST(document, operationName);
     if (operation?.operation !== OperationTypeNode.SUBSCRIPTION) {
       return [new GraphQLError(SUBSCRIPTIONS_ONLY, { extensions: { code: "SUBSCRIPTIONS_ONLY" } })];
@@ -61,6 +62,13 @@ export class SubscriptionChecks {
       if (faults.length > 0) return faults;
       this.#valid.set(query, document);
     }
-    return { schema: this.schema, document, operationName, variableValues: variables };
+    return { schema: this.schema, document, operationName, variableValues: declaredOf(operation, variables) };
   }
+}
+
+/** Variables that the operation does not know change nothing: kept, they would cost memory and make equal subscriptions differ. */
+function declaredOf({ variableDefinitions = [] }: OperationDefinitionNode, given: SubscribePayload["variables"]) {
+  const names = variableDefinitions.map(({ variable }) => variable.name.value);
+  const declared = names.filter((name) => given && Object.hasOwn(given, name)).map((name) => [name, given?.[name]]);
+  return declared.length > 0 ? Object.fromEntries(declared) : undefined;
 }

@@ -4,6 +4,7 @@ import { freePort } from "../../src/platform/processes";
 import {
   MAX_FRAGMENTS,
   MAX_USER_SOCKETS,
+  MOVING_BYTES,
   MOVING_OF_ADDRESS,
   SOCKET_MESSAGES_A_MINUTE,
   UNPROVEN_BYTES,
@@ -18,7 +19,8 @@ import { type Service, startService } from "../support/service";
 import { subscribe } from "../support/sockets";
 import { until } from "../support/stories";
 
-// Planted and seen red: each limit made a thousand times as large, the payload of a ping allowed, the header of anyone believed.
+// Planted and seen red: each limit made a thousand times as large, the payload of a ping allowed, the header of anyone believed,
+// requests before the last one is answered let through, the bytes of answers not counted.
 
 const QUERY = "subscription { connectionStatusChanged { state } }";
 const PROXIES = ["127.0.0.1"];
@@ -245,4 +247,56 @@ test("behind a trusted proxy each client is counted by itself, and the proxy's o
   await until("those beyond the limit are cut", async () => crowd.filter((peer) => peer.isClosed).length === 20);
   expect(crowd.slice(0, 20).every((peer) => peer.isClosed)).toBe(true);
   expect([neighbour.isClosed, quiet.isClosed]).toEqual([false, false]);
+});
+
+function asking(query = "{ viewer { userId } }", token?: string): string {
+  const body = JSON.stringify({ query });
+  const known = token ? `Authorization: Bearer ${token}\r\n` : "";
+  const headers = `Host: x\r\nContent-Type: application/json\r\n${known}Content-Length: ${body.length}\r\n`;
+  return `POST /graphql HTTP/1.1\r\n${headers}\r\n${body}`;
+}
+
+test("a request that comes before the last one is answered ends its connection, and one after the other is answered", async () => {
+  const before = await ended("pipelined");
+  const peer = kept(new RawPeer(service.url));
+  await peer.opened;
+  for (const answers of [1, 2, 3]) {
+    peer.socket.write(asking());
+    await until("it is answered", async () => peer.count("UNAUTHENTICATED") === answers);
+  }
+  peer.socket.write(asking().repeat(500));
+  await peer.closed;
+  expect(peer.count("UNAUTHENTICATED")).toBeLessThanOrEqual(4);
+  expect(await ended("pipelined")).toBe(before + 1);
+});
+
+const LARGE_ANSWER = 8 * 1024 * 1024;
+const ALIASES = 8;
+
+test("of large answers that nobody reads only so many bytes are kept: the oldest are cut, and others are answered", async () => {
+  const tenant = "unread";
+  await database.query(
+    `INSERT INTO connection (tenant_id, state, state_changed_at, trouble_code, trouble_message, trouble_since, trouble_last_seen_at)
+     VALUES ('${tenant}', 'NOT_CONNECTED', now(), 'CRM_UNAVAILABLE', repeat('x', ${LARGE_ANSWER / ALIASES}), now(), now())`,
+  );
+  const aliases = Array.from({ length: ALIASES }, (_, index) => `trouble${index}: trouble { message }`);
+  const query = `{ connection { ${aliases.join(" ")} } }`;
+  const token = await tokenFor({ tenant });
+  const most = Math.floor(MOVING_BYTES / LARGE_ANSWER);
+  const before = await ended("crowded");
+  for (let count = 0; count < most + 4; count += 1) {
+    const peer = kept(new RawPeer(service.url));
+    await peer.opened;
+    peer.socket.write(asking(query, token));
+    await peer.told("HTTP/1.1 200 OK");
+    peer.socket.pause();
+  }
+  await until("the oldest are cut", async () => (await ended("crowded")) - before >= 4);
+  expect((await ended("crowded")) - before).toBeLessThanOrEqual(5);
+  const reader = kept(new RawPeer(service.url));
+  await reader.opened;
+  reader.socket.write(asking(query, token));
+  await until("a whole one is read", async () => reader.received.length > LARGE_ANSWER);
+  expect(reader.isClosed).toBe(false);
+  expect((await service.ask("{ viewer { userId } }")).status).toBe(200);
 });

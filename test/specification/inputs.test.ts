@@ -2,7 +2,7 @@ import { getNamedType, isInputObjectType } from "graphql";
 import { type Simulator, startSimulator } from "../../simulator";
 import { buildGraphQLSchema } from "../../src/resolvers/graphql-schema";
 import { createTestDatabase, type TestDatabase } from "../support/database";
-import { dumpDatabase } from "../support/dump";
+import { dumpState } from "../support/dump";
 import { type Service, startService } from "../support/service";
 import { dataOf, type Refusal } from "../support/stories";
 
@@ -75,11 +75,11 @@ const CASES = Object.entries(FAULTS).flatMap(([mutation, [type, faults]]) =>
 test.each(CASES)(
   "$mutation refuses an input whose $field $words, in words, and stores nothing",
   async ({ mutation, type, input, field, words }) => {
-    const before = await dumpDatabase(database);
+    const before = await dumpState(database);
     const query = `mutation ($input: ${type}!) { answer: ${mutation}(input: $input) { ... on Refusal { code message field } } }`;
     const { answer } = dataOf(await service.ask<{ answer: Refusal }>(query, { input }));
     expect(answer).toEqual({ code: "INVALID_INPUT", message: expect.stringContaining(`${field} ${words}`), field });
-    expect(await dumpDatabase(database)).toEqual(before);
+    expect(await dumpState(database)).toEqual(before);
   },
 );
 

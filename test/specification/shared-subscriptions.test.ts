@@ -3,12 +3,12 @@ import { buildSchema, type ExecutionArgs, type ExecutionResult, GraphQLError, pa
 import { type Actor, type Viewer, viewerOf } from "../../src/auth/actor";
 import { mayManageConnection } from "../../src/auth/policies";
 import { LiveValue } from "../../src/platform/live-value";
-import { SharedSubscriptions } from "../../src/server/shared-subscriptions";
+import { MAX_DIFFERENT, SharedSubscriptions } from "../../src/server/shared-subscriptions";
 
 // Planted and seen red: the key without tenant, role, plan, name or variables; a late joiner that waits for the next
 // event; listening that begins after the first answer; a source that outlives its last subscriber; an answer of before
 // an event given after it; each subscriber with an execution of its own; a queue of answers instead of the newest;
-// each subscriber's error masked by itself; the whole actor in the context.
+// each subscriber's error masked by itself; the whole actor in the context; different ones without end.
 
 const schema = buildSchema(`
   type Query { unused: Int }
@@ -286,4 +286,24 @@ test("a subscription that cannot be begun says why, each time, and holds nothing
     expect(answer).toMatchObject({ errors: [{ message: `masked ${round}` }] });
   }
   expect(world.listeners.size).toBe(0);
+});
+
+test("a tenant's different subscriptions have an end: equal ones and other tenants are served, and who leaves makes room", async () => {
+  const world = new World();
+  const ask = (index: number, of: Partial<Actor> = {}) =>
+    world.subscriptions.subscribe(viewerOf(person(of)), argsOf({ query: OF, variables: { by: `${index}` } }));
+  const open = await Promise.all(Array.from({ length: MAX_DIFFERENT }, (_, index) => ask(index) as Promise<Reader>));
+  expect(await ask(MAX_DIFFERENT)).toMatchObject({ errors: [{ extensions: { code: "TOO_MANY_SUBSCRIPTIONS" } }] });
+  const [equal, foreign] = (await Promise.all([
+    ask(0),
+    ask(MAX_DIFFERENT, { tenant: "globex", tenantId: 2 }),
+  ])) as Reader[];
+  if (!equal || !foreign) throw new Error("unreachable");
+  expect(await seen(equal)).toMatchObject({ by: "0" });
+  expect(await seen(foreign)).toMatchObject({ tenant: "globex" });
+  await leave(...open.splice(1, 1));
+  const late = (await ask(MAX_DIFFERENT)) as Reader;
+  expect(await seen(late)).toMatchObject({ by: `${MAX_DIFFERENT}` });
+  await leave(...open, equal, foreign, late);
+  expect([...world.listeners.values()].map((all) => all.size)).toEqual([0, 0]);
 });

@@ -32,6 +32,14 @@ test.each([
   ["all hops trusted: the one farthest away", ["10.0.0.0/8"], "10.0.0.5", "10.0.0.7, 10.0.0.6", "10.0.0.7"],
   ["a trusted proxy without the header", ["10.0.0.5"], "10.0.0.5", undefined, "10.0.0.5"],
   ["a word that is no address", ["10.0.0.5"], "10.0.0.5", "unknown", "10.0.0.5"],
+  ["a proxy that tells the port as well", ["10.0.0.5"], "10.0.0.5", "1.2.3.4, 198.51.100.1:4711", "198.51.100.1"],
+  ["the same of IPv6", ["10.0.0.5"], "10.0.0.5", "[2001:db8:1:2::9]:4711", "2001:db8:1:2::/64"],
+  ["IPv6 in brackets alone", ["10.0.0.5"], "10.0.0.5", "[2001:db8:1:2::9]", "2001:db8:1:2::/64"],
+  ["an obfuscated name", ["10.0.0.5"], "10.0.0.5", "198.51.100.1, _hidden", "10.0.0.5"],
+  ["no entry but commas", ["10.0.0.5"], "10.0.0.5", ", ,", "10.0.0.5"],
+  ["a zone of IPv6", ["10.0.0.5"], "10.0.0.5", "fe80::1%eth0", "fe80:0:0:0::/64"],
+  ["a thousand hops", ["10.0.0.5"], "10.0.0.5", `${"1.2.3.4,".repeat(1_000)}198.51.100.1`, "198.51.100.1"],
+  ["a peer without an address", [], "", "198.51.100.1", ""],
   ["a mapped peer is the IPv4 address", [], "::ffff:203.0.113.7", undefined, "203.0.113.7"],
   [
     "a mapped proxy is trusted as the IPv4 address",
@@ -75,4 +83,21 @@ test("in a crowd the oldest of the address gives way, then the oldest of all, an
   crowd.enter("one", first);
   // One that is gone already would never leave.
   expect(crowd.size).toBe(0);
+});
+
+test("of answers that nobody takes only so many bytes are kept, whoever asked, and the newest of any size", () => {
+  const crowd = new Crowd<Guest>({ ofAddress: 100, inAll: 100, bytes: 10 }, () => undefined);
+  const enter = (address: string, bytes?: number) => {
+    const guest = new Guest();
+    crowd.enter(address, guest, bytes);
+    return guest;
+  };
+  const asking = enter("one");
+  const [first, second, third] = [enter("one", 4), enter("two", 4), enter("three", 4)];
+  expect([asking, first, second, third].map(({ destroyed }) => destroyed)).toEqual([false, true, false, false]);
+  const large = enter("four", 50);
+  expect([asking, second, third, large].map(({ destroyed }) => destroyed)).toEqual([false, true, true, false]);
+  crowd.leave(large);
+  const [again, more] = [enter("one", 5), enter("one", 5)];
+  expect([again.destroyed, more.destroyed, crowd.size]).toEqual([false, false, 3]);
 });

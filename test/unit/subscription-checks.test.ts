@@ -1,8 +1,9 @@
 import { buildSchema, GraphQLError, specifiedRules } from "graphql";
+import { readMessage, take, takeToken } from "../../src/server/received";
 import { SubscriptionChecks } from "../../src/server/subscription-checks";
 
 // Planted and seen red: a document that is kept is not measured again; what is refused is kept as valid; documents kept
-// without end; no document kept.
+// without end; no document kept; variables kept that the operation does not declare; documents as long as a query's.
 
 const schema = buildSchema(`
   type Query { runs(first: Int): [Run!]! }
@@ -28,6 +29,12 @@ test.each([
   ["a document that cannot be parsed", "subscription {", 1, "Syntax Error"],
   ["a query", "{ runs { state } }", 1, "serves subscriptions"],
   ["a field that is not there", "subscription { runs { nothing } }", 1, 'Cannot query field "nothing"'],
+  [
+    "a document as long as a query may be",
+    `subscription { runs { ${"state ".repeat(500)} } }`,
+    1,
+    "more that 500 tokens",
+  ],
   ["one subscription too many", RUNS, 21, "20 subscriptions already"],
 ])("%s is refused, each time it comes", (_what, query, open, message) => {
   const checks = make();
@@ -48,4 +55,24 @@ test("the documents that were used last are kept, and no more than so much text"
   checkedBy(checks, long(5));
   expect(checkedBy(checks, long(1))).toBe(one);
   expect(checkedBy(checks, long(2))).not.toBe(two);
+});
+
+test("of the variables those that the operation declares are kept, and no others", () => {
+  const variables = { first: 10, other: ["x"] };
+  expect(make().check({ query: RUNS, variables }, 1)).toMatchObject({ variableValues: { first: 10 } });
+  const all = [RUNS, "subscription { runs { state } }"].map((query) =>
+    make().check({ query, variables: { other: Array(1_000).fill([]) } }, 1),
+  );
+  expect(all.map((checked) => "document" in checked && checked.variableValues)).toEqual([undefined, undefined]);
+});
+
+test("the library, which keeps messages, has nothing left to keep but the protocol's own members", () => {
+  const payload = { query: RUNS, variables: { first: 1 }, extensions: { x: 1 }, other: "x" };
+  const message = { id: "1", type: "subscribe", payload, other: "x" };
+  const read = readMessage("", message) as typeof message;
+  expect(take(read.payload)).toMatchObject({ query: RUNS, other: "x" });
+  expect(read).toEqual({ id: "1", type: "subscribe", payload: {} });
+  expect(() => readMessage("", { ...message, id: "x".repeat(101) })).toThrow("would be kept");
+  const parameters = { authorization: "Bearer abc", other: "x" };
+  expect([takeToken(parameters), parameters]).toEqual(["abc", {}]);
 });

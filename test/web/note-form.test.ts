@@ -4,7 +4,8 @@ import { connect, recordMeeting, syncEnds } from "../support/stories";
 import { seriousFindings } from "./support/browser";
 import { type Product, startProduct } from "./support/product";
 
-// Seen red with: the page as it was, which kept the target of its first look and made a new key with each edit.
+// Seen red with: the page as it was, which kept the target of its first look and made a new key with each edit;
+// and as it was when it needed the tab's store, and made a key for each of two submits.
 
 let product: Product;
 let page: Page;
@@ -119,6 +120,79 @@ const worked = (lose: (route: Route) => Promise<unknown>) => async (route: Route
   await route.fetch();
   await lose(route);
 };
+
+/** What the page's own store does where a browser forbids it, or has no room left. */
+const STORES: [string, string][] = [
+  [
+    "may not be used",
+    'Object.defineProperty(window, "sessionStorage", { get() { throw new DOMException("Insecure.", "SecurityError"); } });',
+  ],
+  ["is full", 'Storage.prototype.setItem = () => { throw new DOMException("Full.", "QuotaExceededError"); };'],
+  ["holds what another version of the page left", `Storage.prototype.getItem = () => '{"other":1}';`],
+];
+
+test.each(STORES)(
+  "where the tab's store %s a note is written all the same, and a lost answer makes no second one",
+  async (_, spoil) => {
+    await page.addInitScript({ content: spoil });
+    await page.reload();
+    await openMeeting("singleDeal");
+    const { releaseLooks } = await loseAnswer(worked((route) => route.abort()));
+    await text().fill("Without a store.");
+    await button().click();
+    await form().getByText(NOT_KNOWN).waitFor();
+    releaseLooks();
+    await form().getByText("The note was written", { exact: true }).waitFor();
+    expect(writtenOn()).toHaveLength(1);
+  },
+);
+
+test("two submits in one turn of the page are one note", async () => {
+  await openMeeting("singleDeal");
+  await text().fill("Twice.");
+  await page.evaluate("for (const _ of [1, 2]) document.querySelector('textarea').form.requestSubmit()");
+  await isWritten();
+  expect(writtenOn()).toHaveLength(1);
+});
+
+test("a note that was refused after its first answer was lost keeps its key, also for who has left the page meanwhile", async () => {
+  await openMeeting("singleDeal");
+  const meeting = page.url();
+  let arrive: () => Promise<unknown> = async () => undefined;
+  const { releaseLooks } = await loseAnswer(async (route) => {
+    arrive = () => route.fetch();
+  });
+  await text().fill("First words.");
+  await button().click();
+  releaseLooks();
+  await form().getByText("The service has not taken the note").waitFor({ timeout: 60_000 });
+  await page.route("**/graphql", (route) =>
+    isOf(route, "mutation WriteNote")
+      ? route.fulfill({
+          json: {
+            data: {
+              writeNote: {
+                __typename: "Refusal",
+                code: "CRM_UNAVAILABLE",
+                message: "Not now.",
+                field: null,
+                retryAt: null,
+              },
+            },
+          },
+        })
+      : route.fallback(),
+  );
+  await button("Send again").click();
+  await form().getByText("Not now.").waitFor();
+  await page.unrouteAll({ behavior: "ignoreErrors" });
+  await arrive();
+  await page.goto(meeting);
+  await text().fill("Second words.");
+  await button().click();
+  await form().getByText("it may be the text as it was before").waitFor();
+  expect(writtenOn()).toEqual([expect.objectContaining({ content: expect.stringContaining("First words.") })]);
+});
 
 describe("A lost answer", () => {
   test.each<[string, (route: Route) => Promise<unknown>]>([

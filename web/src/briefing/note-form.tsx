@@ -1,7 +1,8 @@
 import { lazy, Suspense, useId, useState } from "react";
 import { Button, Notice } from "../ui/parts";
 import { isSignedOut, Problem } from "../ui/problem";
-import { type Outcome, type Sending, type Target, useSending } from "./use-sending";
+import type { Target } from "./kept-notes";
+import { type Outcome, type Sending, useSending } from "./use-sending";
 
 /** Only who looks at a preview needs what renders it. */
 const NotePreview = lazy(() => import("./note-preview"));

@@ -5,9 +5,9 @@ import { WritesDocument } from "../api/operations.generated";
 import { Card } from "../ui/parts";
 import { Problem } from "../ui/problem";
 import type { Briefing, Meeting } from "./briefing-page";
+import type { Target } from "./kept-notes";
 import { NoteForm } from "./note-form";
 import { Receipts } from "./receipts";
-import type { Target } from "./use-sending";
 
 /** A lost answer is looked up by the service within minutes; the page looks whether it has been. */
 const LOOK_AGAIN_MS = 10_000;

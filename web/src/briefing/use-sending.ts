@@ -1,4 +1,4 @@
-import { useEffect, useEffectEvent, useState } from "react";
+import { useEffect, useEffectEvent, useRef, useState } from "react";
 import { type CombinedError, useClient } from "urql";
 import {
   NoteByKeyDocument,
@@ -6,21 +6,7 @@ import {
   WriteNoteDocument,
   type WriteNoteMutation,
 } from "../api/operations.generated";
-
-/** A record of the CRM that a note can be written on. */
-export interface Target {
-  id: string;
-  name: string;
-}
-
-/** A note as it was sent. Its key is made with its first sending, and is not given up before that is settled. */
-interface SentNote {
-  key: string;
-  target: Target;
-  content: string;
-  /** Another text was sent with this key before, and may have arrived: the service takes one of them. */
-  isMixed: boolean;
-}
+import { keepNote, keptNote, type SentNote, type Target } from "./kept-notes";
 
 /** SENT: the answer is awaited. NOT_KNOWN: it was lost. NOT_RECEIVED: the service has no such write, as it says now. */
 export interface Sending {
@@ -54,22 +40,33 @@ export function useSending(slot: string, meetingId: string, onChange: (outcome: 
   const client = useClient();
   const [sending, setSending] = useState(() => restored(slot));
   /** A key under which something was sent and perhaps taken: the next text is sent with it as well. */
-  const [openKey, setOpenKey] = useState<string | null>(null);
+  const [openKey, setOpenKey] = useState(() => {
+    const kept = keptNote(slot);
+    return kept?.isOver ? kept.key : null;
+  });
+  /** Known at once, not with the next rendering: two clicks may come before it. */
+  const isPosting = useRef(false);
 
   const take = ({ next, outcome }: Step, { note, isLost }: Sending) => {
     setSending(next);
-    // Another form of this meeting may have sent the next one meanwhile.
-    if (outcome && restored(slot)?.note.key === note.key) sessionStorage.removeItem(slot);
-    if (outcome) setOpenKey(outcome.is === "REFUSED" && (isLost || note.isMixed) ? note.key : null);
+    if (outcome) {
+      const isOpen = outcome.is === "REFUSED" && (isLost || note.isMixed);
+      setOpenKey(isOpen ? note.key : null);
+      // Another form of this meeting may have sent the next one meanwhile.
+      if (keptNote(slot)?.key === note.key) keepNote(slot, isOpen ? { ...note, content: "", isOver: true } : null);
+    }
     onChange(outcome);
   };
   const post = async (note: SentNote, isLost: boolean) => {
+    if (isPosting.current) return;
+    isPosting.current = true;
     const sent: Sending = { note, fate: "SENT", isLost };
-    sessionStorage.setItem(slot, JSON.stringify(note));
+    keepNote(slot, note);
     setSending(sent);
     const input = { meetingId, targetId: note.target.id, content: note.content, idempotencyKey: note.key };
     const answered = client.mutation(WriteNoteDocument, { input }).toPromise();
     const answer = await Promise.race([answered, pause(ANSWER_WITHIN_MS)]);
+    isPosting.current = false;
     take(answer?.data ? afterAnswer(answer.data, sent) : lost(sent, answer?.error), sent);
   };
   const lookedUp = sending && sending.fate !== "SENT" ? sending.note.key : null;
@@ -146,8 +143,8 @@ function afterWrite({ state, error }: ReceiptFragment, sending: Sending): Step {
 
 const pause = (ms: number): Promise<null> => new Promise((done) => setTimeout(done, ms, null));
 
-/** What was sent before the page was loaded anew, and not settled by then. Only this file writes there. */
+/** What was sent before the page was loaded anew, and not settled by then. */
 function restored(slot: string): Sending | null {
-  const kept = sessionStorage.getItem(slot);
-  return kept === null ? null : { note: JSON.parse(kept), fate: "NOT_KNOWN", isLost: true };
+  const note = keptNote(slot);
+  return note && !note.isOver ? { note, fate: "NOT_KNOWN", isLost: true } : null;
 }
