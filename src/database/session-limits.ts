@@ -88,6 +88,14 @@ export function withLimits(url: Secret, limits: SessionLimits): Secret {
   return new Secret(limited.href);
 }
 
+/** The operation has taken longer than it may; what it asked of the database was called off. */
+export class DeadlineError extends ServiceError {
+  readonly code = "DEADLINE_EXCEEDED";
+}
+
+export const deadline = (options?: ErrorOptions) =>
+  new DeadlineError("This took too long and was called off. Ask for less at once, or try again.", options);
+
 /** Somebody else holds what the statement needs, or the session was ended: temporary, and nothing of it was done. */
 export class HeldUpError extends ServiceError {
   readonly code = "TEMPORARILY_UNAVAILABLE";
