@@ -102,9 +102,9 @@ export class AccessTokens {
   #present(tenantId: number, copyId: number): Promise<PresentAccess> {
     const running = this.#reads.get(copyId);
     if (running) return running;
-    const { door, credentials } = this.parts;
+    const { database, credentials } = this.parts;
     const read = credentials
-      .readAccess(door.enter(tenantId), copyId)
+      .readAccess(database.tenant(tenantId), copyId)
       .then(usable)
       .finally(() => this.#reads.delete(copyId));
     this.#reads.set(copyId, read);
@@ -161,8 +161,8 @@ export class AccessTokens {
 
   /** Renews once at most: a token that the CRM refuses right after it gave it is not renewed again. */
   async #lookAgain(tenantId: number, copyId: number, refused: Secret | null, held: HeldLock): Promise<Secret> {
-    const { door, credentials } = this.parts;
-    const scope = door.enter(tenantId);
+    const { database, credentials } = this.parts;
+    const scope = database.tenant(tenantId);
     const present = usable(await credentials.readAccess(scope, copyId));
     if (this.#isFresh(present) && present.accessToken.reveal() !== refused?.reveal()) {
       // Whoever was killed between storing a token and proving it has left that to the next need.
@@ -184,8 +184,8 @@ export class AccessTokens {
    * proven, or another process may have found that the present one is nobody's whom the copy is of.
    */
   async #handedOut(tenantId: number, copyId: number): Promise<Secret> {
-    const { door, credentials } = this.parts;
-    const present = usable(await credentials.readAccess(door.enter(tenantId), copyId));
+    const { database, credentials } = this.parts;
+    const present = usable(await credentials.readAccess(database.tenant(tenantId), copyId));
     if (present.isProven) return present.accessToken;
     throw new OAuthError("OUTAGE", "The access token was replaced while the CRM was asked for it.");
   }

@@ -21,7 +21,7 @@ export interface SessionLimits {
  */
 export const SESSION_LIMITS = {
   /**
-   * Whatever goes through the tenant door: requests, pages of syncs, matching, batches of a purge, the operator's
+   * Whatever a tenant's scope asks: requests, pages of syncs, matching, batches of a purge, the operator's
    * commands. Statements of one transaction follow each other within milliseconds; what takes minutes goes in batches.
    */
   work: {
@@ -87,6 +87,14 @@ export function withLimits(url: Secret, limits: SessionLimits): Secret {
   limited.searchParams.set("options", [given, ...options].join(" ").trim());
   return new Secret(limited.href);
 }
+
+/** The operation has taken longer than it may; what it asked of the database was called off. */
+export class DeadlineError extends ServiceError {
+  readonly code = "DEADLINE_EXCEEDED";
+}
+
+export const deadline = (options?: ErrorOptions) =>
+  new DeadlineError("This took too long and was called off. Ask for less at once, or try again.", options);
 
 /** Somebody else holds what the statement needs, or the session was ended: temporary, and nothing of it was done. */
 export class HeldUpError extends ServiceError {
