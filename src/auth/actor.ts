@@ -1,5 +1,5 @@
 import { hash } from "node:crypto";
-import { type JWTVerifyGetKey, jwtVerify } from "jose";
+import { errors, type JWTVerifyGetKey, type JWTVerifyOptions, type JWTVerifyResult, jwtVerify } from "jose";
 import { LRUCache } from "lru-cache";
 import { z } from "zod";
 import { type Clock, DAY_MS, MINUTE_MS, SECOND_MS, systemClock } from "../platform/clock";
@@ -135,6 +135,23 @@ function proofOf(proof: AuthConfig["proof"], logger: Logger, clock: Clock): Proo
   return { key: async () => secret, algorithms: SHARED_SECRET_ALGORITHMS, until: () => Number.POSITIVE_INFINITY };
 }
 
+/** A token that names no key is proven by whichever of those that fit it; during a rotation there are two. */
+async function verify(token: string, key: JWTVerifyGetKey, options: JWTVerifyOptions): Promise<JWTVerifyResult> {
+  try {
+    return await jwtVerify(token, key, options);
+  } catch (error) {
+    if (!(error instanceof errors.JWKSMultipleMatchingKeys)) throw error;
+    for await (const one of error) {
+      try {
+        return await jwtVerify(token, one, options);
+      } catch (failure) {
+        if (!(failure instanceof errors.JWSSignatureVerificationFailed)) throw failure;
+      }
+    }
+    throw new errors.JWSSignatureVerificationFailed();
+  }
+}
+
 async function prove(
   token: string,
   { key, algorithms }: Proof,
@@ -142,7 +159,7 @@ async function prove(
   clock: Clock,
 ): Promise<Proven> {
   const options = { algorithms, issuer, audience, requiredClaims: ["exp"], clockTolerance: CLOCK_TOLERANCE_SECONDS };
-  const { payload } = await jwtVerify(token, key, { ...options, currentDate: clock() }).catch((cause: unknown) => {
+  const { payload } = await verify(token, key, { ...options, currentDate: clock() }).catch((cause: unknown) => {
     if (cause instanceof KeysUnavailableError) throw cause;
     throw new UnauthenticatedError("The bearer token is not valid or has ended. Sign in again.", { cause });
   });

@@ -91,6 +91,20 @@ const otherKeys = () =>
     null,
   );
 
+test("a token without a key id is proven by any of several keys that fit, and by no other", async () => {
+  const { kid: _one, ...old } = first.jwk;
+  const { kid: _other, ...present } = second.jwk;
+  const verify = make();
+  server.answer = withKeys(old, present);
+  const unnamed = { kid: undefined };
+  expect(await outcome(verify(await first.sign({}, unnamed)))).toBe(200);
+  expect(await outcome(verify(await second.sign({}, unnamed)))).toBe(200);
+  const stranger = await makeKey("stranger", () => now);
+  expect(await outcome(verify(await stranger.sign({}, unnamed)))).toBe(401);
+  expect(await outcome(verify(await first.sign({ exp: 1 }, unnamed)))).toBe(401);
+  expect(server.requests).toBe(1);
+});
+
 describe.each(BROKEN)("while the key server %s", (_how, broken) => {
   test("the last known keys prove tokens up to the named time, then nobody can know, and it is asked once a minute", async () => {
     const verify = make();
