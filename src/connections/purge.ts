@@ -1,5 +1,5 @@
 import type { Database, TenantScope } from "../database/database";
-import { enqueueJob, hasLiveJob } from "../database/queue";
+import { enqueueJob, hasLiveJob } from "../database/jobs";
 import { entities } from "../entities";
 import { eachAlone } from "../platform/chores";
 import type { Logger } from "../platform/logger";
