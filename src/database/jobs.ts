@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { type JobHelpers, run, type TaskList, Logger as WorkerLogger } from "graphile-worker";
+import { run, type Task, Logger as WorkerLogger } from "graphile-worker";
 import { Pool } from "pg";
 import type { Logger } from "../platform/logger";
 import type { Secret } from "../platform/secret";
@@ -72,11 +72,11 @@ export interface JobRunner {
 /** Works off the jobs of this database's queue. Payloads hold ids only, never a secret or a record. */
 export async function startJobRunner(url: Secret, jobs: Record<string, Job>, logger: Logger): Promise<JobRunner> {
   const stopping = new AbortController();
-  const taskList: TaskList = {};
-  for (const [name, job] of Object.entries(jobs)) {
-    taskList[name] = (payload: unknown, { job: { id } }: JobHelpers) =>
-      inWork({ task: name, jobId: id }, () => traced(`job ${name}`, {}, () => job(payload, stopping.signal)));
-  }
+  const tasks = Object.entries(jobs).map(([name, job]): [string, Task] => [
+    name,
+    (payload, { job: { id } }) =>
+      inWork({ task: name, jobId: id }, () => traced(`job ${name}`, {}, () => job(payload, stopping.signal))),
+  ]);
   const pool = new Pool({
     connectionString: withLimits(url, SESSION_LIMITS.jobs).reveal(),
     max: CONCURRENCY,
@@ -91,7 +91,7 @@ export async function startJobRunner(url: Secret, jobs: Record<string, Job>, log
       concurrency: CONCURRENCY,
       pollInterval: POLL_MS,
       noHandleSignals: true,
-      taskList,
+      taskList: Object.fromEntries(tasks),
       parsedCronItems: [],
       logger: new WorkerLogger(() => (level, message) => {
         if (level === "error") logger.error({ worker: message }, "a job failed");
