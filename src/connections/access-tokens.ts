@@ -1,8 +1,8 @@
-import { Pool } from "pg";
 import type { TokenSource } from "../crm/api";
 import { CrmError } from "../crm/errors";
 import { OAuthError } from "../crm/oauth";
-import { heldUpOf, SESSION_LIMITS, type SessionLimits, withLimits } from "../database/session-limits";
+import { AdvisoryLocks } from "../database/data-source";
+import { SESSION_LIMITS, type SessionLimits } from "../database/session-limits";
 import { MINUTE_MS, SECOND_MS, timeLimit } from "../platform/clock";
 import type { Secret } from "../platform/secret";
 import { inWork, workFields } from "../platform/work";
@@ -51,7 +51,7 @@ export interface PinnedTokens extends TokenSource {
  * processes, and a second look under the lock.
  */
 export class AccessTokens {
-  readonly #locks: Pool;
+  readonly #locks: AdvisoryLocks;
   readonly #renewal: Renewal;
   readonly #identity: Identity;
   readonly #reads = new Map<number, Promise<PresentAccess>>();
@@ -60,14 +60,11 @@ export class AccessTokens {
   constructor(private readonly parts: AccessTokenParts) {
     this.#renewal = new Renewal(parts);
     this.#identity = new Identity(parts);
-    const url = withLimits(parts.databaseUrl, parts.limits ?? SESSION_LIMITS.renewalLock);
-    this.#locks = new Pool({
-      ...{ connectionString: url.reveal(), max: LOCK_SESSIONS },
-      ...{ connectionTimeoutMillis: SESSION_WITHIN_MS, keepAlive: true },
+    this.#locks = new AdvisoryLocks({
+      ...{ url: parts.databaseUrl, limits: parts.limits ?? SESSION_LIMITS.renewalLock, logger: parts.logger },
+      ...{ sessions: LOCK_SESSIONS, withinMs: SESSION_WITHIN_MS, space: RENEWAL_LOCKS },
+      heldUp: (cause) => new RenewalHeldUpError({ cause }),
     });
-    const onError = (error: Error) => parts.logger.warn({ err: error }, "a lock session ended");
-    this.#locks.on("error", onError);
-    this.#locks.on("connect", (session) => session.on("error", onError));
   }
 
   /**
@@ -95,7 +92,7 @@ export class AccessTokens {
 
   async close(): Promise<void> {
     await Promise.allSettled(this.#inFlight.values());
-    await this.#locks.end();
+    await this.#locks.close();
   }
 
   /** Callers that come while the row is being read share that read. */
@@ -137,26 +134,15 @@ export class AccessTokens {
   }
 
   /** @throws RenewalHeldUpError where another process holds the lock for too long, and when it is too late to begin */
-  async #underLock<T>(copyId: number, work: (held: HeldLock) => Promise<T>): Promise<T> {
-    const session = await this.#locks.connect().catch(heldUp);
-    try {
-      await session.query("BEGIN");
-      const within = (limitMs: number) => {
-        const isOver = timeLimit(this.parts.clock, limitMs);
-        return () => {
-          if (isOver()) throw new RenewalHeldUpError();
-        };
+  #underLock<T>(copyId: number, work: (held: HeldLock) => Promise<T>): Promise<T> {
+    const within = (limitMs: number) => {
+      const isOver = timeLimit(this.parts.clock, limitMs);
+      return () => {
+        if (isOver()) throw new RenewalHeldUpError();
       };
-      const held = { mayRenew: within(RENEW_WITHIN_MS), mayProve: within(PROVE_WITHIN_MS) };
-      const lock = "SELECT pg_advisory_xact_lock($1, hashtext($2))";
-      await session.query(lock, [RENEWAL_LOCKS, String(copyId)]).catch(heldUp);
-      return await work(held);
-    } finally {
-      await session.query("ROLLBACK").then(
-        () => session.release(),
-        (error: Error) => session.release(error),
-      );
-    }
+    };
+    const asked = () => ({ mayRenew: within(RENEW_WITHIN_MS), mayProve: within(PROVE_WITHIN_MS) });
+    return this.#locks.hold(String(copyId), asked, work);
   }
 
   /** Renews once at most: a token that the CRM refuses right after it gave it is not renewed again. */
@@ -189,10 +175,6 @@ export class AccessTokens {
     if (present.isProven) return present.accessToken;
     throw new OAuthError("OUTAGE", "The access token was replaced while the CRM was asked for it.");
   }
-}
-
-function heldUp(error: unknown): never {
-  throw heldUpOf(error) ? new RenewalHeldUpError({ cause: error }) : error;
 }
 
 function usable(access: PresentAccess | null): PresentAccess {

@@ -1,6 +1,5 @@
 import type { Database, TenantScope } from "../database/database";
-import { enqueueJob, hasLiveJob } from "../database/queue";
-import { entities } from "../entities";
+import { enqueueJob, hasLiveJob } from "../database/jobs";
 import { eachAlone } from "../platform/chores";
 import type { Logger } from "../platform/logger";
 
@@ -45,7 +44,7 @@ export async function purgeCopy(
   ]);
   if (retired.length === 0) return;
   let deleted = 0;
-  for (const table of copyTables(scope)) {
+  for (const table of copyTables(database)) {
     for (let batch = BATCH; batch === BATCH; deleted += batch) {
       if (stop.aborted) throw new Error("the purge was stopped and goes on later");
       batch = await deleteBatch(scope, table, copyId);
@@ -59,13 +58,12 @@ export async function purgeCopy(
 }
 
 /** Every table whose rows belong to a copy; runs and receipts of writes are the tenant's history. */
-function copyTables({ metadata }: TenantScope): string[] {
+function copyTables({ tables }: Database): string[] {
   const KEPT = [
     ...["sync_run", "connection", "credential", "meeting_match", "renewal_attempt"],
     ...["note_write", "field_write"],
   ];
-  return entities
-    .map(metadata)
+  return tables
     .filter(
       ({ tableName, columns }) =>
         !KEPT.includes(tableName) && columns.some(({ propertyName }) => propertyName === "copyId"),

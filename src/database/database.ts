@@ -97,6 +97,11 @@ export class Database {
     return this.#ofNobody.rows(sql, []);
   }
 
+  /** What is known of each entity's table. */
+  get tables(): readonly EntityMetadata[] {
+    return this.#parts.dataSource.entityMetadatas;
+  }
+
   /** Whether the database answers at all: in the session that is no tenant's turn. */
   async answers(): Promise<void> {
     await this.#parts.dataSource.query("SELECT 1");

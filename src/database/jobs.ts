@@ -1,10 +1,59 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { type JobHelpers, run, type TaskList, Logger as WorkerLogger } from "graphile-worker";
+import { run, type Task, Logger as WorkerLogger } from "graphile-worker";
 import { Pool } from "pg";
 import type { Logger } from "../platform/logger";
 import type { Secret } from "../platform/secret";
 import { inWork, traced } from "../platform/work";
+import type { Database, TenantScope } from "./database";
 import { SESSION_LIMITS, withLimits } from "./session-limits";
+
+/** A job's work and the ids that it needs; never a secret or a record. */
+export interface JobRequest {
+  task: string;
+  /** With the task it names the job: enqueued again, it is the same job. */
+  subject: string | number;
+  payload: object;
+  /** null or absent: at once. */
+  runAt?: Date | null;
+}
+
+/** Puts a job into the queue, in the caller's transaction; one of the same task and subject that waits is replaced. */
+export async function enqueueJob(
+  { rows }: TenantScope,
+  { task, subject, payload, runAt = null }: JobRequest,
+): Promise<void> {
+  await rows("SELECT graphile_worker.add_job($1, $2::json, run_at => $3, job_key => $4)", [
+    task,
+    JSON.stringify(payload),
+    runAt,
+    `${task}:${subject}`,
+  ]);
+}
+
+/**
+ * SQL: whether the task's job for `subject` waits, or was taken later than `since`. One that was taken before that has
+ * gone with the worker that took it: the queue itself would wait four hours. Both are expressions of the statement, whose
+ * tenants' rows stand in a CTE AS MATERIALIZED: a cluster joins no table of its shards with the queue.
+ */
+export const hasLiveJob = (task: string, subject: string, since: string) =>
+  `EXISTS (
+    SELECT 1 FROM graphile_worker.jobs j
+    WHERE j.key = '${task}:' || ${subject} AND (j.locked_at IS NULL OR j.locked_at > ${since}))`;
+
+export interface QueueState {
+  /** Jobs that are due and that no worker has taken; those that were given up are not due any more. */
+  waiting: number;
+  /** How long the one that is due longest has waited. */
+  oldestSeconds: number;
+}
+
+export async function readQueueState(database: Database): Promise<QueueState> {
+  const [state] = await database.acrossTenants<QueueState>(
+    `SELECT count(*)::int AS waiting, coalesce(extract(epoch FROM now() - min(run_at)), 0)::float8 AS "oldestSeconds"
+     FROM graphile_worker.jobs WHERE run_at <= now() AND locked_at IS NULL AND attempts < max_attempts`,
+  );
+  return state ?? { waiting: 0, oldestSeconds: 0 };
+}
 
 /** Jobs at once in one process; most of a job's time is spent waiting for the CRM. */
 const CONCURRENCY = 10;
@@ -23,11 +72,11 @@ export interface JobRunner {
 /** Works off the jobs of this database's queue. Payloads hold ids only, never a secret or a record. */
 export async function startJobRunner(url: Secret, jobs: Record<string, Job>, logger: Logger): Promise<JobRunner> {
   const stopping = new AbortController();
-  const taskList: TaskList = {};
-  for (const [name, job] of Object.entries(jobs)) {
-    taskList[name] = (payload: unknown, { job: { id } }: JobHelpers) =>
-      inWork({ task: name, jobId: id }, () => traced(`job ${name}`, {}, () => job(payload, stopping.signal)));
-  }
+  const tasks = Object.entries(jobs).map(([name, job]): [string, Task] => [
+    name,
+    (payload, { job: { id } }) =>
+      inWork({ task: name, jobId: id }, () => traced(`job ${name}`, {}, () => job(payload, stopping.signal))),
+  ]);
   const pool = new Pool({
     connectionString: withLimits(url, SESSION_LIMITS.jobs).reveal(),
     max: CONCURRENCY,
@@ -42,7 +91,7 @@ export async function startJobRunner(url: Secret, jobs: Record<string, Job>, log
       concurrency: CONCURRENCY,
       pollInterval: POLL_MS,
       noHandleSignals: true,
-      taskList,
+      taskList: Object.fromEntries(tasks),
       parsedCronItems: [],
       logger: new WorkerLogger(() => (level, message) => {
         if (level === "error") logger.error({ worker: message }, "a job failed");

@@ -4,8 +4,7 @@ import type { DataSource } from "typeorm";
 import { ServiceError } from "../platform/errors";
 import type { Secret } from "../platform/secret";
 import { unavailable } from "./application-role";
-import { createDataSource } from "./data-source";
-import { migrationNames } from "./migrations";
+import { createDataSource, migrationNames } from "./data-source";
 import { SESSION_LIMITS, withLimits } from "./session-limits";
 
 /** Any fixed number: the name of "migrating" among this database's advisory locks. */

@@ -50,7 +50,7 @@ const SET_REACH = `SELECT set_config('crm.tenant', $1, false), set_config('plan_
  * values of a statement, so plans are never made without them there (force_generic_plan).
  */
 const byTransaction: ReachWay = {
-  enter: async () => undefined,
+  enter: async (session) => void (await session.connect()),
   alone: (session, reach, work) => inTransaction(session, reach, byTransaction, work),
   async begin(session, { tenantId }) {
     await session.startTransaction();

@@ -1,42 +1,14 @@
-import { Client } from "pg";
-import { ACROSS_TENANTS_ROLE, APPLICATION_ROLE, unavailable } from "../database/application-role";
+import { ACROSS_TENANTS_ROLE, APPLICATION_ROLE } from "../database/application-role";
+import { type Look, migrationNames } from "../database/data-source";
 import { foreignTables } from "../database/migrate";
-import { migrationNames } from "../database/migrations";
 import { SECOND_MS } from "../platform/clock";
 import { messageOf } from "../platform/errors";
-import type { Secret } from "../platform/secret";
 import { clockFinding, type Finding, fault, ok, warning } from "./finding";
 
 /** What the service is developed and tested with. */
 const TESTED_MAJOR = 18;
 /** A lease lasts 30 seconds and a beat comes every 10. */
 const CLOCK = { quietMs: 2 * SECOND_MS, faultMs: 10 * SECOND_MS };
-const TIMEOUT_MS = 10_000;
-
-/** A database session that can change nothing. */
-export interface Look {
-  rows<T>(sql: string, parameters?: unknown[]): Promise<T[]>;
-}
-
-/** @throws DatabaseUnavailableError */
-export async function withLook<T>(url: Secret, work: (look: Look) => Promise<T>): Promise<T> {
-  const client = new Client({
-    connectionString: url.reveal(),
-    connectionTimeoutMillis: TIMEOUT_MS,
-    query_timeout: TIMEOUT_MS,
-    application_name: "crm-connection doctor",
-  });
-  client.on("error", () => undefined);
-  try {
-    await client.connect().catch((cause: unknown) => {
-      throw unavailable(url, cause);
-    });
-    await client.query("SET default_transaction_read_only = on");
-    return await work({ rows: async (sql, parameters = []) => (await client.query(sql, parameters)).rows });
-  } finally {
-    await client.end().catch(() => undefined);
-  }
-}
 
 type Check = (look: Look) => Promise<Finding | Finding[]>;
 

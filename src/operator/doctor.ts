@@ -1,10 +1,11 @@
 import { fetchKeys, KeysUnreadableError, LAST_KNOWN_MS } from "../auth/key-set";
 import { DatabaseUnavailableError } from "../database/application-role";
+import { withLook } from "../database/data-source";
 import { HOUR_MS } from "../platform/clock";
 import { type AuthConfig, type Config, ConfigError, readConfig } from "../platform/config";
 import { messageOf } from "../platform/errors";
 import { checkCrm } from "./crm-checks";
-import { DATABASE_CHECKS, withLook } from "./database-checks";
+import { DATABASE_CHECKS } from "./database-checks";
 import { type Finding, fault, ok, warning } from "./finding";
 import { checkWork, stopFinding } from "./work-checks";
 

@@ -1,8 +1,8 @@
 import { placeOf } from "../connections/credentials";
 import { ACROSS_TENANTS_ROLE } from "../database/application-role";
+import type { Look } from "../database/data-source";
 import type { EncryptionKey } from "../platform/keyring";
 import { Keyring, keyIdOf, UnsealError } from "../platform/keyring";
-import type { Look } from "./database-checks";
 import { type Finding, fault, ok, warning } from "./finding";
 
 const LATE = "5 minutes";

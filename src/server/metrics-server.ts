@@ -1,5 +1,5 @@
 import Fastify from "fastify";
-import type { QueueState } from "../database/queue";
+import type { QueueState } from "../database/jobs";
 import type { Metrics } from "../platform/metrics";
 import { listen } from "./listen";
 

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { TenantScope } from "../database/database";
+import { enqueueJob } from "../database/jobs";
 import { notify, PROGRESS_CHANGED } from "../database/notifications";
-import { enqueueJob } from "../database/queue";
 import { type GapSummary, type SyncKind, type SyncResource, SyncRunRow, type SyncState } from "../entities/sync-run";
 import { SyncStepRow } from "../entities/sync-step";
 import { SECOND_MS } from "../platform/clock";

@@ -3,7 +3,7 @@ import { recordAudit } from "../auth/audit";
 import { connectedCopyId, lockConnection } from "../connections/connection-store";
 import { NEEDS_REAUTHORIZATION, NOT_CONNECTED } from "../connections/refusals";
 import type { Database, TenantScope } from "../database/database";
-import { enqueueJob, hasLiveJob } from "../database/queue";
+import { enqueueJob, hasLiveJob } from "../database/jobs";
 import type { SyncKind } from "../entities/sync-run";
 import { eachAlone } from "../platform/chores";
 import { type Clock, MINUTE_MS, SECOND_MS } from "../platform/clock";

@@ -1,7 +1,7 @@
 import { CrmApi } from "../crm/api";
 import type { CrmNote } from "../crm/parsing/records";
 import type { TenantScope } from "../database/database";
-import { hasLiveJob } from "../database/queue";
+import { hasLiveJob } from "../database/jobs";
 import { NoteWriteRow } from "../entities/note-write";
 import { eachAlone } from "../platform/chores";
 import { MINUTE_MS } from "../platform/clock";

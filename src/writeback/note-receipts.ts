@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { holdLiveCopy } from "../connections/connection-store";
 import type { CrmNote } from "../crm/parsing/records";
 import type { CopyScope, TenantScope } from "../database/database";
-import { enqueueJob } from "../database/queue";
+import { enqueueJob } from "../database/jobs";
 import { type Synced, upsertPage } from "../database/upsert";
 import { NOTE_UPSERT, NOTHING_SHOWN, NoteRow } from "../entities/note";
 import { NoteWriteRow } from "../entities/note-write";

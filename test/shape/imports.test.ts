@@ -110,14 +110,6 @@ test("only the configuration reads the environment", () => {
   expect(readers.map((file) => relative(ROOT, file))).toEqual(["src/platform/config.ts"]);
 });
 
-test("only the door, the composition root and the database's own folder hold the data source", () => {
-  const holders = filesUnder(join(ROOT, "src"))
-    .filter((file) => /\bDataSource\b/.test(readFileSync(file, "utf8")))
-    .map((file) => relative(ROOT, file))
-    .filter((file) => !file.startsWith("src/database/") && file !== "src/app.ts");
-  expect(holders).toEqual([]);
-});
-
 test("the page is a client of the public API: it knows no part of the service, and no part knows it", () => {
   const outside = filesUnder(join(ROOT, "web/src")).flatMap((file) =>
     importsOf(readFileSync(file, "utf8"))

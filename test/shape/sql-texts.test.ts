@@ -1,9 +1,9 @@
-import { readdirSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { parseSync } from "@swc/core";
 import { CONNECTION_TABLES } from "../../src/database/migrations/connection-tables";
 import { MEETING_TABLES } from "../../src/database/migrations/meeting-tables";
 import { SYNCED_TABLES } from "../../src/database/migrations/synced-tables";
+import { isNode, type Node, nodesOf, parse, sourceFiles } from "../support/syntax";
 
 /** Every statement that touches a tenant's table says whose rows it means: so it goes to one shard, and to no other. */
 
@@ -11,7 +11,7 @@ const OF_TENANTS = [
   ...[CONNECTION_TABLES, MEETING_TABLES, SYNCED_TABLES].join("\n").matchAll(/^CREATE TABLE (\w+) \(\n {2}tenant_id /gm),
 ].map(([, table]) => table);
 
-/** Work that begins with no tenant, through `everyTenant`; each gives the tenants of what it finds, or counts. */
+/** Work that begins with no tenant, through `acrossTenants`; each gives the tenants of what it finds, or counts. */
 const ACROSS_TENANTS = [
   ["auth/audit.ts", "SELECT DISTINCT tenant_id"],
   ["connections/purge.ts", "WITH retired"],
@@ -27,21 +27,6 @@ const ACROSS_TENANTS = [
   ["operator/database-checks.ts", "SELECT EXISTS (SELECT 1 FROM connection)"],
 ] as const;
 
-interface Node {
-  type: string;
-  span: { start: number; end: number };
-  [key: string]: unknown;
-}
-
-const isNode = (value: unknown): value is Node =>
-  typeof value === "object" && value !== null && "type" in value && typeof value.type === "string";
-
-function* nodesOf(value: unknown): Generator<Node> {
-  if (isNode(value)) yield value;
-  if (typeof value !== "object" || value === null) return;
-  for (const part of Object.values(value)) yield* nodesOf(part);
-}
-
 /** The literals of a file as SQL would see them: a constant of the same file stands for itself, the rest as `${source}`. */
 class Texts {
   readonly all: string[] = [];
@@ -51,7 +36,7 @@ class Texts {
 
   constructor(path: string) {
     this.#source = Buffer.from(readFileSync(path, "utf8").trimEnd());
-    const module = parseSync(this.#source.toString(), { syntax: "typescript", decorators: true });
+    const module = parse(this.#source.toString());
     // The parser counts bytes on from the file before, and its module ends with the last token.
     this.#base = module.span.end - this.#source.length;
     const nodes = [...nodesOf(module.body)];
@@ -114,9 +99,7 @@ function unbound(text: string): string[] {
 const isAcross = (file: string, text: string) =>
   ACROSS_TENANTS.some(([path, begins]) => path === file && text.trim().startsWith(begins));
 
-const files = readdirSync("src", { recursive: true, encoding: "utf8" }).filter(
-  (file) => file.endsWith(".ts") && !file.startsWith("database/migrations"),
-);
+const files = sourceFiles().filter((file) => !file.startsWith("database/migrations"));
 
 test("each text that touches a tenant's table names tenant_id for it", () => {
   expect(OF_TENANTS.length).toBeGreaterThan(20);

@@ -3,7 +3,7 @@ import { type AddressInfo, createServer, type Server } from "node:net";
 import { type Simulator, startSimulator } from "../../simulator";
 import { resumeCrm, stopCrm } from "../../src/connections/crm-stops";
 import { Database } from "../../src/database/database";
-import { readQueueState } from "../../src/database/queue";
+import { readQueueState } from "../../src/database/jobs";
 import { examine } from "../../src/operator/doctor";
 import { lineOf } from "../../src/operator/finding";
 import { readConfig } from "../../src/platform/config";

@@ -8,8 +8,7 @@ import { Client } from "pg";
 import { messageOf } from "../../platform/errors";
 import { freePort, isAlive } from "../../platform/processes";
 import { Secret } from "../../platform/secret";
-import { type Binaries, EmbeddedPostgresError, findBinaries } from "./binaries";
-import { unprivileged } from "./unprivileged";
+import { type Binaries, EmbeddedPostgresError, findBinaries, unprivileged } from "./programs";
 
 const START_TIMEOUT_MS = 30_000;
 const SMART_STOP_MS = 1_000;

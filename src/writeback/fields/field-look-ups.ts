@@ -1,6 +1,6 @@
 import { CrmApi } from "../../crm/api";
 import type { TenantScope } from "../../database/database";
-import { hasLiveJob } from "../../database/queue";
+import { hasLiveJob } from "../../database/jobs";
 import { FieldWriteRow } from "../../entities/field-write";
 import { eachAlone } from "../../platform/chores";
 import { MINUTE_MS } from "../../platform/clock";

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { TenantScope } from "../../database/database";
-import { enqueueJob } from "../../database/queue";
+import { enqueueJob } from "../../database/jobs";
 import { FieldWriteRow } from "../../entities/field-write";
 import type { StoredWriteState } from "../../entities/write-outcome";
 import type { WriteRef } from "../unsettled";
