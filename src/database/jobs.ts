@@ -3,7 +3,7 @@ import { type JobHelpers, run, type TaskList, Logger as WorkerLogger } from "gra
 import { Pool } from "pg";
 import type { Logger } from "../platform/logger";
 import type { Secret } from "../platform/secret";
-import { inWork, traced } from "../platform/work";
+import { inWork, traced, workFor } from "../platform/work";
 import { SESSION_LIMITS, withLimits } from "./session-limits";
 
 /** Jobs at once in one process; most of a job's time is spent waiting for the CRM. */
@@ -26,7 +26,10 @@ export async function startJobRunner(url: Secret, jobs: Record<string, Job>, log
   const taskList: TaskList = {};
   for (const [name, job] of Object.entries(jobs)) {
     taskList[name] = (payload: unknown, { job: { id } }: JobHelpers) =>
-      inWork({ task: name, jobId: id }, () => traced(`job ${name}`, {}, () => job(payload, stopping.signal)));
+      inWork({ task: name, jobId: id }, () => {
+        if (isOfTenant(payload)) workFor(payload.tenantId);
+        return traced(`job ${name}`, {}, () => job(payload, stopping.signal));
+      });
   }
   const pool = new Pool({
     connectionString: withLimits(url, SESSION_LIMITS.jobs).reveal(),
@@ -78,3 +81,6 @@ export async function startJobRunner(url: Secret, jobs: Record<string, Job>, log
     },
   };
 }
+
+const isOfTenant = (payload: unknown): payload is { tenantId: string } =>
+  typeof payload === "object" && payload !== null && "tenantId" in payload && typeof payload.tenantId === "string";
