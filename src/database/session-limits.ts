@@ -28,7 +28,7 @@ export const SESSION_LIMITS = {
     statement: MINUTE_MS,
     lock: 8 * SECOND_MS,
     idleInTransaction: 5 * SECOND_MS,
-    transaction: 3 * MINUTE_MS,
+    transaction: MINUTE_MS,
   },
   /** Idle while the CRM answers, for half a minute at most. Who waits gives up long before a frozen holder is given up. */
   renewalLock: {

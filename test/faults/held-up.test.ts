@@ -1,6 +1,7 @@
 import { Client } from "pg";
 import { type Simulator, startSimulator } from "../../simulator";
-import { SESSION_LIMITS, withLimits } from "../../src/database/session-limits";
+import { withoutBypass } from "../../src/database/application-role";
+import { SESSION_LIMITS, withLimits, withoutTransactionLimit } from "../../src/database/session-limits";
 import { createTestDatabase, type TestDatabase } from "../support/database";
 import { type Service, startService } from "../support/service";
 import { connect, dataOf, until } from "../support/stories";
@@ -76,4 +77,21 @@ test.each(Object.entries(SESSION_LIMITS))("a session for %s begins with its limi
     ["statement_timeout", limits.statement],
     ["transaction_timeout", limits.transaction],
   ]);
+});
+
+test("a server before PostgreSQL 17 is not asked for a setting that it does not know, and gets all others", async () => {
+  const url = withLimits(withoutTransactionLimit(database.url), SESSION_LIMITS.work);
+  const options = new URL(url.reveal()).searchParams.get("options") ?? "";
+  expect(options).not.toMatch(/-c transaction_timeout/);
+  expect(options).toContain(`-c idle_in_transaction_session_timeout=${SESSION_LIMITS.work.idleInTransaction}`);
+  const session = new Client({ connectionString: url.reveal() });
+  await session.connect();
+  const { rows } = await session.query("SELECT current_setting('lock_timeout') AS lock");
+  await session.end();
+  expect(rows).toEqual([{ lock: `${SESSION_LIMITS.work.lock / 1000}s` }]);
+});
+
+test("a server that knows the limit of transactions is asked for it", async () => {
+  const options = new URL(withLimits(await withoutBypass(database.url), SESSION_LIMITS.work).reveal()).searchParams;
+  expect(options.get("options")).toContain(`-c transaction_timeout=${SESSION_LIMITS.work.transaction}`);
 });
