@@ -7,24 +7,26 @@ import type { QueryRunner } from "typeorm";
  * @param make a runner whose session is set to the operation's reach
  */
 export function keepingSession(make: () => QueryRunner): () => QueryRunner {
-  let kept: { runner: QueryRunner } | null = null;
+  let kept: { runner: QueryRunner; giveBack(): void } | null = null;
   return () => {
-    const next = kept?.runner;
-    kept = null;
-    return next && !next.isReleased ? next : keepAfterUse(make());
+    const next = kept;
+    // A session that has ended lets go of its runner by itself; what else was taken with it is given back here.
+    if (next?.runner.isReleased) next.giveBack();
+    else kept = null;
+    return next && !next.runner.isReleased ? next.runner : keepAfterUse(make());
   };
 
   function keepAfterUse(runner: QueryRunner): QueryRunner {
     const release = runner.release.bind(runner);
     runner.release = async () => {
-      if (kept || runner.isTransactionActive) return release();
-      const mine = { runner };
-      kept = mine;
+      if (kept || runner.isTransactionActive || runner.isReleased) return release();
       const giveBack = () => {
         if (kept !== mine) return;
         kept = null;
         void release();
       };
+      const mine = { runner, giveBack };
+      kept = mine;
       setImmediate(() => setImmediate(giveBack));
     };
     return runner;

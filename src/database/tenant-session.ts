@@ -51,10 +51,11 @@ function takingTurns(runner: QueryRunner, reach: Reach, turns: SessionTurns, sig
     return connect();
   };
   runner.release = async () => {
-    await release();
-    await turn?.then(
-      (giveBack) => giveBack(),
-      () => undefined,
+    await release().finally(() =>
+      turn?.then(
+        (giveBack) => giveBack(),
+        () => undefined,
+      ),
     );
   };
   return runner;

@@ -2,6 +2,8 @@ import { Client } from "pg";
 import { type Simulator, startSimulator } from "../../simulator";
 import { withoutBypass } from "../../src/database/application-role";
 import { SESSION_LIMITS, withLimits, withoutTransactionLimit } from "../../src/database/session-limits";
+import { SessionTurns } from "../../src/database/session-turns";
+import { TenantDoor } from "../../src/database/tenant-door";
 import { createTestDatabase, type TestDatabase } from "../support/database";
 import { type Service, startService } from "../support/service";
 import { connect, dataOf, until } from "../support/stories";
@@ -61,6 +63,27 @@ test("a session that is ended under its work is answered for, and is never used 
     expect(await state()).toEqual({ connection: { state: "CONNECTED" } });
   }
 });
+
+// Seen red with a session that ended while it was kept: its place was never given back, and the next read waited.
+test("a session that ends under an operation's read gives its place back, whatever the operation asks next", async () => {
+  const one = {
+    sessions: 1,
+    most: { read: 1, work: 1, background: 1 },
+    backgroundBeside: 1,
+    ofTenant: 1,
+    unreadOfTenant: 1,
+  };
+  const door = new TenantDoor(database.dataSource, undefined, new SessionTurns(one));
+  const deadline = AbortSignal.timeout(10_000);
+  for (let index = 0; index < 30; index += 1) {
+    const { manager } = door.enter("acme", deadline);
+    await expect(manager.query("SELECT pg_terminate_backend(pg_backend_pid())")).rejects.toThrow();
+    for (let turn = 0; turn < index % 3; turn += 1) await new Promise<void>((resolve) => void setImmediate(resolve));
+    await manager.query("SELECT 1").catch(() => undefined);
+    await manager.query("SELECT 1").catch(() => undefined);
+  }
+  expect(await door.enter("acme", deadline).manager.query("SELECT 1 AS one")).toEqual([{ one: 1 }]);
+}, 30_000);
 
 test.each(Object.entries(SESSION_LIMITS))("a session for %s begins with its limits", async (_kind, limits) => {
   const session = new Client({ connectionString: withLimits(database.url, limits).reveal() });
