@@ -3,6 +3,7 @@ import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import type { Stall } from "./heap-probe";
 
 const DIST = join(__dirname, "..");
 /** As `npm start` runs the service, so that what is measured is what runs. */
@@ -45,7 +46,7 @@ export interface RunningService extends Started {
   /** Bytes that survive a full garbage collection. */
   liveHeap(): Promise<number>;
   /** For how many milliseconds its event loop has stood still at the longest, since this was asked before. */
-  longestStall(): Promise<number>;
+  longestStall(): Promise<Stall>;
 }
 
 /** What processes of one deployment share. */
@@ -84,10 +85,10 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
   const args = [...SERVICE_FLAGS, ...flags, ...probe, join(DIST, "src/main.js")];
   const service = await start(args, environment, '"the service is up"');
   const { address } = JSON.parse(service.line) as { address: string | null };
-  const probed = async (what: "live heap" | "longest stall") => {
+  const probed = async <T>(what: "live heap" | "longest stall"): Promise<T> => {
     const answer = once(service.child, "message");
     service.child.send(what);
-    return ((await answer) as [number])[0];
+    return ((await answer) as [T])[0];
   };
   return {
     ...service,

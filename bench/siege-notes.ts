@@ -100,13 +100,15 @@ async function besiege(simulator: Simulator, service: RunningService): Promise<v
   const { recordMeeting } = await api.ask<Recorded>(MEETING, { input: meetingWith(email) });
   const { meeting } = recordMeeting;
   const read = () => api.ask(NOTES_OF, { id: meeting?.match.deal?.id });
-  say(`${"".padEnd(44)}${["seconds", "stall ms"].map((text) => column(text, 12)).join("")}`);
+  say(`${"".padEnd(44)}${["seconds", "stall ms", "own CPU ms"].map((text) => column(text, 12)).join("")}`);
   const measured = async (name: string, work: () => Promise<unknown>) => {
     await service.longestStall();
     const began = performance.now();
     await work();
     const seconds = (performance.now() - began) / 1000;
-    say(`${name.padEnd(44)}${column(seconds.toFixed(1), 12)}${column((await service.longestStall()).toFixed(0), 12)}`);
+    const { wallMs, ownMs } = await service.longestStall();
+    const figures = [seconds.toFixed(1), wallMs.toFixed(0), ownMs.toFixed(0)];
+    say(`${name.padEnd(44)}${figures.map((figure) => column(figure, 12)).join("")}`);
   };
   await measured("nothing, for a second", () => new Promise((resolve) => setTimeout(resolve, 1_000)));
   for (let from = 0; from < NOTES; from += AT_ONCE) {

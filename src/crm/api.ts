@@ -63,6 +63,9 @@ interface Call {
   body?: object;
 }
 
+type ReadPage<T> = (answer: CrmAnswer) => Promise<Page<T>>;
+type AnsweredPage<T> = Page<T> & { answer: CrmAnswer };
+
 const RECORDS: Record<fields.CrmEntity, string> = {
   DEAL: "/api/v2/deals",
   PERSON: "/api/v2/persons",
@@ -104,7 +107,7 @@ export class CrmApi {
 
   async users(): Promise<CrmPage<record.CrmUser>> {
     const answer = await this.#get("/api/v1/users");
-    return beside(answer, readWholeList(answer, record.userRecord));
+    return beside(answer, await readWholeList(answer, record.userRecord));
   }
 
   pipelines(page: PageRequest): Promise<CrmPage<record.CrmPipeline>> {
@@ -140,8 +143,8 @@ export class CrmApi {
 
   async notes(page: PageRequest): Promise<CrmPage<record.CrmNote>> {
     for (let place = placeOf(page.cursor); ; place = { ...place, start: Math.max(0, place.start - PAGE_SIZE) }) {
-      const answer = await this.#page("/api/v1/notes", { start: place.start, sort: "id ASC", ...changed(page) });
-      const read = readOffsetPage(answer, record.noteRecord);
+      const query = { start: place.start, sort: "id ASC", ...changed(page) };
+      const { answer, ...read } = await this.#offsets("/api/v1/notes", record.noteRecord, query);
       if (!hasSkipped(place, read)) return beside(answer, goneOn(place, read));
     }
   }
@@ -153,14 +156,13 @@ export class CrmApi {
   async createNote(on: fields.CrmRecordRef, content: string): Promise<CreatedNote> {
     const body = { content, [NOTE_PARENTS[on.entity]]: on.id };
     const answer = await this.#call({ method: "POST", path: "/api/v1/notes", body });
-    return { ...readSingle(answer, record.createdNoteRecord), correlationId: answer.correlationId };
+    return { ...(await readSingle(answer, record.createdNoteRecord)), correlationId: answer.correlationId };
   }
 
   /** The notes on one record, the newest first: notes that come meanwhile push others back, and none is missed. */
   async notesOf(on: fields.CrmRecordRef, { cursor }: PageRequest): Promise<CrmPage<record.CrmNote>> {
     const query = { start: cursor ?? 0, sort: "id DESC", [NOTE_PARENTS[on.entity]]: on.id };
-    const answer = await this.#page("/api/v1/notes", query);
-    const page = readOffsetPage(answer, record.noteRecord);
+    const { answer, ...page } = await this.#offsets("/api/v1/notes", record.noteRecord, query);
     return beside(answer, { ...page, next: forward(cursor ?? "0", page.next) });
   }
 
@@ -168,8 +170,8 @@ export class CrmApi {
   async participantIds(dealId: number): Promise<number[]> {
     const ids = new Set<number>();
     for (let start: string | null = "0"; start !== null; ) {
-      const answer: CrmAnswer = await this.#page(`/api/v1/deals/${dealId}/participants`, { start });
-      const page = readOffsetPage(answer, record.participantRecord);
+      const path = `/api/v1/deals/${dealId}/participants`;
+      const { answer, ...page } = await this.#offsets(path, record.participantRecord, { start });
       if (page.rejected[0]) {
         const why = `A participant of deal ${dealId} cannot be read: ${page.rejected[0].reason}.`;
         throw new CrmError("UNREADABLE", why, detailOf(answer));
@@ -219,19 +221,26 @@ export class CrmApi {
   }
 
   async #list<T>(path: string, schema: z.ZodType<T>, page: PageRequest, query: Query = {}): Promise<CrmPage<T>> {
-    const answer = await this.#page(path, { cursor: page.cursor, ...query });
-    return beside(answer, readCursorPage(answer, schema));
+    const { answer, ...read } = await this.#page(path, { cursor: page.cursor, ...query }, (answer) =>
+      readCursorPage(answer, schema),
+    );
+    return beside(answer, read);
+  }
+
+  #offsets<T>(path: string, schema: z.ZodType<T>, query: Query): Promise<AnsweredPage<T>> {
+    return this.#page(path, query, (answer) => readOffsetPage(answer, schema));
   }
 
   /** A page from where the query says. A list with a page too large to be read would otherwise never get past it. */
-  async #page(path: string, query: Query): Promise<CrmAnswer> {
+  async #page<T>(path: string, query: Query, read: ReadPage<T>): Promise<AnsweredPage<T>> {
     const limit = this.#pageSizes.get(path) ?? PAGE_SIZE;
     try {
-      return await this.#get(path, { limit, ...query });
+      const answer = await this.#get(path, { limit, ...query });
+      return { answer, ...(await read(answer)) };
     } catch (error) {
       if (!(error instanceof CrmError && error.detail.tooLarge) || limit === 1) throw error;
       this.#pageSizes.set(path, Math.ceil(limit / SHRINK_BY));
-      return this.#page(path, query);
+      return this.#page(path, query, read);
     }
   }
 

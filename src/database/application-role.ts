@@ -1,6 +1,7 @@
 import { Client } from "pg";
 import { messageOf, ServiceError } from "../platform/errors";
 import { Secret } from "../platform/secret";
+import { withoutTransactionLimit } from "./session-limits";
 
 /** Owns the tables. All sessions of the service act as this role, which sees one tenant's rows at a time. */
 export const APPLICATION_ROLE = "crm_connection";
@@ -29,13 +30,17 @@ export class DatabaseRoleError extends ServiceError {
 /**
  * Whoever DATABASE_URL names, a superuser perhaps, all sessions act as a role that cannot pass the row policies. What is
  * missing of the roles and of their rights is made, where the user may; where nothing is missing, nothing is asked.
+ * The address says too whether the server knows a limit for transactions, which PostgreSQL 17 has brought.
  * @returns the address by which the service connects
  * @throws DatabaseUnavailableError, DatabaseRoleError with what to do
  */
 export async function asApplication(url: Secret): Promise<Secret> {
   const client = new Client({ connectionString: url.reveal() });
+  let known = url;
   try {
     await client.connect();
+    const { rows } = await client.query("SELECT current_setting('transaction_timeout', true) IS NULL AS \"isOld\"");
+    if (rows[0]?.isOld) known = withoutTransactionLimit(url);
     await client.query("SELECT pg_advisory_lock($1)", [ROLE_LOCK]);
     if (await lacks(client)) await client.query(MAKE_ROLES).catch(refuse);
     const missing = await lacks(client);
@@ -45,7 +50,7 @@ export async function asApplication(url: Secret): Promise<Secret> {
   } finally {
     await client.end().catch(() => undefined);
   }
-  const limited = new URL(url.reveal());
+  const limited = new URL(known.reveal());
   limited.searchParams.set("options", `-c role=${APPLICATION_ROLE}`);
   return new Secret(limited.href);
 }

@@ -67,8 +67,8 @@ export class Database {
   readonly #parts: SessionParts;
   readonly #ofNobody: Sessions;
 
-  /** @param options `observe` takes note of each statement; `reach`: see {@link reachOf} */
-  constructor(dataSource: DataSource, options: Partial<Pick<SessionParts, "observe" | "reach">> = {}) {
+  /** @param options `observe` takes note of each statement; `reach`: see {@link reachOf}; `turns`: who gets a session */
+  constructor(dataSource: DataSource, options: Partial<Omit<SessionParts, "dataSource">> = {}) {
     const turns = new SessionTurns(SESSION_SHARES);
     this.#parts = { dataSource, turns, observe: (_text, run) => run(), reach: "session", ...options };
     this.#ofNobody = new Sessions(this.#parts, null);

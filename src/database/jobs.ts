@@ -3,7 +3,7 @@ import { run, type Task, Logger as WorkerLogger } from "graphile-worker";
 import { Pool } from "pg";
 import type { Logger } from "../platform/logger";
 import type { Secret } from "../platform/secret";
-import { inWork, traced } from "../platform/work";
+import { inWork, traced, workFor } from "../platform/work";
 import type { Database, TenantScope } from "./database";
 import { SESSION_LIMITS, withLimits } from "./session-limits";
 
@@ -75,7 +75,10 @@ export async function startJobRunner(url: Secret, jobs: Record<string, Job>, log
   const tasks = Object.entries(jobs).map(([name, job]): [string, Task] => [
     name,
     (payload, { job: { id } }) =>
-      inWork({ task: name, jobId: id }, () => traced(`job ${name}`, {}, () => job(payload, stopping.signal))),
+      inWork({ task: name, jobId: id }, () => {
+        if (isOfTenant(payload)) workFor(payload.tenantId);
+        return traced(`job ${name}`, {}, () => job(payload, stopping.signal));
+      }),
   ]);
   const pool = new Pool({
     connectionString: withLimits(url, SESSION_LIMITS.jobs).reveal(),
@@ -127,3 +130,6 @@ export async function startJobRunner(url: Secret, jobs: Record<string, Job>, log
     },
   };
 }
+
+const isOfTenant = (payload: unknown): payload is { tenantId: number } =>
+  typeof payload === "object" && payload !== null && "tenantId" in payload && typeof payload.tenantId === "number";

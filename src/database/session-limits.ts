@@ -28,7 +28,7 @@ export const SESSION_LIMITS = {
     statement: MINUTE_MS,
     lock: 8 * SECOND_MS,
     idleInTransaction: 5 * SECOND_MS,
-    transaction: 3 * MINUTE_MS,
+    transaction: MINUTE_MS,
   },
   /** Idle while the CRM answers, for half a minute at most. Who waits gives up long before a frozen holder is given up. */
   renewalLock: {
@@ -72,16 +72,28 @@ const PEER_SETTINGS = {
   client_connection_check_interval: 10 * SECOND_MS,
 };
 
+/** Said in an address of a server before PostgreSQL 17, which ends a session that names a setting it does not know. */
+const NO_TRANSACTION_LIMIT = "without_transaction_timeout";
+
+/** The same address, for a server that has no limit for whole transactions: there half a message may hold locks longer. */
+export function withoutTransactionLimit(url: Secret): Secret {
+  const marked = new URL(url.reveal());
+  marked.searchParams.set(NO_TRANSACTION_LIMIT, "");
+  return new Secret(marked.href);
+}
+
 /** The database's address for sessions with these limits: they begin with them, before their first statement. */
 export function withLimits(url: Secret, limits: SessionLimits): Secret {
+  const limited = new URL(url.reveal());
+  const knowsTransactions = !limited.searchParams.has(NO_TRANSACTION_LIMIT);
+  limited.searchParams.delete(NO_TRANSACTION_LIMIT);
   const settings = {
     statement_timeout: limits.statement,
     lock_timeout: limits.lock,
     idle_in_transaction_session_timeout: limits.idleInTransaction,
-    transaction_timeout: limits.transaction,
+    ...(knowsTransactions ? { transaction_timeout: limits.transaction } : {}),
     ...PEER_SETTINGS,
   };
-  const limited = new URL(url.reveal());
   const given = limited.searchParams.get("options") ?? "";
   const options = Object.entries(settings).map(([name, value]) => `-c ${name}=${value}`);
   limited.searchParams.set("options", [given, ...options].join(" ").trim());

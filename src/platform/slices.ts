@@ -1,21 +1,27 @@
+import { workTenant } from "./work";
+
 /** UTF-16 units that are worked through in one turn of the event loop: ten milliseconds at the worst. */
 const SLICE = 20_000;
+/** The size of a piece that has a turn of the event loop to itself. */
+export const ALONE = SLICE;
 
 interface Piece {
   size: number;
   work(): void;
 }
 
-const waiting: Piece[] = [];
+/** By who asked, in the order of their turns: who was served goes to the end. */
+const waiting = new Map<number | null, Piece[]>();
 
 /**
  * A piece of long work in a later turn of the event loop. Of all that the process has to do there is one slice a turn,
- * small pieces together and a large one alone, whoever asked: requests, timers and the database are served in between.
+ * small pieces together and a large one alone: requests, timers and the database are served in between. Who asks for
+ * many pieces waits behind their own: tenants take turns, and what is asked for outside of any operation or job is one.
  * @param size what the work grows with
  */
 export function inSlice<T>(size: number, work: () => T): Promise<T> {
   return new Promise((resolve, reject) => {
-    if (waiting.length === 0) setImmediate(doSlice);
+    if (waiting.size === 0) setImmediate(doSlice);
     const settle = () => {
       try {
         resolve(work());
@@ -23,19 +29,23 @@ export function inSlice<T>(size: number, work: () => T): Promise<T> {
         reject(error);
       }
     };
-    waiting.push({ size, work: settle });
+    const tenantId = workTenant();
+    const theirs = waiting.get(tenantId) ?? [];
+    theirs.push({ size, work: settle });
+    waiting.set(tenantId, theirs);
   });
 }
 
 function doSlice(): void {
   let size = 0;
-  let pieces = 0;
-  for (const piece of waiting) {
-    if (pieces > 0 && size + piece.size > SLICE) break;
-    piece.work();
-    size += piece.size;
-    pieces += 1;
+  for (const [tenantId, theirs] of waiting) {
+    const [next] = theirs;
+    if (!next || (size > 0 && size + next.size > SLICE)) break;
+    theirs.shift();
+    waiting.delete(tenantId);
+    if (theirs.length > 0) waiting.set(tenantId, theirs);
+    size += Math.max(1, next.size);
+    next.work();
   }
-  waiting.splice(0, pieces);
-  if (waiting.length > 0) setImmediate(doSlice);
+  if (waiting.size > 0) setImmediate(doSlice);
 }

@@ -19,16 +19,25 @@ interface Work {
   fields: WorkFields;
   counts: WorkCounts;
   isOver: () => boolean;
+  /** Whose it is, so that tenants share what there is; null where it is nobody's. */
+  tenantId: number | null;
 }
 
 const storage = new AsyncLocalStorage<Work>();
 
 /** Does a piece of work under these names. */
 export const inWork = <T>(fields: WorkFields, work: () => T): T =>
-  storage.run({ fields, counts: { sql: 0, crm: 0 }, isOver: () => false }, work);
+  storage.run({ fields, counts: { sql: 0, crm: 0 }, isOver: () => false, tenantId: workTenant() }, work);
 
 export const workFields = (): WorkFields => storage.getStore()?.fields ?? {};
 export const workCounts = (): WorkCounts | null => storage.getStore()?.counts ?? null;
+
+/** Says whose work it is, as soon as that is known. */
+export function workFor(tenantId: number): void {
+  const work = storage.getStore();
+  if (work) work.tenantId = tenantId;
+}
+export const workTenant = (): number | null => storage.getStore()?.tenantId ?? null;
 
 /** From then on the work begins nothing more in the database: nobody waits for it, and others may have gone on. */
 export function limitWork(isOver: () => boolean): void {

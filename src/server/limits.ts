@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { ApolloServerPlugin, GraphQLRequestListener } from "@apollo/server";
 import { BREAK, GraphQLError, Kind, type OperationDefinitionNode, OperationTypeNode, visit } from "graphql";
 import { systemClock, timeLimit } from "../platform/clock";
-import { limitWork } from "../platform/work";
+import { limitWork, workFor } from "../platform/work";
 import type { OperationContext } from "../resolvers/context";
 import { refusalOfVariables } from "./document-bounds";
 import { refusalOfSize, sizeOf } from "./operation-size";
@@ -49,6 +49,7 @@ export function limitOperations(): ApolloServerPlugin<OperationContext> {
           const refusal = (size && refusalOfSize(size)) ?? refusalOfVariables(variables);
           if (refusal) throw refusal;
           const { tenantId } = contextValue.actor;
+          workFor(tenantId);
           others.note(tenantId, performance.now());
           const isHeavy = (size?.cost ?? 0) > HEAVY_COST || hasManyItems(operation, request.variables);
           release = await (isHeavy ? heavyTurns : turns).take(tenantId);

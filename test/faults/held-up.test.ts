@@ -1,6 +1,9 @@
 import { Client } from "pg";
 import { type Simulator, startSimulator } from "../../simulator";
-import { SESSION_LIMITS, withLimits } from "../../src/database/session-limits";
+import { asApplication } from "../../src/database/application-role";
+import { Database } from "../../src/database/database";
+import { SESSION_LIMITS, withLimits, withoutTransactionLimit } from "../../src/database/session-limits";
+import { SessionTurns } from "../../src/database/session-turns";
 import { createTestDatabase, type TestDatabase } from "../support/database";
 import { type Service, startService } from "../support/service";
 import { connect, dataOf, until } from "../support/stories";
@@ -63,6 +66,27 @@ test("a session that is ended under its work is answered for, and is never used 
   }
 });
 
+// Seen red with a session that ended while it was kept: its place was never given back, and the next read waited.
+test("a session that ends under an operation's read gives its place back, whatever the operation asks next", async () => {
+  const one = {
+    sessions: 1,
+    most: { read: 1, work: 1, background: 1 },
+    backgroundBeside: 1,
+    ofTenant: 1,
+    unreadOfTenant: 1,
+  };
+  const crowded = new Database(database.dataSource, { turns: new SessionTurns(one) });
+  const deadline = AbortSignal.timeout(10_000);
+  for (let index = 0; index < 30; index += 1) {
+    const { rows } = crowded.tenant(1, deadline);
+    await expect(rows("SELECT pg_terminate_backend(pg_backend_pid())")).rejects.toThrow();
+    for (let turn = 0; turn < index % 3; turn += 1) await new Promise<void>((resolve) => void setImmediate(resolve));
+    await rows("SELECT 1").catch(() => undefined);
+    await rows("SELECT 1").catch(() => undefined);
+  }
+  expect(await crowded.tenant(1, deadline).rows("SELECT 1 AS one")).toEqual([{ one: 1 }]);
+}, 30_000);
+
 test.each(Object.entries(SESSION_LIMITS))("a session for %s begins with its limits", async (_kind, limits) => {
   const session = new Client({ connectionString: withLimits(database.url, limits).reveal() });
   await session.connect();
@@ -78,4 +102,21 @@ test.each(Object.entries(SESSION_LIMITS))("a session for %s begins with its limi
     ["statement_timeout", limits.statement],
     ["transaction_timeout", limits.transaction],
   ]);
+});
+
+test("a server before PostgreSQL 17 is not asked for a setting that it does not know, and gets all others", async () => {
+  const url = withLimits(withoutTransactionLimit(database.url), SESSION_LIMITS.work);
+  const options = new URL(url.reveal()).searchParams.get("options") ?? "";
+  expect(options).not.toMatch(/-c transaction_timeout/);
+  expect(options).toContain(`-c idle_in_transaction_session_timeout=${SESSION_LIMITS.work.idleInTransaction}`);
+  const session = new Client({ connectionString: url.reveal() });
+  await session.connect();
+  const { rows } = await session.query("SELECT current_setting('lock_timeout') AS lock");
+  await session.end();
+  expect(rows).toEqual([{ lock: `${SESSION_LIMITS.work.lock / 1000}s` }]);
+});
+
+test("a server that knows the limit of transactions is asked for it", async () => {
+  const options = new URL(withLimits(await asApplication(database.url), SESSION_LIMITS.work).reveal()).searchParams;
+  expect(options.get("options")).toContain(`-c transaction_timeout=${SESSION_LIMITS.work.transaction}`);
 });

@@ -22,8 +22,8 @@ const page = (data: unknown, additional_data: unknown = END) =>
   answerOf(JSON.stringify({ success: true, data, additional_data }));
 
 /** One record as the CRM sends it, through its list: what is kept, or why not. */
-function read<T>(schema: z.ZodType<T>, raw: object): T | string {
-  const { records, rejected } = readCursorPage(page([raw]), schema);
+async function read<T>(schema: z.ZodType<T>, raw: object): Promise<T | string> {
+  const { records, rejected } = await readCursorPage(page([raw]), schema);
   return records[0] ?? rejected[0]?.reason ?? "lost";
 }
 
@@ -46,8 +46,8 @@ describe("Time stamps", () => {
     ["", null, "empty, as v1 leaves them"],
     [null, null, "null"],
     [undefined, null, "left out"],
-  ])("%j are read as %j: %s", (sent, kept, _why) => {
-    expect(dealWith({ update_time: sent })).toMatchObject({ updateTime: kept });
+  ])("%j are read as %j: %s", async (sent, kept, _why) => {
+    expect(await dealWith({ update_time: sent })).toMatchObject({ updateTime: kept });
   });
 
   test.each([
@@ -57,13 +57,13 @@ describe("Time stamps", () => {
     ["0000-00-00 00:00:00", "a database's zero date"],
     ["2026-01-02T03:04:05+02:00", "another zone than UTC"],
     ["yesterday", "words"],
-  ])("%j rejects the record: %s", (sent, _why) => {
-    expect(dealWith({ update_time: sent })).toBe("update_time: is not a time stamp of the CRM");
+  ])("%j rejects the record: %s", async (sent, _why) => {
+    expect(await dealWith({ update_time: sent })).toBe("update_time: is not a time stamp of the CRM");
   });
 
-  test("A note must have the time when it was written", () => {
-    expect(read(record.noteRecord, note)).toMatchObject({ addTime: "2026-01-02T03:04:05Z" });
-    expect(read(record.noteRecord, { ...note, add_time: "" })).toBe("add_time: is missing");
+  test("A note must have the time when it was written", async () => {
+    expect(await read(record.noteRecord, note)).toMatchObject({ addTime: "2026-01-02T03:04:05Z" });
+    expect(await read(record.noteRecord, { ...note, add_time: "" })).toBe("add_time: is missing");
   });
 });
 
@@ -72,14 +72,14 @@ describe("Days and times of day", () => {
     ["2026-12-31", "2026-12-31"],
     ["", null],
     [null, null],
-  ])("A close date %j is read as %j", (sent, kept) => {
-    expect(dealWith({ expected_close_date: sent })).toMatchObject({ expectedCloseDate: kept });
+  ])("A close date %j is read as %j", async (sent, kept) => {
+    expect(await dealWith({ expected_close_date: sent })).toMatchObject({ expectedCloseDate: kept });
   });
 
   test.each(["2026-02-30", "2026-13-01", "31.12.2026", "2026-12-31T00:00:00Z"])(
     "A close date %j is refused",
-    (sent) => {
-      expect(dealWith({ expected_close_date: sent })).toBe("expected_close_date: is not a calendar day");
+    async (sent) => {
+      expect(await dealWith({ expected_close_date: sent })).toBe("expected_close_date: is not a calendar day");
     },
   );
 
@@ -91,12 +91,12 @@ describe("Days and times of day", () => {
     ["00:00", "00:00:00"],
     ["", null],
     [null, null],
-  ])("An activity that is due at %j is due at %j", (sent, kept) => {
-    expect(activityWith({ due_date: "2026-01-02", due_time: sent })).toMatchObject({ dueTime: kept });
+  ])("An activity that is due at %j is due at %j", async (sent, kept) => {
+    expect(await activityWith({ due_date: "2026-01-02", due_time: sent })).toMatchObject({ dueTime: kept });
   });
 
-  test.each(["24:00", "12:60", "12:00:60", "noon"])("A due time %j is refused", (sent) => {
-    expect(activityWith({ due_time: sent })).toBe("due_time: is not a time of day");
+  test.each(["24:00", "12:60", "12:00:60", "noon"])("A due time %j is refused", async (sent) => {
+    expect(await activityWith({ due_time: sent })).toBe("due_time: is not a time of day");
   });
 });
 
@@ -106,16 +106,16 @@ describe("Flags", () => {
     [1, true],
     [false, false],
     [0, false],
-  ])("active_flag %j of a user is read as %j", (sent, active) => {
-    expect(read(record.userRecord, { ...user, active_flag: sent })).toMatchObject({ active });
+  ])("active_flag %j of a user is read as %j", async (sent, active) => {
+    expect(await read(record.userRecord, { ...user, active_flag: sent })).toMatchObject({ active });
   });
 
-  test("A user that is deleted is not active, whatever the other flag says", () => {
-    expect(read(record.userRecord, { ...user, active_flag: 1, is_deleted: 1 })).toMatchObject({ active: false });
+  test("A user that is deleted is not active, whatever the other flag says", async () => {
+    expect(await read(record.userRecord, { ...user, active_flag: 1, is_deleted: 1 })).toMatchObject({ active: false });
   });
 
-  test("A flag that is neither a boolean nor 0 or 1 is not guessed", () => {
-    expect(read(record.userRecord, { ...user, active_flag: 2 })).toContain("active_flag");
+  test("A flag that is neither a boolean nor 0 or 1 is not guessed", async () => {
+    expect(await read(record.userRecord, { ...user, active_flag: 2 })).toContain("active_flag");
   });
 
   test.each([
@@ -124,30 +124,33 @@ describe("Flags", () => {
     [{ is_archived: true }, true],
     [{ is_deleted: false, is_archived: 0 }, false],
     [{}, false],
-  ])("A deal with %j counts as gone: %j", (sent, deleted) => {
-    expect(dealWith(sent)).toMatchObject({ deleted });
+  ])("A deal with %j counts as gone: %j", async (sent, deleted) => {
+    expect(await dealWith(sent)).toMatchObject({ deleted });
   });
 
-  test("A note that is not active is gone", () => {
-    expect(read(record.noteRecord, { ...note, active_flag: false })).toMatchObject({ deleted: true });
+  test("A note that is not active is gone", async () => {
+    expect(await read(record.noteRecord, { ...note, active_flag: false })).toMatchObject({ deleted: true });
   });
 });
 
 describe("Ids", () => {
-  test("The largest id that JavaScript holds exactly is read", () => {
-    expect(dealWith({ id: Number.MAX_SAFE_INTEGER })).toMatchObject({ id: 9_007_199_254_740_991 });
+  test("The largest id that JavaScript holds exactly is read", async () => {
+    expect(await dealWith({ id: Number.MAX_SAFE_INTEGER })).toMatchObject({ id: 9_007_199_254_740_991 });
   });
 
-  test.each(["9007199254740993", "0", "-1", "1.5", '"7"', "null"])("An id %s is refused rather than bent", (id) => {
-    const { records, rejected } = readCursorPage(
-      answerOf(
-        `{"success":true,"data":[{"id":${id},"title":"x","status":"open"}],"additional_data":{"next_cursor":null}}`,
-      ),
-      record.dealRecord,
-    );
-    expect(records).toEqual([]);
-    expect(rejected[0]?.reason).toMatch(/^id: /);
-  });
+  test.each(["9007199254740993", "0", "-1", "1.5", '"7"', "null"])(
+    "An id %s is refused rather than bent",
+    async (id) => {
+      const { records, rejected } = await readCursorPage(
+        answerOf(
+          `{"success":true,"data":[{"id":${id},"title":"x","status":"open"}],"additional_data":{"next_cursor":null}}`,
+        ),
+        record.dealRecord,
+      );
+      expect(records).toEqual([]);
+      expect(rejected[0]?.reason).toMatch(/^id: /);
+    },
+  );
 
   test.each([
     [{ person_id: { value: 5, name: "Bo" } }, { personId: 5, active: true }],
@@ -156,8 +159,8 @@ describe("Ids", () => {
       { person_id: { value: 5 }, active_flag: false },
       { personId: 5, active: false },
     ],
-  ])("A participant %j is its person, never the id of the link", (sent, kept) => {
-    expect(read(record.participantRecord, { id: 1092, ...sent })).toEqual(kept);
+  ])("A participant %j is its person, never the id of the link", async (sent, kept) => {
+    expect(await read(record.participantRecord, { id: 1092, ...sent })).toEqual(kept);
   });
 });
 
@@ -171,8 +174,8 @@ describe("Money", () => {
     ["1e-7", "1e-7"],
     ["123456789012345.6", "123456789012345.6"],
     ["null", null],
-  ])("A value of %s is kept as %j", (sent, kept) => {
-    const { records } = readCursorPage(
+  ])("A value of %s is kept as %j", async (sent, kept) => {
+    const { records } = await readCursorPage(
       answerOf(
         `{"success":true,"data":[{"id":7,"title":"x","status":"open","value":${sent}}],"additional_data":{"next_cursor":null}}`,
       ),
@@ -181,16 +184,20 @@ describe("Money", () => {
     expect(records[0]?.value).toBe(kept);
   });
 
-  test("A value beyond all numbers is refused", () => {
+  test("A value beyond all numbers is refused", async () => {
     const text =
       '{"success":true,"data":[{"id":7,"title":"x","status":"open","value":1e999}],"additional_data":{"next_cursor":null}}';
-    expect(readCursorPage(answerOf(text), record.dealRecord).rejected).toMatchObject([{ key: "7" }]);
+    expect((await readCursorPage(answerOf(text), record.dealRecord)).rejected).toMatchObject([{ key: "7" }]);
   });
 });
 
 describe("Text and custom fields", () => {
-  test("Names that are null or missing are empty, and optional text is null", () => {
-    expect(dealWith({ title: null, lost_reason: "" })).toMatchObject({ title: "", lostReason: null, currency: null });
+  test("Names that are null or missing are empty, and optional text is null", async () => {
+    expect(await dealWith({ title: null, lost_reason: "" })).toMatchObject({
+      title: "",
+      lostReason: null,
+      currency: null,
+    });
   });
 
   test.each([
@@ -201,23 +208,23 @@ describe("Text and custom fields", () => {
     [[{ value: null, primary: true }], []],
     [[{ value: " a@b.test " }], [{ value: "a@b.test", label: null, primary: false }]],
     [[{ value: "a@b.test", primary: 1, label: "" }], [{ value: "a@b.test", label: null, primary: true }]],
-  ])("E-mail addresses %j are read as %j", (emails, kept) => {
-    expect(personWith({ emails })).toMatchObject({ emails: kept });
+  ])("E-mail addresses %j are read as %j", async (emails, kept) => {
+    expect(await personWith({ emails })).toMatchObject({ emails: kept });
   });
 
-  test.each([null, undefined, {}])("Custom fields that are %j are none", (custom_fields) => {
-    expect(dealWith({ custom_fields })).toHaveProperty("customFields", {});
+  test.each([null, undefined, {}])("Custom fields that are %j are none", async (custom_fields) => {
+    expect(await dealWith({ custom_fields })).toHaveProperty("customFields", {});
   });
 
-  test("Custom fields are kept as they came, null ones too", () => {
+  test("Custom fields are kept as they came, null ones too", async () => {
     const custom_fields = { a: null, b: [1, 2], c: { value: 9.5, currency: "EUR" } };
-    expect(dealWith({ custom_fields })).toHaveProperty("customFields", custom_fields);
+    expect(await dealWith({ custom_fields })).toHaveProperty("customFields", custom_fields);
   });
 
-  test("Custom fields that are nested deeper than any documented value reject the record", () => {
+  test("Custom fields that are nested deeper than any documented value reject the record", async () => {
     const nested = (depth: number): unknown => (depth === 0 ? 1 : { a: nested(depth - 1) });
-    expect(dealWith({ custom_fields: nested(8) })).toMatchObject({ id: 7 });
-    expect(dealWith({ custom_fields: nested(9) })).toBe("custom_fields: is nested too deeply");
+    expect(await dealWith({ custom_fields: nested(8) })).toMatchObject({ id: 7 });
+    expect(await dealWith({ custom_fields: nested(9) })).toBe("custom_fields: is nested too deeply");
   });
 
   test.each([
@@ -227,8 +234,8 @@ describe("Text and custom fields", () => {
     ["a NUL after a backslash", "\\\u0000", "\\\ufffd"],
     ["a whole pair", "\u{1f600}", "\u{1f600}"],
     ["the text of an escape", "\\u0000 \\ud83d", "\\u0000 \\ud83d"],
-  ])("On the way into the database %s does not cost the page", (_what, sent, stored) => {
-    const { records } = readCursorPage(
+  ])("On the way into the database %s does not cost the page", async (_what, sent, stored) => {
+    const { records } = await readCursorPage(
       page([{ ...deal, title: sent, custom_fields: { [sent]: sent } }]),
       record.dealRecord,
     );
@@ -237,26 +244,25 @@ describe("Text and custom fields", () => {
 });
 
 describe("Records that cannot be read", () => {
-  test("One is kept aside with its key, its reason and what was sent, and the others are read", () => {
+  test("One is kept aside with its key, its reason and what was sent, and the others are read", async () => {
     const odd = { ...deal, id: 12, status: "paused" };
-    const { records, rejected } = readCursorPage(page([deal, odd, { ...deal, id: 13 }]), record.dealRecord);
+    const { records, rejected } = await readCursorPage(page([deal, odd, { ...deal, id: 13 }]), record.dealRecord);
     expect(records.map(({ id }) => id)).toEqual([7, 13]);
     expect(rejected).toEqual([{ key: "12", reason: expect.stringMatching(/^status: /), payload: odd }]);
   });
 
-  test("Without an id the key is a hash of what was sent: the same fault has the same key", () => {
-    const keys = (...raw: unknown[]) => readCursorPage(page(raw), record.dealRecord).rejected.map(({ key }) => key);
-    const [first, again, other] = keys({ title: "x" }, { title: "x" }, { title: "y" });
-    expect(first).toMatch(/^[0-9a-f]{32}$/);
-    expect(again).toBe(first);
-    expect(other).not.toBe(first);
-    expect(keys(null, 5, "text", [])).toHaveLength(4);
+  test("Without an id the key is a hash of what was sent: the same fault has the same key", async () => {
+    const rejected = async (...raw: unknown[]) => (await readCursorPage(page(raw), record.dealRecord)).rejected;
+    const [first, again, other] = await rejected({ title: "x" }, { title: "x" }, { title: "y" });
+    expect(first?.key).toMatch(/^[0-9a-f]{32}$/);
+    expect([again?.key === first?.key, other?.key === first?.key]).toEqual([true, false]);
+    expect(await rejected(null, 5, "text", [])).toHaveLength(4);
   });
 
-  test("One that is nested beyond all sense is kept aside without its depths, with an id or without", () => {
+  test("One that is nested beyond all sense is kept aside without its depths, with an id or without", async () => {
     const deep = `${"[".repeat(6_000)}${"]".repeat(6_000)}`;
     const text = `{"success":true,"data":[{"id":7,"status":"open","custom_fields":{"a":${deep}}},{"a":${deep}}],"additional_data":{"next_cursor":null}}`;
-    const { rejected } = readCursorPage(answerOf(text), record.dealRecord);
+    const { rejected } = await readCursorPage(answerOf(text), record.dealRecord);
     expect(rejected.map(({ key }) => key)).toEqual(["7", expect.stringMatching(/^[0-9a-f]{32}$/)]);
     expect(jsonRows(rejected)).toContain("nested too deeply");
   });
@@ -265,40 +271,39 @@ describe("Records that cannot be read", () => {
     ["order_nr", record.pipelineRecord, { id: 1, name: "x", order_nr: 3_000_000_000 }],
     ["days_to_rotten", record.stageRecord, { id: 1, name: "x", days_to_rotten: 3_000_000_000 }],
     ["participants_count", record.dealRecord, { ...deal, participants_count: 3_000_000_000 }],
-  ])("A %s beyond what its column holds is one rejected record, not a failed page", (_field, schema, raw) => {
-    expect(readCursorPage<unknown>(page([raw]), schema).rejected).toHaveLength(1);
+  ])("A %s beyond what its column holds is one rejected record, not a failed page", async (_field, schema, raw) => {
+    expect((await readCursorPage<unknown>(page([raw]), schema)).rejected).toHaveLength(1);
   });
 
-  test("A key of the CRM's making is not longer than the database wants it", () => {
-    const { rejected } = readCursorPage(page([{ ...deal, id: "9".repeat(1_000) }]), record.dealRecord);
+  test("A key of the CRM's making is not longer than the database wants it", async () => {
+    const { rejected } = await readCursorPage(page([{ ...deal, id: "9".repeat(1_000) }]), record.dealRecord);
     expect(rejected[0]?.key).toHaveLength(64);
   });
 });
 
 describe("Pages", () => {
-  const next = (additional_data?: unknown) => readCursorPage(page([deal], additional_data), record.dealRecord).next;
-  const nextOffset = (additional_data?: unknown) =>
-    readOffsetPage(page([note], additional_data), record.noteRecord).next;
+  const next = async (beside?: unknown) => (await readCursorPage(page([deal], beside), record.dealRecord)).next;
+  const nextOffset = async (beside?: unknown) => (await readOffsetPage(page([note], beside), record.noteRecord)).next;
 
-  test("A cursor list goes on while next_cursor is there", () => {
-    expect(next({ next_cursor: "abc" })).toBe("abc");
-    expect(next({ next_cursor: null })).toBeNull();
+  test("A cursor list goes on while next_cursor is there", async () => {
+    expect(await next({ next_cursor: "abc" })).toBe("abc");
+    expect(await next({ next_cursor: null })).toBeNull();
   });
 
-  test("An offset list goes on where the CRM says", () => {
-    expect(nextOffset({ pagination: { more_items_in_collection: true, next_start: 500 } })).toBe("500");
-    expect(nextOffset({ pagination: { more_items_in_collection: false } })).toBeNull();
-    expect(nextOffset(null)).toBeNull();
+  test("An offset list goes on where the CRM says", async () => {
+    expect(await nextOffset({ pagination: { more_items_in_collection: true, next_start: 500 } })).toBe("500");
+    expect(await nextOffset({ pagination: { more_items_in_collection: false } })).toBeNull();
+    expect(await nextOffset(null)).toBeNull();
   });
 
-  test("A list whose data is null is empty", () => {
+  test("A list whose data is null is empty", async () => {
     const none = { records: [], rejected: [], next: null };
-    expect(readOffsetPage(page(null, null), record.participantRecord)).toEqual(none);
-    expect(readCursorPage(page(null, { next_cursor: null }), record.dealRecord)).toEqual(none);
+    expect(await readOffsetPage(page(null, null), record.participantRecord)).toEqual(none);
+    expect(await readCursorPage(page(null, { next_cursor: null }), record.dealRecord)).toEqual(none);
   });
 
-  test("Users are a whole list beside which the CRM tells its company", () => {
-    const { records, next } = readWholeList(page([user], { company_id: 1 }), record.userRecord);
+  test("Users are a whole list beside which the CRM tells its company", async () => {
+    const { records, next } = await readWholeList(page([user], { company_id: 1 }), record.userRecord);
     expect([records.length, next]).toEqual([1, null]);
   });
 
@@ -317,8 +322,10 @@ describe("Pages", () => {
     ["success is only a text", answerOf('{"success":"true","data":[]}')],
     ["there is no data", answerOf('{"success":true}')],
     ["the data is not a list", page({ id: 1 })],
-  ])("An answer cannot be read where %s", (_what, answer) => {
-    expect(() => readOffsetPage(answer, record.noteRecord)).toThrow(expect.objectContaining({ code: "UNREADABLE" }));
+  ])("An answer cannot be read where %s", async (_what, answer) => {
+    await expect(readOffsetPage(answer, record.noteRecord)).rejects.toThrow(
+      expect.objectContaining({ code: "UNREADABLE" }),
+    );
   });
 
   test.each([
@@ -328,12 +335,12 @@ describe("Pages", () => {
     [{}],
     [{ next_cursor: 5 }],
     [{ pagination: { next_cursor: "in the place that one tutorial names" } }],
-  ])("A cursor list beside which %j stands cannot be read: its end would be a guess", (beside) => {
-    expect(() => next(beside)).toThrow(expect.objectContaining({ code: "UNREADABLE" }));
+  ])("A cursor list beside which %j stands cannot be read: its end would be a guess", async (beside) => {
+    await expect(next(beside)).rejects.toThrow(expect.objectContaining({ code: "UNREADABLE" }));
   });
 
-  test("A single record that cannot be read fails its answer, with what support needs to find it", () => {
-    expect(() => readSingle(page(null), record.currentUserRecord)).toThrow(
+  test("A single record that cannot be read fails its answer, with what support needs to find it", async () => {
+    await expect(readSingle(page(null), record.currentUserRecord)).rejects.toThrow(
       expect.objectContaining({ code: "UNREADABLE", detail: { status: 200, correlationId: "one" } }),
     );
   });

@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { type ShownNote, showNote } from "../../src/briefing/note-content";
 import { cutHtml } from "../../src/platform/cut";
 import { MAX_SHOWN } from "../../src/platform/safe-html";
+import { inWork, workFor } from "../../src/platform/work";
 import { noteHtml } from "../../src/writeback/note-html";
 
 const runs = { numRuns: process.env.DEEP ? 5_000 : 60 };
@@ -173,6 +174,39 @@ test("fifty notes of 99 KB are converted one in a turn of the event loop, and sm
   const small = await turnsOf(() => Promise.all(Array.from({ length: 50 }, () => showNote("<p>Hello</p>"))));
   expect(small).toBeLessThanOrEqual(5);
 });
+
+// Seen red first come first served: the small note was shown after all 200.
+test("a tenant's small note waits behind one piece of another's at a time, however many of those there are", async () => {
+  const of = <T>(tenantId: number, work: () => Promise<T>) =>
+    inWork({}, () => {
+      workFor(tenantId);
+      return work();
+    });
+  let shown = 0;
+  const theirs = of(1, () =>
+    Promise.all(
+      Array.from({ length: 200 }, async () => {
+        await showNote(fill("<b>", 21_000));
+        shown += 1;
+      }),
+    ),
+  );
+  await of(2, () => showNote("<p>Hello</p>"));
+  expect(shown).toBeLessThanOrEqual(4);
+  await theirs;
+});
+
+// Seen red with texts that cost nothing: 100,000 of them, in 36 to 50 ms of one turn.
+test.each(["<", "<1", "&amp;", "&", "< "])(
+  "of more pieces of text than anybody writes (%s) the first are shown",
+  async (unit) => {
+    const { text, html, cut } = await showNote(fill(unit));
+    const pieces = html.match(/&(?:lt|amp);/g)?.length ?? 0;
+    expect(pieces).toBeLessThanOrEqual(40_000);
+    expect(cut).toBe(pieces < NOTE / unit.length);
+    expect(text.slice(0, 10)).toBe(fill(unit.replace("&amp;", "&"), 10));
+  },
+);
 
 test("Markdown of many writers is converted one in a turn of the event loop", async () => {
   const content = fill("- a *b*\n", 30_000);

@@ -1,9 +1,10 @@
 import { createHash } from "node:crypto";
 import { z } from "zod";
 import { cutText } from "../../platform/cut";
+import { ALONE, inSlice } from "../../platform/slices";
 import { CrmError } from "../errors";
 import type { CrmAnswer } from "../http";
-import { jsonOf } from "./json";
+import { hasMoreParts, jsonOf } from "./json";
 import { isDeeperThan } from "./values";
 
 /** A record that could not be read: kept aside with the reason, never dropped. */
@@ -28,6 +29,15 @@ export const idsOfRejected = (rejected: readonly RejectedRecord[]): number[] =>
 /** Characters; it is kept with the run and sent in an address. */
 const MAX_CURSOR = 2_000;
 
+/** Records of a list that is asked for without pages; of one with pages fewer are asked for. */
+const MAX_RECORDS = 10_000;
+/** Values of an answer, at about a microsecond each to parse and read them. 500 records have some tens of thousands. */
+const MAX_PARTS = 100_000;
+/** Of a list without pages, of which no less can be asked for: users of a very large company. */
+const MAX_PARTS_OF_WHOLE = 250_000;
+/** Read in one turn of the event loop: about a millisecond. */
+const RECORDS_A_TURN = 50;
+
 /** The key is always there: an end that is only not mentioned could hide the rest of a list. */
 const cursorPaging = z.object({ next_cursor: z.string().max(MAX_CURSOR).nullable() });
 const offsetPaging = z
@@ -37,37 +47,42 @@ const offsetPaging = z
   .nullish();
 
 /** v2 lists: `additional_data.next_cursor`, null at the end. */
-export function readCursorPage<T>(answer: CrmAnswer, record: z.ZodType<T>): Page<T> {
-  const envelope = readEnvelope(answer);
+export async function readCursorPage<T>(answer: CrmAnswer, record: z.ZodType<T>): Promise<Page<T>> {
+  const envelope = await readEnvelope(answer);
   const paging = cursorPaging.safeParse(envelope.additional_data);
   if (!paging.success) throw unreadable(answer, "its paging is not in the documented form");
-  return { ...readRecords(answer, envelope.data, record), next: paging.data.next_cursor };
+  return { ...(await readRecords(answer, envelope.data, record)), next: paging.data.next_cursor };
 }
 
 /** v1 lists: offsets; `data` is null where there is nothing. A list without paging is whole. */
-export function readOffsetPage<T>(answer: CrmAnswer, record: z.ZodType<T>): Page<T> {
-  const envelope = readEnvelope(answer);
+export async function readOffsetPage<T>(answer: CrmAnswer, record: z.ZodType<T>): Promise<Page<T>> {
+  const envelope = await readEnvelope(answer);
   const paging = offsetPaging.safeParse(envelope.additional_data);
   if (!paging.success) throw unreadable(answer, "its paging is not in the documented form");
   const { more_items_in_collection: more, next_start: next } = paging.data?.pagination ?? {};
   if (more && next == null) throw unreadable(answer, "it promises more and does not say where");
-  return { ...readRecords(answer, envelope.data, record), next: more ? String(next) : null };
+  return { ...(await readRecords(answer, envelope.data, record)), next: more ? String(next) : null };
 }
 
 /** v1 users: the whole list in one answer, `additional_data` holds no paging. */
-export function readWholeList<T>(answer: CrmAnswer, record: z.ZodType<T>): Page<T> {
-  return { ...readRecords(answer, readEnvelope(answer).data, record), next: null };
+export async function readWholeList<T>(answer: CrmAnswer, record: z.ZodType<T>): Promise<Page<T>> {
+  const { data } = await readEnvelope(answer, MAX_PARTS_OF_WHOLE);
+  return { ...(await readRecords(answer, data, record)), next: null };
 }
 
-export function readSingle<T>(answer: CrmAnswer, record: z.ZodType<T>): T {
-  const parsed = record.safeParse(readEnvelope(answer).data);
+export async function readSingle<T>(answer: CrmAnswer, record: z.ZodType<T>): Promise<T> {
+  const parsed = record.safeParse((await readEnvelope(answer)).data);
   if (!parsed.success) throw unreadable(answer, reasonOf(parsed.error));
   return parsed.data;
 }
 
-export function readJson(answer: CrmAnswer): unknown {
+/** @throws CrmError UNREADABLE; `tooLarge` where parsing it would hold everybody up */
+async function readJson(answer: CrmAnswer, mostParts: number): Promise<unknown> {
+  if (await inSlice(ALONE, () => hasMoreParts(answer.text, mostParts))) {
+    throw tooLarge(answer, `has more than ${mostParts} values`);
+  }
   try {
-    return JSON.parse(answer.text);
+    return await inSlice<unknown>(ALONE, () => JSON.parse(answer.text));
   } catch (cause) {
     throw new CrmError("UNREADABLE", "The CRM's answer is not JSON.", detailOf(answer), { cause });
   }
@@ -79,22 +94,33 @@ const envelopeForm = z.object({
   additional_data: z.unknown().optional(),
 });
 
-function readEnvelope(answer: CrmAnswer): z.output<typeof envelopeForm> {
-  const envelope = envelopeForm.safeParse(readJson(answer));
+async function readEnvelope(answer: CrmAnswer, mostParts = MAX_PARTS): Promise<z.output<typeof envelopeForm>> {
+  const envelope = envelopeForm.safeParse(await readJson(answer, mostParts));
   if (!envelope.success) throw unreadable(answer, "it is not a successful envelope");
   return envelope.data;
 }
 
-function readRecords<T>(answer: CrmAnswer, data: unknown, record: z.ZodType<T>): Omit<Page<T>, "next"> {
+async function readRecords<T>(answer: CrmAnswer, data: unknown, record: z.ZodType<T>): Promise<Omit<Page<T>, "next">> {
   if (data !== null && !Array.isArray(data)) throw unreadable(answer, "its data is not a list");
-  const records: T[] = [];
-  const rejected: RejectedRecord[] = [];
-  for (const raw of data ?? []) {
+  const all: unknown[] = data ?? [];
+  if (all.length > MAX_RECORDS) throw tooLarge(answer, `has more than ${MAX_RECORDS} records`);
+  const read: Omit<Page<T>, "next"> = { records: [], rejected: [] };
+  for (let from = 0; from < all.length; from += RECORDS_A_TURN) {
+    await inSlice(ALONE, () => readSome(all.slice(from, from + RECORDS_A_TURN), record, read));
+  }
+  return read;
+}
+
+function readSome<T>(
+  some: readonly unknown[],
+  record: z.ZodType<T>,
+  { records, rejected }: Omit<Page<T>, "next">,
+): void {
+  for (const raw of some) {
     const parsed = record.safeParse(raw);
     if (parsed.success) records.push(parsed.data);
     else rejected.push({ key: keyOf(raw), reason: reasonOf(parsed.error), payload: keepable(raw) });
   }
-  return { records, rejected };
 }
 
 /** Of what is wrong with a record, and the characters of it: a long list may be wrong in each of its items. */
@@ -138,6 +164,10 @@ function keyOf(raw: unknown): string {
 
 function unreadable(answer: CrmAnswer, why: string): CrmError {
   return new CrmError("UNREADABLE", `The CRM's answer cannot be read: ${why}.`, detailOf(answer));
+}
+
+function tooLarge(answer: CrmAnswer, why: string): CrmError {
+  return new CrmError("UNREADABLE", `The CRM's answer ${why}.`, { ...detailOf(answer), tooLarge: true });
 }
 
 const refusalForm = z.object({ code: z.string().regex(/^[A-Z_]{1,60}$/i) });
