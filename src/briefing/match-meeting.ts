@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { holdLiveCopy, liveCopyId } from "../connections/connection-store";
 import type { TenantScope } from "../database/database";
 import { jsonRows } from "../database/upsert";
+import { MatchedRecordRow } from "../entities/matched-record";
 import type { MeetingRow } from "../entities/meeting";
 import { MeetingAttendeeRow } from "../entities/meeting-attendee";
 import { MeetingMatchRow } from "../entities/meeting-match";
@@ -183,12 +184,12 @@ async function storeMatch(
 }
 
 async function storeReadable(
-  { tenantId, rows }: TenantScope,
+  { tenantId, rows, typed }: TenantScope,
   meetingId: string,
   copyId: number,
   { readable }: Match,
 ): Promise<void> {
-  await rows("DELETE FROM matched_record WHERE tenant_id = $1 AND meeting_id = $2", [tenantId, meetingId]);
+  await typed((orm) => orm.delete(MatchedRecordRow, { tenantId, meetingId }));
   await rows(
     `INSERT INTO matched_record (tenant_id, copy_id, entity, crm_id, meeting_id)
      SELECT $1, $2, r.entity, r."crmId", $3 FROM jsonb_to_recordset($4::jsonb) AS r (entity text, "crmId" bigint)

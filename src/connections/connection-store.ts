@@ -3,6 +3,7 @@ import type { CrmCurrentUser } from "../crm/parsing/records";
 import type { TenantScope } from "../database/database";
 import { CONNECTION_CHANGED, notify } from "../database/notifications";
 import { ConnectionRow, type ConnectionState, type ReauthorizationReason } from "../entities/connection";
+import { SyncedCopyRow } from "../entities/synced-copy";
 import type { Logger } from "../platform/logger";
 import type { Present } from "./admission";
 import { mayMove, statesBefore } from "./states";
@@ -158,12 +159,9 @@ export async function endAuthorization(
 }
 
 /** Whose view the copy holds; null where there is none. */
-export async function boundOf({ tenantId, rows }: TenantScope, copyId: number): Promise<Present["bound"]> {
-  const [bound] = await rows<{ companyId: number; userId: number }>(
-    `SELECT crm_company_id AS "companyId", crm_user_id AS "userId" FROM synced_copy WHERE tenant_id = $1 AND id = $2`,
-    [tenantId, copyId],
-  );
-  return bound ?? null;
+export async function boundOf({ tenantId, typed }: TenantScope, copyId: number): Promise<Present["bound"]> {
+  const copy = await typed((orm) => orm.findOneBy(SyncedCopyRow, { tenantId, id: copyId }));
+  return copy && { companyId: copy.crmCompanyId, userId: copy.crmUserId };
 }
 
 /** A new live copy of what `user` sees. The caller has retired the tenant's earlier one. */

@@ -95,13 +95,10 @@ export class Credentials {
   }
 
   /** The CRM has shown whose the access token of this version is. @returns false where it is no longer the present one */
-  async prove({ tenantId, rows }: TenantScope, copyId: number, version: number): Promise<boolean> {
-    const proven = await rows(
-      `UPDATE credential SET proven_version = version WHERE tenant_id = $1 AND copy_id = $2 AND version = $3
-       RETURNING 1 AS proven`,
-      [tenantId, copyId, version],
-    );
-    return proven.length === 1;
+  async prove({ tenantId, typed }: TenantScope, copyId: number, version: number): Promise<boolean> {
+    const present = { tenantId, copyId, version };
+    const proven = await typed((orm) => orm.update(CredentialRow, present, { provenVersion: version }));
+    return proven.affected === 1;
   }
 
   /** Whether the pair of this version is the present one. */

@@ -1,3 +1,4 @@
+import { Any } from "typeorm";
 import type { CopyScope } from "../database/database";
 import { AbsentRecordRow } from "../entities/absent-record";
 import { ActivityRow } from "../entities/activity";
@@ -45,14 +46,11 @@ export async function beginAbsence(copy: CopyScope, resource: SyncResource): Pro
 
 /** A page shows these, whether or not they could be read. */
 export async function seen(
-  { tenantId, copyId, rows }: CopyScope,
+  { tenantId, copyId, typed }: CopyScope,
   resource: SyncResource,
   ids: readonly number[],
 ): Promise<void> {
-  await rows(
-    "DELETE FROM absent_record WHERE tenant_id = $1 AND copy_id = $2 AND resource = $3 AND crm_id = ANY ($4)",
-    [tenantId, copyId, resource, ids],
-  );
+  await typed((orm) => orm.delete(AbsentRecordRow, { tenantId, copyId, resource, crmId: Any(ids) }));
 }
 
 export interface Absence {

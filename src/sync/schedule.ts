@@ -1,10 +1,13 @@
+import { Any } from "typeorm";
 import type { Actor } from "../auth/actor";
 import { recordAudit } from "../auth/audit";
 import { connectedCopyId, lockConnection } from "../connections/connection-store";
 import { NEEDS_REAUTHORIZATION, NOT_CONNECTED } from "../connections/refusals";
 import type { Database, TenantScope } from "../database/database";
 import { enqueueJob, hasLiveJob } from "../database/jobs";
+import { ConnectionRow } from "../entities/connection";
 import type { SyncKind } from "../entities/sync-run";
+import { SyncRunRow } from "../entities/sync-run";
 import { eachAlone } from "../platform/chores";
 import { type Clock, MINUTE_MS, SECOND_MS } from "../platform/clock";
 import type { Logger } from "../platform/logger";
@@ -78,12 +81,10 @@ export class Schedule {
   async planNext(scope: TenantScope, copyId: number): Promise<void> {
     const { clock, intervalMs, chance = Math.random } = this.parts;
     const at = nextRunAt(clock(), intervalMs, chance());
-    const planned = await scope.rows(
-      "UPDATE connection SET next_sync_at = $3 WHERE tenant_id = $1 AND copy_id = $2 AND state = 'CONNECTED' RETURNING 1 AS planned",
-      [scope.tenantId, copyId, at],
-    );
-    if (planned.length === 0 || at === null) return;
     const { tenantId } = scope;
+    const connected = { tenantId, copyId, state: "CONNECTED" as const };
+    const planned = await scope.typed((orm) => orm.update(ConnectionRow, connected, { nextSyncAt: at }));
+    if (planned.affected === 0 || at === null) return;
     await enqueueJob(scope, { task: SYNC_DUE_JOB, subject: tenantId, payload: { tenantId }, runAt: at });
   }
 
@@ -105,9 +106,8 @@ export class Schedule {
   }
 }
 
-async function hasOpenRun({ tenantId, rows }: TenantScope): Promise<boolean> {
-  const open = await rows("SELECT 1 FROM sync_run WHERE tenant_id = $1 AND state IN ('QUEUED', 'RUNNING')", [tenantId]);
-  return open.length > 0;
+function hasOpenRun({ tenantId, typed }: TenantScope): Promise<boolean> {
+  return typed((orm) => orm.existsBy(SyncRunRow, { tenantId, state: Any(["QUEUED", "RUNNING"]) }));
 }
 
 /** When everything was read for the last time. */
