@@ -137,6 +137,7 @@ async function readStored(
          AND d.crm_id = m.chosen_deal_id) AS is_there
      FROM meeting_match m WHERE m.tenant_id = $1 AND m.meeting_id = ANY ($3)`,
     [tenantId, copyId, meetingIds],
+    { meeting_id: "text", fingerprint: "text", deal_id: "number", is_there: "flag" },
   );
   return new Map(
     found.map(({ meeting_id, fingerprint, deal_id: dealId, is_there }) => {

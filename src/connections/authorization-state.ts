@@ -37,6 +37,7 @@ export async function consentsResumeAt({ tenantId, rows }: TenantScope, now: Dat
     `SELECT at FROM audit_event WHERE tenant_id = $1 AND action = 'CONSENT_STARTED' AND at > $2
      ORDER BY at DESC OFFSET ${MAX_BEGUN_CONSENTS - 1} LIMIT 1`,
     [tenantId, new Date(now.getTime() - STATE_LIFE_MS)],
+    { at: "instant" },
   );
   return first ? new Date(first.at.getTime() + STATE_LIFE_MS) : null;
 }

@@ -24,6 +24,8 @@ export async function sweepPurges(database: Database, logger: Logger): Promise<v
     `WITH retired AS MATERIALIZED (SELECT tenant_id, id FROM synced_copy WHERE state = 'RETIRED')
      SELECT tenant_id AS "tenantId", id AS "copyId" FROM retired
      WHERE NOT ${hasLiveJob(PURGE_JOB, "retired.id", "now() - interval '5 minutes'")}`,
+    [],
+    { tenantId: "number", copyId: "number" },
   );
   await eachAlone(lost, ({ tenantId, copyId }) => enqueuePurge(database.tenant(tenantId), copyId), logger);
 }

@@ -20,6 +20,7 @@ export async function beginAttempt(
      )
      SELECT EXISTS (SELECT 1 FROM before WHERE version = $3) AS was_unconfirmed`,
     [tenantId, copyId, version, now],
+    { was_unconfirmed: "flag" },
   );
   return { wasUnconfirmed: attempt?.was_unconfirmed ?? false };
 }

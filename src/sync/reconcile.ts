@@ -67,6 +67,7 @@ export async function countAbsence(copy: CopyScope, resource: SyncResource): Pro
              WHERE a.tenant_id = $1 AND a.copy_id = $2 AND a.resource = $3) AS absent,
             (SELECT count(*)::int FROM ${tableOf(copy, resource)} t WHERE t.tenant_id = $1 AND t.copy_id = $2) AS held`,
     [tenantId, copyId, resource],
+    { absent: "number", held: "number" },
   );
   return count ?? { absent: 0, held: 0 };
 }
@@ -88,6 +89,7 @@ export async function removeAbsent(copy: CopyScope, resource: SyncResource): Pro
        WHERE b.tenant_id = $1 AND b.copy_id = $2 AND b.resource = $3 ORDER BY b.crm_id LIMIT ${BATCH})
      RETURNING a.crm_id`,
     [tenantId, copyId, resource],
+    { crm_id: "number" },
   );
   const ids = batch.map(({ crm_id }) => crm_id);
   await removeRecords(copy, entityOf(resource), ids);

@@ -52,6 +52,7 @@ export async function claimRun({ tenantId, rows }: TenantScope, runId: string, n
      WHERE tenant_id = $1 AND id = $2 AND (state = 'QUEUED' OR (state = 'RUNNING' AND lease_until < $3))
      RETURNING copy_id, kind, crm_time_at_start, updated_since`,
     [tenantId, runId, now, leaseId, leaseUntil],
+    { copy_id: "number", kind: "text", crm_time_at_start: "instant", updated_since: "instant" },
   );
   if (!run) return null;
   return {
@@ -148,6 +149,7 @@ export async function cancelRuns(scope: TenantScope, copyId: number, now: Date):
     `UPDATE sync_run SET state = 'CANCELLED', finished_at = $3, lease_id = NULL, lease_until = NULL
      WHERE tenant_id = $1 AND copy_id = $2 AND state IN ('QUEUED', 'RUNNING') RETURNING id`,
     [tenantId, copyId, now],
+    { id: "text" },
   );
   const open = { tenantId, runId: Any(cancelled.map(({ id }) => id)), state: Any(["QUEUED", "RUNNING"]) };
   await typed((orm) => orm.update(SyncStepRow, open, { state: "CANCELLED" }));

@@ -101,8 +101,16 @@ export class Schedule {
       logger.warn({ tenantId }, "a scheduled sync was missed and is made up for");
       return this.due(tenantId);
     };
-    await eachAlone(await database.acrossTenants<RunRef>(ORPHANS, [now, since]), takeOver, logger);
-    await eachAlone(await database.acrossTenants<{ tenantId: number }>(MISSED, [since]), makeUpFor, logger);
+    await eachAlone(
+      await database.acrossTenants<RunRef>(ORPHANS, [now, since], { tenantId: "number", runId: "text" }),
+      takeOver,
+      logger,
+    );
+    await eachAlone(
+      await database.acrossTenants<{ tenantId: number }>(MISSED, [since], { tenantId: "number" }),
+      makeUpFor,
+      logger,
+    );
   }
 }
 
@@ -116,6 +124,7 @@ async function lastWholeRead({ tenantId, rows }: TenantScope, copyId: number): P
     `SELECT max(queued_at) AS at FROM sync_run
      WHERE tenant_id = $1 AND copy_id = $2 AND state = 'SUCCEEDED' AND kind IN ('FULL', 'RECONCILE')`,
     [tenantId, copyId],
+    { at: "instant" },
   );
   return run?.at ?? null;
 }

@@ -28,13 +28,10 @@ beforeAll(async () => {
     await syncEnds(service, { tenant });
     await recordMeeting(service, [simulator.company.stories.singleDeal.email], {}, { tenant });
   }
-  dataSource = await createDataSource({ url: await asApplication(database.url), entities }).initialize();
-  db = new Database(dataSource);
-  for (const tenant of [...TENANTS, "nobody"]) ids.set(tenant, await db.idOf(tenant));
+  for (const tenant of [...TENANTS, "nobody"]) ids.set(tenant, await database.tenantId(tenant));
 });
 afterAll(async () => {
   await service.stop();
-  await dataSource.destroy();
   await Promise.all([simulator.stop(), database.drop()]);
 });
 
@@ -47,9 +44,11 @@ async function tables(): Promise<string[]> {
 }
 
 describe.each(REACHES)("reached by the %s,", (reach) => {
-  beforeAll(() => {
+  beforeAll(async () => {
+    dataSource = await createDataSource({ url: await asApplication(database.url), entities }).initialize();
     db = new Database(dataSource, { reach });
   });
+  afterAll(() => dataSource.destroy());
   // What a test left behind would be some other tenant's to see, and its locks everybody's to wait for.
   afterEach(async () => {
     const open = await database.query(
@@ -188,6 +187,20 @@ describe.each(REACHES)("reached by the %s,", (reach) => {
       Array.from({ length: 40 }, () => enter("acme").rows("SELECT tenant_id FROM connection")),
     );
     expect(found).toHaveLength(40);
+  });
+
+  test("a statement that gives other columns than the code says is refused", async () => {
+    const { rows } = enter("acme");
+    const said = { at: "instant", n: "number" } as const;
+    const ask = (columns: string) => rows<{ at: Date; n: number }>(`SELECT ${columns} FROM connection`, [], said);
+    await expect(ask("now() AS at, 1 AS n")).resolves.toHaveLength(1);
+    for (const columns of [
+      "now()::text AS at, 1 AS n",
+      "now() AS at",
+      "now() AS at, 1.5 AS n",
+      "now() AS then, 1 AS n",
+    ])
+      await expect(ask(columns)).rejects.toThrow("and the code says (at: instant, n: number)");
   });
 
   test("a read whose columns a newer release changed while its plan was kept is answered all the same", async () => {
