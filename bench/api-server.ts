@@ -6,6 +6,7 @@ import { type ActorVerifier, createActorVerifier } from "../src/auth/actor";
 import { asApplication } from "../src/database/application-role";
 import { createDataSource } from "../src/database/data-source";
 import { Database } from "../src/database/database";
+import type { Shape } from "../src/database/reads";
 import { entities } from "../src/entities";
 import { createLogger } from "../src/platform/logger";
 import { createMetrics } from "../src/platform/metrics";
@@ -36,8 +37,10 @@ function remembering(database: Database): Database {
     const scope = database.tenant(tenantId, signal);
     return {
       ...scope,
-      rows: (sql, parameters, shape) =>
-        remembered([tenantId, sql, parameters], () => scope.rows(sql, parameters, shape)),
+      rows: <T>(sql: string, parameters: readonly unknown[] = [], shape?: Shape<T>) => {
+        const ask = () => (shape ? scope.rows(sql, parameters, shape) : scope.rows(sql, parameters));
+        return remembered([tenantId, sql, parameters], ask as () => Promise<T[]>);
+      },
       entities: (entity, sql, parameters, extra) =>
         remembered([tenantId, entity.toString(), sql, parameters], () =>
           scope.entities(entity, sql, parameters, extra),

@@ -76,6 +76,7 @@ export async function sweepAudit(database: Database, logger: Logger, now: Date):
   const old = await database.acrossTenants<{ tenantId: number }>(
     `SELECT DISTINCT tenant_id AS "tenantId" FROM audit_event WHERE at < $1 LIMIT ${TENANTS_A_SWEEP}`,
     [before],
+    { tenantId: "number" },
   );
   const forget = ({ tenantId }: { tenantId: number }) =>
     database.tenant(tenantId).rows(

@@ -33,23 +33,25 @@ export async function readCopyFacts(copy: CopyScope, meetings: readonly MeetingF
 const distinct = <T>(values: readonly (T | null)[]): T[] => [...new Set(values)].filter((value) => value !== null);
 
 function readUsers({ tenantId, copyId, rows }: CopyScope, addresses: readonly string[]): Promise<UserFact[]> {
-  return rows(
+  return rows<UserFact>(
     `SELECT crm_id AS "crmId", address FROM crm_user WHERE tenant_id = $1 AND copy_id = $2 AND address = ANY ($3)`,
     [tenantId, copyId, addresses],
+    { crmId: "number", address: "text" },
   );
 }
 
 function readPersons({ tenantId, copyId, rows }: CopyScope, mailboxes: readonly string[]): Promise<PersonFact[]> {
-  return rows(
+  return rows<PersonFact>(
     `SELECT p.crm_id AS "crmId", p.organization_id AS "organizationId", array_agg(a.address) AS addresses
      FROM person_address a JOIN person p ON p.tenant_id = $1 AND p.copy_id = a.copy_id AND p.crm_id = a.person_id
      WHERE a.tenant_id = $1 AND a.copy_id = $2 AND a.mailbox = ANY ($3) GROUP BY p.tenant_id, p.copy_id, p.crm_id`,
     [tenantId, copyId, mailboxes],
+    { crmId: "number", organizationId: "number", addresses: "json" },
   );
 }
 
 function readDomains({ tenantId, copyId, rows }: CopyScope, domains: readonly string[]): Promise<DomainFact[]> {
-  return rows(
+  return rows<DomainFact>(
     `SELECT domain, organization_id AS "organizationId", sum(persons)::int AS persons, bool_or(website) AS "isWebsite"
      FROM (
        SELECT a.domain, p.organization_id, count(DISTINCT p.crm_id) AS persons, false AS website
@@ -60,6 +62,7 @@ function readDomains({ tenantId, copyId, rows }: CopyScope, domains: readonly st
        WHERE tenant_id = $1 AND copy_id = $2 AND website_domain = ANY ($3)
      ) used GROUP BY 1, 2`,
     [tenantId, copyId, domains],
+    { domain: "text", organizationId: "number", persons: "number", isWebsite: "flag" },
   );
 }
 
@@ -76,7 +79,7 @@ function readDeals(
   const times = starts.map((start) => start.getTime());
   const opened = new Date(Math.max(...times) + WINDOW_MS);
   const closed = new Date(Math.min(...times) - WINDOW_MS);
-  return rows(
+  return rows<DealFact>(
     `WITH taking_part AS (
        SELECT d.crm_id AS deal_id, d.person_id FROM deal d
        WHERE d.tenant_id = $1 AND d.copy_id = $2 AND d.person_id = ANY ($3)
@@ -96,6 +99,10 @@ function readDeals(
      LEFT JOIN taking_part t ON t.deal_id = f.deal_id
      GROUP BY d.tenant_id, d.copy_id, d.crm_id`,
     [tenantId, copyId, personIds, organizationIds, opened, closed],
+    {
+      ...{ crmId: "number", addTime: "instant", wonTime: "instant", lostTime: "instant", ownerId: "number" },
+      ...{ organizationId: "number", personIds: "json" },
+    },
   );
 }
 
@@ -104,7 +111,7 @@ function readActivities(
   dealIds: readonly number[],
   starts: readonly Date[],
 ): Promise<ActivityFact[]> {
-  return rows(
+  return rows<ActivityFact>(
     `SELECT a.deal_id AS "dealId", a.due_at AS at,
        array_remove(array_append(a.participant_ids, a.person_id), NULL) AS "personIds"
      FROM activity a
@@ -112,5 +119,6 @@ function readActivities(
        SELECT 1 FROM unnest($4::timestamptz[]) AS start
        WHERE a.due_at BETWEEN start - $5 * interval '1 ms' AND start + $5 * interval '1 ms')`,
     [tenantId, copyId, dealIds, starts, SAME_TIME_MS],
+    { dealId: "number", at: "instant", personIds: "json" },
   );
 }

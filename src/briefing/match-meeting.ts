@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { holdLiveCopy, liveCopyId } from "../connections/connection-store";
 import type { TenantScope } from "../database/database";
 import { jsonRows } from "../database/upsert";
+import { MatchedRecordRow } from "../entities/matched-record";
 import type { MeetingRow } from "../entities/meeting";
 import { MeetingAttendeeRow } from "../entities/meeting-attendee";
 import { MeetingMatchRow } from "../entities/meeting-match";
@@ -136,6 +137,7 @@ async function readStored(
          AND d.crm_id = m.chosen_deal_id) AS is_there
      FROM meeting_match m WHERE m.tenant_id = $1 AND m.meeting_id = ANY ($3)`,
     [tenantId, copyId, meetingIds],
+    { meeting_id: "text", fingerprint: "text", deal_id: "number", is_there: "flag" },
   );
   return new Map(
     found.map(({ meeting_id, fingerprint, deal_id: dealId, is_there }) => {
@@ -183,12 +185,12 @@ async function storeMatch(
 }
 
 async function storeReadable(
-  { tenantId, rows }: TenantScope,
+  { tenantId, rows, typed }: TenantScope,
   meetingId: string,
   copyId: number,
   { readable }: Match,
 ): Promise<void> {
-  await rows("DELETE FROM matched_record WHERE tenant_id = $1 AND meeting_id = $2", [tenantId, meetingId]);
+  await typed((orm) => orm.delete(MatchedRecordRow, { tenantId, meetingId }));
   await rows(
     `INSERT INTO matched_record (tenant_id, copy_id, entity, crm_id, meeting_id)
      SELECT $1, $2, r.entity, r."crmId", $3 FROM jsonb_to_recordset($4::jsonb) AS r (entity text, "crmId" bigint)

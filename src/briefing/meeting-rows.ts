@@ -47,6 +47,7 @@ export async function readMeetingsSince(
      WHERE tenant_id = $1 AND starts_at > coalesce($2, '-infinity'::timestamptz) AND ($3::timestamptz IS NULL OR (starts_at, id) < ($3, $4::uuid))
      ORDER BY starts_at DESC, id DESC LIMIT $5`,
     [scope.tenantId, since, before?.startsAt ?? null, before?.id ?? null, limit],
+    { id: "text", startsAt: "instant", ownerEmail: "text" },
   );
   const attendees = await readAttendees(
     scope,

@@ -92,6 +92,7 @@ async function whatIsDue(scope: TenantScope): Promise<Due | null> {
      FROM sync_run r LEFT JOIN sync_step s ON s.tenant_id = $1 AND s.run_id = r.id AND s.resource = ANY ($4)
      WHERE r.tenant_id = $1 AND r.copy_id = $2 AND r.finished_at > coalesce($3, '-infinity'::timestamptz)`,
     [tenantId, copy.id, copy.rematchedAt, MATTERS],
+    { until: "instant", is_changed: "flag", is_new: "flag" },
   );
   if (!ended?.until) return null;
   const { until, is_new: isNew, is_changed } = ended;

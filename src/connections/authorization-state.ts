@@ -1,6 +1,7 @@
 import { createHash, randomBytes } from "node:crypto";
 import type { Actor } from "../auth/actor";
 import type { TenantScope } from "../database/database";
+import { AuthorizationRequestRow } from "../entities/authorization-request";
 import { MINUTE_MS } from "../platform/clock";
 
 const STATE_BYTES = 32;
@@ -36,6 +37,7 @@ export async function consentsResumeAt({ tenantId, rows }: TenantScope, now: Dat
     `SELECT at FROM audit_event WHERE tenant_id = $1 AND action = 'CONSENT_STARTED' AND at > $2
      ORDER BY at DESC OFFSET ${MAX_BEGUN_CONSENTS - 1} LIMIT 1`,
     [tenantId, new Date(now.getTime() - STATE_LIFE_MS)],
+    { at: "instant" },
   );
   return first ? new Date(first.at.getTime() + STATE_LIFE_MS) : null;
 }
@@ -52,9 +54,7 @@ export async function consumeState(scope: TenantScope, actor: Actor, state: stri
 
 /** Ends a consent that was used up. @returns false where a disconnect has voided it meanwhile */
 export async function endConsent(scope: TenantScope, state: string): Promise<boolean> {
-  const ended = await scope.rows(
-    "DELETE FROM authorization_request WHERE tenant_id = $1 AND state_hash = $2 RETURNING 1 AS ended",
-    [scope.tenantId, hashOf(state)],
-  );
-  return ended.length === 1;
+  const consent = { tenantId: scope.tenantId, stateHash: hashOf(state) };
+  const ended = await scope.typed((orm) => orm.delete(AuthorizationRequestRow, consent));
+  return ended.affected === 1;
 }

@@ -3,6 +3,7 @@ import type { CrmCurrentUser } from "../crm/parsing/records";
 import type { TenantScope } from "../database/database";
 import { CONNECTION_CHANGED, notify } from "../database/notifications";
 import { ConnectionRow, type ConnectionState, type ReauthorizationReason } from "../entities/connection";
+import { SyncedCopyRow } from "../entities/synced-copy";
 import type { Logger } from "../platform/logger";
 import type { Present } from "./admission";
 import { mayMove, statesBefore } from "./states";
@@ -34,6 +35,7 @@ export async function holdLiveCopy(
     `SELECT crm_company_id AS "crmCompanyId" FROM synced_copy
      WHERE tenant_id = $1 AND id = $2 AND state = 'LIVE' FOR SHARE`,
     [tenantId, copyId],
+    { crmCompanyId: "number" },
   );
   return live ?? null;
 }
@@ -58,6 +60,7 @@ export async function lockConnection({ tenantId, rows }: TenantScope): Promise<L
      FROM connection c LEFT JOIN synced_copy s ON s.tenant_id = $1 AND s.id = c.copy_id
      WHERE c.tenant_id = $1 FOR UPDATE OF c`,
     [tenantId],
+    { state: "text", copy_id: "number", company_id: "number", user_id: "number" },
   );
   if (!row) throw new Error("a connection row that was just made is missing");
   const { state, copy_id: copyId, company_id: companyId, user_id: userId } = row;
@@ -158,12 +161,9 @@ export async function endAuthorization(
 }
 
 /** Whose view the copy holds; null where there is none. */
-export async function boundOf({ tenantId, rows }: TenantScope, copyId: number): Promise<Present["bound"]> {
-  const [bound] = await rows<{ companyId: number; userId: number }>(
-    `SELECT crm_company_id AS "companyId", crm_user_id AS "userId" FROM synced_copy WHERE tenant_id = $1 AND id = $2`,
-    [tenantId, copyId],
-  );
-  return bound ?? null;
+export async function boundOf({ tenantId, typed }: TenantScope, copyId: number): Promise<Present["bound"]> {
+  const copy = await typed((orm) => orm.findOneBy(SyncedCopyRow, { tenantId, id: copyId }));
+  return copy && { companyId: copy.crmCompanyId, userId: copy.crmUserId };
 }
 
 /** A new live copy of what `user` sees. The caller has retired the tenant's earlier one. */
@@ -172,6 +172,7 @@ export async function createCopy({ tenantId, rows }: TenantScope, user: CrmCurre
     `INSERT INTO synced_copy (tenant_id, crm_company_id, crm_user_id, state, created_at)
      VALUES ($1, $2, $3, 'LIVE', $4) RETURNING id`,
     [tenantId, user.companyId, user.id, now],
+    { id: "number" },
   );
   if (!copy) throw new Error("a copy that was just made is missing");
   return copy.id;

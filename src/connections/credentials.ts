@@ -49,6 +49,7 @@ export class Credentials {
        FROM connection c JOIN credential x ON x.tenant_id = $1 AND x.copy_id = c.copy_id
        WHERE c.tenant_id = $1 AND c.copy_id = $2`,
       [tenantId, copyId],
+      { state: "text", version: "number", is_proven: "flag", access_token: "json", access_token_asked_at: "instant" },
     );
     if (!row) return null;
     const { state, version, is_proven: isProven, access_token: sealed, access_token_asked_at: askedAt } = row;
@@ -88,6 +89,7 @@ export class Credentials {
       `UPDATE credential SET version = version + 1, access_token = $4, refresh_token = $5, access_token_asked_at = $6
        WHERE tenant_id = $1 AND copy_id = $2 AND version = $3 RETURNING version`,
       [scope.tenantId, copyId, old.version, ...sealed, askedAt],
+      { version: "number" },
     );
     if (!updated) return null;
     const { version } = updated;
@@ -95,13 +97,10 @@ export class Credentials {
   }
 
   /** The CRM has shown whose the access token of this version is. @returns false where it is no longer the present one */
-  async prove({ tenantId, rows }: TenantScope, copyId: number, version: number): Promise<boolean> {
-    const proven = await rows(
-      `UPDATE credential SET proven_version = version WHERE tenant_id = $1 AND copy_id = $2 AND version = $3
-       RETURNING 1 AS proven`,
-      [tenantId, copyId, version],
-    );
-    return proven.length === 1;
+  async prove({ tenantId, typed }: TenantScope, copyId: number, version: number): Promise<boolean> {
+    const present = { tenantId, copyId, version };
+    const proven = await typed((orm) => orm.update(CredentialRow, present, { provenVersion: version }));
+    return proven.affected === 1;
   }
 
   /** Whether the pair of this version is the present one. */

@@ -56,7 +56,7 @@ export class CrmStops {
 
   #read(): Promise<CrmStop | null> {
     const readAt = performance.now();
-    const reading = this.database.rows<CrmStop>(PRESENT).then(([stop = null]) => {
+    const reading = this.database.rows<CrmStop>(PRESENT, { since: "instant", reason: "text" }).then(([stop = null]) => {
       if (this.#reading === reading) this.#known = { stop, readAt };
       return stop;
     });
@@ -79,7 +79,7 @@ export async function stopCrm(database: Database, reason: string, now: Date): Pr
      SELECT pg_notify('${CRM_STOP_CHANGED}', '') FROM begun`,
     [now, reason],
   );
-  const [stop] = await database.acrossTenants<CrmStop>(PRESENT);
+  const [stop] = await database.acrossTenants<CrmStop>(PRESENT, [], { since: "instant", reason: "text" });
   if (!stop) throw new Error("a stop was made and is not there: was it resumed at the same moment?");
   return stop;
 }

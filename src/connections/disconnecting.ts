@@ -2,6 +2,11 @@ import type { Actor } from "../auth/actor";
 import { recordAudit, recordPolicyRefusal } from "../auth/audit";
 import { type PolicyRefusal, refusalToDisconnect } from "../auth/policies";
 import type { Database, TenantScope } from "../database/database";
+import { AuthorizationRequestRow } from "../entities/authorization-request";
+import { CredentialRow } from "../entities/credential";
+import { FieldMappingRow } from "../entities/field-mapping";
+import { RenewalAttemptRow } from "../entities/renewal-attempt";
+import { SyncedCopyRow } from "../entities/synced-copy";
 import type { Clock } from "../platform/clock";
 import type { Logger } from "../platform/logger";
 import { accepted, type Outcome, refused } from "../platform/outcome";
@@ -46,18 +51,16 @@ export class Disconnecting {
    * page in hand is waited for, and a later one finds no live copy.
    */
   async retire(scope: TenantScope, copyId: number): Promise<void> {
-    await scope.rows("UPDATE synced_copy SET state = 'RETIRED' WHERE tenant_id = $1 AND id = $2 AND state = 'LIVE'", [
-      scope.tenantId,
-      copyId,
-    ]);
+    const live = { tenantId: scope.tenantId, id: copyId, state: "LIVE" as const };
+    await scope.typed((orm) => orm.update(SyncedCopyRow, live, { state: "RETIRED" }));
     await this.parts.cancelRuns(scope, copyId);
     await enqueuePurge(scope, copyId);
   }
 }
 
 /** Tokens, begun renewals, and consents that someone started: none may bring anything back. And the chosen fields. */
-async function forget({ tenantId, rows }: TenantScope): Promise<void> {
-  for (const table of ["credential", "renewal_attempt", "authorization_request", "field_mapping"]) {
-    await rows(`DELETE FROM ${table} WHERE tenant_id = $1`, [tenantId]);
+async function forget({ tenantId, typed }: TenantScope): Promise<void> {
+  for (const entity of [CredentialRow, RenewalAttemptRow, AuthorizationRequestRow, FieldMappingRow]) {
+    await typed((orm) => orm.delete(entity, { tenantId }));
   }
 }

@@ -121,6 +121,7 @@ export class FieldMappings {
       `SELECT s.crm_company_id AS "companyId" FROM connection c
        JOIN synced_copy s ON s.tenant_id = $1 AND s.id = c.copy_id WHERE c.tenant_id = $1`,
       [tenantId],
+      { companyId: "number" },
     );
     return copy?.companyId ?? null;
   }

@@ -1,5 +1,6 @@
 import type { Database, TenantScope } from "../database/database";
 import { enqueueJob, hasLiveJob } from "../database/jobs";
+import { SyncedCopyRow } from "../entities/synced-copy";
 import { eachAlone } from "../platform/chores";
 import type { Logger } from "../platform/logger";
 
@@ -23,6 +24,8 @@ export async function sweepPurges(database: Database, logger: Logger): Promise<v
     `WITH retired AS MATERIALIZED (SELECT tenant_id, id FROM synced_copy WHERE state = 'RETIRED')
      SELECT tenant_id AS "tenantId", id AS "copyId" FROM retired
      WHERE NOT ${hasLiveJob(PURGE_JOB, "retired.id", "now() - interval '5 minutes'")}`,
+    [],
+    { tenantId: "number", copyId: "number" },
   );
   await eachAlone(lost, ({ tenantId, copyId }) => enqueuePurge(database.tenant(tenantId), copyId), logger);
 }
@@ -38,11 +41,8 @@ export async function purgeCopy(
   logger: Logger,
 ): Promise<void> {
   const scope = database.tenant(tenantId);
-  const retired = await scope.rows("SELECT 1 FROM synced_copy WHERE tenant_id = $1 AND id = $2 AND state = 'RETIRED'", [
-    tenantId,
-    copyId,
-  ]);
-  if (retired.length === 0) return;
+  const retired = { tenantId, id: copyId, state: "RETIRED" as const };
+  if (!(await scope.typed((orm) => orm.existsBy(SyncedCopyRow, retired)))) return;
   let deleted = 0;
   for (const table of copyTables(database)) {
     for (let batch = BATCH; batch === BATCH; deleted += batch) {
@@ -50,10 +50,7 @@ export async function purgeCopy(
       batch = await deleteBatch(scope, table, copyId);
     }
   }
-  await scope.rows("DELETE FROM synced_copy WHERE tenant_id = $1 AND id = $2 AND state = 'RETIRED'", [
-    tenantId,
-    copyId,
-  ]);
+  await scope.typed((orm) => orm.delete(SyncedCopyRow, retired));
   logger.info({ tenantId, copyId, deleted }, "a retired copy was purged");
 }
 

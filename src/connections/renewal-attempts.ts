@@ -1,4 +1,5 @@
 import type { TenantScope } from "../database/database";
+import { RenewalAttemptRow } from "../entities/renewal-attempt";
 
 /**
  * A row says: a renewal was begun with the credential of this version, and its outcome is not known. It is committed
@@ -19,12 +20,12 @@ export async function beginAttempt(
      )
      SELECT EXISTS (SELECT 1 FROM before WHERE version = $3) AS was_unconfirmed`,
     [tenantId, copyId, version, now],
+    { was_unconfirmed: "flag" },
   );
   return { wasUnconfirmed: attempt?.was_unconfirmed ?? false };
 }
 
 /** The outcome with the credential of this version is known; an attempt with a newer one is another's. */
-export async function endAttempt({ tenantId, rows }: TenantScope, copyId: number, version: number): Promise<void> {
-  const sql = "DELETE FROM renewal_attempt WHERE tenant_id = $1 AND copy_id = $2 AND version = $3";
-  await rows(sql, [tenantId, copyId, version]);
+export async function endAttempt({ tenantId, typed }: TenantScope, copyId: number, version: number): Promise<void> {
+  await typed((orm) => orm.delete(RenewalAttemptRow, { tenantId, copyId, version }));
 }

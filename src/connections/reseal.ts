@@ -21,6 +21,8 @@ export async function resealAll(
   const done: Resealed = { resealed: 0, unchanged: 0 };
   const sealed = await database.acrossTenants<{ tenant_id: number }>(
     "SELECT tenant_id FROM credential ORDER BY tenant_id",
+    [],
+    { tenant_id: "number" },
   );
   for (const { tenant_id: tenantId } of sealed) {
     const changed = await database.tenant(tenantId).transaction(async (scope) => {

@@ -33,6 +33,7 @@ export async function noteTrouble(scope: TenantScope, copyId: number, trouble: T
      WHERE c.tenant_id = $1 AND c.copy_id = $2 AND c.state = 'CONNECTED'
      RETURNING old.trouble_code IS DISTINCT FROM $3 AS is_new`,
     [scope.tenantId, copyId, trouble.code, trouble.message, now],
+    { is_new: "flag" },
   );
   if (noted[0]?.is_new) await notify(scope, CONNECTION_CHANGED);
 }

@@ -29,10 +29,13 @@ export type Typed = Pick<
 export interface TenantScope {
   readonly tenantId: number;
   /**
-   * The rows of a statement. With a shape, an operation's read travels with what else is read at the same moment, as one
-   * statement.
+   * The rows of a statement, whose columns the shape says: it is both their type and what they are compared with. An
+   * operation's read with a shape travels with what else is read at the same moment, as one statement.
    */
-  readonly rows: <T = Row>(sql: string, parameters?: readonly unknown[], shape?: Shape<T>) => Promise<T[]>;
+  readonly rows: {
+    <T>(sql: string, parameters: readonly unknown[], shape: Shape<T>): Promise<T[]>;
+    (sql: string, parameters?: readonly unknown[]): Promise<Row[]>;
+  };
   /** Rows of an entity's table (`SELECT t.*`) as that entity's properties, joined likewise. Other columns keep their names; instants among them need the shape. */
   readonly entities: <T extends ObjectLiteral, Extra = unknown>(
     entity: ObjectType<T>,
@@ -84,17 +87,19 @@ export class Database {
    * One statement across tenants, for work that begins with none: finding what is to be done. Whatever is done about it
    * enters by its tenant. Never for an answer to anyone.
    */
-  acrossTenants<T>(sql: string, parameters: readonly unknown[] = []): Promise<T[]> {
+  acrossTenants<T>(sql: string, parameters: readonly unknown[], shape: Shape<T>): Promise<T[]>;
+  acrossTenants(sql: string, parameters?: readonly unknown[]): Promise<Row[]>;
+  acrossTenants<T>(sql: string, parameters: readonly unknown[] = [], shape?: Shape<T>): Promise<T[]> {
     // The role ends with the transaction, so that no session goes back to the pool with it.
     return this.#ofNobody.transaction(async (session) => {
       await session.rows(`SET LOCAL ROLE ${ACROSS_TENANTS_ROLE}`, []);
-      return session.rows<T>(sql, parameters);
+      return session.rows(sql, parameters, shape);
     });
   }
 
   /** The rows of what is nobody's and every session may see. No tenant's row is in sight. */
-  rows<T>(sql: string): Promise<T[]> {
-    return this.#ofNobody.rows(sql, []);
+  rows<T>(sql: string, shape: Shape<T>): Promise<T[]> {
+    return this.#ofNobody.rows(sql, [], shape);
   }
 
   /** What is known of each entity's table. */
@@ -118,7 +123,7 @@ export class Database {
   async #readId(externalId: string): Promise<number> {
     // Looked for first, so that a known tenant costs no write; and last, where another process makes it at this moment.
     for (const sql of [FIND_TENANT, MAKE_TENANT, FIND_TENANT]) {
-      const [tenant] = await this.acrossTenants<{ id: number }>(sql, [externalId]);
+      const [tenant] = await this.acrossTenants<{ id: number }>(sql, [externalId], { id: "number" });
       if (tenant) return tenant.id;
     }
     throw new Error("a tenant that was just made is missing");
@@ -136,7 +141,7 @@ export async function reachOf(dataSource: DataSource): Promise<SessionParts["rea
 
 /** How a scope's statements come to a session: each by itself, or all in that of the transaction. */
 interface Asking {
-  rows<T>(sql: string, parameters: readonly unknown[]): Promise<T[]>;
+  rows<T>(sql: string, parameters: readonly unknown[], shape?: Shape<T>): Promise<T[]>;
   alone<T>(work: (session: Session) => Promise<T>): Promise<T>;
 }
 
@@ -172,7 +177,7 @@ function verbsOf(asking: Asking, dataSource: DataSource, joint: JointReads | nul
     metadata,
     async rows<T>(sql: string, parameters: readonly unknown[] = [], shape?: Shape<T>) {
       if (joint && shape) return revived(await joint.rows(sql, parameters), shape) as T[];
-      return asking.rows<T>(sql, parameters);
+      return asking.rows(sql, parameters, shape);
     },
     async entities<T extends ObjectLiteral, Extra = unknown>(
       entity: ObjectType<T>,

@@ -51,6 +51,8 @@ export async function readQueueState(database: Database): Promise<QueueState> {
   const [state] = await database.acrossTenants<QueueState>(
     `SELECT count(*)::int AS waiting, coalesce(extract(epoch FROM now() - min(run_at)), 0)::float8 AS "oldestSeconds"
      FROM graphile_worker.jobs WHERE run_at <= now() AND locked_at IS NULL AND attempts < max_attempts`,
+    [],
+    { waiting: "number", oldestSeconds: "number" },
   );
   return state ?? { waiting: 0, oldestSeconds: 0 };
 }

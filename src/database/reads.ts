@@ -60,6 +60,37 @@ type KindOf<V> = V extends Date
 /** What a statement selects: each column of its rows with its kind. A number is one that a float holds exactly. */
 export type Shape<T> = { readonly [C in keyof T]-?: KindOf<NonNullable<T[C]>> };
 
+/** By PostgreSQL's numbers of types. A decimal and a day are text to the driver; what is not here is "json". */
+const KINDS = new Map<number, string>([
+  ...[20, 21, 23, 700, 701].map((oid): [number, string] => [oid, "number"]),
+  ...[25, 1042, 1043, 1082, 1700, 2950].map((oid): [number, string] => [oid, "text"]),
+  ...([
+    [16, "flag"],
+    [1184, "instant"],
+  ] as const),
+]);
+
+/** The texts are the code's own, so each is looked at once. */
+const fitting = new Set<string>();
+const MAX_FITTING = 1_000;
+
+/** @throws where a statement gives other columns than the code says: seen by whatever test runs the statement first */
+export function requireShape(
+  sql: string,
+  fields: readonly { name: string; dataTypeID: number }[],
+  shape: Readonly<Record<string, string>>,
+): void {
+  if (fitting.has(sql)) return;
+  const given = fields.map(({ name, dataTypeID }) => `${name}: ${KINDS.get(dataTypeID) ?? "json"}`).sort();
+  const said = Object.entries(shape)
+    .map(([name, kind]) => `${name}: ${kind}`)
+    .sort();
+  if (given.join() !== said.join()) {
+    throw new Error(`a statement gives (${given.join(", ")}), and the code says (${said.join(", ")}): ${sql}`);
+  }
+  if (fitting.size < MAX_FITTING) fitting.add(sql);
+}
+
 /** Rows as JSON has them, with their instants as the driver gives them. */
 export function revived(rows: Row[], shape: Readonly<Record<string, string>> = {}): Row[] {
   const instants = Object.keys(shape).filter((name) => shape[name] === "instant");

@@ -21,7 +21,7 @@ export interface SessionLimits {
  */
 export const SESSION_LIMITS = {
   /**
-   * Whatever a tenant's scope asks: requests, pages of syncs, matching, batches of a purge, the operator's
+   * The pool of `Database`: requests, pages of syncs, matching, batches of a purge, the operator's
    * commands. Statements of one transaction follow each other within milliseconds; what takes minutes goes in batches.
    */
   work: {

@@ -5,6 +5,7 @@ import { PostgresQueryRunner } from "typeorm/driver/postgres/PostgresQueryRunner
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
 import { traced, workCounts } from "../platform/work";
+import { requireShape, type Shape } from "./reads";
 import { deadline } from "./session-limits";
 
 /** Runs one statement and takes note of it: its text, never its parameters. */
@@ -65,12 +66,14 @@ export class Session extends PostgresQueryRunner {
   }
 
   /** @param name by which PostgreSQL keeps the statement's plan in the session; null: it does not */
-  rows<T>(text: string, values: readonly unknown[], name: string | null = null): Promise<T[]> {
-    return this.#ask(text, async () => {
+  async rows<T>(text: string, values: readonly unknown[], shape?: Shape<T>, name: string | null = null): Promise<T[]> {
+    const { rows, fields } = await this.#ask(text, async () => {
       const client = await this.connect();
       const statement = { text, values: [...values] };
-      return (await client.query(name ? { ...statement, name } : statement)).rows;
+      return client.query(name ? { ...statement, name } : statement);
     });
+    if (shape) requireShape(text, fields, shape);
+    return rows;
   }
 
   override query(

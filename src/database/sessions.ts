@@ -2,6 +2,7 @@ import type { PoolClient } from "pg";
 import type { DataSource } from "typeorm";
 import { PostgresDriver } from "typeorm/driver/postgres/PostgresDriver";
 import { isWorkOver, workFields } from "../platform/work";
+import type { Shape } from "./reads";
 import { type ObserveSql, Session } from "./session";
 import { deadline, HeldUpError, TRY_AGAIN } from "./session-limits";
 import type { SessionTurns } from "./session-turns";
@@ -118,13 +119,13 @@ export class Sessions {
   }
 
   /** The rows of a statement that stands alone; a read is prepared, and asked once more where its plan is of yesterday. */
-  async rows<T>(text: string, values: readonly unknown[]): Promise<T[]> {
+  async rows<T>(text: string, values: readonly unknown[], shape?: Shape<T>): Promise<T[]> {
     const name = preparedName(text);
     try {
-      return await this.alone((session) => session.rows<T>(text, values, name));
+      return await this.alone((session) => session.rows<T>(text, values, shape, name));
     } catch (error) {
       if (!name || !isStalePlan(error)) throw error;
-      return this.alone((session) => session.rows<T>(text, values));
+      return this.alone((session) => session.rows<T>(text, values, shape));
     }
   }
 

@@ -25,7 +25,7 @@ export async function upsertPage<T extends ObjectLiteral>(
   const first = page[0];
   if (!first) return [];
   const sql = upsertStatement(metadata(entity), Object.keys(first), options);
-  const written = await rows<{ crm_id: number }>(sql, [tenantId, copyId, jsonRows(page)]);
+  const written = await rows<{ crm_id: number }>(sql, [tenantId, copyId, jsonRows(page)], { crm_id: "number" });
   return written.map((row) => row.crm_id);
 }
 

@@ -48,7 +48,7 @@ interface CrmRow {
 
 /**
  * One read for each kind of record on a level of an operation, however many parents ask, and all reads of a level in
- * one statement (`database/joint-reads.ts`). Made anew for each operation, so nothing is kept between callers.
+ * one statement (`database/reads.ts`). Made anew for each operation, so nothing is kept between callers.
  */
 export class Loaders {
   constructor(

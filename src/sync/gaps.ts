@@ -50,6 +50,12 @@ export async function mendWholeResource(
 
 /** What a copy lacks now, by resource and reason. */
 export async function summarizeGaps({ tenantId, copyId, rows }: CopyScope): Promise<GapSummary[]> {
-  const found = await rows<Omit<GapSummary, "since"> & { since: Date }>(gapsWhere(), [tenantId, copyId]);
+  const found = await rows<Omit<GapSummary, "since"> & { since: Date }>(gapsWhere(), [tenantId, copyId], {
+    resource: "text",
+    code: "text",
+    count: "number",
+    since: "instant",
+    message: "text",
+  });
   return found.map((gap) => ({ ...gap, since: gap.since.toISOString() }));
 }

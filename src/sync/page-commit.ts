@@ -1,9 +1,11 @@
+import { LessThan } from "typeorm";
 import { connectedCopyId, holdLiveCopy } from "../connections/connection-store";
 import { NeedsReauthorizationError } from "../connections/errors";
 import { NEEDS_REAUTHORIZATION } from "../connections/refusals";
 import type { CopyScope, Database, TenantScope } from "../database/database";
 import { notify, PROGRESS_CHANGED } from "../database/notifications";
 import { jsonRows } from "../database/upsert";
+import { RejectedRecordRow } from "../entities/rejected-record";
 import type { SyncResource } from "../entities/sync-run";
 import { DAY_MS } from "../platform/clock";
 import { RunLostError } from "./failures";
@@ -107,14 +109,13 @@ export async function writeList(
 const SHOWN_WITHIN_MS = 3 * DAY_MS;
 
 /** The whole list was read: what could not be read before, and was not shown for long, is gone from the CRM. */
-async function forgetRejected({ tenantId, copyId, rows }: CopyScope, resource: SyncResource, now: Date): Promise<void> {
-  const before = new Date(now.getTime() - SHOWN_WITHIN_MS);
-  await rows("DELETE FROM rejected_record WHERE tenant_id = $1 AND copy_id = $2 AND resource = $3 AND seen_at < $4", [
-    tenantId,
-    copyId,
-    resource,
-    before,
-  ]);
+async function forgetRejected(
+  { tenantId, copyId, typed }: CopyScope,
+  resource: SyncResource,
+  now: Date,
+): Promise<void> {
+  const seenAt = LessThan(new Date(now.getTime() - SHOWN_WITHIN_MS));
+  await typed((orm) => orm.delete(RejectedRecordRow, { tenantId, copyId, resource, seenAt }));
 }
 
 function lastOfEachKey({ rejected }: ReadPage): ReadPage["rejected"] {

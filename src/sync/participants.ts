@@ -27,6 +27,7 @@ export async function dueDeals({ tenantId, copyId, rows }: CopyScope, after: num
     `SELECT crm_id FROM deal
      WHERE tenant_id = $1 AND copy_id = $2 AND participants_due AND crm_id > $3 ORDER BY crm_id LIMIT $4`,
     [tenantId, copyId, after, BATCH],
+    { crm_id: "number" },
   );
   return due.map(({ crm_id }) => crm_id);
 }
@@ -37,6 +38,7 @@ export async function countDueDeals({ tenantId, copyId, rows }: CopyScope, after
     `SELECT count(*)::int AS n FROM deal
      WHERE tenant_id = $1 AND copy_id = $2 AND participants_due AND crm_id > $3`,
     [tenantId, copyId, after],
+    { n: "number" },
   );
   return count?.n ?? 0;
 }
@@ -82,12 +84,11 @@ export async function writeParticipants(
   now: Date,
 ): Promise<StepChange> {
   const { tenantId, copyId, rows } = copy;
-  const [counts] = await rows<{ added: number; removed: number }>(REPLACE, [
-    tenantId,
-    copyId,
-    jsonRows(deals),
-    deals.map(({ dealId }) => dealId),
-  ]);
+  const [counts] = await rows<{ added: number; removed: number }>(
+    REPLACE,
+    [tenantId, copyId, jsonRows(deals), deals.map(({ dealId }) => dealId)],
+    { added: "number", removed: "number" },
+  );
   const gaps = failures.map(
     ({ dealId, error }): FoundGap => ({ crmId: dealId, code: error.code, message: GAP_MESSAGE }),
   );

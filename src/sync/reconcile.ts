@@ -1,3 +1,4 @@
+import { Any } from "typeorm";
 import type { CopyScope } from "../database/database";
 import { AbsentRecordRow } from "../entities/absent-record";
 import { ActivityRow } from "../entities/activity";
@@ -45,14 +46,11 @@ export async function beginAbsence(copy: CopyScope, resource: SyncResource): Pro
 
 /** A page shows these, whether or not they could be read. */
 export async function seen(
-  { tenantId, copyId, rows }: CopyScope,
+  { tenantId, copyId, typed }: CopyScope,
   resource: SyncResource,
   ids: readonly number[],
 ): Promise<void> {
-  await rows(
-    "DELETE FROM absent_record WHERE tenant_id = $1 AND copy_id = $2 AND resource = $3 AND crm_id = ANY ($4)",
-    [tenantId, copyId, resource, ids],
-  );
+  await typed((orm) => orm.delete(AbsentRecordRow, { tenantId, copyId, resource, crmId: Any(ids) }));
 }
 
 export interface Absence {
@@ -69,6 +67,7 @@ export async function countAbsence(copy: CopyScope, resource: SyncResource): Pro
              WHERE a.tenant_id = $1 AND a.copy_id = $2 AND a.resource = $3) AS absent,
             (SELECT count(*)::int FROM ${tableOf(copy, resource)} t WHERE t.tenant_id = $1 AND t.copy_id = $2) AS held`,
     [tenantId, copyId, resource],
+    { absent: "number", held: "number" },
   );
   return count ?? { absent: 0, held: 0 };
 }
@@ -90,6 +89,7 @@ export async function removeAbsent(copy: CopyScope, resource: SyncResource): Pro
        WHERE b.tenant_id = $1 AND b.copy_id = $2 AND b.resource = $3 ORDER BY b.crm_id LIMIT ${BATCH})
      RETURNING a.crm_id`,
     [tenantId, copyId, resource],
+    { crm_id: "number" },
   );
   const ids = batch.map(({ crm_id }) => crm_id);
   await removeRecords(copy, entityOf(resource), ids);

@@ -36,17 +36,24 @@ async function readFacts(
 }
 
 async function insertRun(
-  { tenantId, rows }: TenantScope,
+  { tenantId, typed }: TenantScope,
   copyId: number,
   runId: string,
   plan: RunPlan,
   now: Date,
 ): Promise<void> {
-  await rows(
-    `INSERT INTO sync_run (tenant_id, id, copy_id, kind, state, queued_at, updated_since, crm_time_at_start)
-     VALUES ($1, $2, $3, $4, 'QUEUED', $5, $6, $7)`,
-    [tenantId, runId, copyId, plan.kind, now, plan.updatedSince, plan.crmTimeAtStart],
-  );
+  const { kind, updatedSince, crmTimeAtStart } = plan;
+  const run = {
+    tenantId,
+    id: runId,
+    copyId,
+    kind,
+    state: "QUEUED" as const,
+    queuedAt: now,
+    updatedSince,
+    crmTimeAtStart,
+  };
+  await typed((orm) => orm.insert(SyncRunRow, run));
 }
 
 /** The last successful run's counts of the same kind are the best estimate of what is to come. */

@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { Any } from "typeorm";
 import type { TenantScope } from "../database/database";
 import { enqueueJob } from "../database/jobs";
 import { notify, PROGRESS_CHANGED } from "../database/notifications";
@@ -51,6 +52,7 @@ export async function claimRun({ tenantId, rows }: TenantScope, runId: string, n
      WHERE tenant_id = $1 AND id = $2 AND (state = 'QUEUED' OR (state = 'RUNNING' AND lease_until < $3))
      RETURNING copy_id, kind, crm_time_at_start, updated_since`,
     [tenantId, runId, now, leaseId, leaseUntil],
+    { copy_id: "number", kind: "text", crm_time_at_start: "instant", updated_since: "instant" },
   );
   if (!run) return null;
   return {
@@ -59,17 +61,17 @@ export async function claimRun({ tenantId, rows }: TenantScope, runId: string, n
   };
 }
 
+/** The run while it is this worker's. */
+const ownRun = ({ tenantId }: TenantScope, { runId, leaseId }: ClaimedRun) => ({
+  ...{ tenantId, id: runId, leaseId },
+  state: "RUNNING" as const,
+});
+
 /** Says that the worker lives. @throws RunLostError where the run is no longer its own */
 export async function extendLease(scope: TenantScope, run: ClaimedRun, now: Date): Promise<void> {
-  const { tenantId, rows } = scope;
-  const { runId, leaseId } = run;
   const leaseUntil = new Date(now.getTime() + LEASE_MS);
-  const held = await rows(
-    `UPDATE sync_run SET lease_until = $4 WHERE tenant_id = $1 AND id = $2 AND lease_id = $3 AND state = 'RUNNING'
-     RETURNING 1 AS held`,
-    [tenantId, runId, leaseId, leaseUntil],
-  );
-  if (held.length === 0) throw new RunLostError("the run was taken over or cancelled");
+  const held = await scope.typed((orm) => orm.update(SyncRunRow, ownRun(scope, run), { leaseUntil }));
+  if (held.affected === 0) throw new RunLostError("the run was taken over or cancelled");
   scope.afterCommit(() => {
     run.leaseUntil = leaseUntil;
   });
@@ -82,18 +84,11 @@ export function requireLease({ leaseUntil }: ClaimedRun, now: Date): void {
 }
 
 /** Gives an unfinished run back, with its job, for another worker to go on from the checkpoint, at once or later. */
-export async function releaseRun(
-  scope: TenantScope,
-  { runId, leaseId }: ClaimedRun,
-  runAt: Date | null = null,
-): Promise<void> {
-  const released = await scope.rows(
-    `UPDATE sync_run SET state = 'QUEUED', lease_id = NULL, lease_until = NULL
-     WHERE tenant_id = $1 AND id = $2 AND lease_id = $3 AND state = 'RUNNING' RETURNING 1 AS released`,
-    [scope.tenantId, runId, leaseId],
-  );
-  if (released.length === 0) return;
-  await enqueueSync(scope, runId, runAt);
+export async function releaseRun(scope: TenantScope, run: ClaimedRun, runAt: Date | null = null): Promise<void> {
+  const free = { state: "QUEUED" as const, leaseId: null, leaseUntil: null };
+  const released = await scope.typed((orm) => orm.update(SyncRunRow, ownRun(scope, run), free));
+  if (released.affected === 0) return;
+  await enqueueSync(scope, run.runId, runAt);
   await notify(scope, PROGRESS_CHANGED);
 }
 
@@ -113,14 +108,12 @@ export async function failRun(scope: TenantScope, run: ClaimedRun, failure: RunF
 
 async function finishRun(
   scope: TenantScope,
-  { tenantId, runId, leaseId }: ClaimedRun,
+  run: ClaimedRun,
   change: Partial<SyncRunRow> & { state: SyncState },
   now: Date,
 ): Promise<void> {
   const done = { ...change, finishedAt: now, leaseId: null, leaseUntil: null };
-  const result = await scope.typed((orm) =>
-    orm.update(SyncRunRow, { tenantId, id: runId, leaseId, state: "RUNNING" }, done),
-  );
+  const result = await scope.typed((orm) => orm.update(SyncRunRow, ownRun(scope, run), done));
   if (result.affected === 0) throw new RunLostError("the run was taken over or cancelled before it ended");
   await notify(scope, PROGRESS_CHANGED);
 }
@@ -151,16 +144,14 @@ export async function setStepState(
 
 /** Cancels what is queued or running for a copy; a worker that holds such a run writes nothing more. */
 export async function cancelRuns(scope: TenantScope, copyId: number, now: Date): Promise<void> {
-  const { tenantId, rows } = scope;
+  const { tenantId, rows, typed } = scope;
   const cancelled = await rows<{ id: string }>(
     `UPDATE sync_run SET state = 'CANCELLED', finished_at = $3, lease_id = NULL, lease_until = NULL
      WHERE tenant_id = $1 AND copy_id = $2 AND state IN ('QUEUED', 'RUNNING') RETURNING id`,
     [tenantId, copyId, now],
+    { id: "text" },
   );
-  await rows(
-    `UPDATE sync_step SET state = 'CANCELLED'
-     WHERE tenant_id = $1 AND run_id = ANY ($2) AND state IN ('QUEUED', 'RUNNING')`,
-    [tenantId, cancelled.map(({ id }) => id)],
-  );
+  const open = { tenantId, runId: Any(cancelled.map(({ id }) => id)), state: Any(["QUEUED", "RUNNING"]) };
+  await typed((orm) => orm.update(SyncStepRow, open, { state: "CANCELLED" }));
   if (cancelled.length > 0) await notify(scope, PROGRESS_CHANGED);
 }

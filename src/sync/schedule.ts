@@ -1,10 +1,13 @@
+import { Any } from "typeorm";
 import type { Actor } from "../auth/actor";
 import { recordAudit } from "../auth/audit";
 import { connectedCopyId, lockConnection } from "../connections/connection-store";
 import { NEEDS_REAUTHORIZATION, NOT_CONNECTED } from "../connections/refusals";
 import type { Database, TenantScope } from "../database/database";
 import { enqueueJob, hasLiveJob } from "../database/jobs";
+import { ConnectionRow } from "../entities/connection";
 import type { SyncKind } from "../entities/sync-run";
+import { SyncRunRow } from "../entities/sync-run";
 import { eachAlone } from "../platform/chores";
 import { type Clock, MINUTE_MS, SECOND_MS } from "../platform/clock";
 import type { Logger } from "../platform/logger";
@@ -78,12 +81,10 @@ export class Schedule {
   async planNext(scope: TenantScope, copyId: number): Promise<void> {
     const { clock, intervalMs, chance = Math.random } = this.parts;
     const at = nextRunAt(clock(), intervalMs, chance());
-    const planned = await scope.rows(
-      "UPDATE connection SET next_sync_at = $3 WHERE tenant_id = $1 AND copy_id = $2 AND state = 'CONNECTED' RETURNING 1 AS planned",
-      [scope.tenantId, copyId, at],
-    );
-    if (planned.length === 0 || at === null) return;
     const { tenantId } = scope;
+    const connected = { tenantId, copyId, state: "CONNECTED" as const };
+    const planned = await scope.typed((orm) => orm.update(ConnectionRow, connected, { nextSyncAt: at }));
+    if (planned.affected === 0 || at === null) return;
     await enqueueJob(scope, { task: SYNC_DUE_JOB, subject: tenantId, payload: { tenantId }, runAt: at });
   }
 
@@ -100,14 +101,21 @@ export class Schedule {
       logger.warn({ tenantId }, "a scheduled sync was missed and is made up for");
       return this.due(tenantId);
     };
-    await eachAlone(await database.acrossTenants<RunRef>(ORPHANS, [now, since]), takeOver, logger);
-    await eachAlone(await database.acrossTenants<{ tenantId: number }>(MISSED, [since]), makeUpFor, logger);
+    await eachAlone(
+      await database.acrossTenants<RunRef>(ORPHANS, [now, since], { tenantId: "number", runId: "text" }),
+      takeOver,
+      logger,
+    );
+    await eachAlone(
+      await database.acrossTenants<{ tenantId: number }>(MISSED, [since], { tenantId: "number" }),
+      makeUpFor,
+      logger,
+    );
   }
 }
 
-async function hasOpenRun({ tenantId, rows }: TenantScope): Promise<boolean> {
-  const open = await rows("SELECT 1 FROM sync_run WHERE tenant_id = $1 AND state IN ('QUEUED', 'RUNNING')", [tenantId]);
-  return open.length > 0;
+function hasOpenRun({ tenantId, typed }: TenantScope): Promise<boolean> {
+  return typed((orm) => orm.existsBy(SyncRunRow, { tenantId, state: Any(["QUEUED", "RUNNING"]) }));
 }
 
 /** When everything was read for the last time. */
@@ -116,6 +124,7 @@ async function lastWholeRead({ tenantId, rows }: TenantScope, copyId: number): P
     `SELECT max(queued_at) AS at FROM sync_run
      WHERE tenant_id = $1 AND copy_id = $2 AND state = 'SUCCEEDED' AND kind IN ('FULL', 'RECONCILE')`,
     [tenantId, copyId],
+    { at: "instant" },
   );
   return run?.at ?? null;
 }

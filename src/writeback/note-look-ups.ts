@@ -36,7 +36,10 @@ export class NoteLookUps {
     const { database, clock, logger } = this.parts;
     const now = clock();
     await leaveAbandoned(this.parts, "note", leaveUnknown, now);
-    const overdue = await database.acrossTenants<WriteRef>(OVERDUE, [new Date(now.getTime() - OVERDUE_MS)]);
+    const overdue = await database.acrossTenants<WriteRef>(OVERDUE, [new Date(now.getTime() - OVERDUE_MS)], {
+      tenantId: "number",
+      writeId: "text",
+    });
     await eachAlone(overdue, ({ tenantId, writeId }) => enqueueLookUp(database.tenant(tenantId), writeId, now), logger);
   }
 

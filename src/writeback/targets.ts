@@ -116,8 +116,15 @@ async function holdMeeting({ tenantId, rows }: TenantScope, id: string): Promise
 async function readFacts(scope: TenantScope, copyId: number, meetingId: string): Promise<TargetFacts> {
   const { tenantId, rows } = scope;
   const parameters = [tenantId, copyId, meetingId];
-  const found = await rows<Target & { isCertain: boolean }>(MATCHED_TARGETS, parameters);
-  const [deals] = await rows<Pick<TargetFacts, "hasDeals" | "ambiguousHaveDeals">>(DEALS_IN_QUESTION, parameters);
+  const found = await rows<Target & { isCertain: boolean }>(MATCHED_TARGETS, parameters, {
+    entity: "text",
+    id: "number",
+    isCertain: "flag",
+  });
+  const [deals] = await rows<Pick<TargetFacts, "hasDeals" | "ambiguousHaveDeals">>(DEALS_IN_QUESTION, parameters, {
+    hasDeals: "flag",
+    ambiguousHaveDeals: "flag",
+  });
   if (!deals) throw new Error("a statement that always gives a row gave none");
   const targets = (certain: boolean) =>
     found.filter(({ isCertain }) => isCertain === certain).map(({ entity, id }): Target => ({ entity, id }));

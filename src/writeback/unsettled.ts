@@ -32,6 +32,7 @@ export async function leaveAbandoned(
     `SELECT tenant_id AS "tenantId", id AS "writeId" FROM ${kind}_write
      WHERE state = 'SENDING' AND requested_at < $1 ORDER BY requested_at LIMIT ${MOST_AT_ONCE}`,
     [new Date(now.getTime() - ABANDONED_AFTER_MS)],
+    { tenantId: "number", writeId: "text" },
   );
   const leave = async ({ tenantId, writeId }: WriteRef) => {
     const left = await database.tenant(tenantId).transaction((scope) => leaveUnknown(scope, writeId, now));

@@ -277,7 +277,7 @@ test("of large answers that nobody reads only so many bytes are kept: the oldest
   const tenant = "unread";
   await database.query(
     `INSERT INTO connection (tenant_id, state, state_changed_at, trouble_code, trouble_message, trouble_since, trouble_last_seen_at)
-     VALUES ('${tenant}', 'NOT_CONNECTED', now(), 'CRM_UNAVAILABLE', repeat('x', ${LARGE_ANSWER / ALIASES}), now(), now())`,
+     VALUES (${await database.tenantId(tenant)}, 'NOT_CONNECTED', now(), 'CRM_UNAVAILABLE', repeat('x', ${LARGE_ANSWER / ALIASES}), now(), now())`,
   );
   const aliases = Array.from({ length: ALIASES }, (_, index) => `trouble${index}: trouble { message }`);
   const query = `{ connection { ${aliases.join(" ")} } }`;

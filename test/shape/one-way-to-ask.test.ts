@@ -77,7 +77,7 @@ test.each([
 const OTHER_WAYS = new Set(["DataSource", "EntityManager", "QueryRunner", "Repository", "Client", "Pool"]);
 const ASKING = new Set(["query", "createQueryBuilder", "createQueryRunner", "getRepository"]);
 /** Of TypeORM, outside the entities: its types, and what typed calls are said with. */
-const SPOKEN = new Set(["ObjectLiteral", "ObjectType", "Any", "LessThanOrEqual"]);
+const SPOKEN = new Set(["ObjectLiteral", "ObjectType", "Any", "LessThan", "LessThanOrEqual"]);
 
 function otherWays(source: string, isEntity = false): string[] {
   const found: string[] = [];

@@ -14,6 +14,8 @@ let database: TestDatabase;
 let service: Service;
 /** As the service works: in sessions that no policy is waived for. */
 let dataSource: DataSource;
+/** Told of its tenant by a setting of the session, or in each transaction as a cluster needs it (decision 0042). */
+const REACHES = ["session", "transaction"] as const;
 let db: Database;
 const ids = new Map<string, number>();
 const enter = (tenant: string, signal?: AbortSignal) => db.tenant(ids.get(tenant) ?? 0, signal);
@@ -26,13 +28,10 @@ beforeAll(async () => {
     await syncEnds(service, { tenant });
     await recordMeeting(service, [simulator.company.stories.singleDeal.email], {}, { tenant });
   }
-  dataSource = await createDataSource({ url: await asApplication(database.url), entities }).initialize();
-  db = new Database(dataSource);
-  for (const tenant of [...TENANTS, "nobody"]) ids.set(tenant, await db.idOf(tenant));
+  for (const tenant of [...TENANTS, "nobody"]) ids.set(tenant, await database.tenantId(tenant));
 });
 afterAll(async () => {
   await service.stop();
-  await dataSource.destroy();
   await Promise.all([simulator.stop(), database.drop()]);
 });
 
@@ -44,136 +43,173 @@ async function tables(): Promise<string[]> {
   return found.map(({ name }) => name);
 }
 
-test("a session of one tenant sees exactly that tenant's rows of every table, however the statement is written", async () => {
-  for (const name of await tables()) {
-    const counted = await database.query<{ owner: number; n: number }>(
-      `SELECT tenant_id AS owner, count(*)::int AS n FROM ${name} GROUP BY 1`,
+describe.each(REACHES)("reached by the %s,", (reach) => {
+  beforeAll(async () => {
+    dataSource = await createDataSource({ url: await asApplication(database.url), entities }).initialize();
+    db = new Database(dataSource, { reach });
+  });
+  afterAll(() => dataSource.destroy());
+  // What a test left behind would be some other tenant's to see, and its locks everybody's to wait for.
+  afterEach(async () => {
+    const open = await database.query(
+      "SELECT query FROM pg_stat_activity WHERE state LIKE 'idle in transaction%' AND datname = current_database()",
     );
-    for (const tenant of TENANTS) {
-      const [seen] = await enter(tenant).rows(`SELECT count(*)::int AS n FROM ${name}`);
-      const held = counted.find(({ owner }) => owner === ids.get(tenant))?.n ?? 0;
-      expect([name, tenant, seen?.n]).toEqual([name, tenant, held]);
+    expect(open).toEqual([]);
+  });
+
+  test("a session of one tenant sees exactly that tenant's rows of every table, however the statement is written", async () => {
+    for (const name of await tables()) {
+      const counted = await database.query<{ owner: number; n: number }>(
+        `SELECT tenant_id AS owner, count(*)::int AS n FROM ${name} GROUP BY 1`,
+      );
+      for (const tenant of TENANTS) {
+        const [seen] = await enter(tenant).rows(`SELECT count(*)::int AS n FROM ${name}`);
+        const held = counted.find(({ owner }) => owner === ids.get(tenant))?.n ?? 0;
+        expect([name, tenant, seen?.n]).toEqual([name, tenant, held]);
+      }
+      const [nobody] = await enter("nobody").rows(`SELECT count(*)::int AS n FROM ${name}`);
+      expect([name, nobody?.n]).toEqual([name, 0]);
     }
-    const [nobody] = await enter("nobody").rows(`SELECT count(*)::int AS n FROM ${name}`);
-    expect([name, nobody?.n]).toEqual([name, 0]);
-  }
-});
-
-test("work across tenants sees them all, and no session keeps its role", async () => {
-  for (const name of await tables()) {
-    const [seen] = await db.acrossTenants(`SELECT count(*)::int AS n FROM ${name}`);
-    expect([name, seen]).toEqual([name, (await database.query(`SELECT count(*)::int AS n FROM ${name}`))[0]]);
-  }
-  const roles = await Promise.all(Array.from({ length: 40 }, () => dataSource.query("SELECT current_user AS role")));
-  for (const found of roles) expect(found).toEqual([{ role: APPLICATION_ROLE }]);
-});
-
-test("who the tenants are is told to no tenant's session", async () => {
-  expect(await enter("acme").rows("SELECT 1 FROM tenant")).toEqual([]);
-  await expect(enter("acme").rows("INSERT INTO tenant (external_id) VALUES ('x')")).rejects.toThrow(
-    "row-level security",
-  );
-});
-
-test("a tenant has one id, however many see it first at once; one that is known costs no write", async () => {
-  const doors = Array.from({ length: 10 }, () => new Database(dataSource));
-  const seen = await Promise.all(doors.flatMap((one) => [one.idOf("first seen"), one.idOf("first seen")]));
-  expect(new Set(seen).size).toBe(1);
-  expect(await database.query("SELECT id FROM tenant WHERE external_id = 'first seen'")).toEqual([{ id: seen[0] }]);
-  const texts: string[] = [];
-  const observed = new Database(dataSource, {
-    observe: (text, run) => {
-      texts.push(text);
-      return run();
-    },
   });
-  expect([await observed.idOf("first seen"), await observed.idOf("first seen")]).toEqual([seen[0], seen[0]]);
-  expect(texts.filter((text) => /tenant/.test(text))).toEqual(["SELECT id FROM tenant WHERE external_id = $1"]);
-});
 
-test("a session that was set to no tenant sees nothing", async () => {
-  for (const name of await tables()) expect(await dataSource.query(`SELECT 1 FROM ${name} LIMIT 1`)).toEqual([]);
-});
+  test("work across tenants sees them all, and no session keeps its role", async () => {
+    for (const name of await tables()) {
+      const [seen] = await db.acrossTenants(`SELECT count(*)::int AS n FROM ${name}`);
+      expect([name, seen]).toEqual([name, (await database.query(`SELECT count(*)::int AS n FROM ${name}`))[0]]);
+    }
+    const roles = await Promise.all(Array.from({ length: 40 }, () => dataSource.query("SELECT current_user AS role")));
+    for (const found of roles) expect(found).toEqual([{ role: APPLICATION_ROLE }]);
+  });
 
-test("another tenant's rows can be neither written, changed nor deleted", async () => {
-  const { rows } = enter("acme");
-  const globex = [ids.get("globex")];
-  const before = await database.query("SELECT * FROM meeting WHERE tenant_id = $1", globex);
-  const updated = await rows("UPDATE meeting SET title = 'taken' WHERE tenant_id = $1 RETURNING 1", globex);
-  const deleted = await rows("DELETE FROM meeting WHERE tenant_id = $1 RETURNING 1", globex);
-  expect([updated, deleted]).toEqual([[], []]);
-  await expect(
-    rows("INSERT INTO connection (tenant_id, state) VALUES ($1, 'NOT_CONNECTED')", [ids.get("nobody")]),
-  ).rejects.toThrow("row-level security");
-  await expect(rows("UPDATE meeting SET tenant_id = $1", globex)).rejects.toThrow("row-level security");
-  expect(await database.query("SELECT * FROM meeting WHERE tenant_id = $1", globex)).toEqual(before);
-});
-
-test("sessions go from tenant to tenant, and each statement sees its own", async () => {
-  const answers = await Promise.all(
-    Array.from({ length: 200 }, async (_, index) => {
-      const tenant = TENANTS[index % 2] ?? "";
-      const found = await enter(tenant).rows("SELECT tenant_id FROM connection");
-      return [ids.get(tenant), found];
-    }),
-  );
-  for (const [tenantId, found] of answers) expect(found).toEqual([{ tenant_id: tenantId }]);
-});
-
-test("a transaction that is rolled back leaves its session set to nobody else's tenant", async () => {
-  await expect(
-    enter("globex").transaction(async ({ rows }) => {
-      await rows("SELECT 1");
-      throw new Error("rolled back");
-    }),
-  ).rejects.toThrow("rolled back");
-  const found = await Promise.all(
-    Array.from({ length: 40 }, () => enter("acme").rows("SELECT tenant_id FROM connection")),
-  );
-  for (const rows of found) expect(rows).toEqual([{ tenant_id: ids.get("acme") }]);
-});
-
-// Planted and seen red: the session is never given back; it is given back at once; one of another operation is taken.
-test("an operation's statements go on in one session, which is given back when none follows", async () => {
-  // TypeORM does not tell of its pool.
-  const pool = (dataSource.driver as unknown as { master: { totalCount: number; idleCount: number } }).master;
-  const mine = enter("acme", AbortSignal.timeout(60_000));
-  const others = enter("globex", AbortSignal.timeout(60_000));
-  const session = async ({ rows } = mine) => {
-    const [found] = await rows("SELECT pg_backend_pid() AS pid, current_setting('crm.tenant') AS tenant");
-    return found as { pid: number; tenant: string };
-  };
-  const [first, theirs, second] = [await session(), await session(others), await session()];
-  expect([first.tenant, theirs.tenant, second.tenant]).toEqual(
-    ["acme", "globex", "acme"].map((tenant) => String(ids.get(tenant))),
-  );
-  expect(second.pid).toBe(first.pid);
-  expect(theirs.pid).not.toBe(first.pid);
-  await until("all sessions are given back", async () => pool.idleCount === pool.totalCount);
-});
-
-test("a statement that runs at its deadline is called off in the database, and its session serves others after it", async () => {
-  const slow = enter("acme", AbortSignal.timeout(200));
-  await expect(slow.rows("SELECT pg_sleep(20)")).rejects.toMatchObject({ code: "DEADLINE_EXCEEDED" });
-  await expect(slow.rows("SELECT 1")).rejects.toMatchObject({ code: "DEADLINE_EXCEEDED" });
-  await until("no such statement runs", async () => {
-    const running = await database.query(
-      "SELECT 1 FROM pg_stat_activity WHERE query LIKE 'SELECT pg_sleep%' AND state = 'active' AND datname = current_database()",
+  test("who the tenants are is told to no tenant's session", async () => {
+    expect(await enter("acme").rows("SELECT 1 FROM tenant")).toEqual([]);
+    await expect(enter("acme").rows("INSERT INTO tenant (external_id) VALUES ('x')")).rejects.toThrow(
+      "row-level security",
     );
-    return running.length === 0;
   });
-  const found = await Promise.all(
-    Array.from({ length: 40 }, () => enter("acme").rows("SELECT tenant_id FROM connection")),
-  );
-  expect(found).toHaveLength(40);
-});
 
-test("a read whose columns a newer release changed while its plan was kept is answered all the same", async () => {
-  const { rows } = enter("acme");
-  const read = () => rows("SELECT m.* FROM meeting m");
-  const before = await Promise.all(Array.from({ length: 30 }, read));
-  await database.query("ALTER TABLE meeting ADD COLUMN added_later text DEFAULT 'x'");
-  const after = await Promise.all(Array.from({ length: 30 }, read));
-  for (const rows of after) expect(rows).toEqual(before[0]?.map((row: object) => ({ ...row, added_later: "x" })));
-  await database.query("ALTER TABLE meeting DROP COLUMN added_later");
+  test("a tenant has one id, however many see it first at once; one that is known costs no write", async () => {
+    const processes = Array.from({ length: 10 }, () => new Database(dataSource, { reach }));
+    const seen = await Promise.all(
+      processes.flatMap((one) => [one.idOf(`first seen by the ${reach}`), one.idOf(`first seen by the ${reach}`)]),
+    );
+    expect(new Set(seen).size).toBe(1);
+    expect(
+      await database.query("SELECT id FROM tenant WHERE external_id = $1", [`first seen by the ${reach}`]),
+    ).toEqual([{ id: seen[0] }]);
+    const texts: string[] = [];
+    const observed = new Database(dataSource, {
+      reach,
+      observe: (text, run) => {
+        texts.push(text);
+        return run();
+      },
+    });
+    expect([
+      await observed.idOf(`first seen by the ${reach}`),
+      await observed.idOf(`first seen by the ${reach}`),
+    ]).toEqual([seen[0], seen[0]]);
+    expect(texts.filter((text) => /tenant/.test(text))).toEqual(["SELECT id FROM tenant WHERE external_id = $1"]);
+  });
+
+  test("a session that was set to no tenant sees nothing", async () => {
+    for (const name of await tables()) expect(await dataSource.query(`SELECT 1 FROM ${name} LIMIT 1`)).toEqual([]);
+  });
+
+  test("another tenant's rows can be neither written, changed nor deleted", async () => {
+    const { rows } = enter("acme");
+    const globex = [ids.get("globex")];
+    const before = await database.query("SELECT * FROM meeting WHERE tenant_id = $1", globex);
+    const updated = await rows("UPDATE meeting SET title = 'taken' WHERE tenant_id = $1 RETURNING 1", globex);
+    const deleted = await rows("DELETE FROM meeting WHERE tenant_id = $1 RETURNING 1", globex);
+    expect([updated, deleted]).toEqual([[], []]);
+    await expect(
+      rows("INSERT INTO connection (tenant_id, state) VALUES ($1, 'NOT_CONNECTED')", [ids.get("nobody")]),
+    ).rejects.toThrow("row-level security");
+    await expect(rows("UPDATE meeting SET tenant_id = $1", globex)).rejects.toThrow("row-level security");
+    expect(await database.query("SELECT * FROM meeting WHERE tenant_id = $1", globex)).toEqual(before);
+  });
+
+  test("sessions go from tenant to tenant, and each statement sees its own", async () => {
+    const answers = await Promise.all(
+      Array.from({ length: 200 }, async (_, index) => {
+        const tenant = TENANTS[index % 2] ?? "";
+        const found = await enter(tenant).rows("SELECT tenant_id FROM connection");
+        return [ids.get(tenant), found];
+      }),
+    );
+    for (const [tenantId, found] of answers) expect(found).toEqual([{ tenant_id: tenantId }]);
+  });
+
+  test("a transaction that is rolled back leaves its session set to nobody else's tenant", async () => {
+    await expect(
+      enter("globex").transaction(async ({ rows }) => {
+        await rows("SELECT 1");
+        throw new Error("rolled back");
+      }),
+    ).rejects.toThrow("rolled back");
+    const found = await Promise.all(
+      Array.from({ length: 40 }, () => enter("acme").rows("SELECT tenant_id FROM connection")),
+    );
+    for (const rows of found) expect(rows).toEqual([{ tenant_id: ids.get("acme") }]);
+  });
+
+  // Planted and seen red: the session is never given back; it is given back at once; one of another operation is taken.
+  test("an operation's statements go on in one session, which is given back when none follows", async () => {
+    // TypeORM does not tell of its pool.
+    const pool = (dataSource.driver as unknown as { master: { totalCount: number; idleCount: number } }).master;
+    const mine = enter("acme", AbortSignal.timeout(60_000));
+    const others = enter("globex", AbortSignal.timeout(60_000));
+    const session = async ({ rows } = mine) => {
+      const [found] = await rows("SELECT pg_backend_pid() AS pid, current_setting('crm.tenant') AS tenant");
+      return found as { pid: number; tenant: string };
+    };
+    const [first, theirs, second] = [await session(), await session(others), await session()];
+    expect([first.tenant, theirs.tenant, second.tenant]).toEqual(
+      ["acme", "globex", "acme"].map((tenant) => String(ids.get(tenant))),
+    );
+    expect(second.pid).toBe(first.pid);
+    expect(theirs.pid).not.toBe(first.pid);
+    await until("all sessions are given back", async () => pool.idleCount === pool.totalCount);
+  });
+
+  test("a statement that runs at its deadline is called off in the database, and its session serves others after it", async () => {
+    const slow = enter("acme", AbortSignal.timeout(200));
+    await expect(slow.rows("SELECT pg_sleep(20)")).rejects.toMatchObject({ code: "DEADLINE_EXCEEDED" });
+    await expect(slow.rows("SELECT 1")).rejects.toMatchObject({ code: "DEADLINE_EXCEEDED" });
+    await until("no such statement runs", async () => {
+      const running = await database.query(
+        "SELECT 1 FROM pg_stat_activity WHERE query LIKE 'SELECT pg_sleep%' AND state = 'active' AND datname = current_database()",
+      );
+      return running.length === 0;
+    });
+    const found = await Promise.all(
+      Array.from({ length: 40 }, () => enter("acme").rows("SELECT tenant_id FROM connection")),
+    );
+    expect(found).toHaveLength(40);
+  });
+
+  test("a statement that gives other columns than the code says is refused", async () => {
+    const { rows } = enter("acme");
+    const said = { at: "instant", n: "number" } as const;
+    const ask = (columns: string) => rows<{ at: Date; n: number }>(`SELECT ${columns} FROM connection`, [], said);
+    await expect(ask("now() AS at, 1 AS n")).resolves.toHaveLength(1);
+    for (const columns of [
+      "now()::text AS at, 1 AS n",
+      "now() AS at",
+      "now() AS at, 1.5 AS n",
+      "now() AS then, 1 AS n",
+    ])
+      await expect(ask(columns)).rejects.toThrow("and the code says (at: instant, n: number)");
+  });
+
+  test("a read whose columns a newer release changed while its plan was kept is answered all the same", async () => {
+    const { rows } = enter("acme");
+    const read = () => rows("SELECT m.* FROM meeting m");
+    const before = await Promise.all(Array.from({ length: 30 }, read));
+    await database.query("ALTER TABLE meeting ADD COLUMN added_later text DEFAULT 'x'");
+    const after = await Promise.all(Array.from({ length: 30 }, read));
+    for (const rows of after) expect(rows).toEqual(before[0]?.map((row: object) => ({ ...row, added_later: "x" })));
+    await database.query("ALTER TABLE meeting DROP COLUMN added_later");
+  });
 });

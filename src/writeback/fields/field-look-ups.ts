@@ -38,7 +38,10 @@ export class FieldLookUps {
     const { database, clock, logger } = this.parts;
     const now = clock();
     await leaveAbandoned(this.parts, "field", leaveUnknown, now);
-    const without = await database.acrossTenants<WriteRef>(WITHOUT_JOB, [new Date(now.getTime() - LOST_JOB_MS)]);
+    const without = await database.acrossTenants<WriteRef>(WITHOUT_JOB, [new Date(now.getTime() - LOST_JOB_MS)], {
+      tenantId: "number",
+      writeId: "text",
+    });
     await eachAlone(without, ({ tenantId, writeId }) => enqueueLook(database.tenant(tenantId), writeId, now), logger);
   }
 
