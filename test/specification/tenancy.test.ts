@@ -43,6 +43,7 @@ async function tables(): Promise<string[]> {
   return found.map(({ name }) => name);
 }
 
+// Planted and seen red by the transaction: SET LOCAL left out; no ROLLBACK after the deadline.
 describe.each(REACHES)("reached by the %s,", (reach) => {
   beforeAll(async () => {
     dataSource = await createDataSource({ url: await asApplication(database.url), entities }).initialize();
