@@ -17,6 +17,7 @@ import { CrmApi } from "./crm/api";
 import { CrmHttp } from "./crm/http";
 import { CrmOAuth } from "./crm/oauth";
 import { asApplication } from "./database/application-role";
+import { readLayout } from "./database/cluster";
 import { createDataSource } from "./database/data-source";
 import { startEmbeddedPostgres } from "./database/embedded/embedded-postgres";
 import { type JobRunner, startJobRunner } from "./database/jobs";
@@ -25,6 +26,7 @@ import { CRM_STOP_CHANGED, Notifications } from "./database/notifications";
 import { observedSql } from "./database/observed-sql";
 import { readQueueState } from "./database/queue";
 import { TenantDoor } from "./database/tenant-door";
+import type { Reach } from "./database/tenant-session";
 import { entities } from "./entities";
 import { startChores } from "./platform/chores";
 import { type Clock, systemClock } from "./platform/clock";
@@ -72,7 +74,7 @@ export function createApp(config: Config, logger: Logger, clock: Clock = systemC
     await connectDatabase(dataSource, url);
     stops.push(() => dataSource.destroy());
     await migrate(url);
-    const parts = compose(config, dataSource, url, logger, clock);
+    const parts = compose(config, dataSource, url, logger, clock, await reachOf(dataSource));
     stops.push(parts.close);
     await parts.notifications.start();
     if (config.metricsPort !== null) {
@@ -90,6 +92,11 @@ export function createApp(config: Config, logger: Logger, clock: Clock = systemC
       }),
     stop,
   };
+}
+
+async function reachOf(dataSource: DataSource): Promise<Reach> {
+  const { kind } = await readLayout((sql) => dataSource.query(sql));
+  return kind === "DISTRIBUTED" ? "transaction" : "session";
 }
 
 const stopping = (part: { stop(): Promise<void> }) => () => part.stop();
@@ -122,10 +129,17 @@ interface Parts {
   close(): Promise<void>;
 }
 
-function compose(config: Config, dataSource: DataSource, databaseUrl: Secret, logger: Logger, clock: Clock): Parts {
+function compose(
+  config: Config,
+  dataSource: DataSource,
+  databaseUrl: Secret,
+  logger: Logger,
+  clock: Clock,
+  reach: Reach,
+): Parts {
   const notifications = new Notifications(databaseUrl, logger);
   const metrics = createMetrics();
-  const door = new TenantDoor(dataSource, observedSql(metrics, logger));
+  const door = new TenantDoor(dataSource, observedSql(metrics, logger), undefined, reach);
   const crmStops = new CrmStops(door);
   notifications.subscribe(CRM_STOP_CHANGED, null, () => crmStops.forget());
   const http = new CrmHttp(metrics, logger, () => crmStops.requireNone());
@@ -281,7 +295,7 @@ async function withDoor<T>(config: Config, logger: Logger, work: (door: TenantDo
     const dataSource = createDataSource({ url, entities, logger });
     await connectDatabase(dataSource, url);
     stops.push(() => dataSource.destroy());
-    return await work(new TenantDoor(dataSource));
+    return await work(new TenantDoor(dataSource, undefined, undefined, await reachOf(dataSource)));
   } finally {
     for (const stop of stops.reverse()) await stop();
   }

@@ -15,7 +15,7 @@ const COMMANDS: Record<string, (config: Config, logger: Logger, words: string[])
     const { resealed, unchanged } = await rotateKeys(config, logger);
     return `${resealed} credential(s) sealed under the first key, ${unchanged} were already.`;
   },
-  "db-distribute": (config) => distribute(config),
+  "db-distribute": ({ databaseUrl }) => distribute(databaseUrl),
   "crm-stop": async (config, logger, words) => {
     const { since, reason } = await stopCrmCalls(config, logger, words.join(" ").trim() || NO_REASON);
     return `No process begins a call to the CRM now; one in hand ends within 30 seconds.

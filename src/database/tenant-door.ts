@@ -6,7 +6,7 @@ import { JointReads } from "./joint-reads";
 import type { ObserveSql } from "./observed-sql";
 import { rows } from "./rows";
 import { SessionTurns } from "./session-turns";
-import { managerWithin } from "./tenant-session";
+import { managerWithin, type Reach } from "./tenant-session";
 
 /** What code may do with one tenant's data. Whatever holds a scope got it from the door, for this tenant. */
 export interface TenantScope {
@@ -38,6 +38,7 @@ export class TenantDoor {
     private readonly dataSource: DataSource,
     private readonly observe: ObserveSql = (_text, run) => run(),
     private readonly turns = new SessionTurns(SESSION_SHARES),
+    private readonly reach: Reach = "session",
   ) {}
 
   /**
@@ -92,7 +93,7 @@ export class TenantDoor {
   }
 
   #manager(tenantId: number | null, signal?: AbortSignal): EntityManager {
-    return managerWithin(this.dataSource, tenantId, this.observe, this.turns, signal);
+    return managerWithin(this.dataSource, tenantId, this.observe, this.turns, signal, this.reach);
   }
 }
 

@@ -23,9 +23,10 @@ export function managerWithin(
   observe: ObserveSql,
   turns: SessionTurns,
   signal?: AbortSignal,
+  reach: Reach = "session",
 ): EntityManager {
   const make = () =>
-    bind(takingTurns(dataSource.createQueryRunner(), tenantId, turns, signal), tenantId, observe, signal);
+    bind(takingTurns(dataSource.createQueryRunner(), tenantId, turns, signal), tenantId, observe, signal, reach);
   const bound: DataSource = Object.create(dataSource, {
     createQueryRunner: { value: signal ? keepingSession(make) : make },
   });
@@ -64,21 +65,51 @@ function takingTurns(
   return runner;
 }
 
-function bind(runner: QueryRunner, tenantId: number | null, observe: ObserveSql, signal?: AbortSignal): QueryRunner {
+function bind(
+  runner: QueryRunner,
+  tenantId: number | null,
+  observe: ObserveSql,
+  signal?: AbortSignal,
+  reach: Reach = "session",
+): QueryRunner {
   const connect = runner.connect.bind(runner);
   let hasBegun = false;
   runner.connect = async () => {
     const session: PoolClient = await connect();
-    await setReach(session, tenantId, signal ? "force_generic_plan" : "auto");
+    if (reach === "session") await setReach(session, tenantId, signal ? "force_generic_plan" : "auto");
     // After the last wait before the first statement. What has begun ends by its session's limits.
     if (!hasBegun && isWorkOver()) throw deadline();
     hasBegun = true;
     return session;
   };
-  prepareReads(runner);
+  if (reach === "session") prepareReads(runner);
+  else byTransaction(runner, tenantId);
   observeStatements(runner, observe);
   if (signal) callOffAt(signal, runner);
   return runner;
+}
+
+export type Reach = "session" | "transaction";
+
+function byTransaction(runner: QueryRunner, tenantId: number | null): void {
+  const query = runner.query.bind(runner) as (...args: unknown[]) => Promise<never>;
+  const start = runner.startTransaction.bind(runner);
+  runner.startTransaction = async (...args) => {
+    await start(...args);
+    if (tenantId !== null) await query(`SET LOCAL crm.tenant = '${tenantId}'`);
+  };
+  runner.query = async (...args: unknown[]) => {
+    if (runner.isTransactionActive) return query(...args);
+    await runner.startTransaction();
+    try {
+      const done = await query(...args);
+      await runner.commitTransaction();
+      return done;
+    } catch (error) {
+      await runner.rollbackTransaction().catch(() => undefined);
+      throw error;
+    }
+  };
 }
 
 /**

@@ -2,8 +2,8 @@ import { asApplication } from "../database/application-role";
 import { type Ask, dropLocalRows, readLayout } from "../database/cluster";
 import { appliedMigrations, changingTables, distributeTables, foreignTables } from "../database/migrate";
 import { migrationNames } from "../database/migrations";
-import { type Config } from "../platform/config";
 import { messageOf, ServiceError } from "../platform/errors";
+import type { Secret } from "../platform/secret";
 
 /** The tables stayed as they were; the message says why, and what to do. */
 export class NotDistributedError extends ServiceError {
@@ -15,7 +15,7 @@ export class NotDistributedError extends ServiceError {
  * @returns what was done, in words
  * @throws NotDistributedError, UnusableLayoutError
  */
-export async function distribute({ databaseUrl }: Config): Promise<string> {
+export async function distribute(databaseUrl: Secret | null): Promise<string> {
   if (!databaseUrl) refuse("the embedded PostgreSQL is one server", "set DATABASE_URL to a Citus coordinator");
   const url = await asApplication(databaseUrl);
   return changingTables(url, async (dataSource) => {

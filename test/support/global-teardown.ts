@@ -1,6 +1,6 @@
-import { onServer, TEMPLATE } from "./database";
+import { dropTemplates } from "./database";
 
 export default async function tearDown(): Promise<void> {
-  await onServer(`DROP DATABASE IF EXISTS ${TEMPLATE} WITH (FORCE)`);
+  await dropTemplates();
   await (globalThis as { stopTestServer?: () => Promise<void> }).stopTestServer?.();
 }
