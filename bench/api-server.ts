@@ -5,8 +5,7 @@ import type { GraphQLSchema } from "graphql";
 import { type ActorVerifier, createActorVerifier } from "../src/auth/actor";
 import { asApplication } from "../src/database/application-role";
 import { createDataSource } from "../src/database/data-source";
-import { JointReads } from "../src/database/joint-reads";
-import { TenantDoor } from "../src/database/tenant-door";
+import { Database } from "../src/database/database";
 import { entities } from "../src/entities";
 import { createLogger } from "../src/platform/logger";
 import { createMetrics } from "../src/platform/metrics";
@@ -24,35 +23,38 @@ import { failed, say } from "./print";
  * is left is the GraphQL layer.
  */
 
-type Statement = (sql: string, parameters?: unknown[]) => Promise<unknown>;
-
-function remembering(door: TenantDoor): TenantDoor {
-  const known = new Map<string, Map<string, Promise<unknown>>>();
-  const enter: TenantDoor["enter"] = (tenantId, signal) => {
-    const scope = door.enter(tenantId, signal);
-    const ask: Statement = scope.manager.query.bind(scope.manager);
-    const query: Statement = (sql, parameters) => {
-      const answers = known.get(sql) ?? new Map<string, Promise<unknown>>();
-      known.set(sql, answers);
-      const key = JSON.stringify([tenantId, parameters]);
-      const answer = answers.get(key) ?? ask(sql, parameters);
-      answers.set(key, answer);
-      return answer;
-    };
-    const manager = Object.create(scope.manager, { query: { value: query } });
-    return { ...scope, manager, reads: new JointReads(manager) };
+/** Each read of a tenant is asked for once; what comes again is answered from memory. */
+function remembering(database: Database): Database {
+  const known = new Map<string, Promise<object[]>>();
+  const remembered = <T>(key: unknown, ask: () => Promise<T[]>): Promise<T[]> => {
+    const name = JSON.stringify(key);
+    const answer = known.get(name) ?? (ask() as Promise<object[]>);
+    known.set(name, answer);
+    return answer as Promise<T[]>;
   };
-  return Object.create(door, { enter: { value: enter }, idOf: { value: door.idOf.bind(door) } });
+  const tenant: Database["tenant"] = (tenantId, signal) => {
+    const scope = database.tenant(tenantId, signal);
+    return {
+      ...scope,
+      rows: (sql, parameters, shape) =>
+        remembered([tenantId, sql, parameters], () => scope.rows(sql, parameters, shape)),
+      entities: (entity, sql, parameters, extra) =>
+        remembered([tenantId, entity.toString(), sql, parameters], () =>
+          scope.entities(entity, sql, parameters, extra),
+        ),
+    };
+  };
+  return Object.create(database, { tenant: { value: tenant }, idOf: { value: database.idOf.bind(database) } });
 }
 
 /** Mutations and subscriptions are not measured, so their services are not there. */
 async function servicesOf(databaseUrl: string, inMemory: boolean): Promise<Services> {
   const url = await asApplication(new Secret(databaseUrl));
   const dataSource = await createDataSource({ url, entities }).initialize();
-  const door = new TenantDoor(dataSource);
+  const database = new Database(dataSource);
   const now = new Date();
   return {
-    door: inMemory ? remembering(door) : door,
+    database: inMemory ? remembering(database) : database,
     clock: inMemory ? () => now : () => new Date(),
   } as Services;
 }
@@ -124,7 +126,7 @@ async function main(): Promise<void> {
   const services = await servicesOf(DATABASE_URL, MEMORY === "1");
   const verifyActor = createActorVerifier(
     { proof: { kind: "secret", secret: new Secret(AUTH_JWT_SECRET) }, issuer: undefined, audience: undefined },
-    (tenant) => services.door.idOf(tenant),
+    (tenant) => services.database.idOf(tenant),
     createLogger("silent"),
   );
   const address = await SERVERS[kind](buildGraphQLSchema(), services, verifyActor);

@@ -1,5 +1,4 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { DataSource } from "typeorm";
 import { createActorVerifier } from "./auth/actor";
 import { sweepAudit } from "./auth/audit";
 import { Meetings } from "./briefing/record-meeting";
@@ -17,16 +16,14 @@ import { CrmApi } from "./crm/api";
 import { CrmHttp } from "./crm/http";
 import { CrmOAuth } from "./crm/oauth";
 import { asApplication } from "./database/application-role";
-import { readLayout } from "./database/cluster";
 import { createDataSource } from "./database/data-source";
+import { Database, reachOf } from "./database/database";
 import { startEmbeddedPostgres } from "./database/embedded/embedded-postgres";
 import { type JobRunner, startJobRunner } from "./database/jobs";
 import { connectDatabase, migrate } from "./database/migrate";
 import { CRM_STOP_CHANGED, Notifications } from "./database/notifications";
-import { observedSql } from "./database/observed-sql";
 import { readQueueState } from "./database/queue";
-import { TenantDoor } from "./database/tenant-door";
-import type { Reach } from "./database/tenant-session";
+import { observedSql } from "./database/session";
 import { entities } from "./entities";
 import { startChores } from "./platform/chores";
 import { type Clock, systemClock } from "./platform/clock";
@@ -74,15 +71,18 @@ export function createApp(config: Config, logger: Logger, clock: Clock = systemC
     await connectDatabase(dataSource, url);
     stops.push(() => dataSource.destroy());
     await migrate(url);
-    const parts = compose(config, dataSource, url, logger, clock, await reachOf(dataSource));
+    const metrics = createMetrics();
+    const reach = await reachOf(dataSource);
+    const database = new Database(dataSource, { reach, observe: observedSql(metrics, logger) });
+    const parts = compose(config, database, metrics, url, logger, clock);
     stops.push(parts.close);
     await parts.notifications.start();
     if (config.metricsPort !== null) {
-      const readQueue = () => readQueueState(parts.door);
+      const readQueue = () => readQueueState(parts.database);
       stops.push(stopping(await startMetricsServer(parts.metrics, readQueue, config.host, config.metricsPort)));
     }
     if (config.roles.has("worker")) stops.push(stopping(await startWorker(parts, url, logger)));
-    return config.roles.has("api") ? startApi(config, parts, dataSource, logger, stops) : null;
+    return config.roles.has("api") ? startApi(config, parts, logger, stops) : null;
   };
   return {
     start: () =>
@@ -94,11 +94,6 @@ export function createApp(config: Config, logger: Logger, clock: Clock = systemC
   };
 }
 
-async function reachOf(dataSource: DataSource): Promise<Reach> {
-  const { kind } = await readLayout((sql) => dataSource.query(sql));
-  return kind === "DISTRIBUTED" ? "transaction" : "session";
-}
-
 const stopping = (part: { stop(): Promise<void> }) => () => part.stop();
 
 async function embedded(stops: (() => Promise<void>)[]): Promise<Secret> {
@@ -108,7 +103,7 @@ async function embedded(stops: (() => Promise<void>)[]): Promise<Secret> {
 }
 
 interface Parts {
-  door: TenantDoor;
+  database: Database;
   connecting: Connecting;
   crmStops: CrmStops;
   disconnecting: Disconnecting;
@@ -131,53 +126,51 @@ interface Parts {
 
 function compose(
   config: Config,
-  dataSource: DataSource,
+  database: Database,
+  metrics: Metrics,
   databaseUrl: Secret,
   logger: Logger,
   clock: Clock,
-  reach: Reach,
 ): Parts {
   const notifications = new Notifications(databaseUrl, logger);
-  const metrics = createMetrics();
-  const door = new TenantDoor(dataSource, observedSql(metrics, logger), undefined, reach);
-  const crmStops = new CrmStops(door);
+  const crmStops = new CrmStops(database);
   notifications.subscribe(CRM_STOP_CHANGED, null, () => crmStops.forget());
   const http = new CrmHttp(metrics, logger, () => crmStops.requireNone());
   const oauth = new CrmOAuth(http, config.crm);
   const credentials = new Credentials(new Keyring(config.encryptionKeys));
   const crmBaseUrl = config.crm.baseUrl;
   const tokens = new AccessTokens({
-    ...{ door, databaseUrl, http, crmBaseUrl, oauth, credentials, clock, logger, metrics },
+    ...{ database, databaseUrl, http, crmBaseUrl, oauth, credentials, clock, logger, metrics },
   });
   const apiOf = (tenantId: number, copyId: number) => new CrmApi(http, crmBaseUrl, tokens.of(tenantId, copyId));
   const tokensOf = (tenantId: number, copyId: number) => tokens.of(tenantId, copyId);
   const writeback = {
-    ...{ door, http, crmBaseUrl, tokensOf, clock, logger, metrics },
+    ...{ database, http, crmBaseUrl, tokensOf, clock, logger, metrics },
     stopped: () => crmStops.refusal(),
   };
   const noteWrites = new NoteWrites(writeback);
-  const shownNotes = new ShownNotes(door, logger);
-  const mappings = new FieldMappings({ door, apiOf, clock, logger });
+  const shownNotes = new ShownNotes(database, logger);
+  const mappings = new FieldMappings({ database, apiOf, clock, logger });
   const fieldWrites = new FieldWrites({ ...writeback, mappings });
-  const schedule = new Schedule({ door, clock, logger, ...config.sync });
+  const schedule = new Schedule({ database, clock, logger, ...config.sync });
   const disconnecting = new Disconnecting({
-    ...{ door, clock, logger },
+    ...{ database, clock, logger },
     cancelRuns: (scope, copyId) => cancelRuns(scope, copyId, clock()),
   });
   return {
-    door,
+    database,
     clock,
     crmStops,
     logger,
     notifications,
     metrics,
     schedule,
-    meetings: new Meetings(door, clock, logger),
+    meetings: new Meetings(database, clock, logger),
     fieldMappings: mappings,
-    rematching: new Rematching(door, clock, logger),
+    rematching: new Rematching(database, clock, logger),
     disconnecting,
     connecting: new Connecting({
-      ...{ door, http, oauth, credentials, crmBaseUrl, clock, logger },
+      ...{ database, http, oauth, credentials, crmBaseUrl, clock, logger },
       retireCopy: (scope, copyId) => disconnecting.retire(scope, copyId),
       enqueueFirstRun: async (scope, copyId) => {
         await cancelRuns(scope, copyId, clock());
@@ -185,7 +178,7 @@ function compose(
       },
     }),
     engine: new SyncEngine({
-      ...{ door, http, crmBaseUrl, clock, logger, metrics },
+      ...{ database, http, crmBaseUrl, clock, logger, metrics },
       concurrency: config.crm.concurrency,
       planNext: (scope, copyId) => schedule.planNext(scope, copyId),
       tokensOf,
@@ -207,14 +200,14 @@ function compose(
 }
 
 async function startWorker(
-  { door, clock, engine, rematching, schedule, fieldMappings, noteLookUps, fieldLookUps }: Parts,
+  { database, clock, engine, rematching, schedule, fieldMappings, noteLookUps, fieldLookUps }: Parts,
   url: Secret,
   logger: Logger,
 ): Promise<JobRunner> {
   const jobs = {
     [SYNC_JOB]: (payload: unknown, stop: AbortSignal) => engine.run(payload as RunRef, stop),
     [SYNC_DUE_JOB]: (payload: unknown) => schedule.due((payload as { tenantId: number }).tenantId),
-    [PURGE_JOB]: (payload: unknown, stop: AbortSignal) => purgeCopy(door, payload as PurgeRef, stop, logger),
+    [PURGE_JOB]: (payload: unknown, stop: AbortSignal) => purgeCopy(database, payload as PurgeRef, stop, logger),
     [NOTE_LOOK_UP_JOB]: (payload: unknown) => noteLookUps.lookUp(payload as WriteRef),
     [FIELD_LOOK_UP_JOB]: (payload: unknown) => fieldLookUps.lookUp(payload as WriteRef),
     // What a sync brought may belong to meetings that were recorded before it.
@@ -226,8 +219,8 @@ async function startWorker(
   };
   const chores = {
     schedule: () => schedule.sweep(),
-    purges: () => sweepPurges(door, logger),
-    audit: () => sweepAudit(door, logger, clock()),
+    purges: () => sweepPurges(database, logger),
+    audit: () => sweepAudit(database, logger, clock()),
     notes: () => noteLookUps.sweep(),
     fields: () => fieldLookUps.sweep(),
   };
@@ -243,15 +236,14 @@ async function startWorker(
 async function startApi(
   config: Config,
   services: Parts,
-  dataSource: DataSource,
   logger: Logger,
   stops: (() => Promise<void>)[],
 ): Promise<string> {
   const server: HttpServer = await createHttpServer({
     schema: buildGraphQLSchema(),
     services,
-    verifyActor: createActorVerifier(config.auth, (tenant) => services.door.idOf(tenant), logger),
-    checkReady: async () => void (await dataSource.query("SELECT 1")),
+    verifyActor: createActorVerifier(config.auth, (tenant) => services.database.idOf(tenant), logger),
+    checkReady: () => services.database.answers(),
     introspection: config.introspection,
     compileQueriesAtUse: config.compileQueriesAtUse,
     metrics: services.metrics,
@@ -267,7 +259,7 @@ async function startApi(
 /** `npm run keys:rotate`: seals every credential under the first of ENCRYPTION_KEYS; workers may go on meanwhile. */
 export function rotateKeys(config: Config, logger: Logger): Promise<Resealed> {
   const credentials = new Credentials(new Keyring(config.encryptionKeys));
-  return withDoor(config, logger, (door) => resealAll(door, credentials, systemClock, logger));
+  return withDatabase(config, logger, (database) => resealAll(database, credentials, systemClock, logger));
 }
 
 /**
@@ -275,8 +267,8 @@ export function rotateKeys(config: Config, logger: Logger): Promise<Resealed> {
  * @returns the stop that holds, which may be an earlier one
  */
 export function stopCrmCalls(config: Config, logger: Logger, reason: string): Promise<CrmStop> {
-  return withDoor(config, logger, async (door) => {
-    const stop = await stopCrm(door, reason, systemClock());
+  return withDatabase(config, logger, async (database) => {
+    const stop = await stopCrm(database, reason, systemClock());
     await sleep(OBEYED_WITHIN_MS);
     return stop;
   });
@@ -284,18 +276,18 @@ export function stopCrmCalls(config: Config, logger: Logger, reason: string): Pr
 
 /** `npm run crm:resume`. @returns whether calls were stopped */
 export function resumeCrmCalls(config: Config, logger: Logger): Promise<boolean> {
-  return withDoor(config, logger, (door) => resumeCrm(door, systemClock()));
+  return withDatabase(config, logger, (database) => resumeCrm(database, systemClock()));
 }
 
-/** For an operator's command: the tenant door without a service behind it. */
-async function withDoor<T>(config: Config, logger: Logger, work: (door: TenantDoor) => Promise<T>): Promise<T> {
+/** For an operator's command: the tenant database without a service behind it. */
+async function withDatabase<T>(config: Config, logger: Logger, work: (database: Database) => Promise<T>): Promise<T> {
   const stops: (() => Promise<void>)[] = [];
   try {
     const url = await asApplication(config.databaseUrl ?? (await embedded(stops)));
     const dataSource = createDataSource({ url, entities, logger });
     await connectDatabase(dataSource, url);
     stops.push(() => dataSource.destroy());
-    return await work(new TenantDoor(dataSource, undefined, undefined, await reachOf(dataSource)));
+    return await work(new Database(dataSource, { reach: await reachOf(dataSource) }));
   } finally {
     for (const stop of stops.reverse()) await stop();
   }

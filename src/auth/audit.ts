@@ -1,6 +1,5 @@
+import type { Database, TenantScope } from "../database/database";
 import { type ListOrder, type Page, type PageRequest, readPage } from "../database/keyset";
-import { rows } from "../database/rows";
-import type { TenantDoor, TenantScope } from "../database/tenant-door";
 import { type AuditAction, AuditEventRow } from "../entities/audit-event";
 import { eachAlone } from "../platform/chores";
 import { DAY_MS, MINUTE_MS } from "../platform/clock";
@@ -34,8 +33,7 @@ export async function recordAudit(scope: TenantScope, logger: Logger, entry: Aud
   const refused = REFUSALS.includes(action);
   const { tenant, userId = null, role = null } = actor ?? {};
   const { tenantId } = scope;
-  await rows(
-    scope.manager,
+  await scope.rows(
     `INSERT INTO audit_event (tenant_id, at, action, refused, code, subject, user_id, role)
      SELECT $1, $2, $3, $4, $5, $6, $7, $8 WHERE NOT $4 OR NOT EXISTS (
        SELECT 1 FROM audit_event e WHERE e.tenant_id = $1 AND e.at > $9 AND e.action = $3
@@ -49,7 +47,7 @@ export async function recordAudit(scope: TenantScope, logger: Logger, entry: Aud
 
 /** Records that role or plan refused an operation, which has changed nothing. */
 export async function recordPolicyRefusal(
-  door: TenantDoor,
+  database: Database,
   logger: Logger,
   actor: Actor,
   { code }: Refused<PolicyRefusal>,
@@ -57,7 +55,7 @@ export async function recordPolicyRefusal(
   at: Date,
 ): Promise<void> {
   const entry: AuditEntry = { action: "POLICY_REFUSED", actor, at, code, subject: operation };
-  await recordAudit(door.enter(actor.tenantId), logger, entry);
+  await recordAudit(database.tenant(actor.tenantId), logger, entry);
 }
 
 export const NEWEST_EVENT: ListOrder = {
@@ -73,15 +71,14 @@ export function readAuditEvents(scope: TenantScope, page: PageRequest): Promise<
 }
 
 /** Deletes events that are older than they are kept, a batch a tenant and sweep. */
-export async function sweepAudit(door: TenantDoor, logger: Logger, now: Date): Promise<void> {
+export async function sweepAudit(database: Database, logger: Logger, now: Date): Promise<void> {
   const before = new Date(now.getTime() - KEPT_MS);
-  const old = await door.everyTenant<{ tenantId: number }>(
+  const old = await database.acrossTenants<{ tenantId: number }>(
     `SELECT DISTINCT tenant_id AS "tenantId" FROM audit_event WHERE at < $1 LIMIT ${TENANTS_A_SWEEP}`,
     [before],
   );
   const forget = ({ tenantId }: { tenantId: number }) =>
-    rows(
-      door.enter(tenantId).manager,
+    database.tenant(tenantId).rows(
       `DELETE FROM audit_event WHERE tenant_id = $1 AND id = ANY (ARRAY(
          SELECT id FROM audit_event WHERE tenant_id = $1 AND at < $2 LIMIT ${BATCH}))`,
       [tenantId, before],

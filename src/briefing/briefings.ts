@@ -1,5 +1,5 @@
 import { gapsWhere } from "../connections/known-gaps";
-import type { CopyScope, TenantScope } from "../database/tenant-door";
+import type { CopyScope, TenantScope } from "../database/database";
 import type { DataGapRow } from "../entities/data-gap";
 import { MeetingRow } from "../entities/meeting";
 import { MeetingAttendeeRow } from "../entities/meeting-attendee";
@@ -10,27 +10,27 @@ const UUID = /^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/;
 
 /** The tenant's meeting with this id or external id; null where there is none, also where the id is no id at all. */
 export async function readMeeting(
-  { tenantId, reads }: TenantScope,
+  { tenantId, entities }: TenantScope,
   key: { id: string } | { externalId: string },
 ): Promise<MeetingRow | null> {
   if ("id" in key ? !UUID.test(key.id) : key.externalId.includes("\0")) return null;
   // As it is recorded: without the blanks around it.
   const [column, value] = "id" in key ? ["id", key.id] : ["external_id", key.externalId.trim()];
   const sql = `SELECT * FROM meeting WHERE tenant_id = $1 AND ${column} = $2`;
-  const [row] = await reads.entities(MeetingRow, sql, [tenantId, value]);
+  const [row] = await entities(MeetingRow, sql, [tenantId, value]);
   return row ?? null;
 }
 
-export function readMeetings({ tenantId, reads }: TenantScope, ids: readonly string[]): Promise<MeetingRow[]> {
+export function readMeetings({ tenantId, entities }: TenantScope, ids: readonly string[]): Promise<MeetingRow[]> {
   const sql = "SELECT * FROM meeting WHERE tenant_id = $1 AND id = ANY ($2)";
-  return reads.entities(MeetingRow, sql, [tenantId, ids]);
+  return entities(MeetingRow, sql, [tenantId, ids]);
 }
 
 export function readAttendees(
-  { tenantId, reads }: TenantScope,
+  { tenantId, entities }: TenantScope,
   meetingIds: readonly string[],
 ): Promise<MeetingAttendeeRow[]> {
-  return reads.entities(
+  return entities(
     MeetingAttendeeRow,
     "SELECT * FROM meeting_attendee WHERE tenant_id = $1 AND meeting_id = ANY ($2) ORDER BY position",
     [tenantId, meetingIds],
@@ -38,11 +38,11 @@ export function readAttendees(
 }
 
 export function readMatches(
-  { tenantId, reads }: TenantScope,
+  { tenantId, entities }: TenantScope,
   meetingIds: readonly string[],
 ): Promise<MeetingMatchRow[]> {
   const sql = "SELECT * FROM meeting_match WHERE tenant_id = $1 AND meeting_id = ANY ($2)";
-  return reads.entities(MeetingMatchRow, sql, [tenantId, meetingIds]);
+  return entities(MeetingMatchRow, sql, [tenantId, meetingIds]);
 }
 
 const OF_MEETING = "m.tenant_id = $1 AND m.copy_id = $2 AND m.meeting_id = $3";
@@ -58,26 +58,28 @@ const COULD_HIDE = `EXISTS (SELECT 1 FROM matched_record m WHERE ${OF_MEETING} A
 
 /** The gaps that touch a meeting: those of a whole resource, and of the participants of deals that could be its own. */
 export async function readGapsTouching(
-  { reads, tenantId, copyId }: CopyScope,
+  { tenantId, copyId, rows }: CopyScope,
   meetingId: string,
 ): Promise<GapSummary[]> {
-  const gaps = await reads.rows<Pick<DataGapRow, "resource" | "code" | "message"> & { count: number; since: string }>(
+  const gaps = await rows<Pick<DataGapRow, "resource" | "code" | "message"> & { count: number; since: Date }>(
     gapsWhere(`(crm_id = 0 OR (resource = 'DEAL_PARTICIPANTS' AND EXISTS (
       SELECT 1 FROM deal d WHERE d.tenant_id = $1 AND d.copy_id = $2 AND d.crm_id = g.crm_id AND (${COULD_HIDE}))))`),
     [tenantId, copyId, meetingId],
+    { resource: "text", code: "text", message: "text", count: "number", since: "instant" },
   );
-  return gaps.map((gap) => ({ ...gap, since: new Date(gap.since).toISOString() }));
+  return gaps.map((gap) => ({ ...gap, since: gap.since.toISOString() }));
 }
 
 /**
  * The moment up to which the copy is known to be complete: the CRM's clock when the last successful run began.
  * null before the first run has succeeded.
  */
-export async function readAsOf({ tenantId, reads, copyId }: CopyScope): Promise<Date | null> {
-  const [run] = await reads.rows<{ as_of: string | null }>(
+export async function readAsOf({ tenantId, copyId, rows }: CopyScope): Promise<Date | null> {
+  const [run] = await rows<{ as_of: Date | null }>(
     `SELECT coalesce(crm_time_at_start, started_at) AS as_of FROM sync_run
      WHERE tenant_id = $1 AND copy_id = $2 AND state = 'SUCCEEDED' ORDER BY queued_at DESC LIMIT 1`,
     [tenantId, copyId],
+    { as_of: "instant" },
   );
-  return run?.as_of ? new Date(run.as_of) : null;
+  return run?.as_of ?? null;
 }

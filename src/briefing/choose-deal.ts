@@ -2,8 +2,7 @@ import type { Actor } from "../auth/actor";
 import { recordAudit } from "../auth/audit";
 import { liveCopyId } from "../connections/connection-store";
 import { NOT_CONNECTED } from "../connections/refusals";
-import { rows } from "../database/rows";
-import type { TenantScope } from "../database/tenant-door";
+import type { TenantScope } from "../database/database";
 import { DealRow } from "../entities/deal";
 import type { MeetingRow } from "../entities/meeting";
 import { MeetingMatchRow } from "../entities/meeting-match";
@@ -47,20 +46,19 @@ export async function chooseDeal(
 
 /** Whether the user was shown the deal as a candidate, and it is still there. */
 async function isCandidate(scope: TenantScope, meetingId: string, copyId: number, dealId: number): Promise<boolean> {
-  const { tenantId, manager } = scope;
-  const match = await manager.findOneBy(MeetingMatchRow, { tenantId, meetingId, copyId });
+  const { tenantId, typed } = scope;
+  const match = await typed((orm) => orm.findOneBy(MeetingMatchRow, { tenantId, meetingId, copyId }));
   if (!match?.candidates.some((candidate) => candidate.dealId === dealId)) return false;
-  return manager.existsBy(DealRow, { tenantId, copyId, crmId: dealId });
+  return typed((orm) => orm.existsBy(DealRow, { tenantId, copyId, crmId: dealId }));
 }
 
 async function storeChoice(
-  { tenantId, manager }: TenantScope,
+  { tenantId, rows }: TenantScope,
   meetingId: string,
   copyId: number,
   { dealId, by, at }: { dealId: number; by: string; at: Date },
 ): Promise<void> {
   await rows(
-    manager,
     `UPDATE meeting_match SET chosen_deal_id = $3, chosen_by = $4, chosen_at = $5,
        chosen_company_id = (SELECT crm_company_id FROM synced_copy WHERE tenant_id = $1 AND id = $6)
      WHERE tenant_id = $1 AND meeting_id = $2`,

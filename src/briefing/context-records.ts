@@ -1,4 +1,4 @@
-import type { CopyScope } from "../database/tenant-door";
+import type { CopyScope } from "../database/database";
 import { ActivityRow } from "../entities/activity";
 import type { MatchedEntity } from "../entities/matched-record";
 import { type NoteHead, NoteRow } from "../entities/note";
@@ -13,12 +13,12 @@ type Authored = { ours: boolean };
 
 /** The latest done activities of records, newest first. */
 export function readRecentActivities(
-  { reads, tenantId, copyId }: CopyScope,
+  { tenantId, copyId, entities }: CopyScope,
   of: MatchedEntity,
   ids: readonly number[],
   first: number,
 ): Promise<(ActivityRow & OfParent)[]> {
-  return reads.entities<ActivityRow, OfParent>(
+  return entities<ActivityRow, OfParent>(
     ActivityRow,
     `SELECT found.*, parent.id AS parent_id FROM unnest($3::bigint[]) AS parent (id)
      CROSS JOIN LATERAL (
@@ -32,11 +32,11 @@ export function readRecentActivities(
 
 /** The next planned activity of each deal: the earliest undone one that is due at or after `now`. */
 export function readNextActivities(
-  { reads, tenantId, copyId }: CopyScope,
+  { tenantId, copyId, entities }: CopyScope,
   dealIds: readonly number[],
   now: Date,
 ): Promise<(ActivityRow & OfParent)[]> {
-  return reads.entities<ActivityRow, OfParent>(
+  return entities<ActivityRow, OfParent>(
     ActivityRow,
     `SELECT DISTINCT ON (t.deal_id) t.*, t.deal_id AS parent_id FROM activity t
      WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.deal_id = ANY ($3) AND NOT t.done
@@ -54,12 +54,12 @@ const NOTE_HEAD = (note: string) =>
 
 /** The latest notes of records, newest first. */
 export function readRecentNotes(
-  { reads, tenantId, copyId }: CopyScope,
+  { tenantId, copyId, entities }: CopyScope,
   of: MatchedEntity,
   ids: readonly number[],
   first: number,
 ): Promise<(NoteHead & OfParent & Authored)[]> {
-  return reads.entities<NoteHead, OfParent & Authored>(
+  return entities<NoteHead, OfParent & Authored>(
     NoteRow,
     `SELECT ${NOTE_HEAD("found")}, parent.id AS parent_id, ${isOurNote("found")} AS ours FROM unnest($3::bigint[]) AS parent (id)
      CROSS JOIN LATERAL (
@@ -79,11 +79,11 @@ const HANGS_ON_MATCHED = `EXISTS (
 export function readActivities(scope: CopyScope, ids: readonly number[]): Promise<ActivityRow[]> {
   const sql = `SELECT t.* FROM activity t
     WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.crm_id = ANY ($3) AND ${HANGS_ON_MATCHED}`;
-  return scope.reads.entities(ActivityRow, sql, [scope.tenantId, scope.copyId, ids]);
+  return scope.entities(ActivityRow, sql, [scope.tenantId, scope.copyId, ids]);
 }
 
 export function readNotes(scope: CopyScope, ids: readonly number[]): Promise<(NoteHead & Authored)[]> {
   const sql = `SELECT ${NOTE_HEAD("t")}, ${isOurNote("t")} AS ours FROM note t
     WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.crm_id = ANY ($3) AND ${HANGS_ON_MATCHED}`;
-  return scope.reads.entities<NoteHead, Authored>(NoteRow, sql, [scope.tenantId, scope.copyId, ids]);
+  return scope.entities<NoteHead, Authored>(NoteRow, sql, [scope.tenantId, scope.copyId, ids]);
 }

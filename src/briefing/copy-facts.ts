@@ -1,5 +1,4 @@
-import { rows } from "../database/rows";
-import type { CopyScope } from "../database/tenant-door";
+import type { CopyScope } from "../database/database";
 import { companyDomainOf } from "../platform/company-domain";
 import { mailboxOf } from "../platform/email-address";
 import { SAME_TIME_MS } from "./matching/deal-candidates";
@@ -33,17 +32,15 @@ export async function readCopyFacts(copy: CopyScope, meetings: readonly MeetingF
 
 const distinct = <T>(values: readonly (T | null)[]): T[] => [...new Set(values)].filter((value) => value !== null);
 
-function readUsers({ tenantId, copyId, manager }: CopyScope, addresses: readonly string[]): Promise<UserFact[]> {
+function readUsers({ tenantId, copyId, rows }: CopyScope, addresses: readonly string[]): Promise<UserFact[]> {
   return rows(
-    manager,
     `SELECT crm_id AS "crmId", address FROM crm_user WHERE tenant_id = $1 AND copy_id = $2 AND address = ANY ($3)`,
     [tenantId, copyId, addresses],
   );
 }
 
-function readPersons({ tenantId, copyId, manager }: CopyScope, mailboxes: readonly string[]): Promise<PersonFact[]> {
+function readPersons({ tenantId, copyId, rows }: CopyScope, mailboxes: readonly string[]): Promise<PersonFact[]> {
   return rows(
-    manager,
     `SELECT p.crm_id AS "crmId", p.organization_id AS "organizationId", array_agg(a.address) AS addresses
      FROM person_address a JOIN person p ON p.tenant_id = $1 AND p.copy_id = a.copy_id AND p.crm_id = a.person_id
      WHERE a.tenant_id = $1 AND a.copy_id = $2 AND a.mailbox = ANY ($3) GROUP BY p.tenant_id, p.copy_id, p.crm_id`,
@@ -51,9 +48,8 @@ function readPersons({ tenantId, copyId, manager }: CopyScope, mailboxes: readon
   );
 }
 
-function readDomains({ tenantId, copyId, manager }: CopyScope, domains: readonly string[]): Promise<DomainFact[]> {
+function readDomains({ tenantId, copyId, rows }: CopyScope, domains: readonly string[]): Promise<DomainFact[]> {
   return rows(
-    manager,
     `SELECT domain, organization_id AS "organizationId", sum(persons)::int AS persons, bool_or(website) AS "isWebsite"
      FROM (
        SELECT a.domain, p.organization_id, count(DISTINCT p.crm_id) AS persons, false AS website
@@ -72,7 +68,7 @@ function readDomains({ tenantId, copyId, manager }: CopyScope, domains: readonly
  * of the meetings; an organization may have thousands of others.
  */
 function readDeals(
-  { tenantId, copyId, manager }: CopyScope,
+  { tenantId, copyId, rows }: CopyScope,
   personIds: readonly number[],
   organizationIds: readonly number[],
   starts: readonly Date[],
@@ -81,7 +77,6 @@ function readDeals(
   const opened = new Date(Math.max(...times) + WINDOW_MS);
   const closed = new Date(Math.min(...times) - WINDOW_MS);
   return rows(
-    manager,
     `WITH taking_part AS (
        SELECT d.crm_id AS deal_id, d.person_id FROM deal d
        WHERE d.tenant_id = $1 AND d.copy_id = $2 AND d.person_id = ANY ($3)
@@ -105,12 +100,11 @@ function readDeals(
 }
 
 function readActivities(
-  { tenantId, copyId, manager }: CopyScope,
+  { tenantId, copyId, rows }: CopyScope,
   dealIds: readonly number[],
   starts: readonly Date[],
 ): Promise<ActivityFact[]> {
   return rows(
-    manager,
     `SELECT a.deal_id AS "dealId", a.due_at AS at,
        array_remove(array_append(a.participant_ids, a.person_id), NULL) AS "personIds"
      FROM activity a

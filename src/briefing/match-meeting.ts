@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { holdLiveCopy, liveCopyId } from "../connections/connection-store";
-import { jsonRows, rows } from "../database/rows";
-import type { TenantScope } from "../database/tenant-door";
+import type { TenantScope } from "../database/database";
+import { jsonRows } from "../database/upsert";
 import type { MeetingRow } from "../entities/meeting";
 import { MeetingAttendeeRow } from "../entities/meeting-attendee";
 import { MeetingMatchRow } from "../entities/meeting-match";
@@ -120,7 +120,7 @@ interface Stored {
 
 /** What meetings' matches said, and what was chosen for them. A choice holds in the CRM company where it was made. */
 async function readStored(
-  { tenantId, manager }: TenantScope,
+  { tenantId, rows }: TenantScope,
   copyId: number | null,
   meetingIds: readonly string[],
 ): Promise<Map<string, Stored>> {
@@ -130,7 +130,6 @@ async function readStored(
     deal_id: number | null;
     is_there: boolean | null;
   }>(
-    manager,
     `SELECT m.meeting_id, m.fingerprint, m.chosen_deal_id AS deal_id, EXISTS (
        SELECT 1 FROM synced_copy c JOIN deal d ON d.tenant_id = $1 AND d.copy_id = c.id
        WHERE c.tenant_id = $1 AND c.id = $2 AND c.crm_company_id = m.chosen_company_id
@@ -147,17 +146,17 @@ async function readStored(
 }
 
 async function storeAttendees(
-  { tenantId, manager }: TenantScope,
+  { tenantId, rows, typed }: TenantScope,
   { row, attendees }: MatchableMeeting,
   { attendees: matches }: Match,
 ): Promise<void> {
   const meetingId = row.id;
-  await manager.delete(MeetingAttendeeRow, { tenantId, meetingId });
+  await typed((orm) => orm.delete(MeetingAttendeeRow, { tenantId, meetingId }));
   const stored = attendees.flatMap(({ email, name }, position) => {
     const found = matches[position];
     return found ? [{ email, name, ...found }] : [];
   });
-  if (stored.length > 0) await rows(manager, STORE_ATTENDEES, [tenantId, meetingId, jsonRows(stored)]);
+  if (stored.length > 0) await rows(STORE_ATTENDEES, [tenantId, meetingId, jsonRows(stored)]);
 }
 
 /** One parameter for all: to build a statement with fifteen for each of 500 attendees held the event loop. */
@@ -174,24 +173,23 @@ const STORE_ATTENDEES = `
 const NO_CHOICE = { chosenDealId: null, chosenCompanyId: null, chosenBy: null, chosenAt: null };
 
 async function storeMatch(
-  { tenantId, manager }: TenantScope,
+  { tenantId, typed }: TenantScope,
   meetingId: string,
   { copyId, match: { deal, dropsChoice }, fingerprint }: FoundMatch,
   matchedAt: Date,
 ): Promise<void> {
   const row = { tenantId, meetingId, copyId, ...deal, fingerprint, matchedAt, ...(dropsChoice ? NO_CHOICE : {}) };
-  await manager.upsert(MeetingMatchRow, row, ["tenantId", "meetingId"]);
+  await typed((orm) => orm.upsert(MeetingMatchRow, row, ["tenantId", "meetingId"]));
 }
 
 async function storeReadable(
-  { tenantId, manager }: TenantScope,
+  { tenantId, rows }: TenantScope,
   meetingId: string,
   copyId: number,
   { readable }: Match,
 ): Promise<void> {
-  await rows(manager, "DELETE FROM matched_record WHERE tenant_id = $1 AND meeting_id = $2", [tenantId, meetingId]);
+  await rows("DELETE FROM matched_record WHERE tenant_id = $1 AND meeting_id = $2", [tenantId, meetingId]);
   await rows(
-    manager,
     `INSERT INTO matched_record (tenant_id, copy_id, entity, crm_id, meeting_id)
      SELECT $1, $2, r.entity, r."crmId", $3 FROM jsonb_to_recordset($4::jsonb) AS r (entity text, "crmId" bigint)
      ON CONFLICT DO NOTHING`,

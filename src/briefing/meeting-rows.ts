@@ -1,6 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { rows } from "../database/rows";
-import type { TenantScope } from "../database/tenant-door";
+import type { TenantScope } from "../database/database";
 import { MeetingRow } from "../entities/meeting";
 import type { MeetingAttendeeRow } from "../entities/meeting-attendee";
 import { readAttendees } from "./briefings";
@@ -8,12 +7,11 @@ import type { MatchableMeeting } from "./match-meeting";
 
 /** A meeting that is recorded again keeps its id. The row is locked until the transaction ends. */
 export async function upsertMeeting(
-  { tenantId, manager }: TenantScope,
+  { tenantId, rows, typed }: TenantScope,
   meeting: Omit<MeetingRow, "tenantId" | "id">,
 ): Promise<MeetingRow> {
   const { externalId, title, startsAt, endsAt, ownerEmail, recordedBy, recordedAt } = meeting;
   await rows(
-    manager,
     `INSERT INTO meeting (tenant_id, id, external_id, title, starts_at, ends_at, owner_email, recorded_by, recorded_at)
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
      ON CONFLICT (tenant_id, external_id) DO UPDATE SET title = EXCLUDED.title, starts_at = EXCLUDED.starts_at,
@@ -21,7 +19,7 @@ export async function upsertMeeting(
        recorded_by = EXCLUDED.recorded_by, recorded_at = EXCLUDED.recorded_at`,
     [tenantId, randomUUID(), externalId, title, startsAt, endsAt, ownerEmail, recordedBy, recordedAt],
   );
-  return manager.findOneByOrFail(MeetingRow, { tenantId, externalId });
+  return typed((orm) => orm.findOneByOrFail(MeetingRow, { tenantId, externalId }));
 }
 
 /** Takes a meeting as it was recorded, until the transaction ends. null: this tenant has none with this id. */
@@ -29,9 +27,9 @@ export async function lockMeeting(
   scope: TenantScope,
   id: string,
 ): Promise<(MatchableMeeting & { row: MeetingRow }) | null> {
-  const { tenantId, manager } = scope;
+  const { tenantId, typed } = scope;
   const lock = { mode: "pessimistic_write" } as const;
-  const row = await manager.findOne(MeetingRow, { where: { tenantId, id }, lock });
+  const row = await typed((orm) => orm.findOne(MeetingRow, { where: { tenantId, id }, lock }));
   return row && { row, attendees: await readAttendees(scope, [id]) };
 }
 
@@ -44,8 +42,7 @@ export async function readMeetingsSince(
   before: PagePosition | null,
   limit: number,
 ): Promise<MatchableMeeting[]> {
-  const found = await rows<{ id: string; startsAt: Date; ownerEmail: string }>(
-    scope.manager,
+  const found = await scope.rows<{ id: string; startsAt: Date; ownerEmail: string }>(
     `SELECT id, starts_at AS "startsAt", owner_email AS "ownerEmail" FROM meeting
      WHERE tenant_id = $1 AND starts_at > coalesce($2, '-infinity'::timestamptz) AND ($3::timestamptz IS NULL OR (starts_at, id) < ($3, $4::uuid))
      ORDER BY starts_at DESC, id DESC LIMIT $5`,

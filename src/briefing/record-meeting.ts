@@ -1,5 +1,5 @@
 import type { Actor } from "../auth/actor";
-import type { TenantDoor } from "../database/tenant-door";
+import type { Database } from "../database/database";
 import type { MeetingRow } from "../entities/meeting";
 import type { Clock } from "../platform/clock";
 import type { Logger } from "../platform/logger";
@@ -20,14 +20,14 @@ export interface RecordMeetingInput {
 /** The product's own meetings come in here, by their `externalId`, and are matched at once. */
 export class Meetings {
   constructor(
-    private readonly door: TenantDoor,
+    private readonly database: Database,
     private readonly clock: Clock,
     private readonly logger: Logger,
   ) {}
 
   /** Records or replaces a meeting and matches it. */
   record(actor: Actor, { attendees, ...meeting }: RecordMeetingInput): Promise<MeetingRow> {
-    return this.door.transaction(actor.tenantId, async (scope) => {
+    return this.database.tenant(actor.tenantId).transaction(async (scope) => {
       const row = await upsertMeeting(scope, { ...meeting, recordedBy: actor.userId, recordedAt: this.clock() });
       await matchMeeting(scope, { row, attendees }, this.clock(), true);
       return row;
@@ -36,8 +36,8 @@ export class Meetings {
 
   /** Settles which deal a meeting is about. */
   choose(actor: Actor, choice: DealChoice): Promise<Outcome<MeetingRow, ChoiceRefusal>> {
-    return this.door.transaction(actor.tenantId, (scope) =>
-      chooseDeal(scope, actor, choice, this.clock(), this.logger),
-    );
+    return this.database
+      .tenant(actor.tenantId)
+      .transaction((scope) => chooseDeal(scope, actor, choice, this.clock(), this.logger));
   }
 }

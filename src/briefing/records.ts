@@ -1,5 +1,5 @@
 import type { ObjectLiteral, ObjectType } from "typeorm";
-import type { CopyScope } from "../database/tenant-door";
+import type { CopyScope } from "../database/database";
 import { CrmUserRow } from "../entities/crm-user";
 import { DealRow } from "../entities/deal";
 import type { MatchedEntity } from "../entities/matched-record";
@@ -32,7 +32,7 @@ export function readMatched<E extends MatchedEntity>(
   entity: E,
   ids: readonly number[],
 ): Promise<MatchedRows[E][]> {
-  return scope.reads.entities(
+  return scope.entities(
     MATCHED_TABLES[entity],
     `SELECT t.* FROM ${entity.toLowerCase()} t
      WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.crm_id = ANY ($3) AND ${isMatched(entity)}`,
@@ -46,15 +46,15 @@ export function readSetup<T extends ObjectLiteral>(
   entity: ObjectType<T>,
   ids: readonly number[],
 ): Promise<T[]> {
-  const { tableName } = scope.manager.connection.getMetadata(entity);
+  const { tableName } = scope.metadata(entity);
   const sql = `SELECT * FROM ${tableName} WHERE tenant_id = $1 AND copy_id = $2 AND crm_id = ANY ($3)`;
-  return scope.reads.entities(entity, sql, [scope.tenantId, scope.copyId, ids]);
+  return scope.entities(entity, sql, [scope.tenantId, scope.copyId, ids]);
 }
 
 /** The CRM users with these e-mail addresses, in whatever spelling. */
 export async function readUsersByEmail(scope: CopyScope, emails: readonly string[]): Promise<CrmUserRow[]> {
   const addresses = emails.map(normalizeAddress).filter((address) => address !== null);
-  return scope.reads.entities(
+  return scope.entities(
     CrmUserRow,
     `SELECT * FROM crm_user WHERE tenant_id = $1 AND copy_id = $2 AND address = ANY ($3) ORDER BY active DESC, crm_id`,
     [scope.tenantId, scope.copyId, addresses],
@@ -70,7 +70,7 @@ export const MOST_OTHER_DEALS = 50;
 
 /** The persons who take part in deals, by name. */
 export function readParticipants(scope: CopyScope, dealIds: readonly number[]): Promise<(PersonRow & OfParent)[]> {
-  return scope.reads.entities<PersonRow, OfParent>(
+  return scope.entities<PersonRow, OfParent>(
     PersonRow,
     `SELECT found.*, parent.id AS parent_id FROM unnest($3::bigint[]) AS parent (id)
      CROSS JOIN LATERAL (
@@ -89,7 +89,7 @@ export function readPersonsOf(
   organizationIds: readonly number[],
   first: number,
 ): Promise<(PersonRow & OfParent)[]> {
-  return scope.reads.entities<PersonRow, OfParent>(
+  return scope.entities<PersonRow, OfParent>(
     PersonRow,
     `SELECT found.*, parent.id AS parent_id FROM unnest($3::bigint[]) AS parent (id)
      CROSS JOIN LATERAL (
@@ -114,7 +114,7 @@ export function readOpenDealsOf(
   ids: readonly number[],
   first: number,
 ): Promise<(DealRow & OfParent)[]> {
-  return scope.reads.entities<DealRow, OfParent>(
+  return scope.entities<DealRow, OfParent>(
     DealRow,
     `SELECT found.*, parent.id AS parent_id FROM unnest($3::bigint[]) AS parent (id)
      CROSS JOIN LATERAL (
@@ -132,7 +132,7 @@ export function readOtherDeals(
   scope: CopyScope,
   meetingIds: readonly string[],
 ): Promise<(DealRow & { meeting_id: string })[]> {
-  return scope.reads.entities<DealRow, { meeting_id: string }>(
+  return scope.entities<DealRow, { meeting_id: string }>(
     DealRow,
     `SELECT found.*, parent.id AS meeting_id FROM unnest($3::uuid[]) AS parent (id)
      CROSS JOIN LATERAL (

@@ -1,6 +1,5 @@
 import { liveCopyId } from "../connections/connection-store";
-import { rows } from "../database/rows";
-import type { TenantDoor, TenantScope } from "../database/tenant-door";
+import type { Database, TenantScope } from "../database/database";
 import type { SyncResource } from "../entities/sync-run";
 import { SyncedCopyRow } from "../entities/synced-copy";
 import { type Clock, DAY_MS } from "../platform/clock";
@@ -24,18 +23,17 @@ const MATTERS: readonly SyncResource[] = [
  */
 export class Rematching {
   constructor(
-    private readonly door: TenantDoor,
+    private readonly database: Database,
     private readonly clock: Clock,
     private readonly logger: Logger,
   ) {}
 
   async run(tenantId: number, stop: AbortSignal): Promise<void> {
-    const scope = this.door.enter(tenantId);
+    const scope = this.database.tenant(tenantId);
     const due = await whatIsDue(scope);
     if (!due) return;
     if (due.isChanged && !(await this.#rematchAll(scope, due, stop))) return;
-    await rows(
-      scope.manager,
+    await scope.rows(
       `UPDATE synced_copy SET rematched_at = $3
        WHERE tenant_id = $1 AND id = $2 AND (rematched_at IS NULL OR rematched_at < $3)`,
       [tenantId, due.copyId, due.until],
@@ -60,7 +58,7 @@ export class Rematching {
   /** One meeting's failure is its own. */
   async #rematch(tenantId: number, meetingId: string): Promise<boolean> {
     try {
-      await this.door.transaction(tenantId, async (scope) => {
+      await this.database.tenant(tenantId).transaction(async (scope) => {
         const meeting = await lockMeeting(scope, meetingId);
         if (meeting) await matchMeeting(scope, meeting, this.clock(), false);
       });
@@ -83,12 +81,11 @@ interface Due {
 
 /** null: no run has ended since the last time. A failed run counts as well, it may have written pages. */
 async function whatIsDue(scope: TenantScope): Promise<Due | null> {
-  const { tenantId, manager } = scope;
+  const { tenantId, rows, typed } = scope;
   const copyId = await liveCopyId(scope);
-  const copy = copyId && (await manager.findOneBy(SyncedCopyRow, { tenantId, id: copyId }));
+  const copy = copyId && (await typed((orm) => orm.findOneBy(SyncedCopyRow, { tenantId, id: copyId })));
   if (!copy) return null;
   const [ended] = await rows<{ until: Date | null; is_changed: boolean | null; is_new: boolean }>(
-    manager,
     `SELECT max(r.finished_at) AS until, bool_or(s.written + s.removed > 0) AS is_changed, NOT EXISTS (
        SELECT 1 FROM sync_run b
        WHERE b.tenant_id = $1 AND b.copy_id = $2 AND b.state = 'SUCCEEDED' AND b.finished_at <= $3) AS is_new

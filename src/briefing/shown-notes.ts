@@ -1,5 +1,5 @@
-import { jsonRows, rows } from "../database/rows";
-import type { CopyScope, TenantDoor } from "../database/tenant-door";
+import type { CopyScope, Database } from "../database/database";
+import { jsonRows } from "../database/upsert";
 import { SECOND_MS } from "../platform/clock";
 import { cutHtml } from "../platform/cut";
 import { messageOf } from "../platform/errors";
@@ -56,7 +56,7 @@ export class ShownNotes {
   #keeping: Promise<void> = Promise.resolve();
 
   constructor(
-    private readonly door: TenantDoor,
+    private readonly database: Database,
     private readonly logger: Logger,
   ) {}
 
@@ -99,7 +99,7 @@ export class ShownNotes {
     this.#timer = undefined;
     for (const [copyId, { tenantId, notes }] of waiting) {
       this.#keeping = this.#keeping
-        .then(() => keep(this.door, tenantId, copyId, [...notes.values()]))
+        .then(() => keep(this.database, tenantId, copyId, [...notes.values()]))
         .catch((error: unknown) => {
           this.logger.warn({ tenantId, copyId, why: messageOf(error) }, "notes as shown were not kept: made again");
         });
@@ -108,8 +108,8 @@ export class ShownNotes {
 }
 
 /** The content only where nothing is kept of it by today's rules, and only its beginning once the answer is full. */
-function readStored({ reads, tenantId, copyId }: CopyScope, ids: readonly number[]): Promise<StoredNote[]> {
-  return reads.rows<StoredNote>(
+function readStored({ tenantId, copyId, rows }: CopyScope, ids: readonly number[]): Promise<StoredNote[]> {
+  return rows<StoredNote>(
     `SELECT crm_id, version, truncated, whole,
        CASE WHEN NOT whole THEN left(content, $5 + 1) WHEN NOT is_kept THEN content END AS content,
        CASE WHEN whole AND is_kept THEN shown_html END AS html, CASE WHEN whole AND is_kept THEN shown_text END AS text,
@@ -124,13 +124,16 @@ function readStored({ reads, tenantId, copyId }: CopyScope, ids: readonly number
        ) sized
      ) read ORDER BY place`,
     [tenantId, copyId, ids, HTML_RULES, BEGINNING, MAX_READ_BYTES],
+    {
+      ...{ crm_id: "number", version: "text", truncated: "flag", whole: "flag" },
+      ...{ content: "text", html: "text", text: "text", cut: "flag" },
+    },
   );
 }
 
 /** A row that has moved on since it was read is passed by, and so is one that somebody holds: nobody waits for this. */
-async function keep(door: TenantDoor, tenantId: number, copyId: number, notes: readonly Kept[]): Promise<void> {
-  await rows(
-    door.enter(tenantId).manager,
+async function keep(database: Database, tenantId: number, copyId: number, notes: readonly Kept[]): Promise<void> {
+  await database.tenant(tenantId).rows(
     `WITH made AS (
        SELECT r.* FROM jsonb_to_recordset($3::jsonb) AS r (id bigint, version text, html text, "text" text, cut boolean)
      ), free AS (

@@ -1,4 +1,4 @@
-import type { CopyScope } from "../database/tenant-door";
+import type { CopyScope } from "../database/database";
 import { isOurNote } from "./our-notes";
 import type { ContactKind } from "./quiet/facts";
 import { HAPPENED_AT } from "./quiet/silence-sql";
@@ -63,12 +63,12 @@ const INTERACTIONS = `
  * far as they are readable. A match of an earlier copy gives nothing.
  */
 export async function readTimelines(
-  { reads, tenantId, copyId }: CopyScope,
+  { tenantId, copyId, rows }: CopyScope,
   meetingIds: readonly string[],
   first: number,
   now: Date,
 ): Promise<(InteractionRow & { parent_id: string })[]> {
-  const found = await reads.rows<Omit<InteractionRow, "at"> & { parent_id: string; at: string }>(
+  return rows<InteractionRow & { parent_id: string }>(
     `SELECT parent.id AS parent_id, found.kind, found.at, found.person_id AS "personId", found.activity_id AS "activityId"
      FROM unnest($5::uuid[]) AS parent (id)
      JOIN meeting_match about ON about.tenant_id = $1 AND about.meeting_id = parent.id AND about.copy_id = $2
@@ -77,6 +77,6 @@ export async function readTimelines(
        SELECT * FROM (${INTERACTIONS}) every ORDER BY at DESC, kind, ref DESC LIMIT $4
      ) found`,
     [tenantId, copyId, now, first, meetingIds],
+    { parent_id: "text", kind: "text", at: "instant", personId: "number", activityId: "number" },
   );
-  return found.map((row) => ({ ...row, at: new Date(row.at) }));
 }

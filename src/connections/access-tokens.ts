@@ -102,9 +102,9 @@ export class AccessTokens {
   #present(tenantId: number, copyId: number): Promise<PresentAccess> {
     const running = this.#reads.get(copyId);
     if (running) return running;
-    const { door, credentials } = this.parts;
+    const { database, credentials } = this.parts;
     const read = credentials
-      .readAccess(door.enter(tenantId), copyId)
+      .readAccess(database.tenant(tenantId), copyId)
       .then(usable)
       .finally(() => this.#reads.delete(copyId));
     this.#reads.set(copyId, read);
@@ -161,8 +161,8 @@ export class AccessTokens {
 
   /** Renews once at most: a token that the CRM refuses right after it gave it is not renewed again. */
   async #lookAgain(tenantId: number, copyId: number, refused: Secret | null, held: HeldLock): Promise<Secret> {
-    const { door, credentials } = this.parts;
-    const scope = door.enter(tenantId);
+    const { database, credentials } = this.parts;
+    const scope = database.tenant(tenantId);
     const present = usable(await credentials.readAccess(scope, copyId));
     if (this.#isFresh(present) && present.accessToken.reveal() !== refused?.reveal()) {
       // Whoever was killed between storing a token and proving it has left that to the next need.
@@ -187,8 +187,8 @@ export class AccessTokens {
       throw new CrmError("UNAUTHORIZED", "The CRM refuses the token that it has just renewed.", { status: 401 });
     }
     // Replaced while the CRM was asked: by a person's authorization, which has proven its own.
-    const { door, credentials } = this.parts;
-    const present = usable(await credentials.readAccess(door.enter(tenantId), copyId));
+    const { database, credentials } = this.parts;
+    const present = usable(await credentials.readAccess(database.tenant(tenantId), copyId));
     if (present.isProven) return present.accessToken;
     throw new OAuthError("OUTAGE", "The access token was replaced while the CRM was asked whose it is.");
   }

@@ -1,7 +1,6 @@
 import { createHash, randomBytes } from "node:crypto";
 import type { Actor } from "../auth/actor";
-import { rows } from "../database/rows";
-import type { TenantScope } from "../database/tenant-door";
+import type { TenantScope } from "../database/database";
 import { MINUTE_MS } from "../platform/clock";
 
 const STATE_BYTES = 32;
@@ -19,8 +18,7 @@ export async function issueState(
 ): Promise<{ state: string; expiresAt: Date }> {
   const state = randomBytes(STATE_BYTES).toString("base64url");
   const expiresAt = new Date(now.getTime() + STATE_LIFE_MS);
-  await rows(
-    scope.manager,
+  await scope.rows(
     `WITH ended AS (DELETE FROM authorization_request WHERE tenant_id = $1 AND expires_at <= $5)
      INSERT INTO authorization_request (tenant_id, state_hash, user_id, expires_at) VALUES ($1, $2, $3, $4)`,
     [scope.tenantId, hashOf(state), actor.userId, expiresAt, now],
@@ -33,9 +31,8 @@ export async function issueState(
  * ended, or voided by a disconnect, has cost its rows all the same. The caller holds the connection's lock.
  * @returns from when on another may be begun; null where one may be now
  */
-export async function consentsResumeAt({ tenantId, manager }: TenantScope, now: Date): Promise<Date | null> {
+export async function consentsResumeAt({ tenantId, rows }: TenantScope, now: Date): Promise<Date | null> {
   const [first] = await rows<{ at: Date }>(
-    manager,
     `SELECT at FROM audit_event WHERE tenant_id = $1 AND action = 'CONSENT_STARTED' AND at > $2
      ORDER BY at DESC OFFSET ${MAX_BEGUN_CONSENTS - 1} LIMIT 1`,
     [tenantId, new Date(now.getTime() - STATE_LIFE_MS)],
@@ -45,8 +42,7 @@ export async function consentsResumeAt({ tenantId, manager }: TenantScope, now: 
 
 /** Uses a `state` up. Of any number of callers at once, at most one is told true. */
 export async function consumeState(scope: TenantScope, actor: Actor, state: string, now: Date): Promise<boolean> {
-  const used = await rows(
-    scope.manager,
+  const used = await scope.rows(
     `UPDATE authorization_request SET used_at = $4
      WHERE tenant_id = $1 AND state_hash = $2 AND user_id = $3 AND expires_at > $4 AND used_at IS NULL RETURNING 1 AS used`,
     [scope.tenantId, hashOf(state), actor.userId, now],
@@ -56,8 +52,7 @@ export async function consumeState(scope: TenantScope, actor: Actor, state: stri
 
 /** Ends a consent that was used up. @returns false where a disconnect has voided it meanwhile */
 export async function endConsent(scope: TenantScope, state: string): Promise<boolean> {
-  const ended = await rows(
-    scope.manager,
+  const ended = await scope.rows(
     "DELETE FROM authorization_request WHERE tenant_id = $1 AND state_hash = $2 RETURNING 1 AS ended",
     [scope.tenantId, hashOf(state)],
   );

@@ -6,7 +6,7 @@ import type { CrmHttp } from "../crm/http";
 import { type CrmOAuth, OAuthError } from "../crm/oauth";
 import type { CrmCurrentUser } from "../crm/parsing/records";
 import type { Grant } from "../crm/token-outcome";
-import type { TenantDoor, TenantScope } from "../database/tenant-door";
+import type { Database, TenantScope } from "../database/database";
 import type { Clock } from "../platform/clock";
 import type { Logger } from "../platform/logger";
 import { accepted, type Outcome, type Refused, refused } from "../platform/outcome";
@@ -36,7 +36,7 @@ export interface ConnectInput {
 }
 
 export interface ConnectingParts {
-  door: TenantDoor;
+  database: Database;
   http: CrmHttp;
   oauth: CrmOAuth;
   credentials: Credentials;
@@ -74,15 +74,15 @@ export class Connecting {
   async refusal(actor: Actor): Promise<PolicyRefusal | "ANOTHER_CRM_CONNECTED" | null> {
     const policy = refusalToConnect(actor);
     if (policy) return policy;
-    const connection = await readConnection(this.parts.door.enter(actor.tenantId));
+    const connection = await readConnection(this.parts.database.tenant(actor.tenantId));
     return connection?.state === "CONNECTED" ? "ANOTHER_CRM_CONNECTED" : null;
   }
 
   async start(actor: Actor): Promise<Outcome<{ authorizationUrl: string; expiresAt: Date }, ConnectRefusal>> {
     const refusedFor = await this.#refused(actor, "startConnect");
     if (refusedFor) return refusedFor;
-    const { door, clock, logger, oauth } = this.parts;
-    return door.transaction(actor.tenantId, async (scope) => {
+    const { database, clock, logger, oauth } = this.parts;
+    return database.tenant(actor.tenantId).transaction(async (scope) => {
       const now = clock();
       await lockConnection(scope);
       const retryAt = await consentsResumeAt(scope, now);
@@ -101,7 +101,7 @@ export class Connecting {
       const message = "Neither a code nor an error came back from the CRM. Start again.";
       return this.#rejected(actor, refused("INVALID_INPUT", message, "code"));
     }
-    const scope = this.parts.door.enter(actor.tenantId);
+    const scope = this.parts.database.tenant(actor.tenantId);
     if (!(await consumeState(scope, actor, input.state, this.parts.clock()))) {
       return this.#rejected(actor, refused("AUTHORIZATION_STATE_INVALID", VOID_CONSENT));
     }
@@ -120,14 +120,14 @@ export class Connecting {
     const code = await this.refusal(actor);
     if (!code) return null;
     if (code === "ANOTHER_CRM_CONNECTED") return this.#rejected(actor, refusal(code));
-    const { door, logger, clock } = this.parts;
-    await recordPolicyRefusal(door, logger, actor, refused(code, MESSAGES[code]), operation, clock());
+    const { database, logger, clock } = this.parts;
+    await recordPolicyRefusal(database, logger, actor, refused(code, MESSAGES[code]), operation, clock());
     return refusal(code);
   }
 
   /** Ends the consent, where it is one, and notes why it came to nothing. */
   #rejected(actor: Actor, why: Refusal, state?: string): Promise<Refusal> {
-    return this.parts.door.transaction(actor.tenantId, async (scope) => {
+    return this.parts.database.tenant(actor.tenantId).transaction(async (scope) => {
       if (state !== undefined) await endConsent(scope, state);
       return this.#noteRejected(scope, actor, why);
     });
@@ -202,21 +202,23 @@ export class Connecting {
       const message = "The CRM granted no refresh token. Start again.";
       return this.#rejected(actor, refused("AUTHORIZATION_REJECTED", message), state);
     }
-    return this.parts.door.transaction(actor.tenantId, async (scope): Promise<Outcome<null, ConnectRefusal>> => {
-      const now = this.parts.clock();
-      const present = await lockConnection(scope);
-      const reject = (why: Refusal) => this.#noteRejected(scope, actor, why);
-      if (!(await endConsent(scope, state))) return reject(refused("AUTHORIZATION_STATE_INVALID", VOID_CONSENT));
-      const admission = admit(present, user);
-      if (admission === "ANOTHER_CRM_CONNECTED" || admission === "DIFFERENT_CRM_COMPANY")
-        return reject(refusal(admission));
-      const copyId = await this.#copyFor(scope, admission, present, user, now);
-      await this.parts.credentials.put(scope, copyId, grant, refreshToken, askedAt);
-      await moveToConnected(scope, present.state, copyId, user, now);
-      await this.parts.enqueueFirstRun(scope, copyId);
-      await this.#noteConnected(scope, actor, present, admission, now);
-      return accepted(null);
-    });
+    return this.parts.database
+      .tenant(actor.tenantId)
+      .transaction(async (scope): Promise<Outcome<null, ConnectRefusal>> => {
+        const now = this.parts.clock();
+        const present = await lockConnection(scope);
+        const reject = (why: Refusal) => this.#noteRejected(scope, actor, why);
+        if (!(await endConsent(scope, state))) return reject(refused("AUTHORIZATION_STATE_INVALID", VOID_CONSENT));
+        const admission = admit(present, user);
+        if (admission === "ANOTHER_CRM_CONNECTED" || admission === "DIFFERENT_CRM_COMPANY")
+          return reject(refusal(admission));
+        const copyId = await this.#copyFor(scope, admission, present, user, now);
+        await this.parts.credentials.put(scope, copyId, grant, refreshToken, askedAt);
+        await moveToConnected(scope, present.state, copyId, user, now);
+        await this.parts.enqueueFirstRun(scope, copyId);
+        await this.#noteConnected(scope, actor, present, admission, now);
+        return accepted(null);
+      });
   }
 
   async #noteConnected(

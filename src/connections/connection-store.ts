@@ -1,16 +1,15 @@
 import { recordAudit } from "../auth/audit";
 import type { CrmCurrentUser } from "../crm/parsing/records";
+import type { TenantScope } from "../database/database";
 import { CONNECTION_CHANGED, notify } from "../database/notifications";
-import { rows } from "../database/rows";
-import type { TenantScope } from "../database/tenant-door";
 import { ConnectionRow, type ConnectionState, type ReauthorizationReason } from "../entities/connection";
 import type { Logger } from "../platform/logger";
 import type { Present } from "./admission";
 import { mayMove, statesBefore } from "./states";
 
 /** The tenant's connection, or null before anyone connected. */
-export async function readConnection({ tenantId, reads }: TenantScope): Promise<ConnectionRow | null> {
-  const [row] = await reads.entities(ConnectionRow, "SELECT * FROM connection WHERE tenant_id = $1", [tenantId]);
+export async function readConnection({ tenantId, entities }: TenantScope): Promise<ConnectionRow | null> {
+  const [row] = await entities(ConnectionRow, "SELECT * FROM connection WHERE tenant_id = $1", [tenantId]);
   return row ?? null;
 }
 
@@ -28,11 +27,10 @@ export async function connectedCopyId(scope: TenantScope): Promise<number | null
 
 /** Until the transaction ends, the copy stays live. @returns the CRM company that it is of; null where it is not live */
 export async function holdLiveCopy(
-  { tenantId, manager }: TenantScope,
+  { tenantId, rows }: TenantScope,
   copyId: number,
 ): Promise<{ crmCompanyId: number } | null> {
   const [live] = await rows<{ crmCompanyId: number }>(
-    manager,
     `SELECT crm_company_id AS "crmCompanyId" FROM synced_copy
      WHERE tenant_id = $1 AND id = $2 AND state = 'LIVE' FOR SHARE`,
     [tenantId, copyId],
@@ -45,9 +43,8 @@ export interface LockedConnection extends Present {
 }
 
 /** Locks the tenant's connection row, made where it is missing: who changes a connection's state holds it. */
-export async function lockConnection({ tenantId, manager }: TenantScope): Promise<LockedConnection> {
+export async function lockConnection({ tenantId, rows }: TenantScope): Promise<LockedConnection> {
   await rows(
-    manager,
     "INSERT INTO connection (tenant_id, state) VALUES ($1, 'NOT_CONNECTED') ON CONFLICT (tenant_id) DO NOTHING",
     [tenantId],
   );
@@ -57,7 +54,6 @@ export async function lockConnection({ tenantId, manager }: TenantScope): Promis
     company_id: number | null;
     user_id: number | null;
   }>(
-    manager,
     `SELECT c.state, c.copy_id, s.crm_company_id AS company_id, s.crm_user_id AS user_id
      FROM connection c LEFT JOIN synced_copy s ON s.tenant_id = $1 AND s.id = c.copy_id
      WHERE c.tenant_id = $1 FOR UPDATE OF c`,
@@ -115,7 +111,7 @@ async function move(
     reauthorizationReason: null,
     nextSyncAt: null,
   };
-  await scope.manager.update(ConnectionRow, { tenantId: scope.tenantId }, moved);
+  await scope.typed((orm) => orm.update(ConnectionRow, { tenantId: scope.tenantId }, moved));
   await notify(scope, CONNECTION_CHANGED);
 }
 
@@ -131,9 +127,8 @@ export async function moveToNeedsReauthorization(
   reason: ReauthorizationReason,
   now: Date,
 ): Promise<boolean> {
-  const { tenantId, manager } = scope;
+  const { tenantId, rows } = scope;
   const moved = await rows(
-    manager,
     `UPDATE connection c SET state = 'NEEDS_REAUTHORIZATION', state_changed_at = $3, reauthorization_reason = $4,
        next_sync_at = NULL, trouble_code = NULL, trouble_message = NULL, trouble_since = NULL, trouble_last_seen_at = NULL
      WHERE c.tenant_id = $1 AND c.copy_id = $2 AND c.state = ANY ($5) AND EXISTS (
@@ -142,10 +137,7 @@ export async function moveToNeedsReauthorization(
     [tenantId, copyId, now, reason, statesBefore("NEEDS_REAUTHORIZATION"), version],
   );
   if (moved.length === 0) return false;
-  await rows(manager, "SELECT 1 FROM synced_copy WHERE tenant_id = $1 AND id = $2 FOR NO KEY UPDATE", [
-    tenantId,
-    copyId,
-  ]);
+  await rows("SELECT 1 FROM synced_copy WHERE tenant_id = $1 AND id = $2 FOR NO KEY UPDATE", [tenantId, copyId]);
   await notify(scope, CONNECTION_CHANGED);
   return true;
 }
@@ -166,9 +158,8 @@ export async function endAuthorization(
 }
 
 /** Whose view the copy holds; null where there is none. */
-export async function boundOf({ tenantId, manager }: TenantScope, copyId: number): Promise<Present["bound"]> {
+export async function boundOf({ tenantId, rows }: TenantScope, copyId: number): Promise<Present["bound"]> {
   const [bound] = await rows<{ companyId: number; userId: number }>(
-    manager,
     `SELECT crm_company_id AS "companyId", crm_user_id AS "userId" FROM synced_copy WHERE tenant_id = $1 AND id = $2`,
     [tenantId, copyId],
   );
@@ -176,9 +167,8 @@ export async function boundOf({ tenantId, manager }: TenantScope, copyId: number
 }
 
 /** A new live copy of what `user` sees. The caller has retired the tenant's earlier one. */
-export async function createCopy({ tenantId, manager }: TenantScope, user: CrmCurrentUser, now: Date): Promise<number> {
+export async function createCopy({ tenantId, rows }: TenantScope, user: CrmCurrentUser, now: Date): Promise<number> {
   const [copy] = await rows<{ id: number }>(
-    manager,
     `INSERT INTO synced_copy (tenant_id, crm_company_id, crm_user_id, state, created_at)
      VALUES ($1, $2, $3, 'LIVE', $4) RETURNING id`,
     [tenantId, user.companyId, user.id, now],

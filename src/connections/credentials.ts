@@ -1,6 +1,5 @@
 import type { Grant } from "../crm/token-outcome";
-import { rows } from "../database/rows";
-import type { TenantScope } from "../database/tenant-door";
+import type { TenantScope } from "../database/database";
 import type { ConnectionState } from "../entities/connection";
 import { CredentialRow } from "../entities/credential";
 import type { Keyring } from "../platform/keyring";
@@ -31,13 +30,13 @@ export class Credentials {
   constructor(private readonly keyring: Keyring) {}
 
   /** The credential of a copy that is connected now; null where there is none. */
-  async read({ tenantId, manager }: TenantScope, copyId: number): Promise<Credential | null> {
-    const row = await manager.findOneBy(CredentialRow, { tenantId, copyId });
+  async read({ tenantId, typed }: TenantScope, copyId: number): Promise<Credential | null> {
+    const row = await typed((orm) => orm.findOneBy(CredentialRow, { tenantId, copyId }));
     return row && this.#open(row);
   }
 
   /** What a caller needs before a request, in one small statement: there is one for nearly every request to the CRM. */
-  async readAccess({ tenantId, manager }: TenantScope, copyId: number): Promise<PresentAccess | null> {
+  async readAccess({ tenantId, rows }: TenantScope, copyId: number): Promise<PresentAccess | null> {
     const [row] = await rows<{
       state: ConnectionState;
       version: number;
@@ -45,7 +44,6 @@ export class Credentials {
       access_token: Buffer;
       access_token_asked_at: Date;
     }>(
-      manager,
       `SELECT c.state, x.version, x.proven_version IS NOT DISTINCT FROM x.version AS is_proven,
          x.access_token, x.access_token_asked_at
        FROM connection c JOIN credential x ON x.tenant_id = $1 AND x.copy_id = c.copy_id
@@ -61,8 +59,7 @@ export class Credentials {
   /** The first credential of a connection, or of a renewed authorization: `users/me` has shown whose it is. */
   async put(scope: TenantScope, copyId: number, grant: Grant, refreshToken: Secret, askedAt: Date): Promise<void> {
     const sealed = this.#seal(scope.tenantId, copyId, grant.accessToken, refreshToken);
-    await rows(
-      scope.manager,
+    await scope.rows(
       `INSERT INTO credential AS c
          (tenant_id, copy_id, version, proven_version, access_token, refresh_token, access_token_asked_at)
        VALUES ($1, $2, 1, 1, $3, $4, $5)
@@ -87,8 +84,7 @@ export class Credentials {
   ): Promise<Credential | null> {
     const refreshToken = grant.refreshToken ?? old.refreshToken;
     const sealed = this.#seal(scope.tenantId, copyId, grant.accessToken, refreshToken);
-    const [updated] = await rows<Pick<CredentialRow, "version">>(
-      scope.manager,
+    const [updated] = await scope.rows<Pick<CredentialRow, "version">>(
       `UPDATE credential SET version = version + 1, access_token = $4, refresh_token = $5, access_token_asked_at = $6
        WHERE tenant_id = $1 AND copy_id = $2 AND version = $3 RETURNING version`,
       [scope.tenantId, copyId, old.version, ...sealed, askedAt],
@@ -99,9 +95,8 @@ export class Credentials {
   }
 
   /** The CRM has shown whose the access token of this version is. @returns false where it is no longer the present one */
-  async prove({ tenantId, manager }: TenantScope, copyId: number, version: number): Promise<boolean> {
+  async prove({ tenantId, rows }: TenantScope, copyId: number, version: number): Promise<boolean> {
     const proven = await rows(
-      manager,
       `UPDATE credential SET proven_version = version WHERE tenant_id = $1 AND copy_id = $2 AND version = $3
        RETURNING 1 AS proven`,
       [tenantId, copyId, version],
@@ -110,19 +105,19 @@ export class Credentials {
   }
 
   /** Whether the pair of this version is the present one. */
-  async holds({ tenantId, manager }: TenantScope, copyId: number, version: number): Promise<boolean> {
-    return manager.existsBy(CredentialRow, { tenantId, copyId, version });
+  async holds({ tenantId, typed }: TenantScope, copyId: number, version: number): Promise<boolean> {
+    return typed((orm) => orm.existsBy(CredentialRow, { tenantId, copyId, version }));
   }
 
   /** Seals the tenant's pair under the first key. The row is locked, so a renewal comes before or after, not between. */
-  async reseal({ tenantId, manager }: TenantScope): Promise<boolean> {
+  async reseal({ tenantId, typed }: TenantScope): Promise<boolean> {
     const lock = { mode: "pessimistic_write" } as const;
-    const row = await manager.findOne(CredentialRow, { where: { tenantId }, lock });
+    const row = await typed((orm) => orm.findOne(CredentialRow, { where: { tenantId }, lock }));
     if (!row || [row.accessToken, row.refreshToken].every((sealed) => this.keyring.isUnderFirstKey(sealed)))
       return false;
     const { accessToken, refreshToken } = this.#open(row);
     const [access, refresh] = this.#seal(tenantId, row.copyId, accessToken, refreshToken);
-    await manager.update(CredentialRow, { tenantId }, { accessToken: access, refreshToken: refresh });
+    await typed((orm) => orm.update(CredentialRow, { tenantId }, { accessToken: access, refreshToken: refresh }));
     return true;
   }
 

@@ -1,6 +1,6 @@
 import { CrmError, CrmStoppedError } from "../crm/errors";
+import type { Database } from "../database/database";
 import { CRM_STOP_CHANGED } from "../database/notifications";
-import type { TenantDoor } from "../database/tenant-door";
 import { SECOND_MS } from "../platform/clock";
 import { type Refused, refused } from "../platform/outcome";
 
@@ -24,7 +24,7 @@ export class CrmStops {
   #known: { stop: CrmStop | null; readAt: number } | null = null;
   #reading: Promise<CrmStop | null> | null = null;
 
-  constructor(private readonly door: TenantDoor) {}
+  constructor(private readonly database: Database) {}
 
   /** The stop that holds now; null: calls may be made. */
   async present(): Promise<CrmStop | null> {
@@ -56,7 +56,7 @@ export class CrmStops {
 
   #read(): Promise<CrmStop | null> {
     const readAt = performance.now();
-    const reading = this.door.ofNobody<CrmStop>(PRESENT).then(([stop = null]) => {
+    const reading = this.database.rows<CrmStop>(PRESENT).then(([stop = null]) => {
       if (this.#reading === reading) this.#known = { stop, readAt };
       return stop;
     });
@@ -71,22 +71,22 @@ export class CrmStops {
 export const messageOfStop = ({ reason }: CrmStop): string => new CrmStoppedError(reason).message;
 
 /** @returns the stop that holds: this one, or an earlier one, which keeps its reason */
-export async function stopCrm(door: TenantDoor, reason: string, now: Date): Promise<CrmStop> {
-  await door.everyTenant(
+export async function stopCrm(database: Database, reason: string, now: Date): Promise<CrmStop> {
+  await database.acrossTenants(
     `WITH begun AS (
        INSERT INTO crm_stop (begun_at, reason)
        SELECT $1, $2 WHERE NOT EXISTS (SELECT 1 FROM crm_stop WHERE ended_at IS NULL) RETURNING 1)
      SELECT pg_notify('${CRM_STOP_CHANGED}', '') FROM begun`,
     [now, reason],
   );
-  const [stop] = await door.everyTenant<CrmStop>(PRESENT);
+  const [stop] = await database.acrossTenants<CrmStop>(PRESENT);
   if (!stop) throw new Error("a stop was made and is not there: was it resumed at the same moment?");
   return stop;
 }
 
 /** @returns whether a stop held */
-export async function resumeCrm(door: TenantDoor, now: Date): Promise<boolean> {
-  const ended = await door.everyTenant(
+export async function resumeCrm(database: Database, now: Date): Promise<boolean> {
+  const ended = await database.acrossTenants(
     `WITH ended AS (UPDATE crm_stop SET ended_at = $1 WHERE ended_at IS NULL RETURNING 1)
      SELECT pg_notify('${CRM_STOP_CHANGED}', '') FROM ended`,
     [now],

@@ -1,8 +1,7 @@
 import type { Actor } from "../auth/actor";
 import { recordAudit, recordPolicyRefusal } from "../auth/audit";
 import { type PolicyRefusal, refusalToDisconnect } from "../auth/policies";
-import { rows } from "../database/rows";
-import type { TenantDoor, TenantScope } from "../database/tenant-door";
+import type { Database, TenantScope } from "../database/database";
 import type { Clock } from "../platform/clock";
 import type { Logger } from "../platform/logger";
 import { accepted, type Outcome, refused } from "../platform/outcome";
@@ -10,7 +9,7 @@ import { lockConnection, moveToNotConnected } from "./connection-store";
 import { enqueuePurge } from "./purge";
 
 export interface DisconnectingParts {
-  door: TenantDoor;
+  database: Database;
   clock: Clock;
   logger: Logger;
   /** Cancels what is queued or running for a copy. */
@@ -24,14 +23,14 @@ export class Disconnecting {
   /** One short transaction (decision 0016), idempotent: disconnecting what is not connected succeeds. */
   async disconnect(actor: Actor): Promise<Outcome<null, PolicyRefusal>> {
     const policy = refusalToDisconnect(actor);
-    const { door, clock, logger } = this.parts;
+    const { database, clock, logger } = this.parts;
     if (policy) {
       const message = "Only an owner or admin of your organization may disconnect the CRM. Ask one of them.";
       const refusal = refused(policy, message);
-      await recordPolicyRefusal(door, logger, actor, refusal, "disconnect", clock());
+      await recordPolicyRefusal(database, logger, actor, refusal, "disconnect", clock());
       return refusal;
     }
-    await door.transaction(actor.tenantId, async (scope) => {
+    await database.tenant(actor.tenantId).transaction(async (scope) => {
       const present = await lockConnection(scope);
       await forget(scope);
       if (present.state === "NOT_CONNECTED" || present.copyId === null) return;
@@ -47,19 +46,18 @@ export class Disconnecting {
    * page in hand is waited for, and a later one finds no live copy.
    */
   async retire(scope: TenantScope, copyId: number): Promise<void> {
-    await rows(
-      scope.manager,
-      "UPDATE synced_copy SET state = 'RETIRED' WHERE tenant_id = $1 AND id = $2 AND state = 'LIVE'",
-      [scope.tenantId, copyId],
-    );
+    await scope.rows("UPDATE synced_copy SET state = 'RETIRED' WHERE tenant_id = $1 AND id = $2 AND state = 'LIVE'", [
+      scope.tenantId,
+      copyId,
+    ]);
     await this.parts.cancelRuns(scope, copyId);
     await enqueuePurge(scope, copyId);
   }
 }
 
 /** Tokens, begun renewals, and consents that someone started: none may bring anything back. And the chosen fields. */
-async function forget({ tenantId, manager }: TenantScope): Promise<void> {
+async function forget({ tenantId, rows }: TenantScope): Promise<void> {
   for (const table of ["credential", "renewal_attempt", "authorization_request", "field_mapping"]) {
-    await rows(manager, `DELETE FROM ${table} WHERE tenant_id = $1`, [tenantId]);
+    await rows(`DELETE FROM ${table} WHERE tenant_id = $1`, [tenantId]);
   }
 }

@@ -1,10 +1,10 @@
+import { LessThanOrEqual } from "typeorm";
 import type { Actor } from "../auth/actor";
 import { recordAudit, recordPolicyRefusal } from "../auth/audit";
 import { type PolicyRefusal, refusalToConnect } from "../auth/policies";
 import type { CrmApi } from "../crm/api";
 import type { CrmEntity, CrmField } from "../crm/parsing/fields";
-import { entityRows, rows } from "../database/rows";
-import type { TenantDoor, TenantScope } from "../database/tenant-door";
+import type { Database, TenantScope } from "../database/database";
 import { FieldMappingRow } from "../entities/field-mapping";
 import type { Clock } from "../platform/clock";
 import type { Logger } from "../platform/logger";
@@ -17,7 +17,7 @@ import { NEEDS_REAUTHORIZATION, NOT_CONNECTED } from "./refusals";
 export type FieldMappingRefusal = PolicyRefusal | FieldListRefusal | "FIELD_NOT_FOUND" | "FIELD_NOT_WRITABLE";
 
 export interface FieldMappingParts {
-  door: TenantDoor;
+  database: Database;
   /** Calls to the CRM as the connection's user. */
   apiOf(tenantId: number, copyId: number): CrmApi;
   clock: Clock;
@@ -38,8 +38,8 @@ const MAPPINGS = `
   JOIN synced_copy s ON s.tenant_id = $1 AND s.id = c.copy_id AND s.crm_company_id = m.crm_company_id
   WHERE m.tenant_id = $1 ORDER BY m.entity`;
 
-export function readFieldMappings({ tenantId, manager }: TenantScope): Promise<FieldMappingRow[]> {
-  return entityRows(manager, FieldMappingRow, MAPPINGS, [tenantId]);
+export function readFieldMappings({ tenantId, entities }: TenantScope): Promise<FieldMappingRow[]> {
+  return entities(FieldMappingRow, MAPPINGS, [tenantId]);
 }
 
 /** The nominated fields (specification 2.3): at most one an entity, each an existing custom field that can be written. */
@@ -48,7 +48,7 @@ export class FieldMappings {
 
   /** The fields of an entity, read live. What the list says of the nominated field is kept. */
   async fields(tenantId: number, entity: CrmEntity): Promise<Outcome<CrmField[], FieldListRefusal>> {
-    const scope = this.parts.door.enter(tenantId);
+    const scope = this.parts.database.tenant(tenantId);
     const connection = await readConnection(scope);
     if (!connection?.copyId) return NOT_CONNECTED;
     if (connection.state === "NEEDS_REAUTHORIZATION") return NEEDS_REAUTHORIZATION;
@@ -66,13 +66,13 @@ export class FieldMappings {
     const policy = await this.#policy(actor, "setFieldMapping");
     if (policy) return policy;
     const key = fieldKey.trim();
-    const companyId = await this.#boundCompany(this.parts.door.enter(actor.tenantId));
+    const companyId = await this.#boundCompany(this.parts.database.tenant(actor.tenantId));
     const list = await this.fields(actor.tenantId, entity);
     if (!list.ok) return list;
     const chosen = choose(list.value, entity, key);
     if (!chosen.ok) return chosen;
     const now = this.parts.clock();
-    return this.parts.door.transaction(actor.tenantId, async (scope) => {
+    return this.parts.database.tenant(actor.tenantId).transaction(async (scope) => {
       const { bound } = await lockConnection(scope);
       // Disconnected meanwhile, or connected to another company: the list is not this connection's.
       if (bound === null || bound.companyId !== companyId) return NOT_CONNECTED;
@@ -86,9 +86,11 @@ export class FieldMappings {
   async clear(actor: Actor, entity: CrmEntity): Promise<Outcome<FieldMappingRow[], PolicyRefusal>> {
     const policy = await this.#policy(actor, "clearFieldMapping");
     if (policy) return policy;
-    const { door, clock, logger } = this.parts;
-    return door.transaction(actor.tenantId, async (scope) => {
-      const { affected } = await scope.manager.delete(FieldMappingRow, { tenantId: scope.tenantId, entity });
+    const { database, clock, logger } = this.parts;
+    return database.tenant(actor.tenantId).transaction(async (scope) => {
+      const { affected } = await scope.typed((orm) =>
+        orm.delete(FieldMappingRow, { tenantId: scope.tenantId, entity }),
+      );
       const event = { action: "FIELD_MAPPING_CLEARED", actor, at: clock(), subject: entity } as const;
       if (affected) await recordAudit(scope, logger, event);
       return accepted(await readFieldMappings(scope));
@@ -97,7 +99,7 @@ export class FieldMappings {
 
   /** After a sync: one list for each nominated field, and no request where none is nominated. */
   async refresh(tenantId: number): Promise<void> {
-    for (const { entity } of await readFieldMappings(this.parts.door.enter(tenantId))) {
+    for (const { entity } of await readFieldMappings(this.parts.database.tenant(tenantId))) {
       const list = await this.fields(tenantId, entity);
       if (list.ok) continue;
       this.parts.logger.warn({ tenantId, entity, code: list.code }, "a nominated field could not be looked at");
@@ -108,15 +110,14 @@ export class FieldMappings {
   async #policy(actor: Actor, operation: string): Promise<Refused<PolicyRefusal> | null> {
     const policy = refusalToConnect(actor);
     if (!policy) return null;
-    const { door, logger, clock } = this.parts;
+    const { database, logger, clock } = this.parts;
     const refusal = refused(policy, POLICY_MESSAGES[policy]);
-    await recordPolicyRefusal(door, logger, actor, refusal, operation, clock());
+    await recordPolicyRefusal(database, logger, actor, refusal, operation, clock());
     return refusal;
   }
 
-  async #boundCompany({ tenantId, manager }: TenantScope): Promise<number | null> {
+  async #boundCompany({ tenantId, rows }: TenantScope): Promise<number | null> {
     const [copy] = await rows<{ companyId: number }>(
-      manager,
       `SELECT s.crm_company_id AS "companyId" FROM connection c
        JOIN synced_copy s ON s.tenant_id = $1 AND s.id = c.copy_id WHERE c.tenant_id = $1`,
       [tenantId],
@@ -126,21 +127,17 @@ export class FieldMappings {
 
   /** A look that began before the last one says nothing new. */
   async #note(
-    { tenantId, manager }: TenantScope,
+    { tenantId, typed }: TenantScope,
     entity: CrmEntity,
     list: Outcome<CrmField[], FieldListRefusal>,
     askedAt: Date,
   ): Promise<void> {
-    const mapping = await manager.findOneBy(FieldMappingRow, { tenantId, entity });
+    const mapping = await typed((orm) => orm.findOneBy(FieldMappingRow, { tenantId, entity }));
     if (!mapping) return;
     const seen = list.ok ? { ...seenIn(mapping, list.value), checkedAt: askedAt } : { health: "UNKNOWN" as const };
-    await manager
-      .createQueryBuilder()
-      .update(FieldMappingRow)
-      .set(seen)
-      .where({ tenantId, entity, fieldKey: mapping.fieldKey })
-      .andWhere("checked_at <= :askedAt AND nominated_at <= :askedAt", { askedAt })
-      .execute();
+    const before = { checkedAt: LessThanOrEqual(askedAt), nominatedAt: LessThanOrEqual(askedAt) };
+    const same = { tenantId, entity, fieldKey: mapping.fieldKey, ...before };
+    await typed((orm) => orm.update(FieldMappingRow, same, seen));
   }
 }
 
@@ -161,7 +158,7 @@ function choose(
 }
 
 async function upsert(
-  { tenantId, manager }: TenantScope,
+  { tenantId, typed }: TenantScope,
   entity: CrmEntity,
   crmCompanyId: number,
   { key, name, type, options }: CrmField,
@@ -170,8 +167,7 @@ async function upsert(
 ): Promise<void> {
   const seen = { fieldName: name, fieldType: type, options, health: "OK" as const, checkedAt: now };
   const nominated = { fieldKey: key, nominatedType: type, nominatedBy, nominatedAt: now };
-  await manager.upsert(FieldMappingRow, { tenantId, entity, crmCompanyId, ...nominated, ...seen }, [
-    "tenantId",
-    "entity",
-  ]);
+  await typed((orm) =>
+    orm.upsert(FieldMappingRow, { tenantId, entity, crmCompanyId, ...nominated, ...seen }, ["tenantId", "entity"]),
+  );
 }

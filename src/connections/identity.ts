@@ -3,7 +3,7 @@ import { CrmError } from "../crm/errors";
 import type { CrmHttp } from "../crm/http";
 import { OAuthError } from "../crm/oauth";
 import type { CrmCurrentUser } from "../crm/parsing/records";
-import type { TenantDoor } from "../database/tenant-door";
+import type { Database } from "../database/database";
 import type { ReauthorizationReason } from "../entities/connection";
 import type { Clock } from "../platform/clock";
 import type { Logger } from "../platform/logger";
@@ -15,7 +15,7 @@ import { NeedsReauthorizationError } from "./errors";
 import { endTrouble, noteTrouble, TOKEN_TROUBLES, type Trouble } from "./trouble";
 
 export interface IdentityParts {
-  door: TenantDoor;
+  database: Database;
   http: CrmHttp;
   crmBaseUrl: string;
   credentials: Credentials;
@@ -79,16 +79,16 @@ export class Identity {
    * @throws NeedsReauthorizationError where it is nobody's whom the copy is of, CrmError where the CRM does not say
    */
   async ask(tenantId: number, copyId: number, held: HeldToken, mayBegin?: () => void): Promise<Proof> {
-    const { door, http, crmBaseUrl, credentials } = this.parts;
+    const { database, http, crmBaseUrl, credentials } = this.parts;
     const { version, accessToken, isProven } = held;
     const user = await ownerOf(http, crmBaseUrl, accessToken, mayBegin).catch(nullWhereRefused);
     if (!user) return "REFUSED";
-    const bound = await boundOf(door.enter(tenantId), copyId);
+    const bound = await boundOf(database.tenant(tenantId), copyId);
     if (!bound) return "REPLACED";
     const reason = refusalOfOwner(bound, user);
     if (reason) return this.#end(tenantId, copyId, version, reason);
     if (isProven) return "PROVEN";
-    return door.transaction(tenantId, async (scope) => {
+    return database.tenant(tenantId).transaction(async (scope) => {
       // The connection before the credential: the order in which disconnecting locks them.
       await endTrouble(scope, copyId, TOKEN_TROUBLES);
       return (await credentials.prove(scope, copyId, version)) ? "PROVEN" : "REPLACED";
@@ -102,9 +102,9 @@ export class Identity {
       return await this.ask(tenantId, copyId, held, mayBegin);
     } catch (error) {
       if (!(error instanceof CrmError)) throw error;
-      const { door, credentials, clock, logger } = this.parts;
+      const { database, credentials, clock, logger } = this.parts;
       logger.warn({ tenantId, err: error }, "the CRM did not say whose a renewed access token is");
-      await door.transaction(tenantId, async (scope) => {
+      await database.tenant(tenantId).transaction(async (scope) => {
         if (await credentials.holds(scope, copyId, held.version)) await noteTrouble(scope, copyId, UNPROVEN, clock());
       });
       throw new OAuthError("OUTAGE", "The CRM did not say whose the renewed access token is.", { cause: error });
@@ -112,10 +112,10 @@ export class Identity {
   }
 
   async #end(tenantId: number, copyId: number, version: number, reason: ReauthorizationReason): Promise<"REPLACED"> {
-    const { door, clock, logger } = this.parts;
-    const ended = await door.transaction(tenantId, (scope) =>
-      endAuthorization(scope, logger, copyId, version, reason, clock()),
-    );
+    const { database, clock, logger } = this.parts;
+    const ended = await database
+      .tenant(tenantId)
+      .transaction((scope) => endAuthorization(scope, logger, copyId, version, reason, clock()));
     if (!ended) return "REPLACED";
     logger.warn({ tenantId, reason }, "users/me names no active user of the authorization: it has to be given again");
     throw new NeedsReauthorizationError(ENDED[reason] ?? reason);

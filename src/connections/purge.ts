@@ -1,6 +1,6 @@
+import type { Database, TenantScope } from "../database/database";
 import { enqueueJob, hasLiveJob } from "../database/queue";
-import { rows } from "../database/rows";
-import type { TenantDoor, TenantScope } from "../database/tenant-door";
+import { entities } from "../entities";
 import { eachAlone } from "../platform/chores";
 import type { Logger } from "../platform/logger";
 
@@ -19,13 +19,13 @@ export function enqueuePurge(scope: TenantScope, copyId: number): Promise<void> 
 }
 
 /** Enqueues again what a worker took and died with; a purge that goes on twice does no harm. */
-export async function sweepPurges(door: TenantDoor, logger: Logger): Promise<void> {
-  const lost = await door.everyTenant<PurgeRef>(
+export async function sweepPurges(database: Database, logger: Logger): Promise<void> {
+  const lost = await database.acrossTenants<PurgeRef>(
     `WITH retired AS MATERIALIZED (SELECT tenant_id, id FROM synced_copy WHERE state = 'RETIRED')
      SELECT tenant_id AS "tenantId", id AS "copyId" FROM retired
      WHERE NOT ${hasLiveJob(PURGE_JOB, "retired.id", "now() - interval '5 minutes'")}`,
   );
-  await eachAlone(lost, ({ tenantId, copyId }) => enqueuePurge(door.enter(tenantId), copyId), logger);
+  await eachAlone(lost, ({ tenantId, copyId }) => enqueuePurge(database.tenant(tenantId), copyId), logger);
 }
 
 /**
@@ -33,26 +33,25 @@ export async function sweepPurges(door: TenantDoor, logger: Logger): Promise<voi
  * stood. A live copy is never touched.
  */
 export async function purgeCopy(
-  door: TenantDoor,
+  database: Database,
   { tenantId, copyId }: PurgeRef,
   stop: AbortSignal,
   logger: Logger,
 ): Promise<void> {
-  const { manager } = door.enter(tenantId);
-  const retired = await rows(
-    manager,
-    "SELECT 1 FROM synced_copy WHERE tenant_id = $1 AND id = $2 AND state = 'RETIRED'",
-    [tenantId, copyId],
-  );
+  const scope = database.tenant(tenantId);
+  const retired = await scope.rows("SELECT 1 FROM synced_copy WHERE tenant_id = $1 AND id = $2 AND state = 'RETIRED'", [
+    tenantId,
+    copyId,
+  ]);
   if (retired.length === 0) return;
   let deleted = 0;
-  for (const table of copyTables(door.enter(tenantId))) {
+  for (const table of copyTables(scope)) {
     for (let batch = BATCH; batch === BATCH; deleted += batch) {
       if (stop.aborted) throw new Error("the purge was stopped and goes on later");
-      batch = await deleteBatch(door.enter(tenantId), table, copyId);
+      batch = await deleteBatch(scope, table, copyId);
     }
   }
-  await rows(manager, "DELETE FROM synced_copy WHERE tenant_id = $1 AND id = $2 AND state = 'RETIRED'", [
+  await scope.rows("DELETE FROM synced_copy WHERE tenant_id = $1 AND id = $2 AND state = 'RETIRED'", [
     tenantId,
     copyId,
   ]);
@@ -60,12 +59,13 @@ export async function purgeCopy(
 }
 
 /** Every table whose rows belong to a copy; runs and receipts of writes are the tenant's history. */
-function copyTables({ manager }: TenantScope): string[] {
+function copyTables({ metadata }: TenantScope): string[] {
   const KEPT = [
     ...["sync_run", "connection", "credential", "meeting_match", "renewal_attempt"],
     ...["note_write", "field_write"],
   ];
-  return manager.connection.entityMetadatas
+  return entities
+    .map(metadata)
     .filter(
       ({ tableName, columns }) =>
         !KEPT.includes(tableName) && columns.some(({ propertyName }) => propertyName === "copyId"),
@@ -73,9 +73,8 @@ function copyTables({ manager }: TenantScope): string[] {
     .map(({ tableName }) => tableName);
 }
 
-async function deleteBatch({ tenantId, manager }: TenantScope, table: string, copyId: number): Promise<number> {
+async function deleteBatch({ tenantId, rows }: TenantScope, table: string, copyId: number): Promise<number> {
   const deleted = await rows(
-    manager,
     `DELETE FROM ${table} WHERE tenant_id = $1 AND ctid = ANY (ARRAY (
        SELECT ctid FROM ${table} WHERE tenant_id = $1 AND copy_id = $2 LIMIT ${BATCH})) RETURNING 1 AS gone`,
     [tenantId, copyId],

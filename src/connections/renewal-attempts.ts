@@ -1,18 +1,16 @@
-import { rows } from "../database/rows";
-import type { TenantScope } from "../database/tenant-door";
+import type { TenantScope } from "../database/database";
 
 /**
  * A row says: a renewal was begun with the credential of this version, and its outcome is not known. It is committed
  * before the request is sent, so that it survives whatever happens to this process in between.
  */
 export async function beginAttempt(
-  { tenantId, manager }: TenantScope,
+  { tenantId, rows }: TenantScope,
   copyId: number,
   version: number,
   now: Date,
 ): Promise<{ wasUnconfirmed: boolean }> {
   const [attempt] = await rows<{ was_unconfirmed: boolean }>(
-    manager,
     `WITH before AS MATERIALIZED (
        SELECT version FROM renewal_attempt WHERE tenant_id = $1 AND copy_id = $2
      ), begun AS (
@@ -26,7 +24,7 @@ export async function beginAttempt(
 }
 
 /** The outcome with the credential of this version is known; an attempt with a newer one is another's. */
-export async function endAttempt({ tenantId, manager }: TenantScope, copyId: number, version: number): Promise<void> {
+export async function endAttempt({ tenantId, rows }: TenantScope, copyId: number, version: number): Promise<void> {
   const sql = "DELETE FROM renewal_attempt WHERE tenant_id = $1 AND copy_id = $2 AND version = $3";
-  await rows(manager, sql, [tenantId, copyId, version]);
+  await rows(sql, [tenantId, copyId, version]);
 }

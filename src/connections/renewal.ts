@@ -1,7 +1,7 @@
 import { type CrmOAuth, OAuthError } from "../crm/oauth";
 import type { Grant } from "../crm/token-outcome";
+import type { Database } from "../database/database";
 import { heldUpOf } from "../database/session-limits";
-import type { TenantDoor } from "../database/tenant-door";
 import type { Clock } from "../platform/clock";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
@@ -14,7 +14,7 @@ import { decideRenewal } from "./renewal-decision";
 import { noteTrouble } from "./trouble";
 
 export interface RenewalParts {
-  door: TenantDoor;
+  database: Database;
   oauth: Pick<CrmOAuth, "refresh">;
   credentials: Credentials;
   clock: Clock;
@@ -36,9 +36,9 @@ export class Renewal {
    * @throws NeedsReauthorizationError, ConnectionGoneError, or OAuthError where there is no token for now
    */
   async renew(tenantId: number, copyId: number, old: Credential, mayBegin?: () => void): Promise<Credential> {
-    const { door, oauth, clock } = this.parts;
+    const { database, oauth, clock } = this.parts;
     const askedAt = clock();
-    const { wasUnconfirmed } = await beginAttempt(door.enter(tenantId), copyId, old.version, askedAt);
+    const { wasUnconfirmed } = await beginAttempt(database.tenant(tenantId), copyId, old.version, askedAt);
     let grant: Grant;
     try {
       grant = await oauth.refresh(old.refreshToken, mayBegin);
@@ -74,8 +74,8 @@ export class Renewal {
   }
 
   #store(tenantId: number, copyId: number, old: Credential, grant: Grant, askedAt: Date): Promise<Credential | null> {
-    const { door, credentials } = this.parts;
-    return door.transaction(tenantId, async (scope) => {
+    const { database, credentials } = this.parts;
+    return database.tenant(tenantId).transaction(async (scope) => {
       if (!(await credentials.holds(scope, copyId, old.version))) return null;
       // The credential, then the attempt: the order in which disconnecting locks them.
       const replaced = await credentials.replace(scope, copyId, old, grant, askedAt);
@@ -91,10 +91,10 @@ export class Renewal {
     error: OAuthError,
     wasUnconfirmed: boolean,
   ): Promise<Credential> {
-    const { door, clock, logger } = this.parts;
+    const { database, clock, logger } = this.parts;
     const decision = decideRenewal(error.code, wasUnconfirmed);
     if (decision.next === "NEEDS_REAUTHORIZATION") {
-      const moved = await door.transaction(tenantId, async (scope) => {
+      const moved = await database.tenant(tenantId).transaction(async (scope) => {
         const moved = await endAuthorization(scope, logger, copyId, old.version, decision.reason, clock());
         await endAttempt(scope, copyId, old.version);
         return moved;
@@ -108,7 +108,7 @@ export class Renewal {
     }
     const level = decision.trouble.code === "SERVICE_MISCONFIGURED" ? "error" : "warn";
     logger[level]({ tenantId, code: decision.trouble.code, err: error }, "an access token could not be renewed");
-    const isPresent = await door.transaction(tenantId, async (scope) => {
+    const isPresent = await database.tenant(tenantId).transaction(async (scope) => {
       const present = await this.parts.credentials.holds(scope, copyId, old.version);
       if (present) await noteTrouble(scope, copyId, decision.trouble, clock());
       if (decision.settled) await endAttempt(scope, copyId, old.version);
@@ -120,7 +120,7 @@ export class Renewal {
 
   /** The answer was to a pair that a person's authorization has replaced meanwhile: that one is the present. */
   async #replaced(tenantId: number, copyId: number, old: Credential): Promise<Credential> {
-    const present = await this.parts.credentials.read(this.parts.door.enter(tenantId), copyId);
+    const present = await this.parts.credentials.read(this.parts.database.tenant(tenantId), copyId);
     if (present && present.version !== old.version) return present;
     throw new ConnectionGoneError("The CRM was disconnected while its access was renewed.");
   }

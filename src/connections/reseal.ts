@@ -1,5 +1,5 @@
 import { recordAudit } from "../auth/audit";
-import type { TenantDoor } from "../database/tenant-door";
+import type { Database } from "../database/database";
 import type { Clock } from "../platform/clock";
 import type { Logger } from "../platform/logger";
 import type { Credentials } from "./credentials";
@@ -13,15 +13,17 @@ export interface Resealed {
 
 /** Seals every credential under the first configured key, one tenant at a time, while workers and renewals go on. */
 export async function resealAll(
-  door: TenantDoor,
+  database: Database,
   credentials: Credentials,
   clock: Clock,
   logger: Logger,
 ): Promise<Resealed> {
   const done: Resealed = { resealed: 0, unchanged: 0 };
-  const sealed = await door.everyTenant<{ tenant_id: number }>("SELECT tenant_id FROM credential ORDER BY tenant_id");
+  const sealed = await database.acrossTenants<{ tenant_id: number }>(
+    "SELECT tenant_id FROM credential ORDER BY tenant_id",
+  );
   for (const { tenant_id: tenantId } of sealed) {
-    const changed = await door.transaction(tenantId, async (scope) => {
+    const changed = await database.tenant(tenantId).transaction(async (scope) => {
       if (!(await credentials.reseal(scope))) return false;
       await recordAudit(scope, logger, { action: "KEYS_ROTATED", actor: null, at: clock() });
       return true;

@@ -1,6 +1,5 @@
+import type { TenantScope } from "../database/database";
 import { CONNECTION_CHANGED, notify } from "../database/notifications";
-import { rows } from "../database/rows";
-import type { TenantScope } from "../database/tenant-door";
 
 const TROUBLES = [
   "CRM_UNAVAILABLE",
@@ -27,8 +26,7 @@ export interface Trouble {
 
 /** Notes trouble of a connected copy. Trouble of the same kind goes on since it was first seen. */
 export async function noteTrouble(scope: TenantScope, copyId: number, trouble: Trouble, now: Date): Promise<void> {
-  const noted = await rows<{ is_new: boolean }>(
-    scope.manager,
+  const noted = await scope.rows<{ is_new: boolean }>(
     `UPDATE connection c SET trouble_code = $3, trouble_message = $4, trouble_last_seen_at = $5,
        trouble_since = CASE WHEN old.trouble_code = $3 THEN old.trouble_since ELSE $5 END
      FROM (SELECT tenant_id, trouble_code, trouble_since FROM connection WHERE tenant_id = $1 FOR UPDATE) old
@@ -45,8 +43,7 @@ export async function endTrouble(
   copyId: number,
   codes: readonly TroubleCode[] = TROUBLES,
 ): Promise<void> {
-  const ended = await rows(
-    scope.manager,
+  const ended = await scope.rows(
     `UPDATE connection SET trouble_code = NULL, trouble_message = NULL, trouble_since = NULL, trouble_last_seen_at = NULL
      WHERE tenant_id = $1 AND copy_id = $2 AND trouble_code = ANY ($3) RETURNING 1 AS ended`,
     [scope.tenantId, copyId, codes],

@@ -1,6 +1,5 @@
 import type { ObjectLiteral, ObjectType } from "typeorm";
-import { entityRows } from "./rows";
-import type { TenantScope } from "./tenant-door";
+import type { TenantScope } from "./database";
 
 /** How a key's value leaves the database as exact text and comes back; `pattern` is what may come back. */
 interface KeyType {
@@ -81,19 +80,18 @@ export interface Page<Row> {
  *   entity's table, where it is given
  */
 export async function readPage<T extends ObjectLiteral>(
-  { tenantId, manager }: TenantScope,
+  { tenantId, metadata, entities }: TenantScope,
   entity: ObjectType<T>,
   { from, where, parameters }: { from?: string; where: readonly string[]; parameters: readonly unknown[] },
   { order, first, after }: PageRequest,
 ): Promise<Page<T>> {
-  const { tableName } = manager.connection.getMetadata(entity);
+  const { tableName } = metadata(entity);
   const { keys, direction } = order;
   const placeholder = (index: number) => `$${parameters.length + 2 + index}`;
   const position = keys.map(({ sql, type }) => KEY_TYPES[type].text(sql));
   const reached = keys.map(({ type }, index) => KEY_TYPES[type].value(placeholder(index)));
   const beyond = `(${keys.map(({ sql }) => sql)}) ${direction === "ASC" ? ">" : "<"} (${reached})`;
-  const found = await entityRows<T, { position: Position }>(
-    manager,
+  const found = await entities<T, { position: Position }>(
     entity,
     `SELECT t.*, ARRAY[${position}] AS position FROM ${from ?? tableName} t
      WHERE ${["t.tenant_id = $1", ...where, ...(after ? [beyond] : [])].join(" AND ")}

@@ -2,9 +2,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Client } from "pg";
 import type { Logger } from "../platform/logger";
 import type { Secret } from "../platform/secret";
-import { rows } from "./rows";
+import type { TenantScope } from "./database";
 import { SESSION_LIMITS, withLimits } from "./session-limits";
-import type { TenantScope } from "./tenant-door";
 
 /** The tenant's connection row has changed. */
 export const CONNECTION_CHANGED = "connection_changed";
@@ -22,8 +21,8 @@ const LONGEST_RECONNECT_MS = 5_000;
  * Tells every process that something of the tenant changed: only that, never what. Sent when the transaction commits,
  * so a subscriber that reads the row sees the change.
  */
-export async function notify({ tenantId, manager }: TenantScope, channel: Channel): Promise<void> {
-  await rows(manager, "SELECT pg_notify($1, $2)", [channel, String(tenantId)]);
+export async function notify({ tenantId, rows }: TenantScope, channel: Channel): Promise<void> {
+  await rows("SELECT pg_notify($1, $2)", [channel, String(tenantId)]);
 }
 
 /**

@@ -1,5 +1,4 @@
-import { rows } from "./rows";
-import type { TenantDoor, TenantScope } from "./tenant-door";
+import type { Database, TenantScope } from "./database";
 
 /** A job's work and the ids that it needs; never a secret or a record. */
 export interface JobRequest {
@@ -13,10 +12,10 @@ export interface JobRequest {
 
 /** Puts a job into the queue, in the caller's transaction; one of the same task and subject that waits is replaced. */
 export async function enqueueJob(
-  { manager }: TenantScope,
+  { rows }: TenantScope,
   { task, subject, payload, runAt = null }: JobRequest,
 ): Promise<void> {
-  await rows(manager, "SELECT graphile_worker.add_job($1, $2::json, run_at => $3, job_key => $4)", [
+  await rows("SELECT graphile_worker.add_job($1, $2::json, run_at => $3, job_key => $4)", [
     task,
     JSON.stringify(payload),
     runAt,
@@ -41,8 +40,8 @@ export interface QueueState {
   oldestSeconds: number;
 }
 
-export async function readQueueState(door: TenantDoor): Promise<QueueState> {
-  const [state] = await door.everyTenant<QueueState>(
+export async function readQueueState(database: Database): Promise<QueueState> {
+  const [state] = await database.acrossTenants<QueueState>(
     `SELECT count(*)::int AS waiting, coalesce(extract(epoch FROM now() - min(run_at)), 0)::float8 AS "oldestSeconds"
      FROM graphile_worker.jobs WHERE run_at <= now() AND locked_at IS NULL AND attempts < max_attempts`,
   );

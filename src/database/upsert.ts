@@ -1,6 +1,5 @@
 import type { EntityMetadata, ObjectLiteral, ObjectType } from "typeorm";
-import { jsonRows, rows } from "./rows";
-import type { CopyScope } from "./tenant-door";
+import type { CopyScope } from "./database";
 
 /** A synced row without the two that lead its key. */
 export type Synced<T> = Omit<T, "tenantId" | "copyId">;
@@ -18,16 +17,15 @@ export interface UpsertOptions {
  * @returns the ids of the rows that were inserted or changed
  */
 export async function upsertPage<T extends ObjectLiteral>(
-  { tenantId, copyId, manager }: CopyScope,
+  { tenantId, copyId, rows, metadata }: CopyScope,
   entity: ObjectType<T>,
   page: readonly Synced<T>[],
   options: UpsertOptions = {},
 ): Promise<number[]> {
   const first = page[0];
   if (!first) return [];
-  const metadata = manager.connection.getMetadata(entity);
-  const sql = upsertStatement(metadata, Object.keys(first), options);
-  const written = await rows<{ crm_id: number }>(manager, sql, [tenantId, copyId, jsonRows(page)]);
+  const sql = upsertStatement(metadata(entity), Object.keys(first), options);
+  const written = await rows<{ crm_id: number }>(sql, [tenantId, copyId, jsonRows(page)]);
   return written.map((row) => row.crm_id);
 }
 
@@ -56,4 +54,14 @@ function upsertStatement(
     ON CONFLICT (tenant_id, copy_id, crm_id) DO UPDATE SET ${updated.map(({ name }) => `${name} = EXCLUDED.${name}`)}
     WHERE ${differs}${notOlder}
     RETURNING crm_id`;
+}
+
+/**
+ * Rows as JSON text for `jsonb_to_recordset`. PostgreSQL's jsonb refuses NUL and half surrogate pairs, which a CRM's
+ * text may hold: they become the replacement character rather than failing a whole page.
+ */
+export function jsonRows(values: readonly unknown[]): string {
+  const json = JSON.stringify(values);
+  if (!json.includes("\\u0000") && !json.includes("\\ud")) return json;
+  return json.replace(/(?<!\\)((?:\\\\)*)\\u(?:0000|d[89a-f][0-9a-f]{2})/g, "$1\ufffd");
 }

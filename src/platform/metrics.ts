@@ -8,7 +8,7 @@ export interface Metrics {
   registry: Registry;
   /** GraphQL operations by kind and by OK or the code of their first error. */
   operations: Histogram<"kind" | "outcome">;
-  /** Statements through the tenant door. */
+  /** Statements through the tenant database. */
   sqlStatements: Histogram;
   /** Open sockets of subscribers. */
   sockets: Gauge;

@@ -24,8 +24,8 @@ export class AuditResolver {
     const policy = refusalToAudit(actor);
     if (policy) {
       const message = "Only an owner or admin of your organization may read its security events. Ask one of them.";
-      const { door, logger, clock } = services;
-      await recordPolicyRefusal(door, logger, actor, refused(policy, message), "auditEvents", clock());
+      const { database, logger, clock } = services;
+      await recordPolicyRefusal(database, logger, actor, refused(policy, message), "auditEvents", clock());
       throw new GraphQLError(message, { extensions: { code: policy } });
     }
     const list = { name: "auditEvents", of: actor.tenantId, order: NEWEST_EVENT };

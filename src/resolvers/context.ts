@@ -7,8 +7,8 @@ import type { Disconnecting } from "../connections/disconnecting";
 import type { FieldListRefusal } from "../connections/field-list";
 import type { FieldMappings } from "../connections/field-mappings";
 import type { CrmEntity, CrmField } from "../crm/parsing/fields";
+import type { CopyScope, Database, TenantScope } from "../database/database";
 import type { Channel, Notifications } from "../database/notifications";
-import type { CopyScope, TenantDoor, TenantScope } from "../database/tenant-door";
 import type { ConnectionRow } from "../entities/connection";
 import type { Clock } from "../platform/clock";
 import { LiveValue } from "../platform/live-value";
@@ -22,7 +22,7 @@ import { type SharedReads, TenantReads } from "./tenant-reads";
 
 /** What the resolvers call. */
 export interface Services {
-  door: TenantDoor;
+  database: Database;
   connecting: Connecting;
   crmStops: CrmStops;
   disconnecting: Disconnecting;

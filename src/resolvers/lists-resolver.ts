@@ -2,8 +2,8 @@ import { Args, Ctx, Query, Resolver, UseMiddleware } from "type-graphql";
 import { NEWEST_IN_CRM, readOrganizations, readPersons } from "../briefing/lists/contact-lists";
 import { dealOrder, type DealFilter as Filter, readDeals } from "../briefing/lists/deal-list";
 import { LATEST_START, readMeetings } from "../briefing/lists/meeting-list";
+import type { CopyScope } from "../database/database";
 import type { Page } from "../database/keyset";
-import type { CopyScope } from "../database/tenant-door";
 import type { DealRow } from "../entities/deal";
 import { normalizeAddress } from "../platform/email-address";
 import {

@@ -21,7 +21,7 @@ import {
 } from "../briefing/records";
 import type { ShownNotes } from "../briefing/shown-notes";
 import { readTimelines } from "../briefing/timeline";
-import type { CopyScope, TenantScope } from "../database/tenant-door";
+import type { CopyScope, TenantScope } from "../database/database";
 import { CrmUserRow } from "../entities/crm-user";
 import type { MatchedEntity } from "../entities/matched-record";
 import { PipelineRow } from "../entities/pipeline";

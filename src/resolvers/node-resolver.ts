@@ -1,7 +1,7 @@
 import { Arg, Ctx, ID, Query, Resolver } from "type-graphql";
 import { seesAllWrites } from "../auth/policies";
 import { readMeeting } from "../briefing/briefings";
-import type { TenantScope } from "../database/tenant-door";
+import type { TenantScope } from "../database/database";
 import { Node } from "../schema/node";
 import { readRunsById } from "../sync/run-history";
 import { readFieldWrites, readNoteWrites } from "../writeback/write-history";

@@ -1,12 +1,12 @@
 import type { ShownNotes } from "../briefing/shown-notes";
 import { readConnection } from "../connections/connection-store";
-import type { CopyScope, TenantDoor, TenantScope } from "../database/tenant-door";
+import type { CopyScope, Database, TenantScope } from "../database/database";
 import type { ConnectionRow } from "../entities/connection";
 import type { Clock } from "../platform/clock";
 import { Loaders } from "./loaders";
 
 interface Parts {
-  door: TenantDoor;
+  database: Database;
   shownNotes: ShownNotes;
   clock: Clock;
 }
@@ -18,8 +18,8 @@ export class TenantReads {
   readonly #known = new Map<string, Promise<unknown>>();
 
   /** @param signal calls off what is asked of the database */
-  constructor({ door, shownNotes, clock }: Parts, tenantId: number, signal: AbortSignal) {
-    this.scope = door.enter(tenantId, signal);
+  constructor({ database, shownNotes, clock }: Parts, tenantId: number, signal: AbortSignal) {
+    this.scope = database.tenant(tenantId, signal);
     this.loaders = new Loaders(this.scope, () => this.copy(), clock, shownNotes);
   }
 

@@ -1,8 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { unwrapResolverError } from "@apollo/server/errors";
 import { GraphQLError, type GraphQLFormattedError } from "graphql";
-import { DeadlineError } from "../database/deadline";
-import { heldUpOf } from "../database/session-limits";
+import { DeadlineError, heldUpOf } from "../database/session-limits";
 import { ServiceError } from "../platform/errors";
 import type { Logger } from "../platform/logger";
 

@@ -4,8 +4,8 @@ import { CrmApi } from "../crm/api";
 import { stopBehind } from "../crm/errors";
 import type { CrmHttp } from "../crm/http";
 import { Pacer } from "../crm/pacer";
+import type { Database, TenantScope } from "../database/database";
 import { isGivenUp } from "../database/session-limits";
-import type { TenantDoor, TenantScope } from "../database/tenant-door";
 import { SYNC_RESOURCES, type SyncResource } from "../entities/sync-run";
 import type { SyncStepRow } from "../entities/sync-step";
 import { type Clock, SECOND_MS } from "../platform/clock";
@@ -39,7 +39,7 @@ const HELD_UP_MS = 10 * SECOND_MS;
 const MAY_FAIL: ReadonlySet<SyncResource> = new Set(["PIPELINES", "STAGES"]);
 
 export interface EngineParts {
-  door: TenantDoor;
+  database: Database;
   http: CrmHttp;
   crmBaseUrl: string;
   concurrency: number;
@@ -57,9 +57,9 @@ export class SyncEngine {
 
   /** @param stop ends the run after the pages in hand; it is given back and goes on elsewhere */
   async run({ tenantId, runId }: RunRef, stop: AbortSignal): Promise<void> {
-    const { door, clock, concurrency } = this.parts;
+    const { database, clock, concurrency } = this.parts;
     const askedAt = clock();
-    const run = await claimRun(door.enter(tenantId), runId, askedAt);
+    const run = await claimRun(database.tenant(tenantId), runId, askedAt);
     if (!run) return;
     const beat = setInterval(() => this.#beat(run), BEAT_MS);
     const logger = this.parts.logger.child({ tenantId, runId, kind: run.kind });
@@ -70,11 +70,11 @@ export class SyncEngine {
     const turnEnds = askedAt.getTime() + TURN_MS;
     const mustPause = () => stop.aborted || clock().getTime() >= turnEnds;
     const { metrics } = this.parts;
-    const context: RunContext = { run, api, tokens, door, clock, logger, concurrency, metrics, mustPause };
+    const context: RunContext = { run, api, tokens, database, clock, logger, concurrency, metrics, mustPause };
     try {
       // Specification 5.10: nothing is synced as a user who is deactivated, or is not the one who authorized.
       await tokens.verify(mayBegin);
-      if (!(await this.#steps(context))) await door.transaction(tenantId, (scope) => releaseRun(scope, run));
+      if (!(await this.#steps(context))) await database.tenant(tenantId).transaction((scope) => releaseRun(scope, run));
     } catch (error) {
       await this.#ended(context, error);
     } finally {
@@ -84,14 +84,14 @@ export class SyncEngine {
 
   /** @returns false where the run paused before its end */
   async #steps(context: RunContext): Promise<boolean> {
-    const { run, door, clock, logger } = context;
+    const { run, database, clock, logger } = context;
     const steps = new Map((await readSteps(copyOf(context), run.runId)).map((step) => [step.resource, step]));
     for (const resource of SYNC_RESOURCES) {
       const step = steps.get(resource);
       if (!step || step.state === "SUCCEEDED" || step.state === "FAILED") continue;
       if (!(await this.#step(context, step))) return false;
     }
-    await door.transaction(run.tenantId, async (scope) => {
+    await database.tenant(run.tenantId).transaction(async (scope) => {
       // The connection before the run, in the order in which disconnecting locks them.
       await this.parts.planNext(scope, run.copyId);
       await holdRun(scope, run, clock());
@@ -126,9 +126,9 @@ export class SyncEngine {
   }
 
   async #missing(context: RunContext, resource: SyncResource, code: string): Promise<void> {
-    const { run, door, clock, logger } = context;
+    const { run, database, clock, logger } = context;
     logger.warn({ resource, code }, "a sub-fetch failed; the run goes on");
-    await inRun(door, run, clock(), async (copy) => {
+    await inRun(database, run, clock(), async (copy) => {
       const message = `The CRM's ${resource.toLowerCase()} could not be read; names may be missing or old. The next run asks again.`;
       await recordGaps(copy, resource, [{ code, message }], clock());
       await setStepState(copy, run, resource, "FAILED");
@@ -136,10 +136,10 @@ export class SyncEngine {
   }
 
   async #ended(context: RunContext, error: unknown): Promise<void> {
-    const { run, door, clock, logger } = context;
+    const { run, database, clock, logger } = context;
     if (stopBehind(error) || isGivenUp(error)) {
       const later = new Date(clock().getTime() + HELD_UP_MS);
-      return door.transaction(run.tenantId, (scope) => releaseRun(scope, run, later));
+      return database.tenant(run.tenantId).transaction((scope) => releaseRun(scope, run, later));
     }
     const failure = failureOf(error);
     if (!failure) return logger.info({ err: error }, "a sync run is no longer this worker's");
@@ -147,8 +147,9 @@ export class SyncEngine {
     else logger.warn({ err: error, code: failure.code }, "a sync run failed");
     const { code, message } = failure;
     this.parts.metrics?.syncRuns.inc({ kind: run.kind, outcome: code });
-    await door
-      .transaction(run.tenantId, async (scope) => {
+    await database
+      .tenant(run.tenantId)
+      .transaction(async (scope) => {
         if (isTrouble(code)) await noteTrouble(scope, run.copyId, { code, message }, clock());
         await this.parts.planNext(scope, run.copyId);
         await failRun(scope, run, failure, clock());
@@ -165,7 +166,7 @@ export class SyncEngine {
   }
 
   #beat(run: ClaimedRun): void {
-    extendLease(this.parts.door.enter(run.tenantId), run, this.parts.clock()).catch((error: unknown) =>
+    extendLease(this.parts.database.tenant(run.tenantId), run, this.parts.clock()).catch((error: unknown) =>
       this.parts.logger.warn({ err: error, runId: run.runId }, "a lease could not be extended"),
     );
   }

@@ -1,6 +1,5 @@
 import { gapsWhere } from "../connections/known-gaps";
-import { rows } from "../database/rows";
-import type { CopyScope } from "../database/tenant-door";
+import type { CopyScope } from "../database/database";
 import type { GapSummary, SyncKind, SyncResource } from "../entities/sync-run";
 
 /** A gap of a whole resource is kept under this id; CRM ids begin at 1. */
@@ -15,7 +14,7 @@ export interface FoundGap {
 
 /** Notes gaps; one that was there already keeps its `since`. */
 export async function recordGaps(
-  { tenantId, copyId, manager }: CopyScope,
+  { tenantId, copyId, rows }: CopyScope,
   resource: SyncResource,
   gaps: readonly FoundGap[],
   now: Date,
@@ -23,7 +22,6 @@ export async function recordGaps(
   if (gaps.length === 0) return;
   const values = gaps.map(({ crmId = WHOLE_RESOURCE, code, message }) => ({ crmId, code, message }));
   await rows(
-    manager,
     `INSERT INTO data_gap AS g (tenant_id, copy_id, resource, crm_id, code, message, since)
      SELECT $1, $2, $3, r."crmId", r.code, r.message, $5
      FROM jsonb_to_recordset($4::jsonb) AS r ("crmId" bigint, code text, message text)
@@ -38,13 +36,12 @@ export const NOT_SHOWN = "NOT_SHOWN";
 
 /** The list was read to its end. Only a run that walks it whole can say that what was not shown is shown again. */
 export async function mendWholeResource(
-  { tenantId, copyId, manager }: CopyScope,
+  { tenantId, copyId, rows }: CopyScope,
   resource: SyncResource,
   kind: SyncKind,
 ): Promise<void> {
   const stays = kind === "INCREMENTAL" ? NOT_SHOWN : null;
   await rows(
-    manager,
     `DELETE FROM data_gap
      WHERE tenant_id = $1 AND copy_id = $2 AND resource = $3 AND crm_id = $4 AND code IS DISTINCT FROM $5`,
     [tenantId, copyId, resource, WHOLE_RESOURCE, stays],
@@ -52,7 +49,7 @@ export async function mendWholeResource(
 }
 
 /** What a copy lacks now, by resource and reason. */
-export async function summarizeGaps({ tenantId, copyId, manager }: CopyScope): Promise<GapSummary[]> {
-  const found = await rows<Omit<GapSummary, "since"> & { since: Date }>(manager, gapsWhere(), [tenantId, copyId]);
+export async function summarizeGaps({ tenantId, copyId, rows }: CopyScope): Promise<GapSummary[]> {
+  const found = await rows<Omit<GapSummary, "since"> & { since: Date }>(gapsWhere(), [tenantId, copyId]);
   return found.map((gap) => ({ ...gap, since: gap.since.toISOString() }));
 }

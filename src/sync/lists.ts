@@ -1,6 +1,6 @@
 import type { CrmApi, CrmPage, PageRequest } from "../crm/api";
 import type { RejectedRecord } from "../crm/parsing/page";
-import type { CopyScope } from "../database/tenant-door";
+import type { CopyScope } from "../database/database";
 import type { SyncResource } from "../entities/sync-run";
 import * as write from "./writers";
 

@@ -1,9 +1,9 @@
 import { connectedCopyId, holdLiveCopy } from "../connections/connection-store";
 import { NeedsReauthorizationError } from "../connections/errors";
 import { NEEDS_REAUTHORIZATION } from "../connections/refusals";
+import type { CopyScope, Database, TenantScope } from "../database/database";
 import { notify, PROGRESS_CHANGED } from "../database/notifications";
-import { jsonRows, rows } from "../database/rows";
-import type { CopyScope, TenantDoor, TenantScope } from "../database/tenant-door";
+import { jsonRows } from "../database/upsert";
 import type { SyncResource } from "../entities/sync-run";
 import { DAY_MS } from "../platform/clock";
 import { RunLostError } from "./failures";
@@ -31,12 +31,12 @@ export interface StepChange {
  * @throws RunLostError, NeedsReauthorizationError
  */
 export function inRun<T>(
-  door: TenantDoor,
+  database: Database,
   run: ClaimedRun,
   now: Date,
   work: (copy: CopyScope) => Promise<T>,
 ): Promise<T> {
-  return door.transaction(run.tenantId, async (scope) => {
+  return database.tenant(run.tenantId).transaction(async (scope) => {
     await holdRun(scope, run, now);
     const done = await work({ ...scope, copyId: run.copyId });
     await notify(scope, PROGRESS_CHANGED);
@@ -60,13 +60,13 @@ export async function holdRun(scope: TenantScope, run: ClaimedRun, now: Date): P
 
 /** Commits one piece of a step: its rows and its checkpoint together. @throws RunLostError */
 export function commitPiece(
-  door: TenantDoor,
+  database: Database,
   run: ClaimedRun,
   resource: SyncResource,
   now: Date,
   write: (copy: CopyScope) => Promise<StepChange>,
 ): Promise<StepChange> {
-  return inRun(door, run, now, async (copy) => {
+  return inRun(database, run, now, async (copy) => {
     const change = await write(copy);
     await checkpoint(copy, run, resource, change);
     return change;
@@ -81,10 +81,9 @@ export async function writeList(
   page: ReadPage,
   now: Date,
 ): Promise<StepChange> {
-  const { tenantId, copyId, manager } = copy;
+  const { tenantId, copyId, rows } = copy;
   const { written, removed } = await page.write(copy);
   await rows(
-    manager,
     `WITH mended AS (
        DELETE FROM rejected_record x
        WHERE x.tenant_id = $1 AND x.copy_id = $2 AND x.resource = $3 AND x.record_key = ANY ($4::text[])
@@ -108,17 +107,14 @@ export async function writeList(
 const SHOWN_WITHIN_MS = 3 * DAY_MS;
 
 /** The whole list was read: what could not be read before, and was not shown for long, is gone from the CRM. */
-async function forgetRejected(
-  { tenantId, copyId, manager }: CopyScope,
-  resource: SyncResource,
-  now: Date,
-): Promise<void> {
+async function forgetRejected({ tenantId, copyId, rows }: CopyScope, resource: SyncResource, now: Date): Promise<void> {
   const before = new Date(now.getTime() - SHOWN_WITHIN_MS);
-  await rows(
-    manager,
-    "DELETE FROM rejected_record WHERE tenant_id = $1 AND copy_id = $2 AND resource = $3 AND seen_at < $4",
-    [tenantId, copyId, resource, before],
-  );
+  await rows("DELETE FROM rejected_record WHERE tenant_id = $1 AND copy_id = $2 AND resource = $3 AND seen_at < $4", [
+    tenantId,
+    copyId,
+    resource,
+    before,
+  ]);
 }
 
 function lastOfEachKey({ rejected }: ReadPage): ReadPage["rejected"] {
@@ -126,14 +122,13 @@ function lastOfEachKey({ rejected }: ReadPage): ReadPage["rejected"] {
 }
 
 async function checkpoint(
-  { tenantId, manager }: TenantScope,
+  { tenantId, rows }: TenantScope,
   { runId }: ClaimedRun,
   resource: SyncResource,
   change: StepChange,
 ): Promise<void> {
   const { cursor, requests, fetched, written, unchanged, removed, rejected, done, walk = null } = change;
   await rows(
-    manager,
     `UPDATE sync_step SET cursor = $4, requests = requests + $5, fetched = fetched + $6, written = written + $7,
        unchanged = unchanged + $8, removed = removed + $9, rejected = rejected + $10,
        state = CASE WHEN $11 THEN 'SUCCEEDED' ELSE state END, walk = coalesce($12, walk)

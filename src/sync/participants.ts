@@ -1,8 +1,8 @@
 import pLimit from "p-limit";
 import type { CrmApi } from "../crm/api";
 import type { CrmError } from "../crm/errors";
-import { jsonRows, rows } from "../database/rows";
-import type { CopyScope } from "../database/tenant-door";
+import type { CopyScope } from "../database/database";
+import { jsonRows } from "../database/upsert";
 import { isSubFetchFailure } from "./failures";
 import { type FoundGap, recordGaps } from "./gaps";
 import type { StepChange } from "./page-commit";
@@ -22,9 +22,8 @@ export interface ReadParticipants {
 }
 
 /** The next deals whose participants are to be asked for, by id. */
-export async function dueDeals({ tenantId, copyId, manager }: CopyScope, after: number): Promise<number[]> {
+export async function dueDeals({ tenantId, copyId, rows }: CopyScope, after: number): Promise<number[]> {
   const due = await rows<{ crm_id: number }>(
-    manager,
     `SELECT crm_id FROM deal
      WHERE tenant_id = $1 AND copy_id = $2 AND participants_due AND crm_id > $3 ORDER BY crm_id LIMIT $4`,
     [tenantId, copyId, after, BATCH],
@@ -33,9 +32,8 @@ export async function dueDeals({ tenantId, copyId, manager }: CopyScope, after: 
 }
 
 /** @param after those up to this one were asked for already in this run; some may be due again in the next */
-export async function countDueDeals({ tenantId, copyId, manager }: CopyScope, after: number): Promise<number> {
+export async function countDueDeals({ tenantId, copyId, rows }: CopyScope, after: number): Promise<number> {
   const [count] = await rows<{ n: number }>(
-    manager,
     `SELECT count(*)::int AS n FROM deal
      WHERE tenant_id = $1 AND copy_id = $2 AND participants_due AND crm_id > $3`,
     [tenantId, copyId, after],
@@ -83,8 +81,8 @@ export async function writeParticipants(
   { deals, failures, requests, lastDealId }: ReadParticipants,
   now: Date,
 ): Promise<StepChange> {
-  const { tenantId, copyId, manager } = copy;
-  const [counts] = await rows<{ added: number; removed: number }>(manager, REPLACE, [
+  const { tenantId, copyId, rows } = copy;
+  const [counts] = await rows<{ added: number; removed: number }>(REPLACE, [
     tenantId,
     copyId,
     jsonRows(deals),
@@ -96,7 +94,6 @@ export async function writeParticipants(
   await recordGaps(copy, "DEAL_PARTICIPANTS", gaps, now);
   const unread = failures.map(({ dealId }) => dealId);
   await rows(
-    manager,
     `UPDATE deal SET participants_known = false
      WHERE tenant_id = $1 AND copy_id = $2 AND crm_id = ANY ($3) AND participants_known`,
     [tenantId, copyId, unread],

@@ -1,5 +1,4 @@
-import { rows } from "../database/rows";
-import type { CopyScope } from "../database/tenant-door";
+import type { CopyScope } from "../database/database";
 import { AbsentRecordRow } from "../entities/absent-record";
 import { ActivityRow } from "../entities/activity";
 import { DealRow } from "../entities/deal";
@@ -35,9 +34,8 @@ export const isRemovable = (resource: SyncResource): boolean => resource in REMO
 /** The first walk begins: every record of the copy counts as not seen, and what an earlier run left is forgotten. */
 export async function beginAbsence(copy: CopyScope, resource: SyncResource): Promise<void> {
   await forgetAbsence(copy, resource);
-  const { tenantId, copyId, manager } = copy;
+  const { tenantId, copyId, rows } = copy;
   await rows(
-    manager,
     `INSERT INTO absent_record (tenant_id, copy_id, resource, crm_id)
      SELECT $1, $2, $3, t.crm_id FROM ${tableOf(copy, resource)} t WHERE t.tenant_id = $1 AND t.copy_id = $2
      ON CONFLICT DO NOTHING`,
@@ -47,12 +45,11 @@ export async function beginAbsence(copy: CopyScope, resource: SyncResource): Pro
 
 /** A page shows these, whether or not they could be read. */
 export async function seen(
-  { tenantId, copyId, manager }: CopyScope,
+  { tenantId, copyId, rows }: CopyScope,
   resource: SyncResource,
   ids: readonly number[],
 ): Promise<void> {
   await rows(
-    manager,
     "DELETE FROM absent_record WHERE tenant_id = $1 AND copy_id = $2 AND resource = $3 AND crm_id = ANY ($4)",
     [tenantId, copyId, resource, ids],
   );
@@ -66,9 +63,8 @@ export interface Absence {
 }
 
 export async function countAbsence(copy: CopyScope, resource: SyncResource): Promise<Absence> {
-  const { tenantId, copyId, manager } = copy;
+  const { tenantId, copyId, rows } = copy;
   const [count] = await rows<Absence>(
-    manager,
     `SELECT (SELECT count(*)::int FROM absent_record a
              WHERE a.tenant_id = $1 AND a.copy_id = $2 AND a.resource = $3) AS absent,
             (SELECT count(*)::int FROM ${tableOf(copy, resource)} t WHERE t.tenant_id = $1 AND t.copy_id = $2) AS held`,
@@ -87,9 +83,8 @@ export function judgeRemoval({ absent, held }: Absence): RemovalVerdict {
 
 /** Removes a batch of what two walks have not seen. @returns how many; 0 at the end */
 export async function removeAbsent(copy: CopyScope, resource: SyncResource): Promise<number> {
-  const { tenantId, copyId, manager } = copy;
+  const { tenantId, copyId, rows } = copy;
   const batch = await rows<{ crm_id: number }>(
-    manager,
     `DELETE FROM absent_record a WHERE a.tenant_id = $1 AND a.copy_id = $2 AND a.resource = $3 AND a.crm_id IN (
        SELECT b.crm_id FROM absent_record b
        WHERE b.tenant_id = $1 AND b.copy_id = $2 AND b.resource = $3 ORDER BY b.crm_id LIMIT ${BATCH})
@@ -101,8 +96,8 @@ export async function removeAbsent(copy: CopyScope, resource: SyncResource): Pro
   return ids.length;
 }
 
-export async function forgetAbsence({ tenantId, copyId, manager }: CopyScope, resource: SyncResource): Promise<void> {
-  await manager.delete(AbsentRecordRow, { tenantId, copyId, resource });
+export async function forgetAbsence({ tenantId, copyId, typed }: CopyScope, resource: SyncResource): Promise<void> {
+  await typed((orm) => orm.delete(AbsentRecordRow, { tenantId, copyId, resource }));
 }
 
 function entityOf(resource: SyncResource): new () => { copyId: number; crmId: number } {
@@ -111,5 +106,4 @@ function entityOf(resource: SyncResource): new () => { copyId: number; crmId: nu
   return entity;
 }
 
-const tableOf = ({ manager }: CopyScope, resource: SyncResource) =>
-  manager.connection.getMetadata(entityOf(resource)).tableName;
+const tableOf = ({ metadata }: CopyScope, resource: SyncResource) => metadata(entityOf(resource)).tableName;

@@ -1,5 +1,4 @@
-import { rows } from "../database/rows";
-import type { CopyScope } from "../database/tenant-door";
+import type { CopyScope } from "../database/database";
 import { DealRow } from "../entities/deal";
 import { PersonRow } from "../entities/person";
 
@@ -30,15 +29,14 @@ const DEPENDENTS = new Map<unknown, readonly string[]>([
 
 /** Removes records from the copy with what belongs to them. @returns how many were there */
 export async function removeRecords(
-  { tenantId, copyId, manager }: CopyScope,
+  { tenantId, copyId, rows, metadata }: CopyScope,
   entity: new () => object,
   ids: readonly number[],
 ): Promise<number> {
   if (ids.length === 0) return 0;
-  for (const sql of DEPENDENTS.get(entity) ?? []) await rows(manager, sql, [tenantId, copyId, ids]);
-  const { tableName } = manager.connection.getMetadata(entity);
+  for (const sql of DEPENDENTS.get(entity) ?? []) await rows(sql, [tenantId, copyId, ids]);
+  const { tableName } = metadata(entity);
   const gone = await rows(
-    manager,
     `DELETE FROM ${tableName} WHERE tenant_id = $1 AND copy_id = $2 AND crm_id = ANY ($3) RETURNING crm_id`,
     [tenantId, copyId, ids],
   );

@@ -1,6 +1,6 @@
 import type { PinnedTokens } from "../connections/access-tokens";
 import type { CrmApi } from "../crm/api";
-import type { CopyScope, TenantDoor } from "../database/tenant-door";
+import type { CopyScope, Database } from "../database/database";
 import type { Clock } from "../platform/clock";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
@@ -11,7 +11,7 @@ export interface RunContext {
   readonly run: ClaimedRun;
   readonly api: CrmApi;
   readonly tokens: PinnedTokens;
-  readonly door: TenantDoor;
+  readonly database: Database;
   readonly clock: Clock;
   /** Names the run in every line. */
   readonly logger: Logger;
@@ -21,4 +21,7 @@ export interface RunContext {
   mustPause(): boolean;
 }
 
-export const copyOf = ({ door, run }: RunContext): CopyScope => ({ ...door.enter(run.tenantId), copyId: run.copyId });
+export const copyOf = ({ database, run }: RunContext): CopyScope => ({
+  ...database.tenant(run.tenantId),
+  copyId: run.copyId,
+});

@@ -1,6 +1,5 @@
+import type { TenantScope } from "../database/database";
 import { type ListOrder, type Page, type PageRequest, readPage } from "../database/keyset";
-import { entityRows } from "../database/rows";
-import type { TenantScope } from "../database/tenant-door";
 import { SyncRunRow } from "../entities/sync-run";
 import { SyncStepRow } from "../entities/sync-step";
 
@@ -22,9 +21,8 @@ export async function readLatestRun(scope: TenantScope): Promise<SyncRunRow | nu
   return rows[0] ?? null;
 }
 
-export function readRunsById({ tenantId, manager }: TenantScope, ids: readonly string[]): Promise<SyncRunRow[]> {
-  const where = "r.tenantId = :tenantId AND r.id = ANY (:ids)";
-  return manager.createQueryBuilder(SyncRunRow, "r").where(where, { tenantId, ids }).getMany();
+export function readRunsById({ tenantId, entities }: TenantScope, ids: readonly string[]): Promise<SyncRunRow[]> {
+  return entities(SyncRunRow, "SELECT * FROM sync_run WHERE tenant_id = $1 AND id = ANY ($2)", [tenantId, ids]);
 }
 
 export interface RunStatus {
@@ -34,17 +32,17 @@ export interface RunStatus {
 }
 
 /** Of one copy: the open run, the last ended one, and when one last succeeded; one statement, so of one moment. */
-export async function readRunStatus({ tenantId, manager }: TenantScope, copyId: number): Promise<RunStatus> {
+export async function readRunStatus({ tenantId, entities }: TenantScope, copyId: number): Promise<RunStatus> {
   const newest = (states: string) =>
     `(SELECT * FROM sync_run WHERE tenant_id = $1 AND copy_id = $2 AND state IN (${states}) ORDER BY queued_at DESC, id LIMIT 1)`;
-  const found = await entityRows<SyncRunRow, { last_success_at: Date | null }>(
-    manager,
+  const found = await entities<SyncRunRow, { last_success_at: Date | null }>(
     SyncRunRow,
     `SELECT r.*, (
        SELECT max(finished_at) FROM sync_run WHERE tenant_id = $1 AND copy_id = $2 AND state = 'SUCCEEDED'
      ) AS last_success_at
      FROM (${newest("'QUEUED', 'RUNNING'")} UNION ALL ${newest("'SUCCEEDED', 'FAILED', 'CANCELLED'")}) r`,
     [tenantId, copyId],
+    { last_success_at: "instant" },
   );
   const isOpen = ({ state }: SyncRunRow) => state === "QUEUED" || state === "RUNNING";
   return {
@@ -54,9 +52,7 @@ export async function readRunStatus({ tenantId, manager }: TenantScope, copyId: 
   };
 }
 
-export function readStepsOf({ tenantId, manager }: TenantScope, runIds: readonly string[]): Promise<SyncStepRow[]> {
-  return manager
-    .createQueryBuilder(SyncStepRow, "s")
-    .where("s.tenantId = :tenantId AND s.runId = ANY (:runIds)", { tenantId, runIds })
-    .getMany();
+export function readStepsOf({ tenantId, entities }: TenantScope, runIds: readonly string[]): Promise<SyncStepRow[]> {
+  const sql = "SELECT * FROM sync_step WHERE tenant_id = $1 AND run_id = ANY ($2)";
+  return entities(SyncStepRow, sql, [tenantId, runIds]);
 }

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
+import { Any } from "typeorm";
+import type { TenantScope } from "../database/database";
 import { notify, PROGRESS_CHANGED } from "../database/notifications";
-import { rows } from "../database/rows";
-import type { TenantScope } from "../database/tenant-door";
 import { SYNC_RESOURCES, type SyncKind, SyncRunRow, type SyncState } from "../entities/sync-run";
 import { SyncStepRow } from "../entities/sync-step";
 import { planRun, type RunFacts, type RunPlan } from "./plan";
@@ -26,28 +26,23 @@ export async function enqueueRun(scope: TenantScope, copyId: number, asked: Sync
 }
 
 async function readFacts(
-  { tenantId, manager }: TenantScope,
+  { tenantId, typed }: TenantScope,
   copyId: number,
   states: SyncState[],
 ): Promise<RunFacts | null> {
-  const run = await manager
-    .createQueryBuilder(SyncRunRow, "r")
-    .where("r.tenantId = :tenantId AND r.copyId = :copyId AND r.state = ANY (:states)", { tenantId, copyId, states })
-    .orderBy("r.queuedAt", "DESC")
-    .limit(1)
-    .getOne();
-  return run && { ...run, steps: await manager.findBy(SyncStepRow, { tenantId, runId: run.id }) };
+  const where = { tenantId, copyId, state: Any(states) };
+  const run = await typed((orm) => orm.findOne(SyncRunRow, { where, order: { queuedAt: "DESC" } }));
+  return run && { ...run, steps: await typed((orm) => orm.findBy(SyncStepRow, { tenantId, runId: run.id })) };
 }
 
 async function insertRun(
-  { tenantId, manager }: TenantScope,
+  { tenantId, rows }: TenantScope,
   copyId: number,
   runId: string,
   plan: RunPlan,
   now: Date,
 ): Promise<void> {
   await rows(
-    manager,
     `INSERT INTO sync_run (tenant_id, id, copy_id, kind, state, queued_at, updated_since, crm_time_at_start)
      VALUES ($1, $2, $3, $4, 'QUEUED', $5, $6, $7)`,
     [tenantId, runId, copyId, plan.kind, now, plan.updatedSince, plan.crmTimeAtStart],
@@ -56,7 +51,7 @@ async function insertRun(
 
 /** The last successful run's counts of the same kind are the best estimate of what is to come. */
 async function insertSteps(
-  { tenantId, manager }: TenantScope,
+  { tenantId, rows }: TenantScope,
   copyId: number,
   runId: string,
   plan: RunPlan,
@@ -66,7 +61,6 @@ async function insertSteps(
     return { resource, state, cursor, walk };
   });
   await rows(
-    manager,
     `INSERT INTO sync_step (tenant_id, run_id, resource, state, cursor, walk, expected)
      SELECT $1, $2, planned.resource, planned.state, planned.cursor, planned.walk,
        (SELECT s.fetched FROM sync_run r JOIN sync_step s ON s.tenant_id = $1 AND s.run_id = r.id

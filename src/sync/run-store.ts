@@ -1,8 +1,7 @@
 import { randomUUID } from "node:crypto";
+import type { TenantScope } from "../database/database";
 import { notify, PROGRESS_CHANGED } from "../database/notifications";
 import { enqueueJob } from "../database/queue";
-import { rows } from "../database/rows";
-import type { TenantScope } from "../database/tenant-door";
 import { type GapSummary, type SyncKind, type SyncResource, SyncRunRow, type SyncState } from "../entities/sync-run";
 import { SyncStepRow } from "../entities/sync-step";
 import { SECOND_MS } from "../platform/clock";
@@ -39,11 +38,7 @@ export function enqueueSync(scope: TenantScope, runId: string, runAt: Date | nul
 const reference = ({ tenantId }: TenantScope, runId: string): RunRef => ({ tenantId, runId });
 
 /** Takes a queued run, or one whose worker's lease is over. null: it is another worker's, or finished. */
-export async function claimRun(
-  { tenantId, manager }: TenantScope,
-  runId: string,
-  now: Date,
-): Promise<ClaimedRun | null> {
+export async function claimRun({ tenantId, rows }: TenantScope, runId: string, now: Date): Promise<ClaimedRun | null> {
   const leaseId = randomUUID();
   const leaseUntil = new Date(now.getTime() + LEASE_MS);
   const [run] = await rows<{
@@ -52,7 +47,6 @@ export async function claimRun(
     crm_time_at_start: Date | null;
     updated_since: Date | null;
   }>(
-    manager,
     `UPDATE sync_run SET state = 'RUNNING', started_at = coalesce(started_at, $3), lease_id = $4, lease_until = $5
      WHERE tenant_id = $1 AND id = $2 AND (state = 'QUEUED' OR (state = 'RUNNING' AND lease_until < $3))
      RETURNING copy_id, kind, crm_time_at_start, updated_since`,
@@ -67,11 +61,10 @@ export async function claimRun(
 
 /** Says that the worker lives. @throws RunLostError where the run is no longer its own */
 export async function extendLease(scope: TenantScope, run: ClaimedRun, now: Date): Promise<void> {
-  const { tenantId, manager } = scope;
+  const { tenantId, rows } = scope;
   const { runId, leaseId } = run;
   const leaseUntil = new Date(now.getTime() + LEASE_MS);
   const held = await rows(
-    manager,
     `UPDATE sync_run SET lease_until = $4 WHERE tenant_id = $1 AND id = $2 AND lease_id = $3 AND state = 'RUNNING'
      RETURNING 1 AS held`,
     [tenantId, runId, leaseId, leaseUntil],
@@ -94,8 +87,7 @@ export async function releaseRun(
   { runId, leaseId }: ClaimedRun,
   runAt: Date | null = null,
 ): Promise<void> {
-  const released = await rows(
-    scope.manager,
+  const released = await scope.rows(
     `UPDATE sync_run SET state = 'QUEUED', lease_id = NULL, lease_until = NULL
      WHERE tenant_id = $1 AND id = $2 AND lease_id = $3 AND state = 'RUNNING' RETURNING 1 AS released`,
     [scope.tenantId, runId, leaseId],
@@ -111,8 +103,7 @@ export async function succeedRun(scope: TenantScope, run: ClaimedRun, gaps: GapS
 }
 
 export async function failRun(scope: TenantScope, run: ClaimedRun, failure: RunFailure, now: Date): Promise<void> {
-  await rows(
-    scope.manager,
+  await scope.rows(
     `UPDATE sync_step SET state = CASE state WHEN 'RUNNING' THEN 'FAILED' ELSE 'CANCELLED' END
      WHERE tenant_id = $1 AND run_id = $2 AND state IN ('RUNNING', 'QUEUED')`,
     [run.tenantId, run.runId],
@@ -127,13 +118,15 @@ async function finishRun(
   now: Date,
 ): Promise<void> {
   const done = { ...change, finishedAt: now, leaseId: null, leaseUntil: null };
-  const result = await scope.manager.update(SyncRunRow, { tenantId, id: runId, leaseId, state: "RUNNING" }, done);
+  const result = await scope.typed((orm) =>
+    orm.update(SyncRunRow, { tenantId, id: runId, leaseId, state: "RUNNING" }, done),
+  );
   if (result.affected === 0) throw new RunLostError("the run was taken over or cancelled before it ended");
   await notify(scope, PROGRESS_CHANGED);
 }
 
-export function readSteps({ tenantId, manager }: TenantScope, runId: string): Promise<SyncStepRow[]> {
-  return manager.findBy(SyncStepRow, { tenantId, runId });
+export function readSteps({ tenantId, typed }: TenantScope, runId: string): Promise<SyncStepRow[]> {
+  return typed((orm) => orm.findBy(SyncStepRow, { tenantId, runId }));
 }
 
 /** @throws RunLostError where the run is no longer this worker's */
@@ -144,9 +137,8 @@ export async function setStepState(
   state: SyncState,
   expected: number | null = null,
 ): Promise<void> {
-  const { tenantId, manager } = scope;
+  const { tenantId, rows } = scope;
   const set = await rows(
-    manager,
     `UPDATE sync_step s SET state = $4, expected = coalesce($5, expected)
      WHERE s.tenant_id = $1 AND s.run_id = $2 AND s.resource = $3 AND EXISTS (
        SELECT 1 FROM sync_run r WHERE r.tenant_id = $1 AND r.id = $2 AND r.lease_id = $6 AND r.state = 'RUNNING')
@@ -159,15 +151,13 @@ export async function setStepState(
 
 /** Cancels what is queued or running for a copy; a worker that holds such a run writes nothing more. */
 export async function cancelRuns(scope: TenantScope, copyId: number, now: Date): Promise<void> {
-  const { tenantId, manager } = scope;
+  const { tenantId, rows } = scope;
   const cancelled = await rows<{ id: string }>(
-    manager,
     `UPDATE sync_run SET state = 'CANCELLED', finished_at = $3, lease_id = NULL, lease_until = NULL
      WHERE tenant_id = $1 AND copy_id = $2 AND state IN ('QUEUED', 'RUNNING') RETURNING id`,
     [tenantId, copyId, now],
   );
   await rows(
-    manager,
     `UPDATE sync_step SET state = 'CANCELLED'
      WHERE tenant_id = $1 AND run_id = ANY ($2) AND state IN ('QUEUED', 'RUNNING')`,
     [tenantId, cancelled.map(({ id }) => id)],

@@ -2,9 +2,8 @@ import type { Actor } from "../auth/actor";
 import { recordAudit } from "../auth/audit";
 import { connectedCopyId, lockConnection } from "../connections/connection-store";
 import { NEEDS_REAUTHORIZATION, NOT_CONNECTED } from "../connections/refusals";
+import type { Database, TenantScope } from "../database/database";
 import { enqueueJob, hasLiveJob } from "../database/queue";
-import { rows } from "../database/rows";
-import type { TenantDoor, TenantScope } from "../database/tenant-door";
 import type { SyncKind } from "../entities/sync-run";
 import { eachAlone } from "../platform/chores";
 import { type Clock, MINUTE_MS, SECOND_MS } from "../platform/clock";
@@ -34,7 +33,7 @@ const MISSED = `
 export const SWEEP_MS = 10 * SECOND_MS;
 
 export interface ScheduleParts {
-  door: TenantDoor;
+  database: Database;
   clock: Clock;
   logger: Logger;
   intervalMs: number;
@@ -51,7 +50,7 @@ export class Schedule {
 
   /** Makes a run now. `actor` is who asked for it, where anyone did. @returns its id, or why there is none */
   request(tenantId: number, kind: SyncKind, actor: Actor | null = null): Promise<Outcome<string, SyncRefusal>> {
-    return this.parts.door.transaction(tenantId, async (scope): Promise<Outcome<string, SyncRefusal>> => {
+    return this.parts.database.tenant(tenantId).transaction(async (scope): Promise<Outcome<string, SyncRefusal>> => {
       const now = this.parts.clock();
       const { state, copyId } = await lockConnection(scope);
       if (state === "NEEDS_REAUTHORIZATION") return NEEDS_REAUTHORIZATION;
@@ -66,8 +65,8 @@ export class Schedule {
 
   /** The job of the schedule: a run where none is open; the next one is planned when that ends. */
   async due(tenantId: number): Promise<void> {
-    const { door, clock, reconcileIntervalMs } = this.parts;
-    const scope = door.enter(tenantId);
+    const { database, clock, reconcileIntervalMs } = this.parts;
+    const scope = database.tenant(tenantId);
     const copyId = await connectedCopyId(scope);
     if (copyId === null) return;
     const kind = dueKind(await lastWholeRead(scope, copyId), clock(), reconcileIntervalMs);
@@ -79,8 +78,7 @@ export class Schedule {
   async planNext(scope: TenantScope, copyId: number): Promise<void> {
     const { clock, intervalMs, chance = Math.random } = this.parts;
     const at = nextRunAt(clock(), intervalMs, chance());
-    const planned = await rows(
-      scope.manager,
+    const planned = await scope.rows(
       "UPDATE connection SET next_sync_at = $3 WHERE tenant_id = $1 AND copy_id = $2 AND state = 'CONNECTED' RETURNING 1 AS planned",
       [scope.tenantId, copyId, at],
     );
@@ -91,33 +89,30 @@ export class Schedule {
 
   /** Finds what died with a worker: a run, whose lease decides who may go on, or the job of the schedule itself. */
   async sweep(): Promise<void> {
-    const { door, clock, logger } = this.parts;
+    const { database, clock, logger } = this.parts;
     const now = clock();
     const since = new Date(now.getTime() - UNCLAIMED_MS);
     const takeOver = ({ tenantId, runId }: RunRef) => {
       logger.warn({ tenantId, runId }, "a run has lost its worker and is taken over");
-      return enqueueSync(door.enter(tenantId), runId);
+      return enqueueSync(database.tenant(tenantId), runId);
     };
     const makeUpFor = ({ tenantId }: { tenantId: number }) => {
       logger.warn({ tenantId }, "a scheduled sync was missed and is made up for");
       return this.due(tenantId);
     };
-    await eachAlone(await door.everyTenant<RunRef>(ORPHANS, [now, since]), takeOver, logger);
-    await eachAlone(await door.everyTenant<{ tenantId: number }>(MISSED, [since]), makeUpFor, logger);
+    await eachAlone(await database.acrossTenants<RunRef>(ORPHANS, [now, since]), takeOver, logger);
+    await eachAlone(await database.acrossTenants<{ tenantId: number }>(MISSED, [since]), makeUpFor, logger);
   }
 }
 
-async function hasOpenRun({ tenantId, manager }: TenantScope): Promise<boolean> {
-  const open = await rows(manager, "SELECT 1 FROM sync_run WHERE tenant_id = $1 AND state IN ('QUEUED', 'RUNNING')", [
-    tenantId,
-  ]);
+async function hasOpenRun({ tenantId, rows }: TenantScope): Promise<boolean> {
+  const open = await rows("SELECT 1 FROM sync_run WHERE tenant_id = $1 AND state IN ('QUEUED', 'RUNNING')", [tenantId]);
   return open.length > 0;
 }
 
 /** When everything was read for the last time. */
-async function lastWholeRead({ tenantId, manager }: TenantScope, copyId: number): Promise<Date | null> {
+async function lastWholeRead({ tenantId, rows }: TenantScope, copyId: number): Promise<Date | null> {
   const [run] = await rows<{ at: Date | null }>(
-    manager,
     `SELECT max(queued_at) AS at FROM sync_run
      WHERE tenant_id = $1 AND copy_id = $2 AND state = 'SUCCEEDED' AND kind IN ('FULL', 'RECONCILE')`,
     [tenantId, copyId],

@@ -1,6 +1,6 @@
 import { CrmError } from "../crm/errors";
 import { idsOfRejected } from "../crm/parsing/page";
-import type { CopyScope } from "../database/tenant-door";
+import type { CopyScope } from "../database/database";
 import { SyncRunRow } from "../entities/sync-run";
 import type { SyncStepRow } from "../entities/sync-step";
 import { NOT_SHOWN, recordGaps } from "./gaps";
@@ -23,13 +23,13 @@ export async function* walkList(
   step: SyncStepRow,
   resource: ListResource,
 ): AsyncGenerator<StepChange> {
-  const { run, door, clock } = context;
+  const { run, database, clock } = context;
   if (run.kind !== "RECONCILE" || !isRemovable(resource)) {
     yield* walkOnce(context, step, (page) => (copy) => writeList(copy, run, resource, page, clock()), resource);
     return;
   }
   if (step.walk === 1 && step.cursor === null) {
-    await inRun(door, run, clock(), (copy) => beginAbsence(copy, resource));
+    await inRun(database, run, clock(), (copy) => beginAbsence(copy, resource));
   }
   let { walk, cursor } = step;
   while (walk < WALKS_OVER) {
@@ -51,9 +51,9 @@ async function* walkOnce(
   write: (page: ReadPage) => (copy: CopyScope) => Promise<StepChange>,
   resource: ListResource,
 ): AsyncGenerator<StepChange> {
-  const { run, door, clock, logger } = context;
+  const { run, database, clock, logger } = context;
   for await (const { page, committed } of oneAhead(() => readPages(context, resource, checkpoint))) {
-    const change = await commitPiece(door, run, resource, clock(), write(page));
+    const change = await commitPiece(database, run, resource, clock(), write(page));
     const seconds = committed?.();
     logger.debug({ resource, ...change, seconds, correlationId: page.correlationId }, "a page was committed");
     yield change;
@@ -118,15 +118,17 @@ function isOfCursor(error: unknown): boolean {
 const shownIds = ({ ids, rejected }: ReadPage) => [...ids, ...idsOfRejected(rejected)];
 
 async function* removeUnseen(context: RunContext, resource: ListResource): AsyncGenerator<StepChange> {
-  const { run, door, clock, logger, mustPause } = context;
+  const { run, database, clock, logger, mustPause } = context;
   const absence = await countAbsence(copyOf(context), resource);
   if (!(await mayRemove(context, resource, absence))) {
     logger.warn({ resource, ...absence }, "two walks did not see much of what is held; nothing was removed");
-    yield await commitPiece(door, run, resource, clock(), (copy) => keepAll(copy, context, resource, absence.absent));
+    yield await commitPiece(database, run, resource, clock(), (copy) =>
+      keepAll(copy, context, resource, absence.absent),
+    );
     return;
   }
   for (let isDone = false; !isDone; ) {
-    const change = await commitPiece(door, run, resource, clock(), async (copy) => {
+    const change = await commitPiece(database, run, resource, clock(), async (copy) => {
       const removed = await removeAbsent(copy, resource);
       return { ...OF_NO_PAGE, removed, done: removed === 0 };
     });
@@ -166,9 +168,7 @@ async function noteCrmTime(context: RunContext, { date }: ReadPage): Promise<voi
   const { run } = context;
   if (run.crmTimeAtStart || !date) return;
   run.crmTimeAtStart = date;
-  await copyOf(context).manager.update(
-    SyncRunRow,
-    { tenantId: run.tenantId, id: run.runId, leaseId: run.leaseId },
-    { crmTimeAtStart: date },
+  await copyOf(context).typed((orm) =>
+    orm.update(SyncRunRow, { tenantId: run.tenantId, id: run.runId, leaseId: run.leaseId }, { crmTimeAtStart: date }),
   );
 }

@@ -8,12 +8,12 @@ import { setStepState } from "./run-store";
 
 /** Asks for the participants of every deal that is due, a batch a commit, each deal once in a run. */
 export async function* walkParticipants(context: RunContext, step: SyncStepRow): AsyncGenerator<StepChange> {
-  const { run, door, clock } = context;
+  const { run, database, clock } = context;
   const copy = copyOf(context);
   const expected = step.fetched + (await countDueDeals(copy, Number(step.cursor)));
   await setStepState(copy, run, "DEAL_PARTICIPANTS", "RUNNING", expected);
   for await (const read of oneAhead((left) => readBatches(context, step.cursor, left))) {
-    yield await commitPiece(door, run, "DEAL_PARTICIPANTS", clock(), async (inner) => ({
+    yield await commitPiece(database, run, "DEAL_PARTICIPANTS", clock(), async (inner) => ({
       ...(await writeParticipants(inner, read, clock())),
       done: read.isLast,
     }));

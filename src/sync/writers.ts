@@ -1,7 +1,6 @@
 import type * as crm from "../crm/parsing/records";
-import { jsonRows, rows } from "../database/rows";
-import type { CopyScope } from "../database/tenant-door";
-import { type Synced, type UpsertOptions, upsertPage } from "../database/upsert";
+import type { CopyScope } from "../database/database";
+import { jsonRows, type Synced, type UpsertOptions, upsertPage } from "../database/upsert";
 import { ActivityRow } from "../entities/activity";
 import { CrmUserRow } from "../entities/crm-user";
 import { DealRow } from "../entities/deal";
@@ -61,7 +60,7 @@ async function writePage<T extends { id: number; updateTime?: string | null }, R
  * and stays, because the name belongs to what that user did.
  */
 export const writeUsers: Writer<crm.CrmUser> = async (...page) => {
-  const [{ tenantId, copyId, manager }, users, unread] = page;
+  const [{ tenantId, copyId, rows }, users, unread] = page;
   const result = await writePage(page, CrmUserRow, ({ id, name, email, active }) => ({
     crmId: id,
     name,
@@ -73,7 +72,7 @@ export const writeUsers: Writer<crm.CrmUser> = async (...page) => {
     const listed = users.map(({ id }) => id);
     const sql =
       "UPDATE crm_user SET active = false WHERE tenant_id = $1 AND copy_id = $2 AND active AND crm_id <> ALL ($3)";
-    await rows(manager, sql, [tenantId, copyId, listed]);
+    await rows(sql, [tenantId, copyId, listed]);
   }
   return result;
 };
@@ -103,10 +102,7 @@ export const writePersons: Writer<crm.CrmPerson> = async (...page) => {
 };
 
 /** Replaces the addresses of persons by what they have now. */
-async function writeAddresses(
-  { tenantId, copyId, manager }: CopyScope,
-  persons: readonly crm.CrmPerson[],
-): Promise<void> {
+async function writeAddresses({ tenantId, copyId, rows }: CopyScope, persons: readonly crm.CrmPerson[]): Promise<void> {
   if (persons.length === 0) return;
   const present = persons.map(({ id, emails }) => ({
     personId: id,
@@ -118,7 +114,6 @@ async function writeAddresses(
     domain: mailDomainOf(address),
   }));
   await rows(
-    manager,
     `WITH present AS (
        SELECT r."personId" AS person_id, r.addresses
        FROM jsonb_to_recordset($3::jsonb) AS r ("personId" bigint, addresses text[])
@@ -159,10 +154,9 @@ function dealRow({ id, deleted, status, ...deal }: crm.CrmDeal): Row<DealRow> {
 }
 
 /** A deal with no participants needs no request to know them. */
-async function clearParticipants({ tenantId, copyId, manager }: CopyScope, dealIds: readonly number[]): Promise<void> {
+async function clearParticipants({ tenantId, copyId, rows }: CopyScope, dealIds: readonly number[]): Promise<void> {
   if (dealIds.length === 0) return;
   await rows(
-    manager,
     `WITH gone AS (
        DELETE FROM deal_participant x WHERE x.tenant_id = $1 AND x.copy_id = $2 AND x.deal_id = ANY ($3)
      ), mended AS (

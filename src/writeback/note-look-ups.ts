@@ -1,8 +1,7 @@
 import { CrmApi } from "../crm/api";
 import type { CrmNote } from "../crm/parsing/records";
+import type { TenantScope } from "../database/database";
 import { hasLiveJob } from "../database/queue";
-import { entityRows, rows } from "../database/rows";
-import type { TenantScope } from "../database/tenant-door";
 import { NoteWriteRow } from "../entities/note-write";
 import { eachAlone } from "../platform/chores";
 import { MINUTE_MS } from "../platform/clock";
@@ -34,17 +33,17 @@ export class NoteLookUps {
 
   /** Sendings whose process is gone become UNKNOWN, and look-ups whose job is gone get another. */
   async sweep(): Promise<void> {
-    const { door, clock, logger } = this.parts;
+    const { database, clock, logger } = this.parts;
     const now = clock();
     await leaveAbandoned(this.parts, "note", leaveUnknown, now);
-    const overdue = await door.everyTenant<WriteRef>(OVERDUE, [new Date(now.getTime() - OVERDUE_MS)]);
-    await eachAlone(overdue, ({ tenantId, writeId }) => enqueueLookUp(door.enter(tenantId), writeId, now), logger);
+    const overdue = await database.acrossTenants<WriteRef>(OVERDUE, [new Date(now.getTime() - OVERDUE_MS)]);
+    await eachAlone(overdue, ({ tenantId, writeId }) => enqueueLookUp(database.tenant(tenantId), writeId, now), logger);
   }
 
   /** Looks once. The next look-up is planned before this one begins, so a crash in between loses none. */
   async lookUp({ tenantId, writeId }: WriteRef): Promise<void> {
-    const { door, clock, logger } = this.parts;
-    const planned = await door.transaction(tenantId, (scope) => this.#plan(scope, writeId));
+    const { database, clock, logger } = this.parts;
+    const planned = await database.tenant(tenantId).transaction((scope) => this.#plan(scope, writeId));
     if (!planned) return;
     const { copyId, visible, receipt } = planned;
     try {
@@ -53,11 +52,13 @@ export class NoteLookUps {
       const look = { begunAt, foundId: note?.id ?? null, complete, visible };
       const verdict = verdictOf(receipt.sentAt ?? begunAt, look);
       if (verdict === "UNKNOWN") return;
-      const settled = await door.transaction(tenantId, (scope) =>
-        note
-          ? settleWritten(scope, writeId, { id: note.id, note, copyId }, clock())
-          : settleFailed(scope, writeId, NOT_FOUND, clock()),
-      );
+      const settled = await database
+        .tenant(tenantId)
+        .transaction((scope) =>
+          note
+            ? settleWritten(scope, writeId, { id: note.id, note, copyId }, clock())
+            : settleFailed(scope, writeId, NOT_FOUND, clock()),
+        );
       this.parts.metrics?.crmWrites.inc({ kind: "note", state: settled.state });
       logger.info({ tenantId, writeId, state: settled.state }, "a lost answer was looked up");
     } catch (error) {
@@ -68,9 +69,8 @@ export class NoteLookUps {
 
   /** null where there is nothing to look up, or nobody to ask: then a sweep comes back to it. */
   async #plan(scope: TenantScope, writeId: string) {
-    const { tenantId, manager } = scope;
-    const [found] = await entityRows<NoteWriteRow, { looking_copy_id: number; visible: boolean }>(
-      manager,
+    const { tenantId, rows, entities } = scope;
+    const [found] = await entities<NoteWriteRow, { looking_copy_id: number; visible: boolean }>(
       NoteWriteRow,
       `SELECT w.*, s.id AS looking_copy_id, CASE w.entity
            WHEN 'DEAL' THEN EXISTS (SELECT 1 FROM deal t WHERE t.tenant_id = $1 AND t.copy_id = s.id AND t.crm_id = w.target_id)
@@ -83,11 +83,11 @@ export class NoteLookUps {
     if (!found) return null;
     const { looking_copy_id: copyId, visible, ...receipt } = found;
     const next = nextLookUp(this.parts.clock(), receipt.lookUps + 1);
-    await rows(
-      manager,
-      "UPDATE note_write SET look_ups = look_ups + 1, next_look_up_at = $3 WHERE tenant_id = $1 AND id = $2",
-      [tenantId, writeId, next],
-    );
+    await rows("UPDATE note_write SET look_ups = look_ups + 1, next_look_up_at = $3 WHERE tenant_id = $1 AND id = $2", [
+      tenantId,
+      writeId,
+      next,
+    ]);
     await enqueueLookUp(scope, writeId, next);
     return { copyId, visible, receipt };
   }

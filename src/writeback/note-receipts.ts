@@ -1,9 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { holdLiveCopy } from "../connections/connection-store";
 import type { CrmNote } from "../crm/parsing/records";
+import type { CopyScope, TenantScope } from "../database/database";
 import { enqueueJob } from "../database/queue";
-import { entityRows } from "../database/rows";
-import type { CopyScope, TenantScope } from "../database/tenant-door";
 import { type Synced, upsertPage } from "../database/upsert";
 import { NOTE_UPSERT, NOTHING_SHOWN, NoteRow } from "../entities/note";
 import { NoteWriteRow } from "../entities/note-write";
@@ -17,12 +16,12 @@ import { sentenceOf, type WriteFailure } from "./write-failure";
 export const NOTE_LOOK_UP_JOB = "note_look_up";
 
 /** The receipt of an idempotency key; null where the key is new. */
-export function findReceipt({ tenantId, manager }: TenantScope, idempotencyKey: string): Promise<NoteWriteRow | null> {
-  return manager.findOneBy(NoteWriteRow, { tenantId, idempotencyKey });
+export function findReceipt({ tenantId, typed }: TenantScope, idempotencyKey: string): Promise<NoteWriteRow | null> {
+  return typed((orm) => orm.findOneBy(NoteWriteRow, { tenantId, idempotencyKey }));
 }
 
-export function readReceipt({ tenantId, manager }: TenantScope, id: string): Promise<NoteWriteRow> {
-  return manager.findOneByOrFail(NoteWriteRow, { tenantId, id });
+export function readReceipt({ tenantId, typed }: TenantScope, id: string): Promise<NoteWriteRow> {
+  return typed((orm) => orm.findOneByOrFail(NoteWriteRow, { tenantId, id }));
 }
 
 export interface NewReceipt {
@@ -35,12 +34,11 @@ export interface NewReceipt {
 
 /** A receipt in state SENDING; null where the key has one by now, whoever made it. */
 export async function insertReceipt(
-  { tenantId, manager }: TenantScope,
+  { tenantId, entities }: TenantScope,
   { held, target, intent, requestedBy, requestedAt }: NewReceipt,
 ): Promise<NoteWriteRow | null> {
   const dealId = target.entity === "DEAL" ? target.id : null;
-  const [row] = await entityRows<NoteWriteRow>(
-    manager,
+  const [row] = await entities<NoteWriteRow>(
     NoteWriteRow,
     `INSERT INTO note_write (tenant_id, copy_id, crm_company_id, deal_id, deal_updated_before, id, idempotency_key,
        input_hash, meeting_id, entity, target_id, reference, state, requested_by, requested_at)
@@ -117,9 +115,8 @@ async function settle(
   from: readonly StoredWriteState[],
   to: Settlement,
 ): Promise<NoteWriteRow> {
-  const { tenantId, manager } = scope;
-  const [row] = await entityRows<NoteWriteRow>(
-    manager,
+  const { tenantId, entities } = scope;
+  const [row] = await entities<NoteWriteRow>(
     NoteWriteRow,
     `UPDATE note_write SET state = $3, crm_note_id = $4, error_code = $5, error_message = $6,
        sent_at = coalesce(sent_at, $7), settled_at = $8, next_look_up_at = $9

@@ -44,7 +44,7 @@ export class NoteWrites {
     const checked = await checkNote(asked);
     if (!checked.ok) return checked;
     const intent = checked.value;
-    const earlier = await findReceipt(this.parts.door.enter(actor.tenantId), intent.idempotencyKey);
+    const earlier = await findReceipt(this.parts.database.tenant(actor.tenantId), intent.idempotencyKey);
     if (earlier) return this.#again(earlier, intent);
     const stopped = await this.parts.stopped?.();
     if (stopped) return stopped;
@@ -66,7 +66,7 @@ export class NoteWrites {
     asked: AskedNote,
     intent: NoteIntent,
   ): Promise<Outcome<{ receipt: NoteWriteRow; isOurs: boolean }, WriteNoteRefusal>> {
-    return this.parts.door.transaction(actor.tenantId, async (scope) => {
+    return this.parts.database.tenant(actor.tenantId).transaction(async (scope) => {
       const held = await holdTargets(scope, asked.meeting);
       if (!held.ok) return held;
       const target = targetOf(held.value, null, asked.targetId === null ? undefined : asked.target);
@@ -84,13 +84,13 @@ export class NoteWrites {
 
   async #again(receipt: NoteWriteRow, { inputHash }: NoteIntent): Promise<Outcome<NoteWriteRow, WriteNoteRefusal>> {
     if (receipt.inputHash !== inputHash) return KEY_REUSED;
-    const scope = this.parts.door.enter(receipt.tenantId);
+    const scope = this.parts.database.tenant(receipt.tenantId);
     return accepted(await this.#sendings.settled(receipt, receipt.id, () => readReceipt(scope, receipt.id)));
   }
 
   /** The only place that sends a note, and only who has just made the receipt comes here. */
   async #send(receipt: NoteWriteRow, html: string): Promise<NoteWriteRow> {
-    const { door, http, crmBaseUrl, clock, logger, metrics } = this.parts;
+    const { database, http, crmBaseUrl, clock, logger, metrics } = this.parts;
     const { tenantId, id, copyId } = receipt;
     const tokens = this.parts.tokensOf(tenantId, copyId);
     const api = new CrmApi(http, crmBaseUrl, tokens, undefined, inTime(receipt.requestedAt, clock));
@@ -98,14 +98,16 @@ export class NoteWrites {
     const settled = await api.createNote(target, html).then(
       ({ correlationId, ...made }) => {
         logger.info({ tenantId, writeId: id, correlationId }, "a note was written to the CRM");
-        return door.transaction(tenantId, (scope) => settleWritten(scope, id, { ...made, copyId }, clock()));
+        return database.tenant(tenantId).transaction((scope) => settleWritten(scope, id, { ...made, copyId }, clock()));
       },
       (error: unknown) => {
         const failure = certainFailureOf(error);
         logger.warn({ tenantId, writeId: id, err: error, certain: failure !== null }, "a note was not seen written");
-        return door.transaction(tenantId, (scope) =>
-          failure ? settleFailed(scope, id, failure, clock()) : leaveUnknown(scope, id, clock()),
-        );
+        return database
+          .tenant(tenantId)
+          .transaction((scope) =>
+            failure ? settleFailed(scope, id, failure, clock()) : leaveUnknown(scope, id, clock()),
+          );
       },
     );
     metrics?.crmWrites.inc({ kind: "note", state: settled.state });

@@ -1,7 +1,6 @@
 import { holdLiveCopy, readConnection } from "../connections/connection-store";
 import { NEEDS_REAUTHORIZATION, NOT_CONNECTED } from "../connections/refusals";
-import { rows } from "../database/rows";
-import type { TenantScope } from "../database/tenant-door";
+import type { TenantScope } from "../database/database";
 import type { MatchedEntity } from "../entities/matched-record";
 import { accepted, type Outcome, refused } from "../platform/outcome";
 
@@ -109,20 +108,16 @@ export async function holdTargets(
 }
 
 /** Whoever matches a meeting changes its row or locks it. */
-async function holdMeeting({ tenantId, manager }: TenantScope, id: string): Promise<boolean> {
-  const found = await rows(manager, "SELECT 1 FROM meeting WHERE tenant_id = $1 AND id = $2 FOR SHARE", [tenantId, id]);
+async function holdMeeting({ tenantId, rows }: TenantScope, id: string): Promise<boolean> {
+  const found = await rows("SELECT 1 FROM meeting WHERE tenant_id = $1 AND id = $2 FOR SHARE", [tenantId, id]);
   return found.length > 0;
 }
 
 async function readFacts(scope: TenantScope, copyId: number, meetingId: string): Promise<TargetFacts> {
-  const { tenantId, manager } = scope;
+  const { tenantId, rows } = scope;
   const parameters = [tenantId, copyId, meetingId];
-  const found = await rows<Target & { isCertain: boolean }>(manager, MATCHED_TARGETS, parameters);
-  const [deals] = await rows<Pick<TargetFacts, "hasDeals" | "ambiguousHaveDeals">>(
-    manager,
-    DEALS_IN_QUESTION,
-    parameters,
-  );
+  const found = await rows<Target & { isCertain: boolean }>(MATCHED_TARGETS, parameters);
+  const [deals] = await rows<Pick<TargetFacts, "hasDeals" | "ambiguousHaveDeals">>(DEALS_IN_QUESTION, parameters);
   if (!deals) throw new Error("a statement that always gives a row gave none");
   const targets = (certain: boolean) =>
     found.filter(({ isCertain }) => isCertain === certain).map(({ entity, id }): Target => ({ entity, id }));

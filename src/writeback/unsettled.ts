@@ -1,7 +1,7 @@
 import { ConnectionGoneError, NeedsReauthorizationError } from "../connections/errors";
 import { CrmError } from "../crm/errors";
 import { OAuthError } from "../crm/oauth";
-import type { TenantScope } from "../database/tenant-door";
+import type { TenantScope } from "../database/database";
 import type { WriteReceipt } from "../entities/write-receipt";
 import { eachAlone } from "../platform/chores";
 import { ABANDONED_AFTER_MS } from "./look-up-plan";
@@ -23,18 +23,18 @@ export const WHILE_CONNECTED = `
 
 /** Sendings whose process is gone become UNKNOWN. */
 export async function leaveAbandoned(
-  { door, logger, metrics }: WritebackParts,
+  { database, logger, metrics }: WritebackParts,
   kind: "note" | "field",
   leaveUnknown: (scope: TenantScope, writeId: string, now: Date) => Promise<WriteReceipt>,
   now: Date,
 ): Promise<void> {
-  const abandoned = await door.everyTenant<WriteRef>(
+  const abandoned = await database.acrossTenants<WriteRef>(
     `SELECT tenant_id AS "tenantId", id AS "writeId" FROM ${kind}_write
      WHERE state = 'SENDING' AND requested_at < $1 ORDER BY requested_at LIMIT ${MOST_AT_ONCE}`,
     [new Date(now.getTime() - ABANDONED_AFTER_MS)],
   );
   const leave = async ({ tenantId, writeId }: WriteRef) => {
-    const left = await door.transaction(tenantId, (scope) => leaveUnknown(scope, writeId, now));
+    const left = await database.tenant(tenantId).transaction((scope) => leaveUnknown(scope, writeId, now));
     // Its sender may have settled it at the last moment, and has counted it.
     if (left.state === "UNKNOWN") metrics?.crmWrites.inc({ kind, state: left.state });
   };

@@ -1,7 +1,6 @@
 import type { ObjectType } from "typeorm";
+import type { TenantScope } from "../database/database";
 import { type ListOrder, type Page, type PageRequest, readPage } from "../database/keyset";
-import { entityRows } from "../database/rows";
-import type { TenantScope } from "../database/tenant-door";
 import { FieldWriteRow } from "../entities/field-write";
 import { NoteWriteRow } from "../entities/note-write";
 import type { WriteReceipt } from "../entities/write-receipt";
@@ -20,9 +19,8 @@ const ofPresentCompany = `EXISTS (
 /** Reads receipts of one kind by their ids, those of one user or (`by` null) everybody's. */
 const readerOf =
   <Receipt extends WriteReceipt>(entity: ObjectType<Receipt>, table: string) =>
-  ({ tenantId, manager }: TenantScope, ids: readonly string[], by: string | null = null) =>
-    entityRows<Receipt, OfCompany>(
-      manager,
+  ({ tenantId, entities }: TenantScope, ids: readonly string[], by: string | null = null) =>
+    entities<Receipt, OfCompany>(
       entity,
       `SELECT w.*, ${ofPresentCompany} FROM ${table} w
        WHERE w.tenant_id = $1 AND w.id = ANY ($2) AND ($3::text IS NULL OR w.requested_by = $3)`,

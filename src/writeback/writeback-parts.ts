@@ -1,6 +1,6 @@
 import type { TokenSource } from "../crm/api";
 import type { CrmHttp } from "../crm/http";
-import type { TenantDoor } from "../database/tenant-door";
+import type { Database } from "../database/database";
 import type { Clock } from "../platform/clock";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
@@ -8,7 +8,7 @@ import type { Refused } from "../platform/outcome";
 
 /** What writing to the CRM and looking up what became of it are made with. */
 export interface WritebackParts {
-  door: TenantDoor;
+  database: Database;
   http: CrmHttp;
   crmBaseUrl: string;
   tokensOf(tenantId: number, copyId: number): TokenSource;

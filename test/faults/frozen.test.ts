@@ -265,9 +265,9 @@ test.each<[FreezePoint, string]>([
     const value = { entity: "DEAL" as const, targetId: null, target: null, value: `frozen at ${point}` };
     const asked = { meetingId, meeting, values: [value], idempotencyKey: `fields-${point}` };
     const freezing = await freeze("fields", point, { ASKED: asked });
-    const { door, http, crmBaseUrl, tokensOf, logger } = healthy.parts;
+    const { database: db, http, crmBaseUrl, tokensOf, logger } = healthy.parts;
     const apiOf = (tenantId: number, copyId: number) => new CrmApi(http, crmBaseUrl, tokensOf(tenantId, copyId));
-    const mappings = new FieldMappings({ door, apiOf, clock, logger });
+    const mappings = new FieldMappings({ database: db, apiOf, clock, logger });
     const fields = new FieldWrites({ ...healthy.parts, mappings });
     const again = await within(ANSWERED_WITHIN_MS, fields.write(await seller(database), asked));
     expect(again).toMatchObject({ ok: true, value: [{ state: answer }] });
@@ -298,8 +298,8 @@ test.each<FreezePoint>(["before:1", "in:1"])(
       ...{ ownerEmail: "anna@seller.example", attendees: [] },
     };
     const freezing = await freeze("match", point, { ASKED: asked });
-    const { door, logger } = healthy.parts;
-    const meetings = new Meetings(door, clock, logger);
+    const { database: db, logger } = healthy.parts;
+    const meetings = new Meetings(db, clock, logger);
     const recorded = await within(
       ANSWERED_WITHIN_MS,
       meetings.record(await seller(database), { ...asked, title: "New" }),

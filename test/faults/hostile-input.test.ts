@@ -56,7 +56,7 @@ beforeAll(async () => {
   const tokens = await startTokens(config);
   for (const tenant of ["acme", "changing"]) {
     const held = await tokens.credentials.read(
-      tokens.door.enter(await database.tenantId(tenant)),
+      tokens.database.tenant(await database.tenantId(tenant)),
       await copyOf(database, tenant),
     );
     for (const token of [held?.accessToken, held?.refreshToken]) if (token) secrets.add(token.reveal());

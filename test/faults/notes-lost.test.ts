@@ -1,11 +1,10 @@
 import { isDeepStrictEqual } from "node:util";
 import { type Fault, type Simulator, startSimulator } from "../../simulator";
 import { Random } from "../../simulator/seed/random";
-import type { TenantDoor } from "../../src/database/tenant-door";
-import type { NoteWriteRow } from "../../src/entities/note-write";
+import { NoteWriteRow } from "../../src/entities/note-write";
 import { readConfig } from "../../src/platform/config";
 import { NoteWrites } from "../../src/writeback/note-writes";
-import { createTestDatabase, type TestDatabase } from "../support/database";
+import { createTestDatabase, type TestDatabase, withTransactions } from "../support/database";
 import { askedNote, notesWith, posts, seller } from "../support/notes";
 import { environmentFor, startService } from "../support/service";
 import { connect, recordMeeting, syncEnds } from "../support/stories";
@@ -78,26 +77,25 @@ function fateOf(random: Random): Fate {
 type Death = "BEFORE_THE_RECEIPT" | "BEFORE_THE_REQUEST" | "ANSWER_READ" | "SETTLED";
 const DEATHS: Death[] = ["BEFORE_THE_RECEIPT", "BEFORE_THE_REQUEST", "ANSWER_READ", "SETTLED"];
 
-/** A process of its own: a door that ends it at one of a sending's two transactions. */
+/** A process of its own: a database that ends it at one of a sending's two transactions. */
 function mortal(death: Death): NoteWrites {
-  const { door } = writeback;
   let transactions = 0;
   const dieAt = (...deaths: Death[]) => {
     if (deaths.includes(death)) throw new Error(`killed at ${death}`);
   };
-  const transaction: TenantDoor["transaction"] = async (tenantId, work) => {
+  const dying = withTransactions(writeback.database, async (transaction, work) => {
     transactions += 1;
     const isReceipt = transactions === 1;
     if (!isReceipt) dieAt("ANSWER_READ");
-    const result = await door.transaction(tenantId, async (scope) => {
+    const result = await transaction(async (scope) => {
       const made = await work(scope);
       if (isReceipt) dieAt("BEFORE_THE_RECEIPT");
       return made;
     });
     dieAt(isReceipt ? "BEFORE_THE_REQUEST" : "SETTLED");
     return result;
-  };
-  return new NoteWrites({ ...writeback.parts, door: Object.assign(Object.create(door), { transaction }) });
+  });
+  return new NoteWrites({ ...writeback.parts, database: dying });
 }
 
 const OUTAGES: Fault[] = [
@@ -110,10 +108,9 @@ const OUTAGES: Fault[] = [
   { status: 403 },
 ];
 
-async function receiptOf(key: string): Promise<NoteWriteRow | null> {
-  return writeback.door
-    .enter(await database.tenantId("acme"))
-    .manager.findOneBy("NoteWriteRow", { idempotencyKey: key }) as never;
+async function receiptOf(idempotencyKey: string): Promise<NoteWriteRow | null> {
+  const tenantId = await database.tenantId("acme");
+  return writeback.database.tenant(tenantId).typed((orm) => orm.findOneBy(NoteWriteRow, { tenantId, idempotencyKey }));
 }
 
 /** What the workers do as time passes: sweep, and the look-ups that are due unless their job was lost. */

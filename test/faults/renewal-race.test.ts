@@ -55,7 +55,7 @@ test.each(DELAYS_MS)(
 
     expect(simulator.log.of("POST", "/oauth/token").map(({ grantType }) => grantType)).toEqual(["refresh_token"]);
     const healthy = await startTokens(readConfig(environment));
-    const stored = await healthy.credentials.read(healthy.door.enter(tenantId), copyId);
+    const stored = await healthy.credentials.read(healthy.database.tenant(tenantId), copyId);
     await healthy.close();
     expect(stored?.version).toBe(2);
     const token = sha256(stored?.accessToken.reveal() ?? "");

@@ -1,7 +1,7 @@
 import { pino } from "pino";
 import { type Simulator, startSimulator } from "../../simulator";
 import { KEPT_MS, recordAudit, sweepAudit } from "../../src/auth/audit";
-import { TenantDoor } from "../../src/database/tenant-door";
+import { Database } from "../../src/database/database";
 import type { Logger } from "../../src/platform/logger";
 import { createLogger } from "../../src/platform/logger";
 import { tokenFor } from "../support/actors";
@@ -217,18 +217,18 @@ test("what fails leaves no event, and what cannot be told is not done", async ()
 test("an event is said in the log after its commit, and not where its transaction fails; old ones are deleted in batches", async () => {
   const lines: string[] = [];
   const logger: Logger = pino({ level: "info" }, { write: (line: string) => void lines.push(line) });
-  const door = new TenantDoor(database.dataSource);
+  const db = new Database(database.dataSource);
   const now = new Date();
   const entry = (action: "DISCONNECTED" | "CONNECTED", at = now) => ({
     ...{ action, at, actor: { tenant: "log", userId: "anna", role: "owner" as const } },
   });
-  const failing = door.transaction(await database.tenantId("log"), async (scope) => {
+  const failing = db.tenant(await database.tenantId("log")).transaction(async (scope) => {
     await recordAudit(scope, logger, entry("CONNECTED"));
     throw new Error("the transaction fails");
   });
   await expect(failing).rejects.toThrow("the transaction fails");
   expect(lines).toEqual([]);
-  await door.transaction(await database.tenantId("log"), async (scope) => {
+  await db.tenant(await database.tenantId("log")).transaction(async (scope) => {
     await recordAudit(scope, logger, entry("DISCONNECTED"));
     await recordAudit(scope, logger, entry("CONNECTED", new Date(now.getTime() - KEPT_MS - 1)));
     expect(lines).toEqual([]);
@@ -237,7 +237,7 @@ test("an event is said in the log after its commit, and not where its transactio
     { msg: "audit", tenant: "log", audit: { action: "DISCONNECTED", userId: "anna", role: "owner", refused: false } },
     { msg: "audit", audit: { action: "CONNECTED" } },
   ]);
-  await sweepAudit(door, createLogger("silent"), now);
+  await sweepAudit(db, createLogger("silent"), now);
   expect((await eventsOf("log")).map(({ action }) => action)).toEqual(["DISCONNECTED"]);
 });
 

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Simulator, startSimulator } from "../../simulator";
 import { resumeCrm, stopCrm } from "../../src/connections/crm-stops";
-import { TenantDoor } from "../../src/database/tenant-door";
+import { Database } from "../../src/database/database";
 import { createTestDatabase, type TestDatabase } from "../support/database";
 import { setMapping, writeFields } from "../support/fields";
 import { askNote, posts, writeNote } from "../support/notes";
@@ -16,14 +16,14 @@ let database: TestDatabase;
 let environment: Record<string, string>;
 let processes: Program[];
 let services: Service[];
-let door: TenantDoor;
+let db: Database;
 
 // Each command is a process of its own, and a busy machine takes its time to start it.
 jest.setTimeout(120_000);
 
 beforeAll(async () => {
   [simulator, database] = await Promise.all([startSimulator({ deals: 50 }), createTestDatabase()]);
-  door = new TenantDoor(database.dataSource);
+  db = new Database(database.dataSource);
   environment = { ...environmentFor(simulator), DATABASE_URL: database.url.reveal(), LOG_LEVEL: "info" };
   processes = [startProgram("src/main.js", environment), startProgram("src/main.js", environment)];
   services = await Promise.all(
@@ -42,7 +42,7 @@ afterAll(async () => {
 });
 afterEach(async () => {
   simulator.control.clearFaults();
-  await resumeCrm(door, new Date());
+  await resumeCrm(db, new Date());
   await syncEnds(services[0] as Service);
 });
 
@@ -119,7 +119,7 @@ test("after crm:stop no process calls the CRM, every customer is told why, and a
 
 test("a token renewal is not sent either, and is no open attempt afterwards", async () => {
   const [one] = services as [Service];
-  await stopCrm(door, REASON, new Date());
+  await stopCrm(db, REASON, new Date());
   await makeStale(database, "acme");
   simulator.log.clear();
   await requestSync(one, "INCREMENTAL");
@@ -127,24 +127,24 @@ test("a token renewal is not sent either, and is no open attempt afterwards", as
   expect(simulator.log.all()).toEqual([]);
   expect(await database.query("SELECT 1 FROM renewal_attempt")).toEqual([]);
 
-  await resumeCrm(door, new Date());
+  await resumeCrm(db, new Date());
   expect(await syncEnds(one)).toMatchObject({ state: "SUCCEEDED" });
   expect(simulator.log.of("POST", "/oauth/token")).toHaveLength(1);
 });
 
 test("a stop that holds keeps its reason, and stopping or resuming twice is no mistake", async () => {
-  await stopCrm(door, REASON, new Date());
+  await stopCrm(db, REASON, new Date());
   expect(await command("crm-stop", "Another reason.")).toContain(REASON);
-  expect(await resumeCrm(door, new Date())).toBe(true);
+  expect(await resumeCrm(db, new Date())).toBe(true);
   expect(await command("crm-resume")).toContain("were not stopped");
 });
 
 test("a tenant's session can read the switch and not change it", async () => {
   await database.query("GRANT ALL ON crm_stop TO crm_connection");
-  const attempt = door.transaction(await database.tenantId("acme"), async ({ manager }) => {
-    await manager.query("SET LOCAL ROLE crm_connection");
-    await manager.query("SELECT * FROM crm_stop");
-    await manager.query("INSERT INTO crm_stop (begun_at, reason) VALUES (now(), 'mine')");
+  const attempt = db.tenant(await database.tenantId("acme")).transaction(async ({ rows }) => {
+    await rows("SET LOCAL ROLE crm_connection");
+    await rows("SELECT * FROM crm_stop");
+    await rows("INSERT INTO crm_stop (begun_at, reason) VALUES (now(), 'mine')");
   });
   await expect(attempt).rejects.toThrow("row-level security");
 });

@@ -1,6 +1,6 @@
 import { type Simulator, startSimulator } from "../../simulator";
 import { purgeCopy, sweepPurges } from "../../src/connections/purge";
-import { TenantDoor } from "../../src/database/tenant-door";
+import { Database } from "../../src/database/database";
 import { createLogger } from "../../src/platform/logger";
 import { encodeId } from "../../src/resolvers/global-id";
 import { enqueueRun } from "../../src/sync/run-planning";
@@ -18,12 +18,12 @@ import { connect, dataOf, noJobIsDue, type Refusal, recordMeeting, syncEnds, unt
 let simulator: Simulator;
 let database: TestDatabase;
 let service: Service;
-let door: TenantDoor;
+let db: Database;
 
 beforeAll(async () => {
   [simulator, database] = await Promise.all([startSimulator({ deals: 20 }), createTestDatabase()]);
   service = await startService(simulator, database);
-  door = new TenantDoor(database.dataSource);
+  db = new Database(database.dataSource);
 });
 afterAll(async () => {
   await service.stop();
@@ -89,7 +89,7 @@ const runStates = async ({ tenant }: ActorClaims) =>
     )
   ).map(({ state }) => state);
 const runAgain = ({ tenantId, copyId }: Tenant) =>
-  door.transaction(tenantId, (scope) => enqueueRun(scope, copyId, "FULL", new Date()));
+  db.tenant(tenantId).transaction((scope) => enqueueRun(scope, copyId, "FULL", new Date()));
 const stateOf = async (as: ActorClaims) =>
   dataOf(await service.ask<{ connection: { state: string } }>("{ connection { state } }", {}, as)).connection.state;
 
@@ -315,13 +315,13 @@ test("a purge that is cut off leaves the copy's own row and goes on where it sto
   const before = total(await rowsOfCopy(database, copyId));
   expect(before).toBeGreaterThan(12_000);
   for (const looks of [0, 3, 8]) {
-    await expect(purgeCopy(door, reference, stopsAfter(looks), logger)).rejects.toThrow("goes on later");
+    await expect(purgeCopy(db, reference, stopsAfter(looks), logger)).rejects.toThrow("goes on later");
     expect(await rowsOfCopy(database, copyId)).toMatchObject({ synced_copy: 1 });
   }
   const left = total(await rowsOfCopy(database, copyId));
   expect(left).toBeGreaterThan(1);
   expect(left).toBeLessThan(before);
-  await purgeCopy(door, reference, going, logger);
+  await purgeCopy(db, reference, going, logger);
   expect(await rowsOfCopy(database, copyId)).toEqual({});
   expect(await rowsOfCopy(database, tenant.copyId)).toEqual(live);
 });
@@ -329,7 +329,7 @@ test("a purge that is cut off leaves the copy's own row and goes on where it sto
 // Seen red where the copy's id in the sweep's statement was taken for the queue's own.
 test("a sweep leaves a purge alone whose job waits", async () => {
   const copyId = await retiredCopy(await connected());
-  await sweepPurges(door, createLogger("silent"));
+  await sweepPurges(db, createLogger("silent"));
   const [job] = await database.query<{ waits: boolean }>(
     "SELECT run_at > now() + interval '30 minutes' AS waits FROM graphile_worker.jobs WHERE key = 'purge_copy:' || $1::text",
     [copyId],
@@ -341,10 +341,10 @@ test("a purge never touches a live copy, nor another tenant's under its own name
   const [mine, other] = [await connected(), await connected()];
   const before = await rowsOfCopy(database, mine.copyId);
   const logger = createLogger("silent");
-  await purgeCopy(door, mine, going, logger);
-  await purgeCopy(door, { tenantId: other.tenantId, copyId: mine.copyId }, going, logger);
+  await purgeCopy(db, mine, going, logger);
+  await purgeCopy(db, { tenantId: other.tenantId, copyId: mine.copyId }, going, logger);
   expect(await rowsOfCopy(database, mine.copyId)).toEqual(before);
   const retired = await retiredCopy(mine);
-  await purgeCopy(door, { tenantId: other.tenantId, copyId: retired }, going, logger);
+  await purgeCopy(db, { tenantId: other.tenantId, copyId: retired }, going, logger);
   expect(total(await rowsOfCopy(database, retired))).toBeGreaterThan(12_000);
 });

@@ -2,8 +2,8 @@ import { randomBytes } from "node:crypto";
 import { type AddressInfo, createServer, type Server } from "node:net";
 import { type Simulator, startSimulator } from "../../simulator";
 import { resumeCrm, stopCrm } from "../../src/connections/crm-stops";
+import { Database } from "../../src/database/database";
 import { readQueueState } from "../../src/database/queue";
-import { TenantDoor } from "../../src/database/tenant-door";
 import { examine } from "../../src/operator/doctor";
 import { lineOf } from "../../src/operator/finding";
 import { readConfig } from "../../src/platform/config";
@@ -213,15 +213,15 @@ describe("the CRM", () => {
   });
 
   test("is not asked while its calls are stopped", async () => {
-    const door = new TenantDoor(database.dataSource);
-    await stopCrm(door, "We look into it.", new Date());
+    const db = new Database(database.dataSource);
+    await stopCrm(db, "We look into it.", new Date());
     try {
       expect(await lines()).toMatch(
         /^warning +the CRM: all calls are stopped since .*: We look into it\..*npm run crm:resume/m,
       );
       expect(simulator.log.all()).toEqual([]);
     } finally {
-      await resumeCrm(door, new Date());
+      await resumeCrm(db, new Date());
     }
   });
 });
@@ -243,7 +243,7 @@ test("a connection that needs re-authorization, and one that our registration ke
 });
 
 test("jobs that are late, held by a dead worker, or given up are told by their task", async () => {
-  const waiting = async () => (await readQueueState(new TenantDoor(database.dataSource))).waiting;
+  const waiting = async () => (await readQueueState(new Database(database.dataSource))).waiting;
   const before = await waiting();
   const add = (key: string, runAt: string) =>
     database.query(`SELECT graphile_worker.add_job($1, '{}', run_at => now() - interval '${runAt}')`, [key]);

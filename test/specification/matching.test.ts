@@ -2,7 +2,7 @@ import { type Simulator, startSimulator } from "../../simulator";
 import type { Actor } from "../../src/auth/actor";
 import { Meetings } from "../../src/briefing/record-meeting";
 import { Rematching } from "../../src/briefing/rematch";
-import { TenantDoor } from "../../src/database/tenant-door";
+import { Database } from "../../src/database/database";
 import { createLogger } from "../../src/platform/logger";
 import { encodeId } from "../../src/resolvers/global-id";
 import { createTestDatabase, type TestDatabase } from "../support/database";
@@ -336,22 +336,20 @@ describe("the number of statements", () => {
   });
 
   /** Counts what goes to the database while `work` is done. */
-  async function statements(work: (door: TenantDoor) => Promise<unknown>): Promise<number> {
+  async function statements(work: (db: Database) => Promise<unknown>): Promise<number> {
     let count = 0;
-    const { dataSource } = database;
-    const silent = dataSource.logger;
-    const counting = Object.assign(Object.create(silent) as typeof silent, {
-      logQuery: () => {
+    const counted = new Database(database.dataSource, {
+      observe: (_text, run) => {
         count += 1;
+        return run();
       },
     });
-    Object.assign(dataSource, { logger: counting });
-    await work(new TenantDoor(dataSource)).finally(() => Object.assign(dataSource, { logger: silent }));
+    await work(counted);
     return count;
   }
 
-  const record = (attendees: string[]) => (door: TenantDoor) =>
-    new Meetings(door, () => new Date(), createLogger("silent")).record(actor, {
+  const record = (attendees: string[]) => (db: Database) =>
+    new Meetings(db, () => new Date(), createLogger("silent")).record(actor, {
       externalId: "counted",
       title: "Counted",
       startsAt: new Date(),
@@ -373,14 +371,14 @@ describe("the number of statements", () => {
   });
 
   test("looking through meetings that a sync does not touch costs one set of statements for fifty of them", async () => {
-    const rematch = (door: TenantDoor) =>
-      new Rematching(door, () => new Date(), createLogger("silent")).run(actor.tenantId, new AbortController().signal);
+    const rematch = (db: Database) =>
+      new Rematching(db, () => new Date(), createLogger("silent")).run(actor.tenantId, new AbortController().signal);
     const forget = () =>
       database.query(
         "UPDATE synced_copy SET rematched_at = NULL WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = 'acme')",
       );
     await forget();
-    await rematch(new TenantDoor(database.dataSource));
+    await rematch(new Database(database.dataSource));
     await forget();
     const few = await statements(rematch);
     for (let index = 0; index < 25; index += 1) await recordMeeting(service, [severalDeals().email]);

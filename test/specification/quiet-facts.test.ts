@@ -1,8 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { DealFacts } from "../../src/briefing/quiet/facts";
 import { readQuietFacts } from "../../src/briefing/quiet/read-quiet";
-import { JointReads } from "../../src/database/joint-reads";
-import { type CopyScope, TenantDoor } from "../../src/database/tenant-door";
+import { type CopyScope, Database } from "../../src/database/database";
 import { DAY_MS } from "../../src/platform/clock";
 import { createTestDatabase, type TestDatabase } from "../support/database";
 import { NOW } from "../support/quiet-facts";
@@ -29,7 +28,7 @@ beforeAll(async () => {
   const rows = new QuietRows(acme, 1, { readAt: THREE_DAYS_AGO, asOf: THREE_DAYS_AGO, hasMail: true });
   for (let id = 1; id <= DEALS; id += 1) rows.deal(factsOf(id), { notes: [], fields: [] });
   await rows.insert(database);
-  scope = { ...new TenantDoor(database.dataSource).enter(acme), copyId: 1 };
+  scope = { ...new Database(database.dataSource).tenant(acme), copyId: 1 };
 });
 afterAll(() => database.drop());
 
@@ -39,12 +38,13 @@ test.each([1, DEALS])(
   "the facts of %i deals are read in one statement, and what they hold is bounded",
   async (count) => {
     let statements = 0;
-    const manager = Object.create(scope.manager);
-    manager.query = (...statement: Parameters<typeof scope.manager.query>) => {
-      statements += 1;
-      return scope.manager.query(...statement);
-    };
-    const { deals } = await readQuietFacts({ ...scope, reads: new JointReads(manager) }, ids(count), now);
+    const counted = new Database(database.dataSource, {
+      observe: (_text, run) => {
+        statements += 1;
+        return run();
+      },
+    });
+    const { deals } = await readQuietFacts({ ...counted.tenant(acme), copyId: 1 }, ids(count), now);
     expect([deals.length, statements]).toEqual([count, 1]);
     for (const { planned, meetings, contacts } of deals)
       expect([planned.length, meetings.length, contacts.length]).toEqual([21, 1, 1]);

@@ -3,7 +3,7 @@ import type { CopyFacts, DealFacts, QuietSignal } from "../../src/briefing/quiet
 import { judge } from "../../src/briefing/quiet/judge";
 import { readQuietFacts } from "../../src/briefing/quiet/read-quiet";
 import { quietCopy, silenceOf } from "../../src/briefing/quiet/silence-sql";
-import { TenantDoor } from "../../src/database/tenant-door";
+import { Database } from "../../src/database/database";
 import { DAY_MS } from "../../src/platform/clock";
 import { createTestDatabase, type TestDatabase } from "../support/database";
 import { copyFacts, dealFacts, NOW, past } from "../support/quiet-facts";
@@ -54,7 +54,7 @@ async function store(copy: CopyFacts, cases: readonly Case[]) {
   for (const { facts, ours } of cases) rows.deal(facts, ours);
   await rows.insert(database);
   await database.query("ANALYZE");
-  return { ...new TenantDoor(database.dataSource).enter(tenantId), copyId };
+  return { ...new Database(database.dataSource).tenant(tenantId), copyId };
 }
 
 const inSql = (tenantId: number, copyId: number) =>

@@ -1,6 +1,6 @@
 import { type Simulator, startSimulator } from "../../simulator";
 import { moveToNeedsReauthorization } from "../../src/connections/connection-store";
-import { TenantDoor } from "../../src/database/tenant-door";
+import { Database } from "../../src/database/database";
 import { encodeId } from "../../src/resolvers/global-id";
 import type { ActorClaims } from "../support/actors";
 import { copiedIds, visibleIds } from "../support/copy";
@@ -24,14 +24,14 @@ import {
 let simulator: Simulator;
 let database: TestDatabase;
 let service: Service;
-let door: TenantDoor;
+let db: Database;
 let owner: number;
 let colleague: number;
 
 beforeAll(async () => {
   [simulator, database] = await Promise.all([startSimulator({ deals: 20 }), createTestDatabase()]);
   service = await startService(simulator, database);
-  door = new TenantDoor(database.dataSource);
+  db = new Database(database.dataSource);
   owner = simulator.company.stories.singleDeal.ownerId;
   colleague = [...simulator.company.users.values()].find(({ id, active_flag }) => active_flag && id !== owner)?.id ?? 0;
 });
@@ -66,9 +66,11 @@ async function refusedByCrm(inFirstRun = async (as: ActorClaims) => void (await 
   await connect(service, simulator, as);
   await inFirstRun(as);
   const before = await presentOf(as);
-  await door.transaction(await database.tenantId(as.tenant), (scope) =>
-    moveToNeedsReauthorization(scope, before.copy_id, before.version, "GRANT_REVOKED", new Date()),
-  );
+  await db
+    .tenant(await database.tenantId(as.tenant))
+    .transaction((scope) =>
+      moveToNeedsReauthorization(scope, before.copy_id, before.version, "GRANT_REVOKED", new Date()),
+    );
   const { data } = await service.ask("{ connection { state reauthorizationReason } }", {}, as);
   expect(data).toEqual({ connection: { state: "NEEDS_REAUTHORIZATION", reauthorizationReason: "GRANT_REVOKED" } });
   return { as, before };

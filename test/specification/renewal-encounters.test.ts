@@ -1,4 +1,4 @@
-import { TenantDoor } from "../../src/database/tenant-door";
+import { Database } from "../../src/database/database";
 import { enqueueRun } from "../../src/sync/run-planning";
 import { createTestDatabase } from "../support/database";
 import { disconnect, lockRow, renewalDuringAuthorization, waiting } from "../support/renewal-encounters";
@@ -166,7 +166,7 @@ async function withWorker(use: (run: () => Promise<EndedRun>, state: () => Promi
       on.later(1);
       simulator.log.clear();
       await enqueueRun(
-        new TenantDoor(database.dataSource).enter(await database.tenantId(tenant)),
+        new Database(database.dataSource).tenant(await database.tenantId(tenant)),
         copyId,
         "FULL",
         clock(),

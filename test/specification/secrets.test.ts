@@ -3,8 +3,8 @@ import { SignJWT } from "jose";
 import { Client } from "pg";
 import { type Simulator, startSimulator } from "../../simulator";
 import { Credentials } from "../../src/connections/credentials";
+import { Database } from "../../src/database/database";
 import { CONNECTION_CHANGED } from "../../src/database/notifications";
-import { TenantDoor } from "../../src/database/tenant-door";
 import { Keyring } from "../../src/platform/keyring";
 import { enqueueRun } from "../../src/sync/run-planning";
 import type { ActorClaims } from "../support/actors";
@@ -37,7 +37,7 @@ const states = new Set<string>();
 
 let simulator: Simulator;
 let database: TestDatabase;
-let door: TenantDoor;
+let db: Database;
 let program: Program;
 let service: Service;
 let listener: Client;
@@ -65,7 +65,7 @@ beforeAll(async () => {
     onServer(`CREATE ROLE ${ROLE} LOGIN SUPERUSER PASSWORD '${PASSWORD}'`),
   ]);
   await database.query(WITNESS);
-  door = new TenantDoor(database.dataSource);
+  db = new Database(database.dataSource);
   const url = new URL(database.url.reveal());
   [url.username, url.password] = [ROLE, PASSWORD];
   listener = new Client({ connectionString: database.url.reveal() });
@@ -126,7 +126,7 @@ async function tokensOf(tenant = "acme"): Promise<{ version: number; access: str
       { id: "k2", key: SECOND },
     ]),
   );
-  const found = await held.read(door.enter(await database.tenantId(tenant)), await copyOf(tenant));
+  const found = await held.read(db.tenant(await database.tenantId(tenant)), await copyOf(tenant));
   const [access, refresh] = [found?.accessToken.reveal() ?? "", found?.refreshToken.reveal() ?? ""];
   for (const token of [access, refresh]) if (token) secrets.add(token);
   return { version: found?.version ?? 0, access, refresh };
@@ -134,7 +134,9 @@ async function tokensOf(tenant = "acme"): Promise<{ version: number; access: str
 
 async function runAgain(tenant = "acme") {
   const copyId = await copyOf(tenant);
-  await door.transaction(await database.tenantId(tenant), (scope) => enqueueRun(scope, copyId, "FULL", new Date()));
+  await db
+    .tenant(await database.tenantId(tenant))
+    .transaction((scope) => enqueueRun(scope, copyId, "FULL", new Date()));
   return syncEnds(service, { tenant });
 }
 

@@ -1,6 +1,6 @@
 import type { QueryRunner } from "typeorm";
 import { Rematching } from "../../src/briefing/rematch";
-import { TenantDoor } from "../../src/database/tenant-door";
+import { Database } from "../../src/database/database";
 import { systemClock } from "../../src/platform/clock";
 import { createLogger } from "../../src/platform/logger";
 import { type FieldStory, startFieldStory } from "../support/field-story";
@@ -159,8 +159,8 @@ const MATCHES: Rematch[] = [
       await story.database.query("UPDATE synced_copy SET rematched_at = NULL");
     },
     begin: async () => {
-      const door = new TenantDoor(story.database.dataSource);
-      return new Rematching(door, systemClock, createLogger("silent")).run(
+      const db = new Database(story.database.dataSource);
+      return new Rematching(db, systemClock, createLogger("silent")).run(
         await story.database.tenantId("acme"),
         new AbortController().signal,
       );

@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { Client } from "pg";
 import type { DataSource } from "typeorm";
 import { createDataSource } from "../../src/database/data-source";
-import { TenantDoor } from "../../src/database/tenant-door";
+import { Database, type TenantScope } from "../../src/database/database";
 import { entities } from "../../src/entities";
 import { Secret } from "../../src/platform/secret";
 
@@ -89,10 +89,24 @@ export async function createTestDatabase({ empty = false } = {}): Promise<TestDa
     url,
     dataSource,
     query: (sql, parameters) => dataSource.query(sql, parameters),
-    tenantId: (name) => new TenantDoor(dataSource).idOf(name),
+    tenantId: (name) => new Database(dataSource).idOf(name),
     drop: async () => {
       await dataSource.destroy();
       await onNodes(`DROP DATABASE ${name} WITH (FORCE)`);
     },
   };
+}
+
+type Work<T> = (scope: TenantScope) => Promise<T>;
+
+/** The same database, whose transactions are done `around` the usual ones. */
+export function withTransactions(
+  database: Database,
+  around: <T>(transaction: (work: Work<T>) => Promise<T>, work: Work<T>) => Promise<T>,
+): Database {
+  const tenant: Database["tenant"] = (tenantId, signal) => {
+    const scope = database.tenant(tenantId, signal);
+    return { ...scope, transaction: (work) => around(scope.transaction, work) };
+  };
+  return Object.assign(Object.create(database), { tenant });
 }

@@ -28,9 +28,9 @@ export function waiting(on: Renewals, sessions: number): Promise<boolean> {
 /** As where the CRM has refused the present credential. */
 export async function loseAuthorization(on: Renewals, acme: Connected): Promise<void> {
   const { version } = await on.stored(acme);
-  await on.access.door.transaction(acme.tenantId, (scope) =>
-    moveToNeedsReauthorization(scope, acme.copyId, version, "GRANT_REVOKED", on.clock()),
-  );
+  await on.access.database
+    .tenant(acme.tenantId)
+    .transaction((scope) => moveToNeedsReauthorization(scope, acme.copyId, version, "GRANT_REVOKED", on.clock()));
 }
 
 /** A renewal whose answer is held back until `end`, while the authorization is lost and a person authorizes anew. */

@@ -82,7 +82,7 @@ export async function startRenewals(): Promise<Renewals> {
       return { tenant, tenantId, copyId, source: parts.tokens.of(tenantId, copyId) };
     },
     stored: async ({ tenant, tenantId, copyId }) => {
-      const stored = await access.credentials.read(access.door.enter(tenantId), copyId);
+      const stored = await access.credentials.read(access.database.tenant(tenantId), copyId);
       if (!stored) throw new Error(`${tenant} has no credential`);
       return stored;
     },

@@ -5,7 +5,7 @@ import type { RenewalParts } from "../../src/connections/renewal";
 import { CrmHttp } from "../../src/crm/http";
 import { CrmOAuth } from "../../src/crm/oauth";
 import { createDataSource } from "../../src/database/data-source";
-import { TenantDoor } from "../../src/database/tenant-door";
+import { Database } from "../../src/database/database";
 import { entities } from "../../src/entities";
 import { systemClock } from "../../src/platform/clock";
 import type { Config } from "../../src/platform/config";
@@ -29,7 +29,7 @@ export async function startTokens(
   if (!databaseUrl) throw new Error("there is no DATABASE_URL");
   const dataSource = await createDataSource({ url: databaseUrl, entities }).initialize();
   const usual: RenewalParts = {
-    door: new TenantDoor(dataSource),
+    database: new Database(dataSource),
     oauth: new CrmOAuth(http, config.crm),
     credentials: new Credentials(new Keyring(config.encryptionKeys)),
     clock: systemClock,

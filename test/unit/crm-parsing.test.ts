@@ -6,7 +6,7 @@ import { CrmError } from "../../src/crm/errors";
 import { type CrmAnswer, CrmHttp } from "../../src/crm/http";
 import { readCursorPage, readOffsetPage, readSingle, readWholeList } from "../../src/crm/parsing/page";
 import * as record from "../../src/crm/parsing/records";
-import { jsonRows } from "../../src/database/rows";
+import { jsonRows } from "../../src/database/upsert";
 import { Secret } from "../../src/platform/secret";
 
 const answerOf = (text: string): CrmAnswer => ({

@@ -2,7 +2,7 @@ import { CrmStops } from "../../src/connections/crm-stops";
 import { CrmError, CrmStoppedError, stopBehind } from "../../src/crm/errors";
 import { OAuthError } from "../../src/crm/oauth";
 import { createDataSource } from "../../src/database/data-source";
-import { TenantDoor } from "../../src/database/tenant-door";
+import { Database } from "../../src/database/database";
 import { Secret } from "../../src/platform/secret";
 import { isSubFetchFailure } from "../../src/sync/failures";
 import { certainFailureOf } from "../../src/writeback/write-failure";
@@ -31,6 +31,6 @@ test.each([stop, renewal])("a write that a stop overtakes has certainly not take
 
 test("a process that cannot read the switch makes no call", async () => {
   const url = new Secret("postgresql://nobody@127.0.0.1:9/nothing");
-  const stops = new CrmStops(new TenantDoor(createDataSource({ url, entities: [] })));
+  const stops = new CrmStops(new Database(createDataSource({ url, entities: [] })));
   await expect(stops.requireNone()).rejects.toMatchObject({ code: "UNAVAILABLE", detail: { neverSent: true } });
 });

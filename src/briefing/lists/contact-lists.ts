@@ -1,5 +1,5 @@
+import type { CopyScope } from "../../database/database";
 import { type ListOrder, type Page, type PageRequest, readPage } from "../../database/keyset";
-import type { CopyScope } from "../../database/tenant-door";
 import { OrganizationRow } from "../../entities/organization";
 import { PersonRow } from "../../entities/person";
 import { isMatched } from "../records";

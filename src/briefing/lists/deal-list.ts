@@ -1,5 +1,5 @@
+import type { CopyScope } from "../../database/database";
 import { instantOf, type ListOrder, type Page, type PageRequest, readPage, textOfInstant } from "../../database/keyset";
-import type { CopyScope } from "../../database/tenant-door";
 import { DealRow } from "../../entities/deal";
 import type { QuietVerdict } from "../quiet/facts";
 import { quietCopy, silenceOf } from "../quiet/silence-sql";

@@ -1,5 +1,5 @@
+import type { TenantScope } from "../../database/database";
 import { type ListOrder, type Page, type PageRequest, readPage } from "../../database/keyset";
-import type { TenantScope } from "../../database/tenant-door";
 import { MeetingRow } from "../../entities/meeting";
 
 export const LATEST_START: ListOrder = {

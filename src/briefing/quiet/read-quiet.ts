@@ -1,4 +1,5 @@
-import type { CopyScope } from "../../database/tenant-door";
+import type { CopyScope } from "../../database/database";
+import type { Shape } from "../../database/reads";
 import { updatedByOthers } from "../our-notes";
 import type { CopyFacts, DealFacts } from "./facts";
 import { contactsOf, meetingsOf, plannedOf, quietCopy } from "./silence-sql";
@@ -45,17 +46,23 @@ export interface QuietFacts {
 }
 
 type FactsRow = DealFacts & CopyFacts;
+const FACTS: Shape<FactsRow> = {
+  ...{ dealId: "number", isOpen: "flag", addedAt: "number", inStageSince: "number", stageId: "number" },
+  ...{ daysToRotten: "number", updatedAt: "number", closeDayEndsAt: "number", inactiveOwnerId: "number" },
+  ...{ isIncomplete: "flag", incompleteSince: "number", contacts: "json", meetings: "json", planned: "json" },
+  ...{ readAt: "number", asOf: "number", hasMail: "flag" },
+};
 
 /**
  * What the silence of these deals is judged by, at one instant and in one statement. The caller has read the deals as
  * matched ones.
  */
 export async function readQuietFacts(
-  { reads, tenantId, copyId }: CopyScope,
+  { tenantId, copyId, rows }: CopyScope,
   dealIds: readonly number[],
   now: Date,
 ): Promise<QuietFacts> {
-  const found = await reads.rows<FactsRow>(
+  const found = await rows<FactsRow>(
     `WITH ${quietCopy}
      SELECT d.crm_id AS "dealId", d.status = 'open' AS "isOpen", ${ms("d.add_time")} AS "addedAt",
        ${ms("coalesce(d.stage_change_time, d.add_time)")} AS "inStageSince", d.stage_id AS "stageId",
@@ -71,6 +78,7 @@ export async function readQuietFacts(
      CROSS JOIN LATERAL (${INCOMPLETE}) gap (since)
      WHERE d.tenant_id = $1 AND d.copy_id = $2 AND d.crm_id = ANY ($4)`,
     [tenantId, copyId, now, dealIds],
+    FACTS,
   );
   const [first] = found;
   const copy = { readAt: first?.readAt ?? null, asOf: first?.asOf ?? null, hasMail: first?.hasMail ?? false };

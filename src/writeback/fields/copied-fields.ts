@@ -1,7 +1,7 @@
 import { holdLiveCopy } from "../../connections/connection-store";
 import type { CrmCustomFields } from "../../crm/parsing/fields";
-import { jsonRows, rows } from "../../database/rows";
-import type { TenantScope } from "../../database/tenant-door";
+import type { TenantScope } from "../../database/database";
+import { jsonRows } from "../../database/upsert";
 import type { MatchedEntity } from "../../entities/matched-record";
 
 const TABLES: Record<MatchedEntity, string> = { DEAL: "deal", PERSON: "person", ORGANIZATION: "organization" };
@@ -17,8 +17,7 @@ export async function copyFields(
   { id, updateTime, customFields }: CrmCustomFields,
 ): Promise<void> {
   if (!(await holdLiveCopy(scope, copyId))) return;
-  await rows(
-    scope.manager,
+  await scope.rows(
     `UPDATE ${TABLES[entity]} SET custom_fields = custom_fields || ($4::jsonb -> 0), update_time = coalesce($5, update_time)
      WHERE tenant_id = $1 AND copy_id = $2 AND crm_id = $3
        AND (update_time IS NULL OR $5::timestamptz IS NULL OR update_time <= $5)`,

@@ -1,7 +1,6 @@
 import { CrmApi } from "../../crm/api";
+import type { TenantScope } from "../../database/database";
 import { hasLiveJob } from "../../database/queue";
-import { entityRows } from "../../database/rows";
-import type { TenantScope } from "../../database/tenant-door";
 import { FieldWriteRow } from "../../entities/field-write";
 import { eachAlone } from "../../platform/chores";
 import { MINUTE_MS } from "../../platform/clock";
@@ -36,17 +35,17 @@ export class FieldLookUps {
 
   /** Sendings whose process is gone become UNKNOWN, and looks whose job is gone get another. */
   async sweep(): Promise<void> {
-    const { door, clock, logger } = this.parts;
+    const { database, clock, logger } = this.parts;
     const now = clock();
     await leaveAbandoned(this.parts, "field", leaveUnknown, now);
-    const without = await door.everyTenant<WriteRef>(WITHOUT_JOB, [new Date(now.getTime() - LOST_JOB_MS)]);
-    await eachAlone(without, ({ tenantId, writeId }) => enqueueLook(door.enter(tenantId), writeId, now), logger);
+    const without = await database.acrossTenants<WriteRef>(WITHOUT_JOB, [new Date(now.getTime() - LOST_JOB_MS)]);
+    await eachAlone(without, ({ tenantId, writeId }) => enqueueLook(database.tenant(tenantId), writeId, now), logger);
   }
 
   /** Looks once. The next look is planned before this one begins, so a crash in between loses none. */
   async lookUp({ tenantId, writeId }: WriteRef): Promise<void> {
-    const { door, logger } = this.parts;
-    const planned = await door.transaction(tenantId, (scope) => this.#plan(scope, writeId));
+    const { database, logger } = this.parts;
+    const planned = await database.tenant(tenantId).transaction((scope) => this.#plan(scope, writeId));
     if (!planned) return;
     try {
       await this.#look(planned.receipt, planned.copyId);
@@ -58,8 +57,7 @@ export class FieldLookUps {
 
   /** null where there is nothing to look at, or nobody to ask: then a sweep comes back to it. */
   async #plan(scope: TenantScope, writeId: string): Promise<{ receipt: FieldWriteRow; copyId: number } | null> {
-    const [found] = await entityRows<FieldWriteRow, { looking_copy_id: number }>(
-      scope.manager,
+    const [found] = await scope.entities<FieldWriteRow, { looking_copy_id: number }>(
       FieldWriteRow,
       `SELECT w.*, s.id AS looking_copy_id FROM field_write w ${WHILE_CONNECTED}
        WHERE w.tenant_id = $1 AND w.id = $2 AND w.state = 'UNKNOWN' FOR UPDATE OF w`,
@@ -76,7 +74,7 @@ export class FieldLookUps {
     { tenantId, id, entity, targetId, fieldKey, value, sentAt }: FieldWriteRow,
     copyId: number,
   ): Promise<void> {
-    const { door, http, crmBaseUrl, tokensOf, mappings, clock, metrics, logger } = this.parts;
+    const { database, http, crmBaseUrl, tokensOf, mappings, clock, metrics, logger } = this.parts;
     const begunAt = clock();
     const list = await mappings.fields(tenantId, entity);
     if (!list.ok) return;
@@ -87,7 +85,7 @@ export class FieldLookUps {
     const state = verdictOf(sentAt ?? begunAt, begunAt, holds);
     if (state === "UNKNOWN") return;
     const outcome: FieldOutcome = state === "WRITTEN" ? { state } : field ? NOT_THERE : FIELD_GONE;
-    const settled = await door.transaction(tenantId, async (scope) => {
+    const settled = await database.tenant(tenantId).transaction(async (scope) => {
       const row = await settle(scope, id, outcome, clock());
       await copyFields(scope, copyId, entity, seen);
       return row;

@@ -1,7 +1,6 @@
 import { randomUUID } from "node:crypto";
+import type { TenantScope } from "../../database/database";
 import { enqueueJob } from "../../database/queue";
-import { entityRows } from "../../database/rows";
-import type { TenantScope } from "../../database/tenant-door";
 import { FieldWriteRow } from "../../entities/field-write";
 import type { StoredWriteState } from "../../entities/write-outcome";
 import type { WriteRef } from "../unsettled";
@@ -14,8 +13,8 @@ import type { FieldOutcome } from "./record-batch";
 export const FIELD_LOOK_UP_JOB = "field_look_up";
 
 /** The receipts of one mutation, in the order sent; none where the key is new. */
-export function findReceipts({ tenantId, manager }: TenantScope, idempotencyKey: string): Promise<FieldWriteRow[]> {
-  return manager.find(FieldWriteRow, { where: { tenantId, idempotencyKey }, order: { position: "ASC" } });
+export function findReceipts({ tenantId, typed }: TenantScope, idempotencyKey: string): Promise<FieldWriteRow[]> {
+  return typed((orm) => orm.find(FieldWriteRow, { where: { tenantId, idempotencyKey }, order: { position: "ASC" } }));
 }
 
 export interface NewReceipts extends FieldsPlan {
@@ -37,14 +36,13 @@ export async function insertReceipts(scope: TenantScope, made: NewReceipts): Pro
 }
 
 async function insertReceipt(
-  { tenantId, manager }: TenantScope,
+  { tenantId, entities }: TenantScope,
   { held, intent, requestedBy, requestedAt }: NewReceipts,
   { target, key, value, failure }: PlannedField,
   position: number,
 ): Promise<FieldWriteRow | null> {
   const dealId = target.entity === "DEAL" ? target.id : null;
-  const [row] = await entityRows<FieldWriteRow>(
-    manager,
+  const [row] = await entities<FieldWriteRow>(
     FieldWriteRow,
     `INSERT INTO field_write (tenant_id, copy_id, crm_company_id, deal_id, deal_updated_before, id, idempotency_key,
        position, input_hash, meeting_id, entity, target_id, field_key, value, state, error_code, error_message,
@@ -95,18 +93,17 @@ interface Settlement extends Pick<FieldWriteRow, "errorCode" | "errorMessage" | 
 }
 
 async function update(
-  { tenantId, manager }: TenantScope,
+  { tenantId, entities, typed }: TenantScope,
   id: string,
   from: readonly StoredWriteState[],
   { state, errorCode, errorMessage, sentAt, settledAt }: Settlement,
 ): Promise<FieldWriteRow> {
-  const [row] = await entityRows<FieldWriteRow>(
-    manager,
+  const [row] = await entities<FieldWriteRow>(
     FieldWriteRow,
     `UPDATE field_write SET state = $3, error_code = $4, error_message = $5, sent_at = coalesce(sent_at, $6),
        settled_at = $7
      WHERE tenant_id = $1 AND id = $2 AND state = ANY ($8) RETURNING *`,
     [tenantId, id, state, errorCode, errorMessage, sentAt, settledAt, from],
   );
-  return row ?? manager.findOneByOrFail(FieldWriteRow, { tenantId, id });
+  return row ?? typed((orm) => orm.findOneByOrFail(FieldWriteRow, { tenantId, id }));
 }

@@ -3,7 +3,7 @@ import type { PolicyRefusal } from "../../auth/policies";
 import { type FieldMappings, readFieldMappings } from "../../connections/field-mappings";
 import { CrmApi } from "../../crm/api";
 import type { CrmCustomFields } from "../../crm/parsing/fields";
-import type { TenantScope } from "../../database/tenant-door";
+import type { TenantScope } from "../../database/database";
 import type { FieldWriteRow } from "../../entities/field-write";
 import type { MatchedEntity } from "../../entities/matched-record";
 import { accepted, type Outcome } from "../../platform/outcome";
@@ -58,7 +58,7 @@ export class FieldWrites {
     const policy = await refusalOfWriter(this.parts, actor, "writeFields");
     if (policy) return policy;
     const intent = intentOf(asked);
-    const earlier = await findReceipts(this.parts.door.enter(actor.tenantId), intent.idempotencyKey);
+    const earlier = await findReceipts(this.parts.database.tenant(actor.tenantId), intent.idempotencyKey);
     if (earlier.length > 0) return this.#again(earlier, intent);
     const stopped = await this.parts.stopped?.();
     if (stopped) return stopped;
@@ -75,9 +75,9 @@ export class FieldWrites {
 
   /** A value that does not fit its field, as that was last seen, may fit it as it is now: the CRM's list decides. */
   async #begin(actor: Actor, asked: AskedFields, intent: FieldsIntent): Promise<Outcome<Begun, WriteFieldsRefusal>> {
-    const { door, mappings } = this.parts;
+    const { database, mappings } = this.parts;
     const inDoubt = new Set<MatchedEntity>();
-    const begun = await door.transaction(actor.tenantId, async (scope) => {
+    const begun = await database.tenant(actor.tenantId).transaction(async (scope) => {
       const planned = await planOf(scope, asked);
       if (!planned.ok) return planned;
       for (const { target, failure } of planned.value.fields) if (failure) inDoubt.add(target.entity);
@@ -85,7 +85,7 @@ export class FieldWrites {
     });
     if (begun) return begun;
     for (const entity of inDoubt) await mappings.fields(actor.tenantId, entity);
-    return door.transaction(actor.tenantId, async (scope) => {
+    return database.tenant(actor.tenantId).transaction(async (scope) => {
       const planned = await planOf(scope, asked);
       return planned.ok ? accepted(await this.#makeReceipts(scope, actor, intent, planned.value)) : planned;
     });
@@ -109,7 +109,7 @@ export class FieldWrites {
   ): Promise<Outcome<FieldWriteRow[], WriteFieldsRefusal>> {
     const [first] = receipts;
     if (first?.inputHash !== inputHash) return KEY_REUSED;
-    const scope = this.parts.door.enter(first.tenantId);
+    const scope = this.parts.database.tenant(first.tenantId);
     return accepted(await this.#sendings.settled(receipts, first.id, () => findReceipts(scope, idempotencyKey)));
   }
 
@@ -147,9 +147,9 @@ export class FieldWrites {
     outcomes: readonly FieldOutcome[],
     seen: CrmCustomFields | null,
   ): Promise<FieldWriteRow[]> {
-    const { door, clock, logger, metrics } = this.parts;
+    const { database, clock, logger, metrics } = this.parts;
     const { tenantId, copyId, entity } = batch[0].receipt;
-    const settled = await door.transaction(tenantId, async (scope) => {
+    const settled = await database.tenant(tenantId).transaction(async (scope) => {
       const rows: FieldWriteRow[] = [];
       for (const [position, { receipt }] of batch.entries()) {
         const outcome = outcomes[position];

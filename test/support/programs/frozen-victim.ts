@@ -5,7 +5,7 @@ import { Disconnecting } from "../../../src/connections/disconnecting";
 import { FieldMappings } from "../../../src/connections/field-mappings";
 import { CrmApi } from "../../../src/crm/api";
 import { CrmHttp } from "../../../src/crm/http";
-import type { TenantDoor } from "../../../src/database/tenant-door";
+import type { Database } from "../../../src/database/database";
 import { type Clock, MINUTE_MS, timeLimit } from "../../../src/platform/clock";
 import { readConfig } from "../../../src/platform/config";
 import { inWork, limitWork } from "../../../src/platform/work";
@@ -14,6 +14,7 @@ import { cancelRuns } from "../../../src/sync/run-store";
 import type { AskedFields } from "../../../src/writeback/fields/field-input";
 import { FieldWrites } from "../../../src/writeback/fields/field-writes";
 import { type AskedNote, NoteWrites } from "../../../src/writeback/note-writes";
+import { withTransactions } from "../database";
 import { startWriteback, type Writeback } from "../writeback";
 
 export type FrozenWork = "renewal" | "page" | "note" | "fields" | "disconnect" | "match";
@@ -52,29 +53,28 @@ function freezeAt(point: FreezePoint): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, A_FREEZE_MS / 5);
 }
 
-function freezing(door: TenantDoor): TenantDoor {
+function freezing(database: Database): Database {
   let count = 0;
-  const transaction: TenantDoor["transaction"] = async (tenantId, work) => {
+  return withTransactions(database, async (transaction, work) => {
     count += 1;
     const mine = count;
     freezeAt(`before:${mine}`);
-    const result = await door.transaction(tenantId, async (scope) => {
+    const result = await transaction(async (scope) => {
       const made = await work(scope);
       freezeAt(`in:${mine}`);
       return made;
     });
     freezeAt(`after:${mine}`);
     return result;
-  };
-  return Object.assign(Object.create(door), { transaction });
+  });
 }
 
 async function work({ parts, tokens }: Writeback): Promise<unknown> {
   const actor = { ...(JSON.parse(ACTOR) as Actor), expiresAt: new Date("2100-01-01") };
   const asked: unknown = JSON.parse(ASKED);
-  const { door, http, crmBaseUrl, logger, tokensOf } = parts;
+  const { database, http, crmBaseUrl, logger, tokensOf } = parts;
   const apiOf = (tenantId: number, copyId: number) => new CrmApi(http, crmBaseUrl, tokensOf(tenantId, copyId));
-  const mappings = new FieldMappings({ door, apiOf, clock, logger });
+  const mappings = new FieldMappings({ database, apiOf, clock, logger });
   switch (WORK as FrozenWork) {
     case "renewal":
       return tokens.of(Number(TENANT), Number(COPY_ID)).current();
@@ -83,10 +83,10 @@ async function work({ parts, tokens }: Writeback): Promise<unknown> {
     case "fields":
       return new FieldWrites({ ...parts, mappings }).write(actor, asked as AskedFields);
     case "match":
-      return new Meetings(door, clock, logger).record(actor, meetingOf(asked as RecordMeetingInput));
+      return new Meetings(database, clock, logger).record(actor, meetingOf(asked as RecordMeetingInput));
     case "disconnect":
       return new Disconnecting({
-        ...{ door, clock, logger },
+        ...{ database, clock, logger },
         cancelRuns: (scope, copyId) => cancelRuns(scope, copyId, clock()),
       }).disconnect(actor);
     case "page": {
@@ -104,7 +104,7 @@ async function main(): Promise<void> {
   const http = new CrmHttp(undefined, undefined, async () => freezeAt("call"), clock);
   const writeback = await startWriteback(readConfig(process.env), clock, {
     http,
-    change: ({ door }) => ({ door: freezing(door) }),
+    change: ({ database }) => ({ database: freezing(database) }),
   });
   const ended = await inWork({}, async () => {
     if (WORK !== "page") limitWork(timeLimit(clock, MUTATION_MS));

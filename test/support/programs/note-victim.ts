@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Actor } from "../../../src/auth/actor";
-import type { TenantDoor } from "../../../src/database/tenant-door";
+import type { Database } from "../../../src/database/database";
 import { readConfig } from "../../../src/platform/config";
 import { type AskedNote, NoteWrites } from "../../../src/writeback/note-writes";
+import { withTransactions } from "../database";
 import { startWriteback } from "../writeback";
 
 /** Where the sending dies. At REQUEST_SENT it lives on until somebody else kills it. */
@@ -25,27 +26,26 @@ async function dieAt(...deaths: NoteDeath[]): Promise<void> {
 }
 
 /** The receipt's transaction is the first, the settlement's the second; each ends the process before or after it commits. */
-function mortal(door: TenantDoor): TenantDoor {
+function mortal(database: Database): Database {
   let transactions = 0;
-  const transaction: TenantDoor["transaction"] = async (tenantId, work) => {
+  return withTransactions(database, async (transaction, work) => {
     transactions += 1;
     const isReceipt = transactions === 1;
     if (!isReceipt) await dieAt("ANSWER_READ");
-    const result = await door.transaction(tenantId, async (scope) => {
+    const result = await transaction(async (scope) => {
       const made = await work(scope);
       await dieAt(isReceipt ? "BEFORE_THE_RECEIPT" : "BEFORE_THE_SETTLEMENT");
       return made;
     });
     await dieAt(isReceipt ? "BEFORE_THE_REQUEST" : "SETTLED");
     return result;
-  };
-  return Object.assign(Object.create(door), { transaction });
+  });
 }
 
 /** Writes the note ASKED as ACTOR and dies of it at DEATH. */
 async function main(): Promise<void> {
   const { parts, close } = await startWriteback(readConfig(process.env));
-  const notes = new NoteWrites({ ...parts, door: mortal(parts.door) });
+  const notes = new NoteWrites({ ...parts, database: mortal(parts.database) });
   const actor = { ...(JSON.parse(ACTOR) as Actor), expiresAt: new Date("2100-01-01") };
   await notes.write(actor, JSON.parse(ASKED) as AskedNote);
   await close();

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Credential } from "../../../src/connections/credentials";
 import type { RenewalParts } from "../../../src/connections/renewal";
 import { readConfig } from "../../../src/platform/config";
+import { withTransactions } from "../database";
 import { startTokens } from "../tokens";
 
 /** Where the renewal dies. At REQUEST_SENT it lives on until somebody else kills it. */
@@ -27,11 +28,10 @@ async function dieAt(death: Death): Promise<void> {
 }
 
 /** The usual parts of a renewal, each of which ends the process at its own point. */
-function mortal({ door, oauth, credentials }: RenewalParts): Partial<RenewalParts> {
+function mortal({ database, oauth, credentials }: RenewalParts): Partial<RenewalParts> {
   const read = credentials.read.bind(credentials);
   const replace = credentials.replace.bind(credentials);
   const prove = credentials.prove.bind(credentials);
-  const transaction = door.transaction.bind(door);
   let transactions = 0;
   credentials.read = async (scope, copyId): Promise<Credential | null> => {
     const credential = await read(scope, copyId);
@@ -49,21 +49,21 @@ function mortal({ door, oauth, credentials }: RenewalParts): Partial<RenewalPart
     return proven;
   };
   // The first stores the pair, the second whose it is.
-  door.transaction = async (tenantId, work) => {
+  const dying = withTransactions(database, async (transaction, work) => {
     transactions += 1;
     const isPair = transactions === 1;
     if (!isPair) await dieAt("PROOF_READ");
-    const result = await transaction(tenantId, work);
+    const result = await transaction(work);
     await dieAt(isPair ? "COMMITTED" : "PROVEN");
     return result;
-  };
+  });
   const refresh: RenewalParts["oauth"]["refresh"] = async (refreshToken) => {
     await dieAt("BEFORE_THE_REQUEST");
     const grant = await oauth.refresh(refreshToken);
     await dieAt("ANSWER_READ");
     return grant;
   };
-  return { oauth: { refresh } };
+  return { database: dying, oauth: { refresh } };
 }
 
 /** Renews the access token of TENANT's copy COPY_ID and dies of it at DEATH. */

@@ -18,8 +18,8 @@ export interface CallersReport {
 async function main(env: NodeJS.ProcessEnv): Promise<void> {
   const tenantId = Number(env.TENANT);
   const copyId = Number(env.COPY_ID);
-  const { tokens, door, credentials, close } = await startTokens(readConfig(env));
-  const stored = await credentials.read(door.enter(tenantId), copyId);
+  const { tokens, database, credentials, close } = await startTokens(readConfig(env));
+  const stored = await credentials.read(database.tenant(tenantId), copyId);
   if (!stored) throw new Error(`tenant ${tenantId} has no credential`);
   const go = once(process, "SIGUSR2");
   process.stdout.write("ready\n");

@@ -1,0 +1,187 @@
+import { LRUCache } from "lru-cache";
+import type { DataSource, EntityManager, EntityMetadata, ObjectLiteral, ObjectType } from "typeorm";
+import { ACROSS_TENANTS_ROLE } from "./application-role";
+import { readLayout } from "./cluster";
+import { SESSION_SHARES } from "./data-source";
+import { entityOf, exactly, JointReads, type Row, revived, type Shape } from "./reads";
+import type { Session } from "./session";
+import { SessionTurns } from "./session-turns";
+import { type SessionParts, Sessions } from "./sessions";
+
+/** TypeORM's calls on a single table; each is one statement. */
+export type Typed = Pick<
+  EntityManager,
+  | "find"
+  | "findBy"
+  | "findOne"
+  | "findOneBy"
+  | "findOneByOrFail"
+  | "existsBy"
+  | "insert"
+  | "update"
+  | "delete"
+  | "upsert"
+>;
+
+/**
+ * What code may do with one tenant's data. Whatever holds a scope got it from {@link Database}, for this tenant.
+ * Outside a transaction each statement stands alone.
+ */
+export interface TenantScope {
+  readonly tenantId: number;
+  /**
+   * The rows of a statement. With a shape, an operation's read travels with what else is read at the same moment, as one
+   * statement.
+   */
+  readonly rows: <T = Row>(sql: string, parameters?: readonly unknown[], shape?: Shape<T>) => Promise<T[]>;
+  /** Rows of an entity's table (`SELECT t.*`) as that entity's properties, joined likewise. Other columns keep their names; instants among them need the shape. */
+  readonly entities: <T extends ObjectLiteral, Extra = unknown>(
+    entity: ObjectType<T>,
+    sql: string,
+    parameters: readonly unknown[],
+    extra?: Shape<Extra>,
+  ) => Promise<(T & Extra)[]>;
+  /** The same for a statement on a single table that TypeORM can write. */
+  readonly typed: <T>(call: (orm: Typed) => Promise<T>) => Promise<T>;
+  /** What is known of an entity's table, for statements that are the same for several. */
+  readonly metadata: (entity: ObjectType<ObjectLiteral>) => EntityMetadata;
+  /** Begun within a transaction, it is that one. */
+  readonly transaction: <T>(work: (scope: TenantScope) => Promise<T>) => Promise<T>;
+  /** Done once the transaction of this scope is committed, and never where it failed; at once where there is none. */
+  readonly afterCommit: (work: () => void) => void;
+}
+
+/** A synced copy within its tenant: the two lead the key of every synced row. */
+export interface CopyScope extends TenantScope {
+  readonly copyId: number;
+}
+
+/** Tenants whose ids a process remembers; one that is asked for again after that is one statement. */
+const MOST_KNOWN_TENANTS = 100_000;
+
+/**
+ * The only way to tenant data: everything that reads or writes it takes a scope, and scopes are made here. A scope's
+ * sessions are set to its tenant, and PostgreSQL shows and takes no other tenant's rows in them (decision 0042).
+ */
+export class Database {
+  readonly #ids = new LRUCache<string, Promise<number>>({ max: MOST_KNOWN_TENANTS });
+  readonly #parts: SessionParts;
+  readonly #ofNobody: Sessions;
+
+  /** @param options `observe` takes note of each statement; `reach`: see {@link reachOf} */
+  constructor(dataSource: DataSource, options: Partial<Pick<SessionParts, "observe" | "reach">> = {}) {
+    const turns = new SessionTurns(SESSION_SHARES);
+    this.#parts = { dataSource, turns, observe: (_text, run) => run(), reach: "session", ...options };
+    this.#ofNobody = new Sessions(this.#parts, null);
+  }
+
+  /** @param signal for reads: calls them off, @throws DeadlineError from the one that runs then, and from each that comes later */
+  tenant(tenantId: number, signal?: AbortSignal): TenantScope {
+    const sessions = new Sessions(this.#parts, tenantId, signal);
+    return scopeOf(tenantId, this.#parts.dataSource, sessions, signal !== undefined);
+  }
+
+  /**
+   * One statement across tenants, for work that begins with none: finding what is to be done. Whatever is done about it
+   * enters by its tenant. Never for an answer to anyone.
+   */
+  acrossTenants<T>(sql: string, parameters: readonly unknown[] = []): Promise<T[]> {
+    // The role ends with the transaction, so that no session goes back to the pool with it.
+    return this.#ofNobody.transaction(async (session) => {
+      await session.rows(`SET LOCAL ROLE ${ACROSS_TENANTS_ROLE}`, []);
+      return session.rows<T>(sql, parameters);
+    });
+  }
+
+  /** The rows of what is nobody's and every session may see. No tenant's row is in sight. */
+  rows<T>(sql: string): Promise<T[]> {
+    return this.#ofNobody.rows(sql, []);
+  }
+
+  /** Whether the database answers at all: in the session that is no tenant's turn. */
+  async answers(): Promise<void> {
+    await this.#parts.dataSource.query("SELECT 1");
+  }
+
+  /** The id by which the tenant's rows are kept; given at first sight, and the same for ever. */
+  idOf(externalId: string): Promise<number> {
+    const known = this.#ids.get(externalId) ?? this.#readId(externalId);
+    this.#ids.set(externalId, known);
+    known.catch(() => this.#ids.delete(externalId));
+    return known;
+  }
+
+  async #readId(externalId: string): Promise<number> {
+    // Looked for first, so that a known tenant costs no write; and last, where another process makes it at this moment.
+    for (const sql of [FIND_TENANT, MAKE_TENANT, FIND_TENANT]) {
+      const [tenant] = await this.acrossTenants<{ id: number }>(sql, [externalId]);
+      if (tenant) return tenant.id;
+    }
+    throw new Error("a tenant that was just made is missing");
+  }
+}
+
+const FIND_TENANT = "SELECT id FROM tenant WHERE external_id = $1";
+const MAKE_TENANT = "INSERT INTO tenant (external_id) VALUES ($1) ON CONFLICT (external_id) DO NOTHING RETURNING id";
+
+/** How sessions are told their tenant: on a Citus cluster by each transaction, which takes it along to the shards. */
+export async function reachOf(dataSource: DataSource): Promise<SessionParts["reach"]> {
+  const { kind } = await readLayout((sql) => dataSource.query(sql));
+  return kind === "DISTRIBUTED" ? "transaction" : "session";
+}
+
+/** How a scope's statements come to a session: each by itself, or all in that of the transaction. */
+interface Asking {
+  rows<T>(sql: string, parameters: readonly unknown[]): Promise<T[]>;
+  alone<T>(work: (session: Session) => Promise<T>): Promise<T>;
+}
+
+function scopeOf(tenantId: number, dataSource: DataSource, sessions: Sessions, isJoint: boolean): TenantScope {
+  return {
+    ...verbsOf(sessions, dataSource, isJoint ? new JointReads((...read) => sessions.rows(...read)) : null),
+    tenantId,
+    async transaction(work) {
+      const after: (() => void)[] = [];
+      const done = await sessions.transaction((session) => {
+        const asking: Asking = { rows: (...statement) => session.rows(...statement), alone: (ask) => ask(session) };
+        const scope: TenantScope = {
+          ...verbsOf(asking, dataSource, null),
+          tenantId,
+          transaction: (more) => more(scope),
+          afterCommit: (then) => void after.push(then),
+        };
+        return work(scope);
+      });
+      for (const then of after) then();
+      return done;
+    },
+    afterCommit: (then) => then(),
+  };
+}
+
+type Verbs = Pick<TenantScope, "rows" | "entities" | "typed" | "metadata">;
+
+/** @param joint an operation's reads, which travel together; null: each statement travels alone */
+function verbsOf(asking: Asking, dataSource: DataSource, joint: JointReads | null): Verbs {
+  const metadata: Verbs["metadata"] = (entity) => dataSource.getMetadata(entity);
+  return {
+    metadata,
+    async rows<T>(sql: string, parameters: readonly unknown[] = [], shape?: Shape<T>) {
+      if (joint && shape) return revived(await joint.rows(sql, parameters), shape) as T[];
+      return asking.rows<T>(sql, parameters);
+    },
+    async entities<T extends ObjectLiteral, Extra = unknown>(
+      entity: ObjectType<T>,
+      sql: string,
+      parameters: readonly unknown[],
+      extra?: Shape<Extra>,
+    ) {
+      const table = metadata(entity);
+      const found = joint
+        ? revived(await joint.rows(exactly(sql, table), parameters), extra)
+        : await asking.rows<Row>(sql, parameters);
+      return found.map((row) => entityOf(row, table) as T & Extra);
+    },
+    typed: (call) => asking.alone((session) => call(session.manager)),
+  };
+}

@@ -1,0 +1,127 @@
+import type { EntityMetadata } from "typeorm";
+
+/** What the rows of an entity's table are read by. */
+interface EntityColumns {
+  /** The property of a column, and of what {@link asText} names. */
+  properties: ReadonlyMap<string, string>;
+  instants: ReadonlySet<string>;
+  decimals: readonly string[];
+}
+
+/** What the text of a decimal is selected as beside it, where the decimal itself would come as a float. */
+const asText = (decimal: string) => `${decimal} as text`;
+
+const knownColumns = new WeakMap<EntityMetadata, EntityColumns>();
+
+function columnsOf(metadata: EntityMetadata): EntityColumns {
+  const found = knownColumns.get(metadata);
+  if (found) return found;
+  const named = (type: string) =>
+    metadata.columns.filter((column) => column.type === type).map(({ databaseName }) => databaseName);
+  const properties = new Map(metadata.columns.map(({ databaseName, propertyName }) => [databaseName, propertyName]));
+  const decimals = named("numeric");
+  for (const name of decimals) properties.set(asText(name), properties.get(name) ?? name);
+  const columns = { properties, instants: new Set(named("timestamptz")), decimals };
+  knownColumns.set(metadata, columns);
+  return columns;
+}
+
+export type Row = Record<string, unknown>;
+
+/** Columns by the names of an entity's properties. The text of a decimal stands behind its float, and replaces it. */
+export function entityOf(row: Row, metadata: EntityMetadata): Row {
+  const { properties, instants } = columnsOf(metadata);
+  const properly: Row = {};
+  for (const name in row) {
+    const value = row[name];
+    const isInstant = typeof value === "string" && instants.has(name);
+    properly[properties.get(name) ?? name] = isInstant ? new Date(value) : value;
+  }
+  return properly;
+}
+
+/** A statement on an entity's table in a form that loses nothing on its way through JSON. */
+export function exactly(sql: string, metadata: EntityMetadata): string {
+  const decimals = columnsOf(metadata).decimals.map((name) => `, r.${name}::text AS "${asText(name)}"`);
+  return decimals.length > 0 ? `SELECT r.*${decimals.join("")} FROM (${sql}) r` : sql;
+}
+
+/** The kinds of columns that JSON and the driver both give; an instant comes as text in JSON. */
+type KindOf<V> = V extends Date
+  ? "instant"
+  : V extends number
+    ? "number"
+    : V extends string
+      ? "text"
+      : V extends boolean
+        ? "flag"
+        : "json";
+
+/** What a statement selects: each column of its rows with its kind. A number is one that a float holds exactly. */
+export type Shape<T> = { readonly [C in keyof T]-?: KindOf<NonNullable<T[C]>> };
+
+/** Rows as JSON has them, with their instants as the driver gives them. */
+export function revived(rows: Row[], shape: Readonly<Record<string, string>> = {}): Row[] {
+  const instants = Object.keys(shape).filter((name) => shape[name] === "instant");
+  if (instants.length === 0) return rows;
+  return rows.map((row) => {
+    const dates = instants.map((name) => [name, typeof row[name] === "string" ? new Date(row[name]) : row[name]]);
+    return { ...row, ...Object.fromEntries(dates) };
+  });
+}
+
+interface Read {
+  sql: string;
+  parameters: readonly unknown[];
+  resolve(rows: Row[]): void;
+  reject(error: unknown): void;
+}
+
+/**
+ * Reads that are asked for together go to PostgreSQL as one statement: one round trip for each level of a query,
+ * however many kinds of records stand on it. Each read comes back as one JSON value.
+ */
+export class JointReads {
+  #waiting: Read[] = [];
+
+  constructor(private readonly ask: <T>(sql: string, parameters: readonly unknown[]) => Promise<T[]>) {}
+
+  /** Rows as JSON has them: an instant is text, and a number that must be exact has to be selected as text. */
+  rows(sql: string, parameters: readonly unknown[]): Promise<Row[]> {
+    return new Promise((resolve, reject) => {
+      // After this turn of the event loop: loaders, which gather for a moment themselves, have then all asked.
+      if (this.#waiting.length === 0) setImmediate(() => void this.#send());
+      this.#waiting.push({ sql, parameters, resolve, reject });
+    });
+  }
+
+  async #send(): Promise<void> {
+    const reads = this.#waiting;
+    this.#waiting = [];
+    const parameters: unknown[] = [];
+    const parts = reads.map((read, index) => {
+      const sql = moveParameters(read.sql, parameters.length);
+      parameters.push(...read.parameters);
+      return `(SELECT coalesce(json_agg(r), '[]') FROM (${sql}) r) AS r${index}`;
+    });
+    try {
+      const [row] = await this.ask<Record<string, Row[]>>(`SELECT ${parts.join(",\n")}`, parameters);
+      for (const [index, read] of reads.entries()) read.resolve(row?.[`r${index}`] ?? []);
+    } catch (error) {
+      for (const read of reads) read.reject(error);
+    }
+  }
+}
+
+/** The texts of reads are the code's own, so there are few; with their parameters' numbers moved by so many. */
+const moved = new Map<string, string[]>();
+const MAX_MOVED = 500;
+
+function moveParameters(sql: string, by: number): string {
+  if (by === 0) return sql;
+  const known = moved.get(sql) ?? [];
+  const text = known[by] ?? sql.replaceAll(/\$(\d+)/g, (_, number) => `$${Number(number) + by}`);
+  known[by] = text;
+  if (moved.size < MAX_MOVED) moved.set(sql, known);
+  return text;
+}

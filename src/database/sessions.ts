@@ -1,0 +1,200 @@
+import type { PoolClient } from "pg";
+import type { DataSource } from "typeorm";
+import { PostgresDriver } from "typeorm/driver/postgres/PostgresDriver";
+import { isWorkOver, workFields } from "../platform/work";
+import { type ObserveSql, Session } from "./session";
+import { deadline, HeldUpError, TRY_AGAIN } from "./session-limits";
+import type { SessionTurns } from "./session-turns";
+
+/** Whose rows a session sees: the row policies compare `crm.tenant` with each row. null: nobody's. */
+interface Reach {
+  tenantId: number | null;
+  /**
+   * An operation's reads find rows by keys, whatever the values, and to plan one takes several times as long as to
+   * execute it: their plans are made once in a session. Work without a deadline is planned as PostgreSQL sees fit.
+   */
+  planning: "force_generic_plan" | "auto";
+}
+
+/** How a reach is given to sessions; decided once, by what the database is. */
+interface ReachWay {
+  /** Done whenever a session is taken from the pool. */
+  enter(session: Session, reach: Reach): Promise<void>;
+  /** One statement that stands alone. */
+  alone<T>(session: Session, reach: Reach, work: () => Promise<T>): Promise<T>;
+  begin(session: Session, reach: Reach): Promise<void>;
+}
+
+/** Sessions are pooled and keep their settings: what each is set to, so that it is set again for another tenant. */
+const settingOf = new WeakMap<PoolClient, string>();
+
+/** A setting of the session, remembered: a statement that stands alone is one message. */
+const bySession: ReachWay = {
+  async enter(session, { tenantId, planning }) {
+    const client = await session.connect();
+    const wanted = `${planning} ${tenantId}`;
+    if (settingOf.get(client) === wanted) return;
+    // Forgotten first: a session whose setting failed half-way must not be taken for one that is set.
+    settingOf.delete(client);
+    await client.query({ name: "reach", text: SET_REACH, values: [String(tenantId ?? ""), planning] });
+    settingOf.set(client, wanted);
+  },
+  alone: (_session, _reach, work) => work(),
+  begin: (session) => session.startTransaction(),
+};
+
+const SET_REACH = `SELECT set_config('crm.tenant', $1, false), set_config('plan_cache_mode', $2, false)`;
+
+/**
+ * SET LOCAL in a transaction: all that Citus takes along to the shards of other nodes. It plans for one node by the
+ * values of a statement, so plans are never made without them there (force_generic_plan).
+ */
+const byTransaction: ReachWay = {
+  enter: async () => undefined,
+  alone: (session, reach, work) => inTransaction(session, reach, byTransaction, work),
+  async begin(session, { tenantId }) {
+    await session.startTransaction();
+    // No parameter can stand here, and set_config does not reach the shards; it is a number.
+    if (tenantId !== null) await session.rows(`SET LOCAL crm.tenant = '${Number(tenantId)}'`, []);
+  },
+};
+
+const REACH_WAYS = { session: bySession, transaction: byTransaction };
+
+async function inTransaction<T>(session: Session, reach: Reach, way: ReachWay, work: () => Promise<T>): Promise<T> {
+  try {
+    await way.begin(session, reach);
+    const done = await work();
+    await session.commitTransaction();
+    return done;
+  } catch (error) {
+    // A session that has ended has rolled back already.
+    if (session.isTransactionActive) await session.rollbackTransaction().catch(() => undefined);
+    throw error;
+  }
+}
+
+/** Reads whose plans are kept by the sessions. The texts are the code's own, so there are few; the rest is not prepared. */
+const MAX_PREPARED = 500;
+const preparedNames = new Map<string, string>();
+/** PostgreSQL's code for a kept plan whose result has changed, as `SELECT t.*` does when a newer release adds a column. */
+const STALE_PLAN = "0A000";
+
+/** The name under which a read that comes again is parsed and planned once in a session; null for anything but a read. */
+function preparedName(text: string): string | null {
+  const known = preparedNames.get(text);
+  if (known || preparedNames.size >= MAX_PREPARED || !/^\s*(SELECT|WITH)\b/i.test(text)) return known ?? null;
+  const name = `read_${preparedNames.size + 1}`;
+  preparedNames.set(text, name);
+  return name;
+}
+
+const isStalePlan = (error: unknown): boolean => error instanceof Error && "code" in error && error.code === STALE_PLAN;
+
+/** An operation that waits for longer is told so; a read waits until its deadline, and a job for as long as it takes. */
+const TURN_WITHIN_MS = 10_000;
+
+/** What all sessions of a process have in common. */
+export interface SessionParts {
+  dataSource: DataSource;
+  observe: ObserveSql;
+  turns: SessionTurns;
+  /** Citus: "transaction". */
+  reach: keyof typeof REACH_WAYS;
+}
+
+/** The sessions that one scope's statements run in: each is leased from the pool, set to the reach, and given back. */
+export class Sessions {
+  readonly #reach: Reach;
+  #kept: Session | null = null;
+
+  /** @param signal calls off what runs, and refuses what comes later, with a DeadlineError */
+  constructor(
+    private readonly parts: SessionParts,
+    private readonly tenantId: number | null,
+    private readonly signal?: AbortSignal,
+  ) {
+    this.#reach = { tenantId, planning: signal ? "force_generic_plan" : "auto" };
+  }
+
+  /** The rows of a statement that stands alone; a read is prepared, and asked once more where its plan is of yesterday. */
+  async rows<T>(text: string, values: readonly unknown[]): Promise<T[]> {
+    const name = preparedName(text);
+    try {
+      return await this.alone((session) => session.rows<T>(text, values, name));
+    } catch (error) {
+      if (!name || !isStalePlan(error)) throw error;
+      return this.alone((session) => session.rows<T>(text, values));
+    }
+  }
+
+  alone<T>(work: (session: Session) => Promise<T>): Promise<T> {
+    return this.#within((session) => this.#way.alone(session, this.#reach, () => work(session)));
+  }
+
+  transaction<T>(work: (session: Session) => Promise<T>): Promise<T> {
+    return this.#within((session) => inTransaction(session, this.#reach, this.#way, () => work(session)));
+  }
+
+  get #way() {
+    return REACH_WAYS[this.parts.reach];
+  }
+
+  async #within<T>(work: (session: Session) => Promise<T>): Promise<T> {
+    const session = this.#takeKept() ?? (await this.#lease());
+    try {
+      return await work(session);
+    } finally {
+      await this.#giveBack(session);
+    }
+  }
+
+  async #lease(): Promise<Session> {
+    if (this.signal?.aborted) throw deadline();
+    const { dataSource, observe } = this.parts;
+    if (!(dataSource.driver instanceof PostgresDriver)) throw new Error("the database is no PostgreSQL");
+    const session = new Session(dataSource.driver, observe, await this.#turn(), this.signal);
+    try {
+      await this.#way.enter(session, this.#reach);
+      // After the last wait before the first statement. What has begun ends by its session's limits.
+      if (isWorkOver()) throw deadline();
+      return session;
+    } catch (error) {
+      await session.release();
+      throw error;
+    }
+  }
+
+  /** A session is asked of the pool when it is this tenant's turn. @returns gives its place back */
+  #turn(): Promise<() => void> {
+    const { signal } = this;
+    const use = signal ? "read" : workFields().operationId !== undefined ? "work" : "background";
+    const within = signal ?? (use === "work" ? AbortSignal.timeout(TURN_WITHIN_MS) : undefined);
+    return this.parts.turns.take(String(this.tenantId ?? ""), use, within).catch((cause: unknown) => {
+      throw signal ? deadline({ cause }) : new HeldUpError(TRY_AGAIN, { cause });
+    });
+  }
+
+  #takeKept(): Session | null {
+    const kept = this.#kept;
+    this.#kept = null;
+    if (!kept?.isReleased) return kept;
+    // It has ended by itself, and its place is still to be given back.
+    void kept.release();
+    return null;
+  }
+
+  /**
+   * An operation's next statement goes on in the session of the one before, which is set to its tenant already: the
+   * levels of a query follow each other within a turn of the event loop. Where none comes at once the session is given
+   * back, so that an operation which waits for something else holds none.
+   */
+  async #giveBack(session: Session): Promise<void> {
+    if (!this.signal || this.#kept || session.isTransactionActive) return session.release();
+    this.#kept = session;
+    const release = () => {
+      if (this.#kept === session) void this.#takeKept()?.release();
+    };
+    setImmediate(() => setImmediate(release));
+  }
+}
