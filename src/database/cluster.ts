@@ -97,13 +97,14 @@ export async function spreadTables(ask: Ask): Promise<void> {
   const spread = tables.find(({ method }) => method !== null)?.name;
   const local = tables.filter(({ method }) => method === null).map(({ name }) => name);
   const ordered = referredFirst(local, await ask<Reference>(REFERENCES));
-  for (const name of ordered) await ask(`ALTER TABLE ${name} NO FORCE ROW LEVEL SECURITY`);
+  const filled = spread ? ordered : [COPIED_TABLE, ...ordered];
+  for (const name of filled) await ask(`ALTER TABLE ${name} NO FORCE ROW LEVEL SECURITY`);
   if (!spread) await ask(`SELECT create_reference_table('${COPIED_TABLE}')`);
   for (const name of ordered) {
     const beside = spread ?? (name === ordered[0] ? "none" : ordered[0]);
     await ask(`SELECT create_distributed_table('${name}', '${DISTRIBUTED_BY}', colocate_with => '${beside}')`);
   }
-  for (const name of ordered) await ask(`ALTER TABLE ${name} FORCE ROW LEVEL SECURITY`);
+  for (const name of filled) await ask(`ALTER TABLE ${name} FORCE ROW LEVEL SECURITY`);
 }
 
 /** Frees the coordinator's disk of rows that the nodes have now. Done again, it does nothing. */

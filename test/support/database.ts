@@ -20,8 +20,6 @@ export interface TestDatabase {
 
 /** Of this run alone: two runs may share a server. Migrated and, on a Citus cluster, distributed. */
 export const TEMPLATE = `crm_template_${process.env.CRM_TEST_RUN ?? process.pid}`;
-/** Without tables. On a Citus cluster, with the extension and the nodes. */
-const EMPTY_TEMPLATE = `${TEMPLATE}_empty`;
 
 export function serverUrl(database?: string): string {
   const url = new URL(process.env.CRM_TEST_SERVER_URL ?? "");
@@ -50,21 +48,21 @@ async function onNodes(sql: string, database?: string): Promise<void> {
   await Promise.all([serverUrl(database), ...addresses].map((address) => on(address, sql)));
 }
 
-/** The databases that all others of this run are clones of. @param fill makes and distributes the tables of one */
-export async function createTemplates(fill: (url: Secret, isCluster: boolean) => Promise<void>): Promise<void> {
-  await dropTemplates();
-  const isCluster = workers().length > 0;
-  for (const name of isCluster ? [TEMPLATE, EMPTY_TEMPLATE] : [TEMPLATE]) {
-    await onNodes(`CREATE DATABASE ${name}`);
-    if (isCluster) await joinNodes(name);
-    if (name === TEMPLATE) await fill(new Secret(serverUrl(name)), isCluster);
-    // Citus keeps sessions of its own in its databases, and one that is in use cannot be cloned.
-    await onNodes(`ALTER DATABASE ${name} ALLOW_CONNECTIONS false`);
-    await onNodes(`SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = '${name}'`);
-  }
+/** The database that all others of this run are clones of. @param fill makes its tables and, on a cluster, distributes them */
+export async function createTemplate(fill: (url: Secret, isCluster: boolean) => Promise<void>): Promise<void> {
+  await dropTemplate();
+  await createEmpty(TEMPLATE);
+  await fill(new Secret(serverUrl(TEMPLATE)), workers().length > 0);
+  // Citus keeps sessions of its own in its databases, and one that is in use cannot be cloned.
+  await onNodes(`ALTER DATABASE ${TEMPLATE} ALLOW_CONNECTIONS false`);
+  await onNodes(`SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = '${TEMPLATE}'`);
 }
 
-async function joinNodes(name: string): Promise<void> {
+export const dropTemplate = () => onNodes(`DROP DATABASE IF EXISTS ${TEMPLATE} WITH (FORCE)`);
+
+async function createEmpty(name: string): Promise<void> {
+  await onNodes(`CREATE DATABASE ${name}`);
+  if (workers().length === 0) return;
   await onNodes("CREATE EXTENSION citus", name);
   const { hostname, port } = new URL(serverUrl());
   await on(serverUrl(name), `SELECT citus_set_coordinator_host('${hostname}', ${port})`);
@@ -74,15 +72,11 @@ async function joinNodes(name: string): Promise<void> {
   }
 }
 
-export async function dropTemplates(): Promise<void> {
-  for (const name of [TEMPLATE, EMPTY_TEMPLATE]) await onNodes(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`);
-}
-
-/** A database for one test file: migrated, empty, and its own. `empty` leaves even the tables out. */
+/** A database for one test file: migrated, empty, and its own. `empty` leaves even the tables out; on a cluster it has the nodes. */
 export async function createTestDatabase({ empty = false } = {}): Promise<TestDatabase> {
   const name = `test_${randomBytes(6).toString("hex")}`;
-  const template = empty ? (workers().length > 0 ? EMPTY_TEMPLATE : "template1") : TEMPLATE;
-  await onNodes(`CREATE DATABASE ${name} TEMPLATE ${template} STRATEGY file_copy`);
+  if (empty) await createEmpty(name);
+  else await onNodes(`CREATE DATABASE ${name} TEMPLATE ${TEMPLATE} STRATEGY file_copy`);
   const url = new Secret(serverUrl(name));
   const dataSource = await createDataSource({ url, entities }).initialize();
   return {

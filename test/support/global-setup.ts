@@ -5,7 +5,7 @@ import { asApplication } from "../../src/database/application-role";
 import { startEmbeddedPostgres } from "../../src/database/embedded/embedded-postgres";
 import { migrate } from "../../src/database/migrate";
 import { distribute } from "../../src/operator/distribute";
-import { createTemplates, onServer } from "./database";
+import { createTemplate, onServer } from "./database";
 
 /** The built program for tests that start processes, one server, and one migrated database that each test file clones. */
 export default async function setUp(): Promise<void> {
@@ -23,7 +23,7 @@ export default async function setUp(): Promise<void> {
     };
   }
   process.env.CRM_TEST_WORKERS = (await findWorkers()).join();
-  await createTemplates(async (url, isCluster) => {
+  await createTemplate(async (url, isCluster) => {
     await migrate(await asApplication(url));
     if (isCluster) await distribute(url);
   });

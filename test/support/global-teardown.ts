@@ -1,6 +1,6 @@
-import { dropTemplates } from "./database";
+import { dropTemplate } from "./database";
 
 export default async function tearDown(): Promise<void> {
-  await dropTemplates();
+  await dropTemplate();
   await (globalThis as { stopTestServer?: () => Promise<void> }).stopTestServer?.();
 }
