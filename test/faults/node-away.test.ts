@@ -54,14 +54,18 @@ withNodeToStop("on a Citus cluster", () => {
     });
   }
 
-  const rowsOf = async (tenant: string) =>
-    database.query(
-      `SELECT (SELECT count(*)::int FROM deal WHERE tenant_id = $1) AS deals,
-         (SELECT count(*)::int FROM person WHERE tenant_id = $1) AS persons,
-         (SELECT count(*)::int FROM activity WHERE tenant_id = $1) AS activities,
-         (SELECT count(*)::int FROM note_write WHERE tenant_id = $1) AS receipts`,
-      [await database.tenantId(tenant)],
-    );
+  async function rowsOf(tenant: string): Promise<Record<string, number>> {
+    const tenantId = await database.tenantId(tenant);
+    const counts: Record<string, number> = {};
+    for (const table of ["deal", "person", "activity", "note_write"]) {
+      const [found] = await database.query<{ n: number }>(
+        `SELECT count(*)::int AS n FROM ${table} WHERE tenant_id = $1`,
+        [tenantId],
+      );
+      counts[table] = found?.n ?? 0;
+    }
+    return counts;
+  }
 
   test("a node that stops takes its own tenants with it for a while, and no others; nothing is lost or doubled", async () => {
     const { email } = simulator.company.stories.singleDeal;
@@ -111,6 +115,6 @@ withNodeToStop("on a Citus cluster", () => {
       [own, other].map(async (tenant) => rowsOf(String(await database.tenantId(tenant)))),
     );
     expect(mine).toEqual(theirs);
-    expect(mine).toMatchObject([{ deals: simulator.company.deals.size, receipts: 1 }]);
+    expect(mine).toMatchObject({ deal: simulator.company.deals.size, note_write: 1 });
   });
 });
