@@ -1,4 +1,5 @@
 import { createApp, resumeCrmCalls, rotateKeys, stopCrmCalls } from "./app";
+import { distribute } from "./operator/distribute";
 import { examine } from "./operator/doctor";
 import { lineOf } from "./operator/finding";
 import { type Config, readConfig } from "./platform/config";
@@ -14,6 +15,7 @@ const COMMANDS: Record<string, (config: Config, logger: Logger, words: string[])
     const { resealed, unchanged } = await rotateKeys(config, logger);
     return `${resealed} credential(s) sealed under the first key, ${unchanged} were already.`;
   },
+  "db-distribute": ({ databaseUrl }) => distribute(databaseUrl),
   "crm-stop": async (config, logger, words) => {
     const { since, reason } = await stopCrmCalls(config, logger, words.join(" ").trim() || NO_REASON);
     return `No process begins a call to the CRM now; one in hand ends within 30 seconds.

@@ -1,12 +1,15 @@
 import { Client } from "pg";
 import { messageOf, ServiceError } from "../platform/errors";
 import { Secret } from "../platform/secret";
+import { refuseUnusable, UnusableLayoutError } from "./cluster";
 import { withoutTransactionLimit } from "./session-limits";
 
 /** Owns the tables. All sessions of the service act as this role, which sees one tenant's rows at a time. */
 export const APPLICATION_ROLE = "crm_connection";
 /** For work that begins with no tenant: a role of its own, because every row policy is asked in every statement. */
 export const ACROSS_TENANTS_ROLE = "crm_connection_across";
+/** Citus tells its nodes what a transaction sets for itself, as its tenant. To a server without it this means nothing. */
+const REACHES_NODES = "-c citus.propagate_set_commands=local";
 /** Any fixed number: the name of "making the roles" among this database's advisory locks. */
 const ROLE_LOCK = 7_302_520;
 
@@ -32,7 +35,7 @@ export class DatabaseRoleError extends ServiceError {
  * missing of the roles and of their rights is made, where the user may; where nothing is missing, nothing is asked.
  * The address says too whether the server knows a limit for transactions, which PostgreSQL 17 has brought.
  * @returns the address by which the service connects
- * @throws DatabaseUnavailableError, DatabaseRoleError with what to do
+ * @throws DatabaseUnavailableError, DatabaseRoleError, UnusableLayoutError with what to do
  */
 export async function asApplication(url: Secret): Promise<Secret> {
   const client = new Client({ connectionString: url.reveal() });
@@ -41,17 +44,19 @@ export async function asApplication(url: Secret): Promise<Secret> {
     await client.connect();
     const { rows } = await client.query("SELECT current_setting('transaction_timeout', true) IS NULL AS \"isOld\"");
     if (rows[0]?.isOld) known = withoutTransactionLimit(url);
+    await refuseUnusable(async (sql) => (await client.query(sql)).rows);
     await client.query("SELECT pg_advisory_lock($1)", [ROLE_LOCK]);
     if (await lacks(client)) await client.query(MAKE_ROLES).catch(refuse);
     const missing = await lacks(client);
     if (missing) refuse(missing);
   } catch (cause) {
-    throw cause instanceof DatabaseRoleError ? cause : unavailable(url, cause);
+    if (cause instanceof DatabaseRoleError || cause instanceof UnusableLayoutError) throw cause;
+    throw unavailable(url, cause);
   } finally {
     await client.end().catch(() => undefined);
   }
   const limited = new URL(known.reveal());
-  limited.searchParams.set("options", `-c role=${APPLICATION_ROLE}`);
+  limited.searchParams.set("options", `-c role=${APPLICATION_ROLE} ${REACHES_NODES}`);
   return new Secret(limited.href);
 }
 
@@ -60,7 +65,8 @@ async function lacks(client: Client): Promise<Error | null> {
   try {
     await client.query(`SET ROLE ${ACROSS_TENANTS_ROLE}; SET ROLE ${APPLICATION_ROLE}`);
     const { rows } = await client.query(RIGHTS);
-    return rows[0]?.enough ? null : new Error(`the role ${APPLICATION_ROLE} may not create tables`);
+    if (!rows[0]?.enough) return new Error(`the role ${APPLICATION_ROLE} may not create tables`);
+    return rows[0]?.reaches ? null : new Error("Citus cannot log in to its nodes as them");
   } catch (error) {
     return new Error(messageOf(error));
   } finally {
@@ -68,8 +74,11 @@ async function lacks(client: Client): Promise<Error | null> {
   }
 }
 
+/** Citus passes a statement on in the name of the role that asks, and logs in to its nodes as that. */
 const RIGHTS = `SELECT has_database_privilege(current_database(), 'CREATE')
-  AND has_schema_privilege('public', 'CREATE') AND pg_has_role('${ACROSS_TENANTS_ROLE}', current_user, 'USAGE') AS enough`;
+  AND has_schema_privilege('public', 'CREATE') AND pg_has_role('${ACROSS_TENANTS_ROLE}', current_user, 'USAGE') AS enough,
+  NOT EXISTS (SELECT FROM pg_extension WHERE extname = 'citus') OR (SELECT bool_and(rolcanlogin) FROM pg_roles
+    WHERE rolname IN ('${APPLICATION_ROLE}', '${ACROSS_TENANTS_ROLE}')) AS reaches`;
 
 function refuse(cause: unknown): never {
   const what = `The database's user may not act as ${APPLICATION_ROLE} and ${ACROSS_TENANTS_ROLE}: ${messageOf(cause)}.`;
@@ -86,6 +95,10 @@ BEGIN
   FOREACH name IN ARRAY ARRAY['${APPLICATION_ROLE}', '${ACROSS_TENANTS_ROLE}'] LOOP
     IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = name) THEN
       EXECUTE format('CREATE ROLE %I NOLOGIN NOSUPERUSER NOBYPASSRLS', name);
+    END IF;
+    IF EXISTS (SELECT FROM pg_extension WHERE extname = 'citus')
+      AND NOT (SELECT rolcanlogin FROM pg_roles WHERE rolname = name) THEN
+      EXECUTE format('ALTER ROLE %I LOGIN', name);
     END IF;
     IF NOT (SELECT rolsuper FROM pg_roles WHERE rolname = current_user) THEN
       EXECUTE format('GRANT %I TO %I', name, current_user);

@@ -1,6 +1,7 @@
 import { LRUCache } from "lru-cache";
 import type { DataSource, EntityManager, EntityMetadata, ObjectLiteral, ObjectType } from "typeorm";
 import { ACROSS_TENANTS_ROLE } from "./application-role";
+import { readLayout } from "./cluster";
 import { SESSION_SHARES } from "./data-source";
 import { entityOf, exactly, JointReads, type Row, revived, type Shape } from "./reads";
 import type { Session } from "./session";
@@ -133,10 +134,10 @@ export class Database {
 const FIND_TENANT = "SELECT id FROM tenant WHERE external_id = $1";
 const MAKE_TENANT = "INSERT INTO tenant (external_id) VALUES ($1) ON CONFLICT (external_id) DO NOTHING RETURNING id";
 
-/** How sessions are told their tenant: on Citus by each transaction, which takes it along to the shards. */
+/** How sessions are told their tenant: on a Citus cluster by each transaction, which takes it along to the shards. */
 export async function reachOf(dataSource: DataSource): Promise<SessionParts["reach"]> {
-  const [citus] = await dataSource.query("SELECT 1 FROM pg_extension WHERE extname = 'citus'");
-  return citus ? "transaction" : "session";
+  const { kind } = await readLayout((sql) => dataSource.query(sql));
+  return kind === "DISTRIBUTED" ? "transaction" : "session";
 }
 
 /** How a scope's statements come to a session: each by itself, or all in that of the transaction. */

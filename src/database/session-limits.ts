@@ -117,6 +117,10 @@ export class HeldUpError extends ServiceError {
 const GIVEN_UP_CODES = new Set(["55P03", "25P03", "25P04"]);
 /** And for a statement over its limit, a session or server that was ended or is not there for now. */
 const HELD_UP_CODES = new Set([...GIVEN_UP_CODES, "57014", "57P01", "57P03", "57P05", "ECONNREFUSED", "ECONNRESET"]);
+/** A cluster's coordinator says so of a tenant's node that is away, in a session that itself goes on. */
+const NODE_AWAY_CODES = new Set(["08000", "08001", "08003", "08006"]);
+/** And, where the node went away at the commit: nothing was kept. */
+const NOT_COMMITTED = /^(could not commit transaction for shard|failure on connection marked as essential)/;
 /** As the driver says that the session has ended under a statement; it has no codes for these. */
 const ENDED = /^(Connection terminated|Client has encountered a connection error|Client was closed)/;
 /** As the pool says that no session came free in time. */
@@ -128,13 +132,16 @@ export function heldUpOf(error: unknown): HeldUpError | null {
   return isHeldUp(error) ? new HeldUpError(TRY_AGAIN, { cause: error }) : null;
 }
 
-/** Whether the work was ended because a process was frozen, this one or another: it may go on a little later. */
+/** Whether the work was ended because a process was frozen, this one or another, or a node went: it may go on a little later. */
 export function isGivenUp(error: unknown): boolean {
-  return error instanceof QueryRunnerAlreadyReleasedError || GIVEN_UP_CODES.has(codeOf(error));
+  return error instanceof QueryRunnerAlreadyReleasedError || GIVEN_UP_CODES.has(codeOf(error)) || isNodeAway(error);
 }
 
 export const TRY_AGAIN =
   "The service is held up for the moment, and this was called off. Try again in a few seconds, a write with the same idempotency key.";
+
+const isNodeAway = (error: unknown): boolean =>
+  NODE_AWAY_CODES.has(codeOf(error)) || (error instanceof Error && NOT_COMMITTED.test(error.message));
 
 function isHeldUp(error: unknown): boolean {
   if (isGivenUp(error) || HELD_UP_CODES.has(codeOf(error))) return true;

@@ -1,6 +1,7 @@
 import { ACROSS_TENANTS_ROLE, APPLICATION_ROLE } from "../database/application-role";
+import { readLayout, readNodesAway } from "../database/cluster";
 import { type Look, migrationNames } from "../database/data-source";
-import { foreignTables } from "../database/migrate";
+import { appliedMigrations, foreignTables } from "../database/migrate";
 import { SECOND_MS } from "../platform/clock";
 import { messageOf } from "../platform/errors";
 import { clockFinding, type Finding, fault, ok, warning } from "./finding";
@@ -57,13 +58,10 @@ async function checkRole(look: Look): Promise<Finding> {
 }
 
 async function checkMigrations(look: Look): Promise<Finding> {
-  const [table] = await look.rows<{ exists: boolean }>("SELECT to_regclass('public.migration') IS NOT NULL AS exists");
-  const applied = table?.exists
-    ? await look.rows<{ name: string }>("SELECT name FROM public.migration ORDER BY timestamp, id")
-    : [];
-  const foreign = applied[0] && foreignTables(applied[0].name);
+  const applied = await appliedMigrations((sql) => look.rows(sql));
+  const foreign = applied[0] && foreignTables(applied[0]);
   if (foreign) return fault(`migrations: ${foreign.what}`, foreign.todo);
-  const done = new Set(applied.map(({ name }) => name));
+  const done = new Set(applied);
   const known = migrationNames;
   const newer = [...done].filter((name) => !known.includes(name));
   if (newer.length > 0) {
@@ -96,5 +94,31 @@ async function checkPolicies(look: Look): Promise<Finding[]> {
   ];
 }
 
+/** Decision 0062: one server, or a Citus cluster over whose nodes the tenants are spread. */
+async function checkLayout(look: Look): Promise<Finding> {
+  const ask = <T>(sql: string) => look.rows<T>(sql);
+  const layout = await readLayout(ask);
+  if (layout.kind === "ONE_SERVER") return ok("machines: one; the extension Citus is not in this database");
+  if (layout.kind === "UNUSABLE") return fault(`machines: ${layout.what}`, layout.todo);
+  if (layout.kind === "NOT_DISTRIBUTED")
+    return ok("machines: one; the extension Citus is there, and no table is distributed (npm run db:distribute)");
+  if (layout.local.length > 0)
+    return warning(`machines: ${layout.local.join(", ")} not distributed`, "nothing to do: the next start does it");
+  const away = await readNodesAway(ask);
+  const tables = `machines: tenants are spread over ${layout.nodes.length} node(s)`;
+  if (away.length === 0) return ok(`${tables}, and each answers`);
+  return fault(
+    `${tables}; not to be reached: ${away.join(", ")}`,
+    "bring it back; its tenants are not served until then",
+  );
+}
+
 /** In this order: after the role's the session acts as the service would. */
-export const DATABASE_CHECKS: readonly Check[] = [checkVersion, checkClock, checkRole, checkMigrations, checkPolicies];
+export const DATABASE_CHECKS: readonly Check[] = [
+  checkVersion,
+  checkClock,
+  checkRole,
+  checkMigrations,
+  checkLayout,
+  checkPolicies,
+];

@@ -84,27 +84,27 @@ export async function writeParticipants(
   now: Date,
 ): Promise<StepChange> {
   const { tenantId, copyId, rows } = copy;
-  const [counts] = await rows<{ added: number; removed: number }>(
-    REPLACE,
-    [tenantId, copyId, jsonRows(deals), deals.map(({ dealId }) => dealId)],
-    { added: "number", removed: "number" },
-  );
+  const present = jsonRows(deals);
+  const ids = deals.map(({ dealId }) => dealId);
+  const [gone] = await rows<{ removed: number }>(FORGET, [tenantId, copyId, present, ids], { removed: "number" });
+  const added = await rows(ADD, [tenantId, copyId, present]);
   const gaps = failures.map(
     ({ dealId, error }): FoundGap => ({ crmId: dealId, code: error.code, message: GAP_MESSAGE }),
   );
   await recordGaps(copy, "DEAL_PARTICIPANTS", gaps, now);
   const unread = failures.map(({ dealId }) => dealId);
-  await rows(
-    `UPDATE deal SET participants_known = false
-     WHERE tenant_id = $1 AND copy_id = $2 AND crm_id = ANY ($3) AND participants_known`,
-    [tenantId, copyId, unread],
-  );
+  if (unread.length > 0)
+    await rows(
+      `UPDATE deal SET participants_known = false
+       WHERE tenant_id = $1 AND copy_id = $2 AND crm_id = ANY ($3) AND participants_known`,
+      [tenantId, copyId, unread],
+    );
   return {
     cursor: String(lastDealId),
     requests,
     fetched: deals.length + failures.length,
-    written: counts?.added ?? 0,
-    removed: counts?.removed ?? 0,
+    written: added.length,
+    removed: gone?.removed ?? 0,
     unchanged: 0,
     rejected: 0,
     done: false,
@@ -114,20 +114,19 @@ export async function writeParticipants(
 const GAP_MESSAGE =
   "The participants of some deals could not be read; what is shown may be older. The next run asks again.";
 
-/** The ids stand for themselves ($4) too: joined, a new copy without statistics was read whole for every batch. */
-const REPLACE = `
-  WITH present AS (
-    SELECT r."dealId" AS deal_id, r."personIds" AS person_ids
-    FROM jsonb_to_recordset($3::jsonb) AS r ("dealId" bigint, "personIds" bigint[])
-  ), gone AS (
+const PRESENT = `SELECT r."dealId" AS deal_id, r."personIds" AS person_ids
+    FROM jsonb_to_recordset($3::jsonb) AS r ("dealId" bigint, "personIds" bigint[])`;
+
+/**
+ * The ids stand for themselves ($4) too: joined, a new copy without statistics was read whole for every batch. No INSERT
+ * stands among these: a cluster would carry the results of the parts over all its nodes, and fail while one is away.
+ */
+const FORGET = `
+  WITH gone AS (
     DELETE FROM deal_participant x
     WHERE x.tenant_id = $1 AND x.copy_id = $2 AND x.deal_id = ANY ($4)
-      AND NOT EXISTS (SELECT 1 FROM present p WHERE p.deal_id = x.deal_id AND x.person_id = ANY (p.person_ids))
+      AND NOT EXISTS (SELECT 1 FROM (${PRESENT}) p WHERE p.deal_id = x.deal_id AND x.person_id = ANY (p.person_ids))
     RETURNING 1
-  ), added AS (
-    INSERT INTO deal_participant (tenant_id, copy_id, deal_id, person_id)
-    SELECT $1, $2, deal_id, unnest(person_ids) FROM present
-    ON CONFLICT DO NOTHING RETURNING 1
   ), known AS (
     UPDATE deal SET participants_due = false, participants_known = true
     WHERE tenant_id = $1 AND copy_id = $2 AND crm_id = ANY ($4)
@@ -135,4 +134,9 @@ const REPLACE = `
     DELETE FROM data_gap
     WHERE tenant_id = $1 AND copy_id = $2 AND resource = 'DEAL_PARTICIPANTS' AND crm_id = ANY ($4)
   )
-  SELECT (SELECT count(*)::int FROM added) AS added, (SELECT count(*)::int FROM gone) AS removed`;
+  SELECT count(*)::int AS removed FROM gone`;
+
+const ADD = `
+  INSERT INTO deal_participant (tenant_id, copy_id, deal_id, person_id)
+  SELECT $1::bigint, $2::bigint, deal_id, unnest(person_ids) FROM (${PRESENT}) p
+  ON CONFLICT DO NOTHING RETURNING 1`;

@@ -38,7 +38,7 @@ export async function beginAbsence(copy: CopyScope, resource: SyncResource): Pro
   const { tenantId, copyId, rows } = copy;
   await rows(
     `INSERT INTO absent_record (tenant_id, copy_id, resource, crm_id)
-     SELECT $1, $2, $3, t.crm_id FROM ${tableOf(copy, resource)} t WHERE t.tenant_id = $1 AND t.copy_id = $2
+     SELECT t.tenant_id, t.copy_id, $3, t.crm_id FROM ${tableOf(copy, resource)} t WHERE t.tenant_id = $1 AND t.copy_id = $2
      ON CONFLICT DO NOTHING`,
     [tenantId, copyId, resource],
   );

@@ -99,7 +99,7 @@ export async function succeedRun(scope: TenantScope, run: ClaimedRun, gaps: GapS
 
 export async function failRun(scope: TenantScope, run: ClaimedRun, failure: RunFailure, now: Date): Promise<void> {
   await scope.rows(
-    `UPDATE sync_step SET state = CASE state WHEN 'RUNNING' THEN 'FAILED' ELSE 'CANCELLED' END
+    `UPDATE sync_step SET state = CASE WHEN state = 'RUNNING' THEN 'FAILED' ELSE 'CANCELLED' END
      WHERE tenant_id = $1 AND run_id = $2 AND state IN ('RUNNING', 'QUEUED')`,
     [run.tenantId, run.runId],
   );

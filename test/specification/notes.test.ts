@@ -132,7 +132,7 @@ async function theirs(): Promise<{ meetingId: string; dealId: string }> {
 async function unmatchedDeal(): Promise<string> {
   const [row] = await database.query<{ crm_id: number }>(
     `SELECT d.crm_id FROM deal d JOIN connection c ON c.copy_id = d.copy_id WHERE c.tenant_id = (SELECT id FROM tenant WHERE external_id = 'acme') AND NOT EXISTS (
-       SELECT 1 FROM matched_record m WHERE m.copy_id = d.copy_id AND m.entity = 'DEAL' AND m.crm_id = d.crm_id) LIMIT 1`,
+       SELECT 1 FROM matched_record m WHERE m.tenant_id = d.tenant_id AND m.copy_id = d.copy_id AND m.entity = 'DEAL' AND m.crm_id = d.crm_id) LIMIT 1`,
   );
   return inCopy("Deal", row?.crm_id ?? 0);
 }
@@ -141,7 +141,10 @@ async function deletedDeal(): Promise<{ meetingId: string; targetId: string }> {
   const { email, dealId } = simulator.company.stories.noParticipants;
   const meeting = await recordMeeting(service, [email]);
   // As a sync removes it, with the match still as it was.
-  await database.query("DELETE FROM deal d USING connection c WHERE d.copy_id = c.copy_id AND d.crm_id = $1", [dealId]);
+  await database.query(
+    "DELETE FROM deal d USING connection c WHERE d.tenant_id = c.tenant_id AND d.copy_id = c.copy_id AND d.crm_id = $1",
+    [dealId],
+  );
   return { meetingId: meeting.id, targetId: await inCopy("Deal", dealId) };
 }
 

@@ -67,14 +67,14 @@ const malformedIds = (type: string) => [
 ];
 
 const UNMATCHED: Record<string, string> = {
-  Deal: "NOT EXISTS (SELECT 1 FROM matched_record m WHERE (m.copy_id, m.entity, m.crm_id) = (t.copy_id, 'DEAL', t.crm_id))",
+  Deal: "NOT EXISTS (SELECT 1 FROM matched_record m WHERE m.tenant_id = t.tenant_id AND (m.copy_id, m.entity, m.crm_id) = (t.copy_id, 'DEAL', t.crm_id))",
   Person:
-    "NOT EXISTS (SELECT 1 FROM matched_record m WHERE (m.copy_id, m.entity, m.crm_id) = (t.copy_id, 'PERSON', t.crm_id))",
+    "NOT EXISTS (SELECT 1 FROM matched_record m WHERE m.tenant_id = t.tenant_id AND (m.copy_id, m.entity, m.crm_id) = (t.copy_id, 'PERSON', t.crm_id))",
   Organization:
-    "NOT EXISTS (SELECT 1 FROM matched_record m WHERE (m.copy_id, m.entity, m.crm_id) = (t.copy_id, 'ORGANIZATION', t.crm_id))",
+    "NOT EXISTS (SELECT 1 FROM matched_record m WHERE m.tenant_id = t.tenant_id AND (m.copy_id, m.entity, m.crm_id) = (t.copy_id, 'ORGANIZATION', t.crm_id))",
   Activity:
-    "NOT EXISTS (SELECT 1 FROM matched_record m WHERE m.copy_id = t.copy_id AND m.crm_id IN (t.deal_id, t.person_id, t.organization_id))",
-  Note: "NOT EXISTS (SELECT 1 FROM matched_record m WHERE m.copy_id = t.copy_id AND m.crm_id IN (t.deal_id, t.person_id, t.organization_id))",
+    "NOT EXISTS (SELECT 1 FROM matched_record m WHERE m.tenant_id = t.tenant_id AND m.copy_id = t.copy_id AND m.crm_id IN (t.deal_id, t.person_id, t.organization_id))",
+  Note: "NOT EXISTS (SELECT 1 FROM matched_record m WHERE m.tenant_id = t.tenant_id AND m.copy_id = t.copy_id AND m.crm_id IN (t.deal_id, t.person_id, t.organization_id))",
 };
 
 async function unmatchedId(type: string): Promise<string | null> {

@@ -18,7 +18,7 @@ export interface TestDatabase {
   drop(): Promise<void>;
 }
 
-/** Of this run alone: two runs may share a server. */
+/** Of this run alone: two runs may share a server. Migrated and, on a Citus cluster, distributed. */
 export const TEMPLATE = `crm_template_${process.env.CRM_TEST_RUN ?? process.pid}`;
 
 export function serverUrl(database?: string): string {
@@ -27,20 +27,56 @@ export function serverUrl(database?: string): string {
   return url.href;
 }
 
-export async function onServer(sql: string): Promise<void> {
-  const client = new Client({ connectionString: serverUrl() });
+/** host:port of the nodes beside the server, where that is a Citus coordinator; none on any other. */
+export const workers = (): string[] => (process.env.CRM_TEST_WORKERS ?? "").split(",").filter(Boolean);
+
+export const onServer = (sql: string) => on(serverUrl(), sql);
+
+export async function on(address: string, sql: string): Promise<Record<string, unknown>[]> {
+  const client = new Client({ connectionString: address });
   await client.connect();
   try {
-    await client.query(sql);
+    return (await client.query(sql)).rows;
   } finally {
     await client.end();
   }
 }
 
-/** A database for one test file: migrated, empty, and its own. `empty` leaves even the tables out. */
+/** The nodes' databases of that name know each other by it: what is done to one is done to all. */
+async function onNodes(sql: string, database?: string): Promise<void> {
+  const addresses = workers().map((host) => Object.assign(new URL(serverUrl(database)), { host }).href);
+  await Promise.all([serverUrl(database), ...addresses].map((address) => on(address, sql)));
+}
+
+/** The database that all others of this run are clones of. @param fill makes its tables and, on a cluster, distributes them */
+export async function createTemplate(fill: (url: Secret, isCluster: boolean) => Promise<void>): Promise<void> {
+  await dropTemplate();
+  await createEmpty(TEMPLATE);
+  await fill(new Secret(serverUrl(TEMPLATE)), workers().length > 0);
+  // Citus keeps sessions of its own in its databases, and one that is in use cannot be cloned.
+  await onNodes(`ALTER DATABASE ${TEMPLATE} ALLOW_CONNECTIONS false`);
+  await onNodes(`SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = '${TEMPLATE}'`);
+}
+
+export const dropTemplate = () => onNodes(`DROP DATABASE IF EXISTS ${TEMPLATE} WITH (FORCE)`);
+
+async function createEmpty(name: string): Promise<void> {
+  await onNodes(`CREATE DATABASE ${name}`);
+  if (workers().length === 0) return;
+  await onNodes("CREATE EXTENSION citus", name);
+  const { hostname, port } = new URL(serverUrl());
+  await on(serverUrl(name), `SELECT citus_set_coordinator_host('${hostname}', ${port})`);
+  for (const node of workers()) {
+    const [host, nodePort] = node.split(":");
+    await on(serverUrl(name), `SELECT citus_add_node('${host}', ${nodePort})`);
+  }
+}
+
+/** A database for one test file: migrated, empty, and its own. `empty` leaves even the tables out; on a cluster it has the nodes. */
 export async function createTestDatabase({ empty = false } = {}): Promise<TestDatabase> {
   const name = `test_${randomBytes(6).toString("hex")}`;
-  await onServer(`CREATE DATABASE ${name} ${empty ? "" : `TEMPLATE ${TEMPLATE} STRATEGY file_copy`}`);
+  if (empty) await createEmpty(name);
+  else await onNodes(`CREATE DATABASE ${name} TEMPLATE ${TEMPLATE} STRATEGY file_copy`);
   const url = new Secret(serverUrl(name));
   const dataSource = await createDataSource({ url, entities }).initialize();
   return {
@@ -50,7 +86,7 @@ export async function createTestDatabase({ empty = false } = {}): Promise<TestDa
     tenantId: (name) => new Database(dataSource).idOf(name),
     drop: async () => {
       await dataSource.destroy();
-      await onServer(`DROP DATABASE ${name} WITH (FORCE)`);
+      await onNodes(`DROP DATABASE ${name} WITH (FORCE)`);
     },
   };
 }

@@ -4,8 +4,8 @@ import { rmSync } from "node:fs";
 import { asApplication } from "../../src/database/application-role";
 import { startEmbeddedPostgres } from "../../src/database/embedded/embedded-postgres";
 import { migrate } from "../../src/database/migrate";
-import { Secret } from "../../src/platform/secret";
-import { onServer, serverUrl, TEMPLATE } from "./database";
+import { distribute } from "../../src/operator/distribute";
+import { createTemplate, onServer } from "./database";
 
 /** The built program for tests that start processes, one server, and one migrated database that each test file clones. */
 export default async function setUp(): Promise<void> {
@@ -22,8 +22,19 @@ export default async function setUp(): Promise<void> {
       rmSync(directory, { recursive: true, force: true });
     };
   }
-  await onServer(`DROP DATABASE IF EXISTS ${TEMPLATE} WITH (FORCE)`);
-  await onServer(`CREATE DATABASE ${TEMPLATE}`);
-  const url = await asApplication(new Secret(serverUrl(TEMPLATE)));
-  await migrate(url);
+  process.env.CRM_TEST_WORKERS = (await findWorkers()).join();
+  await createTemplate(async (url, isCluster) => {
+    await migrate(await asApplication(url));
+    if (isCluster) await distribute(url);
+  });
+}
+
+/** Where the server's database is a Citus coordinator's, the whole suite runs on the cluster. */
+async function findWorkers(): Promise<unknown[]> {
+  const [found] = await onServer("SELECT to_regclass('pg_dist_node') IS NOT NULL AS citus");
+  if (!found?.citus) return [];
+  const nodes = await onServer(
+    "SELECT nodename || ':' || nodeport AS name FROM pg_dist_node WHERE groupid > 0 ORDER BY groupid",
+  );
+  return nodes.map(({ name }) => name);
 }

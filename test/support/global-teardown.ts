@@ -1,6 +1,6 @@
-import { onServer, TEMPLATE } from "./database";
+import { dropTemplate } from "./database";
 
 export default async function tearDown(): Promise<void> {
-  await onServer(`DROP DATABASE IF EXISTS ${TEMPLATE} WITH (FORCE)`);
+  await dropTemplate();
   await (globalThis as { stopTestServer?: () => Promise<void> }).stopTestServer?.();
 }

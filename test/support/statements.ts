@@ -7,7 +7,14 @@ export interface StatementCounter {
   url: Secret;
   /** The statements that were sent while `work` ran, as text, in order. */
   during(work: () => Promise<unknown>): Promise<string[]>;
+  /** The same with the values that stand for $1, $2 ... */
+  sentDuring(work: () => Promise<unknown>): Promise<Sent[]>;
   close(): Promise<void>;
+}
+
+export interface Sent {
+  sql: string;
+  values: (string | null)[];
 }
 
 /**
@@ -16,7 +23,7 @@ export interface StatementCounter {
  */
 export async function countStatements(database: Secret): Promise<StatementCounter> {
   const target = new URL(database.reveal());
-  const seen: string[] = [];
+  const seen: Sent[] = [];
   const sockets = new Set<Socket>();
   const server = createServer((client) => {
     const upstream = connect(Number(target.port), target.hostname);
@@ -24,7 +31,7 @@ export async function countStatements(database: Secret): Promise<StatementCounte
       sockets.add(socket.setNoDelay(true));
       socket.on("error", () => socket.destroy());
     }
-    const read = statementReader((sql) => seen.push(sql));
+    const read = statementReader((sql, values) => seen.push({ sql, values }));
     client.on("data", (bytes) => {
       read(bytes);
       upstream.write(bytes);
@@ -36,13 +43,15 @@ export async function countStatements(database: Secret): Promise<StatementCounte
   await once(server, "listening");
   const url = new URL(target);
   url.host = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const sentDuring = async (work: () => Promise<unknown>) => {
+    const before = seen.length;
+    await work();
+    return seen.slice(before);
+  };
   return {
     url: new Secret(url.href),
-    during: async (work) => {
-      const before = seen.length;
-      await work();
-      return seen.slice(before);
-    },
+    sentDuring,
+    during: async (work) => (await sentDuring(work)).map(({ sql }) => sql),
     close: async () => {
       server.close();
       for (const socket of sockets) socket.destroy();
@@ -51,7 +60,7 @@ export async function countStatements(database: Secret): Promise<StatementCounte
 }
 
 /** PostgreSQL's frontend messages: a type, a length that counts itself, a body. The first one has no type. */
-function statementReader(tell: (sql: string) => void): (bytes: Buffer) => void {
+function statementReader(tell: (sql: string, values: (string | null)[]) => void): (bytes: Buffer) => void {
   let unread = Buffer.alloc(0);
   let started = false;
   const prepared = new Map<string, string>();
@@ -64,11 +73,25 @@ function statementReader(tell: (sql: string) => void): (bytes: Buffer) => void {
       if (unread.length < end) return;
       const type = started ? unread.toString("latin1", 0, 1) : "";
       const [first = "", second = ""] = unread.toString("utf8", head + 4, end).split("\0");
-      if (type === "Q") tell(first);
+      if (type === "Q") tell(first, []);
       if (type === "P") prepared.set(first, second);
-      if (type === "B") tell(prepared.get(second) ?? second);
+      if (type === "B") tell(prepared.get(second) ?? second, boundValues(unread.subarray(head + 4, end)));
       started = true;
       unread = unread.subarray(end);
     }
   };
+}
+
+/** Of a Bind message: two names, the formats, the values; the driver sends all of them as text. */
+function boundValues(body: Buffer): (string | null)[] {
+  let at = body.indexOf(0, body.indexOf(0) + 1) + 1;
+  at += 2 + 2 * body.readUInt16BE(at);
+  const count = body.readUInt16BE(at);
+  at += 2;
+  return Array.from({ length: count }, () => {
+    const length = body.readInt32BE(at);
+    const from = at + 4;
+    at = from + Math.max(length, 0);
+    return length < 0 ? null : body.toString("utf8", from, at);
+  });
 }

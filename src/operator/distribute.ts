@@ -1,0 +1,64 @@
+import { asApplication } from "../database/application-role";
+import { type Ask, dropLocalRows, readLayout } from "../database/cluster";
+import { migrationNames } from "../database/data-source";
+import { appliedMigrations, changingTables, distributeTables, foreignTables } from "../database/migrate";
+import { messageOf, ServiceError } from "../platform/errors";
+import type { Secret } from "../platform/secret";
+
+/** The tables stayed as they were; the message says why, and what to do. */
+export class NotDistributedError extends ServiceError {
+  readonly code = "NOT_DISTRIBUTED";
+}
+
+/**
+ * `npm run db:distribute`: spreads the tenants over the nodes of a Citus cluster, once. It is one transaction.
+ * @returns what was done, in words
+ * @throws NotDistributedError, UnusableLayoutError
+ */
+export async function distribute(databaseUrl: Secret | null): Promise<string> {
+  if (!databaseUrl) refuse("the embedded PostgreSQL is one server", "set DATABASE_URL to a Citus coordinator");
+  const url = await asApplication(databaseUrl);
+  return changingTables(url, async (ask, dataSource) => {
+    const layout = await readLayout(ask);
+    if (layout.kind === "ONE_SERVER") refuse("the extension Citus is not in it", EXTEND);
+    refuseOtherTables(await appliedMigrations(ask));
+    if (layout.kind === "DISTRIBUTED" && layout.local.length === 0) {
+      // Where the first time was interrupted after its transaction, this is what is left.
+      await dropLocalRows(ask);
+      return `Nothing to do: tenants are spread over ${layout.nodes.length} node(s) already.`;
+    }
+    await refuseNodes(ask);
+    await distributeTables(dataSource).catch((cause: unknown) => {
+      refuse(`Citus refuses: ${messageOf(cause)}`, "mend that, then run this again", cause);
+    });
+    const now = await readLayout(ask);
+    if (now.kind !== "DISTRIBUTED") refuse("no table is of a tenant", "tell the developers");
+    return `Tenants are spread over ${now.nodes.length} node(s): ${now.nodes.join(", ")}. Start the service.`;
+  });
+}
+
+const EXTEND = "follow docs/operations.md, Many machines";
+
+function refuse(what: string, todo: string, cause?: unknown): never {
+  throw new NotDistributedError(`The database was not distributed: ${what}; ${todo}.`, { cause });
+}
+
+function refuseOtherTables(applied: string[]): void {
+  const foreign = applied[0] && foreignTables(applied[0]);
+  if (foreign) refuse(foreign.what, foreign.todo);
+  if (applied.some((name) => !migrationNames.includes(name)))
+    refuse("it knows migrations that this version does not", "run this with the newest version that was started on it");
+  if (applied.length < migrationNames.length)
+    refuse("its migrations are not up to date", "start this version of the service once, and end it");
+}
+
+/** A process that runs meanwhile sets its sessions as for one server, and would find no row of anybody afterwards. */
+async function refuseNodes(ask: Ask): Promise<void> {
+  const [now] = await ask<{ sessions: number; nodes: number }>(
+    `SELECT (SELECT count(*)::int FROM pg_stat_activity WHERE datname = current_database()
+        AND application_name = 'crm-connection listener') AS sessions,
+      (SELECT count(*)::int FROM pg_dist_node WHERE shouldhaveshards AND isactive) AS nodes`,
+  );
+  if (!now?.nodes) refuse("the cluster has no node for its tables", EXTEND);
+  if (now.sessions > 0) refuse(`${now.sessions} process(es) of the service work on it`, "end them first");
+}
