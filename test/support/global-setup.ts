@@ -4,8 +4,10 @@ import { rmSync } from "node:fs";
 import { asApplication } from "../../src/database/application-role";
 import { startEmbeddedPostgres } from "../../src/database/embedded/embedded-postgres";
 import { migrate } from "../../src/database/migrate";
+import { withoutTransactionLimit } from "../../src/database/session-limits";
 import { distribute } from "../../src/operator/distribute";
-import { createTemplate, onServer } from "./database";
+import { Secret } from "../../src/platform/secret";
+import { createTemplate, onServer, serverUrl } from "./database";
 
 /** The built program for tests that start processes, one server, and one migrated database that each test file clones. */
 export default async function setUp(): Promise<void> {
@@ -22,6 +24,9 @@ export default async function setUp(): Promise<void> {
       rmSync(directory, { recursive: true, force: true });
     };
   }
+  const [server] = await onServer("SELECT current_setting('transaction_timeout', true) IS NULL AS is_old");
+  // The service finds that out by itself; the pools of tests are told.
+  if (server?.is_old) process.env.CRM_TEST_SERVER_URL = withoutTransactionLimit(new Secret(serverUrl())).reveal();
   process.env.CRM_TEST_WORKERS = (await findWorkers()).join();
   await createTemplate(async (url, isCluster) => {
     await migrate(await asApplication(url));
