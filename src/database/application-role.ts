@@ -56,7 +56,8 @@ export async function asApplication(url: Secret): Promise<Secret> {
     await client.end().catch(() => undefined);
   }
   const limited = new URL(known.reveal());
-  limited.searchParams.set("options", `-c role=${APPLICATION_ROLE} ${REACHES_NODES}`);
+  const given = limited.searchParams.get("options") ?? "";
+  limited.searchParams.set("options", `${given} -c role=${APPLICATION_ROLE} ${REACHES_NODES}`.trim());
   return new Secret(limited.href);
 }
 

@@ -1,9 +1,10 @@
 import { Client } from "pg";
 import { type Simulator, startSimulator } from "../../simulator";
-import { asApplication } from "../../src/database/application-role";
+import { APPLICATION_ROLE, asApplication } from "../../src/database/application-role";
 import { Database } from "../../src/database/database";
 import { SESSION_LIMITS, withLimits, withoutTransactionLimit } from "../../src/database/session-limits";
 import { SessionTurns } from "../../src/database/session-turns";
+import { Secret } from "../../src/platform/secret";
 import { createTestDatabase, type TestDatabase } from "../support/database";
 import { type Service, startService } from "../support/service";
 import { connect, dataOf, until } from "../support/stories";
@@ -126,4 +127,17 @@ test("a server that knows the limit of transactions, and no other, is asked for 
   const options = new URL(withLimits(await asApplication(database.url), SESSION_LIMITS.work).reveal()).searchParams;
   const asks = options.get("options")?.includes(`-c transaction_timeout=${SESSION_LIMITS.work.transaction}`);
   expect(asks).toBe(await knowsTransactions());
+});
+
+test("what the operator's address says of sessions stays, beside what the service says", async () => {
+  const given = new URL(database.url.reveal());
+  given.searchParams.set("options", "-c work_mem=7MB");
+  const url = withLimits(await asApplication(new Secret(given.href)), SESSION_LIMITS.work);
+  const session = new Client({ connectionString: url.reveal() });
+  await session.connect();
+  const { rows } = await session.query(
+    "SELECT current_user AS role, current_setting('work_mem') AS memory, current_setting('lock_timeout') AS lock",
+  );
+  await session.end();
+  expect(rows).toEqual([{ role: APPLICATION_ROLE, memory: "7MB", lock: `${SESSION_LIMITS.work.lock / 1000}s` }]);
 });
