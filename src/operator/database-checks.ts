@@ -6,8 +6,8 @@ import { SECOND_MS } from "../platform/clock";
 import { messageOf } from "../platform/errors";
 import { clockFinding, type Finding, fault, ok, warning } from "./finding";
 
-/** What the service is developed and tested with. */
-const TESTED_MAJOR = 18;
+/** With these the tests have passed: the embedded one, and the oldest that is served. */
+const TESTED_MAJORS = [15, 18];
 /** A lease lasts 30 seconds and a beat comes every 10. */
 const CLOCK = { quietMs: 2 * SECOND_MS, faultMs: 10 * SECOND_MS };
 
@@ -18,8 +18,8 @@ async function checkVersion(look: Look): Promise<Finding> {
     "SELECT current_setting('server_version') AS version, current_database() AS database",
   );
   const what = `database: PostgreSQL ${found?.version} answers as "${found?.database}"`;
-  if (Number.parseInt(found?.version ?? "", 10) === TESTED_MAJOR) return ok(what);
-  return warning(what, `the service is tested with PostgreSQL ${TESTED_MAJOR} only: use that`);
+  if (TESTED_MAJORS.includes(Number.parseInt(found?.version ?? "", 10))) return ok(what);
+  return warning(what, `the service is tested with PostgreSQL ${TESTED_MAJORS.join(" and ")}: use one of these`);
 }
 
 async function checkClock(look: Look): Promise<Finding> {

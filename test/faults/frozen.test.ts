@@ -179,15 +179,19 @@ test.each<[FreezePoint, string[]]>([
   TIMEOUT_MS,
 );
 
-test("a disconnect is answered in time while a renewal is frozen, and nothing of that renewal is stored", async () => {
-  const tenant = "renewal-disconnected";
-  await connect(service, simulator, { tenant });
-  const copyId = await makeStale(database, tenant);
-  const freezing = await freeze("renewal", "in:1", { TENANT: await database.tenantId(tenant), COPY_ID: copyId });
-  const done = await within(DISCONNECTED_WITHIN_MS, disconnecting().disconnect(await admin(tenant)));
-  expect(done).toEqual({ ok: true, value: null });
-  expect(await freezing.thaw()).toMatchObject(LOST);
-}, 120_000);
+test(
+  "a disconnect is answered in time while a renewal is frozen, and nothing of that renewal is stored",
+  async () => {
+    const tenant = "renewal-disconnected";
+    await connect(service, simulator, { tenant });
+    const copyId = await makeStale(database, tenant);
+    const freezing = await freeze("renewal", "in:1", { TENANT: await database.tenantId(tenant), COPY_ID: copyId });
+    const done = await within(DISCONNECTED_WITHIN_MS, disconnecting().disconnect(await admin(tenant)));
+    expect(done).toEqual({ ok: true, value: null });
+    expect(await freezing.thaw()).toMatchObject(LOST);
+  },
+  TIMEOUT_MS,
+);
 
 async function openRunOf(tenant: string): Promise<string> {
   await connect(service, simulator, { tenant });
@@ -197,16 +201,20 @@ async function openRunOf(tenant: string): Promise<string> {
   return run?.id ?? "";
 }
 
-test("a page frozen in its transaction: a disconnect is answered in time, the copy is gone, and the page is never written", async () => {
-  const tenant = "page-disconnected";
-  const freezing = await freeze("page", "in:1", {
-    TENANT: await database.tenantId(tenant),
-    RUN_ID: await openRunOf(tenant),
-  });
-  const done = await within(DISCONNECTED_WITHIN_MS, disconnecting().disconnect(await admin(tenant)));
-  expect(done).toEqual({ ok: true, value: null });
-  expect(await freezing.thaw()).toMatchObject(LOST);
-}, 120_000);
+test(
+  "a page frozen in its transaction: a disconnect is answered in time, the copy is gone, and the page is never written",
+  async () => {
+    const tenant = "page-disconnected";
+    const freezing = await freeze("page", "in:1", {
+      TENANT: await database.tenantId(tenant),
+      RUN_ID: await openRunOf(tenant),
+    });
+    const done = await within(DISCONNECTED_WITHIN_MS, disconnecting().disconnect(await admin(tenant)));
+    expect(done).toEqual({ ok: true, value: null });
+    expect(await freezing.thaw()).toMatchObject(LOST);
+  },
+  TIMEOUT_MS,
+);
 
 test.each<FreezePoint>(["call", "sent", "before:1", "in:1", "after:1"])(
   "a run frozen at %s is taken over, and its first worker asks and writes nothing more",

@@ -53,7 +53,7 @@ test("a service that is well gets ok in every line and the exit code 0, and noth
   ).toEqual([]);
   for (const what of [
     "configuration",
-    "PostgreSQL 18",
+    "database: PostgreSQL 1",
     "migrations",
     "row policies",
     "keys",
