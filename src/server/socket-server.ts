@@ -46,9 +46,6 @@ const FRAME_LIMITS = {
   autoPong: false,
 };
 
-/** The longest wait of a timer (2^31 - 1 ms); a token that lives longer is looked at again then. */
-const LONGEST_TIMER_MS = 2_147_483_647;
-
 export interface SocketServerParts {
   schema: GraphQLSchema;
   services: Services;
@@ -190,15 +187,10 @@ function refuseInit({ extra }: SocketContext, error: unknown, logger: Logger): n
   return null;
 }
 
-function endWithToken(context: SocketContext, actor: Actor): void {
-  const remaining = actor.expiresAt.getTime() - Date.now();
-  context.extra.tokenEnds = setTimeout(
-    () => {
-      if (remaining > LONGEST_TIMER_MS) endWithToken(context, actor);
-      else context.extra.socket.close(CloseCode.Forbidden, "The token has ended");
-    },
-    Math.max(0, Math.min(remaining, LONGEST_TIMER_MS)),
-  ).unref();
+/** A token ends a day from now at most (`auth/actor.ts`), far below the longest wait of a timer. */
+function endWithToken({ extra }: SocketContext, { expiresAt }: Actor): void {
+  const end = () => extra.socket.close(CloseCode.Forbidden, "The token has ended");
+  extra.tokenEnds = setTimeout(end, Math.max(0, expiresAt.getTime() - Date.now())).unref();
 }
 
 /** Browsers do not guard sockets by origin, so the server must; a client that is no browser sends none. */
