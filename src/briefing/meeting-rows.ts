@@ -8,7 +8,7 @@ import type { MatchableMeeting } from "./match-meeting";
 /** A meeting that is recorded again keeps its id. The row is locked until the transaction ends. */
 export async function upsertMeeting(
   { tenantId, rows, typed }: TenantScope,
-  meeting: Omit<MeetingRow, "tenantId" | "id">,
+  meeting: Omit<MeetingRow, "tenantId" | "id" | "refreshedAt">,
 ): Promise<MeetingRow> {
   const { externalId, title, startsAt, endsAt, ownerEmail, recordedBy, recordedAt } = meeting;
   await rows(

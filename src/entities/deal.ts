@@ -55,6 +55,10 @@ export class DealRow {
   @Column("boolean")
   participantsKnown!: boolean;
 
+  /** When the CRM last said who takes part; null: never. */
+  @Column("timestamptz", { nullable: true })
+  participantsAskedAt!: Date | null;
+
   @Column("date", { nullable: true })
   expectedCloseDate!: string | null;
 

@@ -4,6 +4,7 @@ import { AuditEventRow } from "./audit-event";
 import { AuthorizationRequestRow } from "./authorization-request";
 import { ConnectionRow } from "./connection";
 import { CredentialRow } from "./credential";
+import { CrmBudgetRow } from "./crm-budget";
 import { CrmUserRow } from "./crm-user";
 import { DataGapRow } from "./data-gap";
 import { DealRow } from "./deal";
@@ -14,6 +15,7 @@ import { MatchedRecordRow } from "./matched-record";
 import { MeetingRow } from "./meeting";
 import { MeetingAttendeeRow } from "./meeting-attendee";
 import { MeetingMatchRow } from "./meeting-match";
+import { MissedRecordRow } from "./missed-record";
 import { NoteRow } from "./note";
 import { NoteWriteRow } from "./note-write";
 import { OrganizationRow } from "./organization";
@@ -23,6 +25,7 @@ import { PipelineRow } from "./pipeline";
 import { RejectedRecordRow } from "./rejected-record";
 import { RenewalAttemptRow } from "./renewal-attempt";
 import { StageRow } from "./stage";
+import { SyncListRow, SyncPassRow } from "./sync-list";
 import { SyncRunRow } from "./sync-run";
 import { SyncStepRow } from "./sync-step";
 import { SyncedCopyRow } from "./synced-copy";
@@ -35,6 +38,7 @@ export const entities = [
   AuthorizationRequestRow,
   ConnectionRow,
   CredentialRow,
+  CrmBudgetRow,
   CrmUserRow,
   DataGapRow,
   DealParticipantRow,
@@ -45,6 +49,7 @@ export const entities = [
   MeetingAttendeeRow,
   MeetingMatchRow,
   MeetingRow,
+  MissedRecordRow,
   NoteRow,
   NoteWriteRow,
   OrganizationRow,
@@ -54,6 +59,8 @@ export const entities = [
   RejectedRecordRow,
   RenewalAttemptRow,
   StageRow,
+  SyncListRow,
+  SyncPassRow,
   SyncRunRow,
   SyncStepRow,
   SyncedCopyRow,

@@ -32,4 +32,8 @@ export class MeetingRow {
 
   @Column("timestamptz")
   recordedAt!: Date;
+
+  /** When what it is about was last brought up to date for its sake, as it begins soon; null: not yet. */
+  @Column("timestamptz", { nullable: true })
+  refreshedAt!: Date | null;
 }

@@ -28,6 +28,10 @@ export class SyncStepRow {
   @Column("integer", { default: 1 })
   walk!: number;
 
+  /** The updated_since that it was asked with; null where it was read whole. */
+  @Column("timestamptz", { nullable: true })
+  updatedSince!: Date | null;
+
   /** How many records are to come, as far as it is known when the step begins. */
   @Column("integer", { nullable: true })
   expected!: number | null;

@@ -29,4 +29,16 @@ export class SyncedCopyRow {
   /** Up to which ended run the tenant's meetings have been matched against this copy; null: not yet. */
   @Column("timestamptz", { nullable: true })
   rematchedAt!: Date | null;
+
+  /** When the matched records were last all asked for by their ids; null: not yet. */
+  @Column("timestamptz", { nullable: true })
+  probedAt!: Date | null;
+
+  /** Deals whose one participant the CRM named and that was the deal's person. */
+  @Column("integer", { default: 0 })
+  loneParticipantsConfirmed!: number;
+
+  /** Once somebody else was: from then on every deal is asked. */
+  @Column("boolean", { default: false })
+  loneParticipantsRefuted!: boolean;
 }

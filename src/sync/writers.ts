@@ -132,7 +132,7 @@ async function writeAddresses({ tenantId, copyId, rows }: CopyScope, persons: re
 
 export const writeDeals: Writer<crm.CrmDeal> = async (...page) => {
   const [copy] = page;
-  const options = { silent: ["participantsDue"], insertOnly: ["participantsKnown"] };
+  const options = { silent: ["participantsDue"], insertOnly: ["participantsKnown", "participantsAskedAt"] };
   const result = await writePage(page, DealRow, dealRow, options);
   const changed = new Set(result.ids);
   const alone = result.kept.filter(({ id, participantsCount }) => participantsCount === 0 && changed.has(id));
@@ -149,6 +149,7 @@ function dealRow({ id, deleted, status, ...deal }: crm.CrmDeal): Row<DealRow> {
     status: status as DealRow["status"],
     participantsDue: deal.participantsCount !== 0,
     participantsKnown: deal.participantsCount === 0,
+    participantsAskedAt: null,
     ...deal,
   };
 }

@@ -6,7 +6,8 @@ import { MEETING_TABLES } from "./meeting-tables";
 import { SYNCED_TABLES } from "./synced-tables";
 
 /**
- * What belongs to no tenant: who the tenants are, and the operator's switch with what became of it (a row without an end
+ * What belongs to no tenant: who the tenants are, what a CRM company may spend a day (tenants may share a company), and
+ * the operator's switch with what became of it (a row without an end
  * is a stop that holds). The switch has no key: a stop that two operators begin at once is two rows, and the next resume
  * ends both. Every session may read it.
  */
@@ -23,6 +24,20 @@ CREATE TABLE crm_stop (
   ended_at timestamptz
 );
 CREATE POLICY of_nobody ON crm_stop FOR SELECT USING (true);
+CREATE TABLE crm_budget (
+  crm_company_id bigint NOT NULL,
+  day_began_at timestamptz NOT NULL,
+  reset_seen boolean NOT NULL DEFAULT false,
+  daily_limit integer,
+  remaining integer,
+  told_at timestamptz,
+  spent_on_syncs integer NOT NULL DEFAULT 0,
+  spent_on_meetings integer NOT NULL DEFAULT 0,
+  spent_on_writes integer NOT NULL DEFAULT 0,
+  looked_at timestamptz,
+  limited_at timestamptz,
+  CONSTRAINT crm_budget_pkey PRIMARY KEY (crm_company_id)
+);
 `;
 
 /**

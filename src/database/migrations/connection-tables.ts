@@ -8,6 +8,9 @@ CREATE TABLE synced_copy (
   state text NOT NULL CONSTRAINT synced_copy_state CHECK (state IN ('LIVE', 'RETIRED')),
   created_at timestamptz NOT NULL,
   rematched_at timestamptz,
+  probed_at timestamptz,
+  lone_participants_confirmed integer NOT NULL DEFAULT 0,
+  lone_participants_refuted boolean NOT NULL DEFAULT false,
   CONSTRAINT synced_copy_pkey PRIMARY KEY (tenant_id, id),
   CONSTRAINT synced_copy_tenant_fkey FOREIGN KEY (tenant_id) REFERENCES tenant (id)
 );
@@ -117,6 +120,7 @@ CREATE TABLE sync_step (
   state text NOT NULL CONSTRAINT sync_step_state CHECK (state IN ('QUEUED', 'RUNNING', 'SUCCEEDED', 'FAILED', 'CANCELLED')),
   cursor text,
   walk integer NOT NULL DEFAULT 1,
+  updated_since timestamptz,
   expected integer,
   requests integer NOT NULL DEFAULT 0,
   fetched integer NOT NULL DEFAULT 0,

@@ -14,6 +14,7 @@ CREATE TABLE meeting (
   owner_email text NOT NULL,
   recorded_by text NOT NULL,
   recorded_at timestamptz NOT NULL,
+  refreshed_at timestamptz,
   CONSTRAINT meeting_pkey PRIMARY KEY (tenant_id, id),
   CONSTRAINT meeting_tenant_fkey FOREIGN KEY (tenant_id) REFERENCES tenant (id)
 );

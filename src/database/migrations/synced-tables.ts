@@ -101,6 +101,7 @@ CREATE TABLE deal (
   participants_count integer,
   participants_due boolean NOT NULL,
   participants_known boolean NOT NULL,
+  participants_asked_at timestamptz,
   expected_close_date date,
   stage_change_time timestamptz,
   won_time timestamptz,
@@ -202,5 +203,40 @@ CREATE TABLE absent_record (
   resource text NOT NULL,
   crm_id bigint NOT NULL,
   CONSTRAINT absent_record_pkey PRIMARY KEY (tenant_id, copy_id, resource, crm_id)
+);
+
+CREATE TABLE missed_record (
+  tenant_id bigint NOT NULL,
+  copy_id bigint NOT NULL,
+  resource text NOT NULL,
+  crm_id bigint NOT NULL,
+  missed_at timestamptz NOT NULL,
+  CONSTRAINT missed_record_pkey PRIMARY KEY (tenant_id, copy_id, resource, crm_id)
+);
+
+CREATE TABLE sync_list (
+  tenant_id bigint NOT NULL,
+  copy_id bigint NOT NULL,
+  resource text NOT NULL,
+  watermark timestamptz,
+  read_at timestamptz,
+  whole_at timestamptz,
+  quiet_reads integer NOT NULL DEFAULT 0,
+  CONSTRAINT sync_list_pkey PRIMARY KEY (tenant_id, copy_id, resource)
+);
+
+CREATE TABLE sync_pass (
+  tenant_id bigint NOT NULL,
+  copy_id bigint NOT NULL,
+  resource text NOT NULL,
+  kind text NOT NULL CONSTRAINT sync_pass_kind CHECK (kind IN ('WHOLE', 'CHANGES')),
+  removes boolean NOT NULL,
+  updated_since timestamptz,
+  began_at timestamptz NOT NULL,
+  cursor text,
+  last_id bigint NOT NULL DEFAULT 0,
+  walk integer NOT NULL DEFAULT 1,
+  first_walk_ended_at timestamptz,
+  CONSTRAINT sync_pass_pkey PRIMARY KEY (tenant_id, copy_id, resource, kind)
 );
 `;

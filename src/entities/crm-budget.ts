@@ -1,0 +1,48 @@
+import { Column, Entity, PrimaryColumn } from "typeorm";
+
+/**
+ * What a company of the CRM may spend a day with all its apps, and what this service spent of it. It belongs to no tenant:
+ * several may have connected one company. Times are by our clock.
+ */
+@Entity("crm_budget")
+export class CrmBudgetRow {
+  @PrimaryColumn("bigint")
+  crmCompanyId!: number;
+
+  /** When the CRM's present day began, as far as it is known. */
+  @Column("timestamptz")
+  dayBeganAt!: Date;
+
+  /** The balance was seen to jump up then; else the day is only assumed. */
+  @Column("boolean", { default: false })
+  resetSeen!: boolean;
+
+  /** Tokens a day, as the CRM last said; null where it does not say. */
+  @Column("integer", { nullable: true })
+  dailyLimit!: number | null;
+
+  /** As the CRM last said, less what the call itself cost. */
+  @Column("integer", { nullable: true })
+  remaining!: number | null;
+
+  @Column("timestamptz", { nullable: true })
+  toldAt!: Date | null;
+
+  /** Tokens of this day, with what is set aside and not yet spent. */
+  @Column("integer", { default: 0 })
+  spentOnSyncs!: number;
+
+  @Column("integer", { default: 0 })
+  spentOnMeetings!: number;
+
+  @Column("integer", { default: 0 })
+  spentOnWrites!: number;
+
+  /** The last look at the balance while it was below the floor. */
+  @Column("timestamptz", { nullable: true })
+  lookedAt!: Date | null;
+
+  /** When the CRM last answered 429. */
+  @Column("timestamptz", { nullable: true })
+  limitedAt!: Date | null;
+}

@@ -1,0 +1,73 @@
+import { Check, Column, Entity, PrimaryColumn } from "typeorm";
+import type { SyncResource } from "./sync-run";
+
+/** Up to when the copy has all of one list of the CRM. */
+@Entity("sync_list")
+export class SyncListRow {
+  @PrimaryColumn("bigint")
+  tenantId!: number;
+
+  @PrimaryColumn("bigint")
+  copyId!: number;
+
+  @PrimaryColumn("text")
+  resource!: SyncResource;
+
+  /** By the CRM's clock; null before it was first read to its end. It never goes back. */
+  @Column("timestamptz", { nullable: true })
+  watermark!: Date | null;
+
+  /** When it was last read to its end, by our clock. */
+  @Column("timestamptz", { nullable: true })
+  readAt!: Date | null;
+
+  /** When it was last read whole, by our clock. */
+  @Column("timestamptz", { nullable: true })
+  wholeAt!: Date | null;
+
+  /** Reads in a row that changed nothing: such a list may be read less often. */
+  @Column("integer", { default: 0 })
+  quietReads!: number;
+}
+
+/** A way through a list that is under way: where it goes on after a turn, a crash or a day without tokens. */
+@Entity("sync_pass")
+@Check("sync_pass_kind", "kind IN ('WHOLE', 'CHANGES')")
+export class SyncPassRow {
+  @PrimaryColumn("bigint")
+  tenantId!: number;
+
+  @PrimaryColumn("bigint")
+  copyId!: number;
+
+  @PrimaryColumn("text")
+  resource!: SyncResource;
+
+  @PrimaryColumn("text")
+  kind!: "WHOLE" | "CHANGES";
+
+  /** A reconciling pass: what two walks do not show is removed at its end. */
+  @Column("boolean")
+  removes!: boolean;
+
+  @Column("timestamptz", { nullable: true })
+  updatedSince!: Date | null;
+
+  /** The lesser of the CRM's clock and ours at its beginning: the list's watermark when it ends. */
+  @Column("timestamptz")
+  beganAt!: Date;
+
+  @Column("text", { nullable: true })
+  cursor!: string | null;
+
+  /** The highest id that it has shown; a page with nothing above it ends the walk as unreadable. */
+  @Column("bigint", { default: 0 })
+  lastId!: number;
+
+  /** Which walk this is: a reconciling pass may need two. */
+  @Column("integer", { default: 1 })
+  walk!: number;
+
+  @Column("timestamptz", { nullable: true })
+  firstWalkEndedAt!: Date | null;
+}
