@@ -84,7 +84,8 @@ export class SyncEngine {
     const { database, clock, concurrency, metrics, http, crmBaseUrl, intervalMs } = this.parts;
     const { tenantId, runId, copyId, kind } = run;
     const tokens = this.parts.tokensOf(tenantId, copyId);
-    const api = new CrmApi(http, crmBaseUrl, tokens, new Pacer(clock), () => requireLease(run, clock()));
+    const mayBegin = () => requireLease(run, clock());
+    const api = new CrmApi({ http, baseUrl: crmBaseUrl, tokens, pacer: new Pacer(clock), mayBegin });
     const turnEnds = askedAt.getTime() + TURN_MS;
     return {
       ...{ run, tokens, database, clock, concurrency, metrics },
