@@ -36,7 +36,7 @@ import { buildGraphQLSchema } from "./resolvers/graphql-schema";
 import { createHttpServer, type HttpServer } from "./server/http-server";
 import { startMetricsServer } from "./server/metrics-server";
 import { SyncEngine } from "./sync/engine";
-import { cancelRuns, enqueueRun, RUN_ENDED_JOB, type RunRef, SYNC_JOB } from "./sync/runs";
+import { cancelRuns, RUN_ENDED_JOB, type RunRef, SYNC_JOB } from "./sync/runs";
 import { Schedule, SWEEP_MS, SYNC_DUE_JOB } from "./sync/schedule";
 import { FieldLookUps } from "./writeback/fields/field-look-ups";
 import { FIELD_LOOK_UP_JOB } from "./writeback/fields/field-receipts";
@@ -150,7 +150,8 @@ function compose(
   const shownNotes = new ShownNotes(database, logger);
   const mappings = new FieldMappings({ database, apiOf, clock, logger });
   const fieldWrites = new FieldWrites({ ...writeback, mappings });
-  const schedule = new Schedule({ database, clock, logger, ...config.sync });
+  const means = { shortUntil: async () => null, view: async () => null };
+  const schedule = new Schedule({ database, means, clock, logger, ...config.sync });
   const disconnecting = new Disconnecting({
     ...{ database, clock, logger },
     cancelRuns: (scope, copyId) => cancelRuns(scope, copyId, clock()),
@@ -170,16 +171,13 @@ function compose(
     connecting: new Connecting({
       ...{ database, http, oauth, credentials, crmBaseUrl, clock, logger },
       retireCopy: (scope, copyId) => disconnecting.retire(scope, copyId),
-      enqueueFirstRun: async (scope, copyId) => {
-        await cancelRuns(scope, copyId, clock());
-        await enqueueRun(scope, copyId, "INCREMENTAL", clock());
-      },
+      enqueueFirstRun: (scope, copyId, isKept) => schedule.authorized(scope, copyId, isKept),
     }),
     engine: new SyncEngine({
       ...{ database, http, crmBaseUrl, clock, logger, metrics },
       concurrency: config.crm.concurrency,
       intervalMs: config.sync.intervalMs,
-      planNext: (scope, copyId) => schedule.planNext(scope, copyId),
+      planNext: (scope, copyId, failure) => schedule.planNext(scope, copyId, failure),
       tokensOf,
     }),
     noteWrites,

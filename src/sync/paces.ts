@@ -1,3 +1,4 @@
+import { PAGE_SIZE } from "../crm/api";
 import type { SyncListRow } from "../entities/sync-list";
 import type { SyncKind, SyncResource } from "../entities/sync-run";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "../platform/clock";
@@ -12,29 +13,38 @@ const READ: readonly ListResource[] = ["USERS", "PIPELINES", "STAGES", ...TOGETH
 /** Those that are read whole for nothing else than to find what is gone. */
 const RECONCILED: readonly ListResource[] = ["ORGANIZATIONS", "PERSONS", "ACTIVITIES", "NOTES"];
 
-/** An hour without a change at the usual interval, and the next read comes an interval later than the one before it. */
+/** After so many reads without a change the wait for the next one grows by an interval. */
 const READS_A_STRETCH = 2;
 /** The longest that a list waits, in intervals: an unchanged day costs a tenth of the smallest budget at most. */
 const LONGEST = 4;
-/** And while a meeting is near: people prepare for it, and a meeting an hour all day long is still within the means. */
+/** And while a meeting is near: people prepare for it, and 20 meetings a day are still within the means however they lie. */
 const LONGEST_NEAR = 2.5;
 const NEAR_MS = 2 * HOUR_MS;
 /** What is due so soon, in intervals, is read along: a run more would cost a question who the user is. */
 const ALONG = 0.25;
-/** Runs of many tenants that were connected together drift apart by this share of the wait, to either side. */
+/** Runs of many tenants that were connected together drift apart by this share of the interval, to either side. */
 const JITTER = 0.1;
 /** Two runs of the schedule are at least so far apart, also where the first came to nothing. */
 export const APART_MS = MINUTE_MS;
 /** So long before a meeting what it is about is brought up to date: late enough to be fresh, in time to be read. */
 export const REFRESH_BEFORE_MS = 5 * MINUTE_MS;
-/** And so long after it began, where it was recorded late or no worker was there. */
+/** And up to so long after it began, where it was recorded late or no worker was there in time. */
 export const REFRESH_AFTER_MS = 5 * MINUTE_MS;
+/** Where the CRM's company is short of tokens and nothing says until when, it is asked again after this. */
+export const SHORT_MS = HOUR_MS;
 /** Between the two looks that show that a record is gone. */
 const SECOND_LOOK_MS = 10 * MINUTE_MS;
 /** Walking the deals whole, for what they do not tell as a change, costs this share of a day's allowance at most. */
 const WHOLE_DEALS_SHARE = 1 / 50;
+/** Tokens. */
+const PRICE_OF_PAGE = 10;
 
-export type Lists = ReadonlyMap<SyncResource, Pick<SyncListRow, "readAt" | "wholeAt" | "quietReads">>;
+export interface ListFacts extends Pick<SyncListRow, "readAt" | "wholeAt" | "quietReads"> {
+  /** A way through it is under way, or was asked for. */
+  isOpen: boolean;
+}
+
+export type Lists = ReadonlyMap<SyncResource, ListFacts>;
 
 export interface Pace {
   /** How often a list is read that changes; 0: by request only. */
@@ -43,8 +53,9 @@ export interface Pace {
   nextMeetingAt: Date | null;
 }
 
-/** From when on the schedule reads a list. One that was never read to its end has been due for ever. */
-export function dueAt(lists: Lists, resource: ListResource, { intervalMs, nextMeetingAt }: Pace): Date {
+/** From when on the schedule reads a list. One that was never read to its end, or is being read, has been due for ever. */
+function dueAt(lists: Lists, resource: ListResource, { intervalMs, nextMeetingAt }: Pace): Date {
+  if (lists.get(resource)?.isOpen) return new Date(0);
   const group = (TOGETHER.includes(resource) ? TOGETHER : [resource]).map((each) => lists.get(each));
   const readAt = Math.min(...group.map((list) => list?.readAt?.getTime() ?? 0));
   if (SLOW.has(resource)) return new Date(readAt + Math.max(SLOW_MS, intervalMs));
@@ -55,16 +66,17 @@ export function dueAt(lists: Lists, resource: ListResource, { intervalMs, nextMe
   return new Date(Math.min(far, Math.max(near, nextMeetingAt.getTime() - NEAR_MS)));
 }
 
-/** Whether a run of the schedule reads a list now. One that somebody asked for reads all of them. */
-export function isDue(lists: Lists, resource: ListResource, now: Date, pace: Pace): boolean {
-  return now.getTime() >= dueAt(lists, resource, pace).getTime() - ALONG * pace.intervalMs;
+/** The lists that a run of the schedule reads now. One that somebody asked for reads all of them. */
+export function dueLists(lists: Lists, now: Date, pace: Pace): ListResource[] {
+  const until = now.getTime() + ALONG * pace.intervalMs;
+  return READ.filter((resource) => dueAt(lists, resource, pace).getTime() <= until);
 }
 
 export interface Waiting {
-  /** When a record was first missed that waits for its second look; null: none does. */
+  /** When a record was missed that waits for its second look; null: none does. */
   missedAt: Date | null;
-  /** Until then the CRM's company has no tokens for syncs; null: it has. */
-  heldUntil: Date | null;
+  /** Until then the CRM's company needs its tokens for others; null: there are some for syncs. */
+  shortUntil: Date | null;
 }
 
 /**
@@ -74,17 +86,16 @@ export interface Waiting {
  */
 export function nextRunAt(now: Date, lists: Lists, pace: Pace, waiting: Waiting, chance: number): Date | null {
   const { intervalMs, nextMeetingAt } = pace;
-  const { missedAt, heldUntil } = waiting;
+  const { missedAt, shortUntil } = waiting;
   if (intervalMs === 0) return null;
   const at = now.getTime();
-  const wait = Math.max(intervalMs, Math.min(...READ.map((list) => dueAt(lists, list, pace).getTime())) - at);
-  const occasions = [
-    wait * (1 + JITTER * (2 * chance - 1)),
-    nextMeetingAt ? nextMeetingAt.getTime() - REFRESH_BEFORE_MS - at : Number.POSITIVE_INFINITY,
-    missedAt ? missedAt.getTime() + SECOND_LOOK_MS - at : Number.POSITIVE_INFINITY,
-  ];
-  const next = at + Math.max(APART_MS, Math.min(...occasions));
-  return new Date(Math.max(next, heldUntil?.getTime() ?? 0));
+  const firstDue = Math.min(...READ.map((list) => dueAt(lists, list, pace).getTime()));
+  const wait = Math.max(intervalMs, firstDue - at) + intervalMs * JITTER * (2 * chance - 1);
+  // A second look that the run before this was to have, and had not, is no reason to hurry.
+  const looksAt = missedAt && missedAt.getTime() + SECOND_LOOK_MS > at ? missedAt.getTime() + SECOND_LOOK_MS : null;
+  const refreshAt = nextMeetingAt && nextMeetingAt.getTime() - REFRESH_BEFORE_MS;
+  const next = Math.min(at + wait, looksAt ?? Number.POSITIVE_INFINITY, refreshAt ?? Number.POSITIVE_INFINITY);
+  return new Date(Math.max(next, at + APART_MS, shortUntil?.getTime() ?? 0));
 }
 
 /**
@@ -97,9 +108,9 @@ export function dueKind(lists: Lists, now: Date, reconcileIntervalMs: number): S
   return isDue ? "RECONCILE" : "INCREMENTAL";
 }
 
-/** @param price what it costs to walk the deals whole @param allowance what syncs may spend a day */
-export function areWholeDealsDue(wholeAt: Date | null, price: number, allowance: number, now: Date): boolean {
-  if (!wholeAt) return true;
+/** @param allowance what syncs may spend a day */
+export function areWholeDealsDue(wholeAt: Date, deals: number, allowance: number, now: Date): boolean {
+  const price = Math.ceil(deals / PAGE_SIZE) * PRICE_OF_PAGE;
   const days = Math.max(1, price / (WHOLE_DEALS_SHARE * allowance));
   return now.getTime() - wholeAt.getTime() >= days * DAY_MS;
 }
