@@ -10,6 +10,7 @@ import { Credentials } from "./connections/credentials";
 import { type CrmStop, CrmStops, OBEYED_WITHIN_MS, resumeCrm, stopCrm } from "./connections/crm-stops";
 import { Disconnecting } from "./connections/disconnecting";
 import { FieldMappings } from "./connections/field-mappings";
+import { Grants } from "./connections/grants";
 import { PURGE_JOB, type PurgeRef, purgeCopy, sweepPurges } from "./connections/purge";
 import { type Resealed, resealAll } from "./connections/reseal";
 import { CrmApi } from "./crm/api";
@@ -107,6 +108,7 @@ interface Parts {
   disconnecting: Disconnecting;
   meetings: Meetings;
   fieldMappings: FieldMappings;
+  grants: Grants;
   rematching: Rematching;
   notifications: Notifications;
   metrics: Metrics;
@@ -166,6 +168,7 @@ function compose(
     schedule,
     meetings: new Meetings(database, clock, logger),
     fieldMappings: mappings,
+    grants: new Grants({ database, tokens, clock, logger }),
     rematching: new Rematching(database, clock, logger),
     disconnecting,
     connecting: new Connecting({
@@ -197,7 +200,7 @@ function compose(
 }
 
 async function startWorker(
-  { database, clock, engine, rematching, schedule, fieldMappings, noteLookUps, fieldLookUps }: Parts,
+  { database, clock, engine, rematching, schedule, grants, fieldMappings, noteLookUps, fieldLookUps }: Parts,
   url: Secret,
   logger: Logger,
 ): Promise<JobRunner> {
@@ -216,6 +219,7 @@ async function startWorker(
   };
   const chores = {
     schedule: () => schedule.sweep(),
+    grants: () => grants.sweep(),
     purges: () => sweepPurges(database, logger),
     audit: () => sweepAudit(database, logger, clock()),
     notes: () => noteLookUps.sweep(),

@@ -31,6 +31,7 @@ import {
   requireLease,
   setStepState,
 } from "./runs";
+import { MEETING_LISTS, markRefreshed, meetingsToRefresh } from "./schedule-facts";
 import { walkPass } from "./walk";
 
 const BEAT_MS = 10 * SECOND_MS;
@@ -99,6 +100,8 @@ export class SyncEngine {
   async #turn(context: RunContext): Promise<boolean> {
     const { run } = context;
     const copy = copyOf(context);
+    const meetings = await meetingsToRefresh(copy, this.parts.clock());
+    if (meetings.length > 0) await insertSteps(copy, run.runId, run.kind, MEETING_LISTS);
     const steps = new Map((await readSteps(copy, run.runId)).map((step) => [step.resource, step]));
     const lists = await readLists(copy);
     const unknown = new Set<SyncResource>();
@@ -116,6 +119,7 @@ export class SyncEngine {
       const state = lists.get(resource);
       if (step && state && !(await this.#step(context, step, state))) return false;
     }
+    for (const meetingId of meetings) await markRefreshed(copy, meetingId, this.parts.clock());
     return true;
   }
 

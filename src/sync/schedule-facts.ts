@@ -1,9 +1,11 @@
 import { Any } from "typeorm";
 import type { CopyScope, TenantScope } from "../database/database";
 import { SyncListRow, SyncPassRow } from "../entities/sync-list";
-import { SyncRunRow } from "../entities/sync-run";
+import { type SyncResource, SyncRunRow } from "../entities/sync-run";
 import { type Lists, REFRESH_AFTER_MS, REFRESH_BEFORE_MS } from "./paces";
 
+/** What is read anew before a meeting; its records are asked for by their ids besides. */
+export const MEETING_LISTS: readonly SyncResource[] = ["ACTIVITIES", "NOTES"];
 /** One day's meetings of a busy company may begin at the same minute; the next turn takes what is left. */
 const MEETINGS_A_TURN = 20;
 /** Found in one look across tenants; the next one, ten seconds later, finds those that are left. */

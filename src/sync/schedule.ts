@@ -44,7 +44,6 @@ const PRICE_OF_RUN = 62;
 const PRICE_OF_LOOK = 2;
 /** What a meeting's activities and notes cost. */
 const PRICE_OF_MEETING = 30;
-const MEETING_LISTS: readonly SyncResource[] = ["ACTIVITIES", "NOTES"];
 /** Failures of a whole company's means, which trying again at the usual pace would not mend. */
 const SHORT = new Set<string | undefined>(["RATE_LIMITED", "BUDGET_LOW"]);
 
@@ -198,7 +197,7 @@ export class Schedule {
     const meetings = may.refresh ? await facts.meetingsToRefresh(copy, now) : [];
     const resources = new Set<SyncResource>(kind === "RECONCILE" ? SYNC_RESOURCES : due);
     if (due.length > 0) resources.add("DEAL_PARTICIPANTS");
-    if (meetings.length > 0) for (const list of MEETING_LISTS) resources.add(list);
+    if (meetings.length > 0) for (const list of facts.MEETING_LISTS) resources.add(list);
     if (resources.size === 0) return false;
     await enqueueRun(copy, copy.copyId, kind, now, [...resources]);
     return true;
