@@ -44,7 +44,11 @@ export class ConnectionResolver {
     };
   }
 
-  @FieldResolver()
+  @FieldResolver(() => Date, {
+    nullable: true,
+    description:
+      "When the authorization would end if nothing used it: the CRM forgets refresh tokens after 60 idle days. It is renewed long before; null unless the state is CONNECTED.",
+  })
   async grantEndsAt(@Root() { copyId, state }: Connection, @Ctx() context: EventContext): Promise<Date | null> {
     if (copyId === null || state !== "CONNECTED") return null;
     return context.once(`grant of ${copyId}`, () => grantEndsAt(context.scope, copyId));

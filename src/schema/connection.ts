@@ -85,13 +85,6 @@ export class Connection extends Node {
   @Field(() => Date, { nullable: true })
   connectedAt!: Date | null;
 
-  @Field(() => Date, {
-    nullable: true,
-    description:
-      "When the authorization would end if nothing used it: the CRM forgets refresh tokens after 60 idle days. The service renews it long before; null unless the state is CONNECTED.",
-  })
-  grantEndsAt!: Date | null;
-
   @Field(() => ReauthorizationReason, {
     nullable: true,
     description: "null unless the state is NEEDS_REAUTHORIZATION.",

@@ -31,7 +31,7 @@ import {
   requireLease,
   setStepState,
 } from "./runs";
-import { MEETING_LISTS, markRefreshed, meetingsToRefresh } from "./schedule-facts";
+import { MEETING_LISTS, markRefreshed, meetingsToRefresh } from "./schedule-rows";
 import { walkPass } from "./walk";
 
 const BEAT_MS = 10 * SECOND_MS;
@@ -85,7 +85,8 @@ export class SyncEngine {
     const { database, clock, concurrency, metrics, http, crmBaseUrl, intervalMs } = this.parts;
     const { tenantId, runId, copyId, kind } = run;
     const tokens = this.parts.tokensOf(tenantId, copyId);
-    const api = new CrmApi(http, crmBaseUrl, tokens, new Pacer(clock), () => requireLease(run, clock()));
+    const mayBegin = () => requireLease(run, clock());
+    const api = new CrmApi({ http, baseUrl: crmBaseUrl, tokens, pacer: new Pacer(clock), mayBegin });
     const turnEnds = askedAt.getTime() + TURN_MS;
     return {
       ...{ run, tokens, database, clock, concurrency, metrics },

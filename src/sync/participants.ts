@@ -4,10 +4,10 @@ import type { CrmError } from "../crm/errors";
 import type { CopyScope } from "../database/database";
 import { jsonRows } from "../database/upsert";
 import type { SyncStepRow } from "../entities/sync-step";
-import { commitPiece, copyOf, type RunContext, type StepChange } from "./commit";
+import { commitPiece, copyOf, type RunContext } from "./commit";
 import { isSubFetchFailure } from "./failures";
 import { type FoundGap, recordGaps } from "./gaps";
-import { setStepState } from "./runs";
+import { type StepChange, setStepState } from "./runs";
 import { oneAhead } from "./walk";
 
 /** Deals asked for between two commits: a crash repeats at most this many requests. */

@@ -15,8 +15,8 @@ import { accepted, type Outcome, type Refused, refused } from "../platform/outco
 import type { RunFailure } from "./failures";
 import * as paces from "./paces";
 import { askWhole, forgetPasses } from "./passes";
-import { cancelRuns, enqueueRun, enqueueSync, type RunRef, SYNC_JOB } from "./runs";
-import * as facts from "./schedule-facts";
+import { cancelRuns, enqueueSync, type RunRef, SYNC_JOB } from "./runs";
+import * as rows from "./schedule-rows";
 
 export const SYNC_DUE_JOB = "sync_due";
 /** A job that was taken so long ago, of something that has not begun, has gone with the worker that took it. */
@@ -108,11 +108,11 @@ export class Schedule {
       const { state, copyId } = await lockConnection(scope);
       if (state === "NEEDS_REAUTHORIZATION") return NEEDS_REAUTHORIZATION;
       if (copyId === null) return NOT_CONNECTED;
-      if (await facts.hasOpenRun(scope)) return RUNNING;
+      if (await rows.hasOpenRun(scope)) return RUNNING;
       const waitUntil = mustWaitToSync(actor) ? await this.#waitUntil({ ...scope, copyId }) : null;
       if (waitUntil && waitUntil > now) return later("SYNC_TOO_SOON", waitUntil);
       if (shortUntil) return later("BUDGET_LOW", shortUntil);
-      const runId = await enqueueRun(scope, copyId, kind, now);
+      const runId = await rows.enqueueRun(scope, copyId, kind, now);
       await recordAudit(scope, logger, { action: "SYNC_REQUESTED", actor, at: now, code: kind, subject: runId });
       return accepted(runId);
     });
@@ -128,7 +128,7 @@ export class Schedule {
       await forgetPasses({ ...scope, copyId });
       await scope.typed((orm) => orm.update(SyncedCopyRow, { tenantId, id: copyId }, { probedAt: null }));
     }
-    await enqueueRun(scope, copyId, isKept ? "RECONCILE" : "FULL", now);
+    await rows.enqueueRun(scope, copyId, isKept ? "RECONCILE" : "FULL", now);
   }
 
   /** The job of the schedule: a run where none is open and something is due. The next one is planned when that ends. */
@@ -146,7 +146,7 @@ export class Schedule {
     const may = { read: shortUntil === null, refresh: noMeetingsUntil === null, allowance: view?.allowance ?? null };
     await scope.transaction(async (scope) => {
       const present = await lockConnection(scope);
-      if (present.state !== "CONNECTED" || present.copyId !== copyId || (await facts.hasOpenRun(scope))) return;
+      if (present.state !== "CONNECTED" || present.copyId !== copyId || (await rows.hasOpenRun(scope))) return;
       const copy = { ...scope, copyId };
       if (!(await this.#make(copy, may))) await this.#plan(copy, shortUntil);
     });
@@ -181,7 +181,7 @@ export class Schedule {
     await eachAlone(await tenants(MISSED, [since]), makeUpFor, logger);
     if (intervalMs === 0) return;
     const lately = new Date(now.getTime() - paces.APART_MS);
-    const soon = await tenants(facts.TENANTS_WITH_MEETINGS_SOON, [...facts.soonAt(now), lately]);
+    const soon = await tenants(rows.TENANTS_WITH_MEETINGS_SOON, [...rows.soonAt(now), lately]);
     await eachAlone(soon, ({ tenantId }) => this.due(tenantId), logger);
   }
 
@@ -190,24 +190,24 @@ export class Schedule {
     const { clock, intervalMs, reconcileIntervalMs } = this.parts;
     const now = clock();
     if (may.read && may.allowance !== null) await this.#askForWholeDeals(copy, may.allowance, now);
-    const lists = await facts.readPaces(copy);
+    const lists = await rows.readPaces(copy);
     const kind = may.read ? paces.dueKind(lists, now, reconcileIntervalMs) : "INCREMENTAL";
-    const pace = { intervalMs, nextMeetingAt: await facts.nextMeetingAt(copy, now) };
+    const pace = { intervalMs, nextMeetingAt: await rows.nextMeetingAt(copy, now) };
     const due = may.read ? paces.dueLists(lists, now, pace) : [];
-    const meetings = may.refresh ? await facts.meetingsToRefresh(copy, now) : [];
+    const meetings = may.refresh ? await rows.meetingsToRefresh(copy, now) : [];
     const resources = new Set<SyncResource>(kind === "RECONCILE" ? SYNC_RESOURCES : due);
     if (due.length > 0) resources.add("DEAL_PARTICIPANTS");
-    if (meetings.length > 0) for (const list of facts.MEETING_LISTS) resources.add(list);
+    if (meetings.length > 0) for (const list of rows.MEETING_LISTS) resources.add(list);
     if (resources.size === 0) return false;
-    await enqueueRun(copy, copy.copyId, kind, now, [...resources]);
+    await rows.enqueueRun(copy, copy.copyId, kind, now, [...resources]);
     return true;
   }
 
   /** Not every change of a deal is told as one: how many take part in it is seen by walking them all. */
   async #askForWholeDeals(copy: CopyScope, allowance: number, now: Date): Promise<void> {
-    const wholeAt = (await facts.readPaces(copy)).get("DEALS")?.wholeAt;
+    const wholeAt = (await rows.readPaces(copy)).get("DEALS")?.wholeAt;
     if (!wholeAt || now.getTime() - wholeAt.getTime() < DAY_MS) return;
-    if (!paces.areWholeDealsDue(wholeAt, await facts.countDeals(copy), allowance, now)) return;
+    if (!paces.areWholeDealsDue(wholeAt, await rows.countDeals(copy), allowance, now)) return;
     await askWhole(copy, ["DEALS"], false);
   }
 
@@ -215,9 +215,9 @@ export class Schedule {
     const { clock, intervalMs, chance = Math.random } = this.parts;
     const { tenantId, copyId } = copy;
     const now = clock();
-    const pace = { intervalMs, nextMeetingAt: await facts.nextMeetingAt(copy, now) };
-    const waiting = { missedAt: await facts.lastMissedAt(copy), shortUntil };
-    const at = paces.nextRunAt(now, await facts.readPaces(copy), pace, waiting, chance());
+    const pace = { intervalMs, nextMeetingAt: await rows.nextMeetingAt(copy, now) };
+    const waiting = { missedAt: await rows.lastMissedAt(copy), shortUntil };
+    const at = paces.nextRunAt(now, await rows.readPaces(copy), pace, waiting, chance());
     const connected = { tenantId, copyId, state: "CONNECTED" as const };
     const planned = await copy.typed((orm) => orm.update(ConnectionRow, connected, { nextSyncAt: at }));
     if (planned.affected === 0 || at === null) return;
@@ -226,7 +226,7 @@ export class Schedule {
 
   /** Until when a member has to wait after the last run; null: none was made yet. */
   async #waitUntil(copy: CopyScope): Promise<Date | null> {
-    const at = await facts.lastRunAt(copy);
+    const at = await rows.lastRunAt(copy);
     return at && new Date(at.getTime() + TOO_SOON_MS);
   }
 }

@@ -41,4 +41,3 @@ test.each([
 ])("%i not seen among %i held has to be proven: %s", (absent, held, much) => {
   expect(isMuch({ absent, held })).toBe(much);
 });
-

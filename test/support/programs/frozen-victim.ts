@@ -73,7 +73,8 @@ async function work({ parts, tokens }: Writeback): Promise<unknown> {
   const actor = { ...(JSON.parse(ACTOR) as Actor), expiresAt: new Date("2100-01-01") };
   const asked: unknown = JSON.parse(ASKED);
   const { database, http, crmBaseUrl, logger, tokensOf } = parts;
-  const apiOf = (tenantId: number, copyId: number) => new CrmApi(http, crmBaseUrl, tokensOf(tenantId, copyId));
+  const apiOf = (tenantId: number, copyId: number) =>
+    new CrmApi({ http, baseUrl: crmBaseUrl, tokens: tokensOf(tenantId, copyId) });
   const mappings = new FieldMappings({ database, apiOf, clock, logger });
   switch (WORK as FrozenWork) {
     case "renewal":
@@ -91,7 +92,13 @@ async function work({ parts, tokens }: Writeback): Promise<unknown> {
       }).disconnect(actor);
     case "page": {
       const pinned = (tenantId: number, copyId: number) => tokens.of(tenantId, copyId);
-      const engine = new SyncEngine({ ...parts, tokensOf: pinned, intervalMs: 0, concurrency: 4, planNext: async () => undefined });
+      const engine = new SyncEngine({
+        ...parts,
+        tokensOf: pinned,
+        intervalMs: 0,
+        concurrency: 4,
+        planNext: async () => undefined,
+      });
       return engine.run({ tenantId: Number(TENANT), runId: RUN_ID }, new AbortController().signal);
     }
   }

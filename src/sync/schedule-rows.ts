@@ -1,8 +1,13 @@
-import { Any } from "typeorm";
+import { randomUUID } from "node:crypto";
+import { Any, IsNull, Not } from "typeorm";
 import type { CopyScope, TenantScope } from "../database/database";
+import { notify, PROGRESS_CHANGED } from "../database/notifications";
 import { SyncListRow, SyncPassRow } from "../entities/sync-list";
-import { type SyncResource, SyncRunRow } from "../entities/sync-run";
+import { SYNC_RESOURCES, type SyncKind, type SyncResource, SyncRunRow } from "../entities/sync-run";
 import { type Lists, REFRESH_AFTER_MS, REFRESH_BEFORE_MS } from "./paces";
+import { askWhole, makeLists } from "./passes";
+import { isRemovable } from "./removal";
+import { enqueueSync, insertSteps } from "./runs";
 
 /** What is read anew before a meeting; its records are asked for by their ids besides. */
 export const MEETING_LISTS: readonly SyncResource[] = ["ACTIVITIES", "NOTES"];
@@ -96,4 +101,36 @@ export async function countDeals({ tenantId, copyId, rows }: CopyScope): Promise
     { n: "number" },
   );
   return count?.n ?? 0;
+}
+
+/**
+ * Makes a run with its steps and its job, all in the caller's transaction, which holds the connection's lock; one run at
+ * a time is held by the database besides. What is asked for beyond what changed is noted as passes: where the run does not
+ * come to their end, later runs go on with them.
+ * @param resources which lists it reads; all where nothing is said
+ * @returns the run's id
+ */
+export async function enqueueRun(
+  scope: TenantScope,
+  copyId: number,
+  asked: SyncKind,
+  now: Date,
+  resources: readonly SyncResource[] = SYNC_RESOURCES,
+): Promise<string> {
+  const copy = { ...scope, copyId };
+  await makeLists(copy);
+  if (asked !== "INCREMENTAL") await askWhole(copy, resources.filter(isRemovable), asked === "RECONCILE");
+  const kind = (await hasRead(copy)) ? asked : "FULL";
+  const id = randomUUID();
+  const run = { tenantId: scope.tenantId, id, copyId, kind, state: "QUEUED" as const, queuedAt: now };
+  await scope.typed((orm) => orm.insert(SyncRunRow, run));
+  await insertSteps(copy, id, kind, resources);
+  await enqueueSync(scope, id);
+  await notify(scope, PROGRESS_CHANGED);
+  return id;
+}
+
+/** Whether any list was ever read to its end: without that there is nothing to add to. */
+async function hasRead({ tenantId, copyId, typed }: CopyScope): Promise<boolean> {
+  return typed((orm) => orm.existsBy(SyncListRow, { tenantId, copyId, watermark: Not(IsNull()) }));
 }
