@@ -5,6 +5,7 @@ import { Meetings } from "./briefing/record-meeting";
 import { Rematching } from "./briefing/rematch";
 import { ShownNotes } from "./briefing/shown-notes";
 import { AccessTokens } from "./connections/access-tokens";
+import { Budget } from "./connections/budget";
 import { Connecting } from "./connections/connecting";
 import { Credentials } from "./connections/credentials";
 import { type CrmStop, CrmStops, OBEYED_WITHIN_MS, resumeCrm, stopCrm } from "./connections/crm-stops";
@@ -103,6 +104,7 @@ async function embedded(stops: (() => Promise<void>)[]): Promise<Secret> {
 
 interface Parts {
   database: Database;
+  budget: Budget;
   connecting: Connecting;
   crmStops: CrmStops;
   disconnecting: Disconnecting;
@@ -139,14 +141,16 @@ function compose(
   const oauth = new CrmOAuth(http, config.crm);
   const credentials = new Credentials(new Keyring(config.encryptionKeys));
   const crmBaseUrl = config.crm.baseUrl;
+  const budget = new Budget({ database, clock, logger, share: config.budgetShare, metrics });
+  const purseOf = (tenantId: number, copyId: number) => budget.purse(tenantId, copyId, "WRITES");
   const tokens = new AccessTokens({
-    ...{ database, databaseUrl, http, crmBaseUrl, oauth, credentials, clock, logger, metrics },
+    ...{ database, databaseUrl, http, crmBaseUrl, oauth, credentials, purseOf, clock, logger, metrics },
   });
   const apiOf = (tenantId: number, copyId: number) =>
-    new CrmApi({ http, baseUrl: crmBaseUrl, tokens: tokens.of(tenantId, copyId) });
+    new CrmApi({ http, baseUrl: crmBaseUrl, tokens: tokens.of(tenantId, copyId), purse: purseOf(tenantId, copyId) });
   const tokensOf = (tenantId: number, copyId: number) => tokens.of(tenantId, copyId);
   const writeback = {
-    ...{ database, http, crmBaseUrl, tokensOf, clock, logger, metrics },
+    ...{ database, http, crmBaseUrl, tokensOf, purseOf, clock, logger, metrics },
     stopped: () => crmStops.refusal(),
   };
   const noteWrites = new NoteWrites(writeback);
@@ -161,6 +165,7 @@ function compose(
   });
   return {
     database,
+    budget,
     clock,
     crmStops,
     logger,
@@ -195,6 +200,7 @@ function compose(
       await shownNotes.close();
       await fieldWrites.close();
       await tokens.close();
+      await budget.close();
       await http.close();
     },
   };
