@@ -157,8 +157,7 @@ function compose(
   const shownNotes = new ShownNotes(database, logger);
   const mappings = new FieldMappings({ database, apiOf, clock, logger });
   const fieldWrites = new FieldWrites({ ...writeback, mappings });
-  const means = { shortUntil: async () => null, view: async () => null };
-  const schedule = new Schedule({ database, means, clock, logger, ...config.sync });
+  const schedule = new Schedule({ database, budget, clock, logger, ...config.sync });
   const disconnecting = new Disconnecting({
     ...{ database, clock, logger },
     cancelRuns: (scope, copyId) => cancelRuns(scope, copyId, clock()),

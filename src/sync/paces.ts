@@ -1,4 +1,5 @@
 import { PAGE_SIZE } from "../crm/api";
+import { ADDRESSES } from "../crm/prices";
 import type { SyncListRow } from "../entities/sync-list";
 import type { SyncKind, SyncResource } from "../entities/sync-run";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "../platform/clock";
@@ -36,8 +37,6 @@ export const SHORT_MS = HOUR_MS;
 const SECOND_LOOK_MS = 10 * MINUTE_MS;
 /** Walking the deals whole, for what they do not tell as a change, costs this share of a day's allowance at most. */
 const WHOLE_DEALS_SHARE = 1 / 50;
-/** Tokens. */
-const PRICE_OF_PAGE = 10;
 
 export interface ListFacts extends Pick<SyncListRow, "readAt" | "wholeAt" | "quietReads"> {
   /** A way through it is under way, or was asked for. */
@@ -110,7 +109,7 @@ export function dueKind(lists: Lists, now: Date, reconcileIntervalMs: number): S
 
 /** @param allowance what syncs may spend a day */
 export function areWholeDealsDue(wholeAt: Date, deals: number, allowance: number, now: Date): boolean {
-  const price = Math.ceil(deals / PAGE_SIZE) * PRICE_OF_PAGE;
+  const price = Math.ceil(deals / PAGE_SIZE) * ADDRESSES.deals.price;
   const days = Math.max(1, price / (WHOLE_DEALS_SHARE * allowance));
   return now.getTime() - wholeAt.getTime() >= days * DAY_MS;
 }

@@ -84,6 +84,12 @@ export async function readPaces({ tenantId, copyId, typed }: CopyScope): Promise
   return new Map(lists.map((list) => [list.resource, { ...list, isOpen: open.has(list.resource) }]));
 }
 
+/** Whether the copy's first sync is still under way: a list was never read to its end. */
+export function isFirst({ tenantId, copyId, typed }: CopyScope): Promise<boolean> {
+  const unread = { tenantId, copyId, readAt: IsNull(), resource: Not<SyncResource>("DEAL_PARTICIPANTS") };
+  return typed((orm) => orm.existsBy(SyncListRow, unread));
+}
+
 /** When the last of the records was missed that wait for their second look; null: none does. */
 export async function lastMissedAt({ tenantId, copyId, rows }: CopyScope): Promise<Date | null> {
   const [missed] = await rows<{ at: Date | null }>(

@@ -1,8 +1,10 @@
 import type { Actor } from "../auth/actor";
 import { recordAudit, recordPolicyRefusal } from "../auth/audit";
 import { mustWaitToSync, refusalToSync } from "../auth/policies";
+import type { Budget } from "../connections/budget";
 import { connectedCopyId, lockConnection } from "../connections/connection-store";
 import { NEEDS_REAUTHORIZATION, NOT_CONNECTED } from "../connections/refusals";
+import { ADDRESSES } from "../crm/prices";
 import type { CopyScope, Database, TenantScope } from "../database/database";
 import { enqueueJob, hasLiveJob } from "../database/jobs";
 import { ConnectionRow } from "../entities/connection";
@@ -38,28 +40,19 @@ const MISSED = `
 export const SWEEP_MS = 10 * SECOND_MS;
 /** A member's request comes so long after the last run at the soonest: nobody spends a company's tokens by clicking. */
 const TOO_SOON_MS = MINUTE_MS;
-/** A run through the changes of all lists, with the question who the user is. */
-const PRICE_OF_RUN = 62;
-/** That question alone: where a company is short of tokens, it is the look at its balance. */
-const PRICE_OF_LOOK = 2;
-/** What a meeting's activities and notes cost. */
-const PRICE_OF_MEETING = 30;
+/** Who the user is: a run's first question, and where a company is short of tokens the look at its balance. */
+const PRICE_OF_LOOK = ADDRESSES.currentUser.price;
+/** What is read for a meeting at the least. */
+const PRICE_OF_MEETING = ADDRESSES.activities.price + ADDRESSES.notes.price;
+/** A run through what changed. */
+const PRICE_OF_RUN =
+  PRICE_OF_LOOK + (ADDRESSES.organizations.price + ADDRESSES.persons.price + ADDRESSES.deals.price) + PRICE_OF_MEETING;
 /** Failures of a whole company's means, which trying again at the usual pace would not mend. */
 const SHORT = new Set<string | undefined>(["RATE_LIMITED", "BUDGET_LOW"]);
 
-type Purpose = "LISTS" | "MEETINGS";
-
-/** What the CRM's company may spend. */
-export interface Means {
-  /** From when on so many tokens may be spent on a purpose; null: now. */
-  shortUntil(tenantId: number, copyId: number, purpose: Purpose, price: number, now: Date): Promise<Date | null>;
-  /** null while nothing was asked of the company. */
-  view(tenantId: number, copyId: number, now: Date): Promise<{ allowance: number } | null>;
-}
-
 export interface ScheduleParts {
   database: Database;
-  means: Means;
+  budget: Pick<Budget, "shortUntil" | "view">;
   clock: Clock;
   logger: Logger;
   intervalMs: number;
@@ -94,16 +87,17 @@ export class Schedule {
 
   /** Makes a run that somebody asked for now, through all lists. @returns its id, or why there is none */
   async request(actor: Actor, kind: SyncKind): Promise<Outcome<string, SyncRefusal>> {
-    const { database, means, clock, logger } = this.parts;
+    const { database, clock, logger } = this.parts;
     const policy = refusalToSync(actor, kind !== "INCREMENTAL");
     if (policy) {
       const refusal = refused(policy, NOT_FOR_MEMBERS);
       await recordPolicyRefusal(database, logger, actor, refusal, "requestSync", clock());
       return refusal;
     }
-    const connected = await connectedCopyId(database.tenant(actor.tenantId));
-    const shortUntil = connected && (await means.shortUntil(actor.tenantId, connected, "LISTS", PRICE_OF_RUN, clock()));
-    return database.tenant(actor.tenantId).transaction(async (scope): Promise<Outcome<string, SyncRefusal>> => {
+    const asked = database.tenant(actor.tenantId);
+    const connected = await connectedCopyId(asked);
+    const shortUntil = connected && (await this.#shortUntil({ ...asked, copyId: connected }, PRICE_OF_RUN));
+    return asked.transaction(async (scope): Promise<Outcome<string, SyncRefusal>> => {
       const now = clock();
       const { state, copyId } = await lockConnection(scope);
       if (state === "NEEDS_REAUTHORIZATION") return NEEDS_REAUTHORIZATION;
@@ -133,15 +127,14 @@ export class Schedule {
 
   /** The job of the schedule: a run where none is open and something is due. The next one is planned when that ends. */
   async due(tenantId: number): Promise<void> {
-    const { database, means, clock } = this.parts;
+    const { database, budget, clock } = this.parts;
     const scope = database.tenant(tenantId);
     const copyId = await connectedCopyId(scope);
     if (copyId === null) return;
-    // Asked outside the transaction: a company's means are no tenant's, and have sessions of their own.
     const [shortUntil, noMeetingsUntil, view] = await Promise.all([
-      means.shortUntil(tenantId, copyId, "LISTS", PRICE_OF_LOOK, clock()),
-      means.shortUntil(tenantId, copyId, "MEETINGS", PRICE_OF_MEETING, clock()),
-      means.view(tenantId, copyId, clock()),
+      this.#shortUntil({ ...scope, copyId }, PRICE_OF_LOOK),
+      budget.shortUntil(tenantId, copyId, "MEETINGS", PRICE_OF_MEETING, clock()),
+      budget.view(tenantId, copyId, clock()),
     ]);
     const may = { read: shortUntil === null, refresh: noMeetingsUntil === null, allowance: view?.allowance ?? null };
     await scope.transaction(async (scope) => {
@@ -222,6 +215,16 @@ export class Schedule {
     const planned = await copy.typed((orm) => orm.update(ConnectionRow, connected, { nextSyncAt: at }));
     if (planned.affected === 0 || at === null) return;
     await enqueueJob(copy, { task: SYNC_DUE_JOB, subject: tenantId, payload: { tenantId }, runAt: at });
+  }
+
+  /**
+   * Until when lists have to wait for the company's tokens; null: they need not. Asked outside transactions, because a
+   * company is no tenant's and has sessions of its own.
+   */
+  async #shortUntil(copy: CopyScope, price: number): Promise<Date | null> {
+    const { budget, clock } = this.parts;
+    const purpose = (await rows.isFirst(copy)) ? "FIRST_LISTS" : "LISTS";
+    return budget.shortUntil(copy.tenantId, copy.copyId, purpose, price, clock());
   }
 
   /** Until when a member has to wait after the last run; null: none was made yet. */
