@@ -11,6 +11,7 @@ import { Credentials } from "./connections/credentials";
 import { type CrmStop, CrmStops, OBEYED_WITHIN_MS, resumeCrm, stopCrm } from "./connections/crm-stops";
 import { Disconnecting } from "./connections/disconnecting";
 import { FieldMappings } from "./connections/field-mappings";
+import { Grants } from "./connections/grants";
 import { PURGE_JOB, type PurgeRef, purgeCopy, sweepPurges } from "./connections/purge";
 import { type Resealed, resealAll } from "./connections/reseal";
 import { CrmApi } from "./crm/api";
@@ -38,7 +39,7 @@ import { createHttpServer, type HttpServer } from "./server/http-server";
 import { startMetricsServer } from "./server/metrics-server";
 import { SyncEngine } from "./sync/engine";
 import { cancelRuns, RUN_ENDED_JOB, type RunRef, SYNC_JOB } from "./sync/runs";
-import { enqueueRun, Schedule, SWEEP_MS, SYNC_DUE_JOB } from "./sync/schedule";
+import { Schedule, SWEEP_MS, SYNC_DUE_JOB } from "./sync/schedule";
 import { FieldLookUps } from "./writeback/fields/field-look-ups";
 import { FIELD_LOOK_UP_JOB } from "./writeback/fields/field-receipts";
 import { FieldWrites } from "./writeback/fields/field-writes";
@@ -109,6 +110,7 @@ interface Parts {
   disconnecting: Disconnecting;
   meetings: Meetings;
   fieldMappings: FieldMappings;
+  grants: Grants;
   rematching: Rematching;
   notifications: Notifications;
   metrics: Metrics;
@@ -155,7 +157,7 @@ function compose(
   const shownNotes = new ShownNotes(database, logger);
   const mappings = new FieldMappings({ database, apiOf, clock, logger });
   const fieldWrites = new FieldWrites({ ...writeback, mappings });
-  const schedule = new Schedule({ database, clock, logger, ...config.sync });
+  const schedule = new Schedule({ database, budget, clock, logger, ...config.sync });
   const disconnecting = new Disconnecting({
     ...{ database, clock, logger },
     cancelRuns: (scope, copyId) => cancelRuns(scope, copyId, clock()),
@@ -171,22 +173,20 @@ function compose(
     schedule,
     meetings: new Meetings(database, clock, logger),
     fieldMappings: mappings,
+    grants: new Grants({ database, tokens, clock, logger }),
     rematching: new Rematching(database, clock, logger),
     disconnecting,
     connecting: new Connecting({
       ...{ database, http, oauth, credentials, crmBaseUrl, clock, logger },
       retireCopy: (scope, copyId) => disconnecting.retire(scope, copyId),
-      enqueueFirstRun: async (scope, copyId) => {
-        await cancelRuns(scope, copyId, clock());
-        await enqueueRun(scope, copyId, "INCREMENTAL", clock());
-      },
+      enqueueFirstRun: (scope, copyId, isKept) => schedule.authorized(scope, copyId, isKept),
     }),
     engine: new SyncEngine({
       ...{ database, http, crmBaseUrl, clock, logger, metrics },
       concurrency: config.crm.concurrency,
       intervalMs: config.sync.intervalMs,
       budget,
-      planNext: (scope, copyId) => schedule.planNext(scope, copyId),
+      planNext: (scope, copyId, failure) => schedule.planNext(scope, copyId, failure),
       tokensOf,
     }),
     noteWrites,
@@ -207,7 +207,7 @@ function compose(
 }
 
 async function startWorker(
-  { database, clock, engine, rematching, schedule, fieldMappings, noteLookUps, fieldLookUps }: Parts,
+  { database, clock, engine, rematching, schedule, grants, fieldMappings, noteLookUps, fieldLookUps }: Parts,
   url: Secret,
   logger: Logger,
 ): Promise<JobRunner> {
@@ -226,6 +226,7 @@ async function startWorker(
   };
   const chores = {
     schedule: () => schedule.sweep(),
+    grants: () => grants.sweep(),
     purges: () => sweepPurges(database, logger),
     audit: () => sweepAudit(database, logger, clock()),
     notes: () => noteLookUps.sweep(),

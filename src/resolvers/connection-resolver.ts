@@ -1,4 +1,5 @@
 import { Arg, Ctx, FieldResolver, Mutation, Query, Resolver, Root, Subscription } from "type-graphql";
+import { grantEndsAt } from "../connections/grants";
 import { CONNECTION_CHANGED } from "../database/notifications";
 import {
   ConnectInput,
@@ -41,6 +42,16 @@ export class ConnectionResolver {
       nextRunAt: planned?.nextSyncAt ?? null,
       gaps: gaps.map(presentGap),
     };
+  }
+
+  @FieldResolver(() => Date, {
+    nullable: true,
+    description:
+      "When the authorization would end if nothing used it: the CRM forgets refresh tokens after 60 idle days. It is renewed long before; null unless the state is CONNECTED.",
+  })
+  async grantEndsAt(@Root() { copyId, state }: Connection, @Ctx() context: EventContext): Promise<Date | null> {
+    if (copyId === null || state !== "CONNECTED") return null;
+    return context.once(`grant of ${copyId}`, () => grantEndsAt(context.scope, copyId));
   }
 
   @Mutation(() => StartConnectResult, {

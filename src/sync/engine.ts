@@ -32,6 +32,7 @@ import {
   requireLease,
   setStepState,
 } from "./runs";
+import { MEETING_LISTS, markRefreshed, meetingsToRefresh } from "./schedule-rows";
 import { walkPass } from "./walk";
 
 const BEAT_MS = 10 * SECOND_MS;
@@ -129,6 +130,8 @@ export class SyncEngine {
   async #turn(context: RunContext): Promise<boolean> {
     const { run } = context;
     const copy = copyOf(context);
+    const meetings = await meetingsToRefresh(copy, this.parts.clock());
+    if (meetings.length > 0) await insertSteps(copy, run.runId, run.kind, MEETING_LISTS);
     const steps = new Map((await readSteps(copy, run.runId)).map((step) => [step.resource, step]));
     const lists = await readLists(copy);
     const unknown = new Set<SyncResource>();
@@ -146,6 +149,7 @@ export class SyncEngine {
       const state = lists.get(resource);
       if (step && state && !(await this.#step(context, step, state))) return false;
     }
+    for (const meetingId of meetings) await markRefreshed(copy, meetingId, this.parts.clock());
     return true;
   }
 

@@ -262,6 +262,10 @@ export type RefusalCode =
   | 'NEEDS_REAUTHORIZATION'
   /** A sync is queued or running already. */
   | 'SYNC_ALREADY_RUNNING'
+  /** A member asked within a minute of the last run; `retryAt` says when. */
+  | 'SYNC_TOO_SOON'
+  /** The CRM company's tokens of the day are needed for its other apps; `retryAt` says when to ask again. */
+  | 'BUDGET_LOW'
   /** The CRM has no such field of the entity. */
   | 'FIELD_NOT_FOUND'
   /** A standard field, or one of a type that cannot be written. */
