@@ -3,6 +3,7 @@ import { FEWEST_DEALS, MOST_DEALS, type SimulatorOptions } from "./model/options
 
 export const usage = `usage: npm run simulator -- [--deals ${FEWEST_DEALS}..${MOST_DEALS}] [--seed N] [--port P] [--host H]
        [--client-id ID] [--client-secret SECRET] [--redirect-url URL]
+       [--daily-tokens N]   what the company may spend in a day, at the CRM's prices; without it, as much as it likes
        [--control-port P]   commands over HTTP on the loopback address: GET / lists them
        [--help]`;
 
@@ -29,6 +30,7 @@ export function optionsFrom(args: string[]): ProgramOptions {
     clientId: values["client-id"],
     clientSecret: values["client-secret"],
     redirectUrl,
+    dailyTokens: numberFrom("daily-tokens", values["daily-tokens"], 0, Number.MAX_SAFE_INTEGER),
     controlPort: numberFrom("control-port", values["control-port"], 0, 65_535),
     help: values.help ?? false,
   };
@@ -47,6 +49,7 @@ function parsed(args: string[]) {
         "client-id": text,
         "client-secret": text,
         "redirect-url": text,
+        "daily-tokens": text,
         "control-port": text,
         help: { type: "boolean", short: "h" },
       },

@@ -21,8 +21,10 @@ export interface SimulatorOptions {
   refreshTokens?: RefreshTokenRule;
   /** Requests per token in any 2 seconds; null = unlimited. */
   burstLimit?: number | null;
-  /** Tokens the company may spend in a UTC day; null = unlimited. */
-  dailyTokenBudget?: number | null;
+  /** Tokens that the company may spend in a day, all its apps together; null = unlimited. */
+  dailyTokens?: number | null;
+  /** When its day ends by itself, in seconds after midnight UTC: the CRM does not say where its midnight is. null = on command only. */
+  dayEndsAt?: number | null;
   /** Most fields in one answer of a field list, whatever its limit asks for: makes every client turn pages. */
   fieldsPerPage?: number;
   /** What becomes of a text that is too long for its custom field; the CRM's pages do not say. Default: cut. */
@@ -41,7 +43,8 @@ export interface Settings {
   company: { id: number; name: string; domain: string };
   refreshTokens: RefreshTokenRule;
   burstLimit: number | null;
-  dailyTokenBudget: number | null;
+  dailyTokens: number | null;
+  dayEndsAt: number | null;
   fieldsPerPage: number;
   longTexts: "cut" | "refuse";
 }
@@ -67,7 +70,8 @@ export function settingsFrom(options: SimulatorOptions): Settings {
     },
     refreshTokens: options.refreshTokens ?? "strict",
     burstLimit: options.burstLimit ?? null,
-    dailyTokenBudget: options.dailyTokenBudget ?? null,
+    dailyTokens: options.dailyTokens ?? null,
+    dayEndsAt: options.dayEndsAt === undefined ? 0 : options.dayEndsAt,
     fieldsPerPage: options.fieldsPerPage ?? Number.POSITIVE_INFINITY,
     longTexts: options.longTexts ?? "cut",
   };

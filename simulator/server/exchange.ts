@@ -3,6 +3,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { type Answer, json, Refusal } from "../api/answer";
 import type { Twist } from "../api/operation";
+import type { Budget } from "./budget";
 import { type Faults, falseAnswer, type KindOfFault } from "./faults";
 import type { LateEffects } from "./late-effects";
 import { entryOf, type LogEntry, type RecordedRequests } from "./request-log";
@@ -12,6 +13,8 @@ export interface Facts {
   userId: number | null;
   companyId?: number;
   grantType?: string;
+  tokens?: number;
+  balance?: number;
 }
 
 /** What is left to do once it is settled who asks. */
@@ -23,15 +26,18 @@ interface Parts {
   log: RecordedRequests;
   faults: Faults;
   late: LateEffects;
+  budget: Budget;
 }
 
 /** One request from its arrival in the log to its answer, or to the loss of it that a fault asks for. */
 export class Exchange {
   constructor(private readonly parts: Parts) {}
 
-  handler(answering: Answering): (request: FastifyRequest, reply: FastifyReply) => Promise<void> {
+  /** @param operation what the budget's ledger counts the request as; absent: it does not */
+  handler(answering: Answering, operation?: string): (request: FastifyRequest, reply: FastifyReply) => Promise<void> {
     return async (request, reply) => {
       const started = performance.now();
+      if (operation !== undefined) this.parts.budget.asked(operation);
       this.parts.late.doDue();
       const entry = entryOf(request, this.parts.now());
       this.parts.log.add(entry);
