@@ -71,15 +71,15 @@ export async function readGapsTouching(
 }
 
 /**
- * The moment up to which the copy is known to be complete: the CRM's clock when the last successful run began.
- * null before the first run has succeeded.
+ * The moment up to which the copy is known to be complete, by the CRM's clock: the oldest watermark of its main lists.
+ * null before each of them was read to its end.
  */
 export async function readAsOf({ tenantId, copyId, rows }: CopyScope): Promise<Date | null> {
-  const [run] = await rows<{ as_of: Date | null }>(
-    `SELECT coalesce(crm_time_at_start, started_at) AS as_of FROM sync_run
-     WHERE tenant_id = $1 AND copy_id = $2 AND state = 'SUCCEEDED' ORDER BY queued_at DESC LIMIT 1`,
+  const [oldest] = await rows<{ as_of: Date | null }>(
+    `SELECT CASE WHEN count(watermark) = 5 THEN min(watermark) END AS as_of FROM sync_list
+     WHERE tenant_id = $1 AND copy_id = $2 AND resource IN ('ORGANIZATIONS', 'PERSONS', 'DEALS', 'ACTIVITIES', 'NOTES')`,
     [tenantId, copyId],
     { as_of: "instant" },
   );
-  return run?.as_of ?? null;
+  return oldest?.as_of ?? null;
 }

@@ -96,7 +96,6 @@ export function presentRun(row: SyncRunRow): SyncRun {
     queuedAt: row.queuedAt,
     startedAt: row.startedAt,
     finishedAt: row.finishedAt,
-    updatedSince: row.updatedSince,
     gaps: row.gaps.map(presentGap),
     error: row.errorCode ? { code: row.errorCode, message: row.errorMessage ?? "" } : null,
   });
@@ -109,6 +108,7 @@ export const presentStep = (row: SyncStepRow): SyncStep =>
   make(SyncStep, {
     resource: row.resource,
     state: row.state,
+    updatedSince: row.updatedSince,
     requests: row.requests,
     fetched: row.fetched,
     written: row.written,

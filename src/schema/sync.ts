@@ -61,6 +61,12 @@ export class SyncStep {
   @Field(() => SyncState)
   state!: string;
 
+  @Field(() => Date, {
+    nullable: true,
+    description: "The updated_since that this resource was asked with; null where it was read whole.",
+  })
+  updatedSince!: Date | null;
+
   @Field(() => Int, { description: "Requests that were answered and committed." })
   requests!: number;
 
@@ -96,9 +102,6 @@ export class SyncRun extends Node {
 
   @Field(() => Date, { nullable: true })
   finishedAt!: Date | null;
-
-  @Field(() => Date, { nullable: true, description: "The updated_since that the run passed; null in a full run." })
-  updatedSince!: Date | null;
 
   @Field(() => [DataGap], {
     description: "What is missing although the run succeeded: participants of some deals, stages, pipelines.",

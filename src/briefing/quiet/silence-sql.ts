@@ -17,18 +17,13 @@ export const quietCopy = `quiet_copy AS MATERIALIZED (
   SELECT CASE WHEN whole.as_of IS NULL THEN NULL ELSE LEAST(persons.at, activities.at) END AS read_at, whole.as_of,
     EXISTS (SELECT 1 FROM person WHERE tenant_id = $1 AND copy_id = $2
       AND (last_incoming_mail_time IS NOT NULL OR last_outgoing_mail_time IS NOT NULL)) AS has_mail
-  FROM (SELECT (${lastRead("r.state = 'SUCCEEDED'")}) AS as_of) whole
-  CROSS JOIN (SELECT (${lastRead(stepDone("PERSONS"))}) AS at) persons
-  CROSS JOIN (SELECT (${lastRead(stepDone("ACTIVITIES"))}) AS at) activities)`;
+  FROM (SELECT (SELECT CASE WHEN count(watermark) = 5 THEN min(watermark) END FROM sync_list
+    WHERE tenant_id = $1 AND copy_id = $2 AND resource IN ('ORGANIZATIONS', 'PERSONS', 'DEALS', 'ACTIVITIES', 'NOTES')) AS as_of) whole
+  CROSS JOIN (SELECT (${watermarkOf("PERSONS")}) AS at) persons
+  CROSS JOIN (SELECT (${watermarkOf("ACTIVITIES")}) AS at) activities)`;
 
-function lastRead(condition: string): string {
-  return `SELECT coalesce(r.crm_time_at_start, r.started_at) FROM sync_run r
-    WHERE r.tenant_id = $1 AND r.copy_id = $2 AND ${condition} ORDER BY r.queued_at DESC LIMIT 1`;
-}
-
-function stepDone(resource: string): string {
-  return `EXISTS (SELECT 1 FROM sync_step s WHERE s.tenant_id = $1 AND s.run_id = r.id
-    AND s.resource = '${resource}' AND s.state = 'SUCCEEDED')`;
+function watermarkOf(resource: string): string {
+  return `SELECT watermark FROM sync_list WHERE tenant_id = $1 AND copy_id = $2 AND resource = '${resource}'`;
 }
 
 /** A done activity took place when it was due, and not after somebody ticked it off. */
