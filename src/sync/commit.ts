@@ -27,6 +27,8 @@ export interface RunContext {
   readonly logger: Logger;
   readonly concurrency: number;
   readonly metrics?: Metrics;
+  /** How many tokens may be spent on participants now. */
+  left(purpose: "PARTICIPANTS"): Promise<number>;
   /** A list whose last read is older is read again beside a long pass. */
   readonly staleAfterMs: number;
   /** The run's turn is over, or the process is to stop: nothing more is asked for, and what was is still committed. */

@@ -16,6 +16,7 @@ import { failureOf, isListFailure, type RunFailure, RunLostError } from "./failu
 import { gapOf, recordGaps, summarizeGaps } from "./gaps";
 import { LISTS, type ListResource } from "./lists";
 import { askParticipants } from "./participants";
+import { probeMatched } from "./probes";
 import { type ListState, readLists } from "./passes";
 import { MAIN_LISTS, passesOf, sinceOf } from "./plan";
 import {
@@ -91,6 +92,7 @@ export class SyncEngine {
       ...{ run, tokens, database, clock, concurrency, metrics },
       apis: { firstLists: api, lists: api, participants: api, meetings: api },
       logger: this.parts.logger.child({ tenantId, runId, kind }),
+      left: async () => Number.POSITIVE_INFINITY,
       staleAfterMs: intervalMs || STALE_AFTER_MS,
       mustPause: () => stop.aborted || clock().getTime() >= turnEnds,
     };
@@ -100,6 +102,7 @@ export class SyncEngine {
   async #turn(context: RunContext): Promise<boolean> {
     const { run } = context;
     const copy = copyOf(context);
+    await probeMatched(context);
     const steps = new Map((await readSteps(copy, run.runId)).map((step) => [step.resource, step]));
     const lists = await readLists(copy);
     const unknown = new Set<SyncResource>();

@@ -124,7 +124,12 @@ export function lonelyDeals(copy: CopyScope, mark: Date, after: number, most: nu
 }
 
 /** Deals of one meeting, the likeliest first: the one that it is about, or that was chosen, and then the candidates. */
-export function dealsOfMeeting(copy: CopyScope, meetingId: string, queue: Queue, most: number): Promise<QueuedDeal[]> {
+export function dealsOfMeeting(
+  copy: CopyScope,
+  meetingId: string,
+  { mark, ruleOfOne }: Pick<Queue, "mark" | "ruleOfOne">,
+  most: number,
+): Promise<QueuedDeal[]> {
   const sql = `SELECT d.crm_id FROM (
       SELECT l.id, min(l.place) AS place FROM meeting_match m CROSS JOIN LATERAL (
         SELECT m.chosen_deal_id AS id, -2 AS place UNION ALL SELECT m.deal_id, -1
@@ -132,7 +137,7 @@ export function dealsOfMeeting(copy: CopyScope, meetingId: string, queue: Queue,
       ) l WHERE m.tenant_id = $1 AND m.meeting_id = $5 GROUP BY l.id
     ) likely JOIN deal d ON ${OF_COPY} AND d.crm_id = likely.id
     WHERE d.participants_count IS DISTINCT FROM 0 AND NOT ($6 AND ${DERIVED}) ORDER BY likely.place LIMIT $4`;
-  return readDeals(copy, sql, [queue.mark, most, meetingId, queue.ruleOfOne]);
+  return readDeals(copy, sql, [mark, most, meetingId, ruleOfOne]);
 }
 
 /** The ids are found first: a plan that is to fetch whole rows as well goes through more of them. */
@@ -165,7 +170,12 @@ export interface Turn {
  * What of the turn of those that matter this run takes: a reconciling run all, where there is enough for all.
  * @param tokens that may be spent on participants
  */
-export async function planTurn(copy: CopyScope, queue: Queue, kind: SyncKind, tokens: number): Promise<Turn> {
+export async function planTurn(
+  copy: CopyScope,
+  queue: Omit<Queue, "againBefore">,
+  kind: SyncKind,
+  tokens: number,
+): Promise<Turn> {
   const { tenantId, copyId, rows } = copy;
   const { mark, now } = queue;
   const most = Math.min(affordable(tokens), MOST_COUNTED);

@@ -71,7 +71,8 @@ async function* askGroup(
   for (let most = turn?.most ?? BATCH; ; most -= turn ? BATCH : 0) {
     if (mustPause()) return "PAUSED";
     const size = Math.min(BATCH, most, affordable(await left()));
-    const deals = size > 0 ? await nextDeals(copy, group, { ...queue(), againBefore: turn?.before ?? walk.mark }, size) : [];
+    const deals =
+      size > 0 ? await nextDeals(copy, group, { ...queue(), againBefore: turn?.before ?? walk.mark }, size) : [];
     if (deals.length === 0) break;
     const answers = await askBatch(context, apis.participants, deals);
     const held = walk.rule.holds;
@@ -96,7 +97,9 @@ async function* derive(context: RunContext, { mark, rule }: Walk): Progress {
     after = last.dealId;
     const known = deals.map((deal) => ({ ...deal, personIds: deal.personId === null ? [] : [deal.personId] }));
     const derived = { known, failures: [], requests: 0, ending: null };
-    const change = await commitPiece(context, "DEAL_PARTICIPANTS", (copy) => writeAnswers(copy, derived, null, clock()));
+    const change = await commitPiece(context, "DEAL_PARTICIPANTS", (copy) =>
+      writeAnswers(copy, derived, null, clock()),
+    );
     yield { ...change, isLast: false };
   }
 }
