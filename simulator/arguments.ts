@@ -1,7 +1,8 @@
 import { parseArgs } from "node:util";
-import { FEWEST_DEALS, MOST_DEALS, type SimulatorOptions } from "./model/options";
+import { FEWEST_DEALS, MOST_DEALS, MOST_OPEN_PERCENT, type SimulatorOptions } from "./model/options";
 
 export const usage = `usage: npm run simulator -- [--deals ${FEWEST_DEALS}..${MOST_DEALS}] [--seed N] [--port P] [--host H]
+       [--open-percent 0..${MOST_OPEN_PERCENT}]   how many of the deals are open; without it, half of them
        [--client-id ID] [--client-secret SECRET] [--redirect-url URL]
        [--daily-tokens N]   what the company may spend in a day, at the CRM's prices; without it, as much as it likes
        [--control-port P]   commands over HTTP on the loopback address: GET / lists them
@@ -24,6 +25,7 @@ export function optionsFrom(args: string[]): ProgramOptions {
   }
   return {
     deals: numberFrom("deals", values.deals, FEWEST_DEALS, MOST_DEALS),
+    openPercent: numberFrom("open-percent", values["open-percent"], 0, MOST_OPEN_PERCENT),
     seed: numberFrom("seed", values.seed, 0, Number.MAX_SAFE_INTEGER),
     port: numberFrom("port", values.port, 0, 65_535),
     host: values.host,
@@ -43,6 +45,7 @@ function parsed(args: string[]) {
       args,
       options: {
         deals: text,
+        "open-percent": text,
         seed: text,
         port: text,
         host: text,

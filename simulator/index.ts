@@ -50,8 +50,8 @@ export interface Simulator {
 export async function startSimulator(options: SimulatorOptions = {}): Promise<Simulator> {
   const clock = new Clock(options.now ?? (() => new Date()));
   const settings = settingsFrom({ ...options, now: clock.now });
-  const { deals, seed, now, company: identity } = settings;
-  const company = seedCompany({ deals, seed, now: now(), company: identity });
+  const { deals, openPercent, seed, now, company: identity } = settings;
+  const company = seedCompany({ deals, openPercent, seed, now: now(), company: identity });
   const world = worldOf(settings, company);
   const grants = new Grants(settings);
   const faults = new Faults(seed);

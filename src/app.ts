@@ -5,6 +5,7 @@ import { Meetings } from "./briefing/record-meeting";
 import { Rematching } from "./briefing/rematch";
 import { ShownNotes } from "./briefing/shown-notes";
 import { AccessTokens } from "./connections/access-tokens";
+import { Budget } from "./connections/budget";
 import { Connecting } from "./connections/connecting";
 import { Credentials } from "./connections/credentials";
 import { type CrmStop, CrmStops, OBEYED_WITHIN_MS, resumeCrm, stopCrm } from "./connections/crm-stops";
@@ -36,8 +37,8 @@ import { buildGraphQLSchema } from "./resolvers/graphql-schema";
 import { createHttpServer, type HttpServer } from "./server/http-server";
 import { startMetricsServer } from "./server/metrics-server";
 import { SyncEngine } from "./sync/engine";
-import { cancelRuns, enqueueRun, RUN_ENDED_JOB, type RunRef, SYNC_JOB } from "./sync/runs";
-import { Schedule, SWEEP_MS, SYNC_DUE_JOB } from "./sync/schedule";
+import { cancelRuns, RUN_ENDED_JOB, type RunRef, SYNC_JOB } from "./sync/runs";
+import { enqueueRun, Schedule, SWEEP_MS, SYNC_DUE_JOB } from "./sync/schedule";
 import { FieldLookUps } from "./writeback/fields/field-look-ups";
 import { FIELD_LOOK_UP_JOB } from "./writeback/fields/field-receipts";
 import { FieldWrites } from "./writeback/fields/field-writes";
@@ -102,6 +103,7 @@ async function embedded(stops: (() => Promise<void>)[]): Promise<Secret> {
 
 interface Parts {
   database: Database;
+  budget: Budget;
   connecting: Connecting;
   crmStops: CrmStops;
   disconnecting: Disconnecting;
@@ -137,14 +139,16 @@ function compose(
   const oauth = new CrmOAuth(http, config.crm);
   const credentials = new Credentials(new Keyring(config.encryptionKeys));
   const crmBaseUrl = config.crm.baseUrl;
+  const budget = new Budget({ database, clock, logger, share: config.budgetShare, metrics });
+  const purseOf = (tenantId: number, copyId: number) => budget.purse(tenantId, copyId, "WRITES");
   const tokens = new AccessTokens({
-    ...{ database, databaseUrl, http, crmBaseUrl, oauth, credentials, clock, logger, metrics },
+    ...{ database, databaseUrl, http, crmBaseUrl, oauth, credentials, purseOf, clock, logger, metrics },
   });
   const apiOf = (tenantId: number, copyId: number) =>
-    new CrmApi({ http, baseUrl: crmBaseUrl, tokens: tokens.of(tenantId, copyId) });
+    new CrmApi({ http, baseUrl: crmBaseUrl, tokens: tokens.of(tenantId, copyId), purse: purseOf(tenantId, copyId) });
   const tokensOf = (tenantId: number, copyId: number) => tokens.of(tenantId, copyId);
   const writeback = {
-    ...{ database, http, crmBaseUrl, tokensOf, clock, logger, metrics },
+    ...{ database, http, crmBaseUrl, tokensOf, purseOf, clock, logger, metrics },
     stopped: () => crmStops.refusal(),
   };
   const noteWrites = new NoteWrites(writeback);
@@ -158,6 +162,7 @@ function compose(
   });
   return {
     database,
+    budget,
     clock,
     crmStops,
     logger,
@@ -194,6 +199,7 @@ function compose(
       await shownNotes.close();
       await fieldWrites.close();
       await tokens.close();
+      await budget.close();
       await http.close();
     },
   };

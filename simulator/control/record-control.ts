@@ -7,6 +7,7 @@ import { seconds, v1Time, v2Time } from "../model/times";
 import type { Sight } from "../model/views";
 import type { Grants } from "../oauth/grants";
 import { freshRecord } from "./fresh-record";
+import { participantsAfter, rehang } from "./merging";
 
 export interface Records {
   /** Takes a record out of everybody's sight, or puts it back, without touching its update time. */
@@ -106,17 +107,15 @@ export class RecordControl implements Records {
   }
 
   merge(entity: FieldEntity, loserId: number, winnerId: number, updateTimes?: "move"): void {
+    const pair = { loserId, winnerId };
     this.record(entity, winnerId);
-    const link = ({ deal: "deal_id", person: "person_id", organization: "org_id" } as const)[entity];
-    for (const hanging of ["deal", "person", "activity", "note"] as const) {
-      for (const record of recordsOf(this.world.company, hanging).values()) {
-        if (!(link in record) || Reflect.get(record, link) !== loserId) continue;
-        Object.assign(record, { [link]: winnerId }, updateTimes ? this.updateTimes(hanging) : {});
-        this.world.changed(hanging, record.id);
-      }
+    rehang(this.world, entity, pair, (hanging, record) => {
+      if (updateTimes) Object.assign(record, this.updateTimes(hanging));
+      this.world.changed(hanging, record.id);
+    });
+    for (const [dealId, personIds] of participantsAfter(this.world, entity, pair)) {
+      this.setParticipants(dealId, personIds, updateTimes && "moves");
     }
-    if (entity === "deal") this.joinParticipants(loserId, winnerId);
-    if (entity === "person") this.replaceParticipant(loserId, winnerId);
     this.remove(entity, loserId);
     this.change(entity, winnerId, {});
   }
@@ -130,22 +129,6 @@ export class RecordControl implements Records {
     const record = recordsOf(this.world.company, entity).get(id);
     if (!record) throw new RangeError(`there is no ${entity} ${id}`);
     return record;
-  }
-
-  private personsOn(dealId: number): number[] {
-    return (this.world.company.participants.get(dealId) ?? []).map((link) => link.personId);
-  }
-
-  private joinParticipants(loserId: number, winnerId: number): void {
-    this.setParticipants(winnerId, [...new Set([...this.personsOn(winnerId), ...this.personsOn(loserId)])]);
-  }
-
-  private replaceParticipant(loserId: number, winnerId: number): void {
-    for (const dealId of this.world.company.participants.keys()) {
-      const persons = this.personsOn(dealId);
-      if (!persons.includes(loserId)) continue;
-      this.setParticipants(dealId, [...new Set(persons.map((id) => (id === loserId ? winnerId : id)))]);
-    }
   }
 
   private leaveDeals(personId: number): void {

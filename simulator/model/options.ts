@@ -3,6 +3,8 @@ type RefreshTokenRule = "strict" | "grace" | "same";
 export interface SimulatorOptions {
   /** How many deals the company has, archived and deleted ones included; everything else is in proportion. */
   deals?: number;
+  /** How many in a hundred deals are open, 0 to 96; the others are won or lost, but for those in the bin. Default: 50. */
+  openPercent?: number;
   /** The same seed and start instant give the same company, byte for byte. */
   seed?: number;
   /** 0 = any free port. */
@@ -33,6 +35,7 @@ export interface SimulatorOptions {
 
 export interface Settings {
   deals: number;
+  openPercent: number;
   seed: number;
   port: number;
   host: string;
@@ -50,12 +53,14 @@ export interface Settings {
 }
 
 export const MOST_DEALS = 100_000;
+export const MOST_OPEN_PERCENT = 96;
 /** The stories alone take seven deals. */
 export const FEWEST_DEALS = 10;
 
 export function settingsFrom(options: SimulatorOptions): Settings {
   const settings: Settings = {
     deals: options.deals ?? 100,
+    openPercent: options.openPercent ?? 50,
     seed: options.seed ?? 1,
     port: options.port ?? 0,
     host: options.host ?? "127.0.0.1",
@@ -77,6 +82,9 @@ export function settingsFrom(options: SimulatorOptions): Settings {
   };
   if (!Number.isInteger(settings.deals) || settings.deals < FEWEST_DEALS || settings.deals > MOST_DEALS) {
     throw new RangeError(`deals must be a whole number from ${FEWEST_DEALS} to ${MOST_DEALS}`);
+  }
+  if (!Number.isInteger(settings.openPercent) || settings.openPercent < 0 || settings.openPercent > MOST_OPEN_PERCENT) {
+    throw new RangeError(`openPercent must be a whole number from 0 to ${MOST_OPEN_PERCENT}`);
   }
   return settings;
 }

@@ -10,7 +10,7 @@ import type { Clock } from "../platform/clock";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
 import { RunLostError } from "./failures";
-import { type ClaimedRun, extendLease } from "./runs";
+import { type ClaimedRun, countsOf, countsParameters, extendLease, type StepChange } from "./runs";
 
 /** Whoever watches a run hears of it so often at most, its beginnings and ends aside. */
 const TOLD_EVERY_MS = 250;
@@ -39,19 +39,6 @@ export const copyOf = ({ database, run }: Pick<RunContext, "database" | "run">):
   ...database.tenant(run.tenantId),
   copyId: run.copyId,
 });
-
-/** What a commit adds to its step. */
-export interface StepChange {
-  requests: number;
-  fetched: number;
-  written: number;
-  unchanged: number;
-  removed: number;
-  rejected: number;
-}
-
-/** A commit of something that the CRM was not asked for. */
-export const NO_CHANGE: StepChange = { requests: 0, fetched: 0, written: 0, unchanged: 0, removed: 0, rejected: 0 };
 
 /**
  * A transaction of a run (decision 0002): the copy must still be live and the run still ours, or nothing is written.
@@ -103,21 +90,6 @@ export async function commitPiece(
   });
   count(context, resource, change);
   return change;
-}
-
-/** SQL: a CTE that adds a commit's counts to its step. @param first the number of the first of its nine parameters */
-export function countsOf(first: number): string {
-  const [tenant, run, resource, ...counts] = Array.from({ length: 9 }, (_, index) => `$${first + index}`);
-  const [requests, fetched, written, unchanged, removed, rejected] = counts;
-  return `counted AS (
-    UPDATE sync_step SET requests = requests + ${requests}, fetched = fetched + ${fetched}, written = written + ${written},
-      unchanged = unchanged + ${unchanged}, removed = removed + ${removed}, rejected = rejected + ${rejected}
-    WHERE tenant_id = ${tenant} AND run_id = ${run} AND resource = ${resource})`;
-}
-
-export function countsParameters({ tenantId, runId }: ClaimedRun, resource: SyncResource, change: StepChange) {
-  const { requests, fetched, written, unchanged, removed, rejected } = change;
-  return [tenantId, runId, resource, requests, fetched, written, unchanged, removed, rejected];
 }
 
 export function count({ metrics }: RunContext, resource: SyncResource, change: StepChange): void {

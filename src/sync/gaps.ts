@@ -1,7 +1,8 @@
 import { gapsWhere } from "../connections/known-gaps";
 import type { CrmError } from "../crm/errors";
 import type { CopyScope } from "../database/database";
-import type { GapSummary, SyncResource } from "../entities/sync-run";import { failureOf } from "./failures";
+import type { GapSummary, SyncResource } from "../entities/sync-run";
+import { failureOf } from "./failures";
 
 /** A gap of a whole resource is kept under this id; CRM ids begin at 1. */
 const WHOLE_RESOURCE = 0;

@@ -45,7 +45,12 @@ const PIPELINES: List<crm.CrmPipeline> = {
   entity: PipelineRow,
   ...SMALL,
 };
-const STAGES: List<crm.CrmStage> = { read: (api, page) => api.stages(page), write: write.writeStages, entity: StageRow, ...SMALL };
+const STAGES: List<crm.CrmStage> = {
+  read: (api, page) => api.stages(page),
+  write: write.writeStages,
+  entity: StageRow,
+  ...SMALL,
+};
 const ORGANIZATIONS: List<crm.CrmOrganization> = {
   read: (api, page) => api.organizations(page),
   write: write.writeOrganizations,
@@ -64,7 +69,11 @@ const DEALS: List<crm.CrmDeal> = {
   read: (api, page) => api.deals(page),
   write: write.writeDeals,
   entity: DealRow,
-  depends: { ...OF_OWNERS, PIPELINES: { column: "pipeline_id", of: PipelineRow }, STAGES: { column: "stage_id", of: StageRow } },
+  depends: {
+    ...OF_OWNERS,
+    PIPELINES: { column: "pipeline_id", of: PipelineRow },
+    STAGES: { column: "stage_id", of: StageRow },
+  },
   ...CHANGING,
 };
 const ACTIVITIES: List<crm.CrmActivity> = {

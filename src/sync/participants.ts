@@ -7,12 +7,12 @@ import { jsonRows } from "../database/upsert";
 import { SyncRunRow } from "../entities/sync-run";
 import type { SyncStepRow } from "../entities/sync-step";
 import { SyncedCopyRow } from "../entities/synced-copy";
-import { commitPiece, copyOf, NO_CHANGE, type RunContext, type StepChange } from "./commit";
+import { commitPiece, copyOf, type RunContext } from "./commit";
 import { isSubFetchFailure } from "./failures";
 import { type FoundGap, recordGaps } from "./gaps";
 import { affordable, countDue, GROUPS, lonelyDeals, nextDeals, planTurn, type QueuedDeal } from "./participant-queue";
 import { agreeing, confirmRule, isRefutedBy, odd, type RuleOfOne, readRule, refuteRule } from "./rule-of-one";
-import { setStepState } from "./runs";
+import { NO_CHANGE, type StepChange, setStepState } from "./runs";
 import { writeDeals } from "./writers";
 
 /** Deals asked for between two commits: a crash repeats at most this many requests. */

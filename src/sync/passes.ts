@@ -3,9 +3,8 @@ import type { CopyScope } from "../database/database";
 import { RejectedRecordRow } from "../entities/rejected-record";
 import { SyncListRow, SyncPassRow } from "../entities/sync-list";
 import { SYNC_RESOURCES, type SyncResource } from "../entities/sync-run";
-import { countsOf, countsParameters, type StepChange } from "./commit";
 import { type PassKind, sinceOf } from "./plan";
-import type { ClaimedRun } from "./runs";
+import { type ClaimedRun, countsOf, countsParameters, type StepChange } from "./runs";
 
 /** A way through a list that is under way; the worker that holds the run moves it on. */
 export type Pass = Omit<SyncPassRow, "tenantId" | "copyId"> & {

@@ -8,7 +8,7 @@ import { MeetingRow } from "../entities/meeting";
 import { MissedRecordRow } from "../entities/missed-record";
 import { SyncedCopyRow } from "../entities/synced-copy";
 import { DAY_MS, HOUR_MS } from "../platform/clock";
-import { commitPiece, copyOf, type RunContext, type StepChange } from "./commit";
+import { commitPiece, copyOf, type RunContext } from "./commit";
 import { isListFailure } from "./failures";
 import { LISTS } from "./lists";
 import { dealsOfMeeting } from "./participant-queue";
@@ -16,7 +16,7 @@ import { askBatch, commitAnswers } from "./participants";
 import { type Absence, isMuch, WALKS_APART_MS } from "./plan";
 import { removeRecords } from "./removal";
 import { readRule } from "./rule-of-one";
-import { requireLease } from "./runs";
+import { requireLease, type StepChange } from "./runs";
 
 /**
  * Matched records are asked for by their ids, because the CRM tells of deals alone that they are gone: what is deleted,

@@ -1,18 +1,22 @@
-import { Any } from "typeorm";
+import { randomUUID } from "node:crypto";
+import { Any, IsNull, Not } from "typeorm";
 import type { Actor } from "../auth/actor";
 import { recordAudit } from "../auth/audit";
 import { connectedCopyId, lockConnection } from "../connections/connection-store";
 import { NEEDS_REAUTHORIZATION, NOT_CONNECTED } from "../connections/refusals";
-import type { Database, TenantScope } from "../database/database";
+import type { CopyScope, Database, TenantScope } from "../database/database";
 import { enqueueJob, hasLiveJob } from "../database/jobs";
+import { notify, PROGRESS_CHANGED } from "../database/notifications";
 import { ConnectionRow } from "../entities/connection";
-import type { SyncKind } from "../entities/sync-run";
-import { SyncRunRow } from "../entities/sync-run";
+import { SyncListRow } from "../entities/sync-list";
+import { SYNC_RESOURCES, type SyncKind, type SyncResource, SyncRunRow } from "../entities/sync-run";
 import { eachAlone } from "../platform/chores";
 import { type Clock, MINUTE_MS, SECOND_MS } from "../platform/clock";
 import type { Logger } from "../platform/logger";
 import { accepted, type Outcome, refused } from "../platform/outcome";
-import { enqueueRun, enqueueSync, type RunRef, SYNC_JOB } from "./runs";
+import { askWhole, makeLists } from "./passes";
+import { isRemovable } from "./removal";
+import { enqueueSync, insertSteps, type RunRef, SYNC_JOB } from "./runs";
 
 export const SYNC_DUE_JOB = "sync_due";
 /** A job that was taken so long ago, of something that has not begun, has gone with the worker that took it. */
@@ -141,4 +145,36 @@ export function dueKind(lastWhole: Date | null, now: Date, reconcileIntervalMs: 
   const isDue =
     reconcileIntervalMs > 0 && lastWhole !== null && now.getTime() - lastWhole.getTime() >= reconcileIntervalMs;
   return isDue ? "RECONCILE" : "INCREMENTAL";
+}
+
+/**
+ * Makes a run with its steps and its job, all in the caller's transaction, which holds the connection's lock; one run at
+ * a time is held by the database besides. What is asked for beyond what changed is noted as passes: where the run does not
+ * come to their end, later runs go on with them.
+ * @param resources which lists it reads; all where nothing is said
+ * @returns the run's id
+ */
+export async function enqueueRun(
+  scope: TenantScope,
+  copyId: number,
+  asked: SyncKind,
+  now: Date,
+  resources: readonly SyncResource[] = SYNC_RESOURCES,
+): Promise<string> {
+  const copy = { ...scope, copyId };
+  await makeLists(copy);
+  if (asked !== "INCREMENTAL") await askWhole(copy, resources.filter(isRemovable), asked === "RECONCILE");
+  const kind = (await hasRead(copy)) ? asked : "FULL";
+  const id = randomUUID();
+  const run = { tenantId: scope.tenantId, id, copyId, kind, state: "QUEUED" as const, queuedAt: now };
+  await scope.typed((orm) => orm.insert(SyncRunRow, run));
+  await insertSteps(copy, id, kind, resources);
+  await enqueueSync(scope, id);
+  await notify(scope, PROGRESS_CHANGED);
+  return id;
+}
+
+/** Whether any list was ever read to its end: without that there is nothing to add to. */
+async function hasRead({ tenantId, copyId, typed }: CopyScope): Promise<boolean> {
+  return typed((orm) => orm.existsBy(SyncListRow, { tenantId, copyId, watermark: Not(IsNull()) }));
 }

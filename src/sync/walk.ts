@@ -4,14 +4,14 @@ import { idsOfRejected } from "../crm/parsing/page";
 import type { CopyScope } from "../database/database";
 import { jsonRows } from "../database/upsert";
 import { DAY_MS } from "../platform/clock";
-import { copyOf, count, inRun, NO_CHANGE, type RunContext, type StepChange } from "./commit";
+import { copyOf, count, inRun, type RunContext } from "./commit";
 import { isListFailure } from "./failures";
 import { NOT_SHOWN, recordGaps } from "./gaps";
 import { LISTS, type ListResource } from "./lists";
 import { endPass, type ListState, movePass, newPass, type Pass, restartPass } from "./passes";
 import { clockOf, isMuch, type PassKind, WALKS_APART_MS } from "./plan";
 import { beginAbsence, countAbsence, removeAbsent, seen } from "./removal";
-import { requireLease } from "./runs";
+import { NO_CHANGE, requireLease, type StepChange } from "./runs";
 
 /** The walks of a removing pass are over: what neither has seen is being removed. */
 const WALKS_OVER = 3;

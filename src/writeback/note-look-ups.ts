@@ -97,8 +97,10 @@ export class NoteLookUps {
 
   /** Every note on the target. Somebody may have copied ours by hand: the first with its reference is it. */
   async #search(receipt: NoteWriteRow, copyId: number): Promise<{ note: CrmNote | null; complete: boolean }> {
-    const { http, crmBaseUrl, tokensOf } = this.parts;
-    const api = new CrmApi({ http, baseUrl: crmBaseUrl, tokens: tokensOf(receipt.tenantId, copyId) });
+    const { tenantId } = receipt;
+    const { http, crmBaseUrl, tokensOf, purseOf } = this.parts;
+    const tokens = tokensOf(tenantId, copyId);
+    const api = new CrmApi({ http, baseUrl: crmBaseUrl, tokens, purse: purseOf?.(tenantId, copyId) });
     const target = { entity: receipt.entity, id: receipt.targetId };
     let note: CrmNote | null = null;
     let complete = true;

@@ -53,8 +53,8 @@ const prices = {
 };
 
 test("every operation has the price of the CRM's reference", () => {
-  const rules = settingsFrom({ now: () => START });
-  const company = seedCompany({ deals: 10, seed: 1, now: START, company: rules.company });
+  const rules = settingsFrom({ deals: 10, now: () => START });
+  const company = seedCompany({ ...rules, now: START });
   const texts = new Texts(company, new Tallies(company));
   const world = { company, views: new Views(company), texts, now: rules.now, rules, changed: () => {} };
   const costs = operations(world).map(({ method = "GET", path, cost }) => [`${method} ${path}`, cost]);

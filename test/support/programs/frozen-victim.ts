@@ -92,7 +92,13 @@ async function work({ parts, tokens }: Writeback): Promise<unknown> {
       }).disconnect(actor);
     case "page": {
       const pinned = (tenantId: number, copyId: number) => tokens.of(tenantId, copyId);
-      const engine = new SyncEngine({ ...parts, tokensOf: pinned, intervalMs: 0, concurrency: 4, planNext: async () => undefined });
+      const engine = new SyncEngine({
+        ...parts,
+        tokensOf: pinned,
+        intervalMs: 0,
+        concurrency: 4,
+        planNext: async () => undefined,
+      });
       return engine.run({ tenantId: Number(TENANT), runId: RUN_ID }, new AbortController().signal);
     }
   }
