@@ -9,6 +9,7 @@ type Group = (typeof GROUPS)[number];
 
 export interface QueuedDeal {
   dealId: number;
+  /** The deal's person, as far as the user may see that one. */
   personId: number | null;
   /** How many participants the deal says there are; null: it does not say. */
   count: number | null;
@@ -46,7 +47,10 @@ const FIRST = `${DUE} AND NOT EXISTS (SELECT 1 FROM data_gap g
   WHERE g.tenant_id = $1 AND g.copy_id = $2 AND g.resource = 'DEAL_PARTICIPANTS' AND g.crm_id = d.crm_id)`;
 const CHANGED = "coalesce(d.update_time, '0001-01-01 00:00:00+00'::timestamptz)";
 const CLOSED = "coalesce(greatest(d.won_time, d.lost_time), '0001-01-01 00:00:00+00'::timestamptz)";
-const DERIVED = `d.participants_count = 1 AND d.person_id IS NOT NULL AND d.crm_id % ${SAMPLE} <> 0`;
+/** A person whom the user may not see is left out of answers, and counted all the same. */
+const SEEN_PERSON =
+  "EXISTS (SELECT 1 FROM person o WHERE o.tenant_id = $1 AND o.copy_id = $2 AND o.crm_id = d.person_id)";
+const DERIVED = `d.participants_count = 1 AND d.crm_id % ${SAMPLE} <> 0 AND ${SEEN_PERSON}`;
 
 /** By which of its columns a deal belongs to a matched record. */
 const COLUMNS = Object.entries({ DEAL: "crm_id", PERSON: "person_id", ORGANIZATION: "organization_id" });
@@ -144,7 +148,7 @@ export function dealsOfMeeting(
 async function readDeals({ tenantId, copyId, rows }: CopyScope, ids: string, more: unknown[]): Promise<QueuedDeal[]> {
   return rows<QueuedDeal>(
     `WITH next AS MATERIALIZED (SELECT crm_id, row_number() OVER () AS place FROM (${ids}) n)
-     SELECT d.crm_id AS "dealId", d.person_id AS "personId", d.participants_count AS count,
+     SELECT d.crm_id AS "dealId", CASE WHEN ${SEEN_PERSON} THEN d.person_id END AS "personId", d.participants_count AS count,
        d.participants_asked_at IS NOT NULL AS "wasAsked"
      FROM next n JOIN deal d ON d.tenant_id = $1 AND d.copy_id = $2 AND d.crm_id = n.crm_id ORDER BY n.place`,
     [tenantId, copyId, ...more],

@@ -29,12 +29,12 @@ export const agreeing = (answers: readonly Answered[]): number =>
 export const odd = (answers: readonly Answered[]): Answered[] =>
   answers.filter((deal) => isLonely(deal) && !isOwn(deal.personId, deal.personIds));
 
-/** Whether one of them, as the CRM shows it now, still has one participant who is not its person. */
+/** Whether one of them, as the CRM shows it now, still has that person and one participant. */
 export function isRefutedBy(oddOnes: readonly Answered[], shown: readonly CrmDeal[]): boolean {
   const now = new Map(shown.map((deal) => [deal.id, deal]));
-  return oddOnes.some(({ dealId, personIds }) => {
+  return oddOnes.some(({ dealId, personId }) => {
     const deal = now.get(dealId);
-    return deal?.participantsCount === 1 && deal.personId !== null && !isOwn(deal.personId, personIds);
+    return deal?.participantsCount === 1 && deal.personId === personId;
   });
 }
 
