@@ -114,11 +114,11 @@ async function* readPages(
 function readPage(
   { apis }: RunContext,
   resource: ListResource,
-  { list }: ListState,
+  { payer }: ListState,
   { updatedSince }: Pass,
   cursor: string | null,
 ): Promise<CrmPage<{ id: number }>> {
-  return LISTS[resource].read(list?.watermark ? apis.lists : apis.firstLists, { cursor, updatedSince });
+  return LISTS[resource].read(apis[payer], { cursor, updatedSince });
 }
 
 /** The list itself is there for certain: what is not accepted, not found or gone (400, 404, 410) is the cursor. */
