@@ -6,6 +6,7 @@ import {
   ConnectResult,
   ConnectStarted,
   ConnectSuccess,
+  CrmBudget,
   DisconnectResult,
   DisconnectSuccess,
   StartConnectResult,
@@ -15,7 +16,7 @@ import { SyncStatus } from "../schema/sync";
 import { summarizeGaps } from "../sync/gaps";
 import { readRunStatus } from "../sync/run-history";
 import type { EventContext, OperationContext } from "./context";
-import { presentConnection, presentGap, presentRefusal, presentRun } from "./present";
+import { make, presentConnection, presentGap, presentRefusal, presentRun } from "./present";
 
 @Resolver(() => Connection)
 export class ConnectionResolver {
@@ -41,6 +42,15 @@ export class ConnectionResolver {
       nextRunAt: planned?.nextSyncAt ?? null,
       gaps: gaps.map(presentGap),
     };
+  }
+
+  @FieldResolver(() => CrmBudget, { nullable: true, description: "null while nothing is known of it." })
+  async budget(@Root() { copyId }: Connection, @Ctx() context: EventContext): Promise<CrmBudget | null> {
+    if (copyId === null) return null;
+    const { actor, services } = context;
+    const read = () => services.budget.view(actor.tenantId, copyId, services.clock());
+    const view = await context.once(`budget of ${copyId}`, read);
+    return view && make(CrmBudget, view);
   }
 
   @Mutation(() => StartConnectResult, {
