@@ -7,6 +7,7 @@ import {
   ConnectResult,
   ConnectStarted,
   ConnectSuccess,
+  CrmBudget,
   DisconnectResult,
   DisconnectSuccess,
   StartConnectResult,
@@ -16,7 +17,7 @@ import { SyncStatus } from "../schema/sync";
 import { summarizeGaps } from "../sync/gaps";
 import { readRunStatus } from "../sync/run-history";
 import type { EventContext, OperationContext } from "./context";
-import { presentConnection, presentGap, presentRefusal, presentRun } from "./present";
+import { make, presentConnection, presentGap, presentRefusal, presentRun } from "./present";
 
 @Resolver(() => Connection)
 export class ConnectionResolver {
@@ -52,6 +53,15 @@ export class ConnectionResolver {
   async grantEndsAt(@Root() { copyId, state }: Connection, @Ctx() context: EventContext): Promise<Date | null> {
     if (copyId === null || state !== "CONNECTED") return null;
     return context.once(`grant of ${copyId}`, () => grantEndsAt(context.scope, copyId));
+  }
+
+  @FieldResolver(() => CrmBudget, { nullable: true, description: "null while nothing is known of it." })
+  async budget(@Root() { copyId }: Connection, @Ctx() context: EventContext): Promise<CrmBudget | null> {
+    if (copyId === null) return null;
+    const { actor, services } = context;
+    const read = () => services.budget.view(actor.tenantId, copyId, services.clock());
+    const view = await context.once(`budget of ${copyId}`, read);
+    return view && make(CrmBudget, view);
   }
 
   @Mutation(() => StartConnectResult, {

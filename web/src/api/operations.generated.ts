@@ -177,6 +177,23 @@ export type ReauthorizationReason =
   /** The token turned out to belong to another user or company than the one that authorized. */
   | 'IDENTITY_CHANGED';
 
+/** What keeps a connected CRM from working. */
+export type TroubleCode =
+  /** It could not be reached or had a fault, or the operator has stopped all calls. */
+  | 'CRM_UNAVAILABLE'
+  /** It refused a request: a right of the authorizing user or of the app is missing. */
+  | 'CRM_REFUSED'
+  /** The company's account is not open. */
+  | 'CRM_ACCOUNT_CLOSED'
+  /** Its answer made no sense. */
+  | 'CRM_ANSWER_UNREADABLE'
+  /** Its request limit is used up; other apps share it. */
+  | 'RATE_LIMITED'
+  /** It does not accept this service's app registration: tell the operator. */
+  | 'SERVICE_MISCONFIGURED'
+  /** This service's share of its daily tokens is used up, or little is left for others. */
+  | 'BUDGET_LOW';
+
 /** What can receive a note and a nominated field. */
 export type CrmEntity =
   /** A deal. */
@@ -487,7 +504,7 @@ export type RunFragment = { id: string, kind: SyncKind, state: SyncState, queued
 export type SettingsQueryVariables = Exact<{ [key: string]: never; }>;
 
 
-export type SettingsQuery = { viewer: { role: Role, plan: string, canManageConnection: boolean, connectRefusal: RefusalCode | null }, connection: { id: string, state: ConnectionState, stateChangedAt: string | null, crm: Crm | null, boundEmail: string | null, boundUserName: string | null, companyName: string | null, companyDomain: string | null, connectedAt: string | null, reauthorizationReason: ReauthorizationReason | null, trouble: { code: string, message: string, since: string, lastSeenAt: string } | null, sync: { lastSuccessAt: string | null, nextRunAt: string | null, current: { id: string, kind: SyncKind, state: SyncState, queuedAt: string, startedAt: string | null, finishedAt: string | null, progress: number, steps: Array<{ resource: SyncResource, state: SyncState, fetched: number, written: number, unchanged: number, removed: number, rejected: number }>, error: { code: SyncErrorCode, message: string } | null } | null, last: { id: string, kind: SyncKind, state: SyncState, queuedAt: string, startedAt: string | null, finishedAt: string | null, progress: number, steps: Array<{ resource: SyncResource, state: SyncState, fetched: number, written: number, unchanged: number, removed: number, rejected: number }>, error: { code: SyncErrorCode, message: string } | null } | null, gaps: Array<{ resource: SyncResource, code: string, count: number, since: string, message: string }> } } };
+export type SettingsQuery = { viewer: { role: Role, plan: string, canManageConnection: boolean, connectRefusal: RefusalCode | null }, connection: { id: string, state: ConnectionState, stateChangedAt: string | null, crm: Crm | null, boundEmail: string | null, boundUserName: string | null, companyName: string | null, companyDomain: string | null, connectedAt: string | null, reauthorizationReason: ReauthorizationReason | null, trouble: { code: TroubleCode, message: string, since: string, lastSeenAt: string } | null, sync: { lastSuccessAt: string | null, nextRunAt: string | null, current: { id: string, kind: SyncKind, state: SyncState, queuedAt: string, startedAt: string | null, finishedAt: string | null, progress: number, steps: Array<{ resource: SyncResource, state: SyncState, fetched: number, written: number, unchanged: number, removed: number, rejected: number }>, error: { code: SyncErrorCode, message: string } | null } | null, last: { id: string, kind: SyncKind, state: SyncState, queuedAt: string, startedAt: string | null, finishedAt: string | null, progress: number, steps: Array<{ resource: SyncResource, state: SyncState, fetched: number, written: number, unchanged: number, removed: number, rejected: number }>, error: { code: SyncErrorCode, message: string } | null } | null, gaps: Array<{ resource: SyncResource, code: string, count: number, since: string, message: string }> } } };
 
 export type StartConnectMutationVariables = Exact<{ [key: string]: never; }>;
 
