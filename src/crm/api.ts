@@ -166,6 +166,12 @@ export class CrmApi {
     return beside(answer, { ...page, next: forward(cursor ?? "0", page.next) });
   }
 
+  /** Whether a list shows a record: it leaves out what was deleted, merged into another, archived or hidden from this user. */
+  async isShown({ entity, id }: fields.CrmRecordRef): Promise<boolean> {
+    const { records } = await this.#list(RECORDS[entity], record.recordId, { cursor: null }, { ids: id });
+    return records.some((shown) => shown.id === id);
+  }
+
   /** The ids of the persons who take part in a deal, all pages, each once. */
   async participantIds(dealId: number): Promise<number[]> {
     const ids = new Set<number>();
