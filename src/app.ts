@@ -141,7 +141,8 @@ function compose(
   const tokens = new AccessTokens({
     ...{ database, databaseUrl, http, crmBaseUrl, oauth, credentials, clock, logger, metrics },
   });
-  const apiOf = (tenantId: number, copyId: number) => new CrmApi(http, crmBaseUrl, tokens.of(tenantId, copyId));
+  const apiOf = (tenantId: number, copyId: number) =>
+    new CrmApi({ http, baseUrl: crmBaseUrl, tokens: tokens.of(tenantId, copyId) });
   const tokensOf = (tenantId: number, copyId: number) => tokens.of(tenantId, copyId);
   const writeback = {
     ...{ database, http, crmBaseUrl, tokensOf, clock, logger, metrics },

@@ -52,7 +52,7 @@ export function ownerOf(
     throw new CrmError("UNAUTHORIZED", "The CRM refused the token that it had just issued.", { status: 401 });
   };
   const tokens = { current: async () => accessToken, renewed: refused };
-  return new CrmApi(http, crmBaseUrl, tokens, undefined, mayBegin).currentUser();
+  return new CrmApi({ http, baseUrl: crmBaseUrl, tokens, mayBegin }).currentUser();
 }
 
 function nullWhereRefused(error: unknown): null {

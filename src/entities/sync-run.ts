@@ -28,6 +28,7 @@ export const SYNC_ERROR_CODES = [
   "CRM_ACCOUNT_CLOSED",
   "CRM_ANSWER_UNREADABLE",
   "NEEDS_REAUTHORIZATION",
+  "BUDGET_LOW",
   "INTERNAL",
 ] as const;
 export type SyncErrorCode = (typeof SYNC_ERROR_CODES)[number];

@@ -213,6 +213,8 @@ export const WORDS: Readonly<Record<string, Words>> = {
     CRM_ACCOUNT_CLOSED: "The CRM company's account is not open.",
     CRM_ANSWER_UNREADABLE: "The CRM's answer made no sense.",
     NEEDS_REAUTHORIZATION: "The CRM no longer accepts the authorization.",
+    BUDGET_LOW:
+      "This service's share of the CRM's daily tokens is used up, or little is left for the company's other apps.",
     INTERNAL: "A fault of this service.",
   },
   SyncStep: {

@@ -66,7 +66,7 @@ export class SyncEngine {
     const pacer = new Pacer(clock);
     const tokens = this.parts.tokensOf(tenantId, run.copyId);
     const mayBegin = () => requireLease(run, clock());
-    const api = new CrmApi(this.parts.http, this.parts.crmBaseUrl, tokens, pacer, mayBegin);
+    const api = new CrmApi({ http: this.parts.http, baseUrl: this.parts.crmBaseUrl, tokens, pacer, mayBegin });
     const turnEnds = askedAt.getTime() + TURN_MS;
     const mustPause = () => stop.aborted || clock().getTime() >= turnEnds;
     const { metrics } = this.parts;

@@ -20,6 +20,11 @@ const BY_CRM_FAILURE: Record<CrmFailure, RunFailure> = {
     code: "RATE_LIMITED",
     message: "The CRM's request limit is used up. The next run goes on from here; other apps share that limit.",
   },
+  BUDGET_LOW: {
+    code: "BUDGET_LOW",
+    message:
+      "This service's share of the CRM's daily tokens is used up, or little is left for other apps. It goes on by itself when there is more.",
+  },
   UNAVAILABLE: {
     code: "CRM_UNAVAILABLE",
     message: "The CRM could not be reached or is down. The next run tries again.",

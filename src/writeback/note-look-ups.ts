@@ -94,7 +94,7 @@ export class NoteLookUps {
 
   #apiOf(tenantId: number, copyId: number): CrmApi {
     const { http, crmBaseUrl, tokensOf } = this.parts;
-    return new CrmApi(http, crmBaseUrl, tokensOf(tenantId, copyId));
+    return new CrmApi({ http, baseUrl: crmBaseUrl, tokens: tokensOf(tenantId, copyId) });
   }
 
   /** null where there is nothing to look up, or nobody to ask: then a sweep comes back to it. */

@@ -274,7 +274,8 @@ test.each<[FreezePoint, string]>([
     const asked = { meetingId, meeting, values: [value], idempotencyKey: `fields-${point}` };
     const freezing = await freeze("fields", point, { ASKED: asked });
     const { database: db, http, crmBaseUrl, tokensOf, logger } = healthy.parts;
-    const apiOf = (tenantId: number, copyId: number) => new CrmApi(http, crmBaseUrl, tokensOf(tenantId, copyId));
+    const apiOf = (tenantId: number, copyId: number) =>
+      new CrmApi({ http, baseUrl: crmBaseUrl, tokens: tokensOf(tenantId, copyId) });
     const mappings = new FieldMappings({ database: db, apiOf, clock, logger });
     const fields = new FieldWrites({ ...healthy.parts, mappings });
     const again = await within(ANSWERED_WITHIN_MS, fields.write(await seller(database), asked));

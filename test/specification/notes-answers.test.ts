@@ -210,7 +210,7 @@ async function readAllNotes(): Promise<void> {
   const [live] = await database.query<{ id: number }>("SELECT id FROM synced_copy WHERE state = 'LIVE'");
   const copyId = live?.id ?? 0;
   const { http, crmBaseUrl, tokensOf } = writeback.parts;
-  const api = new CrmApi(http, crmBaseUrl, tokensOf(tenantId, copyId));
+  const api = new CrmApi({ http, baseUrl: crmBaseUrl, tokens: tokensOf(tenantId, copyId) });
   for (let cursor: string | null = null; ; ) {
     const page: Awaited<ReturnType<typeof api.notes>> = await api.notes({ cursor });
     const scope = writeback.database.tenant(tenantId);

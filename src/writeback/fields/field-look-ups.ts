@@ -82,7 +82,7 @@ export class FieldLookUps {
     const list = await mappings.fields(tenantId, entity);
     if (!list.ok) return;
     const field = list.value.find(({ key }) => key === fieldKey);
-    const api = new CrmApi(http, crmBaseUrl, tokensOf(tenantId, copyId));
+    const api = new CrmApi({ http, baseUrl: crmBaseUrl, tokens: tokensOf(tenantId, copyId) });
     const seen = await api.customFieldsOf(entity, targetId);
     const holds = field !== undefined && isApplied(field.type, value, seen.customFields[fieldKey]);
     const state = verdictOf(sentAt ?? begunAt, begunAt, holds);

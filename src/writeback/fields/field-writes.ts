@@ -121,7 +121,7 @@ export class FieldWrites {
     for (const batch of batchesOf(sendings)) {
       const { receipt, target } = batch[0];
       const tokens = tokensOf(receipt.tenantId, receipt.copyId);
-      const api = new CrmApi(http, crmBaseUrl, tokens, undefined, inTime(receipt.requestedAt, clock));
+      const api = new CrmApi({ http, baseUrl: crmBaseUrl, tokens, mayBegin: inTime(receipt.requestedAt, clock) });
       const report: RecordReport = stop ? notSent(batch, stop) : await writeRecord(api, target, batch);
       stop = report.stop;
       const outcomes = stop ? report.outcomes : await this.#explained(batch, report.outcomes);

@@ -73,7 +73,8 @@ async function work({ parts, tokens }: Writeback): Promise<unknown> {
   const actor = { ...(JSON.parse(ACTOR) as Actor), expiresAt: new Date("2100-01-01") };
   const asked: unknown = JSON.parse(ASKED);
   const { database, http, crmBaseUrl, logger, tokensOf } = parts;
-  const apiOf = (tenantId: number, copyId: number) => new CrmApi(http, crmBaseUrl, tokensOf(tenantId, copyId));
+  const apiOf = (tenantId: number, copyId: number) =>
+    new CrmApi({ http, baseUrl: crmBaseUrl, tokens: tokensOf(tenantId, copyId) });
   const mappings = new FieldMappings({ database, apiOf, clock, logger });
   switch (WORK as FrozenWork) {
     case "renewal":

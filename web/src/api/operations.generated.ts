@@ -149,6 +149,8 @@ export type SyncErrorCode =
   | 'CRM_ANSWER_UNREADABLE'
   /** The CRM no longer accepts the authorization. */
   | 'NEEDS_REAUTHORIZATION'
+  /** This service's share of the CRM's daily tokens is used up, or little is left for the company's other apps. */
+  | 'BUDGET_LOW'
   /** A fault of this service. */
   | 'INTERNAL';
 
