@@ -1,4 +1,5 @@
 import { Arg, Ctx, FieldResolver, Mutation, Query, Resolver, Root, Subscription } from "type-graphql";
+import { readGaps } from "../connections/known-gaps";
 import { CONNECTION_CHANGED } from "../database/notifications";
 import {
   ConnectInput,
@@ -12,7 +13,6 @@ import {
 } from "../schema/connection";
 import type { Refusal } from "../schema/refusal";
 import { SyncStatus } from "../schema/sync";
-import { summarizeGaps } from "../sync/gaps";
 import { readRunStatus } from "../sync/run-history";
 import type { EventContext, OperationContext } from "./context";
 import { presentConnection, presentGap, presentRefusal, presentRun } from "./present";
@@ -29,10 +29,10 @@ export class ConnectionResolver {
   @FieldResolver(() => SyncStatus, { description: "How fresh and how whole the synced copy is." })
   async sync(@Root() { copyId }: Connection, @Ctx() context: EventContext): Promise<SyncStatus> {
     if (copyId === null) return { current: null, last: null, lastSuccessAt: null, nextRunAt: null, gaps: [] };
-    const { scope } = context;
+    const { scope, services } = context;
     const planned = await context.connection();
     const [status, gaps] = await context.once(`sync of ${copyId}`, () =>
-      Promise.all([readRunStatus(scope, copyId), summarizeGaps({ ...scope, copyId })]),
+      Promise.all([readRunStatus(scope, copyId), readGaps({ ...scope, copyId }, services.clock())]),
     );
     return {
       current: status.current && presentRun(status.current),

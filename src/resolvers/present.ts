@@ -96,19 +96,22 @@ export function presentRun(row: SyncRunRow): SyncRun {
     queuedAt: row.queuedAt,
     startedAt: row.startedAt,
     finishedAt: row.finishedAt,
-    updatedSince: row.updatedSince,
     gaps: row.gaps.map(presentGap),
     error: row.errorCode ? { code: row.errorCode, message: row.errorMessage ?? "" } : null,
   });
 }
 
-export const presentGap = ({ resource, code, count, since, message }: GapSummary): DataGap =>
-  make(DataGap, { resource, code, count, since: new Date(since), message });
+export const presentGap = ({ resource, code, count, since, message, expectedBy }: GapSummary): DataGap =>
+  make(DataGap, {
+    ...{ resource, code, count, since: new Date(since), message },
+    expectedBy: expectedBy ? new Date(expectedBy) : null,
+  });
 
 export const presentStep = (row: SyncStepRow): SyncStep =>
   make(SyncStep, {
     resource: row.resource,
     state: row.state,
+    updatedSince: row.updatedSince,
     requests: row.requests,
     fetched: row.fetched,
     written: row.written,

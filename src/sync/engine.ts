@@ -1,4 +1,5 @@
 import type { PinnedTokens } from "../connections/access-tokens";
+import { GAP_CODE_OF, readGaps } from "../connections/known-gaps";
 import { endTrouble, isTrouble, noteTrouble } from "../connections/trouble";
 import { CrmApi } from "../crm/api";
 import { stopBehind } from "../crm/errors";
@@ -6,13 +7,13 @@ import type { CrmHttp } from "../crm/http";
 import { Pacer } from "../crm/pacer";
 import type { Database, TenantScope } from "../database/database";
 import { isGivenUp } from "../database/session-limits";
-import { SYNC_RESOURCES, type SyncResource } from "../entities/sync-run";
+import { type GapCode, SYNC_RESOURCES, type SyncResource } from "../entities/sync-run";
 import type { SyncStepRow } from "../entities/sync-step";
 import { type Clock, SECOND_MS } from "../platform/clock";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
 import { failureOf, isSubFetchFailure, RunLostError } from "./failures";
-import { recordGaps, summarizeGaps } from "./gaps";
+import { recordGaps } from "./gaps";
 import { holdRun, inRun, type StepChange } from "./page-commit";
 import { copyOf, type RunContext } from "./run-context";
 import {
@@ -95,7 +96,7 @@ export class SyncEngine {
       // The connection before the run, in the order in which disconnecting locks them.
       await this.parts.planNext(scope, run.copyId);
       await holdRun(scope, run, clock());
-      await succeedRun(scope, run, await summarizeGaps({ ...scope, copyId: run.copyId }), clock());
+      await succeedRun(scope, run, await readGaps({ ...scope, copyId: run.copyId }, clock()), clock());
     });
     await endTrouble(copyOf(context), run.copyId);
     this.parts.metrics?.syncRuns.inc({ kind: run.kind, outcome: "SUCCEEDED" });
@@ -120,12 +121,12 @@ export class SyncEngine {
       await setStepState(copyOf(context), run, resource, "SUCCEEDED");
     } catch (error) {
       if (!MAY_FAIL.has(resource) || !isSubFetchFailure(error)) throw error;
-      await this.#missing(context, resource, error.code);
+      await this.#missing(context, resource, GAP_CODE_OF[error.code]);
     }
     return true;
   }
 
-  async #missing(context: RunContext, resource: SyncResource, code: string): Promise<void> {
+  async #missing(context: RunContext, resource: SyncResource, code: GapCode): Promise<void> {
     const { run, database, clock, logger } = context;
     logger.warn({ resource, code }, "a sub-fetch failed; the run goes on");
     await inRun(database, run, clock(), async (copy) => {

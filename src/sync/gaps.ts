@@ -1,6 +1,5 @@
-import { gapsWhere } from "../connections/known-gaps";
 import type { CopyScope } from "../database/database";
-import type { GapSummary, SyncKind, SyncResource } from "../entities/sync-run";
+import type { GapCode, SyncKind, SyncResource } from "../entities/sync-run";
 
 /** A gap of a whole resource is kept under this id; CRM ids begin at 1. */
 const WHOLE_RESOURCE = 0;
@@ -8,7 +7,7 @@ const WHOLE_RESOURCE = 0;
 export interface FoundGap {
   /** The record that is touched; absent for the whole resource. */
   crmId?: number;
-  code: string;
+  code: GapCode;
   message: string;
 }
 
@@ -46,16 +45,4 @@ export async function mendWholeResource(
      WHERE tenant_id = $1 AND copy_id = $2 AND resource = $3 AND crm_id = $4 AND code IS DISTINCT FROM $5`,
     [tenantId, copyId, resource, WHOLE_RESOURCE, stays],
   );
-}
-
-/** What a copy lacks now, by resource and reason. */
-export async function summarizeGaps({ tenantId, copyId, rows }: CopyScope): Promise<GapSummary[]> {
-  const found = await rows<Omit<GapSummary, "since"> & { since: Date }>(gapsWhere(), [tenantId, copyId], {
-    resource: "text",
-    code: "text",
-    count: "number",
-    since: "instant",
-    message: "text",
-  });
-  return found.map((gap) => ({ ...gap, since: gap.since.toISOString() }));
 }

@@ -1,4 +1,5 @@
 import pLimit from "p-limit";
+import { GAP_CODE_OF } from "../connections/known-gaps";
 import type { CrmApi } from "../crm/api";
 import type { CrmError } from "../crm/errors";
 import type { CopyScope } from "../database/database";
@@ -89,7 +90,7 @@ export async function writeParticipants(
   const [gone] = await rows<{ removed: number }>(FORGET, [tenantId, copyId, present, ids], { removed: "number" });
   const added = await rows(ADD, [tenantId, copyId, present]);
   const gaps = failures.map(
-    ({ dealId, error }): FoundGap => ({ crmId: dealId, code: error.code, message: GAP_MESSAGE }),
+    ({ dealId, error }): FoundGap => ({ crmId: dealId, code: GAP_CODE_OF[error.code], message: GAP_MESSAGE }),
   );
   await recordGaps(copy, "DEAL_PARTICIPANTS", gaps, now);
   const unread = failures.map(({ dealId }) => dealId);
