@@ -36,8 +36,7 @@ import { buildGraphQLSchema } from "./resolvers/graphql-schema";
 import { createHttpServer, type HttpServer } from "./server/http-server";
 import { startMetricsServer } from "./server/metrics-server";
 import { SyncEngine } from "./sync/engine";
-import { enqueueRun } from "./sync/run-planning";
-import { cancelRuns, RUN_SUCCEEDED_JOB, type RunRef, SYNC_JOB } from "./sync/run-store";
+import { cancelRuns, enqueueRun, RUN_ENDED_JOB, type RunRef, SYNC_JOB } from "./sync/runs";
 import { Schedule, SWEEP_MS, SYNC_DUE_JOB } from "./sync/schedule";
 import { FieldLookUps } from "./writeback/fields/field-look-ups";
 import { FIELD_LOOK_UP_JOB } from "./writeback/fields/field-receipts";
@@ -180,6 +179,7 @@ function compose(
     engine: new SyncEngine({
       ...{ database, http, crmBaseUrl, clock, logger, metrics },
       concurrency: config.crm.concurrency,
+      intervalMs: config.sync.intervalMs,
       planNext: (scope, copyId) => schedule.planNext(scope, copyId),
       tokensOf,
     }),
@@ -211,7 +211,7 @@ async function startWorker(
     [NOTE_LOOK_UP_JOB]: (payload: unknown) => noteLookUps.lookUp(payload as WriteRef),
     [FIELD_LOOK_UP_JOB]: (payload: unknown) => fieldLookUps.lookUp(payload as WriteRef),
     // What a sync brought may belong to meetings that were recorded before it.
-    [RUN_SUCCEEDED_JOB]: async (payload: unknown, stop: AbortSignal) => {
+    [RUN_ENDED_JOB]: async (payload: unknown, stop: AbortSignal) => {
       const { tenantId } = payload as RunRef;
       await rematching.run(tenantId, stop);
       await fieldMappings.refresh(tenantId);

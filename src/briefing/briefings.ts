@@ -3,7 +3,7 @@ import type { CopyScope, TenantScope } from "../database/database";
 import { MeetingRow } from "../entities/meeting";
 import { MeetingAttendeeRow } from "../entities/meeting-attendee";
 import { MeetingMatchRow } from "../entities/meeting-match";
-import { MAIN_LISTS } from "../entities/sync-list";
+import { MAIN_LISTS, SYNC_LISTS } from "../entities/sync-list";
 import type { GapSummary } from "../entities/sync-run";
 
 const UUID = /^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/;
@@ -113,8 +113,8 @@ export function readGapsOfBriefing(copy: CopyScope, meetingId: string, now: Date
 export async function readAsOf({ tenantId, copyId, rows }: CopyScope): Promise<Date | null> {
   const [lists] = await rows<{ as_of: Date | null }>(
     `SELECT CASE WHEN count(watermark) FILTER (WHERE resource = ANY ($3)) = cardinality($3) THEN min(watermark) END AS as_of
-     FROM sync_list WHERE tenant_id = $1 AND copy_id = $2`,
-    [tenantId, copyId, MAIN_LISTS],
+     FROM sync_list WHERE tenant_id = $1 AND copy_id = $2 AND resource = ANY ($4)`,
+    [tenantId, copyId, MAIN_LISTS, SYNC_LISTS],
     { as_of: "instant" },
   );
   return lists?.as_of ?? null;

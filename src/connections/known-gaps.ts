@@ -75,7 +75,7 @@ export async function readGaps(
   const found = await rows<Found>(
     `WITH known (resource, crm_id, code, message, since) AS (
        SELECT g.resource, g.crm_id, g.code, g.message, g.since FROM data_gap g
-       WHERE ${isOfCopy("g")} AND (g.crm_id = 0 OR ${among.replaceAll("?", "g.crm_id")})
+       WHERE ${isOfCopy("g")} AND (g.crm_id = 0 OR g.resource = 'DEAL_PARTICIPANTS' AND ${among.replaceAll("?", "g.crm_id")})
        UNION ALL ${UNREADABLE} UNION ALL ${NEVER_READ} UNION ALL ${unasked(among)}
        ${answer ? `UNION ALL ${answer.more}` : ""}
      )

@@ -30,6 +30,8 @@ export interface CrmErrorDetail {
   neverSent?: boolean;
   /** True where the answer is larger than is read; of a list, less may be asked for. */
   tooLarge?: boolean;
+  /** True where a list goes on for ever: what was read of it leads nowhere. */
+  endless?: boolean;
 }
 
 export class CrmError extends ServiceError {

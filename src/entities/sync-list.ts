@@ -58,9 +58,9 @@ export class SyncPassRow {
   @Column("timestamptz", { nullable: true })
   updatedSince!: Date | null;
 
-  /** The lesser of the CRM's clock and ours at its beginning: the list's watermark when it ends. */
-  @Column("timestamptz")
-  beganAt!: Date;
+  /** The lesser of the CRM's clock and ours at its beginning: the list's watermark when it ends. null: asked for, not begun. */
+  @Column("timestamptz", { nullable: true })
+  beganAt!: Date | null;
 
   @Column("text", { nullable: true })
   cursor!: string | null;

@@ -88,12 +88,6 @@ export class SyncRunRow {
   @Column("timestamptz", { nullable: true })
   finishedAt!: Date | null;
 
-  @Column("timestamptz", { nullable: true })
-  updatedSince!: Date | null;
-
-  @Column("timestamptz", { nullable: true })
-  crmTimeAtStart!: Date | null;
-
   @Column("uuid", { nullable: true })
   leaseId!: string | null;
 

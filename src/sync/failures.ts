@@ -65,6 +65,17 @@ export function failureOf(error: unknown): RunFailure | null {
   return { code: "INTERNAL", message: "The run failed for a reason of our own. The operator's log has it." };
 }
 
+/**
+ * Failures that are one list's: it becomes a gap, and the lists behind it are read. All others would meet every call: no
+ * connection at all, a refused authorization, the CRM's limit, our own restraint.
+ */
+export function isListFailure(error: unknown): error is CrmError {
+  if (!(error instanceof CrmError) || stopBehind(error) || error.detail.neverSent) return false;
+  return OF_ONE_LIST.has(error.code);
+}
+
+const OF_ONE_LIST: ReadonlySet<CrmFailure> = new Set(["REFUSED", "NOT_FOUND", "UNREADABLE", "UNAVAILABLE"]);
+
 /** Failures of one sub-fetch that become a gap; all others end the run, and a stop by the operator makes it wait. */
 export function isSubFetchFailure(error: unknown): error is CrmError {
   if (stopBehind(error)) return false;

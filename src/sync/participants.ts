@@ -4,9 +4,12 @@ import type { CrmApi } from "../crm/api";
 import type { CrmError } from "../crm/errors";
 import type { CopyScope } from "../database/database";
 import { jsonRows } from "../database/upsert";
+import type { SyncStepRow } from "../entities/sync-step";
+import { commitPiece, copyOf, type RunContext, type StepChange } from "./commit";
 import { isSubFetchFailure } from "./failures";
 import { type FoundGap, recordGaps } from "./gaps";
-import type { StepChange } from "./page-commit";
+import { setStepState } from "./runs";
+import { oneAhead } from "./walk";
 
 /** Deals asked for between two commits: a crash repeats at most this many requests. */
 const BATCH = 200;
@@ -81,7 +84,7 @@ export async function readParticipants(
 /** Stores a batch: what was read replaces what was known; where it could not be read the last known stays. */
 export async function writeParticipants(
   copy: CopyScope,
-  { deals, failures, requests, lastDealId }: ReadParticipants,
+  { deals, failures, requests }: ReadParticipants,
   now: Date,
 ): Promise<StepChange> {
   const { tenantId, copyId, rows } = copy;
@@ -101,14 +104,12 @@ export async function writeParticipants(
       [tenantId, copyId, unread],
     );
   return {
-    cursor: String(lastDealId),
     requests,
     fetched: deals.length + failures.length,
     written: added.length,
     removed: gone?.removed ?? 0,
     unchanged: 0,
     rejected: 0,
-    done: false,
   };
 }
 
@@ -141,3 +142,40 @@ const ADD = `
   INSERT INTO deal_participant (tenant_id, copy_id, deal_id, person_id)
   SELECT $1::bigint, $2::bigint, deal_id, unnest(person_ids) FROM (${PRESENT}) p
   ON CONFLICT DO NOTHING RETURNING 1`;
+
+/** Asks for the participants of every deal that is due, a batch a commit, each deal once in a turn. */
+export async function* askParticipants(
+  context: RunContext,
+  step: SyncStepRow,
+): AsyncGenerator<StepChange & { isLast: boolean }> {
+  const { run, clock } = context;
+  const copy = copyOf(context);
+  const expected = step.fetched + (await countDueDeals(copy, 0));
+  await setStepState(copy, run, "DEAL_PARTICIPANTS", "RUNNING", { expected });
+  for await (const read of oneAhead((left) => readBatches(context, left))) {
+    const change = await commitPiece(context, "DEAL_PARTICIPANTS", (inner) => writeParticipants(inner, read, clock()));
+    yield { ...change, isLast: read.isLast };
+  }
+}
+
+/** To the last deal that is due, or to where the run pauses. */
+async function* readBatches(
+  context: RunContext,
+  left: AbortSignal,
+): AsyncGenerator<ReadParticipants & { isLast: boolean }> {
+  const { apis, logger, concurrency, mustPause } = context;
+  const copy = copyOf(context);
+  let limited: CrmError | null = null;
+  for (let dealIds = await dueDeals(copy, 0); dealIds.length > 0; ) {
+    const read: ReadParticipants = await readParticipants(apis.participants, dealIds, concurrency, left, limited);
+    // Deals that were not asked for share the failure that kept them from it.
+    for (const { dealId, error } of new Map(read.failures.map((failure) => [failure.error, failure])).values()) {
+      if (error === limited) continue;
+      logger.warn({ dealId, code: error.code, ...error.detail }, "a deal's participants could not be read");
+    }
+    limited = read.limited;
+    dealIds = await dueDeals(copy, Math.max(...dealIds));
+    yield { ...read, isLast: dealIds.length === 0 };
+    if (mustPause()) return;
+  }
+}

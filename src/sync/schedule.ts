@@ -12,9 +12,7 @@ import { eachAlone } from "../platform/chores";
 import { type Clock, MINUTE_MS, SECOND_MS } from "../platform/clock";
 import type { Logger } from "../platform/logger";
 import { accepted, type Outcome, refused } from "../platform/outcome";
-import { dueKind, nextRunAt } from "./plan";
-import { enqueueRun } from "./run-planning";
-import { enqueueSync, type RunRef, SYNC_JOB } from "./run-store";
+import { enqueueRun, enqueueSync, type RunRef, SYNC_JOB } from "./runs";
 
 export const SYNC_DUE_JOB = "sync_due";
 /** A job that was taken so long ago, of something that has not begun, has gone with the worker that took it. */
@@ -127,4 +125,20 @@ async function lastWholeRead({ tenantId, rows }: TenantScope, copyId: number): P
     { at: "instant" },
   );
   return run?.at ?? null;
+}
+
+/** Runs of many tenants that were connected together drift apart by this share of the interval, to either side. */
+const JITTER = 0.1;
+
+/** @param chance 0 to 1. @returns null where runs are only made by request */
+export function nextRunAt(now: Date, intervalMs: number, chance: number): Date | null {
+  if (intervalMs === 0) return null;
+  return new Date(now.getTime() + intervalMs * (1 + JITTER * (2 * chance - 1)));
+}
+
+/** What the schedule runs: mostly what changed, and everything once in a while, to find what is gone. */
+export function dueKind(lastWhole: Date | null, now: Date, reconcileIntervalMs: number): SyncKind {
+  const isDue =
+    reconcileIntervalMs > 0 && lastWhole !== null && now.getTime() - lastWhole.getTime() >= reconcileIntervalMs;
+  return isDue ? "RECONCILE" : "INCREMENTAL";
 }

@@ -14,7 +14,8 @@ import { mailboxOf, normalizeAddress } from "../platform/email-address";
 import { removeRecords } from "./removal";
 
 export interface Written {
-  written: number;
+  /** Of what was inserted or changed. */
+  ids: number[];
   removed: number;
 }
 
@@ -43,13 +44,13 @@ async function writePage<T extends { id: number; updateTime?: string | null }, R
   entity: new () => R,
   toRow: (record: T) => Synced<R>,
   options?: UpsertOptions,
-): Promise<Written & { ids: number[]; kept: T[] }> {
+): Promise<Written & { kept: T[] }> {
   const records = newestOfEach(page);
   const kept = records.filter((record) => !isDeleted(record));
   const gone = records.filter(isDeleted).map(({ id }) => id);
   const ids = await upsertPage(copy, entity, kept.map(toRow), options);
   const removed = await removeRecords(copy, entity, gone);
-  return { written: ids.length, removed, ids, kept };
+  return { ids, removed, kept };
 }
 
 /**

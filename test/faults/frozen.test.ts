@@ -8,7 +8,7 @@ import { CrmApi } from "../../src/crm/api";
 import { SESSION_LIMITS } from "../../src/database/session-limits";
 import { SECOND_MS } from "../../src/platform/clock";
 import { readConfig } from "../../src/platform/config";
-import { cancelRuns } from "../../src/sync/run-store";
+import { cancelRuns } from "../../src/sync/runs";
 import { FieldWrites } from "../../src/writeback/fields/field-writes";
 import { createTestDatabase, type TestDatabase } from "../support/database";
 import { type DumpedRow, dumpDatabase } from "../support/dump";

@@ -36,7 +36,7 @@ beforeEach(() => {
 });
 
 const REQUEST = `mutation ($kind: SyncKind) { requestSync(kind: $kind) {
-  ... on SyncRequested { run { kind state updatedSince } } ... on Refusal { code message } } }`;
+  ... on SyncRequested { run { kind state steps { resource updatedSince } } } ... on Refusal { code message } } }`;
 interface Requested {
   requestSync: { run?: { kind: string; updatedSince: string | null }; code?: string };
 }

@@ -232,7 +232,7 @@ CREATE TABLE sync_pass (
   kind text NOT NULL CONSTRAINT sync_pass_kind CHECK (kind IN ('WHOLE', 'CHANGES')),
   removes boolean NOT NULL,
   updated_since timestamptz,
-  began_at timestamptz NOT NULL,
+  began_at timestamptz,
   cursor text,
   last_id bigint NOT NULL DEFAULT 0,
   walk integer NOT NULL DEFAULT 1,

@@ -10,7 +10,7 @@ import { type Clock, MINUTE_MS, timeLimit } from "../../../src/platform/clock";
 import { readConfig } from "../../../src/platform/config";
 import { inWork, limitWork } from "../../../src/platform/work";
 import { SyncEngine } from "../../../src/sync/engine";
-import { cancelRuns } from "../../../src/sync/run-store";
+import { cancelRuns } from "../../../src/sync/runs";
 import type { AskedFields } from "../../../src/writeback/fields/field-input";
 import { FieldWrites } from "../../../src/writeback/fields/field-writes";
 import { type AskedNote, NoteWrites } from "../../../src/writeback/note-writes";
@@ -92,7 +92,13 @@ async function work({ parts, tokens }: Writeback): Promise<unknown> {
       }).disconnect(actor);
     case "page": {
       const pinned = (tenantId: number, copyId: number) => tokens.of(tenantId, copyId);
-      const engine = new SyncEngine({ ...parts, tokensOf: pinned, concurrency: 4, planNext: async () => undefined });
+      const engine = new SyncEngine({
+        ...parts,
+        tokensOf: pinned,
+        intervalMs: 0,
+        concurrency: 4,
+        planNext: async () => undefined,
+      });
       return engine.run({ tenantId: Number(TENANT), runId: RUN_ID }, new AbortController().signal);
     }
   }
