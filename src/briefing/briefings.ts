@@ -112,7 +112,7 @@ export function readGapsOfBriefing(copy: CopyScope, meetingId: string, now: Date
  */
 export async function readAsOf({ tenantId, copyId, rows }: CopyScope): Promise<Date | null> {
   const [lists] = await rows<{ as_of: Date | null }>(
-    `SELECT CASE WHEN count(watermark) FILTER (WHERE resource = ANY ($3)) = cardinality($3) THEN min(watermark) END AS as_of
+    `SELECT CASE WHEN count(watermark) FILTER (WHERE resource = ANY ($3)) = cardinality($3::text[]) THEN min(watermark) END AS as_of
      FROM sync_list WHERE tenant_id = $1 AND copy_id = $2 AND resource = ANY ($4)`,
     [tenantId, copyId, MAIN_LISTS, SYNC_LISTS],
     { as_of: "instant" },

@@ -9,18 +9,22 @@ import { ANSWER_DAYS, COOLING_SECONDS_PER_DAY, NEAR_STEP_DAYS, THRESHOLD_DAYS } 
 /** Intervals in days would follow the session's time zone; a day of silence has 24 hours. */
 const days = (count: number) => `interval '${count * 24} hours'`;
 
-/** What a judgement is complete as of: its deal and all that counts as a contact. */
-const JUDGED = "('DEALS', 'PERSONS', 'ACTIVITIES', 'NOTES')";
 /** Where these are old nothing is judged: what the buyer did since is in them. */
-const CONTACTS = "('PERSONS', 'ACTIVITIES')";
+const CONTACT_LISTS = ["PERSONS", "ACTIVITIES"];
+/** What a judgement is complete as of: its deal, and all that counts as a contact. */
+const JUDGED_LISTS = [...CONTACT_LISTS, "DEALS", "NOTES"];
 
-/** A statement that uses what is below begins `WITH ${quietCopy}`. Both instants are the CRM's, null before a first whole read. */
+/** SQL: the oldest watermark of lists; null where one of them was never read to its end. */
+const oldestOf = (
+  lists: readonly string[],
+) => `(SELECT CASE WHEN count(l.watermark) = ${lists.length} THEN min(l.watermark) END
+    FROM sync_list l WHERE l.tenant_id = $1 AND l.copy_id = $2 AND l.resource IN (${lists.map((list) => `'${list}'`)}))`;
+
+/** A statement that uses what is below begins `WITH ${quietCopy}`. */
 export const quietCopy = `quiet_copy AS MATERIALIZED (
-  SELECT CASE WHEN count(*) FILTER (WHERE resource IN ${CONTACTS}) = 2 THEN min(watermark) FILTER (WHERE resource IN ${CONTACTS}) END AS read_at,
-    CASE WHEN count(*) = 4 THEN min(watermark) END AS as_of,
+  SELECT ${oldestOf(CONTACT_LISTS)} AS read_at, ${oldestOf(JUDGED_LISTS)} AS as_of,
     EXISTS (SELECT 1 FROM person WHERE tenant_id = $1 AND copy_id = $2
-      AND (last_incoming_mail_time IS NOT NULL OR last_outgoing_mail_time IS NOT NULL)) AS has_mail
-  FROM sync_list WHERE tenant_id = $1 AND copy_id = $2 AND resource IN ${JUDGED} AND watermark IS NOT NULL)`;
+      AND (last_incoming_mail_time IS NOT NULL OR last_outgoing_mail_time IS NOT NULL)) AS has_mail)`;
 
 /** A done activity took place when it was due, and not after somebody ticked it off. */
 export const HAPPENED_AT = "LEAST(a.happened_at, coalesce(a.done_at, a.update_time))";
