@@ -154,6 +154,7 @@ function compose(
     stopped: () => crmStops.refusal(),
   };
   const noteWrites = new NoteWrites(writeback);
+  const noteLookUps = new NoteLookUps(writeback);
   const shownNotes = new ShownNotes(database, logger);
   const mappings = new FieldMappings({ database, apiOf, clock, logger });
   const fieldWrites = new FieldWrites({ ...writeback, mappings });
@@ -186,12 +187,13 @@ function compose(
       concurrency: config.crm.concurrency,
       intervalMs: config.sync.intervalMs,
       budget,
+      settling: { settleNotes: (copy, notes) => noteLookUps.settleSynced(copy, notes) },
       planNext: (scope, copyId, failure) => schedule.planNext(scope, copyId, failure),
       tokensOf,
     }),
     noteWrites,
     shownNotes,
-    noteLookUps: new NoteLookUps(writeback),
+    noteLookUps,
     fieldWrites,
     fieldLookUps: new FieldLookUps({ ...writeback, mappings }),
     close: async () => {

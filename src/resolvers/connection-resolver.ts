@@ -1,5 +1,6 @@
 import { Arg, Ctx, FieldResolver, Mutation, Query, Resolver, Root, Subscription } from "type-graphql";
 import { grantEndsAt } from "../connections/grants";
+import { readGaps } from "../connections/known-gaps";
 import { CONNECTION_CHANGED } from "../database/notifications";
 import {
   ConnectInput,
@@ -14,7 +15,6 @@ import {
 } from "../schema/connection";
 import type { Refusal } from "../schema/refusal";
 import { SyncStatus } from "../schema/sync";
-import { summarizeGaps } from "../sync/gaps";
 import { readRunStatus } from "../sync/run-history";
 import type { EventContext, OperationContext } from "./context";
 import { make, presentConnection, presentGap, presentRefusal, presentRun } from "./present";
@@ -31,10 +31,10 @@ export class ConnectionResolver {
   @FieldResolver(() => SyncStatus, { description: "How fresh and how whole the synced copy is." })
   async sync(@Root() { copyId }: Connection, @Ctx() context: EventContext): Promise<SyncStatus> {
     if (copyId === null) return { current: null, last: null, lastSuccessAt: null, nextRunAt: null, gaps: [] };
-    const { scope } = context;
+    const { scope, services } = context;
     const planned = await context.connection();
     const [status, gaps] = await context.once(`sync of ${copyId}`, () =>
-      Promise.all([readRunStatus(scope, copyId), summarizeGaps({ ...scope, copyId })]),
+      Promise.all([readRunStatus(scope, copyId), readGaps({ ...scope, copyId }, services.clock())]),
     );
     return {
       current: status.current && presentRun(status.current),

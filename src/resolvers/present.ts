@@ -108,8 +108,11 @@ export function presentRun(row: SyncRunRow): SyncRun {
   });
 }
 
-export const presentGap = ({ resource, code, count, since, message }: GapSummary): DataGap =>
-  make(DataGap, { resource, code, count, since: new Date(since), message });
+export const presentGap = ({ resource, code, count, since, message, expectedBy }: GapSummary): DataGap =>
+  make(DataGap, {
+    ...{ resource, code, count, since: new Date(since), message },
+    expectedBy: expectedBy ? new Date(expectedBy) : null,
+  });
 
 export const presentStep = (row: SyncStepRow): SyncStep =>
   make(SyncStep, {

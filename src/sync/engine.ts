@@ -1,5 +1,6 @@
 import type { PinnedTokens } from "../connections/access-tokens";
 import type { Budget, HeldPurse, Purpose } from "../connections/budget";
+import { readGaps } from "../connections/known-gaps";
 import { endTrouble, isTrouble, noteTrouble } from "../connections/trouble";
 import { CrmApi } from "../crm/api";
 import { CrmError, stopBehind } from "../crm/errors";
@@ -14,8 +15,8 @@ import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
 import { copyOf, holdRun, inRun, type RunContext } from "./commit";
 import { failureOf, isListFailure, type RunFailure, RunLostError } from "./failures";
-import { gapOf, recordGaps, summarizeGaps } from "./gaps";
-import { LISTS, type ListResource } from "./lists";
+import { gapOf, recordGaps } from "./gaps";
+import { LISTS, type ListResource, type Settling } from "./lists";
 import { askParticipants } from "./participants";
 import { type ListState, readLists } from "./passes";
 import { MAIN_LISTS, passesOf, sinceOf } from "./plan";
@@ -52,6 +53,7 @@ export interface EngineParts {
   /** How often the schedule runs; 0: only by request. */
   intervalMs: number;
   budget: Budget;
+  settling: Settling;
   tokensOf(tenantId: number, copyId: number): PinnedTokens;
   /** Plans the connection's next run, in the transaction that ends one. */
   planNext(scope: TenantScope, copyId: number, failure: RunFailure | null): Promise<void>;
@@ -103,7 +105,7 @@ export class SyncEngine {
   }
 
   #contextOf(run: ClaimedRun, purses: Purses, askedAt: Date, stop: AbortSignal): RunContext {
-    const { database, clock, concurrency, metrics, http, crmBaseUrl, intervalMs, budget } = this.parts;
+    const { database, clock, concurrency, metrics, http, crmBaseUrl, intervalMs, budget, settling } = this.parts;
     const { tenantId, runId, copyId, kind } = run;
     const tokens = this.parts.tokensOf(tenantId, copyId);
     const mayBegin = () => requireLease(run, clock());
@@ -112,7 +114,7 @@ export class SyncEngine {
     const { firstLists, lists, participants, meetings } = purses;
     const turnEnds = askedAt.getTime() + TURN_MS;
     return {
-      ...{ run, tokens, database, clock, concurrency, metrics },
+      ...{ run, tokens, database, clock, concurrency, metrics, settling },
       apis: {
         firstLists: api(firstLists),
         lists: api(lists),
@@ -250,7 +252,7 @@ export class SyncEngine {
       // The connection before the run, in the order in which disconnecting locks them.
       await this.parts.planNext(scope, run.copyId, reason);
       if (!reason) await holdRun(scope, run, clock());
-      const gaps = await summarizeGaps({ ...scope, copyId: run.copyId });
+      const gaps = await readGaps({ ...scope, copyId: run.copyId }, clock());
       const ended = await endRun(scope, run, { failure: reason, gaps, now: clock() });
       if (!ended) await endTrouble(scope, run.copyId);
       else if (isTrouble(ended.code)) {

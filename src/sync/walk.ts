@@ -156,6 +156,7 @@ async function commitPage(
   const change = await inRun(context, async (copy) => {
     if (pass.removes) await seen(copy, resource, shownIds(page));
     const { ids, removed } = await LISTS[resource].write(copy, page.records, page.rejected.length);
+    if (page.records.length > 0) await LISTS[resource].after?.(context.settling, copy, page.records);
     if (page.rejected.length > 0 || state.hasRejected) await keepAside(copy, resource, page, clock());
     if (pass.kind === "CHANGES" && ids.length > 0) await noteUnknown(copy, resource, ids, state);
     const rejected = page.rejected.length;
