@@ -495,12 +495,14 @@ export type ClearFieldMappingMutation = { clearFieldMapping:
 
 export type GapFragment = { resource: SyncResource, code: string, count: number, since: string, message: string };
 
+export type BudgetFragment = { limit: number | null, remaining: number | null, spentToday: number, allowance: number, resetsAt: string | null };
+
 export type RunFragment = { id: string, kind: SyncKind, state: SyncState, queuedAt: string, startedAt: string | null, finishedAt: string | null, progress: number, steps: Array<{ resource: SyncResource, state: SyncState, fetched: number, written: number, unchanged: number, removed: number, rejected: number }>, error: { code: SyncErrorCode, message: string } | null };
 
 export type SettingsQueryVariables = Exact<{ [key: string]: never; }>;
 
 
-export type SettingsQuery = { viewer: { role: Role, plan: string, canManageConnection: boolean, connectRefusal: RefusalCode | null }, connection: { id: string, state: ConnectionState, stateChangedAt: string | null, crm: Crm | null, boundEmail: string | null, boundUserName: string | null, companyName: string | null, companyDomain: string | null, connectedAt: string | null, reauthorizationReason: ReauthorizationReason | null, trouble: { code: TroubleCode, message: string, since: string, lastSeenAt: string } | null, sync: { lastSuccessAt: string | null, nextRunAt: string | null, current: { id: string, kind: SyncKind, state: SyncState, queuedAt: string, startedAt: string | null, finishedAt: string | null, progress: number, steps: Array<{ resource: SyncResource, state: SyncState, fetched: number, written: number, unchanged: number, removed: number, rejected: number }>, error: { code: SyncErrorCode, message: string } | null } | null, last: { id: string, kind: SyncKind, state: SyncState, queuedAt: string, startedAt: string | null, finishedAt: string | null, progress: number, steps: Array<{ resource: SyncResource, state: SyncState, fetched: number, written: number, unchanged: number, removed: number, rejected: number }>, error: { code: SyncErrorCode, message: string } | null } | null, gaps: Array<{ resource: SyncResource, code: string, count: number, since: string, message: string }> } } };
+export type SettingsQuery = { viewer: { role: Role, plan: string, canManageConnection: boolean, connectRefusal: RefusalCode | null }, connection: { id: string, state: ConnectionState, stateChangedAt: string | null, crm: Crm | null, boundEmail: string | null, boundUserName: string | null, companyName: string | null, companyDomain: string | null, connectedAt: string | null, reauthorizationReason: ReauthorizationReason | null, trouble: { code: TroubleCode, message: string, since: string, lastSeenAt: string } | null, budget: { limit: number | null, remaining: number | null, spentToday: number, allowance: number, resetsAt: string | null } | null, sync: { lastSuccessAt: string | null, nextRunAt: string | null, current: { id: string, kind: SyncKind, state: SyncState, queuedAt: string, startedAt: string | null, finishedAt: string | null, progress: number, steps: Array<{ resource: SyncResource, state: SyncState, fetched: number, written: number, unchanged: number, removed: number, rejected: number }>, error: { code: SyncErrorCode, message: string } | null } | null, last: { id: string, kind: SyncKind, state: SyncState, queuedAt: string, startedAt: string | null, finishedAt: string | null, progress: number, steps: Array<{ resource: SyncResource, state: SyncState, fetched: number, written: number, unchanged: number, removed: number, rejected: number }>, error: { code: SyncErrorCode, message: string } | null } | null, gaps: Array<{ resource: SyncResource, code: string, count: number, since: string, message: string }> } } };
 
 export type StartConnectMutationVariables = Exact<{ [key: string]: never; }>;
 
@@ -667,6 +669,15 @@ export const GapFragmentDoc = gql`
   message
 }
     ` as unknown as DocumentNode<GapFragment, unknown>;
+export const BudgetFragmentDoc = gql`
+    fragment Budget on CrmBudget {
+  limit
+  remaining
+  spentToday
+  allowance
+  resetsAt
+}
+    ` as unknown as DocumentNode<BudgetFragment, unknown>;
 export const RunFragmentDoc = gql`
     fragment Run on SyncRun {
   id
@@ -1013,6 +1024,9 @@ export const SettingsDocument = gql`
       since
       lastSeenAt
     }
+    budget {
+      ...Budget
+    }
     sync {
       current {
         ...Run
@@ -1028,7 +1042,8 @@ export const SettingsDocument = gql`
     }
   }
 }
-    ${RunFragmentDoc}
+    ${BudgetFragmentDoc}
+${RunFragmentDoc}
 ${GapFragmentDoc}` as unknown as DocumentNode<SettingsQuery, SettingsQueryVariables>;
 export const StartConnectDocument = gql`
     mutation StartConnect {
