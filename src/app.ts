@@ -6,6 +6,7 @@ import { Rematching } from "./briefing/rematch";
 import { ShownNotes } from "./briefing/shown-notes";
 import { AccessTokens } from "./connections/access-tokens";
 import { Budget } from "./connections/budget";
+import { readBudgetTotals } from "./connections/company-ledger";
 import { Connecting } from "./connections/connecting";
 import { Credentials } from "./connections/credentials";
 import { type CrmStop, CrmStops, OBEYED_WITHIN_MS, resumeCrm, stopCrm } from "./connections/crm-stops";
@@ -78,8 +79,11 @@ export function createApp(config: Config, logger: Logger, clock: Clock = systemC
     stops.push(parts.close);
     await parts.notifications.start();
     if (config.metricsPort !== null) {
-      const readQueue = () => readQueueState(parts.database);
-      stops.push(stopping(await startMetricsServer(parts.metrics, readQueue, config.host, config.metricsPort)));
+      const stored = {
+        readQueue: () => readQueueState(parts.database),
+        readBudgets: () => readBudgetTotals(parts.database),
+      };
+      stops.push(stopping(await startMetricsServer(parts.metrics, stored, config.host, config.metricsPort)));
     }
     if (config.roles.has("worker")) stops.push(stopping(await startWorker(parts, url, logger)));
     return config.roles.has("api") ? startApi(config, parts, logger, stops) : null;
