@@ -156,10 +156,11 @@ async function readDeals({ tenantId, copyId, rows }: CopyScope, ids: string, mor
   );
 }
 
-/** How many deals wait for their first answer, or for one after a change. */
-export async function countDue({ tenantId, copyId, rows }: CopyScope, mark: Date): Promise<number> {
-  const sql = `SELECT count(*)::int AS n FROM deal d WHERE ${DUE}`;
-  const [count] = await rows<{ n: number }>(sql, [tenantId, copyId, mark], { n: "number" });
+/** How many deals wait for their first answer, or for one after a change; counted up to what the tokens carry. */
+export async function countDue({ tenantId, copyId, rows }: CopyScope, mark: Date, tokens: number): Promise<number> {
+  const sql = `SELECT count(*)::int AS n FROM (SELECT 1 FROM deal d WHERE ${DUE} LIMIT $4) a`;
+  const most = Math.min(affordable(tokens), MOST_COUNTED);
+  const [count] = await rows<{ n: number }>(sql, [tenantId, copyId, mark, most], { n: "number" });
   return count?.n ?? 0;
 }
 

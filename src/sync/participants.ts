@@ -50,7 +50,7 @@ export async function* askParticipants(context: RunContext, step: SyncStepRow): 
   const { queuedAt } = await copy.typed((orm) => orm.findOneByOrFail(SyncRunRow, where));
   const walk: Walk = { mark: queuedAt, rule: await readRule(copy) };
   yield* derive(context, walk);
-  const asked = Math.min(await countDue(copy, walk.mark), affordable(await context.left("PARTICIPANTS")));
+  const asked = await countDue(copy, walk.mark, await context.left("PARTICIPANTS"));
   await setStepState(copy, run, "DEAL_PARTICIPANTS", "RUNNING", { expected: step.fetched + asked });
   for (const group of GROUPS) {
     const outcome = yield* askGroup(context, walk, group);

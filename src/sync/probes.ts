@@ -4,7 +4,6 @@ import { CrmError } from "../crm/errors";
 import { idsOfRejected } from "../crm/parsing/page";
 import type { CopyScope } from "../database/database";
 import type { MatchedEntity } from "../entities/matched-record";
-import { MeetingRow } from "../entities/meeting";
 import { MissedRecordRow } from "../entities/missed-record";
 import { SyncedCopyRow } from "../entities/synced-copy";
 import { DAY_MS, HOUR_MS } from "../platform/clock";
@@ -44,7 +43,7 @@ export async function probeMatched(context: RunContext): Promise<void> {
   await probeDay(context);
 }
 
-/** Brings what a meeting is about up to date: its records by their ids, and who takes part in its likeliest deals. */
+/** Brings what a meeting is about up to date: its records by their ids, and who takes part in its likeliest deals. Its lists are the run's. */
 export async function refreshMeeting(context: RunContext, meetingId: string): Promise<void> {
   const { apis, clock } = context;
   const copy = copyOf(context);
@@ -58,8 +57,6 @@ export async function refreshMeeting(context: RunContext, meetingId: string): Pr
   const answers = await askBatch(context, apis.meetings, deals);
   await commitAnswers(context, apis.meetings, walk, answers);
   if (answers.ending) throw answers.ending;
-  const where = { tenantId: copy.tenantId, id: meetingId };
-  await copy.typed((orm) => orm.update(MeetingRow, where, { refreshedAt: walk.mark }));
 }
 
 /** An answer that fails says nothing of any record. @returns whether it did not fail */
