@@ -185,6 +185,7 @@ function compose(
       ...{ database, http, crmBaseUrl, clock, logger, metrics },
       concurrency: config.crm.concurrency,
       intervalMs: config.sync.intervalMs,
+      budget,
       planNext: (scope, copyId, failure) => schedule.planNext(scope, copyId, failure),
       tokensOf,
     }),

@@ -23,6 +23,8 @@ export interface CallParts {
   /** Called right before each request is written; it throws where the caller has lost what it works on. */
   mayBegin?: () => void;
   purse?: Purse;
+  /** Calls off requests in hand, which read; their answers are not waited for any more. */
+  stop?: AbortSignal;
 }
 
 export type Query = Record<string, string | number | null>;
@@ -35,7 +37,7 @@ export interface Call extends Address {
 
 /** How a call becomes a request: paid, paced, with a token, and its answer sorted. */
 export class Calls {
-  readonly #parts: Required<Omit<CallParts, "mayBegin">> & Pick<CallParts, "mayBegin">;
+  readonly #parts: Required<Omit<CallParts, "mayBegin" | "stop">> & Pick<CallParts, "mayBegin" | "stop">;
 
   constructor(parts: CallParts) {
     this.#parts = { ...parts, pacer: parts.pacer ?? new Pacer(systemClock), purse: parts.purse ?? PURSE_OF_NOBODY };
@@ -54,7 +56,7 @@ export class Calls {
   }
 
   async #send({ method, path, price, query = {}, body }: Call, token: Secret): Promise<CrmAnswer> {
-    const { http, baseUrl, pacer, mayBegin, purse } = this.#parts;
+    const { http, baseUrl, pacer, mayBegin, purse, stop } = this.#parts;
     const url = new URL(baseUrl + path);
     for (const [name, value] of Object.entries(query)) if (value !== null) url.searchParams.set(name, String(value));
     const headers: Record<string, string> = {
@@ -62,7 +64,7 @@ export class Calls {
       accept: "application/json",
     };
     if (body) headers["content-type"] = "application/json";
-    const request = { method, url: url.href, headers, body: body && JSON.stringify(body), mayBegin };
+    const request = { method, url: url.href, headers, body: body && JSON.stringify(body), mayBegin, stop };
     const payment = await purse.spend(price);
     try {
       const answer = await pacer.paced(() => http.send(request));

@@ -1,4 +1,5 @@
 import type { PinnedTokens } from "../connections/access-tokens";
+import type { Purpose } from "../connections/budget";
 import { connectedCopyId, holdLiveCopy } from "../connections/connection-store";
 import { NeedsReauthorizationError } from "../connections/errors";
 import { NEEDS_REAUTHORIZATION } from "../connections/refusals";
@@ -20,6 +21,8 @@ export interface RunContext {
   readonly run: ClaimedRun;
   /** The calls to the CRM, by what they are paid from. */
   readonly apis: Record<"firstLists" | "lists" | "participants" | "meetings", CrmApi>;
+  /** Tokens of the CRM that may be spent on a purpose now. */
+  readonly left: (purpose: Purpose) => Promise<number>;
   readonly tokens: PinnedTokens;
   readonly database: Database;
   readonly clock: Clock;
@@ -29,6 +32,8 @@ export interface RunContext {
   readonly metrics?: Metrics;
   /** A list whose last read is older is read again beside a long pass. */
   readonly staleAfterMs: number;
+  /** The process is to stop: reads in hand are called off. */
+  isStopped(): boolean;
   /** The run's turn is over, or the process is to stop: nothing more is asked for, and what was is still committed. */
   mustPause(): boolean;
 }

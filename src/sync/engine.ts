@@ -1,7 +1,8 @@
 import type { PinnedTokens } from "../connections/access-tokens";
+import type { Budget, HeldPurse, Purpose } from "../connections/budget";
 import { endTrouble, isTrouble, noteTrouble } from "../connections/trouble";
 import { CrmApi } from "../crm/api";
-import { type CrmError, stopBehind } from "../crm/errors";
+import { CrmError, stopBehind } from "../crm/errors";
 import type { CrmHttp } from "../crm/http";
 import { Pacer } from "../crm/pacer";
 import type { Database, TenantScope } from "../database/database";
@@ -49,6 +50,7 @@ export interface EngineParts {
   concurrency: number;
   /** How often the schedule runs; 0: only by request. */
   intervalMs: number;
+  budget: Budget;
   tokensOf(tenantId: number, copyId: number): PinnedTokens;
   /** Plans the connection's next run, in the transaction that ends one. */
   planNext(scope: TenantScope, copyId: number, failure: RunFailure | null): Promise<void>;
@@ -56,6 +58,8 @@ export interface EngineParts {
   clock: Clock;
   logger: Logger;
 }
+
+type Purses = Record<keyof RunContext["apis"], HeldPurse>;
 
 /** Runs one sync from wherever its passes say it stands, page by page. */
 export class SyncEngine {
@@ -68,31 +72,56 @@ export class SyncEngine {
     const run = await claimRun(database.tenant(tenantId), runId, askedAt);
     if (!run) return;
     const beat = setInterval(() => this.#beat(run), BEAT_MS);
-    const context = this.#contextOf(run, askedAt, stop);
+    const purses = this.#pursesOf(run);
+    const context = this.#contextOf(run, purses, askedAt, stop);
     try {
       // Specification 5.10: nothing is synced as a user who is deactivated, or is not the one who authorized.
       await context.tokens.verify(() => requireLease(run, clock()));
       if (await this.#turn(context)) await this.#end(context, null);
-      else await database.tenant(tenantId).transaction((scope) => releaseRun(scope, run));
+      else await this.#release(run, null);
     } catch (error) {
       await this.#broken(context, error);
     } finally {
       clearInterval(beat);
+      for (const purse of Object.values(purses)) {
+        await purse
+          .release()
+          .catch((error: unknown) => context.logger.warn({ err: error }, "unspent tokens were not given back"));
+      }
     }
   }
 
-  #contextOf(run: ClaimedRun, askedAt: Date, stop: AbortSignal): RunContext {
-    const { database, clock, concurrency, metrics, http, crmBaseUrl, intervalMs } = this.parts;
+  #pursesOf({ tenantId, copyId }: ClaimedRun): Purses {
+    const purse = (purpose: Purpose) => this.parts.budget.purse(tenantId, copyId, purpose);
+    return {
+      firstLists: purse("FIRST_LISTS"),
+      lists: purse("LISTS"),
+      participants: purse("PARTICIPANTS"),
+      meetings: purse("MEETINGS"),
+    };
+  }
+
+  #contextOf(run: ClaimedRun, purses: Purses, askedAt: Date, stop: AbortSignal): RunContext {
+    const { database, clock, concurrency, metrics, http, crmBaseUrl, intervalMs, budget } = this.parts;
     const { tenantId, runId, copyId, kind } = run;
     const tokens = this.parts.tokensOf(tenantId, copyId);
     const mayBegin = () => requireLease(run, clock());
-    const api = new CrmApi({ http, baseUrl: crmBaseUrl, tokens, pacer: new Pacer(clock), mayBegin });
+    const calls = { http, baseUrl: crmBaseUrl, tokens, pacer: new Pacer(clock), mayBegin, stop };
+    const api = (purse: HeldPurse) => new CrmApi({ ...calls, purse });
+    const { firstLists, lists, participants, meetings } = purses;
     const turnEnds = askedAt.getTime() + TURN_MS;
     return {
       ...{ run, tokens, database, clock, concurrency, metrics },
-      apis: { firstLists: api, lists: api, participants: api, meetings: api },
+      apis: {
+        firstLists: api(firstLists),
+        lists: api(lists),
+        participants: api(participants),
+        meetings: api(meetings),
+      },
+      left: (purpose) => budget.left(tenantId, copyId, purpose, clock()),
       logger: this.parts.logger.child({ tenantId, runId, kind }),
       staleAfterMs: intervalMs || STALE_AFTER_MS,
+      isStopped: () => stop.aborted,
       mustPause: () => stop.aborted || clock().getTime() >= turnEnds,
     };
   }
@@ -131,7 +160,7 @@ export class SyncEngine {
       if (resource !== "DEAL_PARTICIPANTS") return await this.#list(context, step, resource, state);
       return await this.#participants(context, step);
     } catch (error) {
-      if (!isListFailure(error)) throw error;
+      if (!isListFailure(error) || context.isStopped()) throw error;
       await this.#missing(context, resource, error);
       return true;
     }
@@ -176,11 +205,9 @@ export class SyncEngine {
 
   /** Something that would meet every call ended the run, or held it up. */
   async #broken(context: RunContext, error: unknown): Promise<void> {
-    const { run, database, clock, logger } = context;
-    if (stopBehind(error) || isGivenUp(error)) {
-      const later = new Date(clock().getTime() + HELD_UP_MS);
-      return database.tenant(run.tenantId).transaction((scope) => releaseRun(scope, run, later));
-    }
+    const { run, clock, logger } = context;
+    if (context.isStopped() && error instanceof CrmError) return this.#release(run, null);
+    if (stopBehind(error) || isGivenUp(error)) return this.#release(run, new Date(clock().getTime() + HELD_UP_MS));
     const failure = failureOf(error);
     if (!failure) return logger.info({ err: error }, "a sync run is no longer this worker's");
     if (failure.code === "INTERNAL") logger.error({ err: error }, "a sync run failed for a reason of our own");
@@ -188,6 +215,10 @@ export class SyncEngine {
     await this.#end(context, failure).catch((lost: unknown) => {
       if (!(lost instanceof RunLostError)) throw lost;
     });
+  }
+
+  #release(run: ClaimedRun, later: Date | null): Promise<void> {
+    return this.parts.database.tenant(run.tenantId).transaction((scope) => releaseRun(scope, run, later));
   }
 
   async #end(context: RunContext, reason: RunFailure | null): Promise<void> {

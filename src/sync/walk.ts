@@ -47,7 +47,7 @@ export async function walkPass(
     }
     return await removeUnseen(context, resource, pass);
   } catch (error) {
-    if (isListFailure(error) && (isEndless(error) || isStuck(pass, cursor, context.clock()))) {
+    if (isListFailure(error) && !context.isStopped() && (isEndless(error) || isStuck(pass, cursor, context.clock()))) {
       await inRun(context, (copy) => restartPass(copy, pass));
     }
     throw error;
