@@ -283,23 +283,29 @@ test("what the same user sees no more is gone after the first run of a new autho
   for (const id of [person ?? 0, another ?? 0]) simulator.control.show("person", id);
 });
 
-test("a JSON 403 to the question who the user is ends the run and no authorization, and the schedule goes on", async () => {
-  const as = await connected();
-  later(15 * MINUTE);
-  const body = { success: false, error: "You do not have permissions to do this." };
-  const end = simulator.control.fail({ match: WHO, with: { status: 403, body } });
-  await due(as);
-  expect(await syncEnds(service, as)).toMatchObject({ state: "FAILED", error: { code: "CRM_REFUSED" } });
-  expect(asked()).toEqual([WHO]);
-  const { next_sync_at, ...shown } = await connectionOf(as);
-  expect(shown).toEqual({ state: "CONNECTED", trouble_code: "CRM_REFUSED" });
-  expect(minutesUntil(next_sync_at)).toBeGreaterThan(13);
-  end();
-  later(15 * MINUTE);
-  await due(as);
-  expect(await syncEnds(service, as)).toMatchObject({ state: "SUCCEEDED" });
-  expect(await connectionOf(as)).toMatchObject({ state: "CONNECTED", trouble_code: null });
-});
+test.each([
+  ["a token in use", 15 * MINUTE, [WHO]],
+  ["a renewed token", HOUR, ["/oauth/token", WHO]],
+])(
+  "a JSON 403 to the question whose %s is ends the run and no authorization, and the schedule goes on",
+  async (_what, passed, requests) => {
+    const as = await connected();
+    later(passed);
+    const body = { success: false, error: "You do not have permissions to do this." };
+    const end = simulator.control.fail({ match: WHO, with: { status: 403, body } });
+    await due(as);
+    expect(await syncEnds(service, as)).toMatchObject({ state: "FAILED", error: { code: "CRM_REFUSED" } });
+    expect(asked()).toEqual(requests);
+    const { next_sync_at, ...shown } = await connectionOf(as);
+    expect(shown).toEqual({ state: "CONNECTED", trouble_code: "CRM_REFUSED" });
+    expect(minutesUntil(next_sync_at)).toBeGreaterThan(13);
+    end();
+    later(15 * MINUTE);
+    await due(as);
+    expect(await syncEnds(service, as)).toMatchObject({ state: "SUCCEEDED" });
+    expect(await connectionOf(as)).toMatchObject({ state: "CONNECTED", trouble_code: null });
+  },
+);
 
 test("after a 429 the next run comes in an hour at the soonest", async () => {
   const as = await connected();
