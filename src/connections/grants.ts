@@ -1,7 +1,7 @@
 import type { Database, TenantScope } from "../database/database";
 import { CredentialRow } from "../entities/credential";
 import { eachAlone } from "../platform/chores";
-import { type Clock, DAY_MS } from "../platform/clock";
+import { type Clock, DAY_MS, HOUR_MS } from "../platform/clock";
 import type { Logger } from "../platform/logger";
 import type { AccessTokens } from "./access-tokens";
 import { ConnectionGoneError, NeedsReauthorizationError } from "./errors";
@@ -12,6 +12,8 @@ const IDLE_MS = 60 * DAY_MS;
 const RENEWED_AFTER_MS = 30 * DAY_MS;
 /** A renewal that failed is tried again after this; until then the next need asks by itself. */
 const TRIED_EVERY_MS = DAY_MS;
+/** A worker looks so often: no index begins with an age, and a month is left. */
+const LOOK_EVERY_MS = HOUR_MS;
 /** In one look, so that a round of chores stays short; the next one finds the others. */
 const CONNECTIONS_A_LOOK = 20;
 
@@ -22,12 +24,16 @@ interface Idle {
 
 /** Keeps the grants of connections alive that nothing else renews: where runs are only made by request, for one. */
 export class Grants {
+  #lookedAt = new Date(0);
+
   constructor(private readonly parts: { database: Database; tokens: AccessTokens; clock: Clock; logger: Logger }) {}
 
   /** A chore; several workers may do it at once. */
   async sweep(): Promise<void> {
     const { database, clock, logger } = this.parts;
     const now = clock();
+    // A clock that was far ahead once must not end the looks.
+    if (Math.abs(now.getTime() - this.#lookedAt.getTime()) < LOOK_EVERY_MS) return;
     const idle = await database.acrossTenants<Idle>(
       `WITH idle AS MATERIALIZED (
          SELECT x.tenant_id, x.copy_id FROM credential x JOIN connection c ON c.tenant_id = x.tenant_id
@@ -38,6 +44,7 @@ export class Grants {
       [new Date(now.getTime() - RENEWED_AFTER_MS), new Date(now.getTime() - TRIED_EVERY_MS)],
       { tenantId: "number", copyId: "number" },
     );
+    if (idle.length < CONNECTIONS_A_LOOK) this.#lookedAt = now;
     await eachAlone(idle, (connection) => this.#keep(connection, now), logger);
   }
 

@@ -1,10 +1,9 @@
-import { Column, Entity, ForeignKey, Index, PrimaryColumn } from "typeorm";
+import { Column, Entity, ForeignKey, PrimaryColumn } from "typeorm";
 import { SyncedCopyRow } from "./synced-copy";
 
 /** The sealed token pair of a connection, apart from it so that no reader of a connection meets it. */
 @Entity("credential")
 @ForeignKey(() => SyncedCopyRow, ["tenantId", "copyId"], ["tenantId", "id"], { name: "credential_copy_fkey" })
-@Index("credential_by_age", ["accessTokenAskedAt"])
 export class CredentialRow {
   @PrimaryColumn("bigint")
   tenantId!: number;

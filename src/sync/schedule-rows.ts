@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { Any, IsNull, Not } from "typeorm";
+import { Any } from "typeorm";
 import type { CopyScope, TenantScope } from "../database/database";
 import { notify, PROGRESS_CHANGED } from "../database/notifications";
 import { SyncListRow, SyncPassRow } from "../entities/sync-list";
@@ -76,18 +76,22 @@ export async function lastRunAt({ tenantId, copyId, typed }: CopyScope): Promise
   return last && (last.finishedAt ?? last.queuedAt);
 }
 
+function readLists({ tenantId, copyId, typed }: CopyScope): Promise<SyncListRow[]> {
+  return typed((orm) => orm.findBy(SyncListRow, { tenantId, copyId }));
+}
+
 /** How far each list has been read, and whether a pass through it is under way. */
-export async function readPaces({ tenantId, copyId, typed }: CopyScope): Promise<Lists> {
-  const lists = await typed((orm) => orm.findBy(SyncListRow, { tenantId, copyId }));
+export async function readPaces(copy: CopyScope): Promise<Lists> {
+  const { tenantId, copyId, typed } = copy;
   const passes = await typed((orm) => orm.findBy(SyncPassRow, { tenantId, copyId }));
   const open = new Set(passes.map(({ resource }) => resource));
+  const lists = await readLists(copy);
   return new Map(lists.map((list) => [list.resource, { ...list, isOpen: open.has(list.resource) }]));
 }
 
 /** Whether the copy's first sync is still under way: a list was never read to its end. */
-export function isFirst({ tenantId, copyId, typed }: CopyScope): Promise<boolean> {
-  const unread = { tenantId, copyId, readAt: IsNull(), resource: Not<SyncResource>("DEAL_PARTICIPANTS") };
-  return typed((orm) => orm.existsBy(SyncListRow, unread));
+export async function isFirst(copy: CopyScope): Promise<boolean> {
+  return (await readLists(copy)).some(({ resource, readAt }) => resource !== "DEAL_PARTICIPANTS" && readAt === null);
 }
 
 /** Since when the last of what waits for a second look does so: missed records, and lists that showed much less; null: nothing does. */
@@ -128,7 +132,8 @@ export async function enqueueRun(
   const copy = { ...scope, copyId };
   await makeLists(copy);
   if (asked !== "INCREMENTAL") await askWhole(copy, resources.filter(isRemovable), asked === "RECONCILE");
-  const kind = (await hasRead(copy)) ? asked : "FULL";
+  // Without a list that was ever read to its end there is nothing to add to.
+  const kind = (await readLists(copy)).some(({ watermark }) => watermark !== null) ? asked : "FULL";
   const id = randomUUID();
   const run = { tenantId: scope.tenantId, id, copyId, kind, state: "QUEUED" as const, queuedAt: now };
   await scope.typed((orm) => orm.insert(SyncRunRow, run));
@@ -136,9 +141,4 @@ export async function enqueueRun(
   await enqueueSync(scope, id);
   await notify(scope, PROGRESS_CHANGED);
   return id;
-}
-
-/** Whether any list was ever read to its end: without that there is nothing to add to. */
-async function hasRead({ tenantId, copyId, typed }: CopyScope): Promise<boolean> {
-  return typed((orm) => orm.existsBy(SyncListRow, { tenantId, copyId, watermark: Not(IsNull()) }));
 }

@@ -10,6 +10,10 @@ import { createTestDatabase, type TestDatabase } from "../support/database";
 import { type Service, startService } from "../support/service";
 import { connect, dataOf, recordMeeting, syncEnds } from "../support/stories";
 
+// Seen red with: users, pipelines and stages always due; roles and the member's minute not asked; a budget not asked; a
+// start that is recorded anew and clears nothing; runs for one meeting without a pause; the same user's new authorization
+// reading only what changed; a 429 that plans the next run at the interval.
+
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 
@@ -245,6 +249,7 @@ test("a refresh that the CRM does not let through is tried again a minute later,
   expect(await syncEnds(service, as)).toMatchObject({ state: "FAILED" });
   expect(await refreshedAt(id)).toBeNull();
   await schedule.sweep();
+  expect(await runsOf(as)).toHaveLength(2);
   expect(asked()).toEqual([WHO]);
   later(1.2 * MINUTE);
   await schedule.sweep();
@@ -278,23 +283,29 @@ test("what the same user sees no more is gone after the first run of a new autho
   for (const id of [person ?? 0, another ?? 0]) simulator.control.show("person", id);
 });
 
-test("a JSON 403 to the question who the user is ends the run and no authorization, and the schedule goes on", async () => {
-  const as = await connected();
-  later(15 * MINUTE);
-  const body = { success: false, error: "You do not have permissions to do this." };
-  const end = simulator.control.fail({ match: WHO, with: { status: 403, body } });
-  await due(as);
-  expect(await syncEnds(service, as)).toMatchObject({ state: "FAILED", error: { code: "CRM_REFUSED" } });
-  expect(asked()).toEqual([WHO]);
-  const { next_sync_at, ...shown } = await connectionOf(as);
-  expect(shown).toEqual({ state: "CONNECTED", trouble_code: "CRM_REFUSED" });
-  expect(minutesUntil(next_sync_at)).toBeGreaterThan(13);
-  end();
-  later(15 * MINUTE);
-  await due(as);
-  expect(await syncEnds(service, as)).toMatchObject({ state: "SUCCEEDED" });
-  expect(await connectionOf(as)).toMatchObject({ state: "CONNECTED", trouble_code: null });
-});
+test.each([
+  ["a token in use", 15 * MINUTE, [WHO]],
+  ["a renewed token", HOUR, ["/oauth/token", WHO]],
+])(
+  "a JSON 403 to the question whose %s is ends the run and no authorization, and the schedule goes on",
+  async (_what, passed, requests) => {
+    const as = await connected();
+    later(passed);
+    const body = { success: false, error: "You do not have permissions to do this." };
+    const end = simulator.control.fail({ match: WHO, with: { status: 403, body } });
+    await due(as);
+    expect(await syncEnds(service, as)).toMatchObject({ state: "FAILED", error: { code: "CRM_REFUSED" } });
+    expect(asked()).toEqual(requests);
+    const { next_sync_at, ...shown } = await connectionOf(as);
+    expect(shown).toEqual({ state: "CONNECTED", trouble_code: "CRM_REFUSED" });
+    expect(minutesUntil(next_sync_at)).toBeGreaterThan(13);
+    end();
+    later(15 * MINUTE);
+    await due(as);
+    expect(await syncEnds(service, as)).toMatchObject({ state: "SUCCEEDED" });
+    expect(await connectionOf(as)).toMatchObject({ state: "CONNECTED", trouble_code: null });
+  },
+);
 
 test("after a 429 the next run comes in an hour at the soonest", async () => {
   const as = await connected();

@@ -56,7 +56,6 @@ CREATE TABLE credential (
   CONSTRAINT credential_pkey PRIMARY KEY (tenant_id),
   CONSTRAINT credential_copy_fkey FOREIGN KEY (tenant_id, copy_id) REFERENCES synced_copy (tenant_id, id)
 );
-CREATE INDEX credential_by_age ON credential (access_token_asked_at);
 
 CREATE TABLE renewal_attempt (
   tenant_id bigint NOT NULL,
