@@ -15,6 +15,7 @@ import { column, failed, ratio, say, wholeOption } from "./print";
 import { startCrm, useOf } from "./processes";
 import { withClient } from "./tenants";
 
+const PARTS = ["briefing", "sync"];
 const DEALS = { fewest: 100, most: 100_000 };
 
 /** What a checkout's own benchmarks know of its service: how to start it, and how its tables are filled. */
@@ -136,7 +137,8 @@ async function compareSyncs(sides: [Side, Side], deals: number, pairs: number): 
 }
 
 function options() {
-  const { values } = parseArgs({
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
     options: {
       checkout: { type: "string" },
       server: { type: "string" },
@@ -149,7 +151,10 @@ function options() {
   });
   const { checkout, server, beside } = values;
   if (!checkout && !(server && beside)) throw new Error("give --checkout, or --server and --beside");
+  const unknown = positionals.find((part) => !PARTS.includes(part));
+  if (unknown) throw new Error(`there is no part ${unknown}, but ${PARTS.join(", ")}`);
   return {
+    parts: positionals.length > 0 ? positionals : PARTS,
     checkout,
     server,
     beside,
@@ -162,7 +167,7 @@ function options() {
 
 /** Two versions on one server, or this version on two: what a briefing and a sync cost, in alternating pairs of one run. */
 async function main(): Promise<void> {
-  const { checkout, server, beside, pairs, deals, tenants, seconds } = options();
+  const { parts, checkout, server, beside, pairs, deals, tenants, seconds } = options();
   const directory = join(".data", `bench-${process.pid}`);
   const embedded = server ? null : await startEmbeddedPostgres({ directory, durable: true });
   try {
@@ -175,8 +180,8 @@ async function main(): Promise<void> {
       await sideOf(beside ? "server" : "now", ".", serverUrl),
       await sideOf(beside ? "beside" : "checkout", checkout ?? ".", beside ?? serverUrl),
     ];
-    await compareBriefings(sides, tenants, seconds, pairs);
-    await compareSyncs(sides, deals, pairs);
+    if (parts.includes("briefing")) await compareBriefings(sides, tenants, seconds, pairs);
+    if (parts.includes("sync")) await compareSyncs(sides, deals, pairs);
   } finally {
     await embedded?.stop();
     rmSync(directory, { recursive: true, force: true });
