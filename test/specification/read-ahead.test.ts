@@ -76,14 +76,10 @@ async function connectHolding(tenant: string, sql: string, key: unknown): Promis
   goOn();
 }
 
-const WAITING = "datname = current_database() AND wait_event_type = 'Lock'";
-const commitWaits = () =>
-  until("the commit waits", async () => {
-    const [count] = await database.query<{ n: number }>(
-      `SELECT count(*)::int AS n FROM pg_stat_activity WHERE ${WAITING}`,
-    );
-    return count?.n === 1;
-  });
+const waiting = async () => [...new Set((await database.lockWaits()).map(({ pid }) => pid))];
+const commitWaits = () => until("the commit waits", async () => (await waiting()).length === 1);
+const endWaiting = async () =>
+  database.query("SELECT pg_terminate_backend(pid) FROM unnest($1::int[]) AS pid", [await waiting()]);
 
 /** The checkpoint of activities, and how many the copy holds. */
 async function standOf(tenant: string): Promise<{ cursor: string | null; requests: number; held: number } | undefined> {
@@ -142,7 +138,7 @@ test("while a batch of participants is committed the next one is read, and no fu
 
 test("a page that was read ahead of a commit that fails is not stored, nor its cursor: the next run asks for both", async () => {
   await connectWithFirstPageHeld("dropped");
-  await database.query(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE ${WAITING}`);
+  await endWaiting();
   expect(await syncEnds(service, { tenant: "dropped" })).toMatchObject({
     state: "FAILED",
     error: { code: "INTERNAL" },
@@ -183,7 +179,7 @@ test("participants that are read ahead of a commit that fails are asked for no f
     async () => simulator.log.of("GET", PARTICIPANTS).length === BATCH + LANES,
   );
   await commitWaits();
-  await database.query(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE ${WAITING}`);
+  await endWaiting();
   expect((await syncEnds(service, { tenant: "left" })).state).toBe("FAILED");
   unanswered();
   await sleep(200);

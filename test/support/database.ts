@@ -15,10 +15,25 @@ export interface TestDatabase {
   query<T = Record<string, unknown>>(sql: string, parameters?: unknown[]): Promise<T[]>;
   /** Rows of one statement from each node of a cluster, where a table is found as `table_123`; elsewhere of the one server. */
   queryNodes(sql: string): Promise<Record<string, unknown>[]>;
+  /** The sessions that wait for another one's lock, wherever on a cluster that is held. */
+  lockWaits(): Promise<LockWait[]>;
   /** The id of a tenant, whether or not the service has seen it. */
   tenantId(name: string): Promise<number>;
   drop(): Promise<void>;
 }
+
+export interface LockWait {
+  pid: number;
+  /** The session that holds it, or waits before. */
+  by: number;
+  sql: string;
+}
+
+const LOCK_WAITS = `SELECT pid, unnest(pg_blocking_pids(pid)) AS by, query AS sql
+  FROM pg_stat_activity WHERE datname = current_database()`;
+/** Of sessions with the coordinator, which themselves wait for a node's answer. */
+const LOCK_WAITS_OF_CLUSTER = `SELECT citus_pid_for_gpid(waiting_gpid)::int AS pid,
+  citus_pid_for_gpid(blocking_gpid)::int AS by, blocked_statement AS sql FROM citus_lock_waits`;
 
 /** Of this run alone: two runs may share a server. Migrated and, on a Citus cluster, distributed. */
 export const TEMPLATE = `crm_template_${process.env.CRM_TEST_RUN ?? process.pid}`;
@@ -88,6 +103,7 @@ export async function createTestDatabase({ empty = false } = {}): Promise<TestDa
     dataSource,
     query: (sql, parameters) => dataSource.query(sql, parameters),
     queryNodes: (sql) => onNodes(sql, name),
+    lockWaits: () => dataSource.query(workers().length > 0 ? LOCK_WAITS_OF_CLUSTER : LOCK_WAITS),
     tenantId: (name) => new Database(dataSource).idOf(name),
     drop: async () => {
       await dataSource.destroy();
