@@ -52,7 +52,9 @@ const SET_REACH = `SELECT set_config('crm.tenant', $1, false), set_config('plan_
  */
 const byTransaction: ReachWay = {
   enter: async (session) => void (await session.connect()),
-  alone: (session, reach, work) => inTransaction(session, reach, byTransaction, work),
+  // What is nobody's is read without a setting.
+  alone: (session, reach, work) =>
+    reach.tenantId === null ? work() : inTransaction(session, reach, byTransaction, work),
   async begin(session, { tenantId }) {
     await session.startTransaction();
     // No parameter can stand here, and set_config does not reach the shards; it is a number.

@@ -237,11 +237,17 @@ test("a program that cannot start names its fault and no secret", async () => {
 
 const flipped = (column: string, index: string) => `set_byte(${column}, ${index}, get_byte(${column}, ${index}) # 1)`;
 const last = (column: string) => `length(${column}) - 1`;
-const OTHERS = (column: string) =>
-  `(SELECT ${column} FROM credential WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = 'other'))`;
 
-test.each([
-  ["another tenant's", `access_token = ${OTHERS("access_token")}, refresh_token = ${OTHERS("refresh_token")}`],
+async function othersTokens(): Promise<string> {
+  const [held] = await database.query(
+    `SELECT access_token::text AS access, refresh_token::text AS refresh
+     FROM credential WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = 'other')`,
+  );
+  return `access_token = '${held?.access}', refresh_token = '${held?.refresh}'`;
+}
+
+test.each<[how: string, change: string | (() => Promise<string>)]>([
+  ["another tenant's", othersTokens],
   ["the other column's", "access_token = refresh_token, refresh_token = access_token"],
   ["cut by a byte", `access_token = substring(access_token FROM 1 FOR ${last("access_token")}::int)`],
   ["cut within its tag", "access_token = substring(access_token FROM 1 FOR 20)"],
@@ -262,8 +268,9 @@ test.each([
   const [kept] = await database.query<object>(
     "SELECT access_token, refresh_token FROM credential WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = 'acme')",
   );
+  const set = typeof change === "string" ? change : await change();
   await database.query(
-    `UPDATE credential SET ${change} WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = 'acme')`,
+    `UPDATE credential SET ${set} WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = 'acme')`,
   );
   simulator.log.clear();
   const before = program.output().length;
