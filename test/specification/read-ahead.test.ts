@@ -84,10 +84,11 @@ const endWaiting = async () =>
 /** The checkpoint of activities, and how many the copy holds. */
 async function standOf(tenant: string): Promise<{ cursor: string | null; requests: number; held: number } | undefined> {
   const [stand] = await database.query<{ cursor: string | null; requests: number; held: number }>(
-    `SELECT s.cursor, s.requests, (SELECT count(*)::int FROM activity a WHERE a.copy_id = r.copy_id) AS held
+    `SELECT s.cursor, s.requests,
+       (SELECT count(*)::int FROM activity a WHERE a.tenant_id = $1 AND a.copy_id = r.copy_id) AS held
      FROM sync_run r JOIN sync_step s ON s.tenant_id = r.tenant_id AND s.run_id = r.id
-     WHERE r.tenant_id = (SELECT id FROM tenant WHERE external_id = $1) AND s.resource = 'ACTIVITIES' ORDER BY r.queued_at DESC LIMIT 1`,
-    [tenant],
+     WHERE r.tenant_id = $1 AND s.resource = 'ACTIVITIES' ORDER BY r.queued_at DESC LIMIT 1`,
+    [await database.tenantId(tenant)],
   );
   return stand;
 }
