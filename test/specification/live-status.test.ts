@@ -152,7 +152,7 @@ test.each(["the service's own", "that of the app's redirect address"])(
 );
 
 test("a socket ends with its token: 4403", async () => {
-  const token = await tokenFor({}, Math.floor(Date.now() / 1000) + 1);
+  const token = await tokenFor({}, Math.floor(Date.now() / 1000) + 3);
   const watching = await subscribe<Status>(service.url, STATUS, { token });
   await until("the present state arrives", async () => watching.results.length === 1);
   expect((await watching.closed).code).toBe(4403);
