@@ -184,6 +184,6 @@ test("a day in which nothing changes costs at most 3,000 tokens, with 20 meeting
   expect(tokensOfDay([])).toBeLessThanOrEqual(3_000);
   for (const everyMinutes of [5, 24, 30, 60, 72]) {
     const meetings = Array.from({ length: 20 }, (_, n) => inMinutes(60 + n * everyMinutes));
-        expect(tokensOfDay(meetings)).toBeLessThanOrEqual(5_000);
+    expect(tokensOfDay(meetings)).toBeLessThanOrEqual(5_000);
   }
 });
