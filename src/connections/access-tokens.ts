@@ -1,6 +1,8 @@
 import type { TokenSource } from "../crm/api";
 import { CrmError } from "../crm/errors";
 import { OAuthError } from "../crm/oauth";
+import { ADDRESSES } from "../crm/prices";
+import type { Purse } from "../crm/purse";
 import { AdvisoryLocks } from "../database/data-source";
 import { SESSION_LIMITS, type SessionLimits } from "../database/session-limits";
 import { MINUTE_MS, SECOND_MS, timeLimit } from "../platform/clock";
@@ -41,8 +43,10 @@ export interface PinnedTokens extends TokenSource {
   /**
    * Asks the CRM whose the token is now, unless it has to be renewed and so is asked about anyway.
    * @param mayBegin called right before that request; it throws where nothing may be sent any more
+   * @param purse what that request is paid from
+   * @throws BudgetLowError where the purse has nothing for it
    */
-  verify(mayBegin?: () => void): Promise<void>;
+  verify(mayBegin?: () => void, purse?: Purse): Promise<void>;
 }
 
 /**
@@ -80,10 +84,12 @@ export class AccessTokens {
         return this.#isOfUse(present) ? present.accessToken : obtain(null);
       },
       renewed: obtain,
-      verify: async (mayBegin) => {
+      verify: async (mayBegin, purse) => {
         const present = await this.#present(tenantId, copyId);
+        // Where it has to be renewed, the proof of the new one is the look that the purse may refuse.
+        if (!this.#isOfUse(present)) (await purse?.spend(ADDRESSES.currentUser.price))?.unsent();
         const proof = this.#isOfUse(present)
-          ? await this.#identity.ask(tenantId, copyId, present, mayBegin)
+          ? await this.#identity.ask(tenantId, copyId, present, mayBegin, purse)
           : "REPLACED";
         if (proof !== "PROVEN") await obtain(proof === "REFUSED" ? present.accessToken : null);
       },

@@ -3,6 +3,7 @@ import { CrmError } from "../crm/errors";
 import type { CrmHttp } from "../crm/http";
 import { OAuthError } from "../crm/oauth";
 import type { CrmCurrentUser } from "../crm/parsing/records";
+import type { Purse } from "../crm/purse";
 import type { Database } from "../database/database";
 import type { ReauthorizationReason } from "../entities/connection";
 import type { Clock } from "../platform/clock";
@@ -19,6 +20,8 @@ export interface IdentityParts {
   http: CrmHttp;
   crmBaseUrl: string;
   credentials: Credentials;
+  /** What this is counted in; nobody is kept from asking for it. */
+  purseOf?(tenantId: number, copyId: number): Purse;
   clock: Clock;
   logger: Logger;
 }
@@ -47,12 +50,13 @@ export function ownerOf(
   crmBaseUrl: string,
   accessToken: Secret,
   mayBegin?: () => void,
+  purse?: Purse,
 ): Promise<CrmCurrentUser> {
   const refused = async () => {
     throw new CrmError("UNAUTHORIZED", "The CRM refused the token that it had just issued.", { status: 401 });
   };
   const tokens = { current: async () => accessToken, renewed: refused };
-  return new CrmApi({ http, baseUrl: crmBaseUrl, tokens, mayBegin }).currentUser();
+  return new CrmApi({ http, baseUrl: crmBaseUrl, tokens, mayBegin, purse }).currentUser();
 }
 
 function nullWhereRefused(error: unknown): null {
@@ -76,12 +80,19 @@ export class Identity {
   /**
    * Asks the CRM whose the token is, and commits the answer.
    * @param mayBegin called right before the request; it throws where nothing may be sent any more
+   * @param purse what it is paid from
    * @throws NeedsReauthorizationError where it is nobody's whom the copy is of, CrmError where the CRM does not say
    */
-  async ask(tenantId: number, copyId: number, held: HeldToken, mayBegin?: () => void): Promise<Proof> {
+  async ask(
+    tenantId: number,
+    copyId: number,
+    held: HeldToken,
+    mayBegin?: () => void,
+    purse = this.parts.purseOf?.(tenantId, copyId),
+  ): Promise<Proof> {
     const { database, http, crmBaseUrl, credentials } = this.parts;
     const { version, accessToken, isProven } = held;
-    const user = await ownerOf(http, crmBaseUrl, accessToken, mayBegin).catch(nullWhereRefused);
+    const user = await ownerOf(http, crmBaseUrl, accessToken, mayBegin, purse).catch(nullWhereRefused);
     if (!user) return "REFUSED";
     const bound = await boundOf(database.tenant(tenantId), copyId);
     if (!bound) return "REPLACED";

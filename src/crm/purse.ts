@@ -16,5 +16,6 @@ export interface Payment {
   unsent(): void;
 }
 
+export const PAID_BY_NOBODY: Payment = { answered: () => undefined, unsent: () => undefined };
 /** For calls whose company is not known yet. */
-export const PURSE_OF_NOBODY: Purse = { spend: async () => ({ answered: () => undefined, unsent: () => undefined }) };
+export const PURSE_OF_NOBODY: Purse = { spend: async () => PAID_BY_NOBODY };

@@ -15,9 +15,9 @@ export const SYNC_RESOURCES = [
   "ORGANIZATIONS",
   "PERSONS",
   "DEALS",
-  "DEAL_PARTICIPANTS",
   "ACTIVITIES",
   "NOTES",
+  "DEAL_PARTICIPANTS",
 ] as const;
 export type SyncResource = (typeof SYNC_RESOURCES)[number];
 

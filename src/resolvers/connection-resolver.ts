@@ -1,4 +1,5 @@
 import { Arg, Ctx, FieldResolver, Mutation, Query, Resolver, Root, Subscription } from "type-graphql";
+import { grantEndsAt } from "../connections/grants";
 import { readGaps } from "../connections/known-gaps";
 import { CONNECTION_CHANGED } from "../database/notifications";
 import {
@@ -7,6 +8,7 @@ import {
   ConnectResult,
   ConnectStarted,
   ConnectSuccess,
+  CrmBudget,
   DisconnectResult,
   DisconnectSuccess,
   StartConnectResult,
@@ -15,7 +17,7 @@ import type { Refusal } from "../schema/refusal";
 import { SyncStatus } from "../schema/sync";
 import { readRunStatus } from "../sync/run-history";
 import type { EventContext, OperationContext } from "./context";
-import { presentConnection, presentGap, presentRefusal, presentRun } from "./present";
+import { make, presentConnection, presentGap, presentRefusal, presentRun } from "./present";
 
 @Resolver(() => Connection)
 export class ConnectionResolver {
@@ -41,6 +43,25 @@ export class ConnectionResolver {
       nextRunAt: planned?.nextSyncAt ?? null,
       gaps: gaps.map(presentGap),
     };
+  }
+
+  @FieldResolver(() => Date, {
+    nullable: true,
+    description:
+      "When the authorization would end if nothing used it: the CRM forgets refresh tokens after 60 idle days. It is renewed long before; null unless the state is CONNECTED.",
+  })
+  async grantEndsAt(@Root() { copyId, state }: Connection, @Ctx() context: EventContext): Promise<Date | null> {
+    if (copyId === null || state !== "CONNECTED") return null;
+    return context.once(`grant of ${copyId}`, () => grantEndsAt(context.scope, copyId));
+  }
+
+  @FieldResolver(() => CrmBudget, { nullable: true, description: "null while nothing is known of it." })
+  async budget(@Root() { copyId }: Connection, @Ctx() context: EventContext): Promise<CrmBudget | null> {
+    if (copyId === null) return null;
+    const { actor, services } = context;
+    const read = () => services.budget.view(actor.tenantId, copyId, services.clock());
+    const view = await context.once(`budget of ${copyId}`, read);
+    return view && make(CrmBudget, view);
   }
 
   @Mutation(() => StartConnectResult, {

@@ -1,4 +1,5 @@
 import type { PinnedTokens } from "../connections/access-tokens";
+import type { Purpose } from "../connections/budget";
 import { connectedCopyId, holdLiveCopy } from "../connections/connection-store";
 import { NeedsReauthorizationError } from "../connections/errors";
 import { NEEDS_REAUTHORIZATION } from "../connections/refusals";
@@ -10,7 +11,8 @@ import type { Clock } from "../platform/clock";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
 import { RunLostError } from "./failures";
-import { type ClaimedRun, extendLease } from "./runs";
+import type { Settling } from "./lists";
+import { type ClaimedRun, countsOf, countsParameters, extendLease, type StepChange } from "./runs";
 
 /** Whoever watches a run hears of it so often at most, its beginnings and ends aside. */
 const TOLD_EVERY_MS = 250;
@@ -20,6 +22,8 @@ export interface RunContext {
   readonly run: ClaimedRun;
   /** The calls to the CRM, by what they are paid from. */
   readonly apis: Record<"firstLists" | "lists" | "participants" | "meetings", CrmApi>;
+  /** Tokens of the CRM that may be spent on a purpose now. */
+  readonly left: (purpose: Purpose) => Promise<number>;
   readonly tokens: PinnedTokens;
   readonly database: Database;
   readonly clock: Clock;
@@ -27,8 +31,11 @@ export interface RunContext {
   readonly logger: Logger;
   readonly concurrency: number;
   readonly metrics?: Metrics;
+  readonly settling: Settling;
   /** A list whose last read is older is read again beside a long pass. */
   readonly staleAfterMs: number;
+  /** The process is to stop: reads in hand are called off. */
+  isStopped(): boolean;
   /** The run's turn is over, or the process is to stop: nothing more is asked for, and what was is still committed. */
   mustPause(): boolean;
 }
@@ -37,19 +44,6 @@ export const copyOf = ({ database, run }: Pick<RunContext, "database" | "run">):
   ...database.tenant(run.tenantId),
   copyId: run.copyId,
 });
-
-/** What a commit adds to its step. */
-export interface StepChange {
-  requests: number;
-  fetched: number;
-  written: number;
-  unchanged: number;
-  removed: number;
-  rejected: number;
-}
-
-/** A commit of something that the CRM was not asked for. */
-export const NO_CHANGE: StepChange = { requests: 0, fetched: 0, written: 0, unchanged: 0, removed: 0, rejected: 0 };
 
 /**
  * A transaction of a run (decision 0002): the copy must still be live and the run still ours, or nothing is written.
@@ -101,21 +95,6 @@ export async function commitPiece(
   });
   count(context, resource, change);
   return change;
-}
-
-/** SQL: a CTE that adds a commit's counts to its step. @param first the number of the first of its nine parameters */
-export function countsOf(first: number): string {
-  const [tenant, run, resource, ...counts] = Array.from({ length: 9 }, (_, index) => `$${first + index}`);
-  const [requests, fetched, written, unchanged, removed, rejected] = counts;
-  return `counted AS (
-    UPDATE sync_step SET requests = requests + ${requests}, fetched = fetched + ${fetched}, written = written + ${written},
-      unchanged = unchanged + ${unchanged}, removed = removed + ${removed}, rejected = rejected + ${rejected}
-    WHERE tenant_id = ${tenant} AND run_id = ${run} AND resource = ${resource})`;
-}
-
-export function countsParameters({ tenantId, runId }: ClaimedRun, resource: SyncResource, change: StepChange) {
-  const { requests, fetched, written, unchanged, removed, rejected } = change;
-  return [tenantId, runId, resource, requests, fetched, written, unchanged, removed, rejected];
 }
 
 export function count({ metrics }: RunContext, resource: SyncResource, change: StepChange): void {

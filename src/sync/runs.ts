@@ -1,12 +1,10 @@
 import { randomUUID } from "node:crypto";
-import { Any, IsNull, Not } from "typeorm";
+import { Any } from "typeorm";
 import type { CopyScope, TenantScope } from "../database/database";
 import { enqueueJob } from "../database/jobs";
 import { notify, PROGRESS_CHANGED } from "../database/notifications";
-import { SyncListRow } from "../entities/sync-list";
 import {
   type GapSummary,
-  SYNC_RESOURCES,
   type SyncErrorCode,
   type SyncKind,
   type SyncResource,
@@ -16,7 +14,6 @@ import {
 import { SyncStepRow } from "../entities/sync-step";
 import { SECOND_MS } from "../platform/clock";
 import { type RunFailure, RunLostError } from "./failures";
-import { askWhole, makeLists } from "./passes";
 
 /** A worker that says nothing for this long has lost its run (decision 0014). */
 export const LEASE_MS = 30 * SECOND_MS;
@@ -45,40 +42,6 @@ export function enqueueSync(scope: TenantScope, runId: string, runAt: Date | nul
 }
 
 const reference = ({ tenantId }: TenantScope, runId: string): RunRef => ({ tenantId, runId });
-
-/**
- * Makes a run with its steps and its job, all in the caller's transaction, which holds the connection's lock; one run at
- * a time is held by the database besides. What is asked for beyond what changed is noted as passes: where the run does not
- * come to their end, later runs go on with them.
- * @param resources which lists it reads; all where nothing is said
- * @returns the run's id
- */
-export async function enqueueRun(
-  scope: TenantScope,
-  copyId: number,
-  asked: SyncKind,
-  now: Date,
-  resources: readonly SyncResource[] = SYNC_RESOURCES,
-): Promise<string> {
-  const copy = { ...scope, copyId };
-  await makeLists(copy);
-  if (asked !== "INCREMENTAL") await askWhole(copy, resources.filter(isList), asked === "RECONCILE");
-  const kind = (await hasRead(copy)) ? asked : "FULL";
-  const id = randomUUID();
-  const run = { tenantId: scope.tenantId, id, copyId, kind, state: "QUEUED" as const, queuedAt: now };
-  await scope.typed((orm) => orm.insert(SyncRunRow, run));
-  await insertSteps(copy, id, kind, resources);
-  await enqueueSync(scope, id);
-  await notify(scope, PROGRESS_CHANGED);
-  return id;
-}
-
-const isList = (resource: SyncResource) => resource !== "DEAL_PARTICIPANTS";
-
-/** Whether any list was ever read to its end: without that there is nothing to add to. */
-async function hasRead({ tenantId, copyId, typed }: CopyScope): Promise<boolean> {
-  return typed((orm) => orm.existsBy(SyncListRow, { tenantId, copyId, watermark: Not(IsNull()) }));
-}
 
 /** The last successful run's counts of the same kind are the best estimate of what is to come. */
 export async function insertSteps(
@@ -213,6 +176,34 @@ export async function setStepState(
   );
   if (set.length === 0) throw new RunLostError("the run was taken over or cancelled");
   await notify(scope, PROGRESS_CHANGED);
+}
+
+/** What a commit adds to its step. */
+export interface StepChange {
+  requests: number;
+  fetched: number;
+  written: number;
+  unchanged: number;
+  removed: number;
+  rejected: number;
+}
+
+/** A commit of something that the CRM was not asked for. */
+export const NO_CHANGE: StepChange = { requests: 0, fetched: 0, written: 0, unchanged: 0, removed: 0, rejected: 0 };
+
+/** SQL: a CTE that adds a commit's counts to its step. @param first the number of the first of its nine parameters */
+export function countsOf(first: number): string {
+  const [tenant, run, resource, ...counts] = Array.from({ length: 9 }, (_, index) => `$${first + index}`);
+  const [requests, fetched, written, unchanged, removed, rejected] = counts;
+  return `counted AS (
+    UPDATE sync_step SET requests = requests + ${requests}, fetched = fetched + ${fetched}, written = written + ${written},
+      unchanged = unchanged + ${unchanged}, removed = removed + ${removed}, rejected = rejected + ${rejected}
+    WHERE tenant_id = ${tenant} AND run_id = ${run} AND resource = ${resource})`;
+}
+
+export function countsParameters({ tenantId, runId }: ClaimedRun, resource: SyncResource, change: StepChange) {
+  const { requests, fetched, written, unchanged, removed, rejected } = change;
+  return [tenantId, runId, resource, requests, fetched, written, unchanged, removed, rejected];
 }
 
 /** Cancels what is queued or running for a copy; a worker that holds such a run writes nothing more. */

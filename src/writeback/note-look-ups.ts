@@ -93,8 +93,9 @@ export class NoteLookUps {
   }
 
   #apiOf(tenantId: number, copyId: number): CrmApi {
-    const { http, crmBaseUrl, tokensOf } = this.parts;
-    return new CrmApi({ http, baseUrl: crmBaseUrl, tokens: tokensOf(tenantId, copyId) });
+    const { http, crmBaseUrl, tokensOf, purseOf } = this.parts;
+    const purse = purseOf?.(tenantId, copyId);
+    return new CrmApi({ http, baseUrl: crmBaseUrl, tokens: tokensOf(tenantId, copyId), purse });
   }
 
   /** null where there is nothing to look up, or nobody to ask: then a sweep comes back to it. */

@@ -152,7 +152,7 @@ test("where one user cannot be read, nobody counts as no longer listed", async (
   expect(inactive.map(({ crm_id }) => crm_id)).toEqual(all.filter((user) => !user.active_flag).map((user) => user.id));
 });
 
-test("a walk that shows nothing removes nothing, and is a gap", async () => {
+test("a walk that shows nothing removes nothing, and is a gap until a later one shows all again", async () => {
   const before = await copiedIds(database);
   const empty = JSON.stringify({ success: true, data: [], additional_data: { next_cursor: null } });
   const end = simulator.control.fail({
@@ -164,7 +164,9 @@ test("a walk that shows nothing removes nothing, and is a gap", async () => {
   expect(run).toMatchObject({ state: "SUCCEEDED", gaps: [{ resource: "ACTIVITIES", code: "NOT_SHOWN" }] });
   expect(await copiedIds(database)).toEqual(before);
   expect((await sync("INCREMENTAL")).gaps).toMatchObject([{ resource: "ACTIVITIES", code: "NOT_SHOWN" }]);
-  expect((await sync("RECONCILE")).gaps).toEqual([]);
+  passMinutes(11);
+  expect((await sync("INCREMENTAL")).gaps).toEqual([]);
+  expect(await copiedIds(database)).toEqual(before);
 });
 
 test("a record that one walk skips and the next one shows is kept", async () => {
@@ -211,8 +213,10 @@ test("a run that met the rate limit is gone on from its checkpoint by the next o
   expect(failed).toMatchObject({ state: "FAILED", error: { code: "RATE_LIMITED" } });
   expect(simulator.log.of("GET", "/api/v2/persons").map(({ status }) => status)).toEqual([200, 429]);
   simulator.log.clear();
-  expect((await sync("RECONCILE")).state).toBe("SUCCEEDED");
-  expect(simulator.log.of("GET", "/api/v2/organizations")).toEqual([]);
+  expect((await sync("INCREMENTAL")).state).toBe("SUCCEEDED");
+  const walked = simulator.log.all().filter(({ path, query }) => path.startsWith("/api/v2/") && !query.updated_since);
+  expect(walked.filter(({ path }) => path.endsWith("/organizations"))).toEqual([]);
+  expect(walked.find(({ path }) => path.endsWith("/persons"))?.query.cursor).toBeDefined();
   await isExact();
 });
 

@@ -88,8 +88,9 @@ const commitWaits = () =>
 /** The checkpoint of activities, and how many the copy holds. */
 async function standOf(tenant: string): Promise<{ cursor: string | null; requests: number; held: number } | undefined> {
   const [stand] = await database.query<{ cursor: string | null; requests: number; held: number }>(
-    `SELECT s.cursor, s.requests, (SELECT count(*)::int FROM activity a WHERE a.copy_id = r.copy_id) AS held
+    `SELECT p.cursor, s.requests, (SELECT count(*)::int FROM activity a WHERE a.copy_id = r.copy_id) AS held
      FROM sync_run r JOIN sync_step s ON s.tenant_id = r.tenant_id AND s.run_id = r.id
+     LEFT JOIN sync_pass p ON p.tenant_id = r.tenant_id AND p.copy_id = r.copy_id AND p.resource = s.resource
      WHERE r.tenant_id = (SELECT id FROM tenant WHERE external_id = $1) AND s.resource = 'ACTIVITIES' ORDER BY r.queued_at DESC LIMIT 1`,
     [tenant],
   );
@@ -108,7 +109,7 @@ const REQUEST = `mutation { requestSync(kind: INCREMENTAL) {
 
 async function nextRun(tenant: string): Promise<EndedRun> {
   const { requestSync } = dataOf(await service.ask<{ requestSync: object }>(REQUEST, {}, { tenant }));
-  expect(requestSync).toEqual({ run: { kind: "FULL" } });
+  expect(requestSync).toEqual({ run: { kind: "INCREMENTAL" } });
   return syncEnds(service, { tenant });
 }
 

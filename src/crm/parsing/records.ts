@@ -279,5 +279,6 @@ export type CrmStage = z.output<typeof stageRecord>;
 export type CrmOrganization = z.output<typeof organizationRecord>;
 export type CrmPerson = z.output<typeof personRecord>;
 export type CrmDeal = z.output<typeof dealRecord>;
+export type CrmParticipant = z.output<typeof participantRecord>;
 export type CrmActivity = z.output<typeof activityRecord>;
 export type CrmNote = z.output<typeof noteRecord>;

@@ -46,12 +46,12 @@ export type SyncResource =
   | 'PERSONS'
   /** The deals. */
   | 'DEALS'
-  /** Who takes part in each deal. */
-  | 'DEAL_PARTICIPANTS'
   /** Calls, meetings, tasks and the like. */
   | 'ACTIVITIES'
   /** The notes. */
-  | 'NOTES';
+  | 'NOTES'
+  /** Who takes part in each deal. */
+  | 'DEAL_PARTICIPANTS';
 
 /** Why something is missing. */
 export type GapCode =
@@ -196,6 +196,23 @@ export type ReauthorizationReason =
   /** The token turned out to belong to another user or company than the one that authorized. */
   | 'IDENTITY_CHANGED';
 
+/** What keeps a connected CRM from working. */
+export type TroubleCode =
+  /** It could not be reached or had a fault, or the operator has stopped all calls. */
+  | 'CRM_UNAVAILABLE'
+  /** It refused a request: a right of the authorizing user or of the app is missing. */
+  | 'CRM_REFUSED'
+  /** The company's account is not open. */
+  | 'CRM_ACCOUNT_CLOSED'
+  /** Its answer made no sense. */
+  | 'CRM_ANSWER_UNREADABLE'
+  /** Its request limit is used up; other apps share it. */
+  | 'RATE_LIMITED'
+  /** It does not accept this service's app registration: tell the operator. */
+  | 'SERVICE_MISCONFIGURED'
+  /** This service's share of its daily tokens is used up, or little is left for others. */
+  | 'BUDGET_LOW';
+
 /** What can receive a note and a nominated field. */
 export type CrmEntity =
   /** A deal. */
@@ -281,6 +298,10 @@ export type RefusalCode =
   | 'NEEDS_REAUTHORIZATION'
   /** A sync is queued or running already. */
   | 'SYNC_ALREADY_RUNNING'
+  /** A member asked within a minute of the last run; `retryAt` says when. */
+  | 'SYNC_TOO_SOON'
+  /** The CRM company's tokens of the day are needed for its other apps; `retryAt` says when to ask again. */
+  | 'BUDGET_LOW'
   /** The CRM has no such field of the entity. */
   | 'FIELD_NOT_FOUND'
   /** A standard field, or one of a type that cannot be written. */
@@ -497,12 +518,14 @@ export type ClearFieldMappingMutation = { clearFieldMapping:
 
 export type GapFragment = { resource: SyncResource, code: GapCode, count: number, since: string, message: string, expectedBy: string | null };
 
+export type BudgetFragment = { limit: number | null, remaining: number | null, spentToday: number, allowance: number, resetsAt: string | null };
+
 export type RunFragment = { id: string, kind: SyncKind, state: SyncState, queuedAt: string, startedAt: string | null, finishedAt: string | null, progress: number, steps: Array<{ resource: SyncResource, state: SyncState, fetched: number, written: number, unchanged: number, removed: number, rejected: number }>, error: { code: SyncErrorCode, message: string } | null };
 
 export type SettingsQueryVariables = Exact<{ [key: string]: never; }>;
 
 
-export type SettingsQuery = { viewer: { role: Role, plan: string, canManageConnection: boolean, connectRefusal: RefusalCode | null }, connection: { id: string, state: ConnectionState, stateChangedAt: string | null, crm: Crm | null, boundEmail: string | null, boundUserName: string | null, companyName: string | null, companyDomain: string | null, connectedAt: string | null, reauthorizationReason: ReauthorizationReason | null, trouble: { code: string, message: string, since: string, lastSeenAt: string } | null, sync: { lastSuccessAt: string | null, nextRunAt: string | null, current: { id: string, kind: SyncKind, state: SyncState, queuedAt: string, startedAt: string | null, finishedAt: string | null, progress: number, steps: Array<{ resource: SyncResource, state: SyncState, fetched: number, written: number, unchanged: number, removed: number, rejected: number }>, error: { code: SyncErrorCode, message: string } | null } | null, last: { id: string, kind: SyncKind, state: SyncState, queuedAt: string, startedAt: string | null, finishedAt: string | null, progress: number, steps: Array<{ resource: SyncResource, state: SyncState, fetched: number, written: number, unchanged: number, removed: number, rejected: number }>, error: { code: SyncErrorCode, message: string } | null } | null, gaps: Array<{ resource: SyncResource, code: GapCode, count: number, since: string, message: string, expectedBy: string | null }> } } };
+export type SettingsQuery = { viewer: { role: Role, plan: string, canManageConnection: boolean, connectRefusal: RefusalCode | null }, connection: { id: string, state: ConnectionState, stateChangedAt: string | null, crm: Crm | null, boundEmail: string | null, boundUserName: string | null, companyName: string | null, companyDomain: string | null, connectedAt: string | null, reauthorizationReason: ReauthorizationReason | null, trouble: { code: TroubleCode, message: string, since: string, lastSeenAt: string } | null, budget: { limit: number | null, remaining: number | null, spentToday: number, allowance: number, resetsAt: string | null } | null, sync: { lastSuccessAt: string | null, nextRunAt: string | null, current: { id: string, kind: SyncKind, state: SyncState, queuedAt: string, startedAt: string | null, finishedAt: string | null, progress: number, steps: Array<{ resource: SyncResource, state: SyncState, fetched: number, written: number, unchanged: number, removed: number, rejected: number }>, error: { code: SyncErrorCode, message: string } | null } | null, last: { id: string, kind: SyncKind, state: SyncState, queuedAt: string, startedAt: string | null, finishedAt: string | null, progress: number, steps: Array<{ resource: SyncResource, state: SyncState, fetched: number, written: number, unchanged: number, removed: number, rejected: number }>, error: { code: SyncErrorCode, message: string } | null } | null, gaps: Array<{ resource: SyncResource, code: GapCode, count: number, since: string, message: string, expectedBy: string | null }> } } };
 
 export type StartConnectMutationVariables = Exact<{ [key: string]: never; }>;
 
@@ -670,6 +693,15 @@ export const GapFragmentDoc = gql`
   expectedBy
 }
     ` as unknown as DocumentNode<GapFragment, unknown>;
+export const BudgetFragmentDoc = gql`
+    fragment Budget on CrmBudget {
+  limit
+  remaining
+  spentToday
+  allowance
+  resetsAt
+}
+    ` as unknown as DocumentNode<BudgetFragment, unknown>;
 export const RunFragmentDoc = gql`
     fragment Run on SyncRun {
   id
@@ -1016,6 +1048,9 @@ export const SettingsDocument = gql`
       since
       lastSeenAt
     }
+    budget {
+      ...Budget
+    }
     sync {
       current {
         ...Run
@@ -1031,7 +1066,8 @@ export const SettingsDocument = gql`
     }
   }
 }
-    ${RunFragmentDoc}
+    ${BudgetFragmentDoc}
+${RunFragmentDoc}
 ${GapFragmentDoc}` as unknown as DocumentNode<SettingsQuery, SettingsQueryVariables>;
 export const StartConnectDocument = gql`
     mutation StartConnect {
