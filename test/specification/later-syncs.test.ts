@@ -36,9 +36,9 @@ beforeEach(() => {
 });
 
 const REQUEST = `mutation ($kind: SyncKind) { requestSync(kind: $kind) {
-  ... on SyncRequested { run { kind state steps { resource updatedSince } } } ... on Refusal { code message } } }`;
+  ... on SyncRequested { run { kind } } ... on Refusal { code message } } }`;
 interface Requested {
-  requestSync: { run?: { kind: string; updatedSince: string | null }; code?: string };
+  requestSync: { run?: { kind: string }; code?: string };
 }
 
 async function sync(kind: string): Promise<EndedRun> {

@@ -1,4 +1,5 @@
 import { type Simulator, startSimulator } from "../../simulator";
+import { markRead } from "../support/copy";
 import { createTestDatabase, type TestDatabase } from "../support/database";
 import { type Service, startService } from "../support/service";
 import { countStatements, type StatementCounter } from "../support/statements";
@@ -81,6 +82,7 @@ async function makeTenant(tenant: string, times: number): Promise<string> {
      FROM generate_series(1, ${10 * times}) g`,
     [tenantId, copy?.id],
   );
+  await markRead(database, tenantId, copy?.id ?? 0, new Date());
   const emails = Array.from({ length: persons }, (_, index) => `p${index + 1}@buyer.example`);
   const input = { ownerEmail: "user1@seller.example", externalId: "m-0", startsAt: new Date().toISOString() };
   const meeting = await recordMeeting(service, emails, input, { tenant });

@@ -9,6 +9,8 @@ CREATE TABLE synced_copy (
   created_at timestamptz NOT NULL,
   rematched_at timestamptz,
   probed_at timestamptz,
+  probe_cursor text,
+  asked_again_at timestamptz,
   lone_participants_confirmed integer NOT NULL DEFAULT 0,
   lone_participants_refuted boolean NOT NULL DEFAULT false,
   CONSTRAINT synced_copy_pkey PRIMARY KEY (tenant_id, id),
@@ -49,6 +51,7 @@ CREATE TABLE credential (
   access_token bytea NOT NULL,
   refresh_token bytea NOT NULL,
   access_token_asked_at timestamptz NOT NULL,
+  kept_alive_at timestamptz,
   proven_version integer,
   CONSTRAINT credential_pkey PRIMARY KEY (tenant_id),
   CONSTRAINT credential_copy_fkey FOREIGN KEY (tenant_id, copy_id) REFERENCES synced_copy (tenant_id, id)
