@@ -1,5 +1,13 @@
 import type { Fault } from "../../simulator";
-import { CHANGING, type Changing, isFirstPage, LISTS, type ListName, type Query, SyncWorld } from "../support/sync-world";
+import {
+  CHANGING,
+  type Changing,
+  isFirstPage,
+  LISTS,
+  type ListName,
+  type Query,
+  SyncWorld,
+} from "../support/sync-world";
 
 const DEEP = Boolean(process.env.DEEP);
 /** The timeout's case waits for it. */
@@ -64,12 +72,16 @@ function cases(): Case[] {
 const isWhole = ({ query }: { query: Query }) => query.updated_since === undefined;
 let changes = 0;
 
-/** Somebody renames the first deal, which is on the first page, and makes a person. */
+/** Somebody renames the first of each kind, which are on the first pages, and makes a person. */
 function change(): void {
   const { control } = world.simulator;
-  const [deal] = control.visibleTo(world.userId).deals;
+  const { deals, persons, organizations, activities } = control.visibleTo(world.userId);
   changes += 1;
-  control.change("deal", deal?.id ?? 0, { title: `Renamed ${changes}` });
+  const name = `Renamed ${changes}`;
+  control.change("deal", deals[0]?.id ?? 0, { title: name });
+  control.change("person", persons[0]?.id ?? 0, { name });
+  control.change("organization", organizations[0]?.id ?? 0, { name });
+  control.change("activity", activities[0]?.id ?? 0, { subject: name });
   control.add("person", { name: `New ${changes}` });
 }
 
@@ -96,8 +108,14 @@ test.each(cases())(
     await world.isExact(as, list);
     if (run === "later") expect(askedWhole(CHANGING)).toEqual([]);
 
-    const stays = await world.sync(as);
-    expect(stays).toMatchObject({ state: "FAILED", error: { code }, gaps: [{ resource: list }] });
+    if (DEEP || way !== "timeout") {
+      simulator.log.clear();
+      const stays = await world.sync(as);
+      expect(stays).toMatchObject({ state: "FAILED", error: { code }, gaps: [{ resource: list }] });
+      // It goes on where it stood. What says that there is no such page (404) may be said of its cursor.
+      const begunAnew = world.asked(list).filter(({ query }) => isFirstPage(query));
+      if (page === "later" && way !== "404") expect(begunAnew).toEqual([]);
+    }
     simulator.control.clearFaults();
     world.passMinutes(10);
     change();
@@ -107,7 +125,8 @@ test.each(cases())(
     const others = CHANGING.filter((other) => other !== list);
     expect(askedWhole(others)).toEqual([]);
     const isReadAnew = run === "first" && page === "first" && list !== "USERS";
-    const fromTheStart = list === "USERS" ? [] : world.asked(list).filter((asked) => isWhole(asked) && isFirstPage(asked.query));
+    const fromTheStart =
+      list === "USERS" ? [] : world.asked(list).filter((asked) => isWhole(asked) && isFirstPage(asked.query));
     expect(fromTheStart).toHaveLength(isReadAnew ? 1 : 0);
   },
   TIMEOUT_MS,
