@@ -190,7 +190,8 @@ test("four processes of two tenants each spend at once, one is killed: never abo
   await Promise.all(others.map((program) => program.says(/pages \d+/)));
   const spent = ours() - before;
   expect(spent).toBeLessThanOrEqual(1_952);
-  expect(spent).toBeGreaterThanOrEqual(1_952 - 2 * 100 - PAGE);
+  // Each of the four may end with a batch in hand: the killed one's is lost, another's is given back when nobody asks any more.
+  expect(spent).toBeGreaterThanOrEqual(1_952 - 4 * 100 - PAGE);
   expect((await row()).spent_on_syncs).toBeLessThanOrEqual(1_952);
   expect(await Promise.all(others.map(({ ended }) => ended))).toEqual([0, 0, 0]);
 });
