@@ -6,11 +6,13 @@ import { Rematching } from "./briefing/rematch";
 import { ShownNotes } from "./briefing/shown-notes";
 import { AccessTokens } from "./connections/access-tokens";
 import { Budget } from "./connections/budget";
+import { readBudgetTotals } from "./connections/company-ledger";
 import { Connecting } from "./connections/connecting";
 import { Credentials } from "./connections/credentials";
 import { type CrmStop, CrmStops, OBEYED_WITHIN_MS, resumeCrm, stopCrm } from "./connections/crm-stops";
 import { Disconnecting } from "./connections/disconnecting";
 import { FieldMappings } from "./connections/field-mappings";
+import { Grants } from "./connections/grants";
 import { PURGE_JOB, type PurgeRef, purgeCopy, sweepPurges } from "./connections/purge";
 import { type Resealed, resealAll } from "./connections/reseal";
 import { CrmApi } from "./crm/api";
@@ -38,7 +40,7 @@ import { createHttpServer, type HttpServer } from "./server/http-server";
 import { startMetricsServer } from "./server/metrics-server";
 import { SyncEngine } from "./sync/engine";
 import { cancelRuns, RUN_ENDED_JOB, type RunRef, SYNC_JOB } from "./sync/runs";
-import { enqueueRun, Schedule, SWEEP_MS, SYNC_DUE_JOB } from "./sync/schedule";
+import { Schedule, SWEEP_MS, SYNC_DUE_JOB } from "./sync/schedule";
 import { FieldLookUps } from "./writeback/fields/field-look-ups";
 import { FIELD_LOOK_UP_JOB } from "./writeback/fields/field-receipts";
 import { FieldWrites } from "./writeback/fields/field-writes";
@@ -77,8 +79,11 @@ export function createApp(config: Config, logger: Logger, clock: Clock = systemC
     stops.push(parts.close);
     await parts.notifications.start();
     if (config.metricsPort !== null) {
-      const readQueue = () => readQueueState(parts.database);
-      stops.push(stopping(await startMetricsServer(parts.metrics, readQueue, config.host, config.metricsPort)));
+      const stored = {
+        readQueue: () => readQueueState(parts.database),
+        readBudgets: () => readBudgetTotals(parts.database),
+      };
+      stops.push(stopping(await startMetricsServer(parts.metrics, stored, config.host, config.metricsPort)));
     }
     if (config.roles.has("worker")) stops.push(stopping(await startWorker(parts, url, logger)));
     return config.roles.has("api") ? startApi(config, parts, logger, stops) : null;
@@ -109,6 +114,7 @@ interface Parts {
   disconnecting: Disconnecting;
   meetings: Meetings;
   fieldMappings: FieldMappings;
+  grants: Grants;
   rematching: Rematching;
   notifications: Notifications;
   metrics: Metrics;
@@ -152,10 +158,11 @@ function compose(
     stopped: () => crmStops.refusal(),
   };
   const noteWrites = new NoteWrites(writeback);
+  const noteLookUps = new NoteLookUps(writeback);
   const shownNotes = new ShownNotes(database, logger);
   const mappings = new FieldMappings({ database, apiOf, clock, logger });
   const fieldWrites = new FieldWrites({ ...writeback, mappings });
-  const schedule = new Schedule({ database, clock, logger, ...config.sync });
+  const schedule = new Schedule({ database, budget, clock, logger, ...config.sync });
   const disconnecting = new Disconnecting({
     ...{ database, clock, logger },
     cancelRuns: (scope, copyId) => cancelRuns(scope, copyId, clock()),
@@ -171,26 +178,26 @@ function compose(
     schedule,
     meetings: new Meetings(database, clock, logger),
     fieldMappings: mappings,
+    grants: new Grants({ database, tokens, clock, logger }),
     rematching: new Rematching(database, clock, logger),
     disconnecting,
     connecting: new Connecting({
       ...{ database, http, oauth, credentials, crmBaseUrl, clock, logger },
       retireCopy: (scope, copyId) => disconnecting.retire(scope, copyId),
-      enqueueFirstRun: async (scope, copyId) => {
-        await cancelRuns(scope, copyId, clock());
-        await enqueueRun(scope, copyId, "INCREMENTAL", clock());
-      },
+      enqueueFirstRun: (scope, copyId, isKept) => schedule.authorized(scope, copyId, isKept),
     }),
     engine: new SyncEngine({
       ...{ database, http, crmBaseUrl, clock, logger, metrics },
       concurrency: config.crm.concurrency,
       intervalMs: config.sync.intervalMs,
-      planNext: (scope, copyId) => schedule.planNext(scope, copyId),
+      budget,
+      settling: { settleNotes: (copy, notes) => noteLookUps.settleSynced(copy, notes) },
+      planNext: (scope, copyId, failure) => schedule.planNext(scope, copyId, failure),
       tokensOf,
     }),
     noteWrites,
     shownNotes,
-    noteLookUps: new NoteLookUps(writeback),
+    noteLookUps,
     fieldWrites,
     fieldLookUps: new FieldLookUps({ ...writeback, mappings }),
     close: async () => {
@@ -206,7 +213,7 @@ function compose(
 }
 
 async function startWorker(
-  { database, clock, engine, rematching, schedule, fieldMappings, noteLookUps, fieldLookUps }: Parts,
+  { database, clock, engine, rematching, schedule, grants, fieldMappings, noteLookUps, fieldLookUps }: Parts,
   url: Secret,
   logger: Logger,
 ): Promise<JobRunner> {
@@ -225,6 +232,7 @@ async function startWorker(
   };
   const chores = {
     schedule: () => schedule.sweep(),
+    grants: () => grants.sweep(),
     purges: () => sweepPurges(database, logger),
     audit: () => sweepAudit(database, logger, clock()),
     notes: () => noteLookUps.sweep(),

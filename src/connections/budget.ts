@@ -58,6 +58,19 @@ export class Budget {
     return rules.leftFor(state ?? rules.newBudget(now), purpose, this.parts.share, now);
   }
 
+  /** From when on so many tokens may be spent on a purpose, or a look be taken for them; null: now. */
+  async shortUntil(
+    tenantId: number,
+    copyId: number,
+    purpose: rules.Purpose,
+    price: number,
+    now: Date,
+  ): Promise<Date | null> {
+    const state = await this.#read(tenantId, copyId, now);
+    const spending = rules.spend(state ?? rules.newBudget(now), purpose, price, this.parts.share, now);
+    return "granted" in spending ? null : spending.retryAt;
+  }
+
   /** When the company's next day begins, as far as that is known or, where no reset was seen, assumed. */
   async resetsAt(tenantId: number, copyId: number, now: Date): Promise<Date | null> {
     const state = await this.#read(tenantId, copyId, now);
@@ -142,11 +155,12 @@ class CompanyPurse implements HeldPurse {
       answered: (answer) => {
         this.parts.metrics?.crmTokens.inc({ purpose }, price);
         ledger.tell({ answer, purpose, price, sentAt, day, before, at: this.parts.clock() });
+        // Nobody ends a single call: what it was told would wait for the next one.
+        if (purpose === "WRITES") void ledger.stored();
       },
       unsent: () => {
         if (!isSame(day, this.#day)) return;
         this.#inHand += price;
-        // Nobody ends what a single write pays from.
         if (purpose === "WRITES") this.release().catch((error: unknown) => this.#unnoted(error));
       },
     };

@@ -134,6 +134,13 @@ export class CrmApi {
     return beside(answer, { ...page, next: forward(cursor ?? "0", page.next) });
   }
 
+  /** Whether a list shows a record: it leaves out what was deleted, merged into another, archived or hidden from this user. */
+  async isShown({ entity, id }: fields.CrmRecordRef): Promise<boolean> {
+    const list = { DEAL: ADDRESSES.deals, PERSON: ADDRESSES.persons, ORGANIZATION: ADDRESSES.organizations }[entity];
+    const { records } = await this.#list(list, record.recordId, { cursor: null }, { ids: id });
+    return records.some((shown) => shown.id === id);
+  }
+
   /**
    * The ids of the persons who take part in a deal, each once.
    * @param count how many the deal says there are, which bounds the pages; null: it does not say

@@ -38,6 +38,8 @@ export interface CrmRequest {
    * may be sent any more, and then nothing is.
    */
   mayBegin?: () => void;
+  /** Ends the wait for an answer that nobody needs any more; only for what reads. */
+  stop?: AbortSignal;
   /** An answer that came while this process was frozen counts, however late it is read. */
   readLate?: boolean;
 }
@@ -93,12 +95,16 @@ export class CrmHttp {
     }
   }
 
-  async #send({ url, mayBegin, readLate = false, ...options }: CrmRequest): Promise<CrmAnswer> {
+  async #send({ url, mayBegin, readLate = false, stop, ...options }: CrmRequest): Promise<CrmAnswer> {
     const isLate = timeLimit(this.clock, ANSWER_TIMEOUT_MS);
     const limit = answerLimit();
     try {
       const dispatcher = mayBegin ? this.#agent.compose(checkedBy(mayBegin)) : this.#agent;
-      const answer = await request(url, { ...options, dispatcher, signal: limit.signal });
+      const answer = await request(url, {
+        ...options,
+        dispatcher,
+        signal: stop ? AbortSignal.any([limit.signal, stop]) : limit.signal,
+      });
       const read = {
         status: answer.statusCode,
         contentType: single(answer.headers["content-type"])?.toLowerCase() ?? "",

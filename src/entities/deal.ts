@@ -5,7 +5,9 @@ import { Check, Column, Entity, Index, PrimaryColumn } from "typeorm";
 @Index("deal_by_organization", ["tenantId", "copyId", "organizationId"])
 @Index("deal_open_due", { synchronize: false })
 @Index("deal_closed_due", { synchronize: false })
-@Index("deal_participants_asked", ["tenantId", "copyId", "participantsAskedAt", "crmId"], { where: "NOT participants_due" })
+@Index("deal_participants_asked", ["tenantId", "copyId", "participantsAskedAt", "crmId"], {
+  where: "NOT participants_due",
+})
 @Index("deal_by_update", { synchronize: false })
 @Check("deal_status", "status IN ('open', 'won', 'lost')")
 export class DealRow {

@@ -168,7 +168,7 @@ const environment = z.object({
   CRM_CONCURRENCY: wholeNumber(8, 1, 64).default(8),
   CRM_BUDGET_SHARE: share.default(0.25),
   SYNC_INTERVAL_SECONDS: wholeNumber(900, 0, 86_400 * 30).default(900),
-  RECONCILE_INTERVAL_SECONDS: wholeNumber(604_800, 0, 86_400 * 365).default(604_800),
+  RECONCILE_INTERVAL_SECONDS: wholeNumber(2_592_000, 0, 86_400 * 365).default(2_592_000),
   AUTH_JWT_SECRET: z
     .string()
     .refine((text) => Buffer.byteLength(text) >= MIN_JWT_SECRET_BYTES, {

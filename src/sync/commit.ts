@@ -1,4 +1,5 @@
 import type { PinnedTokens } from "../connections/access-tokens";
+import type { Purpose } from "../connections/budget";
 import { connectedCopyId, holdLiveCopy } from "../connections/connection-store";
 import { NeedsReauthorizationError } from "../connections/errors";
 import { NEEDS_REAUTHORIZATION } from "../connections/refusals";
@@ -10,6 +11,7 @@ import type { Clock } from "../platform/clock";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
 import { RunLostError } from "./failures";
+import type { Settling } from "./lists";
 import { type ClaimedRun, countsOf, countsParameters, extendLease, type StepChange } from "./runs";
 
 /** Whoever watches a run hears of it so often at most, its beginnings and ends aside. */
@@ -20,6 +22,8 @@ export interface RunContext {
   readonly run: ClaimedRun;
   /** The calls to the CRM, by what they are paid from. */
   readonly apis: Record<"firstLists" | "lists" | "participants" | "meetings", CrmApi>;
+  /** Tokens of the CRM that may be spent on a purpose now. */
+  readonly left: (purpose: Purpose) => Promise<number>;
   readonly tokens: PinnedTokens;
   readonly database: Database;
   readonly clock: Clock;
@@ -27,10 +31,11 @@ export interface RunContext {
   readonly logger: Logger;
   readonly concurrency: number;
   readonly metrics?: Metrics;
-  /** How many tokens may be spent on participants now. */
-  left(purpose: "PARTICIPANTS"): Promise<number>;
+  readonly settling: Settling;
   /** A list whose last read is older is read again beside a long pass. */
   readonly staleAfterMs: number;
+  /** The process is to stop: reads in hand are called off. */
+  isStopped(): boolean;
   /** The run's turn is over, or the process is to stop: nothing more is asked for, and what was is still committed. */
   mustPause(): boolean;
 }

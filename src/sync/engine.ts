@@ -1,7 +1,9 @@
 import type { PinnedTokens } from "../connections/access-tokens";
+import type { Budget, HeldPurse, Purpose } from "../connections/budget";
+import { readGaps } from "../connections/known-gaps";
 import { endTrouble, isTrouble, noteTrouble } from "../connections/trouble";
 import { CrmApi } from "../crm/api";
-import { type CrmError, stopBehind } from "../crm/errors";
+import { CrmError, stopBehind } from "../crm/errors";
 import type { CrmHttp } from "../crm/http";
 import { Pacer } from "../crm/pacer";
 import type { Database, TenantScope } from "../database/database";
@@ -13,12 +15,12 @@ import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
 import { copyOf, holdRun, inRun, type RunContext } from "./commit";
 import { failureOf, isListFailure, type RunFailure, RunLostError } from "./failures";
-import { gapOf, recordGaps, summarizeGaps } from "./gaps";
-import { LISTS, type ListResource } from "./lists";
+import { gapOf, recordGaps } from "./gaps";
+import { LISTS, type ListResource, type Settling } from "./lists";
 import { askParticipants } from "./participants";
-import { probeMatched } from "./probes";
 import { type ListState, readLists } from "./passes";
 import { MAIN_LISTS, passesOf, sinceOf } from "./plan";
+import { probeMatched, refreshMeeting } from "./probes";
 import {
   type ClaimedRun,
   claimRun,
@@ -32,6 +34,7 @@ import {
   requireLease,
   setStepState,
 } from "./runs";
+import { MEETING_LISTS, markRefreshed, meetingsToRefresh } from "./schedule-rows";
 import { walkPass } from "./walk";
 
 const BEAT_MS = 10 * SECOND_MS;
@@ -49,6 +52,8 @@ export interface EngineParts {
   concurrency: number;
   /** How often the schedule runs; 0: only by request. */
   intervalMs: number;
+  budget: Budget;
+  settling: Settling;
   tokensOf(tenantId: number, copyId: number): PinnedTokens;
   /** Plans the connection's next run, in the transaction that ends one. */
   planNext(scope: TenantScope, copyId: number, failure: RunFailure | null): Promise<void>;
@@ -56,6 +61,8 @@ export interface EngineParts {
   clock: Clock;
   logger: Logger;
 }
+
+type Purses = Record<keyof RunContext["apis"], HeldPurse>;
 
 /** Runs one sync from wherever its passes say it stands, page by page. */
 export class SyncEngine {
@@ -68,59 +75,107 @@ export class SyncEngine {
     const run = await claimRun(database.tenant(tenantId), runId, askedAt);
     if (!run) return;
     const beat = setInterval(() => this.#beat(run), BEAT_MS);
-    const context = this.#contextOf(run, askedAt, stop);
+    const purses = this.#pursesOf(run);
+    const context = this.#contextOf(run, purses, askedAt, stop);
     try {
       // Specification 5.10: nothing is synced as a user who is deactivated, or is not the one who authorized.
       await context.tokens.verify(() => requireLease(run, clock()));
       if (await this.#turn(context)) await this.#end(context, null);
-      else await database.tenant(tenantId).transaction((scope) => releaseRun(scope, run));
+      else await this.#release(run, null);
     } catch (error) {
       await this.#broken(context, error);
     } finally {
       clearInterval(beat);
+      for (const purse of Object.values(purses)) {
+        await purse
+          .release()
+          .catch((error: unknown) => context.logger.warn({ err: error }, "unspent tokens were not given back"));
+      }
     }
   }
 
-  #contextOf(run: ClaimedRun, askedAt: Date, stop: AbortSignal): RunContext {
-    const { database, clock, concurrency, metrics, http, crmBaseUrl, intervalMs } = this.parts;
+  #pursesOf({ tenantId, copyId }: ClaimedRun): Purses {
+    const purse = (purpose: Purpose) => this.parts.budget.purse(tenantId, copyId, purpose);
+    return {
+      firstLists: purse("FIRST_LISTS"),
+      lists: purse("LISTS"),
+      participants: purse("PARTICIPANTS"),
+      meetings: purse("MEETINGS"),
+    };
+  }
+
+  #contextOf(run: ClaimedRun, purses: Purses, askedAt: Date, stop: AbortSignal): RunContext {
+    const { database, clock, concurrency, metrics, http, crmBaseUrl, intervalMs, budget, settling } = this.parts;
     const { tenantId, runId, copyId, kind } = run;
     const tokens = this.parts.tokensOf(tenantId, copyId);
     const mayBegin = () => requireLease(run, clock());
-    const api = new CrmApi({ http, baseUrl: crmBaseUrl, tokens, pacer: new Pacer(clock), mayBegin });
+    const calls = { http, baseUrl: crmBaseUrl, tokens, pacer: new Pacer(clock), mayBegin, stop };
+    const api = (purse: HeldPurse) => new CrmApi({ ...calls, purse });
+    const { firstLists, lists, participants, meetings } = purses;
     const turnEnds = askedAt.getTime() + TURN_MS;
     return {
-      ...{ run, tokens, database, clock, concurrency, metrics },
-      apis: { firstLists: api, lists: api, participants: api, meetings: api },
+      ...{ run, tokens, database, clock, concurrency, metrics, settling },
+      apis: {
+        firstLists: api(firstLists),
+        lists: api(lists),
+        participants: api(participants),
+        meetings: api(meetings),
+      },
+      left: (purpose) => budget.left(tenantId, copyId, purpose, clock()),
       logger: this.parts.logger.child({ tenantId, runId, kind }),
-      left: async () => Number.POSITIVE_INFINITY,
       staleAfterMs: intervalMs || STALE_AFTER_MS,
+      isStopped: () => stop.aborted,
       mustPause: () => stop.aborted || clock().getTime() >= turnEnds,
     };
   }
 
   /** @returns false where the run paused before its end */
   async #turn(context: RunContext): Promise<boolean> {
-    const { run } = context;
+    const { run, clock } = context;
     const copy = copyOf(context);
-    await probeMatched(context);
+    const meetings = await meetingsToRefresh(copy, clock());
+    if (meetings.length > 0) await insertSteps(copy, run.runId, run.kind, MEETING_LISTS);
     const steps = new Map((await readSteps(copy, run.runId)).map((step) => [step.resource, step]));
+    for (const meetingId of meetings) await this.#ifAffordable(context, () => refreshMeeting(context, meetingId));
+    if (steps.has("DEALS")) await this.#ifAffordable(context, () => probeMatched(context));
     const lists = await readLists(copy);
+    if (meetings.length > 0) for (const list of MEETING_LISTS) payFrom(lists.get(list), "meetings");
+    if (!(await this.#steps(context, steps, lists))) return false;
+    for (const meetingId of meetings) await markRefreshed(copy, meetingId, clock());
+    return true;
+  }
+
+  async #steps(
+    context: RunContext,
+    steps: ReadonlyMap<SyncResource, SyncStepRow>,
+    lists: ReadonlyMap<SyncResource, ListState>,
+  ): Promise<boolean> {
     const unknown = new Set<SyncResource>();
     for (const resource of SYNC_RESOURCES) {
       const step = steps.get(resource);
       const state = lists.get(resource);
       if (!step || !state || step.state === "FAILED" || step.state === "CANCELLED") continue;
       if (!(await this.#step(context, step, state))) return false;
-      for (const named of state.unknown) unknown.add(named);
+      for (const named of state.unknown) if (!steps.has(named)) unknown.add(named);
     }
-    for (const resource of unknown) {
-      if (steps.has(resource)) continue;
-      await insertSteps(copy, run.runId, run.kind, [resource]);
-      const [step] = (await readSteps(copy, run.runId)).filter((made) => made.resource === resource);
-      const state = lists.get(resource);
-      if (step && state && !(await this.#step(context, step, state))) return false;
+    const { run } = context;
+    const copy = copyOf(context);
+    if (unknown.size > 0) await insertSteps(copy, run.runId, run.kind, [...unknown]);
+    for (const step of unknown.size > 0 ? await readSteps(copy, run.runId) : []) {
+      const state = lists.get(step.resource);
+      if (unknown.has(step.resource) && state && !(await this.#step(context, step, state))) return false;
     }
     return true;
+  }
+
+  /** What the company's tokens do not carry now is left out, and is no failure of the run. */
+  async #ifAffordable({ logger }: RunContext, work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
+    } catch (error) {
+      if (!(error instanceof CrmError) || error.code !== "BUDGET_LOW") throw error;
+      logger.info({ code: error.code }, "matched records are looked at when there are tokens for it");
+    }
   }
 
   /** @returns false where it paused before its end */
@@ -130,7 +185,7 @@ export class SyncEngine {
       if (resource !== "DEAL_PARTICIPANTS") return await this.#list(context, step, resource, state);
       return await this.#participants(context, step);
     } catch (error) {
-      if (!isListFailure(error)) throw error;
+      if (!isListFailure(error) || context.isStopped()) throw error;
       await this.#missing(context, resource, error);
       return true;
     }
@@ -175,11 +230,9 @@ export class SyncEngine {
 
   /** Something that would meet every call ended the run, or held it up. */
   async #broken(context: RunContext, error: unknown): Promise<void> {
-    const { run, database, clock, logger } = context;
-    if (stopBehind(error) || isGivenUp(error)) {
-      const later = new Date(clock().getTime() + HELD_UP_MS);
-      return database.tenant(run.tenantId).transaction((scope) => releaseRun(scope, run, later));
-    }
+    const { run, clock, logger } = context;
+    if (context.isStopped() && error instanceof CrmError) return this.#release(run, null);
+    if (stopBehind(error) || isGivenUp(error)) return this.#release(run, new Date(clock().getTime() + HELD_UP_MS));
     const failure = failureOf(error);
     if (!failure) return logger.info({ err: error }, "a sync run is no longer this worker's");
     if (failure.code === "INTERNAL") logger.error({ err: error }, "a sync run failed for a reason of our own");
@@ -189,13 +242,17 @@ export class SyncEngine {
     });
   }
 
+  #release(run: ClaimedRun, later: Date | null): Promise<void> {
+    return this.parts.database.tenant(run.tenantId).transaction((scope) => releaseRun(scope, run, later));
+  }
+
   async #end(context: RunContext, reason: RunFailure | null): Promise<void> {
     const { run, database, clock, logger } = context;
     const failure = await database.tenant(run.tenantId).transaction(async (scope) => {
       // The connection before the run, in the order in which disconnecting locks them.
       await this.parts.planNext(scope, run.copyId, reason);
       if (!reason) await holdRun(scope, run, clock());
-      const gaps = await summarizeGaps({ ...scope, copyId: run.copyId });
+      const gaps = await readGaps({ ...scope, copyId: run.copyId }, clock());
       const ended = await endRun(scope, run, { failure: reason, gaps, now: clock() });
       if (!ended) await endTrouble(scope, run.copyId);
       else if (isTrouble(ended.code)) {
@@ -214,6 +271,10 @@ export class SyncEngine {
       this.parts.logger.warn({ err: error, runId: run.runId }, "a lease could not be extended"),
     );
   }
+}
+
+function payFrom(state: ListState | undefined, payer: ListState["payer"]): void {
+  if (state) state.payer = payer;
 }
 
 function totals(

@@ -48,6 +48,8 @@ const BY_CRM_FAILURE: Record<CrmFailure, RunFailure> = {
   },
 };
 
+const ASKED_WHO: ReadonlySet<CrmFailure> = new Set(["REFUSED", "RATE_LIMITED"]);
+
 /** What a run reports when `error` ends it; null where the run is no longer this worker's and nothing is to be said. */
 export function failureOf(error: unknown): RunFailure | null {
   if (error instanceof RunLostError || error instanceof ConnectionGoneError) return null;
@@ -55,6 +57,10 @@ export function failureOf(error: unknown): RunFailure | null {
   if (error instanceof NeedsReauthorizationError) return { code: "NEEDS_REAUTHORIZATION", message: error.message };
   if (error instanceof OAuthError && error.code === "MISCONFIGURED") {
     return { code: "INTERNAL", message: "The CRM does not accept this service's app registration. Tell the operator." };
+  }
+  // Whose a renewed token is was not said, and why not: for want of a right, or of tokens.
+  if (error instanceof OAuthError && error.cause instanceof CrmError && ASKED_WHO.has(error.cause.code)) {
+    return BY_CRM_FAILURE[error.cause.code];
   }
   if (error instanceof OAuthError) {
     return {

@@ -1,4 +1,5 @@
 import pLimit from "p-limit";
+import { GAP_CODE_OF } from "../connections/known-gaps";
 import type { CrmApi } from "../crm/api";
 import { CrmError, stopBehind } from "../crm/errors";
 import type { CrmDeal } from "../crm/parsing/records";
@@ -116,7 +117,7 @@ async function* derive(context: RunContext, { mark, rule }: Walk): Progress {
 
 /** A request for each deal, at most `concurrency` in flight. Before each, the end of the turn and a stop are heard. */
 export async function askBatch(
-  { concurrency, mustPause, logger }: RunContext,
+  { concurrency, mustPause, isStopped, logger }: RunContext,
   api: CrmApi,
   deals: readonly QueuedDeal[],
 ): Promise<Answers> {
@@ -130,6 +131,8 @@ export async function askBatch(
       const personIds = await api.participantIds(deal.dealId, deal.count, mayGoOn);
       if (personIds) answers.known.push({ ...deal, personIds });
     } catch (error) {
+      // Called off: it says nothing of the deal.
+      if (isStopped()) return;
       const isOfDeal = isSubFetchFailure(error) && !error.detail.neverSent;
       if (isOfDeal) answers.failures.push({ dealId: deal.dealId, error });
       // Asked on, it would be refused a deal at a time, and end in a block (wire fact 8.5).
@@ -206,7 +209,7 @@ async function writeAnswers(
   const [gone] = await rows<{ removed: number }>(FORGET, [tenantId, copyId, present, ids, mark], { removed: "number" });
   const added = await rows(ADD, [tenantId, copyId, present]);
   const gaps = failures.map(
-    ({ dealId, error }): FoundGap => ({ crmId: dealId, code: error.code, message: GAP_MESSAGE }),
+    ({ dealId, error }): FoundGap => ({ crmId: dealId, code: GAP_CODE_OF[error.code], message: GAP_MESSAGE }),
   );
   await recordGaps(copy, "DEAL_PARTICIPANTS", gaps, now);
   const unread = failures.map(({ dealId }) => dealId);

@@ -3,8 +3,12 @@ import type { CopyScope } from "../database/database";
 import { RejectedRecordRow } from "../entities/rejected-record";
 import { SyncListRow, SyncPassRow } from "../entities/sync-list";
 import { SYNC_RESOURCES, type SyncResource } from "../entities/sync-run";
+import { DAY_MS } from "../platform/clock";
 import { type PassKind, sinceOf } from "./plan";
 import { type ClaimedRun, countsOf, countsParameters, type StepChange } from "./runs";
+
+/** One whole walk may skip a record by a glitch: rather a gap for too long than a hole that nobody sees. */
+const SHOWN_WITHIN_MS = 3 * DAY_MS;
 
 /** A way through a list that is under way; the worker that holds the run moves it on. */
 export type Pass = Omit<SyncPassRow, "tenantId" | "copyId"> & {
@@ -14,6 +18,8 @@ export type Pass = Omit<SyncPassRow, "tenantId" | "copyId"> & {
 
 export interface ListState {
   list: SyncListRow | null;
+  /** What its pages are paid from. */
+  payer: "firstLists" | "lists" | "meetings";
   passes: Map<PassKind, Pass>;
   /** Records of it are kept aside because they could not be read. */
   hasRejected: boolean;
@@ -37,8 +43,10 @@ export async function readLists({ tenantId, copyId, typed, rows }: CopyScope): P
     [tenantId, copyId],
     { resource: "text" },
   );
+  const listOf = (resource: SyncResource) => lists.find((list) => list.resource === resource) ?? null;
   const stateOf = (resource: SyncResource): ListState => ({
-    list: lists.find((list) => list.resource === resource) ?? null,
+    list: listOf(resource),
+    payer: listOf(resource)?.watermark ? "lists" : "firstLists",
     passes: new Map(
       passes.filter((pass) => pass.resource === resource).map((pass) => [pass.kind, { ...pass, isStored: true }]),
     ),
@@ -138,8 +146,9 @@ export async function endPass(
      WHERE tenant_id = $1 AND copy_id = $10 AND resource = $3`,
     [...countsParameters(run, resource, change), copyId, kind, isWhole, beganAt, now],
   );
-  // The whole list was shown since: what could not be read before, and was not among it, is gone from the CRM.
+  // The whole list was shown since: what could not be read before, and was not shown for long, is gone from the CRM.
   if (isWhole && beganAt) {
-    await typed((orm) => orm.delete(RejectedRecordRow, { tenantId, copyId, resource, seenAt: LessThan(beganAt) }));
+    const seenAt = LessThan(new Date(Math.min(beganAt.getTime(), now.getTime() - SHOWN_WITHIN_MS)));
+    await typed((orm) => orm.delete(RejectedRecordRow, { tenantId, copyId, resource, seenAt }));
   }
 }

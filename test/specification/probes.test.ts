@@ -118,7 +118,7 @@ test.each(WAYS)(
     // A deal's deletion is told by the list itself; everything else waits for the second look.
     const isTold = way.includes("deal that is merged");
     expect(await held(table, world[key], way)).toBe(isTold ? 0 : 1);
-  passMinutes(9);
+    passMinutes(9);
     await sync(as);
     expect(probes()).toEqual([]);
     expect(await held(table, world[key], way)).toBe(isTold ? 0 : 1);

@@ -71,22 +71,37 @@ test.each(["pipelines", "stages"])(
   "%s that cannot be read are a gap: the run succeeds with them missing",
   async (list) => {
     const run = await syncWith(`no-${list}`, { match: `/api/v2/${list}`, with: { status: 500, body: "" } });
-    expect(run).toMatchObject({ state: "SUCCEEDED", gaps: [{ resource: list.toUpperCase(), code: "UNAVAILABLE" }] });
+    expect(run).toMatchObject({
+      state: "SUCCEEDED",
+      gaps: [{ resource: list.toUpperCase(), code: "CRM_UNAVAILABLE" }],
+    });
     expect(stepOf(run, list.toUpperCase())?.state).toBe("FAILED");
   },
 );
 
 test.each([
-  ["a rate limit", { kind: "throttle" as const }, "RATE_LIMITED"],
   ["an outage", { status: 503, body: "" }, "CRM_UNAVAILABLE"],
   ["a cut answer", { kind: "cut" as const }, "CRM_UNAVAILABLE"],
   ["a proxy's page", { kind: "html" as const }, "CRM_UNAVAILABLE"],
   ["garbage", { kind: "garbage" as const }, "CRM_ANSWER_UNREADABLE"],
   ["null", { kind: "null" as const }, "CRM_ANSWER_UNREADABLE"],
   ["a missing scope", { status: 403, body: '{"success":false,"error":"Scope and URL mismatch"}' }, "CRM_REFUSED"],
+])(
+  "%s on a main list fails the run with its code after one request, and holds up no other list",
+  async (name, fault, code) => {
+    const tenant = `failing ${name}`;
+    const run = await syncWith(tenant, { match: "/api/v2/persons", with: fault });
+    expect(run).toMatchObject({ state: "FAILED", error: { code, message: expect.stringMatching(/\.$/) } });
+    expect(simulator.log.of("GET", "/api/v2/persons")).toHaveLength(1);
+    expect(run.steps.filter(({ state }) => state !== "SUCCEEDED").map(({ resource }) => resource)).toEqual(["PERSONS"]);
+  },
+);
+
+test.each([
+  ["a rate limit", { kind: "throttle" as const }, "RATE_LIMITED"],
   ["an unpaid account", { status: 402, body: '{"success":false}' }, "CRM_ACCOUNT_CLOSED"],
-])("%s on a main list fails the run with its code after one request", async (name, fault, code) => {
-  const tenant = `failing ${name}`;
+])("%s would meet every call: it ends the run at once", async (name, fault, code) => {
+  const tenant = `ended by ${name}`;
   const run = await syncWith(tenant, { match: "/api/v2/persons", with: fault });
   expect(run).toMatchObject({ state: "FAILED", error: { code, message: expect.stringMatching(/\.$/) } });
   expect(simulator.log.of("GET", "/api/v2/persons")).toHaveLength(1);

@@ -1,5 +1,4 @@
 import { clockOf, isMuch, type ListFacts, type PassKind, passesOf, sinceOf } from "../../src/sync/plan";
-import { dueKind, nextRunAt } from "../../src/sync/schedule";
 
 const now = new Date("2026-11-20T12:00:00Z");
 const ago = (minutes: number) => new Date(now.getTime() - minutes * 60_000);
@@ -41,18 +40,4 @@ test.each([
   [101, 300, false],
 ])("%i not seen among %i held has to be proven: %s", (absent, held, much) => {
   expect(isMuch({ absent, held })).toBe(much);
-});
-
-test("runs come by the interval, a tenth sooner or later, and 0 means by request only", () => {
-  const minutesTo = (chance: number) => ((nextRunAt(now, 900_000, chance)?.getTime() ?? 0) - now.getTime()) / 60_000;
-  expect([minutesTo(0), minutesTo(0.5), minutesTo(1)]).toEqual([13.5, 15, 16.5]);
-  expect(nextRunAt(now, 0, 0.5)).toBeNull();
-});
-
-test.each([
-  [7 * 24 * 60, "RECONCILE"],
-  [7 * 24 * 60 - 1, "INCREMENTAL"],
-])("%i minutes after everything was read the schedule makes a run %s", (minutes, kind) => {
-  expect(dueKind(ago(minutes), now, 7 * 86_400_000)).toBe(kind);
-  expect(dueKind(ago(minutes), now, 0)).toBe("INCREMENTAL");
 });

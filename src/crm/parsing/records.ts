@@ -264,6 +264,9 @@ export const noteRecord = z
     deleted: note.active_flag === false,
   }));
 
+/** A record of which no more is asked than whether it is there. */
+export const recordId = z.object({ id });
+
 /** A note just made: the id is what counts, the rest only where it can be read. */
 export const createdNoteRecord = z
   .looseObject({ id })

@@ -51,6 +51,7 @@ CREATE TABLE credential (
   access_token bytea NOT NULL,
   refresh_token bytea NOT NULL,
   access_token_asked_at timestamptz NOT NULL,
+  kept_alive_at timestamptz,
   proven_version integer,
   CONSTRAINT credential_pkey PRIMARY KEY (tenant_id),
   CONSTRAINT credential_copy_fkey FOREIGN KEY (tenant_id, copy_id) REFERENCES synced_copy (tenant_id, id)

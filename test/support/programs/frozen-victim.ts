@@ -1,6 +1,7 @@
 import { writeSync } from "node:fs";
 import type { Actor } from "../../../src/auth/actor";
 import { Meetings, type RecordMeetingInput } from "../../../src/briefing/record-meeting";
+import { Budget } from "../../../src/connections/budget";
 import { Disconnecting } from "../../../src/connections/disconnecting";
 import { FieldMappings } from "../../../src/connections/field-mappings";
 import { CrmApi } from "../../../src/crm/api";
@@ -96,6 +97,8 @@ async function work({ parts, tokens }: Writeback): Promise<unknown> {
         ...parts,
         tokensOf: pinned,
         intervalMs: 0,
+        settling: { settleNotes: async () => undefined },
+        budget: new Budget({ database, clock, logger, share: 0.25 }),
         concurrency: 4,
         planNext: async () => undefined,
       });
