@@ -9,9 +9,12 @@ function fieldsOf(pid: number): number[] {
   return afterName.map(Number);
 }
 
-/** Of the server, its live children, and those that have ended. */
-export function postgresCpuSeconds(directory: string): number {
-  const postmaster = Number(readFileSync(join(directory, "data", "postmaster.pid"), "utf8").split("\n")[0]);
+/** Of the embedded server in that directory. */
+export const postgresCpuSeconds = (directory: string) => serverCpuSeconds(join(directory, "data"));
+
+/** Of the server with these data, its live children, and those that have ended. */
+export function serverCpuSeconds(dataDirectory: string): number {
+  const postmaster = Number(readFileSync(join(dataDirectory, "postmaster.pid"), "utf8").split("\n")[0]);
   const processes = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
   let ticks = 0;
   for (const name of processes) {

@@ -1,4 +1,3 @@
-import { Client } from "pg";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../src/database/embedded/embedded-postgres";
 import { withClient } from "./tenants";
 
@@ -13,11 +12,56 @@ export async function startRoomyPostgres(directory: string): Promise<EmbeddedPos
 
 /** A new, empty database on the benchmark's server. @returns its address */
 export async function createDatabase(serverUrl: string, name: string): Promise<string> {
-  const client = new Client({ connectionString: serverUrl });
-  await client.connect();
-  await client.query(`CREATE DATABASE ${name}`);
-  await client.end();
-  const url = new URL(serverUrl);
-  url.pathname = name;
-  return url.href;
+  await withClient(serverUrl, (client) => client.query(`CREATE DATABASE ${name}`));
+  return addressOf(serverUrl, name);
+}
+
+const addressOf = (serverUrl: string, name: string) => Object.assign(new URL(serverUrl), { pathname: name }).href;
+
+/** The addresses of a server's nodes: its own, and where its database is a Citus coordinator's those of the workers. */
+export function nodesOf(serverUrl: string): Promise<string[]> {
+  return withClient(serverUrl, async (client) => {
+    const citus = await client.query("SELECT FROM pg_extension WHERE extname = 'citus'");
+    if (citus.rowCount === 0) return [serverUrl];
+    const { rows } = await client.query<{ host: string }>(
+      "SELECT nodename || ':' || nodeport AS host FROM pg_dist_node ORDER BY groupid",
+    );
+    return rows.map(({ host }) => Object.assign(new URL(serverUrl), { host }).href);
+  });
+}
+
+/** A new, empty database on each of the nodes, which know each other. @returns its address on the first */
+export async function createOnNodes(nodes: readonly string[], name: string): Promise<string> {
+  const addresses = await Promise.all(nodes.map((node) => createDatabase(node, name)));
+  const [coordinator = "", ...workers] = addresses;
+  if (workers.length === 0) return coordinator;
+  await Promise.all(
+    addresses.map((address) => withClient(address, (client) => client.query("CREATE EXTENSION citus"))),
+  );
+  const { hostname, port } = new URL(coordinator);
+  await withClient(coordinator, async (client) => {
+    await client.query(`SELECT citus_set_coordinator_host('${hostname}', ${port})`);
+    for (const worker of workers.map((address) => new URL(address))) {
+      await client.query(`SELECT citus_add_node('${worker.hostname}', ${worker.port})`);
+    }
+  });
+  return coordinator;
+}
+
+export async function dropOnNodes(nodes: readonly string[], name: string): Promise<void> {
+  for (const node of nodes) {
+    await withClient(node, (client) => client.query(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`));
+  }
+}
+
+/** Where the nodes, all on this machine, keep their data. */
+export function dataDirectoriesOf(nodes: readonly string[]): Promise<string[]> {
+  return Promise.all(
+    nodes.map((node) =>
+      withClient(node, async (client) => {
+        const { rows } = await client.query<{ data_directory: string }>("SHOW data_directory");
+        return rows[0]?.data_directory ?? "";
+      }),
+    ),
+  );
 }

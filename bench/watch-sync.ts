@@ -32,7 +32,7 @@ const LOOK = `
   SELECT r.state, r.error_message, extract(epoch FROM clock_timestamp() - r.started_at)::float8 AS now,
     extract(epoch FROM r.finished_at - r.started_at)::float8 AS seconds,
     (SELECT json_agg(json_build_object('resource', s.resource, 'state', s.state, 'requests', s.requests,
-       'fetched', s.fetched, 'written', s.written)) FROM sync_step s WHERE s.run_id = r.id) AS steps
+       'fetched', s.fetched, 'written', s.written)) FROM sync_step s WHERE s.tenant_id = r.tenant_id AND s.run_id = r.id) AS steps
   FROM sync_run r`;
 
 /** Waits for the end of the only run of this database, and notes when each step ended. */

@@ -6,6 +6,7 @@ import { Rematching } from "./briefing/rematch";
 import { ShownNotes } from "./briefing/shown-notes";
 import { AccessTokens } from "./connections/access-tokens";
 import { Budget } from "./connections/budget";
+import { readBudgetTotals } from "./connections/company-ledger";
 import { Connecting } from "./connections/connecting";
 import { Credentials } from "./connections/credentials";
 import { type CrmStop, CrmStops, OBEYED_WITHIN_MS, resumeCrm, stopCrm } from "./connections/crm-stops";
@@ -78,8 +79,11 @@ export function createApp(config: Config, logger: Logger, clock: Clock = systemC
     stops.push(parts.close);
     await parts.notifications.start();
     if (config.metricsPort !== null) {
-      const readQueue = () => readQueueState(parts.database);
-      stops.push(stopping(await startMetricsServer(parts.metrics, readQueue, config.host, config.metricsPort)));
+      const stored = {
+        readQueue: () => readQueueState(parts.database),
+        readBudgets: () => readBudgetTotals(parts.database),
+      };
+      stops.push(stopping(await startMetricsServer(parts.metrics, stored, config.host, config.metricsPort)));
     }
     if (config.roles.has("worker")) stops.push(stopping(await startWorker(parts, url, logger)));
     return config.roles.has("api") ? startApi(config, parts, logger, stops) : null;
@@ -154,6 +158,7 @@ function compose(
     stopped: () => crmStops.refusal(),
   };
   const noteWrites = new NoteWrites(writeback);
+  const noteLookUps = new NoteLookUps(writeback);
   const shownNotes = new ShownNotes(database, logger);
   const mappings = new FieldMappings({ database, apiOf, clock, logger });
   const fieldWrites = new FieldWrites({ ...writeback, mappings });
@@ -186,12 +191,13 @@ function compose(
       concurrency: config.crm.concurrency,
       intervalMs: config.sync.intervalMs,
       budget,
+      settling: { settleNotes: (copy, notes) => noteLookUps.settleSynced(copy, notes) },
       planNext: (scope, copyId, failure) => schedule.planNext(scope, copyId, failure),
       tokensOf,
     }),
     noteWrites,
     shownNotes,
-    noteLookUps: new NoteLookUps(writeback),
+    noteLookUps,
     fieldWrites,
     fieldLookUps: new FieldLookUps({ ...writeback, mappings }),
     close: async () => {

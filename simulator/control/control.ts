@@ -46,6 +46,8 @@ export interface Control extends Records {
   endDay(): void;
   /** Other apps of the company spend so many tokens, or all that are left. Says how many. */
   otherAppsSpend(tokens: number): number;
+  /** The company has so many tokens more from now on, each day. */
+  buyTokens(tokens: number): void;
   /** Whether answers tell the company's budget and balance: the CRM's pages do not promise it. */
   budgetHeaders(shown: "on" | "off"): void;
   /** What was asked and paid since the start, or since an earlier ledger. */
@@ -151,6 +153,10 @@ export class SimulatorControl extends RecordControl implements Control {
 
   endDay(): void {
     this.parts.budget.endDay();
+  }
+
+  buyTokens(tokens: number): void {
+    this.parts.budget.buy(tokens);
   }
 
   otherAppsSpend(tokens: number): number {

@@ -90,6 +90,11 @@ export const commands: Readonly<Record<string, Command>> = {
     does: "other apps take so many of the company's tokens, or all that are left",
     run: (control, input) => ({ taken: control.otherAppsSpend(input.id("tokens")) }),
   },
+  "buy-tokens": {
+    takes: ["tokens"],
+    does: "the company has so many tokens more from now on, each day",
+    run: (control, input) => control.buyTokens(input.id("tokens")),
+  },
   "budget-headers": {
     takes: ["shown"],
     does: "whether answers tell the company's balance: on or off",

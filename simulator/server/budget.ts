@@ -38,6 +38,7 @@ export interface Balance {
 export class Budget {
   private day = 0;
   private spent = 0;
+  private bought = 0;
   private showsHeaders = true;
   private totals = { ours: 0, others: 0, refused: 0 };
   private readonly operations = new Map<string, Spending>();
@@ -52,7 +53,7 @@ export class Budget {
   /** What the balance is before the request. */
   balance(price: number): Balance {
     this.startDay();
-    const limit = this.settings.dailyTokens;
+    const limit = this.settings.dailyTokens === null ? null : this.settings.dailyTokens + this.bought;
     // Without a budget it must never look like running out.
     const left = limit === null ? SHOWN_BUDGET - (this.spent % (SHOWN_BUDGET / 2)) : limit - this.spent;
     const headers: Record<string, string> = {
@@ -70,7 +71,7 @@ export class Budget {
 
   /** A request could not be paid. */
   refuse(): void {
-    this.spent = this.settings.dailyTokens ?? this.spent;
+    if (this.settings.dailyTokens !== null) this.spent = this.settings.dailyTokens + this.bought;
     this.totals.refused++;
   }
 
@@ -81,6 +82,11 @@ export class Budget {
     this.spent += taken;
     this.totals.others += taken;
     return taken;
+  }
+
+  /** The company buys more for every day, at once. */
+  buy(tokens: number): void {
+    this.bought += tokens;
   }
 
   endDay(): void {

@@ -1,6 +1,7 @@
 import type { TokenSource } from "../crm/api";
 import { CrmError } from "../crm/errors";
 import { OAuthError } from "../crm/oauth";
+import { ADDRESSES } from "../crm/prices";
 import type { Purse } from "../crm/purse";
 import { AdvisoryLocks } from "../database/data-source";
 import { SESSION_LIMITS, type SessionLimits } from "../database/session-limits";
@@ -85,6 +86,8 @@ export class AccessTokens {
       renewed: obtain,
       verify: async (mayBegin, purse) => {
         const present = await this.#present(tenantId, copyId);
+        // Where it has to be renewed, the proof of the new one is the look that the purse may refuse.
+        if (!this.#isOfUse(present)) (await purse?.spend(ADDRESSES.currentUser.price))?.unsent();
         const proof = this.#isOfUse(present)
           ? await this.#identity.ask(tenantId, copyId, present, mayBegin, purse)
           : "REPLACED";

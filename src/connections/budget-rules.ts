@@ -13,7 +13,7 @@ export type BudgetState = Omit<CrmBudgetRow, "crmCompanyId" | "revision">;
 /** The CRM's smallest plan with one seat: what is assumed where no limit is told. */
 export const SMALLEST_LIMIT = 30_000;
 /** Of the limit; where less is left than this, it is left to the company's other apps. */
-const FLOOR = 0.1;
+export const FLOOR = 0.1;
 /** Of the limit, beside the syncs' share. */
 const MEETINGS_SHARE = 0.1;
 /** What a day of lists and looks costs where little changes; participants leave it, pro rata of what remains of the day. */

@@ -155,11 +155,12 @@ class CompanyPurse implements HeldPurse {
       answered: (answer) => {
         this.parts.metrics?.crmTokens.inc({ purpose }, price);
         ledger.tell({ answer, purpose, price, sentAt, day, before, at: this.parts.clock() });
+        // Nobody ends a single call: what it was told would wait for the next one.
+        if (purpose === "WRITES") void ledger.stored();
       },
       unsent: () => {
         if (!isSame(day, this.#day)) return;
         this.#inHand += price;
-        // Nobody ends what a single write pays from.
         if (purpose === "WRITES") this.release().catch((error: unknown) => this.#unnoted(error));
       },
     };

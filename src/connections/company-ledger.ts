@@ -3,12 +3,45 @@ import type { Shape } from "../database/reads";
 import type { Clock } from "../platform/clock";
 import { MINUTE_MS } from "../platform/clock";
 import type { Logger } from "../platform/logger";
-import { type BudgetState, isShort, newBudget, presentDay, type Told, told } from "./budget-rules";
+import {
+  type BudgetState,
+  FLOOR,
+  isShort,
+  newBudget,
+  presentDay,
+  SMALLEST_LIMIT,
+  type Told,
+  told,
+} from "./budget-rules";
 
 /** Each time it is lost, another process has changed the row; one of them always gets on. */
 const MOST_ATTEMPTS = 1_000;
 /** What an answer says of the balance is stored with the next tokens that are set aside, and after this in any case. */
 const TOLD_WITHIN_MS = MINUTE_MS;
+
+const TOLD_TODAY = "b.day_began_at > now() - interval '1 day' AND b.told_at >= b.day_began_at";
+
+/** Rows `b` of companies of which `isShort` is true, as far as the row knows of its day. */
+export const SHORT_TODAY = `b.day_began_at > now() - interval '1 day' AND (b.limited_at IS NOT NULL
+  OR (b.told_at >= b.day_began_at AND b.remaining < coalesce(b.daily_limit, ${SMALLEST_LIMIT}) * ${FLOOR}))`;
+
+/** What companies have together that the CRM has told of today, and how many are short. */
+export interface BudgetTotals {
+  short: number;
+  limit: number;
+  remaining: number;
+}
+
+export async function readBudgetTotals(database: Database): Promise<BudgetTotals> {
+  const [totals] = await database.acrossTenants<BudgetTotals>(
+    `SELECT count(*) FILTER (WHERE ${SHORT_TODAY})::int AS short,
+       coalesce(sum(b.daily_limit) FILTER (WHERE ${TOLD_TODAY}), 0)::float8 AS "limit",
+       coalesce(sum(b.remaining) FILTER (WHERE ${TOLD_TODAY}), 0)::float8 AS remaining FROM crm_budget b`,
+    [],
+    { short: "number", limit: "number", remaining: "number" },
+  );
+  return totals ?? { short: 0, limit: 0, remaining: 0 };
+}
 
 type Versioned = BudgetState & { revision: number };
 

@@ -42,6 +42,8 @@ const SHRINK_BY = 5;
 
 /** A company has a few hundred fields; a list that goes on after this does not end. */
 const MAX_FIELD_PAGES = 20;
+/** A deal with thousands of participants is none: a list of them that goes on after this does not end. */
+const MAX_PARTICIPANT_PAGES = 10;
 
 type ReadPage<T> = (answer: CrmAnswer) => Promise<Page<T>>;
 type AnsweredPage<T> = Page<T> & { answer: CrmAnswer };
@@ -132,21 +134,45 @@ export class CrmApi {
     return beside(answer, { ...page, next: forward(cursor ?? "0", page.next) });
   }
 
-  /** The ids of the persons who take part in a deal, all pages, each once. */
-  async participantIds(dealId: number): Promise<number[]> {
-    const ids = new Set<number>();
-    for (let start: string | null = "0"; start !== null; ) {
-      const { answer, ...page } = await this.#offsets(ADDRESSES.participants(dealId), record.participantRecord, {
-        start,
-      });
+  /** Whether a list shows a record: it leaves out what was deleted, merged into another, archived or hidden from this user. */
+  async isShown({ entity, id }: fields.CrmRecordRef): Promise<boolean> {
+    const list = { DEAL: ADDRESSES.deals, PERSON: ADDRESSES.persons, ORGANIZATION: ADDRESSES.organizations }[entity];
+    const { records } = await this.#list(list, record.recordId, { cursor: null }, { ids: id });
+    return records.some((shown) => shown.id === id);
+  }
+
+  /**
+   * The ids of the persons who take part in a deal, each once.
+   * @param count how many the deal says there are, which bounds the pages; null: it does not say
+   * @param mayGoOn asked between two pages
+   * @returns null where it was told not to go on
+   */
+  async participantIds(dealId: number, count: number | null, mayGoOn = () => true): Promise<number[] | null> {
+    const [shown, active] = [new Set<number>(), new Set<number>()];
+    const mostPages = Math.min(MAX_PARTICIPANT_PAGES, (count ?? MAX_PARTICIPANT_PAGES) + 1);
+    let start = "0";
+    for (let pages = 0; pages < mostPages; pages += 1) {
+      if (pages > 0 && !mayGoOn()) return null;
+      const list = ADDRESSES.participants(dealId);
+      const { answer, ...page }: AnsweredPage<record.CrmParticipant> = await this.#offsets(
+        list,
+        record.participantRecord,
+        { start },
+      );
       if (page.rejected[0]) {
         const why = `A participant of deal ${dealId} cannot be read: ${page.rejected[0].reason}.`;
         throw new CrmError("UNREADABLE", why, detailOf(answer));
       }
-      for (const { personId, active } of page.records) if (active) ids.add(personId);
+      const before = shown.size;
+      for (const { personId, active: isActive } of page.records) {
+        shown.add(personId);
+        if (isActive) active.add(personId);
+      }
+      if (page.next === null) return [...active];
+      if (shown.size === before) break;
       start = forward(start, page.next);
     }
-    return [...ids];
+    throw new CrmError("UNREADABLE", `The CRM's list of the participants of deal ${dealId} does not end.`);
   }
 
   /** All fields of an entity, standard and custom. */
@@ -235,7 +261,7 @@ function beside<T>({ date, correlationId }: CrmAnswer, page: Page<T>): CrmPage<T
 }
 
 /** An offset that does not move on would be asked for ever. */
-function forward(start: string, next: string | null): string | null {
+function forward<N extends string | null>(start: string, next: N): N {
   if (next !== null && Number(next) <= Number(start)) {
     throw new CrmError("UNREADABLE", "The CRM's paging does not move on.");
   }

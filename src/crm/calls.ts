@@ -1,7 +1,7 @@
 import { systemClock } from "../platform/clock";
 import type { Secret } from "../platform/secret";
 import { CrmError, failureOfStatus } from "./errors";
-import type { CrmAnswer, CrmHttp } from "./http";
+import type { CrmAnswer, CrmHttp, CrmRequest } from "./http";
 import { Pacer } from "./pacer";
 import { jsonOf } from "./parsing/json";
 import { codeOfRefusal, detailOf } from "./parsing/page";
@@ -49,14 +49,30 @@ export class Calls {
    */
   async make(call: Call): Promise<CrmAnswer> {
     const { tokens } = this.#parts;
-    const token = await tokens.current();
-    const answer = await this.#send(call, token);
+    const { answer, token } = await this.#send(call, () => tokens.current());
     if (answer.status !== 401 || isHtml(answer)) return successful(answer);
-    return successful(await this.#send(call, await tokens.renewed(token)));
+    return successful((await this.#send(call, () => tokens.renewed(token))).answer);
   }
 
-  async #send({ method, path, price, query = {}, body }: Call, token: Secret): Promise<CrmAnswer> {
-    const { http, baseUrl, pacer, mayBegin, purse, stop } = this.#parts;
+  /** Paid before anything else: what may not be asked is no reason to renew a token. */
+  async #send(call: Call, tokenOf: () => Promise<Secret>): Promise<{ answer: CrmAnswer; token: Secret }> {
+    const { http, pacer, purse } = this.#parts;
+    const payment = await purse.spend(call.price);
+    try {
+      const token = await tokenOf();
+      const request = this.#request(call, token);
+      const answer = await pacer.paced(() => http.send(request));
+      payment.answered(answer);
+      return { answer, token };
+    } catch (error) {
+      // Whatever else throws did so before the first byte; of an answer that was lost, the CRM has taken its price.
+      if (!(error instanceof CrmError) || error.detail.neverSent) payment.unsent();
+      throw error;
+    }
+  }
+
+  #request({ method, path, query = {}, body }: Call, token: Secret): CrmRequest {
+    const { baseUrl, mayBegin, stop } = this.#parts;
     const url = new URL(baseUrl + path);
     for (const [name, value] of Object.entries(query)) if (value !== null) url.searchParams.set(name, String(value));
     const headers: Record<string, string> = {
@@ -64,17 +80,7 @@ export class Calls {
       accept: "application/json",
     };
     if (body) headers["content-type"] = "application/json";
-    const request = { method, url: url.href, headers, body: body && JSON.stringify(body), mayBegin, stop };
-    const payment = await purse.spend(price);
-    try {
-      const answer = await pacer.paced(() => http.send(request));
-      payment.answered(answer);
-      return answer;
-    } catch (error) {
-      // Whatever else throws did so before the first byte; of an answer that was lost, the CRM has taken its price.
-      if (!(error instanceof CrmError) || error.detail.neverSent) payment.unsent();
-      throw error;
-    }
+    return { method, url: url.href, headers, body: body && JSON.stringify(body), mayBegin, stop };
   }
 }
 

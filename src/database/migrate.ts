@@ -51,15 +51,6 @@ export class ForeignTablesError extends ServiceError {
   readonly code = "FOREIGN_TABLES";
 }
 
-/** null where a database with this first migration is one of ours; else what it is, and what to do. */
-export function foreignTables(first: string): { what: string; todo: string } | null {
-  if (first === migrationNames[0]) return null;
-  return {
-    what: `its tables were made by ${first}, and this version begins with ${migrationNames[0]}`,
-    todo: "give DATABASE_URL an empty database, or run the version that made this one",
-  };
-}
-
 /** Opens the pool. @throws DatabaseUnavailableError, ForeignTablesError, with what to do */
 export async function connectDatabase(dataSource: DataSource, url: Secret): Promise<void> {
   try {
@@ -67,17 +58,37 @@ export async function connectDatabase(dataSource: DataSource, url: Secret): Prom
   } catch (cause) {
     throw unavailable(url, cause);
   }
-  const [first] = await appliedMigrations((sql) => dataSource.query(sql));
-  const foreign = first && foreignTables(first);
+  const { foreign } = await appliedMigrations((sql) => dataSource.query(sql));
   if (!foreign) return;
   await dataSource.destroy();
   throw new ForeignTablesError(`The database cannot be used: ${foreign.what}; ${foreign.todo}.`);
 }
 
-/** Their names, in their order. */
-export async function appliedMigrations(ask: Ask): Promise<string[]> {
-  const [table] = await ask<{ exists: boolean }>("SELECT to_regclass('public.migration') IS NOT NULL AS exists");
-  if (!table?.exists) return [];
-  const applied = await ask<{ name: string }>("SELECT name FROM public.migration ORDER BY timestamp, id");
-  return applied.map(({ name }) => name);
+export interface Applied {
+  /** In their order. */
+  names: string[];
+  /** Where the tables are not of this version: what they are, and what to do. */
+  foreign: { what: string; todo: string } | null;
 }
+
+/** Of a version that acted as the user of DATABASE_URL, the tables are that user's, and not to be read by our role. */
+export async function appliedMigrations(ask: Ask): Promise<Applied> {
+  const [table] = await ask<{ readable: boolean | null }>(
+    "SELECT has_table_privilege(to_regclass('public.migration')::oid, 'SELECT') AS readable",
+  );
+  if (table?.readable === false) return { names: [], foreign: foreign("its tables belong to another role") };
+  if (!table?.readable) return { names: [], foreign: null };
+  const applied = await ask<{ name: string }>("SELECT name FROM public.migration ORDER BY timestamp, id");
+  const names = applied.map(({ name }) => name);
+  const [first = migrationNames[0]] = names;
+  if (first === migrationNames[0]) return { names, foreign: null };
+  return {
+    names,
+    foreign: foreign(`its tables were made by ${first}, and this version begins with ${migrationNames[0]}`),
+  };
+}
+
+const foreign = (what: string) => ({
+  what,
+  todo: "give DATABASE_URL an empty database, or run the version that made this one",
+});

@@ -4,7 +4,7 @@ import { PostgresDriver } from "typeorm/driver/postgres/PostgresDriver";
 import { isWorkOver, workFields } from "../platform/work";
 import type { Shape } from "./reads";
 import { type ObserveSql, Session } from "./session";
-import { deadline, HeldUpError, TRY_AGAIN } from "./session-limits";
+import { deadline, HeldUpError, SESSION_LIMITS, TRY_AGAIN } from "./session-limits";
 import type { SessionTurns } from "./session-turns";
 
 /** Whose rows a session sees: the row policies compare `crm.tenant` with each row. null: nobody's. */
@@ -52,13 +52,18 @@ const SET_REACH = `SELECT set_config('crm.tenant', $1, false), set_config('plan_
  */
 const byTransaction: ReachWay = {
   enter: async (session) => void (await session.connect()),
-  alone: (session, reach, work) => inTransaction(session, reach, byTransaction, work),
+  // What is nobody's is read without a setting.
+  alone: (session, reach, work) =>
+    reach.tenantId === null ? work() : inTransaction(session, reach, byTransaction, work),
   async begin(session, { tenantId }) {
     await session.startTransaction();
     // No parameter can stand here, and set_config does not reach the shards; it is a number.
-    if (tenantId !== null) await session.rows(`SET LOCAL crm.tenant = '${Number(tenantId)}'`, []);
+    if (tenantId !== null) await session.rows(`SET LOCAL crm.tenant = '${Number(tenantId)}'; ${LOCK_LIMIT}`, []);
   },
 };
+
+/** Locks are waited for on the nodes, whose sessions do not know the limits that ours began with. One message with the tenant. */
+const LOCK_LIMIT = `SET LOCAL lock_timeout = ${SESSION_LIMITS.work.lock}`;
 
 const REACH_WAYS = { session: bySession, transaction: byTransaction };
 

@@ -1,7 +1,7 @@
 import { ACROSS_TENANTS_ROLE, APPLICATION_ROLE } from "../database/application-role";
 import { readLayout, readNodesAway } from "../database/cluster";
 import { type Look, migrationNames } from "../database/data-source";
-import { appliedMigrations, foreignTables } from "../database/migrate";
+import { appliedMigrations } from "../database/migrate";
 import { SECOND_MS } from "../platform/clock";
 import { messageOf } from "../platform/errors";
 import { clockFinding, type Finding, fault, ok, warning } from "./finding";
@@ -58,10 +58,9 @@ async function checkRole(look: Look): Promise<Finding> {
 }
 
 async function checkMigrations(look: Look): Promise<Finding> {
-  const applied = await appliedMigrations((sql) => look.rows(sql));
-  const foreign = applied[0] && foreignTables(applied[0]);
+  const { names, foreign } = await appliedMigrations((sql) => look.rows(sql));
   if (foreign) return fault(`migrations: ${foreign.what}`, foreign.todo);
-  const done = new Set(applied);
+  const done = new Set(names);
   const known = migrationNames;
   const newer = [...done].filter((name) => !known.includes(name));
   if (newer.length > 0) {

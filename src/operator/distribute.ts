@@ -1,7 +1,7 @@
 import { asApplication } from "../database/application-role";
 import { type Ask, dropLocalRows, readLayout } from "../database/cluster";
 import { migrationNames } from "../database/data-source";
-import { appliedMigrations, changingTables, distributeTables, foreignTables } from "../database/migrate";
+import { type Applied, appliedMigrations, changingTables, distributeTables } from "../database/migrate";
 import { messageOf, ServiceError } from "../platform/errors";
 import type { Secret } from "../platform/secret";
 
@@ -43,12 +43,11 @@ function refuse(what: string, todo: string, cause?: unknown): never {
   throw new NotDistributedError(`The database was not distributed: ${what}; ${todo}.`, { cause });
 }
 
-function refuseOtherTables(applied: string[]): void {
-  const foreign = applied[0] && foreignTables(applied[0]);
+function refuseOtherTables({ names, foreign }: Applied): void {
   if (foreign) refuse(foreign.what, foreign.todo);
-  if (applied.some((name) => !migrationNames.includes(name)))
+  if (names.some((name) => !migrationNames.includes(name)))
     refuse("it knows migrations that this version does not", "run this with the newest version that was started on it");
-  if (applied.length < migrationNames.length)
+  if (names.length < migrationNames.length)
     refuse("its migrations are not up to date", "start this version of the service once, and end it");
 }
 

@@ -11,6 +11,7 @@ import type { Clock } from "../platform/clock";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
 import { RunLostError } from "./failures";
+import type { Settling } from "./lists";
 import { type ClaimedRun, countsOf, countsParameters, extendLease, type StepChange } from "./runs";
 
 /** Whoever watches a run hears of it so often at most, its beginnings and ends aside. */
@@ -30,6 +31,7 @@ export interface RunContext {
   readonly logger: Logger;
   readonly concurrency: number;
   readonly metrics?: Metrics;
+  readonly settling: Settling;
   /** A list whose last read is older is read again beside a long pass. */
   readonly staleAfterMs: number;
   /** The process is to stop: reads in hand are called off. */

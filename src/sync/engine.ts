@@ -1,5 +1,6 @@
 import type { PinnedTokens } from "../connections/access-tokens";
 import type { Budget, HeldPurse, Purpose } from "../connections/budget";
+import { readGaps } from "../connections/known-gaps";
 import { endTrouble, isTrouble, noteTrouble } from "../connections/trouble";
 import { CrmApi } from "../crm/api";
 import { CrmError, stopBehind } from "../crm/errors";
@@ -14,11 +15,12 @@ import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
 import { copyOf, holdRun, inRun, type RunContext } from "./commit";
 import { failureOf, isListFailure, type RunFailure, RunLostError } from "./failures";
-import { gapOf, recordGaps, summarizeGaps } from "./gaps";
-import { LISTS, type ListResource } from "./lists";
+import { gapOf, recordGaps } from "./gaps";
+import { LISTS, type ListResource, type Settling } from "./lists";
 import { askParticipants } from "./participants";
 import { type ListState, readLists } from "./passes";
 import { MAIN_LISTS, passesOf, sinceOf } from "./plan";
+import { probeMatched, refreshMeeting } from "./probes";
 import {
   type ClaimedRun,
   claimRun,
@@ -51,6 +53,7 @@ export interface EngineParts {
   /** How often the schedule runs; 0: only by request. */
   intervalMs: number;
   budget: Budget;
+  settling: Settling;
   tokensOf(tenantId: number, copyId: number): PinnedTokens;
   /** Plans the connection's next run, in the transaction that ends one. */
   planNext(scope: TenantScope, copyId: number, failure: RunFailure | null): Promise<void>;
@@ -102,7 +105,7 @@ export class SyncEngine {
   }
 
   #contextOf(run: ClaimedRun, purses: Purses, askedAt: Date, stop: AbortSignal): RunContext {
-    const { database, clock, concurrency, metrics, http, crmBaseUrl, intervalMs, budget } = this.parts;
+    const { database, clock, concurrency, metrics, http, crmBaseUrl, intervalMs, budget, settling } = this.parts;
     const { tenantId, runId, copyId, kind } = run;
     const tokens = this.parts.tokensOf(tenantId, copyId);
     const mayBegin = () => requireLease(run, clock());
@@ -111,7 +114,7 @@ export class SyncEngine {
     const { firstLists, lists, participants, meetings } = purses;
     const turnEnds = askedAt.getTime() + TURN_MS;
     return {
-      ...{ run, tokens, database, clock, concurrency, metrics },
+      ...{ run, tokens, database, clock, concurrency, metrics, settling },
       apis: {
         firstLists: api(firstLists),
         lists: api(lists),
@@ -128,29 +131,51 @@ export class SyncEngine {
 
   /** @returns false where the run paused before its end */
   async #turn(context: RunContext): Promise<boolean> {
-    const { run } = context;
+    const { run, clock } = context;
     const copy = copyOf(context);
-    const meetings = await meetingsToRefresh(copy, this.parts.clock());
+    const meetings = await meetingsToRefresh(copy, clock());
     if (meetings.length > 0) await insertSteps(copy, run.runId, run.kind, MEETING_LISTS);
     const steps = new Map((await readSteps(copy, run.runId)).map((step) => [step.resource, step]));
+    for (const meetingId of meetings) await this.#ifAffordable(context, () => refreshMeeting(context, meetingId));
+    if (steps.has("DEALS")) await this.#ifAffordable(context, () => probeMatched(context));
     const lists = await readLists(copy);
+    if (meetings.length > 0) for (const list of MEETING_LISTS) payFrom(lists.get(list), "meetings");
+    if (!(await this.#steps(context, steps, lists))) return false;
+    for (const meetingId of meetings) await markRefreshed(copy, meetingId, clock());
+    return true;
+  }
+
+  async #steps(
+    context: RunContext,
+    steps: ReadonlyMap<SyncResource, SyncStepRow>,
+    lists: ReadonlyMap<SyncResource, ListState>,
+  ): Promise<boolean> {
     const unknown = new Set<SyncResource>();
     for (const resource of SYNC_RESOURCES) {
       const step = steps.get(resource);
       const state = lists.get(resource);
       if (!step || !state || step.state === "FAILED" || step.state === "CANCELLED") continue;
       if (!(await this.#step(context, step, state))) return false;
-      for (const named of state.unknown) unknown.add(named);
+      for (const named of state.unknown) if (!steps.has(named)) unknown.add(named);
     }
-    for (const resource of unknown) {
-      if (steps.has(resource)) continue;
-      await insertSteps(copy, run.runId, run.kind, [resource]);
-      const [step] = (await readSteps(copy, run.runId)).filter((made) => made.resource === resource);
-      const state = lists.get(resource);
-      if (step && state && !(await this.#step(context, step, state))) return false;
+    const { run } = context;
+    const copy = copyOf(context);
+    if (unknown.size > 0) await insertSteps(copy, run.runId, run.kind, [...unknown]);
+    for (const step of unknown.size > 0 ? await readSteps(copy, run.runId) : []) {
+      const state = lists.get(step.resource);
+      if (unknown.has(step.resource) && state && !(await this.#step(context, step, state))) return false;
     }
-    for (const meetingId of meetings) await markRefreshed(copy, meetingId, this.parts.clock());
     return true;
+  }
+
+  /** What the company's tokens do not carry now is left out, and is no failure of the run. */
+  async #ifAffordable({ logger }: RunContext, work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
+    } catch (error) {
+      if (!(error instanceof CrmError) || error.code !== "BUDGET_LOW") throw error;
+      logger.info({ code: error.code }, "matched records are looked at when there are tokens for it");
+    }
   }
 
   /** @returns false where it paused before its end */
@@ -227,7 +252,7 @@ export class SyncEngine {
       // The connection before the run, in the order in which disconnecting locks them.
       await this.parts.planNext(scope, run.copyId, reason);
       if (!reason) await holdRun(scope, run, clock());
-      const gaps = await summarizeGaps({ ...scope, copyId: run.copyId });
+      const gaps = await readGaps({ ...scope, copyId: run.copyId }, clock());
       const ended = await endRun(scope, run, { failure: reason, gaps, now: clock() });
       if (!ended) await endTrouble(scope, run.copyId);
       else if (isTrouble(ended.code)) {
@@ -246,6 +271,10 @@ export class SyncEngine {
       this.parts.logger.warn({ err: error, runId: run.runId }, "a lease could not be extended"),
     );
   }
+}
+
+function payFrom(state: ListState | undefined, payer: ListState["payer"]): void {
+  if (state) state.payer = payer;
 }
 
 function totals(

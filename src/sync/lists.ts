@@ -14,11 +14,19 @@ import * as write from "./writers";
 
 export type ListResource = Exclude<SyncResource, "DEAL_PARTICIPANTS">;
 
+/** What pages start in other parts of the service; app.ts gives it. */
+export interface Settling {
+  /** Notes that the CRM shows may be those whose answers were lost. */
+  settleNotes(copy: CopyScope, notes: readonly crm.CrmNote[]): Promise<void>;
+}
+
 /** How a list of the CRM is read, and where its records go. */
 export interface List<T extends { id: number } = { id: number }> {
   read(api: CrmApi, request: PageRequest): Promise<CrmPage<T>>;
   /** Within the caller's transaction. @param unread how many records of the page could not be read */
   write(copy: CopyScope, records: readonly T[], unread: number): Promise<write.Written>;
+  /** What of other parts belongs to the same transaction. */
+  after?(settling: Settling, copy: CopyScope, records: readonly T[]): Promise<void>;
   /** Whether the CRM tells what changed since a moment; the others are small and always read whole. */
   tellsChanges: boolean;
   /** Whether it comes in pages by ascending id; the users are one answer. */
@@ -86,6 +94,7 @@ const ACTIVITIES: List<crm.CrmActivity> = {
 const NOTES: List<crm.CrmNote> = {
   read: (api, page) => api.notes(page),
   write: write.writeNotes,
+  after: (settling, copy, notes) => settling.settleNotes(copy, notes),
   entity: NoteRow,
   depends: { USERS: { column: "author_id", of: CrmUserRow } },
   ...CHANGING,

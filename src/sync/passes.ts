@@ -18,6 +18,8 @@ export type Pass = Omit<SyncPassRow, "tenantId" | "copyId"> & {
 
 export interface ListState {
   list: SyncListRow | null;
+  /** What its pages are paid from. */
+  payer: "firstLists" | "lists" | "meetings";
   passes: Map<PassKind, Pass>;
   /** Records of it are kept aside because they could not be read. */
   hasRejected: boolean;
@@ -41,8 +43,10 @@ export async function readLists({ tenantId, copyId, typed, rows }: CopyScope): P
     [tenantId, copyId],
     { resource: "text" },
   );
+  const listOf = (resource: SyncResource) => lists.find((list) => list.resource === resource) ?? null;
   const stateOf = (resource: SyncResource): ListState => ({
-    list: lists.find((list) => list.resource === resource) ?? null,
+    list: listOf(resource),
+    payer: listOf(resource)?.watermark ? "lists" : "firstLists",
     passes: new Map(
       passes.filter((pass) => pass.resource === resource).map((pass) => [pass.kind, { ...pass, isStored: true }]),
     ),

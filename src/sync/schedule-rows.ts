@@ -94,10 +94,12 @@ export async function isFirst(copy: CopyScope): Promise<boolean> {
   return (await readLists(copy)).some(({ resource, readAt }) => resource !== "DEAL_PARTICIPANTS" && readAt === null);
 }
 
-/** When the last of the records was missed that wait for their second look; null: none does. */
+/** Since when the last of what waits for a second look does so: missed records, and lists that showed much less; null: nothing does. */
 export async function lastMissedAt({ tenantId, copyId, rows }: CopyScope): Promise<Date | null> {
   const [missed] = await rows<{ at: Date | null }>(
-    "SELECT max(missed_at) AS at FROM missed_record WHERE tenant_id = $1 AND copy_id = $2",
+    `SELECT greatest(
+       (SELECT max(missed_at) FROM missed_record WHERE tenant_id = $1 AND copy_id = $2),
+       (SELECT max(first_walk_ended_at) FROM sync_pass WHERE tenant_id = $1 AND copy_id = $2 AND walk = 2)) AS at`,
     [tenantId, copyId],
     { at: "instant" },
   );

@@ -114,11 +114,11 @@ async function* readPages(
 function readPage(
   { apis }: RunContext,
   resource: ListResource,
-  { list }: ListState,
+  { payer }: ListState,
   { updatedSince }: Pass,
   cursor: string | null,
 ): Promise<CrmPage<{ id: number }>> {
-  return LISTS[resource].read(list?.watermark ? apis.lists : apis.firstLists, { cursor, updatedSince });
+  return LISTS[resource].read(apis[payer], { cursor, updatedSince });
 }
 
 /** The list itself is there for certain: what is not accepted, not found or gone (400, 404, 410) is the cursor. */
@@ -156,6 +156,7 @@ async function commitPage(
   const change = await inRun(context, async (copy) => {
     if (pass.removes) await seen(copy, resource, shownIds(page));
     const { ids, removed } = await LISTS[resource].write(copy, page.records, page.rejected.length);
+    if (page.records.length > 0) await LISTS[resource].after?.(context.settling, copy, page.records);
     if (page.rejected.length > 0 || state.hasRejected) await keepAside(copy, resource, page, clock());
     if (pass.kind === "CHANGES" && ids.length > 0) await noteUnknown(copy, resource, ids, state);
     const rejected = page.rejected.length;

@@ -1,7 +1,7 @@
 import { Client } from "pg";
 import { type Simulator, startSimulator } from "../../simulator";
 import { APPLICATION_ROLE, asApplication } from "../../src/database/application-role";
-import { Database } from "../../src/database/database";
+import { Database, reachOf } from "../../src/database/database";
 import { SESSION_LIMITS, withLimits, withoutTransactionLimit } from "../../src/database/session-limits";
 import { SessionTurns } from "../../src/database/session-turns";
 import { Secret } from "../../src/platform/secret";
@@ -14,6 +14,7 @@ import { connect, dataOf, until } from "../support/stories";
 let simulator: Simulator;
 let database: TestDatabase;
 let service: Service;
+let tenantId: number;
 /** Holds the connection's row, in a session without any limit. */
 let holder: Client;
 
@@ -21,14 +22,13 @@ beforeAll(async () => {
   [simulator, database] = await Promise.all([startSimulator({ deals: 10 }), createTestDatabase()]);
   service = await startService(simulator, database, { roles: new Set(["api"]) });
   await connect(service, simulator);
+  tenantId = await database.tenantId("acme");
   holder = new Client({ connectionString: database.url.reveal() });
   await holder.connect();
 });
 beforeEach(async () => {
   await holder.query("BEGIN");
-  await holder.query(
-    "SELECT 1 FROM connection WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = 'acme') FOR UPDATE",
-  );
+  await holder.query("SELECT 1 FROM connection WHERE tenant_id = $1 FOR UPDATE", [tenantId]);
 });
 afterEach(() => holder.query("ROLLBACK"));
 afterAll(async () => {
@@ -55,12 +55,11 @@ test("who waits for a lock for too long is told to try again, and reads go on me
 
 test("a session that is ended under its work is answered for, and is never used again", async () => {
   const answer = disconnect();
-  const WAITING = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
   const [waiting] = await until("it waits for the lock", async () => {
-    const found = await database.query<{ pid: number }>(WAITING);
+    const found = await database.lockWaits();
     return found.length > 0 && found;
   });
-  await database.query("SELECT pg_terminate_backend($1)", [waiting?.pid]);
+  await database.query("SELECT pg_terminate_backend($1::int)", [waiting?.pid]);
   expect((await answer).errors).toEqual(TEMPORARY);
   for (let index = 0; index < 30; index += 1) {
     expect(await state()).toEqual({ connection: { state: "CONNECTED" } });
@@ -76,7 +75,9 @@ test("a session that ends under an operation's read gives its place back, whatev
     ofTenant: 1,
     unreadOfTenant: 1,
   };
-  const crowded = new Database(database.dataSource, { turns: new SessionTurns(one) });
+  const crowded = new Database(database.dataSource, {
+    ...{ turns: new SessionTurns(one), reach: await reachOf(database.dataSource) },
+  });
   const deadline = AbortSignal.timeout(10_000);
   for (let index = 0; index < 30; index += 1) {
     const { rows } = crowded.tenant(1, deadline);

@@ -111,9 +111,7 @@ withNodeToStop("on a Citus cluster", () => {
     expect(ended.state).toBe("SUCCEEDED");
     for (let time = 0; time < 2; time += 1) expect(await note(own)).toMatchObject({ state: "WRITTEN" });
     expect(posts(simulator)).toHaveLength(2);
-    const [mine, theirs] = await Promise.all(
-      [own, other].map(async (tenant) => rowsOf(String(await database.tenantId(tenant)))),
-    );
+    const [mine, theirs] = await Promise.all([own, other].map(rowsOf));
     expect(mine).toEqual(theirs);
     expect(mine).toMatchObject({ deal: simulator.company.deals.size, note_write: 1 });
   });

@@ -63,7 +63,7 @@ async function kill(worker: Program): Promise<void> {
 /** What time would do, so that nobody waits for it: 30 s end a lease, a minute makes an unclaimed run an orphan. */
 async function timePasses(): Promise<void> {
   await database.query("UPDATE sync_run SET lease_until = now() - interval '1 second' WHERE state = 'RUNNING'");
-  await database.query("UPDATE sync_run SET queued_at = queued_at - interval '1 minute' WHERE state = 'QUEUED'");
+  await database.query("UPDATE sync_run SET queued_at = now() - interval '1 minute' WHERE state = 'QUEUED'");
 }
 
 const openRun = async (tenant: string) => {

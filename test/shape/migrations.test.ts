@@ -11,7 +11,9 @@ beforeAll(async () => {
 afterAll(() => database.drop());
 
 const tableNames = () =>
-  database.query("SELECT table_name FROM information_schema.tables WHERE table_schema = 'public' ORDER BY 1");
+  database.query(
+    "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public' AND table_type = 'BASE TABLE' ORDER BY 1",
+  );
 
 test("migrations go up, down to nothing, and up again", async () => {
   await migrate(database.url);

@@ -4,7 +4,7 @@ import { readConfig } from "../../src/platform/config";
 import { createTestDatabase, type TestDatabase } from "../support/database";
 import { startProgram } from "../support/processes";
 import { environmentFor, startService } from "../support/service";
-import { connect, syncEnds } from "../support/stories";
+import { addRunJobs, connect, syncEnds } from "../support/stories";
 
 let simulator: Simulator;
 let database: TestDatabase;
@@ -54,9 +54,7 @@ test("keys:rotate seals every credential under the first key while workers renew
   simulator.control.fail({ match: "/api/v2/pipelines", times: 1, with: { status: 401, body: '{"success":false}' } });
   await database.query("UPDATE sync_run SET state = 'QUEUED'");
   await database.query("UPDATE sync_step SET state = 'QUEUED'");
-  await database.query(
-    "SELECT graphile_worker.add_job('sync_run', json_build_object('tenantId', tenant_id, 'runId', id)) FROM sync_run",
-  );
+  await addRunJobs(database);
   for (const as of tenants) expect((await syncEnds(after, as)).state).toBe("SUCCEEDED");
   expect(simulator.log.of("POST", "/oauth/token").at(-1)?.grantType).toBe("refresh_token");
   expect(await sealedUnder("new")).toHaveLength(3);

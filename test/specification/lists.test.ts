@@ -53,14 +53,15 @@ async function planned(): Promise<number> {
 
 /** Few instants, few amounts, three currencies, and nothing at all in some: most deals tie with others. */
 async function makeTies(): Promise<void> {
+  const instants = Array.from({ length: 10 }, (_, n) => `2026-10-0${1 + (n % 5)}T00:00:00.00000${n % 2}Z`);
   await database.query(
     `UPDATE deal SET
-       update_time = '2026-10-01'::timestamptz + crm_id % 5 * interval '1 day' + crm_id % 2 * interval '1 microsecond',
+       update_time = ($2::timestamptz[])[crm_id % 10 + 1],
        value = CASE WHEN crm_id % 11 = 0 THEN NULL ELSE crm_id % 4 * 100000000000000000.01 - crm_id % 3 END,
        currency = CASE WHEN crm_id % 13 = 0 THEN NULL ELSE (ARRAY['SEK', 'EUR', 'JPY'])[crm_id % 3 + 1] END,
        status = (ARRAY['open', 'won', 'lost'])[crm_id % 3 + 1]
      WHERE copy_id = $1`,
-    [copyId],
+    [copyId, instants],
   );
   await database.query("UPDATE deal SET update_time = NULL WHERE copy_id = $1 AND crm_id % 7 = 0", [copyId]);
 }

@@ -4,7 +4,7 @@ import { tokenFor } from "../support/actors";
 import { createTestDatabase, type TestDatabase } from "../support/database";
 import { type Service, startService } from "../support/service";
 import { type Subscription, subscribe } from "../support/sockets";
-import { connect, dataOf, syncEnds, until } from "../support/stories";
+import { addRunJobs, connect, dataOf, syncEnds, until } from "../support/stories";
 
 let simulator: Simulator;
 let database: TestDatabase;
@@ -88,10 +88,7 @@ test("a deactivated user stops the syncing, keeps the copy, and the subscriber l
        UPDATE sync_run r SET state = 'QUEUED', finished_at = NULL FROM old WHERE r.id = old.id AND r.tenant_id = (SELECT id FROM tenant WHERE external_id = $1)`,
       [tenant],
     );
-    await database.query(
-      "SELECT graphile_worker.add_job('sync_run', json_build_object('tenantId', tenant_id, 'runId', id)) FROM sync_run WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1)",
-      [tenant],
-    );
+    await addRunJobs(database);
     await until("the state changes", async () => statesOf(watching).at(-1) === "NEEDS_REAUTHORIZATION");
   } finally {
     simulator.control.change("user", userId, { active_flag: true });
@@ -128,10 +125,7 @@ test("a failed run is shown as trouble, and a run that succeeds ends it", async 
     "UPDATE sync_step SET state = 'QUEUED' WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1)",
     [tenant],
   );
-  await database.query(
-    "SELECT graphile_worker.add_job('sync_run', json_build_object('tenantId', tenant_id, 'runId', id)) FROM sync_run WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1)",
-    [tenant],
-  );
+  await addRunJobs(database);
   await until("the trouble is over", async () => watching.results.at(-1)?.connectionStatusChanged.trouble === null);
   await watching.end();
 });
@@ -158,7 +152,7 @@ test.each(["the service's own", "that of the app's redirect address"])(
 );
 
 test("a socket ends with its token: 4403", async () => {
-  const token = await tokenFor({}, Math.floor(Date.now() / 1000) + 1);
+  const token = await tokenFor({}, Math.floor(Date.now() / 1000) + 3);
   const watching = await subscribe<Status>(service.url, STATUS, { token });
   await until("the present state arrives", async () => watching.results.length === 1);
   expect((await watching.closed).code).toBe(4403);

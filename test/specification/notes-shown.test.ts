@@ -135,8 +135,9 @@ test("a row that another session holds is passed by, and another copy's note of 
      SELECT id, 424242, $1, '<p>Theirs</p>', now() FROM tenant WHERE external_id = 'acme'`,
     [free],
   );
+  const tenantId = await database.tenantId("acme");
   await database.dataSource.transaction(async (session) => {
-    await session.query("SELECT 1 FROM note WHERE crm_id = $1 FOR UPDATE", [held]);
+    await session.query("SELECT 1 FROM note WHERE tenant_id = $1 AND crm_id = $2 FOR UPDATE", [tenantId, held]);
     await notes();
     await areKept([free]);
   });

@@ -131,7 +131,8 @@ async function theirs(): Promise<{ meetingId: string; dealId: string }> {
 
 async function unmatchedDeal(): Promise<string> {
   const [row] = await database.query<{ crm_id: number }>(
-    `SELECT d.crm_id FROM deal d JOIN connection c ON c.copy_id = d.copy_id WHERE c.tenant_id = (SELECT id FROM tenant WHERE external_id = 'acme') AND NOT EXISTS (
+    `SELECT d.crm_id FROM deal d JOIN connection c ON c.tenant_id = d.tenant_id AND c.copy_id = d.copy_id
+     WHERE c.tenant_id = (SELECT id FROM tenant WHERE external_id = 'acme') AND NOT EXISTS (
        SELECT 1 FROM matched_record m WHERE m.tenant_id = d.tenant_id AND m.copy_id = d.copy_id AND m.entity = 'DEAL' AND m.crm_id = d.crm_id) LIMIT 1`,
   );
   return inCopy("Deal", row?.crm_id ?? 0);

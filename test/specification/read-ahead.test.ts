@@ -76,23 +76,20 @@ async function connectHolding(tenant: string, sql: string, key: unknown): Promis
   goOn();
 }
 
-const WAITING = "datname = current_database() AND wait_event_type = 'Lock'";
-const commitWaits = () =>
-  until("the commit waits", async () => {
-    const [count] = await database.query<{ n: number }>(
-      `SELECT count(*)::int AS n FROM pg_stat_activity WHERE ${WAITING}`,
-    );
-    return count?.n === 1;
-  });
+const waiting = async () => [...new Set((await database.lockWaits()).map(({ pid }) => pid))];
+const commitWaits = () => until("the commit waits", async () => (await waiting()).length === 1);
+const endWaiting = async () =>
+  database.query("SELECT pg_terminate_backend(pid) FROM unnest($1::int[]) AS pid", [await waiting()]);
 
 /** The checkpoint of activities, and how many the copy holds. */
 async function standOf(tenant: string): Promise<{ cursor: string | null; requests: number; held: number } | undefined> {
   const [stand] = await database.query<{ cursor: string | null; requests: number; held: number }>(
-    `SELECT p.cursor, s.requests, (SELECT count(*)::int FROM activity a WHERE a.copy_id = r.copy_id) AS held
+    `SELECT p.cursor, s.requests,
+       (SELECT count(*)::int FROM activity a WHERE a.tenant_id = $1 AND a.copy_id = r.copy_id) AS held
      FROM sync_run r JOIN sync_step s ON s.tenant_id = r.tenant_id AND s.run_id = r.id
-     LEFT JOIN sync_pass p ON p.tenant_id = r.tenant_id AND p.copy_id = r.copy_id AND p.resource = s.resource
-     WHERE r.tenant_id = (SELECT id FROM tenant WHERE external_id = $1) AND s.resource = 'ACTIVITIES' ORDER BY r.queued_at DESC LIMIT 1`,
-    [tenant],
+     LEFT JOIN sync_pass p ON p.tenant_id = $1 AND p.copy_id = r.copy_id AND p.resource = s.resource
+     WHERE r.tenant_id = $1 AND s.resource = 'ACTIVITIES' ORDER BY r.queued_at DESC LIMIT 1`,
+    [await database.tenantId(tenant)],
   );
   return stand;
 }
@@ -143,7 +140,7 @@ test("while a batch of participants is committed the next one is read, and no fu
 
 test("a page that was read ahead of a commit that fails is not stored, nor its cursor: the next run asks for both", async () => {
   await connectWithFirstPageHeld("dropped");
-  await database.query(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE ${WAITING}`);
+  await endWaiting();
   expect(await syncEnds(service, { tenant: "dropped" })).toMatchObject({
     state: "FAILED",
     error: { code: "INTERNAL" },
@@ -184,7 +181,7 @@ test("participants that are read ahead of a commit that fails are asked for no f
     async () => simulator.log.of("GET", PARTICIPANTS).length === BATCH + LANES,
   );
   await commitWaits();
-  await database.query(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE ${WAITING}`);
+  await endWaiting();
   expect((await syncEnds(service, { tenant: "left" })).state).toBe("FAILED");
   unanswered();
   await sleep(200);

@@ -106,6 +106,17 @@ test("a database that an earlier version made is refused in one sentence", async
   await old.drop();
 });
 
+test("a database whose tables an earlier version made as another user is refused in one sentence", async () => {
+  const old = await createTestDatabase();
+  await old.query("ALTER TABLE migration OWNER TO CURRENT_USER");
+  const text = await failureOf({ DATABASE_URL: old.url.reveal() });
+  expect(text).toMatch(
+    /^The database cannot be used: its tables belong to another role; give DATABASE_URL an empty database, or run the version that made this one\.$/m,
+  );
+  expect(text).not.toMatch(STACK);
+  await old.drop();
+});
+
 describe("with its port in use", () => {
   let other: Server;
   beforeAll(() => {

@@ -1,9 +1,9 @@
 import { randomUUID } from "node:crypto";
-import { readAsOf, readGapsTouching } from "../../src/briefing/briefings";
+import { readAsOf, readGapsOfBriefing } from "../../src/briefing/briefings";
 import { readQuietFacts } from "../../src/briefing/quiet/read-quiet";
 import { ShownNotes } from "../../src/briefing/shown-notes";
 import { readTimelines } from "../../src/briefing/timeline";
-import { type CopyScope, Database } from "../../src/database/database";
+import { type CopyScope, Database, reachOf } from "../../src/database/database";
 import { createLogger } from "../../src/platform/logger";
 import { readRunStatus } from "../../src/sync/run-history";
 import { createTestDatabase, type TestDatabase } from "../support/database";
@@ -21,7 +21,7 @@ afterAll(() => database.drop());
 
 const now = new Date();
 const READS: [string, (copy: CopyScope, db: Database) => Promise<unknown>][] = [
-  ["gaps that touch a meeting", (copy) => readGapsTouching(copy, randomUUID())],
+  ["gaps that touch a meeting", (copy) => readGapsOfBriefing(copy, randomUUID(), now)],
   ["the moment of the copy", (copy) => readAsOf(copy)],
   ["timelines", (copy) => readTimelines(copy, [randomUUID()], 5, now)],
   ["facts of silence", (copy) => readQuietFacts(copy, [1], now)],
@@ -31,7 +31,7 @@ const READS: [string, (copy: CopyScope, db: Database) => Promise<unknown>][] = [
 
 // Planted and seen red: the "at" of a timeline as text; a column of the notes left out.
 test.each(READS)("what an operation reads of %s has the columns that the code says, joined or not", async (_, read) => {
-  const db = new Database(database.dataSource);
+  const db = new Database(database.dataSource, { reach: await reachOf(database.dataSource) });
   const tenantId = await db.idOf("acme");
   const alone = await read({ ...db.tenant(tenantId), copyId: 1 }, db);
   const joined = await read({ ...db.tenant(tenantId, AbortSignal.timeout(60_000)), copyId: 1 }, db);

@@ -1,4 +1,5 @@
 import { type Simulator, startSimulator } from "../../simulator";
+import { markRead } from "../support/copy";
 import { createTestDatabase, type TestDatabase } from "../support/database";
 import { type Service, startService } from "../support/service";
 import { countStatements, type StatementCounter } from "../support/statements";
@@ -81,6 +82,7 @@ async function makeTenant(tenant: string, times: number): Promise<string> {
      FROM generate_series(1, ${10 * times}) g`,
     [tenantId, copy?.id],
   );
+  await markRead(database, tenantId, copy?.id ?? 0, new Date());
   const emails = Array.from({ length: persons }, (_, index) => `p${index + 1}@buyer.example`);
   const input = { ownerEmail: "user1@seller.example", externalId: "m-0", startsAt: new Date().toISOString() };
   const meeting = await recordMeeting(service, emails, input, { tenant });
@@ -205,11 +207,10 @@ test("nested lists that have no first of their own are bounded", async () => {
 /** Rows of a table that a service of its own looked at; its sessions tell what they counted when they end. */
 async function rowsReadBy(table: string, work: (reader: Service) => Promise<unknown>): Promise<number> {
   const read = async () => {
-    const [row] = await database.query<{ n: number }>(
-      "SELECT (idx_tup_fetch + seq_tup_read)::int AS n FROM pg_stat_user_tables WHERE relname = $1",
-      [table],
+    const found = await database.queryNodes(
+      `SELECT (idx_tup_fetch + seq_tup_read)::int AS n FROM pg_stat_user_tables WHERE relname ~ '^${table}(_[0-9]+)?$'`,
     );
-    return row?.n ?? 0;
+    return found.reduce((sum, { n }) => sum + Number(n), 0);
   };
   const before = await read();
   const reader = await startService(simulator, database, { roles: new Set(["api"]) });

@@ -3,6 +3,7 @@ import { Rematching } from "../../src/briefing/rematch";
 import { Database } from "../../src/database/database";
 import { systemClock } from "../../src/platform/clock";
 import { createLogger } from "../../src/platform/logger";
+import { workers } from "../support/database";
 import { type FieldStory, startFieldStory } from "../support/field-story";
 import { patches, writeFields } from "../support/fields";
 import { askNote, posts } from "../support/notes";
@@ -18,10 +19,13 @@ beforeAll(async () => {
     "matched after the sync",
     async () => (await story.database.query("SELECT 1 FROM synced_copy WHERE rematched_at IS NOT NULL")).length > 0,
   );
-  for (const table of ["note_write", "field_write"]) await watchCommits(table);
+  if (hasTriggers) for (const table of ["note_write", "field_write"]) await watchCommits(table);
 });
 afterAll(() => story.stop());
 beforeEach(() => story.simulator.log.clear());
+
+/** On a cluster a row is stored where no trigger may look into another table; there the rest of each story is told. */
+const hasTriggers = workers().length === 0;
 
 /** PostgreSQL itself notes of each receipt, at its commit, whether its target is matched to its meeting. */
 async function watchCommits(table: string): Promise<void> {
@@ -89,10 +93,7 @@ async function hold(sql: string) {
 
 /** The session that waits for another one's lock. */
 async function waiterFor(pid: number): Promise<number | undefined> {
-  const [waiter] = await story.database.query<{ pid: number }>(
-    "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND $1 = ANY (pg_blocking_pids(pid))",
-    [pid],
-  );
+  const waiter = (await story.database.lockWaits()).find(({ by }) => by === pid);
   return waiter?.pid;
 }
 
@@ -190,7 +191,7 @@ test.each(PAIRS)(
     await gate.release();
     expect(await writing).toEqual({ states: ["WRITTEN"] });
     await matching.work;
-    expect(await atCommit(meeting)).toEqual([{ was_matched: true }]);
+    if (hasTriggers) expect(await atCommit(meeting)).toEqual([{ was_matched: true }]);
     expect({ isHeldUp, whileWriting: whileWriting.length }).toEqual({ isHeldUp: true, whileWriting: 1 });
     expect(await matchedPersons(meeting)).toEqual([]);
   },
@@ -211,7 +212,7 @@ test.each(PAIRS)(
     await matching;
     expect(await writing.work).toEqual({ code: "TARGET_NOT_MATCHED" });
     expect(isHeldUp).toBe(true);
-    expect(await atCommit(meeting)).toEqual([]);
+    if (hasTriggers) expect(await atCommit(meeting)).toEqual([]);
     expect([...posts(story.simulator), ...patches(story.simulator)]).toEqual([]);
   },
 );

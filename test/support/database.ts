@@ -13,10 +13,27 @@ export interface TestDatabase {
   dataSource: DataSource;
   /** Rows of one statement. */
   query<T = Record<string, unknown>>(sql: string, parameters?: unknown[]): Promise<T[]>;
+  /** Rows of one statement from each node of a cluster, where a table is found as `table_123`; elsewhere of the one server. */
+  queryNodes(sql: string): Promise<Record<string, unknown>[]>;
+  /** The sessions that wait for another one's lock, wherever on a cluster that is held. */
+  lockWaits(): Promise<LockWait[]>;
   /** The id of a tenant, whether or not the service has seen it. */
   tenantId(name: string): Promise<number>;
   drop(): Promise<void>;
 }
+
+export interface LockWait {
+  pid: number;
+  /** The session that holds it, or waits before. */
+  by: number;
+  sql: string;
+}
+
+const LOCK_WAITS = `SELECT pid, unnest(pg_blocking_pids(pid)) AS by, query AS sql
+  FROM pg_stat_activity WHERE datname = current_database()`;
+/** Of sessions with the coordinator, which themselves wait for a node's answer. */
+const LOCK_WAITS_OF_CLUSTER = `SELECT citus_pid_for_gpid(waiting_gpid)::int AS pid,
+  citus_pid_for_gpid(blocking_gpid)::int AS by, blocked_statement AS sql FROM citus_lock_waits`;
 
 /** Of this run alone: two runs may share a server. Migrated and, on a Citus cluster, distributed. */
 export const TEMPLATE = `crm_template_${process.env.CRM_TEST_RUN ?? process.pid}`;
@@ -43,9 +60,9 @@ export async function on(address: string, sql: string): Promise<Record<string, u
 }
 
 /** The nodes' databases of that name know each other by it: what is done to one is done to all. */
-async function onNodes(sql: string, database?: string): Promise<void> {
+async function onNodes(sql: string, database?: string): Promise<Record<string, unknown>[]> {
   const addresses = workers().map((host) => Object.assign(new URL(serverUrl(database)), { host }).href);
-  await Promise.all([serverUrl(database), ...addresses].map((address) => on(address, sql)));
+  return (await Promise.all([serverUrl(database), ...addresses].map((address) => on(address, sql)))).flat();
 }
 
 /** The database that all others of this run are clones of. @param fill makes its tables and, on a cluster, distributes them */
@@ -58,7 +75,9 @@ export async function createTemplate(fill: (url: Secret, isCluster: boolean) => 
   await onNodes(`SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = '${TEMPLATE}'`);
 }
 
-export const dropTemplate = () => onNodes(`DROP DATABASE IF EXISTS ${TEMPLATE} WITH (FORCE)`);
+export async function dropTemplate(): Promise<void> {
+  await onNodes(`DROP DATABASE IF EXISTS ${TEMPLATE} WITH (FORCE)`);
+}
 
 async function createEmpty(name: string): Promise<void> {
   await onNodes(`CREATE DATABASE ${name}`);
@@ -83,6 +102,8 @@ export async function createTestDatabase({ empty = false } = {}): Promise<TestDa
     url,
     dataSource,
     query: (sql, parameters) => dataSource.query(sql, parameters),
+    queryNodes: (sql) => onNodes(sql, name),
+    lockWaits: () => dataSource.query(workers().length > 0 ? LOCK_WAITS_OF_CLUSTER : LOCK_WAITS),
     tenantId: (name) => new Database(dataSource).idOf(name),
     drop: async () => {
       await dataSource.destroy();

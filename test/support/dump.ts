@@ -9,11 +9,13 @@ export interface DumpedRow {
 interface Column {
   table: string;
   bytea: string[];
+  of_tenants: boolean;
 }
 
 const TABLES = `
   SELECT format('%I.%I', n.nspname, c.relname) AS table,
-    coalesce(array_agg(quote_ident(a.attname)) FILTER (WHERE a.atttypid = 'bytea'::regtype), '{}')::text[] AS bytea
+    coalesce(array_agg(quote_ident(a.attname)) FILTER (WHERE a.atttypid = 'bytea'::regtype), '{}')::text[] AS bytea,
+    bool_or(n.nspname = 'public' AND a.attname = 'tenant_id') AS of_tenants
   FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
   JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
   WHERE n.nspname IN ('public', 'graphile_worker') AND c.relkind = 'r'
@@ -22,11 +24,20 @@ const TABLES = `
 /** Every row of every table, the job queue's too, in an order that depends on the rows alone. */
 export async function dumpDatabase(database: Pick<TestDatabase, "query">): Promise<DumpedRow[]> {
   const tables = await database.query<Column>(TABLES);
-  const selects = tables.map(({ table, bytea }) => {
+  const select = ({ table, bytea, of_tenants }: Column) => {
     const texts = ["to_jsonb(t)::text", ...bytea.map((column) => `encode(t.${column}, 'escape')`)];
-    return `SELECT '${table}' AS "table", concat_ws(' ', ${texts.join(", ")}) AS text FROM ${table} t`;
-  });
-  return database.query<DumpedRow>(`${selects.join(" UNION ALL ")} ORDER BY 1, 2`);
+    return `SELECT '${table}' AS "table", concat_ws(' ', ${texts.join(", ")}) AS text${of_tenants ? ", tenant_id" : ""} FROM ${table} t`;
+  };
+  // By themselves, those of tenants are united by the nodes of a cluster; with the others, all go to the coordinator first.
+  const united = [true, false].map((isOfTenants) =>
+    tables.filter(({ of_tenants }) => of_tenants === isOfTenants).map(select),
+  );
+  const found = await Promise.all(
+    united.map((selects) =>
+      database.query<DumpedRow>(`SELECT "table", text FROM (${selects.join(" UNION ALL ")}) rows ORDER BY 1, 2`),
+    ),
+  );
+  return found.flat();
 }
 
 /**

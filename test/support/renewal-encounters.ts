@@ -4,24 +4,18 @@ import { connect, until } from "./stories";
 import { copyOf } from "./tokens";
 
 /** Holds a tenant's row until it is released. */
-export async function lockRow(on: Renewals, table: string, { tenant }: Connected) {
+export async function lockRow(on: Renewals, table: string, { tenantId }: Connected) {
   const session = on.database.dataSource.createQueryRunner();
   await session.startTransaction();
-  await session.query(
-    `SELECT 1 FROM ${table} WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1) FOR UPDATE`,
-    [tenant],
-  );
+  await session.query(`SELECT 1 FROM ${table} WHERE tenant_id = $1 FOR UPDATE`, [tenantId]);
   return { release: () => session.commitTransaction().then(() => session.release()) };
 }
 
 /** Waits until so many sessions of this database wait for a row. */
 export function waiting(on: Renewals, sessions: number): Promise<boolean> {
   return until(`${sessions} wait for a row`, async () => {
-    const [row] = await on.database.query<{ waiting: string }>(
-      `SELECT count(*) AS waiting FROM pg_stat_activity
-       WHERE datname = current_database() AND wait_event IN ('transactionid', 'tuple')`,
-    );
-    return Number(row?.waiting) === sessions;
+    const waits = (await on.database.lockWaits()).filter(({ sql }) => !sql.includes("pg_advisory"));
+    return new Set(waits.map(({ pid }) => pid)).size === sessions;
   });
 }
 

@@ -124,3 +124,11 @@ export async function recordMeeting(
   if (!data.recordMeeting.meeting) throw new Error(`recordMeeting was refused: ${data.recordMeeting.message}`);
   return data.recordMeeting.meeting;
 }
+
+/** Jobs for runs that are there already; not in one statement, for on a cluster the queue is where the runs are not. */
+export async function addRunJobs(database: Pick<TestDatabase, "query">): Promise<void> {
+  const queued = await database.query(
+    `SELECT tenant_id AS "tenantId", id AS "runId" FROM sync_run WHERE state = 'QUEUED'`,
+  );
+  for (const run of queued) await database.query("SELECT graphile_worker.add_job('sync_run', $1)", [run]);
+}

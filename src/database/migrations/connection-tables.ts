@@ -9,6 +9,8 @@ CREATE TABLE synced_copy (
   created_at timestamptz NOT NULL,
   rematched_at timestamptz,
   probed_at timestamptz,
+  probe_cursor text,
+  asked_again_at timestamptz,
   lone_participants_confirmed integer NOT NULL DEFAULT 0,
   lone_participants_refuted boolean NOT NULL DEFAULT false,
   CONSTRAINT synced_copy_pkey PRIMARY KEY (tenant_id, id),

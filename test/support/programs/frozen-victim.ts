@@ -97,6 +97,7 @@ async function work({ parts, tokens }: Writeback): Promise<unknown> {
         ...parts,
         tokensOf: pinned,
         intervalMs: 0,
+        settling: { settleNotes: async () => undefined },
         budget: new Budget({ database, clock, logger, share: 0.25 }),
         concurrency: 4,
         planNext: async () => undefined,
