@@ -106,6 +106,8 @@ withNodeToStop("on a Citus cluster", () => {
 
     run(startNode);
     await until("the node's tenant is served", async () => !(await brief(own)).errors);
+    // Written to every node, in a session that has held a connection to this one since before it went.
+    expect(await database.tenantId("first seen when it is back")).toBeGreaterThan(0);
     // Its worker's lease ends before another may go on.
     const ended = await syncEnds(service, { tenant: own }).catch(() => syncEnds(service, { tenant: own }));
     expect(ended.state).toBe("SUCCEEDED");
