@@ -1,10 +1,6 @@
 import { type Simulator, startSimulator } from "../../simulator";
-<<<<<<< HEAD
 import { markRead } from "../support/copy";
-import { createTestDatabase, type TestDatabase } from "../support/database";
-=======
 import { createTestDatabase, type TestDatabase, workers } from "../support/database";
->>>>>>> citus13
 import { type Service, startService } from "../support/service";
 import { countStatements, type StatementCounter } from "../support/statements";
 import { dataOf, recordMeeting, until } from "../support/stories";
