@@ -129,7 +129,7 @@ export async function movePass(
 
 /** The pass is over: its list is read up to when it began. A watermark never goes back. @returns how far the list is read now */
 export async function endPass(
-  { tenantId, copyId, rows, typed }: CopyScope,
+  { tenantId, copyId, rows }: CopyScope,
   run: ClaimedRun,
   pass: Pass,
   change: StepChange,
@@ -152,12 +152,18 @@ export async function endPass(
     [...countsParameters(run, resource, change), copyId, kind, isWhole, beganAt, now],
     { watermark: "instant", readAt: "instant" },
   );
-  // The whole list was shown since: what could not be read before, and was not shown for long, is gone from the CRM.
-  if (isWhole && beganAt) {
-    const seenAt = LessThan(new Date(Math.min(beganAt.getTime(), now.getTime() - SHOWN_WITHIN_MS)));
-    await typed((orm) => orm.delete(RejectedRecordRow, { tenantId, copyId, resource, seenAt }));
-  }
   return list ?? null;
+}
+
+/** The whole list was shown since a pass began: what could not be read before, and was not shown for long, is gone from the CRM. */
+export async function forgetRejected(
+  { tenantId, copyId, typed }: CopyScope,
+  { resource, kind, beganAt }: Pass,
+  now: Date,
+): Promise<void> {
+  if (kind !== "WHOLE" || beganAt === null) return;
+  const seenAt = LessThan(new Date(Math.min(beganAt.getTime(), now.getTime() - SHOWN_WITHIN_MS)));
+  await typed((orm) => orm.delete(RejectedRecordRow, { tenantId, copyId, resource, seenAt }));
 }
 
 /** A pass that begins after this one goes on from here. */

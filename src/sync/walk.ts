@@ -8,7 +8,16 @@ import { copyOf, count, inRun, type RunContext } from "./commit";
 import { isListFailure } from "./failures";
 import { NOT_SHOWN, recordGaps } from "./gaps";
 import { LISTS, type ListResource } from "./lists";
-import { endPass, type ListState, leavePass, movePass, newPass, type Pass, restartPass } from "./passes";
+import {
+  endPass,
+  forgetRejected,
+  type ListState,
+  leavePass,
+  movePass,
+  newPass,
+  type Pass,
+  restartPass,
+} from "./passes";
 import { clockOf, isMuch, type PassKind, WALKS_APART_MS } from "./plan";
 import { beginAbsence, countAbsence, removeAbsent, seen } from "./removal";
 import { NO_CHANGE, type StepChange } from "./runs";
@@ -171,7 +180,7 @@ async function commitPage(
     const place = await placeAfter(copy, resource, pass, page, clock());
     if (place) await movePass(copy, run, { ...pass, ...place }, written);
     const end = { ...pass, beganAt: beganAt(pass, page) };
-    const list = place ? state.list : await endPass(copy, run, end, written, clock());
+    const list = place ? state.list : await finishPass(copy, context, state, end, written);
     return { ...written, place, list, ended: place === null };
   });
   const { place, list, ...counted } = change;
@@ -180,6 +189,17 @@ async function commitPage(
   else leavePass(state, pass, list);
   count(context, resource, counted);
   return counted;
+}
+
+async function finishPass(
+  copy: CopyScope,
+  { run, clock }: RunContext,
+  { hasRejected }: ListState,
+  pass: Pass,
+  change: StepChange,
+): Promise<ListState["list"]> {
+  if (hasRejected) await forgetRejected(copy, pass, clock());
+  return endPass(copy, run, pass, change, clock());
 }
 
 const beganAt = (pass: Pass, { date, askedAt }: ReadPage) => pass.beganAt ?? clockOf(date, askedAt);
@@ -226,7 +246,7 @@ async function removeUnseen(
     const { gone, list } = await inRun(context, async (copy) => {
       const removed = await removeAbsent(copy, resource);
       const gone = { ...NO_CHANGE, removed };
-      if (removed === 0) return { gone, list: await endPass(copy, run, pass, gone, clock()) };
+      if (removed === 0) return { gone, list: await finishPass(copy, context, state, pass, gone) };
       await movePass(copy, run, pass, gone);
       return { gone, list: null };
     });
