@@ -129,7 +129,7 @@ export async function movePass(
 
 /** The pass is over: its list is read up to when it began. A watermark never goes back. @returns how far the list is read now */
 export async function endPass(
-  { tenantId, copyId, rows }: CopyScope,
+  { copyId, rows }: CopyScope,
   run: ClaimedRun,
   pass: Pass,
   change: StepChange,

@@ -235,7 +235,7 @@ async function removeUnseen(
   state: ListState,
   pass: Pass,
 ): Promise<Outcome> {
-  const { run, verify, clock, logger } = context;
+  const { run, verify, logger } = context;
   const absence = await countAbsence(copyOf(context), resource);
   if (isMuch(absence)) {
     logger.warn({ resource, ...absence }, "two walks did not show much of what is held");
