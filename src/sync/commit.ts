@@ -1,4 +1,3 @@
-import type { PinnedTokens } from "../connections/access-tokens";
 import type { Purpose } from "../connections/budget";
 import { connectedCopyId, holdLiveCopy } from "../connections/connection-store";
 import { NeedsReauthorizationError } from "../connections/errors";
@@ -24,7 +23,8 @@ export interface RunContext {
   readonly apis: Record<"firstLists" | "lists" | "participants" | "meetings", CrmApi>;
   /** Tokens of the CRM that may be spent on a purpose now. */
   readonly left: (purpose: Purpose) => Promise<number>;
-  readonly tokens: PinnedTokens;
+  /** Asks the CRM whether the user who authorized is still active, and the one whose token it is. */
+  readonly verify: () => Promise<void>;
   readonly database: Database;
   readonly clock: Clock;
   /** Names the run in every line. */

@@ -79,7 +79,7 @@ export class SyncEngine {
     const context = this.#contextOf(run, purses, askedAt, stop);
     try {
       // Specification 5.10: nothing is synced as a user who is deactivated, or is not the one who authorized.
-      await context.tokens.verify(() => requireLease(run, clock()));
+      await context.verify();
       if (await this.#turn(context)) await this.#end(context, null);
       else await this.#release(run, null);
     } catch (error) {
@@ -114,7 +114,8 @@ export class SyncEngine {
     const { firstLists, lists, participants, meetings } = purses;
     const turnEnds = askedAt.getTime() + TURN_MS;
     return {
-      ...{ run, tokens, database, clock, concurrency, metrics, settling },
+      ...{ run, database, clock, concurrency, metrics, settling },
+      verify: () => tokens.verify({ mayBegin, stop }),
       apis: {
         firstLists: api(firstLists),
         lists: api(lists),
