@@ -11,7 +11,16 @@ import { SyncedCopyRow } from "../entities/synced-copy";
 import { commitPiece, copyOf, type RunContext } from "./commit";
 import { isSubFetchFailure } from "./failures";
 import { type FoundGap, recordGaps } from "./gaps";
-import { affordable, countDue, GROUPS, lonelyDeals, nextDeals, planTurn, type QueuedDeal } from "./participant-queue";
+import {
+  affordable,
+  countDue,
+  GROUPS,
+  lonelyDeals,
+  nearestMeetings,
+  nextDeals,
+  planTurn,
+  type QueuedDeal,
+} from "./participant-queue";
 import { agreeing, confirmRule, isRefutedBy, odd, type RuleOfOne, readRule, refuteRule } from "./rule-of-one";
 import { NO_CHANGE, type StepChange, setStepState } from "./runs";
 import { writeDeals } from "./writers";
@@ -67,7 +76,8 @@ async function* askGroup(
   const { run, clock, apis, mustPause } = context;
   const copy = copyOf(context);
   const left = () => context.left("PARTICIPANTS");
-  const queue = () => ({ mark: walk.mark, now: clock(), ruleOfOne: walk.rule.holds });
+  const meetings = group === "OF_MEETINGS" ? await nearestMeetings(copy, clock()) : [];
+  const queue = () => ({ mark: walk.mark, now: clock(), ruleOfOne: walk.rule.holds, meetings });
   const turn = group === "AGAIN" ? await planTurn(copy, queue(), run.kind, await left()) : null;
   for (let most = turn?.most ?? BATCH; ; most -= turn ? BATCH : 0) {
     if (mustPause()) return "PAUSED";
@@ -96,7 +106,7 @@ async function* derive(context: RunContext, { mark, rule }: Walk): Progress {
     const last = deals.at(-1);
     if (!last) return;
     after = last.dealId;
-    const known = deals.map((deal) => ({ ...deal, personIds: deal.personId === null ? [] : [deal.personId] }));
+    const known = deals.flatMap((deal) => (deal.personId === null ? [] : [{ ...deal, personIds: [deal.personId] }]));
     const derived = { known, failures: [], requests: 0, ending: null };
     const change = await commitPiece(context, "DEAL_PARTICIPANTS", (copy) =>
       writeAnswers(copy, derived, null, clock()),
