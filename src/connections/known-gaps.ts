@@ -17,13 +17,12 @@ export const GAP_CODE_OF: Record<CrmFailure, GapCode> = {
 };
 
 const inWords = (resource: string) => `replace(lower(${resource}), '_', ' ')`;
-const isOfCopy = (row: string) => `${row}.tenant_id = $1 AND ${row}.copy_id = $2`;
 
 /** A record that cannot be read is missing as well, and nobody knows to what it belongs: it touches all. */
 const UNREADABLE = `
   SELECT r.resource, 0, 'RECORDS_UNREADABLE', 'Some ' || ${inWords("r.resource")} || ' of the CRM could not be read; '
     || 'they are missing here, or as they were read before. Tell the operator of this service.', r.since
-  FROM rejected_record r WHERE ${isOfCopy("r")}`;
+  FROM rejected_record r WHERE r.tenant_id = $1 AND r.copy_id = $2`;
 
 /** Lists that were never read to their end; where that failed, its own gap says why. */
 const NEVER_READ = `
@@ -31,24 +30,24 @@ const NEVER_READ = `
     || 'first time; some are missing here.', c.created_at
   FROM synced_copy c CROSS JOIN unnest('{${SYNC_LISTS}}'::text[]) l (resource)
   WHERE c.tenant_id = $1 AND c.id = $2
-    AND NOT EXISTS (SELECT 1 FROM sync_list s WHERE ${isOfCopy("s")} AND s.resource = l.resource AND s.watermark IS NOT NULL)
-    AND NOT EXISTS (SELECT 1 FROM data_gap g WHERE ${isOfCopy("g")} AND g.resource = l.resource AND g.crm_id = 0)`;
+    AND NOT EXISTS (SELECT 1 FROM sync_list s WHERE s.tenant_id = $1 AND s.copy_id = $2 AND s.resource = l.resource AND s.watermark IS NOT NULL)
+    AND NOT EXISTS (SELECT 1 FROM data_gap g WHERE g.tenant_id = $1 AND g.copy_id = $2 AND g.resource = l.resource AND g.crm_id = 0)`;
 
-/** Deals whose participants nobody asked for yet; those that were asked for in vain have a gap of their own. */
+/** Deals whose participants nobody asked for yet: they are due. Those that were asked for in vain have a gap of their own. */
 const unasked = (among: string) => `
   SELECT 'DEAL_PARTICIPANTS', d.crm_id, 'NOT_READ_YET', 'Who takes part in some deals was not read yet. Each deal takes a '
     || 'request of the company''s budget for the day; those of meetings and open ones come first.',
     greatest(c.created_at, d.add_time)
   FROM deal d JOIN synced_copy c ON c.tenant_id = $1 AND c.id = d.copy_id
-  WHERE ${isOfCopy("d")} AND NOT d.participants_known AND ${among.replaceAll("?", "d.crm_id")}
+  WHERE d.tenant_id = $1 AND d.copy_id = $2 AND d.participants_due AND NOT d.participants_known AND ${among.replaceAll("?", "d.crm_id")}
     AND NOT EXISTS (SELECT 1 FROM data_gap g
-      WHERE ${isOfCopy("g")} AND g.resource = 'DEAL_PARTICIPANTS' AND g.crm_id = d.crm_id)`;
+      WHERE g.tenant_id = $1 AND g.copy_id = $2 AND g.resource = 'DEAL_PARTICIPANTS' AND g.crm_id = d.crm_id)`;
 
 /** How many deals were asked for their participants since $3. */
 const ASKED = `
   SELECT sum(s.requests)::int FROM sync_run r
   JOIN sync_step s ON s.tenant_id = $1 AND s.run_id = r.id AND s.resource = 'DEAL_PARTICIPANTS'
-  WHERE ${isOfCopy("r")} AND r.queued_at > $3`;
+  WHERE r.tenant_id = $1 AND r.copy_id = $2 AND r.queued_at > $3`;
 
 /** One answer, as far as it lacks something that others do not. */
 export interface GapsOfAnswer {
@@ -75,7 +74,7 @@ export async function readGaps(
   const found = await rows<Found>(
     `WITH known (resource, crm_id, code, message, since) AS (
        SELECT g.resource, g.crm_id, g.code, g.message, g.since FROM data_gap g
-       WHERE ${isOfCopy("g")} AND (g.crm_id = 0 OR g.resource = 'DEAL_PARTICIPANTS' AND ${among.replaceAll("?", "g.crm_id")})
+       WHERE g.tenant_id = $1 AND g.copy_id = $2 AND (g.crm_id = 0 OR g.resource = 'DEAL_PARTICIPANTS' AND ${among.replaceAll("?", "g.crm_id")})
        UNION ALL ${UNREADABLE} UNION ALL ${NEVER_READ} UNION ALL ${unasked(among)}
        ${answer ? `UNION ALL ${answer.more}` : ""}
      )

@@ -3,7 +3,7 @@ import { type CallParts, Calls, type Query } from "./calls";
 import { CrmError } from "./errors";
 import type { CrmAnswer } from "./http";
 import * as fields from "./parsing/fields";
-import { goneOn, hasSkipped, placeOf } from "./parsing/offset-walk";
+import { goneOn, hasSkipped, idsOf, placeOf } from "./parsing/offset-walk";
 import { detailOf, type Page, readCursorPage, readOffsetPage, readSingle, readWholeList } from "./parsing/page";
 import * as record from "./parsing/records";
 import { ADDRESSES, type Address } from "./prices";
@@ -129,9 +129,18 @@ export class CrmApi {
 
   /** The notes on one record, the newest first: notes that come meanwhile push others back, and none is missed. */
   async notesOf(on: fields.CrmRecordRef, { cursor }: PageRequest): Promise<CrmPage<record.CrmNote>> {
-    const query = { start: cursor ?? 0, sort: "id DESC", [NOTE_PARENTS[on.entity]]: on.id };
+    const [start = "0", lowest = "Infinity"] = (cursor ?? "0").split(":");
+    const query = { start, sort: "id DESC", [NOTE_PARENTS[on.entity]]: on.id };
     const { answer, ...page } = await this.#offsets(ADDRESSES.notes, record.noteRecord, query);
-    return beside(answer, { ...page, next: forward(cursor ?? "0", page.next) });
+    const reached = Math.min(Number(lowest), ...idsOf(page));
+    const next = forward(start, page.next);
+    // Older notes are to follow: a page without any is followed by others like it for ever.
+    if (next !== null && reached >= Number(lowest)) {
+      throw new CrmError("UNREADABLE", `The CRM's notes on a ${on.entity.toLowerCase()} do not end.`, {
+        endless: true,
+      });
+    }
+    return beside(answer, { ...page, next: next && `${next}:${reached}` });
   }
 
   /** Whether a list shows a record: it leaves out what was deleted, merged into another, archived or hidden from this user. */
@@ -177,7 +186,7 @@ export class CrmApi {
 
   /** All fields of an entity, standard and custom. */
   async fields(entity: fields.CrmEntity): Promise<fields.CrmField[]> {
-    const found: fields.CrmField[] = [];
+    const found = new Map<string, fields.CrmField>();
     let cursor: string | null = null;
     for (let pages = 0; pages < MAX_FIELD_PAGES; pages += 1) {
       const page: CrmPage<fields.CrmField> = await this.#cursors(ADDRESSES.fields(entity), fields.fieldRecord, {
@@ -186,11 +195,13 @@ export class CrmApi {
       if (page.rejected[0]) {
         throw new CrmError("UNREADABLE", `A field of the CRM cannot be read: ${page.rejected[0].reason}.`);
       }
-      found.push(...page.records);
-      if (page.next === null) return found;
+      const before = found.size;
+      for (const field of page.records) found.set(field.key, field);
+      if (page.next === null) return [...found.values()];
+      if (found.size === before) break;
       cursor = page.next;
     }
-    throw new CrmError("UNREADABLE", `The CRM's list of fields does not end after ${MAX_FIELD_PAGES} pages.`);
+    throw new CrmError("UNREADABLE", "The CRM's list of fields does not end.", { endless: true });
   }
 
   /**

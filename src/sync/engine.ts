@@ -18,7 +18,7 @@ import { failureOf, isListFailure, type RunFailure, RunLostError } from "./failu
 import { gapOf, recordGaps } from "./gaps";
 import { LISTS, type ListResource, type Settling } from "./lists";
 import { askParticipants } from "./participants";
-import { type ListState, readLists } from "./passes";
+import { begunOf, type ListState, readLists } from "./passes";
 import { MAIN_LISTS, passesOf, sinceOf } from "./plan";
 import { probeMatched, refreshMeeting } from "./probes";
 import {
@@ -195,7 +195,8 @@ export class SyncEngine {
     const { run, clock, staleAfterMs } = context;
     const isDone = step.state === "SUCCEEDED";
     const { tellsChanges } = LISTS[resource];
-    const facts = { tellsChanges, list: state.list, wholeIsOpen: state.passes.has("WHOLE"), isDone };
+    const begunBefore = new Set(step.state === "QUEUED" ? begunOf(state) : []);
+    const facts = { tellsChanges, list: state.list, wholeIsOpen: state.passes.has("WHOLE"), begunBefore, isDone };
     for (const kind of passesOf(facts, clock(), staleAfterMs)) {
       const since = kind === "CHANGES" && state.list?.watermark ? sinceOf(state.list.watermark) : null;
       const updatedSince = state.passes.get(kind)?.updatedSince ?? since;

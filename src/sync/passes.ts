@@ -17,7 +17,7 @@ export type Pass = Omit<SyncPassRow, "tenantId" | "copyId"> & {
 };
 
 export interface ListState {
-  list: SyncListRow | null;
+  list: Pick<SyncListRow, "watermark" | "readAt"> | null;
   /** What its pages are paid from. */
   payer: "firstLists" | "lists" | "meetings";
   passes: Map<PassKind, Pass>;
@@ -33,6 +33,10 @@ export function newPass(resource: SyncResource, kind: PassKind, { list }: ListSt
   const begin = { beganAt: null, cursor: null, lastId: 0, walk: 1, firstWalkEndedAt: null };
   return { resource, kind, removes: false, updatedSince, isStored: false, ...begin };
 }
+
+/** The passes that have shown something already. */
+export const begunOf = ({ passes }: ListState): PassKind[] =>
+  [...passes.values()].filter(({ beganAt }) => beganAt !== null).map(({ kind }) => kind);
 
 /** How far each list of a copy has been read. */
 export async function readLists({ tenantId, copyId, typed, rows }: CopyScope): Promise<Map<SyncResource, ListState>> {
@@ -123,17 +127,17 @@ export async function movePass(
   );
 }
 
-/** The pass is over: its list is read up to when it began. A watermark never goes back. */
+/** The pass is over: its list is read up to when it began. A watermark never goes back. @returns how far the list is read now */
 export async function endPass(
   { tenantId, copyId, rows, typed }: CopyScope,
   run: ClaimedRun,
   pass: Pass,
   change: StepChange,
   now: Date,
-): Promise<void> {
+): Promise<ListState["list"]> {
   const { resource, kind, beganAt } = pass;
   const isWhole = kind === "WHOLE";
-  await rows(
+  const [list] = await rows<NonNullable<ListState["list"]>>(
     `WITH ${countsOf(1)}, ended AS (
        DELETE FROM sync_pass WHERE tenant_id = $1 AND copy_id = $10 AND resource = $3 AND kind = $11
      ), mended AS (
@@ -143,12 +147,21 @@ export async function endPass(
      UPDATE sync_list SET watermark = greatest(watermark, $13::timestamptz), read_at = $14, whole_at = CASE WHEN $12::boolean THEN $14::timestamptz ELSE whole_at END,
        quiet_reads = CASE WHEN (SELECT sum(written + removed) FROM sync_step WHERE tenant_id = $1 AND run_id = $2 AND resource = $3) + $6::int + $8::int = 0
          THEN quiet_reads + 1 ELSE 0 END
-     WHERE tenant_id = $1 AND copy_id = $10 AND resource = $3`,
+     WHERE tenant_id = $1 AND copy_id = $10 AND resource = $3
+     RETURNING watermark, read_at AS "readAt"`,
     [...countsParameters(run, resource, change), copyId, kind, isWhole, beganAt, now],
+    { watermark: "instant", readAt: "instant" },
   );
   // The whole list was shown since: what could not be read before, and was not shown for long, is gone from the CRM.
   if (isWhole && beganAt) {
     const seenAt = LessThan(new Date(Math.min(beganAt.getTime(), now.getTime() - SHOWN_WITHIN_MS)));
     await typed((orm) => orm.delete(RejectedRecordRow, { tenantId, copyId, resource, seenAt }));
   }
+  return list ?? null;
+}
+
+/** A pass that begins after this one goes on from here. */
+export function leavePass(state: ListState, { kind }: Pass, list: ListState["list"]): void {
+  state.passes.delete(kind);
+  state.list = list;
 }

@@ -36,20 +36,27 @@ export interface ListFacts {
   list: Pick<SyncListRow, "watermark" | "readAt"> | null;
   /** A whole pass was asked for, or is under way. */
   wholeIsOpen: boolean;
+  /** Passes that began in an earlier run. */
+  begunBefore: ReadonlySet<PassKind>;
   /** The list was done with in an earlier turn of this run. */
   isDone: boolean;
 }
 
 /**
  * The passes that a run makes through a list now. A long pass is no reason to let the rest grow old: what changed is read
- * besides it, each time that the last read is older than `staleAfterMs`.
+ * besides it, each time that the last read is older than `staleAfterMs`. What went on from an earlier run has passed by
+ * whatever changed behind it since, and that is read after it.
  */
 export function passesOf(facts: ListFacts, now: Date, staleAfterMs: number): PassKind[] {
-  const { tellsChanges, list, wholeIsOpen, isDone } = facts;
-  const isStale = !list?.readAt || now.getTime() - list.readAt.getTime() >= staleAfterMs;
+  const { tellsChanges, list, wholeIsOpen, begunBefore, isDone } = facts;
+  // A read that a clock ahead of its time has noted keeps nobody from reading.
+  const isStale = !list?.readAt || Math.abs(now.getTime() - list.readAt.getTime()) >= staleAfterMs;
+  const readsChanges = isStale || begunBefore.size > 0 || !(wholeIsOpen || isDone);
   const passes: PassKind[] = [];
-  if (tellsChanges && list?.watermark && (isStale || !(wholeIsOpen || isDone))) passes.push("CHANGES");
+  if (tellsChanges && list?.watermark && readsChanges) passes.push("CHANGES");
   if (!isDone && (wholeIsOpen || !tellsChanges || !list?.watermark)) passes.push("WHOLE");
+  const goesOn = begunBefore.has("CHANGES") || (begunBefore.has("WHOLE") && !list?.watermark);
+  if (tellsChanges && goesOn) passes.push("CHANGES");
   return passes;
 }
 

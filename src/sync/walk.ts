@@ -8,7 +8,7 @@ import { copyOf, count, inRun, type RunContext } from "./commit";
 import { isListFailure } from "./failures";
 import { NOT_SHOWN, recordGaps } from "./gaps";
 import { LISTS, type ListResource } from "./lists";
-import { endPass, type ListState, movePass, newPass, type Pass, restartPass } from "./passes";
+import { endPass, type ListState, leavePass, movePass, newPass, type Pass, restartPass } from "./passes";
 import { clockOf, isMuch, type PassKind, WALKS_APART_MS } from "./plan";
 import { beginAbsence, countAbsence, removeAbsent, seen } from "./removal";
 import { NO_CHANGE, requireLease, type StepChange } from "./runs";
@@ -45,7 +45,7 @@ export async function walkPass(
       const outcome = await walkOnce(context, resource, state, pass);
       if (outcome !== "WALKED") return outcome;
     }
-    return await removeUnseen(context, resource, pass);
+    return await removeUnseen(context, resource, state, pass);
   } catch (error) {
     if (isListFailure(error) && !context.isStopped() && (isEndless(error) || isStuck(pass, cursor, context.clock()))) {
       await inRun(context, (copy) => restartPass(copy, pass));
@@ -57,7 +57,8 @@ export async function walkPass(
 /** Where a walk shows that much is gone, the next one is to be of another moment. */
 function mustWait({ walk, cursor, firstWalkEndedAt }: Pass, now: Date): boolean {
   if (walk !== 2 || cursor !== null || firstWalkEndedAt === null) return false;
-  return now.getTime() - firstWalkEndedAt.getTime() < WALKS_APART_MS;
+  // A clock that was far ahead then must not keep the second walk from ever beginning.
+  return Math.abs(now.getTime() - firstWalkEndedAt.getTime()) < WALKS_APART_MS;
 }
 
 /** It failed with the first page that it asked for at its checkpoint, and goes on from there for long already. */
@@ -121,9 +122,13 @@ function readPage(
   return LISTS[resource].read(apis[payer], { cursor, updatedSince });
 }
 
-/** The list itself is there for certain: what is not accepted, not found or gone (400, 404, 410) is the cursor. */
+/**
+ * The list itself is there for certain: what is not accepted, not found or gone (400, 404, 410) is the cursor. A right that
+ * is missing (403) is missing for the whole list: beginning anew would pay for all pages before, run after run.
+ */
 function isOfCursor(error: unknown): boolean {
-  return error instanceof CrmError && (error.code === "REFUSED" || error.code === "NOT_FOUND");
+  if (!(error instanceof CrmError) || error.detail.status === 403) return false;
+  return error.code === "REFUSED" || error.code === "NOT_FOUND";
 }
 
 /**
@@ -165,12 +170,14 @@ async function commitPage(
     const written = { requests: 1, fetched, written: ids.length, unchanged, removed, rejected };
     const place = await placeAfter(copy, resource, pass, page, clock());
     if (place) await movePass(copy, run, { ...pass, ...place }, written);
-    else await endPass(copy, run, { ...pass, beganAt: beganAt(pass, page) }, written, clock());
-    return { ...written, place, ended: place === null };
+    const end = { ...pass, beganAt: beganAt(pass, page) };
+    const list = place ? state.list : await endPass(copy, run, end, written, clock());
+    return { ...written, place, list, ended: place === null };
   });
-  const { place, ...counted } = change;
+  const { place, list, ...counted } = change;
   if (page.rejected.length > 0) state.hasRejected = true;
   if (place) Object.assign(pass, place, { isStored: true });
+  else leavePass(state, pass, list);
   count(context, resource, counted);
   return counted;
 }
@@ -202,7 +209,12 @@ const notShown = (resource: ListResource, absent: number) => ({
   message: `The CRM did not show ${absent} ${resource.toLowerCase()} that are held here; they are kept until a second look shows the same.`,
 });
 
-async function removeUnseen(context: RunContext, resource: ListResource, pass: Pass): Promise<Outcome> {
+async function removeUnseen(
+  context: RunContext,
+  resource: ListResource,
+  state: ListState,
+  pass: Pass,
+): Promise<Outcome> {
   const { run, tokens, clock, logger } = context;
   const absence = await countAbsence(copyOf(context), resource);
   if (isMuch(absence)) {
@@ -211,15 +223,18 @@ async function removeUnseen(context: RunContext, resource: ListResource, pass: P
     await tokens.verify(() => requireLease(run, clock()));
   }
   for (;;) {
-    const change = await inRun(context, async (copy) => {
+    const { gone, list } = await inRun(context, async (copy) => {
       const removed = await removeAbsent(copy, resource);
       const gone = { ...NO_CHANGE, removed };
-      if (removed === 0) await endPass(copy, run, pass, gone, clock());
-      else await movePass(copy, run, pass, gone);
-      return gone;
+      if (removed === 0) return { gone, list: await endPass(copy, run, pass, gone, clock()) };
+      await movePass(copy, run, pass, gone);
+      return { gone, list: null };
     });
-    count(context, resource, change);
-    if (change.removed === 0) return "ENDED";
+    count(context, resource, gone);
+    if (gone.removed === 0) {
+      leavePass(state, pass, list);
+      return "ENDED";
+    }
     if (context.mustPause()) return "PAUSED";
   }
 }

@@ -218,16 +218,46 @@ test("while the first sync is at work a meeting is told what is still being read
   expect(await lists()).toEqual([]);
 });
 
+test("where a run failed before all deals were read, a meeting of any age is matched when a later one has read them", async () => {
+  const as = { tenant: "late-deals" };
+  const { email } = simulator.company.stories.ghosted;
+  simulator.control.fail({ match: "/api/v2/deals", with: { status: 500, body: "" } });
+  await connect(service, simulator, as);
+  expect((await syncEnds(service, as)).state).toBe("FAILED");
+  const startsAt = new Date(clock().getTime() - 60 * 86_400_000).toISOString();
+  const { id } = await recordMeeting(service, [email], { startsAt }, as);
+  const query = "query ($id: ID!) { meeting(id: $id) { match { reason } attendees { match { status } } } }";
+  interface Told {
+    match: { reason: string };
+    attendees: { match: { status: string } }[];
+  }
+  const told = async () => dataOf(await service.ask<{ meeting: Told }>(query, { id }, as)).meeting;
+  const early = await told();
+  expect(early.attendees).toEqual([{ match: { status: "MATCHED" } }]);
+  expect(early.match.reason).toMatch(/deals are still being read/);
+  simulator.control.clearFaults();
+  // The end of a run without them is no reason to leave old meetings alone from then on.
+  simulator.control.fail({ match: "/api/v2/deals", with: { status: 500, body: "" } });
+  await syncAnyhow(as);
+  simulator.control.clearFaults();
+  await sync(as);
+  const late = await until("it is matched again", async () => {
+    const now = await told();
+    return /being read/.test(now.match.reason) ? null : now;
+  });
+  expect(late.match.reason).toMatch(/^No deal of the attendees or their companies was open around the meeting/);
+});
+
 test("deals whose participants were not asked for yet are a gap of the answers that show them, with the pace's day", async () => {
   const as = { tenant: "unasked" };
   const { ghosted, freeMail } = simulator.company.stories;
   await connect(service, simulator, as);
   await syncEnds(service, as);
   const tenantId = await database.tenantId("unasked");
-  await database.query("UPDATE deal SET participants_known = false WHERE tenant_id = $1 AND crm_id = $2", [
-    tenantId,
-    ghosted.dealId,
-  ]);
+  await database.query(
+    "UPDATE deal SET participants_known = false, participants_due = true WHERE tenant_id = $1 AND crm_id = $2",
+    [tenantId, ghosted.dealId],
+  );
   const [asked] = await database.query<{ n: number }>(
     "SELECT requests AS n FROM sync_step WHERE tenant_id = $1 AND resource = 'DEAL_PARTICIPANTS'",
     [tenantId],

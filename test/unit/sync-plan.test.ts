@@ -24,10 +24,30 @@ test.each<[string, Partial<ListFacts>, PassKind[]]>([
   ["done with in this run, which has taken long since", { list: read(20), isDone: true }, ["CHANGES"]],
   ["read a minute ago, and to be read whole", { list: read(1), wholeIsOpen: true }, ["WHOLE"]],
   ["read long ago, and to be read whole", { list: read(20), wholeIsOpen: true }, ["CHANGES", "WHOLE"]],
+  [
+    "read a minute ago in part, by an earlier run",
+    { list: read(1), begunBefore: new Set(["CHANGES"]) },
+    ["CHANGES", "CHANGES"],
+  ],
+  [
+    "read whole in part, by an earlier run",
+    { list: read(1), wholeIsOpen: true, begunBefore: new Set(["WHOLE"]) },
+    ["CHANGES", "WHOLE"],
+  ],
+  [
+    "never read to its end, by an earlier run",
+    { list: null, wholeIsOpen: true, begunBefore: new Set(["WHOLE"]) },
+    ["WHOLE", "CHANGES"],
+  ],
+  [
+    "read by a clock that was ahead, and to be read whole",
+    { list: read(-100_000), wholeIsOpen: true },
+    ["CHANGES", "WHOLE"],
+  ],
   ["small, read long ago", { list: read(20), tellsChanges: false }, ["WHOLE"]],
   ["small, and done with in this run", { list: read(20), tellsChanges: false, isDone: true }, []],
 ])("the passes through a list that was %s", (_case, facts, passes) => {
-  const usual = { tellsChanges: true, list: null, wholeIsOpen: false, isDone: false };
+  const usual = { tellsChanges: true, list: null, wholeIsOpen: false, begunBefore: new Set<PassKind>(), isDone: false };
   expect(passesOf({ ...usual, ...facts }, now, STALE_MS)).toEqual(passes);
 });
 

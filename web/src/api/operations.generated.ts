@@ -560,7 +560,7 @@ export type RequestSyncMutationVariables = Exact<{
 
 export type RequestSyncMutation = { requestSync:
     | { run: { id: string, kind: SyncKind, state: SyncState, queuedAt: string, startedAt: string | null, finishedAt: string | null, progress: number, steps: Array<{ resource: SyncResource, state: SyncState, fetched: number, written: number, unchanged: number, removed: number, rejected: number }>, error: { code: SyncErrorCode, message: string } | null } }
-    | { code: RefusalCode, message: string }
+    | { code: RefusalCode, message: string, retryAt: string | null }
    };
 
 export type ConnectionChangedSubscriptionVariables = Exact<{ [key: string]: never; }>;
@@ -1128,6 +1128,7 @@ export const RequestSyncDocument = gql`
     ... on Refusal {
       code
       message
+      retryAt
     }
   }
 }

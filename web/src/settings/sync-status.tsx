@@ -71,13 +71,21 @@ function Running({ run }: { run: RunFragment }) {
 
 function SyncNow({ running }: { running: boolean }) {
   const [{ fetching, data, error }, request] = useMutation(RequestSyncDocument);
-  const refusal = data && "message" in data.requestSync ? data.requestSync.message : null;
+  const refusal = data && "message" in data.requestSync ? data.requestSync : null;
   return (
     <>
       <Button busy={fetching} disabled={running} onClick={() => request({ kind: "INCREMENTAL" })}>
         {running ? "Syncing …" : "Sync now"}
       </Button>
-      {refusal && !running && <Notice tone="warn" title={refusal} />}
+      {refusal && !running && (
+        <Notice tone="warn" title={refusal.message}>
+          {refusal.retryAt && (
+            <p>
+              Again from <When at={refusal.retryAt} />.
+            </p>
+          )}
+        </Notice>
+      )}
       {error && <Problem error={error} />}
     </>
   );
