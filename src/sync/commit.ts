@@ -12,7 +12,7 @@ import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
 import { RunLostError } from "./failures";
 import type { Settling } from "./lists";
-import { type ClaimedRun, countsOf, countsParameters, extendLease, type StepChange } from "./runs";
+import { type ClaimedRun, COUNTED, countsParameters, extendLease, type StepChange } from "./runs";
 
 /** Whoever watches a run hears of it so often at most, its beginnings and ends aside. */
 const TOLD_EVERY_MS = 250;
@@ -90,7 +90,7 @@ export async function commitPiece(
 ): Promise<StepChange> {
   const change = await inRun(context, async (copy) => {
     const written = await write(copy);
-    await copy.rows(`WITH ${countsOf(1)} SELECT 1`, countsParameters(context.run, resource, written));
+    await copy.rows(`WITH ${COUNTED} SELECT 1`, countsParameters(context.run, resource, written));
     return written;
   });
   count(context, resource, change);

@@ -68,8 +68,8 @@ const MATTERS = [
 /** An answer of a time that has not come is of a clock that was wrong. */
 const AGAIN = `${OF_COPY} AND NOT d.participants_due AND d.participants_count IS DISTINCT FROM 0
   AND (d.participants_asked_at < $8 OR d.participants_asked_at > $5) AND NOT ($7 AND ${DERIVED}) AND (${MATTERS})`;
-const DEALS = `SELECT d.crm_id AS "dealId", d.person_id AS "personId", d.organization_id AS "organizationId",
-  d.participants_count AS count, d.participants_asked_at IS NOT NULL AS "wasAsked" FROM deal d`;
+const SHOWN = `d.crm_id AS "dealId", d.person_id AS "personId", d.organization_id AS "organizationId",
+  d.participants_count AS count, d.participants_asked_at IS NOT NULL AS "wasAsked"`;
 
 /**
  * Each gives the next deals of its group. $1: the tenant, $2: the copy, $3: the run's mark, $4: how many. They join as
@@ -77,27 +77,27 @@ const DEALS = `SELECT d.crm_id AS "dealId", d.person_id AS "personId", d.organiz
  */
 const NEXT: Record<Exclude<Group, "OF_MEETINGS">, { sql: string; more: (queue: Queue) => unknown[] }> = {
   OPEN: {
-    sql: `${DEALS} WHERE ${FIRST} AND d.status = 'open' ORDER BY ${CHANGED} DESC, d.crm_id DESC LIMIT $4`,
+    sql: `SELECT ${SHOWN} FROM deal d WHERE ${FIRST} AND d.status = 'open' ORDER BY ${CHANGED} DESC, d.crm_id DESC LIMIT $4`,
     more: () => [],
   },
   CLOSED_LATELY: {
-    sql: `${DEALS} WHERE ${FIRST} AND d.status <> 'open' AND ${CLOSED} >= $5
+    sql: `SELECT ${SHOWN} FROM deal d WHERE ${FIRST} AND d.status <> 'open' AND ${CLOSED} >= $5
       ORDER BY ${CLOSED} DESC, d.crm_id DESC LIMIT $4`,
     more: ({ now }) => [lately(now)],
   },
   FAILED: {
-    sql: `${DEALS} JOIN data_gap g ON g.tenant_id = $1 AND g.copy_id = $2 AND g.resource = 'DEAL_PARTICIPANTS' AND g.crm_id = d.crm_id
+    sql: `SELECT ${SHOWN} FROM deal d JOIN data_gap g ON g.tenant_id = $1 AND g.copy_id = $2 AND g.resource = 'DEAL_PARTICIPANTS' AND g.crm_id = d.crm_id
       WHERE ${DUE} AND NOT d.participants_known AND (d.participants_asked_at > $5::timestamptz
         OR $5::timestamptz - d.participants_asked_at >= least(d.participants_asked_at - g.since, ${RETRY_MS} * interval '1 ms'))
       ORDER BY d.participants_asked_at, d.crm_id LIMIT $4`,
     more: ({ now }) => [now],
   },
   AGAIN: {
-    sql: `${DEALS} WHERE ${AGAIN} ORDER BY d.participants_asked_at, d.crm_id LIMIT $4`,
+    sql: `SELECT ${SHOWN} FROM deal d WHERE ${AGAIN} ORDER BY d.participants_asked_at, d.crm_id LIMIT $4`,
     more: (queue) => againParameters(queue),
   },
   REST: {
-    sql: `${DEALS} WHERE ${FIRST} AND d.status <> 'open' AND ${CLOSED} < $5
+    sql: `SELECT ${SHOWN} FROM deal d WHERE ${FIRST} AND d.status <> 'open' AND ${CLOSED} < $5
       ORDER BY ${CLOSED} DESC, d.crm_id DESC LIMIT $4`,
     more: ({ now }) => [lately(now)],
   },
@@ -120,7 +120,7 @@ export async function nextDeals(copy: CopyScope, group: Group, queue: Queue, mos
 
 /** Deals whose one participant the rule of one tells, by id, where the user sees that person. */
 export async function lonelyDeals(copy: CopyScope, mark: Date, after: number, most: number): Promise<QueuedDeal[]> {
-  const sql = `${DEALS} WHERE ${DUE} AND ${DERIVED} AND d.crm_id > $5 ORDER BY d.crm_id LIMIT $4`;
+  const sql = `SELECT ${SHOWN} FROM deal d WHERE ${DUE} AND ${DERIVED} AND d.crm_id > $5 ORDER BY d.crm_id LIMIT $4`;
   return seen(copy, await readDeals(copy, sql, [mark, most, after]));
 }
 
@@ -134,7 +134,7 @@ export async function dealsOfMeeting(
   const { tenantId } = copy;
   const match = await copy.typed((orm) => orm.findOneBy(MeetingMatchRow, { tenantId, meetingId }));
   const ids = [match?.chosenDealId, match?.dealId, ...(match?.candidates ?? []).map(({ dealId }) => dealId)];
-  const sql = `${DEALS} WHERE ${OF_COPY} AND d.crm_id = ANY ($4) AND d.participants_count IS DISTINCT FROM 0 AND NOT ($5 AND ${DERIVED})`;
+  const sql = `SELECT ${SHOWN} FROM deal d WHERE ${OF_COPY} AND d.crm_id = ANY ($4) AND d.participants_count IS DISTINCT FROM 0 AND NOT ($5 AND ${DERIVED})`;
   const deals = await readDeals(copy, sql, [mark, ids.filter((id) => id != null), ruleOfOne]);
   const place = new Map(ids.map((id, index) => [id, ids.length - index] as const).reverse());
   deals.sort((a, b) => (place.get(b.dealId) ?? 0) - (place.get(a.dealId) ?? 0));
@@ -191,7 +191,7 @@ async function nextOfMeetings(copy: CopyScope, { mark, meetings }: Queue, most: 
       place.set(key, Math.min(place.get(key) ?? MEETINGS_AT_ONCE, nearest.indexOf(meetingId)));
     }
     const ids = (kind: MatchedEntity) => matched.filter(({ entity }) => entity === kind).map(({ id }) => id);
-    const sql = `${DEALS} WHERE ${FIRST} AND (d.crm_id = ANY ($5) OR d.person_id = ANY ($6) OR d.organization_id = ANY ($7)) LIMIT $4`;
+    const sql = `SELECT ${SHOWN} FROM deal d WHERE ${FIRST} AND (d.crm_id = ANY ($5) OR d.person_id = ANY ($6) OR d.organization_id = ANY ($7)) LIMIT $4`;
     const due = await readDeals(copy, sql, [mark, MOST_DEALS, ids("DEAL"), ids("PERSON"), ids("ORGANIZATION")]);
     const of = (key: string) => place.get(key) ?? MEETINGS_AT_ONCE;
     const placeOf = (deal: ReadDeal) =>

@@ -5,7 +5,7 @@ import { SyncListRow, SyncPassRow } from "../entities/sync-list";
 import { SYNC_RESOURCES, type SyncResource } from "../entities/sync-run";
 import { DAY_MS } from "../platform/clock";
 import { type PassKind, sinceOf } from "./plan";
-import { type ClaimedRun, countsOf, countsParameters, type StepChange } from "./runs";
+import { type ClaimedRun, COUNTED, countsParameters, type StepChange } from "./runs";
 
 /** One whole walk may skip a record by a glitch: rather a gap for too long than a hole that nobody sees. */
 const SHOWN_WITHIN_MS = 3 * DAY_MS;
@@ -112,14 +112,14 @@ export async function movePass(
   const place = [beganAt, cursor, lastId, walk, firstWalkEndedAt];
   if (pass.isStored) {
     await rows(
-      `WITH ${countsOf(1)}
+      `WITH ${COUNTED}
        UPDATE sync_pass SET began_at = $10, cursor = $11, last_id = $12, walk = $13, first_walk_ended_at = $14
        WHERE tenant_id = $1 AND copy_id = $15 AND resource = $3 AND kind = $16`,
       [...counts, ...place, copyId, kind],
     );
     return;
   }
-  await rows(`WITH ${countsOf(1)} SELECT 1`, counts);
+  await rows(`WITH ${COUNTED} SELECT 1`, counts);
   await rows(
     `INSERT INTO sync_pass (tenant_id, copy_id, resource, kind, removes, updated_since, began_at, cursor, last_id, walk, first_walk_ended_at)
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) ON CONFLICT DO NOTHING`,
@@ -138,7 +138,7 @@ export async function endPass(
   const { resource, kind, beganAt } = pass;
   const isWhole = kind === "WHOLE";
   const [list] = await rows<NonNullable<ListState["list"]>>(
-    `WITH ${countsOf(1)}, ended AS (
+    `WITH ${COUNTED}, ended AS (
        DELETE FROM sync_pass WHERE tenant_id = $1 AND copy_id = $10 AND resource = $3 AND kind = $11
      ), mended AS (
        DELETE FROM data_gap WHERE tenant_id = $1 AND copy_id = $10 AND resource = $3 AND crm_id = 0

@@ -191,15 +191,11 @@ export interface StepChange {
 /** A commit of something that the CRM was not asked for. */
 export const NO_CHANGE: StepChange = { requests: 0, fetched: 0, written: 0, unchanged: 0, removed: 0, rejected: 0 };
 
-/** SQL: a CTE that adds a commit's counts to its step. @param first the number of the first of its nine parameters */
-export function countsOf(first: number): string {
-  const [tenant, run, resource, ...counts] = Array.from({ length: 9 }, (_, index) => `$${first + index}`);
-  const [requests, fetched, written, unchanged, removed, rejected] = counts;
-  return `counted AS (
-    UPDATE sync_step SET requests = requests + ${requests}, fetched = fetched + ${fetched}, written = written + ${written},
-      unchanged = unchanged + ${unchanged}, removed = removed + ${removed}, rejected = rejected + ${rejected}
-    WHERE tenant_id = ${tenant} AND run_id = ${run} AND resource = ${resource})`;
-}
+/** SQL: a CTE that adds a commit's counts to its step; `countsParameters` are its $1 to $9. */
+export const COUNTED = `counted AS (
+    UPDATE sync_step SET requests = requests + $4, fetched = fetched + $5, written = written + $6,
+      unchanged = unchanged + $7, removed = removed + $8, rejected = rejected + $9
+    WHERE tenant_id = $1 AND run_id = $2 AND resource = $3)`;
 
 export function countsParameters({ tenantId, runId }: ClaimedRun, resource: SyncResource, change: StepChange) {
   const { requests, fetched, written, unchanged, removed, rejected } = change;

@@ -204,7 +204,7 @@ test.each(["again", "empty"] as const)(
     simulator.control.fail({ match: `/api/v1/deals/${endless}/participants`, with: { kind } });
     const as = { tenant: `endless ${kind}` };
     await connect(service, simulator, as);
-    const gaps = [{ resource: "DEAL_PARTICIPANTS", code: "UNREADABLE", count: 1 }];
+    const gaps = [{ resource: "DEAL_PARTICIPANTS", code: "CRM_ANSWER_UNREADABLE", count: 1 }];
     expect(await syncEnds(service, as)).toMatchObject({ state: "SUCCEEDED", gaps });
     expect(asked().filter((id) => id === endless).length).toBeLessThanOrEqual(2);
     expect(asked()).toEqual(expect.arrayContaining(deals));

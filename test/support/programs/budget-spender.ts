@@ -4,9 +4,14 @@ import { systemClock } from "../../../src/platform/clock";
 import { readConfig } from "../../../src/platform/config";
 import { readUntilLow, startSpender } from "../budgets";
 
+/** How many pages one process read. */
+export interface SpenderReport {
+  pages: number;
+}
+
 /**
  * Two runs of one process, of the tenants' copies in COPIES, that read pages until their company's budget refuses. Says
- * `ready`, waits for SIGUSR2 so that processes begin together, and prints how many pages it read.
+ * `ready`, waits for SIGUSR2 so that processes begin together, and prints a SpenderReport.
  */
 async function main(env: NodeJS.ProcessEnv): Promise<void> {
   const copies = JSON.parse(env.COPIES ?? "[]") as { tenantId: number; copyId: number }[];
@@ -23,7 +28,8 @@ async function main(env: NodeJS.ProcessEnv): Promise<void> {
     }),
   );
   await Promise.all(spenders.map((spender) => spender.stop()));
-  process.stdout.write(`pages ${pages.reduce((sum, read) => sum + read, 0)}\n`);
+  const report: SpenderReport = { pages: pages.reduce((sum, read) => sum + read, 0) };
+  process.stdout.write(`${JSON.stringify(report)}\n`);
 }
 
 void main(process.env);
