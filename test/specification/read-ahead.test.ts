@@ -8,13 +8,10 @@ import { connect, dataOf, type EndedRun, syncEnds, until } from "../support/stor
 
 // Planted and seen red: a reader that goes on as far as it can; pages committed out of order; a checkpoint that is
 // saved when its page is read; a page that is asked for again after a failure; a failure that nobody hears; a reader that
-// goes on although the run pauses, or was left; a pause that drops what was read ahead.
+// goes on although the run pauses; a pause that drops what was read ahead.
 
 const ACTIVITIES = "/api/v2/activities";
-const PARTICIPANTS = /\/participants$/;
 const PAGE = 500;
-const BATCH = 200;
-const LANES = 8;
 const TURN_MS = 15_000;
 
 /** Each test syncs a company of several pages whole. */
@@ -58,14 +55,6 @@ async function connectWithFirstPageHeld(tenant: string): Promise<void> {
   );
   await until("the page after it was read too", async () => simulator.log.of("GET", ACTIVITIES).length === 2);
   await commitWaits();
-}
-
-/** The first participant of the first batch: the statement that holds it, and its key. */
-function firstParticipant(): [sql: string, key: string | undefined] {
-  const byDeal = visibleParticipants(simulator, userId).sort((a, b) => Number.parseInt(a, 10) - Number.parseInt(b, 10));
-  const sql = `INSERT INTO deal_participant (tenant_id, copy_id, deal_id, person_id)
-    SELECT tenant_id, copy_id, split_part($2, ':', 1)::bigint, split_part($2, ':', 2)::bigint FROM connection WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1)`;
-  return [sql, byDeal[0]];
 }
 
 async function connectHolding(tenant: string, sql: string, key: unknown): Promise<void> {
@@ -124,20 +113,6 @@ test("while a page is committed the next one is read, and no further one", async
   await isExact("ahead");
 });
 
-test("while a batch of participants is committed the next one is read, and no further one", async () => {
-  await connectHolding("batches", ...firstParticipant());
-  await until("two batches were read", async () => simulator.log.of("GET", PARTICIPANTS).length === 2 * BATCH);
-  await commitWaits();
-  await sleep(200);
-  expect(simulator.log.of("GET", PARTICIPANTS)).toHaveLength(2 * BATCH);
-  await session.query("ROLLBACK");
-  expect((await syncEnds(service, { tenant: "batches" })).state).toBe("SUCCEEDED");
-  const asked = simulator.log.of("GET", PARTICIPANTS).map(({ path }) => path);
-  expect(asked.length).toBeGreaterThan(2 * BATCH);
-  expect(new Set(asked).size).toBe(asked.length);
-  await isExact("batches");
-});
-
 test("a page that was read ahead of a commit that fails is not stored, nor its cursor: the next run asks for both", async () => {
   await connectWithFirstPageHeld("dropped");
   await endWaiting();
@@ -171,24 +146,6 @@ test("a 429 to the page that is read ahead ends the run after the page before is
   expect((await nextRun("limited")).state).toBe("SUCCEEDED");
   expect(askedCursors()).not.toContain(null);
   await isExact("limited");
-});
-
-test("participants that are read ahead of a commit that fails are asked for no further", async () => {
-  const unanswered = simulator.control.fail({ match: PARTICIPANTS, after: BATCH, with: { kind: "hang" } });
-  await connectHolding("left", ...firstParticipant());
-  await until(
-    "each lane waits for an answer",
-    async () => simulator.log.of("GET", PARTICIPANTS).length === BATCH + LANES,
-  );
-  await commitWaits();
-  await endWaiting();
-  expect((await syncEnds(service, { tenant: "left" })).state).toBe("FAILED");
-  unanswered();
-  await sleep(200);
-  expect(simulator.log.of("GET", PARTICIPANTS)).toHaveLength(BATCH + LANES);
-  await session.query("ROLLBACK");
-  expect((await nextRun("left")).state).toBe("SUCCEEDED");
-  await isExact("left");
 });
 
 test("a run whose turn is over stores the page that was read ahead before it gives its place, so that none is read twice", async () => {
