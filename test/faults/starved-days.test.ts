@@ -37,8 +37,12 @@ function belowFloor(log: readonly LogEntry[], isOfWrites: (at: Date) => boolean)
     .filter(({ balance, status }) => balance !== undefined && status > 0)
     .map(({ at, durationMs, balance = 0, tokens = 0 }) => ({ at: at.getTime() + durationMs, left: balance - tokens }))
     .sort((a, b) => a.at - b.at);
-  const toldBefore = (at: number) => answers.filter((answer) => answer.at <= at - CROSSING_MS).at(-1)?.left;
-  const low = log.filter(({ at, method }) => method === "GET" && (toldBefore(at.getTime()) ?? FLOOR) < FLOOR);
+  const isBelow = (at: number) => {
+    const heard = answers.filter((answer) => answer.at <= at - CROSSING_MS).at(-1)?.left ?? FLOOR;
+    const crossing = answers.filter((answer) => answer.at > at - CROSSING_MS && answer.at <= at);
+    return Math.max(heard, ...crossing.map(({ left }) => left)) < FLOOR;
+  };
+  const low = log.filter(({ at, method }) => method === "GET" && isBelow(at.getTime()));
   return {
     asked: low.filter(({ path }) => OF_SYNCS.test(path)).map(({ at, path }) => `${at.toISOString()} ${path}`),
     looks: low.filter(({ path, at }) => path === LOOK && !isOfWrites(at)).map(({ at }) => at),
@@ -99,7 +103,8 @@ async function starvedDays(random: Random, userId: number): Promise<Write[]> {
   for (let index = 0; index < 10 * DAYS; index += 1)
     days.at(sometime(), () => changeSomething(simulator, userId, random));
   for (let index = 0; index < 4 * DAYS; index += 1) days.at(sometime(), write);
-  for (let day = 0; day < DAYS; day += 1) await days.endDay();
+  await days.until(new Date(clock().getTime() + DAYS * DAY_MS));
+  await days.endDay();
   return writes;
 }
 
