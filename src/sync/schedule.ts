@@ -120,7 +120,9 @@ export class Schedule {
     if (isKept) {
       // The user may see less than before: what was walked so far proves nothing, and matched records are looked at first.
       await forgetPasses({ ...scope, copyId });
-      await scope.typed((orm) => orm.update(SyncedCopyRow, { tenantId, id: copyId }, { probedAt: null, probeCursor: null }));
+      await scope.typed((orm) =>
+        orm.update(SyncedCopyRow, { tenantId, id: copyId }, { probedAt: null, probeCursor: null }),
+      );
     }
     await rows.enqueueRun(scope, copyId, isKept ? "RECONCILE" : "FULL", now);
   }
