@@ -194,7 +194,7 @@ test("four processes of two tenants each spend at once, one is killed: never abo
   const spent = ours() - before;
   expect(spent).toBeLessThanOrEqual(1_952);
   expect(reports.reduce((sum, { pages }) => sum + pages * PAGE, 0)).toBeLessThanOrEqual(spent);
-  const counted = (await row()).spent_on_syncs;
+  const counted = Number((await row()).spent_on_syncs);
   expect(counted).toBeLessThanOrEqual(1_952);
   // What the others had in hand is given back; of the killed one the batches of its two purses are lost.
   expect(counted - spent).toBeGreaterThanOrEqual(0);
