@@ -124,8 +124,13 @@ export function spend(state: BudgetState, purpose: Purpose, price: number, share
   return { retryAt: retryAt(state, purpose, share, lookAt, now) };
 }
 
-/** A look that a clock ahead of its time has noted holds nobody up. */
-function nextLook({ lookedAt, limitedAt }: BudgetState, now: Date): Date {
+/**
+ * A day that is used up for certain is over at the reset, where that is known: a look before it would only be refused. A look
+ * that a clock ahead of its time has noted holds nobody up.
+ */
+function nextLook(state: BudgetState, now: Date): Date {
+  const { lookedAt, limitedAt, resetSeen } = state;
+  if (limitedAt !== null && resetSeen && balanceOf(state) !== null) return dayEndsAt(state);
   const last = lookedAt ?? limitedAt;
   if (last === null || Math.abs(now.getTime() - last.getTime()) >= LOOK_EVERY_MS) return now;
   return new Date(last.getTime() + LOOK_EVERY_MS);

@@ -3,9 +3,10 @@ import type { Budget, HeldPurse, Purpose } from "../connections/budget";
 import { readGaps } from "../connections/known-gaps";
 import { endTrouble, isTrouble, noteTrouble } from "../connections/trouble";
 import { CrmApi } from "../crm/api";
-import { CrmError, stopBehind } from "../crm/errors";
+import { BudgetLowError, CrmError, stopBehind } from "../crm/errors";
 import type { CrmHttp } from "../crm/http";
 import { Pacer } from "../crm/pacer";
+import { ADDRESSES } from "../crm/prices";
 import type { Database, TenantScope } from "../database/database";
 import { isGivenUp } from "../database/session-limits";
 import { SYNC_RESOURCES, type SyncResource } from "../entities/sync-run";
@@ -78,8 +79,7 @@ export class SyncEngine {
     const purses = this.#pursesOf(run);
     const context = this.#contextOf(run, purses, askedAt, stop);
     try {
-      // Specification 5.10: nothing is synced as a user who is deactivated, or is not the one who authorized.
-      await context.verify();
+      await this.#look(context, purses);
       if (await this.#turn(context)) await this.#end(context, null);
       else await this.#release(run, null);
     } catch (error) {
@@ -115,7 +115,7 @@ export class SyncEngine {
     const turnEnds = askedAt.getTime() + TURN_MS;
     return {
       ...{ run, database, clock, concurrency, metrics, settling },
-      verify: () => tokens.verify({ mayBegin, stop }),
+      verify: (purse) => tokens.verify({ mayBegin, stop, ...(purse && { purse }) }),
       apis: {
         firstLists: api(firstLists),
         lists: api(lists),
@@ -128,6 +128,23 @@ export class SyncEngine {
       isStopped: () => stop.aborted,
       mustPause: () => stop.aborted || clock().getTime() >= turnEnds,
     };
+  }
+
+  /**
+   * Specification 5.10: nothing is synced as a user who is deactivated, or is not the one who authorized. Where the company
+   * is short of tokens, the same question is the look at whether it still is; a refusal then is no news.
+   */
+  async #look(context: RunContext, purses: Purses): Promise<void> {
+    const { clock, verify, left } = context;
+    const carries = async (purpose: Purpose) => (await left(purpose)) >= ADDRESSES.currentUser.price;
+    if (await carries("LISTS")) return verify(purses.lists);
+    const meetings = await meetingsToRefresh(copyOf(context), clock());
+    if (meetings.length > 0 && (await carries("MEETINGS"))) return verify(purses.meetings);
+    const wasShort = !(await carries("FIRST_LISTS"));
+    await verify(purses.firstLists).catch((error: unknown) => {
+      if (!wasShort || failureOf(error)?.code !== "RATE_LIMITED") throw error;
+      throw new BudgetLowError(null);
+    });
   }
 
   /** @returns false where the run paused before its end */
