@@ -1,9 +1,9 @@
-import type { PinnedTokens } from "../connections/access-tokens";
 import type { Purpose } from "../connections/budget";
 import { connectedCopyId, holdLiveCopy } from "../connections/connection-store";
 import { NeedsReauthorizationError } from "../connections/errors";
 import { NEEDS_REAUTHORIZATION } from "../connections/refusals";
 import type { CrmApi } from "../crm/api";
+import type { Purse } from "../crm/purse";
 import type { CopyScope, Database, TenantScope } from "../database/database";
 import { notify, PROGRESS_CHANGED } from "../database/notifications";
 import type { SyncResource } from "../entities/sync-run";
@@ -24,7 +24,8 @@ export interface RunContext {
   readonly apis: Record<"firstLists" | "lists" | "participants" | "meetings", CrmApi>;
   /** Tokens of the CRM that may be spent on a purpose now. */
   readonly left: (purpose: Purpose) => Promise<number>;
-  readonly tokens: PinnedTokens;
+  /** Asks the CRM whether the user who authorized is still active, and the one whose token it is. */
+  readonly verify: (purse?: Purse) => Promise<void>;
   readonly database: Database;
   readonly clock: Clock;
   /** Names the run in every line. */

@@ -114,7 +114,8 @@ export class SyncEngine {
     const { firstLists, lists, participants, meetings } = purses;
     const turnEnds = askedAt.getTime() + TURN_MS;
     return {
-      ...{ run, tokens, database, clock, concurrency, metrics, settling },
+      ...{ run, database, clock, concurrency, metrics, settling },
+      verify: (purse) => tokens.verify({ mayBegin, stop, ...(purse && { purse }) }),
       apis: {
         firstLists: api(firstLists),
         lists: api(lists),
@@ -134,14 +135,13 @@ export class SyncEngine {
    * is short of tokens, the same question is the look at whether it still is; a refusal then is no news.
    */
   async #look(context: RunContext, purses: Purses): Promise<void> {
-    const { run, clock, tokens, left } = context;
-    const ask = (purse: HeldPurse) => tokens.verify(() => requireLease(run, clock()), purse);
+    const { clock, verify, left } = context;
     const carries = async (purpose: Purpose) => (await left(purpose)) >= ADDRESSES.currentUser.price;
-    if (await carries("LISTS")) return ask(purses.lists);
+    if (await carries("LISTS")) return verify(purses.lists);
     const meetings = await meetingsToRefresh(copyOf(context), clock());
-    if (meetings.length > 0 && (await carries("MEETINGS"))) return ask(purses.meetings);
+    if (meetings.length > 0 && (await carries("MEETINGS"))) return verify(purses.meetings);
     const wasShort = !(await carries("FIRST_LISTS"));
-    await ask(purses.firstLists).catch((error: unknown) => {
+    await verify(purses.firstLists).catch((error: unknown) => {
       if (!wasShort || failureOf(error)?.code !== "RATE_LIMITED") throw error;
       throw new BudgetLowError(null);
     });

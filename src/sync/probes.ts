@@ -15,7 +15,7 @@ import { askBatch, commitAnswers } from "./participants";
 import { type Absence, isMuch, WALKS_APART_MS } from "./plan";
 import { removeRecords } from "./removal";
 import { readRule } from "./rule-of-one";
-import { requireLease, type StepChange } from "./runs";
+import type { StepChange } from "./runs";
 
 /**
  * Matched records are asked for by their ids, because the CRM tells of deals alone that they are gone: what is deleted,
@@ -123,11 +123,11 @@ async function look(context: RunContext, api: CrmApi, probed: Probed, ids: reado
 
 /** Who is shown much less than before may be deactivated, or somebody else, by now. @throws where it is so */
 async function requireSight(context: RunContext, probed: Probed): Promise<void> {
-  const { run, tokens, clock, logger } = context;
+  const { verify, logger } = context;
   const absence = await countMissed(copyOf(context), probed);
   if (!isMuch(absence)) return;
   logger.warn({ ...probed, ...absence }, "many matched records were left out of an answer twice");
-  await tokens.verify(() => requireLease(run, clock()));
+  await verify();
 }
 
 async function readByIds(

@@ -11,7 +11,7 @@ import { LISTS, type ListResource } from "./lists";
 import { endPass, type ListState, leavePass, movePass, newPass, type Pass, restartPass } from "./passes";
 import { clockOf, isMuch, type PassKind, WALKS_APART_MS } from "./plan";
 import { beginAbsence, countAbsence, removeAbsent, seen } from "./removal";
-import { NO_CHANGE, requireLease, type StepChange } from "./runs";
+import { NO_CHANGE, type StepChange } from "./runs";
 
 /** The walks of a removing pass are over: what neither has seen is being removed. */
 const WALKS_OVER = 3;
@@ -215,12 +215,12 @@ async function removeUnseen(
   state: ListState,
   pass: Pass,
 ): Promise<Outcome> {
-  const { run, tokens, clock, logger } = context;
+  const { run, verify, clock, logger } = context;
   const absence = await countAbsence(copyOf(context), resource);
   if (isMuch(absence)) {
     logger.warn({ resource, ...absence }, "two walks did not show much of what is held");
     // Who sees so much less may be deactivated, or somebody else, by now.
-    await tokens.verify(() => requireLease(run, clock()));
+    await verify();
   }
   for (;;) {
     const { gone, list } = await inRun(context, async (copy) => {

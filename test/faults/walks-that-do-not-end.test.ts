@@ -90,7 +90,7 @@ const byResource = (one: { resource: string }, other: { resource: string }) => (
 describe("what a user's request walks through", () => {
   let api: CrmApi;
   let http: CrmHttp;
-  beforeAll(async () => {
+  beforeEach(async () => {
     const { simulator } = world;
     http = new CrmHttp();
     const oauth = new CrmOAuth(http, readConfig(environmentFor(simulator)).crm);
@@ -98,7 +98,7 @@ describe("what a user's request walks through", () => {
     const token = async () => accessToken;
     api = new CrmApi({ http, baseUrl: simulator.url, tokens: { current: token, renewed: token } });
   });
-  afterAll(() => http.close());
+  afterEach(() => http.close());
 
   test.each(["again", "empty", "circle"] as const)("a list of fields that shows %s ends", async (kind) => {
     world.simulator.control.fail({ match: /Fields$/, with: { kind } });
@@ -133,6 +133,26 @@ describe("what a user's request walks through", () => {
   });
 });
 
+async function stopsAndGoesOn(own: SyncWorld, match: RegExp, as: { tenant: string }): Promise<void> {
+  const environment = { ...environmentFor(own.simulator), DATABASE_URL: own.database.url.reveal() };
+  const worker = () => startProgram("src/main.js", { ...environment, ROLES: "worker", LOG_LEVEL: "info" });
+  await connect(own.api, own.simulator, as);
+  const answer = own.simulator.control.fail({ match, with: { kind: "hang" } });
+  own.simulator.log.clear();
+  const first = worker();
+  await until("the CRM is asked", async () => own.simulator.log.of("GET", match).length > 0);
+  const began = Date.now();
+  first.child.kill("SIGTERM");
+  expect(await first.ended).toBe(0);
+  expect(Date.now() - began).toBeLessThan(ENDS_WITHIN_MS);
+  answer();
+  const second = worker();
+  expect(await own.runEnds(as)).toMatchObject({ state: "SUCCEEDED", gaps: [] });
+  await own.isExact(as);
+  second.child.kill("SIGTERM");
+  expect(await second.ended).toBe(0);
+}
+
 describe("SIGTERM", () => {
   const HANGING: [string, RegExp][] = [
     ["a page of a list", LISTS.PERSONS.path],
@@ -144,25 +164,11 @@ describe("SIGTERM", () => {
     "ends the process while %s is not answered, and another goes on with the run",
     async (what, match) => {
       const own = await SyncWorld.start({ deals: 60 }, { roles: new Set(["api"]) });
-      const as = { tenant: `hangs: ${what}` };
-      const environment = { ...environmentFor(own.simulator), DATABASE_URL: own.database.url.reveal() };
-      const worker = () => startProgram("src/main.js", { ...environment, ROLES: "worker", LOG_LEVEL: "info" });
-      await connect(own.api, own.simulator, as);
-      const answer = own.simulator.control.fail({ match, with: { kind: "hang" } });
-      own.simulator.log.clear();
-      const first = worker();
-      await until("the CRM is asked", async () => own.simulator.log.of("GET", match).length > 0);
-      const began = Date.now();
-      first.child.kill("SIGTERM");
-      expect(await first.ended).toBe(0);
-      expect(Date.now() - began).toBeLessThan(ENDS_WITHIN_MS);
-      answer();
-      const second = worker();
-      expect(await own.runEnds(as)).toMatchObject({ state: "SUCCEEDED", gaps: [] });
-      await own.isExact(as);
-      second.child.kill("SIGTERM");
-      expect(await second.ended).toBe(0);
-      await own.stop();
+      try {
+        await stopsAndGoesOn(own, match, { tenant: `hangs: ${what}` });
+      } finally {
+        await own.stop();
+      }
     },
     TIMEOUT_MS,
   );

@@ -30,7 +30,7 @@ export async function startSpender(
       const api = new CrmApi({ http, baseUrl: config.crm.baseUrl, tokens: source, purse, mayBegin });
       return { api, purse };
     },
-    look: () => tokens.of(tenantId, copyId).verify(undefined, budget.purse(tenantId, copyId, "LISTS")),
+    look: () => tokens.of(tenantId, copyId).verify({ purse: budget.purse(tenantId, copyId, "LISTS") }),
     async stop() {
       await budget.close();
       await close();
