@@ -127,6 +127,14 @@ describe("setting aside", () => {
     expect(granted({ limitedAt: NOON }, "LISTS", 2, since(12.5 * HOUR_MS))).toEqual(since(13 * HOUR_MS));
   });
 
+  test("a day that is used up is over at its reset where that is known; where it is not, it is looked for", () => {
+    const usedUp = { limitedAt: NOON, remaining: 0, toldAt: NOON };
+    expect(granted({ ...usedUp, resetSeen: true }, "LISTS", 2, since(14 * HOUR_MS))).toEqual(since(DAY_MS));
+    expect(granted(usedUp, "LISTS", 2, since(14 * HOUR_MS))).toBe(2);
+    const untold = { ...usedUp, remaining: null, toldAt: null, resetSeen: true };
+    expect(granted(untold, "LISTS", 2, since(14 * HOUR_MS))).toBe(2);
+  });
+
   test("what was set aside may not be spent once others have taken the rest", () => {
     const low = state({ remaining: 10 });
     expect([mayGoOn(low, "LISTS"), mayGoOn(low, "MEETINGS"), mayGoOn(low, "WRITES")]).toEqual([false, true, true]);
