@@ -207,17 +207,21 @@ test.each([
   for (const id of added) simulator.control.remove("note", id);
 });
 
+const isLaterPage = ({ cursor }: { cursor?: string }) => cursor !== undefined;
+/** Of the walk through all persons; what changed is asked for besides. */
+const personPages = () => simulator.log.of("GET", "/api/v2/persons").filter(({ query }) => !query.updated_since);
+
 test("a run that met the rate limit is gone on from its checkpoint by the next one, after one request", async () => {
-  const end = simulator.control.fail({ match: "/api/v2/persons", after: 1, with: { kind: "throttle" } });
+  const end = simulator.control.fail({ match: "/api/v2/persons", where: isLaterPage, with: { kind: "throttle" } });
   const failed = await sync("RECONCILE");
   end();
   expect(failed).toMatchObject({ state: "FAILED", error: { code: "RATE_LIMITED" } });
-  expect(simulator.log.of("GET", "/api/v2/persons").map(({ status }) => status)).toEqual([200, 429]);
+  expect(personPages().map(({ status }) => status)).toEqual([200, 429]);
   simulator.log.clear();
   expect((await sync("INCREMENTAL")).state).toBe("SUCCEEDED");
-  const walked = simulator.log.all().filter(({ path, query }) => path.startsWith("/api/v2/") && !query.updated_since);
-  expect(walked.filter(({ path }) => path.endsWith("/organizations"))).toEqual([]);
-  expect(walked.find(({ path }) => path.endsWith("/persons"))?.query.cursor).toBeDefined();
+  const walked = simulator.log.of("GET", "/api/v2/organizations").filter(({ query }) => !query.updated_since);
+  expect(walked).toEqual([]);
+  expect(personPages()[0]?.query.cursor).toBeDefined();
   await isExact();
 });
 
@@ -226,15 +230,27 @@ test.each([
   [404, { success: false, error: "Cursor not found", code: "ERR_NOT_FOUND" }],
   [410, { success: false, error: "Gone" }],
 ])("a checkpoint's cursor to which the CRM answers %i begins its list anew, once", async (status, body) => {
-  const throttled = simulator.control.fail({ match: "/api/v2/persons", after: 1, with: { kind: "throttle" } });
+  const throttled = simulator.control.fail({
+    match: "/api/v2/persons",
+    where: isLaterPage,
+    with: { kind: "throttle" },
+  });
   await sync("RECONCILE");
   throttled();
   simulator.log.clear();
-  const end = simulator.control.fail({ match: "/api/v2/persons", times: 1, with: { status, body } });
-  expect((await sync("RECONCILE")).state).toBe("SUCCEEDED");
+  const end = simulator.control.fail({
+    match: "/api/v2/persons",
+    where: isLaterPage,
+    times: 1,
+    with: { status, body },
+  });
+  expect((await sync("INCREMENTAL")).state).toBe("SUCCEEDED");
   end();
-  const asked = simulator.log.of("GET", "/api/v2/persons");
-  expect(asked.slice(0, 2).map(({ query, status }) => [Boolean(query.cursor), status])).toEqual([
+  expect(
+    personPages()
+      .slice(0, 2)
+      .map(({ query, status }) => [Boolean(query.cursor), status]),
+  ).toEqual([
     [true, status],
     [false, 200],
   ]);
@@ -321,7 +337,7 @@ test("progress is told as it goes, never falling, to the end", async () => {
 
 test("progress does not fall when a run goes on after its turn, with participants that could not be read", async () => {
   const as = { tenant: "turns" };
-  const end = simulator.control.fail({ match: /\/participants$/, with: { status: 500, body: "" } });
+  const end = simulator.control.fail({ match: /[02468]\/participants$/, with: { status: 500, body: "" } });
   const seen: number[] = [];
   simulator.log.clear();
   await connect(service, simulator, as);
