@@ -7,6 +7,8 @@ import { type Days, startDays } from "../support/days";
 import { writeNote } from "../support/notes";
 import { connect, recordMeeting } from "../support/stories";
 
+// Seen red with: a look an hour whose refusal is a run FAILED for RATE_LIMITED each time.
+
 const SEEDS = process.env.DEEP ? 50 : 1;
 const TIMEOUT_MS = process.env.DEEP ? 7_200_000 : 240_000;
 const DAYS = 3;

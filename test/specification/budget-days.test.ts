@@ -5,6 +5,9 @@ import { createTestDatabase, type TestDatabase } from "../support/database";
 import { type Days, startDays } from "../support/days";
 import { connect, dataOf, recordMeeting } from "../support/stories";
 
+// Seen red with: deals asked by age and not by importance; lists read at every interval; no looks at matched records;
+// participants asked once for good; a meeting brought up to date without its deals' participants.
+
 const { DEEP } = process.env;
 const TIMEOUT_MS = DEEP ? 1_800_000 : 240_000;
 const DAILY_TOKENS = 30_000;
