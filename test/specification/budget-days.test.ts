@@ -83,10 +83,13 @@ test(
     const runs = await database.query("SELECT kind, state FROM sync_run ORDER BY queued_at LIMIT 1");
     expect(runs).toEqual([{ kind: "FULL", state: "SUCCEEDED" }]);
     expect(first.ours).toBeLessThanOrEqual(ALLOWANCE);
-    for (const { id } of meetings) {
-      const { deal, gaps } = await briefingOf(id);
+    // Of whom no deal is known, any deal that was not asked yet may be one: only that is still said.
+    const briefed = await Promise.all(meetings.map(({ id }) => briefingOf(id)));
+    const ofDeals = briefed.filter(({ deal }) => deal !== null);
+    expect(ofDeals.length).toBeGreaterThanOrEqual(3);
+    for (const { deal, gaps } of ofDeals) {
+      expect(deal?.participantsKnown).toBe(true);
       expect(gaps).not.toContainEqual(expect.objectContaining({ code: "NOT_READ_YET" }));
-      expect(deal?.participantsKnown).not.toBe(false);
     }
     for (let day = 2; day <= 6; day += 1) {
       expect((await days.endDay()).ours).toBeLessThanOrEqual(ALLOWANCE);
