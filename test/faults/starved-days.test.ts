@@ -57,7 +57,7 @@ function changeSomething({ control }: Simulator, userId: number, random: Random)
   const ways = [
     () => control.change("deal", deal, { title: `Renamed ${random.int(1, 1_000_000)}` }),
     () => control.remove("deal", deal),
-    () => control.setParticipants(deal, [random.pick(persons).id, random.pick(persons).id], "moves"),
+    () => control.setParticipants(deal, [...new Set([random.pick(persons).id, random.pick(persons).id])], "moves"),
     () => control.change("person", random.pick(persons).id, { name: `Renamed ${random.int(1, 1_000_000)}` }),
     () => control.add("person", { name: "New here", owner_id: userId }),
   ];
