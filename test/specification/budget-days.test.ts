@@ -5,6 +5,9 @@ import { createTestDatabase, type TestDatabase } from "../support/database";
 import { type Days, startDays } from "../support/days";
 import { connect, dataOf, recordMeeting } from "../support/stories";
 
+// Seen red with: deals asked by age and not by importance; lists read at every interval; no looks at matched records;
+// participants asked once for good; a meeting brought up to date without its deals' participants.
+
 const { DEEP } = process.env;
 const TIMEOUT_MS = DEEP ? 1_800_000 : 240_000;
 const DAILY_TOKENS = 30_000;
@@ -80,10 +83,13 @@ test(
     const runs = await database.query("SELECT kind, state FROM sync_run ORDER BY queued_at LIMIT 1");
     expect(runs).toEqual([{ kind: "FULL", state: "SUCCEEDED" }]);
     expect(first.ours).toBeLessThanOrEqual(ALLOWANCE);
-    for (const { id } of meetings) {
-      const { deal, gaps } = await briefingOf(id);
+    // Of whom no deal is known, any deal that was not asked yet may be one: only that is still said.
+    const briefed = await Promise.all(meetings.map(({ id }) => briefingOf(id)));
+    const ofDeals = briefed.filter(({ deal }) => deal !== null);
+    expect(ofDeals.length).toBeGreaterThanOrEqual(3);
+    for (const { deal, gaps } of ofDeals) {
+      expect(deal?.participantsKnown).toBe(true);
       expect(gaps).not.toContainEqual(expect.objectContaining({ code: "NOT_READ_YET" }));
-      expect(deal?.participantsKnown).not.toBe(false);
     }
     for (let day = 2; day <= 6; day += 1) {
       expect((await days.endDay()).ours).toBeLessThanOrEqual(ALLOWANCE);
