@@ -21,11 +21,9 @@ const FILL = [
    SELECT t, t, t, 1, 'LIVE', now() FROM generate_series(1, $1::int) t`,
   `INSERT INTO connection (tenant_id, state, state_changed_at, copy_id, company_domain)
    SELECT t, 'CONNECTED', now(), t, 'company' || t FROM generate_series(1, $1::int) t`,
-  `INSERT INTO sync_run (tenant_id, id, copy_id, kind, state, queued_at, started_at, finished_at, crm_time_at_start)
-   SELECT t, gen_random_uuid(), t, 'FULL', 'SUCCEEDED', now(), now(), now(), now() FROM generate_series(1, $1::int) t`,
-  `INSERT INTO sync_step (tenant_id, run_id, resource, state)
-   SELECT tenant_id, id, resource, 'SUCCEEDED' FROM sync_run, unnest(ARRAY['PERSONS', 'DEALS', 'ACTIVITIES', 'NOTES']) resource
-   WHERE $1::int > 0`,
+  `INSERT INTO sync_list (tenant_id, copy_id, resource, watermark, read_at, whole_at)
+   SELECT t, t, resource, now(), now(), now() FROM generate_series(1, $1::int) t,
+     unnest(ARRAY['USERS', 'PIPELINES', 'STAGES', 'ORGANIZATIONS', 'PERSONS', 'DEALS', 'ACTIVITIES', 'NOTES']) resource`,
   `INSERT INTO data_gap SELECT t, t, 'DEAL_PARTICIPANTS', 1, 'CRM_UNAVAILABLE', 'The CRM did not answer.', now()
    FROM generate_series(1, $1::int) t`,
   `INSERT INTO crm_user SELECT t, t, g, 'User ' || g, 'u' || g || '@seller.example', 'u' || g || '@seller.example', true

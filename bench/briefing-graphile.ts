@@ -80,7 +80,7 @@ export const GRAPHILE_BRIEFING = `query Briefing($tenant: BigInt!, $copy: BigInt
       nodes { person { crmId name lastIncomingMailTime emails organization ${NAMED} } } }
     organizations: matchedRecordsByTenantIdAndMeetingId(condition: { copyId: $copy, entity: "ORGANIZATION" }) { nodes { organization ${NAMED} } }
     timeline }
-  asOf: allSyncRuns(first: 1, condition: { tenantId: $tenant }, orderBy: QUEUED_AT_DESC) { nodes { crmTimeAtStart } }
+  asOf: allSyncLists(condition: { tenantId: $tenant, copyId: $copy }) { nodes { resource watermark } }
   gaps: allDataGaps(condition: { tenantId: $tenant, copyId: $copy }) { nodes { resource code message since } }
   connection: connectionByTenantId(tenantId: $tenant) { companyDomain } }`;
 export const GRAPHILE_QUIET = `query Quiet($tenant: BigInt!, $copy: BigInt!) {

@@ -1,8 +1,10 @@
 import { parseArgs } from "node:util";
-import { FEWEST_DEALS, MOST_DEALS, type SimulatorOptions } from "./model/options";
+import { FEWEST_DEALS, MOST_DEALS, MOST_OPEN_PERCENT, type SimulatorOptions } from "./model/options";
 
 export const usage = `usage: npm run simulator -- [--deals ${FEWEST_DEALS}..${MOST_DEALS}] [--seed N] [--port P] [--host H]
+       [--open-percent 0..${MOST_OPEN_PERCENT}]   how many of the deals are open; without it, half of them
        [--client-id ID] [--client-secret SECRET] [--redirect-url URL]
+       [--daily-tokens N]   what the company may spend in a day, at the CRM's prices; without it, as much as it likes
        [--control-port P]   commands over HTTP on the loopback address: GET / lists them
        [--help]`;
 
@@ -23,12 +25,14 @@ export function optionsFrom(args: string[]): ProgramOptions {
   }
   return {
     deals: numberFrom("deals", values.deals, FEWEST_DEALS, MOST_DEALS),
+    openPercent: numberFrom("open-percent", values["open-percent"], 0, MOST_OPEN_PERCENT),
     seed: numberFrom("seed", values.seed, 0, Number.MAX_SAFE_INTEGER),
     port: numberFrom("port", values.port, 0, 65_535),
     host: values.host,
     clientId: values["client-id"],
     clientSecret: values["client-secret"],
     redirectUrl,
+    dailyTokens: numberFrom("daily-tokens", values["daily-tokens"], 0, Number.MAX_SAFE_INTEGER),
     controlPort: numberFrom("control-port", values["control-port"], 0, 65_535),
     help: values.help ?? false,
   };
@@ -41,12 +45,14 @@ function parsed(args: string[]) {
       args,
       options: {
         deals: text,
+        "open-percent": text,
         seed: text,
         port: text,
         host: text,
         "client-id": text,
         "client-secret": text,
         "redirect-url": text,
+        "daily-tokens": text,
         "control-port": text,
         help: { type: "boolean", short: "h" },
       },

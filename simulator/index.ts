@@ -7,10 +7,12 @@ import { type Settings, type SimulatorOptions, settingsFrom } from "./model/opti
 import type { Entity, User } from "./model/records";
 import { Tallies } from "./model/tallies";
 import { Texts } from "./model/texts";
+import { Clock } from "./model/times";
 import { Views } from "./model/views";
 import type { SignedIn } from "./oauth/consent-page";
 import { Grants } from "./oauth/grants";
 import { seedCompany } from "./seed/seed-company";
+import { Budget } from "./server/budget";
 import { Exchange } from "./server/exchange";
 import { Faults } from "./server/faults";
 import { LateEffects } from "./server/late-effects";
@@ -27,6 +29,7 @@ export type { SimulatorOptions } from "./model/options";
 export type { CustomFields, CustomValue, Entity, RecordOf } from "./model/records";
 export type { Stories } from "./model/stories";
 export type { Identity } from "./oauth/grants";
+export type { Ledger, Spending } from "./server/budget";
 export type { Fault, FaultRule } from "./server/faults";
 export type { LogEntry, RequestLog } from "./server/request-log";
 
@@ -45,21 +48,23 @@ export interface Simulator {
 }
 
 export async function startSimulator(options: SimulatorOptions = {}): Promise<Simulator> {
-  const settings = settingsFrom(options);
-  const { deals, seed, now, company: identity } = settings;
-  const company = seedCompany({ deals, seed, now: now(), company: identity });
+  const clock = new Clock(options.now ?? (() => new Date()));
+  const settings = settingsFrom({ ...options, now: clock.now });
+  const { deals, openPercent, seed, now, company: identity } = settings;
+  const company = seedCompany({ deals, openPercent, seed, now: now(), company: identity });
   const world = worldOf(settings, company);
   const grants = new Grants(settings);
   const faults = new Faults(seed);
   const late = new LateEffects(now);
+  const budget = new Budget(settings);
   const log = new RecordedRequests();
   const signedIn: SignedIn = { user: storyTeller(company) };
   const server = createServer({
     settings,
     company,
     grants,
-    limits: new Limits(settings),
-    exchange: new Exchange({ now, log, faults, late }),
+    limits: new Limits(settings, budget),
+    exchange: new Exchange({ now, log, faults, late, budget }),
     signedIn,
     operations: operations(world),
   });
@@ -72,7 +77,7 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
     redirectUrl: settings.redirectUrl,
     company,
     log,
-    control: new SimulatorControl({ settings, world, grants, faults, late, signedIn }),
+    control: new SimulatorControl({ settings, world, grants, faults, late, signedIn, budget, clock }),
     stop: () => server.close(),
   };
 }

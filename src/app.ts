@@ -5,11 +5,14 @@ import { Meetings } from "./briefing/record-meeting";
 import { Rematching } from "./briefing/rematch";
 import { ShownNotes } from "./briefing/shown-notes";
 import { AccessTokens } from "./connections/access-tokens";
+import { Budget } from "./connections/budget";
+import { readBudgetTotals } from "./connections/company-ledger";
 import { Connecting } from "./connections/connecting";
 import { Credentials } from "./connections/credentials";
 import { type CrmStop, CrmStops, OBEYED_WITHIN_MS, resumeCrm, stopCrm } from "./connections/crm-stops";
 import { Disconnecting } from "./connections/disconnecting";
 import { FieldMappings } from "./connections/field-mappings";
+import { Grants } from "./connections/grants";
 import { PURGE_JOB, type PurgeRef, purgeCopy, sweepPurges } from "./connections/purge";
 import { type Resealed, resealAll } from "./connections/reseal";
 import { CrmApi } from "./crm/api";
@@ -36,8 +39,7 @@ import { buildGraphQLSchema } from "./resolvers/graphql-schema";
 import { createHttpServer, type HttpServer } from "./server/http-server";
 import { startMetricsServer } from "./server/metrics-server";
 import { SyncEngine } from "./sync/engine";
-import { enqueueRun } from "./sync/run-planning";
-import { cancelRuns, RUN_SUCCEEDED_JOB, type RunRef, SYNC_JOB } from "./sync/run-store";
+import { cancelRuns, RUN_ENDED_JOB, type RunRef, SYNC_JOB } from "./sync/runs";
 import { Schedule, SWEEP_MS, SYNC_DUE_JOB } from "./sync/schedule";
 import { FieldLookUps } from "./writeback/fields/field-look-ups";
 import { FIELD_LOOK_UP_JOB } from "./writeback/fields/field-receipts";
@@ -77,8 +79,11 @@ export function createApp(config: Config, logger: Logger, clock: Clock = systemC
     stops.push(parts.close);
     await parts.notifications.start();
     if (config.metricsPort !== null) {
-      const readQueue = () => readQueueState(parts.database);
-      stops.push(stopping(await startMetricsServer(parts.metrics, readQueue, config.host, config.metricsPort)));
+      const stored = {
+        readQueue: () => readQueueState(parts.database),
+        readBudgets: () => readBudgetTotals(parts.database),
+      };
+      stops.push(stopping(await startMetricsServer(parts.metrics, stored, config.host, config.metricsPort)));
     }
     if (config.roles.has("worker")) stops.push(stopping(await startWorker(parts, url, logger)));
     return config.roles.has("api") ? startApi(config, parts, logger, stops) : null;
@@ -103,11 +108,13 @@ async function embedded(stops: (() => Promise<void>)[]): Promise<Secret> {
 
 interface Parts {
   database: Database;
+  budget: Budget;
   connecting: Connecting;
   crmStops: CrmStops;
   disconnecting: Disconnecting;
   meetings: Meetings;
   fieldMappings: FieldMappings;
+  grants: Grants;
   rematching: Rematching;
   notifications: Notifications;
   metrics: Metrics;
@@ -138,26 +145,31 @@ function compose(
   const oauth = new CrmOAuth(http, config.crm);
   const credentials = new Credentials(new Keyring(config.encryptionKeys));
   const crmBaseUrl = config.crm.baseUrl;
+  const budget = new Budget({ database, clock, logger, share: config.budgetShare, metrics });
+  const purseOf = (tenantId: number, copyId: number) => budget.purse(tenantId, copyId, "WRITES");
   const tokens = new AccessTokens({
-    ...{ database, databaseUrl, http, crmBaseUrl, oauth, credentials, clock, logger, metrics },
+    ...{ database, databaseUrl, http, crmBaseUrl, oauth, credentials, purseOf, clock, logger, metrics },
   });
-  const apiOf = (tenantId: number, copyId: number) => new CrmApi(http, crmBaseUrl, tokens.of(tenantId, copyId));
+  const apiOf = (tenantId: number, copyId: number) =>
+    new CrmApi({ http, baseUrl: crmBaseUrl, tokens: tokens.of(tenantId, copyId), purse: purseOf(tenantId, copyId) });
   const tokensOf = (tenantId: number, copyId: number) => tokens.of(tenantId, copyId);
   const writeback = {
-    ...{ database, http, crmBaseUrl, tokensOf, clock, logger, metrics },
+    ...{ database, http, crmBaseUrl, tokensOf, purseOf, clock, logger, metrics },
     stopped: () => crmStops.refusal(),
   };
   const noteWrites = new NoteWrites(writeback);
+  const noteLookUps = new NoteLookUps(writeback);
   const shownNotes = new ShownNotes(database, logger);
   const mappings = new FieldMappings({ database, apiOf, clock, logger });
   const fieldWrites = new FieldWrites({ ...writeback, mappings });
-  const schedule = new Schedule({ database, clock, logger, ...config.sync });
+  const schedule = new Schedule({ database, budget, clock, logger, ...config.sync });
   const disconnecting = new Disconnecting({
     ...{ database, clock, logger },
     cancelRuns: (scope, copyId) => cancelRuns(scope, copyId, clock()),
   });
   return {
     database,
+    budget,
     clock,
     crmStops,
     logger,
@@ -166,25 +178,26 @@ function compose(
     schedule,
     meetings: new Meetings(database, clock, logger),
     fieldMappings: mappings,
+    grants: new Grants({ database, tokens, clock, logger }),
     rematching: new Rematching(database, clock, logger),
     disconnecting,
     connecting: new Connecting({
       ...{ database, http, oauth, credentials, crmBaseUrl, clock, logger },
       retireCopy: (scope, copyId) => disconnecting.retire(scope, copyId),
-      enqueueFirstRun: async (scope, copyId) => {
-        await cancelRuns(scope, copyId, clock());
-        await enqueueRun(scope, copyId, "INCREMENTAL", clock());
-      },
+      enqueueFirstRun: (scope, copyId, isKept) => schedule.authorized(scope, copyId, isKept),
     }),
     engine: new SyncEngine({
       ...{ database, http, crmBaseUrl, clock, logger, metrics },
       concurrency: config.crm.concurrency,
-      planNext: (scope, copyId) => schedule.planNext(scope, copyId),
+      intervalMs: config.sync.intervalMs,
+      budget,
+      settling: { settleNotes: (copy, notes) => noteLookUps.settleSynced(copy, notes) },
+      planNext: (scope, copyId, failure) => schedule.planNext(scope, copyId, failure),
       tokensOf,
     }),
     noteWrites,
     shownNotes,
-    noteLookUps: new NoteLookUps(writeback),
+    noteLookUps,
     fieldWrites,
     fieldLookUps: new FieldLookUps({ ...writeback, mappings }),
     close: async () => {
@@ -193,13 +206,14 @@ function compose(
       await shownNotes.close();
       await fieldWrites.close();
       await tokens.close();
+      await budget.close();
       await http.close();
     },
   };
 }
 
 async function startWorker(
-  { database, clock, engine, rematching, schedule, fieldMappings, noteLookUps, fieldLookUps }: Parts,
+  { database, clock, engine, rematching, schedule, grants, fieldMappings, noteLookUps, fieldLookUps }: Parts,
   url: Secret,
   logger: Logger,
 ): Promise<JobRunner> {
@@ -210,7 +224,7 @@ async function startWorker(
     [NOTE_LOOK_UP_JOB]: (payload: unknown) => noteLookUps.lookUp(payload as WriteRef),
     [FIELD_LOOK_UP_JOB]: (payload: unknown) => fieldLookUps.lookUp(payload as WriteRef),
     // What a sync brought may belong to meetings that were recorded before it.
-    [RUN_SUCCEEDED_JOB]: async (payload: unknown, stop: AbortSignal) => {
+    [RUN_ENDED_JOB]: async (payload: unknown, stop: AbortSignal) => {
       const { tenantId } = payload as RunRef;
       await rematching.run(tenantId, stop);
       await fieldMappings.refresh(tenantId);
@@ -218,6 +232,7 @@ async function startWorker(
   };
   const chores = {
     schedule: () => schedule.sweep(),
+    grants: () => grants.sweep(),
     purges: () => sweepPurges(database, logger),
     audit: () => sweepAudit(database, logger, clock()),
     notes: () => noteLookUps.sweep(),

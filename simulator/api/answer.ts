@@ -3,7 +3,8 @@ export interface Answer {
   status: number;
   body: string;
   contentType: string;
-  headers?: Readonly<Record<string, string>>;
+  /** Null takes away one that every answer has. */
+  headers?: Readonly<Record<string, string | null>>;
 }
 
 const JSON_TYPE = "application/json; charset=utf-8";

@@ -4,6 +4,7 @@ import type { CustomValue, Entity, User } from "../model/records";
 import type { Texts } from "../model/texts";
 import type { Views } from "../model/views";
 import type { Answer } from "./answer";
+import type { PageTwist } from "./page-twists";
 
 /** What every operation may look at. */
 export interface World {
@@ -16,8 +17,9 @@ export interface World {
   changed(entity: Entity, id: number): void;
 }
 
-/** What a fault makes of a write that the CRM answers as if it had done it. */
+/** What a fault makes of a write that the CRM answers as if it had done it, or of the pages of a list. */
 export type Twist =
+  | PageTwist
   /** Nothing is kept: a field has its old value, a note is not there. */
   | { kind: "ignored" }
   /** Every custom field of the body, or the content of the note, is kept and answered as this. */

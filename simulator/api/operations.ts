@@ -1,4 +1,5 @@
 import type { Operation, World } from "./operation";
+import { withPageTwists } from "./page-twists";
 import { noteCreation } from "./v1-note-creation";
 import { noteOperations } from "./v1-notes";
 import { participantOperation } from "./v1-participants";
@@ -10,7 +11,7 @@ import { patchOperation } from "./v2-patch";
 
 /** Every call the simulator answers. */
 export function operations(world: World): Operation[] {
-  return [
+  const all = [
     ...userOperations(world),
     ...noteOperations(world),
     noteCreation(world),
@@ -35,4 +36,5 @@ export function operations(world: World): Operation[] {
     ...fieldOperations("person", world),
     ...fieldOperations("organization", world),
   ];
+  return all.map(withPageTwists);
 }

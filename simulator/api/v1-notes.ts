@@ -3,6 +3,7 @@ import { toV1 } from "../model/times";
 import type { Sort, SortKey } from "../model/views";
 import { invalid, jsonText, notFound } from "./answer";
 import type { Operation, World } from "./operation";
+import { shownBy } from "./page-twists";
 import {
   anyText,
   asStored,
@@ -44,9 +45,10 @@ export function noteOperations(world: World): Operation[] {
     {
       path: "/api/v1/notes",
       cost: 20,
-      answer: ({ user, query: raw }) => {
+      answer: ({ user, query: raw, twist }) => {
         const query = lenientQuery(raw, rules);
-        const page = pageOf(wanted(world.views.list(user, "note", sortOf(query)), query), query);
+        const notes = wanted(world.views.list(user, "note", sortOf(query)), query);
+        const page = pageOf(twist ? notes.filter(shownBy(twist)) : notes, query);
         const data = page.items.map((note) => world.texts.note(note, user.id)).join(",");
         const pagination = JSON.stringify(page.pagination);
         // An empty list is null here, not [].

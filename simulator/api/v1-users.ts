@@ -1,6 +1,7 @@
 import type { User } from "../model/records";
 import { json, Refusal } from "./answer";
 import type { Call, Operation, World } from "./operation";
+import { shownBy } from "./page-twists";
 
 /** Users take no parameters and come whole, deactivated ones included. */
 export function userOperations({ company, views }: World): Operation[] {
@@ -15,8 +16,8 @@ export function userOperations({ company, views }: World): Operation[] {
     {
       path: "/api/v1/users",
       cost: 20,
-      answer: ({ user }) => {
-        const data = views.list(user, "user").map(seenBy(user));
+      answer: ({ user, twist }) => {
+        const data = views.list(user, "user").filter(shownBy(twist)).map(seenBy(user));
         return json(200, { success: true, data, additional_data: { company_id: company.id } });
       },
     },

@@ -5,6 +5,7 @@ import { comparePlaces, type Place, type Sort, type SortKey, sortValue } from ".
 import { jsonText, notFound } from "./answer";
 import { cursorAt, placeOf } from "./cursor";
 import type { Call, Operation, World } from "./operation";
+import { shownBy } from "./page-twists";
 import { anyText, oneOf, PAGE_DEFAULT, pageLimit, type Query, type Rules, strictQuery, wholeNumber } from "./query";
 
 type Keep<T> = (record: T) => boolean;
@@ -49,6 +50,7 @@ function listAnswer<E extends Entity>(listing: Listing<E>, world: World, call: C
   const limit = Number(query.limit ?? PAGE_DEFAULT);
   const records = world.views.list(call.user, listing.entity, sort);
   const keep = listing.keep(query, world);
+  const isShown = shownBy(call.twist);
   const view = viewOf(query);
   const texts: string[] = [];
   let last: RecordOf[E] | undefined;
@@ -56,7 +58,7 @@ function listAnswer<E extends Entity>(listing: Listing<E>, world: World, call: C
   const from = query.cursor === undefined ? 0 : firstAfter(records, placeOf(query.cursor, sort), sort);
   for (let index = from; index < records.length && !isMore; index++) {
     const record = records[index];
-    if (record === undefined || !keep(record)) continue;
+    if (record === undefined || !keep(record) || !isShown(record)) continue;
     if (texts.length === limit) {
       isMore = true;
     } else {

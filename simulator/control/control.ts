@@ -1,19 +1,18 @@
 import type { World } from "../api/operation";
-import { recordsOf } from "../model/company";
-import { dealTimes } from "../model/deal-times";
 import type { FieldEntity, FieldType } from "../model/fields";
 import type { Settings } from "../model/options";
-import type { CustomFields, Deal, Entity, Note, ParticipantLink, RecordOf } from "../model/records";
-import { seconds, v1Time, v2Time } from "../model/times";
+import type { CustomFields, Note } from "../model/records";
+import type { Clock } from "../model/times";
 import type { SignedIn } from "../oauth/consent-page";
 import type { Grants, Identity } from "../oauth/grants";
+import type { Budget, Ledger } from "../server/budget";
 import type { FaultRule, Faults } from "../server/faults";
 import type { LateEffects } from "../server/late-effects";
 import { CustomFieldControl, type NewCustomField } from "./custom-field-control";
-import { freshRecord } from "./fresh-record";
+import { RecordControl, type Records } from "./record-control";
 import { type Snapshot, snapshotFor } from "./snapshot";
 
-export interface Control {
+export interface Control extends Records {
   /** Who is signed in in the browser on the consent page; at first a user without admin rights who sees every story. */
   signIn(userId: number): void;
   /** A code as the consent page would give it, to the user who is signed in. */
@@ -31,17 +30,6 @@ export interface Control {
   killAccessTokens(userId: number): void;
   /** Access tokens that the user's grants give from now on are another's; with `living` those that live as well. */
   mistake(userId: number, identity: Identity, tokens?: "living"): void;
-  /** Takes a record out of everybody's sight, or puts it back, without touching its update time. */
-  hide(entity: Entity, id: number): void;
-  show(entity: Entity, id: number): void;
-  /** Sets members and the update time; a new stage or status sets the times that belong to it unless the patch does. */
-  change<E extends Entity>(entity: E, id: number, patch: Partial<RecordOf[E]>): void;
-  /** Soft deletion as on the wire. A person leaves the deals it took part in. */
-  remove(entity: Entity, id: number): void;
-  archive(dealId: number): void;
-  add<E extends Entity>(entity: E, partial?: Partial<RecordOf[E]>): number;
-  /** Does not touch the deal's update time. */
-  setParticipants(dealId: number, personIds: readonly number[]): void;
   visibleTo(userId: number): Snapshot;
   /** The notes that show on a record, the oldest first. */
   notesOf(entity: FieldEntity, id: number): Note[];
@@ -54,6 +42,20 @@ export interface Control {
   changeFieldType(entity: FieldEntity, code: string, type: FieldType, options?: readonly string[]): void;
   /** What `late` faults hold back happens now. Says how much it was. */
   releaseLateEffects(): number;
+  /** The company's day ends: its balance is full again. */
+  endDay(): void;
+  /** Other apps of the company spend so many tokens, or all that are left. Says how many. */
+  otherAppsSpend(tokens: number): number;
+  /** The company has so many tokens more from now on, each day. */
+  buyTokens(tokens: number): void;
+  /** Whether answers tell the company's budget and balance: the CRM's pages do not promise it. */
+  budgetHeaders(shown: "on" | "off"): void;
+  /** What was asked and paid since the start, or since an earlier ledger. */
+  ledger(since?: Ledger): Ledger;
+  /** What the company has left of its day. */
+  balance(): number;
+  /** Moves the simulator's clock on, beyond whatever clock it was given. */
+  advance(seconds: number): void;
 }
 
 export interface ControlParts {
@@ -63,15 +65,15 @@ export interface ControlParts {
   faults: Faults;
   late: LateEffects;
   signedIn: SignedIn;
+  budget: Budget;
+  clock: Clock;
 }
 
-export class SimulatorControl implements Control {
-  /** 0 until links are first made here. */
-  private lastLinkId = 0;
-
+export class SimulatorControl extends RecordControl implements Control {
   private readonly customFields: CustomFieldControl;
 
   constructor(private readonly parts: ControlParts) {
+    super(parts.world, parts.grants);
     this.customFields = new CustomFieldControl(parts.world);
   }
 
@@ -116,71 +118,6 @@ export class SimulatorControl implements Control {
     this.parts.grants.mistake(userId, identity, tokens === "living");
   }
 
-  hide(entity: Entity, id: number): void {
-    this.record(entity, id);
-    this.parts.world.views.hide(entity, id);
-  }
-
-  show(entity: Entity, id: number): void {
-    this.parts.world.views.show(entity, id);
-  }
-
-  change<E extends Entity>(entity: E, id: number, patch: Partial<RecordOf[E]>): void {
-    const record = this.record(entity, id);
-    Object.assign(
-      record,
-      this.updateTimes(entity),
-      entity === "deal" ? dealTimes(record as Deal, patch, seconds(this.parts.settings.now())) : {},
-      patch,
-    );
-    this.parts.world.changed(entity, id);
-  }
-
-  remove(entity: Entity, id: number): void {
-    switch (entity) {
-      case "note":
-        this.change("note", id, { active_flag: false });
-        break;
-      case "user":
-        this.revoke(id);
-        this.change("user", id, { active_flag: false, is_deleted: true });
-        break;
-      case "deal":
-        this.change("deal", id, { status: "deleted", is_deleted: true });
-        break;
-      default:
-        this.change(entity, id, { is_deleted: true });
-        if (entity === "person") this.leaveDeals(id);
-    }
-  }
-
-  archive(dealId: number): void {
-    this.change("deal", dealId, { is_archived: true, archive_time: this.v2Now() });
-  }
-
-  add<E extends Entity>(entity: E, partial: Partial<RecordOf[E]> = {}): number {
-    const table = recordsOf(this.parts.world.company, entity);
-    const record: RecordOf[E] = { ...freshRecord(this.parts.world, entity), ...partial };
-    table.set(record.id, record);
-    if (entity === "user") this.parts.world.company.groups.set(record.id, 1);
-    this.parts.world.changed(entity, record.id);
-    return record.id;
-  }
-
-  setParticipants(dealId: number, personIds: readonly number[]): void {
-    const deal = this.record("deal", dealId);
-    const { participants } = this.parts.world.company;
-    const known = participants.get(dealId) ?? [];
-    this.lastLinkId = this.lastLinkId || highestLinkId(participants.values());
-    const links = personIds.map((personId) => {
-      this.record("person", personId);
-      const link = known.find((candidate) => candidate.personId === personId);
-      return link ?? { id: ++this.lastLinkId, personId, addedBy: deal.owner_id, addTime: this.v1Now() };
-    });
-    participants.set(dealId, links);
-    this.parts.world.changed("deal", dealId);
-  }
-
   visibleTo(userId: number): Snapshot {
     return snapshotFor(this.parts.world, this.record("user", userId));
   }
@@ -214,40 +151,31 @@ export class SimulatorControl implements Control {
     return this.parts.late.release();
   }
 
-  private record<E extends Entity>(entity: E, id: number): RecordOf[E] {
-    const record = recordsOf(this.parts.world.company, entity).get(id);
-    if (!record) throw new RangeError(`there is no ${entity} ${id}`);
-    return record;
+  endDay(): void {
+    this.parts.budget.endDay();
   }
 
-  private leaveDeals(personId: number): void {
-    const { participants } = this.parts.world.company;
-    for (const [dealId, links] of participants) {
-      if (links.some((link) => link.personId === personId)) {
-        participants.set(
-          dealId,
-          links.filter((link) => link.personId !== personId),
-        );
-      }
-    }
+  buyTokens(tokens: number): void {
+    this.parts.budget.buy(tokens);
   }
 
-  private updateTimes(entity: Entity): object {
-    if (entity === "user") return { modified: this.v1Now() };
-    return { update_time: entity === "note" ? this.v1Now() : this.v2Now() };
+  otherAppsSpend(tokens: number): number {
+    return this.parts.budget.takeForOthers(tokens);
   }
 
-  private v2Now(): string {
-    return v2Time(seconds(this.parts.settings.now()));
+  budgetHeaders(shown: "on" | "off"): void {
+    this.parts.budget.showHeaders(shown === "on");
   }
 
-  private v1Now(): string {
-    return v1Time(seconds(this.parts.settings.now()));
+  ledger(since?: Ledger): Ledger {
+    return this.parts.budget.ledger(since);
   }
-}
 
-function highestLinkId(lists: Iterable<readonly ParticipantLink[]>): number {
-  let highest = 0;
-  for (const links of lists) for (const link of links) highest = Math.max(highest, link.id);
-  return highest;
+  balance(): number {
+    return this.parts.budget.balance(0).left;
+  }
+
+  advance(seconds: number): void {
+    this.parts.clock.advance(seconds);
+  }
 }

@@ -48,6 +48,19 @@ export function dateOnly(seconds: number): string {
   return dayText(Math.floor(seconds / DAY));
 }
 
+/** The simulator's own time: that of whoever started it, moved on as far as it was told. */
+export class Clock {
+  private aheadMs = 0;
+
+  constructor(private readonly base: () => Date) {}
+
+  readonly now = () => new Date(this.base().getTime() + this.aheadMs);
+
+  advance(by: number): void {
+    this.aheadMs += by * 1_000;
+  }
+}
+
 export function seconds(date: Date): number {
   return Math.floor(date.getTime() / 1000);
 }

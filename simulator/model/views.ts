@@ -19,12 +19,22 @@ export interface Sort {
 }
 const byId: Sort = { field: "id", direction: "asc" };
 
+/** What is left of what the rules let a user see: the own records only, or none. */
+export type Sight = "everything" | "own" | "nothing";
+
 /** What each user may see. The lists are kept until something changes, so that a page costs no scan and no sort. */
 export class Views {
   private readonly hidden = new Map<Entity, Set<number>>();
   private readonly lists = new Map<string, readonly RecordOf[Entity][]>();
 
+  private readonly sights = new Map<number, Sight>();
+
   constructor(private readonly company: Company) {}
+
+  narrow(userId: number, sight: Sight): void {
+    this.sights.set(userId, sight);
+    this.changed();
+  }
 
   hide(entity: Entity, id: number): void {
     const set = this.hidden.get(entity) ?? new Set();
@@ -70,6 +80,8 @@ export class Views {
   }
 
   private isShared(user: User, record: { owner_id: number; visible_to: number }): boolean {
+    const sight = this.sights.get(user.id) ?? "everything";
+    if (sight !== "everything") return sight === "own" && record.owner_id === user.id;
     if (user.is_admin === 1 || record.visible_to === visibility.everyone || record.owner_id === user.id) return true;
     return record.visible_to !== visibility.owner && this.groupOf(record.owner_id) === this.groupOf(user.id);
   }
@@ -80,6 +92,7 @@ export class Views {
 
   /** Activities and notes have no visibility of their own: the deal decides, without one the person, then the organization. */
   private canSeeSubject(user: User, record: Activity | Note): boolean {
+    if (this.sights.get(user.id) === "nothing") return false;
     const { deals, persons, organizations } = this.company;
     const deal = record.deal_id === null ? undefined : deals.get(record.deal_id);
     if (deal) return this.canSee(user, "deal", deal);

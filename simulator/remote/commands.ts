@@ -14,6 +14,7 @@ const entities: readonly Entity[] = ["deal", "person", "organization", "activity
 const fieldEntities = ["deal", "person", "organization"] as const;
 const kinds = [
   ...["reset", "cut", "garbage", "html", "throttle", "delay", "hang", "null"],
+  ...["again", "empty", "circle", "part", "headers", "forbidden"],
   ...["lostAfter", "hangAfter", "failAfter", "late", "ignored", "storedAs"],
 ];
 
@@ -62,6 +63,48 @@ export const commands: Readonly<Record<string, Command>> = {
     does: "sets members of a record and its update time",
     run: (control, input) => control.change(input.oneOf("entity", entities), input.id("id"), input.object("patch")),
   },
+  "set-participants": {
+    takes: ["dealId", "personIds", "updateTime?"],
+    does: 'who takes part in a deal; with updateTime "moves" the deal has changed, else only its participants',
+    run: (control, input) =>
+      control.setParticipants(
+        input.id("dealId"),
+        input.ids("personIds"),
+        input.optional("updateTime", (name) => input.oneOf(name, ["moves"])),
+      ),
+  },
+  merge: {
+    takes: ["entity", "loserId", "winnerId"],
+    does: "the loser goes to the bin, what hung on it hangs on the winner",
+    run: (control, input) =>
+      control.merge(input.oneOf("entity", fieldEntities), input.id("loserId"), input.id("winnerId")),
+  },
+  narrow: {
+    takes: ["userId", "sight"],
+    does: "what the user sees from now on: everything (that the rules let), own or nothing",
+    run: (control, input) => control.narrow(input.id("userId"), input.oneOf("sight", ["everything", "own", "nothing"])),
+  },
+  "end-day": { takes: [], does: "the company's balance is full again", run: (control) => control.endDay() },
+  "other-apps-spend": {
+    takes: ["tokens"],
+    does: "other apps take so many of the company's tokens, or all that are left",
+    run: (control, input) => ({ taken: control.otherAppsSpend(input.id("tokens")) }),
+  },
+  "buy-tokens": {
+    takes: ["tokens"],
+    does: "the company has so many tokens more from now on, each day",
+    run: (control, input) => control.buyTokens(input.id("tokens")),
+  },
+  "budget-headers": {
+    takes: ["shown"],
+    does: "whether answers tell the company's balance: on or off",
+    run: (control, input) => control.budgetHeaders(input.oneOf("shown", ["on", "off"])),
+  },
+  advance: {
+    takes: ["seconds"],
+    does: "moves the simulator's clock on",
+    run: (control, input) => control.advance(input.id("seconds")),
+  },
   "remove-field": {
     takes: ["entity", "code"],
     does: "deletes a custom field",
@@ -69,6 +112,7 @@ export const commands: Readonly<Record<string, Command>> = {
   },
   outage: shorthand("everything answers 503", "/", { status: 503 }),
   throttle: shorthand("the API answers 429", api, { kind: "throttle" }),
+  forbid: shorthand("users/me answers 403 in JSON", /^(\/api)?\/v1\/users\/me$/, { kind: "forbidden" }),
   "lose-replies": shorthand("calls of the API take effect and their answers are lost", api, { kind: "lostAfter" }),
   fail: {
     takes: ["match?", "pattern?", "method?", "times?", "after?", "with"],
@@ -97,13 +141,15 @@ function ruleFrom(input: Input): FaultRule {
 }
 
 function faultFrom(fault: Readonly<Record<string, unknown>>): Fault {
-  const { kind, status, ms } = fault;
+  const { kind, status, ms, share, headers } = fault;
   const isKnown = kind === undefined ? status !== undefined : kinds.includes(String(kind));
   if (!isKnown) throw new BadCommand(`with needs a status, or a kind of ${kinds.join(", ")}`);
   if (status === undefined && kind === "failAfter") throw new BadCommand("failAfter needs a status");
   if (ms === undefined && kind === "delay") throw new BadCommand("delay needs ms");
-  if ([status, ms].some((value) => value !== undefined && typeof value !== "number")) {
-    throw new BadCommand("status and ms must be numbers");
+  if (share === undefined && kind === "part") throw new BadCommand("part needs a share");
+  if (typeof headers !== "object" && kind === "headers") throw new BadCommand("headers needs headers");
+  if ([status, ms, share].some((value) => value !== undefined && typeof value !== "number")) {
+    throw new BadCommand("status, ms and share must be numbers");
   }
   return fault as Fault;
 }

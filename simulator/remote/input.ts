@@ -19,6 +19,14 @@ export class Input {
     return value;
   }
 
+  ids(name: string): number[] {
+    const value = this.body[name];
+    if (!Array.isArray(value) || !value.every((id) => Number.isSafeInteger(id))) {
+      throw new BadCommand(`${name} must be a list of whole numbers`);
+    }
+    return value;
+  }
+
   oneOf<T extends string>(name: string, values: readonly T[]): T {
     const value = this.body[name];
     const found = values.find((one) => one === value);

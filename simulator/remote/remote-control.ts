@@ -41,6 +41,7 @@ function addLooks(server: FastifyInstance, { company, control, log }: Controlled
     })),
     stories: company.stories,
   }));
+  server.get("/ledger", () => ({ balance: control.balance(), ...control.ledger() }));
   server.get("/log", () => log.all());
   server.delete("/log", () => {
     log.clear();
@@ -69,6 +70,7 @@ function listOfCommands(): object {
   return {
     ...Object.fromEntries(told),
     "GET /company": "the users, and the ids of the stories",
+    "GET /ledger": "the company's balance, and what was asked and paid by operation since the start",
     "GET /log": "every request, the oldest first; DELETE /log forgets them",
     "GET /notes/{deal|person|organization}/{id}": "the notes that show on a record",
     "GET /fields/{deal|person|organization}/{id}": "a record's custom fields",

@@ -10,6 +10,8 @@ export interface SeedContext {
   readonly now: number;
   /** How many of each kind are still to be made beside the stories. */
   readonly counts: { organizations: number; persons: number; deals: number; activities: number; notes: number };
+  /** Of the deals beside the stories; the rest is deleted. */
+  readonly percent: { open: number; closed: number };
   readonly company: Omit<Company, "stories">;
   /** What random records may be linked to: nothing of the stories is in here. */
   readonly pool: Pool;

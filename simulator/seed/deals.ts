@@ -8,6 +8,7 @@ import { currencies, lostReasons, products } from "./words";
 
 const OLDEST_DAYS = 540;
 const MOST_PARTICIPANTS = 5;
+export const DELETED_PERCENT = 4;
 
 export function seedDeals(context: SeedContext): void {
   const random = context.random.stream("deals");
@@ -70,12 +71,14 @@ export function addDeal(
 
 /** What became of the deal: still open (perhaps without an answer), won, lost, archived or deleted. */
 function settle(context: SeedContext, deal: Deal, added: number, random: Random): void {
+  const { open, closed } = context.percent;
+  // Whole numbers: a choice among fractions could miss its end.
   const fate = random.weighted<"open" | "silent" | "won" | "lost" | "deleted">([
-    ["open", 44],
-    ["silent", 6],
-    ["won", 24],
-    ["lost", 22],
-    ["deleted", 4],
+    ["open", open * 46 * 44],
+    ["silent", open * 46 * 6],
+    ["won", closed * 50 * 24],
+    ["lost", closed * 50 * 22],
+    ["deleted", DELETED_PERCENT * 46 * 50],
   ]);
   if (fate === "silent") fallSilent(context, deal, random);
   else copyMailTimes(context, deal);

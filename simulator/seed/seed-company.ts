@@ -6,7 +6,7 @@ import { seconds } from "../model/times";
 import { seedActivities } from "./activities";
 import type { SeedContext } from "./context";
 import { customFieldsOf, emptyFields, fillFields } from "./custom-fields";
-import { seedDeals } from "./deals";
+import { DELETED_PERCENT, seedDeals } from "./deals";
 import { seedNotes } from "./notes";
 import { seedOrganizations } from "./organizations";
 import { seedPersons } from "./persons";
@@ -22,6 +22,7 @@ export interface SeedPlan {
   seed: number;
   now: Date;
   company: { id: number; name: string; domain: string };
+  openPercent: number;
 }
 
 /** The same plan gives the same company, byte for byte. */
@@ -31,6 +32,7 @@ export function seedCompany(plan: SeedPlan): Company {
     random: new Random(`company/${plan.seed}`),
     now: seconds(plan.now),
     counts: countsFor(plan.deals),
+    percent: { open: plan.openPercent, closed: 100 - DELETED_PERCENT - plan.openPercent },
     company,
     pool: {
       sellers: [],

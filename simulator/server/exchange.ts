@@ -1,9 +1,11 @@
 import { randomUUID } from "node:crypto";
+import type { OutgoingHttpHeader, OutgoingHttpHeaders } from "node:http";
 import { setTimeout as wait } from "node:timers/promises";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { type Answer, json, Refusal } from "../api/answer";
 import type { Twist } from "../api/operation";
-import { type Faults, falseAnswer, type KindOfFault } from "./faults";
+import type { Budget } from "./budget";
+import { type Faults, falseAnswer, type KindOfFault, twistOf, withHeaders } from "./faults";
 import type { LateEffects } from "./late-effects";
 import { entryOf, type LogEntry, type RecordedRequests } from "./request-log";
 
@@ -12,6 +14,8 @@ export interface Facts {
   userId: number | null;
   companyId?: number;
   grantType?: string;
+  tokens?: number;
+  balance?: number;
 }
 
 /** What is left to do once it is settled who asks. */
@@ -23,15 +27,18 @@ interface Parts {
   log: RecordedRequests;
   faults: Faults;
   late: LateEffects;
+  budget: Budget;
 }
 
 /** One request from its arrival in the log to its answer, or to the loss of it that a fault asks for. */
 export class Exchange {
   constructor(private readonly parts: Parts) {}
 
-  handler(answering: Answering): (request: FastifyRequest, reply: FastifyReply) => Promise<void> {
+  /** @param operation what the budget's ledger counts the request as; absent: it does not */
+  handler(answering: Answering, operation?: string): (request: FastifyRequest, reply: FastifyReply) => Promise<void> {
     return async (request, reply) => {
       const started = performance.now();
+      if (operation !== undefined) this.parts.budget.asked(operation);
       this.parts.late.doDue();
       const entry = entryOf(request, this.parts.now());
       this.parts.log.add(entry);
@@ -49,7 +56,7 @@ export class Exchange {
     reply: FastifyReply,
     entry: LogEntry,
   ): Promise<number> {
-    const active = this.parts.faults.take(entry.method, entry.path);
+    const active = this.parts.faults.take(entry);
     const fault = active && "kind" in active.fault ? active.fault : null;
     if (fault?.kind === "hang") await active?.removed;
     const socket = request.raw.socket;
@@ -60,7 +67,7 @@ export class Exchange {
     if (fault?.kind === "hangAfter") await active?.removed;
     if (answer === null || fault?.kind === "lostAfter") socket.destroy();
     if (answer === null || socket.destroyed) return 0;
-    return this.send(reply, answer, fault?.kind === "cut");
+    return this.send(reply, withHeaders(answer, fault), fault?.kind === "cut");
   }
 
   /** The true answer with its effect, or what a fault shows of it; null where nothing is shown. */
@@ -86,14 +93,17 @@ export class Exchange {
 
   private send(reply: FastifyReply, answer: Answer, isCut: boolean): number {
     const body = Buffer.from(answer.body, "utf8");
-    reply.raw.writeHead(answer.status, {
+    const headers = {
       date: this.parts.now().toUTCString(),
       "content-type": answer.contentType,
       "content-length": body.length,
       "x-correlation-id": randomUUID(),
       "set-cookie": ["pipedrive-cdl=simulated; Path=/; HttpOnly", "__cf_bm=simulated; Path=/; HttpOnly; Secure"],
       ...answer.headers,
-    });
+    };
+    // The date is ours to give or to leave out.
+    reply.raw.sendDate = false;
+    reply.raw.writeHead(answer.status, withoutNulls(headers));
     if (!isCut) {
       reply.raw.end(body);
       return answer.status;
@@ -103,9 +113,15 @@ export class Exchange {
   }
 }
 
+function withoutNulls(headers: Readonly<Record<string, OutgoingHttpHeader | null>>): OutgoingHttpHeaders {
+  return Object.fromEntries(
+    Object.entries(headers).flatMap(([name, value]) => (value === null ? [] : [[name, value]])),
+  );
+}
+
 function answerOf(work: Work, fault: KindOfFault | null): Answer {
   try {
-    return work(fault?.kind === "ignored" || fault?.kind === "storedAs" ? fault : undefined);
+    return work(twistOf(fault));
   } catch (error) {
     return refusalOf(error);
   }

@@ -1,7 +1,7 @@
-import { type Answer, html, overLimit } from "../api/answer";
+import { type Answer, html, overLimit, refusedV1 } from "../api/answer";
 import type { Twist } from "../api/operation";
 import { Random } from "../seed/random";
-import { matchesPath } from "./request-log";
+import { type LogEntry, matchesPath } from "./request-log";
 
 export type Fault =
   | { status: number; body?: unknown; headers?: Record<string, string>; contentType?: string }
@@ -13,7 +13,11 @@ export type Fault =
   | { kind: "garbage" }
   /** A page where JSON is due: 403 unless said otherwise, as the CRM's front door answers. */
   | { kind: "html"; status?: number }
+  /** A refusal of the CRM's own, in JSON: 403 for a right that is missing. */
+  | { kind: "forbidden" }
   | { kind: "throttle" }
+  /** The true answer with other headers, a `date` of another year for instance; null leaves one out. A function is asked for each answer. */
+  | { kind: "headers"; headers: OtherHeaders | (() => OtherHeaders) }
   /** The true answer, later. The effect happens at once. */
   | { kind: "delay"; ms: number }
   /** No answer until the rule is removed or the simulator stops. The effect has not happened. */
@@ -35,12 +39,15 @@ export type Fault =
   | { kind: "meanwhile"; act: () => void }
   | Twist;
 
+type OtherHeaders = Readonly<Record<string, string | null>>;
 export type KindOfFault = Extract<Fault, { kind: string }>;
 
 export interface FaultRule {
   /** A path's beginning, or an expression. */
   match: string | RegExp;
   method?: string;
+  /** Which of these requests, by their parameters: only those with a cursor, for instance. */
+  where?: (query: Readonly<Record<string, string>>) => boolean;
   /** How many requests it hits; default: all. */
   times?: number;
   /** How many matching requests pass first. */
@@ -90,10 +97,10 @@ export class Faults {
   }
 
   /** The first rule that hits this request; counts it. */
-  take(method: string, path: string): ActiveFault | null {
+  take({ method, path, query }: Pick<LogEntry, "method" | "path" | "query">): ActiveFault | null {
     for (const rule of this.rules) {
       if (rule.method !== undefined && rule.method !== method) continue;
-      if (!matchesPath(rule.match, path)) continue;
+      if (!matchesPath(rule.match, path) || rule.where?.(query) === false) continue;
       if (rule.passed < (rule.after ?? 0)) {
         rule.passed++;
       } else if (rule.chance !== undefined && !this.random.chance(rule.chance)) {
@@ -115,6 +122,8 @@ export function falseAnswer(fault: Fault): Answer | null {
       return { status: 200, body: '{"success":true,"data":[{"id":1,', contentType: "application/json" };
     case "html":
       return html(fault.status ?? 403, "<!doctype html><html><body><h1>Just a moment...</h1></body></html>");
+    case "forbidden":
+      return refusedV1(403, "You do not have permissions to do this.").answer;
     case "throttle":
       return { ...overLimit(), headers: { "x-ratelimit-remaining": "0", "x-ratelimit-reset": "2" } };
     case "null":
@@ -128,4 +137,25 @@ function plainFault(fault: Extract<Fault, { body?: unknown }>): Answer {
   const { body, contentType = "application/json; charset=utf-8" } = fault;
   const text = typeof body === "string" ? body : JSON.stringify(body ?? { success: false, error: "Simulated fault" });
   return { status: fault.status, body: text, contentType, headers: fault.headers };
+}
+
+/** The part of a fault that the answering operation itself has to play. */
+export function twistOf(fault: KindOfFault | null): Twist | undefined {
+  switch (fault?.kind) {
+    case "ignored":
+    case "storedAs":
+    case "again":
+    case "empty":
+    case "circle":
+    case "part":
+      return fault;
+    default:
+      return undefined;
+  }
+}
+
+export function withHeaders(answer: Answer, fault: KindOfFault | null): Answer {
+  if (fault?.kind !== "headers") return answer;
+  const { headers } = fault;
+  return { ...answer, headers: { ...answer.headers, ...(typeof headers === "function" ? headers() : headers) } };
 }

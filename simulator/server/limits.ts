@@ -1,52 +1,48 @@
 import type { Settings } from "../model/options";
+import type { Budget } from "./budget";
 
 const WINDOW_MS = 2_000;
-const DAY_MS = 86_400_000;
-// Shown where no limit is set: the highest plan's burst, and the daily budget of a large company on it.
+/** Shown where no limit is set: the highest plan's. */
 const SHOWN_BURST = 480;
-const SHOWN_BUDGET = 2_100_000;
 
-export interface LimitState {
+interface LimitState {
   isOver: boolean;
+  /** What the request takes from the company's budget, and the balance before it. */
+  tokens: number;
+  balance: number;
   headers: Record<string, string>;
 }
 
-/** The burst limit per token in a rolling window, and the company's daily budget. */
+/** The burst limit per token in a rolling window, then the company's daily budget. */
 export class Limits {
   private readonly requests = new Map<string, number[]>();
-  private day = 0;
-  private spent = 0;
 
-  constructor(private readonly settings: Pick<Settings, "burstLimit" | "dailyTokenBudget" | "now">) {}
+  constructor(
+    private readonly settings: Pick<Settings, "burstLimit" | "now">,
+    private readonly budget: Budget,
+  ) {}
 
-  /** Takes one request into account and says what its answer's headers show. */
-  count(token: string, cost: number): LimitState {
-    const now = this.settings.now().getTime();
-    this.startDay(now);
-    const burst = this.countBurst(token, now);
-    const budget = this.settings.dailyTokenBudget;
-    const isSpent = budget !== null && !burst.isOver && this.spent + cost > budget;
-    // The wire shows the balance before this request is paid for.
-    const left = (budget ?? SHOWN_BUDGET) - (budget === null ? this.spent % (SHOWN_BUDGET / 2) : this.spent);
-    if (isSpent) this.spent = budget;
-    else if (!burst.isOver) this.spent += cost;
+  /**
+   * Takes one request into account and says what its answer's headers show. A request over the burst limit is free.
+   * @param operation null where none answers
+   */
+  count(token: string, operation: string | null, cost: number): LimitState {
+    const burst = this.countBurst(token, this.settings.now().getTime());
+    const { isOver: isSpent, left: balance, headers } = this.budget.balance(cost);
+    const isOver = burst.isOver || isSpent;
+    if (!isOver && operation !== null) this.budget.pay(operation, cost);
+    if (isSpent && !burst.isOver) this.budget.refuse();
     return {
-      isOver: burst.isOver || isSpent,
+      isOver,
+      tokens: isOver ? 0 : cost,
+      balance,
       headers: {
         "x-ratelimit-limit": String(this.settings.burstLimit ?? SHOWN_BURST),
         "x-ratelimit-remaining": String(burst.left),
         "x-ratelimit-reset": String(burst.resetSeconds),
-        "x-daily-ratelimit-token-limit": String(budget ?? SHOWN_BUDGET),
-        "x-daily-ratelimit-token-remaining": String(Math.max(0, left)),
+        ...headers,
       },
     };
-  }
-
-  /** Once spent, the budget refuses every call until the next day, cheap ones too. */
-  private startDay(now: number): void {
-    const day = Math.floor(now / DAY_MS);
-    if (day !== this.day) this.spent = 0;
-    this.day = day;
   }
 
   private countBurst(token: string, now: number): { isOver: boolean; left: number; resetSeconds: number } {

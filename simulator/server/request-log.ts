@@ -15,6 +15,9 @@ export interface LogEntry {
   companyId?: number;
   /** Only on requests for tokens. */
   grantType?: string;
+  /** What the call took from the company's daily budget, and the balance before it; absent where it was never asked. */
+  tokens?: number;
+  balance?: number;
   durationMs: number;
 }
 

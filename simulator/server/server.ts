@@ -45,7 +45,7 @@ function addApi(server: FastifyInstance, parts: Parts): void {
   for (const operation of parts.operations) {
     const { path, method = "GET" } = operation;
     known.set(path, [...(known.get(path) ?? []), method]);
-    const handler = exchange.handler((...call) => admitted(parts, operation, ...call));
+    const handler = exchange.handler((...call) => admitted(parts, operation, ...call), `${method} ${path}`);
     for (const url of addressesOf(path)) server.route({ method, url, handler });
   }
   for (const [path, answered] of known) {
@@ -67,7 +67,9 @@ function admitted(parts: Parts, operation: Operation, request: FastifyRequest, f
   const user = userOf(parts, identity);
   facts.userId = user.id;
   if (identity?.company) facts.companyId = identity.company.id;
-  const limit = parts.limits.count(token, operation.cost);
+  const limit = parts.limits.count(token, `${operation.method ?? "GET"} ${operation.path}`, operation.cost);
+  facts.tokens = limit.tokens;
+  facts.balance = limit.balance;
   return (twist) => {
     const answer = limit.isOver
       ? overLimit()
@@ -81,7 +83,7 @@ function refusing({ grants, limits }: Parts, refusal: () => Answer): Answering {
   return (request, facts) => {
     const token = /^Bearer (\S+)$/i.exec(request.headers.authorization ?? "")?.[1];
     facts.userId = token === undefined ? null : (grants.identityOf(token)?.userId ?? null);
-    const answer = { ...refusal(), headers: token === undefined ? {} : limits.count(token, 0).headers };
+    const answer = { ...refusal(), headers: token === undefined ? {} : limits.count(token, null, 0).headers };
     return () => answer;
   };
 }
@@ -131,7 +133,11 @@ function userOf({ company }: Parts, identity: Identity | null): User {
 function addOAuth(server: FastifyInstance, parts: Parts): void {
   const { settings, company, grants, exchange, signedIn } = parts;
   const add = (method: "GET" | "POST", url: string, answer: (request: FastifyRequest, facts: Facts) => Answer) =>
-    server.route({ method, url, handler: exchange.handler((request, facts) => () => answer(request, facts)) });
+    server.route({
+      method,
+      url,
+      handler: exchange.handler((request, facts) => () => answer(request, facts), `${method} ${url}`),
+    });
   add("GET", "/oauth/authorize", (request) => {
     const query = new URL(request.url, "http://simulator").searchParams;
     return consentPage(settings, company, signedIn, query);

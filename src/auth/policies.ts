@@ -25,6 +25,19 @@ export function refusalToDisconnect(actor: Standing): PolicyRefusal | null {
   return manages(actor) ? null : "NOT_ALLOWED_FOR_ROLE";
 }
 
+/**
+ * Reading everything spends a good part of what the CRM gives a company a day: owners and admins, on any plan; what changed
+ * anyone may ask for. null: allowed.
+ */
+export function refusalToSync(actor: Standing, everything: boolean): "NOT_ALLOWED_FOR_ROLE" | null {
+  return everything && !manages(actor) ? "NOT_ALLOWED_FOR_ROLE" : null;
+}
+
+/** A member may not sync again at once (specification 8 names no limit; decision 0074). */
+export function mustWaitToSync(actor: Standing): boolean {
+  return !manages(actor);
+}
+
 /** Any role writes, as notes are a seller's work; the plan has to include the CRM (decision 0032). null: allowed. */
 export function refusalToWrite(actor: Standing): PolicyRefusal | null {
   return paysForCrm(actor) ? null : "NOT_ALLOWED_ON_PLAN";

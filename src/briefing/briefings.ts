@@ -1,9 +1,9 @@
-import { gapsWhere } from "../connections/known-gaps";
+import { readGaps } from "../connections/known-gaps";
 import type { CopyScope, TenantScope } from "../database/database";
-import type { DataGapRow } from "../entities/data-gap";
 import { MeetingRow } from "../entities/meeting";
 import { MeetingAttendeeRow } from "../entities/meeting-attendee";
 import { MeetingMatchRow } from "../entities/meeting-match";
+import { MAIN_LISTS, SYNC_LISTS } from "../entities/sync-list";
 import type { GapSummary } from "../entities/sync-run";
 
 const UUID = /^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/;
@@ -45,41 +45,77 @@ export function readMatches(
   return entities(MeetingMatchRow, sql, [tenantId, meetingIds]);
 }
 
-const OF_MEETING = "m.tenant_id = $1 AND m.copy_id = $2 AND m.meeting_id = $3";
+const OF_MEETING = "m.tenant_id = $1 AND m.copy_id = $2 AND m.meeting_id = $4";
+const IS_OF_COPY = "d.tenant_id = $1 AND d.copy_id = $2";
 
 /**
- * Whether unread participants of deal `d` could hide that an attendee takes part in it: the deal is one of the meeting's
- * or of its companies', or the meeting has known persons and no deal at all.
+ * The deals whose unread participants could hide that an attendee takes part: the meeting's own, those of its companies,
+ * and any at all where the meeting has known persons and no deal.
  */
-const COULD_HIDE = `EXISTS (SELECT 1 FROM matched_record m WHERE ${OF_MEETING} AND (m.entity, m.crm_id) IN
-    (('DEAL', d.crm_id), ('ORGANIZATION', d.organization_id)))
-  OR (EXISTS (SELECT 1 FROM matched_record m WHERE ${OF_MEETING} AND m.entity = 'PERSON')
-    AND NOT EXISTS (SELECT 1 FROM matched_record m WHERE ${OF_MEETING} AND m.entity = 'DEAL'))`;
+const COULD_HIDE = `
+  SELECT m.crm_id FROM matched_record m WHERE ${OF_MEETING} AND m.entity = 'DEAL'
+  UNION
+  SELECT d.crm_id FROM matched_record m JOIN deal d ON ${IS_OF_COPY} AND d.organization_id = m.crm_id
+  WHERE ${OF_MEETING} AND m.entity = 'ORGANIZATION'
+  UNION
+  SELECT d.crm_id FROM deal d WHERE ${IS_OF_COPY} AND NOT d.participants_known
+    AND EXISTS (SELECT 1 FROM matched_record m WHERE ${OF_MEETING} AND m.entity = 'PERSON')
+    AND NOT EXISTS (SELECT 1 FROM matched_record m WHERE ${OF_MEETING} AND m.entity = 'DEAL')`;
 
-/** The gaps that touch a meeting: those of a whole resource, and of the participants of deals that could be its own. */
-export async function readGapsTouching(
-  { tenantId, copyId, rows }: CopyScope,
-  meetingId: string,
-): Promise<GapSummary[]> {
-  const gaps = await rows<Pick<DataGapRow, "resource" | "code" | "message"> & { count: number; since: Date }>(
-    gapsWhere(`(crm_id = 0 OR (resource = 'DEAL_PARTICIPANTS' AND EXISTS (
-      SELECT 1 FROM deal d WHERE d.tenant_id = $1 AND d.copy_id = $2 AND d.crm_id = g.crm_id AND (${COULD_HIDE}))))`),
-    [tenantId, copyId, meetingId],
-    { resource: "text", code: "text", message: "text", count: "number", since: "instant" },
-  );
-  return gaps.map((gap) => ({ ...gap, since: gap.since.toISOString() }));
+/** What the meeting's records name: rows (resource, crm_id). */
+const NAMED = `
+  SELECT n.resource, n.crm_id FROM matched_record m JOIN deal d ON ${IS_OF_COPY} AND d.crm_id = m.crm_id
+  CROSS JOIN LATERAL (VALUES ('USERS', d.owner_id), ('PIPELINES', d.pipeline_id), ('STAGES', d.stage_id),
+    ('ORGANIZATIONS', d.organization_id), ('PERSONS', d.person_id)) n (resource, crm_id)
+  WHERE ${OF_MEETING} AND m.entity = 'DEAL'
+  UNION
+  SELECT 'PERSONS', x.person_id FROM matched_record m
+  JOIN deal_participant x ON x.tenant_id = $1 AND x.copy_id = $2 AND x.deal_id = m.crm_id
+  WHERE ${OF_MEETING} AND m.entity = 'DEAL'
+  UNION
+  SELECT n.resource, n.crm_id FROM matched_record m
+  JOIN person p ON p.tenant_id = $1 AND p.copy_id = $2 AND p.crm_id = m.crm_id
+  CROSS JOIN LATERAL (VALUES ('USERS', p.owner_id), ('ORGANIZATIONS', p.organization_id)) n (resource, crm_id)
+  WHERE ${OF_MEETING} AND m.entity = 'PERSON'
+  UNION
+  SELECT 'USERS', o.owner_id FROM matched_record m
+  JOIN organization o ON o.tenant_id = $1 AND o.copy_id = $2 AND o.crm_id = m.crm_id
+  WHERE ${OF_MEETING} AND m.entity = 'ORGANIZATION'`;
+
+const TABLES = {
+  ...{ USERS: "crm_user", PIPELINES: "pipeline", STAGES: "stage" },
+  ...{ ORGANIZATIONS: "organization", PERSONS: "person" },
+};
+const IS_HELD = Object.entries(TABLES)
+  .map(
+    ([resource, table]) => `WHEN '${resource}' THEN EXISTS (
+      SELECT 1 FROM ${table} t WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.crm_id = named.crm_id)`,
+  )
+  .join(" ");
+
+/** Of a list that was never read to its end nobody can say that a record of it is missing; that gap says more. */
+const NOT_HELD = `
+  SELECT named.resource, named.crm_id, 'RECORD_NOT_FOUND', 'Some ' || lower(named.resource) || ' that are named here are not '
+    || 'shown to the user who authorized this service, or are gone from the CRM.', coalesce(l.read_at, l.watermark)
+  FROM (${NAMED}) named (resource, crm_id)
+  JOIN sync_list l ON l.tenant_id = $1 AND l.copy_id = $2 AND l.resource = named.resource AND l.watermark IS NOT NULL
+  WHERE named.crm_id IS NOT NULL AND NOT CASE named.resource ${IS_HELD} END`;
+
+/** What a meeting's briefing lacks: it depends on every list, on who takes part in its deals, and on what these name. */
+export function readGapsOfBriefing(copy: CopyScope, meetingId: string, now: Date): Promise<GapSummary[]> {
+  return readGaps(copy, now, { deals: COULD_HIDE, more: NOT_HELD, parameters: [meetingId] });
 }
 
 /**
- * The moment up to which the copy is known to be complete: the CRM's clock when the last successful run began.
- * null before the first run has succeeded.
+ * The moment up to which all that a briefing shows is known to be complete, by the CRM's clock: the oldest watermark of
+ * its lists. null while one of the main lists was never read to its end.
  */
 export async function readAsOf({ tenantId, copyId, rows }: CopyScope): Promise<Date | null> {
-  const [run] = await rows<{ as_of: Date | null }>(
-    `SELECT coalesce(crm_time_at_start, started_at) AS as_of FROM sync_run
-     WHERE tenant_id = $1 AND copy_id = $2 AND state = 'SUCCEEDED' ORDER BY queued_at DESC LIMIT 1`,
-    [tenantId, copyId],
+  const [lists] = await rows<{ as_of: Date | null }>(
+    `SELECT CASE WHEN count(watermark) FILTER (WHERE resource = ANY ($3)) = cardinality($3::text[]) THEN min(watermark) END AS as_of
+     FROM sync_list WHERE tenant_id = $1 AND copy_id = $2 AND resource = ANY ($4)`,
+    [tenantId, copyId, MAIN_LISTS, SYNC_LISTS],
     { as_of: "instant" },
   );
-  return run?.as_of ?? null;
+  return lists?.as_of ?? null;
 }

@@ -2,14 +2,15 @@ import type { CopyScope } from "../database/database";
 import { companyDomainOf } from "../platform/company-domain";
 import { mailboxOf } from "../platform/email-address";
 import { SAME_TIME_MS } from "./matching/deal-candidates";
-import type {
-  ActivityFact,
-  CopyFacts,
-  DealFact,
-  DomainFact,
-  MeetingFact,
-  PersonFact,
-  UserFact,
+import {
+  type ActivityFact,
+  type CopyFacts,
+  type DealFact,
+  type DomainFact,
+  MATCHED_LISTS,
+  type MatchedList,
+  type MeetingFact,
+  type PersonFact,
 } from "./matching/facts";
 import { WINDOW_MS } from "./matching/window";
 
@@ -20,24 +21,38 @@ export async function readCopyFacts(copy: CopyScope, meetings: readonly MeetingF
   );
   const mailboxes = distinct(addresses.map(mailboxOf));
   const starts = meetings.map(({ startsAt }) => startsAt);
-  const users = await readUsers(copy, distinct([...addresses, ...mailboxes]));
+  const { users, unread } = await readUsers(copy, distinct([...addresses, ...mailboxes]));
   const persons = await readPersons(copy, mailboxes);
   const domains = await readDomains(copy, distinct(addresses.map(companyDomainOf)));
   const organizationIds = [...persons, ...domains].map(({ organizationId }) => organizationId);
   const personIds = persons.map(({ crmId }) => crmId);
   const deals = await readDeals(copy, personIds, distinct(organizationIds), starts);
   const dealIds = deals.map(({ crmId }) => crmId);
-  return { users, persons, domains, deals, activities: await readActivities(copy, dealIds, starts) };
+  return { users, persons, domains, deals, activities: await readActivities(copy, dealIds, starts), unread };
 }
 
 const distinct = <T>(values: readonly (T | null)[]): T[] => [...new Set(values)].filter((value) => value !== null);
 
-function readUsers({ tenantId, copyId, rows }: CopyScope, addresses: readonly string[]): Promise<UserFact[]> {
-  return rows<UserFact>(
-    `SELECT crm_id AS "crmId", address FROM crm_user WHERE tenant_id = $1 AND copy_id = $2 AND address = ANY ($3)`,
+/** With them, in the same statement, which lists were never read to their end: there is always a row that says it. */
+async function readUsers(
+  { tenantId, copyId, rows }: CopyScope,
+  addresses: readonly string[],
+): Promise<Pick<CopyFacts, "users" | "unread">> {
+  const found = await rows<{ crm_id: number | null; address: string | null; read: MatchedList[] }>(
+    `SELECT u.crm_id, u.address, lists.read
+     FROM (SELECT coalesce(array_agg(l.resource), '{}') AS read FROM sync_list l
+       WHERE l.tenant_id = $1 AND l.copy_id = $2 AND l.watermark IS NOT NULL) lists
+     LEFT JOIN crm_user u ON u.tenant_id = $1 AND u.copy_id = $2 AND u.address = ANY ($3)`,
     [tenantId, copyId, addresses],
-    { crmId: "number", address: "text" },
+    { crm_id: "number", address: "text", read: "json" },
   );
+  const read = found[0]?.read ?? [];
+  return {
+    users: found.flatMap(({ crm_id, address }) =>
+      crm_id === null || address === null ? [] : [{ crmId: crm_id, address }],
+    ),
+    unread: MATCHED_LISTS.filter((list) => !read.includes(list)),
+  };
 }
 
 function readPersons({ tenantId, copyId, rows }: CopyScope, mailboxes: readonly string[]): Promise<PersonFact[]> {

@@ -96,7 +96,7 @@ function factOf({ row, attendees }: MatchableMeeting): MeetingFact {
   };
 }
 
-const NOTHING: CopyFacts = { users: [], persons: [], domains: [], deals: [], activities: [] };
+const NOTHING: CopyFacts = { users: [], persons: [], domains: [], deals: [], activities: [], unread: [] };
 
 export const NOT_CONNECTED = "No CRM is connected. The meeting is matched when one is.";
 

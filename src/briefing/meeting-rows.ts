@@ -16,7 +16,8 @@ export async function upsertMeeting(
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
      ON CONFLICT (tenant_id, external_id) DO UPDATE SET title = EXCLUDED.title, starts_at = EXCLUDED.starts_at,
        ends_at = EXCLUDED.ends_at, owner_email = EXCLUDED.owner_email,
-       recorded_by = EXCLUDED.recorded_by, recorded_at = EXCLUDED.recorded_at`,
+       recorded_by = EXCLUDED.recorded_by, recorded_at = EXCLUDED.recorded_at,
+       refreshed_at = CASE WHEN meeting.starts_at = EXCLUDED.starts_at THEN meeting.refreshed_at END`,
     [tenantId, randomUUID(), externalId, title, startsAt, endsAt, ownerEmail, recordedBy, recordedAt],
   );
   return typed((orm) => orm.findOneByOrFail(MeetingRow, { tenantId, externalId }));

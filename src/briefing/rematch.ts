@@ -5,6 +5,7 @@ import { SyncedCopyRow } from "../entities/synced-copy";
 import { type Clock, DAY_MS } from "../platform/clock";
 import type { Logger } from "../platform/logger";
 import { findOutdated, matchMeeting } from "./match-meeting";
+import { MATCHED_LISTS } from "./matching/facts";
 import { lockMeeting, type PagePosition, readMeetingsSince } from "./meeting-rows";
 
 /** Meetings older than this are not matched again after a sync, but for the first one that made their copy whole. */
@@ -18,8 +19,9 @@ const MATTERS: readonly SyncResource[] = [
 
 /**
  * Matching again after a sync: the tenant's meetings of the last 30 days and of the future, and of those only the ones
- * about which the copy now says something else. Against a new copy nothing was matched yet, so it gets them all. The copy
- * remembers up to which run this is done, so what one job left undone is done by the next.
+ * about which the copy now says something else. Against a new copy nothing was matched yet, so it gets them all, until the
+ * lists that a match is made of were each read to their end. The copy remembers up to which run this is done, so what one
+ * job left undone is done by the next.
  */
 export class Rematching {
   constructor(
@@ -33,6 +35,7 @@ export class Rematching {
     const due = await whatIsDue(scope);
     if (!due) return;
     if (due.isChanged && !(await this.#rematchAll(scope, due, stop))) return;
+    if (!due.isWhole) return;
     await scope.rows(
       `UPDATE synced_copy SET rematched_at = $3
        WHERE tenant_id = $1 AND id = $2 AND (rematched_at IS NULL OR rematched_at < $3)`,
@@ -75,8 +78,10 @@ interface Due {
   /** The end of the last run that this covers. */
   until: Date;
   isChanged: boolean;
-  /** No run had succeeded when this was done last: meetings of any age were matched to a part of the copy at most. */
+  /** Meetings of any age were matched to a part of the copy at most. */
   isNew: boolean;
+  /** Every list that a match is made of was read to its end. */
+  isWhole: boolean;
 }
 
 /** null: no run has ended since the last time. A failed run counts as well, it may have written pages. */
@@ -85,16 +90,17 @@ async function whatIsDue(scope: TenantScope): Promise<Due | null> {
   const copyId = await liveCopyId(scope);
   const copy = copyId && (await typed((orm) => orm.findOneBy(SyncedCopyRow, { tenantId, id: copyId })));
   if (!copy) return null;
-  const [ended] = await rows<{ until: Date | null; is_changed: boolean | null; is_new: boolean }>(
-    `SELECT max(r.finished_at) AS until, bool_or(s.written + s.removed > 0) AS is_changed, NOT EXISTS (
-       SELECT 1 FROM sync_run b
-       WHERE b.tenant_id = $1 AND b.copy_id = $2 AND b.state = 'SUCCEEDED' AND b.finished_at <= $3) AS is_new
+  const [ended] = await rows<{ until: Date | null; is_changed: boolean | null; is_whole: boolean }>(
+    `SELECT max(r.finished_at) AS until, bool_or(s.written + s.removed > 0) AS is_changed, (
+       SELECT count(*) = cardinality($5::text[]) FROM sync_list l WHERE l.tenant_id = $1 AND l.copy_id = $2
+         AND l.resource = ANY ($5) AND l.watermark IS NOT NULL) AS is_whole
      FROM sync_run r LEFT JOIN sync_step s ON s.tenant_id = $1 AND s.run_id = r.id AND s.resource = ANY ($4)
      WHERE r.tenant_id = $1 AND r.copy_id = $2 AND r.finished_at > coalesce($3, '-infinity'::timestamptz)`,
-    [tenantId, copy.id, copy.rematchedAt, MATTERS],
-    { until: "instant", is_changed: "flag", is_new: "flag" },
+    [tenantId, copy.id, copy.rematchedAt, MATTERS, MATCHED_LISTS],
+    { until: "instant", is_changed: "flag", is_whole: "flag" },
   );
   if (!ended?.until) return null;
-  const { until, is_new: isNew, is_changed } = ended;
-  return { copyId: copy.id, until, isNew, isChanged: isNew || is_changed === true };
+  const { until, is_whole: isWhole, is_changed } = ended;
+  const isNew = copy.rematchedAt === null;
+  return { copyId: copy.id, until, isNew, isWhole, isChanged: isNew || is_changed === true };
 }

@@ -1,6 +1,7 @@
 import type { TokenSource } from "../crm/api";
 import { CrmError } from "../crm/errors";
 import { OAuthError } from "../crm/oauth";
+import { ADDRESSES } from "../crm/prices";
 import { AdvisoryLocks } from "../database/data-source";
 import { SESSION_LIMITS, type SessionLimits } from "../database/session-limits";
 import { MINUTE_MS, SECOND_MS, timeLimit } from "../platform/clock";
@@ -8,7 +9,7 @@ import type { Secret } from "../platform/secret";
 import { inWork, workFields } from "../platform/work";
 import type { PresentAccess } from "./credentials";
 import { ConnectionGoneError, NeedsReauthorizationError, RenewalHeldUpError } from "./errors";
-import { Identity, type IdentityParts } from "./identity";
+import { type HowAsked, Identity, type IdentityParts } from "./identity";
 import { NEEDS_REAUTHORIZATION, NOT_CONNECTED } from "./refusals";
 import { Renewal, type RenewalParts } from "./renewal";
 
@@ -40,9 +41,10 @@ interface HeldLock {
 export interface PinnedTokens extends TokenSource {
   /**
    * Asks the CRM whose the token is now, unless it has to be renewed and so is asked about anyway.
-   * @param mayBegin called right before that request; it throws where nothing may be sent any more
+   * @param how what that request is paid from, what may keep it from being sent, and what calls it off
+   * @throws BudgetLowError where the purse has nothing for it
    */
-  verify(mayBegin?: () => void): Promise<void>;
+  verify(how?: HowAsked): Promise<void>;
 }
 
 /**
@@ -80,11 +82,11 @@ export class AccessTokens {
         return this.#isOfUse(present) ? present.accessToken : obtain(null);
       },
       renewed: obtain,
-      verify: async (mayBegin) => {
+      verify: async (how) => {
         const present = await this.#present(tenantId, copyId);
-        const proof = this.#isOfUse(present)
-          ? await this.#identity.ask(tenantId, copyId, present, mayBegin)
-          : "REPLACED";
+        // Where it has to be renewed, the proof of the new one is the look that the purse may refuse.
+        if (!this.#isOfUse(present)) (await how?.purse?.spend(ADDRESSES.currentUser.price))?.unsent();
+        const proof = this.#isOfUse(present) ? await this.#identity.ask(tenantId, copyId, present, how) : "REPLACED";
         if (proof !== "PROVEN") await obtain(proof === "REFUSED" ? present.accessToken : null);
       },
     };
@@ -152,13 +154,13 @@ export class AccessTokens {
     const present = usable(await credentials.readAccess(scope, copyId));
     if (this.#isFresh(present) && present.accessToken.reveal() !== refused?.reveal()) {
       // Whoever was killed between storing a token and proving it has left that to the next need.
-      const proof = await this.#identity.prove(tenantId, copyId, present, held.mayProve);
+      const proof = await this.#identity.prove(tenantId, copyId, present, { mayBegin: held.mayProve });
       if (proof !== "REFUSED") return this.#handedOut(tenantId, copyId);
     }
     const credential = await credentials.read(scope, copyId);
     if (!credential) throw new ConnectionGoneError(NOT_CONNECTED.message);
     const renewed = await this.#renewal.renew(tenantId, copyId, credential, held.mayRenew);
-    const proof = renewed && (await this.#identity.prove(tenantId, copyId, renewed, held.mayProve));
+    const proof = renewed && (await this.#identity.prove(tenantId, copyId, renewed, { mayBegin: held.mayProve }));
     if (proof === "REFUSED") {
       throw new CrmError("UNAUTHORIZED", "The CRM refuses the token that it has just renewed.", { status: 401 });
     }

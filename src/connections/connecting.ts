@@ -43,8 +43,8 @@ export interface ConnectingParts {
   crmBaseUrl: string;
   clock: Clock;
   logger: Logger;
-  /** Enqueues the first run of an authorization, in the transaction that connects. */
-  enqueueFirstRun(scope: TenantScope, copyId: number): Promise<void>;
+  /** Enqueues the first run of an authorization, in the transaction that connects; a kept copy may hold what the user sees no more. */
+  enqueueFirstRun(scope: TenantScope, copyId: number, isKept: boolean): Promise<void>;
   /** Takes an earlier user's copy out of sight, in that transaction. */
   retireCopy(scope: TenantScope, copyId: number): Promise<void>;
 }
@@ -215,7 +215,7 @@ export class Connecting {
         const copyId = await this.#copyFor(scope, admission, present, user, now);
         await this.parts.credentials.put(scope, copyId, grant, refreshToken, askedAt);
         await moveToConnected(scope, present.state, copyId, user, now);
-        await this.parts.enqueueFirstRun(scope, copyId);
+        await this.parts.enqueueFirstRun(scope, copyId, copyId === present.copyId);
         await this.#noteConnected(scope, actor, present, admission, now);
         return accepted(null);
       });

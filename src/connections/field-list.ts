@@ -10,6 +10,7 @@ export type FieldListRefusal = "NOT_CONNECTED" | "NEEDS_REAUTHORIZATION" | "CRM_
 
 const WHY: Record<CrmFailure, string> = {
   RATE_LIMITED: "The CRM's request limit is used up; other apps share it. Try again later.",
+  BUDGET_LOW: "This service's share of the CRM's daily tokens is used up. Try again later.",
   UNAVAILABLE: "The CRM could not be reached or is down. Try again in a while.",
   UNREADABLE: "The CRM's list of fields cannot be read. Try again in a while.",
   UNAUTHORIZED: "The CRM refuses a token that it has just renewed. If it lasts, disconnect and connect again.",

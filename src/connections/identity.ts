@@ -1,8 +1,10 @@
 import { CrmApi } from "../crm/api";
+import type { CallParts } from "../crm/calls";
 import { CrmError } from "../crm/errors";
 import type { CrmHttp } from "../crm/http";
 import { OAuthError } from "../crm/oauth";
 import type { CrmCurrentUser } from "../crm/parsing/records";
+import type { Purse } from "../crm/purse";
 import type { Database } from "../database/database";
 import type { ReauthorizationReason } from "../entities/connection";
 import type { Clock } from "../platform/clock";
@@ -19,10 +21,14 @@ export interface IdentityParts {
   http: CrmHttp;
   crmBaseUrl: string;
   credentials: Credentials;
+  /** What this is counted in; nobody is kept from asking for it. */
+  purseOf?(tenantId: number, copyId: number): Purse;
   clock: Clock;
   logger: Logger;
 }
 
+/** What a request is paid from, what may keep it from being sent, and what calls it off. */
+export type HowAsked = Pick<CallParts, "mayBegin" | "purse" | "stop">;
 type HeldToken = Pick<Credential, "version" | "accessToken" | "isProven">;
 
 const UNPROVEN: Trouble = {
@@ -46,13 +52,13 @@ export function ownerOf(
   http: CrmHttp,
   crmBaseUrl: string,
   accessToken: Secret,
-  mayBegin?: () => void,
+  how: HowAsked = {},
 ): Promise<CrmCurrentUser> {
   const refused = async () => {
     throw new CrmError("UNAUTHORIZED", "The CRM refused the token that it had just issued.", { status: 401 });
   };
   const tokens = { current: async () => accessToken, renewed: refused };
-  return new CrmApi(http, crmBaseUrl, tokens, undefined, mayBegin).currentUser();
+  return new CrmApi({ http, baseUrl: crmBaseUrl, tokens, ...how }).currentUser();
 }
 
 function nullWhereRefused(error: unknown): null {
@@ -75,13 +81,17 @@ export class Identity {
 
   /**
    * Asks the CRM whose the token is, and commits the answer.
-   * @param mayBegin called right before the request; it throws where nothing may be sent any more
    * @throws NeedsReauthorizationError where it is nobody's whom the copy is of, CrmError where the CRM does not say
    */
-  async ask(tenantId: number, copyId: number, held: HeldToken, mayBegin?: () => void): Promise<Proof> {
+  async ask(
+    tenantId: number,
+    copyId: number,
+    held: HeldToken,
+    { purse = this.parts.purseOf?.(tenantId, copyId), ...how }: HowAsked = {},
+  ): Promise<Proof> {
     const { database, http, crmBaseUrl, credentials } = this.parts;
     const { version, accessToken, isProven } = held;
-    const user = await ownerOf(http, crmBaseUrl, accessToken, mayBegin).catch(nullWhereRefused);
+    const user = await ownerOf(http, crmBaseUrl, accessToken, { ...how, purse }).catch(nullWhereRefused);
     if (!user) return "REFUSED";
     const bound = await boundOf(database.tenant(tenantId), copyId);
     if (!bound) return "REPLACED";
@@ -96,10 +106,10 @@ export class Identity {
   }
 
   /** As `ask`, for a token that is of no use until it is proven: where the CRM does not say, there is none for now. */
-  async prove(tenantId: number, copyId: number, held: HeldToken, mayBegin?: () => void): Promise<Proof> {
+  async prove(tenantId: number, copyId: number, held: HeldToken, how: HowAsked): Promise<Proof> {
     if (held.isProven) return "PROVEN";
     try {
-      return await this.ask(tenantId, copyId, held, mayBegin);
+      return await this.ask(tenantId, copyId, held, how);
     } catch (error) {
       if (!(error instanceof CrmError)) throw error;
       const { database, credentials, clock, logger } = this.parts;

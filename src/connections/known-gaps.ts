@@ -1,15 +1,98 @@
-/** Rows of `data_gap`. A record that cannot be read is missing as well, and nobody knows to what it belongs: it touches all. */
-const KNOWN_GAPS = `(
-  SELECT resource, crm_id, code, message, since FROM data_gap WHERE tenant_id = $1 AND copy_id = $2
-  UNION ALL
-  SELECT resource, 0, 'RECORDS_UNREADABLE', 'Some ' || replace(lower(resource), '_', ' ') || ' of the CRM could not be read; '
-    || 'they are missing here, or as they were read before. Tell the operator of this service.', since
-  FROM rejected_record WHERE tenant_id = $1 AND copy_id = $2)`;
+import type { CrmFailure } from "../crm/errors";
+import type { CopyScope } from "../database/database";
+import { SYNC_LISTS } from "../entities/sync-list";
+import type { GapCode, GapSummary } from "../entities/sync-run";
+import { DAY_MS } from "../platform/clock";
+
+/** What became of a request is what its gap is called. */
+export const GAP_CODE_OF: Record<CrmFailure, GapCode> = {
+  RATE_LIMITED: "RATE_LIMITED",
+  BUDGET_LOW: "NOT_READ_YET",
+  UNAVAILABLE: "CRM_UNAVAILABLE",
+  UNAUTHORIZED: "CRM_REFUSED",
+  REFUSED: "CRM_REFUSED",
+  NOT_FOUND: "RECORD_NOT_FOUND",
+  ACCOUNT_CLOSED: "CRM_REFUSED",
+  UNREADABLE: "CRM_ANSWER_UNREADABLE",
+};
+
+const inWords = (resource: string) => `replace(lower(${resource}), '_', ' ')`;
+
+/** A record that cannot be read is missing as well, and nobody knows to what it belongs: it touches all. */
+const UNREADABLE = `
+  SELECT r.resource, 0, 'RECORDS_UNREADABLE', 'Some ' || ${inWords("r.resource")} || ' of the CRM could not be read; '
+    || 'they are missing here, or as they were read before. Tell the operator of this service.', r.since
+  FROM rejected_record r WHERE r.tenant_id = $1 AND r.copy_id = $2`;
+
+/** Lists that were never read to their end; where that failed, its own gap says why. */
+const NEVER_READ = `
+  SELECT l.resource, 0, 'NOT_READ_YET', 'The ' || ${inWords("l.resource")} || ' of the CRM are still being read for the '
+    || 'first time; some are missing here.', c.created_at
+  FROM synced_copy c CROSS JOIN unnest('{${SYNC_LISTS}}'::text[]) l (resource)
+  WHERE c.tenant_id = $1 AND c.id = $2
+    AND NOT EXISTS (SELECT 1 FROM sync_list s WHERE s.tenant_id = $1 AND s.copy_id = $2 AND s.resource = l.resource AND s.watermark IS NOT NULL)
+    AND NOT EXISTS (SELECT 1 FROM data_gap g WHERE g.tenant_id = $1 AND g.copy_id = $2 AND g.resource = l.resource AND g.crm_id = 0)`;
+
+/** Deals whose participants nobody asked for yet: they are due. Those that were asked for in vain have a gap of their own. */
+const unasked = (among: string) => `
+  SELECT 'DEAL_PARTICIPANTS', d.crm_id, 'NOT_READ_YET', 'Who takes part in some deals was not read yet. Each deal takes a '
+    || 'request of the company''s budget for the day; those of meetings and open ones come first.',
+    greatest(c.created_at, d.add_time)
+  FROM deal d JOIN synced_copy c ON c.tenant_id = $1 AND c.id = d.copy_id
+  WHERE d.tenant_id = $1 AND d.copy_id = $2 AND d.participants_due AND NOT d.participants_known AND ${among.replaceAll("?", "d.crm_id")}
+    AND NOT EXISTS (SELECT 1 FROM data_gap g
+      WHERE g.tenant_id = $1 AND g.copy_id = $2 AND g.resource = 'DEAL_PARTICIPANTS' AND g.crm_id = d.crm_id)`;
+
+/** How many deals were asked for their participants since $3. */
+const ASKED = `
+  SELECT sum(s.requests)::int FROM sync_run r
+  JOIN sync_step s ON s.tenant_id = $1 AND s.run_id = r.id AND s.resource = 'DEAL_PARTICIPANTS'
+  WHERE r.tenant_id = $1 AND r.copy_id = $2 AND r.queued_at > $3`;
+
+/** One answer, as far as it lacks something that others do not. */
+export interface GapsOfAnswer {
+  /** SQL: the `crm_id`s of the deals whose participants matter to it. */
+  deals: string;
+  /** SQL: rows (resource, crm_id, code, message, since) of what only it lacks. */
+  more: string;
+  /** $4 and on in both. $1 is the tenant, $2 the copy. */
+  parameters: readonly unknown[];
+}
+
+type Found = Omit<GapSummary, "since" | "expectedBy"> & { since: Date; asked: number | null };
 
 /**
- * SQL: what a copy lacks now, by resource and reason. $1 is the tenant and $2 the copy.
- * @param which condition on `g`, a row of `data_gap`; the gap of a whole resource has the `crm_id` 0
+ * What a copy lacks now, by resource and reason: whole resources, and single deals' participants.
+ * @param answer null: all that the copy lacks
  */
-export const gapsWhere = (which = "true") => `
-  SELECT resource, code, count(*)::int AS count, min(since) AS since, min(message) AS message
-  FROM ${KNOWN_GAPS} g WHERE ${which} GROUP BY resource, code ORDER BY resource, code`;
+export async function readGaps(
+  { tenantId, copyId, rows }: CopyScope,
+  now: Date,
+  answer: GapsOfAnswer | null = null,
+): Promise<GapSummary[]> {
+  const among = answer ? `? IN (${answer.deals})` : "true";
+  const found = await rows<Found>(
+    `WITH known (resource, crm_id, code, message, since) AS (
+       SELECT g.resource, g.crm_id, g.code, g.message, g.since FROM data_gap g
+       WHERE g.tenant_id = $1 AND g.copy_id = $2 AND (g.crm_id = 0 OR g.resource = 'DEAL_PARTICIPANTS' AND ${among.replaceAll("?", "g.crm_id")})
+       UNION ALL ${UNREADABLE} UNION ALL ${NEVER_READ} UNION ALL ${unasked(among)}
+       ${answer ? `UNION ALL ${answer.more}` : ""}
+     )
+     SELECT resource, code, count(*)::int AS count, min(since) AS since, min(message) AS message,
+       CASE WHEN resource = 'DEAL_PARTICIPANTS' THEN (${ASKED}) END AS asked
+     FROM known GROUP BY resource, code ORDER BY resource, code`,
+    [tenantId, copyId, new Date(now.getTime() - DAY_MS), ...(answer?.parameters ?? [])],
+    { resource: "text", code: "text", count: "number", since: "instant", message: "text", asked: "number" },
+  );
+  return found.map(({ asked, since, ...gap }) => ({
+    ...gap,
+    since: since.toISOString(),
+    expectedBy: gap.code === "NOT_READ_YET" ? expectedBy(gap.count, asked, now) : null,
+  }));
+}
+
+/** When so many deals will have been asked for, at the pace of the last day. */
+function expectedBy(unread: number, askedInADay: number | null, now: Date): string | null {
+  if (!askedInADay) return null;
+  return new Date(now.getTime() + Math.ceil((unread / askedInADay) * DAY_MS)).toISOString();
+}

@@ -4,6 +4,7 @@ import { CONNECTION_CHANGED, notify } from "../database/notifications";
 const TROUBLES = [
   "CRM_UNAVAILABLE",
   "RATE_LIMITED",
+  "BUDGET_LOW",
   "CRM_REFUSED",
   "CRM_ACCOUNT_CLOSED",
   "CRM_ANSWER_UNREADABLE",

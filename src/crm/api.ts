@@ -1,35 +1,22 @@
 import type { z } from "zod";
-import { systemClock } from "../platform/clock";
-import type { Secret } from "../platform/secret";
-import { CrmError, failureOfStatus } from "./errors";
-import type { CrmAnswer, CrmHttp } from "./http";
-import { Pacer } from "./pacer";
+import { type CallParts, Calls, type Query } from "./calls";
+import { CrmError } from "./errors";
+import type { CrmAnswer } from "./http";
 import * as fields from "./parsing/fields";
-import { jsonOf } from "./parsing/json";
-import { goneOn, hasSkipped, placeOf } from "./parsing/offset-walk";
-import {
-  codeOfRefusal,
-  detailOf,
-  type Page,
-  readCursorPage,
-  readOffsetPage,
-  readSingle,
-  readWholeList,
-} from "./parsing/page";
+import { goneOn, hasSkipped, idsOf, placeOf } from "./parsing/offset-walk";
+import { detailOf, type Page, readCursorPage, readOffsetPage, readSingle, readWholeList } from "./parsing/page";
 import * as record from "./parsing/records";
+import { ADDRESSES, type Address } from "./prices";
 
-/** Where the access token of a call comes from. */
-export interface TokenSource {
-  current(): Promise<Secret>;
-  /** A newer token after the CRM refused `refused` with 401; throws where there is none to be had. */
-  renewed(refused: Secret): Promise<Secret>;
-}
+export type { TokenSource } from "./calls";
 
 export interface PageRequest {
   /** As the page before said; null for the first. */
   cursor: string | null;
   /** Only what changed since then, by the CRM's clock; null for everything. */
   updatedSince?: Date | null;
+  /** Of deals, persons and organizations: these alone, at most {@link MAX_IDS}. What is not there or not shown is left out. */
+  ids?: readonly number[];
 }
 
 /** A page and what the CRM said beside it. */
@@ -48,39 +35,24 @@ export interface CreatedNote {
 
 /** The largest page of the CRM; the cost of a call does not depend on it. */
 export const PAGE_SIZE = 500;
+/** The CRM takes no more in one request. */
+export const MAX_IDS = 100;
 /** A page that is too large to be read is asked for again with so many times fewer records. */
 const SHRINK_BY = 5;
 
 /** A company has a few hundred fields; a list that goes on after this does not end. */
 const MAX_FIELD_PAGES = 20;
-
-type Query = Record<string, string | number | null>;
-
-interface Call {
-  method: "GET" | "POST" | "PATCH";
-  path: string;
-  query?: Query;
-  body?: object;
-}
+/** A deal with thousands of participants is none: a list of them that goes on after this does not end. */
+const MAX_PARTICIPANT_PAGES = 10;
 
 type ReadPage<T> = (answer: CrmAnswer) => Promise<Page<T>>;
 type AnsweredPage<T> = Page<T> & { answer: CrmAnswer };
 
-const RECORDS: Record<fields.CrmEntity, string> = {
-  DEAL: "/api/v2/deals",
-  PERSON: "/api/v2/persons",
-  ORGANIZATION: "/api/v2/organizations",
-};
 /** How a note names the one record that it is on. */
 const NOTE_PARENTS: Record<fields.CrmEntity, string> = {
   DEAL: "deal_id",
   PERSON: "person_id",
   ORGANIZATION: "org_id",
-};
-const FIELDS: Record<fields.CrmEntity, string> = {
-  DEAL: "/api/v2/dealFields",
-  PERSON: "/api/v2/personFields",
-  ORGANIZATION: "/api/v2/organizationFields",
 };
 
 /**
@@ -89,43 +61,39 @@ const FIELDS: Record<fields.CrmEntity, string> = {
  * @throws CrmError from every method
  */
 export class CrmApi {
+  readonly #calls: Calls;
   /** By list, where pages were too large: what comes next on such a list is mostly alike. */
   readonly #pageSizes = new Map<string, number>();
 
-  constructor(
-    private readonly http: CrmHttp,
-    private readonly baseUrl: string,
-    private readonly tokens: TokenSource,
-    private readonly pacer: Pacer = new Pacer(systemClock),
-    /** Called right before each request is written; it throws where the caller has lost what it works on. */
-    private readonly mayBegin?: () => void,
-  ) {}
+  constructor(parts: CallParts) {
+    this.#calls = new Calls(parts);
+  }
 
   async currentUser(): Promise<record.CrmCurrentUser> {
-    return readSingle(await this.#get("/api/v1/users/me"), record.currentUserRecord);
+    return readSingle(await this.#get(ADDRESSES.currentUser), record.currentUserRecord);
   }
 
   async users(): Promise<CrmPage<record.CrmUser>> {
-    const answer = await this.#get("/api/v1/users");
+    const answer = await this.#get(ADDRESSES.users);
     return beside(answer, await readWholeList(answer, record.userRecord));
   }
 
   pipelines(page: PageRequest): Promise<CrmPage<record.CrmPipeline>> {
-    return this.#list("/api/v2/pipelines", record.pipelineRecord, page);
+    return this.#list(ADDRESSES.pipelines, record.pipelineRecord, page);
   }
 
   stages(page: PageRequest): Promise<CrmPage<record.CrmStage>> {
-    return this.#list("/api/v2/stages", record.stageRecord, page);
+    return this.#list(ADDRESSES.stages, record.stageRecord, page);
   }
 
   organizations(page: PageRequest): Promise<CrmPage<record.CrmOrganization>> {
-    return this.#list("/api/v2/organizations", record.organizationRecord, page, changed(page));
+    return this.#list(ADDRESSES.organizations, record.organizationRecord, page, asked(page));
   }
 
   /** v2 leaves the mail times out unless asked. */
   persons(page: PageRequest): Promise<CrmPage<record.CrmPerson>> {
-    return this.#list("/api/v2/persons", record.personRecord, page, {
-      ...changed(page),
+    return this.#list(ADDRESSES.persons, record.personRecord, page, {
+      ...asked(page),
       include_fields: "last_incoming_mail_time,last_outgoing_mail_time",
     });
   }
@@ -133,18 +101,18 @@ export class CrmApi {
   /** Deals are the only records whose deletion the CRM tells, and only where deleted ones are asked for. */
   deals(page: PageRequest): Promise<CrmPage<record.CrmDeal>> {
     const status = page.updatedSince ? "open,won,lost,deleted" : null;
-    const query = { ...changed(page), status, include_fields: "participants_count" };
-    return this.#list("/api/v2/deals", record.dealRecord, page, query);
+    const query = { ...asked(page), status, include_fields: "participants_count" };
+    return this.#list(ADDRESSES.deals, record.dealRecord, page, query);
   }
 
   activities(page: PageRequest): Promise<CrmPage<record.CrmActivity>> {
-    return this.#list("/api/v2/activities", record.activityRecord, page, changed(page));
+    return this.#list(ADDRESSES.activities, record.activityRecord, page, changed(page));
   }
 
   async notes(page: PageRequest): Promise<CrmPage<record.CrmNote>> {
     for (let place = placeOf(page.cursor); ; place = { ...place, start: Math.max(0, place.start - PAGE_SIZE) }) {
       const query = { start: place.start, sort: "id ASC", ...changed(page) };
-      const { answer, ...read } = await this.#offsets("/api/v1/notes", record.noteRecord, query);
+      const { answer, ...read } = await this.#offsets(ADDRESSES.notes, record.noteRecord, query);
       if (!hasSkipped(place, read)) return beside(answer, goneOn(place, read));
     }
   }
@@ -155,47 +123,85 @@ export class CrmApi {
    */
   async createNote(on: fields.CrmRecordRef, content: string): Promise<CreatedNote> {
     const body = { content, [NOTE_PARENTS[on.entity]]: on.id };
-    const answer = await this.#call({ method: "POST", path: "/api/v1/notes", body });
+    const answer = await this.#calls.make({ method: "POST", ...ADDRESSES.createNote, body });
     return { ...(await readSingle(answer, record.createdNoteRecord)), correlationId: answer.correlationId };
   }
 
   /** The notes on one record, the newest first: notes that come meanwhile push others back, and none is missed. */
   async notesOf(on: fields.CrmRecordRef, { cursor }: PageRequest): Promise<CrmPage<record.CrmNote>> {
-    const query = { start: cursor ?? 0, sort: "id DESC", [NOTE_PARENTS[on.entity]]: on.id };
-    const { answer, ...page } = await this.#offsets("/api/v1/notes", record.noteRecord, query);
-    return beside(answer, { ...page, next: forward(cursor ?? "0", page.next) });
+    const [start = "0", lowest = "Infinity"] = (cursor ?? "0").split(":");
+    const query = { start, sort: "id DESC", [NOTE_PARENTS[on.entity]]: on.id };
+    const { answer, ...page } = await this.#offsets(ADDRESSES.notes, record.noteRecord, query);
+    const reached = Math.min(Number(lowest), ...idsOf(page));
+    const next = forward(start, page.next);
+    // Older notes are to follow: a page without any is followed by others like it for ever.
+    if (next !== null && reached >= Number(lowest)) {
+      throw new CrmError("UNREADABLE", `The CRM's notes on a ${on.entity.toLowerCase()} do not end.`, {
+        endless: true,
+      });
+    }
+    return beside(answer, { ...page, next: next && `${next}:${reached}` });
   }
 
-  /** The ids of the persons who take part in a deal, all pages, each once. */
-  async participantIds(dealId: number): Promise<number[]> {
-    const ids = new Set<number>();
-    for (let start: string | null = "0"; start !== null; ) {
-      const path = `/api/v1/deals/${dealId}/participants`;
-      const { answer, ...page } = await this.#offsets(path, record.participantRecord, { start });
+  /** Whether a list shows a record: it leaves out what was deleted, merged into another, archived or hidden from this user. */
+  async isShown({ entity, id }: fields.CrmRecordRef): Promise<boolean> {
+    const list = { DEAL: ADDRESSES.deals, PERSON: ADDRESSES.persons, ORGANIZATION: ADDRESSES.organizations }[entity];
+    const { records } = await this.#list(list, record.recordId, { cursor: null }, { ids: id });
+    return records.some((shown) => shown.id === id);
+  }
+
+  /**
+   * The ids of the persons who take part in a deal, each once.
+   * @param count how many the deal says there are, which bounds the pages; null: it does not say
+   * @param mayGoOn asked between two pages
+   * @returns null where it was told not to go on
+   */
+  async participantIds(dealId: number, count: number | null, mayGoOn = () => true): Promise<number[] | null> {
+    const [shown, active] = [new Set<number>(), new Set<number>()];
+    const mostPages = Math.min(MAX_PARTICIPANT_PAGES, (count ?? MAX_PARTICIPANT_PAGES) + 1);
+    let start = "0";
+    for (let pages = 0; pages < mostPages; pages += 1) {
+      if (pages > 0 && !mayGoOn()) return null;
+      const list = ADDRESSES.participants(dealId);
+      const { answer, ...page }: AnsweredPage<record.CrmParticipant> = await this.#offsets(
+        list,
+        record.participantRecord,
+        { start },
+      );
       if (page.rejected[0]) {
         const why = `A participant of deal ${dealId} cannot be read: ${page.rejected[0].reason}.`;
         throw new CrmError("UNREADABLE", why, detailOf(answer));
       }
-      for (const { personId, active } of page.records) if (active) ids.add(personId);
+      const before = shown.size;
+      for (const { personId, active: isActive } of page.records) {
+        shown.add(personId);
+        if (isActive) active.add(personId);
+      }
+      if (page.next === null) return [...active];
+      if (shown.size === before) break;
       start = forward(start, page.next);
     }
-    return [...ids];
+    throw new CrmError("UNREADABLE", `The CRM's list of the participants of deal ${dealId} does not end.`);
   }
 
   /** All fields of an entity, standard and custom. */
   async fields(entity: fields.CrmEntity): Promise<fields.CrmField[]> {
-    const found: fields.CrmField[] = [];
+    const found = new Map<string, fields.CrmField>();
     let cursor: string | null = null;
     for (let pages = 0; pages < MAX_FIELD_PAGES; pages += 1) {
-      const page: CrmPage<fields.CrmField> = await this.#list(FIELDS[entity], fields.fieldRecord, { cursor });
+      const page: CrmPage<fields.CrmField> = await this.#cursors(ADDRESSES.fields(entity), fields.fieldRecord, {
+        cursor,
+      });
       if (page.rejected[0]) {
         throw new CrmError("UNREADABLE", `A field of the CRM cannot be read: ${page.rejected[0].reason}.`);
       }
-      found.push(...page.records);
-      if (page.next === null) return found;
+      const before = found.size;
+      for (const field of page.records) found.set(field.key, field);
+      if (page.next === null) return [...found.values()];
+      if (found.size === before) break;
       cursor = page.next;
     }
-    throw new CrmError("UNREADABLE", `The CRM's list of fields does not end after ${MAX_FIELD_PAGES} pages.`);
+    throw new CrmError("UNREADABLE", "The CRM's list of fields does not end.", { endless: true });
   }
 
   /**
@@ -210,66 +216,45 @@ export class CrmApi {
   ): Promise<fields.CrmCustomFields> {
     const body = { custom_fields: Object.fromEntries(values.map(({ key, value }) => [key, value])) };
     return readSingle(
-      await this.#call({ method: "PATCH", path: `${RECORDS[entity]}/${id}`, body }),
+      await this.#calls.make({ method: "PATCH", ...ADDRESSES.setCustomFields(entity, id), body }),
       fields.customFieldsRecord,
     );
   }
 
   /** The custom fields of one record now. */
   async customFieldsOf(entity: fields.CrmEntity, id: number): Promise<fields.CrmCustomFields> {
-    return readSingle(await this.#get(`${RECORDS[entity]}/${id}`), fields.customFieldsRecord);
+    return readSingle(await this.#get(ADDRESSES.record(entity, id)), fields.customFieldsRecord);
   }
 
-  async #list<T>(path: string, schema: z.ZodType<T>, page: PageRequest, query: Query = {}): Promise<CrmPage<T>> {
-    const { answer, ...read } = await this.#page(path, { cursor: page.cursor, ...query }, (answer) =>
-      readCursorPage(answer, schema),
-    );
+  /** In the order of the ids, so that a page that shows none beyond the last ends the way (decision 0072). */
+  #list<T>(list: Address, schema: z.ZodType<T>, page: PageRequest, query: Query = {}): Promise<CrmPage<T>> {
+    return this.#cursors(list, schema, { cursor: page.cursor, sort_by: "id", sort_direction: "asc", ...query });
+  }
+
+  async #cursors<T>(list: Address, schema: z.ZodType<T>, query: Query): Promise<CrmPage<T>> {
+    const { answer, ...read } = await this.#page(list, query, (answer) => readCursorPage(answer, schema));
     return beside(answer, read);
   }
 
-  #offsets<T>(path: string, schema: z.ZodType<T>, query: Query): Promise<AnsweredPage<T>> {
-    return this.#page(path, query, (answer) => readOffsetPage(answer, schema));
+  #offsets<T>(list: Address, schema: z.ZodType<T>, query: Query): Promise<AnsweredPage<T>> {
+    return this.#page(list, query, (answer) => readOffsetPage(answer, schema));
   }
 
   /** A page from where the query says. A list with a page too large to be read would otherwise never get past it. */
-  async #page<T>(path: string, query: Query, read: ReadPage<T>): Promise<AnsweredPage<T>> {
-    const limit = this.#pageSizes.get(path) ?? PAGE_SIZE;
+  async #page<T>(list: Address, query: Query, read: ReadPage<T>): Promise<AnsweredPage<T>> {
+    const limit = this.#pageSizes.get(list.path) ?? PAGE_SIZE;
     try {
-      const answer = await this.#get(path, { limit, ...query });
+      const answer = await this.#get(list, { limit, ...query });
       return { answer, ...(await read(answer)) };
     } catch (error) {
       if (!(error instanceof CrmError && error.detail.tooLarge) || limit === 1) throw error;
-      this.#pageSizes.set(path, Math.ceil(limit / SHRINK_BY));
-      return this.#page(path, query, read);
+      this.#pageSizes.set(list.path, Math.ceil(limit / SHRINK_BY));
+      return this.#page(list, query, read);
     }
   }
 
-  #get(path: string, query: Query = {}): Promise<CrmAnswer> {
-    return this.#call({ method: "GET", path, query });
-  }
-
-  /** A refused token is renewed once and the call repeated once (decision 0031). */
-  async #call(call: Call): Promise<CrmAnswer> {
-    const token = await this.tokens.current();
-    const answer = await this.#send(call, token);
-    if (answer.status !== 401 || isHtml(answer)) return successful(answer);
-    return successful(await this.#send(call, await this.tokens.renewed(token)));
-  }
-
-  async #send({ method, path, query = {}, body }: Call, token: Secret): Promise<CrmAnswer> {
-    const url = new URL(this.baseUrl + path);
-    for (const [name, value] of Object.entries(query)) if (value !== null) url.searchParams.set(name, String(value));
-    const headers: Record<string, string> = {
-      authorization: `Bearer ${token.reveal()}`,
-      accept: "application/json",
-    };
-    if (body) headers["content-type"] = "application/json";
-    return this.pacer.paced(() =>
-      this.http.send({
-        ...{ method, url: url.href, headers, body: body && JSON.stringify(body) },
-        mayBegin: this.mayBegin,
-      }),
-    );
+  #get(address: Address, query: Query = {}): Promise<CrmAnswer> {
+    return this.#calls.make({ method: "GET", ...address, query });
   }
 }
 
@@ -278,31 +263,18 @@ function changed({ updatedSince }: PageRequest): Query {
   return { updated_since: updatedSince ? `${updatedSince.toISOString().slice(0, 19)}Z` : null };
 }
 
+function asked(page: PageRequest): Query {
+  return { ...changed(page), ids: page.ids ? page.ids.join(",") : null };
+}
+
 function beside<T>({ date, correlationId }: CrmAnswer, page: Page<T>): CrmPage<T> {
   return { ...page, date, correlationId };
 }
 
 /** An offset that does not move on would be asked for ever. */
-function forward(start: string, next: string | null): string | null {
+function forward<N extends string | null>(start: string, next: N): N {
   if (next !== null && Number(next) <= Number(start)) {
     throw new CrmError("UNREADABLE", "The CRM's paging does not move on.");
   }
   return next;
-}
-
-/** A proxy's page: it says nothing of what the CRM did. */
-function isHtml({ contentType }: CrmAnswer): boolean {
-  return contentType.includes("html");
-}
-
-function successful(answer: CrmAnswer): CrmAnswer {
-  const { status } = answer;
-  if (status >= 200 && status < 300) return answer;
-  // The CRM says in JSON what it forbids; its front door blocks with a page, or a line of text.
-  const proxys = isHtml(answer) || (status === 403 && jsonOf(answer.text) === undefined);
-  throw new CrmError(
-    failureOfStatus(status, proxys),
-    `The CRM answered ${status}${isHtml(answer) ? " with an HTML page" : ""}.`,
-    { ...detailOf(answer), crmCode: proxys ? undefined : codeOfRefusal(answer) },
-  );
 }

@@ -7,6 +7,7 @@ import { ServiceError } from "../platform/errors";
  * - REFUSED: a right or a scope is missing, or the CRM does not accept the request (other 4xx)
  * - NOT_FOUND: gone, or not visible to the authorizing user (404, 410)
  * - RATE_LIMITED: over the CRM's limit (429)
+ * - BUDGET_LOW: not sent, so that the customer's other apps have tokens left
  * - UNAVAILABLE: no connection, time-out, 408, 409, 5xx, an HTML page or a block of a proxy: temporary
  * - UNREADABLE: a success that is not in the documented form, or too large, and a redirect, which is never followed
  */
@@ -16,6 +17,7 @@ export type CrmFailure =
   | "REFUSED"
   | "NOT_FOUND"
   | "RATE_LIMITED"
+  | "BUDGET_LOW"
   | "UNAVAILABLE"
   | "UNREADABLE";
 
@@ -28,6 +30,8 @@ export interface CrmErrorDetail {
   neverSent?: boolean;
   /** True where the answer is larger than is read; of a list, less may be asked for. */
   tooLarge?: boolean;
+  /** True where a list goes on for ever: what was read of it leads nowhere. */
+  endless?: boolean;
 }
 
 export class CrmError extends ServiceError {
@@ -45,6 +49,16 @@ export class CrmError extends ServiceError {
 export class CrmStoppedError extends CrmError {
   constructor(readonly reason: string) {
     super("UNAVAILABLE", `The operator of this service has stopped all calls to the CRM: ${reason}`, {
+      neverSent: true,
+    });
+  }
+}
+
+/** Nothing was sent: this service leaves the rest of the company's day to others, or it knows that nothing is left. */
+export class BudgetLowError extends CrmError {
+  /** @param retryAt when it may go on, as far as that can be known now */
+  constructor(readonly retryAt: Date | null) {
+    super("BUDGET_LOW", "The share of the CRM's daily tokens that this service may spend is used up for now.", {
       neverSent: true,
     });
   }

@@ -13,6 +13,8 @@ const ANSWER_TIMEOUT_MS = 30_000;
 const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
 /** Characters of what the CRM calls an answer; it goes into logs and rows. */
 const MAX_CORRELATION_ID = 100;
+/** The largest integer of PostgreSQL. */
+const MAX_TOKENS = 2_147_483_647;
 /** Sockets to one origin, for all connections of this process together. */
 const MAX_SOCKETS = 128;
 
@@ -36,6 +38,8 @@ export interface CrmRequest {
    * may be sent any more, and then nothing is.
    */
   mayBegin?: () => void;
+  /** Ends the wait for an answer that nobody needs any more; only for what reads. */
+  stop?: AbortSignal;
   /** An answer that came while this process was frozen counts, however late it is read. */
   readLate?: boolean;
 }
@@ -50,6 +54,8 @@ export interface CrmAnswer {
   correlationId: string | undefined;
   /** The burst limit's headers; null where they are missing. */
   limit: { remaining: number | null; reset: number | null };
+  /** The company's tokens a day and what was left before this call; not documented, and null where they are missing. */
+  day: { limit: number | null; remaining: number | null };
 }
 
 /** One request, one answer: no retry, no redirect, no cookie jar (a jar shared between tenants would mix them). */
@@ -89,12 +95,16 @@ export class CrmHttp {
     }
   }
 
-  async #send({ url, mayBegin, readLate = false, ...options }: CrmRequest): Promise<CrmAnswer> {
+  async #send({ url, mayBegin, readLate = false, stop, ...options }: CrmRequest): Promise<CrmAnswer> {
     const isLate = timeLimit(this.clock, ANSWER_TIMEOUT_MS);
     const limit = answerLimit();
     try {
       const dispatcher = mayBegin ? this.#agent.compose(checkedBy(mayBegin)) : this.#agent;
-      const answer = await request(url, { ...options, dispatcher, signal: limit.signal });
+      const answer = await request(url, {
+        ...options,
+        dispatcher,
+        signal: stop ? AbortSignal.any([limit.signal, stop]) : limit.signal,
+      });
       const read = {
         status: answer.statusCode,
         contentType: single(answer.headers["content-type"])?.toLowerCase() ?? "",
@@ -104,6 +114,10 @@ export class CrmHttp {
         limit: {
           remaining: numberOf(single(answer.headers["x-ratelimit-remaining"])),
           reset: numberOf(single(answer.headers["x-ratelimit-reset"])),
+        },
+        day: {
+          limit: tokensOf(single(answer.headers["x-daily-ratelimit-token-limit"])),
+          remaining: tokensOf(single(answer.headers["x-daily-ratelimit-token-remaining"])),
         },
       };
       if (isLate() && !readLate) throw new Error("the answer came too late");
@@ -174,6 +188,12 @@ function single(header: string | string[] | undefined): string | undefined {
 
 function numberOf(header: string | undefined): number | null {
   return header !== undefined && /^\d+$/.test(header) ? Number(header) : null;
+}
+
+/** Only what a column of the database holds: a larger number would be no company's. */
+function tokensOf(header: string | undefined): number | null {
+  const tokens = numberOf(header);
+  return tokens !== null && tokens <= MAX_TOKENS ? tokens : null;
 }
 
 function dateOf(header: string | undefined): Date | null {

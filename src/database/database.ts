@@ -5,6 +5,7 @@ import { readLayout } from "./cluster";
 import { SESSION_SHARES } from "./data-source";
 import { entityOf, exactly, JointReads, type Row, revived, type Shape } from "./reads";
 import type { Session } from "./session";
+import { isNodeAway } from "./session-limits";
 import { SessionTurns } from "./session-turns";
 import { type SessionParts, Sessions } from "./sessions";
 
@@ -124,7 +125,9 @@ export class Database {
   async #readId(externalId: string): Promise<number> {
     // Looked for first, so that a known tenant costs no write; and last, where another process makes it at this moment.
     for (const sql of [FIND_TENANT, MAKE_TENANT, FIND_TENANT]) {
-      const [tenant] = await this.acrossTenants<{ id: number }>(sql, [externalId], { id: "number" });
+      const ask = () => this.acrossTenants<{ id: number }>(sql, [externalId], { id: "number" });
+      // A tenant is made on every node. A session finds by failing that a node was away since it last asked it.
+      const [tenant] = await ask().catch((error: unknown) => (isNodeAway(error) ? ask() : Promise.reject(error)));
       if (tenant) return tenant.id;
     }
     throw new Error("a tenant that was just made is missing");

@@ -140,7 +140,8 @@ export function isGivenUp(error: unknown): boolean {
 export const TRY_AGAIN =
   "The service is held up for the moment, and this was called off. Try again in a few seconds, a write with the same idempotency key.";
 
-const isNodeAway = (error: unknown): boolean =>
+/** Whether a tenant's node was away, or has been since the session was last connected to it. */
+export const isNodeAway = (error: unknown): boolean =>
   NODE_AWAY_CODES.has(codeOf(error)) || (error instanceof Error && NOT_COMMITTED.test(error.message));
 
 function isHeldUp(error: unknown): boolean {

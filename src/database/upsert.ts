@@ -1,8 +1,14 @@
 import type { EntityMetadata, ObjectLiteral, ObjectType } from "typeorm";
 import type { CopyScope } from "./database";
 
-/** A synced row without the two that lead its key. */
-export type Synced<T> = Omit<T, "tenantId" | "copyId">;
+/** A synced row without the two that lead its key. An instant is text, as the CRM's parser gives it: the statement casts it. */
+export type Synced<T> = {
+  [K in keyof Omit<T, "tenantId" | "copyId">]: T[K] extends Date
+    ? string
+    : T[K] extends Date | null
+      ? string | null
+      : T[K];
+};
 
 export interface UpsertOptions {
   /** Columns that are set when a row is written, and do not count when rows are compared. */

@@ -26,4 +26,8 @@ export class CredentialRow {
 
   @Column("timestamptz")
   accessTokenAskedAt!: Date;
+
+  /** When it was last tried to renew it for no other reason than that the CRM forgets what nobody uses. */
+  @Column("timestamptz", { nullable: true })
+  keptAliveAt!: Date | null;
 }

@@ -42,7 +42,11 @@ export class CrmBudgetRow {
   @Column("timestamptz", { nullable: true })
   lookedAt!: Date | null;
 
-  /** When the CRM last answered 429. */
+  /** Since when the CRM answers that the day's tokens are used up. */
   @Column("timestamptz", { nullable: true })
   limitedAt!: Date | null;
+
+  /** Counts the changes of the row: who changes it has seen the one before. */
+  @Column("integer", { default: 0 })
+  revision!: number;
 }

@@ -1,5 +1,5 @@
 import { Column, Entity, PrimaryColumn } from "typeorm";
-import type { SyncResource } from "./sync-run";
+import type { GapCode, SyncResource } from "./sync-run";
 
 /** Something that the copy lacks now: of one record (`crmId`), or of a whole resource (0). */
 @Entity("data_gap")
@@ -17,7 +17,7 @@ export class DataGapRow {
   crmId!: number;
 
   @Column("text")
-  code!: string;
+  code!: GapCode;
 
   @Column("text")
   message!: string;

@@ -3,7 +3,11 @@ import { Check, Column, Entity, Index, PrimaryColumn } from "typeorm";
 @Entity("deal")
 @Index("deal_by_person", ["tenantId", "copyId", "personId"])
 @Index("deal_by_organization", ["tenantId", "copyId", "organizationId"])
-@Index("deal_participants_due", ["tenantId", "copyId", "crmId"], { where: "participants_due" })
+@Index("deal_open_due", { synchronize: false })
+@Index("deal_closed_due", { synchronize: false })
+@Index("deal_participants_asked", ["tenantId", "copyId", "participantsAskedAt", "crmId"], {
+  where: "NOT participants_due",
+})
 @Index("deal_by_update", { synchronize: false })
 @Check("deal_status", "status IN ('open', 'won', 'lost')")
 export class DealRow {
@@ -55,7 +59,7 @@ export class DealRow {
   @Column("boolean")
   participantsKnown!: boolean;
 
-  /** When the CRM last said who takes part; null: never. */
+  /** The beginning of the run, or the time, that last asked who takes part; null: none did, and what is known is derived. */
   @Column("timestamptz", { nullable: true })
   participantsAskedAt!: Date | null;
 

@@ -56,6 +56,21 @@ export class NoteRow {
 
 /** What whoever writes a note's content sets beside it: what was kept of the old content is none of the new. */
 export const NOTHING_SHOWN = { shownHtml: null, shownText: null, shownCut: null, shownRules: null };
+/** What the parser of the CRM's answers makes of a note; instants are text. */
+type ReadNote = Pick<NoteRow, "content" | "truncated" | "dealId" | "personId" | "organizationId"> & {
+  id: number;
+  userId: number | null;
+  addTime: string;
+  updateTime: string | null;
+};
+
+/** A note as the copy holds it, whoever brings it: a sync, or the answer to a write. */
+export const noteRow = ({ id, userId, content, truncated, dealId, personId, organizationId, ...note }: ReadNote) => ({
+  ...{ crmId: id, authorId: userId, content, truncated, dealId, personId, organizationId },
+  ...{ addTime: note.addTime, updateTime: note.updateTime },
+  ...NOTHING_SHOWN,
+});
+
 /** For `upsertPage`: a note that is what it was keeps what it is shown as. */
 export const NOTE_UPSERT = { silent: Object.keys(NOTHING_SHOWN) };
 /** What is said of a note without its content. */

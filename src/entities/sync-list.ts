@@ -1,6 +1,11 @@
 import { Check, Column, Entity, PrimaryColumn } from "typeorm";
 import type { SyncResource } from "./sync-run";
 
+/** Without one of these an answer would hide what is there; pipelines and stages only name things. */
+export const MAIN_LISTS = ["USERS", "ORGANIZATIONS", "PERSONS", "DEALS", "ACTIVITIES", "NOTES"] as const;
+/** All lists of the CRM; up to when participants are read no one watermark can say. */
+export const SYNC_LISTS = [...MAIN_LISTS, "PIPELINES", "STAGES"] as const;
+
 /** Up to when the copy has all of one list of the CRM. */
 @Entity("sync_list")
 export class SyncListRow {
@@ -53,9 +58,9 @@ export class SyncPassRow {
   @Column("timestamptz", { nullable: true })
   updatedSince!: Date | null;
 
-  /** The lesser of the CRM's clock and ours at its beginning: the list's watermark when it ends. */
-  @Column("timestamptz")
-  beganAt!: Date;
+  /** The lesser of the CRM's clock and ours at its beginning: the list's watermark when it ends. null: asked for, not begun. */
+  @Column("timestamptz", { nullable: true })
+  beganAt!: Date | null;
 
   @Column("text", { nullable: true })
   cursor!: string | null;

@@ -15,9 +15,9 @@ export const SYNC_RESOURCES = [
   "ORGANIZATIONS",
   "PERSONS",
   "DEALS",
-  "DEAL_PARTICIPANTS",
   "ACTIVITIES",
   "NOTES",
+  "DEAL_PARTICIPANTS",
 ] as const;
 export type SyncResource = (typeof SYNC_RESOURCES)[number];
 
@@ -28,17 +28,32 @@ export const SYNC_ERROR_CODES = [
   "CRM_ACCOUNT_CLOSED",
   "CRM_ANSWER_UNREADABLE",
   "NEEDS_REAUTHORIZATION",
+  "BUDGET_LOW",
   "INTERNAL",
 ] as const;
 export type SyncErrorCode = (typeof SYNC_ERROR_CODES)[number];
 
-/** What was missing when the run ended, as it is shown; `since` is an RFC 3339 instant. */
+export const GAP_CODES = [
+  "NOT_READ_YET",
+  "RATE_LIMITED",
+  "CRM_UNAVAILABLE",
+  "CRM_REFUSED",
+  "CRM_ANSWER_UNREADABLE",
+  "RECORD_NOT_FOUND",
+  "NOT_SHOWN",
+  "RECORDS_UNREADABLE",
+] as const;
+export type GapCode = (typeof GAP_CODES)[number];
+
+/** What an answer lacks, or a run lacked when it ended. Instants are RFC 3339 text, because runs keep theirs as JSON. */
 export interface GapSummary {
   resource: SyncResource;
-  code: string;
+  code: GapCode;
   count: number;
   since: string;
   message: string;
+  /** By when it will be read at the present pace; null where that is not known. */
+  expectedBy: string | null;
 }
 
 /** One sync. */
@@ -72,12 +87,6 @@ export class SyncRunRow {
 
   @Column("timestamptz", { nullable: true })
   finishedAt!: Date | null;
-
-  @Column("timestamptz", { nullable: true })
-  updatedSince!: Date | null;
-
-  @Column("timestamptz", { nullable: true })
-  crmTimeAtStart!: Date | null;
 
   @Column("uuid", { nullable: true })
   leaseId!: string | null;

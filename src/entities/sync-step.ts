@@ -1,7 +1,7 @@
 import { Check, Column, Entity, ForeignKey, PrimaryColumn } from "typeorm";
 import { SyncResource, SyncRunRow, SyncState } from "./sync-run";
 
-/** One resource within a run; `cursor` is where it goes on. */
+/** What a run did for one resource. */
 @Entity("sync_step")
 @ForeignKey(() => SyncRunRow, ["tenantId", "runId"], ["tenantId", "id"], {
   name: "sync_step_run_fkey",
@@ -20,13 +20,6 @@ export class SyncStepRow {
 
   @Column("text")
   state!: SyncState;
-
-  @Column("text", { nullable: true })
-  cursor!: string | null;
-
-  /** Which walk through the list this is: a reconciling run may need two. */
-  @Column("integer", { default: 1 })
-  walk!: number;
 
   /** The updated_since that it was asked with; null where it was read whole. */
   @Column("timestamptz", { nullable: true })

@@ -30,9 +30,17 @@ export class SyncedCopyRow {
   @Column("timestamptz", { nullable: true })
   rematchedAt!: Date | null;
 
-  /** When the matched records were last all asked for by their ids; null: not yet. */
+  /** When the last day's part of the matched records was asked for by their ids; null: not yet. */
   @Column("timestamptz", { nullable: true })
   probedAt!: Date | null;
+
+  /** Up to which the present round of that has come: resource and id; null: between two rounds. */
+  @Column("text", { nullable: true })
+  probeCursor!: string | null;
+
+  /** When participants were last asked again in turn; null: not yet. */
+  @Column("timestamptz", { nullable: true })
+  askedAgainAt!: Date | null;
 
   /** Deals whose one participant the CRM named and that was the deal's person. */
   @Column("integer", { default: 0 })

@@ -1,3 +1,4 @@
+import { SHORT_TODAY } from "../connections/company-ledger";
 import { placeOf } from "../connections/credentials";
 import { ACROSS_TENANTS_ROLE } from "../database/application-role";
 import type { Look } from "../database/data-source";
@@ -21,6 +22,7 @@ export async function checkWork(look: Look, keys: readonly EncryptionKey[]): Pro
     ...(await checkConnections(look)),
     ...(await checkQueue(look)),
     await checkWrites(look),
+    ...(await checkBudgets(look)),
   ];
 }
 
@@ -133,4 +135,30 @@ async function checkWrites(look: Look): Promise<Finding> {
   const todo =
     "they are looked for and never sent again; where the CRM is connected, look at its record by the reference";
   return warning(`writes: ${found.count} are UNKNOWN for more than an hour`, todo);
+}
+
+interface ShortCompany {
+  id: string;
+  remaining: number | null;
+  limit: number | null;
+}
+
+const SHORT = `SELECT b.crm_company_id::text AS id, CASE WHEN b.limited_at IS NULL THEN b.remaining END AS remaining,
+    b.daily_limit AS "limit"
+  FROM crm_budget b WHERE ${SHORT_TODAY} ORDER BY b.crm_company_id LIMIT 20`;
+/** Apart from the other: on a cluster these tables lie on the nodes. */
+const NAMES = `SELECT s.crm_company_id::text AS id, min(c.company_name) AS name
+  FROM synced_copy s JOIN connection c ON c.tenant_id = s.tenant_id AND c.copy_id = s.id
+  WHERE s.crm_company_id = ANY ($1::bigint[]) GROUP BY 1`;
+
+async function checkBudgets(look: Look): Promise<Finding[]> {
+  const found = await look.rows<ShortCompany>(SHORT);
+  if (found.length === 0) return [ok("tokens of the CRM: no company is short today")];
+  const named = await look.rows<{ id: string; name: string | null }>(NAMES, [found.map(({ id }) => id)]);
+  const names = new Map(named.map(({ id, name }) => [id, name]));
+  return found.map(({ id, remaining, limit }) => {
+    const left = remaining === null ? "none left today" : `${remaining} of ${limit ?? "an unknown number"} left today`;
+    const todo = "its syncs wait for the day's end; docs/operations.md says how to see who spent them";
+    return warning(`tokens of the CRM: ${names.get(id) ?? "a company"} (${id}) has ${left}`, todo);
+  });
 }

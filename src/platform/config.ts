@@ -21,6 +21,8 @@ export interface Config {
   auth: AuthConfig;
   encryptionKeys: readonly EncryptionKey[];
   sync: SyncConfig;
+  /** Of a company's tokens a day, what syncs may spend. */
+  budgetShare: number;
   /** Whether clients may ask for the schema. */
   introspection: boolean;
   /** At which use of a query it is executed by compiled code; 0: never. */
@@ -95,6 +97,13 @@ const wholeNumber = (example: number, min: number, max: number) =>
     })
     .transform(Number);
 
+const share = z
+  .string()
+  .refine((text) => /^(0?\.\d+|1(\.0+)?)$/.test(text) && Number(text) > 0, {
+    error: "must be a decimal number above 0, and 1 at most, for example 0.25",
+  })
+  .transform(Number);
+
 const roles = z
   .string()
   .default("api,worker")
@@ -157,8 +166,9 @@ const environment = z.object({
       "is required: the callback address of the app registration, for example https://app.example.com/crm/callback",
   }),
   CRM_CONCURRENCY: wholeNumber(8, 1, 64).default(8),
+  CRM_BUDGET_SHARE: share.default(0.25),
   SYNC_INTERVAL_SECONDS: wholeNumber(900, 0, 86_400 * 30).default(900),
-  RECONCILE_INTERVAL_SECONDS: wholeNumber(604_800, 0, 86_400 * 365).default(604_800),
+  RECONCILE_INTERVAL_SECONDS: wholeNumber(2_592_000, 0, 86_400 * 365).default(2_592_000),
   AUTH_JWT_SECRET: z
     .string()
     .refine((text) => Buffer.byteLength(text) >= MIN_JWT_SECRET_BYTES, {
@@ -233,6 +243,7 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
       intervalMs: value.SYNC_INTERVAL_SECONDS * SECOND_MS,
       reconcileIntervalMs: value.RECONCILE_INTERVAL_SECONDS * SECOND_MS,
     },
+    budgetShare: value.CRM_BUDGET_SHARE,
     tracesEndpoint: value.OTEL_EXPORTER_OTLP_ENDPOINT ?? null,
     compileQueriesAtUse: value.COMPILE_QUERIES_AT_USE,
     metricsPort: value.METRICS_PORT ?? null,

@@ -26,6 +26,12 @@ export interface Metrics {
   tokenRenewals: Counter<"outcome">;
   /** One that was UNKNOWN first is counted again when it is settled. */
   crmWrites: Counter<"kind" | "state">;
+  /** Tokens of companies' days that answered calls have cost, by purpose. */
+  crmTokens: Counter<"purpose">;
+  /** Companies that have little left today, or nothing; set when metrics are asked for, with what all have together. */
+  crmCompaniesShort: Gauge;
+  crmTokensLimit: Gauge;
+  crmTokensRemaining: Gauge;
 }
 
 export function createMetrics(): Metrics {
@@ -96,6 +102,35 @@ export function createMetrics(): Metrics {
       name: "crm_writes_total",
       help: "Writes to the CRM (note, field) by the state they reached: WRITTEN, FAILED, UNKNOWN.",
       labelNames: ["kind", "state"],
+      registers,
+    }),
+    ...tokenMetrics(registers),
+  };
+}
+
+type TokenMetrics = Pick<Metrics, "crmTokens" | "crmCompaniesShort" | "crmTokensLimit" | "crmTokensRemaining">;
+
+function tokenMetrics(registers: Registry[]): TokenMetrics {
+  return {
+    crmTokens: new Counter({
+      name: "crm_tokens_spent_total",
+      help: "Tokens of the CRM that answered calls have cost, by purpose.",
+      labelNames: ["purpose"],
+      registers,
+    }),
+    crmCompaniesShort: new Gauge({
+      name: "crm_companies_short",
+      help: "Companies with less than a tenth of their daily tokens left, whoever spent them, or with none.",
+      registers,
+    }),
+    crmTokensLimit: new Gauge({
+      name: "crm_tokens_limit",
+      help: "Daily tokens of all companies whose balance the CRM has told today, together.",
+      registers,
+    }),
+    crmTokensRemaining: new Gauge({
+      name: "crm_tokens_remaining",
+      help: "What these companies have left today, as the CRM last said, together.",
       registers,
     }),
   };

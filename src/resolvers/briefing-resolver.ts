@@ -1,5 +1,5 @@
 import { Arg, Ctx, FieldResolver, ID, Query, Resolver, Root } from "type-graphql";
-import { readAsOf, readGapsTouching, readMeeting } from "../briefing/briefings";
+import { readAsOf, readGapsOfBriefing, readMeeting } from "../briefing/briefings";
 import { Briefing } from "../schema/briefing";
 import { Deal, Organization, Person } from "../schema/records";
 import { DataGap } from "../schema/sync";
@@ -48,7 +48,8 @@ export class BriefingResolver {
 
   @FieldResolver(() => Date, {
     nullable: true,
-    description: "The moment up to which the synced copy is known to be complete; null before a run has succeeded.",
+    description:
+      "The oldest watermark of what the briefing shows: up to then it is known to be complete; null while a list was never read.",
   })
   async asOf(@Ctx() context: OperationContext): Promise<Date | null> {
     const copy = await context.copy();
@@ -61,6 +62,6 @@ export class BriefingResolver {
   async gaps(@Root() { meeting }: Briefing, @Ctx() context: OperationContext): Promise<DataGap[]> {
     const copy = await context.copy();
     if (!copy) return [];
-    return (await readGapsTouching(copy, meeting.meetingId)).map(presentGap);
+    return (await readGapsOfBriefing(copy, meeting.meetingId, context.services.clock())).map(presentGap);
   }
 }

@@ -1,4 +1,6 @@
 import { Arg, Ctx, FieldResolver, Mutation, Query, Resolver, Root, Subscription } from "type-graphql";
+import { grantEndsAt } from "../connections/grants";
+import { readGaps } from "../connections/known-gaps";
 import { CONNECTION_CHANGED } from "../database/notifications";
 import {
   ConnectInput,
@@ -6,16 +8,16 @@ import {
   ConnectResult,
   ConnectStarted,
   ConnectSuccess,
+  CrmBudget,
   DisconnectResult,
   DisconnectSuccess,
   StartConnectResult,
 } from "../schema/connection";
 import type { Refusal } from "../schema/refusal";
 import { SyncStatus } from "../schema/sync";
-import { summarizeGaps } from "../sync/gaps";
 import { readRunStatus } from "../sync/run-history";
 import type { EventContext, OperationContext } from "./context";
-import { presentConnection, presentGap, presentRefusal, presentRun } from "./present";
+import { make, presentConnection, presentGap, presentRefusal, presentRun } from "./present";
 
 @Resolver(() => Connection)
 export class ConnectionResolver {
@@ -29,10 +31,10 @@ export class ConnectionResolver {
   @FieldResolver(() => SyncStatus, { description: "How fresh and how whole the synced copy is." })
   async sync(@Root() { copyId }: Connection, @Ctx() context: EventContext): Promise<SyncStatus> {
     if (copyId === null) return { current: null, last: null, lastSuccessAt: null, nextRunAt: null, gaps: [] };
-    const { scope } = context;
+    const { scope, services } = context;
     const planned = await context.connection();
     const [status, gaps] = await context.once(`sync of ${copyId}`, () =>
-      Promise.all([readRunStatus(scope, copyId), summarizeGaps({ ...scope, copyId })]),
+      Promise.all([readRunStatus(scope, copyId), readGaps({ ...scope, copyId }, services.clock())]),
     );
     return {
       current: status.current && presentRun(status.current),
@@ -41,6 +43,25 @@ export class ConnectionResolver {
       nextRunAt: planned?.nextSyncAt ?? null,
       gaps: gaps.map(presentGap),
     };
+  }
+
+  @FieldResolver(() => Date, {
+    nullable: true,
+    description:
+      "When the authorization would end if nothing used it: the CRM forgets refresh tokens after 60 idle days. It is renewed long before; null unless the state is CONNECTED.",
+  })
+  async grantEndsAt(@Root() { copyId, state }: Connection, @Ctx() context: EventContext): Promise<Date | null> {
+    if (copyId === null || state !== "CONNECTED") return null;
+    return context.once(`grant of ${copyId}`, () => grantEndsAt(context.scope, copyId));
+  }
+
+  @FieldResolver(() => CrmBudget, { nullable: true, description: "null while nothing is known of it." })
+  async budget(@Root() { copyId }: Connection, @Ctx() context: EventContext): Promise<CrmBudget | null> {
+    if (copyId === null) return null;
+    const { actor, services } = context;
+    const read = () => services.budget.view(actor.tenantId, copyId, services.clock());
+    const view = await context.once(`budget of ${copyId}`, read);
+    return view && make(CrmBudget, view);
   }
 
   @Mutation(() => StartConnectResult, {

@@ -1,6 +1,7 @@
 import type { Actor, Viewer } from "../auth/actor";
 import type { Meetings } from "../briefing/record-meeting";
 import type { ShownNotes } from "../briefing/shown-notes";
+import type { Budget } from "../connections/budget";
 import type { Connecting } from "../connections/connecting";
 import type { CrmStops } from "../connections/crm-stops";
 import type { Disconnecting } from "../connections/disconnecting";
@@ -23,6 +24,7 @@ import { type SharedReads, TenantReads } from "./tenant-reads";
 /** What the resolvers call. */
 export interface Services {
   database: Database;
+  budget: Budget;
   connecting: Connecting;
   crmStops: CrmStops;
   disconnecting: Disconnecting;

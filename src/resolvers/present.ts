@@ -15,7 +15,14 @@ import type { StageRow } from "../entities/stage";
 import type { GapSummary, SyncRunRow } from "../entities/sync-run";
 import type { SyncStepRow } from "../entities/sync-step";
 import type { Refused } from "../platform/outcome";
-import { Connection, type ConnectionState, Crm, type ReauthorizationReason, Trouble } from "../schema/connection";
+import {
+  Connection,
+  type ConnectionState,
+  Crm,
+  type ReauthorizationReason,
+  Trouble,
+  TroubleCode,
+} from "../schema/connection";
 import { Activity, Note } from "../schema/context-records";
 import { CrmUser, Pipeline, Stage } from "../schema/crm-setup";
 import {
@@ -74,13 +81,13 @@ export function presentConnection(
 /** The operator's stop is every connection's trouble for as long as it holds; whatever was before it is kept beneath. */
 function presentStop(stop: CrmStop, now: Date): Trouble {
   const message = `${messageOfStop(stop)} Syncs wait and writes are refused until it is resumed.`;
-  return make(Trouble, { code: "CRM_UNAVAILABLE", message, since: stop.since, lastSeenAt: now });
+  return make(Trouble, { code: TroubleCode.CRM_UNAVAILABLE, message, since: stop.since, lastSeenAt: now });
 }
 
 function presentTrouble(row: ConnectionRow | null): Trouble | null {
   if (!row?.troubleCode || !row.troubleSince || !row.troubleLastSeenAt) return null;
   return make(Trouble, {
-    code: row.troubleCode,
+    code: row.troubleCode as TroubleCode,
     message: row.troubleMessage ?? "",
     since: row.troubleSince,
     lastSeenAt: row.troubleLastSeenAt,
@@ -96,19 +103,22 @@ export function presentRun(row: SyncRunRow): SyncRun {
     queuedAt: row.queuedAt,
     startedAt: row.startedAt,
     finishedAt: row.finishedAt,
-    updatedSince: row.updatedSince,
     gaps: row.gaps.map(presentGap),
     error: row.errorCode ? { code: row.errorCode, message: row.errorMessage ?? "" } : null,
   });
 }
 
-export const presentGap = ({ resource, code, count, since, message }: GapSummary): DataGap =>
-  make(DataGap, { resource, code, count, since: new Date(since), message });
+export const presentGap = ({ resource, code, count, since, message, expectedBy }: GapSummary): DataGap =>
+  make(DataGap, {
+    ...{ resource, code, count, since: new Date(since), message },
+    expectedBy: expectedBy ? new Date(expectedBy) : null,
+  });
 
 export const presentStep = (row: SyncStepRow): SyncStep =>
   make(SyncStep, {
     resource: row.resource,
     state: row.state,
+    updatedSince: row.updatedSince,
     requests: row.requests,
     fetched: row.fetched,
     written: row.written,

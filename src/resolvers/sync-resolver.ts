@@ -22,13 +22,14 @@ export class SyncRunResolver {
   }
 
   @Mutation(() => RequestSyncResult, {
-    description: "Syncs now. A first sync is FULL whatever is asked; RECONCILE reads everything to find what is gone.",
+    description:
+      "Syncs now. A first sync is FULL whatever is asked; RECONCILE reads everything to find what is gone. FULL and RECONCILE are for owners and admins; a member has to wait a minute after the last run.",
   })
   async requestSync(
     @Arg("kind", () => SyncKind, { nullable: true, defaultValue: "INCREMENTAL" }) kind: Kind | null,
     @Ctx() { actor, services, scope }: OperationContext,
   ): Promise<SyncRequested | Refusal> {
-    const made = await services.schedule.request(actor.tenantId, kind ?? "INCREMENTAL", actor);
+    const made = await services.schedule.request(actor, kind ?? "INCREMENTAL");
     if (!made.ok) return presentRefusal(made);
     const [run] = await readRunsById(scope, [made.value]);
     if (!run) throw new Error(`run ${made.value} was made and is not there`);

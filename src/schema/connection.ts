@@ -1,4 +1,4 @@
-import { createUnionType, Field, InputType, registerEnumType } from "type-graphql";
+import { createUnionType, Field, InputType, Int, registerEnumType } from "type-graphql";
 import { Node } from "./node";
 import { ObjectType } from "./object-type";
 import { Refusal } from "./refusal";
@@ -32,10 +32,33 @@ registerEnumType(ReauthorizationReason, {
   },
 });
 
+export enum TroubleCode {
+  CRM_UNAVAILABLE = "CRM_UNAVAILABLE",
+  CRM_REFUSED = "CRM_REFUSED",
+  CRM_ACCOUNT_CLOSED = "CRM_ACCOUNT_CLOSED",
+  CRM_ANSWER_UNREADABLE = "CRM_ANSWER_UNREADABLE",
+  RATE_LIMITED = "RATE_LIMITED",
+  SERVICE_MISCONFIGURED = "SERVICE_MISCONFIGURED",
+  BUDGET_LOW = "BUDGET_LOW",
+}
+registerEnumType(TroubleCode, {
+  name: "TroubleCode",
+  description: "What keeps a connected CRM from working.",
+  valuesConfig: {
+    CRM_UNAVAILABLE: { description: "It could not be reached or had a fault, or the operator has stopped all calls." },
+    CRM_REFUSED: { description: "It refused a request: a right of the authorizing user or of the app is missing." },
+    CRM_ACCOUNT_CLOSED: { description: "The company's account is not open." },
+    CRM_ANSWER_UNREADABLE: { description: "Its answer made no sense." },
+    RATE_LIMITED: { description: "Its request limit is used up; other apps share it." },
+    SERVICE_MISCONFIGURED: { description: "It does not accept this service's app registration: tell the operator." },
+    BUDGET_LOW: { description: "This service's share of its daily tokens is used up, or little is left for others." },
+  },
+});
+
 @ObjectType({ description: "Something temporary that keeps a connected CRM from working." })
 export class Trouble {
-  @Field(() => String, { description: "Machine-readable, for example CRM_UNAVAILABLE." })
-  code!: string;
+  @Field(() => TroubleCode, { description: "Machine-readable." })
+  code!: TroubleCode;
 
   @Field(() => String, { description: "What happened and what to do." })
   message!: string;
@@ -45,6 +68,36 @@ export class Trouble {
 
   @Field(() => Date)
   lastSeenAt!: Date;
+}
+
+@ObjectType({
+  description: "What the CRM's company may spend a day with all its apps, and what this service does with it.",
+})
+export class CrmBudget {
+  @Field(() => Int, {
+    nullable: true,
+    description: "Tokens a day, as the CRM last said; null where it does not say.",
+  })
+  limit!: number | null;
+
+  @Field(() => Int, {
+    nullable: true,
+    description: "What the company has left today, as the CRM last said; null where it has not said today.",
+  })
+  remaining!: number | null;
+
+  @Field(() => Int, {
+    description: "What this service has spent today, of what every tenant of the company asked for.",
+  })
+  spentToday!: number;
+
+  @Field(() => Int, {
+    description: "What it may spend a day on syncs; a connection's first lists may take half of what is left.",
+  })
+  allowance!: number;
+
+  @Field(() => Date, { nullable: true, description: "When a new day of the CRM begins, as far as that is known." })
+  resetsAt!: Date | null;
 }
 
 export enum Crm {

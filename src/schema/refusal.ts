@@ -15,6 +15,8 @@ export enum RefusalCode {
   NOT_CONNECTED = "NOT_CONNECTED",
   NEEDS_REAUTHORIZATION = "NEEDS_REAUTHORIZATION",
   SYNC_ALREADY_RUNNING = "SYNC_ALREADY_RUNNING",
+  SYNC_TOO_SOON = "SYNC_TOO_SOON",
+  BUDGET_LOW = "BUDGET_LOW",
   FIELD_NOT_FOUND = "FIELD_NOT_FOUND",
   FIELD_NOT_WRITABLE = "FIELD_NOT_WRITABLE",
   FIELD_NOT_MAPPED = "FIELD_NOT_MAPPED",
@@ -48,6 +50,11 @@ registerEnumType(RefusalCode, {
       description: "The CRM no longer accepts the authorization; someone has to authorize again.",
     },
     SYNC_ALREADY_RUNNING: { description: "A sync is queued or running already." },
+    SYNC_TOO_SOON: { description: "A member asked within a minute of the last run; `retryAt` says when." },
+    BUDGET_LOW: {
+      description:
+        "The CRM company's tokens of the day are needed for its other apps; `retryAt` says when to ask again.",
+    },
     FIELD_NOT_FOUND: { description: "The CRM has no such field of the entity." },
     FIELD_NOT_WRITABLE: { description: "A standard field, or one of a type that cannot be written." },
     FIELD_NOT_MAPPED: { description: "No field of the entity is nominated." },

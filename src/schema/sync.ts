@@ -1,12 +1,11 @@
 import { createUnionType, Field, Int, registerEnumType } from "type-graphql";
+import { GAP_CODES, SYNC_ERROR_CODES, SYNC_KINDS, SYNC_RESOURCES, SYNC_STATES } from "../entities/sync-run";
 import { Node } from "./node";
 import { ObjectType } from "./object-type";
 import { connectionOf } from "./page";
 import { Refusal } from "./refusal";
 
 const named = (names: readonly string[]) => Object.fromEntries(names.map((name) => [name, name]));
-
-import { SYNC_ERROR_CODES, SYNC_KINDS, SYNC_RESOURCES, SYNC_STATES } from "../entities/sync-run";
 
 export const SyncKind = named(SYNC_KINDS);
 registerEnumType(SyncKind, {
@@ -26,12 +25,15 @@ registerEnumType(SyncResource, {
 export const SyncErrorCode = named(SYNC_ERROR_CODES);
 registerEnumType(SyncErrorCode, { name: "SyncErrorCode", description: "Why a run failed." });
 
+export const GapCode = named(GAP_CODES);
+registerEnumType(GapCode, { name: "GapCode", description: "Why something is missing." });
+
 @ObjectType({ description: "Something that is missing, so that nothing missing looks like nothing there." })
 export class DataGap {
   @Field(() => SyncResource)
   resource!: string;
 
-  @Field(() => String, { description: "The reason, machine-readable." })
+  @Field(() => GapCode, { description: "The reason, machine-readable." })
   code!: string;
 
   @Field(() => Int, { description: "How many records are touched." })
@@ -42,6 +44,12 @@ export class DataGap {
 
   @Field(() => String)
   message!: string;
+
+  @Field(() => Date, {
+    nullable: true,
+    description: "By when it will be read at the present pace; null where that is not known.",
+  })
+  expectedBy!: Date | null;
 }
 
 @ObjectType({ description: "Why a run failed, and what to do." })
@@ -60,6 +68,12 @@ export class SyncStep {
 
   @Field(() => SyncState)
   state!: string;
+
+  @Field(() => Date, {
+    nullable: true,
+    description: "The updated_since that this resource was asked with; null where it was read whole.",
+  })
+  updatedSince!: Date | null;
 
   @Field(() => Int, { description: "Requests that were answered and committed." })
   requests!: number;
@@ -96,9 +110,6 @@ export class SyncRun extends Node {
 
   @Field(() => Date, { nullable: true })
   finishedAt!: Date | null;
-
-  @Field(() => Date, { nullable: true, description: "The updated_since that the run passed; null in a full run." })
-  updatedSince!: Date | null;
 
   @Field(() => [DataGap], {
     description: "What is missing although the run succeeded: participants of some deals, stages, pipelines.",

@@ -58,6 +58,16 @@ export const WORDS: Readonly<Record<string, Words>> = {
     since: "Since when.",
     message: "In plain words, for people.",
   },
+  GapCode: {
+    NOT_READ_YET: "It was not asked for yet, or only in part.",
+    RATE_LIMITED: "The CRM's request limit was used up.",
+    CRM_UNAVAILABLE: "The CRM could not be reached or had a fault.",
+    CRM_REFUSED: "The CRM refused it to the authorizing user.",
+    CRM_ANSWER_UNREADABLE: "The CRM's answer made no sense.",
+    RECORD_NOT_FOUND: "A record that is named here is not shown to the authorizing user, or is gone.",
+    NOT_SHOWN: "The CRM showed so few records that what is held was kept as it was.",
+    RECORDS_UNREADABLE: "Single records could not be read.",
+  },
   SyncResource: {
     USERS: "The users of the CRM company.",
     PIPELINES: "The pipelines, for their names.",
@@ -213,6 +223,8 @@ export const WORDS: Readonly<Record<string, Words>> = {
     CRM_ACCOUNT_CLOSED: "The CRM company's account is not open.",
     CRM_ANSWER_UNREADABLE: "The CRM's answer made no sense.",
     NEEDS_REAUTHORIZATION: "The CRM no longer accepts the authorization.",
+    BUDGET_LOW:
+      "This service's share of the CRM's daily tokens is used up, or little is left for the company's other apps.",
     INTERNAL: "A fault of this service.",
   },
   SyncStep: {

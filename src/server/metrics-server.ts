@@ -1,4 +1,5 @@
 import Fastify from "fastify";
+import type { BudgetTotals } from "../connections/company-ledger";
 import type { QueueState } from "../database/jobs";
 import type { Metrics } from "../platform/metrics";
 import { listen } from "./listen";
@@ -7,13 +8,18 @@ export interface MetricsServer {
   stop(): Promise<void>;
 }
 
+export interface StoredState {
+  readQueue(): Promise<QueueState>;
+  readBudgets(): Promise<BudgetTotals>;
+}
+
 /**
  * Prometheus metrics at `/metrics`, on a port of their own so that they are never served with the API.
- * @param readQueue the queue as it is when metrics are asked for; where that fails, its gauges keep what they last were
+ * Gauges of what is stored are set when metrics are asked for; where reading fails, they keep what they last were.
  */
 export async function startMetricsServer(
-  { registry, jobsWaiting, jobsOldestSeconds }: Metrics,
-  readQueue: () => Promise<QueueState>,
+  { registry, jobsWaiting, jobsOldestSeconds, crmCompaniesShort, crmTokensLimit, crmTokensRemaining }: Metrics,
+  { readQueue, readBudgets }: StoredState,
   host: string,
   port: number,
 ): Promise<MetricsServer> {
@@ -23,6 +29,12 @@ export async function startMetricsServer(
     if (queue) {
       jobsWaiting.set(queue.waiting);
       jobsOldestSeconds.set(queue.oldestSeconds);
+    }
+    const budgets = await readBudgets().catch(() => null);
+    if (budgets) {
+      crmCompaniesShort.set(budgets.short);
+      crmTokensLimit.set(budgets.limit);
+      crmTokensRemaining.set(budgets.remaining);
     }
     reply.header("content-type", registry.contentType);
     return registry.metrics();

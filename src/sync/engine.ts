@@ -1,168 +1,288 @@
 import type { PinnedTokens } from "../connections/access-tokens";
+import type { Budget, HeldPurse, Purpose } from "../connections/budget";
+import { readGaps } from "../connections/known-gaps";
 import { endTrouble, isTrouble, noteTrouble } from "../connections/trouble";
 import { CrmApi } from "../crm/api";
-import { stopBehind } from "../crm/errors";
+import { BudgetLowError, CrmError, stopBehind } from "../crm/errors";
 import type { CrmHttp } from "../crm/http";
 import { Pacer } from "../crm/pacer";
+import { ADDRESSES } from "../crm/prices";
 import type { Database, TenantScope } from "../database/database";
 import { isGivenUp } from "../database/session-limits";
 import { SYNC_RESOURCES, type SyncResource } from "../entities/sync-run";
 import type { SyncStepRow } from "../entities/sync-step";
-import { type Clock, SECOND_MS } from "../platform/clock";
+import { type Clock, MINUTE_MS, SECOND_MS } from "../platform/clock";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
-import { failureOf, isSubFetchFailure, RunLostError } from "./failures";
-import { recordGaps, summarizeGaps } from "./gaps";
-import { holdRun, inRun, type StepChange } from "./page-commit";
-import { copyOf, type RunContext } from "./run-context";
+import { copyOf, holdRun, inRun, type RunContext } from "./commit";
+import { failureOf, isListFailure, type RunFailure, RunLostError } from "./failures";
+import { gapOf, recordGaps } from "./gaps";
+import { LISTS, type ListResource, type Settling } from "./lists";
+import { askParticipants } from "./participants";
+import { begunOf, type ListState, readLists } from "./passes";
+import { MAIN_LISTS, passesOf, sinceOf } from "./plan";
+import { probeMatched, refreshMeeting } from "./probes";
 import {
   type ClaimedRun,
   claimRun,
+  endRun,
   extendLease,
-  failRun,
+  insertSteps,
+  noteFailure,
   type RunRef,
   readSteps,
   releaseRun,
   requireLease,
   setStepState,
-  succeedRun,
-} from "./run-store";
-import { walkList } from "./walk-list";
-import { walkParticipants } from "./walk-participants";
+} from "./runs";
+import { MEETING_LISTS, markRefreshed, meetingsToRefresh } from "./schedule-rows";
+import { walkPass } from "./walk";
 
 const BEAT_MS = 10 * SECOND_MS;
 /** A run gives its place to waiting ones after this, and goes on from its checkpoint when it is its turn again. */
 const TURN_MS = 15 * SECOND_MS;
 /** A run that the operator's stop, or somebody else's lock, holds up looks again after this. */
 const HELD_UP_MS = 10 * SECOND_MS;
-/** Specification 4.3.3: without these a run succeeds and says what is missing. */
-const MAY_FAIL: ReadonlySet<SyncResource> = new Set(["PIPELINES", "STAGES"]);
+/** Where runs are only made by request: how old a list may grow beside a long pass. */
+const STALE_AFTER_MS = 15 * MINUTE_MS;
 
 export interface EngineParts {
   database: Database;
   http: CrmHttp;
   crmBaseUrl: string;
   concurrency: number;
+  /** How often the schedule runs; 0: only by request. */
+  intervalMs: number;
+  budget: Budget;
+  settling: Settling;
   tokensOf(tenantId: number, copyId: number): PinnedTokens;
   /** Plans the connection's next run, in the transaction that ends one. */
-  planNext(scope: TenantScope, copyId: number): Promise<void>;
+  planNext(scope: TenantScope, copyId: number, failure: RunFailure | null): Promise<void>;
   metrics?: Metrics;
   clock: Clock;
   logger: Logger;
 }
 
-/** Runs one sync from wherever its checkpoints say it stands, page by page. */
+type Purses = Record<keyof RunContext["apis"], HeldPurse>;
+
+/** Runs one sync from wherever its passes say it stands, page by page. */
 export class SyncEngine {
   constructor(private readonly parts: EngineParts) {}
 
   /** @param stop ends the run after the pages in hand; it is given back and goes on elsewhere */
   async run({ tenantId, runId }: RunRef, stop: AbortSignal): Promise<void> {
-    const { database, clock, concurrency } = this.parts;
+    const { database, clock } = this.parts;
     const askedAt = clock();
     const run = await claimRun(database.tenant(tenantId), runId, askedAt);
     if (!run) return;
     const beat = setInterval(() => this.#beat(run), BEAT_MS);
-    const logger = this.parts.logger.child({ tenantId, runId, kind: run.kind });
-    const pacer = new Pacer(clock);
-    const tokens = this.parts.tokensOf(tenantId, run.copyId);
-    const mayBegin = () => requireLease(run, clock());
-    const api = new CrmApi(this.parts.http, this.parts.crmBaseUrl, tokens, pacer, mayBegin);
-    const turnEnds = askedAt.getTime() + TURN_MS;
-    const mustPause = () => stop.aborted || clock().getTime() >= turnEnds;
-    const { metrics } = this.parts;
-    const context: RunContext = { run, api, tokens, database, clock, logger, concurrency, metrics, mustPause };
+    const purses = this.#pursesOf(run);
+    const context = this.#contextOf(run, purses, askedAt, stop);
     try {
-      // Specification 5.10: nothing is synced as a user who is deactivated, or is not the one who authorized.
-      await tokens.verify(mayBegin);
-      if (!(await this.#steps(context))) await database.tenant(tenantId).transaction((scope) => releaseRun(scope, run));
+      await this.#look(context, purses);
+      if (await this.#turn(context)) await this.#end(context, null);
+      else await this.#release(run, null);
     } catch (error) {
-      await this.#ended(context, error);
+      await this.#broken(context, error);
     } finally {
       clearInterval(beat);
+      for (const purse of Object.values(purses)) {
+        await purse
+          .release()
+          .catch((error: unknown) => context.logger.warn({ err: error }, "unspent tokens were not given back"));
+      }
     }
+  }
+
+  #pursesOf({ tenantId, copyId }: ClaimedRun): Purses {
+    const purse = (purpose: Purpose) => this.parts.budget.purse(tenantId, copyId, purpose);
+    return {
+      firstLists: purse("FIRST_LISTS"),
+      lists: purse("LISTS"),
+      participants: purse("PARTICIPANTS"),
+      meetings: purse("MEETINGS"),
+    };
+  }
+
+  #contextOf(run: ClaimedRun, purses: Purses, askedAt: Date, stop: AbortSignal): RunContext {
+    const { database, clock, concurrency, metrics, http, crmBaseUrl, intervalMs, budget, settling } = this.parts;
+    const { tenantId, runId, copyId, kind } = run;
+    const tokens = this.parts.tokensOf(tenantId, copyId);
+    const mayBegin = () => requireLease(run, clock());
+    const calls = { http, baseUrl: crmBaseUrl, tokens, pacer: new Pacer(clock), mayBegin, stop };
+    const api = (purse: HeldPurse) => new CrmApi({ ...calls, purse });
+    const { firstLists, lists, participants, meetings } = purses;
+    const turnEnds = askedAt.getTime() + TURN_MS;
+    return {
+      ...{ run, database, clock, concurrency, metrics, settling },
+      verify: (purse) => tokens.verify({ mayBegin, stop, ...(purse && { purse }) }),
+      apis: {
+        firstLists: api(firstLists),
+        lists: api(lists),
+        participants: api(participants),
+        meetings: api(meetings),
+      },
+      left: (purpose) => budget.left(tenantId, copyId, purpose, clock()),
+      logger: this.parts.logger.child({ tenantId, runId, kind }),
+      staleAfterMs: intervalMs || STALE_AFTER_MS,
+      isStopped: () => stop.aborted,
+      mustPause: () => stop.aborted || clock().getTime() >= turnEnds,
+    };
+  }
+
+  /**
+   * Specification 5.10: nothing is synced as a user who is deactivated, or is not the one who authorized. Where the company
+   * is short of tokens, the same question is the look at whether it still is; a refusal then is no news.
+   */
+  async #look(context: RunContext, purses: Purses): Promise<void> {
+    const { clock, verify, left } = context;
+    const carries = async (purpose: Purpose) => (await left(purpose)) >= ADDRESSES.currentUser.price;
+    if (await carries("LISTS")) return verify(purses.lists);
+    const meetings = await meetingsToRefresh(copyOf(context), clock());
+    if (meetings.length > 0 && (await carries("MEETINGS"))) return verify(purses.meetings);
+    const wasShort = !(await carries("FIRST_LISTS"));
+    await verify(purses.firstLists).catch((error: unknown) => {
+      if (!wasShort || failureOf(error)?.code !== "RATE_LIMITED") throw error;
+      throw new BudgetLowError(null);
+    });
   }
 
   /** @returns false where the run paused before its end */
-  async #steps(context: RunContext): Promise<boolean> {
-    const { run, database, clock, logger } = context;
-    const steps = new Map((await readSteps(copyOf(context), run.runId)).map((step) => [step.resource, step]));
+  async #turn(context: RunContext): Promise<boolean> {
+    const { run, clock } = context;
+    const copy = copyOf(context);
+    const meetings = await meetingsToRefresh(copy, clock());
+    if (meetings.length > 0) await insertSteps(copy, run.runId, run.kind, MEETING_LISTS);
+    const steps = new Map((await readSteps(copy, run.runId)).map((step) => [step.resource, step]));
+    for (const meetingId of meetings) await this.#ifAffordable(context, () => refreshMeeting(context, meetingId));
+    if (steps.has("DEALS")) await this.#ifAffordable(context, () => probeMatched(context));
+    const lists = await readLists(copy);
+    if (meetings.length > 0) for (const list of MEETING_LISTS) payFrom(lists.get(list), "meetings");
+    if (!(await this.#steps(context, steps, lists))) return false;
+    for (const meetingId of meetings) await markRefreshed(copy, meetingId, clock());
+    return true;
+  }
+
+  async #steps(
+    context: RunContext,
+    steps: ReadonlyMap<SyncResource, SyncStepRow>,
+    lists: ReadonlyMap<SyncResource, ListState>,
+  ): Promise<boolean> {
+    const unknown = new Set<SyncResource>();
     for (const resource of SYNC_RESOURCES) {
       const step = steps.get(resource);
-      if (!step || step.state === "SUCCEEDED" || step.state === "FAILED") continue;
-      if (!(await this.#step(context, step))) return false;
+      const state = lists.get(resource);
+      if (!step || !state || step.state === "FAILED" || step.state === "CANCELLED") continue;
+      if (!(await this.#step(context, step, state))) return false;
+      for (const named of state.unknown) if (!steps.has(named)) unknown.add(named);
     }
-    await database.tenant(run.tenantId).transaction(async (scope) => {
-      // The connection before the run, in the order in which disconnecting locks them.
-      await this.parts.planNext(scope, run.copyId);
-      await holdRun(scope, run, clock());
-      await succeedRun(scope, run, await summarizeGaps({ ...scope, copyId: run.copyId }), clock());
-    });
-    await endTrouble(copyOf(context), run.copyId);
-    this.parts.metrics?.syncRuns.inc({ kind: run.kind, outcome: "SUCCEEDED" });
-    logger.info(totals(await readSteps(copyOf(context), run.runId)), "a sync run succeeded");
+    const { run } = context;
+    const copy = copyOf(context);
+    if (unknown.size > 0) await insertSteps(copy, run.runId, run.kind, [...unknown]);
+    for (const step of unknown.size > 0 ? await readSteps(copy, run.runId) : []) {
+      const state = lists.get(step.resource);
+      if (unknown.has(step.resource) && state && !(await this.#step(context, step, state))) return false;
+    }
     return true;
+  }
+
+  /** What the company's tokens do not carry now is left out, and is no failure of the run. */
+  async #ifAffordable({ logger }: RunContext, work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
+    } catch (error) {
+      if (!(error instanceof CrmError) || error.code !== "BUDGET_LOW") throw error;
+      logger.info({ code: error.code }, "matched records are looked at when there are tokens for it");
+    }
   }
 
   /** @returns false where it paused before its end */
-  async #step(context: RunContext, step: SyncStepRow): Promise<boolean> {
-    const { run } = context;
+  async #step(context: RunContext, step: SyncStepRow, state: ListState): Promise<boolean> {
     const { resource } = step;
-    await setStepState(copyOf(context), run, resource, "RUNNING");
     try {
-      const walk =
-        resource === "DEAL_PARTICIPANTS" ? walkParticipants(context, step) : walkList(context, step, resource);
-      let isDone = true;
-      for await (const change of walk) {
-        this.#count(resource, change);
-        isDone = change.done;
-      }
-      if (!isDone) return false;
-      await setStepState(copyOf(context), run, resource, "SUCCEEDED");
+      if (resource !== "DEAL_PARTICIPANTS") return await this.#list(context, step, resource, state);
+      return await this.#participants(context, step);
     } catch (error) {
-      if (!MAY_FAIL.has(resource) || !isSubFetchFailure(error)) throw error;
-      await this.#missing(context, resource, error.code);
+      if (!isListFailure(error) || context.isStopped()) throw error;
+      await this.#missing(context, resource, error);
+      return true;
     }
+  }
+
+  async #list(context: RunContext, step: SyncStepRow, resource: ListResource, state: ListState): Promise<boolean> {
+    const { run, clock, staleAfterMs } = context;
+    const isDone = step.state === "SUCCEEDED";
+    const { tellsChanges } = LISTS[resource];
+    const begunBefore = new Set(step.state === "QUEUED" ? begunOf(state) : []);
+    const facts = { tellsChanges, list: state.list, wholeIsOpen: state.passes.has("WHOLE"), begunBefore, isDone };
+    for (const kind of passesOf(facts, clock(), staleAfterMs)) {
+      const since = kind === "CHANGES" && state.list?.watermark ? sinceOf(state.list.watermark) : null;
+      const updatedSince = state.passes.get(kind)?.updatedSince ?? since;
+      if (!isDone) await setStepState(copyOf(context), run, resource, "RUNNING", { updatedSince });
+      if ((await walkPass(context, resource, state, kind)) === "PAUSED") return false;
+    }
+    if (!isDone) await setStepState(copyOf(context), run, resource, "SUCCEEDED");
     return true;
   }
 
-  async #missing(context: RunContext, resource: SyncResource, code: string): Promise<void> {
-    const { run, database, clock, logger } = context;
-    logger.warn({ resource, code }, "a sub-fetch failed; the run goes on");
-    await inRun(database, run, clock(), async (copy) => {
-      const message = `The CRM's ${resource.toLowerCase()} could not be read; names may be missing or old. The next run asks again.`;
-      await recordGaps(copy, resource, [{ code, message }], clock());
+  async #participants(context: RunContext, step: SyncStepRow): Promise<boolean> {
+    const { run } = context;
+    if (step.state === "SUCCEEDED") return true;
+    await setStepState(copyOf(context), run, step.resource, "RUNNING");
+    let isDone = true;
+    for await (const batch of askParticipants(context, step)) isDone = batch.isLast;
+    if (isDone) await setStepState(copyOf(context), run, step.resource, "SUCCEEDED");
+    return isDone;
+  }
+
+  /** One list could not be read: what depends on it says so, and the others are read. */
+  async #missing(context: RunContext, resource: SyncResource, error: CrmError): Promise<void> {
+    const { run, clock, logger } = context;
+    logger.warn({ err: error, resource, code: error.code }, "a list could not be read; the run goes on");
+    const failure = failureOf(error);
+    await inRun(context, async (copy) => {
+      await recordGaps(copy, resource, [gapOf(resource, error)], clock());
       await setStepState(copy, run, resource, "FAILED");
+      if (failure && MAIN_LISTS.has(resource)) await noteFailure(copy, run, failure);
     });
   }
 
-  async #ended(context: RunContext, error: unknown): Promise<void> {
-    const { run, database, clock, logger } = context;
-    if (stopBehind(error) || isGivenUp(error)) {
-      const later = new Date(clock().getTime() + HELD_UP_MS);
-      return database.tenant(run.tenantId).transaction((scope) => releaseRun(scope, run, later));
-    }
+  /** Something that would meet every call ended the run, or held it up. */
+  async #broken(context: RunContext, error: unknown): Promise<void> {
+    const { run, clock, logger } = context;
+    if (context.isStopped() && error instanceof CrmError) return this.#release(run, null);
+    if (stopBehind(error) || isGivenUp(error)) return this.#release(run, new Date(clock().getTime() + HELD_UP_MS));
     const failure = failureOf(error);
     if (!failure) return logger.info({ err: error }, "a sync run is no longer this worker's");
     if (failure.code === "INTERNAL") logger.error({ err: error }, "a sync run failed for a reason of our own");
-    else logger.warn({ err: error, code: failure.code }, "a sync run failed");
-    const { code, message } = failure;
-    this.parts.metrics?.syncRuns.inc({ kind: run.kind, outcome: code });
-    await database
-      .tenant(run.tenantId)
-      .transaction(async (scope) => {
-        if (isTrouble(code)) await noteTrouble(scope, run.copyId, { code, message }, clock());
-        await this.parts.planNext(scope, run.copyId);
-        await failRun(scope, run, failure, clock());
-      })
-      .catch((lost: unknown) => {
-        if (!(lost instanceof RunLostError)) throw lost;
-      });
+    else logger.warn({ err: error, code: failure.code }, "a sync run was ended");
+    await this.#end(context, failure).catch((lost: unknown) => {
+      if (!(lost instanceof RunLostError)) throw lost;
+    });
   }
 
-  #count(resource: SyncResource, { written, unchanged, removed, rejected }: StepChange): void {
-    for (const [outcome, count] of Object.entries({ written, unchanged, removed, rejected })) {
-      this.parts.metrics?.syncRecords.inc({ resource, outcome }, count);
-    }
+  #release(run: ClaimedRun, later: Date | null): Promise<void> {
+    return this.parts.database.tenant(run.tenantId).transaction((scope) => releaseRun(scope, run, later));
+  }
+
+  async #end(context: RunContext, reason: RunFailure | null): Promise<void> {
+    const { run, database, clock, logger } = context;
+    const failure = await database.tenant(run.tenantId).transaction(async (scope) => {
+      // The connection before the run, in the order in which disconnecting locks them.
+      await this.parts.planNext(scope, run.copyId, reason);
+      if (!reason) await holdRun(scope, run, clock());
+      const gaps = await readGaps({ ...scope, copyId: run.copyId }, clock());
+      const ended = await endRun(scope, run, { failure: reason, gaps, now: clock() });
+      if (!ended) await endTrouble(scope, run.copyId);
+      else if (isTrouble(ended.code)) {
+        await noteTrouble(scope, run.copyId, { code: ended.code, message: ended.message }, clock());
+      }
+      return ended;
+    });
+    this.parts.metrics?.syncRuns.inc({ kind: run.kind, outcome: failure?.code ?? "SUCCEEDED" });
+    const counted = totals(await readSteps(copyOf(context), run.runId));
+    if (failure) logger.warn({ ...counted, code: failure.code }, "a sync run failed");
+    else logger.info(counted, "a sync run succeeded");
   }
 
   #beat(run: ClaimedRun): void {
@@ -170,6 +290,10 @@ export class SyncEngine {
       this.parts.logger.warn({ err: error, runId: run.runId }, "a lease could not be extended"),
     );
   }
+}
+
+function payFrom(state: ListState | undefined, payer: ListState["payer"]): void {
+  if (state) state.payer = payer;
 }
 
 function totals(

@@ -20,6 +20,11 @@ const BY_CRM_FAILURE: Record<CrmFailure, RunFailure> = {
     code: "RATE_LIMITED",
     message: "The CRM's request limit is used up. The next run goes on from here; other apps share that limit.",
   },
+  BUDGET_LOW: {
+    code: "BUDGET_LOW",
+    message:
+      "This service's share of the CRM's daily tokens is used up, or little is left for other apps. It goes on by itself when there is more.",
+  },
   UNAVAILABLE: {
     code: "CRM_UNAVAILABLE",
     message: "The CRM could not be reached or is down. The next run tries again.",
@@ -43,6 +48,8 @@ const BY_CRM_FAILURE: Record<CrmFailure, RunFailure> = {
   },
 };
 
+const ASKED_WHO: ReadonlySet<CrmFailure> = new Set(["REFUSED", "RATE_LIMITED"]);
+
 /** What a run reports when `error` ends it; null where the run is no longer this worker's and nothing is to be said. */
 export function failureOf(error: unknown): RunFailure | null {
   if (error instanceof RunLostError || error instanceof ConnectionGoneError) return null;
@@ -50,6 +57,10 @@ export function failureOf(error: unknown): RunFailure | null {
   if (error instanceof NeedsReauthorizationError) return { code: "NEEDS_REAUTHORIZATION", message: error.message };
   if (error instanceof OAuthError && error.code === "MISCONFIGURED") {
     return { code: "INTERNAL", message: "The CRM does not accept this service's app registration. Tell the operator." };
+  }
+  // Whose a renewed token is was not said, and why not: for want of a right, or of tokens.
+  if (error instanceof OAuthError && error.cause instanceof CrmError && ASKED_WHO.has(error.cause.code)) {
+    return BY_CRM_FAILURE[error.cause.code];
   }
   if (error instanceof OAuthError) {
     return {
@@ -59,6 +70,17 @@ export function failureOf(error: unknown): RunFailure | null {
   }
   return { code: "INTERNAL", message: "The run failed for a reason of our own. The operator's log has it." };
 }
+
+/**
+ * Failures that are one list's: it becomes a gap, and the lists behind it are read. All others would meet every call: no
+ * connection at all, a refused authorization, the CRM's limit, our own restraint.
+ */
+export function isListFailure(error: unknown): error is CrmError {
+  if (!(error instanceof CrmError) || stopBehind(error) || error.detail.neverSent) return false;
+  return OF_ONE_LIST.has(error.code);
+}
+
+const OF_ONE_LIST: ReadonlySet<CrmFailure> = new Set(["REFUSED", "NOT_FOUND", "UNREADABLE", "UNAVAILABLE"]);
 
 /** Failures of one sub-fetch that become a gap; all others end the run, and a stop by the operator makes it wait. */
 export function isSubFetchFailure(error: unknown): error is CrmError {

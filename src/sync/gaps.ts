@@ -1,6 +1,7 @@
-import { gapsWhere } from "../connections/known-gaps";
+import { GAP_CODE_OF } from "../connections/known-gaps";
+import type { CrmError } from "../crm/errors";
 import type { CopyScope } from "../database/database";
-import type { GapSummary, SyncKind, SyncResource } from "../entities/sync-run";
+import type { GapCode, SyncResource } from "../entities/sync-run";
 
 /** A gap of a whole resource is kept under this id; CRM ids begin at 1. */
 const WHOLE_RESOURCE = 0;
@@ -8,7 +9,7 @@ const WHOLE_RESOURCE = 0;
 export interface FoundGap {
   /** The record that is touched; absent for the whole resource. */
   crmId?: number;
-  code: string;
+  code: GapCode;
   message: string;
 }
 
@@ -31,31 +32,13 @@ export async function recordGaps(
   );
 }
 
+/** A whole list that could not be read, as whoever reads an answer is told. */
+export function gapOf(resource: SyncResource, error: CrmError): FoundGap {
+  const list = resource.toLowerCase().replace("_", " ");
+  const message = `The CRM's ${list} could not be read; what is shown of them may be missing or old. The next run asks again.`;
+  const code = error.code === "NOT_FOUND" ? "CRM_REFUSED" : GAP_CODE_OF[error.code];
+  return { code, message };
+}
+
 /** What two walks did not show, and what is kept all the same. */
-export const NOT_SHOWN = "NOT_SHOWN";
-
-/** The list was read to its end. Only a run that walks it whole can say that what was not shown is shown again. */
-export async function mendWholeResource(
-  { tenantId, copyId, rows }: CopyScope,
-  resource: SyncResource,
-  kind: SyncKind,
-): Promise<void> {
-  const stays = kind === "INCREMENTAL" ? NOT_SHOWN : null;
-  await rows(
-    `DELETE FROM data_gap
-     WHERE tenant_id = $1 AND copy_id = $2 AND resource = $3 AND crm_id = $4 AND code IS DISTINCT FROM $5`,
-    [tenantId, copyId, resource, WHOLE_RESOURCE, stays],
-  );
-}
-
-/** What a copy lacks now, by resource and reason. */
-export async function summarizeGaps({ tenantId, copyId, rows }: CopyScope): Promise<GapSummary[]> {
-  const found = await rows<Omit<GapSummary, "since"> & { since: Date }>(gapsWhere(), [tenantId, copyId], {
-    resource: "text",
-    code: "text",
-    count: "number",
-    since: "instant",
-    message: "text",
-  });
-  return found.map((gap) => ({ ...gap, since: gap.since.toISOString() }));
-}
+export const NOT_SHOWN: GapCode = "NOT_SHOWN";

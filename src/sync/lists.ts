@@ -1,50 +1,112 @@
 import type { CrmApi, CrmPage, PageRequest } from "../crm/api";
-import type { RejectedRecord } from "../crm/parsing/page";
+import type * as crm from "../crm/parsing/records";
 import type { CopyScope } from "../database/database";
+import { ActivityRow } from "../entities/activity";
+import { CrmUserRow } from "../entities/crm-user";
+import { DealRow } from "../entities/deal";
+import { NoteRow } from "../entities/note";
+import { OrganizationRow } from "../entities/organization";
+import { PersonRow } from "../entities/person";
+import { PipelineRow } from "../entities/pipeline";
+import { StageRow } from "../entities/stage";
 import type { SyncResource } from "../entities/sync-run";
 import * as write from "./writers";
 
-/** A page that was read and waits to be committed. */
-export interface ReadPage {
-  fetched: number;
-  /** The ids of the records that could be read. */
-  ids: number[];
-  rejected: RejectedRecord[];
-  next: string | null;
-  date: Date | null;
-  correlationId: string | undefined;
-  write(copy: CopyScope): Promise<write.Written>;
-}
-
 export type ListResource = Exclude<SyncResource, "DEAL_PARTICIPANTS">;
-type ReadList = (api: CrmApi, page: PageRequest) => Promise<ReadPage>;
 
-function list<T extends { id: number }>(
-  fetch: (api: CrmApi, page: PageRequest) => Promise<CrmPage<T>>,
-  writer: write.Writer<T>,
-): ReadList {
-  return async (api, request) => {
-    const { records, rejected, next, date, correlationId } = await fetch(api, request);
-    return {
-      fetched: records.length + rejected.length,
-      ids: records.map(({ id }) => id),
-      rejected,
-      next,
-      date,
-      correlationId,
-      write: (copy) => writer(copy, records, rejected.length),
-    };
-  };
+/** What pages start in other parts of the service; app.ts gives it. */
+export interface Settling {
+  /** Notes that the CRM shows may be those whose answers were lost. */
+  settleNotes(copy: CopyScope, notes: readonly crm.CrmNote[]): Promise<void>;
 }
 
-/** How each list of the CRM is read and where its records go. */
-export const LISTS: Record<ListResource, ReadList> = {
-  USERS: list((api) => api.users(), write.writeUsers),
-  PIPELINES: list((api, page) => api.pipelines(page), write.writePipelines),
-  STAGES: list((api, page) => api.stages(page), write.writeStages),
-  ORGANIZATIONS: list((api, page) => api.organizations(page), write.writeOrganizations),
-  PERSONS: list((api, page) => api.persons(page), write.writePersons),
-  DEALS: list((api, page) => api.deals(page), write.writeDeals),
-  ACTIVITIES: list((api, page) => api.activities(page), write.writeActivities),
-  NOTES: list((api, page) => api.notes(page), write.writeNotes),
+/** How a list of the CRM is read, and where its records go. */
+export interface List<T extends { id: number } = { id: number }> {
+  read(api: CrmApi, request: PageRequest): Promise<CrmPage<T>>;
+  /** Within the caller's transaction. @param unread how many records of the page could not be read */
+  write(copy: CopyScope, records: readonly T[], unread: number): Promise<write.Written>;
+  /** What of other parts belongs to the same transaction. */
+  after?(settling: Settling, copy: CopyScope, records: readonly T[]): Promise<void>;
+  /** Whether the CRM tells what changed since a moment; the others are small and always read whole. */
+  tellsChanges: boolean;
+  /** Whether it comes in pages by ascending id; the users are one answer. */
+  hasPages: boolean;
+  /** Whose rows its records become. */
+  entity: new () => object;
+  /** Of the lists that are read less often, those that its records name, and the column that does. */
+  depends: Partial<Record<ListResource, { column: string; of: new () => object }>>;
+}
+
+const OF_OWNERS = { USERS: { column: "owner_id", of: CrmUserRow } };
+const CHANGING = { tellsChanges: true, hasPages: true } as const;
+const SMALL = { tellsChanges: false, hasPages: true, depends: {} } as const;
+
+const USERS: List<crm.CrmUser> = {
+  read: (api) => api.users(),
+  write: write.writeUsers,
+  entity: CrmUserRow,
+  ...{ ...SMALL, hasPages: false },
+};
+const PIPELINES: List<crm.CrmPipeline> = {
+  read: (api, page) => api.pipelines(page),
+  write: write.writePipelines,
+  entity: PipelineRow,
+  ...SMALL,
+};
+const STAGES: List<crm.CrmStage> = {
+  read: (api, page) => api.stages(page),
+  write: write.writeStages,
+  entity: StageRow,
+  ...SMALL,
+};
+const ORGANIZATIONS: List<crm.CrmOrganization> = {
+  read: (api, page) => api.organizations(page),
+  write: write.writeOrganizations,
+  entity: OrganizationRow,
+  depends: OF_OWNERS,
+  ...CHANGING,
+};
+const PERSONS: List<crm.CrmPerson> = {
+  read: (api, page) => api.persons(page),
+  write: write.writePersons,
+  entity: PersonRow,
+  depends: OF_OWNERS,
+  ...CHANGING,
+};
+const DEALS: List<crm.CrmDeal> = {
+  read: (api, page) => api.deals(page),
+  write: write.writeDeals,
+  entity: DealRow,
+  depends: {
+    ...OF_OWNERS,
+    PIPELINES: { column: "pipeline_id", of: PipelineRow },
+    STAGES: { column: "stage_id", of: StageRow },
+  },
+  ...CHANGING,
+};
+const ACTIVITIES: List<crm.CrmActivity> = {
+  read: (api, page) => api.activities(page),
+  write: write.writeActivities,
+  entity: ActivityRow,
+  depends: OF_OWNERS,
+  ...CHANGING,
+};
+const NOTES: List<crm.CrmNote> = {
+  read: (api, page) => api.notes(page),
+  write: write.writeNotes,
+  after: (settling, copy, notes) => settling.settleNotes(copy, notes),
+  entity: NoteRow,
+  depends: { USERS: { column: "author_id", of: CrmUserRow } },
+  ...CHANGING,
+};
+
+export const LISTS: Record<ListResource, List> = {
+  USERS,
+  PIPELINES,
+  STAGES,
+  ORGANIZATIONS,
+  PERSONS,
+  DEALS,
+  ACTIVITIES,
+  NOTES,
 };

@@ -1,118 +1,227 @@
 import pLimit from "p-limit";
+import { GAP_CODE_OF } from "../connections/known-gaps";
 import type { CrmApi } from "../crm/api";
-import type { CrmError } from "../crm/errors";
+import { CrmError, stopBehind } from "../crm/errors";
+import type { CrmDeal } from "../crm/parsing/records";
 import type { CopyScope } from "../database/database";
 import { jsonRows } from "../database/upsert";
+import { SyncRunRow } from "../entities/sync-run";
+import type { SyncStepRow } from "../entities/sync-step";
+import { SyncedCopyRow } from "../entities/synced-copy";
+import { commitPiece, copyOf, type RunContext } from "./commit";
 import { isSubFetchFailure } from "./failures";
 import { type FoundGap, recordGaps } from "./gaps";
-import type { StepChange } from "./page-commit";
+import {
+  affordable,
+  countDue,
+  GROUPS,
+  lonelyDeals,
+  nearestMeetings,
+  nextDeals,
+  planTurn,
+  type QueuedDeal,
+} from "./participant-queue";
+import { agreeing, confirmRule, isRefutedBy, odd, type RuleOfOne, readRule, refuteRule } from "./rule-of-one";
+import { NO_CHANGE, type StepChange, setStepState } from "./runs";
+import { writeDeals } from "./writers";
 
 /** Deals asked for between two commits: a crash repeats at most this many requests. */
-const BATCH = 200;
+const BATCH = 50;
+/** Deals that the rule of one answers between two commits. */
+const DERIVED_BATCH = 1_000;
+
+/** A way through the deals that are due. */
+interface Walk {
+  /** What each deal that it has asked is marked with: the same in all turns of the run, and no clock moves it. */
+  mark: Date;
+  rule: RuleOfOne;
+}
 
 /** What the CRM said for each deal of a batch: who takes part, or why that could not be read. */
-export interface ReadParticipants {
-  deals: { dealId: number; personIds: number[] }[];
+interface Answers {
+  known: (QueuedDeal & { personIds: number[] })[];
   failures: { dealId: number; error: CrmError }[];
-  /** How many deals were asked for. */
   requests: number;
-  /** The CRM's limit is used up: the deals behind were not asked for, and failed for the same reason. */
-  limited: CrmError | null;
-  lastDealId: number;
+  /** Why the others were not asked. */
+  ending: unknown;
 }
 
-/** The next deals whose participants are to be asked for, by id. */
-export async function dueDeals({ tenantId, copyId, rows }: CopyScope, after: number): Promise<number[]> {
-  const due = await rows<{ crm_id: number }>(
-    `SELECT crm_id FROM deal
-     WHERE tenant_id = $1 AND copy_id = $2 AND participants_due AND crm_id > $3 ORDER BY crm_id LIMIT $4`,
-    [tenantId, copyId, after, BATCH],
-    { crm_id: "number" },
-  );
-  return due.map(({ crm_id }) => crm_id);
-}
-
-/** @param after those up to this one were asked for already in this run; some may be due again in the next */
-export async function countDueDeals({ tenantId, copyId, rows }: CopyScope, after: number): Promise<number> {
-  const [count] = await rows<{ n: number }>(
-    `SELECT count(*)::int AS n FROM deal
-     WHERE tenant_id = $1 AND copy_id = $2 AND participants_due AND crm_id > $3`,
-    [tenantId, copyId, after],
-    { n: "number" },
-  );
-  return count?.n ?? 0;
-}
+type Progress = AsyncGenerator<StepChange & { isLast: boolean }>;
 
 /**
- * One request for each deal (specification 4.2), at most `concurrency` in flight. A failure of one is a gap, and so is
- * each deal after the CRM's limit was met: asking on would be refused a deal at a time, and end in a block (wire fact 8.5).
- * @param left nobody waits for the answers any more: no further request begins
- * @param limited the limit was met before this batch
+ * Asks who takes part in deals, the important ones first, a batch a commit and each deal once in a run, until all that
+ * are due have answered or the tokens for it are spent. What is left then is asked by later runs.
  */
-export async function readParticipants(
-  api: CrmApi,
-  dealIds: readonly number[],
-  concurrency: number,
-  left: AbortSignal,
-  limited: CrmError | null,
-): Promise<ReadParticipants> {
-  const limit = pLimit(concurrency);
-  const read: ReadParticipants = { deals: [], failures: [], requests: 0, limited, lastDealId: Math.max(...dealIds) };
-  const ask = async (dealId: number) => {
-    try {
-      left.throwIfAborted();
-      if (read.limited) throw read.limited;
-      read.requests += 1;
-      read.deals.push({ dealId, personIds: await api.participantIds(dealId) });
-    } catch (error) {
-      if (!isSubFetchFailure(error)) {
-        limit.clearQueue();
-        throw error;
-      }
-      if (error.code === "RATE_LIMITED") read.limited ??= error;
-      read.failures.push({ dealId, error });
-    }
-  };
-  await Promise.all(dealIds.map((dealId) => limit(() => ask(dealId))));
-  return read;
+export async function* askParticipants(context: RunContext, step: SyncStepRow): Progress {
+  const { run } = context;
+  const copy = copyOf(context);
+  const where = { tenantId: run.tenantId, id: run.runId };
+  const { queuedAt } = await copy.typed((orm) => orm.findOneByOrFail(SyncRunRow, where));
+  const walk: Walk = { mark: queuedAt, rule: await readRule(copy) };
+  yield* derive(context, walk);
+  const asked = await countDue(copy, walk.mark, await context.left("PARTICIPANTS"));
+  await setStepState(copy, run, "DEAL_PARTICIPANTS", "RUNNING", { expected: step.fetched + asked });
+  for (const group of GROUPS) {
+    const outcome = yield* askGroup(context, walk, group);
+    if (outcome !== "ASKED") return yield { ...NO_CHANGE, isLast: outcome === "OVER" };
+  }
+  yield { ...NO_CHANGE, isLast: true };
 }
 
-/** Stores a batch: what was read replaces what was known; where it could not be read the last known stays. */
-export async function writeParticipants(
+async function* askGroup(
+  context: RunContext,
+  walk: Walk,
+  group: (typeof GROUPS)[number],
+): AsyncGenerator<StepChange & { isLast: boolean }, "ASKED" | "OVER" | "PAUSED"> {
+  const { run, clock, apis, mustPause } = context;
+  const copy = copyOf(context);
+  const left = () => context.left("PARTICIPANTS");
+  const meetings = group === "OF_MEETINGS" ? await nearestMeetings(copy, clock()) : [];
+  const queue = () => ({ mark: walk.mark, now: clock(), ruleOfOne: walk.rule.holds, meetings });
+  const turn = group === "AGAIN" ? await planTurn(copy, queue(), run.kind, await left()) : null;
+  for (let most = turn?.most ?? BATCH; ; most -= turn ? BATCH : 0) {
+    if (mustPause()) return "PAUSED";
+    const size = Math.min(BATCH, most, affordable(await left()));
+    const deals =
+      size > 0 ? await nextDeals(copy, group, { ...queue(), againBefore: turn?.before ?? walk.mark }, size) : [];
+    if (deals.length === 0) break;
+    const answers = await askBatch(context, apis.participants, deals);
+    const held = walk.rule.holds;
+    yield { ...(await commitAnswers(context, apis.participants, walk, answers)), isLast: false };
+    if (isOver(context, answers)) return "OVER";
+    if (walk.rule.holds && !held) yield* derive(context, walk);
+  }
+  if (turn) {
+    const { tenantId, copyId } = copy;
+    await copy.typed((orm) => orm.update(SyncedCopyRow, { tenantId, id: copyId }, { askedAgainAt: clock() }));
+  }
+  return "ASKED";
+}
+
+/** What the rule of one tells without a request. */
+async function* derive(context: RunContext, { mark, rule }: Walk): Progress {
+  const { clock, mustPause } = context;
+  for (let after = 0; rule.holds && !mustPause(); ) {
+    const deals = await lonelyDeals(copyOf(context), mark, after, DERIVED_BATCH);
+    const last = deals.at(-1);
+    if (!last) return;
+    after = last.dealId;
+    const known = deals.flatMap((deal) => (deal.personId === null ? [] : [{ ...deal, personIds: [deal.personId] }]));
+    const derived = { known, failures: [], requests: 0, ending: null };
+    const change = await commitPiece(context, "DEAL_PARTICIPANTS", (copy) =>
+      writeAnswers(copy, derived, null, clock()),
+    );
+    yield { ...change, isLast: false };
+  }
+}
+
+/** A request for each deal, at most `concurrency` in flight. Before each, the end of the turn and a stop are heard. */
+export async function askBatch(
+  { concurrency, mustPause, isStopped, logger }: RunContext,
+  api: CrmApi,
+  deals: readonly QueuedDeal[],
+): Promise<Answers> {
+  const limit = pLimit(concurrency);
+  const answers: Answers = { known: [], failures: [], requests: 0, ending: null };
+  const mayGoOn = () => answers.ending === null && !mustPause();
+  const ask = async (deal: QueuedDeal) => {
+    if (!mayGoOn()) return;
+    answers.requests += 1;
+    try {
+      const personIds = await api.participantIds(deal.dealId, deal.count, mayGoOn);
+      if (personIds) answers.known.push({ ...deal, personIds });
+    } catch (error) {
+      // Called off: it says nothing of the deal.
+      if (isStopped()) return;
+      const isOfDeal = isSubFetchFailure(error) && !error.detail.neverSent;
+      if (isOfDeal) answers.failures.push({ dealId: deal.dealId, error });
+      // Asked on, it would be refused a deal at a time, and end in a block (wire fact 8.5).
+      if (!isOfDeal || error.code === "RATE_LIMITED") answers.ending ??= error;
+    }
+  };
+  await Promise.all(deals.map((deal) => limit(() => ask(deal))));
+  for (const { dealId, error } of answers.failures) {
+    logger.warn({ dealId, code: error.code, ...error.detail }, "a deal's participants could not be read");
+  }
+  return answers;
+}
+
+/** Whether the asking is over for this run: nothing was sent any more, or nothing at all could be read. @throws what ends the run */
+function isOver({ concurrency }: RunContext, { known, failures, ending }: Answers): boolean {
+  if (ending === null) return known.length === 0 && failures.length >= concurrency;
+  const isQuiet = ending instanceof CrmError && !stopBehind(ending);
+  if (isQuiet && (ending.code === "RATE_LIMITED" || ending.detail.neverSent)) return true;
+  throw ending;
+}
+
+/** Commits a batch, and learns from it whether the rule of one holds. */
+export async function commitAnswers(
+  context: RunContext,
+  api: CrmApi,
+  walk: Walk,
+  answers: Answers,
+): Promise<StepChange> {
+  const { clock } = context;
+  const copy = copyOf(context);
+  const oddOnes = walk.rule.refuted ? [] : odd(answers.known);
+  const shown = await readAgain(context, api, oddOnes);
+  if (isRefutedBy(oddOnes, shown)) await refuteRule(copy);
+  const change = await commitPiece(context, "DEAL_PARTICIPANTS", async (inner) => {
+    await writeDeals(inner, shown, 0);
+    return writeAnswers(inner, answers, walk.mark, clock());
+  });
+  walk.rule = await confirmRule(copy, agreeing(answers.known));
+  return change;
+}
+
+/** Deals whose answer does not agree with what is held of them, as they are now. */
+async function readAgain(
+  { logger, mustPause }: RunContext,
+  api: CrmApi,
+  deals: readonly QueuedDeal[],
+): Promise<CrmDeal[]> {
+  if (deals.length === 0 || mustPause()) return [];
+  try {
+    return (await api.deals({ cursor: null, ids: deals.map(({ dealId }) => dealId) })).records;
+  } catch (error) {
+    if (!isSubFetchFailure(error)) throw error;
+    logger.warn({ code: error.code, ...error.detail }, "deals with an odd participant could not be read again");
+    return [];
+  }
+}
+
+const GAP_MESSAGE =
+  "The participants of some deals could not be read; what is shown may be older. The next run asks again.";
+
+/**
+ * Stores a batch: what was read replaces what was known; where it could not be read the last known stays.
+ * @param mark when it was asked for; null: it was not
+ */
+async function writeAnswers(
   copy: CopyScope,
-  { deals, failures, requests, lastDealId }: ReadParticipants,
+  { known, failures, requests }: Answers,
+  mark: Date | null,
   now: Date,
 ): Promise<StepChange> {
   const { tenantId, copyId, rows } = copy;
-  const present = jsonRows(deals);
-  const ids = deals.map(({ dealId }) => dealId);
-  const [gone] = await rows<{ removed: number }>(FORGET, [tenantId, copyId, present, ids], { removed: "number" });
+  const present = jsonRows(known.map(({ dealId, personIds }) => ({ dealId, personIds })));
+  const ids = known.map(({ dealId }) => dealId);
+  const [gone] = await rows<{ removed: number }>(FORGET, [tenantId, copyId, present, ids, mark], { removed: "number" });
   const added = await rows(ADD, [tenantId, copyId, present]);
   const gaps = failures.map(
-    ({ dealId, error }): FoundGap => ({ crmId: dealId, code: error.code, message: GAP_MESSAGE }),
+    ({ dealId, error }): FoundGap => ({ crmId: dealId, code: GAP_CODE_OF[error.code], message: GAP_MESSAGE }),
   );
   await recordGaps(copy, "DEAL_PARTICIPANTS", gaps, now);
   const unread = failures.map(({ dealId }) => dealId);
   if (unread.length > 0)
     await rows(
-      `UPDATE deal SET participants_known = false
-       WHERE tenant_id = $1 AND copy_id = $2 AND crm_id = ANY ($3) AND participants_known`,
-      [tenantId, copyId, unread],
+      `UPDATE deal SET participants_known = false, participants_due = true, participants_asked_at = $4
+       WHERE tenant_id = $1 AND copy_id = $2 AND crm_id = ANY ($3)`,
+      [tenantId, copyId, unread, mark],
     );
-  return {
-    cursor: String(lastDealId),
-    requests,
-    fetched: deals.length + failures.length,
-    written: added.length,
-    removed: gone?.removed ?? 0,
-    unchanged: 0,
-    rejected: 0,
-    done: false,
-  };
+  const counted = { fetched: requests, written: added.length, removed: gone?.removed ?? 0 };
+  return { ...NO_CHANGE, requests, ...counted };
 }
-
-const GAP_MESSAGE =
-  "The participants of some deals could not be read; what is shown may be older. The next run asks again.";
 
 const PRESENT = `SELECT r."dealId" AS deal_id, r."personIds" AS person_ids
     FROM jsonb_to_recordset($3::jsonb) AS r ("dealId" bigint, "personIds" bigint[])`;
@@ -128,7 +237,7 @@ const FORGET = `
       AND NOT EXISTS (SELECT 1 FROM (${PRESENT}) p WHERE p.deal_id = x.deal_id AND x.person_id = ANY (p.person_ids))
     RETURNING 1
   ), known AS (
-    UPDATE deal SET participants_due = false, participants_known = true
+    UPDATE deal SET participants_due = false, participants_known = true, participants_asked_at = $5
     WHERE tenant_id = $1 AND copy_id = $2 AND crm_id = ANY ($4)
   ), mended AS (
     DELETE FROM data_gap

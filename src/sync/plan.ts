@@ -1,99 +1,73 @@
-import type { SyncErrorCode, SyncKind, SyncResource, SyncState } from "../entities/sync-run";
-import { DAY_MS, MINUTE_MS, SECOND_MS } from "../platform/clock";
+import { MAIN_LISTS as MAIN, type SyncListRow } from "../entities/sync-list";
+import type { SyncResource } from "../entities/sync-run";
+import { MINUTE_MS, SECOND_MS } from "../platform/clock";
 
-/** The CRM's index lags its writes by seconds (size unknown): a run begins so much before the last one began. */
+/** The CRM's index lags its writes by seconds (size unknown): a list is asked for what changed so much before its watermark. */
 const OVERLAP_MS = MINUTE_MS;
-/** How long a failed run's checkpoints are worth going on from; a cursor's life is not documented. */
-const CHECKPOINT_LIFE_MS = DAY_MS;
-/** Runs of many tenants that were connected together drift apart by this share of the interval, to either side. */
-const JITTER = 0.1;
-/** Small lists without updated_since: read anew by every run, also by one that goes on from another. */
-const ALWAYS_READ: ReadonlySet<SyncResource> = new Set(["USERS", "PIPELINES", "STAGES", "DEAL_PARTICIPANTS"]);
+/** A walk that shows so many fewer records, and less than half, may be a glitch (decision 0013). */
+const MANY = 100;
+/** Two walks that are both to show that much is gone stand at least so far apart. */
+export const WALKS_APART_MS = 10 * MINUTE_MS;
 
-/** What is known of a copy's earlier runs when the next one is planned. */
-export interface RunFacts {
-  kind: SyncKind;
-  state: SyncState;
-  finishedAt: Date | null;
-  updatedSince: Date | null;
-  crmTimeAtStart: Date | null;
-  errorCode: SyncErrorCode | null;
-  steps: readonly {
-    resource: SyncResource;
-    state: SyncState;
-    cursor: string | null;
-    walk: number;
-    /** Pages that this run read. */
-    requests: number;
-  }[];
+/** Without one of these a run has failed; without the others it succeeds and says what is missing (specification 4.3). */
+export const MAIN_LISTS: ReadonlySet<SyncResource> = new Set(MAIN);
+
+export type PassKind = "WHOLE" | "CHANGES";
+
+/**
+ * The moment from which a pass is complete. Either clock may be wrong; too early a moment only reads a change twice, and
+ * too late a one would miss it for good.
+ * @param crm the CRM's `Date` of the pass's first answer; null where it has none
+ * @param ours when that answer was asked for
+ */
+export function clockOf(crm: Date | null, ours: Date): Date {
+  return crm !== null && crm < ours ? crm : ours;
 }
 
-export interface RunPlan {
-  kind: SyncKind;
-  updatedSince: Date | null;
-  /** Kept from the run that this one goes on from: what that one read is only as new as its own start. */
-  crmTimeAtStart: Date | null;
-  /** Steps that are done already, or begin at a cursor; the others begin at the beginning. */
-  steps: ReadonlyMap<SyncResource, { state: "QUEUED" | "SUCCEEDED"; cursor: string | null; walk: number }>;
+/** `updated_since` for what changed since a watermark, on the CRM's clock, in whole seconds: fractions are refused. */
+export function sinceOf(watermark: Date): Date {
+  return new Date(Math.max(0, Math.floor((watermark.getTime() - OVERLAP_MS) / SECOND_MS) * SECOND_MS));
+}
+
+/** What a run knows of a list when it comes to it. */
+export interface ListFacts {
+  /** Whether the CRM tells what changed in it; the others are small and read whole. */
+  tellsChanges: boolean;
+  list: Pick<SyncListRow, "watermark" | "readAt"> | null;
+  /** A whole pass was asked for, or is under way. */
+  wholeIsOpen: boolean;
+  /** Passes that began in an earlier run. */
+  begunBefore: ReadonlySet<PassKind>;
+  /** The list was done with in an earlier turn of this run. */
+  isDone: boolean;
 }
 
 /**
- * Plans the next run of a copy. Without a successful run before there is nothing to add to, so it is a full one. A
- * run that failed is gone on from its checkpoints (decision 0014), a rate limit included.
+ * The passes that a run makes through a list now. A long pass is no reason to let the rest grow old: what changed is read
+ * besides it, each time that the last read is older than `staleAfterMs`. What went on from an earlier run has passed by
+ * whatever changed behind it since, and that is read after it.
  */
-export function planRun(asked: SyncKind, lastEnded: RunFacts | null, lastSuccess: RunFacts | null, now: Date): RunPlan {
-  const since = lastSuccess?.crmTimeAtStart ? watermark(lastSuccess.crmTimeAtStart) : null;
-  const kind = since === null ? "FULL" : asked;
-  if (lastEnded && canGoOn(kind, lastEnded, now)) {
-    const { updatedSince, crmTimeAtStart } = lastEnded;
-    return { kind, updatedSince, crmTimeAtStart, steps: new Map(lastEnded.steps.flatMap(goOn)) };
-  }
-  return { kind, updatedSince: kind === "INCREMENTAL" ? since : null, crmTimeAtStart: null, steps: new Map() };
+export function passesOf(facts: ListFacts, now: Date, staleAfterMs: number): PassKind[] {
+  const { tellsChanges, list, wholeIsOpen, begunBefore, isDone } = facts;
+  // A read that a clock ahead of its time has noted keeps nobody from reading.
+  const isStale = !list?.readAt || Math.abs(now.getTime() - list.readAt.getTime()) >= staleAfterMs;
+  const readsChanges = isStale || begunBefore.size > 0 || !(wholeIsOpen || isDone);
+  const passes: PassKind[] = [];
+  if (tellsChanges && list?.watermark && readsChanges) passes.push("CHANGES");
+  if (!isDone && (wholeIsOpen || !tellsChanges || !list?.watermark)) passes.push("WHOLE");
+  const goesOn = begunBefore.has("CHANGES") || (begunBefore.has("WHOLE") && !list?.watermark);
+  if (tellsChanges && goesOn) passes.push("CHANGES");
+  return passes;
 }
 
-function canGoOn(kind: SyncKind, last: RunFacts, now: Date): boolean {
-  const { state, kind: before, finishedAt, crmTimeAtStart } = last;
-  const isRecent = (at: Date | null) => at !== null && now.getTime() - at.getTime() < CHECKPOINT_LIFE_MS;
-  if (state !== "FAILED" || before !== kind || crmTimeAtStart === null || !isRecent(finishedAt)) return false;
-  // Runs that go on from each other are each recent: a cursor that has gone bad would fail them for ever.
-  return isRecent(crmTimeAtStart) || !isStuck(last);
+export interface Absence {
+  /** What the walks have not seen. */
+  absent: number;
+  /** What the copy holds. */
+  held: number;
 }
 
-/** It failed with the first page that it asked for at a checkpoint, and not for want of budget. */
-function isStuck({ errorCode, steps }: RunFacts): boolean {
-  const stoodStill = steps.some(
-    ({ state, cursor, requests }) => state === "FAILED" && cursor !== null && requests === 0,
-  );
-  return stoodStill && errorCode !== "RATE_LIMITED";
-}
-
-type Step = RunFacts["steps"][number];
-
-function goOn({
-  resource,
-  state,
-  cursor,
-  walk,
-}: Step): [SyncResource, { state: "QUEUED" | "SUCCEEDED"; cursor: string | null; walk: number }][] {
-  if (ALWAYS_READ.has(resource)) return [];
-  if (state === "SUCCEEDED") return [[resource, { state, cursor: null, walk }]];
-  return cursor === null ? [] : [[resource, { state: "QUEUED", cursor, walk }]];
-}
-
-/** `updated_since` for what changed since `crmTime`, on the CRM's clock, in whole seconds: fractions are refused. */
-function watermark(crmTime: Date): Date {
-  return new Date(Math.floor((crmTime.getTime() - OVERLAP_MS) / SECOND_MS) * SECOND_MS);
-}
-
-/** @param chance 0 to 1. @returns null where runs are only made by request */
-export function nextRunAt(now: Date, intervalMs: number, chance: number): Date | null {
-  if (intervalMs === 0) return null;
-  return new Date(now.getTime() + intervalMs * (1 + JITTER * (2 * chance - 1)));
-}
-
-/** What the schedule runs: mostly what changed, and everything once in a while, to find what is gone. */
-export function dueKind(lastWhole: Date | null, now: Date, reconcileIntervalMs: number): SyncKind {
-  const isDue =
-    reconcileIntervalMs > 0 && lastWhole !== null && now.getTime() - lastWhole.getTime() >= reconcileIntervalMs;
-  return isDue ? "RECONCILE" : "INCREMENTAL";
+/** So much less than is held is more likely a glitch, or another user's view, than a day's deletions: it has to be proven. */
+export function isMuch({ absent, held }: Absence): boolean {
+  return absent >= held || (absent > MANY && absent > held / 2);
 }

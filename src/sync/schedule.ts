@@ -1,20 +1,24 @@
-import { Any } from "typeorm";
 import type { Actor } from "../auth/actor";
-import { recordAudit } from "../auth/audit";
+import { recordAudit, recordPolicyRefusal } from "../auth/audit";
+import { mustWaitToSync, refusalToSync } from "../auth/policies";
+import type { Budget } from "../connections/budget";
 import { connectedCopyId, lockConnection } from "../connections/connection-store";
 import { NEEDS_REAUTHORIZATION, NOT_CONNECTED } from "../connections/refusals";
-import type { Database, TenantScope } from "../database/database";
+import { ADDRESSES } from "../crm/prices";
+import type { CopyScope, Database, TenantScope } from "../database/database";
 import { enqueueJob, hasLiveJob } from "../database/jobs";
 import { ConnectionRow } from "../entities/connection";
-import type { SyncKind } from "../entities/sync-run";
-import { SyncRunRow } from "../entities/sync-run";
+import { SYNC_RESOURCES, type SyncKind, type SyncResource } from "../entities/sync-run";
+import { SyncedCopyRow } from "../entities/synced-copy";
 import { eachAlone } from "../platform/chores";
-import { type Clock, MINUTE_MS, SECOND_MS } from "../platform/clock";
+import { type Clock, DAY_MS, MINUTE_MS, SECOND_MS } from "../platform/clock";
 import type { Logger } from "../platform/logger";
-import { accepted, type Outcome, refused } from "../platform/outcome";
-import { dueKind, nextRunAt } from "./plan";
-import { enqueueRun } from "./run-planning";
-import { enqueueSync, type RunRef, SYNC_JOB } from "./run-store";
+import { accepted, type Outcome, type Refused, refused } from "../platform/outcome";
+import type { RunFailure } from "./failures";
+import * as paces from "./paces";
+import { askWhole, forgetPasses } from "./passes";
+import { cancelRuns, enqueueSync, type RunRef, SYNC_JOB } from "./runs";
+import * as rows from "./schedule-rows";
 
 export const SYNC_DUE_JOB = "sync_due";
 /** A job that was taken so long ago, of something that has not begun, has gone with the worker that took it. */
@@ -34,9 +38,21 @@ const MISSED = `
   SELECT tenant_id AS "tenantId" FROM due WHERE NOT ${hasLiveJob(SYNC_DUE_JOB, "due.tenant_id", "$1")}`;
 /** How often each worker looks for runs whose worker has died; with the lease this bounds the takeover. */
 export const SWEEP_MS = 10 * SECOND_MS;
+/** A member's request comes so long after the last run at the soonest: nobody spends a company's tokens by clicking. */
+const TOO_SOON_MS = MINUTE_MS;
+/** Who the user is: a run's first question, and where a company is short of tokens the look at its balance. */
+const PRICE_OF_LOOK = ADDRESSES.currentUser.price;
+/** What is read for a meeting at the least. */
+const PRICE_OF_MEETING = ADDRESSES.activities.price + ADDRESSES.notes.price;
+/** A run through what changed. */
+const PRICE_OF_RUN =
+  PRICE_OF_LOOK + (ADDRESSES.organizations.price + ADDRESSES.persons.price + ADDRESSES.deals.price) + PRICE_OF_MEETING;
+/** Failures of a whole company's means, which trying again at the usual pace would not mend. */
+const SHORT = new Set<string | undefined>(["RATE_LIMITED", "BUDGET_LOW"]);
 
 export interface ScheduleParts {
   database: Database;
+  budget: Pick<Budget, "shortUntil" | "view">;
   clock: Clock;
   logger: Logger;
   intervalMs: number;
@@ -45,52 +61,104 @@ export interface ScheduleParts {
   chance?: () => number;
 }
 
-export type SyncRefusal = "NOT_CONNECTED" | "NEEDS_REAUTHORIZATION" | "SYNC_ALREADY_RUNNING";
+export type SyncRefusal =
+  | "NOT_ALLOWED_FOR_ROLE"
+  | "NOT_CONNECTED"
+  | "NEEDS_REAUTHORIZATION"
+  | "SYNC_ALREADY_RUNNING"
+  | "SYNC_TOO_SOON"
+  | "BUDGET_LOW";
 
-/** When runs are made: by interval, by request, and again where a worker died with one. */
+const NOT_FOR_MEMBERS =
+  "Reading everything spends much of what your CRM allows a day. Only an owner or admin may ask for it; what changed you may sync yourself.";
+const RUNNING = refused("SYNC_ALREADY_RUNNING", "A sync is queued or running already.");
+
+function later(code: "SYNC_TOO_SOON" | "BUDGET_LOW", retryAt: Date): Refused<SyncRefusal> {
+  const message =
+    code === "SYNC_TOO_SOON"
+      ? "The last sync has only just ended. Ask again a minute after it."
+      : "Your CRM company's tokens of the day are needed for its other apps. The copy is brought up to date when there are more.";
+  return { ...refused(code, message), retryAt };
+}
+
+/** When runs are made: at each list's pace, before meetings, by request, and again where a worker died with one (decision 0074). */
 export class Schedule {
   constructor(private readonly parts: ScheduleParts) {}
 
-  /** Makes a run now. `actor` is who asked for it, where anyone did. @returns its id, or why there is none */
-  request(tenantId: number, kind: SyncKind, actor: Actor | null = null): Promise<Outcome<string, SyncRefusal>> {
-    return this.parts.database.tenant(tenantId).transaction(async (scope): Promise<Outcome<string, SyncRefusal>> => {
-      const now = this.parts.clock();
+  /** Makes a run that somebody asked for now, through all lists. @returns its id, or why there is none */
+  async request(actor: Actor, kind: SyncKind): Promise<Outcome<string, SyncRefusal>> {
+    const { database, clock, logger } = this.parts;
+    const policy = refusalToSync(actor, kind !== "INCREMENTAL");
+    if (policy) {
+      const refusal = refused(policy, NOT_FOR_MEMBERS);
+      await recordPolicyRefusal(database, logger, actor, refusal, "requestSync", clock());
+      return refusal;
+    }
+    const asked = database.tenant(actor.tenantId);
+    const connected = await connectedCopyId(asked);
+    const shortUntil = connected && (await this.#shortUntil({ ...asked, copyId: connected }, PRICE_OF_RUN));
+    return asked.transaction(async (scope): Promise<Outcome<string, SyncRefusal>> => {
+      const now = clock();
       const { state, copyId } = await lockConnection(scope);
       if (state === "NEEDS_REAUTHORIZATION") return NEEDS_REAUTHORIZATION;
       if (copyId === null) return NOT_CONNECTED;
-      if (await hasOpenRun(scope)) return refused("SYNC_ALREADY_RUNNING", "A sync is queued or running already.");
-      const runId = await enqueueRun(scope, copyId, kind, now);
-      const event = { action: "SYNC_REQUESTED", actor, at: now, code: kind, subject: runId } as const;
-      if (actor) await recordAudit(scope, this.parts.logger, event);
+      if (await rows.hasOpenRun(scope)) return RUNNING;
+      const waitUntil = mustWaitToSync(actor) ? await this.#waitUntil({ ...scope, copyId }) : null;
+      if (waitUntil && waitUntil > now) return later("SYNC_TOO_SOON", waitUntil);
+      if (shortUntil) return later("BUDGET_LOW", shortUntil);
+      const runId = await rows.enqueueRun(scope, copyId, kind, now);
+      await recordAudit(scope, logger, { action: "SYNC_REQUESTED", actor, at: now, code: kind, subject: runId });
       return accepted(runId);
     });
   }
 
-  /** The job of the schedule: a run where none is open; the next one is planned when that ends. */
+  /** The first run of an authorization, in the transaction that connects. @param isKept an earlier authorization's copy */
+  async authorized(scope: TenantScope, copyId: number, isKept: boolean): Promise<void> {
+    const now = this.parts.clock();
+    const { tenantId } = scope;
+    await cancelRuns(scope, copyId, now);
+    if (isKept) {
+      // The user may see less than before: what was walked so far proves nothing, and matched records are looked at first.
+      await forgetPasses({ ...scope, copyId });
+      await scope.typed((orm) =>
+        orm.update(SyncedCopyRow, { tenantId, id: copyId }, { probedAt: null, probeCursor: null }),
+      );
+    }
+    await rows.enqueueRun(scope, copyId, isKept ? "RECONCILE" : "FULL", now);
+  }
+
+  /** The job of the schedule: a run where none is open and something is due. The next one is planned when that ends. */
   async due(tenantId: number): Promise<void> {
-    const { database, clock, reconcileIntervalMs } = this.parts;
+    const { database, budget, clock } = this.parts;
     const scope = database.tenant(tenantId);
     const copyId = await connectedCopyId(scope);
     if (copyId === null) return;
-    const kind = dueKind(await lastWholeRead(scope, copyId), clock(), reconcileIntervalMs);
-    const made = await this.request(tenantId, kind);
-    if (!made.ok) this.parts.logger.info({ tenantId, code: made.code }, "a scheduled sync was left out");
+    const [shortUntil, noMeetingsUntil, view] = await Promise.all([
+      this.#shortUntil({ ...scope, copyId }, PRICE_OF_LOOK),
+      budget.shortUntil(tenantId, copyId, "MEETINGS", PRICE_OF_MEETING, clock()),
+      budget.view(tenantId, copyId, clock()),
+    ]);
+    const may = { read: shortUntil === null, refresh: noMeetingsUntil === null, allowance: view?.allowance ?? null };
+    await scope.transaction(async (scope) => {
+      const present = await lockConnection(scope);
+      if (present.state !== "CONNECTED" || present.copyId !== copyId || (await rows.hasOpenRun(scope))) return;
+      const copy = { ...scope, copyId };
+      if (!(await this.#make(copy, may))) await this.#plan(copy, shortUntil);
+    });
   }
 
-  /** Plans the next run, in the transaction that ends one. A later plan replaces an earlier one. */
-  async planNext(scope: TenantScope, copyId: number): Promise<void> {
-    const { clock, intervalMs, chance = Math.random } = this.parts;
-    const at = nextRunAt(clock(), intervalMs, chance());
-    const { tenantId } = scope;
-    const connected = { tenantId, copyId, state: "CONNECTED" as const };
-    const planned = await scope.typed((orm) => orm.update(ConnectionRow, connected, { nextSyncAt: at }));
-    if (planned.affected === 0 || at === null) return;
-    await enqueueJob(scope, { task: SYNC_DUE_JOB, subject: tenantId, payload: { tenantId }, runAt: at });
+  /**
+   * Plans the next run, in the transaction that ends one. A later plan replaces an earlier one.
+   * @param failure what the one that ends has failed for
+   */
+  async planNext(scope: TenantScope, copyId: number, failure: Pick<RunFailure, "code"> | null): Promise<void> {
+    const hour = new Date(this.parts.clock().getTime() + paces.SHORT_MS);
+    await this.#plan({ ...scope, copyId }, SHORT.has(failure?.code) ? hour : null);
   }
 
-  /** Finds what died with a worker: a run, whose lease decides who may go on, or the job of the schedule itself. */
+  /** Finds what died with a worker (a run, whose lease decides who may go on, or the job of the schedule itself), and meetings. */
   async sweep(): Promise<void> {
-    const { database, clock, logger } = this.parts;
+    const { database, clock, logger, intervalMs } = this.parts;
     const now = clock();
     const since = new Date(now.getTime() - UNCLAIMED_MS);
     const takeOver = ({ tenantId, runId }: RunRef) => {
@@ -101,30 +169,69 @@ export class Schedule {
       logger.warn({ tenantId }, "a scheduled sync was missed and is made up for");
       return this.due(tenantId);
     };
-    await eachAlone(
-      await database.acrossTenants<RunRef>(ORPHANS, [now, since], { tenantId: "number", runId: "text" }),
-      takeOver,
-      logger,
-    );
-    await eachAlone(
-      await database.acrossTenants<{ tenantId: number }>(MISSED, [since], { tenantId: "number" }),
-      makeUpFor,
-      logger,
-    );
+    const tenants = (sql: string, parameters: readonly unknown[]) =>
+      database.acrossTenants<{ tenantId: number }>(sql, parameters, { tenantId: "number" });
+    const orphans = await database.acrossTenants<RunRef>(ORPHANS, [now, since], { tenantId: "number", runId: "text" });
+    await eachAlone(orphans, takeOver, logger);
+    await eachAlone(await tenants(MISSED, [since]), makeUpFor, logger);
+    if (intervalMs === 0) return;
+    const lately = new Date(now.getTime() - paces.APART_MS);
+    const soon = await tenants(rows.TENANTS_WITH_MEETINGS_SOON, [...rows.soonAt(now), lately]);
+    await eachAlone(soon, ({ tenantId }) => this.due(tenantId), logger);
   }
-}
 
-function hasOpenRun({ tenantId, typed }: TenantScope): Promise<boolean> {
-  return typed((orm) => orm.existsBy(SyncRunRow, { tenantId, state: Any(["QUEUED", "RUNNING"]) }));
-}
+  /** Makes the run that is due, through the lists that are. @returns whether there was anything to make it for */
+  async #make(copy: CopyScope, may: { read: boolean; refresh: boolean; allowance: number | null }): Promise<boolean> {
+    const { clock, intervalMs, reconcileIntervalMs } = this.parts;
+    const now = clock();
+    if (may.read && may.allowance !== null) await this.#askForWholeDeals(copy, may.allowance, now);
+    const lists = await rows.readPaces(copy);
+    const kind = may.read ? paces.dueKind(lists, now, reconcileIntervalMs) : "INCREMENTAL";
+    const pace = { intervalMs, nextMeetingAt: await rows.nextMeetingAt(copy, now) };
+    const due = may.read ? paces.dueLists(lists, now, pace) : [];
+    const meetings = may.refresh ? await rows.meetingsToRefresh(copy, now) : [];
+    const resources = new Set<SyncResource>(kind === "RECONCILE" ? SYNC_RESOURCES : due);
+    if (due.length > 0) resources.add("DEAL_PARTICIPANTS");
+    if (meetings.length > 0) for (const list of rows.MEETING_LISTS) resources.add(list);
+    if (resources.size === 0) return false;
+    await rows.enqueueRun(copy, copy.copyId, kind, now, [...resources]);
+    return true;
+  }
 
-/** When everything was read for the last time. */
-async function lastWholeRead({ tenantId, rows }: TenantScope, copyId: number): Promise<Date | null> {
-  const [run] = await rows<{ at: Date | null }>(
-    `SELECT max(queued_at) AS at FROM sync_run
-     WHERE tenant_id = $1 AND copy_id = $2 AND state = 'SUCCEEDED' AND kind IN ('FULL', 'RECONCILE')`,
-    [tenantId, copyId],
-    { at: "instant" },
-  );
-  return run?.at ?? null;
+  /** Not every change of a deal is told as one: how many take part in it is seen by walking them all. */
+  async #askForWholeDeals(copy: CopyScope, allowance: number, now: Date): Promise<void> {
+    const wholeAt = (await rows.readPaces(copy)).get("DEALS")?.wholeAt;
+    if (!wholeAt || now.getTime() - wholeAt.getTime() < DAY_MS) return;
+    if (!paces.areWholeDealsDue(wholeAt, await rows.countDeals(copy), allowance, now)) return;
+    await askWhole(copy, ["DEALS"], false);
+  }
+
+  async #plan(copy: CopyScope, shortUntil: Date | null): Promise<void> {
+    const { clock, intervalMs, chance = Math.random } = this.parts;
+    const { tenantId, copyId } = copy;
+    const now = clock();
+    const pace = { intervalMs, nextMeetingAt: await rows.nextMeetingAt(copy, now) };
+    const waiting = { missedAt: await rows.lastMissedAt(copy), shortUntil };
+    const at = paces.nextRunAt(now, await rows.readPaces(copy), pace, waiting, chance());
+    const connected = { tenantId, copyId, state: "CONNECTED" as const };
+    const planned = await copy.typed((orm) => orm.update(ConnectionRow, connected, { nextSyncAt: at }));
+    if (planned.affected === 0 || at === null) return;
+    await enqueueJob(copy, { task: SYNC_DUE_JOB, subject: tenantId, payload: { tenantId }, runAt: at });
+  }
+
+  /**
+   * Until when lists have to wait for the company's tokens; null: they need not. Asked outside transactions, because a
+   * company is no tenant's and has sessions of its own.
+   */
+  async #shortUntil(copy: CopyScope, price: number): Promise<Date | null> {
+    const { budget, clock } = this.parts;
+    const purpose = (await rows.isFirst(copy)) ? "FIRST_LISTS" : "LISTS";
+    return budget.shortUntil(copy.tenantId, copy.copyId, purpose, price, clock());
+  }
+
+  /** Until when a member has to wait after the last run; null: none was made yet. */
+  async #waitUntil(copy: CopyScope): Promise<Date | null> {
+    const at = await rows.lastRunAt(copy);
+    return at && new Date(at.getTime() + TOO_SOON_MS);
+  }
 }

@@ -4,7 +4,7 @@ import { jsonRows, type Synced, type UpsertOptions, upsertPage } from "../databa
 import { ActivityRow } from "../entities/activity";
 import { CrmUserRow } from "../entities/crm-user";
 import { DealRow } from "../entities/deal";
-import { NOTE_UPSERT, NOTHING_SHOWN, NoteRow } from "../entities/note";
+import { NOTE_UPSERT, NoteRow, noteRow } from "../entities/note";
 import { OrganizationRow } from "../entities/organization";
 import { PersonRow } from "../entities/person";
 import { PipelineRow } from "../entities/pipeline";
@@ -14,7 +14,8 @@ import { mailboxOf, normalizeAddress } from "../platform/email-address";
 import { removeRecords } from "./removal";
 
 export interface Written {
-  written: number;
+  /** Of what was inserted or changed. */
+  ids: number[];
   removed: number;
 }
 
@@ -23,9 +24,6 @@ export interface Written {
  * @param unread how many records of the page could not be read
  */
 export type Writer<T> = (copy: CopyScope, records: readonly T[], unread: number) => Promise<Written>;
-
-/** An instant as the parser gives it; the statement casts it. */
-type Row<T> = { [K in keyof Synced<T>]: T[K] extends Date | null ? string | null : T[K] };
 
 /** A page may repeat a record that moved while it was read, which ON CONFLICT refuses: the newest by its time is kept. */
 function newestOfEach<T extends { id: number; updateTime?: string | null }>(records: readonly T[]): T[] {
@@ -44,15 +42,15 @@ const isDeleted = (record: object) => "deleted" in record && record.deleted === 
 async function writePage<T extends { id: number; updateTime?: string | null }, R extends object>(
   [copy, page]: Parameters<Writer<T>>,
   entity: new () => R,
-  toRow: (record: T) => Row<R>,
+  toRow: (record: T) => Synced<R>,
   options?: UpsertOptions,
-): Promise<Written & { ids: number[]; kept: T[] }> {
+): Promise<Written & { kept: T[] }> {
   const records = newestOfEach(page);
   const kept = records.filter((record) => !isDeleted(record));
   const gone = records.filter(isDeleted).map(({ id }) => id);
-  const ids = await upsertPage(copy, entity, kept.map(toRow) as Synced<R>[], options);
+  const ids = await upsertPage(copy, entity, kept.map(toRow), options);
   const removed = await removeRecords(copy, entity, gone);
-  return { written: ids.length, removed, ids, kept };
+  return { ids, removed, kept };
 }
 
 /**
@@ -143,7 +141,7 @@ export const writeDeals: Writer<crm.CrmDeal> = async (...page) => {
   return result;
 };
 
-function dealRow({ id, deleted, status, ...deal }: crm.CrmDeal): Row<DealRow> {
+function dealRow({ id, deleted, status, ...deal }: crm.CrmDeal): Synced<DealRow> {
   return {
     crmId: id,
     status: status as DealRow["status"],
@@ -183,10 +181,4 @@ export const writeActivities: Writer<crm.CrmActivity> = (...page) =>
     };
   });
 
-export const writeNotes: Writer<crm.CrmNote> = (...page) =>
-  writePage(
-    page,
-    NoteRow,
-    ({ id, deleted, userId, ending, ...note }) => ({ crmId: id, authorId: userId, ...note, ...NOTHING_SHOWN }),
-    NOTE_UPSERT,
-  );
+export const writeNotes: Writer<crm.CrmNote> = (...page) => writePage(page, NoteRow, noteRow, NOTE_UPSERT);

@@ -1,4 +1,4 @@
-import { MINUTE_MS, SECOND_MS } from "../platform/clock";
+import { DAY_MS, MINUTE_MS, SECOND_MS } from "../platform/clock";
 
 /**
  * No request is begun later than this after its receipt; with the longest answer and some room to spare, one that has
@@ -17,9 +17,13 @@ const PAUSES_MS = [
 ];
 const LONGEST_PAUSE_MS = 360 * MINUTE_MS;
 
-/** When a write is looked up next, after `lookUps` of them. */
-export function nextLookUp(now: Date, lookUps: number): Date {
-  return new Date(now.getTime() + (PAUSES_MS[lookUps] ?? LONGEST_PAUSE_MS));
+/** What a day of looks could not settle none will: from then on only a synced note can, and nobody's tokens are spent. */
+const LOOKED_FOR_MS = DAY_MS;
+
+/** When a write is looked up next, after `lookUps` of them; null where that would be too long after its sending. */
+export function nextLookUp(sentAt: Date, now: Date, lookUps: number): Date | null {
+  const next = now.getTime() + (PAUSES_MS[lookUps] ?? LONGEST_PAUSE_MS);
+  return next > sentAt.getTime() + LOOKED_FOR_MS ? null : new Date(next);
 }
 
 export interface Look {
@@ -28,13 +32,14 @@ export interface Look {
   foundId: number | null;
   /** Whether every page was read to its end and every note on it understood. */
   complete: boolean;
-  /** Whether the record is in the copy: only a user who sees it sees what is on it. */
-  visible: boolean;
 }
 
-/** What a look-up shows of a write whose sending ended at `sentAt`; UNKNOWN: ask again. */
-export function verdictOf(sentAt: Date, look: Look): "WRITTEN" | "FAILED" | "UNKNOWN" {
+/**
+ * What a look-up shows of a write whose sending ended at `sentAt`. ABSENT is no proof by itself: the notes of a record that
+ * is no longer shown are elsewhere, with the one into which it was merged, or nowhere.
+ */
+export function verdictOf(sentAt: Date, look: Look): "WRITTEN" | "ABSENT" | "UNKNOWN" {
   if (look.foundId !== null) return "WRITTEN";
   const lateEnough = look.begunAt.getTime() >= sentAt.getTime() + SETTLED_AFTER_MS;
-  return lateEnough && look.complete && look.visible ? "FAILED" : "UNKNOWN";
+  return lateEnough && look.complete ? "ABSENT" : "UNKNOWN";
 }

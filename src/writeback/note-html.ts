@@ -16,11 +16,12 @@ const markdown = new MarkdownIt({ html: false, maxNesting: MAX_NESTING }).disabl
 const DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 /** 50 bits: nobody can put a guess into the CRM before the note is there. */
 const REFERENCE_DIGITS = 10;
+const REFERENCE_BEGINS = "CRM-";
 
 /** The name by which a note is found again when its answer was lost. */
 export function newReference(): string {
   const digits = [...randomBytes(REFERENCE_DIGITS)].map((byte) => DIGITS[byte % DIGITS.length]);
-  return `CRM-${digits.join("")}`;
+  return `${REFERENCE_BEGINS}${digits.join("")}`;
 }
 
 /** The note as it is sent. The reference is visible text, because the CRM may drop anything else. */
@@ -61,9 +62,11 @@ const count = (text: string, mark: RegExp) => text.match(mark)?.length ?? 0;
 const asTyped = (content: string) =>
   `<p>${markdown.utils.escapeHtml(content.replaceAll("\0", "\ufffd")).trim().replaceAll("\n", "<br />\n")}</p>`;
 
-const REFERENCES = new RegExp(`\\bCRM-[${DIGITS}]{${REFERENCE_DIGITS}}\\b`, "g");
+const REFERENCES = new RegExp(`\\b${REFERENCE_BEGINS}[${DIGITS}]{${REFERENCE_DIGITS}}\\b`, "g");
 
 /** The reference of a note in the CRM: its last one, because what is written above may quote others. */
 export function referenceIn(html: string): string | null {
+  // Most notes of a CRM are not ours, and megabytes of them are looked at in one turn.
+  if (!html.includes(REFERENCE_BEGINS)) return null;
   return html.match(REFERENCES)?.at(-1) ?? null;
 }

@@ -1,13 +1,20 @@
 import { CrmApi } from "../crm/api";
 import type { CrmNote } from "../crm/parsing/records";
-import type { TenantScope } from "../database/database";
+import type { CopyScope, TenantScope } from "../database/database";
 import { hasLiveJob } from "../database/jobs";
 import { NoteWriteRow } from "../entities/note-write";
 import { eachAlone } from "../platform/chores";
 import { MINUTE_MS } from "../platform/clock";
 import { nextLookUp, verdictOf } from "./look-up-plan";
 import { referenceIn } from "./note-html";
-import { enqueueLookUp, leaveUnknown, NOTE_LOOK_UP_JOB, settleFailed, settleWritten } from "./note-receipts";
+import {
+  enqueueLookUp,
+  leaveUnknown,
+  NOTE_LOOK_UP_JOB,
+  settleFailed,
+  settleSeen,
+  settleWritten,
+} from "./note-receipts";
 import { isOfTheCrm, leaveAbandoned, MOST_AT_ONCE, WHILE_CONNECTED, type WriteRef } from "./unsettled";
 import type { WritebackParts } from "./writeback-parts";
 
@@ -48,13 +55,15 @@ export class NoteLookUps {
     const { database, clock, logger } = this.parts;
     const planned = await database.tenant(tenantId).transaction((scope) => this.#plan(scope, writeId));
     if (!planned) return;
-    const { copyId, visible, receipt } = planned;
+    const { copyId, receipt } = planned;
     try {
       const begunAt = clock();
-      const { note, complete } = await this.#search(receipt, copyId);
-      const look = { begunAt, foundId: note?.id ?? null, complete, visible };
-      const verdict = verdictOf(receipt.sentAt ?? begunAt, look);
+      const api = this.#apiOf(tenantId, copyId);
+      const { note, complete } = await search(api, receipt);
+      const verdict = verdictOf(receipt.sentAt ?? begunAt, { begunAt, foundId: note?.id ?? null, complete });
       if (verdict === "UNKNOWN") return;
+      // Asked after the look: a record that is merged while it goes on is no longer shown at its end.
+      if (verdict === "ABSENT" && !(await api.isShown({ entity: receipt.entity, id: receipt.targetId }))) return;
       const settled = await database
         .tenant(tenantId)
         .transaction((scope) =>
@@ -62,56 +71,82 @@ export class NoteLookUps {
             ? settleWritten(scope, writeId, { id: note.id, note, copyId }, clock())
             : settleFailed(scope, writeId, NOT_FOUND, clock()),
         );
-      this.parts.metrics?.crmWrites.inc({ kind: "note", state: settled.state });
-      logger.info({ tenantId, writeId, state: settled.state }, "a lost answer was looked up");
+      this.#tell(settled, "a lost answer was looked up");
     } catch (error) {
       if (!isOfTheCrm(error)) throw error;
       logger.warn({ tenantId, writeId, err: error }, "a look-up failed; the next one is planned");
     }
   }
 
+  /**
+   * By the notes of a page that a sync writes in this transaction: what a look-up does not find because its record was
+   * merged into another is found there, and without a request.
+   */
+  async settleSynced(copy: CopyScope, notes: readonly CrmNote[]): Promise<void> {
+    const settled = await settleSeen(copy, firstOfEachReference(notes), this.parts.clock());
+    for (const receipt of settled) this.#tell(receipt, "a lost answer was found among the synced notes");
+  }
+
+  #tell({ tenantId, id, state }: NoteWriteRow, how: string): void {
+    this.parts.metrics?.crmWrites.inc({ kind: "note", state });
+    this.parts.logger.info({ tenantId, writeId: id, state }, how);
+  }
+
+  #apiOf(tenantId: number, copyId: number): CrmApi {
+    const { http, crmBaseUrl, tokensOf, purseOf } = this.parts;
+    const purse = purseOf?.(tenantId, copyId);
+    return new CrmApi({ http, baseUrl: crmBaseUrl, tokens: tokensOf(tenantId, copyId), purse });
+  }
+
   /** null where there is nothing to look up, or nobody to ask: then a sweep comes back to it. */
   async #plan(scope: TenantScope, writeId: string) {
     const { tenantId, rows, entities } = scope;
-    const [found] = await entities<NoteWriteRow, { looking_copy_id: number; visible: boolean }>(
+    const [found] = await entities<NoteWriteRow, { looking_copy_id: number }>(
       NoteWriteRow,
-      `SELECT w.*, s.id AS looking_copy_id, CASE w.entity
-           WHEN 'DEAL' THEN EXISTS (SELECT 1 FROM deal t WHERE t.tenant_id = $1 AND t.copy_id = s.id AND t.crm_id = w.target_id)
-           WHEN 'PERSON' THEN EXISTS (SELECT 1 FROM person t WHERE t.tenant_id = $1 AND t.copy_id = s.id AND t.crm_id = w.target_id)
-           ELSE EXISTS (SELECT 1 FROM organization t WHERE t.tenant_id = $1 AND t.copy_id = s.id AND t.crm_id = w.target_id) END AS visible
-       FROM note_write w ${WHILE_CONNECTED}
+      `SELECT w.*, s.id AS looking_copy_id FROM note_write w ${WHILE_CONNECTED}
        WHERE w.tenant_id = $1 AND w.id = $2 AND w.state = 'UNKNOWN' FOR UPDATE OF w`,
       [tenantId, writeId],
     );
     if (!found) return null;
-    const { looking_copy_id: copyId, visible, ...receipt } = found;
-    const next = nextLookUp(this.parts.clock(), receipt.lookUps + 1);
+    const { looking_copy_id: copyId, ...receipt } = found;
+    const now = this.parts.clock();
+    const next = nextLookUp(receipt.sentAt ?? now, now, receipt.lookUps + 1);
     await rows("UPDATE note_write SET look_ups = look_ups + 1, next_look_up_at = $3 WHERE tenant_id = $1 AND id = $2", [
       tenantId,
       writeId,
       next,
     ]);
-    await enqueueLookUp(scope, writeId, next);
-    return { copyId, visible, receipt };
+    if (next) await enqueueLookUp(scope, writeId, next);
+    return { copyId, receipt };
   }
+}
 
-  /** Every note on the target. Somebody may have copied ours by hand: the first with its reference is it. */
-  async #search(receipt: NoteWriteRow, copyId: number): Promise<{ note: CrmNote | null; complete: boolean }> {
-    const { http, crmBaseUrl, tokensOf } = this.parts;
-    const api = new CrmApi(http, crmBaseUrl, tokensOf(receipt.tenantId, copyId));
-    const target = { entity: receipt.entity, id: receipt.targetId };
-    let note: CrmNote | null = null;
-    let complete = true;
-    let cursor: string | null = null;
-    do {
-      const page: Awaited<ReturnType<typeof api.notesOf>> = await api.notesOf(target, { cursor });
-      // Newest first, so that the last one found is the first one made.
-      note =
-        page.records.filter(({ content, ending }) => referenceIn(content + ending) === receipt.reference).at(-1) ??
-        note;
-      complete &&= page.rejected.length === 0;
-      cursor = page.next;
-    } while (cursor !== null);
-    return { note, complete };
+/** Every note on the target. Somebody may have copied ours by hand: the first with its reference is it. */
+async function search(
+  api: CrmApi,
+  { entity, targetId, reference }: NoteWriteRow,
+): Promise<{ note: CrmNote | null; complete: boolean }> {
+  let note: CrmNote | null = null;
+  let complete = true;
+  let cursor: string | null = null;
+  do {
+    const page: Awaited<ReturnType<typeof api.notesOf>> = await api.notesOf({ entity, id: targetId }, { cursor });
+    // Newest first, so that the last one found is the first one made.
+    note = page.records.findLast((found) => referenceOf(found) === reference) ?? note;
+    complete &&= page.rejected.length === 0;
+    cursor = page.next;
+  } while (cursor !== null);
+  return { note, complete };
+}
+
+const referenceOf = ({ content, ending }: CrmNote) => referenceIn(content + ending);
+
+/** The id of the first note with each reference; few pages have any. */
+function firstOfEachReference(notes: readonly CrmNote[]): Map<string, number> {
+  const first = new Map<string, number>();
+  for (const note of notes) {
+    const reference = referenceOf(note);
+    if (reference && note.id < (first.get(reference) ?? Number.POSITIVE_INFINITY)) first.set(reference, note.id);
   }
+  return first;
 }

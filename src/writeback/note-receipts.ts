@@ -3,8 +3,8 @@ import { holdLiveCopy } from "../connections/connection-store";
 import type { CrmNote } from "../crm/parsing/records";
 import type { CopyScope, TenantScope } from "../database/database";
 import { enqueueJob } from "../database/jobs";
-import { type Synced, upsertPage } from "../database/upsert";
-import { NOTE_UPSERT, NOTHING_SHOWN, NoteRow } from "../entities/note";
+import { jsonRows, upsertPage } from "../database/upsert";
+import { NOTE_UPSERT, NoteRow, noteRow } from "../entities/note";
 import { NoteWriteRow } from "../entities/note-write";
 import type { StoredWriteState } from "../entities/write-outcome";
 import { nextLookUp } from "./look-up-plan";
@@ -70,6 +70,30 @@ export async function settleWritten(scope: TenantScope, id: string, seen: SeenNo
   return settled;
 }
 
+/**
+ * Receipts of the copy's company whose note is shown on a page that a sync writes, on whatever record it is by now. One
+ * statement, and none where no note carries a reference. What was thought lost for good is corrected too.
+ * @param seen the note with each reference
+ */
+export async function settleSeen(
+  { tenantId, copyId, entities }: CopyScope,
+  seen: ReadonlyMap<string, number>,
+  now: Date,
+): Promise<NoteWriteRow[]> {
+  if (seen.size === 0) return [];
+  return entities(
+    NoteWriteRow,
+    `UPDATE note_write w SET state = 'WRITTEN', crm_note_id = seen."noteId", error_code = NULL, error_message = NULL,
+       sent_at = coalesce(w.sent_at, $4), settled_at = $4, next_look_up_at = NULL
+     FROM jsonb_to_recordset($3::jsonb) AS seen (reference text, "noteId" bigint)
+     WHERE w.tenant_id = $1 AND w.reference = seen.reference
+       AND (w.state IN ('SENDING', 'UNKNOWN') OR w.error_code = 'ANSWER_LOST')
+       AND w.crm_company_id = (SELECT s.crm_company_id FROM synced_copy s WHERE s.tenant_id = $1 AND s.id = $2)
+     RETURNING w.*`,
+    [tenantId, copyId, jsonRows([...seen].map(([reference, noteId]) => ({ reference, noteId }))), now],
+  );
+}
+
 /** The CRM certainly has no such note. */
 export function settleFailed(scope: TenantScope, id: string, failure: WriteFailure, now: Date): Promise<NoteWriteRow> {
   return settle(scope, id, ["SENDING", "UNKNOWN"], {
@@ -80,18 +104,18 @@ export function settleFailed(scope: TenantScope, id: string, failure: WriteFailu
 
 /** The answer is lost: from now on the note is only looked for. */
 export async function leaveUnknown(scope: TenantScope, id: string, now: Date): Promise<NoteWriteRow> {
-  const nextLookUpAt = nextLookUp(now, 0);
+  const nextLookUpAt = nextLookUp(now, now, 0);
   const left = await settle(scope, id, ["SENDING"], {
     ...{ state: "UNKNOWN", crmNoteId: null, errorCode: "ANSWER_LOST", errorMessage: LOOKED_FOR },
     ...{ sentAt: now, settledAt: null, nextLookUpAt },
   });
-  if (left.state === "UNKNOWN") await enqueueLookUp(scope, id, nextLookUpAt);
+  if (left.state === "UNKNOWN" && nextLookUpAt) await enqueueLookUp(scope, id, nextLookUpAt);
   return left;
 }
 
 const LOOKED_FOR =
-  "The CRM's answer was lost, so the note may or may not be there. It is looked for in the CRM by its last line and " +
-  "never sent again; while the CRM is disconnected or needs re-authorization, that waits for the same company.";
+  "The CRM's answer was lost, so the note may or may not be there. It is looked for in the CRM by its last line for " +
+  "a day, then among the notes that syncs read, and never sent again; while the CRM is disconnected or needs re-authorization, that waits for the same company.";
 
 export function enqueueLookUp(scope: TenantScope, writeId: string, runAt: Date): Promise<void> {
   const payload: WriteRef = { tenantId: scope.tenantId, writeId };
@@ -131,8 +155,5 @@ async function settle(
 
 /** As a sync would write it; the newest of both stays. The caller's transaction holds the live copy. */
 async function copyNote(copy: CopyScope, note: CrmNote): Promise<void> {
-  if (note.deleted) return;
-  const { id: crmId, userId: authorId, deleted: _, ending: __, ...rest } = note;
-  const row = { crmId, authorId, ...rest, ...NOTHING_SHOWN } as unknown as Synced<NoteRow>;
-  await upsertPage(copy, NoteRow, [row], NOTE_UPSERT);
+  if (!note.deleted) await upsertPage(copy, NoteRow, [noteRow(note)], NOTE_UPSERT);
 }

@@ -93,7 +93,9 @@ export class NoteWrites {
     const { database, http, crmBaseUrl, clock, logger, metrics } = this.parts;
     const { tenantId, id, copyId } = receipt;
     const tokens = this.parts.tokensOf(tenantId, copyId);
-    const api = new CrmApi(http, crmBaseUrl, tokens, undefined, inTime(receipt.requestedAt, clock));
+    const purse = this.parts.purseOf?.(tenantId, copyId);
+    const mayBegin = inTime(receipt.requestedAt, clock);
+    const api = new CrmApi({ http, baseUrl: crmBaseUrl, tokens, mayBegin, purse });
     const target = { entity: receipt.entity, id: receipt.targetId };
     const settled = await api.createNote(target, html).then(
       ({ correlationId, ...made }) => {

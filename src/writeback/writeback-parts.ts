@@ -1,5 +1,6 @@
 import type { TokenSource } from "../crm/api";
 import type { CrmHttp } from "../crm/http";
+import type { Purse } from "../crm/purse";
 import type { Database } from "../database/database";
 import type { Clock } from "../platform/clock";
 import type { Logger } from "../platform/logger";
@@ -12,6 +13,8 @@ export interface WritebackParts {
   http: CrmHttp;
   crmBaseUrl: string;
   tokensOf(tenantId: number, copyId: number): TokenSource;
+  /** What these calls are counted in; they are never refused for it. */
+  purseOf?(tenantId: number, copyId: number): Purse;
   clock: Clock;
   logger: Logger;
   metrics?: Metrics;

@@ -8,7 +8,7 @@ import { CrmApi } from "../../src/crm/api";
 import { SESSION_LIMITS } from "../../src/database/session-limits";
 import { SECOND_MS } from "../../src/platform/clock";
 import { readConfig } from "../../src/platform/config";
-import { cancelRuns } from "../../src/sync/run-store";
+import { cancelRuns } from "../../src/sync/runs";
 import { FieldWrites } from "../../src/writeback/fields/field-writes";
 import { createTestDatabase, type TestDatabase } from "../support/database";
 import { type DumpedRow, dumpDatabase } from "../support/dump";
@@ -132,7 +132,10 @@ function tablesThatDiffer(before: readonly DumpedRow[], after: readonly DumpedRo
     const line = `${table} ${text}`;
     return !(old.has(line) && now.has(line));
   });
-  return [...new Set(differing.map(({ table }) => table.replace("public.", "")))].sort();
+  // What a process has set aside of a company's tokens and did not spend it gives back, however late.
+  return [...new Set(differing.map(({ table }) => table.replace("public.", "")))]
+    .filter((table) => table !== "crm_budget")
+    .sort();
 }
 
 /** The answer, which must be there in time whatever it is. */
@@ -274,7 +277,8 @@ test.each<[FreezePoint, string]>([
     const asked = { meetingId, meeting, values: [value], idempotencyKey: `fields-${point}` };
     const freezing = await freeze("fields", point, { ASKED: asked });
     const { database: db, http, crmBaseUrl, tokensOf, logger } = healthy.parts;
-    const apiOf = (tenantId: number, copyId: number) => new CrmApi(http, crmBaseUrl, tokensOf(tenantId, copyId));
+    const apiOf = (tenantId: number, copyId: number) =>
+      new CrmApi({ http, baseUrl: crmBaseUrl, tokens: tokensOf(tenantId, copyId) });
     const mappings = new FieldMappings({ database: db, apiOf, clock, logger });
     const fields = new FieldWrites({ ...healthy.parts, mappings });
     const again = await within(ANSWERED_WITHIN_MS, fields.write(await seller(database), asked));

@@ -14,10 +14,14 @@ const OF_TENANTS = [
 /** Work that begins with no tenant, through `acrossTenants`; each gives the tenants of what it finds, or counts. */
 const ACROSS_TENANTS = [
   ["auth/audit.ts", "SELECT DISTINCT tenant_id"],
+  ["connections/grants.ts", "WITH idle"],
   ["connections/purge.ts", "WITH retired"],
   ["connections/reseal.ts", "SELECT tenant_id FROM credential"],
   ["sync/schedule.ts", "WITH late"],
   ["sync/schedule.ts", "WITH due"],
+  ["sync/schedule-rows.ts", "WITH soon"],
+  // What the one above and the look-ups of one tenant share.
+  ["sync/schedule-rows.ts", "m.refreshed_at IS NULL"],
   ["writeback/note-look-ups.ts", "WITH unknown"],
   ["writeback/fields/field-look-ups.ts", "WITH unknown"],
   ["writeback/unsettled.ts", "SELECT tenant_id"],

@@ -154,6 +154,8 @@ test("the log finds by method, prefix and expression, and can be cleared", async
       query: { limit: "3", status: "open" },
       status: 200,
       userId,
+      tokens: 10,
+      balance: expect.any(Number),
       durationMs: expect.any(Number),
     },
   ]);

@@ -24,7 +24,7 @@ test("the burst limit refuses within two seconds and lets through after them", a
 
 test("the daily budget shows the balance before each call, and once spent refuses everything until the next day", async () => {
   const clock = new TestClock();
-  const simulator = await start({ now: clock.now, dailyTokenBudget: 55 });
+  const simulator = await start({ now: clock.now, dailyTokens: 55 });
   const client = await connect(simulator);
   const balance = async (path: string) => (await client.get(path)).headers.get("x-daily-ratelimit-token-remaining");
   expect(await balance("/api/v2/deals?limit=1")).toBe("55");

@@ -95,6 +95,37 @@ test("any fault rule, by prefix or by expression, and what it held back", async 
   expect(body).toMatchObject({ [code]: "late" });
 });
 
+test("the company's day is spent by others, ended, and its headers switched off", async () => {
+  expect((await command("other-apps-spend", { tokens: 700 })).body).toMatchObject({ taken: 700 });
+  await client.get("/api/v2/stages");
+  expect((await request(`${address}/ledger`)).body).toMatchObject({
+    ...{ ours: 5, others: 700, refused: 0 },
+    operations: { "GET /api/v2/stages": { requests: 1, tokens: 5 } },
+  });
+  await command("end-day");
+  await command("budget-headers", { shown: "off" });
+  expect((await client.get("/api/v2/stages")).headers.has("x-daily-ratelimit-token-limit")).toBe(false);
+  await command("advance", { seconds: 3_600 });
+  expect(await statusOf("/api/v2/stages")).toBe(401);
+});
+
+test("participants are set, records merged, a user's view narrowed, users/me forbidden", async () => {
+  const { dealId, ownerId: userId, participantIds } = story();
+  const [first, second] = participantIds;
+  const before = simulator.company.deals.get(dealId)?.update_time;
+  await command("set-participants", { dealId, personIds: [first] });
+  expect(simulator.company.deals.get(dealId)?.update_time).toBe(before);
+  await command("set-participants", { dealId, personIds: [first, second], updateTime: "moves" });
+  expect(simulator.company.deals.get(dealId)?.update_time).not.toBe(before);
+  await command("merge", { entity: "person", loserId: first, winnerId: second });
+  expect(simulator.company.participants.get(dealId)?.map(({ personId }) => personId)).toEqual([second]);
+  await command("narrow", { userId, sight: "nothing" });
+  expect(await client.walk("/api/v2/deals")).toEqual([]);
+  await command("forbid", { times: 1 });
+  expect(await client.get("/v1/users/me")).toMatchObject({ status: 403, body: { success: false } });
+  expect(await statusOf("/api/v1/users/me")).toBe(200);
+});
+
 test("the log is read and forgotten", async () => {
   await client.get("/api/v2/stages");
   expect((await request<object[]>(`${address}/log`)).body.at(-1)).toMatchObject({
@@ -126,7 +157,12 @@ test.each<[string, object, string]>([
   ["fail", { match: "/", with: { kind: "meanwhile" } }, "with needs a status, or a kind of reset,"],
   ["fail", { match: "/", with: { kind: "delay" } }, "delay needs ms"],
   ["fail", { match: "/", with: { kind: "failAfter" } }, "failAfter needs a status"],
-  ["fail", { match: "/", with: { status: "500" } }, "status and ms must be numbers"],
+  ["fail", { match: "/", with: { status: "500" } }, "status, ms and share must be numbers"],
+  ["fail", { match: "/", with: { kind: "part" } }, "part needs a share"],
+  ["fail", { match: "/", with: { kind: "headers" } }, "headers needs headers"],
+  ["narrow", { userId: 1, sight: "half" }, "sight must be one of everything, own, nothing"],
+  ["set-participants", { dealId: 1, personIds: ["x"] }, "personIds must be a list of whole numbers"],
+  ["other-apps-spend", { tokens: "all" }, "tokens must be a whole number"],
   ["fail", { pattern: "(", with: { status: 500 } }, "Invalid regular expression"],
 ])("%s %j is refused and changes nothing", async (name, body, message) => {
   const { status, body: answer } = await command(name, body);

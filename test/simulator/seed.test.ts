@@ -3,8 +3,8 @@ import { BadArguments, optionsFrom } from "../../simulator/arguments";
 import { seedCompany } from "../../simulator/seed/seed-company";
 import { START } from "./client";
 
-function company(deals: number, seed = 1): Company {
-  return seedCompany({ deals, seed, now: START, company: { id: 1, name: "Acme", domain: "acme" } });
+function company(deals: number, seed = 1, openPercent = 50): Company {
+  return seedCompany({ deals, openPercent, seed, now: START, company: { id: 1, name: "Acme", domain: "acme" } });
 }
 
 const asText = (value: Company) =>
@@ -29,6 +29,19 @@ test("the size is what was asked for, the rest in proportion", () => {
   expect(made.notes.size).toBe(1_000);
   expect(made.users.size).toBeGreaterThanOrEqual(6);
   expect(made.users.size).toBeLessThanOrEqual(12);
+});
+
+test.each([0, 10, 20, 96])("%i in a hundred deals are open; how many take part in them stays as it was", (percent) => {
+  const half = company(2_000);
+  const made = company(2_000, 1, percent);
+  const open = [...made.deals.values()].filter(({ status }) => status === "open").length;
+  expect(Math.abs(open - 20 * percent)).toBeLessThan(60);
+  const shares = ({ deals, participants }: Company) => {
+    const counts = [...deals.keys()].map((id) => participants.get(id)?.length ?? 0);
+    return [0, 1, 2, 3, 4, 5].map((wanted) => counts.filter((count) => count === wanted).length);
+  };
+  for (const [index, count] of shares(made).entries())
+    expect(Math.abs(count - (shares(half)[index] ?? 0))).toBeLessThan(100);
 });
 
 describe.each([

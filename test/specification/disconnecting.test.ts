@@ -3,7 +3,7 @@ import { purgeCopy, sweepPurges } from "../../src/connections/purge";
 import { Database } from "../../src/database/database";
 import { createLogger } from "../../src/platform/logger";
 import { encodeId } from "../../src/resolvers/global-id";
-import { enqueueRun } from "../../src/sync/run-planning";
+import { enqueueRun } from "../../src/sync/schedule-rows";
 import type { ActorClaims } from "../support/actors";
 import { copiedIds, visibleIds } from "../support/copy";
 import { createTestDatabase, type TestDatabase } from "../support/database";

@@ -79,6 +79,20 @@ test("a service that is well gets ok in every line and the exit code 0, and noth
   ).toEqual([]);
 });
 
+test("companies that are short of the CRM's tokens are named", async () => {
+  const { company } = simulator;
+  expect(await lines()).toContain("ok       tokens of the CRM: no company is short today");
+  const mark = (change: string) => database.query(`UPDATE crm_budget SET ${change}`);
+  await mark("daily_limit = 30000, remaining = 2999, told_at = now(), day_began_at = now() - interval '1 hour'");
+  expect(await lines()).toMatch(
+    new RegExp(`^warning +tokens of the CRM: ${company.name} .\\d+. has 2999 of 30000 left today  -> .*`, "m"),
+  );
+  await mark("limited_at = now()");
+  expect(await lines()).toContain("has none left today");
+  await mark("day_began_at = now() - interval '25 hours'");
+  expect(await lines()).toContain("no company is short today");
+});
+
 test("every fault of the configuration is a line, and the exit code is 1", async () => {
   const program = startProgram("src/main.js", { ...environment, PORT: "many", ENCRYPTION_KEYS: "x" }, ["doctor"]);
   expect(await program.ended).toBe(1);

@@ -25,7 +25,7 @@ beforeAll(async () => {
   });
   const { accessToken } = await oauth.exchangeCode(simulator.control.approve());
   const fixed = async () => accessToken;
-  api = new CrmApi(http, url, { current: fixed, renewed: fixed });
+  api = new CrmApi({ http, baseUrl: url, tokens: { current: fixed, renewed: fixed } });
   dealId = simulator.company.stories.singleDeal.dealId;
 });
 afterAll(async () => {

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { type Simulator, startSimulator } from "../../simulator";
 import { createTestDatabase, type TestDatabase } from "../support/database";
 import { type Service, startService } from "../support/service";
-import { connect, dataOf, recordMeeting, syncEnds } from "../support/stories";
+import { connect, dataOf, recordMeeting, syncEnds, until } from "../support/stories";
 
 /** How far the clocks of both sides are ahead. */
 let aheadMs = 0;
@@ -30,8 +30,9 @@ interface Gap {
   count: number;
   since: string;
   message: string;
+  expectedBy: string | null;
 }
-const GAPS = "gaps { resource code count since message }";
+const GAPS = "gaps { resource code count since message expectedBy }";
 
 async function gapsOfCopy(as: object): Promise<Gap[]> {
   type Answer = { connection: { sync: { gaps: Gap[] } } };
@@ -39,13 +40,14 @@ async function gapsOfCopy(as: object): Promise<Gap[]> {
 }
 
 interface Briefed {
+  asOf: string | null;
   gaps: Gap[];
   deal: { quiet: { reasons: { code: string; since: string | null }[] } } | null;
 }
 
 async function briefingOf(email: string, as: object): Promise<Briefed> {
   const meeting = await recordMeeting(service, [email], { startsAt: clock().toISOString() }, as);
-  const query = `query ($id: ID!) { briefing(meetingId: $id) { ${GAPS} deal { quiet { reasons { code since } } } } }`;
+  const query = `query ($id: ID!) { briefing(meetingId: $id) { asOf ${GAPS} deal { quiet { reasons { code since } } } } }`;
   return dataOf(await service.ask<{ briefing: Briefed }>(query, { id: meeting.id }, as)).briefing;
 }
 
@@ -129,4 +131,172 @@ test("participants that could not be read touch the briefings in which their dea
   expect((await briefingOf(alone, as)).gaps).toMatchObject([gap]);
   expect((await briefingOf("nobody@nowhere.example", as)).gaps).toEqual([]);
   expect((await briefingOf(ghosted.email, as)).gaps).toEqual([]);
+});
+
+/** What the copy's list is read up to. */
+async function watermarks(tenant: string): Promise<Record<string, number | null>> {
+  const found = await database.query<{ resource: string; watermark: Date | null }>(
+    "SELECT resource, watermark FROM sync_list WHERE tenant_id = $1",
+    [await database.tenantId(tenant)],
+  );
+  return Object.fromEntries(found.map(({ resource, watermark }) => [resource, watermark?.getTime() ?? null]));
+}
+
+async function syncAnyhow(as: object): Promise<void> {
+  dataOf(await service.ask("mutation { requestSync { ... on Refusal { message } } }", {}, as));
+  await syncEnds(service, as);
+}
+
+test("a list that cannot be read makes answers as old as it is, and is the only gap; one run after the mend all is whole", async () => {
+  const as = { tenant: "notes-away" };
+  const { email } = simulator.company.stories.singleDeal;
+  const end = simulator.control.fail({ match: "/api/v1/notes", method: "GET", with: { status: 403 } });
+  await connect(service, simulator, as);
+  await syncEnds(service, as);
+  const never = await briefingOf(email, as);
+  expect(never.gaps).toMatchObject([{ resource: "NOTES", code: "CRM_REFUSED", count: 1, expectedBy: null }]);
+  expect(never.asOf).toBeNull();
+  expect(await gapsOfCopy(as)).toEqual(never.gaps);
+
+  end();
+  aheadMs += 3_600_000;
+  await sync(as);
+  const whole = await briefingOf(email, as);
+  expect(whole.gaps).toEqual([]);
+  const before = await watermarks("notes-away");
+  expect(new Date(whole.asOf ?? 0).getTime()).toBe(Math.min(...Object.values(before).filter((at) => at !== null)));
+
+  const again = simulator.control.fail({ match: "/api/v2/activities", with: { status: 500, body: "" } });
+  aheadMs += 3_600_000;
+  await syncAnyhow(as);
+  const older = await briefingOf(email, as);
+  expect(older.gaps).toMatchObject([{ resource: "ACTIVITIES", code: "CRM_UNAVAILABLE" }]);
+  expect(older.asOf).toBe(new Date(before.ACTIVITIES ?? 0).toISOString());
+  expect((await watermarks("notes-away")).NOTES).toBeGreaterThan(before.NOTES ?? 0);
+  again();
+  await sync(as);
+  expect((await briefingOf(email, as)).gaps).toEqual([]);
+});
+
+test("while the first sync is at work a meeting is told what is still being read, and is matched when that has been", async () => {
+  const as = { tenant: "first-sync" };
+  const { email } = simulator.company.stories.singleDeal;
+  const end = simulator.control.fail({ match: "/api/v2/persons", with: { kind: "delay", ms: 4_000 } });
+  await connect(service, simulator, as);
+  const lists = async () => (await gapsOfCopy(as)).map(({ resource, code }) => `${resource} ${code}`);
+  await until("the users are read", async () => !(await lists()).includes("USERS NOT_READ_YET"));
+  const startsAt = new Date(clock().getTime() - 60 * 86_400_000).toISOString();
+  const meeting = await recordMeeting(service, [email], { startsAt }, as);
+  const MATCH = "match { status reason } attendees { match { status reason } }";
+  interface Matched {
+    match: { status: string; reason: string };
+    attendees: { match: { status: string; reason: string } }[];
+  }
+  const told = async () =>
+    dataOf(
+      await service.ask<{ meeting: Matched }>(
+        `query ($id: ID!) { meeting(id: $id) { ${MATCH} } }`,
+        { id: meeting.id },
+        as,
+      ),
+    ).meeting;
+  const early = await told();
+  expect(early.match.reason).toMatch(/persons.* are still being read/);
+  expect(early.attendees[0]?.match.reason).toMatch(/persons are still being read/);
+  expect(await lists()).toContain("PERSONS NOT_READ_YET");
+  const briefed = "query ($id: ID!) { briefing(meetingId: $id) { asOf gaps { resource code } } }";
+  const { briefing } = dataOf(await service.ask<{ briefing: Briefed }>(briefed, { id: meeting.id }, as));
+  expect(briefing.asOf).toBeNull();
+  expect(briefing.gaps).toContainEqual({ resource: "DEALS", code: "NOT_READ_YET" });
+  end();
+  expect((await syncEnds(service, as)).state).toBe("SUCCEEDED");
+  const late = await until("it is matched again", async () => {
+    const now = await told();
+    return now.attendees[0]?.match.status === "MATCHED" ? now : null;
+  });
+  expect(late.match.reason).not.toMatch(/being read/);
+  expect(await lists()).toEqual([]);
+});
+
+test("where a run failed before all deals were read, a meeting of any age is matched when a later one has read them", async () => {
+  const as = { tenant: "late-deals" };
+  const { email } = simulator.company.stories.ghosted;
+  simulator.control.fail({ match: "/api/v2/deals", with: { status: 500, body: "" } });
+  await connect(service, simulator, as);
+  expect((await syncEnds(service, as)).state).toBe("FAILED");
+  const startsAt = new Date(clock().getTime() - 60 * 86_400_000).toISOString();
+  const { id } = await recordMeeting(service, [email], { startsAt }, as);
+  const query = "query ($id: ID!) { meeting(id: $id) { match { reason } attendees { match { status } } } }";
+  interface Told {
+    match: { reason: string };
+    attendees: { match: { status: string } }[];
+  }
+  const told = async () => dataOf(await service.ask<{ meeting: Told }>(query, { id }, as)).meeting;
+  const early = await told();
+  expect(early.attendees).toEqual([{ match: { status: "MATCHED" } }]);
+  expect(early.match.reason).toMatch(/deals are still being read/);
+  simulator.control.clearFaults();
+  // The end of a run without them is no reason to leave old meetings alone from then on.
+  simulator.control.fail({ match: "/api/v2/deals", with: { status: 500, body: "" } });
+  await syncAnyhow(as);
+  simulator.control.clearFaults();
+  await sync(as);
+  const late = await until("it is matched again", async () => {
+    const now = await told();
+    return /being read/.test(now.match.reason) ? null : now;
+  });
+  expect(late.match.reason).toMatch(/^No deal of the attendees or their companies was open around the meeting/);
+});
+
+test("deals whose participants were not asked for yet are a gap of the answers that show them, with the pace's day", async () => {
+  const as = { tenant: "unasked" };
+  const { ghosted, freeMail } = simulator.company.stories;
+  await connect(service, simulator, as);
+  await syncEnds(service, as);
+  const tenantId = await database.tenantId("unasked");
+  await database.query(
+    "UPDATE deal SET participants_known = false, participants_due = true WHERE tenant_id = $1 AND crm_id = $2",
+    [tenantId, ghosted.dealId],
+  );
+  const [asked] = await database.query<{ n: number }>(
+    "SELECT requests AS n FROM sync_step WHERE tenant_id = $1 AND resource = 'DEAL_PARTICIPANTS'",
+    [tenantId],
+  );
+  const { gaps, deal } = await briefingOf(ghosted.email, as);
+  expect(gaps).toMatchObject([{ resource: "DEAL_PARTICIPANTS", code: "NOT_READ_YET", count: 1 }]);
+  const inMs = new Date(gaps[0]?.expectedBy ?? 0).getTime() - clock().getTime();
+  expect(Math.abs(inMs - 86_400_000 / (asked?.n ?? 0))).toBeLessThan(60_000);
+  expect(deal?.quiet.reasons.map(({ code }) => code)).toContain("DATA_INCOMPLETE");
+  expect(await gapsOfCopy(as)).toMatchObject([{ code: "NOT_READ_YET", count: 1 }]);
+  expect((await briefingOf(freeMail.email, as)).gaps).toEqual([]);
+  // At no pace nobody knows when.
+  passDays(2);
+  expect((await gapsOfCopy(as))[0]?.expectedBy).toBeNull();
+});
+
+test("what a shown record names and the copy does not have is null, and a gap of that answer alone", async () => {
+  const as = { tenant: "named" };
+  const { ghosted, freeMail } = simulator.company.stories;
+  await connect(service, simulator, as);
+  await syncEnds(service, as);
+  const tenantId = await database.tenantId("named");
+  const stageId = 4_711;
+  await database.query("UPDATE deal SET stage_id = $3, owner_id = $3 WHERE tenant_id = $1 AND crm_id = $2", [
+    tenantId,
+    ghosted.dealId,
+    stageId,
+  ]);
+  const meeting = await recordMeeting(service, [ghosted.email], { startsAt: clock().toISOString() }, as);
+  const query =
+    "query ($id: ID!) { briefing(meetingId: $id) { deal { stage { name } owner { name } } gaps { resource code count message } } }";
+  const { briefing } = dataOf(
+    await service.ask<{ briefing: { deal: object; gaps: Gap[] } }>(query, { id: meeting.id }, as),
+  );
+  expect(briefing.deal).toEqual({ stage: null, owner: null });
+  expect(briefing.gaps).toMatchObject([
+    { resource: "STAGES", code: "RECORD_NOT_FOUND", count: 1 },
+    { resource: "USERS", code: "RECORD_NOT_FOUND", count: 1 },
+  ]);
+  expect((await briefingOf(freeMail.email, as)).gaps).toEqual([]);
+  expect(await gapsOfCopy(as)).toEqual([]);
 });

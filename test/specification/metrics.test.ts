@@ -57,6 +57,16 @@ test("operations, statements, sockets and the queue are measured", async () => {
   expect(await metric("jobs_oldest_waiting_seconds")).toBeGreaterThan(3_500);
 });
 
+test("tokens of the CRM are counted by purpose, and companies that are short", async () => {
+  expect(await metric('crm_tokens_spent_total{purpose="WRITES"}')).toBeGreaterThan(0);
+  const remaining = await metric("crm_tokens_remaining");
+  expect(remaining).toBeGreaterThan(0);
+  expect(await metric("crm_tokens_limit")).toBeGreaterThan(remaining);
+  expect(await metric("crm_companies_short")).toBe(0);
+  await database.query("UPDATE crm_budget SET remaining = 1");
+  expect(await metric("crm_companies_short")).toBe(1);
+});
+
 test("metrics are not served with the API", async () => {
   expect((await fetch(`${service.url}/metrics`)).status).toBe(404);
 });

@@ -1,6 +1,7 @@
 import { pino } from "pino";
 import { type Fault, type Simulator, startSimulator } from "../../simulator";
-import type { TokenSource } from "../../src/crm/api";
+import { CrmApi, type TokenSource } from "../../src/crm/api";
+import { Database } from "../../src/database/database";
 import { readConfig } from "../../src/platform/config";
 import { createMetrics } from "../../src/platform/metrics";
 import { freePort } from "../../src/platform/processes";
@@ -201,6 +202,106 @@ test("a lost note is found behind pages of newer ones, and not taken for one tha
   await pass(200_000);
   expect(await stateOf(notThere.id)).toMatchObject({ state: "FAILED", error: { code: "ANSWER_LOST" } });
   expect(posts(simulator)).toHaveLength(3);
+});
+
+/** The notes of the CRM as a sync reads them, a page a transaction. */
+async function readAllNotes(): Promise<void> {
+  const tenantId = await database.tenantId("acme");
+  const [live] = await database.query<{ id: number }>("SELECT id FROM synced_copy WHERE state = 'LIVE'");
+  const copyId = live?.id ?? 0;
+  const { http, crmBaseUrl, tokensOf } = writeback.parts;
+  const api = new CrmApi({ http, baseUrl: crmBaseUrl, tokens: tokensOf(tenantId, copyId) });
+  for (let cursor: string | null = null; ; ) {
+    const page: Awaited<ReturnType<typeof api.notes>> = await api.notes({ cursor });
+    const scope = writeback.database.tenant(tenantId);
+    await scope.transaction((held) => writeback.lookUps.settleSynced({ ...held, copyId }, page.records));
+    if (page.next === null) return;
+    cursor = page.next;
+  }
+}
+
+test("a note whose deal was merged into another is never said to be missing, and found where it is by the next sync", async () => {
+  const { dealId } = simulator.company.stories.singleDeal;
+  failPosts({ kind: "lostAfter" });
+  const moved = await writeNote(service, { meetingId });
+  failPosts({ kind: "reset" });
+  const lost = await writeNote(service, { meetingId });
+  const [note] = notesWith(simulator, moved.reference);
+  const survivor = simulator.control.add("deal");
+  simulator.control.change("note", note?.id ?? 0, { deal_id: survivor });
+  simulator.control.hide("deal", dealId);
+  await pass(10_000);
+  await pass(400_000);
+  expect(await stateOf(moved.id)).toMatchObject({ state: "UNKNOWN", crmNoteId: null });
+  expect(await stateOf(lost.id)).toMatchObject({ state: "UNKNOWN" });
+
+  await readAllNotes();
+  expect(await stateOf(moved.id)).toEqual({ state: "WRITTEN", crmNoteId: String(note?.id), error: null });
+  expect(await stateOf(lost.id)).toMatchObject({ state: "UNKNOWN" });
+  expect(posts(simulator)).toHaveLength(2);
+  simulator.control.show("deal", dealId);
+});
+
+test("look-ups end after a day, and what no look could settle stays UNKNOWN without a request", async () => {
+  failPosts({ kind: "lostAfter" });
+  const write = await writeNote(service, { meetingId });
+  simulator.control.fail({ match: "/api/v1/notes", method: "GET", with: { status: 500 } });
+  const planned = async () =>
+    (
+      await database.query<{ at: Date | null }>("SELECT next_look_up_at AS at FROM note_write WHERE reference = $1", [
+        write.reference,
+      ])
+    )[0]?.at;
+  let looks = 0;
+  for (let at = await planned(); at && looks < 100; at = await planned()) {
+    await pass(Math.max(0, at.getTime() - clock().getTime()));
+    looks += 1;
+  }
+  expect(looks).toBeLessThan(20);
+  const past = clock().getTime() - new Date(write.requestedAt).getTime();
+  expect(past).toBeLessThanOrEqual(24 * 3_600_000);
+  simulator.control.clearFaults();
+  simulator.log.clear();
+  aheadMs += 2 * 24 * 3_600_000;
+  await writeback.lookUps.sweep();
+  const jobs = await database.query(
+    "SELECT 1 FROM graphile_worker.jobs WHERE task_identifier = 'note_look_up' AND run_at > now() + interval '2 days'",
+  );
+  expect([jobs, simulator.log.all()]).toEqual([[], []]);
+  expect(await stateOf(write.id)).toMatchObject({ state: "UNKNOWN", error: { code: "ANSWER_LOST" } });
+  await readAllNotes();
+  expect(await stateOf(write.id)).toMatchObject({ state: "WRITTEN", error: null });
+});
+
+test("a page of notes without a reference of ours costs no statement", async () => {
+  const tenantId = await database.tenantId("acme");
+  let statements = 0;
+  const counted = new Database(database.dataSource, {
+    observe: (_text, run) => {
+      statements += 1;
+      return run();
+    },
+  });
+  const note = {
+    id: 1,
+    userId: 1,
+    dealId: 1,
+    personId: null,
+    organizationId: null,
+    truncated: false,
+    ending: "",
+    addTime: "2026-11-20T12:00:00Z",
+    updateTime: null,
+    deleted: false,
+  };
+  const copy = { ...counted.tenant(tenantId), copyId: 1 };
+  await writeback.lookUps.settleSynced(copy, [{ ...note, content: "<p>CRM-system</p>" }]);
+  expect(statements).toBe(0);
+  await writeback.lookUps.settleSynced(
+    copy,
+    Array.from({ length: 500 }, (_, id) => ({ ...note, id, content: "Ref. CRM-0123456789" })),
+  );
+  expect(statements).toBe(1);
 });
 
 test("while nobody is authorized a lost answer stays UNKNOWN and says so; the same company's return settles it", async () => {

@@ -1,8 +1,9 @@
-import { randomUUID } from "node:crypto";
 import type { DealFacts } from "../../src/briefing/quiet/facts";
 import { readQuietFacts } from "../../src/briefing/quiet/read-quiet";
 import { type CopyScope, Database } from "../../src/database/database";
+import type { SyncResource } from "../../src/entities/sync-run";
 import { DAY_MS } from "../../src/platform/clock";
+import { markRead } from "../support/copy";
 import { createTestDatabase, type TestDatabase } from "../support/database";
 import { NOW } from "../support/quiet-facts";
 import { QuietRows } from "../support/quiet-rows";
@@ -51,33 +52,22 @@ test.each([1, DEALS])(
   },
 );
 
-/** A run that began `at` and did these resources before it ended in `state`. */
-async function run(state: string, at: number, done: readonly string[], failed: readonly string[]): Promise<void> {
-  const id = randomUUID();
-  await database.query(
-    `INSERT INTO sync_run (tenant_id, id, copy_id, kind, state, queued_at, crm_time_at_start)
-     VALUES ($4, $1, 1, 'INCREMENTAL', $2, $3, $3)`,
-    [id, state, new Date(at), acme],
-  );
-  for (const [resource, step] of [
-    ...done.map((resource) => [resource, "SUCCEEDED"]),
-    ...failed.map((resource) => [resource, "FAILED"]),
-  ])
-    await database.query(`INSERT INTO sync_step (tenant_id, run_id, resource, state) VALUES ($4, $1, $2, $3)`, [
-      id,
-      resource,
-      step,
-      acme,
-    ]);
-}
-
-test("what was read is as new as the older of persons and activities, also where a run failed later", async () => {
+test("what was read is as new as the older of persons and activities, and complete as of the oldest that is judged by", async () => {
   const read = async () => (await readQuietFacts(scope, [1], now)).copy;
   expect(await read()).toEqual({ readAt: THREE_DAYS_AGO, asOf: THREE_DAYS_AGO, hasMail: true });
-  await run("FAILED", NOW - 2_000, ["PERSONS"], ["ACTIVITIES"]);
+  const mark = (at: number, ...lists: SyncResource[]) => markRead(database, acme, 1, new Date(at), lists);
+  await mark(NOW - 2_000, "PERSONS");
   expect((await read()).readAt).toBe(THREE_DAYS_AGO);
-  await run("FAILED", NOW - 1_000, ["PERSONS", "ACTIVITIES"], ["NOTES"]);
-  expect(await read()).toEqual({ readAt: NOW - 1_000, asOf: THREE_DAYS_AGO, hasMail: true });
+  await mark(NOW - 1_000, "ACTIVITIES", "DEALS");
+  expect(await read()).toEqual({ readAt: NOW - 2_000, asOf: THREE_DAYS_AGO, hasMail: true });
+  await mark(NOW - 3_000, "NOTES");
+  // Names of stages and companies are no part of a judgement.
+  await mark(THREE_DAYS_AGO, "STAGES", "ORGANIZATIONS");
+  expect(await read()).toEqual({ readAt: NOW - 2_000, asOf: NOW - 3_000, hasMail: true });
+  await database.query("UPDATE sync_list SET watermark = NULL WHERE resource = 'NOTES'");
+  expect(await read()).toEqual({ readAt: NOW - 2_000, asOf: null, hasMail: true });
+  await database.query("UPDATE sync_list SET watermark = NULL WHERE resource = 'ACTIVITIES'");
+  expect((await read()).readAt).toBeNull();
 });
 
 test.each<[string, string, number, boolean]>([

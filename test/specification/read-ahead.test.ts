@@ -8,13 +8,10 @@ import { connect, dataOf, type EndedRun, syncEnds, until } from "../support/stor
 
 // Planted and seen red: a reader that goes on as far as it can; pages committed out of order; a checkpoint that is
 // saved when its page is read; a page that is asked for again after a failure; a failure that nobody hears; a reader that
-// goes on although the run pauses, or was left; a pause that drops what was read ahead.
+// goes on although the run pauses; a pause that drops what was read ahead.
 
 const ACTIVITIES = "/api/v2/activities";
-const PARTICIPANTS = /\/participants$/;
 const PAGE = 500;
-const BATCH = 200;
-const LANES = 8;
 const TURN_MS = 15_000;
 
 /** Each test syncs a company of several pages whole. */
@@ -60,14 +57,6 @@ async function connectWithFirstPageHeld(tenant: string): Promise<void> {
   await commitWaits();
 }
 
-/** The first participant of the first batch: the statement that holds it, and its key. */
-function firstParticipant(): [sql: string, key: string | undefined] {
-  const byDeal = visibleParticipants(simulator, userId).sort((a, b) => Number.parseInt(a, 10) - Number.parseInt(b, 10));
-  const sql = `INSERT INTO deal_participant (tenant_id, copy_id, deal_id, person_id)
-    SELECT tenant_id, copy_id, split_part($2, ':', 1)::bigint, split_part($2, ':', 2)::bigint FROM connection WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1)`;
-  return [sql, byDeal[0]];
-}
-
 async function connectHolding(tenant: string, sql: string, key: unknown): Promise<void> {
   const goOn = simulator.control.fail({ match: "/api/v1/users/me", after: 1, times: 1, with: { kind: "hang" } });
   await connect(service, simulator, { tenant });
@@ -84,9 +73,10 @@ const endWaiting = async () =>
 /** The checkpoint of activities, and how many the copy holds. */
 async function standOf(tenant: string): Promise<{ cursor: string | null; requests: number; held: number } | undefined> {
   const [stand] = await database.query<{ cursor: string | null; requests: number; held: number }>(
-    `SELECT s.cursor, s.requests,
+    `SELECT p.cursor, s.requests,
        (SELECT count(*)::int FROM activity a WHERE a.tenant_id = $1 AND a.copy_id = r.copy_id) AS held
      FROM sync_run r JOIN sync_step s ON s.tenant_id = r.tenant_id AND s.run_id = r.id
+     LEFT JOIN sync_pass p ON p.tenant_id = $1 AND p.copy_id = r.copy_id AND p.resource = s.resource
      WHERE r.tenant_id = $1 AND s.resource = 'ACTIVITIES' ORDER BY r.queued_at DESC LIMIT 1`,
     [await database.tenantId(tenant)],
   );
@@ -105,7 +95,7 @@ const REQUEST = `mutation { requestSync(kind: INCREMENTAL) {
 
 async function nextRun(tenant: string): Promise<EndedRun> {
   const { requestSync } = dataOf(await service.ask<{ requestSync: object }>(REQUEST, {}, { tenant }));
-  expect(requestSync).toEqual({ run: { kind: "FULL" } });
+  expect(requestSync).toEqual({ run: { kind: "INCREMENTAL" } });
   return syncEnds(service, { tenant });
 }
 
@@ -121,20 +111,6 @@ test("while a page is committed the next one is read, and no further one", async
   expect(new Set(asked).size).toBe(asked.length);
   expect(await standOf("ahead")).toMatchObject({ requests: asked.length });
   await isExact("ahead");
-});
-
-test("while a batch of participants is committed the next one is read, and no further one", async () => {
-  await connectHolding("batches", ...firstParticipant());
-  await until("two batches were read", async () => simulator.log.of("GET", PARTICIPANTS).length === 2 * BATCH);
-  await commitWaits();
-  await sleep(200);
-  expect(simulator.log.of("GET", PARTICIPANTS)).toHaveLength(2 * BATCH);
-  await session.query("ROLLBACK");
-  expect((await syncEnds(service, { tenant: "batches" })).state).toBe("SUCCEEDED");
-  const asked = simulator.log.of("GET", PARTICIPANTS).map(({ path }) => path);
-  expect(asked.length).toBeGreaterThan(2 * BATCH);
-  expect(new Set(asked).size).toBe(asked.length);
-  await isExact("batches");
 });
 
 test("a page that was read ahead of a commit that fails is not stored, nor its cursor: the next run asks for both", async () => {
@@ -168,26 +144,10 @@ test("a 429 to the page that is read ahead ends the run after the page before is
   simulator.control.clearFaults();
   simulator.log.clear();
   expect((await nextRun("limited")).state).toBe("SUCCEEDED");
-  expect(askedCursors()).not.toContain(null);
+  // Behind the pass that goes on, what changed since it began is asked for.
+  const walked = simulator.log.of("GET", ACTIVITIES).filter(({ query }) => !query.updated_since);
+  expect(walked.map(({ query }) => query.cursor ?? null)).not.toContain(null);
   await isExact("limited");
-});
-
-test("participants that are read ahead of a commit that fails are asked for no further", async () => {
-  const unanswered = simulator.control.fail({ match: PARTICIPANTS, after: BATCH, with: { kind: "hang" } });
-  await connectHolding("left", ...firstParticipant());
-  await until(
-    "each lane waits for an answer",
-    async () => simulator.log.of("GET", PARTICIPANTS).length === BATCH + LANES,
-  );
-  await commitWaits();
-  await endWaiting();
-  expect((await syncEnds(service, { tenant: "left" })).state).toBe("FAILED");
-  unanswered();
-  await sleep(200);
-  expect(simulator.log.of("GET", PARTICIPANTS)).toHaveLength(BATCH + LANES);
-  await session.query("ROLLBACK");
-  expect((await nextRun("left")).state).toBe("SUCCEEDED");
-  await isExact("left");
 });
 
 test("a run whose turn is over stores the page that was read ahead before it gives its place, so that none is read twice", async () => {

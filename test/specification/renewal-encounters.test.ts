@@ -1,5 +1,5 @@
 import { Database } from "../../src/database/database";
-import { enqueueRun } from "../../src/sync/run-planning";
+import { enqueueRun } from "../../src/sync/schedule-rows";
 import { createTestDatabase } from "../support/database";
 import { disconnect, lockRow, renewalDuringAuthorization, waiting } from "../support/renewal-encounters";
 import { NOT_CONNECTED, REVOKED, type Renewals, startRenewals, WORKS } from "../support/renewals";

@@ -6,7 +6,7 @@ import { Credentials } from "../../src/connections/credentials";
 import { Database } from "../../src/database/database";
 import { CONNECTION_CHANGED } from "../../src/database/notifications";
 import { Keyring } from "../../src/platform/keyring";
-import { enqueueRun } from "../../src/sync/run-planning";
+import { enqueueRun } from "../../src/sync/schedule-rows";
 import type { ActorClaims } from "../support/actors";
 import { createTestDatabase, onServer, type TestDatabase } from "../support/database";
 import { dumpDatabase, leaked } from "../support/dump";

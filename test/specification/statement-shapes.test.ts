@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { readAsOf, readGapsTouching } from "../../src/briefing/briefings";
+import { readAsOf, readGapsOfBriefing } from "../../src/briefing/briefings";
 import { readQuietFacts } from "../../src/briefing/quiet/read-quiet";
 import { ShownNotes } from "../../src/briefing/shown-notes";
 import { readTimelines } from "../../src/briefing/timeline";
@@ -21,7 +21,7 @@ afterAll(() => database.drop());
 
 const now = new Date();
 const READS: [string, (copy: CopyScope, db: Database) => Promise<unknown>][] = [
-  ["gaps that touch a meeting", (copy) => readGapsTouching(copy, randomUUID())],
+  ["gaps that touch a meeting", (copy) => readGapsOfBriefing(copy, randomUUID(), now)],
   ["the moment of the copy", (copy) => readAsOf(copy)],
   ["timelines", (copy) => readTimelines(copy, [randomUUID()], 5, now)],
   ["facts of silence", (copy) => readQuietFacts(copy, [1], now)],

@@ -47,7 +47,7 @@ test("participants of one deal that cannot be read are a gap: the run succeeds a
   expect(unread).toEqual([{ crm_id: dealId }]);
 });
 
-test("a rate limit on participants ends the asking: every deal that is left is a gap, and the next run asks", async () => {
+test("a rate limit on participants ends the asking: the others were not read yet, and the next run asks", async () => {
   const run = await syncWith("limited", { match: /\/participants$/, after: 20, with: { kind: "throttle" } });
   const asked = simulator.log.of("GET", /\/participants$/);
   // Besides the one that was refused, at most those that were in flight with it.
@@ -59,8 +59,15 @@ test("a rate limit on participants ends the asking: every deal that is left is a
      WHERE c.tenant_id = (SELECT id FROM tenant WHERE external_id = 'limited') AND d.participants_due AND NOT d.participants_known`,
   );
   expect(unread?.n).toBeGreaterThan(8);
-  expect(run).toMatchObject({ state: "SUCCEEDED", gaps: [{ code: "RATE_LIMITED", count: unread?.n }] });
-  expect(stepOf(run, "DEAL_PARTICIPANTS")).toMatchObject({ requests: asked.length, fetched: 20 + (unread?.n ?? 0) });
+  const refused = asked.length - 20;
+  expect(run).toMatchObject({ state: "SUCCEEDED" });
+  expect(new Map(run.gaps.map(({ code, count }) => [code, count]))).toEqual(
+    new Map([
+      ["RATE_LIMITED", refused],
+      ["NOT_READ_YET", (unread?.n ?? 0) - refused],
+    ]),
+  );
+  expect(stepOf(run, "DEAL_PARTICIPANTS")).toMatchObject({ requests: asked.length, fetched: asked.length });
   simulator.log.clear();
   await service.ask("mutation { requestSync { __typename } }", {}, { tenant: "limited" });
   expect((await syncEnds(service, { tenant: "limited" })).gaps).toEqual([]);
@@ -71,22 +78,37 @@ test.each(["pipelines", "stages"])(
   "%s that cannot be read are a gap: the run succeeds with them missing",
   async (list) => {
     const run = await syncWith(`no-${list}`, { match: `/api/v2/${list}`, with: { status: 500, body: "" } });
-    expect(run).toMatchObject({ state: "SUCCEEDED", gaps: [{ resource: list.toUpperCase(), code: "UNAVAILABLE" }] });
+    expect(run).toMatchObject({
+      state: "SUCCEEDED",
+      gaps: [{ resource: list.toUpperCase(), code: "CRM_UNAVAILABLE" }],
+    });
     expect(stepOf(run, list.toUpperCase())?.state).toBe("FAILED");
   },
 );
 
 test.each([
-  ["a rate limit", { kind: "throttle" as const }, "RATE_LIMITED"],
   ["an outage", { status: 503, body: "" }, "CRM_UNAVAILABLE"],
   ["a cut answer", { kind: "cut" as const }, "CRM_UNAVAILABLE"],
   ["a proxy's page", { kind: "html" as const }, "CRM_UNAVAILABLE"],
   ["garbage", { kind: "garbage" as const }, "CRM_ANSWER_UNREADABLE"],
   ["null", { kind: "null" as const }, "CRM_ANSWER_UNREADABLE"],
   ["a missing scope", { status: 403, body: '{"success":false,"error":"Scope and URL mismatch"}' }, "CRM_REFUSED"],
+])(
+  "%s on a main list fails the run with its code after one request, and holds up no other list",
+  async (name, fault, code) => {
+    const tenant = `failing ${name}`;
+    const run = await syncWith(tenant, { match: "/api/v2/persons", with: fault });
+    expect(run).toMatchObject({ state: "FAILED", error: { code, message: expect.stringMatching(/\.$/) } });
+    expect(simulator.log.of("GET", "/api/v2/persons")).toHaveLength(1);
+    expect(run.steps.filter(({ state }) => state !== "SUCCEEDED").map(({ resource }) => resource)).toEqual(["PERSONS"]);
+  },
+);
+
+test.each([
+  ["a rate limit", { kind: "throttle" as const }, "RATE_LIMITED"],
   ["an unpaid account", { status: 402, body: '{"success":false}' }, "CRM_ACCOUNT_CLOSED"],
-])("%s on a main list fails the run with its code after one request", async (name, fault, code) => {
-  const tenant = `failing ${name}`;
+])("%s would meet every call: it ends the run at once", async (name, fault, code) => {
+  const tenant = `ended by ${name}`;
   const run = await syncWith(tenant, { match: "/api/v2/persons", with: fault });
   expect(run).toMatchObject({ state: "FAILED", error: { code, message: expect.stringMatching(/\.$/) } });
   expect(simulator.log.of("GET", "/api/v2/persons")).toHaveLength(1);

@@ -1,4 +1,6 @@
 import type { Simulator } from "../../simulator";
+import { SYNC_LISTS } from "../../src/entities/sync-list";
+import type { SyncResource } from "../../src/entities/sync-run";
 import type { TestDatabase } from "./database";
 
 export const COPY_TABLES = [
@@ -58,4 +60,20 @@ export async function copiedParticipants(database: TestDatabase, tenant = "acme"
     [tenant],
   );
   return found.map(({ link }) => link).sort();
+}
+
+/** Lists of a copy that a test filled by itself, as if the CRM had shown all of them at that moment. */
+export async function markRead(
+  database: TestDatabase,
+  tenantId: number,
+  copyId: number,
+  at: Date,
+  lists: readonly SyncResource[] = SYNC_LISTS,
+): Promise<void> {
+  await database.query(
+    `INSERT INTO sync_list (tenant_id, copy_id, resource, watermark, read_at, whole_at)
+     SELECT $1, $2, resource, $3, $3, $3 FROM unnest($4::text[]) resource
+     ON CONFLICT (tenant_id, copy_id, resource) DO UPDATE SET watermark = EXCLUDED.watermark, read_at = EXCLUDED.read_at`,
+    [tenantId, copyId, at, lists],
+  );
 }

@@ -123,5 +123,6 @@ export function withTransactions(
     const scope = database.tenant(tenantId, signal);
     return { ...scope, transaction: (work) => around(scope.transaction, work) };
   };
-  return Object.assign(Object.create(database), { tenant });
+  const acrossTenants = database.acrossTenants.bind(database);
+  return Object.assign(Object.create(database), { tenant, acrossTenants });
 }

@@ -4,6 +4,7 @@ import type {
   CopyFacts,
   DealFact,
   DomainFact,
+  MatchedList,
   MeetingFact,
   PersonFact,
   UserFact,
@@ -21,7 +22,8 @@ const MINUTE_MS = 60_000;
  * `Ada = ada@acme.de, ada@home.de (Acme)` a person with addresses and organization;
  * `Acme: www.acme.de` an organization's website; `user Anna = anna@seller.de` a CRM user;
  * `D1 of Ada Bob owner Anna for Acme opened -10 won -3 worth 9` a deal, in days from the meeting;
- * `activity D1 Ada +10` in minutes from its start; `chosen D1`, `chosen D9 gone`; `recorded` for a recording.
+ * `activity D1 Ada +10` in minutes from its start; `chosen D1`, `chosen D9 gone`; `recorded` for a recording;
+ * `reading PERSONS DEALS` while these are read for the first time.
  */
 export interface World {
   meeting: MeetingFact;
@@ -44,12 +46,14 @@ export function world(text: string, attendees: string, owner = "anna@seller.de")
     activities: ActivityFact[];
   };
   const websites: { organizationId: number; website: string }[] = [];
+  let unread: MatchedList[] = [];
   let choice: ChoiceFact | null = null;
   let isRecorded = false;
   for (const statement of text.split(";").map((part) => part.trim())) {
     const [first = "", second = "", third = "", fourth = ""] = statement.split(/\s+/);
     if (statement === "") continue;
     if (first === "user") facts.users.push({ crmId: idOf(second), address: addressIn(statement.split("=")[1] ?? "") });
+    else if (first === "reading") unread = statement.split(/\s+/).slice(1) as MatchedList[];
     else if (first === "chosen") choice = { dealId: idOf(second), isThere: third !== "gone" };
     else if (first === "recorded") isRecorded = true;
     else if (first === "activity") {
@@ -66,7 +70,13 @@ export function world(text: string, attendees: string, owner = "anna@seller.de")
   };
   const names = new Map([...ids].map(([name, id]) => [id, name]));
   const nameOf = (id: number | null) => names.get(id ?? 0) ?? "-";
-  return { meeting, facts: { ...facts, domains: domainsOf(facts.persons, websites) }, choice, isRecorded, nameOf };
+  return {
+    meeting,
+    facts: { ...facts, domains: domainsOf(facts.persons, websites), unread },
+    choice,
+    isRecorded,
+    nameOf,
+  };
 }
 
 const addressIn = (text: string) => normalizeAddress(text) ?? "";

@@ -29,11 +29,8 @@ export class QuietRows {
     this.#meeting(this.#meetingId, 0, 0);
     if (copy.hasMail) this.#person({ last_incoming_mail_time: at(0) });
     if (copy.readAt === null) return;
-    const runId = randomUUID();
-    const run = { id: runId, copy_id: copyId, kind: "FULL", state: "SUCCEEDED", queued_at: at(copy.readAt), gaps: [] };
-    this.#add("sync_run", { ...tenantKey, ...run, crm_time_at_start: at(copy.readAt) });
-    for (const resource of ["PERSONS", "ACTIVITIES"])
-      this.#add("sync_step", { ...tenantKey, run_id: runId, resource, state: "SUCCEEDED", ...NO_COUNTS });
+    for (const resource of ["DEALS", "PERSONS", "ACTIVITIES", "NOTES"])
+      this.#add("sync_list", { ...this.#key, resource, watermark: at(copy.readAt), quiet_reads: 0 });
   }
 
   deal(facts: DealFacts, ours: OurWrites): void {
@@ -58,7 +55,7 @@ export class QuietRows {
   }
 
   async insert(database: TestDatabase): Promise<void> {
-    const order = ["synced_copy", "sync_run", "sync_step", "meeting"];
+    const order = ["synced_copy", "meeting"];
     const tables = [...order, ...[...this.#tables.keys()].filter((table) => !order.includes(table))];
     for (const table of tables) {
       const rows = this.#tables.get(table) ?? [];
@@ -186,8 +183,6 @@ export class QuietRows {
 function lastUpdate(updatedAt: number, { fields, notes }: OurWrites, until: number): number {
   return Math.max(updatedAt, ...[...fields, ...notes.map((note) => note.at)].filter((when) => when < until));
 }
-
-const NO_COUNTS = { walk: 1, requests: 0, fetched: 0, written: 0, unchanged: 0, removed: 0, rejected: 0 };
 
 /** Our writes lie well after what people did, so that the receipts can tell them apart (decision 0024). */
 export const WRITES_APART_MS = 5 * MINUTE_MS;

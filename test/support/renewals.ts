@@ -63,7 +63,7 @@ export async function startRenewals(): Promise<Renewals> {
   const service = await startService(simulator, database, { clock, roles: new Set(["api"]) });
   const access = await startTokens(config, () => ({ clock, logger }));
   const asked = () => simulator.log.of("POST", "/oauth/token").length;
-  const api = (source: TokenSource) => new CrmApi(access.http, simulator.url, source);
+  const api = (source: TokenSource) => new CrmApi({ http: access.http, baseUrl: simulator.url, tokens: source });
   let tenants = 0;
   return {
     ...{ simulator, database, service, config, access, clock, logged, asked, api },

@@ -16,6 +16,8 @@ export interface StatementCounter {
 }
 
 export interface Sent {
+  /** Of the session that sent it, so that transactions can be told apart. */
+  session: number;
   sql: string;
   values: (string | null)[];
   /** Goes with another statement to tell the nodes of a cluster whose rows it is about. */
@@ -30,7 +32,9 @@ export async function countStatements(database: Secret): Promise<StatementCounte
   const target = new URL(database.reveal());
   const seen: Sent[] = [];
   const sockets = new Set<Socket>();
+  let sessions = 0;
   const server = createServer((client) => {
+    const session = ++sessions;
     const upstream = connect(Number(target.port), target.hostname);
     for (const socket of [client, upstream]) {
       sockets.add(socket.setNoDelay(true));
@@ -38,7 +42,7 @@ export async function countStatements(database: Secret): Promise<StatementCounte
     }
     const frame = framing();
     const read = statementReader((sql, values) => {
-      const sent = { sql, values, isFraming: false };
+      const sent = { session, sql, values, isFraming: false };
       seen.push(sent);
       frame(sent);
     });

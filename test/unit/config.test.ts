@@ -83,6 +83,9 @@ test("every fault is reported at once, each with its name", () => {
 test.each([
   ["PORT", "65536", "whole number from 0 to 65535"],
   ["CRM_CONCURRENCY", "0", "whole number from 1 to 64"],
+  ["CRM_BUDGET_SHARE", "0", "above 0, and 1 at most"],
+  ["CRM_BUDGET_SHARE", "1.01", "above 0, and 1 at most"],
+  ["CRM_BUDGET_SHARE", "25%", "for example 0.25"],
   ["CRM_BASE_URL", "http://api.example.com", "https"],
   ["CRM_BASE_URL", "https://user:pass@api.example.com", "https"],
   ["CRM_AUTH_URL", "ftp://oauth.example.com", "https"],

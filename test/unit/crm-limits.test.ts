@@ -16,6 +16,7 @@ const answerOf = (data: unknown, next_cursor: string | null = null): CrmAnswer =
   date: null,
   correlationId: "one",
   limit: { remaining: null, reset: null },
+  day: { limit: null, remaining: null },
 });
 const read = <T>(schema: z.ZodType<T>, ...raw: object[]): Promise<Page<T>> => readCursorPage(answerOf(raw), schema);
 const LONG = "x".repeat(1_000_000);

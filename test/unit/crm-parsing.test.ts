@@ -15,7 +15,7 @@ const answerOf = (text: string): CrmAnswer => ({
   text,
   date: null,
   correlationId: "one",
-  limit: { remaining: null, reset: null },
+  ...{ limit: { remaining: null, reset: null }, day: { limit: null, remaining: null } },
 });
 const END = { next_cursor: null };
 const page = (data: unknown, additional_data: unknown = END) =>
@@ -366,7 +366,7 @@ describe("The status of an answer decides before its body", () => {
   async function asked(status: number, type: string, body: string): Promise<unknown> {
     Object.assign(said, { status, type, body });
     const { port } = server.address() as AddressInfo;
-    const api = new CrmApi(http, `http://127.0.0.1:${port}`, tokens);
+    const api = new CrmApi({ http, baseUrl: `http://127.0.0.1:${port}`, tokens });
     return api.deals({ cursor: null }).then(
       ({ records }) => records.length,
       (error: unknown) => (error instanceof CrmError ? error.code : error),

@@ -3,6 +3,7 @@ import {
   array,
   assert,
   boolean,
+  constant,
   constantFrom,
   integer,
   option,
@@ -13,7 +14,7 @@ import {
   subarray,
   uniqueArray,
 } from "fast-check";
-import type { CopyFacts, DealFact, MeetingFact } from "../../src/briefing/matching/facts";
+import { type CopyFacts, type DealFact, MATCHED_LISTS, type MeetingFact } from "../../src/briefing/matching/facts";
 import { type Match, match } from "../../src/briefing/matching/match";
 import { mailboxOf, normalizeAddress } from "../../src/platform/email-address";
 
@@ -73,6 +74,7 @@ const facts: Arbitrary<CopyFacts> = record({
     }),
     { maxLength: 3 },
   ),
+  unread: subarray([...MATCHED_LISTS]),
 });
 const meeting: Arbitrary<MeetingFact> = uniqueArray(address, { maxLength: 5 }).map((addresses) => ({
   startsAt: STARTS_AT,
@@ -96,6 +98,7 @@ test("the same facts in another order, for attendees in another order, give the 
       domains: shuffledSubarray([...of.domains], { minLength: of.domains.length }),
       deals: shuffledSubarray([...of.deals], { minLength: of.deals.length }),
       activities: shuffledSubarray([...of.activities], { minLength: of.activities.length }),
+      unread: constant(of.unread),
     }).map((other) => [of, other] as const),
   );
   const bothOrders = meeting.chain((of) =>
@@ -108,6 +111,27 @@ test("the same facts in another order, for attendees in another order, give the 
       const first = match(one, of, chosen, recorded);
       expect(said(match(two, other, chosen, recorded))).toEqual(said(first));
       expect(match(one, of, chosen, recorded)).toEqual(first);
+    }),
+    RUNS,
+  );
+});
+
+test("while a list is read for the first time nothing is called absent that it could bring", () => {
+  assert(
+    property(...anything, (of, held, chosen, recorded) => {
+      const { attendees, deal } = match(of, held, chosen, recorded);
+      const claims = [
+        deal.reason,
+        ...attendees.flatMap(({ reason, organizationReason }) => [reason, organizationReason]),
+      ];
+      const claim = (words: RegExp) => claims.some((one) => one !== null && words.test(one));
+      if (held.unread.includes("PERSONS")) {
+        expect(
+          claim(/No person in the CRM|No attendee is a known person|No organization in the CRM|Only one person/),
+        ).toBe(false);
+      }
+      if (held.unread.includes("DEALS")) expect(claim(/No deal of/)).toBe(false);
+      if (held.unread.length === 0) expect(claim(/still being read/)).toBe(false);
     }),
     RUNS,
   );
@@ -137,6 +161,7 @@ const renumberMaybe = (one: number | null) => (one === null ? null : renumber(on
 
 function renumbered(of: CopyFacts): CopyFacts {
   return {
+    unread: of.unread,
     users: of.users.map((user) => ({ ...user, crmId: renumber(user.crmId) })),
     persons: of.persons.map((one) => ({
       ...one,

@@ -7,6 +7,7 @@ import { systemClock } from "../../src/platform/clock";
 
 const answer = (limit: CrmAnswer["limit"], status = 200): CrmAnswer => ({
   ...{ status, contentType: "application/json", text: "", date: null, correlationId: undefined },
+  day: { limit: null, remaining: null },
   limit,
 });
 

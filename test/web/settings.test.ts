@@ -88,6 +88,26 @@ test("what could not be read is said in words, and why a run failed", async () =
   await screenshot(page, "settings-trouble");
 });
 
+test("what the service takes of the company's tokens is a bar with words, and when the CRM's day ends once that was seen", async () => {
+  const { control } = product.simulator;
+  const page = await product.signIn("member");
+  await connectThroughConsent(await product.signIn("admin"));
+  await syncEnds(product.service);
+  const words = /^This service has used [\d,]+ of its 525,000 tokens today; your company has [\d,]+ left\.$/;
+  await page.getByText(words).waitFor();
+  await page.getByRole("progressbar", { name: words }).waitFor();
+  await page.getByText("gives your company 2,100,000 tokens a day").waitFor();
+  await page.getByText("When its next day begins is not known yet.").waitFor();
+  control.otherAppsSpend(900_000);
+  await page.getByRole("button", { name: "Sync now" }).click();
+  await page.getByText(/your company has 1,1\d\d,\d\d\d left/).waitFor();
+  control.endDay();
+  await page.getByRole("button", { name: "Sync now" }).click();
+  await page.getByText(/Its next day begins (tomorrow|in 24 hours|in 23 hours)/).waitFor();
+  expect(await seriousFindings(page)).toEqual([]);
+  await screenshot(page, "settings-budget");
+});
+
 test("when the CRM ends the grant, the page says so and why, and one button leads back", async () => {
   const page = await product.signIn("admin");
   const member = await product.signIn("member");

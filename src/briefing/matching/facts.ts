@@ -59,6 +59,10 @@ export interface ChoiceFact {
   isThere: boolean;
 }
 
+/** What tells people, companies and deals: until one of these was read whole, an absence in it is none. */
+export const MATCHED_LISTS = ["USERS", "PERSONS", "ORGANIZATIONS", "DEALS"] as const;
+export type MatchedList = (typeof MATCHED_LISTS)[number];
+
 /** Rows that belong to no attendee change nothing, so one reading may serve several meetings. */
 export interface CopyFacts {
   users: readonly UserFact[];
@@ -66,4 +70,6 @@ export interface CopyFacts {
   domains: readonly DomainFact[];
   deals: readonly DealFact[];
   activities: readonly ActivityFact[];
+  /** The lists that are being read for the first time. */
+  unread: readonly MatchedList[];
 }

@@ -20,6 +20,8 @@ export const NO_COMPANY: CompanyMatch = {
   organizationReason: null,
 };
 
+export const FREE_MAIL = "Free mail stands for no company.";
+
 /** One person may have changed company and kept the old record; two with one domain have it from their company. */
 const ENOUGH_PERSONS = 2;
 
@@ -29,7 +31,7 @@ export function companyOf(address: string, person: PersonFact | null, domains: r
     return found(person.organizationId, "ORGANIZATION_OF_PERSON", "The person belongs to it in the CRM.");
   }
   const domain = companyDomainOf(address);
-  if (domain === null) return none("Free mail stands for no company.");
+  if (domain === null) return none(FREE_MAIL);
   const users = domains.filter((fact) => fact.domain === domain);
   const [only, ...others] = users;
   if (!only) return none(`No organization in the CRM uses ${domain}.`);

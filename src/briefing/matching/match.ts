@@ -4,6 +4,7 @@ import { findCandidates } from "./deal-candidates";
 import type { ChoiceFact, CopyFacts, MeetingFact } from "./facts";
 import { type AttendeeMatch, matchAttendees } from "./match-attendees";
 import { type DealMatch, matchDeal, nobodyKnown, withChoice, withoutChoice } from "./match-deal";
+import { attendeeSoFar, dealSoFar } from "./so-far";
 
 export interface MatchedId {
   entity: MatchedEntity;
@@ -26,12 +27,13 @@ export interface Match {
  * facts have changed by a sync, and a choice stays while its deal is there.
  */
 export function match(meeting: MeetingFact, facts: CopyFacts, choice: ChoiceFact | null, isRecorded: boolean): Match {
-  const attendees = matchAttendees(meeting, facts);
+  const attendees = matchAttendees(meeting, facts).map((attendee) => attendeeSoFar(attendee, facts.unread));
   const isAnyoneKnown = attendees.some(({ personId, organizationId }) => personId !== null || organizationId !== null);
   const candidates = findCandidates(meeting, attendees, sellersIn(meeting, facts), facts);
-  const byRule = isAnyoneKnown
+  const found = isAnyoneKnown
     ? matchDeal(candidates)
     : nobodyKnown(attendees.some(({ status }) => status === "AMBIGUOUS"));
+  const byRule = dealSoFar(found, facts.unread);
   const isCandidate = byRule.candidates.some(({ dealId }) => dealId === choice?.dealId);
   const dropsChoice = choice !== null && isRecorded && choice.isThere && !isCandidate;
   const deal = dropsChoice ? withoutChoice(byRule) : withChoice(byRule, choice);

@@ -80,9 +80,9 @@ export interface DealFacts {
 
 /** What is known of the connection. */
 export interface CopyFacts {
-  /** When activities and persons were last completely read; null before a run has succeeded. */
+  /** Up to when activities and persons are read, whichever is older; null before both were read to their end. */
   readAt: number | null;
-  /** The moment up to which the copy is complete; null before a run has succeeded. */
+  /** Up to when all is read that is judged by; null before all of it was. */
   asOf: number | null;
   /** Whether any person ever carried a mail time; else mail is not connected in the CRM and says nothing. */
   hasMail: boolean;
@@ -106,6 +106,6 @@ export interface QuietSignal {
   quietDays: number | null;
   /** The first future instant at which time alone changes the verdict. */
   nextChangeAt: Date | null;
-  /** Where no run has succeeded yet: the instant of the judgement. */
+  /** Up to when what it is judged by is complete; where some of that was never read to its end, the instant of the judgement. */
   asOf: Date;
 }

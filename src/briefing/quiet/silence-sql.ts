@@ -9,27 +9,22 @@ import { ANSWER_DAYS, COOLING_SECONDS_PER_DAY, NEAR_STEP_DAYS, THRESHOLD_DAYS } 
 /** Intervals in days would follow the session's time zone; a day of silence has 24 hours. */
 const days = (count: number) => `interval '${count * 24} hours'`;
 
-/**
- * A statement that uses what is below begins `WITH ${quietCopy}`.
- * What a run has read is complete as of the CRM's clock at its start, also where a later step of it failed.
- */
+/** Where these are old nothing is judged: what the buyer did since is in them. */
+const CONTACT_LISTS = ["PERSONS", "ACTIVITIES"];
+/** What a judgement is complete as of: its deal, and all that counts as a contact. */
+const JUDGED_LISTS = [...CONTACT_LISTS, "DEALS", "NOTES"];
+
+/** SQL: the oldest watermark of lists; null where one of them was never read to its end. */
+const oldestOf = (
+  lists: readonly string[],
+) => `(SELECT CASE WHEN count(l.watermark) = ${lists.length} THEN min(l.watermark) END
+    FROM sync_list l WHERE l.tenant_id = $1 AND l.copy_id = $2 AND l.resource IN (${lists.map((list) => `'${list}'`)}))`;
+
+/** A statement that uses what is below begins `WITH ${quietCopy}`. */
 export const quietCopy = `quiet_copy AS MATERIALIZED (
-  SELECT CASE WHEN whole.as_of IS NULL THEN NULL ELSE LEAST(persons.at, activities.at) END AS read_at, whole.as_of,
+  SELECT ${oldestOf(CONTACT_LISTS)} AS read_at, ${oldestOf(JUDGED_LISTS)} AS as_of,
     EXISTS (SELECT 1 FROM person WHERE tenant_id = $1 AND copy_id = $2
-      AND (last_incoming_mail_time IS NOT NULL OR last_outgoing_mail_time IS NOT NULL)) AS has_mail
-  FROM (SELECT (${lastRead("r.state = 'SUCCEEDED'")}) AS as_of) whole
-  CROSS JOIN (SELECT (${lastRead(stepDone("PERSONS"))}) AS at) persons
-  CROSS JOIN (SELECT (${lastRead(stepDone("ACTIVITIES"))}) AS at) activities)`;
-
-function lastRead(condition: string): string {
-  return `SELECT coalesce(r.crm_time_at_start, r.started_at) FROM sync_run r
-    WHERE r.tenant_id = $1 AND r.copy_id = $2 AND ${condition} ORDER BY r.queued_at DESC LIMIT 1`;
-}
-
-function stepDone(resource: string): string {
-  return `EXISTS (SELECT 1 FROM sync_step s WHERE s.tenant_id = $1 AND s.run_id = r.id
-    AND s.resource = '${resource}' AND s.state = 'SUCCEEDED')`;
-}
+      AND (last_incoming_mail_time IS NOT NULL OR last_outgoing_mail_time IS NOT NULL)) AS has_mail)`;
 
 /** A done activity took place when it was due, and not after somebody ticked it off. */
 export const HAPPENED_AT = "LEAST(a.happened_at, coalesce(a.done_at, a.update_time))";

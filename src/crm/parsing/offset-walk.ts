@@ -30,6 +30,6 @@ export function goneOn<T extends { id: number }>({ lastId }: Place, page: Page<T
   };
 }
 
-function idsOf({ records, rejected }: Page<{ id: number }>): number[] {
+export function idsOf({ records, rejected }: Page<{ id: number }>): number[] {
   return [...records.map(({ id }) => id), ...idsOfRejected(rejected)];
 }

@@ -264,6 +264,9 @@ export const noteRecord = z
     deleted: note.active_flag === false,
   }));
 
+/** A record of which no more is asked than whether it is there. */
+export const recordId = z.object({ id });
+
 /** A note just made: the id is what counts, the rest only where it can be read. */
 export const createdNoteRecord = z
   .looseObject({ id })
@@ -276,5 +279,6 @@ export type CrmStage = z.output<typeof stageRecord>;
 export type CrmOrganization = z.output<typeof organizationRecord>;
 export type CrmPerson = z.output<typeof personRecord>;
 export type CrmDeal = z.output<typeof dealRecord>;
+export type CrmParticipant = z.output<typeof participantRecord>;
 export type CrmActivity = z.output<typeof activityRecord>;
 export type CrmNote = z.output<typeof noteRecord>;

@@ -6,10 +6,10 @@ import { MEETING_TABLES } from "./meeting-tables";
 import { SYNCED_TABLES } from "./synced-tables";
 
 /**
- * What belongs to no tenant: who the tenants are, what a CRM company may spend a day (tenants may share a company), and
- * the operator's switch with what became of it (a row without an end
- * is a stop that holds). The switch has no key: a stop that two operators begin at once is two rows, and the next resume
- * ends both. Every session may read it.
+ * What belongs to no tenant: who the tenants are, what a CRM company may spend a day (tenants may share a company; read
+ * across tenants only), and the operator's switch with what became of it (a row without an end is a stop that holds). The
+ * switch has no key: a stop that two operators begin at once is two rows, and the next resume ends both. Every session may
+ * read it.
  */
 const NOBODYS = `
 CREATE TABLE tenant (
@@ -36,6 +36,7 @@ CREATE TABLE crm_budget (
   spent_on_writes integer NOT NULL DEFAULT 0,
   looked_at timestamptz,
   limited_at timestamptz,
+  revision integer NOT NULL DEFAULT 0,
   CONSTRAINT crm_budget_pkey PRIMARY KEY (crm_company_id)
 );
 `;

@@ -20,6 +20,7 @@ CREATE TABLE meeting (
 );
 CREATE UNIQUE INDEX meeting_external_id ON meeting (tenant_id, external_id);
 CREATE INDEX meeting_by_start ON meeting (tenant_id, starts_at, id);
+CREATE INDEX meeting_to_refresh ON meeting (starts_at) WHERE refreshed_at IS NULL;
 
 CREATE TABLE meeting_attendee (
   tenant_id bigint NOT NULL,

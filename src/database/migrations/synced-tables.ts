@@ -114,7 +114,11 @@ CREATE TABLE deal (
 );
 CREATE INDEX deal_by_person ON deal (tenant_id, copy_id, person_id);
 CREATE INDEX deal_by_organization ON deal (tenant_id, copy_id, organization_id);
-CREATE INDEX deal_participants_due ON deal (tenant_id, copy_id, crm_id) WHERE participants_due;
+CREATE INDEX deal_open_due ON deal (tenant_id, copy_id, coalesce(update_time, '0001-01-01 00:00:00+00'::timestamptz), crm_id)
+  WHERE participants_due AND status = 'open';
+CREATE INDEX deal_closed_due ON deal (tenant_id, copy_id, coalesce(greatest(won_time, lost_time), '0001-01-01 00:00:00+00'::timestamptz), crm_id)
+  WHERE participants_due AND status <> 'open';
+CREATE INDEX deal_participants_asked ON deal (tenant_id, copy_id, participants_asked_at, crm_id) WHERE NOT participants_due;
 CREATE INDEX deal_by_update
   ON deal (tenant_id, copy_id, coalesce(update_time, '0001-01-01 00:00:00+00'::timestamptz), crm_id);
 
@@ -232,7 +236,7 @@ CREATE TABLE sync_pass (
   kind text NOT NULL CONSTRAINT sync_pass_kind CHECK (kind IN ('WHOLE', 'CHANGES')),
   removes boolean NOT NULL,
   updated_since timestamptz,
-  began_at timestamptz NOT NULL,
+  began_at timestamptz,
   cursor text,
   last_id bigint NOT NULL DEFAULT 0,
   walk integer NOT NULL DEFAULT 1,

@@ -77,12 +77,13 @@ export class FieldLookUps {
     { tenantId, id, entity, targetId, fieldKey, value, sentAt }: FieldWriteRow,
     copyId: number,
   ): Promise<void> {
-    const { database, http, crmBaseUrl, tokensOf, mappings, clock, metrics, logger } = this.parts;
+    const { database, http, crmBaseUrl, tokensOf, purseOf, mappings, clock, metrics, logger } = this.parts;
     const begunAt = clock();
     const list = await mappings.fields(tenantId, entity);
     if (!list.ok) return;
     const field = list.value.find(({ key }) => key === fieldKey);
-    const api = new CrmApi(http, crmBaseUrl, tokensOf(tenantId, copyId));
+    const tokens = tokensOf(tenantId, copyId);
+    const api = new CrmApi({ http, baseUrl: crmBaseUrl, tokens, purse: purseOf?.(tenantId, copyId) });
     const seen = await api.customFieldsOf(entity, targetId);
     const holds = field !== undefined && isApplied(field.type, value, seen.customFields[fieldKey]);
     const state = verdictOf(sentAt ?? begunAt, begunAt, holds);

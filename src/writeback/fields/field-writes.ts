@@ -115,13 +115,15 @@ export class FieldWrites {
 
   /** The only place that sends values, and only who has just made the receipts comes here: one record after another. */
   async #send(receipts: FieldWriteRow[], sendings: Sending[]): Promise<FieldWriteRow[]> {
-    const { http, crmBaseUrl, tokensOf, clock } = this.parts;
+    const { http, crmBaseUrl, tokensOf, purseOf, clock } = this.parts;
     const settled = new Map(receipts.map((receipt) => [receipt.id, receipt]));
     let stop: WriteFailure | null = null;
     for (const batch of batchesOf(sendings)) {
       const { receipt, target } = batch[0];
       const tokens = tokensOf(receipt.tenantId, receipt.copyId);
-      const api = new CrmApi(http, crmBaseUrl, tokens, undefined, inTime(receipt.requestedAt, clock));
+      const purse = purseOf?.(receipt.tenantId, receipt.copyId);
+      const mayBegin = inTime(receipt.requestedAt, clock);
+      const api = new CrmApi({ http, baseUrl: crmBaseUrl, tokens, mayBegin, purse });
       const report: RecordReport = stop ? notSent(batch, stop) : await writeRecord(api, target, batch);
       stop = report.stop;
       const outcomes = stop ? report.outcomes : await this.#explained(batch, report.outcomes);

@@ -1,6 +1,7 @@
 import { writeSync } from "node:fs";
 import type { Actor } from "../../../src/auth/actor";
 import { Meetings, type RecordMeetingInput } from "../../../src/briefing/record-meeting";
+import { Budget } from "../../../src/connections/budget";
 import { Disconnecting } from "../../../src/connections/disconnecting";
 import { FieldMappings } from "../../../src/connections/field-mappings";
 import { CrmApi } from "../../../src/crm/api";
@@ -10,7 +11,7 @@ import { type Clock, MINUTE_MS, timeLimit } from "../../../src/platform/clock";
 import { readConfig } from "../../../src/platform/config";
 import { inWork, limitWork } from "../../../src/platform/work";
 import { SyncEngine } from "../../../src/sync/engine";
-import { cancelRuns } from "../../../src/sync/run-store";
+import { cancelRuns } from "../../../src/sync/runs";
 import type { AskedFields } from "../../../src/writeback/fields/field-input";
 import { FieldWrites } from "../../../src/writeback/fields/field-writes";
 import { type AskedNote, NoteWrites } from "../../../src/writeback/note-writes";
@@ -73,7 +74,8 @@ async function work({ parts, tokens }: Writeback): Promise<unknown> {
   const actor = { ...(JSON.parse(ACTOR) as Actor), expiresAt: new Date("2100-01-01") };
   const asked: unknown = JSON.parse(ASKED);
   const { database, http, crmBaseUrl, logger, tokensOf } = parts;
-  const apiOf = (tenantId: number, copyId: number) => new CrmApi(http, crmBaseUrl, tokensOf(tenantId, copyId));
+  const apiOf = (tenantId: number, copyId: number) =>
+    new CrmApi({ http, baseUrl: crmBaseUrl, tokens: tokensOf(tenantId, copyId) });
   const mappings = new FieldMappings({ database, apiOf, clock, logger });
   switch (WORK as FrozenWork) {
     case "renewal":
@@ -91,7 +93,15 @@ async function work({ parts, tokens }: Writeback): Promise<unknown> {
       }).disconnect(actor);
     case "page": {
       const pinned = (tenantId: number, copyId: number) => tokens.of(tenantId, copyId);
-      const engine = new SyncEngine({ ...parts, tokensOf: pinned, concurrency: 4, planNext: async () => undefined });
+      const engine = new SyncEngine({
+        ...parts,
+        tokensOf: pinned,
+        intervalMs: 0,
+        settling: { settleNotes: async () => undefined },
+        budget: new Budget({ database, clock, logger, share: 0.25 }),
+        concurrency: 4,
+        planNext: async () => undefined,
+      });
       return engine.run({ tenantId: Number(TENANT), runId: RUN_ID }, new AbortController().signal);
     }
   }

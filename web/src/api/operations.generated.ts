@@ -46,12 +46,31 @@ export type SyncResource =
   | 'PERSONS'
   /** The deals. */
   | 'DEALS'
-  /** Who takes part in each deal. */
-  | 'DEAL_PARTICIPANTS'
   /** Calls, meetings, tasks and the like. */
   | 'ACTIVITIES'
   /** The notes. */
-  | 'NOTES';
+  | 'NOTES'
+  /** Who takes part in each deal. */
+  | 'DEAL_PARTICIPANTS';
+
+/** Why something is missing. */
+export type GapCode =
+  /** It was not asked for yet, or only in part. */
+  | 'NOT_READ_YET'
+  /** The CRM's request limit was used up. */
+  | 'RATE_LIMITED'
+  /** The CRM could not be reached or had a fault. */
+  | 'CRM_UNAVAILABLE'
+  /** The CRM refused it to the authorizing user. */
+  | 'CRM_REFUSED'
+  /** The CRM's answer made no sense. */
+  | 'CRM_ANSWER_UNREADABLE'
+  /** A record that is named here is not shown to the authorizing user, or is gone. */
+  | 'RECORD_NOT_FOUND'
+  /** The CRM showed so few records that what is held was kept as it was. */
+  | 'NOT_SHOWN'
+  /** Single records could not be read. */
+  | 'RECORDS_UNREADABLE';
 
 /** MEETING: a recorded meeting with the buyer. NOTE: one that a person wrote, never one of this service. */
 export type InteractionKind =
@@ -149,6 +168,8 @@ export type SyncErrorCode =
   | 'CRM_ANSWER_UNREADABLE'
   /** The CRM no longer accepts the authorization. */
   | 'NEEDS_REAUTHORIZATION'
+  /** This service's share of the CRM's daily tokens is used up, or little is left for the company's other apps. */
+  | 'BUDGET_LOW'
   /** A fault of this service. */
   | 'INTERNAL';
 
@@ -174,6 +195,23 @@ export type ReauthorizationReason =
   | 'RENEWAL_UNCONFIRMED'
   /** The token turned out to belong to another user or company than the one that authorized. */
   | 'IDENTITY_CHANGED';
+
+/** What keeps a connected CRM from working. */
+export type TroubleCode =
+  /** It could not be reached or had a fault, or the operator has stopped all calls. */
+  | 'CRM_UNAVAILABLE'
+  /** It refused a request: a right of the authorizing user or of the app is missing. */
+  | 'CRM_REFUSED'
+  /** The company's account is not open. */
+  | 'CRM_ACCOUNT_CLOSED'
+  /** Its answer made no sense. */
+  | 'CRM_ANSWER_UNREADABLE'
+  /** Its request limit is used up; other apps share it. */
+  | 'RATE_LIMITED'
+  /** It does not accept this service's app registration: tell the operator. */
+  | 'SERVICE_MISCONFIGURED'
+  /** This service's share of its daily tokens is used up, or little is left for others. */
+  | 'BUDGET_LOW';
 
 /** What can receive a note and a nominated field. */
 export type CrmEntity =
@@ -260,6 +298,10 @@ export type RefusalCode =
   | 'NEEDS_REAUTHORIZATION'
   /** A sync is queued or running already. */
   | 'SYNC_ALREADY_RUNNING'
+  /** A member asked within a minute of the last run; `retryAt` says when. */
+  | 'SYNC_TOO_SOON'
+  /** The CRM company's tokens of the day are needed for its other apps; `retryAt` says when to ask again. */
+  | 'BUDGET_LOW'
   /** The CRM has no such field of the entity. */
   | 'FIELD_NOT_FOUND'
   /** A standard field, or one of a type that cannot be written. */
@@ -329,7 +371,7 @@ export type BriefingQueryVariables = Exact<{
 }>;
 
 
-export type BriefingQuery = { viewer: { userId: string }, connection: { id: string, state: ConnectionState }, meeting: { id: string, title: string, startsAt: string, endsAt: string | null, ownerEmail: string, attendees: Array<{ email: string, name: string | null, side: AttendeeSide, match: { status: MatchStatus, reason: string } }>, match: { status: MeetingMatchStatus, reason: string, candidates: Array<{ reason: string, deal: { id: string, title: string, status: DealStatus, value: { amount: string, currency: string } | null, stage: { id: string, name: string } | null, pipeline: { id: string, name: string } | null, owner: { id: string, name: string } | null, organization: { id: string, name: string } | null } }> }, briefing: { asOf: string | null, gaps: Array<{ resource: SyncResource, code: string, count: number, since: string, message: string }>, timeline: Array<{ kind: InteractionKind, at: string, person: { id: string, name: string } | null, activity: { id: string, subject: string, type: string } | null }>, deal: { crmUrl: string | null, expectedCloseDate: string | null, stageChangedAt: string | null, participantsKnown: boolean, id: string, title: string, status: DealStatus, nextActivity: { id: string, subject: string, type: string, dueAt: string | null } | null, recentNotes: Array<{ id: string, text: string, createdAt: string, author: { id: string, name: string } | null }>, quiet: { verdict: QuietVerdict, isQuiet: boolean, quietSince: string | null, quietDays: number | null, asOf: string, nextChangeAt: string | null, reasons: Array<{ code: QuietReasonCode, message: string }> }, value: { amount: string, currency: string } | null, stage: { id: string, name: string } | null, pipeline: { id: string, name: string } | null, owner: { id: string, name: string } | null, organization: { id: string, name: string } | null } | null, otherDeals: Array<{ crmUrl: string | null, id: string, title: string, status: DealStatus, value: { amount: string, currency: string } | null, stage: { id: string, name: string } | null, pipeline: { id: string, name: string } | null, owner: { id: string, name: string } | null, organization: { id: string, name: string } | null }>, persons: Array<{ id: string, name: string, crmUrl: string | null, lastIncomingMailAt: string | null, emails: Array<{ address: string, primary: boolean }>, organization: { id: string, name: string } | null }>, organizations: Array<{ id: string, name: string }> } | null } | null };
+export type BriefingQuery = { viewer: { userId: string }, connection: { id: string, state: ConnectionState }, meeting: { id: string, title: string, startsAt: string, endsAt: string | null, ownerEmail: string, attendees: Array<{ email: string, name: string | null, side: AttendeeSide, match: { status: MatchStatus, reason: string } }>, match: { status: MeetingMatchStatus, reason: string, candidates: Array<{ reason: string, deal: { id: string, title: string, status: DealStatus, value: { amount: string, currency: string } | null, stage: { id: string, name: string } | null, pipeline: { id: string, name: string } | null, owner: { id: string, name: string } | null, organization: { id: string, name: string } | null } }> }, briefing: { asOf: string | null, gaps: Array<{ resource: SyncResource, code: GapCode, count: number, since: string, message: string, expectedBy: string | null }>, timeline: Array<{ kind: InteractionKind, at: string, person: { id: string, name: string } | null, activity: { id: string, subject: string, type: string } | null }>, deal: { crmUrl: string | null, expectedCloseDate: string | null, stageChangedAt: string | null, participantsKnown: boolean, id: string, title: string, status: DealStatus, nextActivity: { id: string, subject: string, type: string, dueAt: string | null } | null, recentNotes: Array<{ id: string, text: string, createdAt: string, author: { id: string, name: string } | null }>, quiet: { verdict: QuietVerdict, isQuiet: boolean, quietSince: string | null, quietDays: number | null, asOf: string, nextChangeAt: string | null, reasons: Array<{ code: QuietReasonCode, message: string }> }, value: { amount: string, currency: string } | null, stage: { id: string, name: string } | null, pipeline: { id: string, name: string } | null, owner: { id: string, name: string } | null, organization: { id: string, name: string } | null } | null, otherDeals: Array<{ crmUrl: string | null, id: string, title: string, status: DealStatus, value: { amount: string, currency: string } | null, stage: { id: string, name: string } | null, pipeline: { id: string, name: string } | null, owner: { id: string, name: string } | null, organization: { id: string, name: string } | null }>, persons: Array<{ id: string, name: string, crmUrl: string | null, lastIncomingMailAt: string | null, emails: Array<{ address: string, primary: boolean }>, organization: { id: string, name: string } | null }>, organizations: Array<{ id: string, name: string }> } | null } | null };
 
 export type ChooseDealMutationVariables = Exact<{
   meetingId: string | number;
@@ -474,14 +516,16 @@ export type ClearFieldMappingMutation = { clearFieldMapping:
     | { code: RefusalCode, message: string }
    };
 
-export type GapFragment = { resource: SyncResource, code: string, count: number, since: string, message: string };
+export type GapFragment = { resource: SyncResource, code: GapCode, count: number, since: string, message: string, expectedBy: string | null };
+
+export type BudgetFragment = { limit: number | null, remaining: number | null, spentToday: number, allowance: number, resetsAt: string | null };
 
 export type RunFragment = { id: string, kind: SyncKind, state: SyncState, queuedAt: string, startedAt: string | null, finishedAt: string | null, progress: number, steps: Array<{ resource: SyncResource, state: SyncState, fetched: number, written: number, unchanged: number, removed: number, rejected: number }>, error: { code: SyncErrorCode, message: string } | null };
 
 export type SettingsQueryVariables = Exact<{ [key: string]: never; }>;
 
 
-export type SettingsQuery = { viewer: { role: Role, plan: string, canManageConnection: boolean, connectRefusal: RefusalCode | null }, connection: { id: string, state: ConnectionState, stateChangedAt: string | null, crm: Crm | null, boundEmail: string | null, boundUserName: string | null, companyName: string | null, companyDomain: string | null, connectedAt: string | null, reauthorizationReason: ReauthorizationReason | null, trouble: { code: string, message: string, since: string, lastSeenAt: string } | null, sync: { lastSuccessAt: string | null, nextRunAt: string | null, current: { id: string, kind: SyncKind, state: SyncState, queuedAt: string, startedAt: string | null, finishedAt: string | null, progress: number, steps: Array<{ resource: SyncResource, state: SyncState, fetched: number, written: number, unchanged: number, removed: number, rejected: number }>, error: { code: SyncErrorCode, message: string } | null } | null, last: { id: string, kind: SyncKind, state: SyncState, queuedAt: string, startedAt: string | null, finishedAt: string | null, progress: number, steps: Array<{ resource: SyncResource, state: SyncState, fetched: number, written: number, unchanged: number, removed: number, rejected: number }>, error: { code: SyncErrorCode, message: string } | null } | null, gaps: Array<{ resource: SyncResource, code: string, count: number, since: string, message: string }> } } };
+export type SettingsQuery = { viewer: { role: Role, plan: string, canManageConnection: boolean, connectRefusal: RefusalCode | null }, connection: { id: string, state: ConnectionState, stateChangedAt: string | null, crm: Crm | null, boundEmail: string | null, boundUserName: string | null, companyName: string | null, companyDomain: string | null, connectedAt: string | null, reauthorizationReason: ReauthorizationReason | null, trouble: { code: TroubleCode, message: string, since: string, lastSeenAt: string } | null, budget: { limit: number | null, remaining: number | null, spentToday: number, allowance: number, resetsAt: string | null } | null, sync: { lastSuccessAt: string | null, nextRunAt: string | null, current: { id: string, kind: SyncKind, state: SyncState, queuedAt: string, startedAt: string | null, finishedAt: string | null, progress: number, steps: Array<{ resource: SyncResource, state: SyncState, fetched: number, written: number, unchanged: number, removed: number, rejected: number }>, error: { code: SyncErrorCode, message: string } | null } | null, last: { id: string, kind: SyncKind, state: SyncState, queuedAt: string, startedAt: string | null, finishedAt: string | null, progress: number, steps: Array<{ resource: SyncResource, state: SyncState, fetched: number, written: number, unchanged: number, removed: number, rejected: number }>, error: { code: SyncErrorCode, message: string } | null } | null, gaps: Array<{ resource: SyncResource, code: GapCode, count: number, since: string, message: string, expectedBy: string | null }> } } };
 
 export type StartConnectMutationVariables = Exact<{ [key: string]: never; }>;
 
@@ -516,7 +560,7 @@ export type RequestSyncMutationVariables = Exact<{
 
 export type RequestSyncMutation = { requestSync:
     | { run: { id: string, kind: SyncKind, state: SyncState, queuedAt: string, startedAt: string | null, finishedAt: string | null, progress: number, steps: Array<{ resource: SyncResource, state: SyncState, fetched: number, written: number, unchanged: number, removed: number, rejected: number }>, error: { code: SyncErrorCode, message: string } | null } }
-    | { code: RefusalCode, message: string }
+    | { code: RefusalCode, message: string, retryAt: string | null }
    };
 
 export type ConnectionChangedSubscriptionVariables = Exact<{ [key: string]: never; }>;
@@ -646,8 +690,18 @@ export const GapFragmentDoc = gql`
   count
   since
   message
+  expectedBy
 }
     ` as unknown as DocumentNode<GapFragment, unknown>;
+export const BudgetFragmentDoc = gql`
+    fragment Budget on CrmBudget {
+  limit
+  remaining
+  spentToday
+  allowance
+  resetsAt
+}
+    ` as unknown as DocumentNode<BudgetFragment, unknown>;
 export const RunFragmentDoc = gql`
     fragment Run on SyncRun {
   id
@@ -994,6 +1048,9 @@ export const SettingsDocument = gql`
       since
       lastSeenAt
     }
+    budget {
+      ...Budget
+    }
     sync {
       current {
         ...Run
@@ -1009,7 +1066,8 @@ export const SettingsDocument = gql`
     }
   }
 }
-    ${RunFragmentDoc}
+    ${BudgetFragmentDoc}
+${RunFragmentDoc}
 ${GapFragmentDoc}` as unknown as DocumentNode<SettingsQuery, SettingsQueryVariables>;
 export const StartConnectDocument = gql`
     mutation StartConnect {
@@ -1070,6 +1128,7 @@ export const RequestSyncDocument = gql`
     ... on Refusal {
       code
       message
+      retryAt
     }
   }
 }

@@ -3,6 +3,7 @@ import { RequestSyncDocument, type RunFragment } from "../api/operations.generat
 import { Gaps } from "../ui/gaps";
 import { Badge, Button, Card, Fact, Facts, Notice, When } from "../ui/parts";
 import { Problem } from "../ui/problem";
+import { Budget } from "./budget";
 import { SyncSteps } from "./sync-steps";
 import type { Connection } from "./use-settings";
 import { RUN_KIND, RUN_STATE } from "./wording";
@@ -13,7 +14,7 @@ interface SyncStatusProps {
 }
 
 /** How fresh and how whole the copy is, and the run that is at work. */
-export function SyncStatus({ connection: { state, sync }, run }: SyncStatusProps) {
+export function SyncStatus({ connection: { state, sync, budget }, run }: SyncStatusProps) {
   return (
     <Card title="Sync" aside={state === "CONNECTED" && <SyncNow running={run !== null} />}>
       {run && <Running run={run} />}
@@ -33,6 +34,7 @@ export function SyncStatus({ connection: { state, sync }, run }: SyncStatusProps
           <SyncSteps steps={sync.last.steps} />
         </details>
       )}
+      {budget && <Budget budget={budget} />}
       <Gaps gaps={sync.gaps} />
     </Card>
   );
@@ -69,13 +71,21 @@ function Running({ run }: { run: RunFragment }) {
 
 function SyncNow({ running }: { running: boolean }) {
   const [{ fetching, data, error }, request] = useMutation(RequestSyncDocument);
-  const refusal = data && "message" in data.requestSync ? data.requestSync.message : null;
+  const refusal = data && "message" in data.requestSync ? data.requestSync : null;
   return (
     <>
       <Button busy={fetching} disabled={running} onClick={() => request({ kind: "INCREMENTAL" })}>
         {running ? "Syncing …" : "Sync now"}
       </Button>
-      {refusal && !running && <Notice tone="warn" title={refusal} />}
+      {refusal && !running && (
+        <Notice tone="warn" title={refusal.message}>
+          {refusal.retryAt && (
+            <p>
+              Again from <When at={refusal.retryAt} />.
+            </p>
+          )}
+        </Notice>
+      )}
       {error && <Problem error={error} />}
     </>
   );

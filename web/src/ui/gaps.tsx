@@ -8,12 +8,18 @@ export function Gaps({ gaps }: { gaps: readonly GapFragment[] }) {
   return (
     <Notice tone="warn" title="Some data is missing">
       <ul className="bullets">
-        {gaps.map(({ resource, code, count, since, message }) => (
+        {gaps.map(({ resource, code, count, since, message, expectedBy }) => (
           <li key={`${resource} ${code}`}>
             <strong>{RESOURCE[resource]}</strong>
             {count > 1 && ` (${counted(count, "record")})`}: {message}{" "}
             <span className="small muted">
-              Since <When at={since} />.
+              Since <When at={since} />
+              {expectedBy && (
+                <>
+                  ; at this pace it is read by <When at={expectedBy} />
+                </>
+              )}
+              .
             </span>
           </li>
         ))}

@@ -1,0 +1,207 @@
+import type { CrmAnswer } from "../crm/http";
+import type { CrmBudgetRow } from "../entities/crm-budget";
+import { DAY_MS, HOUR_MS } from "../platform/clock";
+
+/**
+ * What calls are made for: the first lists of a connection; lists later, with the looks at what is gone; participants; what
+ * is refreshed before a meeting; writes, with what belongs to them (fields, look-ups, whose a token is).
+ */
+export type Purpose = "FIRST_LISTS" | "LISTS" | "PARTICIPANTS" | "MEETINGS" | "WRITES";
+
+export type BudgetState = Omit<CrmBudgetRow, "crmCompanyId" | "revision">;
+
+/** The CRM's smallest plan with one seat: what is assumed where no limit is told. */
+export const SMALLEST_LIMIT = 30_000;
+/** Of the limit; where less is left than this, it is left to the company's other apps. */
+export const FLOOR = 0.1;
+/** Of the limit, beside the syncs' share. */
+const MEETINGS_SHARE = 0.1;
+/** What a day of lists and looks costs where little changes; participants leave it, pro rata of what remains of the day. */
+const LISTS_A_DAY = SMALLEST_LIMIT / 10;
+/** While nothing else may be asked, the balance is looked at so often: others' spending ends, a day begins, somebody buys. */
+const LOOK_EVERY_MS = HOUR_MS;
+/** A look is a call of this price (`users/me`). */
+const LOOK_PRICE = 2;
+/** Held back of the syncs' share, for the looks of a day. */
+const LOOKS_A_DAY = (DAY_MS / LOOK_EVERY_MS) * LOOK_PRICE;
+/** Tokens that a purse sets aside at once: a statement for each ten pages, and what a killed process loses. */
+export const BATCH = 100;
+/** Of the limit: a smaller rise of the balance is none that a new day explains, and may be a correction of the CRM's. */
+const JUMP = 0.05;
+
+type Spent = "spentOnSyncs" | "spentOnMeetings" | "spentOnWrites";
+
+const UNSPENT = { spentOnSyncs: 0, spentOnMeetings: 0, spentOnWrites: 0 };
+const NEW_DAY = { ...UNSPENT, lookedAt: null, limitedAt: null };
+
+/** What is known of a company that nothing was ever asked of. */
+export const newBudget = (now: Date): BudgetState => ({
+  ...{ ...NEW_DAY, dayBeganAt: now, resetSeen: false, dailyLimit: null, remaining: null, toldAt: null },
+});
+
+const spentOn = (purpose: Purpose): Spent =>
+  purpose === "MEETINGS" ? "spentOnMeetings" : purpose === "WRITES" ? "spentOnWrites" : "spentOnSyncs";
+
+export const dayEndsAt = ({ dayBeganAt }: BudgetState): Date => new Date(dayBeganAt.getTime() + DAY_MS);
+
+/**
+ * The state in the day that is now. Where no reset was seen in time, a day is assumed to begin 24 hours after the last one,
+ * and the first one with our first call: never sooner than the CRM's own (decision 0072).
+ */
+export function presentDay(state: BudgetState, now: Date): BudgetState {
+  const passed = now.getTime() - state.dayBeganAt.getTime();
+  // A clock that was far ahead once must not keep a day from ending.
+  if (passed < -LOOK_EVERY_MS) return { ...state, dayBeganAt: now };
+  const days = Math.floor(passed / DAY_MS);
+  if (days < 1) return state;
+  return { ...state, ...NEW_DAY, dayBeganAt: new Date(state.dayBeganAt.getTime() + days * DAY_MS) };
+}
+
+/** What the company has left, where the CRM has told in the present day. */
+export function balanceOf({ remaining, toldAt, dayBeganAt }: BudgetState): number | null {
+  return toldAt !== null && toldAt >= dayBeganAt ? remaining : null;
+}
+
+export const limitOf = ({ dailyLimit }: BudgetState): number => dailyLimit ?? SMALLEST_LIMIT;
+
+/** What syncs may spend a day. */
+export const allowanceOf = (state: BudgetState, share: number): number => Math.floor(limitOf(state) * share);
+
+export const spentOf = (state: BudgetState): number => state.spentOnSyncs + state.spentOnMeetings + state.spentOnWrites;
+
+/** Nothing but writes, and what a meeting needs, is asked for now; after a 429 not that either. */
+export function isShort(state: BudgetState): boolean {
+  const balance = balanceOf(state);
+  return state.limitedAt !== null || (balance !== null && balance < limitOf(state) * FLOOR);
+}
+
+/** Whether tokens that were set aside may still be spent, after what was told meanwhile. */
+export function mayGoOn(state: BudgetState, purpose: Purpose): boolean {
+  if (purpose === "WRITES") return true;
+  if (purpose === "MEETINGS") return state.limitedAt === null && balanceOf(state) !== 0;
+  return !isShort(state);
+}
+
+/** What may be spent on a purpose now, besides looks. @param state of the present day */
+export function leftFor(state: BudgetState, purpose: Purpose, share: number, now: Date): number {
+  if (purpose === "WRITES") return Number.POSITIVE_INFINITY;
+  const balance = balanceOf(state) ?? Number.POSITIVE_INFINITY;
+  if (state.limitedAt !== null) return 0;
+  if (purpose === "MEETINGS") {
+    return Math.max(0, Math.min(Math.floor(limitOf(state) * MEETINGS_SHARE) - state.spentOnMeetings, balance));
+  }
+  if (isShort(state)) return 0;
+  return Math.max(0, mostFor(state, purpose, share, now) - LOOKS_A_DAY - state.spentOnSyncs);
+}
+
+function mostFor(state: BudgetState, purpose: Purpose, share: number, now: Date): number {
+  const allowance = allowanceOf(state, share);
+  if (purpose === "LISTS") return allowance;
+  if (purpose === "FIRST_LISTS") {
+    // Half of what was left when the syncs had spent nothing.
+    const left = balanceOf(state) ?? limitOf(state) - spentOf(state);
+    return Math.max(allowance, Math.floor((left + state.spentOnSyncs) / 2));
+  }
+  const rest = (dayEndsAt(state).getTime() - now.getTime()) / DAY_MS;
+  return allowance - Math.ceil(LISTS_A_DAY * rest);
+}
+
+/** Tokens that are set aside, with what is then known; or that there are none, and when to ask again. */
+export type Spending = { state: BudgetState; granted: number } | { retryAt: Date };
+
+/** @param state of the present day */
+export function spend(state: BudgetState, purpose: Purpose, price: number, share: number, now: Date): Spending {
+  const column = spentOn(purpose);
+  const take = (granted: number, change: Partial<BudgetState> = {}): Spending => ({
+    granted,
+    state: { ...state, [column]: state[column] + granted, ...change },
+  });
+  if (purpose === "WRITES") return take(price);
+  const left = leftFor(state, purpose, share, now);
+  if (left >= price) return take(Math.min(Math.max(BATCH, price), left));
+  const lookAt = nextLook(state, now);
+  if (lookAt <= now && price <= LOOK_PRICE && column === "spentOnSyncs") return take(price, { lookedAt: now });
+  return { retryAt: retryAt(state, purpose, share, lookAt, now) };
+}
+
+/**
+ * A day that is used up for certain is over at the reset, where that is known: a look before it would only be refused. A look
+ * that a clock ahead of its time has noted holds nobody up.
+ */
+function nextLook(state: BudgetState, now: Date): Date {
+  const { lookedAt, limitedAt, resetSeen } = state;
+  if (limitedAt !== null && resetSeen && balanceOf(state) !== null) return dayEndsAt(state);
+  const last = lookedAt ?? limitedAt;
+  if (last === null || Math.abs(now.getTime() - last.getTime()) >= LOOK_EVERY_MS) return now;
+  return new Date(last.getTime() + LOOK_EVERY_MS);
+}
+
+function retryAt(state: BudgetState, purpose: Purpose, share: number, lookAt: Date, now: Date): Date {
+  const end = dayEndsAt(state);
+  const sooner = (at: Date) => (at < end ? at : end);
+  const looked = sooner(lookAt > now ? lookAt : new Date(now.getTime() + LOOK_EVERY_MS));
+  if (isShort(state)) return looked;
+  if (purpose === "PARTICIPANTS") {
+    // What is kept for lists comes free bit by bit.
+    const lacking = BATCH + LOOKS_A_DAY + state.spentOnSyncs - mostFor(state, purpose, share, now);
+    return sooner(new Date(now.getTime() + (lacking / LISTS_A_DAY) * DAY_MS));
+  }
+  return purpose === "MEETINGS" || state.resetSeen ? end : looked;
+}
+
+/** Tokens that were set aside and not spent. @param day that they were set aside in: those of an earlier one are gone */
+export function givenBack(state: BudgetState, purpose: Purpose, tokens: number, day: Date): BudgetState {
+  if (day.getTime() !== state.dayBeganAt.getTime()) return state;
+  const column = spentOn(purpose);
+  return { ...state, [column]: Math.max(0, state[column] - tokens) };
+}
+
+/** One answer, with what was known when its request was sent. */
+export interface Told {
+  answer: Pick<CrmAnswer, "status" | "limit" | "day">;
+  purpose: Purpose;
+  price: number;
+  sentAt: Date;
+  /** The day and the balance as they were known then; the balance may be of the day before. */
+  day: Date;
+  before: number | null;
+  at: Date;
+}
+
+/**
+ * What an answer changes. A balance cannot rise but by a new day or a purchase: one that is higher than what was known
+ * when its request was sent tells of either, in whatever order answers arrive.
+ * @param state of the present day
+ */
+export function told(state: BudgetState, answered: Told): BudgetState {
+  const { answer, price, sentAt, day, before, at } = answered;
+  if (sentAt < state.dayBeganAt) return state;
+  const limit = answer.day.limit || state.dailyLimit;
+  const known = { ...state, dailyLimit: limit, limitedAt: limitedAt(state, answered) };
+  if (answer.day.remaining === null) return known;
+  const isRefused = answer.status === 429;
+  // The header says what was left before the call's own price was taken.
+  const remaining = Math.max(0, answer.day.remaining - (isRefused ? 0 : price));
+  const isOfSameDay = day.getTime() === state.dayBeganAt.getTime();
+  const rise = isOfSameDay && before !== null ? answer.day.remaining - before : 0;
+  const bought = Math.max(0, (limit ?? 0) - (state.dailyLimit ?? limit ?? 0));
+  // Where a day was assumed since the balance was last told, it is that one.
+  const isFirstOfDay = balanceOf(state) === null;
+  if (rise - bought > limitOf(known) * JUMP && !isFirstOfDay) {
+    const column = spentOn(answered.purpose);
+    return { ...known, ...NEW_DAY, [column]: price, dayBeganAt: at, resetSeen: true, remaining, toldAt: at };
+  }
+  const lowest = rise > 0 ? remaining : Math.min(balanceOf(state) ?? remaining, remaining);
+  return { ...known, remaining: lowest, toldAt: at };
+}
+
+/** Since when the day's tokens are known to be used up; a limit of seconds is no reason to stop for the day. */
+function limitedAt(state: BudgetState, { answer, price, sentAt, at }: Told): Date | null {
+  const { status, limit, day } = answer;
+  if (status === 429) {
+    const isDaily = day.remaining === null ? limit.remaining !== 0 : day.remaining < price;
+    return isDaily ? at : state.limitedAt;
+  }
+  const isOver = state.limitedAt !== null && status < 300 && sentAt > state.limitedAt;
+  return isOver ? null : state.limitedAt;
+}

@@ -1,0 +1,36 @@
+import type { CrmEntity } from "./parsing/fields";
+
+/** A documented address, and what one request to it costs of the company's tokens for the day. */
+export interface Address {
+  path: string;
+  price: number;
+}
+
+const RECORDS: Record<CrmEntity, string> = {
+  DEAL: "/api/v2/deals",
+  PERSON: "/api/v2/persons",
+  ORGANIZATION: "/api/v2/organizations",
+};
+const FIELDS: Record<CrmEntity, string> = {
+  DEAL: "/api/v2/dealFields",
+  PERSON: "/api/v2/personFields",
+  ORGANIZATION: "/api/v2/organizationFields",
+};
+
+/** Every call that this service makes with a token. The prices are those of the CRM's reference (`x-token-cost`). */
+export const ADDRESSES = {
+  currentUser: { path: "/api/v1/users/me", price: 2 },
+  users: { path: "/api/v1/users", price: 20 },
+  pipelines: { path: "/api/v2/pipelines", price: 5 },
+  stages: { path: "/api/v2/stages", price: 5 },
+  organizations: { path: RECORDS.ORGANIZATION, price: 10 },
+  persons: { path: RECORDS.PERSON, price: 10 },
+  deals: { path: RECORDS.DEAL, price: 10 },
+  activities: { path: "/api/v2/activities", price: 10 },
+  notes: { path: "/api/v1/notes", price: 20 },
+  participants: (dealId: number) => ({ path: `/api/v1/deals/${dealId}/participants`, price: 10 }),
+  fields: (entity: CrmEntity) => ({ path: FIELDS[entity], price: 10 }),
+  record: (entity: CrmEntity, id: number) => ({ path: `${RECORDS[entity]}/${id}`, price: 1 }),
+  createNote: { path: "/api/v1/notes", price: 10 },
+  setCustomFields: (entity: CrmEntity, id: number) => ({ path: `${RECORDS[entity]}/${id}`, price: 5 }),
+} satisfies Record<string, Address | ((...of: never[]) => Address)>;

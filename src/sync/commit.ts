@@ -1,0 +1,106 @@
+import type { Purpose } from "../connections/budget";
+import { connectedCopyId, holdLiveCopy } from "../connections/connection-store";
+import { NeedsReauthorizationError } from "../connections/errors";
+import { NEEDS_REAUTHORIZATION } from "../connections/refusals";
+import type { CrmApi } from "../crm/api";
+import type { Purse } from "../crm/purse";
+import type { CopyScope, Database, TenantScope } from "../database/database";
+import { notify, PROGRESS_CHANGED } from "../database/notifications";
+import type { SyncResource } from "../entities/sync-run";
+import type { Clock } from "../platform/clock";
+import type { Logger } from "../platform/logger";
+import type { Metrics } from "../platform/metrics";
+import { RunLostError } from "./failures";
+import type { Settling } from "./lists";
+import { type ClaimedRun, COUNTED, countsParameters, extendLease, type StepChange } from "./runs";
+
+/** Whoever watches a run hears of it so often at most, its beginnings and ends aside. */
+const TOLD_EVERY_MS = 250;
+
+/** What the steps of a run share. */
+export interface RunContext {
+  readonly run: ClaimedRun;
+  /** The calls to the CRM, by what they are paid from. */
+  readonly apis: Record<"firstLists" | "lists" | "participants" | "meetings", CrmApi>;
+  /** Tokens of the CRM that may be spent on a purpose now. */
+  readonly left: (purpose: Purpose) => Promise<number>;
+  /** Asks the CRM whether the user who authorized is still active, and the one whose token it is. */
+  readonly verify: (purse?: Purse) => Promise<void>;
+  readonly database: Database;
+  readonly clock: Clock;
+  /** Names the run in every line. */
+  readonly logger: Logger;
+  readonly concurrency: number;
+  readonly metrics?: Metrics;
+  readonly settling: Settling;
+  /** A list whose last read is older is read again beside a long pass. */
+  readonly staleAfterMs: number;
+  /** The process is to stop: reads in hand are called off. */
+  isStopped(): boolean;
+  /** The run's turn is over, or the process is to stop: nothing more is asked for, and what was is still committed. */
+  mustPause(): boolean;
+}
+
+export const copyOf = ({ database, run }: Pick<RunContext, "database" | "run">): CopyScope => ({
+  ...database.tenant(run.tenantId),
+  copyId: run.copyId,
+});
+
+/**
+ * A transaction of a run (decision 0002): the copy must still be live and the run still ours, or nothing is written.
+ * @throws RunLostError, NeedsReauthorizationError
+ */
+export function inRun<T>(
+  { database, run, clock }: Pick<RunContext, "database" | "run" | "clock">,
+  work: (copy: CopyScope) => Promise<T>,
+): Promise<T> {
+  return database.tenant(run.tenantId).transaction(async (scope) => {
+    await holdRun(scope, run, clock());
+    const done = await work({ ...scope, copyId: run.copyId });
+    await tell(scope, run);
+    return done;
+  });
+}
+
+/**
+ * Until the transaction ends, the copy stays live, its authorization holds and the run is ours.
+ * @throws RunLostError or NeedsReauthorizationError where it is not so
+ */
+export async function holdRun(scope: TenantScope, run: ClaimedRun, now: Date): Promise<void> {
+  // Disconnecting retires the copy: it waits for the page in hand at most, and no later page is written.
+  if (!(await holdLiveCopy(scope, run.copyId))) throw new RunLostError("the copy is no longer live");
+  // Whoever ends an authorization waits for the copy as well. A statement of its own, after that lock, sees what they did.
+  if (await extendLease(scope, run, now)) return;
+  if ((await connectedCopyId(scope)) === run.copyId) throw new RunLostError("the run was taken over or cancelled");
+  throw new NeedsReauthorizationError(NEEDS_REAUTHORIZATION.message);
+}
+
+/** A row is the truth, and who watches reads it: one word for many pages is enough. */
+async function tell(scope: TenantScope, run: ClaimedRun): Promise<void> {
+  const now = performance.now();
+  if (now - run.toldAt < TOLD_EVERY_MS) return;
+  run.toldAt = now;
+  await notify(scope, PROGRESS_CHANGED);
+}
+
+/** Commits one piece of a step: its rows and its counts together. @throws RunLostError, NeedsReauthorizationError */
+export async function commitPiece(
+  context: RunContext,
+  resource: SyncResource,
+  write: (copy: CopyScope) => Promise<StepChange>,
+): Promise<StepChange> {
+  const change = await inRun(context, async (copy) => {
+    const written = await write(copy);
+    await copy.rows(`WITH ${COUNTED} SELECT 1`, countsParameters(context.run, resource, written));
+    return written;
+  });
+  count(context, resource, change);
+  return change;
+}
+
+export function count({ metrics }: RunContext, resource: SyncResource, change: StepChange): void {
+  const { written, unchanged, removed, rejected } = change;
+  for (const [outcome, number] of Object.entries({ written, unchanged, removed, rejected })) {
+    metrics?.syncRecords.inc({ resource, outcome }, number);
+  }
+}

@@ -1,0 +1,258 @@
+import { ADDRESSES } from "../crm/prices";
+import type { CopyScope } from "../database/database";
+import type { MatchedEntity } from "../entities/matched-record";
+import { MeetingMatchRow } from "../entities/meeting-match";
+import type { SyncKind } from "../entities/sync-run";
+import { DAY_MS } from "../platform/clock";
+
+/** In which order deals are asked for who takes part: those that a meeting is about, what is being sold now, and the rest. */
+export const GROUPS = ["OF_MEETINGS", "OPEN", "CLOSED_LATELY", "FAILED", "AGAIN", "REST"] as const;
+type Group = (typeof GROUPS)[number];
+
+export interface QueuedDeal {
+  dealId: number;
+  /** The deal's person, as far as the user may see that one. */
+  personId: number | null;
+  /** How many participants the deal says there are; null: it does not say. */
+  count: number | null;
+  wasAsked: boolean;
+}
+
+/** What decides which deals are next. */
+export interface Queue {
+  /** Marks what this run has asked: a deal is asked once in it. */
+  mark: Date;
+  now: Date;
+  /** Deals with one participant need no request: it is the deal's person. */
+  ruleOfOne: boolean;
+  /** A deal that matters is asked again when its answer is older. */
+  againBefore: Date;
+  /** Meetings whose deals may still be due, the soonest to come first and then the latest past one; shortened as they are done. */
+  meetings: string[];
+}
+
+/** A deal that was closed longer ago is seldom what a meeting is about. */
+const LATELY_MS = 90 * DAY_MS;
+/** A deal that could not be read waits as long as it has failed already, and so long at most. */
+const RETRY_MS = DAY_MS;
+/** With a day to come to all of them, a round takes three. */
+const AGAIN_AFTER_MS = 2 * DAY_MS;
+/** Of what is left of the day, so many times the share of it that has passed is spent on asking again: nearly all in a day. */
+const HASTE = 4;
+/** Those further away have their deals asked as any others. */
+const MOST_MEETINGS = 5_000;
+const MEETINGS_AT_ONCE = 100;
+/** Of those meetings' companies, looked at in one statement; a company may have thousands. */
+const MOST_DEALS = 2_000;
+/** One deal in so many is asked although the rule of one could tell. */
+const SAMPLE = 50;
+/** Where tokens are not counted: more deals than any company has. */
+const MOST_COUNTED = 1_000_000_000;
+const PRICE = ADDRESSES.participants(0).price;
+
+const OF_COPY = "d.tenant_id = $1 AND d.copy_id = $2 AND d.participants_asked_at IS DISTINCT FROM $3";
+const DUE = `${OF_COPY} AND d.participants_due`;
+/** Without those that could not be read. */
+const FIRST = `${DUE} AND (d.participants_known OR d.participants_asked_at IS NULL)`;
+const CHANGED = "coalesce(d.update_time, '0001-01-01 00:00:00+00'::timestamptz)";
+const CLOSED = "coalesce(greatest(d.won_time, d.lost_time), '0001-01-01 00:00:00+00'::timestamptz)";
+const DERIVED = `d.participants_count = 1 AND d.person_id IS NOT NULL AND d.crm_id % ${SAMPLE} <> 0`;
+const MATTERS = [
+  "d.status = 'open'",
+  `${CLOSED} >= $6`,
+  ...Object.entries({ DEAL: "crm_id", PERSON: "person_id", ORGANIZATION: "organization_id" }).map(
+    ([entity, column]) => `EXISTS (SELECT 1 FROM matched_record m
+      WHERE m.tenant_id = $1 AND m.copy_id = $2 AND m.entity = '${entity}' AND m.crm_id = d.${column})`,
+  ),
+].join(" OR ");
+/** An answer of a time that has not come is of a clock that was wrong. */
+const AGAIN = `${OF_COPY} AND NOT d.participants_due AND d.participants_count IS DISTINCT FROM 0
+  AND (d.participants_asked_at < $8 OR d.participants_asked_at > $5) AND NOT ($7 AND ${DERIVED}) AND (${MATTERS})`;
+const SHOWN = `d.crm_id AS "dealId", d.person_id AS "personId", d.organization_id AS "organizationId",
+  d.participants_count AS count, d.participants_asked_at IS NOT NULL AS "wasAsked"`;
+
+/**
+ * Each gives the next deals of its group. $1: the tenant, $2: the copy, $3: the run's mark, $4: how many. They join as
+ * little as can be: a new copy has no statistics, and a join of it once read it whole for each of its rows.
+ */
+const NEXT: Record<Exclude<Group, "OF_MEETINGS">, { sql: string; more: (queue: Queue) => unknown[] }> = {
+  OPEN: {
+    sql: `SELECT ${SHOWN} FROM deal d WHERE ${FIRST} AND d.status = 'open' ORDER BY ${CHANGED} DESC, d.crm_id DESC LIMIT $4`,
+    more: () => [],
+  },
+  CLOSED_LATELY: {
+    sql: `SELECT ${SHOWN} FROM deal d WHERE ${FIRST} AND d.status <> 'open' AND ${CLOSED} >= $5
+      ORDER BY ${CLOSED} DESC, d.crm_id DESC LIMIT $4`,
+    more: ({ now }) => [lately(now)],
+  },
+  FAILED: {
+    sql: `SELECT ${SHOWN} FROM deal d JOIN data_gap g ON g.tenant_id = $1 AND g.copy_id = $2 AND g.resource = 'DEAL_PARTICIPANTS' AND g.crm_id = d.crm_id
+      WHERE ${DUE} AND NOT d.participants_known AND (d.participants_asked_at > $5::timestamptz
+        OR $5::timestamptz - d.participants_asked_at >= least(d.participants_asked_at - g.since, ${RETRY_MS} * interval '1 ms'))
+      ORDER BY d.participants_asked_at, d.crm_id LIMIT $4`,
+    more: ({ now }) => [now],
+  },
+  AGAIN: {
+    sql: `SELECT ${SHOWN} FROM deal d WHERE ${AGAIN} ORDER BY d.participants_asked_at, d.crm_id LIMIT $4`,
+    more: (queue) => againParameters(queue),
+  },
+  REST: {
+    sql: `SELECT ${SHOWN} FROM deal d WHERE ${FIRST} AND d.status <> 'open' AND ${CLOSED} < $5
+      ORDER BY ${CLOSED} DESC, d.crm_id DESC LIMIT $4`,
+    more: ({ now }) => [lately(now)],
+  },
+};
+
+const lately = (now: Date) => new Date(now.getTime() - LATELY_MS);
+const againParameters = ({ now, ruleOfOne, againBefore }: Omit<Queue, "mark" | "meetings">) => [
+  now,
+  lately(now),
+  ruleOfOne,
+  againBefore,
+];
+
+/** The next deals of a group to be asked for, the most important first. */
+export async function nextDeals(copy: CopyScope, group: Group, queue: Queue, most: number): Promise<QueuedDeal[]> {
+  if (group === "OF_MEETINGS") return seen(copy, await nextOfMeetings(copy, queue, most));
+  const { sql, more } = NEXT[group];
+  return seen(copy, await readDeals(copy, sql, [queue.mark, most, ...more(queue)]));
+}
+
+/** Deals whose one participant the rule of one tells, by id, where the user sees that person. */
+export async function lonelyDeals(copy: CopyScope, mark: Date, after: number, most: number): Promise<QueuedDeal[]> {
+  const sql = `SELECT ${SHOWN} FROM deal d WHERE ${DUE} AND ${DERIVED} AND d.crm_id > $5 ORDER BY d.crm_id LIMIT $4`;
+  return seen(copy, await readDeals(copy, sql, [mark, most, after]));
+}
+
+/** Deals of one meeting, the likeliest first: the one that was chosen, or that it is about, and then the candidates. */
+export async function dealsOfMeeting(
+  copy: CopyScope,
+  meetingId: string,
+  { mark, ruleOfOne }: Pick<Queue, "mark" | "ruleOfOne">,
+  most: number,
+): Promise<QueuedDeal[]> {
+  const { tenantId } = copy;
+  const match = await copy.typed((orm) => orm.findOneBy(MeetingMatchRow, { tenantId, meetingId }));
+  const ids = [match?.chosenDealId, match?.dealId, ...(match?.candidates ?? []).map(({ dealId }) => dealId)];
+  const sql = `SELECT ${SHOWN} FROM deal d WHERE ${OF_COPY} AND d.crm_id = ANY ($4) AND d.participants_count IS DISTINCT FROM 0 AND NOT ($5 AND ${DERIVED})`;
+  const deals = await readDeals(copy, sql, [mark, ids.filter((id) => id != null), ruleOfOne]);
+  const place = new Map(ids.map((id, index) => [id, ids.length - index] as const).reverse());
+  deals.sort((a, b) => (place.get(b.dealId) ?? 0) - (place.get(a.dealId) ?? 0));
+  return seen(copy, deals.slice(0, most));
+}
+
+interface ReadDeal extends QueuedDeal {
+  organizationId: number | null;
+}
+
+function readDeals({ tenantId, copyId, rows }: CopyScope, sql: string, more: unknown[]): Promise<ReadDeal[]> {
+  const ids = { dealId: "number", personId: "number", organizationId: "number" } as const;
+  return rows<ReadDeal>(sql, [tenantId, copyId, ...more], { ...ids, count: "number", wasAsked: "flag" });
+}
+
+/** A person whom the user may not see is left out of answers, and counted all the same. */
+async function seen({ tenantId, copyId, rows }: CopyScope, deals: readonly ReadDeal[]): Promise<QueuedDeal[]> {
+  const ids = deals.map(({ personId }) => personId).filter((id) => id !== null);
+  if (ids.length === 0) return [...deals];
+  const found = await rows<{ id: number }>(
+    "SELECT crm_id AS id FROM person WHERE tenant_id = $1 AND copy_id = $2 AND crm_id = ANY ($3)",
+    [tenantId, copyId, ids],
+    { id: "number" },
+  );
+  const persons = new Set(found.map(({ id }) => id));
+  return deals.map((deal) => ({ ...deal, personId: persons.has(deal.personId ?? 0) ? deal.personId : null }));
+}
+
+/** The recorded meetings nearest to now: the soonest to come first, then the latest past one. */
+export async function nearestMeetings({ tenantId, rows }: CopyScope, now: Date): Promise<string[]> {
+  const found = await rows<{ id: string }>(
+    `SELECT s.id FROM meeting s WHERE s.tenant_id = $1
+     ORDER BY s.starts_at < $2, abs(extract(epoch FROM s.starts_at - $2::timestamptz)), s.id LIMIT ${MOST_MEETINGS}`,
+    [tenantId, now],
+    { id: "text" },
+  );
+  return found.map(({ id }) => id);
+}
+
+/** Of the first meetings of which any deal is due. Those before it are done with in this turn. */
+async function nextOfMeetings(copy: CopyScope, { mark, meetings }: Queue, most: number): Promise<ReadDeal[]> {
+  const { tenantId, copyId, rows } = copy;
+  for (; meetings.length > 0; meetings.splice(0, MEETINGS_AT_ONCE)) {
+    const nearest = meetings.slice(0, MEETINGS_AT_ONCE);
+    const matched = await rows<{ entity: MatchedEntity; id: number; meetingId: string }>(
+      `SELECT entity, crm_id AS id, meeting_id AS "meetingId" FROM matched_record
+       WHERE tenant_id = $1 AND copy_id = $2 AND meeting_id = ANY ($3)`,
+      [tenantId, copyId, nearest],
+      { entity: "text", id: "number", meetingId: "text" },
+    );
+    const place = new Map<string, number>();
+    for (const { entity, id, meetingId } of matched) {
+      const key = `${entity} ${id}`;
+      place.set(key, Math.min(place.get(key) ?? MEETINGS_AT_ONCE, nearest.indexOf(meetingId)));
+    }
+    const ids = (kind: MatchedEntity) => matched.filter(({ entity }) => entity === kind).map(({ id }) => id);
+    const sql = `SELECT ${SHOWN} FROM deal d WHERE ${FIRST} AND (d.crm_id = ANY ($5) OR d.person_id = ANY ($6) OR d.organization_id = ANY ($7)) LIMIT $4`;
+    const due = await readDeals(copy, sql, [mark, MOST_DEALS, ids("DEAL"), ids("PERSON"), ids("ORGANIZATION")]);
+    const of = (key: string) => place.get(key) ?? MEETINGS_AT_ONCE;
+    const placeOf = (deal: ReadDeal) =>
+      Math.min(of(`DEAL ${deal.dealId}`), of(`PERSON ${deal.personId}`), of(`ORGANIZATION ${deal.organizationId}`));
+    if (due.length > 0) return due.sort((a, b) => placeOf(a) - placeOf(b) || a.dealId - b.dealId).slice(0, most);
+  }
+  return [];
+}
+
+/** How many deals wait for their first answer, or for one after a change; counted up to what the tokens carry. */
+export async function countDue({ tenantId, copyId, rows }: CopyScope, mark: Date, tokens: number): Promise<number> {
+  const sql = `SELECT count(*)::int AS n FROM (SELECT 1 FROM deal d WHERE ${DUE} LIMIT $4) a`;
+  const most = Math.min(affordable(tokens), MOST_COUNTED);
+  const [count] = await rows<{ n: number }>(sql, [tenantId, copyId, mark, most], { n: "number" });
+  return count?.n ?? 0;
+}
+
+export interface Turn {
+  /** At most so many deals are asked again now. */
+  most: number;
+  /** Of those whose answer is older. */
+  before: Date;
+}
+
+/**
+ * What of the turn of those that matter this run takes: a reconciling run all, where there is enough for all.
+ * @param tokens that may be spent on participants
+ */
+export async function planTurn(
+  copy: CopyScope,
+  queue: Omit<Queue, "againBefore">,
+  kind: SyncKind,
+  tokens: number,
+): Promise<Turn> {
+  const { tenantId, copyId, rows } = copy;
+  const { mark, now } = queue;
+  const most = Math.min(affordable(tokens), MOST_COUNTED);
+  if (kind !== "INCREMENTAL") {
+    const sql = `SELECT count(*)::int AS n FROM (SELECT 1 FROM deal d WHERE ${AGAIN} LIMIT $4) a`;
+    const all = [tenantId, copyId, mark, most + 1, ...againParameters({ ...queue, againBefore: now })];
+    const [count] = await rows<{ n: number }>(sql, all, { n: "number" });
+    if ((count?.n ?? 0) <= most) return { most, before: now };
+  }
+  const [copied] = await rows<{ last: Date | null; unread: boolean }>(
+    `SELECT c.asked_again_at AS last, EXISTS (
+       SELECT 1 FROM deal d WHERE d.tenant_id = $1 AND d.copy_id = $2 AND NOT d.participants_known) AS unread
+     FROM synced_copy c WHERE c.tenant_id = $1 AND c.id = $2`,
+    [tenantId, copyId],
+    { last: "instant", unread: "flag" },
+  );
+  const sinceMs = copied?.last ? now.getTime() - copied.last.getTime() : DAY_MS;
+  const share = shareOfTurn(sinceMs) * (copied?.unread ? 1 / 2 : 1);
+  return { most: affordable(tokens, share), before: new Date(now.getTime() - AGAIN_AFTER_MS) };
+}
+
+/** How much of what is left may be spent on asking again, so long after the last time; a time to come tells nothing. */
+export function shareOfTurn(sinceMs: number): number {
+  return sinceMs < 0 ? 1 : Math.min(1, (HASTE * sinceMs) / DAY_MS);
+}
+
+/** How many deals a share of these tokens pays for. */
+export function affordable(tokens: number, share = 1): number {
+  return share === 0 ? 0 : Math.max(0, Math.floor((tokens * share) / PRICE));
+}

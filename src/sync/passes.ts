@@ -1,0 +1,173 @@
+import { LessThan } from "typeorm";
+import type { CopyScope } from "../database/database";
+import { RejectedRecordRow } from "../entities/rejected-record";
+import { SyncListRow, SyncPassRow } from "../entities/sync-list";
+import { SYNC_RESOURCES, type SyncResource } from "../entities/sync-run";
+import { DAY_MS } from "../platform/clock";
+import { type PassKind, sinceOf } from "./plan";
+import { type ClaimedRun, COUNTED, countsParameters, type StepChange } from "./runs";
+
+/** One whole walk may skip a record by a glitch: rather a gap for too long than a hole that nobody sees. */
+const SHOWN_WITHIN_MS = 3 * DAY_MS;
+
+/** A way through a list that is under way; the worker that holds the run moves it on. */
+export type Pass = Omit<SyncPassRow, "tenantId" | "copyId"> & {
+  /** Its row is there: it was asked for, or has committed a page. */
+  isStored: boolean;
+};
+
+export interface ListState {
+  list: Pick<SyncListRow, "watermark" | "readAt"> | null;
+  /** What its pages are paid from. */
+  payer: "firstLists" | "lists" | "meetings";
+  passes: Map<PassKind, Pass>;
+  /** Records of it are kept aside because they could not be read. */
+  hasRejected: boolean;
+  /** Lists that are read less often, of which its records were found to name something unknown. */
+  unknown: Set<SyncResource>;
+}
+
+/** A pass that begins now: through what changed since the list was last complete, or through all of it. */
+export function newPass(resource: SyncResource, kind: PassKind, { list }: ListState): Pass {
+  const updatedSince = kind === "CHANGES" && list?.watermark ? sinceOf(list.watermark) : null;
+  const begin = { beganAt: null, cursor: null, lastId: 0, walk: 1, firstWalkEndedAt: null };
+  return { resource, kind, removes: false, updatedSince, isStored: false, ...begin };
+}
+
+/** The passes that have shown something already. */
+export const begunOf = ({ passes }: ListState): PassKind[] =>
+  [...passes.values()].filter(({ beganAt }) => beganAt !== null).map(({ kind }) => kind);
+
+/** How far each list of a copy has been read. */
+export async function readLists({ tenantId, copyId, typed, rows }: CopyScope): Promise<Map<SyncResource, ListState>> {
+  const lists = await typed((orm) => orm.findBy(SyncListRow, { tenantId, copyId }));
+  const passes = await typed((orm) => orm.findBy(SyncPassRow, { tenantId, copyId }));
+  const rejected = await rows<{ resource: string }>(
+    "SELECT DISTINCT resource FROM rejected_record WHERE tenant_id = $1 AND copy_id = $2",
+    [tenantId, copyId],
+    { resource: "text" },
+  );
+  const listOf = (resource: SyncResource) => lists.find((list) => list.resource === resource) ?? null;
+  const stateOf = (resource: SyncResource): ListState => ({
+    list: listOf(resource),
+    payer: listOf(resource)?.watermark ? "lists" : "firstLists",
+    passes: new Map(
+      passes.filter((pass) => pass.resource === resource).map((pass) => [pass.kind, { ...pass, isStored: true }]),
+    ),
+    hasRejected: rejected.some((row) => row.resource === resource),
+    unknown: new Set(),
+  });
+  return new Map(SYNC_RESOURCES.map((resource) => [resource, stateOf(resource)]));
+}
+
+/** Each list has its row before the first run, so that a page's commit is an update and no more. */
+export async function makeLists({ tenantId, copyId, rows }: CopyScope): Promise<void> {
+  await rows(
+    `INSERT INTO sync_list (tenant_id, copy_id, resource) SELECT $1, $2, unnest($3::text[]) ON CONFLICT DO NOTHING`,
+    [tenantId, copyId, SYNC_RESOURCES],
+  );
+}
+
+/**
+ * Asks for a whole pass through lists; the next runs make it, however many it takes.
+ * @param removes what two walks do not show is to be removed. A pass under way that would not do so begins anew
+ */
+export async function askWhole(
+  { tenantId, copyId, rows }: CopyScope,
+  resources: readonly SyncResource[],
+  removes: boolean,
+): Promise<void> {
+  await rows(
+    `INSERT INTO sync_pass AS p (tenant_id, copy_id, resource, kind, removes)
+     SELECT $1, $2, unnest($3::text[]), 'WHOLE', $4
+     ON CONFLICT (tenant_id, copy_id, resource, kind) DO UPDATE SET removes = true, began_at = NULL, cursor = NULL,
+       last_id = 0, walk = 1, first_walk_ended_at = NULL
+     WHERE EXCLUDED.removes AND NOT p.removes`,
+    [tenantId, copyId, resources, removes],
+  );
+}
+
+/** Whoever authorized anew may see other records: a walk that began before tells nothing of what is shown now. */
+export async function forgetPasses({ tenantId, copyId, typed }: CopyScope): Promise<void> {
+  await typed((orm) => orm.delete(SyncPassRow, { tenantId, copyId }));
+}
+
+/** A pass that cannot go on from where it stands begins anew with the next run. */
+export async function restartPass({ tenantId, copyId, typed }: CopyScope, { resource, kind }: Pass): Promise<void> {
+  const key = { tenantId, copyId, resource, kind };
+  const begin = { beganAt: null, cursor: null, lastId: 0, walk: 1, firstWalkEndedAt: null };
+  if (kind === "CHANGES") await typed((orm) => orm.delete(SyncPassRow, key));
+  else await typed((orm) => orm.update(SyncPassRow, key, begin));
+}
+
+/** Where a pass stands after a page, with the step's counts. The caller's transaction has written the page. */
+export async function movePass(
+  { tenantId, copyId, rows }: CopyScope,
+  run: ClaimedRun,
+  pass: Pass,
+  change: StepChange,
+): Promise<void> {
+  const { resource, kind, removes, updatedSince, beganAt, cursor, lastId, walk, firstWalkEndedAt } = pass;
+  const counts = countsParameters(run, resource, change);
+  const place = [beganAt, cursor, lastId, walk, firstWalkEndedAt];
+  if (pass.isStored) {
+    await rows(
+      `WITH ${COUNTED}
+       UPDATE sync_pass SET began_at = $10, cursor = $11, last_id = $12, walk = $13, first_walk_ended_at = $14
+       WHERE tenant_id = $1 AND copy_id = $15 AND resource = $3 AND kind = $16`,
+      [...counts, ...place, copyId, kind],
+    );
+    return;
+  }
+  await rows(`WITH ${COUNTED} SELECT 1`, counts);
+  await rows(
+    `INSERT INTO sync_pass (tenant_id, copy_id, resource, kind, removes, updated_since, began_at, cursor, last_id, walk, first_walk_ended_at)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) ON CONFLICT DO NOTHING`,
+    [tenantId, copyId, resource, kind, removes, updatedSince, ...place],
+  );
+}
+
+/** The pass is over: its list is read up to when it began. A watermark never goes back. @returns how far the list is read now */
+export async function endPass(
+  { copyId, rows }: CopyScope,
+  run: ClaimedRun,
+  pass: Pass,
+  change: StepChange,
+  now: Date,
+): Promise<ListState["list"]> {
+  const { resource, kind, beganAt } = pass;
+  const isWhole = kind === "WHOLE";
+  const [list] = await rows<NonNullable<ListState["list"]>>(
+    `WITH ${COUNTED}, ended AS (
+       DELETE FROM sync_pass WHERE tenant_id = $1 AND copy_id = $10 AND resource = $3 AND kind = $11
+     ), mended AS (
+       DELETE FROM data_gap WHERE tenant_id = $1 AND copy_id = $10 AND resource = $3 AND crm_id = 0
+         AND ($12::boolean OR code <> 'NOT_SHOWN')
+     )
+     UPDATE sync_list SET watermark = greatest(watermark, $13::timestamptz), read_at = $14, whole_at = CASE WHEN $12::boolean THEN $14::timestamptz ELSE whole_at END,
+       quiet_reads = CASE WHEN (SELECT sum(written + removed) FROM sync_step WHERE tenant_id = $1 AND run_id = $2 AND resource = $3) + $6::int + $8::int = 0
+         THEN quiet_reads + 1 ELSE 0 END
+     WHERE tenant_id = $1 AND copy_id = $10 AND resource = $3
+     RETURNING watermark, read_at AS "readAt"`,
+    [...countsParameters(run, resource, change), copyId, kind, isWhole, beganAt, now],
+    { watermark: "instant", readAt: "instant" },
+  );
+  return list ?? null;
+}
+
+/** The whole list was shown since a pass began: what could not be read before, and was not shown for long, is gone from the CRM. */
+export async function forgetRejected(
+  { tenantId, copyId, typed }: CopyScope,
+  { resource, kind, beganAt }: Pass,
+  now: Date,
+): Promise<void> {
+  if (kind !== "WHOLE" || beganAt === null) return;
+  const seenAt = LessThan(new Date(Math.min(beganAt.getTime(), now.getTime() - SHOWN_WITHIN_MS)));
+  await typed((orm) => orm.delete(RejectedRecordRow, { tenantId, copyId, resource, seenAt }));
+}
+
+/** A pass that begins after this one goes on from here. */
+export function leavePass(state: ListState, { kind }: Pass, list: ListState["list"]): void {
+  state.passes.delete(kind);
+  state.list = list;
+}

@@ -1,0 +1,217 @@
+import { randomUUID } from "node:crypto";
+import { Any } from "typeorm";
+import type { CopyScope, TenantScope } from "../database/database";
+import { enqueueJob } from "../database/jobs";
+import { notify, PROGRESS_CHANGED } from "../database/notifications";
+import {
+  type GapSummary,
+  type SyncErrorCode,
+  type SyncKind,
+  type SyncResource,
+  SyncRunRow,
+  type SyncState,
+} from "../entities/sync-run";
+import { SyncStepRow } from "../entities/sync-step";
+import { SECOND_MS } from "../platform/clock";
+import { type RunFailure, RunLostError } from "./failures";
+
+/** A worker that says nothing for this long has lost its run (decision 0014). */
+export const LEASE_MS = 30 * SECOND_MS;
+export const SYNC_JOB = "sync_run";
+export const RUN_ENDED_JOB = "sync_run_ended";
+
+export interface RunRef {
+  tenantId: number;
+  runId: string;
+}
+
+/** A run as the worker holds it: whoever has the lease id may write. */
+export interface ClaimedRun extends RunRef {
+  copyId: number;
+  kind: SyncKind;
+  leaseId: string;
+  /** As far as this worker knows; a frozen one finds it in the past. */
+  leaseUntil: Date;
+  /** When its watchers were last told of it, by a clock that nobody sets. */
+  toldAt: number;
+}
+
+/** The job that goes on with a run: enqueued again, it is the same job. */
+export function enqueueSync(scope: TenantScope, runId: string, runAt: Date | null = null): Promise<void> {
+  return enqueueJob(scope, { task: SYNC_JOB, subject: runId, payload: reference(scope, runId), runAt });
+}
+
+const reference = ({ tenantId }: TenantScope, runId: string): RunRef => ({ tenantId, runId });
+
+/** The last successful run's counts of the same kind are the best estimate of what is to come. */
+export async function insertSteps(
+  { tenantId, copyId, rows }: CopyScope,
+  runId: string,
+  kind: SyncKind,
+  resources: readonly SyncResource[],
+): Promise<void> {
+  await rows(
+    `INSERT INTO sync_step (tenant_id, run_id, resource, state, expected)
+     SELECT $1, $2, planned.resource, 'QUEUED',
+       (SELECT s.fetched FROM sync_run r JOIN sync_step s ON s.tenant_id = $1 AND s.run_id = r.id
+        WHERE r.tenant_id = $1 AND r.copy_id = $3 AND r.kind = $4 AND r.state = 'SUCCEEDED' AND s.resource = planned.resource
+        ORDER BY r.queued_at DESC LIMIT 1)
+     FROM unnest($5::text[]) AS planned (resource)
+     ON CONFLICT DO NOTHING`,
+    [tenantId, runId, copyId, kind, resources],
+  );
+}
+
+/** Takes a queued run, or one whose worker's lease is over. null: it is another worker's, or finished. */
+export async function claimRun({ tenantId, rows }: TenantScope, runId: string, now: Date): Promise<ClaimedRun | null> {
+  const leaseId = randomUUID();
+  const leaseUntil = new Date(now.getTime() + LEASE_MS);
+  const [run] = await rows<{ copyId: number; kind: SyncKind }>(
+    `UPDATE sync_run SET state = 'RUNNING', started_at = coalesce(started_at, $3), lease_id = $4, lease_until = $5
+     WHERE tenant_id = $1 AND id = $2 AND (state = 'QUEUED' OR (state = 'RUNNING' AND lease_until < $3))
+     RETURNING copy_id AS "copyId", kind`,
+    [tenantId, runId, now, leaseId, leaseUntil],
+    { copyId: "number", kind: "text" },
+  );
+  return run ? { tenantId, runId, leaseId, leaseUntil, ...run, toldAt: 0 } : null;
+}
+
+/** The run while it is this worker's. */
+const ownRun = ({ tenantId }: TenantScope, { runId, leaseId }: ClaimedRun) => ({
+  ...{ tenantId, id: runId, leaseId },
+  state: "RUNNING" as const,
+});
+
+/** Says that the worker lives. @returns false where the run is no longer its own, or its authorization has ended */
+export async function extendLease(scope: TenantScope, run: ClaimedRun, now: Date): Promise<boolean> {
+  const leaseUntil = new Date(now.getTime() + LEASE_MS);
+  const held = await scope.rows(
+    `UPDATE sync_run SET lease_until = $4 WHERE tenant_id = $1 AND id = $2 AND lease_id = $3 AND state = 'RUNNING'
+       AND EXISTS (SELECT 1 FROM connection c WHERE c.tenant_id = $1 AND c.copy_id = $5 AND c.state = 'CONNECTED')
+     RETURNING 1 AS held`,
+    [scope.tenantId, run.runId, run.leaseId, leaseUntil, run.copyId],
+  );
+  if (held.length === 0) return false;
+  scope.afterCommit(() => {
+    run.leaseUntil = leaseUntil;
+  });
+  return true;
+}
+
+/** Called right before a request: another worker may have the run by now. @throws RunLostError */
+export function requireLease({ leaseUntil }: ClaimedRun, now: Date): void {
+  if (now < leaseUntil) return;
+  throw new RunLostError("the lease has run out while this worker was held up");
+}
+
+/** Gives an unfinished run back, with its job, for another worker to go on from the checkpoint, at once or later. */
+export async function releaseRun(scope: TenantScope, run: ClaimedRun, runAt: Date | null = null): Promise<void> {
+  const free = { state: "QUEUED" as const, leaseId: null, leaseUntil: null };
+  const released = await scope.typed((orm) => orm.update(SyncRunRow, ownRun(scope, run), free));
+  if (released.affected === 0) return;
+  await enqueueSync(scope, run.runId, runAt);
+  await notify(scope, PROGRESS_CHANGED);
+}
+
+/** The first failure of a main list is what the run will have failed for; what else it reads is read all the same. */
+export async function noteFailure(scope: TenantScope, run: ClaimedRun, failure: RunFailure): Promise<void> {
+  await scope.rows(
+    `UPDATE sync_run SET error_code = coalesce(error_code, $3), error_message = coalesce(error_message, $4)
+     WHERE tenant_id = $1 AND id = $2`,
+    [run.tenantId, run.runId, failure.code, failure.message],
+  );
+}
+
+/**
+ * Ends a run: FAILED where one of its main lists has failed, or `failure` ended it, else SUCCEEDED.
+ * @returns what it failed for; null where it succeeded
+ * @throws RunLostError
+ */
+export async function endRun(
+  scope: TenantScope,
+  run: ClaimedRun,
+  { failure, gaps, now }: { failure: RunFailure | null; gaps: GapSummary[]; now: Date },
+): Promise<RunFailure | null> {
+  const { tenantId, runId } = run;
+  if (failure) await noteFailure(scope, run, failure);
+  await scope.rows(
+    `UPDATE sync_step SET state = CASE WHEN state = 'RUNNING' THEN 'FAILED' ELSE 'CANCELLED' END
+     WHERE tenant_id = $1 AND run_id = $2 AND state IN ('RUNNING', 'QUEUED')`,
+    [tenantId, runId],
+  );
+  const [ended] = await scope.rows<{ code: SyncErrorCode | null; message: string | null }>(
+    `UPDATE sync_run SET state = CASE WHEN error_code IS NULL THEN 'SUCCEEDED' ELSE 'FAILED' END, gaps = $4,
+       finished_at = $5, lease_id = NULL, lease_until = NULL
+     WHERE tenant_id = $1 AND id = $2 AND lease_id = $3 AND state = 'RUNNING'
+     RETURNING error_code AS code, error_message AS message`,
+    [tenantId, runId, run.leaseId, JSON.stringify(gaps), now],
+    { code: "text", message: "text" },
+  );
+  if (!ended) throw new RunLostError("the run was taken over or cancelled before it ended");
+  await enqueueJob(scope, { task: RUN_ENDED_JOB, subject: runId, payload: reference(scope, runId) });
+  await notify(scope, PROGRESS_CHANGED);
+  const { code, message } = ended;
+  return code === null || message === null ? null : { code, message };
+}
+
+export function readSteps({ tenantId, typed }: TenantScope, runId: string): Promise<SyncStepRow[]> {
+  return typed((orm) => orm.findBy(SyncStepRow, { tenantId, runId }));
+}
+
+/** @throws RunLostError where the run is no longer this worker's */
+export async function setStepState(
+  scope: TenantScope,
+  { runId, leaseId }: ClaimedRun,
+  resource: SyncResource,
+  state: SyncState,
+  { expected = null, updatedSince = null }: { expected?: number | null; updatedSince?: Date | null } = {},
+): Promise<void> {
+  const { tenantId, rows } = scope;
+  const set = await rows(
+    `UPDATE sync_step s SET state = $4, expected = coalesce($5, expected), updated_since = coalesce(updated_since, $7)
+     WHERE s.tenant_id = $1 AND s.run_id = $2 AND s.resource = $3 AND EXISTS (
+       SELECT 1 FROM sync_run r WHERE r.tenant_id = $1 AND r.id = $2 AND r.lease_id = $6 AND r.state = 'RUNNING')
+     RETURNING 1 AS set`,
+    [tenantId, runId, resource, state, expected, leaseId, updatedSince],
+  );
+  if (set.length === 0) throw new RunLostError("the run was taken over or cancelled");
+  await notify(scope, PROGRESS_CHANGED);
+}
+
+/** What a commit adds to its step. */
+export interface StepChange {
+  requests: number;
+  fetched: number;
+  written: number;
+  unchanged: number;
+  removed: number;
+  rejected: number;
+}
+
+/** A commit of something that the CRM was not asked for. */
+export const NO_CHANGE: StepChange = { requests: 0, fetched: 0, written: 0, unchanged: 0, removed: 0, rejected: 0 };
+
+/** SQL: a CTE that adds a commit's counts to its step; `countsParameters` are its $1 to $9. */
+export const COUNTED = `counted AS (
+    UPDATE sync_step SET requests = requests + $4, fetched = fetched + $5, written = written + $6,
+      unchanged = unchanged + $7, removed = removed + $8, rejected = rejected + $9
+    WHERE tenant_id = $1 AND run_id = $2 AND resource = $3)`;
+
+export function countsParameters({ tenantId, runId }: ClaimedRun, resource: SyncResource, change: StepChange) {
+  const { requests, fetched, written, unchanged, removed, rejected } = change;
+  return [tenantId, runId, resource, requests, fetched, written, unchanged, removed, rejected];
+}
+
+/** Cancels what is queued or running for a copy; a worker that holds such a run writes nothing more. */
+export async function cancelRuns(scope: TenantScope, copyId: number, now: Date): Promise<void> {
+  const { tenantId, rows, typed } = scope;
+  const cancelled = await rows<{ id: string }>(
+    `UPDATE sync_run SET state = 'CANCELLED', finished_at = $3, lease_id = NULL, lease_until = NULL
+     WHERE tenant_id = $1 AND copy_id = $2 AND state IN ('QUEUED', 'RUNNING') RETURNING id`,
+    [tenantId, copyId, now],
+    { id: "text" },
+  );
+  const open = { tenantId, runId: Any(cancelled.map(({ id }) => id)), state: Any(["QUEUED", "RUNNING"]) };
+  await typed((orm) => orm.update(SyncStepRow, open, { state: "CANCELLED" }));
+  if (cancelled.length > 0) await notify(scope, PROGRESS_CHANGED);
+}

@@ -1,0 +1,144 @@
+import { randomUUID } from "node:crypto";
+import { Any } from "typeorm";
+import type { CopyScope, TenantScope } from "../database/database";
+import { notify, PROGRESS_CHANGED } from "../database/notifications";
+import { SyncListRow, SyncPassRow } from "../entities/sync-list";
+import { SYNC_RESOURCES, type SyncKind, type SyncResource, SyncRunRow } from "../entities/sync-run";
+import { type Lists, REFRESH_AFTER_MS, REFRESH_BEFORE_MS } from "./paces";
+import { askWhole, makeLists } from "./passes";
+import { isRemovable } from "./removal";
+import { enqueueSync, insertSteps } from "./runs";
+
+/** What is read anew before a meeting; its records are asked for by their ids besides. */
+export const MEETING_LISTS: readonly SyncResource[] = ["ACTIVITIES", "NOTES"];
+/** One day's meetings of a busy company may begin at the same minute; the next turn takes what is left. */
+const MEETINGS_A_TURN = 20;
+/** Found in one look across tenants; the next one, ten seconds later, finds those that are left. */
+const TENANTS_A_LOOK = 200;
+
+/** SQL: the meetings whose time to be brought up to date is now, from $1 to $2. What matches no record has nothing to read. */
+const isSoon = (copyId: string) => `m.refreshed_at IS NULL AND m.starts_at > $1 AND m.starts_at <= $2 AND EXISTS (
+    SELECT 1 FROM matched_record r WHERE r.tenant_id = m.tenant_id AND r.copy_id = ${copyId} AND r.meeting_id = m.id)`;
+
+/** The parameters of `isSoon`. */
+export const soonAt = (now: Date): [after: Date, until: Date] => [
+  new Date(now.getTime() - REFRESH_AFTER_MS),
+  new Date(now.getTime() + REFRESH_BEFORE_MS),
+];
+
+/** SQL: tenants with such a meeting, of whom no run is open nor has ended since $3. */
+export const TENANTS_WITH_MEETINGS_SOON = `
+  WITH soon AS MATERIALIZED (
+    SELECT m.tenant_id FROM meeting m JOIN connection c ON c.tenant_id = m.tenant_id
+    WHERE c.state = 'CONNECTED' AND ${isSoon("c.copy_id")} AND NOT EXISTS (
+      SELECT 1 FROM sync_run r WHERE r.tenant_id = m.tenant_id AND (r.state IN ('QUEUED', 'RUNNING') OR r.finished_at > $3))
+  )
+  SELECT DISTINCT tenant_id AS "tenantId" FROM soon LIMIT ${TENANTS_A_LOOK}`;
+
+/** The recorded meetings that a run brings up to date now, the first to begin first. */
+export async function meetingsToRefresh({ tenantId, copyId, rows }: CopyScope, now: Date): Promise<string[]> {
+  const found = await rows<{ id: string }>(
+    `SELECT m.id FROM meeting m WHERE m.tenant_id = $3 AND ${isSoon("$4")} ORDER BY m.starts_at, m.id LIMIT ${MEETINGS_A_TURN}`,
+    [...soonAt(now), tenantId, copyId],
+    { id: "text" },
+  );
+  return found.map(({ id }) => id);
+}
+
+/** It is brought up to date, or cannot be: once a meeting and start. One that begins at another time by now is not meant. */
+export async function markRefreshed({ tenantId, rows }: CopyScope, meetingId: string, now: Date): Promise<void> {
+  await rows(
+    `UPDATE meeting SET refreshed_at = $3
+     WHERE tenant_id = $1 AND id = $2 AND starts_at > $4 AND starts_at <= $5`,
+    [tenantId, meetingId, now, ...soonAt(now)],
+  );
+}
+
+/** When the next meeting begins that is still to be brought up to date; null: none is recorded. */
+export async function nextMeetingAt({ tenantId, copyId, rows }: CopyScope, now: Date): Promise<Date | null> {
+  const [next] = await rows<{ at: Date | null }>(
+    `SELECT m.starts_at AS at FROM meeting m
+     WHERE m.tenant_id = $3 AND ${isSoon("$4")} ORDER BY m.starts_at LIMIT 1`,
+    [soonAt(now)[0], "infinity", tenantId, copyId],
+    { at: "instant" },
+  );
+  return next?.at ?? null;
+}
+
+export function hasOpenRun({ tenantId, typed }: TenantScope): Promise<boolean> {
+  return typed((orm) => orm.existsBy(SyncRunRow, { tenantId, state: Any(["QUEUED", "RUNNING"]) }));
+}
+
+/** When the last run ended, or was made where it has not; null: none was made yet. */
+export async function lastRunAt({ tenantId, copyId, typed }: CopyScope): Promise<Date | null> {
+  const newest = { where: { tenantId, copyId }, order: { queuedAt: "DESC" } } as const;
+  const last = await typed((orm) => orm.findOne(SyncRunRow, newest));
+  return last && (last.finishedAt ?? last.queuedAt);
+}
+
+function readLists({ tenantId, copyId, typed }: CopyScope): Promise<SyncListRow[]> {
+  return typed((orm) => orm.findBy(SyncListRow, { tenantId, copyId }));
+}
+
+/** How far each list has been read, and whether a pass through it is under way. */
+export async function readPaces(copy: CopyScope): Promise<Lists> {
+  const { tenantId, copyId, typed } = copy;
+  const passes = await typed((orm) => orm.findBy(SyncPassRow, { tenantId, copyId }));
+  const open = new Set(passes.map(({ resource }) => resource));
+  const lists = await readLists(copy);
+  return new Map(lists.map((list) => [list.resource, { ...list, isOpen: open.has(list.resource) }]));
+}
+
+/** Whether the copy's first sync is still under way: a list was never read to its end. */
+export async function isFirst(copy: CopyScope): Promise<boolean> {
+  return (await readLists(copy)).some(({ resource, readAt }) => resource !== "DEAL_PARTICIPANTS" && readAt === null);
+}
+
+/** Since when the last of what waits for a second look does so: missed records, and lists that showed much less; null: nothing does. */
+export async function lastMissedAt({ tenantId, copyId, rows }: CopyScope): Promise<Date | null> {
+  const [missed] = await rows<{ at: Date | null }>(
+    `SELECT greatest(
+       (SELECT max(missed_at) FROM missed_record WHERE tenant_id = $1 AND copy_id = $2),
+       (SELECT max(first_walk_ended_at) FROM sync_pass WHERE tenant_id = $1 AND copy_id = $2 AND walk = 2)) AS at`,
+    [tenantId, copyId],
+    { at: "instant" },
+  );
+  return missed?.at ?? null;
+}
+
+export async function countDeals({ tenantId, copyId, rows }: CopyScope): Promise<number> {
+  const [count] = await rows<{ n: number }>(
+    "SELECT count(*)::int AS n FROM deal WHERE tenant_id = $1 AND copy_id = $2",
+    [tenantId, copyId],
+    { n: "number" },
+  );
+  return count?.n ?? 0;
+}
+
+/**
+ * Makes a run with its steps and its job, all in the caller's transaction, which holds the connection's lock; one run at
+ * a time is held by the database besides. What is asked for beyond what changed is noted as passes: where the run does not
+ * come to their end, later runs go on with them.
+ * @param resources which lists it reads; all where nothing is said
+ * @returns the run's id
+ */
+export async function enqueueRun(
+  scope: TenantScope,
+  copyId: number,
+  asked: SyncKind,
+  now: Date,
+  resources: readonly SyncResource[] = SYNC_RESOURCES,
+): Promise<string> {
+  const copy = { ...scope, copyId };
+  await makeLists(copy);
+  if (asked !== "INCREMENTAL") await askWhole(copy, resources.filter(isRemovable), asked === "RECONCILE");
+  // Without a list that was ever read to its end there is nothing to add to.
+  const kind = (await readLists(copy)).some(({ watermark }) => watermark !== null) ? asked : "FULL";
+  const id = randomUUID();
+  const run = { tenantId: scope.tenantId, id, copyId, kind, state: "QUEUED" as const, queuedAt: now };
+  await scope.typed((orm) => orm.insert(SyncRunRow, run));
+  await insertSteps(copy, id, kind, resources);
+  await enqueueSync(scope, id);
+  await notify(scope, PROGRESS_CHANGED);
+  return id;
+}

@@ -1,0 +1,327 @@
+import type { CrmPage } from "../crm/api";
+import { CrmError } from "../crm/errors";
+import { idsOfRejected } from "../crm/parsing/page";
+import type { CopyScope } from "../database/database";
+import { jsonRows } from "../database/upsert";
+import { DAY_MS } from "../platform/clock";
+import { copyOf, count, inRun, type RunContext } from "./commit";
+import { isListFailure } from "./failures";
+import { NOT_SHOWN, recordGaps } from "./gaps";
+import { LISTS, type ListResource } from "./lists";
+import {
+  endPass,
+  forgetRejected,
+  type ListState,
+  leavePass,
+  movePass,
+  newPass,
+  type Pass,
+  restartPass,
+} from "./passes";
+import { clockOf, isMuch, type PassKind, WALKS_APART_MS } from "./plan";
+import { beginAbsence, countAbsence, removeAbsent, seen } from "./removal";
+import { NO_CHANGE, type StepChange } from "./runs";
+
+/** The walks of a removing pass are over: what neither has seen is being removed. */
+const WALKS_OVER = 3;
+/** How long a cursor that is not accepted is tried again; its life is not documented. */
+const CURSOR_LIFE_MS = DAY_MS;
+
+/** PAUSED and WAITS: it goes on with a later turn, or run. */
+type Outcome = "ENDED" | "PAUSED" | "WAITS";
+
+interface ReadPage extends CrmPage<{ id: number }> {
+  /** When it was asked for, by our clock. */
+  askedAt: Date;
+  /** The highest id that the walk has shown. */
+  lastId: number;
+  committed?: () => number;
+}
+
+/** Makes a pass through a list from where it stands, a page a commit. */
+export async function walkPass(
+  context: RunContext,
+  resource: ListResource,
+  state: ListState,
+  kind: PassKind,
+): Promise<Outcome> {
+  const pass = state.passes.get(kind) ?? newPass(resource, kind, state);
+  if (pass.removes && pass.beganAt === null) await inRun(context, (copy) => beginAbsence(copy, resource));
+  const { cursor } = pass;
+  try {
+    while (pass.walk < WALKS_OVER) {
+      if (mustWait(pass, context.clock())) return "WAITS";
+      const outcome = await walkOnce(context, resource, state, pass);
+      if (outcome !== "WALKED") return outcome;
+    }
+    return await removeUnseen(context, resource, state, pass);
+  } catch (error) {
+    if (isListFailure(error) && !context.isStopped() && (isEndless(error) || isStuck(pass, cursor, context.clock()))) {
+      await inRun(context, (copy) => restartPass(copy, pass));
+    }
+    throw error;
+  }
+}
+
+/** Where a walk shows that much is gone, the next one is to be of another moment. */
+function mustWait({ walk, cursor, firstWalkEndedAt }: Pass, now: Date): boolean {
+  if (walk !== 2 || cursor !== null || firstWalkEndedAt === null) return false;
+  // A clock that was far ahead then must not keep the second walk from ever beginning.
+  return Math.abs(now.getTime() - firstWalkEndedAt.getTime()) < WALKS_APART_MS;
+}
+
+/** It failed with the first page that it asked for at its checkpoint, and goes on from there for long already. */
+function isStuck({ cursor, beganAt }: Pass, checkpoint: string | null, now: Date): boolean {
+  if (checkpoint === null || cursor !== checkpoint || beganAt === null) return false;
+  return now.getTime() - beganAt.getTime() > CURSOR_LIFE_MS;
+}
+
+async function walkOnce(
+  context: RunContext,
+  resource: ListResource,
+  state: ListState,
+  pass: Pass,
+): Promise<"ENDED" | "PAUSED" | "WALKED"> {
+  for await (const page of oneAhead(() => readPages(context, resource, state, pass))) {
+    const { ended, ...change } = await commitPage(context, resource, state, pass, page);
+    const seconds = page.committed?.();
+    context.logger.debug({ resource, ...change, seconds, correlationId: page.correlationId }, "a page was committed");
+    if (ended) return "ENDED";
+    if (page.next === null) return "WALKED";
+  }
+  return "PAUSED";
+}
+
+async function* readPages(
+  context: RunContext,
+  resource: ListResource,
+  state: ListState,
+  pass: Pass,
+): AsyncGenerator<ReadPage> {
+  let { cursor, lastId } = pass;
+  let isCheckpoint = cursor !== null;
+  for (;;) {
+    const committed = context.metrics?.syncPages.startTimer({ resource });
+    const askedAt = context.clock();
+    const page = await readPage(context, resource, state, pass, cursor).catch((error: unknown) => {
+      if (isCheckpoint && isOfCursor(error)) return null;
+      throw error;
+    });
+    if (!page) {
+      isCheckpoint = false;
+      cursor = null;
+      lastId = 0;
+      continue;
+    }
+    lastId = requireNew(resource, page, lastId);
+    yield { ...page, askedAt, lastId, committed };
+    if (page.next === null || context.mustPause()) return;
+    isCheckpoint = false;
+    cursor = page.next;
+  }
+}
+
+function readPage(
+  { apis }: RunContext,
+  resource: ListResource,
+  { payer }: ListState,
+  { updatedSince }: Pass,
+  cursor: string | null,
+): Promise<CrmPage<{ id: number }>> {
+  return LISTS[resource].read(apis[payer], { cursor, updatedSince });
+}
+
+/**
+ * The list itself is there for certain: what is not accepted, not found or gone (400, 404, 410) is the cursor. A right that
+ * is missing (403) is missing for the whole list: beginning anew would pay for all pages before, run after run.
+ */
+function isOfCursor(error: unknown): boolean {
+  if (!(error instanceof CrmError) || error.detail.status === 403) return false;
+  return error.code === "REFUSED" || error.code === "NOT_FOUND";
+}
+
+/**
+ * Lists come by ascending id. A page from which another is to follow, and that shows none that is higher than all before,
+ * would go on for ever: in a circle, or with ever new cursors. @returns the highest id so far
+ */
+function requireNew(resource: ListResource, page: CrmPage<{ id: number }>, lastId: number): number {
+  const highest = Math.max(lastId, ...shownIds(page));
+  if (page.next === null || !LISTS[resource].hasPages || highest > lastId) return highest;
+  throw new CrmError("UNREADABLE", `The CRM's paging of ${resource} shows nothing new and does not end.`, {
+    endless: true,
+  });
+}
+
+const isEndless = (error: unknown) => error instanceof CrmError && error.detail.endless === true;
+
+const shownIds = ({ records, rejected }: CrmPage<{ id: number }>) => [
+  ...records.map(({ id }) => id),
+  ...idsOfRejected(rejected),
+];
+
+async function commitPage(
+  context: RunContext,
+  resource: ListResource,
+  state: ListState,
+  pass: Pass,
+  page: ReadPage,
+): Promise<StepChange & { ended: boolean }> {
+  const { run, clock } = context;
+  const change = await inRun(context, async (copy) => {
+    if (pass.removes) await seen(copy, resource, shownIds(page));
+    const { ids, removed } = await LISTS[resource].write(copy, page.records, page.rejected.length);
+    if (page.records.length > 0) await LISTS[resource].after?.(context.settling, copy, page.records);
+    if (page.rejected.length > 0 || state.hasRejected) await keepAside(copy, resource, page, clock());
+    if (pass.kind === "CHANGES" && ids.length > 0) await noteUnknown(copy, resource, ids, state);
+    const rejected = page.rejected.length;
+    const fetched = page.records.length + rejected;
+    const unchanged = fetched - rejected - ids.length - removed;
+    const written = { requests: 1, fetched, written: ids.length, unchanged, removed, rejected };
+    const place = await placeAfter(copy, resource, pass, page, clock());
+    if (place) await movePass(copy, run, { ...pass, ...place }, written);
+    const end = { ...pass, beganAt: beganAt(pass, page) };
+    const list = place ? state.list : await finishPass(copy, context, state, end, written);
+    return { ...written, place, list, ended: place === null };
+  });
+  const { place, list, ...counted } = change;
+  if (page.rejected.length > 0) state.hasRejected = true;
+  if (place) Object.assign(pass, place, { isStored: true });
+  else leavePass(state, pass, list);
+  count(context, resource, counted);
+  return counted;
+}
+
+async function finishPass(
+  copy: CopyScope,
+  { run, clock }: RunContext,
+  { hasRejected }: ListState,
+  pass: Pass,
+  change: StepChange,
+): Promise<ListState["list"]> {
+  if (hasRejected) await forgetRejected(copy, pass, clock());
+  return endPass(copy, run, pass, change, clock());
+}
+
+const beganAt = (pass: Pass, { date, askedAt }: ReadPage) => pass.beganAt ?? clockOf(date, askedAt);
+
+/** Where a pass stands after a page; null: at its end. A walk's last page commits which comes next, so that a pause there repeats none. */
+async function placeAfter(
+  copy: CopyScope,
+  resource: ListResource,
+  pass: Pass,
+  page: ReadPage,
+  now: Date,
+): Promise<Pick<Pass, "beganAt" | "cursor" | "lastId" | "walk" | "firstWalkEndedAt"> | null> {
+  const { walk, firstWalkEndedAt, removes } = pass;
+  const place = { beganAt: beganAt(pass, page), cursor: page.next, lastId: page.lastId, walk, firstWalkEndedAt };
+  if (page.next !== null) return place;
+  if (!removes) return null;
+  const absence = await countAbsence(copy, resource);
+  if (absence.absent === 0) return null;
+  if (walk === 2) return { ...place, walk: WALKS_OVER };
+  const waits = isMuch(absence);
+  if (waits) await recordGaps(copy, resource, [notShown(resource, absence.absent)], now);
+  return { ...place, lastId: 0, walk: 2, firstWalkEndedAt: waits ? now : null };
+}
+
+const notShown = (resource: ListResource, absent: number) => ({
+  code: NOT_SHOWN,
+  message: `The CRM did not show ${absent} ${resource.toLowerCase()} that are held here; they are kept until a second look shows the same.`,
+});
+
+async function removeUnseen(
+  context: RunContext,
+  resource: ListResource,
+  state: ListState,
+  pass: Pass,
+): Promise<Outcome> {
+  const { run, verify, logger } = context;
+  const absence = await countAbsence(copyOf(context), resource);
+  if (isMuch(absence)) {
+    logger.warn({ resource, ...absence }, "two walks did not show much of what is held");
+    // Who sees so much less may be deactivated, or somebody else, by now.
+    await verify();
+  }
+  for (;;) {
+    const { gone, list } = await inRun(context, async (copy) => {
+      const removed = await removeAbsent(copy, resource);
+      const gone = { ...NO_CHANGE, removed };
+      if (removed === 0) return { gone, list: await finishPass(copy, context, state, pass, gone) };
+      await movePass(copy, run, pass, gone);
+      return { gone, list: null };
+    });
+    count(context, resource, gone);
+    if (gone.removed === 0) {
+      leavePass(state, pass, list);
+      return "ENDED";
+    }
+    if (context.mustPause()) return "PAUSED";
+  }
+}
+
+/** Keeps what could not be read of a page, with the reason; what is readable now is not missing any more. */
+async function keepAside(
+  { tenantId, copyId, rows }: CopyScope,
+  resource: ListResource,
+  { records, rejected }: ReadPage,
+  now: Date,
+): Promise<void> {
+  const lastOfEachKey = [...new Map(rejected.map((record) => [record.key, record])).values()];
+  await rows(
+    `WITH mended AS (
+       DELETE FROM rejected_record x
+       WHERE x.tenant_id = $1 AND x.copy_id = $2 AND x.resource = $3 AND x.record_key = ANY ($4::text[])
+     )
+     INSERT INTO rejected_record AS x (tenant_id, copy_id, resource, record_key, reason, payload, since, seen_at)
+     SELECT $1, $2, $3, r.key, r.reason, coalesce(r.payload, 'null'), $6, $6
+     FROM jsonb_to_recordset($5::jsonb) AS r (key text, reason text, payload jsonb)
+     ON CONFLICT (tenant_id, copy_id, resource, record_key)
+     DO UPDATE SET reason = EXCLUDED.reason, payload = EXCLUDED.payload, seen_at = EXCLUDED.seen_at`,
+    [tenantId, copyId, resource, records.map(({ id }) => id), jsonRows(lastOfEachKey), now],
+  );
+}
+
+/** Lists that are read less often are read at once when a changed record names somebody, or something, that is unknown. */
+async function noteUnknown(
+  { tenantId, copyId, rows, metadata }: CopyScope,
+  resource: ListResource,
+  ids: readonly number[],
+  state: ListState,
+): Promise<void> {
+  const { entity, depends } = LISTS[resource];
+  const { tableName } = metadata(entity);
+  const names = Object.entries(depends).map(
+    ([named, { column, of }]) => `SELECT '${named}' AS named WHERE EXISTS (
+       SELECT 1 FROM ${tableName} t WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.crm_id = ANY ($3) AND t.${column} IS NOT NULL
+         AND NOT EXISTS (SELECT 1 FROM ${metadata(of).tableName} n
+           WHERE n.tenant_id = $1 AND n.copy_id = $2 AND n.crm_id = t.${column}))`,
+  );
+  const found = await rows<{ named: ListResource }>(names.join(" UNION ALL "), [tenantId, copyId, ids], {
+    named: "text",
+  });
+  for (const { named } of found) state.unknown.add(named);
+}
+
+/**
+ * Reads one page ahead while the caller commits the one before, never more: two pages are in memory at most. What was
+ * read ahead of a commit that fails is dropped.
+ */
+export async function* oneAhead<T>(read: (left: AbortSignal) => AsyncGenerator<T>): AsyncGenerator<T> {
+  const leaving = new AbortController();
+  const pieces = read(leaving.signal);
+  const ask = () => {
+    const asked = pieces.next();
+    // It may fail while the page before is being committed: whoever awaits it hears of it when its turn comes.
+    asked.catch(() => undefined);
+    return asked;
+  };
+  try {
+    let next = ask();
+    for (let piece = await next; !piece.done; piece = await next) {
+      next = ask();
+      yield piece.value;
+    }
+  } finally {
+    leaving.abort();
+  }
+}

@@ -1,0 +1,137 @@
+import { copiedIds, visibleIds } from "../support/copy";
+import { connect } from "../support/stories";
+import { LISTS, SyncWorld } from "../support/sync-world";
+
+const TIMEOUT_MS = 120_000;
+const AS = { tenant: "acme" };
+
+let world: SyncWorld;
+beforeAll(async () => {
+  world = await SyncWorld.start({ deals: 260 });
+  await world.connect(AS);
+}, TIMEOUT_MS);
+afterAll(() => world.stop());
+beforeEach(async () => {
+  world.passMinutes(20);
+  await world.sync(AS);
+  await world.isExact(AS);
+  world.simulator.log.clear();
+});
+afterEach(() => world.simulator.control.clearFaults());
+
+const held = async () => copiedIds(world.database, AS.tenant);
+const walksOf = (list: "PERSONS" | "DEALS") =>
+  world.asked(list).filter(({ query }) => query.cursor === undefined && query.updated_since === undefined).length;
+/** Persons are more than a hundred, and less than half of them are shown. */
+const glitch = (share: number) =>
+  world.simulator.control.fail({ match: LISTS.PERSONS.path, with: { kind: "part", share } });
+
+test("a walk that shows less than half of what is held removes nothing, and neither does a second one within ten minutes", async () => {
+  const before = await held();
+  expect(before.person?.length).toBeGreaterThan(200);
+  const end = glitch(0.3);
+  const gaps = [{ resource: "PERSONS", code: "NOT_SHOWN" }];
+  expect(await world.sync(AS, "RECONCILE")).toMatchObject({ state: "SUCCEEDED", gaps });
+  world.passMinutes(5);
+  expect(await world.sync(AS)).toMatchObject({ state: "SUCCEEDED", gaps });
+  world.passMinutes(4);
+  expect(await world.sync(AS, "RECONCILE")).toMatchObject({ state: "SUCCEEDED", gaps });
+  expect(walksOf("PERSONS")).toBe(1);
+  expect(await held()).toEqual(before);
+  end();
+  world.passMinutes(2);
+  expect(await world.sync(AS)).toMatchObject({ state: "SUCCEEDED", gaps: [] });
+  expect(walksOf("PERSONS")).toBe(2);
+  expect(await held()).toEqual(before);
+});
+
+test("while a list waits for its second walk, what changes in it is read by every run", async () => {
+  const end = glitch(0.3);
+  await world.sync(AS, "RECONCILE");
+  end();
+  const [person] = world.simulator.control.visibleTo(world.userId).persons;
+  world.passMinutes(2);
+  world.simulator.control.change("person", person?.id ?? 0, { name: "Renamed meanwhile" });
+  await world.sync(AS);
+  await world.isExact(AS);
+});
+
+test("a smaller loss that one walk shows and the next one does not removes nothing", async () => {
+  const before = await held();
+  const pages = Math.ceil((before.person?.length ?? 0) / 500);
+  world.simulator.control.fail({ match: LISTS.PERSONS.path, times: pages, with: { kind: "part", share: 0.8 } });
+  expect(await world.sync(AS, "RECONCILE")).toMatchObject({ state: "SUCCEEDED", gaps: [] });
+  expect(walksOf("PERSONS")).toBe(2);
+  expect(await held()).toEqual(before);
+});
+
+test("a smaller loss that two walks show is one", async () => {
+  const gone = world.simulator.control.visibleTo(world.userId).persons.slice(-20);
+  for (const { id = 0 } of gone) world.simulator.control.hide("person", id);
+  expect(await world.sync(AS, "RECONCILE")).toMatchObject({ state: "SUCCEEDED", gaps: [] });
+  expect(walksOf("PERSONS")).toBe(2);
+  await world.isExact(AS);
+});
+
+test("a list that shows nothing removes nothing, however small it is", async () => {
+  const before = await held();
+  const empty = { success: true, data: [], additional_data: { next_cursor: null } };
+  const lists = ["ORGANIZATIONS", "PERSONS", "DEALS", "ACTIVITIES", "NOTES", "PIPELINES", "STAGES"] as const;
+  for (const list of lists) {
+    simulatorShows(list, list === "NOTES" ? { success: true, data: null } : empty);
+  }
+  const run = await world.sync(AS, "RECONCILE");
+  expect(run.state).toBe("SUCCEEDED");
+  expect(run.gaps.map(({ resource, code }) => [resource, code]).sort()).toEqual(
+    lists.map((list) => [list, "NOT_SHOWN"]).sort(),
+  );
+  expect(await held()).toEqual(before);
+  world.simulator.control.clearFaults();
+  world.passMinutes(11);
+  expect(await world.sync(AS)).toMatchObject({ state: "SUCCEEDED", gaps: [] });
+  expect(await held()).toEqual(before);
+});
+
+function simulatorShows(list: keyof typeof LISTS, body: object): void {
+  world.simulator.control.fail({ match: LISTS[list].path, with: { status: 200, body } });
+}
+
+test.each(["own", "nothing"] as const)(
+  "a user who sees %s any more keeps nothing else, once the reconciling passes are over",
+  async (sight) => {
+    const { simulator } = world;
+    simulator.control.narrow(world.userId, sight);
+    const before = await held();
+    expect((await world.sync(AS, "RECONCILE")).state).toBe("SUCCEEDED");
+    // Much is gone: it takes a second look ten minutes later.
+    expect((await held()).person).toEqual(before.person);
+    world.passMinutes(11);
+    expect(await world.sync(AS)).toMatchObject({ state: "SUCCEEDED", gaps: [] });
+    expect(await held()).toEqual(visibleIds(simulator, world.userId));
+    await world.isExact(AS);
+    simulator.control.narrow(world.userId, "everything");
+    expect((await world.sync(AS, "FULL")).state).toBe("SUCCEEDED");
+  },
+);
+
+test("where so much is gone and the user is deactivated by then, nothing is removed", async () => {
+  const before = await held();
+  glitch(0.3);
+  await world.sync(AS, "RECONCILE");
+  world.passMinutes(11);
+  world.simulator.control.fail({
+    match: LISTS.ORGANIZATIONS.path,
+    times: 1,
+    with: {
+      kind: "meanwhile",
+      act: () => world.simulator.control.change("user", world.userId, { active_flag: false }),
+    },
+  });
+  const run = await world.sync(AS);
+  expect(run).toMatchObject({ state: "FAILED", error: { code: "NEEDS_REAUTHORIZATION" } });
+  expect(await held()).toEqual(before);
+  world.simulator.control.reactivate(world.userId);
+  expect((await connect(world.api, world.simulator, AS)).connection?.state).toBe("CONNECTED");
+  world.simulator.control.clearFaults();
+  await world.runEnds(AS);
+});

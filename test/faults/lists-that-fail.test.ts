@@ -1,0 +1,133 @@
+import type { Fault } from "../../simulator";
+import {
+  CHANGING,
+  type Changing,
+  isFirstPage,
+  LISTS,
+  type ListName,
+  type Query,
+  SyncWorld,
+} from "../support/sync-world";
+
+const DEEP = Boolean(process.env.DEEP);
+/** The timeout's case waits for it. */
+const TIMEOUT_MS = 180_000;
+
+const WAYS: Record<string, { fault: Fault; code: string }> = {
+  "403": { fault: { kind: "forbidden" }, code: "CRM_REFUSED" },
+  "404": { fault: { status: 404, body: { success: false, error: "Not found" } }, code: "CRM_REFUSED" },
+  "500": { fault: { status: 500, body: "" }, code: "CRM_UNAVAILABLE" },
+  cut: { fault: { kind: "cut" }, code: "CRM_UNAVAILABLE" },
+  garbage: { fault: { kind: "garbage" }, code: "CRM_ANSWER_UNREADABLE" },
+  timeout: { fault: { kind: "hang" }, code: "CRM_UNAVAILABLE" },
+};
+type Way = keyof typeof WAYS;
+type Page = "first" | "later";
+type Run = "first" | "later";
+type Case = [list: "USERS" | Changing, way: Way, page: Page, run: Run];
+
+let world: SyncWorld;
+beforeAll(async () => {
+  world = await SyncWorld.start();
+  for (const list of CHANGING) world.fill(list, 520);
+}, TIMEOUT_MS);
+afterAll(() => world.stop());
+beforeEach(() => {
+  world.simulator.control.clearFaults();
+  world.simulator.log.clear();
+  world.passMinutes(10);
+});
+
+/** Whole, each list with each way at each page in each run; else each list twice or more, each way at each page. */
+function cases(): Case[] {
+  const all = Object.keys(WAYS).flatMap((way) =>
+    (["first", "later"] as const).flatMap((page) =>
+      (["first", "later"] as const).flatMap((run) =>
+        (["USERS", ...CHANGING] as const)
+          .filter((list) => list !== "USERS" || page === "first")
+          .map((list): Case => [list, way, page, run]),
+      ),
+    ),
+  );
+  if (DEEP) return all;
+  const some: Case[] = [
+    ["USERS", "403", "first", "first"],
+    ["USERS", "garbage", "first", "later"],
+    ["ORGANIZATIONS", "500", "first", "first"],
+    ["ORGANIZATIONS", "cut", "later", "later"],
+    ["PERSONS", "404", "later", "first"],
+    ["PERSONS", "garbage", "later", "later"],
+    ["DEALS", "403", "later", "later"],
+    ["DEALS", "cut", "first", "later"],
+    ["DEALS", "garbage", "later", "first"],
+    ["ACTIVITIES", "403", "later", "first"],
+    ["ACTIVITIES", "404", "first", "later"],
+    ["NOTES", "500", "later", "later"],
+    ["NOTES", "timeout", "later", "first"],
+    ["NOTES", "403", "first", "later"],
+  ];
+  return some;
+}
+
+const isWhole = ({ query }: { query: Query }) => query.updated_since === undefined;
+let changes = 0;
+
+/** Somebody renames the first of each kind, which are on the first pages, and makes a person. */
+function change(): void {
+  const { control } = world.simulator;
+  const { deals, persons, organizations, activities } = control.visibleTo(world.userId);
+  changes += 1;
+  const name = `Renamed ${changes}`;
+  control.change("deal", deals[0]?.id ?? 0, { title: name });
+  control.change("person", persons[0]?.id ?? 0, { name });
+  control.change("organization", organizations[0]?.id ?? 0, { name });
+  control.change("activity", activities[0]?.id ?? 0, { subject: name });
+  control.add("person", { name: `New ${changes}` });
+}
+
+const askedWhole = (lists: readonly ListName[]) => lists.filter((list) => world.asked(list).some(isWhole));
+
+test.each(cases())(
+  "%s that fail with %s at their %s page, in a %s run, hold up no other list, and one run mends them",
+  async (list, way, page, run) => {
+    const { simulator } = world;
+    const as = { tenant: `${list} ${way} ${page} ${run}` };
+    if (run === "later") {
+      expect((await world.connect(as)).state).toBe("SUCCEEDED");
+      world.passMinutes(10);
+      // A later run reads pages of what changed.
+      if (page === "later" && list !== "USERS") world.touch(list);
+      change();
+    }
+    const { fault, code } = WAYS[way] ?? { fault: { kind: "reset" }, code: "" };
+    const isHit = (query: Query) => isFirstPage(query) === (page === "first");
+    simulator.control.fail({ match: LISTS[list].path, where: isHit, with: fault });
+    simulator.log.clear();
+    const failed = run === "first" ? await world.connect(as) : await world.sync(as);
+    expect(failed).toMatchObject({ state: "FAILED", error: { code }, gaps: [{ resource: list }] });
+    await world.isExact(as, list);
+    if (run === "later") expect(askedWhole(CHANGING)).toEqual([]);
+
+    if (DEEP || way !== "timeout") {
+      simulator.log.clear();
+      const stays = await world.sync(as);
+      expect(stays).toMatchObject({ state: "FAILED", error: { code }, gaps: [{ resource: list }] });
+      // It goes on where it stood. What says that there is no such page (404) may be said of its cursor.
+      const begunAnew = world.asked(list).filter(({ query }) => isFirstPage(query));
+      if (page === "later" && way !== "404") expect(begunAnew).toEqual([]);
+    }
+    simulator.control.clearFaults();
+    world.passMinutes(10);
+    change();
+    simulator.log.clear();
+    expect(await world.sync(as)).toMatchObject({ state: "SUCCEEDED", gaps: [] });
+    await world.isExact(as);
+    const others = CHANGING.filter((other) => other !== list);
+    expect(askedWhole(others)).toEqual([]);
+    const isReadAnew = run === "first" && page === "first" && list !== "USERS";
+    const fromTheStart =
+      list === "USERS" ? [] : world.asked(list).filter((asked) => isWhole(asked) && isFirstPage(asked.query));
+    expect(fromTheStart).toHaveLength(isReadAnew ? 1 : 0);
+  },
+  TIMEOUT_MS,
+);

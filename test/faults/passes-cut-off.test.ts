@@ -1,0 +1,159 @@
+import type { LogEntry } from "../../simulator";
+import { startProgram } from "../support/processes";
+import { environmentFor, startService } from "../support/service";
+import { countStatements, type Sent } from "../support/statements";
+import { connect, syncEnds, until } from "../support/stories";
+import { CHANGING, isFirstPage, LISTS, type ListName, SyncWorld } from "../support/sync-world";
+
+const TIMEOUT_MS = 180_000;
+/** Longer than a run's turn, shorter than its lease. */
+const OVER_A_TURN_MS = 16_000;
+const AS = { tenant: "acme" };
+const NAMES = Object.keys(LISTS) as ListName[];
+
+async function withWorld(
+  options: Parameters<typeof SyncWorld.start>,
+  story: (world: SyncWorld) => Promise<void>,
+): Promise<void> {
+  const world = await SyncWorld.start(...options);
+  try {
+    for (const list of CHANGING) world.fill(list, 1_020);
+    await story(world);
+  } finally {
+    await world.stop();
+  }
+}
+
+const pageOf = ({ path, query }: LogEntry) => JSON.stringify([path, query]);
+/** Pages that the CRM has answered more than once. */
+function paidTwice(world: SyncWorld, lists: readonly ListName[] = NAMES): number {
+  const answered = lists.flatMap((list) => world.asked(list)).filter(({ status }) => status === 200);
+  return answered.length - new Set(answered.map(pageOf)).size;
+}
+
+test(
+  "a run whose turn ends behind every page goes on from there, and asks for no page twice",
+  () =>
+    withWorld([], async (world) => {
+      await world.connect({ tenant: "honest" });
+      const honest = world.simulator.log.all().filter(({ path }) => !path.endsWith("/users/me")).length;
+      world.simulator.log.clear();
+      const headers = () => {
+        world.time.aheadMs += OVER_A_TURN_MS;
+        return {};
+      };
+      for (const list of NAMES)
+        world.simulator.control.fail({ match: LISTS[list].path, with: { kind: "headers", headers } });
+      expect(await world.connect(AS)).toMatchObject({ state: "SUCCEEDED", gaps: [] });
+      expect(world.simulator.log.of("GET", /\/users\/me$/).length).toBeGreaterThan(10);
+      expect(paidTwice(world)).toBe(0);
+      expect(world.simulator.log.all().filter(({ path }) => !path.endsWith("/users/me"))).toHaveLength(honest);
+      world.simulator.control.clearFaults();
+      await world.isExact(AS);
+    }),
+  TIMEOUT_MS,
+);
+
+test(
+  "workers killed at every later page leave their passes to the next, which repeat a page each at most",
+  () =>
+    withWorld([{}, { roles: new Set(["api"]) }], async (world) => {
+      const environment = { ...environmentFor(world.simulator), DATABASE_URL: world.database.url.reveal() };
+      await connect(world.api, world.simulator, AS);
+      world.simulator.log.clear();
+      let kills = 0;
+      for (const list of CHANGING) {
+        const isLater = (query: LogEntry["query"]) => !isFirstPage(query);
+        const answer = world.simulator.control.fail({
+          match: LISTS[list].path,
+          where: isLater,
+          with: { kind: "hang" },
+        });
+        const hangs = () => world.asked(list).some(({ query, status }) => status === 0 && isLater(query));
+        const worker = startProgram("src/main.js", { ...environment, ROLES: "worker", LOG_LEVEL: "info" });
+        await until("a later page is asked for", async () => hangs());
+        worker.child.kill("SIGKILL");
+        await worker.ended;
+        kills += 1;
+        answer();
+        // What time would do: a lease is over, and an unclaimed run is an orphan.
+        await world.database.query(
+          "UPDATE sync_run SET lease_until = now() - interval '1 hour' WHERE state = 'RUNNING'",
+        );
+      }
+      const worker = startProgram("src/main.js", { ...environment, ROLES: "worker", LOG_LEVEL: "info" });
+      expect(await world.runEnds(AS)).toMatchObject({ state: "SUCCEEDED", gaps: [] });
+      expect(paidTwice(world)).toBeLessThanOrEqual(kills);
+      await world.isExact(AS);
+      worker.child.kill("SIGTERM");
+      await worker.ended;
+    }),
+  TIMEOUT_MS,
+);
+
+test(
+  "lists that the company's tokens stop go on from there when there are more, and no page is paid twice",
+  () =>
+    withWorld([{ dailyTokens: 30_000 }], async (world) => {
+      const { control } = world.simulator;
+      // The floor is a tenth: a few pages are left.
+      control.otherAppsSpend(30_000 - 3_000 - 130);
+      expect(await world.connect(AS)).toMatchObject({ state: "FAILED", error: { code: "BUDGET_LOW" } });
+      const begun = await world.database.query("SELECT 1 FROM sync_pass WHERE cursor IS NOT NULL");
+      expect(begun).toHaveLength(1);
+      control.endDay();
+      world.passMinutes(24 * 60);
+      expect(await world.sync(AS)).toMatchObject({ state: "SUCCEEDED", gaps: [] });
+      // The small ones are read whole by every run that is asked for.
+      expect(paidTwice(world, CHANGING)).toBe(0);
+      await world.isExact(AS);
+    }),
+  TIMEOUT_MS,
+);
+
+/** What a page may take besides BEGIN and COMMIT: the copy's lock, the lease, the rows, where the pass stands, the word to watchers. */
+const MOST_A_PAGE = 5;
+/** Persons' addresses, deals that have no participants any more, users who are no longer listed. */
+const MORE: Partial<Record<ListName, number>> = { PERSONS: 1, DEALS: 1, USERS: 1 };
+
+test(
+  "a page of a first sync takes five statements at most, and one more for what hangs on persons, deals and users",
+  () =>
+    withWorld([{}, { roles: new Set(["api"]) }], async (world) => {
+      const counter = await countStatements(world.database.url);
+      await connect(world.api, world.simulator, AS);
+      const worker = await startService(world.simulator, world.database, {
+        databaseUrl: counter.url,
+        sync: { intervalMs: 0, reconcileIntervalMs: 0 },
+      });
+      const sent = await counter.sentDuring(() => syncEnds(world.api, AS));
+      await worker.stop();
+      await counter.close();
+      const pages = transactions(sent).filter((statements) =>
+        statements.some(({ sql }) => /UPDATE sync_pass SET|DELETE FROM sync_pass/.test(sql)),
+      );
+      const counted = pages.map((statements) => {
+        const list = NAMES.find((name) => statements.some(({ values }) => values.includes(name)));
+        return { list, statements: statements.length, texts: statements.map(({ sql }) => sql.slice(0, 60)) };
+      });
+      expect(counted.length).toBeGreaterThanOrEqual(CHANGING.length * 3);
+      const over = counted.filter(({ list, statements }) => statements > MOST_A_PAGE + ((list && MORE[list]) ?? 0));
+      expect(over).toEqual([]);
+    }),
+  TIMEOUT_MS,
+);
+
+/** The statements between BEGIN and COMMIT; a session's being told its tenant belongs to the BEGIN. */
+function transactions(sent: readonly Sent[]): Sent[][] {
+  const done: Sent[][] = [];
+  const open = new Map<number, Sent[]>();
+  for (const statement of sent) {
+    const { session, sql } = statement;
+    if (/^(BEGIN|START TRANSACTION)/i.test(sql)) open.set(session, []);
+    else if (/^(COMMIT|ROLLBACK)/i.test(sql)) {
+      done.push(open.get(session) ?? []);
+      open.delete(session);
+    } else if (!statement.isFraming && !sql.includes("set_config")) open.get(session)?.push(statement);
+  }
+  return done;
+}

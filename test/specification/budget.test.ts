@@ -1,0 +1,231 @@
+import { type Simulator, startSimulator } from "../../simulator";
+import type { Purpose } from "../../src/connections/budget";
+import { HOUR_MS, MINUTE_MS } from "../../src/platform/clock";
+import { type Config, readConfig } from "../../src/platform/config";
+import { RunLostError } from "../../src/sync/failures";
+import { readUntilLow, refusalOf, type Spender, startSpender } from "../support/budgets";
+import { createTestDatabase, type TestDatabase } from "../support/database";
+import { startProgram } from "../support/processes";
+import type { SpenderReport } from "../support/programs/budget-spender";
+import { environmentFor, type Service, startService } from "../support/service";
+import { connect, dataOf } from "../support/stories";
+import { copyOf } from "../support/tokens";
+
+// Seen red with each of: a batch for each of the callers; companies told apart by tenants; a row stored whatever others
+// did; what was not sent counted as spent; a look each time; a refused call that renews its token first; a 429 not heard.
+
+/** A quarter of it is 2,000 tokens, of which 48 are kept for looks. */
+const DAILY = 8_000;
+const PAGE = 10;
+/** Pages that each of the programs' purses pays at once. */
+const LANES = 4;
+
+let now: Date;
+let simulator: Simulator;
+let database: TestDatabase;
+let service: Service;
+let config: Config;
+let copies: { tenantId: number; copyId: number }[];
+let spenders: Spender[];
+
+const later = (ms: number) => {
+  now = new Date(now.getTime() + ms);
+};
+const ours = () => simulator.control.ledger().ours;
+const row = async () => (await database.query("SELECT * FROM crm_budget"))[0] as Record<string, unknown>;
+
+beforeEach(async () => {
+  now = new Date();
+  const clock = () => now;
+  [simulator, database] = await Promise.all([
+    startSimulator({ deals: 10, dailyTokens: DAILY, now: clock }),
+    createTestDatabase(),
+  ]);
+  config = readConfig({ ...environmentFor(simulator), DATABASE_URL: database.url.reveal() });
+  service = await startService(simulator, database, { clock, roles: new Set(["api"]) });
+  copies = [];
+  for (const tenant of ["acme", "globex"]) {
+    await connect(service, simulator, { tenant });
+    copies.push({ tenantId: await database.tenantId(tenant), copyId: await copyOf(database, tenant) });
+  }
+  spenders = await Promise.all(copies.map((copy) => startSpender(config, copy, clock)));
+});
+afterEach(async () => {
+  await Promise.all(spenders.map((spender) => spender.stop()));
+  await service.stop();
+  await Promise.all([simulator.stop(), database.drop()]);
+});
+
+/** Calls of the first or the second tenant's process. */
+const calls = (which: number, purpose: Purpose = "LISTS", mayBegin?: () => void) =>
+  (spenders[which] as Spender).api(purpose, mayBegin);
+
+test("two tenants of one company have one allowance together, and what was set aside and not spent goes back", async () => {
+  const before = ours();
+  const [acme, globex] = [calls(0), calls(1)];
+  expect(await readUntilLow(acme.api, 4, 50)).toBeLessThan(54);
+  expect((await row()).spent_on_syncs).toBe(600);
+  await acme.purse.release();
+  const spent = ours() - before;
+  expect((await row()).spent_on_syncs).toBe(spent);
+  await readUntilLow(globex.api, 4);
+  expect(ours() - before).toBe(1_950);
+  const refusal = await refusalOf(acme.api.persons({ cursor: null }));
+  expect([refusal?.code, refusal?.detail.neverSent, refusal?.retryAt]).toEqual([
+    "BUDGET_LOW",
+    true,
+    new Date(now.getTime() + HOUR_MS),
+  ]);
+  expect(ours() - before).toBe(1_950);
+});
+
+test("below a tenth of the limit, whoever spent it, one look an hour is taken by all processes together; writes and meetings go on", async () => {
+  const [acme, globex] = [calls(0), calls(1)];
+  await acme.api.persons({ cursor: null });
+  simulator.control.otherAppsSpend(7_200);
+  // This one tells.
+  await acme.api.persons({ cursor: null });
+  expect(simulator.control.balance()).toBeLessThan(800);
+  simulator.log.clear();
+  for (let minutes = 0; minutes < 180; minutes += 10) {
+    for (const { api } of [acme, globex]) expect(await refusalOf(api.persons({ cursor: null }))).not.toBeNull();
+    for (const spender of spenders) await refusalOf(spender.look());
+    later(10 * MINUTE_MS);
+  }
+  expect(
+    simulator.log
+      .all()
+      .filter(({ path }) => path.startsWith("/api"))
+      .map(({ path }) => path),
+  ).toEqual(["/api/v1/users/me", "/api/v1/users/me", "/api/v1/users/me"]);
+  await calls(0, "MEETINGS").api.deals({ cursor: null, ids: [1] });
+  await calls(1, "WRITES").api.fields("DEAL");
+  expect(await row()).toMatchObject({ spent_on_meetings: 100, spent_on_writes: PAGE });
+});
+
+test("the day's end is seen by the balance that jumps up, and syncs go on; a purchase is none", async () => {
+  const { api, purse } = calls(0);
+  await readUntilLow(api, 1);
+  await purse.release();
+  expect(await row()).toMatchObject({ daily_limit: DAILY, spent_on_syncs: 1_950 });
+  simulator.control.buyTokens(4_000);
+  later(HOUR_MS);
+  await api.currentUser();
+  await purse.release();
+  expect(await row()).toMatchObject({ daily_limit: 12_000, reset_seen: false, spent_on_syncs: 1_952 });
+  await readUntilLow(api, 1);
+  await purse.release();
+  expect((await row()).spent_on_syncs).toBe(2_952);
+  simulator.control.endDay();
+  later(HOUR_MS);
+  await api.currentUser();
+  await purse.release();
+  expect(await row()).toMatchObject({ reset_seen: true, day_began_at: now, spent_on_syncs: 2 });
+  await api.persons({ cursor: null });
+});
+
+test("where the CRM tells nothing, the smallest plan and days of our own are assumed", async () => {
+  simulator.control.budgetHeaders("off");
+  simulator.control.buyTokens(50_000);
+  const { api, purse } = calls(0);
+  const before = ours();
+  await readUntilLow(api, 4);
+  await purse.release();
+  expect(ours() - before).toBe(7_450);
+  expect(await row()).toMatchObject({ daily_limit: null, remaining: null, spent_on_syncs: 7_450 });
+  later(23 * HOUR_MS);
+  expect(await refusalOf(api.persons({ cursor: null }))).not.toBeNull();
+  later(HOUR_MS);
+  await api.persons({ cursor: null });
+  expect((await row()).spent_on_syncs).toBe(100);
+});
+
+test("after a 429 of the day nothing but writes is sent until a look is answered", async () => {
+  const { api } = calls(0);
+  await api.persons({ cursor: null });
+  simulator.control.otherAppsSpend(DAILY);
+  await expect(api.persons({ cursor: null })).rejects.toMatchObject({ code: "RATE_LIMITED" });
+  const before = simulator.log.all().length;
+  expect(await refusalOf(api.persons({ cursor: null }))).not.toBeNull();
+  expect(await refusalOf(api.currentUser())).not.toBeNull();
+  expect(await refusalOf(calls(1, "MEETINGS").api.deals({ cursor: null, ids: [1] }))).not.toBeNull();
+  expect(simulator.log.all()).toHaveLength(before);
+  await expect(calls(1, "WRITES").api.fields("DEAL")).rejects.toMatchObject({ code: "RATE_LIMITED" });
+  simulator.control.endDay();
+  later(HOUR_MS);
+  await api.currentUser();
+  await api.persons({ cursor: null });
+});
+
+test("a request that was not sent costs nothing, and a repeat after 401 costs its price again", async () => {
+  const { api, purse } = calls(0);
+  const remove = simulator.control.fail({ match: "/api/v2/persons", times: 1, with: { status: 401 } });
+  await api.persons({ cursor: null });
+  remove();
+  await purse.release();
+  const { spent_on_syncs } = await row();
+  expect(spent_on_syncs).toBe(2 * PAGE);
+  for (const purpose of ["LISTS", "WRITES"] as const) {
+    const stopped = calls(1, purpose, () => {
+      throw new RunLostError("the run is another's");
+    });
+    await expect(stopped.api.persons({ cursor: null })).rejects.toBeInstanceOf(RunLostError);
+    await stopped.purse.release();
+  }
+  expect(await row()).toMatchObject({ spent_on_syncs: 2 * PAGE, spent_on_writes: 0 });
+});
+
+test("four processes of two tenants each spend at once, one is killed: never above the allowance, and at most its batches are lost", async () => {
+  const environment = {
+    ...environmentFor(simulator),
+    DATABASE_URL: database.url.reveal(),
+    COPIES: JSON.stringify(copies),
+  };
+  const programs = Array.from({ length: 4 }, () =>
+    startProgram("test/support/programs/budget-spender.js", environment),
+  );
+  await Promise.all(programs.map((program) => program.says(/ready/)));
+  const before = ours();
+  for (const { child } of programs) child.kill("SIGUSR2");
+  const [victim, ...others] = programs;
+  while (ours() - before < 600) await new Promise((resolve) => setTimeout(resolve, 5));
+  victim?.child.kill("SIGKILL");
+  const reports = await Promise.all(
+    others.map(async (program): Promise<SpenderReport> => JSON.parse((await program.says(/^\{.*\}$/m))[0])),
+  );
+  const spent = ours() - before;
+  expect(spent).toBeLessThanOrEqual(1_952);
+  expect(reports.reduce((sum, { pages }) => sum + pages * PAGE, 0)).toBeLessThanOrEqual(spent);
+  const counted = Number((await row()).spent_on_syncs);
+  expect(counted).toBeLessThanOrEqual(1_952);
+  // What the others had in hand is given back; of the killed one two purses are lost, with what was being asked from each.
+  expect(counted - spent).toBeGreaterThanOrEqual(0);
+  expect(counted - spent).toBeLessThanOrEqual(2 * (100 + LANES * PAGE));
+  expect(await Promise.all(others.map(({ ended }) => ended))).toEqual([0, 0, 0]);
+});
+
+test("the connection shows what is known, and nothing before anything is", async () => {
+  const ask = async () =>
+    dataOf(
+      await service.ask<{ connection: { budget: object | null } }>(
+        "{ connection { budget { limit remaining spentToday allowance resetsAt } } }",
+        {},
+        { tenant: "acme" },
+      ),
+    ).connection.budget;
+  expect(await ask()).toBeNull();
+  const { api, purse } = calls(1);
+  const left = simulator.control.balance();
+  await api.persons({ cursor: null });
+  await purse.release();
+  const shown = { limit: DAILY, remaining: left - PAGE, spentToday: PAGE, allowance: 2_000, resetsAt: null };
+  expect(await ask()).toEqual(shown);
+  simulator.control.otherAppsSpend(3_000);
+  await api.persons({ cursor: null });
+  later(MINUTE_MS);
+  simulator.control.endDay();
+  await api.persons({ cursor: null });
+  await purse.release();
+  const resetsAt = new Date(now.getTime() + 24 * HOUR_MS).toISOString();
+  expect(await ask()).toEqual({ ...shown, remaining: DAILY - PAGE, resetsAt });
+});

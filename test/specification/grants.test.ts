@@ -1,0 +1,86 @@
+import { Grants } from "../../src/connections/grants";
+import { type Renewals, startRenewals, WORKS } from "../support/renewals";
+import { dataOf } from "../support/stories";
+
+// Seen red with: no chore; a chore that tries again at each look; one that renews what is in use.
+
+const DAY = 86_400_000;
+
+let on: Renewals;
+let grants: Grants;
+beforeAll(async () => {
+  on = await startRenewals();
+  grants = new Grants({ ...on.access, clock: on.clock });
+});
+afterAll(() => on.stop());
+afterEach(() => on.simulator.control.clearFaults());
+
+const endsAt = async (tenant: string) => {
+  const query = "{ connection { grantEndsAt } }";
+  return dataOf(await on.service.ask<{ connection: { grantEndsAt: string | null } }>(query, {}, { tenant })).connection
+    .grantEndsAt;
+};
+const daysOn = (days: number) => new Date(on.clock().getTime() + days * DAY).toISOString();
+
+/** Every look of a day does what the first one does, so two stand for all. */
+async function passDays(days: number): Promise<void> {
+  for (let day = 0; day < days; day += 1) {
+    on.later(DAY);
+    await grants.sweep();
+    await grants.sweep();
+  }
+}
+
+test("in 90 days in which nobody uses a connection it is renewed twice or three times, and stays connected", async () => {
+  const acme = await on.connected();
+  expect(await endsAt(acme.tenant)).toBe(daysOn(60));
+  await passDays(90);
+  expect(on.asked()).toBeGreaterThanOrEqual(2);
+  expect(on.asked()).toBeLessThanOrEqual(3);
+  expect(await on.shown(acme)).toEqual(WORKS);
+  await acme.source.current();
+  expect(await on.shown(acme)).toEqual(WORKS);
+  expect(await endsAt(acme.tenant)).toBe(daysOn(60));
+});
+
+test("one that is used is left alone", async () => {
+  const acme = await on.connected();
+  on.later(20 * DAY);
+  await acme.source.current();
+  const { version } = await on.stored(acme);
+  await passDays(29);
+  expect((await on.stored(acme)).version).toBe(version);
+  await passDays(2);
+  expect((await on.stored(acme)).version).toBe(version + 1);
+});
+
+test("while the CRM does not answer it is tried once a day, by all workers together", async () => {
+  const acme = await on.connected();
+  on.later(31 * DAY);
+  const end = on.fail({ status: 503, body: "" });
+  const another = new Grants({ ...on.access, clock: on.clock });
+  on.simulator.log.clear();
+  await Promise.all([grants.sweep(), another.sweep()]);
+  const idle = await on.database.query("SELECT 1 FROM credential WHERE kept_alive_at = $1", [on.clock()]);
+  expect(on.asked()).toBe(idle.length);
+  on.later(DAY / 2);
+  await grants.sweep();
+  expect(on.asked()).toBe(idle.length);
+  end();
+  on.later(DAY);
+  await grants.sweep();
+  expect(await on.shown(acme)).toEqual(WORKS);
+  expect(await endsAt(acme.tenant)).toBe(daysOn(60));
+});
+
+test("one whose authorization has ended is not tried, and says no end", async () => {
+  const acme = await on.connected();
+  on.later(31 * DAY);
+  on.simulator.control.revoke(on.userId);
+  await grants.sweep();
+  expect(await on.shown(acme)).toMatchObject({ state: "NEEDS_REAUTHORIZATION" });
+  expect(await endsAt(acme.tenant)).toBeNull();
+  on.simulator.log.clear();
+  await passDays(2);
+  expect(on.asked()).toBe(0);
+});

@@ -1,0 +1,192 @@
+import { type Simulator, startSimulator } from "../../simulator";
+import { createTestDatabase, type TestDatabase } from "../support/database";
+import { type Service, startService } from "../support/service";
+import { connect, dataOf, type EndedRun, recordMeeting, syncEnds } from "../support/stories";
+
+const MINUTE_MS = 60_000;
+/** How far the clocks of both sides are ahead; it begins later than everything that made the company. */
+let aheadMs = MINUTE_MS;
+const clock = () => new Date(Date.now() + aheadMs);
+const passMinutes = (minutes: number) => {
+  aheadMs += minutes * MINUTE_MS;
+};
+const A_DAY = 25 * 60;
+let simulator: Simulator;
+let database: TestDatabase;
+let service: Service;
+
+beforeAll(async () => {
+  [simulator, database] = await Promise.all([startSimulator({ deals: 40, now: clock }), createTestDatabase()]);
+  service = await startService(simulator, database, { clock });
+});
+afterAll(async () => {
+  await service.stop();
+  await Promise.all([simulator.stop(), database.drop()]);
+});
+beforeEach(() => {
+  simulator.control.clearFaults();
+  simulator.log.clear();
+});
+
+async function sync(as: object): Promise<EndedRun> {
+  simulator.log.clear();
+  const request = "mutation { requestSync(kind: INCREMENTAL) { ... on Refusal { message } } }";
+  expect(dataOf(await service.ask(request, {}, as))).toEqual({ requestSync: {} });
+  return syncEnds(service, as);
+}
+
+/** A world of its own: somebody at a company with a deal, who is met. */
+async function metAs(as: { tenant: string }, more = 0) {
+  const address = `${as.tenant.replace(/\W/g, "")}@met.example`;
+  const organization = simulator.control.add("organization", { name: `Company of ${as.tenant}` });
+  const emails = [{ value: address, primary: true, label: "work" }];
+  const person = simulator.control.add("person", { name: "Met", emails, org_id: organization });
+  const deals = Array.from({ length: 1 + more }, () => {
+    const deal = simulator.control.add("deal", {
+      title: "Met",
+      status: "open",
+      org_id: organization,
+      person_id: person,
+    });
+    simulator.control.setParticipants(deal, [person]);
+    return deal;
+  });
+  await connect(service, simulator, as);
+  await syncEnds(service, as);
+  await recordMeeting(service, [address], { startsAt: clock().toISOString() }, as);
+  return { organization, person, deal: deals[0] ?? 0, deals };
+}
+
+const held = async (table: string, id: number, tenant: string) =>
+  (
+    await database.query(
+      `SELECT 1 FROM ${table} JOIN connection c USING (tenant_id, copy_id)
+       WHERE c.tenant_id = (SELECT id FROM tenant WHERE external_id = $1) AND crm_id = $2`,
+      [tenant, id],
+    )
+  ).length;
+const probes = () => simulator.log.all().filter(({ query }) => "ids" in query);
+const missed = (tenant: string) =>
+  database.query(
+    "SELECT resource, crm_id FROM missed_record WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1)",
+    [tenant],
+  );
+
+type World = Awaited<ReturnType<typeof metAs>>;
+const WAYS: [string, string, keyof Omit<World, "deals">, (world: World) => void][] = [
+  ["a person that is deleted", "person", "person", ({ person }) => simulator.control.remove("person", person)],
+  [
+    "an organization that is deleted",
+    "organization",
+    "organization",
+    ({ organization }) => simulator.control.remove("organization", organization),
+  ],
+  ["a deal that is archived", "deal", "deal", ({ deal }) => simulator.control.archive(deal)],
+  ["a deal that is hidden", "deal", "deal", ({ deal }) => simulator.control.hide("deal", deal)],
+  ["a person that is hidden", "person", "person", ({ person }) => simulator.control.hide("person", person)],
+  [
+    "a person that is merged into another",
+    "person",
+    "person",
+    ({ person }) => simulator.control.merge("person", person, simulator.control.add("person", { name: "Winner" })),
+  ],
+  [
+    "an organization that is merged into another",
+    "organization",
+    "organization",
+    ({ organization }) =>
+      simulator.control.merge("organization", organization, simulator.control.add("organization", { name: "Winner" })),
+  ],
+  [
+    "a deal that is merged into another",
+    "deal",
+    "deal",
+    ({ deal }) => simulator.control.merge("deal", deal, simulator.control.add("deal", { title: "Winner" })),
+  ],
+];
+
+test.each(WAYS)(
+  "of matched records %s is gone within a day and ten minutes, after two looks and not after one",
+  async (way, table, key, happen) => {
+    const as = { tenant: way };
+    const world = await metAs(as);
+    passMinutes(A_DAY);
+    await sync(as);
+    happen(world);
+    passMinutes(A_DAY);
+    await sync(as);
+    // A deal's deletion is told by the list itself; everything else waits for the second look.
+    const isTold = way.includes("deal that is merged");
+    expect(await held(table, world[key], way)).toBe(isTold ? 0 : 1);
+    passMinutes(9);
+    await sync(as);
+    expect(probes()).toEqual([]);
+    expect(await held(table, world[key], way)).toBe(isTold ? 0 : 1);
+    passMinutes(2);
+    await sync(as);
+    expect(await held(table, world[key], way)).toBe(0);
+    expect(await missed(way)).toEqual([]);
+  },
+);
+
+test("a record that one look did not show, and the next does, stays and is brought up to date", async () => {
+  const as = { tenant: "glitch" };
+  const { person } = await metAs(as);
+  passMinutes(A_DAY);
+  simulator.control.hide("person", person);
+  await sync(as);
+  expect(await missed("glitch")).toEqual([{ resource: "PERSONS", crm_id: person }]);
+  passMinutes(11);
+  simulator.control.show("person", person);
+  await sync(as);
+  expect(await held("person", person, "glitch")).toBe(1);
+  expect(await missed("glitch")).toEqual([]);
+});
+
+test("an answer that fails is no miss: nothing is removed, the lists behind are read, and it is asked again within hours", async () => {
+  const as = { tenant: "failing" };
+  const { person } = await metAs(as);
+  for (const status of [500, 403, 404]) {
+    passMinutes(A_DAY);
+    const body = { success: false, error: "Simulated" };
+    const end = simulator.control.fail({ match: "/api/v2/persons", times: 1, with: { status, body } });
+    expect(await sync(as)).toMatchObject({ state: "SUCCEEDED" });
+    expect(probes().map(({ path }) => path)).toContain("/api/v2/persons");
+    end();
+    expect(await missed("failing")).toEqual([]);
+  }
+  passMinutes(4 * 60 + 1);
+  await sync(as);
+  expect(probes().map(({ path }) => path)).toContain("/api/v2/persons");
+  expect(await held("person", person, "failing")).toBe(1);
+});
+
+test("where more than half of many are left out twice, the user has to be active before any is removed", async () => {
+  const as = { tenant: "many" };
+  const { deals } = await metAs(as, 109);
+  for (const deal of deals) simulator.control.hide("deal", deal);
+  passMinutes(A_DAY);
+  await sync(as);
+  passMinutes(11);
+  simulator.control.fail({ match: "/api/v1/users/me", after: 1, times: 1, with: { status: 503, body: "" } });
+  await sync(as);
+  expect(await held("deal", deals[0] ?? 0, "many")).toBe(1);
+  simulator.control.clearFaults();
+  passMinutes(11);
+  await sync(as);
+  expect(await held("deal", deals[0] ?? 0, "many")).toBe(0);
+  expect(await held("deal", deals[109] ?? 0, "many")).toBe(0);
+});
+
+test("matched records are asked for by a hundred ids, once a day", async () => {
+  const as = { tenant: "hundreds" };
+  const { deals } = await metAs(as, 249);
+  passMinutes(A_DAY);
+  await sync(as);
+  const asked = probes().filter(({ path }) => path === "/api/v2/deals");
+  expect(asked.map(({ query }) => query.ids?.split(",").length)).toEqual([100, 100, 50]);
+  expect(new Set(asked.flatMap(({ query }) => query.ids?.split(",").map(Number) ?? []))).toEqual(new Set(deals));
+  passMinutes(60);
+  await sync(as);
+  expect(probes()).toEqual([]);
+});
