@@ -21,7 +21,8 @@ import { type Counts, inLanes, report } from "./reading";
 // participants of one deal after the other, each awaited in a loop. More lanes are what they would try next.
 
 const PAGE_SIZE = 500;
-const COPY_ID = 1;
+/** The whole of its own database is one tenant's copy. */
+const OF_COPY = { tenantId: 1, copyId: 1 };
 
 type CrmRecord = Record<string, unknown>;
 interface CursorPage {
@@ -94,7 +95,7 @@ class UsualClient {
       const found = (page.data ?? []).flatMap(({ id, emails }) =>
         (emails ?? []).map(({ value }) => {
           const address = String(value).trim().toLowerCase();
-          return { copyId: COPY_ID, personId: id, address, mailbox: address, domain: address.split("@")[1] };
+          return { ...OF_COPY, personId: id, address, mailbox: address, domain: address.split("@")[1] };
         }),
       );
       await addresses.save(found);
@@ -125,7 +126,7 @@ class UsualClient {
       this.#counts.requests += 1;
       const { data } = await api.getDealParticipants({ id, start: 0, limit: PAGE_SIZE });
       const persons = (data ?? []).map((one) => Number((one as { person_id: { value: number } }).person_id.value));
-      await links.save([...new Set(persons)].map((personId) => ({ copyId: COPY_ID, dealId: id, personId })));
+      await links.save([...new Set(persons)].map((personId) => ({ ...OF_COPY, dealId: id, personId })));
       this.#counts.participants += persons.length;
     });
     this.#counts.participantSeconds = (performance.now() - began) / 1000;
@@ -170,7 +171,7 @@ class UsualClient {
         propertyName,
         record[NAMES[databaseName] ?? databaseName] ?? null,
       ]);
-      return { ...Object.fromEntries(columns), copyId: COPY_ID, ...more(record) };
+      return { ...Object.fromEntries(columns), ...OF_COPY, ...more(record) };
     });
     await repository.save(rows);
     this.#counts.listed += rows.length;

@@ -39,7 +39,7 @@ test("participants of one deal that cannot be read are a gap: the run succeeds a
   const run = await syncWith("gap", { match: `/api/v1/deals/${dealId}/participants`, with: { status: 500, body: "" } });
   expect(run).toMatchObject({
     state: "SUCCEEDED",
-    gaps: [{ resource: "DEAL_PARTICIPANTS", code: "UNAVAILABLE", count: 1 }],
+    gaps: [{ resource: "DEAL_PARTICIPANTS", code: "CRM_UNAVAILABLE", count: 1 }],
   });
   const unread = await database.query(
     "SELECT d.crm_id FROM deal d JOIN connection c USING (tenant_id, copy_id) WHERE c.tenant_id = (SELECT id FROM tenant WHERE external_id = 'gap') AND NOT d.participants_known",
