@@ -18,10 +18,8 @@ const passMinutes = (minutes: number) => {
 };
 
 beforeAll(async () => {
-  [simulator, database] = await Promise.all([
-    startSimulator({ deals: 700, seed: 3, now: clock }),
-    createTestDatabase(),
-  ]);
+  simulator = await startSimulator({ deals: 700, seed: 3, now: clock });
+  database = await createTestDatabase();
   service = await startService(simulator, database, { clock });
   userId = simulator.company.stories.singleDeal.ownerId;
   await connect(service, simulator);
