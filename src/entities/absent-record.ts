@@ -1,18 +1,6 @@
-import { Entity, PrimaryColumn } from "typeorm";
-import type { SyncResource } from "./sync-run";
+import { Entity } from "typeorm";
+import { OfListedRecord } from "./of-list";
 
 /** A record of the copy that the walk of a reconciling run has not seen so far. */
 @Entity("absent_record")
-export class AbsentRecordRow {
-  @PrimaryColumn("bigint")
-  tenantId!: number;
-
-  @PrimaryColumn("bigint")
-  copyId!: number;
-
-  @PrimaryColumn("text")
-  resource!: SyncResource;
-
-  @PrimaryColumn("bigint")
-  crmId!: number;
-}
+export class AbsentRecordRow extends OfListedRecord {}

@@ -1,21 +1,10 @@
-import { Column, Entity, PrimaryColumn } from "typeorm";
-import type { GapCode, SyncResource } from "./sync-run";
+import { Column, Entity } from "typeorm";
+import { OfListedRecord } from "./of-list";
+import type { GapCode } from "./sync-run";
 
 /** Something that the copy lacks now: of one record (`crmId`), or of a whole resource (0). */
 @Entity("data_gap")
-export class DataGapRow {
-  @PrimaryColumn("bigint")
-  tenantId!: number;
-
-  @PrimaryColumn("bigint")
-  copyId!: number;
-
-  @PrimaryColumn("text")
-  resource!: SyncResource;
-
-  @PrimaryColumn("bigint")
-  crmId!: number;
-
+export class DataGapRow extends OfListedRecord {
   @Column("text")
   code!: GapCode;
 

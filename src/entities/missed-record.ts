@@ -1,21 +1,9 @@
-import { Column, Entity, PrimaryColumn } from "typeorm";
-import type { SyncResource } from "./sync-run";
+import { Column, Entity } from "typeorm";
+import { OfListedRecord } from "./of-list";
 
 /** A matched record that the CRM did not show when it was asked for by its id. */
 @Entity("missed_record")
-export class MissedRecordRow {
-  @PrimaryColumn("bigint")
-  tenantId!: number;
-
-  @PrimaryColumn("bigint")
-  copyId!: number;
-
-  @PrimaryColumn("text")
-  resource!: SyncResource;
-
-  @PrimaryColumn("bigint")
-  crmId!: number;
-
+export class MissedRecordRow extends OfListedRecord {
   @Column("timestamptz")
   missedAt!: Date;
 }

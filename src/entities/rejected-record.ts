@@ -1,19 +1,10 @@
 import { Column, Entity, Index, PrimaryColumn } from "typeorm";
-import type { SyncResource } from "./sync-run";
+import { OfList } from "./of-list";
 
 /** A record that could not be read, kept aside with the reason. */
 @Entity("rejected_record")
 @Index("rejected_record_of_deal", { synchronize: false })
-export class RejectedRecordRow {
-  @PrimaryColumn("bigint")
-  tenantId!: number;
-
-  @PrimaryColumn("bigint")
-  copyId!: number;
-
-  @PrimaryColumn("text")
-  resource!: SyncResource;
-
+export class RejectedRecordRow extends OfList {
   @PrimaryColumn("text")
   recordKey!: string;
 

@@ -1,5 +1,5 @@
 import { Check, Column, Entity, PrimaryColumn } from "typeorm";
-import type { SyncResource } from "./sync-run";
+import { OfList } from "./of-list";
 
 /** Without one of these an answer would hide what is there; pipelines and stages only name things. */
 export const MAIN_LISTS = ["USERS", "ORGANIZATIONS", "PERSONS", "DEALS", "ACTIVITIES", "NOTES"] as const;
@@ -8,16 +8,7 @@ export const SYNC_LISTS = [...MAIN_LISTS, "PIPELINES", "STAGES"] as const;
 
 /** Up to when the copy has all of one list of the CRM. */
 @Entity("sync_list")
-export class SyncListRow {
-  @PrimaryColumn("bigint")
-  tenantId!: number;
-
-  @PrimaryColumn("bigint")
-  copyId!: number;
-
-  @PrimaryColumn("text")
-  resource!: SyncResource;
-
+export class SyncListRow extends OfList {
   /** By the CRM's clock; null before it was first read to its end. It never goes back. */
   @Column("timestamptz", { nullable: true })
   watermark!: Date | null;
@@ -38,16 +29,7 @@ export class SyncListRow {
 /** A way through a list that is under way: where it goes on after a turn, a crash or a day without tokens. */
 @Entity("sync_pass")
 @Check("sync_pass_kind", "kind IN ('WHOLE', 'CHANGES')")
-export class SyncPassRow {
-  @PrimaryColumn("bigint")
-  tenantId!: number;
-
-  @PrimaryColumn("bigint")
-  copyId!: number;
-
-  @PrimaryColumn("text")
-  resource!: SyncResource;
-
+export class SyncPassRow extends OfList {
   @PrimaryColumn("text")
   kind!: "WHOLE" | "CHANGES";
 
