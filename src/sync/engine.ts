@@ -19,8 +19,8 @@ import { failureOf, isListFailure, type RunFailure, RunLostError } from "./failu
 import { gapOf, recordGaps } from "./gaps";
 import { LISTS, type ListResource, type Settling } from "./lists";
 import { askParticipants } from "./participants";
-import { begunOf, type ListState, readLists } from "./passes";
-import { MAIN_LISTS, passesOf, sinceOf } from "./plan";
+import { begunOf, type ListState, passOf, readLists } from "./passes";
+import { MAIN_LISTS, passesOf } from "./plan";
 import { probeMatched, refreshMeeting } from "./probes";
 import {
   type ClaimedRun,
@@ -225,10 +225,10 @@ export class SyncEngine {
     const begunBefore = new Set(step.state === "QUEUED" ? begunOf(state) : []);
     const facts = { tellsChanges, list: state.list, wholeIsOpen: state.passes.has("WHOLE"), begunBefore, isDone };
     for (const kind of passesOf(facts, clock(), staleAfterMs)) {
-      const since = kind === "CHANGES" && state.list?.watermark ? sinceOf(state.list.watermark) : null;
-      const updatedSince = state.passes.get(kind)?.updatedSince ?? since;
+      const pass = passOf(state, resource, kind);
+      const { updatedSince } = pass;
       if (!isDone) await setStepState(copyOf(context), run, resource, "RUNNING", { updatedSince });
-      if ((await walkPass(context, resource, state, kind)) === "PAUSED") return false;
+      if ((await walkPass(context, resource, state, pass)) === "PAUSED") return false;
     }
     if (!isDone) await setStepState(copyOf(context), run, resource, "SUCCEEDED");
     return true;

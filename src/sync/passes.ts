@@ -27,11 +27,12 @@ export interface ListState {
   unknown: Set<SyncResource>;
 }
 
-/** A pass that begins now: through what changed since the list was last complete, or through all of it. */
-export function newPass(resource: SyncResource, kind: PassKind, { list }: ListState): Pass {
+const BEGINNING = { beganAt: null, cursor: null, lastId: 0, walk: 1, firstWalkEndedAt: null };
+
+/** The pass that is under way, or one that begins now: through what changed since the list was last complete, or through all of it. */
+export function passOf({ list, passes }: ListState, resource: SyncResource, kind: PassKind): Pass {
   const updatedSince = kind === "CHANGES" && list?.watermark ? sinceOf(list.watermark) : null;
-  const begin = { beganAt: null, cursor: null, lastId: 0, walk: 1, firstWalkEndedAt: null };
-  return { resource, kind, removes: false, updatedSince, isStored: false, ...begin };
+  return passes.get(kind) ?? { resource, kind, removes: false, updatedSince, isStored: false, ...BEGINNING };
 }
 
 /** The passes that have shown something already. */
@@ -95,9 +96,8 @@ export async function forgetPasses({ tenantId, copyId, typed }: CopyScope): Prom
 /** A pass that cannot go on from where it stands begins anew with the next run. */
 export async function restartPass({ tenantId, copyId, typed }: CopyScope, { resource, kind }: Pass): Promise<void> {
   const key = { tenantId, copyId, resource, kind };
-  const begin = { beganAt: null, cursor: null, lastId: 0, walk: 1, firstWalkEndedAt: null };
   if (kind === "CHANGES") await typed((orm) => orm.delete(SyncPassRow, key));
-  else await typed((orm) => orm.update(SyncPassRow, key, begin));
+  else await typed((orm) => orm.update(SyncPassRow, key, BEGINNING));
 }
 
 /** Where a pass stands after a page, with the step's counts. The caller's transaction has written the page. */

@@ -184,8 +184,10 @@ export class Schedule {
   async #make(copy: CopyScope, may: { read: boolean; refresh: boolean; allowance: number | null }): Promise<boolean> {
     const { clock, intervalMs, reconcileIntervalMs } = this.parts;
     const now = clock();
-    if (may.read && may.allowance !== null) await this.#askForWholeDeals(copy, may.allowance, now);
-    const lists = await rows.readPaces(copy);
+    const known = await rows.readPaces(copy);
+    const isAsked =
+      may.read && may.allowance !== null && (await this.#askForWholeDeals(copy, known, may.allowance, now));
+    const lists = isAsked ? await rows.readPaces(copy) : known;
     const kind = may.read ? paces.dueKind(lists, now, reconcileIntervalMs) : "INCREMENTAL";
     const pace = { intervalMs, nextMeetingAt: await rows.nextMeetingAt(copy, now) };
     const due = may.read ? paces.dueLists(lists, now, pace) : [];
@@ -198,12 +200,13 @@ export class Schedule {
     return true;
   }
 
-  /** Not every change of a deal is told as one: how many take part in it is seen by walking them all. */
-  async #askForWholeDeals(copy: CopyScope, allowance: number, now: Date): Promise<void> {
-    const wholeAt = (await rows.readPaces(copy)).get("DEALS")?.wholeAt;
-    if (!wholeAt || now.getTime() - wholeAt.getTime() < DAY_MS) return;
-    if (!paces.areWholeDealsDue(wholeAt, await rows.countDeals(copy), allowance, now)) return;
+  /** Not every change of a deal is told as one: how many take part in it is seen by walking them all. @returns whether it is time */
+  async #askForWholeDeals(copy: CopyScope, lists: paces.Lists, allowance: number, now: Date): Promise<boolean> {
+    const wholeAt = lists.get("DEALS")?.wholeAt;
+    if (!wholeAt || now.getTime() - wholeAt.getTime() < DAY_MS) return false;
+    if (!paces.areWholeDealsDue(wholeAt, await rows.countDeals(copy), allowance, now)) return false;
     await askWhole(copy, ["DEALS"], false);
+    return true;
   }
 
   async #plan(copy: CopyScope, shortUntil: Date | null): Promise<void> {

@@ -8,17 +8,8 @@ import { copyOf, count, inRun, type RunContext } from "./commit";
 import { isListFailure } from "./failures";
 import { NOT_SHOWN, recordGaps } from "./gaps";
 import { LISTS, type ListResource } from "./lists";
-import {
-  endPass,
-  forgetRejected,
-  type ListState,
-  leavePass,
-  movePass,
-  newPass,
-  type Pass,
-  restartPass,
-} from "./passes";
-import { clockOf, isMuch, type PassKind, WALKS_APART_MS } from "./plan";
+import { endPass, forgetRejected, type ListState, leavePass, movePass, type Pass, restartPass } from "./passes";
+import { clockOf, isMuch, WALKS_APART_MS } from "./plan";
 import { beginAbsence, countAbsence, removeAbsent, seen } from "./removal";
 import { NO_CHANGE, type StepChange } from "./runs";
 
@@ -43,9 +34,8 @@ export async function walkPass(
   context: RunContext,
   resource: ListResource,
   state: ListState,
-  kind: PassKind,
+  pass: Pass,
 ): Promise<Outcome> {
-  const pass = state.passes.get(kind) ?? newPass(resource, kind, state);
   if (pass.removes && pass.beganAt === null) await inRun(context, (copy) => beginAbsence(copy, resource));
   const { cursor } = pass;
   try {
@@ -82,7 +72,7 @@ async function walkOnce(
   state: ListState,
   pass: Pass,
 ): Promise<"ENDED" | "PAUSED" | "WALKED"> {
-  for await (const page of oneAhead(() => readPages(context, resource, state, pass))) {
+  for await (const page of oneAhead(readPages(context, resource, state, pass))) {
     const { ended, ...change } = await commitPage(context, resource, state, pass, page);
     const seconds = page.committed?.();
     context.logger.debug({ resource, ...change, seconds, correlationId: page.correlationId }, "a page was committed");
@@ -306,22 +296,16 @@ async function noteUnknown(
  * Reads one page ahead while the caller commits the one before, never more: two pages are in memory at most. What was
  * read ahead of a commit that fails is dropped.
  */
-export async function* oneAhead<T>(read: (left: AbortSignal) => AsyncGenerator<T>): AsyncGenerator<T> {
-  const leaving = new AbortController();
-  const pieces = read(leaving.signal);
+async function* oneAhead<T>(pages: AsyncGenerator<T>): AsyncGenerator<T> {
   const ask = () => {
-    const asked = pieces.next();
+    const asked = pages.next();
     // It may fail while the page before is being committed: whoever awaits it hears of it when its turn comes.
     asked.catch(() => undefined);
     return asked;
   };
-  try {
-    let next = ask();
-    for (let piece = await next; !piece.done; piece = await next) {
-      next = ask();
-      yield piece.value;
-    }
-  } finally {
-    leaving.abort();
+  let next = ask();
+  for (let page = await next; !page.done; page = await next) {
+    next = ask();
+    yield page.value;
   }
 }

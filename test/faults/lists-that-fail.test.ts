@@ -32,11 +32,7 @@ beforeAll(async () => {
   for (const list of CHANGING) world.fill(list, 520);
 }, TIMEOUT_MS);
 afterAll(() => world.stop());
-beforeEach(() => {
-  world.simulator.control.clearFaults();
-  world.simulator.log.clear();
-  world.passMinutes(10);
-});
+beforeEach(() => world.beginAnew());
 
 /** Whole, each list with each way at each page in each run; else each list twice or more, each way at each page. */
 function cases(): Case[] {

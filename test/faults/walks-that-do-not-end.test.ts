@@ -22,11 +22,7 @@ beforeAll(async () => {
   for (const list of CHANGING) world.fill(list, 1_020);
 }, TIMEOUT_MS);
 afterAll(() => world.stop());
-beforeEach(() => {
-  world.simulator.control.clearFaults();
-  world.simulator.log.clear();
-  world.passMinutes(10);
-});
+beforeEach(() => world.beginAnew());
 
 const allAre = (fault: Fault, after = 0) => {
   for (const list of PAGED) {

@@ -125,6 +125,13 @@ export class SyncWorld {
     for (let count = seen; count < atLeast; count += 1) this.simulator.control.add(LISTS[list].entity);
   }
 
+  /** Before a story: nothing fails, nothing was asked, and what was read last is ten minutes old. */
+  beginAnew(): void {
+    this.simulator.control.clearFaults();
+    this.simulator.log.clear();
+    this.passMinutes(10);
+  }
+
   asked(list: ListName): LogEntry[] {
     return this.simulator.log.of("GET", LISTS[list].path);
   }

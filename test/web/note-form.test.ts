@@ -116,6 +116,19 @@ async function loseAnswer(lose: (route: Route) => Promise<unknown>): Promise<Los
   return { releaseLooks };
 }
 
+/** A note is sent, its first request is held back, and the page has looked in vain. @returns what lets that request arrive */
+async function sendAndHoldBack(words: string): Promise<() => Promise<unknown>> {
+  let arrive: () => Promise<unknown> = async () => undefined;
+  const { releaseLooks } = await loseAnswer(async (route) => {
+    arrive = () => route.fetch();
+  });
+  await text().fill(words);
+  await button().click();
+  releaseLooks();
+  await form().getByText("The service has not taken the note").waitFor({ timeout: 60_000 });
+  return () => arrive();
+}
+
 const worked = (lose: (route: Route) => Promise<unknown>) => async (route: Route) => {
   await route.fetch();
   await lose(route);
@@ -158,14 +171,7 @@ test("two submits in one turn of the page are one note", async () => {
 test("a note that was refused after its first answer was lost keeps its key, also for who has left the page meanwhile", async () => {
   await openMeeting("singleDeal");
   const meeting = page.url();
-  let arrive: () => Promise<unknown> = async () => undefined;
-  const { releaseLooks } = await loseAnswer(async (route) => {
-    arrive = () => route.fetch();
-  });
-  await text().fill("First words.");
-  await button().click();
-  releaseLooks();
-  await form().getByText("The service has not taken the note").waitFor({ timeout: 60_000 });
+  const arrive = await sendAndHoldBack("First words.");
   await page.route("**/graphql", (route) =>
     isOf(route, "mutation WriteNote")
       ? route.fulfill({
@@ -283,14 +289,7 @@ describe("A lost answer", () => {
 
   test("a request that comes late, after its text was changed and sent, makes no second note", async () => {
     await openMeeting("singleDeal");
-    let arrive: () => Promise<unknown> = async () => undefined;
-    const { releaseLooks } = await loseAnswer(async (route) => {
-      arrive = () => route.fetch();
-    });
-    await text().fill("First words.");
-    await button().click();
-    releaseLooks();
-    await form().getByText("The service has not taken the note").waitFor({ timeout: 60_000 });
+    const arrive = await sendAndHoldBack("First words.");
     await button("Edit").click();
     await text().fill("Second words.");
     await arrive();
