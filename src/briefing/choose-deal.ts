@@ -8,7 +8,7 @@ import type { MeetingRow } from "../entities/meeting";
 import { MeetingMatchRow } from "../entities/meeting-match";
 import type { Logger } from "../platform/logger";
 import { accepted, type Outcome, refused } from "../platform/outcome";
-import { matchMeeting } from "./match-meeting";
+import { matchMeetings } from "./match-meeting";
 import { lockMeeting } from "./meeting-rows";
 
 export interface DealChoice {
@@ -39,7 +39,7 @@ export async function chooseDeal(
     return refused("TARGET_NOT_MATCHED", "Choose one of the deals in the meeting's match.candidates.", "dealId");
   }
   await storeChoice(scope, meeting.row.id, copyId, { dealId: deal.crmId, by: actor.userId, at: now });
-  await matchMeeting(scope, meeting, now, false);
+  await matchMeetings(scope, [meeting], now, "CHOSEN");
   await recordAudit(scope, logger, { action: "DEAL_CHOSEN", actor, at: now, subject: meeting.row.id });
   return accepted(meeting.row);
 }

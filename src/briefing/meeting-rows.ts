@@ -8,7 +8,7 @@ import type { MatchableMeeting } from "./match-meeting";
 /** A meeting that is recorded again keeps its id. The row is locked until the transaction ends. */
 export async function upsertMeeting(
   { tenantId, rows, typed }: TenantScope,
-  meeting: Omit<MeetingRow, "tenantId" | "id" | "refreshedAt">,
+  meeting: Omit<MeetingRow, "tenantId" | "id" | "refreshedAt" | "cancelledAt">,
 ): Promise<MeetingRow> {
   const { externalId, title, startsAt, endsAt, ownerEmail, recordedBy, recordedAt } = meeting;
   await rows(
@@ -16,7 +16,7 @@ export async function upsertMeeting(
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
      ON CONFLICT (tenant_id, external_id) DO UPDATE SET title = EXCLUDED.title, starts_at = EXCLUDED.starts_at,
        ends_at = EXCLUDED.ends_at, owner_email = EXCLUDED.owner_email,
-       recorded_by = EXCLUDED.recorded_by, recorded_at = EXCLUDED.recorded_at,
+       recorded_by = EXCLUDED.recorded_by, recorded_at = EXCLUDED.recorded_at, cancelled_at = NULL,
        refreshed_at = CASE WHEN meeting.starts_at = EXCLUDED.starts_at THEN meeting.refreshed_at END`,
     [tenantId, randomUUID(), externalId, title, startsAt, endsAt, ownerEmail, recordedBy, recordedAt],
   );
@@ -43,12 +43,12 @@ export async function readMeetingsSince(
   before: PagePosition | null,
   limit: number,
 ): Promise<MatchableMeeting[]> {
-  const found = await scope.rows<{ id: string; startsAt: Date; ownerEmail: string }>(
-    `SELECT id, starts_at AS "startsAt", owner_email AS "ownerEmail" FROM meeting
+  const found = await scope.rows<MatchableMeeting["row"]>(
+    `SELECT id, starts_at AS "startsAt", owner_email AS "ownerEmail", cancelled_at AS "cancelledAt" FROM meeting
      WHERE tenant_id = $1 AND starts_at > coalesce($2, '-infinity'::timestamptz) AND ($3::timestamptz IS NULL OR (starts_at, id) < ($3, $4::uuid))
      ORDER BY starts_at DESC, id DESC LIMIT $5`,
     [scope.tenantId, since, before?.startsAt ?? null, before?.id ?? null, limit],
-    { id: "text", startsAt: "instant", ownerEmail: "text" },
+    { id: "text", startsAt: "instant", ownerEmail: "text", cancelledAt: "instant" },
   );
   const attendees = await readAttendees(
     scope,

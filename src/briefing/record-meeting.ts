@@ -5,7 +5,7 @@ import type { Clock } from "../platform/clock";
 import type { Logger } from "../platform/logger";
 import type { Outcome } from "../platform/outcome";
 import { type ChoiceRefusal, chooseDeal, type DealChoice } from "./choose-deal";
-import { type AttendeeInput, matchMeeting } from "./match-meeting";
+import { type AttendeeInput, matchMeetings } from "./match-meeting";
 import { upsertMeeting } from "./meeting-rows";
 
 export interface RecordMeetingInput {
@@ -29,7 +29,7 @@ export class Meetings {
   record(actor: Actor, { attendees, ...meeting }: RecordMeetingInput): Promise<MeetingRow> {
     return this.database.tenant(actor.tenantId).transaction(async (scope) => {
       const row = await upsertMeeting(scope, { ...meeting, recordedBy: actor.userId, recordedAt: this.clock() });
-      await matchMeeting(scope, { row, attendees }, this.clock(), true);
+      await matchMeetings(scope, [{ row, attendees }], this.clock(), "RECORDED");
       return row;
     });
   }

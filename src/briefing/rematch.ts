@@ -4,7 +4,7 @@ import type { SyncResource } from "../entities/sync-run";
 import { SyncedCopyRow } from "../entities/synced-copy";
 import { type Clock, DAY_MS } from "../platform/clock";
 import type { Logger } from "../platform/logger";
-import { findOutdated, matchMeeting } from "./match-meeting";
+import { findOutdated, matchMeetings } from "./match-meeting";
 import { MATCHED_LISTS } from "./matching/facts";
 import { lockMeeting, type PagePosition, readMeetingsSince } from "./meeting-rows";
 
@@ -63,7 +63,7 @@ export class Rematching {
     try {
       await this.database.tenant(tenantId).transaction(async (scope) => {
         const meeting = await lockMeeting(scope, meetingId);
-        if (meeting) await matchMeeting(scope, meeting, this.clock(), false);
+        if (meeting) await matchMeetings(scope, [meeting], this.clock(), "SYNCED");
       });
       return true;
     } catch (error) {

@@ -1,6 +1,6 @@
 import { Arg, Ctx, FieldResolver, ID, Mutation, Query, Resolver, Root, UseMiddleware } from "type-graphql";
 import { readMeeting } from "../briefing/briefings";
-import { NOT_CONNECTED } from "../briefing/match-meeting";
+import { NOT_CONNECTED } from "../briefing/matching/pending";
 import type { MeetingAttendeeRow } from "../entities/meeting-attendee";
 import type { MeetingMatchRow } from "../entities/meeting-match";
 import { Briefing, DealCandidate } from "../schema/briefing";

@@ -5,7 +5,7 @@ import { ObjectType } from "./object-type";
 import { connectionOf } from "./page";
 import { Refusal } from "./refusal";
 
-const named = (names: readonly string[]) => Object.fromEntries(names.map((name) => [name, name]));
+export const named = (names: readonly string[]) => Object.fromEntries(names.map((name) => [name, name]));
 
 export const SyncKind = named(SYNC_KINDS);
 registerEnumType(SyncKind, {

@@ -1,12 +1,7 @@
 import { type Simulator, startSimulator } from "../../simulator";
-import type { Actor } from "../../src/auth/actor";
-import { Meetings } from "../../src/briefing/record-meeting";
-import { Rematching } from "../../src/briefing/rematch";
-import { Database } from "../../src/database/database";
-import { createLogger } from "../../src/platform/logger";
 import { encodeId } from "../../src/resolvers/global-id";
 import { createTestDatabase, type TestDatabase } from "../support/database";
-import { seller } from "../support/notes";
+import { writeNote } from "../support/notes";
 import { type Service, startService } from "../support/service";
 import { completeConsent, connect, dataOf, recordMeeting, startConsent, syncEnds, until } from "../support/stories";
 
@@ -225,7 +220,7 @@ describe("chooseDeal", () => {
     const [chosen] = severalDeals().dealIds;
     await choose(id, await dealId(chosen, "returning"), as);
     dataOf(await service.ask("mutation { disconnect { __typename } }", {}, as));
-    expect(await matchOf(id, as)).toMatchObject({ status: "NONE", deal: null });
+    expect(await matchOf(id, as)).toMatchObject({ status: "PENDING", deal: null });
     const state = await startConsent(service, as);
     await completeConsent(service, { code: simulator.control.approve({ state }), state }, as);
     await syncEnds(service, as);
@@ -330,61 +325,38 @@ describe("matching again after a sync", () => {
   });
 });
 
-describe("the number of statements", () => {
-  let actor: Actor;
-  beforeAll(async () => {
-    actor = await seller(database);
+describe("what the CRM says of closing, and what was written", () => {
+  test("a deal that was lost long ago by its close_time alone could not be meant, and one that is open again could", async () => {
+    const buyer = newBuyer("closing", 2);
+    const [lost = 0, reopened = 0] = buyer.dealIds;
+    const longAgo = new Date(Date.now() - 300 * 86_400_000).toISOString().replace(/\.\d+/, "");
+    const times = { close_time: longAgo, won_time: null };
+    simulator.control.change("deal", lost, { ...times, status: "lost", lost_time: null });
+    simulator.control.change("deal", reopened, { ...times, status: "open", lost_time: longAgo });
+    await sync();
+    const { match, id } = await recordMeeting(service, [buyer.email]);
+    expect(match).toMatchObject({ rule: "ONLY_CANDIDATE", reason: expect.stringContaining("was open when") });
+    expect((await matchOf(id)).deal).toEqual({ crmId: String(reopened) });
   });
 
-  /** Counts what goes to the database while `work` is done. */
-  async function statements(work: (db: Database) => Promise<unknown>): Promise<number> {
-    let count = 0;
-    const counted = new Database(database.dataSource, {
-      observe: (_text, run) => {
-        count += 1;
-        return run();
-      },
-    });
-    await work(counted);
-    return count;
-  }
-
-  const record = (attendees: string[]) => (db: Database) =>
-    new Meetings(db, () => new Date(), createLogger("silent")).record(actor, {
-      externalId: "counted",
-      title: "Counted",
-      startsAt: new Date(),
-      endsAt: null,
-      ownerEmail: "anna@seller.example",
-      attendees: attendees.map((email) => ({ email, name: null })),
-    });
-
-  test("is the same for a meeting with two attendees and with four hundred", async () => {
-    const everyone = [...simulator.company.persons.values()]
-      .flatMap(({ emails }) => emails.map(({ value }) => value))
-      .filter((value) => value.trim());
-    await statements(record(everyone.slice(0, 2)));
-    const few = await statements(record(everyone.slice(0, 2)));
-    const many = await statements(record(everyone.slice(0, 400)));
-    expect(few).toBeGreaterThan(8);
-    expect(few).toBeLessThanOrEqual(20);
-    expect(many).toBe(few);
-  });
-
-  test("looking through meetings that a sync does not touch costs one set of statements for fifty of them", async () => {
-    const rematch = (db: Database) =>
-      new Rematching(db, () => new Date(), createLogger("silent")).run(actor.tenantId, new AbortController().signal);
-    const forget = () =>
-      database.query(
-        "UPDATE synced_copy SET rematched_at = NULL WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = 'acme')",
-      );
-    await forget();
-    await rematch(new Database(database.dataSource));
-    await forget();
-    const few = await statements(rematch);
-    for (let index = 0; index < 25; index += 1) await recordMeeting(service, [severalDeals().email]);
-    await forget();
-    expect(await statements(rematch)).toBe(few);
-    expect(await statements(rematch)).toBeLessThanOrEqual(3);
+  test("once a note was written the meeting stays with its deal, whatever a sync brings; a user may still choose", async () => {
+    const buyer = newBuyer("written", 1);
+    await sync();
+    const meetings = [await recordMeeting(service, [buyer.email]), await recordMeeting(service, [buyer.email])];
+    const [written = "", unwritten = ""] = meetings.map(({ id }) => id);
+    const [first = 0] = buyer.dealIds;
+    await writeNote(service, { meetingId: written });
+    const other = simulator.control.add("deal", { title: "Other", status: "open", person_id: buyer.personId });
+    simulator.control.change("deal", other, { add_time: "2026-01-05T09:00:00Z" });
+    simulator.control.setParticipants(other, [buyer.personId]);
+    await sync();
+    expect(await matchOf(unwritten)).toMatchObject({ status: "NEEDS_CHOICE" });
+    const stays = await matchOf(written);
+    expect(stays).toMatchObject({ rule: "ONLY_CANDIDATE", deal: { crmId: String(first) } });
+    expect(stays.reason).toMatch(/The match stays as it was when something was written to the CRM for this meeting\.$/);
+    expect(candidatesOf(stays)).toEqual([String(first), String(other)].sort());
+    await sync("RECONCILE");
+    expect(await matchOf(written)).toEqual(stays);
+    expect((await choose(written, await dealId(other))).meeting?.match).toMatchObject({ rule: "CHOSEN" });
   });
 });
