@@ -1,5 +1,5 @@
 import { ArrayMaxSize, ValidateNested } from "class-validator";
-import { createUnionType, Field, InputType, registerEnumType } from "type-graphql";
+import { createUnionType, Field, ID, InputType, registerEnumType } from "type-graphql";
 import {
   ATTENDEE_SIDES,
   MATCH_STATUSES,
@@ -136,7 +136,7 @@ export class MeetingMatch {
 /** A town hall has hundreds; a list of thousands is a mistake of the sender. */
 const MAX_ATTENDEES = 500;
 /** RFC 5321: 64 octets, an @ and 255 octets. */
-const LONGEST_ADDRESS = 320;
+export const LONGEST_ADDRESS = 320;
 
 @InputType()
 export class AttendeeInput {
@@ -192,4 +192,15 @@ export class MeetingSuccess {
 export const MeetingResult = createUnionType({
   name: "MeetingResult",
   types: () => [MeetingSuccess, Refusal] as const,
+});
+
+@ObjectType({ description: "There is no such meeting now, whether there was one or not." })
+export class MeetingDeleted {
+  @Field(() => ID, { description: "The id as it was given." })
+  id!: string;
+}
+
+export const DeleteMeetingResult = createUnionType({
+  name: "DeleteMeetingResult",
+  types: () => [MeetingDeleted, Refusal] as const,
 });

@@ -6,7 +6,6 @@ const OWNER = "The CRM user who owns it; null where the CRM names none that is k
 const CUT = "How many at most, from 1 to 50.";
 const GLOBAL_ID = "Its global id.";
 const RESULT = "What came of it, or why it was refused.";
-const MEETING = "The receipt's meeting, as recorded.";
 
 /**
  * One sentence for each type, field, argument and enum value that has no description where it is declared, because its
@@ -280,7 +279,6 @@ export const WORDS: Readonly<Record<string, Words>> = {
     state: "What became of it.",
     error: "Why it is not WRITTEN; null where it is.",
     requestedAt: "When it was asked for.",
-    meeting: MEETING,
   },
   FieldWrite: {
     entity: "What kind of record it was written to.",
@@ -288,7 +286,6 @@ export const WORDS: Readonly<Record<string, Words>> = {
     state: "What became of it.",
     error: "Why it is not WRITTEN; null where it is.",
     requestedAt: "When it was asked for.",
-    meeting: MEETING,
   },
   CrmWriteConnection: {
     edges: "The entries of this page, each with its cursor.",
@@ -307,6 +304,12 @@ export const WORDS: Readonly<Record<string, Words>> = {
   "Query.organization": { id: GLOBAL_ID },
   "Query.deal": { id: GLOBAL_ID },
   "Query.node": { id: "A global id of any type." },
+  "Query.meetings": { filter: "Leave it out for all.", orderBy: "A cursor holds in the order it was given in." },
+  "Mutation.recordMeetings": { inputs: "What is recorded." },
+  "Mutation.cancelMeeting": { meetingId: "The global id of the meeting." },
+  "Mutation.deleteMeeting": { meetingId: "The global id of the meeting." },
+  "Mutation.unchooseDeal": { meetingId: "The global id of the meeting." },
+  DeleteMeetingResult: { "": RESULT },
   "Query.deals": { filter: "Leave it out for all.", orderBy: "A cursor holds in the order it was given in." },
   DealFilter: {
     pipelineId: "The global id of a pipeline.",

@@ -138,9 +138,14 @@ describe("chooseDeal", () => {
     const { id } = await recordMeeting(service, [severalDeals().email]);
     await recordMeeting(service, [simulator.company.stories.singleDeal.email]);
     const before = await matchOf(id);
+    const [{ crm_id: unmatched } = { crm_id: 0 }] = await database.query<{ crm_id: number }>(
+      `SELECT crm_id FROM deal d WHERE copy_id = $1 AND NOT EXISTS (SELECT 1 FROM matched_record m
+         WHERE m.tenant_id = d.tenant_id AND m.copy_id = d.copy_id AND m.entity = 'DEAL' AND m.crm_id = d.crm_id) LIMIT 1`,
+      [await copyOf()],
+    );
     const good = await dealId(severalDeals().dealIds[0]);
     const deals = [
-      await dealId(simulator.company.stories.singleDeal.dealId),
+      await dealId(unmatched),
       await dealId(99_999_999),
       await dealId(severalDeals().dealIds[0], "other"),
       encodeId("Person", await copyOf(), severalDeals().personId),
@@ -151,8 +156,13 @@ describe("chooseDeal", () => {
     const refusals = await Promise.all(deals.map((deal) => choose(id, deal)));
     expect(new Set(refusals.map((refusal) => JSON.stringify(refusal))).size).toBe(1);
     expect(refusals[0]).toEqual({
+      code: "DEAL_NOT_FOUND",
+      message: "There is no such deal. Choose one of the deals in the meeting's match.candidates.",
+      field: "dealId",
+    });
+    expect(await choose(id, await dealId(simulator.company.stories.singleDeal.dealId))).toEqual({
       code: "TARGET_NOT_MATCHED",
-      message: "Choose one of the deals in the meeting's match.candidates.",
+      message: "This deal is none of the meeting's. Choose one of the deals in its match.candidates.",
       field: "dealId",
     });
     const meetings = [foreign.id, encodeId("Meeting", "00000000-0000-4000-8000-000000000000"), good, "nonsense", ""];
@@ -195,7 +205,7 @@ describe("chooseDeal", () => {
     expect(match).toMatchObject({ status: "NEEDS_CHOICE", rule: null, deal: null });
     expect(match.reason).toContain("The deal that a user chose is not in the connected CRM");
     expect(candidatesOf(match)).toEqual([String(other)]);
-    expect((await choose(id, await dealId(chosen))).code).toBe("TARGET_NOT_MATCHED");
+    expect((await choose(id, await dealId(chosen))).code).toBe("DEAL_NOT_FOUND");
     expect((await choose(id, await dealId(other))).meeting?.match.rule).toBe("CHOSEN");
   });
 

@@ -1,6 +1,6 @@
 /**
  * A tenant's meetings, what they match, and the receipts of what was written to the CRM for them. Receipts name records
- * by CRM company and id, because they outlive the copy that the match was made on. A note's text is not kept: nothing is
+ * by CRM company and id, because they outlive the copy that the match was made on, and the meeting. A note's text is not kept: nothing is
  * ever sent again.
  */
 export const MEETING_TABLES = `
@@ -100,7 +100,7 @@ CREATE TABLE note_write (
   look_ups integer NOT NULL DEFAULT 0,
   next_look_up_at timestamptz,
   CONSTRAINT note_write_pkey PRIMARY KEY (tenant_id, id),
-  CONSTRAINT note_write_meeting_fkey FOREIGN KEY (tenant_id, meeting_id) REFERENCES meeting (tenant_id, id),
+  CONSTRAINT note_write_tenant_fkey FOREIGN KEY (tenant_id) REFERENCES tenant (id),
   CONSTRAINT note_write_written CHECK ((state = 'WRITTEN') = (crm_note_id IS NOT NULL))
 );
 CREATE UNIQUE INDEX note_write_idempotency_key ON note_write (tenant_id, idempotency_key);
@@ -134,7 +134,7 @@ CREATE TABLE field_write (
   sent_at timestamptz,
   settled_at timestamptz,
   CONSTRAINT field_write_pkey PRIMARY KEY (tenant_id, id),
-  CONSTRAINT field_write_meeting_fkey FOREIGN KEY (tenant_id, meeting_id) REFERENCES meeting (tenant_id, id)
+  CONSTRAINT field_write_tenant_fkey FOREIGN KEY (tenant_id) REFERENCES tenant (id)
 );
 CREATE UNIQUE INDEX field_write_idempotency_key ON field_write (tenant_id, idempotency_key, position);
 CREATE INDEX field_write_by_time ON field_write (tenant_id, requested_at, id);

@@ -314,6 +314,8 @@ export type RefusalCode =
   | 'FIELD_NOT_MAPPED'
   /** The tenant has recorded no such meeting. */
   | 'MEETING_NOT_FOUND'
+  /** No deal that the tenant may read; unknown, foreign and unmatched ones are answered alike. */
+  | 'DEAL_NOT_FOUND'
   /** The tenant has begun as many of these as it may; `retryAt` says when that changes. */
   | 'LIMIT_REACHED'
   /** The record is not matched to this meeting; unknown and foreign ones are answered alike. */
