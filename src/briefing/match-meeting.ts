@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { holdLiveCopy, liveCopyId } from "../connections/connection-store";
 import type { TenantScope } from "../database/database";
+import { MEETING_MATCHED, notifyOf } from "../database/notifications";
 import { jsonRows } from "../database/upsert";
 import type { MeetingRow } from "../entities/meeting";
 import type { DealRule } from "../entities/meeting-match";
@@ -21,27 +22,29 @@ export interface MatchableMeeting {
   attendees: readonly AttendeeInput[];
 }
 
-/** Why meetings are matched: what is kept of the match before depends on it. */
-export type Occasion = "RECORDED" | "CANCELLED" | "CHOSEN" | "UNCHOSEN" | "SYNCED";
+/**
+ * Why meetings are matched: what is kept of the match before depends on it, and whether it is told of each that says
+ * something else now. FIRST: against a copy that is new, of which it is told as a whole.
+ */
+export type Occasion = "RECORDED" | "CANCELLED" | "CHOSEN" | "UNCHOSEN" | "SYNCED" | "FIRST";
 
 /**
  * Matches meetings against the present copy and stores the results with what they make readable, in as many statements for
  * one as for a hundred. The caller's transaction holds the meetings' rows, so that two matches of one follow each other.
- * @returns the ids of those whose match says something else than before
  */
 export async function matchMeetings(
   scope: TenantScope,
   meetings: readonly MatchableMeeting[],
   now: Date,
   occasion: Occasion,
-): Promise<string[]> {
+): Promise<void> {
   const found = await findMatches(scope, meetings, occasion);
   await storeAttendees(scope, found);
   await storeMatches(scope, found, now);
   const [{ copyId = null } = {}] = found;
   // A copy that was retired meanwhile is being purged: a row that came now would stay for ever.
   if (copyId !== null && (await holdLiveCopy(scope, copyId))) await storeReadable(scope, copyId, found);
-  return found.filter(isChanged).map(idOf);
+  if (occasion !== "FIRST") await notifyOf(scope, MEETING_MATCHED, found.filter(isChanged).map(idOf));
 }
 
 /** The meetings whose match would now say something else than it does. */

@@ -55,6 +55,16 @@ export async function lockMeeting(
   return row && { row, attendees: await readAttendees(scope, [id]) };
 }
 
+/** How many meetings begin after `since` (null: all). */
+export async function countMeetingsSince({ tenantId, rows }: TenantScope, since: Date | null): Promise<number> {
+  const [found] = await rows<{ total: number }>(
+    "SELECT count(*) AS total FROM meeting WHERE tenant_id = $1 AND starts_at > coalesce($2, '-infinity'::timestamptz)",
+    [tenantId, since],
+    { total: "number" },
+  );
+  return found?.total ?? 0;
+}
+
 export type PagePosition = Pick<MeetingRow, "startsAt" | "id">;
 
 /** A page of the meetings that begin after `since` (null: of all), the last to begin first. */

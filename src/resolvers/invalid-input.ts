@@ -31,7 +31,7 @@ export const refuseInvalidInput: MiddlewareFn = async ({ info }, next) => {
  * @param path where it stands: `inputs.3`
  */
 export async function refusalOfInput(input: object, path: string): Promise<Refusal | null> {
-  const faults = await validate(input);
+  const faults = await validate(input, { skipMissingProperties: true });
   if (faults.length === 0) return null;
   const fault = firstFault(faults, `${path}.`);
   return presentRefusal(refused("INVALID_INPUT", fault.message, fault.path));

@@ -1,7 +1,19 @@
-import { Arg, Ctx, FieldResolver, ID, Mutation, Query, Resolver, Root, UseMiddleware } from "type-graphql";
+import {
+  Arg,
+  Ctx,
+  FieldResolver,
+  ID,
+  Mutation,
+  Query,
+  Resolver,
+  Root,
+  Subscription,
+  UseMiddleware,
+} from "type-graphql";
 import { readMeeting } from "../briefing/briefings";
 import type { ChoiceRefusal as MeetingRefusal } from "../briefing/choose-deal";
 import { NOT_CONNECTED } from "../briefing/matching/pending";
+import { MEETING_MATCHED } from "../database/notifications";
 import type { MeetingRow } from "../entities/meeting";
 import type { MeetingAttendeeRow } from "../entities/meeting-attendee";
 import type { MeetingMatchRow } from "../entities/meeting-match";
@@ -21,7 +33,7 @@ import {
 } from "../schema/meeting";
 import { Deal, Organization, Person } from "../schema/records";
 import type { Refusal } from "../schema/refusal";
-import type { OperationContext } from "./context";
+import type { EventContext, OperationContext } from "./context";
 import { dealEdge, loadAll, organizationEdge, personEdge } from "./edges";
 import { badInput } from "./errors";
 import { crmIdIn, uuidIn } from "./global-id";
@@ -167,6 +179,16 @@ export class MeetingResolver {
     @Ctx() context: OperationContext,
   ): Promise<MeetingSuccess | Refusal> {
     return settled(context, await context.services.meetings.unchoose(context.actor, meetingIdIn(meetingId)));
+  }
+
+  @Subscription(() => Meeting, {
+    description:
+      "A meeting whose match has changed, once for each change; waits for the first. Those of a copy that is new are told as a whole by connectionStatusChanged.",
+    subscribe: ({ context }: { context: EventContext }) =>
+      context.changesOf(MEETING_MATCHED, (reads, id) => reads.loaders.meeting.load(id)),
+  })
+  meetingMatched(@Root() row: MeetingRow): Meeting {
+    return presentMeeting(row);
   }
 
   @FieldResolver(() => CrmUser, { nullable: true, description: "The CRM user with the owner's e-mail address." })

@@ -319,7 +319,15 @@ describe.each(["Subscription"] as const)("a %s", (kind) => {
       const watching = await Promise.all(
         ACTORS.map((actor) => subscribe(tenants.service.url, query, { as: { ...actor, tenant: "acme" } })),
       );
-      await until("each has heard the present state", async () =>
+      const matched = async (tenant: string, of = tenant) => {
+        const id = Buffer.from(tenants.meetingOf(of), "base64url").toString().split(":")[1];
+        await tenants.database.query(
+          "SELECT pg_notify('meeting_matched', id || ' ' || $2) FROM tenant WHERE external_id = $1",
+          [tenant, id],
+        );
+      };
+      await matched("acme");
+      await until("each has heard the present state, or what happened", async () =>
         watching.every(({ results }) => results.length === 1),
       );
       const channels = ["connection_changed", "progress_changed"];
@@ -328,7 +336,9 @@ describe.each(["Subscription"] as const)("a %s", (kind) => {
           channel,
           OTHER,
         ]);
+      await matched("acme", OTHER);
       const witness = await subscribe(tenants.service.url, query, { as: { tenant: OTHER } });
+      await matched(OTHER);
       await until("the other tenant hears of its own", async () => witness.results.length > 0);
       for (const { results, end } of watching) {
         expect(results).toHaveLength(1);

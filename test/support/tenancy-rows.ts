@@ -208,6 +208,7 @@ const MUTATIONS: Record<string, Row[]> = {
 };
 
 const SUBSCRIPTIONS: Record<string, Row[]> = {
+  "Subscription.meetingMatched": [asks()],
   "Subscription.connectionStatusChanged": [asks()],
   "Subscription.syncProgressed": [asks()],
 };

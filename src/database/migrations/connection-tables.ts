@@ -8,6 +8,8 @@ CREATE TABLE synced_copy (
   state text NOT NULL CONSTRAINT synced_copy_state CHECK (state IN ('LIVE', 'RETIRED')),
   created_at timestamptz NOT NULL,
   rematched_at timestamptz,
+  rematch_done integer,
+  rematch_total integer,
   probed_at timestamptz,
   probe_cursor text,
   asked_again_at timestamptz,
