@@ -75,6 +75,10 @@ export class DealRow {
   @Column("timestamptz", { nullable: true })
   lostTime!: Date | null;
 
+  /** When it was closed either way; older deals have this one alone. */
+  @Column("timestamptz", { nullable: true })
+  closeTime!: Date | null;
+
   @Column("text", { nullable: true })
   lostReason!: string | null;
 

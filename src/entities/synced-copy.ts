@@ -30,6 +30,13 @@ export class SyncedCopyRow {
   @Column("timestamptz", { nullable: true })
   rematchedAt!: Date | null;
 
+  /** While meetings are matched again: how many have been looked at, and of how many; null: none are. */
+  @Column("integer", { nullable: true })
+  rematchDone!: number | null;
+
+  @Column("integer", { nullable: true })
+  rematchTotal!: number | null;
+
   /** When the last day's part of the matched records was asked for by their ids; null: not yet. */
   @Column("timestamptz", { nullable: true })
   probedAt!: Date | null;

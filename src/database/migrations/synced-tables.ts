@@ -106,6 +106,7 @@ CREATE TABLE deal (
   stage_change_time timestamptz,
   won_time timestamptz,
   lost_time timestamptz,
+  close_time timestamptz,
   lost_reason text,
   add_time timestamptz,
   update_time timestamptz,
