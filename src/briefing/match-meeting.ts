@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { holdLiveCopy, liveCopyId } from "../connections/connection-store";
+import { holdCopyToJudge, liveCopyId } from "../connections/connection-store";
 import type { TenantScope } from "../database/database";
 import { jsonRows } from "../database/upsert";
 import { MatchedRecordRow } from "../entities/matched-record";
@@ -10,6 +10,7 @@ import { normalizeAddress } from "../platform/email-address";
 import { readCopyFacts } from "./copy-facts";
 import type { ChoiceFact, CopyFacts, MeetingFact } from "./matching/facts";
 import { type Match, match } from "./matching/match";
+import { judgeDeals } from "./quiet/stored-silence";
 
 /** An attendee as the meeting's recorder gave it. */
 export interface AttendeeInput {
@@ -39,8 +40,11 @@ export async function matchMeeting(
   await storeAttendees(scope, meeting, found.match);
   await storeMatch(scope, meeting.row.id, found, now);
   // A copy that was retired meanwhile is being purged: a row that came now would stay for ever.
-  if (found.copyId !== null && (await holdLiveCopy(scope, found.copyId)))
-    await storeReadable(scope, meeting.row.id, found.copyId, found.match);
+  if (found.copyId === null || !(await holdCopyToJudge(scope, found.copyId))) return;
+  const before = await readableDeals(scope, meeting.row.id);
+  await storeReadable(scope, meeting.row.id, found.copyId, found.match);
+  const after = found.match.readable.flatMap(({ entity, crmId }) => (entity === "DEAL" ? [crmId] : []));
+  await judgeDeals({ ...scope, copyId: found.copyId }, [...new Set([...before, ...after])], now);
 }
 
 /** The meetings whose match would now say something else than it does. */
@@ -182,6 +186,16 @@ async function storeMatch(
 ): Promise<void> {
   const row = { tenantId, meetingId, copyId, ...deal, fingerprint, matchedAt, ...(dropsChoice ? NO_CHOICE : {}) };
   await typed((orm) => orm.upsert(MeetingMatchRow, row, ["tenantId", "meetingId"]));
+}
+
+/** What a meeting is about is among them, and so is what its next match may be about no more. */
+async function readableDeals({ tenantId, rows }: TenantScope, meetingId: string): Promise<number[]> {
+  const found = await rows<{ id: number }>(
+    "SELECT crm_id AS id FROM matched_record WHERE tenant_id = $1 AND meeting_id = $2 AND entity = 'DEAL'",
+    [tenantId, meetingId],
+    { id: "number" },
+  );
+  return found.map(({ id }) => id);
 }
 
 async function storeReadable(

@@ -1,7 +1,7 @@
 import type { CopyScope } from "../database/database";
 import { isOurNote } from "./our-notes";
 import type { ContactKind } from "./quiet/facts";
-import { HAPPENED_AT } from "./quiet/silence-sql";
+import { HAPPENED_AT } from "./quiet/read-quiet";
 
 /** A contact with a buyer. The person may be one who is not readable. */
 export interface InteractionRow {
