@@ -58,7 +58,7 @@ test.each([1, DEALS])(
     const deals = (await readQuietFacts({ ...counted.tenant(acme), copyId: 1 }, ids(count), now))?.deals ?? [];
     expect([deals.length, statements]).toEqual([count, 1]);
     for (const { planned, meetings, contacts } of deals)
-      expect([planned.length, meetings.length, contacts.length]).toEqual([21, 1, 1]);
+      expect([planned.length, meetings.length, contacts.length]).toEqual([7, 1, 1]);
   },
 );
 

@@ -41,7 +41,7 @@ function stored({ facts, ours }: Case, index: number): Case {
     facts: {
       ...facts,
       dealId: 1_000_000 + index,
-      hasMail: facts.hasMail || facts.contacts.some(({ kind }) => kind.endsWith("MAIL")),
+      hasMail: facts.contacts.some(({ kind }) => kind.endsWith("MAIL")),
       inStageSince: facts.inStageSince ?? facts.addedAt,
     },
     ours: { notes: ours.notes.filter(({ at }) => apart(at)), fields: ours.fields.filter(apart) },

@@ -46,9 +46,8 @@ export class QuietRows {
       if (kind === "OUTGOING_MAIL") return [this.#person({ last_outgoing_mail_time: at(when) })];
       return [];
     });
-    // Somebody who takes part in activities; whether mail is connected shows on the person.
-    const mailed = facts.hasMail && persons.length === 0 ? { last_incoming_mail_time: at(1) } : {};
-    const [personId = null, ...others] = [...persons, this.#person(mailed)];
+    // The last takes part in activities, and has no mail.
+    const [personId = null, ...others] = [...persons, this.#person({})];
     for (const id of others) this.#add("deal_participant", { ...this.#copy, deal_id: dealId, person_id: id });
     const stageId = ++this.#lastId;
     this.#add("stage", { ...this.#record(stageId), name: "", position: 1, days_to_rotten: facts.daysToRotten });
