@@ -4,7 +4,6 @@ import { DealRow } from "../../entities/deal";
 import type { QuietVerdict } from "../quiet/facts";
 import { readFreshness } from "../quiet/read-quiet";
 import { isStale } from "../quiet/rules";
-import { holdsAt } from "../quiet/stored-silence";
 import { isMatched } from "../records";
 
 const byId = { sql: "t.crm_id", type: "integer" } as const;
@@ -67,7 +66,9 @@ const FILTERED: { [F in keyof DealFilter]-?: string } = {
 
 /** Every deal with the two columns of its silence: those of the phase that holds, or what a stale copy can say. */
 const JUDGED_DEALS = `(SELECT d.*, s.deal_id, s.verdict, s.quiet_since FROM deal d
-  JOIN deal_silence s ON ${holdsAt(JUDGED_AT)} WHERE d.tenant_id = $1)`;
+  JOIN deal_silence s ON s.tenant_id = $1 AND s.copy_id = $2 AND s.deal_id = d.crm_id
+    AND s.holds_from <= ${JUDGED_AT} AND s.holds_until > ${JUDGED_AT}
+  WHERE d.tenant_id = $1 AND d.copy_id = $2)`;
 const UNJUDGED_DEALS = `(SELECT d.*, d.crm_id AS deal_id, CASE WHEN d.status = 'open' THEN 'UNKNOWN' ELSE 'ACTIVE' END AS verdict,
   NULL::timestamptz AS quiet_since FROM deal d WHERE d.tenant_id = $1)`;
 

@@ -141,7 +141,8 @@ function phasesOf(facts: DealFacts, { copy }: QuietFacts, now: Date): object[] {
 const STORE = `
   INSERT INTO deal_silence (tenant_id, copy_id, deal_id, phase, holds_from, holds_until, verdict, quiet_since)
   SELECT $1, $2, r."dealId", r.phase, coalesce(r."from", '-infinity'::timestamptz), coalesce(r.until, 'infinity'::timestamptz), r.verdict, r.since
-  FROM jsonb_to_recordset($3::jsonb) AS r ("dealId" bigint, phase integer, "from" timestamptz, until timestamptz, verdict text, since timestamptz)`;
+  FROM jsonb_to_recordset($3::jsonb) AS r ("dealId" bigint, phase integer, "from" timestamptz, until timestamptz, verdict text, since timestamptz)
+  RETURNING 1 AS stored`;
 
 /** The CRM moves the time of our latest mail with each one: the first that was seen is kept. */
 function firstMailOf({ dealId, addedAt, hasFirstMail, contacts }: DealFacts): object[] {
@@ -155,10 +156,3 @@ const KEEP_FIRST_MAIL = `
   UPDATE deal d SET first_mail_at = r.at, first_mail_person_id = r."personId"
   FROM jsonb_to_recordset($3::jsonb) AS r ("dealId" bigint, at timestamptz, "personId" bigint)
   WHERE d.tenant_id = $1 AND d.copy_id = $2 AND d.crm_id = r."dealId"`;
-
-/**
- * SQL over the row `d` of a deal and `s` of its schedule: the condition on the phase that holds at an instant.
- * @param now SQL of that instant
- */
-export const holdsAt = (now: string) => `s.tenant_id = $1 AND s.copy_id = $2 AND s.deal_id = d.crm_id
-  AND s.holds_from <= ${now} AND s.holds_until > ${now}`;

@@ -124,32 +124,6 @@ CREATE INDEX deal_participants_asked ON deal (tenant_id, copy_id, participants_a
 CREATE INDEX deal_by_update
   ON deal (tenant_id, copy_id, coalesce(update_time, '0001-01-01 00:00:00+00'::timestamptz), crm_id);
 
-CREATE TABLE judged_copy (
-  tenant_id bigint NOT NULL,
-  copy_id bigint NOT NULL,
-  time_zone text NOT NULL,
-  rules integer NOT NULL,
-  CONSTRAINT judged_copy_pkey PRIMARY KEY (tenant_id, copy_id)
-);
-
-CREATE TABLE deal_silence (
-  tenant_id bigint NOT NULL,
-  copy_id bigint NOT NULL,
-  deal_id bigint NOT NULL,
-  phase integer NOT NULL,
-  holds_from timestamptz NOT NULL,
-  holds_until timestamptz NOT NULL,
-  verdict text NOT NULL CONSTRAINT deal_silence_verdict CHECK (verdict IN ('ACTIVE', 'COOLING', 'QUIET', 'GHOSTED')),
-  quiet_since timestamptz,
-  CONSTRAINT deal_silence_pkey PRIMARY KEY (tenant_id, copy_id, deal_id, phase)
-);
-CREATE INDEX deal_silence_by_since
-  ON deal_silence (tenant_id, copy_id, coalesce(quiet_since, '9999-12-31 00:00:00+00'::timestamptz), deal_id)
-  INCLUDE (verdict, holds_from, holds_until);
-CREATE INDEX deal_silence_quiet
-  ON deal_silence (tenant_id, copy_id, coalesce(quiet_since, '9999-12-31 00:00:00+00'::timestamptz), deal_id)
-  INCLUDE (verdict, holds_from, holds_until) WHERE verdict IN ('QUIET', 'GHOSTED');
-
 CREATE TABLE deal_participant (
   tenant_id bigint NOT NULL,
   copy_id bigint NOT NULL,
