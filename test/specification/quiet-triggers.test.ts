@@ -24,8 +24,8 @@ beforeAll(async () => {
   service = await startService(simulator, database, { clock });
   await connect(service, simulator);
   await syncEnds(service);
-  const { singleDeal, severalDeals, freeMail, ghosted } = simulator.company.stories;
-  for (const { email } of [singleDeal, severalDeals, freeMail, ghosted])
+  const { singleDeal, severalDeals, noParticipants, ghosted } = simulator.company.stories;
+  for (const { email } of [singleDeal, severalDeals, noParticipants, ghosted])
     await recordMeeting(service, [email], { startsAt: new Date(now() - 20 * DAY_MS).toISOString() });
 });
 afterAll(async () => {
@@ -85,10 +85,11 @@ async function isJudged(): Promise<void> {
   }
 }
 
+/** `other` has no participants: nothing is asked of it behind a change that could judge it as well. */
 const { deal, other, person, extra, activity, note, planned } = {
   ...{
     deal: () => simulator.company.stories.singleDeal.dealId,
-    other: () => simulator.company.stories.freeMail.dealId,
+    other: () => simulator.company.stories.noParticipants.dealId,
   },
   person: () => simulator.company.stories.singleDeal.personId,
   ...{ extra: { id: 0 }, activity: { id: 0 }, note: { id: 0 }, planned: { id: 0 } },
@@ -140,8 +141,8 @@ test.each<[string, Change]>([
   [
     "a deal's new stage",
     {
-      act: () => control().change("deal", deal(), { stage_change_time: v2Time(now() - 28 * DAY_MS) }),
-      changes: () => [deal()],
+      act: () => control().change("deal", other(), { stage_change_time: v2Time(now() - 35 * DAY_MS) }),
+      changes: () => [other()],
     },
   ],
   [
@@ -179,22 +180,25 @@ test.each<[string, Change]>([
     {
       act: () => {
         note.id = control().add("note", {
-          deal_id: other(),
+          deal_id: deal(),
           content: "They called.",
           add_time: v1Time(now() - MINUTE_MS),
         });
       },
-      changes: () => [other()],
+      changes: () => [deal()],
     },
   ],
   [
     "a note that moves to another deal",
     {
-      act: () => control().change("note", note.id, { deal_id: deal() }),
+      act: () => control().change("note", note.id, { deal_id: other() }),
       changes: () => [deal(), other()],
     },
   ],
-  ["a note that is gone", { act: () => control().remove("note", note.id), kind: "RECONCILE", changes: () => [deal()] }],
+  [
+    "a note that is gone",
+    { act: () => control().remove("note", note.id), kind: "RECONCILE", changes: () => [other()] },
+  ],
   [
     "a stage that rots sooner",
     {
@@ -230,7 +234,10 @@ test.each<[string, Change]>([
     {
       act: () => {
         const startsAt = new Date(now() - 30 * MINUTE_MS).toISOString();
-        return recordMeeting(service, [simulator.company.stories.freeMail.email], { externalId: "moved", startsAt });
+        return recordMeeting(service, [simulator.company.stories.noParticipants.email], {
+          externalId: "moved",
+          startsAt,
+        });
       },
       kind: "NONE",
       changes: () => [other()],
@@ -241,7 +248,10 @@ test.each<[string, Change]>([
     {
       act: () => {
         const startsAt = new Date(now() + 3 * DAY_MS).toISOString();
-        return recordMeeting(service, [simulator.company.stories.freeMail.email], { externalId: "moved", startsAt });
+        return recordMeeting(service, [simulator.company.stories.noParticipants.email], {
+          externalId: "moved",
+          startsAt,
+        });
       },
       kind: "NONE",
       changes: () => [other()],
@@ -258,7 +268,7 @@ test.each<[string, Change]>([
       changes: () => [other(), simulator.company.stories.ghosted.dealId],
     },
   ],
-  ["a deal that is won", { act: () => control().change("deal", deal(), { status: "won" }), changes: () => [deal()] }],
+  ["a deal that is won", { act: () => control().change("deal", other(), { status: "won" }), changes: () => [other()] }],
   ["a deal that is gone", { act: () => control().remove("deal", other()), changes: () => [other()] }],
 ])("what is stored follows %s", async (_kind, { act, kind, changes }) => {
   const before = await Promise.all(changes().map((id) => scheduleOf(id)));
