@@ -112,6 +112,9 @@ test("our own notes are no contact and move no signal; they are shown as ours", 
     simulator.control.change("deal", dealId, {});
     await sync();
   }
+  // Another tenant of the same company has written it: its receipt is not in sight, and its last line tells.
+  simulator.control.add("note", { deal_id: dealId, content: "<p>Three.</p>\n<p>Ref. CRM-0123456789</p>" });
+  await sync();
   const after = await quietOf(meeting, dealId);
   const steady = ({ nextChangeAt, staleAt, asOf, ...rest }: Quiet) => rest;
   expect(steady(after.quiet)).toEqual(steady(before.quiet));
@@ -120,7 +123,7 @@ test("our own notes are no contact and move no signal; they are shown as ours", 
   const { briefing } = dataOf(
     await service.ask<{ briefing: { deal: { recentNotes: { ours: boolean }[] } } }>(query, { id: meeting }),
   );
-  expect(briefing.deal.recentNotes.map(({ ours }) => ours)).toEqual([true, true, false]);
+  expect(briefing.deal.recentNotes.map(({ ours }) => ours)).toEqual([true, true, true, false]);
   simulator.control.change("stage", stageId, { is_deal_rot_enabled: false, days_to_rotten: null });
 });
 
@@ -128,6 +131,27 @@ test("our own notes are no contact and move no signal; they are shown as ours", 
 const moveTo = (instant: number) => {
   aheadMs += instant - clock().getTime();
 };
+
+test("the contact that counted is in the timeline, also where it was a mail of somebody who is not in the meeting", async () => {
+  const { dealId, email, participantIds } = simulator.company.stories.singleDeal;
+  aheadMs += 10 * MINUTE_MS;
+  const at = new Date(Math.floor(clock().getTime() / 1_000) * 1_000 - 5 * MINUTE_MS);
+  const [, colleague = 0] = participantIds;
+  const meeting = await meetingWith(email, {
+    startsAt: new Date(clock().getTime() + DAY_MS).toISOString(),
+    endsAt: null,
+  });
+  simulator.control.change("person", colleague, { last_incoming_mail_time: at.toISOString().replace(".000", "") });
+  await sync();
+  expect((await quietOf(meeting, dealId)).lastInteraction).toMatchObject({
+    kind: "INCOMING_MAIL",
+    at: at.toISOString(),
+  });
+  const query =
+    "query ($id: ID!) { briefing(meetingId: $id) { timeline(first: 20) { kind at person { crmId } activity { crmId } } } }";
+  const { briefing } = dataOf(await service.ask<{ briefing: { timeline: Last[] } }>(query, { id: meeting }));
+  expect(briefing.timeline).toContainEqual(expect.objectContaining({ kind: "INCOMING_MAIL", at: at.toISOString() }));
+});
 
 test("a deal goes quiet as the clock moves, at the instants that are foretold, and UNKNOWN while nothing is read", async () => {
   const { dealId, email } = simulator.company.stories.freeMail;
@@ -176,7 +200,8 @@ test("the timeline holds meetings, activities, mails and people's notes, newest 
   const times = whole.map(({ at }) => at);
   expect(times).toEqual([...times].sort().reverse());
   const kinds = whole.map(({ kind }) => kind).sort();
-  expect(kinds).toEqual(["ACTIVITY", "INCOMING_MAIL", "MEETING", "NOTE", "OUTGOING_MAIL"]);
+  const mails = ["INCOMING_MAIL", "INCOMING_MAIL", "OUTGOING_MAIL", "OUTGOING_MAIL"];
+  expect(kinds).toEqual(["ACTIVITY", "MEETING", "MEETING", "NOTE", ...mails].sort());
   expect(whole.find(({ kind }) => kind === "ACTIVITY")?.activity).toEqual({ crmId: String(doneActivityId) });
   expect(await timeline(2)).toEqual(whole.slice(0, 2));
 });
