@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { holdLiveCopy, liveCopyId } from "../connections/connection-store";
+import { holdCopyToJudge, liveCopyId } from "../connections/connection-store";
 import type { TenantScope } from "../database/database";
 import { MEETING_MATCHED, notifyOf } from "../database/notifications";
 import { jsonRows } from "../database/upsert";
@@ -7,8 +7,9 @@ import type { MeetingRow } from "../entities/meeting";
 import type { DealRule } from "../entities/meeting-match";
 import { normalizeAddress } from "../platform/email-address";
 import { readCopyFacts } from "./copy-facts";
-import type { ChoiceFact, MeetingFact } from "./matching/facts";
+import type { ChoiceFact, CopyFacts, MeetingFact } from "./matching/facts";
 import { cancelled, type Match, match, matchUnconnected } from "./matching/match";
+import { judgeDeals } from "./quiet/stored-silence";
 
 /** An attendee as the meeting's recorder gave it. */
 export interface AttendeeInput {
@@ -43,7 +44,12 @@ export async function matchMeetings(
   await storeMatches(scope, found, now);
   const [{ copyId = null } = {}] = found;
   // A copy that was retired meanwhile is being purged: a row that came now would stay for ever.
-  if (copyId !== null && (await holdLiveCopy(scope, copyId))) await storeReadable(scope, copyId, found);
+  if (copyId !== null && (await holdCopyToJudge(scope, copyId))) {
+    const before = await readableDeals(scope, found.map(idOf));
+    await storeReadable(scope, copyId, found);
+    const after = found.flatMap(({ match: { readable } }) => readable).filter(({ entity }) => entity === "DEAL");
+    await judgeDeals({ ...scope, copyId }, [...new Set([...before, ...after.map(({ crmId }) => crmId)])], now);
+  }
   if (occasion !== "FIRST") await notifyOf(scope, MEETING_MATCHED, found.filter(isChanged).map(idOf));
 }
 
@@ -201,6 +207,16 @@ const STORE_MATCHES = `
 export const DROP_CHOICES = `
   UPDATE meeting_match SET chosen_deal_id = NULL, chosen_company_id = NULL, chosen_by = NULL, chosen_at = NULL
   WHERE tenant_id = $1 AND meeting_id = ANY ($2)`;
+
+/** What meetings are about is among them, and so is what their next match may be about no more. */
+async function readableDeals({ tenantId, rows }: TenantScope, meetingIds: readonly string[]): Promise<number[]> {
+  const found = await rows<{ id: number }>(
+    "SELECT DISTINCT crm_id AS id FROM matched_record WHERE tenant_id = $1 AND meeting_id = ANY ($2) AND entity = 'DEAL'",
+    [tenantId, meetingIds],
+    { id: "number" },
+  );
+  return found.map(({ id }) => id);
+}
 
 async function storeReadable(
   { tenantId, rows }: TenantScope,

@@ -63,6 +63,13 @@ export class DealRow {
   @Column("timestamptz", { nullable: true })
   participantsAskedAt!: Date | null;
 
+  /** Our earliest mail to one of its people that was seen since it was added, kept because the CRM tells of the latest only. */
+  @Column("timestamptz", { nullable: true })
+  firstMailAt!: Date | null;
+
+  @Column("bigint", { nullable: true })
+  firstMailPersonId!: number | null;
+
   @Column("date", { nullable: true })
   expectedCloseDate!: string | null;
 

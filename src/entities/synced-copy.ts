@@ -20,6 +20,10 @@ export class SyncedCopyRow {
   @Column("bigint")
   crmUserId!: number;
 
+  /** That user's, as the CRM named it last. */
+  @Column("text", { default: "UTC" })
+  timeZone!: string;
+
   @Column("text")
   state!: "LIVE" | "RETIRED";
 

@@ -5,6 +5,7 @@ CREATE TABLE synced_copy (
   id bigserial NOT NULL,
   crm_company_id bigint NOT NULL,
   crm_user_id bigint NOT NULL,
+  time_zone text NOT NULL DEFAULT 'UTC',
   state text NOT NULL CONSTRAINT synced_copy_state CHECK (state IN ('LIVE', 'RETIRED')),
   created_at timestamptz NOT NULL,
   rematched_at timestamptz,

@@ -1,6 +1,7 @@
 /**
- * A tenant's meetings, what they match, and the receipts of what was written to the CRM for them. Receipts name records
- * by CRM company and id, because they outlive the copy that the match was made on, and the meeting. A note's text is not kept: nothing is
+ * A tenant's meetings, what they match, the schedules of silence of the deals that are matched, and the receipts of what was
+ * written to the CRM for them. Receipts name records by CRM company and id, because they outlive the copy that the match
+ * was made on, and the meeting. A note's text is not kept: nothing is
  * ever sent again.
  */
 export const MEETING_TABLES = `
@@ -75,6 +76,32 @@ CREATE TABLE matched_record (
   CONSTRAINT matched_record_meeting_fkey FOREIGN KEY (tenant_id, meeting_id) REFERENCES meeting (tenant_id, id) ON DELETE CASCADE
 );
 CREATE INDEX matched_record_by_meeting ON matched_record (tenant_id, meeting_id);
+
+CREATE TABLE judged_copy (
+  tenant_id bigint NOT NULL,
+  copy_id bigint NOT NULL,
+  time_zone text NOT NULL,
+  rules integer NOT NULL,
+  CONSTRAINT judged_copy_pkey PRIMARY KEY (tenant_id, copy_id)
+);
+
+CREATE TABLE deal_silence (
+  tenant_id bigint NOT NULL,
+  copy_id bigint NOT NULL,
+  deal_id bigint NOT NULL,
+  phase integer NOT NULL,
+  holds_from timestamptz NOT NULL,
+  holds_until timestamptz NOT NULL,
+  verdict text NOT NULL CONSTRAINT deal_silence_verdict CHECK (verdict IN ('ACTIVE', 'COOLING', 'QUIET', 'GHOSTED')),
+  quiet_since timestamptz,
+  CONSTRAINT deal_silence_pkey PRIMARY KEY (tenant_id, copy_id, deal_id, phase)
+);
+CREATE INDEX deal_silence_by_since
+  ON deal_silence (tenant_id, copy_id, coalesce(quiet_since, '9999-12-31 00:00:00+00'::timestamptz), deal_id)
+  INCLUDE (verdict, holds_from, holds_until);
+CREATE INDEX deal_silence_quiet
+  ON deal_silence (tenant_id, copy_id, coalesce(quiet_since, '9999-12-31 00:00:00+00'::timestamptz), deal_id)
+  INCLUDE (verdict, holds_from, holds_until) WHERE verdict IN ('QUIET', 'GHOSTED');
 
 CREATE TABLE note_write (
   tenant_id bigint NOT NULL,

@@ -102,6 +102,8 @@ CREATE TABLE deal (
   participants_due boolean NOT NULL,
   participants_known boolean NOT NULL,
   participants_asked_at timestamptz,
+  first_mail_at timestamptz,
+  first_mail_person_id bigint,
   expected_close_date date,
   stage_change_time timestamptz,
   won_time timestamptz,
