@@ -1,0 +1,40 @@
+import { startSimulator } from "../../simulator";
+import { MINUTE_MS } from "../../src/platform/clock";
+import { createTestDatabase } from "../support/database";
+import { startService } from "../support/service";
+import { countStatements } from "../support/statements";
+import { connect, dataOf, noJobIsDue, recordMeeting, syncEnds } from "../support/stories";
+
+const MOST = 8;
+
+test("a sync's page that changes a matched deal's facts takes eight statements at most, the judging among them", async () => {
+  let aheadMs = 0;
+  const clock = () => new Date(Date.now() + aheadMs);
+  const [simulator, database] = await Promise.all([startSimulator({ deals: 60, now: clock }), createTestDatabase()]);
+  const counter = await countStatements(database.url);
+  const service = await startService(simulator, database, { clock, databaseUrl: counter.url });
+  await connect(service, simulator);
+  await syncEnds(service);
+  const { singleDeal: story } = simulator.company.stories;
+  await recordMeeting(service, [story.email]);
+  await noJobIsDue(database);
+  const changed = { person: story.personId, activity: story.plannedActivityId, deal: story.dealId, note: story.noteId };
+  for (const [entity, id] of Object.entries(changed) as [keyof typeof changed, number][]) {
+    aheadMs += 11 * MINUTE_MS;
+    simulator.control.change(entity, id, {});
+    const sent = await counter.during(async () => {
+      dataOf(await service.ask("mutation { requestSync { ... on SyncRequested { run { id } } } }"));
+      await syncEnds(service);
+    });
+    // Whoever looks whether the run has ended reads meanwhile, in statements that hold several reads.
+    const own = sent.filter((sql) => !sql.startsWith("SELECT (SELECT coalesce(json_agg") && sql !== "COMMIT");
+    const upsert = own.findIndex((sql) => sql.includes(`INSERT INTO ${entity} AS t`));
+    const begin = own.findLastIndex((sql, index) => index < upsert && sql.startsWith("START TRANSACTION"));
+    const page = own.slice(begin + 1, own.findIndex((sql, at) => at > upsert && /^\s*WITH counted/.test(sql)) + 1);
+    expect(page.some((sql) => sql.includes("INSERT INTO deal_silence"))).toBe(true);
+    expect([entity, page.length <= MOST]).toEqual([entity, true]);
+  }
+  await service.stop();
+  await counter.close();
+  await Promise.all([simulator.stop(), database.drop()]);
+});
