@@ -26,13 +26,15 @@ test("a sync's page that changes a matched deal's facts takes eight statements a
       dataOf(await service.ask("mutation { requestSync { ... on SyncRequested { run { id } } } }"));
       await syncEnds(service);
     });
-    // Whoever looks whether the run has ended reads meanwhile, in statements that hold several reads.
-    const own = sent.filter((sql) => !sql.startsWith("SELECT (SELECT coalesce(json_agg") && sql !== "COMMIT");
+    // Other sessions speak meanwhile: the queue, and whoever looks whether the run has ended, in statements of several reads.
+    const isOfPage = (sql: string) =>
+      sql.startsWith("START TRANSACTION") || (/copy|counted/.test(sql) && !sql.includes("coalesce(json_agg(r)"));
+    const own = sent.filter(isOfPage);
     const upsert = own.findIndex((sql) => sql.includes(`INSERT INTO ${entity} AS t`));
     const begin = own.findLastIndex((sql, index) => index < upsert && sql.startsWith("START TRANSACTION"));
     const page = own.slice(begin + 1, own.findIndex((sql, at) => at > upsert && /^\s*WITH counted/.test(sql)) + 1);
     expect(page.some((sql) => sql.includes("INSERT INTO deal_silence"))).toBe(true);
-    expect([entity, page.length <= MOST]).toEqual([entity, true]);
+    expect(page.length > MOST ? page.map((sql) => sql.trim().slice(0, 60)) : []).toEqual([]);
   }
   await service.stop();
   await counter.close();
