@@ -31,9 +31,6 @@ const COMMENTS: Record<string, readonly string[]> = {
   ],
 };
 
-/** @param tenant the tenant, in place of $1, and the copy, in place of $2 */
-const within = (sql: string, tenant: string, copy: string) => sql.replaceAll("$1", tenant).replaceAll("$2", copy);
-
 const FUNCTIONS = `
   CREATE FUNCTION deal_quiet(d deal, tenant bigint) RETURNS jsonb STABLE LANGUAGE sql AS $body$
     SELECT jsonb_build_object('verdict', q.verdict, 'quietSince', q.quiet_since)

@@ -100,7 +100,7 @@ async function* askGroup(
 
 /** What the rule of one tells without a request. */
 async function* derive(context: RunContext, { mark, rule }: Walk): Progress {
-  const { clock, mustPause } = context;
+  const { mustPause } = context;
   for (let after = 0; rule.holds && !mustPause(); ) {
     const deals = await lonelyDeals(copyOf(context), mark, after, DERIVED_BATCH);
     const last = deals.at(-1);
@@ -161,7 +161,6 @@ export async function commitAnswers(
   walk: Walk,
   answers: Answers,
 ): Promise<StepChange> {
-  const { clock } = context;
   const copy = copyOf(context);
   const oddOnes = walk.rule.refuted ? [] : odd(answers.known);
   const shown = await readAgain(context, api, oddOnes);

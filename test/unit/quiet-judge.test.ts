@@ -2,7 +2,6 @@ import { DAY_MS } from "../../src/platform/clock";
 import {
   alone,
   codesOf,
-  contact,
   days,
   done,
   HOUR,

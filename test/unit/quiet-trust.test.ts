@@ -5,7 +5,6 @@ import {
   alone,
   COPY,
   codesOf,
-  contact,
   days,
   done,
   HEALTHY,
