@@ -38,10 +38,9 @@ export async function markCancelled({ tenantId, typed }: TenantScope, row: Meeti
   return { ...row, cancelledAt: at };
 }
 
-/** With its attendees, its match and what it made readable; receipts stay. @returns whether there was one */
-export async function eraseMeeting({ tenantId, rows }: TenantScope, id: string): Promise<boolean> {
-  const sql = "DELETE FROM meeting WHERE tenant_id = $1 AND id = $2 RETURNING id";
-  return (await rows(sql, [tenantId, id])).length > 0;
+/** With its attendees, its match and what it made readable; receipts stay. */
+export async function eraseMeeting({ tenantId, typed }: TenantScope, id: string): Promise<void> {
+  await typed((orm) => orm.delete(MeetingRow, { tenantId, id }));
 }
 
 /** Takes a meeting as it was recorded, until the transaction ends. null: this tenant has none with this id. */

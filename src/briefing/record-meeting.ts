@@ -75,8 +75,18 @@ export class Meetings {
   /** Erases a meeting with its attendees and its match. Where there is none, there is nothing to erase. */
   delete(actor: Actor, meetingId: string | null): Promise<void> {
     return this.#inTurn(actor, async (scope) => {
-      if (meetingId === null || !(await eraseMeeting(scope, meetingId))) return;
-      const event = { action: "MEETING_DELETED", actor, at: this.clock(), subject: meetingId } as const;
+      const meeting = meetingId === null ? null : await lockMeeting(scope, meetingId);
+      if (!meeting) return;
+      const { row } = meeting;
+      // As a cancelled one, first: what it granted and was a contact for is judged without it.
+      await matchMeetings(
+        scope,
+        [{ ...meeting, row: { ...row, cancelledAt: this.clock() } }],
+        this.clock(),
+        "CANCELLED",
+      );
+      await eraseMeeting(scope, row.id);
+      const event = { action: "MEETING_DELETED", actor, at: this.clock(), subject: row.id } as const;
       await recordAudit(scope, this.logger, event);
     });
   }

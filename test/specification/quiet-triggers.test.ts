@@ -279,6 +279,20 @@ test.each<[string, Change]>([
   await isJudged();
 });
 
+test.each(["cancelMeeting", "deleteMeeting"])(
+  "a meeting is no contact and no next step any more after %s",
+  async (end) => {
+    const { email, dealId } = simulator.company.stories.ghosted;
+    const before = await scheduleOf(dealId);
+    const startsAt = new Date(now() + 5 * DAY_MS).toISOString();
+    const { id } = await recordMeeting(service, [email], { externalId: `ended by ${end}`, startsAt });
+    expect(await scheduleOf(dealId)).not.toBe(before);
+    dataOf(await service.ask(`mutation ($id: ID!) { ${end}(meetingId: $id) { __typename } }`, { id }));
+    expect(await scheduleOf(dealId)).toBe(before);
+    await isJudged();
+  },
+);
+
 test("a deal that becomes matched is judged with its match", async () => {
   const { email, dealId } = simulator.company.stories.secondaryAddress;
   expect(await scheduleOf(dealId)).toBe("[]");
