@@ -198,9 +198,10 @@ test("four processes of two tenants each spend at once, one is killed: never abo
   expect(reports.reduce((sum, { pages }) => sum + pages * PAGE, 0)).toBeLessThanOrEqual(spent);
   const counted = Number((await row()).spent_on_syncs);
   expect(counted).toBeLessThanOrEqual(1_952);
-  // What the others had in hand is given back; of the killed one two purses are lost, with what was being asked from each.
+  // What the others had in hand is given back, but for a page or so that was being asked when they ended; of the killed one
+  // two purses are lost, with what was being asked from each.
   expect(counted - spent).toBeGreaterThanOrEqual(0);
-  expect(counted - spent).toBeLessThanOrEqual(2 * (100 + LANES * PAGE));
+  expect(counted - spent).toBeLessThanOrEqual(2 * (100 + LANES * PAGE) + 6 * PAGE);
   expect(await Promise.all(others.map(({ ended }) => ended))).toEqual([0, 0, 0]);
 });
 

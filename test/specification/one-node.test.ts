@@ -17,6 +17,7 @@ const onCluster = workers().length > 0 ? describe : describe.skip;
 const ACROSS_TENANTS = [
   "WITH late AS MATERIALIZED ( SELECT tenant_id, id, state FROM sync_run",
   "WITH due AS MATERIALIZED ( SELECT tenant_id FROM connection",
+  "WITH soon AS MATERIALIZED ( SELECT m.tenant_id FROM meeting",
   "WITH retired AS MATERIALIZED (SELECT tenant_id, id FROM synced_copy",
   'SELECT DISTINCT tenant_id AS "tenantId" FROM audit_event',
   'SELECT tenant_id AS "tenantId", id AS "writeId" FROM note_write',
