@@ -7,7 +7,7 @@ import type { MeetingRow } from "../entities/meeting";
 import type { DealRule } from "../entities/meeting-match";
 import { normalizeAddress } from "../platform/email-address";
 import { readCopyFacts } from "./copy-facts";
-import type { ChoiceFact, CopyFacts, MeetingFact } from "./matching/facts";
+import type { ChoiceFact, MeetingFact } from "./matching/facts";
 import { cancelled, type Match, match, matchUnconnected } from "./matching/match";
 import { judgeDeals } from "./quiet/stored-silence";
 
