@@ -80,15 +80,24 @@ export class SyncEngine {
     const purses = this.#pursesOf(run);
     const context = this.#contextOf(run, purses, askedAt, stop);
     try {
-      await this.#look(context, purses);
-      // It says by which clocks the authorizing user lives.
-      await inRun(context, (copy) => context.judging.byPresentRules(copy));
-      if (await this.#turn(context)) await this.#end(context, null);
+      const isDone = await this.#paidFrom(purses, context);
+      if (isDone) await this.#end(context, null);
       else await this.#release(run, null);
     } catch (error) {
       await this.#broken(context, error);
     } finally {
       clearInterval(beat);
+    }
+  }
+
+  /** What it did not spend is given back before the run ends: whoever is told of that end sees what it has cost. */
+  async #paidFrom(purses: Purses, context: RunContext): Promise<boolean> {
+    try {
+      await this.#look(context, purses);
+      // It says by which clocks the authorizing user lives.
+      await inRun(context, (copy) => context.judging.byPresentRules(copy));
+      return await this.#turn(context);
+    } finally {
       for (const purse of Object.values(purses)) {
         await purse
           .release()

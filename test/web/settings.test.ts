@@ -90,8 +90,8 @@ test("what could not be read is said in words, and why a run failed", async () =
 
 test("what the service takes of the company's tokens is a bar with words, and when the CRM's day ends once that was seen", async () => {
   const { control } = product.simulator;
-  const page = await product.signIn("member");
-  await connectThroughConsent(await product.signIn("admin"));
+  const page = await product.signIn("admin");
+  await connectThroughConsent(page);
   await syncEnds(product.service);
   const words = /^This service has used [\d,]+ of its 525,000 tokens today; your company has [\d,]+ left\.$/;
   await page.getByText(words).waitFor();

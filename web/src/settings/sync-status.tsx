@@ -81,7 +81,7 @@ function SyncNow({ running }: { running: boolean }) {
         <Notice tone="warn" title={refusal.message}>
           {refusal.retryAt && (
             <p>
-              Again from <When at={refusal.retryAt} />.
+              It may be asked again <When at={refusal.retryAt} />.
             </p>
           )}
         </Notice>
