@@ -1,8 +1,7 @@
 import { createServer, type Server } from "node:http";
 import { Client } from "pg";
-import { quietCopy, silenceOf } from "../src/briefing/quiet/silence-sql";
 import { peerModule } from "./api-peers";
-import { TIMELINE } from "./briefing-limit";
+import { silenceOf, TIMELINE } from "./briefing-limit";
 import { failed, say } from "./print";
 
 /**
@@ -32,17 +31,12 @@ const COMMENTS: Record<string, readonly string[]> = {
   ],
 };
 
-/** @param tenant the tenant, in place of $1, and the copy, in place of $2 */
-const within = (sql: string, tenant: string, copy: string) => sql.replaceAll("$1", tenant).replaceAll("$2", copy);
-
 const FUNCTIONS = `
   CREATE FUNCTION deal_quiet(d deal, tenant bigint) RETURNS jsonb STABLE LANGUAGE sql AS $body$
-    WITH ${within(quietCopy, "tenant", "d.copy_id")}
     SELECT jsonb_build_object('verdict', q.verdict, 'quietSince', q.quiet_since)
-    FROM quiet_copy CROSS JOIN LATERAL (${within(silenceOf("d", "now()"), "tenant", "d.copy_id")}) q $body$;
+    FROM (${silenceOf("tenant", "d.copy_id", "d.crm_id")}) q $body$;
   CREATE FUNCTION quiet_deals(tenant bigint, copy bigint) RETURNS SETOF deal STABLE ROWS 50 LANGUAGE sql AS $body$
-    WITH ${within(quietCopy, "tenant", "copy")}
-    SELECT candidate.* FROM deal candidate CROSS JOIN quiet_copy CROSS JOIN LATERAL (${within(silenceOf("candidate", "now()"), "tenant", "copy")}) q
+    SELECT candidate.* FROM deal candidate CROSS JOIN LATERAL (${silenceOf("tenant", "copy", "candidate.crm_id")}) q
     WHERE candidate.tenant_id = tenant AND candidate.copy_id = copy AND q.verdict IN ('QUIET', 'GHOSTED')
       AND EXISTS (SELECT 1 FROM matched_record r WHERE r.tenant_id = tenant AND r.copy_id = copy AND r.entity = 'DEAL' AND r.crm_id = candidate.crm_id)
     ORDER BY q.quiet_since, candidate.crm_id LIMIT 50 $body$;

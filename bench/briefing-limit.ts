@@ -1,6 +1,5 @@
 import { createServer } from "node:http";
 import { Pool } from "pg";
-import { quietCopy, silenceOf } from "../src/briefing/quiet/silence-sql";
 import { failed, say } from "./print";
 
 /**
@@ -8,6 +7,14 @@ import { failed, say } from "./print";
  * answer's JSON, sent on as it comes. No token is proven, no query is parsed, no session is set to its tenant, and a
  * deal's silence has its verdict and date but no reasons.
  */
+
+/** The phase of a deal's stored schedule that holds now. */
+export const silenceOf = (
+  tenant: string,
+  copy: string,
+  deal: string,
+) => `SELECT s.verdict, s.quiet_since FROM deal_silence s
+  WHERE s.tenant_id = ${tenant} AND s.copy_id = ${copy} AND s.deal_id = ${deal} AND s.holds_from <= now() AND s.holds_until > now()`;
 
 const NAMED = (row: string) =>
   `CASE WHEN ${row}.crm_id IS NOT NULL THEN json_build_object('id', ${row}.crm_id, 'name', ${row}.name) END`;
@@ -48,7 +55,7 @@ const THE_DEAL = `(SELECT json_build_object(${DEAL}, 'expectedCloseDate', d.expe
       "x.add_time DESC",
     )},
     'quiet', ${QUIET})
-  FROM deal d ${EDGES} CROSS JOIN LATERAL (${silenceOf("d", "now()")}) quiet
+  FROM deal d ${EDGES} CROSS JOIN LATERAL (${silenceOf("$1", "$2", "d.crm_id")}) quiet
   WHERE d.tenant_id = $1 AND d.copy_id = $2 AND d.crm_id = mm.deal_id)`;
 
 export const TIMELINE = (tenant: string, copy: string, meeting: string, deal: string) => {
@@ -68,7 +75,7 @@ export const TIMELINE = (tenant: string, copy: string, meeting: string, deal: st
   ) found ORDER BY at DESC LIMIT 20`;
 };
 
-const BRIEFING = `WITH ${quietCopy}
+const BRIEFING = `
   SELECT json_build_object('data', json_build_object('briefing', json_build_object(
     'meeting', json_build_object('id', m.id, 'title', m.title, 'startsAt', m.starts_at, 'endsAt', m.ends_at,
       'attendees', ${list(
@@ -105,17 +112,16 @@ const BRIEFING = `WITH ${quietCopy}
        LEFT JOIN activity a ON a.tenant_id = $1 AND a.copy_id = $2 AND a.crm_id = t.activity_id`,
       "t.at DESC",
     )},
-    'asOf', quiet_copy.as_of,
+    'asOf', (SELECT min(l.watermark) FROM sync_list l WHERE l.tenant_id = $1 AND l.copy_id = $2 AND l.resource IN ('PERSONS', 'DEALS', 'ACTIVITIES', 'NOTES')),
     'gaps', ${list("json_build_object('resource', g.resource, 'code', g.code, 'count', 1, 'since', g.since, 'message', g.message)", "data_gap g WHERE g.tenant_id = $1 AND g.copy_id = $2", "g.resource")}
   )))::text AS json
   FROM connection c JOIN meeting m ON m.tenant_id = c.tenant_id JOIN meeting_match mm ON mm.tenant_id = $1 AND mm.meeting_id = m.id
-  CROSS JOIN quiet_copy
   WHERE c.tenant_id = $1 AND c.copy_id = $2 AND m.id = $3`;
 
-const QUIET_LIST = `WITH ${quietCopy}
+const QUIET_LIST = `
   SELECT json_build_object('data', json_build_object('deals', json_build_object('nodes', json_agg(d.json))))::text AS json
   FROM (SELECT json_build_object(${DEAL}, 'quiet', ${QUIET}) AS json
-    FROM (SELECT d.*, quiet.verdict, quiet.quiet_since FROM deal d CROSS JOIN quiet_copy CROSS JOIN LATERAL (${silenceOf("d", "now()")}) quiet
+    FROM (SELECT d.*, quiet.verdict, quiet.quiet_since FROM deal d JOIN deal_silence quiet ON quiet.tenant_id = $1 AND quiet.copy_id = $2 AND quiet.deal_id = d.crm_id AND quiet.holds_from <= now() AND quiet.holds_until > now()
       WHERE d.tenant_id = $1 AND d.copy_id = $2 AND quiet.verdict IN ('QUIET', 'GHOSTED')
         AND EXISTS (SELECT 1 FROM matched_record r WHERE r.tenant_id = $1 AND r.copy_id = $2 AND r.entity = 'DEAL' AND r.crm_id = d.crm_id)
       ORDER BY quiet.quiet_since, d.crm_id LIMIT 50) quiet

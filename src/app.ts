@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { createActorVerifier } from "./auth/actor";
 import { sweepAudit } from "./auth/audit";
+import { hangingOn, judgeByPresentRules, judgeChanged } from "./briefing/quiet/stored-silence";
 import { Meetings } from "./briefing/record-meeting";
 import { Rematching } from "./briefing/rematch";
 import { ShownNotes } from "./briefing/shown-notes";
@@ -192,6 +193,11 @@ function compose(
       intervalMs: config.sync.intervalMs,
       budget,
       settling: { settleNotes: (copy, notes) => noteLookUps.settleSynced(copy, notes) },
+      judging: {
+        hangingOn,
+        judge: (copy, resource, ids, others) => judgeChanged(copy, resource, ids, others, clock()),
+        byPresentRules: (copy) => judgeByPresentRules(copy, clock()),
+      },
       planNext: (scope, copyId, failure) => schedule.planNext(scope, copyId, failure),
       tokensOf,
     }),

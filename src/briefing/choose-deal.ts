@@ -2,14 +2,14 @@ import type { Actor } from "../auth/actor";
 import { recordAudit } from "../auth/audit";
 import { liveCopyId } from "../connections/connection-store";
 import { NOT_CONNECTED } from "../connections/refusals";
-import type { TenantScope } from "../database/database";
-import { DealRow } from "../entities/deal";
+import type { CopyScope, TenantScope } from "../database/database";
 import type { MeetingRow } from "../entities/meeting";
 import { MeetingMatchRow } from "../entities/meeting-match";
 import type { Logger } from "../platform/logger";
 import { accepted, type Outcome, refused } from "../platform/outcome";
-import { matchMeeting } from "./match-meeting";
+import { DROP_CHOICES, matchMeetings } from "./match-meeting";
 import { lockMeeting } from "./meeting-rows";
+import { isMatched } from "./records";
 
 export interface DealChoice {
   /** null where the id that was given is no meeting's. */
@@ -18,11 +18,27 @@ export interface DealChoice {
   deal: { copyId: number; crmId: number } | null;
 }
 
-export type ChoiceRefusal = "MEETING_NOT_FOUND" | "NOT_CONNECTED" | "TARGET_NOT_MATCHED";
+export type ChoiceRefusal = "MEETING_NOT_FOUND" | "NOT_CONNECTED" | "DEAL_NOT_FOUND" | "TARGET_NOT_MATCHED";
+
+export const NO_MEETING = refused(
+  "MEETING_NOT_FOUND",
+  "There is no meeting with this id. Record it first.",
+  "meetingId",
+);
+const NO_DEAL = refused(
+  "DEAL_NOT_FOUND",
+  "There is no such deal. Choose one of the deals in the meeting's match.candidates.",
+  "dealId",
+);
+const NO_CANDIDATE = refused(
+  "TARGET_NOT_MATCHED",
+  "This deal is none of the meeting's. Choose one of the deals in its match.candidates.",
+  "dealId",
+);
 
 /**
  * A user says which deal a meeting is about: one of the candidates that the user was shown. Any actor of the tenant
- * may, as any may record the meeting. Unknown deals, those of others and those that are no candidates answer alike.
+ * may, as any may record the meeting. Unknown deals, those of others and those that the tenant may not read answer alike.
  */
 export async function chooseDeal(
   scope: TenantScope,
@@ -32,24 +48,50 @@ export async function chooseDeal(
   logger: Logger,
 ): Promise<Outcome<MeetingRow, ChoiceRefusal>> {
   const meeting = meetingId === null ? null : await lockMeeting(scope, meetingId);
-  if (!meeting) return refused("MEETING_NOT_FOUND", "There is no meeting with this id. Record it first.", "meetingId");
+  if (!meeting) return NO_MEETING;
   const copyId = await liveCopyId(scope);
   if (copyId === null) return NOT_CONNECTED;
-  if (deal?.copyId !== copyId || !(await isCandidate(scope, meeting.row.id, copyId, deal.crmId))) {
-    return refused("TARGET_NOT_MATCHED", "Choose one of the deals in the meeting's match.candidates.", "dealId");
-  }
+  if (deal?.copyId !== copyId || !(await isReadable({ ...scope, copyId }, deal.crmId))) return NO_DEAL;
+  if (!(await isCandidate(scope, meeting.row.id, copyId, deal.crmId))) return NO_CANDIDATE;
   await storeChoice(scope, meeting.row.id, copyId, { dealId: deal.crmId, by: actor.userId, at: now });
-  await matchMeeting(scope, meeting, now, false);
+  await matchMeetings(scope, [meeting], now, "CHOSEN");
   await recordAudit(scope, logger, { action: "DEAL_CHOSEN", actor, at: now, subject: meeting.row.id });
   return accepted(meeting.row);
 }
 
-/** Whether the user was shown the deal as a candidate, and it is still there. */
+/** The rules decide again, also where something was written: a person says so. */
+export async function unchooseDeal(
+  scope: TenantScope,
+  actor: Actor,
+  meetingId: string | null,
+  now: Date,
+  logger: Logger,
+): Promise<Outcome<MeetingRow, "MEETING_NOT_FOUND">> {
+  const meeting = meetingId === null ? null : await lockMeeting(scope, meetingId);
+  if (!meeting) return NO_MEETING;
+  const subject = meeting.row.id;
+  const taken = await scope.rows(`${DROP_CHOICES} AND chosen_deal_id IS NOT NULL RETURNING 1`, [
+    ...[scope.tenantId, [subject]],
+  ]);
+  if (taken.length === 0) return accepted(meeting.row);
+  await matchMeetings(scope, [meeting], now, "UNCHOSEN");
+  await recordAudit(scope, logger, { action: "DEAL_CHOSEN", actor, at: now, subject, code: "TAKEN_BACK" });
+  return accepted(meeting.row);
+}
+
+async function isReadable(copy: CopyScope, dealId: number): Promise<boolean> {
+  const found = await copy.rows(
+    `SELECT 1 FROM deal t WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.crm_id = $3 AND ${isMatched("DEAL")}`,
+    [copy.tenantId, copy.copyId, dealId],
+  );
+  return found.length > 0;
+}
+
+/** Whether the user was shown the deal as a candidate. */
 async function isCandidate(scope: TenantScope, meetingId: string, copyId: number, dealId: number): Promise<boolean> {
   const { tenantId, typed } = scope;
   const match = await typed((orm) => orm.findOneBy(MeetingMatchRow, { tenantId, meetingId, copyId }));
-  if (!match?.candidates.some((candidate) => candidate.dealId === dealId)) return false;
-  return typed((orm) => orm.existsBy(DealRow, { tenantId, copyId, crmId: dealId }));
+  return match?.candidates.some((candidate) => candidate.dealId === dealId) ?? false;
 }
 
 async function storeChoice(

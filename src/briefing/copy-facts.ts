@@ -82,8 +82,8 @@ function readDomains({ tenantId, copyId, rows }: CopyScope, domains: readonly st
 }
 
 /**
- * The deals whose person or participants are among `personIds`, and of organizations those that were open around any
- * of the meetings; an organization may have thousands of others.
+ * The deals whose person or participants are among `personIds`, and of organizations those that could be what any of the
+ * meetings is about; an organization may have thousands of others.
  */
 function readDeals(
   { tenantId, copyId, rows }: CopyScope,
@@ -105,18 +105,18 @@ function readDeals(
        SELECT deal_id FROM taking_part
        UNION
        SELECT o.crm_id FROM deal o WHERE o.tenant_id = $1 AND o.copy_id = $2 AND o.organization_id = ANY ($4)
-         AND (o.add_time IS NULL OR o.add_time <= $5) AND coalesce(greatest(o.won_time, o.lost_time) >= $6, true)
+         AND (o.add_time IS NULL OR o.add_time <= $5) AND (o.status = 'open' OR coalesce(greatest(o.won_time, o.lost_time), o.close_time, $6) >= $6)
      )
-     SELECT d.crm_id AS "crmId", d.add_time AS "addTime", d.won_time AS "wonTime", d.lost_time AS "lostTime",
-       d.owner_id AS "ownerId", d.organization_id AS "organizationId",
+     SELECT d.crm_id AS "crmId", d.status = 'open' AS "isOpen", d.add_time AS "addTime", d.won_time AS "wonTime",
+       d.lost_time AS "lostTime", d.close_time AS "closeTime", d.owner_id AS "ownerId", d.organization_id AS "organizationId",
        array_remove(array_agg(t.person_id), NULL) AS "personIds"
      FROM found f JOIN deal d ON d.tenant_id = $1 AND d.copy_id = $2 AND d.crm_id = f.deal_id
      LEFT JOIN taking_part t ON t.deal_id = f.deal_id
      GROUP BY d.tenant_id, d.copy_id, d.crm_id`,
     [tenantId, copyId, personIds, organizationIds, opened, closed],
     {
-      ...{ crmId: "number", addTime: "instant", wonTime: "instant", lostTime: "instant", ownerId: "number" },
-      ...{ organizationId: "number", personIds: "json" },
+      ...{ crmId: "number", isOpen: "flag", addTime: "instant", wonTime: "instant", lostTime: "instant" },
+      ...{ closeTime: "instant", ownerId: "number", organizationId: "number", personIds: "json" },
     },
   );
 }

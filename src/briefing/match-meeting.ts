@@ -1,15 +1,15 @@
 import { createHash } from "node:crypto";
-import { holdLiveCopy, liveCopyId } from "../connections/connection-store";
+import { holdCopyToJudge, liveCopyId } from "../connections/connection-store";
 import type { TenantScope } from "../database/database";
+import { MEETING_MATCHED, notifyOf } from "../database/notifications";
 import { jsonRows } from "../database/upsert";
-import { MatchedRecordRow } from "../entities/matched-record";
 import type { MeetingRow } from "../entities/meeting";
-import { MeetingAttendeeRow } from "../entities/meeting-attendee";
-import { MeetingMatchRow } from "../entities/meeting-match";
+import type { DealRule } from "../entities/meeting-match";
 import { normalizeAddress } from "../platform/email-address";
 import { readCopyFacts } from "./copy-facts";
-import type { ChoiceFact, CopyFacts, MeetingFact } from "./matching/facts";
-import { type Match, match } from "./matching/match";
+import type { ChoiceFact, MeetingFact } from "./matching/facts";
+import { cancelled, type Match, match, matchUnconnected } from "./matching/match";
+import { judgeDeals } from "./quiet/stored-silence";
 
 /** An attendee as the meeting's recorder gave it. */
 export interface AttendeeInput {
@@ -19,28 +19,38 @@ export interface AttendeeInput {
 
 /** A meeting as it is matched: itself and who attends. */
 export interface MatchableMeeting {
-  row: Pick<MeetingRow, "id" | "startsAt" | "ownerEmail">;
+  row: Pick<MeetingRow, "id" | "startsAt" | "ownerEmail" | "cancelledAt">;
   attendees: readonly AttendeeInput[];
 }
 
 /**
- * Matches a meeting against the present copy and stores the result with what it makes readable. The caller's
- * transaction holds the meeting row, so that two matches of one meeting follow each other.
- * @param isRecorded as in {@link match}
+ * Why meetings are matched: what is kept of the match before depends on it, and whether it is told of each that says
+ * something else now. FIRST: against a copy that is new, of which it is told as a whole.
  */
-export async function matchMeeting(
+export type Occasion = "RECORDED" | "CANCELLED" | "CHOSEN" | "UNCHOSEN" | "SYNCED" | "FIRST";
+
+/**
+ * Matches meetings against the present copy and stores the results with what they make readable, in as many statements for
+ * one as for a hundred. The caller's transaction holds the meetings' rows, so that two matches of one follow each other.
+ */
+export async function matchMeetings(
   scope: TenantScope,
-  meeting: MatchableMeeting,
+  meetings: readonly MatchableMeeting[],
   now: Date,
-  isRecorded: boolean,
+  occasion: Occasion,
 ): Promise<void> {
-  const [found] = await findMatches(scope, [meeting], isRecorded);
-  if (!found) throw new Error("a meeting was matched and has no match");
-  await storeAttendees(scope, meeting, found.match);
-  await storeMatch(scope, meeting.row.id, found, now);
+  const found = await findMatches(scope, meetings, occasion);
+  await storeAttendees(scope, found);
+  await storeMatches(scope, found, now);
+  const [{ copyId = null } = {}] = found;
   // A copy that was retired meanwhile is being purged: a row that came now would stay for ever.
-  if (found.copyId !== null && (await holdLiveCopy(scope, found.copyId)))
-    await storeReadable(scope, meeting.row.id, found.copyId, found.match);
+  if (copyId !== null && (await holdCopyToJudge(scope, copyId))) {
+    const before = await readableDeals(scope, found.map(idOf));
+    await storeReadable(scope, copyId, found);
+    const after = found.flatMap(({ match: { readable } }) => readable).filter(({ entity }) => entity === "DEAL");
+    await judgeDeals({ ...scope, copyId }, [...new Set([...before, ...after.map(({ crmId }) => crmId)])], now);
+  }
+  if (occasion !== "FIRST") await notifyOf(scope, MEETING_MATCHED, found.filter(isChanged).map(idOf));
 }
 
 /** The meetings whose match would now say something else than it does. */
@@ -48,43 +58,39 @@ export async function findOutdated(
   scope: TenantScope,
   meetings: readonly MatchableMeeting[],
 ): Promise<MatchableMeeting[]> {
-  const found = await findMatches(scope, meetings, false);
-  return meetings.filter((_, index) => found[index]?.fingerprint !== found[index]?.storedFingerprint);
+  return (await findMatches(scope, meetings, "SYNCED")).filter(isChanged).map(({ meeting }) => meeting);
 }
 
 interface FoundMatch {
+  meeting: MatchableMeeting;
   copyId: number | null;
   match: Match;
   fingerprint: string;
   storedFingerprint: string | null;
 }
 
+const isChanged = ({ fingerprint, storedFingerprint }: FoundMatch) => fingerprint !== storedFingerprint;
+const idOf = ({ meeting }: FoundMatch) => meeting.row.id;
+
 /** In the order of `meetings`, with a number of statements that does not depend on theirs. */
 async function findMatches(
   scope: TenantScope,
   meetings: readonly MatchableMeeting[],
-  isRecorded: boolean,
+  occasion: Occasion,
 ): Promise<FoundMatch[]> {
   const copyId = await liveCopyId(scope);
-  const stored = await readStored(
-    scope,
-    copyId,
-    meetings.map(({ row }) => row.id),
-  );
+  const ids = meetings.map(({ row }) => row.id);
+  const stored = await readStored(scope, copyId, ids);
   const facts = meetings.map(factOf);
-  const copy = copyId === null ? NOTHING : await readCopyFacts({ ...scope, copyId }, facts);
-  return facts.map((fact, index) => {
-    const before = stored.get(meetings[index]?.row.id ?? "");
-    const found =
-      copyId === null
-        ? unconnected(match(fact, copy, null, false))
-        : match(fact, copy, before?.choice ?? null, isRecorded);
-    return {
-      copyId,
-      match: found,
-      fingerprint: fingerprintOf(copyId, found),
-      storedFingerprint: before?.fingerprint ?? null,
-    };
+  const copy = copyId === null ? null : await readCopyFacts({ ...scope, copyId }, facts);
+  return meetings.map((meeting) => {
+    const fact = factOf(meeting);
+    const before = stored.get(meeting.row.id);
+    const kept = occasion === "UNCHOSEN" ? null : (before?.kept ?? null);
+    const held = copy ? match(fact, copy, kept, occasion === "RECORDED") : matchUnconnected(fact);
+    const found = meeting.row.cancelledAt === null ? held : cancelled(held);
+    const fingerprint = fingerprintOf(copyId, found);
+    return { meeting, copyId, match: found, fingerprint, storedFingerprint: before?.fingerprint ?? null };
   });
 }
 
@@ -96,19 +102,6 @@ function factOf({ row, attendees }: MatchableMeeting): MeetingFact {
   };
 }
 
-const NOTHING: CopyFacts = { users: [], persons: [], domains: [], deals: [], activities: [], unread: [] };
-
-export const NOT_CONNECTED = "No CRM is connected. The meeting is matched when one is.";
-
-/** Who is ours and who is ignored can be told without a CRM; of anybody else nothing is known, not even an absence. */
-const unconnected = ({ attendees, ...rest }: Match): Match => ({
-  ...rest,
-  attendees: attendees.map((attendee) =>
-    attendee.side === "BUYER" ? { ...attendee, reason: NOT_CONNECTED, organizationReason: NOT_CONNECTED } : attendee,
-  ),
-  deal: { status: "NONE", rule: null, reason: NOT_CONNECTED, dealId: null, candidates: [] },
-});
-
 const fingerprintOf = (copyId: number | null, { attendees, deal, readable }: Match): string =>
   createHash("sha256")
     .update(JSON.stringify([copyId, attendees, deal, readable]))
@@ -116,85 +109,129 @@ const fingerprintOf = (copyId: number | null, { attendees, deal, readable }: Mat
 
 interface Stored {
   fingerprint: string;
-  choice: ChoiceFact | null;
+  kept: ChoiceFact | null;
 }
 
-/** What meetings' matches said, and what was chosen for them. A choice holds in the CRM company where it was made. */
+/**
+ * What meetings' matches said, and which of their deals the rules may not change. A choice holds in the CRM company where
+ * it was made; without one, what was written to the CRM holds the deal that the meeting was about.
+ */
+const READ_STORED = `
+  SELECT m.meeting_id, m.fingerprint, m.rule, m.reason, kept.deal_id, kept.by_user, EXISTS (
+    SELECT 1 FROM synced_copy c JOIN deal d ON d.tenant_id = $1 AND d.copy_id = c.id
+    WHERE c.tenant_id = $1 AND c.id = $2 AND c.crm_company_id = kept.company_id AND d.crm_id = kept.deal_id) AS is_there
+  FROM meeting_match m LEFT JOIN LATERAL (
+    SELECT m.chosen_deal_id AS deal_id, m.chosen_company_id AS company_id, true AS by_user
+    WHERE m.chosen_deal_id IS NOT NULL
+    UNION ALL
+    SELECT m.deal_id, w.crm_company_id, false FROM (
+      SELECT meeting_id, copy_id, crm_company_id, state FROM note_write WHERE tenant_id = $1
+      UNION ALL
+      SELECT meeting_id, copy_id, crm_company_id, state FROM field_write WHERE tenant_id = $1
+    ) w
+    WHERE w.meeting_id = m.meeting_id AND w.state <> 'FAILED' AND m.chosen_deal_id IS NULL AND m.deal_id IS NOT NULL
+      AND (m.copy_id = $2 OR m.copy_id = w.copy_id)
+    LIMIT 1
+  ) kept ON true
+  WHERE m.tenant_id = $1 AND m.meeting_id = ANY ($3)`;
+
+interface StoredRow {
+  meeting_id: string;
+  fingerprint: string;
+  rule: DealRule | null;
+  reason: string;
+  deal_id: number | null;
+  by_user: boolean | null;
+  is_there: boolean;
+}
+
 async function readStored(
   { tenantId, rows }: TenantScope,
   copyId: number | null,
   meetingIds: readonly string[],
 ): Promise<Map<string, Stored>> {
-  const found = await rows<{
-    meeting_id: string;
-    fingerprint: string;
-    deal_id: number | null;
-    is_there: boolean | null;
-  }>(
-    `SELECT m.meeting_id, m.fingerprint, m.chosen_deal_id AS deal_id, EXISTS (
-       SELECT 1 FROM synced_copy c JOIN deal d ON d.tenant_id = $1 AND d.copy_id = c.id
-       WHERE c.tenant_id = $1 AND c.id = $2 AND c.crm_company_id = m.chosen_company_id
-         AND d.crm_id = m.chosen_deal_id) AS is_there
-     FROM meeting_match m WHERE m.tenant_id = $1 AND m.meeting_id = ANY ($3)`,
-    [tenantId, copyId, meetingIds],
-    { meeting_id: "text", fingerprint: "text", deal_id: "number", is_there: "flag" },
-  );
+  const found = await rows<StoredRow>(READ_STORED, [tenantId, copyId, meetingIds], {
+    ...{ meeting_id: "text", fingerprint: "text", rule: "text", reason: "text" },
+    ...{ deal_id: "number", by_user: "flag", is_there: "flag" },
+  });
   return new Map(
-    found.map(({ meeting_id, fingerprint, deal_id: dealId, is_there }) => {
-      const choice = dealId === null ? null : { dealId, isThere: is_there === true };
-      return [meeting_id, { fingerprint, choice }];
+    found.map(({ meeting_id, fingerprint, rule, reason, deal_id: dealId, by_user, is_there: isThere }) => {
+      const kept = dealId === null ? null : { dealId, isThere, written: by_user ? null : { rule, reason } };
+      return [meeting_id, { fingerprint, kept }];
     }),
   );
 }
 
-async function storeAttendees(
-  { tenantId, rows, typed }: TenantScope,
-  { row, attendees }: MatchableMeeting,
-  { attendees: matches }: Match,
-): Promise<void> {
-  const meetingId = row.id;
-  await typed((orm) => orm.delete(MeetingAttendeeRow, { tenantId, meetingId }));
-  const stored = attendees.flatMap(({ email, name }, position) => {
-    const found = matches[position];
-    return found ? [{ email, name, ...found }] : [];
-  });
-  if (stored.length > 0) await rows(STORE_ATTENDEES, [tenantId, meetingId, jsonRows(stored)]);
+async function storeAttendees({ tenantId, rows }: TenantScope, found: readonly FoundMatch[]): Promise<void> {
+  const stored = found.flatMap(({ meeting, match: { attendees } }) =>
+    attendees.map((match, index) => ({ ...meeting.attendees[index], meetingId: meeting.row.id, ...match })),
+  );
+  await rows("DELETE FROM meeting_attendee WHERE tenant_id = $1 AND meeting_id = ANY ($2)", [
+    tenantId,
+    found.map(idOf),
+  ]);
+  if (stored.length > 0) await rows(STORE_ATTENDEES, [tenantId, jsonRows(stored)]);
 }
 
 /** One parameter for all: to build a statement with fifteen for each of 500 attendees held the event loop. */
 const STORE_ATTENDEES = `
   INSERT INTO meeting_attendee (tenant_id, meeting_id, position, email, name, side, match_status, match_rule,
     match_reason, person_id, candidate_ids, organization_status, organization_id, organization_rule, organization_reason)
-  SELECT $1, $2, r.position, r.email, r.name, r.side, r.status, r.rule, r.reason, r."personId", r."candidateIds",
-    r."organizationStatus", r."organizationId", r."organizationRule", r."organizationReason"
-  FROM jsonb_to_recordset($3::jsonb) AS r (position integer, email text, name text, side text, status text, rule text,
-    reason text, "personId" bigint, "candidateIds" bigint[], "organizationStatus" text, "organizationId" bigint,
-    "organizationRule" text, "organizationReason" text)
+  SELECT $1, r."meetingId", r.position, r.email, r.name, r.side, r.status, r.rule, r.reason, r."personId",
+    r."candidateIds", r."organizationStatus", r."organizationId", r."organizationRule", r."organizationReason"
+  FROM jsonb_to_recordset($2::jsonb) AS r ("meetingId" uuid, position integer, email text, name text, side text,
+    status text, rule text, reason text, "personId" bigint, "candidateIds" bigint[], "organizationStatus" text,
+    "organizationId" bigint, "organizationRule" text, "organizationReason" text)
   ON CONFLICT DO NOTHING`;
 
-const NO_CHOICE = { chosenDealId: null, chosenCompanyId: null, chosenBy: null, chosenAt: null };
+async function storeMatches({ tenantId, rows }: TenantScope, found: readonly FoundMatch[], now: Date): Promise<void> {
+  const stored = found.map(({ meeting, copyId, fingerprint, match: { deal } }) => ({
+    ...{ meetingId: meeting.row.id, copyId, fingerprint },
+    ...deal,
+  }));
+  await rows(STORE_MATCHES, [tenantId, jsonRows(stored), now]);
+  const dropped = found.filter(({ match: { dropsChoice } }) => dropsChoice).map(idOf);
+  if (dropped.length > 0) await rows(DROP_CHOICES, [tenantId, dropped]);
+}
 
-async function storeMatch(
-  { tenantId, typed }: TenantScope,
-  meetingId: string,
-  { copyId, match: { deal, dropsChoice }, fingerprint }: FoundMatch,
-  matchedAt: Date,
-): Promise<void> {
-  const row = { tenantId, meetingId, copyId, ...deal, fingerprint, matchedAt, ...(dropsChoice ? NO_CHOICE : {}) };
-  await typed((orm) => orm.upsert(MeetingMatchRow, row, ["tenantId", "meetingId"]));
+const STORE_MATCHES = `
+  INSERT INTO meeting_match (tenant_id, meeting_id, copy_id, status, rule, reason, deal_id, candidates, fingerprint, matched_at)
+  SELECT $1, r."meetingId", r."copyId", r.status, r.rule, r.reason, r."dealId", r.candidates, r.fingerprint, $3
+  FROM jsonb_to_recordset($2::jsonb) AS r ("meetingId" uuid, "copyId" bigint, status text, rule text, reason text,
+    "dealId" bigint, candidates jsonb, fingerprint text)
+  ON CONFLICT (tenant_id, meeting_id) DO UPDATE SET copy_id = EXCLUDED.copy_id, status = EXCLUDED.status,
+    rule = EXCLUDED.rule, reason = EXCLUDED.reason, deal_id = EXCLUDED.deal_id, candidates = EXCLUDED.candidates,
+    fingerprint = EXCLUDED.fingerprint, matched_at = EXCLUDED.matched_at`;
+
+/** The parameters are the tenant and the meetings. */
+export const DROP_CHOICES = `
+  UPDATE meeting_match SET chosen_deal_id = NULL, chosen_company_id = NULL, chosen_by = NULL, chosen_at = NULL
+  WHERE tenant_id = $1 AND meeting_id = ANY ($2)`;
+
+/** What meetings are about is among them, and so is what their next match may be about no more. */
+async function readableDeals({ tenantId, rows }: TenantScope, meetingIds: readonly string[]): Promise<number[]> {
+  const found = await rows<{ id: number }>(
+    "SELECT DISTINCT crm_id AS id FROM matched_record WHERE tenant_id = $1 AND meeting_id = ANY ($2) AND entity = 'DEAL'",
+    [tenantId, meetingIds],
+    { id: "number" },
+  );
+  return found.map(({ id }) => id);
 }
 
 async function storeReadable(
-  { tenantId, rows, typed }: TenantScope,
-  meetingId: string,
+  { tenantId, rows }: TenantScope,
   copyId: number,
-  { readable }: Match,
+  found: readonly FoundMatch[],
 ): Promise<void> {
-  await typed((orm) => orm.delete(MatchedRecordRow, { tenantId, meetingId }));
+  const stored = found.flatMap(({ meeting, match: { readable } }) =>
+    readable.map((record) => ({ meetingId: meeting.row.id, ...record })),
+  );
+  await rows("DELETE FROM matched_record WHERE tenant_id = $1 AND meeting_id = ANY ($2)", [tenantId, found.map(idOf)]);
   await rows(
     `INSERT INTO matched_record (tenant_id, copy_id, entity, crm_id, meeting_id)
-     SELECT $1, $2, r.entity, r."crmId", $3 FROM jsonb_to_recordset($4::jsonb) AS r (entity text, "crmId" bigint)
+     SELECT $1, $2, r.entity, r."crmId", r."meetingId"
+     FROM jsonb_to_recordset($3::jsonb) AS r ("meetingId" uuid, entity text, "crmId" bigint)
      ON CONFLICT DO NOTHING`,
-    [tenantId, copyId, meetingId, JSON.stringify(readable)],
+    [tenantId, copyId, jsonRows(stored)],
   );
 }

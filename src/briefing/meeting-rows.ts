@@ -1,26 +1,46 @@
 import { randomUUID } from "node:crypto";
 import type { TenantScope } from "../database/database";
+import { jsonRows } from "../database/upsert";
 import { MeetingRow } from "../entities/meeting";
 import type { MeetingAttendeeRow } from "../entities/meeting-attendee";
 import { readAttendees } from "./briefings";
 import type { MatchableMeeting } from "./match-meeting";
 
-/** A meeting that is recorded again keeps its id. The row is locked until the transaction ends. */
-export async function upsertMeeting(
-  { tenantId, rows, typed }: TenantScope,
-  meeting: Omit<MeetingRow, "tenantId" | "id" | "refreshedAt">,
-): Promise<MeetingRow> {
-  const { externalId, title, startsAt, endsAt, ownerEmail, recordedBy, recordedAt } = meeting;
-  await rows(
-    `INSERT INTO meeting (tenant_id, id, external_id, title, starts_at, ends_at, owner_email, recorded_by, recorded_at)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
-     ON CONFLICT (tenant_id, external_id) DO UPDATE SET title = EXCLUDED.title, starts_at = EXCLUDED.starts_at,
-       ends_at = EXCLUDED.ends_at, owner_email = EXCLUDED.owner_email,
-       recorded_by = EXCLUDED.recorded_by, recorded_at = EXCLUDED.recorded_at,
-       refreshed_at = CASE WHEN meeting.starts_at = EXCLUDED.starts_at THEN meeting.refreshed_at END`,
-    [tenantId, randomUUID(), externalId, title, startsAt, endsAt, ownerEmail, recordedBy, recordedAt],
-  );
-  return typed((orm) => orm.findOneByOrFail(MeetingRow, { tenantId, externalId }));
+export type NewMeeting = Omit<MeetingRow, "tenantId" | "id" | "refreshedAt" | "cancelledAt">;
+
+/**
+ * Meetings that are recorded again keep their ids, and are cancelled no more. No two of one externalId. The rows are locked
+ * until the transaction ends, in one order, so that two recordings of the same ones wait for each other.
+ */
+export function upsertMeetings(
+  { tenantId, entities }: TenantScope,
+  meetings: readonly NewMeeting[],
+): Promise<MeetingRow[]> {
+  const rows = meetings.map((meeting) => ({ id: randomUUID(), ...meeting }));
+  return entities(MeetingRow, UPSERT, [tenantId, jsonRows(rows)]);
+}
+
+const UPSERT = `
+  INSERT INTO meeting (tenant_id, id, external_id, title, starts_at, ends_at, owner_email, recorded_by, recorded_at)
+  SELECT $1, r.id, r."externalId", r.title, r."startsAt", r."endsAt", r."ownerEmail", r."recordedBy", r."recordedAt"
+  FROM jsonb_to_recordset($2::jsonb) AS r (id uuid, "externalId" text, title text, "startsAt" timestamptz,
+    "endsAt" timestamptz, "ownerEmail" text, "recordedBy" text, "recordedAt" timestamptz)
+  ORDER BY r."externalId"
+  ON CONFLICT (tenant_id, external_id) DO UPDATE SET title = EXCLUDED.title, starts_at = EXCLUDED.starts_at,
+    ends_at = EXCLUDED.ends_at, owner_email = EXCLUDED.owner_email, recorded_by = EXCLUDED.recorded_by,
+    recorded_at = EXCLUDED.recorded_at, cancelled_at = NULL,
+    refreshed_at = CASE WHEN meeting.starts_at = EXCLUDED.starts_at THEN meeting.refreshed_at END
+  RETURNING *`;
+
+/** It does not take place. @returns the row as it is then */
+export async function markCancelled({ tenantId, typed }: TenantScope, row: MeetingRow, at: Date): Promise<MeetingRow> {
+  await typed((orm) => orm.update(MeetingRow, { tenantId, id: row.id }, { cancelledAt: at }));
+  return { ...row, cancelledAt: at };
+}
+
+/** With its attendees, its match and what it made readable; receipts stay. */
+export async function eraseMeeting({ tenantId, typed }: TenantScope, id: string): Promise<void> {
+  await typed((orm) => orm.delete(MeetingRow, { tenantId, id }));
 }
 
 /** Takes a meeting as it was recorded, until the transaction ends. null: this tenant has none with this id. */
@@ -34,6 +54,16 @@ export async function lockMeeting(
   return row && { row, attendees: await readAttendees(scope, [id]) };
 }
 
+/** How many meetings begin after `since` (null: all). */
+export async function countMeetingsSince({ tenantId, rows }: TenantScope, since: Date | null): Promise<number> {
+  const [found] = await rows<{ total: number }>(
+    "SELECT count(*) AS total FROM meeting WHERE tenant_id = $1 AND starts_at > coalesce($2, '-infinity'::timestamptz)",
+    [tenantId, since],
+    { total: "number" },
+  );
+  return found?.total ?? 0;
+}
+
 export type PagePosition = Pick<MeetingRow, "startsAt" | "id">;
 
 /** A page of the meetings that begin after `since` (null: of all), the last to begin first. */
@@ -43,12 +73,12 @@ export async function readMeetingsSince(
   before: PagePosition | null,
   limit: number,
 ): Promise<MatchableMeeting[]> {
-  const found = await scope.rows<{ id: string; startsAt: Date; ownerEmail: string }>(
-    `SELECT id, starts_at AS "startsAt", owner_email AS "ownerEmail" FROM meeting
+  const found = await scope.rows<MatchableMeeting["row"]>(
+    `SELECT id, starts_at AS "startsAt", owner_email AS "ownerEmail", cancelled_at AS "cancelledAt" FROM meeting
      WHERE tenant_id = $1 AND starts_at > coalesce($2, '-infinity'::timestamptz) AND ($3::timestamptz IS NULL OR (starts_at, id) < ($3, $4::uuid))
      ORDER BY starts_at DESC, id DESC LIMIT $5`,
     [scope.tenantId, since, before?.startsAt ?? null, before?.id ?? null, limit],
-    { id: "text", startsAt: "instant", ownerEmail: "text" },
+    { id: "text", startsAt: "instant", ownerEmail: "text", cancelledAt: "instant" },
   );
   const attendees = await readAttendees(
     scope,

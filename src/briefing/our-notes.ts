@@ -1,7 +1,11 @@
+/** What our notes end with, in whatever marks the CRM puts around it: nothing that a person writes by chance. */
+const LAST_LINE = String.raw`'Ref\. CRM-[0-9A-HJKMNP-TV-Z]{10}(<[^>]*>|\s)*$'`;
+const LAST_LINE_LETTERS = 200;
+
 /**
  * SQL: whether a note of the copy was written by this service. Its receipt has the CRM's id of it; while the answer is
- * awaited or lost, the receipt's reference inside the note shows it. Notes are compared within one CRM company, whose
- * ids they are.
+ * awaited or lost, the receipt's reference inside the note shows it; and where another tenant of the company wrote it, whose
+ * receipts nobody sees here, its last line. Notes are compared within one CRM company, whose ids they are.
  * @param note a row of `note`; $1 is the tenant
  */
 export const isOurNote = (note: string) => {
@@ -10,7 +14,8 @@ export const isOurNote = (note: string) => {
     WHERE our_copy.tenant_id = $1 AND our_copy.id = ${note}.copy_id`;
   return `(EXISTS (SELECT 1 FROM ${receiptsOfCompany} AND w.crm_note_id = ${note}.crm_id)
     OR EXISTS (SELECT 1 FROM ${receiptsOfCompany} AND w.state IN ('SENDING', 'UNKNOWN')
-      AND strpos(${note}.content, w.reference) > 0))`;
+      AND strpos(${note}.content, w.reference) > 0)
+    OR right(${note}.content, ${LAST_LINE_LETTERS}) ~ ${LAST_LINE})`;
 };
 
 /** The CRM's clock and ours may differ by so much. */

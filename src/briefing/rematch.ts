@@ -1,12 +1,13 @@
 import { liveCopyId } from "../connections/connection-store";
-import type { Database, TenantScope } from "../database/database";
+import type { CopyScope, Database, TenantScope } from "../database/database";
+import { CONNECTION_CHANGED, notify } from "../database/notifications";
 import type { SyncResource } from "../entities/sync-run";
 import { SyncedCopyRow } from "../entities/synced-copy";
 import { type Clock, DAY_MS } from "../platform/clock";
 import type { Logger } from "../platform/logger";
-import { findOutdated, matchMeeting } from "./match-meeting";
+import { findOutdated, matchMeetings, type Occasion } from "./match-meeting";
 import { MATCHED_LISTS } from "./matching/facts";
-import { lockMeeting, type PagePosition, readMeetingsSince } from "./meeting-rows";
+import { countMeetingsSince, lockMeeting, type PagePosition, readMeetingsSince } from "./meeting-rows";
 
 /** Meetings older than this are not matched again after a sync, but for the first one that made their copy whole. */
 const REMATCH_FOR_MS = 30 * DAY_MS;
@@ -44,26 +45,32 @@ export class Rematching {
   }
 
   /** @returns false where meetings are left to the next time */
-  async #rematchAll(scope: TenantScope, { isNew }: Due, stop: AbortSignal): Promise<boolean> {
+  async #rematchAll(scope: TenantScope, { copyId, isNew }: Due, stop: AbortSignal): Promise<boolean> {
     const since = isNew ? null : new Date(this.clock().getTime() - REMATCH_FOR_MS);
+    const total = await countMeetingsSince(scope, since);
     let failed = 0;
+    let done = 0;
     for (let last: PagePosition | null | undefined = null; last !== undefined; ) {
       const page = await readMeetingsSince(scope, since, last, BATCH);
+      if (total > 0) await tellProgress(scope, copyId, { done, total });
       for (const { row } of page.length > 0 ? await findOutdated(scope, page) : []) {
         if (stop.aborted) return false;
-        failed += (await this.#rematch(scope.tenantId, row.id)) ? 0 : 1;
+        failed += (await this.#rematch(scope.tenantId, row.id, isNew ? "FIRST" : "SYNCED")) ? 0 : 1;
       }
+      done = Math.min(done + page.length, total);
       last = page.length < BATCH ? undefined : page.at(-1)?.row;
     }
+    if (total > 0) await tellProgress(scope, copyId, null);
+    if (isNew) await notify(scope, CONNECTION_CHANGED);
     return failed === 0;
   }
 
   /** One meeting's failure is its own. */
-  async #rematch(tenantId: number, meetingId: string): Promise<boolean> {
+  async #rematch(tenantId: number, meetingId: string, occasion: Occasion): Promise<boolean> {
     try {
       await this.database.tenant(tenantId).transaction(async (scope) => {
         const meeting = await lockMeeting(scope, meetingId);
-        if (meeting) await matchMeeting(scope, meeting, this.clock(), false);
+        if (meeting) await matchMeetings(scope, [meeting], this.clock(), occasion);
       });
       return true;
     } catch (error) {
@@ -71,6 +78,29 @@ export class Rematching {
       return false;
     }
   }
+}
+
+export interface RematchProgress {
+  done: number;
+  total: number;
+}
+
+/** @param progress null: it is over */
+async function tellProgress(
+  { tenantId, rows }: TenantScope,
+  copyId: number,
+  progress: RematchProgress | null,
+): Promise<void> {
+  await rows("UPDATE synced_copy SET rematch_done = $3, rematch_total = $4 WHERE tenant_id = $1 AND id = $2", [
+    ...[tenantId, copyId, progress?.done ?? null, progress?.total ?? null],
+  ]);
+}
+
+/** null: no meetings are being matched again. */
+export async function readRematchProgress({ tenantId, copyId, typed }: CopyScope): Promise<RematchProgress | null> {
+  const copy = await typed((orm) => orm.findOneBy(SyncedCopyRow, { tenantId, id: copyId }));
+  if (!copy || copy.rematchDone === null || copy.rematchTotal === null) return null;
+  return { done: copy.rematchDone, total: copy.rematchTotal };
 }
 
 interface Due {

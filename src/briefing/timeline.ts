@@ -1,7 +1,7 @@
 import type { CopyScope } from "../database/database";
 import { isOurNote } from "./our-notes";
 import type { ContactKind } from "./quiet/facts";
-import { HAPPENED_AT } from "./quiet/silence-sql";
+import { HAPPENED_AT } from "./quiet/read-quiet";
 
 /** A contact with a buyer. The person may be one who is not readable. */
 export interface InteractionRow {
@@ -29,6 +29,11 @@ const PERSONS = `SELECT DISTINCT r.crm_id FROM meeting_attendee b
     AND r.crm_id = b.person_id AND r.meeting_id = b.meeting_id
   WHERE b.tenant_id = $1 AND b.meeting_id = parent.id`;
 
+/** Whose mail is contact: the attendees, and the people of the deals, by whom silence is judged. */
+const PEOPLE = `SELECT crm_id FROM persons
+  UNION SELECT x.person_id FROM deals JOIN deal_participant x ON x.tenant_id = $1 AND x.copy_id = $2 AND x.deal_id = deals.crm_id
+  UNION SELECT d.person_id FROM deals JOIN deal d ON d.tenant_id = $1 AND d.copy_id = $2 AND d.crm_id = deals.crm_id`;
+
 /** Rows of a table that hang on one of the deals or persons, each once. */
 const hangingOn = (table: string) => `(
   SELECT x.* FROM deals JOIN ${table} x ON x.tenant_id = $1 AND x.copy_id = $2 AND x.deal_id = deals.crm_id
@@ -46,7 +51,7 @@ const HELD = `SELECT m.id, coalesce(m.ends_at, m.starts_at) AS ended_at FROM mee
 
 const INTERACTIONS = `
   SELECT mail.kind, mail.at, p.crm_id AS person_id, NULL::bigint AS activity_id, p.crm_id AS ref
-  FROM persons JOIN person p ON p.tenant_id = $1 AND p.copy_id = $2 AND p.crm_id = persons.crm_id
+  FROM people JOIN person p ON p.tenant_id = $1 AND p.copy_id = $2 AND p.crm_id = people.crm_id
   CROSS JOIN LATERAL (VALUES ('INCOMING_MAIL', p.last_incoming_mail_time),
                              ('OUTGOING_MAIL', p.last_outgoing_mail_time)) mail (kind, at)
   WHERE mail.at IS NOT NULL
@@ -73,7 +78,7 @@ export async function readTimelines(
      FROM unnest($5::uuid[]) AS parent (id)
      JOIN meeting_match about ON about.tenant_id = $1 AND about.meeting_id = parent.id AND about.copy_id = $2
      CROSS JOIN LATERAL (
-       WITH deals AS (${DEALS}), persons AS (${PERSONS})
+       WITH deals AS (${DEALS}), persons AS (${PERSONS}), people AS (${PEOPLE})
        SELECT * FROM (${INTERACTIONS}) every ORDER BY at DESC, kind, ref DESC LIMIT $4
      ) found`,
     [tenantId, copyId, now, first, meetingIds],

@@ -40,6 +40,22 @@ export async function holdLiveCopy(
   return live ?? null;
 }
 
+/** Any fixed number: the name of "judging a copy's deals" among this database's advisory locks. */
+const JUDGING_LOCKS = 20_260_015;
+
+/**
+ * The same, and no other transaction judges deals of the copy meanwhile: each sees what those before it have changed.
+ * @returns whether it is live
+ */
+export async function holdCopyToJudge({ tenantId, rows }: TenantScope, copyId: number): Promise<boolean> {
+  const live = await rows(
+    `SELECT pg_advisory_xact_lock(${JUDGING_LOCKS}, hashint8(id)) AS held FROM synced_copy
+     WHERE tenant_id = $1 AND id = $2 AND state = 'LIVE' FOR SHARE`,
+    [tenantId, copyId],
+  );
+  return live.length > 0;
+}
+
 export interface LockedConnection extends Present {
   copyId: number | null;
 }
@@ -160,18 +176,26 @@ export async function endAuthorization(
   return moved;
 }
 
-/** Whose view the copy holds; null where there is none. */
-export async function boundOf({ tenantId, typed }: TenantScope, copyId: number): Promise<Present["bound"]> {
+/** Whose view the copy holds, and the zone of that user's days; null where there is none. */
+export async function boundOf(
+  { tenantId, typed }: TenantScope,
+  copyId: number,
+): Promise<(NonNullable<Present["bound"]> & { timeZone: string }) | null> {
   const copy = await typed((orm) => orm.findOneBy(SyncedCopyRow, { tenantId, id: copyId }));
-  return copy && { companyId: copy.crmCompanyId, userId: copy.crmUserId };
+  return copy && { companyId: copy.crmCompanyId, userId: copy.crmUserId, timeZone: copy.timeZone };
+}
+
+/** The user who authorized lives by other clocks from now on. */
+export async function keepTimeZone({ tenantId, typed }: TenantScope, copyId: number, timeZone: string): Promise<void> {
+  await typed((orm) => orm.update(SyncedCopyRow, { tenantId, id: copyId }, { timeZone }));
 }
 
 /** A new live copy of what `user` sees. The caller has retired the tenant's earlier one. */
 export async function createCopy({ tenantId, rows }: TenantScope, user: CrmCurrentUser, now: Date): Promise<number> {
   const [copy] = await rows<{ id: number }>(
-    `INSERT INTO synced_copy (tenant_id, crm_company_id, crm_user_id, state, created_at)
-     VALUES ($1, $2, $3, 'LIVE', $4) RETURNING id`,
-    [tenantId, user.companyId, user.id, now],
+    `INSERT INTO synced_copy (tenant_id, crm_company_id, crm_user_id, state, created_at, time_zone)
+     VALUES ($1, $2, $3, 'LIVE', $4, coalesce($5, 'UTC')) RETURNING id`,
+    [tenantId, user.companyId, user.id, now, user.timeZone],
     { id: "number" },
   );
   if (!copy) throw new Error("a copy that was just made is missing");

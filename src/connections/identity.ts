@@ -11,7 +11,7 @@ import type { Clock } from "../platform/clock";
 import type { Logger } from "../platform/logger";
 import type { Secret } from "../platform/secret";
 import type { Present } from "./admission";
-import { boundOf, endAuthorization } from "./connection-store";
+import { boundOf, endAuthorization, keepTimeZone } from "./connection-store";
 import type { Credential, Credentials } from "./credentials";
 import { NeedsReauthorizationError } from "./errors";
 import { endTrouble, noteTrouble, TOKEN_TROUBLES, type Trouble } from "./trouble";
@@ -97,6 +97,8 @@ export class Identity {
     if (!bound) return "REPLACED";
     const reason = refusalOfOwner(bound, user);
     if (reason) return this.#end(tenantId, copyId, version, reason);
+    if (user.timeZone !== null && user.timeZone !== bound.timeZone)
+      await keepTimeZone(database.tenant(tenantId), copyId, user.timeZone);
     if (isProven) return "PROVEN";
     return database.tenant(tenantId).transaction(async (scope) => {
       // The connection before the credential: the order in which disconnecting locks them.

@@ -9,10 +9,15 @@ import { SESSION_LIMITS, withLimits } from "./session-limits";
 export const CONNECTION_CHANGED = "connection_changed";
 /** A run of the tenant was made, moved on or ended. */
 export const PROGRESS_CHANGED = "progress_changed";
+/** A meeting's match says something else; with the meeting's id. */
+export const MEETING_MATCHED = "meeting_matched";
 /** The operator stopped or resumed the calls to the CRM; of all tenants, so every subscriber is woken. */
 export const CRM_STOP_CHANGED = "crm_stop_changed";
-const CHANNELS = [CONNECTION_CHANGED, PROGRESS_CHANGED, CRM_STOP_CHANGED] as const;
+const CHANNELS = [CONNECTION_CHANGED, PROGRESS_CHANGED, MEETING_MATCHED, CRM_STOP_CHANGED] as const;
 export type Channel = (typeof CHANNELS)[number];
+
+/** @param id of what changed; null: anything may have, also while nobody listened */
+type Wake = (id: string | null) => void;
 
 const FIRST_RECONNECT_MS = 100;
 const LONGEST_RECONNECT_MS = 5_000;
@@ -25,12 +30,22 @@ export async function notify({ tenantId, rows }: TenantScope, channel: Channel):
   await rows("SELECT pg_notify($1, $2)", [channel, String(tenantId)]);
 }
 
+/** Tells which of the tenant's things changed, each by its id; the ids of many go with one statement. */
+export async function notifyOf(
+  { tenantId, rows }: TenantScope,
+  channel: Channel,
+  ids: readonly string[],
+): Promise<void> {
+  if (ids.length === 0) return;
+  await rows("SELECT pg_notify($1, $2 || ' ' || id) FROM unnest($3::text[]) AS id", [channel, String(tenantId), ids]);
+}
+
 /**
  * Wakes this process's subscribers when any process notifies. One database session for all of them. A notification
  * may be lost while it reconnects, so every subscriber is woken after that: the row is the truth.
  */
 export class Notifications {
-  readonly #subscribers = new Map<string, Set<() => void>>();
+  readonly #subscribers = new Map<string, Set<Wake>>();
   #client: Client | null = null;
   #stopped = false;
 
@@ -45,9 +60,11 @@ export class Notifications {
       application_name: "crm-connection listener",
       keepAlive: true,
     });
-    client.on("notification", ({ channel, payload }) =>
-      channel === CRM_STOP_CHANGED ? this.#wakeAll() : this.#wake(key(channel, payload ?? "")),
-    );
+    client.on("notification", ({ channel, payload = "" }) => {
+      const [tenantId = "", id = null] = payload.split(" ");
+      if (channel === CRM_STOP_CHANGED) this.#wakeAll();
+      else this.#wake(key(channel, tenantId), id);
+    });
     client.on("error", (error) => this.logger.warn({ err: error }, "the listening database session failed"));
     await client.connect();
     this.#client = client;
@@ -60,8 +77,11 @@ export class Notifications {
     await this.#client?.end();
   }
 
-  /** Calls `wake` on each change of the tenant, or of what is nobody's (null). @returns ends it */
-  subscribe(channel: Channel, tenantId: number | null, wake: () => void): () => void {
+  /**
+   * Calls `wake` on each change of the tenant, or of what is nobody's (null), with the id where the channel tells one.
+   * @returns ends it
+   */
+  subscribe(channel: Channel, tenantId: number | null, wake: Wake): () => void {
     const subject = key(channel, String(tenantId ?? ""));
     const others = this.#subscribers.get(subject) ?? new Set();
     this.#subscribers.set(subject, others.add(wake));
@@ -71,12 +91,12 @@ export class Notifications {
     };
   }
 
-  #wake(subject: string): void {
-    for (const wake of this.#subscribers.get(subject) ?? []) wake();
+  #wake(subject: string, id: string | null): void {
+    for (const wake of this.#subscribers.get(subject) ?? []) wake(id);
   }
 
   #wakeAll(): void {
-    for (const subject of this.#subscribers.keys()) this.#wake(subject);
+    for (const subject of this.#subscribers.keys()) this.#wake(subject, null);
   }
 
   async #reconnect(): Promise<void> {

@@ -63,6 +63,13 @@ export class DealRow {
   @Column("timestamptz", { nullable: true })
   participantsAskedAt!: Date | null;
 
+  /** Our earliest mail to one of its people that was seen since it was added, kept because the CRM tells of the latest only. */
+  @Column("timestamptz", { nullable: true })
+  firstMailAt!: Date | null;
+
+  @Column("bigint", { nullable: true })
+  firstMailPersonId!: number | null;
+
   @Column("date", { nullable: true })
   expectedCloseDate!: string | null;
 
@@ -74,6 +81,10 @@ export class DealRow {
 
   @Column("timestamptz", { nullable: true })
   lostTime!: Date | null;
+
+  /** When it was closed either way; older deals have this one alone. */
+  @Column("timestamptz", { nullable: true })
+  closeTime!: Date | null;
 
   @Column("text", { nullable: true })
   lostReason!: string | null;

@@ -1,10 +1,10 @@
 import { Check, Column, Entity, ForeignKey, Index } from "typeorm";
-import { MeetingRow } from "./meeting";
+import { TenantRow } from "./tenant";
 import { WriteReceipt } from "./write-receipt";
 
 /** The receipt of one field value; those of one mutation share its idempotency key, in the order sent. */
 @Entity("field_write")
-@ForeignKey(() => MeetingRow, ["tenantId", "meetingId"], ["tenantId", "id"], { name: "field_write_meeting_fkey" })
+@ForeignKey(() => TenantRow, ["tenantId"], ["id"], { name: "field_write_tenant_fkey" })
 @Index("field_write_idempotency_key", ["tenantId", "idempotencyKey", "position"], { unique: true })
 @Index("field_write_by_time", ["tenantId", "requestedAt", "id"])
 @Index("field_write_by_meeting", ["tenantId", "meetingId", "requestedAt", "id"])

@@ -9,8 +9,10 @@ import { CrmUserRow } from "./crm-user";
 import { DataGapRow } from "./data-gap";
 import { DealRow } from "./deal";
 import { DealParticipantRow } from "./deal-participant";
+import { DealSilenceRow } from "./deal-silence";
 import { FieldMappingRow } from "./field-mapping";
 import { FieldWriteRow } from "./field-write";
+import { JudgedCopyRow } from "./judged-copy";
 import { MatchedRecordRow } from "./matched-record";
 import { MeetingRow } from "./meeting";
 import { MeetingAttendeeRow } from "./meeting-attendee";
@@ -42,9 +44,11 @@ export const entities = [
   CrmUserRow,
   DataGapRow,
   DealParticipantRow,
+  DealSilenceRow,
   DealRow,
   FieldWriteRow,
   FieldMappingRow,
+  JudgedCopyRow,
   MatchedRecordRow,
   MeetingAttendeeRow,
   MeetingMatchRow,

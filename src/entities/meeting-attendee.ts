@@ -4,8 +4,14 @@ import { MeetingRow } from "./meeting";
 export const ATTENDEE_SIDES = ["SELLER", "BUYER", "IGNORED"] as const;
 export type AttendeeSide = (typeof ATTENDEE_SIDES)[number];
 
-export const MATCH_STATUSES = ["MATCHED", "AMBIGUOUS", "NONE"] as const;
+export const MATCH_STATUSES = ["MATCHED", "AMBIGUOUS", "NONE", "PENDING"] as const;
 export type MatchStatus = (typeof MATCH_STATUSES)[number];
+
+export const PERSON_RULES = ["EMAIL_EXACT", "EMAIL_WITHOUT_TAG", "ONLY_ONE_ON_OPEN_DEAL"] as const;
+export type PersonRule = (typeof PERSON_RULES)[number];
+
+export const ORGANIZATION_RULES = ["ORGANIZATION_OF_PERSON", "DOMAIN_OF_PERSONS", "DOMAIN_OF_WEBSITE"] as const;
+export type OrganizationRule = (typeof ORGANIZATION_RULES)[number];
 
 @Entity("meeting_attendee")
 @ForeignKey(() => MeetingRow, ["tenantId", "meetingId"], ["tenantId", "id"], {
@@ -13,8 +19,8 @@ export type MatchStatus = (typeof MATCH_STATUSES)[number];
   onDelete: "CASCADE",
 })
 @Check("meeting_attendee_side", "side IN ('SELLER', 'BUYER', 'IGNORED')")
-@Check("meeting_attendee_match_status", "match_status IN ('MATCHED', 'AMBIGUOUS', 'NONE')")
-@Check("meeting_attendee_organization_status", "organization_status IN ('MATCHED', 'AMBIGUOUS', 'NONE')")
+@Check("meeting_attendee_match_status", "match_status IN ('MATCHED', 'AMBIGUOUS', 'NONE', 'PENDING')")
+@Check("meeting_attendee_organization_status", "organization_status IN ('MATCHED', 'AMBIGUOUS', 'NONE', 'PENDING')")
 export class MeetingAttendeeRow {
   @PrimaryColumn("bigint")
   tenantId!: number;
@@ -38,7 +44,7 @@ export class MeetingAttendeeRow {
   matchStatus!: MatchStatus;
 
   @Column("text", { nullable: true })
-  matchRule!: string | null;
+  matchRule!: PersonRule | null;
 
   @Column("text")
   matchReason!: string;
@@ -56,7 +62,7 @@ export class MeetingAttendeeRow {
   organizationId!: number | null;
 
   @Column("text", { nullable: true })
-  organizationRule!: string | null;
+  organizationRule!: OrganizationRule | null;
 
   @Column("text", { nullable: true })
   organizationReason!: string | null;

@@ -1,8 +1,15 @@
 import { Check, Column, Entity, ForeignKey, Index, PrimaryColumn } from "typeorm";
 import { MeetingRow } from "./meeting";
 
-export const MEETING_MATCH_STATUSES = ["MATCHED", "NEEDS_CHOICE", "NONE"] as const;
+export const MEETING_MATCH_STATUSES = ["MATCHED", "NEEDS_CHOICE", "NONE", "PENDING"] as const;
 export type MeetingMatchStatus = (typeof MEETING_MATCH_STATUSES)[number];
+
+/** In the order in which they are asked. */
+export const DEAL_RULES = [
+  ...(["CHOSEN", "SAME_CRM_ACTIVITY", "ONE_DEAL_OF_ALL", "ONLY_CANDIDATE"] as const),
+  ...(["MOST_ATTENDEES", "OWNER_ATTENDS", "OPEN_BEFORE_CLOSED"] as const),
+] as const;
+export type DealRule = (typeof DEAL_RULES)[number];
 
 export interface StoredDealCandidate {
   dealId: number;
@@ -16,7 +23,7 @@ export interface StoredDealCandidate {
   name: "meeting_match_meeting_fkey",
   onDelete: "CASCADE",
 })
-@Check("meeting_match_status", "status IN ('MATCHED', 'NEEDS_CHOICE', 'NONE')")
+@Check("meeting_match_status", "status IN ('MATCHED', 'NEEDS_CHOICE', 'NONE', 'PENDING')")
 export class MeetingMatchRow {
   @PrimaryColumn("bigint")
   tenantId!: number;
@@ -31,7 +38,7 @@ export class MeetingMatchRow {
   status!: MeetingMatchStatus;
 
   @Column("text", { nullable: true })
-  rule!: string | null;
+  rule!: DealRule | null;
 
   @Column("text")
   reason!: string;

@@ -34,6 +34,10 @@ export class MeetingRow {
   @Column("timestamptz")
   recordedAt!: Date;
 
+  /** When it was said that it does not take place; recording it again revives it. */
+  @Column("timestamptz", { nullable: true })
+  cancelledAt!: Date | null;
+
   /** When what it is about was last brought up to date for its sake, as it begins soon; null: not yet. */
   @Column("timestamptz", { nullable: true })
   refreshedAt!: Date | null;

@@ -1,10 +1,10 @@
 import { Check, Column, Entity, ForeignKey, Index } from "typeorm";
-import { MeetingRow } from "./meeting";
+import { TenantRow } from "./tenant";
 import { WriteReceipt } from "./write-receipt";
 
 /** The receipt of one note. */
 @Entity("note_write")
-@ForeignKey(() => MeetingRow, ["tenantId", "meetingId"], ["tenantId", "id"], { name: "note_write_meeting_fkey" })
+@ForeignKey(() => TenantRow, ["tenantId"], ["id"], { name: "note_write_tenant_fkey" })
 @Index("note_write_idempotency_key", ["tenantId", "idempotencyKey"], { unique: true })
 @Index("note_write_reference", ["tenantId", "reference"], { unique: true })
 @Index("note_write_by_time", ["tenantId", "requestedAt", "id"])

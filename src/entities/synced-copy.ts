@@ -20,6 +20,10 @@ export class SyncedCopyRow {
   @Column("bigint")
   crmUserId!: number;
 
+  /** That user's, as the CRM named it last. */
+  @Column("text", { default: "UTC" })
+  timeZone!: string;
+
   @Column("text")
   state!: "LIVE" | "RETIRED";
 
@@ -29,6 +33,13 @@ export class SyncedCopyRow {
   /** Up to which ended run the tenant's meetings have been matched against this copy; null: not yet. */
   @Column("timestamptz", { nullable: true })
   rematchedAt!: Date | null;
+
+  /** While meetings are matched again: how many have been looked at, and of how many; null: none are. */
+  @Column("integer", { nullable: true })
+  rematchDone!: number | null;
+
+  @Column("integer", { nullable: true })
+  rematchTotal!: number | null;
 
   /** When the last day's part of the matched records was asked for by their ids; null: not yet. */
   @Column("timestamptz", { nullable: true })

@@ -17,6 +17,7 @@ export abstract class WriteReceipt {
   @Column("text")
   inputHash!: string;
 
+  /** It may have been deleted. */
   @Column("uuid")
   meetingId!: string;
 

@@ -7,6 +7,8 @@ export class LiveValue<T> implements AsyncIterable<T> {
   constructor(
     readonly listen: (wake: () => void) => () => void,
     readonly read: () => Promise<T | null>,
+    /** Whether there is more to read without a further wake-up. */
+    readonly hasMore: () => boolean = () => false,
   ) {}
 
   [Symbol.asyncIterator](): States<T> {
@@ -39,6 +41,7 @@ class States<T> implements AsyncIterableIterator<T> {
       else {
         this.#pending = false;
         const state = await this.value.read();
+        this.#pending ||= this.value.hasMore();
         if (state !== null) return { done: false, value: state };
       }
     }
@@ -96,4 +99,68 @@ export function share<T>(value: LiveValue<T>, freshMs: number, ended: () => void
     return known.state;
   };
   return new LiveValue(listen, read);
+}
+
+/** Happenings that wait for one reader. A reader that is this far behind misses the oldest, and reads anew what it shows. */
+const MOST_WAITING = 100;
+
+/** What is told of one happening, read when the first reader comes to it, once for all; null: nothing any more. */
+type Told<T> = () => Promise<T | null>;
+
+/** Things that happen, each told to every reader once and in their order, from when it begins to read. */
+export class LiveEvents<T> implements AsyncIterable<T> {
+  /** @param listen calls `happened` at each; returns what ends that */
+  constructor(readonly listen: (happened: (told: Told<T>) => void) => () => void) {}
+
+  [Symbol.asyncIterator](): AsyncIterableIterator<T> {
+    const waiting: Told<T>[] = [];
+    const states = new States(
+      new LiveValue<T>(
+        (wake) =>
+          this.listen((told) => {
+            if (waiting.push(told) > MOST_WAITING) waiting.shift();
+            wake();
+          }),
+        async () => {
+          for (let told = waiting.shift(); told; told = waiting.shift()) {
+            const one = await told();
+            if (one !== null) return one;
+          }
+          return null;
+        },
+        () => waiting.length > 0,
+      ),
+    );
+    return states;
+  }
+
+  /** The same with something done to each, once for all readers. @param ended the last reader has left */
+  shared<U>(tell: (one: T) => Promise<U | null>, ended: () => void): LiveEvents<U> {
+    const readers = new Set<(told: Told<U>) => void>();
+    let unlisten = () => {};
+    const happened = (told: Told<T>) => {
+      const shared = once(async () => {
+        const one = await told();
+        return one === null ? null : tell(one);
+      });
+      for (const reader of readers) reader(shared);
+    };
+    return new LiveEvents((reader) => {
+      if (readers.size === 0) unlisten = this.listen(happened);
+      readers.add(reader);
+      return () => {
+        if (!readers.delete(reader) || readers.size > 0) return;
+        unlisten();
+        ended();
+      };
+    });
+  }
+}
+
+function once<T>(read: () => Promise<T>): () => Promise<T> {
+  let known: Promise<T> | null = null;
+  return () => {
+    known ??= read();
+    return known;
+  };
 }

@@ -35,6 +35,7 @@ export class AuditResolver {
 
 const ID_OF: Partial<Record<AuditAction, "Meeting" | "SyncRun">> = {
   DEAL_CHOSEN: "Meeting",
+  MEETING_DELETED: "Meeting",
   SYNC_REQUESTED: "SyncRun",
 };
 

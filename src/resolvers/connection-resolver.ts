@@ -1,4 +1,5 @@
 import { Arg, Ctx, FieldResolver, Mutation, Query, Resolver, Root, Subscription } from "type-graphql";
+import { readRematchProgress } from "../briefing/rematch";
 import { grantEndsAt } from "../connections/grants";
 import { readGaps } from "../connections/known-gaps";
 import { CONNECTION_CHANGED } from "../database/notifications";
@@ -30,11 +31,13 @@ export class ConnectionResolver {
 
   @FieldResolver(() => SyncStatus, { description: "How fresh and how whole the synced copy is." })
   async sync(@Root() { copyId }: Connection, @Ctx() context: EventContext): Promise<SyncStatus> {
-    if (copyId === null) return { current: null, last: null, lastSuccessAt: null, nextRunAt: null, gaps: [] };
+    if (copyId === null)
+      return { current: null, last: null, lastSuccessAt: null, nextRunAt: null, gaps: [], matching: null };
     const { scope, services } = context;
     const planned = await context.connection();
-    const [status, gaps] = await context.once(`sync of ${copyId}`, () =>
-      Promise.all([readRunStatus(scope, copyId), readGaps({ ...scope, copyId }, services.clock())]),
+    const copy = { ...scope, copyId };
+    const [status, gaps, matching] = await context.once(`sync of ${copyId}`, () =>
+      Promise.all([readRunStatus(scope, copyId), readGaps(copy, services.clock()), readRematchProgress(copy)]),
     );
     return {
       current: status.current && presentRun(status.current),
@@ -42,6 +45,7 @@ export class ConnectionResolver {
       lastSuccessAt: status.lastSuccessAt,
       nextRunAt: planned?.nextSyncAt ?? null,
       gaps: gaps.map(presentGap),
+      matching,
     };
   }
 

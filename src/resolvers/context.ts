@@ -12,7 +12,7 @@ import type { CopyScope, Database, TenantScope } from "../database/database";
 import type { Channel, Notifications } from "../database/notifications";
 import type { ConnectionRow } from "../entities/connection";
 import type { Clock } from "../platform/clock";
-import { LiveValue } from "../platform/live-value";
+import { LiveEvents, LiveValue } from "../platform/live-value";
 import type { Logger } from "../platform/logger";
 import type { Outcome } from "../platform/outcome";
 import type { Schedule } from "../sync/schedule";
@@ -55,6 +55,8 @@ export interface OperationContext<Who extends Viewer = Actor> {
   once<T>(what: string, read: () => Promise<T>): Promise<T>;
   /** What the tenant's reads say at each change that the channel tells of. */
   changes<T>(channel: Channel, read: (reads: TenantReads) => Promise<T | null>): LiveValue<T>;
+  /** What the tenant's reads say of each thing of which the channel tells that it changed. */
+  changesOf<T>(channel: Channel, read: (reads: TenantReads, id: string) => Promise<T | null>): LiveEvents<T>;
   /** The copy that this tenant sees now; null while nothing is connected. */
   copy(): Promise<CopyScope | null>;
   /** The fields of an entity in the CRM, asked for once in an operation however often it names them. */
@@ -106,6 +108,14 @@ export function createOperationContext<Who extends Viewer>(
           wake();
         });
       return new LiveValue(listen, () => read(renewed()));
+    },
+    changesOf(channel, read) {
+      return new LiveEvents((happened) =>
+        services.notifications.subscribe(channel, tenantId, (id) => {
+          shared?.forget(tenantId);
+          if (id !== null) happened(() => read(renewed(), id));
+        }),
+      );
     },
   };
 }

@@ -1,4 +1,4 @@
-import type { ValidationError } from "class-validator";
+import { type ValidationError, validate } from "class-validator";
 import { getNullableType, isUnionType } from "graphql";
 import { Arg, ArgumentValidationError, type ClassType, type MiddlewareFn } from "type-graphql";
 import { refused } from "../platform/outcome";
@@ -18,8 +18,7 @@ export const refuseInvalidInput: MiddlewareFn = async ({ info }, next) => {
     return await next();
   } catch (error) {
     if (!(error instanceof ArgumentValidationError)) throw error;
-    const { path, words } = firstFault(error.extensions.validationErrors);
-    const message = `${path} ${words}.`;
+    const { path, message } = firstFault(error.extensions.validationErrors);
     const answer = getNullableType(info.returnType);
     const canRefuse = isUnionType(answer) && answer.getTypes().some(({ name }) => name === Refusal.name);
     if (!canRefuse) throw badInput(message);
@@ -27,11 +26,22 @@ export const refuseInvalidInput: MiddlewareFn = async ({ info }, next) => {
   }
 };
 
+/**
+ * Checks one of many inputs, of which each is refused for itself.
+ * @param path where it stands: `inputs.3`
+ */
+export async function refusalOfInput(input: object, path: string): Promise<Refusal | null> {
+  const faults = await validate(input, { skipMissingProperties: true });
+  if (faults.length === 0) return null;
+  const fault = firstFault(faults, `${path}.`);
+  return presentRefusal(refused("INVALID_INPUT", fault.message, fault.path));
+}
+
 /** Of a field and its own fields, the outermost. @returns the path with points: `attendees.3.email` */
-function firstFault(faults: readonly ValidationError[], within = ""): { path: string; words: string } {
+function firstFault(faults: readonly ValidationError[], within = ""): { path: string; message: string } {
   const [fault] = faults;
   if (!fault) throw new Error("class-validator refused an input without a reason");
   const path = `${within}${fault.property}`;
   const [words] = Object.values(fault.constraints ?? {});
-  return words === undefined ? firstFault(fault.children ?? [], `${path}.`) : { path, words };
+  return words === undefined ? firstFault(fault.children ?? [], `${path}.`) : { path, message: `${path} ${words}.` };
 }

@@ -1,7 +1,7 @@
 import { Args, Ctx, Query, Resolver, UseMiddleware } from "type-graphql";
 import { NEWEST_IN_CRM, readOrganizations, readPersons } from "../briefing/lists/contact-lists";
 import { dealOrder, type DealFilter as Filter, readDeals } from "../briefing/lists/deal-list";
-import { LATEST_START, readMeetings } from "../briefing/lists/meeting-list";
+import { MEETING_ORDERS, readMeetings } from "../briefing/lists/meeting-list";
 import type { CopyScope } from "../database/database";
 import type { Page } from "../database/keyset";
 import type { DealRow } from "../entities/deal";
@@ -12,6 +12,8 @@ import {
   DealOrder,
   DealsArgs,
   MeetingConnection,
+  MeetingOrder,
+  MeetingsArgs,
   OrganizationConnection,
   PersonConnection,
   PersonsArgs,
@@ -82,13 +84,27 @@ export class ListsResolver {
     );
   }
 
-  @Query(() => MeetingConnection, { description: "The tenant's recorded meetings, latest start first." })
-  meetings(
-    @Args(() => PageArgs) args: PageArgs,
+  @Query(() => MeetingConnection, {
+    description: "The tenant's recorded meetings; cancelled ones where they are asked for.",
+  })
+  @UseMiddleware(refuseInvalidInput)
+  async meetings(
+    @Args(() => MeetingsArgs, { validate: true }) { filter, ...args }: MeetingsArgs,
     @Ctx() { actor, scope }: OperationContext,
   ): Promise<RelayPage<Meeting>> {
-    const list = { name: "meetings", of: actor.tenantId, order: LATEST_START };
-    return relayPage(list, args, (page) => readMeetings(scope, page), presentMeeting);
+    if (filter?.status?.length === 0)
+      throw badInput("filter.status must name at least one status; leave it out for all.");
+    const orderName = args.orderBy ?? MeetingOrder.STARTS_AT_DESC;
+    const list = { name: "meetings", of: actor.tenantId, orderName, order: MEETING_ORDERS[orderName] };
+    const { from = null, to = null, status = null, ownerEmail, includeCancelled } = filter ?? {};
+    const wanted = {
+      from,
+      to,
+      status,
+      ownerEmail: ownerEmail?.trim() ?? null,
+      includeCancelled: includeCancelled === true,
+    };
+    return relayPage(list, args, (page) => readMeetings(scope, wanted, page), presentMeeting);
   }
 }
 

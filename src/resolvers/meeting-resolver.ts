@@ -1,13 +1,30 @@
-import { Arg, Ctx, FieldResolver, ID, Mutation, Query, Resolver, Root, UseMiddleware } from "type-graphql";
+import {
+  Arg,
+  Ctx,
+  FieldResolver,
+  ID,
+  Mutation,
+  Query,
+  Resolver,
+  Root,
+  Subscription,
+  UseMiddleware,
+} from "type-graphql";
 import { readMeeting } from "../briefing/briefings";
-import { NOT_CONNECTED } from "../briefing/match-meeting";
+import type { ChoiceRefusal as MeetingRefusal } from "../briefing/choose-deal";
+import { NOT_CONNECTED } from "../briefing/matching/pending";
+import { MEETING_MATCHED } from "../database/notifications";
+import type { MeetingRow } from "../entities/meeting";
 import type { MeetingAttendeeRow } from "../entities/meeting-attendee";
 import type { MeetingMatchRow } from "../entities/meeting-match";
+import type { Outcome } from "../platform/outcome";
 import { Briefing, DealCandidate } from "../schema/briefing";
 import { CrmUser } from "../schema/crm-setup";
 import {
   Attendee,
+  DeleteMeetingResult,
   Meeting,
+  MeetingDeleted,
   MeetingMatch,
   MeetingResult,
   MeetingSuccess,
@@ -16,11 +33,11 @@ import {
 } from "../schema/meeting";
 import { Deal, Organization, Person } from "../schema/records";
 import type { Refusal } from "../schema/refusal";
-import type { OperationContext } from "./context";
+import type { EventContext, OperationContext } from "./context";
 import { dealEdge, loadAll, organizationEdge, personEdge } from "./edges";
 import { badInput } from "./errors";
 import { crmIdIn, uuidIn } from "./global-id";
-import { Input, refuseInvalidInput } from "./invalid-input";
+import { Input, refusalOfInput, refuseInvalidInput } from "./invalid-input";
 import { presentAttendee, presentMatch, presentMeeting, presentRefusal, presentUser } from "./present";
 
 const CONNECTION_CHANGED = "The CRM connection has changed since; the meeting is matched again after the next sync.";
@@ -49,6 +66,30 @@ async function withoutGoneDeal({ loaders }: OperationContext, match: MeetingMatc
 
 export const meetingIdIn = (id: string): string | null => uuidIn(id, "Meeting");
 
+/** Meetings of one mutation; more are recorded with more mutations. */
+const MOST_RECORDED = 100;
+
+/** As it is kept: without the blanks around each text. */
+const trimmed = ({ externalId, title, startsAt, endsAt, ownerEmail, attendees }: RecordMeetingInput) => ({
+  ...{ externalId: externalId.trim(), title: title.trim(), startsAt, endsAt: endsAt ?? null },
+  ownerEmail: ownerEmail.trim(),
+  attendees: attendees.map(({ email, name }) => ({ email: email.trim(), name: name?.trim() || null })),
+});
+
+const success = (row: MeetingRow) => Object.assign(new MeetingSuccess(), { meeting: presentMeeting(row) });
+
+/** The answer to a mutation that has changed the meeting, or was refused. */
+function settled(context: OperationContext, outcome: Outcome<MeetingRow, MeetingRefusal>): MeetingSuccess | Refusal {
+  context.renew();
+  return outcome.ok ? success(outcome.value) : presentRefusal(outcome);
+}
+
+function present(meetings: ReadonlyMap<string, MeetingRow>, externalId: string): MeetingRow {
+  const row = meetings.get(externalId);
+  if (!row) throw new Error(`meeting ${externalId} was recorded and is not there`);
+  return row;
+}
+
 @Resolver(() => Meeting)
 export class MeetingResolver {
   @Query(() => Meeting, { nullable: true, description: "By exactly one of its ids; null where this tenant has none." })
@@ -68,16 +109,50 @@ export class MeetingResolver {
     @Input(() => RecordMeetingInput) input: RecordMeetingInput,
     @Ctx() context: OperationContext,
   ): Promise<MeetingSuccess | Refusal> {
-    const recorded = await context.services.meetings.record(context.actor, {
-      externalId: input.externalId.trim(),
-      title: input.title.trim(),
-      startsAt: input.startsAt,
-      endsAt: input.endsAt ?? null,
-      ownerEmail: input.ownerEmail.trim(),
-      attendees: input.attendees.map(({ email, name }) => ({ email: email.trim(), name: name?.trim() || null })),
-    });
+    const recorded = await context.services.meetings.record(context.actor, trimmed(input));
     context.renew();
-    return Object.assign(new MeetingSuccess(), { meeting: presentMeeting(recorded) });
+    return success(recorded);
+  }
+
+  @Mutation(() => [MeetingResult], {
+    description:
+      "At most 100; each is recorded or refused for itself, in their order. Of two with one externalId the later holds.",
+  })
+  async recordMeetings(
+    @Arg("inputs", () => [RecordMeetingInput]) inputs: RecordMeetingInput[],
+    @Ctx() context: OperationContext,
+  ): Promise<(MeetingSuccess | Refusal)[]> {
+    if (inputs.length > MOST_RECORDED) throw badInput(`inputs must have at most ${MOST_RECORDED} entries.`);
+    const refusals = await Promise.all(inputs.map((input, index) => refusalOfInput(input, `inputs.${index}`)));
+    const usable = inputs.filter((_, index) => refusals[index] === null).map(trimmed);
+    const recorded = usable.length > 0 ? await context.services.meetings.recordAll(context.actor, usable) : [];
+    context.renew();
+    const meetings = new Map(recorded.map((row) => [row.externalId, row]));
+    return inputs.map((input, index) => refusals[index] ?? success(present(meetings, input.externalId.trim())));
+  }
+
+  @Mutation(() => MeetingResult, {
+    description:
+      "It did not or will not take place: it counts as no contact and grants no reading. Recording it again revives it.",
+  })
+  async cancelMeeting(
+    @Arg("meetingId", () => ID) meetingId: string,
+    @Ctx() context: OperationContext,
+  ): Promise<MeetingSuccess | Refusal> {
+    return settled(context, await context.services.meetings.cancel(context.actor, meetingIdIn(meetingId)));
+  }
+
+  @Mutation(() => DeleteMeetingResult, {
+    description:
+      "Erases the meeting, its attendees and its matches; receipts of writes stay. Unknown and foreign ids answer alike: MeetingDeleted.",
+  })
+  async deleteMeeting(
+    @Arg("meetingId", () => ID) meetingId: string,
+    @Ctx() context: OperationContext,
+  ): Promise<MeetingDeleted | Refusal> {
+    await context.services.meetings.delete(context.actor, meetingIdIn(meetingId));
+    context.renew();
+    return Object.assign(new MeetingDeleted(), { id: meetingId });
   }
 
   @Mutation(() => MeetingResult, {
@@ -95,9 +170,25 @@ export class MeetingResolver {
       meetingId: meetingIdIn(meetingId),
       deal: copyId === null || crmId === null ? null : { copyId, crmId },
     });
-    context.renew();
-    if (!chosen.ok) return presentRefusal(chosen);
-    return Object.assign(new MeetingSuccess(), { meeting: presentMeeting(chosen.value) });
+    return settled(context, chosen);
+  }
+
+  @Mutation(() => MeetingResult, { description: "Takes the choice back: the rules decide again." })
+  async unchooseDeal(
+    @Arg("meetingId", () => ID) meetingId: string,
+    @Ctx() context: OperationContext,
+  ): Promise<MeetingSuccess | Refusal> {
+    return settled(context, await context.services.meetings.unchoose(context.actor, meetingIdIn(meetingId)));
+  }
+
+  @Subscription(() => Meeting, {
+    description:
+      "A meeting whose match has changed, once for each change; waits for the first. Those of a copy that is new are told as a whole by connectionStatusChanged.",
+    subscribe: ({ context }: { context: EventContext }) =>
+      context.changesOf(MEETING_MATCHED, (reads, id) => reads.loaders.meeting.load(id)),
+  })
+  meetingMatched(@Root() row: MeetingRow): Meeting {
+    return presentMeeting(row);
   }
 
   @FieldResolver(() => CrmUser, { nullable: true, description: "The CRM user with the owner's e-mail address." })

@@ -3,14 +3,14 @@ import type { InteractionRow } from "../briefing/timeline";
 import { Interaction, InteractionKind, QuietReason, QuietReasonCode, QuietSignal, QuietVerdict } from "../schema/quiet";
 import { make } from "./present";
 
-export function presentQuiet({ verdict, quietSince, quietDays, reasons, nextChangeAt, asOf }: Signal): QuietSignal {
+export function presentQuiet({ verdict, reasons, ...signal }: Signal): QuietSignal {
   return make(QuietSignal, {
     verdict: QuietVerdict[verdict],
     isQuiet: verdict === "QUIET" || verdict === "GHOSTED",
     reasons: reasons.map(({ code, since, thresholdDays, message, evidence }) =>
       make(QuietReason, { code: QuietReasonCode[code], since, thresholdDays, message, shownBy: evidence }),
     ),
-    ...{ quietSince, quietDays, nextChangeAt, asOf },
+    ...signal,
   });
 }
 

@@ -25,15 +25,7 @@ import {
 } from "../schema/connection";
 import { Activity, Note } from "../schema/context-records";
 import { CrmUser, Pipeline, Stage } from "../schema/crm-setup";
-import {
-  Attendee,
-  type AttendeeSide,
-  type MatchStatus,
-  Meeting,
-  MeetingMatch,
-  type MeetingMatchStatus,
-  PersonMatch,
-} from "../schema/meeting";
+import { Attendee, Meeting, MeetingMatch, PersonMatch } from "../schema/meeting";
 import { Deal, DealStatus, Organization, Person } from "../schema/records";
 import { Refusal, type RefusalCode } from "../schema/refusal";
 import { DataGap, SyncRun, SyncStep } from "../schema/sync";
@@ -246,6 +238,7 @@ export const presentMeeting = (row: MeetingRow): Meeting =>
     startsAt: row.startsAt,
     endsAt: row.endsAt,
     ownerEmail: row.ownerEmail,
+    cancelledAt: row.cancelledAt,
   });
 
 /** @param outdated why nothing of the match holds: it belongs to a copy that is no longer the tenant's; null: it holds */
@@ -253,12 +246,12 @@ export const presentAttendee = (row: MeetingAttendeeRow, outdated: string | null
   make(Attendee, {
     email: row.email,
     name: row.name,
-    side: row.side as AttendeeSide,
+    side: row.side,
     match: make(PersonMatch, {
-      status: (outdated ? "NONE" : row.matchStatus) as MatchStatus,
+      status: outdated ? "PENDING" : row.matchStatus,
       rule: outdated ? null : row.matchRule,
       reason: outdated ?? row.matchReason,
-      organizationStatus: (outdated ? "NONE" : row.organizationStatus) as MatchStatus,
+      organizationStatus: outdated ? "PENDING" : row.organizationStatus,
       organizationRule: outdated ? null : row.organizationRule,
       organizationReason: outdated ? null : row.organizationReason,
       links: outdated
@@ -270,7 +263,7 @@ export const presentAttendee = (row: MeetingAttendeeRow, outdated: string | null
 /** @param outdated as in {@link presentAttendee} */
 export const presentMatch = (row: MeetingMatchRow, outdated: string | null): MeetingMatch =>
   make(MeetingMatch, {
-    status: (outdated ? "NONE" : row.status) as MeetingMatchStatus,
+    status: outdated ? "PENDING" : row.status,
     rule: outdated ? null : row.rule,
     reason: outdated ?? row.reason,
     matchedAt: row.matchedAt,

@@ -32,6 +32,8 @@ import { presentFieldWrite, presentNoteWrite, presentWrite } from "./present-wri
 const TARGET =
   "What was written to; null where it is no longer readable: disconnected, deleted or not matched any more.";
 
+const MEETING = "As recorded; null once it was deleted.";
+
 const TARGETS: Record<string, MatchedEntity> = { Deal: "DEAL", Person: "PERSON", Organization: "ORGANIZATION" };
 
 /** What the id of anything but a meeting is taken for. */
@@ -83,8 +85,8 @@ export class NoteWriteResolver {
     return relayPage(list, args, (page) => readWrites(scope, filter, page), presentWrite);
   }
 
-  @FieldResolver(() => Meeting)
-  meeting(@Root() { links }: NoteWrite, @Ctx() context: OperationContext): Promise<Meeting> {
+  @FieldResolver(() => Meeting, { nullable: true, description: MEETING })
+  meeting(@Root() { links }: NoteWrite, @Ctx() context: OperationContext): Promise<Meeting | null> {
     return meetingOf(context, links);
   }
 
@@ -121,8 +123,8 @@ export class FieldWriteResolver {
     return Object.assign(new WriteFieldsReport(), { writes, allWritten });
   }
 
-  @FieldResolver(() => Meeting)
-  meeting(@Root() { links }: FieldWrite, @Ctx() context: OperationContext): Promise<Meeting> {
+  @FieldResolver(() => Meeting, { nullable: true, description: MEETING })
+  meeting(@Root() { links }: FieldWrite, @Ctx() context: OperationContext): Promise<Meeting | null> {
     return meetingOf(context, links);
   }
 
@@ -132,10 +134,9 @@ export class FieldWriteResolver {
   }
 }
 
-async function meetingOf({ loaders }: OperationContext, links: WriteLinks): Promise<Meeting> {
+async function meetingOf({ loaders }: OperationContext, links: WriteLinks): Promise<Meeting | null> {
   const row = await loaders.meeting.load(links.meeting);
-  if (!row) throw new Error(`meeting ${links.meeting} has a receipt and is not there`);
-  return presentMeeting(row);
+  return row && presentMeeting(row);
 }
 
 const EDGES = { DEAL: dealEdge, PERSON: personEdge, ORGANIZATION: organizationEdge } as const;

@@ -19,7 +19,10 @@ registerEnumType(AuditAction, {
     FIELD_MAPPING_SET: { description: "A field was nominated; `subject` is its entity." },
     FIELD_MAPPING_CLEARED: { description: "A field is nominated no more; `subject` is its entity." },
     SYNC_REQUESTED: { description: "A user asked for a sync; `subject` is the run, `code` its kind." },
-    DEAL_CHOSEN: { description: "A user chose a meeting's deal; `subject` is the meeting." },
+    DEAL_CHOSEN: {
+      description: "A user chose a meeting's deal, or (`code` TAKEN_BACK) took that back; `subject` is the meeting.",
+    },
+    MEETING_DELETED: { description: "A user deleted a meeting; `subject` is the id that it had." },
     POLICY_REFUSED: { description: "Role or plan does not allow it; `subject` is the operation." },
     KEYS_ROTATED: { description: "The stored tokens were sealed under another key." },
   },

@@ -1,6 +1,8 @@
 import { ArrayMaxSize, ValidateNested } from "class-validator";
 import { ArgsType, Field, ID, InputType, registerEnumType } from "type-graphql";
-import { Meeting } from "./meeting";
+import type { MeetingMatchStatus as StoredStatus } from "../entities/meeting-match";
+import { Text } from "./checks";
+import { LONGEST_ADDRESS, Meeting, MeetingMatchStatus } from "./meeting";
 import { connectionOf, PageArgs } from "./page";
 import { QuietVerdict } from "./quiet";
 import { Deal, DealStatus, Organization, Person } from "./records";
@@ -71,6 +73,47 @@ export class DealsArgs extends PageArgs {
 
   @Field(() => DealOrder, { nullable: true, defaultValue: DealOrder.UPDATED_AT_DESC })
   orderBy!: DealOrder | null;
+}
+
+export const MeetingOrder = { STARTS_AT_DESC: "STARTS_AT_DESC", STARTS_AT_ASC: "STARTS_AT_ASC" } as const;
+export type MeetingOrder = keyof typeof MeetingOrder;
+registerEnumType(MeetingOrder, {
+  name: "MeetingOrder",
+  description: "Meetings that begin at one instant follow each other by their ids.",
+  valuesConfig: {
+    STARTS_AT_DESC: { description: "Latest start first." },
+    STARTS_AT_ASC: { description: "Earliest start first." },
+  },
+});
+
+@InputType({ description: "What fits every field that is given." })
+export class MeetingFilter {
+  @Field(() => Date, { nullable: true, description: "Those that begin then or later." })
+  from?: Date | null;
+
+  @Field(() => Date, { nullable: true, description: "Those that begin before that." })
+  to?: Date | null;
+
+  @AtMostAll()
+  @Field(() => [MeetingMatchStatus], { nullable: true, description: "Any of these; leave it out for all." })
+  status?: StoredStatus[] | null;
+
+  @Text(LONGEST_ADDRESS)
+  @Field(() => String, { nullable: true, description: "Whose meetings, by the address as it was recorded." })
+  ownerEmail?: string | null;
+
+  @Field(() => Boolean, { nullable: true, defaultValue: false, description: "Cancelled ones as well." })
+  includeCancelled?: boolean | null;
+}
+
+@ArgsType()
+export class MeetingsArgs extends PageArgs {
+  @ValidateNested()
+  @Field(() => MeetingFilter, { nullable: true })
+  filter?: MeetingFilter | null;
+
+  @Field(() => MeetingOrder, { nullable: true, defaultValue: MeetingOrder.STARTS_AT_DESC })
+  orderBy!: MeetingOrder | null;
 }
 
 @ArgsType()

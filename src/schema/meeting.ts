@@ -1,33 +1,53 @@
 import { ArrayMaxSize, ValidateNested } from "class-validator";
-import { createUnionType, Field, InputType, registerEnumType } from "type-graphql";
+import { createUnionType, Field, ID, InputType, registerEnumType } from "type-graphql";
+import {
+  ATTENDEE_SIDES,
+  MATCH_STATUSES,
+  ORGANIZATION_RULES,
+  PERSON_RULES,
+  type MatchStatus as StoredMatchStatus,
+  type OrganizationRule as StoredOrganizationRule,
+  type PersonRule as StoredPersonRule,
+  type AttendeeSide as StoredSide,
+} from "../entities/meeting-attendee";
+import {
+  DEAL_RULES,
+  MEETING_MATCH_STATUSES,
+  type DealRule as StoredDealRule,
+  type MeetingMatchStatus as StoredMeetingStatus,
+} from "../entities/meeting-match";
 import { HoldsAddress, NotBefore, NotBlank, SensibleInstant, Text } from "./checks";
 import { Node } from "./node";
 import { ObjectType } from "./object-type";
 import { Refusal } from "./refusal";
+import { named } from "./sync";
 
-export enum AttendeeSide {
-  SELLER = "SELLER",
-  BUYER = "BUYER",
-  IGNORED = "IGNORED",
-}
+export const AttendeeSide = named(ATTENDEE_SIDES);
 registerEnumType(AttendeeSide, { name: "AttendeeSide", description: "Whose side an attendee is on." });
 
-export enum MatchStatus {
-  MATCHED = "MATCHED",
-  AMBIGUOUS = "AMBIGUOUS",
-  NONE = "NONE",
-}
+export const MatchStatus = named(MATCH_STATUSES);
 registerEnumType(MatchStatus, {
   name: "MatchStatus",
   description: "Whether one record is meant, several could be, or none is known.",
 });
 
-export enum MeetingMatchStatus {
-  MATCHED = "MATCHED",
-  NEEDS_CHOICE = "NEEDS_CHOICE",
-  NONE = "NONE",
-}
+export const MeetingMatchStatus = named(MEETING_MATCH_STATUSES);
 registerEnumType(MeetingMatchStatus, { name: "MeetingMatchStatus", description: "Whether a meeting's deal is known." });
+
+export const PersonRule = named(PERSON_RULES);
+registerEnumType(PersonRule, { name: "PersonRule", description: "By what an attendee's person was found." });
+
+export const OrganizationRule = named(ORGANIZATION_RULES);
+registerEnumType(OrganizationRule, {
+  name: "OrganizationRule",
+  description: "By what it was found for which organization an attendee comes.",
+});
+
+export const DealRule = named(DEAL_RULES);
+registerEnumType(DealRule, {
+  name: "DealRule",
+  description: "What decides which deal a meeting is about, in this order.",
+});
 
 @ObjectType({ implements: Node, description: "A meeting that the service recorded." })
 export class Meeting extends Node {
@@ -48,25 +68,32 @@ export class Meeting extends Node {
   @Field(() => String)
   ownerEmail!: string;
 
+  @Field(() => Date, {
+    nullable: true,
+    description:
+      "When it was cancelled; null where it takes place. A cancelled one is no contact and grants no reading.",
+  })
+  cancelledAt!: Date | null;
+
   meetingId!: string;
 }
 
 @ObjectType({ description: "Which person of the CRM an attendee is, and why." })
 export class PersonMatch {
   @Field(() => MatchStatus)
-  status!: MatchStatus;
+  status!: StoredMatchStatus;
 
-  @Field(() => String, { nullable: true, description: "The rule that decided." })
-  rule!: string | null;
+  @Field(() => PersonRule, { nullable: true, description: "The rule that decided." })
+  rule!: StoredPersonRule | null;
 
   @Field(() => String, { description: "The same in words." })
   reason!: string;
 
   @Field(() => MatchStatus, { description: "Whether it is known for which organization the attendee comes." })
-  organizationStatus!: MatchStatus;
+  organizationStatus!: StoredMatchStatus;
 
-  @Field(() => String, { nullable: true, description: "The rule that found the organization." })
-  organizationRule!: string | null;
+  @Field(() => OrganizationRule, { nullable: true, description: "The rule that found the organization." })
+  organizationRule!: StoredOrganizationRule | null;
 
   @Field(() => String, { nullable: true, description: "The same in words; null for one's own side." })
   organizationReason!: string | null;
@@ -83,7 +110,7 @@ export class Attendee {
   name!: string | null;
 
   @Field(() => AttendeeSide)
-  side!: AttendeeSide;
+  side!: StoredSide;
 
   @Field(() => PersonMatch)
   match!: PersonMatch;
@@ -92,10 +119,10 @@ export class Attendee {
 @ObjectType({ description: "Which deal a meeting is about, and why." })
 export class MeetingMatch {
   @Field(() => MeetingMatchStatus)
-  status!: MeetingMatchStatus;
+  status!: StoredMeetingStatus;
 
-  @Field(() => String, { nullable: true, description: "The rule that decided, or CHOSEN where a person did." })
-  rule!: string | null;
+  @Field(() => DealRule, { nullable: true, description: "The rule that decided, or CHOSEN where a person did." })
+  rule!: StoredDealRule | null;
 
   @Field(() => String, { description: "The same in words, or why nothing decided." })
   reason!: string;
@@ -109,7 +136,7 @@ export class MeetingMatch {
 /** A town hall has hundreds; a list of thousands is a mistake of the sender. */
 const MAX_ATTENDEES = 500;
 /** RFC 5321: 64 octets, an @ and 255 octets. */
-const LONGEST_ADDRESS = 320;
+export const LONGEST_ADDRESS = 320;
 
 @InputType()
 export class AttendeeInput {
@@ -165,4 +192,15 @@ export class MeetingSuccess {
 export const MeetingResult = createUnionType({
   name: "MeetingResult",
   types: () => [MeetingSuccess, Refusal] as const,
+});
+
+@ObjectType({ description: "There is no such meeting now, whether there was one or not." })
+export class MeetingDeleted {
+  @Field(() => ID, { description: "The id as it was given." })
+  id!: string;
+}
+
+export const DeleteMeetingResult = createUnionType({
+  name: "DeleteMeetingResult",
+  types: () => [MeetingDeleted, Refusal] as const,
 });

@@ -94,12 +94,17 @@ export class QuietSignal {
 
   @Field(() => Date, {
     nullable: true,
-    description: "The last contact where the verdict is COOLING, QUIET or GHOSTED; else null.",
+    description:
+      "GHOSTED: the buyer's last contact, or our first word where there was none; COOLING and QUIET: the last contact, or " +
+      "the deal's adding; else null.",
   })
   quietSince!: Date | null;
 
-  @Field(() => Int, { nullable: true, description: "Whole days from quietSince to asOf." })
+  @Field(() => Int, { nullable: true, description: "Whole days from quietSince to judgedAt." })
   quietDays!: number | null;
+
+  @Field(() => Date, { description: "The instant of the answer, not that of the stored schedule." })
+  judgedAt!: Date;
 
   @Field(() => [QuietReason])
   reasons!: QuietReason[];
@@ -107,10 +112,17 @@ export class QuietSignal {
   @Field(() => Date, {
     nullable: true,
     description:
-      "When the verdict would next change if nothing happens, not even a sync; null when it would not. At the latest " +
-      "when the data grows stale.",
+      "When the verdict would next change if nothing happens and the syncs go on; null when it would not, and while it is " +
+      "UNKNOWN.",
   })
   nextChangeAt!: Date | null;
+
+  @Field(() => Date, {
+    nullable: true,
+    description:
+      "When the copy will be too old to judge by, if no sync succeeds: of every deal alike. Null before it was read completely.",
+  })
+  staleAt!: Date | null;
 
   @Field(() => Date, {
     description: "The moment up to which the synced copy is complete; before a run has succeeded, now.",

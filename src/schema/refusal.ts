@@ -21,6 +21,7 @@ export enum RefusalCode {
   FIELD_NOT_WRITABLE = "FIELD_NOT_WRITABLE",
   FIELD_NOT_MAPPED = "FIELD_NOT_MAPPED",
   MEETING_NOT_FOUND = "MEETING_NOT_FOUND",
+  DEAL_NOT_FOUND = "DEAL_NOT_FOUND",
   LIMIT_REACHED = "LIMIT_REACHED",
   TARGET_NOT_MATCHED = "TARGET_NOT_MATCHED",
   NEEDS_CHOICE = "NEEDS_CHOICE",
@@ -59,6 +60,9 @@ registerEnumType(RefusalCode, {
     FIELD_NOT_WRITABLE: { description: "A standard field, or one of a type that cannot be written." },
     FIELD_NOT_MAPPED: { description: "No field of the entity is nominated." },
     MEETING_NOT_FOUND: { description: "The tenant has recorded no such meeting." },
+    DEAL_NOT_FOUND: {
+      description: "No deal that the tenant may read; unknown, foreign and unmatched ones are answered alike.",
+    },
     LIMIT_REACHED: {
       description: "The tenant has begun as many of these as it may; `retryAt` says when that changes.",
     },

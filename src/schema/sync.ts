@@ -5,7 +5,7 @@ import { ObjectType } from "./object-type";
 import { connectionOf } from "./page";
 import { Refusal } from "./refusal";
 
-const named = (names: readonly string[]) => Object.fromEntries(names.map((name) => [name, name]));
+export const named = (names: readonly string[]) => Object.fromEntries(names.map((name) => [name, name]));
 
 export const SyncKind = named(SYNC_KINDS);
 registerEnumType(SyncKind, {
@@ -122,6 +122,15 @@ export class SyncRun extends Node {
   runId!: string;
 }
 
+@ObjectType({ description: "How far something has come." })
+export class Progress {
+  @Field(() => Int, { description: "How many are done." })
+  done!: number;
+
+  @Field(() => Int, { description: "Of how many." })
+  total!: number;
+}
+
 @ObjectType({ description: "The state of the synced copy." })
 export class SyncStatus {
   @Field(() => SyncRun, { nullable: true, description: "The queued or running run." })
@@ -138,6 +147,12 @@ export class SyncStatus {
 
   @Field(() => [DataGap], { description: "What the synced copy lacks now, and since when; empty when it is whole." })
   gaps!: DataGap[];
+
+  @Field(() => Progress, {
+    nullable: true,
+    description: "While meetings are matched again after a sync; null when none are.",
+  })
+  matching!: Progress | null;
 }
 
 export const SyncRunConnection = connectionOf("SyncRun", () => SyncRun, "Runs, newest first.");

@@ -6,7 +6,6 @@ const OWNER = "The CRM user who owns it; null where the CRM names none that is k
 const CUT = "How many at most, from 1 to 50.";
 const GLOBAL_ID = "Its global id.";
 const RESULT = "What came of it, or why it was refused.";
-const MEETING = "The receipt's meeting, as recorded.";
 
 /**
  * One sentence for each type, field, argument and enum value that has no description where it is declared, because its
@@ -40,6 +39,26 @@ export const WORDS: Readonly<Record<string, Words>> = {
     MATCHED: "One record is meant.",
     AMBIGUOUS: "Several could be meant, and nothing decides.",
     NONE: "No record fits.",
+    PENDING: "No CRM is connected, or its first sync is not done.",
+  },
+  PersonRule: {
+    EMAIL_EXACT: "One person has exactly this address.",
+    EMAIL_WITHOUT_TAG: "One person has it apart from a tag, or from dots at Gmail.",
+    ONLY_ONE_ON_OPEN_DEAL: "Of several with the address, one is on a deal that was open at the meeting.",
+  },
+  OrganizationRule: {
+    ORGANIZATION_OF_PERSON: "The person belongs to it.",
+    DOMAIN_OF_PERSONS: "At least two of its persons, and of no other's, have an address at the domain.",
+    DOMAIN_OF_WEBSITE: "The domain is that of its website, and of no other's.",
+  },
+  DealRule: {
+    CHOSEN: "A user chose it.",
+    SAME_CRM_ACTIVITY: "The CRM has an activity at the time of the meeting with one of its persons, on this deal.",
+    ONE_DEAL_OF_ALL: "Whoever of several persons with one address attends, it is the only deal.",
+    ONLY_CANDIDATE: "It is the only deal around the meeting.",
+    MOST_ATTENDEES: "Strictly most attendees take part in it.",
+    OWNER_ATTENDS: "Only its owner was in the meeting.",
+    OPEN_BEFORE_CLOSED: "Only it was open when the meeting began.",
   },
   MeetingMatch: {
     status: "Whether the deal is known, or someone has to choose.",
@@ -49,6 +68,7 @@ export const WORDS: Readonly<Record<string, Words>> = {
     MATCHED: "One deal is meant, or was chosen.",
     NEEDS_CHOICE: "Several could be meant; `chooseDeal` settles it.",
     NONE: "No deal fits.",
+    PENDING: "No CRM is connected, or its first sync is not done.",
   },
   DealCandidate: { deal: "The deal that could be meant." },
   Briefing: { meeting: "The meeting that it is for." },
@@ -259,7 +279,6 @@ export const WORDS: Readonly<Record<string, Words>> = {
     state: "What became of it.",
     error: "Why it is not WRITTEN; null where it is.",
     requestedAt: "When it was asked for.",
-    meeting: MEETING,
   },
   FieldWrite: {
     entity: "What kind of record it was written to.",
@@ -267,7 +286,6 @@ export const WORDS: Readonly<Record<string, Words>> = {
     state: "What became of it.",
     error: "Why it is not WRITTEN; null where it is.",
     requestedAt: "When it was asked for.",
-    meeting: MEETING,
   },
   CrmWriteConnection: {
     edges: "The entries of this page, each with its cursor.",
@@ -286,6 +304,12 @@ export const WORDS: Readonly<Record<string, Words>> = {
   "Query.organization": { id: GLOBAL_ID },
   "Query.deal": { id: GLOBAL_ID },
   "Query.node": { id: "A global id of any type." },
+  "Query.meetings": { filter: "Leave it out for all.", orderBy: "A cursor holds in the order it was given in." },
+  "Mutation.recordMeetings": { inputs: "What is recorded." },
+  "Mutation.cancelMeeting": { meetingId: "The global id of the meeting." },
+  "Mutation.deleteMeeting": { meetingId: "The global id of the meeting." },
+  "Mutation.unchooseDeal": { meetingId: "The global id of the meeting." },
+  DeleteMeetingResult: { "": RESULT },
   "Query.deals": { filter: "Leave it out for all.", orderBy: "A cursor holds in the order it was given in." },
   DealFilter: {
     pipelineId: "The global id of a pipeline.",

@@ -37,6 +37,7 @@ const LIST_SIZE = 10;
 const LIST_SIZES = new Map([
   // A town hall has 500, and a page of a hundred town halls nobody.
   ["Meeting.attendees", 100],
+  ["Mutation.recordMeetings", 100],
   ["PersonMatch.candidates", 50],
   ["MeetingMatch.candidates", 50],
   ["MeetingMatch.persons", 100],

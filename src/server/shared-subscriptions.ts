@@ -1,6 +1,6 @@
 import { createSourceEventStream, type ExecutionArgs, type ExecutionResult, execute, GraphQLError } from "graphql";
 import type { Viewer } from "../auth/actor";
-import { LiveValue, share } from "../platform/live-value";
+import { LiveEvents, LiveValue, share } from "../platform/live-value";
 import { SHARED_MS } from "../resolvers/tenant-reads";
 import type { FormatError } from "./masked-errors";
 
@@ -8,7 +8,7 @@ import type { FormatError } from "./masked-errors";
 export const MAX_DIFFERENT = 100;
 
 /** What a subscriber is shown: null until there is something to show. */
-type Answers = LiveValue<ExecutionResult>;
+type Answers = LiveValue<ExecutionResult> | LiveEvents<ExecutionResult>;
 
 /**
  * Executes equal subscriptions once for each event, whoever of the tenant has them open (decision 0053). Each subscriber
@@ -33,7 +33,7 @@ export class SharedSubscriptions {
     const known = groups?.get(key);
     if (!known && groups && groups.size >= MAX_DIFFERENT) return { errors: [TOO_MANY] };
     const answers = await (known ?? this.#open(key, viewer, args));
-    return answers instanceof LiveValue ? answers[Symbol.asyncIterator]() : answers;
+    return isLive(answers) ? answers[Symbol.asyncIterator]() : answers;
   }
 
   #open(key: string, viewer: Viewer, args: ExecutionArgs): Promise<Answers | ExecutionResult> {
@@ -45,21 +45,23 @@ export class SharedSubscriptions {
     };
     const group = this.#answers(viewer, args, end);
     this.#tenants.set(viewer.tenantId, groups.set(key, group));
-    group.then((answers) => answers instanceof LiveValue || end(), end);
+    group.then((answers) => isLive(answers) || end(), end);
     return group;
   }
 
   async #answers(viewer: Viewer, args: ExecutionArgs, ended: () => void): Promise<Answers | ExecutionResult> {
     const source = await createSourceEventStream({ ...args, contextValue: this.contextOf(viewer) });
     if (!(Symbol.asyncIterator in source)) return this.#masked(source);
-    if (!(source instanceof LiveValue)) throw new Error("only live values can be subscribed to");
-    return share(new LiveValue(source.listen, () => this.#answer(viewer, args, source)), SHARED_MS, ended);
+    if (source instanceof LiveEvents)
+      return source.shared((event) => this.#answer(viewer, args, async () => event), ended);
+    if (!(source instanceof LiveValue)) throw new Error("only what is live can be subscribed to");
+    return share(new LiveValue(source.listen, () => this.#answer(viewer, args, () => source.read())), SHARED_MS, ended);
   }
 
   /** One execution in a context of its own, so that what it reads is as new as the event. */
-  async #answer(viewer: Viewer, args: ExecutionArgs, source: LiveValue<unknown>): Promise<ExecutionResult | null> {
+  async #answer(viewer: Viewer, args: ExecutionArgs, read: () => Promise<unknown>): Promise<ExecutionResult | null> {
     try {
-      const rootValue = await source.read();
+      const rootValue = await read();
       if (rootValue === null) return null;
       return this.#masked(await execute({ ...args, rootValue, contextValue: this.contextOf(viewer) }));
     } catch (error) {
@@ -73,6 +75,9 @@ export class SharedSubscriptions {
     return { ...result, errors: result.errors.map((error) => this.mask(error.toJSON(), error) as GraphQLError) };
   }
 }
+
+const isLive = (answers: Answers | ExecutionResult): answers is Answers =>
+  answers instanceof LiveValue || answers instanceof LiveEvents;
 
 const TOO_MANY = new GraphQLError(
   `Your organization has ${MAX_DIFFERENT} different subscriptions open. End some of them first, or make them equal.`,

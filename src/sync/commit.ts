@@ -1,5 +1,5 @@
 import type { Purpose } from "../connections/budget";
-import { connectedCopyId, holdLiveCopy } from "../connections/connection-store";
+import { connectedCopyId, holdCopyToJudge } from "../connections/connection-store";
 import { NeedsReauthorizationError } from "../connections/errors";
 import { NEEDS_REAUTHORIZATION } from "../connections/refusals";
 import type { CrmApi } from "../crm/api";
@@ -11,7 +11,7 @@ import type { Clock } from "../platform/clock";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
 import { RunLostError } from "./failures";
-import type { Settling } from "./lists";
+import type { Judging, Settling } from "./lists";
 import { type ClaimedRun, COUNTED, countsParameters, extendLease, type StepChange } from "./runs";
 
 /** Whoever watches a run hears of it so often at most, its beginnings and ends aside. */
@@ -33,6 +33,7 @@ export interface RunContext {
   readonly concurrency: number;
   readonly metrics?: Metrics;
   readonly settling: Settling;
+  readonly judging: Judging;
   /** A list whose last read is older is read again beside a long pass. */
   readonly staleAfterMs: number;
   /** The process is to stop: reads in hand are called off. */
@@ -68,7 +69,7 @@ export function inRun<T>(
  */
 export async function holdRun(scope: TenantScope, run: ClaimedRun, now: Date): Promise<void> {
   // Disconnecting retires the copy: it waits for the page in hand at most, and no later page is written.
-  if (!(await holdLiveCopy(scope, run.copyId))) throw new RunLostError("the copy is no longer live");
+  if (!(await holdCopyToJudge(scope, run.copyId))) throw new RunLostError("the copy is no longer live");
   // Whoever ends an authorization waits for the copy as well. A statement of its own, after that lock, sees what they did.
   if (await extendLease(scope, run, now)) return;
   if ((await connectedCopyId(scope)) === run.copyId) throw new RunLostError("the run was taken over or cancelled");
@@ -96,6 +97,26 @@ export async function commitPiece(
   });
   count(context, resource, change);
   return change;
+}
+
+/**
+ * Changes records, and judges the deals anew that hang on what was changed: before, where a record left its deal, or after.
+ * @param leaving records that may do so
+ * @param change says which it has changed or removed
+ */
+export async function judged<T extends { ids: readonly number[]; gone: readonly number[] }>(
+  { judging }: RunContext,
+  copy: CopyScope,
+  resource: SyncResource,
+  leaving: readonly number[],
+  change: () => Promise<T>,
+): Promise<T> {
+  const before = leaving.length > 0 ? await judging.hangingOn(copy, resource, leaving) : [];
+  const done = await change();
+  const changed = new Set([...done.ids, ...done.gone]);
+  const left = before.filter(({ id }) => changed.has(id)).map(({ dealId }) => dealId);
+  await judging.judge(copy, resource, [...changed], left);
+  return done;
 }
 
 export function count({ metrics }: RunContext, resource: SyncResource, change: StepChange): void {

@@ -17,7 +17,7 @@ import type { Metrics } from "../platform/metrics";
 import { copyOf, holdRun, inRun, type RunContext } from "./commit";
 import { failureOf, isListFailure, type RunFailure, RunLostError } from "./failures";
 import { gapOf, recordGaps } from "./gaps";
-import { LISTS, type ListResource, type Settling } from "./lists";
+import { type Judging, LISTS, type ListResource, type Settling } from "./lists";
 import { askParticipants } from "./participants";
 import { begunOf, type ListState, passOf, readLists } from "./passes";
 import { MAIN_LISTS, passesOf } from "./plan";
@@ -55,6 +55,7 @@ export interface EngineParts {
   intervalMs: number;
   budget: Budget;
   settling: Settling;
+  judging: Judging;
   tokensOf(tenantId: number, copyId: number): PinnedTokens;
   /** Plans the connection's next run, in the transaction that ends one. */
   planNext(scope: TenantScope, copyId: number, failure: RunFailure | null): Promise<void>;
@@ -93,6 +94,8 @@ export class SyncEngine {
   async #paidFrom(purses: Purses, context: RunContext): Promise<boolean> {
     try {
       await this.#look(context, purses);
+      // It says by which clocks the authorizing user lives.
+      await inRun(context, (copy) => context.judging.byPresentRules(copy));
       return await this.#turn(context);
     } finally {
       for (const purse of Object.values(purses)) {
@@ -114,7 +117,8 @@ export class SyncEngine {
   }
 
   #contextOf(run: ClaimedRun, purses: Purses, askedAt: Date, stop: AbortSignal): RunContext {
-    const { database, clock, concurrency, metrics, http, crmBaseUrl, intervalMs, budget, settling } = this.parts;
+    const { database, clock, concurrency, metrics, http, crmBaseUrl, intervalMs, budget } = this.parts;
+    const { settling, judging } = this.parts;
     const { tenantId, runId, copyId, kind } = run;
     const tokens = this.parts.tokensOf(tenantId, copyId);
     const mayBegin = () => requireLease(run, clock());
@@ -123,7 +127,7 @@ export class SyncEngine {
     const { firstLists, lists, participants, meetings } = purses;
     const turnEnds = askedAt.getTime() + TURN_MS;
     return {
-      ...{ run, database, clock, concurrency, metrics, settling },
+      ...{ run, database, clock, concurrency, metrics, settling, judging },
       verify: (purse) => tokens.verify({ mayBegin, stop, ...(purse && { purse }) }),
       apis: {
         firstLists: api(firstLists),

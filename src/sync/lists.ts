@@ -20,6 +20,20 @@ export interface Settling {
   settleNotes(copy: CopyScope, notes: readonly crm.CrmNote[]): Promise<void>;
 }
 
+/** What changes of records start for the deals' silence, in the same transaction; app.ts gives it. */
+export interface Judging {
+  /** The deals whose silence hangs on records, as the copy holds them now. */
+  hangingOn(
+    copy: CopyScope,
+    resource: SyncResource,
+    ids: readonly number[],
+  ): Promise<readonly { id: number; dealId: number }[]>;
+  /** Judges the deals anew that hang on records, and others. */
+  judge(copy: CopyScope, resource: SyncResource, ids: readonly number[], others: readonly number[]): Promise<void>;
+  /** Judges all of a copy where its user's zone, or the rules, are others than those it was judged by. */
+  byPresentRules(copy: CopyScope): Promise<void>;
+}
+
 /** How a list of the CRM is read, and where its records go. */
 export interface List<T extends { id: number } = { id: number }> {
   read(api: CrmApi, request: PageRequest): Promise<CrmPage<T>>;
@@ -31,6 +45,8 @@ export interface List<T extends { id: number } = { id: number }> {
   tellsChanges: boolean;
   /** Whether it comes in pages by ascending id; the users are one answer. */
   hasPages: boolean;
+  /** A record may move from one deal to another. */
+  moves?: true;
   /** Whose rows its records become. */
   entity: new () => object;
   /** Of the lists that are read less often, those that its records name, and the column that does. */
@@ -88,6 +104,7 @@ const ACTIVITIES: List<crm.CrmActivity> = {
   read: (api, page) => api.activities(page),
   write: write.writeActivities,
   entity: ActivityRow,
+  moves: true,
   depends: OF_OWNERS,
   ...CHANGING,
 };
@@ -96,6 +113,7 @@ const NOTES: List<crm.CrmNote> = {
   write: write.writeNotes,
   after: (settling, copy, notes) => settling.settleNotes(copy, notes),
   entity: NoteRow,
+  moves: true,
   depends: { USERS: { column: "author_id", of: CrmUserRow } },
   ...CHANGING,
 };

@@ -8,7 +8,7 @@ import { jsonRows } from "../database/upsert";
 import { SyncRunRow } from "../entities/sync-run";
 import type { SyncStepRow } from "../entities/sync-step";
 import { SyncedCopyRow } from "../entities/synced-copy";
-import { commitPiece, copyOf, type RunContext } from "./commit";
+import { commitPiece, copyOf, judged, type RunContext } from "./commit";
 import { isSubFetchFailure } from "./failures";
 import { type FoundGap, recordGaps } from "./gaps";
 import {
@@ -100,7 +100,7 @@ async function* askGroup(
 
 /** What the rule of one tells without a request. */
 async function* derive(context: RunContext, { mark, rule }: Walk): Progress {
-  const { clock, mustPause } = context;
+  const { mustPause } = context;
   for (let after = 0; rule.holds && !mustPause(); ) {
     const deals = await lonelyDeals(copyOf(context), mark, after, DERIVED_BATCH);
     const last = deals.at(-1);
@@ -109,7 +109,7 @@ async function* derive(context: RunContext, { mark, rule }: Walk): Progress {
     const known = deals.flatMap((deal) => (deal.personId === null ? [] : [{ ...deal, personIds: [deal.personId] }]));
     const derived = { known, failures: [], requests: 0, ending: null };
     const change = await commitPiece(context, "DEAL_PARTICIPANTS", (copy) =>
-      writeAnswers(copy, derived, null, clock()),
+      writeAnswers(context, copy, derived, null),
     );
     yield { ...change, isLast: false };
   }
@@ -161,14 +161,13 @@ export async function commitAnswers(
   walk: Walk,
   answers: Answers,
 ): Promise<StepChange> {
-  const { clock } = context;
   const copy = copyOf(context);
   const oddOnes = walk.rule.refuted ? [] : odd(answers.known);
   const shown = await readAgain(context, api, oddOnes);
   if (isRefutedBy(oddOnes, shown)) await refuteRule(copy);
   const change = await commitPiece(context, "DEAL_PARTICIPANTS", async (inner) => {
-    await writeDeals(inner, shown, 0);
-    return writeAnswers(inner, answers, walk.mark, clock());
+    await judged(context, inner, "DEALS", [], () => writeDeals(inner, shown, 0));
+    return writeAnswers(context, inner, answers, walk.mark);
   });
   walk.rule = await confirmRule(copy, agreeing(answers.known));
   return change;
@@ -198,20 +197,21 @@ const GAP_MESSAGE =
  * @param mark when it was asked for; null: it was not
  */
 async function writeAnswers(
+  { judging, clock }: RunContext,
   copy: CopyScope,
   { known, failures, requests }: Answers,
   mark: Date | null,
-  now: Date,
 ): Promise<StepChange> {
   const { tenantId, copyId, rows } = copy;
   const present = jsonRows(known.map(({ dealId, personIds }) => ({ dealId, personIds })));
   const ids = known.map(({ dealId }) => dealId);
   const [gone] = await rows<{ removed: number }>(FORGET, [tenantId, copyId, present, ids, mark], { removed: "number" });
   const added = await rows(ADD, [tenantId, copyId, present]);
+  await judging.judge(copy, "DEAL_PARTICIPANTS", ids, []);
   const gaps = failures.map(
     ({ dealId, error }): FoundGap => ({ crmId: dealId, code: GAP_CODE_OF[error.code], message: GAP_MESSAGE }),
   );
-  await recordGaps(copy, "DEAL_PARTICIPANTS", gaps, now);
+  await recordGaps(copy, "DEAL_PARTICIPANTS", gaps, clock());
   const unread = failures.map(({ dealId }) => dealId);
   if (unread.length > 0)
     await rows(

@@ -7,7 +7,7 @@ import type { MatchedEntity } from "../entities/matched-record";
 import { MissedRecordRow } from "../entities/missed-record";
 import { SyncedCopyRow } from "../entities/synced-copy";
 import { DAY_MS, HOUR_MS } from "../platform/clock";
-import { commitPiece, copyOf, type RunContext } from "./commit";
+import { commitPiece, copyOf, judged, type RunContext } from "./commit";
 import { isListFailure } from "./failures";
 import { LISTS } from "./lists";
 import { dealsOfMeeting } from "./participant-queue";
@@ -100,8 +100,10 @@ async function look(context: RunContext, api: CrmApi, probed: Probed, ids: reado
   const gone = await missedBefore(copyOf(context), resource, longAgo(clock()), leftOut);
   if (gone.length > 0) await requireSight(context, probed);
   await commitPiece(context, resource, async (copy): Promise<StepChange> => {
-    const written = await list.write(copy, records, rejected.length);
-    const removed = await removeRecords(copy, list.entity, gone);
+    const written = await judged(context, copy, resource, [...shown, ...gone], async () => {
+      const { ids, gone: flagged, removed } = await list.write(copy, records, rejected.length);
+      return { ids, gone: [...flagged, ...gone], removed: removed + (await removeRecords(copy, list.entity, gone)) };
+    });
     await forgetMissed(copy, resource, [...shown, ...gone]);
     await noteMissed(
       copy,
@@ -114,7 +116,7 @@ async function look(context: RunContext, api: CrmApi, probed: Probed, ids: reado
         requests: pages.length,
         fetched: shown.size,
         written: written.ids.length,
-        removed: written.removed + removed,
+        removed: written.removed,
       },
       ...{ unchanged: records.length - written.ids.length - written.removed, rejected: rejected.length },
     };

@@ -63,9 +63,11 @@ export async function countAbsence(copy: CopyScope, resource: SyncResource): Pro
   return count ?? { absent: 0, held: 0 };
 }
 
-/** Removes a batch of what two walks have not seen. @returns how many; 0 at the end */
-export async function removeAbsent(copy: CopyScope, resource: SyncResource): Promise<number> {
-  const { tenantId, copyId, rows } = copy;
+/** A batch of what two walks have not seen, for the caller to remove. @returns none at the end */
+export async function takeAbsent(
+  { tenantId, copyId, rows }: CopyScope,
+  resource: SyncResource,
+): Promise<readonly number[]> {
   const batch = await rows<{ crm_id: number }>(
     `DELETE FROM absent_record a WHERE a.tenant_id = $1 AND a.copy_id = $2 AND a.resource = $3 AND a.crm_id IN (
        SELECT b.crm_id FROM absent_record b
@@ -74,9 +76,7 @@ export async function removeAbsent(copy: CopyScope, resource: SyncResource): Pro
     [tenantId, copyId, resource],
     { crm_id: "number" },
   );
-  const ids = batch.map(({ crm_id }) => crm_id);
-  await removeRecords(copy, entityOf(resource), ids);
-  return ids.length;
+  return batch.map(({ crm_id }) => crm_id);
 }
 
 export async function forgetAbsence({ tenantId, copyId, typed }: CopyScope, resource: SyncResource): Promise<void> {
@@ -109,6 +109,7 @@ const DEPENDENTS = new Map<unknown, readonly string[]>([
     DealRow,
     [
       "DELETE FROM deal_participant WHERE tenant_id = $1 AND copy_id = $2 AND deal_id = ANY ($3)",
+      "DELETE FROM deal_silence WHERE tenant_id = $1 AND copy_id = $2 AND deal_id = ANY ($3)",
       // Of a deal that is gone no participants are missing.
       `DELETE FROM data_gap
        WHERE tenant_id = $1 AND copy_id = $2 AND resource = 'DEAL_PARTICIPANTS' AND crm_id = ANY ($3)`,

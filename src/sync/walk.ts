@@ -4,14 +4,15 @@ import { idsOfRejected } from "../crm/parsing/page";
 import type { CopyScope } from "../database/database";
 import { jsonRows } from "../database/upsert";
 import { DAY_MS } from "../platform/clock";
-import { copyOf, count, inRun, type RunContext } from "./commit";
+import { copyOf, count, inRun, judged, type RunContext } from "./commit";
 import { isListFailure } from "./failures";
 import { NOT_SHOWN, recordGaps } from "./gaps";
 import { LISTS, type ListResource } from "./lists";
 import { endPass, forgetRejected, type ListState, leavePass, movePass, type Pass, restartPass } from "./passes";
 import { clockOf, isMuch, WALKS_APART_MS } from "./plan";
-import { beginAbsence, countAbsence, removeAbsent, seen } from "./removal";
+import { beginAbsence, countAbsence, removeRecords, seen, takeAbsent } from "./removal";
 import { NO_CHANGE, type StepChange } from "./runs";
+import { isDeleted } from "./writers";
 
 /** The walks of a removing pass are over: what neither has seen is being removed. */
 const WALKS_OVER = 3;
@@ -159,8 +160,11 @@ async function commitPage(
   const { run, clock } = context;
   const change = await inRun(context, async (copy) => {
     if (pass.removes) await seen(copy, resource, shownIds(page));
-    const { ids, removed } = await LISTS[resource].write(copy, page.records, page.rejected.length);
-    if (page.records.length > 0) await LISTS[resource].after?.(context.settling, copy, page.records);
+    const list = LISTS[resource];
+    const write = () => list.write(copy, page.records, page.rejected.length);
+    const leaving = page.records.filter((record) => list.moves || isDeleted(record)).map(({ id }) => id);
+    const { ids, removed } = await judged(context, copy, resource, leaving, write);
+    if (page.records.length > 0) await list.after?.(context.settling, copy, page.records);
     if (page.rejected.length > 0 || state.hasRejected) await keepAside(copy, resource, page, clock());
     if (pass.kind === "CHANGES" && ids.length > 0) await noteUnknown(copy, resource, ids, state);
     const rejected = page.rejected.length;
@@ -170,8 +174,8 @@ async function commitPage(
     const place = await placeAfter(copy, resource, pass, page, clock());
     if (place) await movePass(copy, run, { ...pass, ...place }, written);
     const end = { ...pass, beganAt: beganAt(pass, page) };
-    const list = place ? state.list : await finishPass(copy, context, state, end, written);
-    return { ...written, place, list, ended: place === null };
+    const read = place ? state.list : await finishPass(copy, context, state, end, written);
+    return { ...written, place, list: read, ended: place === null };
   });
   const { place, list, ...counted } = change;
   if (page.rejected.length > 0) state.hasRejected = true;
@@ -234,7 +238,7 @@ async function removeUnseen(
   }
   for (;;) {
     const { gone, list } = await inRun(context, async (copy) => {
-      const removed = await removeAbsent(copy, resource);
+      const removed = await removeBatch(context, copy, resource);
       const gone = { ...NO_CHANGE, removed };
       if (removed === 0) return { gone, list: await finishPass(copy, context, state, pass, gone) };
       await movePass(copy, run, pass, gone);
@@ -247,6 +251,16 @@ async function removeUnseen(
     }
     if (context.mustPause()) return "PAUSED";
   }
+}
+
+/** @returns how many were removed; 0 at the end */
+async function removeBatch(context: RunContext, copy: CopyScope, resource: ListResource): Promise<number> {
+  const gone = await takeAbsent(copy, resource);
+  await judged(context, copy, resource, gone, async () => {
+    await removeRecords(copy, LISTS[resource].entity, gone);
+    return { ids: [], gone };
+  });
+  return gone.length;
 }
 
 /** Keeps what could not be read of a page, with the reason; what is readable now is not missing any more. */

@@ -16,6 +16,8 @@ import { removeRecords } from "./removal";
 export interface Written {
   /** Of what was inserted or changed. */
   ids: number[];
+  /** Of what the page says is deleted. */
+  gone: number[];
   removed: number;
 }
 
@@ -36,7 +38,7 @@ function newestOfEach<T extends { id: number; updateTime?: string | null }>(reco
   return [...newest.values()];
 }
 
-const isDeleted = (record: object) => "deleted" in record && record.deleted === true;
+export const isDeleted = (record: object) => "deleted" in record && record.deleted === true;
 
 /** Splits a page into what stays and what the CRM flags as deleted, and writes both. */
 async function writePage<T extends { id: number; updateTime?: string | null }, R extends object>(
@@ -50,7 +52,7 @@ async function writePage<T extends { id: number; updateTime?: string | null }, R
   const gone = records.filter(isDeleted).map(({ id }) => id);
   const ids = await upsertPage(copy, entity, kept.map(toRow), options);
   const removed = await removeRecords(copy, entity, gone);
-  return { ids, removed, kept };
+  return { ids, gone, removed, kept };
 }
 
 /**
@@ -130,7 +132,7 @@ async function writeAddresses({ tenantId, copyId, rows }: CopyScope, persons: re
 
 export const writeDeals: Writer<crm.CrmDeal> = async (...page) => {
   const [copy] = page;
-  const options = { silent: ["participantsDue"], insertOnly: ["participantsKnown", "participantsAskedAt"] };
+  const options = { silent: ["participantsDue"], insertOnly: KEPT_OF_DEALS };
   const result = await writePage(page, DealRow, dealRow, options);
   const changed = new Set(result.ids);
   const alone = result.kept.filter(({ id, participantsCount }) => participantsCount === 0 && changed.has(id));
@@ -141,6 +143,9 @@ export const writeDeals: Writer<crm.CrmDeal> = async (...page) => {
   return result;
 };
 
+/** What a page says nothing of. */
+const KEPT_OF_DEALS = ["participantsKnown", "participantsAskedAt", "firstMailAt", "firstMailPersonId"];
+
 function dealRow({ id, deleted, status, ...deal }: crm.CrmDeal): Synced<DealRow> {
   return {
     crmId: id,
@@ -148,6 +153,8 @@ function dealRow({ id, deleted, status, ...deal }: crm.CrmDeal): Synced<DealRow>
     participantsDue: deal.participantsCount !== 0,
     participantsKnown: deal.participantsCount === 0,
     participantsAskedAt: null,
+    firstMailAt: null,
+    firstMailPersonId: null,
     ...deal,
   };
 }

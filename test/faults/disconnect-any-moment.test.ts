@@ -90,7 +90,7 @@ const NOTHING = {
   },
   briefing: null,
   meeting: {
-    ...{ briefing: null, match: { status: "NONE", deal: null } },
+    ...{ briefing: null, match: { status: "PENDING", deal: null } },
     attendees: [{ match: { person: null } }],
   },
 };

@@ -146,8 +146,8 @@ test("what was readable is not from the answer on: ids, briefing, matches and sy
   expect(dataOf(await service.ask(SHOWN, { id }, as))).toEqual({
     meeting: {
       ...{ id, briefing: null },
-      match: { status: "NONE", deal: null },
-      attendees: [{ match: { status: "NONE", person: null } }],
+      match: { status: "PENDING", deal: null },
+      attendees: [{ match: { status: "PENDING", person: null } }],
     },
     briefing: null,
   });

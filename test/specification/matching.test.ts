@@ -1,12 +1,7 @@
 import { type Simulator, startSimulator } from "../../simulator";
-import type { Actor } from "../../src/auth/actor";
-import { Meetings } from "../../src/briefing/record-meeting";
-import { Rematching } from "../../src/briefing/rematch";
-import { Database } from "../../src/database/database";
-import { createLogger } from "../../src/platform/logger";
 import { encodeId } from "../../src/resolvers/global-id";
 import { createTestDatabase, type TestDatabase } from "../support/database";
-import { seller } from "../support/notes";
+import { writeNote } from "../support/notes";
 import { type Service, startService } from "../support/service";
 import { completeConsent, connect, dataOf, recordMeeting, startConsent, syncEnds, until } from "../support/stories";
 
@@ -143,9 +138,14 @@ describe("chooseDeal", () => {
     const { id } = await recordMeeting(service, [severalDeals().email]);
     await recordMeeting(service, [simulator.company.stories.singleDeal.email]);
     const before = await matchOf(id);
+    const [{ crm_id: unmatched } = { crm_id: 0 }] = await database.query<{ crm_id: number }>(
+      `SELECT crm_id FROM deal d WHERE copy_id = $1 AND NOT EXISTS (SELECT 1 FROM matched_record m
+         WHERE m.tenant_id = d.tenant_id AND m.copy_id = d.copy_id AND m.entity = 'DEAL' AND m.crm_id = d.crm_id) LIMIT 1`,
+      [await copyOf()],
+    );
     const good = await dealId(severalDeals().dealIds[0]);
     const deals = [
-      await dealId(simulator.company.stories.singleDeal.dealId),
+      await dealId(unmatched),
       await dealId(99_999_999),
       await dealId(severalDeals().dealIds[0], "other"),
       encodeId("Person", await copyOf(), severalDeals().personId),
@@ -156,8 +156,13 @@ describe("chooseDeal", () => {
     const refusals = await Promise.all(deals.map((deal) => choose(id, deal)));
     expect(new Set(refusals.map((refusal) => JSON.stringify(refusal))).size).toBe(1);
     expect(refusals[0]).toEqual({
+      code: "DEAL_NOT_FOUND",
+      message: "There is no such deal. Choose one of the deals in the meeting's match.candidates.",
+      field: "dealId",
+    });
+    expect(await choose(id, await dealId(simulator.company.stories.singleDeal.dealId))).toEqual({
       code: "TARGET_NOT_MATCHED",
-      message: "Choose one of the deals in the meeting's match.candidates.",
+      message: "This deal is none of the meeting's. Choose one of the deals in its match.candidates.",
       field: "dealId",
     });
     const meetings = [foreign.id, encodeId("Meeting", "00000000-0000-4000-8000-000000000000"), good, "nonsense", ""];
@@ -200,7 +205,7 @@ describe("chooseDeal", () => {
     expect(match).toMatchObject({ status: "NEEDS_CHOICE", rule: null, deal: null });
     expect(match.reason).toContain("The deal that a user chose is not in the connected CRM");
     expect(candidatesOf(match)).toEqual([String(other)]);
-    expect((await choose(id, await dealId(chosen))).code).toBe("TARGET_NOT_MATCHED");
+    expect((await choose(id, await dealId(chosen))).code).toBe("DEAL_NOT_FOUND");
     expect((await choose(id, await dealId(other))).meeting?.match.rule).toBe("CHOSEN");
   });
 
@@ -225,7 +230,7 @@ describe("chooseDeal", () => {
     const [chosen] = severalDeals().dealIds;
     await choose(id, await dealId(chosen, "returning"), as);
     dataOf(await service.ask("mutation { disconnect { __typename } }", {}, as));
-    expect(await matchOf(id, as)).toMatchObject({ status: "NONE", deal: null });
+    expect(await matchOf(id, as)).toMatchObject({ status: "PENDING", deal: null });
     const state = await startConsent(service, as);
     await completeConsent(service, { code: simulator.control.approve({ state }), state }, as);
     await syncEnds(service, as);
@@ -330,61 +335,38 @@ describe("matching again after a sync", () => {
   });
 });
 
-describe("the number of statements", () => {
-  let actor: Actor;
-  beforeAll(async () => {
-    actor = await seller(database);
+describe("what the CRM says of closing, and what was written", () => {
+  test("a deal that was lost long ago by its close_time alone could not be meant, and one that is open again could", async () => {
+    const buyer = newBuyer("closing", 2);
+    const [lost = 0, reopened = 0] = buyer.dealIds;
+    const longAgo = new Date(Date.now() - 300 * 86_400_000).toISOString().replace(/\.\d+/, "");
+    const times = { close_time: longAgo, won_time: null };
+    simulator.control.change("deal", lost, { ...times, status: "lost", lost_time: null });
+    simulator.control.change("deal", reopened, { ...times, status: "open", lost_time: longAgo });
+    await sync();
+    const { match, id } = await recordMeeting(service, [buyer.email]);
+    expect(match).toMatchObject({ rule: "ONLY_CANDIDATE", reason: expect.stringContaining("was open when") });
+    expect((await matchOf(id)).deal).toEqual({ crmId: String(reopened) });
   });
 
-  /** Counts what goes to the database while `work` is done. */
-  async function statements(work: (db: Database) => Promise<unknown>): Promise<number> {
-    let count = 0;
-    const counted = new Database(database.dataSource, {
-      observe: (_text, run) => {
-        count += 1;
-        return run();
-      },
-    });
-    await work(counted);
-    return count;
-  }
-
-  const record = (attendees: string[]) => (db: Database) =>
-    new Meetings(db, () => new Date(), createLogger("silent")).record(actor, {
-      externalId: "counted",
-      title: "Counted",
-      startsAt: new Date(),
-      endsAt: null,
-      ownerEmail: "anna@seller.example",
-      attendees: attendees.map((email) => ({ email, name: null })),
-    });
-
-  test("is the same for a meeting with two attendees and with four hundred", async () => {
-    const everyone = [...simulator.company.persons.values()]
-      .flatMap(({ emails }) => emails.map(({ value }) => value))
-      .filter((value) => value.trim());
-    await statements(record(everyone.slice(0, 2)));
-    const few = await statements(record(everyone.slice(0, 2)));
-    const many = await statements(record(everyone.slice(0, 400)));
-    expect(few).toBeGreaterThan(8);
-    expect(few).toBeLessThanOrEqual(20);
-    expect(many).toBe(few);
-  });
-
-  test("looking through meetings that a sync does not touch costs one set of statements for fifty of them", async () => {
-    const rematch = (db: Database) =>
-      new Rematching(db, () => new Date(), createLogger("silent")).run(actor.tenantId, new AbortController().signal);
-    const forget = () =>
-      database.query(
-        "UPDATE synced_copy SET rematched_at = NULL WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = 'acme')",
-      );
-    await forget();
-    await rematch(new Database(database.dataSource));
-    await forget();
-    const few = await statements(rematch);
-    for (let index = 0; index < 25; index += 1) await recordMeeting(service, [severalDeals().email]);
-    await forget();
-    expect(await statements(rematch)).toBe(few);
-    expect(await statements(rematch)).toBeLessThanOrEqual(3);
+  test("once a note was written the meeting stays with its deal, whatever a sync brings; a user may still choose", async () => {
+    const buyer = newBuyer("written", 1);
+    await sync();
+    const meetings = [await recordMeeting(service, [buyer.email]), await recordMeeting(service, [buyer.email])];
+    const [written = "", unwritten = ""] = meetings.map(({ id }) => id);
+    const [first = 0] = buyer.dealIds;
+    await writeNote(service, { meetingId: written });
+    const other = simulator.control.add("deal", { title: "Other", status: "open", person_id: buyer.personId });
+    simulator.control.change("deal", other, { add_time: "2026-01-05T09:00:00Z" });
+    simulator.control.setParticipants(other, [buyer.personId]);
+    await sync();
+    expect(await matchOf(unwritten)).toMatchObject({ status: "NEEDS_CHOICE" });
+    const stays = await matchOf(written);
+    expect(stays).toMatchObject({ rule: "ONLY_CANDIDATE", deal: { crmId: String(first) } });
+    expect(stays.reason).toMatch(/The match stays as it was when something was written to the CRM for this meeting\.$/);
+    expect(candidatesOf(stays)).toEqual([String(first), String(other)].sort());
+    await sync("RECONCILE");
+    expect(await matchOf(written)).toEqual(stays);
+    expect((await choose(written, await dealId(other))).meeting?.match).toMatchObject({ rule: "CHOSEN" });
   });
 });

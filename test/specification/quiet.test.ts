@@ -14,6 +14,8 @@ let service: Service;
 
 beforeAll(async () => {
   [simulator, database] = await Promise.all([startSimulator({ deals: 60, now: clock }), createTestDatabase()]);
+  // Days of 24 hours: other zones are tested where the days are.
+  for (const { id } of simulator.company.users.values()) simulator.control.change("user", id, { timezone_name: "UTC" });
   service = await startService(simulator, database, { clock });
   await connect(service, simulator);
   await syncEnds(service);
@@ -29,6 +31,7 @@ interface Quiet {
   quietSince: string | null;
   quietDays: number | null;
   nextChangeAt: string | null;
+  staleAt: string | null;
   asOf: string;
   reasons: { code: string; message: string; evidence: { __typename: string; id: string }[] }[];
 }
@@ -38,7 +41,7 @@ interface Last {
   person: { crmId: string } | null;
   activity: { crmId: string } | null;
 }
-const QUIET = `quiet { verdict isQuiet quietSince quietDays nextChangeAt asOf reasons { code message evidence { __typename id } } }
+const QUIET = `quiet { verdict isQuiet quietSince quietDays nextChangeAt staleAt asOf reasons { code message evidence { __typename id } } }
   lastInteraction { kind at person { crmId } activity { crmId } }`;
 
 /** Records a meeting with these people, unless one is given; it began just now. @returns its id */
@@ -80,12 +83,15 @@ test("a buyer who does not answer: GHOSTED, with the reasons and the records tha
   const { dealId, personId, email } = simulator.company.stories.ghosted;
   const meeting = await readable(email);
   const { quiet, lastInteraction } = await quietOf(meeting, dealId);
-  expect(quiet).toMatchObject({ verdict: "GHOSTED", isQuiet: true, quietDays: 9 });
+  expect(quiet).toMatchObject({ verdict: "GHOSTED", isQuiet: true });
+  expect(quiet.quietDays).toBe(35);
   expect(codes(quiet)).toEqual(expect.arrayContaining(["GHOSTED", "NO_NEXT_STEP"]));
-  expect(quiet.quietSince).toBe(lastInteraction?.at);
   expect(lastInteraction).toMatchObject({ kind: "OUTGOING_MAIL", person: { crmId: String(personId) }, activity: null });
   const ghosted = quiet.reasons.find(({ code }) => code === "GHOSTED");
-  expect(ghosted?.message).toBe("The buyer has been silent for 35 days, and our last word is unanswered.");
+  expect(ghosted?.message).toMatch(
+    /^The buyer's last known word, a mail from the buyer, was (\d+) days ago, and our last, a mail to the buyer \d+ days ago, is unanswered\.$/,
+  );
+  expect(ghosted?.message).toContain(`was ${quiet.quietDays} days ago`);
   expect(ghosted?.evidence.map(({ __typename }) => __typename)).toEqual(["Person", "Person"]);
 
   const held = await meetingWith(email);
@@ -106,15 +112,18 @@ test("our own notes are no contact and move no signal; they are shown as ours", 
     simulator.control.change("deal", dealId, {});
     await sync();
   }
+  // Another tenant of the same company has written it: its receipt is not in sight, and its last line tells.
+  simulator.control.add("note", { deal_id: dealId, content: "<p>Three.</p>\n<p>Ref. CRM-0123456789</p>" });
+  await sync();
   const after = await quietOf(meeting, dealId);
-  const steady = ({ nextChangeAt, asOf, ...rest }: Quiet) => rest;
+  const steady = ({ nextChangeAt, staleAt, asOf, ...rest }: Quiet) => rest;
   expect(steady(after.quiet)).toEqual(steady(before.quiet));
   expect(after.lastInteraction).toEqual(before.lastInteraction);
   const query = `query ($id: ID!) { briefing(meetingId: $id) { deal { recentNotes { ours text } } } }`;
   const { briefing } = dataOf(
     await service.ask<{ briefing: { deal: { recentNotes: { ours: boolean }[] } } }>(query, { id: meeting }),
   );
-  expect(briefing.deal.recentNotes.map(({ ours }) => ours)).toEqual([true, true, false]);
+  expect(briefing.deal.recentNotes.map(({ ours }) => ours)).toEqual([true, true, true, false]);
   simulator.control.change("stage", stageId, { is_deal_rot_enabled: false, days_to_rotten: null });
 });
 
@@ -122,6 +131,27 @@ test("our own notes are no contact and move no signal; they are shown as ours", 
 const moveTo = (instant: number) => {
   aheadMs += instant - clock().getTime();
 };
+
+test("the contact that counted is in the timeline, also where it was a mail of somebody who is not in the meeting", async () => {
+  const { dealId, email, participantIds } = simulator.company.stories.singleDeal;
+  aheadMs += 10 * MINUTE_MS;
+  const at = new Date(Math.floor(clock().getTime() / 1_000) * 1_000 - 5 * MINUTE_MS);
+  const [, colleague = 0] = participantIds;
+  const meeting = await meetingWith(email, {
+    startsAt: new Date(clock().getTime() + DAY_MS).toISOString(),
+    endsAt: null,
+  });
+  simulator.control.change("person", colleague, { last_incoming_mail_time: at.toISOString().replace(".000", "") });
+  await sync();
+  expect((await quietOf(meeting, dealId)).lastInteraction).toMatchObject({
+    kind: "INCOMING_MAIL",
+    at: at.toISOString(),
+  });
+  const query =
+    "query ($id: ID!) { briefing(meetingId: $id) { timeline(first: 20) { kind at person { crmId } activity { crmId } } } }";
+  const { briefing } = dataOf(await service.ask<{ briefing: { timeline: Last[] } }>(query, { id: meeting }));
+  expect(briefing.timeline).toContainEqual(expect.objectContaining({ kind: "INCOMING_MAIL", at: at.toISOString() }));
+});
 
 test("a deal goes quiet as the clock moves, at the instants that are foretold, and UNKNOWN while nothing is read", async () => {
   const { dealId, email } = simulator.company.stories.freeMail;
@@ -139,11 +169,11 @@ test("a deal goes quiet as the clock moves, at the instants that are foretold, a
     const change = met + days * DAY_MS + (days === 3 ? 1 : 0);
     expect([verdict, nextChangeAt]).toEqual([before, new Date(change).toISOString()]);
     moveTo(change);
-    expect((await quietOf(meeting, dealId)).quiet).toMatchObject({ verdict: after, quietDays: days - 1 });
+    expect((await quietOf(meeting, dealId)).quiet).toMatchObject({ verdict: after, quietDays: days });
   }
-  const { asOf, nextChangeAt } = (await quietOf(meeting, dealId)).quiet;
-  expect(nextChangeAt).toBe(new Date(new Date(asOf).getTime() + DAY_MS + 1).toISOString());
-  moveTo(new Date(nextChangeAt ?? "").getTime());
+  const { asOf, staleAt, nextChangeAt } = (await quietOf(meeting, dealId)).quiet;
+  expect([nextChangeAt, staleAt]).toEqual([null, new Date(new Date(asOf).getTime() + DAY_MS + 1).toISOString()]);
+  moveTo(new Date(staleAt ?? "").getTime());
   const { quiet } = await quietOf(meeting, dealId);
   expect([quiet.verdict, codes(quiet), quiet.nextChangeAt]).toEqual(["UNKNOWN", ["DATA_STALE"], null]);
   await sync();
@@ -170,7 +200,8 @@ test("the timeline holds meetings, activities, mails and people's notes, newest 
   const times = whole.map(({ at }) => at);
   expect(times).toEqual([...times].sort().reverse());
   const kinds = whole.map(({ kind }) => kind).sort();
-  expect(kinds).toEqual(["ACTIVITY", "INCOMING_MAIL", "MEETING", "NOTE", "OUTGOING_MAIL"]);
+  const mails = ["INCOMING_MAIL", "INCOMING_MAIL", "OUTGOING_MAIL", "OUTGOING_MAIL"];
+  expect(kinds).toEqual(["ACTIVITY", "MEETING", "MEETING", "NOTE", ...mails].sort());
   expect(whole.find(({ kind }) => kind === "ACTIVITY")?.activity).toEqual({ crmId: String(doneActivityId) });
   expect(await timeline(2)).toEqual(whole.slice(0, 2));
 });

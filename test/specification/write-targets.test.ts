@@ -193,8 +193,8 @@ const CASES: Case[] = [
   {
     meeting: "a person, and one of two who are on deals",
     attendees: ["Lou", "Tom A"],
-    status: "NONE",
-    unnamed: [CHOICE, NOT, "Lou", "Lonely"],
+    status: "NEEDS_CHOICE",
+    unnamed: [CHOICE, CHOICE, "Lou", "Lonely"],
     named: { targets: ["Lou", "Lonely"], refused: ["Tom A", "deal of A", "deal of B"] },
   },
   {

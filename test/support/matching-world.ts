@@ -21,8 +21,9 @@ const MINUTE_MS = 60_000;
  * A CRM and a meeting in words, for tables of cases. Statements, parted by semicolons:
  * `Ada = ada@acme.de, ada@home.de (Acme)` a person with addresses and organization;
  * `Acme: www.acme.de` an organization's website; `user Anna = anna@seller.de` a CRM user;
- * `D1 of Ada Bob owner Anna for Acme opened -10 won -3 worth 9` a deal, in days from the meeting;
- * `activity D1 Ada +10` in minutes from its start; `chosen D1`, `chosen D9 gone`; `recorded` for a recording;
+ * `D1 of Ada Bob owner Anna for Acme opened -10 won -3 worth 9` a deal, in days from the meeting; `closed -3` where the CRM
+ * has that time alone, `closed` where it has none, `open` one that was taken up again;
+ * `activity D1 Ada +10` in minutes from its start; `chosen D1`, `chosen D9 gone`, `written D1`; `recorded` for a recording;
  * `reading PERSONS DEALS` while these are read for the first time.
  */
 export interface World {
@@ -32,6 +33,8 @@ export interface World {
   isRecorded: boolean;
   nameOf(id: number | null): string;
 }
+
+const WRITTEN = { rule: "ONLY_CANDIDATE", reason: "It was the only deal then." } as const;
 
 export function world(text: string, attendees: string, owner = "anna@seller.de"): World {
   const ids = new Map<string, number>();
@@ -54,7 +57,8 @@ export function world(text: string, attendees: string, owner = "anna@seller.de")
     if (statement === "") continue;
     if (first === "user") facts.users.push({ crmId: idOf(second), address: addressIn(statement.split("=")[1] ?? "") });
     else if (first === "reading") unread = statement.split(/\s+/).slice(1) as MatchedList[];
-    else if (first === "chosen") choice = { dealId: idOf(second), isThere: third !== "gone" };
+    else if (first === "chosen") choice = { dealId: idOf(second), isThere: third !== "gone", written: null };
+    else if (first === "written") choice = { dealId: idOf(second), isThere: third !== "gone", written: WRITTEN };
     else if (first === "recorded") isRecorded = true;
     else if (first === "activity") {
       const at = new Date(STARTS_AT.getTime() + Number(fourth) * MINUTE_MS);
@@ -92,8 +96,10 @@ function personIn(statement: string, idOf: (name: string) => number): PersonFact
 
 function dealIn([name = "", ...words]: string[], idOf: (name: string) => number): DealFact {
   const after = (word: string) => (words.includes(word) ? (words[words.indexOf(word) + 1] ?? null) : null);
-  const day = (word: string) =>
-    after(word) === null ? null : new Date(STARTS_AT.getTime() + Number(after(word)) * DAY_MS);
+  const day = (word: string) => {
+    const days = Number(after(word) ?? Number.NaN);
+    return Number.isNaN(days) ? null : new Date(STARTS_AT.getTime() + days * DAY_MS);
+  };
   const end = words.findIndex((word, index) => index > 0 && /^[a-z]/.test(word));
   const persons = words[0] === "of" ? words.slice(1, end === -1 ? undefined : end) : [];
   const owner = after("owner");
@@ -103,6 +109,8 @@ function dealIn([name = "", ...words]: string[], idOf: (name: string) => number)
     addTime: day("opened") ?? new Date(STARTS_AT.getTime() - 100 * DAY_MS),
     wonTime: day("won"),
     lostTime: day("lost"),
+    closeTime: day("closed"),
+    isOpen: words.includes("open") || !["won", "lost", "closed"].some((word) => words.includes(word)),
     ownerId: owner === null ? null : idOf(owner),
     organizationId: organization === null ? null : idOf(organization),
     personIds: persons.map(idOf),

@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import type { Contact, CopyFacts, DealFacts, MeetingFact, PlannedFact } from "../../src/briefing/quiet/facts";
+import { standardRules } from "../../src/briefing/quiet/thresholds";
 import { DAY_MS, MINUTE_MS } from "../../src/platform/clock";
 
 /** The instant around which random facts lie. */
@@ -21,11 +22,18 @@ export const past = around(-45, 0);
 const past1 = fc.option(past);
 const dayStart = (at: number) => Math.floor(at / DAY_MS) * DAY_MS;
 
-const contact: fc.Arbitrary<Contact> = fc.record({
-  kind: fc.constantFrom("INCOMING_MAIL", "OUTGOING_MAIL", "ACTIVITY", "NOTE"),
-  at: past,
-  crmId: fc.integer({ min: 1, max: 5 }),
-});
+const contact: fc.Arbitrary<Contact> = fc
+  .record({
+    kind: fc.constantFrom("INCOMING_MAIL", "OUTGOING_MAIL", "ACTIVITY", "NOTE"),
+    at: past,
+    crmId: fc.integer({ min: 1, max: 5 }),
+    type: fc.constantFrom("call", "meeting", "lunch", "task", "deadline", "email", "demo"),
+    named: fc.boolean(),
+  })
+  .map(({ type, named, ...found }) => {
+    const isActivity = found.kind === "ACTIVITY";
+    return { ...found, activityType: isActivity ? type : null, withPerson: isActivity ? named : found.kind !== "NOTE" };
+  });
 const meeting: fc.Arbitrary<MeetingFact> = fc
   .record({
     meetingId: fc.uuid(),
@@ -46,7 +54,9 @@ export const dealFacts: fc.Arbitrary<DealFacts> = fc.record({
   stageId: fc.option(fc.constant(5)),
   daysToRotten: fc.option(fc.integer({ min: 1, max: 40 })),
   updatedAt: past1,
-  closeDayEndsAt: fc.option(around(-5, 5).map(dayStart)),
+  closeDay: fc.option(around(-5, 5).map(dayStart)),
+  hasMail: fc.nat(4).map((n) => n > 0),
+  hasFirstMail: fc.constant(false),
   inactiveOwnerId: fc.option(fc.constant(3), { freq: 9 }),
   isIncomplete: fc.boolean(),
   incompleteSince: fc.constant(null),
@@ -55,9 +65,27 @@ export const dealFacts: fc.Arbitrary<DealFacts> = fc.record({
   planned: fc.array(planned, { maxLength: 3 }),
 });
 
-export const copyFacts: fc.Arbitrary<CopyFacts> = fc
-  .record({
-    readAt: fc.oneof({ weight: 9, arbitrary: fc.integer({ min: NOW - DAY_MS, max: NOW }) }, past1),
-    hasMail: fc.nat(4),
-  })
-  .map(({ readAt, hasMail }) => ({ readAt, asOf: readAt, hasMail: hasMail > 0 }));
+/** Zones that change their clocks at both ends of the earth, by half an hour, at midnight, and never. */
+const ZONES = [
+  "UTC",
+  "Europe/Tallinn",
+  "America/New_York",
+  "Pacific/Auckland",
+  "Australia/Lord_Howe",
+  "America/Santiago",
+  "Asia/Kolkata",
+];
+
+/** @param zones of the calendar */
+export const copyFactsIn = (zones: readonly string[]): fc.Arbitrary<CopyFacts> =>
+  fc
+    .record({
+      readAt: fc.oneof({ weight: 9, arbitrary: fc.integer({ min: NOW - DAY_MS, max: NOW }) }, past1),
+      zone: fc.constantFrom(...zones),
+      businessDays: fc.nat(3).map((n) => n === 0),
+    })
+    .map(({ readAt, zone, businessDays }) => {
+      const rules = standardRules(zone);
+      return { readAt, asOf: readAt, rules: { ...rules, calendar: { zone, businessDays } } };
+    });
+export const copyFacts = copyFactsIn(ZONES);

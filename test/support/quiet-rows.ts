@@ -24,10 +24,16 @@ export class QuietRows {
     const tenantKey = { tenant_id: tenant };
     this.#add("synced_copy", {
       ...tenantKey,
-      ...{ id: copyId, crm_company_id: 77, crm_user_id: 1, state: "LIVE", created_at: at(0) },
+      ...{
+        id: copyId,
+        time_zone: copy.rules.calendar.zone,
+        crm_company_id: 77,
+        crm_user_id: 1,
+        state: "LIVE",
+        created_at: at(0),
+      },
     });
     this.#meeting(this.#meetingId, 0, 0);
-    if (copy.hasMail) this.#person({ last_incoming_mail_time: at(0) });
     if (copy.readAt === null) return;
     for (const resource of ["DEALS", "PERSONS", "ACTIVITIES", "NOTES"])
       this.#add("sync_list", { ...this.#key, resource, watermark: at(copy.readAt), quiet_reads: 0 });
@@ -40,15 +46,17 @@ export class QuietRows {
       if (kind === "OUTGOING_MAIL") return [this.#person({ last_outgoing_mail_time: at(when) })];
       return [];
     });
-    const [personId = null, ...others] = persons;
+    // The last takes part in activities, and has no mail.
+    const [personId = null, ...others] = [...persons, this.#person({})];
     for (const id of others) this.#add("deal_participant", { ...this.#copy, deal_id: dealId, person_id: id });
     const stageId = ++this.#lastId;
     this.#add("stage", { ...this.#record(stageId), name: "", position: 1, days_to_rotten: facts.daysToRotten });
     if (facts.inactiveOwnerId !== null)
       this.#add("crm_user", { ...this.#record(dealId), name: "", email: "", active: false });
     this.#add("deal", { ...this.#dealRow(facts, ours), person_id: personId, stage_id: stageId });
-    this.#activities(facts);
+    this.#activities(facts, personId);
     this.#meetings(facts);
+    this.#add("matched_record", { ...this.#key, entity: "DEAL", crm_id: dealId, meeting_id: this.#meetingId });
     for (const { kind, at: when } of facts.contacts) if (kind === "NOTE") this.#note(dealId, when, "by a person");
     for (const note of ours.notes) this.#ourNote(facts, ours, note);
     for (const when of ours.fields) this.#receipt("field_write", facts, ours, when, { position: 0, field_key: "x" });
@@ -104,23 +112,25 @@ export class QuietRows {
       ...{ status: facts.isOpen ? "open" : "won", add_time: at(facts.addedAt), update_time: at(updated) },
       stage_change_time: at(facts.inStageSince),
       owner_id: facts.inactiveOwnerId === null ? null : facts.dealId,
-      expected_close_date: facts.closeDayEndsAt === null ? null : at(facts.closeDayEndsAt - DAY_MS)?.slice(0, 10),
+      expected_close_date: facts.closeDay === null ? null : at(facts.closeDay)?.slice(0, 10),
     };
   }
 
-  #activities({ dealId, contacts, planned }: DealFacts): void {
+  #activities({ dealId, contacts, planned }: DealFacts, personId: number | null): void {
     const base = { deal_id: dealId, subject: "", type: "call", participant_ids: [] };
+    const named = (index: number) => (index % 2 === 0 ? { person_id: personId } : { participant_ids: [personId] });
     const add = (row: Row) => this.#add("activity", { ...this.#record(++this.#lastId), ...base, ...row });
     contacts
       .filter(({ kind }) => kind === "ACTIVITY")
-      .forEach(({ at: when }, index) => {
+      .forEach(({ at: when, activityType, withPerson }, index) => {
         // Ticked off late; ticked off before it was due; without any of these.
         const shape = [
           { happened_at: at(when), done_at: at(when + DAY_MS) },
           { happened_at: at(when + 9 * DAY_MS), done_at: at(when) },
           { happened_at: at(when), done_at: null },
         ][index % 3];
-        add({ done: true, due_has_time: true, ...shape });
+        const who = withPerson ? named(index) : { person_id: 0 };
+        add({ done: true, due_has_time: true, type: activityType, ...who, ...shape });
       });
     for (const { dueAt, wholeDay } of planned) add({ done: false, due_at: at(dueAt), due_has_time: !wholeDay });
   }

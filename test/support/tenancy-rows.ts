@@ -10,6 +10,8 @@ export interface IdRow {
   kind: "id";
   type: string;
   args: Arguments;
+  /** With the own id it takes away what other rows ask about, so that one is not tried. */
+  takesAway?: boolean;
 }
 
 /** A place that takes a cursor of the operation's list. */
@@ -42,6 +44,7 @@ export type Row = IdRow | CursorRow | NameRow | ValueRow | OperationRow;
 const VALUE: ValueRow = { kind: "value" };
 const CURSOR: CursorRow = { kind: "cursor" };
 const id = (type: string, args: Arguments): IdRow => ({ kind: "id", type, args });
+const takesAway = (type: string, args: Arguments): IdRow => ({ kind: "id", type, args, takesAway: true });
 const asks = (args: Arguments = () => ({})): OperationRow => ({ kind: "operation", args });
 
 let keys = 0;
@@ -110,6 +113,13 @@ const QUERIES: Record<string, Row[]> = {
   "Query.persons(email)": [VALUE],
   ...list("organizations"),
   ...list("meetings"),
+  ...Object.fromEntries(
+    ["from", "to", "status", "ownerEmail", "includeCancelled"].map((field) => [
+      `Query.meetings(filter.${field})`,
+      [VALUE],
+    ]),
+  ),
+  "Query.meetings(orderBy)": [VALUE],
   ...list("syncRuns"),
   ...list("auditEvents"),
   ...list("crmWrites"),
@@ -136,6 +146,22 @@ const MUTATIONS: Record<string, Row[]> = {
   ],
   ...valuesOf("Mutation.recordMeeting", ["title", "startsAt", "endsAt", "ownerEmail"]),
   ...valuesOf("Mutation.recordMeeting", ["attendees.email", "attendees.name"]),
+  "Mutation.recordMeetings": [asks(() => ({ inputs: [meeting("own").input] }))],
+  "Mutation.recordMeetings(inputs.externalId)": [
+    {
+      ...{ kind: "name", creates: true },
+      args: (name) => ({ inputs: [meeting(name).input] }),
+      taken: ({ otherExternalId }) => otherExternalId,
+    },
+  ],
+  ...valuesOf("Mutation.recordMeetings", ["title", "startsAt", "endsAt", "ownerEmail"], "inputs"),
+  ...valuesOf("Mutation.recordMeetings", ["attendees.email", "attendees.name"], "inputs"),
+  "Mutation.cancelMeeting": [VALUE],
+  "Mutation.cancelMeeting(meetingId)": [takesAway("Meeting", (given) => ({ meetingId: given }))],
+  "Mutation.deleteMeeting": [VALUE],
+  "Mutation.deleteMeeting(meetingId)": [takesAway("Meeting", (given) => ({ meetingId: given }))],
+  "Mutation.unchooseDeal": [VALUE],
+  "Mutation.unchooseDeal(meetingId)": [id("Meeting", (given) => ({ meetingId: given }))],
   "Mutation.chooseDeal": [VALUE],
   "Mutation.chooseDeal(meetingId)": [id("Meeting", (given, own) => ({ meetingId: given, dealId: own.deal }))],
   "Mutation.chooseDeal(dealId)": [id("Deal", (given, own) => ({ meetingId: own.meeting, dealId: given }))],
@@ -182,10 +208,11 @@ const MUTATIONS: Record<string, Row[]> = {
 };
 
 const SUBSCRIPTIONS: Record<string, Row[]> = {
+  "Subscription.meetingMatched": [asks()],
   "Subscription.connectionStatusChanged": [asks()],
   "Subscription.syncProgressed": [asks()],
 };
 
-function valuesOf(root: string, fields: readonly string[]): Record<string, Row[]> {
-  return Object.fromEntries(fields.map((field) => [`${root}(input.${field})`, [VALUE]]));
+function valuesOf(root: string, fields: readonly string[], input = "input"): Record<string, Row[]> {
+  return Object.fromEntries(fields.map((field) => [`${root}(${input}.${field})`, [VALUE]]));
 }

@@ -301,7 +301,7 @@ test.each([
     "choose D1 D2",
   ],
   ["a company known by a role address only", "Eve = info@acme.de (Acme); D1 for Acme", "info@acme.de", "choose D1"],
-  ["two persons for one address lead to no deal of theirs", `${INFO}; D1 of Eve; D2 of Fay`, "info@acme.de", "none"],
+  ["two persons for one shared address", `${INFO}; D1 of Eve; D2 of Fay`, "info@acme.de", "choose D1 D2"],
   ["a user chose", `${TWO}; D1 of Ada; D2 of Ada; chosen D2`, BOTH, "D2 CHOSEN"],
   [
     "a choice stands above an activity",
@@ -336,7 +336,7 @@ test.each([
   ],
   [
     `${TWO}; D1 of Ada; D2 of Ada owner Anna; D3 of Ada Bob; activity D1 Ada 0; activity D2 Ada 0`,
-    "Of the deals with an activity at that time and most attendees it is the only one whose owner was in the meeting.",
+    "Of the deals with most attendees, of those for which the CRM has an activity at that time, it is the only one whose owner was in the meeting.",
   ],
   [
     `${TWO}; D1 of Ada; D2 of Ada owner Anna`,
@@ -344,11 +344,11 @@ test.each([
   ],
   [
     `${TWO}; D1 of Ada; D2 of Ada`,
-    "2 deals of the attendees could be meant, and nothing decides: as many attendees take part in each, no owner of them was there, and each was open.",
+    "2 deals of the attendees could be meant, and nothing decides: as many attendees take part in each, no owner of them was there, and each was open when the meeting began.",
   ],
   [
     `${TWO}; D1 of Ada Bob; D2 of Ada Bob; D3 of Ada`,
-    "3 deals of the attendees could be meant. Between 2 of them nothing decides: as many attendees take part in each, no owner of them was there, and each was open.",
+    "3 deals of the attendees could be meant. Between 2 of them nothing decides: as many attendees take part in each, no owner of them was there, and each was open when the meeting began.",
   ],
   [
     "Acme: acme.de; D1 for Acme",
@@ -386,6 +386,8 @@ test("readable are the persons, who else could be meant, their companies and dea
   expect(readable.sort()).toEqual([
     "DEAL D1",
     "DEAL D2",
+    "DEAL D3",
+    "DEAL D4",
     "ORGANIZATION Acme",
     "ORGANIZATION Zeta",
     "PERSON Ada",

@@ -1,7 +1,8 @@
 import fc from "fast-check";
-import type { DealFacts, QuietSignal } from "../../src/briefing/quiet/facts";
+import type { CopyFacts, DealFacts, QuietSignal } from "../../src/briefing/quiet/facts";
 import { judge } from "../../src/briefing/quiet/judge";
-import { SECOND_MS } from "../../src/platform/clock";
+import { scheduleOf } from "../../src/briefing/quiet/verdict";
+import { DAY_MS, SECOND_MS } from "../../src/platform/clock";
 import { copyFacts, dealFacts, NOW } from "../support/quiet-facts";
 
 const DEEP = Boolean(process.env.DEEP);
@@ -56,9 +57,15 @@ test("a new word of the buyer never makes a deal quieter", () => {
       const at = last + Math.ceil((NOW - last) * share);
       const more: Partial<DealFacts> = met
         ? { meetings: [...facts.meetings, { meetingId: "new", startsAt: at, endsAt: at, withBuyer: true }] }
-        : { contacts: [...facts.contacts, { kind: "INCOMING_MAIL", at, crmId: 7 }] };
+        : {
+            hasMail: true,
+            contacts: [
+              ...facts.contacts,
+              { kind: "INCOMING_MAIL", at, crmId: 7, activityType: null, withPerson: true },
+            ],
+          };
       const before = judge(facts, copy, now);
-      const after = judge({ ...facts, ...more }, { ...copy, hasMail: copy.hasMail || !met }, now);
+      const after = judge({ ...facts, ...more }, copy, now);
       expect(LOUD_TO_QUIET.indexOf(after.verdict)).toBeLessThanOrEqual(LOUD_TO_QUIET.indexOf(before.verdict));
     }),
   );
@@ -68,8 +75,9 @@ test("nextChangeAt is the first instant at which time alone changes the verdict"
   const shares = fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { minLength: 5, maxLength: 5 });
   check(
     fc.property(dealFacts, copyFacts, shares, (facts, copy, spread) => {
-      const verdictAt = (at: number) => judge(facts, copy, new Date(at)).verdict;
+      const verdictAt = (at: number) => judge(facts, readingOn(copy, at), new Date(at)).verdict;
       const { verdict, nextChangeAt } = judge(facts, copy, now);
+      if (verdict === "UNKNOWN") return expect(nextChangeAt).toBeNull();
       const change = nextChangeAt?.getTime() ?? NOW + 1e11;
       for (const share of spread) {
         const between = Math.min(NOW + Math.floor((change - NOW) * share), change - 1);
@@ -79,9 +87,35 @@ test("nextChangeAt is the first instant at which time alone changes the verdict"
       expect(verdictAt(change - 1)).toBe(verdict);
       expect(verdictAt(change)).not.toBe(verdict);
       expect(verdictAt(Math.max(NOW, change - SECOND_MS))).toBe(verdict);
-      expect(nextOf(judge(facts, copy, new Date(change - 1)))).toBe(change);
+      expect(nextOf(judge(facts, readingOn(copy, change - 1), new Date(change - 1)))).toBe(change);
     }),
   );
+});
+
+/** The syncs go on: what was fresh stays fresh. */
+const readingOn = (copy: CopyFacts, at: number): CopyFacts => ({ ...copy, readAt: at });
+
+test("the schedule says at each instant from its first on what the judge says then", () => {
+  const instants = fc.array(fc.integer({ min: 0, max: 120 * DAY_MS }), { minLength: 8, maxLength: 8 });
+  const met = new Set<string>();
+  check(
+    fc.property(dealFacts, copyFacts, instants, (facts, copy, later) => {
+      const schedule = scheduleOf(facts, copy.rules, NOW);
+      expect(schedule[0]?.from).toBe(NOW);
+      const edges = schedule.flatMap(({ from }) => [from, from + 1, Math.max(NOW, from - 1)]);
+      for (const at of [...edges, ...later.map((passed) => NOW + passed)]) {
+        const phase = schedule.findLast(({ from }) => from <= at);
+        const { verdict, quietSince } = judge(facts, readingOn(copy, at), new Date(at));
+        expect([phase?.verdict, phase?.since ?? null]).toEqual([verdict, quietSince?.getTime() ?? null]);
+        met.add(verdict);
+      }
+      for (const [index, phase] of schedule.entries()) {
+        const before = schedule[index - 1];
+        if (before) expect(phase.from > before.from).toBe(true);
+      }
+    }),
+  );
+  expect([...met].sort()).toEqual(["ACTIVE", "COOLING", "GHOSTED", "QUIET"]);
 });
 
 const nextOf = ({ nextChangeAt }: QuietSignal) => nextChangeAt?.getTime();

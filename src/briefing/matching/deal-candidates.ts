@@ -1,64 +1,108 @@
+import { MINUTE_MS } from "../../platform/clock";
 import type { CopyFacts, DealFact, MeetingFact } from "./facts";
-import { type AttendeeMatch, decidingPersons } from "./match-attendees";
-import { isInWindow, wasClosed } from "./window";
+import { type AttendeeMatch, decidingPositions } from "./match-attendees";
+import { type Standing, standingAt } from "./window";
 
 /** Calendar and CRM seldom agree to the minute; a meeting that is further off is another one. */
-export const SAME_TIME_MS = 15 * 60_000;
+export const SAME_TIME_MS = 15 * MINUTE_MS;
 
 /** A deal that a meeting could be about, with what speaks for it. */
 export interface Candidate {
   deal: DealFact;
+  /** Whose deal it is: the attendees' own, or for want of those their companies'. */
+  of: "PERSONS" | "ORGANIZATIONS";
+  standing: Standing;
   /** How many attendees take part in it, or come from its organization; shared addresses and domains do not count. */
   attendees: number;
+  /** How many more take part in it if they are one certain person of those who have their address. */
+  perhaps: number;
   hasActivity: boolean;
   ownerAttends: boolean;
-  wasClosed: boolean;
 }
 
-export interface Candidates {
-  /** Whose deals they are: the attendees' own, or for want of those their companies'. */
-  of: "PERSONS" | "ORGANIZATIONS";
-  found: Candidate[];
+/** The attendees behind whom more than a shared address stands. */
+interface Deciding {
+  /** The persons that they certainly are. */
+  certain: ReadonlySet<number>;
+  /** For each attendee who could be several persons: those. One set of persons counts once. */
+  ambiguous: readonly (readonly number[])[];
 }
 
-/** Deals of the matched persons; only where those have none around the meeting, deals of the matched organizations. */
+function decidingOf(meeting: MeetingFact, matches: readonly AttendeeMatch[]): Deciding {
+  const positions = decidingPositions(meeting.attendees);
+  const deciding = matches.filter(({ position }) => positions.has(position));
+  const sets = deciding.filter(({ candidateIds }) => candidateIds.length > 0).map(({ candidateIds }) => candidateIds);
+  return {
+    certain: new Set(deciding.map(({ personId }) => personId).filter((id) => id !== null)),
+    ambiguous: [...new Map(sets.map((ids) => [ids.join(" "), ids])).values()],
+  };
+}
+
+/**
+ * Deals of the matched persons, and of all whom an ambiguous attendee could be; for want of those, deals of the matched
+ * organizations. One that was opened after the meeting does not stand in the way of their companies'.
+ */
 export function findCandidates(
   meeting: MeetingFact,
   matches: readonly AttendeeMatch[],
   sellerIds: ReadonlySet<number>,
   facts: CopyFacts,
-): Candidates {
-  const personIds = new Set(matches.map(({ personId }) => personId));
+): Candidate[] {
+  const { startsAt } = meeting;
+  const deciding = decidingOf(meeting, matches);
+  const personIds = new Set(matches.flatMap(({ personId, candidateIds }) => [personId, ...candidateIds]));
   const organizationIds = new Set(matches.map(({ organizationId }) => organizationId));
-  const deciding = decidingPersons(meeting.attendees, matches);
-  const around = facts.deals.filter((deal) => isInWindow(deal, meeting.startsAt)).sort((a, b) => a.crmId - b.crmId);
-  const withActivity = new Set(
-    facts.activities
-      .filter(({ at }) => Math.abs(at.getTime() - meeting.startsAt.getTime()) <= SAME_TIME_MS)
-      .filter(({ personIds: ids }) => ids.some((id) => deciding.has(id)))
+  const withActivity = dealsWithActivity(facts, startsAt, deciding);
+  const comingFrom = attendeesFrom(matches, deciding.certain);
+  const candidate = (deal: DealFact, of: Candidate["of"]): Candidate[] => {
+    const standing = standingAt(deal, startsAt);
+    if (standing === null) return [];
+    const among = (id: number) => deal.personIds.includes(id);
+    const takingPart = [...deciding.certain].filter(among).length;
+    return [
+      {
+        ...{ deal, of, standing, hasActivity: withActivity.has(deal.crmId) },
+        attendees: of === "PERSONS" ? takingPart : (comingFrom.get(deal.organizationId ?? 0)?.size ?? 0),
+        perhaps: deciding.ambiguous.filter((ids) => ids.some(among)).length,
+        ownerAttends: deal.ownerId !== null && sellerIds.has(deal.ownerId),
+      },
+    ];
+  };
+  const deals = [...facts.deals].sort((a, b) => a.crmId - b.crmId);
+  const isOfPersons = (deal: DealFact) => deal.personIds.some((id) => personIds.has(id));
+  const own = deals.filter(isOfPersons).flatMap((deal) => candidate(deal, "PERSONS"));
+  if (own.some(({ standing }) => standing !== "OPENED_LATER")) return own;
+  const ofOrganizations = deals
+    .filter((deal) => !isOfPersons(deal) && deal.organizationId !== null && organizationIds.has(deal.organizationId))
+    .flatMap((deal) => candidate(deal, "ORGANIZATIONS"));
+  return [...own, ...ofOrganizations];
+}
+
+/** Those to which an activity at the time points that has a person of the meeting in it. */
+function dealsWithActivity(
+  { activities }: CopyFacts,
+  startsAt: Date,
+  { certain, ambiguous }: Deciding,
+): ReadonlySet<number> {
+  const persons = new Set([...certain, ...ambiguous.flat()]);
+  return new Set(
+    activities
+      .filter(({ at }) => Math.abs(at.getTime() - startsAt.getTime()) <= SAME_TIME_MS)
+      .filter(({ personIds }) => personIds.some((id) => persons.has(id)))
       .map(({ dealId }) => dealId),
   );
-  const candidate = (deal: DealFact, attendees: number): Candidate => ({
-    deal,
-    attendees,
-    hasActivity: withActivity.has(deal.crmId),
-    ownerAttends: deal.ownerId !== null && sellerIds.has(deal.ownerId),
-    wasClosed: wasClosed(deal, meeting.startsAt),
-  });
-  const ofPersons = around.filter((deal) => deal.personIds.some((id) => personIds.has(id)));
-  if (ofPersons.length > 0) {
-    const takingPart = (deal: DealFact) => new Set(deal.personIds.filter((id) => deciding.has(id))).size;
-    return { of: "PERSONS", found: ofPersons.map((deal) => candidate(deal, takingPart(deal))) };
-  }
-  const comingFrom = new Map<number, Set<number>>();
+}
+
+/** Who comes from an organization as a person of it. */
+function attendeesFrom(
+  matches: readonly AttendeeMatch[],
+  certain: ReadonlySet<number>,
+): ReadonlyMap<number, ReadonlySet<number>> {
+  const found = new Map<number, Set<number>>();
   for (const { personId, organizationId, organizationRule } of matches) {
     const isByPerson = organizationRule === "ORGANIZATION_OF_PERSON";
-    if (personId === null || organizationId === null || !isByPerson || !deciding.has(personId)) continue;
-    comingFrom.set(organizationId, (comingFrom.get(organizationId) ?? new Set()).add(personId));
+    if (personId === null || organizationId === null || !isByPerson || !certain.has(personId)) continue;
+    found.set(organizationId, (found.get(organizationId) ?? new Set()).add(personId));
   }
-  const ofOrganizations = around.filter(
-    (deal) => deal.organizationId !== null && organizationIds.has(deal.organizationId),
-  );
-  const found = ofOrganizations.map((deal) => candidate(deal, comingFrom.get(deal.organizationId ?? 0)?.size ?? 0));
-  return { of: "ORGANIZATIONS", found };
+  return found;
 }

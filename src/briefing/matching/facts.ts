@@ -1,3 +1,5 @@
+import type { DealRule } from "../../entities/meeting-match";
+
 /** What the rules of matching look at: a meeting, and what the synced copy holds that could belong to it. */
 
 export interface AttendeeFact {
@@ -36,9 +38,13 @@ export interface DomainFact {
 
 export interface DealFact {
   crmId: number;
+  /** Whether its status is open now. */
+  isOpen: boolean;
   addTime: Date | null;
   wonTime: Date | null;
   lostTime: Date | null;
+  /** When it was closed, where the CRM says neither of the two. */
+  closeTime: Date | null;
   ownerId: number | null;
   organizationId: number | null;
   /** The deal's person and its participants. */
@@ -52,11 +58,13 @@ export interface ActivityFact {
   personIds: readonly number[];
 }
 
-/** What a user chose for the meeting. */
+/** The deal that no rule may change: a user chose it, or a note or field was written by the match. */
 export interface ChoiceFact {
   dealId: number;
   /** Whether the deal is in the copy that is connected now. */
   isThere: boolean;
+  /** What the match said when something was written by it; null: a user chose. */
+  written: { rule: DealRule | null; reason: string } | null;
 }
 
 /** What tells people, companies and deals: until one of these was read whole, an absence in it is none. */

@@ -1,12 +1,10 @@
-import type { AttendeeSide, MatchStatus } from "../../entities/meeting-attendee";
+import type { AttendeeSide, MatchStatus, PersonRule } from "../../entities/meeting-attendee";
 import { companyDomainOf } from "../../platform/company-domain";
 import { mailboxOf } from "../../platform/email-address";
 import { ignoredBecause, isRoleAddress } from "./address-kinds";
 import type { AttendeeFact, CopyFacts, MeetingFact, PersonFact } from "./facts";
 import { type CompanyMatch, companyOf, NO_COMPANY } from "./match-company";
-import { isInWindow, wasClosed } from "./window";
-
-export type PersonRule = "EMAIL_EXACT" | "EMAIL_WITHOUT_TAG" | "ONLY_ONE_ON_OPEN_DEAL";
+import { standingAt } from "./window";
 
 /** Who an attendee is, and for which company. */
 export interface AttendeeMatch extends CompanyMatch {
@@ -34,13 +32,10 @@ export function matchAttendees(meeting: MeetingFact, facts: CopyFacts): Attendee
   });
 }
 
-/** The persons behind whom more than a shared address stands: only these may decide on a deal. */
-export function decidingPersons(attendees: readonly AttendeeFact[], matches: readonly AttendeeMatch[]): Set<number> {
-  const personal = new Set(
-    attendees.filter(({ address }) => address !== null && !isRoleAddress(address)).map(({ position }) => position),
-  );
+/** The attendees behind whom more than a shared address stands: only these may decide on a deal. */
+export function decidingPositions(attendees: readonly AttendeeFact[]): ReadonlySet<number> {
   return new Set(
-    matches.flatMap(({ position, personId }) => (personId !== null && personal.has(position) ? [personId] : [])),
+    attendees.filter(({ address }) => address !== null && !isRoleAddress(address)).map(({ position }) => position),
   );
 }
 
@@ -89,9 +84,10 @@ function indexed(persons: readonly PersonFact[], key: (address: string) => strin
   return found;
 }
 
+const APART_FROM = ", apart from what mail programs add or leave out";
 const REASONS = {
   EMAIL_EXACT: "This person has exactly this address in the CRM.",
-  EMAIL_WITHOUT_TAG: "This person has this address in the CRM, apart from what mail programs add or leave out.",
+  EMAIL_WITHOUT_TAG: `This person has this address in the CRM${APART_FROM}.`,
 };
 const SHARED = " Several people may read it, so it decides no deal by itself.";
 
@@ -102,20 +98,19 @@ function matchBuyer(address: string, { rule, persons }: Holders, { startsAt }: M
   if (persons.length === 1) return somebody(first, rule, REASONS[rule] + shared);
   const ids = new Set(persons.map(({ crmId }) => crmId));
   const onOpenDeal = new Set(
-    facts.deals
-      .filter((deal) => isInWindow(deal, startsAt) && !wasClosed(deal, startsAt))
-      .flatMap(({ personIds }) => personIds.filter((id) => ids.has(id))),
+    facts.deals.filter((deal) => standingAt(deal, startsAt) === "OPEN").flatMap(({ personIds }) => personIds),
   );
   const [only, ...others] = persons.filter(({ crmId }) => onOpenDeal.has(crmId));
+  const have = `${persons.length} persons in the CRM have this address${rule === "EMAIL_EXACT" ? "" : APART_FROM}`;
   if (only && others.length === 0) {
-    const reason = `${persons.length} persons in the CRM have this address; only this one is on a deal that was open around the meeting.`;
+    const reason = `${have}; only this one is on a deal that was open when the meeting began.`;
     return somebody(only, "ONLY_ONE_ON_OPEN_DEAL", reason + shared);
   }
-  const open = only ? "several of them are" : "none of them is";
+  const open = only ? `${others.length + 1} of them are` : "none of them is";
   return {
     ...nobody(
       "BUYER",
-      `${persons.length} persons in the CRM have this address, and ${open} on a deal that was open around the meeting: nothing tells which one it is.`,
+      `${have}, and ${open} on a deal that was open when the meeting began: nothing tells which one it is.`,
     ),
     status: "AMBIGUOUS",
     candidateIds: [...ids].sort((a, b) => a - b),

@@ -1,8 +1,6 @@
-import type { MatchStatus } from "../../entities/meeting-attendee";
+import type { MatchStatus, OrganizationRule } from "../../entities/meeting-attendee";
 import { companyDomainOf } from "../../platform/company-domain";
 import type { DomainFact, PersonFact } from "./facts";
-
-export type OrganizationRule = "ORGANIZATION_OF_PERSON" | "DOMAIN_OF_PERSONS" | "DOMAIN_OF_WEBSITE";
 
 /** For which organization of the CRM an attendee comes. */
 export interface CompanyMatch {

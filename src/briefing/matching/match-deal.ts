@@ -1,14 +1,6 @@
-import type { MeetingMatchStatus, StoredDealCandidate } from "../../entities/meeting-match";
-import type { Candidate, Candidates } from "./deal-candidates";
-import type { ChoiceFact } from "./facts";
-
-export type DealRule =
-  | "CHOSEN"
-  | "SAME_CRM_ACTIVITY"
-  | "ONLY_CANDIDATE"
-  | "MOST_ATTENDEES"
-  | "OWNER_ATTENDS"
-  | "OPEN_BEFORE_CLOSED";
+import type { DealRule, MeetingMatchStatus, StoredDealCandidate } from "../../entities/meeting-match";
+import type { Candidate } from "./deal-candidates";
+import type { Standing } from "./window";
 
 export interface DealMatch {
   status: MeetingMatchStatus;
@@ -19,147 +11,203 @@ export interface DealMatch {
   candidates: StoredDealCandidate[];
 }
 
+/** What the rungs so far have set aside, so that a reason speaks only of the deals that were compared. */
+interface Compared {
+  byActivity: boolean;
+  withoutLater: boolean;
+  /** Some attendee could be one of several persons. */
+  inDoubt: boolean;
+}
+
 interface Rung {
   rule: DealRule;
   /** Those of which the rung speaks. */
   keeps(left: readonly Candidate[]): readonly Candidate[];
-  /** @param byActivity only the deals that have an activity at the time are left */
-  reason(one: Candidate, of: Candidates["of"], byActivity: boolean): string;
+  reason(one: Candidate, compared: Compared): string;
 }
 
 const plural = (count: number, one: string, many: string) => `${count} ${count === 1 ? one : many}`;
-const whose = (of: Candidates["of"]) => (of === "PERSONS" ? "the attendees" : "the attendees' companies");
+const whose = (of: Candidate["of"]) => (of === "PERSONS" ? "the attendees" : "the attendees' companies");
 
 const WITH_ACTIVITY = "for which the CRM has an activity at that time";
+const NOT_LATER = "that had been opened before the meeting";
+
+const among = ({ byActivity, withoutLater }: Compared): string =>
+  [byActivity && WITH_ACTIVITY, withoutLater && NOT_LATER].filter(Boolean).join(" and ");
+const ofThose = (compared: Compared) => among(compared) && `, of those ${among(compared)}`;
+const anyOther = (compared: Compared) => `any other deal ${among(compared) || "that could be meant"}`;
+
+/** Why the only deal that is left could be meant: nothing else about it was looked at. */
+const ALONE: Readonly<Record<Standing, (of: string) => string>> = {
+  OPEN: (of) => `the only deal of ${of} that was open when the meeting began`,
+  CLOSED: (of) => `the only deal of ${of} around the meeting; it was closed in the 14 days before`,
+  CLOSED_SOMETIME: (of) => `the only deal of ${of} around the meeting; the CRM does not say since when it is closed`,
+  OPENED_LATER: (of) => `the only deal of ${of} around the meeting; it was opened in the 14 days after`,
+};
+
+const SAME_ACTIVITY =
+  "The CRM has an activity with an attendee at the time of the meeting, and it belongs to this deal.";
 
 /**
- * In this order, each on what the one before has left; the first that leaves exactly one decides. A rung that speaks
+ * Behind the CRM's own activity, in this order, each on what the one before has left; the first that leaves exactly one decides. A rung that speaks
  * of none leaves all. None looks at value, age or id.
  */
 const LADDER: readonly Rung[] = [
   {
-    rule: "SAME_CRM_ACTIVITY",
-    keeps: (left) => left.filter(({ hasActivity }) => hasActivity),
-    reason: () => "The CRM has an activity with an attendee at the time of the meeting, and it belongs to this deal.",
+    rule: "ONE_DEAL_OF_ALL",
+    keeps: (left) => (left.length === 1 && left.some(({ perhaps }) => perhaps > 0) ? left : []),
+    reason: ({ standing }, compared) =>
+      `Whoever of the persons with one address is meant, it is ${ALONE[standing]("the attendees")}${ofThose({ ...compared, withoutLater: false })}.`,
   },
   {
     rule: "ONLY_CANDIDATE",
     keeps: (left) => left,
-    reason: (_one, of) => `It is the only deal of ${whose(of)} that was open around the meeting.`,
+    reason: ({ standing, of }, compared) =>
+      `It is ${ALONE[standing](whose(of))}${ofThose({ ...compared, withoutLater: false })}.`,
   },
   {
     rule: "MOST_ATTENDEES",
+    // Those that may have the most: it must be so whoever the attendees are who could be several persons.
     keeps: (left) => {
-      const most = Math.max(...left.map(({ attendees }) => attendees));
-      return left.filter(({ attendees }) => attendees === most);
+      const most = Math.max(1, ...left.map(({ attendees }) => attendees));
+      return left.filter(({ attendees, perhaps }) => attendees + perhaps >= most);
     },
-    reason: ({ attendees }, of, byActivity) =>
-      `${inWords(attendees, of)}, and fewer in any other deal ${byActivity ? WITH_ACTIVITY : "that could be meant"}.`,
+    reason: (one, compared) =>
+      one.attendees > 0
+        ? `${inWords(one)}, and fewer in ${anyOther(compared)}.`
+        : `${inWords(one)}, and only a shared address leads to ${anyOther(compared)}.`,
   },
   {
     rule: "OWNER_ATTENDS",
     keeps: (left) => left.filter(({ ownerAttends }) => ownerAttends),
-    reason: (_one, _of, byActivity) =>
-      `Of the deals with ${byActivity ? "an activity at that time and " : ""}most attendees it is the only one whose owner was in the meeting.`,
+    reason: (_one, compared) =>
+      `Of the deals ${compared.inDoubt ? "that may have" : "with"} most attendees${ofThose(compared)}${ofThose(compared) && ","} it is the only one whose owner was in the meeting.`,
   },
   {
     rule: "OPEN_BEFORE_CLOSED",
-    keeps: (left) => left.filter((candidate) => !candidate.wasClosed),
-    reason: () => "Of the deals that fit equally well it is the only one that was still open.",
+    keeps: (left) => left.filter(({ standing }) => standing === "OPEN"),
+    reason: () => "Of the deals that fit equally well it is the only one that was open when the meeting began.",
   },
 ];
 
-/**
- * Which deal a meeting is about: the one that fits, or every one that could and why nothing decided. Attendees must
- * speak for a deal: a shared address or an e-mail domain alone leads to candidates and decides nothing.
- */
-export function matchDeal({ of, found }: Candidates): DealMatch {
-  if (found.length === 0) return none(`No deal of ${whose("PERSONS")} or their companies was open around the meeting.`);
+/** Attendees must speak for a deal: a shared address or an e-mail domain alone leads to it and decides nothing. */
+const isSpokenFor = ({ attendees, perhaps }: Candidate) => attendees + perhaps > 0;
+
+/** Where one of several was opened after the meeting no rule decides: a later one still would take the match from it. */
+const isOneLater = (left: readonly Candidate[]) =>
+  left.length > 1 && left.some(({ standing }) => standing === "OPENED_LATER");
+
+/** Which deal a meeting is about: the one that fits, or every one that could and why nothing decided. */
+export function matchDeal(found: readonly Candidate[]): DealMatch {
+  if (found.length === 0) return none(NO_DEAL);
   const candidates = found.map((candidate) => ({
     dealId: candidate.deal.crmId,
-    reason: `${whatSpeaksFor(candidate, of)}.`,
+    reason: `${whatSpeaksFor(candidate)}.`,
   }));
-  const withActivity = found.filter(({ hasActivity }) => hasActivity).length;
-  const byActivity = withActivity > 0 && withActivity < found.length;
-  let left: readonly Candidate[] = found;
+  const decided = (rule: DealRule, { deal }: Candidate, reason: string): DealMatch => ({
+    ...{ status: "MATCHED", rule, reason, dealId: deal.crmId, candidates },
+  });
+  const undecided = (left: readonly Candidate[]): DealMatch => ({
+    ...{ status: "NEEDS_CHOICE", rule: null, reason: whyNothingDecided(left, found), dealId: null, candidates },
+  });
+  const pointedTo = found.filter(({ hasActivity }) => hasActivity);
+  const [one] = pointedTo;
+  if (one && pointedTo.length === 1) return decided("SAME_CRM_ACTIVITY", one, SAME_ACTIVITY);
+  const there = pointedTo.length > 0 ? pointedTo : found;
+  let left = withoutLater(there);
+  const compared: Compared = {
+    byActivity: there.length < found.length,
+    withoutLater: left.length < there.length,
+    inDoubt: left.some(({ perhaps }) => perhaps > 0),
+  };
+  if (!left.some(isSpokenFor) || isOneLater(left)) return undecided(left);
   for (const { rule, keeps, reason } of LADDER) {
-    const needsAttendees = rule !== "SAME_CRM_ACTIVITY";
-    if (needsAttendees && left.every(({ attendees }) => attendees === 0)) break;
     const kept = keeps(left);
     if (kept.length > 0) left = kept;
-    const [one, ...others] = kept;
-    if (one && others.length === 0) {
-      return { status: "MATCHED", rule, reason: reason(one, of, byActivity), dealId: one.deal.crmId, candidates };
-    }
+    const [only, ...others] = kept;
+    if (only && others.length === 0) return decided(rule, only, reason(only, compared));
   }
-  return { status: "NEEDS_CHOICE", rule: null, reason: whyNothingDecided(left, found, of), dealId: null, candidates };
+  return undecided(left);
 }
+
+/** A deal that was open at the meeting comes before any that was opened after it. */
+function withoutLater(left: readonly Candidate[]): readonly Candidate[] {
+  const isAnyOpen = left.some((candidate) => candidate.standing === "OPEN" && isSpokenFor(candidate));
+  return isAnyOpen ? left.filter(({ standing }) => standing !== "OPENED_LATER") : left;
+}
+
+const NO_DEAL =
+  "No deal of the attendees or their companies was open when the meeting began, closed in the 14 days before it or opened in the 14 days after it.";
 
 /** No attendee leads to a person or an organization. */
-export const nobodyKnown = (isAmbiguous: boolean): DealMatch =>
-  none(
-    isAmbiguous
-      ? "For no attendee is it certain which person of the CRM it is."
-      : "No attendee is a known person of the CRM.",
-  );
+export const nobodyKnown = (): DealMatch => none("No attendee is a known person of the CRM, or from a known company.");
 
-/** A user's choice stands above the rules, and no other deal ever takes the place of one that was chosen. */
-export function withChoice(match: DealMatch, choice: ChoiceFact | null): DealMatch {
-  if (!choice) return match;
-  if (!choice.isThere) {
-    const isOpen = match.candidates.length > 0;
-    const reason = `The deal that a user chose is not in the connected CRM, or no longer visible there, and no other takes its place. ${isOpen ? "Choose another." : "No other could be meant."}`;
-    return { ...match, status: isOpen ? "NEEDS_CHOICE" : "NONE", rule: null, dealId: null, reason };
-  }
-  const { dealId } = choice;
-  const isCandidate = match.candidates.some((candidate) => candidate.dealId === dealId);
-  const candidates = isCandidate ? match.candidates : [...match.candidates, { dealId, reason: "A user chose it." }];
-  return { status: "MATCHED", rule: "CHOSEN", reason: CHOSEN_REASON, dealId, candidates };
-}
-
-const CHOSEN_REASON = "A user chose this deal.";
-
-/** Where the meeting was recorded anew and what was chosen before fits its attendees no more. */
-export const withoutChoice = (match: DealMatch): DealMatch => ({
-  ...match,
-  reason: `The deal that a user chose before is none of the attendees' as they are recorded now. ${match.reason}`,
-});
-
-function whatSpeaksFor({ attendees, hasActivity, ownerAttends, wasClosed }: Candidate, of: Candidates["of"]): string {
+function whatSpeaksFor(candidate: Candidate): string {
+  const { hasActivity, ownerAttends, standing } = candidate;
   const parts = [
-    attendees > 0
-      ? inWords(attendees, of)
-      : of === "PERSONS"
-        ? "Only a shared address leads to it"
-        : "Only a shared address or the e-mail domain leads to it",
+    inWords(candidate),
     hasActivity && "the CRM has an activity for it at that time",
     ownerAttends && "its owner was in the meeting",
-    wasClosed && "it had been closed before the meeting",
+    STANDINGS[standing],
   ];
   return parts.filter(Boolean).join("; ");
 }
 
-const inWords = (attendees: number, of: Candidates["of"]): string =>
-  of === "PERSONS"
-    ? `${plural(attendees, "attendee takes", "attendees take")} part in it`
-    : `${plural(attendees, "attendee comes", "attendees come")} from its organization`;
+const STANDINGS: Readonly<Record<Standing, string | null>> = {
+  OPEN: null,
+  CLOSED: "it had been closed before the meeting",
+  CLOSED_SOMETIME: "it is closed, and the CRM does not say since when",
+  OPENED_LATER: "it was opened after the meeting",
+};
 
-function whyNothingDecided(left: readonly Candidate[], found: readonly Candidate[], of: Candidates["of"]): string {
+function inWords({ attendees, perhaps, of }: Candidate): string {
+  if (of === "ORGANIZATIONS") {
+    return attendees > 0
+      ? `${plural(attendees, "attendee comes", "attendees come")} from its organization`
+      : "Only a shared address or the e-mail domain leads to it";
+  }
+  if (attendees + perhaps === 0) return "Only a shared address leads to it";
+  if (attendees === 0)
+    return `${plural(perhaps, "attendee", "attendees")} may take part in it, who could be another person`;
+  const certainly = `${plural(attendees, "attendee takes", "attendees take")} part in it`;
+  return perhaps === 0 ? certainly : `${certainly} and ${perhaps} more may, who could be another person`;
+}
+
+function whyNothingDecided(left: readonly Candidate[], found: readonly Candidate[]): string {
   const count = plural(found.length, "deal", "deals");
   const [one] = left;
-  if (!one || one.attendees === 0) {
-    const what = of === "PERSONS" ? "a shared address" : "a shared address or an e-mail domain";
+  if (!one) throw new Error("a rung of matching left no deal");
+  if (!left.some(isSpokenFor)) {
+    const what = one.of === "PERSONS" ? "a shared address" : "a shared address or an e-mail domain";
     const which = left.length === found.length ? count : `the ${plural(left.length, "deal", "deals")} ${WITH_ACTIVITY}`;
     return `Only ${what} leads to ${which}, and that decides nothing by itself.`;
   }
+  if (isOneLater(left)) {
+    return `${count} of ${whose(one.of)} could be meant. None for which an attendee speaks was open when the meeting began, and where one was opened after it nothing decides.`;
+  }
   const owners = one.ownerAttends ? "the owner of each was there" : "no owner of them was there";
-  const state = one.wasClosed ? "each had been closed" : "each was open";
-  const whom =
-    of === "PERSONS" ? "as many attendees take part in each" : "as many attendees come from the organization of each";
+  const whom = left.some(({ perhaps }) => perhaps > 0)
+    ? "an attendee could be another person, so as many may take part in each"
+    : WHOM[one.of];
   const rest = left.length === found.length ? "" : ` Between ${left.length} of them nothing decides:`;
-  return `${count} of ${whose(of)} could be meant${rest ? `.${rest}` : ", and nothing decides:"} ${whom}, ${owners}, and ${state}.`;
+  return `${count} of ${whose(one.of)} could be meant${rest ? `.${rest}` : ", and nothing decides:"} ${whom}, ${owners}, and ${standingOf(left)}.`;
 }
 
-function none(reason: string): DealMatch {
-  return { status: "NONE", rule: null, reason, dealId: null, candidates: [] };
+const WHOM = {
+  PERSONS: "as many attendees take part in each",
+  ORGANIZATIONS: "as many attendees come from the organization of each",
+} as const;
+
+function standingOf(left: readonly Candidate[]): string {
+  const open = left.filter(({ standing }) => standing === "OPEN").length;
+  if (open === 0) return "each had been closed";
+  return open === left.length ? "each was open when the meeting began" : `${open} of them were open when it began`;
 }
+
+export const none = (reason: string): DealMatch => ({
+  status: "NONE",
+  rule: null,
+  reason,
+  dealId: null,
+  candidates: [],
+});

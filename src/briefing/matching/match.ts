@@ -2,9 +2,11 @@ import type { MatchedEntity } from "../../entities/matched-record";
 import { mailboxOf } from "../../platform/email-address";
 import { findCandidates } from "./deal-candidates";
 import type { ChoiceFact, CopyFacts, MeetingFact } from "./facts";
+import { withChoice, withoutChoice } from "./kept-deal";
 import { type AttendeeMatch, matchAttendees } from "./match-attendees";
-import { type DealMatch, matchDeal, nobodyKnown, withChoice, withoutChoice } from "./match-deal";
-import { attendeeSoFar, dealSoFar } from "./so-far";
+import { NO_COMPANY } from "./match-company";
+import { type DealMatch, matchDeal, nobodyKnown, none } from "./match-deal";
+import { pendingAttendee, pendingDeal, UNCONNECTED_DEAL, unconnectedAttendee } from "./pending";
 
 export interface MatchedId {
   entity: MatchedEntity;
@@ -27,18 +29,44 @@ export interface Match {
  * facts have changed by a sync, and a choice stays while its deal is there.
  */
 export function match(meeting: MeetingFact, facts: CopyFacts, choice: ChoiceFact | null, isRecorded: boolean): Match {
-  const attendees = matchAttendees(meeting, facts).map((attendee) => attendeeSoFar(attendee, facts.unread));
-  const isAnyoneKnown = attendees.some(({ personId, organizationId }) => personId !== null || organizationId !== null);
-  const candidates = findCandidates(meeting, attendees, sellersIn(meeting, facts), facts);
-  const found = isAnyoneKnown
-    ? matchDeal(candidates)
-    : nobodyKnown(attendees.some(({ status }) => status === "AMBIGUOUS"));
-  const byRule = dealSoFar(found, facts.unread);
+  const { unread } = facts;
+  const attendees = matchAttendees(meeting, facts).map((attendee) => pendingAttendee(attendee, unread));
+  const found = findCandidates(meeting, attendees, sellersIn(meeting, facts), facts);
+  const byRule = pendingDeal(found.length > 0 || isAnyoneKnown(attendees) ? matchDeal(found) : nobodyKnown(), unread);
   const isCandidate = byRule.candidates.some(({ dealId }) => dealId === choice?.dealId);
   const dropsChoice = choice !== null && isRecorded && choice.isThere && !isCandidate;
-  const deal = dropsChoice ? withoutChoice(byRule) : withChoice(byRule, choice);
+  const deal = dropsChoice ? withoutChoice(byRule, choice) : withChoice(byRule, choice, unread.length > 0);
   return { attendees, deal, readable: readableWith(attendees, deal, facts), dropsChoice };
 }
+
+const isAnyoneKnown = (attendees: readonly AttendeeMatch[]) =>
+  attendees.some(
+    ({ personId, organizationId, candidateIds }) =>
+      personId !== null || organizationId !== null || candidateIds.length > 0,
+  );
+
+/** Without a CRM: who is on our own side, and who is nobody. */
+export function matchUnconnected(meeting: MeetingFact): Match {
+  const attendees = matchAttendees(meeting, NOTHING).map(unconnectedAttendee);
+  return { attendees, deal: UNCONNECTED_DEAL, readable: [], dropsChoice: false };
+}
+
+const NOTHING: CopyFacts = { users: [], persons: [], domains: [], deals: [], activities: [], unread: [] };
+
+const CANCELLED = "The meeting was cancelled.";
+
+/** A meeting that does not take place is about no deal, is contact with nobody and makes nothing readable. */
+export const cancelled = ({ attendees }: Match): Match => ({
+  attendees: attendees.map((attendee) => (attendee.side === "BUYER" ? { ...attendee, ...NOBODY } : attendee)),
+  deal: none(CANCELLED),
+  readable: [],
+  dropsChoice: false,
+});
+
+const NOBODY = {
+  ...{ status: "NONE", rule: null, reason: CANCELLED, personId: null, candidateIds: [] },
+  ...{ ...NO_COMPANY, organizationReason: CANCELLED },
+} as const satisfies Partial<AttendeeMatch>;
 
 /** CRM users who are in the meeting; its owner is, whether invited or not. */
 function sellersIn({ ownerAddress, attendees }: MeetingFact, { users }: CopyFacts): Set<number> {

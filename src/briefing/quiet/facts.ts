@@ -1,3 +1,6 @@
+import type { Calendar } from "../../platform/calendar";
+import type { ThresholdCode } from "./thresholds";
+
 /** What is looked at when a deal's silence is judged. All instants are milliseconds since 1970. */
 
 export const QUIET_VERDICTS = ["ACTIVE", "COOLING", "QUIET", "GHOSTED", "UNKNOWN"] as const;
@@ -26,12 +29,16 @@ export type Evidence =
 
 export type ContactKind = "INCOMING_MAIL" | "OUTGOING_MAIL" | "ACTIVITY" | "NOTE";
 
-/** A contact that the CRM knows of. Incoming mail is the buyer's; the others are ours. */
+/** A contact that the CRM knows of; `sideOf` says whose word it was. */
 export interface Contact {
   kind: ContactKind;
   at: number;
   /** The person of the mail, the done activity, or the note. */
   crmId: number;
+  /** Of an activity: what the CRM calls its kind. */
+  activityType: string | null;
+  /** A person of the deal took part, as in every mail; where nobody did, it spoke to nobody outside. */
+  withPerson: boolean;
 }
 
 /** A recorded meeting of the deal; held from its end on, and ahead until then. */
@@ -46,8 +53,9 @@ export interface MeetingFact {
 /** An activity that is not done. */
 export interface PlannedFact {
   crmId: number;
+  /** Where it has a day and no time, that day's midnight in UTC. */
   dueAt: number;
-  /** It has a day and no time: it is due until that day (UTC) is over. */
+  /** It is due until that day is over in the calendar's zone. */
   wholeDay: boolean;
 }
 
@@ -62,19 +70,25 @@ export interface DealFacts {
   daysToRotten: number | null;
   /** The CRM's update time without our own writes. */
   updatedAt: number | null;
-  /** The end of the day (UTC) on which it was expected to close. */
-  closeDayEndsAt: number | null;
+  /** Midnight in UTC of the day on which it was expected to close. */
+  closeDay: number | null;
   /** The owner, where that user is deactivated. */
   inactiveOwnerId: number | null;
   /** Participants or activities of this deal are missing. */
   isIncomplete: boolean;
   /** Since when that is known. */
   incompleteSince: number | null;
-  /** The same answer comes from all contacts, and from the latest of each kind with our earliest. In any order. */
+  /** A person of this deal has ever carried a mail time; else mail says nothing of it. */
+  hasMail: boolean;
+  /** Our first mail to one of its people is kept; it is among the contacts. */
+  hasFirstMail: boolean;
+  /** The tenant's own days for this deal, which stand before those of the stage and the standard ones. */
+  ownDays?: Partial<Record<ThresholdCode, number>>;
+  /** All of them, or the latest and (from `addedAt` on) the earliest of each kind of each type with and without a person. In any order. */
   contacts: readonly Contact[];
   /** Those ahead, and the latest held one with a buyer. */
   meetings: readonly MeetingFact[];
-  /** Those ahead, and the earliest. */
+  /** Those ahead, and the earliest with and without a time. */
   planned: readonly PlannedFact[];
 }
 
@@ -84,8 +98,14 @@ export interface CopyFacts {
   readAt: number | null;
   /** Up to when all is read that is judged by; null before all of it was. */
   asOf: number | null;
-  /** Whether any person ever carried a mail time; else mail is not connected in the CRM and says nothing. */
-  hasMail: boolean;
+  rules: QuietRules;
+}
+
+/** What a tenant's deals are all judged by. */
+export interface QuietRules {
+  calendar: Calendar;
+  /** The kinds of activities in which the buyer has a part; each other one is our word. */
+  twoWayTypes: readonly string[];
 }
 
 export interface QuietReason {
@@ -100,12 +120,18 @@ export interface QuietReason {
 export interface QuietSignal {
   verdict: QuietVerdict;
   reasons: readonly QuietReason[];
-  /** The last contact, where the verdict is COOLING, QUIET or GHOSTED. */
+  /**
+   * GHOSTED: the buyer's last contact, or our first word where there was none. COOLING and QUIET: the last contact, or the
+   * day of adding.
+   */
   quietSince: Date | null;
-  /** Whole days from then to `asOf`. */
+  /** Whole days from then to `judgedAt`. */
   quietDays: number | null;
-  /** The first future instant at which time alone changes the verdict. */
+  judgedAt: Date;
+  /** The first future instant at which time alone changes the verdict, if the syncs go on. */
   nextChangeAt: Date | null;
+  /** From when on the copy is too old to judge by, if no sync succeeds; null before it was read. */
+  staleAt: Date | null;
   /** Up to when what it is judged by is complete; where some of that was never read to its end, the instant of the judgement. */
   asOf: Date;
 }

@@ -1,18 +1,31 @@
-import { DAY_MS } from "../../platform/clock";
+import { type Calendar, daysBetween } from "../../platform/calendar";
 import type { QuietReasonCode } from "./facts";
 import type { Firing } from "./rules";
+import type { Touch } from "./situation";
 
-const days = (count: number) => (count === 1 ? "1 day" : `${count} days`);
+interface Words {
+  /** Whole days since the reason's `since`, and those after which it holds. */
+  passed: string;
+  threshold: string;
+  /** The contact that counted; null: there was none since the deal was added. */
+  contact: string | null;
+  /** Our word behind it, and how long ago it was. */
+  ours: string;
+}
 
-/** @param passed whole days since the reason's `since` */
-const MESSAGES: Record<QuietReasonCode, (passed: string, threshold: string) => string> = {
-  NO_RECENT_ACTIVITY: (passed, threshold) => `No contact for ${passed}; from ${threshold} on a deal counts as quiet.`,
-  GHOSTED: (passed) => `The buyer has been silent for ${passed}, and our last word is unanswered.`,
-  NEVER_REPLIED: (passed) => `The buyer has never answered since we first wrote or called ${passed} ago.`,
-  NO_NEXT_STEP: (passed) => `No next step is planned, and there was no contact for ${passed}.`,
-  NEXT_STEP_OVERDUE: (passed) => `The planned next step is ${passed} overdue, and nothing else is planned.`,
-  STALLED_IN_STAGE: (passed) => `The deal has been in its stage for ${passed}.`,
-  CRM_ROTTEN: (passed, threshold) =>
+/** They say what was compared and no more: what no CRM and no meeting shows may have happened all the same. */
+const MESSAGES: Record<QuietReasonCode, (words: Words) => string> = {
+  NO_RECENT_ACTIVITY: ({ passed, threshold, contact }) =>
+    `${contact ? `The last known contact, ${contact}, was ${passed} ago` : `No contact is known since the deal was added ${passed} ago`}; from ${threshold} on a deal counts as quiet.`,
+  GHOSTED: ({ passed, contact, ours }) =>
+    `The buyer's last known word, ${contact}, was ${passed} ago, and ${ours} is unanswered.`,
+  NEVER_REPLIED: ({ passed, contact }) =>
+    `No answer of the buyer is known since our first word, ${contact}, ${passed} ago.`,
+  NO_NEXT_STEP: ({ passed, contact }) =>
+    `No next step is planned, and ${contact ? `the last known contact, ${contact}, was ${passed} ago` : `no contact is known since the deal was added ${passed} ago`}.`,
+  NEXT_STEP_OVERDUE: ({ passed }) => `The planned next step is ${passed} overdue, and nothing else is planned.`,
+  STALLED_IN_STAGE: ({ passed }) => `The deal has been in its stage for ${passed}.`,
+  CRM_ROTTEN: ({ passed, threshold }) =>
     `Nobody has changed the deal in the CRM for ${passed}; in this stage it rots after ${threshold}.`,
   CLOSE_DATE_PASSED: () => "The expected close date has passed, and the deal is still open.",
   OWNER_INACTIVE: () => "The owner of the deal is no longer active in the CRM.",
@@ -20,11 +33,54 @@ const MESSAGES: Record<QuietReasonCode, (passed: string, threshold: string) => s
   DATA_INCOMPLETE: () => "Participants or activities of this deal could not be read, so contacts may be missing.",
 };
 
-/** Before a run has succeeded there is no data that could be old. */
+/** Before activities and persons were read there is no data that could be old. */
 const NEVER_READ = "The data from the CRM has not been read completely yet, so nothing can be said about this deal.";
 
-export function messageOf({ code, since, thresholdDays }: Firing, now: number): string {
+const KNOWN_TYPES: Record<string, string> = {
+  call: "a call",
+  meeting: "a meeting in the CRM",
+  lunch: "a lunch",
+  email: "an e-mail that was logged",
+  task: "a task",
+  deadline: "a deadline",
+};
+
+function nameOf({ kind, activityType }: Touch): string | null {
+  switch (kind) {
+    case "INCOMING_MAIL":
+      return "a mail from the buyer";
+    case "OUTGOING_MAIL":
+      return "a mail to the buyer";
+    case "NOTE":
+      return "a note";
+    case "MEETING":
+      return "a recorded meeting";
+    case "ACTIVITY":
+      return KNOWN_TYPES[activityType ?? ""] ?? "an activity";
+    default:
+      return null;
+  }
+}
+
+const counted = (count: number, unit: string) => (count === 1 ? `1 ${unit}` : `${count} ${unit}s`);
+
+/** The CRM's own days, and those of a stale copy, are no business days. */
+const PLAIN: ReadonlySet<QuietReasonCode> = new Set(["CRM_ROTTEN"]);
+
+export function messageOf(
+  { code, since, thresholdDays, touches }: Firing,
+  { zone, ...rest }: Calendar,
+  now: number,
+): string {
   if (code === "DATA_STALE" && since === null) return NEVER_READ;
-  const passed = since === null ? 0 : Math.max(0, Math.floor((now - since) / DAY_MS));
-  return MESSAGES[code](days(passed), days(thresholdDays ?? 0));
+  const calendar = { zone, businessDays: rest.businessDays && !PLAIN.has(code) };
+  const days = (count: number) => counted(count, calendar.businessDays ? "business day" : "day");
+  const ago = (at: number | null) => days(at === null ? 0 : daysBetween(calendar, at, now));
+  const [contact, ours] = touches;
+  return MESSAGES[code]({
+    passed: ago(since),
+    threshold: days(thresholdDays ?? 0),
+    contact: contact ? nameOf(contact) : null,
+    ours: ours ? `our last, ${nameOf(ours)} ${ago(ours.at)} ago,` : "",
+  });
 }

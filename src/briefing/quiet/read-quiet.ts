@@ -1,35 +1,110 @@
 import type { CopyScope } from "../../database/database";
 import type { Shape } from "../../database/reads";
-import { updatedByOthers } from "../our-notes";
+import { isOurNote, updatedByOthers } from "../our-notes";
 import type { CopyFacts, DealFacts } from "./facts";
-import { contactsOf, meetingsOf, plannedOf, quietCopy } from "./silence-sql";
+import { standardRules } from "./thresholds";
 
-/** So many steps ahead are looked at; more within the day that a judgement can look ahead is no deal's life. */
-const MOST_AHEAD = 20;
+/**
+ * What silence is judged by, read for deals at one instant. In the SQL below $1 is the tenant, $2 the copy, $3 the instant,
+ * and `d` a row of `deal`. What it leaves out of a deal changes no answer from that instant on.
+ */
+
+/** Steps ahead that are looked at; half a month gives two at most, and a deal that has more is planned for years. */
+const MOST_AHEAD = 100;
+/** Within half of the 30 days in which a step is near, all that lie between the first and the last change nothing. */
+const APART_SECONDS = 15 * 86_400;
+/** A day without a time ends, somewhere on earth, so long after its midnight in UTC. */
+const LAST_END_OF_DAY = "interval '38 hours'";
+
+/** Where these are old nothing is judged: what the buyer did since is in them. */
+const CONTACT_LISTS = ["PERSONS", "ACTIVITIES"];
+/** What a judgement is complete as of: its deal, and all that counts as a contact. */
+const JUDGED_LISTS = [...CONTACT_LISTS, "DEALS", "NOTES"];
+
+/** SQL: the oldest watermark of lists; null where one of them was never read to its end. */
+const oldestOf = (
+  lists: readonly string[],
+) => `(SELECT CASE WHEN count(l.watermark) = ${lists.length} THEN min(l.watermark) END
+    FROM sync_list l WHERE l.tenant_id = $1 AND l.copy_id = $2 AND l.resource IN (${lists.map((list) => `'${list}'`)}))`;
+
+/** How fresh a copy is; null before activities and persons were both read to their end. */
+export async function readFreshness({ tenantId, copyId, rows }: CopyScope): Promise<Pick<CopyFacts, "readAt">> {
+  const sql = `SELECT ${ms(oldestOf(CONTACT_LISTS))} AS "readAt"`;
+  const [found] = await rows<Pick<CopyFacts, "readAt">>(sql, [tenantId, copyId], { readAt: "number" });
+  return { readAt: found?.readAt ?? null };
+}
 
 const ms = (instant: string) => `(extract(epoch FROM ${instant}) * 1000)::bigint`;
 
-/** The latest and the earliest contact of each kind. */
-const CONTACTS = `SELECT coalesce(jsonb_agg(jsonb_build_object('kind', c.kind, 'at', ${ms("c.at")}, 'crmId', c.ref)), '[]')
-  FROM (SELECT c.*, row_number() OVER (PARTITION BY c.kind ORDER BY c.at DESC, c.ref) AS newest,
-          row_number() OVER (PARTITION BY c.kind ORDER BY c.at, c.ref) AS oldest
-        FROM (${contactsOf("d")}) c) c
-  WHERE c.newest = 1 OR c.oldest = 1`;
+/** What all deals of the copy are judged by. The zone is that of the stored schedules: both change in one transaction. */
+const COPY = `SELECT coalesce((SELECT j.time_zone FROM judged_copy j WHERE j.tenant_id = $1 AND j.copy_id = $2), 'UTC') AS time_zone,
+  ${oldestOf(CONTACT_LISTS)} AS read_at, ${oldestOf(JUDGED_LISTS)} AS as_of`;
+
+/** SQL: a done activity took place when it was due, and not after somebody ticked it off. */
+export const HAPPENED_AT = "LEAST(a.happened_at, coalesce(a.done_at, a.update_time))";
+
+/** The deal's person and its participants. */
+const PEOPLE = `SELECT array_agg(p.person_id) AS ids FROM (
+    SELECT x.person_id FROM deal_participant x WHERE x.tenant_id = $1 AND x.copy_id = d.copy_id AND x.deal_id = d.crm_id
+    UNION SELECT d.person_id WHERE d.person_id IS NOT NULL) p`;
+
+const MAIL_TIMES = `SELECT mail.kind, mail.at, p.crm_id AS ref, NULL AS type, true AS with_person
+  FROM person p
+  CROSS JOIN LATERAL (VALUES ('INCOMING_MAIL', p.last_incoming_mail_time),
+                             ('OUTGOING_MAIL', p.last_outgoing_mail_time)) mail (kind, at)
+  WHERE p.tenant_id = $1 AND p.copy_id = d.copy_id AND p.crm_id = ANY (people.ids) AND mail.at IS NOT NULL`;
+
+/** Our first mail, as long as who got it is one of the deal's people. */
+const KEEPS_FIRST_MAIL = "coalesce(d.first_mail_person_id = ANY (people.ids), false)";
+
+const CONTACTS = `${MAIL_TIMES}
+  UNION ALL
+  SELECT 'OUTGOING_MAIL', d.first_mail_at, d.first_mail_person_id, NULL, true WHERE ${KEEPS_FIRST_MAIL}
+  UNION ALL
+  SELECT 'ACTIVITY', ${HAPPENED_AT}, a.crm_id, a.type,
+    coalesce(a.person_id = ANY (people.ids) OR a.participant_ids && people.ids, false)
+  FROM activity a
+  WHERE a.tenant_id = $1 AND a.copy_id = d.copy_id AND a.deal_id = d.crm_id AND a.happened_at IS NOT NULL
+  UNION ALL
+  SELECT 'NOTE', n.add_time, n.crm_id, NULL, false FROM note n
+  WHERE n.tenant_id = $1 AND n.copy_id = d.copy_id AND n.deal_id = d.crm_id AND NOT ${isOurNote("n")}`;
+
+/** The latest, and the earliest since the deal was added, of those that count alike. */
+const ENDS_OF_CONTACTS = `SELECT coalesce(jsonb_agg(jsonb_build_object('kind', c.kind, 'at', ${ms("c.at")}, 'crmId', c.ref,
+    'activityType', c.type, 'withPerson', c.with_person)), '[]')
+  FROM (SELECT c.*, row_number() OVER (PARTITION BY c.kind, c.type, c.with_person ORDER BY c.at DESC, c.ref) AS newest,
+          row_number() OVER (PARTITION BY c.kind, c.type, c.with_person, c.at < d.add_time ORDER BY c.at, c.ref) AS oldest
+        FROM (${CONTACTS}) c) c
+  WHERE c.newest = 1 OR (c.oldest = 1 AND (c.at < d.add_time) IS NOT TRUE)`;
+
+const OF_MEETINGS = `SELECT m.id, m.starts_at, coalesce(m.ends_at, m.starts_at) AS ends_at,
+    EXISTS (SELECT 1 FROM meeting_attendee b
+      WHERE b.tenant_id = $1 AND b.meeting_id = m.id AND b.side = 'BUYER') AS with_buyer
+  FROM meeting_match mm JOIN meeting m ON m.tenant_id = $1 AND m.id = mm.meeting_id
+  WHERE mm.tenant_id = $1 AND mm.copy_id = d.copy_id AND mm.deal_id = d.crm_id AND mm.status = 'MATCHED'`;
 
 /** Those ahead, and the latest held one with a buyer. */
-const MEETINGS = `SELECT coalesce(jsonb_agg(jsonb_build_object('meetingId', m.meeting_id, 'startsAt', ${ms("m.starts_at")},
+const MEETINGS = `SELECT coalesce(jsonb_agg(jsonb_build_object('meetingId', m.id, 'startsAt', ${ms("m.starts_at")},
     'endsAt', ${ms("m.ends_at")}, 'withBuyer', m.with_buyer)), '[]')
-  FROM ((SELECT * FROM (${meetingsOf("d")}) ahead WHERE ends_at > $3 ORDER BY starts_at, meeting_id LIMIT ${MOST_AHEAD})
+  FROM ((SELECT * FROM (${OF_MEETINGS}) ahead WHERE ends_at > $3 ORDER BY starts_at, id LIMIT ${MOST_AHEAD})
         UNION ALL
-        (SELECT * FROM (${meetingsOf("d")}) held WHERE ends_at <= $3 AND with_buyer
-         ORDER BY ends_at DESC, meeting_id LIMIT 1)) m`;
+        (SELECT * FROM (${OF_MEETINGS}) held WHERE ends_at <= $3 AND with_buyer ORDER BY ends_at DESC, id LIMIT 1)) m`;
 
-/** Those ahead, and the one that is due first. */
+const UNDONE = `SELECT a.crm_id, a.due_at, NOT a.due_has_time AS whole_day FROM activity a
+  WHERE a.tenant_id = $1 AND a.copy_id = d.copy_id AND a.deal_id = d.crm_id AND a.happened_at IS NULL AND NOT a.done
+    AND a.due_at IS NOT NULL`;
+
+/** Of those that may be ahead, the first and the last of each half month; and the one that is due first with and without a time. */
 const PLANNED = `SELECT coalesce(jsonb_agg(jsonb_build_object('crmId', p.crm_id, 'dueAt', ${ms("p.due_at")},
     'wholeDay', p.whole_day)), '[]')
-  FROM ((SELECT * FROM (${plannedOf("d", "$3")}) ahead WHERE ahead ORDER BY due_at, crm_id LIMIT ${MOST_AHEAD})
+  FROM ((SELECT crm_id, due_at, whole_day
+         FROM (SELECT u.*, row_number() OVER (PARTITION BY u.whole_day, u.part ORDER BY u.due_at, u.crm_id) AS oldest,
+                 row_number() OVER (PARTITION BY u.whole_day, u.part ORDER BY u.due_at DESC, u.crm_id) AS newest
+               FROM (SELECT u.*, floor(extract(epoch FROM u.due_at) / ${APART_SECONDS}) AS part FROM (${UNDONE}) u
+                     WHERE u.due_at > $3 - ${LAST_END_OF_DAY}) u) u
+         WHERE oldest = 1 OR newest = 1 ORDER BY due_at, crm_id LIMIT ${MOST_AHEAD})
         UNION
-        (SELECT * FROM (${plannedOf("d", "$3")}) every ORDER BY due_end, crm_id LIMIT 1)) p`;
+        (SELECT DISTINCT ON (whole_day) crm_id, due_at, whole_day FROM (${UNDONE}) first ORDER BY whole_day, due_at, crm_id)) p`;
 
 /** Since when participants or activities of the deal are missing: not answered when asked for, or in a form that cannot be read. */
 const INCOMPLETE = `SELECT min(missing.since) FROM (
@@ -45,42 +120,53 @@ export interface QuietFacts {
   deals: DealFacts[];
 }
 
-type FactsRow = DealFacts & CopyFacts;
+type FactsRow = Omit<DealFacts, "ownDays"> & Omit<CopyFacts, "rules"> & { timeZone: string };
 const FACTS: Shape<FactsRow> = {
   ...{ dealId: "number", isOpen: "flag", addedAt: "number", inStageSince: "number", stageId: "number" },
-  ...{ daysToRotten: "number", updatedAt: "number", closeDayEndsAt: "number", inactiveOwnerId: "number" },
+  ...{ daysToRotten: "number", updatedAt: "number", closeDay: "number", inactiveOwnerId: "number" },
+  ...{ hasMail: "flag", hasFirstMail: "flag" },
   ...{ isIncomplete: "flag", incompleteSince: "number", contacts: "json", meetings: "json", planned: "json" },
-  ...{ readAt: "number", asOf: "number", hasMail: "flag" },
+  ...{ readAt: "number", asOf: "number", timeZone: "text" },
 };
 
+/** What the silence of these deals is judged by, at one instant and in one statement. Which of them are matched, the caller has seen. */
+export const readQuietFacts = (copy: CopyScope, dealIds: readonly number[], now: Date): Promise<QuietFacts | null> =>
+  readFacts(copy, "d.crm_id = ANY ($4)", [dealIds], now);
+
 /**
- * What the silence of these deals is judged by, at one instant and in one statement. The caller has read the deals as
- * matched ones.
+ * @param which a condition on `d`; `parameters` begin at $4
+ * @param beside a statement that is executed with it
+ * @returns null where no deal fits
  */
-export async function readQuietFacts(
+export async function readFacts(
   { tenantId, copyId, rows }: CopyScope,
-  dealIds: readonly number[],
+  which: string,
+  parameters: readonly unknown[],
   now: Date,
-): Promise<QuietFacts> {
+  beside?: string,
+): Promise<QuietFacts | null> {
   const found = await rows<FactsRow>(
-    `WITH ${quietCopy}
+    `WITH ${beside ? `beside AS (${beside}), ` : ""}quiet_copy AS MATERIALIZED (${COPY})
      SELECT d.crm_id AS "dealId", d.status = 'open' AS "isOpen", ${ms("d.add_time")} AS "addedAt",
        ${ms("coalesce(d.stage_change_time, d.add_time)")} AS "inStageSince", d.stage_id AS "stageId",
        s.days_to_rotten AS "daysToRotten", ${ms(updatedByOthers("d"))} AS "updatedAt",
-       ${ms("(d.expected_close_date + 1)::timestamp AT TIME ZONE 'UTC'")} AS "closeDayEndsAt",
-       u.crm_id AS "inactiveOwnerId",
+       ${ms("d.expected_close_date::timestamp AT TIME ZONE 'UTC'")} AS "closeDay", u.crm_id AS "inactiveOwnerId",
+       EXISTS (SELECT 1 FROM (${MAIL_TIMES}) mail) AS "hasMail",
+       ${KEEPS_FIRST_MAIL} AS "hasFirstMail",
        NOT d.participants_known OR gap.since IS NOT NULL AS "isIncomplete", ${ms("gap.since")} AS "incompleteSince",
-       (${CONTACTS}) AS contacts, (${MEETINGS}) AS meetings, (${PLANNED}) AS planned,
-       ${ms("quiet_copy.read_at")} AS "readAt", ${ms("quiet_copy.as_of")} AS "asOf", quiet_copy.has_mail AS "hasMail"
+       (${ENDS_OF_CONTACTS}) AS contacts, (${MEETINGS}) AS meetings, (${PLANNED}) AS planned,
+       ${ms("quiet_copy.read_at")} AS "readAt", ${ms("quiet_copy.as_of")} AS "asOf", quiet_copy.time_zone AS "timeZone"
      FROM deal d CROSS JOIN quiet_copy
      LEFT JOIN stage s ON s.tenant_id = $1 AND s.copy_id = d.copy_id AND s.crm_id = d.stage_id AND s.days_to_rotten > 0
      LEFT JOIN crm_user u ON u.tenant_id = $1 AND u.copy_id = d.copy_id AND u.crm_id = d.owner_id AND NOT u.active
+     CROSS JOIN LATERAL (${PEOPLE}) people
      CROSS JOIN LATERAL (${INCOMPLETE}) gap (since)
-     WHERE d.tenant_id = $1 AND d.copy_id = $2 AND d.crm_id = ANY ($4)`,
-    [tenantId, copyId, now, dealIds],
+     WHERE d.tenant_id = $1 AND d.copy_id = $2 AND ${which}`,
+    [tenantId, copyId, now, ...parameters],
     FACTS,
   );
   const [first] = found;
-  const copy = { readAt: first?.readAt ?? null, asOf: first?.asOf ?? null, hasMail: first?.hasMail ?? false };
-  return { copy, deals: found };
+  if (!first) return null;
+  const { readAt, asOf, timeZone } = first;
+  return { copy: { readAt, asOf, rules: standardRules(timeZone) }, deals: found };
 }

@@ -1,109 +1,115 @@
-import { DAY_MS, SECOND_MS } from "../../platform/clock";
+import { plusDays, startOfDay } from "../../platform/calendar";
+import { DAY_MS, MINUTE_MS } from "../../platform/clock";
 import type { CopyFacts, DealFacts, Evidence, QuietReasonCode } from "./facts";
-import { dealEvidence, dueEnd, type Situation, type Touch } from "./situation";
-import { ANSWER_DAYS, COOLING_SECONDS_PER_DAY, NEAR_STEP_DAYS, THRESHOLD_DAYS } from "./thresholds";
+import { dealEvidence, type Touch } from "./situation";
+import { daysOf, rottenDays, STALE_HOURS, type ThresholdCode } from "./thresholds";
+import type { Standing } from "./verdict";
 
 /** A reason that holds: since when, and what shows it. */
 export interface Firing {
   code: QuietReasonCode;
   since: number | null;
   thresholdDays: number | null;
+  /** The contact from which on it is counted, and for GHOSTED our unanswered word behind it. */
+  touches: readonly Touch[];
   evidence: readonly Evidence[];
 }
 
-/** "Longer ago than": instants are whole milliseconds. */
-const NEXT_MS = 1;
+/** An open deal at an instant. */
+interface Moment extends Standing {
+  facts: DealFacts;
+  copy: CopyFacts;
+  now: number;
+}
+type Rule = (moment: Moment) => Firing | null;
 
-/** The instants from which on a rule holds, while nothing happens. */
-export const noRecentActivityFrom = (touchAt: number, facts: DealFacts) => touchAt + silenceDays(facts) * DAY_MS;
-export const coolingFrom = (touchAt: number, facts: DealFacts) =>
-  touchAt + silenceDays(facts) * COOLING_SECONDS_PER_DAY * SECOND_MS;
-export const silentFrom = (inboundAt: number) => inboundAt + THRESHOLD_DAYS.GHOSTED * DAY_MS;
-export const answerExpectedFrom = (outboundAt: number) => outboundAt + ANSWER_DAYS * DAY_MS;
-export const neverRepliedFrom = (firstAt: number) => firstAt + THRESHOLD_DAYS.NEVER_REPLIED * DAY_MS;
-export const noNextStepFrom = (touchAt: number) => touchAt + THRESHOLD_DAYS.NO_NEXT_STEP * DAY_MS + NEXT_MS;
-export const stalledFrom = (inStageSince: number) => inStageSince + THRESHOLD_DAYS.STALLED_IN_STAGE * DAY_MS;
-export const nearFrom = (stepAt: number) => stepAt - NEAR_STEP_DAYS * DAY_MS;
-export const staleFrom = (readAt: number) => readAt + THRESHOLD_DAYS.DATA_STALE * DAY_MS + NEXT_MS;
+/** From when on a copy is too old: "longer ago than" its hours. */
+export const staleFrom = ({ readAt }: Pick<CopyFacts, "readAt">): number | null =>
+  readAt === null ? null : readAt + STALE_HOURS * 60 * MINUTE_MS + 1;
 
-/** A stage that rots says how long a silence is too long in it. */
-const silenceDays = ({ daysToRotten }: DealFacts) => daysToRotten ?? THRESHOLD_DAYS.NO_RECENT_ACTIVITY;
-
-export const isStale = ({ readAt }: CopyFacts, now: number) => readAt === null || now >= staleFrom(readAt);
-export const isNear = (step: Touch, now: number) => now >= nearFrom(step.at);
-
-export function isCooling({ lastTouch }: Situation, facts: DealFacts, now: number): boolean {
-  return lastTouch !== null && now >= coolingFrom(lastTouch.at, facts);
+export function isStale(copy: Pick<CopyFacts, "readAt">, now: number): boolean {
+  const from = staleFrom(copy);
+  return from === null || now >= from;
 }
 
-type Rule = (situation: Situation, facts: DealFacts, copy: CopyFacts, now: number) => Firing | null;
-
-function firing(code: QuietReasonCode, touch: Touch, thresholdDays: number, ...more: Touch[]): Firing {
-  return { code, since: touch.at, thresholdDays, evidence: [touch, ...more].map(({ evidence }) => evidence) };
+function counted({ facts }: Moment, code: ThresholdCode, touch: Touch, ...more: Touch[]): Firing {
+  const touches = [touch, ...more];
+  const evidence = touches.map((shown) => shown.evidence);
+  return { code, since: touch.at, thresholdDays: daysOf(code, facts), touches, evidence };
 }
 
-const noRecentActivity: Rule = ({ lastTouch }, facts, _copy, now) =>
-  lastTouch && now >= noRecentActivityFrom(lastTouch.at, facts)
-    ? firing("NO_RECENT_ACTIVITY", lastTouch, silenceDays(facts))
-    : null;
+const plain = (
+  code: QuietReasonCode,
+  since: number | null,
+  thresholdDays: number | null,
+  ...evidence: Evidence[]
+): Firing => ({ code, since, thresholdDays, touches: [], evidence });
 
-const ghosted: Rule = ({ inbound, outbound }, _facts, { hasMail }, now) => {
-  if (!hasMail || !inbound || !outbound || outbound.at <= inbound.at) return null;
-  const holds = now >= silentFrom(inbound.at) && now >= answerExpectedFrom(outbound.at);
-  return holds ? firing("GHOSTED", inbound, THRESHOLD_DAYS.GHOSTED, outbound) : null;
+const noRecentActivity: Rule = (moment) => {
+  const { situation, deadlines, now } = moment;
+  const { lastTouch } = situation;
+  return lastTouch && now >= deadlines.quiet ? counted(moment, "NO_RECENT_ACTIVITY", lastTouch) : null;
 };
 
-const neverReplied: Rule = ({ inbound, firstOutbound }, _facts, { hasMail }, now) =>
-  hasMail && !inbound && firstOutbound && now >= neverRepliedFrom(firstOutbound.at)
-    ? firing("NEVER_REPLIED", firstOutbound, THRESHOLD_DAYS.NEVER_REPLIED)
-    : null;
+const ghosted: Rule = (moment) => {
+  const { situation, deadlines, now } = moment;
+  const { inbound, outbound } = situation;
+  return inbound && outbound && now >= deadlines.ghosted ? counted(moment, "GHOSTED", inbound, outbound) : null;
+};
 
-const noNextStep: Rule = ({ nextStep, lastTouch }, _facts, _copy, now) =>
-  !nextStep && lastTouch && now >= noNextStepFrom(lastTouch.at)
-    ? firing("NO_NEXT_STEP", lastTouch, THRESHOLD_DAYS.NO_NEXT_STEP)
-    : null;
+const neverReplied: Rule = (moment) => {
+  const { situation, deadlines, now } = moment;
+  const { firstOutbound } = situation;
+  return firstOutbound && now >= deadlines.neverReplied ? counted(moment, "NEVER_REPLIED", firstOutbound) : null;
+};
 
-const nextStepOverdue: Rule = ({ nextStep, overdue }, _facts, _copy, now) =>
-  !nextStep && overdue && now - overdue.at >= THRESHOLD_DAYS.NEXT_STEP_OVERDUE * DAY_MS
-    ? firing("NEXT_STEP_OVERDUE", overdue, THRESHOLD_DAYS.NEXT_STEP_OVERDUE)
-    : null;
+const noNextStep: Rule = (moment) => {
+  const { situation, deadlines, now } = moment;
+  const { lastTouch } = situation;
+  return lastTouch && now >= deadlines.noNextStep ? counted(moment, "NO_NEXT_STEP", lastTouch) : null;
+};
 
-const stalledInStage: Rule = (_situation, { inStageSince, stageId }, _copy, now) => {
-  if (inStageSince === null || now < stalledFrom(inStageSince)) return null;
+const nextStepOverdue: Rule = (moment) => {
+  const { situation, facts, copy, now } = moment;
+  const { nextStep, overdue } = situation;
+  if (nextStep || !overdue) return null;
+  const from = plusDays(copy.rules.calendar, overdue.at, daysOf("NEXT_STEP_OVERDUE", facts));
+  return now >= from ? counted(moment, "NEXT_STEP_OVERDUE", overdue) : null;
+};
+
+const stalledInStage: Rule = ({ facts, deadlines, now }) => {
+  const { inStageSince, stageId } = facts;
+  if (now < deadlines.stalled) return null;
   const evidence: Evidence[] = stageId === null ? [] : [{ type: "Stage", crmId: stageId }];
-  return { code: "STALLED_IN_STAGE", since: inStageSince, thresholdDays: THRESHOLD_DAYS.STALLED_IN_STAGE, evidence };
+  return plain("STALLED_IN_STAGE", inStageSince, daysOf("STALLED_IN_STAGE", facts), ...evidence);
 };
 
-const crmRotten: Rule = (_situation, facts, _copy, now) => {
+/** By the CRM's own count, which knows no business days. */
+const crmRotten: Rule = ({ facts, copy, now }) => {
   const { daysToRotten, updatedAt } = facts;
-  if (daysToRotten === null || updatedAt === null || now - updatedAt < daysToRotten * DAY_MS) return null;
-  return { code: "CRM_ROTTEN", since: updatedAt, thresholdDays: daysToRotten, evidence: [dealEvidence(facts)] };
+  if (daysToRotten === null || updatedAt === null) return null;
+  const days = rottenDays(daysToRotten);
+  const { zone } = copy.rules.calendar;
+  if (now < plusDays({ zone, businessDays: false }, updatedAt, days)) return null;
+  return plain("CRM_ROTTEN", updatedAt, days, dealEvidence(facts));
 };
 
-const closeDatePassed: Rule = (_situation, facts, _copy, now) => {
-  const { closeDayEndsAt: since } = facts;
-  if (since === null || now < since) return null;
-  const thresholdDays = THRESHOLD_DAYS.CLOSE_DATE_PASSED;
-  return { code: "CLOSE_DATE_PASSED", since, thresholdDays, evidence: [dealEvidence(facts)] };
+const closeDatePassed: Rule = ({ facts, copy, now }) => {
+  if (facts.closeDay === null) return null;
+  const { calendar } = copy.rules;
+  const since = startOfDay(calendar, facts.closeDay + DAY_MS);
+  const days = daysOf("CLOSE_DATE_PASSED", facts);
+  return now >= plusDays(calendar, since, days) ? plain("CLOSE_DATE_PASSED", since, days, dealEvidence(facts)) : null;
 };
 
-const ownerInactive: Rule = (_situation, { inactiveOwnerId }) =>
-  inactiveOwnerId === null
-    ? null
-    : {
-        code: "OWNER_INACTIVE",
-        since: null,
-        thresholdDays: null,
-        evidence: [{ type: "CrmUser", crmId: inactiveOwnerId }],
-      };
+const ownerInactive: Rule = ({ facts: { inactiveOwnerId } }) =>
+  inactiveOwnerId === null ? null : plain("OWNER_INACTIVE", null, null, { type: "CrmUser", crmId: inactiveOwnerId });
 
-const dataStale: Rule = (_situation, _facts, copy, now) =>
-  isStale(copy, now)
-    ? { code: "DATA_STALE", since: copy.readAt, thresholdDays: THRESHOLD_DAYS.DATA_STALE, evidence: [] }
-    : null;
+const dataStale: Rule = ({ copy, now }) =>
+  isStale(copy, now) ? plain("DATA_STALE", copy.readAt, STALE_HOURS / 24) : null;
 
-const dataIncomplete: Rule = (_situation, { isIncomplete, incompleteSince: since }) =>
-  isIncomplete ? { code: "DATA_INCOMPLETE", since, thresholdDays: null, evidence: [] } : null;
+const dataIncomplete: Rule = ({ facts: { isIncomplete, incompleteSince } }) =>
+  isIncomplete ? plain("DATA_INCOMPLETE", incompleteSince, null) : null;
 
 /** Of contact with the buyer and the deal itself: what a stale copy cannot say. */
 const DEAL_RULES: readonly Rule[] = [
@@ -120,24 +126,7 @@ const DEAL_RULES: readonly Rule[] = [
 const DATA_RULES: readonly Rule[] = [dataStale, dataIncomplete];
 
 /** The reasons that hold for an open deal at an instant. On stale data only those that speak of the data. */
-export function firingsAt(situation: Situation, facts: DealFacts, copy: CopyFacts, now: number): Firing[] {
-  const rules = isStale(copy, now) ? DATA_RULES : [...DEAL_RULES, ...DATA_RULES];
-  return rules.map((rule) => rule(situation, facts, copy, now)).filter((found) => found !== null);
-}
-
-/**
- * Every instant at which one of the conditions of the verdict can turn by time alone. Each of them is "from this
- * instant on", so between two of these nothing changes.
- */
-export function turningPoints(facts: DealFacts, { readAt }: CopyFacts): number[] {
-  const touches = [...facts.contacts.map(({ at }) => at), ...facts.meetings.map(({ endsAt }) => endsAt)];
-  const silences = facts.addedAt === null ? touches : [...touches, facts.addedAt];
-  return [
-    ...(readAt === null ? [] : [staleFrom(readAt)]),
-    ...(facts.inStageSince === null ? [] : [stalledFrom(facts.inStageSince)]),
-    ...silences.flatMap((at) => [noRecentActivityFrom(at, facts), coolingFrom(at, facts), noNextStepFrom(at)]),
-    ...touches.flatMap((at) => [silentFrom(at), answerExpectedFrom(at), neverRepliedFrom(at)]),
-    ...facts.meetings.flatMap(({ startsAt, endsAt }) => [endsAt, nearFrom(startsAt)]),
-    ...facts.planned.flatMap((step) => [dueEnd(step) + (step.wholeDay ? 0 : NEXT_MS), nearFrom(step.dueAt)]),
-  ];
+export function firingsAt(moment: Moment): Firing[] {
+  const rules = isStale(moment.copy, moment.now) ? DATA_RULES : [...DEAL_RULES, ...DATA_RULES];
+  return rules.map((rule) => rule(moment)).filter((found) => found !== null);
 }

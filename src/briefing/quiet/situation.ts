@@ -1,73 +1,117 @@
+import { plusDays, startOfDay } from "../../platform/calendar";
 import { DAY_MS } from "../../platform/clock";
-import type { DealFacts, Evidence, MeetingFact, PlannedFact } from "./facts";
+import type { Contact, ContactKind, DealFacts, Evidence, MeetingFact, PlannedFact, QuietRules } from "./facts";
+import { INWARD_TYPES, NEAR_STEP_DAYS } from "./thresholds";
 
-/** A contact, with the record that shows it. */
+/** Something that happened, or will, with the record that shows it. */
 export interface Touch {
   at: number;
+  kind: ContactKind | "MEETING" | "ADDED" | "STEP";
+  /** Of an activity: the CRM's word for its kind. */
+  activityType: string | null;
   evidence: Evidence;
 }
 
 /** How things stand with a deal at one instant. */
 export interface Situation {
+  /** Of contacts since the deal was added: with the buyer taking part, and our own words. */
   inbound: Touch | null;
   outbound: Touch | null;
   firstOutbound: Touch | null;
-  /** The later of inbound and outbound; else when the deal was added. */
+  /** The latest of all contacts, also those within our house, and of the deal's adding. */
   lastTouch: Touch | null;
   nextStep: Touch | null;
+  /** The next step is no more than 30 days ahead. */
+  isNear: boolean;
   /** The earliest undone activity, where it is past due. */
   overdue: Touch | null;
 }
 
-export function situationAt(facts: DealFacts, now: number): Situation {
-  const held = facts.meetings.filter((meeting) => meeting.withBuyer && meeting.endsAt <= now).map(heldMeeting);
-  const mails = facts.contacts.filter(({ kind }) => kind === "INCOMING_MAIL").map(contactTouch);
-  const ours = facts.contacts.filter(({ kind }) => kind !== "INCOMING_MAIL").map(contactTouch);
-  const inbound = latest([...mails, ...held]);
-  const outbound = latest(ours);
-  const added = facts.addedAt === null ? null : { at: facts.addedAt, evidence: dealEvidence(facts) };
-  const earliestPlanned = earliest(facts.planned.map(pastDue));
+export function situationAt(facts: DealFacts, rules: QuietRules, now: number): Situation {
+  const { addedAt, contacts, meetings, planned } = facts;
+  const held = meetings.filter((meeting) => meeting.withBuyer && meeting.endsAt <= now).map(heldMeeting);
+  const isOfDeal = ({ at }: Touch) => addedAt === null || at >= addedAt;
+  const of = (side: Side) =>
+    contacts
+      .filter((contact) => sideOf(contact, rules) === side)
+      .map(contactTouch)
+      .filter(isOfDeal);
+  const [ours, added] = [of("OURS"), addedAt === null ? [] : [addedTouch(facts, addedAt)]];
+  const nextStep = earliest([
+    ...planned.filter((step) => now < endOf(step, rules)).map((step) => plannedTouch(step, beginOf(step, rules))),
+    ...meetings.filter(({ endsAt }) => endsAt > now).map((meeting) => meetingTouch(meeting, meeting.startsAt)),
+  ]);
+  const oldest = earliest(planned.map((step) => plannedTouch(step, dueUntil(step, rules))));
   return {
-    inbound,
-    outbound,
+    inbound: latest([...of("BUYERS"), ...held.filter(isOfDeal)]),
+    outbound: latest(ours),
     firstOutbound: earliest(ours),
-    lastTouch: latest([inbound, outbound].filter((touch) => touch !== null)) ?? added,
-    nextStep: earliest([
-      ...facts.planned.filter((planned) => isAhead(planned, now)).map(plannedStep),
-      ...facts.meetings.filter(({ endsAt }) => endsAt > now).map(meetingStep),
-    ]),
-    overdue: earliestPlanned && earliestPlanned.at <= now ? earliestPlanned : null,
+    lastTouch: latest([...contacts.map(contactTouch), ...held, ...added]),
+    nextStep,
+    isNear: nextStep !== null && now >= nearFrom(nextStep.at, rules),
+    overdue: oldest && oldest.at <= now ? oldest : null,
   };
 }
 
-/** From when on an undone activity is past due; one with a time is still a step at that very instant. */
-export const dueEnd = ({ dueAt, wholeDay }: PlannedFact): number => (wholeDay ? dueAt + DAY_MS : dueAt);
+type Side = "BUYERS" | "OURS" | "INWARD";
 
-function isAhead(planned: PlannedFact, now: number): boolean {
-  return planned.wholeDay ? now < dueEnd(planned) : now <= planned.dueAt;
+/** Whose word a contact was. A note, a task, and what no person of the deal took part in speak to nobody outside. */
+function sideOf({ kind, activityType, withPerson }: Contact, { twoWayTypes }: QuietRules): Side {
+  if (kind === "INCOMING_MAIL") return "BUYERS";
+  if (kind === "OUTGOING_MAIL") return "OURS";
+  if (kind === "NOTE" || !withPerson || activityType === null || INWARD_TYPES.includes(activityType)) return "INWARD";
+  return twoWayTypes.includes(activityType) ? "BUYERS" : "OURS";
 }
+
+/** Every instant from which on time alone makes another situation, until the next of them. */
+export function turnsOf({ meetings, planned }: DealFacts, rules: QuietRules): number[] {
+  return [
+    ...meetings.flatMap(({ startsAt, endsAt }) => [endsAt, nearFrom(startsAt, rules)]),
+    ...planned.flatMap((step) => [endOf(step, rules), nearFrom(beginOf(step, rules), rules)]),
+  ];
+}
+
+const nearFrom = (stepAt: number, { calendar: { zone } }: QuietRules) =>
+  plusDays({ zone, businessDays: false }, stepAt, -NEAR_STEP_DAYS);
+
+const beginOf = ({ dueAt, wholeDay }: PlannedFact, { calendar }: QuietRules): number =>
+  wholeDay ? startOfDay(calendar, dueAt) : dueAt;
+
+/** From when on an undone activity is past due. */
+const dueUntil = ({ dueAt, wholeDay }: PlannedFact, { calendar }: QuietRules): number =>
+  wholeDay ? startOfDay(calendar, dueAt + DAY_MS) : dueAt;
+
+/** From when on it is no step ahead: one with a time still is at that very instant. */
+const endOf = (step: PlannedFact, rules: QuietRules): number => dueUntil(step, rules) + (step.wholeDay ? 0 : 1);
 
 export const dealEvidence = ({ dealId }: DealFacts): Evidence => ({ type: "Deal", crmId: dealId });
 
 const EVIDENCE_TYPE = { INCOMING_MAIL: "Person", OUTGOING_MAIL: "Person", ACTIVITY: "Activity", NOTE: "Note" } as const;
 
-function contactTouch({ kind, at, crmId }: DealFacts["contacts"][number]): Touch {
-  return { at, evidence: { type: EVIDENCE_TYPE[kind], crmId } };
+function contactTouch({ kind, at, crmId, activityType }: Contact): Touch {
+  return { at, kind, activityType, evidence: { type: EVIDENCE_TYPE[kind], crmId } };
 }
-
-const meetingEvidence = ({ meetingId }: MeetingFact): Evidence => ({ type: "Meeting", meetingId });
-const heldMeeting = (meeting: MeetingFact): Touch => ({ at: meeting.endsAt, evidence: meetingEvidence(meeting) });
-const meetingStep = (meeting: MeetingFact): Touch => ({ at: meeting.startsAt, evidence: meetingEvidence(meeting) });
-const plannedEvidence = ({ crmId }: PlannedFact): Evidence => ({ type: "Activity", crmId });
-const plannedStep = (planned: PlannedFact): Touch => ({ at: planned.dueAt, evidence: plannedEvidence(planned) });
-const pastDue = (planned: PlannedFact): Touch => ({ at: dueEnd(planned), evidence: plannedEvidence(planned) });
+const addedTouch = (facts: DealFacts, at: number): Touch => ({
+  ...{ at, kind: "ADDED", activityType: null },
+  evidence: dealEvidence(facts),
+});
+const meetingTouch = ({ meetingId }: MeetingFact, at: number): Touch => ({
+  ...{ at, kind: "MEETING", activityType: null },
+  evidence: { type: "Meeting", meetingId },
+});
+const heldMeeting = (meeting: MeetingFact): Touch => meetingTouch(meeting, meeting.endsAt);
+const plannedTouch = ({ crmId }: PlannedFact, at: number): Touch => ({
+  ...{ at, kind: "STEP", activityType: null },
+  evidence: { type: "Activity", crmId },
+});
 
 const latest = (touches: readonly Touch[]) => first(touches, (a, b) => b.at - a.at);
 const earliest = (touches: readonly Touch[]) => first(touches, (a, b) => a.at - b.at);
 
 /** Of touches at one instant always the same one, in whatever order they come. */
 function first(touches: readonly Touch[], byTime: (a: Touch, b: Touch) => number): Touch | null {
-  const key = ({ evidence }: Touch) => `${evidence.type}:${"crmId" in evidence ? evidence.crmId : evidence.meetingId}`;
+  const key = ({ kind, evidence }: Touch) =>
+    `${evidence.type}:${"crmId" in evidence ? evidence.crmId : evidence.meetingId}:${kind}`;
   const [found] = [...touches].sort((a, b) => byTime(a, b) || (key(a) < key(b) ? -1 : 1));
   return found ?? null;
 }

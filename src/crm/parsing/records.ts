@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { isTimeZone } from "../../platform/calendar";
 import {
   contactValues,
   customFields,
@@ -42,6 +43,8 @@ export const currentUserRecord = z
     company_id: id,
     company_name: storableText,
     company_domain: z.string().regex(/^[a-z0-9-]{1,63}$/i),
+    // No answer is worth less for it: whoever counts days has a zone to fall back on.
+    timezone_name: z.string().refine(isTimeZone).nullable().catch(null),
   })
   .transform((user) => ({
     id: user.id,
@@ -51,6 +54,7 @@ export const currentUserRecord = z
     companyId: user.company_id,
     companyName: user.company_name,
     companyDomain: user.company_domain,
+    timeZone: user.timezone_name,
   }));
 
 export const pipelineRecord = z
@@ -157,6 +161,7 @@ export const dealRecord = z
     stage_change_time: optionalInstant,
     won_time: optionalInstant,
     lost_time: optionalInstant,
+    close_time: optionalInstant,
     lost_reason: optionalText,
     add_time: optionalInstant,
     update_time: optionalInstant,
@@ -180,6 +185,7 @@ export const dealRecord = z
     stageChangeTime: deal.stage_change_time,
     wonTime: deal.won_time,
     lostTime: deal.lost_time,
+    closeTime: deal.close_time,
     lostReason: deal.lost_reason,
     addTime: deal.add_time,
     updateTime: deal.update_time,

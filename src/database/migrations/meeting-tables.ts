@@ -1,6 +1,7 @@
 /**
- * A tenant's meetings, what they match, and the receipts of what was written to the CRM for them. Receipts name records
- * by CRM company and id, because they outlive the copy that the match was made on. A note's text is not kept: nothing is
+ * A tenant's meetings, what they match, the schedules of silence of the deals that are matched, and the receipts of what was
+ * written to the CRM for them. Receipts name records by CRM company and id, because they outlive the copy that the match
+ * was made on, and the meeting. A note's text is not kept: nothing is
  * ever sent again.
  */
 export const MEETING_TABLES = `
@@ -14,6 +15,7 @@ CREATE TABLE meeting (
   owner_email text NOT NULL,
   recorded_by text NOT NULL,
   recorded_at timestamptz NOT NULL,
+  cancelled_at timestamptz,
   refreshed_at timestamptz,
   CONSTRAINT meeting_pkey PRIMARY KEY (tenant_id, id),
   CONSTRAINT meeting_tenant_fkey FOREIGN KEY (tenant_id) REFERENCES tenant (id)
@@ -29,13 +31,13 @@ CREATE TABLE meeting_attendee (
   email text NOT NULL,
   name text,
   side text NOT NULL CONSTRAINT meeting_attendee_side CHECK (side IN ('SELLER', 'BUYER', 'IGNORED')),
-  match_status text NOT NULL CONSTRAINT meeting_attendee_match_status CHECK (match_status IN ('MATCHED', 'AMBIGUOUS', 'NONE')),
+  match_status text NOT NULL CONSTRAINT meeting_attendee_match_status CHECK (match_status IN ('MATCHED', 'AMBIGUOUS', 'NONE', 'PENDING')),
   match_rule text,
   match_reason text NOT NULL,
   person_id bigint,
   candidate_ids bigint[] NOT NULL,
   organization_status text NOT NULL
-    CONSTRAINT meeting_attendee_organization_status CHECK (organization_status IN ('MATCHED', 'AMBIGUOUS', 'NONE')),
+    CONSTRAINT meeting_attendee_organization_status CHECK (organization_status IN ('MATCHED', 'AMBIGUOUS', 'NONE', 'PENDING')),
   organization_id bigint,
   organization_rule text,
   organization_reason text,
@@ -47,7 +49,7 @@ CREATE TABLE meeting_match (
   tenant_id bigint NOT NULL,
   meeting_id uuid NOT NULL,
   copy_id bigint,
-  status text NOT NULL CONSTRAINT meeting_match_status CHECK (status IN ('MATCHED', 'NEEDS_CHOICE', 'NONE')),
+  status text NOT NULL CONSTRAINT meeting_match_status CHECK (status IN ('MATCHED', 'NEEDS_CHOICE', 'NONE', 'PENDING')),
   rule text,
   reason text NOT NULL,
   deal_id bigint,
@@ -75,6 +77,32 @@ CREATE TABLE matched_record (
 );
 CREATE INDEX matched_record_by_meeting ON matched_record (tenant_id, meeting_id);
 
+CREATE TABLE judged_copy (
+  tenant_id bigint NOT NULL,
+  copy_id bigint NOT NULL,
+  time_zone text NOT NULL,
+  rules integer NOT NULL,
+  CONSTRAINT judged_copy_pkey PRIMARY KEY (tenant_id, copy_id)
+);
+
+CREATE TABLE deal_silence (
+  tenant_id bigint NOT NULL,
+  copy_id bigint NOT NULL,
+  deal_id bigint NOT NULL,
+  phase integer NOT NULL,
+  holds_from timestamptz NOT NULL,
+  holds_until timestamptz NOT NULL,
+  verdict text NOT NULL CONSTRAINT deal_silence_verdict CHECK (verdict IN ('ACTIVE', 'COOLING', 'QUIET', 'GHOSTED')),
+  quiet_since timestamptz,
+  CONSTRAINT deal_silence_pkey PRIMARY KEY (tenant_id, copy_id, deal_id, phase)
+);
+CREATE INDEX deal_silence_by_since
+  ON deal_silence (tenant_id, copy_id, coalesce(quiet_since, '9999-12-31 00:00:00+00'::timestamptz), deal_id)
+  INCLUDE (verdict, holds_from, holds_until);
+CREATE INDEX deal_silence_quiet
+  ON deal_silence (tenant_id, copy_id, coalesce(quiet_since, '9999-12-31 00:00:00+00'::timestamptz), deal_id)
+  INCLUDE (verdict, holds_from, holds_until) WHERE verdict IN ('QUIET', 'GHOSTED');
+
 CREATE TABLE note_write (
   tenant_id bigint NOT NULL,
   id uuid NOT NULL,
@@ -99,7 +127,7 @@ CREATE TABLE note_write (
   look_ups integer NOT NULL DEFAULT 0,
   next_look_up_at timestamptz,
   CONSTRAINT note_write_pkey PRIMARY KEY (tenant_id, id),
-  CONSTRAINT note_write_meeting_fkey FOREIGN KEY (tenant_id, meeting_id) REFERENCES meeting (tenant_id, id),
+  CONSTRAINT note_write_tenant_fkey FOREIGN KEY (tenant_id) REFERENCES tenant (id),
   CONSTRAINT note_write_written CHECK ((state = 'WRITTEN') = (crm_note_id IS NOT NULL))
 );
 CREATE UNIQUE INDEX note_write_idempotency_key ON note_write (tenant_id, idempotency_key);
@@ -133,7 +161,7 @@ CREATE TABLE field_write (
   sent_at timestamptz,
   settled_at timestamptz,
   CONSTRAINT field_write_pkey PRIMARY KEY (tenant_id, id),
-  CONSTRAINT field_write_meeting_fkey FOREIGN KEY (tenant_id, meeting_id) REFERENCES meeting (tenant_id, id)
+  CONSTRAINT field_write_tenant_fkey FOREIGN KEY (tenant_id) REFERENCES tenant (id)
 );
 CREATE UNIQUE INDEX field_write_idempotency_key ON field_write (tenant_id, idempotency_key, position);
 CREATE INDEX field_write_by_time ON field_write (tenant_id, requested_at, id);

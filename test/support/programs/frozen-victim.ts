@@ -98,6 +98,7 @@ async function work({ parts, tokens }: Writeback): Promise<unknown> {
         tokensOf: pinned,
         intervalMs: 0,
         settling: { settleNotes: async () => undefined },
+        judging: { hangingOn: async () => [], judge: async () => undefined, byPresentRules: async () => undefined },
         budget: new Budget({ database, clock, logger, share: 0.25 }),
         concurrency: 4,
         planNext: async () => undefined,

@@ -5,32 +5,27 @@ type Exact<T extends { [key: string]: unknown }> = { [K in keyof T]: T[K] };
 export type Incremental<T> = T | { [P in keyof T]?: P extends ' $fragmentName' | '__typename' ? T[P] : never };
 import type { TypedDocumentNode as DocumentNode } from '@urql/core';
 import { gql } from '@urql/core';
-/** Whose side an attendee is on. */
-export type AttendeeSide =
-  /** One of our own: the same domain as the owner's, or a user of the CRM. */
-  | 'SELLER'
-  /** From the customer's side. */
-  | 'BUYER'
-  /** Nobody to match: a room, a robot or no usable address. */
-  | 'IGNORED';
+/** What a run reads: everything, what changed, or everything in order to find what is gone. */
+export type SyncKind =
+  /** Everything; each first run is one. */
+  | 'FULL'
+  /** What has changed since the last successful run. */
+  | 'INCREMENTAL'
+  /** Everything, so that what is gone from the CRM goes from the copy. */
+  | 'RECONCILE';
 
-/** Whether one record is meant, several could be, or none is known. */
-export type MatchStatus =
-  /** One record is meant. */
-  | 'MATCHED'
-  /** Several could be meant, and nothing decides. */
-  | 'AMBIGUOUS'
-  /** No record fits. */
-  | 'NONE';
-
-/** Whether a meeting's deal is known. */
-export type MeetingMatchStatus =
-  /** One deal is meant, or was chosen. */
-  | 'MATCHED'
-  /** Several could be meant; `chooseDeal` settles it. */
-  | 'NEEDS_CHOICE'
-  /** No deal fits. */
-  | 'NONE';
+/** Where a run or one of its steps stands. */
+export type SyncState =
+  /** Waits for a worker. */
+  | 'QUEUED'
+  /** Under way. */
+  | 'RUNNING'
+  /** Ended well, perhaps with gaps. */
+  | 'SUCCEEDED'
+  /** Ended with an error; what was read stays. */
+  | 'FAILED'
+  /** Ended by a disconnect or a new authorization. */
+  | 'CANCELLED';
 
 /** The lists of the CRM, in the order in which a run reads them. */
 export type SyncResource =
@@ -71,6 +66,56 @@ export type GapCode =
   | 'NOT_SHOWN'
   /** Single records could not be read. */
   | 'RECORDS_UNREADABLE';
+
+/** Why a run failed. */
+export type SyncErrorCode =
+  /** The CRM's request limit is used up. */
+  | 'RATE_LIMITED'
+  /** The CRM could not be reached or had a fault. */
+  | 'CRM_UNAVAILABLE'
+  /** The CRM refused a request. */
+  | 'CRM_REFUSED'
+  /** The CRM company's account is not open. */
+  | 'CRM_ACCOUNT_CLOSED'
+  /** The CRM's answer made no sense. */
+  | 'CRM_ANSWER_UNREADABLE'
+  /** The CRM no longer accepts the authorization. */
+  | 'NEEDS_REAUTHORIZATION'
+  /** This service's share of the CRM's daily tokens is used up, or little is left for the company's other apps. */
+  | 'BUDGET_LOW'
+  /** A fault of this service. */
+  | 'INTERNAL';
+
+/** Whose side an attendee is on. */
+export type AttendeeSide =
+  /** One of our own: the same domain as the owner's, or a user of the CRM. */
+  | 'SELLER'
+  /** From the customer's side. */
+  | 'BUYER'
+  /** Nobody to match: a room, a robot or no usable address. */
+  | 'IGNORED';
+
+/** Whether one record is meant, several could be, or none is known. */
+export type MatchStatus =
+  /** One record is meant. */
+  | 'MATCHED'
+  /** Several could be meant, and nothing decides. */
+  | 'AMBIGUOUS'
+  /** No record fits. */
+  | 'NONE'
+  /** No CRM is connected, or its first sync is not done. */
+  | 'PENDING';
+
+/** Whether a meeting's deal is known. */
+export type MeetingMatchStatus =
+  /** One deal is meant, or was chosen. */
+  | 'MATCHED'
+  /** Several could be meant; `chooseDeal` settles it. */
+  | 'NEEDS_CHOICE'
+  /** No deal fits. */
+  | 'NONE'
+  /** No CRM is connected, or its first sync is not done. */
+  | 'PENDING';
 
 /** MEETING: a recorded meeting with the buyer. NOTE: one that a person wrote, never one of this service. */
 export type InteractionKind =
@@ -131,47 +176,6 @@ export type QuietReasonCode =
   | 'DATA_STALE'
   /** Something that the verdict needs could not be read. */
   | 'DATA_INCOMPLETE';
-
-/** What a run reads: everything, what changed, or everything in order to find what is gone. */
-export type SyncKind =
-  /** Everything; each first run is one. */
-  | 'FULL'
-  /** What has changed since the last successful run. */
-  | 'INCREMENTAL'
-  /** Everything, so that what is gone from the CRM goes from the copy. */
-  | 'RECONCILE';
-
-/** Where a run or one of its steps stands. */
-export type SyncState =
-  /** Waits for a worker. */
-  | 'QUEUED'
-  /** Under way. */
-  | 'RUNNING'
-  /** Ended well, perhaps with gaps. */
-  | 'SUCCEEDED'
-  /** Ended with an error; what was read stays. */
-  | 'FAILED'
-  /** Ended by a disconnect or a new authorization. */
-  | 'CANCELLED';
-
-/** Why a run failed. */
-export type SyncErrorCode =
-  /** The CRM's request limit is used up. */
-  | 'RATE_LIMITED'
-  /** The CRM could not be reached or had a fault. */
-  | 'CRM_UNAVAILABLE'
-  /** The CRM refused a request. */
-  | 'CRM_REFUSED'
-  /** The CRM company's account is not open. */
-  | 'CRM_ACCOUNT_CLOSED'
-  /** The CRM's answer made no sense. */
-  | 'CRM_ANSWER_UNREADABLE'
-  /** The CRM no longer accepts the authorization. */
-  | 'NEEDS_REAUTHORIZATION'
-  /** This service's share of the CRM's daily tokens is used up, or little is left for the company's other apps. */
-  | 'BUDGET_LOW'
-  /** A fault of this service. */
-  | 'INTERNAL';
 
 /** Where the connection stands. */
 export type ConnectionState =
@@ -310,6 +314,8 @@ export type RefusalCode =
   | 'FIELD_NOT_MAPPED'
   /** The tenant has recorded no such meeting. */
   | 'MEETING_NOT_FOUND'
+  /** No deal that the tenant may read; unknown, foreign and unmatched ones are answered alike. */
+  | 'DEAL_NOT_FOUND'
   /** The tenant has begun as many of these as it may; `retryAt` says when that changes. */
   | 'LIMIT_REACHED'
   /** The record is not matched to this meeting; unknown and foreign ones are answered alike. */
@@ -385,11 +391,11 @@ export type ChooseDealMutation = { chooseDeal:
    };
 
 export type ReceiptFragment = { id: string, entity: CrmEntity, state: WriteState, reference: string, requestedAt: string, requestedBy: string, settledAt: string | null, error: { code: WriteErrorCode, message: string } | null, target:
+    | { __typename: 'SyncRun' }
     | { __typename: 'Meeting' }
     | { __typename: 'Deal', id: string, title: string }
     | { __typename: 'Person', id: string, name: string }
     | { __typename: 'Organization', id: string, name: string }
-    | { __typename: 'SyncRun' }
     | { __typename: 'Connection' }
     | { __typename: 'Activity' }
     | { __typename: 'Note' }
@@ -409,11 +415,11 @@ export type WritesQueryVariables = Exact<{
 
 export type WritesQuery = { crmWrites: { nodes: Array<
       | { __typename: 'NoteWrite', id: string, entity: CrmEntity, state: WriteState, reference: string, requestedAt: string, requestedBy: string, settledAt: string | null, error: { code: WriteErrorCode, message: string } | null, target:
+          | { __typename: 'SyncRun' }
           | { __typename: 'Meeting' }
           | { __typename: 'Deal', id: string, title: string }
           | { __typename: 'Person', id: string, name: string }
           | { __typename: 'Organization', id: string, name: string }
-          | { __typename: 'SyncRun' }
           | { __typename: 'Connection' }
           | { __typename: 'Activity' }
           | { __typename: 'Note' }
@@ -433,11 +439,11 @@ export type NoteByKeyQueryVariables = Exact<{
 
 export type NoteByKeyQuery = { crmWrites: { nodes: Array<
       | { __typename: 'NoteWrite', id: string, entity: CrmEntity, state: WriteState, reference: string, requestedAt: string, requestedBy: string, settledAt: string | null, error: { code: WriteErrorCode, message: string } | null, target:
+          | { __typename: 'SyncRun' }
           | { __typename: 'Meeting' }
           | { __typename: 'Deal', id: string, title: string }
           | { __typename: 'Person', id: string, name: string }
           | { __typename: 'Organization', id: string, name: string }
-          | { __typename: 'SyncRun' }
           | { __typename: 'Connection' }
           | { __typename: 'Activity' }
           | { __typename: 'Note' }
@@ -457,11 +463,11 @@ export type WriteNoteMutationVariables = Exact<{
 
 export type WriteNoteMutation = { writeNote:
     | { write: { id: string, entity: CrmEntity, state: WriteState, reference: string, requestedAt: string, requestedBy: string, settledAt: string | null, error: { code: WriteErrorCode, message: string } | null, target:
+          | { __typename: 'SyncRun' }
           | { __typename: 'Meeting' }
           | { __typename: 'Deal', id: string, title: string }
           | { __typename: 'Person', id: string, name: string }
           | { __typename: 'Organization', id: string, name: string }
-          | { __typename: 'SyncRun' }
           | { __typename: 'Connection' }
           | { __typename: 'Activity' }
           | { __typename: 'Note' }

@@ -16,9 +16,9 @@ interface CandidatesProps {
 export function Candidates({ meeting, chosenId, onChosen }: CandidatesProps) {
   const { status, reason, candidates } = meeting.match;
   const others = candidates.filter(({ deal }) => deal.id !== chosenId);
-  if (status === "NONE" && others.length === 0) {
+  if ((status === "NONE" || status === "PENDING") && others.length === 0) {
     return (
-      <Card title="No deal">
+      <Card title={status === "NONE" ? "No deal" : "Not known yet"}>
         <p>{reason}</p>
       </Card>
     );

@@ -1,0 +1,95 @@
+import { plusDays } from "../../platform/calendar";
+import type { DealFacts, QuietRules, QuietVerdict } from "./facts";
+import { type Situation, situationAt, turnsOf } from "./situation";
+import { ANSWER_DAYS, COOLING_PART, daysOf } from "./thresholds";
+
+/** From when on each condition of a verdict holds, while the situation stays as it is. */
+export interface Deadlines {
+  quiet: number;
+  cooling: number;
+  ghosted: number;
+  neverReplied: number;
+  noNextStep: number;
+  stalled: number;
+}
+const NEVER = Number.POSITIVE_INFINITY;
+
+/** "Longer ago than": instants are whole milliseconds. */
+const NEXT_MS = 1;
+
+export interface Standing {
+  situation: Situation;
+  deadlines: Deadlines;
+}
+
+export function standingAt(facts: DealFacts, rules: QuietRules, now: number): Standing {
+  const situation = situationAt(facts, rules, now);
+  return { situation, deadlines: deadlinesOf(situation, facts, rules) };
+}
+
+function deadlinesOf(situation: Situation, facts: DealFacts, { calendar }: QuietRules): Deadlines {
+  const { inbound, outbound, firstOutbound, lastTouch, nextStep } = situation;
+  const after = (at: number | undefined | null, days: number) => (at == null ? NEVER : plusDays(calendar, at, days));
+  const silence = daysOf("NO_RECENT_ACTIVITY", facts);
+  const isUnanswered = facts.hasMail && inbound !== null && outbound !== null && outbound.at > inbound.at;
+  const hasNoReply = facts.hasMail && inbound === null;
+  return {
+    quiet: after(lastTouch?.at, silence),
+    cooling: after(lastTouch?.at, silence * COOLING_PART),
+    ghosted: isUnanswered
+      ? Math.max(after(inbound.at, daysOf("GHOSTED", facts)), after(outbound.at, ANSWER_DAYS))
+      : NEVER,
+    neverReplied: hasNoReply ? after(firstOutbound?.at, daysOf("NEVER_REPLIED", facts)) : NEVER,
+    noNextStep: nextStep ? NEVER : after(lastTouch?.at, daysOf("NO_NEXT_STEP", facts)) + NEXT_MS,
+    stalled: after(facts.inStageSince, daysOf("STALLED_IN_STAGE", facts)),
+  };
+}
+
+/** Of an open deal whose copy is fresh. */
+export type LiveVerdict = Exclude<QuietVerdict, "UNKNOWN">;
+export interface Judged {
+  verdict: LiveVerdict;
+  /** From when its silence is counted. */
+  since: number | null;
+}
+
+/** The first that fits. */
+export function verdictAt({ situation, deadlines }: Standing, now: number): Judged {
+  const { inbound, firstOutbound, lastTouch, nextStep, isNear } = situation;
+  const { quiet, cooling, ghosted, neverReplied, noNextStep, stalled } = deadlines;
+  // The buyer's silence, and not that since our own last word.
+  if (!nextStep && now >= Math.min(ghosted, neverReplied))
+    return { verdict: "GHOSTED", since: (inbound ?? firstOutbound)?.at ?? null };
+  const since = lastTouch?.at ?? null;
+  if (now >= quiet && !isNear) return { verdict: "QUIET", since };
+  if (now >= Math.min(quiet, cooling, noNextStep, stalled)) return { verdict: "COOLING", since };
+  return { verdict: "ACTIVE", since: null };
+}
+
+/** What holds from an instant on, until the next phase begins. */
+export interface Phase extends Judged {
+  from: number;
+}
+
+/**
+ * The schedule of a deal's silence: what is judged at each instant from one on, if nothing happens and the syncs go on.
+ * A situation lasts from one turn to the next; within it each condition is "from its deadline on".
+ */
+export function scheduleOf(facts: DealFacts, rules: QuietRules, from: number): Phase[] {
+  if (!facts.isOpen) return [{ from, verdict: "ACTIVE", since: null }];
+  const turns = ordered([from, ...turnsOf(facts, rules).filter((at) => at > from)]);
+  const phases: Phase[] = [];
+  for (const [index, turn] of turns.entries()) {
+    const standing = standingAt(facts, rules, turn);
+    const end = turns[index + 1] ?? NEVER;
+    const ahead = Object.values(standing.deadlines).filter((at) => at > turn && at < end);
+    for (const at of ordered([turn, ...ahead])) {
+      const judged = verdictAt(standing, at);
+      const last = phases.at(-1);
+      if (last?.verdict !== judged.verdict || last.since !== judged.since) phases.push({ from: at, ...judged });
+    }
+  }
+  return phases;
+}
+
+const ordered = (instants: readonly number[]) => [...new Set(instants)].sort((a, b) => a - b);

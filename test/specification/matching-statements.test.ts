@@ -1,0 +1,82 @@
+import { type Simulator, startSimulator } from "../../simulator";
+import type { Actor } from "../../src/auth/actor";
+import { Meetings } from "../../src/briefing/record-meeting";
+import { Rematching } from "../../src/briefing/rematch";
+import { Database } from "../../src/database/database";
+import { createLogger } from "../../src/platform/logger";
+import { createTestDatabase, type TestDatabase } from "../support/database";
+import { seller } from "../support/notes";
+import { type Service, startService } from "../support/service";
+import { connect, recordMeeting, syncEnds } from "../support/stories";
+
+let simulator: Simulator;
+let database: TestDatabase;
+let service: Service;
+let actor: Actor;
+
+beforeAll(async () => {
+  [simulator, database] = await Promise.all([startSimulator({ deals: 60 }), createTestDatabase()]);
+  service = await startService(simulator, database);
+  await connect(service, simulator);
+  await syncEnds(service);
+  actor = await seller(database);
+});
+afterAll(async () => {
+  await service.stop();
+  await Promise.all([simulator.stop(), database.drop()]);
+});
+
+/** Counts what goes to the database while `work` is done. */
+async function statements(work: (db: Database) => Promise<unknown>): Promise<number> {
+  let count = 0;
+  const counted = new Database(database.dataSource, {
+    observe: (_text, run) => {
+      count += 1;
+      return run();
+    },
+  });
+  await work(counted);
+  return count;
+}
+
+const record = (attendees: string[]) => (db: Database) =>
+  new Meetings(db, () => new Date(), createLogger("silent")).record(actor, {
+    externalId: "counted",
+    title: "Counted",
+    startsAt: new Date(),
+    endsAt: null,
+    ownerEmail: "anna@seller.example",
+    attendees: attendees.map((email) => ({ email, name: null })),
+  });
+
+test("the number of statements is the same for a meeting with two attendees and with four hundred", async () => {
+  const everyone = [...simulator.company.persons.values()]
+    .flatMap(({ emails }) => emails.map(({ value }) => value))
+    .filter((value) => value.trim());
+  await statements(record(everyone.slice(0, 2)));
+  // Our first mail to a deal's people is kept once, when it is first seen.
+  await statements(record(everyone.slice(0, 400)));
+  const few = await statements(record(everyone.slice(0, 2)));
+  const many = await statements(record(everyone.slice(0, 400)));
+  expect(few).toBeGreaterThan(8);
+  expect(few).toBeLessThanOrEqual(20);
+  expect(many).toBe(few);
+});
+
+test("looking through meetings that a sync does not touch costs one set of statements for fifty of them", async () => {
+  const rematch = (db: Database) =>
+    new Rematching(db, () => new Date(), createLogger("silent")).run(actor.tenantId, new AbortController().signal);
+  const forget = () =>
+    database.query(
+      "UPDATE synced_copy SET rematched_at = NULL WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = 'acme')",
+    );
+  await forget();
+  await rematch(new Database(database.dataSource));
+  await forget();
+  const few = await statements(rematch);
+  for (let index = 0; index < 25; index += 1)
+    await recordMeeting(service, [simulator.company.stories.severalDeals.email]);
+  await forget();
+  expect(await statements(rematch)).toBe(few);
+  expect(await statements(rematch)).toBeLessThanOrEqual(3);
+});

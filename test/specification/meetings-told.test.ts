@@ -1,0 +1,132 @@
+import { type Simulator, startSimulator } from "../../simulator";
+import { createTestDatabase, type TestDatabase } from "../support/database";
+import { type Service, startService } from "../support/service";
+import { type Subscription, subscribe } from "../support/sockets";
+import { connect, dataOf, recordMeeting, syncEnds, until } from "../support/stories";
+
+let simulator: Simulator;
+let database: TestDatabase;
+let service: Service;
+let other: Service;
+
+beforeAll(async () => {
+  [simulator, database] = await Promise.all([startSimulator({ deals: 20 }), createTestDatabase()]);
+  service = await startService(simulator, database);
+  other = await startService(simulator, database, { roles: new Set(["api"]) });
+  await connect(service, simulator);
+  await syncEnds(service);
+});
+afterAll(async () => {
+  await service.stop();
+  await other.stop();
+  await Promise.all([simulator.stop(), database.drop()]);
+});
+
+interface Told {
+  meetingMatched: { externalId: string; match: { status: string; rule: string | null } };
+}
+const TOLD = "subscription { meetingMatched { externalId match { status rule } } }";
+const watch = (tenant = "acme", at = other) => subscribe<Told>(at.url, TOLD, { as: { tenant, role: "member" } });
+const toldOf = ({ results }: Subscription<Told>) =>
+  results.map(({ meetingMatched: { externalId, match } }) => `${externalId} ${match.rule ?? match.status}`);
+const comes = (watching: Subscription<Told>, told: string) =>
+  until(`"${told}" is told`, async () => toldOf(watching).includes(told));
+
+test("each meeting whose match changes is told once, to every process and to nobody of another tenant", async () => {
+  const watchers = await Promise.all([watch(), watch(), watch("acme", service)]);
+  const stranger = await watch("stranger");
+  const { severalDeals, singleDeal } = simulator.company.stories;
+  const { id } = await recordMeeting(service, [severalDeals.email], { externalId: "a" });
+  const query = "query ($id: ID!) { meeting(id: $id) { match { candidates { deal { id } } } } }";
+  interface Candidates {
+    meeting: { match: { candidates: { deal: { id: string } }[] } };
+  }
+  const { meeting } = dataOf(await service.ask<Candidates>(query, { id }));
+  const mutations = [
+    ["chooseDeal", `, dealId: "${meeting.match.candidates[0]?.deal.id}"`],
+    ["unchooseDeal", ""],
+    ["cancelMeeting", ""],
+  ];
+  for (const [name, more] of mutations) {
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    dataOf(await service.ask(`mutation ($id: ID!) { ${name}(meetingId: $id${more}) { __typename } }`, { id }));
+  }
+  // What says the same as before is not told.
+  await recordMeeting(service, [singleDeal.email], { externalId: "b" });
+  await recordMeeting(service, [singleDeal.email], { externalId: "b", title: "Moved" });
+  const inputs = ["c", "d", "e"].map((externalId) => ({
+    ...{ externalId, title: externalId, startsAt: new Date().toISOString(), ownerEmail: "anna@seller.example" },
+    attendees: [{ email: "nobody@nowhere.example" }],
+  }));
+  const many = "mutation ($inputs: [RecordMeetingInput!]!) { recordMeetings(inputs: $inputs) { __typename } }";
+  dataOf(await service.ask(many, { inputs }));
+  for (const watching of watchers) {
+    await comes(watching, "e NONE");
+    const told = toldOf(watching);
+    expect(told.filter((one) => one.startsWith("a ")).length).toBe(4);
+    expect(told.filter((one) => !one.startsWith("a ")).sort()).toEqual([
+      "b ONLY_CANDIDATE",
+      "c NONE",
+      "d NONE",
+      "e NONE",
+    ]);
+  }
+  expect(stranger.results).toEqual([]);
+  await Promise.all([...watchers, stranger].map((one) => one.end()));
+});
+
+test("what a sync changes is told for each meeting; what the first one finds is told as a whole", async () => {
+  const as = { tenant: "newcomer" };
+  const email = "late@late-trading.example";
+  const known = simulator.company.stories.singleDeal.email;
+  await recordMeeting(service, [known], { externalId: "known" }, as);
+  await recordMeeting(service, [email], { externalId: "late" }, as);
+  const watching = await watch("newcomer");
+  const whole = await subscribe<object>(
+    other.url,
+    "subscription { connectionStatusChanged { state sync { matching { done total } } } }",
+    {
+      as: { ...as, role: "member" },
+    },
+  );
+  await connect(service, simulator, as);
+  await syncEnds(service, as);
+  const matchOf = async (externalId: string) => {
+    const query = `query ($id: String!) { meeting(externalId: $id) { match { status } } }`;
+    return dataOf(await service.ask<{ meeting: { match: { status: string } } }>(query, { id: externalId }, as)).meeting
+      .match.status;
+  };
+  await until("the meetings are matched", async () => {
+    return (await matchOf("late")) === "NONE" && (await matchOf("known")) === "MATCHED";
+  });
+  const last = () => JSON.stringify(whole.results.at(-1));
+  await until("the whole is told", async () => last().includes('"matching":null') && last().includes("CONNECTED"));
+  expect(watching.results).toEqual([]);
+  simulator.control.add("person", { name: "Late", emails: [{ value: email, primary: true, label: "work" }] });
+  simulator.control.add("deal", {
+    title: "Late",
+    status: "open",
+    person_id: simulator.control.add("person", { name: "L", emails: [{ value: email, primary: true, label: "work" }] }),
+  });
+  dataOf(await service.ask("mutation { requestSync { __typename } }", {}, as));
+  await syncEnds(service, as);
+  await until("it is told", async () => watching.results.length > 0);
+  expect(toldOf(watching)).toEqual([expect.stringMatching(/^late (ONLY_CANDIDATE|ONE_DEAL_OF_ALL)$/)]);
+  await Promise.all([watching.end(), whole.end()]);
+});
+
+test("how far matching again has come is shown, and null when it is done", async () => {
+  const query = "{ connection { sync { matching { done total } } } }";
+  const read = async () =>
+    dataOf(await service.ask<{ connection: { sync: { matching: unknown } } }>(query)).connection.sync.matching;
+  expect(await read()).toBeNull();
+  await database.query(
+    "UPDATE synced_copy SET rematch_done = 50, rematch_total = 120 WHERE state = 'LIVE' AND tenant_id = $1",
+    [await database.tenantId("acme")],
+  );
+  expect(await read()).toEqual({ done: 50, total: 120 });
+  simulator.control.change("deal", simulator.company.stories.singleDeal.dealId, { title: "Renamed" });
+  dataOf(await service.ask("mutation { requestSync { __typename } }"));
+  await syncEnds(service);
+  await until("it is over", async () => (await read()) === null);
+});

@@ -1,0 +1,42 @@
+import { startSimulator } from "../../simulator";
+import { MINUTE_MS } from "../../src/platform/clock";
+import { createTestDatabase } from "../support/database";
+import { startService } from "../support/service";
+import { countStatements } from "../support/statements";
+import { connect, dataOf, noJobIsDue, recordMeeting, syncEnds } from "../support/stories";
+
+const MOST = 8;
+
+test("a sync's page that changes a matched deal's facts takes eight statements at most, the judging among them", async () => {
+  let aheadMs = 0;
+  const clock = () => new Date(Date.now() + aheadMs);
+  const [simulator, database] = await Promise.all([startSimulator({ deals: 60, now: clock }), createTestDatabase()]);
+  const counter = await countStatements(database.url);
+  const service = await startService(simulator, database, { clock, databaseUrl: counter.url });
+  await connect(service, simulator);
+  await syncEnds(service);
+  const { singleDeal: story } = simulator.company.stories;
+  await recordMeeting(service, [story.email]);
+  await noJobIsDue(database);
+  const changed = { person: story.personId, activity: story.plannedActivityId, deal: story.dealId, note: story.noteId };
+  for (const [entity, id] of Object.entries(changed) as [keyof typeof changed, number][]) {
+    aheadMs += 11 * MINUTE_MS;
+    simulator.control.change(entity, id, {});
+    const sent = await counter.during(async () => {
+      dataOf(await service.ask("mutation { requestSync { ... on SyncRequested { run { id } } } }"));
+      await syncEnds(service);
+    });
+    // Other sessions speak meanwhile: the queue, and whoever looks whether the run has ended, in statements of several reads.
+    const isOfPage = (sql: string) =>
+      sql.startsWith("START TRANSACTION") || (/copy|counted/.test(sql) && !sql.includes("coalesce(json_agg(r)"));
+    const own = sent.filter(isOfPage);
+    const upsert = own.findIndex((sql) => sql.includes(`INSERT INTO ${entity} AS t`));
+    const begin = own.findLastIndex((sql, index) => index < upsert && sql.startsWith("START TRANSACTION"));
+    const page = own.slice(begin + 1, own.findIndex((sql, at) => at > upsert && /^\s*WITH counted/.test(sql)) + 1);
+    expect(page.some((sql) => sql.includes("INSERT INTO deal_silence"))).toBe(true);
+    expect(page.length > MOST ? page.map((sql) => sql.trim().slice(0, 60)) : []).toEqual([]);
+  }
+  await service.stop();
+  await counter.close();
+  await Promise.all([simulator.stop(), database.drop()]);
+});

@@ -1,0 +1,119 @@
+import fc from "fast-check";
+import type { CopyFacts, DealFacts, QuietSignal } from "../../src/briefing/quiet/facts";
+import { judge } from "../../src/briefing/quiet/judge";
+import { readQuietFacts } from "../../src/briefing/quiet/read-quiet";
+import { judgeByPresentRules, judgeDeals } from "../../src/briefing/quiet/stored-silence";
+import { Database } from "../../src/database/database";
+import { DAY_MS } from "../../src/platform/clock";
+import { createTestDatabase, type TestDatabase } from "../support/database";
+import { copyFactsIn, dealFacts, NOW, past } from "../support/quiet-facts";
+import { type OurWrites, QuietRows, WRITES_APART_MS } from "../support/quiet-rows";
+
+const COPIES = process.env.DEEP ? 350 : 8;
+const DEALS = 60;
+const now = new Date(NOW);
+let database: TestDatabase;
+let copies = 0;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+afterAll(() => database.drop());
+
+interface Case {
+  facts: DealFacts;
+  ours: OurWrites;
+}
+
+/** Our notes anywhere, and our fields where they are told apart from what people changed. */
+const oneDeal: fc.Arbitrary<Case> = fc.record({
+  facts: dealFacts,
+  ours: fc.record({
+    notes: fc.array(fc.record({ at: past, answered: fc.boolean() }), { maxLength: 2 }),
+    fields: fc.array(past, { maxLength: 2 }),
+  }),
+});
+
+/** As they are stored: whatever has a place of its own in the copy gets the ids and the times that it has there. */
+function stored({ facts, ours }: Case, index: number): Case {
+  const apart = (at: number) => facts.updatedAt === null || at > facts.updatedAt + WRITES_APART_MS;
+  return {
+    facts: {
+      ...facts,
+      dealId: 1_000_000 + index,
+      hasMail: facts.contacts.some(({ kind }) => kind.endsWith("MAIL")),
+      inStageSince: facts.inStageSince ?? facts.addedAt,
+    },
+    ours: { notes: ours.notes.filter(({ at }) => apart(at)), fields: ours.fields.filter(apart) },
+  };
+}
+
+async function store(copy: CopyFacts, cases: readonly Case[]) {
+  const copyId = ++copies;
+  const tenantId = await database.tenantId(`tenant-${copyId}`);
+  const rows = new QuietRows(tenantId, copyId, copy);
+  for (const { facts, ours } of cases) rows.deal(facts, ours);
+  await rows.insert(database);
+  await database.query("ANALYZE");
+  return { ...new Database(database.dataSource).tenant(tenantId), copyId };
+}
+
+const storedAt = (tenantId: number, at: number) =>
+  database.query<{ deal_id: number; verdict: string; quiet_since: Date | null }>(
+    `SELECT deal_id, verdict, quiet_since FROM deal_silence
+     WHERE tenant_id = $1 AND holds_from <= $2 AND holds_until > $2 ORDER BY deal_id`,
+    [tenantId, new Date(at)],
+  );
+
+/** Every sixth copy is stale. */
+const LONG_AGO = { readAt: NOW - 2 * DAY_MS, asOf: NOW - 2 * DAY_MS };
+
+/** All but which of two records of one instant is shown. */
+const comparable = ({ reasons, ...signal }: QuietSignal) => ({
+  ...signal,
+  reasons: reasons.map(({ evidence, message, ...reason }) => reason),
+});
+
+test("what is stored for a deal says at each later instant what the judge says of all facts; our own writes change nothing", async () => {
+  const verdicts = new Set<string>();
+  const later = fc.array(fc.integer({ min: 0, max: 90 * DAY_MS }), { minLength: 6, maxLength: 6 });
+  const whole = fc.tuple(
+    copyFactsIn(["UTC", "Europe/Tallinn", "America/Santiago"]),
+    fc.array(oneDeal, { minLength: DEALS, maxLength: DEALS }),
+    later,
+  );
+  await fc.assert(
+    fc.asyncProperty(whole, async ([drawnCopy, drawn, instants]) => {
+      const { zone } = drawnCopy.rules.calendar;
+      const rules = { ...drawnCopy.rules, calendar: { zone, businessDays: false } };
+      const copy = { ...drawnCopy, rules, ...(copies % 6 === 5 ? LONG_AGO : {}) };
+      const cases = drawn.map(stored);
+      const scope = await store(copy, cases);
+      const ids = cases.map(({ facts }) => facts.dealId);
+      await judgeByPresentRules(scope, now);
+      const read = await readQuietFacts(scope, ids, now);
+      expect(read?.copy).toEqual(copy);
+      for (const { facts } of cases) {
+        const deal = read?.deals.find(({ dealId }) => dealId === facts.dealId);
+        if (!deal) throw new Error("the deal was not read");
+        expect(comparable(judge(deal, copy, now))).toEqual(comparable(judge(facts, copy, now)));
+      }
+      for (const passed of [0, ...instants]) {
+        const at = NOW + passed;
+        const found = new Map((await storedAt(scope.tenantId, at)).map((row) => [row.deal_id, row]));
+        expect(found.size).toBe(DEALS);
+        for (const { facts } of cases) {
+          const { verdict, quietSince } = judge(facts, { ...copy, readAt: at }, new Date(at));
+          expect(found.get(facts.dealId)).toEqual({ deal_id: facts.dealId, verdict, quiet_since: quietSince });
+          verdicts.add(verdict);
+        }
+      }
+      // Judged again, later, nothing is left of what was stored before.
+      await judgeDeals(scope, ids, new Date(NOW + 40 * DAY_MS));
+      expect((await storedAt(scope.tenantId, NOW + 40 * DAY_MS)).length).toBe(DEALS);
+      expect((await storedAt(scope.tenantId, NOW + 400 * DAY_MS)).length).toBe(DEALS);
+    }),
+    { numRuns: COPIES, endOnFailure: true },
+  );
+  expect([...verdicts].sort()).toEqual(["ACTIVE", "COOLING", "GHOSTED", "QUIET"]);
+});
