@@ -101,8 +101,10 @@ async function look(context: RunContext, api: CrmApi, probed: Probed, ids: reado
   if (gone.length > 0) await requireSight(context, probed);
   await commitPiece(context, resource, async (copy): Promise<StepChange> => {
     const written = await judged(context, copy, resource, [...shown, ...gone], async () => {
-      const { ids, gone: flagged, removed } = await list.write(copy, records, rejected.length);
-      return { ids, gone: [...flagged, ...gone], removed: removed + (await removeRecords(copy, list.entity, gone)) };
+      const page = await list.write(copy, records, rejected.length);
+      const unchanged = records.length - page.ids.length - page.removed;
+      const removed = page.removed + (await removeRecords(copy, list.entity, gone));
+      return { ids: page.ids, gone: [...page.gone, ...gone], unchanged, removed };
     });
     await forgetMissed(copy, resource, [...shown, ...gone]);
     await noteMissed(
@@ -111,15 +113,9 @@ async function look(context: RunContext, api: CrmApi, probed: Probed, ids: reado
       leftOut.filter((id) => !gone.includes(id)),
       clock(),
     );
-    return {
-      ...{
-        requests: pages.length,
-        fetched: shown.size,
-        written: written.ids.length,
-        removed: written.removed,
-      },
-      ...{ unchanged: records.length - written.ids.length - written.removed, rejected: rejected.length },
-    };
+    const { ids: changed, unchanged, removed } = written;
+    const counts = { fetched: shown.size, written: changed.length, unchanged, removed, rejected: rejected.length };
+    return { requests: pages.length, ...counts };
   });
 }
 

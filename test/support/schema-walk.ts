@@ -43,8 +43,25 @@ export function nodeTypes(schema: GraphQLSchema): string[] {
  * A selection of a type: all of its own values, and every edge that needs no argument, up to the next thing with an id,
  * of which the id alone is asked for.
  */
-function oneHop(schema: GraphQLSchema, type: GraphQLNamedType): string {
+export function oneHop(schema: GraphQLSchema, type: GraphQLNamedType): string {
   return selection(schema, type, true, []);
+}
+
+/** From an object type to itself and each thing with an id that it leads to, by a shortest way of fields that need no argument. */
+export function waysDown(schema: GraphQLSchema, root: string): { type: GraphQLNamedType; path: string[] }[] {
+  const ways = new Map<string, string[]>([[root, []]]);
+  for (const [name, path] of ways) {
+    const type = schema.getType(name);
+    if (!isObjectType(type)) continue;
+    for (const field of Object.values(type.getFields())) {
+      const next = getNamedType(field.type).name;
+      if (!ways.has(next) && !field.args.some(isRequiredArgument)) ways.set(next, [...path, field.name]);
+    }
+  }
+  return [...ways].flatMap(([name, path]) => {
+    const type = schema.getType(name);
+    return type && (name === root || nodeTypes(schema).includes(name)) ? [{ type, path }] : [];
+  });
 }
 
 function selection(schema: GraphQLSchema, type: GraphQLNamedType, isRoot: boolean, above: readonly string[]): string {

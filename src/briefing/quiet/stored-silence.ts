@@ -38,12 +38,6 @@ export interface Hanging {
   dealId: number;
 }
 
-/** A record and a deal that hangs on it. */
-export interface Hanging {
-  id: number;
-  dealId: number;
-}
-
 /** The matched deals that hang on records, as the copy holds them now: before they go, or move to another deal. */
 export async function hangingOn(
   { tenantId, copyId, rows }: CopyScope,
