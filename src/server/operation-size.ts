@@ -53,6 +53,11 @@ export interface OperationSize {
 
 type Variables = Readonly<Record<string, unknown>>;
 
+/** Sizes of an operation that are remembered, one for each set of page sizes and switches that it comes with. */
+const MAX_REMEMBERED = 20;
+/** By operation as it was parsed; kept documents come again as the same one. */
+const remembered = new WeakMap<OperationDefinitionNode, Map<string, OperationSize>>();
+
 /**
  * Measures a validated operation. Its fragments are measured once, however often they are spread, so that fragments which
  * double each other cost nothing to refuse; what it costs is summed only where that has shown it to be small. Introspection
@@ -64,19 +69,37 @@ export function sizeOf(
   operation: OperationDefinitionNode,
   variables: Variables,
 ): OperationSize {
+  const sizes = remembered.get(operation) ?? new Map<string, OperationSize>();
+  const weighing = weighingOf(operation, variables);
+  const known = sizes.get(weighing);
+  if (known) return known;
   const { depth, nodes } = new Shape(document).of(operation.selectionSet);
-  const cost = nodes > MAX_NODES ? Number.POSITIVE_INFINITY : costOf(schema, document, operation, variables);
-  return { depth, aliases: countAliases(document), cost, nodes };
+  const size = { depth, aliases: countAliases(document), cost: Number.POSITIVE_INFINITY, nodes };
+  // Variables that do not fit are refused by the execution, in its words. They say nothing of what others would cost.
+  if (!isFitting(schema, operation, variables)) return { ...size, cost: 0 };
+  if (nodes <= MAX_NODES) size.cost = costOf(schema, document, operation, variables);
+  if (sizes.size >= MAX_REMEMBERED) sizes.clear();
+  remembered.set(operation, sizes.set(weighing, size));
+  return size;
 }
+
+/** What of the variables an operation's cost can depend on: the numbers given as `first`, and what `@skip` and `@include` are given. */
+function weighingOf({ variableDefinitions = [] }: OperationDefinitionNode, variables: Variables): string {
+  const values = variableDefinitions.map(({ variable }) => variables[variable.name.value]);
+  return values.map((value) => (isWeighing(value) ? String(value) : typeof value)).join();
+}
+
+const isWeighing = (value: unknown) => value === null || typeof value === "number" || typeof value === "boolean";
+
+const isFitting = (schema: GraphQLSchema, operation: OperationDefinitionNode, variables: Variables) =>
+  !getVariableValues(schema, operation.variableDefinitions ?? [], variables, { maxErrors: 0 }).errors;
 
 function costOf(
   schema: GraphQLSchema,
   query: DocumentNode,
-  { name, variableDefinitions = [] }: OperationDefinitionNode,
+  { name }: OperationDefinitionNode,
   variables: Variables,
 ): number {
-  // Variables that do not fit are refused by the execution, in its words, whatever they would have cost.
-  if (getVariableValues(schema, variableDefinitions, variables, { maxErrors: 0 }).errors) return 0;
   const mutations = schema.getMutationType();
   const estimators = [(asked: Asked) => costOfField(asked) + (asked.type === mutations ? MUTATION_COST : 0)];
   const options = { schema, query, variables, operationName: name?.value, estimators };

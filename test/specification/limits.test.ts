@@ -136,6 +136,17 @@ test("the same lists with smaller sizes in the variables are answered: the cost 
   expect(dataOf(await service.ask(query, { n: 10 }))).toEqual({ deal: null });
 });
 
+test("variables that do not fit make no later operation cheap, and those of one caller not another's", async () => {
+  const query = `query ($n: Int, $filter: DealFilter) {
+    deals(first: $n, filter: $filter) { nodes { organization { persons(first: $n) { openDeals(first: $n) { id } } } } } }`;
+  const codeOf = async (variables: object) => (await service.ask(query, variables)).errors?.[0]?.extensions.code;
+  expect(await codeOf({ n: 50, filter: { nothing: 1 } })).toBe("BAD_USER_INPUT");
+  expect(await codeOf({ n: 50, filter: {} })).toBe("OPERATION_TOO_COSTLY");
+  expect(await codeOf({ n: 5, filter: {} })).toBeUndefined();
+  expect(await codeOf({ n: 50 })).toBe("OPERATION_TOO_COSTLY");
+  expect(await codeOf({ n: 5 })).toBeUndefined();
+});
+
 test("fragments that spread each other 30 times over are refused, in no time", async () => {
   const wide = Array.from({ length: 11 }, (_, level) => {
     const next = level < 10 ? `...F${level + 1} `.repeat(30) : "__typename";
