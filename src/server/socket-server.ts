@@ -144,7 +144,7 @@ function options({ schema, services, verifyActor, introspection, logger }: Socke
   const checks = new SubscriptionChecks(schema, rules);
   const reads = new SharedReads(services);
   const seats = new Seats({ ofTenant: MAX_TENANT_SOCKETS, ofUser: MAX_USER_SOCKETS });
-  const mask = maskErrors(logger);
+  const mask = maskErrors(logger, introspection);
   const masked = (errors: readonly GraphQLError[]) =>
     errors.map((error) => mask(error.toJSON(), error) as GraphQLError);
   const shared = new SharedSubscriptions((viewer) => createOperationContext(viewer, services, reads), mask);
