@@ -1,4 +1,5 @@
 import { Arg, Ctx, FieldResolver, Mutation, Query, Resolver, Root, Subscription } from "type-graphql";
+import { readPipelines, readUsers } from "../briefing/records";
 import { readRematchProgress } from "../briefing/rematch";
 import { grantEndsAt } from "../connections/grants";
 import { readGaps } from "../connections/known-gaps";
@@ -14,11 +15,20 @@ import {
   DisconnectSuccess,
   StartConnectResult,
 } from "../schema/connection";
+import { CrmUser, Pipeline } from "../schema/crm-setup";
 import type { Refusal } from "../schema/refusal";
 import { SyncStatus } from "../schema/sync";
 import { readRunStatus } from "../sync/run-history";
 import type { EventContext, OperationContext } from "./context";
-import { make, presentConnection, presentGap, presentRefusal, presentRun } from "./present";
+import {
+  make,
+  presentConnection,
+  presentGap,
+  presentPipeline,
+  presentRefusal,
+  presentRun,
+  presentUser,
+} from "./present";
 
 @Resolver(() => Connection)
 export class ConnectionResolver {
@@ -66,6 +76,22 @@ export class ConnectionResolver {
     const read = () => services.budget.view(actor.tenantId, copyId, services.clock());
     const view = await context.once(`budget of ${copyId}`, read);
     return view && make(CrmBudget, view);
+  }
+
+  @FieldResolver(() => [Pipeline], {
+    description: "What lists are filtered by and settings speak of, as last synced; by name, the first 100.",
+  })
+  async pipelines(@Ctx() context: EventContext): Promise<Pipeline[]> {
+    const copy = await context.copy();
+    return copy ? (await readPipelines(copy)).map(presentPipeline) : [];
+  }
+
+  @FieldResolver(() => [CrmUser], {
+    description: "The users of the CRM company, as last synced: active ones first, by name, the first 500.",
+  })
+  async users(@Ctx() context: EventContext): Promise<CrmUser[]> {
+    const copy = await context.copy();
+    return copy ? (await readUsers(copy)).map(presentUser) : [];
   }
 
   @Mutation(() => StartConnectResult, {

@@ -46,6 +46,10 @@ const LIST_SIZES = new Map([
   ["Briefing.organizations", 100],
   ["Briefing.otherDeals", 50],
   ["Deal.participants", 100],
+  ["Connection.pipelines", 100],
+  ["Pipeline.stages", 50],
+  ["Connection.users", 500],
+  ["QuietSettings.thresholds", 500],
 ]);
 /** Text of a note may have 100 KB; a record's custom fields are large as well. */
 const LARGE_LEAVES = new Set([
@@ -56,9 +60,13 @@ const LARGE_LEAVES = new Set([
   "Organization.customFields",
 ]);
 const LARGE_LEAF_COST = 4;
-/** A field whose answer is read from the CRM while the caller waits. */
-const LIVE_COST = 5_000;
-const LIVE_FIELDS = new Set(["Connection.fields"]);
+/** Fields that are work beyond what they show. */
+const OWN_COSTS = new Map([
+  // Its answer is read from the CRM while the caller waits.
+  ["Connection.fields", 5_000],
+  // Judges all deals of the tenant: one in an operation.
+  ["Query.previewQuietSettings", 30_000],
+]);
 
 /** How large an operation is, before any of it is executed. */
 export interface OperationSize {
@@ -170,10 +178,10 @@ class Measure {
     if (!node.selectionSet || !isCompositeType(named)) return LARGE_LEAVES.has(path) ? LARGE_LEAF : LEAF;
     const inner = this.selection(node.selectionSet, named.name);
     const first = this.#first(node, field);
-    const live = LIVE_FIELDS.has(path) ? LIVE_COST : 0;
+    const own = OWN_COSTS.get(path) ?? 0;
     // A page's own `first` has already multiplied what its `edges` and `nodes` hold.
     const items = first ?? (isList(field.type) && !this.#isPage(typeName) ? (LIST_SIZES.get(path) ?? LIST_SIZE) : 1);
-    return { cost: live + items * (1 + inner.cost), depth: inner.depth + 1, fields: inner.fields + 1, width: 1 };
+    return { cost: own + items * (1 + inner.cost), depth: inner.depth + 1, fields: inner.fields + 1, width: 1 };
   }
 
   #introspection({ name, selectionSet }: FieldNode): Part {
