@@ -164,7 +164,8 @@ const TAKE_OVER = storeFrom(
 
 const STORE_COMING = `
   INSERT INTO coming_silence (tenant_id, copy_id, deal_id, phases)
-  SELECT $1, $2, r."dealId", r.phases FROM jsonb_to_recordset($3::jsonb) AS r ("dealId" bigint, phases jsonb)`;
+  SELECT $1, $2, r."dealId", r.phases FROM jsonb_to_recordset($3::jsonb) AS r ("dealId" bigint, phases jsonb)
+  RETURNING 1 AS stored`;
 
 /** The CRM moves the time of our latest mail with each one: the first that was seen is kept. */
 function firstMailOf({ dealId, addedAt, hasFirstMail, contacts }: DealFacts): object[] {

@@ -1,0 +1,414 @@
+import { type Simulator, startSimulator } from "../../simulator";
+import { DAY_MS, MINUTE_MS } from "../../src/platform/clock";
+import { createTestDatabase, type TestDatabase } from "../support/database";
+import {
+  boards,
+  type JudgedDeal,
+  previewQuiet,
+  quietSettings,
+  rejudged,
+  type Settings,
+  setQuiet,
+} from "../support/quiet-settings";
+import { type Service, startService } from "../support/service";
+import { type Subscription, subscribe } from "../support/sockets";
+import { connect, dataOf, noJobIsDue, recordMeeting, syncEnds, until } from "../support/stories";
+
+/** How far the clocks of both sides are ahead. */
+let aheadMs = 0;
+const clock = () => new Date(Date.now() + aheadMs);
+let simulator: Simulator;
+let database: TestDatabase;
+/** Serves the API only: what waits for a worker waits until a test starts one. */
+let service: Service;
+let worker: Service | null = null;
+
+const PASSED_DAYS = 40;
+const MEMBER = { role: "member", sub: "mia" };
+
+beforeAll(async () => {
+  [simulator, database] = await Promise.all([startSimulator({ deals: 60, now: clock }), createTestDatabase()]);
+  for (const { id } of simulator.company.users.values()) simulator.control.change("user", id, { timezone_name: "UTC" });
+  aheadMs = PASSED_DAYS * DAY_MS;
+  service = await startService(simulator, database, { clock, roles: new Set(["api"]) });
+});
+beforeEach(async () => {
+  await startWorker();
+});
+afterEach(() => stopWorker());
+afterAll(async () => {
+  await service.stop();
+  await Promise.all([simulator.stop(), database.drop()]);
+});
+
+async function startWorker(): Promise<void> {
+  worker ??= await startService(simulator, database, { clock });
+}
+async function stopWorker(): Promise<void> {
+  await worker?.stop();
+  worker = null;
+}
+
+/** A tenant with deals in two stages, of which nobody has heard for 40 days. */
+async function tenantWithDeals(tenant: string): Promise<{ tenant: string }> {
+  const as = { tenant };
+  await connect(service, simulator, as);
+  await syncEnds(service, as);
+  const startsAt = new Date(clock().getTime() - PASSED_DAYS * DAY_MS).toISOString();
+  const { singleDeal, severalDeals, noParticipants, ghosted } = simulator.company.stories;
+  for (const { email } of [singleDeal, severalDeals, noParticipants, ghosted])
+    await recordMeeting(service, [email], { startsAt }, as);
+  await noJobIsDue(database);
+  return as;
+}
+
+async function sync(as: { tenant: string }): Promise<void> {
+  aheadMs += 11 * MINUTE_MS;
+  dataOf(await service.ask("mutation { requestSync { __typename } }", {}, as));
+  expect((await syncEnds(service, as)).state).toBe("SUCCEEDED");
+}
+
+const daysOf = ({ quiet }: JudgedDeal, code = "NO_RECENT_ACTIVITY") =>
+  quiet.reasons.find((reason) => reason.code === code)?.thresholdDays ?? null;
+const isQuiet = ({ quiet }: JudgedDeal) => ["QUIET", "GHOSTED"].includes(quiet.verdict);
+
+/** Lists and single deals say the same. */
+async function seen(as: { tenant: string }) {
+  const found = await boards(service, as);
+  expect(found.quiet).toEqual(
+    found.deals
+      .filter(isQuiet)
+      .map(({ crmId }) => crmId)
+      .sort(),
+  );
+  return found;
+}
+
+const audited = (tenant: string) =>
+  database.query<{ user_id: string }>(
+    `SELECT user_id FROM audit_event WHERE action = 'QUIET_SETTINGS_SET'
+       AND tenant_id = (SELECT id FROM tenant WHERE external_id = $1)`,
+    [tenant],
+  );
+
+const watch = (as: { tenant: string }) =>
+  subscribe<{ connectionStatusChanged: { state: string } }>(
+    service.url,
+    "subscription { connectionStatusChanged { state } }",
+    { as: { ...as, role: "member" } },
+  );
+const isWatching = (watching: Subscription<unknown>) =>
+  until("the present state has come", async () => watching.results.length > 0);
+
+test("days for all deals, a pipeline and a stage: the most specific of the tenant's own, then the stage's, then the standard", async () => {
+  const as = await tenantWithDeals("specific");
+  const { stageId, pipelineId } = simulator.company.stories.singleDeal;
+  const before = await seen(as);
+  const [deal] = before.deals.filter((one) => daysOf(one) !== null);
+  if (!deal) throw new Error("no deal was silent");
+  expect(before.deals.map((one) => daysOf(one)).filter((days) => days !== 14 && days !== null)).toEqual([]);
+  simulator.control.change("stage", stageId, { is_deal_rot_enabled: true, days_to_rotten: 30 });
+  await sync(as);
+  const inStage = async () => {
+    const { deals } = await seen(as);
+    return { in: deals.filter((one) => one.stage.id === deal.stage.id).map((one) => daysOf(one)), deals };
+  };
+  expect((await inStage()).in).toContain(30);
+  const code = "NO_RECENT_ACTIVITY";
+  const steps: [Settings["thresholds"], number][] = [
+    [[{ code, days: 20 }], 20],
+    [
+      [
+        { code, days: 20 },
+        { code, days: 21, pipelineId: deal.pipeline.id },
+      ],
+      21,
+    ],
+    [
+      [
+        { code, days: 20 },
+        { code, days: 21, pipelineId: deal.pipeline.id },
+        { code, days: 22, stageId: deal.stage.id },
+      ],
+      22,
+    ],
+    [[{ code: "GHOSTED", days: 39 }], 30],
+  ];
+  for (const [thresholds, days] of steps) {
+    expect(await setQuiet(service, { thresholds }, as)).toHaveProperty("settings");
+    await rejudged(service, as);
+    const { in: found, deals } = await inStage();
+    expect(new Set(found.filter((one) => one !== null))).toEqual(new Set([days]));
+    const elsewhere = deals.filter((one) => one.stage.id !== deal.stage.id && one.pipeline.id !== deal.pipeline.id);
+    for (const one of elsewhere) expect([null, thresholds?.[0]?.code === code ? 20 : 14]).toContain(daysOf(one));
+  }
+  expect((await quietSettings(service, as)).thresholds).toEqual([
+    { scope: "ALL", pipeline: null, stage: null, code: "GHOSTED", days: 39 },
+  ]);
+  expect(pipelineId).toBeGreaterThan(0);
+  simulator.control.change("stage", stageId, { is_deal_rot_enabled: false, days_to_rotten: null });
+});
+
+test("until all deals are judged every answer counts by the settings before; the end is told once, and of no deal", async () => {
+  const as = await tenantWithDeals("meanwhile");
+  const before = await seen(as);
+  expect(before.quiet.length).toBeGreaterThan(0);
+  await stopWorker();
+  const never = {
+    thresholds: ["NO_RECENT_ACTIVITY", "GHOSTED", "NEVER_REPLIED"].map((code) => ({ code, days: 3650 })),
+  };
+  simulator.log.clear();
+  const preview = await previewQuiet(service, never, as);
+  expect(preview).toEqual({
+    ...{ becomeQuiet: 0, stopBeingQuiet: before.quiet.length },
+    deals: expect.arrayContaining(before.quiet.map((crmId) => ({ crmId }))),
+  });
+  const watching = await watch(as);
+  await isWatching(watching);
+  const { settings } = await setQuiet(service, never, as);
+  expect(settings?.rejudging).toEqual({ done: 0, total: before.deals.length });
+  expect(await seen(as)).toEqual(before);
+  // A message counts as it did, too.
+  expect(watching.results.length).toBe(1);
+  await startWorker();
+  await rejudged(service, as);
+  const after = await seen(as);
+  expect(after.quiet).toEqual([]);
+  expect(after.deals.length).toBe(before.deals.length);
+  await until("the end is told", async () => watching.results.length > 1);
+  await noJobIsDue(database);
+  expect(watching.results.length).toBe(2);
+  await watching.end();
+  // The CRM has nothing to do with it.
+  expect(simulator.log.all()).toEqual([]);
+  // And back: a second save before the first is done takes its place.
+  await stopWorker();
+  await setQuiet(service, { thresholds: [{ code: "NO_RECENT_ACTIVITY", days: 1 }] }, as);
+  await setQuiet(service, {}, as);
+  await startWorker();
+  await rejudged(service, as);
+  expect((await seen(as)).quiet).toEqual(before.quiet);
+  // One that is taken back before it has begun: nothing is judged.
+  await stopWorker();
+  await setQuiet(service, { businessDays: true }, as);
+  expect((await setQuiet(service, {}, as)).settings?.rejudging).toBeNull();
+  expect(await database.query("SELECT 1 FROM coming_silence")).toEqual([]);
+});
+
+test("a change of facts while deals are judged anew counts at once, and by the new settings after", async () => {
+  const as = await tenantWithDeals("facts");
+  const { singleDeal } = simulator.company.stories;
+  const email = singleDeal.email;
+  const crmId = String(singleDeal.dealId);
+  const verdictOf = async () => (await seen(as)).deals.find((deal) => deal.crmId === crmId)?.quiet.verdict;
+  await stopWorker();
+  // Half way: the schedules that are coming stand, and have not taken their place.
+  await setQuiet(
+    service,
+    {
+      thresholds: [
+        { code: "NO_RECENT_ACTIVITY", days: 2 },
+        { code: "NO_NEXT_STEP", days: 9 },
+      ],
+    },
+    as,
+  );
+  const startsAt = new Date(clock().getTime() - 3 * DAY_MS).toISOString();
+  const { id } = await recordMeeting(service, [email], { startsAt, externalId: "meanwhile" }, as);
+  expect(["ACTIVE", "COOLING"]).toContain(await verdictOf());
+  const [other] = await database.query<{ deals: number }>("SELECT count(*)::int AS deals FROM coming_silence");
+  expect(other?.deals).toBeGreaterThan(0);
+  await startWorker();
+  await rejudged(service, as);
+  expect(await verdictOf()).toBe("QUIET");
+  await stopWorker();
+  // What is not matched any more while it is judged anew leaves nothing behind.
+  await setQuiet(service, {}, as);
+  dataOf(await service.ask("mutation ($id: ID!) { deleteMeeting(meetingId: $id) { __typename } }", { id }, as));
+  await startWorker();
+  await rejudged(service, as);
+  const orphans = await database.query(
+    `SELECT s.deal_id FROM deal_silence s WHERE NOT EXISTS (SELECT 1 FROM matched_record m
+       WHERE (m.tenant_id, m.copy_id, m.entity, m.crm_id) = (s.tenant_id, s.copy_id, 'DEAL', s.deal_id))`,
+  );
+  expect(orphans).toEqual([]);
+});
+
+test("kinds of activities of the tenant's own, business days and another zone are what deals are judged by", async () => {
+  const as = await tenantWithDeals("kinds");
+  const { dealId, personId } = simulator.company.stories.ghosted;
+  simulator.control.add("activity", {
+    ...{ deal_id: dealId, type: "demo", done: true, person_id: personId, subject: "Demo" },
+    participants: [{ person_id: personId, primary: true }],
+    marked_as_done_time: new Date(clock().getTime() - 2 * DAY_MS).toISOString(),
+    due_date: new Date(clock().getTime() - 2 * DAY_MS).toISOString().slice(0, 10),
+  });
+  await sync(as);
+  const ghosted = async () => (await seen(as)).deals.find(({ crmId }) => crmId === String(dealId));
+  expect((await ghosted())?.quiet.reasons.map(({ code }) => code)).not.toContain("NO_RECENT_ACTIVITY");
+  const input = { twoWayActivityTypes: [" demo ", "demo", "site_visit"], businessDays: true, timeZone: " utc " };
+  const { settings } = await setQuiet(service, { ...input, thresholds: [{ code: "NO_NEXT_STEP", days: 1 }] }, as);
+  expect(settings).toMatchObject({
+    ...{ twoWayActivityTypes: ["demo", "site_visit"], businessDays: true, timeZone: "UTC" },
+  });
+  await rejudged(service, as);
+  const reasons = (await seen(as)).deals.flatMap(({ quiet }) => quiet.reasons);
+  expect(reasons.some(({ message }) => message.includes("business day"))).toBe(true);
+  const [judged] = await database.query<{ standards: object }>(
+    `SELECT j.standards FROM judged_copy j JOIN connection c USING (tenant_id, copy_id)
+     WHERE j.tenant_id = (SELECT id FROM tenant WHERE external_id = 'kinds')`,
+  );
+  expect(judged?.standards).toMatchObject({ timeZone: "UTC", businessDays: true, twoWayTypes: ["demo", "site_visit"] });
+  // The buyer took part in the demo: no deal of that person is GHOSTED by the mail before it.
+  expect((await ghosted())?.quiet.verdict).not.toBe("GHOSTED");
+});
+
+test("owners and admins save, on any plan; a member is refused and noted; saving the same again changes nothing", async () => {
+  const as = await tenantWithDeals("roles");
+  const input = {
+    thresholds: [
+      { code: "GHOSTED", days: 5 },
+      { code: "CLOSE_DATE_PASSED", days: 0 },
+    ],
+  };
+  for (const refused of [
+    await setQuiet(service, input, { ...as, ...MEMBER }),
+    await previewQuiet(service, input, { ...as, ...MEMBER }),
+  ])
+    expect(refused).toMatchObject({
+      code: "NOT_ALLOWED_FOR_ROLE",
+      message: expect.stringContaining("Ask one of them"),
+    });
+  expect(await audited("roles")).toEqual([]);
+  const saved = await setQuiet(service, input, { ...as, role: "owner", plan: "free", sub: "olga" });
+  expect(saved.settings?.thresholds.map(({ code }) => code)).toEqual(["CLOSE_DATE_PASSED", "GHOSTED"]);
+  await rejudged(service, as);
+  const again = { thresholds: [...input.thresholds].reverse() };
+  expect((await setQuiet(service, again, { ...as, role: "admin" })).settings?.rejudging).toBeNull();
+  expect(await audited("roles")).toEqual([{ user_id: "olga" }]);
+  // A member may see them.
+  expect((await quietSettings(service, { ...as, ...MEMBER })).thresholds.length).toBe(2);
+});
+
+test("of saves at the same moment one holds as a whole", async () => {
+  const as = await tenantWithDeals("together");
+  const days = [5, 6, 7, 8, 9, 10];
+  const code = ["GHOSTED", "NO_RECENT_ACTIVITY"];
+  const inputs = days.map((count) => ({
+    thresholds: code.map((one) => ({ code: one, days: count })),
+    businessDays: count % 2 === 0,
+  }));
+  const answers = await Promise.all(inputs.map((input) => setQuiet(service, input, as)));
+  expect(answers.filter(({ settings }) => !settings)).toEqual([]);
+  const shown = await rejudged(service, as);
+  const [first] = shown.thresholds;
+  expect(shown.thresholds.map((one) => one.days)).toEqual([first?.days, first?.days]);
+  expect(shown.businessDays).toBe((first?.days ?? 0) % 2 === 0);
+  expect((await audited("together")).length).toBe(days.length);
+  for (const deal of (await seen(as)).deals) expect([null, first?.days]).toContain(daysOf(deal));
+});
+
+test("settings outlive a disconnect; days of pipelines and stages mean those of one CRM company", async () => {
+  const as = await tenantWithDeals("moves");
+  const [deal] = (await seen(as)).deals;
+  if (!deal) throw new Error("no deal is there");
+  const code = "NO_RECENT_ACTIVITY";
+  const all = { code, days: 20 };
+  await setQuiet(
+    service,
+    {
+      ...{ timeZone: "Europe/Tallinn", businessDays: true },
+      thresholds: [all, { code, days: 21, pipelineId: deal.pipeline.id }, { code, days: 22, stageId: deal.stage.id }],
+    },
+    as,
+  );
+  await rejudged(service, as);
+  const disconnect = () => service.ask("mutation { disconnect { __typename } }", {}, as);
+  dataOf(await disconnect());
+  const apart = { ...{ businessDays: true, timeZone: "Europe/Tallinn", twoWayActivityTypes: [], rejudging: null } };
+  const ofAll = { scope: "ALL", pipeline: null, stage: null, ...all };
+  expect(await quietSettings(service, as)).toEqual({ ...apart, thresholds: [ofAll] });
+  expect(await setQuiet(service, {}, as)).toMatchObject({ code: "NOT_CONNECTED" });
+  expect(await previewQuiet(service, {}, as)).toMatchObject({ code: "NOT_CONNECTED" });
+  // Another company's copy: the same numbers mean other pipelines there.
+  const { id } = simulator.company.stories.singleDeal.ownerId
+    ? { id: simulator.company.stories.singleDeal.ownerId }
+    : { id: 0 };
+  const data = { ...simulator.company.users.get(id), company_id: 99, company_name: "Other", company_domain: "other" };
+  const mend = simulator.control.fail({
+    match: "/api/v1/users/me",
+    with: { status: 200, body: { success: true, data } },
+  });
+  await connect(service, simulator, as);
+  await syncEnds(service, as);
+  expect(await quietSettings(service, as)).toEqual({ ...apart, thresholds: [ofAll] });
+  const standards = () =>
+    database.query<{ thresholds: { days: number }[] }>(
+      `SELECT j.standards -> 'thresholds' AS thresholds FROM judged_copy j JOIN connection c USING (tenant_id, copy_id)
+       WHERE j.tenant_id = (SELECT id FROM tenant WHERE external_id = 'moves')`,
+    );
+  expect((await standards())[0]?.thresholds.map(({ days }) => days)).toEqual([20]);
+  dataOf(await disconnect());
+  mend();
+  // The first company again, in a new copy.
+  await connect(service, simulator, as);
+  await syncEnds(service, as);
+  const back = await quietSettings(service, as);
+  expect(
+    back.thresholds.map(({ scope, days, stage, pipeline }) => [scope, days, stage?.crmId ?? pipeline?.crmId ?? null]),
+  ).toEqual([
+    ["ALL", 20, null],
+    ["PIPELINE", 21, Buffer.from(deal.pipeline.id, "base64url").toString().split(":")[2]],
+    ["STAGE", 22, Buffer.from(deal.stage.id, "base64url").toString().split(":")[2]],
+  ]);
+  // An id of the copy before names nothing any more.
+  expect(await setQuiet(service, { thresholds: [{ code, days: 5, stageId: deal.stage.id }] }, as)).toMatchObject({
+    ...{ code: "INVALID_INPUT", field: "thresholds.0.stageId" },
+    message: expect.stringContaining("connection.pipelines"),
+  });
+});
+
+test("a pipeline that is deleted in the CRM takes its days out of sight, and the next save forgets them", async () => {
+  const as = await tenantWithDeals("deleted");
+  const query =
+    "{ connection { pipelines { id crmId name stages { id crmId position pipeline { crmId } } } users { crmId active } } }";
+  interface Setup {
+    pipelines: {
+      id: string;
+      crmId: string;
+      stages: { id: string; crmId: string; position: number; pipeline: { crmId: string } }[];
+    }[];
+    users: { crmId: string; active: boolean }[];
+  }
+  const { pipelines, users } = dataOf(await service.ask<{ connection: Setup }>(query, {}, as)).connection;
+  expect(pipelines.map(({ crmId }) => Number(crmId)).sort()).toEqual([...simulator.company.pipelines.keys()].sort());
+  for (const { crmId, stages } of pipelines) {
+    expect(stages.length).toBeGreaterThan(0);
+    expect(stages.map(({ pipeline }) => pipeline.crmId)).toEqual(stages.map(() => crmId));
+    expect(stages.map(({ position }) => position)).toEqual(
+      stages.map(({ position }) => position).sort((a, b) => a - b),
+    );
+  }
+  expect(users.length).toBe(simulator.company.users.size);
+  const used = String(simulator.company.stories.singleDeal.pipelineId);
+  const gone = pipelines.find(({ crmId }) => crmId !== used);
+  if (!gone) throw new Error("there is one pipeline only");
+  const thresholds = [
+    { code: "GHOSTED", days: 5, pipelineId: gone.id },
+    { code: "GHOSTED", days: 6, stageId: gone.stages[0]?.id ?? "" },
+    { code: "GHOSTED", days: 8 },
+  ];
+  await setQuiet(service, { thresholds }, as);
+  for (const { crmId } of gone.stages) simulator.control.remove("stage", Number(crmId));
+  simulator.control.remove("pipeline", Number(gone.crmId));
+  dataOf(await service.ask("mutation { requestSync(kind: RECONCILE) { __typename } }", {}, as));
+  await syncEnds(service, as);
+  expect((await rejudged(service, as)).thresholds).toEqual([
+    { scope: "ALL", pipeline: null, stage: null, code: "GHOSTED", days: 8 },
+  ]);
+  await setQuiet(service, { thresholds: [{ code: "GHOSTED", days: 8 }] }, as);
+  const [stored] = await database.query<{ thresholds: object[] }>(
+    "SELECT thresholds FROM quiet_settings WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = 'deleted')",
+  );
+  expect(stored?.thresholds).toEqual([{ scope: "ALL", crmId: 0, code: "GHOSTED", days: 8 }]);
+});
