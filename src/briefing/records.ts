@@ -61,7 +61,7 @@ const MOST_USERS = 500;
 export function readPipelines({ tenantId, copyId, entities }: CopyScope): Promise<PipelineRow[]> {
   return entities(
     PipelineRow,
-    `SELECT * FROM pipeline WHERE tenant_id = $1 AND copy_id = $2 ORDER BY name, crm_id LIMIT ${MOST_PIPELINES}`,
+    `SELECT * FROM pipeline WHERE tenant_id = $1 AND copy_id = $2 ORDER BY position, crm_id LIMIT ${MOST_PIPELINES}`,
     [tenantId, copyId],
   );
 }

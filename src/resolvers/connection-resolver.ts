@@ -79,7 +79,7 @@ export class ConnectionResolver {
   }
 
   @FieldResolver(() => [Pipeline], {
-    description: "What lists are filtered by and settings speak of, as last synced; by name, the first 100.",
+    description: "What lists are filtered by and settings speak of, as last synced; in their order, the first 100.",
   })
   async pipelines(@Ctx() context: EventContext): Promise<Pipeline[]> {
     const copy = await context.copy();
