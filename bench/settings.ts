@@ -1,9 +1,9 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { SignJWT } from "jose";
 import type { Client } from "pg";
 import { createFilled, NO_CRM } from "./api-filled";
-import { signTokens } from "./briefing-targets";
 import { startRoomyPostgres } from "./database";
 import { failed, say, whole, wholeOption } from "./print";
 import { type RunningService, startService } from "./processes";
@@ -106,7 +106,11 @@ async function main(): Promise<void> {
     await withClient(databaseUrl, (client) => multiply(client, Math.round(deals / DEALS_OF_TENANT)));
     const service = await startService({ crm: NO_CRM, databaseUrl, roles: "api,worker" });
     stops.push(service.stop);
-    const [token = ""] = await signTokens(service.jwtSecret, 1);
+    const token = await new SignJWT({ tenant: "tenant-1", role: "admin", plan: "sales" })
+      .setProtectedHeader({ alg: "HS256" })
+      .setSubject("admin")
+      .setExpirationTime("2h")
+      .sign(new TextEncoder().encode(service.jwtSecret));
     const isDone = async () => {
       const { quietSettings } = await ask<{ quietSettings: { rejudging: object | null } }>(service, token, REJUDGING);
       return quietSettings.rejudging === null;

@@ -29,7 +29,7 @@ let tenantId: number;
 let worker: Program | null = null;
 
 beforeAll(async () => {
-  [simulator, database] = await Promise.all([startSimulator({ deals: 1 }), createTestDatabase()]);
+  [simulator, database] = await Promise.all([startSimulator({ deals: 10 }), createTestDatabase()]);
   tenantId = await database.tenantId(as.tenant);
   const now = Date.now();
   const rows = new QuietRows(tenantId, COPY_ID, { ...COPY, readAt: now, asOf: now });

@@ -11,7 +11,7 @@ import { eachAlone } from "../../platform/chores";
 import { type Clock, SECOND_MS } from "../../platform/clock";
 import type { Logger } from "../../platform/logger";
 import { NO_WISHES, standardsOf, type Wishes } from "./standards";
-import { BATCH, judgeByComing, judgeDeals, storeAllComing } from "./stored-silence";
+import { judgeByComing, judgeDeals, storeAllComing } from "./stored-silence";
 
 /**
  * Judging all deals of a copy by other standards: other settings, another zone of its user, other rules of a release. What
@@ -21,6 +21,9 @@ import { BATCH, judgeByComing, judgeDeals, storeAllComing } from "./stored-silen
 export const REJUDGE_JOB = "rejudge";
 /** A copy gives its place to other work after this, and goes on from where it stood. */
 const TURN_MS = 15 * SECOND_MS;
+
+/** Deals judged in one transaction: a sync's page waits for it. */
+const BATCH = 250;
 
 export interface RejudgeRef {
   tenantId: number;
