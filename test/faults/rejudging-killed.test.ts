@@ -14,8 +14,6 @@ import { environmentFor, type Service, startService } from "../support/service";
 import { subscribe } from "../support/sockets";
 import { dataOf, until } from "../support/stories";
 
-// Seen red with: a place that is not kept with its batch; a sweep that takes every job for a live one.
-
 /** Six batches, so that a kill meets one of them. */
 const DEALS = 3_000;
 const COPY_ID = 1;

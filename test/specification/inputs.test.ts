@@ -73,7 +73,11 @@ const FAULTS: Record<string, [type: string, faults: [input: object, field: strin
         "is a reason without days",
       ]),
       [{ ...SETTINGS, thresholds: [SILENCE, { ...SILENCE, days: 8 }] }, "thresholds", "must have GHOSTED once"],
-      [{ ...SETTINGS, thresholds: Array.from({ length: 501 }, () => SILENCE) }, "thresholds", "must be at most 500"],
+      [
+        { ...SETTINGS, thresholds: Array.from({ length: 501 }, (_, index) => ({ ...SILENCE, stageId: `${index}` })) },
+        "thresholds",
+        "must be at most 500",
+      ],
       [
         { ...SETTINGS, thresholds: [{ ...SILENCE, pipelineId: "x", stageId: "y" }] },
         "thresholds.0.stageId",
