@@ -56,6 +56,8 @@ async function ask<T>({ url }: RunningService, token: string, query: string, inp
   return data;
 }
 
+type Stop = () => Promise<void> | void;
+
 const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 async function timed<T>(work: () => Promise<T>): Promise<{ ms: number; value: T }> {
   const began = performance.now();
@@ -98,7 +100,7 @@ async function main(): Promise<void> {
   const { values } = parseArgs({ options: { deals: { type: "string", default: "12000" } } });
   const deals = wholeOption("deals", values.deals, DEALS_OF_TENANT, 100_000);
   const directory = join(".data", `bench-${process.pid}`);
-  const stops: (() => Promise<unknown> | void)[] = [() => rmSync(directory, { recursive: true, force: true })];
+  const stops: Stop[] = [() => rmSync(directory, { recursive: true, force: true })];
   try {
     const postgres = await startRoomyPostgres(directory);
     stops.push(() => postgres.stop());
