@@ -1,7 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { createActorVerifier } from "./auth/actor";
 import { sweepAudit } from "./auth/audit";
-import { hangingOn, judgeByPresentRules, judgeChanged } from "./briefing/quiet/stored-silence";
+import { QuietSettings } from "./briefing/quiet/quiet-settings";
+import { judgeByPresentRules, REJUDGE_JOB, type RejudgeRef, Rejudging } from "./briefing/quiet/rejudging";
+import { hangingOn, judgeChanged } from "./briefing/quiet/stored-silence";
 import { Meetings } from "./briefing/record-meeting";
 import { Rematching } from "./briefing/rematch";
 import { ShownNotes } from "./briefing/shown-notes";
@@ -116,6 +118,8 @@ interface Parts {
   meetings: Meetings;
   fieldMappings: FieldMappings;
   grants: Grants;
+  quietSettings: QuietSettings;
+  rejudging: Rejudging;
   rematching: Rematching;
   notifications: Notifications;
   metrics: Metrics;
@@ -169,17 +173,12 @@ function compose(
     cancelRuns: (scope, copyId) => cancelRuns(scope, copyId, clock()),
   });
   return {
-    database,
-    budget,
-    clock,
-    crmStops,
-    logger,
-    notifications,
-    metrics,
-    schedule,
+    ...{ database, budget, clock, crmStops, logger, notifications, metrics, schedule },
     meetings: new Meetings(database, clock, logger),
     fieldMappings: mappings,
     grants: new Grants({ database, tokens, clock, logger }),
+    quietSettings: new QuietSettings(database, clock, logger),
+    rejudging: new Rejudging(database, clock, logger),
     rematching: new Rematching(database, clock, logger),
     disconnecting,
     connecting: new Connecting({
@@ -219,14 +218,16 @@ function compose(
 }
 
 async function startWorker(
-  { database, clock, engine, rematching, schedule, grants, fieldMappings, noteLookUps, fieldLookUps }: Parts,
+  { database, clock, engine, rejudging, rematching, schedule, grants, ...parts }: Parts,
   url: Secret,
   logger: Logger,
 ): Promise<JobRunner> {
+  const { fieldMappings, noteLookUps, fieldLookUps } = parts;
   const jobs = {
     [SYNC_JOB]: (payload: unknown, stop: AbortSignal) => engine.run(payload as RunRef, stop),
     [SYNC_DUE_JOB]: (payload: unknown) => schedule.due((payload as { tenantId: number }).tenantId),
     [PURGE_JOB]: (payload: unknown, stop: AbortSignal) => purgeCopy(database, payload as PurgeRef, stop, logger),
+    [REJUDGE_JOB]: (payload: unknown, stop: AbortSignal) => rejudging.run(payload as RejudgeRef, stop),
     [NOTE_LOOK_UP_JOB]: (payload: unknown) => noteLookUps.lookUp(payload as WriteRef),
     [FIELD_LOOK_UP_JOB]: (payload: unknown) => fieldLookUps.lookUp(payload as WriteRef),
     // What a sync brought may belong to meetings that were recorded before it.
@@ -239,6 +240,7 @@ async function startWorker(
   const chores = {
     schedule: () => schedule.sweep(),
     grants: () => grants.sweep(),
+    rejudging: () => rejudging.sweep(),
     purges: () => sweepPurges(database, logger),
     audit: () => sweepAudit(database, logger, clock()),
     notes: () => noteLookUps.sweep(),

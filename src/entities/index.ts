@@ -2,6 +2,7 @@ import { AbsentRecordRow } from "./absent-record";
 import { ActivityRow } from "./activity";
 import { AuditEventRow } from "./audit-event";
 import { AuthorizationRequestRow } from "./authorization-request";
+import { ComingSilenceRow } from "./coming-silence";
 import { ConnectionRow } from "./connection";
 import { CredentialRow } from "./credential";
 import { CrmBudgetRow } from "./crm-budget";
@@ -24,6 +25,7 @@ import { OrganizationRow } from "./organization";
 import { PersonRow } from "./person";
 import { PersonAddressRow } from "./person-address";
 import { PipelineRow } from "./pipeline";
+import { QuietSettingsRow } from "./quiet-settings";
 import { RejectedRecordRow } from "./rejected-record";
 import { RenewalAttemptRow } from "./renewal-attempt";
 import { StageRow } from "./stage";
@@ -38,6 +40,7 @@ export const entities = [
   ActivityRow,
   AuditEventRow,
   AuthorizationRequestRow,
+  ComingSilenceRow,
   ConnectionRow,
   CredentialRow,
   CrmBudgetRow,
@@ -60,6 +63,7 @@ export const entities = [
   PersonAddressRow,
   PersonRow,
   PipelineRow,
+  QuietSettingsRow,
   RejectedRecordRow,
   RenewalAttemptRow,
   StageRow,

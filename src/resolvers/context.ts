@@ -1,4 +1,5 @@
 import type { Actor, Viewer } from "../auth/actor";
+import type { QuietSettings } from "../briefing/quiet/quiet-settings";
 import type { Meetings } from "../briefing/record-meeting";
 import type { ShownNotes } from "../briefing/shown-notes";
 import type { Budget } from "../connections/budget";
@@ -31,6 +32,7 @@ export interface Services {
   notifications: Notifications;
   schedule: Schedule;
   meetings: Meetings;
+  quietSettings: QuietSettings;
   fieldMappings: FieldMappings;
   noteWrites: NoteWrites;
   shownNotes: ShownNotes;

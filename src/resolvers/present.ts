@@ -123,7 +123,7 @@ export const presentUser = (row: CrmUserRow): CrmUser =>
   make(CrmUser, { name: row.name, email: row.email, active: row.active, ...recordId("CrmUser", row) });
 
 export const presentPipeline = (row: PipelineRow): Pipeline =>
-  make(Pipeline, { name: row.name, ...recordId("Pipeline", row) });
+  make(Pipeline, { name: row.name, pipelineCrmId: row.crmId, ...recordId("Pipeline", row) });
 
 export const presentStage = (row: StageRow): Stage =>
   make(Stage, {

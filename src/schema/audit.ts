@@ -22,6 +22,7 @@ registerEnumType(AuditAction, {
     DEAL_CHOSEN: {
       description: "A user chose a meeting's deal, or (`code` TAKEN_BACK) took that back; `subject` is the meeting.",
     },
+    QUIET_SETTINGS_SET: { description: "The settings of silence were changed." },
     MEETING_DELETED: { description: "A user deleted a meeting; `subject` is the id that it had." },
     POLICY_REFUSED: { description: "Role or plan does not allow it; `subject` is the operation." },
     KEYS_ROTATED: { description: "The stored tokens were sealed under another key." },

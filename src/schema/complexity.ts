@@ -18,3 +18,6 @@ export const LARGE_VALUE = 4;
 
 /** A list that is read from the CRM while the caller waits. */
 export const LIVE = (inner: Inner): number => 5_000 + asMany(10)(inner);
+
+/** Judges all deals of the tenant: one in an operation. */
+export const OF_ALL_DEALS = ({ childComplexity }: Inner): number => 30_000 + childComplexity;

@@ -64,6 +64,9 @@ const LEARNS: Record<string, (data: never) => unknown> = {
     known["id of the unclear meeting"] = recordMeeting.meeting.id;
     known["id of a candidate"] = recordMeeting.meeting.match.candidates[0]?.deal.id ?? "";
   },
+  Pipelines: ({ connection }: { connection: { pipelines: { stages: { id: string }[] }[] } }) => {
+    known["id of a stage"] = connection.pipelines[0]?.stages[0]?.id ?? "";
+  },
   Briefing: ({ meeting }: { meeting: { briefing: { deal: { title: string } } } }) =>
     expect(meeting.briefing.deal.title).toContain("Halden Freight"),
   WriteNote: ({ writeNote }: { writeNote: { write: { state: string } } }) =>
@@ -75,7 +78,7 @@ const LEARNS: Record<string, (data: never) => unknown> = {
   Events: ({ auditEvents }: { auditEvents: { nodes: { action: string }[] } }) =>
     expect(auditEvents.nodes.map(({ action }) => action).reverse()).toEqual([
       ...["CONSENT_STARTED", "CONSENT_COMPLETED", "CONNECTED", "DEAL_CHOSEN", "DEAL_CHOSEN", "MEETING_DELETED"],
-      "FIELD_MAPPING_SET",
+      ...["QUIET_SETTINGS_SET", "FIELD_MAPPING_SET"],
     ]),
 };
 

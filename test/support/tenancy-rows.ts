@@ -86,8 +86,24 @@ const record = (name: string, type: string): Record<string, Row[]> => ({
   [`Query.${name}(id)`]: [id(type, (given) => ({ id: given }))],
 });
 
+const settings = (threshold?: object) => ({
+  input: {
+    ...{ businessDays: true, twoWayActivityTypes: ["demo"], timeZone: "UTC" },
+    thresholds: threshold ? [{ code: "GHOSTED", days: 5, ...threshold }] : [],
+  },
+});
+
+const quietSettings = (operation: string): Record<string, Row[]> => ({
+  [operation]: [asks(() => settings())],
+  ...valuesOf(operation, ["businessDays", "twoWayActivityTypes", "timeZone", "thresholds.code", "thresholds.days"]),
+  [`${operation}(input.thresholds.pipelineId)`]: [id("Pipeline", (given) => settings({ pipelineId: given }))],
+  [`${operation}(input.thresholds.stageId)`]: [id("Stage", (given) => settings({ stageId: given }))],
+});
+
 const QUERIES: Record<string, Row[]> = {
   "Query.viewer": [asks()],
+  "Query.quietSettings": [asks()],
+  ...quietSettings("Query.previewQuietSettings"),
   "Query.connection": [asks()],
   ...record("deal", "Deal"),
   ...record("person", "Person"),
@@ -179,6 +195,7 @@ const MUTATIONS: Record<string, Row[]> = {
   "Mutation.disconnect": [asks()],
   "Mutation.setFieldMapping": [asks(() => ({ input: { entity: "PERSON", fieldKey: "no such field" } }))],
   ...valuesOf("Mutation.setFieldMapping", ["entity", "fieldKey"]),
+  ...quietSettings("Mutation.setQuietSettings"),
   "Mutation.clearFieldMapping": [asks(() => ({ entity: "PERSON" }))],
   "Mutation.clearFieldMapping(entity)": [VALUE],
   "Mutation.requestSync": [asks()],

@@ -1,8 +1,9 @@
 import type { CopyScope } from "../../database/database";
 import type { Shape } from "../../database/reads";
+import type { Standards } from "../../entities/judged-copy";
 import { isOurNote, updatedByOthers } from "../our-notes";
 import type { CopyFacts, DealFacts } from "./facts";
-import { standardRules } from "./thresholds";
+import { byStandards, rulesOf, STANDARD } from "./standards";
 
 /**
  * What silence is judged by, read for deals at one instant. In the SQL below $1 is the tenant, $2 the copy, $3 the instant,
@@ -36,8 +37,10 @@ export async function readFreshness({ tenantId, copyId, rows }: CopyScope): Prom
 
 const ms = (instant: string) => `(extract(epoch FROM ${instant}) * 1000)::bigint`;
 
-/** What all deals of the copy are judged by. The zone is that of the stored schedules: both change in one transaction. */
-const COPY = `SELECT coalesce((SELECT j.time_zone FROM judged_copy j WHERE j.tenant_id = $1 AND j.copy_id = $2), 'UTC') AS time_zone,
+/** What all deals of the copy are judged by: that of the stored schedules, as both change in one transaction. */
+const ofJudged = (column: "standards" | "coming") =>
+  `(SELECT j.${column} FROM judged_copy j WHERE j.tenant_id = $1 AND j.copy_id = $2) AS ${column}`;
+const COPY = `SELECT ${ofJudged("standards")}, ${ofJudged("coming")},
   ${oldestOf(CONTACT_LISTS)} AS read_at, ${oldestOf(JUDGED_LISTS)} AS as_of`;
 
 /** SQL: a done activity took place when it was due, and not after somebody ticked it off. */
@@ -115,19 +118,37 @@ const INCOMPLETE = `SELECT min(missing.since) FROM (
     WHERE r.tenant_id = $1 AND r.copy_id = d.copy_id AND r.resource = 'ACTIVITIES' AND left(r.payload ->> 'deal_id', 20) = d.crm_id::text
   ) missing`;
 
+/** A deal with what a tenant's own days depend on. */
+export type FoundDeal = DealFacts & { pipelineId: number | null };
+
 export interface QuietFacts {
   copy: CopyFacts;
-  deals: DealFacts[];
+  /** By the standards that hold. */
+  deals: FoundDeal[];
+  standards: Standards;
+  /** By what the copy's deals are being judged anew; null: they are not. */
+  coming: Standards | null;
 }
 
-type FactsRow = Omit<DealFacts, "ownDays"> & Omit<CopyFacts, "rules"> & { timeZone: string };
+type FactsRow = Omit<FoundDeal, "ownDays"> &
+  Omit<CopyFacts, "rules"> & { standards: Standards | null; coming: Standards | null };
 const FACTS: Shape<FactsRow> = {
-  ...{ dealId: "number", isOpen: "flag", addedAt: "number", inStageSince: "number", stageId: "number" },
+  ...{
+    dealId: "number",
+    isOpen: "flag",
+    addedAt: "number",
+    inStageSince: "number",
+    stageId: "number",
+    pipelineId: "number",
+  },
   ...{ daysToRotten: "number", updatedAt: "number", closeDay: "number", inactiveOwnerId: "number" },
   ...{ hasMail: "flag", hasFirstMail: "flag" },
   ...{ isIncomplete: "flag", incompleteSince: "number", contacts: "json", meetings: "json", planned: "json" },
-  ...{ readAt: "number", asOf: "number", timeZone: "text" },
+  ...{ readAt: "number", asOf: "number", standards: "json", coming: "json" },
 };
+
+/** With one row of many: a tenant may have hundreds of thresholds. */
+const once = (column: string) => `CASE WHEN row_number() OVER () = 1 THEN quiet_copy.${column} END AS ${column}`;
 
 /** What the silence of these deals is judged by, at one instant and in one statement. Which of them are matched, the caller has seen. */
 export const readQuietFacts = (copy: CopyScope, dealIds: readonly number[], now: Date): Promise<QuietFacts | null> =>
@@ -135,7 +156,7 @@ export const readQuietFacts = (copy: CopyScope, dealIds: readonly number[], now:
 
 /**
  * @param which a condition on `d`; `parameters` begin at $4
- * @param beside a statement that is executed with it
+ * @param beside statements that are executed with it
  * @returns null where no deal fits
  */
 export async function readFacts(
@@ -143,19 +164,21 @@ export async function readFacts(
   which: string,
   parameters: readonly unknown[],
   now: Date,
-  beside?: string,
+  beside: readonly string[] = [],
 ): Promise<QuietFacts | null> {
   const found = await rows<FactsRow>(
-    `WITH ${beside ? `beside AS (${beside}), ` : ""}quiet_copy AS MATERIALIZED (${COPY})
+    `WITH ${beside.map((sql, index) => `beside${index} AS (${sql}), `).join("")}quiet_copy AS MATERIALIZED (${COPY})
      SELECT d.crm_id AS "dealId", d.status = 'open' AS "isOpen", ${ms("d.add_time")} AS "addedAt",
        ${ms("coalesce(d.stage_change_time, d.add_time)")} AS "inStageSince", d.stage_id AS "stageId",
+       d.pipeline_id AS "pipelineId",
        s.days_to_rotten AS "daysToRotten", ${ms(updatedByOthers("d"))} AS "updatedAt",
        ${ms("d.expected_close_date::timestamp AT TIME ZONE 'UTC'")} AS "closeDay", u.crm_id AS "inactiveOwnerId",
        EXISTS (SELECT 1 FROM (${MAIL_TIMES}) mail) AS "hasMail",
        ${KEEPS_FIRST_MAIL} AS "hasFirstMail",
        NOT d.participants_known OR gap.since IS NOT NULL AS "isIncomplete", ${ms("gap.since")} AS "incompleteSince",
        (${ENDS_OF_CONTACTS}) AS contacts, (${MEETINGS}) AS meetings, (${PLANNED}) AS planned,
-       ${ms("quiet_copy.read_at")} AS "readAt", ${ms("quiet_copy.as_of")} AS "asOf", quiet_copy.time_zone AS "timeZone"
+       ${ms("quiet_copy.read_at")} AS "readAt", ${ms("quiet_copy.as_of")} AS "asOf",
+       ${once("standards")}, ${once("coming")}
      FROM deal d CROSS JOIN quiet_copy
      LEFT JOIN stage s ON s.tenant_id = $1 AND s.copy_id = d.copy_id AND s.crm_id = d.stage_id AND s.days_to_rotten > 0
      LEFT JOIN crm_user u ON u.tenant_id = $1 AND u.copy_id = d.copy_id AND u.crm_id = d.owner_id AND NOT u.active
@@ -167,6 +190,9 @@ export async function readFacts(
   );
   const [first] = found;
   if (!first) return null;
-  const { readAt, asOf, timeZone } = first;
-  return { copy: { readAt, asOf, rules: standardRules(timeZone) }, deals: found };
+  const { readAt, asOf } = first;
+  const standards = found.find((row) => row.standards !== null)?.standards ?? STANDARD;
+  const coming = found.find((row) => row.coming !== null)?.coming ?? null;
+  const copy = { readAt, asOf, rules: rulesOf(standards) };
+  return { copy, deals: byStandards(found, standards), standards, coming };
 }

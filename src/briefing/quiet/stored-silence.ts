@@ -1,10 +1,10 @@
+import { isDeepStrictEqual } from "node:util";
 import type { CopyScope } from "../../database/database";
 import { jsonRows } from "../../database/upsert";
-import { JudgedCopyRow } from "../../entities/judged-copy";
 import type { SyncResource } from "../../entities/sync-run";
-import { SyncedCopyRow } from "../../entities/synced-copy";
-import type { DealFacts } from "./facts";
+import type { DealFacts, QuietRules } from "./facts";
 import { type QuietFacts, readFacts } from "./read-quiet";
+import { byStandards, rulesOf } from "./standards";
 import { scheduleOf } from "./verdict";
 
 /**
@@ -12,8 +12,6 @@ import { scheduleOf } from "./verdict";
  * it anew in the same transaction (decision 0079).
  */
 
-/** Raised with each change of the rules: what was judged by earlier ones is judged anew by the next run. */
-const RULES = 1;
 /** Deals judged by one statement where many are. */
 const BATCH = 500;
 
@@ -80,51 +78,73 @@ export async function judgeDeals(copy: CopyScope, dealIds: readonly number[], no
     await judgeThose(copy, "SELECT unnest($4::bigint[])", [dealIds.slice(begin, begin + BATCH)], now);
 }
 
-/**
- * Judges all deals of a copy anew where they were judged by other rules, or in another zone than its user's is by now. Until
- * that is committed every answer counts in the zone before.
- */
-export async function judgeByPresentRules(copy: CopyScope, now: Date): Promise<void> {
-  const { tenantId, copyId, rows, typed } = copy;
-  const present = await typed((orm) => orm.findOneByOrFail(SyncedCopyRow, { tenantId, id: copyId }));
-  const judged = await typed((orm) => orm.findOneBy(JudgedCopyRow, { tenantId, copyId }));
-  const { timeZone } = present;
-  if (judged?.timeZone === timeZone && judged.rules === RULES) return;
-  await typed((orm) => orm.upsert(JudgedCopyRow, { tenantId, copyId, timeZone, rules: RULES }, ["tenantId", "copyId"]));
-  const matched = await rows<{ id: number }>(
-    "SELECT DISTINCT crm_id AS id FROM matched_record WHERE tenant_id = $1 AND copy_id = $2 AND entity = 'DEAL'",
-    [tenantId, copyId],
-    { id: "number" },
-  );
-  const ids = matched.map(({ id }) => id);
-  await judgeDeals(copy, ids, now);
-}
-
 const distinct = (ids: readonly number[]) => [...new Set(ids)];
 
 /** @param those SQL that selects ids of deals, with parameters from $4 on */
 async function judgeThose(copy: CopyScope, those: string, parameters: readonly unknown[], now: Date): Promise<void> {
   const { tenantId, copyId, rows } = copy;
   // What was stored goes in the statement that reads the facts: a page has few statements, and no INSERT stands beside it.
-  const forgotten = `DELETE FROM deal_silence s WHERE s.tenant_id = $1 AND s.copy_id = $2 AND s.deal_id IN (${those})`;
-  const found = await readFacts(
-    copy,
-    `d.crm_id IN (${those}) AND ${isMatched("d.crm_id")}`,
-    parameters,
-    now,
-    forgotten,
-  );
+  const found = await readMatched(copy, those, parameters, now, [
+    `DELETE FROM deal_silence s WHERE s.tenant_id = $1 AND s.copy_id = $2 AND s.deal_id IN (${those})`,
+    forgetComing(those),
+  ]);
   if (!found) return;
-  const phases = found.deals.flatMap((facts) => phasesOf(facts, found, now));
+  const { rules } = found.copy;
+  const phases = found.deals.flatMap((facts) => phasesOf(facts, rules, now));
   await rows(STORE, [tenantId, copyId, jsonRows(phases)]);
+  await storeComing(copy, found, now);
   const first = found.deals.flatMap(firstMailOf);
   if (first.length > 0) await rows(KEEP_FIRST_MAIL, [tenantId, copyId, jsonRows(first)]);
 }
 
+/** Judges those of these deals that are matched by what is coming; what is stored of them stands. */
+export async function judgeByComing(copy: CopyScope, dealIds: readonly number[], now: Date): Promise<void> {
+  const those = "SELECT unnest($4::bigint[])";
+  const found = await readMatched(copy, those, [dealIds], now, [forgetComing(those)]);
+  if (found) await storeComing(copy, found, now);
+}
+
+function readMatched(copy: CopyScope, those: string, parameters: readonly unknown[], now: Date, beside: string[]) {
+  return readFacts(copy, `d.crm_id IN (${those}) AND ${isMatched("d.crm_id")}`, parameters, now, beside);
+}
+
+const forgetComing = (those: string) =>
+  `DELETE FROM coming_silence s WHERE s.tenant_id = $1 AND s.copy_id = $2 AND s.deal_id IN (${those})`;
+
+/** Of deals about which the coming standards say, from now on, something else than those that hold. */
+async function storeComing(
+  { tenantId, copyId, rows }: CopyScope,
+  { deals, copy, standards, coming }: QuietFacts,
+  now: Date,
+): Promise<void> {
+  if (!coming) return;
+  const rules = rulesOf(coming);
+  const found = byStandards(deals, coming).flatMap((facts, index) => {
+    const phases = phasesOf(facts, rules, now);
+    const present = deals[index];
+    // By other rules was stored what nobody can work out any more.
+    const isSame = standards.version === coming.version && present !== undefined;
+    if (isSame && isDeepStrictEqual(phases, phasesOf(present, copy.rules, now))) return [];
+    return [{ dealId: facts.dealId, phases }];
+  });
+  if (found.length > 0) await rows(STORE_COMING, [tenantId, copyId, jsonRows(found)]);
+}
+
+/** What is coming takes the place of what is stored, of all deals of a copy at once. */
+export async function storeAllComing({ tenantId, copyId, rows }: CopyScope): Promise<void> {
+  // An array, because nothing is known yet of a table that was just filled: as a join it took a minute for 12,000 deals.
+  await rows(
+    `DELETE FROM deal_silence s WHERE s.tenant_id = $1 AND s.copy_id = $2 AND s.deal_id = ANY (ARRAY (
+       SELECT c.deal_id FROM coming_silence c WHERE c.tenant_id = $1 AND c.copy_id = $2))`,
+    [tenantId, copyId],
+  );
+  await rows(TAKE_OVER, [tenantId, copyId]);
+}
+
 const text = (at: number | null | undefined) => (at == null ? null : new Date(at).toISOString());
 
-function phasesOf(facts: DealFacts, { copy }: QuietFacts, now: Date): object[] {
-  const schedule = scheduleOf(facts, copy.rules, now.getTime());
+function phasesOf(facts: DealFacts, rules: QuietRules, now: Date): object[] {
+  const schedule = scheduleOf(facts, rules, now.getTime());
   return schedule.map(({ from, verdict, since }, phase) => ({
     ...{ dealId: facts.dealId, phase, verdict, since: text(since) },
     from: phase === 0 ? null : text(from),
@@ -132,10 +152,21 @@ function phasesOf(facts: DealFacts, { copy }: QuietFacts, now: Date): object[] {
   }));
 }
 
-const STORE = `
+/** @param phases SQL: an array of what {@link phasesOf} gives, and where it stands */
+const storeFrom = (phases: string, where = "") => `
   INSERT INTO deal_silence (tenant_id, copy_id, deal_id, phase, holds_from, holds_until, verdict, quiet_since)
   SELECT $1, $2, r."dealId", r.phase, coalesce(r."from", '-infinity'::timestamptz), coalesce(r.until, 'infinity'::timestamptz), r.verdict, r.since
-  FROM jsonb_to_recordset($3::jsonb) AS r ("dealId" bigint, phase integer, "from" timestamptz, until timestamptz, verdict text, since timestamptz)
+  FROM ${phases} AS r ("dealId" bigint, phase integer, "from" timestamptz, until timestamptz, verdict text, since timestamptz)
+  ${where} RETURNING 1 AS stored`;
+const STORE = storeFrom("jsonb_to_recordset($3::jsonb)");
+const TAKE_OVER = storeFrom(
+  "coming_silence c CROSS JOIN LATERAL jsonb_to_recordset(c.phases)",
+  "WHERE c.tenant_id = $1 AND c.copy_id = $2",
+);
+
+const STORE_COMING = `
+  INSERT INTO coming_silence (tenant_id, copy_id, deal_id, phases)
+  SELECT $1, $2, r."dealId", r.phases FROM jsonb_to_recordset($3::jsonb) AS r ("dealId" bigint, phases jsonb)
   RETURNING 1 AS stored`;
 
 /** The CRM moves the time of our latest mail with each one: the first that was seen is kept. */

@@ -1,5 +1,5 @@
 /**
- * A tenant's meetings, what they match, the schedules of silence of the deals that are matched, and the receipts of what was
+ * A tenant's meetings, what they match, the schedules of silence of the deals that are matched, what silence is judged by, and the receipts of what was
  * written to the CRM for them. Receipts name records by CRM company and id, because they outlive the copy that the match
  * was made on, and the meeting. A note's text is not kept: nothing is
  * ever sent again.
@@ -77,13 +77,30 @@ CREATE TABLE matched_record (
 );
 CREATE INDEX matched_record_by_meeting ON matched_record (tenant_id, meeting_id);
 
+CREATE TABLE quiet_settings (
+  tenant_id bigint NOT NULL,
+  crm_company_id bigint NOT NULL,
+  time_zone text,
+  business_days boolean NOT NULL,
+  two_way_types text[] NOT NULL,
+  thresholds jsonb NOT NULL,
+  set_by text NOT NULL,
+  set_at timestamptz NOT NULL,
+  CONSTRAINT quiet_settings_pkey PRIMARY KEY (tenant_id),
+  CONSTRAINT quiet_settings_tenant_fkey FOREIGN KEY (tenant_id) REFERENCES tenant (id)
+);
+
 CREATE TABLE judged_copy (
   tenant_id bigint NOT NULL,
   copy_id bigint NOT NULL,
-  time_zone text NOT NULL,
-  rules integer NOT NULL,
+  standards jsonb NOT NULL,
+  coming jsonb,
+  coming_after bigint NOT NULL DEFAULT 0,
+  coming_done integer NOT NULL DEFAULT 0,
+  coming_total integer NOT NULL DEFAULT 0,
   CONSTRAINT judged_copy_pkey PRIMARY KEY (tenant_id, copy_id)
 );
+CREATE INDEX judged_copy_coming ON judged_copy (tenant_id) WHERE coming IS NOT NULL;
 
 CREATE TABLE deal_silence (
   tenant_id bigint NOT NULL,
@@ -102,6 +119,14 @@ CREATE INDEX deal_silence_by_since
 CREATE INDEX deal_silence_quiet
   ON deal_silence (tenant_id, copy_id, coalesce(quiet_since, '9999-12-31 00:00:00+00'::timestamptz), deal_id)
   INCLUDE (verdict, holds_from, holds_until) WHERE verdict IN ('QUIET', 'GHOSTED');
+
+CREATE TABLE coming_silence (
+  tenant_id bigint NOT NULL,
+  copy_id bigint NOT NULL,
+  deal_id bigint NOT NULL,
+  phases jsonb NOT NULL,
+  CONSTRAINT coming_silence_pkey PRIMARY KEY (tenant_id, copy_id, deal_id)
+);
 
 CREATE TABLE note_write (
   tenant_id bigint NOT NULL,
