@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { createActorVerifier } from "./auth/actor";
 import { sweepAudit } from "./auth/audit";
+import { Boundaries } from "./briefing/quiet/boundaries";
 import { hangingOn, judgeByPresentRules, judgeChanged } from "./briefing/quiet/stored-silence";
 import { Meetings } from "./briefing/record-meeting";
 import { Rematching } from "./briefing/rematch";
@@ -117,6 +118,7 @@ interface Parts {
   fieldMappings: FieldMappings;
   grants: Grants;
   rematching: Rematching;
+  boundaries: Boundaries;
   notifications: Notifications;
   metrics: Metrics;
   engine: SyncEngine;
@@ -181,6 +183,7 @@ function compose(
     fieldMappings: mappings,
     grants: new Grants({ database, tokens, clock, logger }),
     rematching: new Rematching(database, clock, logger),
+    boundaries: new Boundaries(database, clock, logger),
     disconnecting,
     connecting: new Connecting({
       ...{ database, http, oauth, credentials, crmBaseUrl, clock, logger },
@@ -219,7 +222,7 @@ function compose(
 }
 
 async function startWorker(
-  { database, clock, engine, rematching, schedule, grants, fieldMappings, noteLookUps, fieldLookUps }: Parts,
+  { database, clock, engine, rematching, boundaries, schedule, grants, fieldMappings, noteLookUps, fieldLookUps }: Parts,
   url: Secret,
   logger: Logger,
 ): Promise<JobRunner> {
@@ -246,9 +249,10 @@ async function startWorker(
   };
   const runner = await startJobRunner(url, jobs, logger);
   const endChores = await startChores(chores, SWEEP_MS, logger);
+  const endBoundaries = boundaries.start();
   return {
     async stop() {
-      await Promise.all([endChores(), runner.stop()]);
+      await Promise.all([endChores(), endBoundaries(), runner.stop()]);
     },
   };
 }

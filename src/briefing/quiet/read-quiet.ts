@@ -34,7 +34,8 @@ export async function readFreshness({ tenantId, copyId, rows }: CopyScope): Prom
   return { readAt: found?.readAt ?? null };
 }
 
-const ms = (instant: string) => `(extract(epoch FROM ${instant}) * 1000)::bigint`;
+/** SQL: an instant in milliseconds since 1970. */
+export const ms = (instant: string) => `(extract(epoch FROM ${instant}) * 1000)::bigint`;
 
 /** What all deals of the copy are judged by. The zone is that of the stored schedules: both change in one transaction. */
 const COPY = `SELECT coalesce((SELECT j.time_zone FROM judged_copy j WHERE j.tenant_id = $1 AND j.copy_id = $2), 'UTC') AS time_zone,

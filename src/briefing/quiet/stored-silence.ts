@@ -1,11 +1,14 @@
 import type { CopyScope } from "../../database/database";
+import { CONNECTION_CHANGED, notify } from "../../database/notifications";
+import type { Shape } from "../../database/reads";
 import { jsonRows } from "../../database/upsert";
 import { JudgedCopyRow } from "../../entities/judged-copy";
 import type { SyncResource } from "../../entities/sync-run";
 import { SyncedCopyRow } from "../../entities/synced-copy";
 import type { DealFacts } from "./facts";
-import { type QuietFacts, readFacts } from "./read-quiet";
-import { scheduleOf } from "./verdict";
+import { type BegunPhase, flipsOf, tellFlips } from "./flips";
+import { ms, readFacts } from "./read-quiet";
+import { type Phase, scheduleOf } from "./verdict";
 
 /**
  * The schedules of the matched deals, which are all that anybody may read: whoever changes what a deal is judged by judges
@@ -14,6 +17,12 @@ import { scheduleOf } from "./verdict";
 
 /** Raised with each change of the rules: what was judged by earlier ones is judged anew by the next run. */
 const RULES = 1;
+/**
+ * How it is told what judging changes: of each deal whose verdict flips; or as a whole, by whoever judges a new copy or by
+ * other rules. What time alone has changed before is told of each deal either way.
+ */
+export type Telling = "EACH" | "AS_A_WHOLE";
+
 /** Deals judged by one statement where many are. */
 const BATCH = 500;
 
@@ -74,10 +83,18 @@ export async function judgeChanged(
   await judgeThose(copy, `SELECT unnest($4::bigint[]) UNION SELECT h.deal_id FROM (${sql}) h`, [others, ids], now);
 }
 
-/** Judges those of these deals anew that are matched. The caller's transaction holds the copy for it. */
-export async function judgeDeals(copy: CopyScope, dealIds: readonly number[], now: Date): Promise<void> {
+/**
+ * Judges those of these deals anew that are matched. The caller's transaction holds the copy for it, and tells of what it
+ * wants to be told as a whole.
+ */
+export async function judgeDeals(
+  copy: CopyScope,
+  dealIds: readonly number[],
+  now: Date,
+  telling: Telling = "EACH",
+): Promise<void> {
   for (let begin = 0; begin < dealIds.length; begin += BATCH)
-    await judgeThose(copy, "SELECT unnest($4::bigint[])", [dealIds.slice(begin, begin + BATCH)], now);
+    await judgeThose(copy, "SELECT unnest($4::bigint[])", [dealIds.slice(begin, begin + BATCH)], now, telling);
 }
 
 /**
@@ -96,46 +113,90 @@ export async function judgeByPresentRules(copy: CopyScope, now: Date): Promise<v
     [tenantId, copyId],
     { id: "number" },
   );
+  if (matched.length === 0) return;
   const ids = matched.map(({ id }) => id);
-  await judgeDeals(copy, ids, now);
+  await judgeDeals(copy, ids, now, "AS_A_WHOLE");
+  await notify(copy, CONNECTION_CHANGED);
 }
 
 const distinct = (ids: readonly number[]) => [...new Set(ids)];
 
 /** @param those SQL that selects ids of deals, with parameters from $4 on */
-async function judgeThose(copy: CopyScope, those: string, parameters: readonly unknown[], now: Date): Promise<void> {
+async function judgeThose(
+  copy: CopyScope,
+  those: string,
+  parameters: readonly unknown[],
+  now: Date,
+  telling: Telling = "EACH",
+): Promise<void> {
   const { tenantId, copyId, rows } = copy;
-  // What was stored goes in the statement that reads the facts: a page has few statements, and no INSERT stands beside it.
-  const forgotten = `DELETE FROM deal_silence s WHERE s.tenant_id = $1 AND s.copy_id = $2 AND s.deal_id IN (${those})`;
-  const found = await readFacts(
-    copy,
-    `d.crm_id IN (${those}) AND ${isMatched("d.crm_id")}`,
-    parameters,
-    now,
-    forgotten,
-  );
+  const begun = await rows<BegunOfDeal>(takeStored(those), [tenantId, copyId, now, ...parameters], BEGUN);
+  const found = await readFacts(copy, `d.crm_id IN (${those}) AND ${isMatched("d.crm_id")}`, parameters, now);
   if (!found) return;
-  const phases = found.deals.flatMap((facts) => phasesOf(facts, found, now));
-  await rows(STORE, [tenantId, copyId, jsonRows(phases)]);
+  const schedules = found.deals.map((facts) => ({
+    dealId: facts.dealId,
+    schedule: scheduleOf(facts, found.copy.rules, now.getTime()),
+  }));
+  await rows(STORE, [tenantId, copyId, jsonRows(schedules.flatMap(phasesOf))]);
   const first = found.deals.flatMap(firstMailOf);
   if (first.length > 0) await rows(KEEP_FIRST_MAIL, [tenantId, copyId, jsonRows(first)]);
+  await tell(copy, schedules, begun, now, telling);
+}
+
+interface DealSchedule {
+  dealId: number;
+  schedule: readonly Phase[];
+}
+
+type BegunOfDeal = BegunPhase & { dealId: number };
+const BEGUN: Shape<BegunOfDeal> = { dealId: "number", verdict: "text", from: "number", isTold: "flag" };
+
+/**
+ * SQL: what was stored goes, and of it is given what has begun by $3. A phase that a worker claims at this moment is waited
+ * for, and comes as told.
+ */
+const takeStored = (those: string) => `
+  WITH gone AS (
+    DELETE FROM deal_silence s WHERE s.tenant_id = $1 AND s.copy_id = $2 AND s.deal_id IN (${those})
+    RETURNING s.deal_id, s.phase, s.verdict, s.holds_from, s.is_told)
+  SELECT g.deal_id AS "dealId", g.verdict, CASE WHEN g.phase > 0 THEN ${ms("g.holds_from")} END AS "from", g.is_told AS "isTold"
+  FROM (SELECT gone.*, bool_and(is_told OR holds_from <= $3) OVER (PARTITION BY deal_id ORDER BY phase) AS has_begun FROM gone) g
+  WHERE g.has_begun ORDER BY g.deal_id, g.phase`;
+
+/** Tells of flips each by its deal, and of deals that are judged for the first time by one word for the connection. */
+async function tell(
+  copy: CopyScope,
+  schedules: readonly DealSchedule[],
+  stored: readonly BegunOfDeal[],
+  now: Date,
+  telling: Telling,
+): Promise<void> {
+  const begun = new Map<number, BegunPhase[]>();
+  for (const phase of stored) begun.set(phase.dealId, [...(begun.get(phase.dealId) ?? []), phase]);
+  const flips = schedules.flatMap(({ dealId, schedule: [present] }) => {
+    const judged = telling === "EACH" && present ? present.verdict : null;
+    return flipsOf(dealId, begun.get(dealId) ?? [], judged, now.getTime());
+  });
+  await tellFlips(copy, flips);
+  if (telling === "EACH" && schedules.some(({ dealId }) => !begun.has(dealId))) await notify(copy, CONNECTION_CHANGED);
 }
 
 const text = (at: number | null | undefined) => (at == null ? null : new Date(at).toISOString());
 
-function phasesOf(facts: DealFacts, { copy }: QuietFacts, now: Date): object[] {
-  const schedule = scheduleOf(facts, copy.rules, now.getTime());
+function phasesOf({ dealId, schedule }: DealSchedule): object[] {
   return schedule.map(({ from, verdict, since }, phase) => ({
-    ...{ dealId: facts.dealId, phase, verdict, since: text(since) },
+    ...{ dealId, phase, verdict, since: text(since) },
     from: phase === 0 ? null : text(from),
     until: text(schedule[phase + 1]?.from),
+    isTold: phase === 0 || schedule[phase - 1]?.verdict === verdict,
   }));
 }
 
 const STORE = `
-  INSERT INTO deal_silence (tenant_id, copy_id, deal_id, phase, holds_from, holds_until, verdict, quiet_since)
-  SELECT $1, $2, r."dealId", r.phase, coalesce(r."from", '-infinity'::timestamptz), coalesce(r.until, 'infinity'::timestamptz), r.verdict, r.since
-  FROM jsonb_to_recordset($3::jsonb) AS r ("dealId" bigint, phase integer, "from" timestamptz, until timestamptz, verdict text, since timestamptz)
+  INSERT INTO deal_silence (tenant_id, copy_id, deal_id, phase, holds_from, holds_until, verdict, quiet_since, is_told)
+  SELECT $1, $2, r."dealId", r.phase, coalesce(r."from", '-infinity'::timestamptz), coalesce(r.until, 'infinity'::timestamptz), r.verdict, r.since, r."isTold"
+  FROM jsonb_to_recordset($3::jsonb)
+    AS r ("dealId" bigint, phase integer, "from" timestamptz, until timestamptz, verdict text, since timestamptz, "isTold" boolean)
   RETURNING 1 AS stored`;
 
 /** The CRM moves the time of our latest mail with each one: the first that was seen is kept. */
