@@ -6,6 +6,7 @@ import { hangingOn, judgeByPresentRules, judgeChanged } from "./briefing/quiet/s
 import { Meetings } from "./briefing/record-meeting";
 import { Rematching } from "./briefing/rematch";
 import { ShownNotes } from "./briefing/shown-notes";
+import { Snoozing } from "./briefing/snoozing";
 import { AccessTokens } from "./connections/access-tokens";
 import { Budget } from "./connections/budget";
 import { readBudgetTotals } from "./connections/company-ledger";
@@ -115,6 +116,7 @@ interface Parts {
   crmStops: CrmStops;
   disconnecting: Disconnecting;
   meetings: Meetings;
+  snoozing: Snoozing;
   fieldMappings: FieldMappings;
   grants: Grants;
   rematching: Rematching;
@@ -180,6 +182,7 @@ function compose(
     metrics,
     schedule,
     meetings: new Meetings(database, clock, logger),
+    snoozing: new Snoozing(database, clock, logger),
     fieldMappings: mappings,
     grants: new Grants({ database, tokens, clock, logger }),
     rematching: new Rematching(database, clock, logger),

@@ -1,6 +1,7 @@
 import type { Actor, Viewer } from "../auth/actor";
 import type { Meetings } from "../briefing/record-meeting";
 import type { ShownNotes } from "../briefing/shown-notes";
+import type { Snoozing } from "../briefing/snoozing";
 import type { Budget } from "../connections/budget";
 import type { Connecting } from "../connections/connecting";
 import type { CrmStops } from "../connections/crm-stops";
@@ -31,6 +32,7 @@ export interface Services {
   notifications: Notifications;
   schedule: Schedule;
   meetings: Meetings;
+  snoozing: Snoozing;
   fieldMappings: FieldMappings;
   noteWrites: NoteWrites;
   shownNotes: ShownNotes;

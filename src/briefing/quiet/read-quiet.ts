@@ -125,7 +125,7 @@ type FactsRow = Omit<DealFacts, "ownDays"> & Omit<CopyFacts, "rules"> & { timeZo
 const FACTS: Shape<FactsRow> = {
   ...{ dealId: "number", isOpen: "flag", addedAt: "number", inStageSince: "number", stageId: "number" },
   ...{ daysToRotten: "number", updatedAt: "number", closeDay: "number", inactiveOwnerId: "number" },
-  ...{ hasMail: "flag", hasFirstMail: "flag" },
+  ...{ hasMail: "flag", hasFirstMail: "flag", snooze: "json" },
   ...{ isIncomplete: "flag", incompleteSince: "number", contacts: "json", meetings: "json", planned: "json" },
   ...{ readAt: "number", asOf: "number", timeZone: "text" },
 };
@@ -155,6 +155,7 @@ export async function readFacts(
        EXISTS (SELECT 1 FROM (${MAIL_TIMES}) mail) AS "hasMail",
        ${KEEPS_FIRST_MAIL} AS "hasFirstMail",
        NOT d.participants_known OR gap.since IS NOT NULL AS "isIncomplete", ${ms("gap.since")} AS "incompleteSince",
+       CASE WHEN d.snooze_ends_at > $3 THEN jsonb_build_object('at', ${ms("d.snoozed_at")}, 'until', ${ms("d.snoozed_until")}) END AS snooze,
        (${ENDS_OF_CONTACTS}) AS contacts, (${MEETINGS}) AS meetings, (${PLANNED}) AS planned,
        ${ms("quiet_copy.read_at")} AS "readAt", ${ms("quiet_copy.as_of")} AS "asOf", quiet_copy.time_zone AS "timeZone"
      FROM deal d CROSS JOIN quiet_copy

@@ -8,6 +8,7 @@ import { SyncedCopyRow } from "../../entities/synced-copy";
 import type { DealFacts } from "./facts";
 import { type BegunPhase, flipsOf, tellFlips } from "./flips";
 import { ms, readFacts } from "./read-quiet";
+import { storeSnoozeEnds } from "./snooze";
 import { type Phase, scheduleOf } from "./verdict";
 
 /**
@@ -140,6 +141,7 @@ async function judgeThose(
   await rows(STORE, [tenantId, copyId, jsonRows(schedules.flatMap(phasesOf))]);
   const first = found.deals.flatMap(firstMailOf);
   if (first.length > 0) await rows(KEEP_FIRST_MAIL, [tenantId, copyId, jsonRows(first)]);
+  await storeSnoozeEnds(copy, found.deals, found.copy.rules, now);
   await tell(copy, schedules, begun, now, telling);
 }
 
