@@ -225,7 +225,18 @@ function compose(
 }
 
 async function startWorker(
-  { database, clock, engine, rematching, boundaries, schedule, grants, fieldMappings, noteLookUps, fieldLookUps }: Parts,
+  {
+    database,
+    clock,
+    engine,
+    rematching,
+    boundaries,
+    schedule,
+    grants,
+    fieldMappings,
+    noteLookUps,
+    fieldLookUps,
+  }: Parts,
   url: Secret,
   logger: Logger,
 ): Promise<JobRunner> {

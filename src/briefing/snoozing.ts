@@ -105,7 +105,9 @@ export class Snoozing {
 export const holdsAt = ({ snoozeEndsAt }: Pick<DealRow, "snoozeEndsAt">, at: Date): boolean =>
   snoozeEndsAt !== null && snoozeEndsAt > at;
 
-type StoredSnooze = { reason: string; by: string; at: Date; until: Date } | Record<"reason" | "by" | "at" | "until", null>;
+type StoredSnooze =
+  | { reason: string; by: string; at: Date; until: Date }
+  | Record<"reason" | "by" | "at" | "until", null>;
 
 async function store(
   { tenantId, copyId, rows }: CopyScope,

@@ -23,7 +23,8 @@ registerEnumType(AuditAction, {
       description: "A user chose a meeting's deal, or (`code` TAKEN_BACK) took that back; `subject` is the meeting.",
     },
     DEAL_SNOOZED: {
-      description: "A user snoozed a deal, or (`code` TAKEN_BACK) ended that; `subject` is the id that the deal had then.",
+      description:
+        "A user snoozed a deal, or (`code` TAKEN_BACK) ended that; `subject` is the id that the deal had then.",
     },
     MEETING_DELETED: { description: "A user deleted a meeting; `subject` is the id that it had." },
     POLICY_REFUSED: { description: "Role or plan does not allow it; `subject` is the operation." },
