@@ -22,17 +22,17 @@ test("a sync's page that changes a matched deal's facts takes nine statements at
   for (const [entity, id] of Object.entries(changed) as [keyof typeof changed, number][]) {
     aheadMs += 11 * MINUTE_MS;
     simulator.control.change(entity, id, {});
-    const sent = await counter.during(async () => {
+    const sent = await counter.sentDuring(async () => {
       dataOf(await service.ask("mutation { requestSync { ... on SyncRequested { run { id } } } }"));
       await syncEnds(service);
     });
-    // Other sessions speak meanwhile: the queue, and whoever looks whether the run has ended, in statements of several reads.
-    const isOfPage = (sql: string) =>
-      sql.startsWith("START TRANSACTION") || (/copy|counted/.test(sql) && !sql.includes("coalesce(json_agg(r)"));
-    const own = sent.filter(isOfPage);
-    const upsert = own.findIndex((sql) => sql.includes(`INSERT INTO ${entity} AS t`));
-    const begin = own.findLastIndex((sql, index) => index < upsert && sql.startsWith("START TRANSACTION"));
-    const page = own.slice(begin + 1, own.findIndex((sql, at) => at > upsert && /^\s*WITH counted/.test(sql)) + 1);
+    const upsert = sent.find(({ sql }) => sql.includes(`INSERT INTO ${entity} AS t`));
+    if (!upsert) throw new Error(`no page of ${entity}`);
+    // Other sessions speak meanwhile.
+    const own = sent.filter(({ session, isFraming }) => session === upsert.session && !isFraming).map(({ sql }) => sql);
+    const at = own.indexOf(upsert.sql);
+    const begin = own.findLastIndex((sql, index) => index < at && sql.startsWith("START TRANSACTION"));
+    const page = own.slice(begin + 1, own.findIndex((sql, index) => index > at && /^\s*WITH counted/.test(sql)) + 1);
     expect(page.some((sql) => sql.includes("INSERT INTO deal_silence"))).toBe(true);
     expect(page.length > MOST ? page.map((sql) => sql.trim().slice(0, 60)) : []).toEqual([]);
   }
