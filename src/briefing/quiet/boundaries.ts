@@ -13,6 +13,8 @@ import { ms } from "./read-quiet";
  * timer takes more than 25 days. Half of the second within which a flip is to be told.
  */
 const LOOK_AGAIN_MS = 500;
+/** So that a database that is down is not hammered, nor the log filled. */
+const AFTER_FAILURE_MS = 5_000;
 /** Boundaries that are looked for at once. */
 const BATCH = 500;
 
@@ -47,11 +49,14 @@ export class Boundaries {
 
   async #rounds(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      const next = await this.pass(signal).catch((error: unknown) => {
-        this.logger.warn({ err: error }, "boundaries of silence were not passed, and are looked at again");
-        return null;
-      });
-      await sleep(waitMs(next, this.clock()), undefined, { signal }).catch(() => undefined);
+      const wait = await this.pass(signal).then(
+        (next) => waitMs(next, this.clock()),
+        (error: unknown) => {
+          this.logger.warn({ err: error }, "boundaries of silence were not passed, and are looked at again");
+          return AFTER_FAILURE_MS;
+        },
+      );
+      await sleep(wait, undefined, { signal }).catch(() => undefined);
     }
   }
 
