@@ -1,12 +1,14 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { createActorVerifier } from "./auth/actor";
 import { sweepAudit } from "./auth/audit";
+import { Boundaries } from "./briefing/quiet/boundaries";
 import { QuietSettings } from "./briefing/quiet/quiet-settings";
 import { judgeByPresentRules, REJUDGE_JOB, type RejudgeRef, Rejudging } from "./briefing/quiet/rejudging";
 import { hangingOn, judgeChanged } from "./briefing/quiet/stored-silence";
 import { Meetings } from "./briefing/record-meeting";
 import { Rematching } from "./briefing/rematch";
 import { ShownNotes } from "./briefing/shown-notes";
+import { Snoozing } from "./briefing/snoozing";
 import { AccessTokens } from "./connections/access-tokens";
 import { Budget } from "./connections/budget";
 import { readBudgetTotals } from "./connections/company-ledger";
@@ -116,11 +118,13 @@ interface Parts {
   crmStops: CrmStops;
   disconnecting: Disconnecting;
   meetings: Meetings;
+  snoozing: Snoozing;
   fieldMappings: FieldMappings;
   grants: Grants;
   quietSettings: QuietSettings;
   rejudging: Rejudging;
   rematching: Rematching;
+  boundaries: Boundaries;
   notifications: Notifications;
   metrics: Metrics;
   engine: SyncEngine;
@@ -174,12 +178,13 @@ function compose(
   });
   return {
     ...{ database, budget, clock, crmStops, logger, notifications, metrics, schedule },
-    meetings: new Meetings(database, clock, logger),
+    ...{ meetings: new Meetings(database, clock, logger), snoozing: new Snoozing(database, clock, logger) },
     fieldMappings: mappings,
     grants: new Grants({ database, tokens, clock, logger }),
     quietSettings: new QuietSettings(database, clock, logger),
     rejudging: new Rejudging(database, clock, logger),
     rematching: new Rematching(database, clock, logger),
+    boundaries: new Boundaries(database, clock, logger),
     disconnecting,
     connecting: new Connecting({
       ...{ database, http, oauth, credentials, crmBaseUrl, clock, logger },
@@ -218,7 +223,7 @@ function compose(
 }
 
 async function startWorker(
-  { database, clock, engine, rejudging, rematching, schedule, grants, ...parts }: Parts,
+  { database, clock, engine, rejudging, rematching, boundaries, schedule, grants, ...parts }: Parts,
   url: Secret,
   logger: Logger,
 ): Promise<JobRunner> {
@@ -248,9 +253,10 @@ async function startWorker(
   };
   const runner = await startJobRunner(url, jobs, logger);
   const endChores = await startChores(chores, SWEEP_MS, logger);
+  const endBoundaries = boundaries.start();
   return {
     async stop() {
-      await Promise.all([endChores(), runner.stop()]);
+      await Promise.all([endChores(), endBoundaries(), runner.stop()]);
     },
   };
 }

@@ -15,7 +15,7 @@ export interface AuditEntry {
   at: Date;
   /** The code of a refusal or a reason; never a message. */
   code?: string;
-  /** An operation, an entity, or the id of a meeting or run of this service; never anything of the CRM's. */
+  /** An operation, an entity, or the id of a meeting, deal or run; never what the CRM says of it. */
   subject?: string;
 }
 

@@ -48,7 +48,8 @@ export async function matchMeetings(
     const before = await readableDeals(scope, found.map(idOf));
     await storeReadable(scope, copyId, found);
     const after = found.flatMap(({ match: { readable } }) => readable).filter(({ entity }) => entity === "DEAL");
-    await judgeDeals({ ...scope, copyId }, [...new Set([...before, ...after.map(({ crmId }) => crmId)])], now);
+    const deals = [...new Set([...before, ...after.map(({ crmId }) => crmId)])];
+    await judgeDeals({ ...scope, copyId }, deals, now, occasion === "FIRST" ? "AS_A_WHOLE" : "EACH");
   }
   if (occasion !== "FIRST") await notifyOf(scope, MEETING_MATCHED, found.filter(isChanged).map(idOf));
 }

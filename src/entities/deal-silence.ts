@@ -7,6 +7,7 @@ import { Check, Column, Entity, Index, PrimaryColumn } from "typeorm";
 @Entity("deal_silence")
 @Index("deal_silence_by_since", { synchronize: false })
 @Index("deal_silence_quiet", { synchronize: false })
+@Index("deal_silence_untold", ["holdsFrom"], { where: "NOT is_told" })
 @Check("deal_silence_verdict", "verdict IN ('ACTIVE', 'COOLING', 'QUIET', 'GHOSTED')")
 export class DealSilenceRow {
   @PrimaryColumn("bigint")
@@ -32,4 +33,8 @@ export class DealSilenceRow {
 
   @Column("timestamptz", { nullable: true })
   quietSince!: Date | null;
+
+  /** Whoever watches was told that this verdict follows the one before, or it is none that follows another. */
+  @Column("boolean")
+  isTold!: boolean;
 }

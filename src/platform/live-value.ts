@@ -101,8 +101,11 @@ export function share<T>(value: LiveValue<T>, freshMs: number, ended: () => void
   return new LiveValue(listen, read);
 }
 
-/** Happenings that wait for one reader. A reader that is this far behind misses the oldest, and reads anew what it shows. */
-const MOST_WAITING = 100;
+/**
+ * Happenings that wait for one reader: all that a page of a sync can bring at once. A reader that is this far behind misses
+ * the oldest, and reads anew what it shows.
+ */
+const MOST_WAITING = 1_000;
 
 /** What is told of one happening, read when the first reader comes to it, once for all; null: nothing any more. */
 type Told<T> = () => Promise<T | null>;

@@ -2,6 +2,7 @@ import type { Actor, Viewer } from "../auth/actor";
 import type { QuietSettings } from "../briefing/quiet/quiet-settings";
 import type { Meetings } from "../briefing/record-meeting";
 import type { ShownNotes } from "../briefing/shown-notes";
+import type { Snoozing } from "../briefing/snoozing";
 import type { Budget } from "../connections/budget";
 import type { Connecting } from "../connections/connecting";
 import type { CrmStops } from "../connections/crm-stops";
@@ -33,6 +34,7 @@ export interface Services {
   schedule: Schedule;
   meetings: Meetings;
   quietSettings: QuietSettings;
+  snoozing: Snoozing;
   fieldMappings: FieldMappings;
   noteWrites: NoteWrites;
   shownNotes: ShownNotes;

@@ -124,7 +124,10 @@ const STATUS = { [DealStatus.OPEN]: "open", [DealStatus.WON]: "won", [DealStatus
   [S in DealStatus]: DealRow["status"];
 };
 
-function dealFilter({ status, verdict, pipelineId, stageId, ownerId }: DealFilter, copy: CopyScope | null): Filter {
+function dealFilter(
+  { status, verdict, pipelineId, stageId, ownerId, snoozed }: DealFilter,
+  copy: CopyScope | null,
+): Filter {
   if (status?.length === 0) throw badInput("filter.status must name at least one status; leave it out for all.");
   if (verdict?.length === 0) throw badInput("filter.verdict must name at least one verdict; leave it out for all.");
   // An id that means nothing here fits no deal: it answers alike for unknown, foreign and malformed ones.
@@ -139,5 +142,6 @@ function dealFilter({ status, verdict, pipelineId, stageId, ownerId }: DealFilte
     pipelineId: idOf(pipelineId, "Pipeline"),
     stageId: idOf(stageId, "Stage"),
     ownerId: idOf(ownerId, "CrmUser"),
+    snoozed: snoozed ?? undefined,
   };
 }

@@ -26,6 +26,7 @@ import {
 import { Activity, Note } from "../schema/context-records";
 import { CrmUser, Pipeline, Stage } from "../schema/crm-setup";
 import { Attendee, Meeting, MeetingMatch, PersonMatch } from "../schema/meeting";
+import { Snooze } from "../schema/quiet";
 import { Deal, DealStatus, Organization, Person } from "../schema/records";
 import { Refusal, type RefusalCode } from "../schema/refusal";
 import { DataGap, SyncRun, SyncStep } from "../schema/sync";
@@ -140,6 +141,13 @@ const STATUS: Record<DealRow["status"], DealStatus> = {
   lost: DealStatus.LOST,
 };
 
+function presentSnooze(row: DealRow): Snooze | null {
+  const { snoozeReason: reason, snoozedUntil: until, snoozedBy: by, snoozedAt: at, snoozeEndsAt: endsAt } = row;
+  return reason !== null && until && by !== null && at && endsAt
+    ? make(Snooze, { reason, until, by, at, endsAt })
+    : null;
+}
+
 export function presentDeal(row: DealRow, companyDomain: string | null): Deal {
   return make(Deal, {
     title: row.title,
@@ -155,6 +163,7 @@ export function presentDeal(row: DealRow, companyDomain: string | null): Deal {
     lostReason: row.lostReason,
     customFields: row.customFields,
     crmUrl: crmUrl(companyDomain, "deal", row),
+    snoozed: presentSnooze(row),
     links: {
       deal: row.crmId,
       stage: row.stageId,

@@ -63,6 +63,12 @@ export class DealFilter {
 
   @Field(() => ID, { nullable: true })
   ownerId?: string | null;
+
+  @Field(() => Boolean, {
+    nullable: true,
+    description: "true: only snoozed ones; false: none of them; leave it out for both.",
+  })
+  snoozed?: boolean | null;
 }
 
 @ArgsType()

@@ -14,6 +14,8 @@ const OF_TENANTS = [
 /** Work that begins with no tenant, through `acrossTenants`; each gives the tenants of what it finds, or counts. */
 const ACROSS_TENANTS = [
   ["auth/audit.ts", "SELECT DISTINCT tenant_id"],
+  ["briefing/quiet/boundaries.ts", "SELECT min(holds_from)"],
+  ["briefing/quiet/boundaries.ts", 'SELECT tenant_id AS "tenantId"'],
   ["briefing/quiet/rejudging.ts", "WITH rejudged"],
   ["connections/grants.ts", "WITH idle"],
   ["connections/purge.ts", "WITH retired"],

@@ -124,6 +124,7 @@ const QUERIES: Record<string, Row[]> = {
   "Query.deals(filter.pipelineId)": [id("Pipeline", (given) => ({ filter: { pipelineId: given } }))],
   "Query.deals(filter.stageId)": [id("Stage", (given) => ({ filter: { stageId: given } }))],
   "Query.deals(filter.ownerId)": [id("CrmUser", (given) => ({ filter: { ownerId: given } }))],
+  "Query.deals(filter.snoozed)": [VALUE],
   "Query.deals(orderBy)": [VALUE],
   ...list("persons"),
   "Query.persons(email)": [VALUE],
@@ -181,6 +182,13 @@ const MUTATIONS: Record<string, Row[]> = {
   "Mutation.chooseDeal": [VALUE],
   "Mutation.chooseDeal(meetingId)": [id("Meeting", (given, own) => ({ meetingId: given, dealId: own.deal }))],
   "Mutation.chooseDeal(dealId)": [id("Deal", (given, own) => ({ meetingId: own.meeting, dealId: given }))],
+  "Mutation.snoozeDeal": [VALUE],
+  "Mutation.snoozeDeal(dealId)": [
+    id("Deal", (given) => ({ dealId: given, until: "2026-01-05T09:00:00Z", reason: "Later." })),
+  ],
+  ...Object.fromEntries(["until", "reason"].map((name) => [`Mutation.snoozeDeal(${name})`, [VALUE]])),
+  "Mutation.wakeDeal": [VALUE],
+  "Mutation.wakeDeal(dealId)": [id("Deal", (given) => ({ dealId: given }))],
   "Mutation.startConnect": [asks()],
   "Mutation.connect": [asks(() => ({ input: { state: "never issued", code: "never issued" } }))],
   "Mutation.connect(input.code)": [VALUE],
@@ -226,6 +234,7 @@ const MUTATIONS: Record<string, Row[]> = {
 
 const SUBSCRIPTIONS: Record<string, Row[]> = {
   "Subscription.meetingMatched": [asks()],
+  "Subscription.silenceChanged": [asks()],
   "Subscription.connectionStatusChanged": [asks()],
   "Subscription.syncProgressed": [asks()],
 };

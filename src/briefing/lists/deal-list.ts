@@ -4,6 +4,7 @@ import { DealRow } from "../../entities/deal";
 import type { QuietVerdict } from "../quiet/facts";
 import { readFreshness } from "../quiet/read-quiet";
 import { isStale } from "../quiet/rules";
+import { isSnoozed } from "../quiet/snooze";
 import { isMatched } from "../records";
 
 const byId = { sql: "t.crm_id", type: "integer" } as const;
@@ -36,14 +37,14 @@ export const DEAL_ORDERS = {
   QUIET_DAYS_DESC: { direction: "ASC", keys: [quietSince, byDeal] },
 } as const satisfies Record<string, ListOrder>;
 
-/** An order as it is walked. One in which silence counts is judged at one instant from the first page to the last. */
+/** An order as it is walked. One in which silence or a snooze counts is judged at one instant from the first page to the last. */
 export interface DealOrder extends ListOrder {
   isJudged: boolean;
 }
 
-export function dealOrder(name: keyof typeof DEAL_ORDERS, { verdict }: DealFilter): DealOrder {
+export function dealOrder(name: keyof typeof DEAL_ORDERS, { verdict, snoozed }: DealFilter): DealOrder {
   const { direction, keys } = DEAL_ORDERS[name];
-  const isJudged = verdict !== undefined || name === "QUIET_DAYS_DESC";
+  const isJudged = verdict !== undefined || snoozed !== undefined || name === "QUIET_DAYS_DESC";
   return { direction, isJudged, keys: isJudged ? [judgedAt, ...keys] : keys };
 }
 
@@ -54,9 +55,11 @@ export interface DealFilter {
   stageId?: readonly number[];
   ownerId?: readonly number[];
   verdict?: readonly QuietVerdict[];
+  /** Whether it is snoozed at the instant of the list. */
+  snoozed?: boolean;
 }
 
-const FILTERED: { [F in keyof DealFilter]-?: string } = {
+const FILTERED: { [F in Exclude<keyof DealFilter, "snoozed">]-?: string } = {
   status: "t.status",
   pipelineId: "t.pipeline_id",
   stageId: "t.stage_id",
@@ -84,11 +87,12 @@ export async function readDeals(
   const judged = page.after?.[0] ?? textOfInstant(now);
   if (order.isJudged) parameters.push(judged);
   for (const [field, sql] of Object.entries(FILTERED)) {
-    const wanted = filter[field as keyof DealFilter];
+    const wanted = filter[field as keyof typeof FILTERED];
     if (!wanted) continue;
     parameters.push(wanted);
     where.push(`${sql} = ANY ($${parameters.length + 1})`);
   }
+  if (filter.snoozed !== undefined) where.push(`${isSnoozed("t", JUDGED_AT)} = ${filter.snoozed}`);
   // Said once more in the words of an index: the planner knows no parameters when it chooses.
   if (filter.verdict?.every((verdict) => verdict === "QUIET" || verdict === "GHOSTED"))
     where.push("t.verdict IN ('QUIET', 'GHOSTED')");

@@ -3,6 +3,7 @@ import type { Shape } from "../../database/reads";
 import type { Standards } from "../../entities/judged-copy";
 import { isOurNote, updatedByOthers } from "../our-notes";
 import type { CopyFacts, DealFacts } from "./facts";
+import type { BegunPhase } from "./flips";
 import { byStandards, rulesOf, STANDARD } from "./standards";
 
 /**
@@ -35,7 +36,8 @@ export async function readFreshness({ tenantId, copyId, rows }: CopyScope): Prom
   return { readAt: found?.readAt ?? null };
 }
 
-const ms = (instant: string) => `(extract(epoch FROM ${instant}) * 1000)::bigint`;
+/** SQL: an instant in milliseconds since 1970. */
+export const ms = (instant: string) => `(extract(epoch FROM ${instant}) * 1000)::bigint`;
 
 /** What all deals of the copy are judged by: that of the stored schedules, as both change in one transaction. */
 const ofJudged = (column: "standards" | "coming") =>
@@ -119,7 +121,7 @@ const INCOMPLETE = `SELECT min(missing.since) FROM (
   ) missing`;
 
 /** A deal with what a tenant's own days depend on. */
-export type FoundDeal = DealFacts & { pipelineId: number | null };
+export type FoundDeal = DealFacts & { pipelineId: number | null; begun: BegunPhase[] };
 
 export interface QuietFacts {
   copy: CopyFacts;
@@ -142,7 +144,7 @@ const FACTS: Shape<FactsRow> = {
     pipelineId: "number",
   },
   ...{ daysToRotten: "number", updatedAt: "number", closeDay: "number", inactiveOwnerId: "number" },
-  ...{ hasMail: "flag", hasFirstMail: "flag" },
+  ...{ hasMail: "flag", hasFirstMail: "flag", snooze: "json", begun: "json" },
   ...{ isIncomplete: "flag", incompleteSince: "number", contacts: "json", meetings: "json", planned: "json" },
   ...{ readAt: "number", asOf: "number", standards: "json", coming: "json" },
 };
@@ -150,13 +152,31 @@ const FACTS: Shape<FactsRow> = {
 /** With one row of many: a tenant may have hundreds of thresholds. */
 const once = (column: string) => `CASE WHEN row_number() OVER () = 1 THEN quiet_copy.${column} END AS ${column}`;
 
+/**
+ * SQL: two parts of a WITH. Stored schedules go, and `begun` has of each deal what of it has begun by $3. A phase that a worker
+ * claims at this moment is waited for, and comes as told.
+ */
+export const begunOf = (which: string) => `
+  gone AS (
+    DELETE FROM deal_silence s WHERE s.tenant_id = $1 AND s.copy_id = $2 AND ${which}
+    RETURNING s.deal_id, s.phase, s.verdict, s.holds_from, s.is_told),
+  begun AS (
+    SELECT g.deal_id, jsonb_agg(jsonb_build_object('verdict', g.verdict, 'isTold', g.is_told,
+        'from', CASE WHEN g.phase > 0 THEN ${ms("g.holds_from")} END) ORDER BY g.phase) AS phases
+    FROM (SELECT gone.*, bool_and(is_told OR holds_from <= $3) OVER (PARTITION BY deal_id ORDER BY phase) AS has_begun FROM gone) g
+    WHERE g.has_begun GROUP BY g.deal_id)`;
+
+const forgetComing = (those: string) =>
+  `DELETE FROM coming_silence s WHERE s.tenant_id = $1 AND s.copy_id = $2 AND s.deal_id IN (${those})`;
+
 /** What the silence of these deals is judged by, at one instant and in one statement. Which of them are matched, the caller has seen. */
 export const readQuietFacts = (copy: CopyScope, dealIds: readonly number[], now: Date): Promise<QuietFacts | null> =>
   readFacts(copy, "d.crm_id = ANY ($4)", [dealIds], now);
 
 /**
  * @param which a condition on `d`; `parameters` begin at $4
- * @param beside statements that are executed with it
+ * @param taken what is stored of these deals, SQL that selects their ids, goes in the same statement; of schedules the phases that
+ * have begun are given with the deals
  * @returns null where no deal fits
  */
 export async function readFacts(
@@ -164,10 +184,12 @@ export async function readFacts(
   which: string,
   parameters: readonly unknown[],
   now: Date,
-  beside: readonly string[] = [],
+  taken: { silence?: string; coming?: string } = {},
 ): Promise<QuietFacts | null> {
   const found = await rows<FactsRow>(
-    `WITH ${beside.map((sql, index) => `beside${index} AS (${sql}), `).join("")}quiet_copy AS MATERIALIZED (${COPY})
+    `WITH ${taken.silence ? `${begunOf(`s.deal_id IN (${taken.silence})`)},` : ""}
+     ${taken.coming ? `forgotten AS (${forgetComing(taken.coming)}),` : ""}
+     quiet_copy AS MATERIALIZED (${COPY})
      SELECT d.crm_id AS "dealId", d.status = 'open' AS "isOpen", ${ms("d.add_time")} AS "addedAt",
        ${ms("coalesce(d.stage_change_time, d.add_time)")} AS "inStageSince", d.stage_id AS "stageId",
        d.pipeline_id AS "pipelineId",
@@ -176,10 +198,12 @@ export async function readFacts(
        EXISTS (SELECT 1 FROM (${MAIL_TIMES}) mail) AS "hasMail",
        ${KEEPS_FIRST_MAIL} AS "hasFirstMail",
        NOT d.participants_known OR gap.since IS NOT NULL AS "isIncomplete", ${ms("gap.since")} AS "incompleteSince",
+       CASE WHEN d.snooze_ends_at > $3 THEN jsonb_build_object('at', ${ms("d.snoozed_at")}, 'until', ${ms("d.snoozed_until")}) END AS snooze,
        (${ENDS_OF_CONTACTS}) AS contacts, (${MEETINGS}) AS meetings, (${PLANNED}) AS planned,
        ${ms("quiet_copy.read_at")} AS "readAt", ${ms("quiet_copy.as_of")} AS "asOf",
-       ${once("standards")}, ${once("coming")}
+       ${once("standards")}, ${once("coming")}, ${taken.silence ? "coalesce(begun.phases, '[]')" : "'[]'::jsonb"} AS begun
      FROM deal d CROSS JOIN quiet_copy
+     ${taken.silence ? "LEFT JOIN begun ON begun.deal_id = d.crm_id" : ""}
      LEFT JOIN stage s ON s.tenant_id = $1 AND s.copy_id = d.copy_id AND s.crm_id = d.stage_id AND s.days_to_rotten > 0
      LEFT JOIN crm_user u ON u.tenant_id = $1 AND u.copy_id = d.copy_id AND u.crm_id = d.owner_id AND NOT u.active
      CROSS JOIN LATERAL (${PEOPLE}) people

@@ -54,7 +54,10 @@ export async function judgeByPresentRules(copy: CopyScope, now: Date): Promise<v
   if (!judged) {
     // A new copy has hardly a deal that is matched.
     await typed((orm) => orm.insert(JudgedCopyRow, { tenantId, copyId, standards: wanted }));
-    return judgeDeals(copy, await readMatchedDeals(copy, 0, null), now);
+    const matched = await readMatchedDeals(copy, 0, null);
+    if (matched.length === 0) return;
+    await judgeDeals(copy, matched, now, "AS_A_WHOLE");
+    return notify(copy, CONNECTION_CHANGED);
   }
   if (isDeepStrictEqual(judged.coming ?? judged.standards, wanted)) return;
   await typed((orm) => orm.delete(ComingSilenceRow, { tenantId, copyId }));
@@ -151,7 +154,7 @@ export class Rejudging {
   /** The one place where verdicts change because of settings, and not because of a deal: no deal is told of here. */
   async #takeOver(copy: CopyScope, coming: Standards): Promise<void> {
     const { tenantId, copyId, typed } = copy;
-    await storeAllComing(copy);
+    await storeAllComing(copy, this.clock());
     await typed((orm) => orm.delete(ComingSilenceRow, { tenantId, copyId }));
     await settle(copy, coming);
     copy.afterCommit(() => this.logger.info({ tenantId, copyId }, "all deals are judged by other standards"));

@@ -1,16 +1,25 @@
 import { isDeepStrictEqual } from "node:util";
 import type { CopyScope } from "../../database/database";
+import { CONNECTION_CHANGED, notify } from "../../database/notifications";
 import { jsonRows } from "../../database/upsert";
 import type { SyncResource } from "../../entities/sync-run";
 import type { DealFacts, QuietRules } from "./facts";
-import { type QuietFacts, readFacts } from "./read-quiet";
+import { type BegunPhase, flipsOf, tellFlips } from "./flips";
+import { begunOf, type QuietFacts, readFacts } from "./read-quiet";
+import { storeSnoozeEnds } from "./snooze";
 import { byStandards, rulesOf } from "./standards";
-import { scheduleOf } from "./verdict";
+import { type Phase, scheduleOf } from "./verdict";
 
 /**
  * The schedules of the matched deals, which are all that anybody may read: whoever changes what a deal is judged by judges
  * it anew in the same transaction (decision 0079).
  */
+
+/**
+ * How it is told what judging changes: of each deal whose verdict flips; or as a whole, by whoever judges a new copy. What time
+ * alone has changed before is told of each deal either way.
+ */
+export type Telling = "EACH" | "AS_A_WHOLE";
 
 /** Deals judged by one statement where many are. */
 const BATCH = 500;
@@ -72,44 +81,83 @@ export async function judgeChanged(
   await judgeThose(copy, `SELECT unnest($4::bigint[]) UNION SELECT h.deal_id FROM (${sql}) h`, [others, ids], now);
 }
 
-/** Judges those of these deals anew that are matched. The caller's transaction holds the copy for it. */
-export async function judgeDeals(copy: CopyScope, dealIds: readonly number[], now: Date): Promise<void> {
+/**
+ * Judges those of these deals anew that are matched. The caller's transaction holds the copy for it, and tells of what it
+ * wants to be told as a whole.
+ */
+export async function judgeDeals(
+  copy: CopyScope,
+  dealIds: readonly number[],
+  now: Date,
+  telling: Telling = "EACH",
+): Promise<void> {
   for (let begin = 0; begin < dealIds.length; begin += BATCH)
-    await judgeThose(copy, "SELECT unnest($4::bigint[])", [dealIds.slice(begin, begin + BATCH)], now);
+    await judgeThose(copy, "SELECT unnest($4::bigint[])", [dealIds.slice(begin, begin + BATCH)], now, telling);
 }
 
 const distinct = (ids: readonly number[]) => [...new Set(ids)];
 
 /** @param those SQL that selects ids of deals, with parameters from $4 on */
-async function judgeThose(copy: CopyScope, those: string, parameters: readonly unknown[], now: Date): Promise<void> {
+async function judgeThose(
+  copy: CopyScope,
+  those: string,
+  parameters: readonly unknown[],
+  now: Date,
+  telling: Telling = "EACH",
+): Promise<void> {
   const { tenantId, copyId, rows } = copy;
   // What was stored goes in the statement that reads the facts: a page has few statements, and no INSERT stands beside it.
-  const found = await readMatched(copy, those, parameters, now, [
-    `DELETE FROM deal_silence s WHERE s.tenant_id = $1 AND s.copy_id = $2 AND s.deal_id IN (${those})`,
-    forgetComing(those),
-  ]);
+  const found = await readMatched(copy, those, parameters, now, { silence: those, coming: those });
   if (!found) return;
-  const { rules } = found.copy;
-  const phases = found.deals.flatMap((facts) => phasesOf(facts, rules, now));
-  await rows(STORE, [tenantId, copyId, jsonRows(phases)]);
+  const schedules = found.deals.map((facts) => ({
+    dealId: facts.dealId,
+    schedule: scheduleOf(facts, found.copy.rules, now.getTime()),
+    begun: facts.begun,
+  }));
+  await rows(STORE, [tenantId, copyId, jsonRows(schedules.flatMap(phasesOf))]);
   await storeComing(copy, found, now);
   const first = found.deals.flatMap(firstMailOf);
   if (first.length > 0) await rows(KEEP_FIRST_MAIL, [tenantId, copyId, jsonRows(first)]);
+  await storeSnoozeEnds(copy, found.deals, found.copy.rules, now);
+  await tell(copy, schedules, now, telling);
+}
+
+interface DealSchedule {
+  dealId: number;
+  schedule: readonly Phase[];
+}
+
+/** Tells of flips each by its deal, and of deals that are judged for the first time by one word for the connection. */
+async function tell(
+  copy: CopyScope,
+  schedules: readonly (DealSchedule & { begun: readonly BegunPhase[] })[],
+  now: Date,
+  telling: Telling,
+): Promise<void> {
+  const flips = schedules.flatMap(({ dealId, begun, schedule: [present] }) => {
+    const judged = telling === "EACH" && present ? present.verdict : null;
+    return flipsOf(dealId, begun, judged, now.getTime());
+  });
+  await tellFlips(copy, flips);
+  if (telling === "EACH" && schedules.some(({ begun }) => begun.length === 0)) await notify(copy, CONNECTION_CHANGED);
 }
 
 /** Judges those of these deals that are matched by what is coming; what is stored of them stands. */
 export async function judgeByComing(copy: CopyScope, dealIds: readonly number[], now: Date): Promise<void> {
   const those = "SELECT unnest($4::bigint[])";
-  const found = await readMatched(copy, those, [dealIds], now, [forgetComing(those)]);
+  const found = await readMatched(copy, those, [dealIds], now, { coming: those });
   if (found) await storeComing(copy, found, now);
 }
 
-function readMatched(copy: CopyScope, those: string, parameters: readonly unknown[], now: Date, beside: string[]) {
-  return readFacts(copy, `d.crm_id IN (${those}) AND ${isMatched("d.crm_id")}`, parameters, now, beside);
+function readMatched(
+  copy: CopyScope,
+  those: string,
+  parameters: readonly unknown[],
+  now: Date,
+  taken: { silence?: string; coming: string },
+): Promise<QuietFacts | null> {
+  return readFacts(copy, `d.crm_id IN (${those}) AND ${isMatched("d.crm_id")}`, parameters, now, taken);
 }
-
-const forgetComing = (those: string) =>
-  `DELETE FROM coming_silence s WHERE s.tenant_id = $1 AND s.copy_id = $2 AND s.deal_id IN (${those})`;
 
 /** Of deals about which the coming standards say, from now on, something else than those that hold. */
 async function storeComing(
@@ -120,47 +168,64 @@ async function storeComing(
   if (!coming) return;
   const rules = rulesOf(coming);
   const found = byStandards(deals, coming).flatMap((facts, index) => {
-    const phases = phasesOf(facts, rules, now);
+    const phases = phasesBy(facts, rules, now);
     const present = deals[index];
     // By other rules was stored what nobody can work out any more.
     const isSame = standards.version === coming.version && present !== undefined;
-    if (isSame && isDeepStrictEqual(phases, phasesOf(present, copy.rules, now))) return [];
+    if (isSame && isDeepStrictEqual(phases, phasesBy(present, copy.rules, now))) return [];
     return [{ dealId: facts.dealId, phases }];
   });
   if (found.length > 0) await rows(STORE_COMING, [tenantId, copyId, jsonRows(found)]);
 }
 
-/** What is coming takes the place of what is stored, of all deals of a copy at once. */
-export async function storeAllComing({ tenantId, copyId, rows }: CopyScope): Promise<void> {
+/**
+ * What is coming takes the place of what is stored, of all deals of a copy at once. What time has changed before is told of
+ * each deal; what the standards change is told for the connection, by the caller.
+ */
+export async function storeAllComing(copy: CopyScope, now: Date): Promise<void> {
+  const { tenantId, copyId, rows } = copy;
   // An array, because nothing is known yet of a table that was just filled: as a join it took a minute for 12,000 deals.
-  await rows(
-    `DELETE FROM deal_silence s WHERE s.tenant_id = $1 AND s.copy_id = $2 AND s.deal_id = ANY (ARRAY (
-       SELECT c.deal_id FROM coming_silence c WHERE c.tenant_id = $1 AND c.copy_id = $2))`,
-    [tenantId, copyId],
+  const those = `ARRAY (SELECT c.deal_id FROM coming_silence c WHERE c.tenant_id = $1 AND c.copy_id = $2)`;
+  const left = await rows<{ dealId: number; begun: BegunPhase[] }>(
+    `WITH ${begunOf(`s.deal_id = ANY (${those})`)}
+     SELECT deal_id AS "dealId", phases AS begun FROM begun
+     WHERE jsonb_path_exists(phases, '$[1 to last] ? (@.isTold == false)')`,
+    [tenantId, copyId, now],
+    { dealId: "number", begun: "json" },
   );
-  await rows(TAKE_OVER, [tenantId, copyId]);
+  await tellFlips(
+    copy,
+    left.flatMap(({ dealId, begun }) => flipsOf(dealId, begun, null, now.getTime())),
+  );
+  await rows(TAKE_OVER, [tenantId, copyId, now]);
 }
 
 const text = (at: number | null | undefined) => (at == null ? null : new Date(at).toISOString());
 
-function phasesOf(facts: DealFacts, rules: QuietRules, now: Date): object[] {
-  const schedule = scheduleOf(facts, rules, now.getTime());
+const phasesBy = (facts: DealFacts, rules: QuietRules, now: Date) =>
+  phasesOf({ dealId: facts.dealId, schedule: scheduleOf(facts, rules, now.getTime()) });
+
+function phasesOf({ dealId, schedule }: DealSchedule): object[] {
   return schedule.map(({ from, verdict, since }, phase) => ({
-    ...{ dealId: facts.dealId, phase, verdict, since: text(since) },
+    ...{ dealId, phase, verdict, since: text(since) },
     from: phase === 0 ? null : text(from),
     until: text(schedule[phase + 1]?.from),
+    isTold: phase === 0 || schedule[phase - 1]?.verdict === verdict,
   }));
 }
 
 /** @param phases SQL: an array of what {@link phasesOf} gives, and where it stands */
-const storeFrom = (phases: string, where = "") => `
-  INSERT INTO deal_silence (tenant_id, copy_id, deal_id, phase, holds_from, holds_until, verdict, quiet_since)
-  SELECT $1, $2, r."dealId", r.phase, coalesce(r."from", '-infinity'::timestamptz), coalesce(r.until, 'infinity'::timestamptz), r.verdict, r.since
-  FROM ${phases} AS r ("dealId" bigint, phase integer, "from" timestamptz, until timestamptz, verdict text, since timestamptz)
+const storeFrom = (phases: string, isTold: string, where = "") => `
+  INSERT INTO deal_silence (tenant_id, copy_id, deal_id, phase, holds_from, holds_until, verdict, quiet_since, is_told)
+  SELECT $1, $2, r."dealId", r.phase, coalesce(r."from", '-infinity'::timestamptz), coalesce(r.until, 'infinity'::timestamptz), r.verdict, r.since, ${isTold}
+  FROM ${phases}
+    AS r ("dealId" bigint, phase integer, "from" timestamptz, until timestamptz, verdict text, since timestamptz, "isTold" boolean)
   ${where} RETURNING 1 AS stored`;
-const STORE = storeFrom("jsonb_to_recordset($3::jsonb)");
+const STORE = storeFrom("jsonb_to_recordset($3::jsonb)", 'r."isTold"');
 const TAKE_OVER = storeFrom(
   "coming_silence c CROSS JOIN LATERAL jsonb_to_recordset(c.phases)",
+  // What has begun since it was judged is part of what is told for the connection.
+  'r."isTold" OR r."from" <= $3',
   "WHERE c.tenant_id = $1 AND c.copy_id = $2",
 );
 

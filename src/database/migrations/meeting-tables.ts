@@ -111,6 +111,7 @@ CREATE TABLE deal_silence (
   holds_until timestamptz NOT NULL,
   verdict text NOT NULL CONSTRAINT deal_silence_verdict CHECK (verdict IN ('ACTIVE', 'COOLING', 'QUIET', 'GHOSTED')),
   quiet_since timestamptz,
+  is_told boolean NOT NULL,
   CONSTRAINT deal_silence_pkey PRIMARY KEY (tenant_id, copy_id, deal_id, phase)
 );
 CREATE INDEX deal_silence_by_since
@@ -119,6 +120,7 @@ CREATE INDEX deal_silence_by_since
 CREATE INDEX deal_silence_quiet
   ON deal_silence (tenant_id, copy_id, coalesce(quiet_since, '9999-12-31 00:00:00+00'::timestamptz), deal_id)
   INCLUDE (verdict, holds_from, holds_until) WHERE verdict IN ('QUIET', 'GHOSTED');
+CREATE INDEX deal_silence_untold ON deal_silence (holds_from) WHERE NOT is_told;
 
 CREATE TABLE coming_silence (
   tenant_id bigint NOT NULL,
