@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import fc from "fast-check";
 import { type Simulator, startSimulator } from "../../simulator";
+import * as times from "../../simulator/model/times";
 import { judge } from "../../src/briefing/quiet/judge";
 import { readQuietFacts } from "../../src/briefing/quiet/read-quiet";
 import { holdCopyToJudge } from "../../src/connections/connection-store";
@@ -42,7 +43,12 @@ beforeAll(async () => {
   const { deals, persons } = simulator.company;
   const open = [...deals.values()].filter((deal) => deal.status === "open" && deal.person_id !== null).slice(0, 20);
   const people = [...new Set(open.map(({ person_id }) => person_id ?? 0))];
-  stage = { simulator, service, now, deals: open.map(({ id }) => id), persons: people };
+  const strangers = [...persons.keys()].filter((id) => !people.includes(id)).slice(0, 12);
+  for (const [index, id] of strangers.entries()) {
+    const mailed = times.v2Time(now() / 1_000 - index * 86_400);
+    simulator.control.change("person", id, { last_incoming_mail_time: mailed, last_outgoing_mail_time: mailed });
+  }
+  stage = { simulator, service, now, deals: open.map(({ id }) => id), persons: people, strangers };
   for (const id of people) {
     const startsAt = new Date(now() - 20 * DAY_MS).toISOString();
     await recordMeeting(service, [persons.get(id)?.emails[0]?.value ?? "nobody@nowhere.example"], { startsAt });

@@ -14,7 +14,11 @@ export interface Stage {
   /** The deals that a meeting may lead to, and the people of them. */
   deals: number[];
   persons: number[];
+  /** Of whom no meeting knows: they come to a deal and leave it, and no match changes with them. */
+  strangers: number[];
 }
+
+const all = ({ persons, strangers }: Stage) => [...persons, ...strangers];
 
 /** Numbers from which a change takes what it needs. */
 export interface Draw {
@@ -44,10 +48,14 @@ const timeOnly = (at: number) => new Date(at).toISOString().slice(11, 16);
 
 /** What people do in the CRM; a sync brings it. */
 export const IN_THE_CRM: Record<string, (stage: Stage, draw: Draw) => unknown> = {
-  "a mail came": ({ simulator, persons, now }, { of, days }) =>
-    simulator.control.change("person", pick(persons, of), { last_incoming_mail_time: v2Time(now() - days * DAY_MS) }),
-  "a mail was sent": ({ simulator, persons, now }, { of, days }) =>
-    simulator.control.change("person", pick(persons, of), { last_outgoing_mail_time: v2Time(now() - days * DAY_MS) }),
+  "a mail came": (stage, { of, days }) => {
+    const last_incoming_mail_time = v2Time(stage.now() - days * DAY_MS);
+    stage.simulator.control.change("person", pick(all(stage), of), { last_incoming_mail_time });
+  },
+  "a mail was sent": (stage, { of, days }) => {
+    const last_outgoing_mail_time = v2Time(stage.now() - days * DAY_MS);
+    stage.simulator.control.change("person", pick(all(stage), of), { last_outgoing_mail_time });
+  },
   "an activity was done": (stage, { of, to, days }) => {
     const at = stage.now() - days * DAY_MS;
     const type = pick(["call", "meeting", "lunch", "task", "deadline", "email", "demo"], to);
@@ -90,8 +98,8 @@ export const IN_THE_CRM: Record<string, (stage: Stage, draw: Draw) => unknown> =
     simulator.control.change("deal", pick(deals, of), { person_id: to % 5 === 0 ? null : pick(persons, to) }),
   "a deal was added at another time": ({ simulator, deals, now }, { of, days }) =>
     simulator.control.change("deal", pick(deals, of), { add_time: v2Time(now() - days * DAY_MS) }),
-  "a deal got other participants": ({ simulator, deals, persons }, { of, to }) => {
-    const some = [pick(persons, to), pick(persons, of + 1), pick(persons, to + of)].slice(0, to % 4);
+  "a deal got other participants": ({ simulator, deals, persons, strangers }, { of, to }) => {
+    const some = [pick(strangers, to), pick(persons, of + 1), pick(strangers, to + of)].slice(0, to % 4);
     simulator.control.setParticipants(pick(deals, of), [...new Set(some)], "moves");
   },
   "a stage rots in other days": ({ simulator }, { of, to }) =>
