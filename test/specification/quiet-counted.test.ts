@@ -77,7 +77,9 @@ test("our first mail is the earliest that was ever seen, whoever of the deal got
   const neverReplied = async () => {
     const { deal, timeline } = await briefing(id);
     const reason = deal.quiet.reasons.find(({ code }) => code === "NEVER_REPLIED");
-    const mails = timeline.filter(({ kind }) => kind === "OUTGOING_MAIL").map(({ at, person }) => [at, person?.crmId]);
+    const mails = timeline
+      .filter(({ kind }) => kind === "OUTGOING_MAIL")
+      .map(({ at, person }) => [at, person?.crmId ?? null]);
     return { verdict: deal.quiet.verdict, since: reason?.since, message: reason?.message, mails };
   };
   expect(await neverReplied()).toMatchObject({ verdict: "GHOSTED", since: iso(20) });
