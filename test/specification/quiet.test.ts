@@ -89,7 +89,7 @@ test("a buyer who does not answer: GHOSTED, with the reasons and the records tha
   expect(lastInteraction).toMatchObject({ kind: "OUTGOING_MAIL", person: { crmId: String(personId) }, activity: null });
   const ghosted = quiet.reasons.find(({ code }) => code === "GHOSTED");
   expect(ghosted?.message).toMatch(
-    /^The buyer's last known word, a mail from the buyer, was (\d+) days ago, and our last, a mail to the buyer \d+ days ago, is unanswered\.$/,
+    /^The buyer's last known word, a mail from the buyer, was (\d+) days ago, and no answer is known to our last, a mail to the buyer \d+ days ago\.$/,
   );
   expect(ghosted?.message).toContain(`was ${quiet.quietDays} days ago`);
   expect(ghosted?.evidence.map(({ __typename }) => __typename)).toEqual(["Person", "Person"]);

@@ -63,7 +63,7 @@ test("a quiet deal says in plain words why it is held for quiet", async () => {
   await open("Intro call");
   const contact = card("Contact with the buyer");
   await contact.getByText("Ghosted", { exact: true }).waitFor();
-  await contact.getByText("our last word is unanswered").waitFor();
+  await contact.getByText("no answer is known to our last").waitFor();
   expect(await seriousFindings(page)).toEqual([]);
   await screenshot(page, "briefing-quiet");
 });

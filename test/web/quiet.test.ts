@@ -49,7 +49,7 @@ test("quiet deals stand by pipeline and stage, the longest silence first, with d
   await page.reload();
   const row = page.getByRole("row").filter({ hasText: "Corvus Optik – rollout" });
   await row.getByText("Ghosted").waitFor();
-  await row.getByText("our last word is unanswered").waitFor();
+  await row.getByText("no answer is known to our last").waitFor();
   await page.getByRole("region", { name: "New business" }).waitFor();
   await page.getByRole("img", { name: /deals? by stage and days of silence/ }).waitFor();
   for (const table of await page.getByRole("table").all()) {

@@ -62,6 +62,15 @@ const MAIL_TIMES = `SELECT mail.kind, mail.at, p.crm_id AS ref, NULL AS type, tr
 /** Our first mail, as long as who got it is one of the deal's people. */
 const KEEPS_FIRST_MAIL = "coalesce(d.first_mail_person_id = ANY (people.ids), false)";
 
+/** Whether there is any, and the earliest of ours since the deal was added. */
+const MAILS = `SELECT count(*) > 0 AS any_at_all,
+    min(mail.at) FILTER (WHERE mail.kind = 'OUTGOING_MAIL' AND (mail.at < d.add_time) IS NOT TRUE) AS first_of_ours
+  FROM (${MAIL_TIMES}) mail`;
+
+/** What is kept is of this deal, and no earlier one has become known since: of somebody who takes part by now. */
+const KEEPS_THE_FIRST = `${KEEPS_FIRST_MAIL} AND (d.first_mail_at < d.add_time) IS NOT TRUE
+  AND (mails.first_of_ours < d.first_mail_at) IS NOT TRUE`;
+
 const CONTACTS = `${MAIL_TIMES}
   UNION ALL
   SELECT 'OUTGOING_MAIL', d.first_mail_at, d.first_mail_person_id, NULL, true WHERE ${KEEPS_FIRST_MAIL}
@@ -195,8 +204,7 @@ export async function readFacts(
        d.pipeline_id AS "pipelineId",
        s.days_to_rotten AS "daysToRotten", ${ms(updatedByOthers("d"))} AS "updatedAt",
        ${ms("d.expected_close_date::timestamp AT TIME ZONE 'UTC'")} AS "closeDay", u.crm_id AS "inactiveOwnerId",
-       EXISTS (SELECT 1 FROM (${MAIL_TIMES}) mail) AS "hasMail",
-       ${KEEPS_FIRST_MAIL} AS "hasFirstMail",
+       mails.any_at_all OR ${KEEPS_FIRST_MAIL} AS "hasMail", ${KEEPS_THE_FIRST} AS "hasFirstMail",
        NOT d.participants_known OR gap.since IS NOT NULL AS "isIncomplete", ${ms("gap.since")} AS "incompleteSince",
        CASE WHEN d.snooze_ends_at > $3 THEN jsonb_build_object('at', ${ms("d.snoozed_at")}, 'until', ${ms("d.snoozed_until")}) END AS snooze,
        (${ENDS_OF_CONTACTS}) AS contacts, (${MEETINGS}) AS meetings, (${PLANNED}) AS planned,
@@ -207,6 +215,7 @@ export async function readFacts(
      LEFT JOIN stage s ON s.tenant_id = $1 AND s.copy_id = d.copy_id AND s.crm_id = d.stage_id AND s.days_to_rotten > 0
      LEFT JOIN crm_user u ON u.tenant_id = $1 AND u.copy_id = d.copy_id AND u.crm_id = d.owner_id AND NOT u.active
      CROSS JOIN LATERAL (${PEOPLE}) people
+     CROSS JOIN LATERAL (${MAILS}) mails
      CROSS JOIN LATERAL (${INCOMPLETE}) gap (since)
      WHERE d.tenant_id = $1 AND d.copy_id = $2 AND ${which}`,
     [tenantId, copyId, now, ...parameters],

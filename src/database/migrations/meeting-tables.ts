@@ -60,6 +60,7 @@ CREATE TABLE meeting_match (
   chosen_company_id bigint,
   chosen_by text,
   chosen_at timestamptz,
+  last_deal jsonb,
   CONSTRAINT meeting_match_pkey PRIMARY KEY (tenant_id, meeting_id),
   CONSTRAINT meeting_match_meeting_fkey FOREIGN KEY (tenant_id, meeting_id) REFERENCES meeting (tenant_id, id) ON DELETE CASCADE
 );
