@@ -42,13 +42,9 @@ import { startMetricsServer } from "./server/metrics-server";
 import { SyncEngine } from "./sync/engine";
 import { cancelRuns, RUN_ENDED_JOB, type RunRef, SYNC_JOB } from "./sync/runs";
 import { Schedule, SWEEP_MS, SYNC_DUE_JOB } from "./sync/schedule";
-import { FieldLookUps } from "./writeback/fields/field-look-ups";
-import { FIELD_LOOK_UP_JOB } from "./writeback/fields/field-receipts";
-import { FieldWrites } from "./writeback/fields/field-writes";
-import { NoteLookUps } from "./writeback/note-look-ups";
-import { NOTE_LOOK_UP_JOB } from "./writeback/note-receipts";
-import { NoteWrites } from "./writeback/note-writes";
-import type { WriteRef } from "./writeback/unsettled";
+import { FieldWrites } from "./writeback/fields";
+import { NoteWrites } from "./writeback/notes";
+import { FIELD, NOTE, WRITE_REF } from "./writeback/receipts";
 
 const EMBEDDED_DIRECTORY = ".data/postgres";
 const PAGE_DIRECTORY = "dist/web";
@@ -122,10 +118,8 @@ interface Parts {
   engine: SyncEngine;
   schedule: Schedule;
   noteWrites: NoteWrites;
-  noteLookUps: NoteLookUps;
   shownNotes: ShownNotes;
   fieldWrites: FieldWrites;
-  fieldLookUps: FieldLookUps;
   clock: Clock;
   logger: Logger;
   close(): Promise<void>;
@@ -159,7 +153,6 @@ function compose(
     stopped: () => crmStops.refusal(),
   };
   const noteWrites = new NoteWrites(writeback);
-  const noteLookUps = new NoteLookUps(writeback);
   const shownNotes = new ShownNotes(database, logger);
   const mappings = new FieldMappings({ database, apiOf, clock, logger });
   const fieldWrites = new FieldWrites({ ...writeback, mappings });
@@ -192,7 +185,7 @@ function compose(
       concurrency: config.crm.concurrency,
       intervalMs: config.sync.intervalMs,
       budget,
-      settling: { settleNotes: (copy, notes) => noteLookUps.settleSynced(copy, notes) },
+      settling: { settleNotes: (copy, notes) => noteWrites.settleSynced(copy, notes) },
       judging: {
         hangingOn,
         judge: (copy, resource, ids, others) => judgeChanged(copy, resource, ids, others, clock()),
@@ -203,9 +196,7 @@ function compose(
     }),
     noteWrites,
     shownNotes,
-    noteLookUps,
     fieldWrites,
-    fieldLookUps: new FieldLookUps({ ...writeback, mappings }),
     close: async () => {
       await notifications.stop();
       await noteWrites.close();
@@ -219,7 +210,7 @@ function compose(
 }
 
 async function startWorker(
-  { database, clock, engine, rematching, schedule, grants, fieldMappings, noteLookUps, fieldLookUps }: Parts,
+  { database, clock, engine, rematching, schedule, grants, fieldMappings, noteWrites, fieldWrites }: Parts,
   url: Secret,
   logger: Logger,
 ): Promise<JobRunner> {
@@ -227,8 +218,8 @@ async function startWorker(
     [SYNC_JOB]: (payload: unknown, stop: AbortSignal) => engine.run(payload as RunRef, stop),
     [SYNC_DUE_JOB]: (payload: unknown) => schedule.due((payload as { tenantId: number }).tenantId),
     [PURGE_JOB]: (payload: unknown, stop: AbortSignal) => purgeCopy(database, payload as PurgeRef, stop, logger),
-    [NOTE_LOOK_UP_JOB]: (payload: unknown) => noteLookUps.lookUp(payload as WriteRef),
-    [FIELD_LOOK_UP_JOB]: (payload: unknown) => fieldLookUps.lookUp(payload as WriteRef),
+    [NOTE.lookUpJob]: (payload: unknown) => noteWrites.lookUps.lookUp(WRITE_REF.parse(payload)),
+    [FIELD.lookUpJob]: (payload: unknown) => fieldWrites.lookUps.lookUp(WRITE_REF.parse(payload)),
     // What a sync brought may belong to meetings that were recorded before it.
     [RUN_ENDED_JOB]: async (payload: unknown, stop: AbortSignal) => {
       const { tenantId } = payload as RunRef;
@@ -241,8 +232,8 @@ async function startWorker(
     grants: () => grants.sweep(),
     purges: () => sweepPurges(database, logger),
     audit: () => sweepAudit(database, logger, clock()),
-    notes: () => noteLookUps.sweep(),
-    fields: () => fieldLookUps.sweep(),
+    notes: () => noteWrites.lookUps.sweep(),
+    fields: () => fieldWrites.lookUps.sweep(),
   };
   const runner = await startJobRunner(url, jobs, logger);
   const endChores = await startChores(chores, SWEEP_MS, logger);
