@@ -148,10 +148,8 @@ function compose(
   const apiOf = (tenantId: number, copyId: number) =>
     new CrmApi({ http, baseUrl: crmBaseUrl, tokens: tokens.of(tenantId, copyId), purse: purseOf(tenantId, copyId) });
   const tokensOf = (tenantId: number, copyId: number) => tokens.of(tenantId, copyId);
-  const writeback = {
-    ...{ database, http, crmBaseUrl, tokensOf, purseOf, clock, logger, metrics },
-    stopped: () => crmStops.refusal(),
-  };
+  const stopped = () => crmStops.refusal();
+  const writeback = { database, http, crmBaseUrl, tokensOf, purseOf, clock, logger, metrics, stopped };
   const noteWrites = new NoteWrites(writeback);
   const shownNotes = new ShownNotes(database, logger);
   const mappings = new FieldMappings({ database, apiOf, clock, logger });

@@ -27,7 +27,8 @@ export async function startWriteback(
 ): Promise<Writeback> {
   const access = await startTokens(config, (parts) => ({ clock, ...change?.(parts) }), http);
   const parts: WritebackParts = {
-    ...{ ...access, waitMs },
+    ...access,
+    waitMs,
     crmBaseUrl: config.crm.baseUrl,
     tokensOf: (tenantId, copyId) => access.tokens.of(tenantId, copyId),
   };
