@@ -17,6 +17,9 @@ beforeAll(async () => {
   service = await startService(simulator, database);
   await connect(service, simulator);
   await syncEnds(service);
+  // What a worker does meanwhile by itself is nobody's way.
+  await service.stop();
+  service = await startService(simulator, database, { roles: new Set(["api"]) });
 });
 afterAll(async () => {
   await service.stop();

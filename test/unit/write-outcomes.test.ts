@@ -2,7 +2,7 @@ import { ConnectionGoneError, NeedsReauthorizationError } from "../../src/connec
 import { CrmError, failureOfStatus } from "../../src/crm/errors";
 import { OAuthError } from "../../src/crm/oauth";
 import { nextLookUp, SETTLED_AFTER_MS, verdictOf } from "../../src/writeback/look-up-plan";
-import { NOTE } from "../../src/writeback/receipts";
+import { FIELD, NOTE } from "../../src/writeback/receipts";
 import { certainFailureOf, NotSentInTimeError } from "../../src/writeback/write-failure";
 
 // Seen red with: a 5xx or a proxy's page taken for a refusal; an absence believed before three minutes are over.
@@ -76,5 +76,13 @@ describe("what a look-up says of it", () => {
     expect([...pauses].sort((a, b) => a - b)).toEqual(pauses);
     expect(pauses.at(-1)).toBe(6 * 60 * 60_000);
     expect(at.getTime()).toBeLessThanOrEqual(SENT_AT.getTime() + 24 * 60 * 60_000);
+  });
+
+  test("a field's value is looked up for as long as nothing is known of it: no sync would settle it", () => {
+    const monthLater = msLater(30 * 24 * 60 * 60_000);
+    expect(nextLookUp(SENT_AT, monthLater, 100, NOTE.lookedForMs)).toBeNull();
+    expect(nextLookUp(SENT_AT, monthLater, 100, FIELD.lookedForMs)).toEqual(
+      new Date(monthLater.getTime() + 6 * 60 * 60_000),
+    );
   });
 });
