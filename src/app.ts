@@ -46,13 +46,9 @@ import { startMetricsServer } from "./server/metrics-server";
 import { SyncEngine } from "./sync/engine";
 import { cancelRuns, RUN_ENDED_JOB, type RunRef, SYNC_JOB } from "./sync/runs";
 import { Schedule, SWEEP_MS, SYNC_DUE_JOB } from "./sync/schedule";
-import { FieldLookUps } from "./writeback/fields/field-look-ups";
-import { FIELD_LOOK_UP_JOB } from "./writeback/fields/field-receipts";
-import { FieldWrites } from "./writeback/fields/field-writes";
-import { NoteLookUps } from "./writeback/note-look-ups";
-import { NOTE_LOOK_UP_JOB } from "./writeback/note-receipts";
-import { NoteWrites } from "./writeback/note-writes";
-import type { WriteRef } from "./writeback/unsettled";
+import { FieldWrites } from "./writeback/fields";
+import { NoteWrites } from "./writeback/notes";
+import { FIELD, NOTE, WRITE_REF } from "./writeback/receipts";
 
 const EMBEDDED_DIRECTORY = ".data/postgres";
 const PAGE_DIRECTORY = "dist/web";
@@ -130,10 +126,8 @@ interface Parts {
   engine: SyncEngine;
   schedule: Schedule;
   noteWrites: NoteWrites;
-  noteLookUps: NoteLookUps;
   shownNotes: ShownNotes;
   fieldWrites: FieldWrites;
-  fieldLookUps: FieldLookUps;
   clock: Clock;
   logger: Logger;
   close(): Promise<void>;
@@ -162,12 +156,9 @@ function compose(
   const apiOf = (tenantId: number, copyId: number) =>
     new CrmApi({ http, baseUrl: crmBaseUrl, tokens: tokens.of(tenantId, copyId), purse: purseOf(tenantId, copyId) });
   const tokensOf = (tenantId: number, copyId: number) => tokens.of(tenantId, copyId);
-  const writeback = {
-    ...{ database, http, crmBaseUrl, tokensOf, purseOf, clock, logger, metrics },
-    stopped: () => crmStops.refusal(),
-  };
+  const stopped = () => crmStops.refusal();
+  const writeback = { database, http, crmBaseUrl, tokensOf, purseOf, clock, logger, metrics, stopped };
   const noteWrites = new NoteWrites(writeback);
-  const noteLookUps = new NoteLookUps(writeback);
   const shownNotes = new ShownNotes(database, logger);
   const mappings = new FieldMappings({ database, apiOf, clock, logger });
   const fieldWrites = new FieldWrites({ ...writeback, mappings });
@@ -196,7 +187,7 @@ function compose(
       concurrency: config.crm.concurrency,
       intervalMs: config.sync.intervalMs,
       budget,
-      settling: { settleNotes: (copy, notes) => noteLookUps.settleSynced(copy, notes) },
+      settling: { settleNotes: (copy, notes) => noteWrites.settleSynced(copy, notes) },
       judging: {
         hangingOn,
         judge: (copy, resource, ids, others) => judgeChanged(copy, resource, ids, others, clock()),
@@ -207,9 +198,7 @@ function compose(
     }),
     noteWrites,
     shownNotes,
-    noteLookUps,
     fieldWrites,
-    fieldLookUps: new FieldLookUps({ ...writeback, mappings }),
     close: async () => {
       await notifications.stop();
       await noteWrites.close();
@@ -227,14 +216,14 @@ async function startWorker(
   url: Secret,
   logger: Logger,
 ): Promise<JobRunner> {
-  const { fieldMappings, noteLookUps, fieldLookUps } = parts;
+  const { fieldMappings, noteWrites, fieldWrites } = parts;
   const jobs = {
     [SYNC_JOB]: (payload: unknown, stop: AbortSignal) => engine.run(payload as RunRef, stop),
     [SYNC_DUE_JOB]: (payload: unknown) => schedule.due((payload as { tenantId: number }).tenantId),
     [PURGE_JOB]: (payload: unknown, stop: AbortSignal) => purgeCopy(database, payload as PurgeRef, stop, logger),
     [REJUDGE_JOB]: (payload: unknown, stop: AbortSignal) => rejudging.run(payload as RejudgeRef, stop),
-    [NOTE_LOOK_UP_JOB]: (payload: unknown) => noteLookUps.lookUp(payload as WriteRef),
-    [FIELD_LOOK_UP_JOB]: (payload: unknown) => fieldLookUps.lookUp(payload as WriteRef),
+    [NOTE.lookUpJob]: (payload: unknown) => noteWrites.lookUps.lookUp(WRITE_REF.parse(payload)),
+    [FIELD.lookUpJob]: (payload: unknown) => fieldWrites.lookUps.lookUp(WRITE_REF.parse(payload)),
     // What a sync brought may belong to meetings that were recorded before it.
     [RUN_ENDED_JOB]: async (payload: unknown, stop: AbortSignal) => {
       const { tenantId } = payload as RunRef;
@@ -248,8 +237,8 @@ async function startWorker(
     rejudging: () => rejudging.sweep(),
     purges: () => sweepPurges(database, logger),
     audit: () => sweepAudit(database, logger, clock()),
-    notes: () => noteLookUps.sweep(),
-    fields: () => fieldLookUps.sweep(),
+    notes: () => noteWrites.lookUps.sweep(),
+    fields: () => fieldWrites.lookUps.sweep(),
   };
   const runner = await startJobRunner(url, jobs, logger);
   const endChores = await startChores(chores, SWEEP_MS, logger);

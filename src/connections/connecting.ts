@@ -1,7 +1,7 @@
 import type { Actor } from "../auth/actor";
 import { recordAudit, recordPolicyRefusal } from "../auth/audit";
 import { type PolicyRefusal, refusalToConnect } from "../auth/policies";
-import { CrmError, stopBehind } from "../crm/errors";
+import { CrmError, explain, stopBehind } from "../crm/errors";
 import type { CrmHttp } from "../crm/http";
 import { type CrmOAuth, OAuthError } from "../crm/oauth";
 import type { CrmCurrentUser } from "../crm/parsing/records";
@@ -172,10 +172,7 @@ export class Connecting {
           "The CRM does not accept this service's registration. Tell its operator.",
         );
       case "ACCOUNT_CLOSED":
-        return refused(
-          "AUTHORIZATION_REJECTED",
-          "The CRM company's account is not open (402). Settle that with the CRM.",
-        );
+        return refused("AUTHORIZATION_REJECTED", explain("ACCOUNT_CLOSED"));
       case "OUTAGE":
       case "UNKNOWN":
       case "UNAVAILABLE":

@@ -12,7 +12,6 @@ import { DealRow } from "./deal";
 import { DealParticipantRow } from "./deal-participant";
 import { DealSilenceRow } from "./deal-silence";
 import { FieldMappingRow } from "./field-mapping";
-import { FieldWriteRow } from "./field-write";
 import { JudgedCopyRow } from "./judged-copy";
 import { MatchedRecordRow } from "./matched-record";
 import { MeetingRow } from "./meeting";
@@ -20,7 +19,6 @@ import { MeetingAttendeeRow } from "./meeting-attendee";
 import { MeetingMatchRow } from "./meeting-match";
 import { MissedRecordRow } from "./missed-record";
 import { NoteRow } from "./note";
-import { NoteWriteRow } from "./note-write";
 import { OrganizationRow } from "./organization";
 import { PersonRow } from "./person";
 import { PersonAddressRow } from "./person-address";
@@ -34,6 +32,7 @@ import { SyncRunRow } from "./sync-run";
 import { SyncStepRow } from "./sync-step";
 import { SyncedCopyRow } from "./synced-copy";
 import { TenantRow } from "./tenant";
+import { FieldWriteRow, NoteWriteRow } from "./write-receipt";
 
 export const entities = [
   AbsentRecordRow,

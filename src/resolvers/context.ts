@@ -18,8 +18,8 @@ import { LiveEvents, LiveValue } from "../platform/live-value";
 import type { Logger } from "../platform/logger";
 import type { Outcome } from "../platform/outcome";
 import type { Schedule } from "../sync/schedule";
-import type { FieldWrites } from "../writeback/fields/field-writes";
-import type { NoteWrites } from "../writeback/note-writes";
+import type { FieldWrites } from "../writeback/fields";
+import type { NoteWrites } from "../writeback/notes";
 import type { Loaders } from "./loaders";
 import { type SharedReads, TenantReads } from "./tenant-reads";
 

@@ -9,7 +9,7 @@ import { SESSION_LIMITS } from "../../src/database/session-limits";
 import { SECOND_MS } from "../../src/platform/clock";
 import { readConfig } from "../../src/platform/config";
 import { cancelRuns } from "../../src/sync/runs";
-import { FieldWrites } from "../../src/writeback/fields/field-writes";
+import { FieldWrites } from "../../src/writeback/fields";
 import { createTestDatabase, type TestDatabase } from "../support/database";
 import { type DumpedRow, dumpDatabase } from "../support/dump";
 import { fieldOf, setMapping } from "../support/fields";

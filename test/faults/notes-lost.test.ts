@@ -1,9 +1,9 @@
 import { isDeepStrictEqual } from "node:util";
 import { type Fault, type Simulator, startSimulator } from "../../simulator";
 import { Random } from "../../simulator/seed/random";
-import { NoteWriteRow } from "../../src/entities/note-write";
+import { NoteWriteRow } from "../../src/entities/write-receipt";
 import { readConfig } from "../../src/platform/config";
-import { NoteWrites } from "../../src/writeback/note-writes";
+import { NoteWrites } from "../../src/writeback/notes";
 import { createTestDatabase, type TestDatabase, withTransactions } from "../support/database";
 import { askedNote, notesWith, posts, seller } from "../support/notes";
 import { environmentFor, startService } from "../support/service";

@@ -25,11 +25,10 @@ const ACROSS_TENANTS = [
   ["sync/schedule-rows.ts", "WITH soon"],
   // What the one above and the look-ups of one tenant share.
   ["sync/schedule-rows.ts", "m.refreshed_at IS NULL"],
-  ["writeback/note-look-ups.ts", "WITH unknown"],
-  ["writeback/fields/field-look-ups.ts", "WITH unknown"],
-  ["writeback/unsettled.ts", "SELECT tenant_id"],
+  ["writeback/look-ups.ts", "WITH unknown"],
+  ["writeback/look-ups.ts", "SELECT tenant_id"],
   // The join of the two above, which a look-up of one tenant shares.
-  ["writeback/unsettled.ts", "JOIN connection c"],
+  ["writeback/look-ups.ts", "JOIN connection c"],
   ["operator/work-checks.ts", "SELECT"],
   ["operator/database-checks.ts", "SELECT EXISTS (SELECT 1 FROM connection)"],
 ] as const;

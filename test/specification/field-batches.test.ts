@@ -4,7 +4,7 @@ import { CrmHttp } from "../../src/crm/http";
 import { CrmOAuth } from "../../src/crm/oauth";
 import { type CustomFieldKey, isCustomFieldKey } from "../../src/crm/parsing/fields";
 import { Secret } from "../../src/platform/secret";
-import { type Batch, writeRecord } from "../../src/writeback/fields/record-batch";
+import { type Batch, writeRecord } from "../../src/writeback/record-batch";
 import { fieldOf, heldIn, patches } from "../support/fields";
 
 // A nomination gives a record one field; these batches have several, as decision 0029 words it. Seen red with: a

@@ -40,10 +40,11 @@ async function written(value: string): Promise<string> {
   simulator.log.clear();
   return row?.id ?? "";
 }
+/** Its answer was lost so long ago, and its next look is due. */
 async function unknown(id: string, minutesAgo: number): Promise<void> {
   await database.query(
     `UPDATE field_write SET state = 'UNKNOWN', error_code = 'ANSWER_LOST', error_message = 'lost', settled_at = NULL,
-       sent_at = now() - make_interval(mins => $2) WHERE id = $1`,
+       sent_at = now() - make_interval(mins => $2), next_look_up_at = now() - interval '2 minutes' WHERE id = $1`,
     [id, minutesAgo],
   );
 }
@@ -97,6 +98,7 @@ test("a record that is out of sight proves nothing: the value stays UNKNOWN unti
   await withFreshWorker(() => until("it was looked for", async () => looks().some(({ status }) => status === 404)));
   expect((await receipt(id))?.state).toBe("UNKNOWN");
   simulator.control.show("deal", story.ids.DEAL);
+  await unknown(id, 8);
   await withFreshWorker(() => settled(id));
   expect(await receipt(id)).toEqual({ state: "WRITTEN", error_code: null });
 });

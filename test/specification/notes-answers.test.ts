@@ -5,8 +5,8 @@ import { Database } from "../../src/database/database";
 import { readConfig } from "../../src/platform/config";
 import { createMetrics } from "../../src/platform/metrics";
 import { freePort } from "../../src/platform/processes";
-import { NoteWrites } from "../../src/writeback/note-writes";
-import type { WritebackParts } from "../../src/writeback/writeback-parts";
+import { NoteWrites } from "../../src/writeback/notes";
+import type { WritebackParts } from "../../src/writeback/writing";
 import { createTestDatabase, type TestDatabase } from "../support/database";
 import { askedNote, notesWith, posts, seller, writeNote } from "../support/notes";
 import { environmentFor, type Service, startService } from "../support/service";
@@ -214,7 +214,7 @@ async function readAllNotes(): Promise<void> {
   for (let cursor: string | null = null; ; ) {
     const page: Awaited<ReturnType<typeof api.notes>> = await api.notes({ cursor });
     const scope = writeback.database.tenant(tenantId);
-    await scope.transaction((held) => writeback.lookUps.settleSynced({ ...held, copyId }, page.records));
+    await scope.transaction((held) => writeback.notes.settleSynced({ ...held, copyId }, page.records));
     if (page.next === null) return;
     cursor = page.next;
   }
@@ -295,9 +295,9 @@ test("a page of notes without a reference of ours costs no statement", async () 
     deleted: false,
   };
   const copy = { ...counted.tenant(tenantId), copyId: 1 };
-  await writeback.lookUps.settleSynced(copy, [{ ...note, content: "<p>CRM-system</p>" }]);
+  await writeback.notes.settleSynced(copy, [{ ...note, content: "<p>CRM-system</p>" }]);
   expect(statements).toBe(0);
-  await writeback.lookUps.settleSynced(
+  await writeback.notes.settleSynced(
     copy,
     Array.from({ length: 500 }, (_, id) => ({ ...note, id, content: "Ref. CRM-0123456789" })),
   );

@@ -188,6 +188,8 @@ CREATE TABLE field_write (
   requested_at timestamptz NOT NULL,
   sent_at timestamptz,
   settled_at timestamptz,
+  look_ups integer NOT NULL DEFAULT 0,
+  next_look_up_at timestamptz,
   CONSTRAINT field_write_pkey PRIMARY KEY (tenant_id, id),
   CONSTRAINT field_write_tenant_fkey FOREIGN KEY (tenant_id) REFERENCES tenant (id)
 );

@@ -12,9 +12,8 @@ import { readConfig } from "../../../src/platform/config";
 import { inWork, limitWork } from "../../../src/platform/work";
 import { SyncEngine } from "../../../src/sync/engine";
 import { cancelRuns } from "../../../src/sync/runs";
-import type { AskedFields } from "../../../src/writeback/fields/field-input";
-import { FieldWrites } from "../../../src/writeback/fields/field-writes";
-import { type AskedNote, NoteWrites } from "../../../src/writeback/note-writes";
+import { type AskedFields, FieldWrites } from "../../../src/writeback/fields";
+import { type AskedNote, NoteWrites } from "../../../src/writeback/notes";
 import { withTransactions } from "../database";
 import { startWriteback, type Writeback } from "../writeback";
 

@@ -1,8 +1,8 @@
-import type { CrmApi } from "../../crm/api";
-import type { CrmCustomFields, CrmRecordRef, CustomFieldKey } from "../../crm/parsing/fields";
-import type { StoredWriteErrorCode } from "../../entities/write-outcome";
-import { certainFailureOf, type WriteFailure } from "../write-failure";
-import { isApplied } from "./values";
+import type { CrmApi } from "../crm/api";
+import type { CrmCustomFields, CrmRecordRef, CustomFieldKey } from "../crm/parsing/fields";
+import type { StoredWriteErrorCode } from "../entities/write-receipt";
+import { isApplied } from "./field-values";
+import { certainFailureOf, type WriteFailure, type WriteOutcome } from "./write-failure";
 
 export interface BatchField {
   key: CustomFieldKey;
@@ -12,16 +12,14 @@ export interface BatchField {
 }
 export type Batch = readonly [BatchField, ...BatchField[]];
 
-export type FieldOutcome = { state: "WRITTEN" } | { state: "FAILED" | "UNKNOWN"; failure: WriteFailure };
-
-export const FIELD_GONE: FieldOutcome = {
+export const FIELD_GONE: WriteOutcome = {
   state: "FAILED",
-  failure: { code: "FIELD_NOT_FOUND", message: "the CRM no longer has this field. Nominate another." },
+  failure: { code: "FIELD_NOT_FOUND", message: "The CRM no longer has this field. Nominate another." },
 };
 
 export interface RecordReport {
   /** In the order of the batch. */
-  outcomes: FieldOutcome[];
+  outcomes: WriteOutcome[];
   /** The record's custom fields as the CRM last showed them; null where it showed none. */
   seen: CrmCustomFields | null;
   /** Why nothing more is to be sent to this CRM for now; null where it may. */
@@ -31,14 +29,14 @@ export interface RecordReport {
 /** These hold for whatever is sent next: no second try, and nothing for other records either. */
 const STOPPING: ReadonlySet<StoredWriteErrorCode> = new Set(["RATE_LIMITED", "NEEDS_REAUTHORIZATION"]);
 
-const LOST: WriteFailure = { code: "ANSWER_LOST", message: "the CRM's answer was lost" };
-const UNKNOWN: FieldOutcome = { state: "UNKNOWN", failure: LOST };
+const UNKNOWN: WriteOutcome = { state: "UNKNOWN" };
 const OTHER_VALUE: WriteFailure = {
   code: "NOT_APPLIED",
-  message: "the CRM took the request and holds another value. Look at the field in the CRM.",
+  message: "The CRM took the request and holds another value. Look at the field in the CRM.",
 };
 
-type Attempt = { seen: CrmCustomFields } | { failure: WriteFailure; certain: boolean };
+/** `failure` is null where the answer is lost. */
+type Attempt = { seen: CrmCustomFields } | { failure: WriteFailure | null };
 
 /**
  * Writes the fields of one record as one batch; where that fails, each of them once alone (specification 4.3.1). A
@@ -54,16 +52,16 @@ export async function writeRecord(
   if ("seen" in together) {
     return { outcomes: batch.map((field) => seenAs(field, together.seen)), seen: together.seen, stop: null };
   }
-  const outcomes: FieldOutcome[] = [];
+  const outcomes: WriteOutcome[] = [];
   let seen: CrmCustomFields | null = null;
   let stop = stopOf(together);
   for (const field of batch) {
-    const alone: Attempt = stop ? { failure: stop, certain: true } : await attempt(api, record, [field]);
+    const alone: Attempt = stop ? { failure: stop } : await attempt(api, record, [field]);
     if ("seen" in alone) seen = alone.seen;
     else stop ??= stopOf(alone);
     const outcome = "seen" in alone ? seenAs(field, alone.seen) : failed(alone);
     // The lost batch may still take effect: only a value that is seen to be there is certain after it.
-    outcomes.push(together.certain || outcome.state === "WRITTEN" ? outcome : UNKNOWN);
+    outcomes.push(together.failure || outcome.state === "WRITTEN" ? outcome : UNKNOWN);
   }
   return { outcomes, seen, stop };
 }
@@ -81,16 +79,16 @@ async function attempt(
   try {
     return { seen: await api.setCustomFields(entity, id, batch) };
   } catch (error) {
-    const failure = certainFailureOf(error);
-    return { failure: failure ?? LOST, certain: failure !== null };
+    return { failure: certainFailureOf(error) };
   }
 }
 
-const stopOf = (failed: { failure: WriteFailure }) => (STOPPING.has(failed.failure.code) ? failed.failure : null);
+const stopOf = ({ failure }: { failure: WriteFailure | null }) =>
+  failure && STOPPING.has(failure.code) ? failure : null;
 
-function seenAs({ key, type, value }: BatchField, { customFields }: CrmCustomFields): FieldOutcome {
+function seenAs({ key, type, value }: BatchField, { customFields }: CrmCustomFields): WriteOutcome {
   return isApplied(type, value, customFields[key]) ? { state: "WRITTEN" } : { state: "FAILED", failure: OTHER_VALUE };
 }
 
-const failed = ({ failure, certain }: { failure: WriteFailure; certain: boolean }): FieldOutcome =>
-  certain ? { state: "FAILED", failure } : UNKNOWN;
+const failed = ({ failure }: { failure: WriteFailure | null }): WriteOutcome =>
+  failure ? { state: "FAILED", failure } : UNKNOWN;

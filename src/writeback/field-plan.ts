@@ -1,11 +1,20 @@
-import { isCustomFieldKey } from "../../crm/parsing/fields";
-import type { FieldMappingRow } from "../../entities/field-mapping";
-import { accepted, type Outcome, type Refused, refused } from "../../platform/outcome";
-import { type ChoiceRefusal, type MeetingTargets, type Target, targetOf } from "../targets";
-import type { WriteFailure } from "../write-failure";
-import type { AskedField } from "./field-input";
+import { isCustomFieldKey } from "../crm/parsing/fields";
+import type { FieldMappingRow } from "../entities/field-mapping";
+import type { MatchedEntity } from "../entities/matched-record";
+import { accepted, type Outcome, type Refused, refused } from "../platform/outcome";
+import { readValue } from "./field-values";
 import type { BatchField } from "./record-batch";
-import { readValue } from "./values";
+import { type AskedTarget, type ChoiceRefusal, type MeetingTargets, type Target, targetOf } from "./targets";
+import type { WriteFailure } from "./write-failure";
+
+export interface AskedField {
+  entity: MatchedEntity;
+  /** As the client sent it; null: the only matched record of the entity. */
+  targetId: string | null;
+  /** What that id names. */
+  target: AskedTarget;
+  value: unknown;
+}
 
 /** One value on its record, and why it is not to be sent where it is not. */
 export interface PlannedField extends BatchField {
@@ -55,7 +64,7 @@ export function planFields(
 function fitting(mapping: FieldMappingRow, asked: unknown): Pick<PlannedField, "type" | "value" | "failure"> {
   const { fieldName: name, fieldType: type, options, health } = mapping;
   if (health === "MISSING_IN_CRM") {
-    const message = `the CRM no longer has the field "${name}". Nominate another.`;
+    const message = `The CRM no longer has the field "${name}". Nominate another.`;
     return { type, value: null, failure: { code: "FIELD_NOT_FOUND", message } };
   }
   const reading = readValue({ name, type, options }, asked);
