@@ -9,13 +9,12 @@ import { AccessTokens } from "./connections/access-tokens";
 import { Budget } from "./connections/budget";
 import { readBudgetTotals } from "./connections/company-ledger";
 import { Connecting } from "./connections/connecting";
-import { Credentials } from "./connections/credentials";
+import { PURGE_JOB, type PurgeRef, purgeCopy, sweepPurges } from "./connections/copies";
+import { Credentials, type Resealed, resealAll } from "./connections/credentials";
 import { type CrmStop, CrmStops, OBEYED_WITHIN_MS, resumeCrm, stopCrm } from "./connections/crm-stops";
 import { Disconnecting } from "./connections/disconnecting";
 import { FieldMappings } from "./connections/field-mappings";
 import { Grants } from "./connections/grants";
-import { PURGE_JOB, type PurgeRef, purgeCopy, sweepPurges } from "./connections/purge";
-import { type Resealed, resealAll } from "./connections/reseal";
 import { CrmApi } from "./crm/api";
 import { CrmHttp } from "./crm/http";
 import { CrmOAuth } from "./crm/oauth";
@@ -40,7 +39,7 @@ import { buildGraphQLSchema } from "./resolvers/graphql-schema";
 import { createHttpServer, type HttpServer } from "./server/http-server";
 import { startMetricsServer } from "./server/metrics-server";
 import { SyncEngine } from "./sync/engine";
-import { cancelRuns, RUN_ENDED_JOB, type RunRef, SYNC_JOB } from "./sync/runs";
+import { RUN_ENDED_JOB, type RunRef, SYNC_JOB } from "./sync/runs";
 import { Schedule, SWEEP_MS, SYNC_DUE_JOB } from "./sync/schedule";
 import { FieldLookUps } from "./writeback/fields/field-look-ups";
 import { FIELD_LOOK_UP_JOB } from "./writeback/fields/field-receipts";
@@ -164,10 +163,6 @@ function compose(
   const mappings = new FieldMappings({ database, apiOf, clock, logger });
   const fieldWrites = new FieldWrites({ ...writeback, mappings });
   const schedule = new Schedule({ database, budget, clock, logger, ...config.sync });
-  const disconnecting = new Disconnecting({
-    ...{ database, clock, logger },
-    cancelRuns: (scope, copyId) => cancelRuns(scope, copyId, clock()),
-  });
   return {
     database,
     budget,
@@ -181,12 +176,8 @@ function compose(
     fieldMappings: mappings,
     grants: new Grants({ database, tokens, clock, logger }),
     rematching: new Rematching(database, clock, logger),
-    disconnecting,
-    connecting: new Connecting({
-      ...{ database, http, oauth, credentials, crmBaseUrl, clock, logger },
-      retireCopy: (scope, copyId) => disconnecting.retire(scope, copyId),
-      enqueueFirstRun: (scope, copyId, isKept) => schedule.authorized(scope, copyId, isKept),
-    }),
+    disconnecting: new Disconnecting({ database, endsSync: schedule, clock, logger }),
+    connecting: new Connecting({ database, http, oauth, credentials, crmBaseUrl, startsSync: schedule, clock, logger }),
     engine: new SyncEngine({
       ...{ database, http, crmBaseUrl, clock, logger, metrics },
       concurrency: config.crm.concurrency,

@@ -4,7 +4,7 @@ import { eachAlone } from "../platform/chores";
 import { type Clock, DAY_MS, HOUR_MS } from "../platform/clock";
 import type { Logger } from "../platform/logger";
 import type { AccessTokens } from "./access-tokens";
-import { ConnectionGoneError, NeedsReauthorizationError } from "./errors";
+import { ConnectionGoneError, NeedsReauthorizationError } from "./connection";
 
 /** The CRM forgets a refresh token that nobody used for so long. */
 const IDLE_MS = 60 * DAY_MS;

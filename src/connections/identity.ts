@@ -10,11 +10,17 @@ import type { ReauthorizationReason } from "../entities/connection";
 import type { Clock } from "../platform/clock";
 import type { Logger } from "../platform/logger";
 import type { Secret } from "../platform/secret";
-import type { Present } from "./admission";
-import { boundOf, endAuthorization, keepTimeZone } from "./connection-store";
+import {
+  type Bound,
+  endAuthorization,
+  endTrouble,
+  NeedsReauthorizationError,
+  noteTrouble,
+  TOKEN_TROUBLES,
+  type Trouble,
+} from "./connection";
+import { boundOf, keepTimeZone } from "./copies";
 import type { Credential, Credentials } from "./credentials";
-import { NeedsReauthorizationError } from "./errors";
-import { endTrouble, noteTrouble, TOKEN_TROUBLES, type Trouble } from "./trouble";
 
 export interface IdentityParts {
   database: Database;
@@ -68,7 +74,7 @@ function nullWhereRefused(error: unknown): null {
 
 /** Why a token of `user` must not be used for a copy of `bound`; null where it may. */
 export function refusalOfOwner(
-  bound: NonNullable<Present["bound"]>,
+  bound: Bound,
   user: Pick<CrmCurrentUser, "id" | "companyId" | "active">,
 ): ReauthorizationReason | null {
   if (user.companyId !== bound.companyId || user.id !== bound.userId) return "IDENTITY_CHANGED";

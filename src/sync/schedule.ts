@@ -2,8 +2,7 @@ import type { Actor } from "../auth/actor";
 import { recordAudit, recordPolicyRefusal } from "../auth/audit";
 import { mustWaitToSync, refusalToSync } from "../auth/policies";
 import type { Budget } from "../connections/budget";
-import { connectedCopyId, lockConnection } from "../connections/connection-store";
-import { NEEDS_REAUTHORIZATION, NOT_CONNECTED } from "../connections/refusals";
+import { connectedCopyId, lockConnection, NEEDS_REAUTHORIZATION, NOT_CONNECTED } from "../connections/connection";
 import { ADDRESSES } from "../crm/prices";
 import type { CopyScope, Database, TenantScope } from "../database/database";
 import { enqueueJob, hasLiveJob } from "../database/jobs";
@@ -125,6 +124,11 @@ export class Schedule {
       );
     }
     await rows.enqueueRun(scope, copyId, isKept ? "RECONCILE" : "FULL", now);
+  }
+
+  /** Cancels what is queued or running for a copy, in the transaction that retires it. */
+  cancelRuns(scope: TenantScope, copyId: number): Promise<void> {
+    return cancelRuns(scope, copyId, this.parts.clock());
   }
 
   /** The job of the schedule: a run where none is open and something is due. The next one is planned when that ends. */

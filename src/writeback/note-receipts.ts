@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { holdLiveCopy } from "../connections/connection-store";
+import { holdLiveCopy } from "../connections/copies";
 import type { CrmNote } from "../crm/parsing/records";
 import type { CopyScope, TenantScope } from "../database/database";
 import { enqueueJob } from "../database/jobs";

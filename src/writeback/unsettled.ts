@@ -1,4 +1,4 @@
-import { ConnectionGoneError, NeedsReauthorizationError } from "../connections/errors";
+import { ConnectionGoneError, NeedsReauthorizationError } from "../connections/connection";
 import { CrmError } from "../crm/errors";
 import { OAuthError } from "../crm/oauth";
 import type { TenantScope } from "../database/database";

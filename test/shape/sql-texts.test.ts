@@ -15,8 +15,8 @@ const OF_TENANTS = [
 const ACROSS_TENANTS = [
   ["auth/audit.ts", "SELECT DISTINCT tenant_id"],
   ["connections/grants.ts", "WITH idle"],
-  ["connections/purge.ts", "WITH retired"],
-  ["connections/reseal.ts", "SELECT tenant_id FROM credential"],
+  ["connections/copies.ts", "WITH retired"],
+  ["connections/credentials.ts", "SELECT tenant_id FROM credential"],
   ["sync/schedule.ts", "WITH late"],
   ["sync/schedule.ts", "WITH due"],
   ["sync/schedule-rows.ts", "WITH soon"],

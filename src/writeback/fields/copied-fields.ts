@@ -1,4 +1,4 @@
-import { holdLiveCopy } from "../../connections/connection-store";
+import { holdLiveCopy } from "../../connections/copies";
 import type { CrmCustomFields } from "../../crm/parsing/fields";
 import type { TenantScope } from "../../database/database";
 import { jsonRows } from "../../database/upsert";
