@@ -1,9 +1,10 @@
+import { z } from "zod";
 import type { CrmCurrentUser } from "../crm/parsing/records";
 import type { Database, TenantScope } from "../database/database";
-import { enqueueJob, hasLiveJob } from "../database/jobs";
+import { enqueueJob, hasLiveJob, type JobKind } from "../database/jobs";
 import { SyncedCopyRow } from "../entities/synced-copy";
-import { eachAlone } from "../platform/chores";
 import type { Logger } from "../platform/logger";
+import { forEachLogged } from "../platform/periodic";
 import type { Bound } from "./connection";
 
 /** A new live copy of what `user` sees. The caller has retired the tenant's earlier one. */
@@ -76,33 +77,30 @@ export async function retireCopy(scope: TenantScope, copyId: number, endsSync: E
   const live = { tenantId: scope.tenantId, id: copyId, state: "LIVE" as const };
   await scope.typed((orm) => orm.update(SyncedCopyRow, live, { state: "RETIRED" }));
   await endsSync.cancelRuns(scope, copyId);
-  await enqueuePurge(scope, copyId);
+  await enqueueJob(scope, PURGE_COPY, { tenantId: scope.tenantId, copyId });
 }
 
-export const PURGE_JOB = "purge_copy";
+const COPY_REF = z.object({ tenantId: z.int(), copyId: z.int() });
+type CopyRef = z.infer<typeof COPY_REF>;
+
+export const PURGE_COPY: JobKind<CopyRef> = {
+  name: "purge_copy",
+  payload: COPY_REF,
+  subjectOf: ({ copyId }) => copyId,
+};
 /** Rows a statement: small enough to hold no lock for long, large enough to delete a million in minutes. */
 const BATCH = 5_000;
 
-export interface PurgeRef {
-  tenantId: number;
-  copyId: number;
-}
-
-export function enqueuePurge(scope: TenantScope, copyId: number): Promise<void> {
-  const payload: PurgeRef = { tenantId: scope.tenantId, copyId };
-  return enqueueJob(scope, { task: PURGE_JOB, subject: copyId, payload });
-}
-
 /** Enqueues again what a worker took and died with; a purge that goes on twice does no harm. */
 export async function sweepPurges(database: Database, logger: Logger): Promise<void> {
-  const lost = await database.acrossTenants<PurgeRef>(
+  const lost = await database.acrossTenants<CopyRef>(
     `WITH retired AS MATERIALIZED (SELECT tenant_id, id FROM synced_copy WHERE state = 'RETIRED')
      SELECT tenant_id AS "tenantId", id AS "copyId" FROM retired
-     WHERE NOT ${hasLiveJob(PURGE_JOB, "retired.id", "now() - interval '5 minutes'")}`,
+     WHERE NOT ${hasLiveJob(PURGE_COPY, "retired.id", "now() - interval '5 minutes'")}`,
     [],
     { tenantId: "number", copyId: "number" },
   );
-  await eachAlone(lost, ({ tenantId, copyId }) => enqueuePurge(database.tenant(tenantId), copyId), logger);
+  await forEachLogged(lost, (copy) => enqueueJob(database.tenant(copy.tenantId), PURGE_COPY, copy), logger);
 }
 
 /**
@@ -111,7 +109,7 @@ export async function sweepPurges(database: Database, logger: Logger): Promise<v
  */
 export async function purgeCopy(
   database: Database,
-  { tenantId, copyId }: PurgeRef,
+  { tenantId, copyId }: CopyRef,
   stop: AbortSignal,
   logger: Logger,
 ): Promise<void> {

@@ -1,9 +1,7 @@
 import { runMigrations } from "graphile-worker";
 import { Client } from "pg";
 import type { DataSource } from "typeorm";
-import { ServiceError } from "../platform/errors";
 import type { Secret } from "../platform/secret";
-import { unavailable } from "./application-role";
 import { type Ask, dropLocalRows, forSchemaChanges, readLayout, spreadTables } from "./cluster";
 import { createDataSource, migrationNames } from "./data-source";
 import { SESSION_LIMITS, withLimits } from "./session-limits";
@@ -44,24 +42,6 @@ export async function changingTables<T>(
   } finally {
     await lock.end();
   }
-}
-
-/** The database's tables were made by another text than this version's first migration. */
-export class ForeignTablesError extends ServiceError {
-  readonly code = "FOREIGN_TABLES";
-}
-
-/** Opens the pool. @throws DatabaseUnavailableError, ForeignTablesError, with what to do */
-export async function connectDatabase(dataSource: DataSource, url: Secret): Promise<void> {
-  try {
-    await dataSource.initialize();
-  } catch (cause) {
-    throw unavailable(url, cause);
-  }
-  const { foreign } = await appliedMigrations((sql) => dataSource.query(sql));
-  if (!foreign) return;
-  await dataSource.destroy();
-  throw new ForeignTablesError(`The database cannot be used: ${foreign.what}; ${foreign.todo}.`);
 }
 
 export interface Applied {

@@ -3,18 +3,11 @@ import type { CrmNote } from "../crm/parsing/records";
 import type { CopyScope, TenantScope } from "../database/database";
 import { hasLiveJob } from "../database/jobs";
 import { NoteWriteRow } from "../entities/note-write";
-import { eachAlone } from "../platform/chores";
 import { MINUTE_MS } from "../platform/clock";
+import { forEachLogged } from "../platform/periodic";
 import { nextLookUp, verdictOf } from "./look-up-plan";
 import { referenceIn } from "./note-html";
-import {
-  enqueueLookUp,
-  leaveUnknown,
-  NOTE_LOOK_UP_JOB,
-  settleFailed,
-  settleSeen,
-  settleWritten,
-} from "./note-receipts";
+import { enqueueLookUp, leaveUnknown, NOTE_LOOK_UP, settleFailed, settleSeen, settleWritten } from "./note-receipts";
 import { isOfTheCrm, leaveAbandoned, MOST_AT_ONCE, WHILE_CONNECTED, type WriteRef } from "./unsettled";
 import type { WritebackParts } from "./writeback-parts";
 
@@ -27,7 +20,7 @@ const OVERDUE = `
     WHERE w.state = 'UNKNOWN' AND w.next_look_up_at < $1
   )
   SELECT tenant_id AS "tenantId", id AS "writeId" FROM unknown
-  WHERE NOT ${hasLiveJob(NOTE_LOOK_UP_JOB, "unknown.id", "$1")} ORDER BY next_look_up_at LIMIT ${MOST_AT_ONCE}`;
+  WHERE NOT ${hasLiveJob(NOTE_LOOK_UP, "unknown.id", "$1")} ORDER BY next_look_up_at LIMIT ${MOST_AT_ONCE}`;
 
 const NOT_FOUND = {
   code: "ANSWER_LOST",
@@ -47,7 +40,11 @@ export class NoteLookUps {
       tenantId: "number",
       writeId: "text",
     });
-    await eachAlone(overdue, ({ tenantId, writeId }) => enqueueLookUp(database.tenant(tenantId), writeId, now), logger);
+    await forEachLogged(
+      overdue,
+      ({ tenantId, writeId }) => enqueueLookUp(database.tenant(tenantId), writeId, now),
+      logger,
+    );
   }
 
   /** Looks once. The next look-up is planned before this one begins, so a crash in between loses none. */

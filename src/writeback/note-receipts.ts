@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { holdLiveCopy } from "../connections/copies";
 import type { CrmNote } from "../crm/parsing/records";
 import type { CopyScope, TenantScope } from "../database/database";
-import { enqueueJob } from "../database/jobs";
+import { enqueueJob, type JobKind } from "../database/jobs";
 import { jsonRows, upsertPage } from "../database/upsert";
 import { NOTE_UPSERT, NoteRow, noteRow } from "../entities/note";
 import { NoteWriteRow } from "../entities/note-write";
@@ -10,10 +10,14 @@ import type { StoredWriteState } from "../entities/write-outcome";
 import { nextLookUp } from "./look-up-plan";
 import type { NoteIntent } from "./note-input";
 import type { MeetingTargets, Target } from "./targets";
-import type { WriteRef } from "./unsettled";
+import { WRITE_REF, type WriteRef } from "./unsettled";
 import { sentenceOf, type WriteFailure } from "./write-failure";
 
-export const NOTE_LOOK_UP_JOB = "note_look_up";
+export const NOTE_LOOK_UP: JobKind<WriteRef> = {
+  name: "note_look_up",
+  payload: WRITE_REF,
+  subjectOf: ({ writeId }) => writeId,
+};
 
 /** The receipt of an idempotency key; null where the key is new. */
 export function findReceipt({ tenantId, typed }: TenantScope, idempotencyKey: string): Promise<NoteWriteRow | null> {
@@ -118,8 +122,7 @@ const LOOKED_FOR =
   "a day, then among the notes that syncs read, and never sent again; while the CRM is disconnected or needs re-authorization, that waits for the same company.";
 
 export function enqueueLookUp(scope: TenantScope, writeId: string, runAt: Date): Promise<void> {
-  const payload: WriteRef = { tenantId: scope.tenantId, writeId };
-  return enqueueJob(scope, { task: NOTE_LOOK_UP_JOB, subject: writeId, payload, runAt });
+  return enqueueJob(scope, NOTE_LOOK_UP, { tenantId: scope.tenantId, writeId }, runAt);
 }
 
 interface Settlement {

@@ -1,17 +1,16 @@
+import { z } from "zod";
 import { ConnectionGoneError, NeedsReauthorizationError } from "../connections/connection";
 import { CrmError } from "../crm/errors";
 import { OAuthError } from "../crm/oauth";
 import type { TenantScope } from "../database/database";
 import type { WriteReceipt } from "../entities/write-receipt";
-import { eachAlone } from "../platform/chores";
+import { forEachLogged } from "../platform/periodic";
 import { ABANDONED_AFTER_MS } from "./look-up-plan";
 import type { WritebackParts } from "./writeback-parts";
 
 /** A receipt, as its jobs name it. */
-export interface WriteRef {
-  tenantId: number;
-  writeId: string;
-}
+export const WRITE_REF = z.object({ tenantId: z.int(), writeId: z.string() });
+export type WriteRef = z.infer<typeof WRITE_REF>;
 
 /** In one sweep; the next one finds the rest. */
 export const MOST_AT_ONCE = 500;
@@ -39,7 +38,7 @@ export async function leaveAbandoned(
     // Its sender may have settled it at the last moment, and has counted it.
     if (left.state === "UNKNOWN") metrics?.crmWrites.inc({ kind, state: left.state });
   };
-  await eachAlone(abandoned, leave, logger);
+  await forEachLogged(abandoned, leave, logger);
 }
 
 /** Whatever the CRM, its token endpoint or a connection that has just ended may answer: the next look-up asks again. */

@@ -1,5 +1,6 @@
 import { createDataSource } from "../../src/database/data-source";
-import { connectDatabase, migrate } from "../../src/database/migrate";
+import { migrate } from "../../src/database/migrate";
+import { connectDatabase } from "../../src/database/opening";
 import { entities } from "../../src/entities";
 import { createTestDatabase, type TestDatabase } from "../support/database";
 

@@ -2,11 +2,11 @@ import { CrmApi } from "../../crm/api";
 import type { TenantScope } from "../../database/database";
 import { hasLiveJob } from "../../database/jobs";
 import { FieldWriteRow } from "../../entities/field-write";
-import { eachAlone } from "../../platform/chores";
 import { MINUTE_MS } from "../../platform/clock";
+import { forEachLogged } from "../../platform/periodic";
 import { isOfTheCrm, leaveAbandoned, MOST_AT_ONCE, WHILE_CONNECTED, type WriteRef } from "../unsettled";
 import { copyFields } from "./copied-fields";
-import { enqueueLook, FIELD_LOOK_UP_JOB, leaveUnknown, settle } from "./field-receipts";
+import { enqueueLook, FIELD_LOOK_UP, leaveUnknown, settle } from "./field-receipts";
 import type { FieldWriteParts } from "./field-writes";
 import { nextLook, verdictOf } from "./look-plan";
 import { FIELD_GONE, type FieldOutcome } from "./record-batch";
@@ -19,7 +19,7 @@ const WITHOUT_JOB = `
     SELECT w.tenant_id, w.id, w.sent_at FROM field_write w ${WHILE_CONNECTED} WHERE w.state = 'UNKNOWN'
   )
   SELECT tenant_id AS "tenantId", id AS "writeId" FROM unknown
-  WHERE NOT ${hasLiveJob(FIELD_LOOK_UP_JOB, "unknown.id", "$1")} ORDER BY sent_at LIMIT ${MOST_AT_ONCE}`;
+  WHERE NOT ${hasLiveJob(FIELD_LOOK_UP, "unknown.id", "$1")} ORDER BY sent_at LIMIT ${MOST_AT_ONCE}`;
 
 const NOT_THERE: FieldOutcome = {
   state: "FAILED",
@@ -42,7 +42,11 @@ export class FieldLookUps {
       tenantId: "number",
       writeId: "text",
     });
-    await eachAlone(without, ({ tenantId, writeId }) => enqueueLook(database.tenant(tenantId), writeId, now), logger);
+    await forEachLogged(
+      without,
+      ({ tenantId, writeId }) => enqueueLook(database.tenant(tenantId), writeId, now),
+      logger,
+    );
   }
 
   /** Looks once. The next look is planned before this one begins, so a crash in between loses none. */

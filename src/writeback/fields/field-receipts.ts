@@ -1,16 +1,20 @@
 import { randomUUID } from "node:crypto";
 import type { TenantScope } from "../../database/database";
-import { enqueueJob } from "../../database/jobs";
+import { enqueueJob, type JobKind } from "../../database/jobs";
 import { FieldWriteRow } from "../../entities/field-write";
 import type { StoredWriteState } from "../../entities/write-outcome";
-import type { WriteRef } from "../unsettled";
+import { WRITE_REF, type WriteRef } from "../unsettled";
 import { sentenceOf } from "../write-failure";
 import type { FieldsIntent } from "./field-input";
 import type { FieldsPlan, PlannedField } from "./field-plan";
 import { nextLook } from "./look-plan";
 import type { FieldOutcome } from "./record-batch";
 
-export const FIELD_LOOK_UP_JOB = "field_look_up";
+export const FIELD_LOOK_UP: JobKind<WriteRef> = {
+  name: "field_look_up",
+  payload: WRITE_REF,
+  subjectOf: ({ writeId }) => writeId,
+};
 
 /** The receipts of one mutation, in the order sent; none where the key is new. */
 export function findReceipts({ tenantId, typed }: TenantScope, idempotencyKey: string): Promise<FieldWriteRow[]> {
@@ -83,8 +87,7 @@ export async function leaveUnknown(scope: TenantScope, id: string, now: Date): P
 }
 
 export function enqueueLook(scope: TenantScope, writeId: string, runAt: Date): Promise<void> {
-  const payload: WriteRef = { tenantId: scope.tenantId, writeId };
-  return enqueueJob(scope, { task: FIELD_LOOK_UP_JOB, subject: writeId, payload, runAt });
+  return enqueueJob(scope, FIELD_LOOK_UP, { tenantId: scope.tenantId, writeId }, runAt);
 }
 
 interface Settlement extends Pick<FieldWriteRow, "errorCode" | "errorMessage" | "settledAt"> {
