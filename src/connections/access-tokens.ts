@@ -62,8 +62,12 @@ export class AccessTokens {
     this.#renewal = new Renewal(parts);
     this.#identity = new Identity(parts);
     this.#locks = new AdvisoryLocks({
-      ...{ url: parts.databaseUrl, limits: parts.limits ?? SESSION_LIMITS.renewalLock, logger: parts.logger },
-      ...{ sessions: LOCK_SESSIONS, withinMs: SESSION_WITHIN_MS, space: RENEWAL_LOCKS },
+      url: parts.databaseUrl,
+      limits: parts.limits ?? SESSION_LIMITS.renewalLock,
+      logger: parts.logger,
+      sessions: LOCK_SESSIONS,
+      withinMs: SESSION_WITHIN_MS,
+      space: RENEWAL_LOCKS,
       heldUp: (cause) => new RenewalHeldUpError({ cause }),
     });
   }

@@ -19,7 +19,7 @@ export interface BudgetParts {
   database: Database;
   clock: Clock;
   logger: Logger;
-  /** Of a company's tokens a day, what syncs may spend. */
+  /** The part of a company's tokens of a day that syncs may spend: 0 to 1. */
   share: number;
   metrics?: Metrics;
 }

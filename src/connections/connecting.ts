@@ -42,7 +42,7 @@ export interface ConnectInput {
   error: string | null;
 }
 
-/** What a validated consent gives. */
+/** The tokens of a consent, and the CRM user who gave it. */
 interface Authorized {
   grant: Grant;
   refreshToken: Secret;
@@ -51,7 +51,7 @@ interface Authorized {
   user: CrmCurrentUser;
 }
 
-/** What begins to sync what was connected; `app.ts` gives it. */
+/** Starts the syncs of a connection. `sync/schedule.ts` does it; `app.ts` gives it. */
 export interface StartsSync extends EndsSync {
   /**
    * Enqueues the first run of an authorization, in the transaction that connects.
@@ -255,7 +255,7 @@ export class Connecting {
 export type Admission = "NEW_COPY" | "SAME_COPY" | "ANOTHER_CRM_CONNECTED" | "DIFFERENT_CRM_COMPANY";
 
 /**
- * What a validated authorization does (specification 3; decision 0012): a connected CRM is never replaced, another
+ * Decides what a validated authorization does (specification 3; decision 0012): a connected CRM is never replaced, another
  * company's must be disconnected first, and another user of the company sees other records, so it needs a new copy.
  */
 export function admit(

@@ -205,7 +205,7 @@ const TROUBLES = [
 ] as const;
 export type TroubleCode = (typeof TROUBLES)[number];
 
-/** What a renewed access token shows to be over; a rate limit, for one, it does not. */
+/** A renewed access token shows these to be over; a rate limit may go on all the same. */
 export const TOKEN_TROUBLES: readonly TroubleCode[] = ["CRM_UNAVAILABLE", "SERVICE_MISCONFIGURED"];
 
 export function isTrouble(code: string): code is TroubleCode {

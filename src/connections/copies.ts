@@ -33,7 +33,7 @@ export async function keepTimeZone({ tenantId, typed }: TenantScope, copyId: num
   await typed((orm) => orm.update(SyncedCopyRow, { tenantId, id: copyId }, { timeZone }));
 }
 
-/** Until the transaction ends, the copy stays live. @returns the CRM company that it is of; null where it is not live */
+/** Keeps a copy live until the transaction ends. @returns the CRM company that it is of; null where it is not live */
 export async function holdLiveCopy(
   { tenantId, rows }: TenantScope,
   copyId: number,
@@ -51,7 +51,7 @@ export async function holdLiveCopy(
 const JUDGING_LOCKS = 20_260_015;
 
 /**
- * The same, and no other transaction judges deals of the copy meanwhile: each sees what those before it have changed.
+ * Keeps a copy live, and other transactions from judging its deals meanwhile: each sees what those before it have changed.
  * @returns whether it is live
  */
 export async function holdCopyToJudge({ tenantId, rows }: TenantScope, copyId: number): Promise<boolean> {
@@ -63,7 +63,7 @@ export async function holdCopyToJudge({ tenantId, rows }: TenantScope, copyId: n
   return live.length > 0;
 }
 
-/** What ends the syncs of a copy that goes; `app.ts` gives it. */
+/** Ends the syncs of a copy that goes. `sync/schedule.ts` does it; `app.ts` gives it. */
 export interface EndsSync {
   /** Cancels what is queued or running for the copy, in the caller's transaction. */
   cancelRuns(scope: TenantScope, copyId: number): Promise<void>;
@@ -127,16 +127,14 @@ export async function purgeCopy(
   logger.info({ tenantId, copyId, deleted }, "a retired copy was purged");
 }
 
-/** Every table whose rows belong to a copy; runs and receipts of writes are the tenant's history. */
+/** They name a copy and are the tenant's: its connection, and the history of runs, matches and writes. */
+const KEPT = new Set("sync_run connection credential meeting_match renewal_attempt note_write field_write".split(" "));
+
+/** Every table whose rows belong to a copy. */
 function copyTables({ tables }: Database): string[] {
-  const KEPT = [
-    ...["sync_run", "connection", "credential", "meeting_match", "renewal_attempt"],
-    ...["note_write", "field_write"],
-  ];
   return tables
     .filter(
-      ({ tableName, columns }) =>
-        !KEPT.includes(tableName) && columns.some(({ propertyName }) => propertyName === "copyId"),
+      ({ tableName, columns }) => !KEPT.has(tableName) && columns.some(({ propertyName }) => propertyName === "copyId"),
     )
     .map(({ tableName }) => tableName);
 }

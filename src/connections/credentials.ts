@@ -21,7 +21,7 @@ export interface Credential {
 
 export type PresentAccess = Omit<Credential, "refreshToken"> & { state: ConnectionState };
 
-/** What a sealed token is bound to. */
+/** A sealed token is bound to its place: elsewhere it cannot be opened. */
 export const placeOf = (tenantId: number, copyId: number, column: string): string[] => [
   String(tenantId),
   String(copyId),
@@ -38,7 +38,7 @@ export class Credentials {
     return row && this.#open(row);
   }
 
-  /** What a caller needs before a request, in one small statement: there is one for nearly every request to the CRM. */
+  /** The access token alone, in one small statement: it is read before nearly every request to the CRM. */
   async readAccess({ tenantId, rows }: TenantScope, copyId: number): Promise<PresentAccess | null> {
     const [row] = await rows<{
       state: ConnectionState;

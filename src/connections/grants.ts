@@ -28,7 +28,7 @@ export class Grants {
 
   constructor(private readonly parts: { database: Database; tokens: AccessTokens; clock: Clock; logger: Logger }) {}
 
-  /** A periodic task; several workers may do it at once. */
+  /** Done periodically, by several workers at once. */
   async sweep(): Promise<void> {
     const { database, clock, logger } = this.parts;
     const now = clock();

@@ -27,13 +27,13 @@ export interface IdentityParts {
   http: CrmHttp;
   crmBaseUrl: string;
   credentials: Credentials;
-  /** What this is counted in; nobody is kept from asking for it. */
+  /** The tokens of these questions are counted there; none is refused for want of them. */
   purseOf?(tenantId: number, copyId: number): Purse;
   clock: Clock;
   logger: Logger;
 }
 
-/** What a request is paid from, what may keep it from being sent, and what calls it off. */
+/** How a question is paid for, kept from being sent, and called off. */
 export type HowAsked = Pick<CallParts, "mayBegin" | "purse" | "stop">;
 type HeldToken = Pick<Credential, "version" | "accessToken" | "isProven">;
 
@@ -49,7 +49,7 @@ const ENDED: Partial<Record<ReauthorizationReason, string>> = {
 };
 
 /**
- * What came of asking: the token is the authorization's own; it is no longer the present one; or the CRM refuses it (401).
+ * The token is the authorization's own; or it is no longer the present one; or the CRM refuses it (401).
  */
 export type Proof = "PROVEN" | "REPLACED" | "REFUSED";
 

@@ -158,7 +158,7 @@ async function endAttempt({ tenantId, typed }: TenantScope, copyId: number, vers
   await typed((orm) => orm.delete(RenewalAttemptRow, { tenantId, copyId, version }));
 }
 
-/** What a renewal that brought no token does to the connection. */
+/** How the connection goes on after a renewal that brought no token. */
 export type RenewalDecision =
   /** The state moves, and nothing asks the CRM again by itself. */
   | { next: "NEEDS_REAUTHORIZATION"; reason: ReauthorizationReason }

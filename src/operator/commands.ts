@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Credentials, resealAll } from "../connections/credentials";
 import { OBEYED_WITHIN_MS, resumeCrm, stopCrm } from "../connections/crm-stops";
 import { Database, reachOf } from "../database/database";
-import { openDatabase } from "../database/opening";
+import { openDatabase } from "../database/migrate";
 import { entities } from "../entities/index";
 import { systemClock } from "../platform/clock";
 import type { Config } from "../platform/config";

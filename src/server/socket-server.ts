@@ -16,7 +16,7 @@ import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
 import { createOperationContext, type Services } from "../resolvers/context";
 import { SharedReads } from "../resolvers/tenant-reads";
-import { BoundedSocket } from "./bounded-socket";
+import { BoundedSocket, Seats } from "./bounded-socket";
 import {
   CLOSE_WAIT_MS,
   type EndReason,
@@ -30,10 +30,8 @@ import {
 } from "./connection-limits";
 import type { Arrival, Crowds } from "./crowds";
 import { maskErrors } from "./masked-errors";
-import { readMessage, take, takeToken } from "./received";
-import { Seats } from "./seats";
 import { SharedSubscriptions } from "./shared-subscriptions";
-import { SubscriptionChecks } from "./subscription-checks";
+import { readMessage, SubscriptionChecks, take, takeToken } from "./subscription-checks";
 
 /** The close code that WebSocket's registry has for it. */
 const TRY_AGAIN_LATER = 1013;

@@ -1,6 +1,5 @@
 import { createDataSource } from "../../src/database/data-source";
-import { migrate } from "../../src/database/migrate";
-import { connectDatabase } from "../../src/database/opening";
+import { connectDatabase, migrate } from "../../src/database/migrate";
 import { entities } from "../../src/entities";
 import { createTestDatabase, type TestDatabase } from "../support/database";
 
