@@ -143,8 +143,6 @@ function options({ schema, services, verifyActor, introspection, logger }: Socke
   const reads = new SharedReads(services);
   const seats = new Seats({ ofTenant: MAX_TENANT_SOCKETS, ofUser: MAX_USER_SOCKETS });
   const mask = maskErrors(logger);
-  const masked = (errors: readonly GraphQLError[]) =>
-    errors.map((error) => mask(error.toJSON(), error) as GraphQLError);
   const shared = new SharedSubscriptions((viewer) => createOperationContext(viewer, services, reads), mask);
   return {
     connectionInitWaitTimeout: INIT_WAIT_MS,
@@ -167,7 +165,7 @@ function options({ schema, services, verifyActor, introspection, logger }: Socke
     },
     subscribe: (args: ExecutionArgs) => shared.subscribe(args.contextValue as Viewer, args),
     onError: (_context: SocketContext, _id: string, _payload: unknown, errors: readonly GraphQLError[]) =>
-      masked(errors),
+      errors.map((error) => mask(error.toJSON(), error)),
     // Masked already: the library would write anew what all subscribers share.
     onNext: (_context: SocketContext, _id: string, _payload: unknown, _args: unknown, result: ExecutionResult) =>
       result,
