@@ -90,7 +90,7 @@ export function createApp(config: Config, logger: Logger, clock: Clock = systemC
   };
 }
 
-interface Ground {
+interface AppParts {
   config: Config;
   database: Database;
   url: Secret;
@@ -101,15 +101,12 @@ interface Ground {
 
 type Services = ReturnType<typeof compose>;
 
-function compose({ config, database, url, metrics, logger, clock }: Ground) {
-  const crmBaseUrl = config.crm.baseUrl;
-  const notifications = new Notifications(url, logger);
-  const crmStops = new CrmStops(database);
-  notifications.subscribe(CRM_STOP_CHANGED, null, () => crmStops.forget());
-
+/** Calls to the CRM: as whom they are made, and from which tokens they are paid. */
+function crmOf({ config, database, url, metrics, logger, clock }: AppParts, crmStops: CrmStops) {
   const http = new CrmHttp(metrics, logger, () => crmStops.requireNone());
   const oauth = new CrmOAuth(http, config.crm);
   const credentials = new Credentials(new Keyring(config.encryptionKeys));
+  const crmBaseUrl = config.crm.baseUrl;
   const base = { database, http, crmBaseUrl, clock, logger, metrics };
 
   const budget = new Budget({ ...base, share: config.budgetShare });
@@ -118,6 +115,21 @@ function compose({ config, database, url, metrics, logger, clock }: Ground) {
   const tokensOf = (tenantId: number, copyId: number) => tokens.of(tenantId, copyId);
   const apiOf = (tenantId: number, copyId: number) =>
     new CrmApi({ http, baseUrl: crmBaseUrl, tokens: tokensOf(tenantId, copyId), purse: purseOf(tenantId, copyId) });
+  const close = async () => {
+    await tokens.close();
+    await budget.close();
+    await http.close();
+  };
+  return { base, oauth, credentials, budget, purseOf, tokens, tokensOf, apiOf, close };
+}
+
+function compose(parts: AppParts) {
+  const { config, database, url, metrics, logger, clock } = parts;
+  const notifications = new Notifications(url, logger);
+  const crmStops = new CrmStops(database);
+  notifications.subscribe(CRM_STOP_CHANGED, null, () => crmStops.forget());
+  const crm = crmOf(parts, crmStops);
+  const { base, oauth, credentials, budget, purseOf, tokens, tokensOf, apiOf } = crm;
   const fieldMappings = new FieldMappings({ ...base, apiOf });
 
   const writing = { ...base, tokensOf, purseOf, stopped: () => crmStops.refusal() };
@@ -144,9 +156,7 @@ function compose({ config, database, url, metrics, logger, clock }: Ground) {
     await noteWrites.close();
     await shownNotes.close();
     await fieldWrites.close();
-    await tokens.close();
-    await budget.close();
-    await http.close();
+    await crm.close();
   };
   return {
     database,
