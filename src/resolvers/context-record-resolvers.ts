@@ -1,5 +1,6 @@
 import { Ctx, FieldResolver, Resolver, Root } from "type-graphql";
 import type { ShownNote } from "../briefing/note-content";
+import { LARGE_VALUE } from "../schema/complexity";
 import { Activity, Note } from "../schema/context-records";
 import { CrmUser, Pipeline, Stage } from "../schema/crm-setup";
 import { Deal, Organization, Person } from "../schema/records";
@@ -47,12 +48,12 @@ const shownOf = async ({ links }: Note, { loaders }: OperationContext): Promise<
 
 @Resolver(() => Note)
 export class NoteResolver {
-  @FieldResolver(() => String, { description: "Sanitized HTML, safe to show." })
+  @FieldResolver(() => String, { complexity: LARGE_VALUE, description: "Sanitized HTML, safe to show." })
   async html(@Root() note: Note, @Ctx() context: OperationContext): Promise<string> {
     return (await shownOf(note, context)).html;
   }
 
-  @FieldResolver(() => String, { description: "The same without markup." })
+  @FieldResolver(() => String, { complexity: LARGE_VALUE, description: "The same without markup." })
   async text(@Root() note: Note, @Ctx() context: OperationContext): Promise<string> {
     return (await shownOf(note, context)).text;
   }

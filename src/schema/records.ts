@@ -1,4 +1,5 @@
 import { Field, registerEnumType } from "type-graphql";
+import { LARGE_VALUE } from "./complexity";
 import { Node } from "./node";
 import { ObjectType } from "./object-type";
 import { DateScalar, DecimalScalar, JsonObjectScalar } from "./scalars";
@@ -84,7 +85,7 @@ export class Deal extends Node {
   @Field(() => String, { nullable: true })
   lostReason!: string | null;
 
-  @Field(() => JsonObjectScalar, { description: CUSTOM_FIELDS })
+  @Field(() => JsonObjectScalar, { complexity: LARGE_VALUE, description: CUSTOM_FIELDS })
   customFields!: Record<string, unknown>;
 
   @Field(() => String, { nullable: true, description: CRM_URL })
@@ -121,7 +122,7 @@ export class Person extends Node {
   @Field(() => Date, { nullable: true, description: "The CRM's time stamp; the service reads no mail." })
   lastOutgoingMailAt!: Date | null;
 
-  @Field(() => JsonObjectScalar, { description: CUSTOM_FIELDS })
+  @Field(() => JsonObjectScalar, { complexity: LARGE_VALUE, description: CUSTOM_FIELDS })
   customFields!: Record<string, unknown>;
 
   @Field(() => String, { nullable: true, description: CRM_URL })
@@ -144,7 +145,7 @@ export class Organization extends Node {
   @Field(() => String, { nullable: true })
   website!: string | null;
 
-  @Field(() => JsonObjectScalar, { description: CUSTOM_FIELDS })
+  @Field(() => JsonObjectScalar, { complexity: LARGE_VALUE, description: CUSTOM_FIELDS })
   customFields!: Record<string, unknown>;
 
   @Field(() => String, { nullable: true, description: CRM_URL })

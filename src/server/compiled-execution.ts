@@ -19,8 +19,8 @@ import type { OperationContext } from "../resolvers/context";
 import type { FormatError } from "./masked-errors";
 import { sizeOf } from "./operation-size";
 
-/** Fields with all fragments written out, as the compiler does. */
-const MAX_COMPILED_FIELDS = 1_000;
+/** Fields and fragments with all of them written out, as the compiler does. */
+const MAX_COMPILED_NODES = 1_000;
 /** Operations with compiled code, each of at most half a megabyte; a document may have hundreds. A frontend has some dozens. */
 const MAX_PLANS = 200;
 
@@ -117,7 +117,7 @@ export function isSafeToCompile(
   operation: OperationDefinitionNode,
 ): boolean {
   if (operation.operation !== OperationTypeNode.QUERY) return false;
-  if (sizeOf(schema, document, operation, {}).fields > MAX_COMPILED_FIELDS) return false;
+  if (sizeOf(schema, document, operation, {}).nodes > MAX_COMPILED_NODES) return false;
   const variables = operation.variableDefinitions ?? [];
   if (variables.some(({ type }) => isRecursive(schema.getType(nameOf(type))))) return false;
   let safe = true;

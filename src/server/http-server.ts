@@ -68,7 +68,7 @@ export async function createHttpServer(parts: HttpServerParts): Promise<HttpServ
   // Only JSON: what a form or a plain text post could carry would pass a browser's origin check unasked.
   fastify.removeContentTypeParser("text/plain");
   fastify.setErrorHandler(answerInFormOfGraphQL(parts.logger));
-  const formatError = maskErrors(parts.logger);
+  const formatError = maskErrors(parts.logger, parts.introspection);
   const apollo = new ApolloServer<OperationContext>({
     schema: parts.schema,
     introspection: parts.introspection,

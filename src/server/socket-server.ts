@@ -142,7 +142,7 @@ function options({ schema, services, verifyActor, introspection, logger }: Socke
   const checks = new SubscriptionChecks(schema, rules);
   const reads = new SharedReads(services);
   const seats = new Seats({ ofTenant: MAX_TENANT_SOCKETS, ofUser: MAX_USER_SOCKETS });
-  const mask = maskErrors(logger);
+  const mask = maskErrors(logger, introspection);
   const shared = new SharedSubscriptions((viewer) => createOperationContext(viewer, services, reads), mask);
   return {
     connectionInitWaitTimeout: INIT_WAIT_MS,

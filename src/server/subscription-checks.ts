@@ -57,14 +57,15 @@ export class SubscriptionChecks {
     if (operation?.operation !== OperationTypeNode.SUBSCRIPTION) {
       return [new GraphQLError(SUBSCRIPTIONS_ONLY, { extensions: { code: "SUBSCRIPTIONS_ONLY" } })];
     }
-    const size = sizeOf(this.schema, document, operation, variables ?? {});
-    const refusal = refusalOfSize(size, MAX_EVENT_COST) ?? refusalOfVariables(variables ?? {});
-    if (refusal) return [refusal];
+    const tooMany = refusalOfVariables(variables ?? {});
+    if (tooMany) return [tooMany];
     if (!kept) {
       const faults = validate(this.schema, document, this.#rules, VALIDATION_OPTIONS);
       if (faults.length > 0) return faults;
-      this.#valid.set(query, document);
     }
+    const refusal = refusalOfSize(sizeOf(this.schema, document, operation, variables ?? {}), MAX_EVENT_COST);
+    if (refusal) return [refusal];
+    this.#valid.set(query, document);
     return { schema: this.schema, document, operationName, variableValues: declaredOf(operation, variables) };
   }
 }
