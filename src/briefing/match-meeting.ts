@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
-import { holdCopyToJudge, liveCopyId } from "../connections/connection-store";
+import { liveCopyId } from "../connections/connection";
+import { holdCopyToJudge } from "../connections/copies";
 import type { TenantScope } from "../database/database";
 import { MEETING_MATCHED, notifyOf } from "../database/notifications";
 import { jsonRows } from "../database/upsert";

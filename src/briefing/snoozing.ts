@@ -1,7 +1,7 @@
 import type { Actor } from "../auth/actor";
 import { recordAudit } from "../auth/audit";
-import { holdCopyToJudge, liveCopyId } from "../connections/connection-store";
-import { NOT_CONNECTED } from "../connections/refusals";
+import { liveCopyId, NOT_CONNECTED } from "../connections/connection";
+import { holdCopyToJudge } from "../connections/copies";
 import type { CopyScope, Database } from "../database/database";
 import type { DealRow } from "../entities/deal";
 import { type Clock, DAY_MS } from "../platform/clock";

@@ -3,7 +3,7 @@ import {
   type DocumentNode,
   GraphQLError,
   type GraphQLFormattedError,
-  type GraphQLInputType,
+  type GraphQLNamedType,
   type GraphQLSchema,
   getNamedType,
   getVariableValues,
@@ -11,7 +11,7 @@ import {
   Kind,
   type OperationDefinitionNode,
   OperationTypeNode,
-  typeFromAST,
+  type TypeNode,
   visit,
 } from "graphql";
 import { type CompiledQuery, compileQuery, isCompiledQuery } from "graphql-jit";
@@ -119,8 +119,7 @@ export function isSafeToCompile(
   if (operation.operation !== OperationTypeNode.QUERY) return false;
   if (sizeOf(schema, document, operation, {}).nodes > MAX_COMPILED_NODES) return false;
   const variables = operation.variableDefinitions ?? [];
-  const types = variables.map(({ type }) => typeFromAST(schema, type as never) as GraphQLInputType | undefined);
-  if (types.some((type) => type && isRecursive(type))) return false;
+  if (variables.some(({ type }) => isRecursive(schema.getType(nameOf(type))))) return false;
   let safe = true;
   const refuse = () => {
     safe = false;
@@ -132,11 +131,12 @@ export function isSafeToCompile(
   return safe;
 }
 
+const nameOf = (type: TypeNode): string => (type.kind === Kind.NAMED_TYPE ? type.name.value : nameOf(type.type));
+
 /** Whether an input type holds itself, at whatever depth. */
-function isRecursive(type: GraphQLInputType, within: ReadonlySet<string> = new Set()): boolean {
-  const named = getNamedType(type);
+function isRecursive(named: GraphQLNamedType | undefined, within: ReadonlySet<string> = new Set()): boolean {
   if (!isInputObjectType(named)) return false;
   if (within.has(named.name)) return true;
   const holders = new Set(within).add(named.name);
-  return Object.values(named.getFields()).some((field) => isRecursive(field.type, holders));
+  return Object.values(named.getFields()).some((field) => isRecursive(getNamedType(field.type), holders));
 }

@@ -1,4 +1,4 @@
-import { ConnectionGoneError, NeedsReauthorizationError } from "../connections/errors";
+import { ConnectionGoneError, NeedsReauthorizationError } from "../connections/connection";
 import { CrmError, type CrmFailure, explain, stopBehind } from "../crm/errors";
 import { OAuthError } from "../crm/oauth";
 import type { SyncErrorCode } from "../entities/sync-run";

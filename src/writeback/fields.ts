@@ -1,6 +1,6 @@
 import type { Actor } from "../auth/actor";
 import type { PolicyRefusal } from "../auth/policies";
-import { holdLiveCopy } from "../connections/connection-store";
+import { holdLiveCopy } from "../connections/copies";
 import { type FieldMappings, readFieldMappings } from "../connections/field-mappings";
 import type { CrmCustomFields } from "../crm/parsing/fields";
 import type { TenantScope } from "../database/database";

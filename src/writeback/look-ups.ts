@@ -2,8 +2,8 @@ import type { CrmApi } from "../crm/api";
 import type { TenantScope } from "../database/database";
 import { hasLiveJob } from "../database/jobs";
 import type { WriteReceipt } from "../entities/write-receipt";
-import { eachAlone } from "../platform/chores";
 import { MINUTE_MS } from "../platform/clock";
+import { forEachLogged } from "../platform/periodic";
 import { ABANDONED_AFTER_MS, nextLookUp } from "./look-up-plan";
 import { enqueueLookUp, settle, type WriteKind, type WriteRef } from "./receipts";
 import { isOfTheCrm, type WriteOutcome } from "./write-failure";
@@ -66,7 +66,7 @@ export class LookUps<Row extends WriteReceipt> {
     );
     const enqueue = ({ tenantId, writeId }: WriteRef) =>
       enqueueLookUp(database.tenant(tenantId), this.kind, writeId, now);
-    await eachAlone(overdue, enqueue, logger);
+    await forEachLogged(overdue, enqueue, logger);
   }
 
   /** Looks once. The next look-up is planned before this one begins, so a crash in between loses none. */
@@ -108,7 +108,7 @@ export class LookUps<Row extends WriteReceipt> {
       // Its sender may have settled it at the last moment, and has counted it.
       if (left.state === "UNKNOWN") metrics?.crmWrites.inc({ kind: this.kind.name, state: left.state });
     };
-    await eachAlone(abandoned, leave, logger);
+    await forEachLogged(abandoned, leave, logger);
   }
 
   /** null where there is nothing to look up, or nobody to ask: then a sweep comes back to it. */

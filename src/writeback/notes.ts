@@ -1,6 +1,6 @@
 import type { Actor } from "../auth/actor";
 import type { PolicyRefusal } from "../auth/policies";
-import { holdLiveCopy } from "../connections/connection-store";
+import { holdLiveCopy } from "../connections/copies";
 import type { CrmApi } from "../crm/api";
 import type { CrmNote } from "../crm/parsing/records";
 import type { CopyScope, TenantScope } from "../database/database";

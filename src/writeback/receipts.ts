@@ -2,12 +2,21 @@ import { randomUUID } from "node:crypto";
 import type { ObjectType } from "typeorm";
 import { z } from "zod";
 import type { TenantScope } from "../database/database";
-import { enqueueJob } from "../database/jobs";
+import { enqueueJob, type JobKind } from "../database/jobs";
 import { FieldWriteRow, NoteWriteRow, type StoredWriteState, type WriteReceipt } from "../entities/write-receipt";
 import { DAY_MS } from "../platform/clock";
 import { nextLookUp } from "./look-up-plan";
 import type { MeetingTargets, Target } from "./targets";
 import { sentenceOf, type WriteFailure, type WriteOutcome } from "./write-failure";
+
+const WRITE_REF = z.object({ tenantId: z.number(), writeId: z.uuid() });
+export type WriteRef = z.infer<typeof WRITE_REF>;
+
+const lookUpJob = (name: string): JobKind<WriteRef> => ({
+  name,
+  payload: WRITE_REF,
+  subjectOf: ({ writeId }) => writeId,
+});
 
 /** What differs between the receipts of notes and those of field values; all else is one way for both. */
 export interface WriteKind<Row extends WriteReceipt> {
@@ -19,7 +28,7 @@ export interface WriteKind<Row extends WriteReceipt> {
   ownColumns: string;
   /** The columns that hold one receipt for each write of an idempotency key, as SQL. */
   oneForEach: string;
-  lookUpJob: string;
+  lookUpJob: JobKind<WriteRef>;
   /** No look-up is begun later than this after the sending. */
   lookedForMs: number;
   /** What a receipt says while it is UNKNOWN. */
@@ -34,7 +43,7 @@ export const NOTE: WriteKind<NoteWriteRow> = {
   row: NoteWriteRow,
   ownColumns: "reference",
   oneForEach: "tenant_id, idempotency_key",
-  lookUpJob: "note_look_up",
+  lookUpJob: lookUpJob("note_look_up"),
   // What a day of looks could not settle none will: from then on only a synced note can, and nobody's tokens are spent.
   lookedForMs: DAY_MS,
   lookedFor:
@@ -50,7 +59,7 @@ export const FIELD: WriteKind<FieldWriteRow> = {
   row: FieldWriteRow,
   ownColumns: "position, field_key, value",
   oneForEach: "tenant_id, idempotency_key, position",
-  lookUpJob: "field_look_up",
+  lookUpJob: lookUpJob("field_look_up"),
   // No sync settles a value: the record is asked as long as the answer is not known.
   lookedForMs: Number.POSITIVE_INFINITY,
   lookedFor:
@@ -206,16 +215,11 @@ async function readReceipt<Row extends WriteReceipt>(
   return receipt;
 }
 
-/** The payload of a look-up's job. */
-export const WRITE_REF = z.object({ tenantId: z.number(), writeId: z.uuid() });
-export type WriteRef = z.infer<typeof WRITE_REF>;
-
 export function enqueueLookUp<Row extends WriteReceipt>(
   scope: TenantScope,
   { lookUpJob }: WriteKind<Row>,
   writeId: string,
   runAt: Date,
 ): Promise<void> {
-  const payload: WriteRef = { tenantId: scope.tenantId, writeId };
-  return enqueueJob(scope, { task: lookUpJob, subject: writeId, payload, runAt });
+  return enqueueJob(scope, lookUpJob, { tenantId: scope.tenantId, writeId }, runAt);
 }

@@ -147,7 +147,10 @@ async function within<T>(ms: number, asked: Promise<T>): Promise<T | string> {
 const LOST = { requests: 0, changed: [] };
 
 const disconnecting = () =>
-  new Disconnecting({ ...healthy.parts, cancelRuns: (scope, copyId) => cancelRuns(scope, copyId, clock()) });
+  new Disconnecting({
+    ...healthy.parts,
+    endsSync: { cancelRuns: (scope, copyId) => cancelRuns(scope, copyId, clock()) },
+  });
 const admin = async (tenant: string) => ({
   ...{ ...(await seller(database)), tenant, tenantId: await database.tenantId(tenant) },
   role: "admin" as const,

@@ -1,5 +1,5 @@
 import { type Simulator, startSimulator } from "../../simulator";
-import { purgeCopy, sweepPurges } from "../../src/connections/purge";
+import { purgeCopy, sweepPurges } from "../../src/connections/copies";
 import { Database } from "../../src/database/database";
 import { createLogger } from "../../src/platform/logger";
 import { encodeId } from "../../src/resolvers/global-id";

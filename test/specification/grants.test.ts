@@ -2,7 +2,7 @@ import { Grants } from "../../src/connections/grants";
 import { type Renewals, startRenewals, WORKS } from "../support/renewals";
 import { dataOf } from "../support/stories";
 
-// Seen red with: no chore; a chore that tries again at each look; one that renews what is in use.
+// Seen red with: no periodic task; one that tries again at each look; one that renews what is in use.
 
 const DAY = 86_400_000;
 

@@ -4,7 +4,7 @@ import { type Simulator, startSimulator } from "../../simulator";
 import * as times from "../../simulator/model/times";
 import { judge } from "../../src/briefing/quiet/judge";
 import { readQuietFacts } from "../../src/briefing/quiet/read-quiet";
-import { holdCopyToJudge } from "../../src/connections/connection-store";
+import { holdCopyToJudge } from "../../src/connections/copies";
 import { Database } from "../../src/database/database";
 import { DAY_MS, MINUTE_MS } from "../../src/platform/clock";
 import { createTestDatabase, type TestDatabase } from "../support/database";

@@ -1,5 +1,5 @@
 import { type Simulator, startSimulator } from "../../simulator";
-import { moveToNeedsReauthorization } from "../../src/connections/connection-store";
+import { moveToNeedsReauthorization } from "../../src/connections/connection";
 import { Database } from "../../src/database/database";
 import { encodeId } from "../../src/resolvers/global-id";
 import type { ActorClaims } from "../support/actors";

@@ -1,5 +1,5 @@
 import type { Fault } from "../../simulator";
-import { RenewalHeldUpError } from "../../src/connections/errors";
+import { RenewalHeldUpError } from "../../src/connections/renewal";
 import {
   NEEDS_REAUTHORIZATION,
   REVOKED,

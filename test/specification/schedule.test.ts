@@ -1,6 +1,6 @@
 import { type Simulator, startSimulator } from "../../simulator";
 import { Budget } from "../../src/connections/budget";
-import { moveToNeedsReauthorization } from "../../src/connections/connection-store";
+import { moveToNeedsReauthorization } from "../../src/connections/connection";
 import { Database } from "../../src/database/database";
 import { createLogger } from "../../src/platform/logger";
 import { Schedule } from "../../src/sync/schedule";

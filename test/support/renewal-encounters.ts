@@ -1,4 +1,4 @@
-import { moveToNeedsReauthorization } from "../../src/connections/connection-store";
+import { moveToNeedsReauthorization } from "../../src/connections/connection";
 import type { Connected, Renewals } from "./renewals";
 import { connect, until } from "./stories";
 import { copyOf } from "./tokens";

@@ -1,4 +1,4 @@
-import { ConnectionGoneError, NeedsReauthorizationError } from "../../src/connections/errors";
+import { ConnectionGoneError, NeedsReauthorizationError } from "../../src/connections/connection";
 import { CrmError, failureOfStatus } from "../../src/crm/errors";
 import { OAuthError } from "../../src/crm/oauth";
 import { nextLookUp, SETTLED_AFTER_MS, verdictOf } from "../../src/writeback/look-up-plan";

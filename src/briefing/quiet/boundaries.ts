@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { liveCopyId } from "../../connections/connection-store";
+import { liveCopyId } from "../../connections/connection";
 import type { Database } from "../../database/database";
 import { jsonRows } from "../../database/upsert";
-import { eachAlone } from "../../platform/chores";
 import type { Clock } from "../../platform/clock";
 import type { Logger } from "../../platform/logger";
+import { forEachLogged } from "../../platform/periodic";
 import { type Flip, tellFlips } from "./flips";
 import { ms } from "./read-quiet";
 
@@ -94,7 +94,7 @@ export class Boundaries {
     const pass = async (begun: BegunInCopy) => {
       claimed += await this.#claim(begun, now);
     };
-    await eachAlone(due, pass, this.logger);
+    await forEachLogged(due, pass, this.logger);
     return claimed;
   }
 

@@ -1,15 +1,16 @@
 import { isDeepStrictEqual } from "node:util";
-import { holdCopyToJudge } from "../../connections/connection-store";
+import { z } from "zod";
+import { holdCopyToJudge } from "../../connections/copies";
 import type { CopyScope, Database, TenantScope } from "../../database/database";
-import { enqueueJob, hasLiveJob } from "../../database/jobs";
+import { enqueueJob, hasLiveJob, type JobKind } from "../../database/jobs";
 import { CONNECTION_CHANGED, notify } from "../../database/notifications";
 import { ComingSilenceRow } from "../../entities/coming-silence";
 import { JudgedCopyRow, type Standards } from "../../entities/judged-copy";
 import { QuietSettingsRow } from "../../entities/quiet-settings";
 import { SyncedCopyRow } from "../../entities/synced-copy";
-import { eachAlone } from "../../platform/chores";
 import { type Clock, SECOND_MS } from "../../platform/clock";
 import type { Logger } from "../../platform/logger";
+import { forEachLogged } from "../../platform/periodic";
 import { NO_WISHES, standardsOf, type Wishes } from "./standards";
 import { judgeByComing, judgeDeals, storeAllComing } from "./stored-silence";
 
@@ -18,17 +19,20 @@ import { judgeByComing, judgeDeals, storeAllComing } from "./stored-silence";
  * is coming is judged beside what holds, a batch a transaction, and takes its place at once (decision 0080).
  */
 
-export const REJUDGE_JOB = "rejudge";
 /** A copy gives its place to other work after this, and goes on from where it stood. */
 const TURN_MS = 15 * SECOND_MS;
 
 /** Deals judged in one transaction: a sync's page waits for it. */
 const BATCH = 250;
 
-export interface RejudgeRef {
-  tenantId: number;
-  copyId: number;
-}
+const REJUDGE_REF = z.object({ tenantId: z.number(), copyId: z.number() });
+type RejudgeRef = z.infer<typeof REJUDGE_REF>;
+
+export const REJUDGE: JobKind<RejudgeRef> = {
+  name: "rejudge",
+  payload: REJUDGE_REF,
+  subjectOf: ({ copyId }) => copyId,
+};
 
 /** What the deals of a copy are to be judged by: pipelines and stages of another company than the copy's mean nothing. */
 export function wantedBy(
@@ -68,10 +72,8 @@ export async function judgeByPresentRules(copy: CopyScope, now: Date): Promise<v
   await enqueue(copy);
 }
 
-function enqueue({ tenantId, copyId, ...scope }: CopyScope): Promise<void> {
-  const payload: RejudgeRef = { tenantId, copyId };
-  return enqueueJob({ tenantId, ...scope }, { task: REJUDGE_JOB, subject: copyId, payload });
-}
+const enqueue = (copy: CopyScope): Promise<void> =>
+  enqueueJob(copy, REJUDGE, { tenantId: copy.tenantId, copyId: copy.copyId });
 
 /** From this commit on these standards hold, and nothing else is coming. Told once, for the connection. */
 async function settle(copy: CopyScope, standards: Standards): Promise<void> {
@@ -117,11 +119,11 @@ export class Rejudging {
     const lost = await this.database.acrossTenants<RejudgeRef>(
       `WITH rejudged AS MATERIALIZED (SELECT tenant_id, copy_id FROM judged_copy WHERE coming IS NOT NULL)
        SELECT tenant_id AS "tenantId", copy_id AS "copyId" FROM rejudged
-       WHERE NOT ${hasLiveJob(REJUDGE_JOB, "rejudged.copy_id", "now() - interval '1 minute'")}`,
+       WHERE NOT ${hasLiveJob(REJUDGE, "rejudged.copy_id", "now() - interval '1 minute'")}`,
       [],
       { tenantId: "number", copyId: "number" },
     );
-    await eachAlone(
+    await forEachLogged(
       lost,
       ({ tenantId, copyId }) => enqueue({ ...this.database.tenant(tenantId), copyId }),
       this.logger,

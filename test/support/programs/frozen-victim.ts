@@ -88,7 +88,7 @@ async function work({ parts, tokens }: Writeback): Promise<unknown> {
     case "disconnect":
       return new Disconnecting({
         ...{ database, clock, logger },
-        cancelRuns: (scope, copyId) => cancelRuns(scope, copyId, clock()),
+        endsSync: { cancelRuns: (scope, copyId) => cancelRuns(scope, copyId, clock()) },
       }).disconnect(actor);
     case "page": {
       const pinned = (tenantId: number, copyId: number) => tokens.of(tenantId, copyId);

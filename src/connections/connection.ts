@@ -2,11 +2,50 @@ import { recordAudit } from "../auth/audit";
 import type { CrmCurrentUser } from "../crm/parsing/records";
 import type { TenantScope } from "../database/database";
 import { CONNECTION_CHANGED, notify } from "../database/notifications";
-import { ConnectionRow, type ConnectionState, type ReauthorizationReason } from "../entities/connection";
-import { SyncedCopyRow } from "../entities/synced-copy";
+import {
+  CONNECTION_STATES,
+  ConnectionRow,
+  type ConnectionState,
+  type ReauthorizationReason,
+} from "../entities/connection";
+import { ServiceError } from "../platform/errors";
 import type { Logger } from "../platform/logger";
-import type { Present } from "./admission";
-import { mayMove, statesBefore } from "./states";
+import { refused } from "../platform/outcome";
+
+/**
+ * Where a connection may go from each state (specification 3). A connected CRM is never replaced in place, and only
+ * an authorization by a person leads out of NEEDS_REAUTHORIZATION other than disconnecting.
+ */
+export const MOVES: Readonly<Record<ConnectionState, readonly ConnectionState[]>> = {
+  NOT_CONNECTED: ["CONNECTED"],
+  CONNECTED: ["NEEDS_REAUTHORIZATION", "NOT_CONNECTED"],
+  NEEDS_REAUTHORIZATION: ["CONNECTED", "NOT_CONNECTED"],
+};
+
+export function mayMove(from: ConnectionState, to: ConnectionState): boolean {
+  return MOVES[from].includes(to);
+}
+
+/** The states from which a connection may go to `to`. */
+export function statesBefore(to: ConnectionState): ConnectionState[] {
+  return CONNECTION_STATES.filter((from) => mayMove(from, to));
+}
+
+export const NOT_CONNECTED = refused("NOT_CONNECTED", "No CRM is connected. An owner or admin can connect one.");
+export const NEEDS_REAUTHORIZATION = refused(
+  "NEEDS_REAUTHORIZATION",
+  "The CRM no longer accepts the authorization. An owner or admin has to authorize again.",
+);
+
+/** The connection is gone, or belongs to another copy now: whatever asked for a token stops quietly. */
+export class ConnectionGoneError extends ServiceError {
+  readonly code = "NOT_CONNECTED";
+}
+
+/** The CRM no longer accepts the grant; someone must authorize again. */
+export class NeedsReauthorizationError extends ServiceError {
+  readonly code = "NEEDS_REAUTHORIZATION";
+}
 
 /** The tenant's connection, or null before anyone connected. */
 export async function readConnection({ tenantId, entities }: TenantScope): Promise<ConnectionRow | null> {
@@ -26,38 +65,17 @@ export async function connectedCopyId(scope: TenantScope): Promise<number | null
   return connection?.state === "CONNECTED" ? connection.copyId : null;
 }
 
-/** Until the transaction ends, the copy stays live. @returns the CRM company that it is of; null where it is not live */
-export async function holdLiveCopy(
-  { tenantId, rows }: TenantScope,
-  copyId: number,
-): Promise<{ crmCompanyId: number } | null> {
-  const [live] = await rows<{ crmCompanyId: number }>(
-    `SELECT crm_company_id AS "crmCompanyId" FROM synced_copy
-     WHERE tenant_id = $1 AND id = $2 AND state = 'LIVE' FOR SHARE`,
-    [tenantId, copyId],
-    { crmCompanyId: "number" },
-  );
-  return live ?? null;
+/** Whose view of which company a copy holds. */
+export interface Bound {
+  companyId: number;
+  userId: number;
 }
 
-/** Any fixed number: the name of "judging a copy's deals" among this database's advisory locks. */
-const JUDGING_LOCKS = 20_260_015;
-
-/**
- * The same, and no other transaction judges deals of the copy meanwhile: each sees what those before it have changed.
- * @returns whether it is live
- */
-export async function holdCopyToJudge({ tenantId, rows }: TenantScope, copyId: number): Promise<boolean> {
-  const live = await rows(
-    `SELECT pg_advisory_xact_lock(${JUDGING_LOCKS}, hashint8(id)) AS held FROM synced_copy
-     WHERE tenant_id = $1 AND id = $2 AND state = 'LIVE' FOR SHARE`,
-    [tenantId, copyId],
-  );
-  return live.length > 0;
-}
-
-export interface LockedConnection extends Present {
+export interface LockedConnection {
+  state: ConnectionState;
   copyId: number | null;
+  /** null: there is no copy. */
+  bound: Bound | null;
 }
 
 /** Locks the tenant's connection row, made where it is missing: who changes a connection's state holds it. */
@@ -176,28 +194,54 @@ export async function endAuthorization(
   return moved;
 }
 
-/** Whose view the copy holds, and the zone of that user's days; null where there is none. */
-export async function boundOf(
-  { tenantId, typed }: TenantScope,
-  copyId: number,
-): Promise<(NonNullable<Present["bound"]> & { timeZone: string }) | null> {
-  const copy = await typed((orm) => orm.findOneBy(SyncedCopyRow, { tenantId, id: copyId }));
-  return copy && { companyId: copy.crmCompanyId, userId: copy.crmUserId, timeZone: copy.timeZone };
+const TROUBLES = [
+  "CRM_UNAVAILABLE",
+  "RATE_LIMITED",
+  "BUDGET_LOW",
+  "CRM_REFUSED",
+  "CRM_ACCOUNT_CLOSED",
+  "CRM_ANSWER_UNREADABLE",
+  "SERVICE_MISCONFIGURED",
+] as const;
+export type TroubleCode = (typeof TROUBLES)[number];
+
+/** A renewed access token shows these to be over; a rate limit may go on all the same. */
+export const TOKEN_TROUBLES: readonly TroubleCode[] = ["CRM_UNAVAILABLE", "SERVICE_MISCONFIGURED"];
+
+export function isTrouble(code: string): code is TroubleCode {
+  return TROUBLES.some((trouble) => trouble === code);
 }
 
-/** The user who authorized lives by other clocks from now on. */
-export async function keepTimeZone({ tenantId, typed }: TenantScope, copyId: number, timeZone: string): Promise<void> {
-  await typed((orm) => orm.update(SyncedCopyRow, { tenantId, id: copyId }, { timeZone }));
+/** Something temporary that keeps a connected CRM from working; `message` is for the customer's admin. */
+export interface Trouble {
+  code: TroubleCode;
+  message: string;
 }
 
-/** A new live copy of what `user` sees. The caller has retired the tenant's earlier one. */
-export async function createCopy({ tenantId, rows }: TenantScope, user: CrmCurrentUser, now: Date): Promise<number> {
-  const [copy] = await rows<{ id: number }>(
-    `INSERT INTO synced_copy (tenant_id, crm_company_id, crm_user_id, state, created_at, time_zone)
-     VALUES ($1, $2, $3, 'LIVE', $4, coalesce($5, 'UTC')) RETURNING id`,
-    [tenantId, user.companyId, user.id, now, user.timeZone],
-    { id: "number" },
+/** Notes trouble of a connected copy. Trouble of the same kind goes on since it was first seen. */
+export async function noteTrouble(scope: TenantScope, copyId: number, trouble: Trouble, now: Date): Promise<void> {
+  const noted = await scope.rows<{ is_new: boolean }>(
+    `UPDATE connection c SET trouble_code = $3, trouble_message = $4, trouble_last_seen_at = $5,
+       trouble_since = CASE WHEN old.trouble_code = $3 THEN old.trouble_since ELSE $5 END
+     FROM (SELECT tenant_id, trouble_code, trouble_since FROM connection WHERE tenant_id = $1 FOR UPDATE) old
+     WHERE c.tenant_id = $1 AND c.copy_id = $2 AND c.state = 'CONNECTED'
+     RETURNING old.trouble_code IS DISTINCT FROM $3 AS is_new`,
+    [scope.tenantId, copyId, trouble.code, trouble.message, now],
+    { is_new: "flag" },
   );
-  if (!copy) throw new Error("a copy that was just made is missing");
-  return copy.id;
+  if (noted[0]?.is_new) await notify(scope, CONNECTION_CHANGED);
+}
+
+/** It works again. @param codes which trouble is shown to be over by that; all where nothing is said */
+export async function endTrouble(
+  scope: TenantScope,
+  copyId: number,
+  codes: readonly TroubleCode[] = TROUBLES,
+): Promise<void> {
+  const ended = await scope.rows(
+    `UPDATE connection SET trouble_code = NULL, trouble_message = NULL, trouble_since = NULL, trouble_last_seen_at = NULL
+     WHERE tenant_id = $1 AND copy_id = $2 AND trouble_code = ANY ($3) RETURNING 1 AS ended`,
+    [scope.tenantId, copyId, codes],
+  );
+  if (ended.length > 0) await notify(scope, CONNECTION_CHANGED);
 }

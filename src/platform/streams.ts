@@ -1,5 +1,5 @@
 /** A value that changes: it wakes who listens, and is read. Iterated, it gives its states to one reader. */
-export class LiveValue<T> implements AsyncIterable<T> {
+export class StateStream<T> implements AsyncIterable<T> {
   /**
    * @param listen calls `wake` at each change; returns what ends that
    * @param read null: there is no value yet
@@ -27,7 +27,7 @@ class States<T> implements AsyncIterableIterator<T> {
   #waiting: (() => void) | null = null;
   readonly #unlisten: () => void;
 
-  constructor(private readonly value: LiveValue<T>) {
+  constructor(private readonly value: StateStream<T>) {
     this.#unlisten = value.listen(() => this.#wake());
   }
 
@@ -74,7 +74,7 @@ class States<T> implements AsyncIterableIterator<T> {
  * @param freshMs what was read is shared so long at most, for changes that wake nobody
  * @param ended the last one has left; whoever listens later begins anew
  */
-export function share<T>(value: LiveValue<T>, freshMs: number, ended: () => void): LiveValue<T> {
+export function share<T>(value: StateStream<T>, freshMs: number, ended: () => void): StateStream<T> {
   const wakes = new Set<() => void>();
   let unlisten = () => {};
   let known: { state: Promise<T | null>; readAt: number } | null = null;
@@ -98,7 +98,7 @@ export function share<T>(value: LiveValue<T>, freshMs: number, ended: () => void
     if (!known || now - known.readAt >= freshMs) known = { state: value.read(), readAt: now };
     return known.state;
   };
-  return new LiveValue(listen, read);
+  return new StateStream(listen, read);
 }
 
 /**
@@ -111,14 +111,14 @@ const MOST_WAITING = 1_000;
 type Told<T> = () => Promise<T | null>;
 
 /** Things that happen, each told to every reader once and in their order, from when it begins to read. */
-export class LiveEvents<T> implements AsyncIterable<T> {
+export class EventStream<T> implements AsyncIterable<T> {
   /** @param listen calls `happened` at each; returns what ends that */
   constructor(readonly listen: (happened: (told: Told<T>) => void) => () => void) {}
 
   [Symbol.asyncIterator](): AsyncIterableIterator<T> {
     const waiting: Told<T>[] = [];
     const states = new States(
-      new LiveValue<T>(
+      new StateStream<T>(
         (wake) =>
           this.listen((told) => {
             if (waiting.push(told) > MOST_WAITING) waiting.shift();
@@ -138,7 +138,7 @@ export class LiveEvents<T> implements AsyncIterable<T> {
   }
 
   /** The same with something done to each, once for all readers. @param ended the last reader has left */
-  shared<U>(tell: (one: T) => Promise<U | null>, ended: () => void): LiveEvents<U> {
+  shared<U>(tell: (one: T) => Promise<U | null>, ended: () => void): EventStream<U> {
     const readers = new Set<(told: Told<U>) => void>();
     let unlisten = () => {};
     const happened = (told: Told<T>) => {
@@ -148,7 +148,7 @@ export class LiveEvents<T> implements AsyncIterable<T> {
       });
       for (const reader of readers) reader(shared);
     };
-    return new LiveEvents((reader) => {
+    return new EventStream((reader) => {
       if (readers.size === 0) unlisten = this.listen(happened);
       readers.add(reader);
       return () => {

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { pino } from "pino";
-import { eachAlone, startChores } from "../../src/platform/chores";
+import { forEachLogged, startPeriodic } from "../../src/platform/periodic";
 
 // Seen red with: a failure that ends the round; rounds that begin while another is under way; an end that does not wait.
 
@@ -14,9 +14,9 @@ const until = async (done: () => boolean) => {
   while (!done()) await sleep(1);
 };
 
-test("a chore that fails is logged, comes again, and holds up none of the others", async () => {
+test("a periodic task that fails is logged, comes again, and holds up none of the others", async () => {
   const done = { first: 0, second: 0 };
-  const chores = {
+  const tasks = {
     first: async () => {
       done.first += 1;
       throw new Error("the first fails");
@@ -25,12 +25,12 @@ test("a chore that fails is logged, comes again, and holds up none of the others
       done.second += 1;
     },
   };
-  const end = await startChores(chores, 1, logger);
+  const end = await startPeriodic(tasks, 1, logger);
   expect(done).toEqual({ first: 1, second: 1 });
   await until(() => done.second >= 3);
   await end();
   expect(done.first).toBe(done.second);
-  expect(logged[0]).toMatchObject({ level: 40, chore: "first", err: { message: "the first fails" } });
+  expect(logged[0]).toMatchObject({ level: 40, task: "first", err: { message: "the first fails" } });
 });
 
 test("rounds follow each other, and the end waits for the one in hand", async () => {
@@ -42,7 +42,7 @@ test("rounds follow each other, and the end waits for the one in hand", async ()
     await sleep(20);
     atOnce -= 1;
   };
-  const end = await startChores({ slow }, 1, logger);
+  const end = await startPeriodic({ slow }, 1, logger);
   await until(() => begun === 3);
   await end();
   expect([most, atOnce, begun]).toEqual([1, 0, 3]);
@@ -54,7 +54,7 @@ test("of many things one that fails holds up none behind it, and is logged by wh
     if (id === 2) throw new Error("not this one");
     done.push(id);
   };
-  await eachAlone([{ id: 1 }, { id: 2 }, { id: 3 }], work, logger);
+  await forEachLogged([{ id: 1 }, { id: 2 }, { id: 3 }], work, logger);
   expect(done).toEqual([1, 3]);
   expect(logged).toEqual([expect.objectContaining({ level: 50, id: 2 })]);
 });

@@ -2,19 +2,25 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "./logger";
 
 /** What a worker does besides its jobs, by a name for the log. It must be harmless when several workers do it. */
-export type Chores = Readonly<Record<string, () => Promise<void>>>;
+export type PeriodicTasks = Readonly<Record<string, () => Promise<void>>>;
 
 /**
- * Does the chores one after the other, now and again and again. One that fails is logged and holds up none of the others.
+ * Does the tasks one after the other, now and again and again. One that fails is logged and holds up none of the others.
  * @returns ends them, when the round in hand has ended
  */
-export async function startChores(chores: Chores, everyMs: number, logger: Logger): Promise<() => Promise<void>> {
+export async function startPeriodic(
+  tasks: PeriodicTasks,
+  everyMs: number,
+  logger: Logger,
+): Promise<() => Promise<void>> {
   const stopping = new AbortController();
   const { signal } = stopping;
   const round = async () => {
-    for (const [chore, work] of Object.entries(chores)) {
+    for (const [task, work] of Object.entries(tasks)) {
       if (signal.aborted) return;
-      await work().catch((error: unknown) => logger.warn({ err: error, chore }, "a chore failed and is tried again"));
+      await work().catch((error: unknown) =>
+        logger.warn({ err: error, task }, "a periodic task failed and is tried again"),
+      );
     }
   };
   await round();
@@ -32,7 +38,7 @@ export async function startChores(chores: Chores, everyMs: number, logger: Logge
 }
 
 /** Does something for each of many things found. One that fails is logged by what it is, and holds up none behind it. */
-export async function eachAlone<T extends object>(
+export async function forEachLogged<T extends object>(
   found: readonly T[],
   work: (one: T) => Promise<unknown>,
   logger: Logger,
