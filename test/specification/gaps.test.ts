@@ -1,8 +1,6 @@
 import { randomBytes } from "node:crypto";
-import { type Simulator, startSimulator } from "../../simulator";
-import { createTestDatabase, type TestDatabase } from "../support/database";
-import { type Service, startService } from "../support/service";
 import { connect, dataOf, recordMeeting, syncEnds, until } from "../support/stories";
+import { useService } from "../support/world";
 
 /** How far the clocks of both sides are ahead. */
 let aheadMs = 0;
@@ -10,18 +8,8 @@ const clock = () => new Date(Date.now() + aheadMs);
 const passDays = (days: number) => {
   aheadMs += days * 86_400_000;
 };
-let simulator: Simulator;
-let database: TestDatabase;
-let service: Service;
 
-beforeAll(async () => {
-  [simulator, database] = await Promise.all([startSimulator({ deals: 40, now: clock }), createTestDatabase()]);
-  service = await startService(simulator, database, { clock });
-});
-afterAll(async () => {
-  await service.stop();
-  await Promise.all([simulator.stop(), database.drop()]);
-});
+const { simulator, database, service } = useService({ deals: 40, clock });
 beforeEach(() => simulator.control.clearFaults());
 
 interface Gap {

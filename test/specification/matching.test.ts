@@ -1,24 +1,9 @@
-import { type Simulator, startSimulator } from "../../simulator";
 import { encodeId } from "../../src/resolvers/global-id";
-import { createTestDatabase, type TestDatabase } from "../support/database";
 import { writeNote } from "../support/notes";
-import { type Service, startService } from "../support/service";
 import { completeConsent, connect, dataOf, recordMeeting, startConsent, syncEnds, until } from "../support/stories";
+import { useService } from "../support/world";
 
-let simulator: Simulator;
-let database: TestDatabase;
-let service: Service;
-
-beforeAll(async () => {
-  [simulator, database] = await Promise.all([startSimulator({ deals: 60 }), createTestDatabase()]);
-  service = await startService(simulator, database);
-  await connect(service, simulator);
-  await syncEnds(service);
-});
-afterAll(async () => {
-  await service.stop();
-  await Promise.all([simulator.stop(), database.drop()]);
-});
+const { simulator, database, service } = useService({ deals: 60, connected: ["acme"] });
 
 const copyOf = async (tenant = "acme") => {
   const [row] = await database.query<{ copy_id: number }>(

@@ -1,0 +1,130 @@
+import { type Simulator, type SimulatorOptions, startSimulator } from "../../simulator";
+import type { Clock } from "../../src/platform/clock";
+import { type Config, type Role, readConfig } from "../../src/platform/config";
+import { createTestDatabase, type TestDatabase } from "./database";
+import { type Program, startProgram } from "./processes";
+import { environmentFor, type Service, type ServiceOptions, serviceAt, startService } from "./service";
+import { connect, syncEnds } from "./stories";
+
+/** A machine that others use as well may be several times slower. */
+const STARTS_WITHIN_MS = 120_000;
+
+export interface WorldOptions extends Omit<SimulatorOptions, "now"> {
+  /** Of the CRM and of all services here. */
+  clock?: Clock;
+}
+
+/** A CRM and a migrated database, and what is started on them; all of it ends with the world, what began last first. */
+export class World {
+  readonly #cleanups: (() => unknown)[] = [];
+
+  static async start({ clock, ...crm }: WorldOptions = {}): Promise<World> {
+    const [simulator, database] = await Promise.all([startSimulator({ ...crm, now: clock }), createTestDatabase()]);
+    return new World(simulator, database, clock);
+  }
+
+  private constructor(
+    readonly simulator: Simulator,
+    readonly database: TestDatabase,
+    private readonly clock: Clock | undefined,
+  ) {
+    this.cleanup(() => Promise.all([simulator.stop(), database.drop()]));
+  }
+
+  /** Of a process that serves this CRM from this database. */
+  get environment() {
+    return { ...environmentFor(this.simulator), DATABASE_URL: this.database.url.reveal() };
+  }
+
+  get config(): Config {
+    return readConfig(this.environment);
+  }
+
+  /** Another service on the same database. */
+  async startService(options: ServiceOptions = {}): Promise<Service> {
+    const service = await startService(this.simulator, this.database, { clock: this.clock, ...options });
+    this.cleanup(() => service.stop());
+    return service;
+  }
+
+  /** The service as a process of its own. */
+  async startProcess(environment: Record<string, string> = {}): Promise<{ program: Program; service: Service }> {
+    const program = startProgram("src/main.js", { ...this.environment, LOG_LEVEL: "info", ...environment });
+    const end = async () => {
+      program.child.kill("SIGKILL");
+      await program.ended;
+    };
+    this.cleanup(end);
+    const [, url = ""] = await program.says(/"address":"([^"]+)"/);
+    return { program, service: serviceAt(url, end) };
+  }
+
+  /** Ends something of a story's own before the service and the database that it uses; a hook after all tests is too late. */
+  cleanup(end: () => unknown): void {
+    this.#cleanups.push(end);
+  }
+
+  async stop(): Promise<void> {
+    for (let end = this.#cleanups.pop(); end; end = this.#cleanups.pop()) await end();
+  }
+}
+
+/** Starts something before the first test of a file and stops it after the last one. */
+export function useStarted<T extends { stop(): Promise<unknown> }>(start: () => Promise<T>): T {
+  let started: T | undefined;
+  beforeAll(async () => {
+    started = await start();
+  }, STARTS_WITHIN_MS);
+  afterAll(() => started?.stop());
+  return standIn(() => started);
+}
+
+export interface Crm {
+  world: World;
+  simulator: Simulator;
+  database: TestDatabase;
+}
+
+/** A CRM and a database, for a file that starts its services by itself. */
+export function useCrm(options: WorldOptions = {}): Crm {
+  const world = useStarted(() => World.start(options));
+  return { world, simulator: standIn(() => world.simulator), database: standIn(() => world.database) };
+}
+
+export interface UseServiceOptions extends WorldOptions {
+  roles?: readonly Role[];
+  config?: ServiceOptions;
+  /** Tenants whose admin has connected, and whose first sync has ended, before the first test. */
+  connected?: readonly string[];
+}
+
+/**
+ * The world of a story file: `const { simulator, database, service } = useService({ deals: 40, connected: ["acme"] })` at its
+ * top, and everything is there in its tests and in the hooks below it.
+ */
+export function useService(options: UseServiceOptions = {}): Crm & { service: Service } {
+  const { roles, config, connected = [], ...crm } = options;
+  const parts = useCrm(crm);
+  let service: Service | undefined;
+  beforeAll(async () => {
+    service = await parts.world.startService({ ...(roles && { roles: new Set(roles) }), ...config });
+    for (const tenant of connected) {
+      await connect(service, parts.simulator, { tenant });
+      await syncEnds(service, { tenant });
+    }
+  }, STARTS_WITHIN_MS);
+  return { ...parts, service: standIn(() => service) };
+}
+
+/** What a test file names at its top, before it is there: so a file unpacks its world once, and its stories name the parts. */
+function standIn<T extends object>(part: () => T | undefined): T {
+  return new Proxy({} as T, {
+    get: (_, name) => {
+      const there = part();
+      if (!there)
+        throw new Error(`${String(name)} is asked for before the hook that starts it, or the start has failed`);
+      const value: unknown = Reflect.get(there, name);
+      return typeof value === "function" ? value.bind(there) : value;
+    },
+  });
+}
