@@ -11,20 +11,15 @@ import { createTestDatabase, type TestDatabase } from "../support/database";
 import { dumpDatabase, leaked } from "../support/dump";
 import { makeKey, startKeyServer, withBody, withKeys } from "../support/key-server";
 import { startProgram } from "../support/processes";
-import { environmentFor, startService } from "../support/service";
-import { connect, syncEnds } from "../support/stories";
 import { useCrm } from "../support/world";
 
 let environment: Record<string, string>;
 
 jest.setTimeout(60_000);
-const { simulator, database } = useCrm({ deals: 10 });
+const { world, simulator, database } = useCrm({ deals: 10 });
 beforeAll(async () => {
-  environment = { ...environmentFor(simulator), DATABASE_URL: database.url.reveal(), NODE_ENV: "production" };
-  const service = await startService(simulator, database);
-  await connect(service, simulator);
-  await syncEnds(service);
-  await service.stop();
+  environment = { ...world.environment, NODE_ENV: "production" };
+  await (await world.startService({ connected: ["acme"] })).stop();
 });
 beforeEach(() => {
   simulator.log.clear();

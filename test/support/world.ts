@@ -14,6 +14,14 @@ export interface WorldOptions extends Omit<SimulatorOptions, "now"> {
   clock?: Clock;
 }
 
+export interface ServeOptions {
+  /** Default: all. */
+  roles?: readonly Role[];
+  config?: ServiceOptions;
+  /** Tenants whose admin has connected, and whose first sync has ended, as it starts. */
+  connected?: readonly string[];
+}
+
 /** A CRM and a migrated database, and what is started on them; all of it ends with the world, what began last first. */
 export class World {
   readonly #cleanups: (() => unknown)[] = [];
@@ -40,10 +48,14 @@ export class World {
     return readConfig(this.environment);
   }
 
-  /** Another service on the same database. */
-  async startService(options: ServiceOptions = {}): Promise<Service> {
-    const service = await startService(this.simulator, this.database, { clock: this.clock, ...options });
-    this.cleanup(() => service.stop());
+  async startService({ roles, config, connected = [] }: ServeOptions = {}): Promise<Service> {
+    const only = roles && { roles: new Set(roles) };
+    const service = await startService(this.simulator, this.database, { clock: this.clock, ...only, ...config });
+    this.cleanup(service.stop);
+    for (const tenant of connected) {
+      await connect(service, this.simulator, { tenant });
+      await syncEnds(service, { tenant });
+    }
     return service;
   }
 
@@ -83,37 +95,36 @@ export interface Crm {
   world: World;
   simulator: Simulator;
   database: TestDatabase;
+  /** A service on them from before the first test on; hooks that stand above it have run. */
+  serve(options?: ServeOptions): Service;
 }
 
-/** A CRM and a database, for a file that starts its services by itself. */
+/** A CRM and a database, for a file that prepares them first, has several services or none. */
 export function useCrm(options: WorldOptions = {}): Crm {
   const world = useStarted(() => World.start(options));
-  return { world, simulator: standIn(() => world.simulator), database: standIn(() => world.database) };
-}
-
-export interface UseServiceOptions extends WorldOptions {
-  roles?: readonly Role[];
-  config?: ServiceOptions;
-  /** Tenants whose admin has connected, and whose first sync has ended, before the first test. */
-  connected?: readonly string[];
+  return {
+    world,
+    simulator: standIn(() => world.simulator),
+    database: standIn(() => world.database),
+    serve: (of = {}) => serve(world, of),
+  };
 }
 
 /**
  * The world of a story file: `const { simulator, database, service } = useService({ deals: 40, connected: ["acme"] })` at its
  * top, and everything is there in its tests and in the hooks below it.
  */
-export function useService(options: UseServiceOptions = {}): Crm & { service: Service } {
-  const { roles, config, connected = [], ...crm } = options;
+export function useService({ roles, config, connected, ...crm }: WorldOptions & ServeOptions = {}) {
   const parts = useCrm(crm);
+  return { ...parts, service: parts.serve({ roles, config, connected }) };
+}
+
+function serve(world: World, options: ServeOptions): Service {
   let service: Service | undefined;
   beforeAll(async () => {
-    service = await parts.world.startService({ ...(roles && { roles: new Set(roles) }), ...config });
-    for (const tenant of connected) {
-      await connect(service, parts.simulator, { tenant });
-      await syncEnds(service, { tenant });
-    }
+    service = await world.startService(options);
   }, STARTS_WITHIN_MS);
-  return { ...parts, service: standIn(() => service) };
+  return standIn(() => service);
 }
 
 /** What a test file names at its top, before it is there: so a file unpacks its world once, and its stories name the parts. */
