@@ -1,18 +1,17 @@
 import { Grants } from "../../src/connections/grants";
-import { type Renewals, startRenewals, WORKS } from "../support/renewals";
+import { startRenewals, WORKS } from "../support/renewals";
 import { dataOf } from "../support/stories";
+import { useStarted } from "../support/world";
 
 // Seen red with: no chore; a chore that tries again at each look; one that renews what is in use.
 
 const DAY = 86_400_000;
 
-let on: Renewals;
 let grants: Grants;
-beforeAll(async () => {
-  on = await startRenewals();
+const on = useStarted(startRenewals);
+beforeAll(() => {
   grants = new Grants({ ...on.access, clock: on.clock });
 });
-afterAll(() => on.stop());
 afterEach(() => on.simulator.control.clearFaults());
 
 const endsAt = async (tenant: string) => {

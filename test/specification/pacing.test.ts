@@ -1,17 +1,13 @@
 import { type Simulator, startSimulator } from "../../simulator";
 import { readConfig } from "../../src/platform/config";
-import { createTestDatabase, type TestDatabase } from "../support/database";
 import { environmentFor, type Service, startService } from "../support/service";
 import { connect, syncEnds } from "../support/stories";
+import { useDatabase } from "../support/world";
 
 let simulator: Simulator;
-let database: TestDatabase;
 let service: Service;
 
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
-afterAll(() => database.drop());
+const database = useDatabase();
 afterEach(async () => {
   await service.stop();
   await simulator.stop();

@@ -2,21 +2,18 @@ import { Database } from "../../src/database/database";
 import { enqueueRun } from "../../src/sync/schedule-rows";
 import { createTestDatabase } from "../support/database";
 import { disconnect, lockRow, renewalDuringAuthorization, waiting } from "../support/renewal-encounters";
-import { NOT_CONNECTED, REVOKED, type Renewals, startRenewals, WORKS } from "../support/renewals";
+import { NOT_CONNECTED, REVOKED, startRenewals, WORKS } from "../support/renewals";
 import { startService } from "../support/service";
 import { connect, dataOf, type EndedRun, syncEnds } from "../support/stories";
 import { copyOf } from "../support/tokens";
+import { useStarted } from "../support/world";
 
 // Seen red with: the attempt row written after the request, or left open by a success; the token handed out before the
 // commit; no single flight; no second look under the lock; no version check on a refusal, or on a pair.
 
 const HOUR = 3_600_000;
 
-let on: Renewals;
-beforeAll(async () => {
-  on = await startRenewals();
-});
-afterAll(() => on.stop());
+const on = useStarted(startRenewals);
 afterEach(() => on.simulator.control.clearFaults());
 
 test("that a renewal begins is committed before its request is sent, and is gone with its answer", async () => {

@@ -8,17 +8,14 @@ import {
   renewalDuringAuthorization,
   waiting,
 } from "../support/renewal-encounters";
-import { type Renewals, refusal, startRenewals, WORKS } from "../support/renewals";
+import { refusal, startRenewals, WORKS } from "../support/renewals";
 import { connect, until } from "../support/stories";
 import { startTokens } from "../support/tokens";
+import { useStarted } from "../support/world";
 
 const HOUR = 3_600_000;
 
-let on: Renewals;
-beforeAll(async () => {
-  on = await startRenewals();
-});
-afterAll(() => on.stop());
+const on = useStarted(startRenewals);
 afterEach(() => on.simulator.control.clearFaults());
 
 test.each<[what: string, answer: Fault | null, table: string, failure: string]>([

@@ -1,15 +1,8 @@
 import type { Fault } from "../../simulator";
 import { RenewalHeldUpError } from "../../src/connections/errors";
-import {
-  NEEDS_REAUTHORIZATION,
-  REVOKED,
-  type Renewals,
-  refusal,
-  startRenewals,
-  UNCONFIRMED,
-  WORKS,
-} from "../support/renewals";
+import { NEEDS_REAUTHORIZATION, REVOKED, refusal, startRenewals, UNCONFIRMED, WORKS } from "../support/renewals";
 import { startTokens } from "../support/tokens";
+import { useStarted } from "../support/world";
 
 // Seen red with: renewing at 58 or at 60 minutes; an age that counts from the answer; a lost old refresh token;
 // invalid_grant under 500 or 403 taken for a revocation; trouble that a success does not end, or whose since moves;
@@ -18,11 +11,7 @@ import { startTokens } from "../support/tokens";
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 
-let on: Renewals;
-beforeAll(async () => {
-  on = await startRenewals();
-});
-afterAll(() => on.stop());
+const on = useStarted(startRenewals);
 afterEach(() => on.simulator.control.clearFaults());
 
 test("an access token is used while it is under 59 minutes old, and renewed at 59", async () => {

@@ -91,6 +91,14 @@ export function useStarted<T extends { stop(): Promise<unknown> }>(start: () => 
   return standIn(() => started);
 }
 
+/** A database alone. */
+export function useDatabase(options: { empty?: boolean } = {}): TestDatabase {
+  return useStarted(async () => {
+    const database = await createTestDatabase(options);
+    return { ...database, stop: database.drop };
+  });
+}
+
 export interface Crm {
   world: World;
   simulator: Simulator;
