@@ -5,21 +5,19 @@ import { askNote, writeNote } from "../support/notes";
 import { completeConsent, connect, dataOf, recordMeeting, startConsent, syncEnds, until } from "../support/stories";
 import { makeStale } from "../support/tokens";
 import { useService } from "../support/world";
-import { startWriteback, type Writeback } from "../support/writeback";
+import { useWriteback } from "../support/writeback";
 
 // Seen red with: the code that took every token for its own, in each row; a page committed without a look whether its
 // authorization holds; users/me compared by company alone, or by user alone.
 
 const THEIRS = "This is theirs";
 
-let elsewhere: Writeback;
 let owner: number;
 let colleague: number;
 
 const { world, simulator, database, service } = useService({ deals: 10 });
-beforeAll(async () => {
-  elsewhere = await startWriteback(world.config);
-  world.cleanup(elsewhere.close);
+const elsewhere = useWriteback(world);
+beforeAll(() => {
   owner = simulator.company.stories.singleDeal.ownerId;
   colleague = [...simulator.company.users.values()].find(({ id, active_flag }) => active_flag && id !== owner)?.id ?? 0;
 });

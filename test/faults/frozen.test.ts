@@ -227,14 +227,15 @@ test.each<FreezePoint>(["call", "sent", "before:1", "in:1", "after:1"])(
 
 const SWEPT: FreezePoint[] = ["call", "sent", "before:2", "in:2"];
 
-test.each<[FreezePoint, string]>([
+/** What another process makes of the same key. */
+const ANSWERS: [FreezePoint, string][] = [
   ["in:1", "WRITTEN"],
   ["call", "SENDING"],
   ["sent", "SENDING"],
   ["before:2", "SENDING"],
   ["in:2", "SENDING"],
-  ["after:2", "WRITTEN"],
-])(
+];
+test.each<[FreezePoint, string]>([...ANSWERS, ["after:2", "WRITTEN"]])(
   "a note frozen at %s: the same key is answered in time (%s), and the sender that wakes up sends and writes nothing",
   async (point, answer) => {
     const key = `note-${point}`;
@@ -251,13 +252,7 @@ test.each<[FreezePoint, string]>([
   TIMEOUT_MS,
 );
 
-test.each<[FreezePoint, string]>([
-  ["in:1", "WRITTEN"],
-  ["call", "SENDING"],
-  ["sent", "SENDING"],
-  ["before:2", "SENDING"],
-  ["in:2", "SENDING"],
-])(
+test.each(ANSWERS)(
   "fields frozen at %s: the same key is answered in time (%s), and the sender that wakes up sends and writes nothing",
   async (point, answer) => {
     const { meeting } = askedNote(meetingId, "");

@@ -5,7 +5,7 @@ import { startProgram } from "../support/processes";
 import type { NoteDeath } from "../support/programs/note-victim";
 import { recordMeeting, until } from "../support/stories";
 import { useCrm } from "../support/world";
-import { startWriteback, type Writeback } from "../support/writeback";
+import { useWriteback } from "../support/writeback";
 
 // Seen red with: a sweep that leaves SENDING as it is.
 
@@ -13,18 +13,16 @@ const SEEDS = Number(process.env.SEEDS ?? (process.env.DEEP ? 20 : 1));
 const TIMEOUT_MS = process.env.DEEP ? 1_800_000 : 120_000;
 
 let meetingId: string;
-/** The process that stays. Its clock and the CRM's run ahead of those that die. */
-let healthy: Writeback;
 let aheadMs = 0;
 const clock = () => new Date(Date.now() + aheadMs);
 
 const { world, simulator, database } = useCrm({ deals: 10, clock });
+/** The process that stays. Its clock and the CRM's run ahead of those that die. */
+const healthy = useWriteback(world, clock);
 beforeAll(async () => {
   const service = await world.startService({ connected: ["acme"] });
   meetingId = (await recordMeeting(service, [simulator.company.stories.singleDeal.email])).id;
   await service.stop();
-  healthy = await startWriteback(world.config, clock);
-  world.cleanup(healthy.close);
 });
 beforeEach(() => {
   simulator.log.clear();

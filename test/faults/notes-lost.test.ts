@@ -7,7 +7,7 @@ import { withTransactions } from "../support/database";
 import { askedNote, notesWith, posts, seller } from "../support/notes";
 import { recordMeeting } from "../support/stories";
 import { useCrm } from "../support/world";
-import { startWriteback, type Writeback } from "../support/writeback";
+import { useWriteback } from "../support/writeback";
 
 // Seen red with: a note sent again after any failure; an absence believed before three minutes are over.
 
@@ -17,7 +17,6 @@ const TIMEOUT_MS = process.env.DEEP ? 3_600_000 : 120_000;
 /** More than two pages of what others wrote on one of the deals. */
 const CROWD = 1_100;
 
-let writeback: Writeback;
 let meetings: string[];
 /** Both sides' clock. */
 let now = new Date();
@@ -27,6 +26,7 @@ const later = (ms: number) => {
 };
 
 const { world, simulator, database } = useCrm({ deals: 40, seed: 7, clock });
+const writeback = useWriteback(world, clock);
 beforeAll(async () => {
   const { singleDeal, freeMail, noParticipants } = simulator.company.stories;
   for (let note = 0; note < CROWD; note += 1) simulator.control.add("note", { deal_id: freeMail.dealId });
@@ -36,8 +36,6 @@ beforeAll(async () => {
     meetings.push((await recordMeeting(service, [email])).id);
   }
   await service.stop();
-  writeback = await startWriteback(world.config, clock);
-  world.cleanup(writeback.close);
 });
 
 /** What happens to the request that makes the note. */

@@ -7,10 +7,6 @@ import { connect, until } from "../support/stories";
 
 const story = useFieldStory();
 const { simulator, database } = story;
-beforeEach(() => {
-  simulator.control.clearFaults();
-  simulator.log.clear();
-});
 
 /** A worker looks at once for what another has left behind. */
 async function withFreshWorker<T>(work: () => Promise<T>): Promise<T> {

@@ -9,10 +9,6 @@ let meetingId: string;
 beforeAll(() => {
   meetingId = story.meetingId;
 });
-beforeEach(() => {
-  simulator.control.clearFaults();
-  simulator.log.clear();
-});
 
 describe("A wrong target", () => {
   const noted = { as: undefined as ActorClaims | undefined };

@@ -19,10 +19,6 @@ let meetingId: string;
 beforeAll(() => {
   meetingId = story.meetingId;
 });
-beforeEach(() => {
-  simulator.control.clearFaults();
-  simulator.log.clear();
-});
 
 describe("Values of one mutation", () => {
   test("reach the deal, the person and the organization of the meeting, one request each, and are readable at once", async () => {

@@ -7,27 +7,25 @@ import { freePort } from "../../src/platform/processes";
 import { NoteWrites } from "../../src/writeback/note-writes";
 import type { WritebackParts } from "../../src/writeback/writeback-parts";
 import { askedNote, notesWith, posts, seller, writeNote } from "../support/notes";
-import { type Service } from "../support/service";
+import type { Service } from "../support/service";
 import { connect, dataOf, recordMeeting, until } from "../support/stories";
 import { useCrm } from "../support/world";
-import { startWriteback, type Writeback } from "../support/writeback";
+import { useWriteback } from "../support/writeback";
 
 // Seen red with: a note sent again after any failure; only the first page looked through; a note that quotes the reference
 // taken for the lost one.
 
 let service: Service;
-let writeback: Writeback;
 let meetingId: string;
 let aheadMs = 0;
 /** Both sides' clock. */
 const clock = () => new Date(Date.now() + aheadMs);
 
 const { world, simulator, database } = useCrm({ deals: 10, clock });
+const writeback = useWriteback(world, clock);
 beforeAll(async () => {
   service = await world.startService({ connected: ["acme"] });
   meetingId = (await recordMeeting(service, [simulator.company.stories.singleDeal.email])).id;
-  writeback = await startWriteback(world.config, clock);
-  world.cleanup(writeback.close);
 });
 beforeEach(() => {
   simulator.log.clear();

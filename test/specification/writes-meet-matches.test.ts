@@ -20,7 +20,6 @@ beforeAll(async () => {
   );
   if (hasTriggers) for (const table of ["note_write", "field_write"]) await watchCommits(table);
 });
-beforeEach(() => story.simulator.log.clear());
 
 /** On a cluster a row is stored where no trigger may look into another table; there the rest of each story is told. */
 const hasTriggers = workers().length === 0;

@@ -25,6 +25,10 @@ export function useFieldStory() {
     meetingId = (await recordMeeting(service, [email])).id;
     await nominate("varchar");
   });
+  beforeEach(() => {
+    simulator.control.clearFaults();
+    simulator.log.clear();
+  });
   return {
     ...{ ...world, ids, keyOf, nominate, held },
     get meetingId() {

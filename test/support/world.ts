@@ -4,6 +4,7 @@ import { type Config, type Role, readConfig } from "../../src/platform/config";
 import { createTestDatabase, type TestDatabase } from "./database";
 import { type Program, startProgram } from "./processes";
 import { environmentFor, type Service, type ServiceOptions, serviceAt, startService } from "./service";
+import { standIn } from "./stand-in";
 import { connect, syncEnds } from "./stories";
 
 /** A machine that others use as well may be several times slower. */
@@ -81,13 +82,17 @@ export class World {
   }
 }
 
+/** How what a file has started is stopped, what began last first. */
+const stops: (() => Promise<unknown> | undefined)[] = [];
+
 /** Starts something before the first test of a file and stops it after the last one. */
 export function useStarted<T extends { stop(): Promise<unknown> }>(start: () => Promise<T>): T {
   let started: T | undefined;
   beforeAll(async () => {
+    stops.push(() => started?.stop());
     started = await start();
   }, STARTS_WITHIN_MS);
-  afterAll(() => started?.stop());
+  afterAll(() => stops.pop()?.());
   return standIn(() => started);
 }
 
@@ -133,17 +138,4 @@ function serve(world: World, options: ServeOptions): Service {
     service = await world.startService(options);
   }, STARTS_WITHIN_MS);
   return standIn(() => service);
-}
-
-/** What a test file names at its top, before it is there: so a file unpacks its world once, and its stories name the parts. */
-function standIn<T extends object>(part: () => T | undefined): T {
-  return new Proxy({} as T, {
-    get: (_, name) => {
-      const there = part();
-      if (!there)
-        throw new Error(`${String(name)} is asked for before the hook that starts it, or the start has failed`);
-      const value: unknown = Reflect.get(there, name);
-      return typeof value === "function" ? value.bind(there) : value;
-    },
-  });
 }

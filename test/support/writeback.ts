@@ -7,6 +7,7 @@ import { NoteLookUps } from "../../src/writeback/note-look-ups";
 import { NoteWrites } from "../../src/writeback/note-writes";
 import type { WritebackParts } from "../../src/writeback/writeback-parts";
 import { startTokens, type TokenParts } from "./tokens";
+import { useStarted, type World } from "./world";
 
 export interface Writeback extends TokenParts {
   parts: WritebackParts;
@@ -33,4 +34,12 @@ export async function startWriteback(
     tokensOf: (tenantId, copyId) => access.tokens.of(tenantId, copyId),
   };
   return { ...access, parts, notes: new NoteWrites(parts), lookUps: new NoteLookUps(parts) };
+}
+
+/** For all tests of a file. */
+export function useWriteback(world: World, clock?: Clock): Writeback {
+  return useStarted(async () => {
+    const writeback = await startWriteback(world.config, clock);
+    return { ...writeback, stop: writeback.close };
+  });
 }
