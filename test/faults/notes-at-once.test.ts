@@ -17,10 +17,7 @@ beforeAll(async () => {
   meetingId = (await recordMeeting(here, [simulator.company.stories.singleDeal.email])).id;
   ({ service: there } = await world.startProcess({ ROLES: "api" }));
 });
-beforeEach(() => {
-  simulator.log.clear();
-  simulator.control.clearFaults();
-});
+beforeEach(() => world.beginAnew());
 
 const ask = (service: Service, idempotencyKey: string, content: string) =>
   askNote(service, { meetingId, idempotencyKey, content });

@@ -25,8 +25,7 @@ beforeAll(async () => {
   await service.stop();
 });
 beforeEach(() => {
-  simulator.log.clear();
-  simulator.control.clearFaults();
+  world.beginAnew();
   aheadMs = 0;
 });
 

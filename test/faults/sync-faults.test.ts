@@ -38,10 +38,7 @@ beforeAll(async () => {
   await world.startService({ config: { ...QUIET, databaseUrl: new Secret(url.href) } });
   userId = simulator.company.stories.singleDeal.ownerId;
 });
-beforeEach(() => {
-  simulator.control.clearFaults();
-  simulator.log.clear();
-});
+beforeEach(() => world.beginAnew());
 
 interface Kind {
   fault: Fault;

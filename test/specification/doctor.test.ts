@@ -21,10 +21,7 @@ beforeAll(async () => {
   environment = { ...world.environment, NODE_ENV: "production" };
   await (await world.startService({ connected: ["acme"] })).stop();
 });
-beforeEach(() => {
-  simulator.log.clear();
-  simulator.control.clearFaults();
-});
+beforeEach(() => world.beginAnew());
 
 /** What doctor says, a line each, in this environment. */
 async function lines(changes: Record<string, string> = {}): Promise<string> {

@@ -236,12 +236,16 @@ test("where a run failed before all deals were read, a meeting of any age is mat
   expect(late.match.reason).toMatch(/^No deal of the attendees or their companies was open when the meeting began/);
 });
 
-test("deals whose participants were not asked for yet are a gap of the answers that show them, with the pace's day", async () => {
-  const as = { tenant: "unasked" };
-  const { ghosted, freeMail } = simulator.company.stories;
+async function connected(tenant: string) {
+  const as = { tenant };
   await connect(service, simulator, as);
   await syncEnds(service, as);
-  const tenantId = await database.tenantId("unasked");
+  return { as, tenantId: await database.tenantId(tenant) };
+}
+
+test("deals whose participants were not asked for yet are a gap of the answers that show them, with the pace's day", async () => {
+  const { as, tenantId } = await connected("unasked");
+  const { ghosted, freeMail } = simulator.company.stories;
   await database.query(
     "UPDATE deal SET participants_known = false, participants_due = true WHERE tenant_id = $1 AND crm_id = $2",
     [tenantId, ghosted.dealId],
@@ -263,11 +267,8 @@ test("deals whose participants were not asked for yet are a gap of the answers t
 });
 
 test("what a shown record names and the copy does not have is null, and a gap of that answer alone", async () => {
-  const as = { tenant: "named" };
+  const { as, tenantId } = await connected("named");
   const { ghosted, freeMail } = simulator.company.stories;
-  await connect(service, simulator, as);
-  await syncEnds(service, as);
-  const tenantId = await database.tenantId("named");
   const stageId = 4_711;
   await database.query("UPDATE deal SET stage_id = $3, owner_id = $3 WHERE tenant_id = $1 AND crm_id = $2", [
     tenantId,

@@ -1,18 +1,16 @@
 import { Grants } from "../../src/connections/grants";
-import { startRenewals, WORKS } from "../support/renewals";
+import { useRenewals, WORKS } from "../support/renewals";
 import { dataOf } from "../support/stories";
-import { useStarted } from "../support/world";
 
 // Seen red with: no chore; a chore that tries again at each look; one that renews what is in use.
 
 const DAY = 86_400_000;
 
 let grants: Grants;
-const on = useStarted(startRenewals);
+const on = useRenewals();
 beforeAll(() => {
   grants = new Grants({ ...on.access, clock: on.clock });
 });
-afterEach(() => on.simulator.control.clearFaults());
 
 const endsAt = async (tenant: string) => {
   const query = "{ connection { grantEndsAt } }";

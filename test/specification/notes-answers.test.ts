@@ -27,10 +27,7 @@ beforeAll(async () => {
   service = await world.startService({ connected: ["acme"] });
   meetingId = (await recordMeeting(service, [simulator.company.stories.singleDeal.email])).id;
 });
-beforeEach(() => {
-  simulator.log.clear();
-  simulator.control.clearFaults();
-});
+beforeEach(() => world.beginAnew());
 
 const failPosts = (fault: Fault, times = 1) =>
   simulator.control.fail({ match: "/api/v1/notes", method: "POST", times, with: fault });

@@ -5,17 +5,14 @@ import { useService } from "../support/world";
 // Seen red with: a target taken without its match; an input that is not compared; every receipt shown to members;
 // receipts purged with the copy; another member in the request's body.
 
-const { simulator, database, service } = useService({ deals: 50 });
+const { world, simulator, database, service } = useService({ deals: 50 });
 beforeAll(async () => {
   for (const as of [{}, { tenant: "other" }]) {
     await connect(service, simulator, as);
     await syncEnds(service, as);
   }
 });
-beforeEach(() => {
-  simulator.log.clear();
-  simulator.control.clearFaults();
-});
+beforeEach(() => world.beginAnew());
 
 const receipts = () => database.query("SELECT 1 FROM note_write");
 const MATCHED = `query ($id: ID!) { meeting(id: $id) { match { deal { id } persons { id } organizations { id } candidates { deal { id } } } } }`;

@@ -13,14 +13,11 @@ const passDays = (days: number) => {
 };
 let userId: number;
 
-const { simulator, database, service } = useService({ deals: 150, seed: 5, clock });
+const { world, simulator, database, service } = useService({ deals: 150, seed: 5, clock });
 beforeAll(async () => {
   userId = simulator.company.stories.singleDeal.ownerId;
 });
-beforeEach(() => {
-  simulator.control.clearFaults();
-  simulator.log.clear();
-});
+beforeEach(() => world.beginAnew());
 
 async function sync(as: object = {}, kind = "INCREMENTAL"): Promise<EndedRun> {
   const request = "mutation ($kind: SyncKind) { requestSync(kind: $kind) { ... on Refusal { message } } }";

@@ -1,15 +1,14 @@
 import type { Fault } from "../../simulator";
 import { loseAuthorization, renewalDuringAuthorization } from "../support/renewal-encounters";
-import { NEEDS_REAUTHORIZATION, REVOKED, startRenewals, WORKS } from "../support/renewals";
+import { NEEDS_REAUTHORIZATION, REVOKED, useRenewals, WORKS } from "../support/renewals";
 import { connect, until } from "../support/stories";
 import { startTokens } from "../support/tokens";
-import { useStarted } from "../support/world";
 
 // Seen red with: a stored token taken for a proven one; a failed proof that renews again; trouble that ends with the renewal.
 
 const HOUR = 3_600_000;
 
-const on = useStarted(startRenewals);
+const on = useRenewals();
 afterEach(() => {
   on.simulator.control.clearFaults();
   on.simulator.control.mistake(on.userId, { userId: on.userId }, "living");

@@ -10,11 +10,8 @@ const passMinutes = (minutes: number) => {
 };
 const A_DAY = 25 * 60;
 
-const { simulator, database, service } = useService({ deals: 40, clock });
-beforeEach(() => {
-  simulator.control.clearFaults();
-  simulator.log.clear();
-});
+const { world, simulator, database, service } = useService({ deals: 40, clock });
+beforeEach(() => world.beginAnew());
 
 async function sync(as: object): Promise<EndedRun> {
   simulator.log.clear();

@@ -84,6 +84,11 @@ const { deal, other, person, extra, activity, note, planned } = {
 };
 const control = () => simulator.control;
 const call = { type: "call", done: true };
+const meet = (story: "noParticipants" | "ghosted", inMs: number) =>
+  recordMeeting(service, [simulator.company.stories[story].email], {
+    externalId: "moved",
+    startsAt: new Date(now() + inMs).toISOString(),
+  });
 
 interface Change {
   act: () => unknown;
@@ -220,13 +225,7 @@ test.each<[string, Change]>([
   [
     "a meeting",
     {
-      act: () => {
-        const startsAt = new Date(now() - 30 * MINUTE_MS).toISOString();
-        return recordMeeting(service, [simulator.company.stories.noParticipants.email], {
-          externalId: "moved",
-          startsAt,
-        });
-      },
+      act: () => meet("noParticipants", -30 * MINUTE_MS),
       kind: "NONE",
       changes: () => [other()],
     },
@@ -234,13 +233,7 @@ test.each<[string, Change]>([
   [
     "a meeting that is moved",
     {
-      act: () => {
-        const startsAt = new Date(now() + 3 * DAY_MS).toISOString();
-        return recordMeeting(service, [simulator.company.stories.noParticipants.email], {
-          externalId: "moved",
-          startsAt,
-        });
-      },
+      act: () => meet("noParticipants", 3 * DAY_MS),
       kind: "NONE",
       changes: () => [other()],
     },
@@ -248,10 +241,7 @@ test.each<[string, Change]>([
   [
     "a meeting that is with others now",
     {
-      act: () => {
-        const startsAt = new Date(now() + 3 * DAY_MS).toISOString();
-        return recordMeeting(service, [simulator.company.stories.ghosted.email], { externalId: "moved", startsAt });
-      },
+      act: () => meet("ghosted", 3 * DAY_MS),
       kind: "NONE",
       changes: () => [other(), simulator.company.stories.ghosted.dealId],
     },

@@ -29,10 +29,7 @@ beforeAll(async () => {
   world.cleanup(() => session.end());
   userId = simulator.company.stories.singleDeal.ownerId;
 });
-beforeEach(() => {
-  simulator.control.clearFaults();
-  simulator.log.clear();
-});
+beforeEach(() => world.beginAnew());
 afterEach(() => session.query("ROLLBACK"));
 
 /** Connects a tenant; the commit of its first page of activities, and of nothing else, then waits for the session. */

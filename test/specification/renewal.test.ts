@@ -1,8 +1,7 @@
 import type { Fault } from "../../simulator";
 import { RenewalHeldUpError } from "../../src/connections/errors";
-import { NEEDS_REAUTHORIZATION, REVOKED, refusal, startRenewals, UNCONFIRMED, WORKS } from "../support/renewals";
+import { NEEDS_REAUTHORIZATION, REVOKED, refusal, UNCONFIRMED, useRenewals, WORKS } from "../support/renewals";
 import { startTokens } from "../support/tokens";
-import { useStarted } from "../support/world";
 
 // Seen red with: renewing at 58 or at 60 minutes; an age that counts from the answer; a lost old refresh token;
 // invalid_grant under 500 or 403 taken for a revocation; trouble that a success does not end, or whose since moves;
@@ -11,8 +10,7 @@ import { useStarted } from "../support/world";
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 
-const on = useStarted(startRenewals);
-afterEach(() => on.simulator.control.clearFaults());
+const on = useRenewals();
 
 test("an access token is used while it is under 59 minutes old, and renewed at 59", async () => {
   const acme = await on.connected();

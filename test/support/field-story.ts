@@ -4,8 +4,8 @@ import { useService } from "./world";
 
 /** A connected tenant with a meeting that is matched to one deal, one person and one organization, a field of each nominated. */
 export function useFieldStory() {
-  const world = useService({ deals: 40, connected: ["acme"] });
-  const { simulator, service } = world;
+  const parts = useService({ deals: 40, connected: ["acme"] });
+  const { simulator, service } = parts;
   const ids: Record<Entity, number> = { DEAL: 0, PERSON: 0, ORGANIZATION: 0 };
   let meetingId = "";
   const keyOf = (entity: Entity, type = "varchar") => fieldOf(simulator, entity, type).field_code;
@@ -25,12 +25,9 @@ export function useFieldStory() {
     meetingId = (await recordMeeting(service, [email])).id;
     await nominate("varchar");
   });
-  beforeEach(() => {
-    simulator.control.clearFaults();
-    simulator.log.clear();
-  });
+  beforeEach(() => parts.world.beginAnew());
   return {
-    ...{ ...world, ids, keyOf, nominate, held },
+    ...{ ...parts, ids, keyOf, nominate, held },
     get meetingId() {
       return meetingId;
     },

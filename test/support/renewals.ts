@@ -8,7 +8,7 @@ import type { TestDatabase } from "./database";
 import { type Service } from "./service";
 import { connect, dataOf, until } from "./stories";
 import { copyOf, startTokens, type TokenParts } from "./tokens";
-import { World } from "./world";
+import { useStarted, World } from "./world";
 
 export interface Connected {
   tenant: string;
@@ -54,7 +54,7 @@ export interface Renewals {
   stop(): Promise<void>;
 }
 
-export async function startRenewals(): Promise<Renewals> {
+async function startRenewals(): Promise<Renewals> {
   let now = new Date();
   const clock = () => now;
   const world = await World.start({ deals: 10, clock });
@@ -107,6 +107,13 @@ export async function startRenewals(): Promise<Renewals> {
     use: async (token) => void (await api({ current: async () => token, renewed: async () => token }).currentUser()),
     stop: () => world.stop(),
   };
+}
+
+/** For all tests of a file; each begins without faults. */
+export function useRenewals(): Renewals {
+  const on = useStarted(startRenewals);
+  afterEach(() => on.simulator.control.clearFaults());
+  return on;
 }
 
 /** How a connection is shown. */

@@ -131,8 +131,7 @@ export class SyncWorld {
 
   /** Before a story: nothing fails, nothing was asked, and what was read last is ten minutes old. */
   beginAnew(): void {
-    this.simulator.control.clearFaults();
-    this.simulator.log.clear();
+    this.world.beginAnew();
     this.passMinutes(10);
   }
 

@@ -72,6 +72,12 @@ export class World {
     return { program, service: serviceAt(url, end) };
   }
 
+  /** Before a story: nothing fails, and nothing was asked. */
+  beginAnew(): void {
+    this.simulator.control.clearFaults();
+    this.simulator.log.clear();
+  }
+
   /** Ends something of a story's own before the service and the database that it uses; a hook after all tests is too late. */
   cleanup(end: () => unknown): void {
     this.#cleanups.push(end);
