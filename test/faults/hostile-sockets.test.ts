@@ -13,7 +13,7 @@ import {
 } from "../../src/server/connection-limits";
 import { type ActorClaims, tokenFor } from "../support/actors";
 import { CONTINUED, frame, message, PING, PONG, RawPeer, TEXT, times, upgrade } from "../support/frames";
-import { type Service } from "../support/service";
+import type { Service } from "../support/service";
 import { subscribe } from "../support/sockets";
 import { until } from "../support/stories";
 import { useCrm } from "../support/world";

@@ -1,5 +1,5 @@
 import { freePort } from "../../src/platform/processes";
-import { type Service } from "../support/service";
+import type { Service } from "../support/service";
 import { subscribe } from "../support/sockets";
 import { until } from "../support/stories";
 import { useCrm } from "../support/world";

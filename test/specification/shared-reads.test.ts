@@ -2,7 +2,7 @@ import { getNamedType } from "graphql";
 import { buildGraphQLSchema } from "../../src/resolvers/graphql-schema";
 import { tokenFor } from "../support/actors";
 import { oneHop, waysDown } from "../support/schema-walk";
-import { type Service } from "../support/service";
+import type { Service } from "../support/service";
 import { type Subscription, subscribe } from "../support/sockets";
 import { countStatements, type StatementCounter } from "../support/statements";
 import { recordMeeting, until } from "../support/stories";

@@ -5,7 +5,7 @@ import { CrmApi, type TokenSource } from "../../src/crm/api";
 import type { Config } from "../../src/platform/config";
 import type { Secret } from "../../src/platform/secret";
 import type { TestDatabase } from "./database";
-import { type Service } from "./service";
+import type { Service } from "./service";
 import { connect, dataOf, until } from "./stories";
 import { copyOf, startTokens, type TokenParts } from "./tokens";
 import { useStarted, World } from "./world";

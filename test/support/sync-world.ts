@@ -4,7 +4,7 @@ import { recordsOf } from "../../simulator/model/company";
 import type { Config } from "../../src/platform/config";
 import { copiedIds, copiedParticipants, visibleIds, visibleParticipants } from "./copy";
 import type { TestDatabase } from "./database";
-import { type Service } from "./service";
+import type { Service } from "./service";
 import { connect, dataOf, type EndedRun, syncEnds } from "./stories";
 import { World, type WorldOptions } from "./world";
 

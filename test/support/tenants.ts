@@ -4,7 +4,7 @@ import type { TestDatabase } from "./database";
 import { dumpDatabase } from "./dump";
 import { type Entity, fieldOf, setMapping, writeFields } from "./fields";
 import { writeNote } from "./notes";
-import { type Service } from "./service";
+import type { Service } from "./service";
 import { connect, dataOf, recordMeeting, startConsent, syncEnds, until } from "./stories";
 import { makeStale } from "./tokens";
 import { World } from "./world";

@@ -5,7 +5,7 @@ import type { Config } from "../../../src/platform/config";
 import { freePort } from "../../../src/platform/processes";
 import { JWT_SECRET } from "../../support/actors";
 import type { TestDatabase } from "../../support/database";
-import { type Service } from "../../support/service";
+import type { Service } from "../../support/service";
 import { World, type WorldOptions } from "../../support/world";
 import { launchBrowser, openBrowser } from "./browser";
 
