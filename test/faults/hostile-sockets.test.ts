@@ -28,12 +28,12 @@ const LARGE_PING = message({ type: "ping", payload: { x: "x".repeat(60_000) } })
 /** More than any limit of a minute lets through. */
 const FLOOD = USER_MESSAGES_A_MINUTE;
 
+/** For peers. It and the one behind a proxy have each counted nothing yet of their addresses and users. */
 let service: Service;
 let metricsPort: number;
 const peers: RawPeer[] = [];
 
 const { world, database, serve } = useCrm({ deals: 10 });
-/** Each has counted nothing yet of its addresses and users: one for peers, one that stands behind a proxy. */
 const behindProxy = serve({ roles: ["api"], config: { trustedProxies: PROXIES } });
 beforeAll(async () => {
   metricsPort = await freePort();

@@ -29,8 +29,11 @@ afterEach(async () => {
   await syncEnds(services[0] as Service);
 });
 
+const startCommand = (...words: string[]) =>
+  startProgram("src/main.js", { ...world.environment, LOG_LEVEL: "info" }, words);
+
 async function command(name: string, ...words: string[]): Promise<string> {
-  const program = startProgram("src/main.js", world.environment, [name, ...words]);
+  const program = startCommand(name, ...words);
   expect(await program.ended).toBe(0);
   return program.output();
 }
@@ -133,7 +136,7 @@ test("a tenant's session can read the switch and not change it", async () => {
 });
 
 test("a command that does not exist is answered with those that do", async () => {
-  const program = startProgram("src/main.js", world.environment, ["crm-pause"]);
+  const program = startCommand("crm-pause");
   expect(await program.ended).toBe(1);
   expect(program.output()).toMatch(/no command crm-pause.*crm-stop, crm-resume/);
 });
