@@ -33,6 +33,8 @@ const FAULTS: Record<string, [type: string, faults: [input: object, field: strin
       ],
     ],
   ],
+  // Each of its inputs is refused for itself: the stories of meetings have its cases.
+  recordMeetings: ["[RecordMeetingInput!]", []],
   // Whatever came back from the CRM is a consent that holds or none: the matrix of callbacks has its cases.
   connect: ["ConnectInput", []],
   setFieldMapping: [
