@@ -1,15 +1,13 @@
-import { connect, dataOf, recordMeeting, syncEnds, until } from "../support/stories";
+import { dataOf, recordMeeting, syncEnds, until } from "../support/stories";
 import { useService } from "../support/world";
 
 let deal: string;
 let dealId: number;
 
-const { simulator, database, service } = useService({ deals: 10 });
+const { simulator, database, service } = useService({ deals: 10, connected: ["acme"] });
 beforeAll(async () => {
   const story = simulator.company.stories.singleDeal;
   dealId = story.dealId;
-  await connect(service, simulator);
-  await syncEnds(service);
   const { id } = await recordMeeting(service, [story.email]);
   const query = "query ($id: ID!) { meeting(id: $id) { match { deal { id } } } }";
   const { meeting } = dataOf(await service.ask<{ meeting: { match: { deal: { id: string } } } }>(query, { id }));

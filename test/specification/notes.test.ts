@@ -1,17 +1,11 @@
 import { askNote, notesWith, posts, SHOWN_WRITE, type ShownWrite, writeNote } from "../support/notes";
-import { connect, dataOf, recordMeeting, syncEnds, until } from "../support/stories";
+import { dataOf, recordMeeting, until } from "../support/stories";
 import { useService } from "../support/world";
 
 // Seen red with: a target taken without its match; an input that is not compared; every receipt shown to members;
 // receipts purged with the copy; another member in the request's body.
 
-const { world, simulator, database, service } = useService({ deals: 50 });
-beforeAll(async () => {
-  for (const as of [{}, { tenant: "other" }]) {
-    await connect(service, simulator, as);
-    await syncEnds(service, as);
-  }
-});
+const { world, simulator, database, service } = useService({ deals: 50, connected: ["acme", "other"] });
 beforeEach(() => world.beginAnew());
 
 const receipts = () => database.query("SELECT 1 FROM note_write");

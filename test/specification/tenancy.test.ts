@@ -4,7 +4,7 @@ import { createDataSource } from "../../src/database/data-source";
 import { Database } from "../../src/database/database";
 import { entities } from "../../src/entities";
 import { workers } from "../support/database";
-import { connect, recordMeeting, syncEnds, until } from "../support/stories";
+import { recordMeeting, until } from "../support/stories";
 import { useService } from "../support/world";
 
 const TENANTS = ["acme", "globex"];
@@ -16,11 +16,9 @@ let db: Database;
 const ids = new Map<string, number>();
 const enter = (tenant: string, signal?: AbortSignal) => db.tenant(ids.get(tenant) ?? 0, signal);
 
-const { simulator, database, service } = useService({ deals: 20 });
+const { simulator, database, service } = useService({ deals: 20, connected: TENANTS });
 beforeAll(async () => {
   for (const tenant of TENANTS) {
-    await connect(service, simulator, { tenant });
-    await syncEnds(service, { tenant });
     await recordMeeting(service, [simulator.company.stories.singleDeal.email], {}, { tenant });
   }
   for (const tenant of [...TENANTS, "nobody"]) ids.set(tenant, await database.tenantId(tenant));
