@@ -1,14 +1,10 @@
 import { createDataSource } from "../../src/database/data-source";
 import { connectDatabase, migrate } from "../../src/database/migrate";
 import { entities } from "../../src/entities";
-import { createTestDatabase, type TestDatabase } from "../support/database";
+import { createTestDatabase } from "../support/database";
+import { useDatabase } from "../support/world";
 
-let database: TestDatabase;
-
-beforeAll(async () => {
-  database = await createTestDatabase({ empty: true });
-});
-afterAll(() => database.drop());
+const database = useDatabase({ empty: true });
 
 const tableNames = () =>
   database.query(

@@ -1,25 +1,12 @@
-import type { Simulator } from "../../simulator";
-import type { TestDatabase } from "../support/database";
-import { type FieldStory, startFieldStory } from "../support/field-story";
+import { useFieldStory } from "../support/field-story";
 import { patches, writeFields } from "../support/fields";
 import { startService } from "../support/service";
 import { connect, until } from "../support/stories";
 
 // Seen red with: an absence believed at once.
 
-let story: FieldStory;
-let simulator: Simulator;
-let database: TestDatabase;
-
-beforeAll(async () => {
-  story = await startFieldStory();
-  ({ simulator, database } = story);
-});
-afterAll(() => story.stop());
-beforeEach(() => {
-  simulator.control.clearFaults();
-  simulator.log.clear();
-});
+const story = useFieldStory();
+const { simulator, database } = story;
 
 /** A worker looks at once for what another has left behind. */
 async function withFreshWorker<T>(work: () => Promise<T>): Promise<T> {

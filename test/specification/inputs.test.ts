@@ -1,23 +1,10 @@
 import { getNamedType, isInputObjectType } from "graphql";
-import { type Simulator, startSimulator } from "../../simulator";
 import { buildGraphQLSchema } from "../../src/resolvers/graphql-schema";
-import { createTestDatabase, type TestDatabase } from "../support/database";
 import { dumpState } from "../support/dump";
-import { type Service, startService } from "../support/service";
 import { dataOf, type Refusal } from "../support/stories";
+import { useService } from "../support/world";
 
-let simulator: Simulator;
-let database: TestDatabase;
-let service: Service;
-
-beforeAll(async () => {
-  [simulator, database] = await Promise.all([startSimulator({ deals: 10 }), createTestDatabase()]);
-  service = await startService(simulator, database, { roles: new Set(["api"]) });
-});
-afterAll(async () => {
-  await service.stop();
-  await Promise.all([simulator.stop(), database.drop()]);
-});
+const { database, service } = useService({ deals: 10, roles: ["api"] });
 
 const MEETING = {
   externalId: "m-1",

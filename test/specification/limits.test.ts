@@ -2,29 +2,17 @@ import { EventEmitter } from "node:events";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { request } from "undici";
-import { type Simulator, startSimulator } from "../../simulator";
 import { type BoundedSocket, Seats } from "../../src/server/bounded-socket";
 import { TenantTurns } from "../../src/server/limits";
 import { tokenFor } from "../support/actors";
-import { createTestDatabase, type TestDatabase } from "../support/database";
-import { type Service, startService } from "../support/service";
+import { startService } from "../support/service";
 import { subscribe } from "../support/sockets";
 import { dataOf, until } from "../support/stories";
+import { useService } from "../support/world";
 
 setFlagsFromString("--expose-gc");
 
-let simulator: Simulator;
-let database: TestDatabase;
-let service: Service;
-
-beforeAll(async () => {
-  [simulator, database] = await Promise.all([startSimulator({ deals: 10 }), createTestDatabase()]);
-  service = await startService(simulator, database, { roles: new Set(["api"]) });
-});
-afterAll(async () => {
-  await service.stop();
-  await Promise.all([simulator.stop(), database.drop()]);
-});
+const { simulator, database, service } = useService({ deals: 10, roles: ["api"] });
 
 const nested = (depth: number) =>
   `{ deal(id: "x") ${"{ organization { openDeals ".repeat(depth)}{ id }${" } }".repeat(depth)} }`;

@@ -1,25 +1,15 @@
 import { randomUUID } from "node:crypto";
-import { type Simulator, startSimulator } from "../../simulator";
 import { Random } from "../../simulator/seed/random";
 import { encodeId } from "../../src/resolvers/global-id";
-import { createTestDatabase, type TestDatabase } from "../support/database";
-import { type Service, startService } from "../support/service";
 import { connect, dataOf, recordMeeting, syncEnds, until } from "../support/stories";
+import { useService } from "../support/world";
 
-let simulator: Simulator;
-let database: TestDatabase;
-let service: Service;
 let copyId: number;
 
+const { simulator, database, service } = useService({ deals: 120 });
 beforeAll(async () => {
-  [simulator, database] = await Promise.all([startSimulator({ deals: 120 }), createTestDatabase()]);
-  service = await startService(simulator, database);
   copyId = await connectAndMatch("acme");
   await makeTies();
-});
-afterAll(async () => {
-  await service.stop();
-  await Promise.all([simulator.stop(), database.drop()]);
 });
 
 /** Connects, syncs, and records meetings with every second person of the CRM. @returns the copy */

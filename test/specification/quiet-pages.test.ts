@@ -1,20 +1,18 @@
-import { startSimulator } from "../../simulator";
 import { MINUTE_MS } from "../../src/platform/clock";
-import { createTestDatabase } from "../support/database";
-import { startService } from "../support/service";
 import { countStatements, transactions } from "../support/statements";
-import { connect, dataOf, noJobIsDue, recordMeeting, syncEnds } from "../support/stories";
+import { dataOf, noJobIsDue, recordMeeting, syncEnds } from "../support/stories";
+import { useCrm } from "../support/world";
 
 const MOST = 8;
 
+let aheadMs = 0;
+const clock = () => new Date(Date.now() + aheadMs);
+const { world, simulator, database } = useCrm({ deals: 60, clock });
+
 test("a sync's page that changes a matched deal's facts takes eight statements at most, the judging among them", async () => {
-  let aheadMs = 0;
-  const clock = () => new Date(Date.now() + aheadMs);
-  const [simulator, database] = await Promise.all([startSimulator({ deals: 60, now: clock }), createTestDatabase()]);
   const counter = await countStatements(database.url);
-  const service = await startService(simulator, database, { clock, databaseUrl: counter.url });
-  await connect(service, simulator);
-  await syncEnds(service);
+  world.cleanup(counter.close);
+  const service = await world.startService({ config: { databaseUrl: counter.url }, connected: ["acme"] });
   const { singleDeal: story } = simulator.company.stories;
   await recordMeeting(service, [story.email]);
   await noJobIsDue(database);
@@ -34,7 +32,4 @@ test("a sync's page that changes a matched deal's facts takes eight statements a
     expect(pages.flat()).toContainEqual(expect.stringContaining("INSERT INTO deal_silence"));
     expect(pages.filter(({ length }) => length > MOST)).toEqual([]);
   }
-  await service.stop();
-  await counter.close();
-  await Promise.all([simulator.stop(), database.drop()]);
 });

@@ -1,13 +1,12 @@
 import { getNamedType } from "graphql";
-import { type Simulator, startSimulator } from "../../simulator";
 import { buildGraphQLSchema } from "../../src/resolvers/graphql-schema";
 import { tokenFor } from "../support/actors";
-import { createTestDatabase, type TestDatabase } from "../support/database";
 import { selectionsWithin } from "../support/schema-walk";
-import { type Service, startService } from "../support/service";
+import type { Service } from "../support/service";
 import { type Subscription, subscribe } from "../support/sockets";
 import { countStatements, type StatementCounter } from "../support/statements";
 import { recordMeeting, until } from "../support/stories";
+import { useCrm } from "../support/world";
 
 // Planted and seen red: each subscriber reads for itself; what was read before an event is shared after it; one
 // tenant's read is shared with another; a resolver of an event that reads its actor's user id; a token's end that ends
@@ -16,15 +15,14 @@ import { recordMeeting, until } from "../support/stories";
 const SUBSCRIBERS = 30;
 const TENANTS = ["acme", "globex"];
 
-let simulator: Simulator;
-let database: TestDatabase;
 let counter: StatementCounter;
 let service: Service;
 
+const { world, database } = useCrm({ deals: 10 });
 beforeAll(async () => {
-  [simulator, database] = await Promise.all([startSimulator({ deals: 10 }), createTestDatabase()]);
   counter = await countStatements(database.url);
-  service = await startService(simulator, database, { databaseUrl: counter.url, roles: new Set(["api"]) });
+  world.cleanup(counter.close);
+  service = await world.startService({ roles: ["api"], config: { databaseUrl: counter.url } });
   await database.query(
     `WITH made AS (INSERT INTO tenant (external_id) SELECT unnest($1::text[]) RETURNING id)
      INSERT INTO synced_copy (tenant_id, crm_company_id, crm_user_id, state, created_at)
@@ -40,11 +38,6 @@ beforeAll(async () => {
     `INSERT INTO sync_run (tenant_id, id, copy_id, kind, state, queued_at)
      SELECT tenant_id, gen_random_uuid(), id, 'FULL', 'QUEUED', now() FROM synced_copy`,
   );
-});
-afterAll(async () => {
-  await service.stop();
-  await counter.close();
-  await Promise.all([simulator.stop(), database.drop()]);
 });
 
 const STATUS = "subscription { connectionStatusChanged { companyName sync { current { state } lastSuccessAt } } }";

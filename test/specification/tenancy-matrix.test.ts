@@ -5,7 +5,8 @@ import { coordinates, operation } from "../support/schema-walk";
 import { subscribe } from "../support/sockets";
 import { until } from "../support/stories";
 import { type CursorRow, type IdRow, type NameRow, type OperationRow, tenancyRows } from "../support/tenancy-rows";
-import { ASKING, idOf, MARK, OTHER, rowsOfOthers, startTenants, type Tenants } from "../support/tenants";
+import { ASKING, idOf, MARK, OTHER, rowsOfOthers, startTenants } from "../support/tenants";
+import { useStarted } from "../support/world";
 
 const schema = buildGraphQLSchema();
 const table = tenancyRows(schema);
@@ -19,11 +20,7 @@ const PLANS = ["sales", "free"];
 const ACTORS = ROLES.flatMap((role) => PLANS.map((plan): ActorClaims => ({ role, plan, sub: `${role}-${plan}` })));
 const MEMBER: ActorClaims = { role: "member", plan: "sales", sub: "mia" };
 
-let tenants: Tenants;
-beforeAll(async () => {
-  tenants = await startTenants();
-}, 120_000);
-afterAll(() => tenants?.stop());
+const tenants = useStarted(startTenants);
 
 type Kind = "Query" | "Mutation" | "Subscription";
 interface Place<R> {

@@ -4,16 +4,15 @@ import { Database } from "../../src/database/database";
 import { systemClock } from "../../src/platform/clock";
 import { createLogger } from "../../src/platform/logger";
 import { workers } from "../support/database";
-import { type FieldStory, startFieldStory } from "../support/field-story";
+import { useFieldStory } from "../support/field-story";
 import { patches, writeFields } from "../support/fields";
 import { askNote, posts } from "../support/notes";
 import { dataOf, recordMeeting, until } from "../support/stories";
 
 // Seen red with: the meeting's row not held (`FOR SHARE` left out) by the transaction that proves a target.
 
-let story: FieldStory;
+const story = useFieldStory();
 beforeAll(async () => {
-  story = await startFieldStory();
   // The match after the first sync is done: from here on only the tests match.
   await until(
     "matched after the sync",
@@ -21,8 +20,6 @@ beforeAll(async () => {
   );
   if (hasTriggers) for (const table of ["note_write", "field_write"]) await watchCommits(table);
 });
-afterAll(() => story.stop());
-beforeEach(() => story.simulator.log.clear());
 
 /** On a cluster a row is stored where no trigger may look into another table; there the rest of each story is told. */
 const hasTriggers = workers().length === 0;

@@ -6,6 +6,7 @@ import type { Config } from "../../src/platform/config";
 import { NoteWrites } from "../../src/writeback/notes";
 import type { WritebackParts } from "../../src/writeback/writing";
 import { startTokens, type TokenParts } from "./tokens";
+import { useStarted, type World } from "./world";
 
 export interface Writeback extends TokenParts {
   parts: WritebackParts;
@@ -34,4 +35,12 @@ export async function startWriteback(
   };
   const notes = new NoteWrites(parts);
   return { ...access, parts, notes, lookUps: notes.lookUps };
+}
+
+/** For all tests of a file. */
+export function useWriteback(world: World, clock?: Clock): Writeback {
+  return useStarted(async () => {
+    const writeback = await startWriteback(world.config, clock);
+    return { ...writeback, stop: writeback.close };
+  });
 }

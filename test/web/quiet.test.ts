@@ -1,21 +1,20 @@
 import type { Page } from "playwright-core";
 import { pastMeetings } from "../../demo/meetings";
 import { connect, recordMeeting, syncEnds } from "../support/stories";
+import { useStarted } from "../support/world";
 import { screenshot, seriousFindings } from "./support/browser";
-import { type Product, startProduct } from "./support/product";
+import { startProduct } from "./support/product";
 import { disconnected } from "./support/steps";
 
-let product: Product;
 let page: Page;
 
+const product = useStarted(() => startProduct({ crm: { deals: 60 } }));
 beforeAll(async () => {
-  product = await startProduct({ crm: { deals: 60 } });
   const { service, simulator } = product;
   await connect(service, simulator);
   await syncEnds(service);
   page = await product.signIn("member");
 });
-afterAll(() => product.stop());
 
 const openBoard = () => page.getByRole("link", { name: "Quiet deals" }).click();
 const silences = async () =>
