@@ -21,7 +21,7 @@ const TOLD_EVERY_MS = 250;
 export interface RunContext {
   readonly run: ClaimedRun;
   /** The calls to the CRM, by what they are paid from. */
-  readonly apis: Record<"firstLists" | "lists" | "participants" | "meetings", CrmApi>;
+  readonly apis: Record<"firstLists" | "lists" | "participants" | "dealsOfMeetings" | "meetings", CrmApi>;
   /** Tokens of the CRM that may be spent on a purpose now. */
   readonly left: (purpose: Purpose) => Promise<number>;
   /** Asks the CRM whether the user who authorized is still active, and the one whose token it is. */

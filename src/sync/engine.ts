@@ -18,6 +18,7 @@ import { copyOf, holdRun, inRun, type RunContext } from "./commit";
 import { failureOf, isListFailure, type RunFailure, RunLostError } from "./failures";
 import { gapOf, recordGaps } from "./gaps";
 import { type Judging, LISTS, type ListResource, type Settling } from "./lists";
+import { areDealsOfMeetingsDue } from "./participant-queue";
 import { askParticipants } from "./participants";
 import { begunOf, type ListState, passOf, readLists } from "./passes";
 import { MAIN_LISTS, passesOf } from "./plan";
@@ -112,6 +113,7 @@ export class SyncEngine {
       firstLists: purse("FIRST_LISTS"),
       lists: purse("LISTS"),
       participants: purse("PARTICIPANTS"),
+      dealsOfMeetings: purse("DEALS_OF_MEETINGS"),
       meetings: purse("MEETINGS"),
     };
   }
@@ -124,7 +126,7 @@ export class SyncEngine {
     const mayBegin = () => requireLease(run, clock());
     const calls = { http, baseUrl: crmBaseUrl, tokens, pacer: new Pacer(clock), mayBegin, stop };
     const api = (purse: HeldPurse) => new CrmApi({ ...calls, purse });
-    const { firstLists, lists, participants, meetings } = purses;
+    const { firstLists, lists, participants, dealsOfMeetings, meetings } = purses;
     const turnEnds = askedAt.getTime() + TURN_MS;
     return {
       ...{ run, database, clock, concurrency, metrics, settling, judging },
@@ -133,6 +135,7 @@ export class SyncEngine {
         firstLists: api(firstLists),
         lists: api(lists),
         participants: api(participants),
+        dealsOfMeetings: api(dealsOfMeetings),
         meetings: api(meetings),
       },
       left: (purpose) => budget.left(tenantId, copyId, purpose, clock()),
@@ -151,8 +154,12 @@ export class SyncEngine {
     const { clock, verify, left } = context;
     const carries = async (purpose: Purpose) => (await left(purpose)) >= ADDRESSES.currentUser.price;
     if (await carries("LISTS")) return verify(purses.lists);
-    const meetings = await meetingsToRefresh(copyOf(context), clock());
+    const copy = copyOf(context);
+    const meetings = await meetingsToRefresh(copy, clock());
     if (meetings.length > 0 && (await carries("MEETINGS"))) return verify(purses.meetings);
+    if ((await carries("DEALS_OF_MEETINGS")) && (await areDealsOfMeetingsDue(copy, clock()))) {
+      return verify(purses.dealsOfMeetings);
+    }
     const wasShort = !(await carries("FIRST_LISTS"));
     await verify(purses.firstLists).catch((error: unknown) => {
       if (!wasShort || failureOf(error)?.code !== "RATE_LIMITED") throw error;

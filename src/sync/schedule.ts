@@ -2,6 +2,7 @@ import type { Actor } from "../auth/actor";
 import { recordAudit, recordPolicyRefusal } from "../auth/audit";
 import { mustWaitToSync, refusalToSync } from "../auth/policies";
 import type { Budget } from "../connections/budget";
+import { BATCH } from "../connections/budget-rules";
 import { connectedCopyId, lockConnection } from "../connections/connection-store";
 import { NEEDS_REAUTHORIZATION, NOT_CONNECTED } from "../connections/refusals";
 import { ADDRESSES } from "../crm/prices";
@@ -16,6 +17,7 @@ import type { Logger } from "../platform/logger";
 import { accepted, type Outcome, type Refused, refused } from "../platform/outcome";
 import type { RunFailure } from "./failures";
 import * as paces from "./paces";
+import { areDealsOfMeetingsDue } from "./participant-queue";
 import { askWhole, forgetPasses } from "./passes";
 import { cancelRuns, enqueueSync, type RunRef, SYNC_JOB } from "./runs";
 import * as rows from "./schedule-rows";
@@ -47,18 +49,30 @@ const PRICE_OF_MEETING = ADDRESSES.activities.price + ADDRESSES.notes.price;
 /** A run through what changed. */
 const PRICE_OF_RUN =
   PRICE_OF_LOOK + (ADDRESSES.organizations.price + ADDRESSES.persons.price + ADDRESSES.deals.price) + PRICE_OF_MEETING;
+/** A deal of a meeting, beside what the look before it sets aside. */
+const PRICE_OF_DEAL = BATCH + ADDRESSES.participants(0).price;
 /** Failures of a whole company's means, which trying again at the usual pace would not mend. */
 const SHORT = new Set<string | undefined>(["RATE_LIMITED", "BUDGET_LOW"]);
 
 export interface ScheduleParts {
   database: Database;
-  budget: Pick<Budget, "shortUntil" | "view">;
+  budget: Pick<Budget, "left" | "shortUntil" | "view">;
   clock: Clock;
   logger: Logger;
   intervalMs: number;
   reconcileIntervalMs: number;
   /** 0 to 1, for the jitter. */
   chance?: () => number;
+}
+
+/** What the company's tokens carry now. */
+interface May {
+  read: boolean;
+  /** Deals of meetings wait for the tokens that these have besides. */
+  ask: boolean;
+  refresh: boolean;
+  /** What syncs may spend a day; null where nothing is known of the company. */
+  allowance: number | null;
 }
 
 export type SyncRefusal =
@@ -133,17 +147,21 @@ export class Schedule {
     const scope = database.tenant(tenantId);
     const copyId = await connectedCopyId(scope);
     if (copyId === null) return;
+    const copy = { ...scope, copyId };
     const [shortUntil, noMeetingsUntil, view] = await Promise.all([
-      this.#shortUntil({ ...scope, copyId }, PRICE_OF_LOOK),
+      this.#shortUntil(copy, PRICE_OF_LOOK),
       budget.shortUntil(tenantId, copyId, "MEETINGS", PRICE_OF_MEETING, clock()),
       budget.view(tenantId, copyId, clock()),
     ]);
-    const may = { read: shortUntil === null, refresh: noMeetingsUntil === null, allowance: view?.allowance ?? null };
+    const ask = await this.#dealsOfMeetingsWait(copy);
+    const allowance = view?.allowance ?? null;
+    // A run that asks looks at the balance as well.
+    const may = { read: shortUntil === null && !ask, ask, refresh: noMeetingsUntil === null, allowance };
     await scope.transaction(async (scope) => {
       const present = await lockConnection(scope);
       if (present.state !== "CONNECTED" || present.copyId !== copyId || (await rows.hasOpenRun(scope))) return;
-      const copy = { ...scope, copyId };
-      if (!(await this.#make(copy, may))) await this.#plan(copy, shortUntil);
+      const held = { ...scope, copyId };
+      if (!(await this.#make(held, may))) await this.#plan(held, shortUntil);
     });
   }
 
@@ -181,7 +199,7 @@ export class Schedule {
   }
 
   /** Makes the run that is due, through the lists that are. @returns whether there was anything to make it for */
-  async #make(copy: CopyScope, may: { read: boolean; refresh: boolean; allowance: number | null }): Promise<boolean> {
+  async #make(copy: CopyScope, may: May): Promise<boolean> {
     const { clock, intervalMs, reconcileIntervalMs } = this.parts;
     const now = clock();
     const known = await rows.readPaces(copy);
@@ -193,7 +211,7 @@ export class Schedule {
     const due = may.read ? paces.dueLists(lists, now, pace) : [];
     const meetings = may.refresh ? await rows.meetingsToRefresh(copy, now) : [];
     const resources = new Set<SyncResource>(kind === "RECONCILE" ? SYNC_RESOURCES : due);
-    if (due.length > 0) resources.add("DEAL_PARTICIPANTS");
+    if (due.length > 0 || may.ask) resources.add("DEAL_PARTICIPANTS");
     if (meetings.length > 0) for (const list of rows.MEETING_LISTS) resources.add(list);
     if (resources.size === 0) return false;
     await rows.enqueueRun(copy, copy.copyId, kind, now, [...resources]);
@@ -214,7 +232,9 @@ export class Schedule {
     const { tenantId, copyId } = copy;
     const now = clock();
     const pace = { intervalMs, nextMeetingAt: await rows.nextMeetingAt(copy, now) };
-    const waiting = { missedAt: await rows.lastMissedAt(copy), shortUntil };
+    // Meetings may be recorded meanwhile, whose deals need not wait.
+    const until = shortUntil && new Date(Math.min(shortUntil.getTime(), now.getTime() + paces.SHORT_MS));
+    const waiting = { missedAt: await rows.lastMissedAt(copy), shortUntil: until };
     const at = paces.nextRunAt(now, await rows.readPaces(copy), pace, waiting, chance());
     const connected = { tenantId, copyId, state: "CONNECTED" as const };
     const planned = await copy.typed((orm) => orm.update(ConnectionRow, connected, { nextSyncAt: at }));
@@ -228,8 +248,17 @@ export class Schedule {
    */
   async #shortUntil(copy: CopyScope, price: number): Promise<Date | null> {
     const { budget, clock } = this.parts;
-    const purpose = (await rows.isFirst(copy)) ? "FIRST_LISTS" : "LISTS";
-    return budget.shortUntil(copy.tenantId, copy.copyId, purpose, price, clock());
+    return budget.shortUntil(copy.tenantId, copy.copyId, await payerOfLists(copy), price, clock());
+  }
+
+  /** Whether lists have to wait, or to look whether they do, and a run through nothing else would know more of meetings. */
+  async #dealsOfMeetingsWait(copy: CopyScope): Promise<boolean> {
+    const { budget, clock } = this.parts;
+    const { tenantId, copyId } = copy;
+    const left = await budget.left(tenantId, copyId, await payerOfLists(copy), clock());
+    if (left >= PRICE_OF_LOOK) return false;
+    const noneUntil = await budget.shortUntil(tenantId, copyId, "DEALS_OF_MEETINGS", PRICE_OF_DEAL, clock());
+    return noneUntil === null && areDealsOfMeetingsDue(copy, clock());
   }
 
   /** Until when a member has to wait after the last run; null: none was made yet. */
@@ -238,3 +267,5 @@ export class Schedule {
     return at && new Date(at.getTime() + TOO_SOON_MS);
   }
 }
+
+const payerOfLists = async (copy: CopyScope) => ((await rows.isFirst(copy)) ? "FIRST_LISTS" : "LISTS");
