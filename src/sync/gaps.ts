@@ -39,6 +39,3 @@ export function gapOf(resource: SyncResource, error: CrmError): FoundGap {
   const code = error.code === "NOT_FOUND" ? "CRM_REFUSED" : GAP_CODE_OF[error.code];
   return { code, message };
 }
-
-/** What two walks did not show, and what is kept all the same. */
-export const NOT_SHOWN: GapCode = "NOT_SHOWN";

@@ -52,11 +52,17 @@ export interface Pace {
   nextMeetingAt: Date | null;
 }
 
+/** How long ago something was. What a clock far ahead has noted was long ago: it must not hold up what is due since. */
+export function ageOf(noted: Date, now: Date): number {
+  const ageMs = now.getTime() - noted.getTime();
+  return ageMs < -APART_MS ? Number.POSITIVE_INFINITY : ageMs;
+}
+
 /** From when on the schedule reads a list. One that was never read to its end, or is being read, has been due for ever. */
-function dueAt(lists: Lists, resource: ListResource, { intervalMs, nextMeetingAt }: Pace): Date {
+function dueAt(lists: Lists, resource: ListResource, now: Date, { intervalMs, nextMeetingAt }: Pace): Date {
   if (lists.get(resource)?.isOpen) return new Date(0);
   const group = (TOGETHER.includes(resource) ? TOGETHER : [resource]).map((each) => lists.get(each));
-  const readAt = Math.min(...group.map((list) => list?.readAt?.getTime() ?? 0));
+  const readAt = Math.min(...group.map((list) => believed(list?.readAt, now)));
   if (SLOW.has(resource)) return new Date(readAt + Math.max(SLOW_MS, intervalMs));
   const stretch = 1 + Math.floor(Math.min(...group.map((list) => list?.quietReads ?? 0)) / READS_A_STRETCH);
   const far = readAt + intervalMs * Math.min(LONGEST, stretch);
@@ -65,10 +71,13 @@ function dueAt(lists: Lists, resource: ListResource, { intervalMs, nextMeetingAt
   return new Date(Math.min(far, Math.max(near, nextMeetingAt.getTime() - NEAR_MS)));
 }
 
+const believed = (noted: Date | null | undefined, now: Date) =>
+  noted && Number.isFinite(ageOf(noted, now)) ? noted.getTime() : 0;
+
 /** The lists that a run of the schedule reads now. One that somebody asked for reads all of them. */
 export function dueLists(lists: Lists, now: Date, pace: Pace): ListResource[] {
   const until = now.getTime() + ALONG * pace.intervalMs;
-  return READ.filter((resource) => dueAt(lists, resource, pace).getTime() <= until);
+  return READ.filter((resource) => dueAt(lists, resource, now, pace).getTime() <= until);
 }
 
 export interface Waiting {
@@ -88,7 +97,7 @@ export function nextRunAt(now: Date, lists: Lists, pace: Pace, waiting: Waiting,
   const { missedAt, shortUntil } = waiting;
   if (intervalMs === 0) return null;
   const at = now.getTime();
-  const firstDue = Math.min(...READ.map((list) => dueAt(lists, list, pace).getTime()));
+  const firstDue = Math.min(...READ.map((list) => dueAt(lists, list, now, pace).getTime()));
   const wait = Math.max(intervalMs, firstDue - at) + intervalMs * JITTER * (2 * chance - 1);
   // A second look that the run before this was to have, and had not, is no reason to hurry.
   const looksAt = missedAt && missedAt.getTime() + SECOND_LOOK_MS > at ? missedAt.getTime() + SECOND_LOOK_MS : null;
@@ -97,13 +106,19 @@ export function nextRunAt(now: Date, lists: Lists, pace: Pace, waiting: Waiting,
   return new Date(Math.max(next, at + APART_MS, shortUntil?.getTime() ?? 0));
 }
 
+/** The latest that a next run is planned for; what is planned for later was by a clock far ahead. */
+export function longestWaitMs(intervalMs: number): number {
+  return Math.max((LONGEST + JITTER) * intervalMs, SHORT_MS, APART_MS);
+}
+
 /**
  * What the schedule runs: mostly what changed, and everything once in a while, to find what is gone. The list that was
  * read whole last counts: one that cannot be read would else make every run a reconciling one.
  */
 export function dueKind(lists: Lists, now: Date, reconcileIntervalMs: number): SyncKind {
-  const lastWhole = Math.max(...RECONCILED.map((list) => lists.get(list)?.wholeAt?.getTime() ?? 0));
-  const isDue = reconcileIntervalMs > 0 && lastWhole > 0 && now.getTime() - lastWhole >= reconcileIntervalMs;
+  const wholes = RECONCILED.map((list) => lists.get(list)?.wholeAt ?? null).filter((at) => at !== null);
+  const lastWhole = Math.max(...wholes.map((at) => believed(at, now)));
+  const isDue = reconcileIntervalMs > 0 && wholes.length > 0 && now.getTime() - lastWhole >= reconcileIntervalMs;
   return isDue ? "RECONCILE" : "INCREMENTAL";
 }
 
@@ -111,5 +126,5 @@ export function dueKind(lists: Lists, now: Date, reconcileIntervalMs: number): S
 export function areWholeDealsDue(wholeAt: Date, deals: number, allowance: number, now: Date): boolean {
   const price = Math.ceil(deals / PAGE_SIZE) * ADDRESSES.deals.price;
   const days = Math.max(1, price / (WHOLE_DEALS_SHARE * allowance));
-  return now.getTime() - wholeAt.getTime() >= days * DAY_MS;
+  return ageOf(wholeAt, now) >= days * DAY_MS;
 }

@@ -55,7 +55,7 @@ const DUE = `${OF_COPY} AND d.participants_due`;
 /** Without those that could not be read. */
 const FIRST = `${DUE} AND (d.participants_known OR d.participants_asked_at IS NULL)`;
 const CHANGED = "coalesce(d.update_time, '0001-01-01 00:00:00+00'::timestamptz)";
-const CLOSED = "coalesce(greatest(d.won_time, d.lost_time), '0001-01-01 00:00:00+00'::timestamptz)";
+const CLOSED = "coalesce(greatest(d.won_time, d.lost_time), d.close_time, '0001-01-01 00:00:00+00'::timestamptz)";
 const DERIVED = `d.participants_count = 1 AND d.person_id IS NOT NULL AND d.crm_id % ${SAMPLE} <> 0`;
 const MATTERS = [
   "d.status = 'open'",

@@ -19,25 +19,30 @@ import type { RunFailure } from "./failures";
 import * as paces from "./paces";
 import { areDealsOfMeetingsDue } from "./participant-queue";
 import { askWhole, forgetPasses } from "./passes";
-import { cancelRuns, enqueueSync, type RunRef, SYNC_JOB } from "./runs";
+import { cancelRuns, enqueueSync, leasesHold, type RunRef, SYNC_JOB } from "./runs";
 import * as rows from "./schedule-rows";
 
+const RUN_REF = { tenantId: "number", runId: "text" } as const;
 export const SYNC_DUE_JOB = "sync_due";
 /** A job that was taken so long ago, of something that has not begun, has gone with the worker that took it. */
 const UNCLAIMED_MS = MINUTE_MS;
+/** Runs that a worker has died with: $1 to $2 an unclaimed one may still be taken, $3 to $4 a lease holds. */
 const ORPHANS = `
   WITH late AS MATERIALIZED (
     SELECT tenant_id, id, state FROM sync_run
-    WHERE (state = 'RUNNING' AND lease_until < $1) OR (state = 'QUEUED' AND queued_at < $2)
+    WHERE (state = 'RUNNING' AND lease_until NOT BETWEEN $3 AND $4)
+      OR (state = 'QUEUED' AND queued_at NOT BETWEEN $1 AND $2)
   )
   SELECT tenant_id AS "tenantId", id AS "runId" FROM late
-  WHERE state = 'RUNNING' OR NOT ${hasLiveJob(SYNC_JOB, "late.id", "$2")}`;
+  WHERE state = 'RUNNING' OR NOT ${hasLiveJob(SYNC_JOB, "late.id", "$1")}`;
+/** Connections whose run was to be made before $1, or is planned for after $2, as no clock that is right would do. */
 const MISSED = `
   WITH due AS MATERIALIZED (
-    SELECT tenant_id FROM connection c WHERE state = 'CONNECTED' AND next_sync_at < $1
+    SELECT tenant_id, next_sync_at > $2 AS astray FROM connection c
+    WHERE state = 'CONNECTED' AND next_sync_at NOT BETWEEN $1 AND $2
       AND NOT EXISTS (SELECT 1 FROM sync_run r WHERE r.tenant_id = c.tenant_id AND r.state IN ('QUEUED', 'RUNNING'))
   )
-  SELECT tenant_id AS "tenantId" FROM due WHERE NOT ${hasLiveJob(SYNC_DUE_JOB, "due.tenant_id", "$1")}`;
+  SELECT tenant_id AS "tenantId" FROM due WHERE astray OR NOT ${hasLiveJob(SYNC_DUE_JOB, "due.tenant_id", "$1")}`;
 /** How often each worker looks for runs whose worker has died; with the lease this bounds the takeover. */
 export const SWEEP_MS = 10 * SECOND_MS;
 /** A member's request comes so long after the last run at the soonest: nobody spends a company's tokens by clicking. */
@@ -178,7 +183,7 @@ export class Schedule {
   async sweep(): Promise<void> {
     const { database, clock, logger, intervalMs } = this.parts;
     const now = clock();
-    const since = new Date(now.getTime() - UNCLAIMED_MS);
+    const [since, soon] = [-UNCLAIMED_MS, UNCLAIMED_MS].map((ms) => new Date(now.getTime() + ms));
     const takeOver = ({ tenantId, runId }: RunRef) => {
       logger.warn({ tenantId, runId }, "a run has lost its worker and is taken over");
       return enqueueSync(database.tenant(tenantId), runId);
@@ -189,13 +194,14 @@ export class Schedule {
     };
     const tenants = (sql: string, parameters: readonly unknown[]) =>
       database.acrossTenants<{ tenantId: number }>(sql, parameters, { tenantId: "number" });
-    const orphans = await database.acrossTenants<RunRef>(ORPHANS, [now, since], { tenantId: "number", runId: "text" });
+    const orphans = await database.acrossTenants<RunRef>(ORPHANS, [since, soon, ...leasesHold(now)], RUN_REF);
     await eachAlone(orphans, takeOver, logger);
-    await eachAlone(await tenants(MISSED, [since]), makeUpFor, logger);
+    const latest = new Date(now.getTime() + paces.longestWaitMs(intervalMs));
+    await eachAlone(await tenants(MISSED, [since, latest]), makeUpFor, logger);
     if (intervalMs === 0) return;
     const lately = new Date(now.getTime() - paces.APART_MS);
-    const soon = await tenants(rows.TENANTS_WITH_MEETINGS_SOON, [...rows.soonAt(now), lately]);
-    await eachAlone(soon, ({ tenantId }) => this.due(tenantId), logger);
+    const meeting = await tenants(rows.TENANTS_WITH_MEETINGS_SOON, [...rows.soonAt(now), lately]);
+    await eachAlone(meeting, ({ tenantId }) => this.due(tenantId), logger);
   }
 
   /** Makes the run that is due, through the lists that are. @returns whether there was anything to make it for */
@@ -221,7 +227,7 @@ export class Schedule {
   /** Not every change of a deal is told as one: how many take part in it is seen by walking them all. @returns whether it is time */
   async #askForWholeDeals(copy: CopyScope, lists: paces.Lists, allowance: number, now: Date): Promise<boolean> {
     const wholeAt = lists.get("DEALS")?.wholeAt;
-    if (!wholeAt || now.getTime() - wholeAt.getTime() < DAY_MS) return false;
+    if (!wholeAt || paces.ageOf(wholeAt, now) < DAY_MS) return false;
     if (!paces.areWholeDealsDue(wholeAt, await rows.countDeals(copy), allowance, now)) return false;
     await askWhole(copy, ["DEALS"], false);
     return true;
@@ -263,7 +269,7 @@ export class Schedule {
 
   /** Until when a member has to wait after the last run; null: none was made yet. */
   async #waitUntil(copy: CopyScope): Promise<Date | null> {
-    const at = await rows.lastRunAt(copy);
+    const at = await rows.lastRunAt(copy, this.parts.clock());
     return at && new Date(at.getTime() + TOO_SOON_MS);
   }
 }

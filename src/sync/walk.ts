@@ -6,7 +6,6 @@ import { jsonRows } from "../database/upsert";
 import { DAY_MS } from "../platform/clock";
 import { copyOf, count, inRun, judged, type RunContext } from "./commit";
 import { isListFailure } from "./failures";
-import { NOT_SHOWN, recordGaps } from "./gaps";
 import { LISTS, type ListResource } from "./lists";
 import { endPass, forgetRejected, type ListState, leavePass, movePass, type Pass, restartPass } from "./passes";
 import { clockOf, isMuch, WALKS_APART_MS } from "./plan";
@@ -213,15 +212,8 @@ async function placeAfter(
   const absence = await countAbsence(copy, resource);
   if (absence.absent === 0) return null;
   if (walk === 2) return { ...place, walk: WALKS_OVER };
-  const waits = isMuch(absence);
-  if (waits) await recordGaps(copy, resource, [notShown(resource, absence.absent)], now);
-  return { ...place, lastId: 0, walk: 2, firstWalkEndedAt: waits ? now : null };
+  return { ...place, lastId: 0, walk: 2, firstWalkEndedAt: isMuch(absence) ? now : null };
 }
-
-const notShown = (resource: ListResource, absent: number) => ({
-  code: NOT_SHOWN,
-  message: `The CRM did not show ${absent} ${resource.toLowerCase()} that are held here; they are kept until a second look shows the same.`,
-});
 
 async function removeUnseen(
   context: RunContext,

@@ -53,6 +53,16 @@ test("what was never read to its end is due", () => {
   expect(dueOf(listsOf({}, { NOTES: { readAt: null } }))).toEqual(["NOTES"]);
 });
 
+test("what a clock far ahead has noted holds up no read", () => {
+  const [century, soon] = [inMinutes(75 * 365 * 24 * 60), inMinutes(0.5)];
+  expect(dueOf(listsOf({}, { NOTES: { readAt: century } }))).toEqual(["NOTES"]);
+  expect(dueOf(listsOf({}, { NOTES: { readAt: soon } }))).toEqual([]);
+  expect(minutesTo(listsOf({ readAt: century }))).toBe(15);
+  expect(dueKind(listsOf({ wholeAt: century }), now, 30 * DAY)).toBe("RECONCILE");
+  expect(dueKind(listsOf({}, { NOTES: { wholeAt: century } }), now, 30 * DAY)).toBe("INCREMENTAL");
+  expect(areWholeDealsDue(century, 5_000, 7_500, now)).toBe(true);
+});
+
 test.each([
   [0, 15],
   [1, 15],
