@@ -32,7 +32,8 @@ const BEGINNING = { beganAt: null, cursor: null, lastId: 0, walk: 1, firstWalkEn
 /** The pass that is under way, or one that begins now: through what changed since the list was last complete, or through all of it. */
 export function passOf({ list, passes }: ListState, resource: SyncResource, kind: PassKind): Pass {
   const updatedSince = kind === "CHANGES" && list?.watermark ? sinceOf(list.watermark) : null;
-  return passes.get(kind) ?? { resource, kind, removes: false, updatedSince, isStored: false, ...BEGINNING };
+  const first = { ...BEGINNING, inVainSince: null, begunAnewAt: null };
+  return passes.get(kind) ?? { resource, kind, removes: false, updatedSince, isStored: false, ...first };
 }
 
 /** The passes that have shown something already. */
@@ -95,9 +96,19 @@ export async function forgetPasses({ tenantId, copyId, typed }: CopyScope): Prom
 
 /** A pass that cannot go on from where it stands begins anew with the next run. */
 export async function restartPass({ tenantId, copyId, typed }: CopyScope, { resource, kind }: Pass): Promise<void> {
-  const key = { tenantId, copyId, resource, kind };
-  if (kind === "CHANGES") await typed((orm) => orm.delete(SyncPassRow, key));
-  else await typed((orm) => orm.update(SyncPassRow, key, BEGINNING));
+  await typed((orm) => orm.update(SyncPassRow, { tenantId, copyId, resource, kind }, BEGINNING));
+}
+
+/** That a pass begins anew, for a reason that may last: if it comes to no end it rests before it does so again. */
+export async function noteAnew({ tenantId, copyId, typed }: CopyScope, pass: Pass, now: Date): Promise<void> {
+  const { resource, kind, inVainSince } = pass;
+  const anew = { inVainSince: inVainSince ?? now, begunAnewAt: now };
+  await typed((orm) => orm.update(SyncPassRow, { tenantId, copyId, resource, kind }, anew));
+}
+
+/** Somebody asks for what is new: nothing rests. */
+export async function endRests({ tenantId, copyId, typed }: CopyScope): Promise<void> {
+  await typed((orm) => orm.update(SyncPassRow, { tenantId, copyId }, { begunAnewAt: null }));
 }
 
 /** Where a pass stands after a page, with the step's counts. The caller's transaction has written the page. */

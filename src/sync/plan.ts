@@ -1,6 +1,6 @@
-import { MAIN_LISTS as MAIN, type SyncListRow } from "../entities/sync-list";
+import { MAIN_LISTS as MAIN, type SyncListRow, type SyncPassRow } from "../entities/sync-list";
 import type { SyncResource } from "../entities/sync-run";
-import { MINUTE_MS, SECOND_MS } from "../platform/clock";
+import { DAY_MS, MINUTE_MS, SECOND_MS } from "../platform/clock";
 
 /** The CRM's index lags its writes by seconds (size unknown): a list is asked for what changed so much before its watermark. */
 const OVERLAP_MS = MINUTE_MS;
@@ -8,6 +8,8 @@ const OVERLAP_MS = MINUTE_MS;
 const MANY = 100;
 /** Two walks that are both to show that much is gone stand at least so far apart. */
 export const WALKS_APART_MS = 10 * MINUTE_MS;
+/** What cannot be read for long is tried once a day. */
+const LONGEST_REST_MS = DAY_MS;
 
 /** Without one of these a run has failed; without the others it succeeds and says what is missing (specification 4.3). */
 export const MAIN_LISTS: ReadonlySet<SyncResource> = new Set(MAIN);
@@ -58,6 +60,20 @@ export function passesOf(facts: ListFacts, now: Date, staleAfterMs: number): Pas
   const goesOn = begunBefore.has("CHANGES") || (begunBefore.has("WHOLE") && !list?.watermark);
   if (tellsChanges && goesOn) passes.push("CHANGES");
   return passes;
+}
+
+/**
+ * A pass that began anew and came to no end rests for as long as that has gone on, a day at most: what is read in vain run
+ * after run is paid from what the other lists need. A time that has not come is of a clock that was wrong.
+ */
+export function rests(
+  { inVainSince, begunAnewAt }: Pick<SyncPassRow, "inVainSince" | "begunAnewAt">,
+  now: Date,
+): boolean {
+  if (inVainSince === null || begunAnewAt === null) return false;
+  const restMs = Math.min(LONGEST_REST_MS, begunAnewAt.getTime() - inVainSince.getTime());
+  const restedMs = now.getTime() - begunAnewAt.getTime();
+  return restedMs >= 0 && restedMs < restMs;
 }
 
 export interface Absence {

@@ -18,7 +18,7 @@ import { accepted, type Outcome, type Refused, refused } from "../platform/outco
 import type { RunFailure } from "./failures";
 import * as paces from "./paces";
 import { areDealsOfMeetingsDue } from "./participant-queue";
-import { askWhole, forgetPasses } from "./passes";
+import { askWhole, endRests, forgetPasses } from "./passes";
 import { cancelRuns, enqueueSync, leasesHold, type RunRef, SYNC_JOB } from "./runs";
 import * as rows from "./schedule-rows";
 
@@ -125,6 +125,7 @@ export class Schedule {
       const waitUntil = mustWaitToSync(actor) ? await this.#waitUntil({ ...scope, copyId }) : null;
       if (waitUntil && waitUntil > now) return later("SYNC_TOO_SOON", waitUntil);
       if (shortUntil) return later("BUDGET_LOW", shortUntil);
+      await endRests({ ...scope, copyId });
       const runId = await rows.enqueueRun(scope, copyId, kind, now);
       await recordAudit(scope, logger, { action: "SYNC_REQUESTED", actor, at: now, code: kind, subject: runId });
       return accepted(runId);

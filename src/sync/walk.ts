@@ -7,8 +7,17 @@ import { DAY_MS } from "../platform/clock";
 import { copyOf, count, inRun, judged, type RunContext } from "./commit";
 import { isListFailure } from "./failures";
 import { LISTS, type ListResource } from "./lists";
-import { endPass, forgetRejected, type ListState, leavePass, movePass, type Pass, restartPass } from "./passes";
-import { clockOf, isMuch, WALKS_APART_MS } from "./plan";
+import {
+  endPass,
+  forgetRejected,
+  type ListState,
+  leavePass,
+  movePass,
+  noteAnew,
+  type Pass,
+  restartPass,
+} from "./passes";
+import { clockOf, isMuch, rests, WALKS_APART_MS } from "./plan";
 import { beginAbsence, countAbsence, removeRecords, seen, takeAbsent } from "./removal";
 import { NO_CHANGE, type StepChange } from "./runs";
 import { isDeleted } from "./writers";
@@ -36,6 +45,7 @@ export async function walkPass(
   state: ListState,
   pass: Pass,
 ): Promise<Outcome> {
+  if (pass.cursor === null && rests(pass, context.clock())) throw endless(resource);
   if (pass.removes && pass.beganAt === null) await inRun(context, (copy) => beginAbsence(copy, resource));
   const { cursor } = pass;
   try {
@@ -46,11 +56,25 @@ export async function walkPass(
     }
     return await removeUnseen(context, resource, state, pass);
   } catch (error) {
-    if (isListFailure(error) && !context.isStopped() && (isEndless(error) || isStuck(pass, cursor, context.clock()))) {
-      await inRun(context, (copy) => restartPass(copy, pass));
-    }
+    if (isListFailure(error) && !context.isStopped()) await restartWhere(context, pass, cursor, error);
     throw error;
   }
+}
+
+/** A pass that has no end, or stands where nothing answers any more, begins anew. */
+async function restartWhere(
+  context: RunContext,
+  pass: Pass,
+  checkpoint: string | null,
+  error: CrmError,
+): Promise<void> {
+  const now = context.clock();
+  const hasNoEnd = error.detail.endless === true;
+  if (!hasNoEnd && !isStuck(pass, checkpoint, now)) return;
+  await inRun(context, async (copy) => {
+    await restartPass(copy, pass);
+    if (hasNoEnd) await noteAnew(copy, pass, now);
+  });
 }
 
 /** Where a walk shows that much is gone, the next one is to be of another moment. */
@@ -94,10 +118,11 @@ async function* readPages(
     const committed = context.metrics?.syncPages.startTimer({ resource });
     const askedAt = context.clock();
     const page = await readPage(context, resource, state, pass, cursor).catch((error: unknown) => {
-      if (isCheckpoint && isOfCursor(error)) return null;
+      if (isCheckpoint && isOfCursor(error) && !rests(pass, askedAt)) return null;
       throw error;
     });
     if (!page) {
+      await inRun(context, (copy) => noteAnew(copy, pass, askedAt));
       isCheckpoint = false;
       cursor = null;
       lastId = 0;
@@ -137,12 +162,11 @@ function isOfCursor(error: unknown): boolean {
 function requireNew(resource: ListResource, page: CrmPage<{ id: number }>, lastId: number): number {
   const highest = Math.max(lastId, ...shownIds(page));
   if (page.next === null || !LISTS[resource].hasPages || highest > lastId) return highest;
-  throw new CrmError("UNREADABLE", `The CRM's paging of ${resource} shows nothing new and does not end.`, {
-    endless: true,
-  });
+  throw endless(resource);
 }
 
-const isEndless = (error: unknown) => error instanceof CrmError && error.detail.endless === true;
+const endless = (resource: ListResource) =>
+  new CrmError("UNREADABLE", `The CRM's paging of ${resource} shows nothing new and does not end.`, { endless: true });
 
 const shownIds = ({ records, rejected }: CrmPage<{ id: number }>) => [
   ...records.map(({ id }) => id),
