@@ -9,8 +9,7 @@ import { SyncRunRow } from "../entities/sync-run";
 import type { SyncStepRow } from "../entities/sync-step";
 import { SyncedCopyRow } from "../entities/synced-copy";
 import { commitPiece, copyOf, judged, type RunContext } from "./commit";
-import { isSubFetchFailure } from "./failures";
-import { type FoundGap, recordGaps } from "./gaps";
+import { type FoundGap, isSubFetchFailure, recordGaps } from "./failures";
 import {
   affordable,
   countDue,

@@ -1,5 +1,7 @@
 import { LessThan } from "typeorm";
+import type { CrmPage } from "../crm/api";
 import type { CopyScope } from "../database/database";
+import { jsonRows } from "../database/upsert";
 import { RejectedRecordRow } from "../entities/rejected-record";
 import { SyncListRow, SyncPassRow } from "../entities/sync-list";
 import { SYNC_RESOURCES, type SyncResource } from "../entities/sync-run";
@@ -140,12 +142,15 @@ export async function movePass(
 
 /** The pass is over: its list is read up to when it began. A watermark never goes back. @returns how far the list is read now */
 export async function endPass(
-  { copyId, rows }: CopyScope,
+  copy: CopyScope,
   run: ClaimedRun,
+  { hasRejected }: ListState,
   pass: Pass,
   change: StepChange,
   now: Date,
 ): Promise<ListState["list"]> {
+  if (hasRejected) await forgetRejected(copy, pass, now);
+  const { copyId, rows } = copy;
   const { resource, kind, beganAt } = pass;
   const isWhole = kind === "WHOLE";
   const [list] = await rows<NonNullable<ListState["list"]>>(
@@ -165,8 +170,30 @@ export async function endPass(
   return list ?? null;
 }
 
+/** Keeps what could not be read of a page, with the reason; what is readable now is not missing any more. */
+export async function keepAside(
+  { tenantId, copyId, rows }: CopyScope,
+  resource: SyncResource,
+  { records, rejected }: CrmPage<{ id: number }>,
+  now: Date,
+): Promise<void> {
+  const lastOfEachKey = [...new Map(rejected.map((record) => [record.key, record])).values()];
+  await rows(
+    `WITH mended AS (
+       DELETE FROM rejected_record x
+       WHERE x.tenant_id = $1 AND x.copy_id = $2 AND x.resource = $3 AND x.record_key = ANY ($4::text[])
+     )
+     INSERT INTO rejected_record AS x (tenant_id, copy_id, resource, record_key, reason, payload, since, seen_at)
+     SELECT $1, $2, $3, r.key, r.reason, coalesce(r.payload, 'null'), $6, $6
+     FROM jsonb_to_recordset($5::jsonb) AS r (key text, reason text, payload jsonb)
+     ON CONFLICT (tenant_id, copy_id, resource, record_key)
+     DO UPDATE SET reason = EXCLUDED.reason, payload = EXCLUDED.payload, seen_at = EXCLUDED.seen_at`,
+    [tenantId, copyId, resource, records.map(({ id }) => id), jsonRows(lastOfEachKey), now],
+  );
+}
+
 /** The whole list was shown since a pass began: what could not be read before, and was not shown for long, is gone from the CRM. */
-export async function forgetRejected(
+async function forgetRejected(
   { tenantId, copyId, typed }: CopyScope,
   { resource, kind, beganAt }: Pass,
   now: Date,

@@ -4,8 +4,8 @@ import type { CopyScope, TenantScope } from "../database/database";
 import { notify, PROGRESS_CHANGED } from "../database/notifications";
 import { SyncListRow, SyncPassRow } from "../entities/sync-list";
 import { SYNC_RESOURCES, type SyncKind, type SyncResource, SyncRunRow } from "../entities/sync-run";
-import { type Lists, REFRESH_AFTER_MS, REFRESH_BEFORE_MS } from "./paces";
 import { askWhole, makeLists } from "./passes";
+import { type Lists, REFRESH_AFTER_MS, REFRESH_BEFORE_MS } from "./plan";
 import { isRemovable } from "./removal";
 import { enqueueSync, insertSteps } from "./runs";
 

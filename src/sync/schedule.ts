@@ -16,9 +16,9 @@ import { type Clock, DAY_MS, MINUTE_MS, SECOND_MS } from "../platform/clock";
 import type { Logger } from "../platform/logger";
 import { accepted, type Outcome, type Refused, refused } from "../platform/outcome";
 import type { RunFailure } from "./failures";
-import * as paces from "./paces";
 import { areDealsOfMeetingsDue } from "./participant-queue";
 import { askWhole, endRests, forgetPasses } from "./passes";
+import * as plan from "./plan";
 import { cancelRuns, enqueueSync, leasesHold, type RunRef, SYNC_JOB } from "./runs";
 import * as rows from "./schedule-rows";
 
@@ -176,7 +176,7 @@ export class Schedule {
    * @param failure what the one that ends has failed for
    */
   async planNext(scope: TenantScope, copyId: number, failure: Pick<RunFailure, "code"> | null): Promise<void> {
-    const hour = new Date(this.parts.clock().getTime() + paces.SHORT_MS);
+    const hour = new Date(this.parts.clock().getTime() + plan.SHORT_MS);
     await this.#plan({ ...scope, copyId }, SHORT.has(failure?.code) ? hour : null);
   }
 
@@ -197,10 +197,10 @@ export class Schedule {
       database.acrossTenants<{ tenantId: number }>(sql, parameters, { tenantId: "number" });
     const orphans = await database.acrossTenants<RunRef>(ORPHANS, [since, soon, ...leasesHold(now)], RUN_REF);
     await eachAlone(orphans, takeOver, logger);
-    const latest = new Date(now.getTime() + paces.longestWaitMs(intervalMs));
+    const latest = new Date(now.getTime() + plan.longestWaitMs(intervalMs));
     await eachAlone(await tenants(MISSED, [since, latest]), makeUpFor, logger);
     if (intervalMs === 0) return;
-    const lately = new Date(now.getTime() - paces.APART_MS);
+    const lately = new Date(now.getTime() - plan.APART_MS);
     const meeting = await tenants(rows.TENANTS_WITH_MEETINGS_SOON, [...rows.soonAt(now), lately]);
     await eachAlone(meeting, ({ tenantId }) => this.due(tenantId), logger);
   }
@@ -213,9 +213,9 @@ export class Schedule {
     const isAsked =
       may.read && may.allowance !== null && (await this.#askForWholeDeals(copy, known, may.allowance, now));
     const lists = isAsked ? await rows.readPaces(copy) : known;
-    const kind = may.read ? paces.dueKind(lists, now, reconcileIntervalMs) : "INCREMENTAL";
+    const kind = may.read ? plan.dueKind(lists, now, reconcileIntervalMs) : "INCREMENTAL";
     const pace = { intervalMs, nextMeetingAt: await rows.nextMeetingAt(copy, now) };
-    const due = may.read ? paces.dueLists(lists, now, pace) : [];
+    const due = may.read ? plan.dueLists(lists, now, pace) : [];
     const meetings = may.refresh ? await rows.meetingsToRefresh(copy, now) : [];
     const resources = new Set<SyncResource>(kind === "RECONCILE" ? SYNC_RESOURCES : due);
     if (due.length > 0 || may.ask) resources.add("DEAL_PARTICIPANTS");
@@ -226,10 +226,10 @@ export class Schedule {
   }
 
   /** Not every change of a deal is told as one: how many take part in it is seen by walking them all. @returns whether it is time */
-  async #askForWholeDeals(copy: CopyScope, lists: paces.Lists, allowance: number, now: Date): Promise<boolean> {
+  async #askForWholeDeals(copy: CopyScope, lists: plan.Lists, allowance: number, now: Date): Promise<boolean> {
     const wholeAt = lists.get("DEALS")?.wholeAt;
-    if (!wholeAt || paces.ageOf(wholeAt, now) < DAY_MS) return false;
-    if (!paces.areWholeDealsDue(wholeAt, await rows.countDeals(copy), allowance, now)) return false;
+    if (!wholeAt || plan.ageOf(wholeAt, now) < DAY_MS) return false;
+    if (!plan.areWholeDealsDue(wholeAt, await rows.countDeals(copy), allowance, now)) return false;
     await askWhole(copy, ["DEALS"], false);
     return true;
   }
@@ -240,9 +240,9 @@ export class Schedule {
     const now = clock();
     const pace = { intervalMs, nextMeetingAt: await rows.nextMeetingAt(copy, now) };
     // Meetings may be recorded meanwhile, whose deals need not wait.
-    const until = shortUntil && new Date(Math.min(shortUntil.getTime(), now.getTime() + paces.SHORT_MS));
+    const until = shortUntil && new Date(Math.min(shortUntil.getTime(), now.getTime() + plan.SHORT_MS));
     const waiting = { missedAt: await rows.lastMissedAt(copy), shortUntil: until };
-    const at = paces.nextRunAt(now, await rows.readPaces(copy), pace, waiting, chance());
+    const at = plan.nextRunAt(now, await rows.readPaces(copy), pace, waiting, chance());
     const connected = { tenantId, copyId, state: "CONNECTED" as const };
     const planned = await copy.typed((orm) => orm.update(ConnectionRow, connected, { nextSyncAt: at }));
     if (planned.affected === 0 || at === null) return;

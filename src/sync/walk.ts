@@ -2,24 +2,14 @@ import type { CrmPage } from "../crm/api";
 import { CrmError } from "../crm/errors";
 import { idsOfRejected } from "../crm/parsing/page";
 import type { CopyScope } from "../database/database";
-import { jsonRows } from "../database/upsert";
 import { DAY_MS } from "../platform/clock";
-import { copyOf, count, inRun, judged, type RunContext } from "./commit";
+import { count, inRun, judged, type RunContext } from "./commit";
 import { isListFailure } from "./failures";
-import { LISTS, type ListResource } from "./lists";
-import {
-  endPass,
-  forgetRejected,
-  type ListState,
-  leavePass,
-  movePass,
-  noteAnew,
-  type Pass,
-  restartPass,
-} from "./passes";
+import { LISTS, type ListResource, readUnknown } from "./lists";
+import { endPass, keepAside, type ListState, leavePass, movePass, noteAnew, type Pass, restartPass } from "./passes";
 import { clockOf, isMuch, rests, WALKS_APART_MS } from "./plan";
-import { beginAbsence, countAbsence, removeRecords, seen, takeAbsent } from "./removal";
-import { NO_CHANGE, type StepChange } from "./runs";
+import { beginAbsence, countAbsence, removeUnseen, seen } from "./removal";
+import type { StepChange } from "./runs";
 import { isDeleted } from "./writers";
 
 /** The walks of a removing pass are over: what neither has seen is being removed. */
@@ -189,7 +179,9 @@ async function commitPage(
     const { ids, removed } = await judged(context, copy, resource, leaving, write);
     if (page.records.length > 0) await list.after?.(context.settling, copy, page.records);
     if (page.rejected.length > 0 || state.hasRejected) await keepAside(copy, resource, page, clock());
-    if (pass.kind === "CHANGES" && ids.length > 0) await noteUnknown(copy, resource, ids, state);
+    if (pass.kind === "CHANGES" && ids.length > 0) {
+      for (const named of await readUnknown(copy, resource, ids)) state.unknown.add(named);
+    }
     const rejected = page.rejected.length;
     const fetched = page.records.length + rejected;
     const unchanged = fetched - rejected - ids.length - removed;
@@ -197,7 +189,7 @@ async function commitPage(
     const place = await placeAfter(copy, resource, pass, page, clock());
     if (place) await movePass(copy, run, { ...pass, ...place }, written);
     const end = { ...pass, beganAt: beganAt(pass, page) };
-    const read = place ? state.list : await finishPass(copy, context, state, end, written);
+    const read = place ? state.list : await endPass(copy, run, state, end, written, clock());
     return { ...written, place, list: read, ended: place === null };
   });
   const { place, list, ...counted } = change;
@@ -206,17 +198,6 @@ async function commitPage(
   else leavePass(state, pass, list);
   count(context, resource, counted);
   return counted;
-}
-
-async function finishPass(
-  copy: CopyScope,
-  { run, clock }: RunContext,
-  { hasRejected }: ListState,
-  pass: Pass,
-  change: StepChange,
-): Promise<ListState["list"]> {
-  if (hasRejected) await forgetRejected(copy, pass, clock());
-  return endPass(copy, run, pass, change, clock());
 }
 
 const beganAt = (pass: Pass, { date, askedAt }: ReadPage) => pass.beganAt ?? clockOf(date, askedAt);
@@ -237,89 +218,6 @@ async function placeAfter(
   if (absence.absent === 0) return null;
   if (walk === 2) return { ...place, walk: WALKS_OVER };
   return { ...place, lastId: 0, walk: 2, firstWalkEndedAt: isMuch(absence) ? now : null };
-}
-
-async function removeUnseen(
-  context: RunContext,
-  resource: ListResource,
-  state: ListState,
-  pass: Pass,
-): Promise<Outcome> {
-  const { run, verify, logger } = context;
-  const absence = await countAbsence(copyOf(context), resource);
-  if (isMuch(absence)) {
-    logger.warn({ resource, ...absence }, "two walks did not show much of what is held");
-    // Who sees so much less may be deactivated, or somebody else, by now.
-    await verify();
-  }
-  for (;;) {
-    const { gone, list } = await inRun(context, async (copy) => {
-      const removed = await removeBatch(context, copy, resource);
-      const gone = { ...NO_CHANGE, removed };
-      if (removed === 0) return { gone, list: await finishPass(copy, context, state, pass, gone) };
-      await movePass(copy, run, pass, gone);
-      return { gone, list: null };
-    });
-    count(context, resource, gone);
-    if (gone.removed === 0) {
-      leavePass(state, pass, list);
-      return "ENDED";
-    }
-    if (context.mustPause()) return "PAUSED";
-  }
-}
-
-/** @returns how many were removed; 0 at the end */
-async function removeBatch(context: RunContext, copy: CopyScope, resource: ListResource): Promise<number> {
-  const gone = await takeAbsent(copy, resource);
-  await judged(context, copy, resource, gone, async () => {
-    await removeRecords(copy, LISTS[resource].entity, gone);
-    return { ids: [], gone };
-  });
-  return gone.length;
-}
-
-/** Keeps what could not be read of a page, with the reason; what is readable now is not missing any more. */
-async function keepAside(
-  { tenantId, copyId, rows }: CopyScope,
-  resource: ListResource,
-  { records, rejected }: ReadPage,
-  now: Date,
-): Promise<void> {
-  const lastOfEachKey = [...new Map(rejected.map((record) => [record.key, record])).values()];
-  await rows(
-    `WITH mended AS (
-       DELETE FROM rejected_record x
-       WHERE x.tenant_id = $1 AND x.copy_id = $2 AND x.resource = $3 AND x.record_key = ANY ($4::text[])
-     )
-     INSERT INTO rejected_record AS x (tenant_id, copy_id, resource, record_key, reason, payload, since, seen_at)
-     SELECT $1, $2, $3, r.key, r.reason, coalesce(r.payload, 'null'), $6, $6
-     FROM jsonb_to_recordset($5::jsonb) AS r (key text, reason text, payload jsonb)
-     ON CONFLICT (tenant_id, copy_id, resource, record_key)
-     DO UPDATE SET reason = EXCLUDED.reason, payload = EXCLUDED.payload, seen_at = EXCLUDED.seen_at`,
-    [tenantId, copyId, resource, records.map(({ id }) => id), jsonRows(lastOfEachKey), now],
-  );
-}
-
-/** Lists that are read less often are read at once when a changed record names somebody, or something, that is unknown. */
-async function noteUnknown(
-  { tenantId, copyId, rows, metadata }: CopyScope,
-  resource: ListResource,
-  ids: readonly number[],
-  state: ListState,
-): Promise<void> {
-  const { entity, depends } = LISTS[resource];
-  const { tableName } = metadata(entity);
-  const names = Object.entries(depends).map(
-    ([named, { column, of }]) => `SELECT '${named}' AS named WHERE EXISTS (
-       SELECT 1 FROM ${tableName} t WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.crm_id = ANY ($3) AND t.${column} IS NOT NULL
-         AND NOT EXISTS (SELECT 1 FROM ${metadata(of).tableName} n
-           WHERE n.tenant_id = $1 AND n.copy_id = $2 AND n.crm_id = t.${column}))`,
-  );
-  const found = await rows<{ named: ListResource }>(names.join(" UNION ALL "), [tenantId, copyId, ids], {
-    named: "text",
-  });
-  for (const { named } of found) state.unknown.add(named);
 }
 
 /**
