@@ -7,6 +7,8 @@ import {
   ConnectionRow,
   type ConnectionState,
   type ReauthorizationReason,
+  TROUBLE_CODES,
+  type TroubleCode,
 } from "../entities/connection";
 import { ServiceError } from "../platform/errors";
 import type { Logger } from "../platform/logger";
@@ -194,22 +196,11 @@ export async function endAuthorization(
   return moved;
 }
 
-const TROUBLES = [
-  "CRM_UNAVAILABLE",
-  "RATE_LIMITED",
-  "BUDGET_LOW",
-  "CRM_REFUSED",
-  "CRM_ACCOUNT_CLOSED",
-  "CRM_ANSWER_UNREADABLE",
-  "SERVICE_MISCONFIGURED",
-] as const;
-export type TroubleCode = (typeof TROUBLES)[number];
-
 /** A renewed access token shows these to be over; a rate limit may go on all the same. */
 export const TOKEN_TROUBLES: readonly TroubleCode[] = ["CRM_UNAVAILABLE", "SERVICE_MISCONFIGURED"];
 
 export function isTrouble(code: string): code is TroubleCode {
-  return TROUBLES.some((trouble) => trouble === code);
+  return TROUBLE_CODES.some((trouble) => trouble === code);
 }
 
 /** Something temporary that keeps a connected CRM from working; `message` is for the customer's admin. */
@@ -236,7 +227,7 @@ export async function noteTrouble(scope: TenantScope, copyId: number, trouble: T
 export async function endTrouble(
   scope: TenantScope,
   copyId: number,
-  codes: readonly TroubleCode[] = TROUBLES,
+  codes: readonly TroubleCode[] = TROUBLE_CODES,
 ): Promise<void> {
   const ended = await scope.rows(
     `UPDATE connection SET trouble_code = NULL, trouble_message = NULL, trouble_since = NULL, trouble_last_seen_at = NULL

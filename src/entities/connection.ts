@@ -8,6 +8,18 @@ export type ConnectionState = (typeof CONNECTION_STATES)[number];
 export const REAUTHORIZATION_REASONS = ["GRANT_REVOKED", "RENEWAL_UNCONFIRMED", "IDENTITY_CHANGED"] as const;
 export type ReauthorizationReason = (typeof REAUTHORIZATION_REASONS)[number];
 
+/** What keeps a connected CRM from working for a time. */
+export const TROUBLE_CODES = [
+  "CRM_UNAVAILABLE",
+  "RATE_LIMITED",
+  "BUDGET_LOW",
+  "CRM_REFUSED",
+  "CRM_ACCOUNT_CLOSED",
+  "CRM_ANSWER_UNREADABLE",
+  "SERVICE_MISCONFIGURED",
+] as const;
+export type TroubleCode = (typeof TROUBLE_CODES)[number];
+
 /** The tenant's one CRM connection and its state. */
 @Entity("connection")
 @ForeignKey(() => TenantRow, ["tenantId"], ["id"], { name: "connection_tenant_fkey" })
@@ -55,7 +67,7 @@ export class ConnectionRow {
   reauthorizationReason!: ReauthorizationReason | null;
 
   @Column("text", { nullable: true })
-  troubleCode!: string | null;
+  troubleCode!: TroubleCode | null;
 
   @Column("text", { nullable: true })
   troubleMessage!: string | null;

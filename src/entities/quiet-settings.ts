@@ -1,13 +1,23 @@
 import { Column, Entity, ForeignKey, PrimaryColumn } from "typeorm";
 import { TenantRow } from "./tenant";
 
+/** The reasons of silence of which a tenant may set the days. */
+export type ThresholdCode =
+  | "NO_RECENT_ACTIVITY"
+  | "GHOSTED"
+  | "NEVER_REPLIED"
+  | "NO_NEXT_STEP"
+  | "NEXT_STEP_OVERDUE"
+  | "STALLED_IN_STAGE"
+  | "CLOSE_DATE_PASSED";
+
 /** A tenant's own days for a reason of silence. */
 export interface OwnThreshold {
   /** Of all deals, of those of a pipeline, or of those in a stage. */
   scope: "ALL" | "PIPELINE" | "STAGE";
   /** The pipeline or stage; 0 for all. */
   crmId: number;
-  code: string;
+  code: ThresholdCode;
   days: number;
 }
 

@@ -6,7 +6,6 @@ import type { AuditAction, AuditEventRow } from "../entities/audit-event";
 import { refused } from "../platform/outcome";
 import { AuditEvent, AuditEventConnection } from "../schema/audit";
 import { PageArgs, type RelayPage } from "../schema/page";
-import type { Role } from "../schema/viewer";
 import type { OperationContext } from "./context";
 import { encodeId } from "./global-id";
 import { relayPage } from "./pages";
@@ -43,6 +42,5 @@ const ID_OF: Partial<Record<AuditAction, "Meeting" | "Deal" | "SyncRun">> = {
 function presentEvent({ at, action, refused, code, subject, userId, role }: AuditEventRow): AuditEvent {
   const type = ID_OF[action];
   const shown = type && subject !== null ? encodeId(type, subject) : subject;
-  const asRole = role === null ? null : (role.toUpperCase() as Role);
-  return Object.assign(new AuditEvent(), { at, action, refused, code, subject: shown, userId, role: asRole });
+  return Object.assign(new AuditEvent(), { at, action, refused, code, subject: shown, userId, role });
 }

@@ -1,7 +1,7 @@
 import { Arg, Ctx, FieldResolver, ID, Query, Resolver, Root } from "type-graphql";
 import { readAsOf, readGapsOfBriefing, readMeeting } from "../briefing/briefings";
+import { asMany } from "../schema/base";
 import { Briefing } from "../schema/briefing";
-import { asMany } from "../schema/complexity";
 import { Deal, Organization, Person } from "../schema/records";
 import { DataGap } from "../schema/sync";
 import type { OperationContext } from "./context";
@@ -15,7 +15,10 @@ export class BriefingResolver {
     nullable: true,
     description: "null for a meeting that this tenant has not, and while no CRM is connected.",
   })
-  async briefing(@Arg("meetingId", () => ID) id: string, @Ctx() context: OperationContext): Promise<Briefing | null> {
+  async briefing(
+    @Arg("meetingId", () => ID, { description: "The global id of a recorded meeting." }) id: string,
+    @Ctx() context: OperationContext,
+  ): Promise<Briefing | null> {
     const [meeting, copy] = await Promise.all([
       readMeeting(context.scope, { id: meetingIdIn(id) ?? "" }),
       context.copy(),

@@ -4,7 +4,7 @@ import { readRematchProgress } from "../briefing/rematch";
 import { grantEndsAt } from "../connections/grants";
 import { readGaps } from "../connections/known-gaps";
 import { CONNECTION_CHANGED } from "../database/notifications";
-import { asMany } from "../schema/complexity";
+import { asMany } from "../schema/base";
 import {
   ConnectInput,
   Connection,
@@ -109,7 +109,11 @@ export class ConnectionResolver {
     description: "What the redirect address received, handed back in the session that started it.",
   })
   async connect(
-    @Arg("input", () => ConnectInput) { code, state, error }: ConnectInput,
+    @Arg("input", () => ConnectInput, { description: "The parameters of the redirect." }) {
+      code,
+      state,
+      error,
+    }: ConnectInput,
     @Ctx() context: OperationContext,
   ): Promise<ConnectSuccess | Refusal> {
     const input = { code: code || null, state, error: error || null };

@@ -11,17 +11,26 @@ import { presentActivity, presentNote } from "./present";
 @Resolver(() => Person)
 export class PersonResolver {
   @Query(() => Person, { nullable: true, description: "null for unknown, foreign and never-matched ids alike." })
-  async person(@Arg("id", () => ID) id: string, @Ctx() context: OperationContext): Promise<Person | null> {
+  async person(
+    @Arg("id", () => ID, { description: "Its global id." }) id: string,
+    @Ctx() context: OperationContext,
+  ): Promise<Person | null> {
     const copy = await context.copy();
     return copy && personEdge(context, crmIdIn(id, "Person", copy.copyId));
   }
 
-  @FieldResolver(() => Organization, { nullable: true })
+  @FieldResolver(() => Organization, {
+    nullable: true,
+    description: "The person's company; null where none is readable.",
+  })
   organization(@Root() { links }: Person, @Ctx() context: OperationContext): Promise<Organization | null> {
     return organizationEdge(context, links.organization);
   }
 
-  @FieldResolver(() => CrmUser, { nullable: true })
+  @FieldResolver(() => CrmUser, {
+    nullable: true,
+    description: "The CRM user who owns it; null where the CRM names none that is known.",
+  })
   owner(@Root() { links }: Person, @Ctx() context: OperationContext): Promise<CrmUser | null> {
     return userEdge(context, links.owner);
   }
@@ -29,7 +38,9 @@ export class PersonResolver {
   @FieldResolver(() => [Deal], { description: "The person's own and those taken part in; newest change first." })
   async openDeals(
     @Root() { links }: Person,
-    @Arg("first", () => Int, { nullable: true, defaultValue: 5 }) first: number | null,
+    @Arg("first", () => Int, { nullable: true, defaultValue: 5, description: "How many at most, from 1 to 50." }) first:
+      | number
+      | null,
     @Ctx() context: OperationContext,
   ): Promise<Deal[]> {
     const key = { id: links.person, first: nestedSize(first) };
@@ -39,7 +50,9 @@ export class PersonResolver {
   @FieldResolver(() => [Activity], { description: "Done activities, newest first." })
   async recentActivities(
     @Root() { links }: Person,
-    @Arg("first", () => Int, { nullable: true, defaultValue: 5 }) first: number | null,
+    @Arg("first", () => Int, { nullable: true, defaultValue: 5, description: "How many at most, from 1 to 50." }) first:
+      | number
+      | null,
     @Ctx() { loaders }: OperationContext,
   ): Promise<Activity[]> {
     const found = await loaders.recentActivities.PERSON.load({ id: links.person, first: nestedSize(first) });
@@ -49,7 +62,9 @@ export class PersonResolver {
   @FieldResolver(() => [Note], { description: "Newest first." })
   async recentNotes(
     @Root() { links }: Person,
-    @Arg("first", () => Int, { nullable: true, defaultValue: 5 }) first: number | null,
+    @Arg("first", () => Int, { nullable: true, defaultValue: 5, description: "How many at most, from 1 to 50." }) first:
+      | number
+      | null,
     @Ctx() { loaders }: OperationContext,
   ): Promise<Note[]> {
     return (await loaders.recentNotes.PERSON.load({ id: links.person, first: nestedSize(first) })).map(presentNote);
@@ -59,12 +74,18 @@ export class PersonResolver {
 @Resolver(() => Organization)
 export class OrganizationResolver {
   @Query(() => Organization, { nullable: true, description: "null for unknown, foreign and never-matched ids alike." })
-  async organization(@Arg("id", () => ID) id: string, @Ctx() context: OperationContext): Promise<Organization | null> {
+  async organization(
+    @Arg("id", () => ID, { description: "Its global id." }) id: string,
+    @Ctx() context: OperationContext,
+  ): Promise<Organization | null> {
     const copy = await context.copy();
     return copy && organizationEdge(context, crmIdIn(id, "Organization", copy.copyId));
   }
 
-  @FieldResolver(() => CrmUser, { nullable: true })
+  @FieldResolver(() => CrmUser, {
+    nullable: true,
+    description: "The CRM user who owns it; null where the CRM names none that is known.",
+  })
   owner(@Root() { links }: Organization, @Ctx() context: OperationContext): Promise<CrmUser | null> {
     return userEdge(context, links.owner);
   }
@@ -72,7 +93,8 @@ export class OrganizationResolver {
   @FieldResolver(() => [Person], { description: "Those who are matched to a recorded meeting; by name." })
   async persons(
     @Root() { links }: Organization,
-    @Arg("first", () => Int, { nullable: true, defaultValue: 20 }) first: number | null,
+    @Arg("first", () => Int, { nullable: true, defaultValue: 20, description: "How many at most, from 1 to 50." })
+    first: number | null,
     @Ctx() context: OperationContext,
   ): Promise<Person[]> {
     const key = { id: links.organization, first: nestedSize(first ?? 20) };
@@ -82,7 +104,9 @@ export class OrganizationResolver {
   @FieldResolver(() => [Deal], { description: "Newest change first." })
   async openDeals(
     @Root() { links }: Organization,
-    @Arg("first", () => Int, { nullable: true, defaultValue: 5 }) first: number | null,
+    @Arg("first", () => Int, { nullable: true, defaultValue: 5, description: "How many at most, from 1 to 50." }) first:
+      | number
+      | null,
     @Ctx() context: OperationContext,
   ): Promise<Deal[]> {
     const key = { id: links.organization, first: nestedSize(first) };
@@ -92,7 +116,9 @@ export class OrganizationResolver {
   @FieldResolver(() => [Activity], { description: "Done activities, newest first." })
   async recentActivities(
     @Root() { links }: Organization,
-    @Arg("first", () => Int, { nullable: true, defaultValue: 5 }) first: number | null,
+    @Arg("first", () => Int, { nullable: true, defaultValue: 5, description: "How many at most, from 1 to 50." }) first:
+      | number
+      | null,
     @Ctx() { loaders }: OperationContext,
   ): Promise<Activity[]> {
     const key = { id: links.organization, first: nestedSize(first) };
@@ -102,7 +128,9 @@ export class OrganizationResolver {
   @FieldResolver(() => [Note], { description: "Newest first." })
   async recentNotes(
     @Root() { links }: Organization,
-    @Arg("first", () => Int, { nullable: true, defaultValue: 5 }) first: number | null,
+    @Arg("first", () => Int, { nullable: true, defaultValue: 5, description: "How many at most, from 1 to 50." }) first:
+      | number
+      | null,
     @Ctx() { loaders }: OperationContext,
   ): Promise<Note[]> {
     const key = { id: links.organization, first: nestedSize(first) };

@@ -1,6 +1,6 @@
 import { Ctx, FieldResolver, Resolver, Root } from "type-graphql";
 import type { ShownNote } from "../briefing/note-content";
-import { asMany, LARGE_VALUE } from "../schema/complexity";
+import { asMany, LARGE_VALUE } from "../schema/base";
 import { Activity, Note } from "../schema/context-records";
 import { CrmUser, Pipeline, Stage } from "../schema/crm-setup";
 import { Deal, Organization, Person } from "../schema/records";
@@ -10,7 +10,7 @@ import { crmUrlOfNote, presentPipeline, presentStage } from "./present";
 
 @Resolver(() => Stage)
 export class StageResolver {
-  @FieldResolver(() => Pipeline, { nullable: true })
+  @FieldResolver(() => Pipeline, { nullable: true, description: "null while the pipeline's own fetch is missing." })
   async pipeline(@Root() { pipelineId }: Stage, @Ctx() { loaders }: OperationContext): Promise<Pipeline | null> {
     const row = pipelineId === null ? null : await loaders.pipeline.load(pipelineId);
     return row && presentPipeline(row);
@@ -27,22 +27,25 @@ export class PipelineResolver {
 
 @Resolver(() => Activity)
 export class ActivityResolver {
-  @FieldResolver(() => CrmUser, { nullable: true })
+  @FieldResolver(() => CrmUser, {
+    nullable: true,
+    description: "The CRM user who owns it; null where the CRM names none that is known.",
+  })
   owner(@Root() { links }: Activity, @Ctx() context: OperationContext): Promise<CrmUser | null> {
     return userEdge(context, links.owner);
   }
 
-  @FieldResolver(() => Deal, { nullable: true })
+  @FieldResolver(() => Deal, { nullable: true, description: "null where none is readable." })
   deal(@Root() { links }: Activity, @Ctx() context: OperationContext): Promise<Deal | null> {
     return dealEdge(context, links.deal);
   }
 
-  @FieldResolver(() => Person, { nullable: true })
+  @FieldResolver(() => Person, { nullable: true, description: "null where none is readable." })
   person(@Root() { links }: Activity, @Ctx() context: OperationContext): Promise<Person | null> {
     return personEdge(context, links.person);
   }
 
-  @FieldResolver(() => Organization, { nullable: true })
+  @FieldResolver(() => Organization, { nullable: true, description: "null where none is readable." })
   organization(@Root() { links }: Activity, @Ctx() context: OperationContext): Promise<Organization | null> {
     return organizationEdge(context, links.organization);
   }
@@ -79,7 +82,7 @@ export class NoteResolver {
     return crmUrlOfNote((await connection())?.companyDomain ?? null, links);
   }
 
-  @FieldResolver(() => CrmUser, { nullable: true })
+  @FieldResolver(() => CrmUser, { nullable: true, description: "The CRM user who wrote it." })
   author(@Root() { links }: Note, @Ctx() context: OperationContext): Promise<CrmUser | null> {
     return userEdge(context, links.author);
   }

@@ -1,5 +1,5 @@
 import { Arg, Ctx, FieldResolver, ID, Int, Query, Resolver, Root } from "type-graphql";
-import { asMany } from "../schema/complexity";
+import { asMany } from "../schema/base";
 import { Activity, Note } from "../schema/context-records";
 import { CrmUser, Pipeline, Stage } from "../schema/crm-setup";
 import { Deal, Organization, Person } from "../schema/records";
@@ -12,7 +12,10 @@ import { presentActivity, presentNote, presentPipeline, presentStage } from "./p
 @Resolver(() => Deal)
 export class DealResolver {
   @Query(() => Deal, { nullable: true, description: "null for unknown, foreign and never-matched ids alike." })
-  async deal(@Arg("id", () => ID) id: string, @Ctx() context: OperationContext): Promise<Deal | null> {
+  async deal(
+    @Arg("id", () => ID, { description: "Its global id." }) id: string,
+    @Ctx() context: OperationContext,
+  ): Promise<Deal | null> {
     const copy = await context.copy();
     return copy && dealEdge(context, crmIdIn(id, "Deal", copy.copyId));
   }
@@ -26,23 +29,29 @@ export class DealResolver {
     return row && presentStage(row);
   }
 
-  @FieldResolver(() => Pipeline, { nullable: true })
+  @FieldResolver(() => Pipeline, { nullable: true, description: "null while the pipeline's own fetch is missing." })
   async pipeline(@Root() { links }: Deal, @Ctx() { loaders }: OperationContext): Promise<Pipeline | null> {
     const row = links.pipeline === null ? null : await loaders.pipeline.load(links.pipeline);
     return row && presentPipeline(row);
   }
 
-  @FieldResolver(() => CrmUser, { nullable: true })
+  @FieldResolver(() => CrmUser, {
+    nullable: true,
+    description: "The CRM user who owns it; null where the CRM names none that is known.",
+  })
   owner(@Root() { links }: Deal, @Ctx() context: OperationContext): Promise<CrmUser | null> {
     return userEdge(context, links.owner);
   }
 
-  @FieldResolver(() => Organization, { nullable: true })
+  @FieldResolver(() => Organization, {
+    nullable: true,
+    description: "The company it is with; null where none is readable.",
+  })
   organization(@Root() { links }: Deal, @Ctx() context: OperationContext): Promise<Organization | null> {
     return organizationEdge(context, links.organization);
   }
 
-  @FieldResolver(() => Person, { nullable: true })
+  @FieldResolver(() => Person, { nullable: true, description: "Its contact person; null where none is readable." })
   person(@Root() { links }: Deal, @Ctx() context: OperationContext): Promise<Person | null> {
     return personEdge(context, links.person);
   }
@@ -58,7 +67,9 @@ export class DealResolver {
   @FieldResolver(() => [Activity], { description: "Done activities, newest first." })
   async recentActivities(
     @Root() { links }: Deal,
-    @Arg("first", () => Int, { nullable: true, defaultValue: 5 }) first: number | null,
+    @Arg("first", () => Int, { nullable: true, defaultValue: 5, description: "How many at most, from 1 to 50." }) first:
+      | number
+      | null,
     @Ctx() { loaders }: OperationContext,
   ): Promise<Activity[]> {
     const found = await loaders.recentActivities.DEAL.load({ id: links.deal, first: nestedSize(first) });
@@ -74,7 +85,9 @@ export class DealResolver {
   @FieldResolver(() => [Note], { description: "Newest first." })
   async recentNotes(
     @Root() { links }: Deal,
-    @Arg("first", () => Int, { nullable: true, defaultValue: 5 }) first: number | null,
+    @Arg("first", () => Int, { nullable: true, defaultValue: 5, description: "How many at most, from 1 to 50." }) first:
+      | number
+      | null,
     @Ctx() { loaders }: OperationContext,
   ): Promise<Note[]> {
     return (await loaders.recentNotes.DEAL.load({ id: links.deal, first: nestedSize(first) })).map(presentNote);

@@ -2,12 +2,19 @@ import { GraphQLError } from "graphql";
 import { Arg, Ctx, FieldResolver, Mutation, Resolver, UseMiddleware } from "type-graphql";
 import { readFieldMappings } from "../connections/field-mappings";
 import type { FieldMappingRow } from "../entities/field-mapping";
+import type { MatchedEntity } from "../entities/matched-record";
 import type { Outcome } from "../platform/outcome";
-import { LIVE } from "../schema/complexity";
+import { LIVE } from "../schema/base";
 import { Connection } from "../schema/connection";
-import { CrmEntity } from "../schema/crm-entity";
-import { CrmField, FieldMapping, FieldMappingInput, FieldMappingResult, FieldMappingSuccess } from "../schema/fields";
-import type { Refusal } from "../schema/refusal";
+import {
+  CrmEntityEnum,
+  CrmField,
+  FieldMapping,
+  FieldMappingInput,
+  FieldMappingResult,
+  FieldMappingSuccess,
+} from "../schema/fields";
+import type { Refusal, RefusalCode } from "../schema/refusal";
 import type { EventContext, OperationContext } from "./context";
 import { Input, refuseInvalidInput } from "./invalid-input";
 import { presentRefusal } from "./present";
@@ -21,8 +28,13 @@ export class NominatedFieldResolver {
       "Fields of the entity in the CRM, read live through the connection. An error with the code NOT_CONNECTED, NEEDS_REAUTHORIZATION or CRM_UNAVAILABLE where they cannot be read.",
   })
   async fields(
-    @Arg("entity", () => CrmEntity) entity: CrmEntity,
-    @Arg("customOnly", () => Boolean, { nullable: true, defaultValue: false }) customOnly: boolean | null,
+    @Arg("entity", () => CrmEntityEnum, { description: "Whose fields." }) entity: MatchedEntity,
+    @Arg("customOnly", () => Boolean, {
+      nullable: true,
+      defaultValue: false,
+      description: "Leaves the CRM's own fields out.",
+    })
+    customOnly: boolean | null,
     @Ctx() { liveFields }: EventContext,
   ): Promise<CrmField[]> {
     const list = await liveFields(entity);
@@ -41,7 +53,7 @@ export class NominatedFieldResolver {
   })
   @UseMiddleware(refuseInvalidInput)
   async setFieldMapping(
-    @Input(() => FieldMappingInput) { entity, fieldKey }: FieldMappingInput,
+    @Input(() => FieldMappingInput, "The field to nominate.") { entity, fieldKey }: FieldMappingInput,
     @Ctx() context: OperationContext,
   ): Promise<FieldMappingSuccess | Refusal> {
     return answer(context, await context.services.fieldMappings.set(context.actor, { entity, fieldKey }));
@@ -51,7 +63,7 @@ export class NominatedFieldResolver {
     description: "The entity has no nominated field any more; what was written in the CRM stays.",
   })
   async clearFieldMapping(
-    @Arg("entity", () => CrmEntity) entity: CrmEntity,
+    @Arg("entity", () => CrmEntityEnum, { description: "Whose nominated field." }) entity: MatchedEntity,
     @Ctx() context: OperationContext,
   ): Promise<FieldMappingSuccess | Refusal> {
     return answer(context, await context.services.fieldMappings.clear(context.actor, entity));
@@ -60,7 +72,7 @@ export class NominatedFieldResolver {
 
 async function answer(
   context: OperationContext,
-  outcome: Outcome<FieldMappingRow[]>,
+  outcome: Outcome<FieldMappingRow[], RefusalCode>,
 ): Promise<FieldMappingSuccess | Refusal> {
   if (!outcome.ok) return presentRefusal(outcome);
   return Object.assign(new FieldMappingSuccess(), { mappings: await presentAll(context, outcome.value) });

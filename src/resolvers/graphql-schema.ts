@@ -1,14 +1,15 @@
 import "reflect-metadata";
+// Types stand in schema.graphql in the order in which their classes are declared.
+import "../schema/sync";
 import type { GraphQLSchema } from "graphql";
 import { buildSchemaSync } from "type-graphql";
-import { DateTimeScalar } from "../schema/scalars";
+import { DateTimeScalar } from "../schema/base";
 import { AuditResolver } from "./audit-resolver";
 import { BriefingResolver } from "./briefing-resolver";
 import { ConnectionResolver } from "./connection-resolver";
 import { OrganizationResolver, PersonResolver } from "./contact-resolvers";
 import { ActivityResolver, NoteResolver, PipelineResolver, StageResolver } from "./context-record-resolvers";
 import { DealResolver } from "./deal-resolver";
-import { describe } from "./describe";
 import { NominatedFieldResolver } from "./field-resolver";
 import { ListsResolver } from "./lists-resolver";
 import { MeetingMatchResolver, MeetingResolver, PersonMatchResolver } from "./meeting-resolver";
@@ -23,6 +24,13 @@ import { FieldWriteResolver, NoteWriteResolver } from "./writeback-resolver";
 function unusedHub(): never {
   throw new Error("subscriptions read rows and do not publish payloads");
 }
+
+/** Of the types that no class of ours declares. */
+const ROOTS = {
+  Query: "What can be read; all of it is of the viewer's tenant alone.",
+  Mutation: "What can be done; a refusal that a client should handle is a member of the result's union.",
+  Subscription: "What is told as it happens, over a WebSocket.",
+};
 
 /** The schema that the resolvers build. What a single input class cannot know is checked by the domain functions. */
 export function buildGraphQLSchema(): GraphQLSchema {
@@ -58,5 +66,9 @@ export function buildGraphQLSchema(): GraphQLSchema {
     validate: false,
     pubSub: { publish: unusedHub, subscribe: unusedHub },
   });
-  return describe(schema);
+  for (const [type, description] of Object.entries(ROOTS)) {
+    const root = schema.getType(type);
+    if (root) root.description = description;
+  }
+  return schema;
 }

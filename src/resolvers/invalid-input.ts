@@ -7,7 +7,8 @@ import { badInput } from "./errors";
 import { presentRefusal } from "./present";
 
 /** The `input` of an operation, whose class says what is checked before the resolver is called. */
-export const Input = (type: () => ClassType) => Arg("input", type, { validate: true });
+export const Input = (type: () => ClassType, description: string) =>
+  Arg("input", type, { validate: true, description });
 
 /**
  * Turns what class-validator finds into INVALID_INPUT with the first field at fault and its words: a refusal where the

@@ -4,15 +4,12 @@ import { dealOrder, type DealFilter as Filter, readDeals } from "../briefing/lis
 import { MEETING_ORDERS, readMeetings } from "../briefing/lists/meeting-list";
 import type { CopyScope } from "../database/database";
 import type { Page } from "../database/keyset";
-import type { DealRow } from "../entities/deal";
 import { normalizeAddress } from "../platform/email-address";
 import {
   DealConnection,
   type DealFilter,
-  DealOrder,
   DealsArgs,
   MeetingConnection,
-  MeetingOrder,
   MeetingsArgs,
   OrganizationConnection,
   PersonConnection,
@@ -20,7 +17,7 @@ import {
 } from "../schema/lists";
 import type { Meeting } from "../schema/meeting";
 import { PageArgs, type RelayPage } from "../schema/page";
-import { type Deal, DealStatus, type Organization, type Person } from "../schema/records";
+import type { Deal, Organization, Person } from "../schema/records";
 import type { OperationContext } from "./context";
 import { badInput } from "./errors";
 import { crmIdIn, type NodeType } from "./global-id";
@@ -38,7 +35,7 @@ export class ListsResolver {
     @Ctx() context: OperationContext,
   ): Promise<RelayPage<Deal>> {
     const { copy, domain } = await connected(context);
-    const orderName = args.orderBy ?? DealOrder.UPDATED_AT_DESC;
+    const orderName = args.orderBy ?? "UPDATED_AT_DESC";
     const filter = dealFilter(args.filter ?? {}, copy);
     const order = dealOrder(orderName, filter);
     // A cursor of a walk that is judged carries the instant of it, so it is none of a walk that is not.
@@ -94,7 +91,7 @@ export class ListsResolver {
   ): Promise<RelayPage<Meeting>> {
     if (filter?.status?.length === 0)
       throw badInput("filter.status must name at least one status; leave it out for all.");
-    const orderName = args.orderBy ?? MeetingOrder.STARTS_AT_DESC;
+    const orderName = args.orderBy ?? "STARTS_AT_DESC";
     const list = { name: "meetings", of: actor.tenantId, orderName, order: MEETING_ORDERS[orderName] };
     const { from = null, to = null, status = null, ownerEmail, includeCancelled } = filter ?? {};
     const wanted = {
@@ -120,10 +117,6 @@ function addressIn(email: string): string {
   return address;
 }
 
-const STATUS = { [DealStatus.OPEN]: "open", [DealStatus.WON]: "won", [DealStatus.LOST]: "lost" } as const satisfies {
-  [S in DealStatus]: DealRow["status"];
-};
-
 function dealFilter(
   { status, verdict, pipelineId, stageId, ownerId, snoozed }: DealFilter,
   copy: CopyScope | null,
@@ -137,7 +130,7 @@ function dealFilter(
     return crmId === null ? [] : [crmId];
   };
   return {
-    status: status?.map((one) => STATUS[one]),
+    status: status ?? undefined,
     verdict: verdict ?? undefined,
     pipelineId: idOf(pipelineId, "Pipeline"),
     stageId: idOf(stageId, "Stage"),

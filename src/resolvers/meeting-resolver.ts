@@ -18,8 +18,8 @@ import type { MeetingRow } from "../entities/meeting";
 import type { MeetingAttendeeRow } from "../entities/meeting-attendee";
 import type { MeetingMatchRow } from "../entities/meeting-match";
 import type { Outcome } from "../platform/outcome";
+import { asMany } from "../schema/base";
 import { Briefing, DealCandidate } from "../schema/briefing";
-import { asMany } from "../schema/complexity";
 import { CrmUser } from "../schema/crm-setup";
 import {
   Attendee,
@@ -97,8 +97,10 @@ function present(meetings: ReadonlyMap<string, MeetingRow>, externalId: string):
 export class MeetingResolver {
   @Query(() => Meeting, { nullable: true, description: "By exactly one of its ids; null where this tenant has none." })
   async meeting(
-    @Arg("id", () => ID, { nullable: true }) id: string | undefined,
-    @Arg("externalId", () => String, { nullable: true }) externalId: string | undefined,
+    @Arg("id", () => ID, { nullable: true, description: "Its global id." }) id: string | undefined,
+    @Arg("externalId", () => String, { nullable: true, description: "The id that it was recorded with." }) externalId:
+      | string
+      | undefined,
     @Ctx() { scope }: OperationContext,
   ): Promise<Meeting | null> {
     if ((id == null) === (externalId == null)) throw badInput("Give either id or externalId.");
@@ -109,7 +111,7 @@ export class MeetingResolver {
   @Mutation(() => MeetingResult, { description: "Records or replaces a meeting (by externalId) and matches it." })
   @UseMiddleware(refuseInvalidInput)
   async recordMeeting(
-    @Input(() => RecordMeetingInput) input: RecordMeetingInput,
+    @Input(() => RecordMeetingInput, "The whole meeting; recorded again, it is replaced.") input: RecordMeetingInput,
     @Ctx() context: OperationContext,
   ): Promise<MeetingSuccess | Refusal> {
     const recorded = await context.services.meetings.record(context.actor, trimmed(input));
@@ -123,7 +125,7 @@ export class MeetingResolver {
       "At most 100; each is recorded or refused for itself, in their order. Of two with one externalId the later holds.",
   })
   async recordMeetings(
-    @Arg("inputs", () => [RecordMeetingInput]) inputs: RecordMeetingInput[],
+    @Arg("inputs", () => [RecordMeetingInput], { description: "What is recorded." }) inputs: RecordMeetingInput[],
     @Ctx() context: OperationContext,
   ): Promise<(MeetingSuccess | Refusal)[]> {
     if (inputs.length > MOST_RECORDED) throw badInput(`inputs must have at most ${MOST_RECORDED} entries.`);
@@ -140,7 +142,7 @@ export class MeetingResolver {
       "It did not or will not take place: it counts as no contact and grants no reading. Recording it again revives it.",
   })
   async cancelMeeting(
-    @Arg("meetingId", () => ID) meetingId: string,
+    @Arg("meetingId", () => ID, { description: "The global id of the meeting." }) meetingId: string,
     @Ctx() context: OperationContext,
   ): Promise<MeetingSuccess | Refusal> {
     return settled(context, await context.services.meetings.cancel(context.actor, meetingIdIn(meetingId)));
@@ -151,7 +153,7 @@ export class MeetingResolver {
       "Erases the meeting, its attendees and its matches; receipts of writes stay. Unknown and foreign ids answer alike: MeetingDeleted.",
   })
   async deleteMeeting(
-    @Arg("meetingId", () => ID) meetingId: string,
+    @Arg("meetingId", () => ID, { description: "The global id of the meeting." }) meetingId: string,
     @Ctx() context: OperationContext,
   ): Promise<MeetingDeleted | Refusal> {
     await context.services.meetings.delete(context.actor, meetingIdIn(meetingId));
@@ -164,8 +166,8 @@ export class MeetingResolver {
       "Settles NEEDS_CHOICE, or corrects a match. The deal must be one of the candidates. No later match takes another deal instead.",
   })
   async chooseDeal(
-    @Arg("meetingId", () => ID) meetingId: string,
-    @Arg("dealId", () => ID) dealId: string,
+    @Arg("meetingId", () => ID, { description: "The global id of a recorded meeting." }) meetingId: string,
+    @Arg("dealId", () => ID, { description: "The global id of one of the meeting's candidates." }) dealId: string,
     @Ctx() context: OperationContext,
   ): Promise<MeetingSuccess | Refusal> {
     const copyId = (await context.copy())?.copyId ?? null;
@@ -179,7 +181,7 @@ export class MeetingResolver {
 
   @Mutation(() => MeetingResult, { description: "Takes the choice back: the rules decide again." })
   async unchooseDeal(
-    @Arg("meetingId", () => ID) meetingId: string,
+    @Arg("meetingId", () => ID, { description: "The global id of the meeting." }) meetingId: string,
     @Ctx() context: OperationContext,
   ): Promise<MeetingSuccess | Refusal> {
     return settled(context, await context.services.meetings.unchoose(context.actor, meetingIdIn(meetingId)));
@@ -230,7 +232,7 @@ export class MeetingResolver {
 
 @Resolver(() => PersonMatch)
 export class PersonMatchResolver {
-  @FieldResolver(() => Person, { nullable: true })
+  @FieldResolver(() => Person, { nullable: true, description: "The one person; null unless MATCHED and readable." })
   person(@Root() { links }: PersonMatch, @Ctx() context: OperationContext): Promise<Person | null> {
     return personEdge(context, links.person);
   }

@@ -2,7 +2,7 @@ import { Arg, Ctx, ID, Query, Resolver } from "type-graphql";
 import { seesAllWrites } from "../auth/policies";
 import { readMeeting } from "../briefing/briefings";
 import type { WriteReceipt } from "../entities/write-receipt";
-import { Node } from "../schema/node";
+import { Node } from "../schema/base";
 import { readRunsById } from "../sync/run-history";
 import { FIELD, NOTE, type OfCompany, readReceipts, type WriteKind } from "../writeback/receipts";
 import type { OperationContext } from "./context";
@@ -87,7 +87,10 @@ export class NodeResolver {
     nullable: true,
     description: "Anything with a global id; null for unknown, foreign and never-matched ids alike.",
   })
-  async node(@Arg("id", () => ID) id: string, @Ctx() context: OperationContext): Promise<Node | null> {
+  async node(
+    @Arg("id", () => ID, { description: "A global id of any type." }) id: string,
+    @Ctx() context: OperationContext,
+  ): Promise<Node | null> {
     const type = decodeId(id)?.type;
     return type !== undefined && Object.hasOwn(FINDERS, type) ? FINDERS[type as NodeType](context, id) : null;
   }

@@ -1,7 +1,6 @@
 import type { CrmField as LiveField } from "../crm/parsing/fields";
 import type { FieldMappingRow } from "../entities/field-mapping";
-import type { CrmEntity } from "../schema/crm-entity";
-import { CrmField, FieldMapping, FieldMappingHealth } from "../schema/fields";
+import { CrmField, FieldMapping } from "../schema/fields";
 
 export const presentField = ({ key, name, type, custom, writable, options }: LiveField): CrmField =>
   Object.assign(new CrmField(), {
@@ -12,10 +11,10 @@ export const presentField = ({ key, name, type, custom, writable, options }: Liv
 /** @param connected whether the CRM can be asked now: of what nobody can look at, nothing is known */
 export const presentFieldMapping = (row: FieldMappingRow, connected: boolean): FieldMapping =>
   Object.assign(new FieldMapping(), {
-    entity: row.entity as CrmEntity,
+    entity: row.entity,
     fieldKey: row.fieldKey,
     fieldName: row.fieldName || null,
     fieldType: row.fieldType || null,
-    health: connected ? (row.health as FieldMappingHealth) : FieldMappingHealth.UNKNOWN,
+    health: connected ? row.health : "UNKNOWN",
     checkedAt: row.checkedAt,
   });

@@ -1,6 +1,5 @@
 import type { FieldWriteRow, NoteWriteRow, WriteReceipt } from "../entities/write-receipt";
-import { CrmEntity } from "../schema/crm-entity";
-import { FieldWrite, NoteWrite, WriteErrorCode, WriteState } from "../schema/writeback";
+import { FieldWrite, NoteWrite } from "../schema/writeback";
 import type { OfCompany } from "../writeback/receipts";
 import type { WrittenRow } from "../writeback/write-history";
 import { encodeId } from "./global-id";
@@ -9,15 +8,15 @@ type Receipt = WriteReceipt & OfCompany;
 
 /** What receipts of both kinds show. One whose answer is still awaited may or may not be in the CRM: it is UNKNOWN. */
 const receiptOf = (row: Receipt) => ({
-  entity: CrmEntity[row.entity],
-  state: row.state === "SENDING" ? WriteState.UNKNOWN : WriteState[row.state],
-  error: row.errorCode && { code: WriteErrorCode[row.errorCode], message: row.errorMessage ?? "" },
+  entity: row.entity,
+  state: row.state === "SENDING" ? "UNKNOWN" : row.state,
+  error: row.errorCode && { code: row.errorCode, message: row.errorMessage ?? "" },
   requestedAt: row.requestedAt,
   requestedBy: row.requestedBy,
   settledAt: row.settledAt,
   links: {
     meeting: row.meetingId,
-    entity: CrmEntity[row.entity],
+    entity: row.entity,
     target: row.of_present_company ? row.targetId : null,
   },
 });

@@ -15,19 +15,12 @@ import type { StageRow } from "../entities/stage";
 import type { GapSummary, SyncRunRow } from "../entities/sync-run";
 import type { SyncStepRow } from "../entities/sync-step";
 import type { Refused } from "../platform/outcome";
-import {
-  Connection,
-  type ConnectionState,
-  Crm,
-  type ReauthorizationReason,
-  Trouble,
-  TroubleCode,
-} from "../schema/connection";
+import { Connection, Trouble } from "../schema/connection";
 import { Activity, Note } from "../schema/context-records";
 import { CrmUser, Pipeline, Stage } from "../schema/crm-setup";
 import { Attendee, Meeting, MeetingMatch, PersonMatch } from "../schema/meeting";
 import { Snooze } from "../schema/quiet";
-import { Deal, DealStatus, Organization, Person } from "../schema/records";
+import { Deal, Organization, Person } from "../schema/records";
 import { Refusal, type RefusalCode } from "../schema/refusal";
 import { DataGap, SyncRun, SyncStep } from "../schema/sync";
 import { encodeId, type NodeType } from "./global-id";
@@ -45,8 +38,8 @@ const recordId = (type: NodeType, { copyId, crmId }: CopyKey) => ({
   crmId: String(crmId),
 });
 
-export const presentRefusal = ({ code, message, field, retryAt }: Refused): Refusal =>
-  make(Refusal, { code: code as RefusalCode, message, field: field ?? null, retryAt: retryAt ?? null });
+export const presentRefusal = ({ code, message, field, retryAt }: Refused<RefusalCode>): Refusal =>
+  make(Refusal, { code, message, field: field ?? null, retryAt: retryAt ?? null });
 
 /** Before anyone connected there is no row, and still a connection to show. */
 export function presentConnection(
@@ -57,15 +50,15 @@ export function presentConnection(
 ): Connection {
   return make(Connection, {
     id: encodeId("Connection", tenant),
-    state: (row?.state ?? "NOT_CONNECTED") as ConnectionState,
+    state: row?.state ?? "NOT_CONNECTED",
     stateChangedAt: row?.stateChangedAt ?? null,
-    crm: row?.copyId ? Crm.PIPEDRIVE : null,
+    crm: row?.copyId ? "PIPEDRIVE" : null,
     boundEmail: row?.boundEmail ?? null,
     boundUserName: row?.boundUserName ?? null,
     companyName: row?.companyName ?? null,
     companyDomain: row?.companyDomain ?? null,
     connectedAt: row?.connectedAt ?? null,
-    reauthorizationReason: (row?.reauthorizationReason ?? null) as ReauthorizationReason | null,
+    reauthorizationReason: row?.reauthorizationReason ?? null,
     trouble: stop && row?.state === "CONNECTED" ? presentStop(stop, now) : presentTrouble(row),
     copyId: row?.copyId ?? null,
   });
@@ -74,13 +67,13 @@ export function presentConnection(
 /** The operator's stop is every connection's trouble for as long as it holds; whatever was before it is kept beneath. */
 function presentStop(stop: CrmStop, now: Date): Trouble {
   const message = `${messageOfStop(stop)} Syncs wait and writes are refused until it is resumed.`;
-  return make(Trouble, { code: TroubleCode.CRM_UNAVAILABLE, message, since: stop.since, lastSeenAt: now });
+  return make(Trouble, { code: "CRM_UNAVAILABLE", message, since: stop.since, lastSeenAt: now });
 }
 
 function presentTrouble(row: ConnectionRow | null): Trouble | null {
   if (!row?.troubleCode || !row.troubleSince || !row.troubleLastSeenAt) return null;
   return make(Trouble, {
-    code: row.troubleCode as TroubleCode,
+    code: row.troubleCode,
     message: row.troubleMessage ?? "",
     since: row.troubleSince,
     lastSeenAt: row.troubleLastSeenAt,
@@ -135,12 +128,6 @@ export const presentStage = (row: StageRow): Stage =>
     ...recordId("Stage", row),
   });
 
-const STATUS: Record<DealRow["status"], DealStatus> = {
-  open: DealStatus.OPEN,
-  won: DealStatus.WON,
-  lost: DealStatus.LOST,
-};
-
 function presentSnooze(row: DealRow): Snooze | null {
   const { snoozeReason: reason, snoozedUntil: until, snoozedBy: by, snoozedAt: at, snoozeEndsAt: endsAt } = row;
   return reason !== null && until && by !== null && at && endsAt
@@ -152,7 +139,7 @@ export function presentDeal(row: DealRow, companyDomain: string | null): Deal {
   return make(Deal, {
     title: row.title,
     value: row.value !== null && row.currency !== null ? { amount: row.value, currency: row.currency } : null,
-    status: STATUS[row.status],
+    status: row.status,
     participantsKnown: row.participantsKnown,
     expectedCloseDate: row.expectedCloseDate,
     createdAt: row.addTime,

@@ -18,9 +18,9 @@ import type { DealRef, SnoozeRefusal } from "../briefing/snoozing";
 import { SILENCE_CHANGED } from "../database/notifications";
 import type { DealRow } from "../entities/deal";
 import type { Outcome } from "../platform/outcome";
+import { Node } from "../schema/base";
 import { Briefing } from "../schema/briefing";
 import { Activity } from "../schema/context-records";
-import { Node } from "../schema/node";
 import { Interaction, QuietReason, QuietSignal, Snooze, SnoozeArgs } from "../schema/quiet";
 import { Deal, DealResult, DealSuccess, Person } from "../schema/records";
 import type { Refusal } from "../schema/refusal";
@@ -68,7 +68,7 @@ export class DealQuietResolver {
 
   @Mutation(() => DealResult, { description: "Ends a deal's snooze; succeeds where there is none." })
   async wakeDeal(
-    @Arg("dealId", () => ID) dealId: string,
+    @Arg("dealId", () => ID, { description: "The global id of the deal." }) dealId: string,
     @Ctx() context: OperationContext,
   ): Promise<DealSuccess | Refusal> {
     const { services, actor } = context;
@@ -165,7 +165,7 @@ export class InteractionResolver {
     return personEdge(context, links.person);
   }
 
-  @FieldResolver(() => Activity, { nullable: true })
+  @FieldResolver(() => Activity, { nullable: true, description: "The activity, where it was one." })
   async activity(@Root() { links }: Interaction, @Ctx() { loaders }: OperationContext): Promise<Activity | null> {
     const row = links.activity === null ? null : await loaders.activity.load(links.activity);
     return row && presentActivity(row);
@@ -179,7 +179,8 @@ export class TimelineResolver {
   })
   async timeline(
     @Root() { meeting }: Briefing,
-    @Arg("first", () => Int, { nullable: true, defaultValue: 10 }) first: number | null,
+    @Arg("first", () => Int, { nullable: true, defaultValue: 10, description: "How many at most, from 1 to 50." })
+    first: number | null,
     @Ctx() { loaders }: OperationContext,
   ): Promise<Interaction[]> {
     const found = await loaders.timeline.load({ id: meeting.meetingId, first: nestedSize(first ?? 10) });

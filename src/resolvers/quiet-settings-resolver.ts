@@ -3,8 +3,7 @@ import { MOST_PREVIEWED } from "../briefing/quiet/preview";
 import { readQuietSettings, type ShownSettings, type WishedSettings } from "../briefing/quiet/quiet-settings";
 import type { CopyScope } from "../database/database";
 import { zoneNamed } from "../platform/calendar";
-import { OF_ALL_DEALS } from "../schema/complexity";
-import { QuietReasonCode } from "../schema/quiet";
+import { OF_ALL_DEALS } from "../schema/base";
 import {
   QuietPreview,
   QuietPreviewResult,
@@ -13,7 +12,6 @@ import {
   QuietSettingsResult,
   QuietSettingsSuccess,
   QuietThreshold,
-  ThresholdScope,
 } from "../schema/quiet-settings";
 import { Deal } from "../schema/records";
 import type { Refusal } from "../schema/refusal";
@@ -38,7 +36,7 @@ export class QuietSettingsResolver {
   })
   @UseMiddleware(refuseInvalidInput)
   async previewQuietSettings(
-    @Input(() => QuietSettingsInput) input: QuietSettingsInput,
+    @Input(() => QuietSettingsInput, "The settings to try.") input: QuietSettingsInput,
     @Ctx() context: OperationContext,
   ): Promise<QuietPreview | Refusal> {
     const copy = await context.copy();
@@ -52,7 +50,7 @@ export class QuietSettingsResolver {
   })
   @UseMiddleware(refuseInvalidInput)
   async setQuietSettings(
-    @Input(() => QuietSettingsInput) input: QuietSettingsInput,
+    @Input(() => QuietSettingsInput, "All settings, in place of those before.") input: QuietSettingsInput,
     @Ctx() context: OperationContext,
   ): Promise<QuietSettingsSuccess | Refusal> {
     const copy = await context.copy();
@@ -98,10 +96,10 @@ async function present({ loaders }: OperationContext, shown: ShownSettings): Pro
     const pipeline = scope === "PIPELINE" ? await loaders.pipeline.load(crmId) : null;
     const stage = scope === "STAGE" ? await loaders.stage.load(crmId) : null;
     return make(QuietThreshold, {
-      scope: ThresholdScope[scope],
+      scope: scope,
       pipeline: pipeline && presentPipeline(pipeline),
       stage: stage && presentStage(stage),
-      code: QuietReasonCode[code as keyof typeof QuietReasonCode],
+      code: code,
       days,
     });
   });

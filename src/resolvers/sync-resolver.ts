@@ -1,9 +1,9 @@
 import { Arg, Args, Ctx, FieldResolver, Float, Mutation, Query, Resolver, Root, Subscription } from "type-graphql";
 import { PROGRESS_CHANGED } from "../database/notifications";
-import { type SyncKind as Kind, SYNC_RESOURCES, type SyncRunRow } from "../entities/sync-run";
+import { SYNC_RESOURCES, type SyncKind, type SyncRunRow } from "../entities/sync-run";
 import { PageArgs, type RelayPage } from "../schema/page";
 import type { Refusal } from "../schema/refusal";
-import { RequestSyncResult, SyncKind, SyncRequested, SyncRun, SyncRunConnection, SyncStep } from "../schema/sync";
+import { RequestSyncResult, SyncKindEnum, SyncRequested, SyncRun, SyncRunConnection, SyncStep } from "../schema/sync";
 import { NEWEST_RUN, progressOf, readLatestRun, readRuns, readRunsById } from "../sync/run-history";
 import type { EventContext, OperationContext } from "./context";
 import { relayPage } from "./pages";
@@ -25,7 +25,8 @@ export class SyncRunResolver {
       "Syncs now. A first sync is FULL whatever is asked; RECONCILE reads everything to find what is gone. FULL and RECONCILE are for owners and admins; a member has to wait a minute after the last run.",
   })
   async requestSync(
-    @Arg("kind", () => SyncKind, { nullable: true, defaultValue: "INCREMENTAL" }) kind: Kind | null,
+    @Arg("kind", () => SyncKindEnum, { nullable: true, defaultValue: "INCREMENTAL", description: "What to read." })
+    kind: SyncKind | null,
     @Ctx() { actor, services, scope }: OperationContext,
   ): Promise<SyncRequested | Refusal> {
     const made = await services.schedule.request(actor, kind ?? "INCREMENTAL");

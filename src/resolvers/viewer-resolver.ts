@@ -1,7 +1,6 @@
 import { Ctx, Query, Resolver } from "type-graphql";
 import { mayManageConnection } from "../auth/policies";
-import type { RefusalCode } from "../schema/refusal";
-import { type Role, Viewer } from "../schema/viewer";
+import { Viewer } from "../schema/viewer";
 import type { OperationContext } from "./context";
 
 @Resolver(() => Viewer)
@@ -11,10 +10,10 @@ export class ViewerResolver {
     return {
       userId: actor.userId,
       tenantId: actor.tenant,
-      role: actor.role.toUpperCase() as Role,
+      role: actor.role,
       plan: actor.plan,
       canManageConnection: mayManageConnection(actor),
-      connectRefusal: (await services.connecting.refusal(actor)) as RefusalCode | null,
+      connectRefusal: await services.connecting.refusal(actor),
     };
   }
 }

@@ -1,8 +1,8 @@
 import { Args, Ctx, FieldResolver, Mutation, Query, Resolver, Root, UseMiddleware } from "type-graphql";
 import { seesAllWrites } from "../auth/policies";
 import type { MatchedEntity } from "../entities/matched-record";
+import { Node } from "../schema/base";
 import { Meeting } from "../schema/meeting";
-import { Node } from "../schema/node";
 import type { RelayPage } from "../schema/page";
 import type { Refusal } from "../schema/refusal";
 import {
@@ -17,7 +17,6 @@ import {
   WriteNoteInput,
   WriteNoteResult,
   WriteNoteSuccess,
-  WriteState,
 } from "../schema/writeback";
 import { FIELD, NOTE, readReceipts } from "../writeback/receipts";
 import type { AskedTarget } from "../writeback/targets";
@@ -55,7 +54,7 @@ export class NoteWriteResolver {
   })
   @UseMiddleware(refuseInvalidInput)
   async writeNote(
-    @Input(() => WriteNoteInput) { meetingId, targetId, content, idempotencyKey }: WriteNoteInput,
+    @Input(() => WriteNoteInput, "The note.") { meetingId, targetId, content, idempotencyKey }: WriteNoteInput,
     @Ctx() context: OperationContext,
   ): Promise<WriteNoteSuccess | Refusal> {
     const written = await context.services.noteWrites.write(context.actor, {
@@ -108,7 +107,7 @@ export class FieldWriteResolver {
   })
   @UseMiddleware(refuseInvalidInput)
   async writeFields(
-    @Input(() => WriteFieldsInput) { meetingId, values, idempotencyKey }: WriteFieldsInput,
+    @Input(() => WriteFieldsInput, "The values.") { meetingId, values, idempotencyKey }: WriteFieldsInput,
     @Ctx() context: OperationContext,
   ): Promise<WriteFieldsReport | Refusal> {
     const written = await context.services.fieldWrites.write(context.actor, {
@@ -128,7 +127,7 @@ export class FieldWriteResolver {
     const rows = await readReceipts(context.scope, FIELD, ids);
     const found = new Map(rows.map((row) => [row.id, presentFieldWrite(row)]));
     const writes = ids.flatMap((id) => found.get(id) ?? []);
-    const allWritten = writes.every(({ state }) => state === WriteState.WRITTEN);
+    const allWritten = writes.every(({ state }) => state === "WRITTEN");
     return Object.assign(new WriteFieldsReport(), { writes, allWritten });
   }
 

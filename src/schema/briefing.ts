@@ -1,11 +1,11 @@
 import { Field } from "type-graphql";
+import { ObjectType } from "./base";
 import { Meeting } from "./meeting";
-import { ObjectType } from "./object-type";
 import { Deal } from "./records";
 
 @ObjectType({ description: "A deal that a meeting could be about." })
 export class DealCandidate {
-  @Field(() => Deal)
+  @Field(() => Deal, { description: "The deal that could be meant." })
   deal!: Deal;
 
   @Field(() => String, { description: "What speaks for it." })
@@ -14,6 +14,6 @@ export class DealCandidate {
 
 @ObjectType({ description: "What a seller needs before or in a meeting." })
 export class Briefing {
-  @Field(() => Meeting)
+  @Field(() => Meeting, { description: "The meeting that it is for." })
   meeting!: Meeting;
 }

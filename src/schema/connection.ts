@@ -1,72 +1,48 @@
-import { createUnionType, Field, InputType, Int, registerEnumType } from "type-graphql";
-import { Node } from "./node";
-import { ObjectType } from "./object-type";
-import { Refusal } from "./refusal";
+import { Field, InputType, Int } from "type-graphql";
+import type { ConnectionState, ReauthorizationReason, TroubleCode } from "../entities/connection";
+import { apiEnum, Node, ObjectType } from "./base";
+import { resultOf } from "./refusal";
 
-export enum ConnectionState {
-  NOT_CONNECTED = "NOT_CONNECTED",
-  CONNECTED = "CONNECTED",
-  NEEDS_REAUTHORIZATION = "NEEDS_REAUTHORIZATION",
-}
-registerEnumType(ConnectionState, { name: "ConnectionState", description: "Where the connection stands." });
-
-export enum ReauthorizationReason {
-  GRANT_REVOKED = "GRANT_REVOKED",
-  RENEWAL_UNCONFIRMED = "RENEWAL_UNCONFIRMED",
-  IDENTITY_CHANGED = "IDENTITY_CHANGED",
-}
-registerEnumType(ReauthorizationReason, {
-  name: "ReauthorizationReason",
-  description: "Why someone has to authorize again.",
-  valuesConfig: {
-    GRANT_REVOKED: {
-      description:
-        "The CRM refused the refresh token: user deactivated or deleted, app uninstalled, or grant invalidated.",
-    },
-    RENEWAL_UNCONFIRMED: {
-      description: "A renewal was cut off after it was sent, and the CRM then refused the last token that we hold.",
-    },
-    IDENTITY_CHANGED: {
-      description: "The token turned out to belong to another user or company than the one that authorized.",
-    },
-  },
+export const ConnectionStateEnum = apiEnum<ConnectionState>("ConnectionState", "Where the connection stands.", {
+  NOT_CONNECTED: "No CRM is connected.",
+  CONNECTED: "A CRM is connected.",
+  NEEDS_REAUTHORIZATION: "The CRM no longer accepts the authorization; what was synced stays readable.",
 });
 
-export enum TroubleCode {
-  CRM_UNAVAILABLE = "CRM_UNAVAILABLE",
-  CRM_REFUSED = "CRM_REFUSED",
-  CRM_ACCOUNT_CLOSED = "CRM_ACCOUNT_CLOSED",
-  CRM_ANSWER_UNREADABLE = "CRM_ANSWER_UNREADABLE",
-  RATE_LIMITED = "RATE_LIMITED",
-  SERVICE_MISCONFIGURED = "SERVICE_MISCONFIGURED",
-  BUDGET_LOW = "BUDGET_LOW",
-}
-registerEnumType(TroubleCode, {
-  name: "TroubleCode",
-  description: "What keeps a connected CRM from working.",
-  valuesConfig: {
-    CRM_UNAVAILABLE: { description: "It could not be reached or had a fault, or the operator has stopped all calls." },
-    CRM_REFUSED: { description: "It refused a request: a right of the authorizing user or of the app is missing." },
-    CRM_ACCOUNT_CLOSED: { description: "The company's account is not open." },
-    CRM_ANSWER_UNREADABLE: { description: "Its answer made no sense." },
-    RATE_LIMITED: { description: "Its request limit is used up; other apps share it." },
-    SERVICE_MISCONFIGURED: { description: "It does not accept this service's app registration: tell the operator." },
-    BUDGET_LOW: { description: "This service's share of its daily tokens is used up, or little is left for others." },
+export const ReauthorizationReasonEnum = apiEnum<ReauthorizationReason>(
+  "ReauthorizationReason",
+  "Why someone has to authorize again.",
+  {
+    GRANT_REVOKED:
+      "The CRM refused the refresh token: user deactivated or deleted, app uninstalled, or grant invalidated.",
+    RENEWAL_UNCONFIRMED:
+      "A renewal was cut off after it was sent, and the CRM then refused the last token that we hold.",
+    IDENTITY_CHANGED: "The token turned out to belong to another user or company than the one that authorized.",
   },
+);
+
+export const TroubleCodeEnum = apiEnum<TroubleCode>("TroubleCode", "What keeps a connected CRM from working.", {
+  CRM_UNAVAILABLE: "It could not be reached or had a fault, or the operator has stopped all calls.",
+  CRM_REFUSED: "It refused a request: a right of the authorizing user or of the app is missing.",
+  CRM_ACCOUNT_CLOSED: "The company's account is not open.",
+  CRM_ANSWER_UNREADABLE: "Its answer made no sense.",
+  RATE_LIMITED: "Its request limit is used up; other apps share it.",
+  SERVICE_MISCONFIGURED: "It does not accept this service's app registration: tell the operator.",
+  BUDGET_LOW: "This service's share of its daily tokens is used up, or little is left for others.",
 });
 
 @ObjectType({ description: "Something temporary that keeps a connected CRM from working." })
 export class Trouble {
-  @Field(() => TroubleCode, { description: "Machine-readable." })
+  @Field(() => TroubleCodeEnum, { description: "Machine-readable." })
   code!: TroubleCode;
 
   @Field(() => String, { description: "What happened and what to do." })
   message!: string;
 
-  @Field(() => Date)
+  @Field(() => Date, { description: "When it was first seen." })
   since!: Date;
 
-  @Field(() => Date)
+  @Field(() => Date, { description: "When it was last seen." })
   lastSeenAt!: Date;
 }
 
@@ -100,10 +76,9 @@ export class CrmBudget {
   resetsAt!: Date | null;
 }
 
-export enum Crm {
-  PIPEDRIVE = "PIPEDRIVE",
-}
-registerEnumType(Crm, { name: "Crm", description: "The CRMs that can be connected." });
+export const CrmEnum = apiEnum("Crm", "The CRMs that can be connected.", {
+  PIPEDRIVE: "Pipedrive.",
+});
 
 @ObjectType({
   implements: Node,
@@ -111,14 +86,14 @@ registerEnumType(Crm, { name: "Crm", description: "The CRMs that can be connecte
     "The one CRM connection of the viewer's tenant. It exists in state NOT_CONNECTED before anyone connects.",
 })
 export class Connection extends Node {
-  @Field(() => ConnectionState)
+  @Field(() => ConnectionStateEnum, { description: "Where it stands." })
   state!: ConnectionState;
 
   @Field(() => Date, { nullable: true, description: "null before anyone connected." })
   stateChangedAt!: Date | null;
 
-  @Field(() => Crm, { nullable: true, description: "null while not connected." })
-  crm!: Crm | null;
+  @Field(() => CrmEnum, { nullable: true, description: "null while not connected." })
+  crm!: "PIPEDRIVE" | null;
 
   @Field(() => String, {
     nullable: true,
@@ -126,7 +101,7 @@ export class Connection extends Node {
   })
   boundEmail!: string | null;
 
-  @Field(() => String, { nullable: true })
+  @Field(() => String, { nullable: true, description: "The name in the CRM of the user who authorized." })
   boundUserName!: string | null;
 
   @Field(() => String, { nullable: true, description: "The CRM company's name." })
@@ -135,10 +110,10 @@ export class Connection extends Node {
   @Field(() => String, { nullable: true, description: "The CRM company's subdomain, without dots." })
   companyDomain!: string | null;
 
-  @Field(() => Date, { nullable: true })
+  @Field(() => Date, { nullable: true, description: "When someone last authorized; null while not connected." })
   connectedAt!: Date | null;
 
-  @Field(() => ReauthorizationReason, {
+  @Field(() => ReauthorizationReasonEnum, {
     nullable: true,
     description: "null unless the state is NEEDS_REAUTHORIZATION.",
   })
@@ -164,9 +139,9 @@ export class ConnectStarted {
   expiresAt!: Date;
 }
 
-@ObjectType()
+@ObjectType({ description: "Connected; the first sync is queued." })
 export class ConnectSuccess {
-  @Field(() => Connection)
+  @Field(() => Connection, { description: "As it now stands." })
   connection!: Connection;
 }
 
@@ -174,7 +149,7 @@ export class ConnectSuccess {
   description: "Disconnected: syncing has stopped, the copy is out of sight and being deleted, the tokens are gone.",
 })
 export class DisconnectSuccess {
-  @Field(() => Connection)
+  @Field(() => Connection, { description: "As it now stands." })
   connection!: Connection;
 
   @Field(() => String, {
@@ -192,22 +167,13 @@ export class ConnectInput {
   })
   code?: string | null;
 
-  @Field(() => String)
+  @Field(() => String, { description: "As the CRM sent it back; it works once, for ten minutes." })
   state!: string;
 
   @Field(() => String, { nullable: true, description: "The error parameter of the redirect, where it had one." })
   error?: string | null;
 }
 
-export const StartConnectResult = createUnionType({
-  name: "StartConnectResult",
-  types: () => [ConnectStarted, Refusal] as const,
-});
-export const ConnectResult = createUnionType({
-  name: "ConnectResult",
-  types: () => [ConnectSuccess, Refusal] as const,
-});
-export const DisconnectResult = createUnionType({
-  name: "DisconnectResult",
-  types: () => [DisconnectSuccess, Refusal] as const,
-});
+export const StartConnectResult = resultOf("StartConnectResult", () => ConnectStarted);
+export const ConnectResult = resultOf("ConnectResult", () => ConnectSuccess);
+export const DisconnectResult = resultOf("DisconnectResult", () => DisconnectSuccess);

@@ -1,15 +1,22 @@
-import { createUnionType, Field, InputType, registerEnumType } from "type-graphql";
+import { Field, InputType } from "type-graphql";
+import type { FieldMappingHealth } from "../entities/field-mapping";
+import type { MatchedEntity } from "../entities/matched-record";
+import { apiEnum, ObjectType } from "./base";
 import { NotBlank, Text } from "./checks";
-import { CrmEntity } from "./crm-entity";
-import { ObjectType } from "./object-type";
-import { Refusal } from "./refusal";
+import { resultOf } from "./refusal";
+
+export const CrmEntityEnum = apiEnum<MatchedEntity>("CrmEntity", "What can receive a note and a nominated field.", {
+  DEAL: "A deal.",
+  PERSON: "A person.",
+  ORGANIZATION: "An organization.",
+});
 
 @ObjectType({ description: "An option of a field of type enum or set." })
 export class CrmFieldOption {
-  @Field(() => String)
+  @Field(() => String, { description: "The CRM's id of it." })
   id!: string;
 
-  @Field(() => String)
+  @Field(() => String, { description: "As people see it; not unique." })
   label!: string;
 }
 
@@ -24,7 +31,7 @@ export class CrmField {
   @Field(() => String, { description: "The CRM's word for it, for example varchar; the list is open." })
   type!: string;
 
-  @Field(() => Boolean)
+  @Field(() => Boolean, { description: "Whether the customer made it." })
   custom!: boolean;
 
   @Field(() => Boolean, {
@@ -36,29 +43,23 @@ export class CrmField {
   options!: CrmFieldOption[];
 }
 
-export enum FieldMappingHealth {
-  OK = "OK",
-  MISSING_IN_CRM = "MISSING_IN_CRM",
-  TYPE_CHANGED = "TYPE_CHANGED",
-  UNKNOWN = "UNKNOWN",
-}
-registerEnumType(FieldMappingHealth, {
-  name: "FieldMappingHealth",
-  description: "What the CRM's field list last said of a nominated field.",
-  valuesConfig: {
-    OK: { description: "It is there, with the type that it had when it was nominated." },
-    MISSING_IN_CRM: { description: "The CRM no longer lists it." },
-    TYPE_CHANGED: { description: "Its type is another than when it was nominated; nominating it again accepts that." },
-    UNKNOWN: { description: "The last look failed, or the connection needs re-authorization." },
+export const FieldMappingHealthEnum = apiEnum<FieldMappingHealth>(
+  "FieldMappingHealth",
+  "What the CRM's field list last said of a nominated field.",
+  {
+    OK: "It is there, with the type that it had when it was nominated.",
+    MISSING_IN_CRM: "The CRM no longer lists it.",
+    TYPE_CHANGED: "Its type is another than when it was nominated; nominating it again accepts that.",
+    UNKNOWN: "The last look failed, or the connection needs re-authorization.",
   },
-});
+);
 
 @ObjectType({ description: "The nominated field of an entity." })
 export class FieldMapping {
-  @Field(() => CrmEntity)
-  entity!: CrmEntity;
+  @Field(() => CrmEntityEnum, { description: "Whose field it is." })
+  entity!: MatchedEntity;
 
-  @Field(() => String)
+  @Field(() => String, { description: "The nominated field's key in the CRM." })
   fieldKey!: string;
 
   @Field(() => String, { nullable: true, description: "As last seen in the CRM." })
@@ -67,7 +68,7 @@ export class FieldMapping {
   @Field(() => String, { nullable: true, description: "As last seen in the CRM." })
   fieldType!: string | null;
 
-  @Field(() => FieldMappingHealth, { description: "OK, or what has become of the field since it was nominated." })
+  @Field(() => FieldMappingHealthEnum, { description: "OK, or what has become of the field since it was nominated." })
   health!: FieldMappingHealth;
 
   @Field(() => Date, { description: "When the CRM's field list was last read for it." })
@@ -77,10 +78,10 @@ export class FieldMapping {
 /** The CRM's own keys have 40. */
 const LONGEST_KEY = 100;
 
-@InputType()
+@InputType({ description: "Which field to nominate." })
 export class FieldMappingInput {
-  @Field(() => CrmEntity)
-  entity!: CrmEntity;
+  @Field(() => CrmEntityEnum, { description: "Whose field." })
+  entity!: MatchedEntity;
 
   @NotBlank()
   @Text(LONGEST_KEY)
@@ -88,13 +89,10 @@ export class FieldMappingInput {
   fieldKey!: string;
 }
 
-@ObjectType()
+@ObjectType({ description: "The nominated fields as they now stand." })
 export class FieldMappingSuccess {
   @Field(() => [FieldMapping], { description: "All mappings that hold now." })
   mappings!: FieldMapping[];
 }
 
-export const FieldMappingResult = createUnionType({
-  name: "FieldMappingResult",
-  types: () => [FieldMappingSuccess, Refusal] as const,
-});
+export const FieldMappingResult = resultOf("FieldMappingResult", () => FieldMappingSuccess);

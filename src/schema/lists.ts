@@ -1,38 +1,31 @@
 import { ArrayMaxSize, ValidateNested } from "class-validator";
-import { ArgsType, Field, ID, InputType, registerEnumType } from "type-graphql";
-import type { MeetingMatchStatus as StoredStatus } from "../entities/meeting-match";
+import { ArgsType, Field, ID, InputType } from "type-graphql";
+import type { DEAL_ORDERS } from "../briefing/lists/deal-list";
+import type { MEETING_ORDERS } from "../briefing/lists/meeting-list";
+import type { QuietVerdict } from "../briefing/quiet/facts";
+import type { DealRow } from "../entities/deal";
+import type { MeetingMatchStatus } from "../entities/meeting-match";
+import { apiEnum } from "./base";
 import { Text } from "./checks";
-import { LONGEST_ADDRESS, Meeting, MeetingMatchStatus } from "./meeting";
+import { LONGEST_ADDRESS, Meeting, MeetingMatchStatusEnum } from "./meeting";
 import { connectionOf, PageArgs } from "./page";
-import { QuietVerdict } from "./quiet";
-import { Deal, DealStatus, Organization, Person } from "./records";
+import { QuietVerdictEnum } from "./quiet";
+import { Deal, DealStatusEnum, Organization, Person } from "./records";
 
 export const DealConnection = connectionOf("Deal", () => Deal, "A page of deals.");
 export const PersonConnection = connectionOf("Person", () => Person, "A page of persons.");
 export const OrganizationConnection = connectionOf("Organization", () => Organization, "A page of companies.");
 export const MeetingConnection = connectionOf("Meeting", () => Meeting, "A page of meetings.");
 
-export const DealOrder = {
-  UPDATED_AT_DESC: "UPDATED_AT_DESC",
-  VALUE_DESC: "VALUE_DESC",
-  QUIET_DAYS_DESC: "QUIET_DAYS_DESC",
-} as const;
-export type DealOrder = keyof typeof DealOrder;
-registerEnumType(DealOrder, {
-  name: "DealOrder",
-  description: "Deals that tie follow each other by their ids.",
-  valuesConfig: {
-    UPDATED_AT_DESC: { description: "Newest change in the CRM first; deals without that instant last." },
-    VALUE_DESC: {
-      description:
-        "Currency by currency, in the order of their codes, and the highest amount first in each: amounts of two " +
-        "currencies are neither compared nor converted. Deals without a value or without its currency last.",
-    },
-    QUIET_DAYS_DESC: {
-      description:
-        "The longest silence first; deals without quietSince last. All pages are judged at the first one's instant.",
-    },
-  },
+const ORDER = "A cursor holds in the order it was given in.";
+
+type DealOrder = keyof typeof DEAL_ORDERS;
+export const DealOrderEnum = apiEnum<DealOrder>("DealOrder", "Deals that tie follow each other by their ids.", {
+  UPDATED_AT_DESC: "Newest change in the CRM first; deals without that instant last.",
+  VALUE_DESC:
+    "Currency by currency, in the order of their codes, and the highest amount first in each: amounts of two currencies are neither compared nor converted. Deals without a value or without its currency last.",
+  QUIET_DAYS_DESC:
+    "The longest silence first; deals without quietSince last. All pages are judged at the first one's instant.",
 });
 
 /** There are fewer values than that; a list that names them again and again is a mistake of the sender. */
@@ -45,23 +38,23 @@ const AtMostAll = () => ArrayMaxSize(MOST_VALUES, { message: `must have at most 
 })
 export class DealFilter {
   @AtMostAll()
-  @Field(() => [DealStatus], { nullable: true, description: "Any of these; leave it out for all." })
-  status?: DealStatus[] | null;
+  @Field(() => [DealStatusEnum], { nullable: true, description: "Any of these; leave it out for all." })
+  status?: DealRow["status"][] | null;
 
   @AtMostAll()
-  @Field(() => [QuietVerdict], {
+  @Field(() => [QuietVerdictEnum], {
     nullable: true,
     description: "Any of these; leave it out for all. All pages of a walk are judged at the instant of the first one.",
   })
   verdict?: QuietVerdict[] | null;
 
-  @Field(() => ID, { nullable: true })
+  @Field(() => ID, { nullable: true, description: "The global id of a pipeline." })
   pipelineId?: string | null;
 
-  @Field(() => ID, { nullable: true })
+  @Field(() => ID, { nullable: true, description: "The global id of a stage." })
   stageId?: string | null;
 
-  @Field(() => ID, { nullable: true })
+  @Field(() => ID, { nullable: true, description: "The global id of a CRM user." })
   ownerId?: string | null;
 
   @Field(() => Boolean, {
@@ -74,23 +67,22 @@ export class DealFilter {
 @ArgsType()
 export class DealsArgs extends PageArgs {
   @ValidateNested()
-  @Field(() => DealFilter, { nullable: true })
+  @Field(() => DealFilter, { nullable: true, description: "Leave it out for all." })
   filter?: DealFilter | null;
 
-  @Field(() => DealOrder, { nullable: true, defaultValue: DealOrder.UPDATED_AT_DESC })
+  @Field(() => DealOrderEnum, { nullable: true, defaultValue: "UPDATED_AT_DESC", description: ORDER })
   orderBy!: DealOrder | null;
 }
 
-export const MeetingOrder = { STARTS_AT_DESC: "STARTS_AT_DESC", STARTS_AT_ASC: "STARTS_AT_ASC" } as const;
-export type MeetingOrder = keyof typeof MeetingOrder;
-registerEnumType(MeetingOrder, {
-  name: "MeetingOrder",
-  description: "Meetings that begin at one instant follow each other by their ids.",
-  valuesConfig: {
-    STARTS_AT_DESC: { description: "Latest start first." },
-    STARTS_AT_ASC: { description: "Earliest start first." },
+type MeetingOrder = keyof typeof MEETING_ORDERS;
+export const MeetingOrderEnum = apiEnum<MeetingOrder>(
+  "MeetingOrder",
+  "Meetings that begin at one instant follow each other by their ids.",
+  {
+    STARTS_AT_DESC: "Latest start first.",
+    STARTS_AT_ASC: "Earliest start first.",
   },
-});
+);
 
 @InputType({ description: "What fits every field that is given." })
 export class MeetingFilter {
@@ -101,8 +93,8 @@ export class MeetingFilter {
   to?: Date | null;
 
   @AtMostAll()
-  @Field(() => [MeetingMatchStatus], { nullable: true, description: "Any of these; leave it out for all." })
-  status?: StoredStatus[] | null;
+  @Field(() => [MeetingMatchStatusEnum], { nullable: true, description: "Any of these; leave it out for all." })
+  status?: MeetingMatchStatus[] | null;
 
   @Text(LONGEST_ADDRESS)
   @Field(() => String, { nullable: true, description: "Whose meetings, by the address as it was recorded." })
@@ -115,10 +107,10 @@ export class MeetingFilter {
 @ArgsType()
 export class MeetingsArgs extends PageArgs {
   @ValidateNested()
-  @Field(() => MeetingFilter, { nullable: true })
+  @Field(() => MeetingFilter, { nullable: true, description: "Leave it out for all." })
   filter?: MeetingFilter | null;
 
-  @Field(() => MeetingOrder, { nullable: true, defaultValue: MeetingOrder.STARTS_AT_DESC })
+  @Field(() => MeetingOrderEnum, { nullable: true, defaultValue: "STARTS_AT_DESC", description: ORDER })
   orderBy!: MeetingOrder | null;
 }
 

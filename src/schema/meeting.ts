@@ -1,53 +1,68 @@
 import { ArrayMaxSize, ValidateNested } from "class-validator";
-import { createUnionType, Field, ID, InputType, registerEnumType } from "type-graphql";
-import {
-  ATTENDEE_SIDES,
-  MATCH_STATUSES,
-  ORGANIZATION_RULES,
-  PERSON_RULES,
-  type MatchStatus as StoredMatchStatus,
-  type OrganizationRule as StoredOrganizationRule,
-  type PersonRule as StoredPersonRule,
-  type AttendeeSide as StoredSide,
-} from "../entities/meeting-attendee";
-import {
-  DEAL_RULES,
-  MEETING_MATCH_STATUSES,
-  type DealRule as StoredDealRule,
-  type MeetingMatchStatus as StoredMeetingStatus,
-} from "../entities/meeting-match";
+import { Field, ID, InputType } from "type-graphql";
+import type { AttendeeSide, MatchStatus, OrganizationRule, PersonRule } from "../entities/meeting-attendee";
+import type { DealRule, MeetingMatchStatus } from "../entities/meeting-match";
+import { apiEnum, Node, ObjectType } from "./base";
 import { HoldsAddress, NotBefore, NotBlank, SensibleInstant, Text } from "./checks";
-import { Node } from "./node";
-import { ObjectType } from "./object-type";
-import { Refusal } from "./refusal";
-import { named } from "./sync";
+import { resultOf } from "./refusal";
 
-export const AttendeeSide = named(ATTENDEE_SIDES);
-registerEnumType(AttendeeSide, { name: "AttendeeSide", description: "Whose side an attendee is on." });
-
-export const MatchStatus = named(MATCH_STATUSES);
-registerEnumType(MatchStatus, {
-  name: "MatchStatus",
-  description: "Whether one record is meant, several could be, or none is known.",
+export const AttendeeSideEnum = apiEnum<AttendeeSide>("AttendeeSide", "Whose side an attendee is on.", {
+  SELLER: "One of our own: the same domain as the owner's, or a user of the CRM.",
+  BUYER: "From the customer's side.",
+  IGNORED: "Nobody to match: a room, a robot or no usable address.",
 });
 
-export const MeetingMatchStatus = named(MEETING_MATCH_STATUSES);
-registerEnumType(MeetingMatchStatus, { name: "MeetingMatchStatus", description: "Whether a meeting's deal is known." });
+export const MatchStatusEnum = apiEnum<MatchStatus>(
+  "MatchStatus",
+  "Whether one record is meant, several could be, or none is known.",
+  {
+    MATCHED: "One record is meant.",
+    AMBIGUOUS: "Several could be meant, and nothing decides.",
+    NONE: "No record fits.",
+    PENDING: "No CRM is connected, or its first sync is not done.",
+  },
+);
 
-export const PersonRule = named(PERSON_RULES);
-registerEnumType(PersonRule, { name: "PersonRule", description: "By what an attendee's person was found." });
+export const MeetingMatchStatusEnum = apiEnum<MeetingMatchStatus>(
+  "MeetingMatchStatus",
+  "Whether a meeting's deal is known.",
+  {
+    MATCHED: "One deal is meant, or was chosen.",
+    NEEDS_CHOICE: "Several could be meant; `chooseDeal` settles it.",
+    NONE: "No deal fits.",
+    PENDING: "No CRM is connected, or its first sync is not done.",
+  },
+);
 
-export const OrganizationRule = named(ORGANIZATION_RULES);
-registerEnumType(OrganizationRule, {
-  name: "OrganizationRule",
-  description: "By what it was found for which organization an attendee comes.",
+export const PersonRuleEnum = apiEnum<PersonRule>("PersonRule", "By what an attendee's person was found.", {
+  EMAIL_EXACT: "One person has exactly this address.",
+  EMAIL_WITHOUT_TAG: "One person has it apart from a tag, or from dots at Gmail.",
+  ONLY_ONE_ON_OPEN_DEAL: "Of several with the address, one is on a deal that was open at the meeting.",
 });
 
-export const DealRule = named(DEAL_RULES);
-registerEnumType(DealRule, {
-  name: "DealRule",
-  description: "What decides which deal a meeting is about, in this order.",
-});
+export const OrganizationRuleEnum = apiEnum<OrganizationRule>(
+  "OrganizationRule",
+  "By what it was found for which organization an attendee comes.",
+  {
+    ORGANIZATION_OF_PERSON: "The person belongs to it.",
+    DOMAIN_OF_PERSONS: "At least two of its persons, and of no other's, have an address at the domain.",
+    DOMAIN_OF_WEBSITE: "The domain is that of its website, and of no other's.",
+  },
+);
+
+export const DealRuleEnum = apiEnum<DealRule>(
+  "DealRule",
+  "What decides which deal a meeting is about, in this order.",
+  {
+    CHOSEN: "A user chose it.",
+    SAME_CRM_ACTIVITY: "The CRM has an activity at the time of the meeting with one of its persons, on this deal.",
+    ONE_DEAL_OF_ALL: "Whoever of several persons with one address attends, it is the only deal.",
+    ONLY_CANDIDATE: "It is the only deal around the meeting.",
+    MOST_ATTENDEES: "Strictly most attendees take part in it.",
+    OWNER_ATTENDS: "Only its owner was in the meeting.",
+    OPEN_BEFORE_CLOSED: "Only it was open when the meeting began.",
+  },
+);
 
 @ObjectType({ implements: Node, description: "A meeting that the service recorded." })
 export class Meeting extends Node {
@@ -56,16 +71,16 @@ export class Meeting extends Node {
   })
   externalId!: string;
 
-  @Field(() => String)
+  @Field(() => String, { description: "As it was recorded." })
   title!: string;
 
-  @Field(() => Date)
+  @Field(() => Date, { description: "When it begins or began." })
   startsAt!: Date;
 
-  @Field(() => Date, { nullable: true })
+  @Field(() => Date, { nullable: true, description: "When it ends or ended; null where that was not recorded." })
   endsAt!: Date | null;
 
-  @Field(() => String)
+  @Field(() => String, { description: "The address of the seller who held it." })
   ownerEmail!: string;
 
   @Field(() => Date, {
@@ -80,20 +95,20 @@ export class Meeting extends Node {
 
 @ObjectType({ description: "Which person of the CRM an attendee is, and why." })
 export class PersonMatch {
-  @Field(() => MatchStatus)
-  status!: StoredMatchStatus;
+  @Field(() => MatchStatusEnum, { description: "Whether one person is meant." })
+  status!: MatchStatus;
 
-  @Field(() => PersonRule, { nullable: true, description: "The rule that decided." })
-  rule!: StoredPersonRule | null;
+  @Field(() => PersonRuleEnum, { nullable: true, description: "The rule that decided." })
+  rule!: PersonRule | null;
 
   @Field(() => String, { description: "The same in words." })
   reason!: string;
 
-  @Field(() => MatchStatus, { description: "Whether it is known for which organization the attendee comes." })
-  organizationStatus!: StoredMatchStatus;
+  @Field(() => MatchStatusEnum, { description: "Whether it is known for which organization the attendee comes." })
+  organizationStatus!: MatchStatus;
 
-  @Field(() => OrganizationRule, { nullable: true, description: "The rule that found the organization." })
-  organizationRule!: StoredOrganizationRule | null;
+  @Field(() => OrganizationRuleEnum, { nullable: true, description: "The rule that found the organization." })
+  organizationRule!: OrganizationRule | null;
 
   @Field(() => String, { nullable: true, description: "The same in words; null for one's own side." })
   organizationReason!: string | null;
@@ -101,33 +116,33 @@ export class PersonMatch {
   links!: { person: number | null; organization: number | null; candidates: number[] };
 }
 
-@ObjectType()
+@ObjectType({ description: "Someone who was invited to a meeting." })
 export class Attendee {
   @Field(() => String, { description: "As it was recorded." })
   email!: string;
 
-  @Field(() => String, { nullable: true })
+  @Field(() => String, { nullable: true, description: "As it was recorded; null without one." })
   name!: string | null;
 
-  @Field(() => AttendeeSide)
-  side!: StoredSide;
+  @Field(() => AttendeeSideEnum, { description: "Whether the attendee counts as a buyer." })
+  side!: AttendeeSide;
 
-  @Field(() => PersonMatch)
+  @Field(() => PersonMatch, { description: "Which person of the CRM this is." })
   match!: PersonMatch;
 }
 
 @ObjectType({ description: "Which deal a meeting is about, and why." })
 export class MeetingMatch {
-  @Field(() => MeetingMatchStatus)
-  status!: StoredMeetingStatus;
+  @Field(() => MeetingMatchStatusEnum, { description: "Whether the deal is known, or someone has to choose." })
+  status!: MeetingMatchStatus;
 
-  @Field(() => DealRule, { nullable: true, description: "The rule that decided, or CHOSEN where a person did." })
-  rule!: StoredDealRule | null;
+  @Field(() => DealRuleEnum, { nullable: true, description: "The rule that decided, or CHOSEN where a person did." })
+  rule!: DealRule | null;
 
   @Field(() => String, { description: "The same in words, or why nothing decided." })
   reason!: string;
 
-  @Field(() => Date)
+  @Field(() => Date, { description: "When it was last decided." })
   matchedAt!: Date;
 
   links!: { meeting: string; deal: number | null; candidates: { deal: number; reason: string }[] };
@@ -138,19 +153,19 @@ const MAX_ATTENDEES = 500;
 /** RFC 5321: 64 octets, an @ and 255 octets. */
 export const LONGEST_ADDRESS = 320;
 
-@InputType()
+@InputType({ description: "Someone who was invited." })
 export class AttendeeInput {
   @NotBlank()
   @Text(LONGEST_ADDRESS)
-  @Field(() => String)
+  @Field(() => String, { description: "In whatever spelling the calendar has it." })
   email!: string;
 
   @Text(LONGEST_ADDRESS)
-  @Field(() => String, { nullable: true })
+  @Field(() => String, { nullable: true, description: "For people; it decides no match." })
   name?: string | null;
 }
 
-@InputType()
+@InputType({ description: "A meeting as the host product knows it." })
 export class RecordMeetingInput {
   @NotBlank()
   @Text(200)
@@ -159,40 +174,37 @@ export class RecordMeetingInput {
 
   @NotBlank()
   @Text(500)
-  @Field(() => String)
+  @Field(() => String, { description: "1 to 500 characters." })
   title!: string;
 
   @SensibleInstant()
-  @Field(() => Date)
+  @Field(() => Date, { description: "When it begins or began." })
   startsAt!: Date;
 
   @SensibleInstant()
   @NotBefore<RecordMeetingInput>("startsAt")
-  @Field(() => Date, { nullable: true })
+  @Field(() => Date, { nullable: true, description: "When it ends or ended; not before startsAt." })
   endsAt?: Date | null;
 
   @NotBlank()
   @Text(LONGEST_ADDRESS)
   @HoldsAddress()
-  @Field(() => String)
+  @Field(() => String, { description: "The address of the seller who holds it." })
   ownerEmail!: string;
 
   @ArrayMaxSize(MAX_ATTENDEES, { message: `must be at most ${MAX_ATTENDEES}` })
   @ValidateNested({ each: true })
-  @Field(() => [AttendeeInput])
+  @Field(() => [AttendeeInput], { description: "At most 500; the owner may be among them." })
   attendees!: AttendeeInput[];
 }
 
-@ObjectType()
+@ObjectType({ description: "The meeting as it now stands." })
 export class MeetingSuccess {
-  @Field(() => Meeting)
+  @Field(() => Meeting, { description: "With its new match." })
   meeting!: Meeting;
 }
 
-export const MeetingResult = createUnionType({
-  name: "MeetingResult",
-  types: () => [MeetingSuccess, Refusal] as const,
-});
+export const MeetingResult = resultOf("MeetingResult", () => MeetingSuccess);
 
 @ObjectType({ description: "There is no such meeting now, whether there was one or not." })
 export class MeetingDeleted {
@@ -200,7 +212,4 @@ export class MeetingDeleted {
   id!: string;
 }
 
-export const DeleteMeetingResult = createUnionType({
-  name: "DeleteMeetingResult",
-  types: () => [MeetingDeleted, Refusal] as const,
-});
+export const DeleteMeetingResult = resultOf("DeleteMeetingResult", () => MeetingDeleted);

@@ -1,5 +1,5 @@
 import { ArgsType, type ClassType, Field, Int } from "type-graphql";
-import { ObjectType } from "./object-type";
+import { ObjectType } from "./base";
 
 @ObjectType({ description: "Where a page of a list ends." })
 export class PageInfo {

@@ -1,29 +1,34 @@
 import { ArrayMaxSize, ValidateNested } from "class-validator";
-import { createUnionType, Field, ID, InputType, Int, registerEnumType } from "type-graphql";
+import { Field, ID, InputType, Int } from "type-graphql";
 import { INWARD_TYPES, isThresholdCode, LEAST_DAYS, MOST_OWN_DAYS } from "../briefing/quiet/thresholds";
+import type { OwnThreshold, ThresholdCode } from "../entities/quiet-settings";
 import { isTimeZone } from "../platform/calendar";
+import { apiEnum, asMany, ObjectType } from "./base";
 import { Checked, Text } from "./checks";
-import { asMany } from "./complexity";
 import { Pipeline, Stage } from "./crm-setup";
-import { ObjectType } from "./object-type";
-import { QuietReasonCode } from "./quiet";
-import { Refusal } from "./refusal";
+import { QuietReasonCodeEnum } from "./quiet";
+import { resultOf } from "./refusal";
 import { Progress } from "./sync";
 
 /** Pipelines with all their stages and reasons, of a large company. */
 const MOST_THRESHOLDS = 500;
 
-export enum ThresholdScope {
-  ALL = "ALL",
-  PIPELINE = "PIPELINE",
-  STAGE = "STAGE",
-}
-registerEnumType(ThresholdScope, { name: "ThresholdScope", description: "Of which deals a threshold speaks." });
+export const ThresholdScopeEnum = apiEnum<OwnThreshold["scope"]>(
+  "ThresholdScope",
+  "Of which deals a threshold speaks.",
+  {
+    ALL: "All deals.",
+    PIPELINE: "The deals of one pipeline.",
+    STAGE: "The deals in one stage.",
+  },
+);
 
 @ObjectType({ description: "After how many days a reason of silence holds, by the tenant's own word." })
 export class QuietThreshold {
-  @Field(() => ThresholdScope, { description: "A stage's stands before its pipeline's, and that before all deals'." })
-  scope!: ThresholdScope;
+  @Field(() => ThresholdScopeEnum, {
+    description: "A stage's stands before its pipeline's, and that before all deals'.",
+  })
+  scope!: OwnThreshold["scope"];
 
   @Field(() => Pipeline, { nullable: true, description: "Whose deals are meant; null unless the scope is PIPELINE." })
   pipeline!: Pipeline | null;
@@ -31,8 +36,8 @@ export class QuietThreshold {
   @Field(() => Stage, { nullable: true, description: "Whose deals are meant; null unless the scope is STAGE." })
   stage!: Stage | null;
 
-  @Field(() => QuietReasonCode, { description: "The reason." })
-  code!: QuietReasonCode;
+  @Field(() => QuietReasonCodeEnum, { description: "The reason." })
+  code!: ThresholdCode;
 
   @Field(() => Int, { description: "Its days; business days where the tenant counts those." })
   days!: number;
@@ -94,10 +99,10 @@ export class QuietThresholdInput {
   stageId?: string | null;
 
   @Checked("hasDays", (code) => (isThresholdCode(String(code)) ? null : "is a reason without days of the tenant's own"))
-  @Field(() => QuietReasonCode, {
+  @Field(() => QuietReasonCodeEnum, {
     description: "Not CRM_ROTTEN, whose days the CRM has, nor OWNER_INACTIVE, DATA_STALE or DATA_INCOMPLETE.",
   })
-  code!: QuietReasonCode;
+  code!: ThresholdCode;
 
   @Checked("days", daysFault)
   @Field(() => Int, {
@@ -132,7 +137,7 @@ export class QuietSettingsInput {
   @ArrayMaxSize(MOST_THRESHOLDS, { message: `must be at most ${MOST_THRESHOLDS}` })
   @Checked("repeated", repeated)
   @ValidateNested({ each: true })
-  @Field(() => [QuietThresholdInput])
+  @Field(() => [QuietThresholdInput], { description: "Each reason once for the same deals, 500 at most." })
   thresholds!: QuietThresholdInput[];
 
   @Field(() => Boolean, { description: "Whether Saturdays and Sundays are not to count." })
@@ -164,17 +169,11 @@ export class QuietPreview {
 
   dealIds!: readonly number[];
 }
-export const QuietPreviewResult = createUnionType({
-  name: "QuietPreviewResult",
-  types: () => [QuietPreview, Refusal] as const,
-});
+export const QuietPreviewResult = resultOf("QuietPreviewResult", () => QuietPreview);
 
-@ObjectType()
+@ObjectType({ description: "They are saved." })
 export class QuietSettingsSuccess {
-  @Field(() => QuietSettings)
+  @Field(() => QuietSettings, { description: "As they now are, with the progress of judging by them." })
   settings!: QuietSettings;
 }
-export const QuietSettingsResult = createUnionType({
-  name: "QuietSettingsResult",
-  types: () => [QuietSettingsSuccess, Refusal] as const,
-});
+export const QuietSettingsResult = resultOf("QuietSettingsResult", () => QuietSettingsSuccess);

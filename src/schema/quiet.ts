@@ -1,57 +1,51 @@
-import { ArgsType, Field, ID, Int, registerEnumType } from "type-graphql";
+import { ArgsType, Field, ID, Int } from "type-graphql";
+import type { QuietReasonCode, QuietVerdict } from "../briefing/quiet/facts";
+import type { InteractionRow } from "../briefing/timeline";
+import { apiEnum, ObjectType } from "./base";
 import { NotBlank, Text } from "./checks";
-import { ObjectType } from "./object-type";
 
-export enum QuietVerdict {
-  ACTIVE = "ACTIVE",
-  COOLING = "COOLING",
-  QUIET = "QUIET",
-  GHOSTED = "GHOSTED",
-  UNKNOWN = "UNKNOWN",
-}
-registerEnumType(QuietVerdict, {
-  name: "QuietVerdict",
-  description: "How quiet a deal has gone. Won and lost deals are ACTIVE.",
-  valuesConfig: {
-    ACTIVE: { description: "There is contact, or a next step." },
-    COOLING: { description: "The contact thins out, nothing is planned, or the deal stands still in its stage." },
-    QUIET: { description: "No contact for long, and no next step within 30 days." },
-    GHOSTED: { description: "The buyer does not answer, or never has, and no next step is planned." },
-    UNKNOWN: { description: "The data is too old to say." },
+export const QuietVerdictEnum = apiEnum<QuietVerdict>(
+  "QuietVerdict",
+  "How quiet a deal has gone. Won and lost deals are ACTIVE.",
+  {
+    ACTIVE: "There is contact, or a next step.",
+    COOLING: "The contact thins out, nothing is planned, or the deal stands still in its stage.",
+    QUIET: "No contact for long, and no next step within 30 days.",
+    GHOSTED: "The buyer does not answer, or never has, and no next step is planned.",
+    UNKNOWN: "The data is too old to say.",
   },
+);
+
+export const QuietReasonCodeEnum = apiEnum<QuietReasonCode>("QuietReasonCode", "What makes a deal look quiet.", {
+  NO_RECENT_ACTIVITY: "No contact for long.",
+  GHOSTED: "We wrote last, and the buyer has not answered.",
+  NEVER_REPLIED: "The buyer has never answered.",
+  NO_NEXT_STEP: "Nothing is planned.",
+  NEXT_STEP_OVERDUE: "What was planned is past and not done.",
+  STALLED_IN_STAGE: "In its stage for longer than usual.",
+  CRM_ROTTEN: "Past the days after which the CRM calls a deal in this stage rotten.",
+  CLOSE_DATE_PASSED: "The expected close date is past.",
+  OWNER_INACTIVE: "The owner is no longer active in the CRM.",
+  DATA_STALE: "The synced copy is too old.",
+  DATA_INCOMPLETE: "Something that the verdict needs could not be read.",
 });
 
-export enum QuietReasonCode {
-  NO_RECENT_ACTIVITY = "NO_RECENT_ACTIVITY",
-  GHOSTED = "GHOSTED",
-  NEVER_REPLIED = "NEVER_REPLIED",
-  NO_NEXT_STEP = "NO_NEXT_STEP",
-  NEXT_STEP_OVERDUE = "NEXT_STEP_OVERDUE",
-  STALLED_IN_STAGE = "STALLED_IN_STAGE",
-  CRM_ROTTEN = "CRM_ROTTEN",
-  CLOSE_DATE_PASSED = "CLOSE_DATE_PASSED",
-  OWNER_INACTIVE = "OWNER_INACTIVE",
-  DATA_STALE = "DATA_STALE",
-  DATA_INCOMPLETE = "DATA_INCOMPLETE",
-}
-registerEnumType(QuietReasonCode, { name: "QuietReasonCode" });
-
-export enum InteractionKind {
-  MEETING = "MEETING",
-  ACTIVITY = "ACTIVITY",
-  INCOMING_MAIL = "INCOMING_MAIL",
-  OUTGOING_MAIL = "OUTGOING_MAIL",
-  NOTE = "NOTE",
-}
-registerEnumType(InteractionKind, {
-  name: "InteractionKind",
-  description: "MEETING: a recorded meeting with the buyer. NOTE: one that a person wrote, never one of this service.",
-});
+export const InteractionKindEnum = apiEnum<InteractionRow["kind"]>(
+  "InteractionKind",
+  "MEETING: a recorded meeting with the buyer. NOTE: one that a person wrote, never one of this service.",
+  {
+    MEETING: "A recorded meeting with the buyer.",
+    ACTIVITY: "A done activity in the CRM.",
+    INCOMING_MAIL: "The buyer's last mail, by the CRM's time stamp.",
+    OUTGOING_MAIL: "The last mail to the buyer, by the CRM's time stamp.",
+    NOTE: "A note that a person wrote, never one of this service.",
+  },
+);
 
 @ObjectType({ description: "A contact with the buyer, or a trace of one in the CRM." })
 export class Interaction {
-  @Field(() => InteractionKind)
-  kind!: InteractionKind;
+  @Field(() => InteractionKindEnum, { description: "What it was." })
+  kind!: InteractionRow["kind"];
 
   @Field(() => Date, { description: "A meeting counts at its end." })
   at!: Date;
@@ -59,9 +53,9 @@ export class Interaction {
   links!: { person: number | null; activity: number | null };
 }
 
-@ObjectType()
+@ObjectType({ description: "One thing that speaks for a verdict." })
 export class QuietReason {
-  @Field(() => QuietReasonCode)
+  @Field(() => QuietReasonCodeEnum, { description: "Which one, machine-readable." })
   code!: QuietReasonCode;
 
   @Field(() => Date, {
@@ -87,7 +81,7 @@ export class QuietReason {
   description: "Whether a deal has gone quiet, judged from contact with the buyer, never from our own writes.",
 })
 export class QuietSignal {
-  @Field(() => QuietVerdict)
+  @Field(() => QuietVerdictEnum, { description: "How quiet it has gone." })
   verdict!: QuietVerdict;
 
   @Field(() => Boolean, { description: "True for QUIET and GHOSTED." })
@@ -107,7 +101,7 @@ export class QuietSignal {
   @Field(() => Date, { description: "The instant of the answer, not that of the stored schedule." })
   judgedAt!: Date;
 
-  @Field(() => [QuietReason])
+  @Field(() => [QuietReason], { description: "Everything that speaks for the verdict." })
   reasons!: QuietReason[];
 
   @Field(() => Date, {
@@ -151,14 +145,14 @@ export class Snooze {
 
 @ArgsType()
 export class SnoozeArgs {
-  @Field(() => ID)
+  @Field(() => ID, { description: "The global id of an open deal that is matched to a meeting." })
   dealId!: string;
 
-  @Field(() => Date)
+  @Field(() => Date, { description: "In the future, within 366 days." })
   until!: Date;
 
   @NotBlank()
   @Text(500)
-  @Field(() => String)
+  @Field(() => String, { description: "For people; 1 to 500 characters." })
   reason!: string;
 }

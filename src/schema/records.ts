@@ -1,48 +1,45 @@
-import { createUnionType, Field, registerEnumType } from "type-graphql";
-import { LARGE_VALUE } from "./complexity";
-import { Node } from "./node";
-import { ObjectType } from "./object-type";
+import { Field } from "type-graphql";
+import type { DealRow } from "../entities/deal";
+import { apiEnum, DateScalar, DecimalScalar, JsonObjectScalar, LARGE_VALUE, Node, ObjectType } from "./base";
 import type { Snooze } from "./quiet";
-import { Refusal } from "./refusal";
-import { DateScalar, DecimalScalar, JsonObjectScalar } from "./scalars";
+import { resultOf } from "./refusal";
 
-export enum DealStatus {
-  OPEN = "OPEN",
-  WON = "WON",
-  LOST = "LOST",
-}
-registerEnumType(DealStatus, { name: "DealStatus" });
+export const DealStatusEnum = apiEnum<DealRow["status"]>("DealStatus", "Where a deal stands.", {
+  open: "Still worked on.",
+  won: "Closed and won.",
+  lost: "Closed and lost.",
+});
 
 @ObjectType({ description: "An exact amount in one currency." })
 export class Money {
-  @Field(() => DecimalScalar)
+  @Field(() => DecimalScalar, { description: "The exact amount." })
   amount!: string;
 
   @Field(() => String, { description: "ISO 4217." })
   currency!: string;
 }
 
-@ObjectType()
+@ObjectType({ description: "One of a person's addresses." })
 export class EmailAddress {
-  @Field(() => String)
+  @Field(() => String, { description: "As the CRM holds it." })
   address!: string;
 
-  @Field(() => String, { nullable: true })
+  @Field(() => String, { nullable: true, description: "What kind it is, for example work." })
   label!: string | null;
 
-  @Field(() => Boolean)
+  @Field(() => Boolean, { description: "Whether it is the one to use first." })
   primary!: boolean;
 }
 
-@ObjectType()
+@ObjectType({ description: "One of a person's numbers." })
 export class PhoneNumber {
-  @Field(() => String)
+  @Field(() => String, { description: "As the CRM holds it." })
   number!: string;
 
-  @Field(() => String, { nullable: true })
+  @Field(() => String, { nullable: true, description: "What kind it is, for example work." })
   label!: string | null;
 
-  @Field(() => Boolean)
+  @Field(() => Boolean, { description: "Whether it is the one to use first." })
   primary!: boolean;
 }
 
@@ -51,40 +48,40 @@ const CUSTOM_FIELDS = "All custom fields, as the CRM holds them.";
 
 @ObjectType({ implements: Node, description: "A deal that is matched to a recorded meeting." })
 export class Deal extends Node {
-  @Field(() => String)
+  @Field(() => String, { description: "Its id in the CRM." })
   crmId!: string;
 
-  @Field(() => String)
+  @Field(() => String, { description: "As the CRM holds it." })
   title!: string;
 
-  @Field(() => Money, { nullable: true })
+  @Field(() => Money, { nullable: true, description: "null without an amount or a currency." })
   value!: Money | null;
 
-  @Field(() => DealStatus)
-  status!: DealStatus;
+  @Field(() => DealStatusEnum, { description: "Whether it is still open." })
+  status!: DealRow["status"];
 
   @Field(() => Boolean, { description: "False while this deal's participants could not be read." })
   participantsKnown!: boolean;
 
-  @Field(() => DateScalar, { nullable: true })
+  @Field(() => DateScalar, { nullable: true, description: "The day on which the seller expects to close it." })
   expectedCloseDate!: string | null;
 
-  @Field(() => Date, { nullable: true })
+  @Field(() => Date, { nullable: true, description: "When it was made in the CRM." })
   createdAt!: Date | null;
 
-  @Field(() => Date, { nullable: true })
+  @Field(() => Date, { nullable: true, description: "Its last change in the CRM." })
   updatedAt!: Date | null;
 
-  @Field(() => Date, { nullable: true })
+  @Field(() => Date, { nullable: true, description: "When it came into its present stage." })
   stageChangedAt!: Date | null;
 
-  @Field(() => Date, { nullable: true })
+  @Field(() => Date, { nullable: true, description: "When it was won; null unless it is." })
   wonAt!: Date | null;
 
-  @Field(() => Date, { nullable: true })
+  @Field(() => Date, { nullable: true, description: "When it was lost; null unless it is." })
   lostAt!: Date | null;
 
-  @Field(() => String, { nullable: true })
+  @Field(() => String, { nullable: true, description: "Why it was lost, in the seller's words." })
   lostReason!: string | null;
 
   @Field(() => JsonObjectScalar, { complexity: LARGE_VALUE, description: CUSTOM_FIELDS })
@@ -107,29 +104,26 @@ export class Deal extends Node {
   };
 }
 
-@ObjectType()
+@ObjectType({ description: "The deal as it now stands." })
 export class DealSuccess {
-  @Field(() => Deal)
+  @Field(() => Deal, { description: "With its snooze, if it has one." })
   deal!: Deal;
 }
 
-export const DealResult = createUnionType({
-  name: "DealResult",
-  types: () => [DealSuccess, Refusal] as const,
-});
+export const DealResult = resultOf("DealResult", () => DealSuccess);
 
 @ObjectType({ implements: Node, description: "A person who is matched to an attendee of a recorded meeting." })
 export class Person extends Node {
-  @Field(() => String)
+  @Field(() => String, { description: "Its id in the CRM." })
   crmId!: string;
 
-  @Field(() => String)
+  @Field(() => String, { description: "As the CRM holds it." })
   name!: string;
 
-  @Field(() => [EmailAddress])
+  @Field(() => [EmailAddress], { description: "All addresses, as the CRM orders them." })
   emails!: EmailAddress[];
 
-  @Field(() => [PhoneNumber])
+  @Field(() => [PhoneNumber], { description: "All numbers, as the CRM orders them." })
   phones!: PhoneNumber[];
 
   @Field(() => Date, { nullable: true, description: "The CRM's time stamp; the service reads no mail." })
@@ -149,16 +143,16 @@ export class Person extends Node {
 
 @ObjectType({ implements: Node, description: "A company in the CRM of a person who is matched to a recorded meeting." })
 export class Organization extends Node {
-  @Field(() => String)
+  @Field(() => String, { description: "Its id in the CRM." })
   crmId!: string;
 
-  @Field(() => String)
+  @Field(() => String, { description: "As the CRM holds it." })
   name!: string;
 
-  @Field(() => String, { nullable: true })
+  @Field(() => String, { nullable: true, description: "On one line." })
   address!: string | null;
 
-  @Field(() => String, { nullable: true })
+  @Field(() => String, { nullable: true, description: "As the CRM holds it, not checked." })
   website!: string | null;
 
   @Field(() => JsonObjectScalar, { complexity: LARGE_VALUE, description: CUSTOM_FIELDS })

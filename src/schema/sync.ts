@@ -1,48 +1,81 @@
-import { createUnionType, Field, Int, registerEnumType } from "type-graphql";
-import { GAP_CODES, SYNC_ERROR_CODES, SYNC_KINDS, SYNC_RESOURCES, SYNC_STATES } from "../entities/sync-run";
-import { Node } from "./node";
-import { ObjectType } from "./object-type";
+import { Field, Int } from "type-graphql";
+import type { GapCode, SyncErrorCode, SyncKind, SyncResource, SyncState } from "../entities/sync-run";
+import { apiEnum, Node, ObjectType } from "./base";
 import { connectionOf } from "./page";
-import { Refusal } from "./refusal";
+import { resultOf } from "./refusal";
 
-export const named = (names: readonly string[]) => Object.fromEntries(names.map((name) => [name, name]));
+export const SyncKindEnum = apiEnum<SyncKind>(
+  "SyncKind",
+  "What a run reads: everything, what changed, or everything in order to find what is gone.",
+  {
+    FULL: "Everything; each first run is one.",
+    INCREMENTAL: "What has changed since the last successful run.",
+    RECONCILE: "Everything, so that what is gone from the CRM goes from the copy.",
+  },
+);
 
-export const SyncKind = named(SYNC_KINDS);
-registerEnumType(SyncKind, {
-  name: "SyncKind",
-  description: "What a run reads: everything, what changed, or everything in order to find what is gone.",
+export const SyncStateEnum = apiEnum<SyncState>("SyncState", "Where a run or one of its steps stands.", {
+  QUEUED: "Waits for a worker.",
+  RUNNING: "Under way.",
+  SUCCEEDED: "Ended well, perhaps with gaps.",
+  FAILED: "Ended with an error; what was read stays.",
+  CANCELLED: "Ended by a disconnect or a new authorization.",
 });
 
-export const SyncState = named(SYNC_STATES);
-registerEnumType(SyncState, { name: "SyncState", description: "Where a run or one of its steps stands." });
+export const SyncResourceEnum = apiEnum<SyncResource>(
+  "SyncResource",
+  "The lists of the CRM, in the order in which a run reads them.",
+  {
+    USERS: "The users of the CRM company.",
+    PIPELINES: "The pipelines, for their names.",
+    STAGES: "The stages, for their names.",
+    ORGANIZATIONS: "The organizations.",
+    PERSONS: "The persons with their addresses.",
+    DEALS: "The deals.",
+    ACTIVITIES: "Calls, meetings, tasks and the like.",
+    NOTES: "The notes.",
+    DEAL_PARTICIPANTS: "Who takes part in each deal.",
+  },
+);
 
-export const SyncResource = named(SYNC_RESOURCES);
-registerEnumType(SyncResource, {
-  name: "SyncResource",
-  description: "The lists of the CRM, in the order in which a run reads them.",
+export const SyncErrorCodeEnum = apiEnum<SyncErrorCode>("SyncErrorCode", "Why a run failed.", {
+  RATE_LIMITED: "The CRM's request limit is used up.",
+  CRM_UNAVAILABLE: "The CRM could not be reached or had a fault.",
+  CRM_REFUSED: "The CRM refused a request.",
+  CRM_ACCOUNT_CLOSED: "The CRM company's account is not open.",
+  CRM_ANSWER_UNREADABLE: "The CRM's answer made no sense.",
+  NEEDS_REAUTHORIZATION: "The CRM no longer accepts the authorization.",
+  BUDGET_LOW:
+    "This service's share of the CRM's daily tokens is used up, or little is left for the company's other apps.",
+  INTERNAL: "A fault of this service.",
 });
 
-export const SyncErrorCode = named(SYNC_ERROR_CODES);
-registerEnumType(SyncErrorCode, { name: "SyncErrorCode", description: "Why a run failed." });
-
-export const GapCode = named(GAP_CODES);
-registerEnumType(GapCode, { name: "GapCode", description: "Why something is missing." });
+export const GapCodeEnum = apiEnum<GapCode>("GapCode", "Why something is missing.", {
+  NOT_READ_YET: "It was not asked for yet, or only in part.",
+  RATE_LIMITED: "The CRM's request limit was used up.",
+  CRM_UNAVAILABLE: "The CRM could not be reached or had a fault.",
+  CRM_REFUSED: "The CRM refused it to the authorizing user.",
+  CRM_ANSWER_UNREADABLE: "The CRM's answer made no sense.",
+  RECORD_NOT_FOUND: "A record that is named here is not shown to the authorizing user, or is gone.",
+  NOT_SHOWN: "The CRM showed so few records that what is held was kept as it was.",
+  RECORDS_UNREADABLE: "Single records could not be read.",
+});
 
 @ObjectType({ description: "Something that is missing, so that nothing missing looks like nothing there." })
 export class DataGap {
-  @Field(() => SyncResource)
-  resource!: string;
+  @Field(() => SyncResourceEnum, { description: "Which list of the CRM is not whole." })
+  resource!: SyncResource;
 
-  @Field(() => GapCode, { description: "The reason, machine-readable." })
-  code!: string;
+  @Field(() => GapCodeEnum, { description: "The reason, machine-readable." })
+  code!: GapCode;
 
   @Field(() => Int, { description: "How many records are touched." })
   count!: number;
 
-  @Field(() => Date)
+  @Field(() => Date, { description: "Since when." })
   since!: Date;
 
-  @Field(() => String)
+  @Field(() => String, { description: "In plain words, for people." })
   message!: string;
 
   @Field(() => Date, {
@@ -54,20 +87,20 @@ export class DataGap {
 
 @ObjectType({ description: "Why a run failed, and what to do." })
 export class SyncError {
-  @Field(() => SyncErrorCode)
-  code!: string;
+  @Field(() => SyncErrorCodeEnum, { description: "Machine-readable." })
+  code!: SyncErrorCode;
 
-  @Field(() => String)
+  @Field(() => String, { description: "What happened and what to do." })
   message!: string;
 }
 
 @ObjectType({ description: "One list of the CRM within a run." })
 export class SyncStep {
-  @Field(() => SyncResource)
-  resource!: string;
+  @Field(() => SyncResourceEnum, { description: "Which list." })
+  resource!: SyncResource;
 
-  @Field(() => SyncState)
-  state!: string;
+  @Field(() => SyncStateEnum, { description: "Where it stands." })
+  state!: SyncState;
 
   @Field(() => Date, {
     nullable: true,
@@ -78,16 +111,16 @@ export class SyncStep {
   @Field(() => Int, { description: "Requests that were answered and committed." })
   requests!: number;
 
-  @Field(() => Int)
+  @Field(() => Int, { description: "Records that the CRM sent." })
   fetched!: number;
 
   @Field(() => Int, { description: "Records that were new or differed." })
   written!: number;
 
-  @Field(() => Int)
+  @Field(() => Int, { description: "Records that were there already, the same." })
   unchanged!: number;
 
-  @Field(() => Int)
+  @Field(() => Int, { description: "Records that are gone from the CRM." })
   removed!: number;
 
   @Field(() => Int, { description: "Records that could not be read; kept aside and counted, never dropped silently." })
@@ -96,19 +129,19 @@ export class SyncStep {
 
 @ObjectType({ implements: Node, description: "One sync." })
 export class SyncRun extends Node {
-  @Field(() => SyncKind)
-  kind!: string;
+  @Field(() => SyncKindEnum, { description: "What it reads." })
+  kind!: SyncKind;
 
-  @Field(() => SyncState)
-  state!: string;
+  @Field(() => SyncStateEnum, { description: "Where it stands." })
+  state!: SyncState;
 
-  @Field(() => Date)
+  @Field(() => Date, { description: "When it was asked for." })
   queuedAt!: Date;
 
-  @Field(() => Date, { nullable: true })
+  @Field(() => Date, { nullable: true, description: "When a worker took it; null before." })
   startedAt!: Date | null;
 
-  @Field(() => Date, { nullable: true })
+  @Field(() => Date, { nullable: true, description: "When it ended, however; null before." })
   finishedAt!: Date | null;
 
   @Field(() => [DataGap], {
@@ -116,7 +149,7 @@ export class SyncRun extends Node {
   })
   gaps!: DataGap[];
 
-  @Field(() => SyncError, { nullable: true })
+  @Field(() => SyncError, { nullable: true, description: "Why it failed; null unless it did." })
   error!: SyncError | null;
 
   runId!: string;
@@ -139,7 +172,7 @@ export class SyncStatus {
   @Field(() => SyncRun, { nullable: true, description: "The run that ended last." })
   last!: SyncRun | null;
 
-  @Field(() => Date, { nullable: true })
+  @Field(() => Date, { nullable: true, description: "When a run last succeeded; null before the first." })
   lastSuccessAt!: Date | null;
 
   @Field(() => Date, { nullable: true, description: "When the schedule syncs next; null where nothing is planned." })
@@ -157,13 +190,10 @@ export class SyncStatus {
 
 export const SyncRunConnection = connectionOf("SyncRun", () => SyncRun, "Runs, newest first.");
 
-@ObjectType()
+@ObjectType({ description: "The sync is queued." })
 export class SyncRequested {
-  @Field(() => SyncRun)
+  @Field(() => SyncRun, { description: "The run to follow." })
   run!: SyncRun;
 }
 
-export const RequestSyncResult = createUnionType({
-  name: "RequestSyncResult",
-  types: () => [SyncRequested, Refusal] as const,
-});
+export const RequestSyncResult = resultOf("RequestSyncResult", () => SyncRequested);

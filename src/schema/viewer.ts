@@ -1,17 +1,17 @@
-import { Field, registerEnumType } from "type-graphql";
-import { ObjectType } from "./object-type";
-import { RefusalCode } from "./refusal";
+import { Field } from "type-graphql";
+import type { ActorRole } from "../auth/actor";
+import { apiEnum, ObjectType } from "./base";
+import { RefusalCode, RefusalCodeEnum } from "./refusal";
 
-export enum Role {
-  OWNER = "OWNER",
-  ADMIN = "ADMIN",
-  MEMBER = "MEMBER",
-}
-registerEnumType(Role, { name: "Role", description: "What the viewer is in the tenant." });
+export const RoleEnum = apiEnum<ActorRole>("Role", "What the viewer is in the tenant.", {
+  owner: "May do everything.",
+  admin: "May do everything that an owner may do here.",
+  member: "Reads, records meetings and writes notes and fields.",
+});
 
 @ObjectType({ description: "Who is asking, as the bearer token proves it." })
 export class Viewer {
-  @Field(() => String)
+  @Field(() => String, { description: "The user's id in the host product." })
   userId!: string;
 
   @Field(() => String, {
@@ -19,16 +19,16 @@ export class Viewer {
   })
   tenantId!: string;
 
-  @Field(() => Role)
-  role!: Role;
+  @Field(() => RoleEnum, { description: "What the user may do." })
+  role!: ActorRole;
 
-  @Field(() => String)
+  @Field(() => String, { description: "The tenant's plan, as the token names it." })
   plan!: string;
 
   @Field(() => Boolean, { description: "Whether this viewer may connect, re-authorize, map fields and disconnect." })
   canManageConnection!: boolean;
 
-  @Field(() => RefusalCode, {
+  @Field(() => RefusalCodeEnum, {
     nullable: true,
     description: "Why connecting is refused to this viewer now; null when it would be allowed.",
   })

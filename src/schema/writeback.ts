@@ -1,65 +1,44 @@
 import { ArrayMaxSize, ArrayMinSize, ValidateNested } from "class-validator";
-import { ArgsType, createUnionType, Field, ID, InputType, registerEnumType } from "type-graphql";
+import { ArgsType, createUnionType, Field, ID, InputType } from "type-graphql";
 import { isDeeperThan } from "../crm/parsing/values";
+import type { MatchedEntity } from "../entities/matched-record";
+import type { StoredWriteErrorCode, StoredWriteState } from "../entities/write-receipt";
 import { faultOfKey } from "../writeback/writing";
+import { apiEnum, JsonScalar, Node, ObjectType } from "./base";
 import { Checked, NotBlank } from "./checks";
-import { CrmEntity } from "./crm-entity";
-import { Node } from "./node";
-import { ObjectType } from "./object-type";
+import { CrmEntityEnum } from "./fields";
 import { PageArgs, PageInfo, type RelayPage } from "./page";
-import { Refusal } from "./refusal";
-import { JsonScalar } from "./scalars";
+import { resultOf } from "./refusal";
 
-export enum WriteState {
-  WRITTEN = "WRITTEN",
-  FAILED = "FAILED",
-  UNKNOWN = "UNKNOWN",
-}
-registerEnumType(WriteState, {
-  name: "WriteState",
-  description: "What became of a write.",
-  valuesConfig: {
-    WRITTEN: { description: "Accepted by the CRM, seen in its answer." },
-    FAILED: { description: "Certainly not in the CRM." },
-    UNKNOWN: { description: "The answer was lost; it will be looked up, and is never sent twice." },
-  },
+/** One whose answer is still awaited is UNKNOWN to whoever asks. */
+export type WriteState = Exclude<StoredWriteState, "SENDING">;
+export const WriteStateEnum = apiEnum<WriteState>("WriteState", "What became of a write.", {
+  WRITTEN: "Accepted by the CRM, seen in its answer.",
+  FAILED: "Certainly not in the CRM.",
+  UNKNOWN: "The answer was lost; it will be looked up, and is never sent twice.",
 });
 
-export enum WriteErrorCode {
-  FIELD_NOT_FOUND = "FIELD_NOT_FOUND",
-  VALUE_REJECTED = "VALUE_REJECTED",
-  NOT_APPLIED = "NOT_APPLIED",
-  RECORD_NOT_FOUND = "RECORD_NOT_FOUND",
-  FORBIDDEN = "FORBIDDEN",
-  RATE_LIMITED = "RATE_LIMITED",
-  CRM_UNAVAILABLE = "CRM_UNAVAILABLE",
-  NEEDS_REAUTHORIZATION = "NEEDS_REAUTHORIZATION",
-  CRM_ACCOUNT_CLOSED = "CRM_ACCOUNT_CLOSED",
-  ANSWER_LOST = "ANSWER_LOST",
-}
-registerEnumType(WriteErrorCode, {
-  name: "WriteErrorCode",
-  description: "Why a write failed, or why it is not known.",
-  valuesConfig: {
-    FIELD_NOT_FOUND: { description: "The CRM has no such field on this kind of record." },
-    VALUE_REJECTED: { description: "The CRM does not accept the value or the text." },
-    NOT_APPLIED: { description: "The CRM answered with another value than the one sent." },
-    RECORD_NOT_FOUND: { description: "The record is gone, or the authorizing user does not see it." },
-    FORBIDDEN: { description: "The authorizing user or the app lacks a permission in the CRM." },
-    RATE_LIMITED: { description: "The CRM's request limit is used up; nothing was written." },
-    CRM_UNAVAILABLE: { description: "The CRM could not be reached; nothing was sent." },
-    NEEDS_REAUTHORIZATION: { description: "The CRM no longer accepts the authorization; nothing was written." },
-    CRM_ACCOUNT_CLOSED: { description: "The CRM company's account is not open." },
-    ANSWER_LOST: {
-      description: "The CRM's answer was lost: UNKNOWN until it is looked up, FAILED where nothing is there.",
-    },
+export const WriteErrorCodeEnum = apiEnum<StoredWriteErrorCode>(
+  "WriteErrorCode",
+  "Why a write failed, or why it is not known.",
+  {
+    FIELD_NOT_FOUND: "The CRM has no such field on this kind of record.",
+    VALUE_REJECTED: "The CRM does not accept the value or the text.",
+    NOT_APPLIED: "The CRM answered with another value than the one sent.",
+    RECORD_NOT_FOUND: "The record is gone, or the authorizing user does not see it.",
+    FORBIDDEN: "The authorizing user or the app lacks a permission in the CRM.",
+    RATE_LIMITED: "The CRM's request limit is used up; nothing was written.",
+    CRM_UNAVAILABLE: "The CRM could not be reached; nothing was sent.",
+    NEEDS_REAUTHORIZATION: "The CRM no longer accepts the authorization; nothing was written.",
+    CRM_ACCOUNT_CLOSED: "The CRM company's account is not open.",
+    ANSWER_LOST: "The CRM's answer was lost: UNKNOWN until it is looked up, FAILED where nothing is there.",
   },
-});
+);
 
-@ObjectType()
+@ObjectType({ description: "Why a write failed or is not known." })
 export class WriteError {
-  @Field(() => WriteErrorCode)
-  code!: WriteErrorCode;
+  @Field(() => WriteErrorCodeEnum, { description: "Machine-readable." })
+  code!: StoredWriteErrorCode;
 
   @Field(() => String, { description: "What happened and what to do." })
   message!: string;
@@ -67,10 +46,10 @@ export class WriteError {
 
 @ObjectType({ implements: Node, description: "The receipt of one note. It stays when the CRM is disconnected." })
 export class NoteWrite extends Node {
-  @Field(() => CrmEntity)
-  entity!: CrmEntity;
+  @Field(() => CrmEntityEnum, { description: "What kind of record it was written on." })
+  entity!: MatchedEntity;
 
-  @Field(() => WriteState)
+  @Field(() => WriteStateEnum, { description: "What became of it." })
   state!: WriteState;
 
   @Field(() => String, { nullable: true, description: "The note's id in the CRM, once it is written." })
@@ -79,10 +58,10 @@ export class NoteWrite extends Node {
   @Field(() => String, { description: "The note's last line in the CRM names it; by it a lost answer is looked up." })
   reference!: string;
 
-  @Field(() => WriteError, { nullable: true })
+  @Field(() => WriteError, { nullable: true, description: "Why it is not WRITTEN; null where it is." })
   error!: WriteError | null;
 
-  @Field(() => Date)
+  @Field(() => Date, { description: "When it was asked for." })
   requestedAt!: Date;
 
   @Field(() => String, { description: "The user of this service who asked for it." })
@@ -96,19 +75,19 @@ export class NoteWrite extends Node {
 
 @ObjectType({ implements: Node, description: "The receipt of one field value. It stays when the CRM is disconnected." })
 export class FieldWrite extends Node {
-  @Field(() => CrmEntity)
-  entity!: CrmEntity;
+  @Field(() => CrmEntityEnum, { description: "What kind of record it was written to." })
+  entity!: MatchedEntity;
 
-  @Field(() => String)
+  @Field(() => String, { description: "The field that was nominated then." })
   fieldKey!: string;
 
-  @Field(() => WriteState)
+  @Field(() => WriteStateEnum, { description: "What became of it." })
   state!: WriteState;
 
-  @Field(() => WriteError, { nullable: true })
+  @Field(() => WriteError, { nullable: true, description: "Why it is not WRITTEN; null where it is." })
   error!: WriteError | null;
 
-  @Field(() => Date)
+  @Field(() => Date, { description: "When it was asked for." })
   requestedAt!: Date;
 
   @Field(() => String, { description: "The user of this service who asked for it." })
@@ -123,7 +102,7 @@ export class FieldWrite extends Node {
 /** What a receipt names; the target is null where it is of another CRM company than the connected one. */
 export interface WriteLinks {
   meeting: string;
-  entity: CrmEntity;
+  entity: MatchedEntity;
   target: number | null;
 }
 
@@ -134,24 +113,24 @@ export const CrmWrite = createUnionType({
   types: () => [NoteWrite, FieldWrite] as const,
 });
 
-@ObjectType()
+@ObjectType({ description: "One entry of a page, with its cursor." })
 export class CrmWriteEdge {
-  @Field(() => String)
+  @Field(() => String, { description: "Pass it as `after` for what follows this entry." })
   cursor!: string;
 
-  @Field(() => CrmWrite)
+  @Field(() => CrmWrite, { description: "The entry itself." })
   node!: NoteWrite | FieldWrite;
 }
 
 @ObjectType({ description: "Writes, newest first." })
 export class CrmWriteConnection implements RelayPage<NoteWrite | FieldWrite> {
-  @Field(() => [CrmWriteEdge])
+  @Field(() => [CrmWriteEdge], { description: "The entries of this page, each with its cursor." })
   edges!: CrmWriteEdge[];
 
   @Field(() => [CrmWrite], { description: "The same without their cursors." })
   nodes!: (NoteWrite | FieldWrite)[];
 
-  @Field(() => PageInfo)
+  @Field(() => PageInfo, { description: "Whether and where the list goes on." })
   pageInfo!: PageInfo;
 }
 
@@ -171,9 +150,9 @@ export class CrmWritesArgs extends PageArgs {
   idempotencyKey?: string | null;
 }
 
-@InputType()
+@InputType({ description: "A note for one record." })
 export class WriteNoteInput {
-  @Field(() => ID)
+  @Field(() => ID, { description: "The global id of a recorded meeting." })
   meetingId!: string;
 
   @Field(() => ID, {
@@ -194,24 +173,21 @@ export class WriteNoteInput {
   idempotencyKey!: string;
 }
 
-@ObjectType()
+@ObjectType({ description: "The note's receipt." })
 export class WriteNoteSuccess {
   @Field(() => NoteWrite, { description: "Also where it FAILED or is UNKNOWN: its state says so." })
   write!: NoteWrite;
 }
 
-export const WriteNoteResult = createUnionType({
-  name: "WriteNoteResult",
-  types: () => [WriteNoteSuccess, Refusal] as const,
-});
+export const WriteNoteResult = resultOf("WriteNoteResult", () => WriteNoteSuccess);
 
 /** A field's value is an object of texts and numbers at most. */
 const MAX_DEPTH = 4;
 
 @InputType({ description: "A value for the nominated field of one record." })
 export class FieldValueInput {
-  @Field(() => CrmEntity)
-  entity!: CrmEntity;
+  @Field(() => CrmEntityEnum, { description: "Whose nominated field is written." })
+  entity!: MatchedEntity;
 
   @Field(() => ID, {
     nullable: true,
@@ -231,9 +207,9 @@ export class FieldValueInput {
 const MAX_VALUES = 20;
 const ENTRIES = `must have 1 to ${MAX_VALUES} entries`;
 
-@InputType()
+@InputType({ description: "Values for nominated fields." })
 export class WriteFieldsInput {
-  @Field(() => ID)
+  @Field(() => ID, { description: "The global id of a recorded meeting." })
   meetingId!: string;
 
   @ArrayMinSize(1, { message: ENTRIES })
@@ -253,14 +229,11 @@ export class WriteFieldsInput {
   description: "One entry for each value sent, in the order sent: a failed field never hides one that was written.",
 })
 export class WriteFieldsReport {
-  @Field(() => [FieldWrite])
+  @Field(() => [FieldWrite], { description: "In the order of the values." })
   writes!: FieldWrite[];
 
-  @Field(() => Boolean)
+  @Field(() => Boolean, { description: "Whether each is WRITTEN." })
   allWritten!: boolean;
 }
 
-export const WriteFieldsResult = createUnionType({
-  name: "WriteFieldsResult",
-  types: () => [WriteFieldsReport, Refusal] as const,
-});
+export const WriteFieldsResult = resultOf("WriteFieldsResult", () => WriteFieldsReport);

@@ -137,7 +137,7 @@ test("what the preview says is what the board shows after saving, whatever the s
 test("on a copy that is too old to judge by, no settings change the board", async () => {
   const quiet = new QuietSettings(db, () => new Date(NOW + 90_000_000), logger);
   const input = { timeZone: null, businessDays: false, twoWayTypes: [], thresholds: [] };
-  const thresholds = [{ scope: "ALL" as const, crmId: 0, code: "NO_RECENT_ACTIVITY", days: 1 }];
+  const thresholds = [{ scope: "ALL" as const, crmId: 0, code: "NO_RECENT_ACTIVITY" as const, days: 1 }];
   expect(await quiet.preview(olga(), copy(), { ...input, thresholds })).toMatchObject({
     value: { becomeQuiet: 0, stopBeingQuiet: 0, dealIds: [] },
   });

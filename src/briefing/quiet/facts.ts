@@ -1,5 +1,5 @@
+import type { ThresholdCode } from "../../entities/quiet-settings";
 import type { Calendar } from "../../platform/calendar";
-import type { ThresholdCode } from "./thresholds";
 
 /** What is looked at when a deal's silence is judged. All instants are milliseconds since 1970. */
 

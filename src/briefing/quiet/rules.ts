@@ -1,8 +1,9 @@
+import type { ThresholdCode } from "../../entities/quiet-settings";
 import { plusDays, startOfDay } from "../../platform/calendar";
 import { DAY_MS, MINUTE_MS } from "../../platform/clock";
 import type { CopyFacts, DealFacts, Evidence, QuietReasonCode } from "./facts";
 import { dealEvidence, type Touch } from "./situation";
-import { daysOf, rottenDays, STALE_HOURS, type ThresholdCode } from "./thresholds";
+import { daysOf, rottenDays, STALE_HOURS } from "./thresholds";
 import type { Standing } from "./verdict";
 
 /** A reason that holds: since when, and what shows it. */

@@ -1,4 +1,5 @@
-import type { DealFacts, QuietReasonCode, QuietRules } from "./facts";
+import type { ThresholdCode } from "../../entities/quiet-settings";
+import type { DealFacts, QuietRules } from "./facts";
 
 /** Days of silence unless the tenant says otherwise (decision 0078). */
 export const STANDARD_DAYS = {
@@ -9,8 +10,7 @@ export const STANDARD_DAYS = {
   NEXT_STEP_OVERDUE: 3,
   STALLED_IN_STAGE: 30,
   CLOSE_DATE_PASSED: 0,
-} as const satisfies Partial<Record<QuietReasonCode, number>>;
-export type ThresholdCode = keyof typeof STANDARD_DAYS;
+} as const satisfies Record<ThresholdCode, number>;
 
 /** The fewest days that a tenant may set. With none of these all deals would be quiet, or stalled, at all times. */
 export const LEAST_DAYS: Record<ThresholdCode, 0 | 1> = {

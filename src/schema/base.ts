@@ -1,0 +1,93 @@
+import { GraphQLScalarType } from "graphql";
+import type { ComplexityEstimatorArgs } from "graphql-query-complexity";
+import { GraphQLDateTime, GraphQLJSON, GraphQLJSONObject } from "graphql-scalars";
+import * as typeGraphql from "type-graphql";
+
+type Options = typeGraphql.ObjectTypeOptions;
+
+/**
+ * type-graphql's decorator for types whose values are plain objects, as all of ours are: a field without a resolver of
+ * its own is read as a property, and not through a function of the library's.
+ */
+export function ObjectType(options?: Options): ClassDecorator;
+export function ObjectType(name: string, options?: Options): ClassDecorator;
+export function ObjectType(name?: string | Options, options?: Options): ClassDecorator {
+  if (typeof name === "string") return typeGraphql.ObjectType(name, { simpleResolvers: true, ...options });
+  return typeGraphql.ObjectType({ simpleResolvers: true, ...name });
+}
+
+@typeGraphql.InterfaceType({ description: "Anything with a global id." })
+export abstract class Node {
+  @typeGraphql.Field(() => typeGraphql.ID, {
+    description: "Opaque and global; unknown, foreign and never-matched ids are all answered alike: null.",
+  })
+  id!: string;
+}
+
+/**
+ * An enum of the API: each value of the code's own type with its description. The API names it in capitals, and the code
+ * sees it as it stores it.
+ */
+export function apiEnum<Value extends string>(
+  name: string,
+  description: string,
+  values: Readonly<Record<Value, string>>,
+): object {
+  const described = Object.entries<string>(values);
+  const named = Object.fromEntries(described.map(([value]) => [value.toUpperCase(), value]));
+  const valuesConfig = Object.fromEntries(
+    described.map(([value, words]) => [value.toUpperCase(), { description: words }]),
+  );
+  typeGraphql.registerEnumType(named, { name, description, valuesConfig });
+  return named;
+}
+
+export const DateTimeScalar = new GraphQLScalarType<Date, string>({
+  ...GraphQLDateTime.toConfig(),
+  description: "An instant, RFC 3339 in UTC, for example 2026-11-20T09:30:00.000Z.",
+  serialize: (value) => (value as Date).toISOString(),
+});
+
+export const DateScalar = new GraphQLScalarType({
+  name: "Date",
+  description: "A calendar day, YYYY-MM-DD.",
+  serialize: String,
+});
+
+export const DecimalScalar = new GraphQLScalarType({
+  name: "Decimal",
+  description: 'An exact decimal number as a string, for example "1250.50". Money is never a float.',
+  serialize: String,
+});
+
+export const JsonObjectScalar = new GraphQLScalarType({
+  ...GraphQLJSONObject.toConfig(),
+  description: "A JSON object: custom fields as the CRM holds them, keyed by field key.",
+});
+
+export const JsonScalar = new GraphQLScalarType({
+  ...GraphQLJSON.toConfig(),
+  description: "Any JSON value: what is written into a custom field. Its shape depends on the field's type.",
+});
+
+/**
+ * What a field costs, in objects of the answer; declared where the field is, where it is not what its type says already: a
+ * page counts as its `first`, any other list as ten, a value as nothing.
+ */
+
+type Inner = Pick<ComplexityEstimatorArgs, "childComplexity">;
+
+/** A list that may hold this many. */
+export const asMany =
+  (most: number) =>
+  ({ childComplexity }: Inner): number =>
+    most * (1 + childComplexity);
+
+/** Text of a note may have 100 KB; a record's custom fields are large as well. */
+export const LARGE_VALUE = 4;
+
+/** A list that is read from the CRM while the caller waits. */
+export const LIVE = (inner: Inner): number => 5_000 + asMany(10)(inner);
+
+/** Judges all deals of the tenant: one in an operation. */
+export const OF_ALL_DEALS = ({ childComplexity }: Inner): number => 30_000 + childComplexity;
