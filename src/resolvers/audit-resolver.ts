@@ -4,8 +4,8 @@ import { NEWEST_EVENT, readAuditEvents, recordPolicyRefusal } from "../auth/audi
 import { refusalToAudit } from "../auth/policies";
 import type { AuditAction, AuditEventRow } from "../entities/audit-event";
 import { refused } from "../platform/outcome";
-import { AuditEvent, AuditEventConnection } from "../schema/audit";
-import { PageArgs, type RelayPage } from "../schema/page";
+import { PageArgs, type RelayPage } from "../schema/base";
+import { AuditEvent, AuditEventConnection } from "../schema/viewer";
 import type { OperationContext } from "./context";
 import { encodeId } from "./global-id";
 import { relayPage } from "./pages";

@@ -1,8 +1,7 @@
 import { Arg, Ctx, FieldResolver, ID, Query, Resolver, Root } from "type-graphql";
 import { readAsOf, readGapsOfBriefing, readMeeting } from "../briefing/briefings";
 import { asMany } from "../schema/base";
-import { Briefing } from "../schema/briefing";
-import { Deal, Organization, Person } from "../schema/records";
+import { Briefing, Deal, Organization, Person } from "../schema/records";
 import { DataGap } from "../schema/sync";
 import type { OperationContext } from "./context";
 import { dealEdge, deals, loadAll, personEdge } from "./edges";

@@ -16,7 +16,7 @@ import {
   DisconnectSuccess,
   StartConnectResult,
 } from "../schema/connection";
-import { CrmUser, Pipeline } from "../schema/crm-setup";
+import { CrmUser, Pipeline } from "../schema/context-records";
 import type { Refusal } from "../schema/refusal";
 import { SyncStatus } from "../schema/sync";
 import { readRunStatus } from "../sync/run-history";

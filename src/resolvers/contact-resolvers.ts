@@ -1,6 +1,5 @@
 import { Arg, Ctx, FieldResolver, ID, Int, Query, Resolver, Root } from "type-graphql";
-import { Activity, Note } from "../schema/context-records";
-import { CrmUser } from "../schema/crm-setup";
+import { Activity, CrmUser, Note } from "../schema/context-records";
 import { Deal, Organization, Person } from "../schema/records";
 import type { OperationContext } from "./context";
 import { deals, organizationEdge, personEdge, persons, userEdge } from "./edges";

@@ -1,8 +1,7 @@
 import { Ctx, FieldResolver, Resolver, Root } from "type-graphql";
 import type { ShownNote } from "../briefing/note-content";
 import { asMany, LARGE_VALUE } from "../schema/base";
-import { Activity, Note } from "../schema/context-records";
-import { CrmUser, Pipeline, Stage } from "../schema/crm-setup";
+import { Activity, CrmUser, Note, Pipeline, Stage } from "../schema/context-records";
 import { Deal, Organization, Person } from "../schema/records";
 import type { EventContext, OperationContext } from "./context";
 import { dealEdge, organizationEdge, personEdge, userEdge } from "./edges";

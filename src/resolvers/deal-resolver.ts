@@ -1,7 +1,6 @@
 import { Arg, Ctx, FieldResolver, ID, Int, Query, Resolver, Root } from "type-graphql";
 import { asMany } from "../schema/base";
-import { Activity, Note } from "../schema/context-records";
-import { CrmUser, Pipeline, Stage } from "../schema/crm-setup";
+import { Activity, CrmUser, Note, Pipeline, Stage } from "../schema/context-records";
 import { Deal, Organization, Person } from "../schema/records";
 import type { OperationContext } from "./context";
 import { dealEdge, organizationEdge, personEdge, persons, userEdge } from "./edges";

@@ -1,6 +1,6 @@
 import type { DealRow } from "../entities/deal";
 import type { PersonRow } from "../entities/person";
-import type { CrmUser } from "../schema/crm-setup";
+import type { CrmUser } from "../schema/context-records";
 import type { Deal, Organization, Person } from "../schema/records";
 import type { OperationContext } from "./context";
 import { presentDeal, presentOrganization, presentPerson, presentUser } from "./present";

@@ -5,15 +5,15 @@ import type { FieldMappingRow } from "../entities/field-mapping";
 import type { MatchedEntity } from "../entities/matched-record";
 import type { Outcome } from "../platform/outcome";
 import { LIVE } from "../schema/base";
-import { Connection } from "../schema/connection";
 import {
+  Connection,
   CrmEntityEnum,
   CrmField,
   FieldMapping,
   FieldMappingInput,
   FieldMappingResult,
   FieldMappingSuccess,
-} from "../schema/fields";
+} from "../schema/connection";
 import type { Refusal, RefusalCode } from "../schema/refusal";
 import type { EventContext, OperationContext } from "./context";
 import { Input, refuseInvalidInput } from "./invalid-input";

@@ -1,6 +1,9 @@
 import "reflect-metadata";
 // Types stand in schema.graphql in the order in which their classes are declared.
 import "../schema/sync";
+import "../schema/meeting";
+import "../schema/records";
+import "../schema/connection";
 import type { GraphQLSchema } from "graphql";
 import { buildSchemaSync } from "type-graphql";
 import { DateTimeScalar } from "../schema/base";

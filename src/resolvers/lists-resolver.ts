@@ -5,6 +5,7 @@ import { MEETING_ORDERS, readMeetings } from "../briefing/lists/meeting-list";
 import type { CopyScope } from "../database/database";
 import type { Page } from "../database/keyset";
 import { normalizeAddress } from "../platform/email-address";
+import { PageArgs, type RelayPage } from "../schema/base";
 import {
   DealConnection,
   type DealFilter,
@@ -16,7 +17,6 @@ import {
   PersonsArgs,
 } from "../schema/lists";
 import type { Meeting } from "../schema/meeting";
-import { PageArgs, type RelayPage } from "../schema/page";
 import type { Deal, Organization, Person } from "../schema/records";
 import type { OperationContext } from "./context";
 import { badInput } from "./errors";

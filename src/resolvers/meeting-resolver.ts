@@ -19,8 +19,7 @@ import type { MeetingAttendeeRow } from "../entities/meeting-attendee";
 import type { MeetingMatchRow } from "../entities/meeting-match";
 import type { Outcome } from "../platform/outcome";
 import { asMany } from "../schema/base";
-import { Briefing, DealCandidate } from "../schema/briefing";
-import { CrmUser } from "../schema/crm-setup";
+import { CrmUser } from "../schema/context-records";
 import {
   Attendee,
   DeleteMeetingResult,
@@ -32,7 +31,7 @@ import {
   PersonMatch,
   RecordMeetingInput,
 } from "../schema/meeting";
-import { Deal, Organization, Person } from "../schema/records";
+import { Briefing, Deal, DealCandidate, Organization, Person } from "../schema/records";
 import type { Refusal } from "../schema/refusal";
 import type { EventContext, OperationContext } from "./context";
 import { dealEdge, loadAll, organizationEdge, personEdge } from "./edges";

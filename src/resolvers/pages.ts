@@ -1,5 +1,5 @@
 import { isPosition, type ListOrder, type Page, type PageRequest, type Position } from "../database/keyset";
-import type { PageArgs, RelayPage } from "../schema/page";
+import type { PageArgs, RelayPage } from "../schema/base";
 import { badInput, pageSize } from "./errors";
 
 /** A list of which cursors are issued. A cursor of one list is none of another. */

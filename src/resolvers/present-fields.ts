@@ -1,6 +1,6 @@
 import type { CrmField as LiveField } from "../crm/parsing/fields";
 import type { FieldMappingRow } from "../entities/field-mapping";
-import { CrmField, FieldMapping } from "../schema/fields";
+import { CrmField, FieldMapping } from "../schema/connection";
 
 export const presentField = ({ key, name, type, custom, writable, options }: LiveField): CrmField =>
   Object.assign(new CrmField(), {

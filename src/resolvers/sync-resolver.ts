@@ -1,7 +1,7 @@
 import { Arg, Args, Ctx, FieldResolver, Float, Mutation, Query, Resolver, Root, Subscription } from "type-graphql";
 import { PROGRESS_CHANGED } from "../database/notifications";
 import { SYNC_RESOURCES, type SyncKind, type SyncRunRow } from "../entities/sync-run";
-import { PageArgs, type RelayPage } from "../schema/page";
+import { PageArgs, type RelayPage } from "../schema/base";
 import type { Refusal } from "../schema/refusal";
 import { RequestSyncResult, SyncKindEnum, SyncRequested, SyncRun, SyncRunConnection, SyncStep } from "../schema/sync";
 import { NEWEST_RUN, progressOf, readLatestRun, readRuns, readRunsById } from "../sync/run-history";

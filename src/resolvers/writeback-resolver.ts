@@ -1,9 +1,9 @@
 import { Args, Ctx, FieldResolver, Mutation, Query, Resolver, Root, UseMiddleware } from "type-graphql";
 import { seesAllWrites } from "../auth/policies";
 import type { MatchedEntity } from "../entities/matched-record";
+import type { RelayPage } from "../schema/base";
 import { Node } from "../schema/base";
 import { Meeting } from "../schema/meeting";
-import type { RelayPage } from "../schema/page";
 import type { Refusal } from "../schema/refusal";
 import {
   CrmWriteConnection,

@@ -91,3 +91,67 @@ export const LIVE = (inner: Inner): number => 5_000 + asMany(10)(inner);
 
 /** Judges all deals of the tenant: one in an operation. */
 export const OF_ALL_DEALS = ({ childComplexity }: Inner): number => 30_000 + childComplexity;
+
+@ObjectType({ description: "Where a page of a list ends." })
+export class PageInfo {
+  @typeGraphql.Field(() => Boolean, { description: "Whether more follow after `endCursor`." })
+  hasNextPage!: boolean;
+
+  @typeGraphql.Field(() => String, {
+    nullable: true,
+    description: "Pass it as `after` for the next page; null where the page is empty.",
+  })
+  endCursor!: string | null;
+}
+
+@typeGraphql.ArgsType()
+export class PageArgs {
+  @typeGraphql.Field(() => typeGraphql.Int, {
+    nullable: true,
+    defaultValue: 20,
+    description: "How many, from 1 to 100.",
+  })
+  first!: number | null;
+
+  @typeGraphql.Field(() => String, {
+    nullable: true,
+    description: "A cursor of this list in this order: what follows it. It holds while rows come, go and change.",
+  })
+  after?: string | null;
+}
+
+/** A page as clients see it. */
+export interface RelayPage<Node> {
+  edges: { cursor: string; node: Node }[];
+  nodes: Node[];
+  pageInfo: PageInfo;
+}
+
+/** The pair of types `<name>Edge` and `<name>Connection`. */
+export function connectionOf<Node extends object>(
+  name: string,
+  node: () => typeGraphql.ClassType<Node>,
+  description: string,
+): typeGraphql.ClassType<RelayPage<Node>> {
+  @ObjectType(`${name}Edge`, { description: "One entry of a page, with its cursor." })
+  class Edge {
+    @typeGraphql.Field(() => String, { description: "Pass it as `after` for what follows this entry." })
+    cursor!: string;
+
+    @typeGraphql.Field(node, { description: "The entry itself." })
+    node!: Node;
+  }
+
+  @ObjectType(`${name}Connection`, { description })
+  class Connection implements RelayPage<Node> {
+    @typeGraphql.Field(() => [Edge], { description: "The entries of this page, each with its cursor." })
+    edges!: Edge[];
+
+    @typeGraphql.Field(() => [node()], { description: "The same without their cursors." })
+    nodes!: Node[];
+
+    @typeGraphql.Field(() => PageInfo, { description: "Whether and where the list goes on." })
+    pageInfo!: PageInfo;
+  }
+  return Connection;
+}

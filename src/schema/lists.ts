@@ -5,10 +5,9 @@ import type { MEETING_ORDERS } from "../briefing/lists/meeting-list";
 import type { QuietVerdict } from "../briefing/quiet/facts";
 import type { DealRow } from "../entities/deal";
 import type { MeetingMatchStatus } from "../entities/meeting-match";
-import { apiEnum } from "./base";
+import { apiEnum, connectionOf, PageArgs } from "./base";
 import { Text } from "./checks";
 import { LONGEST_ADDRESS, Meeting, MeetingMatchStatusEnum } from "./meeting";
-import { connectionOf, PageArgs } from "./page";
 import { QuietVerdictEnum } from "./quiet";
 import { Deal, DealStatusEnum, Organization, Person } from "./records";
 

@@ -5,7 +5,7 @@ import type { OwnThreshold, ThresholdCode } from "../entities/quiet-settings";
 import { isTimeZone } from "../platform/calendar";
 import { apiEnum, asMany, ObjectType } from "./base";
 import { Checked, Text } from "./checks";
-import { Pipeline, Stage } from "./crm-setup";
+import { Pipeline, Stage } from "./context-records";
 import { QuietReasonCodeEnum } from "./quiet";
 import { resultOf } from "./refusal";
 import { Progress } from "./sync";

@@ -1,6 +1,7 @@
 import { Field } from "type-graphql";
 import type { DealRow } from "../entities/deal";
 import { apiEnum, DateScalar, DecimalScalar, JsonObjectScalar, LARGE_VALUE, Node, ObjectType } from "./base";
+import { Meeting } from "./meeting";
 import type { Snooze } from "./quiet";
 import { resultOf } from "./refusal";
 
@@ -162,4 +163,19 @@ export class Organization extends Node {
   crmUrl!: string | null;
 
   links!: { organization: number; owner: number | null };
+}
+
+@ObjectType({ description: "A deal that a meeting could be about." })
+export class DealCandidate {
+  @Field(() => Deal, { description: "The deal that could be meant." })
+  deal!: Deal;
+
+  @Field(() => String, { description: "What speaks for it." })
+  reason!: string;
+}
+
+@ObjectType({ description: "What a seller needs before or in a meeting." })
+export class Briefing {
+  @Field(() => Meeting, { description: "The meeting that it is for." })
+  meeting!: Meeting;
 }

@@ -1,7 +1,6 @@
 import { Field, Int } from "type-graphql";
 import type { GapCode, SyncErrorCode, SyncKind, SyncResource, SyncState } from "../entities/sync-run";
-import { apiEnum, Node, ObjectType } from "./base";
-import { connectionOf } from "./page";
+import { apiEnum, connectionOf, Node, ObjectType } from "./base";
 import { resultOf } from "./refusal";
 
 export const SyncKindEnum = apiEnum<SyncKind>(

@@ -1,6 +1,7 @@
 import { Field } from "type-graphql";
 import type { ActorRole } from "../auth/actor";
-import { apiEnum, ObjectType } from "./base";
+import type { AuditAction } from "../entities/audit-event";
+import { apiEnum, connectionOf, ObjectType } from "./base";
 import { RefusalCode, RefusalCodeEnum } from "./refusal";
 
 export const RoleEnum = apiEnum<ActorRole>("Role", "What the viewer is in the tenant.", {
@@ -34,3 +35,54 @@ export class Viewer {
   })
   connectRefusal!: RefusalCode | null;
 }
+
+export const AuditActionEnum = apiEnum<AuditAction>("AuditAction", "What happened.", {
+  CONSENT_STARTED: "A user was sent to the CRM's consent page.",
+  CONSENT_COMPLETED: "A consent came back and was accepted.",
+  CONSENT_REJECTED: "A consent came back, or was to be started, and was refused; `code` says why.",
+  CONNECTED: "A CRM was connected.",
+  REAUTHORIZED: "The connection was authorized again; `code` is SAME_USER or OTHER_USER.",
+  NEEDS_REAUTHORIZATION: "The CRM no longer accepts the authorization; `code` is the reason.",
+  DISCONNECTED: "The CRM was disconnected.",
+  FIELD_MAPPING_SET: "A field was nominated; `subject` is its entity.",
+  FIELD_MAPPING_CLEARED: "A field is nominated no more; `subject` is its entity.",
+  SYNC_REQUESTED: "A user asked for a sync; `subject` is the run, `code` its kind.",
+  DEAL_CHOSEN: "A user chose a meeting's deal, or (`code` TAKEN_BACK) took that back; `subject` is the meeting.",
+  DEAL_SNOOZED: "A user snoozed a deal, or (`code` TAKEN_BACK) ended that; `subject` is the id that the deal had then.",
+  MEETING_DELETED: "A user deleted a meeting; `subject` is the id that it had.",
+  QUIET_SETTINGS_SET: "The settings of silence were changed.",
+  POLICY_REFUSED: "Role or plan does not allow it; `subject` is the operation.",
+  KEYS_ROTATED: "The stored tokens were sealed under another key.",
+});
+
+@ObjectType({ description: "One security event: who did what, and what came of it. Never a secret, text or record." })
+export class AuditEvent {
+  @Field(() => Date, { description: "When it happened." })
+  at!: Date;
+
+  @Field(() => AuditActionEnum, { description: "What happened." })
+  action!: AuditAction;
+
+  @Field(() => Boolean, { description: "Whether it was refused, and so changed nothing." })
+  refused!: boolean;
+
+  @Field(() => String, { nullable: true, description: "The code of the refusal, or the reason, machine-readable." })
+  code!: string | null;
+
+  @Field(() => String, {
+    nullable: true,
+    description: "What it was about: an operation, an entity, or the global id of a meeting, deal or run.",
+  })
+  subject!: string | null;
+
+  @Field(() => String, {
+    nullable: true,
+    description: "The user of this service; null where the service acted itself.",
+  })
+  userId!: string | null;
+
+  @Field(() => RoleEnum, { nullable: true, description: "The role that the user had then." })
+  role!: string | null;
+}
+
+export const AuditEventConnection = connectionOf("AuditEvent", () => AuditEvent, "Security events, newest first.");

@@ -4,10 +4,9 @@ import { isDeeperThan } from "../crm/parsing/values";
 import type { MatchedEntity } from "../entities/matched-record";
 import type { StoredWriteErrorCode, StoredWriteState } from "../entities/write-receipt";
 import { faultOfKey } from "../writeback/writing";
-import { apiEnum, JsonScalar, Node, ObjectType } from "./base";
+import { apiEnum, JsonScalar, Node, ObjectType, PageArgs, PageInfo, type RelayPage } from "./base";
 import { Checked, NotBlank } from "./checks";
-import { CrmEntityEnum } from "./fields";
-import { PageArgs, PageInfo, type RelayPage } from "./page";
+import { CrmEntityEnum } from "./connection";
 import { resultOf } from "./refusal";
 
 /** One whose answer is still awaited is UNKNOWN to whoever asks. */
