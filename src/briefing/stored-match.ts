@@ -1,5 +1,5 @@
 import type { TenantScope } from "../database/database";
-import type { LastDeal } from "../entities/meeting-match";
+import type { LastDeal } from "../entities/meeting";
 import type { ChoiceFact } from "./matching/facts";
 
 /** What was stored of a meeting's match, for the next one. */

@@ -24,9 +24,8 @@ import type { ShownNotes } from "../briefing/shown-notes";
 import { readTimelines } from "../briefing/timeline";
 import type { CopyScope, TenantScope } from "../database/database";
 import { CrmUserRow } from "../entities/crm-user";
-import type { MatchedEntity } from "../entities/matched-record";
-import { PipelineRow } from "../entities/pipeline";
-import { StageRow } from "../entities/stage";
+import type { MatchedEntity } from "../entities/meeting";
+import { PipelineRow, StageRow } from "../entities/pipeline";
 import { normalizeAddress } from "../platform/email-address";
 import { readStepsOf } from "../sync/run-history";
 

@@ -1,4 +1,4 @@
-import type { DealRule } from "../../entities/meeting-match";
+import type { DealRule } from "../../entities/meeting";
 
 /** What the rules of matching look at: a meeting, and what the synced copy holds that could belong to it. */
 

@@ -1,9 +1,9 @@
-import type { AttendeeSide, MatchStatus, PersonRule } from "../../entities/meeting-attendee";
+import type { AttendeeSide, MatchStatus, PersonRule } from "../../entities/meeting";
 import { companyDomainOf } from "../../platform/company-domain";
 import { mailboxOf } from "../../platform/email-address";
 import { ignoredBecause, isRoleAddress } from "./address-kinds";
 import type { AttendeeFact, CopyFacts, MeetingFact, PersonFact } from "./facts";
-import { type CompanyMatch, companyOf, NO_COMPANY } from "./match-company";
+import { CompanyMatch, companyOf, NO_COMPANY } from "./match-company";
 import { standingAt } from "./window";
 
 /** Who an attendee is, and for which company. */

@@ -1,4 +1,4 @@
-import type { MatchStatus, OrganizationRule } from "../../entities/meeting-attendee";
+import type { MatchStatus, OrganizationRule } from "../../entities/meeting";
 import { companyDomainOf } from "../../platform/company-domain";
 import type { DomainFact, PersonFact } from "./facts";
 

@@ -1,4 +1,4 @@
-import type { DealRule, MeetingMatchStatus, StoredDealCandidate } from "../../entities/meeting-match";
+import type { DealRule, MeetingMatchStatus, StoredDealCandidate } from "../../entities/meeting";
 import type { Candidate } from "./deal-candidates";
 import type { Standing } from "./window";
 

@@ -1,11 +1,11 @@
-import type { MatchedEntity } from "../../entities/matched-record";
+import type { MatchedEntity } from "../../entities/meeting";
 import { mailboxOf } from "../../platform/email-address";
 import { findCandidates } from "./deal-candidates";
 import type { ChoiceFact, CopyFacts, MeetingFact } from "./facts";
 import { withChoice, withoutChoice } from "./kept-deal";
-import { type AttendeeMatch, matchAttendees } from "./match-attendees";
+import { AttendeeMatch, matchAttendees } from "./match-attendees";
 import { NO_COMPANY } from "./match-company";
-import { type DealMatch, matchDeal, nobodyKnown, none } from "./match-deal";
+import { DealMatch, matchDeal, nobodyKnown, none } from "./match-deal";
 import { pendingAttendee, pendingDeal, UNCONNECTED_DEAL, unconnectedAttendee } from "./pending";
 
 export interface MatchedId {

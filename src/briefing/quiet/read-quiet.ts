@@ -1,6 +1,6 @@
 import type { CopyScope } from "../../database/database";
 import type { Shape } from "../../database/reads";
-import type { Standards } from "../../entities/judged-copy";
+import type { Standards } from "../../entities/silence";
 import { isOurNote, updatedByOthers } from "../our-notes";
 import type { CopyFacts, DealFacts } from "./facts";
 import type { BegunPhase } from "./flips";
