@@ -10,7 +10,7 @@ import { NoteRow } from "../src/entities/note";
 import { OrganizationRow } from "../src/entities/organization";
 import { PersonAddressRow, PersonRow } from "../src/entities/person";
 import { PipelineRow, StageRow } from "../src/entities/pipeline";
-import { Secret } from "../src/platform/secret";
+import { Secret } from "../src/platform/keyring";
 import { accessToken } from "./grant";
 import { Counts, inLanes, report } from "./reading";
 

@@ -1,16 +1,15 @@
 import type { CopyScope } from "../database/database";
-import { companyDomainOf } from "../platform/company-domain";
-import { mailboxOf } from "../platform/email-address";
+import { companyDomainOf, mailboxOf } from "../platform/email-address";
 import { SAME_TIME_MS } from "./matching/deal-candidates";
 import {
-  type ActivityFact,
-  type CopyFacts,
-  type DealFact,
-  type DomainFact,
+  ActivityFact,
+  CopyFacts,
+  DealFact,
+  DomainFact,
   MATCHED_LISTS,
-  type MatchedList,
-  type MeetingFact,
-  type PersonFact,
+  MatchedList,
+  MeetingFact,
+  PersonFact,
 } from "./matching/facts";
 import { WINDOW_MS } from "./matching/window";
 

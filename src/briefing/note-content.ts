@@ -1,7 +1,7 @@
 import { compile } from "html-to-text";
 import { cutText } from "../platform/cut";
 import { MAX_SHOWN, safeHtml } from "../platform/safe-html";
-import { inSlice } from "../platform/slices";
+import { inSlice } from "../platform/work";
 
 /** A note as it is shown. */
 export interface ShownNote {

@@ -5,8 +5,8 @@ import type { Database, TenantScope } from "../database/database";
 import { AuthorizationRequestRow, CredentialRow, RenewalAttemptRow } from "../entities/connection";
 import { FieldMappingRow } from "../entities/field-mapping";
 import type { Clock } from "../platform/clock";
+import { accepted, Outcome, refused } from "../platform/errors";
 import type { Logger } from "../platform/logger";
-import { accepted, Outcome, refused } from "../platform/outcome";
 import { lockConnection, moveToNotConnected } from "./connection";
 import { EndsSync, retireCopy } from "./copies";
 

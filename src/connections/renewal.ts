@@ -1,5 +1,4 @@
-import { CrmOAuth, OAuthError } from "../crm/oauth";
-import type { Grant, TokenFailure } from "../crm/token-outcome";
+import { CrmOAuth, Grant, OAuthError, TokenFailure } from "../crm/oauth";
 import type { Database, TenantScope } from "../database/database";
 import { heldUpOf } from "../database/session-limits";
 import { ReauthorizationReason, RenewalAttemptRow } from "../entities/connection";

@@ -13,14 +13,14 @@ import type { CopyScope, Database, TenantScope } from "../database/database";
 import type { Channel, Notifications } from "../database/notifications";
 import type { ConnectionRow } from "../entities/connection";
 import type { Clock } from "../platform/clock";
+import type { Outcome } from "../platform/errors";
 import type { Logger } from "../platform/logger";
-import type { Outcome } from "../platform/outcome";
 import { EventStream, StateStream } from "../platform/streams";
 import type { Schedule } from "../sync/schedule";
 import type { FieldWrites } from "../writeback/fields";
 import type { NoteWrites } from "../writeback/notes";
 import type { Loaders } from "./loaders";
-import { type SharedReads, TenantReads } from "./tenant-reads";
+import { SharedReads, TenantReads } from "./tenant-reads";
 
 /** What the resolvers call. */
 export interface Services {

@@ -15,7 +15,7 @@ import type { ChoiceRefusal as MeetingRefusal } from "../briefing/choose-deal";
 import { NOT_CONNECTED } from "../briefing/matching/pending";
 import { MEETING_MATCHED } from "../database/notifications";
 import type { MeetingAttendeeRow, MeetingMatchRow, MeetingRow } from "../entities/meeting";
-import type { Outcome } from "../platform/outcome";
+import type { Outcome } from "../platform/errors";
 import { Briefing, DealCandidate } from "../schema/briefing";
 import { asMany } from "../schema/complexity";
 import { CrmUser } from "../schema/crm-setup";

@@ -10,7 +10,7 @@ import type { OrganizationRow } from "../entities/organization";
 import type { PersonRow } from "../entities/person";
 import type { PipelineRow, StageRow } from "../entities/pipeline";
 import type { GapSummary, SyncRunRow, SyncStepRow } from "../entities/sync-run";
-import type { Refused } from "../platform/outcome";
+import type { Refused } from "../platform/errors";
 import { Connection, ConnectionState, Crm, ReauthorizationReason, Trouble, TroubleCode } from "../schema/connection";
 import { Activity, Note } from "../schema/context-records";
 import { CrmUser, Pipeline, Stage } from "../schema/crm-setup";

@@ -13,11 +13,11 @@ import {
 } from "type-graphql";
 import { flippedDeal } from "../briefing/quiet/flips";
 import { judge, nothingKnown } from "../briefing/quiet/judge";
-import { type LastInteraction, lastInteraction } from "../briefing/quiet/last-interaction";
+import { LastInteraction, lastInteraction } from "../briefing/quiet/last-interaction";
 import type { DealRef, SnoozeRefusal } from "../briefing/snoozing";
 import { SILENCE_CHANGED } from "../database/notifications";
 import type { DealRow } from "../entities/deal";
-import type { Outcome } from "../platform/outcome";
+import type { Outcome } from "../platform/errors";
 import { Briefing } from "../schema/briefing";
 import { Activity } from "../schema/context-records";
 import { Node } from "../schema/node";

@@ -8,8 +8,7 @@ import { NOTE_UPSERT, NoteRow, noteRow } from "../entities/note";
 import { OrganizationRow } from "../entities/organization";
 import { PersonRow } from "../entities/person";
 import { PipelineRow, StageRow } from "../entities/pipeline";
-import { mailDomainOf, websiteDomainOf } from "../platform/company-domain";
-import { mailboxOf, normalizeAddress } from "../platform/email-address";
+import { mailboxOf, mailDomainOf, normalizeAddress, websiteDomainOf } from "../platform/email-address";
 
 export interface Written {
   /** Of what was inserted or changed. */

@@ -1,7 +1,7 @@
 import { isCustomFieldKey } from "../crm/parsing/fields";
 import type { FieldMappingRow } from "../entities/field-mapping";
 import type { MatchedEntity } from "../entities/meeting";
-import { accepted, Outcome, Refused, refused } from "../platform/outcome";
+import { accepted, Outcome, Refused, refused } from "../platform/errors";
 import { readValue } from "./field-values";
 import type { BatchField } from "./record-batch";
 import { AskedTarget, ChoiceRefusal, MeetingTargets, Target, targetOf } from "./targets";

@@ -7,7 +7,7 @@ import type { TenantScope } from "../database/database";
 import { jsonRows } from "../database/upsert";
 import type { MatchedEntity } from "../entities/meeting";
 import type { FieldWriteRow } from "../entities/write-receipt";
-import { accepted, Outcome } from "../platform/outcome";
+import { accepted, Outcome } from "../platform/errors";
 import { AskedField, FieldsPlan, PlannedField, PlanRefusal, planFields } from "./field-plan";
 import { isApplied } from "./field-values";
 import { verdictOf } from "./look-up-plan";

@@ -1,6 +1,5 @@
 import type { AttendeeSide, MatchStatus, PersonRule } from "../../entities/meeting";
-import { companyDomainOf } from "../../platform/company-domain";
-import { mailboxOf } from "../../platform/email-address";
+import { companyDomainOf, mailboxOf } from "../../platform/email-address";
 import { ignoredBecause, isRoleAddress } from "./address-kinds";
 import type { AttendeeFact, CopyFacts, MeetingFact, PersonFact } from "./facts";
 import { CompanyMatch, companyOf, NO_COMPANY } from "./match-company";

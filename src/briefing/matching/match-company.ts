@@ -1,5 +1,5 @@
 import type { MatchStatus, OrganizationRule } from "../../entities/meeting";
-import { companyDomainOf } from "../../platform/company-domain";
+import { companyDomainOf } from "../../platform/email-address";
 import type { DomainFact, PersonFact } from "./facts";
 
 /** For which organization of the CRM an attendee comes. */

@@ -1,4 +1,4 @@
-import type { Calendar } from "../../platform/calendar";
+import type { Calendar } from "../../platform/clock";
 import type { ThresholdCode } from "./thresholds";
 
 /** What is looked at when a deal's silence is judged. All instants are milliseconds since 1970. */

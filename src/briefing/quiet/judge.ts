@@ -1,7 +1,7 @@
-import { daysBetween } from "../../platform/calendar";
+import { daysBetween } from "../../platform/clock";
 import type { CopyFacts, DealFacts, QuietSignal } from "./facts";
 import { messageOf } from "./messages";
-import { type Firing, firingsAt, isStale, staleFrom } from "./rules";
+import { Firing, firingsAt, isStale, staleFrom } from "./rules";
 import { scheduleOf, standingAt, verdictAt } from "./verdict";
 
 /**

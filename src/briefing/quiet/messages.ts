@@ -1,4 +1,4 @@
-import { type Calendar, daysBetween } from "../../platform/calendar";
+import { Calendar, daysBetween } from "../../platform/clock";
 import type { QuietReasonCode } from "./facts";
 import type { Firing } from "./rules";
 import type { Touch } from "./situation";

@@ -1,5 +1,4 @@
-import { plusDays, startOfDay } from "../../platform/calendar";
-import { DAY_MS } from "../../platform/clock";
+import { DAY_MS, plusDays, startOfDay } from "../../platform/clock";
 import type { Contact, ContactKind, DealFacts, Evidence, MeetingFact, PlannedFact, QuietRules } from "./facts";
 import { INWARD_TYPES, NEAR_STEP_DAYS } from "./thresholds";
 

@@ -1,6 +1,6 @@
-import { plusDays } from "../../platform/calendar";
+import { plusDays } from "../../platform/clock";
 import type { DealFacts, QuietRules, QuietVerdict } from "./facts";
-import { type Situation, situationAt, turnsOf } from "./situation";
+import { Situation, situationAt, turnsOf } from "./situation";
 import { ANSWER_DAYS, COOLING_PART, daysOf } from "./thresholds";
 
 /** From when on each condition of a verdict holds, while the situation stays as it is. */
