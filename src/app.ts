@@ -1,12 +1,12 @@
 import { createActorVerifier } from "./auth/actor";
 import { sweepAudit } from "./auth/audit";
+import { ShownNotes } from "./briefing/notes";
 import { Boundaries } from "./briefing/quiet/boundaries";
 import { QuietSettings } from "./briefing/quiet/quiet-settings";
 import { judgeByPresentRules, REJUDGE, Rejudging } from "./briefing/quiet/rejudging";
 import { hangingOn, judgeChanged } from "./briefing/quiet/stored-silence";
 import { Meetings } from "./briefing/record-meeting";
 import { Rematching } from "./briefing/rematch";
-import { ShownNotes } from "./briefing/shown-notes";
 import { Snoozing } from "./briefing/snoozing";
 import { AccessTokens } from "./connections/access-tokens";
 import { Budget } from "./connections/budget";

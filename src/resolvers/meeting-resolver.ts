@@ -12,7 +12,7 @@ import {
 } from "type-graphql";
 import { readMeeting } from "../briefing/briefings";
 import type { ChoiceRefusal as MeetingRefusal } from "../briefing/choose-deal";
-import { NOT_CONNECTED } from "../briefing/matching/pending";
+import { NOT_CONNECTED } from "../briefing/matching/match";
 import { MEETING_MATCHED } from "../database/notifications";
 import type { MeetingAttendeeRow, MeetingMatchRow, MeetingRow } from "../entities/meeting";
 import type { Outcome } from "../platform/errors";

@@ -11,9 +11,8 @@ import {
   Subscription,
   UseMiddleware,
 } from "type-graphql";
-import { flippedDeal } from "../briefing/quiet/flips";
-import { judge, nothingKnown } from "../briefing/quiet/judge";
-import { LastInteraction, lastInteraction } from "../briefing/quiet/last-interaction";
+import { judge, LastInteraction, lastInteraction, nothingKnown } from "../briefing/quiet/judge";
+import { flippedDeal } from "../briefing/quiet/verdict";
 import type { DealRef, SnoozeRefusal } from "../briefing/snoozing";
 import { SILENCE_CHANGED } from "../database/notifications";
 import type { DealRow } from "../entities/deal";

@@ -1,7 +1,15 @@
 import { DAY_MS, MINUTE_MS, plusDays, startOfDay } from "../../platform/clock";
-import type { CopyFacts, DealFacts, Evidence, QuietReasonCode } from "./facts";
+import {
+  CopyFacts,
+  DealFacts,
+  daysOf,
+  Evidence,
+  QuietReasonCode,
+  rottenDays,
+  STALE_HOURS,
+  ThresholdCode,
+} from "./facts";
 import { dealEvidence, Touch } from "./situation";
-import { daysOf, rottenDays, STALE_HOURS, ThresholdCode } from "./thresholds";
 import type { Standing } from "./verdict";
 
 /** A reason that holds: since when, and what shows it. */
