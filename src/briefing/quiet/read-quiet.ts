@@ -1,10 +1,10 @@
 import type { CopyScope } from "../../database/database";
 import type { Shape } from "../../database/reads";
-import type { Standards } from "../../entities/judged-copy";
-import { isOurNote, updatedByOthers } from "../our-notes";
+import type { Standards } from "../../entities/silence";
+import { isOurNote, updatedByOthers } from "../notes";
 import type { CopyFacts, DealFacts } from "./facts";
-import type { BegunPhase } from "./flips";
 import { byStandards, rulesOf, STANDARD } from "./standards";
+import type { BegunPhase } from "./verdict";
 
 /**
  * What silence is judged by, read for deals at one instant. In the SQL below $1 is the tenant, $2 the copy, $3 the instant,
