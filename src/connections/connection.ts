@@ -5,14 +5,13 @@ import { CONNECTION_CHANGED, notify } from "../database/notifications";
 import {
   CONNECTION_STATES,
   ConnectionRow,
-  type ConnectionState,
-  type ReauthorizationReason,
+  ConnectionState,
+  ReauthorizationReason,
   TROUBLE_CODES,
-  type TroubleCode,
+  TroubleCode,
 } from "../entities/connection";
-import { ServiceError } from "../platform/errors";
+import { refused, ServiceError } from "../platform/errors";
 import type { Logger } from "../platform/logger";
-import { refused } from "../platform/outcome";
 
 /**
  * Where a connection may go from each state (specification 3). A connected CRM is never replaced in place, and only

@@ -3,7 +3,7 @@ import { Args, Ctx, Query, Resolver } from "type-graphql";
 import { NEWEST_EVENT, readAuditEvents, recordPolicyRefusal } from "../auth/audit";
 import { refusalToAudit } from "../auth/policies";
 import type { AuditAction, AuditEventRow } from "../entities/audit-event";
-import { refused } from "../platform/outcome";
+import { refused } from "../platform/errors";
 import { PageArgs, type RelayPage } from "../schema/base";
 import { AuditEvent, AuditEventConnection } from "../schema/viewer";
 import type { OperationContext } from "./context";

@@ -1,5 +1,5 @@
 import { Ctx, FieldResolver, Resolver, Root } from "type-graphql";
-import type { ShownNote } from "../briefing/note-content";
+import type { ShownNote } from "../briefing/notes";
 import { asMany, LARGE_VALUE } from "../schema/base";
 import { Activity, CrmUser, Note, Pipeline, Stage } from "../schema/context-records";
 import { Deal, Organization, Person } from "../schema/records";

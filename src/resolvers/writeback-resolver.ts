@@ -1,6 +1,6 @@
 import { Args, Ctx, FieldResolver, Mutation, Query, Resolver, Root, UseMiddleware } from "type-graphql";
 import { seesAllWrites } from "../auth/policies";
-import type { MatchedEntity } from "../entities/matched-record";
+import type { MatchedEntity } from "../entities/meeting";
 import type { RelayPage } from "../schema/base";
 import { Node } from "../schema/base";
 import { Meeting } from "../schema/meeting";
@@ -13,7 +13,7 @@ import {
   WriteFieldsInput,
   WriteFieldsReport,
   WriteFieldsResult,
-  type WriteLinks,
+  WriteLinks,
   WriteNoteInput,
   WriteNoteResult,
   WriteNoteSuccess,

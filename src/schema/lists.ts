@@ -4,7 +4,7 @@ import type { DEAL_ORDERS } from "../briefing/lists/deal-list";
 import type { MEETING_ORDERS } from "../briefing/lists/meeting-list";
 import type { QuietVerdict } from "../briefing/quiet/facts";
 import type { DealRow } from "../entities/deal";
-import type { MeetingMatchStatus } from "../entities/meeting-match";
+import type { MeetingMatchStatus } from "../entities/meeting";
 import { apiEnum, connectionOf, PageArgs } from "./base";
 import { Text } from "./checks";
 import { LONGEST_ADDRESS, Meeting, MeetingMatchStatusEnum } from "./meeting";

@@ -1,7 +1,13 @@
 import { ArrayMaxSize, ValidateNested } from "class-validator";
 import { Field, ID, InputType } from "type-graphql";
-import type { AttendeeSide, MatchStatus, OrganizationRule, PersonRule } from "../entities/meeting-attendee";
-import type { DealRule, MeetingMatchStatus } from "../entities/meeting-match";
+import type {
+  AttendeeSide,
+  DealRule,
+  MatchStatus,
+  MeetingMatchStatus,
+  OrganizationRule,
+  PersonRule,
+} from "../entities/meeting";
 import { apiEnum, Node, ObjectType } from "./base";
 import { HoldsAddress, NotBefore, NotBlank, SensibleInstant, Text } from "./checks";
 import { resultOf } from "./refusal";

@@ -1,8 +1,8 @@
 import { ArrayMaxSize, ValidateNested } from "class-validator";
 import { Field, ID, InputType, Int } from "type-graphql";
-import { INWARD_TYPES, isThresholdCode, LEAST_DAYS, MOST_OWN_DAYS } from "../briefing/quiet/thresholds";
-import type { OwnThreshold, ThresholdCode } from "../entities/quiet-settings";
-import { isTimeZone } from "../platform/calendar";
+import { INWARD_TYPES, isThresholdCode, LEAST_DAYS, MOST_OWN_DAYS } from "../briefing/quiet/facts";
+import type { OwnThreshold, ThresholdCode } from "../entities/tenant";
+import { isTimeZone } from "../platform/clock";
 import { apiEnum, asMany, ObjectType } from "./base";
 import { Checked, Text } from "./checks";
 import { Pipeline, Stage } from "./context-records";

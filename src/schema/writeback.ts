@@ -1,7 +1,7 @@
 import { ArrayMaxSize, ArrayMinSize, ValidateNested } from "class-validator";
 import { ArgsType, createUnionType, Field, ID, InputType } from "type-graphql";
 import { isDeeperThan } from "../crm/parsing/values";
-import type { MatchedEntity } from "../entities/matched-record";
+import type { MatchedEntity } from "../entities/meeting";
 import type { StoredWriteErrorCode, StoredWriteState } from "../entities/write-receipt";
 import { faultOfKey } from "../writeback/writing";
 import { apiEnum, JsonScalar, Node, ObjectType, PageArgs, PageInfo, type RelayPage } from "./base";

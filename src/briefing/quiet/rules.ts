@@ -1,9 +1,7 @@
-import type { ThresholdCode } from "../../entities/quiet-settings";
-import { plusDays, startOfDay } from "../../platform/calendar";
-import { DAY_MS, MINUTE_MS } from "../../platform/clock";
-import type { CopyFacts, DealFacts, Evidence, QuietReasonCode } from "./facts";
-import { dealEvidence, type Touch } from "./situation";
-import { daysOf, rottenDays, STALE_HOURS } from "./thresholds";
+import type { ThresholdCode } from "../../entities/tenant";
+import { DAY_MS, MINUTE_MS, plusDays, startOfDay } from "../../platform/clock";
+import { CopyFacts, DealFacts, daysOf, Evidence, QuietReasonCode, rottenDays, STALE_HOURS } from "./facts";
+import { dealEvidence, Touch } from "./situation";
 import type { Standing } from "./verdict";
 
 /** A reason that holds: since when, and what shows it. */
