@@ -1,5 +1,5 @@
 import { GraphQLError } from "graphql";
-import { Args, Ctx, Query, Resolver } from "type-graphql";
+import { Args, Ctx, FieldResolver, Query, Resolver, Root } from "type-graphql";
 import { NEWEST_EVENT, readAuditEvents, recordPolicyRefusal } from "../auth/audit";
 import { refusalToAudit } from "../auth/policies";
 import type { AuditAction, AuditEventRow } from "../entities/audit-event";
@@ -10,6 +10,13 @@ import type { OperationContext } from "./context";
 import { encodeId } from "./global-id";
 import { relayPage } from "./pages";
 
+const ID_OF: Partial<Record<AuditAction, "Meeting" | "Deal" | "SyncRun">> = {
+  DEAL_CHOSEN: "Meeting",
+  DEAL_SNOOZED: "Deal",
+  MEETING_DELETED: "Meeting",
+  SYNC_REQUESTED: "SyncRun",
+};
+
 @Resolver(() => AuditEvent)
 export class AuditResolver {
   @Query(() => AuditEventConnection, {
@@ -19,7 +26,7 @@ export class AuditResolver {
   async auditEvents(
     @Args(() => PageArgs) args: PageArgs,
     @Ctx() { actor, scope, services }: OperationContext,
-  ): Promise<RelayPage<AuditEvent>> {
+  ): Promise<RelayPage<AuditEventRow>> {
     const policy = refusalToAudit(actor);
     if (policy) {
       const message = "Only an owner or admin of your organization may read its security events. Ask one of them.";
@@ -28,19 +35,12 @@ export class AuditResolver {
       throw new GraphQLError(message, { extensions: { code: policy } });
     }
     const list = { name: "auditEvents", of: actor.tenantId, order: NEWEST_EVENT };
-    return relayPage(list, args, (page) => readAuditEvents(scope, page), presentEvent);
+    return relayPage(list, args, (page) => readAuditEvents(scope, page));
   }
-}
 
-const ID_OF: Partial<Record<AuditAction, "Meeting" | "Deal" | "SyncRun">> = {
-  DEAL_CHOSEN: "Meeting",
-  DEAL_SNOOZED: "Deal",
-  MEETING_DELETED: "Meeting",
-  SYNC_REQUESTED: "SyncRun",
-};
-
-function presentEvent({ at, action, refused, code, subject, userId, role }: AuditEventRow): AuditEvent {
-  const type = ID_OF[action];
-  const shown = type && subject !== null ? encodeId(type, subject) : subject;
-  return Object.assign(new AuditEvent(), { at, action, refused, code, subject: shown, userId, role });
+  @FieldResolver()
+  subject(@Root() { action, subject }: AuditEventRow): string | null {
+    const type = ID_OF[action];
+    return type && subject !== null ? encodeId(type, subject) : subject;
+  }
 }

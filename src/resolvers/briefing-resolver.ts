@@ -1,12 +1,15 @@
 import { Arg, Ctx, FieldResolver, ID, Query, Resolver, Root } from "type-graphql";
 import { readAsOf, readGapsOfBriefing, readMeeting } from "../briefing/briefings";
+import type { DealRow } from "../entities/deal";
+import type { OrganizationRow } from "../entities/organization";
+import type { PersonRow } from "../entities/person";
+import type { GapSummary } from "../entities/sync-run";
 import { asMany } from "../schema/base";
 import { Briefing, Deal, Organization, Person } from "../schema/records";
 import { DataGap } from "../schema/sync";
 import type { OperationContext } from "./context";
-import { dealEdge, deals, loadAll, personEdge } from "./edges";
+import { recordOf, recordsOf } from "./loaders";
 import { matchedDealId, matchedOrganizations, matchedPersonIds, meetingIdIn } from "./meeting-resolver";
-import { presentGap, presentMeeting } from "./present";
 
 @Resolver(() => Briefing)
 export class BriefingResolver {
@@ -23,36 +26,36 @@ export class BriefingResolver {
       context.copy(),
     ]);
     if (!meeting || !copy) return null;
-    return Object.assign(new Briefing(), { meeting: presentMeeting(meeting) });
+    return Object.assign(new Briefing(), { meeting });
   }
 
   @FieldResolver(() => Deal, {
     nullable: true,
     description: "The deal that the meeting is about, where that is certain.",
   })
-  async deal(@Root() { meeting }: Briefing, @Ctx() context: OperationContext): Promise<Deal | null> {
-    return dealEdge(context, await matchedDealId(context, meeting.meetingId));
+  async deal(@Root() { meeting }: Briefing, @Ctx() context: OperationContext): Promise<DealRow | null> {
+    return recordOf(context.loaders.deal, await matchedDealId(context, meeting.id));
   }
 
   @FieldResolver(() => [Deal], {
     complexity: asMany(50),
     description: "Other deals of the attendees, open ones first; at most 50.",
   })
-  async otherDeals(@Root() { meeting }: Briefing, @Ctx() context: OperationContext): Promise<Deal[]> {
-    return deals(context, await context.loaders.otherDeals.load(meeting.meetingId));
+  async otherDeals(@Root() { meeting }: Briefing, @Ctx() context: OperationContext): Promise<DealRow[]> {
+    return context.loaders.otherDeals.load(meeting.id);
   }
 
   @FieldResolver(() => [Person], { complexity: asMany(100), description: "The attendees that are known persons." })
-  async persons(@Root() { meeting }: Briefing, @Ctx() context: OperationContext): Promise<Person[]> {
-    return loadAll((id) => personEdge(context, id), await matchedPersonIds(context, meeting.meetingId));
+  async persons(@Root() { meeting }: Briefing, @Ctx() context: OperationContext): Promise<PersonRow[]> {
+    return recordsOf(context.loaders.person, await matchedPersonIds(context, meeting.id));
   }
 
   @FieldResolver(() => [Organization], {
     complexity: asMany(100),
     description: "The companies for which the attendees come.",
   })
-  async organizations(@Root() { meeting }: Briefing, @Ctx() context: OperationContext): Promise<Organization[]> {
-    return matchedOrganizations(context, meeting.meetingId);
+  async organizations(@Root() { meeting }: Briefing, @Ctx() context: OperationContext): Promise<OrganizationRow[]> {
+    return matchedOrganizations(context, meeting.id);
   }
 
   @FieldResolver(() => Date, {
@@ -68,9 +71,9 @@ export class BriefingResolver {
   @FieldResolver(() => [DataGap], {
     description: "What could not be read, so that nothing missing looks like nothing there.",
   })
-  async gaps(@Root() { meeting }: Briefing, @Ctx() context: OperationContext): Promise<DataGap[]> {
+  async gaps(@Root() { meeting }: Briefing, @Ctx() context: OperationContext): Promise<GapSummary[]> {
     const copy = await context.copy();
     if (!copy) return [];
-    return (await readGapsOfBriefing(copy, meeting.meetingId, context.services.clock())).map(presentGap);
+    return readGapsOfBriefing(copy, meeting.id, context.services.clock());
   }
 }

@@ -1,9 +1,15 @@
 import { Arg, Ctx, FieldResolver, Mutation, Query, Resolver, Root, Subscription } from "type-graphql";
+import type { Viewer } from "../auth/actor";
 import { readPipelines, readUsers } from "../briefing/records";
 import { readRematchProgress } from "../briefing/rematch";
+import { type CrmStop, messageOfStop } from "../connections/crm-stops";
 import { grantEndsAt } from "../connections/grants";
 import { readGaps } from "../connections/known-gaps";
 import { CONNECTION_CHANGED } from "../database/notifications";
+import type { ConnectionRow } from "../entities/connection";
+import type { CrmUserRow } from "../entities/crm-user";
+import type { PipelineRow } from "../entities/pipeline";
+import type { GapSummary, SyncRunRow } from "../entities/sync-run";
 import { asMany } from "../schema/base";
 import {
   ConnectInput,
@@ -15,33 +21,31 @@ import {
   DisconnectResult,
   DisconnectSuccess,
   StartConnectResult,
+  Trouble,
 } from "../schema/connection";
 import { CrmUser, Pipeline } from "../schema/context-records";
 import type { Refusal } from "../schema/refusal";
 import { SyncStatus } from "../schema/sync";
 import { readRunStatus } from "../sync/run-history";
 import type { EventContext, OperationContext } from "./context";
-import {
-  make,
-  presentConnection,
-  presentGap,
-  presentPipeline,
-  presentRefusal,
-  presentRun,
-  presentUser,
-} from "./present";
+import { presentRefusal } from "./inputs";
+
+/** As it is read; what of it is shown otherwise has a resolver of its own. */
+type ShownStatus = Omit<SyncStatus, "current" | "last" | "gaps"> & {
+  current: SyncRunRow | null;
+  last: SyncRunRow | null;
+  gaps: GapSummary[];
+};
 
 @Resolver(() => Connection)
 export class ConnectionResolver {
   @Query(() => Connection, { description: "The tenant's one CRM connection." })
-  async connection(@Ctx() context: EventContext): Promise<Connection> {
-    const { actor, services } = context;
-    const [row, stop] = await Promise.all([context.connection(), services.crmStops.present()]);
-    return presentConnection(actor, row, stop, services.clock());
+  connection(@Ctx() context: EventContext): Promise<Connection> {
+    return shownConnection(context);
   }
 
   @FieldResolver(() => SyncStatus, { description: "How fresh and how whole the synced copy is." })
-  async sync(@Root() { copyId }: Connection, @Ctx() context: EventContext): Promise<SyncStatus> {
+  async sync(@Root() { copyId }: Connection, @Ctx() context: EventContext): Promise<ShownStatus> {
     if (copyId === null)
       return { current: null, last: null, lastSuccessAt: null, nextRunAt: null, gaps: [], matching: null };
     const { scope, services } = context;
@@ -51,11 +55,11 @@ export class ConnectionResolver {
       Promise.all([readRunStatus(scope, copyId), readGaps(copy, services.clock()), readRematchProgress(copy)]),
     );
     return {
-      current: status.current && presentRun(status.current),
-      last: status.last && presentRun(status.last),
+      current: status.current,
+      last: status.last,
       lastSuccessAt: status.lastSuccessAt,
       nextRunAt: planned?.nextSyncAt ?? null,
-      gaps: gaps.map(presentGap),
+      gaps,
       matching,
     };
   }
@@ -76,25 +80,25 @@ export class ConnectionResolver {
     const { actor, services } = context;
     const read = () => services.budget.view(actor.tenantId, copyId, services.clock());
     const view = await context.once(`budget of ${copyId}`, read);
-    return view && make(CrmBudget, view);
+    return view;
   }
 
   @FieldResolver(() => [Pipeline], {
     complexity: asMany(100),
     description: "What lists are filtered by and settings speak of, as last synced; in their order, the first 100.",
   })
-  async pipelines(@Ctx() context: EventContext): Promise<Pipeline[]> {
+  async pipelines(@Ctx() context: EventContext): Promise<PipelineRow[]> {
     const copy = await context.copy();
-    return copy ? (await readPipelines(copy)).map(presentPipeline) : [];
+    return copy ? readPipelines(copy) : [];
   }
 
   @FieldResolver(() => [CrmUser], {
     complexity: asMany(500),
     description: "The users of the CRM company, as last synced: active ones first, by name, the first 500.",
   })
-  async users(@Ctx() context: EventContext): Promise<CrmUser[]> {
+  async users(@Ctx() context: EventContext): Promise<CrmUserRow[]> {
     const copy = await context.copy();
-    return copy ? (await readUsers(copy)).map(presentUser) : [];
+    return copy ? readUsers(copy) : [];
   }
 
   @Mutation(() => StartConnectResult, {
@@ -147,3 +151,44 @@ export class ConnectionResolver {
 const REMAINS_IN_CRM =
   "Notes and field values that were written to the CRM stay there, and so does the grant that this app was given. " +
   "To end the grant, uninstall the app in the CRM among its installed apps, or deactivate the user who authorized it.";
+
+/** The tenant's connection, as its API type names it. */
+export async function shownConnection(context: EventContext): Promise<Connection> {
+  const { actor, services } = context;
+  const [row, stop] = await Promise.all([context.connection(), services.crmStops.present()]);
+  return presentConnection(actor, row, stop, services.clock());
+}
+
+/** Before anyone connected there is no row, and still a connection to show. */
+function presentConnection({ tenant }: Viewer, row: ConnectionRow | null, stop: CrmStop | null, now: Date): Connection {
+  return Object.assign(new Connection(), {
+    id: tenant,
+    state: row?.state ?? "NOT_CONNECTED",
+    stateChangedAt: row?.stateChangedAt ?? null,
+    crm: row?.copyId ? "PIPEDRIVE" : null,
+    boundEmail: row?.boundEmail ?? null,
+    boundUserName: row?.boundUserName ?? null,
+    companyName: row?.companyName ?? null,
+    companyDomain: row?.companyDomain ?? null,
+    connectedAt: row?.connectedAt ?? null,
+    reauthorizationReason: row?.reauthorizationReason ?? null,
+    trouble: stop && row?.state === "CONNECTED" ? presentStop(stop, now) : presentTrouble(row),
+    copyId: row?.copyId ?? null,
+  });
+}
+
+/** The operator's stop is every connection's trouble for as long as it holds; whatever was before it is kept beneath. */
+function presentStop(stop: CrmStop, now: Date): Trouble {
+  const message = `${messageOfStop(stop)} Syncs wait and writes are refused until it is resumed.`;
+  return Object.assign(new Trouble(), { code: "CRM_UNAVAILABLE", message, since: stop.since, lastSeenAt: now });
+}
+
+function presentTrouble(row: ConnectionRow | null): Trouble | null {
+  if (!row?.troubleCode || !row.troubleSince || !row.troubleLastSeenAt) return null;
+  return Object.assign(new Trouble(), {
+    code: row.troubleCode,
+    message: row.troubleMessage ?? "",
+    since: row.troubleSince,
+    lastSeenAt: row.troubleLastSeenAt,
+  });
+}

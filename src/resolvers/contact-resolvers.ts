@@ -1,11 +1,16 @@
 import { Arg, Ctx, FieldResolver, ID, Int, Query, Resolver, Root } from "type-graphql";
+import type { ActivityRow } from "../entities/activity";
+import type { CrmUserRow } from "../entities/crm-user";
+import type { DealRow } from "../entities/deal";
+import type { NoteHead } from "../entities/note";
+import type { OrganizationRow } from "../entities/organization";
+import type { PersonRow } from "../entities/person";
 import { Activity, CrmUser, Note } from "../schema/context-records";
 import { Deal, Organization, Person } from "../schema/records";
 import type { OperationContext } from "./context";
-import { deals, organizationEdge, personEdge, persons, userEdge } from "./edges";
-import { nestedSize } from "./errors";
-import { crmIdIn } from "./global-id";
-import { presentActivity, presentNote } from "./present";
+import { crmIdIn, crmUrl } from "./global-id";
+import { First, nestedSize } from "./inputs";
+import { recordOf } from "./loaders";
 
 @Resolver(() => Person)
 export class PersonResolver {
@@ -13,60 +18,67 @@ export class PersonResolver {
   async person(
     @Arg("id", () => ID, { description: "Its global id." }) id: string,
     @Ctx() context: OperationContext,
-  ): Promise<Person | null> {
+  ): Promise<PersonRow | null> {
     const copy = await context.copy();
-    return copy && personEdge(context, crmIdIn(id, "Person", copy.copyId));
+    return copy && recordOf(context.loaders.person, crmIdIn(id, "Person", copy.copyId));
+  }
+
+  @FieldResolver()
+  crmUrl(@Root() { crmId }: PersonRow, @Ctx() { connection }: OperationContext): Promise<string | null> {
+    return crmUrl(connection, "person", crmId);
   }
 
   @FieldResolver(() => Organization, {
     nullable: true,
     description: "The person's company; null where none is readable.",
   })
-  organization(@Root() { links }: Person, @Ctx() context: OperationContext): Promise<Organization | null> {
-    return organizationEdge(context, links.organization);
+  organization(
+    @Root() { organizationId }: PersonRow,
+    @Ctx() { loaders }: OperationContext,
+  ): Promise<OrganizationRow | null> {
+    return recordOf(loaders.organization, organizationId);
   }
 
   @FieldResolver(() => CrmUser, {
     nullable: true,
     description: "The CRM user who owns it; null where the CRM names none that is known.",
   })
-  owner(@Root() { links }: Person, @Ctx() context: OperationContext): Promise<CrmUser | null> {
-    return userEdge(context, links.owner);
+  owner(@Root() { ownerId }: PersonRow, @Ctx() { loaders }: OperationContext): Promise<CrmUserRow | null> {
+    return recordOf(loaders.user, ownerId);
   }
 
   @FieldResolver(() => [Deal], { description: "The person's own and those taken part in; newest change first." })
   async openDeals(
-    @Root() { links }: Person,
+    @Root() { crmId }: PersonRow,
     @Arg("first", () => Int, { nullable: true, defaultValue: 5, description: "How many at most, from 1 to 50." }) first:
       | number
       | null,
     @Ctx() context: OperationContext,
-  ): Promise<Deal[]> {
-    const key = { id: links.person, first: nestedSize(first) };
-    return deals(context, await context.loaders.openDealsOf.PERSON.load(key));
+  ): Promise<DealRow[]> {
+    const key = { id: crmId, first: nestedSize(first ?? 5) };
+    return context.loaders.openDealsOf.PERSON.load(key);
   }
 
   @FieldResolver(() => [Activity], { description: "Done activities, newest first." })
   async recentActivities(
-    @Root() { links }: Person,
+    @Root() { crmId }: PersonRow,
     @Arg("first", () => Int, { nullable: true, defaultValue: 5, description: "How many at most, from 1 to 50." }) first:
       | number
       | null,
     @Ctx() { loaders }: OperationContext,
-  ): Promise<Activity[]> {
-    const found = await loaders.recentActivities.PERSON.load({ id: links.person, first: nestedSize(first) });
-    return found.map(presentActivity);
+  ): Promise<ActivityRow[]> {
+    return loaders.recentActivities.PERSON.load({ id: crmId, first: nestedSize(first ?? 5) });
   }
 
   @FieldResolver(() => [Note], { description: "Newest first." })
   async recentNotes(
-    @Root() { links }: Person,
+    @Root() { crmId }: PersonRow,
     @Arg("first", () => Int, { nullable: true, defaultValue: 5, description: "How many at most, from 1 to 50." }) first:
       | number
       | null,
     @Ctx() { loaders }: OperationContext,
-  ): Promise<Note[]> {
-    return (await loaders.recentNotes.PERSON.load({ id: links.person, first: nestedSize(first) })).map(presentNote);
+  ): Promise<NoteHead[]> {
+    return loaders.recentNotes.PERSON.load({ id: crmId, first: nestedSize(first ?? 5) });
   }
 }
 
@@ -76,63 +88,67 @@ export class OrganizationResolver {
   async organization(
     @Arg("id", () => ID, { description: "Its global id." }) id: string,
     @Ctx() context: OperationContext,
-  ): Promise<Organization | null> {
+  ): Promise<OrganizationRow | null> {
     const copy = await context.copy();
-    return copy && organizationEdge(context, crmIdIn(id, "Organization", copy.copyId));
+    return copy && recordOf(context.loaders.organization, crmIdIn(id, "Organization", copy.copyId));
+  }
+
+  @FieldResolver()
+  crmUrl(@Root() { crmId }: OrganizationRow, @Ctx() { connection }: OperationContext): Promise<string | null> {
+    return crmUrl(connection, "organization", crmId);
   }
 
   @FieldResolver(() => CrmUser, {
     nullable: true,
     description: "The CRM user who owns it; null where the CRM names none that is known.",
   })
-  owner(@Root() { links }: Organization, @Ctx() context: OperationContext): Promise<CrmUser | null> {
-    return userEdge(context, links.owner);
+  owner(@Root() { ownerId }: OrganizationRow, @Ctx() { loaders }: OperationContext): Promise<CrmUserRow | null> {
+    return recordOf(loaders.user, ownerId);
   }
 
   @FieldResolver(() => [Person], { description: "Those who are matched to a recorded meeting; by name." })
   async persons(
-    @Root() { links }: Organization,
-    @Arg("first", () => Int, { nullable: true, defaultValue: 20, description: "How many at most, from 1 to 50." })
-    first: number | null,
+    @Root() { crmId }: OrganizationRow,
+    @First(20) first: number | null,
     @Ctx() context: OperationContext,
-  ): Promise<Person[]> {
-    const key = { id: links.organization, first: nestedSize(first ?? 20) };
-    return persons(context, await context.loaders.personsOf.load(key));
+  ): Promise<PersonRow[]> {
+    const key = { id: crmId, first: nestedSize(first ?? 20) };
+    return context.loaders.personsOf.load(key);
   }
 
   @FieldResolver(() => [Deal], { description: "Newest change first." })
   async openDeals(
-    @Root() { links }: Organization,
+    @Root() { crmId }: OrganizationRow,
     @Arg("first", () => Int, { nullable: true, defaultValue: 5, description: "How many at most, from 1 to 50." }) first:
       | number
       | null,
     @Ctx() context: OperationContext,
-  ): Promise<Deal[]> {
-    const key = { id: links.organization, first: nestedSize(first) };
-    return deals(context, await context.loaders.openDealsOf.ORGANIZATION.load(key));
+  ): Promise<DealRow[]> {
+    const key = { id: crmId, first: nestedSize(first ?? 5) };
+    return context.loaders.openDealsOf.ORGANIZATION.load(key);
   }
 
   @FieldResolver(() => [Activity], { description: "Done activities, newest first." })
   async recentActivities(
-    @Root() { links }: Organization,
+    @Root() { crmId }: OrganizationRow,
     @Arg("first", () => Int, { nullable: true, defaultValue: 5, description: "How many at most, from 1 to 50." }) first:
       | number
       | null,
     @Ctx() { loaders }: OperationContext,
-  ): Promise<Activity[]> {
-    const key = { id: links.organization, first: nestedSize(first) };
-    return (await loaders.recentActivities.ORGANIZATION.load(key)).map(presentActivity);
+  ): Promise<ActivityRow[]> {
+    const key = { id: crmId, first: nestedSize(first ?? 5) };
+    return loaders.recentActivities.ORGANIZATION.load(key);
   }
 
   @FieldResolver(() => [Note], { description: "Newest first." })
   async recentNotes(
-    @Root() { links }: Organization,
+    @Root() { crmId }: OrganizationRow,
     @Arg("first", () => Int, { nullable: true, defaultValue: 5, description: "How many at most, from 1 to 50." }) first:
       | number
       | null,
     @Ctx() { loaders }: OperationContext,
-  ): Promise<Note[]> {
-    const key = { id: links.organization, first: nestedSize(first) };
-    return (await loaders.recentNotes.ORGANIZATION.load(key)).map(presentNote);
+  ): Promise<NoteHead[]> {
+    const key = { id: crmId, first: nestedSize(first ?? 5) };
+    return loaders.recentNotes.ORGANIZATION.load(key);
   }
 }

@@ -1,26 +1,32 @@
 import { Ctx, FieldResolver, Resolver, Root } from "type-graphql";
 import type { ShownNote } from "../briefing/notes";
+import type { ActivityRow } from "../entities/activity";
+import type { CrmUserRow } from "../entities/crm-user";
+import type { DealRow } from "../entities/deal";
+import type { NoteHead } from "../entities/note";
+import type { OrganizationRow } from "../entities/organization";
+import type { PersonRow } from "../entities/person";
+import type { PipelineRow, StageRow } from "../entities/pipeline";
 import { asMany, LARGE_VALUE } from "../schema/base";
 import { Activity, CrmUser, Note, Pipeline, Stage } from "../schema/context-records";
 import { Deal, Organization, Person } from "../schema/records";
 import type { EventContext, OperationContext } from "./context";
-import { dealEdge, organizationEdge, personEdge, userEdge } from "./edges";
-import { crmUrlOfNote, presentPipeline, presentStage } from "./present";
+import { crmUrl } from "./global-id";
+import { recordOf } from "./loaders";
 
 @Resolver(() => Stage)
 export class StageResolver {
   @FieldResolver(() => Pipeline, { nullable: true, description: "null while the pipeline's own fetch is missing." })
-  async pipeline(@Root() { pipelineId }: Stage, @Ctx() { loaders }: OperationContext): Promise<Pipeline | null> {
-    const row = pipelineId === null ? null : await loaders.pipeline.load(pipelineId);
-    return row && presentPipeline(row);
+  pipeline(@Root() { pipelineId }: StageRow, @Ctx() { loaders }: OperationContext): Promise<PipelineRow | null> {
+    return recordOf(loaders.pipeline, pipelineId);
   }
 }
 
 @Resolver(() => Pipeline)
 export class PipelineResolver {
   @FieldResolver(() => [Stage], { complexity: asMany(50), description: "In their order; the first 100." })
-  async stages(@Root() { pipelineCrmId }: Pipeline, @Ctx() { loaders }: EventContext): Promise<Stage[]> {
-    return (await loaders.stagesOf.load(pipelineCrmId)).map(presentStage);
+  stages(@Root() { crmId }: PipelineRow, @Ctx() { loaders }: EventContext): Promise<StageRow[]> {
+    return loaders.stagesOf.load(crmId);
   }
 }
 
@@ -30,41 +36,44 @@ export class ActivityResolver {
     nullable: true,
     description: "The CRM user who owns it; null where the CRM names none that is known.",
   })
-  owner(@Root() { links }: Activity, @Ctx() context: OperationContext): Promise<CrmUser | null> {
-    return userEdge(context, links.owner);
+  owner(@Root() { ownerId }: ActivityRow, @Ctx() { loaders }: OperationContext): Promise<CrmUserRow | null> {
+    return recordOf(loaders.user, ownerId);
   }
 
   @FieldResolver(() => Deal, { nullable: true, description: "null where none is readable." })
-  deal(@Root() { links }: Activity, @Ctx() context: OperationContext): Promise<Deal | null> {
-    return dealEdge(context, links.deal);
+  deal(@Root() { dealId }: ActivityRow, @Ctx() { loaders }: OperationContext): Promise<DealRow | null> {
+    return recordOf(loaders.deal, dealId);
   }
 
   @FieldResolver(() => Person, { nullable: true, description: "null where none is readable." })
-  person(@Root() { links }: Activity, @Ctx() context: OperationContext): Promise<Person | null> {
-    return personEdge(context, links.person);
+  person(@Root() { personId }: ActivityRow, @Ctx() { loaders }: OperationContext): Promise<PersonRow | null> {
+    return recordOf(loaders.person, personId);
   }
 
   @FieldResolver(() => Organization, { nullable: true, description: "null where none is readable." })
-  organization(@Root() { links }: Activity, @Ctx() context: OperationContext): Promise<Organization | null> {
-    return organizationEdge(context, links.organization);
+  organization(
+    @Root() { organizationId }: ActivityRow,
+    @Ctx() { loaders }: OperationContext,
+  ): Promise<OrganizationRow | null> {
+    return recordOf(loaders.organization, organizationId);
   }
 }
 
 /** One that a sync has removed since it was found has nothing to show. */
 const GONE: ShownNote = { html: "", text: "", cut: true };
 
-const shownOf = async ({ links }: Note, { loaders }: OperationContext): Promise<ShownNote> =>
-  (await loaders.shownNote.load(links.note)) ?? GONE;
+const shownOf = async ({ crmId }: NoteHead, { loaders }: OperationContext): Promise<ShownNote> =>
+  (await loaders.shownNote.load(crmId)) ?? GONE;
 
 @Resolver(() => Note)
 export class NoteResolver {
   @FieldResolver(() => String, { complexity: LARGE_VALUE, description: "Sanitized HTML, safe to show." })
-  async html(@Root() note: Note, @Ctx() context: OperationContext): Promise<string> {
+  async html(@Root() note: NoteHead, @Ctx() context: OperationContext): Promise<string> {
     return (await shownOf(note, context)).html;
   }
 
   @FieldResolver(() => String, { complexity: LARGE_VALUE, description: "The same without markup." })
-  async text(@Root() note: Note, @Ctx() context: OperationContext): Promise<string> {
+  async text(@Root() note: NoteHead, @Ctx() context: OperationContext): Promise<string> {
     return (await shownOf(note, context)).text;
   }
 
@@ -72,17 +81,23 @@ export class NoteResolver {
     description:
       "True where html and text are less than the CRM's note: it is longer than is kept, denser in markup than is shown, or one of so many that only its beginning fits into the answer.",
   })
-  async truncated(@Root() note: Note, @Ctx() context: OperationContext): Promise<boolean> {
+  async truncated(@Root() note: NoteHead, @Ctx() context: OperationContext): Promise<boolean> {
     return (await shownOf(note, context)).cut;
   }
 
   @FieldResolver(() => String, { nullable: true, description: "The record that it hangs on, in the CRM." })
-  async crmUrl(@Root() { links }: Note, @Ctx() { connection }: OperationContext): Promise<string | null> {
-    return crmUrlOfNote((await connection())?.companyDomain ?? null, links);
+  async crmUrl(
+    @Root() { dealId, personId, organizationId }: NoteHead,
+    @Ctx() { connection }: OperationContext,
+  ): Promise<string | null> {
+    // A note has no page of its own: it stands on the record that it hangs on.
+    if (dealId) return crmUrl(connection, "deal", dealId);
+    if (personId) return crmUrl(connection, "person", personId);
+    return organizationId === null ? null : crmUrl(connection, "organization", organizationId);
   }
 
   @FieldResolver(() => CrmUser, { nullable: true, description: "The CRM user who wrote it." })
-  author(@Root() { links }: Note, @Ctx() context: OperationContext): Promise<CrmUser | null> {
-    return userEdge(context, links.author);
+  author(@Root() { authorId }: NoteHead, @Ctx() { loaders }: OperationContext): Promise<CrmUserRow | null> {
+    return recordOf(loaders.user, authorId);
   }
 }

@@ -1,94 +1,106 @@
-import { Arg, Ctx, FieldResolver, ID, Int, Query, Resolver, Root } from "type-graphql";
+import { Arg, Ctx, FieldResolver, ID, Query, Resolver, Root } from "type-graphql";
+import type { ActivityRow } from "../entities/activity";
+import type { CrmUserRow } from "../entities/crm-user";
+import type { DealRow } from "../entities/deal";
+import type { NoteHead } from "../entities/note";
+import type { OrganizationRow } from "../entities/organization";
+import type { PersonRow } from "../entities/person";
+import type { PipelineRow, StageRow } from "../entities/pipeline";
 import { asMany } from "../schema/base";
 import { Activity, CrmUser, Note, Pipeline, Stage } from "../schema/context-records";
-import { Deal, Organization, Person } from "../schema/records";
+import { Deal, Money, Organization, Person } from "../schema/records";
 import type { OperationContext } from "./context";
-import { dealEdge, organizationEdge, personEdge, persons, userEdge } from "./edges";
-import { nestedSize } from "./errors";
-import { crmIdIn } from "./global-id";
-import { presentActivity, presentNote, presentPipeline, presentStage } from "./present";
+import { crmIdIn, crmUrl } from "./global-id";
+import { First, nestedSize } from "./inputs";
+import { recordOf } from "./loaders";
 
 @Resolver(() => Deal)
 export class DealResolver {
   @Query(() => Deal, { nullable: true, description: "null for unknown, foreign and never-matched ids alike." })
   async deal(
     @Arg("id", () => ID, { description: "Its global id." }) id: string,
-    @Ctx() context: OperationContext,
-  ): Promise<Deal | null> {
-    const copy = await context.copy();
-    return copy && dealEdge(context, crmIdIn(id, "Deal", copy.copyId));
+    @Ctx() { copy, loaders }: OperationContext,
+  ): Promise<DealRow | null> {
+    const seen = await copy();
+    return seen && recordOf(loaders.deal, crmIdIn(id, "Deal", seen.copyId));
+  }
+
+  @FieldResolver()
+  value(@Root() { value: amount, currency }: DealRow): Money | null {
+    return amount !== null && currency !== null ? { amount, currency } : null;
+  }
+
+  @FieldResolver()
+  crmUrl(@Root() { crmId }: DealRow, @Ctx() { connection }: OperationContext): Promise<string | null> {
+    return crmUrl(connection, "deal", crmId);
   }
 
   @FieldResolver(() => Stage, {
     nullable: true,
     description: "null while the stage's own fetch is missing; see Connection.sync.gaps.",
   })
-  async stage(@Root() { links }: Deal, @Ctx() { loaders }: OperationContext): Promise<Stage | null> {
-    const row = links.stage === null ? null : await loaders.stage.load(links.stage);
-    return row && presentStage(row);
+  stage(@Root() { stageId }: DealRow, @Ctx() { loaders }: OperationContext): Promise<StageRow | null> {
+    return recordOf(loaders.stage, stageId);
   }
 
   @FieldResolver(() => Pipeline, { nullable: true, description: "null while the pipeline's own fetch is missing." })
-  async pipeline(@Root() { links }: Deal, @Ctx() { loaders }: OperationContext): Promise<Pipeline | null> {
-    const row = links.pipeline === null ? null : await loaders.pipeline.load(links.pipeline);
-    return row && presentPipeline(row);
+  pipeline(@Root() { pipelineId }: DealRow, @Ctx() { loaders }: OperationContext): Promise<PipelineRow | null> {
+    return recordOf(loaders.pipeline, pipelineId);
   }
 
   @FieldResolver(() => CrmUser, {
     nullable: true,
     description: "The CRM user who owns it; null where the CRM names none that is known.",
   })
-  owner(@Root() { links }: Deal, @Ctx() context: OperationContext): Promise<CrmUser | null> {
-    return userEdge(context, links.owner);
+  owner(@Root() { ownerId }: DealRow, @Ctx() { loaders }: OperationContext): Promise<CrmUserRow | null> {
+    return recordOf(loaders.user, ownerId);
   }
 
   @FieldResolver(() => Organization, {
     nullable: true,
     description: "The company it is with; null where none is readable.",
   })
-  organization(@Root() { links }: Deal, @Ctx() context: OperationContext): Promise<Organization | null> {
-    return organizationEdge(context, links.organization);
+  organization(
+    @Root() { organizationId }: DealRow,
+    @Ctx() { loaders }: OperationContext,
+  ): Promise<OrganizationRow | null> {
+    return recordOf(loaders.organization, organizationId);
   }
 
   @FieldResolver(() => Person, { nullable: true, description: "Its contact person; null where none is readable." })
-  person(@Root() { links }: Deal, @Ctx() context: OperationContext): Promise<Person | null> {
-    return personEdge(context, links.person);
+  person(@Root() { personId }: DealRow, @Ctx() { loaders }: OperationContext): Promise<PersonRow | null> {
+    return recordOf(loaders.person, personId);
   }
 
   @FieldResolver(() => [Person], {
     complexity: asMany(100),
     description: "Those who are matched to a recorded meeting; by name, the first 100.",
   })
-  async participants(@Root() { links }: Deal, @Ctx() context: OperationContext): Promise<Person[]> {
-    return persons(context, await context.loaders.participants.load({ id: links.deal, first: 0 }));
+  participants(@Root() { crmId }: DealRow, @Ctx() { loaders }: OperationContext): Promise<PersonRow[]> {
+    return loaders.participants.load({ id: crmId, first: 0 });
   }
 
   @FieldResolver(() => [Activity], { description: "Done activities, newest first." })
-  async recentActivities(
-    @Root() { links }: Deal,
-    @Arg("first", () => Int, { nullable: true, defaultValue: 5, description: "How many at most, from 1 to 50." }) first:
-      | number
-      | null,
+  recentActivities(
+    @Root() { crmId }: DealRow,
+    @First(5) first: number | null,
     @Ctx() { loaders }: OperationContext,
-  ): Promise<Activity[]> {
-    const found = await loaders.recentActivities.DEAL.load({ id: links.deal, first: nestedSize(first) });
-    return found.map(presentActivity);
+  ): Promise<ActivityRow[]> {
+    return loaders.recentActivities.DEAL.load({ id: crmId, first: nestedSize(first ?? 5) });
   }
 
   @FieldResolver(() => Activity, { nullable: true, description: "The earliest activity that is still to come." })
-  async nextActivity(@Root() { links }: Deal, @Ctx() { loaders }: OperationContext): Promise<Activity | null> {
-    const [next] = await loaders.nextActivity.load({ id: links.deal, first: 1 });
-    return next ? presentActivity(next) : null;
+  async nextActivity(@Root() { crmId }: DealRow, @Ctx() { loaders }: OperationContext): Promise<ActivityRow | null> {
+    const [next = null] = await loaders.nextActivity.load({ id: crmId, first: 1 });
+    return next;
   }
 
   @FieldResolver(() => [Note], { description: "Newest first." })
-  async recentNotes(
-    @Root() { links }: Deal,
-    @Arg("first", () => Int, { nullable: true, defaultValue: 5, description: "How many at most, from 1 to 50." }) first:
-      | number
-      | null,
+  recentNotes(
+    @Root() { crmId }: DealRow,
+    @First(5) first: number | null,
     @Ctx() { loaders }: OperationContext,
-  ): Promise<Note[]> {
-    return (await loaders.recentNotes.DEAL.load({ id: links.deal, first: nestedSize(first) })).map(presentNote);
+  ): Promise<NoteHead[]> {
+    return loaders.recentNotes.DEAL.load({ id: crmId, first: nestedSize(first ?? 5) });
   }
 }

@@ -1,6 +1,7 @@
 import { GraphQLError } from "graphql";
 import { Arg, Ctx, FieldResolver, Mutation, Resolver, UseMiddleware } from "type-graphql";
 import { readFieldMappings } from "../connections/field-mappings";
+import type { CrmField as LiveField } from "../crm/parsing/fields";
 import type { FieldMappingRow } from "../entities/field-mapping";
 import type { MatchedEntity } from "../entities/meeting";
 import type { Outcome } from "../platform/errors";
@@ -16,9 +17,7 @@ import {
 } from "../schema/connection";
 import type { Refusal, RefusalCode } from "../schema/refusal";
 import type { EventContext, OperationContext } from "./context";
-import { Input, refuseInvalidInput } from "./invalid-input";
-import { presentRefusal } from "./present";
-import { presentField, presentFieldMapping } from "./present-fields";
+import { Input, presentRefusal, refuseInvalidInput } from "./inputs";
 
 @Resolver(() => Connection)
 export class NominatedFieldResolver {
@@ -36,11 +35,11 @@ export class NominatedFieldResolver {
     })
     customOnly: boolean | null,
     @Ctx() { liveFields }: EventContext,
-  ): Promise<CrmField[]> {
+  ): Promise<LiveField[]> {
     const list = await liveFields(entity);
     // An empty list would say that there are no fields.
     if (!list.ok) throw new GraphQLError(list.message, { extensions: { code: list.code } });
-    return list.value.filter(({ custom }) => custom || !customOnly).map(presentField);
+    return list.value.filter(({ custom }) => custom || !customOnly);
   }
 
   @FieldResolver(() => [FieldMapping], { description: "The nominated fields, at most one an entity." })
@@ -82,3 +81,14 @@ async function presentAll(context: EventContext, found: readonly FieldMappingRow
   const connected = (await context.connection())?.state === "CONNECTED";
   return found.map((row) => presentFieldMapping(row, connected));
 }
+
+/** @param connected whether the CRM can be asked now: of what nobody can look at, nothing is known */
+const presentFieldMapping = (row: FieldMappingRow, connected: boolean): FieldMapping =>
+  Object.assign(new FieldMapping(), {
+    entity: row.entity,
+    fieldKey: row.fieldKey,
+    fieldName: row.fieldName || null,
+    fieldType: row.fieldType || null,
+    health: connected ? row.health : "UNKNOWN",
+    checkedAt: row.checkedAt,
+  });

@@ -1,18 +1,22 @@
 /** Kinds of things that have a global id. */
-export type NodeType =
-  | "Connection"
-  | "SyncRun"
-  | "CrmUser"
-  | "Pipeline"
-  | "Stage"
-  | "Deal"
-  | "Person"
-  | "Organization"
-  | "Activity"
-  | "Note"
-  | "Meeting"
-  | "NoteWrite"
-  | "FieldWrite";
+const NODE_TYPES = [
+  "Connection",
+  "SyncRun",
+  "CrmUser",
+  "Pipeline",
+  "Stage",
+  "Deal",
+  "Person",
+  "Organization",
+  "Activity",
+  "Note",
+  "Meeting",
+  "NoteWrite",
+  "FieldWrite",
+] as const;
+export type NodeType = (typeof NODE_TYPES)[number];
+
+export const isNodeType = (type: string): type is NodeType => NODE_TYPES.some((known) => known === type);
 
 export interface DecodedId {
   type: string;
@@ -20,7 +24,7 @@ export interface DecodedId {
 }
 
 /** Opaque to clients. A record's id names the copy that it was read in, so another tenant's id never means a record here. */
-export function encodeId(type: NodeType, ...parts: (string | number)[]): string {
+export function encodeId(type: string, ...parts: (string | number)[]): string {
   return Buffer.from([type, ...parts].join(":")).toString("base64url");
 }
 
@@ -47,4 +51,14 @@ export function uuidIn(id: string, type: NodeType): string | null {
   const decoded = decodeId(id);
   const [uuid = "", ...others] = decoded?.type === type ? decoded.parts : [];
   return others.length === 0 && UUID.test(uuid) ? uuid : null;
+}
+
+/** The record's page in the CRM; null where the company's domain is not known. */
+export async function crmUrl(
+  connection: () => Promise<{ companyDomain: string | null } | null>,
+  kind: "deal" | "person" | "organization",
+  crmId: number,
+): Promise<string | null> {
+  const domain = (await connection())?.companyDomain;
+  return domain ? `https://${domain}.pipedrive.com/${kind}/${crmId}` : null;
 }

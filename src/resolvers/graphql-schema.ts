@@ -17,9 +17,15 @@ import { NominatedFieldResolver } from "./field-resolver";
 import { ListsResolver } from "./lists-resolver";
 import { MeetingMatchResolver, MeetingResolver, PersonMatchResolver } from "./meeting-resolver";
 import { NodeResolver } from "./node-resolver";
-import { DealQuietResolver, InteractionResolver, QuietReasonResolver, TimelineResolver } from "./quiet-resolver";
-import { QuietSettingsResolver } from "./quiet-settings-resolver";
-import { SyncRunResolver } from "./sync-resolver";
+import {
+  DealQuietResolver,
+  InteractionResolver,
+  QuietReasonResolver,
+  QuietSignalResolver,
+  TimelineResolver,
+} from "./quiet-resolver";
+import { QuietSettingsResolver, QuietThresholdResolver } from "./quiet-settings-resolver";
+import { DataGapResolver, SyncRunResolver } from "./sync-resolver";
 import { ViewerResolver } from "./viewer-resolver";
 import { FieldWriteResolver, NoteWriteResolver } from "./writeback-resolver";
 
@@ -44,6 +50,7 @@ export function buildGraphQLSchema(): GraphQLSchema {
       ConnectionResolver,
       NominatedFieldResolver,
       SyncRunResolver,
+      DataGapResolver,
       NodeResolver,
       ListsResolver,
       DealResolver,
@@ -58,10 +65,12 @@ export function buildGraphQLSchema(): GraphQLSchema {
       MeetingMatchResolver,
       BriefingResolver,
       DealQuietResolver,
+      QuietSignalResolver,
       QuietReasonResolver,
       InteractionResolver,
       TimelineResolver,
       QuietSettingsResolver,
+      QuietThresholdResolver,
       NoteWriteResolver,
       FieldWriteResolver,
     ],

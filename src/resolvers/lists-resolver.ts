@@ -4,6 +4,10 @@ import { dealOrder, type DealFilter as Filter, readDeals } from "../briefing/lis
 import { MEETING_ORDERS, readMeetings } from "../briefing/lists/meeting-list";
 import type { CopyScope } from "../database/database";
 import type { Page } from "../database/keyset";
+import type { DealRow } from "../entities/deal";
+import type { MeetingRow } from "../entities/meeting";
+import type { OrganizationRow } from "../entities/organization";
+import type { PersonRow } from "../entities/person";
 import { normalizeAddress } from "../platform/email-address";
 import { PageArgs, type RelayPage } from "../schema/base";
 import {
@@ -16,14 +20,10 @@ import {
   PersonConnection,
   PersonsArgs,
 } from "../schema/lists";
-import type { Meeting } from "../schema/meeting";
-import type { Deal, Organization, Person } from "../schema/records";
 import type { OperationContext } from "./context";
-import { badInput } from "./errors";
 import { crmIdIn, type NodeType } from "./global-id";
-import { refuseInvalidInput } from "./invalid-input";
+import { badInput, refuseInvalidInput } from "./inputs";
 import { relayPage } from "./pages";
-import { presentDeal, presentMeeting, presentOrganization, presentPerson } from "./present";
 
 /** Lists of what is matched to a recorded meeting; empty while no CRM is connected. */
 @Resolver()
@@ -33,18 +33,15 @@ export class ListsResolver {
   async deals(
     @Args(() => DealsArgs, { validate: true }) args: DealsArgs,
     @Ctx() context: OperationContext,
-  ): Promise<RelayPage<Deal>> {
-    const { copy, domain } = await connected(context);
+  ): Promise<RelayPage<DealRow>> {
+    const copy = await context.copy();
     const orderName = args.orderBy ?? "UPDATED_AT_DESC";
     const filter = dealFilter(args.filter ?? {}, copy);
     const order = dealOrder(orderName, filter);
     // A cursor of a walk that is judged carries the instant of it, so it is none of a walk that is not.
     const list = { name: "deals", of: copy?.copyId ?? null, orderName: `${orderName} ${order.isJudged}`, order };
-    return relayPage(
-      list,
-      args,
-      async (page) => (copy ? readDeals(copy, filter, { ...page, order }, context.services.clock()) : NOTHING),
-      (row) => presentDeal(row, domain),
+    return relayPage(list, args, async (page) =>
+      copy ? readDeals(copy, filter, { ...page, order }, context.services.clock()) : NOTHING,
     );
   }
 
@@ -54,14 +51,11 @@ export class ListsResolver {
   async persons(
     @Args(() => PersonsArgs) args: PersonsArgs,
     @Ctx() context: OperationContext,
-  ): Promise<RelayPage<Person>> {
-    const { copy, domain } = await connected(context);
+  ): Promise<RelayPage<PersonRow>> {
+    const copy = await context.copy();
     const address = args.email == null ? null : addressIn(args.email);
-    return relayPage(
-      { name: "persons", of: copy?.copyId ?? null, order: NEWEST_IN_CRM },
-      args,
-      async (page) => (copy ? readPersons(copy, address, page) : NOTHING),
-      (row) => presentPerson(row, domain),
+    return relayPage({ name: "persons", of: copy?.copyId ?? null, order: NEWEST_IN_CRM }, args, async (page) =>
+      copy ? readPersons(copy, address, page) : NOTHING,
     );
   }
 
@@ -71,13 +65,10 @@ export class ListsResolver {
   async organizations(
     @Args(() => PageArgs) args: PageArgs,
     @Ctx() context: OperationContext,
-  ): Promise<RelayPage<Organization>> {
-    const { copy, domain } = await connected(context);
-    return relayPage(
-      { name: "organizations", of: copy?.copyId ?? null, order: NEWEST_IN_CRM },
-      args,
-      async (page) => (copy ? readOrganizations(copy, page) : NOTHING),
-      (row) => presentOrganization(row, domain),
+  ): Promise<RelayPage<OrganizationRow>> {
+    const copy = await context.copy();
+    return relayPage({ name: "organizations", of: copy?.copyId ?? null, order: NEWEST_IN_CRM }, args, async (page) =>
+      copy ? readOrganizations(copy, page) : NOTHING,
     );
   }
 
@@ -88,7 +79,7 @@ export class ListsResolver {
   async meetings(
     @Args(() => MeetingsArgs, { validate: true }) { filter, ...args }: MeetingsArgs,
     @Ctx() { actor, scope }: OperationContext,
-  ): Promise<RelayPage<Meeting>> {
+  ): Promise<RelayPage<MeetingRow>> {
     if (filter?.status?.length === 0)
       throw badInput("filter.status must name at least one status; leave it out for all.");
     const orderName = args.orderBy ?? "STARTS_AT_DESC";
@@ -101,15 +92,11 @@ export class ListsResolver {
       ownerEmail: ownerEmail?.trim() ?? null,
       includeCancelled: includeCancelled === true,
     };
-    return relayPage(list, args, (page) => readMeetings(scope, wanted, page), presentMeeting);
+    return relayPage(list, args, (page) => readMeetings(scope, wanted, page));
   }
 }
 
 const NOTHING: Page<never> = { rows: [], hasMore: false };
-
-async function connected(context: OperationContext): Promise<{ copy: CopyScope | null; domain: string | null }> {
-  return { copy: await context.copy(), domain: (await context.connection())?.companyDomain ?? null };
-}
 
 function addressIn(email: string): string {
   const address = normalizeAddress(email);

@@ -71,6 +71,17 @@ export class Loaders {
 
   readonly activity = this.#byId(readActivities);
   readonly note = this.#byId(readNotes);
+  /** What has a CRM id, by the type that it is shown as. */
+  readonly records = {
+    CrmUser: this.user,
+    Pipeline: this.pipeline,
+    Stage: this.stage,
+    Deal: this.deal,
+    Person: this.person,
+    Organization: this.organization,
+    Activity: this.activity,
+    Note: this.note,
+  };
   /** Of notes that were found readable; null for one that a sync has removed meanwhile. */
   readonly shownNote = new DataLoader<number, ShownNote | null>(async (ids) => {
     const copy = await this.copy();
@@ -173,4 +184,14 @@ function groupByParent<Id, Row extends { parent_id: Id }>(found: readonly Row[])
   const groups = new Map<Id, Row[]>();
   for (const row of found) groups.set(row.parent_id, [...(groups.get(row.parent_id) ?? []), row]);
   return groups;
+}
+
+/** From a CRM id to its record: null where there is none, or none that this tenant may read. */
+export const recordOf = async <Row>(loader: DataLoader<number, Row | null>, id: number | null): Promise<Row | null> =>
+  id === null ? null : loader.load(id);
+
+/** Those of a list of ids that this tenant may read, in the order given. */
+export async function recordsOf<Row>(loader: DataLoader<number, Row | null>, ids: readonly number[]): Promise<Row[]> {
+  const found = await Promise.all(ids.map((id) => loader.load(id)));
+  return found.filter((row) => row !== null);
 }

@@ -10,11 +10,21 @@ import {
   Subscription,
   UseMiddleware,
 } from "type-graphql";
-import { readMeeting } from "../briefing/briefings";
+import {
+  attendeeShown,
+  MOST_CANDIDATES,
+  matchShown,
+  readMeeting,
+  whyOutdated,
+  withoutGoneDeal,
+} from "../briefing/briefings";
 import type { ChoiceRefusal as MeetingRefusal } from "../briefing/choose-deal";
-import { NOT_CONNECTED } from "../briefing/matching/match";
 import { MEETING_MATCHED } from "../database/notifications";
+import type { CrmUserRow } from "../entities/crm-user";
+import type { DealRow } from "../entities/deal";
 import type { MeetingAttendeeRow, MeetingMatchRow, MeetingRow } from "../entities/meeting";
+import type { OrganizationRow } from "../entities/organization";
+import type { PersonRow } from "../entities/person";
 import type { Outcome } from "../platform/errors";
 import { asMany } from "../schema/base";
 import { CrmUser } from "../schema/context-records";
@@ -32,37 +42,15 @@ import {
 import { Briefing, Deal, DealCandidate, Organization, Person } from "../schema/records";
 import type { Refusal } from "../schema/refusal";
 import type { EventContext, OperationContext } from "./context";
-import { dealEdge, loadAll, organizationEdge, personEdge } from "./edges";
-import { badInput } from "./errors";
 import { crmIdIn, uuidIn } from "./global-id";
-import { Input, refusalOfInput, refuseInvalidInput } from "./invalid-input";
-import { presentAttendee, presentMatch, presentMeeting, presentRefusal, presentUser } from "./present";
+import { badInput, Input, presentRefusal, refusalOfInput, refuseInvalidInput } from "./inputs";
+import { recordOf, recordsOf } from "./loaders";
 
-const CONNECTION_CHANGED = "The CRM connection has changed since; the meeting is matched again after the next sync.";
-
-/** A match holds for the copy that it was made on. @returns why it does not hold now; null where it does */
-async function outdatedBecause(context: OperationContext, match: MeetingMatchRow | undefined): Promise<string | null> {
-  const copyId = (await context.copy())?.copyId ?? null;
-  if (match?.copyId === copyId) return null;
-  return copyId === null ? NOT_CONNECTED : CONNECTION_CHANGED;
-}
-
-/** A choice among more is none; an info@ address may stand at thousands of persons. */
-const MOST_CANDIDATES = 50;
 /** Attendees that a meeting is reckoned with: a town hall has 500, and a page of a hundred town halls nobody. */
 const A_DEPARTMENT = 100;
 
-const DEAL_GONE = "The deal that the meeting was matched to is gone from the CRM, or no longer visible there.";
-
-/** A meeting of long ago is not matched again when a sync removes its deal, and it is matched to none all the same. */
-async function withoutGoneDeal({ loaders }: OperationContext, match: MeetingMatchRow): Promise<MeetingMatchRow> {
-  if (match.dealId === null || (await loaders.deal.load(match.dealId))) return match;
-  const left = await Promise.all(
-    match.candidates.slice(0, MOST_CANDIDATES).map(({ dealId }) => loaders.deal.load(dealId)),
-  );
-  const status = left.some((deal) => deal !== null) ? "NEEDS_CHOICE" : "NONE";
-  return { ...match, status, rule: null, dealId: null, reason: DEAL_GONE };
-}
+const outdatedBecause = async (context: OperationContext, match: MeetingMatchRow | undefined) =>
+  whyOutdated((await context.copy())?.copyId ?? null, match);
 
 export const meetingIdIn = (id: string): string | null => uuidIn(id, "Meeting");
 
@@ -76,7 +64,7 @@ const trimmed = ({ externalId, title, startsAt, endsAt, ownerEmail, attendees }:
   attendees: attendees.map(({ email, name }) => ({ email: email.trim(), name: name?.trim() || null })),
 });
 
-const success = (row: MeetingRow) => Object.assign(new MeetingSuccess(), { meeting: presentMeeting(row) });
+const success = (row: MeetingRow) => Object.assign(new MeetingSuccess(), { meeting: row });
 
 /** The answer to a mutation that has changed the meeting, or was refused. */
 function settled(context: OperationContext, outcome: Outcome<MeetingRow, MeetingRefusal>): MeetingSuccess | Refusal {
@@ -99,10 +87,9 @@ export class MeetingResolver {
       | string
       | undefined,
     @Ctx() { scope }: OperationContext,
-  ): Promise<Meeting | null> {
+  ): Promise<MeetingRow | null> {
     if ((id == null) === (externalId == null)) throw badInput("Give either id or externalId.");
-    const row = await readMeeting(scope, id == null ? { externalId: externalId ?? "" } : { id: meetingIdIn(id) ?? "" });
-    return row && presentMeeting(row);
+    return readMeeting(scope, id == null ? { externalId: externalId ?? "" } : { id: meetingIdIn(id) ?? "" });
   }
 
   @Mutation(() => MeetingResult, { description: "Records or replaces a meeting (by externalId) and matches it." })
@@ -190,39 +177,39 @@ export class MeetingResolver {
     subscribe: ({ context }: { context: EventContext }) =>
       context.changesOf(MEETING_MATCHED, (reads, id) => reads.loaders.meeting.load(id)),
   })
-  meetingMatched(@Root() row: MeetingRow): Meeting {
-    return presentMeeting(row);
+  meetingMatched(@Root() row: MeetingRow): MeetingRow {
+    return row;
   }
 
   @FieldResolver(() => CrmUser, { nullable: true, description: "The CRM user with the owner's e-mail address." })
-  async owner(@Root() { ownerEmail }: Meeting, @Ctx() { loaders }: OperationContext): Promise<CrmUser | null> {
-    const row = await loaders.userByEmail.load(ownerEmail);
-    return row && presentUser(row);
+  owner(@Root() { ownerEmail }: MeetingRow, @Ctx() { loaders }: OperationContext): Promise<CrmUserRow | null> {
+    return loaders.userByEmail.load(ownerEmail);
   }
 
   @FieldResolver(() => [Attendee], {
     complexity: asMany(A_DEPARTMENT),
     description: "In the order in which they were recorded.",
   })
-  async attendees(@Root() { meetingId }: Meeting, @Ctx() context: OperationContext): Promise<Attendee[]> {
+  async attendees(@Root() { id: meetingId }: MeetingRow, @Ctx() context: OperationContext): Promise<Attendee[]> {
     const [found, [match]] = await Promise.all([
       context.loaders.attendees.load(meetingId),
       context.loaders.match.load(meetingId),
     ]);
     const outdated = await outdatedBecause(context, match);
-    return found.map((row) => presentAttendee(row, outdated));
+    return found.map((row) => attendeeShown(row, outdated));
   }
 
   @FieldResolver(() => MeetingMatch, { description: "Which deal it is about, and why." })
-  async match(@Root() { meetingId }: Meeting, @Ctx() context: OperationContext): Promise<MeetingMatch> {
+  async match(@Root() { id: meetingId }: MeetingRow, @Ctx() context: OperationContext): Promise<MeetingMatch> {
     const [row] = await context.loaders.match.load(meetingId);
     if (!row) throw new Error(`meeting ${meetingId} was stored without its match`);
     const outdated = await outdatedBecause(context, row);
-    return presentMatch(outdated ? row : await withoutGoneDeal(context, row), outdated);
+    const isThere = async (dealId: number) => (await context.loaders.deal.load(dealId)) !== null;
+    return matchShown(outdated ? row : await withoutGoneDeal(row, isThere), outdated);
   }
 
   @FieldResolver(() => Briefing, { nullable: true, description: "null while no CRM is connected." })
-  async briefing(@Root() meeting: Meeting, @Ctx() context: OperationContext): Promise<Briefing | null> {
+  async briefing(@Root() meeting: MeetingRow, @Ctx() context: OperationContext): Promise<Briefing | null> {
     return (await context.copy()) && Object.assign(new Briefing(), { meeting });
   }
 }
@@ -230,24 +217,27 @@ export class MeetingResolver {
 @Resolver(() => PersonMatch)
 export class PersonMatchResolver {
   @FieldResolver(() => Person, { nullable: true, description: "The one person; null unless MATCHED and readable." })
-  person(@Root() { links }: PersonMatch, @Ctx() context: OperationContext): Promise<Person | null> {
-    return personEdge(context, links.person);
+  person(@Root() { personId }: PersonMatch, @Ctx() { loaders }: OperationContext): Promise<PersonRow | null> {
+    return recordOf(loaders.person, personId);
   }
 
   @FieldResolver(() => Organization, {
     nullable: true,
     description: "The matched person's company, else the one that the domain of the address tells.",
   })
-  organization(@Root() { links }: PersonMatch, @Ctx() context: OperationContext): Promise<Organization | null> {
-    return organizationEdge(context, links.organization);
+  organization(
+    @Root() { organizationId }: PersonMatch,
+    @Ctx() { loaders }: OperationContext,
+  ): Promise<OrganizationRow | null> {
+    return recordOf(loaders.organization, organizationId);
   }
 
   @FieldResolver(() => [Person], {
     complexity: asMany(MOST_CANDIDATES),
     description: "Where several persons could be meant: those, at most 50.",
   })
-  candidates(@Root() { links }: PersonMatch, @Ctx() context: OperationContext): Promise<Person[]> {
-    return loadAll((id) => personEdge(context, id), links.candidates.slice(0, MOST_CANDIDATES));
+  candidates(@Root() { candidateIds }: PersonMatch, @Ctx() context: OperationContext): Promise<PersonRow[]> {
+    return recordsOf(context.loaders.person, candidateIds.slice(0, MOST_CANDIDATES));
   }
 }
 
@@ -257,8 +247,8 @@ export class MeetingMatchResolver {
     nullable: true,
     description: "The deal that the meeting is about; null until one is certain or chosen.",
   })
-  deal(@Root() { links }: MeetingMatch, @Ctx() context: OperationContext): Promise<Deal | null> {
-    return dealEdge(context, links.deal);
+  deal(@Root() { dealId }: MeetingMatch, @Ctx() { loaders }: OperationContext): Promise<DealRow | null> {
+    return recordOf(loaders.deal, dealId);
   }
 
   @FieldResolver(() => [DealCandidate], {
@@ -266,11 +256,11 @@ export class MeetingMatchResolver {
     description:
       "The deals that could be meant, at most 50, the matched one among them; a user may choose another of them.",
   })
-  async candidates(@Root() { links }: MeetingMatch, @Ctx() context: OperationContext): Promise<DealCandidate[]> {
+  async candidates(@Root() { candidates }: MeetingMatch, @Ctx() context: OperationContext): Promise<DealCandidate[]> {
     const found = await Promise.all(
-      links.candidates
+      candidates
         .slice(0, MOST_CANDIDATES)
-        .map(async ({ deal: id, reason }) => ({ deal: await dealEdge(context, id), reason })),
+        .map(async ({ dealId, reason }) => ({ deal: await context.loaders.deal.load(dealId), reason })),
     );
     return found.flatMap(({ deal, reason }) => (deal ? [{ deal, reason }] : []));
   }
@@ -279,25 +269,25 @@ export class MeetingMatchResolver {
     complexity: asMany(A_DEPARTMENT),
     description: "The attendees that are known persons.",
   })
-  async persons(@Root() { links }: MeetingMatch, @Ctx() context: OperationContext): Promise<Person[]> {
-    return loadAll((id) => personEdge(context, id), await matchedPersonIds(context, links.meeting));
+  async persons(@Root() { meetingId }: MeetingMatch, @Ctx() context: OperationContext): Promise<PersonRow[]> {
+    return recordsOf(context.loaders.person, await matchedPersonIds(context, meetingId));
   }
 
   @FieldResolver(() => [Organization], {
     complexity: asMany(A_DEPARTMENT),
     description: "The companies for which the attendees come.",
   })
-  organizations(@Root() { links }: MeetingMatch, @Ctx() context: OperationContext): Promise<Organization[]> {
-    return matchedOrganizations(context, links.meeting);
+  organizations(@Root() { meetingId }: MeetingMatch, @Ctx() context: OperationContext): Promise<OrganizationRow[]> {
+    return matchedOrganizations(context, meetingId);
   }
 }
 
 export const matchedPersonIds = (context: OperationContext, meetingId: string): Promise<number[]> =>
   idsOfAttendees(context, meetingId, ({ personId }) => personId);
 
-export async function matchedOrganizations(context: OperationContext, meetingId: string): Promise<Organization[]> {
+export async function matchedOrganizations(context: OperationContext, meetingId: string): Promise<OrganizationRow[]> {
   const ids = await idsOfAttendees(context, meetingId, ({ organizationId }) => organizationId);
-  return loadAll((id) => organizationEdge(context, id), ids);
+  return recordsOf(context.loaders.organization, ids);
 }
 
 async function idsOfAttendees(

@@ -1,87 +1,50 @@
-import { Arg, Ctx, ID, Query, Resolver } from "type-graphql";
+import type { GraphQLResolveInfo } from "graphql";
+import { Arg, Ctx, FieldResolver, ID, Info, Query, Resolver, Root } from "type-graphql";
 import { seesAllWrites } from "../auth/policies";
 import { readMeeting } from "../briefing/briefings";
-import type { WriteReceipt } from "../entities/write-receipt";
-import { Node } from "../schema/base";
+import { asNode, Node } from "../schema/base";
 import { readRunsById } from "../sync/run-history";
-import { FIELD, NOTE, type OfCompany, readReceipts, type WriteKind } from "../writeback/receipts";
+import { FIELD, NOTE, readReceipts } from "../writeback/receipts";
+import { shownConnection } from "./connection-resolver";
 import type { OperationContext } from "./context";
-import { dealEdge, organizationEdge, personEdge, userEdge } from "./edges";
-import { crmIdIn, decodeId, type NodeType, uuidIn } from "./global-id";
-import { meetingIdIn } from "./meeting-resolver";
-import {
-  presentActivity,
-  presentConnection,
-  presentMeeting,
-  presentNote,
-  presentPipeline,
-  presentRun,
-  presentStage,
-} from "./present";
-import { presentFieldWrite, presentNoteWrite } from "./present-writes";
+import { crmIdIn, decodeId, encodeId, isNodeType, type NodeType, uuidIn } from "./global-id";
 
-type Find = (context: OperationContext, id: string) => Promise<Node | null>;
+/** What a row is told apart by: a record of the CRM within its copy, anything else by an id of our own. */
+type Identified = { copyId: number; crmId: number } | { id: string };
 
-/** Finds a record of the present copy by the CRM id in its global id. */
-const inCopy =
-  (type: NodeType, find: (context: OperationContext, crmId: number) => Promise<Node | null>): Find =>
-  async (context, id) => {
-    const copy = await context.copy();
-    const crmId = copy && crmIdIn(id, type, copy.copyId);
-    return crmId ? find(context, crmId) : null;
-  };
-
-/** A receipt that the actor may see. */
-const ownReceipt =
-  <Row extends WriteReceipt>(type: NodeType, kind: WriteKind<Row>, present: (row: Row & OfCompany) => Node): Find =>
-  async ({ scope, actor }, id) => {
-    const receiptId = uuidIn(id, type);
-    if (!receiptId) return null;
-    const [row] = await readReceipts(scope, kind, [receiptId], seesAllWrites(actor) ? null : actor.userId);
-    return row ? present(row) : null;
-  };
-
-const FINDERS: Record<NodeType, Find> = {
-  Connection: async (context, id) => {
-    const { actor, services } = context;
-    const [row, stop] = await Promise.all([context.connection(), services.crmStops.present()]);
-    const own = presentConnection(actor, row, stop, services.clock());
-    return own.id === id ? own : null;
-  },
-  SyncRun: async ({ scope }, id) => {
-    const runId = uuidIn(id, "SyncRun");
-    const [row] = runId ? await readRunsById(scope, [runId]) : [];
-    return row ? presentRun(row) : null;
-  },
-  Meeting: async ({ scope }, id) => {
-    const row = await readMeeting(scope, { id: meetingIdIn(id) ?? "" });
-    return row && presentMeeting(row);
-  },
-  NoteWrite: ownReceipt("NoteWrite", NOTE, presentNoteWrite),
-  FieldWrite: ownReceipt("FieldWrite", FIELD, presentFieldWrite),
-  CrmUser: inCopy("CrmUser", userEdge),
-  Deal: inCopy("Deal", dealEdge),
-  Person: inCopy("Person", personEdge),
-  Organization: inCopy("Organization", organizationEdge),
-  Pipeline: inCopy("Pipeline", async ({ loaders }, id) => {
-    const row = await loaders.pipeline.load(id);
-    return row && presentPipeline(row);
-  }),
-  Stage: inCopy("Stage", async ({ loaders }, id) => {
-    const row = await loaders.stage.load(id);
-    return row && presentStage(row);
-  }),
-  Activity: inCopy("Activity", async ({ loaders }, id) => {
-    const row = await loaders.activity.load(id);
-    return row && presentActivity(row);
-  }),
-  Note: inCopy("Note", async ({ loaders }, id) => {
-    const row = await loaders.note.load(id);
-    return row && presentNote(row);
-  }),
+/** Rows with a UUID of our own, as far as the actor may see them. */
+const FINDERS = {
+  SyncRun: ({ scope }: OperationContext, id: string) => readRunsById(scope, [id]),
+  Meeting: async ({ scope }: OperationContext, id: string) => [await readMeeting(scope, { id })],
+  NoteWrite: ({ scope, actor }: OperationContext, id: string) => readReceipts(scope, NOTE, [id], ownOnly(actor)),
+  FieldWrite: ({ scope, actor }: OperationContext, id: string) => readReceipts(scope, FIELD, [id], ownOnly(actor)),
 };
 
-@Resolver()
+const ownOnly = (actor: OperationContext["actor"]) => (seesAllWrites(actor) ? null : actor.userId);
+
+async function rowOf(context: OperationContext, type: NodeType, id: string): Promise<object | null> {
+  switch (type) {
+    case "Connection": {
+      const own = await shownConnection(context);
+      return encodeId(type, own.id) === id ? own : null;
+    }
+    case "SyncRun":
+    case "Meeting":
+    case "NoteWrite":
+    case "FieldWrite": {
+      const uuid = uuidIn(id, type);
+      const [row = null] = uuid ? await FINDERS[type](context, uuid) : [];
+      return row;
+    }
+    default: {
+      const copy = await context.copy();
+      const crmId = copy && crmIdIn(id, type, copy.copyId);
+      return crmId ? context.loaders.records[type].load(crmId) : null;
+    }
+  }
+}
+
+@Resolver(() => Node)
 export class NodeResolver {
   @Query(() => Node, {
     nullable: true,
@@ -90,8 +53,15 @@ export class NodeResolver {
   async node(
     @Arg("id", () => ID, { description: "A global id of any type." }) id: string,
     @Ctx() context: OperationContext,
-  ): Promise<Node | null> {
+  ): Promise<object | null> {
     const type = decodeId(id)?.type;
-    return type !== undefined && Object.hasOwn(FINDERS, type) ? FINDERS[type as NodeType](context, id) : null;
+    if (type === undefined || !isNodeType(type)) return null;
+    const row = await rowOf(context, type, id);
+    return row && asNode(type, row);
+  }
+
+  @FieldResolver()
+  id(@Root() row: Identified, @Info() { parentType }: GraphQLResolveInfo): string {
+    return "crmId" in row ? encodeId(parentType.name, row.copyId, row.crmId) : encodeId(parentType.name, row.id);
   }
 }

@@ -1,6 +1,6 @@
 import { isPosition, type ListOrder, type Page, type PageRequest, type Position } from "../database/keyset";
 import type { PageArgs, RelayPage } from "../schema/base";
-import { badInput, pageSize } from "./errors";
+import { badInput, pageSize } from "./inputs";
 
 /** A list of which cursors are issued. A cursor of one list is none of another. */
 export interface PagedList {
@@ -37,16 +37,15 @@ function partsOf(cursor: string): unknown[] {
   }
 }
 
-/** Reads a page of a list and presents it. @throws GraphQLError BAD_USER_INPUT for a size or cursor that is none */
-export async function relayPage<Row, Node>(
+/** Reads a page of a list. @throws GraphQLError BAD_USER_INPUT for a size or cursor that is none */
+export async function relayPage<Row extends object>(
   list: PagedList,
   { first, after }: PageArgs,
   read: (page: PageRequest) => Promise<Page<Row>>,
-  present: (row: Row) => Node,
-): Promise<RelayPage<Node>> {
+): Promise<RelayPage<Row>> {
   const position = after == null ? null : decodeCursor(list, after);
   const found = await read({ order: list.order, first: pageSize(first), after: position });
-  const edges = found.rows.map((row) => ({ cursor: encodeCursor(list, row.position), node: present(row) }));
+  const edges = found.rows.map((row) => ({ cursor: encodeCursor(list, row.position), node: row }));
   return {
     edges,
     nodes: edges.map(({ node }) => node),

@@ -1,34 +1,25 @@
-import {
-  Arg,
-  Args,
-  Ctx,
-  FieldResolver,
-  ID,
-  Int,
-  Mutation,
-  Resolver,
-  Root,
-  Subscription,
-  UseMiddleware,
-} from "type-graphql";
+import { Arg, Args, Ctx, FieldResolver, ID, Mutation, Resolver, Root, Subscription, UseMiddleware } from "type-graphql";
+import type { Evidence, QuietReason as Reason, QuietSignal as Signal } from "../briefing/quiet/facts";
+import { isSilent } from "../briefing/quiet/facts";
 import { judge, LastInteraction, lastInteraction, nothingKnown } from "../briefing/quiet/judge";
 import { flippedDeal } from "../briefing/quiet/verdict";
 import type { DealRef, SnoozeRefusal } from "../briefing/snoozing";
+import { holdsAt } from "../briefing/snoozing";
+import type { InteractionRow } from "../briefing/timeline";
 import { SILENCE_CHANGED } from "../database/notifications";
+import type { ActivityRow } from "../entities/activity";
 import type { DealRow } from "../entities/deal";
+import type { PersonRow } from "../entities/person";
 import type { Outcome } from "../platform/errors";
-import { Node } from "../schema/base";
+import { asNode, Node } from "../schema/base";
 import { Activity } from "../schema/context-records";
 import { Interaction, QuietReason, QuietSignal, Snooze, SnoozeArgs } from "../schema/quiet";
 import { Briefing, Deal, DealResult, DealSuccess, Person } from "../schema/records";
 import type { Refusal } from "../schema/refusal";
 import type { EventContext, OperationContext } from "./context";
-import { dealEdge, deals, personEdge, userEdge } from "./edges";
-import { nestedSize } from "./errors";
 import { crmIdIn } from "./global-id";
-import { refuseInvalidInput } from "./invalid-input";
-import { presentActivity, presentDeal, presentMeeting, presentNote, presentRefusal, presentStage } from "./present";
-import { presentInteraction, presentQuiet } from "./present-quiet";
+import { First, nestedSize, presentRefusal, refuseInvalidInput } from "./inputs";
+import { recordOf } from "./loaders";
 
 /** The deal of a global id, as far as it is one of the copy that the tenant sees. */
 async function dealIn(context: OperationContext, id: string): Promise<DealRef> {
@@ -43,8 +34,7 @@ async function settled(
 ): Promise<DealSuccess | Refusal> {
   context.renew();
   if (!outcome.ok) return presentRefusal(outcome);
-  const [deal] = await deals(context, [outcome.value]);
-  return Object.assign(new DealSuccess(), { deal });
+  return Object.assign(new DealSuccess(), { deal: outcome.value });
 }
 
 @Resolver(() => Deal)
@@ -80,32 +70,35 @@ export class DealQuietResolver {
     subscribe: ({ context }: { context: EventContext }) =>
       context.changesOf(SILENCE_CHANGED, (reads, told) => reads.loaders.deal.load(flippedDeal(told))),
   })
-  async silenceChanged(@Root() row: DealRow, @Ctx() context: EventContext): Promise<Deal> {
-    return presentDeal(row, (await context.connection())?.companyDomain ?? null);
+  silenceChanged(@Root() row: DealRow): DealRow {
+    return row;
   }
 
   @FieldResolver(() => Snooze, { nullable: true, description: "null while it is not snoozed." })
-  snooze(@Root() { snoozed }: Deal, @Ctx() { services }: OperationContext): Snooze | null {
-    return snoozed && snoozed.endsAt > services.clock() ? snoozed : null;
+  snooze(@Root() deal: DealRow, @Ctx() { services }: OperationContext): DealRow | null {
+    return holdsAt(deal, services.clock()) ? deal : null;
   }
 
   @FieldResolver(() => QuietSignal, { description: "Whether it has gone quiet, and why." })
-  async quiet(@Root() { links }: Deal, @Ctx() { loaders, services }: OperationContext): Promise<QuietSignal> {
-    const found = await loaders.quietFacts.load(links.deal);
-    return presentQuiet(found ? judge(found.facts, found.copy, found.now) : nothingKnown(services.clock()));
+  async quiet(@Root() { crmId }: DealRow, @Ctx() { loaders, services }: OperationContext): Promise<Signal> {
+    const found = await loaders.quietFacts.load(crmId);
+    return found ? judge(found.facts, found.copy, found.now) : nothingKnown(services.clock());
   }
 
   @FieldResolver(() => Interaction, {
     nullable: true,
     description: "The latest meeting, activity, mail or note of a person; null where none is known.",
   })
-  async lastInteraction(@Root() { links }: Deal, @Ctx() { loaders }: OperationContext): Promise<Interaction | null> {
-    const found = await loaders.quietFacts.load(links.deal);
+  async lastInteraction(
+    @Root() { crmId }: DealRow,
+    @Ctx() { loaders }: OperationContext,
+  ): Promise<InteractionRow | null> {
+    const found = await loaders.quietFacts.load(crmId);
     const last = found && lastInteraction(found.facts, found.now);
     if (!last) return null;
     const activityId = last.kind === "ACTIVITY" ? last.crmId : null;
     const personId = await personOf(last, loaders);
-    return presentInteraction({ kind: last.kind, at: new Date(last.at), activityId, personId });
+    return { kind: last.kind, at: new Date(last.at), activityId, personId };
   }
 }
 
@@ -123,50 +116,40 @@ async function personOf(
   return kind === "NOTE" ? ((await note.load(crmId))?.personId ?? null) : crmId;
 }
 
+@Resolver(() => QuietSignal)
+export class QuietSignalResolver {
+  @FieldResolver()
+  isQuiet(@Root() { verdict }: Signal): boolean {
+    return isSilent(verdict);
+  }
+}
+
 @Resolver(() => QuietReason)
 export class QuietReasonResolver {
   @FieldResolver(() => [Node], { description: "The records that show it, as far as they are readable." })
-  async evidence(@Root() { shownBy }: QuietReason, @Ctx() context: OperationContext): Promise<Node[]> {
-    const found = await Promise.all(shownBy.map((evidence) => nodeOf(context, evidence)));
+  async evidence(@Root() { evidence: records }: Reason, @Ctx() context: OperationContext): Promise<object[]> {
+    const found = await Promise.all(records.map((evidence) => nodeOf(context, evidence)));
     return found.filter((node) => node !== null);
   }
 }
 
-async function nodeOf(context: OperationContext, evidence: QuietReason["shownBy"][number]): Promise<Node | null> {
-  const { loaders } = context;
-  const shown = async <Row>(load: Promise<Row | null>, present: (row: Row) => Node) => {
-    const row = await load;
-    return row && present(row);
-  };
-  switch (evidence.type) {
-    case "Deal":
-      return dealEdge(context, evidence.crmId);
-    case "Person":
-      return personEdge(context, evidence.crmId);
-    case "CrmUser":
-      return userEdge(context, evidence.crmId);
-    case "Activity":
-      return shown(loaders.activity.load(evidence.crmId), presentActivity);
-    case "Note":
-      return shown(loaders.note.load(evidence.crmId), presentNote);
-    case "Stage":
-      return shown(loaders.stage.load(evidence.crmId), presentStage);
-    case "Meeting":
-      return shown(loaders.meeting.load(evidence.meetingId), presentMeeting);
-  }
+async function nodeOf({ loaders }: OperationContext, evidence: Evidence): Promise<object | null> {
+  const row = await (evidence.type === "Meeting"
+    ? loaders.meeting.load(evidence.meetingId)
+    : loaders.records[evidence.type].load(evidence.crmId));
+  return row && asNode(evidence.type, row);
 }
 
 @Resolver(() => Interaction)
 export class InteractionResolver {
   @FieldResolver(() => Person, { nullable: true, description: "The buyer; null where unknown or not readable." })
-  person(@Root() { links }: Interaction, @Ctx() context: OperationContext): Promise<Person | null> {
-    return personEdge(context, links.person);
+  person(@Root() { personId }: InteractionRow, @Ctx() { loaders }: OperationContext): Promise<PersonRow | null> {
+    return recordOf(loaders.person, personId);
   }
 
   @FieldResolver(() => Activity, { nullable: true, description: "The activity, where it was one." })
-  async activity(@Root() { links }: Interaction, @Ctx() { loaders }: OperationContext): Promise<Activity | null> {
-    const row = links.activity === null ? null : await loaders.activity.load(links.activity);
-    return row && presentActivity(row);
+  activity(@Root() { activityId }: InteractionRow, @Ctx() { loaders }: OperationContext): Promise<ActivityRow | null> {
+    return recordOf(loaders.activity, activityId);
   }
 }
 
@@ -175,13 +158,11 @@ export class TimelineResolver {
   @FieldResolver(() => [Interaction], {
     description: "The latest interactions with the attendees and about the meeting's deal, newest first.",
   })
-  async timeline(
+  timeline(
     @Root() { meeting }: Briefing,
-    @Arg("first", () => Int, { nullable: true, defaultValue: 10, description: "How many at most, from 1 to 50." })
-    first: number | null,
+    @First(10) first: number | null,
     @Ctx() { loaders }: OperationContext,
-  ): Promise<Interaction[]> {
-    const found = await loaders.timeline.load({ id: meeting.meetingId, first: nestedSize(first ?? 10) });
-    return found.map(presentInteraction);
+  ): Promise<InteractionRow[]> {
+    return loaders.timeline.load({ id: meeting.id, first: nestedSize(first ?? 10) });
   }
 }

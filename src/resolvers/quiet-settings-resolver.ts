@@ -2,6 +2,9 @@ import { Arg, Ctx, FieldResolver, Int, Mutation, Query, Resolver, Root, UseMiddl
 import { MOST_PREVIEWED } from "../briefing/quiet/preview";
 import { readQuietSettings, ShownSettings, WishedSettings } from "../briefing/quiet/quiet-settings";
 import type { CopyScope } from "../database/database";
+import type { DealRow } from "../entities/deal";
+import type { PipelineRow, StageRow } from "../entities/pipeline";
+import type { OwnThreshold } from "../entities/tenant";
 import { zoneNamed } from "../platform/clock";
 import { OF_ALL_DEALS } from "../schema/base";
 import {
@@ -16,17 +19,15 @@ import {
 import { Deal } from "../schema/records";
 import type { Refusal } from "../schema/refusal";
 import type { OperationContext } from "./context";
-import { deals, loadAll } from "./edges";
-import { nestedSize } from "./errors";
 import { crmIdIn } from "./global-id";
-import { Input, refuseInvalidInput } from "./invalid-input";
-import { make, presentPipeline, presentRefusal, presentStage } from "./present";
+import { Input, nestedSize, presentRefusal, refuseInvalidInput } from "./inputs";
+import { recordOf, recordsOf } from "./loaders";
 
 @Resolver(() => QuietPreview)
 export class QuietSettingsResolver {
   @Query(() => QuietSettings, { description: "How the tenant wants silence to be judged." })
-  async quietSettings(@Ctx() context: OperationContext): Promise<QuietSettings> {
-    return present(context, await readQuietSettings(context.scope));
+  quietSettings(@Ctx() context: OperationContext): Promise<ShownSettings> {
+    return readQuietSettings(context.scope);
   }
 
   @Query(() => QuietPreviewResult, {
@@ -41,7 +42,7 @@ export class QuietSettingsResolver {
   ): Promise<QuietPreview | Refusal> {
     const copy = await context.copy();
     const found = await context.services.quietSettings.preview(context.actor, copy, wishesIn(input, copy));
-    return found.ok ? make(QuietPreview, found.value) : presentRefusal(found);
+    return found.ok ? Object.assign(new QuietPreview(), found.value) : presentRefusal(found);
   }
 
   @Mutation(() => QuietSettingsResult, {
@@ -58,7 +59,7 @@ export class QuietSettingsResolver {
     const set = await services.quietSettings.set(actor, copy?.copyId ?? null, wishesIn(input, copy));
     if (!set.ok) return presentRefusal(set);
     context.renew();
-    return make(QuietSettingsSuccess, { settings: await this.quietSettings(context) });
+    return Object.assign(new QuietSettingsSuccess(), { settings: await this.quietSettings(context) });
   }
 
   @FieldResolver(() => [Deal], {
@@ -69,9 +70,9 @@ export class QuietSettingsResolver {
     @Arg("first", () => Int, { nullable: true, defaultValue: 20, description: `At most ${MOST_PREVIEWED}.` })
     first: number | null,
     @Ctx() context: OperationContext,
-  ): Promise<Deal[]> {
+  ): Promise<DealRow[]> {
     const shown = dealIds.slice(0, nestedSize(first ?? 20));
-    return deals(context, await loadAll((id) => context.loaders.deal.load(id), shown));
+    return recordsOf(context.loaders.deal, shown);
   }
 }
 
@@ -91,22 +92,15 @@ function wishesIn(input: QuietSettingsInput, copy: CopyScope | null): WishedSett
   };
 }
 
-async function present({ loaders }: OperationContext, shown: ShownSettings): Promise<QuietSettings> {
-  const thresholds = shown.thresholds.map(async ({ scope, crmId, code, days }) => {
-    const pipeline = scope === "PIPELINE" ? await loaders.pipeline.load(crmId) : null;
-    const stage = scope === "STAGE" ? await loaders.stage.load(crmId) : null;
-    return make(QuietThreshold, {
-      scope: scope,
-      pipeline: pipeline && presentPipeline(pipeline),
-      stage: stage && presentStage(stage),
-      code: code,
-      days,
-    });
-  });
-  const { businessDays, twoWayTypes, timeZone, rejudging } = shown;
-  return make(QuietSettings, {
-    thresholds: await Promise.all(thresholds),
-    twoWayActivityTypes: twoWayTypes,
-    ...{ businessDays, timeZone, rejudging },
-  });
+@Resolver(() => QuietThreshold)
+export class QuietThresholdResolver {
+  @FieldResolver()
+  pipeline(@Root() { scope, crmId }: OwnThreshold, @Ctx() { loaders }: OperationContext): Promise<PipelineRow | null> {
+    return recordOf(loaders.pipeline, scope === "PIPELINE" ? crmId : null);
+  }
+
+  @FieldResolver()
+  stage(@Root() { scope, crmId }: OwnThreshold, @Ctx() { loaders }: OperationContext): Promise<StageRow | null> {
+    return recordOf(loaders.stage, scope === "STAGE" ? crmId : null);
+  }
 }

@@ -1,13 +1,23 @@
 import { Arg, Args, Ctx, FieldResolver, Float, Mutation, Query, Resolver, Root, Subscription } from "type-graphql";
 import { PROGRESS_CHANGED } from "../database/notifications";
+import type { GapSummary, SyncStepRow } from "../entities/sync-run";
 import { SYNC_RESOURCES, type SyncKind, type SyncRunRow } from "../entities/sync-run";
 import { PageArgs, type RelayPage } from "../schema/base";
 import type { Refusal } from "../schema/refusal";
-import { RequestSyncResult, SyncKindEnum, SyncRequested, SyncRun, SyncRunConnection, SyncStep } from "../schema/sync";
+import {
+  DataGap,
+  RequestSyncResult,
+  SyncError,
+  SyncKindEnum,
+  SyncRequested,
+  SyncRun,
+  SyncRunConnection,
+  SyncStep,
+} from "../schema/sync";
 import { NEWEST_RUN, progressOf, readLatestRun, readRuns, readRunsById } from "../sync/run-history";
 import type { EventContext, OperationContext } from "./context";
+import { presentRefusal } from "./inputs";
 import { relayPage } from "./pages";
-import { presentRefusal, presentRun, presentStep } from "./present";
 
 @Resolver(() => SyncRun)
 export class SyncRunResolver {
@@ -15,9 +25,9 @@ export class SyncRunResolver {
   syncRuns(
     @Args(() => PageArgs) args: PageArgs,
     @Ctx() { actor, scope }: OperationContext,
-  ): Promise<RelayPage<SyncRun>> {
+  ): Promise<RelayPage<SyncRunRow>> {
     const list = { name: "syncRuns", of: actor.tenantId, order: NEWEST_RUN };
-    return relayPage(list, args, (page) => readRuns(scope, page), presentRun);
+    return relayPage(list, args, (page) => readRuns(scope, page));
   }
 
   @Mutation(() => RequestSyncResult, {
@@ -33,7 +43,7 @@ export class SyncRunResolver {
     if (!made.ok) return presentRefusal(made);
     const [run] = await readRunsById(scope, [made.value]);
     if (!run) throw new Error(`run ${made.value} was made and is not there`);
-    return Object.assign(new SyncRequested(), { run: presentRun(run) });
+    return Object.assign(new SyncRequested(), { run });
   }
 
   @Subscription(() => SyncRun, {
@@ -41,18 +51,36 @@ export class SyncRunResolver {
     subscribe: ({ context }: { context: EventContext }) =>
       context.changes(PROGRESS_CHANGED, (reads) => reads.once("latest run", () => readLatestRun(reads.scope))),
   })
-  syncProgressed(@Root() row: SyncRunRow): SyncRun {
-    return presentRun(row);
+  syncProgressed(@Root() row: SyncRunRow): SyncRunRow {
+    return row;
+  }
+
+  @FieldResolver()
+  error(@Root() { errorCode, errorMessage }: SyncRunRow): SyncError | null {
+    return errorCode && { code: errorCode, message: errorMessage ?? "" };
   }
 
   @FieldResolver(() => [SyncStep], { description: "In the order in which the run takes them." })
-  async steps(@Root() { runId }: SyncRun, @Ctx() { loaders }: EventContext): Promise<SyncStep[]> {
-    const found = await loaders.steps.load(runId);
-    return SYNC_RESOURCES.flatMap((resource) => found.filter((step) => step.resource === resource)).map(presentStep);
+  async steps(@Root() { id }: SyncRunRow, @Ctx() { loaders }: EventContext): Promise<SyncStepRow[]> {
+    const found = await loaders.steps.load(id);
+    return SYNC_RESOURCES.flatMap((resource) => found.filter((step) => step.resource === resource));
   }
 
   @FieldResolver(() => Float, { description: "0 to 1, never falling within a run." })
-  async progress(@Root() { runId }: SyncRun, @Ctx() { loaders }: EventContext): Promise<number> {
-    return progressOf(await loaders.steps.load(runId));
+  async progress(@Root() { id }: SyncRunRow, @Ctx() { loaders }: EventContext): Promise<number> {
+    return progressOf(await loaders.steps.load(id));
+  }
+}
+
+@Resolver(() => DataGap)
+export class DataGapResolver {
+  @FieldResolver()
+  since(@Root() { since }: GapSummary): Date {
+    return new Date(since);
+  }
+
+  @FieldResolver()
+  expectedBy(@Root() { expectedBy }: GapSummary): Date | null {
+    return expectedBy === null ? null : new Date(expectedBy);
   }
 }

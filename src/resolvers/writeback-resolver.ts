@@ -1,10 +1,14 @@
+import type { ClassType } from "type-graphql";
 import { Args, Ctx, FieldResolver, Mutation, Query, Resolver, Root, UseMiddleware } from "type-graphql";
 import { seesAllWrites } from "../auth/policies";
-import type { MatchedEntity } from "../entities/meeting";
+import type { Position } from "../database/keyset";
+import type { MatchedEntity, MeetingRow } from "../entities/meeting";
+import type { WriteReceipt } from "../entities/write-receipt";
 import type { RelayPage } from "../schema/base";
-import { Node } from "../schema/base";
+import { asNode, Node } from "../schema/base";
 import { Meeting } from "../schema/meeting";
 import type { Refusal } from "../schema/refusal";
+import type { WriteError, WriteState } from "../schema/writeback";
 import {
   CrmWriteConnection,
   CrmWritesArgs,
@@ -13,26 +17,22 @@ import {
   WriteFieldsInput,
   WriteFieldsReport,
   WriteFieldsResult,
-  WriteLinks,
   WriteNoteInput,
   WriteNoteResult,
   WriteNoteSuccess,
 } from "../schema/writeback";
+import type { OfCompany } from "../writeback/receipts";
 import { FIELD, NOTE, readReceipts } from "../writeback/receipts";
 import type { AskedTarget } from "../writeback/targets";
+import type { WrittenRow } from "../writeback/write-history";
 import { NEWEST_WRITE, readWrites } from "../writeback/write-history";
 import type { OperationContext } from "./context";
-import { dealEdge, organizationEdge, personEdge } from "./edges";
 import { decodeId, uuidIn } from "./global-id";
-import { Input, refuseInvalidInput } from "./invalid-input";
+import { Input, presentRefusal, refuseInvalidInput } from "./inputs";
+import { recordOf } from "./loaders";
 import { relayPage } from "./pages";
-import { presentMeeting, presentRefusal } from "./present";
-import { presentFieldWrite, presentNoteWrite, presentWrite } from "./present-writes";
 
-const TARGET =
-  "What was written to; null where it is no longer readable: disconnected, deleted or not matched any more.";
-
-const MEETING = "As recorded; null once it was deleted.";
+const _MEETING = "As recorded; null once it was deleted.";
 
 const TARGETS: Record<string, MatchedEntity> = { Deal: "DEAL", Person: "PERSON", Organization: "ORGANIZATION" };
 
@@ -47,8 +47,48 @@ function targetIn(id: string): AskedTarget {
   return entity && copyId && crmId ? { entity, copyId, id: crmId } : null;
 }
 
+type Receipt = WriteReceipt & OfCompany;
+
+const TYPES = { DEAL: "Deal", PERSON: "Person", ORGANIZATION: "Organization" } as const;
+
+/** One whose answer is still awaited may or may not be in the CRM: it is UNKNOWN. */
+const stateOf = ({ state }: Receipt): WriteState => (state === "SENDING" ? "UNKNOWN" : state);
+
+/** What the receipts of notes and of fields resolve alike. */
+function receiptResolver(type: () => ClassType) {
+  @Resolver(type)
+  abstract class ReceiptResolver {
+    @FieldResolver()
+    state(@Root() row: Receipt): WriteState {
+      return stateOf(row);
+    }
+
+    @FieldResolver()
+    error(@Root() { errorCode, errorMessage }: Receipt): WriteError | null {
+      return errorCode && { code: errorCode, message: errorMessage ?? "" };
+    }
+
+    @FieldResolver(() => Meeting, { nullable: true, description: "As recorded; null once it was deleted." })
+    meeting(@Root() { meetingId }: Receipt, @Ctx() { loaders }: OperationContext): Promise<MeetingRow | null> {
+      return loaders.meeting.load(meetingId);
+    }
+
+    @FieldResolver(() => Node, {
+      nullable: true,
+      description:
+        "What was written to; null where it is no longer readable: disconnected, deleted or not matched any more.",
+    })
+    async target(@Root() receipt: Receipt, @Ctx() { loaders }: OperationContext): Promise<object | null> {
+      const type = TYPES[receipt.entity];
+      const row = await recordOf<object>(loaders.records[type], receipt.of_present_company ? receipt.targetId : null);
+      return row && asNode(type, row);
+    }
+  }
+  return ReceiptResolver;
+}
+
 @Resolver(() => NoteWrite)
-export class NoteWriteResolver {
+export class NoteWriteResolver extends receiptResolver(() => NoteWrite) {
   @Mutation(() => WriteNoteResult, {
     description: "Writes a note on a record that is certainly matched to the meeting. No request is ever sent twice.",
   })
@@ -69,7 +109,7 @@ export class NoteWriteResolver {
     if (!written.ok) return presentRefusal(written);
     const [row] = await readReceipts(context.scope, NOTE, [written.value.id]);
     if (!row) throw new Error(`receipt ${written.value.id} was made and is not there`);
-    return Object.assign(new WriteNoteSuccess(), { write: presentNoteWrite(row) });
+    return Object.assign(new WriteNoteSuccess(), { write: row });
   }
 
   @Query(() => CrmWriteConnection, {
@@ -79,28 +119,21 @@ export class NoteWriteResolver {
   crmWrites(
     @Args(() => CrmWritesArgs) args: CrmWritesArgs,
     @Ctx() { actor, scope }: OperationContext,
-  ): Promise<RelayPage<NoteWrite | FieldWrite>> {
+  ): Promise<RelayPage<object>> {
     const list = { name: "crmWrites", of: actor.tenantId, order: NEWEST_WRITE };
     const meetingId = args.meetingId == null ? null : (uuidIn(args.meetingId, "Meeting") ?? NO_MEETING);
     const idempotencyKey = args.idempotencyKey ?? null;
     const by = idempotencyKey === null && seesAllWrites(actor) ? null : actor.userId;
     const filter = { meetingId, by, idempotencyKey };
-    return relayPage(list, args, (page) => readWrites(scope, filter, page), presentWrite);
-  }
-
-  @FieldResolver(() => Meeting, { nullable: true, description: MEETING })
-  meeting(@Root() { links }: NoteWrite, @Ctx() context: OperationContext): Promise<Meeting | null> {
-    return meetingOf(context, links);
-  }
-
-  @FieldResolver(() => Node, { nullable: true, description: TARGET })
-  target(@Root() { links }: NoteWrite, @Ctx() context: OperationContext): Promise<Node | null> {
-    return targetOf(context, links);
+    return relayPage(list, args, async (page) => {
+      const { rows, hasMore } = await readWrites(scope, filter, page);
+      return { hasMore, rows: rows.map(shownWrite) };
+    });
   }
 }
 
 @Resolver(() => FieldWrite)
-export class FieldWriteResolver {
+export class FieldWriteResolver extends receiptResolver(() => FieldWrite) {
   @Mutation(() => WriteFieldsResult, {
     description:
       "Writes the nominated fields of records that are certainly matched to the meeting, one report for each value.",
@@ -125,30 +158,14 @@ export class FieldWriteResolver {
     if (!written.ok) return presentRefusal(written);
     const ids = written.value.map(({ id }) => id);
     const rows = await readReceipts(context.scope, FIELD, ids);
-    const found = new Map(rows.map((row) => [row.id, presentFieldWrite(row)]));
+    const found = new Map(rows.map((row) => [row.id, row]));
     const writes = ids.flatMap((id) => found.get(id) ?? []);
     const allWritten = writes.every(({ state }) => state === "WRITTEN");
     return Object.assign(new WriteFieldsReport(), { writes, allWritten });
   }
-
-  @FieldResolver(() => Meeting, { nullable: true, description: MEETING })
-  meeting(@Root() { links }: FieldWrite, @Ctx() context: OperationContext): Promise<Meeting | null> {
-    return meetingOf(context, links);
-  }
-
-  @FieldResolver(() => Node, { nullable: true, description: TARGET })
-  target(@Root() { links }: FieldWrite, @Ctx() context: OperationContext): Promise<Node | null> {
-    return targetOf(context, links);
-  }
 }
 
-async function meetingOf({ loaders }: OperationContext, links: WriteLinks): Promise<Meeting | null> {
-  const row = await loaders.meeting.load(links.meeting);
-  return row && presentMeeting(row);
-}
-
-const EDGES = { DEAL: dealEdge, PERSON: personEdge, ORGANIZATION: organizationEdge } as const;
-
-function targetOf(context: OperationContext, { entity, target }: WriteLinks): Promise<Node | null> {
-  return EDGES[entity](context, target);
-}
+const shownWrite = ({ kind, row, position }: WrittenRow & { position: Position }) => ({
+  ...asNode(kind === "NOTE" ? "NoteWrite" : "FieldWrite", row),
+  position,
+});

@@ -16,7 +16,11 @@ export function ObjectType(name?: string | Options, options?: Options): ClassDec
   return typeGraphql.ObjectType({ simpleResolvers: true, ...name });
 }
 
-@typeGraphql.InterfaceType({ description: "Anything with a global id." })
+/** What a field of an abstract type gives: a row, and which type it is shown as. */
+export const asNode = <Row extends object>(type: string, row: Row) => ({ __typename: type, ...row });
+export const typeOf = (shown: object): string => String(Reflect.get(shown, "__typename"));
+
+@typeGraphql.InterfaceType({ description: "Anything with a global id.", resolveType: typeOf })
 export abstract class Node {
   @typeGraphql.Field(() => typeGraphql.ID, {
     description: "Opaque and global; unknown, foreign and never-matched ids are all answered alike: null.",
@@ -128,27 +132,23 @@ export interface RelayPage<Node> {
 }
 
 /** The pair of types `<name>Edge` and `<name>Connection`. */
-export function connectionOf<Node extends object>(
-  name: string,
-  node: () => typeGraphql.ClassType<Node>,
-  description: string,
-): typeGraphql.ClassType<RelayPage<Node>> {
+export function connectionOf(name: string, node: () => object, description: string): typeGraphql.ClassType {
   @ObjectType(`${name}Edge`, { description: "One entry of a page, with its cursor." })
   class Edge {
     @typeGraphql.Field(() => String, { description: "Pass it as `after` for what follows this entry." })
     cursor!: string;
 
     @typeGraphql.Field(node, { description: "The entry itself." })
-    node!: Node;
+    node!: object;
   }
 
   @ObjectType(`${name}Connection`, { description })
-  class Connection implements RelayPage<Node> {
+  class Connection implements RelayPage<object> {
     @typeGraphql.Field(() => [Edge], { description: "The entries of this page, each with its cursor." })
     edges!: Edge[];
 
     @typeGraphql.Field(() => [node()], { description: "The same without their cursors." })
-    nodes!: Node[];
+    nodes!: object[];
 
     @typeGraphql.Field(() => PageInfo, { description: "Whether and where the list goes on." })
     pageInfo!: PageInfo;

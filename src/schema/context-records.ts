@@ -4,7 +4,7 @@ import { Node, ObjectType } from "./base";
 @ObjectType({ implements: Node, description: "A call, meeting, task or the like in the CRM." })
 export class Activity extends Node {
   @Field(() => String, { description: "Its id in the CRM." })
-  crmId!: string;
+  crmId!: number;
 
   @Field(() => String, { description: "As the CRM holds it." })
   subject!: string;
@@ -23,37 +23,27 @@ export class Activity extends Node {
 
   @Field(() => Date, { nullable: true, description: "When it was marked as done." })
   doneAt!: Date | null;
-
-  links!: { owner: number | null; deal: number | null; person: number | null; organization: number | null };
 }
 
 @ObjectType({ implements: Node, description: "A note in the CRM." })
 export class Note extends Node {
   @Field(() => String, { description: "Its id in the CRM." })
-  crmId!: string;
+  crmId!: number;
 
-  @Field(() => Date, { description: "When it was written." })
-  createdAt!: Date;
+  @Field(() => Date, { name: "createdAt", simple: false, description: "When it was written." })
+  addTime!: Date;
 
-  @Field(() => Date, { nullable: true, description: "Its last change." })
-  updatedAt!: Date | null;
+  @Field(() => Date, { name: "updatedAt", simple: false, nullable: true, description: "Its last change." })
+  updateTime!: Date | null;
 
   @Field(() => Boolean, { description: "True where this service wrote it." })
   ours!: boolean;
-
-  links!: {
-    note: number;
-    author: number | null;
-    deal: number | null;
-    person: number | null;
-    organization: number | null;
-  };
 }
 
 @ObjectType({ implements: Node, description: "A user of the customer's CRM." })
 export class CrmUser extends Node {
   @Field(() => String, { description: "Its id in the CRM." })
-  crmId!: string;
+  crmId!: number;
 
   @Field(() => String, { description: "As the CRM holds it." })
   name!: string;
@@ -68,18 +58,16 @@ export class CrmUser extends Node {
 @ObjectType({ implements: Node, description: "A way of selling, made of stages." })
 export class Pipeline extends Node {
   @Field(() => String, { description: "Its id in the CRM." })
-  crmId!: string;
+  crmId!: number;
 
   @Field(() => String, { description: "As the CRM holds it." })
   name!: string;
-
-  pipelineCrmId!: number;
 }
 
 @ObjectType({ implements: Node, description: "A step of a pipeline." })
 export class Stage extends Node {
   @Field(() => String, { description: "Its id in the CRM." })
-  crmId!: string;
+  crmId!: number;
 
   @Field(() => String, { description: "As the CRM holds it." })
   name!: string;
@@ -92,6 +80,4 @@ export class Stage extends Node {
     description: "Days without change after which the CRM calls a deal in this stage rotten; null where it does not.",
   })
   daysToRotten!: number | null;
-
-  pipelineId!: number | null;
 }

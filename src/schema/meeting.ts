@@ -95,8 +95,6 @@ export class Meeting extends Node {
       "When it was cancelled; null where it takes place. A cancelled one is no contact and grants no reading.",
   })
   cancelledAt!: Date | null;
-
-  meetingId!: string;
 }
 
 @ObjectType({ description: "Which person of the CRM an attendee is, and why." })
@@ -119,7 +117,9 @@ export class PersonMatch {
   @Field(() => String, { nullable: true, description: "The same in words; null for one's own side." })
   organizationReason!: string | null;
 
-  links!: { person: number | null; organization: number | null; candidates: number[] };
+  personId!: number | null;
+  organizationId!: number | null;
+  candidateIds!: number[];
 }
 
 @ObjectType({ description: "Someone who was invited to a meeting." })
@@ -151,7 +151,9 @@ export class MeetingMatch {
   @Field(() => Date, { description: "When it was last decided." })
   matchedAt!: Date;
 
-  links!: { meeting: string; deal: number | null; candidates: { deal: number; reason: string }[] };
+  meetingId!: string;
+  dealId!: number | null;
+  candidates!: { dealId: number; reason: string }[];
 }
 
 /** A town hall has hundreds; a list of thousands is a mistake of the sender. */

@@ -57,9 +57,11 @@ export class QuietSettings {
   businessDays!: boolean;
 
   @Field(() => [String], {
+    name: "twoWayActivityTypes",
+    simple: false,
     description: "Kinds of activities in which the buyer has a part, beside the CRM's own call, meeting and lunch.",
   })
-  twoWayActivityTypes!: string[];
+  twoWayTypes!: string[];
 
   @Field(() => String, {
     description: "In whose days silence is counted: IANA name; the authorizing user's unless set.",

@@ -49,8 +49,6 @@ export class Interaction {
 
   @Field(() => Date, { description: "A meeting counts at its end." })
   at!: Date;
-
-  links!: { person: number | null; activity: number | null };
 }
 
 @ObjectType({ description: "One thing that speaks for a verdict." })
@@ -69,12 +67,6 @@ export class QuietReason {
 
   @Field(() => String, { description: "In plain words, for the seller." })
   message!: string;
-
-  /** The records that show it, by their CRM id; a meeting by its own. */
-  shownBy!: readonly (
-    | { type: "Deal" | "Person" | "Activity" | "Note" | "Stage" | "CrmUser"; crmId: number }
-    | { type: "Meeting"; meetingId: string }
-  )[];
 }
 
 @ObjectType({
@@ -127,20 +119,21 @@ export class QuietSignal {
 
 @ObjectType({ description: "What a person said of a deal's silence, while it holds. The CRM is told nothing of it." })
 export class Snooze {
-  @Field(() => String, { description: "Why the deal is quiet." })
-  reason!: string;
+  @Field(() => String, { name: "reason", simple: false, description: "Why the deal is quiet." })
+  snoozeReason!: string;
 
-  @Field(() => Date, { description: "When it ends; earlier with the buyer's next contact." })
-  until!: Date;
+  @Field(() => Date, {
+    name: "until",
+    simple: false,
+    description: "When it ends; earlier with the buyer's next contact.",
+  })
+  snoozedUntil!: Date;
 
-  @Field(() => String, { description: "The user of this service who said it." })
-  by!: string;
+  @Field(() => String, { name: "by", simple: false, description: "The user of this service who said it." })
+  snoozedBy!: string;
 
-  @Field(() => Date, { description: "When it was said." })
-  at!: Date;
-
-  /** From then on it holds no more. */
-  endsAt!: Date;
+  @Field(() => Date, { name: "at", simple: false, description: "When it was said." })
+  snoozedAt!: Date;
 }
 
 @ArgsType()

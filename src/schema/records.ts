@@ -1,8 +1,8 @@
 import { Field } from "type-graphql";
 import type { DealRow } from "../entities/deal";
+import type { MeetingRow } from "../entities/meeting";
 import { apiEnum, DateScalar, DecimalScalar, JsonObjectScalar, LARGE_VALUE, Node, ObjectType } from "./base";
 import { Meeting } from "./meeting";
-import type { Snooze } from "./quiet";
 import { resultOf } from "./refusal";
 
 export const DealStatusEnum = apiEnum<DealRow["status"]>("DealStatus", "Where a deal stands.", {
@@ -22,8 +22,8 @@ export class Money {
 
 @ObjectType({ description: "One of a person's addresses." })
 export class EmailAddress {
-  @Field(() => String, { description: "As the CRM holds it." })
-  address!: string;
+  @Field(() => String, { name: "address", simple: false, description: "As the CRM holds it." })
+  value!: string;
 
   @Field(() => String, { nullable: true, description: "What kind it is, for example work." })
   label!: string | null;
@@ -34,8 +34,8 @@ export class EmailAddress {
 
 @ObjectType({ description: "One of a person's numbers." })
 export class PhoneNumber {
-  @Field(() => String, { description: "As the CRM holds it." })
-  number!: string;
+  @Field(() => String, { name: "number", simple: false, description: "As the CRM holds it." })
+  value!: string;
 
   @Field(() => String, { nullable: true, description: "What kind it is, for example work." })
   label!: string | null;
@@ -50,7 +50,7 @@ const CUSTOM_FIELDS = "All custom fields, as the CRM holds them.";
 @ObjectType({ implements: Node, description: "A deal that is matched to a recorded meeting." })
 export class Deal extends Node {
   @Field(() => String, { description: "Its id in the CRM." })
-  crmId!: string;
+  crmId!: number;
 
   @Field(() => String, { description: "As the CRM holds it." })
   title!: string;
@@ -67,20 +67,35 @@ export class Deal extends Node {
   @Field(() => DateScalar, { nullable: true, description: "The day on which the seller expects to close it." })
   expectedCloseDate!: string | null;
 
-  @Field(() => Date, { nullable: true, description: "When it was made in the CRM." })
-  createdAt!: Date | null;
+  @Field(() => Date, { name: "createdAt", simple: false, nullable: true, description: "When it was made in the CRM." })
+  addTime!: Date | null;
 
-  @Field(() => Date, { nullable: true, description: "Its last change in the CRM." })
-  updatedAt!: Date | null;
+  @Field(() => Date, { name: "updatedAt", simple: false, nullable: true, description: "Its last change in the CRM." })
+  updateTime!: Date | null;
 
-  @Field(() => Date, { nullable: true, description: "When it came into its present stage." })
-  stageChangedAt!: Date | null;
+  @Field(() => Date, {
+    name: "stageChangedAt",
+    simple: false,
+    nullable: true,
+    description: "When it came into its present stage.",
+  })
+  stageChangeTime!: Date | null;
 
-  @Field(() => Date, { nullable: true, description: "When it was won; null unless it is." })
-  wonAt!: Date | null;
+  @Field(() => Date, {
+    name: "wonAt",
+    simple: false,
+    nullable: true,
+    description: "When it was won; null unless it is.",
+  })
+  wonTime!: Date | null;
 
-  @Field(() => Date, { nullable: true, description: "When it was lost; null unless it is." })
-  lostAt!: Date | null;
+  @Field(() => Date, {
+    name: "lostAt",
+    simple: false,
+    nullable: true,
+    description: "When it was lost; null unless it is.",
+  })
+  lostTime!: Date | null;
 
   @Field(() => String, { nullable: true, description: "Why it was lost, in the seller's words." })
   lostReason!: string | null;
@@ -90,25 +105,12 @@ export class Deal extends Node {
 
   @Field(() => String, { nullable: true, description: CRM_URL })
   crmUrl!: string | null;
-
-  /** What was last said of its silence, whether it holds or not. */
-  snoozed!: Snooze | null;
-
-  /** The CRM ids behind the edges. */
-  links!: {
-    deal: number;
-    stage: number | null;
-    pipeline: number | null;
-    owner: number | null;
-    organization: number | null;
-    person: number | null;
-  };
 }
 
 @ObjectType({ description: "The deal as it now stands." })
 export class DealSuccess {
   @Field(() => Deal, { description: "With its snooze, if it has one." })
-  deal!: Deal;
+  deal!: DealRow;
 }
 
 export const DealResult = resultOf("DealResult", () => DealSuccess);
@@ -116,7 +118,7 @@ export const DealResult = resultOf("DealResult", () => DealSuccess);
 @ObjectType({ implements: Node, description: "A person who is matched to an attendee of a recorded meeting." })
 export class Person extends Node {
   @Field(() => String, { description: "Its id in the CRM." })
-  crmId!: string;
+  crmId!: number;
 
   @Field(() => String, { description: "As the CRM holds it." })
   name!: string;
@@ -127,25 +129,33 @@ export class Person extends Node {
   @Field(() => [PhoneNumber], { description: "All numbers, as the CRM orders them." })
   phones!: PhoneNumber[];
 
-  @Field(() => Date, { nullable: true, description: "The CRM's time stamp; the service reads no mail." })
-  lastIncomingMailAt!: Date | null;
+  @Field(() => Date, {
+    name: "lastIncomingMailAt",
+    simple: false,
+    nullable: true,
+    description: "The CRM's time stamp; the service reads no mail.",
+  })
+  lastIncomingMailTime!: Date | null;
 
-  @Field(() => Date, { nullable: true, description: "The CRM's time stamp; the service reads no mail." })
-  lastOutgoingMailAt!: Date | null;
+  @Field(() => Date, {
+    name: "lastOutgoingMailAt",
+    simple: false,
+    nullable: true,
+    description: "The CRM's time stamp; the service reads no mail.",
+  })
+  lastOutgoingMailTime!: Date | null;
 
   @Field(() => JsonObjectScalar, { complexity: LARGE_VALUE, description: CUSTOM_FIELDS })
   customFields!: Record<string, unknown>;
 
   @Field(() => String, { nullable: true, description: CRM_URL })
   crmUrl!: string | null;
-
-  links!: { person: number; organization: number | null; owner: number | null };
 }
 
 @ObjectType({ implements: Node, description: "A company in the CRM of a person who is matched to a recorded meeting." })
 export class Organization extends Node {
   @Field(() => String, { description: "Its id in the CRM." })
-  crmId!: string;
+  crmId!: number;
 
   @Field(() => String, { description: "As the CRM holds it." })
   name!: string;
@@ -161,14 +171,12 @@ export class Organization extends Node {
 
   @Field(() => String, { nullable: true, description: CRM_URL })
   crmUrl!: string | null;
-
-  links!: { organization: number; owner: number | null };
 }
 
 @ObjectType({ description: "A deal that a meeting could be about." })
 export class DealCandidate {
   @Field(() => Deal, { description: "The deal that could be meant." })
-  deal!: Deal;
+  deal!: DealRow;
 
   @Field(() => String, { description: "What speaks for it." })
   reason!: string;
@@ -177,5 +185,5 @@ export class DealCandidate {
 @ObjectType({ description: "What a seller needs before or in a meeting." })
 export class Briefing {
   @Field(() => Meeting, { description: "The meeting that it is for." })
-  meeting!: Meeting;
+  meeting!: MeetingRow;
 }

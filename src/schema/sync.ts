@@ -1,5 +1,5 @@
 import { Field, Int } from "type-graphql";
-import type { GapCode, SyncErrorCode, SyncKind, SyncResource, SyncState } from "../entities/sync-run";
+import type { GapCode, SyncErrorCode, SyncKind, SyncResource, SyncRunRow, SyncState } from "../entities/sync-run";
 import { apiEnum, connectionOf, Node, ObjectType } from "./base";
 import { resultOf } from "./refusal";
 
@@ -150,8 +150,6 @@ export class SyncRun extends Node {
 
   @Field(() => SyncError, { nullable: true, description: "Why it failed; null unless it did." })
   error!: SyncError | null;
-
-  runId!: string;
 }
 
 @ObjectType({ description: "How far something has come." })
@@ -192,7 +190,7 @@ export const SyncRunConnection = connectionOf("SyncRun", () => SyncRun, "Runs, n
 @ObjectType({ description: "The sync is queued." })
 export class SyncRequested {
   @Field(() => SyncRun, { description: "The run to follow." })
-  run!: SyncRun;
+  run!: SyncRunRow;
 }
 
 export const RequestSyncResult = resultOf("RequestSyncResult", () => SyncRequested);

@@ -2,9 +2,9 @@ import { ArrayMaxSize, ArrayMinSize, ValidateNested } from "class-validator";
 import { ArgsType, createUnionType, Field, ID, InputType } from "type-graphql";
 import { isDeeperThan } from "../crm/parsing/values";
 import type { MatchedEntity } from "../entities/meeting";
-import type { StoredWriteErrorCode, StoredWriteState } from "../entities/write-receipt";
+import type { FieldWriteRow, NoteWriteRow, StoredWriteErrorCode, StoredWriteState } from "../entities/write-receipt";
 import { faultOfKey } from "../writeback/writing";
-import { apiEnum, JsonScalar, Node, ObjectType, PageArgs, PageInfo, type RelayPage } from "./base";
+import { apiEnum, connectionOf, JsonScalar, Node, ObjectType, PageArgs, typeOf } from "./base";
 import { Checked, NotBlank } from "./checks";
 import { CrmEntityEnum } from "./connection";
 import { resultOf } from "./refusal";
@@ -52,7 +52,7 @@ export class NoteWrite extends Node {
   state!: WriteState;
 
   @Field(() => String, { nullable: true, description: "The note's id in the CRM, once it is written." })
-  crmNoteId!: string | null;
+  crmNoteId!: number | null;
 
   @Field(() => String, { description: "The note's last line in the CRM names it; by it a lost answer is looked up." })
   reference!: string;
@@ -68,8 +68,6 @@ export class NoteWrite extends Node {
 
   @Field(() => Date, { nullable: true, description: "When it was found out; null while it is UNKNOWN." })
   settledAt!: Date | null;
-
-  links!: WriteLinks;
 }
 
 @ObjectType({ implements: Node, description: "The receipt of one field value. It stays when the CRM is disconnected." })
@@ -94,15 +92,6 @@ export class FieldWrite extends Node {
 
   @Field(() => Date, { nullable: true, description: "When it was found out; null while it is UNKNOWN." })
   settledAt!: Date | null;
-
-  links!: WriteLinks;
-}
-
-/** What a receipt names; the target is null where it is of another CRM company than the connected one. */
-export interface WriteLinks {
-  meeting: string;
-  entity: MatchedEntity;
-  target: number | null;
 }
 
 export const CrmWrite = createUnionType({
@@ -110,28 +99,10 @@ export const CrmWrite = createUnionType({
   description:
     "Every write that the service has made or tried, newest first: what the customer's admin can check. A member sees its own.",
   types: () => [NoteWrite, FieldWrite] as const,
+  resolveType: typeOf,
 });
 
-@ObjectType({ description: "One entry of a page, with its cursor." })
-export class CrmWriteEdge {
-  @Field(() => String, { description: "Pass it as `after` for what follows this entry." })
-  cursor!: string;
-
-  @Field(() => CrmWrite, { description: "The entry itself." })
-  node!: NoteWrite | FieldWrite;
-}
-
-@ObjectType({ description: "Writes, newest first." })
-export class CrmWriteConnection implements RelayPage<NoteWrite | FieldWrite> {
-  @Field(() => [CrmWriteEdge], { description: "The entries of this page, each with its cursor." })
-  edges!: CrmWriteEdge[];
-
-  @Field(() => [CrmWrite], { description: "The same without their cursors." })
-  nodes!: (NoteWrite | FieldWrite)[];
-
-  @Field(() => PageInfo, { description: "Whether and where the list goes on." })
-  pageInfo!: PageInfo;
-}
+export const CrmWriteConnection = connectionOf("CrmWrite", () => CrmWrite, "Writes, newest first.");
 
 @ArgsType()
 export class CrmWritesArgs extends PageArgs {
@@ -175,7 +146,7 @@ export class WriteNoteInput {
 @ObjectType({ description: "The note's receipt." })
 export class WriteNoteSuccess {
   @Field(() => NoteWrite, { description: "Also where it FAILED or is UNKNOWN: its state says so." })
-  write!: NoteWrite;
+  write!: NoteWriteRow;
 }
 
 export const WriteNoteResult = resultOf("WriteNoteResult", () => WriteNoteSuccess);
@@ -229,7 +200,7 @@ export class WriteFieldsInput {
 })
 export class WriteFieldsReport {
   @Field(() => [FieldWrite], { description: "In the order of the values." })
-  writes!: FieldWrite[];
+  writes!: FieldWriteRow[];
 
   @Field(() => Boolean, { description: "Whether each is WRITTEN." })
   allWritten!: boolean;

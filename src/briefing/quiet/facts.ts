@@ -22,6 +22,8 @@ const QUIET_REASON_CODES = [
 ] as const;
 export type QuietReasonCode = (typeof QUIET_REASON_CODES)[number];
 
+export const isSilent = (verdict: QuietVerdict): boolean => verdict === "QUIET" || verdict === "GHOSTED";
+
 /** A record that shows a reason: by its CRM id, or a meeting by its own id. */
 export type Evidence =
   | { type: "Deal" | "Person" | "Activity" | "Note" | "Stage" | "CrmUser"; crmId: number }
@@ -110,7 +112,7 @@ export interface QuietRules {
   twoWayTypes: readonly string[];
 }
 
-interface QuietReason {
+export interface QuietReason {
   code: QuietReasonCode;
   since: Date | null;
   thresholdDays: number | null;

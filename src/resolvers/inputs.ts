@@ -1,10 +1,37 @@
 import { ValidationError, validate } from "class-validator";
-import { getNullableType, isUnionType } from "graphql";
-import { Arg, ArgumentValidationError, ClassType, MiddlewareFn } from "type-graphql";
-import { refused } from "../platform/errors";
-import { Refusal } from "../schema/refusal";
-import { badInput } from "./errors";
-import { presentRefusal } from "./present";
+import { GraphQLError, getNullableType, isUnionType } from "graphql";
+import { Arg, ArgumentValidationError, ClassType, Int, MiddlewareFn } from "type-graphql";
+import { Refused, refused } from "../platform/errors";
+import { Refusal, RefusalCode } from "../schema/refusal";
+
+/** The document or its variables cannot be used as they are: the client's mistake, said clearly. */
+export function badInput(message: string): GraphQLError {
+  return new GraphQLError(message, { extensions: { code: "BAD_USER_INPUT" } });
+}
+
+const MAX_PAGE = 100;
+const MAX_NESTED = 50;
+
+/** `first` of a page; null is the client's way of not saying. @throws GraphQLError BAD_USER_INPUT */
+export const pageSize = (first: number | null) => within(first ?? 20, MAX_PAGE);
+
+/** The `first` of a list inside a record: bounded more tightly, because it is multiplied by its parents. */
+export const First = (standard: number) =>
+  Arg("first", () => Int, {
+    nullable: true,
+    defaultValue: standard,
+    description: `How many at most, from 1 to ${MAX_NESTED}.`,
+  });
+
+export const nestedSize = (first: number) => within(first, MAX_NESTED);
+
+function within(first: number, most: number): number {
+  if (first < 1 || first > most) throw badInput(`first must be from 1 to ${most}.`);
+  return first;
+}
+
+export const presentRefusal = ({ code, message, field, retryAt }: Refused<RefusalCode>): Refusal =>
+  Object.assign(new Refusal(), { code, message, field: field ?? null, retryAt: retryAt ?? null });
 
 /** The `input` of an operation, whose class says what is checked before the resolver is called. */
 export const Input = (type: () => ClassType, description: string) =>
