@@ -1,22 +1,18 @@
 /** Kinds of things that have a global id. */
-const NODE_TYPES = [
-  "Connection",
-  "SyncRun",
-  "CrmUser",
-  "Pipeline",
-  "Stage",
-  "Deal",
-  "Person",
-  "Organization",
-  "Activity",
-  "Note",
-  "Meeting",
-  "NoteWrite",
-  "FieldWrite",
-] as const;
-export type NodeType = (typeof NODE_TYPES)[number];
-
-export const isNodeType = (type: string): type is NodeType => NODE_TYPES.some((known) => known === type);
+export type NodeType =
+  | "Connection"
+  | "SyncRun"
+  | "CrmUser"
+  | "Pipeline"
+  | "Stage"
+  | "Deal"
+  | "Person"
+  | "Organization"
+  | "Activity"
+  | "Note"
+  | "Meeting"
+  | "NoteWrite"
+  | "FieldWrite";
 
 export interface DecodedId {
   type: string;

@@ -2,12 +2,39 @@ import type { GraphQLResolveInfo } from "graphql";
 import { Arg, Ctx, FieldResolver, ID, Info, Query, Resolver, Root } from "type-graphql";
 import { seesAllWrites } from "../auth/policies";
 import { readMeeting } from "../briefing/briefings";
-import { asNode, Node } from "../schema/base";
+import { Node } from "../schema/base";
+import { Connection } from "../schema/connection";
+import { Activity, CrmUser, Note, Pipeline, Stage } from "../schema/context-records";
+import { Meeting } from "../schema/meeting";
+import { Deal, Organization, Person } from "../schema/records";
+import { SyncRun } from "../schema/sync";
+import { FieldWrite, NoteWrite } from "../schema/writeback";
 import { readRunsById } from "../sync/run-history";
 import { FIELD, NOTE, readReceipts } from "../writeback/receipts";
 import { shownConnection } from "./connection-resolver";
 import type { OperationContext } from "./context";
-import { crmIdIn, decodeId, encodeId, isNodeType, type NodeType, uuidIn } from "./global-id";
+import { crmIdIn, decodeId, encodeId, type NodeType, uuidIn } from "./global-id";
+
+const TYPES = {
+  Connection,
+  SyncRun,
+  Meeting,
+  NoteWrite,
+  FieldWrite,
+  CrmUser,
+  Pipeline,
+  Stage,
+  Deal,
+  Person,
+  Organization,
+  Activity,
+  Note,
+} satisfies Record<NodeType, new () => Node>;
+
+const isNodeType = (type: string): type is NodeType => Object.hasOwn(TYPES, type);
+
+/** A row as the value of an abstract type, which is told by its class. */
+export const asNode = (type: NodeType, row: object): Node => Object.assign(new TYPES[type](), row);
 
 /** What a row is told apart by: a record of the CRM within its copy, anything else by an id of our own. */
 type Identified = { copyId: number; crmId: number } | { id: string };
@@ -53,7 +80,7 @@ export class NodeResolver {
   async node(
     @Arg("id", () => ID, { description: "A global id of any type." }) id: string,
     @Ctx() context: OperationContext,
-  ): Promise<object | null> {
+  ): Promise<Node | null> {
     const type = decodeId(id)?.type;
     if (type === undefined || !isNodeType(type)) return null;
     const row = await rowOf(context, type, id);

@@ -11,7 +11,7 @@ import type { ActivityRow } from "../entities/activity";
 import type { DealRow } from "../entities/deal";
 import type { PersonRow } from "../entities/person";
 import type { Outcome } from "../platform/errors";
-import { asNode, Node } from "../schema/base";
+import { Node } from "../schema/base";
 import { Activity } from "../schema/context-records";
 import { Interaction, QuietReason, QuietSignal, Snooze, SnoozeArgs } from "../schema/quiet";
 import { Briefing, Deal, DealResult, DealSuccess, Person } from "../schema/records";
@@ -20,6 +20,7 @@ import type { EventContext, OperationContext } from "./context";
 import { crmIdIn } from "./global-id";
 import { First, nestedSize, presentRefusal, refuseInvalidInput } from "./inputs";
 import { recordOf } from "./loaders";
+import { asNode } from "./node-resolver";
 
 /** The deal of a global id, as far as it is one of the copy that the tenant sees. */
 async function dealIn(context: OperationContext, id: string): Promise<DealRef> {
@@ -127,13 +128,13 @@ export class QuietSignalResolver {
 @Resolver(() => QuietReason)
 export class QuietReasonResolver {
   @FieldResolver(() => [Node], { description: "The records that show it, as far as they are readable." })
-  async evidence(@Root() { evidence: records }: Reason, @Ctx() context: OperationContext): Promise<object[]> {
+  async evidence(@Root() { evidence: records }: Reason, @Ctx() context: OperationContext): Promise<Node[]> {
     const found = await Promise.all(records.map((evidence) => nodeOf(context, evidence)));
     return found.filter((node) => node !== null);
   }
 }
 
-async function nodeOf({ loaders }: OperationContext, evidence: Evidence): Promise<object | null> {
+async function nodeOf({ loaders }: OperationContext, evidence: Evidence): Promise<Node | null> {
   const row = await (evidence.type === "Meeting"
     ? loaders.meeting.load(evidence.meetingId)
     : loaders.records[evidence.type].load(evidence.crmId));

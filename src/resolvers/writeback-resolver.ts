@@ -5,7 +5,7 @@ import type { Position } from "../database/keyset";
 import type { MatchedEntity, MeetingRow } from "../entities/meeting";
 import type { WriteReceipt } from "../entities/write-receipt";
 import type { RelayPage } from "../schema/base";
-import { asNode, Node } from "../schema/base";
+import { Node } from "../schema/base";
 import { Meeting } from "../schema/meeting";
 import type { Refusal } from "../schema/refusal";
 import type { WriteError, WriteState } from "../schema/writeback";
@@ -30,9 +30,8 @@ import type { OperationContext } from "./context";
 import { decodeId, uuidIn } from "./global-id";
 import { Input, presentRefusal, refuseInvalidInput } from "./inputs";
 import { recordOf } from "./loaders";
+import { asNode } from "./node-resolver";
 import { relayPage } from "./pages";
-
-const _MEETING = "As recorded; null once it was deleted.";
 
 const TARGETS: Record<string, MatchedEntity> = { Deal: "DEAL", Person: "PERSON", Organization: "ORGANIZATION" };
 
@@ -78,7 +77,7 @@ function receiptResolver(type: () => ClassType) {
       description:
         "What was written to; null where it is no longer readable: disconnected, deleted or not matched any more.",
     })
-    async target(@Root() receipt: Receipt, @Ctx() { loaders }: OperationContext): Promise<object | null> {
+    async target(@Root() receipt: Receipt, @Ctx() { loaders }: OperationContext): Promise<Node | null> {
       const type = TYPES[receipt.entity];
       const row = await recordOf<object>(loaders.records[type], receipt.of_present_company ? receipt.targetId : null);
       return row && asNode(type, row);
@@ -165,7 +164,5 @@ export class FieldWriteResolver extends receiptResolver(() => FieldWrite) {
   }
 }
 
-const shownWrite = ({ kind, row, position }: WrittenRow & { position: Position }) => ({
-  ...asNode(kind === "NOTE" ? "NoteWrite" : "FieldWrite", row),
-  position,
-});
+const shownWrite = ({ kind, row, position }: WrittenRow & { position: Position }) =>
+  Object.assign(asNode(kind === "NOTE" ? "NoteWrite" : "FieldWrite", row), { position });

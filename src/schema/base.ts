@@ -16,11 +16,7 @@ export function ObjectType(name?: string | Options, options?: Options): ClassDec
   return typeGraphql.ObjectType({ simpleResolvers: true, ...name });
 }
 
-/** What a field of an abstract type gives: a row, and which type it is shown as. */
-export const asNode = <Row extends object>(type: string, row: Row) => ({ __typename: type, ...row });
-export const typeOf = (shown: object): string => String(Reflect.get(shown, "__typename"));
-
-@typeGraphql.InterfaceType({ description: "Anything with a global id.", resolveType: typeOf })
+@typeGraphql.InterfaceType({ description: "Anything with a global id." })
 export abstract class Node {
   @typeGraphql.Field(() => typeGraphql.ID, {
     description: "Opaque and global; unknown, foreign and never-matched ids are all answered alike: null.",

@@ -4,7 +4,7 @@ import { isDeeperThan } from "../crm/parsing/values";
 import type { MatchedEntity } from "../entities/meeting";
 import type { FieldWriteRow, NoteWriteRow, StoredWriteErrorCode, StoredWriteState } from "../entities/write-receipt";
 import { faultOfKey } from "../writeback/writing";
-import { apiEnum, connectionOf, JsonScalar, Node, ObjectType, PageArgs, typeOf } from "./base";
+import { apiEnum, connectionOf, JsonScalar, Node, ObjectType, PageArgs } from "./base";
 import { Checked, NotBlank } from "./checks";
 import { CrmEntityEnum } from "./connection";
 import { resultOf } from "./refusal";
@@ -99,7 +99,6 @@ export const CrmWrite = createUnionType({
   description:
     "Every write that the service has made or tried, newest first: what the customer's admin can check. A member sees its own.",
   types: () => [NoteWrite, FieldWrite] as const,
-  resolveType: typeOf,
 });
 
 export const CrmWriteConnection = connectionOf("CrmWrite", () => CrmWrite, "Writes, newest first.");
