@@ -5,6 +5,7 @@ import type { Meetings } from "../briefing/record-meeting";
 import type { Snoozing } from "../briefing/snoozing";
 import type { Budget } from "../connections/budget";
 import type { Connecting } from "../connections/connecting";
+import { readConnection } from "../connections/connection";
 import type { CrmStops } from "../connections/crm-stops";
 import type { Disconnecting } from "../connections/disconnecting";
 import type { FieldListRefusal, FieldMappings } from "../connections/field-mappings";
@@ -19,8 +20,7 @@ import { EventStream, StateStream } from "../platform/streams";
 import type { Schedule } from "../sync/schedule";
 import type { FieldWrites } from "../writeback/fields";
 import type { NoteWrites } from "../writeback/notes";
-import type { Loaders } from "./loaders";
-import { SharedReads, TenantReads } from "./tenant-reads";
+import { Loaders } from "./loaders";
 
 /** What the resolvers call. */
 export interface Services {
@@ -121,4 +121,70 @@ export function createOperationContext<Who extends Viewer>(
       );
     },
   };
+}
+
+interface Parts {
+  database: Database;
+  shownNotes: ShownNotes;
+  clock: Clock;
+}
+
+/** What is read of a tenant at one time, each thing once. */
+export class TenantReads {
+  readonly scope: TenantScope;
+  readonly loaders: Loaders;
+  readonly #known = new Map<string, Promise<unknown>>();
+
+  /** @param signal calls off what is asked of the database */
+  constructor({ database, shownNotes, clock }: Parts, tenantId: number, signal: AbortSignal) {
+    this.scope = database.tenant(tenantId, signal);
+    this.loaders = new Loaders(this.scope, () => this.copy(), clock, shownNotes);
+  }
+
+  connection(): Promise<ConnectionRow | null> {
+    return this.once("connection", () => readConnection(this.scope));
+  }
+
+  /** The copy that this tenant sees; null while nothing is connected. */
+  async copy(): Promise<CopyScope | null> {
+    const copyId = (await this.connection())?.copyId;
+    return copyId ? { ...this.scope, copyId } : null;
+  }
+
+  /** @param what names what is read; whoever asks for the same shares it */
+  once<T>(what: string, read: () => Promise<T>): Promise<T> {
+    const reading = (this.#known.get(what) as Promise<T> | undefined) ?? read();
+    this.#known.set(what, reading);
+    return reading;
+  }
+}
+
+/** So long after its first use a read is shared at most, for changes that wake nobody. */
+export const SHARED_MS = 1_000;
+/** What an event may take to be read. */
+const EVENT_MS = 15_000;
+
+/**
+ * One read of a tenant for each of its events, however many subscribers of this process it wakes. Whoever is woken
+ * forgets what was read before, so no subscriber is shown less than the event told of.
+ */
+export class SharedReads {
+  readonly #ofTenant = new Map<number, { reads: TenantReads; expiry: NodeJS.Timeout }>();
+
+  constructor(private readonly parts: Parts) {}
+
+  of(tenantId: number): TenantReads {
+    const present = this.#ofTenant.get(tenantId);
+    if (present) return present.reads;
+    const reads = new TenantReads(this.parts, tenantId, AbortSignal.timeout(EVENT_MS));
+    const expiry = setTimeout(() => this.#ofTenant.delete(tenantId), SHARED_MS).unref();
+    this.#ofTenant.set(tenantId, { reads, expiry });
+    return reads;
+  }
+
+  forget(tenantId: number): void {
+    // Its timer would keep what was read of each of a thousand events a second.
+    clearTimeout(this.#ofTenant.get(tenantId)?.expiry);
+    this.#ofTenant.delete(tenantId);
+  }
 }

@@ -14,8 +14,7 @@ import { Actor, ActorVerifier, UnauthenticatedError, Viewer, viewerOf } from "..
 import { KeysUnavailableError } from "../auth/key-set";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
-import { createOperationContext, Services } from "../resolvers/context";
-import { SharedReads } from "../resolvers/tenant-reads";
+import { createOperationContext, Services, SharedReads } from "../resolvers/context";
 import { BoundedSocket, Seats } from "./bounded-socket";
 import {
   CLOSE_WAIT_MS,
