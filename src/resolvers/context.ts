@@ -92,7 +92,10 @@ export function createOperationContext<Who extends Viewer>(
     return asked;
   };
   return {
-    ...{ actor, services, deadline, liveFields },
+    actor,
+    services,
+    deadline,
+    liveFields,
     scope: reads.scope,
     loaders: reads.loaders,
     connection: () => reads.connection(),

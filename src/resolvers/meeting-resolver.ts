@@ -59,7 +59,10 @@ const MOST_RECORDED = 100;
 
 /** As it is kept: without the blanks around each text. */
 const trimmed = ({ externalId, title, startsAt, endsAt, ownerEmail, attendees }: RecordMeetingInput) => ({
-  ...{ externalId: externalId.trim(), title: title.trim(), startsAt, endsAt: endsAt ?? null },
+  externalId: externalId.trim(),
+  title: title.trim(),
+  startsAt,
+  endsAt: endsAt ?? null,
   ownerEmail: ownerEmail.trim(),
   attendees: attendees.map(({ email, name }) => ({ email: email.trim(), name: name?.trim() || null })),
 });

@@ -83,8 +83,8 @@ const LONGEST_TYPE = 100;
 const LONGEST_ZONE = 100;
 
 const daysFault = (days: unknown, within: object): string | null => {
-  const code = (within as Partial<QuietThresholdInput>).code;
-  const least = code !== undefined && isThresholdCode(code) ? LEAST_DAYS[code] : 0;
+  const code: unknown = Reflect.get(within, "code");
+  const least = typeof code === "string" && isThresholdCode(code) ? LEAST_DAYS[code] : 0;
   const isRight = Number(days) >= least && Number(days) <= MOST_OWN_DAYS;
   return isRight ? null : `must be from ${least} to ${MOST_OWN_DAYS}`;
 };
@@ -95,7 +95,7 @@ export class QuietThresholdInput {
   pipelineId?: string | null;
 
   @Checked("oneScope", (_, within) =>
-    (within as QuietThresholdInput).pipelineId == null ? null : "must not stand beside a pipelineId: a stage has one",
+    Reflect.get(within, "pipelineId") == null ? null : "must not stand beside a pipelineId: a stage has one",
   )
   @Field(() => ID, { nullable: true, description: "Only of the deals in this stage; not beside a pipelineId." })
   stageId?: string | null;
