@@ -4,7 +4,7 @@ import { AuditAction, AuditEventRow } from "../entities/audit-event";
 import { DAY_MS, MINUTE_MS } from "../platform/clock";
 import type { Refused } from "../platform/errors";
 import type { Logger } from "../platform/logger";
-import { forEachLogged } from "../platform/periodic";
+import { forEachLogged } from "../platform/work";
 import type { Actor } from "./actor";
 import type { PolicyRefusal } from "./policies";
 

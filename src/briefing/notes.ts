@@ -2,10 +2,9 @@ import { compile } from "html-to-text";
 import type { CopyScope, Database } from "../database/database";
 import { jsonRows } from "../database/upsert";
 import { SECOND_MS } from "../platform/clock";
-import { cutHtml, cutText } from "../platform/cut";
 import { messageOf } from "../platform/errors";
 import type { Logger } from "../platform/logger";
-import { HTML_RULES, MAX_SHOWN, safeHtml } from "../platform/safe-html";
+import { cutHtml, cutText, HTML_RULES, MAX_SHOWN, safeHtml } from "../platform/safe-html";
 import { inSlice } from "../platform/work";
 
 /** A note as it is shown. */

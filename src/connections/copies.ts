@@ -4,7 +4,7 @@ import type { Database, TenantScope } from "../database/database";
 import { enqueueJob, hasLiveJob, JobKind } from "../database/jobs";
 import { SyncedCopyRow } from "../entities/connection";
 import type { Logger } from "../platform/logger";
-import { forEachLogged } from "../platform/periodic";
+import { forEachLogged } from "../platform/work";
 import type { Bound } from "./connection";
 
 /** A new live copy of what `user` sees. The caller has retired the tenant's earlier one. */

@@ -1,5 +1,5 @@
 import { Arg, Ctx, FieldResolver, ID, Query, Resolver, Root } from "type-graphql";
-import { readAsOf, readGapsOfBriefing, readMeeting } from "../briefing/briefings";
+import { readAsOf, readGapsOfBriefing, readMeeting } from "../briefing/meeting-rows";
 import { Briefing } from "../schema/briefing";
 import { asMany } from "../schema/complexity";
 import { Deal, Organization, Person } from "../schema/records";

@@ -10,9 +10,9 @@ import {
   Subscription,
   UseMiddleware,
 } from "type-graphql";
-import { readMeeting } from "../briefing/briefings";
-import type { ChoiceRefusal as MeetingRefusal } from "../briefing/choose-deal";
 import { NOT_CONNECTED } from "../briefing/matching/match";
+import { readMeeting } from "../briefing/meeting-rows";
+import type { ChoiceRefusal as MeetingRefusal } from "../briefing/meetings";
 import { MEETING_MATCHED } from "../database/notifications";
 import type { MeetingAttendeeRow, MeetingMatchRow, MeetingRow } from "../entities/meeting";
 import type { Outcome } from "../platform/errors";

@@ -1,13 +1,13 @@
 import { Arg, Ctx, ID, Query, Resolver } from "type-graphql";
 import { seesAllWrites } from "../auth/policies";
-import { readMeeting } from "../briefing/briefings";
+import { readMeeting } from "../briefing/meeting-rows";
 import type { WriteReceipt } from "../entities/write-receipt";
 import { Node } from "../schema/node";
 import { readRunsById } from "../sync/run-history";
-import { FIELD, NOTE, type OfCompany, readReceipts, type WriteKind } from "../writeback/receipts";
+import { FIELD, NOTE, OfCompany, readReceipts, WriteKind } from "../writeback/receipts";
 import type { OperationContext } from "./context";
 import { dealEdge, organizationEdge, personEdge, userEdge } from "./edges";
-import { crmIdIn, decodeId, type NodeType, uuidIn } from "./global-id";
+import { crmIdIn, decodeId, NodeType, uuidIn } from "./global-id";
 import { meetingIdIn } from "./meeting-resolver";
 import {
   presentActivity,

@@ -1,5 +1,5 @@
+import type { InteractionRow } from "../briefing/context-records";
 import type { QuietSignal as Signal } from "../briefing/quiet/facts";
-import type { InteractionRow } from "../briefing/timeline";
 import { Interaction, InteractionKind, QuietReason, QuietReasonCode, QuietSignal, QuietVerdict } from "../schema/quiet";
 import { make } from "./present";
 

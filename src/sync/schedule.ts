@@ -13,7 +13,7 @@ import { SYNC_RESOURCES, SyncKind, SyncResource } from "../entities/sync-run";
 import { Clock, DAY_MS, MINUTE_MS, SECOND_MS } from "../platform/clock";
 import { accepted, Outcome, Refused, refused } from "../platform/errors";
 import type { Logger } from "../platform/logger";
-import { forEachLogged } from "../platform/periodic";
+import { forEachLogged } from "../platform/work";
 import type { RunFailure } from "./failures";
 import { areDealsOfMeetingsDue } from "./participant-queue";
 import { askWhole, endRests, forgetPasses } from "./passes";

@@ -2,12 +2,11 @@ import type * as crm from "../crm/parsing/records";
 import type { CopyScope } from "../database/database";
 import { jsonRows, Synced, UpsertOptions, upsertPage } from "../database/upsert";
 import { ActivityRow } from "../entities/activity";
-import { CrmUserRow } from "../entities/crm-user";
+import { CrmUserRow, PipelineRow, StageRow } from "../entities/crm-setup";
 import { DealRow } from "../entities/deal";
 import { NOTE_UPSERT, NoteRow, noteRow } from "../entities/note";
 import { OrganizationRow } from "../entities/organization";
 import { PersonRow } from "../entities/person";
-import { PipelineRow, StageRow } from "../entities/pipeline";
 import { mailboxOf, mailDomainOf, normalizeAddress, websiteDomainOf } from "../platform/email-address";
 
 export interface Written {

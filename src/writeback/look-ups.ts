@@ -3,11 +3,11 @@ import type { TenantScope } from "../database/database";
 import { hasLiveJob } from "../database/jobs";
 import type { WriteReceipt } from "../entities/write-receipt";
 import { MINUTE_MS } from "../platform/clock";
-import { forEachLogged } from "../platform/periodic";
+import { forEachLogged } from "../platform/work";
 import { ABANDONED_AFTER_MS, nextLookUp } from "./look-up-plan";
-import { enqueueLookUp, settle, type WriteKind, type WriteRef } from "./receipts";
-import { isOfTheCrm, type WriteOutcome } from "./write-failure";
-import { callsOf, type WritebackParts } from "./writing";
+import { enqueueLookUp, settle, WriteKind, WriteRef } from "./receipts";
+import { isOfTheCrm, WriteOutcome } from "./write-failure";
+import { callsOf, WritebackParts } from "./writing";
 
 /** In one sweep; the next one finds the rest. */
 const MOST_AT_ONCE = 500;

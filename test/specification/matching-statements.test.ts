@@ -1,5 +1,5 @@
 import type { Actor } from "../../src/auth/actor";
-import { Meetings } from "../../src/briefing/record-meeting";
+import { Meetings } from "../../src/briefing/meetings";
 import { Rematching } from "../../src/briefing/rematch";
 import { Database } from "../../src/database/database";
 import { createLogger } from "../../src/platform/logger";

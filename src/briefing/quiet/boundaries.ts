@@ -4,7 +4,7 @@ import type { Database } from "../../database/database";
 import { jsonRows } from "../../database/upsert";
 import type { Clock } from "../../platform/clock";
 import type { Logger } from "../../platform/logger";
-import { forEachLogged } from "../../platform/periodic";
+import { forEachLogged } from "../../platform/work";
 import { ms } from "./read-quiet";
 import { Flip, tellFlips } from "./verdict";
 

@@ -2,8 +2,7 @@ import type { CopyScope } from "../../database/database";
 import type { Standards } from "../../entities/silence";
 import type { DealFacts, QuietRules } from "./facts";
 import { readFacts, readFreshness } from "./read-quiet";
-import { isStale } from "./rules";
-import { byStandards, rulesOf } from "./standards";
+import { byStandards, isStale, rulesOf } from "./rules";
 import { standingAt, verdictAt } from "./verdict";
 
 /** Deals whose facts are held at once. */

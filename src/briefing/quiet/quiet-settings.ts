@@ -6,7 +6,7 @@ import { lockConnection, NOT_CONNECTED, readConnection } from "../../connections
 import { holdCopyToJudge } from "../../connections/copies";
 import type { CopyScope, Database, TenantScope } from "../../database/database";
 import { SyncedCopyRow } from "../../entities/connection";
-import { PipelineRow, StageRow } from "../../entities/pipeline";
+import { PipelineRow, StageRow } from "../../entities/crm-setup";
 import { JudgedCopyRow } from "../../entities/silence";
 import { OwnThreshold, QuietSettingsRow } from "../../entities/tenant";
 import type { Clock } from "../../platform/clock";
@@ -15,7 +15,7 @@ import type { Logger } from "../../platform/logger";
 import { readSetup } from "../records";
 import { Preview, previewQuiet } from "./preview";
 import { judgeByPresentRules, wantedBy } from "./rejudging";
-import { NO_WISHES, STANDARD, Wishes } from "./standards";
+import { NO_WISHES, STANDARD, Wishes } from "./rules";
 
 /** Settings as they are asked for. A pipeline or stage that no id of this copy names is null. */
 export interface WishedSettings extends Omit<Wishes, "thresholds"> {

@@ -3,7 +3,7 @@ import type { Shape } from "../../database/reads";
 import type { Standards } from "../../entities/silence";
 import { isOurNote, updatedByOthers } from "../notes";
 import type { CopyFacts, DealFacts } from "./facts";
-import { byStandards, rulesOf, STANDARD } from "./standards";
+import { byStandards, rulesOf, STANDARD } from "./rules";
 import type { BegunPhase } from "./verdict";
 
 /**

@@ -9,8 +9,8 @@ import { ComingSilenceRow, JudgedCopyRow, Standards } from "../../entities/silen
 import { QuietSettingsRow } from "../../entities/tenant";
 import { Clock, SECOND_MS } from "../../platform/clock";
 import type { Logger } from "../../platform/logger";
-import { forEachLogged } from "../../platform/periodic";
-import { NO_WISHES, standardsOf, Wishes } from "./standards";
+import { forEachLogged } from "../../platform/work";
+import { NO_WISHES, standardsOf, Wishes } from "./rules";
 import { judgeByComing, judgeDeals, storeAllComing } from "./stored-silence";
 
 /**

@@ -5,8 +5,8 @@ import { jsonRows } from "../../database/upsert";
 import type { SyncResource } from "../../entities/sync-run";
 import type { DealFacts, QuietRules } from "./facts";
 import { begunOf, QuietFacts, readFacts } from "./read-quiet";
+import { byStandards, rulesOf } from "./rules";
 import { storeSnoozeEnds } from "./situation";
-import { byStandards, rulesOf } from "./standards";
 import { BegunPhase, flipsOf, Phase, scheduleOf, tellFlips } from "./verdict";
 
 /**

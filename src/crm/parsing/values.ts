@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { cutHtml, cutText } from "../../platform/cut";
+import { cutHtml, cutText } from "../../platform/safe-html";
 
 /** What a text says as JSON; undefined where it is none. */
 export function jsonOf(text: string): unknown {

@@ -1,4 +1,4 @@
-import { Column, Entity, PrimaryColumn } from "typeorm";
+import { Column, Entity, Index, PrimaryColumn } from "typeorm";
 
 @Entity("pipeline")
 export class PipelineRow {
@@ -40,4 +40,30 @@ export class StageRow {
 
   @Column("integer", { nullable: true })
   daysToRotten!: number | null;
+}
+
+@Entity("crm_user")
+@Index("crm_user_by_address", ["tenantId", "copyId", "address"])
+export class CrmUserRow {
+  @PrimaryColumn("bigint")
+  tenantId!: number;
+
+  @PrimaryColumn("bigint")
+  copyId!: number;
+
+  @PrimaryColumn("bigint")
+  crmId!: number;
+
+  @Column("text")
+  name!: string;
+
+  @Column("text")
+  email!: string;
+
+  /** `email` in the one spelling in which addresses are compared. */
+  @Column("text", { nullable: true })
+  address!: string | null;
+
+  @Column("boolean")
+  active!: boolean;
 }
