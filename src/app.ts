@@ -109,17 +109,22 @@ function crmOf({ config, database, url, metrics, logger, clock }: AppParts, crmS
   const base = { database, http, crmBaseUrl, clock, logger, metrics };
 
   const budget = new Budget({ ...base, share: config.budgetShare });
-  const purseOf = (tenantId: number, copyId: number) => budget.purse(tenantId, copyId, "WRITES");
-  const tokens = new AccessTokens({ ...base, databaseUrl: url, oauth, credentials, purseOf });
+  const reservationOf = (tenantId: number, copyId: number) => budget.reservation(tenantId, copyId, "WRITES");
+  const tokens = new AccessTokens({ ...base, databaseUrl: url, oauth, credentials, reservationOf });
   const tokensOf = (tenantId: number, copyId: number) => tokens.of(tenantId, copyId);
   const apiOf = (tenantId: number, copyId: number) =>
-    new CrmApi({ http, baseUrl: crmBaseUrl, tokens: tokensOf(tenantId, copyId), purse: purseOf(tenantId, copyId) });
+    new CrmApi({
+      http,
+      baseUrl: crmBaseUrl,
+      tokens: tokensOf(tenantId, copyId),
+      reservation: reservationOf(tenantId, copyId),
+    });
   const close = async () => {
     await tokens.close();
     await budget.close();
     await http.close();
   };
-  return { base, oauth, credentials, budget, purseOf, tokens, tokensOf, apiOf, close };
+  return { base, oauth, credentials, budget, reservationOf, tokens, tokensOf, apiOf, close };
 }
 
 function compose(parts: AppParts) {
@@ -128,10 +133,10 @@ function compose(parts: AppParts) {
   const crmStops = new CrmStops(database);
   notifications.subscribe(CRM_STOP_CHANGED, null, () => crmStops.forget());
   const crm = crmOf(parts, crmStops);
-  const { base, oauth, credentials, budget, purseOf, tokens, tokensOf, apiOf } = crm;
+  const { base, oauth, credentials, budget, reservationOf, tokens, tokensOf, apiOf } = crm;
   const fieldMappings = new FieldMappings({ ...base, apiOf });
 
-  const writing = { ...base, tokensOf, purseOf, stopped: () => crmStops.refusal() };
+  const writing = { ...base, tokensOf, reservationOf, stopped: () => crmStops.refusal() };
   const noteWrites = new NoteWrites(writing);
   const fieldWrites = new FieldWrites({ ...writing, mappings: fieldMappings });
 

@@ -126,8 +126,15 @@ function readDeals(
      GROUP BY d.tenant_id, d.copy_id, d.crm_id`,
     [tenantId, copyId, personIds, organizationIds, opened, closed, kept],
     {
-      ...{ crmId: "number", isOpen: "flag", addTime: "instant", wonTime: "instant", lostTime: "instant" },
-      ...{ closeTime: "instant", ownerId: "number", organizationId: "number", personIds: "json" },
+      crmId: "number",
+      isOpen: "flag",
+      addTime: "instant",
+      wonTime: "instant",
+      lostTime: "instant",
+      closeTime: "instant",
+      ownerId: "number",
+      organizationId: "number",
+      personIds: "json",
     },
   );
 }
@@ -196,8 +203,12 @@ export async function readStored(
   meetingIds: readonly string[],
 ): Promise<Map<string, StoredMatch>> {
   const found = await rows<StoredRow>(READ_STORED, [tenantId, copyId, meetingIds], {
-    ...{ meeting_id: "text", fingerprint: "text", last_deal: "json" },
-    ...{ deal_id: "number", by_user: "flag", is_there: "flag" },
+    meeting_id: "text",
+    fingerprint: "text",
+    last_deal: "json",
+    deal_id: "number",
+    by_user: "flag",
+    is_there: "flag",
   });
   return new Map(
     found.map(({ meeting_id, fingerprint, last_deal: lastDeal, deal_id: dealId, by_user, is_there: isThere }) => {

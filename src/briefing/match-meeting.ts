@@ -139,7 +139,10 @@ const STORE_ATTENDEES = `
 
 async function storeMatches({ tenantId, rows }: TenantScope, found: readonly FoundMatch[], now: Date): Promise<void> {
   const stored = found.map((one) => ({
-    ...{ meetingId: idOf(one), copyId: one.copyId, fingerprint: one.fingerprint, lastDeal: lastDealOf(one, now) },
+    meetingId: idOf(one),
+    copyId: one.copyId,
+    fingerprint: one.fingerprint,
+    lastDeal: lastDealOf(one, now),
     ...one.match.deal,
   }));
   await rows(STORE_MATCHES, [tenantId, jsonRows(stored), now]);

@@ -84,8 +84,11 @@ const NAMED = `
   WHERE ${OF_MEETING} AND m.entity = 'ORGANIZATION'`;
 
 const TABLES = {
-  ...{ USERS: "crm_user", PIPELINES: "pipeline", STAGES: "stage" },
-  ...{ ORGANIZATIONS: "organization", PERSONS: "person" },
+  USERS: "crm_user",
+  PIPELINES: "pipeline",
+  STAGES: "stage",
+  ORGANIZATIONS: "organization",
+  PERSONS: "person",
 };
 const IS_HELD = Object.entries(TABLES)
   .map(

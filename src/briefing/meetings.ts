@@ -66,7 +66,8 @@ async function unchooseDeal(
   if (!meeting) return NO_MEETING;
   const subject = meeting.row.id;
   const taken = await scope.rows(`${DROP_CHOICES} AND chosen_deal_id IS NOT NULL RETURNING 1`, [
-    ...[scope.tenantId, [subject]],
+    scope.tenantId,
+    [subject],
   ]);
   if (taken.length === 0) return accepted(meeting.row);
   await matchMeetings(scope, [meeting], now, "UNCHOSEN");

@@ -146,8 +146,14 @@ function readStored({ tenantId, copyId, rows }: CopyScope, ids: readonly number[
      ) read ORDER BY place`,
     [tenantId, copyId, ids, HTML_RULES, BEGINNING, MAX_READ_BYTES],
     {
-      ...{ crm_id: "number", version: "text", truncated: "flag", whole: "flag" },
-      ...{ content: "text", html: "text", text: "text", cut: "flag" },
+      crm_id: "number",
+      version: "text",
+      truncated: "flag",
+      whole: "flag",
+      content: "text",
+      html: "text",
+      text: "text",
+      cut: "flag",
     },
   );
 }

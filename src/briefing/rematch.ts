@@ -15,7 +15,12 @@ const REMATCH_FOR_MS = 30 * DAY_MS;
 const BATCH = 50;
 /** What a match is made of: a change of pipelines, stages or notes is none of its business. */
 const MATTERS: readonly SyncResource[] = [
-  ...(["USERS", "ORGANIZATIONS", "PERSONS", "DEALS", "DEAL_PARTICIPANTS", "ACTIVITIES"] as const),
+  "USERS",
+  "ORGANIZATIONS",
+  "PERSONS",
+  "DEALS",
+  "DEAL_PARTICIPANTS",
+  "ACTIVITIES",
 ];
 
 /**
@@ -92,7 +97,10 @@ async function tellProgress(
   progress: RematchProgress | null,
 ): Promise<void> {
   await rows("UPDATE synced_copy SET rematch_done = $3, rematch_total = $4 WHERE tenant_id = $1 AND id = $2", [
-    ...[tenantId, copyId, progress?.done ?? null, progress?.total ?? null],
+    tenantId,
+    copyId,
+    progress?.done ?? null,
+    progress?.total ?? null,
   ]);
 }
 

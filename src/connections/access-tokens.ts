@@ -41,7 +41,7 @@ export interface PinnedTokens extends TokenSource {
   /**
    * Asks the CRM whose the token is now, unless it has to be renewed and so is asked about anyway.
    * @param how what that request is paid from, what may keep it from being sent, and what calls it off
-   * @throws BudgetLowError where the purse has nothing for it
+   * @throws BudgetLowError where the reservation has nothing for it
    */
   verify(how?: HowAsked): Promise<void>;
 }
@@ -87,8 +87,8 @@ export class AccessTokens {
       renewed: obtain,
       verify: async (how) => {
         const present = await this.#present(tenantId, copyId);
-        // Where it has to be renewed, the proof of the new one is the look that the purse may refuse.
-        if (!this.#isOfUse(present)) (await how?.purse?.spend(ADDRESSES.currentUser.price))?.unsent();
+        // Where it has to be renewed, the proof of the new one is the look that the reservation may refuse.
+        if (!this.#isOfUse(present)) (await how?.reservation?.spend(ADDRESSES.currentUser.price))?.unsent();
         const proof = this.#isOfUse(present) ? await this.#identity.ask(tenantId, copyId, present, how) : "REPLACED";
         if (proof !== "PROVEN") await obtain(proof === "REFUSED" ? present.accessToken : null);
       },

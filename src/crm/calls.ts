@@ -5,7 +5,7 @@ import { CrmError, failureOfStatus } from "./errors";
 import type { CrmAnswer, CrmHttp, CrmRequest } from "./http";
 import { codeOfRefusal, detailOf } from "./parsing/page";
 import { jsonOf } from "./parsing/values";
-import { Address, PURSE_OF_NOBODY, Purse } from "./prices";
+import { Address, NO_RESERVATION, Reservation } from "./prices";
 
 /** Requests of a window that are left to others. */
 const RESERVE = 2;
@@ -86,7 +86,7 @@ export interface CallParts {
   pacer?: Pacer;
   /** Called right before each request is written; it throws where the caller has lost what it works on. */
   mayBegin?: () => void;
-  purse?: Purse;
+  reservation?: Reservation;
   /** Calls off requests in hand, which read; their answers are not waited for any more. */
   stop?: AbortSignal;
 }
@@ -104,7 +104,11 @@ export class Calls {
   readonly #parts: Required<Omit<CallParts, "mayBegin" | "stop">> & Pick<CallParts, "mayBegin" | "stop">;
 
   constructor(parts: CallParts) {
-    this.#parts = { ...parts, pacer: parts.pacer ?? new Pacer(systemClock), purse: parts.purse ?? PURSE_OF_NOBODY };
+    this.#parts = {
+      ...parts,
+      pacer: parts.pacer ?? new Pacer(systemClock),
+      reservation: parts.reservation ?? NO_RESERVATION,
+    };
   }
 
   /**
@@ -120,8 +124,8 @@ export class Calls {
 
   /** Paid before anything else: what may not be asked is no reason to renew a token. */
   async #send(call: Call, tokenOf: () => Promise<Secret>): Promise<{ answer: CrmAnswer; token: Secret }> {
-    const { http, pacer, purse } = this.#parts;
-    const payment = await purse.spend(call.price);
+    const { http, pacer, reservation } = this.#parts;
+    const payment = await reservation.spend(call.price);
     try {
       const token = await tokenOf();
       const request = this.#request(call, token);

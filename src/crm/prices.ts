@@ -37,7 +37,7 @@ export const ADDRESSES = {
 } satisfies Record<string, Address | ((...of: never[]) => Address)>;
 
 /** What calls are paid from. */
-export interface Purse {
+export interface Reservation {
   /**
    * Sets a request's price aside, before it is sent: each page has its own, and so has a repeat.
    * @throws BudgetLowError
@@ -54,4 +54,4 @@ export interface Payment {
 
 export const PAID_BY_NOBODY: Payment = { answered: () => undefined, unsent: () => undefined };
 /** For calls whose company is not known yet. */
-export const PURSE_OF_NOBODY: Purse = { spend: async () => PAID_BY_NOBODY };
+export const NO_RESERVATION: Reservation = { spend: async () => PAID_BY_NOBODY };

@@ -59,7 +59,8 @@ const USERS: List<crm.CrmUser> = {
   read: (api) => api.users(),
   write: write.writeUsers,
   entity: CrmUserRow,
-  ...{ ...SMALL, hasPages: false },
+  ...SMALL,
+  hasPages: false,
 };
 const PIPELINES: List<crm.CrmPipeline> = {
   read: (api, page) => api.pipelines(page),

@@ -83,7 +83,9 @@ export async function claimRun({ tenantId, rows }: TenantScope, runId: string, n
 
 /** The run while it is this worker's. */
 const ownRun = ({ tenantId }: TenantScope, { runId, leaseId }: ClaimedRun) => ({
-  ...{ tenantId, id: runId, leaseId },
+  tenantId,
+  id: runId,
+  leaseId,
   state: "RUNNING" as const,
 });
 

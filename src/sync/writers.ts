@@ -141,8 +141,14 @@ export const writeDeals: Writer<crm.CrmDeal> = async (...page) => {
 
 /** What a page says nothing of. */
 const UNSAID_OF_DEALS = {
-  ...{ participantsAskedAt: null, firstMailAt: null, firstMailPersonId: null },
-  ...{ snoozeReason: null, snoozedBy: null, snoozedAt: null, snoozedUntil: null, snoozeEndsAt: null },
+  participantsAskedAt: null,
+  firstMailAt: null,
+  firstMailPersonId: null,
+  snoozeReason: null,
+  snoozedBy: null,
+  snoozedAt: null,
+  snoozedUntil: null,
+  snoozeEndsAt: null,
 } as const;
 const KEPT_OF_DEALS = ["participantsKnown", ...Object.keys(UNSAID_OF_DEALS)];
 

@@ -48,7 +48,7 @@ export class LookUps<Row extends WriteReceipt> {
     private readonly look: LookUp<Row>,
   ) {}
 
-  /** Sendings whose process is gone become UNKNOWN, and look-ups whose job is gone get another. */
+  /** Sends whose process is gone become UNKNOWN, and look-ups whose job is gone get another. */
   async sweep(): Promise<void> {
     const { database, clock, logger } = this.parts;
     const now = clock();

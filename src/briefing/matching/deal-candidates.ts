@@ -60,7 +60,10 @@ export function findCandidates(
     const takingPart = [...deciding.certain].filter(among).length;
     return [
       {
-        ...{ deal, of, standing, hasActivity: withActivity.has(deal.crmId) },
+        deal,
+        of,
+        standing,
+        hasActivity: withActivity.has(deal.crmId),
         attendees: of === "PERSONS" ? takingPart : (comingFrom.get(deal.organizationId ?? 0)?.size ?? 0),
         perhaps: deciding.ambiguous.filter((ids) => ids.some(among)).length,
         ownerAttends: deal.ownerId !== null && sellerIds.has(deal.ownerId),

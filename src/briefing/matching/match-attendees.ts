@@ -4,10 +4,10 @@ import { companyDomainOf, domainOf, localPartOf, mailboxOf } from "../../platfor
 import { AttendeeFact, CopyFacts, DomainFact, MeetingFact, PersonFact, standingAt } from "./facts";
 
 /** Roles in languages that the package leaves out. */
-const FURTHER_ROLES = [
-  ...["anfrage", "bewerbung", "buero", "büro", "einkauf", "empfang", "hallo", "kundenservice", "personal", "rechnung"],
-  ...["vertrieb", "verwaltung", "accueil", "achats", "vente", "ventes", "ufficio", "vendite"],
-];
+const FURTHER_ROLES = (
+  "anfrage bewerbung buero büro einkauf empfang hallo kundenservice personal rechnung vertrieb verwaltung " +
+  "accueil achats vente ventes ufficio vendite"
+).split(" ");
 /** First names that the package takes for roles. */
 const FIRST_NAMES: readonly string[] = ["alexa", "per"];
 const ROLES: ReadonlySet<string> = new Set([
@@ -212,7 +212,12 @@ function matchBuyer(address: string, { rule, persons }: Holders, { startsAt }: M
 }
 
 const somebody = ({ crmId }: PersonFact, rule: PersonRule, reason: string): Match => ({
-  ...{ side: "BUYER", status: "MATCHED", rule, reason, personId: crmId, candidateIds: [] },
+  side: "BUYER",
+  status: "MATCHED",
+  rule,
+  reason,
+  personId: crmId,
+  candidateIds: [],
 });
 
 function nobody(side: AttendeeSide, reason: string): Match {

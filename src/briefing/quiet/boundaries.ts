@@ -101,7 +101,10 @@ export class Boundaries {
   #claim({ tenantId, copyId, phases }: BegunInCopy, now: Date): Promise<number> {
     return this.database.tenant(tenantId).transaction(async (scope) => {
       const flips = await scope.rows<Flip>(CLAIM, [tenantId, copyId, jsonRows(phases), now], {
-        ...{ dealId: "number", from: "text", to: "text", at: "number" },
+        dealId: "number",
+        from: "text",
+        to: "text",
+        at: "number",
       });
       // Nobody reads a retired copy, which is being purged.
       if ((await liveCopyId(scope)) === copyId) await tellFlips({ ...scope, copyId }, flips);

@@ -140,6 +140,9 @@ export async function readQuietSettings(scope: TenantScope): Promise<ShownSettin
   const rejudging = judged?.coming ? { done: judged.comingDone, total: judged.comingTotal } : null;
   return {
     thresholds: thresholds.filter((threshold) => shown.has(`${threshold.scope} ${threshold.crmId}`)),
-    ...{ twoWayTypes, businessDays, timeZone, rejudging },
+    twoWayTypes,
+    businessDays,
+    timeZone,
+    rejudging,
   };
 }

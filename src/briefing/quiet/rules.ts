@@ -62,7 +62,7 @@ export function byStandards<Deal extends OfDeal>(deals: readonly Deal[], { thres
 }
 
 /** A reason that holds: since when, and what shows it. */
-export interface Firing {
+export interface HeldReason {
   code: QuietReasonCode;
   since: number | null;
   thresholdDays: number | null;
@@ -77,7 +77,7 @@ interface Moment extends Standing {
   copy: CopyFacts;
   now: number;
 }
-type Rule = (moment: Moment) => Firing | null;
+type Rule = (moment: Moment) => HeldReason | null;
 
 /** From when on a copy is too old: "longer ago than" its hours. */
 export const staleFrom = ({ readAt }: Pick<CopyFacts, "readAt">): number | null =>
@@ -88,7 +88,7 @@ export function isStale(copy: Pick<CopyFacts, "readAt">, now: number): boolean {
   return from === null || now >= from;
 }
 
-function counted({ facts }: Moment, code: ThresholdCode, touch: Touch, ...more: Touch[]): Firing {
+function counted({ facts }: Moment, code: ThresholdCode, touch: Touch, ...more: Touch[]): HeldReason {
   const touches = [touch, ...more];
   const evidence = touches.map((shown) => shown.evidence);
   return { code, since: touch.at, thresholdDays: daysOf(code, facts), touches, evidence };
@@ -99,7 +99,7 @@ const plain = (
   since: number | null,
   thresholdDays: number | null,
   ...evidence: Evidence[]
-): Firing => ({ code, since, thresholdDays, touches: [], evidence });
+): HeldReason => ({ code, since, thresholdDays, touches: [], evidence });
 
 const noRecentActivity: Rule = (moment) => {
   const { situation, deadlines, now } = moment;
@@ -182,7 +182,7 @@ const DEAL_RULES: readonly Rule[] = [
 const DATA_RULES: readonly Rule[] = [dataStale, dataIncomplete];
 
 /** The reasons that hold for an open deal at an instant. On stale data only those that speak of the data. */
-export function firingsAt(moment: Moment): Firing[] {
+export function reasonsAt(moment: Moment): HeldReason[] {
   const rules = isStale(moment.copy, moment.now) ? DATA_RULES : [...DEAL_RULES, ...DATA_RULES];
   return rules.map((rule) => rule(moment)).filter((found) => found !== null);
 }

@@ -102,16 +102,22 @@ function contactTouch({ kind, at, crmId, activityType }: Contact): Touch {
   return { at, kind, activityType, evidence: { type: EVIDENCE_TYPE[kind], crmId } };
 }
 const addedTouch = (facts: DealFacts, at: number): Touch => ({
-  ...{ at, kind: "ADDED", activityType: null },
+  at,
+  kind: "ADDED",
+  activityType: null,
   evidence: dealEvidence(facts),
 });
 const meetingTouch = ({ meetingId }: MeetingFact, at: number): Touch => ({
-  ...{ at, kind: "MEETING", activityType: null },
+  at,
+  kind: "MEETING",
+  activityType: null,
   evidence: { type: "Meeting", meetingId },
 });
 const heldMeeting = (meeting: MeetingFact): Touch => meetingTouch(meeting, meeting.endsAt);
 const plannedTouch = ({ crmId }: PlannedFact, at: number): Touch => ({
-  ...{ at, kind: "STEP", activityType: null },
+  at,
+  kind: "STEP",
+  activityType: null,
   evidence: { type: "Activity", crmId },
 });
 
