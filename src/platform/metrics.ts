@@ -76,25 +76,6 @@ export function createMetrics(): Metrics {
       buckets: SECONDS,
       registers,
     }),
-    syncPages: new Histogram({
-      name: "sync_page_seconds",
-      help: "Pages of a sync run, from asking the CRM to the commit.",
-      labelNames: ["resource"],
-      buckets: SECONDS,
-      registers,
-    }),
-    syncRecords: new Counter({
-      name: "sync_records_total",
-      help: "Records of committed pages: written, unchanged, removed, rejected.",
-      labelNames: ["resource", "outcome"],
-      registers,
-    }),
-    syncRuns: new Counter({
-      name: "sync_runs_total",
-      help: "Ended sync runs: SUCCEEDED, or the code of their failure.",
-      labelNames: ["kind", "outcome"],
-      registers,
-    }),
     tokenRenewals: new Counter({
       name: "token_renewals_total",
       help: "Renewals of access tokens: GRANTED, or what the failure means.",
@@ -107,9 +88,34 @@ export function createMetrics(): Metrics {
       labelNames: ["kind", "state"],
       registers,
     }),
+    ...syncMetrics(registers),
     ...tokenMetrics(registers),
   };
 }
+
+type SyncMetrics = Pick<Metrics, "syncPages" | "syncRecords" | "syncRuns">;
+
+const syncMetrics = (registers: Registry[]): SyncMetrics => ({
+  syncPages: new Histogram({
+    name: "sync_page_seconds",
+    help: "Pages of a sync run, from asking the CRM to the commit.",
+    labelNames: ["resource"],
+    buckets: SECONDS,
+    registers,
+  }),
+  syncRecords: new Counter({
+    name: "sync_records_total",
+    help: "Records of committed pages: written, unchanged, removed, rejected.",
+    labelNames: ["resource", "outcome"],
+    registers,
+  }),
+  syncRuns: new Counter({
+    name: "sync_runs_total",
+    help: "Ended sync runs: SUCCEEDED, or the code of their failure.",
+    labelNames: ["kind", "outcome"],
+    registers,
+  }),
+});
 
 type TokenMetrics = Pick<Metrics, "crmTokens" | "crmCompaniesShort" | "crmTokensLimit" | "crmTokensRemaining">;
 
