@@ -116,7 +116,7 @@ const PERSONS = `SELECT DISTINCT r.crm_id FROM meeting_attendee b
     AND r.crm_id = b.person_id AND r.meeting_id = b.meeting_id
   WHERE b.tenant_id = $1 AND b.meeting_id = parent.id`;
 
-/** Whose mail is contact: the attendees, and the people of the deals, by whom silence is judged, with our first to one of them. */
+/** Persons whose mail is a contact: the attendees, and the people of the deals, by whom silence is judged, with our first to one of them. */
 const PEOPLE = `SELECT crm_id FROM persons
   UNION SELECT x.person_id FROM deals JOIN deal_participant x ON x.tenant_id = $1 AND x.copy_id = $2 AND x.deal_id = deals.crm_id
   UNION SELECT d.person_id FROM deals JOIN deal d ON d.tenant_id = $1 AND d.copy_id = $2 AND d.crm_id = deals.crm_id`;

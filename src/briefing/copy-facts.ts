@@ -156,7 +156,7 @@ function readActivities(
   );
 }
 
-/** What was stored of a meeting's match, for the next one. */
+/** The stored part of a meeting's match that the next match needs. */
 interface StoredMatch {
   fingerprint: string;
   /** The deal that the rules may not change. */

@@ -63,7 +63,7 @@ const COULD_HIDE = `
     AND EXISTS (SELECT 1 FROM matched_record m WHERE ${OF_MEETING} AND m.entity = 'PERSON')
     AND NOT EXISTS (SELECT 1 FROM matched_record m WHERE ${OF_MEETING} AND m.entity = 'DEAL')`;
 
-/** What the meeting's records name: rows (resource, crm_id). */
+/** SQL: the records that the meeting's records name, as rows (resource, crm_id). */
 const NAMED = `
   SELECT n.resource, n.crm_id FROM matched_record m JOIN deal d ON ${IS_OF_COPY} AND d.crm_id = m.crm_id
   CROSS JOIN LATERAL (VALUES ('USERS', d.owner_id), ('PIPELINES', d.pipeline_id), ('STAGES', d.stage_id),

@@ -173,7 +173,7 @@ async function keep(database: Database, tenantId: number, copyId: number, notes:
   );
 }
 
-/** What our notes end with, in whatever marks the CRM puts around it: nothing that a person writes by chance. */
+/** The last line of our notes, in whatever marks the CRM puts around it: nobody writes it by chance. */
 const LAST_LINE = String.raw`'Ref\. CRM-[0-9A-HJKMNP-TV-Z]{10}(<[^>]*>|\s)*$'`;
 const LAST_LINE_LETTERS = 200;
 

@@ -13,7 +13,7 @@ import { countMeetingsSince, lockMeeting, PagePosition, readMeetingsSince } from
 const REMATCH_FOR_MS = 30 * DAY_MS;
 /** Meetings that are looked at with one set of statements; a town hall has 500 attendees. */
 const BATCH = 50;
-/** What a match is made of: a change of pipelines, stages or notes is none of its business. */
+/** The lists that a match is made of: no change of pipelines, stages or notes changes one. */
 const MATTERS: readonly SyncResource[] = [
   "USERS",
   "ORGANIZATIONS",

@@ -13,7 +13,7 @@ import { readMatched } from "./records";
 /** A deal that sleeps longer than a year is forgotten. */
 const MOST_DAYS = 366;
 
-/** What a person says of a deal's silence. */
+/** A person's wish to hear nothing of a deal's silence until a date. */
 export interface SnoozeInput {
   until: Date;
   reason: string;

@@ -22,7 +22,7 @@ const EPOCH_FROM = 1_000_000;
  * the others wait for what its answer says.
  */
 export class Pacer {
-  /** What the window had left at least, and until when that holds, by a clock that nobody sets. */
+  /** The least that the window had left, and until when that holds, by a clock that nobody sets. */
   #left = Number.POSITIVE_INFINITY;
   #until = 0;
   #inFlight = 0;
@@ -72,7 +72,7 @@ export class Pacer {
   }
 }
 
-/** Where the access token of a call comes from. */
+/** Gives a call its access token. */
 export interface TokenSource {
   current(): Promise<Secret>;
   /** A newer token after the CRM refused `refused` with 401; throws where there is none to be had. */

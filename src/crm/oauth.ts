@@ -6,7 +6,7 @@ import { CrmError } from "./errors";
 import type { CrmAnswer, CrmHttp } from "./http";
 import { jsonOf } from "./parsing/values";
 
-/** What a token answer grants. `refreshToken` is null where the answer had none: the old one stays. */
+/** The tokens of a granting answer. `refreshToken` is null where the answer had none: the old one stays. */
 export interface Grant {
   accessToken: Secret;
   refreshToken: Secret | null;

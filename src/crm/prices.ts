@@ -36,7 +36,7 @@ export const ADDRESSES = {
   setCustomFields: (entity: CrmEntity, id: number) => ({ path: `${RECORDS[entity]}/${id}`, price: 5 }),
 } satisfies Record<string, Address | ((...of: never[]) => Address)>;
 
-/** What calls are paid from. */
+/** Tokens that are set aside to pay for calls. */
 export interface Reservation {
   /**
    * Sets a request's price aside, before it is sent: each page has its own, and so has a repeat.

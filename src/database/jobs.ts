@@ -70,7 +70,7 @@ const POLL_MS = 2_000;
 /** After the runner gave up, so that a database that is down is not hammered. */
 const RESTART_MS = 500;
 
-/** What a worker does with the jobs of a kind. */
+/** The worker's side of one kind of jobs. */
 export interface JobHandler {
   name: string;
   handle(payload: unknown, stop: AbortSignal): Promise<void>;

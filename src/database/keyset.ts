@@ -41,7 +41,7 @@ const KEY_TYPES = {
   },
 } as const satisfies Record<string, KeyType>;
 
-/** What a list is sorted by: SQL over the row `t` that is never null. */
+/** One key of a list's order: SQL over the row `t` that is never null. */
 export interface SortKey {
   sql: string;
   type: keyof typeof KEY_TYPES;

@@ -3,7 +3,7 @@ import { MINUTE_MS, SECOND_MS } from "../platform/clock";
 import { ServiceError } from "../platform/errors";
 import { Secret } from "../platform/keyring";
 
-/** What PostgreSQL lets a session take before it ends the statement or the session, in milliseconds; 0: no limit. */
+/** Milliseconds after which PostgreSQL ends a session's statement or the session itself; 0: no limit. */
 export interface SessionLimits {
   /** One statement, what it waits for included. */
   statement: number;
@@ -126,7 +126,7 @@ const ENDED = /^(Connection terminated|Client has encountered a connection error
 /** As the pool says that no session came free in time. */
 const NO_SESSION = "timeout exceeded when trying to connect";
 
-/** What the caller may be told: the error where it says that the database held the work up, null for anything else. */
+/** The error that a caller may be told where the database held the work up; null for any other error. */
 export function heldUpOf(error: unknown): HeldUpError | null {
   if (error instanceof HeldUpError) return error;
   return isHeldUp(error) ? new HeldUpError(TRY_AGAIN, { cause: error }) : null;

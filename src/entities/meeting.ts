@@ -39,7 +39,7 @@ export class MeetingRow {
   @Column("timestamptz", { nullable: true })
   cancelledAt!: Date | null;
 
-  /** When what it is about was last brought up to date for its sake, as it begins soon; null: not yet. */
+  /** When its records were last brought up to date because it begins soon; null: not yet. */
   @Column("timestamptz", { nullable: true })
   refreshedAt!: Date | null;
 }
@@ -179,7 +179,7 @@ export class MeetingMatchRow {
   @Column("text")
   fingerprint!: string;
 
-  /** What a user chose. It outlives matches in which the deal is not to be seen, and the copy. */
+  /** The user's choice. It outlives matches in which the deal is not to be seen, and the copy. */
   @Column("bigint", { nullable: true })
   chosenDealId!: number | null;
 

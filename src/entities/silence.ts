@@ -40,7 +40,7 @@ export class DealSilenceRow {
   isTold!: boolean;
 }
 
-/** What deals are judged by. */
+/** The standards that deals are judged by. */
 export interface Standards {
   /** The version of the rules. */
   version: number;

@@ -15,7 +15,7 @@ import type { Logger } from "../platform/logger";
 
 const NO_REASON = "no reason was given.";
 
-/** What the operator may ask for in place of serving; each says what it did. */
+/** The operator's commands, which run in place of the service; each says what it did. */
 export const COMMANDS: Record<string, (config: Config, logger: Logger, words: string[]) => Promise<string>> = {
   "rotate-keys": rotateKeys,
   "db-distribute": ({ databaseUrl }) => distribute(databaseUrl),

@@ -8,7 +8,7 @@ const TIMEOUT_MS = 10_000;
 /** More of an answer than anyone needs to tell what answered. */
 const MAX_BYTES = 64 * 1024;
 
-/** What stands at an address: its answer to a GET without a token, or why none came. */
+/** An address's answer to a GET without a token, or why none came. */
 type Probe =
   | {
       reached: true;
@@ -65,7 +65,7 @@ function notReached(name: string, url: string, why: string): Finding {
   return fault(`the CRM at ${url} cannot be reached: ${why}`, todo);
 }
 
-/** What an API call without a token says: the CRM refuses it with 401, in JSON. */
+/** Sorts the answer to an API call without a token, which the CRM refuses with 401, in JSON. */
 function meaningOfApi(url: string, answer: Probe): Finding {
   if (!answer.reached) return notReached("CRM_BASE_URL", url, answer.why);
   const { status, contentType } = answer;

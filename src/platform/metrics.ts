@@ -6,7 +6,7 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom
 /** From a fast page to the 30 seconds after which a call is given up. */
 const SECONDS = [0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
-/** What this process counts, in a registry of its own: nothing is counted on import, and two apps do not mix. */
+/** The metrics of one app, in a registry of their own: nothing is counted on import, and two apps do not mix. */
 export interface Metrics {
   registry: Registry;
   /** GraphQL operations by kind and by OK or the code of their first error. */

@@ -11,7 +11,7 @@ interface WorkFields {
   jobId?: string;
 }
 
-/** What a piece of work has asked for so far. */
+/** How many statements and calls a piece of work has made so far. */
 interface WorkCounts {
   sql: number;
   crm: number;
@@ -114,7 +114,7 @@ function doSlice(): void {
   if (waiting.size > 0) setImmediate(doSlice);
 }
 
-/** What a worker does besides its jobs, by a name for the log. It must be harmless when several workers do it. */
+/** Tasks of a worker besides its jobs, by a name for the log. Several workers do them at once, which must be harmless. */
 type PeriodicTasks = Readonly<Record<string, () => Promise<void>>>;
 
 /**

@@ -138,7 +138,7 @@ function unavailable({ message, code, retryAfterSeconds }: KeysUnavailableError)
   return new GraphQLError(message, { extensions: { code, http: { status: 503, headers } } });
 }
 
-/** What Fastify refuses before GraphQL sees it: a body that is too large, no JSON, or of another type. */
+/** Answers where Fastify refuses a body before GraphQL sees it: it is too large, no JSON, or of another type. */
 function answerInFormOfGraphQL(logger: Logger) {
   return (error: FastifyError, _request: FastifyRequest, reply: FastifyReply) => {
     const status = error.statusCode ?? 500;

@@ -16,7 +16,7 @@ const LONGEST_MESSAGE = 1_000;
 
 export type FormatError = (formatted: GraphQLFormattedError, error: unknown) => GraphQLFormattedError;
 
-/** What graphql-js adds where a name is not there: names of the schema that resemble it. */
+/** graphql-js adds names of the schema that resemble one that is not there. */
 const SUGGESTIONS = / Did you mean [^?]*\?/g;
 
 /**

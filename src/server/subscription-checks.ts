@@ -4,6 +4,7 @@ import {
   ExecutionResult,
   execute,
   GraphQLError,
+  type GraphQLFormattedError,
   GraphQLSchema,
   getOperationAST,
   OperationDefinitionNode,
@@ -116,7 +117,7 @@ export function takeToken(parameters: Record<string, unknown> = {}): string {
 /** Subscriptions of a tenant that are not equal: each is kept, and executed at each event. Pages have two for a role and plan. */
 export const MAX_DIFFERENT = 100;
 
-/** What a subscriber is shown: null until there is something to show. */
+/** The answers of one subscription, for all who share it. */
 type Answers = StateStream<ExecutionResult> | EventStream<ExecutionResult>;
 
 /**
@@ -178,14 +179,19 @@ export class SharedSubscriptions {
       if (rootValue === null) return null;
       return this.#masked(await execute({ ...args, rootValue, contextValue: this.contextOf(viewer) }));
     } catch (error) {
-      return { errors: [this.mask({ message: "" }, error) as GraphQLError] };
+      return { errors: [this.#mask({ message: "" }, error)] };
     }
   }
 
   /** Masked once, so that one failure is one line of the log and one id for everybody. */
   #masked(result: ExecutionResult): ExecutionResult {
     if (!result.errors) return result;
-    return { ...result, errors: result.errors.map((error) => this.mask(error.toJSON(), error) as GraphQLError) };
+    return { ...result, errors: result.errors.map((error) => this.#mask(error.toJSON(), error)) };
+  }
+
+  /** As plain data, which is all that is sent of an error; an execution's answer has the class. */
+  #mask(shown: GraphQLFormattedError, error: unknown): GraphQLError {
+    return this.mask(shown, error) as GraphQLError;
   }
 }
 

@@ -24,7 +24,7 @@ export interface WishedSettings extends Omit<Wishes, "thresholds"> {
 
 export type QuietSettingsRefusal = PolicyRefusal | "NOT_CONNECTED" | "INVALID_INPUT";
 
-/** What a tenant has set, as it is shown. */
+/** A tenant's settings, as they are shown. */
 export interface ShownSettings extends Omit<Wishes, "timeZone"> {
   timeZone: string;
   rejudging: { done: number; total: number } | null;
@@ -62,7 +62,7 @@ export class QuietSettings {
     });
   }
 
-  /** What these settings would change on the board as it is now. Nothing is stored. */
+  /** Shows how these settings would change the board as it is now. Nothing is stored. */
   async preview(
     actor: Actor,
     copy: CopyScope | null,

@@ -19,7 +19,7 @@ import type { Standing } from "./verdict";
 /** Raised with each change of the rules: what was judged by earlier ones is judged anew from the next run on. */
 const RULES = 1;
 
-/** What a tenant may say of silence; each that is not said is as everywhere. */
+/** A tenant's own wishes for silence; for each that it leaves out the standard holds. */
 export type Wishes = Pick<QuietSettingsRow, "timeZone" | "businessDays" | "twoWayTypes" | "thresholds">;
 
 export const NO_WISHES: Wishes = { timeZone: null, businessDays: false, twoWayTypes: [], thresholds: [] };

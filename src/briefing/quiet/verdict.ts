@@ -67,7 +67,7 @@ export function verdictAt({ situation, deadlines }: Standing, now: number): Judg
   return { verdict: "ACTIVE", since: null };
 }
 
-/** What holds from an instant on, until the next phase begins. */
+/** A verdict that holds from an instant on, until the next phase begins. */
 export interface Phase extends Judged {
   from: number;
 }
