@@ -23,7 +23,7 @@ export interface DisconnectingParts {
 export class Disconnecting {
   constructor(private readonly parts: DisconnectingParts) {}
 
-  /** One short transaction (decision 0016), idempotent: disconnecting what is not connected succeeds. */
+  /** One short transaction (decision 0004), idempotent: disconnecting what is not connected succeeds. */
   async disconnect(actor: Actor): Promise<Outcome<null, PolicyRefusal>> {
     const policy = refusalToDisconnect(actor);
     const { database, clock, logger, endsSync } = this.parts;
