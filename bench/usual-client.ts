@@ -140,7 +140,7 @@ class UsualClient {
         data?: object[];
         additional_data?: { pagination?: { next_start?: number } };
       };
-      await this.#save(NoteRow, page.data ?? []);
+      await this.#save(NoteRow, page.data ?? [], () => ({ truncated: false }));
       start = page.additional_data?.pagination?.next_start;
     }
   }

@@ -57,4 +57,12 @@ export class SyncPassRow extends OfList {
 
   @Column("timestamptz", { nullable: true })
   firstWalkEndedAt!: Date | null;
+
+  /** When it first had to begin anew, because its list had no end or its cursor was refused. */
+  @Column("timestamptz", { nullable: true })
+  inVainSince!: Date | null;
+
+  /** When it last had to; null: it never had, or somebody asks for it. */
+  @Column("timestamptz", { nullable: true })
+  begunAnewAt!: Date | null;
 }

@@ -13,9 +13,9 @@ import { LISTS } from "./lists";
 import { dealsOfMeeting } from "./participant-queue";
 import { askBatch, commitAnswers } from "./participants";
 import { type Absence, isMuch, WALKS_APART_MS } from "./plan";
-import { removeRecords } from "./removal";
 import { readRule } from "./rule-of-one";
 import type { StepChange } from "./runs";
+import { removeRecords } from "./writers";
 
 /**
  * Matched records are asked for by their ids, because the CRM tells of deals alone that they are gone: what is deleted,
