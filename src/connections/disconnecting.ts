@@ -45,7 +45,10 @@ export class Disconnecting {
   }
 }
 
-/** Tokens, begun renewals, and consents that someone started: none may bring anything back. And the chosen fields. */
+/**
+ * Tokens, begun renewals, and consents, whoever started them: who disconnects does not expect that a browser tab connects
+ * again. And the chosen fields.
+ */
 async function forget({ tenantId, typed }: TenantScope): Promise<void> {
   for (const entity of [CredentialRow, RenewalAttemptRow, AuthorizationRequestRow, FieldMappingRow]) {
     await typed((orm) => orm.delete(entity, { tenantId }));
