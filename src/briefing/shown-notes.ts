@@ -46,7 +46,7 @@ interface Waiting {
 
 /**
  * Notes as they are shown. Their safe HTML and text are made by the first reader, in slices, and kept in the note's row
- * (decision 0041) after the answer: never in a page's transaction, and never for another state of the row.
+ * after the answer: never in a page's transaction, and never for another state of the row.
  */
 export class ShownNotes {
   /** By copy. */
