@@ -3,18 +3,18 @@ import type { Budget, HeldPurse, Purpose } from "../connections/budget";
 import { connectedCopyId, NEEDS_REAUTHORIZATION, NeedsReauthorizationError } from "../connections/connection";
 import { holdCopyToJudge } from "../connections/copies";
 import { CrmApi } from "../crm/api";
+import { Pacer } from "../crm/calls";
 import type { CrmHttp } from "../crm/http";
-import { Pacer } from "../crm/pacer";
-import type { Purse } from "../crm/purse";
+import type { Purse } from "../crm/prices";
 import type { CopyScope, Database, TenantScope } from "../database/database";
 import { notify, PROGRESS_CHANGED } from "../database/notifications";
 import type { SyncResource } from "../entities/sync-run";
-import { type Clock, MINUTE_MS, SECOND_MS } from "../platform/clock";
+import { Clock, MINUTE_MS, SECOND_MS } from "../platform/clock";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
 import { RunLostError } from "./failures";
 import type { Judging, Settling } from "./lists";
-import { type ClaimedRun, COUNTED, countsParameters, extendLease, requireLease, type StepChange } from "./runs";
+import { ClaimedRun, COUNTED, countsParameters, extendLease, requireLease, StepChange } from "./runs";
 
 /** Whoever watches a run hears of it so often at most, its beginnings and ends aside. */
 const TOLD_EVERY_MS = 250;

@@ -7,8 +7,7 @@ import { DealRow } from "../entities/deal";
 import { NoteRow } from "../entities/note";
 import { OrganizationRow } from "../entities/organization";
 import { PersonRow } from "../entities/person";
-import { PipelineRow } from "../entities/pipeline";
-import { StageRow } from "../entities/stage";
+import { PipelineRow, StageRow } from "../entities/pipeline";
 import type { SyncResource } from "../entities/sync-run";
 import * as write from "./writers";
 

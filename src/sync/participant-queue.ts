@@ -1,7 +1,6 @@
 import { ADDRESSES } from "../crm/prices";
 import type { CopyScope } from "../database/database";
-import type { MatchedEntity } from "../entities/matched-record";
-import { MeetingMatchRow } from "../entities/meeting-match";
+import { MatchedEntity, MeetingMatchRow } from "../entities/meeting";
 import type { SyncKind } from "../entities/sync-run";
 import { DAY_MS } from "../platform/clock";
 

@@ -2,12 +2,11 @@ import { LessThan } from "typeorm";
 import type { CrmPage } from "../crm/api";
 import type { CopyScope } from "../database/database";
 import { jsonRows } from "../database/upsert";
-import { RejectedRecordRow } from "../entities/rejected-record";
-import { SyncListRow, SyncPassRow } from "../entities/sync-list";
-import { SYNC_RESOURCES, type SyncResource } from "../entities/sync-run";
+import { RejectedRecordRow, SyncListRow, SyncPassRow } from "../entities/sync-list";
+import { SYNC_RESOURCES, SyncResource } from "../entities/sync-run";
 import { DAY_MS } from "../platform/clock";
-import { type PassKind, sinceOf } from "./plan";
-import { type ClaimedRun, COUNTED, countsParameters, type StepChange } from "./runs";
+import { PassKind, sinceOf } from "./plan";
+import { ClaimedRun, COUNTED, countsParameters, StepChange } from "./runs";
 
 /** One whole walk may skip a record by a glitch: rather a gap for too long than a hole that nobody sees. */
 const SHOWN_WITHIN_MS = 3 * DAY_MS;

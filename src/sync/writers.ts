@@ -1,16 +1,14 @@
 import type * as crm from "../crm/parsing/records";
 import type { CopyScope } from "../database/database";
-import { jsonRows, type Synced, type UpsertOptions, upsertPage } from "../database/upsert";
+import { jsonRows, Synced, UpsertOptions, upsertPage } from "../database/upsert";
 import { ActivityRow } from "../entities/activity";
 import { CrmUserRow } from "../entities/crm-user";
 import { DealRow } from "../entities/deal";
 import { NOTE_UPSERT, NoteRow, noteRow } from "../entities/note";
 import { OrganizationRow } from "../entities/organization";
 import { PersonRow } from "../entities/person";
-import { PipelineRow } from "../entities/pipeline";
-import { StageRow } from "../entities/stage";
-import { mailDomainOf, websiteDomainOf } from "../platform/company-domain";
-import { mailboxOf, normalizeAddress } from "../platform/email-address";
+import { PipelineRow, StageRow } from "../entities/pipeline";
+import { mailboxOf, mailDomainOf, normalizeAddress, websiteDomainOf } from "../platform/email-address";
 
 export interface Written {
   /** Of what was inserted or changed. */
