@@ -16,6 +16,8 @@ const LONGEST_MESSAGE = 1_000;
 
 export type FormatError = (formatted: GraphQLFormattedError, error: unknown) => GraphQLFormattedError;
 
+/** graphql-js says so after the last of the values that are told: Apollo does not know it for the client's mistake. */
+const TOO_MANY_WRONG = "Too many errors processing variables";
 /** graphql-js adds names of the schema that resemble one that is not there. */
 const SUGGESTIONS = / Did you mean [^?]*\?/g;
 
@@ -28,6 +30,8 @@ export function maskErrors(logger: Logger, introspection: boolean): FormatError 
   const shown = (error: GraphQLFormattedError) => bounded(introspection ? error : withoutSuggestions(error));
   return (formatted, error) => {
     const original = unwrapResolverError(error);
+    if (original instanceof GraphQLError && original.message.startsWith(TOO_MANY_WRONG))
+      return shown({ ...formatted, extensions: { code: "BAD_USER_INPUT" } });
     if (original instanceof GraphQLError && formatted.extensions?.code !== "INTERNAL_SERVER_ERROR")
       return shown({ ...formatted, extensions: { code: codeWithin(original) ?? formatted.extensions?.code } });
     if (original instanceof DeadlineError) return shown({ ...formatted, extensions: { code: original.code } });

@@ -4,7 +4,7 @@ import { DealRow } from "../../entities/deal";
 import type { QuietVerdict } from "../quiet/facts";
 import { readFreshness } from "../quiet/read-quiet";
 import { isStale } from "../quiet/rules";
-import { isSnoozed } from "../quiet/situation";
+import { isSnoozed } from "../quiet/snooze";
 import { isMatched } from "../records";
 
 const byId = { sql: "t.crm_id", type: "integer" } as const;

@@ -6,7 +6,7 @@ import type { SyncResource } from "../../entities/sync-run";
 import type { DealFacts, QuietRules } from "./facts";
 import { begunOf, QuietFacts, readFacts } from "./read-quiet";
 import { byStandards, rulesOf } from "./rules";
-import { storeSnoozeEnds } from "./situation";
+import { storeSnoozeEnds } from "./snooze";
 import { BegunPhase, flipsOf, Phase, scheduleOf, tellFlips } from "./verdict";
 
 /**
