@@ -186,7 +186,7 @@ const STORE_ATTENDEES = `
 
 async function storeMatches({ tenantId, rows }: TenantScope, found: readonly FoundMatch[], now: Date): Promise<void> {
   const stored = found.map(({ meeting, copyId, fingerprint, match: { deal } }) => ({
-    ...{ meetingId: meeting.row.id, copyId, fingerprint },
+    ...{ meetingId: meeting.row.id, startsAt: meeting.row.startsAt, copyId, fingerprint },
     ...deal,
   }));
   await rows(STORE_MATCHES, [tenantId, jsonRows(stored), now]);
@@ -195,11 +195,11 @@ async function storeMatches({ tenantId, rows }: TenantScope, found: readonly Fou
 }
 
 const STORE_MATCHES = `
-  INSERT INTO meeting_match (tenant_id, meeting_id, copy_id, status, rule, reason, deal_id, candidates, fingerprint, matched_at)
-  SELECT $1, r."meetingId", r."copyId", r.status, r.rule, r.reason, r."dealId", r.candidates, r.fingerprint, $3
-  FROM jsonb_to_recordset($2::jsonb) AS r ("meetingId" uuid, "copyId" bigint, status text, rule text, reason text,
+  INSERT INTO meeting_match (tenant_id, meeting_id, copy_id, starts_at, status, rule, reason, deal_id, candidates, fingerprint, matched_at)
+  SELECT $1, r."meetingId", r."copyId", r."startsAt", r.status, r.rule, r.reason, r."dealId", r.candidates, r.fingerprint, $3
+  FROM jsonb_to_recordset($2::jsonb) AS r ("meetingId" uuid, "copyId" bigint, "startsAt" timestamptz, status text, rule text, reason text,
     "dealId" bigint, candidates jsonb, fingerprint text)
-  ON CONFLICT (tenant_id, meeting_id) DO UPDATE SET copy_id = EXCLUDED.copy_id, status = EXCLUDED.status,
+  ON CONFLICT (tenant_id, meeting_id) DO UPDATE SET copy_id = EXCLUDED.copy_id, starts_at = EXCLUDED.starts_at, status = EXCLUDED.status,
     rule = EXCLUDED.rule, reason = EXCLUDED.reason, deal_id = EXCLUDED.deal_id, candidates = EXCLUDED.candidates,
     fingerprint = EXCLUDED.fingerprint, matched_at = EXCLUDED.matched_at`;
 

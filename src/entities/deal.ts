@@ -8,7 +8,6 @@ import { Check, Column, Entity, Index, PrimaryColumn } from "typeorm";
 @Index("deal_participants_asked", ["tenantId", "copyId", "participantsAskedAt", "crmId"], {
   where: "NOT participants_due",
 })
-@Index("deal_by_update", { synchronize: false })
 @Check("deal_status", "status IN ('open', 'won', 'lost')")
 export class DealRow {
   @PrimaryColumn("bigint")

@@ -19,6 +19,7 @@ export interface StoredDealCandidate {
 /** Which deal a meeting is about, with the rule that decided; of the copy it was decided on. */
 @Entity("meeting_match")
 @Index("meeting_match_by_deal", ["tenantId", "copyId", "dealId"])
+@Index("meeting_match_by_status", { synchronize: false })
 @ForeignKey(() => MeetingRow, ["tenantId", "meetingId"], ["tenantId", "id"], {
   name: "meeting_match_meeting_fkey",
   onDelete: "CASCADE",
@@ -33,6 +34,10 @@ export class MeetingMatchRow {
 
   @Column("bigint", { nullable: true })
   copyId!: number | null;
+
+  /** The meeting's own: lists of one status are sorted by it. */
+  @Column("timestamptz")
+  startsAt!: Date;
 
   @Column("text")
   status!: MeetingMatchStatus;

@@ -5,6 +5,8 @@ import { TenantRow } from "./tenant";
 @ForeignKey(() => TenantRow, ["tenantId"], ["id"], { name: "meeting_tenant_fkey" })
 @Index("meeting_external_id", ["tenantId", "externalId"], { unique: true })
 @Index("meeting_by_start", ["tenantId", "startsAt", "id"])
+@Index("meeting_taking_place", ["tenantId", "startsAt", "id"], { where: "cancelled_at IS NULL" })
+@Index("meeting_by_owner", { synchronize: false })
 @Index("meeting_to_refresh", ["startsAt"], { where: "refreshed_at IS NULL" })
 export class MeetingRow {
   @PrimaryColumn("bigint")

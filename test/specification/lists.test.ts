@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { type Simulator, startSimulator } from "../../simulator";
 import { Random } from "../../simulator/seed/random";
 import { encodeId } from "../../src/resolvers/global-id";
+import { judgeAgain } from "../support/copy";
 import { createTestDatabase, type TestDatabase } from "../support/database";
 import { type Service, startService } from "../support/service";
 import { connect, dataOf, recordMeeting, syncEnds, until } from "../support/stories";
@@ -66,6 +67,7 @@ async function makeTies(): Promise<void> {
     [copyId],
   );
   await database.query("UPDATE deal SET update_time = NULL WHERE copy_id = $1 AND crm_id % 7 = 0", [copyId]);
+  await judgeAgain(database, copyId);
 }
 
 interface Node {
@@ -301,6 +303,7 @@ test.each([1, 2, 3])(
         away,
         back,
       ]);
+      await judgeAgain(database, copyId);
     });
     expect(touched.size).toBeGreaterThan(10);
     expect(new Set(seen).size).toBe(seen.length);

@@ -81,11 +81,12 @@ export async function judgeDeals(copy: CopyScope, dealIds: readonly number[], no
 }
 
 /**
- * Judges all deals of a copy anew where they were judged by other rules, or in another zone than its user's is by now. Until
- * that is committed every answer counts in the zone before.
+ * What a run begins with: the phases that hold by now are marked, and all deals of the copy are judged anew where they were
+ * judged by other rules, or in another zone than its user's is by now. Until that is committed every answer counts in the zone before.
  */
 export async function judgeByPresentRules(copy: CopyScope, now: Date): Promise<void> {
   const { tenantId, copyId, rows, typed } = copy;
+  await markHolding(copy, now);
   const present = await typed((orm) => orm.findOneByOrFail(SyncedCopyRow, { tenantId, id: copyId }));
   const judged = await typed((orm) => orm.findOneBy(JudgedCopyRow, { tenantId, copyId }));
   const { timeZone } = present;
@@ -132,11 +133,31 @@ function phasesOf(facts: DealFacts, { copy }: QuietFacts, now: Date): object[] {
   }));
 }
 
+/** The first phase is the one that holds. What lists need of the deal is as it stands in this transaction. */
 const STORE = `
-  INSERT INTO deal_silence (tenant_id, copy_id, deal_id, phase, holds_from, holds_until, verdict, quiet_since)
-  SELECT $1, $2, r."dealId", r.phase, coalesce(r."from", '-infinity'::timestamptz), coalesce(r.until, 'infinity'::timestamptz), r.verdict, r.since
+  INSERT INTO deal_silence (tenant_id, copy_id, deal_id, phase, holds_from, holds_until, verdict, quiet_since,
+    is_listed, status, pipeline_id, stage_id, owner_id, changed_at, currency, negative_value)
+  SELECT d.tenant_id, d.copy_id, d.crm_id, r.phase, coalesce(r."from", '-infinity'::timestamptz), coalesce(r.until, 'infinity'::timestamptz),
+    r.verdict, r.since, r.phase = 0, d.status, d.pipeline_id, d.stage_id, d.owner_id,
+    coalesce(d.update_time, '0001-01-01 00:00:00+00'::timestamptz),
+    CASE WHEN d.value IS NULL OR d.currency IS NULL THEN '~' ELSE d.currency END, -coalesce(d.value, 0)
   FROM jsonb_to_recordset($3::jsonb) AS r ("dealId" bigint, phase integer, "from" timestamptz, until timestamptz, verdict text, since timestamptz)
+  JOIN deal d ON d.tenant_id = $1 AND d.copy_id = $2 AND d.crm_id = r."dealId"
   RETURNING 1 AS stored`;
+
+/**
+ * Lists read the phases that are marked as holding, and of deals whose mark is behind its time they look the phase up: this
+ * keeps those few. The caller's transaction holds the copy.
+ */
+async function markHolding({ tenantId, copyId, rows }: CopyScope, now: Date): Promise<void> {
+  await rows(MARK_HOLDING, [tenantId, copyId, now]);
+}
+
+const MARK_HOLDING = `
+  UPDATE deal_silence s SET is_listed = NOT s.is_listed
+  WHERE s.tenant_id = $1 AND s.copy_id = $2 AND s.is_listed <> (s.holds_from <= $3 AND s.holds_until > $3)
+    AND s.deal_id IN (SELECT o.deal_id FROM deal_silence o
+      WHERE o.tenant_id = $1 AND o.copy_id = $2 AND o.is_listed AND o.holds_until <= $3)`;
 
 /** The CRM moves the time of our latest mail with each one: the first that was seen is kept. */
 function firstMailOf({ dealId, addedAt, hasFirstMail, contacts }: DealFacts): object[] {

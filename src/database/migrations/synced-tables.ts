@@ -122,8 +122,6 @@ CREATE INDEX deal_open_due ON deal (tenant_id, copy_id, coalesce(update_time, '0
 CREATE INDEX deal_closed_due ON deal (tenant_id, copy_id, coalesce(greatest(won_time, lost_time), '0001-01-01 00:00:00+00'::timestamptz), crm_id)
   WHERE participants_due AND status <> 'open';
 CREATE INDEX deal_participants_asked ON deal (tenant_id, copy_id, participants_asked_at, crm_id) WHERE NOT participants_due;
-CREATE INDEX deal_by_update
-  ON deal (tenant_id, copy_id, coalesce(update_time, '0001-01-01 00:00:00+00'::timestamptz), crm_id);
 
 CREATE TABLE deal_participant (
   tenant_id bigint NOT NULL,

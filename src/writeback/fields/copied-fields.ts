@@ -1,4 +1,4 @@
-import { holdLiveCopy } from "../../connections/connection-store";
+import { holdCopyToJudge } from "../../connections/connection-store";
 import type { CrmCustomFields } from "../../crm/parsing/fields";
 import type { TenantScope } from "../../database/database";
 import { jsonRows } from "../../database/upsert";
@@ -16,11 +16,17 @@ export async function copyFields(
   entity: MatchedEntity,
   { id, updateTime, customFields }: CrmCustomFields,
 ): Promise<void> {
-  if (!(await holdLiveCopy(scope, copyId))) return;
-  await scope.rows(
+  if (!(await holdCopyToJudge(scope, copyId))) return;
+  const copied = await scope.rows(
     `UPDATE ${TABLES[entity]} SET custom_fields = custom_fields || ($4::jsonb -> 0), update_time = coalesce($5, update_time)
      WHERE tenant_id = $1 AND copy_id = $2 AND crm_id = $3
-       AND (update_time IS NULL OR $5::timestamptz IS NULL OR update_time <= $5)`,
+       AND (update_time IS NULL OR $5::timestamptz IS NULL OR update_time <= $5)
+     RETURNING 1 AS copied`,
     [scope.tenantId, copyId, id, jsonRows([customFields]), updateTime],
   );
+  // Lists of deals sort by it. No verdict hangs on it.
+  if (entity === "DEAL" && updateTime && copied.length > 0)
+    await scope.rows("UPDATE deal_silence SET changed_at = $4 WHERE tenant_id = $1 AND copy_id = $2 AND deal_id = $3", [
+      ...[scope.tenantId, copyId, id, updateTime],
+    ]);
 }
