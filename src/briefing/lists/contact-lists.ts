@@ -31,9 +31,10 @@ function readMatchedOnes<T extends PersonRow | OrganizationRow>(
   kind: "PERSON" | "ORGANIZATION",
   page: PageRequest,
 ): Promise<Page<T>> {
+  const table = kind.toLowerCase();
   const next = (condition: string) => `SELECT t.crm_id FROM matched_record t
     WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.entity = '${kind}' ${condition}
-      AND EXISTS (SELECT 1 FROM ${kind.toLowerCase()} r WHERE r.tenant_id = $1 AND r.copy_id = $2 AND r.crm_id = t.crm_id)
+      AND EXISTS (SELECT 1 FROM ${table} r WHERE r.tenant_id = $1 AND r.copy_id = $2 AND r.crm_id = t.crm_id)
     ORDER BY t.crm_id DESC LIMIT 1`;
   const from = ({ beyond, limit }: Step) => `(
     WITH RECURSIVE walk AS (
@@ -41,6 +42,7 @@ function readMatchedOnes<T extends PersonRow | OrganizationRow>(
       UNION ALL
       SELECT found.crm_id FROM walk CROSS JOIN LATERAL (${next("AND t.crm_id < walk.crm_id")}) found
     ) SELECT crm_id FROM walk LIMIT ${limit}
-  ) walked JOIN ${kind.toLowerCase()} t ON t.tenant_id = $1 AND t.copy_id = $2 AND t.crm_id = walked.crm_id`;
+  ) walked CROSS JOIN LATERAL (
+    SELECT * FROM ${table} t WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.crm_id = walked.crm_id LIMIT 1) t`;
   return readPage(copy, entity, { from, where: [], parameters: [copy.copyId] }, page);
 }

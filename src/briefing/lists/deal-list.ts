@@ -128,11 +128,13 @@ function standingDeals({ narrowed, isJudged, isStale: stale }: Reading, { beyond
       WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.is_listed AND t.status = standing.status AND t.verdict = standing.verdict
         ${isHeld}${narrowed}${beyond} ${end}) t`;
   if (isHeld === "") return marked;
+  // The LIMIT keeps the planner, which takes a third of all deals for late, from joining them all.
   return `${marked} UNION ALL
     SELECT t.* FROM deal_silence late
-    JOIN deal_silence t ON t.tenant_id = $1 AND t.copy_id = $2 AND t.deal_id = late.deal_id AND t.holds_from <= ${JUDGED_AT}${isHeld}
-    JOIN unnest($3::text[], $4::text[]) AS standing (status, verdict) ON standing.status = t.status AND standing.verdict = t.verdict
-    WHERE late.tenant_id = $1 AND late.copy_id = $2 AND late.is_listed AND late.holds_until <= ${JUDGED_AT}${narrowed}${beyond}`;
+    CROSS JOIN LATERAL (SELECT t.* FROM deal_silence t
+      WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.deal_id = late.deal_id AND t.holds_from <= ${JUDGED_AT}${isHeld} LIMIT 1) t
+    WHERE late.tenant_id = $1 AND late.copy_id = $2 AND late.is_listed AND late.holds_until <= ${JUDGED_AT}
+      AND (t.status, t.verdict) IN (SELECT * FROM unnest($3::text[], $4::text[]))${narrowed}${beyond}`;
 }
 
 /** SQL: where nothing is known of silence all deals are as long silent, and so sorted by their ids alone. */
@@ -168,7 +170,7 @@ export async function readDeals(
       from: ({ beyond, orderBy, limit }) => {
         const end = `ORDER BY ${orderBy} LIMIT ${limit}`;
         return `(SELECT t.* FROM (${deals(reading, { beyond, end })}) t ${end}) t
-          JOIN deal d ON d.tenant_id = $1 AND d.copy_id = $2 AND d.crm_id = t.deal_id`;
+          CROSS JOIN LATERAL (SELECT * FROM deal d WHERE d.tenant_id = $1 AND d.copy_id = $2 AND d.crm_id = t.deal_id LIMIT 1) d`;
       },
     },
     page,

@@ -70,12 +70,12 @@ const standings = (shown: string) => `(
     WHERE CASE WHEN copies.id = coalesce((SELECT c.copy_id FROM connection c WHERE c.tenant_id = $1), 0)
       THEN stored.status ELSE 'PENDING' END = ANY (${shown})) standing`;
 
-/** SQL: the meetings `d` of some statuses with their places `t`. @param end takes so many of each standing, which one index has sorted */
+/** SQL: the meetings of some statuses, by their places `t`. @param end takes so many of each standing, which one index has sorted */
 const ofStatuses = ({ when, which }: Wanted, status: string, { beyond, end }: { beyond: string; end: string }) => `
   SELECT t.* FROM ${standings(status)} CROSS JOIN LATERAL (
-    SELECT t.* FROM (SELECT m.starts_at, m.meeting_id AS id FROM meeting_match m
+    SELECT d.* FROM (SELECT m.starts_at, m.meeting_id AS id FROM meeting_match m
       WHERE m.tenant_id = $1 AND ${COPY} = standing.copy_id AND m.status = standing.status) t
-    JOIN meeting d ON d.tenant_id = $1 AND d.id = t.id
+    CROSS JOIN LATERAL (SELECT * FROM meeting d WHERE d.tenant_id = $1 AND d.id = t.id LIMIT 1) d
     WHERE true${when}${which("d")}${beyond} ${end}) t`;
 
 /** The tenant's own meetings, whether anything is connected or not. */
@@ -85,8 +85,7 @@ export function readMeetings(scope: TenantScope, filter: MeetingFilter, page: Pa
   if (status === null) return readPage(scope, MeetingRow, { where: [`true${when}${which("t")}`], parameters }, page);
   const from = ({ beyond, orderBy, limit }: Step) => {
     const end = `ORDER BY ${orderBy} LIMIT ${limit}`;
-    return `(SELECT t.* FROM (${ofStatuses(wanted, status, { beyond, end })}) t ${end}) place
-      JOIN meeting t ON t.tenant_id = $1 AND t.id = place.id`;
+    return `(SELECT t.* FROM (${ofStatuses(wanted, status, { beyond, end })}) t ${end}) t`;
   };
   return readPage(scope, MeetingRow, { from, where: [], parameters }, page);
 }
