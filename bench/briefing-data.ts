@@ -9,7 +9,9 @@ import { withClient } from "./tenants";
 /** Of each tenant; together 1,000 synced records. */
 const SETUP = { users: 10, pipelines: 2, stages: 8 };
 const COUNTS = { organizations: 60, persons: 180, deals: 120, participants: 120, activities: 350, notes: 150 };
-export const RECORDS_OF_TENANT = [...Object.values(SETUP), ...Object.values(COUNTS)].reduce((sum, count) => sum + count);
+export const RECORDS_OF_TENANT = [...Object.values(SETUP), ...Object.values(COUNTS)].reduce(
+  (sum, count) => sum + count,
+);
 /** Each about a deal, and with the persons of that deal and of the two after it: so each deal is matched. */
 export const MEETINGS_OF_TENANT = 40;
 export const DEALS_OF_TENANT = COUNTS.deals;

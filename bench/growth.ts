@@ -26,7 +26,8 @@ type Ask = (copy: number) => { query: string; variables?: object };
 const PAGE = "pageInfo { hasNextPage endCursor }";
 const DEALS = `query ($filter: DealFilter, $orderBy: DealOrder) { deals(filter: $filter, orderBy: $orderBy) {
   nodes { id title status value { amount currency } stage { name } owner { name } organization { name } } ${PAGE} } }`;
-const COUNTS = "query ($filter: DealFilter) { deals(first: 1, filter: $filter) { totalCount totals { amount currency } } }";
+const COUNTS =
+  "query ($filter: DealFilter) { deals(first: 1, filter: $filter) { totalCount totals { amount currency } } }";
 const MEETINGS = `query ($filter: MeetingFilter) { meetings(filter: $filter) {
   nodes { id title startsAt ownerEmail match { status deal { title } } attendees { email } } ${PAGE} } }`;
 

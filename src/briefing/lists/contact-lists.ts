@@ -24,6 +24,7 @@ export const readOrganizations = (copy: CopyScope, page: PageRequest): Promise<P
 /**
  * Goes from one matched record to the next in the key of `matched_record`, past all meetings of each: a page costs as many
  * look-ups, however many records there are and however many meetings each was in.
+ * Whether a record is there is asked of each by itself: an EXISTS was joined with all records of the copy.
  */
 function readMatchedOnes<T extends PersonRow | OrganizationRow>(
   copy: CopyScope,
@@ -34,7 +35,7 @@ function readMatchedOnes<T extends PersonRow | OrganizationRow>(
   const table = kind.toLowerCase();
   const next = (condition: string) => `SELECT t.crm_id FROM matched_record t
     WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.entity = '${kind}' ${condition}
-      AND EXISTS (SELECT 1 FROM ${table} r WHERE r.tenant_id = $1 AND r.copy_id = $2 AND r.crm_id = t.crm_id)
+      AND (SELECT true FROM ${table} r WHERE r.tenant_id = $1 AND r.copy_id = $2 AND r.crm_id = t.crm_id)
     ORDER BY t.crm_id DESC LIMIT 1`;
   const from = ({ beyond, limit }: Step) => `(
     WITH RECURSIVE walk AS (
