@@ -136,6 +136,7 @@ onOneServer("of a large tenant", () => {
 
   /** Of all tables and indexes, by the plan that the statement has in a session. */
   async function rowsRead(sent: readonly Sent[]): Promise<number> {
+    expect(sent.length).toBeGreaterThan(0);
     let rows = 0;
     for (const { sql, values } of sent.filter((statement) => /LIMIT/.test(statement.sql))) {
       const literals = values.map((value) => (value === null ? "NULL" : `'${value.replaceAll("'", "''")}'`));
