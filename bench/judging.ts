@@ -103,7 +103,9 @@ async function compare(databaseUrl: string, dataDirectories: readonly string[]):
       ratios.push({ ms: withIt.ms / without.ms, cpuMs: withIt.cpuMs / without.cpuMs });
     }
     const [ms, cpu] = [median(ratios.map((of) => of.ms)), median(ratios.map((of) => of.cpuMs))];
-    say(`${PAGE} changed deals, median of ${PAIRS} pairs, with judging : without: time ${ms.toFixed(2)}, CPU ${cpu.toFixed(2)}`);
+    say(
+      `${PAGE} changed deals, median of ${PAIRS} pairs, with judging : without: time ${ms.toFixed(2)}, CPU ${cpu.toFixed(2)}`,
+    );
   } finally {
     await dataSource.destroy();
   }

@@ -45,6 +45,10 @@ export class DealSilenceRow {
   @Column("boolean")
   isListed!: boolean;
 
+  /** What of the deal's own row it was judged by: a change of anything else leaves the schedule as it is. */
+  @Column("text")
+  judgedAs!: string;
+
   @Column("text")
   status!: DealRow["status"];
 

@@ -135,7 +135,7 @@ export const readQuietFacts = (copy: CopyScope, dealIds: readonly number[], now:
 
 /**
  * @param which a condition on `d`; `parameters` begin at $4
- * @param beside a statement that is executed with it
+ * @param besides statements that are executed with it
  * @returns null where no deal fits
  */
 export async function readFacts(
@@ -143,10 +143,10 @@ export async function readFacts(
   which: string,
   parameters: readonly unknown[],
   now: Date,
-  beside?: string,
+  besides: readonly string[] = [],
 ): Promise<QuietFacts | null> {
   const found = await rows<FactsRow>(
-    `WITH ${beside ? `beside AS (${beside}), ` : ""}quiet_copy AS MATERIALIZED (${COPY})
+    `WITH ${besides.map((sql, index) => `beside_${index} AS (${sql}), `).join("")}quiet_copy AS MATERIALIZED (${COPY})
      SELECT d.crm_id AS "dealId", d.status = 'open' AS "isOpen", ${ms("d.add_time")} AS "addedAt",
        ${ms("coalesce(d.stage_change_time, d.add_time)")} AS "inStageSince", d.stage_id AS "stageId",
        s.days_to_rotten AS "daysToRotten", ${ms(updatedByOthers("d"))} AS "updatedAt",

@@ -17,6 +17,12 @@ const RULES = 1;
 /** Deals judged by one statement where many are. */
 const BATCH = 500;
 
+/** SQL: what of a row of `deal` a verdict hangs on. */
+const judgedAs = (
+  d: string,
+) => `concat(${d}.status, ' ', ${d}.person_id, ' ', ${d}.participants_count, ' ', ${d}.stage_id, ' ',
+  extract(epoch FROM ${d}.stage_change_time), ' ', extract(epoch FROM ${d}.add_time))`;
+
 /** SQL: the deals that hang on records whose ids are $5, of the copy $2. What is not here changes no verdict. */
 const HANGING_ON: Partial<Record<SyncResource, string>> = {
   DEALS: "SELECT x.id, x.id AS deal_id FROM unnest($5::bigint[]) AS x (id)",
@@ -71,7 +77,10 @@ export async function judgeChanged(
     const deals = await hangingOn(copy, resource, ids);
     return judgeDeals(copy, distinct(deals.map(({ dealId }) => dealId)), now);
   }
-  await judgeThose(copy, `SELECT unnest($4::bigint[]) UNION SELECT h.deal_id FROM (${sql}) h`, [others, ids], now);
+  const those = resource === "DEALS" ? JUDGED_OTHERWISE : sql;
+  const besides = resource === "DEALS" ? [KEEP_LISTED] : [];
+  const all = `SELECT unnest($4::bigint[]) UNION SELECT h.deal_id FROM (${those}) h`;
+  await judgeThose(copy, all, [others, ids], now, besides);
 }
 
 /** Judges those of these deals anew that are matched. The caller's transaction holds the copy for it. */
@@ -101,20 +110,48 @@ export async function judgeByPresentRules(copy: CopyScope, now: Date): Promise<v
   await judgeDeals(copy, ids, now);
 }
 
+/**
+ * SQL: those of the deals $5 whose verdict may change with their rows. Most changes of a deal are of its title, value, owner or
+ * fields, and to judge 500 for nothing took several times as long as to write them.
+ */
+const JUDGED_OTHERWISE = `SELECT x.id AS deal_id FROM unnest($5::bigint[]) AS x (id) WHERE NOT EXISTS (
+  SELECT 1 FROM deal c JOIN deal_silence o ON o.tenant_id = $1 AND o.copy_id = $2 AND o.deal_id = c.crm_id AND o.is_listed
+  WHERE c.tenant_id = $1 AND c.copy_id = $2 AND c.crm_id = x.id AND o.judged_as = ${judgedAs("c")})`;
+
+/** SQL over `d`, a row of `deal`, by the column of what lists need of it and no verdict hangs on. */
+const LISTED = {
+  pipeline_id: "d.pipeline_id",
+  owner_id: "d.owner_id",
+  changed_at: "coalesce(d.update_time, '0001-01-01 00:00:00+00'::timestamptz)",
+  currency: "CASE WHEN d.value IS NULL OR d.currency IS NULL THEN '~' ELSE d.currency END",
+  negative_value: "-coalesce(d.value, 0)",
+};
+
+/** The others of those keep their schedules: lists get what is new in their rows. */
+const KEEP_LISTED = `
+  UPDATE deal_silence o SET ${Object.entries(LISTED).map(([column, sql]) => `${column} = ${sql}`)}
+  FROM deal d WHERE o.tenant_id = $1 AND o.copy_id = $2 AND o.deal_id = ANY ($5::bigint[])
+    AND d.tenant_id = $1 AND d.copy_id = $2 AND d.crm_id = o.deal_id AND o.judged_as = ${judgedAs("d")}
+    AND (${Object.keys(LISTED).map((column) => `o.${column}`)}) IS DISTINCT FROM (${Object.values(LISTED)})
+    AND o.deal_id <> ALL ($4::bigint[])`;
+
 const distinct = (ids: readonly number[]) => [...new Set(ids)];
 
 /** @param those SQL that selects ids of deals, with parameters from $4 on */
-async function judgeThose(copy: CopyScope, those: string, parameters: readonly unknown[], now: Date): Promise<void> {
+async function judgeThose(
+  copy: CopyScope,
+  those: string,
+  parameters: readonly unknown[],
+  now: Date,
+  besides: readonly string[] = [],
+): Promise<void> {
   const { tenantId, copyId, rows } = copy;
   // What was stored goes in the statement that reads the facts: a page has few statements, and no INSERT stands beside it.
   const forgotten = `DELETE FROM deal_silence s WHERE s.tenant_id = $1 AND s.copy_id = $2 AND s.deal_id IN (${those})`;
-  const found = await readFacts(
-    copy,
-    `d.crm_id IN (${those}) AND ${isMatched("d.crm_id")}`,
-    parameters,
-    now,
+  const found = await readFacts(copy, `d.crm_id IN (${those}) AND ${isMatched("d.crm_id")}`, parameters, now, [
     forgotten,
-  );
+    ...besides,
+  ]);
   if (!found) return;
   const phases = found.deals.flatMap((facts) => phasesOf(facts, found, now));
   await rows(STORE, [tenantId, copyId, jsonRows(phases)]);
@@ -136,11 +173,9 @@ function phasesOf(facts: DealFacts, { copy }: QuietFacts, now: Date): object[] {
 /** The first phase is the one that holds. What lists need of the deal is as it stands in this transaction. */
 const STORE = `
   INSERT INTO deal_silence (tenant_id, copy_id, deal_id, phase, holds_from, holds_until, verdict, quiet_since,
-    is_listed, status, pipeline_id, stage_id, owner_id, changed_at, currency, negative_value)
+    is_listed, judged_as, status, stage_id, ${Object.keys(LISTED)})
   SELECT d.tenant_id, d.copy_id, d.crm_id, r.phase, coalesce(r."from", '-infinity'::timestamptz), coalesce(r.until, 'infinity'::timestamptz),
-    r.verdict, r.since, r.phase = 0, d.status, d.pipeline_id, d.stage_id, d.owner_id,
-    coalesce(d.update_time, '0001-01-01 00:00:00+00'::timestamptz),
-    CASE WHEN d.value IS NULL OR d.currency IS NULL THEN '~' ELSE d.currency END, -coalesce(d.value, 0)
+    r.verdict, r.since, r.phase = 0, ${judgedAs("d")}, d.status, d.stage_id, ${Object.values(LISTED)}
   FROM jsonb_to_recordset($3::jsonb) AS r ("dealId" bigint, phase integer, "from" timestamptz, until timestamptz, verdict text, since timestamptz)
   JOIN deal d ON d.tenant_id = $1 AND d.copy_id = $2 AND d.crm_id = r."dealId"
   RETURNING 1 AS stored`;

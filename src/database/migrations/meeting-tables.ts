@@ -115,6 +115,7 @@ CREATE TABLE deal_silence (
   verdict text NOT NULL CONSTRAINT deal_silence_verdict CHECK (verdict IN ('ACTIVE', 'COOLING', 'QUIET', 'GHOSTED')),
   quiet_since timestamptz,
   is_listed boolean NOT NULL,
+  judged_as text NOT NULL,
   status text NOT NULL,
   pipeline_id bigint,
   stage_id bigint,
