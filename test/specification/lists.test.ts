@@ -77,11 +77,11 @@ interface Node {
 interface Page {
   edges: { cursor: string; node: Node }[];
   nodes: Node[];
-  pageInfo: { hasNextPage: boolean; endCursor: string | null };
+  pageInfo: { hasNextPage: boolean; hasPreviousPage: boolean; startCursor: string | null; endCursor: string | null };
 }
 type List = "deals" | "persons" | "organizations" | "meetings" | "syncRuns";
 
-const PAGE = "edges { cursor node { id } } nodes { id } pageInfo { hasNextPage endCursor }";
+const PAGE = "edges { cursor node { id } } nodes { id } pageInfo { hasNextPage hasPreviousPage startCursor endCursor }";
 const ARGUMENTS: Partial<Record<List, string>> = {
   deals: "$filter: DealFilter, $orderBy: DealOrder",
   persons: "$email: String",
@@ -104,7 +104,9 @@ async function walk(list: List, variables: object, between = async (_seen: strin
     const page: Page = await pageOf(list, { ...variables, after });
     seen.push(...page.nodes.map(({ id }) => id));
     expect(page.edges.map(({ node }) => node)).toEqual(page.nodes);
-    expect(page.pageInfo.endCursor).toBe(page.edges.at(-1)?.cursor ?? null);
+    const { startCursor, endCursor, hasPreviousPage } = page.pageInfo;
+    expect([startCursor, endCursor]).toEqual([page.edges[0]?.cursor ?? null, page.edges.at(-1)?.cursor ?? null]);
+    expect(hasPreviousPage).toBe(after !== null);
     if (!page.pageInfo.hasNextPage) return seen;
     after = page.pageInfo.endCursor;
     await between(seen);
@@ -191,6 +193,98 @@ test("each filter, and all of them together, leave what a plain comparison leave
   }
 });
 
+test("deals of a currency, from an amount on, are those that a plain comparison leaves, in each order", async () => {
+  const all = await matchedDeals();
+  const least = 100000000000000000n;
+  const fits = ({ value, currency }: DealFacts) => value !== null && currency === "EUR" && cents(value) >= least * 100n;
+  for (const orderBy of ORDERS) {
+    const plain = all.filter(fits).sort(PLAINLY[orderBy]);
+    expect(plain.length).toBeGreaterThan(2);
+    const filter = { currency: "EUR", minValue: "100000000000000000.00" };
+    expect(await walk("deals", { first: 2, orderBy, filter })).toEqual(dealIds(plain));
+  }
+  const inSek = all.filter(({ value, currency }) => value !== null && currency === "SEK").sort(PLAINLY.UPDATED_AT_DESC);
+  expect(await walk("deals", { filter: { currency: "SEK" } })).toEqual(dealIds(inSek));
+  for (const [filter, words] of [
+    [{ minValue: "5" }, "filter.minValue needs currency beside it."],
+    [{ currency: "eur" }, "filter.currency is not a code of three capital letters."],
+    [
+      { currency: "EUR", minValue: "much" },
+      'A Decimal is a string of at most 20 digits and 10 behind the point, for example "1250.50".',
+    ],
+  ] as const) {
+    const { errors } = await ask("deals", { filter });
+    expect(errors?.[0]).toMatchObject({ message: expect.stringContaining(words), ...BAD_INPUT });
+  }
+});
+
+interface Counted {
+  deals: { totalCount: number | null; totals: { amount: string; currency: string }[] | null; nodes: object[] };
+}
+const COUNTED = `query ($filter: DealFilter, $orderBy: DealOrder, $after: String) {
+  deals(first: 2, filter: $filter, orderBy: $orderBy, after: $after) { totalCount totals { amount currency } nodes { id } } }`;
+
+test("a list of deals says how many fit on all its pages, and their sums by currency; above 10,000 it says neither", async () => {
+  const all = await matchedDeals();
+  const cases: [object, (deal: DealFacts) => boolean][] = [
+    [{}, () => true],
+    [{ status: ["WON", "LOST"] }, ({ status }) => status !== "open"],
+    [{ currency: "JPY" }, (deal) => money(deal) === "JPY"],
+    [{ pipelineId: "none" }, () => false],
+  ];
+  for (const [filter, fits] of cases) {
+    const plain = all.filter(fits);
+    const codes = [...new Set(plain.map(money))].filter((code) => code !== "~").sort();
+    const sums = codes.map((code) =>
+      plain.filter((deal) => money(deal) === code).reduce((sum, { value }) => sum + cents(value), 0n),
+    );
+    const { endCursor: after } = (await pageOf("deals", { first: 1 })).pageInfo;
+    for (const variables of [{}, { after }, { orderBy: "QUIET_DAYS_DESC" }]) {
+      const { deals } = dataOf(await service.ask<Counted>(COUNTED, { filter, ...variables }));
+      expect(deals.totalCount).toBe(plain.length);
+      expect(deals.totals?.map(({ currency }) => currency)).toEqual(codes);
+      expect(deals.totals?.map(({ amount }) => cents(amount))).toEqual(sums);
+    }
+  }
+  const [some] = all;
+  await database.query(
+    `INSERT INTO deal_silence SELECT s.* FROM deal_silence b, generate_series(1, 10000) g,
+       jsonb_populate_record(b, jsonb_build_object('deal_id', -g)) s WHERE b.copy_id = $1 AND b.deal_id = $2 AND b.is_listed`,
+    [copyId, some?.crm_id],
+  );
+  const { deals } = dataOf(await service.ask<Counted>(COUNTED, {}));
+  expect([deals.totalCount, deals.totals, deals.nodes.length > 0]).toEqual([null, null, true]);
+  await database.query("DELETE FROM deal_silence WHERE copy_id = $1 AND deal_id < 0", [copyId]);
+});
+
+test("meetings are found by part of a title, or of an attendee's address or name, as it was typed, and are counted", async () => {
+  const found = async (filter: object) => {
+    const query = "query ($filter: MeetingFilter) { meetings(filter: $filter) { totalCount nodes { externalId } } }";
+    const { meetings } = dataOf(
+      await service.ask<{ meetings: { totalCount: number; nodes: { externalId: string }[] } }>(
+        query,
+        { filter },
+        { tenant: "found" },
+      ),
+    );
+    expect(meetings.totalCount).toBe(meetings.nodes.length);
+    return meetings.nodes.map(({ externalId }) => externalId).sort();
+  };
+  const record = (externalId: string, title: string, attendees: string[]) =>
+    recordMeeting(service, attendees, { externalId, title }, { tenant: "found" });
+  await record("a", "Rollout 50% done", ["ivo@north.example"]);
+  await record("b", "Renewal", ["una@rollout.example"]);
+  await record("c", "Kick_off", ["ivo@south.example"]);
+  expect(await found({})).toEqual(["a", "b", "c"]);
+  expect(await found({ search: "ROLLOUT" })).toEqual(["a", "b"]);
+  expect(await found({ search: "ivo@" })).toEqual(["a", "c"]);
+  expect(await found({ search: "%" })).toEqual(["a"]);
+  expect(await found({ search: "_o" })).toEqual(["c"]);
+  expect(await found({ search: "\\" })).toEqual([]);
+  expect(await found({ search: "ivo", status: ["PENDING"] })).toEqual(["a", "c"]);
+  expect(await found({ status: ["MATCHED", "NEEDS_CHOICE", "NONE"] })).toEqual([]);
+});
+
 const same = (a: DealFacts, b: DealFacts, key: string) => a[key as keyof DealFacts] === b[key as keyof DealFacts];
 
 test("a filter's id that is unknown, foreign, of another kind or none at all fits no deal, and no answer differs", async () => {
@@ -204,7 +298,10 @@ test("a filter's id that is unknown, foreign, of another kind or none at all fit
     "nonsense",
   ];
   const answers = await Promise.all(nobodys.map((id) => ask("deals", { filter: { pipelineId: id } })));
-  const nothing = { edges: [], nodes: [], pageInfo: { hasNextPage: false, endCursor: null } };
+  const nothing = {
+    ...{ edges: [], nodes: [] },
+    pageInfo: { hasNextPage: false, hasPreviousPage: false, startCursor: null, endCursor: null },
+  };
   expect(answers.map(({ data }) => data.deals)).toEqual(nobodys.map(() => nothing));
   expect(
     (await pageOf("deals", { filter: { pipelineId: encodeId("Pipeline", copyId, pipelineId) } })).nodes,

@@ -1,4 +1,5 @@
 import { startSimulator } from "../../simulator";
+import { v2Time } from "../../simulator/model/times";
 import { MINUTE_MS } from "../../src/platform/clock";
 import { createTestDatabase } from "../support/database";
 import { startService } from "../support/service";
@@ -21,7 +22,7 @@ test("a sync's page that changes a matched deal's facts takes eight statements a
   const changed = { person: story.personId, activity: story.plannedActivityId, deal: story.dealId, note: story.noteId };
   for (const [entity, id] of Object.entries(changed) as [keyof typeof changed, number][]) {
     aheadMs += 11 * MINUTE_MS;
-    simulator.control.change(entity, id, {});
+    simulator.control.change(entity, id, entity === "deal" ? { stage_change_time: v2Time(clock().getTime() / 1_000) } : {});
     const sent = await counter.during(async () => {
       dataOf(await service.ask("mutation { requestSync { ... on SyncRequested { run { id } } } }"));
       await syncEnds(service);
