@@ -119,7 +119,7 @@ async function compare(
     }
     const [ms, cpu] = [median(ratios.map((of) => of.ms)), median(ratios.map((of) => of.cpuMs))];
     say(
-      `${PAGE} changed deals, median of ${PAIRS} pairs, with judging : without: time ${ms.toFixed(2)}, CPU ${cpu.toFixed(2)}`,
+      `${PAGE} deals of which the ${kind} changed, median of ${PAIRS} pairs, with judging : without: time ${ms.toFixed(2)}, CPU ${cpu.toFixed(2)}`,
     );
   } finally {
     await dataSource.destroy();
