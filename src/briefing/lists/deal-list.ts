@@ -122,7 +122,8 @@ const WHOLE: Part = { beyond: "", end: "" };
  * the next run mends, the phase that holds is looked up: those are few.
  */
 function standingDeals({ narrowed, isJudged, isStale: stale }: Reading, { beyond, end }: Part): string {
-  const isHeld = isJudged && !stale ? ` AND t.holds_until > ${JUDGED_AT}` : "";
+  // IS TRUE keeps the index of late marks out, which the planner took for better than the sorted one: it holds for nearly all.
+  const isHeld = isJudged && !stale ? ` AND (t.holds_until > ${JUDGED_AT}) IS TRUE` : "";
   const marked = `SELECT t.* FROM unnest($3::text[], $4::text[]) AS standing (status, verdict)
     CROSS JOIN LATERAL (SELECT t.* FROM deal_silence t
       WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.is_listed AND t.status = standing.status AND t.verdict = standing.verdict
