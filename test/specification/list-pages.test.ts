@@ -15,7 +15,7 @@ import { countStatements, type Sent, type StatementCounter } from "../support/st
 
 const TIMES = 20;
 /** With so many small tenants the planner takes each for small. */
-const LARGE = 101;
+const LARGE = 41;
 const FIRST = 20;
 /** Of each of six standings a page, the rows of the page, and what belongs to them. */
 const MOST_ROWS = 300;

@@ -117,6 +117,9 @@ interface Part {
 }
 const WHOLE: Part = { beyond: "", end: "" };
 
+/** No tenant has so many deals. */
+const MORE_THAN_ALL = 100_000_000;
+
 /**
  * SQL: the deals of each standing, which one index has sorted. Where the instant is past the time of a marked phase, which
  * the next run mends, the phase that holds is looked up: those are few.
@@ -129,12 +132,14 @@ function standingDeals({ narrowed, isJudged, isStale: stale }: Reading, { beyond
       WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.is_listed AND t.status = standing.status AND t.verdict = standing.verdict
         ${isHeld}${narrowed}${beyond} ${end}) t`;
   if (isHeld === "") return marked;
-  // The LIMIT keeps the planner, which takes a third of all deals for late, from joining them all.
+  // The planner takes a third of all deals for late: an order brings it to their index, a LIMIT of 1 keeps it from joining all.
   return `${marked} UNION ALL
-    SELECT t.* FROM deal_silence late
+    SELECT t.* FROM (SELECT l.deal_id FROM deal_silence l
+      WHERE l.tenant_id = $1 AND l.copy_id = $2 AND l.is_listed AND l.holds_until <= ${JUDGED_AT}
+      ORDER BY l.holds_until LIMIT ${MORE_THAN_ALL}) late
     CROSS JOIN LATERAL (SELECT t.* FROM deal_silence t
       WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.deal_id = late.deal_id AND t.holds_from <= ${JUDGED_AT}${isHeld} LIMIT 1) t
-    WHERE late.tenant_id = $1 AND late.copy_id = $2 AND late.is_listed AND late.holds_until <= ${JUDGED_AT}
+    WHERE true
       AND (t.status, t.verdict) IN (SELECT * FROM unnest($3::text[], $4::text[]))${narrowed}${beyond}`;
 }
 
