@@ -1,7 +1,7 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { judgeChanged } from "../src/briefing/quiet/stored-silence";
-import { holdCopyToJudge } from "../src/connections/connection-store";
+import { holdCopyToJudge } from "../src/connections/copies";
 import type { CrmDeal } from "../src/crm/parsing/records";
 import { createDataSource } from "../src/database/data-source";
 import { Database, type TenantScope } from "../src/database/database";

@@ -1,56 +1,51 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { createActorVerifier } from "./auth/actor";
 import { sweepAudit } from "./auth/audit";
-import { hangingOn, judgeByPresentRules, judgeChanged } from "./briefing/quiet/stored-silence";
+import { Boundaries } from "./briefing/quiet/boundaries";
+import { QuietSettings } from "./briefing/quiet/quiet-settings";
+import { judgeByPresentRules, REJUDGE, Rejudging } from "./briefing/quiet/rejudging";
+import { hangingOn, judgeChanged } from "./briefing/quiet/stored-silence";
 import { Meetings } from "./briefing/record-meeting";
 import { Rematching } from "./briefing/rematch";
 import { ShownNotes } from "./briefing/shown-notes";
+import { Snoozing } from "./briefing/snoozing";
 import { AccessTokens } from "./connections/access-tokens";
 import { Budget } from "./connections/budget";
 import { readBudgetTotals } from "./connections/company-ledger";
 import { Connecting } from "./connections/connecting";
+import { PURGE_COPY, purgeCopy, sweepPurges } from "./connections/copies";
 import { Credentials } from "./connections/credentials";
-import { type CrmStop, CrmStops, OBEYED_WITHIN_MS, resumeCrm, stopCrm } from "./connections/crm-stops";
+import { CrmStops } from "./connections/crm-stops";
 import { Disconnecting } from "./connections/disconnecting";
 import { FieldMappings } from "./connections/field-mappings";
 import { Grants } from "./connections/grants";
-import { PURGE_JOB, type PurgeRef, purgeCopy, sweepPurges } from "./connections/purge";
-import { type Resealed, resealAll } from "./connections/reseal";
 import { CrmApi } from "./crm/api";
 import { CrmHttp } from "./crm/http";
 import { CrmOAuth } from "./crm/oauth";
-import { asApplication } from "./database/application-role";
-import { createDataSource } from "./database/data-source";
 import { Database, reachOf } from "./database/database";
-import { startEmbeddedPostgres } from "./database/embedded/embedded-postgres";
-import { type JobRunner, readQueueState, startJobRunner } from "./database/jobs";
-import { connectDatabase, migrate } from "./database/migrate";
+import { handlerOf, readQueueState, startJobRunner } from "./database/jobs";
+import { migrate, openDatabase } from "./database/migrate";
 import { CRM_STOP_CHANGED, Notifications } from "./database/notifications";
 import { observedSql } from "./database/session";
 import { entities } from "./entities";
-import { startChores } from "./platform/chores";
 import { type Clock, systemClock } from "./platform/clock";
 import type { Config } from "./platform/config";
 import { Keyring } from "./platform/keyring";
 import type { Logger } from "./platform/logger";
 import { createMetrics, type Metrics } from "./platform/metrics";
+import { startPeriodic } from "./platform/periodic";
 import type { Secret } from "./platform/secret";
 import { startTracing } from "./platform/tracing";
 import { buildGraphQLSchema } from "./resolvers/graphql-schema";
-import { createHttpServer, type HttpServer } from "./server/http-server";
+import { createHttpServer } from "./server/http-server";
 import { startMetricsServer } from "./server/metrics-server";
 import { SyncEngine } from "./sync/engine";
-import { cancelRuns, RUN_ENDED_JOB, type RunRef, SYNC_JOB } from "./sync/runs";
-import { Schedule, SWEEP_MS, SYNC_DUE_JOB } from "./sync/schedule";
-import { FieldLookUps } from "./writeback/fields/field-look-ups";
-import { FIELD_LOOK_UP_JOB } from "./writeback/fields/field-receipts";
-import { FieldWrites } from "./writeback/fields/field-writes";
-import { NoteLookUps } from "./writeback/note-look-ups";
-import { NOTE_LOOK_UP_JOB } from "./writeback/note-receipts";
-import { NoteWrites } from "./writeback/note-writes";
-import type { WriteRef } from "./writeback/unsettled";
+import type { Judging } from "./sync/lists";
+import { SYNC_RUN, SYNC_RUN_ENDED } from "./sync/runs";
+import { Schedule, SWEEP_MS, SYNC_DUE } from "./sync/schedule";
+import { FieldWrites } from "./writeback/fields";
+import { NoteWrites } from "./writeback/notes";
+import { FIELD, NOTE } from "./writeback/receipts";
 
-const EMBEDDED_DIRECTORY = ".data/postgres";
 const PAGE_DIRECTORY = "dist/web";
 
 export interface App {
@@ -60,34 +55,31 @@ export interface App {
   stop(): Promise<void>;
 }
 
+type Stop = () => Promise<void>;
+
 /** The composition root: the only place that makes services and knows them all. */
 export function createApp(config: Config, logger: Logger, clock: Clock = systemClock): App {
-  const stops: (() => Promise<void>)[] = [];
+  const stops: Stop[] = [];
   const stop = async () => {
     for (const step of stops.splice(0).reverse()) await step();
   };
   const start = async () => {
     if (config.tracesEndpoint !== null) stops.push(startTracing(config.tracesEndpoint));
-    const url = await asApplication(config.databaseUrl ?? (await embedded(stops)));
-    const dataSource = createDataSource({ url, entities, logger });
-    await connectDatabase(dataSource, url);
-    stops.push(() => dataSource.destroy());
+    const { url, dataSource, close } = await openDatabase(config.databaseUrl, { entities, logger });
+    stops.push(close);
     await migrate(url);
     const metrics = createMetrics();
     const reach = await reachOf(dataSource);
     const database = new Database(dataSource, { reach, observe: observedSql(metrics, logger) });
-    const parts = compose(config, database, metrics, url, logger, clock);
-    stops.push(parts.close);
-    await parts.notifications.start();
-    if (config.metricsPort !== null) {
-      const stored = {
-        readQueue: () => readQueueState(parts.database),
-        readBudgets: () => readBudgetTotals(parts.database),
-      };
-      stops.push(stopping(await startMetricsServer(parts.metrics, stored, config.host, config.metricsPort)));
-    }
-    if (config.roles.has("worker")) stops.push(stopping(await startWorker(parts, url, logger)));
-    return config.roles.has("api") ? startApi(config, parts, logger, stops) : null;
+    const services = compose({ config, database, url, metrics, logger, clock });
+    stops.push(services.close);
+    await services.notifications.start();
+    if (config.metricsPort !== null) stops.push(await startMetrics(services, config.host, config.metricsPort));
+    if (config.roles.has("worker")) stops.push(await startWorker(services, url));
+    if (!config.roles.has("api")) return null;
+    const api = await createApi(config, services);
+    stops.push(() => api.close());
+    return api.listen(config.host, config.port);
   };
   return {
     start: () =>
@@ -99,216 +91,165 @@ export function createApp(config: Config, logger: Logger, clock: Clock = systemC
   };
 }
 
-const stopping = (part: { stop(): Promise<void> }) => () => part.stop();
-
-async function embedded(stops: (() => Promise<void>)[]): Promise<Secret> {
-  const server = await startEmbeddedPostgres({ directory: EMBEDDED_DIRECTORY, durable: true });
-  stops.push(stopping(server));
-  return server.url;
-}
-
-interface Parts {
+interface AppParts {
+  config: Config;
   database: Database;
-  budget: Budget;
-  connecting: Connecting;
-  crmStops: CrmStops;
-  disconnecting: Disconnecting;
-  meetings: Meetings;
-  fieldMappings: FieldMappings;
-  grants: Grants;
-  rematching: Rematching;
-  notifications: Notifications;
+  url: Secret;
   metrics: Metrics;
-  engine: SyncEngine;
-  schedule: Schedule;
-  noteWrites: NoteWrites;
-  noteLookUps: NoteLookUps;
-  shownNotes: ShownNotes;
-  fieldWrites: FieldWrites;
-  fieldLookUps: FieldLookUps;
-  clock: Clock;
   logger: Logger;
-  close(): Promise<void>;
+  clock: Clock;
 }
 
-function compose(
-  config: Config,
-  database: Database,
-  metrics: Metrics,
-  databaseUrl: Secret,
-  logger: Logger,
-  clock: Clock,
-): Parts {
-  const notifications = new Notifications(databaseUrl, logger);
-  const crmStops = new CrmStops(database);
-  notifications.subscribe(CRM_STOP_CHANGED, null, () => crmStops.forget());
+type Services = ReturnType<typeof compose>;
+
+/** Calls to the CRM: as whom they are made, and from which tokens they are paid. */
+function crmOf({ config, database, url, metrics, logger, clock }: AppParts, crmStops: CrmStops) {
   const http = new CrmHttp(metrics, logger, () => crmStops.requireNone());
   const oauth = new CrmOAuth(http, config.crm);
   const credentials = new Credentials(new Keyring(config.encryptionKeys));
   const crmBaseUrl = config.crm.baseUrl;
-  const budget = new Budget({ database, clock, logger, share: config.budgetShare, metrics });
+  const base = { database, http, crmBaseUrl, clock, logger, metrics };
+
+  const budget = new Budget({ ...base, share: config.budgetShare });
   const purseOf = (tenantId: number, copyId: number) => budget.purse(tenantId, copyId, "WRITES");
-  const tokens = new AccessTokens({
-    ...{ database, databaseUrl, http, crmBaseUrl, oauth, credentials, purseOf, clock, logger, metrics },
-  });
-  const apiOf = (tenantId: number, copyId: number) =>
-    new CrmApi({ http, baseUrl: crmBaseUrl, tokens: tokens.of(tenantId, copyId), purse: purseOf(tenantId, copyId) });
+  const tokens = new AccessTokens({ ...base, databaseUrl: url, oauth, credentials, purseOf });
   const tokensOf = (tenantId: number, copyId: number) => tokens.of(tenantId, copyId);
-  const writeback = {
-    ...{ database, http, crmBaseUrl, tokensOf, purseOf, clock, logger, metrics },
-    stopped: () => crmStops.refusal(),
+  const apiOf = (tenantId: number, copyId: number) =>
+    new CrmApi({ http, baseUrl: crmBaseUrl, tokens: tokensOf(tenantId, copyId), purse: purseOf(tenantId, copyId) });
+  const close = async () => {
+    await tokens.close();
+    await budget.close();
+    await http.close();
   };
-  const noteWrites = new NoteWrites(writeback);
-  const noteLookUps = new NoteLookUps(writeback);
-  const shownNotes = new ShownNotes(database, logger);
-  const mappings = new FieldMappings({ database, apiOf, clock, logger });
-  const fieldWrites = new FieldWrites({ ...writeback, mappings });
-  const schedule = new Schedule({ database, budget, clock, logger, ...config.sync });
-  const disconnecting = new Disconnecting({
-    ...{ database, clock, logger },
-    cancelRuns: (scope, copyId) => cancelRuns(scope, copyId, clock()),
+  return { base, oauth, credentials, budget, purseOf, tokens, tokensOf, apiOf, close };
+}
+
+function compose(parts: AppParts) {
+  const { config, database, url, metrics, logger, clock } = parts;
+  const notifications = new Notifications(url, logger);
+  const crmStops = new CrmStops(database);
+  notifications.subscribe(CRM_STOP_CHANGED, null, () => crmStops.forget());
+  const crm = crmOf(parts, crmStops);
+  const { base, oauth, credentials, budget, purseOf, tokens, tokensOf, apiOf } = crm;
+  const fieldMappings = new FieldMappings({ ...base, apiOf });
+
+  const writing = { ...base, tokensOf, purseOf, stopped: () => crmStops.refusal() };
+  const noteWrites = new NoteWrites(writing);
+  const fieldWrites = new FieldWrites({ ...writing, mappings: fieldMappings });
+
+  const schedule = new Schedule({ ...base, ...config.sync, budget });
+  const engine = new SyncEngine({
+    ...base,
+    tokensOf,
+    budget,
+    concurrency: config.crm.concurrency,
+    intervalMs: config.sync.intervalMs,
+    settling: { settleNotes: (copy, notes) => noteWrites.settleSynced(copy, notes) },
+    judging: judgingBy(clock),
+    planNext: (scope, copyId, failure) => schedule.planNext(scope, copyId, failure),
   });
+
+  const shownNotes = new ShownNotes(database, logger);
+  const close = async () => {
+    await notifications.stop();
+    await noteWrites.close();
+    await shownNotes.close();
+    await fieldWrites.close();
+    await crm.close();
+  };
   return {
     database,
-    budget,
-    clock,
-    crmStops,
-    logger,
-    notifications,
     metrics,
+    logger,
+    clock,
+    notifications,
+    crmStops,
+    budget,
+    connecting: new Connecting({ ...base, oauth, credentials, startsSync: schedule }),
+    disconnecting: new Disconnecting({ ...base, endsSync: schedule }),
+    grants: new Grants({ ...base, tokens }),
+    fieldMappings,
     schedule,
+    engine,
     meetings: new Meetings(database, clock, logger),
-    fieldMappings: mappings,
-    grants: new Grants({ database, tokens, clock, logger }),
+    snoozing: new Snoozing(database, clock, logger),
+    quietSettings: new QuietSettings(database, clock, logger),
+    rejudging: new Rejudging(database, clock, logger),
+    boundaries: new Boundaries(database, clock, logger),
     rematching: new Rematching(database, clock, logger),
-    disconnecting,
-    connecting: new Connecting({
-      ...{ database, http, oauth, credentials, crmBaseUrl, clock, logger },
-      retireCopy: (scope, copyId) => disconnecting.retire(scope, copyId),
-      enqueueFirstRun: (scope, copyId, isKept) => schedule.authorized(scope, copyId, isKept),
-    }),
-    engine: new SyncEngine({
-      ...{ database, http, crmBaseUrl, clock, logger, metrics },
-      concurrency: config.crm.concurrency,
-      intervalMs: config.sync.intervalMs,
-      budget,
-      settling: { settleNotes: (copy, notes) => noteLookUps.settleSynced(copy, notes) },
-      judging: {
-        hangingOn,
-        judge: (copy, resource, ids, others) => judgeChanged(copy, resource, ids, others, clock()),
-        byPresentRules: (copy) => judgeByPresentRules(copy, clock()),
-      },
-      planNext: (scope, copyId, failure) => schedule.planNext(scope, copyId, failure),
-      tokensOf,
-    }),
-    noteWrites,
     shownNotes,
-    noteLookUps,
+    noteWrites,
     fieldWrites,
-    fieldLookUps: new FieldLookUps({ ...writeback, mappings }),
-    close: async () => {
-      await notifications.stop();
-      await noteWrites.close();
-      await shownNotes.close();
-      await fieldWrites.close();
-      await tokens.close();
-      await budget.close();
-      await http.close();
-    },
+    close,
   };
 }
 
-async function startWorker(
-  { database, clock, engine, rematching, schedule, grants, fieldMappings, noteLookUps, fieldLookUps }: Parts,
-  url: Secret,
-  logger: Logger,
-): Promise<JobRunner> {
-  const jobs = {
-    [SYNC_JOB]: (payload: unknown, stop: AbortSignal) => engine.run(payload as RunRef, stop),
-    [SYNC_DUE_JOB]: (payload: unknown) => schedule.due((payload as { tenantId: number }).tenantId),
-    [PURGE_JOB]: (payload: unknown, stop: AbortSignal) => purgeCopy(database, payload as PurgeRef, stop, logger),
-    [NOTE_LOOK_UP_JOB]: (payload: unknown) => noteLookUps.lookUp(payload as WriteRef),
-    [FIELD_LOOK_UP_JOB]: (payload: unknown) => fieldLookUps.lookUp(payload as WriteRef),
-    // What a sync brought may belong to meetings that were recorded before it.
-    [RUN_ENDED_JOB]: async (payload: unknown, stop: AbortSignal) => {
-      const { tenantId } = payload as RunRef;
+const judgingBy = (clock: Clock): Judging => ({
+  hangingOn,
+  judge: (copy, resource, ids, others) => judgeChanged(copy, resource, ids, others, clock()),
+  byPresentRules: (copy) => judgeByPresentRules(copy, clock()),
+});
+
+async function startMetrics({ database, metrics }: Services, host: string, port: number): Promise<Stop> {
+  const stored = { readQueue: () => readQueueState(database), readBudgets: () => readBudgetTotals(database) };
+  const server = await startMetricsServer(metrics, stored, host, port);
+  return () => server.stop();
+}
+
+async function startWorker(services: Services, url: Secret): Promise<Stop> {
+  const runner = await startJobRunner(url, jobsOf(services), services.logger);
+  const endSweeps = await startPeriodic(sweepsOf(services), SWEEP_MS, services.logger);
+  const endBoundaries = services.boundaries.start();
+  return async () => {
+    await Promise.all([endSweeps(), endBoundaries(), runner.stop()]);
+  };
+}
+
+/** What a worker takes from the queue. */
+function jobsOf({ database, logger, ...services }: Services) {
+  const { engine, schedule, noteWrites, fieldWrites, rejudging, rematching, fieldMappings } = services;
+  return [
+    handlerOf(SYNC_DUE, ({ tenantId }) => schedule.due(tenantId)),
+    handlerOf(SYNC_RUN, (run, stop) => engine.run(run, stop)),
+    handlerOf(SYNC_RUN_ENDED, async ({ tenantId }, stop) => {
+      // What a sync brought may belong to meetings that were recorded before it.
       await rematching.run(tenantId, stop);
       await fieldMappings.refresh(tenantId);
-    },
-  };
-  const chores = {
+    }),
+    handlerOf(PURGE_COPY, (copy, stop) => purgeCopy(database, copy, stop, logger)),
+    handlerOf(REJUDGE, (copy, stop) => rejudging.run(copy, stop)),
+    handlerOf(NOTE.lookUpJob, (write) => noteWrites.lookUps.lookUp(write)),
+    handlerOf(FIELD.lookUpJob, (write) => fieldWrites.lookUps.lookUp(write)),
+  ];
+}
+
+/** What a worker looks for every few seconds: what is due by time alone, and what died with another. */
+function sweepsOf({ database, logger, clock, ...services }: Services) {
+  const { schedule, grants, rejudging, noteWrites, fieldWrites } = services;
+  return {
     schedule: () => schedule.sweep(),
     grants: () => grants.sweep(),
+    rejudging: () => rejudging.sweep(),
     purges: () => sweepPurges(database, logger),
     audit: () => sweepAudit(database, logger, clock()),
-    notes: () => noteLookUps.sweep(),
-    fields: () => fieldLookUps.sweep(),
-  };
-  const runner = await startJobRunner(url, jobs, logger);
-  const endChores = await startChores(chores, SWEEP_MS, logger);
-  return {
-    async stop() {
-      await Promise.all([endChores(), runner.stop()]);
-    },
+    notes: () => noteWrites.lookUps.sweep(),
+    fields: () => fieldWrites.lookUps.sweep(),
   };
 }
 
-async function startApi(
-  config: Config,
-  services: Parts,
-  logger: Logger,
-  stops: (() => Promise<void>)[],
-): Promise<string> {
-  const server: HttpServer = await createHttpServer({
+function createApi(config: Config, services: Services) {
+  const { database, metrics, logger } = services;
+  return createHttpServer({
     schema: buildGraphQLSchema(),
     services,
-    verifyActor: createActorVerifier(config.auth, (tenant) => services.database.idOf(tenant), logger),
-    checkReady: () => services.database.answers(),
+    verifyActor: createActorVerifier(config.auth, (tenant) => database.idOf(tenant), logger),
+    checkReady: () => database.answers(),
     introspection: config.introspection,
     compileQueriesAtUse: config.compileQueriesAtUse,
-    metrics: services.metrics,
+    metrics,
     allowedOrigins: [new URL(config.crm.redirectUrl).origin],
     trustedProxies: config.trustedProxies,
     page: config.page && { ...config.page, directory: PAGE_DIRECTORY, redirectUrl: config.crm.redirectUrl },
     logger,
   });
-  stops.push(() => server.close());
-  return server.listen(config.host, config.port);
-}
-
-/** `npm run keys:rotate`: seals every credential under the first of ENCRYPTION_KEYS; workers may go on meanwhile. */
-export function rotateKeys(config: Config, logger: Logger): Promise<Resealed> {
-  const credentials = new Credentials(new Keyring(config.encryptionKeys));
-  return withDatabase(config, logger, (database) => resealAll(database, credentials, systemClock, logger));
-}
-
-/**
- * `npm run crm:stop`: when it resolves, every process that runs begins no further call to the CRM.
- * @returns the stop that holds, which may be an earlier one
- */
-export function stopCrmCalls(config: Config, logger: Logger, reason: string): Promise<CrmStop> {
-  return withDatabase(config, logger, async (database) => {
-    const stop = await stopCrm(database, reason, systemClock());
-    await sleep(OBEYED_WITHIN_MS);
-    return stop;
-  });
-}
-
-/** `npm run crm:resume`. @returns whether calls were stopped */
-export function resumeCrmCalls(config: Config, logger: Logger): Promise<boolean> {
-  return withDatabase(config, logger, (database) => resumeCrm(database, systemClock()));
-}
-
-/** For an operator's command: the tenant database without a service behind it. */
-async function withDatabase<T>(config: Config, logger: Logger, work: (database: Database) => Promise<T>): Promise<T> {
-  const stops: (() => Promise<void>)[] = [];
-  try {
-    const url = await asApplication(config.databaseUrl ?? (await embedded(stops)));
-    const dataSource = createDataSource({ url, entities, logger });
-    await connectDatabase(dataSource, url);
-    stops.push(() => dataSource.destroy());
-    return await work(new Database(dataSource, { reach: await reachOf(dataSource) }));
-  } finally {
-    for (const stop of stops.reverse()) await stop();
-  }
 }

@@ -1,5 +1,5 @@
-import { createApp, resumeCrmCalls, rotateKeys, stopCrmCalls } from "./app";
-import { distribute } from "./operator/distribute";
+import { createApp } from "./app";
+import { COMMANDS } from "./operator/commands";
 import { examine } from "./operator/doctor";
 import { lineOf } from "./operator/finding";
 import { type Config, readConfig } from "./platform/config";
@@ -7,26 +7,6 @@ import { messageOf, ServiceError } from "./platform/errors";
 import { createLogger, type Logger } from "./platform/logger";
 
 const SIGNALS = ["SIGINT", "SIGTERM"] as const;
-const NO_REASON = "no reason was given.";
-
-/** What the operator may ask for in place of serving; each says what it did. */
-const COMMANDS: Record<string, (config: Config, logger: Logger, words: string[]) => Promise<string>> = {
-  "rotate-keys": async (config, logger) => {
-    const { resealed, unchanged } = await rotateKeys(config, logger);
-    return `${resealed} credential(s) sealed under the first key, ${unchanged} were already.`;
-  },
-  "db-distribute": ({ databaseUrl }) => distribute(databaseUrl),
-  "crm-stop": async (config, logger, words) => {
-    const { since, reason } = await stopCrmCalls(config, logger, words.join(" ").trim() || NO_REASON);
-    return `No process begins a call to the CRM now; one in hand ends within 30 seconds.
-Stopped since ${since.toISOString()}: ${reason}
-Go on with: npm run crm:resume`;
-  },
-  "crm-resume": async (config, logger) =>
-    (await resumeCrmCalls(config, logger))
-      ? "Calls to the CRM may be made again; syncs that waited go on within seconds."
-      : "Calls to the CRM were not stopped.",
-};
 
 async function main([command, ...words]: string[]): Promise<void> {
   if (command === "doctor") return doctor();

@@ -25,10 +25,10 @@ export interface Actor {
   readonly expiresAt: Date;
 }
 
-/** What policies judge an actor by. */
+/** Policies judge an actor by these alone. */
 export type Standing = Pick<Actor, "role" | "plan">;
 
-/** What of an actor an answer may depend on that goes to several at once: all whose viewers are equal. */
+/** An answer that goes to several actors at once may depend on this part of them alone; it is equal for all of them. */
 export type Viewer = Standing & Pick<Actor, "tenant" | "tenantId">;
 
 /** Holds nothing but the viewer: a resolver that reads more of its actor fails, and shows nobody another's answer. */
@@ -37,7 +37,7 @@ export function viewerOf({ tenant, tenantId, role, plan }: Actor): Viewer {
 }
 
 function readViewer(viewer: Viewer, name: string | symbol): unknown {
-  if (Object.hasOwn(viewer, name)) return viewer[name as keyof Viewer];
+  if (Object.hasOwn(viewer, name)) return Reflect.get(viewer, name);
   throw new Error(`${String(name)} was read of an actor whose answer is shared with others`);
 }
 

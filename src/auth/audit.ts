@@ -1,10 +1,10 @@
 import type { Database, TenantScope } from "../database/database";
 import { type ListOrder, type Page, type PageRequest, readPage } from "../database/keyset";
 import { type AuditAction, AuditEventRow } from "../entities/audit-event";
-import { eachAlone } from "../platform/chores";
 import { DAY_MS, MINUTE_MS } from "../platform/clock";
 import type { Logger } from "../platform/logger";
 import type { Refused } from "../platform/outcome";
+import { forEachLogged } from "../platform/periodic";
 import type { Actor } from "./actor";
 import type { PolicyRefusal } from "./policies";
 
@@ -15,7 +15,7 @@ export interface AuditEntry {
   at: Date;
   /** The code of a refusal or a reason; never a message. */
   code?: string;
-  /** An operation, an entity, or the id of a meeting or run of this service; never anything of the CRM's. */
+  /** An operation, an entity, or the id of a meeting, deal or run; never what the CRM says of it. */
   subject?: string;
 }
 
@@ -84,5 +84,5 @@ export async function sweepAudit(database: Database, logger: Logger, now: Date):
          SELECT id FROM audit_event WHERE tenant_id = $1 AND at < $2 LIMIT ${BATCH}))`,
       [tenantId, before],
     );
-  await eachAlone(old, forget, logger);
+  await forEachLogged(old, forget, logger);
 }

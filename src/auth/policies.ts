@@ -52,3 +52,8 @@ export function refusalToAudit(actor: Standing): PolicyRefusal | null {
 export function seesAllWrites(actor: Standing): boolean {
   return manages(actor);
 }
+
+/** By what all deals of the tenant are judged: owners and admins, on any plan, as its boards may be read on any. null: allowed. */
+export function refusalToSetQuiet(actor: Standing): "NOT_ALLOWED_FOR_ROLE" | null {
+  return manages(actor) ? null : "NOT_ALLOWED_FOR_ROLE";
+}

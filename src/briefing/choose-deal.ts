@@ -1,7 +1,6 @@
 import type { Actor } from "../auth/actor";
 import { recordAudit } from "../auth/audit";
-import { liveCopyId } from "../connections/connection-store";
-import { NOT_CONNECTED } from "../connections/refusals";
+import { liveCopyId, NOT_CONNECTED } from "../connections/connection";
 import type { CopyScope, TenantScope } from "../database/database";
 import type { MeetingRow } from "../entities/meeting";
 import { MeetingMatchRow } from "../entities/meeting-match";

@@ -14,8 +14,15 @@ import {
 } from "./matching/facts";
 import { WINDOW_MS } from "./matching/window";
 
-/** Reads what a copy holds that could belong to meetings: five statements, however many meetings and people. */
-export async function readCopyFacts(copy: CopyScope, meetings: readonly MeetingFact[]): Promise<CopyFacts> {
+/**
+ * Reads what a copy holds that could belong to meetings: five statements, however many meetings and people.
+ * @param kept deals that the rules may not change, whenever they were open
+ */
+export async function readCopyFacts(
+  copy: CopyScope,
+  meetings: readonly MeetingFact[],
+  kept: readonly number[],
+): Promise<CopyFacts> {
   const addresses = distinct(
     meetings.flatMap(({ ownerAddress, attendees }) => [ownerAddress, ...attendees.map(({ address }) => address)]),
   );
@@ -26,7 +33,7 @@ export async function readCopyFacts(copy: CopyScope, meetings: readonly MeetingF
   const domains = await readDomains(copy, distinct(addresses.map(companyDomainOf)));
   const organizationIds = [...persons, ...domains].map(({ organizationId }) => organizationId);
   const personIds = persons.map(({ crmId }) => crmId);
-  const deals = await readDeals(copy, personIds, distinct(organizationIds), starts);
+  const deals = await readDeals(copy, personIds, distinct(organizationIds), starts, kept);
   const dealIds = deals.map(({ crmId }) => crmId);
   return { users, persons, domains, deals, activities: await readActivities(copy, dealIds, starts), unread };
 }
@@ -83,13 +90,14 @@ function readDomains({ tenantId, copyId, rows }: CopyScope, domains: readonly st
 
 /**
  * The deals whose person or participants are among `personIds`, and of organizations those that could be what any of the
- * meetings is about; an organization may have thousands of others.
+ * meetings is about, or is kept for one; an organization may have thousands of others.
  */
 function readDeals(
   { tenantId, copyId, rows }: CopyScope,
   personIds: readonly number[],
   organizationIds: readonly number[],
   starts: readonly Date[],
+  kept: readonly number[],
 ): Promise<DealFact[]> {
   const times = starts.map((start) => start.getTime());
   const opened = new Date(Math.max(...times) + WINDOW_MS);
@@ -106,6 +114,8 @@ function readDeals(
        UNION
        SELECT o.crm_id FROM deal o WHERE o.tenant_id = $1 AND o.copy_id = $2 AND o.organization_id = ANY ($4)
          AND (o.add_time IS NULL OR o.add_time <= $5) AND (o.status = 'open' OR coalesce(greatest(o.won_time, o.lost_time), o.close_time, $6) >= $6)
+       UNION
+       SELECT unnest($7::bigint[])
      )
      SELECT d.crm_id AS "crmId", d.status = 'open' AS "isOpen", d.add_time AS "addTime", d.won_time AS "wonTime",
        d.lost_time AS "lostTime", d.close_time AS "closeTime", d.owner_id AS "ownerId", d.organization_id AS "organizationId",
@@ -113,7 +123,7 @@ function readDeals(
      FROM found f JOIN deal d ON d.tenant_id = $1 AND d.copy_id = $2 AND d.crm_id = f.deal_id
      LEFT JOIN taking_part t ON t.deal_id = f.deal_id
      GROUP BY d.tenant_id, d.copy_id, d.crm_id`,
-    [tenantId, copyId, personIds, organizationIds, opened, closed],
+    [tenantId, copyId, personIds, organizationIds, opened, closed, kept],
     {
       ...{ crmId: "number", isOpen: "flag", addTime: "instant", wonTime: "instant", lostTime: "instant" },
       ...{ closeTime: "instant", ownerId: "number", organizationId: "number", personIds: "json" },

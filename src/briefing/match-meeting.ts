@@ -1,15 +1,17 @@
 import { createHash } from "node:crypto";
-import { holdCopyToJudge, liveCopyId } from "../connections/connection-store";
+import { liveCopyId } from "../connections/connection";
+import { holdCopyToJudge } from "../connections/copies";
 import type { TenantScope } from "../database/database";
 import { MEETING_MATCHED, notifyOf } from "../database/notifications";
 import { jsonRows } from "../database/upsert";
 import type { MeetingRow } from "../entities/meeting";
-import type { DealRule } from "../entities/meeting-match";
+import type { LastDeal } from "../entities/meeting-match";
 import { normalizeAddress } from "../platform/email-address";
 import { readCopyFacts } from "./copy-facts";
-import type { ChoiceFact, MeetingFact } from "./matching/facts";
+import type { MeetingFact } from "./matching/facts";
 import { cancelled, type Match, match, matchUnconnected } from "./matching/match";
 import { judgeDeals } from "./quiet/stored-silence";
+import { readStored } from "./stored-match";
 
 /** An attendee as the meeting's recorder gave it. */
 export interface AttendeeInput {
@@ -48,7 +50,8 @@ export async function matchMeetings(
     const before = await readableDeals(scope, found.map(idOf));
     await storeReadable(scope, copyId, found);
     const after = found.flatMap(({ match: { readable } }) => readable).filter(({ entity }) => entity === "DEAL");
-    await judgeDeals({ ...scope, copyId }, [...new Set([...before, ...after.map(({ crmId }) => crmId)])], now);
+    const deals = [...new Set([...before, ...after.map(({ crmId }) => crmId)])];
+    await judgeDeals({ ...scope, copyId }, deals, now, occasion === "FIRST" ? "AS_A_WHOLE" : "EACH");
   }
   if (occasion !== "FIRST") await notifyOf(scope, MEETING_MATCHED, found.filter(isChanged).map(idOf));
 }
@@ -67,6 +70,10 @@ interface FoundMatch {
   match: Match;
   fingerprint: string;
   storedFingerprint: string | null;
+  /** What it was about before; null where a person says that the rules decide. */
+  before: LastDeal | null;
+  /** It is cancelled, or its deal may not have been read yet. */
+  isUnknown: boolean;
 }
 
 const isChanged = ({ fingerprint, storedFingerprint }: FoundMatch) => fingerprint !== storedFingerprint;
@@ -82,15 +89,18 @@ async function findMatches(
   const ids = meetings.map(({ row }) => row.id);
   const stored = await readStored(scope, copyId, ids);
   const facts = meetings.map(factOf);
-  const copy = copyId === null ? null : await readCopyFacts({ ...scope, copyId }, facts);
+  const keptIds = [...stored.values()].flatMap(({ kept }) => kept?.dealId ?? []);
+  const copy = copyId === null ? null : await readCopyFacts({ ...scope, copyId }, facts, keptIds);
   return meetings.map((meeting) => {
     const fact = factOf(meeting);
-    const before = stored.get(meeting.row.id);
-    const kept = occasion === "UNCHOSEN" ? null : (before?.kept ?? null);
-    const held = copy ? match(fact, copy, kept, occasion === "RECORDED") : matchUnconnected(fact);
+    const { kept = null, lastDeal = null, fingerprint: storedFingerprint = null } = stored.get(meeting.row.id) ?? {};
+    const isFree = occasion === "UNCHOSEN";
+    const held = copy ? match(fact, copy, isFree ? null : kept, occasion === "RECORDED") : matchUnconnected(fact);
     const found = meeting.row.cancelledAt === null ? held : cancelled(held);
     const fingerprint = fingerprintOf(copyId, found);
-    return { meeting, copyId, match: found, fingerprint, storedFingerprint: before?.fingerprint ?? null };
+    const before = isFree ? null : lastDeal;
+    const isUnknown = meeting.row.cancelledAt !== null || copy === null || copy.unread.length > 0;
+    return { meeting, copyId, match: found, fingerprint, storedFingerprint, before, isUnknown };
   });
 }
 
@@ -106,61 +116,6 @@ const fingerprintOf = (copyId: number | null, { attendees, deal, readable }: Mat
   createHash("sha256")
     .update(JSON.stringify([copyId, attendees, deal, readable]))
     .digest("base64url");
-
-interface Stored {
-  fingerprint: string;
-  kept: ChoiceFact | null;
-}
-
-/**
- * What meetings' matches said, and which of their deals the rules may not change. A choice holds in the CRM company where
- * it was made; without one, what was written to the CRM holds the deal that the meeting was about.
- */
-const READ_STORED = `
-  SELECT m.meeting_id, m.fingerprint, m.rule, m.reason, kept.deal_id, kept.by_user, EXISTS (
-    SELECT 1 FROM synced_copy c JOIN deal d ON d.tenant_id = $1 AND d.copy_id = c.id
-    WHERE c.tenant_id = $1 AND c.id = $2 AND c.crm_company_id = kept.company_id AND d.crm_id = kept.deal_id) AS is_there
-  FROM meeting_match m LEFT JOIN LATERAL (
-    SELECT m.chosen_deal_id AS deal_id, m.chosen_company_id AS company_id, true AS by_user
-    WHERE m.chosen_deal_id IS NOT NULL
-    UNION ALL
-    SELECT m.deal_id, w.crm_company_id, false FROM (
-      SELECT meeting_id, copy_id, crm_company_id, state FROM note_write WHERE tenant_id = $1
-      UNION ALL
-      SELECT meeting_id, copy_id, crm_company_id, state FROM field_write WHERE tenant_id = $1
-    ) w
-    WHERE w.meeting_id = m.meeting_id AND w.state <> 'FAILED' AND m.chosen_deal_id IS NULL AND m.deal_id IS NOT NULL
-      AND (m.copy_id = $2 OR m.copy_id = w.copy_id)
-    LIMIT 1
-  ) kept ON true
-  WHERE m.tenant_id = $1 AND m.meeting_id = ANY ($3)`;
-
-interface StoredRow {
-  meeting_id: string;
-  fingerprint: string;
-  rule: DealRule | null;
-  reason: string;
-  deal_id: number | null;
-  by_user: boolean | null;
-  is_there: boolean;
-}
-
-async function readStored(
-  { tenantId, rows }: TenantScope,
-  copyId: number | null,
-  meetingIds: readonly string[],
-): Promise<Map<string, Stored>> {
-  const found = await rows<StoredRow>(READ_STORED, [tenantId, copyId, meetingIds], {
-    ...{ meeting_id: "text", fingerprint: "text", rule: "text", reason: "text" },
-    ...{ deal_id: "number", by_user: "flag", is_there: "flag" },
-  });
-  return new Map(
-    found.map(({ meeting_id, fingerprint, rule, reason, deal_id: dealId, by_user, is_there: isThere }) => {
-      const kept = dealId === null ? null : { dealId, isThere, written: by_user ? null : { rule, reason } };
-      return [meeting_id, { fingerprint, kept }];
-    }),
-  );
-}
 
 async function storeAttendees({ tenantId, rows }: TenantScope, found: readonly FoundMatch[]): Promise<void> {
   const stored = found.flatMap(({ meeting, match: { attendees } }) =>
@@ -185,23 +140,37 @@ const STORE_ATTENDEES = `
   ON CONFLICT DO NOTHING`;
 
 async function storeMatches({ tenantId, rows }: TenantScope, found: readonly FoundMatch[], now: Date): Promise<void> {
-  const stored = found.map(({ meeting, copyId, fingerprint, match: { deal } }) => ({
-    ...{ meetingId: meeting.row.id, startsAt: meeting.row.startsAt, copyId, fingerprint },
-    ...deal,
+  const stored = found.map((one) => ({
+    ...{
+      meetingId: idOf(one),
+      startsAt: one.meeting.row.startsAt,
+      copyId: one.copyId,
+      fingerprint: one.fingerprint,
+      lastDeal: lastDealOf(one, now),
+    },
+    ...one.match.deal,
   }));
   await rows(STORE_MATCHES, [tenantId, jsonRows(stored), now]);
   const dropped = found.filter(({ match: { dropsChoice } }) => dropsChoice).map(idOf);
   if (dropped.length > 0) await rows(DROP_CHOICES, [tenantId, dropped]);
 }
 
+/** Without a deal it is the one before, where none can be known: what was written holds it when one can. */
+function lastDealOf({ before, isUnknown, match: { deal } }: FoundMatch, now: Date): LastDeal | null {
+  const { dealId, rule, reason } = deal;
+  if (dealId === null) return isUnknown ? before : null;
+  return { dealId, rule, reason, since: before?.dealId === dealId ? before.since : now.toISOString() };
+}
+
 const STORE_MATCHES = `
-  INSERT INTO meeting_match (tenant_id, meeting_id, copy_id, starts_at, status, rule, reason, deal_id, candidates, fingerprint, matched_at)
-  SELECT $1, r."meetingId", r."copyId", r."startsAt", r.status, r.rule, r.reason, r."dealId", r.candidates, r.fingerprint, $3
+  INSERT INTO meeting_match (tenant_id, meeting_id, copy_id, starts_at, status, rule, reason, deal_id, candidates, fingerprint, last_deal,
+    matched_at)
+  SELECT $1, r."meetingId", r."copyId", r."startsAt", r.status, r.rule, r.reason, r."dealId", r.candidates, r.fingerprint, r."lastDeal", $3
   FROM jsonb_to_recordset($2::jsonb) AS r ("meetingId" uuid, "copyId" bigint, "startsAt" timestamptz, status text, rule text, reason text,
-    "dealId" bigint, candidates jsonb, fingerprint text)
+    "dealId" bigint, candidates jsonb, fingerprint text, "lastDeal" jsonb)
   ON CONFLICT (tenant_id, meeting_id) DO UPDATE SET copy_id = EXCLUDED.copy_id, starts_at = EXCLUDED.starts_at, status = EXCLUDED.status,
     rule = EXCLUDED.rule, reason = EXCLUDED.reason, deal_id = EXCLUDED.deal_id, candidates = EXCLUDED.candidates,
-    fingerprint = EXCLUDED.fingerprint, matched_at = EXCLUDED.matched_at`;
+    fingerprint = EXCLUDED.fingerprint, last_deal = EXCLUDED.last_deal, matched_at = EXCLUDED.matched_at`;
 
 /** The parameters are the tenant and the meetings. */
 export const DROP_CHOICES = `

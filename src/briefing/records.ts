@@ -5,6 +5,8 @@ import { DealRow } from "../entities/deal";
 import type { MatchedEntity } from "../entities/matched-record";
 import { OrganizationRow } from "../entities/organization";
 import { PersonRow } from "../entities/person";
+import { PipelineRow } from "../entities/pipeline";
+import { StageRow } from "../entities/stage";
 import { normalizeAddress } from "../platform/email-address";
 
 /**
@@ -49,6 +51,39 @@ export function readSetup<T extends ObjectLiteral>(
   const { tableName } = scope.metadata(entity);
   const sql = `SELECT * FROM ${tableName} WHERE tenant_id = $1 AND copy_id = $2 AND crm_id = ANY ($3)`;
   return scope.entities(entity, sql, [scope.tenantId, scope.copyId, ids]);
+}
+
+/** Larger than any list that somebody chooses from. */
+const MOST_PIPELINES = 100;
+const MOST_STAGES = 100;
+const MOST_USERS = 500;
+
+export function readPipelines({ tenantId, copyId, entities }: CopyScope): Promise<PipelineRow[]> {
+  return entities(
+    PipelineRow,
+    `SELECT * FROM pipeline WHERE tenant_id = $1 AND copy_id = $2 ORDER BY position, crm_id LIMIT ${MOST_PIPELINES}`,
+    [tenantId, copyId],
+  );
+}
+
+/** The stages of pipelines, each in its place. */
+export function readStagesOf({ tenantId, copyId, entities }: CopyScope, ids: readonly number[]): Promise<StageRow[]> {
+  return entities(
+    StageRow,
+    `SELECT s.* FROM unnest($3::bigint[]) AS parent (id) CROSS JOIN LATERAL (
+       SELECT * FROM stage WHERE tenant_id = $1 AND copy_id = $2 AND pipeline_id = parent.id
+       ORDER BY position, crm_id LIMIT ${MOST_STAGES}) s`,
+    [tenantId, copyId, ids],
+  );
+}
+
+/** Those who are active first. */
+export function readUsers({ tenantId, copyId, entities }: CopyScope): Promise<CrmUserRow[]> {
+  return entities(
+    CrmUserRow,
+    `SELECT * FROM crm_user WHERE tenant_id = $1 AND copy_id = $2 ORDER BY active DESC, name, crm_id LIMIT ${MOST_USERS}`,
+    [tenantId, copyId],
+  );
 }
 
 /** The CRM users with these e-mail addresses, in whatever spelling. */

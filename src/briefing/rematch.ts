@@ -1,4 +1,4 @@
-import { liveCopyId } from "../connections/connection-store";
+import { liveCopyId } from "../connections/connection";
 import type { CopyScope, Database, TenantScope } from "../database/database";
 import { CONNECTION_CHANGED, notify } from "../database/notifications";
 import type { SyncResource } from "../entities/sync-run";

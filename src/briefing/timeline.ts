@@ -29,7 +29,7 @@ const PERSONS = `SELECT DISTINCT r.crm_id FROM meeting_attendee b
     AND r.crm_id = b.person_id AND r.meeting_id = b.meeting_id
   WHERE b.tenant_id = $1 AND b.meeting_id = parent.id`;
 
-/** Whose mail is contact: the attendees, and the people of the deals, by whom silence is judged. */
+/** Whose mail is contact: the attendees, and the people of the deals, by whom silence is judged, with our first to one of them. */
 const PEOPLE = `SELECT crm_id FROM persons
   UNION SELECT x.person_id FROM deals JOIN deal_participant x ON x.tenant_id = $1 AND x.copy_id = $2 AND x.deal_id = deals.crm_id
   UNION SELECT d.person_id FROM deals JOIN deal d ON d.tenant_id = $1 AND d.copy_id = $2 AND d.crm_id = deals.crm_id`;
@@ -41,7 +41,7 @@ const hangingOn = (table: string) => `(
   SELECT x.* FROM persons JOIN ${table} x ON x.tenant_id = $1 AND x.copy_id = $2 AND x.person_id = persons.crm_id)`;
 
 const HELD = `SELECT m.id, coalesce(m.ends_at, m.starts_at) AS ended_at FROM meeting m
-  WHERE m.tenant_id = $1 AND m.id <> parent.id AND coalesce(m.ends_at, m.starts_at) <= $3 AND m.id IN (
+  WHERE m.tenant_id = $1 AND coalesce(m.ends_at, m.starts_at) <= $3 AND m.id IN (
     SELECT mm.meeting_id FROM deals JOIN meeting_match mm ON mm.tenant_id = $1 AND mm.copy_id = $2
       AND mm.deal_id = deals.crm_id AND mm.status = 'MATCHED'
     UNION
@@ -55,6 +55,10 @@ const INTERACTIONS = `
   CROSS JOIN LATERAL (VALUES ('INCOMING_MAIL', p.last_incoming_mail_time),
                              ('OUTGOING_MAIL', p.last_outgoing_mail_time)) mail (kind, at)
   WHERE mail.at IS NOT NULL
+  UNION
+  SELECT 'OUTGOING_MAIL', d.first_mail_at, d.first_mail_person_id, NULL, d.first_mail_person_id
+  FROM deals JOIN deal d ON d.tenant_id = $1 AND d.copy_id = $2 AND d.crm_id = deals.crm_id
+  JOIN people ON people.crm_id = d.first_mail_person_id
   UNION ALL
   SELECT 'ACTIVITY', ${HAPPENED_AT}, a.person_id, a.crm_id, a.crm_id FROM ${hangingOn("activity")} a
   WHERE a.happened_at IS NOT NULL

@@ -7,11 +7,10 @@ import { SESSION_LIMITS, type SessionLimits } from "../database/session-limits";
 import { MINUTE_MS, SECOND_MS, timeLimit } from "../platform/clock";
 import type { Secret } from "../platform/secret";
 import { inWork, workFields } from "../platform/work";
+import { ConnectionGoneError, NEEDS_REAUTHORIZATION, NeedsReauthorizationError, NOT_CONNECTED } from "./connection";
 import type { PresentAccess } from "./credentials";
-import { ConnectionGoneError, NeedsReauthorizationError, RenewalHeldUpError } from "./errors";
 import { type HowAsked, Identity, type IdentityParts } from "./identity";
-import { NEEDS_REAUTHORIZATION, NOT_CONNECTED } from "./refusals";
-import { Renewal, type RenewalParts } from "./renewal";
+import { Renewal, RenewalHeldUpError, type RenewalParts } from "./renewal";
 
 /** Access tokens live 60 minutes (specification 8); one minute is left for the request that uses it. */
 const FRESH_FOR_MS = 59 * MINUTE_MS;
@@ -63,8 +62,12 @@ export class AccessTokens {
     this.#renewal = new Renewal(parts);
     this.#identity = new Identity(parts);
     this.#locks = new AdvisoryLocks({
-      ...{ url: parts.databaseUrl, limits: parts.limits ?? SESSION_LIMITS.renewalLock, logger: parts.logger },
-      ...{ sessions: LOCK_SESSIONS, withinMs: SESSION_WITHIN_MS, space: RENEWAL_LOCKS },
+      url: parts.databaseUrl,
+      limits: parts.limits ?? SESSION_LIMITS.renewalLock,
+      logger: parts.logger,
+      sessions: LOCK_SESSIONS,
+      withinMs: SESSION_WITHIN_MS,
+      space: RENEWAL_LOCKS,
       heldUp: (cause) => new RenewalHeldUpError({ cause }),
     });
   }

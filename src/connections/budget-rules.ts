@@ -12,11 +12,11 @@ export type BudgetState = Omit<CrmBudgetRow, "crmCompanyId" | "revision">;
 
 /** The CRM's smallest plan with one seat: what is assumed where no limit is told. */
 export const SMALLEST_LIMIT = 30_000;
-/** Of the limit; where less is left than this, it is left to the company's other apps. */
+/** A share of the limit. Where less than this is left, syncs leave it to the company's other apps. */
 export const FLOOR = 0.1;
-/** Of the limit, beside the syncs' share. */
+/** A share of the limit for meetings, beside the syncs' share. */
 const MEETINGS_SHARE = 0.1;
-/** What a day of lists and looks costs where little changes; participants leave it, pro rata of what remains of the day. */
+/** A day of lists and looks costs so much where little changes. Participants leave it to them, pro rata of what remains of the day. */
 const LISTS_A_DAY = SMALLEST_LIMIT / 10;
 /** While nothing else may be asked, the balance is looked at so often: others' spending ends, a day begins, somebody buys. */
 const LOOK_EVERY_MS = HOUR_MS;
@@ -26,7 +26,7 @@ const LOOK_PRICE = 2;
 const LOOKS_A_DAY = (DAY_MS / LOOK_EVERY_MS) * LOOK_PRICE;
 /** Tokens that a purse sets aside at once: a statement for each ten pages, and what a killed process loses. */
 export const BATCH = 100;
-/** Of the limit: a smaller rise of the balance is none that a new day explains, and may be a correction of the CRM's. */
+/** A share of the limit. A smaller rise of the balance does not mean a new day; it may be a correction of the CRM's. */
 const JUMP = 0.05;
 
 type Spent = "spentOnSyncs" | "spentOnMeetings" | "spentOnWrites";
@@ -34,9 +34,14 @@ type Spent = "spentOnSyncs" | "spentOnMeetings" | "spentOnWrites";
 const UNSPENT = { spentOnSyncs: 0, spentOnMeetings: 0, spentOnWrites: 0 };
 const NEW_DAY = { ...UNSPENT, lookedAt: null, limitedAt: null };
 
-/** What is known of a company that nothing was ever asked of. */
+/** The state of a company of which nothing was ever asked. */
 export const newBudget = (now: Date): BudgetState => ({
-  ...{ ...NEW_DAY, dayBeganAt: now, resetSeen: false, dailyLimit: null, remaining: null, toldAt: null },
+  ...NEW_DAY,
+  dayBeganAt: now,
+  resetSeen: false,
+  dailyLimit: null,
+  remaining: null,
+  toldAt: null,
 });
 
 const spentOn = (purpose: Purpose): Spent =>

@@ -7,9 +7,8 @@ import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
 import * as rules from "./budget-rules";
 import { CompanyLedger, readBudget } from "./company-ledger";
-import { boundOf } from "./connection-store";
-import { ConnectionGoneError } from "./errors";
-import { NOT_CONNECTED } from "./refusals";
+import { ConnectionGoneError, NOT_CONNECTED } from "./connection";
+import { boundOf } from "./copies";
 
 export type { Purpose } from "./budget-rules";
 
@@ -20,7 +19,7 @@ export interface BudgetParts {
   database: Database;
   clock: Clock;
   logger: Logger;
-  /** Of a company's tokens a day, what syncs may spend. */
+  /** The part of a company's tokens of a day that syncs may spend: 0 to 1. */
   share: number;
   metrics?: Metrics;
 }

@@ -49,9 +49,17 @@ const COLUMNS = `day_began_at AS "dayBeganAt", reset_seen AS "resetSeen", daily_
   told_at AS "toldAt", spent_on_syncs AS "spentOnSyncs", spent_on_meetings AS "spentOnMeetings",
   spent_on_writes AS "spentOnWrites", looked_at AS "lookedAt", limited_at AS "limitedAt", revision`;
 const SHAPE: Shape<Versioned> = {
-  ...{ dayBeganAt: "instant", resetSeen: "flag", dailyLimit: "number", remaining: "number", toldAt: "instant" },
-  ...{ spentOnSyncs: "number", spentOnMeetings: "number", spentOnWrites: "number" },
-  ...{ lookedAt: "instant", limitedAt: "instant", revision: "number" },
+  dayBeganAt: "instant",
+  resetSeen: "flag",
+  dailyLimit: "number",
+  remaining: "number",
+  toldAt: "instant",
+  spentOnSyncs: "number",
+  spentOnMeetings: "number",
+  spentOnWrites: "number",
+  lookedAt: "instant",
+  limitedAt: "instant",
+  revision: "number",
 };
 const READ = `SELECT ${COLUMNS} FROM crm_budget WHERE crm_company_id = $1`;
 const MAKE = `INSERT INTO crm_budget (crm_company_id, day_began_at) VALUES ($1, $2) ON CONFLICT (crm_company_id) DO NOTHING`;
@@ -152,8 +160,18 @@ export class CompanyLedger {
     const [stored] = await this.parts.database.acrossTenants<{ revision: number }>(
       CHANGE,
       [
-        ...[this.companyId, revision, dayBeganAt, resetSeen, dailyLimit, remaining, toldAt],
-        ...[spentOnSyncs, spentOnMeetings, spentOnWrites, lookedAt, limitedAt],
+        this.companyId,
+        revision,
+        dayBeganAt,
+        resetSeen,
+        dailyLimit,
+        remaining,
+        toldAt,
+        spentOnSyncs,
+        spentOnMeetings,
+        spentOnWrites,
+        lookedAt,
+        limitedAt,
       ],
       { revision: "number" },
     );

@@ -1,20 +1,27 @@
+import { createHash, randomBytes } from "node:crypto";
 import type { Actor } from "../auth/actor";
 import { recordAudit, recordPolicyRefusal } from "../auth/audit";
 import { type PolicyRefusal, refusalToConnect } from "../auth/policies";
-import { CrmError, stopBehind } from "../crm/errors";
+import { CrmError, explain, stopBehind } from "../crm/errors";
 import type { CrmHttp } from "../crm/http";
 import { type CrmOAuth, OAuthError } from "../crm/oauth";
 import type { CrmCurrentUser } from "../crm/parsing/records";
 import type { Grant } from "../crm/token-outcome";
 import type { Database, TenantScope } from "../database/database";
-import type { Clock } from "../platform/clock";
+import { AuthorizationRequestRow } from "../entities/authorization-request";
+import { type Clock, MINUTE_MS } from "../platform/clock";
 import type { Logger } from "../platform/logger";
 import { accepted, type Outcome, type Refused, refused } from "../platform/outcome";
-import { admit } from "./admission";
-import { consentsResumeAt, consumeState, endConsent, issueState, MAX_BEGUN_CONSENTS } from "./authorization-state";
-import { createCopy, type LockedConnection, lockConnection, moveToConnected, readConnection } from "./connection-store";
+import type { Secret } from "../platform/secret";
+import { type LockedConnection, lockConnection, moveToConnected, readConnection } from "./connection";
+import { createCopy, type EndsSync, retireCopy } from "./copies";
 import type { Credentials } from "./credentials";
 import { ownerOf } from "./identity";
+
+const STATE_BYTES = 32;
+const STATE_LIFE_MS = 10 * MINUTE_MS;
+/** Consents that a tenant may begin in the ten minutes of one; a few people with a few pages each need no more. */
+const MAX_BEGUN_CONSENTS = 20;
 
 export type ConnectRefusal =
   | PolicyRefusal
@@ -35,6 +42,24 @@ export interface ConnectInput {
   error: string | null;
 }
 
+/** The tokens of a consent, and the CRM user who gave it. */
+interface Authorized {
+  grant: Grant;
+  refreshToken: Secret;
+  /** When the code was sent: the access token's life counts from then. */
+  askedAt: Date;
+  user: CrmCurrentUser;
+}
+
+/** Starts the syncs of a connection. `sync/schedule.ts` does it; `app.ts` gives it. */
+export interface StartsSync extends EndsSync {
+  /**
+   * Enqueues the first run of an authorization, in the transaction that connects.
+   * @param isKept an earlier authorization's copy, which may hold what the user sees no more
+   */
+  authorized(scope: TenantScope, copyId: number, isKept: boolean): Promise<void>;
+}
+
 export interface ConnectingParts {
   database: Database;
   http: CrmHttp;
@@ -43,10 +68,7 @@ export interface ConnectingParts {
   crmBaseUrl: string;
   clock: Clock;
   logger: Logger;
-  /** Enqueues the first run of an authorization, in the transaction that connects; a kept copy may hold what the user sees no more. */
-  enqueueFirstRun(scope: TenantScope, copyId: number, isKept: boolean): Promise<void>;
-  /** Takes an earlier user's copy out of sight, in that transaction. */
-  retireCopy(scope: TenantScope, copyId: number): Promise<void>;
+  startsSync: StartsSync;
 }
 
 const MESSAGES = {
@@ -56,15 +78,18 @@ const MESSAGES = {
   DIFFERENT_CRM_COMPANY:
     "You authorized with a user of another CRM company than the connected one. Disconnect first, or authorize with the right account.",
 } as const;
-const refusal = (code: keyof typeof MESSAGES): Refusal => refused(code, MESSAGES[code]);
 
 function tooManyBegun(retryAt: Date): Refusal {
   const message = `Your organization has begun ${MAX_BEGUN_CONSENTS} authorizations within ten minutes. Complete the last one in the CRM, or start again after ${retryAt.toISOString()}.`;
   return { ...refused("LIMIT_REACHED", message), retryAt };
 }
 
-const VOID_CONSENT =
-  "This authorization was not started by you, was used already, is older than ten minutes or was ended by a disconnect. Start again.";
+const VOID_CONSENT: Refusal = refused(
+  "AUTHORIZATION_STATE_INVALID",
+  "This authorization was not started by you, was used already, is older than ten minutes or was ended by a disconnect. Start again.",
+);
+const rejected = (message: string): Refusal => refused("AUTHORIZATION_REJECTED", message);
+const unavailable = (message: string): Refusal => refused("CRM_UNAVAILABLE", message);
 
 /** Connecting a CRM (specification 3): the browser's consent, then code, token and `users/me`, and only then anything stored. */
 export class Connecting {
@@ -79,8 +104,8 @@ export class Connecting {
   }
 
   async start(actor: Actor): Promise<Outcome<{ authorizationUrl: string; expiresAt: Date }, ConnectRefusal>> {
-    const refusedFor = await this.#refused(actor, "startConnect");
-    if (refusedFor) return refusedFor;
+    const refusal = await this.#refusalNoted(actor, "startConnect");
+    if (refusal) return refusal;
     const { database, clock, logger, oauth } = this.parts;
     return database.tenant(actor.tenantId).transaction(async (scope) => {
       const now = clock();
@@ -95,38 +120,38 @@ export class Connecting {
 
   /** Completes a consent with what the redirect address received. A refusal leaves nothing stored. */
   async complete(actor: Actor, input: ConnectInput): Promise<Outcome<null, ConnectRefusal>> {
-    const refusedFor = await this.#refused(actor, "connect");
-    if (refusedFor) return refusedFor;
+    const refusal = await this.#refusalNoted(actor, "connect");
+    if (refusal) return refusal;
     if (!input.code && !input.error) {
       const message = "Neither a code nor an error came back from the CRM. Start again.";
-      return this.#rejected(actor, refused("INVALID_INPUT", message, "code"));
+      return this.#reject(actor, refused("INVALID_INPUT", message, "code"));
     }
     const scope = this.parts.database.tenant(actor.tenantId);
     if (!(await consumeState(scope, actor, input.state, this.parts.clock()))) {
-      return this.#rejected(actor, refused("AUTHORIZATION_STATE_INVALID", VOID_CONSENT));
+      return this.#reject(actor, VOID_CONSENT);
     }
     if (input.error || !input.code) {
       const message = "The authorization was cancelled in the CRM. Nothing was changed.";
-      return this.#rejected(actor, refused("AUTHORIZATION_DENIED_BY_USER", message), input.state);
+      return this.#reject(actor, refused("AUTHORIZATION_DENIED_BY_USER", message), input.state);
     }
-    const askedAt = this.parts.clock();
     const validated = await this.#validate(input.code);
-    if (validated.ok) return this.#store(actor, input.state, validated.value, askedAt);
-    return this.#rejected(actor, validated, input.state);
+    if (!validated.ok) return this.#reject(actor, validated, input.state);
+    return this.#store(actor, input.state, validated.value);
   }
 
   /** Why neither a consent may begin nor one be completed; role and plan are noted. */
-  async #refused(actor: Actor, operation: string): Promise<Refusal | null> {
+  async #refusalNoted(actor: Actor, operation: string): Promise<Refusal | null> {
     const code = await this.refusal(actor);
     if (!code) return null;
-    if (code === "ANOTHER_CRM_CONNECTED") return this.#rejected(actor, refusal(code));
+    const refusal = refused(code, MESSAGES[code]);
+    if (code === "ANOTHER_CRM_CONNECTED") return this.#reject(actor, refusal);
     const { database, logger, clock } = this.parts;
     await recordPolicyRefusal(database, logger, actor, refused(code, MESSAGES[code]), operation, clock());
-    return refusal(code);
+    return refusal;
   }
 
   /** Ends the consent, where it is one, and notes why it came to nothing. */
-  #rejected(actor: Actor, why: Refusal, state?: string): Promise<Refusal> {
+  #reject(actor: Actor, why: Refusal, state?: string): Promise<Refusal> {
     return this.parts.database.tenant(actor.tenantId).transaction(async (scope) => {
       if (state !== undefined) await endConsent(scope, state);
       return this.#noteRejected(scope, actor, why);
@@ -140,15 +165,17 @@ export class Connecting {
   }
 
   /** Exchanges the code and asks the CRM whose token it is, before anything is stored (specification 4.2). */
-  async #validate(code: string): Promise<Outcome<{ grant: Grant; user: CrmCurrentUser }, ConnectRefusal>> {
+  async #validate(code: string): Promise<Outcome<Authorized, ConnectRefusal>> {
+    const { oauth, http, crmBaseUrl, clock } = this.parts;
+    const askedAt = clock();
     try {
-      const grant = await this.parts.oauth.exchangeCode(code);
-      const user = await ownerOf(this.parts.http, this.parts.crmBaseUrl, grant.accessToken);
-      if (user.active) return accepted({ grant, user });
-      return refused(
-        "AUTHORIZATION_REJECTED",
-        `The CRM user ${user.email} is deactivated. Authorize with an active one.`,
-      );
+      const grant = await oauth.exchangeCode(code);
+      const user = await ownerOf(http, crmBaseUrl, grant.accessToken);
+      const { refreshToken } = grant;
+      const { email, active } = user;
+      if (!active) return rejected(`The CRM user ${email} is deactivated. Authorize with an active one.`);
+      if (!refreshToken) return rejected("The CRM granted no refresh token. Start again.");
+      return accepted({ grant, refreshToken, askedAt, user });
     } catch (error) {
       if (error instanceof OAuthError || error instanceof CrmError) return this.#refusalOf(error);
       throw error;
@@ -156,95 +183,133 @@ export class Connecting {
   }
 
   #refusalOf(error: OAuthError | CrmError): Refusal {
+    const { logger } = this.parts;
     const stop = stopBehind(error);
-    if (stop) return refused("CRM_UNAVAILABLE", `${stop.message} Nothing was stored; start again later.`);
-    this.parts.logger.warn({ err: error, code: error.code }, "an authorization could not be validated");
+    if (stop) return unavailable(`${stop.message} Nothing was stored; start again later.`);
+    logger.warn({ err: error, code: error.code }, "an authorization could not be validated");
     switch (error.code) {
       case "INVALID_GRANT":
-        return refused("AUTHORIZATION_REJECTED", "The CRM did not accept the authorization code. Start again.");
+        return rejected("The CRM did not accept the authorization code. Start again.");
       case "MISCONFIGURED":
-        this.parts.logger.error(
+        logger.error(
           { code: error.code },
           "the CRM refuses our app registration: check CRM_CLIENT_ID, CRM_CLIENT_SECRET, CRM_REDIRECT_URL",
         );
-        return refused(
-          "AUTHORIZATION_REJECTED",
-          "The CRM does not accept this service's registration. Tell its operator.",
-        );
+        return rejected("The CRM does not accept this service's registration. Tell its operator.");
       case "ACCOUNT_CLOSED":
-        return refused(
-          "AUTHORIZATION_REJECTED",
-          "The CRM company's account is not open (402). Settle that with the CRM.",
-        );
+        return rejected(explain("ACCOUNT_CLOSED"));
       case "OUTAGE":
       case "UNKNOWN":
       case "UNAVAILABLE":
       case "RATE_LIMITED":
       case "UNREADABLE":
-        return refused(
-          "CRM_UNAVAILABLE",
-          "The CRM did not give a usable answer. Nothing was stored; start again in a while.",
-        );
+        return unavailable("The CRM did not give a usable answer. Nothing was stored; start again in a while.");
       default:
-        return refused("AUTHORIZATION_REJECTED", "The CRM refused the token that it had just issued. Start again.");
+        return rejected("The CRM refused the token that it had just issued. Start again.");
     }
   }
 
-  #store(
-    actor: Actor,
-    state: string,
-    validated: { grant: Grant; user: CrmCurrentUser },
-    askedAt: Date,
-  ): Promise<Outcome<null, ConnectRefusal>> {
-    const { grant, user } = validated;
-    const { refreshToken } = grant;
-    if (!refreshToken) {
-      const message = "The CRM granted no refresh token. Start again.";
-      return this.#rejected(actor, refused("AUTHORIZATION_REJECTED", message), state);
-    }
-    return this.parts.database
-      .tenant(actor.tenantId)
-      .transaction(async (scope): Promise<Outcome<null, ConnectRefusal>> => {
-        const now = this.parts.clock();
-        const present = await lockConnection(scope);
-        const reject = (why: Refusal) => this.#noteRejected(scope, actor, why);
-        if (!(await endConsent(scope, state))) return reject(refused("AUTHORIZATION_STATE_INVALID", VOID_CONSENT));
-        const admission = admit(present, user);
-        if (admission === "ANOTHER_CRM_CONNECTED" || admission === "DIFFERENT_CRM_COMPANY")
-          return reject(refusal(admission));
-        const copyId = await this.#copyFor(scope, admission, present, user, now);
-        await this.parts.credentials.put(scope, copyId, grant, refreshToken, askedAt);
-        await moveToConnected(scope, present.state, copyId, user, now);
-        await this.parts.enqueueFirstRun(scope, copyId, copyId === present.copyId);
-        await this.#noteConnected(scope, actor, present, admission, now);
-        return accepted(null);
-      });
+  /** Looks again at the connection under its lock, and either stores all that connecting means or nothing. */
+  #store(actor: Actor, state: string, authorized: Authorized): Promise<Outcome<null, ConnectRefusal>> {
+    const { database, clock, credentials, startsSync } = this.parts;
+    const { grant, refreshToken, askedAt, user } = authorized;
+    return database.tenant(actor.tenantId).transaction(async (scope): Promise<Outcome<null, ConnectRefusal>> => {
+      const now = clock();
+      const present = await lockConnection(scope);
+      if (!(await endConsent(scope, state))) return this.#noteRejected(scope, actor, VOID_CONSENT);
+      const admission = admit(present, user);
+      if (admission === "ANOTHER_CRM_CONNECTED" || admission === "DIFFERENT_CRM_COMPANY") {
+        return this.#noteRejected(scope, actor, refused(admission, MESSAGES[admission]));
+      }
+      const keptId = admission === "SAME_COPY" ? present.copyId : null;
+      const copyId = keptId ?? (await this.#newCopy(scope, present, user, now));
+      await credentials.put(scope, copyId, grant, refreshToken, askedAt);
+      await moveToConnected(scope, present.state, copyId, user, now);
+      await startsSync.authorized(scope, copyId, keptId !== null);
+      await this.#noteConnected(scope, actor, present, keptId !== null, now);
+      return accepted(null);
+    });
   }
 
   async #noteConnected(
     scope: TenantScope,
     actor: Actor,
     { state }: LockedConnection,
-    admission: "NEW_COPY" | "SAME_COPY",
+    isKept: boolean,
     at: Date,
   ): Promise<void> {
     const { logger } = this.parts;
     await recordAudit(scope, logger, { action: "CONSENT_COMPLETED", actor, at });
     if (state === "NOT_CONNECTED") return recordAudit(scope, logger, { action: "CONNECTED", actor, at });
-    const code = admission === "SAME_COPY" ? "SAME_USER" : "OTHER_USER";
+    const code = isKept ? "SAME_USER" : "OTHER_USER";
     return recordAudit(scope, logger, { action: "REAUTHORIZED", actor, at, code });
   }
 
-  /** The same user sees what the copy holds; another one sees other records, so the earlier copy goes. */
-  async #copyFor(
-    scope: TenantScope,
-    admission: "NEW_COPY" | "SAME_COPY",
-    present: LockedConnection,
-    user: CrmCurrentUser,
-    now: Date,
-  ): Promise<number> {
-    if (admission === "SAME_COPY" && present.copyId !== null) return present.copyId;
-    if (present.copyId !== null) await this.parts.retireCopy(scope, present.copyId);
+  /** Another user sees other records than what an earlier copy holds, so that one goes. */
+  async #newCopy(scope: TenantScope, { copyId }: LockedConnection, user: CrmCurrentUser, now: Date): Promise<number> {
+    if (copyId !== null) await retireCopy(scope, copyId, this.parts.startsSync);
     return createCopy(scope, user, now);
   }
+}
+
+export type Admission = "NEW_COPY" | "SAME_COPY" | "ANOTHER_CRM_CONNECTED" | "DIFFERENT_CRM_COMPANY";
+
+/**
+ * Decides what a validated authorization does (specification 3; decision 0012): a connected CRM is never replaced, another
+ * company's must be disconnected first, and another user of the company sees other records, so it needs a new copy.
+ */
+export function admit(
+  present: Pick<LockedConnection, "state" | "bound">,
+  user: Pick<CrmCurrentUser, "id" | "companyId">,
+): Admission {
+  if (present.state === "CONNECTED") return "ANOTHER_CRM_CONNECTED";
+  if (present.state === "NOT_CONNECTED" || !present.bound) return "NEW_COPY";
+  if (present.bound.companyId !== user.companyId) return "DIFFERENT_CRM_COMPANY";
+  return present.bound.userId === user.id ? "SAME_COPY" : "NEW_COPY";
+}
+
+const hashOf = (state: string) => createHash("sha256").update(state).digest();
+
+/** Makes the `state` of one consent: random, bound to the actor, good for ten minutes, stored as a hash only. */
+async function issueState(scope: TenantScope, actor: Actor, now: Date): Promise<{ state: string; expiresAt: Date }> {
+  const state = randomBytes(STATE_BYTES).toString("base64url");
+  const expiresAt = new Date(now.getTime() + STATE_LIFE_MS);
+  await scope.rows(
+    `WITH ended AS (DELETE FROM authorization_request WHERE tenant_id = $1 AND expires_at <= $5)
+     INSERT INTO authorization_request (tenant_id, state_hash, user_id, expires_at) VALUES ($1, $2, $3, $4)`,
+    [scope.tenantId, hashOf(state), actor.userId, expiresAt, now],
+  );
+  return { state, expiresAt };
+}
+
+/**
+ * Whether the tenant has begun as many consents as it may. Counted by their audit events, because a consent that was
+ * ended, or voided by a disconnect, has cost its rows all the same. The caller holds the connection's lock.
+ * @returns from when on another may be begun; null where one may be now
+ */
+async function consentsResumeAt({ tenantId, rows }: TenantScope, now: Date): Promise<Date | null> {
+  const [first] = await rows<{ at: Date }>(
+    `SELECT at FROM audit_event WHERE tenant_id = $1 AND action = 'CONSENT_STARTED' AND at > $2
+     ORDER BY at DESC OFFSET ${MAX_BEGUN_CONSENTS - 1} LIMIT 1`,
+    [tenantId, new Date(now.getTime() - STATE_LIFE_MS)],
+    { at: "instant" },
+  );
+  return first ? new Date(first.at.getTime() + STATE_LIFE_MS) : null;
+}
+
+/** Uses a `state` up. Of any number of callers at once, at most one is told true. */
+async function consumeState(scope: TenantScope, actor: Actor, state: string, now: Date): Promise<boolean> {
+  const used = await scope.rows(
+    `UPDATE authorization_request SET used_at = $4
+     WHERE tenant_id = $1 AND state_hash = $2 AND user_id = $3 AND expires_at > $4 AND used_at IS NULL RETURNING 1 AS used`,
+    [scope.tenantId, hashOf(state), actor.userId, now],
+  );
+  return used.length === 1;
+}
+
+/** Ends a consent that was used up. @returns false where a disconnect has voided it meanwhile */
+async function endConsent(scope: TenantScope, state: string): Promise<boolean> {
+  const consent = { tenantId: scope.tenantId, stateHash: hashOf(state) };
+  const ended = await scope.typed((orm) => orm.delete(AuthorizationRequestRow, consent));
+  return ended.affected === 1;
 }

@@ -1,8 +1,11 @@
+import { recordAudit } from "../auth/audit";
 import type { Grant } from "../crm/token-outcome";
-import type { TenantScope } from "../database/database";
+import type { Database, TenantScope } from "../database/database";
 import type { ConnectionState } from "../entities/connection";
 import { CredentialRow } from "../entities/credential";
+import type { Clock } from "../platform/clock";
 import type { Keyring } from "../platform/keyring";
+import type { Logger } from "../platform/logger";
 import { Secret } from "../platform/secret";
 
 /** A connection's token pair, opened. */
@@ -18,7 +21,7 @@ export interface Credential {
 
 export type PresentAccess = Omit<Credential, "refreshToken"> & { state: ConnectionState };
 
-/** What a sealed token is bound to. */
+/** A sealed token is bound to its place: elsewhere it cannot be opened. */
 export const placeOf = (tenantId: number, copyId: number, column: string): string[] => [
   String(tenantId),
   String(copyId),
@@ -35,7 +38,7 @@ export class Credentials {
     return row && this.#open(row);
   }
 
-  /** What a caller needs before a request, in one small statement: there is one for nearly every request to the CRM. */
+  /** The access token alone, in one small statement: it is read before nearly every request to the CRM. */
   async readAccess({ tenantId, rows }: TenantScope, copyId: number): Promise<PresentAccess | null> {
     const [row] = await rows<{
       state: ConnectionState;
@@ -137,4 +140,36 @@ export class Credentials {
       this.keyring.seal(refreshToken.reveal(), placeOf(tenantId, copyId, "refresh_token")),
     ];
   }
+}
+
+export interface Resealed {
+  /** Credentials that were sealed anew under the first key. */
+  resealed: number;
+  /** Those that were sealed under it already. */
+  unchanged: number;
+}
+
+/** Seals every credential under the first configured key, one tenant at a time, while workers and renewals go on. */
+export async function resealAll(
+  database: Database,
+  credentials: Credentials,
+  clock: Clock,
+  logger: Logger,
+): Promise<Resealed> {
+  const done: Resealed = { resealed: 0, unchanged: 0 };
+  const sealed = await database.acrossTenants<{ tenant_id: number }>(
+    "SELECT tenant_id FROM credential ORDER BY tenant_id",
+    [],
+    { tenant_id: "number" },
+  );
+  for (const { tenant_id: tenantId } of sealed) {
+    const changed = await database.tenant(tenantId).transaction(async (scope) => {
+      if (!(await credentials.reseal(scope))) return false;
+      await recordAudit(scope, logger, { action: "KEYS_ROTATED", actor: null, at: clock() });
+      return true;
+    });
+    if (changed) done.resealed += 1;
+    else done.unchanged += 1;
+  }
+  return done;
 }

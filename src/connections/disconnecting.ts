@@ -6,19 +6,17 @@ import { AuthorizationRequestRow } from "../entities/authorization-request";
 import { CredentialRow } from "../entities/credential";
 import { FieldMappingRow } from "../entities/field-mapping";
 import { RenewalAttemptRow } from "../entities/renewal-attempt";
-import { SyncedCopyRow } from "../entities/synced-copy";
 import type { Clock } from "../platform/clock";
 import type { Logger } from "../platform/logger";
 import { accepted, type Outcome, refused } from "../platform/outcome";
-import { lockConnection, moveToNotConnected } from "./connection-store";
-import { enqueuePurge } from "./purge";
+import { lockConnection, moveToNotConnected } from "./connection";
+import { type EndsSync, retireCopy } from "./copies";
 
 export interface DisconnectingParts {
   database: Database;
   clock: Clock;
   logger: Logger;
-  /** Cancels what is queued or running for a copy. */
-  cancelRuns(scope: TenantScope, copyId: number): Promise<void>;
+  endsSync: EndsSync;
 }
 
 /** Ends a connection on our side; the CRM is not asked, and what was written there stays (specification 3). */
@@ -28,7 +26,7 @@ export class Disconnecting {
   /** One short transaction (decision 0016), idempotent: disconnecting what is not connected succeeds. */
   async disconnect(actor: Actor): Promise<Outcome<null, PolicyRefusal>> {
     const policy = refusalToDisconnect(actor);
-    const { database, clock, logger } = this.parts;
+    const { database, clock, logger, endsSync } = this.parts;
     if (policy) {
       const message = "Only an owner or admin of your organization may disconnect the CRM. Ask one of them.";
       const refusal = refused(policy, message);
@@ -40,21 +38,10 @@ export class Disconnecting {
       await forget(scope);
       if (present.state === "NOT_CONNECTED" || present.copyId === null) return;
       await moveToNotConnected(scope, present.state, clock());
-      await this.retire(scope, present.copyId);
+      await retireCopy(scope, present.copyId, endsSync);
       await recordAudit(scope, logger, { action: "DISCONNECTED", actor, at: clock() });
     });
     return accepted(null);
-  }
-
-  /**
-   * Makes a copy invisible from this commit on and has its rows deleted. The caller holds the connection's lock; a
-   * page in hand is waited for, and a later one finds no live copy.
-   */
-  async retire(scope: TenantScope, copyId: number): Promise<void> {
-    const live = { tenantId: scope.tenantId, id: copyId, state: "LIVE" as const };
-    await scope.typed((orm) => orm.update(SyncedCopyRow, live, { state: "RETIRED" }));
-    await this.parts.cancelRuns(scope, copyId);
-    await enqueuePurge(scope, copyId);
   }
 }
 

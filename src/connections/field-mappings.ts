@@ -3,16 +3,24 @@ import type { Actor } from "../auth/actor";
 import { recordAudit, recordPolicyRefusal } from "../auth/audit";
 import { type PolicyRefusal, refusalToConnect } from "../auth/policies";
 import type { CrmApi } from "../crm/api";
+import { CrmError, type CrmFailure, type Explanation, explain, stopBehind } from "../crm/errors";
+import { OAuthError } from "../crm/oauth";
 import type { CrmEntity, CrmField } from "../crm/parsing/fields";
 import type { Database, TenantScope } from "../database/database";
 import { FieldMappingRow } from "../entities/field-mapping";
 import type { Clock } from "../platform/clock";
 import type { Logger } from "../platform/logger";
 import { accepted, type Outcome, type Refused, refused } from "../platform/outcome";
-import { lockConnection, readConnection } from "./connection-store";
-import { seenIn } from "./field-health";
-import { type FieldListRefusal, readFieldList } from "./field-list";
-import { NEEDS_REAUTHORIZATION, NOT_CONNECTED } from "./refusals";
+import {
+  ConnectionGoneError,
+  lockConnection,
+  NEEDS_REAUTHORIZATION,
+  NeedsReauthorizationError,
+  NOT_CONNECTED,
+  readConnection,
+} from "./connection";
+
+export type FieldListRefusal = "NOT_CONNECTED" | "NEEDS_REAUTHORIZATION" | "CRM_UNAVAILABLE";
 
 export type FieldMappingRefusal = PolicyRefusal | FieldListRefusal | "FIELD_NOT_FOUND" | "FIELD_NOT_WRITABLE";
 
@@ -23,8 +31,6 @@ export interface FieldMappingParts {
   clock: Clock;
   logger: Logger;
 }
-
-/** Longer than any field code of the CRM. */
 
 const POLICY_MESSAGES: Record<PolicyRefusal, string> = {
   NOT_ALLOWED_FOR_ROLE: "Only an owner or admin of your organization may choose fields. Ask one of them.",
@@ -171,4 +177,47 @@ async function upsert(
   await typed((orm) =>
     orm.upsert(FieldMappingRow, { tenantId, entity, crmCompanyId, ...nominated, ...seen }, ["tenantId", "entity"]),
   );
+}
+
+type SeenField = Pick<FieldMappingRow, "fieldName" | "fieldType" | "options" | "health">;
+
+/**
+ * What a whole field list says of a nominated field. One that is missing keeps the name and type that it had when it
+ * was last seen. A changed type stays reported until the field is nominated again.
+ */
+function seenIn(
+  mapping: Pick<FieldMappingRow, "fieldKey" | "nominatedType" | "fieldName" | "fieldType" | "options">,
+  list: readonly CrmField[],
+): SeenField {
+  const field = list.find(({ key, custom }) => custom && key === mapping.fieldKey);
+  if (!field) {
+    const { fieldName, fieldType, options } = mapping;
+    return { fieldName, fieldType, options, health: "MISSING_IN_CRM" };
+  }
+  const health = field.type === mapping.nominatedType ? "OK" : "TYPE_CHANGED";
+  return { fieldName: field.name, fieldType: field.type, options: field.options, health };
+}
+
+const OF_FIELDS: Partial<Record<CrmFailure, Partial<Explanation>>> = {
+  UNREADABLE: { what: "The CRM's list of fields cannot be read." },
+  REFUSED: { what: "The CRM does not show its fields: the authorizing user or the app lacks a permission." },
+};
+
+/** The fields of an entity, live. A list that could not be read is a refusal, never an empty list. */
+async function readFieldList(api: CrmApi, entity: CrmEntity): Promise<Outcome<CrmField[], FieldListRefusal>> {
+  try {
+    return accepted(await api.fields(entity));
+  } catch (error) {
+    return refusalOf(error);
+  }
+}
+
+function refusalOf(error: unknown): Refused<FieldListRefusal> {
+  if (error instanceof NeedsReauthorizationError) return NEEDS_REAUTHORIZATION;
+  if (error instanceof ConnectionGoneError) return NOT_CONNECTED;
+  const stop = stopBehind(error);
+  if (stop) return refused("CRM_UNAVAILABLE", stop.message);
+  if (error instanceof CrmError) return refused("CRM_UNAVAILABLE", explain(error.code, OF_FIELDS[error.code]));
+  if (error instanceof OAuthError) return refused("CRM_UNAVAILABLE", explain("NO_TOKEN"));
+  throw error;
 }

@@ -1,10 +1,10 @@
 import type { Database, TenantScope } from "../database/database";
 import { CredentialRow } from "../entities/credential";
-import { eachAlone } from "../platform/chores";
 import { type Clock, DAY_MS, HOUR_MS } from "../platform/clock";
 import type { Logger } from "../platform/logger";
+import { forEachLogged } from "../platform/periodic";
 import type { AccessTokens } from "./access-tokens";
-import { ConnectionGoneError, NeedsReauthorizationError } from "./errors";
+import { ConnectionGoneError, NeedsReauthorizationError } from "./connection";
 
 /** The CRM forgets a refresh token that nobody used for so long. */
 const IDLE_MS = 60 * DAY_MS;
@@ -14,7 +14,7 @@ const RENEWED_AFTER_MS = 30 * DAY_MS;
 const TRIED_EVERY_MS = DAY_MS;
 /** A worker looks so often: no index begins with an age, and a month is left. */
 const LOOK_EVERY_MS = HOUR_MS;
-/** In one look, so that a round of chores stays short; the next one finds the others. */
+/** In one look, so that a round of periodic tasks stays short; the next one finds the others. */
 const CONNECTIONS_A_LOOK = 20;
 
 interface Idle {
@@ -28,7 +28,7 @@ export class Grants {
 
   constructor(private readonly parts: { database: Database; tokens: AccessTokens; clock: Clock; logger: Logger }) {}
 
-  /** A chore; several workers may do it at once. */
+  /** Done periodically, by several workers at once. */
   async sweep(): Promise<void> {
     const { database, clock, logger } = this.parts;
     const now = clock();
@@ -45,7 +45,7 @@ export class Grants {
       { tenantId: "number", copyId: "number" },
     );
     if (idle.length < CONNECTIONS_A_LOOK) this.#lookedAt = now;
-    await eachAlone(idle, (connection) => this.#keep(connection, now), logger);
+    await forEachLogged(idle, (connection) => this.#keep(connection, now), logger);
   }
 
   async #keep({ tenantId, copyId }: Idle, now: Date): Promise<void> {

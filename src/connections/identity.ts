@@ -10,24 +10,30 @@ import type { ReauthorizationReason } from "../entities/connection";
 import type { Clock } from "../platform/clock";
 import type { Logger } from "../platform/logger";
 import type { Secret } from "../platform/secret";
-import type { Present } from "./admission";
-import { boundOf, endAuthorization, keepTimeZone } from "./connection-store";
+import {
+  type Bound,
+  endAuthorization,
+  endTrouble,
+  NeedsReauthorizationError,
+  noteTrouble,
+  TOKEN_TROUBLES,
+  type Trouble,
+} from "./connection";
+import { boundOf, keepTimeZone } from "./copies";
 import type { Credential, Credentials } from "./credentials";
-import { NeedsReauthorizationError } from "./errors";
-import { endTrouble, noteTrouble, TOKEN_TROUBLES, type Trouble } from "./trouble";
 
 export interface IdentityParts {
   database: Database;
   http: CrmHttp;
   crmBaseUrl: string;
   credentials: Credentials;
-  /** What this is counted in; nobody is kept from asking for it. */
+  /** The tokens of these questions are counted there; none is refused for want of them. */
   purseOf?(tenantId: number, copyId: number): Purse;
   clock: Clock;
   logger: Logger;
 }
 
-/** What a request is paid from, what may keep it from being sent, and what calls it off. */
+/** How a question is paid for, kept from being sent, and called off. */
 export type HowAsked = Pick<CallParts, "mayBegin" | "purse" | "stop">;
 type HeldToken = Pick<Credential, "version" | "accessToken" | "isProven">;
 
@@ -43,7 +49,7 @@ const ENDED: Partial<Record<ReauthorizationReason, string>> = {
 };
 
 /**
- * What came of asking: the token is the authorization's own; it is no longer the present one; or the CRM refuses it (401).
+ * The token is the authorization's own; or it is no longer the present one; or the CRM refuses it (401).
  */
 export type Proof = "PROVEN" | "REPLACED" | "REFUSED";
 
@@ -68,7 +74,7 @@ function nullWhereRefused(error: unknown): null {
 
 /** Why a token of `user` must not be used for a copy of `bound`; null where it may. */
 export function refusalOfOwner(
-  bound: NonNullable<Present["bound"]>,
+  bound: Bound,
   user: Pick<CrmCurrentUser, "id" | "companyId" | "active">,
 ): ReauthorizationReason | null {
   if (user.companyId !== bound.companyId || user.id !== bound.userId) return "IDENTITY_CHANGED";

@@ -4,7 +4,7 @@ import { SYNC_LISTS } from "../entities/sync-list";
 import type { GapCode, GapSummary } from "../entities/sync-run";
 import { DAY_MS } from "../platform/clock";
 
-/** What became of a request is what its gap is called. */
+/** A gap is named for the failure of the request that left it. */
 export const GAP_CODE_OF: Record<CrmFailure, GapCode> = {
   RATE_LIMITED: "RATE_LIMITED",
   BUDGET_LOW: "NOT_READ_YET",

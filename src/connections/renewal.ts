@@ -1,17 +1,20 @@
 import { type CrmOAuth, OAuthError } from "../crm/oauth";
-import type { Grant } from "../crm/token-outcome";
-import type { Database } from "../database/database";
+import type { Grant, TokenFailure } from "../crm/token-outcome";
+import type { Database, TenantScope } from "../database/database";
 import { heldUpOf } from "../database/session-limits";
+import type { ReauthorizationReason } from "../entities/connection";
+import { RenewalAttemptRow } from "../entities/renewal-attempt";
 import type { Clock } from "../platform/clock";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
-import { endAuthorization } from "./connection-store";
+import {
+  endAuthorization,
+  NEEDS_REAUTHORIZATION,
+  NeedsReauthorizationError,
+  noteTrouble,
+  type Trouble,
+} from "./connection";
 import type { Credential, Credentials } from "./credentials";
-import { NeedsReauthorizationError, RenewalHeldUpError } from "./errors";
-import { NEEDS_REAUTHORIZATION } from "./refusals";
-import { beginAttempt, endAttempt } from "./renewal-attempts";
-import { decideRenewal } from "./renewal-decision";
-import { noteTrouble } from "./trouble";
 
 export interface RenewalParts {
   database: Database;
@@ -24,6 +27,13 @@ export interface RenewalParts {
 
 /** Each fails within the limits of its session. */
 const STORE_TRIES = 3;
+
+/** Another process renews, or this one was frozen and has lost the right to: nothing was sent and nothing is noted. */
+export class RenewalHeldUpError extends OAuthError {
+  constructor(options?: ErrorOptions) {
+    super("OUTAGE", "The access is being renewed by another process, which takes too long. Try again.", options);
+  }
+}
 
 /** One renewal of a connection's token pair. The caller holds the connection's renewal lock. */
 export class Renewal {
@@ -116,5 +126,67 @@ export class Renewal {
     });
     if (!isPresent) return null;
     throw error;
+  }
+}
+
+/**
+ * A row says: a renewal was begun with the credential of this version, and its outcome is not known. It is committed
+ * before the request is sent, so that it survives whatever happens to this process in between.
+ */
+async function beginAttempt(
+  { tenantId, rows }: TenantScope,
+  copyId: number,
+  version: number,
+  now: Date,
+): Promise<{ wasUnconfirmed: boolean }> {
+  const [attempt] = await rows<{ was_unconfirmed: boolean }>(
+    `WITH before AS MATERIALIZED (
+       SELECT version FROM renewal_attempt WHERE tenant_id = $1 AND copy_id = $2
+     ), begun AS (
+       INSERT INTO renewal_attempt (tenant_id, copy_id, version, started_at) VALUES ($1, $2, $3, $4)
+       ON CONFLICT (tenant_id, copy_id) DO UPDATE SET version = EXCLUDED.version, started_at = EXCLUDED.started_at
+     )
+     SELECT EXISTS (SELECT 1 FROM before WHERE version = $3) AS was_unconfirmed`,
+    [tenantId, copyId, version, now],
+    { was_unconfirmed: "flag" },
+  );
+  return { wasUnconfirmed: attempt?.was_unconfirmed ?? false };
+}
+
+/** The outcome with the credential of this version is known; an attempt with a newer one is another's. */
+async function endAttempt({ tenantId, typed }: TenantScope, copyId: number, version: number): Promise<void> {
+  await typed((orm) => orm.delete(RenewalAttemptRow, { tenantId, copyId, version }));
+}
+
+/** How the connection goes on after a renewal that brought no token. */
+export type RenewalDecision =
+  /** The state moves, and nothing asks the CRM again by itself. */
+  | { next: "NEEDS_REAUTHORIZATION"; reason: ReauthorizationReason }
+  /** The state stays CONNECTED with trouble, and the next need asks again. */
+  | { next: "CONNECTED"; trouble: Trouble; settled: boolean };
+
+const OUTAGE: Trouble = {
+  code: "CRM_UNAVAILABLE",
+  message: "The CRM did not renew the access for now. It is asked again at the next need; nothing has to be done.",
+};
+const MISCONFIGURED: Trouble = {
+  code: "SERVICE_MISCONFIGURED",
+  message: "The CRM does not accept this service's app registration. The service's operator has to mend it.",
+};
+
+/**
+ * Decision 0004: only `invalid_grant` is revocation, and after a renewal whose answer was lost it may as well be the lost
+ * rotation. `settled`: whether this request certainly used nothing up, so that no trace of it has to stay.
+ */
+export function decideRenewal(failure: TokenFailure, wasUnconfirmed: boolean): RenewalDecision {
+  switch (failure) {
+    case "INVALID_GRANT":
+      return { next: "NEEDS_REAUTHORIZATION", reason: wasUnconfirmed ? "RENEWAL_UNCONFIRMED" : "GRANT_REVOKED" };
+    case "MISCONFIGURED":
+      return { next: "CONNECTED", trouble: MISCONFIGURED, settled: !wasUnconfirmed };
+    case "OUTAGE":
+      return { next: "CONNECTED", trouble: OUTAGE, settled: !wasUnconfirmed };
+    case "UNKNOWN":
+      return { next: "CONNECTED", trouble: OUTAGE, settled: false };
   }
 }

@@ -3,8 +3,18 @@ import { type CallParts, Calls, type Query } from "./calls";
 import { CrmError } from "./errors";
 import type { CrmAnswer } from "./http";
 import * as fields from "./parsing/fields";
-import { goneOn, hasSkipped, idsOf, placeOf } from "./parsing/offset-walk";
-import { detailOf, type Page, readCursorPage, readOffsetPage, readSingle, readWholeList } from "./parsing/page";
+import {
+  detailOf,
+  goneOn,
+  hasSkipped,
+  idsOf,
+  type Page,
+  placeOf,
+  readCursorPage,
+  readOffsetPage,
+  readSingle,
+  readWholeList,
+} from "./parsing/page";
 import * as record from "./parsing/records";
 import { ADDRESSES, type Address } from "./prices";
 

@@ -92,7 +92,7 @@ function isHtml({ contentType }: CrmAnswer): boolean {
 function successful(answer: CrmAnswer): CrmAnswer {
   const { status } = answer;
   if (status >= 200 && status < 300) return answer;
-  // The CRM says in JSON what it forbids; its front door blocks with a page, or a line of text.
+  // The CRM says in JSON what it forbids; the proxy before it blocks with a page, or a line of text.
   const proxys = isHtml(answer) || (status === 403 && jsonOf(answer.text) === undefined);
   throw new CrmError(
     failureOfStatus(status, proxys),

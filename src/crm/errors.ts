@@ -21,6 +21,45 @@ export type CrmFailure =
   | "UNAVAILABLE"
   | "UNREADABLE";
 
+/** What happened and what to do, as two pieces of one text for people. */
+export interface Explanation {
+  what: string;
+  todo: string;
+}
+
+const TRY_AGAIN = "Try again in a while.";
+
+/** NO_TOKEN: the call itself was not made, because no access token could be had. */
+const EXPLANATIONS: Record<CrmFailure | "NO_TOKEN", Explanation> = {
+  UNAUTHORIZED: {
+    what: "The CRM refuses a token that it has just renewed.",
+    todo: "If it lasts, disconnect and connect again.",
+  },
+  ACCOUNT_CLOSED: {
+    what: "The CRM company's account is not open: its trial is over or it is unpaid.",
+    todo: "Settle that with the CRM.",
+  },
+  REFUSED: {
+    what: "The CRM refused the request: the authorizing user or the app lacks a permission.",
+    todo: "Ask the CRM's admin.",
+  },
+  NOT_FOUND: { what: "The CRM does not know a list that it documents.", todo: "Tell the operator." },
+  RATE_LIMITED: { what: "The CRM's request limit is used up; other apps share it.", todo: "Try again later." },
+  BUDGET_LOW: {
+    what: "This service's share of the CRM's daily tokens is used up, or little is left for other apps.",
+    todo: "Try again later.",
+  },
+  UNAVAILABLE: { what: "The CRM could not be reached or is down.", todo: TRY_AGAIN },
+  UNREADABLE: { what: "The CRM sent an answer that cannot be read.", todo: TRY_AGAIN },
+  NO_TOKEN: { what: "The access token could not be renewed for now.", todo: TRY_AGAIN },
+};
+
+/** The one explanation of a failure. @param better what a caller knows better: what it asked for, or what happens next */
+export function explain(failure: keyof typeof EXPLANATIONS, better: Partial<Explanation> = {}): string {
+  const { what, todo } = { ...EXPLANATIONS[failure], ...better };
+  return `${what} ${todo}`;
+}
+
 export interface CrmErrorDetail {
   status?: number;
   correlationId?: string;

@@ -25,7 +25,9 @@ export async function probe(url: string): Promise<Probe> {
     const text = (await answer.body.text()).slice(0, MAX_BYTES);
     const sentAt = Date.parse(String(answer.headers.date));
     return {
-      ...{ reached: true, status: answer.statusCode, text },
+      reached: true,
+      status: answer.statusCode,
+      text,
       contentType: String(answer.headers["content-type"] ?? ""),
       location: answer.headers.location === undefined ? null : String(answer.headers.location),
       aheadMs: Number.isNaN(sentAt) ? null : ahead(sentAt, askedAt, Date.now()),

@@ -1,5 +1,5 @@
 import { Client, Pool, types } from "pg";
-import { DataSource, DefaultNamingStrategy, type EntityTarget, type ObjectLiteral, type Table } from "typeorm";
+import { DataSource, DefaultNamingStrategy, type Table } from "typeorm";
 import { SECOND_MS } from "../platform/clock";
 import type { Logger } from "../platform/logger";
 import type { Secret } from "../platform/secret";
@@ -43,7 +43,7 @@ class SnakeCaseNames extends DefaultNamingStrategy {
 
 export interface DatabaseOptions {
   url: Secret;
-  entities: readonly EntityTarget<ObjectLiteral>[];
+  entities: readonly (new () => object)[];
   logger?: Logger;
   limits?: SessionLimits;
 }
@@ -53,7 +53,7 @@ export function createDataSource({ url, entities, logger, limits = SESSION_LIMIT
   return new DataSource({
     type: "postgres",
     url: withLimits(url, limits).reveal(),
-    entities: entities.map((entity) => entity as never),
+    entities: [...entities],
     migrations,
     migrationsTableName: "migration",
     namingStrategy: new SnakeCaseNames(),
@@ -126,8 +126,10 @@ export class AdvisoryLocks {
 
   constructor(private readonly parts: LockParts) {
     this.#pool = new Pool({
-      ...{ connectionString: withLimits(parts.url, parts.limits).reveal(), max: parts.sessions },
-      ...{ connectionTimeoutMillis: parts.withinMs, keepAlive: true },
+      connectionString: withLimits(parts.url, parts.limits).reveal(),
+      max: parts.sessions,
+      connectionTimeoutMillis: parts.withinMs,
+      keepAlive: true,
     });
     const onError = (error: Error) => parts.logger.warn({ err: error }, "a lock session ended");
     this.#pool.on("error", onError);

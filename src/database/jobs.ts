@@ -1,44 +1,50 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { run, type Task, Logger as WorkerLogger } from "graphile-worker";
 import { Pool } from "pg";
+import type { z } from "zod";
 import type { Logger } from "../platform/logger";
 import type { Secret } from "../platform/secret";
 import { inWork, traced, workFor } from "../platform/work";
 import type { Database, TenantScope } from "./database";
 import { SESSION_LIMITS, withLimits } from "./session-limits";
 
-/** A job's work and the ids that it needs; never a secret or a record. */
-export interface JobRequest {
-  task: string;
-  /** With the task it names the job: enqueued again, it is the same job. */
-  subject: string | number;
-  payload: object;
-  /** null or absent: at once. */
-  runAt?: Date | null;
+/** A kind of job, as whoever enqueues one and the worker know it. */
+export interface JobKind<Payload extends { tenantId: number }> {
+  /** Its task in the queue. */
+  name: string;
+  /** The ids that its work needs; never a secret or a record. */
+  payload: z.ZodType<Payload>;
+  /** With the name it names the job: enqueued again, it is the same job. */
+  subjectOf(payload: Payload): string | number;
 }
 
-/** Puts a job into the queue, in the caller's transaction; one of the same task and subject that waits is replaced. */
-export async function enqueueJob(
+/**
+ * Puts a job into the queue, in the caller's transaction; one of the same kind and subject that waits is replaced.
+ * @param runAt null: at once
+ */
+export async function enqueueJob<Payload extends { tenantId: number }>(
   { rows }: TenantScope,
-  { task, subject, payload, runAt = null }: JobRequest,
+  { name, payload, subjectOf }: JobKind<Payload>,
+  ids: Payload,
+  runAt: Date | null = null,
 ): Promise<void> {
   await rows("SELECT graphile_worker.add_job($1, $2::json, run_at => $3, job_key => $4)", [
-    task,
-    JSON.stringify(payload),
+    name,
+    JSON.stringify(payload.parse(ids)),
     runAt,
-    `${task}:${subject}`,
+    `${name}:${subjectOf(ids)}`,
   ]);
 }
 
 /**
- * SQL: whether the task's job for `subject` waits, or was taken later than `since`. One that was taken before that has
+ * SQL: whether the job of a kind for `subject` waits, or was taken later than `since`. One that was taken before that has
  * gone with the worker that took it: the queue itself would wait four hours. Both are expressions of the statement, whose
  * tenants' rows stand in a CTE AS MATERIALIZED: a cluster joins no table of its shards with the queue.
  */
-export const hasLiveJob = (task: string, subject: string, since: string) =>
+export const hasLiveJob = ({ name }: { name: string }, subject: string, since: string) =>
   `EXISTS (
     SELECT 1 FROM graphile_worker.jobs j
-    WHERE j.key = '${task}:' || ${subject} AND (j.locked_at IS NULL OR j.locked_at > ${since}))`;
+    WHERE j.key = '${name}:' || ${subject} AND (j.locked_at IS NULL OR j.locked_at > ${since}))`;
 
 export interface QueueState {
   /** Jobs that are due and that no worker has taken; those that were given up are not due any more. */
@@ -64,23 +70,39 @@ const POLL_MS = 2_000;
 /** After the runner gave up, so that a database that is down is not hammered. */
 const RESTART_MS = 500;
 
-export type Job = (payload: unknown, stop: AbortSignal) => Promise<void>;
+/** What a worker does with the jobs of a kind. */
+export interface JobHandler {
+  name: string;
+  handle(payload: unknown, stop: AbortSignal): Promise<void>;
+}
+
+/** @param work does one job; `stop` tells it to end before it is done */
+export function handlerOf<Payload extends { tenantId: number }>(
+  { name, payload: schema }: JobKind<Payload>,
+  work: (payload: Payload, stop: AbortSignal) => Promise<void>,
+): JobHandler {
+  return {
+    name,
+    async handle(found, stop) {
+      const payload = schema.parse(found);
+      workFor(payload.tenantId);
+      await work(payload, stop);
+    },
+  };
+}
 
 export interface JobRunner {
   /** Ends when the jobs in hand have ended; they are told through their signal. */
   stop(): Promise<void>;
 }
 
-/** Works off the jobs of this database's queue. Payloads hold ids only, never a secret or a record. */
-export async function startJobRunner(url: Secret, jobs: Record<string, Job>, logger: Logger): Promise<JobRunner> {
+/** Works off the jobs of this database's queue. */
+export async function startJobRunner(url: Secret, handlers: readonly JobHandler[], logger: Logger): Promise<JobRunner> {
   const stopping = new AbortController();
-  const tasks = Object.entries(jobs).map(([name, job]): [string, Task] => [
+  const tasks = handlers.map(({ name, handle }): [string, Task] => [
     name,
     (payload, { job: { id } }) =>
-      inWork({ task: name, jobId: id }, () => {
-        if (isOfTenant(payload)) workFor(payload.tenantId);
-        return traced(`job ${name}`, {}, () => job(payload, stopping.signal));
-      }),
+      inWork({ task: name, jobId: id }, () => traced(`job ${name}`, {}, () => handle(payload, stopping.signal))),
   ]);
   const pool = new Pool({
     connectionString: withLimits(url, SESSION_LIMITS.jobs).reveal(),
@@ -132,6 +154,3 @@ export async function startJobRunner(url: Secret, jobs: Record<string, Job>, log
     },
   };
 }
-
-const isOfTenant = (payload: unknown): payload is { tenantId: number } =>
-  typeof payload === "object" && payload !== null && "tenantId" in payload && typeof payload.tenantId === "number";

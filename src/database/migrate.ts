@@ -3,13 +3,15 @@ import { Client } from "pg";
 import type { DataSource } from "typeorm";
 import { ServiceError } from "../platform/errors";
 import type { Secret } from "../platform/secret";
-import { unavailable } from "./application-role";
+import { asApplication, unavailable } from "./application-role";
 import { type Ask, dropLocalRows, forSchemaChanges, readLayout, spreadTables } from "./cluster";
-import { createDataSource, migrationNames } from "./data-source";
+import { createDataSource, type DatabaseOptions, migrationNames } from "./data-source";
+import { startEmbeddedPostgres } from "./embedded/embedded-postgres";
 import { SESSION_LIMITS, withLimits } from "./session-limits";
 
 /** Any fixed number: the name of "migrating" among this database's advisory locks. */
 const MIGRATION_LOCK = 7_302_518;
+const EMBEDDED = { directory: ".data/postgres", durable: true };
 
 /** Brings the tables and the job queue up to date. */
 export function migrate(url: Secret): Promise<void> {
@@ -51,7 +53,38 @@ export class ForeignTablesError extends ServiceError {
   readonly code = "FOREIGN_TABLES";
 }
 
-/** Opens the pool. @throws DatabaseUnavailableError, ForeignTablesError, with what to do */
+export interface OpenDatabase {
+  /** As the service's own role. */
+  url: Secret;
+  dataSource: DataSource;
+  close(): Promise<void>;
+}
+
+/**
+ * The pool of the configured database or, where none is configured, of the embedded one.
+ * @throws DatabaseUnavailableError, DatabaseRoleError, ForeignTablesError, with what to do
+ */
+export async function openDatabase(
+  configured: Secret | null,
+  options: Omit<DatabaseOptions, "url">,
+): Promise<OpenDatabase> {
+  const server = configured ? { url: configured, stop: async () => {} } : await startEmbeddedPostgres(EMBEDDED);
+  try {
+    const url = await asApplication(server.url);
+    const dataSource = createDataSource({ ...options, url });
+    await connectDatabase(dataSource, url);
+    const close = async () => {
+      await dataSource.destroy();
+      await server.stop();
+    };
+    return { url, dataSource, close };
+  } catch (error) {
+    await server.stop();
+    throw error;
+  }
+}
+
+/** @throws DatabaseUnavailableError, ForeignTablesError */
 export async function connectDatabase(dataSource: DataSource, url: Secret): Promise<void> {
   try {
     await dataSource.initialize();

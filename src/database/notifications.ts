@@ -11,9 +11,13 @@ export const CONNECTION_CHANGED = "connection_changed";
 export const PROGRESS_CHANGED = "progress_changed";
 /** A meeting's match says something else; with the meeting's id. */
 export const MEETING_MATCHED = "meeting_matched";
+/** A deal's stored verdict became another one; with the deal and the instant. */
+export const SILENCE_CHANGED = "silence_changed";
 /** The operator stopped or resumed the calls to the CRM; of all tenants, so every subscriber is woken. */
 export const CRM_STOP_CHANGED = "crm_stop_changed";
-const CHANNELS = [CONNECTION_CHANGED, PROGRESS_CHANGED, MEETING_MATCHED, CRM_STOP_CHANGED] as const;
+const CHANNELS = [
+  ...([CONNECTION_CHANGED, PROGRESS_CHANGED, MEETING_MATCHED, SILENCE_CHANGED, CRM_STOP_CHANGED] as const),
+] as const;
 export type Channel = (typeof CHANNELS)[number];
 
 /** @param id of what changed; null: anything may have, also while nobody listened */

@@ -1,6 +1,6 @@
 import type { EntityMetadata } from "typeorm";
 
-/** What the rows of an entity's table are read by. */
+/** Rows of an entity's table are read by these. */
 interface EntityColumns {
   /** The property of a column, and of what {@link asText} names. */
   properties: ReadonlyMap<string, string>;

@@ -56,8 +56,9 @@ export class Session extends PostgresQueryRunner {
   }
 
   override async connect(): Promise<Client> {
-    this.#client ??= (await super.connect()) as Client;
-    return this.#client;
+    const client: Client = this.#client ?? (await super.connect());
+    this.#client = client;
+    return client;
   }
 
   override async release(): Promise<void> {

@@ -14,7 +14,9 @@ function ListIndexes(row: new () => object): void {
  */
 @Entity("deal_silence")
 @Index("deal_silence_due", ["tenantId", "copyId", "holdsUntil"], { where: "is_listed" })
+@Index("deal_silence_ahead", ["tenantId", "copyId", "holdsFrom"], { where: "is_listed" })
 @ListIndexes
+@Index("deal_silence_untold", ["holdsFrom"], { where: "NOT is_told" })
 @Check("deal_silence_verdict", "verdict IN ('ACTIVE', 'COOLING', 'QUIET', 'GHOSTED')")
 export class DealSilenceRow {
   @PrimaryColumn("bigint")
@@ -40,6 +42,10 @@ export class DealSilenceRow {
 
   @Column("timestamptz", { nullable: true })
   quietSince!: Date | null;
+
+  /** Whoever watches was told that this verdict follows the one before, or it is none that follows another. */
+  @Column("boolean")
+  isTold!: boolean;
 
   /** The phase that holds; where its time is over, the one that was last known to. Of each deal one, which lists read. */
   @Column("boolean")

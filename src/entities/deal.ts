@@ -8,6 +8,7 @@ import { Check, Column, Entity, Index, PrimaryColumn } from "typeorm";
 @Index("deal_participants_asked", ["tenantId", "copyId", "participantsAskedAt", "crmId"], {
   where: "NOT participants_due",
 })
+@Index("deal_snoozed", ["tenantId", "copyId", "snoozeEndsAt"], { where: "snooze_ends_at IS NOT NULL" })
 @Check("deal_status", "status IN ('open', 'won', 'lost')")
 export class DealRow {
   @PrimaryColumn("bigint")
@@ -68,6 +69,23 @@ export class DealRow {
 
   @Column("bigint", { nullable: true })
   firstMailPersonId!: number | null;
+
+  /** What a user of this service said of its silence, and until when; kept until it is said anew or taken back. */
+  @Column("text", { nullable: true })
+  snoozeReason!: string | null;
+
+  @Column("text", { nullable: true })
+  snoozedBy!: string | null;
+
+  @Column("timestamptz", { nullable: true })
+  snoozedAt!: Date | null;
+
+  @Column("timestamptz", { nullable: true })
+  snoozedUntil!: Date | null;
+
+  /** From then on it is snoozed no more: at that date, or with the buyer's contact before it. Stored by who judges. */
+  @Column("timestamptz", { nullable: true })
+  snoozeEndsAt!: Date | null;
 
   @Column("date", { nullable: true })
   expectedCloseDate!: string | null;

@@ -16,6 +16,14 @@ export interface StoredDealCandidate {
   reason: string;
 }
 
+export interface LastDeal {
+  dealId: number;
+  rule: DealRule | null;
+  reason: string;
+  /** Since when it is about this deal, in ISO 8601: what was written before was written by another match. */
+  since: string;
+}
+
 /** Which deal a meeting is about, with the rule that decided; of the copy it was decided on. */
 @Entity("meeting_match")
 @Index("meeting_match_by_deal", ["tenantId", "copyId", "dealId"])
@@ -74,4 +82,8 @@ export class MeetingMatchRow {
 
   @Column("timestamptz", { nullable: true })
   chosenAt!: Date | null;
+
+  /** What it is about, or was before it was cancelled, or before nothing could be known of its deal: what was written holds that. */
+  @Column("jsonb", { nullable: true })
+  lastDeal!: LastDeal | null;
 }

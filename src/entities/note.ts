@@ -56,6 +56,7 @@ export class NoteRow {
 
 /** What whoever writes a note's content sets beside it: what was kept of the old content is none of the new. */
 export const NOTHING_SHOWN = { shownHtml: null, shownText: null, shownCut: null, shownRules: null };
+
 /** What the parser of the CRM's answers makes of a note; instants are text. */
 type ReadNote = Pick<NoteRow, "content" | "truncated" | "dealId" | "personId" | "organizationId"> & {
   id: number;
@@ -65,13 +66,21 @@ type ReadNote = Pick<NoteRow, "content" | "truncated" | "dealId" | "personId" | 
 };
 
 /** A note as the copy holds it, whoever brings it: a sync, or the answer to a write. */
-export const noteRow = ({ id, userId, content, truncated, dealId, personId, organizationId, ...note }: ReadNote) => ({
-  ...{ crmId: id, authorId: userId, content, truncated, dealId, personId, organizationId },
-  ...{ addTime: note.addTime, updateTime: note.updateTime },
+export const noteRow = (note: ReadNote) => ({
+  crmId: note.id,
+  authorId: note.userId,
+  content: note.content,
+  truncated: note.truncated,
+  dealId: note.dealId,
+  personId: note.personId,
+  organizationId: note.organizationId,
+  addTime: note.addTime,
+  updateTime: note.updateTime,
   ...NOTHING_SHOWN,
 });
 
 /** For `upsertPage`: a note that is what it was keeps what it is shown as. */
 export const NOTE_UPSERT = { silent: Object.keys(NOTHING_SHOWN) };
+
 /** What is said of a note without its content. */
 export type NoteHead = Omit<NoteRow, "content" | "truncated" | keyof typeof NOTHING_SHOWN>;

@@ -1,6 +1,21 @@
-import { Column, PrimaryColumn } from "typeorm";
+import { Check, Column, Entity, ForeignKey, Index, PrimaryColumn } from "typeorm";
 import type { MatchedEntity } from "./matched-record";
-import type { StoredWriteErrorCode, StoredWriteState } from "./write-outcome";
+import { TenantRow } from "./tenant";
+
+/** SENDING: the request may be on its way. The other three are what a caller is shown. */
+export type StoredWriteState = "SENDING" | "WRITTEN" | "FAILED" | "UNKNOWN";
+
+export type StoredWriteErrorCode =
+  | "FIELD_NOT_FOUND"
+  | "VALUE_REJECTED"
+  | "NOT_APPLIED"
+  | "RECORD_NOT_FOUND"
+  | "FORBIDDEN"
+  | "RATE_LIMITED"
+  | "CRM_UNAVAILABLE"
+  | "NEEDS_REAUTHORIZATION"
+  | "CRM_ACCOUNT_CLOSED"
+  | "ANSWER_LOST";
 
 /** What the receipts of all writes hold. They stay when the connection and its copy are gone: they are the customer's proof. */
 export abstract class WriteReceipt {
@@ -63,4 +78,56 @@ export abstract class WriteReceipt {
 
   @Column("timestamptz", { nullable: true })
   settledAt!: Date | null;
+
+  /** How often an UNKNOWN write was looked up. */
+  @Column("integer", { default: 0 })
+  lookUps!: number;
+
+  /** When an UNKNOWN write is looked up next. */
+  @Column("timestamptz", { nullable: true })
+  nextLookUpAt!: Date | null;
+}
+
+/** The receipt of one note. */
+@Entity("note_write")
+@ForeignKey(() => TenantRow, ["tenantId"], ["id"], { name: "note_write_tenant_fkey" })
+@Index("note_write_idempotency_key", ["tenantId", "idempotencyKey"], { unique: true })
+@Index("note_write_reference", ["tenantId", "reference"], { unique: true })
+@Index("note_write_by_time", ["tenantId", "requestedAt", "id"])
+@Index("note_write_by_meeting", ["tenantId", "meetingId", "requestedAt", "id"])
+@Index("note_write_by_deal", ["tenantId", "dealId", "requestedAt"])
+@Index("note_write_by_note", ["tenantId", "crmNoteId"])
+@Index("note_write_unsettled", ["tenantId", "id"], { where: "state IN ('SENDING', 'UNKNOWN')" })
+@Check("note_write_entity", "entity IN ('DEAL', 'PERSON', 'ORGANIZATION')")
+@Check("note_write_state", "state IN ('SENDING', 'WRITTEN', 'FAILED', 'UNKNOWN')")
+@Check("note_write_written", "(state = 'WRITTEN') = (crm_note_id IS NOT NULL)")
+export class NoteWriteRow extends WriteReceipt {
+  /** The visible line by which the note is found again when its answer was lost. */
+  @Column("text")
+  reference!: string;
+
+  @Column("bigint", { nullable: true })
+  crmNoteId!: number | null;
+}
+
+/** The receipt of one field value; those of one mutation share its idempotency key, in the order sent. */
+@Entity("field_write")
+@ForeignKey(() => TenantRow, ["tenantId"], ["id"], { name: "field_write_tenant_fkey" })
+@Index("field_write_idempotency_key", ["tenantId", "idempotencyKey", "position"], { unique: true })
+@Index("field_write_by_time", ["tenantId", "requestedAt", "id"])
+@Index("field_write_by_meeting", ["tenantId", "meetingId", "requestedAt", "id"])
+@Index("field_write_by_deal", ["tenantId", "dealId", "requestedAt"])
+@Index("field_write_unsettled", ["tenantId", "id"], { where: "state IN ('SENDING', 'UNKNOWN')" })
+@Check("field_write_entity", "entity IN ('DEAL', 'PERSON', 'ORGANIZATION')")
+@Check("field_write_state", "state IN ('SENDING', 'WRITTEN', 'FAILED', 'UNKNOWN')")
+export class FieldWriteRow extends WriteReceipt {
+  @Column("integer")
+  position!: number;
+
+  @Column("text")
+  fieldKey!: string;
+
+  /** As it is sent; null clears the field. */
+  @Column("jsonb", { nullable: true })
+  value!: unknown;
 }

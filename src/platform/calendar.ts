@@ -25,6 +25,13 @@ export function isTimeZone(name: string): boolean {
   }
 }
 
+/** The zone as its data base spells it; a name that it keeps for old times' sake stays as it is. null: it is none. */
+export function zoneNamed(name: string): string | null {
+  if (!isTimeZone(name)) return null;
+  const { timeZone } = new Intl.DateTimeFormat("en-US", { timeZone: name }).resolvedOptions();
+  return timeZone.toLowerCase() === name.toLowerCase() ? timeZone : name;
+}
+
 /**
  * The same time of day so many days later; a part of a day is that part of the next one. A time that a change of the
  * clock skips is as much later, and of one that comes twice the first counts. Of business days only their hours pass: from

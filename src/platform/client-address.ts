@@ -15,7 +15,7 @@ export function isNetwork(text: string): boolean {
   }
 }
 
-/** Whose a connection is, as a key to count by. */
+/** The key that connections of one client are counted by. */
 export class ClientAddresses {
   readonly #trusts: (address: string, hop: number) => boolean;
 

@@ -4,10 +4,10 @@ import { getDomain } from "tldts";
 import { domainOf } from "./email-address";
 
 /** Mailboxes for consumers that the package does not list. */
-const FURTHER_FREE_MAIL = [
-  ...["fastmail.com", "tutanota.com", "tutanota.de", "tuta.com", "tuta.io", "posteo.de", "posteo.net"],
-  ...["gmx.ch", "sunrise.ch", "hispeed.ch", "aon.at", "chello.at", "ziggo.nl", "xs4all.nl", "duck.com", "mozmail.com"],
-];
+const FURTHER_FREE_MAIL = (
+  "fastmail.com tutanota.com tutanota.de tuta.com tuta.io posteo.de posteo.net gmx.ch sunrise.ch hispeed.ch aon.at " +
+  "chello.at ziggo.nl xs4all.nl duck.com mozmail.com"
+).split(" ");
 const FREE_MAIL: ReadonlySet<string> = new Set([...freeMailDomains, ...FURTHER_FREE_MAIL]);
 
 /** Where companies have a page among others: such an address on a record says nothing of the company's domain. */

@@ -21,7 +21,7 @@ export interface Config {
   auth: AuthConfig;
   encryptionKeys: readonly EncryptionKey[];
   sync: SyncConfig;
-  /** Of a company's tokens a day, what syncs may spend. */
+  /** The part of a company's tokens of a day that syncs may spend: 0 to 1. */
   budgetShare: number;
   /** Whether clients may ask for the schema. */
   introspection: boolean;
@@ -104,14 +104,15 @@ const share = z
   })
   .transform(Number);
 
+const isRole = (name: string): name is Role => name === "api" || name === "worker";
 const roles = z
   .string()
   .default("api,worker")
   .transform((text) => text.split(",").map((role) => role.trim()))
-  .refine((list) => list.every((role) => role === "api" || role === "worker"), {
+  .refine((list) => list.every(isRole), {
     error: 'must list "api", "worker" or both, for example api,worker',
   })
-  .transform((list) => new Set(list as Role[]));
+  .transform((list) => new Set(list.filter(isRole)));
 
 const networks = z
   .string()

@@ -11,6 +11,11 @@ export abstract class ServiceError extends Error {
   }
 }
 
+/** The code by which Node tells failures apart (EADDRINUSE, EPERM); undefined where what was thrown has none. */
+export function codeOf(error: unknown): unknown {
+  return typeof error === "object" && error !== null && "code" in error ? error.code : undefined;
+}
+
 /** The message of anything thrown, for a log line or an operator; an AggregateError (Node's dialling) has its own. */
 export function messageOf(error: unknown): string {
   if (error instanceof AggregateError && error.errors.length > 0) return messageOf(error.errors[0]);

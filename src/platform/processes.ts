@@ -1,4 +1,5 @@
 import { createServer } from "node:net";
+import { codeOf } from "./errors";
 
 /** Whether a process of this id runs, also where it is another user's. */
 export function isAlive(pid: number): boolean {
@@ -6,7 +7,7 @@ export function isAlive(pid: number): boolean {
     process.kill(pid, 0);
     return true;
   } catch (error) {
-    return (error as NodeJS.ErrnoException).code === "EPERM";
+    return codeOf(error) === "EPERM";
   }
 }
 

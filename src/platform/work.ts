@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import { type Attributes, SpanKind, SpanStatusCode, trace } from "@opentelemetry/api";
 import { messageOf } from "./errors";
 
-/** What a piece of work is known by in each log line that it causes, however deep. Ids and names only. */
+/** The fields of a piece of work in each log line that it causes, however deep: ids and names only. */
 export interface WorkFields {
   operationId?: string;
   task?: string;

@@ -33,8 +33,9 @@ export class AuditResolver {
   }
 }
 
-const ID_OF: Partial<Record<AuditAction, "Meeting" | "SyncRun">> = {
+const ID_OF: Partial<Record<AuditAction, "Meeting" | "Deal" | "SyncRun">> = {
   DEAL_CHOSEN: "Meeting",
+  DEAL_SNOOZED: "Deal",
   MEETING_DELETED: "Meeting",
   SYNC_REQUESTED: "SyncRun",
 };

@@ -1,6 +1,7 @@
 import { Arg, Ctx, FieldResolver, ID, Query, Resolver, Root } from "type-graphql";
 import { readAsOf, readGapsOfBriefing, readMeeting } from "../briefing/briefings";
 import { Briefing } from "../schema/briefing";
+import { asMany } from "../schema/complexity";
 import { Deal, Organization, Person } from "../schema/records";
 import { DataGap } from "../schema/sync";
 import type { OperationContext } from "./context";
@@ -31,17 +32,23 @@ export class BriefingResolver {
     return dealEdge(context, await matchedDealId(context, meeting.meetingId));
   }
 
-  @FieldResolver(() => [Deal], { description: "Other deals of the attendees, open ones first; at most 50." })
+  @FieldResolver(() => [Deal], {
+    complexity: asMany(50),
+    description: "Other deals of the attendees, open ones first; at most 50.",
+  })
   async otherDeals(@Root() { meeting }: Briefing, @Ctx() context: OperationContext): Promise<Deal[]> {
     return deals(context, await context.loaders.otherDeals.load(meeting.meetingId));
   }
 
-  @FieldResolver(() => [Person], { description: "The attendees that are known persons." })
+  @FieldResolver(() => [Person], { complexity: asMany(100), description: "The attendees that are known persons." })
   async persons(@Root() { meeting }: Briefing, @Ctx() context: OperationContext): Promise<Person[]> {
     return loadAll((id) => personEdge(context, id), await matchedPersonIds(context, meeting.meetingId));
   }
 
-  @FieldResolver(() => [Organization], { description: "The companies for which the attendees come." })
+  @FieldResolver(() => [Organization], {
+    complexity: asMany(100),
+    description: "The companies for which the attendees come.",
+  })
   async organizations(@Root() { meeting }: Briefing, @Ctx() context: OperationContext): Promise<Organization[]> {
     return matchedOrganizations(context, meeting.meetingId);
   }

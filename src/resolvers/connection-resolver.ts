@@ -1,8 +1,10 @@
 import { Arg, Ctx, FieldResolver, Mutation, Query, Resolver, Root, Subscription } from "type-graphql";
+import { readPipelines, readUsers } from "../briefing/records";
 import { readRematchProgress } from "../briefing/rematch";
 import { grantEndsAt } from "../connections/grants";
 import { readGaps } from "../connections/known-gaps";
 import { CONNECTION_CHANGED } from "../database/notifications";
+import { asMany } from "../schema/complexity";
 import {
   ConnectInput,
   Connection,
@@ -14,11 +16,20 @@ import {
   DisconnectSuccess,
   StartConnectResult,
 } from "../schema/connection";
+import { CrmUser, Pipeline } from "../schema/crm-setup";
 import type { Refusal } from "../schema/refusal";
 import { SyncStatus } from "../schema/sync";
 import { readRunStatus } from "../sync/run-history";
 import type { EventContext, OperationContext } from "./context";
-import { make, presentConnection, presentGap, presentRefusal, presentRun } from "./present";
+import {
+  make,
+  presentConnection,
+  presentGap,
+  presentPipeline,
+  presentRefusal,
+  presentRun,
+  presentUser,
+} from "./present";
 
 @Resolver(() => Connection)
 export class ConnectionResolver {
@@ -66,6 +77,24 @@ export class ConnectionResolver {
     const read = () => services.budget.view(actor.tenantId, copyId, services.clock());
     const view = await context.once(`budget of ${copyId}`, read);
     return view && make(CrmBudget, view);
+  }
+
+  @FieldResolver(() => [Pipeline], {
+    complexity: asMany(100),
+    description: "What lists are filtered by and settings speak of, as last synced; in their order, the first 100.",
+  })
+  async pipelines(@Ctx() context: EventContext): Promise<Pipeline[]> {
+    const copy = await context.copy();
+    return copy ? (await readPipelines(copy)).map(presentPipeline) : [];
+  }
+
+  @FieldResolver(() => [CrmUser], {
+    complexity: asMany(500),
+    description: "The users of the CRM company, as last synced: active ones first, by name, the first 500.",
+  })
+  async users(@Ctx() context: EventContext): Promise<CrmUser[]> {
+    const copy = await context.copy();
+    return copy ? (await readUsers(copy)).map(presentUser) : [];
   }
 
   @Mutation(() => StartConnectResult, {

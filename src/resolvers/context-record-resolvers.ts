@@ -1,11 +1,12 @@
 import { Ctx, FieldResolver, Resolver, Root } from "type-graphql";
 import type { ShownNote } from "../briefing/note-content";
+import { asMany, LARGE_VALUE } from "../schema/complexity";
 import { Activity, Note } from "../schema/context-records";
 import { CrmUser, Pipeline, Stage } from "../schema/crm-setup";
 import { Deal, Organization, Person } from "../schema/records";
-import type { OperationContext } from "./context";
+import type { EventContext, OperationContext } from "./context";
 import { dealEdge, organizationEdge, personEdge, userEdge } from "./edges";
-import { crmUrlOfNote, presentPipeline } from "./present";
+import { crmUrlOfNote, presentPipeline, presentStage } from "./present";
 
 @Resolver(() => Stage)
 export class StageResolver {
@@ -13,6 +14,14 @@ export class StageResolver {
   async pipeline(@Root() { pipelineId }: Stage, @Ctx() { loaders }: OperationContext): Promise<Pipeline | null> {
     const row = pipelineId === null ? null : await loaders.pipeline.load(pipelineId);
     return row && presentPipeline(row);
+  }
+}
+
+@Resolver(() => Pipeline)
+export class PipelineResolver {
+  @FieldResolver(() => [Stage], { complexity: asMany(50), description: "In their order; the first 100." })
+  async stages(@Root() { pipelineCrmId }: Pipeline, @Ctx() { loaders }: EventContext): Promise<Stage[]> {
+    return (await loaders.stagesOf.load(pipelineCrmId)).map(presentStage);
   }
 }
 
@@ -47,12 +56,12 @@ const shownOf = async ({ links }: Note, { loaders }: OperationContext): Promise<
 
 @Resolver(() => Note)
 export class NoteResolver {
-  @FieldResolver(() => String, { description: "Sanitized HTML, safe to show." })
+  @FieldResolver(() => String, { complexity: LARGE_VALUE, description: "Sanitized HTML, safe to show." })
   async html(@Root() note: Note, @Ctx() context: OperationContext): Promise<string> {
     return (await shownOf(note, context)).html;
   }
 
-  @FieldResolver(() => String, { description: "The same without markup." })
+  @FieldResolver(() => String, { complexity: LARGE_VALUE, description: "The same without markup." })
   async text(@Root() note: Note, @Ctx() context: OperationContext): Promise<string> {
     return (await shownOf(note, context)).text;
   }

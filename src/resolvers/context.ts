@@ -1,23 +1,24 @@
 import type { Actor, Viewer } from "../auth/actor";
+import type { QuietSettings } from "../briefing/quiet/quiet-settings";
 import type { Meetings } from "../briefing/record-meeting";
 import type { ShownNotes } from "../briefing/shown-notes";
+import type { Snoozing } from "../briefing/snoozing";
 import type { Budget } from "../connections/budget";
 import type { Connecting } from "../connections/connecting";
 import type { CrmStops } from "../connections/crm-stops";
 import type { Disconnecting } from "../connections/disconnecting";
-import type { FieldListRefusal } from "../connections/field-list";
-import type { FieldMappings } from "../connections/field-mappings";
+import type { FieldListRefusal, FieldMappings } from "../connections/field-mappings";
 import type { CrmEntity, CrmField } from "../crm/parsing/fields";
 import type { CopyScope, Database, TenantScope } from "../database/database";
 import type { Channel, Notifications } from "../database/notifications";
 import type { ConnectionRow } from "../entities/connection";
 import type { Clock } from "../platform/clock";
-import { LiveEvents, LiveValue } from "../platform/live-value";
 import type { Logger } from "../platform/logger";
 import type { Outcome } from "../platform/outcome";
+import { EventStream, StateStream } from "../platform/streams";
 import type { Schedule } from "../sync/schedule";
-import type { FieldWrites } from "../writeback/fields/field-writes";
-import type { NoteWrites } from "../writeback/note-writes";
+import type { FieldWrites } from "../writeback/fields";
+import type { NoteWrites } from "../writeback/notes";
 import type { Loaders } from "./loaders";
 import { type SharedReads, TenantReads } from "./tenant-reads";
 
@@ -31,6 +32,8 @@ export interface Services {
   notifications: Notifications;
   schedule: Schedule;
   meetings: Meetings;
+  quietSettings: QuietSettings;
+  snoozing: Snoozing;
   fieldMappings: FieldMappings;
   noteWrites: NoteWrites;
   shownNotes: ShownNotes;
@@ -54,9 +57,9 @@ export interface OperationContext<Who extends Viewer = Actor> {
   /** Reads what several fields or subscriptions ask for by the same name once. */
   once<T>(what: string, read: () => Promise<T>): Promise<T>;
   /** What the tenant's reads say at each change that the channel tells of. */
-  changes<T>(channel: Channel, read: (reads: TenantReads) => Promise<T | null>): LiveValue<T>;
+  changes<T>(channel: Channel, read: (reads: TenantReads) => Promise<T | null>): StateStream<T>;
   /** What the tenant's reads say of each thing of which the channel tells that it changed. */
-  changesOf<T>(channel: Channel, read: (reads: TenantReads, id: string) => Promise<T | null>): LiveEvents<T>;
+  changesOf<T>(channel: Channel, read: (reads: TenantReads, id: string) => Promise<T | null>): EventStream<T>;
   /** The copy that this tenant sees now; null while nothing is connected. */
   copy(): Promise<CopyScope | null>;
   /** The fields of an entity in the CRM, asked for once in an operation however often it names them. */
@@ -107,10 +110,10 @@ export function createOperationContext<Who extends Viewer>(
           shared?.forget(tenantId);
           wake();
         });
-      return new LiveValue(listen, () => read(renewed()));
+      return new StateStream(listen, () => read(renewed()));
     },
     changesOf(channel, read) {
-      return new LiveEvents((happened) =>
+      return new EventStream((happened) =>
         services.notifications.subscribe(channel, tenantId, (id) => {
           shared?.forget(tenantId);
           if (id !== null) happened(() => read(renewed(), id));

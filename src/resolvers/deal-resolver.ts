@@ -1,4 +1,5 @@
 import { Arg, Ctx, FieldResolver, ID, Int, Query, Resolver, Root } from "type-graphql";
+import { asMany } from "../schema/complexity";
 import { Activity, Note } from "../schema/context-records";
 import { CrmUser, Pipeline, Stage } from "../schema/crm-setup";
 import { Deal, Organization, Person } from "../schema/records";
@@ -47,6 +48,7 @@ export class DealResolver {
   }
 
   @FieldResolver(() => [Person], {
+    complexity: asMany(100),
     description: "Those who are matched to a recorded meeting; by name, the first 100.",
   })
   async participants(@Root() { links }: Deal, @Ctx() context: OperationContext): Promise<Person[]> {

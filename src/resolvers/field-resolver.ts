@@ -3,6 +3,7 @@ import { Arg, Ctx, FieldResolver, Mutation, Resolver, UseMiddleware } from "type
 import { readFieldMappings } from "../connections/field-mappings";
 import type { FieldMappingRow } from "../entities/field-mapping";
 import type { Outcome } from "../platform/outcome";
+import { LIVE } from "../schema/complexity";
 import { Connection } from "../schema/connection";
 import { CrmEntity } from "../schema/crm-entity";
 import { CrmField, FieldMapping, FieldMappingInput, FieldMappingResult, FieldMappingSuccess } from "../schema/fields";
@@ -15,6 +16,7 @@ import { presentField, presentFieldMapping } from "./present-fields";
 @Resolver(() => Connection)
 export class NominatedFieldResolver {
   @FieldResolver(() => [CrmField], {
+    complexity: LIVE,
     description:
       "Fields of the entity in the CRM, read live through the connection. An error with the code NOT_CONNECTED, NEEDS_REAUTHORIZATION or CRM_UNAVAILABLE where they cannot be read.",
   })

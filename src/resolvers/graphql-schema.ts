@@ -6,7 +6,7 @@ import { AuditResolver } from "./audit-resolver";
 import { BriefingResolver } from "./briefing-resolver";
 import { ConnectionResolver } from "./connection-resolver";
 import { OrganizationResolver, PersonResolver } from "./contact-resolvers";
-import { ActivityResolver, NoteResolver, StageResolver } from "./context-record-resolvers";
+import { ActivityResolver, NoteResolver, PipelineResolver, StageResolver } from "./context-record-resolvers";
 import { DealResolver } from "./deal-resolver";
 import { describe } from "./describe";
 import { NominatedFieldResolver } from "./field-resolver";
@@ -14,6 +14,7 @@ import { DealConnectionResolver, ListsResolver, MeetingConnectionResolver } from
 import { MeetingMatchResolver, MeetingResolver, PersonMatchResolver } from "./meeting-resolver";
 import { NodeResolver } from "./node-resolver";
 import { DealQuietResolver, InteractionResolver, QuietReasonResolver, TimelineResolver } from "./quiet-resolver";
+import { QuietSettingsResolver } from "./quiet-settings-resolver";
 import { SyncRunResolver } from "./sync-resolver";
 import { ViewerResolver } from "./viewer-resolver";
 import { FieldWriteResolver, NoteWriteResolver } from "./writeback-resolver";
@@ -40,6 +41,7 @@ export function buildGraphQLSchema(): GraphQLSchema {
       PersonResolver,
       OrganizationResolver,
       StageResolver,
+      PipelineResolver,
       ActivityResolver,
       NoteResolver,
       MeetingResolver,
@@ -50,6 +52,7 @@ export function buildGraphQLSchema(): GraphQLSchema {
       QuietReasonResolver,
       InteractionResolver,
       TimelineResolver,
+      QuietSettingsResolver,
       NoteWriteResolver,
       FieldWriteResolver,
     ],

@@ -181,7 +181,7 @@ const STATUS = { [DealStatus.OPEN]: "open", [DealStatus.WON]: "won", [DealStatus
 };
 
 function dealFilter(filter: DealFilter, copy: CopyScope | null): Filter {
-  const { status, verdict, pipelineId, stageId, ownerId, minValue, currency } = filter;
+  const { status, verdict, pipelineId, stageId, ownerId, minValue, currency, snoozed } = filter;
   if (status?.length === 0) throw badInput("filter.status must name at least one status; leave it out for all.");
   if (verdict?.length === 0) throw badInput("filter.verdict must name at least one verdict; leave it out for all.");
   // An id that means nothing here fits no deal: it answers alike for unknown, foreign and malformed ones.
@@ -195,5 +195,6 @@ function dealFilter(filter: DealFilter, copy: CopyScope | null): Filter {
     ownerId: idOf(ownerId, "CrmUser"),
     minValue: minValue ?? undefined,
     currency: currency ?? undefined,
+    snoozed: snoozed ?? undefined,
   };
 }

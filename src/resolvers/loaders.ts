@@ -17,6 +17,7 @@ import {
   readParticipants,
   readPersonsOf,
   readSetup,
+  readStagesOf,
   readUsersByEmail,
 } from "../briefing/records";
 import type { ShownNotes } from "../briefing/shown-notes";
@@ -61,6 +62,11 @@ export class Loaders {
   readonly user = this.#byId((copy, ids) => readSetup(copy, CrmUserRow, ids));
   readonly pipeline = this.#byId((copy, ids) => readSetup(copy, PipelineRow, ids));
   readonly stage = this.#byId((copy, ids) => readSetup(copy, StageRow, ids));
+  readonly stagesOf = new DataLoader<number, StageRow[]>(async (pipelineIds) => {
+    const copy = await this.copy();
+    const found = copy ? await readStagesOf(copy, pipelineIds) : [];
+    return pipelineIds.map((id) => found.filter(({ pipelineId }) => pipelineId === id));
+  });
   readonly deal = this.#byId((copy, ids) => readMatched(copy, "DEAL", ids));
   readonly person = this.#byId((copy, ids) => readMatched(copy, "PERSON", ids));
   readonly organization = this.#byId((copy, ids) => readMatched(copy, "ORGANIZATION", ids));

@@ -19,6 +19,7 @@ import type { MeetingAttendeeRow } from "../entities/meeting-attendee";
 import type { MeetingMatchRow } from "../entities/meeting-match";
 import type { Outcome } from "../platform/outcome";
 import { Briefing, DealCandidate } from "../schema/briefing";
+import { asMany } from "../schema/complexity";
 import { CrmUser } from "../schema/crm-setup";
 import {
   Attendee,
@@ -51,6 +52,8 @@ async function outdatedBecause(context: OperationContext, match: MeetingMatchRow
 
 /** A choice among more is none; an info@ address may stand at thousands of persons. */
 const MOST_CANDIDATES = 50;
+/** Attendees that a meeting is reckoned with: a town hall has 500, and a page of a hundred town halls nobody. */
+const A_DEPARTMENT = 100;
 
 const DEAL_GONE = "The deal that the meeting was matched to is gone from the CRM, or no longer visible there.";
 
@@ -115,6 +118,7 @@ export class MeetingResolver {
   }
 
   @Mutation(() => [MeetingResult], {
+    complexity: asMany(MOST_RECORDED),
     description:
       "At most 100; each is recorded or refused for itself, in their order. Of two with one externalId the later holds.",
   })
@@ -197,7 +201,10 @@ export class MeetingResolver {
     return row && presentUser(row);
   }
 
-  @FieldResolver(() => [Attendee], { description: "In the order in which they were recorded." })
+  @FieldResolver(() => [Attendee], {
+    complexity: asMany(A_DEPARTMENT),
+    description: "In the order in which they were recorded.",
+  })
   async attendees(@Root() { meetingId }: Meeting, @Ctx() context: OperationContext): Promise<Attendee[]> {
     const [found, [match]] = await Promise.all([
       context.loaders.attendees.load(meetingId),
@@ -236,7 +243,10 @@ export class PersonMatchResolver {
     return organizationEdge(context, links.organization);
   }
 
-  @FieldResolver(() => [Person], { description: "Where several persons could be meant: those, at most 50." })
+  @FieldResolver(() => [Person], {
+    complexity: asMany(MOST_CANDIDATES),
+    description: "Where several persons could be meant: those, at most 50.",
+  })
   candidates(@Root() { links }: PersonMatch, @Ctx() context: OperationContext): Promise<Person[]> {
     return loadAll((id) => personEdge(context, id), links.candidates.slice(0, MOST_CANDIDATES));
   }
@@ -253,6 +263,7 @@ export class MeetingMatchResolver {
   }
 
   @FieldResolver(() => [DealCandidate], {
+    complexity: asMany(MOST_CANDIDATES),
     description:
       "The deals that could be meant, at most 50, the matched one among them; a user may choose another of them.",
   })
@@ -265,12 +276,18 @@ export class MeetingMatchResolver {
     return found.flatMap(({ deal, reason }) => (deal ? [{ deal, reason }] : []));
   }
 
-  @FieldResolver(() => [Person], { description: "The attendees that are known persons." })
+  @FieldResolver(() => [Person], {
+    complexity: asMany(A_DEPARTMENT),
+    description: "The attendees that are known persons.",
+  })
   async persons(@Root() { links }: MeetingMatch, @Ctx() context: OperationContext): Promise<Person[]> {
     return loadAll((id) => personEdge(context, id), await matchedPersonIds(context, links.meeting));
   }
 
-  @FieldResolver(() => [Organization], { description: "The companies for which the attendees come." })
+  @FieldResolver(() => [Organization], {
+    complexity: asMany(A_DEPARTMENT),
+    description: "The companies for which the attendees come.",
+  })
   organizations(@Root() { links }: MeetingMatch, @Ctx() context: OperationContext): Promise<Organization[]> {
     return matchedOrganizations(context, links.meeting);
   }

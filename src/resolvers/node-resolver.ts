@@ -1,10 +1,10 @@
 import { Arg, Ctx, ID, Query, Resolver } from "type-graphql";
 import { seesAllWrites } from "../auth/policies";
 import { readMeeting } from "../briefing/briefings";
-import type { TenantScope } from "../database/database";
+import type { WriteReceipt } from "../entities/write-receipt";
 import { Node } from "../schema/node";
 import { readRunsById } from "../sync/run-history";
-import { readFieldWrites, readNoteWrites } from "../writeback/write-history";
+import { FIELD, NOTE, type OfCompany, readReceipts, type WriteKind } from "../writeback/receipts";
 import type { OperationContext } from "./context";
 import { dealEdge, organizationEdge, personEdge, userEdge } from "./edges";
 import { crmIdIn, decodeId, type NodeType, uuidIn } from "./global-id";
@@ -33,15 +33,11 @@ const inCopy =
 
 /** A receipt that the actor may see. */
 const ownReceipt =
-  <Row>(
-    type: NodeType,
-    read: (scope: TenantScope, ids: string[], by: string | null) => Promise<Row[]>,
-    present: (row: Row) => Node,
-  ): Find =>
+  <Row extends WriteReceipt>(type: NodeType, kind: WriteKind<Row>, present: (row: Row & OfCompany) => Node): Find =>
   async ({ scope, actor }, id) => {
     const receiptId = uuidIn(id, type);
     if (!receiptId) return null;
-    const [row] = await read(scope, [receiptId], seesAllWrites(actor) ? null : actor.userId);
+    const [row] = await readReceipts(scope, kind, [receiptId], seesAllWrites(actor) ? null : actor.userId);
     return row ? present(row) : null;
   };
 
@@ -61,8 +57,8 @@ const FINDERS: Record<NodeType, Find> = {
     const row = await readMeeting(scope, { id: meetingIdIn(id) ?? "" });
     return row && presentMeeting(row);
   },
-  NoteWrite: ownReceipt("NoteWrite", readNoteWrites, presentNoteWrite),
-  FieldWrite: ownReceipt("FieldWrite", readFieldWrites, presentFieldWrite),
+  NoteWrite: ownReceipt("NoteWrite", NOTE, presentNoteWrite),
+  FieldWrite: ownReceipt("FieldWrite", FIELD, presentFieldWrite),
   CrmUser: inCopy("CrmUser", userEdge),
   Deal: inCopy("Deal", dealEdge),
   Person: inCopy("Person", personEdge),

@@ -1,24 +1,23 @@
-import type { FieldWriteRow } from "../entities/field-write";
-import type { NoteWriteRow } from "../entities/note-write";
-import type { WriteReceipt } from "../entities/write-receipt";
-import type { CrmEntity } from "../schema/crm-entity";
-import { FieldWrite, NoteWrite, type WriteErrorCode, WriteState } from "../schema/writeback";
-import type { OfCompany, WrittenRow } from "../writeback/write-history";
+import type { FieldWriteRow, NoteWriteRow, WriteReceipt } from "../entities/write-receipt";
+import { CrmEntity } from "../schema/crm-entity";
+import { FieldWrite, NoteWrite, WriteErrorCode, WriteState } from "../schema/writeback";
+import type { OfCompany } from "../writeback/receipts";
+import type { WrittenRow } from "../writeback/write-history";
 import { encodeId } from "./global-id";
 
 type Receipt = WriteReceipt & OfCompany;
 
 /** What receipts of both kinds show. One whose answer is still awaited may or may not be in the CRM: it is UNKNOWN. */
 const receiptOf = (row: Receipt) => ({
-  entity: row.entity as CrmEntity,
+  entity: CrmEntity[row.entity],
   state: row.state === "SENDING" ? WriteState.UNKNOWN : WriteState[row.state],
-  error: row.errorCode && { code: row.errorCode as WriteErrorCode, message: row.errorMessage ?? "" },
+  error: row.errorCode && { code: WriteErrorCode[row.errorCode], message: row.errorMessage ?? "" },
   requestedAt: row.requestedAt,
   requestedBy: row.requestedBy,
   settledAt: row.settledAt,
   links: {
     meeting: row.meetingId,
-    entity: row.entity as CrmEntity,
+    entity: CrmEntity[row.entity],
     target: row.of_present_company ? row.targetId : null,
   },
 });

@@ -26,6 +26,7 @@ import {
 import { Activity, Note } from "../schema/context-records";
 import { CrmUser, Pipeline, Stage } from "../schema/crm-setup";
 import { Attendee, Meeting, MeetingMatch, PersonMatch } from "../schema/meeting";
+import { Snooze } from "../schema/quiet";
 import { Deal, DealStatus, Organization, Person } from "../schema/records";
 import { Refusal, type RefusalCode } from "../schema/refusal";
 import { DataGap, SyncRun, SyncStep } from "../schema/sync";
@@ -123,7 +124,7 @@ export const presentUser = (row: CrmUserRow): CrmUser =>
   make(CrmUser, { name: row.name, email: row.email, active: row.active, ...recordId("CrmUser", row) });
 
 export const presentPipeline = (row: PipelineRow): Pipeline =>
-  make(Pipeline, { name: row.name, ...recordId("Pipeline", row) });
+  make(Pipeline, { name: row.name, pipelineCrmId: row.crmId, ...recordId("Pipeline", row) });
 
 export const presentStage = (row: StageRow): Stage =>
   make(Stage, {
@@ -140,6 +141,13 @@ const STATUS: Record<DealRow["status"], DealStatus> = {
   lost: DealStatus.LOST,
 };
 
+function presentSnooze(row: DealRow): Snooze | null {
+  const { snoozeReason: reason, snoozedUntil: until, snoozedBy: by, snoozedAt: at, snoozeEndsAt: endsAt } = row;
+  return reason !== null && until && by !== null && at && endsAt
+    ? make(Snooze, { reason, until, by, at, endsAt })
+    : null;
+}
+
 export function presentDeal(row: DealRow, companyDomain: string | null): Deal {
   return make(Deal, {
     title: row.title,
@@ -155,6 +163,7 @@ export function presentDeal(row: DealRow, companyDomain: string | null): Deal {
     lostReason: row.lostReason,
     customFields: row.customFields,
     crmUrl: crmUrl(companyDomain, "deal", row),
+    snoozed: presentSnooze(row),
     links: {
       deal: row.crmId,
       stage: row.stageId,

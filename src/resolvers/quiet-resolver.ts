@@ -1,19 +1,96 @@
-import { Arg, Ctx, FieldResolver, Int, Resolver, Root } from "type-graphql";
+import {
+  Arg,
+  Args,
+  Ctx,
+  FieldResolver,
+  ID,
+  Int,
+  Mutation,
+  Resolver,
+  Root,
+  Subscription,
+  UseMiddleware,
+} from "type-graphql";
+import { flippedDeal } from "../briefing/quiet/flips";
 import { judge, nothingKnown } from "../briefing/quiet/judge";
 import { type LastInteraction, lastInteraction } from "../briefing/quiet/last-interaction";
+import type { DealRef, SnoozeRefusal } from "../briefing/snoozing";
+import { SILENCE_CHANGED } from "../database/notifications";
+import type { DealRow } from "../entities/deal";
+import type { Outcome } from "../platform/outcome";
 import { Briefing } from "../schema/briefing";
 import { Activity } from "../schema/context-records";
 import { Node } from "../schema/node";
-import { Interaction, QuietReason, QuietSignal } from "../schema/quiet";
-import { Deal, Person } from "../schema/records";
-import type { OperationContext } from "./context";
-import { dealEdge, personEdge, userEdge } from "./edges";
+import { Interaction, QuietReason, QuietSignal, Snooze, SnoozeArgs } from "../schema/quiet";
+import { Deal, DealResult, DealSuccess, Person } from "../schema/records";
+import type { Refusal } from "../schema/refusal";
+import type { EventContext, OperationContext } from "./context";
+import { dealEdge, deals, personEdge, userEdge } from "./edges";
 import { nestedSize } from "./errors";
-import { presentActivity, presentMeeting, presentNote, presentStage } from "./present";
+import { crmIdIn } from "./global-id";
+import { refuseInvalidInput } from "./invalid-input";
+import { presentActivity, presentDeal, presentMeeting, presentNote, presentRefusal, presentStage } from "./present";
 import { presentInteraction, presentQuiet } from "./present-quiet";
+
+/** The deal of a global id, as far as it is one of the copy that the tenant sees. */
+async function dealIn(context: OperationContext, id: string): Promise<DealRef> {
+  const copyId = (await context.copy())?.copyId ?? null;
+  const crmId = copyId === null ? null : crmIdIn(id, "Deal", copyId);
+  return copyId === null || crmId === null ? null : { copyId, crmId };
+}
+
+async function settled(
+  context: OperationContext,
+  outcome: Outcome<DealRow, SnoozeRefusal>,
+): Promise<DealSuccess | Refusal> {
+  context.renew();
+  if (!outcome.ok) return presentRefusal(outcome);
+  const [deal] = await deals(context, [outcome.value]);
+  return Object.assign(new DealSuccess(), { deal });
+}
 
 @Resolver(() => Deal)
 export class DealQuietResolver {
+  @Mutation(() => DealResult, {
+    description:
+      "Says why an open deal is quiet, and until when. Any user of the tenant may; said again, the newest counts. It ends " +
+      "at its date or with the buyer's next contact, and is never written to the CRM.",
+  })
+  @UseMiddleware(refuseInvalidInput)
+  async snoozeDeal(
+    @Args(() => SnoozeArgs, { validate: true }) { dealId, until, reason }: SnoozeArgs,
+    @Ctx() context: OperationContext,
+  ): Promise<DealSuccess | Refusal> {
+    const { services, actor } = context;
+    const input = { until, reason: reason.trim() };
+    return settled(context, await services.snoozing.snooze(actor, await dealIn(context, dealId), input));
+  }
+
+  @Mutation(() => DealResult, { description: "Ends a deal's snooze; succeeds where there is none." })
+  async wakeDeal(
+    @Arg("dealId", () => ID) dealId: string,
+    @Ctx() context: OperationContext,
+  ): Promise<DealSuccess | Refusal> {
+    const { services, actor } = context;
+    return settled(context, await services.snoozing.wake(actor, await dealIn(context, dealId)));
+  }
+
+  @Subscription(() => Deal, {
+    description:
+      "A deal whose verdict has changed, by a sync, a meeting or time alone; once for each change, and it waits for the " +
+      "first. First judgements and changes of settings are told once, by connectionStatusChanged.",
+    subscribe: ({ context }: { context: EventContext }) =>
+      context.changesOf(SILENCE_CHANGED, (reads, told) => reads.loaders.deal.load(flippedDeal(told))),
+  })
+  async silenceChanged(@Root() row: DealRow, @Ctx() context: EventContext): Promise<Deal> {
+    return presentDeal(row, (await context.connection())?.companyDomain ?? null);
+  }
+
+  @FieldResolver(() => Snooze, { nullable: true, description: "null while it is not snoozed." })
+  snooze(@Root() { snoozed }: Deal, @Ctx() { services }: OperationContext): Snooze | null {
+    return snoozed && snoozed.endsAt > services.clock() ? snoozed : null;
+  }
+
   @FieldResolver(() => QuietSignal, { description: "Whether it has gone quiet, and why." })
   async quiet(@Root() { links }: Deal, @Ctx() { loaders, services }: OperationContext): Promise<QuietSignal> {
     const found = await loaders.quietFacts.load(links.deal);

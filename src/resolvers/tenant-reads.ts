@@ -1,5 +1,5 @@
 import type { ShownNotes } from "../briefing/shown-notes";
-import { readConnection } from "../connections/connection-store";
+import { readConnection } from "../connections/connection";
 import type { CopyScope, Database, TenantScope } from "../database/database";
 import type { ConnectionRow } from "../entities/connection";
 import type { Clock } from "../platform/clock";

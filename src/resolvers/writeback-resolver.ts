@@ -19,8 +19,9 @@ import {
   WriteNoteSuccess,
   WriteState,
 } from "../schema/writeback";
+import { FIELD, NOTE, readReceipts } from "../writeback/receipts";
 import type { AskedTarget } from "../writeback/targets";
-import { NEWEST_WRITE, readFieldWrites, readNoteWrites, readWrites } from "../writeback/write-history";
+import { NEWEST_WRITE, readWrites } from "../writeback/write-history";
 import type { OperationContext } from "./context";
 import { dealEdge, organizationEdge, personEdge } from "./edges";
 import { decodeId, uuidIn } from "./global-id";
@@ -58,13 +59,16 @@ export class NoteWriteResolver {
     @Ctx() context: OperationContext,
   ): Promise<WriteNoteSuccess | Refusal> {
     const written = await context.services.noteWrites.write(context.actor, {
-      ...{ meetingId, targetId: targetId ?? null, content, idempotencyKey },
+      meetingId,
+      targetId: targetId ?? null,
+      content,
+      idempotencyKey,
       meeting: uuidIn(meetingId, "Meeting"),
       target: targetId == null ? null : targetIn(targetId),
     });
     context.renew();
     if (!written.ok) return presentRefusal(written);
-    const [row] = await readNoteWrites(context.scope, [written.value.id]);
+    const [row] = await readReceipts(context.scope, NOTE, [written.value.id]);
     if (!row) throw new Error(`receipt ${written.value.id} was made and is not there`);
     return Object.assign(new WriteNoteSuccess(), { write: presentNoteWrite(row) });
   }
@@ -108,16 +112,21 @@ export class FieldWriteResolver {
     @Ctx() context: OperationContext,
   ): Promise<WriteFieldsReport | Refusal> {
     const written = await context.services.fieldWrites.write(context.actor, {
-      ...{ meetingId, idempotencyKey, meeting: uuidIn(meetingId, "Meeting") },
+      meetingId,
+      idempotencyKey,
+      meeting: uuidIn(meetingId, "Meeting"),
       values: values.map(({ entity, targetId, value }) => ({
-        ...{ entity, value, targetId: targetId ?? null },
+        entity,
+        value,
+        targetId: targetId ?? null,
         target: targetId == null ? null : targetIn(targetId),
       })),
     });
     context.renew();
     if (!written.ok) return presentRefusal(written);
     const ids = written.value.map(({ id }) => id);
-    const found = new Map((await readFieldWrites(context.scope, ids)).map((row) => [row.id, presentFieldWrite(row)]));
+    const rows = await readReceipts(context.scope, FIELD, ids);
+    const found = new Map(rows.map((row) => [row.id, presentFieldWrite(row)]));
     const writes = ids.flatMap((id) => found.get(id) ?? []);
     const allWritten = writes.every(({ state }) => state === WriteState.WRITTEN);
     return Object.assign(new WriteFieldsReport(), { writes, allWritten });

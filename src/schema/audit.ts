@@ -22,6 +22,11 @@ registerEnumType(AuditAction, {
     DEAL_CHOSEN: {
       description: "A user chose a meeting's deal, or (`code` TAKEN_BACK) took that back; `subject` is the meeting.",
     },
+    QUIET_SETTINGS_SET: { description: "The settings of silence were changed." },
+    DEAL_SNOOZED: {
+      description:
+        "A user snoozed a deal, or (`code` TAKEN_BACK) ended that; `subject` is the id that the deal had then.",
+    },
     MEETING_DELETED: { description: "A user deleted a meeting; `subject` is the id that it had." },
     POLICY_REFUSED: { description: "Role or plan does not allow it; `subject` is the operation." },
     KEYS_ROTATED: { description: "The stored tokens were sealed under another key." },
@@ -44,7 +49,7 @@ export class AuditEvent {
 
   @Field(() => String, {
     nullable: true,
-    description: "What it was about: an operation, an entity, or the global id of a meeting or run.",
+    description: "What it was about: an operation, an entity, or the global id of a meeting, deal or run.",
   })
   subject!: string | null;
 

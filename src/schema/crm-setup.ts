@@ -24,6 +24,8 @@ export class Pipeline extends Node {
 
   @Field(() => String)
   name!: string;
+
+  pipelineCrmId!: number;
 }
 
 @ObjectType({ implements: Node })

@@ -75,6 +75,12 @@ export class DealFilter {
   @CurrencyCode()
   @Field(() => String, { nullable: true, description: "ISO 4217, for example EUR: deals with a value in it." })
   currency?: string | null;
+
+  @Field(() => Boolean, {
+    nullable: true,
+    description: "true: only snoozed ones; false: none of them; leave it out for both.",
+  })
+  snoozed?: boolean | null;
 }
 
 @ArgsType()

@@ -1,4 +1,5 @@
-import { Field, Int, registerEnumType } from "type-graphql";
+import { ArgsType, Field, ID, Int, registerEnumType } from "type-graphql";
+import { NotBlank, Text } from "./checks";
 import { ObjectType } from "./object-type";
 
 export enum QuietVerdict {
@@ -128,4 +129,36 @@ export class QuietSignal {
     description: "The moment up to which the synced copy is complete; before a run has succeeded, now.",
   })
   asOf!: Date;
+}
+
+@ObjectType({ description: "What a person said of a deal's silence, while it holds. The CRM is told nothing of it." })
+export class Snooze {
+  @Field(() => String, { description: "Why the deal is quiet." })
+  reason!: string;
+
+  @Field(() => Date, { description: "When it ends; earlier with the buyer's next contact." })
+  until!: Date;
+
+  @Field(() => String, { description: "The user of this service who said it." })
+  by!: string;
+
+  @Field(() => Date, { description: "When it was said." })
+  at!: Date;
+
+  /** From then on it holds no more. */
+  endsAt!: Date;
+}
+
+@ArgsType()
+export class SnoozeArgs {
+  @Field(() => ID)
+  dealId!: string;
+
+  @Field(() => Date)
+  until!: Date;
+
+  @NotBlank()
+  @Text(500)
+  @Field(() => String)
+  reason!: string;
 }

@@ -1,6 +1,9 @@
-import { Field, registerEnumType } from "type-graphql";
+import { createUnionType, Field, registerEnumType } from "type-graphql";
+import { LARGE_VALUE } from "./complexity";
 import { Node } from "./node";
 import { ObjectType } from "./object-type";
+import type { Snooze } from "./quiet";
+import { Refusal } from "./refusal";
 import { DateScalar, DecimalScalar, JsonObjectScalar } from "./scalars";
 
 export enum DealStatus {
@@ -84,11 +87,14 @@ export class Deal extends Node {
   @Field(() => String, { nullable: true })
   lostReason!: string | null;
 
-  @Field(() => JsonObjectScalar, { description: CUSTOM_FIELDS })
+  @Field(() => JsonObjectScalar, { complexity: LARGE_VALUE, description: CUSTOM_FIELDS })
   customFields!: Record<string, unknown>;
 
   @Field(() => String, { nullable: true, description: CRM_URL })
   crmUrl!: string | null;
+
+  /** What was last said of its silence, whether it holds or not. */
+  snoozed!: Snooze | null;
 
   /** The CRM ids behind the edges. */
   links!: {
@@ -100,6 +106,17 @@ export class Deal extends Node {
     person: number | null;
   };
 }
+
+@ObjectType()
+export class DealSuccess {
+  @Field(() => Deal)
+  deal!: Deal;
+}
+
+export const DealResult = createUnionType({
+  name: "DealResult",
+  types: () => [DealSuccess, Refusal] as const,
+});
 
 @ObjectType({ implements: Node, description: "A person who is matched to an attendee of a recorded meeting." })
 export class Person extends Node {
@@ -121,7 +138,7 @@ export class Person extends Node {
   @Field(() => Date, { nullable: true, description: "The CRM's time stamp; the service reads no mail." })
   lastOutgoingMailAt!: Date | null;
 
-  @Field(() => JsonObjectScalar, { description: CUSTOM_FIELDS })
+  @Field(() => JsonObjectScalar, { complexity: LARGE_VALUE, description: CUSTOM_FIELDS })
   customFields!: Record<string, unknown>;
 
   @Field(() => String, { nullable: true, description: CRM_URL })
@@ -144,7 +161,7 @@ export class Organization extends Node {
   @Field(() => String, { nullable: true })
   website!: string | null;
 
-  @Field(() => JsonObjectScalar, { description: CUSTOM_FIELDS })
+  @Field(() => JsonObjectScalar, { complexity: LARGE_VALUE, description: CUSTOM_FIELDS })
   customFields!: Record<string, unknown>;
 
   @Field(() => String, { nullable: true, description: CRM_URL })

@@ -1,7 +1,7 @@
 import { ArrayMaxSize, ArrayMinSize, ValidateNested } from "class-validator";
 import { ArgsType, createUnionType, Field, ID, InputType, registerEnumType } from "type-graphql";
 import { isDeeperThan } from "../crm/parsing/values";
-import { faultOfKey } from "../writeback/idempotency";
+import { faultOfKey } from "../writeback/writing";
 import { Checked, NotBlank } from "./checks";
 import { CrmEntity } from "./crm-entity";
 import { Node } from "./node";

@@ -3,7 +3,7 @@ import {
   type DocumentNode,
   GraphQLError,
   type GraphQLFormattedError,
-  type GraphQLInputType,
+  type GraphQLNamedType,
   type GraphQLSchema,
   getNamedType,
   getVariableValues,
@@ -11,7 +11,7 @@ import {
   Kind,
   type OperationDefinitionNode,
   OperationTypeNode,
-  typeFromAST,
+  type TypeNode,
   visit,
 } from "graphql";
 import { type CompiledQuery, compileQuery, isCompiledQuery } from "graphql-jit";
@@ -19,8 +19,8 @@ import type { OperationContext } from "../resolvers/context";
 import type { FormatError } from "./masked-errors";
 import { sizeOf } from "./operation-size";
 
-/** Fields with all fragments written out, as the compiler does. */
-const MAX_COMPILED_FIELDS = 1_000;
+/** Fields and fragments with all of them written out, as the compiler does. */
+const MAX_COMPILED_NODES = 1_000;
 /** Operations with compiled code, each of at most half a megabyte; a document may have hundreds. A frontend has some dozens. */
 const MAX_PLANS = 200;
 
@@ -117,10 +117,9 @@ export function isSafeToCompile(
   operation: OperationDefinitionNode,
 ): boolean {
   if (operation.operation !== OperationTypeNode.QUERY) return false;
-  if (sizeOf(schema, document, operation, {}).fields > MAX_COMPILED_FIELDS) return false;
+  if (sizeOf(schema, document, operation, {}).nodes > MAX_COMPILED_NODES) return false;
   const variables = operation.variableDefinitions ?? [];
-  const types = variables.map(({ type }) => typeFromAST(schema, type as never) as GraphQLInputType | undefined);
-  if (types.some((type) => type && isRecursive(type))) return false;
+  if (variables.some(({ type }) => isRecursive(schema.getType(nameOf(type))))) return false;
   let safe = true;
   const refuse = () => {
     safe = false;
@@ -132,11 +131,12 @@ export function isSafeToCompile(
   return safe;
 }
 
+const nameOf = (type: TypeNode): string => (type.kind === Kind.NAMED_TYPE ? type.name.value : nameOf(type.type));
+
 /** Whether an input type holds itself, at whatever depth. */
-function isRecursive(type: GraphQLInputType, within: ReadonlySet<string> = new Set()): boolean {
-  const named = getNamedType(type);
+function isRecursive(named: GraphQLNamedType | undefined, within: ReadonlySet<string> = new Set()): boolean {
   if (!isInputObjectType(named)) return false;
   if (within.has(named.name)) return true;
   const holders = new Set(within).add(named.name);
-  return Object.values(named.getFields()).some((field) => isRecursive(field.type, holders));
+  return Object.values(named.getFields()).some((field) => isRecursive(getNamedType(field.type), holders));
 }

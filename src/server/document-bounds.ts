@@ -13,6 +13,9 @@ const MAX_NAME_LENGTH = 200;
  */
 const MAX_COMPARISONS = 100_000;
 
+/** Directives at one place; `@skip` and `@include` are all that mean anything here. Each that is wrong would be an error of its own. */
+const MAX_DIRECTIVES = 5;
+
 /** Values in the variables, those within lists and objects among them: each is checked. A meeting of 500 attendees has 1,507. */
 const MAX_VALUES = 5_000;
 /** Characters of all documents that are kept, some hundreds of a frontend's; parsed they take up to 300 times as much. */
@@ -71,7 +74,9 @@ function tooManyValues(): GraphQLError {
 function refusalOfDocument(document: DocumentNode): GraphQLError | null {
   if (hasMoreLines(document.loc?.source.body ?? "", MAX_LINES))
     return tooComplex(`It has more than ${MAX_LINES} lines`);
-  const { comparisons, longestName } = measure(document);
+  const { comparisons, longestName, directives } = measure(document);
+  if (directives > MAX_DIRECTIVES)
+    return tooComplex(`One place has ${directives} directives, more than ${MAX_DIRECTIVES}`);
   if (longestName > MAX_NAME_LENGTH)
     return tooComplex(`A name has ${longestName} characters, more than ${MAX_NAME_LENGTH}`);
   if (comparisons <= MAX_COMPARISONS) return null;
@@ -88,13 +93,18 @@ function tooComplex(what: string): GraphQLError {
 interface Work {
   comparisons: number;
   longestName: number;
+  /** At the place that has most. */
+  directives: number;
 }
 
 /** How much the rules would compare. */
 function measure(document: DocumentNode): Work {
   const fields = new Map<string, { count: number; weight: number }>();
-  let [operations, spreads, distinctSpreads, variables, longestName] = [0, 0, 0, 0, 0];
+  let [operations, spreads, distinctSpreads, variables, longestName, directives] = [0, 0, 0, 0, 0, 0];
   visit(document, {
+    Directive(_node, _key, beside) {
+      directives = Math.max(directives, Array.isArray(beside) ? beside.length : 1);
+    },
     Name({ value }) {
       longestName = Math.max(longestName, value.length);
     },
@@ -117,7 +127,7 @@ function measure(document: DocumentNode): Work {
   });
   let comparisons = distinctSpreads ** 2 + operations * (spreads + variables);
   for (const { count, weight } of fields.values()) comparisons += count * weight;
-  return { comparisons, longestName };
+  return { comparisons, longestName, directives };
 }
 
 function hasMoreLines(text: string, most: number): boolean {

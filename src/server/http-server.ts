@@ -16,9 +16,8 @@ import { compiledExecution } from "./compiled-execution";
 import { HEADERS_WAIT_MS, LATE_LOOK_MS, REQUEST_WAIT_MS, STILL_MS } from "./connection-limits";
 import { Crowds } from "./crowds";
 import { boundedDocument, EXECUTION_OPTIONS, keptDocuments, VALIDATION_OPTIONS } from "./document-bounds";
-import { Draining } from "./draining";
 import { limitOperations } from "./limits";
-import { listen } from "./listen";
+import { Draining, listen } from "./listen";
 import { maskErrors } from "./masked-errors";
 import { observeOperations, observeRequests } from "./observation";
 import { MAX_TOKENS } from "./operation-size";
@@ -69,7 +68,7 @@ export async function createHttpServer(parts: HttpServerParts): Promise<HttpServ
   // Only JSON: what a form or a plain text post could carry would pass a browser's origin check unasked.
   fastify.removeContentTypeParser("text/plain");
   fastify.setErrorHandler(answerInFormOfGraphQL(parts.logger));
-  const formatError = maskErrors(parts.logger);
+  const formatError = maskErrors(parts.logger, parts.introspection);
   const apollo = new ApolloServer<OperationContext>({
     schema: parts.schema,
     introspection: parts.introspection,

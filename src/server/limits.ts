@@ -45,8 +45,10 @@ export function limitOperations(): ApolloServerPlugin<OperationContext> {
       return {
         async didResolveOperation({ schema, document, operation, request, contextValue }) {
           const variables = request.variables ?? {};
+          const tooMany = refusalOfVariables(variables);
+          if (tooMany) throw tooMany;
           const size = operation && sizeOf(schema, document, operation, variables);
-          const refusal = (size && refusalOfSize(size)) ?? refusalOfVariables(variables);
+          const refusal = size && refusalOfSize(size);
           if (refusal) throw refusal;
           const { tenantId } = contextValue.actor;
           workFor(tenantId);

@@ -10,11 +10,16 @@ const LONGEST_MESSAGE = 1_000;
 
 export type FormatError = (formatted: GraphQLFormattedError, error: unknown) => GraphQLFormattedError;
 
+/** What graphql-js adds where a name is not there: names of the schema that resemble it. */
+const SUGGESTIONS = / Did you mean [^?]*\?/g;
+
 /**
  * What a client sees of an error. GraphQL's own errors and the client's mistakes are shown as they are; anything else
  * is a bug of ours: the log has it under an id, and the client gets that id and nothing more.
+ * @param introspection whether the schema may be read: where not, no message tells names of it either
  */
-export function maskErrors(logger: Logger): FormatError {
+export function maskErrors(logger: Logger, introspection: boolean): FormatError {
+  const shown = (error: GraphQLFormattedError) => bounded(introspection ? error : withoutSuggestions(error));
   return (formatted, error) => {
     const original = unwrapResolverError(error);
     if (original instanceof GraphQLError && formatted.extensions?.code !== "INTERNAL_SERVER_ERROR")
@@ -42,7 +47,12 @@ function codeWithin({ originalError }: GraphQLError): unknown {
   return originalError instanceof GraphQLError ? originalError.extensions.code : undefined;
 }
 
-function shown({ message, locations, path, extensions }: GraphQLFormattedError): GraphQLFormattedError {
+const withoutSuggestions = (error: GraphQLFormattedError) => ({
+  ...error,
+  message: error.message.replace(SUGGESTIONS, ""),
+});
+
+function bounded({ message, locations, path, extensions }: GraphQLFormattedError): GraphQLFormattedError {
   const words = message.length > LONGEST_MESSAGE ? `${message.slice(0, LONGEST_MESSAGE)}...` : message;
   return { message: words, locations, path, extensions: { code: extensions?.code ?? "BAD_REQUEST" } };
 }

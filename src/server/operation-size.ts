@@ -1,21 +1,26 @@
 import {
   type DocumentNode,
-  type FieldNode,
   type FragmentDefinitionNode,
   GraphQLError,
-  type GraphQLField,
+  type GraphQLNamedType,
   type GraphQLOutputType,
   type GraphQLSchema,
   getNamedType,
   getNullableType,
+  getVariableValues,
   isCompositeType,
-  isInterfaceType,
   isListType,
   isObjectType,
   Kind,
   type OperationDefinitionNode,
+  type SelectionNode,
   type SelectionSetNode,
 } from "graphql";
+import {
+  type ComplexityEstimatorArgs as Asked,
+  fieldExtensionsEstimator,
+  getComplexity,
+} from "graphql-query-complexity";
 
 /** Tokens of a document; the longest query of a frontend has some hundreds. The parser stops there. */
 export const MAX_TOKENS = 2_000;
@@ -31,34 +36,10 @@ const MAX_COST = 50_000;
 export const MAX_EVENT_COST = 1_000;
 /** A mutation weighs as much as this many objects: each may call the CRM. */
 const MUTATION_COST = 2_500;
-/** A list that has no `first` counts as this many, */
+/** A list that has no `first`, and whose field does not say what it costs, counts as this many. */
 const LIST_SIZE = 10;
-/** or as what it may hold, where that is more. */
-const LIST_SIZES = new Map([
-  // A town hall has 500, and a page of a hundred town halls nobody.
-  ["Meeting.attendees", 100],
-  ["Mutation.recordMeetings", 100],
-  ["PersonMatch.candidates", 50],
-  ["MeetingMatch.candidates", 50],
-  ["MeetingMatch.persons", 100],
-  ["MeetingMatch.organizations", 100],
-  ["Briefing.persons", 100],
-  ["Briefing.organizations", 100],
-  ["Briefing.otherDeals", 50],
-  ["Deal.participants", 100],
-]);
-/** Text of a note may have 100 KB; a record's custom fields are large as well. */
-const LARGE_LEAVES = new Set([
-  "Note.html",
-  "Note.text",
-  "Deal.customFields",
-  "Person.customFields",
-  "Organization.customFields",
-]);
-const LARGE_LEAF_COST = 4;
-/** A field whose answer is read from the CRM while the caller waits. */
-const LIVE_COST = 5_000;
-const LIVE_FIELDS = new Set(["Connection.fields"]);
+/** Fields and fragments of an operation, with all fragments written out, that are weighed at all. */
+const MAX_NODES = 10_000;
 
 /** How large an operation is, before any of it is executed. */
 export interface OperationSize {
@@ -66,16 +47,21 @@ export interface OperationSize {
   aliases: number;
   /** Objects of the answer at most, with the variables as they were sent. */
   cost: number;
-  /** Fields of the document when every fragment is written out, those of introspection among them. */
-  fields: number;
+  /** Fields and fragments of the operation when every fragment is written out, those of introspection among them. */
+  nodes: number;
 }
 
 type Variables = Readonly<Record<string, unknown>>;
 
+/** Sizes of an operation that are remembered, one for each set of page sizes and switches that it comes with. */
+const MAX_REMEMBERED = 20;
+/** By operation as it was parsed; kept documents come again as the same one. */
+const remembered = new WeakMap<OperationDefinitionNode, Map<string, OperationSize>>();
+
 /**
- * Measures a validated operation in time linear in its document: fragments are measured once, however often they are
- * spread, so that fragments which double each other cost nothing to refuse. Introspection has neither depth nor cost: it
- * is bounded by graphql-js' own rule, and off in production unless it is switched on.
+ * Measures a validated operation. Its fragments are measured once, however often they are spread, so that fragments which
+ * double each other cost nothing to refuse; what it costs is summed only where that has shown it to be small. Introspection
+ * has neither depth nor cost: it is bounded by graphql-js' own rule, and off in production unless it is switched on.
  */
 export function sizeOf(
   schema: GraphQLSchema,
@@ -83,12 +69,60 @@ export function sizeOf(
   operation: OperationDefinitionNode,
   variables: Variables,
 ): OperationSize {
-  const measure = new Measure(schema, document, defaultsOf(operation, variables));
-  const root = schema.getRootType(operation.operation);
-  const { cost, depth, fields, width } = measure.selection(operation.selectionSet, root?.name ?? "");
-  const mutations = operation.operation === "mutation" ? width : 0;
-  return { depth, aliases: countAliases(document), cost: cost + mutations * MUTATION_COST, fields };
+  const sizes = remembered.get(operation) ?? new Map<string, OperationSize>();
+  const weighing = weighingOf(operation, variables);
+  const known = sizes.get(weighing);
+  if (known) return known;
+  const { depth, nodes } = new Shape(document).of(operation.selectionSet);
+  const size = { depth, aliases: countAliases(document), cost: Number.POSITIVE_INFINITY, nodes };
+  // Variables that do not fit are refused by the execution, in its words. They say nothing of what others would cost.
+  if (!isFitting(schema, operation, variables)) return { ...size, cost: 0 };
+  if (nodes <= MAX_NODES) size.cost = costOf(schema, document, operation, variables);
+  if (sizes.size >= MAX_REMEMBERED) sizes.clear();
+  remembered.set(operation, sizes.set(weighing, size));
+  return size;
 }
+
+/** What of the variables an operation's cost can depend on: the numbers given as `first`, and what `@skip` and `@include` are given. */
+function weighingOf({ variableDefinitions = [] }: OperationDefinitionNode, variables: Variables): string {
+  const values = variableDefinitions.map(({ variable }) => variables[variable.name.value]);
+  return values.map((value) => (isWeighing(value) ? String(value) : typeof value)).join();
+}
+
+const isWeighing = (value: unknown) => value === null || typeof value === "number" || typeof value === "boolean";
+
+const isFitting = (schema: GraphQLSchema, operation: OperationDefinitionNode, variables: Variables) =>
+  !getVariableValues(schema, operation.variableDefinitions ?? [], variables, { maxErrors: 0 }).errors;
+
+function costOf(
+  schema: GraphQLSchema,
+  query: DocumentNode,
+  { name }: OperationDefinitionNode,
+  variables: Variables,
+): number {
+  const mutations = schema.getMutationType();
+  const estimators = [(asked: Asked) => costOfField(asked) + (asked.type === mutations ? MUTATION_COST : 0)];
+  const options = { schema, query, variables, operationName: name?.value, estimators };
+  return getComplexity({ ...options, maxQueryNodes: Number.POSITIVE_INFINITY });
+}
+
+const declared = fieldExtensionsEstimator();
+
+/** What a field says of itself (schema/complexity.ts), else what its type says. */
+function costOfField(asked: Asked): number {
+  const { field, type, args, childComplexity } = asked;
+  if (field.name.startsWith("__")) return 0;
+  const said = declared(asked);
+  if (typeof said === "number") return said;
+  if (!isCompositeType(getNamedType(field.type))) return 0;
+  const first = field.args.some(({ name }) => name === "first") ? Math.max(1, args.first ?? LIST_SIZE) : null;
+  // A page's own `first` has already multiplied what its `edges` and `nodes` hold.
+  const items = first ?? (isList(field.type) && !isPage(type) ? LIST_SIZE : 1);
+  return items * (1 + childComplexity);
+}
+
+const isList = (type: GraphQLOutputType) => isListType(getNullableType(type));
+const isPage = (type: GraphQLNamedType) => isObjectType(type) && type.getFields().pageInfo !== undefined;
 
 /** @returns why the operation is not executed; null where it may be */
 export function refusalOfSize({ depth, aliases, cost }: OperationSize, maxCost = MAX_COST): GraphQLError | null {
@@ -106,49 +140,33 @@ function tooLarge(code: string, what: string, most: number): GraphQLError {
   });
 }
 
-interface Part extends Omit<OperationSize, "aliases"> {
-  /** Fields of the selection itself, those of its fragments included. */
-  width: number;
-}
+type Part = Pick<OperationSize, "depth" | "nodes">;
 
-const NOTHING: Part = { cost: 0, depth: 0, fields: 0, width: 0 };
-const LEAF: Part = { cost: 0, depth: 1, fields: 1, width: 1 };
-/** The types of the fields that every schema has beside its own. */
-const INTROSPECTED = new Map([
-  ["__schema", "__Schema"],
-  ["__type", "__Type"],
-]);
-const LARGE_LEAF: Part = { ...LEAF, cost: LARGE_LEAF_COST };
-
-class Measure {
+/** Measures each fragment once, however often it is spread. */
+class Shape {
   readonly #fragments = new Map<string, FragmentDefinitionNode>();
   readonly #measured = new Map<string, Part>();
 
-  constructor(
-    private readonly schema: GraphQLSchema,
-    document: DocumentNode,
-    private readonly variables: Variables,
-  ) {
-    for (const definition of document.definitions)
+  constructor({ definitions }: DocumentNode) {
+    for (const definition of definitions)
       if (definition.kind === Kind.FRAGMENT_DEFINITION) this.#fragments.set(definition.name.value, definition);
   }
 
-  /** Selections of one set are counted together, also those of types that exclude each other: at most, not exactly. */
-  selection({ selections }: SelectionSetNode, typeName: string): Part {
-    let { cost, depth, fields, width } = NOTHING;
+  of({ selections }: SelectionSetNode): Part {
+    let [depth, nodes] = [0, 0];
     for (const node of selections) {
-      const part =
-        node.kind === Kind.FIELD
-          ? this.#field(node, typeName)
-          : node.kind === Kind.INLINE_FRAGMENT
-            ? this.selection(node.selectionSet, node.typeCondition?.name.value ?? typeName)
-            : this.#spread(node.name.value);
-      cost += part.cost;
-      fields += part.fields;
-      width += part.width;
+      const part = this.#part(node);
       depth = Math.max(depth, part.depth);
+      nodes += 1 + part.nodes;
     }
-    return { cost, depth, fields, width };
+    return { depth, nodes };
+  }
+
+  #part(node: SelectionNode): Part {
+    if (node.kind === Kind.INLINE_FRAGMENT) return this.of(node.selectionSet);
+    if (node.kind === Kind.FRAGMENT_SPREAD) return this.#spread(node.name.value);
+    const { depth, nodes } = node.selectionSet ? this.of(node.selectionSet) : NOTHING;
+    return { depth: node.name.value.startsWith("__") ? 0 : depth + 1, nodes };
   }
 
   #spread(name: string): Part {
@@ -156,67 +174,15 @@ class Measure {
     if (known) return known;
     const fragment = this.#fragments.get(name);
     if (!fragment) return NOTHING;
+    // Of a circle, which validation refuses.
     this.#measured.set(name, NOTHING);
-    const part = this.selection(fragment.selectionSet, fragment.typeCondition.name.value);
+    const part = this.of(fragment.selectionSet);
     this.#measured.set(name, part);
     return part;
   }
-
-  #field(node: FieldNode, typeName: string): Part {
-    const field = this.#definition(typeName, node.name.value);
-    if (!field) return this.#introspection(node);
-    const named = getNamedType(field.type);
-    const path = `${typeName}.${node.name.value}`;
-    if (!node.selectionSet || !isCompositeType(named)) return LARGE_LEAVES.has(path) ? LARGE_LEAF : LEAF;
-    const inner = this.selection(node.selectionSet, named.name);
-    const first = this.#first(node, field);
-    const live = LIVE_FIELDS.has(path) ? LIVE_COST : 0;
-    // A page's own `first` has already multiplied what its `edges` and `nodes` hold.
-    const items = first ?? (isList(field.type) && !this.#isPage(typeName) ? (LIST_SIZES.get(path) ?? LIST_SIZE) : 1);
-    return { cost: live + items * (1 + inner.cost), depth: inner.depth + 1, fields: inner.fields + 1, width: 1 };
-  }
-
-  #introspection({ name, selectionSet }: FieldNode): Part {
-    const inner = selectionSet ? this.selection(selectionSet, INTROSPECTED.get(name.value) ?? "") : NOTHING;
-    return { ...NOTHING, fields: inner.fields + 1 };
-  }
-
-  #definition(typeName: string, field: string): GraphQLField<unknown, unknown> | undefined {
-    const type = this.schema.getType(typeName);
-    return isObjectType(type) || isInterfaceType(type) ? type.getFields()[field] : undefined;
-  }
-
-  #isPage(typeName: string): boolean {
-    const type = this.schema.getType(typeName);
-    return isObjectType(type) && type.getFields().pageInfo !== undefined;
-  }
-
-  /** `first` as it will be: given, a variable's value, or the argument's default; null where the field has none. */
-  #first(node: FieldNode, field: GraphQLField<unknown, unknown>): number | null {
-    const argument = field.args.find(({ name }) => name === "first");
-    if (!argument) return null;
-    const given = node.arguments?.find(({ name }) => name.value === "first")?.value;
-    const value =
-      given?.kind === Kind.INT
-        ? Number(given.value)
-        : given?.kind === Kind.VARIABLE
-          ? (this.variables[given.name.value] ?? argument.defaultValue)
-          : argument.defaultValue;
-    return typeof value === "number" ? Math.max(1, value) : LIST_SIZE;
-  }
 }
 
-const isList = (type: GraphQLOutputType) => isListType(getNullableType(type));
-
-/** Variables with their defaults. One of a wrong type is refused by the execution, whatever it would have cost. */
-function defaultsOf({ variableDefinitions = [] }: OperationDefinitionNode, sent: Variables): Variables {
-  const values: Record<string, unknown> = { ...sent };
-  for (const { variable, defaultValue } of variableDefinitions) {
-    const name = variable.name.value;
-    if (values[name] === undefined && defaultValue?.kind === Kind.INT) values[name] = Number(defaultValue.value);
-  }
-  return values;
-}
+const NOTHING: Part = { depth: 0, nodes: 0 };
 
 /** Counted in the document as written: what fragments repeat is in the cost. */
 function countAliases(document: DocumentNode): number {

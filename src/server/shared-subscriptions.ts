@@ -1,6 +1,6 @@
 import { createSourceEventStream, type ExecutionArgs, type ExecutionResult, execute, GraphQLError } from "graphql";
 import type { Viewer } from "../auth/actor";
-import { LiveEvents, LiveValue, share } from "../platform/live-value";
+import { EventStream, StateStream, share } from "../platform/streams";
 import { SHARED_MS } from "../resolvers/tenant-reads";
 import type { FormatError } from "./masked-errors";
 
@@ -8,7 +8,7 @@ import type { FormatError } from "./masked-errors";
 export const MAX_DIFFERENT = 100;
 
 /** What a subscriber is shown: null until there is something to show. */
-type Answers = LiveValue<ExecutionResult> | LiveEvents<ExecutionResult>;
+type Answers = StateStream<ExecutionResult> | EventStream<ExecutionResult>;
 
 /**
  * Executes equal subscriptions once for each event, whoever of the tenant has them open (decision 0053). Each subscriber
@@ -52,10 +52,14 @@ export class SharedSubscriptions {
   async #answers(viewer: Viewer, args: ExecutionArgs, ended: () => void): Promise<Answers | ExecutionResult> {
     const source = await createSourceEventStream({ ...args, contextValue: this.contextOf(viewer) });
     if (!(Symbol.asyncIterator in source)) return this.#masked(source);
-    if (source instanceof LiveEvents)
+    if (source instanceof EventStream)
       return source.shared((event) => this.#answer(viewer, args, async () => event), ended);
-    if (!(source instanceof LiveValue)) throw new Error("only what is live can be subscribed to");
-    return share(new LiveValue(source.listen, () => this.#answer(viewer, args, () => source.read())), SHARED_MS, ended);
+    if (!(source instanceof StateStream)) throw new Error("only what is live can be subscribed to");
+    return share(
+      new StateStream(source.listen, () => this.#answer(viewer, args, () => source.read())),
+      SHARED_MS,
+      ended,
+    );
   }
 
   /** One execution in a context of its own, so that what it reads is as new as the event. */
@@ -77,7 +81,7 @@ export class SharedSubscriptions {
 }
 
 const isLive = (answers: Answers | ExecutionResult): answers is Answers =>
-  answers instanceof LiveValue || answers instanceof LiveEvents;
+  answers instanceof StateStream || answers instanceof EventStream;
 
 const TOO_MANY = new GraphQLError(
   `Your organization has ${MAX_DIFFERENT} different subscriptions open. End some of them first, or make them equal.`,

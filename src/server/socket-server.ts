@@ -16,7 +16,7 @@ import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
 import { createOperationContext, type Services } from "../resolvers/context";
 import { SharedReads } from "../resolvers/tenant-reads";
-import { BoundedSocket } from "./bounded-socket";
+import { BoundedSocket, Seats } from "./bounded-socket";
 import {
   CLOSE_WAIT_MS,
   type EndReason,
@@ -30,10 +30,8 @@ import {
 } from "./connection-limits";
 import type { Arrival, Crowds } from "./crowds";
 import { maskErrors } from "./masked-errors";
-import { readMessage, take, takeToken } from "./received";
-import { Seats } from "./seats";
 import { SharedSubscriptions } from "./shared-subscriptions";
-import { SubscriptionChecks } from "./subscription-checks";
+import { readMessage, SubscriptionChecks, take, takeToken } from "./subscription-checks";
 
 /** The close code that WebSocket's registry has for it. */
 const TRY_AGAIN_LATER = 1013;
@@ -144,9 +142,7 @@ function options({ schema, services, verifyActor, introspection, logger }: Socke
   const checks = new SubscriptionChecks(schema, rules);
   const reads = new SharedReads(services);
   const seats = new Seats({ ofTenant: MAX_TENANT_SOCKETS, ofUser: MAX_USER_SOCKETS });
-  const mask = maskErrors(logger);
-  const masked = (errors: readonly GraphQLError[]) =>
-    errors.map((error) => mask(error.toJSON(), error) as GraphQLError);
+  const mask = maskErrors(logger, introspection);
   const shared = new SharedSubscriptions((viewer) => createOperationContext(viewer, services, reads), mask);
   return {
     connectionInitWaitTimeout: INIT_WAIT_MS,
@@ -169,7 +165,7 @@ function options({ schema, services, verifyActor, introspection, logger }: Socke
     },
     subscribe: (args: ExecutionArgs) => shared.subscribe(args.contextValue as Viewer, args),
     onError: (_context: SocketContext, _id: string, _payload: unknown, errors: readonly GraphQLError[]) =>
-      masked(errors),
+      errors.map((error) => mask(error.toJSON(), error)),
     // Masked already: the library would write anew what all subscribers share.
     onNext: (_context: SocketContext, _id: string, _payload: unknown, _args: unknown, result: ExecutionResult) =>
       result,

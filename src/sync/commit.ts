@@ -1,7 +1,6 @@
 import type { Purpose } from "../connections/budget";
-import { connectedCopyId, holdCopyToJudge } from "../connections/connection-store";
-import { NeedsReauthorizationError } from "../connections/errors";
-import { NEEDS_REAUTHORIZATION } from "../connections/refusals";
+import { connectedCopyId, NEEDS_REAUTHORIZATION, NeedsReauthorizationError } from "../connections/connection";
+import { holdCopyToJudge } from "../connections/copies";
 import type { CrmApi } from "../crm/api";
 import type { Purse } from "../crm/purse";
 import type { CopyScope, Database, TenantScope } from "../database/database";

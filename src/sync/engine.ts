@@ -1,7 +1,7 @@
 import type { PinnedTokens } from "../connections/access-tokens";
 import type { Budget, HeldPurse, Purpose } from "../connections/budget";
+import { endTrouble, isTrouble, noteTrouble } from "../connections/connection";
 import { readGaps } from "../connections/known-gaps";
-import { endTrouble, isTrouble, noteTrouble } from "../connections/trouble";
 import { CrmApi } from "../crm/api";
 import { BudgetLowError, CrmError, stopBehind } from "../crm/errors";
 import type { CrmHttp } from "../crm/http";

@@ -1,5 +1,5 @@
-import { ConnectionGoneError, NeedsReauthorizationError } from "../connections/errors";
-import { CrmError, type CrmFailure, stopBehind } from "../crm/errors";
+import { ConnectionGoneError, NeedsReauthorizationError } from "../connections/connection";
+import { CrmError, type CrmFailure, explain, stopBehind } from "../crm/errors";
 import { OAuthError } from "../crm/oauth";
 import type { SyncErrorCode } from "../entities/sync-run";
 import { ServiceError } from "../platform/errors";
@@ -15,36 +15,25 @@ export interface RunFailure {
   message: string;
 }
 
+const NEXT_RUN = { todo: "The next run tries again." };
+
 const BY_CRM_FAILURE: Record<CrmFailure, RunFailure> = {
   RATE_LIMITED: {
     code: "RATE_LIMITED",
-    message: "The CRM's request limit is used up. The next run goes on from here; other apps share that limit.",
+    message: explain("RATE_LIMITED", { todo: "The next run goes on from here." }),
   },
   BUDGET_LOW: {
     code: "BUDGET_LOW",
-    message:
-      "This service's share of the CRM's daily tokens is used up, or little is left for other apps. It goes on by itself when there is more.",
+    message: explain("BUDGET_LOW", { todo: "It goes on by itself when there is more." }),
   },
-  UNAVAILABLE: {
-    code: "CRM_UNAVAILABLE",
-    message: "The CRM could not be reached or is down. The next run tries again.",
-  },
-  UNAUTHORIZED: {
-    code: "CRM_REFUSED",
-    message: "The CRM refuses a token that it has just renewed. If it lasts, disconnect and connect again.",
-  },
-  REFUSED: {
-    code: "CRM_REFUSED",
-    message: "The CRM refused the request: the authorizing user or the app lacks a permission. Ask the CRM's admin.",
-  },
-  NOT_FOUND: { code: "CRM_REFUSED", message: "The CRM does not know a list that it documents. Tell the operator." },
-  ACCOUNT_CLOSED: {
-    code: "CRM_ACCOUNT_CLOSED",
-    message: "The CRM company's account is not open: its trial is over or it is unpaid. Settle that with the CRM.",
-  },
+  UNAVAILABLE: { code: "CRM_UNAVAILABLE", message: explain("UNAVAILABLE", NEXT_RUN) },
+  UNAUTHORIZED: { code: "CRM_REFUSED", message: explain("UNAUTHORIZED") },
+  REFUSED: { code: "CRM_REFUSED", message: explain("REFUSED") },
+  NOT_FOUND: { code: "CRM_REFUSED", message: explain("NOT_FOUND") },
+  ACCOUNT_CLOSED: { code: "CRM_ACCOUNT_CLOSED", message: explain("ACCOUNT_CLOSED") },
   UNREADABLE: {
     code: "CRM_ANSWER_UNREADABLE",
-    message: "The CRM sent an answer that cannot be read. Nothing of it was stored; the next run tries again.",
+    message: explain("UNREADABLE", { todo: "Nothing of it was stored; the next run tries again." }),
   },
 };
 
@@ -63,10 +52,7 @@ export function failureOf(error: unknown): RunFailure | null {
     return BY_CRM_FAILURE[error.cause.code];
   }
   if (error instanceof OAuthError) {
-    return {
-      code: "CRM_UNAVAILABLE",
-      message: "The access token could not be renewed for now. The next run tries again.",
-    };
+    return { code: "CRM_UNAVAILABLE", message: explain("NO_TOKEN", NEXT_RUN) };
   }
   return { code: "INTERNAL", message: "The run failed for a reason of our own. The operator's log has it." };
 }

@@ -110,6 +110,7 @@ const DEPENDENTS = new Map<unknown, readonly string[]>([
     [
       "DELETE FROM deal_participant WHERE tenant_id = $1 AND copy_id = $2 AND deal_id = ANY ($3)",
       "DELETE FROM deal_silence WHERE tenant_id = $1 AND copy_id = $2 AND deal_id = ANY ($3)",
+      "DELETE FROM coming_silence WHERE tenant_id = $1 AND copy_id = $2 AND deal_id = ANY ($3)",
       // Of a deal that is gone no participants are missing.
       `DELETE FROM data_gap
        WHERE tenant_id = $1 AND copy_id = $2 AND resource = 'DEAL_PARTICIPANTS' AND crm_id = ANY ($3)`,

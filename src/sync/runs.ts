@@ -1,7 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { Any } from "typeorm";
+import { z } from "zod";
 import type { CopyScope, TenantScope } from "../database/database";
-import { enqueueJob } from "../database/jobs";
+import { enqueueJob, type JobKind } from "../database/jobs";
 import { notify, PROGRESS_CHANGED } from "../database/notifications";
 import {
   type GapSummary,
@@ -17,13 +18,14 @@ import { type RunFailure, RunLostError } from "./failures";
 
 /** A worker that says nothing for this long has lost its run (decision 0014). */
 export const LEASE_MS = 30 * SECOND_MS;
-export const SYNC_JOB = "sync_run";
-export const RUN_ENDED_JOB = "sync_run_ended";
 
-export interface RunRef {
-  tenantId: number;
-  runId: string;
-}
+const RUN_REF = z.object({ tenantId: z.int(), runId: z.string() });
+export type RunRef = z.infer<typeof RUN_REF>;
+
+/** A run is worked on. */
+export const SYNC_RUN: JobKind<RunRef> = { name: "sync_run", payload: RUN_REF, subjectOf: ({ runId }) => runId };
+/** What follows a run. */
+export const SYNC_RUN_ENDED: JobKind<RunRef> = { ...SYNC_RUN, name: "sync_run_ended" };
 
 /** A run as the worker holds it: whoever has the lease id may write. */
 export interface ClaimedRun extends RunRef {
@@ -38,10 +40,8 @@ export interface ClaimedRun extends RunRef {
 
 /** The job that goes on with a run: enqueued again, it is the same job. */
 export function enqueueSync(scope: TenantScope, runId: string, runAt: Date | null = null): Promise<void> {
-  return enqueueJob(scope, { task: SYNC_JOB, subject: runId, payload: reference(scope, runId), runAt });
+  return enqueueJob(scope, SYNC_RUN, { tenantId: scope.tenantId, runId }, runAt);
 }
-
-const reference = ({ tenantId }: TenantScope, runId: string): RunRef => ({ tenantId, runId });
 
 /** The last successful run's counts of the same kind are the best estimate of what is to come. */
 export async function insertSteps(
@@ -148,7 +148,7 @@ export async function endRun(
     { code: "text", message: "text" },
   );
   if (!ended) throw new RunLostError("the run was taken over or cancelled before it ended");
-  await enqueueJob(scope, { task: RUN_ENDED_JOB, subject: runId, payload: reference(scope, runId) });
+  await enqueueJob(scope, SYNC_RUN_ENDED, { tenantId, runId });
   await notify(scope, PROGRESS_CHANGED);
   const { code, message } = ended;
   return code === null || message === null ? null : { code, message };

@@ -1,26 +1,34 @@
+import { z } from "zod";
 import type { Actor } from "../auth/actor";
 import { recordAudit, recordPolicyRefusal } from "../auth/audit";
 import { mustWaitToSync, refusalToSync } from "../auth/policies";
 import type { Budget } from "../connections/budget";
-import { connectedCopyId, lockConnection } from "../connections/connection-store";
-import { NEEDS_REAUTHORIZATION, NOT_CONNECTED } from "../connections/refusals";
+import { connectedCopyId, lockConnection, NEEDS_REAUTHORIZATION, NOT_CONNECTED } from "../connections/connection";
 import { ADDRESSES } from "../crm/prices";
 import type { CopyScope, Database, TenantScope } from "../database/database";
-import { enqueueJob, hasLiveJob } from "../database/jobs";
+import { enqueueJob, hasLiveJob, type JobKind } from "../database/jobs";
 import { ConnectionRow } from "../entities/connection";
 import { SYNC_RESOURCES, type SyncKind, type SyncResource } from "../entities/sync-run";
 import { SyncedCopyRow } from "../entities/synced-copy";
-import { eachAlone } from "../platform/chores";
 import { type Clock, DAY_MS, MINUTE_MS, SECOND_MS } from "../platform/clock";
 import type { Logger } from "../platform/logger";
 import { accepted, type Outcome, type Refused, refused } from "../platform/outcome";
+import { forEachLogged } from "../platform/periodic";
 import type { RunFailure } from "./failures";
 import * as paces from "./paces";
 import { askWhole, forgetPasses } from "./passes";
-import { cancelRuns, enqueueSync, type RunRef, SYNC_JOB } from "./runs";
+import { cancelRuns, enqueueSync, type RunRef, SYNC_RUN } from "./runs";
 import * as rows from "./schedule-rows";
 
-export const SYNC_DUE_JOB = "sync_due";
+const TENANT_REF = z.object({ tenantId: z.int() });
+type TenantRef = z.infer<typeof TENANT_REF>;
+
+/** Time has come to see whether a tenant's lists are due. */
+export const SYNC_DUE: JobKind<TenantRef> = {
+  name: "sync_due",
+  payload: TENANT_REF,
+  subjectOf: ({ tenantId }) => tenantId,
+};
 /** A job that was taken so long ago, of something that has not begun, has gone with the worker that took it. */
 const UNCLAIMED_MS = MINUTE_MS;
 const ORPHANS = `
@@ -29,13 +37,13 @@ const ORPHANS = `
     WHERE (state = 'RUNNING' AND lease_until < $1) OR (state = 'QUEUED' AND queued_at < $2)
   )
   SELECT tenant_id AS "tenantId", id AS "runId" FROM late
-  WHERE state = 'RUNNING' OR NOT ${hasLiveJob(SYNC_JOB, "late.id", "$2")}`;
+  WHERE state = 'RUNNING' OR NOT ${hasLiveJob(SYNC_RUN, "late.id", "$2")}`;
 const MISSED = `
   WITH due AS MATERIALIZED (
     SELECT tenant_id FROM connection c WHERE state = 'CONNECTED' AND next_sync_at < $1
       AND NOT EXISTS (SELECT 1 FROM sync_run r WHERE r.tenant_id = c.tenant_id AND r.state IN ('QUEUED', 'RUNNING'))
   )
-  SELECT tenant_id AS "tenantId" FROM due WHERE NOT ${hasLiveJob(SYNC_DUE_JOB, "due.tenant_id", "$1")}`;
+  SELECT tenant_id AS "tenantId" FROM due WHERE NOT ${hasLiveJob(SYNC_DUE, "due.tenant_id", "$1")}`;
 /** How often each worker looks for runs whose worker has died; with the lease this bounds the takeover. */
 export const SWEEP_MS = 10 * SECOND_MS;
 /** A member's request comes so long after the last run at the soonest: nobody spends a company's tokens by clicking. */
@@ -127,6 +135,11 @@ export class Schedule {
     await rows.enqueueRun(scope, copyId, isKept ? "RECONCILE" : "FULL", now);
   }
 
+  /** Cancels what is queued or running for a copy, in the transaction that retires it. */
+  cancelRuns(scope: TenantScope, copyId: number): Promise<void> {
+    return cancelRuns(scope, copyId, this.parts.clock());
+  }
+
   /** The job of the schedule: a run where none is open and something is due. The next one is planned when that ends. */
   async due(tenantId: number): Promise<void> {
     const { database, budget, clock } = this.parts;
@@ -172,12 +185,12 @@ export class Schedule {
     const tenants = (sql: string, parameters: readonly unknown[]) =>
       database.acrossTenants<{ tenantId: number }>(sql, parameters, { tenantId: "number" });
     const orphans = await database.acrossTenants<RunRef>(ORPHANS, [now, since], { tenantId: "number", runId: "text" });
-    await eachAlone(orphans, takeOver, logger);
-    await eachAlone(await tenants(MISSED, [since]), makeUpFor, logger);
+    await forEachLogged(orphans, takeOver, logger);
+    await forEachLogged(await tenants(MISSED, [since]), makeUpFor, logger);
     if (intervalMs === 0) return;
     const lately = new Date(now.getTime() - paces.APART_MS);
     const soon = await tenants(rows.TENANTS_WITH_MEETINGS_SOON, [...rows.soonAt(now), lately]);
-    await eachAlone(soon, ({ tenantId }) => this.due(tenantId), logger);
+    await forEachLogged(soon, ({ tenantId }) => this.due(tenantId), logger);
   }
 
   /** Makes the run that is due, through the lists that are. @returns whether there was anything to make it for */
@@ -219,7 +232,7 @@ export class Schedule {
     const connected = { tenantId, copyId, state: "CONNECTED" as const };
     const planned = await copy.typed((orm) => orm.update(ConnectionRow, connected, { nextSyncAt: at }));
     if (planned.affected === 0 || at === null) return;
-    await enqueueJob(copy, { task: SYNC_DUE_JOB, subject: tenantId, payload: { tenantId }, runAt: at });
+    await enqueueJob(copy, SYNC_DUE, { tenantId }, at);
   }
 
   /**

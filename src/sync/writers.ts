@@ -144,7 +144,11 @@ export const writeDeals: Writer<crm.CrmDeal> = async (...page) => {
 };
 
 /** What a page says nothing of. */
-const KEPT_OF_DEALS = ["participantsKnown", "participantsAskedAt", "firstMailAt", "firstMailPersonId"];
+const UNSAID_OF_DEALS = {
+  ...{ participantsAskedAt: null, firstMailAt: null, firstMailPersonId: null },
+  ...{ snoozeReason: null, snoozedBy: null, snoozedAt: null, snoozedUntil: null, snoozeEndsAt: null },
+} as const;
+const KEPT_OF_DEALS = ["participantsKnown", ...Object.keys(UNSAID_OF_DEALS)];
 
 function dealRow({ id, deleted, status, ...deal }: crm.CrmDeal): Synced<DealRow> {
   return {
@@ -152,9 +156,7 @@ function dealRow({ id, deleted, status, ...deal }: crm.CrmDeal): Synced<DealRow>
     status: status as DealRow["status"],
     participantsDue: deal.participantsCount !== 0,
     participantsKnown: deal.participantsCount === 0,
-    participantsAskedAt: null,
-    firstMailAt: null,
-    firstMailPersonId: null,
+    ...UNSAID_OF_DEALS,
     ...deal,
   };
 }

@@ -1,4 +1,4 @@
-import { DAY_MS, MINUTE_MS, SECOND_MS } from "../platform/clock";
+import { MINUTE_MS, SECOND_MS } from "../platform/clock";
 
 /**
  * No request is begun later than this after its receipt; with the longest answer and some room to spare, one that has
@@ -11,26 +11,20 @@ export const ABANDONED_AFTER_MS = 2 * MINUTE_MS;
 export const SETTLED_AFTER_MS = 3 * MINUTE_MS;
 
 /** Between one look-up and the next, counted from the end of the sending; the fourth can prove an absence. */
-const PAUSES_MS = [
-  ...[5 * SECOND_MS, 25 * SECOND_MS, MINUTE_MS, 95 * SECOND_MS],
-  ...[5 * MINUTE_MS, 15 * MINUTE_MS, 60 * MINUTE_MS, 180 * MINUTE_MS],
-];
-const LONGEST_PAUSE_MS = 360 * MINUTE_MS;
-
-/** What a day of looks could not settle none will: from then on only a synced note can, and nobody's tokens are spent. */
-const LOOKED_FOR_MS = DAY_MS;
+const PAUSES_S = [5, 25, 60, 95, 300, 900, 3_600, 10_800];
+const LONGEST_PAUSE_S = 21_600;
 
 /** When a write is looked up next, after `lookUps` of them; null where that would be too long after its sending. */
-export function nextLookUp(sentAt: Date, now: Date, lookUps: number): Date | null {
-  const next = now.getTime() + (PAUSES_MS[lookUps] ?? LONGEST_PAUSE_MS);
-  return next > sentAt.getTime() + LOOKED_FOR_MS ? null : new Date(next);
+export function nextLookUp(sentAt: Date, now: Date, lookUps: number, lookedForMs: number): Date | null {
+  const next = now.getTime() + (PAUSES_S[lookUps] ?? LONGEST_PAUSE_S) * SECOND_MS;
+  return next > sentAt.getTime() + lookedForMs ? null : new Date(next);
 }
 
 export interface Look {
   begunAt: Date;
-  /** The note's id where its reference was found. */
-  foundId: number | null;
-  /** Whether every page was read to its end and every note on it understood. */
+  /** Whether the CRM holds what was sent. */
+  found: boolean;
+  /** Whether all that was to be looked at was read and understood. */
   complete: boolean;
 }
 
@@ -39,7 +33,7 @@ export interface Look {
  * is no longer shown are elsewhere, with the one into which it was merged, or nowhere.
  */
 export function verdictOf(sentAt: Date, look: Look): "WRITTEN" | "ABSENT" | "UNKNOWN" {
-  if (look.foundId !== null) return "WRITTEN";
+  if (look.found) return "WRITTEN";
   const lateEnough = look.begunAt.getTime() >= sentAt.getTime() + SETTLED_AFTER_MS;
   return lateEnough && look.complete ? "ABSENT" : "UNKNOWN";
 }

@@ -1,5 +1,5 @@
-import { holdLiveCopy, readConnection } from "../connections/connection-store";
-import { NEEDS_REAUTHORIZATION, NOT_CONNECTED } from "../connections/refusals";
+import { NEEDS_REAUTHORIZATION, NOT_CONNECTED, readConnection } from "../connections/connection";
+import { holdLiveCopy } from "../connections/copies";
 import type { TenantScope } from "../database/database";
 import type { MatchedEntity } from "../entities/matched-record";
 import { accepted, type Outcome, refused } from "../platform/outcome";

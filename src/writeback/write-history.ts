@@ -1,34 +1,8 @@
-import type { ObjectType } from "typeorm";
 import type { TenantScope } from "../database/database";
 import { type ListOrder, type Page, type PageRequest, readPage } from "../database/keyset";
-import { FieldWriteRow } from "../entities/field-write";
-import { NoteWriteRow } from "../entities/note-write";
-import type { WriteReceipt } from "../entities/write-receipt";
-import { faultOfKey } from "./idempotency";
-
-/** Whether the record that a receipt names is one of the CRM company that is connected now. */
-export interface OfCompany {
-  of_present_company: boolean;
-}
-
-const ofPresentCompany = `EXISTS (
-  SELECT 1 FROM connection c
-  JOIN synced_copy s ON s.tenant_id = $1 AND s.id = c.copy_id
-  WHERE c.tenant_id = $1 AND s.crm_company_id = w.crm_company_id) AS of_present_company`;
-
-/** Reads receipts of one kind by their ids, those of one user or (`by` null) everybody's. */
-const readerOf =
-  <Receipt extends WriteReceipt>(entity: ObjectType<Receipt>, table: string) =>
-  ({ tenantId, entities }: TenantScope, ids: readonly string[], by: string | null = null) =>
-    entities<Receipt, OfCompany>(
-      entity,
-      `SELECT w.*, ${ofPresentCompany} FROM ${table} w
-       WHERE w.tenant_id = $1 AND w.id = ANY ($2) AND ($3::text IS NULL OR w.requested_by = $3)`,
-      [tenantId, ids, by],
-    );
-
-export const readNoteWrites = readerOf(NoteWriteRow, "note_write");
-export const readFieldWrites = readerOf(FieldWriteRow, "field_write");
+import { type FieldWriteRow, NoteWriteRow } from "../entities/write-receipt";
+import { FIELD, NOTE, type OfCompany, readReceipts } from "./receipts";
+import { faultOfKey } from "./writing";
 
 export const NEWEST_WRITE: ListOrder = {
   direction: "DESC",
@@ -73,7 +47,7 @@ export async function readWrites(
   narrow("idempotency_key", idempotencyKey);
   const found = await readPage(scope, NoteWriteRow, { from: RECEIPTS, where, parameters }, page);
   const ids = found.rows.map(({ id }) => id);
-  const [notes, fields] = await Promise.all([readNoteWrites(scope, ids), readFieldWrites(scope, ids)]);
+  const [notes, fields] = await Promise.all([readReceipts(scope, NOTE, ids), readReceipts(scope, FIELD, ids)]);
   const known = new Map<string, WrittenRow>([
     ...notes.map((row): [string, WrittenRow] => [row.id, { kind: "NOTE", row }]),
     ...fields.map((row): [string, WrittenRow] => [row.id, { kind: "FIELD", row }]),

@@ -1,36 +1,25 @@
-import { type Identity, type LogEntry, type Simulator, startSimulator } from "../../simulator";
-import { readConfig } from "../../src/platform/config";
+import type { Identity, LogEntry } from "../../simulator";
 import { copiedIds, visibleIds } from "../support/copy";
-import { createTestDatabase, type TestDatabase } from "../support/database";
 import { fieldOf, setMapping, writeFields } from "../support/fields";
 import { askNote, writeNote } from "../support/notes";
-import { environmentFor, type Service, startService } from "../support/service";
 import { completeConsent, connect, dataOf, recordMeeting, startConsent, syncEnds, until } from "../support/stories";
 import { makeStale } from "../support/tokens";
-import { startWriteback, type Writeback } from "../support/writeback";
+import { useService } from "../support/world";
+import { useWriteback } from "../support/writeback";
 
 // Seen red with: the code that took every token for its own, in each row; a page committed without a look whether its
 // authorization holds; users/me compared by company alone, or by user alone.
 
 const THEIRS = "This is theirs";
 
-let simulator: Simulator;
-let database: TestDatabase;
-let service: Service;
-let elsewhere: Writeback;
 let owner: number;
 let colleague: number;
 
-beforeAll(async () => {
-  [simulator, database] = await Promise.all([startSimulator({ deals: 10 }), createTestDatabase()]);
-  service = await startService(simulator, database);
-  elsewhere = await startWriteback(readConfig({ ...environmentFor(simulator), DATABASE_URL: database.url.reveal() }));
+const { world, simulator, database, service } = useService({ deals: 10 });
+const elsewhere = useWriteback(world);
+beforeAll(() => {
   owner = simulator.company.stories.singleDeal.ownerId;
   colleague = [...simulator.company.users.values()].find(({ id, active_flag }) => active_flag && id !== owner)?.id ?? 0;
-});
-afterAll(async () => {
-  await Promise.all([service.stop(), elsewhere.close()]);
-  await Promise.all([simulator.stop(), database.drop()]);
 });
 afterEach(() => {
   simulator.control.clearFaults();

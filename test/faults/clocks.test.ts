@@ -1,16 +1,13 @@
 import { Random } from "../../simulator/seed/random";
 import { LISTS, SyncWorld } from "../support/sync-world";
+import { useStarted } from "../support/world";
 
 const SEEDS = Number(process.env.SEEDS ?? (process.env.DEEP ? 40 : 4));
 const STEPS = 4;
 const TIMEOUT_MS = 180_000;
 const [FIRST, LAST] = [Date.UTC(1970, 0, 2), Date.UTC(2100, 0, 1)];
 
-let world: SyncWorld;
-beforeAll(async () => {
-  world = await SyncWorld.start({ deals: 60 });
-}, TIMEOUT_MS);
-afterAll(() => world.stop());
+const world = useStarted(() => SyncWorld.start({ deals: 60 }));
 
 const now = () => Date.now() + world.time.aheadMs;
 

@@ -1,6 +1,6 @@
 import { rmSync } from "node:fs";
 import { createConnection, createServer, type Server, type Socket } from "node:net";
-import { type Simulator, startSimulator } from "../../simulator";
+import { startSimulator } from "../../simulator";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../src/database/embedded/embedded-postgres";
 import { freePort } from "../../src/platform/processes";
 import { tokenFor } from "../support/actors";
@@ -8,19 +8,19 @@ import { type Program, startProgram } from "../support/processes";
 import { environmentFor, type GraphQLAnswer, type Service } from "../support/service";
 import { subscribe } from "../support/sockets";
 import { connect, dataOf, syncEnds, until } from "../support/stories";
+import { useStarted } from "../support/world";
 
 // Planted and seen red: no listener for errors of idle sessions (the process ends); a listening session that is not
 // opened again.
 
 const DIRECTORY = `.data/database-away-${process.pid}`;
-let simulator: Simulator;
 let postgres: EmbeddedPostgres;
 let gate: Gate;
 let program: Program;
 let service: Service;
 
+const simulator = useStarted(() => startSimulator({ deals: 10 }));
 beforeAll(async () => {
-  simulator = await startSimulator({ deals: 10 });
   postgres = await startEmbeddedPostgres({ directory: DIRECTORY, durable: false });
   gate = await openGate(() => Number(new URL(postgres.url.reveal()).port));
   const url = new URL(postgres.url.reveal());
@@ -39,7 +39,6 @@ afterAll(async () => {
   await program?.ended;
   await gate?.close();
   await postgres?.stop();
-  await simulator.stop();
   rmSync(DIRECTORY, { recursive: true, force: true });
 });
 

@@ -1,10 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { type LogEntry, type Simulator, startSimulator } from "../../simulator";
+import type { LogEntry } from "../../simulator";
 import type { ActorClaims } from "../support/actors";
-import { createTestDatabase, type TestDatabase } from "../support/database";
 import { rowsOfCopy } from "../support/dump";
-import { type Service, startService } from "../support/service";
 import { completeConsent, dataOf, recordMeeting, startConsent, syncEnds, until } from "../support/stories";
+import { useService } from "../support/world";
 
 // Seen red with: the credential left in place by a disconnect; a page committed whether or not the copy is live and the
 // run still ours; runs not cancelled; no purge enqueued.
@@ -22,16 +21,12 @@ const CONCURRENCY = 8;
 const IN_FLIGHT_MS = 250;
 const LATE_MS = 300;
 
-let simulator: Simulator;
-let database: TestDatabase;
-let service: Service;
 let users: number[];
 /** How long a run takes undisturbed, and how many requests each user's takes. */
 let usual: { ms: number; requests: number[] };
 
+const { simulator, database, service } = useService({ deals: 120, seed: 3 });
 beforeAll(async () => {
-  [simulator, database] = await Promise.all([startSimulator({ deals: 120, seed: 3 }), createTestDatabase()]);
-  service = await startService(simulator, database);
   const { ownerId } = simulator.company.stories.singleDeal;
   const active = [...simulator.company.users.values()].filter(({ active_flag }) => active_flag).map(({ id }) => id);
   users = [ownerId, ...active.filter((id) => id !== ownerId)].slice(0, AT_ONCE);
@@ -39,10 +34,6 @@ beforeAll(async () => {
   simulator.control.fail({ match: /\/participants$/, with: { kind: "delay", ms: 3 } });
   simulator.control.fail({ match: /^\/api\/v[12]\//, with: { kind: "delay", ms: 60 } });
   for (let warm = 0; warm < 2; warm += 1) usual = await usualRun(`warm-${warm}`);
-});
-afterAll(async () => {
-  await service.stop();
-  await Promise.all([simulator.stop(), database.drop()]);
 });
 
 const requestsOf = (user: number): LogEntry[] => simulator.log.all().filter(({ userId }) => userId === user);

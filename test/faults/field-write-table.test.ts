@@ -1,5 +1,4 @@
-import { type Fault, type Simulator, startSimulator } from "../../simulator";
-import { createTestDatabase, type TestDatabase } from "../support/database";
+import type { Fault } from "../../simulator";
 import {
   ENTITIES,
   type Entity,
@@ -10,8 +9,9 @@ import {
   type WrittenField,
   writeFields,
 } from "../support/fields";
-import { type Service, startService } from "../support/service";
-import { connect, recordMeeting, syncEnds, until } from "../support/stories";
+import { startService } from "../support/service";
+import { recordMeeting, until } from "../support/stories";
+import { useCrm } from "../support/world";
 
 // Seen red with: a lost answer reported as FAILED; a refusal after a lost answer reported as certain; the echo not compared.
 
@@ -99,30 +99,21 @@ function expected({ field, first, second }: Row): { outcome: string; sent: numbe
   return { outcome: code ?? "", sent: 2 };
 }
 
-let simulator: Simulator;
-let database: TestDatabase;
-let service: Service;
 let meetingId: string;
 let userId: number;
 let ids: Record<Entity, number>;
 
+const { world, simulator, database, serve } = useCrm({ deals: 10 });
 beforeAll(async () => {
-  [simulator, database] = await Promise.all([startSimulator({ deals: 10 }), createTestDatabase()]);
-  const first = await startService(simulator, database);
-  await connect(first, simulator);
-  await syncEnds(first);
-  await first.stop();
-  // Nobody looks anything up until the table is through.
-  service = await startService(simulator, database, { roles: new Set(["api"]) });
+  const first = await world.startService({ connected: ["acme"] });
   const { email, dealId, personId, orgId, ownerId } = simulator.company.stories.singleDeal;
   ids = { DEAL: dealId, PERSON: personId, ORGANIZATION: orgId };
   userId = ownerId;
-  meetingId = (await recordMeeting(service, [email])).id;
+  meetingId = (await recordMeeting(first, [email])).id;
+  await first.stop();
 });
-afterAll(async () => {
-  await service.stop();
-  await Promise.all([simulator.stop(), database.drop()]);
-});
+// Nobody looks anything up until the table is through.
+const service = serve({ roles: ["api"] });
 
 /** Each row has a field of its own, so that what it left in the CRM stays to be seen. */
 const left: { row: Row; key: string; write: WrittenField }[] = [];

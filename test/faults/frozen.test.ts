@@ -1,24 +1,22 @@
 import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Simulator, startSimulator } from "../../simulator";
 import { Meetings } from "../../src/briefing/record-meeting";
 import { Disconnecting } from "../../src/connections/disconnecting";
 import { FieldMappings } from "../../src/connections/field-mappings";
 import { CrmApi } from "../../src/crm/api";
 import { SESSION_LIMITS } from "../../src/database/session-limits";
 import { SECOND_MS } from "../../src/platform/clock";
-import { readConfig } from "../../src/platform/config";
 import { cancelRuns } from "../../src/sync/runs";
-import { FieldWrites } from "../../src/writeback/fields/field-writes";
-import { createTestDatabase, type TestDatabase } from "../support/database";
+import { FieldWrites } from "../../src/writeback/fields";
 import { type DumpedRow, dumpDatabase } from "../support/dump";
 import { fieldOf, setMapping } from "../support/fields";
 import { askedNote, seller } from "../support/notes";
 import { type Program, startProgram } from "../support/processes";
 import type { FreezePoint, FrozenWork } from "../support/programs/frozen-victim";
-import { environmentFor, type Service, startService } from "../support/service";
+import { startService } from "../support/service";
 import { connect, noJobIsDue, recordMeeting, syncEnds, until } from "../support/stories";
 import { makeStale } from "../support/tokens";
+import { useCrm } from "../support/world";
 import { startWriteback, type Writeback } from "../support/writeback";
 
 // Seen red, 24 of 27, with what this is about taken out at once: no limits of sessions, no look before a request, no end of
@@ -36,11 +34,6 @@ const ANSWERED_WITHIN_MS = 30 * SECOND_MS;
 const DISCONNECTED_WITHIN_MS = 10 * SECOND_MS;
 const ANSWER_AFTER_MS = 800;
 
-let simulator: Simulator;
-let database: TestDatabase;
-let environment: Record<string, string>;
-/** Serves the API in this process, and works off no job. */
-let service: Service;
 /** The process that works on, as far ahead as a freeze counts. */
 let healthy: Writeback;
 let meetingId: string;
@@ -48,28 +41,23 @@ let aheadMs = 0;
 const clock = () => new Date(Date.now() + aheadMs);
 const frozen: Program[] = [];
 
+const { world, simulator, database, serve } = useCrm({ deals: 10, clock });
 beforeAll(async () => {
-  [simulator, database] = await Promise.all([startSimulator({ deals: 10, now: clock }), createTestDatabase()]);
-  environment = { ...environmentFor(simulator), DATABASE_URL: database.url.reveal() };
-  const worker = await startService(simulator, database);
-  await connect(worker, simulator);
-  await syncEnds(worker);
+  const worker = await world.startService({ connected: ["acme"] });
   meetingId = (await recordMeeting(worker, [simulator.company.stories.singleDeal.email])).id;
   await setMapping(worker, "DEAL", fieldOf(simulator, "DEAL", "varchar").field_code);
   await noJobIsDue(database);
   await worker.stop();
-  service = await startService(simulator, database, { clock, roles: new Set(["api"]) });
   // As everywhere, but that the suite need not wait for it.
   const limits = DEEP ? SESSION_LIMITS.renewalLock : { ...SESSION_LIMITS.renewalLock, lock: SECOND_MS };
-  healthy = await startWriteback(readConfig(environment), clock, {
+  healthy = await startWriteback(world.config, clock, {
     waitMs: DEEP ? undefined : SECOND_MS,
     change: () => ({ limits }),
   });
+  world.cleanup(healthy.close);
 }, TIMEOUT_MS);
-afterAll(async () => {
-  await Promise.all([service.stop(), healthy.close()]);
-  await Promise.all([simulator.stop(), database.drop()]);
-});
+/** Serves the API in this process, and works off no job. */
+const service = serve({ roles: ["api"] });
 beforeEach(() => {
   aheadMs = 0;
   simulator.control.clearFaults();
@@ -101,7 +89,7 @@ async function freeze(work: FrozenWork, point: FreezePoint, on: object = {}): Pr
     ([name, value]) => [name, typeof value === "object" ? JSON.stringify(value) : String(value)],
   );
   const program = startProgram("test/support/programs/frozen-victim.js", {
-    ...environment,
+    ...world.environment,
     ...{ DEEP: DEEP ?? "", ...Object.fromEntries(words) },
   });
   frozen.push(program);
@@ -147,7 +135,10 @@ async function within<T>(ms: number, asked: Promise<T>): Promise<T | string> {
 const LOST = { requests: 0, changed: [] };
 
 const disconnecting = () =>
-  new Disconnecting({ ...healthy.parts, cancelRuns: (scope, copyId) => cancelRuns(scope, copyId, clock()) });
+  new Disconnecting({
+    ...healthy.parts,
+    endsSync: { cancelRuns: (scope, copyId) => cancelRuns(scope, copyId, clock()) },
+  });
 const admin = async (tenant: string) => ({
   ...{ ...(await seller(database)), tenant, tenantId: await database.tenantId(tenant) },
   role: "admin" as const,
@@ -239,14 +230,15 @@ test.each<FreezePoint>(["call", "sent", "before:1", "in:1", "after:1"])(
 
 const SWEPT: FreezePoint[] = ["call", "sent", "before:2", "in:2"];
 
-test.each<[FreezePoint, string]>([
+/** What another process makes of the same key. */
+const ANSWERS: [FreezePoint, string][] = [
   ["in:1", "WRITTEN"],
   ["call", "SENDING"],
   ["sent", "SENDING"],
   ["before:2", "SENDING"],
   ["in:2", "SENDING"],
-  ["after:2", "WRITTEN"],
-])(
+];
+test.each<[FreezePoint, string]>([...ANSWERS, ["after:2", "WRITTEN"]])(
   "a note frozen at %s: the same key is answered in time (%s), and the sender that wakes up sends and writes nothing",
   async (point, answer) => {
     const key = `note-${point}`;
@@ -263,13 +255,7 @@ test.each<[FreezePoint, string]>([
   TIMEOUT_MS,
 );
 
-test.each<[FreezePoint, string]>([
-  ["in:1", "WRITTEN"],
-  ["call", "SENDING"],
-  ["sent", "SENDING"],
-  ["before:2", "SENDING"],
-  ["in:2", "SENDING"],
-])(
+test.each(ANSWERS)(
   "fields frozen at %s: the same key is answered in time (%s), and the sender that wakes up sends and writes nothing",
   async (point, answer) => {
     const { meeting } = askedNote(meetingId, "");

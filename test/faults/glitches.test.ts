@@ -1,16 +1,15 @@
 import { copiedIds, visibleIds } from "../support/copy";
 import { connect } from "../support/stories";
 import { LISTS, SyncWorld } from "../support/sync-world";
+import { useStarted } from "../support/world";
 
 const TIMEOUT_MS = 120_000;
 const AS = { tenant: "acme" };
 
-let world: SyncWorld;
+const world = useStarted(() => SyncWorld.start({ deals: 260 }));
 beforeAll(async () => {
-  world = await SyncWorld.start({ deals: 260 });
   await world.connect(AS);
 }, TIMEOUT_MS);
-afterAll(() => world.stop());
 beforeEach(async () => {
   world.passMinutes(20);
   await world.sync(AS);

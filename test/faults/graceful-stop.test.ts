@@ -1,12 +1,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { Pool } from "undici";
 import WebSocket from "ws";
-import { type Simulator, startSimulator } from "../../simulator";
 import { tokenFor } from "../support/actors";
-import { createTestDatabase, type TestDatabase } from "../support/database";
 import { startProgram } from "../support/processes";
 import { environmentFor } from "../support/service";
 import { until } from "../support/stories";
+import { useCrm } from "../support/world";
 
 // Planted and seen red: the listening ended at once, with idle connections cut while clients send on them; sockets cut
 // without a code; the pool closed before the requests ended.
@@ -16,13 +15,7 @@ const CLIENTS = 12;
 /** How long clients send before the signal: a random moment of their work. */
 const LOAD_MS = 400;
 
-let simulator: Simulator;
-let database: TestDatabase;
-
-beforeAll(async () => {
-  [simulator, database] = await Promise.all([startSimulator({ deals: 10 }), createTestDatabase()]);
-});
-afterAll(() => Promise.all([simulator.stop(), database.drop()]));
+const { simulator, database } = useCrm({ deals: 10 });
 
 interface Load {
   answered: number;

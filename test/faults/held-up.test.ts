@@ -1,41 +1,31 @@
 import { Client } from "pg";
-import { type Simulator, startSimulator } from "../../simulator";
 import { APPLICATION_ROLE, asApplication } from "../../src/database/application-role";
 import { Database, reachOf } from "../../src/database/database";
 import { SESSION_LIMITS, withLimits, withoutTransactionLimit } from "../../src/database/session-limits";
 import { SessionTurns } from "../../src/database/session-turns";
 import { Secret } from "../../src/platform/secret";
-import { createTestDatabase, type TestDatabase } from "../support/database";
-import { type Service, startService } from "../support/service";
 import { connect, dataOf, until } from "../support/stories";
+import { useService } from "../support/world";
 
 // Seen red without limits of sessions (the disconnect waits for ever), and with the database's words taken for a bug.
 
-let simulator: Simulator;
-let database: TestDatabase;
-let service: Service;
 let tenantId: number;
 /** Holds the connection's row, in a session without any limit. */
 let holder: Client;
 
+const { world, database, service } = useService({ deals: 10, roles: ["api"] });
 beforeAll(async () => {
-  [simulator, database] = await Promise.all([startSimulator({ deals: 10 }), createTestDatabase()]);
-  service = await startService(simulator, database, { roles: new Set(["api"]) });
-  await connect(service, simulator);
+  await connect(service, world.simulator);
   tenantId = await database.tenantId("acme");
   holder = new Client({ connectionString: database.url.reveal() });
   await holder.connect();
+  world.cleanup(() => holder.end());
 });
 beforeEach(async () => {
   await holder.query("BEGIN");
   await holder.query("SELECT 1 FROM connection WHERE tenant_id = $1 FOR UPDATE", [tenantId]);
 });
 afterEach(() => holder.query("ROLLBACK"));
-afterAll(async () => {
-  await holder.end();
-  await service.stop();
-  await Promise.all([simulator.stop(), database.drop()]);
-});
 
 const disconnect = () => service.ask("mutation { disconnect { __typename } }");
 const state = async () => dataOf(await service.ask<{ connection: { state: string } }>("{ connection { state } }"));

@@ -3,18 +3,16 @@ import { setTimeout as sleep } from "node:timers/promises";
 import fc from "fast-check";
 import { request } from "undici";
 import WebSocket from "ws";
-import { type Simulator, startSimulator } from "../../simulator";
-import { readConfig } from "../../src/platform/config";
 import { buildGraphQLSchema } from "../../src/resolvers/graphql-schema";
 import { type ActorClaims, tokenFor } from "../support/actors";
-import { createTestDatabase, type TestDatabase } from "../support/database";
 import { leaked } from "../support/dump";
 import { documentFrom, HOSTILE, spoil, Tape, valueFor } from "../support/hostile";
-import { type Program, startProgram } from "../support/processes";
+import type { Program } from "../support/processes";
 import { operation } from "../support/schema-walk";
-import { environmentFor, type Service, serviceAt } from "../support/service";
+import type { Service } from "../support/service";
 import { connect, dataOf, recordMeeting, syncEnds } from "../support/stories";
 import { copyOf, startTokens } from "../support/tokens";
+import { useCrm } from "../support/world";
 
 /** `npm test` has 5,000 cases, always the same; DEEP=1 has ten times as many, and others with each SEED. */
 const TIMES = process.env.DEEP === "1" ? 10 : 1;
@@ -26,20 +24,15 @@ const AS: ActorClaims = { tenant: "acme", sub: "anna" };
 /** Its connection may come and go as the cases have it. */
 const CHANGING: ActorClaims = { tenant: "changing", sub: "mallory" };
 
-let simulator: Simulator;
-let database: TestDatabase;
 let program: Program;
 let service: Service;
 let own: Record<string, unknown>;
 const secrets = new Set<string>();
 let bearers: Record<string, string>;
 
+const { world, simulator, database } = useCrm({ deals: 10 });
 beforeAll(async () => {
-  [simulator, database] = await Promise.all([startSimulator({ deals: 10 }), createTestDatabase()]);
-  const environment = { ...environmentFor(simulator), DATABASE_URL: database.url.reveal(), LOG_LEVEL: "trace" };
-  program = startProgram("src/main.js", environment);
-  const [, url = ""] = await program.says(/"address":"(http[^"]+)"/);
-  service = serviceAt(url, async () => undefined);
+  ({ program, service } = await world.startProcess({ LOG_LEVEL: "trace" }));
   bearers = { acme: await tokenFor(AS), changing: await tokenFor(CHANGING) };
   for (const as of [AS, CHANGING]) {
     await connect(service, simulator, as);
@@ -52,8 +45,7 @@ beforeAll(async () => {
   );
   const dealId = found.meeting.match.deal.id;
   own = { meetingId: meeting.id, dealId, targetId: dealId, id: dealId, externalId: "meeting-1" };
-  const config = readConfig({ ...environmentFor(simulator), DATABASE_URL: database.url.reveal() });
-  const tokens = await startTokens(config);
+  const tokens = await startTokens(world.config);
   for (const tenant of ["acme", "changing"]) {
     const held = await tokens.credentials.read(
       tokens.database.tenant(await database.tenantId(tenant)),
@@ -64,11 +56,6 @@ beforeAll(async () => {
   await tokens.close();
   for (const secret of [...Object.values(bearers), simulator.clientSecret]) secrets.add(secret);
 }, 120_000);
-afterAll(async () => {
-  program?.child.kill("SIGKILL");
-  await program?.ended;
-  await Promise.all([simulator.stop(), database.drop()]);
-});
 
 const KNOWN = new Set([
   ...["BAD_USER_INPUT", "BAD_REQUEST", "GRAPHQL_VALIDATION_FAILED", "GRAPHQL_PARSE_FAILED", "UNAUTHENTICATED"],

@@ -1,5 +1,4 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Simulator, startSimulator } from "../../simulator";
 import { freePort } from "../../src/platform/processes";
 import {
   MAX_FRAGMENTS,
@@ -13,11 +12,11 @@ import {
   WAITING_OF_ADDRESS,
 } from "../../src/server/connection-limits";
 import { type ActorClaims, tokenFor } from "../support/actors";
-import { createTestDatabase, type TestDatabase } from "../support/database";
 import { CONTINUED, frame, message, PING, PONG, RawPeer, TEXT, times, upgrade } from "../support/frames";
-import { type Service, startService } from "../support/service";
+import type { Service } from "../support/service";
 import { subscribe } from "../support/sockets";
 import { until } from "../support/stories";
+import { useCrm } from "../support/world";
 
 // Planted and seen red: each limit made a thousand times as large, the payload of a ping allowed, the header of anyone believed,
 // requests before the last one is answered let through, the bytes of answers not counted.
@@ -29,27 +28,19 @@ const LARGE_PING = message({ type: "ping", payload: { x: "x".repeat(60_000) } })
 /** More than any limit of a minute lets through. */
 const FLOOD = USER_MESSAGES_A_MINUTE;
 
-let simulator: Simulator;
-let database: TestDatabase;
-/** Each has counted nothing yet of its addresses and users: one for peers, one that stands behind a proxy. */
+/** For peers. It and the one behind a proxy have each counted nothing yet of their addresses and users. */
 let service: Service;
-let behindProxy: Service;
 let metricsPort: number;
 const peers: RawPeer[] = [];
 
+const { world, database, serve } = useCrm({ deals: 10 });
+const behindProxy = serve({ roles: ["api"], config: { trustedProxies: PROXIES } });
 beforeAll(async () => {
-  [simulator, database] = await Promise.all([startSimulator({ deals: 10 }), createTestDatabase()]);
   metricsPort = await freePort();
-  const roles = new Set(["api"] as const);
-  service = await startService(simulator, database, { roles, metricsPort });
-  behindProxy = await startService(simulator, database, { roles, trustedProxies: PROXIES });
+  service = await world.startService({ roles: ["api"], config: { metricsPort } });
 });
 afterEach(() => {
   for (const peer of peers.splice(0)) peer.end();
-});
-afterAll(async () => {
-  await Promise.all([service.stop(), behindProxy.stop()]);
-  await Promise.all([simulator.stop(), database.drop()]);
 });
 
 const kept = <P extends RawPeer>(peer: P): P => {

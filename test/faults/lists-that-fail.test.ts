@@ -8,6 +8,7 @@ import {
   type Query,
   SyncWorld,
 } from "../support/sync-world";
+import { useStarted } from "../support/world";
 
 const DEEP = Boolean(process.env.DEEP);
 /** The timeout's case waits for it. */
@@ -26,12 +27,10 @@ type Page = "first" | "later";
 type Run = "first" | "later";
 type Case = [list: "USERS" | Changing, way: Way, page: Page, run: Run];
 
-let world: SyncWorld;
-beforeAll(async () => {
-  world = await SyncWorld.start();
+const world = useStarted(() => SyncWorld.start());
+beforeAll(() => {
   for (const list of CHANGING) world.fill(list, 520);
-}, TIMEOUT_MS);
-afterAll(() => world.stop());
+});
 beforeEach(() => world.beginAnew());
 
 /** Whole, each list with each way at each page in each run; else each list twice or more, each way at each page. */

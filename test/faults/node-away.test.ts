@@ -1,10 +1,9 @@
 import { execSync } from "node:child_process";
-import { type Simulator, startSimulator } from "../../simulator";
 import { visibleIds } from "../support/copy";
-import { createTestDatabase, type TestDatabase, workers } from "../support/database";
+import { workers } from "../support/database";
 import { posts, writeNote } from "../support/notes";
-import { type Service, startService } from "../support/service";
 import { connect, dataOf, recordMeeting, syncEnds, until } from "../support/stories";
+import { useService } from "../support/world";
 
 /**
  * Commands that stop and start one worker node of the Citus cluster that TEST_DATABASE_URL names: only who runs the
@@ -17,19 +16,8 @@ const run = (command = "") => execSync(command, { stdio: "ignore" });
 jest.setTimeout(240_000);
 
 withNodeToStop("on a Citus cluster", () => {
-  let simulator: Simulator;
-  let database: TestDatabase;
-  let service: Service;
-
-  beforeAll(async () => {
-    [simulator, database] = await Promise.all([startSimulator({ deals: 300 }), createTestDatabase()]);
-    service = await startService(simulator, database);
-  });
-  afterAll(async () => {
-    run(startNode);
-    await service?.stop();
-    await Promise.all([simulator?.stop(), database?.drop()]);
-  });
+  const { world, simulator, database, service } = useService({ deals: 300 });
+  beforeAll(() => world.cleanup(() => run(startNode)));
 
   /** A tenant of each node. */
   async function tenantsByNode(): Promise<Map<string, string>> {

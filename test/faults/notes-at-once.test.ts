@@ -1,45 +1,23 @@
-import { type Simulator, startSimulator } from "../../simulator";
-import { createTestDatabase, type TestDatabase } from "../support/database";
 import { askNote, notesWith, posts } from "../support/notes";
-import { startProgram } from "../support/processes";
-import { environmentFor, type Service, serviceAt, startService } from "../support/service";
-import { connect, recordMeeting, syncEnds } from "../support/stories";
+import type { Service } from "../support/service";
+import { recordMeeting } from "../support/stories";
+import { useCrm } from "../support/world";
 
 // Seen red with: a receipt in SENDING sent again by the next caller.
 
 const CALLERS = 100;
 const ANSWER_AFTER_MS = 400;
 
-let simulator: Simulator;
-let database: TestDatabase;
-let here: Service;
 let there: Service;
 let meetingId: string;
 
+const { world, simulator, serve } = useCrm({ deals: 10 });
+const here = serve({ connected: ["acme"] });
 beforeAll(async () => {
-  [simulator, database] = await Promise.all([startSimulator({ deals: 10 }), createTestDatabase()]);
-  here = await startService(simulator, database);
-  await connect(here, simulator);
-  await syncEnds(here);
   meetingId = (await recordMeeting(here, [simulator.company.stories.singleDeal.email])).id;
-  const program = startProgram("src/main.js", {
-    ...environmentFor(simulator),
-    ...{ DATABASE_URL: database.url.reveal(), ROLES: "api", LOG_LEVEL: "info" },
-  });
-  const [, url = ""] = await program.says(/(http:\/\/127\.0\.0\.1:\d+)/);
-  there = serviceAt(url, async () => {
-    program.child.kill("SIGTERM");
-    await program.ended;
-  });
+  ({ service: there } = await world.startProcess({ ROLES: "api" }));
 });
-afterAll(async () => {
-  await Promise.all([here.stop(), there.stop()]);
-  await Promise.all([simulator.stop(), database.drop()]);
-});
-beforeEach(() => {
-  simulator.log.clear();
-  simulator.control.clearFaults();
-});
+beforeEach(() => world.beginAnew());
 
 const ask = (service: Service, idempotencyKey: string, content: string) =>
   askNote(service, { meetingId, idempotencyKey, content });

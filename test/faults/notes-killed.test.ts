@@ -1,46 +1,31 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Simulator, startSimulator } from "../../simulator";
 import { Random } from "../../simulator/seed/random";
-import { readConfig } from "../../src/platform/config";
-import { createTestDatabase, type TestDatabase } from "../support/database";
 import { askedNote, notesWith, posts, seller } from "../support/notes";
 import { startProgram } from "../support/processes";
 import type { NoteDeath } from "../support/programs/note-victim";
-import { environmentFor, startService } from "../support/service";
-import { connect, recordMeeting, syncEnds, until } from "../support/stories";
-import { startWriteback, type Writeback } from "../support/writeback";
+import { recordMeeting, until } from "../support/stories";
+import { useCrm } from "../support/world";
+import { useWriteback } from "../support/writeback";
 
 // Seen red with: a sweep that leaves SENDING as it is.
 
 const SEEDS = Number(process.env.SEEDS ?? (process.env.DEEP ? 20 : 1));
 const TIMEOUT_MS = process.env.DEEP ? 1_800_000 : 120_000;
 
-let simulator: Simulator;
-let database: TestDatabase;
-let environment: Record<string, string>;
 let meetingId: string;
-/** The process that stays. Its clock and the CRM's run ahead of those that die. */
-let healthy: Writeback;
 let aheadMs = 0;
 const clock = () => new Date(Date.now() + aheadMs);
 
+const { world, simulator, database } = useCrm({ deals: 10, clock });
+/** The process that stays. Its clock and the CRM's run ahead of those that die. */
+const healthy = useWriteback(world, clock);
 beforeAll(async () => {
-  [simulator, database] = await Promise.all([startSimulator({ deals: 10, now: clock }), createTestDatabase()]);
-  environment = { ...environmentFor(simulator), DATABASE_URL: database.url.reveal() };
-  const service = await startService(simulator, database, { clock });
-  await connect(service, simulator);
-  await syncEnds(service);
+  const service = await world.startService({ connected: ["acme"] });
   meetingId = (await recordMeeting(service, [simulator.company.stories.singleDeal.email])).id;
   await service.stop();
-  healthy = await startWriteback(readConfig(environment), clock);
-});
-afterAll(async () => {
-  await healthy.close();
-  await Promise.all([simulator.stop(), database.drop()]);
 });
 beforeEach(() => {
-  simulator.log.clear();
-  simulator.control.clearFaults();
+  world.beginAnew();
   aheadMs = 0;
 });
 
@@ -48,7 +33,7 @@ beforeEach(() => {
 async function writeAndDie(death: NoteDeath, key: string, jitterMs: number): Promise<void> {
   const before = posts(simulator).length;
   const victim = startProgram("test/support/programs/note-victim.js", {
-    ...environment,
+    ...world.environment,
     ...{ DEATH: death, JITTER_MS: String(jitterMs) },
     ...{ ACTOR: JSON.stringify(await seller(database)), ASKED: JSON.stringify(askedNote(meetingId, key)) },
   });

@@ -1,14 +1,13 @@
 import { isDeepStrictEqual } from "node:util";
-import { type Fault, type Simulator, startSimulator } from "../../simulator";
+import type { Fault } from "../../simulator";
 import { Random } from "../../simulator/seed/random";
-import { NoteWriteRow } from "../../src/entities/note-write";
-import { readConfig } from "../../src/platform/config";
-import { NoteWrites } from "../../src/writeback/note-writes";
-import { createTestDatabase, type TestDatabase, withTransactions } from "../support/database";
+import { NoteWriteRow } from "../../src/entities/write-receipt";
+import { NoteWrites } from "../../src/writeback/notes";
+import { withTransactions } from "../support/database";
 import { askedNote, notesWith, posts, seller } from "../support/notes";
-import { environmentFor, startService } from "../support/service";
-import { connect, recordMeeting, syncEnds } from "../support/stories";
-import { startWriteback, type Writeback } from "../support/writeback";
+import { recordMeeting } from "../support/stories";
+import { useCrm } from "../support/world";
+import { useWriteback } from "../support/writeback";
 
 // Seen red with: a note sent again after any failure; an absence believed before three minutes are over.
 
@@ -18,9 +17,6 @@ const TIMEOUT_MS = process.env.DEEP ? 3_600_000 : 120_000;
 /** More than two pages of what others wrote on one of the deals. */
 const CROWD = 1_100;
 
-let simulator: Simulator;
-let database: TestDatabase;
-let writeback: Writeback;
 let meetings: string[];
 /** Both sides' clock. */
 let now = new Date();
@@ -29,24 +25,17 @@ const later = (ms: number) => {
   now = new Date(now.getTime() + ms);
 };
 
+const { world, simulator, database } = useCrm({ deals: 40, seed: 7, clock });
+const writeback = useWriteback(world, clock);
 beforeAll(async () => {
-  [simulator, database] = await Promise.all([startSimulator({ deals: 40, seed: 7, now: clock }), createTestDatabase()]);
   const { singleDeal, freeMail, noParticipants } = simulator.company.stories;
   for (let note = 0; note < CROWD; note += 1) simulator.control.add("note", { deal_id: freeMail.dealId });
-  const service = await startService(simulator, database, { clock });
-  await connect(service, simulator);
-  await syncEnds(service);
+  const service = await world.startService({ connected: ["acme"] });
   meetings = [];
   for (const { email } of [singleDeal, freeMail, noParticipants]) {
     meetings.push((await recordMeeting(service, [email])).id);
   }
   await service.stop();
-  const environment = { ...environmentFor(simulator), DATABASE_URL: database.url.reveal() };
-  writeback = await startWriteback(readConfig(environment), clock);
-});
-afterAll(async () => {
-  await writeback.close();
-  await Promise.all([simulator.stop(), database.drop()]);
 });
 
 /** What happens to the request that makes the note. */

@@ -1,7 +1,7 @@
 import type { LogEntry } from "../../simulator";
 import { startProgram } from "../support/processes";
 import { environmentFor, startService } from "../support/service";
-import { countStatements, type Sent } from "../support/statements";
+import { countStatements, transactions } from "../support/statements";
 import { connect, syncEnds, until } from "../support/stories";
 import { CHANGING, isFirstPage, LISTS, type ListName, SyncWorld } from "../support/sync-world";
 
@@ -142,18 +142,3 @@ test(
     }),
   TIMEOUT_MS,
 );
-
-/** The statements between BEGIN and COMMIT; a session's being told its tenant belongs to the BEGIN. */
-function transactions(sent: readonly Sent[]): Sent[][] {
-  const done: Sent[][] = [];
-  const open = new Map<number, Sent[]>();
-  for (const statement of sent) {
-    const { session, sql } = statement;
-    if (/^(BEGIN|START TRANSACTION)/i.test(sql)) open.set(session, []);
-    else if (/^(COMMIT|ROLLBACK)/i.test(sql)) {
-      done.push(open.get(session) ?? []);
-      open.delete(session);
-    } else if (!statement.isFraming && !sql.includes("set_config")) open.get(session)?.push(statement);
-  }
-  return done;
-}

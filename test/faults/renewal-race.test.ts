@@ -1,12 +1,11 @@
 import { createHash } from "node:crypto";
-import { type Simulator, startSimulator } from "../../simulator";
 import { readConfig } from "../../src/platform/config";
-import { createTestDatabase, type TestDatabase } from "../support/database";
 import { startProgram } from "../support/processes";
 import type { CallersReport } from "../support/programs/token-callers";
-import { environmentFor, type Service, startService } from "../support/service";
+import { environmentFor } from "../support/service";
 import { connect } from "../support/stories";
 import { makeStale, startTokens } from "../support/tokens";
+import { useService } from "../support/world";
 
 // Seen red with: no advisory lock; no second look under the lock; the token handed out before the commit.
 
@@ -14,18 +13,7 @@ const PROCESSES = 4;
 const CALLERS = 50;
 const DELAYS_MS = process.env.DEEP ? [300, 12_000] : [300];
 
-let simulator: Simulator;
-let database: TestDatabase;
-let service: Service;
-
-beforeAll(async () => {
-  [simulator, database] = await Promise.all([startSimulator({ deals: 10 }), createTestDatabase()]);
-  service = await startService(simulator, database, { roles: new Set(["api"]) });
-});
-afterAll(async () => {
-  await service.stop();
-  await Promise.all([simulator.stop(), database.drop()]);
-});
+const { simulator, database, service } = useService({ deals: 10, roles: ["api"] });
 
 const sha256 = (text: string) => createHash("sha256").update(text).digest("hex");
 

@@ -1,12 +1,11 @@
 import { readFileSync } from "node:fs";
 import WebSocket from "ws";
-import { type Simulator, startSimulator } from "../../simulator";
 import { tokenFor } from "../support/actors";
-import { createTestDatabase, type TestDatabase } from "../support/database";
-import { type Program, startProgram } from "../support/processes";
-import { environmentFor } from "../support/service";
+import type { Program } from "../support/processes";
+import type { Service } from "../support/service";
 import { subscribe } from "../support/sockets";
 import { until } from "../support/stories";
+import { useCrm } from "../support/world";
 
 // Planted and seen red: results sent without waiting until the socket took the one before; what was read of each event kept
 // for a second (deep set).
@@ -21,28 +20,19 @@ const MESSAGE_BYTES = 1_200;
 /** All messages together are more than twice as much. */
 const MOST_GROWTH_BYTES = 60 * 1024 * 1024;
 
-let simulator: Simulator;
-let database: TestDatabase;
 let program: Program;
-let url: string;
+let service: Service;
 let busy: number;
 
+const { world, database } = useCrm({ deals: 10 });
 beforeAll(async () => {
-  [simulator, database] = await Promise.all([startSimulator({ deals: 10 }), createTestDatabase()]);
   busy = await database.tenantId("busy");
   await database.query(
     `INSERT INTO connection (tenant_id, state, state_changed_at, trouble_code, trouble_message, trouble_since, trouble_last_seen_at)
      VALUES ($1, 'NOT_CONNECTED', now(), 'CRM_UNAVAILABLE', repeat('x', ${MESSAGE_BYTES}), now(), now())`,
     [busy],
   );
-  const environment = { ...environmentFor(simulator), LOG_LEVEL: "info", DATABASE_URL: database.url.reveal() };
-  program = startProgram("src/main.js", { ...environment, ROLES: "api" });
-  url = (await program.says(/"address":"([^"]+)"/))[1] ?? "";
-});
-afterAll(async () => {
-  program.child.kill("SIGTERM");
-  await program.ended;
-  await Promise.all([simulator.stop(), database.drop()]);
+  ({ program, service } = await world.startProcess({ ROLES: "api" }));
 });
 
 const large = Array.from({ length: ALIASES }, (_, index) => `trouble${index}: trouble { message }`).join(" ");
@@ -50,7 +40,7 @@ const LARGE = `subscription { connectionStatusChanged { ${large} } }`;
 
 /** Subscribes, takes the first message and then reads nothing more. */
 async function stalledReader(): Promise<WebSocket> {
-  const socket = new WebSocket(`${url.replace("http", "ws")}/graphql`, "graphql-transport-ws");
+  const socket = new WebSocket(`${service.url.replace("http", "ws")}/graphql`, "graphql-transport-ws");
   const init = { type: "connection_init", payload: { authorization: `Bearer ${await tokenFor({ tenant: "busy" })}` } };
   await new Promise<void>((resolve, reject) => {
     socket.on("error", reject);
@@ -73,7 +63,7 @@ function residentBytes(): number {
 
 test("a reader that stops reading while thousands of events pass costs nothing, and others are served", async () => {
   const query = "subscription { connectionStatusChanged { state trouble { code } } }";
-  const healthy = await subscribe<object>(url, query, { as: { tenant: "busy" } });
+  const healthy = await subscribe<object>(service.url, query, { as: { tenant: "busy" } });
   await until("the healthy reader sees the present state", async () => healthy.results.length > 0);
   const stalled = await stalledReader();
   const before = residentBytes();
@@ -87,7 +77,7 @@ test("a reader that stops reading while thousands of events pass costs nothing, 
     `[slow subscriber] the process grew by ${Math.round(growth / 1024 / 1024)} MB; the healthy reader got ${healthy.results.length} messages\n`,
   );
   expect(growth).toBeLessThan(MOST_GROWTH_BYTES);
-  expect((await fetch(`${url}/readyz`)).status).toBe(200);
+  expect((await fetch(`${service.url}/readyz`)).status).toBe(200);
   stalled.terminate();
   await healthy.end();
 }, 120_000);

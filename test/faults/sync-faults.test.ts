@@ -1,12 +1,13 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Fault, type LogEntry, type Simulator, startSimulator } from "../../simulator";
+import { type Fault, type LogEntry, startSimulator } from "../../simulator";
 import { Random } from "../../simulator/seed/random";
 import { readConfig } from "../../src/platform/config";
 import { Secret } from "../../src/platform/secret";
 import { COPY_TABLES, copiedIds, copiedParticipants, visibleIds, visibleParticipants } from "../support/copy";
-import { createTestDatabase, type TestDatabase } from "../support/database";
-import { environmentFor, type Service, startService } from "../support/service";
+import { createTestDatabase } from "../support/database";
+import { environmentFor, startService } from "../support/service";
 import { connect, dataOf, type EndedRun, syncEnds } from "../support/stories";
+import { useCrm } from "../support/world";
 
 // Seen red with: the failure of a deal's participants not noted as a gap; a failed run that moves the watermark.
 
@@ -17,11 +18,6 @@ const PLANNED = 150;
 const RUN_ENDS_WITHIN_MS = 40_000;
 const TIMEOUT_MS = 120_000;
 
-let simulator: Simulator;
-let database: TestDatabase;
-/** The API, whose sessions nobody ends, and the worker, whose sessions are ended. */
-let service: Service;
-let worker: Service;
 let userId: number;
 /** Both sides' clock: between two runs so much passes that only a right watermark finds what changed. */
 let aheadMs = 60_000;
@@ -31,27 +27,18 @@ const passMinutes = () => {
 };
 const WORKER = "worker-under-fault";
 /** Nothing but what a test asks for runs. */
-const QUIET = { clock, sync: { intervalMs: 0, reconcileIntervalMs: 0 } };
+const QUIET = { sync: { intervalMs: 0, reconcileIntervalMs: 0 } };
 
+const { world, simulator, database, serve } = useCrm({ deals: 40, seed: 11, clock });
+/** The API, whose sessions nobody ends, and the worker, whose sessions are ended. */
+const service = serve({ roles: ["api"], config: QUIET });
 beforeAll(async () => {
-  [simulator, database] = await Promise.all([
-    startSimulator({ deals: 40, seed: 11, now: clock }),
-    createTestDatabase(),
-  ]);
-  service = await startService(simulator, database, { ...QUIET, roles: new Set(["api"]) });
   const url = new URL(database.url.reveal());
   url.searchParams.set("application_name", WORKER);
-  worker = await startService(simulator, database, { ...QUIET, databaseUrl: new Secret(url.href) });
+  await world.startService({ config: { ...QUIET, databaseUrl: new Secret(url.href) } });
   userId = simulator.company.stories.singleDeal.ownerId;
 });
-afterAll(async () => {
-  await Promise.all([service.stop(), worker.stop()]);
-  await Promise.all([simulator.stop(), database.drop()]);
-});
-beforeEach(() => {
-  simulator.control.clearFaults();
-  simulator.log.clear();
-});
+beforeEach(() => world.beginAnew());
 
 interface Kind {
   fault: Fault;

@@ -1,12 +1,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Simulator, startSimulator } from "../../simulator";
 import { recordsOf } from "../../simulator/model/company";
 import { Random } from "../../simulator/seed/random";
 import { COPY_TABLES, copiedIds, copiedParticipants, visibleIds, visibleParticipants } from "../support/copy";
-import { createTestDatabase, type TestDatabase } from "../support/database";
 import { type Program, startProgram } from "../support/processes";
-import { environmentFor, type Service, startService } from "../support/service";
+import { environmentFor } from "../support/service";
 import { connect, dataOf, type EndedRun, syncEnds, until } from "../support/stories";
+import { useService } from "../support/world";
 
 // Seen red with: a checkpoint committed before its rows; no lease check in the page commit.
 
@@ -20,24 +19,16 @@ const TIMEOUT_MS = DEEP ? 600_000 : 180_000;
 /** The lease, the sweep, and what a busy machine adds. */
 const TAKEOVER_MS = 45_000;
 
-let simulator: Simulator;
-let database: TestDatabase;
-let service: Service;
 let userId: number;
 let workers: Program[] = [];
 let takeovers = 0;
 
+const { simulator, database, service } = useService({ deals: DEALS, seed: 5, roles: ["api"] });
 beforeAll(async () => {
-  [simulator, database] = await Promise.all([startSimulator({ deals: DEALS, seed: 5 }), createTestDatabase()]);
-  service = await startService(simulator, database, { roles: new Set(["api"]) });
   userId = simulator.company.stories.singleDeal.ownerId;
   // So that a run of the small company takes seconds too, and a kill meets it anywhere.
   simulator.control.fail({ match: /\/participants$/, with: { kind: "delay", ms: DEEP ? 5 : 30 } });
   simulator.control.fail({ match: /^\/api\//, with: { kind: "delay", ms: 120 } });
-}, TIMEOUT_MS);
-afterAll(async () => {
-  await service.stop();
-  await Promise.all([simulator.stop(), database.drop()]);
 });
 beforeEach(() => {
   workers = [];

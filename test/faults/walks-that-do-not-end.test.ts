@@ -8,6 +8,7 @@ import { startProgram } from "../support/processes";
 import { environmentFor } from "../support/service";
 import { connect, until } from "../support/stories";
 import { CHANGING, LISTS, type ListName, SyncWorld } from "../support/sync-world";
+import { useStarted } from "../support/world";
 
 const TIMEOUT_MS = 180_000;
 /** How long a process may take to end. */
@@ -16,12 +17,10 @@ const PAGED = ["PIPELINES", "STAGES", ...CHANGING] as const;
 /** Whatever their failure, the run goes on without them. */
 const SMALL = new Set<ListName>(["PIPELINES", "STAGES"]);
 
-let world: SyncWorld;
-beforeAll(async () => {
-  world = await SyncWorld.start();
+const world = useStarted(() => SyncWorld.start());
+beforeAll(() => {
   for (const list of CHANGING) world.fill(list, 1_020);
-}, TIMEOUT_MS);
-afterAll(() => world.stop());
+});
 beforeEach(() => world.beginAnew());
 
 const allAre = (fault: Fault, after = 0) => {

@@ -63,6 +63,14 @@ function importsBetweenFolders(top: string): Import[] {
     .filter(({ from, to }) => from !== to);
 }
 
+const importsFromOutside = (top: string) =>
+  filesUnder(join(ROOT, top)).flatMap((file) =>
+    importsOf(readFileSync(file, "utf8"))
+      .map((path) => relative(ROOT, resolve(dirname(file), path)))
+      .filter((path) => !path.startsWith(top))
+      .map((path) => ({ file: relative(ROOT, file), path })),
+  );
+
 test("src has the layers of the design and nothing beside them", () => {
   const entries = readdirSync(join(ROOT, "src"));
   const unknown = entries.filter((name) => !LAYERS.includes(name) && !ROOTS.has(name));
@@ -85,22 +93,11 @@ test.each(["src", "simulator", "demo", "bench", "web/src", "test"])("no two fold
 });
 
 test("the simulator knows nothing of the service", () => {
-  const outside = filesUnder(join(ROOT, "simulator")).flatMap((file) =>
-    importsOf(readFileSync(file, "utf8"))
-      .map((path) => relative(ROOT, resolve(dirname(file), path)))
-      .filter((path) => !path.startsWith("simulator"))
-      .map((path) => ({ file: relative(ROOT, file), path })),
-  );
-  expect(outside).toEqual([]);
+  expect(importsFromOutside("simulator")).toEqual([]);
 });
 
 test("the service knows nothing of the simulator, the demo, the benchmarks or the tests", () => {
-  const outside = filesUnder(join(ROOT, "src")).flatMap((file) =>
-    importsOf(readFileSync(file, "utf8"))
-      .map((path) => relative(ROOT, resolve(dirname(file), path)))
-      .filter((path) => !path.startsWith("src")),
-  );
-  expect(outside).toEqual([]);
+  expect(importsFromOutside("src")).toEqual([]);
 });
 
 test("only the configuration reads the environment", () => {
@@ -111,10 +108,5 @@ test("only the configuration reads the environment", () => {
 });
 
 test("the page is a client of the public API: it knows no part of the service, and no part knows it", () => {
-  const outside = filesUnder(join(ROOT, "web/src")).flatMap((file) =>
-    importsOf(readFileSync(file, "utf8"))
-      .map((path) => relative(ROOT, resolve(dirname(file), path)))
-      .filter((path) => !path.startsWith("web/src")),
-  );
-  expect(outside).toEqual([]);
+  expect(importsFromOutside("web/src")).toEqual([]);
 });

@@ -1,14 +1,10 @@
 import { createDataSource } from "../../src/database/data-source";
 import { connectDatabase, migrate } from "../../src/database/migrate";
 import { entities } from "../../src/entities";
-import { createTestDatabase, type TestDatabase } from "../support/database";
+import { createTestDatabase } from "../support/database";
+import { useDatabase } from "../support/world";
 
-let database: TestDatabase;
-
-beforeAll(async () => {
-  database = await createTestDatabase({ empty: true });
-});
-afterAll(() => database.drop());
+const database = useDatabase({ empty: true });
 
 const tableNames = () =>
   database.query(
@@ -43,7 +39,10 @@ test("two processes may migrate at once", async () => {
 const OF_TENANTS = `SELECT a.attrelid FROM pg_attribute a JOIN pg_class t ON t.oid = a.attrelid
   WHERE t.relnamespace = 'public'::regnamespace AND t.relkind = 'r' AND a.attname = 'tenant_id'`;
 
-test("every unique index and foreign key of a tenant's table begins with tenant_id, and every index of a copy's does", async () => {
+/** By which work that begins with no tenant finds what is next, at the end of one index. */
+const ACROSS_TENANTS = "deal_silence_untold";
+
+test("every unique index and foreign key of a tenant's table begins with tenant_id, and every index of a copy's but one does", async () => {
   const begins = (relation: string, attribute: string) =>
     `EXISTS (SELECT 1 FROM pg_attribute a WHERE a.attrelid = ${relation} AND a.attnum = ${attribute} AND a.attname = 'tenant_id')`;
   const offenders = await database.query(`
@@ -53,7 +52,7 @@ test("every unique index and foreign key of a tenant's table begins with tenant_
     SELECT i.indrelid::regclass::text, i.indexrelid::regclass::text FROM pg_index i
     WHERE i.indrelid IN (${OF_TENANTS}) AND NOT ${begins("i.indrelid", "i.indkey[0]")}
       AND (i.indisunique OR i.indrelid IN (SELECT attrelid FROM pg_attribute WHERE attname = 'copy_id'))`);
-  expect(offenders).toEqual([]);
+  expect(offenders).toEqual([{ table: "deal_silence", name: ACROSS_TENANTS }]);
   expect((await database.query(OF_TENANTS)).length).toBeGreaterThan(20);
 });
 

@@ -14,19 +14,21 @@ const OF_TENANTS = [
 /** Work that begins with no tenant, through `acrossTenants`; each gives the tenants of what it finds, or counts. */
 const ACROSS_TENANTS = [
   ["auth/audit.ts", "SELECT DISTINCT tenant_id"],
+  ["briefing/quiet/boundaries.ts", "SELECT min(holds_from)"],
+  ["briefing/quiet/boundaries.ts", 'SELECT tenant_id AS "tenantId"'],
+  ["briefing/quiet/rejudging.ts", "WITH rejudged"],
   ["connections/grants.ts", "WITH idle"],
-  ["connections/purge.ts", "WITH retired"],
-  ["connections/reseal.ts", "SELECT tenant_id FROM credential"],
+  ["connections/copies.ts", "WITH retired"],
+  ["connections/credentials.ts", "SELECT tenant_id FROM credential"],
   ["sync/schedule.ts", "WITH late"],
   ["sync/schedule.ts", "WITH due"],
   ["sync/schedule-rows.ts", "WITH soon"],
   // What the one above and the look-ups of one tenant share.
   ["sync/schedule-rows.ts", "m.refreshed_at IS NULL"],
-  ["writeback/note-look-ups.ts", "WITH unknown"],
-  ["writeback/fields/field-look-ups.ts", "WITH unknown"],
-  ["writeback/unsettled.ts", "SELECT tenant_id"],
+  ["writeback/look-ups.ts", "WITH unknown"],
+  ["writeback/look-ups.ts", "SELECT tenant_id"],
   // The join of the two above, which a look-up of one tenant shares.
-  ["writeback/unsettled.ts", "JOIN connection c"],
+  ["writeback/look-ups.ts", "JOIN connection c"],
   ["operator/work-checks.ts", "SELECT"],
   ["operator/database-checks.ts", "SELECT EXISTS (SELECT 1 FROM connection)"],
 ] as const;

@@ -1,4 +1,5 @@
 import { type Simulator, type SimulatorOptions, startSimulator } from "../../simulator";
+import { standIn } from "../support/stand-in";
 
 /** What the body holds is for the test to say, or to find out. */
 export interface Reply<Body = unknown> {
@@ -62,6 +63,10 @@ export class TestClock {
   advance(seconds: number): void {
     this.at += seconds * 1_000;
   }
+
+  reset(): void {
+    this.at = START.getTime();
+  }
 }
 
 const running: Simulator[] = [];
@@ -75,6 +80,29 @@ export async function start(options: SimulatorOptions = {}): Promise<Simulator> 
 /** For afterEach or afterAll: no test leaves a port open. */
 export async function stopAll(): Promise<void> {
   await Promise.all(running.splice(0).map((simulator) => simulator.stop()));
+}
+
+/** A simulator for each test of a file, by a clock that moves only when told, and a client that a user has authorized. */
+export function useClient(options: SimulatorOptions = {}) {
+  const clock = new TestClock();
+  let simulator: Simulator | undefined;
+  let client: Client | undefined;
+  /** Another simulator than all tests of the file have. */
+  const begin = async (others: SimulatorOptions) => {
+    simulator = await start({ now: clock.now, ...others });
+    client = await connect(simulator);
+  };
+  beforeEach(() => {
+    clock.reset();
+    return begin(options);
+  });
+  afterEach(stopAll);
+  const parts = { clock, simulator: standIn(() => simulator), client: standIn(() => client) };
+  /** The user, or another one, authorizes anew. */
+  const authorize = async (userId?: number) => {
+    client = await connect(parts.simulator, userId);
+  };
+  return { ...parts, begin, authorize };
 }
 
 export function token(

@@ -1,14 +1,7 @@
-import type { Field, FieldEntity, Simulator } from "../../simulator";
-import { type Client, type CursorPage, connect, start, stopAll } from "./client";
+import type { Field, FieldEntity } from "../../simulator";
+import { type CursorPage, useClient } from "./client";
 
-let simulator: Simulator;
-let client: Client;
-
-beforeEach(async () => {
-  simulator = await start({ deals: 10, fieldsPerPage: 3 });
-  client = await connect(simulator);
-});
-afterEach(stopAll);
+const { simulator, client } = useClient({ deals: 10, fieldsPerPage: 3 });
 
 const entities: FieldEntity[] = ["deal", "person", "organization"];
 const idOf = (entity: FieldEntity) => {

@@ -1,16 +1,10 @@
-import type { Fault, Simulator } from "../../simulator";
-import { type Client, connect, refresh, request, start, stopAll } from "./client";
+import type { Fault } from "../../simulator";
+import { refresh, request, useClient } from "./client";
 
-let simulator: Simulator;
-let client: Client;
 const path = "/api/v2/stages";
 
-beforeEach(async () => {
-  simulator = await start({ deals: 10 });
-  client = await connect(simulator);
-  simulator.log.clear();
-});
-afterEach(stopAll);
+const { simulator, client } = useClient({ deals: 10 });
+beforeEach(() => simulator.log.clear());
 
 const fail = (fault: Fault) => simulator.control.fail({ match: path, with: fault });
 const lastStatus = () => simulator.log.all().at(-1)?.status;

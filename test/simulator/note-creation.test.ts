@@ -1,19 +1,9 @@
 import * as v1 from "pipedrive/v1";
-import type { Simulator } from "../../simulator";
-import { type Client, clientWith, connect, type Reply, start, stopAll, TestClock, type WireRecord } from "./client";
+import { clientWith, connect, type Reply, useClient, type WireRecord } from "./client";
 import { hasShape, shapes } from "./wire-shapes";
 
-let simulator: Simulator;
-let client: Client;
-let clock: TestClock;
-
-beforeEach(async () => {
-  clock = new TestClock();
-  simulator = await start({ deals: 20, now: clock.now });
-  client = await connect(simulator);
-  clock.advance(60);
-});
-afterEach(stopAll);
+const { simulator, client, clock, authorize } = useClient({ deals: 20 });
+beforeEach(() => clock.advance(60));
 
 const story = () => simulator.company.stories.singleDeal;
 const admin = () => [...simulator.company.users.values()].find((user) => user.is_admin === 1)?.id ?? 0;
@@ -78,7 +68,7 @@ test("only an admin may name another author", async () => {
     status: 403,
     body: { success: false, error: "You do not have permissions to do this." },
   });
-  client = await connect(simulator, admin());
+  await authorize(admin());
   expect((await post(note)).body.data).toMatchObject({ user_id: seller() });
   expect((await post({ ...note, user_id: 5 })).status).toBe(404);
 });

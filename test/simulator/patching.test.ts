@@ -1,19 +1,10 @@
 import * as v2 from "pipedrive/v2";
-import type { FieldEntity, FieldType, Simulator } from "../../simulator";
-import { type Client, connect, type Reply, start, stopAll, TestClock, type WireRecord } from "./client";
+import type { FieldEntity, FieldType } from "../../simulator";
+import { type Reply, useClient, type WireRecord } from "./client";
 import { hasShape, shapes } from "./wire-shapes";
 
-let simulator: Simulator;
-let client: Client;
-let clock: TestClock;
-
-beforeEach(async () => {
-  clock = new TestClock();
-  simulator = await start({ deals: 20, now: clock.now });
-  client = await connect(simulator);
-  clock.advance(60);
-});
-afterEach(stopAll);
+const { simulator, client, clock, begin, authorize } = useClient({ deals: 20 });
+beforeEach(() => clock.advance(60));
 
 const LATER = "2026-11-20T10:01:00Z";
 const story = () => simulator.company.stories.singleDeal;
@@ -202,9 +193,7 @@ describe("a value that does not fit refuses the whole body, naming the field", (
   });
 
   test("a text too long, where the simulator is told so", async () => {
-    await simulator.stop();
-    simulator = await start({ deals: 10, longTexts: "refuse" });
-    client = await connect(simulator);
+    await begin({ deals: 10, longTexts: "refuse" });
     expect((await patch({ custom_fields: { [code("varchar")]: "x".repeat(256) } })).status).toBe(400);
     expect((await patch({ custom_fields: { [code("varchar")]: "x".repeat(255) } })).status).toBe(200);
   });
@@ -254,7 +243,7 @@ test("a record that is unknown, hidden, in the bin, purged or archived is refuse
     expect(gone).toMatchObject({ status: 400, body: { code: `ERR_${entity.toUpperCase()}_DELETED` } });
   }
   clock.advance(31 * 86_400);
-  client = await connect(simulator);
+  await authorize();
   expect((await patch(body)).status).toBe(404);
 });
 

@@ -1,18 +1,12 @@
-import type { Simulator } from "../../simulator";
-import { type Client, connect, idsOf, type Participant, start, stopAll, TestClock, type WireRecord } from "./client";
+import { type Client, connect, idsOf, type Participant, useClient, type WireRecord } from "./client";
 
-const clock = new TestClock();
-let simulator: Simulator;
-let client: Client;
 let userId: number;
 
-beforeEach(async () => {
-  simulator = await start({ deals: 60, now: clock.now });
+const { simulator, client, clock } = useClient({ deals: 60 });
+beforeEach(() => {
   userId = simulator.company.stories.singleDeal.ownerId;
-  client = await connect(simulator);
   clock.advance(60);
 });
-afterEach(stopAll);
 
 const story = () => simulator.company.stories.singleDeal;
 const now = () => clock.now().toISOString().replace(".000Z", "Z");

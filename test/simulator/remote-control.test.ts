@@ -1,24 +1,17 @@
 import type { FastifyInstance } from "fastify";
-import type { Simulator } from "../../simulator";
 import { optionsFrom } from "../../simulator/arguments";
 import { startRemoteControl } from "../../simulator/remote/remote-control";
-import { type Client, connect, type Reply, refresh, request, start, stopAll } from "./client";
+import { type Reply, refresh, request, useClient } from "./client";
 
-let simulator: Simulator;
-let client: Client;
 let remote: FastifyInstance;
 let address: string;
 
+const { simulator, client, authorize } = useClient({ deals: 10 });
 beforeEach(async () => {
-  simulator = await start({ deals: 10 });
-  client = await connect(simulator);
   remote = await startRemoteControl(simulator, 0);
   address = remote.listeningOrigin;
 });
-afterEach(async () => {
-  await remote.close();
-  await stopAll();
-});
+afterEach(() => remote.close());
 
 const story = () => simulator.company.stories.singleDeal;
 const command = (name: string, body: object = {}): Promise<Reply<Record<string, unknown>>> =>
@@ -41,12 +34,12 @@ test("grants end, users go and come back", async () => {
   expect(simulator.company.users.get(userId)?.active_flag).toBe(false);
   await command("reactivate", { userId });
   expect(simulator.company.users.get(userId)?.active_flag).toBe(true);
-  client = await connect(simulator, userId);
+  await authorize(userId);
   await command("revoke", { userId });
   expect(await refresh(simulator, client.refreshToken)).toMatchObject({ body: { error: "invalid_grant" } });
   const [admin] = simulator.company.users.keys();
   await command("sign-in", { userId: admin });
-  client = await connect(simulator);
+  await authorize();
   expect(await client.one("/api/v1/users/me")).toMatchObject({ id: admin });
 });
 

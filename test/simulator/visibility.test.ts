@@ -1,17 +1,11 @@
-import type { Simulator } from "../../simulator";
-import { type Client, connect, idsOf, type Participant, start, stopAll, TestClock } from "./client";
+import { type Client, connect, idsOf, type Participant, useClient } from "./client";
 
-const clock = new TestClock();
-let simulator: Simulator;
-let client: Client;
 let userId: number;
 
-beforeEach(async () => {
-  simulator = await start({ deals: 80, now: clock.now });
+const { simulator, client, clock, authorize } = useClient({ deals: 80 });
+beforeEach(() => {
   userId = simulator.company.stories.singleDeal.ownerId;
-  client = await connect(simulator);
 });
-afterEach(stopAll);
 
 test("each user sees the own records, those of the group and those of everyone; an admin sees all", async () => {
   const [admin, me, colleague, , , far] = [...simulator.company.users.keys()];
@@ -71,7 +65,7 @@ test("deleted deals come only when asked for, for thirty days", async () => {
   expect(await ids("&status=open,won,lost,deleted&updated_since=2026-11-20T00:00:00Z")).toContain(dealId);
   expect(await client.one(`/api/v2/deals/${dealId}`)).toMatchObject({ status: "deleted", is_deleted: true });
   clock.advance(31 * 86_400);
-  client = await connect(simulator);
+  await authorize();
   expect(await ids("&status=deleted")).not.toContain(dealId);
   expect((await client.get(`/api/v2/deals/${dealId}`)).status).toBe(404);
 });

@@ -1,16 +1,7 @@
-import type { Fault, Simulator } from "../../simulator";
-import { type Client, connect, type Reply, start, stopAll, TestClock, type WireRecord } from "./client";
+import type { Fault } from "../../simulator";
+import { connect, type Reply, start, useClient, type WireRecord } from "./client";
 
-let simulator: Simulator;
-let client: Client;
-let clock: TestClock;
-
-beforeEach(async () => {
-  clock = new TestClock();
-  simulator = await start({ deals: 10, now: clock.now });
-  client = await connect(simulator);
-});
-afterEach(stopAll);
+const { simulator, client, clock, authorize } = useClient({ deals: 10 });
 
 const story = () => simulator.company.stories.singleDeal;
 const code = () => simulator.company.fields.deal.find((field) => field.is_custom_field)?.field_code ?? "";
@@ -89,7 +80,7 @@ describe.each(Object.entries(writes))("%s", (_name, { rule, send, seen, before, 
     clock.advance(89);
     expect(await seen()).toEqual(before);
     simulator.control.killAccessTokens(story().ownerId);
-    client = await connect(simulator);
+    await authorize();
     clock.advance(1);
     expect(await seen()).toEqual(after);
   });

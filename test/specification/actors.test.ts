@@ -1,25 +1,13 @@
 import { SignJWT } from "jose";
 import { request } from "undici";
-import { type Simulator, startSimulator } from "../../simulator";
 import { tokenFor } from "../support/actors";
-import { createTestDatabase, type TestDatabase } from "../support/database";
 import { post } from "../support/http";
 import { type KeyServer, makeKey, type SigningKey, startKeyServer, withBody, withKeys } from "../support/key-server";
 import { type Service, startService } from "../support/service";
 import { subscribe } from "../support/sockets";
+import { useService } from "../support/world";
 
-let simulator: Simulator;
-let database: TestDatabase;
-let service: Service;
-
-beforeAll(async () => {
-  [simulator, database] = await Promise.all([startSimulator({ deals: 10 }), createTestDatabase()]);
-  service = await startService(simulator, database);
-});
-afterAll(async () => {
-  await service.stop();
-  await Promise.all([simulator.stop(), database.drop()]);
-});
+const { simulator, database, service } = useService({ deals: 10 });
 
 const VIEWER = "{ viewer { userId tenantId role plan } }";
 const foreign = (claims: object, secret = "another secret, also of at least 32 bytes") =>

@@ -1,12 +1,10 @@
 import { readFileSync } from "node:fs";
 import { parse } from "graphql";
-import { type Simulator, startSimulator } from "../../simulator";
 import { buildGraphQLSchema } from "../../src/resolvers/graphql-schema";
-import { createTestDatabase, type TestDatabase } from "../support/database";
 import { fieldOf } from "../support/fields";
-import { type Service, startService } from "../support/service";
 import { subscribe } from "../support/sockets";
 import { dataOf, syncEnds, until } from "../support/stories";
+import { useService } from "../support/world";
 
 /** As many as the demo has: the examples name people of its company. */
 const DEALS = 120;
@@ -28,21 +26,13 @@ const examples = [...readFileSync("docs/api.md", "utf8").matchAll(BLOCKS)].map(
   },
 );
 
-let simulator: Simulator;
-let database: TestDatabase;
-let service: Service;
 /** What stands in angle brackets in the page. */
 const known: Record<string, string> = {};
 
+const { simulator, service } = useService({ deals: DEALS });
 beforeAll(async () => {
-  [simulator, database] = await Promise.all([startSimulator({ deals: DEALS }), createTestDatabase()]);
-  service = await startService(simulator, database);
   known["in an hour"] = new Date(Date.now() + HOUR_MS).toISOString();
   known["key of a writable field"] = fieldOf(simulator, "DEAL", "varchar").field_code;
-});
-afterAll(async () => {
-  await service.stop();
-  await Promise.all([simulator.stop(), database.drop()]);
 });
 
 interface Recorded {
@@ -64,6 +54,9 @@ const LEARNS: Record<string, (data: never) => unknown> = {
     known["id of the unclear meeting"] = recordMeeting.meeting.id;
     known["id of a candidate"] = recordMeeting.meeting.match.candidates[0]?.deal.id ?? "";
   },
+  Pipelines: ({ connection }: { connection: { pipelines: { stages: { id: string }[] }[] } }) => {
+    known["id of a stage"] = connection.pipelines[0]?.stages[0]?.id ?? "";
+  },
   Briefing: ({ meeting }: { meeting: { briefing: { deal: { title: string } } } }) =>
     expect(meeting.briefing.deal.title).toContain("Halden Freight"),
   WriteNote: ({ writeNote }: { writeNote: { write: { state: string } } }) =>
@@ -75,7 +68,7 @@ const LEARNS: Record<string, (data: never) => unknown> = {
   Events: ({ auditEvents }: { auditEvents: { nodes: { action: string }[] } }) =>
     expect(auditEvents.nodes.map(({ action }) => action).reverse()).toEqual([
       ...["CONSENT_STARTED", "CONSENT_COMPLETED", "CONNECTED", "DEAL_CHOSEN", "DEAL_CHOSEN", "MEETING_DELETED"],
-      "FIELD_MAPPING_SET",
+      ...["QUIET_SETTINGS_SET", "DEAL_SNOOZED", "DEAL_SNOOZED", "FIELD_MAPPING_SET"],
     ]),
 };
 

@@ -1,30 +1,17 @@
 import { pino } from "pino";
-import { type Simulator, startSimulator } from "../../simulator";
 import { KEPT_MS, recordAudit, sweepAudit } from "../../src/auth/audit";
 import { Database } from "../../src/database/database";
 import type { Logger } from "../../src/platform/logger";
 import { createLogger } from "../../src/platform/logger";
 import { tokenFor } from "../support/actors";
-import { createTestDatabase, type TestDatabase } from "../support/database";
 import { leaked } from "../support/dump";
 import { clearMapping, fieldOf, setMapping } from "../support/fields";
 import { askNote } from "../support/notes";
-import { type Service, startService } from "../support/service";
 import { CONNECT, completeConsent, connect, dataOf, recordMeeting, startConsent, syncEnds } from "../support/stories";
 import { makeStale } from "../support/tokens";
+import { useService } from "../support/world";
 
-let simulator: Simulator;
-let database: TestDatabase;
-let service: Service;
-
-beforeAll(async () => {
-  [simulator, database] = await Promise.all([startSimulator({ deals: 20 }), createTestDatabase()]);
-  service = await startService(simulator, database);
-});
-afterAll(async () => {
-  await service.stop();
-  await Promise.all([simulator.stop(), database.drop()]);
-});
+const { simulator, database, service } = useService({ deals: 20 });
 
 interface Event {
   action: string;

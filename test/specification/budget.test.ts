@@ -1,15 +1,16 @@
-import { type Simulator, startSimulator } from "../../simulator";
+import type { Simulator } from "../../simulator";
 import type { Purpose } from "../../src/connections/budget";
 import { HOUR_MS, MINUTE_MS } from "../../src/platform/clock";
-import { type Config, readConfig } from "../../src/platform/config";
+import type { Config } from "../../src/platform/config";
 import { RunLostError } from "../../src/sync/failures";
 import { readUntilLow, refusalOf, type Spender, startSpender } from "../support/budgets";
-import { createTestDatabase, type TestDatabase } from "../support/database";
+import type { TestDatabase } from "../support/database";
 import { startProgram } from "../support/processes";
 import type { SpenderReport } from "../support/programs/budget-spender";
-import { environmentFor, type Service, startService } from "../support/service";
+import { environmentFor, type Service } from "../support/service";
 import { connect, dataOf } from "../support/stories";
 import { copyOf } from "../support/tokens";
+import { World } from "../support/world";
 
 // Seen red with each of: a batch for each of the callers; companies told apart by tenants; a row stored whatever others
 // did; what was not sent counted as spent; a look each time; a refused call that renews its token first; a 429 not heard.
@@ -21,6 +22,7 @@ const PAGE = 10;
 const LANES = 4;
 
 let now: Date;
+let world: World;
 let simulator: Simulator;
 let database: TestDatabase;
 let service: Service;
@@ -37,12 +39,9 @@ const row = async () => (await database.query("SELECT * FROM crm_budget"))[0] as
 beforeEach(async () => {
   now = new Date();
   const clock = () => now;
-  [simulator, database] = await Promise.all([
-    startSimulator({ deals: 10, dailyTokens: DAILY, now: clock }),
-    createTestDatabase(),
-  ]);
-  config = readConfig({ ...environmentFor(simulator), DATABASE_URL: database.url.reveal() });
-  service = await startService(simulator, database, { clock, roles: new Set(["api"]) });
+  world = await World.start({ deals: 10, dailyTokens: DAILY, clock });
+  ({ simulator, database, config } = world);
+  service = await world.startService({ roles: ["api"] });
   copies = [];
   for (const tenant of ["acme", "globex"]) {
     await connect(service, simulator, { tenant });
@@ -52,8 +51,7 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   await Promise.all(spenders.map((spender) => spender.stop()));
-  await service.stop();
-  await Promise.all([simulator.stop(), database.drop()]);
+  await world.stop();
 });
 
 /** Calls of the first or the second tenant's process. */

@@ -1,27 +1,15 @@
-import { type Simulator, startSimulator } from "../../simulator";
 import type { ActorClaims } from "../support/actors";
-import { createTestDatabase, type TestDatabase } from "../support/database";
 import { dumpState } from "../support/dump";
-import { type Service, startService } from "../support/service";
 import { CONNECT, completeConsent, connect, dataOf, startConsent } from "../support/stories";
+import { useService } from "../support/world";
 
 // Seen red with: a state that is not deleted when it is used; a state that is not bound to its user, or to its tenant;
 // its expiry not looked at; the policy not asked again; consents that a disconnect leaves in place.
 
-let simulator: Simulator;
-let database: TestDatabase;
-let service: Service;
 let now = new Date();
 
-beforeAll(async () => {
-  [simulator, database] = await Promise.all([startSimulator({ deals: 10, now: () => now }), createTestDatabase()]);
-  // Without a worker nothing but the operation itself changes the database.
-  service = await startService(simulator, database, { clock: () => now, roles: new Set(["api"]) });
-});
-afterAll(async () => {
-  await service.stop();
-  await Promise.all([simulator.stop(), database.drop()]);
-});
+// Without a worker nothing but the operation itself changes the database.
+const { simulator, database, service } = useService({ deals: 10, clock: () => now, roles: ["api"] });
 
 let tenants = 0;
 const newcomer = (): ActorClaims => {

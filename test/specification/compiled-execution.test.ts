@@ -1,27 +1,15 @@
 import { buildSchema, getOperationAST, Kind, parse } from "graphql";
-import { type Simulator, startSimulator } from "../../simulator";
 import { isSafeToCompile, Plans } from "../../src/server/compiled-execution";
-import { createTestDatabase, type TestDatabase } from "../support/database";
-import { type Service, startService } from "../support/service";
-import { connect, recordMeeting, syncEnds } from "../support/stories";
+import { recordMeeting } from "../support/stories";
+import { useCrm } from "../support/world";
 
-let simulator: Simulator;
-let database: TestDatabase;
-let plain: Service;
-let compiled: Service;
 let meetingId: string;
 
+const { simulator, serve } = useCrm({ deals: 30 });
+const plain = serve({ config: { compileQueriesAtUse: 0 }, connected: ["acme"] });
+const compiled = serve({ config: { compileQueriesAtUse: 1 }, roles: ["api"] });
 beforeAll(async () => {
-  [simulator, database] = await Promise.all([startSimulator({ deals: 30 }), createTestDatabase()]);
-  plain = await startService(simulator, database, { compileQueriesAtUse: 0 });
-  compiled = await startService(simulator, database, { compileQueriesAtUse: 1, roles: new Set(["api"]) });
-  await connect(plain, simulator);
-  await syncEnds(plain);
   meetingId = (await recordMeeting(plain, [simulator.company.stories.singleDeal.email])).id;
-});
-afterAll(async () => {
-  await Promise.all([plain.stop(), compiled.stop()]);
-  await Promise.all([simulator.stop(), database.drop()]);
 });
 
 const BRIEFING = `query Briefing($id: ID!, $first: Int = 3) { briefing(meetingId: $id) {

@@ -1,28 +1,17 @@
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Fault, type FaultRule, type Simulator, startSimulator } from "../../simulator";
+import type { Fault, FaultRule } from "../../simulator";
 import { readConfig } from "../../src/platform/config";
-import { createTestDatabase, type TestDatabase } from "../support/database";
 import { dumpDatabase, leaked } from "../support/dump";
 import { environmentFor, type Service, startService } from "../support/service";
 import { completeConsent, dataOf, startConsent } from "../support/stories";
+import { useService } from "../support/world";
 
 // Seen red with: a copy made, or the code stored, before users/me was asked; the token endpoint's answer in a refusal's
 // message; a deactivated user bound; a grant without a refresh token taken.
 
-let simulator: Simulator;
-let database: TestDatabase;
-let service: Service;
-
-beforeAll(async () => {
-  [simulator, database] = await Promise.all([startSimulator({ deals: 10 }), createTestDatabase()]);
-  service = await startService(simulator, database, { roles: new Set(["api"]) });
-});
-afterAll(async () => {
-  await service.stop();
-  await Promise.all([simulator.stop(), database.drop()]);
-});
+const { simulator, database, service } = useService({ deals: 10, roles: ["api"] });
 afterEach(() => simulator.control.clearFaults());
 
 /** Recognisable text in place of every secret of one attempt; all of them are looked for at the end. */

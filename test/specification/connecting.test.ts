@@ -1,22 +1,10 @@
-import { type Simulator, startSimulator } from "../../simulator";
 import type { ActorClaims } from "../support/actors";
-import { createTestDatabase, type TestDatabase } from "../support/database";
-import { type Service, startService } from "../support/service";
 import { completeConsent, connect, dataOf, START_CONNECT, startConsent, syncEnds } from "../support/stories";
+import { useService } from "../support/world";
 
-let simulator: Simulator;
-let database: TestDatabase;
-let service: Service;
 let now = new Date();
 
-beforeAll(async () => {
-  [simulator, database] = await Promise.all([startSimulator({ deals: 10, now: () => now }), createTestDatabase()]);
-  service = await startService(simulator, database, { clock: () => now });
-});
-afterAll(async () => {
-  await service.stop();
-  await Promise.all([simulator.stop(), database.drop()]);
-});
+const { simulator, database, service } = useService({ deals: 10, clock: () => now });
 
 let tenants = 0;
 /** A tenant that no other test has touched. */

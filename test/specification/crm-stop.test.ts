@@ -1,44 +1,27 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Simulator, startSimulator } from "../../simulator";
 import { resumeCrm, stopCrm } from "../../src/connections/crm-stops";
 import { Database } from "../../src/database/database";
-import { createTestDatabase, type TestDatabase } from "../support/database";
 import { setMapping, writeFields } from "../support/fields";
 import { askNote, posts, writeNote } from "../support/notes";
-import { type Program, startProgram } from "../support/processes";
-import { environmentFor, type Service, serviceAt } from "../support/service";
+import { startProgram } from "../support/processes";
+import type { Service } from "../support/service";
 import { subscribe } from "../support/sockets";
 import { completeConsent, connect, dataOf, recordMeeting, startConsent, syncEnds, until } from "../support/stories";
 import { makeStale } from "../support/tokens";
+import { useCrm } from "../support/world";
 
-let simulator: Simulator;
-let database: TestDatabase;
-let environment: Record<string, string>;
-let processes: Program[];
 let services: Service[];
 let db: Database;
 
 // Each command is a process of its own, and a busy machine takes its time to start it.
 jest.setTimeout(120_000);
 
+const { world, simulator, database } = useCrm({ deals: 50 });
 beforeAll(async () => {
-  [simulator, database] = await Promise.all([startSimulator({ deals: 50 }), createTestDatabase()]);
   db = new Database(database.dataSource);
-  environment = { ...environmentFor(simulator), DATABASE_URL: database.url.reveal(), LOG_LEVEL: "info" };
-  processes = [startProgram("src/main.js", environment), startProgram("src/main.js", environment)];
-  services = await Promise.all(
-    processes.map(async (program) => {
-      const [, address = ""] = await program.says(/"address":"([^"]+)"/);
-      return serviceAt(address, async () => undefined);
-    }),
-  );
+  services = (await Promise.all([world.startProcess(), world.startProcess()])).map(({ service }) => service);
   await connect(services[0] as Service, simulator);
   await syncEnds(services[0] as Service);
-});
-afterAll(async () => {
-  for (const { child } of processes) child.kill("SIGKILL");
-  await Promise.all(processes.map(({ ended }) => ended));
-  await Promise.all([simulator.stop(), database.drop()]);
 });
 afterEach(async () => {
   simulator.control.clearFaults();
@@ -46,8 +29,11 @@ afterEach(async () => {
   await syncEnds(services[0] as Service);
 });
 
+const startCommand = (...words: string[]) =>
+  startProgram("src/main.js", { ...world.environment, LOG_LEVEL: "info" }, words);
+
 async function command(name: string, ...words: string[]): Promise<string> {
-  const program = startProgram("src/main.js", environment, [name, ...words]);
+  const program = startCommand(name, ...words);
   expect(await program.ended).toBe(0);
   return program.output();
 }
@@ -150,7 +136,7 @@ test("a tenant's session can read the switch and not change it", async () => {
 });
 
 test("a command that does not exist is answered with those that do", async () => {
-  const program = startProgram("src/main.js", environment, ["crm-pause"]);
+  const program = startCommand("crm-pause");
   expect(await program.ended).toBe(1);
   expect(program.output()).toMatch(/no command crm-pause.*crm-stop, crm-resume/);
 });

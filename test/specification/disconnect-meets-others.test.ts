@@ -1,22 +1,10 @@
-import { type Simulator, startSimulator } from "../../simulator";
-import { createTestDatabase, type TestDatabase } from "../support/database";
 import { rowsOfCopy } from "../support/dump";
-import { type Service, startService } from "../support/service";
 import { completeConsent, connect, dataOf, recordMeeting, startConsent, syncEnds, until } from "../support/stories";
+import { useService } from "../support/world";
 
 // Seen red with: a consent that is forgotten when it is used up; rows stored without a look whether the copy is live.
 
-let simulator: Simulator;
-let database: TestDatabase;
-let service: Service;
-beforeAll(async () => {
-  [simulator, database] = await Promise.all([startSimulator({ deals: 10 }), createTestDatabase()]);
-  service = await startService(simulator, database);
-});
-afterAll(async () => {
-  await service.stop();
-  await Promise.all([simulator.stop(), database.drop()]);
-});
+const { simulator, database, service } = useService({ deals: 10 });
 afterEach(() => simulator.control.clearFaults());
 const DISCONNECT = "mutation { disconnect { ... on DisconnectSuccess { connection { state } } } }";
 

@@ -1,33 +1,23 @@
-import { type Simulator, startSimulator } from "../../simulator";
-import { purgeCopy, sweepPurges } from "../../src/connections/purge";
+import { purgeCopy, sweepPurges } from "../../src/connections/copies";
 import { Database } from "../../src/database/database";
 import { createLogger } from "../../src/platform/logger";
 import { encodeId } from "../../src/resolvers/global-id";
 import { enqueueRun } from "../../src/sync/schedule-rows";
 import type { ActorClaims } from "../support/actors";
 import { copiedIds, visibleIds } from "../support/copy";
-import { createTestDatabase, type TestDatabase } from "../support/database";
 import { dumpState, rowsOfCopy } from "../support/dump";
-import { type Service, startService } from "../support/service";
 import { connect, dataOf, noJobIsDue, type Refusal, recordMeeting, syncEnds, until } from "../support/stories";
+import { useService } from "../support/world";
 
 // Seen red with: the credential left in place; the copy not retired; the runs not cancelled; no purge enqueued; a purge
 // that does not look whether the copy is retired, or that takes the rows of every copy; a page committed
 // without a look whether its copy is live; members allowed to disconnect; the plan asked for.
 
-let simulator: Simulator;
-let database: TestDatabase;
-let service: Service;
 let db: Database;
 
+const { simulator, database, service } = useService({ deals: 20 });
 beforeAll(async () => {
-  [simulator, database] = await Promise.all([startSimulator({ deals: 20 }), createTestDatabase()]);
-  service = await startService(simulator, database);
   db = new Database(database.dataSource);
-});
-afterAll(async () => {
-  await service.stop();
-  await Promise.all([simulator.stop(), database.drop()]);
 });
 afterEach(() => simulator.control.clearFaults());
 

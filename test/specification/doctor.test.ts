@@ -1,6 +1,5 @@
 import { randomBytes } from "node:crypto";
 import { type AddressInfo, createServer, type Server } from "node:net";
-import { type Simulator, startSimulator } from "../../simulator";
 import { resumeCrm, stopCrm } from "../../src/connections/crm-stops";
 import { Database } from "../../src/database/database";
 import { readQueueState } from "../../src/database/jobs";
@@ -12,27 +11,17 @@ import { createTestDatabase, type TestDatabase } from "../support/database";
 import { dumpDatabase, leaked } from "../support/dump";
 import { makeKey, startKeyServer, withBody, withKeys } from "../support/key-server";
 import { startProgram } from "../support/processes";
-import { environmentFor, startService } from "../support/service";
-import { connect, syncEnds } from "../support/stories";
+import { useCrm } from "../support/world";
 
-let simulator: Simulator;
-let database: TestDatabase;
 let environment: Record<string, string>;
 
 jest.setTimeout(60_000);
+const { world, simulator, database } = useCrm({ deals: 10 });
 beforeAll(async () => {
-  [simulator, database] = await Promise.all([startSimulator({ deals: 10 }), createTestDatabase()]);
-  environment = { ...environmentFor(simulator), DATABASE_URL: database.url.reveal(), NODE_ENV: "production" };
-  const service = await startService(simulator, database);
-  await connect(service, simulator);
-  await syncEnds(service);
-  await service.stop();
+  environment = { ...world.environment, NODE_ENV: "production" };
+  await (await world.startService({ connected: ["acme"] })).stop();
 });
-afterAll(() => Promise.all([simulator.stop(), database.drop()]));
-beforeEach(() => {
-  simulator.log.clear();
-  simulator.control.clearFaults();
-});
+beforeEach(() => world.beginAnew());
 
 /** What doctor says, a line each, in this environment. */
 async function lines(changes: Record<string, string> = {}): Promise<string> {

@@ -1,22 +1,22 @@
-import { type Fault, type Simulator, startSimulator } from "../../simulator";
+import { type Fault, startSimulator } from "../../simulator";
 import { CrmApi } from "../../src/crm/api";
 import { CrmHttp } from "../../src/crm/http";
 import { CrmOAuth } from "../../src/crm/oauth";
 import { type CustomFieldKey, isCustomFieldKey } from "../../src/crm/parsing/fields";
 import { Secret } from "../../src/platform/secret";
-import { type Batch, writeRecord } from "../../src/writeback/fields/record-batch";
+import { type Batch, writeRecord } from "../../src/writeback/record-batch";
 import { fieldOf, heldIn, patches } from "../support/fields";
+import { useStarted } from "../support/world";
 
 // A nomination gives a record one field; these batches have several, as decision 0029 words it. Seen red with: a
 // second try after a 429.
 
-let simulator: Simulator;
 let http: CrmHttp;
 let api: CrmApi;
 let dealId: number;
 
+const simulator = useStarted(() => startSimulator({ deals: 10 }));
 beforeAll(async () => {
-  simulator = await startSimulator({ deals: 10 });
   http = new CrmHttp();
   const { url, clientId, clientSecret, redirectUrl } = simulator;
   const oauth = new CrmOAuth(http, {
@@ -28,10 +28,7 @@ beforeAll(async () => {
   api = new CrmApi({ http, baseUrl: url, tokens: { current: fixed, renewed: fixed } });
   dealId = simulator.company.stories.singleDeal.dealId;
 });
-afterAll(async () => {
-  await http.close();
-  await simulator.stop();
-});
+afterAll(() => http.close());
 beforeEach(() => {
   simulator.control.clearFaults();
   simulator.log.clear();

@@ -1,25 +1,12 @@
-import type { Simulator } from "../../simulator";
-import type { TestDatabase } from "../support/database";
-import { type FieldStory, startFieldStory } from "../support/field-story";
+import { useFieldStory } from "../support/field-story";
 import { patches, writeFields } from "../support/fields";
 import { startService } from "../support/service";
 import { connect, until } from "../support/stories";
 
 // Seen red with: an absence believed at once.
 
-let story: FieldStory;
-let simulator: Simulator;
-let database: TestDatabase;
-
-beforeAll(async () => {
-  story = await startFieldStory();
-  ({ simulator, database } = story);
-});
-afterAll(() => story.stop());
-beforeEach(() => {
-  simulator.control.clearFaults();
-  simulator.log.clear();
-});
+const story = useFieldStory();
+const { simulator, database } = story;
 
 /** A worker looks at once for what another has left behind. */
 async function withFreshWorker<T>(work: () => Promise<T>): Promise<T> {
@@ -40,10 +27,11 @@ async function written(value: string): Promise<string> {
   simulator.log.clear();
   return row?.id ?? "";
 }
+/** Its answer was lost so long ago, and its next look is due. */
 async function unknown(id: string, minutesAgo: number): Promise<void> {
   await database.query(
     `UPDATE field_write SET state = 'UNKNOWN', error_code = 'ANSWER_LOST', error_message = 'lost', settled_at = NULL,
-       sent_at = now() - make_interval(mins => $2) WHERE id = $1`,
+       sent_at = now() - make_interval(mins => $2), next_look_up_at = now() - interval '2 minutes' WHERE id = $1`,
     [id, minutesAgo],
   );
 }
@@ -97,6 +85,7 @@ test("a record that is out of sight proves nothing: the value stays UNKNOWN unti
   await withFreshWorker(() => until("it was looked for", async () => looks().some(({ status }) => status === 404)));
   expect((await receipt(id))?.state).toBe("UNKNOWN");
   simulator.control.show("deal", story.ids.DEAL);
+  await unknown(id, 8);
   await withFreshWorker(() => settled(id));
   expect(await receipt(id)).toEqual({ state: "WRITTEN", error_code: null });
 });

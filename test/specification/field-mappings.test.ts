@@ -1,6 +1,4 @@
-import { type Simulator, startSimulator } from "../../simulator";
 import type { ActorClaims } from "../support/actors";
-import { createTestDatabase, type TestDatabase } from "../support/database";
 import {
   clearMapping,
   ENTITIES,
@@ -12,21 +10,10 @@ import {
   setMapping,
   showFields,
 } from "../support/fields";
-import { type Service, startService } from "../support/service";
 import { connect, dataOf, syncEnds, until } from "../support/stories";
+import { useService } from "../support/world";
 
-let simulator: Simulator;
-let database: TestDatabase;
-let service: Service;
-
-beforeAll(async () => {
-  [simulator, database] = await Promise.all([startSimulator({ deals: 20 }), createTestDatabase()]);
-  service = await startService(simulator, database);
-});
-afterAll(async () => {
-  await service.stop();
-  await Promise.all([simulator.stop(), database.drop()]);
-});
+const { simulator, database, service } = useService({ deals: 20 });
 afterEach(() => simulator.control.clearFaults());
 
 let tenants = 0;

@@ -1,19 +1,13 @@
 import type { ActorClaims } from "../support/actors";
-import { all, type FieldStory, startFieldStory, statesOf } from "../support/field-story";
+import { all, statesOf, useFieldStory } from "../support/field-story";
 import { ENTITIES, type Entity, writeFields } from "../support/fields";
 import { connect, recordMeeting, syncEnds } from "../support/stories";
 
-let story: FieldStory;
-let { simulator, database, service, meetingId, ids, nominate } = {} as FieldStory;
-
-beforeAll(async () => {
-  story = await startFieldStory();
-  ({ simulator, database, service, meetingId, ids, nominate } = story);
-});
-afterAll(() => story.stop());
-beforeEach(() => {
-  simulator.control.clearFaults();
-  simulator.log.clear();
+const story = useFieldStory();
+const { simulator, database, service, ids, nominate } = story;
+let meetingId: string;
+beforeAll(() => {
+  meetingId = story.meetingId;
 });
 
 describe("A wrong target", () => {
@@ -133,7 +127,9 @@ describe("A wrong target", () => {
 
   test("a plan that has lapsed, no CRM, and a blank key refuse without a request; a member may write", async () => {
     const lapsed = { as: { role: "owner", plan: "free" } };
-    expect(await writeFields(service, meetingId, all(value), lapsed)).toMatchObject({ code: "NOT_ALLOWED_ON_PLAN" });
+    expect(await writeFields(service, meetingId, all(value), lapsed)).toMatchObject({
+      code: "NOT_ALLOWED_ON_PLAN",
+    });
     const alone = { tenant: "alone" };
     const { id: meeting } = await recordMeeting(service, ["a@b.example"], {}, alone);
     expect(await writeFields(service, meeting, all(value), { as: alone })).toMatchObject({ code: "NOT_CONNECTED" });

@@ -1,4 +1,4 @@
-import { all, type FieldStory, startFieldStory, statesOf } from "../support/field-story";
+import { all, statesOf, useFieldStory } from "../support/field-story";
 import {
   ENTITIES,
   type FieldValue,
@@ -13,17 +13,11 @@ import { type Service, startService } from "../support/service";
 import { countStatements, type StatementCounter } from "../support/statements";
 import { connect, dataOf, recordMeeting, syncEnds, until } from "../support/stories";
 
-let story: FieldStory;
-let { simulator, database, service, meetingId, ids, nominate, keyOf, held } = {} as FieldStory;
-
-beforeAll(async () => {
-  story = await startFieldStory();
-  ({ simulator, database, service, meetingId, ids, nominate, keyOf, held } = story);
-});
-afterAll(() => story.stop());
-beforeEach(() => {
-  simulator.control.clearFaults();
-  simulator.log.clear();
+const story = useFieldStory();
+const { simulator, database, service, ids, keyOf, nominate, held } = story;
+let meetingId: string;
+beforeAll(() => {
+  meetingId = story.meetingId;
 });
 
 describe("Values of one mutation", () => {
@@ -224,7 +218,9 @@ describe("The idempotency key", () => {
     const first = await writeFields(service, meetingId, all("once"), key);
     simulator.log.clear();
     expect(await writeFields(service, meetingId, all("once"), key)).toEqual(first);
-    expect(await writeFields(service, meetingId, all("twice"), key)).toMatchObject({ code: "IDEMPOTENCY_KEY_REUSED" });
+    expect(await writeFields(service, meetingId, all("twice"), key)).toMatchObject({
+      code: "IDEMPOTENCY_KEY_REUSED",
+    });
     expect(await writeFields(service, meetingId, all("once").slice(1), key)).toMatchObject({
       ...{ code: "IDEMPOTENCY_KEY_REUSED", field: "idempotencyKey" },
     });

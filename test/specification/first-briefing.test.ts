@@ -1,22 +1,7 @@
-import { type Simulator, startSimulator } from "../../simulator";
-import { createTestDatabase, type TestDatabase } from "../support/database";
-import { type Service, startService } from "../support/service";
-import { connect, recordMeeting, syncEnds } from "../support/stories";
+import { recordMeeting } from "../support/stories";
+import { useService } from "../support/world";
 
-let simulator: Simulator;
-let database: TestDatabase;
-let service: Service;
-
-beforeAll(async () => {
-  [simulator, database] = await Promise.all([startSimulator({ deals: 60 }), createTestDatabase()]);
-  service = await startService(simulator, database);
-  await connect(service, simulator);
-  await syncEnds(service);
-});
-afterAll(async () => {
-  await service.stop();
-  await Promise.all([simulator.stop(), database.drop()]);
-});
+const { simulator, service } = useService({ deals: 60, connected: ["acme"] });
 
 const BRIEFING = `query ($id: ID!) { briefing(meetingId: $id) {
   meeting { title match { status rule reason deal { title } } }

@@ -1,22 +1,12 @@
-import { type Simulator, startSimulator } from "../../simulator";
 import { copiedIds, copiedParticipants, visibleIds, visibleParticipants } from "../support/copy";
-import { createTestDatabase, type TestDatabase } from "../support/database";
-import { type Service, startService } from "../support/service";
 import { connect, type EndedRun, syncEnds } from "../support/stories";
+import { useService } from "../support/world";
 
-let simulator: Simulator;
-let database: TestDatabase;
-let service: Service;
 let userId: number;
 
+const { simulator, database, service } = useService({ deals: 700, seed: 7 });
 beforeAll(async () => {
-  [simulator, database] = await Promise.all([startSimulator({ deals: 700, seed: 7 }), createTestDatabase()]);
-  service = await startService(simulator, database);
   userId = simulator.company.stories.singleDeal.ownerId;
-});
-afterAll(async () => {
-  await service.stop();
-  await Promise.all([simulator.stop(), database.drop()]);
 });
 beforeEach(() => simulator.log.clear());
 

@@ -1,8 +1,6 @@
 import { randomBytes } from "node:crypto";
-import { type Simulator, startSimulator } from "../../simulator";
-import { createTestDatabase, type TestDatabase } from "../support/database";
-import { type Service, startService } from "../support/service";
 import { connect, dataOf, recordMeeting, syncEnds, until } from "../support/stories";
+import { useService } from "../support/world";
 
 /** How far the clocks of both sides are ahead. */
 let aheadMs = 0;
@@ -10,18 +8,8 @@ const clock = () => new Date(Date.now() + aheadMs);
 const passDays = (days: number) => {
   aheadMs += days * 86_400_000;
 };
-let simulator: Simulator;
-let database: TestDatabase;
-let service: Service;
 
-beforeAll(async () => {
-  [simulator, database] = await Promise.all([startSimulator({ deals: 40, now: clock }), createTestDatabase()]);
-  service = await startService(simulator, database, { clock });
-});
-afterAll(async () => {
-  await service.stop();
-  await Promise.all([simulator.stop(), database.drop()]);
-});
+const { simulator, database, service } = useService({ deals: 40, clock });
 beforeEach(() => simulator.control.clearFaults());
 
 interface Gap {
@@ -248,12 +236,16 @@ test("where a run failed before all deals were read, a meeting of any age is mat
   expect(late.match.reason).toMatch(/^No deal of the attendees or their companies was open when the meeting began/);
 });
 
-test("deals whose participants were not asked for yet are a gap of the answers that show them, with the pace's day", async () => {
-  const as = { tenant: "unasked" };
-  const { ghosted, freeMail } = simulator.company.stories;
+async function connected(tenant: string) {
+  const as = { tenant };
   await connect(service, simulator, as);
   await syncEnds(service, as);
-  const tenantId = await database.tenantId("unasked");
+  return { as, tenantId: await database.tenantId(tenant) };
+}
+
+test("deals whose participants were not asked for yet are a gap of the answers that show them, with the pace's day", async () => {
+  const { as, tenantId } = await connected("unasked");
+  const { ghosted, freeMail } = simulator.company.stories;
   await database.query(
     "UPDATE deal SET participants_known = false, participants_due = true WHERE tenant_id = $1 AND crm_id = $2",
     [tenantId, ghosted.dealId],
@@ -275,11 +267,8 @@ test("deals whose participants were not asked for yet are a gap of the answers t
 });
 
 test("what a shown record names and the copy does not have is null, and a gap of that answer alone", async () => {
-  const as = { tenant: "named" };
+  const { as, tenantId } = await connected("named");
   const { ghosted, freeMail } = simulator.company.stories;
-  await connect(service, simulator, as);
-  await syncEnds(service, as);
-  const tenantId = await database.tenantId("named");
   const stageId = 4_711;
   await database.query("UPDATE deal SET stage_id = $3, owner_id = $3 WHERE tenant_id = $1 AND crm_id = $2", [
     tenantId,

@@ -1,19 +1,16 @@
 import { Grants } from "../../src/connections/grants";
-import { type Renewals, startRenewals, WORKS } from "../support/renewals";
+import { useRenewals, WORKS } from "../support/renewals";
 import { dataOf } from "../support/stories";
 
-// Seen red with: no chore; a chore that tries again at each look; one that renews what is in use.
+// Seen red with: no periodic task; one that tries again at each look; one that renews what is in use.
 
 const DAY = 86_400_000;
 
-let on: Renewals;
 let grants: Grants;
-beforeAll(async () => {
-  on = await startRenewals();
+const on = useRenewals();
+beforeAll(() => {
   grants = new Grants({ ...on.access, clock: on.clock });
 });
-afterAll(() => on.stop());
-afterEach(() => on.simulator.control.clearFaults());
 
 const endsAt = async (tenant: string) => {
   const query = "{ connection { grantEndsAt } }";

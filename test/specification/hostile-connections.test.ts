@@ -1,21 +1,8 @@
 import { once } from "node:events";
 import { connect as dial, type Socket } from "node:net";
-import { type Simulator, startSimulator } from "../../simulator";
-import { createTestDatabase, type TestDatabase } from "../support/database";
-import { type Service, startService } from "../support/service";
+import { useService } from "../support/world";
 
-let simulator: Simulator;
-let database: TestDatabase;
-let service: Service;
-
-beforeAll(async () => {
-  [simulator, database] = await Promise.all([startSimulator({ deals: 10 }), createTestDatabase()]);
-  service = await startService(simulator, database, { roles: new Set(["api"]) });
-});
-afterAll(async () => {
-  await service.stop();
-  await Promise.all([simulator.stop(), database.drop()]);
-});
+const { service } = useService({ deals: 10, roles: ["api"] });
 
 /** Asks for a socket from a foreign page; the caller sees to the rest. */
 async function upgrade(path: string): Promise<Socket> {

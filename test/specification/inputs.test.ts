@@ -1,23 +1,10 @@
 import { getNamedType, isInputObjectType } from "graphql";
-import { type Simulator, startSimulator } from "../../simulator";
 import { buildGraphQLSchema } from "../../src/resolvers/graphql-schema";
-import { createTestDatabase, type TestDatabase } from "../support/database";
 import { dumpState } from "../support/dump";
-import { type Service, startService } from "../support/service";
 import { dataOf, type Refusal } from "../support/stories";
+import { useService } from "../support/world";
 
-let simulator: Simulator;
-let database: TestDatabase;
-let service: Service;
-
-beforeAll(async () => {
-  [simulator, database] = await Promise.all([startSimulator({ deals: 10 }), createTestDatabase()]);
-  service = await startService(simulator, database, { roles: new Set(["api"]) });
-});
-afterAll(async () => {
-  await service.stop();
-  await Promise.all([simulator.stop(), database.drop()]);
-});
+const { database, service } = useService({ deals: 10, roles: ["api"] });
 
 const MEETING = {
   externalId: "m-1",
@@ -27,6 +14,8 @@ const MEETING = {
   attendees: [{ email: "bo@buyer.example" }],
 };
 const NOTE = { meetingId: "m", content: "Went well.", idempotencyKey: "key-1" };
+const SETTINGS = { thresholds: [], businessDays: false, twoWayActivityTypes: [] };
+const SILENCE = { code: "GHOSTED", days: 7 };
 const VALUES = { meetingId: "m", values: [{ entity: "DEAL", value: "x" }], idempotencyKey: "key-2" };
 
 /** By mutation: its type of input, then inputs each with the one fault that is named. */
@@ -46,11 +35,56 @@ const FAULTS: Record<string, [type: string, faults: [input: object, field: strin
       ],
     ],
   ],
+  // Each of its inputs is refused for itself: the stories of meetings have its cases.
+  recordMeetings: ["[RecordMeetingInput!]", []],
   // Whatever came back from the CRM is a consent that holds or none: the matrix of callbacks has its cases.
   connect: ["ConnectInput", []],
   setFieldMapping: [
     "FieldMappingInput",
     [[{ entity: "DEAL", fieldKey: "\0" }, "fieldKey", "must not contain a NUL character"]],
+  ],
+  setQuietSettings: [
+    "QuietSettingsInput",
+    [
+      ...[0, -1, 3_651, 1e9].map((days): [object, string, string] => [
+        { ...SETTINGS, thresholds: [SILENCE, { code: "STALLED_IN_STAGE", days }] },
+        "thresholds.1.days",
+        "must be from 1 to 3650",
+      ]),
+      [
+        { ...SETTINGS, thresholds: [{ code: "NO_NEXT_STEP", days: -1 }] },
+        "thresholds.0.days",
+        "must be from 0 to 3650",
+      ],
+      ...["CRM_ROTTEN", "OWNER_INACTIVE", "DATA_STALE", "DATA_INCOMPLETE"].map((code): [object, string, string] => [
+        { ...SETTINGS, thresholds: [{ code, days: 7 }] },
+        "thresholds.0.code",
+        "is a reason without days",
+      ]),
+      [{ ...SETTINGS, thresholds: [SILENCE, { ...SILENCE, days: 8 }] }, "thresholds", "must have GHOSTED once"],
+      [
+        { ...SETTINGS, thresholds: Array.from({ length: 501 }, (_, index) => ({ ...SILENCE, stageId: `${index}` })) },
+        "thresholds",
+        "must be at most 500",
+      ],
+      [
+        { ...SETTINGS, thresholds: [{ ...SILENCE, pipelineId: "x", stageId: "y" }] },
+        "thresholds.0.stageId",
+        "must not stand beside",
+      ],
+      [{ ...SETTINGS, twoWayActivityTypes: ["demo", " "] }, "twoWayActivityTypes", "must be names of 1 to 100"],
+      [{ ...SETTINGS, twoWayActivityTypes: ["task"] }, "twoWayActivityTypes", "must not have task"],
+      [
+        { ...SETTINGS, twoWayActivityTypes: Array.from({ length: 51 }, (_, index) => `kind-${index}`) },
+        "twoWayActivityTypes",
+        "must be at most 50",
+      ],
+      ...["", "Mars/Olympus", "+02:00", "Europe/Berlin; DROP"].map((timeZone): [object, string, string] => [
+        { ...SETTINGS, timeZone },
+        "timeZone",
+        "is not the IANA name",
+      ]),
+    ],
   ],
   writeNote: [
     "WriteNoteInput",

@@ -1,21 +1,11 @@
 import { randomBytes } from "node:crypto";
-import { type Simulator, startSimulator } from "../../simulator";
 import { readConfig } from "../../src/platform/config";
-import { createTestDatabase, type TestDatabase } from "../support/database";
 import { startProgram } from "../support/processes";
 import { environmentFor, startService } from "../support/service";
 import { addRunJobs, connect, syncEnds } from "../support/stories";
+import { useCrm } from "../support/world";
 
-let simulator: Simulator;
-let database: TestDatabase;
-
-beforeAll(async () => {
-  [simulator, database] = await Promise.all([
-    startSimulator({ deals: 10, refreshTokens: "grace" }),
-    createTestDatabase(),
-  ]);
-});
-afterAll(() => Promise.all([simulator.stop(), database.drop()]));
+const { simulator, database } = useCrm({ deals: 10, refreshTokens: "grace" });
 
 const oldKey = `old:${randomBytes(32).toString("base64")}`;
 const newKey = `new:${randomBytes(32).toString("base64")}`;

@@ -1,14 +1,9 @@
 import { randomUUID } from "node:crypto";
-import { type Simulator, startSimulator } from "../../simulator";
 import { copiedIds, copiedParticipants, visibleIds, visibleParticipants } from "../support/copy";
-import { createTestDatabase, type TestDatabase } from "../support/database";
-import { type Service, startService } from "../support/service";
 import { subscribe } from "../support/sockets";
 import { connect, dataOf, type EndedRun, syncEnds, until } from "../support/stories";
+import { useService } from "../support/world";
 
-let simulator: Simulator;
-let database: TestDatabase;
-let service: Service;
 let userId: number;
 /** How far the clocks of both sides are ahead; it begins later than everything that made the company. */
 let aheadMs = 60_000;
@@ -17,17 +12,9 @@ const passMinutes = (minutes: number) => {
   aheadMs += minutes * 60_000;
 };
 
-beforeAll(async () => {
-  simulator = await startSimulator({ deals: 700, seed: 3, now: clock });
-  database = await createTestDatabase();
-  service = await startService(simulator, database, { clock });
+const { simulator, database, service } = useService({ deals: 700, seed: 3, clock, connected: ["acme"] });
+beforeAll(() => {
   userId = simulator.company.stories.singleDeal.ownerId;
-  await connect(service, simulator);
-  await syncEnds(service);
-});
-afterAll(async () => {
-  await service.stop();
-  await Promise.all([simulator.stop(), database.drop()]);
 });
 beforeEach(() => {
   simulator.log.clear();

@@ -1,9 +1,7 @@
 import { randomUUID } from "node:crypto";
-import { type Simulator, startSimulator } from "../../simulator";
 import { Random } from "../../simulator/seed/random";
 import { encodeId } from "../../src/resolvers/global-id";
 import { judgeAgain } from "../support/copy";
-import { createTestDatabase, type TestDatabase } from "../support/database";
 import {
   cents,
   connectAndMatchDeals,
@@ -13,23 +11,15 @@ import {
   money,
   PLAINLY,
 } from "../support/listed-deals";
-import { type Service, startService } from "../support/service";
 import { connect, dataOf, recordMeeting, syncEnds } from "../support/stories";
+import { useService } from "../support/world";
 
-let simulator: Simulator;
-let database: TestDatabase;
-let service: Service;
 let copyId: number;
 
+const { simulator, database, service } = useService({ deals: 120 });
 beforeAll(async () => {
-  [simulator, database] = await Promise.all([startSimulator({ deals: 120 }), createTestDatabase()]);
-  service = await startService(simulator, database);
   copyId = await connectAndMatch("acme");
   await makeTies(database, copyId);
-});
-afterAll(async () => {
-  await service.stop();
-  await Promise.all([simulator.stop(), database.drop()]);
 });
 
 const connectAndMatch = (tenant: string) => connectAndMatchDeals(service, simulator, database, tenant);

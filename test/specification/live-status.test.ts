@@ -1,26 +1,11 @@
 import { createConnection } from "node:net";
-import { type Simulator, startSimulator } from "../../simulator";
 import { tokenFor } from "../support/actors";
-import { createTestDatabase, type TestDatabase } from "../support/database";
-import { type Service, startService } from "../support/service";
 import { type Subscription, subscribe } from "../support/sockets";
 import { addRunJobs, connect, dataOf, syncEnds, until } from "../support/stories";
+import { useService } from "../support/world";
 
-let simulator: Simulator;
-let database: TestDatabase;
-let service: Service;
-let other: Service;
-
-beforeAll(async () => {
-  [simulator, database] = await Promise.all([startSimulator({ deals: 10 }), createTestDatabase()]);
-  service = await startService(simulator, database);
-  other = await startService(simulator, database, { roles: new Set(["api"]) });
-});
-afterAll(async () => {
-  await service.stop();
-  await other.stop();
-  await Promise.all([simulator.stop(), database.drop()]);
-});
+const { simulator, database, service, serve } = useService({ deals: 10 });
+const other = serve({ roles: ["api"] });
 
 const STATUS = "subscription { connectionStatusChanged { state boundEmail reauthorizationReason trouble { code } } }";
 interface Status {

@@ -1,24 +1,9 @@
-import { type Simulator, startSimulator } from "../../simulator";
 import { encodeId } from "../../src/resolvers/global-id";
-import { createTestDatabase, type TestDatabase } from "../support/database";
 import { writeNote } from "../support/notes";
-import { type Service, startService } from "../support/service";
 import { completeConsent, connect, dataOf, recordMeeting, startConsent, syncEnds, until } from "../support/stories";
+import { useService } from "../support/world";
 
-let simulator: Simulator;
-let database: TestDatabase;
-let service: Service;
-
-beforeAll(async () => {
-  [simulator, database] = await Promise.all([startSimulator({ deals: 60 }), createTestDatabase()]);
-  service = await startService(simulator, database);
-  await connect(service, simulator);
-  await syncEnds(service);
-});
-afterAll(async () => {
-  await service.stop();
-  await Promise.all([simulator.stop(), database.drop()]);
-});
+const { simulator, database, service } = useService({ deals: 60, connected: ["acme"] });
 
 const copyOf = async (tenant = "acme") => {
   const [row] = await database.query<{ copy_id: number }>(
@@ -180,12 +165,18 @@ describe("chooseDeal", () => {
     expect(await choose(id, await dealId(1), as)).toMatchObject({ code: "NOT_CONNECTED" });
   });
 
-  test("a choice survives syncs that change its deal, and even that its people leave it", async () => {
-    const buyer = newBuyer("lasting", 2);
+  /** A meeting for which one of its buyer's two deals is chosen. */
+  async function choiceOfTwo(name: string): Promise<{ id: string; chosen: number; other: number }> {
+    const buyer = newBuyer(name, 2);
     await sync();
     const { id } = await recordMeeting(service, [buyer.email]);
     const [chosen = 0, other = 0] = buyer.dealIds;
     await choose(id, await dealId(chosen));
+    return { id, chosen, other };
+  }
+
+  test("a choice survives syncs that change its deal, and even that its people leave it", async () => {
+    const { id, chosen, other } = await choiceOfTwo("lasting");
     simulator.control.change("deal", chosen, { person_id: null, status: "lost" });
     simulator.control.setParticipants(chosen, []);
     simulator.control.change("deal", other, { value: 1_000_000 });
@@ -194,11 +185,7 @@ describe("chooseDeal", () => {
   });
 
   test("when the chosen deal is deleted no other takes its place, and the reason says so", async () => {
-    const buyer = newBuyer("gone", 2);
-    await sync();
-    const { id } = await recordMeeting(service, [buyer.email]);
-    const [chosen = 0, other = 0] = buyer.dealIds;
-    await choose(id, await dealId(chosen));
+    const { id, chosen, other } = await choiceOfTwo("gone");
     simulator.control.remove("deal", chosen);
     await sync();
     const match = await matchOf(id);

@@ -1,26 +1,9 @@
-import { type Simulator, startSimulator } from "../../simulator";
-import { createTestDatabase, type TestDatabase } from "../support/database";
-import { type Service, startService } from "../support/service";
 import { type Subscription, subscribe } from "../support/sockets";
 import { connect, dataOf, recordMeeting, syncEnds, until } from "../support/stories";
+import { useService } from "../support/world";
 
-let simulator: Simulator;
-let database: TestDatabase;
-let service: Service;
-let other: Service;
-
-beforeAll(async () => {
-  [simulator, database] = await Promise.all([startSimulator({ deals: 20 }), createTestDatabase()]);
-  service = await startService(simulator, database);
-  other = await startService(simulator, database, { roles: new Set(["api"]) });
-  await connect(service, simulator);
-  await syncEnds(service);
-});
-afterAll(async () => {
-  await service.stop();
-  await other.stop();
-  await Promise.all([simulator.stop(), database.drop()]);
-});
+const { simulator, database, service, serve } = useService({ deals: 20, connected: ["acme"] });
+const other = serve({ roles: ["api"] });
 
 interface Told {
   meetingMatched: { externalId: string; match: { status: string; rule: string | null } };

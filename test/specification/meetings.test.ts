@@ -1,23 +1,8 @@
-import { type Simulator, startSimulator } from "../../simulator";
-import { createTestDatabase, type TestDatabase } from "../support/database";
 import { askNote, writeNote } from "../support/notes";
-import { type Service, startService } from "../support/service";
-import { connect, dataOf, type Refusal, recordMeeting, syncEnds } from "../support/stories";
+import { dataOf, type Refusal, recordMeeting, syncEnds } from "../support/stories";
+import { useService } from "../support/world";
 
-let simulator: Simulator;
-let database: TestDatabase;
-let service: Service;
-
-beforeAll(async () => {
-  [simulator, database] = await Promise.all([startSimulator({ deals: 20 }), createTestDatabase()]);
-  service = await startService(simulator, database);
-  await connect(service, simulator);
-  await syncEnds(service);
-});
-afterAll(async () => {
-  await service.stop();
-  await Promise.all([simulator.stop(), database.drop()]);
-});
+const { simulator, database, service } = useService({ deals: 20, connected: ["acme"] });
 
 const MEETING = `id title cancelledAt match { status rule reason deal { id crmId } candidates { deal { id crmId } } persons { id crmId } }
   attendees { side match { status reason person { id } } }`;

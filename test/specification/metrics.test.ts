@@ -1,25 +1,16 @@
-import { type Simulator, startSimulator } from "../../simulator";
 import { freePort } from "../../src/platform/processes";
-import { createTestDatabase, type TestDatabase } from "../support/database";
-import { type Service, startService } from "../support/service";
+import type { Service } from "../support/service";
 import { subscribe } from "../support/sockets";
-import { connect, syncEnds, until } from "../support/stories";
+import { until } from "../support/stories";
+import { useCrm } from "../support/world";
 
-let simulator: Simulator;
-let database: TestDatabase;
 let service: Service;
 let metricsPort: number;
 
+const { world, simulator, database } = useCrm({ deals: 20 });
 beforeAll(async () => {
-  [simulator, database] = await Promise.all([startSimulator({ deals: 20 }), createTestDatabase()]);
   metricsPort = await freePort();
-  service = await startService(simulator, database, { metricsPort });
-  await connect(service, simulator);
-  await syncEnds(service);
-});
-afterAll(async () => {
-  await service.stop();
-  await Promise.all([simulator.stop(), database.drop()]);
+  service = await world.startService({ config: { metricsPort }, connected: ["acme"] });
 });
 
 /** The value of one line of the exposition; 0 where it is missing. */

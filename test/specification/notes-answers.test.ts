@@ -1,47 +1,33 @@
 import { pino } from "pino";
-import { type Fault, type Simulator, startSimulator } from "../../simulator";
+import type { Fault } from "../../simulator";
 import { CrmApi, type TokenSource } from "../../src/crm/api";
 import { Database } from "../../src/database/database";
-import { readConfig } from "../../src/platform/config";
 import { createMetrics } from "../../src/platform/metrics";
 import { freePort } from "../../src/platform/processes";
-import { NoteWrites } from "../../src/writeback/note-writes";
-import type { WritebackParts } from "../../src/writeback/writeback-parts";
-import { createTestDatabase, type TestDatabase } from "../support/database";
+import { NoteWrites } from "../../src/writeback/notes";
+import type { WritebackParts } from "../../src/writeback/writing";
 import { askedNote, notesWith, posts, seller, writeNote } from "../support/notes";
-import { environmentFor, type Service, startService } from "../support/service";
-import { connect, dataOf, recordMeeting, syncEnds, until } from "../support/stories";
-import { startWriteback, type Writeback } from "../support/writeback";
+import type { Service } from "../support/service";
+import { connect, dataOf, recordMeeting, until } from "../support/stories";
+import { useCrm } from "../support/world";
+import { useWriteback } from "../support/writeback";
 
 // Seen red with: a note sent again after any failure; only the first page looked through; a note that quotes the reference
 // taken for the lost one.
 
-let simulator: Simulator;
-let database: TestDatabase;
 let service: Service;
-let writeback: Writeback;
 let meetingId: string;
 let aheadMs = 0;
 /** Both sides' clock. */
 const clock = () => new Date(Date.now() + aheadMs);
 
+const { world, simulator, database } = useCrm({ deals: 10, clock });
+const writeback = useWriteback(world, clock);
 beforeAll(async () => {
-  [simulator, database] = await Promise.all([startSimulator({ deals: 10, now: clock }), createTestDatabase()]);
-  service = await startService(simulator, database, { clock });
-  await connect(service, simulator);
-  await syncEnds(service);
+  service = await world.startService({ connected: ["acme"] });
   meetingId = (await recordMeeting(service, [simulator.company.stories.singleDeal.email])).id;
-  const environment = { ...environmentFor(simulator), DATABASE_URL: database.url.reveal() };
-  writeback = await startWriteback(readConfig(environment), clock);
 });
-afterAll(async () => {
-  await Promise.all([service.stop(), writeback.close()]);
-  await Promise.all([simulator.stop(), database.drop()]);
-});
-beforeEach(() => {
-  simulator.log.clear();
-  simulator.control.clearFaults();
-});
+beforeEach(() => world.beginAnew());
 
 const failPosts = (fault: Fault, times = 1) =>
   simulator.control.fail({ match: "/api/v1/notes", method: "POST", times, with: fault });
@@ -180,7 +166,7 @@ async function pass(ms: number): Promise<void> {
 test("a lost note is found behind pages of newer ones, and not taken for one that quotes its reference", async () => {
   const { dealId } = simulator.company.stories.singleDeal;
   await service.stop();
-  service = await startService(simulator, database, { clock, roles: new Set(["api"]) });
+  service = await world.startService({ roles: ["api"] });
   failPosts({ kind: "lostAfter" });
   const there = await writeNote(service, { meetingId });
   failPosts({ kind: "reset" });
@@ -214,7 +200,7 @@ async function readAllNotes(): Promise<void> {
   for (let cursor: string | null = null; ; ) {
     const page: Awaited<ReturnType<typeof api.notes>> = await api.notes({ cursor });
     const scope = writeback.database.tenant(tenantId);
-    await scope.transaction((held) => writeback.lookUps.settleSynced({ ...held, copyId }, page.records));
+    await scope.transaction((held) => writeback.notes.settleSynced({ ...held, copyId }, page.records));
     if (page.next === null) return;
     cursor = page.next;
   }
@@ -295,9 +281,9 @@ test("a page of notes without a reference of ours costs no statement", async () 
     deleted: false,
   };
   const copy = { ...counted.tenant(tenantId), copyId: 1 };
-  await writeback.lookUps.settleSynced(copy, [{ ...note, content: "<p>CRM-system</p>" }]);
+  await writeback.notes.settleSynced(copy, [{ ...note, content: "<p>CRM-system</p>" }]);
   expect(statements).toBe(0);
-  await writeback.lookUps.settleSynced(
+  await writeback.notes.settleSynced(
     copy,
     Array.from({ length: 500 }, (_, id) => ({ ...note, id, content: "Ref. CRM-0123456789" })),
   );

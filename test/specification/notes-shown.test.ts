@@ -1,29 +1,17 @@
-import { type Simulator, startSimulator } from "../../simulator";
-import { createTestDatabase, type TestDatabase } from "../support/database";
-import { type Service, startService } from "../support/service";
-import { connect, dataOf, recordMeeting, syncEnds, until } from "../support/stories";
+import { dataOf, recordMeeting, syncEnds, until } from "../support/stories";
+import { useService } from "../support/world";
 
-let simulator: Simulator;
-let database: TestDatabase;
-let service: Service;
 let deal: string;
 let dealId: number;
 
+const { simulator, database, service } = useService({ deals: 10, connected: ["acme"] });
 beforeAll(async () => {
-  [simulator, database] = await Promise.all([startSimulator({ deals: 10 }), createTestDatabase()]);
-  service = await startService(simulator, database);
   const story = simulator.company.stories.singleDeal;
   dealId = story.dealId;
-  await connect(service, simulator);
-  await syncEnds(service);
   const { id } = await recordMeeting(service, [story.email]);
   const query = "query ($id: ID!) { meeting(id: $id) { match { deal { id } } } }";
   const { meeting } = dataOf(await service.ask<{ meeting: { match: { deal: { id: string } } } }>(query, { id }));
   deal = meeting.match.deal.id;
-});
-afterAll(async () => {
-  await service.stop();
-  await Promise.all([simulator.stop(), database.drop()]);
 });
 
 interface ShownNote {

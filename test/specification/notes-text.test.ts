@@ -1,27 +1,15 @@
-import { type Simulator, startSimulator } from "../../simulator";
 import { noteHtml } from "../../src/writeback/note-html";
-import { createTestDatabase, type TestDatabase } from "../support/database";
 import { notesWith, posts, writeNote } from "../support/notes";
-import { type Service, startService } from "../support/service";
-import { connect, dataOf, recordMeeting, syncEnds } from "../support/stories";
+import { dataOf, recordMeeting } from "../support/stories";
+import { useService } from "../support/world";
 
 // Seen red with: HTML of the text passed on, and nothing sanitized.
 
-let simulator: Simulator;
-let database: TestDatabase;
-let service: Service;
 let meetingId: string;
 
+const { simulator, service } = useService({ deals: 10, connected: ["acme"] });
 beforeAll(async () => {
-  [simulator, database] = await Promise.all([startSimulator({ deals: 10 }), createTestDatabase()]);
-  service = await startService(simulator, database);
-  await connect(service, simulator);
-  await syncEnds(service);
   meetingId = (await recordMeeting(service, [simulator.company.stories.singleDeal.email])).id;
-});
-afterAll(async () => {
-  await service.stop();
-  await Promise.all([simulator.stop(), database.drop()]);
 });
 
 const LINK = 'rel="noopener noreferrer" target="_blank"';

@@ -1,32 +1,12 @@
-import { type Simulator, startSimulator } from "../../simulator";
-import { createTestDatabase, type TestDatabase } from "../support/database";
 import { askNote, notesWith, posts, SHOWN_WRITE, type ShownWrite, writeNote } from "../support/notes";
-import { type Service, startService } from "../support/service";
-import { connect, dataOf, recordMeeting, syncEnds, until } from "../support/stories";
+import { dataOf, recordMeeting, until } from "../support/stories";
+import { useService } from "../support/world";
 
 // Seen red with: a target taken without its match; an input that is not compared; every receipt shown to members;
 // receipts purged with the copy; another member in the request's body.
 
-let simulator: Simulator;
-let database: TestDatabase;
-let service: Service;
-
-beforeAll(async () => {
-  [simulator, database] = await Promise.all([startSimulator({ deals: 50 }), createTestDatabase()]);
-  service = await startService(simulator, database);
-  for (const as of [{}, { tenant: "other" }]) {
-    await connect(service, simulator, as);
-    await syncEnds(service, as);
-  }
-});
-afterAll(async () => {
-  await service.stop();
-  await Promise.all([simulator.stop(), database.drop()]);
-});
-beforeEach(() => {
-  simulator.log.clear();
-  simulator.control.clearFaults();
-});
+const { world, simulator, database, service } = useService({ deals: 50, connected: ["acme", "other"] });
+beforeEach(() => world.beginAnew());
 
 const receipts = () => database.query("SELECT 1 FROM note_write");
 const MATCHED = `query ($id: ID!) { meeting(id: $id) { match { deal { id } persons { id } organizations { id } candidates { deal { id } } } } }`;

@@ -1,8 +1,7 @@
-import { type LogEntry, type Simulator, startSimulator } from "../../simulator";
-import { createTestDatabase, type TestDatabase } from "../support/database";
+import type { LogEntry } from "../../simulator";
 import { writeNote } from "../support/notes";
-import { type Service, startService } from "../support/service";
 import { connect, dataOf, recordMeeting, syncEnds, until } from "../support/stories";
+import { useService } from "../support/world";
 
 // Seen red with: one more member in the body of a note; a standard field beside the custom ones.
 
@@ -40,18 +39,7 @@ function isAllowed({ method, path, body, query }: LogEntry): boolean {
   return asked.body === undefined || (typeof body === "object" && body !== null && asked.body(body));
 }
 
-let simulator: Simulator;
-let database: TestDatabase;
-let service: Service;
-
-beforeAll(async () => {
-  [simulator, database] = await Promise.all([startSimulator({ deals: 30 }), createTestDatabase()]);
-  service = await startService(simulator, database);
-});
-afterAll(async () => {
-  await service.stop();
-  await Promise.all([simulator.stop(), database.drop()]);
-});
+const { simulator, service } = useService({ deals: 30 });
 
 const mutate = async (mutation: string, variables = {}) => dataOf(await service.ask(mutation, variables));
 

@@ -1,11 +1,10 @@
-import { createServer, type Server } from "node:http";
+import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { type Simulator, startSimulator } from "../../simulator";
 import { tokenFor } from "../support/actors";
-import { createTestDatabase, type TestDatabase } from "../support/database";
-import { type Program, startProgram } from "../support/processes";
-import { environmentFor, type GraphQLAnswer, type Service } from "../support/service";
+import type { Program } from "../support/processes";
+import type { GraphQLAnswer, Service } from "../support/service";
 import { connect, syncEnds, until } from "../support/stories";
+import { useCrm } from "../support/world";
 
 interface Span {
   name: string;
@@ -14,16 +13,13 @@ interface Span {
   parentSpanId?: string;
 }
 
-let simulator: Simulator;
-let database: TestDatabase;
-let collector: Server;
 let program: Program | undefined;
-let url: string;
+let service: Service;
 const spans: Span[] = [];
 
+const { world, simulator, database } = useCrm({ deals: 10 });
 beforeAll(async () => {
-  [simulator, database] = await Promise.all([startSimulator({ deals: 10 }), createTestDatabase()]);
-  collector = createServer((request, response) => {
+  const collector = createServer((request, response) => {
     const chunks: Buffer[] = [];
     request.on("data", (chunk: Buffer) => chunks.push(chunk));
     request.on("end", () => {
@@ -33,23 +29,17 @@ beforeAll(async () => {
     });
   });
   await new Promise<void>((resolve) => collector.listen(0, "127.0.0.1", resolve));
-  const { port } = collector.address() as AddressInfo;
-  program = startProgram("src/main.js", {
-    ...environmentFor(simulator),
-    ...{ DATABASE_URL: database.url.reveal(), LOG_LEVEL: "debug" },
-    OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}`,
+  world.cleanup(() => {
+    collector.close();
+    collector.closeAllConnections();
   });
-  url = (await program.says(/"address":"([^"]+)"/))[1] ?? "";
-});
-afterAll(async () => {
-  program?.child.kill("SIGKILL");
-  collector.close();
-  collector.closeAllConnections();
-  await Promise.all([simulator.stop(), database.drop()]);
+  const { port } = collector.address() as AddressInfo;
+  const endpoint = { OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}` };
+  ({ program, service } = await world.startProcess({ LOG_LEVEL: "debug", ...endpoint }));
 });
 
 async function post(query: string, headers: Record<string, string> = {}) {
-  const answer = await fetch(`${url}/graphql`, {
+  const answer = await fetch(`${service.url}/graphql`, {
     method: "POST",
     headers: { "content-type": "application/json", authorization: `Bearer ${await tokenFor()}`, ...headers },
     body: JSON.stringify({ query }),
@@ -74,8 +64,6 @@ async function saidOf(id: string | null): Promise<Record<string, unknown>[]> {
 }
 
 test("an operation, its SQL and its calls to the CRM carry one id in the log, which the caller may choose", async () => {
-  const stop = async () => undefined;
-  const service: Service = { url, ask, stop };
   await connect(service, simulator);
   await syncEnds(service);
   const { id } = await post("query Fields { connection { fields(entity: DEAL) { key } } }", {
@@ -97,15 +85,6 @@ test("an operation, its SQL and its calls to the CRM carry one id in the log, wh
     ...{ sql: expect.any(Number), crm: expect.any(Number) },
   });
 });
-
-async function ask<T>(query: string, variables = {}): Promise<GraphQLAnswer<T>> {
-  const answer = await fetch(`${url}/graphql`, {
-    method: "POST",
-    headers: { "content-type": "application/json", authorization: `Bearer ${await tokenFor()}` },
-    body: JSON.stringify({ query, variables }),
-  });
-  return { status: answer.status, ...((await answer.json()) as Omit<GraphQLAnswer<T>, "status">) };
-}
 
 test("an id that is none is not taken over, and the log never holds what a statement was given", async () => {
   const { id } = await post('{ meeting(externalId: "canary-7351") { id } }', { "x-request-id": '{"a": 1}' });

@@ -1,29 +1,19 @@
 import { readFileSync } from "node:fs";
-import { type Simulator, startSimulator } from "../../simulator";
-import { createTestDatabase, type TestDatabase } from "../support/database";
 import { writeNote } from "../support/notes";
-import { type Service, startService } from "../support/service";
 import { connect, dataOf, recordMeeting, syncEnds, until } from "../support/stories";
+import { useService } from "../support/world";
 
-let simulator: Simulator;
-let database: TestDatabase;
-let service: Service;
 const leaving = { tenant: "leaving" };
 const staying = { tenant: "staying" };
 
+const { simulator, database, service } = useService({ deals: 10 });
 beforeAll(async () => {
-  [simulator, database] = await Promise.all([startSimulator({ deals: 10 }), createTestDatabase()]);
-  service = await startService(simulator, database);
   for (const as of [leaving, staying]) {
     await connect(service, simulator, as);
     await syncEnds(service, as);
     const { id } = await recordMeeting(service, [simulator.company.stories.singleDeal.email], {}, as);
     expect(await writeNote(service, { meetingId: id }, as)).toMatchObject({ state: "WRITTEN" });
   }
-});
-afterAll(async () => {
-  await service.stop();
-  await Promise.all([simulator.stop(), database.drop()]);
 });
 
 /** The statements of docs/operations.md for a tenant, run as the service's own role. */

@@ -1,21 +1,8 @@
-import { type Simulator, startSimulator } from "../../simulator";
-import { readConfig } from "../../src/platform/config";
-import { createTestDatabase, type TestDatabase } from "../support/database";
-import { environmentFor, type Service, startService } from "../support/service";
 import { connect, syncEnds } from "../support/stories";
+import { World } from "../support/world";
 
-let simulator: Simulator;
-let database: TestDatabase;
-let service: Service;
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
-afterAll(() => database.drop());
-afterEach(async () => {
-  await service.stop();
-  await simulator.stop();
-});
+let world: World;
+afterEach(() => world.stop());
 
 // Planted and seen red: a pacer that never waits; one that leaves as little to many at a time as to few.
 test.each([
@@ -24,14 +11,12 @@ test.each([
 ])(
   "with %i requests at a time, a sync that needs more than a burst of %i slows down before the limit and is refused nothing",
   async (concurrency, burstLimit, deals) => {
-    simulator = await startSimulator({ deals, seed: 5, burstLimit });
-    const { crm } = readConfig({ ...environmentFor(simulator), DATABASE_URL: database.url.reveal() });
-    service = await startService(simulator, database, { crm: { ...crm, concurrency } });
-    const as = { tenant: `at a time ${concurrency}` };
-    await connect(service, simulator, as);
-    const run = await syncEnds(service, as);
+    world = await World.start({ deals, seed: 5, burstLimit });
+    const service = await world.startService({ config: { crm: { ...world.config.crm, concurrency } } });
+    await connect(service, world.simulator);
+    const run = await syncEnds(service);
     expect(run).toMatchObject({ state: "SUCCEEDED", gaps: [] });
-    const answers = simulator.log.of("GET", "/api/");
+    const answers = world.simulator.log.of("GET", "/api/");
     expect(answers.length).toBeGreaterThan(burstLimit);
     expect(answers.filter(({ status }) => status === 429)).toEqual([]);
   },

@@ -1,8 +1,6 @@
-import { type Simulator, startSimulator } from "../../simulator";
 import { copiedParticipants, visibleParticipants } from "../support/copy";
-import { createTestDatabase, type TestDatabase } from "../support/database";
-import { type Service, startService } from "../support/service";
 import { connect, dataOf, type EndedRun, noJobIsDue, recordMeeting, syncEnds } from "../support/stories";
+import { useService } from "../support/world";
 
 const PARTICIPANTS = /\/participants$/;
 const DAY_MS = 86_400_000;
@@ -13,27 +11,13 @@ const clock = () => new Date(Date.now() + aheadMs);
 const passDays = (days: number) => {
   aheadMs += days * DAY_MS;
 };
-let simulator: Simulator;
-let database: TestDatabase;
-let service: Service;
 let userId: number;
 
+const { world, simulator, database, service } = useService({ deals: 150, seed: 5, clock });
 beforeAll(async () => {
-  [simulator, database] = await Promise.all([
-    startSimulator({ deals: 150, seed: 5, now: clock }),
-    createTestDatabase(),
-  ]);
-  service = await startService(simulator, database, { clock });
   userId = simulator.company.stories.singleDeal.ownerId;
 });
-afterAll(async () => {
-  await service.stop();
-  await Promise.all([simulator.stop(), database.drop()]);
-});
-beforeEach(() => {
-  simulator.control.clearFaults();
-  simulator.log.clear();
-});
+beforeEach(() => world.beginAnew());
 
 async function sync(as: object = {}, kind = "INCREMENTAL"): Promise<EndedRun> {
   const request = "mutation ($kind: SyncKind) { requestSync(kind: $kind) { ... on Refusal { message } } }";

@@ -1,6 +1,6 @@
 import type { Fault } from "../../simulator";
 import { loseAuthorization, renewalDuringAuthorization } from "../support/renewal-encounters";
-import { NEEDS_REAUTHORIZATION, REVOKED, type Renewals, startRenewals, WORKS } from "../support/renewals";
+import { NEEDS_REAUTHORIZATION, REVOKED, useRenewals, WORKS } from "../support/renewals";
 import { connect, until } from "../support/stories";
 import { startTokens } from "../support/tokens";
 
@@ -8,11 +8,7 @@ import { startTokens } from "../support/tokens";
 
 const HOUR = 3_600_000;
 
-let on: Renewals;
-beforeAll(async () => {
-  on = await startRenewals();
-});
-afterAll(() => on.stop());
+const on = useRenewals();
 afterEach(() => {
   on.simulator.control.clearFaults();
   on.simulator.control.mistake(on.userId, { userId: on.userId }, "living");

@@ -1,7 +1,5 @@
-import { type Simulator, startSimulator } from "../../simulator";
-import { createTestDatabase, type TestDatabase } from "../support/database";
-import { type Service, startService } from "../support/service";
 import { connect, dataOf, type EndedRun, recordMeeting, syncEnds } from "../support/stories";
+import { useService } from "../support/world";
 
 const MINUTE_MS = 60_000;
 /** How far the clocks of both sides are ahead; it begins later than everything that made the company. */
@@ -11,22 +9,9 @@ const passMinutes = (minutes: number) => {
   aheadMs += minutes * MINUTE_MS;
 };
 const A_DAY = 25 * 60;
-let simulator: Simulator;
-let database: TestDatabase;
-let service: Service;
 
-beforeAll(async () => {
-  [simulator, database] = await Promise.all([startSimulator({ deals: 40, now: clock }), createTestDatabase()]);
-  service = await startService(simulator, database, { clock });
-});
-afterAll(async () => {
-  await service.stop();
-  await Promise.all([simulator.stop(), database.drop()]);
-});
-beforeEach(() => {
-  simulator.control.clearFaults();
-  simulator.log.clear();
-});
+const { world, simulator, database, service } = useService({ deals: 40, clock });
+beforeEach(() => world.beginAnew());
 
 async function sync(as: object): Promise<EndedRun> {
   simulator.log.clear();

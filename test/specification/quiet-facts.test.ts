@@ -5,15 +5,14 @@ import { type CopyScope, Database } from "../../src/database/database";
 import type { SyncResource } from "../../src/entities/sync-run";
 import { DAY_MS } from "../../src/platform/clock";
 import { markRead } from "../support/copy";
-import { createTestDatabase, type TestDatabase } from "../support/database";
 import { NOW } from "../support/quiet-facts";
 import { QuietRows } from "../support/quiet-rows";
+import { useDatabase } from "../support/world";
 
 const now = new Date(NOW);
 const DEALS = 100;
 const rules = standardRules("UTC");
 const THREE_DAYS_AGO = NOW - 3 * DAY_MS;
-let database: TestDatabase;
 let scope: CopyScope;
 let acme: number;
 
@@ -33,15 +32,14 @@ const factsOf = (dealId: number): DealFacts => ({
   planned: Array.from({ length: 30 }, (_, day) => ({ crmId: 0, dueAt: NOW + (day - 3) * DAY_MS, wholeDay: false })),
 });
 
+const database = useDatabase();
 beforeAll(async () => {
-  database = await createTestDatabase();
   acme = await database.tenantId("acme");
   const rows = new QuietRows(acme, 1, { readAt: THREE_DAYS_AGO, asOf: THREE_DAYS_AGO, rules });
   for (let id = 1; id <= DEALS; id += 1) rows.deal(factsOf(id), { notes: [], fields: [] });
   await rows.insert(database);
   scope = { ...new Database(database.dataSource).tenant(acme), copyId: 1 };
 });
-afterAll(() => database.drop());
 
 const ids = (count: number) => Array.from({ length: count }, (_, index) => index + 1);
 

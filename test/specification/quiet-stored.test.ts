@@ -2,23 +2,20 @@ import fc from "fast-check";
 import type { CopyFacts, DealFacts, QuietSignal } from "../../src/briefing/quiet/facts";
 import { judge } from "../../src/briefing/quiet/judge";
 import { readQuietFacts } from "../../src/briefing/quiet/read-quiet";
-import { judgeByPresentRules, judgeDeals } from "../../src/briefing/quiet/stored-silence";
+import { judgeByPresentRules } from "../../src/briefing/quiet/rejudging";
+import { judgeDeals } from "../../src/briefing/quiet/stored-silence";
 import { Database } from "../../src/database/database";
 import { DAY_MS } from "../../src/platform/clock";
-import { createTestDatabase, type TestDatabase } from "../support/database";
 import { copyFactsIn, dealFacts, NOW, past } from "../support/quiet-facts";
 import { type OurWrites, QuietRows, WRITES_APART_MS } from "../support/quiet-rows";
+import { useDatabase } from "../support/world";
 
 const COPIES = process.env.DEEP ? 350 : 8;
 const DEALS = 60;
 const now = new Date(NOW);
-let database: TestDatabase;
 let copies = 0;
 
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
-afterAll(() => database.drop());
+const database = useDatabase();
 
 interface Case {
   facts: DealFacts;

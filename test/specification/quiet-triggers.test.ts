@@ -1,12 +1,10 @@
-import { type Simulator, startSimulator } from "../../simulator";
 import * as times from "../../simulator/model/times";
 import { judge } from "../../src/briefing/quiet/judge";
 import { readQuietFacts } from "../../src/briefing/quiet/read-quiet";
 import { Database } from "../../src/database/database";
 import { DAY_MS, MINUTE_MS } from "../../src/platform/clock";
-import { createTestDatabase, type TestDatabase } from "../support/database";
-import { type Service, startService } from "../support/service";
-import { connect, dataOf, noJobIsDue, recordMeeting, syncEnds } from "../support/stories";
+import { dataOf, noJobIsDue, recordMeeting, syncEnds } from "../support/stories";
+import { useService } from "../support/world";
 
 /** How far the clocks of both sides are ahead. */
 let aheadMs = 0;
@@ -15,22 +13,12 @@ const now = () => clock().getTime();
 const v1Time = (at: number) => times.v1Time(at / 1_000);
 const v2Time = (at: number) => times.v2Time(at / 1_000);
 const dateOnly = (at: number) => times.dateOnly(at / 1_000);
-let simulator: Simulator;
-let database: TestDatabase;
-let service: Service;
 
+const { simulator, database, service } = useService({ deals: 60, clock, connected: ["acme"] });
 beforeAll(async () => {
-  [simulator, database] = await Promise.all([startSimulator({ deals: 60, now: clock }), createTestDatabase()]);
-  service = await startService(simulator, database, { clock });
-  await connect(service, simulator);
-  await syncEnds(service);
   const { singleDeal, severalDeals, noParticipants, ghosted } = simulator.company.stories;
   for (const { email } of [singleDeal, severalDeals, noParticipants, ghosted])
     await recordMeeting(service, [email], { startsAt: new Date(now() - 20 * DAY_MS).toISOString() });
-});
-afterAll(async () => {
-  await service.stop();
-  await Promise.all([simulator.stop(), database.drop()]);
 });
 
 async function sync(kind = "INCREMENTAL"): Promise<void> {
@@ -96,6 +84,11 @@ const { deal, other, person, extra, activity, note, planned } = {
 };
 const control = () => simulator.control;
 const call = { type: "call", done: true };
+const meet = (story: "noParticipants" | "ghosted", inMs: number) =>
+  recordMeeting(service, [simulator.company.stories[story].email], {
+    externalId: "moved",
+    startsAt: new Date(now() + inMs).toISOString(),
+  });
 
 interface Change {
   act: () => unknown;
@@ -232,13 +225,7 @@ test.each<[string, Change]>([
   [
     "a meeting",
     {
-      act: () => {
-        const startsAt = new Date(now() - 30 * MINUTE_MS).toISOString();
-        return recordMeeting(service, [simulator.company.stories.noParticipants.email], {
-          externalId: "moved",
-          startsAt,
-        });
-      },
+      act: () => meet("noParticipants", -30 * MINUTE_MS),
       kind: "NONE",
       changes: () => [other()],
     },
@@ -246,13 +233,7 @@ test.each<[string, Change]>([
   [
     "a meeting that is moved",
     {
-      act: () => {
-        const startsAt = new Date(now() + 3 * DAY_MS).toISOString();
-        return recordMeeting(service, [simulator.company.stories.noParticipants.email], {
-          externalId: "moved",
-          startsAt,
-        });
-      },
+      act: () => meet("noParticipants", 3 * DAY_MS),
       kind: "NONE",
       changes: () => [other()],
     },
@@ -260,10 +241,7 @@ test.each<[string, Change]>([
   [
     "a meeting that is with others now",
     {
-      act: () => {
-        const startsAt = new Date(now() + 3 * DAY_MS).toISOString();
-        return recordMeeting(service, [simulator.company.stories.ghosted.email], { externalId: "moved", startsAt });
-      },
+      act: () => meet("ghosted", 3 * DAY_MS),
       kind: "NONE",
       changes: () => [other(), simulator.company.stories.ghosted.dealId],
     },

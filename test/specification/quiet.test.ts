@@ -1,29 +1,18 @@
-import { type Simulator, startSimulator } from "../../simulator";
 import { DAY_MS, MINUTE_MS } from "../../src/platform/clock";
-import { createTestDatabase, type TestDatabase } from "../support/database";
 import { writeNote } from "../support/notes";
-import { type Service, startService } from "../support/service";
-import { connect, dataOf, recordMeeting, syncEnds } from "../support/stories";
+import { dataOf, recordMeeting, syncEnds } from "../support/stories";
+import { useCrm } from "../support/world";
 
 /** How far the clocks of both sides are ahead. */
 let aheadMs = 0;
 const clock = () => new Date(Date.now() + aheadMs);
-let simulator: Simulator;
-let database: TestDatabase;
-let service: Service;
 
-beforeAll(async () => {
-  [simulator, database] = await Promise.all([startSimulator({ deals: 60, now: clock }), createTestDatabase()]);
+const { simulator, database, serve } = useCrm({ deals: 60, clock });
+beforeAll(() => {
   // Days of 24 hours: other zones are tested where the days are.
   for (const { id } of simulator.company.users.values()) simulator.control.change("user", id, { timezone_name: "UTC" });
-  service = await startService(simulator, database, { clock });
-  await connect(service, simulator);
-  await syncEnds(service);
 });
-afterAll(async () => {
-  await service.stop();
-  await Promise.all([simulator.stop(), database.drop()]);
-});
+const service = serve({ connected: ["acme"] });
 
 interface Quiet {
   verdict: string;
@@ -89,7 +78,7 @@ test("a buyer who does not answer: GHOSTED, with the reasons and the records tha
   expect(lastInteraction).toMatchObject({ kind: "OUTGOING_MAIL", person: { crmId: String(personId) }, activity: null });
   const ghosted = quiet.reasons.find(({ code }) => code === "GHOSTED");
   expect(ghosted?.message).toMatch(
-    /^The buyer's last known word, a mail from the buyer, was (\d+) days ago, and our last, a mail to the buyer \d+ days ago, is unanswered\.$/,
+    /^The buyer's last known word, a mail from the buyer, was (\d+) days ago, and no answer is known to our last, a mail to the buyer \d+ days ago\.$/,
   );
   expect(ghosted?.message).toContain(`was ${quiet.quietDays} days ago`);
   expect(ghosted?.evidence.map(({ __typename }) => __typename)).toEqual(["Person", "Person"]);

@@ -1,10 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { Client } from "pg";
-import { type Simulator, startSimulator } from "../../simulator";
 import { copiedIds, copiedParticipants, visibleIds, visibleParticipants } from "../support/copy";
-import { createTestDatabase, type TestDatabase } from "../support/database";
-import { type Service, startService } from "../support/service";
 import { connect, dataOf, type EndedRun, syncEnds, until } from "../support/stories";
+import { useService } from "../support/world";
 
 // Planted and seen red: a reader that goes on as far as it can; pages committed out of order; a checkpoint that is
 // saved when its page is read; a page that is asked for again after a failure; a failure that nobody hears; a reader that
@@ -17,31 +15,21 @@ const TURN_MS = 15_000;
 /** Each test syncs a company of several pages whole. */
 jest.setTimeout(90_000);
 
-let simulator: Simulator;
-let database: TestDatabase;
-let service: Service;
 let userId: number;
 let aheadMs = 0;
 const clock = () => new Date(Date.now() + aheadMs);
 /** Of the test's own: what it holds keeps the commit of a piece waiting. */
 let session: Client;
 
+// The CRM's time is the true one.
+const { world, simulator, database, service } = useService({ deals: 700, seed: 7, config: { clock } });
 beforeAll(async () => {
-  [simulator, database] = await Promise.all([startSimulator({ deals: 700, seed: 7 }), createTestDatabase()]);
-  service = await startService(simulator, database, { clock });
   session = new Client({ connectionString: database.url.reveal() });
   await session.connect();
+  world.cleanup(() => session.end());
   userId = simulator.company.stories.singleDeal.ownerId;
 });
-afterAll(async () => {
-  await session.end();
-  await service.stop();
-  await Promise.all([simulator.stop(), database.drop()]);
-});
-beforeEach(() => {
-  simulator.control.clearFaults();
-  simulator.log.clear();
-});
+beforeEach(() => world.beginAnew());
 afterEach(() => session.query("ROLLBACK"));
 
 /** Connects a tenant; the commit of its first page of activities, and of nothing else, then waits for the session. */

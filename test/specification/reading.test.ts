@@ -1,7 +1,4 @@
-import { type Simulator, startSimulator } from "../../simulator";
 import { encodeId } from "../../src/resolvers/global-id";
-import { createTestDatabase, type TestDatabase } from "../support/database";
-import { type Service, startService } from "../support/service";
 import {
   connect,
   dataOf,
@@ -11,27 +8,18 @@ import {
   syncEnds,
   until,
 } from "../support/stories";
+import { useService } from "../support/world";
 
-let simulator: Simulator;
-let database: TestDatabase;
-let service: Service;
 let copyId: number;
 let meeting: RecordedMeeting;
 
+const { simulator, database, service } = useService({ deals: 60, connected: ["acme"] });
 beforeAll(async () => {
-  [simulator, database] = await Promise.all([startSimulator({ deals: 60 }), createTestDatabase()]);
-  service = await startService(simulator, database);
-  await connect(service, simulator);
-  await syncEnds(service);
   const [row] = await database.query<{ copy_id: number }>(
     "SELECT copy_id FROM connection WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = 'acme')",
   );
   copyId = row?.copy_id ?? 0;
   meeting = await recordMeeting(service, [simulator.company.stories.singleDeal.email]);
-});
-afterAll(async () => {
-  await service.stop();
-  await Promise.all([simulator.stop(), database.drop()]);
 });
 
 const NODE = "query ($id: ID!) { node(id: $id) { __typename id } }";

@@ -1,12 +1,9 @@
-import { type Simulator, startSimulator } from "../../simulator";
-import { moveToNeedsReauthorization } from "../../src/connections/connection-store";
+import { moveToNeedsReauthorization } from "../../src/connections/connection";
 import { Database } from "../../src/database/database";
 import { encodeId } from "../../src/resolvers/global-id";
 import type { ActorClaims } from "../support/actors";
 import { copiedIds, visibleIds } from "../support/copy";
-import { createTestDatabase, type TestDatabase } from "../support/database";
 import { dumpState, rowsOfCopy } from "../support/dump";
-import { type Service, startService } from "../support/service";
 import {
   completeConsent,
   connect,
@@ -17,27 +14,20 @@ import {
   syncEnds,
   until,
 } from "../support/stories";
+import { useService } from "../support/world";
 
 // Seen red with: another user given the same copy; the same user given a new one; another company admitted; the earlier
 // copy not retired; the open run not cancelled.
 
-let simulator: Simulator;
-let database: TestDatabase;
-let service: Service;
 let db: Database;
 let owner: number;
 let colleague: number;
 
+const { simulator, database, service } = useService({ deals: 20 });
 beforeAll(async () => {
-  [simulator, database] = await Promise.all([startSimulator({ deals: 20 }), createTestDatabase()]);
-  service = await startService(simulator, database);
   db = new Database(database.dataSource);
   owner = simulator.company.stories.singleDeal.ownerId;
   colleague = [...simulator.company.users.values()].find(({ id, active_flag }) => active_flag && id !== owner)?.id ?? 0;
-});
-afterAll(async () => {
-  await service.stop();
-  await Promise.all([simulator.stop(), database.drop()]);
 });
 afterEach(() => {
   simulator.control.clearFaults();

@@ -1,8 +1,14 @@
 import { Database } from "../../src/database/database";
 import { enqueueRun } from "../../src/sync/schedule-rows";
 import { createTestDatabase } from "../support/database";
-import { disconnect, lockRow, renewalDuringAuthorization, waiting } from "../support/renewal-encounters";
-import { NOT_CONNECTED, REVOKED, type Renewals, startRenewals, WORKS } from "../support/renewals";
+import {
+  disconnect,
+  lockRow,
+  renewalDuringAuthorization,
+  renewalInFlight,
+  waiting,
+} from "../support/renewal-encounters";
+import { NOT_CONNECTED, REVOKED, useRenewals, WORKS } from "../support/renewals";
 import { startService } from "../support/service";
 import { connect, dataOf, type EndedRun, syncEnds } from "../support/stories";
 import { copyOf } from "../support/tokens";
@@ -12,19 +18,11 @@ import { copyOf } from "../support/tokens";
 
 const HOUR = 3_600_000;
 
-let on: Renewals;
-beforeAll(async () => {
-  on = await startRenewals();
-});
-afterAll(() => on.stop());
-afterEach(() => on.simulator.control.clearFaults());
+const on = useRenewals();
 
 test("that a renewal begins is committed before its request is sent, and is gone with its answer", async () => {
   const acme = await on.connected();
-  on.later(HOUR);
-  const end = on.fail({ kind: "hang" });
-  const renewal = acme.source.current();
-  await on.isSent();
+  const { renewal, end } = await renewalInFlight(on, acme);
   expect(await on.attempts(acme)).toEqual([{ version: 1 }]);
   end();
   await renewal;
@@ -132,11 +130,7 @@ test("a pair that comes after a person has authorized anew is dropped: the new p
 
 test("disconnecting does not wait for a renewal, and its answer revives nothing", async () => {
   const acme = await on.connected();
-  on.later(HOUR);
-  const end = on.fail({ kind: "hang" });
-  const renewal = acme.source.current();
-  renewal.catch(() => undefined);
-  await on.isSent();
+  const { renewal, end } = await renewalInFlight(on, acme);
   await disconnect(on, acme);
   end();
   await expect(renewal).rejects.toMatchObject(NOT_CONNECTED);

@@ -6,20 +6,16 @@ import {
   lockRow,
   loseAuthorization,
   renewalDuringAuthorization,
+  renewalInFlight,
   waiting,
 } from "../support/renewal-encounters";
-import { type Renewals, refusal, startRenewals, WORKS } from "../support/renewals";
+import { refusal, useRenewals, WORKS } from "../support/renewals";
 import { connect, until } from "../support/stories";
 import { startTokens } from "../support/tokens";
 
 const HOUR = 3_600_000;
 
-let on: Renewals;
-beforeAll(async () => {
-  on = await startRenewals();
-});
-afterAll(() => on.stop());
-afterEach(() => on.simulator.control.clearFaults());
+const on = useRenewals();
 
 test.each<[what: string, answer: Fault | null, table: string, failure: string]>([
   ["a new pair", null, "credential", "ConnectionGoneError"],
@@ -45,10 +41,7 @@ test.each<[what: string, answer: Fault | null, table: string, failure: string]>(
 
 test("a lock session that is ended from outside holds up no later renewal", async () => {
   const acme = await on.connected();
-  on.later(HOUR);
-  const end = on.fail({ kind: "hang" });
-  const renewal = acme.source.current();
-  await on.isSent();
+  const { renewal, end } = await renewalInFlight(on, acme);
   const ended = await on.database.query(
     `SELECT pg_terminate_backend(pid) FROM pg_locks JOIN pg_database d ON d.oid = database
      WHERE locktype = 'advisory' AND objsubid = 2 AND datname = current_database()`,

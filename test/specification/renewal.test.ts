@@ -1,14 +1,6 @@
 import type { Fault } from "../../simulator";
-import { RenewalHeldUpError } from "../../src/connections/errors";
-import {
-  NEEDS_REAUTHORIZATION,
-  REVOKED,
-  type Renewals,
-  refusal,
-  startRenewals,
-  UNCONFIRMED,
-  WORKS,
-} from "../support/renewals";
+import { RenewalHeldUpError } from "../../src/connections/renewal";
+import { NEEDS_REAUTHORIZATION, REVOKED, refusal, UNCONFIRMED, useRenewals, WORKS } from "../support/renewals";
 import { startTokens } from "../support/tokens";
 
 // Seen red with: renewing at 58 or at 60 minutes; an age that counts from the answer; a lost old refresh token;
@@ -18,12 +10,7 @@ import { startTokens } from "../support/tokens";
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 
-let on: Renewals;
-beforeAll(async () => {
-  on = await startRenewals();
-});
-afterAll(() => on.stop());
-afterEach(() => on.simulator.control.clearFaults());
+const on = useRenewals();
 
 test("an access token is used while it is under 59 minutes old, and renewed at 59", async () => {
   const acme = await on.connected();

@@ -1,14 +1,12 @@
-import { type Simulator, startSimulator } from "../../simulator";
 import { Budget } from "../../src/connections/budget";
-import { moveToNeedsReauthorization } from "../../src/connections/connection-store";
+import { moveToNeedsReauthorization } from "../../src/connections/connection";
 import { Database } from "../../src/database/database";
 import { createLogger } from "../../src/platform/logger";
 import { Schedule } from "../../src/sync/schedule";
 import type { ActorClaims } from "../support/actors";
 import { copiedIds, visibleIds } from "../support/copy";
-import { createTestDatabase, type TestDatabase } from "../support/database";
-import { type Service, startService } from "../support/service";
 import { connect, dataOf, recordMeeting, syncEnds } from "../support/stories";
+import { useService } from "../support/world";
 
 // Seen red with: users, pipelines and stages always due; roles and the member's minute not asked; a budget not asked; a
 // start that is recorded anew and clears nothing; runs for one meeting without a pause; the same user's new authorization
@@ -17,9 +15,6 @@ import { connect, dataOf, recordMeeting, syncEnds } from "../support/stories";
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 
-let simulator: Simulator;
-let database: TestDatabase;
-let service: Service;
 let db: Database;
 let schedule: Schedule;
 /** How far the clocks of both sides are ahead; it begins later than everything that made the company. */
@@ -29,18 +24,13 @@ const later = (ms: number) => {
   aheadMs += ms;
 };
 
+const { simulator, database, service } = useService({ deals: 20, clock });
 beforeAll(async () => {
-  [simulator, database] = await Promise.all([startSimulator({ deals: 20, now: clock }), createTestDatabase()]);
-  service = await startService(simulator, database, { clock });
   db = new Database(database.dataSource);
   const logger = createLogger("silent");
   const budget = new Budget({ database: db, clock, logger, share: 0.25 });
   const intervals = { intervalMs: 15 * MINUTE, reconcileIntervalMs: 30 * 24 * HOUR };
   schedule = new Schedule({ database: db, budget, clock, logger, ...intervals });
-});
-afterAll(async () => {
-  await service.stop();
-  await Promise.all([simulator.stop(), database.drop()]);
 });
 afterEach(() => simulator.control.clearFaults());
 

@@ -1,19 +1,19 @@
 import { randomBytes } from "node:crypto";
 import { SignJWT } from "jose";
 import { Client } from "pg";
-import { type Simulator, startSimulator } from "../../simulator";
 import { Credentials } from "../../src/connections/credentials";
 import { Database } from "../../src/database/database";
 import { CONNECTION_CHANGED } from "../../src/database/notifications";
 import { Keyring } from "../../src/platform/keyring";
 import { enqueueRun } from "../../src/sync/schedule-rows";
 import type { ActorClaims } from "../support/actors";
-import { createTestDatabase, onServer, type TestDatabase } from "../support/database";
+import { onServer } from "../support/database";
 import { dumpDatabase, leaked } from "../support/dump";
 import { post } from "../support/http";
 import { type Program, startProgram } from "../support/processes";
-import { environmentFor, type GraphQLAnswer, type Service } from "../support/service";
+import type { GraphQLAnswer, Service } from "../support/service";
 import { completeConsent, dataOf, recordMeeting, startConsent, syncEnds, until } from "../support/stories";
+import { useCrm } from "../support/world";
 
 // Seen red with: the token, the code, the state, the client's credentials or the actor's bearer token in the log; the
 // token endpoint's answer in an error's message; a token in a job's payload, in a notification, or unsealed in a row for
@@ -35,8 +35,6 @@ for (const key of [FIRST, SECOND])
 /** The browser has to see these; nothing else has. */
 const states = new Set<string>();
 
-let simulator: Simulator;
-let database: TestDatabase;
 let db: Database;
 let program: Program;
 let service: Service;
@@ -60,12 +58,9 @@ const WITNESS_ALL = `
     LOOP EXECUTE 'CREATE TRIGGER witness AFTER INSERT OR UPDATE ON ' || name || ' FOR EACH ROW EXECUTE FUNCTION public.witness()';
     END LOOP; END $$`;
 
+const { world, simulator, database } = useCrm({ deals: 10, clientSecret: CLIENT_SECRET });
 beforeAll(async () => {
-  [simulator, database] = await Promise.all([
-    startSimulator({ deals: 10, clientSecret: CLIENT_SECRET }),
-    createTestDatabase(),
-    onServer(`CREATE ROLE ${ROLE} LOGIN SUPERUSER PASSWORD '${PASSWORD}'`),
-  ]);
+  await onServer(`CREATE ROLE ${ROLE} LOGIN SUPERUSER PASSWORD '${PASSWORD}'`);
   await database.queryNodes(WITNESSED);
   for (const sql of [WITNESS, WITNESS_ALL]) await database.query(sql);
   db = new Database(database.dataSource);
@@ -73,27 +68,20 @@ beforeAll(async () => {
   [url.username, url.password] = [ROLE, PASSWORD];
   listener = new Client({ connectionString: database.url.reveal() });
   await listener.connect();
+  world.cleanup(() => listener.end());
   listener.on("notification", ({ channel, payload }) => notifications.push(`${channel} ${payload}`));
   for (const channel of [CONNECTION_CHANGED, "jobs:insert"]) await listener.query(`LISTEN "${channel}"`);
-  environment = {
-    ...environmentFor(simulator),
-    ...{ DATABASE_URL: url.href, AUTH_JWT_SECRET: JWT_SECRET, ENCRYPTION_KEYS: KEYS, LOG_LEVEL: "trace" },
-  };
-  program = startProgram("src/main.js", environment);
-  const [, address = ""] = await program.says(/"address":"([^"]+)"/);
+  const own = { DATABASE_URL: url.href, AUTH_JWT_SECRET: JWT_SECRET, ENCRYPTION_KEYS: KEYS, LOG_LEVEL: "trace" };
+  environment = { ...world.environment, ...own };
+  const started = await world.startProcess(own);
+  program = started.program;
   service = {
-    url: address,
-    ask: (query, variables, as = {}) => ask(address, query, variables, "token" in as ? {} : as),
-    stop: async () => undefined,
+    ...started.service,
+    ask: (query, variables, as = {}) => ask(service.url, query, variables, "token" in as ? {} : as),
   };
 });
-afterAll(async () => {
-  program?.child.kill("SIGKILL");
-  await listener?.end();
-  await simulator.stop();
-  await database.drop();
-  await onServer(`DROP ROLE ${ROLE}`);
-});
+// The database is gone by then.
+afterAll(() => onServer(`DROP ROLE ${ROLE}`));
 afterEach(() => simulator.control.clearFaults());
 
 async function ask<T>(address: string, query: string, variables = {}, as: ActorClaims = {}): Promise<GraphQLAnswer<T>> {

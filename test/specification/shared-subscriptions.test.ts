@@ -2,7 +2,7 @@ import { setImmediate, setTimeout as sleep } from "node:timers/promises";
 import { buildSchema, type ExecutionArgs, type ExecutionResult, GraphQLError, parse } from "graphql";
 import { type Actor, type Viewer, viewerOf } from "../../src/auth/actor";
 import { mayManageConnection } from "../../src/auth/policies";
-import { LiveValue } from "../../src/platform/live-value";
+import { StateStream } from "../../src/platform/streams";
 import { MAX_DIFFERENT, SharedSubscriptions } from "../../src/server/shared-subscriptions";
 
 // Planted and seen red: the key without tenant, role, plan, name or variables; a late joiner that waits for the next
@@ -48,14 +48,14 @@ class World {
     for (const wake of this.listeners.get(tenant) ?? []) wake();
   }
 
-  #valueOf(tenant: string): LiveValue<number> {
+  #valueOf(tenant: string): StateStream<number> {
     const listeners = this.listeners.get(tenant) ?? new Set();
     this.listeners.set(tenant, listeners);
     const listen = (wake: () => void) => {
       listeners.add(wake);
       return () => listeners.delete(wake);
     };
-    return new LiveValue(listen, async () => {
+    return new StateStream(listen, async () => {
       const { version } = this;
       await setImmediate();
       this.whileReading();

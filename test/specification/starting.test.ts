@@ -5,9 +5,10 @@ import { createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { tokenFor } from "../support/actors";
-import { createTestDatabase, type TestDatabase } from "../support/database";
+import { createTestDatabase } from "../support/database";
 import { type Program, startProgram } from "../support/processes";
 import { environmentFor } from "../support/service";
+import { useDatabase } from "../support/world";
 
 const CRM = {
   url: "http://127.0.0.1:9",
@@ -15,14 +16,12 @@ const CRM = {
   clientSecret: "secret",
   redirectUrl: "http://127.0.0.1/callback",
 };
-let database: TestDatabase;
 let environment: Record<string, string>;
 
-beforeAll(async () => {
-  database = await createTestDatabase();
+const database = useDatabase();
+beforeAll(() => {
   environment = { ...environmentFor(CRM), LOG_LEVEL: "info", DATABASE_URL: database.url.reveal() };
 });
-afterAll(() => database.drop());
 
 async function failureOf(changes: Record<string, string>): Promise<string> {
   const program = startProgram("src/main.js", { ...environment, ...changes });

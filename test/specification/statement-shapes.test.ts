@@ -6,18 +6,14 @@ import { readTimelines } from "../../src/briefing/timeline";
 import { type CopyScope, Database, reachOf } from "../../src/database/database";
 import { createLogger } from "../../src/platform/logger";
 import { readRunStatus } from "../../src/sync/run-history";
-import { createTestDatabase, type TestDatabase } from "../support/database";
+import { useDatabase } from "../support/world";
 
 /**
  * A statement's columns are compared with its shape by whoever runs it by itself, so every story of the suite does. An
  * operation's reads travel together as JSON, which has no types: here they are run by themselves.
  */
 
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
-afterAll(() => database.drop());
+const database = useDatabase();
 
 const now = new Date();
 const READS: [string, (copy: CopyScope, db: Database) => Promise<unknown>][] = [

@@ -1,28 +1,22 @@
-import { type Simulator, startSimulator } from "../../simulator";
 import { markRead } from "../support/copy";
-import { createTestDatabase, type TestDatabase, workers } from "../support/database";
+import { workers } from "../support/database";
 import { type Service, startService } from "../support/service";
 import { countStatements, type StatementCounter } from "../support/statements";
 import { dataOf, recordMeeting, until } from "../support/stories";
+import { useCrm } from "../support/world";
 
-let simulator: Simulator;
-let database: TestDatabase;
 let counter: StatementCounter;
 let service: Service;
 let meetings: Record<"small" | "large", string>;
 
+const { world, simulator, database } = useCrm({ deals: 10 });
 beforeAll(async () => {
-  [simulator, database] = await Promise.all([startSimulator({ deals: 10 }), createTestDatabase()]);
   counter = await countStatements(database.url);
-  service = await startService(simulator, database, { databaseUrl: counter.url, roles: new Set(["api"]) });
+  world.cleanup(counter.close);
+  service = await world.startService({ roles: ["api"], config: { databaseUrl: counter.url } });
   meetings = { small: await makeTenant("small", 1), large: await makeTenant("large", 10) };
   await addMeetings("large", meetings.large, 100);
   await database.query("ANALYZE");
-});
-afterAll(async () => {
-  await service.stop();
-  await counter.close();
-  await Promise.all([simulator.stop(), database.drop()]);
 });
 
 /** A connected tenant whose copy has so much of everything, and one meeting with all its persons. @returns its id */

@@ -1,20 +1,8 @@
-import { type FaultRule, type Simulator, startSimulator } from "../../simulator";
-import { createTestDatabase, type TestDatabase } from "../support/database";
-import { type Service, startService } from "../support/service";
+import type { FaultRule } from "../../simulator";
 import { connect, type EndedRun, syncEnds } from "../support/stories";
+import { useService } from "../support/world";
 
-let simulator: Simulator;
-let database: TestDatabase;
-let service: Service;
-
-beforeAll(async () => {
-  [simulator, database] = await Promise.all([startSimulator({ deals: 60, seed: 7 }), createTestDatabase()]);
-  service = await startService(simulator, database);
-});
-afterAll(async () => {
-  await service.stop();
-  await Promise.all([simulator.stop(), database.drop()]);
-});
+const { simulator, database, service } = useService({ deals: 60, seed: 7 });
 beforeEach(() => simulator.log.clear());
 
 /** Connects a tenant of its own and waits for its first sync. */

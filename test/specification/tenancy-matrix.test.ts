@@ -5,7 +5,8 @@ import { coordinates, operation } from "../support/schema-walk";
 import { subscribe } from "../support/sockets";
 import { until } from "../support/stories";
 import { type CursorRow, type IdRow, type NameRow, type OperationRow, tenancyRows } from "../support/tenancy-rows";
-import { ASKING, idOf, MARK, OTHER, rowsOfOthers, startTenants, type Tenants } from "../support/tenants";
+import { ASKING, idOf, MARK, OTHER, rowsOfOthers, startTenants } from "../support/tenants";
+import { useStarted } from "../support/world";
 
 const schema = buildGraphQLSchema();
 const table = tenancyRows(schema);
@@ -19,11 +20,7 @@ const PLANS = ["sales", "free"];
 const ACTORS = ROLES.flatMap((role) => PLANS.map((plan): ActorClaims => ({ role, plan, sub: `${role}-${plan}` })));
 const MEMBER: ActorClaims = { role: "member", plan: "sales", sub: "mia" };
 
-let tenants: Tenants;
-beforeAll(async () => {
-  tenants = await startTenants();
-}, 120_000);
-afterAll(() => tenants?.stop());
+const tenants = useStarted(startTenants);
 
 type Kind = "Query" | "Mutation" | "Subscription";
 interface Place<R> {
@@ -310,8 +307,26 @@ const operations = places<OperationRow>("operation")
   .filter(ofKind("Mutation"))
   .sort((a, b) => LAST.indexOf(a.field) - LAST.indexOf(b.field));
 
-const SMALLER = new Map([
-  ["meetingMatched", "subscription { meetingMatched { __typename id title match { status deal { id title } } } }"],
+/** By channel what has happened to a tenant's own thing. With every edge, it may be more than an event may cost. */
+const EVENTS = new Map([
+  [
+    "meetingMatched",
+    {
+      query: "subscription { meetingMatched { __typename id title match { status deal { id title } } } }",
+      channel: "meeting_matched",
+      told: (tenant: string) => Buffer.from(tenants.meetingOf(tenant), "base64url").toString().split(":")[1],
+    },
+  ],
+  [
+    "silenceChanged",
+    {
+      query:
+        "subscription { silenceChanged { __typename id title snooze { by } organization { id name } quiet { verdict } } }",
+      channel: "silence_changed",
+      // Both tenants have the same deal of one company.
+      told: () => `${tenants.simulator.company.stories.singleDeal.dealId}:1`,
+    },
+  ],
 ]);
 
 describe.each(["Subscription"] as const)("a %s", (kind) => {
@@ -319,21 +334,19 @@ describe.each(["Subscription"] as const)("a %s", (kind) => {
   test.each(rows.map((place) => [place.name, place] as const))(
     "%s tells every actor over its socket of acme alone",
     async (name, place) => {
-      // With every edge, a meeting may be more than an event may cost.
-      const query = SMALLER.get(place.field) ?? operation(schema, place.kind, place.field, []);
+      const event = EVENTS.get(place.field);
+      const query = event?.query ?? operation(schema, place.kind, place.field, []);
       const watching = await Promise.all(
         ACTORS.map((actor) => subscribe(tenants.service.url, query, { as: { ...actor, tenant: "acme" } })),
       );
-      const matched = async (tenant: string, of = tenant) => {
-        const id = Buffer.from(tenants.meetingOf(of), "base64url").toString().split(":")[1];
-        await tenants.database.query(
-          "SELECT pg_notify('meeting_matched', id || ' ' || $2) FROM tenant WHERE external_id = $1",
-          [tenant, id],
-        );
+      const happens = async (tenant: string, of = tenant) => {
+        if (!event) return;
+        await tenants.database.query("SELECT pg_notify($2, id || ' ' || $3) FROM tenant WHERE external_id = $1", [
+          ...[tenant, event.channel, event.told(of)],
+        ]);
       };
-      const isEvent = SMALLER.has(place.field);
       await until("each has heard the present state, or what happened", async () => {
-        if (isEvent) await matched("acme");
+        await happens("acme");
         return watching.every(({ results }) => results.length > 0);
       });
       const channels = ["connection_changed", "progress_changed"];
@@ -342,14 +355,14 @@ describe.each(["Subscription"] as const)("a %s", (kind) => {
           channel,
           OTHER,
         ]);
-      await matched("acme", OTHER);
+      await happens("acme", OTHER);
       const witness = await subscribe(tenants.service.url, query, { as: { tenant: OTHER } });
       await until("the other tenant hears of its own", async () => {
-        if (isEvent) await matched(OTHER);
+        await happens(OTHER);
         return witness.results.length > 0;
       });
       for (const { results, end } of watching) {
-        if (!isEvent) expect(results).toHaveLength(1);
+        if (!event) expect(results).toHaveLength(1);
         expectClean(name, JSON.stringify(results));
         await expectOwn(JSON.stringify(results));
         await end();

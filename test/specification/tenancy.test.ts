@@ -1,17 +1,13 @@
 import type { DataSource } from "typeorm";
-import { type Simulator, startSimulator } from "../../simulator";
 import { APPLICATION_ROLE, asApplication } from "../../src/database/application-role";
 import { createDataSource } from "../../src/database/data-source";
 import { Database } from "../../src/database/database";
 import { entities } from "../../src/entities";
-import { createTestDatabase, type TestDatabase, workers } from "../support/database";
-import { type Service, startService } from "../support/service";
-import { connect, recordMeeting, syncEnds, until } from "../support/stories";
+import { workers } from "../support/database";
+import { recordMeeting, until } from "../support/stories";
+import { useService } from "../support/world";
 
 const TENANTS = ["acme", "globex"];
-let simulator: Simulator;
-let database: TestDatabase;
-let service: Service;
 /** As the service works: in sessions that no policy is waived for. */
 let dataSource: DataSource;
 /** Told of its tenant by a setting of the session, or in each transaction (decision 0042). A cluster knows the latter alone. */
@@ -20,19 +16,12 @@ let db: Database;
 const ids = new Map<string, number>();
 const enter = (tenant: string, signal?: AbortSignal) => db.tenant(ids.get(tenant) ?? 0, signal);
 
+const { simulator, database, service } = useService({ deals: 20, connected: TENANTS });
 beforeAll(async () => {
-  [simulator, database] = await Promise.all([startSimulator({ deals: 20 }), createTestDatabase()]);
-  service = await startService(simulator, database);
   for (const tenant of TENANTS) {
-    await connect(service, simulator, { tenant });
-    await syncEnds(service, { tenant });
     await recordMeeting(service, [simulator.company.stories.singleDeal.email], {}, { tenant });
   }
   for (const tenant of [...TENANTS, "nobody"]) ids.set(tenant, await database.tenantId(tenant));
-});
-afterAll(async () => {
-  await service.stop();
-  await Promise.all([simulator.stop(), database.drop()]);
 });
 
 async function tables(): Promise<string[]> {

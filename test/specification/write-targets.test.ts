@@ -1,25 +1,18 @@
-import { type Simulator, startSimulator } from "../../simulator";
-import { createTestDatabase, type TestDatabase } from "../support/database";
 import { ENTITIES, type Entity, fieldOf, patches, recordPath, setMapping, writeFields } from "../support/fields";
 import { askNote, posts } from "../support/notes";
-import { type Service, startService } from "../support/service";
-import { connect, dataOf, recordMeeting, syncEnds, until } from "../support/stories";
+import { dataOf, recordMeeting, until } from "../support/stories";
+import { useCrm } from "../support/world";
 
 // Seen red with: every record that a meeting makes readable taken for a target; a person or a company for want of a deal.
 
-let simulator: Simulator;
-let database: TestDatabase;
-let service: Service;
 let copyId = 0;
 const records = new Map<string, { entity: Entity; id: number }>();
 const addresses = new Map<string, string>();
 
+const { simulator, database, serve } = useCrm({ deals: 30 });
+beforeAll(makeWorld);
+const service = serve({ connected: ["acme"] });
 beforeAll(async () => {
-  [simulator, database] = await Promise.all([startSimulator({ deals: 30 }), createTestDatabase()]);
-  makeWorld();
-  service = await startService(simulator, database);
-  await connect(service, simulator);
-  await syncEnds(service);
   // The match after the first sync is done: from here on only the tests match.
   await until(
     "matched after the sync",
@@ -27,10 +20,6 @@ beforeAll(async () => {
   );
   for (const entity of ENTITIES) await setMapping(service, entity, fieldOf(simulator, entity, "varchar").field_code);
   copyId = (await database.query<{ copy_id: number }>("SELECT copy_id FROM connection"))[0]?.copy_id ?? 0;
-});
-afterAll(async () => {
-  await service?.stop();
-  await Promise.all([simulator?.stop(), database?.drop()]);
 });
 
 /** Named records of the CRM, made by hand so that nothing but what is said here speaks for a deal. */

@@ -4,16 +4,15 @@ import { Database } from "../../src/database/database";
 import { systemClock } from "../../src/platform/clock";
 import { createLogger } from "../../src/platform/logger";
 import { workers } from "../support/database";
-import { type FieldStory, startFieldStory } from "../support/field-story";
+import { useFieldStory } from "../support/field-story";
 import { patches, writeFields } from "../support/fields";
 import { askNote, posts } from "../support/notes";
 import { dataOf, recordMeeting, until } from "../support/stories";
 
 // Seen red with: the meeting's row not held (`FOR SHARE` left out) by the transaction that proves a target.
 
-let story: FieldStory;
+const story = useFieldStory();
 beforeAll(async () => {
-  story = await startFieldStory();
   // The match after the first sync is done: from here on only the tests match.
   await until(
     "matched after the sync",
@@ -21,8 +20,6 @@ beforeAll(async () => {
   );
   if (hasTriggers) for (const table of ["note_write", "field_write"]) await watchCommits(table);
 });
-afterAll(() => story.stop());
-beforeEach(() => story.simulator.log.clear());
 
 /** On a cluster a row is stored where no trigger may look into another table; there the rest of each story is told. */
 const hasTriggers = workers().length === 0;
@@ -139,21 +136,28 @@ const WRITES: Way[] = [
 
 interface Rematch {
   how: string;
+  /** What a write that comes behind it is refused with. */
+  refusal: "TARGET_NOT_MATCHED" | "MEETING_NOT_FOUND";
   /** What has changed before anything of it is asked for. */
   prepare(): Promise<unknown>;
   begin(meeting: Meeting): Promise<unknown>;
 }
 
+const end = (name: string, { id }: Meeting) =>
+  story.service.ask(`mutation ($id: ID!) { ${name}(meetingId: $id) { __typename } }`, { id });
+
 /** Ways in which the person is no longer matched to the meeting. */
 const MATCHES: Rematch[] = [
   {
     how: "recorded again with others",
+    refusal: "TARGET_NOT_MATCHED",
     prepare: async () => undefined,
     begin: ({ externalId, startsAt }) =>
       recordMeeting(story.service, ["nobody@nowhere.example"], { externalId, startsAt }),
   },
   {
     how: "matched again after a sync",
+    refusal: "TARGET_NOT_MATCHED",
     prepare: async () => {
       const move = "UPDATE person_address SET mailbox = 'moved-' || mailbox WHERE mailbox = $1";
       await story.database.query(move, [personEmail()]);
@@ -166,6 +170,18 @@ const MATCHES: Rematch[] = [
         new AbortController().signal,
       );
     },
+  },
+  {
+    how: "cancelled",
+    refusal: "TARGET_NOT_MATCHED",
+    prepare: async () => undefined,
+    begin: (meeting) => end("cancelMeeting", meeting),
+  },
+  {
+    how: "deleted",
+    refusal: "MEETING_NOT_FOUND",
+    prepare: async () => undefined,
+    begin: (meeting) => end("deleteMeeting", meeting),
   },
 ];
 afterEach(() =>
@@ -210,7 +226,7 @@ test.each(PAIRS)(
     const isHeldUp = !writing.isEnded;
     await gate.release();
     await matching;
-    expect(await writing.work).toEqual({ code: "TARGET_NOT_MATCHED" });
+    expect(await writing.work).toEqual({ code: rematch.refusal });
     expect(isHeldUp).toBe(true);
     if (hasTriggers) expect(await atCommit(meeting)).toEqual([]);
     expect([...posts(story.simulator), ...patches(story.simulator)]).toEqual([]);

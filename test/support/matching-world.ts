@@ -9,7 +9,7 @@ import type {
   PersonFact,
   UserFact,
 } from "../../src/briefing/matching/facts";
-import { type Match, match } from "../../src/briefing/matching/match";
+import { cancelled, type Match, match } from "../../src/briefing/matching/match";
 import { mailDomainOf, websiteDomainOf } from "../../src/platform/company-domain";
 import { normalizeAddress } from "../../src/platform/email-address";
 
@@ -23,7 +23,7 @@ const MINUTE_MS = 60_000;
  * `Acme: www.acme.de` an organization's website; `user Anna = anna@seller.de` a CRM user;
  * `D1 of Ada Bob owner Anna for Acme opened -10 won -3 worth 9` a deal, in days from the meeting; `closed -3` where the CRM
  * has that time alone, `closed` where it has none, `open` one that was taken up again;
- * `activity D1 Ada +10` in minutes from its start; `chosen D1`, `chosen D9 gone`, `written D1`; `recorded` for a recording;
+ * `activity D1 Ada +10` in minutes from its start; `chosen D1`, `chosen D9 gone`, `written D1`; `recorded` for a recording; `cancelled`;
  * `reading PERSONS DEALS` while these are read for the first time.
  */
 export interface World {
@@ -31,6 +31,7 @@ export interface World {
   facts: CopyFacts;
   choice: ChoiceFact | null;
   isRecorded: boolean;
+  isCancelled: boolean;
   nameOf(id: number | null): string;
 }
 
@@ -52,6 +53,7 @@ export function world(text: string, attendees: string, owner = "anna@seller.de")
   let unread: MatchedList[] = [];
   let choice: ChoiceFact | null = null;
   let isRecorded = false;
+  let isCancelled = false;
   for (const statement of text.split(";").map((part) => part.trim())) {
     const [first = "", second = "", third = "", fourth = ""] = statement.split(/\s+/);
     if (statement === "") continue;
@@ -60,6 +62,7 @@ export function world(text: string, attendees: string, owner = "anna@seller.de")
     else if (first === "chosen") choice = { dealId: idOf(second), isThere: third !== "gone", written: null };
     else if (first === "written") choice = { dealId: idOf(second), isThere: third !== "gone", written: WRITTEN };
     else if (first === "recorded") isRecorded = true;
+    else if (first === "cancelled") isCancelled = true;
     else if (first === "activity") {
       const at = new Date(STARTS_AT.getTime() + Number(fourth) * MINUTE_MS);
       facts.activities.push({ dealId: idOf(second), personIds: [idOf(third)], at });
@@ -79,6 +82,7 @@ export function world(text: string, attendees: string, owner = "anna@seller.de")
     facts: { ...facts, domains: domainsOf(facts.persons, websites), unread },
     choice,
     isRecorded,
+    isCancelled,
     nameOf,
   };
 }
@@ -134,8 +138,10 @@ function domainsOf(persons: PersonFact[], websites: { organizationId: number; we
   return [...found.values()];
 }
 
-export const matchIn = ({ meeting, facts, choice, isRecorded }: World): Match =>
-  match(meeting, facts, choice, isRecorded);
+export function matchIn({ meeting, facts, choice, isRecorded, isCancelled }: World): Match {
+  const found = match(meeting, facts, choice, isRecorded);
+  return isCancelled ? cancelled(found) : found;
+}
 
 /** Who the first attendee is: `BUYER Ada EMAIL_EXACT, Acme ORGANIZATION_OF_PERSON`. */
 export function attendeeInWords(text: World): string {
@@ -158,10 +164,11 @@ export function attendeeInWords(text: World): string {
   return words.filter(Boolean).join(", ");
 }
 
-/** Which deal the meeting is about: `D1 ONLY_CANDIDATE`, `choose D1 D2`, `none`. */
+/** Which deal the meeting is about: `D1 ONLY_CANDIDATE`, `choose D1 D2`, `none`, `pending`. */
 export function dealInWords(text: World): string {
   const { deal } = matchIn(text);
   if (deal.status === "NONE") return "none";
+  if (deal.status === "PENDING") return "pending";
   if (deal.status === "MATCHED") return `${text.nameOf(deal.dealId)} ${deal.rule}`;
   const names = deal.candidates.map(({ dealId }) => text.nameOf(dealId)).sort();
   return `choose ${names.join(" ")}`;

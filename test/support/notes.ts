@@ -1,6 +1,6 @@
 import type { Simulator } from "../../simulator";
 import type { Actor } from "../../src/auth/actor";
-import type { AskedNote } from "../../src/writeback/note-writes";
+import type { AskedNote } from "../../src/writeback/notes";
 import type { ActorClaims } from "./actors";
 import type { TestDatabase } from "./database";
 import type { GraphQLAnswer, Service } from "./service";

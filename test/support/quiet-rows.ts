@@ -141,7 +141,14 @@ export class QuietRows {
       const meeting_id = randomUUID();
       this.#meeting(meeting_id, startsAt, endsAt);
       const match = { status: "MATCHED", reason: "", fingerprint: "", candidates: [], matched_at: at(0) };
-      this.#add("meeting_match", { tenant_id, meeting_id, copy_id, deal_id: dealId, ...match });
+      this.#add("meeting_match", {
+        tenant_id,
+        meeting_id,
+        copy_id,
+        deal_id: dealId,
+        starts_at: at(startsAt),
+        ...match,
+      });
       const side = withBuyer ? "BUYER" : "SELLER";
       const attendee = {
         position: 0,
@@ -171,7 +178,7 @@ export class QuietRows {
     const reference = randomUUID();
     const crmNoteId = this.#note(facts.dealId, when, `<p>Ref. ${reference}</p>`);
     const answer = answered ? { crm_note_id: crmNoteId } : { state: "UNKNOWN", settled_at: null };
-    this.#receipt("note_write", facts, ours, when, { reference, look_ups: 0, ...answer });
+    this.#receipt("note_write", facts, ours, when, { reference, ...answer });
   }
 
   /** A sync has brought what our earlier writes made of the update time, for every other receipt. */
@@ -184,7 +191,7 @@ export class QuietRows {
     this.#add(table, {
       ...{ tenant_id, copy_id, id, idempotency_key: id, input_hash: "", meeting_id: this.#meetingId },
       ...{ crm_company_id: 77, entity: "DEAL", target_id: dealId, deal_id: dealId, state: "WRITTEN", requested_by: "" },
-      ...{ deal_updated_before: at(before), ...times, ...more },
+      ...{ deal_updated_before: at(before), look_ups: 0, ...times, ...more },
     });
   }
 }

@@ -1,4 +1,5 @@
-import { moveToNeedsReauthorization } from "../../src/connections/connection-store";
+import { moveToNeedsReauthorization } from "../../src/connections/connection";
+import { HOUR_MS } from "../../src/platform/clock";
 import type { Connected, Renewals } from "./renewals";
 import { connect, until } from "./stories";
 import { copyOf } from "./tokens";
@@ -25,6 +26,16 @@ export async function loseAuthorization(on: Renewals, acme: Connected): Promise<
   await on.access.database
     .tenant(acme.tenantId)
     .transaction((scope) => moveToNeedsReauthorization(scope, acme.copyId, version, "GRANT_REVOKED", on.clock()));
+}
+
+/** A renewal that is sent, for a token that has grown old; its answer is held back until `end`. */
+export async function renewalInFlight(on: Renewals, acme: Connected) {
+  on.later(HOUR_MS);
+  const end = on.fail({ kind: "hang" });
+  const renewal = acme.source.current();
+  renewal.catch(() => undefined);
+  await on.isSent();
+  return { renewal, end };
 }
 
 /** A renewal whose answer is held back until `end`, while the authorization is lost and a person authorizes anew. */

@@ -1,13 +1,14 @@
 import { pino } from "pino";
-import { type Fault, type Simulator, startSimulator } from "../../simulator";
+import type { Fault, Simulator } from "../../simulator";
 import type { Credential } from "../../src/connections/credentials";
 import { CrmApi, type TokenSource } from "../../src/crm/api";
-import { type Config, readConfig } from "../../src/platform/config";
+import type { Config } from "../../src/platform/config";
 import type { Secret } from "../../src/platform/secret";
-import { createTestDatabase, type TestDatabase } from "./database";
-import { environmentFor, type Service, startService } from "./service";
+import type { TestDatabase } from "./database";
+import type { Service } from "./service";
 import { connect, dataOf, until } from "./stories";
 import { copyOf, startTokens, type TokenParts } from "./tokens";
+import { useStarted, World } from "./world";
 
 export interface Connected {
   tenant: string;
@@ -53,15 +54,16 @@ export interface Renewals {
   stop(): Promise<void>;
 }
 
-export async function startRenewals(): Promise<Renewals> {
+async function startRenewals(): Promise<Renewals> {
   let now = new Date();
   const clock = () => now;
-  const [simulator, database] = await Promise.all([startSimulator({ deals: 10, now: clock }), createTestDatabase()]);
-  const config = readConfig({ ...environmentFor(simulator), DATABASE_URL: database.url.reveal() });
+  const world = await World.start({ deals: 10, clock });
+  const { simulator, database, config } = world;
   const logged: Renewals["logged"] = [];
   const logger = pino({ level: "warn" }, { write: (line) => void logged.push(JSON.parse(line)) });
-  const service = await startService(simulator, database, { clock, roles: new Set(["api"]) });
+  const service = await world.startService({ roles: ["api"] });
   const access = await startTokens(config, () => ({ clock, logger }));
+  world.cleanup(access.close);
   const asked = () => simulator.log.of("POST", "/oauth/token").length;
   const api = (source: TokenSource) => new CrmApi({ http: access.http, baseUrl: simulator.url, tokens: source });
   let tenants = 0;
@@ -103,11 +105,15 @@ export async function startRenewals(): Promise<Renewals> {
     },
     isSent: () => until("the renewal is sent", async () => asked() > 0),
     use: async (token) => void (await api({ current: async () => token, renewed: async () => token }).currentUser()),
-    stop: async () => {
-      await Promise.all([service.stop(), access.close()]);
-      await Promise.all([simulator.stop(), database.drop()]);
-    },
+    stop: () => world.stop(),
   };
+}
+
+/** For all tests of a file; each begins without faults. */
+export function useRenewals(): Renewals {
+  const on = useStarted(startRenewals);
+  afterEach(() => on.simulator.control.clearFaults());
+  return on;
 }
 
 /** How a connection is shown. */

@@ -43,24 +43,34 @@ export function nodeTypes(schema: GraphQLSchema): string[] {
  * A selection of a type: all of its own values, and every edge that needs no argument, up to the next thing with an id,
  * of which the id alone is asked for.
  */
-export function oneHop(schema: GraphQLSchema, type: GraphQLNamedType): string {
+function oneHop(schema: GraphQLSchema, type: GraphQLNamedType): string {
   return selection(schema, type, true, []);
 }
 
-/** From an object type to itself and each thing with an id that it leads to, by a shortest way of fields that need no argument. */
-export function waysDown(schema: GraphQLSchema, root: string): { type: GraphQLNamedType; path: string[] }[] {
+/**
+ * Selections that together ask for all that is within reach of an object type, each small enough to be answered: the own values
+ * of it, and of each object that it leads to, at the end of a shortest way of fields that need no argument.
+ */
+export function selectionsWithin(schema: GraphQLSchema, root: string): string[] {
   const ways = new Map<string, string[]>([[root, []]]);
   for (const [name, path] of ways) {
     const type = schema.getType(name);
-    if (!isObjectType(type)) continue;
-    for (const field of Object.values(type.getFields())) {
-      const next = getNamedType(field.type).name;
-      if (!ways.has(next) && !field.args.some(isRequiredArgument)) ways.set(next, [...path, field.name]);
+    const narrowed = isAbstractType(type) ? schema.getPossibleTypes(type) : [];
+    for (const member of narrowed)
+      if (!ways.has(member.name)) ways.set(member.name, [...path, `... on ${member.name}`]);
+    for (const field of isObjectType(type) ? Object.values(type.getFields()) : []) {
+      const next = getNamedType(field.type);
+      if (isLeafType(next) || ways.has(next.name) || field.args.some(isRequiredArgument)) continue;
+      ways.set(next.name, [...path, asked(field)]);
     }
   }
-  return [...ways].flatMap(([name, path]) => {
+  return [...ways].map(([name, path]) => {
     const type = schema.getType(name);
-    return type && (name === root || nodeTypes(schema).includes(name)) ? [{ type, path }] : [];
+    const fields = isObjectType(type) ? Object.values(type.getFields()) : [];
+    const own = fields.filter((field) => isLeafType(getNamedType(field.type)) && !field.args.some(isRequiredArgument));
+    return [...path, ["__typename", ...own.map(({ name: value }) => value)].join(" ")].reduceRight(
+      (inner, way) => `${way} { ${inner} }`,
+    );
   });
 }
 
@@ -76,10 +86,14 @@ function selection(schema: GraphQLSchema, type: GraphQLNamedType, isRoot: boolea
   if (!isObjectType(type)) return "__typename";
   const fields = Object.values(type.getFields()).flatMap((field) => {
     const inner = edge(schema, field, [...above, type.name]);
-    return inner === null ? [] : `${field.name}${inner}`;
+    return inner === null ? [] : `${asked(field)}${inner}`;
   });
   return `__typename ${fields.join(" ")}`;
 }
+
+/** A field as it is asked for: of a list one, so that no selection is too costly. */
+const asked = ({ name, args }: GraphQLField<unknown, unknown>) =>
+  args.some((argument) => argument.name === "first") ? `${name}(first: 1)` : name;
 
 function edge(schema: GraphQLSchema, field: GraphQLField<unknown, unknown>, above: readonly string[]): string | null {
   const type = getNamedType(field.type);

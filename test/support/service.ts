@@ -43,11 +43,14 @@ export interface Service {
   stop(): Promise<void>;
 }
 
+/** What is otherwise than in an environment of `environmentFor`. */
+export type ServiceOptions = { clock?: Clock } & Partial<Config>;
+
 /** The whole service in this process, on a free port, with real HTTP to `simulator`. */
 export async function startService(
   simulator: Simulator,
   database: TestDatabase,
-  { clock = systemClock, ...overrides }: { clock?: Clock } & Partial<Config> = {},
+  { clock = systemClock, ...overrides }: ServiceOptions = {},
 ): Promise<Service> {
   const config = readConfig({ ...environmentFor(simulator), DATABASE_URL: database.url.reveal() });
   const app = createApp({ ...config, ...overrides }, createLogger(config.logLevel), clock);

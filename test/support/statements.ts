@@ -76,6 +76,21 @@ export async function countStatements(database: Secret): Promise<StatementCounte
   };
 }
 
+/** The statements between BEGIN and COMMIT; a session's being told its tenant belongs to the BEGIN. */
+export function transactions(sent: readonly Sent[]): Sent[][] {
+  const done: Sent[][] = [];
+  const open = new Map<number, Sent[]>();
+  for (const statement of sent) {
+    const { session, sql } = statement;
+    if (/^(BEGIN|START TRANSACTION)/i.test(sql)) open.set(session, []);
+    else if (/^(COMMIT|ROLLBACK)/i.test(sql)) {
+      done.push(open.get(session) ?? []);
+      open.delete(session);
+    } else if (!statement.isFraming && !sql.includes("set_config")) open.get(session)?.push(statement);
+  }
+  return done;
+}
+
 /** Marks, of one session, what sets a transaction to its tenant, and the transaction too where it is made for one statement. */
 function framing(): (sent: Sent) => void {
   let open: Sent[] = [];

@@ -1,11 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { type LogEntry, type Simulator, type SimulatorOptions, startSimulator } from "../../simulator";
+import type { LogEntry, Simulator } from "../../simulator";
 import { recordsOf } from "../../simulator/model/company";
 import type { Config } from "../../src/platform/config";
 import { copiedIds, copiedParticipants, visibleIds, visibleParticipants } from "./copy";
-import { createTestDatabase, type TestDatabase } from "./database";
-import { type Service, startService } from "./service";
+import type { TestDatabase } from "./database";
+import type { Service } from "./service";
 import { connect, dataOf, type EndedRun, syncEnds } from "./stories";
+import { World, type WorldOptions } from "./world";
 
 /** The CRM's lists that a sync reads page by page, or whole, with what a story does to their records. */
 export const LISTS = {
@@ -48,34 +49,37 @@ const TEXTS = `SELECT t.kind, t.crm_id AS id, t.text FROM (
 /** A company, a service whose API has the true time, and a worker with a clock of the story's own. */
 export class SyncWorld {
   /** Of both sides, so that minutes pass without anybody's waiting; later than everything that made the company. */
-  static async start(options: SimulatorOptions = {}, worker: Partial<Config> = {}): Promise<SyncWorld> {
+  static async start(options: WorldOptions = {}, worker: Partial<Config> = {}): Promise<SyncWorld> {
     const time = { aheadMs: 60_000, ours: () => new Date(Date.now() + time.aheadMs) };
     const now = () => new Date(Date.now() + time.aheadMs);
-    const [simulator, database] = await Promise.all([
-      startSimulator({ deals: 700, seed: 3, dailyTokens: PLENTY, now, ...options }),
-      createTestDatabase(),
-    ]);
+    const world = await World.start({ deals: 700, seed: 3, dailyTokens: PLENTY, ...options, clock: now });
+    const { simulator } = world;
     // Participants are another story: a few deals have some.
     for (const id of [...simulator.company.deals.keys()].slice(20)) simulator.control.setParticipants(id, []);
     time.aheadMs += 10 * 60_000;
     const sync = { intervalMs: 0, reconcileIntervalMs: 0 };
-    const api = await startService(simulator, database, { clock: now, sync, roles: new Set(["api"]) });
-    const own = { clock: () => time.ours(), sync, roles: new Set(["worker", "api"] as const), ...worker };
-    return new SyncWorld(simulator, database, api, await startService(simulator, database, own), time);
+    const api = await world.startService({ roles: ["api"], config: { sync } });
+    await world.startService({ config: { clock: () => time.ours(), sync, ...worker } });
+    return new SyncWorld(world, api, time);
   }
 
   private constructor(
-    readonly simulator: Simulator,
-    readonly database: TestDatabase,
+    private readonly world: World,
     readonly api: Service,
-    readonly worker: Service,
     /** `ours` is the worker's clock. */
     readonly time: { aheadMs: number; ours: () => Date },
   ) {}
 
-  async stop(): Promise<void> {
-    await Promise.all([this.api.stop(), this.worker.stop()]);
-    await Promise.all([this.simulator.stop(), this.database.drop()]);
+  stop(): Promise<void> {
+    return this.world.stop();
+  }
+
+  get simulator(): Simulator {
+    return this.world.simulator;
+  }
+
+  get database(): TestDatabase {
+    return this.world.database;
   }
 
   get userId(): number {
@@ -127,8 +131,7 @@ export class SyncWorld {
 
   /** Before a story: nothing fails, nothing was asked, and what was read last is ten minutes old. */
   beginAnew(): void {
-    this.simulator.control.clearFaults();
-    this.simulator.log.clear();
+    this.world.beginAnew();
     this.passMinutes(10);
   }
 

@@ -86,8 +86,24 @@ const record = (name: string, type: string): Record<string, Row[]> => ({
   [`Query.${name}(id)`]: [id(type, (given) => ({ id: given }))],
 });
 
+const settings = (threshold?: object) => ({
+  input: {
+    ...{ businessDays: true, twoWayActivityTypes: ["demo"], timeZone: "UTC" },
+    thresholds: threshold ? [{ code: "GHOSTED", days: 5, ...threshold }] : [],
+  },
+});
+
+const quietSettings = (operation: string): Record<string, Row[]> => ({
+  [operation]: [asks(() => settings())],
+  ...valuesOf(operation, ["businessDays", "twoWayActivityTypes", "timeZone", "thresholds.code", "thresholds.days"]),
+  [`${operation}(input.thresholds.pipelineId)`]: [id("Pipeline", (given) => settings({ pipelineId: given }))],
+  [`${operation}(input.thresholds.stageId)`]: [id("Stage", (given) => settings({ stageId: given }))],
+});
+
 const QUERIES: Record<string, Row[]> = {
   "Query.viewer": [asks()],
+  "Query.quietSettings": [asks()],
+  ...quietSettings("Query.previewQuietSettings"),
   "Query.connection": [asks()],
   ...record("deal", "Deal"),
   ...record("person", "Person"),
@@ -108,6 +124,7 @@ const QUERIES: Record<string, Row[]> = {
   "Query.deals(filter.pipelineId)": [id("Pipeline", (given) => ({ filter: { pipelineId: given } }))],
   "Query.deals(filter.stageId)": [id("Stage", (given) => ({ filter: { stageId: given } }))],
   "Query.deals(filter.ownerId)": [id("CrmUser", (given) => ({ filter: { ownerId: given } }))],
+  "Query.deals(filter.snoozed)": [VALUE],
   "Query.deals(orderBy)": [VALUE],
   ...list("persons"),
   "Query.persons(email)": [VALUE],
@@ -165,6 +182,13 @@ const MUTATIONS: Record<string, Row[]> = {
   "Mutation.chooseDeal": [VALUE],
   "Mutation.chooseDeal(meetingId)": [id("Meeting", (given, own) => ({ meetingId: given, dealId: own.deal }))],
   "Mutation.chooseDeal(dealId)": [id("Deal", (given, own) => ({ meetingId: own.meeting, dealId: given }))],
+  "Mutation.snoozeDeal": [VALUE],
+  "Mutation.snoozeDeal(dealId)": [
+    id("Deal", (given) => ({ dealId: given, until: "2026-01-05T09:00:00Z", reason: "Later." })),
+  ],
+  ...Object.fromEntries(["until", "reason"].map((name) => [`Mutation.snoozeDeal(${name})`, [VALUE]])),
+  "Mutation.wakeDeal": [VALUE],
+  "Mutation.wakeDeal(dealId)": [id("Deal", (given) => ({ dealId: given }))],
   "Mutation.startConnect": [asks()],
   "Mutation.connect": [asks(() => ({ input: { state: "never issued", code: "never issued" } }))],
   "Mutation.connect(input.code)": [VALUE],
@@ -179,6 +203,7 @@ const MUTATIONS: Record<string, Row[]> = {
   "Mutation.disconnect": [asks()],
   "Mutation.setFieldMapping": [asks(() => ({ input: { entity: "PERSON", fieldKey: "no such field" } }))],
   ...valuesOf("Mutation.setFieldMapping", ["entity", "fieldKey"]),
+  ...quietSettings("Mutation.setQuietSettings"),
   "Mutation.clearFieldMapping": [asks(() => ({ entity: "PERSON" }))],
   "Mutation.clearFieldMapping(entity)": [VALUE],
   "Mutation.requestSync": [asks()],
@@ -209,6 +234,7 @@ const MUTATIONS: Record<string, Row[]> = {
 
 const SUBSCRIPTIONS: Record<string, Row[]> = {
   "Subscription.meetingMatched": [asks()],
+  "Subscription.silenceChanged": [asks()],
   "Subscription.connectionStatusChanged": [asks()],
   "Subscription.syncProgressed": [asks()],
 };

@@ -1,12 +1,13 @@
-import { type Simulator, startSimulator } from "../../simulator";
+import type { Simulator } from "../../simulator";
 import type { ActorClaims } from "./actors";
-import { createTestDatabase, type TestDatabase } from "./database";
+import type { TestDatabase } from "./database";
 import { dumpDatabase } from "./dump";
 import { type Entity, fieldOf, setMapping, writeFields } from "./fields";
 import { writeNote } from "./notes";
-import { type Service, startService } from "./service";
+import type { Service } from "./service";
 import { connect, dataOf, recordMeeting, startConsent, syncEnds, until } from "./stories";
 import { makeStale } from "./tokens";
+import { World } from "./world";
 
 /** acme asks and globex is the other one; both have live connections, meetings and receipts. */
 export const OTHER = "globex";
@@ -45,8 +46,9 @@ export const idOf = (...parts: (string | number)[]) => Buffer.from(parts.join(":
 const RECORDS = ["CrmUser", "Pipeline", "Stage", "Deal", "Person", "Organization", "Activity", "Note"] as const;
 
 export async function startTenants(): Promise<Tenants> {
-  const [simulator, database] = await Promise.all([startSimulator({ deals: 20 }), createTestDatabase()]);
-  const building = await startService(simulator, database);
+  const world = await World.start({ deals: 20 });
+  const { simulator, database } = world;
+  const building = await world.startService();
   // Before it is connected: a connected tenant can begin none.
   const otherState = await startConsent(building, { tenant: OTHER });
   const meetings = await build(building, simulator, database).finally(() => building.stop());
@@ -57,7 +59,7 @@ export async function startTenants(): Promise<Tenants> {
   const copyOf = (tenant: string) => copies.get(tenant) ?? 0;
   const meetingOf = (tenant: string) => meetings.get(tenant) ?? "";
   await mark(database, copyOf(OTHER));
-  const service = await startService(simulator, database, { roles: new Set(["api"]) });
+  const service = await world.startService({ roles: ["api"] });
   const ids = {
     own: await idsOf(database, simulator, "acme", copyOf("acme"), meetingOf("acme")),
     foreign: await idsOf(database, simulator, OTHER, copyOf(OTHER), meetingOf(OTHER)),
@@ -67,10 +69,7 @@ export async function startTenants(): Promise<Tenants> {
     ...{ simulator, database, service, meetingOf, copyOf, ids, otherState },
     otherExternalId: `${MARK}-meeting`,
     otherKey: `${MARK}-key`,
-    stop: async () => {
-      await service.stop();
-      await Promise.all([simulator.stop(), database.drop()]);
-    },
+    stop: () => world.stop(),
   };
 }
 

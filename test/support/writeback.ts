@@ -3,15 +3,15 @@ import type { RenewalParts } from "../../src/connections/renewal";
 import type { CrmHttp } from "../../src/crm/http";
 import { type Clock, systemClock } from "../../src/platform/clock";
 import type { Config } from "../../src/platform/config";
-import { NoteLookUps } from "../../src/writeback/note-look-ups";
-import { NoteWrites } from "../../src/writeback/note-writes";
-import type { WritebackParts } from "../../src/writeback/writeback-parts";
+import { NoteWrites } from "../../src/writeback/notes";
+import type { WritebackParts } from "../../src/writeback/writing";
 import { startTokens, type TokenParts } from "./tokens";
+import { useStarted, type World } from "./world";
 
 export interface Writeback extends TokenParts {
   parts: WritebackParts;
   notes: NoteWrites;
-  lookUps: NoteLookUps;
+  lookUps: NoteWrites["lookUps"];
 }
 
 interface WritebackChange {
@@ -28,9 +28,19 @@ export async function startWriteback(
 ): Promise<Writeback> {
   const access = await startTokens(config, (parts) => ({ clock, ...change?.(parts) }), http);
   const parts: WritebackParts = {
-    ...{ ...access, waitMs },
+    ...access,
+    waitMs,
     crmBaseUrl: config.crm.baseUrl,
     tokensOf: (tenantId, copyId) => access.tokens.of(tenantId, copyId),
   };
-  return { ...access, parts, notes: new NoteWrites(parts), lookUps: new NoteLookUps(parts) };
+  const notes = new NoteWrites(parts);
+  return { ...access, parts, notes, lookUps: notes.lookUps };
+}
+
+/** For all tests of a file. */
+export function useWriteback(world: World, clock?: Clock): Writeback {
+  return useStarted(async () => {
+    const writeback = await startWriteback(world.config, clock);
+    return { ...writeback, stop: writeback.close };
+  });
 }

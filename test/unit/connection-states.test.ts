@@ -1,5 +1,5 @@
-import { admit } from "../../src/connections/admission";
-import { MOVES, mayMove, statesBefore } from "../../src/connections/states";
+import { admit } from "../../src/connections/connecting";
+import { MOVES, mayMove, statesBefore } from "../../src/connections/connection";
 import { CONNECTION_STATES, type ConnectionState } from "../../src/entities/connection";
 
 const ALLOWED = new Set([

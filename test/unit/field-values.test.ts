@@ -1,4 +1,4 @@
-import { isApplied, readValue } from "../../src/writeback/fields/values";
+import { isApplied, readValue } from "../../src/writeback/field-values";
 
 const OPTIONS = [
   { id: 101, label: "Consumer" },

@@ -169,7 +169,7 @@ test("a reason says since when, by which threshold, in words that name the conta
       since: new Date(days(16)),
       thresholdDays: 7,
       message:
-        "The buyer's last known word, a mail from the buyer, was 16 days ago, and our last, an e-mail that was logged 15 days ago, is unanswered.",
+        "The buyer's last known word, a mail from the buyer, was 16 days ago, and no answer is known to our last, an e-mail that was logged 15 days ago.",
       evidence: [
         { type: "Person", crmId: 7 },
         { type: "Activity", crmId: 8 },

@@ -1,7 +1,8 @@
-import { ConnectionGoneError, NeedsReauthorizationError } from "../../src/connections/errors";
+import { ConnectionGoneError, NeedsReauthorizationError } from "../../src/connections/connection";
 import { CrmError, failureOfStatus } from "../../src/crm/errors";
 import { OAuthError } from "../../src/crm/oauth";
 import { nextLookUp, SETTLED_AFTER_MS, verdictOf } from "../../src/writeback/look-up-plan";
+import { FIELD, NOTE } from "../../src/writeback/receipts";
 import { certainFailureOf, NotSentInTimeError } from "../../src/writeback/write-failure";
 
 // Seen red with: a 5xx or a proxy's page taken for a refusal; an absence believed before three minutes are over.
@@ -51,10 +52,10 @@ const SENT_AT = new Date("2026-11-20T12:00:00Z");
 const msLater = (ms: number) => new Date(SENT_AT.getTime() + ms);
 
 describe("what a look-up says of it", () => {
-  const whole = { begunAt: msLater(SETTLED_AFTER_MS), foundId: null, complete: true };
+  const whole = { begunAt: msLater(SETTLED_AFTER_MS), found: false, complete: true };
 
   test.each([
-    ["found, however early", { ...whole, begunAt: msLater(1), foundId: 7, complete: false }, "WRITTEN"],
+    ["found, however early", { ...whole, begunAt: msLater(1), found: true, complete: false }, "WRITTEN"],
     ["not found, three minutes later: so far as its record is still shown", whole, "ABSENT"],
     ["not found, a moment too early", { ...whole, begunAt: msLater(SETTLED_AFTER_MS - 1) }, "UNKNOWN"],
     ["not found on the pages that could be read", { ...whole, complete: false }, "UNKNOWN"],
@@ -64,9 +65,9 @@ describe("what a look-up says of it", () => {
     const pauses: number[] = [];
     let at = SENT_AT;
     for (
-      let next = nextLookUp(SENT_AT, at, 0);
+      let next = nextLookUp(SENT_AT, at, 0, NOTE.lookedForMs);
       next && pauses.length < 100;
-      next = nextLookUp(SENT_AT, at, pauses.length)
+      next = nextLookUp(SENT_AT, at, pauses.length, NOTE.lookedForMs)
     ) {
       pauses.push(next.getTime() - at.getTime());
       at = next;
@@ -75,5 +76,13 @@ describe("what a look-up says of it", () => {
     expect([...pauses].sort((a, b) => a - b)).toEqual(pauses);
     expect(pauses.at(-1)).toBe(6 * 60 * 60_000);
     expect(at.getTime()).toBeLessThanOrEqual(SENT_AT.getTime() + 24 * 60 * 60_000);
+  });
+
+  test("a field's value is looked up for as long as nothing is known of it: no sync would settle it", () => {
+    const monthLater = msLater(30 * 24 * 60 * 60_000);
+    expect(nextLookUp(SENT_AT, monthLater, 100, NOTE.lookedForMs)).toBeNull();
+    expect(nextLookUp(SENT_AT, monthLater, 100, FIELD.lookedForMs)).toEqual(
+      new Date(monthLater.getTime() + 6 * 60 * 60_000),
+    );
   });
 });

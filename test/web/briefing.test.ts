@@ -1,14 +1,14 @@
 import type { Page } from "playwright-core";
 import { connect, recordMeeting, syncEnds } from "../support/stories";
+import { useStarted } from "../support/world";
 import { screenshot, seriousFindings } from "./support/browser";
-import { type Product, startProduct } from "./support/product";
+import { startProduct } from "./support/product";
 import { disconnected } from "./support/steps";
 
-let product: Product;
 let page: Page;
 
+const product = useStarted(startProduct);
 beforeAll(async () => {
-  product = await startProduct();
   const { service, simulator } = product;
   const { singleDeal, severalDeals, ghosted } = simulator.company.stories;
   await connect(service, simulator);
@@ -27,7 +27,6 @@ beforeAll(async () => {
   }
   page = await product.signIn("member");
 });
-afterAll(() => product.stop());
 afterEach(() => product.simulator.control.clearFaults());
 
 async function open(title: string): Promise<void> {
@@ -63,7 +62,7 @@ test("a quiet deal says in plain words why it is held for quiet", async () => {
   await open("Intro call");
   const contact = card("Contact with the buyer");
   await contact.getByText("Ghosted", { exact: true }).waitFor();
-  await contact.getByText("our last word is unanswered").waitFor();
+  await contact.getByText("no answer is known to our last").waitFor();
   expect(await seriousFindings(page)).toEqual([]);
   await screenshot(page, "briefing-quiet");
 });

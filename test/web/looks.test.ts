@@ -1,12 +1,11 @@
 import type { BrowserContextOptions, Page } from "playwright-core";
 import { connect, recordMeeting, syncEnds } from "../support/stories";
+import { useStarted } from "../support/world";
 import { screenshot, seriousFindings } from "./support/browser";
-import { type Product, startProduct } from "./support/product";
+import { startProduct } from "./support/product";
 
-let product: Product;
-
+const product = useStarted(startProduct);
 beforeAll(async () => {
-  product = await startProduct();
   const { service, simulator } = product;
   const { singleDeal, ghosted } = simulator.company.stories;
   await connect(service, simulator);
@@ -15,7 +14,6 @@ beforeAll(async () => {
   const startsAt = new Date(Date.now() - 36 * 86_400_000).toISOString();
   await recordMeeting(service, [ghosted.email], { title: "Intro call", startsAt });
 });
-afterAll(() => product.stop());
 
 /** Every screen, and what shows that it is there. */
 const SCREENS: [name: string, open: (page: Page) => Promise<void>][] = [

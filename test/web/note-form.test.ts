@@ -1,23 +1,22 @@
 import type { Page, Route } from "playwright-core";
 import { posts } from "../support/notes";
 import { connect, recordMeeting, syncEnds } from "../support/stories";
+import { useStarted } from "../support/world";
 import { seriousFindings } from "./support/browser";
-import { type Product, startProduct } from "./support/product";
+import { startProduct } from "./support/product";
 
 // Seen red with: the page as it was, which kept the target of its first look and made a new key with each edit;
 // and as it was when it needed the tab's store, and made a key for each of two submits.
 
-let product: Product;
 let page: Page;
 let meetings = 0;
 
+const product = useStarted(startProduct);
 beforeAll(async () => {
-  product = await startProduct();
   const { service, simulator } = product;
   await connect(service, simulator);
   await syncEnds(service);
 });
-afterAll(() => product?.stop());
 beforeEach(async () => {
   product.simulator.control.clearFaults();
   page = await product.signIn("member");

@@ -1,21 +1,20 @@
 import type { Page } from "playwright-core";
 import { pastMeetings } from "../../demo/meetings";
 import { connect, recordMeeting, syncEnds } from "../support/stories";
+import { useStarted } from "../support/world";
 import { screenshot, seriousFindings } from "./support/browser";
-import { type Product, startProduct } from "./support/product";
+import { startProduct } from "./support/product";
 import { disconnected } from "./support/steps";
 
-let product: Product;
 let page: Page;
 
+const product = useStarted(() => startProduct({ crm: { deals: 60 } }));
 beforeAll(async () => {
-  product = await startProduct({ crm: { deals: 60 } });
   const { service, simulator } = product;
   await connect(service, simulator);
   await syncEnds(service);
   page = await product.signIn("member");
 });
-afterAll(() => product.stop());
 
 const openBoard = () => page.getByRole("link", { name: "Quiet deals" }).click();
 const silences = async () =>
@@ -49,7 +48,7 @@ test("quiet deals stand by pipeline and stage, the longest silence first, with d
   await page.reload();
   const row = page.getByRole("row").filter({ hasText: "Corvus Optik – rollout" });
   await row.getByText("Ghosted").waitFor();
-  await row.getByText("our last word is unanswered").waitFor();
+  await row.getByText("no answer is known to our last").waitFor();
   await page.getByRole("region", { name: "New business" }).waitFor();
   await page.getByRole("img", { name: /deals? by stage and days of silence/ }).waitFor();
   for (const table of await page.getByRole("table").all()) {

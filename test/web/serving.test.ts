@@ -3,14 +3,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import Fastify from "fastify";
 import { addPage } from "../../src/server/static-files";
-import { type Product, startProduct } from "./support/product";
+import { useStarted } from "../support/world";
+import { startProduct } from "./support/product";
 
-let product: Product;
-
-beforeAll(async () => {
-  product = await startProduct();
-});
-afterAll(() => product.stop());
+const product = useStarted(startProduct);
 
 const get = (path: string) => fetch(`${product.service.url}${path}`);
 

@@ -1,14 +1,10 @@
 import { until } from "../support/stories";
+import { useStarted } from "../support/world";
 import { seriousFindings } from "./support/browser";
-import { type Product, startProduct } from "./support/product";
+import { startProduct } from "./support/product";
 import { connectThroughConsent, disconnected, state } from "./support/steps";
 
-let product: Product;
-
-beforeAll(async () => {
-  product = await startProduct({ tokenLifeSeconds: 1 });
-});
-afterAll(() => product.stop());
+const product = useStarted(() => startProduct({ tokenLifeSeconds: 1 }));
 afterEach(() => disconnected(product));
 
 test("who is not signed in is sent to the host product, and the page shows nothing before", async () => {

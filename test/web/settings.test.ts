@@ -1,14 +1,10 @@
 import { syncEnds } from "../support/stories";
+import { useStarted } from "../support/world";
 import { screenshot, seriousFindings } from "./support/browser";
-import { type Product, startProduct } from "./support/product";
+import { startProduct } from "./support/product";
 import { connectThroughConsent, disconnected, state } from "./support/steps";
 
-let product: Product;
-
-beforeAll(async () => {
-  product = await startProduct();
-});
-afterAll(() => product.stop());
+const product = useStarted(startProduct);
 afterEach(async () => {
   product.simulator.control.clearFaults();
   await disconnected(product);

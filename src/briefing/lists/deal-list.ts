@@ -14,6 +14,7 @@ import { DealRow } from "../../entities/deal";
 import type { QuietVerdict } from "../quiet/facts";
 import { readFreshness } from "../quiet/read-quiet";
 import { isStale } from "../quiet/rules";
+import { snoozedDeals } from "../quiet/snooze";
 
 /**
  * Lists of deals read the phases of `deal_silence` that are marked as holding, one for each matched deal, as `t`. Their
@@ -37,16 +38,16 @@ const DEAL_ORDERS = {
   QUIET_DAYS_DESC: { direction: "ASC", keys: [quietSince, byId] },
 } as const satisfies Record<string, ListOrder>;
 
-/** An order as it is walked. One in which silence counts is judged at one instant from the first page to the last. */
+/** An order as it is walked. One in which silence or a snooze counts is judged at one instant from the first page to the last. */
 export interface DealOrder extends ListOrder {
   isJudged: boolean;
   isBySilence: boolean;
 }
 
-export function dealOrder(name: keyof typeof DEAL_ORDERS, { verdict }: DealFilter): DealOrder {
+export function dealOrder(name: keyof typeof DEAL_ORDERS, { verdict, snoozed }: DealFilter): DealOrder {
   const { direction, keys } = DEAL_ORDERS[name];
   const isBySilence = name === "QUIET_DAYS_DESC";
-  const isJudged = verdict !== undefined || isBySilence;
+  const isJudged = verdict !== undefined || snoozed !== undefined || isBySilence;
   return { direction, isJudged, isBySilence, keys: isJudged ? [judgedAt, ...keys] : keys };
 }
 
@@ -60,6 +61,8 @@ export interface DealFilter {
   currency?: string;
   /** With a currency: exact decimal text. */
   minValue?: string;
+  /** Whether it is snoozed at the instant of the list. */
+  snoozed?: boolean;
 }
 
 /** SQL of what a list may be narrowed to. */
@@ -70,6 +73,11 @@ const NARROWED = {
   currency: (code) => `t.currency = ${code}::text`,
   minValue: (amount) => `t.negative_value <= -${amount}::numeric`,
 } as const satisfies Partial<Record<keyof DealFilter, (parameter: string) => string>>;
+
+/** SQL: the snoozed deals are looked up by their ids; that most deals are none of them is a condition, from a hash of those. */
+const snoozed = (isSnoozed: boolean) =>
+  isSnoozed ? ` AND t.deal_id = ANY (ARRAY (${SNOOZED}))` : ` AND t.deal_id NOT IN (${SNOOZED})`;
+const SNOOZED = snoozedDeals(JUDGED_AT);
 
 /** A deal's status and stored verdict. Each index of lists begins with both, so each pair is a list that is sorted already. */
 const STANDINGS = [
@@ -107,6 +115,7 @@ async function readingOf(copy: CopyScope, filter: DealFilter, order: DealOrder, 
     const value = filter[field as keyof typeof NARROWED];
     return value === undefined ? [] : ` AND ${sql(`$${parameters.push(value) + 1}`)}`;
   });
+  if (filter.snoozed !== undefined) narrowed.push(snoozed(filter.snoozed));
   return { parameters, narrowed: narrowed.join(""), isJudged, isStale: stale };
 }
 
@@ -121,27 +130,29 @@ const WHOLE: Part = { beyond: "", end: "" };
 const MORE_THAN_ALL = 100_000_000;
 
 /**
- * SQL: the deals of each standing, which one index has sorted. Where the instant is past the time of a marked phase, which
- * the next run mends, the phase that holds is looked up: those are few.
+ * SQL: the deals of each standing, which one index has sorted. Where the marked phase does not hold at the instant, because
+ * nobody has moved the mark yet or somebody has since, the one that does is looked up: those are few.
  */
 function standingDeals({ narrowed, isJudged, isStale: stale }: Reading, { beyond, end }: Part): string {
-  // IS TRUE keeps the index of late marks out, which the planner took for better than the sorted one: it holds for nearly all.
-  const isHeld = isJudged && !stale ? ` AND (t.holds_until > ${JUDGED_AT}) IS TRUE` : "";
+  // IS TRUE keeps the indexes of other marks out, which the planner took for better than the sorted one: it holds for nearly all.
+  const isHeld =
+    isJudged && !stale ? ` AND (t.holds_from <= ${JUDGED_AT} AND t.holds_until > ${JUDGED_AT}) IS TRUE` : "";
   const marked = `SELECT t.* FROM unnest($3::text[], $4::text[]) AS standing (status, verdict)
     CROSS JOIN LATERAL (SELECT t.* FROM deal_silence t
       WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.is_listed AND t.status = standing.status AND t.verdict = standing.verdict
         ${isHeld}${narrowed}${beyond} ${end}) t`;
   if (isHeld === "") return marked;
-  // The planner takes a third of all deals for late: an order brings it to their index, a LIMIT of 1 keeps it from joining all.
   return `${marked} UNION ALL
-    SELECT t.* FROM (SELECT l.deal_id FROM deal_silence l
-      WHERE l.tenant_id = $1 AND l.copy_id = $2 AND l.is_listed AND l.holds_until <= ${JUDGED_AT}
-      ORDER BY l.holds_until LIMIT ${MORE_THAN_ALL}) late
+    SELECT t.* FROM (${otherMarks(`l.holds_until <= ${JUDGED_AT}`, "l.holds_until")} UNION ALL
+      ${otherMarks(`l.holds_from > ${JUDGED_AT}`, "l.holds_from")}) other
     CROSS JOIN LATERAL (SELECT t.* FROM deal_silence t
-      WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.deal_id = late.deal_id AND t.holds_from <= ${JUDGED_AT}${isHeld} LIMIT 1) t
-    WHERE true
-      AND (t.status, t.verdict) IN (SELECT * FROM unnest($3::text[], $4::text[]))${narrowed}${beyond}`;
+      WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.deal_id = other.deal_id${isHeld} LIMIT 1) t
+    WHERE (t.status, t.verdict) IN (SELECT * FROM unnest($3::text[], $4::text[]))${narrowed}${beyond}`;
 }
+
+/** The planner takes a third of all deals for such: an order brings it to their index, a LIMIT keeps it from joining all. */
+const otherMarks = (which: string, by: string) => `(SELECT l.deal_id FROM deal_silence l
+  WHERE l.tenant_id = $1 AND l.copy_id = $2 AND l.is_listed AND ${which} ORDER BY ${by} LIMIT ${MORE_THAN_ALL})`;
 
 /** SQL: where nothing is known of silence all deals are as long silent, and so sorted by their ids alone. */
 const unknownDeals = ({ narrowed }: Reading, { beyond, end }: Part) => `

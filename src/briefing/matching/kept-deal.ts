@@ -2,8 +2,9 @@ import type { ChoiceFact } from "./facts";
 import type { DealMatch } from "./match-deal";
 
 const CHOSEN_REASON = "A user chose this deal.";
-const NOT_READ =
-  "The deal that a user chose has not been read from the connected CRM yet; the meeting is matched again then.";
+const NOT_READ = "has not been read from the connected CRM yet; the meeting is matched again then.";
+const notRead = ({ written }: ChoiceFact) =>
+  `The deal ${written ? "for which something was written" : "that a user chose"} ${NOT_READ}`;
 const GONE =
   "The deal that a user chose is not in the connected CRM, or no longer visible there, and no other takes its place.";
 const STAYS = " The match stays as it was when something was written to the CRM for this meeting.";
@@ -16,10 +17,10 @@ const STAYS = " The match stays as it was when something was written to the CRM 
 export function withChoice(match: DealMatch, choice: ChoiceFact | null, isReading: boolean): DealMatch {
   if (!choice) return match;
   const { dealId, isThere, written } = choice;
-  if (written && (!isThere || match.dealId === dealId)) return match;
+  if (written && (isThere ? match.dealId === dealId : !isReading)) return match;
   if (!isThere) {
     const isOpen = match.candidates.length > 0;
-    const reason = isReading ? NOT_READ : `${GONE} ${isOpen ? "Choose another." : "No other could be meant."}`;
+    const reason = isReading ? notRead(choice) : `${GONE} ${isOpen ? "Choose another." : "No other could be meant."}`;
     return {
       ...match,
       status: isOpen ? "NEEDS_CHOICE" : isReading ? "PENDING" : "NONE",

@@ -187,7 +187,7 @@ function whyNothingDecided(left: readonly Candidate[], found: readonly Candidate
   }
   const owners = one.ownerAttends ? "the owner of each was there" : "no owner of them was there";
   const whom = left.some(({ perhaps }) => perhaps > 0)
-    ? "an attendee could be another person, so as many may take part in each"
+    ? "an attendee could be another person, so nothing tells in which of them most take part"
     : WHOM[one.of];
   const rest = left.length === found.length ? "" : ` Between ${left.length} of them nothing decides:`;
   return `${count} of ${whose(one.of)} could be meant${rest ? `.${rest}` : ", and nothing decides:"} ${whom}, ${owners}, and ${standingOf(left)}.`;

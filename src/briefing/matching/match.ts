@@ -25,7 +25,7 @@ export interface Match {
 
 /**
  * Matches a meeting: the same facts always give the same answer, in whatever order they come.
- * @param isRecorded the meeting was recorded with this: a choice stays where its deal is still a candidate. Else the
+ * @param isRecorded the meeting was recorded with this: a choice stays where somebody in it leads to its deal. Else the
  * facts have changed by a sync, and a choice stays while its deal is there.
  */
 export function match(meeting: MeetingFact, facts: CopyFacts, choice: ChoiceFact | null, isRecorded: boolean): Match {
@@ -33,8 +33,7 @@ export function match(meeting: MeetingFact, facts: CopyFacts, choice: ChoiceFact
   const attendees = matchAttendees(meeting, facts).map((attendee) => pendingAttendee(attendee, unread));
   const found = findCandidates(meeting, attendees, sellersIn(meeting, facts), facts);
   const byRule = pendingDeal(found.length > 0 || isAnyoneKnown(attendees) ? matchDeal(found) : nobodyKnown(), unread);
-  const isCandidate = byRule.candidates.some(({ dealId }) => dealId === choice?.dealId);
-  const dropsChoice = choice !== null && isRecorded && choice.isThere && !isCandidate;
+  const dropsChoice = choice !== null && isRecorded && choice.isThere && !isLedTo(choice.dealId, attendees, facts);
   const deal = dropsChoice ? withoutChoice(byRule, choice) : withChoice(byRule, choice, unread.length > 0);
   return { attendees, deal, readable: readableWith(attendees, deal, facts), dropsChoice };
 }
@@ -44,6 +43,15 @@ const isAnyoneKnown = (attendees: readonly AttendeeMatch[]) =>
     ({ personId, organizationId, candidateIds }) =>
       personId !== null || organizationId !== null || candidateIds.length > 0,
   );
+
+/** Whether the deal is of one of the attendees, or of their companies: whenever it was open, whatever else could be meant. */
+function isLedTo(dealId: number, attendees: readonly AttendeeMatch[], { deals }: CopyFacts): boolean {
+  const deal = deals.find(({ crmId }) => crmId === dealId);
+  return attendees.some(({ personId, candidateIds, organizationId }) => {
+    const isOfPerson = [personId, ...candidateIds].some((id) => id !== null && deal?.personIds.includes(id));
+    return isOfPerson || (organizationId !== null && deal?.organizationId === organizationId);
+  });
+}
 
 /** Without a CRM: who is on our own side, and who is nobody. */
 export function matchUnconnected(meeting: MeetingFact): Match {

@@ -82,6 +82,8 @@ export interface DealFacts {
   hasMail: boolean;
   /** Our first mail to one of its people is kept; it is among the contacts. */
   hasFirstMail: boolean;
+  /** What a person has said of its silence, where that holds: when, and until when. It has no part in the verdict. */
+  snooze?: { at: number; until: number } | null;
   /** The tenant's own days for this deal, which stand before those of the stage and the standard ones. */
   ownDays?: Partial<Record<ThresholdCode, number>>;
   /** All of them, or the latest and (from `addedAt` on) the earliest of each kind of each type with and without a person. In any order. */

@@ -18,19 +18,20 @@ const MESSAGES: Record<QuietReasonCode, (words: Words) => string> = {
   NO_RECENT_ACTIVITY: ({ passed, threshold, contact }) =>
     `${contact ? `The last known contact, ${contact}, was ${passed} ago` : `No contact is known since the deal was added ${passed} ago`}; from ${threshold} on a deal counts as quiet.`,
   GHOSTED: ({ passed, contact, ours }) =>
-    `The buyer's last known word, ${contact}, was ${passed} ago, and ${ours} is unanswered.`,
+    `The buyer's last known word, ${contact}, was ${passed} ago, and no answer is known to ${ours}.`,
   NEVER_REPLIED: ({ passed, contact }) =>
-    `No answer of the buyer is known since our first word, ${contact}, ${passed} ago.`,
+    `No answer of the buyer is known since our first known word, ${contact}, ${passed} ago.`,
   NO_NEXT_STEP: ({ passed, contact }) =>
     `No next step is planned, and ${contact ? `the last known contact, ${contact}, was ${passed} ago` : `no contact is known since the deal was added ${passed} ago`}.`,
-  NEXT_STEP_OVERDUE: ({ passed }) => `The planned next step is ${passed} overdue, and nothing else is planned.`,
+  NEXT_STEP_OVERDUE: ({ passed }) => `The planned next step is ${passed} overdue, and nothing is planned ahead.`,
   STALLED_IN_STAGE: ({ passed }) => `The deal has been in its stage for ${passed}.`,
   CRM_ROTTEN: ({ passed, threshold }) =>
-    `Nobody has changed the deal in the CRM for ${passed}; in this stage it rots after ${threshold}.`,
+    `Apart from this service's own writes the CRM shows no change of the deal for ${passed}; in this stage it rots after ${threshold}.`,
   CLOSE_DATE_PASSED: () => "The expected close date has passed, and the deal is still open.",
   OWNER_INACTIVE: () => "The owner of the deal is no longer active in the CRM.",
   DATA_STALE: () => "The data from the CRM is more than a day old, so nothing can be said about this deal.",
-  DATA_INCOMPLETE: () => "Participants or activities of this deal could not be read, so contacts may be missing.",
+  DATA_INCOMPLETE: () =>
+    "Participants or activities of this deal could not be read, or were not read yet, so contacts may be missing.",
 };
 
 /** Before activities and persons were read there is no data that could be old. */
@@ -81,6 +82,6 @@ export function messageOf(
     passed: ago(since),
     threshold: days(thresholdDays ?? 0),
     contact: contact ? nameOf(contact) : null,
-    ours: ours ? `our last, ${nameOf(ours)} ${ago(ours.at)} ago,` : "",
+    ours: ours ? `our last, ${nameOf(ours)} ${ago(ours.at)} ago` : "",
   });
 }

@@ -1,8 +1,10 @@
 import type { CopyScope } from "../../database/database";
 import type { Shape } from "../../database/reads";
+import type { Standards } from "../../entities/judged-copy";
 import { isOurNote, updatedByOthers } from "../our-notes";
 import type { CopyFacts, DealFacts } from "./facts";
-import { standardRules } from "./thresholds";
+import type { BegunPhase } from "./flips";
+import { byStandards, rulesOf, STANDARD } from "./standards";
 
 /**
  * What silence is judged by, read for deals at one instant. In the SQL below $1 is the tenant, $2 the copy, $3 the instant,
@@ -34,10 +36,13 @@ export async function readFreshness({ tenantId, copyId, rows }: CopyScope): Prom
   return { readAt: found?.readAt ?? null };
 }
 
-const ms = (instant: string) => `(extract(epoch FROM ${instant}) * 1000)::bigint`;
+/** SQL: an instant in milliseconds since 1970. */
+export const ms = (instant: string) => `(extract(epoch FROM ${instant}) * 1000)::bigint`;
 
-/** What all deals of the copy are judged by. The zone is that of the stored schedules: both change in one transaction. */
-const COPY = `SELECT coalesce((SELECT j.time_zone FROM judged_copy j WHERE j.tenant_id = $1 AND j.copy_id = $2), 'UTC') AS time_zone,
+/** What all deals of the copy are judged by: that of the stored schedules, as both change in one transaction. */
+const ofJudged = (column: "standards" | "coming") =>
+  `(SELECT j.${column} FROM judged_copy j WHERE j.tenant_id = $1 AND j.copy_id = $2) AS ${column}`;
+const COPY = `SELECT ${ofJudged("standards")}, ${ofJudged("coming")},
   ${oldestOf(CONTACT_LISTS)} AS read_at, ${oldestOf(JUDGED_LISTS)} AS as_of`;
 
 /** SQL: a done activity took place when it was due, and not after somebody ticked it off. */
@@ -56,6 +61,15 @@ const MAIL_TIMES = `SELECT mail.kind, mail.at, p.crm_id AS ref, NULL AS type, tr
 
 /** Our first mail, as long as who got it is one of the deal's people. */
 const KEEPS_FIRST_MAIL = "coalesce(d.first_mail_person_id = ANY (people.ids), false)";
+
+/** Whether there is any, and the earliest of ours since the deal was added. */
+const MAILS = `SELECT count(*) > 0 AS any_at_all,
+    min(mail.at) FILTER (WHERE mail.kind = 'OUTGOING_MAIL' AND (mail.at < d.add_time) IS NOT TRUE) AS first_of_ours
+  FROM (${MAIL_TIMES}) mail`;
+
+/** What is kept is of this deal, and no earlier one has become known since: of somebody who takes part by now. */
+const KEEPS_THE_FIRST = `${KEEPS_FIRST_MAIL} AND (d.first_mail_at < d.add_time) IS NOT TRUE
+  AND (mails.first_of_ours < d.first_mail_at) IS NOT TRUE`;
 
 const CONTACTS = `${MAIL_TIMES}
   UNION ALL
@@ -115,19 +129,54 @@ const INCOMPLETE = `SELECT min(missing.since) FROM (
     WHERE r.tenant_id = $1 AND r.copy_id = d.copy_id AND r.resource = 'ACTIVITIES' AND left(r.payload ->> 'deal_id', 20) = d.crm_id::text
   ) missing`;
 
+/** A deal with what a tenant's own days depend on. */
+export type FoundDeal = DealFacts & { pipelineId: number | null; begun: BegunPhase[] };
+
 export interface QuietFacts {
   copy: CopyFacts;
-  deals: DealFacts[];
+  /** By the standards that hold. */
+  deals: FoundDeal[];
+  standards: Standards;
+  /** By what the copy's deals are being judged anew; null: they are not. */
+  coming: Standards | null;
 }
 
-type FactsRow = Omit<DealFacts, "ownDays"> & Omit<CopyFacts, "rules"> & { timeZone: string };
+type FactsRow = Omit<FoundDeal, "ownDays"> &
+  Omit<CopyFacts, "rules"> & { standards: Standards | null; coming: Standards | null };
 const FACTS: Shape<FactsRow> = {
-  ...{ dealId: "number", isOpen: "flag", addedAt: "number", inStageSince: "number", stageId: "number" },
+  ...{
+    dealId: "number",
+    isOpen: "flag",
+    addedAt: "number",
+    inStageSince: "number",
+    stageId: "number",
+    pipelineId: "number",
+  },
   ...{ daysToRotten: "number", updatedAt: "number", closeDay: "number", inactiveOwnerId: "number" },
-  ...{ hasMail: "flag", hasFirstMail: "flag" },
+  ...{ hasMail: "flag", hasFirstMail: "flag", snooze: "json", begun: "json" },
   ...{ isIncomplete: "flag", incompleteSince: "number", contacts: "json", meetings: "json", planned: "json" },
-  ...{ readAt: "number", asOf: "number", timeZone: "text" },
+  ...{ readAt: "number", asOf: "number", standards: "json", coming: "json" },
 };
+
+/** With one row of many: a tenant may have hundreds of thresholds. */
+const once = (column: string) => `CASE WHEN row_number() OVER () = 1 THEN quiet_copy.${column} END AS ${column}`;
+
+/**
+ * SQL: two parts of a WITH. Stored schedules go, and `begun` has of each deal what of it has begun by $3. A phase that a worker
+ * claims at this moment is waited for, and comes as told.
+ */
+export const begunOf = (which: string) => `
+  gone AS (
+    DELETE FROM deal_silence s WHERE s.tenant_id = $1 AND s.copy_id = $2 AND ${which}
+    RETURNING s.deal_id, s.phase, s.verdict, s.holds_from, s.is_told),
+  begun AS (
+    SELECT g.deal_id, jsonb_agg(jsonb_build_object('verdict', g.verdict, 'isTold', g.is_told,
+        'from', CASE WHEN g.phase > 0 THEN ${ms("g.holds_from")} END) ORDER BY g.phase) AS phases
+    FROM (SELECT gone.*, bool_and(is_told OR holds_from <= $3) OVER (PARTITION BY deal_id ORDER BY phase) AS has_begun FROM gone) g
+    WHERE g.has_begun GROUP BY g.deal_id)`;
+
+const forgetComing = (those: string) =>
+  `DELETE FROM coming_silence s WHERE s.tenant_id = $1 AND s.copy_id = $2 AND s.deal_id IN (${those})`;
 
 /** What the silence of these deals is judged by, at one instant and in one statement. Which of them are matched, the caller has seen. */
 export const readQuietFacts = (copy: CopyScope, dealIds: readonly number[], now: Date): Promise<QuietFacts | null> =>
@@ -135,7 +184,8 @@ export const readQuietFacts = (copy: CopyScope, dealIds: readonly number[], now:
 
 /**
  * @param which a condition on `d`; `parameters` begin at $4
- * @param besides statements that are executed with it
+ * @param taken what is stored of these deals, SQL that selects their ids, goes in the same statement; of schedules the phases that
+ * have begun are given with the deals; `besides` is another statement that is executed with it
  * @returns null where no deal fits
  */
 export async function readFacts(
@@ -143,23 +193,30 @@ export async function readFacts(
   which: string,
   parameters: readonly unknown[],
   now: Date,
-  besides: readonly string[] = [],
+  taken: { silence?: string; coming?: string; besides?: string } = {},
 ): Promise<QuietFacts | null> {
   const found = await rows<FactsRow>(
-    `WITH ${besides.map((sql, index) => `beside_${index} AS (${sql}), `).join("")}quiet_copy AS MATERIALIZED (${COPY})
+    `WITH ${taken.silence ? `${begunOf(`s.deal_id IN (${taken.silence})`)},` : ""}
+     ${taken.coming ? `forgotten AS (${forgetComing(taken.coming)}),` : ""}
+     ${taken.besides ? `besides AS (${taken.besides}),` : ""}
+     quiet_copy AS MATERIALIZED (${COPY})
      SELECT d.crm_id AS "dealId", d.status = 'open' AS "isOpen", ${ms("d.add_time")} AS "addedAt",
        ${ms("coalesce(d.stage_change_time, d.add_time)")} AS "inStageSince", d.stage_id AS "stageId",
+       d.pipeline_id AS "pipelineId",
        s.days_to_rotten AS "daysToRotten", ${ms(updatedByOthers("d"))} AS "updatedAt",
        ${ms("d.expected_close_date::timestamp AT TIME ZONE 'UTC'")} AS "closeDay", u.crm_id AS "inactiveOwnerId",
-       EXISTS (SELECT 1 FROM (${MAIL_TIMES}) mail) AS "hasMail",
-       ${KEEPS_FIRST_MAIL} AS "hasFirstMail",
+       mails.any_at_all OR ${KEEPS_FIRST_MAIL} AS "hasMail", ${KEEPS_THE_FIRST} AS "hasFirstMail",
        NOT d.participants_known OR gap.since IS NOT NULL AS "isIncomplete", ${ms("gap.since")} AS "incompleteSince",
+       CASE WHEN d.snooze_ends_at > $3 THEN jsonb_build_object('at', ${ms("d.snoozed_at")}, 'until', ${ms("d.snoozed_until")}) END AS snooze,
        (${ENDS_OF_CONTACTS}) AS contacts, (${MEETINGS}) AS meetings, (${PLANNED}) AS planned,
-       ${ms("quiet_copy.read_at")} AS "readAt", ${ms("quiet_copy.as_of")} AS "asOf", quiet_copy.time_zone AS "timeZone"
+       ${ms("quiet_copy.read_at")} AS "readAt", ${ms("quiet_copy.as_of")} AS "asOf",
+       ${once("standards")}, ${once("coming")}, ${taken.silence ? "coalesce(begun.phases, '[]')" : "'[]'::jsonb"} AS begun
      FROM deal d CROSS JOIN quiet_copy
+     ${taken.silence ? "LEFT JOIN begun ON begun.deal_id = d.crm_id" : ""}
      LEFT JOIN stage s ON s.tenant_id = $1 AND s.copy_id = d.copy_id AND s.crm_id = d.stage_id AND s.days_to_rotten > 0
      LEFT JOIN crm_user u ON u.tenant_id = $1 AND u.copy_id = d.copy_id AND u.crm_id = d.owner_id AND NOT u.active
      CROSS JOIN LATERAL (${PEOPLE}) people
+     CROSS JOIN LATERAL (${MAILS}) mails
      CROSS JOIN LATERAL (${INCOMPLETE}) gap (since)
      WHERE d.tenant_id = $1 AND d.copy_id = $2 AND ${which}`,
     [tenantId, copyId, now, ...parameters],
@@ -167,6 +224,9 @@ export async function readFacts(
   );
   const [first] = found;
   if (!first) return null;
-  const { readAt, asOf, timeZone } = first;
-  return { copy: { readAt, asOf, rules: standardRules(timeZone) }, deals: found };
+  const { readAt, asOf } = first;
+  const standards = found.find((row) => row.standards !== null)?.standards ?? STANDARD;
+  const coming = found.find((row) => row.coming !== null)?.coming ?? null;
+  const copy = { readAt, asOf, rules: rulesOf(standards) };
+  return { copy, deals: byStandards(found, standards), standards, coming };
 }

@@ -1,27 +1,29 @@
+import { isDeepStrictEqual } from "node:util";
 import type { CopyScope } from "../../database/database";
+import { CONNECTION_CHANGED, notify } from "../../database/notifications";
 import { jsonRows } from "../../database/upsert";
-import { JudgedCopyRow } from "../../entities/judged-copy";
 import type { SyncResource } from "../../entities/sync-run";
-import { SyncedCopyRow } from "../../entities/synced-copy";
-import type { DealFacts } from "./facts";
-import { type QuietFacts, readFacts } from "./read-quiet";
-import { scheduleOf } from "./verdict";
+import type { DealFacts, QuietRules } from "./facts";
+import { type BegunPhase, flipsOf, tellFlips } from "./flips";
+import { begunOf, type QuietFacts, readFacts } from "./read-quiet";
+import { JUDGED_OTHERWISE, KEEP_LISTED, MARK_HOLDING, STORE, STORE_COMING, TAKE_OVER } from "./silence-rows";
+import { storeSnoozeEnds } from "./snooze";
+import { byStandards, rulesOf } from "./standards";
+import { type Phase, scheduleOf } from "./verdict";
 
 /**
  * The schedules of the matched deals, which are all that anybody may read: whoever changes what a deal is judged by judges
  * it anew in the same transaction (decision 0079).
  */
 
-/** Raised with each change of the rules: what was judged by earlier ones is judged anew by the next run. */
-const RULES = 1;
+/**
+ * How it is told what judging changes: of each deal whose verdict flips; or as a whole, by whoever judges a new copy. What time
+ * alone has changed before is told of each deal either way.
+ */
+export type Telling = "EACH" | "AS_A_WHOLE";
+
 /** Deals judged by one statement where many are. */
 const BATCH = 500;
-
-/** SQL: what of a row of `deal` a verdict hangs on. */
-const judgedAs = (
-  d: string,
-) => `concat(${d}.status, ' ', ${d}.person_id, ' ', ${d}.participants_count, ' ', ${d}.stage_id, ' ',
-  extract(epoch FROM ${d}.stage_change_time), ' ', extract(epoch FROM ${d}.add_time))`;
 
 /** SQL: the deals that hang on records whose ids are $5, of the copy $2. What is not here changes no verdict. */
 const HANGING_ON: Partial<Record<SyncResource, string>> = {
@@ -77,122 +79,153 @@ export async function judgeChanged(
     const deals = await hangingOn(copy, resource, ids);
     return judgeDeals(copy, distinct(deals.map(({ dealId }) => dealId)), now);
   }
-  const those = resource === "DEALS" ? JUDGED_OTHERWISE : sql;
-  const besides = resource === "DEALS" ? [KEEP_LISTED] : [];
-  const all = `SELECT unnest($4::bigint[]) UNION SELECT h.deal_id FROM (${those}) h`;
-  await judgeThose(copy, all, [others, ids], now, besides);
+  const isOfDeals = resource === "DEALS";
+  const those = `SELECT unnest($4::bigint[]) UNION SELECT h.deal_id FROM (${isOfDeals ? JUDGED_OTHERWISE : sql}) h`;
+  await judgeThose(copy, { those, parameters: [others, ids], besides: isOfDeals ? KEEP_LISTED : undefined }, now);
 }
 
-/** Judges those of these deals anew that are matched. The caller's transaction holds the copy for it. */
-export async function judgeDeals(copy: CopyScope, dealIds: readonly number[], now: Date): Promise<void> {
+/**
+ * Judges those of these deals anew that are matched. The caller's transaction holds the copy for it, and tells of what it
+ * wants to be told as a whole.
+ */
+export async function judgeDeals(
+  copy: CopyScope,
+  dealIds: readonly number[],
+  now: Date,
+  telling: Telling = "EACH",
+): Promise<void> {
   for (let begin = 0; begin < dealIds.length; begin += BATCH)
-    await judgeThose(copy, "SELECT unnest($4::bigint[])", [dealIds.slice(begin, begin + BATCH)], now);
+    await judgeThose(copy, { those: GIVEN, parameters: [dealIds.slice(begin, begin + BATCH)] }, now, telling);
 }
-
-/**
- * What a run begins with: the phases that hold by now are marked, and all deals of the copy are judged anew where they were
- * judged by other rules, or in another zone than its user's is by now. Until that is committed every answer counts in the zone before.
- */
-export async function judgeByPresentRules(copy: CopyScope, now: Date): Promise<void> {
-  const { tenantId, copyId, rows, typed } = copy;
-  await markHolding(copy, now);
-  const present = await typed((orm) => orm.findOneByOrFail(SyncedCopyRow, { tenantId, id: copyId }));
-  const judged = await typed((orm) => orm.findOneBy(JudgedCopyRow, { tenantId, copyId }));
-  const { timeZone } = present;
-  if (judged?.timeZone === timeZone && judged.rules === RULES) return;
-  await typed((orm) => orm.upsert(JudgedCopyRow, { tenantId, copyId, timeZone, rules: RULES }, ["tenantId", "copyId"]));
-  const matched = await rows<{ id: number }>(
-    "SELECT DISTINCT crm_id AS id FROM matched_record WHERE tenant_id = $1 AND copy_id = $2 AND entity = 'DEAL'",
-    [tenantId, copyId],
-    { id: "number" },
-  );
-  const ids = matched.map(({ id }) => id);
-  await judgeDeals(copy, ids, now);
-}
-
-/**
- * SQL: those of the deals $5 whose verdict may change with their rows. Most changes of a deal are of its title, value, owner or
- * fields, and to judge 500 for nothing took several times as long as to write them.
- */
-const JUDGED_OTHERWISE = `SELECT x.id AS deal_id FROM unnest($5::bigint[]) AS x (id) WHERE NOT EXISTS (
-  SELECT 1 FROM deal c JOIN deal_silence o ON o.tenant_id = $1 AND o.copy_id = $2 AND o.deal_id = c.crm_id AND o.is_listed
-  WHERE c.tenant_id = $1 AND c.copy_id = $2 AND c.crm_id = x.id AND o.judged_as = ${judgedAs("c")})`;
-
-/** SQL over `d`, a row of `deal`, by the column of what lists need of it and no verdict hangs on. */
-const LISTED = {
-  pipeline_id: "d.pipeline_id",
-  owner_id: "d.owner_id",
-  changed_at: "coalesce(d.update_time, '0001-01-01 00:00:00+00'::timestamptz)",
-  currency: "CASE WHEN d.value IS NULL OR d.currency IS NULL THEN '~' ELSE d.currency END",
-  negative_value: "-coalesce(d.value, 0)",
-};
-
-/** The others of those keep their schedules: lists get what is new in their rows. */
-const KEEP_LISTED = `
-  UPDATE deal_silence o SET ${Object.entries(LISTED).map(([column, sql]) => `${column} = ${sql}`)}
-  FROM deal d WHERE o.tenant_id = $1 AND o.copy_id = $2 AND o.deal_id = ANY ($5::bigint[])
-    AND d.tenant_id = $1 AND d.copy_id = $2 AND d.crm_id = o.deal_id AND o.judged_as = ${judgedAs("d")}
-    AND (${Object.keys(LISTED).map((column) => `o.${column}`)}) IS DISTINCT FROM (${Object.values(LISTED)})
-    AND o.deal_id <> ALL ($4::bigint[])`;
 
 const distinct = (ids: readonly number[]) => [...new Set(ids)];
 
-/** @param those SQL that selects ids of deals, with parameters from $4 on */
-async function judgeThose(
-  copy: CopyScope,
-  those: string,
-  parameters: readonly unknown[],
-  now: Date,
-  besides: readonly string[] = [],
-): Promise<void> {
+const GIVEN = "SELECT unnest($4::bigint[])";
+
+/** Deals to judge. */
+interface Those {
+  /** SQL that selects their ids, with parameters from $4 on. */
+  those: string;
+  parameters: readonly unknown[];
+  /** A statement that is executed with the one that reads their facts. */
+  besides?: string;
+}
+
+async function judgeThose(copy: CopyScope, which: Those, now: Date, telling: Telling = "EACH"): Promise<void> {
   const { tenantId, copyId, rows } = copy;
   // What was stored goes in the statement that reads the facts: a page has few statements, and no INSERT stands beside it.
-  const forgotten = `DELETE FROM deal_silence s WHERE s.tenant_id = $1 AND s.copy_id = $2 AND s.deal_id IN (${those})`;
-  const found = await readFacts(copy, `d.crm_id IN (${those}) AND ${isMatched("d.crm_id")}`, parameters, now, [
-    forgotten,
-    ...besides,
-  ]);
+  const found = await readMatched(copy, which, now, { silence: which.those, coming: which.those });
   if (!found) return;
-  const phases = found.deals.flatMap((facts) => phasesOf(facts, found, now));
-  await rows(STORE, [tenantId, copyId, jsonRows(phases)]);
+  const schedules = found.deals.map((facts) => ({
+    dealId: facts.dealId,
+    schedule: scheduleOf(facts, found.copy.rules, now.getTime()),
+    begun: facts.begun,
+  }));
+  await rows(STORE, [tenantId, copyId, jsonRows(schedules.flatMap(phasesOf))]);
+  await storeComing(copy, found, now);
   const first = found.deals.flatMap(firstMailOf);
   if (first.length > 0) await rows(KEEP_FIRST_MAIL, [tenantId, copyId, jsonRows(first)]);
+  await storeSnoozeEnds(copy, found.deals, found.copy.rules, now);
+  await tell(copy, schedules, now, telling);
+}
+
+interface DealSchedule {
+  dealId: number;
+  schedule: readonly Phase[];
+}
+
+/** Tells of flips each by its deal, and of deals that are judged for the first time by one word for the connection. */
+async function tell(
+  copy: CopyScope,
+  schedules: readonly (DealSchedule & { begun: readonly BegunPhase[] })[],
+  now: Date,
+  telling: Telling,
+): Promise<void> {
+  const flips = schedules.flatMap(({ dealId, begun, schedule: [present] }) => {
+    const judged = telling === "EACH" && present ? present.verdict : null;
+    return flipsOf(dealId, begun, judged, now.getTime());
+  });
+  await tellFlips(copy, flips);
+  if (telling === "EACH" && schedules.some(({ begun }) => begun.length === 0)) await notify(copy, CONNECTION_CHANGED);
+}
+
+/** Judges those of these deals that are matched by what is coming; what is stored of them stands. */
+export async function judgeByComing(copy: CopyScope, dealIds: readonly number[], now: Date): Promise<void> {
+  const found = await readMatched(copy, { those: GIVEN, parameters: [dealIds] }, now, { coming: GIVEN });
+  if (found) await storeComing(copy, found, now);
+}
+
+function readMatched(
+  copy: CopyScope,
+  { those, parameters, besides }: Those,
+  now: Date,
+  taken: { silence?: string; coming: string },
+): Promise<QuietFacts | null> {
+  return readFacts(copy, `d.crm_id IN (${those}) AND ${isMatched("d.crm_id")}`, parameters, now, { ...taken, besides });
+}
+
+/** Of deals about which the coming standards say, from now on, something else than those that hold. */
+async function storeComing(
+  { tenantId, copyId, rows }: CopyScope,
+  { deals, copy, standards, coming }: QuietFacts,
+  now: Date,
+): Promise<void> {
+  if (!coming) return;
+  const rules = rulesOf(coming);
+  const found = byStandards(deals, coming).flatMap((facts, index) => {
+    const phases = phasesBy(facts, rules, now);
+    const present = deals[index];
+    // By other rules was stored what nobody can work out any more.
+    const isSame = standards.version === coming.version && present !== undefined;
+    if (isSame && isDeepStrictEqual(phases, phasesBy(present, copy.rules, now))) return [];
+    return [{ dealId: facts.dealId, phases }];
+  });
+  if (found.length > 0) await rows(STORE_COMING, [tenantId, copyId, jsonRows(found)]);
+}
+
+/**
+ * What is coming takes the place of what is stored, of all deals of a copy at once. What time has changed before is told of
+ * each deal; what the standards change is told for the connection, by the caller.
+ */
+export async function storeAllComing(copy: CopyScope, now: Date): Promise<void> {
+  const { tenantId, copyId, rows } = copy;
+  // An array, because nothing is known yet of a table that was just filled: as a join it took a minute for 12,000 deals.
+  const those = `ARRAY (SELECT c.deal_id FROM coming_silence c WHERE c.tenant_id = $1 AND c.copy_id = $2)`;
+  const left = await rows<{ dealId: number; begun: BegunPhase[] }>(
+    `WITH ${begunOf(`s.deal_id = ANY (${those})`)}
+     SELECT deal_id AS "dealId", phases AS begun FROM begun
+     WHERE jsonb_path_exists(phases, '$[1 to last] ? (@.isTold == false)')`,
+    [tenantId, copyId, now],
+    { dealId: "number", begun: "json" },
+  );
+  await tellFlips(
+    copy,
+    left.flatMap(({ dealId, begun }) => flipsOf(dealId, begun, null, now.getTime())),
+  );
+  await rows(TAKE_OVER, [tenantId, copyId, now]);
+}
+
+/**
+ * Lists read the phases that are marked as holding, and of deals whose mark is behind its time they look the phase up: this
+ * keeps those few. The caller's transaction holds the copy to judge.
+ */
+export async function markHolding({ tenantId, copyId, rows }: CopyScope, now: Date): Promise<void> {
+  await rows(MARK_HOLDING, [tenantId, copyId, now]);
 }
 
 const text = (at: number | null | undefined) => (at == null ? null : new Date(at).toISOString());
 
-function phasesOf(facts: DealFacts, { copy }: QuietFacts, now: Date): object[] {
-  const schedule = scheduleOf(facts, copy.rules, now.getTime());
+const phasesBy = (facts: DealFacts, rules: QuietRules, now: Date) =>
+  phasesOf({ dealId: facts.dealId, schedule: scheduleOf(facts, rules, now.getTime()) });
+
+function phasesOf({ dealId, schedule }: DealSchedule): object[] {
   return schedule.map(({ from, verdict, since }, phase) => ({
-    ...{ dealId: facts.dealId, phase, verdict, since: text(since) },
+    ...{ dealId, phase, verdict, since: text(since) },
     from: phase === 0 ? null : text(from),
     until: text(schedule[phase + 1]?.from),
+    isTold: phase === 0 || schedule[phase - 1]?.verdict === verdict,
   }));
 }
-
-/** The first phase is the one that holds. What lists need of the deal is as it stands in this transaction. */
-const STORE = `
-  INSERT INTO deal_silence (tenant_id, copy_id, deal_id, phase, holds_from, holds_until, verdict, quiet_since,
-    is_listed, judged_as, status, stage_id, ${Object.keys(LISTED)})
-  SELECT d.tenant_id, d.copy_id, d.crm_id, r.phase, coalesce(r."from", '-infinity'::timestamptz), coalesce(r.until, 'infinity'::timestamptz),
-    r.verdict, r.since, r.phase = 0, ${judgedAs("d")}, d.status, d.stage_id, ${Object.values(LISTED)}
-  FROM jsonb_to_recordset($3::jsonb) AS r ("dealId" bigint, phase integer, "from" timestamptz, until timestamptz, verdict text, since timestamptz)
-  JOIN deal d ON d.tenant_id = $1 AND d.copy_id = $2 AND d.crm_id = r."dealId"
-  RETURNING 1 AS stored`;
-
-/**
- * Lists read the phases that are marked as holding, and of deals whose mark is behind its time they look the phase up: this
- * keeps those few. The caller's transaction holds the copy.
- */
-async function markHolding({ tenantId, copyId, rows }: CopyScope, now: Date): Promise<void> {
-  await rows(MARK_HOLDING, [tenantId, copyId, now]);
-}
-
-const MARK_HOLDING = `
-  UPDATE deal_silence s SET is_listed = NOT s.is_listed
-  WHERE s.tenant_id = $1 AND s.copy_id = $2 AND s.is_listed <> (s.holds_from <= $3 AND s.holds_until > $3)
-    AND s.deal_id IN (SELECT o.deal_id FROM deal_silence o
-      WHERE o.tenant_id = $1 AND o.copy_id = $2 AND o.is_listed AND o.holds_until <= $3)`;
 
 /** The CRM moves the time of our latest mail with each one: the first that was seen is kept. */
 function firstMailOf({ dealId, addedAt, hasFirstMail, contacts }: DealFacts): object[] {

@@ -12,6 +12,21 @@ export const STANDARD_DAYS = {
 } as const satisfies Partial<Record<QuietReasonCode, number>>;
 export type ThresholdCode = keyof typeof STANDARD_DAYS;
 
+/** The fewest days that a tenant may set. With none of these all deals would be quiet, or stalled, at all times. */
+export const LEAST_DAYS: Record<ThresholdCode, 0 | 1> = {
+  NO_RECENT_ACTIVITY: 1,
+  GHOSTED: 1,
+  NEVER_REPLIED: 1,
+  NO_NEXT_STEP: 0,
+  NEXT_STEP_OVERDUE: 0,
+  STALLED_IN_STAGE: 1,
+  CLOSE_DATE_PASSED: 0,
+};
+/** Ten years: a reason that shall never hold. */
+export const MOST_OWN_DAYS = 3_650;
+
+export const isThresholdCode = (code: string): code is ThresholdCode => Object.hasOwn(STANDARD_DAYS, code);
+
 /** GHOSTED waits so long after our last word before it expects an answer. */
 export const ANSWER_DAYS = 3;
 /** A next step further ahead than this does not keep a deal from being QUIET. */

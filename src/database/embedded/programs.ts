@@ -1,6 +1,7 @@
 import { spawnSync } from "node:child_process";
 import { chownSync, existsSync, readFileSync, statSync, symlinkSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
+import { z } from "zod";
 import { ServiceError } from "../../platform/errors";
 
 export class EmbeddedPostgresError extends ServiceError {
@@ -34,12 +35,13 @@ export function findBinaries(): Binaries {
   };
 }
 
+const LINKS = z.array(z.object({ source: z.string(), target: z.string() }));
+
 /** Packages cannot hold links; an install script makes them, and does not run under `npm ci --ignore-scripts`. */
 function restoreLinks(root: string): void {
   const list = join(root, "native", "pg-symlinks.json");
   if (!existsSync(list)) return;
-  const links = JSON.parse(readFileSync(list, "utf8")) as { source: string; target: string }[];
-  for (const { source, target } of links) {
+  for (const { source, target } of LINKS.parse(JSON.parse(readFileSync(list, "utf8")))) {
     const link = join(root, target);
     if (!existsSync(link)) symlinkSync(basename(source), link);
   }

@@ -15,7 +15,7 @@ const LIST_INDEXES = Object.entries(NARROWED)
   .join("\n");
 
 /**
- * A tenant's meetings, what they match, the schedules of silence of the deals that are matched, and the receipts of what was
+ * A tenant's meetings, what they match, the schedules of silence of the deals that are matched, what silence is judged by, and the receipts of what was
  * written to the CRM for them. Receipts name records by CRM company and id, because they outlive the copy that the match
  * was made on, and the meeting. A note's text is not kept: nothing is
  * ever sent again.
@@ -79,6 +79,7 @@ CREATE TABLE meeting_match (
   chosen_company_id bigint,
   chosen_by text,
   chosen_at timestamptz,
+  last_deal jsonb,
   CONSTRAINT meeting_match_pkey PRIMARY KEY (tenant_id, meeting_id),
   CONSTRAINT meeting_match_meeting_fkey FOREIGN KEY (tenant_id, meeting_id) REFERENCES meeting (tenant_id, id) ON DELETE CASCADE
 );
@@ -97,13 +98,30 @@ CREATE TABLE matched_record (
 );
 CREATE INDEX matched_record_by_meeting ON matched_record (tenant_id, meeting_id);
 
+CREATE TABLE quiet_settings (
+  tenant_id bigint NOT NULL,
+  crm_company_id bigint NOT NULL,
+  time_zone text,
+  business_days boolean NOT NULL,
+  two_way_types text[] NOT NULL,
+  thresholds jsonb NOT NULL,
+  set_by text NOT NULL,
+  set_at timestamptz NOT NULL,
+  CONSTRAINT quiet_settings_pkey PRIMARY KEY (tenant_id),
+  CONSTRAINT quiet_settings_tenant_fkey FOREIGN KEY (tenant_id) REFERENCES tenant (id)
+);
+
 CREATE TABLE judged_copy (
   tenant_id bigint NOT NULL,
   copy_id bigint NOT NULL,
-  time_zone text NOT NULL,
-  rules integer NOT NULL,
+  standards jsonb NOT NULL,
+  coming jsonb,
+  coming_after bigint NOT NULL DEFAULT 0,
+  coming_done integer NOT NULL DEFAULT 0,
+  coming_total integer NOT NULL DEFAULT 0,
   CONSTRAINT judged_copy_pkey PRIMARY KEY (tenant_id, copy_id)
 );
+CREATE INDEX judged_copy_coming ON judged_copy (tenant_id) WHERE coming IS NOT NULL;
 
 CREATE TABLE deal_silence (
   tenant_id bigint NOT NULL,
@@ -114,6 +132,7 @@ CREATE TABLE deal_silence (
   holds_until timestamptz NOT NULL,
   verdict text NOT NULL CONSTRAINT deal_silence_verdict CHECK (verdict IN ('ACTIVE', 'COOLING', 'QUIET', 'GHOSTED')),
   quiet_since timestamptz,
+  is_told boolean NOT NULL,
   is_listed boolean NOT NULL,
   judged_as text NOT NULL,
   status text NOT NULL,
@@ -126,7 +145,17 @@ CREATE TABLE deal_silence (
   CONSTRAINT deal_silence_pkey PRIMARY KEY (tenant_id, copy_id, deal_id, phase)
 );
 CREATE INDEX deal_silence_due ON deal_silence (tenant_id, copy_id, holds_until) WHERE is_listed;
+CREATE INDEX deal_silence_ahead ON deal_silence (tenant_id, copy_id, holds_from) WHERE is_listed;
 ${LIST_INDEXES}
+CREATE INDEX deal_silence_untold ON deal_silence (holds_from) WHERE NOT is_told;
+
+CREATE TABLE coming_silence (
+  tenant_id bigint NOT NULL,
+  copy_id bigint NOT NULL,
+  deal_id bigint NOT NULL,
+  phases jsonb NOT NULL,
+  CONSTRAINT coming_silence_pkey PRIMARY KEY (tenant_id, copy_id, deal_id)
+);
 
 CREATE TABLE note_write (
   tenant_id bigint NOT NULL,
@@ -185,6 +214,8 @@ CREATE TABLE field_write (
   requested_at timestamptz NOT NULL,
   sent_at timestamptz,
   settled_at timestamptz,
+  look_ups integer NOT NULL DEFAULT 0,
+  next_look_up_at timestamptz,
   CONSTRAINT field_write_pkey PRIMARY KEY (tenant_id, id),
   CONSTRAINT field_write_tenant_fkey FOREIGN KEY (tenant_id) REFERENCES tenant (id)
 );

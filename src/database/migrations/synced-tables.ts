@@ -102,13 +102,11 @@ CREATE TABLE deal (
   participants_due boolean NOT NULL,
   participants_known boolean NOT NULL,
   participants_asked_at timestamptz,
-  first_mail_at timestamptz,
-  first_mail_person_id bigint,
+  first_mail_at timestamptz, first_mail_person_id bigint,
+  snooze_reason text, snoozed_by text, snoozed_at timestamptz, snoozed_until timestamptz, snooze_ends_at timestamptz,
   expected_close_date date,
   stage_change_time timestamptz,
-  won_time timestamptz,
-  lost_time timestamptz,
-  close_time timestamptz,
+  won_time timestamptz, lost_time timestamptz, close_time timestamptz,
   lost_reason text,
   add_time timestamptz,
   update_time timestamptz,
@@ -122,6 +120,7 @@ CREATE INDEX deal_open_due ON deal (tenant_id, copy_id, coalesce(update_time, '0
 CREATE INDEX deal_closed_due ON deal (tenant_id, copy_id, coalesce(greatest(won_time, lost_time), '0001-01-01 00:00:00+00'::timestamptz), crm_id)
   WHERE participants_due AND status <> 'open';
 CREATE INDEX deal_participants_asked ON deal (tenant_id, copy_id, participants_asked_at, crm_id) WHERE NOT participants_due;
+CREATE INDEX deal_snoozed ON deal (tenant_id, copy_id, snooze_ends_at) WHERE snooze_ends_at IS NOT NULL;
 
 CREATE TABLE deal_participant (
   tenant_id bigint NOT NULL,

@@ -12,9 +12,8 @@ import { readConfig } from "../../../src/platform/config";
 import { inWork, limitWork } from "../../../src/platform/work";
 import { SyncEngine } from "../../../src/sync/engine";
 import { cancelRuns } from "../../../src/sync/runs";
-import type { AskedFields } from "../../../src/writeback/fields/field-input";
-import { FieldWrites } from "../../../src/writeback/fields/field-writes";
-import { type AskedNote, NoteWrites } from "../../../src/writeback/note-writes";
+import { type AskedFields, FieldWrites } from "../../../src/writeback/fields";
+import { type AskedNote, NoteWrites } from "../../../src/writeback/notes";
 import { withTransactions } from "../database";
 import { startWriteback, type Writeback } from "../writeback";
 
@@ -89,7 +88,7 @@ async function work({ parts, tokens }: Writeback): Promise<unknown> {
     case "disconnect":
       return new Disconnecting({
         ...{ database, clock, logger },
-        cancelRuns: (scope, copyId) => cancelRuns(scope, copyId, clock()),
+        endsSync: { cancelRuns: (scope, copyId) => cancelRuns(scope, copyId, clock()) },
       }).disconnect(actor);
     case "page": {
       const pinned = (tenantId: number, copyId: number) => tokens.of(tenantId, copyId);

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Actor } from "../../../src/auth/actor";
 import type { Database } from "../../../src/database/database";
 import { readConfig } from "../../../src/platform/config";
-import { type AskedNote, NoteWrites } from "../../../src/writeback/note-writes";
+import { type AskedNote, NoteWrites } from "../../../src/writeback/notes";
 import { withTransactions } from "../database";
 import { startWriteback } from "../writeback";
 

@@ -1,11 +1,12 @@
 import type { Browser, BrowserContextOptions, Page } from "playwright-core";
 import { type HostProduct, startHostProduct } from "../../../demo/host-product";
-import { type Simulator, type SimulatorOptions, startSimulator } from "../../../simulator";
+import type { Simulator } from "../../../simulator";
 import type { Config } from "../../../src/platform/config";
 import { freePort } from "../../../src/platform/processes";
 import { JWT_SECRET } from "../../support/actors";
-import { createTestDatabase, type TestDatabase } from "../../support/database";
-import { type Service, startService } from "../../support/service";
+import type { TestDatabase } from "../../support/database";
+import type { Service } from "../../support/service";
+import { World, type WorldOptions } from "../../support/world";
 import { launchBrowser, openBrowser } from "./browser";
 
 const TENANT = "acme";
@@ -33,24 +34,22 @@ export interface Product {
 }
 
 interface ProductOptions {
-  crm?: SimulatorOptions;
+  crm?: WorldOptions;
   service?: Partial<Config>;
   tokenLifeSeconds?: number;
 }
 
 export async function startProduct(options: ProductOptions = {}): Promise<Product> {
   const port = await freePort();
-  const [simulator, database, host, browser] = await Promise.all([
-    startSimulator({ deals: 30, ...options.crm, redirectUrl: `http://127.0.0.1:${port}/crm/callback` }),
-    createTestDatabase(),
+  const [world, host, browser] = await Promise.all([
+    World.start({ deals: 30, ...options.crm, redirectUrl: `http://127.0.0.1:${port}/crm/callback` }),
     startHostProduct({ jwtSecret: JWT_SECRET, people: PEOPLE, tokenLifeSeconds: options.tokenLifeSeconds }),
     launchBrowser(),
   ]);
-  const start = () =>
-    startService(simulator, database, { port, page: { tokenUrl: host.tokenUrl }, ...options.service });
+  const start = () => world.startService({ config: { port, page: { tokenUrl: host.tokenUrl }, ...options.service } });
   const product: Product = {
-    simulator,
-    database,
+    simulator: world.simulator,
+    database: world.database,
     host,
     service: await start(),
     signIn: (person, browserOptions) => signIn(browser, host, person, browserOptions),
@@ -65,9 +64,8 @@ export async function startProduct(options: ProductOptions = {}): Promise<Produc
     },
     stop: async () => {
       await browser.close();
-      await product.service.stop();
-      await Promise.all([simulator.stop(), host.stop()]);
-      await database.drop();
+      await host.stop();
+      await world.stop();
     },
   };
   host.servePage(product.service.url);

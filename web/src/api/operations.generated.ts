@@ -928,7 +928,7 @@ export const QuietDealsDocument = gql`
   deals(
     first: 50
     after: $after
-    filter: {verdict: $verdicts, status: [OPEN]}
+    filter: {verdict: $verdicts, status: [OPEN], snoozed: false}
     orderBy: QUIET_DAYS_DESC
   ) {
     nodes {

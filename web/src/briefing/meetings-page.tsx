@@ -92,7 +92,7 @@ function About({ meeting: { match } }: { meeting: Meeting }) {
     );
   }
   if (status === "NEEDS_CHOICE") return <Badge tone="warn">{counted(candidates.length, "deal")} to choose from</Badge>;
-  return <span className="muted">No deal</span>;
+  return <span className="muted">{status === "PENDING" ? "Not known yet" : "No deal"}</span>;
 }
 
 function NoMeetings() {

@@ -1,0 +1,136 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { liveCopyId } from "../../connections/connection";
+import { tryToHoldCopyToJudge } from "../../connections/copies";
+import type { Database } from "../../database/database";
+import { jsonRows } from "../../database/upsert";
+import type { Clock } from "../../platform/clock";
+import type { Logger } from "../../platform/logger";
+import { forEachLogged } from "../../platform/periodic";
+import { type Flip, tellFlips } from "./flips";
+import { ms } from "./read-quiet";
+import { markHolding } from "./stored-silence";
+
+/**
+ * So long at most after the last look: a boundary that is stored meanwhile may be the next one, a clock may jump, and no
+ * timer takes more than 25 days. Half of the second within which a flip is to be told.
+ */
+const LOOK_AGAIN_MS = 500;
+/** So that a database that is down is not hammered, nor the log filled. */
+const AFTER_FAILURE_MS = 5_000;
+/** Boundaries that are looked for at once. */
+const BATCH = 500;
+
+/** Phases of a copy's deals that have begun. */
+interface BegunInCopy {
+  tenantId: number;
+  copyId: number;
+  phases: { dealId: number; phase: number }[];
+}
+
+/**
+ * Time alone changes verdicts, as the stored schedules say. Any number of workers pass the boundaries: each is claimed by
+ * one of them, or by who judges the deal anew, in the transaction that tells of it.
+ */
+export class Boundaries {
+  constructor(
+    private readonly database: Database,
+    private readonly clock: Clock,
+    private readonly logger: Logger,
+  ) {}
+
+  /** Wakes at each boundary. @returns ends that, when the round in hand has ended */
+  start(): () => Promise<void> {
+    const stopping = new AbortController();
+    const { signal } = stopping;
+    const rounds = this.#rounds(signal);
+    return async () => {
+      stopping.abort();
+      await rounds;
+    };
+  }
+
+  async #rounds(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      const wait = await this.pass(signal).then(
+        (next) => waitMs(next, this.clock()),
+        (error: unknown) => {
+          this.logger.warn({ err: error }, "boundaries of silence were not passed, and are looked at again");
+          return AFTER_FAILURE_MS;
+        },
+      );
+      await sleep(wait, undefined, { signal }).catch(() => undefined);
+    }
+  }
+
+  /** Tells of what has begun since the last time. @returns the next boundary; null: none is stored */
+  async pass(signal?: AbortSignal): Promise<Date | null> {
+    for (;;) {
+      const next = await this.#next();
+      const isDue = next !== null && next <= this.clock() && !signal?.aborted;
+      if (!isDue || (await this.#passDue()) === 0) return next;
+    }
+  }
+
+  /** One look at the end of an index. */
+  async #next(): Promise<Date | null> {
+    const [found] = await this.database.acrossTenants<{ at: Date | null }>(
+      "SELECT min(holds_from) AS at FROM deal_silence WHERE NOT is_told",
+      [],
+      { at: "instant" },
+    );
+    return found?.at ?? null;
+  }
+
+  /** @returns how many were claimed; another worker, or who judges the deals at this moment, may have been first */
+  async #passDue(): Promise<number> {
+    const now = this.clock();
+    const due = await this.database.acrossTenants<BegunInCopy>(
+      `SELECT tenant_id AS "tenantId", copy_id AS "copyId", jsonb_agg(jsonb_build_object('dealId', deal_id, 'phase', phase)) AS phases
+       FROM (SELECT tenant_id, copy_id, deal_id, phase FROM deal_silence
+             WHERE NOT is_told AND holds_from <= $1 ORDER BY holds_from LIMIT ${BATCH}) due
+       GROUP BY tenant_id, copy_id`,
+      [now],
+      { tenantId: "number", copyId: "number", phases: "json" },
+    );
+    let claimed = 0;
+    const pass = async (begun: BegunInCopy) => {
+      claimed += await this.#claim(begun, now);
+    };
+    await forEachLogged(due, pass, this.logger);
+    return claimed;
+  }
+
+  #claim({ tenantId, copyId, phases }: BegunInCopy, now: Date): Promise<number> {
+    return this.database.tenant(tenantId).transaction(async (scope) => {
+      const flips = await scope.rows<Flip>(CLAIM, [tenantId, copyId, jsonRows(phases), now], {
+        ...{ dealId: "number", from: "text", to: "text", at: "number" },
+      });
+      // Nobody reads a retired copy, which is being purged.
+      if ((await liveCopyId(scope)) !== copyId) return flips.length;
+      const copy = { ...scope, copyId };
+      await tellFlips(copy, flips);
+      // Where somebody judges the copy at this moment, lists look these deals up until the next boundary, or run.
+      if (flips.length > 0 && (await tryToHoldCopyToJudge(scope, copyId))) await markHolding(copy, now);
+      return flips.length;
+    });
+  }
+}
+
+/** What a transaction has locked is its own: it judges those deals anew, and tells of what has begun until then. */
+const CLAIM = `
+  WITH begun AS (
+    SELECT s.deal_id, s.phase, b.verdict
+    FROM jsonb_to_recordset($3::jsonb) AS r ("dealId" bigint, phase integer)
+    JOIN deal_silence s ON s.tenant_id = $1 AND s.copy_id = $2 AND s.deal_id = r."dealId" AND s.phase = r.phase
+    JOIN deal_silence b ON b.tenant_id = $1 AND b.copy_id = $2 AND b.deal_id = r."dealId" AND b.phase = r.phase - 1
+    WHERE NOT s.is_told AND s.holds_from <= $4 FOR UPDATE OF s SKIP LOCKED)
+  UPDATE deal_silence s SET is_told = true FROM begun
+  WHERE s.tenant_id = $1 AND s.copy_id = $2 AND s.deal_id = begun.deal_id AND s.phase = begun.phase
+  RETURNING s.deal_id AS "dealId", begun.verdict AS "from", s.verdict AS "to",
+    ${ms("s.holds_from")} AS at`;
+
+/** Exactly until the next boundary, where it is near. */
+const waitMs = (next: Date | null, now: Date): number => {
+  const ahead = next === null ? 0 : next.getTime() - now.getTime();
+  return ahead > 0 ? Math.min(ahead, LOOK_AGAIN_MS) : LOOK_AGAIN_MS;
+};

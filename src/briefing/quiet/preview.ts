@@ -1,0 +1,101 @@
+import type { CopyScope } from "../../database/database";
+import type { Standards } from "../../entities/judged-copy";
+import type { DealFacts, QuietRules } from "./facts";
+import { readFacts, readFreshness } from "./read-quiet";
+import { isStale } from "./rules";
+import { byStandards, rulesOf } from "./standards";
+import { standingAt, verdictAt } from "./verdict";
+
+/** Deals whose facts are held at once. */
+const BATCH = 250;
+/** As many as a list inside of something may show. */
+export const MOST_PREVIEWED = 50;
+
+export interface Preview {
+  becomeQuiet: number;
+  stopBeingQuiet: number;
+  /** Those that would change, the most valuable of each currency first; the first of them. */
+  dealIds: readonly number[];
+}
+
+interface Changing {
+  id: number;
+  currency: string | null;
+  value: number | null;
+}
+
+/** What other standards would change on the board: one way through the open deals, a batch at a time, and no call to the CRM. */
+export async function previewQuiet(copy: CopyScope, proposed: Standards, now: Date): Promise<Preview> {
+  let preview: Preview & { changing: Changing[] } = { becomeQuiet: 0, stopBeingQuiet: 0, dealIds: [], changing: [] };
+  // On a stale copy all deals are UNKNOWN, by whatever standards.
+  if (isStale(await readFreshness(copy), now.getTime())) return preview;
+  let last: number | undefined = 0;
+  while (last !== undefined) {
+    const batch: Changing[] = await readOpenDeals(copy, last);
+    preview = withBatch(preview, batch, await quietBy(copy, batch, proposed, now));
+    last = batch.length < BATCH ? undefined : batch.at(-1)?.id;
+  }
+  return { ...preview, dealIds: preview.changing.map(({ id }) => id) };
+}
+
+function withBatch(
+  { becomeQuiet, stopBeingQuiet, changing, dealIds }: Preview & { changing: Changing[] },
+  batch: readonly Changing[],
+  { become, stop }: Quieted,
+) {
+  const changed = batch.filter(({ id }) => become.has(id) || stop.has(id));
+  return {
+    becomeQuiet: becomeQuiet + become.size,
+    stopBeingQuiet: stopBeingQuiet + stop.size,
+    changing: [...changing, ...changed].sort(mostValuableFirst).slice(0, MOST_PREVIEWED),
+    dealIds,
+  };
+}
+
+/** As the list of deals orders by value: amounts of two currencies are not compared. */
+function mostValuableFirst(a: Changing, b: Changing): number {
+  const [currencyA, currencyB] = [currencyOf(a), currencyOf(b)];
+  if (currencyA !== currencyB) return currencyA < currencyB ? -1 : 1;
+  return (b.value ?? 0) - (a.value ?? 0) || a.id - b.id;
+}
+const currencyOf = ({ currency, value }: Changing) => (value === null || currency === null ? "~" : currency);
+
+/** A deal that is not open is ACTIVE by whatever standards. */
+function readOpenDeals({ tenantId, copyId, rows }: CopyScope, after: number): Promise<Changing[]> {
+  return rows<Changing>(
+    `SELECT d.crm_id AS id, d.currency, d.value::float8 AS value FROM deal d
+     WHERE d.tenant_id = $1 AND d.copy_id = $2 AND d.crm_id > $3 AND d.status = 'open' AND EXISTS (
+       SELECT 1 FROM matched_record m
+       WHERE m.tenant_id = $1 AND m.copy_id = $2 AND m.entity = 'DEAL' AND m.crm_id = d.crm_id)
+     ORDER BY d.crm_id LIMIT ${BATCH}`,
+    [tenantId, copyId, after],
+    { id: "number", currency: "text", value: "number" },
+  );
+}
+
+interface Quieted {
+  become: ReadonlySet<number>;
+  stop: ReadonlySet<number>;
+}
+
+async function quietBy(copy: CopyScope, batch: readonly Changing[], proposed: Standards, now: Date): Promise<Quieted> {
+  const found = await readFacts(copy, "d.crm_id = ANY ($4)", [batch.map(({ id }) => id)], now);
+  const [become, stop] = [new Set<number>(), new Set<number>()];
+  if (!found) return { become, stop };
+  const rules = rulesOf(proposed);
+  const wouldBe = byStandards(found.deals, proposed);
+  for (const [index, facts] of wouldBe.entries()) {
+    const present = found.deals[index];
+    const was = present !== undefined && isQuiet(present, found.copy.rules, now);
+    const will = isQuiet(facts, rules, now);
+    if (will && !was) become.add(facts.dealId);
+    if (was && !will) stop.add(facts.dealId);
+  }
+  return { become, stop };
+}
+
+function isQuiet(facts: DealFacts, rules: QuietRules, now: Date): boolean {
+  const at = now.getTime();
+  const { verdict } = verdictAt(standingAt(facts, rules, at), at);
+  return facts.isOpen && (verdict === "QUIET" || verdict === "GHOSTED");
+}

@@ -1,0 +1,146 @@
+import { isDeepStrictEqual } from "node:util";
+import type { Actor } from "../../auth/actor";
+import { recordAudit, recordPolicyRefusal } from "../../auth/audit";
+import { type PolicyRefusal, refusalToSetQuiet } from "../../auth/policies";
+import { lockConnection, NOT_CONNECTED, readConnection } from "../../connections/connection";
+import { holdCopyToJudge } from "../../connections/copies";
+import type { CopyScope, Database, TenantScope } from "../../database/database";
+import { JudgedCopyRow } from "../../entities/judged-copy";
+import { PipelineRow } from "../../entities/pipeline";
+import { type OwnThreshold, QuietSettingsRow } from "../../entities/quiet-settings";
+import { StageRow } from "../../entities/stage";
+import { SyncedCopyRow } from "../../entities/synced-copy";
+import type { Clock } from "../../platform/clock";
+import type { Logger } from "../../platform/logger";
+import { accepted, type Outcome, type Refused, refused } from "../../platform/outcome";
+import { readSetup } from "../records";
+import { type Preview, previewQuiet } from "./preview";
+import { judgeByPresentRules, wantedBy } from "./rejudging";
+import { NO_WISHES, STANDARD, type Wishes } from "./standards";
+
+/** Settings as they are asked for. A pipeline or stage that no id of this copy names is null. */
+export interface WishedSettings extends Omit<Wishes, "thresholds"> {
+  thresholds: readonly (Omit<OwnThreshold, "crmId"> & { crmId: number | null })[];
+}
+
+export type QuietSettingsRefusal = PolicyRefusal | "NOT_CONNECTED" | "INVALID_INPUT";
+
+/** What a tenant has set, as it is shown. */
+export interface ShownSettings extends Omit<Wishes, "timeZone"> {
+  timeZone: string;
+  rejudging: { done: number; total: number } | null;
+}
+
+/** How a tenant wants silence to be judged (decision 0080). */
+export class QuietSettings {
+  constructor(
+    private readonly database: Database,
+    private readonly clock: Clock,
+    private readonly logger: Logger,
+  ) {}
+
+  /** Replaces all settings. Saving what is there already changes nothing. */
+  async set(actor: Actor, copyId: number | null, input: WishedSettings): Promise<Outcome<null, QuietSettingsRefusal>> {
+    const policy = await this.#policy(actor, "setQuietSettings");
+    if (policy) return policy;
+    const { tenantId } = actor;
+    return this.database.tenant(tenantId).transaction(async (scope) => {
+      const { bound, ...present } = await lockConnection(scope);
+      // Connected to another copy meanwhile, the ids mean nothing.
+      if (!bound || copyId === null || present.copyId !== copyId) return NOT_CONNECTED;
+      const copy = { ...scope, copyId };
+      const wishes = await known(copy, input);
+      if (!wishes.ok) return wishes;
+      const now = this.clock();
+      const before = await scope.typed((orm) => orm.findOneBy(QuietSettingsRow, { tenantId }));
+      const after = { tenantId, crmCompanyId: bound.companyId, ...wishes.value };
+      if (before && isDeepStrictEqual({ ...before }, { ...before, ...after })) return accepted(null);
+      const by = { setBy: actor.userId, setAt: now };
+      await scope.typed((orm) => orm.upsert(QuietSettingsRow, { ...after, ...by }, ["tenantId"]));
+      await recordAudit(scope, this.logger, { action: "QUIET_SETTINGS_SET", actor, at: now });
+      if (await holdCopyToJudge(scope, copyId)) await judgeByPresentRules(copy, now);
+      return accepted(null);
+    });
+  }
+
+  /** What these settings would change on the board as it is now. Nothing is stored. */
+  async preview(
+    actor: Actor,
+    copy: CopyScope | null,
+    input: WishedSettings,
+  ): Promise<Outcome<Preview, QuietSettingsRefusal>> {
+    const policy = await this.#policy(actor, "previewQuietSettings");
+    if (policy) return policy;
+    const present = copy && (await copy.typed((orm) => orm.findOneBy(SyncedCopyRow, ofCopy(copy))));
+    if (!copy || !present) return NOT_CONNECTED;
+    const wishes = await known(copy, input);
+    if (!wishes.ok) return wishes;
+    const { crmCompanyId } = present;
+    return accepted(await previewQuiet(copy, wantedBy({ ...wishes.value, crmCompanyId }, present), this.clock()));
+  }
+
+  async #policy(actor: Actor, operation: string): Promise<Refused<PolicyRefusal> | null> {
+    const policy = refusalToSetQuiet(actor);
+    if (!policy) return null;
+    const message = "Only an owner or admin of your organization may set when a deal is quiet. Ask one of them.";
+    const refusal = refused(policy, message);
+    await recordPolicyRefusal(this.database, this.logger, actor, refusal, operation, this.clock());
+    return refusal;
+  }
+}
+
+const ofCopy = ({ tenantId, copyId }: CopyScope) => ({ tenantId, id: copyId });
+
+/** The settings, once each pipeline and stage is known to be one of the copy's; in an order of their own. */
+async function known(copy: CopyScope, input: WishedSettings): Promise<Outcome<Wishes, "INVALID_INPUT">> {
+  const thresholds: OwnThreshold[] = [];
+  const shown = await shownIn(copy, input.thresholds);
+  for (const [index, { scope, crmId, code, days }] of input.thresholds.entries()) {
+    if (crmId === null || !shown.has(`${scope} ${crmId}`)) {
+      const [field, list] =
+        scope === "STAGE" ? ["stageId", "connection.pipelines.stages"] : ["pipelineId", "connection.pipelines"];
+      const path = `thresholds.${index}.${field}`;
+      return refused("INVALID_INPUT", `${path} names none that the CRM shows. Take an id from ${list}.`, path);
+    }
+    thresholds.push({ scope, crmId, code, days });
+  }
+  thresholds.sort((a, b) => a.scope.localeCompare(b.scope) || a.crmId - b.crmId || a.code.localeCompare(b.code));
+  return accepted({ ...input, thresholds });
+}
+
+type Scoped = Pick<WishedSettings["thresholds"][number], "scope" | "crmId">;
+
+/** The scopes that are there: `SCOPE id`. */
+async function shownIn(copy: CopyScope, thresholds: readonly Scoped[]): Promise<Set<string>> {
+  const named = (wanted: OwnThreshold["scope"]) =>
+    thresholds.flatMap(({ scope, crmId }) => (scope === wanted && crmId !== null ? [crmId] : []));
+  const [pipelines, stages] = [named("PIPELINE"), named("STAGE")];
+  const found = new Set(["ALL 0"]);
+  for (const { crmId } of pipelines.length > 0 ? await readSetup(copy, PipelineRow, pipelines) : [])
+    found.add(`PIPELINE ${crmId}`);
+  for (const { crmId } of stages.length > 0 ? await readSetup(copy, StageRow, stages) : []) found.add(`STAGE ${crmId}`);
+  return found;
+}
+
+/** Thresholds of what the CRM shows no more are left out: nobody could name them. */
+export async function readQuietSettings(scope: TenantScope): Promise<ShownSettings> {
+  const { tenantId, typed } = scope;
+  const copyId = (await readConnection(scope))?.copyId ?? null;
+  const settings = await typed((orm) => orm.findOneBy(QuietSettingsRow, { tenantId }));
+  const found = copyId && (await typed((orm) => orm.findOneBy(SyncedCopyRow, { tenantId, id: copyId })));
+  const { twoWayTypes, businessDays } = settings ?? NO_WISHES;
+  if (!found || !copyId) {
+    const thresholds = (settings ?? NO_WISHES).thresholds.filter((threshold) => threshold.scope === "ALL");
+    const timeZone = settings?.timeZone ?? STANDARD.timeZone;
+    return { thresholds, twoWayTypes, businessDays, timeZone, rejudging: null };
+  }
+  const copy = { ...scope, copyId };
+  const { thresholds, timeZone } = wantedBy(settings, found);
+  const shown = await shownIn(copy, thresholds);
+  const judged = await typed((orm) => orm.findOneBy(JudgedCopyRow, { tenantId, copyId }));
+  const rejudging = judged?.coming ? { done: judged.comingDone, total: judged.comingTotal } : null;
+  return {
+    thresholds: thresholds.filter((threshold) => shown.has(`${threshold.scope} ${threshold.crmId}`)),
+    ...{ twoWayTypes, businessDays, timeZone, rejudging },
+  };
+}

@@ -1,0 +1,160 @@
+import { z } from "zod";
+import type { CrmCurrentUser } from "../crm/parsing/records";
+import type { Database, TenantScope } from "../database/database";
+import { enqueueJob, hasLiveJob, type JobKind } from "../database/jobs";
+import { SyncedCopyRow } from "../entities/synced-copy";
+import type { Logger } from "../platform/logger";
+import { forEachLogged } from "../platform/periodic";
+import type { Bound } from "./connection";
+
+/** A new live copy of what `user` sees. The caller has retired the tenant's earlier one. */
+export async function createCopy({ tenantId, rows }: TenantScope, user: CrmCurrentUser, now: Date): Promise<number> {
+  const [copy] = await rows<{ id: number }>(
+    `INSERT INTO synced_copy (tenant_id, crm_company_id, crm_user_id, state, created_at, time_zone)
+     VALUES ($1, $2, $3, 'LIVE', $4, coalesce($5, 'UTC')) RETURNING id`,
+    [tenantId, user.companyId, user.id, now, user.timeZone],
+    { id: "number" },
+  );
+  if (!copy) throw new Error("a copy that was just made is missing");
+  return copy.id;
+}
+
+/** Whose view the copy holds, and the zone of that user's days; null where there is none. */
+export async function boundOf(
+  { tenantId, typed }: TenantScope,
+  copyId: number,
+): Promise<(Bound & { timeZone: string }) | null> {
+  const copy = await typed((orm) => orm.findOneBy(SyncedCopyRow, { tenantId, id: copyId }));
+  return copy && { companyId: copy.crmCompanyId, userId: copy.crmUserId, timeZone: copy.timeZone };
+}
+
+/** The user who authorized lives by other clocks from now on. */
+export async function keepTimeZone({ tenantId, typed }: TenantScope, copyId: number, timeZone: string): Promise<void> {
+  await typed((orm) => orm.update(SyncedCopyRow, { tenantId, id: copyId }, { timeZone }));
+}
+
+/** Keeps a copy live until the transaction ends. @returns the CRM company that it is of; null where it is not live */
+export async function holdLiveCopy(
+  { tenantId, rows }: TenantScope,
+  copyId: number,
+): Promise<{ crmCompanyId: number } | null> {
+  const [live] = await rows<{ crmCompanyId: number }>(
+    `SELECT crm_company_id AS "crmCompanyId" FROM synced_copy
+     WHERE tenant_id = $1 AND id = $2 AND state = 'LIVE' FOR SHARE`,
+    [tenantId, copyId],
+    { crmCompanyId: "number" },
+  );
+  return live ?? null;
+}
+
+/** Any fixed number: the name of "judging a copy's deals" among this database's advisory locks. */
+const JUDGING_LOCKS = 20_260_015;
+
+/**
+ * Keeps a copy live, and other transactions from judging its deals meanwhile: each sees what those before it have changed.
+ * @returns whether it is live
+ */
+export async function holdCopyToJudge({ tenantId, rows }: TenantScope, copyId: number): Promise<boolean> {
+  const live = await rows(
+    `SELECT pg_advisory_xact_lock(${JUDGING_LOCKS}, hashint8(id)) AS held FROM synced_copy
+     WHERE tenant_id = $1 AND id = $2 AND state = 'LIVE' FOR SHARE`,
+    [tenantId, copyId],
+  );
+  return live.length > 0;
+}
+
+/** The same without waiting: false where another transaction judges the copy's deals at this moment. */
+export async function tryToHoldCopyToJudge({ tenantId, rows }: TenantScope, copyId: number): Promise<boolean> {
+  const [live] = await rows<{ held: boolean }>(
+    `SELECT pg_try_advisory_xact_lock(${JUDGING_LOCKS}, hashint8(id)) AS held FROM synced_copy
+     WHERE tenant_id = $1 AND id = $2 AND state = 'LIVE' FOR SHARE SKIP LOCKED`,
+    [tenantId, copyId],
+    { held: "flag" },
+  );
+  return live?.held ?? false;
+}
+
+/** Ends the syncs of a copy that goes. `sync/schedule.ts` does it; `app.ts` gives it. */
+export interface EndsSync {
+  /** Cancels what is queued or running for the copy, in the caller's transaction. */
+  cancelRuns(scope: TenantScope, copyId: number): Promise<void>;
+}
+
+/**
+ * Makes a copy invisible from this commit on and has its rows deleted. The caller holds the connection's lock; a
+ * page in hand is waited for, and a later one finds no live copy.
+ */
+export async function retireCopy(scope: TenantScope, copyId: number, endsSync: EndsSync): Promise<void> {
+  const live = { tenantId: scope.tenantId, id: copyId, state: "LIVE" as const };
+  await scope.typed((orm) => orm.update(SyncedCopyRow, live, { state: "RETIRED" }));
+  await endsSync.cancelRuns(scope, copyId);
+  await enqueueJob(scope, PURGE_COPY, { tenantId: scope.tenantId, copyId });
+}
+
+const COPY_REF = z.object({ tenantId: z.int(), copyId: z.int() });
+type CopyRef = z.infer<typeof COPY_REF>;
+
+export const PURGE_COPY: JobKind<CopyRef> = {
+  name: "purge_copy",
+  payload: COPY_REF,
+  subjectOf: ({ copyId }) => copyId,
+};
+/** Rows a statement: small enough to hold no lock for long, large enough to delete a million in minutes. */
+const BATCH = 5_000;
+
+/** Enqueues again what a worker took and died with; a purge that goes on twice does no harm. */
+export async function sweepPurges(database: Database, logger: Logger): Promise<void> {
+  const lost = await database.acrossTenants<CopyRef>(
+    `WITH retired AS MATERIALIZED (SELECT tenant_id, id FROM synced_copy WHERE state = 'RETIRED')
+     SELECT tenant_id AS "tenantId", id AS "copyId" FROM retired
+     WHERE NOT ${hasLiveJob(PURGE_COPY, "retired.id", "now() - interval '5 minutes'")}`,
+    [],
+    { tenantId: "number", copyId: "number" },
+  );
+  await forEachLogged(lost, (copy) => enqueueJob(database.tenant(copy.tenantId), PURGE_COPY, copy), logger);
+}
+
+/**
+ * Deletes a retired copy's rows, a batch a statement, and its own row last: a purge that was cut off goes on where it
+ * stood. A live copy is never touched.
+ */
+export async function purgeCopy(
+  database: Database,
+  { tenantId, copyId }: CopyRef,
+  stop: AbortSignal,
+  logger: Logger,
+): Promise<void> {
+  const scope = database.tenant(tenantId);
+  const retired = { tenantId, id: copyId, state: "RETIRED" as const };
+  if (!(await scope.typed((orm) => orm.existsBy(SyncedCopyRow, retired)))) return;
+  let deleted = 0;
+  for (const table of copyTables(database)) {
+    for (let batch = BATCH; batch === BATCH; deleted += batch) {
+      if (stop.aborted) throw new Error("the purge was stopped and goes on later");
+      batch = await deleteBatch(scope, table, copyId);
+    }
+  }
+  await scope.typed((orm) => orm.delete(SyncedCopyRow, retired));
+  logger.info({ tenantId, copyId, deleted }, "a retired copy was purged");
+}
+
+/** They name a copy and are the tenant's: its connection, and the history of runs, matches and writes. */
+const KEPT = new Set("sync_run connection credential meeting_match renewal_attempt note_write field_write".split(" "));
+
+/** Every table whose rows belong to a copy. */
+function copyTables({ tables }: Database): string[] {
+  return tables
+    .filter(
+      ({ tableName, columns }) => !KEPT.has(tableName) && columns.some(({ propertyName }) => propertyName === "copyId"),
+    )
+    .map(({ tableName }) => tableName);
+}
+
+async function deleteBatch({ tenantId, rows }: TenantScope, table: string, copyId: number): Promise<number> {
+  const deleted = await rows(
+    `DELETE FROM ${table} WHERE tenant_id = $1 AND ctid = ANY (ARRAY (
+       SELECT ctid FROM ${table} WHERE tenant_id = $1 AND copy_id = $2 LIMIT ${BATCH})) RETURNING 1 AS gone`,
+    [tenantId, copyId],
+  );
+  return deleted.length;
+}

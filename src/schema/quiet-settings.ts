@@ -1,0 +1,180 @@
+import { ArrayMaxSize, ValidateNested } from "class-validator";
+import { createUnionType, Field, ID, InputType, Int, registerEnumType } from "type-graphql";
+import { INWARD_TYPES, isThresholdCode, LEAST_DAYS, MOST_OWN_DAYS } from "../briefing/quiet/thresholds";
+import { isTimeZone } from "../platform/calendar";
+import { Checked, Text } from "./checks";
+import { asMany } from "./complexity";
+import { Pipeline, Stage } from "./crm-setup";
+import { ObjectType } from "./object-type";
+import { QuietReasonCode } from "./quiet";
+import { Refusal } from "./refusal";
+import { Progress } from "./sync";
+
+/** Pipelines with all their stages and reasons, of a large company. */
+const MOST_THRESHOLDS = 500;
+
+export enum ThresholdScope {
+  ALL = "ALL",
+  PIPELINE = "PIPELINE",
+  STAGE = "STAGE",
+}
+registerEnumType(ThresholdScope, { name: "ThresholdScope", description: "Of which deals a threshold speaks." });
+
+@ObjectType({ description: "After how many days a reason of silence holds, by the tenant's own word." })
+export class QuietThreshold {
+  @Field(() => ThresholdScope, { description: "A stage's stands before its pipeline's, and that before all deals'." })
+  scope!: ThresholdScope;
+
+  @Field(() => Pipeline, { nullable: true, description: "Whose deals are meant; null unless the scope is PIPELINE." })
+  pipeline!: Pipeline | null;
+
+  @Field(() => Stage, { nullable: true, description: "Whose deals are meant; null unless the scope is STAGE." })
+  stage!: Stage | null;
+
+  @Field(() => QuietReasonCode, { description: "The reason." })
+  code!: QuietReasonCode;
+
+  @Field(() => Int, { description: "Its days; business days where the tenant counts those." })
+  days!: number;
+}
+
+@ObjectType({ description: "When a deal counts as quiet, as far as the tenant has set it." })
+export class QuietSettings {
+  @Field(() => [QuietThreshold], {
+    complexity: asMany(MOST_THRESHOLDS),
+    description:
+      "The tenant's own only; saving replaces all of them. They stand before a stage's daysToRotten and before the standard " +
+      "days. Those of pipelines and stages that the CRM does not show are left out.",
+  })
+  thresholds!: QuietThreshold[];
+
+  @Field(() => Boolean, { description: "Whether Saturdays and Sundays do not count." })
+  businessDays!: boolean;
+
+  @Field(() => [String], {
+    description: "Kinds of activities in which the buyer has a part, beside the CRM's own call, meeting and lunch.",
+  })
+  twoWayActivityTypes!: string[];
+
+  @Field(() => String, {
+    description: "In whose days silence is counted: IANA name; the authorizing user's unless set.",
+  })
+  timeZone!: string;
+
+  @Field(() => Progress, {
+    nullable: true,
+    description:
+      "While deals are judged by new settings, and all answers still count by those before; null when done. " +
+      "connectionStatusChanged tells when it ends.",
+  })
+  rejudging!: Progress | null;
+}
+
+/** A CRM company has some tens of kinds. */
+const MOST_TYPES = 50;
+const LONGEST_TYPE = 100;
+const LONGEST_ZONE = 100;
+
+const daysFault = (days: unknown, within: object): string | null => {
+  const code = (within as Partial<QuietThresholdInput>).code;
+  const least = code !== undefined && isThresholdCode(code) ? LEAST_DAYS[code] : 0;
+  const isRight = Number(days) >= least && Number(days) <= MOST_OWN_DAYS;
+  return isRight ? null : `must be from ${least} to ${MOST_OWN_DAYS}`;
+};
+
+@InputType({ description: "Of all deals, unless a pipeline or a stage is named." })
+export class QuietThresholdInput {
+  @Field(() => ID, { nullable: true, description: "Only of the deals of this pipeline." })
+  pipelineId?: string | null;
+
+  @Checked("oneScope", (_, within) =>
+    (within as QuietThresholdInput).pipelineId == null ? null : "must not stand beside a pipelineId: a stage has one",
+  )
+  @Field(() => ID, { nullable: true, description: "Only of the deals in this stage; not beside a pipelineId." })
+  stageId?: string | null;
+
+  @Checked("hasDays", (code) => (isThresholdCode(String(code)) ? null : "is a reason without days of the tenant's own"))
+  @Field(() => QuietReasonCode, {
+    description: "Not CRM_ROTTEN, whose days the CRM has, nor OWNER_INACTIVE, DATA_STALE or DATA_INCOMPLETE.",
+  })
+  code!: QuietReasonCode;
+
+  @Checked("days", daysFault)
+  @Field(() => Int, {
+    description: "From 1, or 0 for NO_NEXT_STEP, NEXT_STEP_OVERDUE and CLOSE_DATE_PASSED, to 3650.",
+  })
+  days!: number;
+}
+
+/** The first that says again what another has said. */
+function repeated(given: unknown): string | null {
+  const seen = new Set<string>();
+  for (const { pipelineId, stageId, code } of given as QuietThresholdInput[]) {
+    const what = JSON.stringify([pipelineId ?? null, stageId ?? null, code]);
+    if (seen.has(what)) return `must have ${code} once for the same deals`;
+    seen.add(what);
+  }
+  return null;
+}
+
+function typesFault(given: unknown): string | null {
+  for (const type of given as string[]) {
+    const kind = type.trim();
+    if (kind === "" || kind.length > LONGEST_TYPE || kind.includes("\0"))
+      return `must be names of 1 to ${LONGEST_TYPE} characters`;
+    if (INWARD_TYPES.includes(kind)) return `must not have ${kind}, which speaks to nobody outside`;
+  }
+  return null;
+}
+
+@InputType({ description: "All settings of silence; what is not said here is as if it had never been set." })
+export class QuietSettingsInput {
+  @ArrayMaxSize(MOST_THRESHOLDS, { message: `must be at most ${MOST_THRESHOLDS}` })
+  @Checked("repeated", repeated)
+  @ValidateNested({ each: true })
+  @Field(() => [QuietThresholdInput])
+  thresholds!: QuietThresholdInput[];
+
+  @Field(() => Boolean, { description: "Whether Saturdays and Sundays are not to count." })
+  businessDays!: boolean;
+
+  @ArrayMaxSize(MOST_TYPES, { message: `must be at most ${MOST_TYPES}` })
+  @Checked("types", typesFault)
+  @Field(() => [String], {
+    description:
+      "Kinds of activities, by the CRM's key of the kind, in which the buyer has a part. The CRM's own need not be named.",
+  })
+  twoWayActivityTypes!: string[];
+
+  @Text(LONGEST_ZONE)
+  @Checked("zone", (zone) =>
+    isTimeZone(String(zone).trim()) ? null : "is not the IANA name of a time zone, such as Europe/Berlin",
+  )
+  @Field(() => String, { nullable: true, description: "IANA name; null: that of the user who authorized." })
+  timeZone?: string | null;
+}
+
+@ObjectType({ description: "What the quiet board would show with other settings. Nothing was stored." })
+export class QuietPreview {
+  @Field(() => Int, { description: "How many deals would be quiet that are not." })
+  becomeQuiet!: number;
+
+  @Field(() => Int, { description: "How many deals would not be quiet that are." })
+  stopBeingQuiet!: number;
+
+  dealIds!: readonly number[];
+}
+export const QuietPreviewResult = createUnionType({
+  name: "QuietPreviewResult",
+  types: () => [QuietPreview, Refusal] as const,
+});
+
+@ObjectType()
+export class QuietSettingsSuccess {
+  @Field(() => QuietSettings)
+  settings!: QuietSettings;
+}
+export const QuietSettingsResult = createUnionType({
+  name: "QuietSettingsResult",
+  types: () => [QuietSettingsSuccess, Refusal] as const,
+});

@@ -1,0 +1,245 @@
+import type { Actor } from "../auth/actor";
+import type { PolicyRefusal } from "../auth/policies";
+import { holdCopyToJudge } from "../connections/copies";
+import { type FieldMappings, readFieldMappings } from "../connections/field-mappings";
+import type { CrmCustomFields } from "../crm/parsing/fields";
+import type { TenantScope } from "../database/database";
+import { jsonRows } from "../database/upsert";
+import type { MatchedEntity } from "../entities/matched-record";
+import type { FieldWriteRow } from "../entities/write-receipt";
+import { accepted, type Outcome } from "../platform/outcome";
+import { type AskedField, type FieldsPlan, type PlannedField, type PlanRefusal, planFields } from "./field-plan";
+import { isApplied } from "./field-values";
+import { verdictOf } from "./look-up-plan";
+import { type Found, type LookedUp, LookUps } from "./look-ups";
+import { FIELD, makeReceipts, settle } from "./receipts";
+import { FIELD_GONE, notSent, type RecordReport, writeRecord } from "./record-batch";
+import { holdTargets, type TargetsRefusal } from "./targets";
+import type { WriteFailure, WriteOutcome } from "./write-failure";
+import {
+  type Begun,
+  callsToWrite,
+  hashOf,
+  type Intent,
+  refusalOfWriter,
+  type WritebackParts,
+  Writing,
+} from "./writing";
+
+export interface AskedFields {
+  meetingId: string;
+  /** What that id names; null where it is no meeting's. */
+  meeting: string | null;
+  values: AskedField[];
+  idempotencyKey: string;
+}
+
+export type WriteFieldsRefusal =
+  | PolicyRefusal
+  | TargetsRefusal
+  | PlanRefusal
+  | "CRM_UNAVAILABLE"
+  | "IDEMPOTENCY_KEY_REUSED";
+
+export interface FieldWriteParts extends WritebackParts {
+  mappings: FieldMappings;
+}
+
+/** A value with its receipt, as it is sent. */
+interface ReceiptedField extends PlannedField {
+  receipt: FieldWriteRow;
+}
+type RecordBatch = [ReceiptedField, ...ReceiptedField[]];
+
+/** Writes nominated fields (decision 0029), and finds out about those whose answer was lost. */
+export class FieldWrites {
+  readonly lookUps: LookUps<FieldWriteRow>;
+  readonly #writing: Writing<FieldWriteRow>;
+
+  constructor(private readonly parts: FieldWriteParts) {
+    this.#writing = new Writing(FIELD, parts);
+    this.lookUps = new LookUps(FIELD, parts, (lookedUp) => this.#findOut(lookedUp));
+  }
+
+  async write(actor: Actor, asked: AskedFields): Promise<Outcome<FieldWriteRow[], WriteFieldsRefusal>> {
+    const policy = await refusalOfWriter(this.parts, actor, "writeFields");
+    if (policy) return policy;
+    const intent = intentOf(asked);
+    return this.#writing.write(actor, intent, () => this.#begin(actor, asked, intent));
+  }
+
+  close(): Promise<void> {
+    return this.#writing.close();
+  }
+
+  /** A value that does not fit its field, as that was last seen, may fit it as it is now: the CRM's list decides. */
+  async #begin(
+    actor: Actor,
+    asked: AskedFields,
+    intent: Intent,
+  ): Promise<Outcome<Begun<FieldWriteRow>, TargetsRefusal | PlanRefusal>> {
+    const { database, mappings } = this.parts;
+    const inDoubt = new Set<MatchedEntity>();
+    const begun = await database.tenant(actor.tenantId).transaction(async (scope) => {
+      const planned = await planOf(scope, asked);
+      if (!planned.ok) return planned;
+      for (const { target, failure } of planned.value.fields) if (failure) inDoubt.add(target.entity);
+      return inDoubt.size > 0 ? null : accepted(await this.#makeReceipts(scope, actor, intent, planned.value));
+    });
+    if (begun) return begun;
+    for (const entity of inDoubt) await mappings.fields(actor.tenantId, entity);
+    return database.tenant(actor.tenantId).transaction(async (scope) => {
+      const planned = await planOf(scope, asked);
+      return planned.ok ? accepted(await this.#makeReceipts(scope, actor, intent, planned.value)) : planned;
+    });
+  }
+
+  /** Makes the receipts in the transaction that has planned them, and so has proved that the targets are matched. */
+  async #makeReceipts(
+    scope: TenantScope,
+    { userId }: Actor,
+    intent: Intent,
+    { held, fields }: FieldsPlan,
+  ): Promise<Begun<FieldWriteRow>> {
+    const shared = { held, ...intent, requestedBy: userId, requestedAt: this.parts.clock() };
+    const each = fields.map(({ target, failure, key, value }, position) => ({
+      target,
+      failure,
+      own: [position, key, JSON.stringify(value)],
+    }));
+    const { receipts, areOurs } = await makeReceipts(scope, FIELD, shared, each);
+    const toSend = receipts.flatMap((receipt, position) => {
+      const field = fields[position];
+      return areOurs && field && !field.failure ? [{ ...field, receipt }] : [];
+    });
+    return { receipts, send: toSend.length > 0 ? () => this.#send(receipts, toSend) : null };
+  }
+
+  /** The only place that sends values, and only who has just made the receipts comes here: one record after another. */
+  async #send(receipts: FieldWriteRow[], toSend: readonly ReceiptedField[]): Promise<FieldWriteRow[]> {
+    const settled = new Map(receipts.map((receipt) => [receipt.id, receipt]));
+    let stop: WriteFailure | null = null;
+    for (const batch of batchesOf(toSend)) {
+      const { receipt, target } = batch[0];
+      const report: RecordReport = stop
+        ? notSent(batch, stop)
+        : await writeRecord(callsToWrite(this.parts, receipt), target, batch);
+      stop = report.stop;
+      const outcomes = stop ? report.outcomes : await this.#explained(batch, report.outcomes);
+      for (const row of await this.#settle(batch, outcomes, report.seen)) settled.set(row.id, row);
+    }
+    return [...settled.values()];
+  }
+
+  /** The CRM refuses a wrong value and an unknown field alike; its list tells which it was. */
+  async #explained(batch: RecordBatch, outcomes: WriteOutcome[]): Promise<WriteOutcome[]> {
+    if (!outcomes.some(isRejected)) return outcomes;
+    const { receipt, target } = batch[0];
+    const list = await this.parts.mappings.fields(receipt.tenantId, target.entity);
+    if (!list.ok) return outcomes;
+    const known = new Set(list.value.map(({ key }) => key));
+    return outcomes.map((outcome, position) =>
+      isRejected(outcome) && !known.has(batch[position]?.key ?? "") ? FIELD_GONE : outcome,
+    );
+  }
+
+  async #settle(
+    batch: RecordBatch,
+    outcomes: readonly WriteOutcome[],
+    seen: CrmCustomFields | null,
+  ): Promise<FieldWriteRow[]> {
+    const { database, clock, logger, metrics } = this.parts;
+    const { tenantId, copyId, entity } = batch[0].receipt;
+    const settled = await database.tenant(tenantId).transaction(async (scope) => {
+      const rows: FieldWriteRow[] = [];
+      for (const [position, { receipt }] of batch.entries()) {
+        const outcome = outcomes[position];
+        if (outcome) rows.push(await settle(scope, FIELD, receipt.id, outcome, clock()));
+      }
+      if (seen) await copyFields(scope, copyId, entity, seen);
+      return rows;
+    });
+    for (const { id, state, errorCode } of settled) {
+      metrics?.crmWrites.inc({ kind: "field", state });
+      logger.info({ tenantId, writeId: id, state, code: errorCode }, "a field was sent to the CRM");
+    }
+    return settled;
+  }
+
+  /** Reads the record: a value that it does not hold three minutes after the sending was not written. */
+  async #findOut({ receipt, copyId, api, begunAt, sentAt }: LookedUp<FieldWriteRow>): Promise<Found | null> {
+    const { tenantId, entity, targetId, fieldKey, value } = receipt;
+    const list = await this.parts.mappings.fields(tenantId, entity);
+    if (!list.ok) return null;
+    const field = list.value.find(({ key }) => key === fieldKey);
+    const seen = await api.customFieldsOf(entity, targetId);
+    const found = field !== undefined && isApplied(field.type, value, seen.customFields[fieldKey]);
+    const verdict = verdictOf(sentAt, { begunAt, found, complete: true });
+    if (verdict === "UNKNOWN") return null;
+    const copy = (scope: TenantScope) => copyFields(scope, copyId, entity, seen);
+    if (verdict === "WRITTEN") return { outcome: { state: "WRITTEN" }, copy };
+    return { outcome: field ? OTHER_VALUE : FIELD_GONE, copy };
+  }
+}
+
+const OTHER_VALUE: WriteOutcome = {
+  state: "FAILED",
+  failure: {
+    code: "ANSWER_LOST",
+    message: "The CRM's answer was lost, and the field holds another value. Write it again with a new idempotency key.",
+  },
+};
+
+const isRejected = (outcome: WriteOutcome) => outcome.state === "FAILED" && outcome.failure.code === "VALUE_REJECTED";
+
+function intentOf({ meetingId, values, idempotencyKey }: AskedFields): Intent {
+  const sent = values.map(({ entity, targetId, value }) => [entity, targetId, value]);
+  return { idempotencyKey, inputHash: hashOf([meetingId, sent]) };
+}
+
+async function planOf(
+  scope: TenantScope,
+  { meeting, values }: AskedFields,
+): Promise<Outcome<FieldsPlan, TargetsRefusal | PlanRefusal>> {
+  const held = await holdTargets(scope, meeting);
+  return held.ok ? planFields(held.value, await readFieldMappings(scope), values) : held;
+}
+
+/** The values of one record together, in the order of their first. */
+function batchesOf(fields: readonly ReceiptedField[]): RecordBatch[] {
+  const batches = new Map<string, RecordBatch>();
+  for (const field of fields) {
+    const record = `${field.target.entity}:${field.target.id}`;
+    const batch = batches.get(record);
+    if (batch) batch.push(field);
+    else batches.set(record, [field]);
+  }
+  return [...batches.values()];
+}
+
+const TABLES: Record<MatchedEntity, string> = { DEAL: "deal", PERSON: "person", ORGANIZATION: "organization" };
+
+/**
+ * The tenant's readers see at once what the CRM showed after a write. The newest state stays: a page of a sync that was
+ * read before the write and comes after it finds a newer row.
+ */
+async function copyFields(
+  scope: TenantScope,
+  copyId: number,
+  entity: MatchedEntity,
+  { id, updateTime, customFields }: CrmCustomFields,
+): Promise<void> {
+  if (!(await holdCopyToJudge(scope, copyId))) return;
+  const copied = await scope.rows(
+    `UPDATE ${TABLES[entity]} SET custom_fields = custom_fields || ($4::jsonb -> 0), update_time = coalesce($5, update_time)
+     WHERE tenant_id = $1 AND copy_id = $2 AND crm_id = $3
+       AND (update_time IS NULL OR $5::timestamptz IS NULL OR update_time <= $5)
+     RETURNING 1 AS copied`,
+    [scope.tenantId, copyId, id, jsonRows([customFields]), updateTime],
+  );
+  // Lists of deals sort by it. No verdict hangs on it.
+  if (entity === "DEAL" && updateTime && copied.length > 0)
+    await scope.rows("UPDATE deal_silence SET changed_at = $4 WHERE tenant_id = $1 AND copy_id = $2 AND deal_id = $3", [
+      ...[scope.tenantId, copyId, id, updateTime],
+    ]);
+}

@@ -1,0 +1,136 @@
+import type { CrmApi } from "../crm/api";
+import type { TenantScope } from "../database/database";
+import { hasLiveJob } from "../database/jobs";
+import type { WriteReceipt } from "../entities/write-receipt";
+import { MINUTE_MS } from "../platform/clock";
+import { forEachLogged } from "../platform/periodic";
+import { ABANDONED_AFTER_MS, nextLookUp } from "./look-up-plan";
+import { enqueueLookUp, settle, type WriteKind, type WriteRef } from "./receipts";
+import { isOfTheCrm, type WriteOutcome } from "./write-failure";
+import { callsOf, type WritebackParts } from "./writing";
+
+/** In one sweep; the next one finds the rest. */
+const MOST_AT_ONCE = 500;
+
+/** A job that is so late has gone with the worker that took it, or waited for a connection that is back now. */
+const OVERDUE_MS = MINUTE_MS;
+
+/** SQL: joins a receipt `w` with the connected copy `s` of the CRM company that it was sent to. */
+const WHILE_CONNECTED = `
+  JOIN connection c ON c.tenant_id = w.tenant_id AND c.state = 'CONNECTED'
+  JOIN synced_copy s ON s.tenant_id = c.tenant_id AND s.id = c.copy_id AND s.crm_company_id = w.crm_company_id`;
+
+/** A receipt whose answer was lost, and what it is looked up with. */
+export interface LookedUp<Row> {
+  receipt: Row;
+  /** The copy whose connection is asked: of the same CRM company, maybe not the one that sent. */
+  copyId: number;
+  api: CrmApi;
+  begunAt: Date;
+  sentAt: Date;
+}
+
+/** What the CRM certainly did with a write. */
+export interface Found {
+  outcome: WriteOutcome;
+  /** Brings what was seen into the copy, in the transaction that settles the receipt. */
+  copy?(scope: TenantScope): Promise<void>;
+}
+
+/** Reads the CRM, and never sends. null: what it shows is no proof. */
+export type LookUp<Row> = (lookedUp: LookedUp<Row>) => Promise<Found | null>;
+
+/** Finds out what became of writes whose answer was lost (decision 0030), by reading the CRM and never by sending again. */
+export class LookUps<Row extends WriteReceipt> {
+  constructor(
+    private readonly kind: WriteKind<Row>,
+    private readonly parts: WritebackParts,
+    private readonly look: LookUp<Row>,
+  ) {}
+
+  /** Sendings whose process is gone become UNKNOWN, and look-ups whose job is gone get another. */
+  async sweep(): Promise<void> {
+    const { database, clock, logger } = this.parts;
+    const now = clock();
+    await this.#leaveAbandoned(now);
+    const { table, lookUpJob } = this.kind;
+    const overdue = await database.acrossTenants<WriteRef>(
+      `WITH unknown AS MATERIALIZED (
+         SELECT w.tenant_id, w.id, w.next_look_up_at FROM ${table} w ${WHILE_CONNECTED}
+         WHERE w.state = 'UNKNOWN' AND w.next_look_up_at < $1
+       )
+       SELECT tenant_id AS "tenantId", id AS "writeId" FROM unknown
+       WHERE NOT ${hasLiveJob(lookUpJob, "unknown.id", "$1")} ORDER BY next_look_up_at LIMIT ${MOST_AT_ONCE}`,
+      [new Date(now.getTime() - OVERDUE_MS)],
+      { tenantId: "number", writeId: "text" },
+    );
+    const enqueue = ({ tenantId, writeId }: WriteRef) =>
+      enqueueLookUp(database.tenant(tenantId), this.kind, writeId, now);
+    await forEachLogged(overdue, enqueue, logger);
+  }
+
+  /** Looks once. The next look-up is planned before this one begins, so a crash in between loses none. */
+  async lookUp({ tenantId, writeId }: WriteRef): Promise<void> {
+    const { database, clock, logger } = this.parts;
+    const planned = await database.tenant(tenantId).transaction((scope) => this.#plan(scope, writeId));
+    if (!planned) return;
+    const { receipt, copyId } = planned;
+    try {
+      const begunAt = clock();
+      const sentAt = receipt.sentAt ?? begunAt;
+      const found = await this.look({ receipt, copyId, api: callsOf(this.parts, tenantId, copyId), begunAt, sentAt });
+      if (!found) return;
+      const { state } = await database.tenant(tenantId).transaction(async (scope) => {
+        const settled = await settle(scope, this.kind, writeId, found.outcome, clock());
+        await found.copy?.(scope);
+        return settled;
+      });
+      this.parts.metrics?.crmWrites.inc({ kind: this.kind.name, state });
+      logger.info({ tenantId, writeId, state }, "a lost answer was looked up");
+    } catch (error) {
+      if (!isOfTheCrm(error)) throw error;
+      logger.warn({ tenantId, writeId, err: error }, "a look-up failed; the next one is planned");
+    }
+  }
+
+  async #leaveAbandoned(now: Date): Promise<void> {
+    const { database, logger, metrics } = this.parts;
+    const abandoned = await database.acrossTenants<WriteRef>(
+      `SELECT tenant_id AS "tenantId", id AS "writeId" FROM ${this.kind.table}
+       WHERE state = 'SENDING' AND requested_at < $1 ORDER BY requested_at LIMIT ${MOST_AT_ONCE}`,
+      [new Date(now.getTime() - ABANDONED_AFTER_MS)],
+      { tenantId: "number", writeId: "text" },
+    );
+    const leave = async ({ tenantId, writeId }: WriteRef) => {
+      const left = await database
+        .tenant(tenantId)
+        .transaction((scope) => settle(scope, this.kind, writeId, { state: "UNKNOWN" }, now));
+      // Its sender may have settled it at the last moment, and has counted it.
+      if (left.state === "UNKNOWN") metrics?.crmWrites.inc({ kind: this.kind.name, state: left.state });
+    };
+    await forEachLogged(abandoned, leave, logger);
+  }
+
+  /** null where there is nothing to look up, or nobody to ask: then a sweep comes back to it. */
+  async #plan(scope: TenantScope, writeId: string): Promise<{ copyId: number; receipt: Row } | null> {
+    const { tenantId, rows, entities } = scope;
+    const { row, table, lookedForMs } = this.kind;
+    const [found] = await entities<Row, { looking_copy_id: number }>(
+      row,
+      `SELECT w.*, s.id AS looking_copy_id FROM ${table} w ${WHILE_CONNECTED}
+       WHERE w.tenant_id = $1 AND c.tenant_id = $1 AND s.tenant_id = $1 AND w.id = $2 AND w.state = 'UNKNOWN'
+       FOR UPDATE OF w`,
+      [tenantId, writeId],
+    );
+    if (!found) return null;
+    const now = this.parts.clock();
+    const next = nextLookUp(found.sentAt ?? now, now, found.lookUps + 1, lookedForMs);
+    await rows(`UPDATE ${table} SET look_ups = look_ups + 1, next_look_up_at = $3 WHERE tenant_id = $1 AND id = $2`, [
+      tenantId,
+      writeId,
+      next,
+    ]);
+    if (next) await enqueueLookUp(scope, this.kind, writeId, next);
+    return { copyId: found.looking_copy_id, receipt: found };
+  }
+}

@@ -1,0 +1,243 @@
+import type { Actor } from "../auth/actor";
+import type { PolicyRefusal } from "../auth/policies";
+import { holdLiveCopy } from "../connections/copies";
+import type { CrmApi } from "../crm/api";
+import type { CrmNote } from "../crm/parsing/records";
+import type { CopyScope, TenantScope } from "../database/database";
+import { jsonRows, upsertPage } from "../database/upsert";
+import { NOTE_UPSERT, NoteRow, noteRow } from "../entities/note";
+import { NoteWriteRow } from "../entities/write-receipt";
+import { accepted, type Outcome, refused } from "../platform/outcome";
+import { verdictOf } from "./look-up-plan";
+import { type Found, type LookedUp, LookUps } from "./look-ups";
+import { newReference, noteHtml, referenceIn } from "./note-html";
+import { makeReceipts, NOTE, settle } from "./receipts";
+import { type AskedTarget, type ChoiceRefusal, holdTargets, type TargetsRefusal, targetOf } from "./targets";
+import { certainFailureOf, type WriteFailure } from "./write-failure";
+import {
+  type Begun,
+  callsToWrite,
+  hashOf,
+  type Intent,
+  refusalOfWriter,
+  type WritebackParts,
+  Writing,
+} from "./writing";
+
+/** What a client asks for, with its ids as sent and as read; an id that names nothing of the kind is null. */
+export interface AskedNote {
+  meetingId: string;
+  meeting: string | null;
+  /** null: the meeting's own, as `targets.ts` chooses. */
+  targetId: string | null;
+  target: AskedTarget;
+  content: string;
+  idempotencyKey: string;
+}
+
+export type WriteNoteRefusal =
+  | PolicyRefusal
+  | TargetsRefusal
+  | ChoiceRefusal
+  | "CRM_UNAVAILABLE"
+  | "CONTENT_TOO_LONG"
+  | "IDEMPOTENCY_KEY_REUSED";
+
+/** What is to be sent, and by what it is known again. */
+interface NoteIntent extends Intent {
+  reference: string;
+  html: string;
+}
+
+const MAX_CHARACTERS = 60_000;
+/** The CRM's "about 100,000 characters or 100 KB" (wire facts 6), in the smaller of its readings. */
+const MAX_HTML_BYTES = 100_000;
+
+/** Writes meeting notes, each at most once (decision 0030), and finds those whose answer was lost. */
+export class NoteWrites {
+  readonly lookUps: LookUps<NoteWriteRow>;
+  readonly #writing: Writing<NoteWriteRow>;
+
+  constructor(private readonly parts: WritebackParts) {
+    this.#writing = new Writing(NOTE, parts);
+    this.lookUps = new LookUps(NOTE, parts, findAgain);
+  }
+
+  async write(actor: Actor, asked: AskedNote): Promise<Outcome<NoteWriteRow, WriteNoteRefusal>> {
+    const policy = await refusalOfWriter(this.parts, actor, "writeNote");
+    if (policy) return policy;
+    const intent = await intentOf(asked);
+    if (!intent.ok) return intent;
+    const written = await this.#writing.write(actor, intent.value, () => this.#begin(actor, asked, intent.value));
+    return written.ok ? accepted(theOne(written.value)) : written;
+  }
+
+  close(): Promise<void> {
+    return this.#writing.close();
+  }
+
+  /**
+   * By the notes of a page that a sync writes in this transaction: what a look-up does not find because its record was
+   * merged into another is found there, and without a request.
+   */
+  async settleSynced(copy: CopyScope, notes: readonly CrmNote[]): Promise<void> {
+    for (const { tenantId, id, state } of await settleSeen(copy, firstOfEachReference(notes), this.parts.clock())) {
+      this.parts.metrics?.crmWrites.inc({ kind: "note", state });
+      this.parts.logger.info({ tenantId, writeId: id, state }, "a lost answer was found among the synced notes");
+    }
+  }
+
+  /** The proof that the target is matched and the receipt, in one transaction. */
+  #begin(
+    { tenantId, userId }: Actor,
+    asked: AskedNote,
+    { idempotencyKey, inputHash, reference, html }: NoteIntent,
+  ): Promise<Outcome<Begun<NoteWriteRow>, TargetsRefusal | ChoiceRefusal>> {
+    return this.parts.database.tenant(tenantId).transaction(async (scope) => {
+      const held = await holdTargets(scope, asked.meeting);
+      if (!held.ok) return held;
+      const target = targetOf(held.value, null, asked.targetId === null ? undefined : asked.target);
+      if (!target.ok) return target;
+      const requestedAt = this.parts.clock();
+      const shared = { held: held.value, idempotencyKey, inputHash, requestedBy: userId, requestedAt };
+      const note = { target: target.value, failure: null, own: [reference] };
+      const { receipts, areOurs } = await makeReceipts(scope, NOTE, shared, [note]);
+      return accepted({ receipts, send: areOurs ? () => this.#send(theOne(receipts), html) : null });
+    });
+  }
+
+  /** The only place that sends a note, and only who has just made the receipt comes here. */
+  async #send(receipt: NoteWriteRow, html: string): Promise<NoteWriteRow[]> {
+    const { database, clock, logger, metrics } = this.parts;
+    const { tenantId, id, copyId, entity, targetId } = receipt;
+    const found = await callsToWrite(this.parts, receipt)
+      .createNote({ entity, id: targetId }, html)
+      .then(
+        ({ correlationId, ...made }): Found => {
+          logger.info({ tenantId, writeId: id, correlationId }, "a note was written to the CRM");
+          return written(made.id, made.note, copyId);
+        },
+        (error: unknown): Found => {
+          const failure = certainFailureOf(error);
+          logger.warn({ tenantId, writeId: id, err: error, certain: failure !== null }, "a note was not seen written");
+          return { outcome: failure ? { state: "FAILED", failure } : { state: "UNKNOWN" } };
+        },
+      );
+    const settled = await database.tenant(tenantId).transaction(async (scope) => {
+      const row = await settle(scope, NOTE, id, found.outcome, clock());
+      await found.copy?.(scope);
+      return row;
+    });
+    metrics?.crmWrites.inc({ kind: "note", state: settled.state });
+    return [settled];
+  }
+}
+
+function theOne(receipts: readonly NoteWriteRow[]): NoteWriteRow {
+  const [receipt] = receipts;
+  if (!receipt) throw new Error("a note without a receipt");
+  return receipt;
+}
+
+async function intentOf(asked: AskedNote): Promise<Outcome<NoteIntent, "CONTENT_TOO_LONG">> {
+  const { meetingId, targetId, content, idempotencyKey } = asked;
+  const characters = countCharacters(content);
+  if (characters > MAX_CHARACTERS) {
+    return tooLong(`content has ${characters} characters; at most ${MAX_CHARACTERS} can be written. Shorten it.`);
+  }
+  const reference = newReference();
+  const html = await noteHtml(content, reference);
+  const bytes = Buffer.byteLength(html);
+  if (bytes > MAX_HTML_BYTES) {
+    return tooLong(
+      `content becomes ${bytes} bytes of HTML; the CRM takes at most ${MAX_HTML_BYTES}. Shorten it or use less markup.`,
+    );
+  }
+  return accepted({ idempotencyKey, inputHash: hashOf([meetingId, targetId, content]), reference, html });
+}
+
+const tooLong = (message: string) => refused("CONTENT_TOO_LONG", message, "content");
+
+/** Characters as people type them, not UTF-16 units: an emoji outside the first plane is one. */
+function countCharacters(text: string): number {
+  let count = 0;
+  for (const _ of text) count += 1;
+  return count;
+}
+
+/** The CRM has the note: the tenant's readers see it at once, as a sync would write it. @param note null: only its id is known */
+function written(crmNoteId: number, note: CrmNote | null, copyId: number): Found {
+  const copy = async (scope: TenantScope) => {
+    if (note === null || !(await holdLiveCopy(scope, copyId)) || note.deleted) return;
+    await upsertPage({ ...scope, copyId }, NoteRow, [noteRow(note)], NOTE_UPSERT);
+  };
+  return { outcome: { state: "WRITTEN", crmNoteId }, copy };
+}
+
+const NOT_FOUND: WriteFailure = {
+  code: "ANSWER_LOST",
+  message: "The CRM's answer was lost, and the CRM has no such note. Write it again with a new idempotency key.",
+};
+
+async function findAgain({ receipt, copyId, api, begunAt, sentAt }: LookedUp<NoteWriteRow>): Promise<Found | null> {
+  const { note, complete } = await search(api, receipt);
+  if (note) return written(note.id, note, copyId);
+  if (verdictOf(sentAt, { begunAt, found: false, complete }) === "UNKNOWN") return null;
+  // Asked after the look: a record that is merged while it goes on is no longer shown at its end.
+  const isShown = await api.isShown({ entity: receipt.entity, id: receipt.targetId });
+  return isShown ? { outcome: { state: "FAILED", failure: NOT_FOUND } } : null;
+}
+
+/** Every note on the target. Somebody may have copied ours by hand: the first with its reference is it. */
+async function search(
+  api: CrmApi,
+  { entity, targetId, reference }: NoteWriteRow,
+): Promise<{ note: CrmNote | null; complete: boolean }> {
+  let note: CrmNote | null = null;
+  let complete = true;
+  let cursor: string | null = null;
+  do {
+    const page: Awaited<ReturnType<typeof api.notesOf>> = await api.notesOf({ entity, id: targetId }, { cursor });
+    // Newest first, so that the last one found is the first one made.
+    note = page.records.findLast((found) => referenceOf(found) === reference) ?? note;
+    complete &&= page.rejected.length === 0;
+    cursor = page.next;
+  } while (cursor !== null);
+  return { note, complete };
+}
+
+const referenceOf = ({ content, ending }: CrmNote) => referenceIn(content + ending);
+
+/** The id of the first note with each reference; few pages have any. */
+function firstOfEachReference(notes: readonly CrmNote[]): Map<string, number> {
+  const first = new Map<string, number>();
+  for (const note of notes) {
+    const reference = referenceOf(note);
+    if (reference && note.id < (first.get(reference) ?? Number.POSITIVE_INFINITY)) first.set(reference, note.id);
+  }
+  return first;
+}
+
+/**
+ * Receipts of the copy's company whose note is shown on a page that a sync writes, on whatever record it is by now. One
+ * statement, and none where no note carries a reference. What was thought lost for good is corrected too.
+ * @param seen the note with each reference
+ */
+async function settleSeen(
+  { tenantId, copyId, entities }: CopyScope,
+  seen: ReadonlyMap<string, number>,
+  now: Date,
+): Promise<NoteWriteRow[]> {
+  if (seen.size === 0) return [];
+  return entities(
+    NoteWriteRow,
+    `UPDATE note_write w SET state = 'WRITTEN', crm_note_id = seen."noteId", error_code = NULL, error_message = NULL,
+       sent_at = coalesce(w.sent_at, $4), settled_at = $4, next_look_up_at = NULL
+     FROM jsonb_to_recordset($3::jsonb) AS seen (reference text, "noteId" bigint)
+     WHERE w.tenant_id = $1 AND w.reference = seen.reference
+       AND (w.state IN ('SENDING', 'UNKNOWN') OR w.error_code = 'ANSWER_LOST')
+       AND w.crm_company_id = (SELECT s.crm_company_id FROM synced_copy s WHERE s.tenant_id = $1 AND s.id = $2)
+     RETURNING w.*`,
+    [tenantId, copyId, jsonRows([...seen].map(([reference, noteId]) => ({ reference, noteId }))), now],
+  );
+}

@@ -1,0 +1,225 @@
+import { randomUUID } from "node:crypto";
+import type { ObjectType } from "typeorm";
+import { z } from "zod";
+import type { TenantScope } from "../database/database";
+import { enqueueJob, type JobKind } from "../database/jobs";
+import { FieldWriteRow, NoteWriteRow, type StoredWriteState, type WriteReceipt } from "../entities/write-receipt";
+import { DAY_MS } from "../platform/clock";
+import { nextLookUp } from "./look-up-plan";
+import type { MeetingTargets, Target } from "./targets";
+import { sentenceOf, type WriteFailure, type WriteOutcome } from "./write-failure";
+
+const WRITE_REF = z.object({ tenantId: z.number(), writeId: z.uuid() });
+export type WriteRef = z.infer<typeof WRITE_REF>;
+
+const lookUpJob = (name: string): JobKind<WriteRef> => ({
+  name,
+  payload: WRITE_REF,
+  subjectOf: ({ writeId }) => writeId,
+});
+
+/** What differs between the receipts of notes and those of field values; all else is one way for both. */
+export interface WriteKind<Row extends WriteReceipt> {
+  /** As metrics have it. */
+  name: "note" | "field";
+  table: "note_write" | "field_write";
+  row: ObjectType<Row>;
+  /** The columns of this kind alone, as SQL; a new receipt has their values in this order. */
+  ownColumns: string;
+  /** The columns that hold one receipt for each write of an idempotency key, as SQL. */
+  oneForEach: string;
+  lookUpJob: JobKind<WriteRef>;
+  /** No look-up is begun later than this after the sending. */
+  lookedForMs: number;
+  /** What a receipt says while it is UNKNOWN. */
+  lookedFor: string;
+  /** From where it becomes WRITTEN. */
+  writtenFrom: readonly StoredWriteState[];
+}
+
+export const NOTE: WriteKind<NoteWriteRow> = {
+  name: "note",
+  table: "note_write",
+  row: NoteWriteRow,
+  ownColumns: "reference",
+  oneForEach: "tenant_id, idempotency_key",
+  lookUpJob: lookUpJob("note_look_up"),
+  // What a day of looks could not settle none will: from then on only a synced note can, and nobody's tokens are spent.
+  lookedForMs: DAY_MS,
+  lookedFor:
+    "The CRM's answer was lost, so the note may or may not be there. It is looked for in the CRM by its last line for " +
+    "a day, then among the notes that syncs read, and never sent again; while the CRM is disconnected or needs re-authorization, that waits for the same company.",
+  // A note that was seen is there, whatever was thought before.
+  writtenFrom: ["SENDING", "UNKNOWN", "FAILED"],
+};
+
+export const FIELD: WriteKind<FieldWriteRow> = {
+  name: "field",
+  table: "field_write",
+  row: FieldWriteRow,
+  ownColumns: "position, field_key, value",
+  oneForEach: "tenant_id, idempotency_key, position",
+  lookUpJob: lookUpJob("field_look_up"),
+  // No sync settles a value: the record is asked as long as the answer is not known.
+  lookedForMs: Number.POSITIVE_INFINITY,
+  lookedFor:
+    "The CRM's answer was lost, so the value may or may not be there. The record is read again to find out, and nothing " +
+    "is sent; while the CRM is disconnected or needs re-authorization, that waits for the same company.",
+  writtenFrom: ["SENDING", "UNKNOWN"],
+};
+
+/** The receipts of an idempotency key, in the order sent; none where the key is new. */
+export function findReceipts<Row extends WriteReceipt>(
+  { tenantId, entities }: TenantScope,
+  { row, table, oneForEach }: WriteKind<Row>,
+  idempotencyKey: string,
+): Promise<Row[]> {
+  const sql = `SELECT * FROM ${table} WHERE tenant_id = $1 AND idempotency_key = $2 ORDER BY ${oneForEach}`;
+  return entities(row, sql, [tenantId, idempotencyKey]);
+}
+
+/** Whether the record that a receipt names is one of the CRM company that is connected now. */
+export interface OfCompany {
+  of_present_company: boolean;
+}
+
+const OF_PRESENT_COMPANY = `EXISTS (
+  SELECT 1 FROM connection c
+  JOIN synced_copy s ON s.tenant_id = $1 AND s.id = c.copy_id
+  WHERE c.tenant_id = $1 AND s.crm_company_id = w.crm_company_id) AS of_present_company`;
+
+/** Receipts by their ids, those of one user or (`by` null) everybody's. */
+export function readReceipts<Row extends WriteReceipt>(
+  { tenantId, entities }: TenantScope,
+  { row, table }: WriteKind<Row>,
+  ids: readonly string[],
+  by: string | null = null,
+): Promise<(Row & OfCompany)[]> {
+  return entities<Row, OfCompany>(
+    row,
+    `SELECT w.*, ${OF_PRESENT_COMPANY} FROM ${table} w
+     WHERE w.tenant_id = $1 AND w.id = ANY ($2) AND ($3::text IS NULL OR w.requested_by = $3)`,
+    [tenantId, ids, by],
+  );
+}
+
+/** What all receipts of one call share. */
+export interface NewReceipts {
+  held: MeetingTargets;
+  idempotencyKey: string;
+  inputHash: string;
+  requestedBy: string;
+  requestedAt: Date;
+}
+
+export interface NewReceipt {
+  target: Target;
+  /** Why it is not to be sent; null: it is. */
+  failure: WriteFailure | null;
+  /** Values of the kind's own columns. */
+  own: readonly unknown[];
+}
+
+/**
+ * Receipts in state SENDING, or FAILED for what is not to be sent.
+ * @returns the key's receipts, and whether they are these: only who has made them may send
+ */
+export async function makeReceipts<Row extends WriteReceipt>(
+  scope: TenantScope,
+  kind: WriteKind<Row>,
+  shared: NewReceipts,
+  each: readonly NewReceipt[],
+): Promise<{ receipts: Row[]; areOurs: boolean }> {
+  const receipts: Row[] = [];
+  for (const one of each) {
+    const receipt = await insertReceipt(scope, kind, shared, one);
+    // The first one is the key's: who has it has them all.
+    if (!receipt) {
+      const theirs = await findReceipts(scope, kind, shared.idempotencyKey);
+      if (theirs.length === 0) throw new Error("a receipt that stood in the way is missing");
+      return { receipts: theirs, areOurs: false };
+    }
+    receipts.push(receipt);
+  }
+  return { receipts, areOurs: true };
+}
+
+/** null where the key has one by now, whoever made it. */
+async function insertReceipt<Row extends WriteReceipt>(
+  { tenantId, entities }: TenantScope,
+  { row, table, ownColumns, oneForEach }: WriteKind<Row>,
+  { held, idempotencyKey, inputHash, requestedBy, requestedAt }: NewReceipts,
+  { target, failure, own }: NewReceipt,
+): Promise<Row | null> {
+  const dealId = target.entity === "DEAL" ? target.id : null;
+  const of = [tenantId, held.copyId, held.crmCompanyId, dealId, randomUUID(), idempotencyKey, inputHash];
+  const on = [held.meetingId, target.entity, target.id];
+  const state = [failure ? "FAILED" : "SENDING", failure?.code ?? null, failure && sentenceOf(failure)];
+  const shared = [of, on, state, requestedBy, requestedAt, failure && requestedAt].flat();
+  const ownParameters = own.map((_, position) => `$${shared.length + position + 1}`).join(", ");
+  const [made] = await entities(
+    row,
+    `INSERT INTO ${table} (tenant_id, copy_id, crm_company_id, deal_id, deal_updated_before, id, idempotency_key,
+       input_hash, meeting_id, entity, target_id, state, error_code, error_message, requested_by, requested_at,
+       sent_at, settled_at, ${ownColumns})
+     SELECT $1, $2, $3, $4::bigint, (SELECT d.update_time FROM deal d WHERE d.tenant_id = $1 AND d.copy_id = $2 AND d.crm_id = $4),
+       $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15::timestamptz, $16::timestamptz, $16::timestamptz, ${ownParameters}
+     ON CONFLICT (${oneForEach}) DO NOTHING RETURNING *`,
+    [...shared, ...own],
+  );
+  return made ?? null;
+}
+
+/**
+ * The only settlement: notes what became of a write, where that is not known yet. One that is UNKNOWN is looked up later,
+ * and never sent.
+ * @returns what the receipt is now
+ */
+export async function settle<Row extends WriteReceipt>(
+  scope: TenantScope,
+  kind: WriteKind<Row>,
+  id: string,
+  outcome: WriteOutcome,
+  now: Date,
+): Promise<Row> {
+  const { tenantId, entities } = scope;
+  const { state } = outcome;
+  const isUnknown = state === "UNKNOWN";
+  const from = { WRITTEN: kind.writtenFrom, FAILED: ["SENDING", "UNKNOWN"], UNKNOWN: ["SENDING"] }[state];
+  const failure = state === "FAILED" ? outcome.failure : null;
+  const code = isUnknown ? "ANSWER_LOST" : (failure?.code ?? null);
+  const message = isUnknown ? kind.lookedFor : failure && sentenceOf(failure);
+  const nextLookUpAt = isUnknown ? nextLookUp(now, now, 0, kind.lookedForMs) : null;
+  const settledAt = isUnknown ? null : now;
+  const crmNoteId = state === "WRITTEN" ? (outcome.crmNoteId ?? null) : null;
+  const isNote = kind.table === "note_write";
+  const [changed] = await entities(
+    kind.row,
+    `UPDATE ${kind.table} SET state = $3, error_code = $4, error_message = $5, sent_at = coalesce(sent_at, $6),
+       settled_at = $7, next_look_up_at = $8${isNote ? ", crm_note_id = $10" : ""}
+     WHERE tenant_id = $1 AND id = $2 AND state = ANY ($9) RETURNING *`,
+    [tenantId, id, state, code, message, now, settledAt, nextLookUpAt, from, ...(isNote ? [crmNoteId] : [])],
+  );
+  const receipt = changed ?? (await readReceipt(scope, kind, id));
+  if (isUnknown && receipt.state === "UNKNOWN" && nextLookUpAt) await enqueueLookUp(scope, kind, id, nextLookUpAt);
+  return receipt;
+}
+
+async function readReceipt<Row extends WriteReceipt>(
+  { tenantId, entities }: TenantScope,
+  { row, table }: WriteKind<Row>,
+  id: string,
+): Promise<Row> {
+  const [receipt] = await entities(row, `SELECT * FROM ${table} WHERE tenant_id = $1 AND id = $2`, [tenantId, id]);
+  if (!receipt) throw new Error(`receipt ${id} was made and is not there`);
+  return receipt;
+}
+
+export function enqueueLookUp<Row extends WriteReceipt>(
+  scope: TenantScope,
+  { lookUpJob }: WriteKind<Row>,
+  writeId: string,
+  runAt: Date,
+): Promise<void> {
+  return enqueueJob(scope, lookUpJob, { tenantId: scope.tenantId, writeId }, runAt);
+}

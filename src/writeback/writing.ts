@@ -1,0 +1,172 @@
+import { createHash } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Actor } from "../auth/actor";
+import { recordPolicyRefusal } from "../auth/audit";
+import { type PolicyRefusal, refusalToWrite } from "../auth/policies";
+import { CrmApi, type TokenSource } from "../crm/api";
+import type { CrmHttp } from "../crm/http";
+import type { Purse } from "../crm/purse";
+import type { Database } from "../database/database";
+import type { WriteReceipt } from "../entities/write-receipt";
+import { type Clock, SECOND_MS, timeLimit } from "../platform/clock";
+import type { Logger } from "../platform/logger";
+import type { Metrics } from "../platform/metrics";
+import { accepted, type Outcome, type Refused, refused } from "../platform/outcome";
+import { BEGIN_WITHIN_MS } from "./look-up-plan";
+import { findReceipts, type WriteKind } from "./receipts";
+import { NotSentInTimeError } from "./write-failure";
+
+/** What writing to the CRM and looking up what became of it are made with. */
+export interface WritebackParts {
+  database: Database;
+  http: CrmHttp;
+  crmBaseUrl: string;
+  tokensOf(tenantId: number, copyId: number): TokenSource;
+  /** What these calls are counted in; they are never refused for it. */
+  purseOf?(tenantId: number, copyId: number): Purse;
+  clock: Clock;
+  logger: Logger;
+  metrics?: Metrics;
+  /** How long another caller with the same idempotency key is waited for. */
+  waitMs?: number;
+  /** Why no write may be begun now, whatever it is; null where it may. */
+  stopped?(): Promise<Refused<"CRM_UNAVAILABLE"> | null>;
+}
+
+const LONGEST_KEY = 200;
+
+/** Why a key cannot be kept and found again; null: it can. */
+export function faultOfKey(key: string): string | null {
+  if (key.trim() === "") return "must not be empty: choose a new one for each intent, for example a UUID";
+  if (key.length > LONGEST_KEY) return `must have at most ${LONGEST_KEY} characters`;
+  return /\0|\p{Surrogate}/u.test(key) ? "must not contain a NUL character or half a surrogate pair" : null;
+}
+
+/** The same input gives the same hash, whoever sends it. */
+export function hashOf(input: readonly unknown[]): string {
+  return createHash("sha256").update(JSON.stringify(input)).digest("hex");
+}
+
+const KEY_REUSED = refused(
+  "IDEMPOTENCY_KEY_REUSED",
+  "This idempotency key was used with another input. Choose a new key for each write.",
+  "idempotencyKey",
+);
+
+/** Why this actor may not write at all, which is audited; null where it may. */
+export async function refusalOfWriter(
+  { database, logger, clock }: WritebackParts,
+  actor: Actor,
+  operation: string,
+): Promise<Refused<PolicyRefusal> | null> {
+  const policy = refusalToWrite(actor);
+  if (!policy) return null;
+  const refusal = refused(policy, "Your organization's plan does not include the CRM. Ask an owner to change it.");
+  await recordPolicyRefusal(database, logger, actor, refusal, operation, clock());
+  return refusal;
+}
+
+/** Calls through the connection of a copy. @param mayBegin asked right before each request goes on the wire */
+export function callsOf(parts: WritebackParts, tenantId: number, copyId: number, mayBegin?: () => void): CrmApi {
+  const { http, crmBaseUrl, tokensOf, purseOf } = parts;
+  const [tokens, purse] = [tokensOf(tenantId, copyId), purseOf?.(tenantId, copyId)];
+  return new CrmApi({ http, baseUrl: crmBaseUrl, tokens, mayBegin, purse });
+}
+
+/**
+ * Calls that write what a receipt says. Waiting for a token or for a socket may take long, and a frozen process does not
+ * know for how long it was one: what is sent after its receipt counts as abandoned could come to light too late.
+ */
+export function callsToWrite(parts: WritebackParts, { tenantId, copyId, requestedAt }: WriteReceipt): CrmApi {
+  const isOver = timeLimit(parts.clock, BEGIN_WITHIN_MS, requestedAt);
+  return callsOf(parts, tenantId, copyId, () => {
+    if (isOver()) throw new NotSentInTimeError("It was not sent within a minute of its receipt.");
+  });
+}
+
+/** By what a write is known again. */
+export interface Intent {
+  idempotencyKey: string;
+  inputHash: string;
+}
+
+/** The receipts of a write, and its sending where this caller has made them; null: another has, or nothing is to be sent. */
+export interface Begun<Row> {
+  receipts: Row[];
+  send: (() => Promise<Row[]>) | null;
+}
+
+const POLL_MS = 200;
+/** Another caller's process may be frozen: its receipt is shown as it is before anyone has waited half a minute. */
+const WAIT_MS = 25 * SECOND_MS;
+
+const isSending = (receipts: readonly WriteReceipt[]) => receipts.some(({ state }) => state === "SENDING");
+
+/**
+ * The one way of a write (decision 0030): its receipts are committed before anything is sent, only the call that made
+ * them sends, once, and whoever finds receipts waits for them or takes them as they are.
+ */
+export class Writing<Row extends WriteReceipt> {
+  readonly #underWay = new Set<Promise<unknown>>();
+  readonly #awaited = new Map<string, Promise<Row[]>>();
+
+  constructor(
+    private readonly kind: WriteKind<Row>,
+    private readonly parts: Pick<WritebackParts, "database" | "stopped" | "waitMs">,
+  ) {}
+
+  /** @param begin commits the receipts, together with the proof that their targets are matched */
+  async write<Code extends string>(
+    { tenantId }: Actor,
+    intent: Intent,
+    begin: () => Promise<Outcome<Begun<Row>, Code>>,
+  ): Promise<Outcome<Row[], Code | "CRM_UNAVAILABLE" | "IDEMPOTENCY_KEY_REUSED">> {
+    const earlier = await this.#find(tenantId, intent.idempotencyKey);
+    if (earlier.length > 0) return this.#again(earlier, intent);
+    const stopped = await this.parts.stopped?.();
+    if (stopped) return stopped;
+    const begun = await begin();
+    if (!begun.ok) return begun;
+    const { receipts, send } = begun.value;
+    return send ? accepted(await this.#track(send())) : this.#again(receipts, intent);
+  }
+
+  /** Sendings end by themselves; a process that stops waits for its own, so that no receipt is left behind. */
+  async close(): Promise<void> {
+    await Promise.allSettled(this.#underWay);
+  }
+
+  #find(tenantId: number, idempotencyKey: string): Promise<Row[]> {
+    return findReceipts(this.parts.database.tenant(tenantId), this.kind, idempotencyKey);
+  }
+
+  #track(sending: Promise<Row[]>): Promise<Row[]> {
+    this.#underWay.add(sending);
+    return sending.finally(() => this.#underWay.delete(sending));
+  }
+
+  /** The same answer as the caller's who sends; where that takes too long, what is known now. All who wait look together. */
+  async #again(
+    receipts: Row[],
+    { inputHash, idempotencyKey }: Intent,
+  ): Promise<Outcome<Row[], "IDEMPOTENCY_KEY_REUSED">> {
+    const [first] = receipts;
+    if (first?.inputHash !== inputHash) return KEY_REUSED;
+    if (!isSending(receipts)) return accepted(receipts);
+    const { id, tenantId } = first;
+    const awaited =
+      this.#awaited.get(id) ?? this.#poll(tenantId, idempotencyKey).finally(() => this.#awaited.delete(id));
+    this.#awaited.set(id, awaited);
+    return accepted(await awaited);
+  }
+
+  async #poll(tenantId: number, idempotencyKey: string): Promise<Row[]> {
+    const { waitMs = WAIT_MS } = this.parts;
+    let now = await this.#find(tenantId, idempotencyKey);
+    for (let waited = 0; waited < waitMs && isSending(now); waited += POLL_MS) {
+      await sleep(POLL_MS);
+      now = await this.#find(tenantId, idempotencyKey);
+    }
+    return now;
+  }
+}

@@ -1,0 +1,142 @@
+import { type Simulator, startSimulator } from "../../simulator";
+import * as times from "../../simulator/model/times";
+import { DAY_MS } from "../../src/platform/clock";
+import { createTestDatabase, type TestDatabase } from "../support/database";
+import { writeNote } from "../support/notes";
+import { type Service, startService } from "../support/service";
+import { connect, dataOf, noJobIsDue, recordMeeting, syncEnds, until } from "../support/stories";
+
+// Seen red: an earlier first mail that is not kept; one that is kept and in no timeline; a held meeting that is left out of its own.
+
+let simulator: Simulator;
+let database: TestDatabase;
+let service: Service;
+
+beforeAll(async () => {
+  [simulator, database] = await Promise.all([startSimulator({ deals: 20 }), createTestDatabase()]);
+  service = await startService(simulator, database);
+  await connect(service, simulator);
+  await syncEnds(service);
+});
+afterAll(async () => {
+  await service.stop();
+  await Promise.all([simulator.stop(), database.drop()]);
+});
+
+type Asked = { requestSync: { __typename: string } };
+async function sync(as = {}): Promise<void> {
+  await until("a sync is asked for", async () => {
+    const { requestSync } = dataOf(await service.ask<Asked>("mutation { requestSync { __typename } }", {}, as));
+    return requestSync.__typename === "SyncRequested";
+  });
+  expect((await syncEnds(service, as)).state).toBe("SUCCEEDED");
+  await noJobIsDue(database);
+}
+
+const STARTED = Date.now();
+const ago = (days: number) => Math.floor((STARTED - days * DAY_MS) / 1_000);
+const v2Time = (days: number) => times.v2Time(ago(days));
+const iso = (days: number) => new Date(ago(days) * 1_000).toISOString();
+
+let buyers = 0;
+/** A person of the CRM with one open deal, of whom no other meeting knows. */
+function newBuyer(): { email: string; personId: number; dealId: number } {
+  const email = `buyer@counted-${++buyers}.example`;
+  const { control } = simulator;
+  const emails = [{ value: email, primary: true, label: "work" }];
+  const personId = control.add("person", { name: email, emails, org_id: null });
+  const added = { add_time: v2Time(60), stage_change_time: v2Time(1) };
+  const dealId = control.add("deal", { title: email, status: "open", person_id: personId, org_id: null, ...added });
+  control.setParticipants(dealId, [personId]);
+  return { email, personId, dealId };
+}
+
+interface Briefed {
+  deal: {
+    quiet: {
+      verdict: string;
+      quietSince: string | null;
+      reasons: { code: string; message: string; since: string | null }[];
+    };
+    lastInteraction: { kind: string; at: string } | null;
+  };
+  timeline: { kind: string; at: string; person: { crmId: string } | null }[];
+}
+const BRIEFING = `query ($id: ID!) { briefing(meetingId: $id) { timeline(first: 20) { kind at person { crmId } }
+  deal { quiet { verdict quietSince reasons { code message since } } lastInteraction { kind at } } } }`;
+const briefing = async (id: string, as = {}) =>
+  dataOf(await service.ask<{ briefing: Briefed }>(BRIEFING, { id }, as)).briefing;
+
+test("our first mail is the earliest that was ever seen, whoever of the deal got it, and it is in the timeline", async () => {
+  const { email, personId, dealId } = newBuyer();
+  const { control } = simulator;
+  control.change("person", personId, { last_outgoing_mail_time: v2Time(20) });
+  await sync();
+  const startsAt = new Date(Date.now() - 70 * DAY_MS).toISOString();
+  const { id } = await recordMeeting(service, [email], { startsAt });
+  const neverReplied = async () => {
+    const { deal, timeline } = await briefing(id);
+    const reason = deal.quiet.reasons.find(({ code }) => code === "NEVER_REPLIED");
+    const mails = timeline
+      .filter(({ kind }) => kind === "OUTGOING_MAIL")
+      .map(({ at, person }) => [at, person?.crmId ?? null]);
+    return { verdict: deal.quiet.verdict, since: reason?.since, message: reason?.message, mails };
+  };
+  expect(await neverReplied()).toMatchObject({ verdict: "GHOSTED", since: iso(20) });
+  // A colleague comes, to whom we had written before.
+  const colleague = control.add("person", { name: "Colleague", last_outgoing_mail_time: v2Time(30.2) });
+  control.setParticipants(dealId, [personId, colleague], "moves");
+  await sync();
+  for (const person of [personId, colleague]) control.change("person", person, { last_outgoing_mail_time: v2Time(2) });
+  await sync();
+  const { mails, ...told } = await neverReplied();
+  expect(told).toEqual({
+    ...{ verdict: "GHOSTED", since: iso(30.2) },
+    message: "No answer of the buyer is known since our first known word, a mail to the buyer, 30 days ago.",
+  });
+  expect(mails).toEqual(expect.arrayContaining([[iso(30.2), null]]));
+  expect(mails).toHaveLength(3);
+});
+
+test("a person who has ever carried a mail time has one, also where the CRM shows none any more", async () => {
+  const { email, personId } = newBuyer();
+  simulator.control.change("person", personId, { last_outgoing_mail_time: v2Time(20) });
+  await sync();
+  const { id } = await recordMeeting(service, [email], { startsAt: new Date(Date.now() - 70 * DAY_MS).toISOString() });
+  simulator.control.change("person", personId, { last_outgoing_mail_time: null });
+  await sync();
+  const { deal } = await briefing(id);
+  expect(deal.quiet).toMatchObject({ verdict: "GHOSTED", quietSince: iso(20) });
+});
+
+test("a meeting that was held is in its own timeline, for the silence is counted from it", async () => {
+  const { email } = newBuyer();
+  await sync();
+  const { id } = await recordMeeting(service, [email], { startsAt: iso(5), endsAt: null });
+  const { deal, timeline } = await briefing(id);
+  expect(deal.lastInteraction).toMatchObject({ kind: "MEETING", at: iso(5) });
+  expect(deal.quiet.reasons.map(({ message }) => message)).toEqual([
+    "No next step is planned, and the last known contact, a recorded meeting, was 5 days ago.",
+  ]);
+  expect(timeline.map(({ kind, at }) => [kind, at])).toEqual([["MEETING", iso(5)]]);
+});
+
+test("of two tenants with one CRM company neither's notes and meetings move the other's silence", async () => {
+  const other = { tenant: "twin" };
+  const { email } = newBuyer();
+  await connect(service, simulator, other);
+  await syncEnds(service, other);
+  await sync();
+  const startsAt = iso(25);
+  const ours = await recordMeeting(service, [email], { startsAt });
+  const theirs = await recordMeeting(service, [email], { startsAt }, other);
+  const before = await briefing(ours.id);
+  expect(before.deal.quiet).toMatchObject({ verdict: "QUIET", quietSince: startsAt });
+  await writeNote(service, { meetingId: theirs.id }, other);
+  await recordMeeting(service, [email], { startsAt: iso(1) }, other);
+  await sync(other);
+  expect((await briefing(theirs.id, other)).deal.quiet.verdict).toBe("ACTIVE");
+  await sync();
+  const after = await briefing(ours.id);
+  expect([after.deal.quiet, after.timeline]).toEqual([before.deal.quiet, before.timeline]);
+});

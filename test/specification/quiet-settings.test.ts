@@ -1,0 +1,267 @@
+import type { Simulator } from "../../simulator";
+import { DAY_MS } from "../../src/platform/clock";
+import type { TestDatabase } from "../support/database";
+import {
+  type JudgedDeal,
+  previewQuiet,
+  type QuietWorld,
+  quietSettings,
+  rejudged,
+  type Settings,
+  setQuiet,
+  startQuietWorld,
+} from "../support/quiet-settings";
+import type { Service } from "../support/service";
+import { type Subscription, subscribe } from "../support/sockets";
+import { dataOf, noJobIsDue, recordMeeting, until } from "../support/stories";
+
+let world: QuietWorld;
+let simulator: Simulator;
+let database: TestDatabase;
+let service: Service;
+const MEMBER = { role: "member", sub: "mia" };
+
+beforeAll(async () => {
+  world = await startQuietWorld();
+  ({ simulator, database, service } = world);
+});
+beforeEach(() => world.startWorker());
+afterEach(() => world.stopWorker());
+afterAll(() => world.stop());
+
+const { tenantWithDeals, sync, seen, startWorker, stopWorker, clock } = {
+  tenantWithDeals: (tenant: string) => world.tenantWithDeals(tenant),
+  sync: (as: { tenant: string }) => world.sync(as),
+  seen: (as: { tenant: string }) => world.seen(as),
+  startWorker: () => world.startWorker(),
+  stopWorker: () => world.stopWorker(),
+  clock: () => world.clock(),
+};
+
+const daysOf = ({ quiet }: JudgedDeal, code = "NO_RECENT_ACTIVITY") =>
+  quiet.reasons.find((reason) => reason.code === code)?.thresholdDays ?? null;
+
+const audited = (tenant: string) =>
+  database.query<{ user_id: string }>(
+    `SELECT user_id FROM audit_event WHERE action = 'QUIET_SETTINGS_SET'
+       AND tenant_id = (SELECT id FROM tenant WHERE external_id = $1)`,
+    [tenant],
+  );
+
+const watch = (as: { tenant: string }) =>
+  subscribe<{ connectionStatusChanged: { state: string } }>(
+    service.url,
+    "subscription { connectionStatusChanged { state } }",
+    { as: { ...as, role: "member" } },
+  );
+const isWatching = (watching: Subscription<unknown>) =>
+  until("the present state has come", async () => watching.results.length > 0);
+
+test("days for all deals, a pipeline and a stage: the most specific of the tenant's own, then the stage's, then the standard", async () => {
+  const as = await tenantWithDeals("specific");
+  const { stageId, dealId } = simulator.company.stories.singleDeal;
+  const before = await seen(as);
+  const deal = before.deals.find(({ crmId }) => crmId === String(dealId));
+  if (!deal) throw new Error("the deal is not there");
+  const standard = new Map(before.deals.map((one) => [one.crmId, daysOf(one)]));
+  // That stage rots after ten days.
+  expect(standard.get(deal.crmId)).toBe(10);
+  simulator.control.change("stage", stageId, { is_deal_rot_enabled: true, days_to_rotten: 30 });
+  await sync(as);
+  const inStage = async () => {
+    const { deals } = await seen(as);
+    return { in: deals.filter((one) => one.stage.id === deal.stage.id).map((one) => daysOf(one)), deals };
+  };
+  expect((await inStage()).in).toContain(30);
+  const code = "NO_RECENT_ACTIVITY";
+  const steps: [Settings["thresholds"], number][] = [
+    [[{ code, days: 20 }], 20],
+    [
+      [
+        { code, days: 20 },
+        { code, days: 21, pipelineId: deal.pipeline.id },
+      ],
+      21,
+    ],
+    [
+      [
+        { code, days: 20 },
+        { code, days: 21, pipelineId: deal.pipeline.id },
+        { code, days: 22, stageId: deal.stage.id },
+      ],
+      22,
+    ],
+    [[{ code: "GHOSTED", days: 39 }], 30],
+  ];
+  for (const [thresholds, days] of steps) {
+    expect(await setQuiet(service, { thresholds }, as)).toHaveProperty("settings");
+    await rejudged(service, as);
+    const { in: found, deals } = await inStage();
+    expect(new Set(found.filter((one) => one !== null))).toEqual(new Set([days]));
+    const elsewhere = deals.filter((one) => one.stage.id !== deal.stage.id && one.pipeline.id !== deal.pipeline.id);
+    const own = thresholds?.[0]?.code === code ? 20 : null;
+    for (const one of elsewhere) expect([null, own ?? standard.get(one.crmId)]).toContain(daysOf(one));
+  }
+  expect((await quietSettings(service, as)).thresholds).toEqual([
+    { scope: "ALL", pipeline: null, stage: null, code: "GHOSTED", days: 39 },
+  ]);
+  simulator.control.change("stage", stageId, { is_deal_rot_enabled: false, days_to_rotten: null });
+});
+
+test("until all deals are judged every answer counts by the settings before; the end is told once, and of no deal", async () => {
+  const as = await tenantWithDeals("meanwhile");
+  const before = await seen(as);
+  expect(before.quiet.length).toBeGreaterThan(0);
+  await stopWorker();
+  const never = {
+    thresholds: ["NO_RECENT_ACTIVITY", "GHOSTED", "NEVER_REPLIED"].map((code) => ({ code, days: 3650 })),
+  };
+  simulator.log.clear();
+  const preview = await previewQuiet(service, never, as);
+  expect(preview).toEqual({
+    ...{ becomeQuiet: 0, stopBeingQuiet: before.quiet.length },
+    deals: expect.arrayContaining(before.quiet.map((crmId) => ({ crmId }))),
+  });
+  const watching = await watch(as);
+  await isWatching(watching);
+  const { settings } = await setQuiet(service, never, as);
+  expect(settings?.rejudging).toEqual({ done: 0, total: before.deals.length });
+  expect(await seen(as)).toEqual(before);
+  expect(watching.results.length).toBe(1);
+  await startWorker();
+  await rejudged(service, as);
+  const after = await seen(as);
+  expect(after.quiet).toEqual([]);
+  expect(after.deals.length).toBe(before.deals.length);
+  await until("the end is told", async () => watching.results.length > 1);
+  await noJobIsDue(database);
+  expect(watching.results.length).toBe(2);
+  await watching.end();
+  // The CRM has nothing to do with it.
+  expect(simulator.log.all()).toEqual([]);
+  // And back: a second save before the first is done takes its place.
+  await stopWorker();
+  await setQuiet(service, { thresholds: [{ code: "NO_RECENT_ACTIVITY", days: 1 }] }, as);
+  await setQuiet(service, {}, as);
+  await startWorker();
+  await rejudged(service, as);
+  expect((await seen(as)).quiet).toEqual(before.quiet);
+  // One that is taken back before it has begun: nothing is judged.
+  await stopWorker();
+  await setQuiet(service, { businessDays: true }, as);
+  expect((await setQuiet(service, {}, as)).settings?.rejudging).toBeNull();
+  expect(await database.query("SELECT 1 FROM coming_silence")).toEqual([]);
+});
+
+test("a change of facts while deals are judged anew counts at once, and by the new settings after", async () => {
+  const as = await tenantWithDeals("facts");
+  const { singleDeal } = simulator.company.stories;
+  const email = singleDeal.email;
+  const crmId = String(singleDeal.dealId);
+  const verdictOf = async () => (await seen(as)).deals.find((deal) => deal.crmId === crmId)?.quiet.verdict;
+  await stopWorker();
+  // Half way: the schedules that are coming stand, and have not taken their place.
+  await setQuiet(
+    service,
+    {
+      thresholds: [
+        { code: "NO_RECENT_ACTIVITY", days: 2 },
+        { code: "NO_NEXT_STEP", days: 9 },
+      ],
+    },
+    as,
+  );
+  const startsAt = new Date(clock().getTime() - 3 * DAY_MS).toISOString();
+  const { id } = await recordMeeting(service, [email], { startsAt, externalId: "meanwhile" }, as);
+  expect(["ACTIVE", "COOLING"]).toContain(await verdictOf());
+  const [other] = await database.query<{ deals: number }>("SELECT count(*)::int AS deals FROM coming_silence");
+  expect(other?.deals).toBeGreaterThan(0);
+  await startWorker();
+  await rejudged(service, as);
+  expect(await verdictOf()).toBe("QUIET");
+  await stopWorker();
+  // What is not matched any more while it is judged anew leaves nothing behind.
+  await setQuiet(service, {}, as);
+  dataOf(await service.ask("mutation ($id: ID!) { deleteMeeting(meetingId: $id) { __typename } }", { id }, as));
+  await startWorker();
+  await rejudged(service, as);
+  const orphans = await database.query(
+    `SELECT s.deal_id FROM deal_silence s WHERE NOT EXISTS (SELECT 1 FROM matched_record m
+       WHERE (m.tenant_id, m.copy_id, m.entity, m.crm_id) = (s.tenant_id, s.copy_id, 'DEAL', s.deal_id))`,
+  );
+  expect(orphans).toEqual([]);
+});
+
+test("kinds of activities of the tenant's own, business days and another zone are what deals are judged by", async () => {
+  const as = await tenantWithDeals("kinds");
+  const { dealId, personId } = simulator.company.stories.ghosted;
+  simulator.control.add("activity", {
+    ...{ deal_id: dealId, type: "demo", done: true, person_id: personId, subject: "Demo" },
+    participants: [{ person_id: personId, primary: true }],
+    marked_as_done_time: new Date(clock().getTime() - 2 * DAY_MS).toISOString(),
+    due_date: new Date(clock().getTime() - 2 * DAY_MS).toISOString().slice(0, 10),
+  });
+  await sync(as);
+  const ghosted = async () => (await seen(as)).deals.find(({ crmId }) => crmId === String(dealId));
+  expect((await ghosted())?.quiet.reasons.map(({ code }) => code)).not.toContain("NO_RECENT_ACTIVITY");
+  const input = { twoWayActivityTypes: [" demo ", "demo", "site_visit"], businessDays: true, timeZone: " utc " };
+  const { settings } = await setQuiet(service, { ...input, thresholds: [{ code: "NO_NEXT_STEP", days: 1 }] }, as);
+  expect(settings).toMatchObject({
+    ...{ twoWayActivityTypes: ["demo", "site_visit"], businessDays: true, timeZone: "UTC" },
+  });
+  await rejudged(service, as);
+  const reasons = (await seen(as)).deals.flatMap(({ quiet }) => quiet.reasons);
+  expect(reasons.some(({ message }) => message.includes("business day"))).toBe(true);
+  const [judged] = await database.query<{ standards: object }>(
+    `SELECT j.standards FROM judged_copy j JOIN connection c USING (tenant_id, copy_id)
+     WHERE j.tenant_id = (SELECT id FROM tenant WHERE external_id = 'kinds')`,
+  );
+  expect(judged?.standards).toMatchObject({ timeZone: "UTC", businessDays: true, twoWayTypes: ["demo", "site_visit"] });
+  // The buyer took part in the demo: no deal of that person is GHOSTED by the mail before it.
+  expect((await ghosted())?.quiet.verdict).not.toBe("GHOSTED");
+});
+
+test("owners and admins save, on any plan; a member is refused and noted; saving the same again changes nothing", async () => {
+  const as = await tenantWithDeals("roles");
+  const input = {
+    thresholds: [
+      { code: "GHOSTED", days: 5 },
+      { code: "CLOSE_DATE_PASSED", days: 0 },
+    ],
+  };
+  for (const refused of [
+    await setQuiet(service, input, { ...as, ...MEMBER }),
+    await previewQuiet(service, input, { ...as, ...MEMBER }),
+  ])
+    expect(refused).toMatchObject({
+      code: "NOT_ALLOWED_FOR_ROLE",
+      message: expect.stringContaining("Ask one of them"),
+    });
+  expect(await audited("roles")).toEqual([]);
+  const saved = await setQuiet(service, input, { ...as, role: "owner", plan: "free", sub: "olga" });
+  expect(saved.settings?.thresholds.map(({ code }) => code)).toEqual(["CLOSE_DATE_PASSED", "GHOSTED"]);
+  await rejudged(service, as);
+  const again = { thresholds: [...input.thresholds].reverse() };
+  expect((await setQuiet(service, again, { ...as, role: "admin" })).settings?.rejudging).toBeNull();
+  expect(await audited("roles")).toEqual([{ user_id: "olga" }]);
+  // A member may see them.
+  expect((await quietSettings(service, { ...as, ...MEMBER })).thresholds.length).toBe(2);
+});
+
+test("of saves at the same moment one holds as a whole", async () => {
+  const as = await tenantWithDeals("together");
+  const days = [5, 6, 7, 8, 9, 10];
+  const code = ["GHOSTED", "NO_RECENT_ACTIVITY"];
+  const inputs = days.map((count) => ({
+    thresholds: code.map((one) => ({ code: one, days: count })),
+    businessDays: count % 2 === 0,
+  }));
+  const answers = await Promise.all(inputs.map((input) => setQuiet(service, input, as)));
+  expect(answers.filter(({ settings }) => !settings)).toEqual([]);
+  const shown = await rejudged(service, as);
+  const [first] = shown.thresholds;
+  expect(shown.thresholds.map((one) => one.days)).toEqual([first?.days, first?.days]);
+  expect(shown.businessDays).toBe((first?.days ?? 0) % 2 === 0);
+  expect((await audited("together")).length).toBe(days.length);
+  for (const deal of (await seen(as)).deals) expect([null, first?.days]).toContain(daysOf(deal));
+});

@@ -1,0 +1,149 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { type Simulator, startSimulator } from "../../simulator";
+import * as times from "../../simulator/model/times";
+import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../src/platform/clock";
+import { createTestDatabase, type TestDatabase } from "../support/database";
+import { type Service, startService } from "../support/service";
+import { type Subscription, subscribe } from "../support/sockets";
+import { connect, dataOf, noJobIsDue, recordMeeting, syncEnds, until } from "../support/stories";
+
+let aheadMs = 0;
+const clock = () => new Date(Date.now() + aheadMs);
+const now = () => clock().getTime();
+const later = (ms: number) => new Date(now() + ms).toISOString();
+let simulator: Simulator;
+let database: TestDatabase;
+let worker: Service;
+let other: Service;
+const startWorker = () => startService(simulator, database, { clock });
+
+beforeAll(async () => {
+  [simulator, database] = await Promise.all([startSimulator({ deals: 20, now: clock }), createTestDatabase()]);
+  worker = await startWorker();
+  other = await startService(simulator, database, { clock, roles: new Set(["api"]) });
+  await connect(other, simulator);
+  await syncEnds(other);
+  await recordMeeting(other, [simulator.company.stories.noParticipants.email], { startsAt: later(-40 * DAY_MS) });
+  await noJobIsDue(database);
+});
+afterAll(async () => {
+  await Promise.all([worker.stop(), other.stop()]);
+  await Promise.all([simulator.stop(), database.drop()]);
+});
+
+interface Told {
+  silenceChanged: { crmId: string; quiet: { verdict: string } };
+}
+const watch = (service = other, tenant = "acme") =>
+  subscribe<Told>(service.url, "subscription { silenceChanged { crmId quiet { verdict } } }", {
+    as: { tenant, role: "member" },
+  });
+const watchWhole = () => subscribe<object>(other.url, "subscription { connectionStatusChanged { state } }");
+const verdictsOf = ({ results }: Subscription<Told>) =>
+  results.map(({ silenceChanged: { crmId, quiet } }) => `${crmId} ${quiet.verdict}`);
+
+async function sync(): Promise<void> {
+  aheadMs += 11 * MINUTE_MS;
+  dataOf(await other.ask("mutation { requestSync { ... on SyncRequested { run { id } } } }"));
+  expect((await syncEnds(other)).state).toBe("SUCCEEDED");
+  await noJobIsDue(database);
+}
+const mailAt = (at: number) =>
+  simulator.control.change("person", simulator.company.stories.noParticipants.personId, {
+    last_incoming_mail_time: times.v2Time(at / 1_000),
+  });
+const deal = () => simulator.company.stories.noParticipants.dealId;
+/** Of that deal alone: the others' times come as well. */
+const toldOf = (watching: Subscription<Told>) => verdictsOf(watching).filter((one) => one.startsWith(`${deal()} `));
+/** What nobody was told of is not told later either. */
+const SILENT_MS = 300;
+
+test("a flip is told once to every process of the tenant and to nobody else: by a meeting, its end, and a sync", async () => {
+  const { email, dealId, personId } = simulator.company.stories.ghosted;
+  await recordMeeting(other, [email], { startsAt: later(-40 * DAY_MS) });
+  const watchers = await Promise.all([watch(), watch(), watch(worker)]);
+  const stranger = await watch(other, "stranger");
+  await sleep(SILENT_MS);
+  const told = (count: number) =>
+    until(`${count} are told`, async () => watchers.every(({ results }) => results.length >= count));
+  const { id } = await recordMeeting(other, [email], { startsAt: later(5 * DAY_MS), externalId: "ahead" });
+  await told(1);
+  // What changes no verdict is not told.
+  await recordMeeting(other, [email], { startsAt: later(6 * DAY_MS), externalId: "ahead" });
+  dataOf(await other.ask("mutation ($id: ID!) { deleteMeeting(meetingId: $id) { __typename } }", { id }));
+  await told(2);
+  simulator.control.change("person", personId, { last_incoming_mail_time: times.v2Time(now() / 1_000) });
+  await sync();
+  await told(3);
+  await sync();
+  await sleep(SILENT_MS);
+  for (const watching of watchers) {
+    const [planned, ghosted, answered, ...more] = verdictsOf(watching);
+    expect([ghosted, more]).toEqual([`${dealId} GHOSTED`, []]);
+    expect([planned, answered]).not.toContain(ghosted);
+  }
+  expect(stranger.results).toEqual([]);
+  await Promise.all([...watchers, stranger].map((one) => one.end()));
+});
+
+test("time alone is told at its instant, after clocks have jumped, and by a worker that comes late; also while the copy is stale", async () => {
+  mailAt(now());
+  await sync();
+  const next = await database.query<{ at: Date; verdict: string }>(
+    `SELECT holds_from AS at, verdict FROM deal_silence s JOIN connection c USING (tenant_id, copy_id)
+     WHERE deal_id = $1 AND NOT is_told ORDER BY phase`,
+    [deal()],
+  );
+  const [first, second] = next;
+  if (!first || !second) throw new Error("nothing changes with time");
+  const watching = await watch();
+  await sleep(SILENT_MS);
+  aheadMs += first.at.getTime() - now() - 1_500;
+  await sleep(1_000);
+  expect(toldOf(watching)).toEqual([]);
+  await until("it is told", async () => toldOf(watching).length > 0);
+  expect(now()).toBeGreaterThanOrEqual(first.at.getTime());
+  // Stale by now: the deal shows as unknown, and its stored verdict is told of.
+  expect(toldOf(watching)).toEqual([`${deal()} UNKNOWN`]);
+  await worker.stop();
+  aheadMs += second.at.getTime() - now() + HOUR_MS;
+  await sleep(SILENT_MS);
+  expect(toldOf(watching).length).toBe(1);
+  worker = await startWorker();
+  await until("the late one tells it", async () => toldOf(watching).length > 1);
+  await sleep(SILENT_MS);
+  expect(toldOf(watching).length).toBe(2);
+  await watching.end();
+});
+
+test("a deal that becomes matched, and another zone, are told once for the connection and by no deal", async () => {
+  await sync();
+  const [watching, whole] = await Promise.all([watch(), watchWhole()]);
+  await until("the present state is there", async () => whole.results.length === 1);
+  await recordMeeting(other, [simulator.company.stories.singleDeal.email], { startsAt: later(-30 * DAY_MS) });
+  await until("the new one is told", async () => whole.results.length === 2);
+  const told = whole.results.length;
+  for (const id of simulator.company.users.keys())
+    simulator.control.change("user", id, { timezone_name: "Pacific/Auckland" });
+  await sync();
+  await until("the new days are told", async () => whole.results.length > told);
+  await sleep(SILENT_MS);
+  expect(watching.results).toEqual([]);
+  await Promise.all([watching.end(), whole.end()]);
+});
+
+test("boundaries of a copy that was retired are told to nobody", async () => {
+  const watching = await watch();
+  const retired = await database.query<{ copy_id: number }>("SELECT copy_id FROM connection WHERE copy_id IS NOT NULL");
+  await worker.stop();
+  dataOf(await other.ask("mutation { disconnect { __typename } }"));
+  aheadMs += 60 * DAY_MS;
+  worker = await startWorker();
+  const left = "SELECT 1 FROM deal_silence WHERE copy_id = $1 AND NOT is_told AND holds_from <= $2";
+  await until("they are passed", async () => {
+    return (await database.query(left, [retired[0]?.copy_id, clock()])).length === 0;
+  });
+  await sleep(SILENT_MS);
+  expect(watching.results).toEqual([]);
+  await watching.end();
+});
