@@ -42,6 +42,9 @@ onOneServer("of a large tenant", () => {
       await explaining.query("ANALYZE");
       await judgeTenants(database.url.reveal(), filling);
     }
+    const snoozed =
+      "UPDATE deal SET snooze_ends_at = now() + interval '9 days' WHERE copy_id = $1 AND crm_id % 100 = 0";
+    await explaining.query(snoozed, [LARGE]);
     await explaining.query("ANALYZE");
     // As the sessions of operations are.
     await explaining.query("SET plan_cache_mode = force_generic_plan; SET jit = off");
@@ -68,6 +71,8 @@ onOneServer("of a large tenant", () => {
     "an owner who has none": { ownerId: 999 },
     "the board of a stage": { verdict: ["QUIET", "GHOSTED"], stageId: 3 },
     "open ones of an owner": { status: ["open"], ownerId: 4 },
+    "none that is snoozed": { snoozed: false },
+    "snoozed ones": { snoozed: true },
   };
   const ORDERS = ["UPDATED_AT_DESC", "VALUE_DESC", "QUIET_DAYS_DESC"] as const;
   const CASES = ORDERS.flatMap((order) => Object.keys(FILTERS).map((filter) => [order, filter] as const));

@@ -71,9 +71,10 @@ const MAILS = `SELECT count(*) > 0 AS any_at_all,
 const KEEPS_THE_FIRST = `${KEEPS_FIRST_MAIL} AND (d.first_mail_at < d.add_time) IS NOT TRUE
   AND (mails.first_of_ours < d.first_mail_at) IS NOT TRUE`;
 
+/** A first mail that is to be replaced by an earlier one is none any more: what is judged is what will be read. */
 const CONTACTS = `${MAIL_TIMES}
   UNION ALL
-  SELECT 'OUTGOING_MAIL', d.first_mail_at, d.first_mail_person_id, NULL, true WHERE ${KEEPS_FIRST_MAIL}
+  SELECT 'OUTGOING_MAIL', d.first_mail_at, d.first_mail_person_id, NULL, true WHERE ${KEEPS_THE_FIRST}
   UNION ALL
   SELECT 'ACTIVITY', ${HAPPENED_AT}, a.crm_id, a.type,
     coalesce(a.person_id = ANY (people.ids) OR a.participant_ids && people.ids, false)
