@@ -10,7 +10,8 @@ function ListIndexes(row: new () => object): void {
 
 /**
  * A phase of a deal's schedule of silence: what is judged from when to when, if nothing happens. The first one holds since
- * ever and the last one for ever, so that each instant has exactly one. With it stands what lists of deals filter and sort by, so that each finds its page by one index (decision 0082).
+ * ever and the last one for ever, so that each instant has exactly one. With it stands what lists of deals filter and sort by,
+ * so that each finds its page by one index (decision 0082).
  */
 @Entity("deal_silence")
 @Index("deal_silence_due", ["tenantId", "copyId", "holdsUntil"], { where: "is_listed" })

@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { dealOrder, readDeals } from "../../src/briefing/lists/deal-list";
+import { dealOrder, readDeals, summarizeDeals } from "../../src/briefing/lists/deal-list";
 import type { CopyFacts, DealFacts, QuietSignal } from "../../src/briefing/quiet/facts";
 import { judge } from "../../src/briefing/quiet/judge";
 import { readQuietFacts } from "../../src/briefing/quiet/read-quiet";
@@ -140,6 +140,17 @@ test("a list shows what holds at the instant of its walk, once each, wherever th
             const byId = (ids: number[]) => ids.sort((a, b) => a - b);
             expect(byId(page.rows.map(({ crmId }) => crmId))).toEqual(byId(fits.map(({ facts }) => facts.dealId)));
           }
+        }
+      }
+      // Long after the last read nothing is known of the open ones; they are listed and counted all the same.
+      const unknown = { verdict: ["UNKNOWN" as const], snoozed: false };
+      const open = cases.filter(({ facts }) => facts.isOpen).length;
+      for (const name of ["UPDATED_AT_DESC", "QUIET_DAYS_DESC"] as const) {
+        const order = dealOrder(name, unknown);
+        const late = new Date(NOW + 200 * DAY_MS);
+        for (const filter of [unknown, { verdict: unknown.verdict }]) {
+          expect((await readDeals(scope, filter, { order, first: 100, after: null }, late)).rows.length).toBe(open);
+          expect((await summarizeDeals(scope, filter, { order, after: null }, late))?.count).toBe(open);
         }
       }
       const marks = "SELECT 1 FROM deal_silence WHERE tenant_id = $1 AND is_listed";
