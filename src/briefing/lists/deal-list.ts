@@ -137,10 +137,12 @@ function standingDeals({ narrowed, isJudged, isStale: stale }: Reading, { beyond
   // IS TRUE keeps the indexes of other marks out, which the planner took for better than the sorted one: it holds for nearly all.
   const isHeld =
     isJudged && !stale ? ` AND (t.holds_from <= ${JUDGED_AT} AND t.holds_until > ${JUDGED_AT}) IS TRUE` : "";
+  // Of a stale copy the instant decides nothing, and PostgreSQL refuses a parameter that is not named.
+  const isGiven = isJudged ? ` AND ${JUDGED_AT} IS NOT NULL` : "";
   const marked = `SELECT t.* FROM unnest($3::text[], $4::text[]) AS standing (status, verdict)
     CROSS JOIN LATERAL (SELECT t.* FROM deal_silence t
       WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.is_listed AND t.status = standing.status AND t.verdict = standing.verdict
-        ${isHeld}${narrowed}${beyond} ${end}) t`;
+        ${isHeld || isGiven}${narrowed}${beyond} ${end}) t`;
   if (isHeld === "") return marked;
   return `${marked} UNION ALL
     SELECT t.* FROM (${otherMarks(`l.holds_until <= ${JUDGED_AT}`, "l.holds_until")} UNION ALL
