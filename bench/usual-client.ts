@@ -11,7 +11,7 @@ import { OrganizationRow } from "../src/entities/organization";
 import { PersonAddressRow, PersonRow } from "../src/entities/person";
 import { Secret } from "../src/platform/keyring";
 import { accessToken } from "./grant";
-import { Counts, inLanes, report } from "./reading";
+import { type Counts, inLanes, report } from "./reading";
 
 // What an integrator would write first: the official client page by page, TypeORM's `save` of each page, and the
 // participants of one deal after the other, each awaited in a loop. More lanes are what they would try next.

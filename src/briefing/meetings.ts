@@ -2,11 +2,11 @@ import type { Actor } from "../auth/actor";
 import { recordAudit } from "../auth/audit";
 import { liveCopyId, NOT_CONNECTED } from "../connections/connection";
 import type { CopyScope, Database, TenantScope } from "../database/database";
-import { MeetingMatchRow, MeetingRow } from "../entities/meeting";
+import { MeetingMatchRow, type MeetingRow } from "../entities/meeting";
 import type { Clock } from "../platform/clock";
-import { accepted, Outcome, refused } from "../platform/errors";
+import { accepted, type Outcome, refused } from "../platform/errors";
 import type { Logger } from "../platform/logger";
-import { AttendeeInput, DROP_CHOICES, matchMeetings } from "./match-meeting";
+import { type AttendeeInput, DROP_CHOICES, matchMeetings } from "./match-meeting";
 import { eraseMeeting, lockMeeting, markCancelled, upsertMeetings } from "./meeting-rows";
 import { isMatched } from "./records";
 

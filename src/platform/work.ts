@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { setTimeout as sleep } from "node:timers/promises";
-import { Attributes, SpanKind, SpanStatusCode, trace } from "@opentelemetry/api";
+import { type Attributes, SpanKind, SpanStatusCode, trace } from "@opentelemetry/api";
 import { messageOf } from "./errors";
 import type { Logger } from "./logger";
 

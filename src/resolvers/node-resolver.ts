@@ -4,10 +4,10 @@ import { readMeeting } from "../briefing/meeting-rows";
 import type { WriteReceipt } from "../entities/write-receipt";
 import { Node } from "../schema/node";
 import { readRunsById } from "../sync/run-history";
-import { FIELD, NOTE, OfCompany, readReceipts, WriteKind } from "../writeback/receipts";
+import { FIELD, NOTE, type OfCompany, readReceipts, type WriteKind } from "../writeback/receipts";
 import type { OperationContext } from "./context";
 import { dealEdge, organizationEdge, personEdge, userEdge } from "./edges";
-import { crmIdIn, decodeId, NodeType, uuidIn } from "./global-id";
+import { crmIdIn, decodeId, type NodeType, uuidIn } from "./global-id";
 import { meetingIdIn } from "./meeting-resolver";
 import {
   presentActivity,

@@ -1,16 +1,16 @@
 import {
   createSourceEventStream,
-  ExecutionArgs,
-  ExecutionResult,
+  type ExecutionArgs,
+  type ExecutionResult,
   execute,
   GraphQLError,
   type GraphQLFormattedError,
-  GraphQLSchema,
+  type GraphQLSchema,
   getOperationAST,
-  OperationDefinitionNode,
+  type OperationDefinitionNode,
   OperationTypeNode,
   parse,
-  ValidationRule,
+  type ValidationRule,
   validate,
 } from "graphql";
 import type { SubscribePayload } from "graphql-ws";

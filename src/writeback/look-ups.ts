@@ -5,9 +5,9 @@ import type { WriteReceipt } from "../entities/write-receipt";
 import { MINUTE_MS } from "../platform/clock";
 import { forEachLogged } from "../platform/work";
 import { ABANDONED_AFTER_MS, nextLookUp } from "./look-up-plan";
-import { enqueueLookUp, settle, WriteKind, WriteRef } from "./receipts";
-import { isOfTheCrm, WriteOutcome } from "./write-failure";
-import { callsOf, WritebackParts } from "./writing";
+import { enqueueLookUp, settle, type WriteKind, type WriteRef } from "./receipts";
+import { isOfTheCrm, type WriteOutcome } from "./write-failure";
+import { callsOf, type WritebackParts } from "./writing";
 
 /** In one sweep; the next one finds the rest. */
 const MOST_AT_ONCE = 500;

@@ -8,16 +8,16 @@ import { SESSION_LIMITS } from "../../src/database/session-limits";
 import { SECOND_MS } from "../../src/platform/clock";
 import { cancelRuns } from "../../src/sync/runs";
 import { FieldWrites } from "../../src/writeback/fields";
-import { DumpedRow, dumpDatabase } from "../support/dump";
+import { type DumpedRow, dumpDatabase } from "../support/dump";
 import { fieldOf, setMapping } from "../support/fields";
 import { askedNote, seller } from "../support/notes";
-import { Program, startProgram } from "../support/processes";
+import { type Program, startProgram } from "../support/processes";
 import type { FreezePoint, FrozenWork } from "../support/programs/frozen-victim";
 import { startService } from "../support/service";
 import { connect, noJobIsDue, recordMeeting, syncEnds, until } from "../support/stories";
 import { makeStale } from "../support/tokens";
 import { useCrm } from "../support/world";
-import { startWriteback, Writeback } from "../support/writeback";
+import { startWriteback, type Writeback } from "../support/writeback";
 
 // Seen red, 24 of 27, with what this is about taken out at once: no limits of sessions, no look before a request, no end of
 // an operation, late answers that count, a lost session that fails a run. Green all the same: a run frozen at "sent" and

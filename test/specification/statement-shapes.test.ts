@@ -3,7 +3,7 @@ import { readTimelines } from "../../src/briefing/context-records";
 import { readAsOf, readGapsOfBriefing } from "../../src/briefing/meeting-rows";
 import { ShownNotes } from "../../src/briefing/notes";
 import { readQuietFacts } from "../../src/briefing/quiet/read-quiet";
-import { CopyScope, Database, reachOf } from "../../src/database/database";
+import { type CopyScope, Database, reachOf } from "../../src/database/database";
 import { createLogger } from "../../src/platform/logger";
 import { readRunStatus } from "../../src/sync/run-history";
 import { useDatabase } from "../support/world";

@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { ShownNote, showNote } from "../../src/briefing/notes";
+import { type ShownNote, showNote } from "../../src/briefing/notes";
 import { cutHtml, MAX_SHOWN } from "../../src/platform/safe-html";
 import { inWork, workFor } from "../../src/platform/work";
 import { noteHtml } from "../../src/writeback/note-html";

@@ -2,18 +2,18 @@ import type { Standards } from "../../entities/silence";
 import type { OwnThreshold, QuietSettingsRow } from "../../entities/tenant";
 import { DAY_MS, MINUTE_MS, plusDays, startOfDay } from "../../platform/clock";
 import {
-  CopyFacts,
-  DealFacts,
+  type CopyFacts,
+  type DealFacts,
   daysOf,
-  Evidence,
-  QuietReasonCode,
-  QuietRules,
+  type Evidence,
+  type QuietReasonCode,
+  type QuietRules,
   rottenDays,
   STALE_HOURS,
   standardRules,
-  ThresholdCode,
+  type ThresholdCode,
 } from "./facts";
-import { dealEvidence, Touch } from "./situation";
+import { dealEvidence, type Touch } from "./situation";
 import type { Standing } from "./verdict";
 
 /** Raised with each change of the rules: what was judged by earlier ones is judged anew from the next run on. */

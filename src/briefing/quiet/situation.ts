@@ -1,14 +1,14 @@
 import { DAY_MS, plusDays, startOfDay } from "../../platform/clock";
 import {
-  Contact,
-  ContactKind,
-  DealFacts,
-  Evidence,
+  type Contact,
+  type ContactKind,
+  type DealFacts,
+  type Evidence,
   INWARD_TYPES,
-  MeetingFact,
+  type MeetingFact,
   NEAR_STEP_DAYS,
-  PlannedFact,
-  QuietRules,
+  type PlannedFact,
+  type QuietRules,
 } from "./facts";
 
 /** Something that happened, or will, with the record that shows it. */

@@ -1,21 +1,21 @@
 import { writeSync } from "node:fs";
 import type { Actor } from "../../../src/auth/actor";
-import { Meetings, RecordMeetingInput } from "../../../src/briefing/meetings";
+import { Meetings, type RecordMeetingInput } from "../../../src/briefing/meetings";
 import { Budget } from "../../../src/connections/budget";
 import { Disconnecting } from "../../../src/connections/disconnecting";
 import { FieldMappings } from "../../../src/connections/field-mappings";
 import { CrmApi } from "../../../src/crm/api";
 import { CrmHttp } from "../../../src/crm/http";
 import type { Database } from "../../../src/database/database";
-import { Clock, MINUTE_MS, timeLimit } from "../../../src/platform/clock";
+import { type Clock, MINUTE_MS, timeLimit } from "../../../src/platform/clock";
 import { readConfig } from "../../../src/platform/config";
 import { inWork, limitWork } from "../../../src/platform/work";
 import { SyncEngine } from "../../../src/sync/engine";
 import { cancelRuns } from "../../../src/sync/runs";
-import { AskedFields, FieldWrites } from "../../../src/writeback/fields";
-import { AskedNote, NoteWrites } from "../../../src/writeback/notes";
+import { type AskedFields, FieldWrites } from "../../../src/writeback/fields";
+import { type AskedNote, NoteWrites } from "../../../src/writeback/notes";
 import { withTransactions } from "../database";
-import { startWriteback, Writeback } from "../writeback";
+import { startWriteback, type Writeback } from "../writeback";
 
 export type FrozenWork = "renewal" | "page" | "note" | "fields" | "disconnect" | "match";
 /**
