@@ -36,7 +36,6 @@ test("a newcomer can read all documents in a morning", () => {
   expect(documents).toContain("docs/api.md");
   expect(counts.reduce((sum, words) => sum + words, 0)).toBeLessThanOrEqual(MOST_WORDS);
 });
-});
 
 test("nothing is left unfinished or silenced", () => {
   const marks =
