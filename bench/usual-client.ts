@@ -5,17 +5,14 @@ import { createDataSource } from "../src/database/data-source";
 import { entities } from "../src/entities";
 import { ActivityRow } from "../src/entities/activity";
 import { CrmUserRow } from "../src/entities/crm-user";
-import { DealRow } from "../src/entities/deal";
-import { DealParticipantRow } from "../src/entities/deal-participant";
+import { DealParticipantRow, DealRow } from "../src/entities/deal";
 import { NoteRow } from "../src/entities/note";
 import { OrganizationRow } from "../src/entities/organization";
-import { PersonRow } from "../src/entities/person";
-import { PersonAddressRow } from "../src/entities/person-address";
-import { PipelineRow } from "../src/entities/pipeline";
-import { StageRow } from "../src/entities/stage";
-import { Secret } from "../src/platform/secret";
+import { PersonAddressRow, PersonRow } from "../src/entities/person";
+import { PipelineRow, StageRow } from "../src/entities/pipeline";
+import { Secret } from "../src/platform/keyring";
 import { accessToken } from "./grant";
-import { type Counts, inLanes, report } from "./reading";
+import { Counts, inLanes, report } from "./reading";
 
 // What an integrator would write first: the official client page by page, TypeORM's `save` of each page, and the
 // participants of one deal after the other, each awaited in a loop. More lanes are what they would try next.
@@ -140,7 +137,7 @@ class UsualClient {
         data?: object[];
         additional_data?: { pagination?: { next_start?: number } };
       };
-      await this.#save(NoteRow, page.data ?? []);
+      await this.#save(NoteRow, page.data ?? [], () => ({ truncated: false }));
       start = page.additional_data?.pagination?.next_start;
     }
   }

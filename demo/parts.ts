@@ -1,15 +1,15 @@
 import { randomBytes } from "node:crypto";
 import { existsSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { type Simulator, startSimulator } from "../simulator";
+import { Simulator, startSimulator } from "../simulator";
 import { createApp } from "../src/app";
 import { startEmbeddedPostgres } from "../src/database/embedded/embedded-postgres";
+import { freePort, isAlive } from "../src/database/embedded/programs";
 import { readConfig } from "../src/platform/config";
 import { createLogger } from "../src/platform/logger";
-import { freePort, isAlive } from "../src/platform/processes";
 import { Api } from "./api";
 import { buildPage } from "./build-page";
-import { type HostProduct, startHostProduct } from "./host-product";
+import { HostProduct, startHostProduct } from "./host-product";
 
 const DATA = ".data";
 const PREFERRED_PORT = 4000;

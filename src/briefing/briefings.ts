@@ -1,8 +1,6 @@
 import { readGaps } from "../connections/known-gaps";
 import type { CopyScope, TenantScope } from "../database/database";
-import { MeetingRow } from "../entities/meeting";
-import { MeetingAttendeeRow } from "../entities/meeting-attendee";
-import { MeetingMatchRow } from "../entities/meeting-match";
+import { MeetingAttendeeRow, MeetingMatchRow, MeetingRow } from "../entities/meeting";
 import { MAIN_LISTS, SYNC_LISTS } from "../entities/sync-list";
 import type { GapSummary } from "../entities/sync-run";
 

@@ -1,8 +1,8 @@
 import type { CopyScope } from "../database/database";
 import { ActivityRow } from "../entities/activity";
-import type { MatchedEntity } from "../entities/matched-record";
-import { type NoteHead, NoteRow } from "../entities/note";
-import { isOurNote } from "./our-notes";
+import type { MatchedEntity } from "../entities/meeting";
+import { NoteHead, NoteRow } from "../entities/note";
+import { isOurNote } from "./notes";
 
 /** The column by which activities and notes hang on a record. The caller has read that record as a matched one. */
 const COLUMN: Record<MatchedEntity, string> = { DEAL: "deal_id", PERSON: "person_id", ORGANIZATION: "organization_id" };
@@ -46,7 +46,7 @@ export function readNextActivities(
   );
 }
 
-/** Without the content, which is large: `shown-notes.ts` reads what is shown of it. */
+/** Without the content, which is large: `notes.ts` reads what is shown of it. */
 const NOTE_HEAD = (note: string) =>
   ["tenant_id", "copy_id", "crm_id", "author_id", "deal_id", "person_id", "organization_id", "add_time", "update_time"]
     .map((column) => `${note}.${column}`)

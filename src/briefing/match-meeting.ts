@@ -4,14 +4,12 @@ import { holdCopyToJudge } from "../connections/copies";
 import type { TenantScope } from "../database/database";
 import { MEETING_MATCHED, notifyOf } from "../database/notifications";
 import { jsonRows } from "../database/upsert";
-import type { MeetingRow } from "../entities/meeting";
-import type { LastDeal } from "../entities/meeting-match";
+import type { LastDeal, MeetingRow } from "../entities/meeting";
 import { normalizeAddress } from "../platform/email-address";
-import { readCopyFacts } from "./copy-facts";
+import { readCopyFacts, readStored } from "./copy-facts";
 import type { MeetingFact } from "./matching/facts";
-import { cancelled, type Match, match, matchUnconnected } from "./matching/match";
+import { cancelled, Match, match, matchUnconnected } from "./matching/match";
 import { judgeDeals } from "./quiet/stored-silence";
-import { readStored } from "./stored-match";
 
 /** An attendee as the meeting's recorder gave it. */
 export interface AttendeeInput {

@@ -1,8 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { TenantScope } from "../database/database";
 import { jsonRows } from "../database/upsert";
-import { MeetingRow } from "../entities/meeting";
-import type { MeetingAttendeeRow } from "../entities/meeting-attendee";
+import { MeetingAttendeeRow, MeetingRow } from "../entities/meeting";
 import { readAttendees } from "./briefings";
 import type { MatchableMeeting } from "./match-meeting";
 

@@ -2,11 +2,10 @@ import type { ObjectLiteral, ObjectType } from "typeorm";
 import type { CopyScope } from "../database/database";
 import { CrmUserRow } from "../entities/crm-user";
 import { DealRow } from "../entities/deal";
-import type { MatchedEntity } from "../entities/matched-record";
+import type { MatchedEntity } from "../entities/meeting";
 import { OrganizationRow } from "../entities/organization";
 import { PersonRow } from "../entities/person";
-import { PipelineRow } from "../entities/pipeline";
-import { StageRow } from "../entities/stage";
+import { PipelineRow, StageRow } from "../entities/pipeline";
 import { normalizeAddress } from "../platform/email-address";
 
 /**

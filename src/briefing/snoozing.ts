@@ -4,9 +4,9 @@ import { liveCopyId, NOT_CONNECTED } from "../connections/connection";
 import { holdCopyToJudge } from "../connections/copies";
 import type { CopyScope, Database } from "../database/database";
 import type { DealRow } from "../entities/deal";
-import { type Clock, DAY_MS } from "../platform/clock";
+import { Clock, DAY_MS } from "../platform/clock";
+import { accepted, Outcome, refused } from "../platform/errors";
 import type { Logger } from "../platform/logger";
-import { accepted, type Outcome, refused } from "../platform/outcome";
 import { judgeDeals } from "./quiet/stored-silence";
 import { readMatched } from "./records";
 

@@ -1,5 +1,5 @@
 import type { CopyScope } from "../database/database";
-import { isOurNote } from "./our-notes";
+import { isOurNote } from "./notes";
 import type { ContactKind } from "./quiet/facts";
 import { HAPPENED_AT } from "./quiet/read-quiet";
 

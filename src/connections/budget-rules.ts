@@ -3,10 +3,11 @@ import type { CrmBudgetRow } from "../entities/crm-budget";
 import { DAY_MS, HOUR_MS } from "../platform/clock";
 
 /**
- * What calls are made for: the first lists of a connection; lists later, with the looks at what is gone; participants; what
- * is refreshed before a meeting; writes, with what belongs to them (fields, look-ups, whose a token is).
+ * What calls are made for: the first lists of a connection; lists later, with the looks at what is gone; participants, and
+ * those of recorded meetings' deals where these have no tokens left; what is refreshed before a meeting; writes, with what
+ * belongs to them (fields, look-ups, whose a token is).
  */
-export type Purpose = "FIRST_LISTS" | "LISTS" | "PARTICIPANTS" | "MEETINGS" | "WRITES";
+export type Purpose = "FIRST_LISTS" | "LISTS" | "PARTICIPANTS" | "DEALS_OF_MEETINGS" | "MEETINGS" | "WRITES";
 
 export type BudgetState = Omit<CrmBudgetRow, "crmCompanyId" | "revision">;
 
@@ -16,7 +17,9 @@ export const SMALLEST_LIMIT = 30_000;
 export const FLOOR = 0.1;
 /** A share of the limit for meetings, beside the syncs' share. */
 const MEETINGS_SHARE = 0.1;
-/** A day of lists and looks costs so much where little changes. Participants leave it to them, pro rata of what remains of the day. */
+/** Of the meetings' share, what may go to deals of meetings that are not about to begin; the rest is for those that are. */
+const AHEAD = 0.5;
+/** What a day of lists and looks costs where little changes; participants leave it, pro rata of what remains of the day. */
 const LISTS_A_DAY = SMALLEST_LIMIT / 10;
 /** While nothing else may be asked, the balance is looked at so often: others' spending ends, a day begins, somebody buys. */
 const LOOK_EVERY_MS = HOUR_MS;
@@ -44,8 +47,14 @@ export const newBudget = (now: Date): BudgetState => ({
   toldAt: null,
 });
 
-const spentOn = (purpose: Purpose): Spent =>
-  purpose === "MEETINGS" ? "spentOnMeetings" : purpose === "WRITES" ? "spentOnWrites" : "spentOnSyncs";
+const SPENT_ON: Record<Purpose, Spent> = {
+  FIRST_LISTS: "spentOnSyncs",
+  LISTS: "spentOnSyncs",
+  PARTICIPANTS: "spentOnSyncs",
+  DEALS_OF_MEETINGS: "spentOnMeetings",
+  MEETINGS: "spentOnMeetings",
+  WRITES: "spentOnWrites",
+};
 
 export const dayEndsAt = ({ dayBeganAt }: BudgetState): Date => new Date(dayBeganAt.getTime() + DAY_MS);
 
@@ -92,10 +101,11 @@ export function leftFor(state: BudgetState, purpose: Purpose, share: number, now
   if (purpose === "WRITES") return Number.POSITIVE_INFINITY;
   const balance = balanceOf(state) ?? Number.POSITIVE_INFINITY;
   if (state.limitedAt !== null) return 0;
-  if (purpose === "MEETINGS") {
-    return Math.max(0, Math.min(Math.floor(limitOf(state) * MEETINGS_SHARE) - state.spentOnMeetings, balance));
-  }
+  const leftForMeetings = (share: number) =>
+    Math.max(0, Math.min(Math.floor(limitOf(state) * share) - state.spentOnMeetings, balance));
+  if (purpose === "MEETINGS") return leftForMeetings(MEETINGS_SHARE);
   if (isShort(state)) return 0;
+  if (purpose === "DEALS_OF_MEETINGS") return leftForMeetings(MEETINGS_SHARE * AHEAD);
   return Math.max(0, mostFor(state, purpose, share, now) - LOOKS_A_DAY - state.spentOnSyncs);
 }
 
@@ -116,7 +126,7 @@ export type Spending = { state: BudgetState; granted: number } | { retryAt: Date
 
 /** @param state of the present day */
 export function spend(state: BudgetState, purpose: Purpose, price: number, share: number, now: Date): Spending {
-  const column = spentOn(purpose);
+  const column = SPENT_ON[purpose];
   const take = (granted: number, change: Partial<BudgetState> = {}): Spending => ({
     granted,
     state: { ...state, [column]: state[column] + granted, ...change },
@@ -151,13 +161,13 @@ function retryAt(state: BudgetState, purpose: Purpose, share: number, lookAt: Da
     const lacking = BATCH + LOOKS_A_DAY + state.spentOnSyncs - mostFor(state, purpose, share, now);
     return sooner(new Date(now.getTime() + (lacking / LISTS_A_DAY) * DAY_MS));
   }
-  return purpose === "MEETINGS" || state.resetSeen ? end : looked;
+  return SPENT_ON[purpose] === "spentOnMeetings" || state.resetSeen ? end : looked;
 }
 
 /** Tokens that were set aside and not spent. @param day that they were set aside in: those of an earlier one are gone */
 export function givenBack(state: BudgetState, purpose: Purpose, tokens: number, day: Date): BudgetState {
   if (day.getTime() !== state.dayBeganAt.getTime()) return state;
-  const column = spentOn(purpose);
+  const column = SPENT_ON[purpose];
   return { ...state, [column]: Math.max(0, state[column] - tokens) };
 }
 
@@ -193,7 +203,7 @@ export function told(state: BudgetState, answered: Told): BudgetState {
   // Where a day was assumed since the balance was last told, it is that one.
   const isFirstOfDay = balanceOf(state) === null;
   if (rise - bought > limitOf(known) * JUMP && !isFirstOfDay) {
-    const column = spentOn(answered.purpose);
+    const column = SPENT_ON[answered.purpose];
     return { ...known, ...NEW_DAY, [column]: price, dayBeganAt: at, resetSeen: true, remaining, toldAt: at };
   }
   const lowest = rise > 0 ? remaining : Math.min(balanceOf(state) ?? remaining, remaining);

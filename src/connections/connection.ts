@@ -2,15 +2,9 @@ import { recordAudit } from "../auth/audit";
 import type { CrmCurrentUser } from "../crm/parsing/records";
 import type { TenantScope } from "../database/database";
 import { CONNECTION_CHANGED, notify } from "../database/notifications";
-import {
-  CONNECTION_STATES,
-  ConnectionRow,
-  type ConnectionState,
-  type ReauthorizationReason,
-} from "../entities/connection";
-import { ServiceError } from "../platform/errors";
+import { CONNECTION_STATES, ConnectionRow, ConnectionState, ReauthorizationReason } from "../entities/connection";
+import { refused, ServiceError } from "../platform/errors";
 import type { Logger } from "../platform/logger";
-import { refused } from "../platform/outcome";
 
 /**
  * Where a connection may go from each state (specification 3). A connected CRM is never replaced in place, and only

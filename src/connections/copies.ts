@@ -1,8 +1,8 @@
 import { z } from "zod";
 import type { CrmCurrentUser } from "../crm/parsing/records";
 import type { Database, TenantScope } from "../database/database";
-import { enqueueJob, hasLiveJob, type JobKind } from "../database/jobs";
-import { SyncedCopyRow } from "../entities/synced-copy";
+import { enqueueJob, hasLiveJob, JobKind } from "../database/jobs";
+import { SyncedCopyRow } from "../entities/connection";
 import type { Logger } from "../platform/logger";
 import { forEachLogged } from "../platform/periodic";
 import type { Bound } from "./connection";

@@ -1,12 +1,10 @@
 import { recordAudit } from "../auth/audit";
-import type { Grant } from "../crm/token-outcome";
+import type { Grant } from "../crm/oauth";
 import type { Database, TenantScope } from "../database/database";
-import type { ConnectionState } from "../entities/connection";
-import { CredentialRow } from "../entities/credential";
+import { ConnectionState, CredentialRow } from "../entities/connection";
 import type { Clock } from "../platform/clock";
-import type { Keyring } from "../platform/keyring";
+import { Keyring, Secret } from "../platform/keyring";
 import type { Logger } from "../platform/logger";
-import { Secret } from "../platform/secret";
 
 /** A connection's token pair, opened. */
 export interface Credential {

@@ -1,16 +1,14 @@
 import type { Actor } from "../auth/actor";
 import { recordAudit, recordPolicyRefusal } from "../auth/audit";
-import { type PolicyRefusal, refusalToDisconnect } from "../auth/policies";
+import { PolicyRefusal, refusalToDisconnect } from "../auth/policies";
 import type { Database, TenantScope } from "../database/database";
-import { AuthorizationRequestRow } from "../entities/authorization-request";
-import { CredentialRow } from "../entities/credential";
+import { AuthorizationRequestRow, CredentialRow, RenewalAttemptRow } from "../entities/connection";
 import { FieldMappingRow } from "../entities/field-mapping";
-import { RenewalAttemptRow } from "../entities/renewal-attempt";
 import type { Clock } from "../platform/clock";
+import { accepted, Outcome, refused } from "../platform/errors";
 import type { Logger } from "../platform/logger";
-import { accepted, type Outcome, refused } from "../platform/outcome";
 import { lockConnection, moveToNotConnected } from "./connection";
-import { type EndsSync, retireCopy } from "./copies";
+import { EndsSync, retireCopy } from "./copies";
 
 export interface DisconnectingParts {
   database: Database;

@@ -1,6 +1,6 @@
 import type { Database, TenantScope } from "../database/database";
-import { CredentialRow } from "../entities/credential";
-import { type Clock, DAY_MS, HOUR_MS } from "../platform/clock";
+import { CredentialRow } from "../entities/connection";
+import { Clock, DAY_MS, HOUR_MS } from "../platform/clock";
 import type { Logger } from "../platform/logger";
 import { forEachLogged } from "../platform/periodic";
 import type { AccessTokens } from "./access-tokens";
@@ -37,11 +37,11 @@ export class Grants {
     const idle = await database.acrossTenants<Idle>(
       `WITH idle AS MATERIALIZED (
          SELECT x.tenant_id, x.copy_id FROM credential x JOIN connection c ON c.tenant_id = x.tenant_id
-         WHERE c.state = 'CONNECTED' AND c.copy_id = x.copy_id AND x.access_token_asked_at < $1
-           AND (x.kept_alive_at IS NULL OR x.kept_alive_at < $2)
+         WHERE c.state = 'CONNECTED' AND c.copy_id = x.copy_id AND x.access_token_asked_at NOT BETWEEN $1 AND $3
+           AND (x.kept_alive_at IS NULL OR x.kept_alive_at NOT BETWEEN $2 AND $3)
        )
        SELECT tenant_id AS "tenantId", copy_id AS "copyId" FROM idle LIMIT ${CONNECTIONS_A_LOOK}`,
-      [new Date(now.getTime() - RENEWED_AFTER_MS), new Date(now.getTime() - TRIED_EVERY_MS)],
+      [new Date(now.getTime() - RENEWED_AFTER_MS), ...triedLately(now)],
       { tenantId: "number", copyId: "number" },
     );
     if (idle.length < CONNECTIONS_A_LOOK) this.#lookedAt = now;
@@ -60,12 +60,18 @@ export class Grants {
   }
 }
 
+/** A try of a time that is still far off was noted by a clock that was wrong. */
+const triedLately = (now: Date): [from: Date, until: Date] => [
+  new Date(now.getTime() - TRIED_EVERY_MS),
+  new Date(now.getTime() + TRIED_EVERY_MS),
+];
+
 /** @returns false where another worker has tried since, or the connection is another one by now */
 async function takeTurn({ tenantId, rows }: TenantScope, copyId: number, now: Date): Promise<boolean> {
   const taken = await rows(
     `UPDATE credential SET kept_alive_at = $3
-     WHERE tenant_id = $1 AND copy_id = $2 AND (kept_alive_at IS NULL OR kept_alive_at < $4) RETURNING 1 AS taken`,
-    [tenantId, copyId, now, new Date(now.getTime() - TRIED_EVERY_MS)],
+     WHERE tenant_id = $1 AND copy_id = $2 AND (kept_alive_at IS NULL OR kept_alive_at NOT BETWEEN $4 AND $5) RETURNING 1 AS taken`,
+    [tenantId, copyId, now, ...triedLately(now)],
   );
   return taken.length > 0;
 }

@@ -4,20 +4,20 @@ import { CrmError } from "../crm/errors";
 import type { CrmHttp } from "../crm/http";
 import { OAuthError } from "../crm/oauth";
 import type { CrmCurrentUser } from "../crm/parsing/records";
-import type { Purse } from "../crm/purse";
+import type { Purse } from "../crm/prices";
 import type { Database } from "../database/database";
 import type { ReauthorizationReason } from "../entities/connection";
 import type { Clock } from "../platform/clock";
+import type { Secret } from "../platform/keyring";
 import type { Logger } from "../platform/logger";
-import type { Secret } from "../platform/secret";
 import {
-  type Bound,
+  Bound,
   endAuthorization,
   endTrouble,
   NeedsReauthorizationError,
   noteTrouble,
   TOKEN_TROUBLES,
-  type Trouble,
+  Trouble,
 } from "./connection";
 import { boundOf, keepTimeZone } from "./copies";
 import type { Credential, Credentials } from "./credentials";

@@ -33,6 +33,12 @@ const NEVER_READ = `
     AND NOT EXISTS (SELECT 1 FROM sync_list s WHERE s.tenant_id = $1 AND s.copy_id = $2 AND s.resource = l.resource AND s.watermark IS NOT NULL)
     AND NOT EXISTS (SELECT 1 FROM data_gap g WHERE g.tenant_id = $1 AND g.copy_id = $2 AND g.resource = l.resource AND g.crm_id = 0)`;
 
+/** A walk that is to remove what it did not show has not shown much of a list, and waits for a second one to show the same. */
+const NOT_SHOWN = `
+  SELECT p.resource, 0, 'NOT_SHOWN', 'The CRM did not show many of the ' || ${inWords("p.resource")}
+    || ' that are held here; they are kept until a second look shows the same.', p.first_walk_ended_at
+  FROM sync_pass p WHERE p.tenant_id = $1 AND p.copy_id = $2 AND p.first_walk_ended_at IS NOT NULL`;
+
 /** Deals whose participants nobody asked for yet: they are due. Those that were asked for in vain have a gap of their own. */
 const unasked = (among: string) => `
   SELECT 'DEAL_PARTICIPANTS', d.crm_id, 'NOT_READ_YET', 'Who takes part in some deals was not read yet. Each deal takes a '
@@ -75,7 +81,7 @@ export async function readGaps(
     `WITH known (resource, crm_id, code, message, since) AS (
        SELECT g.resource, g.crm_id, g.code, g.message, g.since FROM data_gap g
        WHERE g.tenant_id = $1 AND g.copy_id = $2 AND (g.crm_id = 0 OR g.resource = 'DEAL_PARTICIPANTS' AND ${among.replaceAll("?", "g.crm_id")})
-       UNION ALL ${UNREADABLE} UNION ALL ${NEVER_READ} UNION ALL ${unasked(among)}
+       UNION ALL ${UNREADABLE} UNION ALL ${NOT_SHOWN} UNION ALL ${NEVER_READ} UNION ALL ${unasked(among)}
        ${answer ? `UNION ALL ${answer.more}` : ""}
      )
      SELECT resource, code, count(*)::int AS count, min(since) AS since, min(message) AS message,

@@ -1,19 +1,11 @@
-import { type CrmOAuth, OAuthError } from "../crm/oauth";
-import type { Grant, TokenFailure } from "../crm/token-outcome";
+import { CrmOAuth, Grant, OAuthError, TokenFailure } from "../crm/oauth";
 import type { Database, TenantScope } from "../database/database";
 import { heldUpOf } from "../database/session-limits";
-import type { ReauthorizationReason } from "../entities/connection";
-import { RenewalAttemptRow } from "../entities/renewal-attempt";
+import { ReauthorizationReason, RenewalAttemptRow } from "../entities/connection";
 import type { Clock } from "../platform/clock";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
-import {
-  endAuthorization,
-  NEEDS_REAUTHORIZATION,
-  NeedsReauthorizationError,
-  noteTrouble,
-  type Trouble,
-} from "./connection";
+import { endAuthorization, NEEDS_REAUTHORIZATION, NeedsReauthorizationError, noteTrouble, Trouble } from "./connection";
 import type { Credential, Credentials } from "./credentials";
 
 export interface RenewalParts {

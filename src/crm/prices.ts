@@ -1,3 +1,4 @@
+import type { CrmAnswer } from "./http";
 import type { CrmEntity } from "./parsing/fields";
 
 /** A documented address, and what one request to it costs of the company's tokens for the day. */
@@ -34,3 +35,23 @@ export const ADDRESSES = {
   createNote: { path: "/api/v1/notes", price: 10 },
   setCustomFields: (entity: CrmEntity, id: number) => ({ path: `${RECORDS[entity]}/${id}`, price: 5 }),
 } satisfies Record<string, Address | ((...of: never[]) => Address)>;
+
+/** What calls are paid from. */
+export interface Purse {
+  /**
+   * Sets a request's price aside, before it is sent: each page has its own, and so has a repeat.
+   * @throws BudgetLowError
+   */
+  spend(price: number): Promise<Payment>;
+}
+
+/** One request that is paid for. It hears once what came of it, or never where its answer was lost. */
+export interface Payment {
+  answered(answer: Pick<CrmAnswer, "status" | "limit" | "day">): void;
+  /** Certainly nothing was sent: the price is not spent. */
+  unsent(): void;
+}
+
+export const PAID_BY_NOBODY: Payment = { answered: () => undefined, unsent: () => undefined };
+/** For calls whose company is not known yet. */
+export const PURSE_OF_NOBODY: Purse = { spend: async () => PAID_BY_NOBODY };

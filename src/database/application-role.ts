@@ -1,6 +1,6 @@
 import { Client } from "pg";
 import { messageOf, ServiceError } from "../platform/errors";
-import { Secret } from "../platform/secret";
+import { Secret } from "../platform/keyring";
 import { refuseUnusable, UnusableLayoutError } from "./cluster";
 import { withoutTransactionLimit } from "./session-limits";
 

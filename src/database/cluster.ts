@@ -1,5 +1,5 @@
 import { ServiceError } from "../platform/errors";
-import { Secret } from "../platform/secret";
+import { Secret } from "../platform/keyring";
 
 /** How the tables lie: on one server, or spread by tenant over the nodes of a Citus cluster (decision 0062). */
 export type Layout =

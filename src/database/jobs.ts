@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { run, type Task, Logger as WorkerLogger } from "graphile-worker";
+import { run, Task, Logger as WorkerLogger } from "graphile-worker";
 import { Pool } from "pg";
 import type { z } from "zod";
+import type { Secret } from "../platform/keyring";
 import type { Logger } from "../platform/logger";
-import type { Secret } from "../platform/secret";
 import { inWork, traced, workFor } from "../platform/work";
 import type { Database, TenantScope } from "./database";
 import { SESSION_LIMITS, withLimits } from "./session-limits";

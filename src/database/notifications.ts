@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { Client } from "pg";
+import type { Secret } from "../platform/keyring";
 import type { Logger } from "../platform/logger";
-import type { Secret } from "../platform/secret";
 import type { TenantScope } from "./database";
 import { SESSION_LIMITS, withLimits } from "./session-limits";
 

@@ -1,7 +1,7 @@
 import { QueryRunnerAlreadyReleasedError } from "typeorm";
 import { MINUTE_MS, SECOND_MS } from "../platform/clock";
 import { ServiceError } from "../platform/errors";
-import { Secret } from "../platform/secret";
+import { Secret } from "../platform/keyring";
 
 /** What PostgreSQL lets a session take before it ends the statement or the session, in milliseconds; 0: no limit. */
 export interface SessionLimits {

@@ -1,11 +1,71 @@
-import { Check, Column, Entity, ForeignKey, PrimaryColumn } from "typeorm";
-import { SyncedCopyRow } from "./synced-copy";
+import { Check, Column, Entity, ForeignKey, Generated, Index, PrimaryColumn } from "typeorm";
 import { TenantRow } from "./tenant";
+
+/** Our copy of one CRM user's view of one CRM company. */
+@Entity("synced_copy")
+@ForeignKey(() => TenantRow, ["tenantId"], ["id"], { name: "synced_copy_tenant_fkey" })
+@Index("synced_copy_one_live", ["tenantId"], { unique: true, where: "state = 'LIVE'" })
+@Check("synced_copy_state", "state IN ('LIVE', 'RETIRED')")
+export class SyncedCopyRow {
+  @PrimaryColumn("bigint")
+  tenantId!: number;
+
+  @PrimaryColumn("bigint")
+  @Generated("increment")
+  id!: number;
+
+  @Column("bigint")
+  crmCompanyId!: number;
+
+  @Column("bigint")
+  crmUserId!: number;
+
+  /** That user's, as the CRM named it last. */
+  @Column("text", { default: "UTC" })
+  timeZone!: string;
+
+  @Column("text")
+  state!: "LIVE" | "RETIRED";
+
+  @Column("timestamptz")
+  createdAt!: Date;
+
+  /** Up to which ended run the tenant's meetings have been matched against this copy; null: not yet. */
+  @Column("timestamptz", { nullable: true })
+  rematchedAt!: Date | null;
+
+  /** While meetings are matched again: how many have been looked at, and of how many; null: none are. */
+  @Column("integer", { nullable: true })
+  rematchDone!: number | null;
+
+  @Column("integer", { nullable: true })
+  rematchTotal!: number | null;
+
+  /** When the last day's part of the matched records was asked for by their ids; null: not yet. */
+  @Column("timestamptz", { nullable: true })
+  probedAt!: Date | null;
+
+  /** Up to which the present round of that has come: resource and id; null: between two rounds. */
+  @Column("text", { nullable: true })
+  probeCursor!: string | null;
+
+  /** When participants were last asked again in turn; null: not yet. */
+  @Column("timestamptz", { nullable: true })
+  askedAgainAt!: Date | null;
+
+  /** Deals whose one participant the CRM named and that was the deal's person. */
+  @Column("integer", { default: 0 })
+  loneParticipantsConfirmed!: number;
+
+  /** Once somebody else was: from then on every deal is asked. */
+  @Column("boolean", { default: false })
+  loneParticipantsRefuted!: boolean;
+}
 
 export const CONNECTION_STATES = ["NOT_CONNECTED", "CONNECTED", "NEEDS_REAUTHORIZATION"] as const;
 export type ConnectionState = (typeof CONNECTION_STATES)[number];
 
-export const REAUTHORIZATION_REASONS = ["GRANT_REVOKED", "RENEWAL_UNCONFIRMED", "IDENTITY_CHANGED"] as const;
+const REAUTHORIZATION_REASONS = ["GRANT_REVOKED", "RENEWAL_UNCONFIRMED", "IDENTITY_CHANGED"] as const;
 export type ReauthorizationReason = (typeof REAUTHORIZATION_REASONS)[number];
 
 /** The tenant's one CRM connection and its state. */
@@ -69,4 +129,73 @@ export class ConnectionRow {
   /** When the schedule runs next; null where runs are only made by request. */
   @Column("timestamptz", { nullable: true })
   nextSyncAt!: Date | null;
+}
+
+/** The sealed token pair of a connection, apart from it so that no reader of a connection meets it. */
+@Entity("credential")
+@ForeignKey(() => SyncedCopyRow, ["tenantId", "copyId"], ["tenantId", "id"], { name: "credential_copy_fkey" })
+export class CredentialRow {
+  @PrimaryColumn("bigint")
+  tenantId!: number;
+
+  @Column("bigint")
+  copyId!: number;
+
+  @Column("integer")
+  version!: number;
+
+  /** The version whose access token the CRM has shown to be the bound user's: the present one, or the token is not used. */
+  @Column("integer", { nullable: true })
+  provenVersion!: number | null;
+
+  @Column("bytea")
+  accessToken!: Buffer;
+
+  @Column("bytea")
+  refreshToken!: Buffer;
+
+  @Column("timestamptz")
+  accessTokenAskedAt!: Date;
+
+  /** When it was last tried to renew it for no other reason than that the CRM forgets what nobody uses. */
+  @Column("timestamptz", { nullable: true })
+  keptAliveAt!: Date | null;
+}
+
+/** A consent that was started: its state is stored only as a SHA-256 hash. */
+@Entity("authorization_request")
+@ForeignKey(() => TenantRow, ["tenantId"], ["id"], { name: "authorization_request_tenant_fkey" })
+export class AuthorizationRequestRow {
+  @PrimaryColumn("bigint")
+  tenantId!: number;
+
+  @PrimaryColumn("bytea")
+  stateHash!: Buffer;
+
+  @Column("text")
+  userId!: string;
+
+  @Column("timestamptz")
+  expiresAt!: Date;
+
+  /** Set while it is being completed; one that is stored, or voided by a disconnect, is gone. */
+  @Column("timestamptz", { nullable: true })
+  usedAt!: Date | null;
+}
+
+/** A renewal that was begun with the credential of `version` and whose outcome is not known (yet). */
+@Entity("renewal_attempt")
+@ForeignKey(() => TenantRow, ["tenantId"], ["id"], { name: "renewal_attempt_tenant_fkey" })
+export class RenewalAttemptRow {
+  @PrimaryColumn("bigint")
+  tenantId!: number;
+
+  @PrimaryColumn("bigint")
+  copyId!: number;
+
+  @Column("integer")
+  version!: number;
+
+  @Column("timestamptz")
+  startedAt!: Date;
 }

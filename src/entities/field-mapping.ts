@@ -1,5 +1,5 @@
 import { Check, Column, Entity, ForeignKey, PrimaryColumn } from "typeorm";
-import type { MatchedEntity } from "./matched-record";
+import type { MatchedEntity } from "./meeting";
 import { TenantRow } from "./tenant";
 
 export const FIELD_MAPPING_HEALTHS = ["OK", "MISSING_IN_CRM", "TYPE_CHANGED", "UNKNOWN"] as const;

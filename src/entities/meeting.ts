@@ -1,4 +1,5 @@
-import { Column, Entity, ForeignKey, Index, PrimaryColumn } from "typeorm";
+import { Check, Column, Entity, ForeignKey, Index, PrimaryColumn } from "typeorm";
+import { SyncedCopyRow } from "./connection";
 import { TenantRow } from "./tenant";
 
 @Entity("meeting")
@@ -41,4 +42,186 @@ export class MeetingRow {
   /** When what it is about was last brought up to date for its sake, as it begins soon; null: not yet. */
   @Column("timestamptz", { nullable: true })
   refreshedAt!: Date | null;
+}
+
+export const ATTENDEE_SIDES = ["SELLER", "BUYER", "IGNORED"] as const;
+export type AttendeeSide = (typeof ATTENDEE_SIDES)[number];
+
+export const MATCH_STATUSES = ["MATCHED", "AMBIGUOUS", "NONE", "PENDING"] as const;
+export type MatchStatus = (typeof MATCH_STATUSES)[number];
+
+export const PERSON_RULES = ["EMAIL_EXACT", "EMAIL_WITHOUT_TAG", "ONLY_ONE_ON_OPEN_DEAL"] as const;
+export type PersonRule = (typeof PERSON_RULES)[number];
+
+export const ORGANIZATION_RULES = ["ORGANIZATION_OF_PERSON", "DOMAIN_OF_PERSONS", "DOMAIN_OF_WEBSITE"] as const;
+export type OrganizationRule = (typeof ORGANIZATION_RULES)[number];
+
+@Entity("meeting_attendee")
+@ForeignKey(() => MeetingRow, ["tenantId", "meetingId"], ["tenantId", "id"], {
+  name: "meeting_attendee_meeting_fkey",
+  onDelete: "CASCADE",
+})
+@Check("meeting_attendee_side", "side IN ('SELLER', 'BUYER', 'IGNORED')")
+@Check("meeting_attendee_match_status", "match_status IN ('MATCHED', 'AMBIGUOUS', 'NONE', 'PENDING')")
+@Check("meeting_attendee_organization_status", "organization_status IN ('MATCHED', 'AMBIGUOUS', 'NONE', 'PENDING')")
+export class MeetingAttendeeRow {
+  @PrimaryColumn("bigint")
+  tenantId!: number;
+
+  @PrimaryColumn("uuid")
+  meetingId!: string;
+
+  @PrimaryColumn("integer")
+  position!: number;
+
+  @Column("text")
+  email!: string;
+
+  @Column("text", { nullable: true })
+  name!: string | null;
+
+  @Column("text")
+  side!: AttendeeSide;
+
+  @Column("text")
+  matchStatus!: MatchStatus;
+
+  @Column("text", { nullable: true })
+  matchRule!: PersonRule | null;
+
+  @Column("text")
+  matchReason!: string;
+
+  @Column("bigint", { nullable: true })
+  personId!: number | null;
+
+  @Column("bigint", { array: true })
+  candidateIds!: number[];
+
+  @Column("text")
+  organizationStatus!: MatchStatus;
+
+  @Column("bigint", { nullable: true })
+  organizationId!: number | null;
+
+  @Column("text", { nullable: true })
+  organizationRule!: OrganizationRule | null;
+
+  @Column("text", { nullable: true })
+  organizationReason!: string | null;
+}
+
+export const MEETING_MATCH_STATUSES = ["MATCHED", "NEEDS_CHOICE", "NONE", "PENDING"] as const;
+export type MeetingMatchStatus = (typeof MEETING_MATCH_STATUSES)[number];
+
+/** In the order in which they are asked. */
+export const DEAL_RULES = [
+  "CHOSEN",
+  "SAME_CRM_ACTIVITY",
+  "ONE_DEAL_OF_ALL",
+  "ONLY_CANDIDATE",
+  "MOST_ATTENDEES",
+  "OWNER_ATTENDS",
+  "OPEN_BEFORE_CLOSED",
+] as const;
+export type DealRule = (typeof DEAL_RULES)[number];
+
+export interface StoredDealCandidate {
+  dealId: number;
+  reason: string;
+}
+
+export interface LastDeal {
+  dealId: number;
+  rule: DealRule | null;
+  reason: string;
+  /** Since when it is about this deal, in ISO 8601: what was written before was written by another match. */
+  since: string;
+}
+
+/** Which deal a meeting is about, with the rule that decided; of the copy it was decided on. */
+@Entity("meeting_match")
+@Index("meeting_match_by_deal", ["tenantId", "copyId", "dealId"])
+@ForeignKey(() => MeetingRow, ["tenantId", "meetingId"], ["tenantId", "id"], {
+  name: "meeting_match_meeting_fkey",
+  onDelete: "CASCADE",
+})
+@Check("meeting_match_status", "status IN ('MATCHED', 'NEEDS_CHOICE', 'NONE', 'PENDING')")
+export class MeetingMatchRow {
+  @PrimaryColumn("bigint")
+  tenantId!: number;
+
+  @PrimaryColumn("uuid")
+  meetingId!: string;
+
+  @Column("bigint", { nullable: true })
+  copyId!: number | null;
+
+  @Column("text")
+  status!: MeetingMatchStatus;
+
+  @Column("text", { nullable: true })
+  rule!: DealRule | null;
+
+  @Column("text")
+  reason!: string;
+
+  @Column("bigint", { nullable: true })
+  dealId!: number | null;
+
+  @Column("jsonb")
+  candidates!: StoredDealCandidate[];
+
+  @Column("timestamptz")
+  matchedAt!: Date;
+
+  /** Of all that this match says: matching that comes to the same writes nothing. */
+  @Column("text")
+  fingerprint!: string;
+
+  /** What a user chose. It outlives matches in which the deal is not to be seen, and the copy. */
+  @Column("bigint", { nullable: true })
+  chosenDealId!: number | null;
+
+  /** The CRM company in which that deal is. */
+  @Column("bigint", { nullable: true })
+  chosenCompanyId!: number | null;
+
+  @Column("text", { nullable: true })
+  chosenBy!: string | null;
+
+  @Column("timestamptz", { nullable: true })
+  chosenAt!: Date | null;
+
+  /** What it is about, or was before it was cancelled, or before nothing could be known of its deal: what was written holds that. */
+  @Column("jsonb", { nullable: true })
+  lastDeal!: LastDeal | null;
+}
+
+export type MatchedEntity = "DEAL" | "PERSON" | "ORGANIZATION";
+
+/** The proof that a record may be read: it is matched to an attendee of a recorded meeting. */
+@Entity("matched_record")
+@ForeignKey(() => SyncedCopyRow, ["tenantId", "copyId"], ["tenantId", "id"], { name: "matched_record_copy_fkey" })
+@ForeignKey(() => MeetingRow, ["tenantId", "meetingId"], ["tenantId", "id"], {
+  name: "matched_record_meeting_fkey",
+  onDelete: "CASCADE",
+})
+@Index("matched_record_by_meeting", ["tenantId", "meetingId"])
+@Check("matched_record_entity", "entity IN ('DEAL', 'PERSON', 'ORGANIZATION')")
+export class MatchedRecordRow {
+  @PrimaryColumn("bigint")
+  tenantId!: number;
+
+  @PrimaryColumn("bigint")
+  copyId!: number;
+
+  @PrimaryColumn("text")
+  entity!: MatchedEntity;
+
+  @PrimaryColumn("bigint")
+  crmId!: number;
+
+  @PrimaryColumn("uuid")
+  meetingId!: string;
 }

@@ -1,7 +1,7 @@
 import { Column, Entity, Index, PrimaryColumn } from "typeorm";
 
 /** An e-mail address or phone number as the CRM holds it. */
-export interface ContactValue {
+interface ContactValue {
   value: string;
   label: string | null;
   primary: boolean;
@@ -51,4 +51,31 @@ export class PersonRow {
 
   @Column("jsonb")
   customFields!: Record<string, unknown>;
+}
+
+/** Each address of each person in the one spelling in which addresses are compared. */
+@Entity("person_address")
+@Index("person_address_by_person", ["tenantId", "copyId", "personId"])
+@Index("person_address_by_mailbox", ["tenantId", "copyId", "mailbox"])
+@Index("person_address_by_domain", ["tenantId", "copyId", "domain"])
+export class PersonAddressRow {
+  @PrimaryColumn("bigint")
+  tenantId!: number;
+
+  @PrimaryColumn("bigint")
+  copyId!: number;
+
+  @PrimaryColumn("text")
+  address!: string;
+
+  @PrimaryColumn("bigint")
+  personId!: number;
+
+  /** The address without what a mail program adds to it (`mailboxOf`). */
+  @Column("text")
+  mailbox!: string;
+
+  /** The registrable domain, also where it is a mail provider's. */
+  @Column("text", { nullable: true })
+  domain!: string | null;
 }

@@ -1,5 +1,23 @@
-import { Check, Column, Entity, PrimaryColumn } from "typeorm";
-import { OfList } from "./of-list";
+import { Check, Column, Entity, Index, PrimaryColumn } from "typeorm";
+import type { GapCode, SyncResource } from "./sync-run";
+
+/** What is known of one of the CRM's lists, in one copy. */
+abstract class OfList {
+  @PrimaryColumn("bigint")
+  tenantId!: number;
+
+  @PrimaryColumn("bigint")
+  copyId!: number;
+
+  @PrimaryColumn("text")
+  resource!: SyncResource;
+}
+
+/** Of one record of it; 0 where the whole list is meant. */
+abstract class OfListedRecord extends OfList {
+  @PrimaryColumn("bigint")
+  crmId!: number;
+}
 
 /** Without one of these an answer would hide what is there; pipelines and stages only name things. */
 export const MAIN_LISTS = ["USERS", "ORGANIZATIONS", "PERSONS", "DEALS", "ACTIVITIES", "NOTES"] as const;
@@ -57,4 +75,57 @@ export class SyncPassRow extends OfList {
 
   @Column("timestamptz", { nullable: true })
   firstWalkEndedAt!: Date | null;
+
+  /** When it first had to begin anew, because its list had no end or its cursor was refused. */
+  @Column("timestamptz", { nullable: true })
+  inVainSince!: Date | null;
+
+  /** When it last had to; null: it never had, or somebody asks for it. */
+  @Column("timestamptz", { nullable: true })
+  begunAnewAt!: Date | null;
+}
+
+/** Something that the copy lacks now: of one record (`crmId`), or of a whole resource (0). */
+@Entity("data_gap")
+export class DataGapRow extends OfListedRecord {
+  @Column("text")
+  code!: GapCode;
+
+  @Column("text")
+  message!: string;
+
+  @Column("timestamptz")
+  since!: Date;
+}
+
+/** A record of the copy that the walk of a reconciling run has not seen so far. */
+@Entity("absent_record")
+export class AbsentRecordRow extends OfListedRecord {}
+
+/** A matched record that the CRM did not show when it was asked for by its id. */
+@Entity("missed_record")
+export class MissedRecordRow extends OfListedRecord {
+  @Column("timestamptz")
+  missedAt!: Date;
+}
+
+/** A record that could not be read, kept aside with the reason. */
+@Entity("rejected_record")
+@Index("rejected_record_of_deal", { synchronize: false })
+export class RejectedRecordRow extends OfList {
+  @PrimaryColumn("text")
+  recordKey!: string;
+
+  @Column("text")
+  reason!: string;
+
+  @Column("jsonb")
+  payload!: unknown;
+
+  /** When the CRM first showed it in a form that cannot be read. */
+  @Column("timestamptz")
+  since!: Date;
+
+  @Column("timestamptz")
+  seenAt!: Date;
 }

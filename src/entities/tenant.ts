@@ -1,4 +1,4 @@
-import { Column, Entity, Index, PrimaryGeneratedColumn } from "typeorm";
+import { Column, Entity, ForeignKey, Index, PrimaryColumn, PrimaryGeneratedColumn } from "typeorm";
 
 /** Who a tenant is: the id that leads the key of all its rows, and what the identity provider calls it. */
 @Entity("tenant")
@@ -9,4 +9,46 @@ export class TenantRow {
 
   @Column("text")
   externalId!: string;
+}
+
+/** A tenant's own days for a reason of silence. */
+export interface OwnThreshold {
+  /** Of all deals, of those of a pipeline, or of those in a stage. */
+  scope: "ALL" | "PIPELINE" | "STAGE";
+  /** The pipeline or stage; 0 for all. */
+  crmId: number;
+  code: string;
+  days: number;
+}
+
+/** How a tenant wants silence to be judged. It is the tenant's, and outlives its connections. */
+@Entity("quiet_settings")
+@ForeignKey(() => TenantRow, ["tenantId"], ["id"], { name: "quiet_settings_tenant_fkey" })
+export class QuietSettingsRow {
+  @PrimaryColumn("bigint")
+  tenantId!: number;
+
+  /** Whose pipelines and stages are meant: with another company's copy those thresholds mean nothing. */
+  @Column("bigint")
+  crmCompanyId!: number;
+
+  /** null: that of the user who authorized. */
+  @Column("text", { nullable: true })
+  timeZone!: string | null;
+
+  @Column("boolean")
+  businessDays!: boolean;
+
+  /** Kinds of activities in which the buyer has a part, beside the CRM's own. */
+  @Column("text", { array: true })
+  twoWayTypes!: string[];
+
+  @Column("jsonb")
+  thresholds!: OwnThreshold[];
+
+  @Column("text")
+  setBy!: string;
+
+  @Column("timestamptz")
+  setAt!: Date;
 }

@@ -1,5 +1,5 @@
 import { Check, Column, Entity, ForeignKey, Index, PrimaryColumn } from "typeorm";
-import type { MatchedEntity } from "./matched-record";
+import type { MatchedEntity } from "./meeting";
 import { TenantRow } from "./tenant";
 
 /** SENDING: the request may be on its way. The other three are what a caller is shown. */

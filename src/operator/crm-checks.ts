@@ -1,7 +1,50 @@
-import { type Probe, probe } from "../crm/probe";
+import { request } from "undici";
 import { SECOND_MS } from "../platform/clock";
 import type { CrmConfig } from "../platform/config";
-import { clockFinding, type Finding, fault, ok, warning } from "./finding";
+import { messageOf } from "../platform/errors";
+import { clockFinding, Finding, fault, ok, warning } from "./finding";
+
+const TIMEOUT_MS = 10_000;
+/** More of an answer than anyone needs to tell what answered. */
+const MAX_BYTES = 64 * 1024;
+
+/** What stands at an address: its answer to a GET without a token, or why none came. */
+type Probe =
+  | {
+      reached: true;
+      status: number;
+      contentType: string;
+      location: string | null;
+      aheadMs: number | null;
+      text: string;
+    }
+  | { reached: false; why: string };
+
+/** One GET for the operator's eyes, without a token; redirects are shown and not followed. */
+async function probe(url: string): Promise<Probe> {
+  const askedAt = Date.now();
+  try {
+    const answer = await request(url, { signal: AbortSignal.timeout(TIMEOUT_MS), headers: { accept: "*/*" } });
+    const text = (await answer.body.text()).slice(0, MAX_BYTES);
+    const sentAt = Date.parse(String(answer.headers.date));
+    return {
+      reached: true,
+      status: answer.statusCode,
+      text,
+      contentType: String(answer.headers["content-type"] ?? ""),
+      location: answer.headers.location === undefined ? null : String(answer.headers.location),
+      aheadMs: Number.isNaN(sentAt) ? null : ahead(sentAt, askedAt, Date.now()),
+    };
+  } catch (error) {
+    return { reached: false, why: messageOf(error) };
+  }
+}
+
+/** The header is in whole seconds and was written between asking and answer: only what is certain counts. */
+function ahead(sentAt: number, askedAt: number, answeredAt: number): number {
+  if (sentAt > answeredAt) return sentAt - answeredAt;
+  return Math.min(0, sentAt + 1_000 - askedAt);
+}
 
 /** The CRM's clock decides from when on changes are asked for; the service allows a minute. */
 const CLOCK = { quietMs: 5 * SECOND_MS, faultMs: 60 * SECOND_MS };
@@ -23,7 +66,7 @@ function notReached(name: string, url: string, why: string): Finding {
 }
 
 /** What an API call without a token says: the CRM refuses it with 401, in JSON. */
-export function meaningOfApi(url: string, answer: Probe): Finding {
+function meaningOfApi(url: string, answer: Probe): Finding {
   if (!answer.reached) return notReached("CRM_BASE_URL", url, answer.why);
   const { status, contentType } = answer;
   const what = `the CRM's API at ${url} answered ${status}`;
@@ -41,7 +84,7 @@ export function meaningOfApi(url: string, answer: Probe): Finding {
  * are not those of a registration. Without a session of the CRM it may first send the browser to sign in, and what it
  * thinks of the two is then not to be seen from here.
  */
-export function meaningOfConsent(url: string, redirectUrl: string, answer: Probe): Finding {
+function meaningOfConsent(url: string, redirectUrl: string, answer: Probe): Finding {
   if (!answer.reached) return notReached("CRM_AUTH_URL", url, answer.why);
   const { status, location } = answer;
   const what = `the CRM's consent page at ${url} answered ${status}`;

@@ -1,3 +1,5 @@
+import { LRUCache } from "lru-cache";
+
 /** The instant now. Passed in, so that a test can set it and no module reads the time by itself. */
 export type Clock = () => Date;
 
@@ -15,3 +17,142 @@ export const SECOND_MS = 1_000;
 export const MINUTE_MS = 60 * SECOND_MS;
 export const HOUR_MS = 60 * MINUTE_MS;
 export const DAY_MS = 24 * HOUR_MS;
+
+/** How days are counted: in whose time zone, and whether Saturdays and Sundays count. */
+export interface Calendar {
+  /** A name of the IANA data base. */
+  zone: string;
+  businessDays: boolean;
+}
+
+/** Zones and years whose offsets are remembered: a year of one is found in some milliseconds. */
+const MOST_KNOWN_YEARS = 4_000;
+/** Offsets of a zone, each from an instant on, through one year of UTC. */
+type Offsets = readonly { from: number; offset: number }[];
+const known = new LRUCache<string, Offsets>({ max: MOST_KNOWN_YEARS });
+const formats = new Map<string, Intl.DateTimeFormat>();
+
+export function isTimeZone(name: string): boolean {
+  try {
+    new Intl.DateTimeFormat("en-US", { timeZone: name });
+    // An offset is none: it knows no change of the clock.
+    return !/^[+-]/.test(name);
+  } catch {
+    return false;
+  }
+}
+
+/** The zone as its data base spells it; a name that it keeps for old times' sake stays as it is. null: it is none. */
+export function zoneNamed(name: string): string | null {
+  if (!isTimeZone(name)) return null;
+  const { timeZone } = new Intl.DateTimeFormat("en-US", { timeZone: name }).resolvedOptions();
+  return timeZone.toLowerCase() === name.toLowerCase() ? timeZone : name;
+}
+
+/**
+ * The same time of day so many days later; a part of a day is that part of the next one. A time that a change of the
+ * clock skips is as much later, and of one that comes twice the first counts. Of business days only their hours pass: from
+ * a weekend on it is counted from Monday's beginning.
+ */
+export function plusDays(calendar: Calendar, at: number, days: number): number {
+  const whole = Math.floor(days);
+  const reached = plusWhole(calendar, at, whole);
+  const part = days - whole;
+  return part === 0 ? reached : reached + Math.round(part * (plusWhole(calendar, at, whole + 1) - reached));
+}
+
+function plusWhole({ zone, businessDays }: Calendar, at: number, days: number): number {
+  if (days === 0) return at;
+  const wall = at + offsetAt(zone, at);
+  return instantOf(zone, businessDays ? plusBusinessDays(wall, days) : wall + days * DAY_MS);
+}
+
+/** How many whole days have passed; none before `from`. */
+export function daysBetween(calendar: Calendar, from: number, to: number): number {
+  // Never more than there are by the clock: a day may be some hours short, and a business day may begin at once.
+  let days = Math.max(0, Math.floor((to - from) / DAY_MS) + 1);
+  if (calendar.businessDays) days = Math.min(days, Math.floor((days * BUSINESS_DAYS) / WEEK_DAYS) + BUSINESS_DAYS);
+  while (days > 0 && plusDays(calendar, from, days) > to) days -= 1;
+  return days;
+}
+
+/** @param day its midnight in UTC */
+export const startOfDay = ({ zone }: Calendar, day: number) => instantOf(zone, day);
+
+const WEEK_DAYS = 7;
+const BUSINESS_DAYS = 5;
+
+/** Days since Monday; 1970 began with a Thursday. */
+const weekday = (day: number) => (((day + 3) % WEEK_DAYS) + WEEK_DAYS) % WEEK_DAYS;
+
+function plusBusinessDays(wall: number, days: number): number {
+  let day = Math.floor(wall / DAY_MS);
+  let time = wall - day * DAY_MS;
+  if (weekday(day) >= BUSINESS_DAYS) {
+    day += WEEK_DAYS - weekday(day);
+    time = 0;
+  }
+  const passed = weekday(day) + days;
+  const weeks = Math.floor(passed / BUSINESS_DAYS);
+  return (day - weekday(day) + weeks * WEEK_DAYS + passed - weeks * BUSINESS_DAYS) * DAY_MS + time;
+}
+
+/** The instant at which the clocks of a zone show a time, which is written as if it were UTC. */
+function instantOf(zone: string, wall: number): number {
+  const before = offsetAt(zone, wall - DAY_MS);
+  const after = offsetAt(zone, wall + DAY_MS);
+  const isShown = offsetAt(zone, wall - before) === before || offsetAt(zone, wall - after) !== after;
+  return wall - (isShown ? before : after);
+}
+
+/** How far the clocks of a zone are ahead of UTC. `Intl` says it, and is too slow to be asked for each contact of each deal. */
+function offsetAt(zone: string, at: number): number {
+  const year = new Date(at).getUTCFullYear();
+  const key = `${zone} ${year}`;
+  const offsets = known.get(key) ?? offsetsOf(zone, year);
+  known.set(key, offsets);
+  return offsets.findLast(({ from }) => from <= at)?.offset ?? 0;
+}
+
+/** No zone changes its clock twice within a day. */
+function offsetsOf(zone: string, year: number): Offsets {
+  const begin = Date.UTC(year, 0, 1);
+  const offsets = [{ from: begin, offset: askOffset(zone, begin) }];
+  for (let day = begin; day < Date.UTC(year + 1, 0, 1); day += DAY_MS) {
+    const offset = askOffset(zone, day + DAY_MS);
+    if (offset !== offsets.at(-1)?.offset) offsets.push({ from: changeWithin(zone, day, day + DAY_MS), offset });
+  }
+  return offsets;
+}
+
+/** Clocks are changed at full minutes. @returns the first instant with the offset of `end` */
+function changeWithin(zone: string, begin: number, end: number): number {
+  const offset = askOffset(zone, end);
+  let [before, after] = [begin, end];
+  while (after - before > MINUTE_MS) {
+    const middle = before + Math.floor((after - before) / 2 / MINUTE_MS) * MINUTE_MS;
+    if (askOffset(zone, middle) === offset) after = middle;
+    else before = middle;
+  }
+  return after;
+}
+
+function askOffset(zone: string, at: number): number {
+  const parts = Object.fromEntries(
+    formatOf(zone)
+      .formatToParts(at)
+      .map(({ type, value }) => [type, Number(value)]),
+  );
+  const { year = 0, month = 1, day, hour, minute, second } = parts;
+  return Date.UTC(year, month - 1, day, hour, minute, second) - at;
+}
+
+function formatOf(timeZone: string): Intl.DateTimeFormat {
+  const numeric = "numeric" as const;
+  const time = { hour: numeric, minute: numeric, second: numeric, hourCycle: "h23" } as const;
+  const format =
+    formats.get(timeZone) ??
+    new Intl.DateTimeFormat("en-US", { timeZone, year: numeric, month: numeric, day: numeric, ...time });
+  formats.set(timeZone, format);
+  return format;
+}

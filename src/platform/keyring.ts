@@ -1,5 +1,31 @@
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
+import { inspect } from "node:util";
 import { ServiceError } from "./errors";
+
+/** Text that must never be printed: strings, JSON and console output all show `[secret]`; only {@link reveal} gives it. */
+export class Secret {
+  readonly #value: string;
+
+  constructor(value: string) {
+    this.#value = value;
+  }
+
+  reveal(): string {
+    return this.#value;
+  }
+
+  toString(): string {
+    return "[secret]";
+  }
+
+  toJSON(): string {
+    return "[secret]";
+  }
+
+  [inspect.custom](): string {
+    return "[secret]";
+  }
+}
 
 export const KEY_BYTES = 32;
 const NONCE_BYTES = 12;

@@ -1,6 +1,6 @@
 import sanitizeHtml from "sanitize-html";
 import { cutHtml } from "./cut";
-import { inSlice } from "./slices";
+import { inSlice } from "./work";
 
 /** Larger by one with each change of what is made of the same HTML: what was kept of older rules is made anew. */
 export const HTML_RULES = 2;

@@ -1,5 +1,5 @@
 import { Ctx, FieldResolver, Resolver, Root } from "type-graphql";
-import type { ShownNote } from "../briefing/note-content";
+import type { ShownNote } from "../briefing/notes";
 import { asMany, LARGE_VALUE } from "../schema/complexity";
 import { Activity, Note } from "../schema/context-records";
 import { CrmUser, Pipeline, Stage } from "../schema/crm-setup";

@@ -1,7 +1,7 @@
 import type { Actor, Viewer } from "../auth/actor";
+import type { ShownNotes } from "../briefing/notes";
 import type { QuietSettings } from "../briefing/quiet/quiet-settings";
 import type { Meetings } from "../briefing/record-meeting";
-import type { ShownNotes } from "../briefing/shown-notes";
 import type { Snoozing } from "../briefing/snoozing";
 import type { Budget } from "../connections/budget";
 import type { Connecting } from "../connections/connecting";
@@ -13,14 +13,14 @@ import type { CopyScope, Database, TenantScope } from "../database/database";
 import type { Channel, Notifications } from "../database/notifications";
 import type { ConnectionRow } from "../entities/connection";
 import type { Clock } from "../platform/clock";
+import type { Outcome } from "../platform/errors";
 import type { Logger } from "../platform/logger";
-import type { Outcome } from "../platform/outcome";
 import { EventStream, StateStream } from "../platform/streams";
 import type { Schedule } from "../sync/schedule";
 import type { FieldWrites } from "../writeback/fields";
 import type { NoteWrites } from "../writeback/notes";
 import type { Loaders } from "./loaders";
-import { type SharedReads, TenantReads } from "./tenant-reads";
+import { SharedReads, TenantReads } from "./tenant-reads";
 
 /** What the resolvers call. */
 export interface Services {

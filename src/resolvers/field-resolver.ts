@@ -2,7 +2,7 @@ import { GraphQLError } from "graphql";
 import { Arg, Ctx, FieldResolver, Mutation, Resolver, UseMiddleware } from "type-graphql";
 import { readFieldMappings } from "../connections/field-mappings";
 import type { FieldMappingRow } from "../entities/field-mapping";
-import type { Outcome } from "../platform/outcome";
+import type { Outcome } from "../platform/errors";
 import { LIVE } from "../schema/complexity";
 import { Connection } from "../schema/connection";
 import { CrmEntity } from "../schema/crm-entity";

@@ -1,7 +1,7 @@
-import { type ValidationError, validate } from "class-validator";
+import { ValidationError, validate } from "class-validator";
 import { getNullableType, isUnionType } from "graphql";
-import { Arg, ArgumentValidationError, type ClassType, type MiddlewareFn } from "type-graphql";
-import { refused } from "../platform/outcome";
+import { Arg, ArgumentValidationError, ClassType, MiddlewareFn } from "type-graphql";
+import { refused } from "../platform/errors";
 import { Refusal } from "../schema/refusal";
 import { badInput } from "./errors";
 import { presentRefusal } from "./present";

@@ -7,7 +7,7 @@ import {
   readRecentActivities,
   readRecentNotes,
 } from "../briefing/context-records";
-import type { ShownNote } from "../briefing/note-content";
+import type { ShownNote, ShownNotes } from "../briefing/notes";
 import type { CopyFacts, DealFacts } from "../briefing/quiet/facts";
 import { readQuietFacts } from "../briefing/quiet/read-quiet";
 import {
@@ -20,13 +20,11 @@ import {
   readStagesOf,
   readUsersByEmail,
 } from "../briefing/records";
-import type { ShownNotes } from "../briefing/shown-notes";
 import { readTimelines } from "../briefing/timeline";
 import type { CopyScope, TenantScope } from "../database/database";
 import { CrmUserRow } from "../entities/crm-user";
-import type { MatchedEntity } from "../entities/matched-record";
-import { PipelineRow } from "../entities/pipeline";
-import { StageRow } from "../entities/stage";
+import type { MatchedEntity } from "../entities/meeting";
+import { PipelineRow, StageRow } from "../entities/pipeline";
 import { normalizeAddress } from "../platform/email-address";
 import { readStepsOf } from "../sync/run-history";
 

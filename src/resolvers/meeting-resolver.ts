@@ -12,12 +12,10 @@ import {
 } from "type-graphql";
 import { readMeeting } from "../briefing/briefings";
 import type { ChoiceRefusal as MeetingRefusal } from "../briefing/choose-deal";
-import { NOT_CONNECTED } from "../briefing/matching/pending";
+import { NOT_CONNECTED } from "../briefing/matching/match";
 import { MEETING_MATCHED } from "../database/notifications";
-import type { MeetingRow } from "../entities/meeting";
-import type { MeetingAttendeeRow } from "../entities/meeting-attendee";
-import type { MeetingMatchRow } from "../entities/meeting-match";
-import type { Outcome } from "../platform/outcome";
+import type { MeetingAttendeeRow, MeetingMatchRow, MeetingRow } from "../entities/meeting";
+import type { Outcome } from "../platform/errors";
 import { Briefing, DealCandidate } from "../schema/briefing";
 import { asMany } from "../schema/complexity";
 import { CrmUser } from "../schema/crm-setup";

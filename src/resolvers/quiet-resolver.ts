@@ -11,13 +11,12 @@ import {
   Subscription,
   UseMiddleware,
 } from "type-graphql";
-import { flippedDeal } from "../briefing/quiet/flips";
-import { judge, nothingKnown } from "../briefing/quiet/judge";
-import { type LastInteraction, lastInteraction } from "../briefing/quiet/last-interaction";
+import { judge, LastInteraction, lastInteraction, nothingKnown } from "../briefing/quiet/judge";
+import { flippedDeal } from "../briefing/quiet/verdict";
 import type { DealRef, SnoozeRefusal } from "../briefing/snoozing";
 import { SILENCE_CHANGED } from "../database/notifications";
 import type { DealRow } from "../entities/deal";
-import type { Outcome } from "../platform/outcome";
+import type { Outcome } from "../platform/errors";
 import { Briefing } from "../schema/briefing";
 import { Activity } from "../schema/context-records";
 import { Node } from "../schema/node";

@@ -4,8 +4,7 @@ import { type SyncKind as Kind, SYNC_RESOURCES, type SyncRunRow } from "../entit
 import { PageArgs, type RelayPage } from "../schema/page";
 import type { Refusal } from "../schema/refusal";
 import { RequestSyncResult, SyncKind, SyncRequested, SyncRun, SyncRunConnection, SyncStep } from "../schema/sync";
-import { progressOf } from "../sync/progress";
-import { NEWEST_RUN, readLatestRun, readRuns, readRunsById } from "../sync/run-history";
+import { NEWEST_RUN, progressOf, readLatestRun, readRuns, readRunsById } from "../sync/run-history";
 import type { EventContext, OperationContext } from "./context";
 import { relayPage } from "./pages";
 import { presentRefusal, presentRun, presentStep } from "./present";

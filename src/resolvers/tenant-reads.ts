@@ -1,4 +1,4 @@
-import type { ShownNotes } from "../briefing/shown-notes";
+import type { ShownNotes } from "../briefing/notes";
 import { readConnection } from "../connections/connection";
 import type { CopyScope, Database, TenantScope } from "../database/database";
 import type { ConnectionRow } from "../entities/connection";

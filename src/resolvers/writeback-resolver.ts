@@ -1,6 +1,6 @@
 import { Args, Ctx, FieldResolver, Mutation, Query, Resolver, Root, UseMiddleware } from "type-graphql";
 import { seesAllWrites } from "../auth/policies";
-import type { MatchedEntity } from "../entities/matched-record";
+import type { MatchedEntity } from "../entities/meeting";
 import { Meeting } from "../schema/meeting";
 import { Node } from "../schema/node";
 import type { RelayPage } from "../schema/page";
@@ -13,7 +13,7 @@ import {
   WriteFieldsInput,
   WriteFieldsReport,
   WriteFieldsResult,
-  type WriteLinks,
+  WriteLinks,
   WriteNoteInput,
   WriteNoteResult,
   WriteNoteSuccess,

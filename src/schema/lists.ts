@@ -1,6 +1,6 @@
 import { ArrayMaxSize, ValidateNested } from "class-validator";
 import { ArgsType, Field, ID, InputType, registerEnumType } from "type-graphql";
-import type { MeetingMatchStatus as StoredStatus } from "../entities/meeting-match";
+import type { MeetingMatchStatus as StoredStatus } from "../entities/meeting";
 import { Text } from "./checks";
 import { LONGEST_ADDRESS, Meeting, MeetingMatchStatus } from "./meeting";
 import { connectionOf, PageArgs } from "./page";

@@ -2,20 +2,18 @@ import { ArrayMaxSize, ValidateNested } from "class-validator";
 import { createUnionType, Field, ID, InputType, registerEnumType } from "type-graphql";
 import {
   ATTENDEE_SIDES,
+  DEAL_RULES,
   MATCH_STATUSES,
+  MEETING_MATCH_STATUSES,
   ORGANIZATION_RULES,
   PERSON_RULES,
-  type MatchStatus as StoredMatchStatus,
-  type OrganizationRule as StoredOrganizationRule,
-  type PersonRule as StoredPersonRule,
-  type AttendeeSide as StoredSide,
-} from "../entities/meeting-attendee";
-import {
-  DEAL_RULES,
-  MEETING_MATCH_STATUSES,
-  type DealRule as StoredDealRule,
-  type MeetingMatchStatus as StoredMeetingStatus,
-} from "../entities/meeting-match";
+  DealRule as StoredDealRule,
+  MatchStatus as StoredMatchStatus,
+  MeetingMatchStatus as StoredMeetingStatus,
+  OrganizationRule as StoredOrganizationRule,
+  PersonRule as StoredPersonRule,
+  AttendeeSide as StoredSide,
+} from "../entities/meeting";
 import { HoldsAddress, NotBefore, NotBlank, SensibleInstant, Text } from "./checks";
 import { Node } from "./node";
 import { ObjectType } from "./object-type";

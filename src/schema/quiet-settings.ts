@@ -1,7 +1,7 @@
 import { ArrayMaxSize, ValidateNested } from "class-validator";
 import { createUnionType, Field, ID, InputType, Int, registerEnumType } from "type-graphql";
-import { INWARD_TYPES, isThresholdCode, LEAST_DAYS, MOST_OWN_DAYS } from "../briefing/quiet/thresholds";
-import { isTimeZone } from "../platform/calendar";
+import { INWARD_TYPES, isThresholdCode, LEAST_DAYS, MOST_OWN_DAYS } from "../briefing/quiet/facts";
+import { isTimeZone } from "../platform/clock";
 import { Checked, Text } from "./checks";
 import { asMany } from "./complexity";
 import { Pipeline, Stage } from "./crm-setup";

@@ -1,28 +1,27 @@
-import { ApolloServer, type DocumentStore, HeaderMap } from "@apollo/server";
+import { ApolloServer, DocumentStore, HeaderMap } from "@apollo/server";
 import {
   ApolloServerPluginCacheControlDisabled,
   ApolloServerPluginLandingPageDisabled,
 } from "@apollo/server/plugin/disabled";
 import fastifyApollo from "@as-integrations/fastify";
 import Fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
-import { GraphQLError, type GraphQLSchema } from "graphql";
-import { type ActorVerifier, UnauthenticatedError } from "../auth/actor";
+import { GraphQLError, GraphQLSchema } from "graphql";
+import { ActorVerifier, UnauthenticatedError } from "../auth/actor";
 import { KeysUnavailableError } from "../auth/key-set";
 import { ClientAddresses } from "../platform/client-address";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
-import { createOperationContext, type OperationContext, type Services } from "../resolvers/context";
+import { createOperationContext, OperationContext, Services } from "../resolvers/context";
 import { compiledExecution } from "./compiled-execution";
 import { HEADERS_WAIT_MS, LATE_LOOK_MS, REQUEST_WAIT_MS, STILL_MS } from "./connection-limits";
 import { Crowds } from "./crowds";
 import { boundedDocument, EXECUTION_OPTIONS, keptDocuments, VALIDATION_OPTIONS } from "./document-bounds";
 import { limitOperations } from "./limits";
 import { Draining, listen } from "./listen";
-import { maskErrors } from "./masked-errors";
-import { observeOperations, observeRequests } from "./observation";
+import { maskErrors, observeOperations, observeRequests } from "./masked-errors";
 import { MAX_TOKENS } from "./operation-size";
 import { addSocketServer } from "./socket-server";
-import { addPage, type PageParts } from "./static-files";
+import { addPage, PageParts } from "./static-files";
 
 /** A document with its variables; meetings with hundreds of attendees stay far below. */
 const MAX_BODY_BYTES = 512 * 1024;

@@ -1,25 +1,25 @@
 import type { Server as HttpServer } from "node:http";
 import type { Duplex } from "node:stream";
 import {
-  type ExecutionArgs,
-  type ExecutionResult,
+  ExecutionArgs,
+  ExecutionResult,
   GraphQLError,
-  type GraphQLSchema,
+  GraphQLSchema,
   NoSchemaIntrospectionCustomRule,
   specifiedRules,
 } from "graphql";
-import { CloseCode, type Context, handleProtocols, makeServer, type Server, type SubscribePayload } from "graphql-ws";
+import { CloseCode, Context, handleProtocols, makeServer, Server, SubscribePayload } from "graphql-ws";
 import { WebSocketServer } from "ws";
-import { type Actor, type ActorVerifier, UnauthenticatedError, type Viewer, viewerOf } from "../auth/actor";
+import { Actor, ActorVerifier, UnauthenticatedError, Viewer, viewerOf } from "../auth/actor";
 import { KeysUnavailableError } from "../auth/key-set";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
-import { createOperationContext, type Services } from "../resolvers/context";
+import { createOperationContext, Services } from "../resolvers/context";
 import { SharedReads } from "../resolvers/tenant-reads";
 import { BoundedSocket, Seats } from "./bounded-socket";
 import {
   CLOSE_WAIT_MS,
-  type EndReason,
+  EndReason,
   INIT_WAIT_MS,
   MAX_FRAGMENTS,
   MAX_MESSAGE_BYTES,
@@ -30,8 +30,7 @@ import {
 } from "./connection-limits";
 import type { Arrival, Crowds } from "./crowds";
 import { maskErrors } from "./masked-errors";
-import { SharedSubscriptions } from "./shared-subscriptions";
-import { readMessage, SubscriptionChecks, take, takeToken } from "./subscription-checks";
+import { readMessage, SharedSubscriptions, SubscriptionChecks, take, takeToken } from "./subscription-checks";
 
 /** The close code that WebSocket's registry has for it. */
 const TRY_AGAIN_LATER = 1013;

@@ -1,26 +1,34 @@
-import type { Purpose } from "../connections/budget";
+import type { PinnedTokens } from "../connections/access-tokens";
+import type { Budget, HeldPurse, Purpose } from "../connections/budget";
 import { connectedCopyId, NEEDS_REAUTHORIZATION, NeedsReauthorizationError } from "../connections/connection";
 import { holdCopyToJudge } from "../connections/copies";
-import type { CrmApi } from "../crm/api";
-import type { Purse } from "../crm/purse";
+import { CrmApi } from "../crm/api";
+import { Pacer } from "../crm/calls";
+import type { CrmHttp } from "../crm/http";
+import type { Purse } from "../crm/prices";
 import type { CopyScope, Database, TenantScope } from "../database/database";
 import { notify, PROGRESS_CHANGED } from "../database/notifications";
 import type { SyncResource } from "../entities/sync-run";
-import type { Clock } from "../platform/clock";
+import { Clock, MINUTE_MS, SECOND_MS } from "../platform/clock";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
 import { RunLostError } from "./failures";
 import type { Judging, Settling } from "./lists";
-import { type ClaimedRun, COUNTED, countsParameters, extendLease, type StepChange } from "./runs";
+import { ClaimedRun, COUNTED, countsParameters, extendLease, requireLease, StepChange } from "./runs";
 
 /** Whoever watches a run hears of it so often at most, its beginnings and ends aside. */
 const TOLD_EVERY_MS = 250;
+
+/** A run gives its place to waiting ones after this, and goes on from its checkpoint when it is its turn again. */
+const TURN_MS = 15 * SECOND_MS;
+/** Where runs are only made by request: how old a list may grow beside a long pass. */
+const STALE_AFTER_MS = 15 * MINUTE_MS;
 
 /** What the steps of a run share. */
 export interface RunContext {
   readonly run: ClaimedRun;
   /** The calls to the CRM, by what they are paid from. */
-  readonly apis: Record<"firstLists" | "lists" | "participants" | "meetings", CrmApi>;
+  readonly apis: Record<"firstLists" | "lists" | "participants" | "dealsOfMeetings" | "meetings", CrmApi>;
   /** Tokens of the CRM that may be spent on a purpose now. */
   readonly left: (purpose: Purpose) => Promise<number>;
   /** Asks the CRM whether the user who authorized is still active, and the one whose token it is. */
@@ -39,6 +47,71 @@ export interface RunContext {
   isStopped(): boolean;
   /** The run's turn is over, or the process is to stop: nothing more is asked for, and what was is still committed. */
   mustPause(): boolean;
+}
+
+export interface ContextParts {
+  database: Database;
+  http: CrmHttp;
+  crmBaseUrl: string;
+  concurrency: number;
+  /** How often the schedule runs; 0: only by request. */
+  intervalMs: number;
+  budget: Budget;
+  settling: Settling;
+  judging: Judging;
+  tokensOf(tenantId: number, copyId: number): PinnedTokens;
+  metrics?: Metrics;
+  clock: Clock;
+  logger: Logger;
+}
+
+export type Purses = Record<keyof RunContext["apis"], HeldPurse>;
+
+/** What a run's calls are paid from. */
+export function pursesOf({ budget }: Pick<ContextParts, "budget">, { tenantId, copyId }: ClaimedRun): Purses {
+  const purse = (purpose: Purpose) => budget.purse(tenantId, copyId, purpose);
+  return {
+    firstLists: purse("FIRST_LISTS"),
+    lists: purse("LISTS"),
+    participants: purse("PARTICIPANTS"),
+    dealsOfMeetings: purse("DEALS_OF_MEETINGS"),
+    meetings: purse("MEETINGS"),
+  };
+}
+
+/** What the steps of a turn share. @param askedAt when its worker asked for it */
+export function contextOf(
+  parts: ContextParts,
+  run: ClaimedRun,
+  purses: Purses,
+  askedAt: Date,
+  stop: AbortSignal,
+): RunContext {
+  const { database, clock, concurrency, metrics, http, crmBaseUrl, intervalMs, budget } = parts;
+  const { settling, judging } = parts;
+  const { tenantId, runId, copyId, kind } = run;
+  const tokens = parts.tokensOf(tenantId, copyId);
+  const mayBegin = () => requireLease(run, clock());
+  const calls = { http, baseUrl: crmBaseUrl, tokens, pacer: new Pacer(clock), mayBegin, stop };
+  const api = (purse: HeldPurse) => new CrmApi({ ...calls, purse });
+  const { firstLists, lists, participants, dealsOfMeetings, meetings } = purses;
+  const turnEnds = askedAt.getTime() + TURN_MS;
+  return {
+    ...{ run, database, clock, concurrency, metrics, settling, judging },
+    verify: (purse) => tokens.verify({ mayBegin, stop, ...(purse && { purse }) }),
+    apis: {
+      firstLists: api(firstLists),
+      lists: api(lists),
+      participants: api(participants),
+      dealsOfMeetings: api(dealsOfMeetings),
+      meetings: api(meetings),
+    },
+    left: (purpose) => budget.left(tenantId, copyId, purpose, clock()),
+    logger: parts.logger.child({ tenantId, runId, kind }),
+    staleAfterMs: intervalMs || STALE_AFTER_MS,
+    isStopped: () => stop.aborted,
+    mustPause: () => stop.aborted || clock().getTime() >= turnEnds,
+  };
 }
 
 export const copyOf = ({ database, run }: Pick<RunContext, "database" | "run">): CopyScope => ({

@@ -1,70 +1,43 @@
-import type { PinnedTokens } from "../connections/access-tokens";
-import type { Budget, HeldPurse, Purpose } from "../connections/budget";
+import type { Purpose } from "../connections/budget";
 import { endTrouble, isTrouble, noteTrouble } from "../connections/connection";
 import { readGaps } from "../connections/known-gaps";
-import { CrmApi } from "../crm/api";
 import { BudgetLowError, CrmError, stopBehind } from "../crm/errors";
-import type { CrmHttp } from "../crm/http";
-import { Pacer } from "../crm/pacer";
 import { ADDRESSES } from "../crm/prices";
-import type { Database, TenantScope } from "../database/database";
+import type { TenantScope } from "../database/database";
 import { isGivenUp } from "../database/session-limits";
-import { SYNC_RESOURCES, type SyncResource } from "../entities/sync-run";
-import type { SyncStepRow } from "../entities/sync-step";
-import { type Clock, MINUTE_MS, SECOND_MS } from "../platform/clock";
-import type { Logger } from "../platform/logger";
-import type { Metrics } from "../platform/metrics";
-import { copyOf, holdRun, inRun, type RunContext } from "./commit";
-import { failureOf, isListFailure, type RunFailure, RunLostError } from "./failures";
-import { gapOf, recordGaps } from "./gaps";
-import { type Judging, LISTS, type ListResource, type Settling } from "./lists";
+import { SYNC_RESOURCES, SyncResource, SyncStepRow } from "../entities/sync-run";
+import { SECOND_MS } from "../platform/clock";
+import { ContextParts, contextOf, copyOf, holdRun, inRun, Purses, pursesOf, RunContext } from "./commit";
+import { failureOf, gapOf, isListFailure, RunFailure, RunLostError, recordGaps } from "./failures";
+import { LISTS, ListResource } from "./lists";
+import { areDealsOfMeetingsDue } from "./participant-queue";
 import { askParticipants } from "./participants";
-import { begunOf, type ListState, passOf, readLists } from "./passes";
+import { begunOf, ListState, passOf, readLists } from "./passes";
 import { MAIN_LISTS, passesOf } from "./plan";
 import { probeMatched, refreshMeeting } from "./probes";
 import {
-  type ClaimedRun,
+  ClaimedRun,
   claimRun,
   endRun,
   extendLease,
   insertSteps,
   noteFailure,
-  type RunRef,
+  RunRef,
   readSteps,
   releaseRun,
-  requireLease,
   setStepState,
 } from "./runs";
 import { MEETING_LISTS, markRefreshed, meetingsToRefresh } from "./schedule-rows";
 import { walkPass } from "./walk";
 
 const BEAT_MS = 10 * SECOND_MS;
-/** A run gives its place to waiting ones after this, and goes on from its checkpoint when it is its turn again. */
-const TURN_MS = 15 * SECOND_MS;
 /** A run that the operator's stop, or somebody else's lock, holds up looks again after this. */
 const HELD_UP_MS = 10 * SECOND_MS;
-/** Where runs are only made by request: how old a list may grow beside a long pass. */
-const STALE_AFTER_MS = 15 * MINUTE_MS;
 
-export interface EngineParts {
-  database: Database;
-  http: CrmHttp;
-  crmBaseUrl: string;
-  concurrency: number;
-  /** How often the schedule runs; 0: only by request. */
-  intervalMs: number;
-  budget: Budget;
-  settling: Settling;
-  judging: Judging;
-  tokensOf(tenantId: number, copyId: number): PinnedTokens;
+export interface EngineParts extends ContextParts {
   /** Plans the connection's next run, in the transaction that ends one. */
   planNext(scope: TenantScope, copyId: number, failure: RunFailure | null): Promise<void>;
-  metrics?: Metrics;
-  clock: Clock;
-  logger: Logger;
 }
-
-type Purses = Record<keyof RunContext["apis"], HeldPurse>;
 
 /** Runs one sync from wherever its passes say it stands, page by page. */
 export class SyncEngine {
@@ -77,8 +50,8 @@ export class SyncEngine {
     const run = await claimRun(database.tenant(tenantId), runId, askedAt);
     if (!run) return;
     const beat = setInterval(() => this.#beat(run), BEAT_MS);
-    const purses = this.#pursesOf(run);
-    const context = this.#contextOf(run, purses, askedAt, stop);
+    const purses = pursesOf(this.parts, run);
+    const context = contextOf(this.parts, run, purses, askedAt, stop);
     try {
       const isDone = await this.#paidFrom(purses, context);
       if (isDone) await this.#end(context, null);
@@ -106,43 +79,6 @@ export class SyncEngine {
     }
   }
 
-  #pursesOf({ tenantId, copyId }: ClaimedRun): Purses {
-    const purse = (purpose: Purpose) => this.parts.budget.purse(tenantId, copyId, purpose);
-    return {
-      firstLists: purse("FIRST_LISTS"),
-      lists: purse("LISTS"),
-      participants: purse("PARTICIPANTS"),
-      meetings: purse("MEETINGS"),
-    };
-  }
-
-  #contextOf(run: ClaimedRun, purses: Purses, askedAt: Date, stop: AbortSignal): RunContext {
-    const { database, clock, concurrency, metrics, http, crmBaseUrl, intervalMs, budget } = this.parts;
-    const { settling, judging } = this.parts;
-    const { tenantId, runId, copyId, kind } = run;
-    const tokens = this.parts.tokensOf(tenantId, copyId);
-    const mayBegin = () => requireLease(run, clock());
-    const calls = { http, baseUrl: crmBaseUrl, tokens, pacer: new Pacer(clock), mayBegin, stop };
-    const api = (purse: HeldPurse) => new CrmApi({ ...calls, purse });
-    const { firstLists, lists, participants, meetings } = purses;
-    const turnEnds = askedAt.getTime() + TURN_MS;
-    return {
-      ...{ run, database, clock, concurrency, metrics, settling, judging },
-      verify: (purse) => tokens.verify({ mayBegin, stop, ...(purse && { purse }) }),
-      apis: {
-        firstLists: api(firstLists),
-        lists: api(lists),
-        participants: api(participants),
-        meetings: api(meetings),
-      },
-      left: (purpose) => budget.left(tenantId, copyId, purpose, clock()),
-      logger: this.parts.logger.child({ tenantId, runId, kind }),
-      staleAfterMs: intervalMs || STALE_AFTER_MS,
-      isStopped: () => stop.aborted,
-      mustPause: () => stop.aborted || clock().getTime() >= turnEnds,
-    };
-  }
-
   /**
    * Specification 5.10: nothing is synced as a user who is deactivated, or is not the one who authorized. Where the company
    * is short of tokens, the same question is the look at whether it still is; a refusal then is no news.
@@ -151,8 +87,12 @@ export class SyncEngine {
     const { clock, verify, left } = context;
     const carries = async (purpose: Purpose) => (await left(purpose)) >= ADDRESSES.currentUser.price;
     if (await carries("LISTS")) return verify(purses.lists);
-    const meetings = await meetingsToRefresh(copyOf(context), clock());
+    const copy = copyOf(context);
+    const meetings = await meetingsToRefresh(copy, clock());
     if (meetings.length > 0 && (await carries("MEETINGS"))) return verify(purses.meetings);
+    if ((await carries("DEALS_OF_MEETINGS")) && (await areDealsOfMeetingsDue(copy, clock()))) {
+      return verify(purses.dealsOfMeetings);
+    }
     const wasShort = !(await carries("FIRST_LISTS"));
     await verify(purses.firstLists).catch((error: unknown) => {
       if (!wasShort || failureOf(error)?.code !== "RATE_LIMITED") throw error;

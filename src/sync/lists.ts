@@ -7,8 +7,7 @@ import { DealRow } from "../entities/deal";
 import { NoteRow } from "../entities/note";
 import { OrganizationRow } from "../entities/organization";
 import { PersonRow } from "../entities/person";
-import { PipelineRow } from "../entities/pipeline";
-import { StageRow } from "../entities/stage";
+import { PipelineRow, StageRow } from "../entities/pipeline";
 import type { SyncResource } from "../entities/sync-run";
 import * as write from "./writers";
 
@@ -128,3 +127,23 @@ export const LISTS: Record<ListResource, List> = {
   ACTIVITIES,
   NOTES,
 };
+
+/** Lists that are read less often are read at once when a changed record names somebody, or something, that is unknown. */
+export async function readUnknown(
+  { tenantId, copyId, rows, metadata }: CopyScope,
+  resource: ListResource,
+  ids: readonly number[],
+): Promise<ListResource[]> {
+  const { entity, depends } = LISTS[resource];
+  const { tableName } = metadata(entity);
+  const names = Object.entries(depends).map(
+    ([named, { column, of }]) => `SELECT '${named}' AS named WHERE EXISTS (
+       SELECT 1 FROM ${tableName} t WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.crm_id = ANY ($3) AND t.${column} IS NOT NULL
+         AND NOT EXISTS (SELECT 1 FROM ${metadata(of).tableName} n
+           WHERE n.tenant_id = $1 AND n.copy_id = $2 AND n.crm_id = t.${column}))`,
+  );
+  const found = await rows<{ named: ListResource }>(names.join(" UNION ALL "), [tenantId, copyId, ids], {
+    named: "text",
+  });
+  return found.map(({ named }) => named);
+}

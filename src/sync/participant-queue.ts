@@ -1,7 +1,6 @@
 import { ADDRESSES } from "../crm/prices";
 import type { CopyScope } from "../database/database";
-import type { MatchedEntity } from "../entities/matched-record";
-import { MeetingMatchRow } from "../entities/meeting-match";
+import { MatchedEntity, MeetingMatchRow } from "../entities/meeting";
 import type { SyncKind } from "../entities/sync-run";
 import { DAY_MS } from "../platform/clock";
 
@@ -55,7 +54,7 @@ const DUE = `${OF_COPY} AND d.participants_due`;
 /** Without those that could not be read. */
 const FIRST = `${DUE} AND (d.participants_known OR d.participants_asked_at IS NULL)`;
 const CHANGED = "coalesce(d.update_time, '0001-01-01 00:00:00+00'::timestamptz)";
-const CLOSED = "coalesce(greatest(d.won_time, d.lost_time), '0001-01-01 00:00:00+00'::timestamptz)";
+const CLOSED = "coalesce(greatest(d.won_time, d.lost_time), d.close_time, '0001-01-01 00:00:00+00'::timestamptz)";
 const DERIVED = `d.participants_count = 1 AND d.person_id IS NOT NULL AND d.crm_id % ${SAMPLE} <> 0`;
 const MATTERS = [
   "d.status = 'open'",
@@ -175,7 +174,11 @@ export async function nearestMeetings({ tenantId, rows }: CopyScope, now: Date):
 }
 
 /** Of the first meetings of which any deal is due. Those before it are done with in this turn. */
-async function nextOfMeetings(copy: CopyScope, { mark, meetings }: Queue, most: number): Promise<ReadDeal[]> {
+async function nextOfMeetings(
+  copy: CopyScope,
+  { mark, meetings }: Pick<Queue, "mark" | "meetings">,
+  most: number,
+): Promise<ReadDeal[]> {
   const { tenantId, copyId, rows } = copy;
   for (; meetings.length > 0; meetings.splice(0, MEETINGS_AT_ONCE)) {
     const nearest = meetings.slice(0, MEETINGS_AT_ONCE);
@@ -199,6 +202,12 @@ async function nextOfMeetings(copy: CopyScope, { mark, meetings }: Queue, most: 
     if (due.length > 0) return due.sort((a, b) => placeOf(a) - placeOf(b) || a.dealId - b.dealId).slice(0, most);
   }
   return [];
+}
+
+/** Whether a deal waits that a recorded meeting may be about. */
+export async function areDealsOfMeetingsDue(copy: CopyScope, now: Date): Promise<boolean> {
+  const meetings = await nearestMeetings(copy, now);
+  return (await nextOfMeetings(copy, { mark: now, meetings }, 1)).length > 0;
 }
 
 /** How many deals wait for their first answer, or for one after a change; counted up to what the tokens carry. */

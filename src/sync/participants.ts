@@ -5,12 +5,10 @@ import { CrmError, stopBehind } from "../crm/errors";
 import type { CrmDeal } from "../crm/parsing/records";
 import type { CopyScope } from "../database/database";
 import { jsonRows } from "../database/upsert";
-import { SyncRunRow } from "../entities/sync-run";
-import type { SyncStepRow } from "../entities/sync-step";
-import { SyncedCopyRow } from "../entities/synced-copy";
-import { commitPiece, copyOf, judged, type RunContext } from "./commit";
-import { isSubFetchFailure } from "./failures";
-import { type FoundGap, recordGaps } from "./gaps";
+import { SyncedCopyRow } from "../entities/connection";
+import { SyncRunRow, SyncStepRow } from "../entities/sync-run";
+import { commitPiece, copyOf, judged, RunContext } from "./commit";
+import { FoundGap, isSubFetchFailure, recordGaps } from "./failures";
 import {
   affordable,
   countDue,
@@ -19,10 +17,10 @@ import {
   nearestMeetings,
   nextDeals,
   planTurn,
-  type QueuedDeal,
+  QueuedDeal,
 } from "./participant-queue";
-import { agreeing, confirmRule, isRefutedBy, odd, type RuleOfOne, readRule, refuteRule } from "./rule-of-one";
-import { NO_CHANGE, type StepChange, setStepState } from "./runs";
+import { agreeing, confirmRule, isRefutedBy, odd, RuleOfOne, readRule, refuteRule } from "./rule-of-one";
+import { NO_CHANGE, StepChange, setStepState } from "./runs";
 import { writeDeals } from "./writers";
 
 /** Deals asked for between two commits: a crash repeats at most this many requests. */
@@ -73,29 +71,39 @@ async function* askGroup(
   walk: Walk,
   group: (typeof GROUPS)[number],
 ): AsyncGenerator<StepChange & { isLast: boolean }, "ASKED" | "OVER" | "PAUSED"> {
-  const { run, clock, apis, mustPause } = context;
+  const { run, clock, mustPause } = context;
   const copy = copyOf(context);
-  const left = () => context.left("PARTICIPANTS");
   const meetings = group === "OF_MEETINGS" ? await nearestMeetings(copy, clock()) : [];
   const queue = () => ({ mark: walk.mark, now: clock(), ruleOfOne: walk.rule.holds, meetings });
-  const turn = group === "AGAIN" ? await planTurn(copy, queue(), run.kind, await left()) : null;
+  const turn = group === "AGAIN" ? await planTurn(copy, queue(), run.kind, await context.left("PARTICIPANTS")) : null;
   for (let most = turn?.most ?? BATCH; ; most -= turn ? BATCH : 0) {
     if (mustPause()) return "PAUSED";
-    const size = Math.min(BATCH, most, affordable(await left()));
+    const { api, carried } = await payerOf(context, group);
+    const size = Math.min(BATCH, most, carried);
     const deals =
       size > 0 ? await nextDeals(copy, group, { ...queue(), againBefore: turn?.before ?? walk.mark }, size) : [];
     if (deals.length === 0) break;
-    const answers = await askBatch(context, apis.participants, deals);
+    const answers = await askBatch(context, api, deals);
     const held = walk.rule.holds;
-    yield { ...(await commitAnswers(context, apis.participants, walk, answers)), isLast: false };
+    yield { ...(await commitAnswers(context, api, walk, answers)), isLast: false };
     if (isOver(context, answers)) return "OVER";
     if (walk.rule.holds && !held) yield* derive(context, walk);
   }
-  if (turn) {
+  if (turn && turn.most > 0) {
     const { tenantId, copyId } = copy;
     await copy.typed((orm) => orm.update(SyncedCopyRow, { tenantId, id: copyId }, { askedAgainAt: clock() }));
   }
   return "ASKED";
+}
+
+/** What pays for a group's next deals, and for how many: those of meetings have a share of their own besides. */
+async function payerOf(
+  { apis, left }: RunContext,
+  group: (typeof GROUPS)[number],
+): Promise<{ api: CrmApi; carried: number }> {
+  const carried = affordable(await left("PARTICIPANTS"));
+  if (carried > 0 || group !== "OF_MEETINGS") return { api: apis.participants, carried };
+  return { api: apis.dealsOfMeetings, carried: affordable(await left("DEALS_OF_MEETINGS")) };
 }
 
 /** What the rule of one tells without a request. */

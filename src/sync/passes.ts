@@ -1,11 +1,12 @@
 import { LessThan } from "typeorm";
+import type { CrmPage } from "../crm/api";
 import type { CopyScope } from "../database/database";
-import { RejectedRecordRow } from "../entities/rejected-record";
-import { SyncListRow, SyncPassRow } from "../entities/sync-list";
-import { SYNC_RESOURCES, type SyncResource } from "../entities/sync-run";
+import { jsonRows } from "../database/upsert";
+import { RejectedRecordRow, SyncListRow, SyncPassRow } from "../entities/sync-list";
+import { SYNC_RESOURCES, SyncResource } from "../entities/sync-run";
 import { DAY_MS } from "../platform/clock";
-import { type PassKind, sinceOf } from "./plan";
-import { type ClaimedRun, COUNTED, countsParameters, type StepChange } from "./runs";
+import { PassKind, sinceOf } from "./plan";
+import { ClaimedRun, COUNTED, countsParameters, StepChange } from "./runs";
 
 /** One whole walk may skip a record by a glitch: rather a gap for too long than a hole that nobody sees. */
 const SHOWN_WITHIN_MS = 3 * DAY_MS;
@@ -32,7 +33,8 @@ const BEGINNING = { beganAt: null, cursor: null, lastId: 0, walk: 1, firstWalkEn
 /** The pass that is under way, or one that begins now: through what changed since the list was last complete, or through all of it. */
 export function passOf({ list, passes }: ListState, resource: SyncResource, kind: PassKind): Pass {
   const updatedSince = kind === "CHANGES" && list?.watermark ? sinceOf(list.watermark) : null;
-  return passes.get(kind) ?? { resource, kind, removes: false, updatedSince, isStored: false, ...BEGINNING };
+  const first = { ...BEGINNING, inVainSince: null, begunAnewAt: null };
+  return passes.get(kind) ?? { resource, kind, removes: false, updatedSince, isStored: false, ...first };
 }
 
 /** The passes that have shown something already. */
@@ -95,9 +97,19 @@ export async function forgetPasses({ tenantId, copyId, typed }: CopyScope): Prom
 
 /** A pass that cannot go on from where it stands begins anew with the next run. */
 export async function restartPass({ tenantId, copyId, typed }: CopyScope, { resource, kind }: Pass): Promise<void> {
-  const key = { tenantId, copyId, resource, kind };
-  if (kind === "CHANGES") await typed((orm) => orm.delete(SyncPassRow, key));
-  else await typed((orm) => orm.update(SyncPassRow, key, BEGINNING));
+  await typed((orm) => orm.update(SyncPassRow, { tenantId, copyId, resource, kind }, BEGINNING));
+}
+
+/** That a pass begins anew, for a reason that may last: if it comes to no end it rests before it does so again. */
+export async function noteAnew({ tenantId, copyId, typed }: CopyScope, pass: Pass, now: Date): Promise<void> {
+  const { resource, kind, inVainSince } = pass;
+  const anew = { inVainSince: inVainSince ?? now, begunAnewAt: now };
+  await typed((orm) => orm.update(SyncPassRow, { tenantId, copyId, resource, kind }, anew));
+}
+
+/** Somebody asks for what is new: nothing rests. */
+export async function endRests({ tenantId, copyId, typed }: CopyScope): Promise<void> {
+  await typed((orm) => orm.update(SyncPassRow, { tenantId, copyId }, { begunAnewAt: null }));
 }
 
 /** Where a pass stands after a page, with the step's counts. The caller's transaction has written the page. */
@@ -129,12 +141,15 @@ export async function movePass(
 
 /** The pass is over: its list is read up to when it began. A watermark never goes back. @returns how far the list is read now */
 export async function endPass(
-  { copyId, rows }: CopyScope,
+  copy: CopyScope,
   run: ClaimedRun,
+  { hasRejected }: ListState,
   pass: Pass,
   change: StepChange,
   now: Date,
 ): Promise<ListState["list"]> {
+  if (hasRejected) await forgetRejected(copy, pass, now);
+  const { copyId, rows } = copy;
   const { resource, kind, beganAt } = pass;
   const isWhole = kind === "WHOLE";
   const [list] = await rows<NonNullable<ListState["list"]>>(
@@ -142,7 +157,6 @@ export async function endPass(
        DELETE FROM sync_pass WHERE tenant_id = $1 AND copy_id = $10 AND resource = $3 AND kind = $11
      ), mended AS (
        DELETE FROM data_gap WHERE tenant_id = $1 AND copy_id = $10 AND resource = $3 AND crm_id = 0
-         AND ($12::boolean OR code <> 'NOT_SHOWN')
      )
      UPDATE sync_list SET watermark = greatest(watermark, $13::timestamptz), read_at = $14, whole_at = CASE WHEN $12::boolean THEN $14::timestamptz ELSE whole_at END,
        quiet_reads = CASE WHEN (SELECT sum(written + removed) FROM sync_step WHERE tenant_id = $1 AND run_id = $2 AND resource = $3) + $6::int + $8::int = 0
@@ -155,8 +169,30 @@ export async function endPass(
   return list ?? null;
 }
 
+/** Keeps what could not be read of a page, with the reason; what is readable now is not missing any more. */
+export async function keepAside(
+  { tenantId, copyId, rows }: CopyScope,
+  resource: SyncResource,
+  { records, rejected }: CrmPage<{ id: number }>,
+  now: Date,
+): Promise<void> {
+  const lastOfEachKey = [...new Map(rejected.map((record) => [record.key, record])).values()];
+  await rows(
+    `WITH mended AS (
+       DELETE FROM rejected_record x
+       WHERE x.tenant_id = $1 AND x.copy_id = $2 AND x.resource = $3 AND x.record_key = ANY ($4::text[])
+     )
+     INSERT INTO rejected_record AS x (tenant_id, copy_id, resource, record_key, reason, payload, since, seen_at)
+     SELECT $1, $2, $3, r.key, r.reason, coalesce(r.payload, 'null'), $6, $6
+     FROM jsonb_to_recordset($5::jsonb) AS r (key text, reason text, payload jsonb)
+     ON CONFLICT (tenant_id, copy_id, resource, record_key)
+     DO UPDATE SET reason = EXCLUDED.reason, payload = EXCLUDED.payload, seen_at = EXCLUDED.seen_at`,
+    [tenantId, copyId, resource, records.map(({ id }) => id), jsonRows(lastOfEachKey), now],
+  );
+}
+
 /** The whole list was shown since a pass began: what could not be read before, and was not shown for long, is gone from the CRM. */
-export async function forgetRejected(
+async function forgetRejected(
   { tenantId, copyId, typed }: CopyScope,
   { resource, kind, beganAt }: Pass,
   now: Date,

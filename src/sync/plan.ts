@@ -1,6 +1,9 @@
-import { MAIN_LISTS as MAIN, type SyncListRow } from "../entities/sync-list";
-import type { SyncResource } from "../entities/sync-run";
-import { MINUTE_MS, SECOND_MS } from "../platform/clock";
+import { PAGE_SIZE } from "../crm/api";
+import { ADDRESSES } from "../crm/prices";
+import { MAIN_LISTS as MAIN, type SyncListRow, type SyncPassRow } from "../entities/sync-list";
+import type { SyncKind, SyncResource } from "../entities/sync-run";
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../platform/clock";
+import type { ListResource } from "./lists";
 
 /** The CRM's index lags its writes by seconds (size unknown): a list is asked for what changed so much before its watermark. */
 const OVERLAP_MS = MINUTE_MS;
@@ -8,6 +11,41 @@ const OVERLAP_MS = MINUTE_MS;
 const MANY = 100;
 /** Two walks that are both to show that much is gone stand at least so far apart. */
 export const WALKS_APART_MS = 10 * MINUTE_MS;
+/** What cannot be read for long is tried once a day. */
+const LONGEST_REST_MS = DAY_MS;
+
+/** Small lists that seldom change, and that the CRM only tells whole. */
+const SLOW: ReadonlySet<SyncResource> = new Set(["USERS", "PIPELINES", "STAGES"]);
+const SLOW_MS = 4 * HOUR_MS;
+/** They name each other, so they are read together: a new deal without its person would be of nobody. */
+const TOGETHER: readonly ListResource[] = ["ORGANIZATIONS", "PERSONS", "DEALS"];
+const READ: readonly ListResource[] = ["USERS", "PIPELINES", "STAGES", ...TOGETHER, "ACTIVITIES", "NOTES"];
+/** Those that are read whole for nothing else than to find what is gone. */
+const RECONCILED: readonly ListResource[] = ["ORGANIZATIONS", "PERSONS", "ACTIVITIES", "NOTES"];
+
+/** After so many reads without a change the wait for the next one grows by an interval. */
+const READS_A_STRETCH = 2;
+/** The longest that a list waits, in intervals: an unchanged day costs a tenth of the smallest budget at most. */
+const LONGEST = 4;
+/** And while a meeting is near: people prepare for it, and 20 meetings a day are still within the means however they lie. */
+const LONGEST_NEAR = 2.5;
+const NEAR_MS = 2 * HOUR_MS;
+/** What is due so soon, in intervals, is read along: a run more would cost a question who the user is. */
+const ALONG = 0.25;
+/** Runs of many tenants that were connected together drift apart by this share of the interval, to either side. */
+const JITTER = 0.1;
+/** Two runs of the schedule are at least so far apart, also where the first came to nothing. */
+export const APART_MS = MINUTE_MS;
+/** So long before a meeting what it is about is brought up to date: late enough to be fresh, in time to be read. */
+export const REFRESH_BEFORE_MS = 5 * MINUTE_MS;
+/** And up to so long after it began, where it was recorded late or no worker was there in time. */
+export const REFRESH_AFTER_MS = 5 * MINUTE_MS;
+/** Where the CRM's company is short of tokens and nothing says until when, it is asked again after this. */
+export const SHORT_MS = HOUR_MS;
+/** Between the two looks that show that a record is gone. */
+const SECOND_LOOK_MS = 10 * MINUTE_MS;
+/** Walking the deals whole, for what they do not tell as a change, costs this share of a day's allowance at most. */
+const WHOLE_DEALS_SHARE = 1 / 50;
 
 /** Without one of these a run has failed; without the others it succeeds and says what is missing (specification 4.3). */
 export const MAIN_LISTS: ReadonlySet<SyncResource> = new Set(MAIN);
@@ -60,6 +98,20 @@ export function passesOf(facts: ListFacts, now: Date, staleAfterMs: number): Pas
   return passes;
 }
 
+/**
+ * A pass that began anew and came to no end rests for as long as that has gone on, a day at most: what is read in vain run
+ * after run is paid from what the other lists need. A time that has not come is of a clock that was wrong.
+ */
+export function rests(
+  { inVainSince, begunAnewAt }: Pick<SyncPassRow, "inVainSince" | "begunAnewAt">,
+  now: Date,
+): boolean {
+  if (inVainSince === null || begunAnewAt === null) return false;
+  const restMs = Math.min(LONGEST_REST_MS, begunAnewAt.getTime() - inVainSince.getTime());
+  const restedMs = now.getTime() - begunAnewAt.getTime();
+  return restedMs >= 0 && restedMs < restMs;
+}
+
 export interface Absence {
   /** What the walks have not seen. */
   absent: number;
@@ -70,4 +122,96 @@ export interface Absence {
 /** So much less than is held is more likely a glitch, or another user's view, than a day's deletions: it has to be proven. */
 export function isMuch({ absent, held }: Absence): boolean {
   return absent >= held || (absent > MANY && absent > held / 2);
+}
+
+/** What the schedule knows of a list. */
+export interface PaceFacts extends Pick<SyncListRow, "readAt" | "wholeAt" | "quietReads"> {
+  /** A way through it is under way, or was asked for. */
+  isOpen: boolean;
+}
+
+export type Lists = ReadonlyMap<SyncResource, PaceFacts>;
+
+export interface Pace {
+  /** How often a list is read that changes; 0: by request only. */
+  intervalMs: number;
+  /** When the next meeting begins whose world is not brought up to date yet; null: none is recorded. */
+  nextMeetingAt: Date | null;
+}
+
+/** How long ago something was. What a clock far ahead has noted was long ago: it must not hold up what is due since. */
+export function ageOf(noted: Date, now: Date): number {
+  const ageMs = now.getTime() - noted.getTime();
+  return ageMs < -APART_MS ? Number.POSITIVE_INFINITY : ageMs;
+}
+
+/** From when on the schedule reads a list. One that was never read to its end, or is being read, has been due for ever. */
+function dueAt(lists: Lists, resource: ListResource, now: Date, { intervalMs, nextMeetingAt }: Pace): Date {
+  if (lists.get(resource)?.isOpen) return new Date(0);
+  const group = (TOGETHER.includes(resource) ? TOGETHER : [resource]).map((each) => lists.get(each));
+  const readAt = Math.min(...group.map((list) => believed(list?.readAt, now)));
+  if (SLOW.has(resource)) return new Date(readAt + Math.max(SLOW_MS, intervalMs));
+  const stretch = 1 + Math.floor(Math.min(...group.map((list) => list?.quietReads ?? 0)) / READS_A_STRETCH);
+  const far = readAt + intervalMs * Math.min(LONGEST, stretch);
+  if (!nextMeetingAt) return new Date(far);
+  const near = readAt + intervalMs * Math.min(LONGEST_NEAR, stretch);
+  return new Date(Math.min(far, Math.max(near, nextMeetingAt.getTime() - NEAR_MS)));
+}
+
+const believed = (noted: Date | null | undefined, now: Date) =>
+  noted && Number.isFinite(ageOf(noted, now)) ? noted.getTime() : 0;
+
+/** The lists that a run of the schedule reads now. One that somebody asked for reads all of them. */
+export function dueLists(lists: Lists, now: Date, pace: Pace): ListResource[] {
+  const until = now.getTime() + ALONG * pace.intervalMs;
+  return READ.filter((resource) => dueAt(lists, resource, now, pace).getTime() <= until);
+}
+
+export interface Waiting {
+  /** When a record was missed that waits for its second look; null: none does. */
+  missedAt: Date | null;
+  /** Until then the CRM's company needs its tokens for others; null: there are some for syncs. */
+  shortUntil: Date | null;
+}
+
+/**
+ * When the next run comes: when the first list is due, or a meeting begins, or a second look is to be had.
+ * @param chance 0 to 1, for the jitter
+ * @returns null where runs are only made by request
+ */
+export function nextRunAt(now: Date, lists: Lists, pace: Pace, waiting: Waiting, chance: number): Date | null {
+  const { intervalMs, nextMeetingAt } = pace;
+  const { missedAt, shortUntil } = waiting;
+  if (intervalMs === 0) return null;
+  const at = now.getTime();
+  const firstDue = Math.min(...READ.map((list) => dueAt(lists, list, now, pace).getTime()));
+  const wait = Math.max(intervalMs, firstDue - at) + intervalMs * JITTER * (2 * chance - 1);
+  // A second look that the run before this was to have, and had not, is no reason to hurry.
+  const looksAt = missedAt && missedAt.getTime() + SECOND_LOOK_MS > at ? missedAt.getTime() + SECOND_LOOK_MS : null;
+  const refreshAt = nextMeetingAt && nextMeetingAt.getTime() - REFRESH_BEFORE_MS;
+  const next = Math.min(at + wait, looksAt ?? Number.POSITIVE_INFINITY, refreshAt ?? Number.POSITIVE_INFINITY);
+  return new Date(Math.max(next, at + APART_MS, shortUntil?.getTime() ?? 0));
+}
+
+/** The latest that a next run is planned for; what is planned for later was by a clock far ahead. */
+export function longestWaitMs(intervalMs: number): number {
+  return Math.max((LONGEST + JITTER) * intervalMs, SHORT_MS, APART_MS);
+}
+
+/**
+ * What the schedule runs: mostly what changed, and everything once in a while, to find what is gone. The list that was
+ * read whole last counts: one that cannot be read would else make every run a reconciling one.
+ */
+export function dueKind(lists: Lists, now: Date, reconcileIntervalMs: number): SyncKind {
+  const wholes = RECONCILED.map((list) => lists.get(list)?.wholeAt ?? null).filter((at) => at !== null);
+  const lastWhole = Math.max(...wholes.map((at) => believed(at, now)));
+  const isDue = reconcileIntervalMs > 0 && wholes.length > 0 && now.getTime() - lastWhole >= reconcileIntervalMs;
+  return isDue ? "RECONCILE" : "INCREMENTAL";
+}
+
+/** @param allowance what syncs may spend a day */
+export function areWholeDealsDue(wholeAt: Date, deals: number, allowance: number, now: Date): boolean {
+  const price = Math.ceil(deals / PAGE_SIZE) * ADDRESSES.deals.price;
+  const days = Math.max(1, price / (WHOLE_DEALS_SHARE * allowance));
+  return ageOf(wholeAt, now) >= days * DAY_MS;
 }

@@ -1,21 +1,21 @@
 import { Any } from "typeorm";
-import { type CrmApi, type CrmPage, MAX_IDS } from "../crm/api";
+import { CrmApi, CrmPage, MAX_IDS } from "../crm/api";
 import { CrmError } from "../crm/errors";
 import { idsOfRejected } from "../crm/parsing/page";
 import type { CopyScope } from "../database/database";
-import type { MatchedEntity } from "../entities/matched-record";
-import { MissedRecordRow } from "../entities/missed-record";
-import { SyncedCopyRow } from "../entities/synced-copy";
+import { SyncedCopyRow } from "../entities/connection";
+import type { MatchedEntity } from "../entities/meeting";
+import { MissedRecordRow } from "../entities/sync-list";
 import { DAY_MS, HOUR_MS } from "../platform/clock";
-import { commitPiece, copyOf, judged, type RunContext } from "./commit";
+import { commitPiece, copyOf, judged, RunContext } from "./commit";
 import { isListFailure } from "./failures";
 import { LISTS } from "./lists";
 import { dealsOfMeeting } from "./participant-queue";
 import { askBatch, commitAnswers } from "./participants";
-import { type Absence, isMuch, WALKS_APART_MS } from "./plan";
-import { removeRecords } from "./removal";
+import { Absence, isMuch, WALKS_APART_MS } from "./plan";
 import { readRule } from "./rule-of-one";
 import type { StepChange } from "./runs";
+import { removeRecords } from "./writers";
 
 /**
  * Matched records are asked for by their ids, because the CRM tells of deals alone that they are gone: what is deleted,

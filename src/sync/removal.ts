@@ -1,37 +1,26 @@
 import { Any } from "typeorm";
 import type { CopyScope } from "../database/database";
-import { AbsentRecordRow } from "../entities/absent-record";
-import { ActivityRow } from "../entities/activity";
-import { DealRow } from "../entities/deal";
-import { NoteRow } from "../entities/note";
-import { OrganizationRow } from "../entities/organization";
-import { PersonRow } from "../entities/person";
-import { PipelineRow } from "../entities/pipeline";
-import { StageRow } from "../entities/stage";
+import { AbsentRecordRow } from "../entities/sync-list";
 import type { SyncResource } from "../entities/sync-run";
-import type { Absence } from "./plan";
-
-/**
- * The lists from which a record that is gone is removed. Not users: whether the CRM lists deactivated ones is not
- * known, and their names belong to what they did.
- */
-const REMOVABLE: Partial<Record<SyncResource, new () => { copyId: number; crmId: number }>> = {
-  PIPELINES: PipelineRow,
-  STAGES: StageRow,
-  ORGANIZATIONS: OrganizationRow,
-  PERSONS: PersonRow,
-  DEALS: DealRow,
-  ACTIVITIES: ActivityRow,
-  NOTES: NoteRow,
-};
+import { copyOf, count, inRun, judged, RunContext } from "./commit";
+import { LISTS, ListResource } from "./lists";
+import { endPass, ListState, leavePass, movePass, Pass } from "./passes";
+import { Absence, isMuch } from "./plan";
+import { NO_CHANGE } from "./runs";
+import { removeRecords } from "./writers";
 
 /** Rows removed in one transaction. */
 const BATCH = 1_000;
 
-export const isRemovable = (resource: SyncResource): boolean => resource in REMOVABLE;
+/**
+ * Whether a record that is gone is removed from a list. Not from the users: whether the CRM lists deactivated ones is not
+ * known, and their names belong to what they did.
+ */
+export const isRemovable = (resource: SyncResource): boolean =>
+  resource !== "USERS" && resource !== "DEAL_PARTICIPANTS";
 
 /** The first walk begins: every record of the copy counts as not seen, and what an earlier run left is forgotten. */
-export async function beginAbsence(copy: CopyScope, resource: SyncResource): Promise<void> {
+export async function beginAbsence(copy: CopyScope, resource: ListResource): Promise<void> {
   await forgetAbsence(copy, resource);
   const { tenantId, copyId, rows } = copy;
   await rows(
@@ -45,13 +34,13 @@ export async function beginAbsence(copy: CopyScope, resource: SyncResource): Pro
 /** A page shows these, whether or not they could be read. */
 export async function seen(
   { tenantId, copyId, typed }: CopyScope,
-  resource: SyncResource,
+  resource: ListResource,
   ids: readonly number[],
 ): Promise<void> {
   await typed((orm) => orm.delete(AbsentRecordRow, { tenantId, copyId, resource, crmId: Any(ids) }));
 }
 
-export async function countAbsence(copy: CopyScope, resource: SyncResource): Promise<Absence> {
+export async function countAbsence(copy: CopyScope, resource: ListResource): Promise<Absence> {
   const { tenantId, copyId, rows } = copy;
   const [count] = await rows<Absence>(
     `SELECT (SELECT count(*)::int FROM absent_record a
@@ -64,10 +53,7 @@ export async function countAbsence(copy: CopyScope, resource: SyncResource): Pro
 }
 
 /** A batch of what two walks have not seen, for the caller to remove. @returns none at the end */
-export async function takeAbsent(
-  { tenantId, copyId, rows }: CopyScope,
-  resource: SyncResource,
-): Promise<readonly number[]> {
+async function takeAbsent({ tenantId, copyId, rows }: CopyScope, resource: ListResource): Promise<readonly number[]> {
   const batch = await rows<{ crm_id: number }>(
     `DELETE FROM absent_record a WHERE a.tenant_id = $1 AND a.copy_id = $2 AND a.resource = $3 AND a.crm_id IN (
        SELECT b.crm_id FROM absent_record b
@@ -79,57 +65,49 @@ export async function takeAbsent(
   return batch.map(({ crm_id }) => crm_id);
 }
 
-export async function forgetAbsence({ tenantId, copyId, typed }: CopyScope, resource: SyncResource): Promise<void> {
+async function forgetAbsence({ tenantId, copyId, typed }: CopyScope, resource: ListResource): Promise<void> {
   await typed((orm) => orm.delete(AbsentRecordRow, { tenantId, copyId, resource }));
 }
 
-function entityOf(resource: SyncResource): new () => { copyId: number; crmId: number } {
-  const entity = REMOVABLE[resource];
-  if (!entity) throw new Error(`${resource} is not a list from which records are removed`);
-  return entity;
+const tableOf = ({ metadata }: CopyScope, resource: ListResource) => metadata(LISTS[resource].entity).tableName;
+
+/** The end of a removing pass: what neither walk has shown goes. */
+export async function removeUnseen(
+  context: RunContext,
+  resource: ListResource,
+  state: ListState,
+  pass: Pass,
+): Promise<"ENDED" | "PAUSED"> {
+  const { run, clock, verify, logger } = context;
+  const absence = await countAbsence(copyOf(context), resource);
+  if (isMuch(absence)) {
+    logger.warn({ resource, ...absence }, "two walks did not show much of what is held");
+    // Who sees so much less may be deactivated, or somebody else, by now.
+    await verify();
+  }
+  for (;;) {
+    const { gone, list } = await inRun(context, async (copy) => {
+      const removed = await removeBatch(context, copy, resource);
+      const gone = { ...NO_CHANGE, removed };
+      if (removed === 0) return { gone, list: await endPass(copy, run, state, pass, gone, clock()) };
+      await movePass(copy, run, pass, gone);
+      return { gone, list: null };
+    });
+    count(context, resource, gone);
+    if (gone.removed === 0) {
+      leavePass(state, pass, list);
+      return "ENDED";
+    }
+    if (context.mustPause()) return "PAUSED";
+  }
 }
 
-const tableOf = ({ metadata }: CopyScope, resource: SyncResource) => metadata(entityOf(resource)).tableName;
-
-/** What belongs to a record and goes with it. $1: the tenant, $2: the copy, $3: the ids of the records. */
-const DEPENDENTS = new Map<unknown, readonly string[]>([
-  [
-    PersonRow,
-    [
-      "DELETE FROM person_address WHERE tenant_id = $1 AND copy_id = $2 AND person_id = ANY ($3)",
-      // Merged into another, the person has left its place on the deal to that one, which moves neither the deal's count
-      // nor, as far as is known, its update time: the deal has to be asked again.
-      `WITH gone AS (
-         DELETE FROM deal_participant WHERE tenant_id = $1 AND copy_id = $2 AND person_id = ANY ($3) RETURNING deal_id)
-       UPDATE deal SET participants_due = true
-       WHERE tenant_id = $1 AND copy_id = $2 AND crm_id IN (SELECT deal_id FROM gone)`,
-    ],
-  ],
-  [
-    DealRow,
-    [
-      "DELETE FROM deal_participant WHERE tenant_id = $1 AND copy_id = $2 AND deal_id = ANY ($3)",
-      "DELETE FROM deal_silence WHERE tenant_id = $1 AND copy_id = $2 AND deal_id = ANY ($3)",
-      "DELETE FROM coming_silence WHERE tenant_id = $1 AND copy_id = $2 AND deal_id = ANY ($3)",
-      // Of a deal that is gone no participants are missing.
-      `DELETE FROM data_gap
-       WHERE tenant_id = $1 AND copy_id = $2 AND resource = 'DEAL_PARTICIPANTS' AND crm_id = ANY ($3)`,
-    ],
-  ],
-]);
-
-/** Removes records from the copy with what belongs to them. @returns how many were there */
-export async function removeRecords(
-  { tenantId, copyId, rows, metadata }: CopyScope,
-  entity: new () => object,
-  ids: readonly number[],
-): Promise<number> {
-  if (ids.length === 0) return 0;
-  for (const sql of DEPENDENTS.get(entity) ?? []) await rows(sql, [tenantId, copyId, ids]);
-  const { tableName } = metadata(entity);
-  const gone = await rows(
-    `DELETE FROM ${tableName} WHERE tenant_id = $1 AND copy_id = $2 AND crm_id = ANY ($3) RETURNING crm_id`,
-    [tenantId, copyId, ids],
-  );
+/** @returns how many were removed; 0 at the end */
+async function removeBatch(context: RunContext, copy: CopyScope, resource: ListResource): Promise<number> {
+  const gone = await takeAbsent(copy, resource);
+  await judged(context, copy, resource, gone, async () => {
+    await removeRecords(copy, LISTS[resource].entity, gone);
+    return { ids: [], gone };
+  });
   return gone.length;
 }

@@ -2,22 +2,24 @@ import { randomUUID } from "node:crypto";
 import { Any } from "typeorm";
 import { z } from "zod";
 import type { CopyScope, TenantScope } from "../database/database";
-import { enqueueJob, type JobKind } from "../database/jobs";
+import { enqueueJob, JobKind } from "../database/jobs";
 import { notify, PROGRESS_CHANGED } from "../database/notifications";
 import {
-  type GapSummary,
-  type SyncErrorCode,
-  type SyncKind,
-  type SyncResource,
+  GapSummary,
+  SyncErrorCode,
+  SyncKind,
+  SyncResource,
   SyncRunRow,
-  type SyncState,
+  SyncState,
+  SyncStepRow,
 } from "../entities/sync-run";
-import { SyncStepRow } from "../entities/sync-step";
 import { SECOND_MS } from "../platform/clock";
-import { type RunFailure, RunLostError } from "./failures";
+import { RunFailure, RunLostError } from "./failures";
 
 /** A worker that says nothing for this long has lost its run (decision 0014). */
 export const LEASE_MS = 30 * SECOND_MS;
+/** Clocks of processes differ by less than a lease: one that ends later than this was given by a clock that was far ahead. */
+const LONGEST_LEASE_MS = 2 * LEASE_MS;
 
 const RUN_REF = z.object({ tenantId: z.int(), runId: z.string() });
 export type RunRef = z.infer<typeof RUN_REF>;
@@ -62,15 +64,18 @@ export async function insertSteps(
   );
 }
 
+/** Between these moments a worker's lease holds; before and after them there is none. */
+export const leasesHold = (now: Date): [from: Date, until: Date] => [now, new Date(now.getTime() + LONGEST_LEASE_MS)];
+
 /** Takes a queued run, or one whose worker's lease is over. null: it is another worker's, or finished. */
 export async function claimRun({ tenantId, rows }: TenantScope, runId: string, now: Date): Promise<ClaimedRun | null> {
   const leaseId = randomUUID();
   const leaseUntil = new Date(now.getTime() + LEASE_MS);
   const [run] = await rows<{ copyId: number; kind: SyncKind }>(
     `UPDATE sync_run SET state = 'RUNNING', started_at = coalesce(started_at, $3), lease_id = $4, lease_until = $5
-     WHERE tenant_id = $1 AND id = $2 AND (state = 'QUEUED' OR (state = 'RUNNING' AND lease_until < $3))
+     WHERE tenant_id = $1 AND id = $2 AND (state = 'QUEUED' OR (state = 'RUNNING' AND lease_until NOT BETWEEN $6 AND $7))
      RETURNING copy_id AS "copyId", kind`,
-    [tenantId, runId, now, leaseId, leaseUntil],
+    [tenantId, runId, now, leaseId, leaseUntil, ...leasesHold(now)],
     { copyId: "number", kind: "text" },
   );
   return run ? { tenantId, runId, leaseId, leaseUntil, ...run, toldAt: 0 } : null;

@@ -1,11 +1,11 @@
 import { randomUUID } from "node:crypto";
-import { Any } from "typeorm";
+import { Any, LessThanOrEqual } from "typeorm";
 import type { CopyScope, TenantScope } from "../database/database";
 import { notify, PROGRESS_CHANGED } from "../database/notifications";
 import { SyncListRow, SyncPassRow } from "../entities/sync-list";
 import { SYNC_RESOURCES, type SyncKind, type SyncResource, SyncRunRow } from "../entities/sync-run";
-import { type Lists, REFRESH_AFTER_MS, REFRESH_BEFORE_MS } from "./paces";
 import { askWhole, makeLists } from "./passes";
+import { type Lists, REFRESH_AFTER_MS, REFRESH_BEFORE_MS } from "./plan";
 import { isRemovable } from "./removal";
 import { enqueueSync, insertSteps } from "./runs";
 
@@ -69,11 +69,11 @@ export function hasOpenRun({ tenantId, typed }: TenantScope): Promise<boolean> {
   return typed((orm) => orm.existsBy(SyncRunRow, { tenantId, state: Any(["QUEUED", "RUNNING"]) }));
 }
 
-/** When the last run ended, or was made where it has not; null: none was made yet. */
-export async function lastRunAt({ tenantId, copyId, typed }: CopyScope): Promise<Date | null> {
-  const newest = { where: { tenantId, copyId }, order: { queuedAt: "DESC" } } as const;
-  const last = await typed((orm) => orm.findOne(SyncRunRow, newest));
-  return last && (last.finishedAt ?? last.queuedAt);
+/** When the last run ended, or was made where it has not; null: none was made yet. What a clock far ahead has noted is not believed. */
+export async function lastRunAt({ tenantId, copyId, typed }: CopyScope, now: Date): Promise<Date | null> {
+  const where = { tenantId, copyId, queuedAt: LessThanOrEqual(now) };
+  const last = await typed((orm) => orm.findOne(SyncRunRow, { where, order: { queuedAt: "DESC" } }));
+  return last && (last.finishedAt && last.finishedAt <= now ? last.finishedAt : last.queuedAt);
 }
 
 function readLists({ tenantId, copyId, typed }: CopyScope): Promise<SyncListRow[]> {

@@ -3,23 +3,25 @@ import type { Actor } from "../auth/actor";
 import { recordAudit, recordPolicyRefusal } from "../auth/audit";
 import { mustWaitToSync, refusalToSync } from "../auth/policies";
 import type { Budget } from "../connections/budget";
+import { BATCH } from "../connections/budget-rules";
 import { connectedCopyId, lockConnection, NEEDS_REAUTHORIZATION, NOT_CONNECTED } from "../connections/connection";
 import { ADDRESSES } from "../crm/prices";
 import type { CopyScope, Database, TenantScope } from "../database/database";
-import { enqueueJob, hasLiveJob, type JobKind } from "../database/jobs";
-import { ConnectionRow } from "../entities/connection";
-import { SYNC_RESOURCES, type SyncKind, type SyncResource } from "../entities/sync-run";
-import { SyncedCopyRow } from "../entities/synced-copy";
-import { type Clock, DAY_MS, MINUTE_MS, SECOND_MS } from "../platform/clock";
+import { enqueueJob, hasLiveJob, JobKind } from "../database/jobs";
+import { ConnectionRow, SyncedCopyRow } from "../entities/connection";
+import { SYNC_RESOURCES, SyncKind, SyncResource } from "../entities/sync-run";
+import { Clock, DAY_MS, MINUTE_MS, SECOND_MS } from "../platform/clock";
+import { accepted, Outcome, Refused, refused } from "../platform/errors";
 import type { Logger } from "../platform/logger";
-import { accepted, type Outcome, type Refused, refused } from "../platform/outcome";
 import { forEachLogged } from "../platform/periodic";
 import type { RunFailure } from "./failures";
-import * as paces from "./paces";
-import { askWhole, forgetPasses } from "./passes";
-import { cancelRuns, enqueueSync, type RunRef, SYNC_RUN } from "./runs";
+import { areDealsOfMeetingsDue } from "./participant-queue";
+import { askWhole, endRests, forgetPasses } from "./passes";
+import * as plan from "./plan";
+import { cancelRuns, enqueueSync, leasesHold, RunRef, SYNC_RUN } from "./runs";
 import * as rows from "./schedule-rows";
 
+const ORPHAN = { tenantId: "number", runId: "text" } as const;
 const TENANT_REF = z.object({ tenantId: z.int() });
 type TenantRef = z.infer<typeof TENANT_REF>;
 
@@ -31,19 +33,23 @@ export const SYNC_DUE: JobKind<TenantRef> = {
 };
 /** A job that was taken so long ago, of something that has not begun, has gone with the worker that took it. */
 const UNCLAIMED_MS = MINUTE_MS;
+/** Runs that a worker has died with: $1 to $2 an unclaimed one may still be taken, $3 to $4 a lease holds. */
 const ORPHANS = `
   WITH late AS MATERIALIZED (
     SELECT tenant_id, id, state FROM sync_run
-    WHERE (state = 'RUNNING' AND lease_until < $1) OR (state = 'QUEUED' AND queued_at < $2)
+    WHERE (state = 'RUNNING' AND lease_until NOT BETWEEN $3 AND $4)
+      OR (state = 'QUEUED' AND queued_at NOT BETWEEN $1 AND $2)
   )
   SELECT tenant_id AS "tenantId", id AS "runId" FROM late
-  WHERE state = 'RUNNING' OR NOT ${hasLiveJob(SYNC_RUN, "late.id", "$2")}`;
+  WHERE state = 'RUNNING' OR NOT ${hasLiveJob(SYNC_RUN, "late.id", "$1")}`;
+/** Connections whose run was to be made before $1, or is planned for after $2, as no clock that is right would do. */
 const MISSED = `
   WITH due AS MATERIALIZED (
-    SELECT tenant_id FROM connection c WHERE state = 'CONNECTED' AND next_sync_at < $1
+    SELECT tenant_id, next_sync_at > $2 AS astray FROM connection c
+    WHERE state = 'CONNECTED' AND next_sync_at NOT BETWEEN $1 AND $2
       AND NOT EXISTS (SELECT 1 FROM sync_run r WHERE r.tenant_id = c.tenant_id AND r.state IN ('QUEUED', 'RUNNING'))
   )
-  SELECT tenant_id AS "tenantId" FROM due WHERE NOT ${hasLiveJob(SYNC_DUE, "due.tenant_id", "$1")}`;
+  SELECT tenant_id AS "tenantId" FROM due WHERE astray OR NOT ${hasLiveJob(SYNC_DUE, "due.tenant_id", "$1")}`;
 /** How often each worker looks for runs whose worker has died; with the lease this bounds the takeover. */
 export const SWEEP_MS = 10 * SECOND_MS;
 /** A member's request comes so long after the last run at the soonest: nobody spends a company's tokens by clicking. */
@@ -55,18 +61,30 @@ const PRICE_OF_MEETING = ADDRESSES.activities.price + ADDRESSES.notes.price;
 /** A run through what changed. */
 const PRICE_OF_RUN =
   PRICE_OF_LOOK + (ADDRESSES.organizations.price + ADDRESSES.persons.price + ADDRESSES.deals.price) + PRICE_OF_MEETING;
+/** A deal of a meeting, beside what the look before it sets aside. */
+const PRICE_OF_DEAL = BATCH + ADDRESSES.participants(0).price;
 /** Failures of a whole company's means, which trying again at the usual pace would not mend. */
 const SHORT = new Set<string | undefined>(["RATE_LIMITED", "BUDGET_LOW"]);
 
 export interface ScheduleParts {
   database: Database;
-  budget: Pick<Budget, "shortUntil" | "view">;
+  budget: Pick<Budget, "left" | "shortUntil" | "view">;
   clock: Clock;
   logger: Logger;
   intervalMs: number;
   reconcileIntervalMs: number;
   /** 0 to 1, for the jitter. */
   chance?: () => number;
+}
+
+/** What the company's tokens carry now. */
+interface May {
+  read: boolean;
+  /** Deals of meetings wait for the tokens that these have besides. */
+  ask: boolean;
+  refresh: boolean;
+  /** What syncs may spend a day; null where nothing is known of the company. */
+  allowance: number | null;
 }
 
 export type SyncRefusal =
@@ -114,6 +132,7 @@ export class Schedule {
       const waitUntil = mustWaitToSync(actor) ? await this.#waitUntil({ ...scope, copyId }) : null;
       if (waitUntil && waitUntil > now) return later("SYNC_TOO_SOON", waitUntil);
       if (shortUntil) return later("BUDGET_LOW", shortUntil);
+      await endRests({ ...scope, copyId });
       const runId = await rows.enqueueRun(scope, copyId, kind, now);
       await recordAudit(scope, logger, { action: "SYNC_REQUESTED", actor, at: now, code: kind, subject: runId });
       return accepted(runId);
@@ -146,17 +165,21 @@ export class Schedule {
     const scope = database.tenant(tenantId);
     const copyId = await connectedCopyId(scope);
     if (copyId === null) return;
+    const copy = { ...scope, copyId };
     const [shortUntil, noMeetingsUntil, view] = await Promise.all([
-      this.#shortUntil({ ...scope, copyId }, PRICE_OF_LOOK),
+      this.#shortUntil(copy, PRICE_OF_LOOK),
       budget.shortUntil(tenantId, copyId, "MEETINGS", PRICE_OF_MEETING, clock()),
       budget.view(tenantId, copyId, clock()),
     ]);
-    const may = { read: shortUntil === null, refresh: noMeetingsUntil === null, allowance: view?.allowance ?? null };
+    const ask = await this.#dealsOfMeetingsWait(copy);
+    const allowance = view?.allowance ?? null;
+    // A run that asks looks at the balance as well.
+    const may = { read: shortUntil === null && !ask, ask, refresh: noMeetingsUntil === null, allowance };
     await scope.transaction(async (scope) => {
       const present = await lockConnection(scope);
       if (present.state !== "CONNECTED" || present.copyId !== copyId || (await rows.hasOpenRun(scope))) return;
-      const copy = { ...scope, copyId };
-      if (!(await this.#make(copy, may))) await this.#plan(copy, shortUntil);
+      const held = { ...scope, copyId };
+      if (!(await this.#make(held, may))) await this.#plan(held, shortUntil);
     });
   }
 
@@ -165,7 +188,7 @@ export class Schedule {
    * @param failure what the one that ends has failed for
    */
   async planNext(scope: TenantScope, copyId: number, failure: Pick<RunFailure, "code"> | null): Promise<void> {
-    const hour = new Date(this.parts.clock().getTime() + paces.SHORT_MS);
+    const hour = new Date(this.parts.clock().getTime() + plan.SHORT_MS);
     await this.#plan({ ...scope, copyId }, SHORT.has(failure?.code) ? hour : null);
   }
 
@@ -173,7 +196,7 @@ export class Schedule {
   async sweep(): Promise<void> {
     const { database, clock, logger, intervalMs } = this.parts;
     const now = clock();
-    const since = new Date(now.getTime() - UNCLAIMED_MS);
+    const [since, soon] = [-UNCLAIMED_MS, UNCLAIMED_MS].map((ms) => new Date(now.getTime() + ms));
     const takeOver = ({ tenantId, runId }: RunRef) => {
       logger.warn({ tenantId, runId }, "a run has lost its worker and is taken over");
       return enqueueSync(database.tenant(tenantId), runId);
@@ -184,29 +207,30 @@ export class Schedule {
     };
     const tenants = (sql: string, parameters: readonly unknown[]) =>
       database.acrossTenants<{ tenantId: number }>(sql, parameters, { tenantId: "number" });
-    const orphans = await database.acrossTenants<RunRef>(ORPHANS, [now, since], { tenantId: "number", runId: "text" });
+    const orphans = await database.acrossTenants<RunRef>(ORPHANS, [since, soon, ...leasesHold(now)], ORPHAN);
     await forEachLogged(orphans, takeOver, logger);
-    await forEachLogged(await tenants(MISSED, [since]), makeUpFor, logger);
+    const latest = new Date(now.getTime() + plan.longestWaitMs(intervalMs));
+    await forEachLogged(await tenants(MISSED, [since, latest]), makeUpFor, logger);
     if (intervalMs === 0) return;
-    const lately = new Date(now.getTime() - paces.APART_MS);
-    const soon = await tenants(rows.TENANTS_WITH_MEETINGS_SOON, [...rows.soonAt(now), lately]);
-    await forEachLogged(soon, ({ tenantId }) => this.due(tenantId), logger);
+    const lately = new Date(now.getTime() - plan.APART_MS);
+    const meeting = await tenants(rows.TENANTS_WITH_MEETINGS_SOON, [...rows.soonAt(now), lately]);
+    await forEachLogged(meeting, ({ tenantId }) => this.due(tenantId), logger);
   }
 
   /** Makes the run that is due, through the lists that are. @returns whether there was anything to make it for */
-  async #make(copy: CopyScope, may: { read: boolean; refresh: boolean; allowance: number | null }): Promise<boolean> {
+  async #make(copy: CopyScope, may: May): Promise<boolean> {
     const { clock, intervalMs, reconcileIntervalMs } = this.parts;
     const now = clock();
     const known = await rows.readPaces(copy);
     const isAsked =
       may.read && may.allowance !== null && (await this.#askForWholeDeals(copy, known, may.allowance, now));
     const lists = isAsked ? await rows.readPaces(copy) : known;
-    const kind = may.read ? paces.dueKind(lists, now, reconcileIntervalMs) : "INCREMENTAL";
+    const kind = may.read ? plan.dueKind(lists, now, reconcileIntervalMs) : "INCREMENTAL";
     const pace = { intervalMs, nextMeetingAt: await rows.nextMeetingAt(copy, now) };
-    const due = may.read ? paces.dueLists(lists, now, pace) : [];
+    const due = may.read ? plan.dueLists(lists, now, pace) : [];
     const meetings = may.refresh ? await rows.meetingsToRefresh(copy, now) : [];
     const resources = new Set<SyncResource>(kind === "RECONCILE" ? SYNC_RESOURCES : due);
-    if (due.length > 0) resources.add("DEAL_PARTICIPANTS");
+    if (due.length > 0 || may.ask) resources.add("DEAL_PARTICIPANTS");
     if (meetings.length > 0) for (const list of rows.MEETING_LISTS) resources.add(list);
     if (resources.size === 0) return false;
     await rows.enqueueRun(copy, copy.copyId, kind, now, [...resources]);
@@ -214,10 +238,10 @@ export class Schedule {
   }
 
   /** Not every change of a deal is told as one: how many take part in it is seen by walking them all. @returns whether it is time */
-  async #askForWholeDeals(copy: CopyScope, lists: paces.Lists, allowance: number, now: Date): Promise<boolean> {
+  async #askForWholeDeals(copy: CopyScope, lists: plan.Lists, allowance: number, now: Date): Promise<boolean> {
     const wholeAt = lists.get("DEALS")?.wholeAt;
-    if (!wholeAt || now.getTime() - wholeAt.getTime() < DAY_MS) return false;
-    if (!paces.areWholeDealsDue(wholeAt, await rows.countDeals(copy), allowance, now)) return false;
+    if (!wholeAt || plan.ageOf(wholeAt, now) < DAY_MS) return false;
+    if (!plan.areWholeDealsDue(wholeAt, await rows.countDeals(copy), allowance, now)) return false;
     await askWhole(copy, ["DEALS"], false);
     return true;
   }
@@ -227,8 +251,10 @@ export class Schedule {
     const { tenantId, copyId } = copy;
     const now = clock();
     const pace = { intervalMs, nextMeetingAt: await rows.nextMeetingAt(copy, now) };
-    const waiting = { missedAt: await rows.lastMissedAt(copy), shortUntil };
-    const at = paces.nextRunAt(now, await rows.readPaces(copy), pace, waiting, chance());
+    // Meetings may be recorded meanwhile, whose deals need not wait.
+    const until = shortUntil && new Date(Math.min(shortUntil.getTime(), now.getTime() + plan.SHORT_MS));
+    const waiting = { missedAt: await rows.lastMissedAt(copy), shortUntil: until };
+    const at = plan.nextRunAt(now, await rows.readPaces(copy), pace, waiting, chance());
     const connected = { tenantId, copyId, state: "CONNECTED" as const };
     const planned = await copy.typed((orm) => orm.update(ConnectionRow, connected, { nextSyncAt: at }));
     if (planned.affected === 0 || at === null) return;
@@ -241,13 +267,24 @@ export class Schedule {
    */
   async #shortUntil(copy: CopyScope, price: number): Promise<Date | null> {
     const { budget, clock } = this.parts;
-    const purpose = (await rows.isFirst(copy)) ? "FIRST_LISTS" : "LISTS";
-    return budget.shortUntil(copy.tenantId, copy.copyId, purpose, price, clock());
+    return budget.shortUntil(copy.tenantId, copy.copyId, await payerOfLists(copy), price, clock());
+  }
+
+  /** Whether lists have to wait, or to look whether they do, and a run through nothing else would know more of meetings. */
+  async #dealsOfMeetingsWait(copy: CopyScope): Promise<boolean> {
+    const { budget, clock } = this.parts;
+    const { tenantId, copyId } = copy;
+    const left = await budget.left(tenantId, copyId, await payerOfLists(copy), clock());
+    if (left >= PRICE_OF_LOOK) return false;
+    const noneUntil = await budget.shortUntil(tenantId, copyId, "DEALS_OF_MEETINGS", PRICE_OF_DEAL, clock());
+    return noneUntil === null && areDealsOfMeetingsDue(copy, clock());
   }
 
   /** Until when a member has to wait after the last run; null: none was made yet. */
   async #waitUntil(copy: CopyScope): Promise<Date | null> {
-    const at = await rows.lastRunAt(copy);
+    const at = await rows.lastRunAt(copy, this.parts.clock());
     return at && new Date(at.getTime() + TOO_SOON_MS);
   }
 }
+
+const payerOfLists = async (copy: CopyScope) => ((await rows.isFirst(copy)) ? "FIRST_LISTS" : "LISTS");

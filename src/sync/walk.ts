@@ -2,16 +2,14 @@ import type { CrmPage } from "../crm/api";
 import { CrmError } from "../crm/errors";
 import { idsOfRejected } from "../crm/parsing/page";
 import type { CopyScope } from "../database/database";
-import { jsonRows } from "../database/upsert";
 import { DAY_MS } from "../platform/clock";
-import { copyOf, count, inRun, judged, type RunContext } from "./commit";
+import { count, inRun, judged, type RunContext } from "./commit";
 import { isListFailure } from "./failures";
-import { NOT_SHOWN, recordGaps } from "./gaps";
-import { LISTS, type ListResource } from "./lists";
-import { endPass, forgetRejected, type ListState, leavePass, movePass, type Pass, restartPass } from "./passes";
-import { clockOf, isMuch, WALKS_APART_MS } from "./plan";
-import { beginAbsence, countAbsence, removeRecords, seen, takeAbsent } from "./removal";
-import { NO_CHANGE, type StepChange } from "./runs";
+import { LISTS, type ListResource, readUnknown } from "./lists";
+import { endPass, keepAside, type ListState, leavePass, movePass, noteAnew, type Pass, restartPass } from "./passes";
+import { clockOf, isMuch, rests, WALKS_APART_MS } from "./plan";
+import { beginAbsence, countAbsence, removeUnseen, seen } from "./removal";
+import type { StepChange } from "./runs";
 import { isDeleted } from "./writers";
 
 /** The walks of a removing pass are over: what neither has seen is being removed. */
@@ -37,6 +35,7 @@ export async function walkPass(
   state: ListState,
   pass: Pass,
 ): Promise<Outcome> {
+  if (pass.cursor === null && rests(pass, context.clock())) throw endless(resource);
   if (pass.removes && pass.beganAt === null) await inRun(context, (copy) => beginAbsence(copy, resource));
   const { cursor } = pass;
   try {
@@ -47,11 +46,25 @@ export async function walkPass(
     }
     return await removeUnseen(context, resource, state, pass);
   } catch (error) {
-    if (isListFailure(error) && !context.isStopped() && (isEndless(error) || isStuck(pass, cursor, context.clock()))) {
-      await inRun(context, (copy) => restartPass(copy, pass));
-    }
+    if (isListFailure(error) && !context.isStopped()) await restartWhere(context, pass, cursor, error);
     throw error;
   }
+}
+
+/** A pass that has no end, or stands where nothing answers any more, begins anew. */
+async function restartWhere(
+  context: RunContext,
+  pass: Pass,
+  checkpoint: string | null,
+  error: CrmError,
+): Promise<void> {
+  const now = context.clock();
+  const hasNoEnd = error.detail.endless === true;
+  if (!hasNoEnd && !isStuck(pass, checkpoint, now)) return;
+  await inRun(context, async (copy) => {
+    await restartPass(copy, pass);
+    if (hasNoEnd) await noteAnew(copy, pass, now);
+  });
 }
 
 /** Where a walk shows that much is gone, the next one is to be of another moment. */
@@ -95,10 +108,11 @@ async function* readPages(
     const committed = context.metrics?.syncPages.startTimer({ resource });
     const askedAt = context.clock();
     const page = await readPage(context, resource, state, pass, cursor).catch((error: unknown) => {
-      if (isCheckpoint && isOfCursor(error)) return null;
+      if (isCheckpoint && isOfCursor(error) && !rests(pass, askedAt)) return null;
       throw error;
     });
     if (!page) {
+      await inRun(context, (copy) => noteAnew(copy, pass, askedAt));
       isCheckpoint = false;
       cursor = null;
       lastId = 0;
@@ -138,12 +152,11 @@ function isOfCursor(error: unknown): boolean {
 function requireNew(resource: ListResource, page: CrmPage<{ id: number }>, lastId: number): number {
   const highest = Math.max(lastId, ...shownIds(page));
   if (page.next === null || !LISTS[resource].hasPages || highest > lastId) return highest;
-  throw new CrmError("UNREADABLE", `The CRM's paging of ${resource} shows nothing new and does not end.`, {
-    endless: true,
-  });
+  throw endless(resource);
 }
 
-const isEndless = (error: unknown) => error instanceof CrmError && error.detail.endless === true;
+const endless = (resource: ListResource) =>
+  new CrmError("UNREADABLE", `The CRM's paging of ${resource} shows nothing new and does not end.`, { endless: true });
 
 const shownIds = ({ records, rejected }: CrmPage<{ id: number }>) => [
   ...records.map(({ id }) => id),
@@ -166,7 +179,9 @@ async function commitPage(
     const { ids, removed } = await judged(context, copy, resource, leaving, write);
     if (page.records.length > 0) await list.after?.(context.settling, copy, page.records);
     if (page.rejected.length > 0 || state.hasRejected) await keepAside(copy, resource, page, clock());
-    if (pass.kind === "CHANGES" && ids.length > 0) await noteUnknown(copy, resource, ids, state);
+    if (pass.kind === "CHANGES" && ids.length > 0) {
+      for (const named of await readUnknown(copy, resource, ids)) state.unknown.add(named);
+    }
     const rejected = page.rejected.length;
     const fetched = page.records.length + rejected;
     const unchanged = fetched - rejected - ids.length - removed;
@@ -174,7 +189,7 @@ async function commitPage(
     const place = await placeAfter(copy, resource, pass, page, clock());
     if (place) await movePass(copy, run, { ...pass, ...place }, written);
     const end = { ...pass, beganAt: beganAt(pass, page) };
-    const read = place ? state.list : await finishPass(copy, context, state, end, written);
+    const read = place ? state.list : await endPass(copy, run, state, end, written, clock());
     return { ...written, place, list: read, ended: place === null };
   });
   const { place, list, ...counted } = change;
@@ -183,17 +198,6 @@ async function commitPage(
   else leavePass(state, pass, list);
   count(context, resource, counted);
   return counted;
-}
-
-async function finishPass(
-  copy: CopyScope,
-  { run, clock }: RunContext,
-  { hasRejected }: ListState,
-  pass: Pass,
-  change: StepChange,
-): Promise<ListState["list"]> {
-  if (hasRejected) await forgetRejected(copy, pass, clock());
-  return endPass(copy, run, pass, change, clock());
 }
 
 const beganAt = (pass: Pass, { date, askedAt }: ReadPage) => pass.beganAt ?? clockOf(date, askedAt);
@@ -213,97 +217,7 @@ async function placeAfter(
   const absence = await countAbsence(copy, resource);
   if (absence.absent === 0) return null;
   if (walk === 2) return { ...place, walk: WALKS_OVER };
-  const waits = isMuch(absence);
-  if (waits) await recordGaps(copy, resource, [notShown(resource, absence.absent)], now);
-  return { ...place, lastId: 0, walk: 2, firstWalkEndedAt: waits ? now : null };
-}
-
-const notShown = (resource: ListResource, absent: number) => ({
-  code: NOT_SHOWN,
-  message: `The CRM did not show ${absent} ${resource.toLowerCase()} that are held here; they are kept until a second look shows the same.`,
-});
-
-async function removeUnseen(
-  context: RunContext,
-  resource: ListResource,
-  state: ListState,
-  pass: Pass,
-): Promise<Outcome> {
-  const { run, verify, logger } = context;
-  const absence = await countAbsence(copyOf(context), resource);
-  if (isMuch(absence)) {
-    logger.warn({ resource, ...absence }, "two walks did not show much of what is held");
-    // Who sees so much less may be deactivated, or somebody else, by now.
-    await verify();
-  }
-  for (;;) {
-    const { gone, list } = await inRun(context, async (copy) => {
-      const removed = await removeBatch(context, copy, resource);
-      const gone = { ...NO_CHANGE, removed };
-      if (removed === 0) return { gone, list: await finishPass(copy, context, state, pass, gone) };
-      await movePass(copy, run, pass, gone);
-      return { gone, list: null };
-    });
-    count(context, resource, gone);
-    if (gone.removed === 0) {
-      leavePass(state, pass, list);
-      return "ENDED";
-    }
-    if (context.mustPause()) return "PAUSED";
-  }
-}
-
-/** @returns how many were removed; 0 at the end */
-async function removeBatch(context: RunContext, copy: CopyScope, resource: ListResource): Promise<number> {
-  const gone = await takeAbsent(copy, resource);
-  await judged(context, copy, resource, gone, async () => {
-    await removeRecords(copy, LISTS[resource].entity, gone);
-    return { ids: [], gone };
-  });
-  return gone.length;
-}
-
-/** Keeps what could not be read of a page, with the reason; what is readable now is not missing any more. */
-async function keepAside(
-  { tenantId, copyId, rows }: CopyScope,
-  resource: ListResource,
-  { records, rejected }: ReadPage,
-  now: Date,
-): Promise<void> {
-  const lastOfEachKey = [...new Map(rejected.map((record) => [record.key, record])).values()];
-  await rows(
-    `WITH mended AS (
-       DELETE FROM rejected_record x
-       WHERE x.tenant_id = $1 AND x.copy_id = $2 AND x.resource = $3 AND x.record_key = ANY ($4::text[])
-     )
-     INSERT INTO rejected_record AS x (tenant_id, copy_id, resource, record_key, reason, payload, since, seen_at)
-     SELECT $1, $2, $3, r.key, r.reason, coalesce(r.payload, 'null'), $6, $6
-     FROM jsonb_to_recordset($5::jsonb) AS r (key text, reason text, payload jsonb)
-     ON CONFLICT (tenant_id, copy_id, resource, record_key)
-     DO UPDATE SET reason = EXCLUDED.reason, payload = EXCLUDED.payload, seen_at = EXCLUDED.seen_at`,
-    [tenantId, copyId, resource, records.map(({ id }) => id), jsonRows(lastOfEachKey), now],
-  );
-}
-
-/** Lists that are read less often are read at once when a changed record names somebody, or something, that is unknown. */
-async function noteUnknown(
-  { tenantId, copyId, rows, metadata }: CopyScope,
-  resource: ListResource,
-  ids: readonly number[],
-  state: ListState,
-): Promise<void> {
-  const { entity, depends } = LISTS[resource];
-  const { tableName } = metadata(entity);
-  const names = Object.entries(depends).map(
-    ([named, { column, of }]) => `SELECT '${named}' AS named WHERE EXISTS (
-       SELECT 1 FROM ${tableName} t WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.crm_id = ANY ($3) AND t.${column} IS NOT NULL
-         AND NOT EXISTS (SELECT 1 FROM ${metadata(of).tableName} n
-           WHERE n.tenant_id = $1 AND n.copy_id = $2 AND n.crm_id = t.${column}))`,
-  );
-  const found = await rows<{ named: ListResource }>(names.join(" UNION ALL "), [tenantId, copyId, ids], {
-    named: "text",
-  });
-  for (const { named } of found) state.unknown.add(named);
+  return { ...place, lastId: 0, walk: 2, firstWalkEndedAt: isMuch(absence) ? now : null };
 }
 
 /**

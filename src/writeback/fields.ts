@@ -1,30 +1,22 @@
 import type { Actor } from "../auth/actor";
 import type { PolicyRefusal } from "../auth/policies";
 import { holdLiveCopy } from "../connections/copies";
-import { type FieldMappings, readFieldMappings } from "../connections/field-mappings";
+import { FieldMappings, readFieldMappings } from "../connections/field-mappings";
 import type { CrmCustomFields } from "../crm/parsing/fields";
 import type { TenantScope } from "../database/database";
 import { jsonRows } from "../database/upsert";
-import type { MatchedEntity } from "../entities/matched-record";
+import type { MatchedEntity } from "../entities/meeting";
 import type { FieldWriteRow } from "../entities/write-receipt";
-import { accepted, type Outcome } from "../platform/outcome";
-import { type AskedField, type FieldsPlan, type PlannedField, type PlanRefusal, planFields } from "./field-plan";
+import { accepted, Outcome } from "../platform/errors";
+import { AskedField, FieldsPlan, PlannedField, PlanRefusal, planFields } from "./field-plan";
 import { isApplied } from "./field-values";
 import { verdictOf } from "./look-up-plan";
-import { type Found, type LookedUp, LookUps } from "./look-ups";
+import { Found, LookedUp, LookUps } from "./look-ups";
 import { FIELD, makeReceipts, settle } from "./receipts";
-import { FIELD_GONE, notSent, type RecordReport, writeRecord } from "./record-batch";
-import { holdTargets, type TargetsRefusal } from "./targets";
+import { FIELD_GONE, notSent, RecordReport, writeRecord } from "./record-batch";
+import { holdTargets, TargetsRefusal } from "./targets";
 import type { WriteFailure, WriteOutcome } from "./write-failure";
-import {
-  type Begun,
-  callsToWrite,
-  hashOf,
-  type Intent,
-  refusalOfWriter,
-  type WritebackParts,
-  Writing,
-} from "./writing";
+import { Begun, callsToWrite, hashOf, Intent, refusalOfWriter, WritebackParts, Writing } from "./writing";
 
 export interface AskedFields {
   meetingId: string;

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import MarkdownIt from "markdown-it";
 import { safeHtml } from "../platform/safe-html";
-import { inSlice } from "../platform/slices";
+import { inSlice } from "../platform/work";
 
 /** Deeper than anybody writes. The parser would leave out what is deeper. */
 const MAX_NESTING = 40;

@@ -1,8 +1,8 @@
 import { NEEDS_REAUTHORIZATION, NOT_CONNECTED, readConnection } from "../connections/connection";
 import { holdLiveCopy } from "../connections/copies";
 import type { TenantScope } from "../database/database";
-import type { MatchedEntity } from "../entities/matched-record";
-import { accepted, type Outcome, refused } from "../platform/outcome";
+import type { MatchedEntity } from "../entities/meeting";
+import { accepted, Outcome, refused } from "../platform/errors";
 
 /** A record that a meeting makes writable. */
 export interface Target {

@@ -55,6 +55,21 @@ test("while a list waits for its second walk, what changes in it is read by ever
   await world.isExact(AS);
 });
 
+test("a list that waits for its second walk and whose changes cannot be read has both gaps, each until it is mended", async () => {
+  const end = glitch(0.3);
+  await world.sync(AS, "RECONCILE");
+  end();
+  world.passMinutes(2);
+  const refused = world.simulator.control.fail({ match: LISTS.PERSONS.path, with: { status: 403 } });
+  const notShown = { resource: "PERSONS", code: "NOT_SHOWN" };
+  const gaps = [{ resource: "PERSONS", code: "CRM_REFUSED" }, notShown];
+  expect(await world.sync(AS)).toMatchObject({ state: "FAILED", gaps });
+  refused();
+  expect(await world.sync(AS)).toMatchObject({ state: "SUCCEEDED", gaps: [notShown] });
+  world.passMinutes(11);
+  expect(await world.sync(AS)).toMatchObject({ state: "SUCCEEDED", gaps: [] });
+});
+
 test("a smaller loss that one walk shows and the next one does not removes nothing", async () => {
   const before = await held();
   const pages = Math.ceil((before.person?.length ?? 0) / 500);

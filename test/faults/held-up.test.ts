@@ -3,7 +3,7 @@ import { APPLICATION_ROLE, asApplication } from "../../src/database/application-
 import { Database, reachOf } from "../../src/database/database";
 import { SESSION_LIMITS, withLimits, withoutTransactionLimit } from "../../src/database/session-limits";
 import { SessionTurns } from "../../src/database/session-turns";
-import { Secret } from "../../src/platform/secret";
+import { Secret } from "../../src/platform/keyring";
 import { connect, dataOf, until } from "../support/stories";
 import { useService } from "../support/world";
 

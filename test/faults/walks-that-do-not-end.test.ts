@@ -3,11 +3,15 @@ import { CrmApi, type PageRequest } from "../../src/crm/api";
 import { CrmHttp } from "../../src/crm/http";
 import { CrmOAuth } from "../../src/crm/oauth";
 import type { CrmNote } from "../../src/crm/parsing/records";
+import { HOUR_MS } from "../../src/platform/clock";
 import { readConfig } from "../../src/platform/config";
+import { copiedIds, visibleIds } from "../support/copy";
+import { createTestDatabase } from "../support/database";
+import { startDays } from "../support/days";
 import { startProgram } from "../support/processes";
 import { environmentFor } from "../support/service";
-import { connect, until } from "../support/stories";
-import { CHANGING, LISTS, type ListName, SyncWorld } from "../support/sync-world";
+import { connect, syncEnds, until } from "../support/stories";
+import { CHANGING, isFirstPage, LISTS, type ListName, SyncWorld } from "../support/sync-world";
 import { useStarted } from "../support/world";
 
 const TIMEOUT_MS = 180_000;
@@ -76,6 +80,36 @@ test.each([
     world.simulator.control.clearFaults();
     expect(await world.sync(as)).toMatchObject({ state: "SUCCEEDED", gaps: [] });
     await world.isExact(as);
+  },
+  TIMEOUT_MS,
+);
+
+test(
+  "a list without an end is begun anew ever more rarely, at once when somebody asks, and is mended all the same",
+  async () => {
+    const database = await createTestDatabase();
+    const days = await startDays(database, { deals: 60, dailyTokens: 10_000_000 });
+    const { service, simulator, clock } = days;
+    try {
+      for (let count = 0; count < 520; count += 1) simulator.control.add("person");
+      const asked = () => simulator.log.of("GET", LISTS.PERSONS.path).filter(({ query }) => !query.ids).length;
+      const { path: match } = LISTS.PERSONS;
+      const end = simulator.control.fail({ match, where: (query) => !isFirstPage(query), with: { kind: "again" } });
+      await connect(service, simulator);
+      await days.until(new Date(clock().getTime() + 20 * HOUR_MS));
+      const inVain = asked();
+      expect(inVain).toBeGreaterThan(2 * 3);
+      expect(inVain).toBeLessThanOrEqual(2 * 10);
+      await service.ask("mutation { requestSync(kind: INCREMENTAL) { __typename } }");
+      expect(await syncEnds(service)).toMatchObject({ state: "FAILED", error: { code: "CRM_ANSWER_UNREADABLE" } });
+      expect(asked()).toBe(inVain + 2);
+      end();
+      await days.until(new Date(clock().getTime() + 24 * HOUR_MS));
+      expect(await copiedIds(database)).toEqual(visibleIds(simulator, simulator.company.stories.singleDeal.ownerId));
+    } finally {
+      await days.stop();
+      await database.drop();
+    }
   },
   TIMEOUT_MS,
 );

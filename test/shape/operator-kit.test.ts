@@ -69,7 +69,7 @@ test("the probes ask addresses that the service serves, at the ports that it is 
   const probe = commandOf(only("HEALTHCHECK ")).join(" ");
   expect(probe).toContain("127.0.0.1:$" + "{process.env.PORT}/healthz");
   expect(read("src/server/http-server.ts")).toContain('"/healthz"');
-  expect(read("src/server/metrics-server.ts")).toContain('"/metrics"');
+  expect(read("src/server/listen.ts")).toContain('"/metrics"');
   const settings = Object.fromEntries(
     only("ENV ")
       .slice(4)

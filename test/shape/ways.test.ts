@@ -1,37 +1,30 @@
-import { type Simulator, startSimulator } from "../../simulator";
-import { createTestDatabase, type TestDatabase } from "../support/database";
 import { filesRunIn } from "../support/files-run";
-import { type Service, startService } from "../support/service";
+import type { Service } from "../support/service";
 import { connect, dataOf, recordMeeting, syncEnds } from "../support/stories";
+import { useCrm } from "../support/world";
 
 /** How many files a newcomer reads to follow one thing that the service does. */
+const MOST_FILES = { note: 15, briefing: 23, connect: 17 };
 
-const MOST_FILES = 15;
-
-let simulator: Simulator;
-let database: TestDatabase;
+const { simulator, world } = useCrm({ deals: 10 });
 let service: Service;
 
 beforeAll(async () => {
-  [simulator, database] = await Promise.all([startSimulator({ deals: 10 }), createTestDatabase()]);
-  service = await startService(simulator, database);
-  await connect(service, simulator);
-  await syncEnds(service);
+  const first = await world.startService();
+  await connect(first, simulator);
+  await syncEnds(first);
   // What a worker does meanwhile by itself is nobody's way.
-  await service.stop();
-  service = await startService(simulator, database, { roles: new Set(["api"]) });
-});
-afterAll(async () => {
-  await service.stop();
-  await Promise.all([simulator.stop(), database.drop()]);
+  await first.stop();
+  service = await world.startService({ roles: ["api"] });
 });
 
+const ask = async () => {
+  dataOf(await service.ask("{ viewer { userId } }"));
+  dataOf(await service.ask("{ connection { fields(entity: DEAL) { key } } }"));
+};
+
 /** Files of a thing done for the second time, `platform` aside, without those that any operation and any call to the CRM cross. */
-async function wayOf(work: () => Promise<unknown>): Promise<string[]> {
-  const any = async () => {
-    dataOf(await service.ask("{ viewer { userId } }"));
-    dataOf(await service.ask("{ connection { fields(entity: DEAL) { key } } }"));
-  };
+async function wayOf(work: () => Promise<unknown>, any: () => Promise<unknown> = ask): Promise<string[]> {
   await any();
   const crossed = new Set(await filesRunIn(any));
   await work();
@@ -50,5 +43,22 @@ test("a note crosses few files of its own", async () => {
     expect(dataOf(await service.ask(WRITE_NOTE, { input }))).toEqual({ writeNote: { write: { state: "WRITTEN" } } });
   });
   expect(way).toContain("writeback/notes.ts");
-  expect([way.length <= MOST_FILES, way]).toEqual([true, way]);
+  expect([way.length <= MOST_FILES.note, way]).toEqual([true, way]);
+});
+
+const BRIEFING = `query ($id: ID!) { briefing(meetingId: $id) { asOf gaps { code } deal { title stage { name } owner { name }
+  quiet { verdict reasons { message } } recentNotes { html } recentActivities { subject } } persons { name } } }`;
+
+test("a briefing crosses few files of its own", async () => {
+  const { id } = await recordMeeting(service, [simulator.company.stories.singleDeal.email]);
+  const way = await wayOf(async () => dataOf(await service.ask(BRIEFING, { id })));
+  expect(way).toContain("briefing/briefings.ts");
+  expect([way.length <= MOST_FILES.briefing, way]).toEqual([true, way]);
+});
+
+test("a connect crosses few files of its own", async () => {
+  let tenants = 0;
+  const way = await wayOf(() => connect(service, simulator, { tenant: `way-${++tenants}` }));
+  expect(way).toContain("connections/copies.ts");
+  expect([way.length <= MOST_FILES.connect, way]).toEqual([true, way]);
 });

@@ -70,6 +70,15 @@ test("while the CRM does not answer it is tried once a day, by all workers toget
   expect(await endsAt(acme.tenant)).toBe(daysOn(60));
 });
 
+test("what a clock far ahead has noted does not keep a grant from being renewed", async () => {
+  const acme = await on.connected();
+  const { version } = await on.stored(acme);
+  await on.database.query("UPDATE credential SET kept_alive_at = '2100-01-01', access_token_asked_at = '2100-01-01'");
+  await passDays(1);
+  expect((await on.stored(acme)).version).toBe(version + 1);
+  expect(await endsAt(acme.tenant)).toBe(daysOn(60));
+});
+
 test("one whose authorization has ended is not tried, and says no end", async () => {
   const acme = await on.connected();
   on.later(31 * DAY);

@@ -36,8 +36,6 @@ test(
       expect(first.ours).toBeLessThanOrEqual(DAILY_TOKENS / 2);
       const [run] = await database.query("SELECT kind, state FROM sync_run ORDER BY queued_at LIMIT 1");
       expect(run).toEqual({ kind: "FULL", state: "SUCCEEDED" });
-      if (!DEEP) return;
-      expect((await days.endDay()).ours).toBeLessThanOrEqual(DAILY_TOKENS * COMPANY.share);
       const asked = `query ($id: ID!) { briefing(meetingId: $id) { deal { participantsKnown } ${GAPS} } connection { sync { ${GAPS} } } }`;
       interface Answer {
         briefing: { deal: { participantsKnown: boolean } | null; gaps: Gap[] };
@@ -47,8 +45,10 @@ test(
       expect(briefing).toEqual({ deal: { participantsKnown: true }, gaps: [] });
       const [unread] = connection.sync.gaps.filter(({ code }) => code === "NOT_READ_YET");
       expect(unread?.count).toBeGreaterThan(COMPANY.deals / 2);
-      expect(new Date(unread?.expectedBy ?? 0).getTime()).toBeGreaterThan(clock().getTime() + 30 * DAY_MS);
+      expect(unread?.expectedBy).not.toBeNull();
       expect(simulator.control.ledger().refused).toBe(0);
+      if (!DEEP) return;
+      expect((await days.endDay()).ours).toBeLessThanOrEqual(DAILY_TOKENS * COMPANY.share);
     } finally {
       await days.stop();
       await database.drop();

@@ -100,7 +100,8 @@ test("an input that does not fit is not sent back once for each thing that is wr
   const filter = Object.fromEntries(Array.from({ length: 4_900 }, (_, i) => [`x${i}`, "x".repeat(80)]));
   const query = "query ($filter: DealFilter) { deals(filter: $filter) { nodes { id } } }";
   const answer = await service.ask(query, { filter });
-  expect([answer.status, answer.errors?.[0]?.extensions.code]).toEqual([400, "BAD_USER_INPUT"]);
+  expect(answer.status).toBe(400);
+  expect(answer.errors?.map(({ extensions }) => extensions.code)).toEqual(Array(6).fill("BAD_USER_INPUT"));
   expect(JSON.stringify(answer).length).toBeLessThan(10_000);
 });
 

@@ -1,4 +1,4 @@
-import { freePort } from "../../src/platform/processes";
+import { freePort } from "../../src/database/embedded/programs";
 import type { Service } from "../support/service";
 import { subscribe } from "../support/sockets";
 import { until } from "../support/stories";

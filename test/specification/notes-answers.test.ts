@@ -1,9 +1,9 @@
 import { pino } from "pino";
 import type { Fault } from "../../simulator";
-import { CrmApi, type TokenSource } from "../../src/crm/api";
+import { CrmApi, TokenSource } from "../../src/crm/api";
 import { Database } from "../../src/database/database";
+import { freePort } from "../../src/database/embedded/programs";
 import { createMetrics } from "../../src/platform/metrics";
-import { freePort } from "../../src/platform/processes";
 import { NoteWrites } from "../../src/writeback/notes";
 import type { WritebackParts } from "../../src/writeback/writing";
 import { askedNote, notesWith, posts, seller, writeNote } from "../support/notes";

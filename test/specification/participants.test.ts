@@ -114,7 +114,8 @@ test("a deal of a coming meeting's people is asked first, then of a past one's, 
   const deal = (personId: number, more: object = {}) => dealWith([{ id: personId }, second], more);
   const closedAt = (days: number) => ({ status: "lost", lost_time: at(-days) });
   const rest = [deal(ids.other, closedAt(200))];
-  const lately = [deal(ids.other, closedAt(60)), deal(ids.other, closedAt(30))];
+  const lately = [60, 30].map((days) => deal(ids.other, closedAt(days)));
+  lately.push(deal(ids.other, { status: "lost", lost_time: null, close_time: at(-10) }));
   const ofPast = deal(ids.past, closedAt(300));
   const older = deal(ids.other);
   aheadMs += 5_000;
@@ -128,8 +129,8 @@ test("a deal of a coming meeting's people is asked first, then of a past one's, 
   const order = asked().filter((id) => mine.has(id));
   expect(order.slice(0, 3).sort()).toEqual([ofSoon, ofLater, ofPast].sort());
   expect(order.slice(3, 5).sort()).toEqual([older, newer].sort());
-  expect(order.slice(5, 7).sort()).toEqual([...lately].sort());
-  expect(order.slice(7)).toEqual(rest);
+  expect(order.slice(5, 8).sort()).toEqual([...lately].sort());
+  expect(order.slice(8)).toEqual(rest);
 });
 
 test("deals that say to have no participants are not asked, and count as known", async () => {

@@ -1,7 +1,6 @@
-import type { DealFacts } from "../../src/briefing/quiet/facts";
+import { DealFacts, standardRules } from "../../src/briefing/quiet/facts";
 import { readQuietFacts } from "../../src/briefing/quiet/read-quiet";
-import { standardRules } from "../../src/briefing/quiet/thresholds";
-import { type CopyScope, Database } from "../../src/database/database";
+import { CopyScope, Database } from "../../src/database/database";
 import type { SyncResource } from "../../src/entities/sync-run";
 import { DAY_MS } from "../../src/platform/clock";
 import { markRead } from "../support/copy";

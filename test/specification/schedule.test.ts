@@ -178,6 +178,32 @@ const refreshedAt = async (id: string) => {
 };
 const inMinutes = (minutes: number) => ({ startsAt: new Date(clock().getTime() + minutes * MINUTE).toISOString() });
 
+const FAR_AHEAD = new Date("2100-01-01T00:00:00Z");
+
+test("a worker that dies while its clock is in 2100 keeps nobody from going on: neither its lease nor its plans are believed", async () => {
+  const as = await connected();
+  const tenantId = await database.tenantId(as.tenant);
+  await database.query(
+    `UPDATE sync_run SET state = 'RUNNING', lease_id = gen_random_uuid(), lease_until = $2, finished_at = NULL WHERE tenant_id = $1`,
+    [tenantId, FAR_AHEAD],
+  );
+  await schedule.sweep();
+  expect(await syncEnds(service, as)).toMatchObject({ state: "SUCCEEDED" });
+  await database.query("UPDATE connection SET next_sync_at = $2 WHERE tenant_id = $1", [tenantId, FAR_AHEAD]);
+  await database.query("UPDATE sync_list SET read_at = $2, whole_at = $2 WHERE tenant_id = $1", [tenantId, FAR_AHEAD]);
+  await database.query("UPDATE graphile_worker._private_jobs SET run_at = $2 WHERE key = $1", [
+    `sync_due:${tenantId}`,
+    FAR_AHEAD,
+  ]);
+  simulator.log.clear();
+  await schedule.sweep();
+  expect(await syncEnds(service, as)).toMatchObject({ state: "SUCCEEDED" });
+  expect(asked()).toEqual(expect.arrayContaining([...SLOW, ...MAIN]));
+  const { next_sync_at: planned } = await connectionOf(as);
+  expect(minutesUntil(planned)).toBeGreaterThan(0);
+  expect(minutesUntil(planned)).toBeLessThanOrEqual(66);
+});
+
 test("five minutes before a meeting begins its activities and notes are read, once", async () => {
   const as = await connected();
   const { email } = simulator.company.stories.singleDeal;

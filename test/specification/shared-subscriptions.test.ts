@@ -1,9 +1,9 @@
 import { setImmediate, setTimeout as sleep } from "node:timers/promises";
-import { buildSchema, type ExecutionArgs, type ExecutionResult, GraphQLError, parse } from "graphql";
-import { type Actor, type Viewer, viewerOf } from "../../src/auth/actor";
+import { buildSchema, ExecutionArgs, ExecutionResult, GraphQLError, parse } from "graphql";
+import { Actor, Viewer, viewerOf } from "../../src/auth/actor";
 import { mayManageConnection } from "../../src/auth/policies";
 import { StateStream } from "../../src/platform/streams";
-import { MAX_DIFFERENT, SharedSubscriptions } from "../../src/server/shared-subscriptions";
+import { MAX_DIFFERENT, SharedSubscriptions } from "../../src/server/subscription-checks";
 
 // Planted and seen red: the key without tenant, role, plan, name or variables; a late joiner that waits for the next
 // event; listening that begins after the first answer; a source that outlives its last subscriber; an answer of before

@@ -1,9 +1,9 @@
 import { randomUUID } from "node:crypto";
 import { readAsOf, readGapsOfBriefing } from "../../src/briefing/briefings";
+import { ShownNotes } from "../../src/briefing/notes";
 import { readQuietFacts } from "../../src/briefing/quiet/read-quiet";
-import { ShownNotes } from "../../src/briefing/shown-notes";
 import { readTimelines } from "../../src/briefing/timeline";
-import { type CopyScope, Database, reachOf } from "../../src/database/database";
+import { CopyScope, Database, reachOf } from "../../src/database/database";
 import { createLogger } from "../../src/platform/logger";
 import { readRunStatus } from "../../src/sync/run-history";
 import { useDatabase } from "../support/world";

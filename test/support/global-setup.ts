@@ -5,8 +5,8 @@ import { asApplication } from "../../src/database/application-role";
 import { startEmbeddedPostgres } from "../../src/database/embedded/embedded-postgres";
 import { migrate } from "../../src/database/migrate";
 import { withoutTransactionLimit } from "../../src/database/session-limits";
-import { distribute } from "../../src/operator/distribute";
-import { Secret } from "../../src/platform/secret";
+import { distribute } from "../../src/operator/commands";
+import { Secret } from "../../src/platform/keyring";
 import { createTemplate, onServer, serverUrl } from "./database";
 
 /** The built program for tests that start processes, one server, and one migrated database that each test file clones. */

@@ -9,9 +9,8 @@ import type {
   PersonFact,
   UserFact,
 } from "../../src/briefing/matching/facts";
-import { cancelled, type Match, match } from "../../src/briefing/matching/match";
-import { mailDomainOf, websiteDomainOf } from "../../src/platform/company-domain";
-import { normalizeAddress } from "../../src/platform/email-address";
+import { cancelled, Match, match } from "../../src/briefing/matching/match";
+import { mailDomainOf, normalizeAddress, websiteDomainOf } from "../../src/platform/email-address";
 
 const STARTS_AT = new Date("2026-11-20T10:00:00Z");
 const DAY_MS = 86_400_000;

@@ -1,6 +1,5 @@
 import fc from "fast-check";
-import type { Contact, CopyFacts, DealFacts, MeetingFact, PlannedFact } from "../../src/briefing/quiet/facts";
-import { standardRules } from "../../src/briefing/quiet/thresholds";
+import { Contact, CopyFacts, DealFacts, MeetingFact, PlannedFact, standardRules } from "../../src/briefing/quiet/facts";
 import { DAY_MS, MINUTE_MS } from "../../src/platform/clock";
 
 /** The instant around which random facts lie. */

@@ -1,13 +1,13 @@
-import type {
+import {
   ContactKind,
   CopyFacts,
   DealFacts,
   MeetingFact,
   PlannedFact,
   QuietRules,
+  standardRules,
 } from "../../src/briefing/quiet/facts";
 import { judge } from "../../src/briefing/quiet/judge";
-import { standardRules } from "../../src/briefing/quiet/thresholds";
 import { DAY_MS, MINUTE_MS } from "../../src/platform/clock";
 
 export const NOW = Date.parse("2026-10-01T12:00:00.000Z");

@@ -1,6 +1,6 @@
 import { once } from "node:events";
-import { type AddressInfo, connect, createServer, type Socket } from "node:net";
-import { Secret } from "../../src/platform/secret";
+import { AddressInfo, connect, createServer, Socket } from "node:net";
+import { Secret } from "../../src/platform/keyring";
 
 export interface StatementCounter {
   /** The database as seen through the counter. */

@@ -1,6 +1,6 @@
 import { createActorVerifier } from "../../src/auth/actor";
+import { Secret } from "../../src/platform/keyring";
 import { createLogger } from "../../src/platform/logger";
-import { Secret } from "../../src/platform/secret";
 import { JWT_SECRET, tokenFor } from "../support/actors";
 
 // Seen red with: a token believed by its payload alone; a token believed for a minute whatever its end; one believed for ever;

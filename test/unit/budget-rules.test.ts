@@ -32,60 +32,53 @@ const state = (change: Partial<BudgetState> = {}): BudgetState => ({
   ...change,
 });
 
+const PURPOSES: Purpose[] = ["FIRST_LISTS", "LISTS", "PARTICIPANTS", "DEALS_OF_MEETINGS", "MEETINGS", "WRITES"];
+const NO_END = Number.POSITIVE_INFINITY;
+
 describe("what is left for a purpose", () => {
-  const table: [string, Partial<BudgetState>, Record<Purpose, number>][] = [
+  const table: [string, Partial<BudgetState>, number[]][] = [
     [
       "of a fresh day at noon, what looks need is kept, and half a day of lists from participants",
       {},
-      { FIRST_LISTS: 14_952, LISTS: 7_452, PARTICIPANTS: 5_952, MEETINGS: 3_000, WRITES: Number.POSITIVE_INFINITY },
+      [14_952, 7_452, 5_952, 1_500, 3_000, NO_END],
     ],
     [
       "of a company that is told nothing of, the smallest plan is assumed",
       { dailyLimit: null, remaining: null, toldAt: null },
-      { FIRST_LISTS: 14_952, LISTS: 7_452, PARTICIPANTS: 5_952, MEETINGS: 3_000, WRITES: Number.POSITIVE_INFINITY },
+      [14_952, 7_452, 5_952, 1_500, 3_000, NO_END],
     ],
     [
       "first lists take no more than they leave, also where others spend",
       { remaining: 16_000, spentOnSyncs: 8_000 },
-      { FIRST_LISTS: 3_952, LISTS: 0, PARTICIPANTS: 0, MEETINGS: 3_000, WRITES: Number.POSITIVE_INFINITY },
+      [3_952, 0, 0, 1_500, 3_000, NO_END],
     ],
     [
       "first lists may always take the allowance",
       { remaining: 4_000, spentOnSyncs: 100 },
-      { FIRST_LISTS: 7_352, LISTS: 7_352, PARTICIPANTS: 5_852, MEETINGS: 3_000, WRITES: Number.POSITIVE_INFINITY },
+      [7_352, 7_352, 5_852, 1_500, 3_000, NO_END],
     ],
-    [
-      "below a tenth of the limit only meetings go on",
-      { remaining: 2_999 },
-      { FIRST_LISTS: 0, LISTS: 0, PARTICIPANTS: 0, MEETINGS: 2_999, WRITES: Number.POSITIVE_INFINITY },
-    ],
-    [
-      "a tenth is not below a tenth",
-      { remaining: 3_000 },
-      { FIRST_LISTS: 7_452, LISTS: 7_452, PARTICIPANTS: 5_952, MEETINGS: 3_000, WRITES: Number.POSITIVE_INFINITY },
-    ],
-    [
-      "meetings go on while something is left",
-      { remaining: 12 },
-      { FIRST_LISTS: 0, LISTS: 0, PARTICIPANTS: 0, MEETINGS: 12, WRITES: Number.POSITIVE_INFINITY },
-    ],
-    [
-      "after a 429 of the day nothing but writes",
-      { remaining: 20_000, limitedAt: NOON },
-      { FIRST_LISTS: 0, LISTS: 0, PARTICIPANTS: 0, MEETINGS: 0, WRITES: Number.POSITIVE_INFINITY },
-    ],
+    ["below a tenth of the limit only meetings go on", { remaining: 2_999 }, [0, 0, 0, 0, 2_999, NO_END]],
+    ["a tenth is not below a tenth", { remaining: 3_000 }, [7_452, 7_452, 5_952, 1_500, 3_000, NO_END]],
+    ["meetings go on while something is left", { remaining: 12 }, [0, 0, 0, 0, 12, NO_END]],
+    ["after a 429 of the day nothing but writes", { remaining: 20_000, limitedAt: NOON }, [0, 0, 0, 0, 0, NO_END]],
     [
       "a larger plan gives larger shares, and participants leave it what the lists of any plan need",
       { dailyLimit: 150_000, remaining: 150_000 },
-      { FIRST_LISTS: 74_952, LISTS: 37_452, PARTICIPANTS: 35_952, MEETINGS: 15_000, WRITES: Number.POSITIVE_INFINITY },
+      [74_952, 37_452, 35_952, 7_500, 15_000, NO_END],
     ],
   ];
   test.each(table)("%s", (_title, change, expected) => {
-    const left = (purpose: Purpose) => leftFor(state(change), purpose, SHARE, NOON);
-    expect({
-      ...{ FIRST_LISTS: left("FIRST_LISTS"), LISTS: left("LISTS"), PARTICIPANTS: left("PARTICIPANTS") },
-      ...{ MEETINGS: left("MEETINGS"), WRITES: left("WRITES") },
-    }).toEqual(expected);
+    expect(PURPOSES.map((purpose) => leftFor(state(change), purpose, SHARE, NOON))).toEqual(expected);
+  });
+
+  test("deals of meetings leave half of what meetings have to those that begin", () => {
+    const left = (spentOnMeetings: number) =>
+      PURPOSES.slice(3, 5).map((purpose) => leftFor(state({ spentOnMeetings }), purpose, SHARE, NOON));
+    expect([left(1_000), left(1_500), left(2_000)]).toEqual([
+      [500, 2_000],
+      [0, 1_500],
+      [0, 1_000],
+    ]);
   });
 
   test("what participants leave to lists comes free with the day", () => {

@@ -1,5 +1,4 @@
-import { type Calendar, daysBetween, isTimeZone, plusDays, startOfDay } from "../../src/platform/calendar";
-import { DAY_MS, MINUTE_MS } from "../../src/platform/clock";
+import { Calendar, DAY_MS, daysBetween, isTimeZone, MINUTE_MS, plusDays, startOfDay } from "../../src/platform/clock";
 
 const HOUR_MS = 60 * MINUTE_MS;
 const ZONES = Intl.supportedValuesOf("timeZone");

@@ -1,13 +1,13 @@
-import { createServer, type Server } from "node:http";
+import { createServer, Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { z } from "zod";
 import { CrmApi } from "../../src/crm/api";
 import { CrmError } from "../../src/crm/errors";
-import { type CrmAnswer, CrmHttp } from "../../src/crm/http";
+import { CrmAnswer, CrmHttp } from "../../src/crm/http";
 import { readCursorPage, readOffsetPage, readSingle, readWholeList } from "../../src/crm/parsing/page";
 import * as record from "../../src/crm/parsing/records";
 import { jsonRows } from "../../src/database/upsert";
-import { Secret } from "../../src/platform/secret";
+import { Secret } from "../../src/platform/keyring";
 
 const answerOf = (text: string): CrmAnswer => ({
   status: 200,

@@ -3,7 +3,7 @@ import { CrmError, CrmStoppedError, stopBehind } from "../../src/crm/errors";
 import { OAuthError } from "../../src/crm/oauth";
 import { createDataSource } from "../../src/database/data-source";
 import { Database } from "../../src/database/database";
-import { Secret } from "../../src/platform/secret";
+import { Secret } from "../../src/platform/keyring";
 import { isSubFetchFailure } from "../../src/sync/failures";
 import { certainFailureOf } from "../../src/writeback/write-failure";
 

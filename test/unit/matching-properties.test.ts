@@ -1,5 +1,5 @@
 import {
-  type Arbitrary,
+  Arbitrary,
   array,
   assert,
   boolean,
@@ -15,9 +15,8 @@ import {
   tuple,
   uniqueArray,
 } from "fast-check";
-import { type CopyFacts, type DealFact, MATCHED_LISTS, type MeetingFact } from "../../src/briefing/matching/facts";
-import { type Match, match } from "../../src/briefing/matching/match";
-import { standingAt } from "../../src/briefing/matching/window";
+import { CopyFacts, DealFact, MATCHED_LISTS, MeetingFact, standingAt } from "../../src/briefing/matching/facts";
+import { Match, match } from "../../src/briefing/matching/match";
 import { mailboxOf, normalizeAddress } from "../../src/platform/email-address";
 
 // Seen red with: a tie broken by id.

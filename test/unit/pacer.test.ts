@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { Pacer } from "../../src/crm/calls";
 import type { CrmAnswer } from "../../src/crm/http";
-import { Pacer } from "../../src/crm/pacer";
 import { systemClock } from "../../src/platform/clock";
 
 // Seen red with: requests in flight that do not count; all who waited set free at once; an epoch taken for seconds.

@@ -4,11 +4,11 @@ import {
   areWholeDealsDue,
   dueKind,
   dueLists,
-  type ListFacts,
   type Lists,
   nextRunAt,
   type Pace,
-} from "../../src/sync/paces";
+  type PaceFacts,
+} from "../../src/sync/plan";
 
 // Seen red with: no stretch; twice the interval at most near a meeting (5,224 tokens); each of the three lists by itself;
 // nothing read along; the oldest whole read counted for a RECONCILE; a run at once where a list is never read to its end.
@@ -22,8 +22,8 @@ const ago = (minutes: number) => new Date(now.getTime() - minutes * MINUTE);
 const inMinutes = (minutes: number) => ago(-minutes);
 
 const LISTS = SYNC_RESOURCES.filter((resource): resource is ListResource => resource !== "DEAL_PARTICIPANTS");
-const NEW: ListFacts = { readAt: now, wholeAt: now, quietReads: 0, isOpen: false };
-const listsOf = (facts: Partial<ListFacts>, others: Partial<Record<SyncResource, Partial<ListFacts>>> = {}): Lists =>
+const NEW: PaceFacts = { readAt: now, wholeAt: now, quietReads: 0, isOpen: false };
+const listsOf = (facts: Partial<PaceFacts>, others: Partial<Record<SyncResource, Partial<PaceFacts>>> = {}): Lists =>
   new Map(LISTS.map((list) => [list, { ...NEW, ...facts, ...others[list] }]));
 const paceOf = (pace: Partial<Pace> = {}): Pace => ({ intervalMs: INTERVAL, nextMeetingAt: null, ...pace });
 const dueOf = (lists: Lists, pace = paceOf()) => dueLists(lists, now, pace);
@@ -51,6 +51,16 @@ test("users, pipelines and stages are due every four hours", () => {
 test("what was never read to its end is due", () => {
   expect(dueOf(new Map())).toEqual([...SLOW, ...MAIN]);
   expect(dueOf(listsOf({}, { NOTES: { readAt: null } }))).toEqual(["NOTES"]);
+});
+
+test("what a clock far ahead has noted holds up no read", () => {
+  const [century, soon] = [inMinutes(75 * 365 * 24 * 60), inMinutes(0.5)];
+  expect(dueOf(listsOf({}, { NOTES: { readAt: century } }))).toEqual(["NOTES"]);
+  expect(dueOf(listsOf({}, { NOTES: { readAt: soon } }))).toEqual([]);
+  expect(minutesTo(listsOf({ readAt: century }))).toBe(15);
+  expect(dueKind(listsOf({ wholeAt: century }), now, 30 * DAY)).toBe("RECONCILE");
+  expect(dueKind(listsOf({}, { NOTES: { wholeAt: century } }), now, 30 * DAY)).toBe("INCREMENTAL");
+  expect(areWholeDealsDue(century, 5_000, 7_500, now)).toBe(true);
 });
 
 test.each([

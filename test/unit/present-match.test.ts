@@ -1,5 +1,5 @@
 import "reflect-metadata";
-import type { MeetingMatchRow } from "../../src/entities/meeting-match";
+import type { MeetingMatchRow } from "../../src/entities/meeting";
 import { presentMatch } from "../../src/resolvers/present";
 
 test("of many candidates the matched one comes first, so that a bounded list never leaves it out", () => {

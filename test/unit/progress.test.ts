@@ -1,5 +1,5 @@
 import { SYNC_RESOURCES } from "../../src/entities/sync-run";
-import { progressOf, type StepProgress } from "../../src/sync/progress";
+import { progressOf, type StepProgress } from "../../src/sync/run-history";
 
 const queued = (): StepProgress[] =>
   SYNC_RESOURCES.map((resource) => ({ resource, state: "QUEUED", fetched: 0, expected: null }));

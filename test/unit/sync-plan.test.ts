@@ -1,4 +1,4 @@
-import { clockOf, isMuch, type ListFacts, type PassKind, passesOf, sinceOf } from "../../src/sync/plan";
+import { clockOf, isMuch, type ListFacts, type PassKind, passesOf, rests, sinceOf } from "../../src/sync/plan";
 
 // Seen red with: a watermark without overlap.
 
@@ -15,6 +15,18 @@ test("a pass is complete from the lesser of the CRM's clock and ours on", () => 
   expect(clockOf(new Date("2099-01-01T00:00:00Z"), now)).toEqual(now);
   expect(clockOf(new Date("1970-01-02T00:00:00Z"), now)).toEqual(new Date("1970-01-02T00:00:00Z"));
   expect(clockOf(null, now)).toEqual(now);
+});
+
+test.each([
+  ["that never had to begin anew does not rest", null, null, false],
+  ["that had to for the first time goes on with the next run", 5, 5, false],
+  ["that had to again after twenty minutes rests as long", 30, 10, true],
+  ["is begun anew when it has rested", 30, 16, false],
+  ["rests a day at most", 30 * 24 * 60, 25 * 60, false],
+  ["that a clock far ahead has noted does not rest", 30, -10_000, false],
+])("a pass %s", (_title, inVain, anew, expected) => {
+  const at = (minutes: number | null) => (minutes === null ? null : ago(minutes));
+  expect(rests({ inVainSince: at(inVain), begunAnewAt: at(anew) }, now)).toBe(expected);
 });
 
 const read = (minutes: number) => ({ watermark: ago(minutes), readAt: ago(minutes) });

@@ -1,10 +1,10 @@
 import type { CopyScope } from "../../database/database";
-import { instantOf, type ListOrder, type Page, type PageRequest, readPage, textOfInstant } from "../../database/keyset";
+import { instantOf, ListOrder, Page, PageRequest, readPage, textOfInstant } from "../../database/keyset";
 import { DealRow } from "../../entities/deal";
 import type { QuietVerdict } from "../quiet/facts";
 import { readFreshness } from "../quiet/read-quiet";
 import { isStale } from "../quiet/rules";
-import { isSnoozed } from "../quiet/snooze";
+import { isSnoozed } from "../quiet/situation";
 import { isMatched } from "../records";
 
 const byId = { sql: "t.crm_id", type: "integer" } as const;

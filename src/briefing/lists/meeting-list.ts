@@ -1,7 +1,6 @@
 import type { TenantScope } from "../../database/database";
-import { type Page, type PageRequest, readPage, type SortKey } from "../../database/keyset";
-import { MeetingRow } from "../../entities/meeting";
-import type { MeetingMatchStatus } from "../../entities/meeting-match";
+import { Page, PageRequest, readPage, SortKey } from "../../database/keyset";
+import { MeetingMatchStatus, MeetingRow } from "../../entities/meeting";
 
 const byStart: readonly [SortKey, SortKey] = [
   { sql: "t.starts_at", type: "instant" },

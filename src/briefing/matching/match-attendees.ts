@@ -1,10 +1,104 @@
-import type { AttendeeSide, MatchStatus, PersonRule } from "../../entities/meeting-attendee";
-import { companyDomainOf } from "../../platform/company-domain";
-import { mailboxOf } from "../../platform/email-address";
-import { ignoredBecause, isRoleAddress } from "./address-kinds";
-import type { AttendeeFact, CopyFacts, MeetingFact, PersonFact } from "./facts";
-import { type CompanyMatch, companyOf, NO_COMPANY } from "./match-company";
-import { standingAt } from "./window";
+import roleNames from "role-based-email-addresses";
+import type { AttendeeSide, MatchStatus, OrganizationRule, PersonRule } from "../../entities/meeting";
+import { companyDomainOf, domainOf, localPartOf, mailboxOf } from "../../platform/email-address";
+import { AttendeeFact, CopyFacts, DomainFact, MeetingFact, PersonFact, standingAt } from "./facts";
+
+/** Roles in languages that the package leaves out. */
+const FURTHER_ROLES = [
+  ...["anfrage", "bewerbung", "buero", "büro", "einkauf", "empfang", "hallo", "kundenservice", "personal", "rechnung"],
+  ...["vertrieb", "verwaltung", "accueil", "achats", "vente", "ventes", "ufficio", "vendite"],
+];
+/** First names that the package takes for roles. */
+const FIRST_NAMES: readonly string[] = ["alexa", "per"];
+const ROLES: ReadonlySet<string> = new Set([
+  ...roleNames.filter((name) => !FIRST_NAMES.includes(name)),
+  ...FURTHER_ROLES,
+]);
+
+/** Whether an address stands for a function or a group of people: info@, sales@. */
+const isRoleAddress = (address: string): boolean => ROLES.has(localPartOf(address).replace(/\+.*$/, ""));
+
+/**
+ * Addresses that makers of notetakers tell their users to invite. Whole domains are not listed: their makers are
+ * companies with people who buy. fireflies.ai: https://help.fireflies.ai ("invite fred@fireflies.ai").
+ */
+const NOTETAKERS: ReadonlySet<string> = new Set(["fred@fireflies.ai"]);
+const NOTETAKER = /^(.*[-._])?(notetaker|note-taker|notetakerbot|meeting-?bot|meeting-?recorder)([-._].*)?$/;
+
+/** Google's calendars of rooms, groups and imports: https://developers.google.com/workspace/calendar/api/concepts/sharing. */
+const CALENDAR_DOMAIN = /(^|\.)calendar\.google\.com$/;
+const ROOM = /^(meeting|conference|conf|board)[-._]?rooms?([-._0-9].*)?$|^(resource|equipment)[-._]/;
+
+const NO_REPLY = /(^|[-._])(no|do[-._]?not|dont)[-._]?reply([-._].*)?$|^(mailer-?daemon|postmaster|bounces?)$/;
+
+/** Where mailing lists live, and the addresses by which list programs are steered (RFC 2142, chapter 6). */
+const LIST_DOMAIN = /^(googlegroups\.com|.*groups\.io|lists?\..+|listserv\..+)$/;
+const LIST = /-(request|owner|bounces|subscribe|unsubscribe)$|^(listserv|majordomo)$/;
+
+/** Why an address is nobody who could attend; null where it may be somebody. */
+function ignoredBecause(address: string): string | null {
+  const local = localPartOf(address).replace(/\+.*$/, "");
+  const domain = domainOf(address);
+  if (CALENDAR_DOMAIN.test(domain) || ROOM.test(local)) return "This is a room or another shared calendar.";
+  if (NOTETAKERS.has(address) || NOTETAKER.test(local)) return "This is a bot that takes notes.";
+  if (NO_REPLY.test(local)) return "This address sends mail only; nobody reads it.";
+  if (LIST_DOMAIN.test(domain) || LIST.test(local)) return "This is a mailing list.";
+  return null;
+}
+
+/** For which organization of the CRM an attendee comes. */
+interface CompanyMatch {
+  organizationStatus: MatchStatus;
+  organizationId: number | null;
+  organizationRule: OrganizationRule | null;
+  /** null for those who are not asked: one's own side, and who is ignored. */
+  organizationReason: string | null;
+}
+
+export const NO_COMPANY: CompanyMatch = {
+  organizationStatus: "NONE",
+  organizationId: null,
+  organizationRule: null,
+  organizationReason: null,
+};
+
+export const FREE_MAIL = "Free mail stands for no company.";
+
+/** One person may have changed company and kept the old record; two with one domain have it from their company. */
+const ENOUGH_PERSONS = 2;
+
+/** Through the person, else by the domain of the address: that tells of a company to look at, and of no deal. */
+function companyOf(address: string, person: PersonFact | null, domains: readonly DomainFact[]): CompanyMatch {
+  if (person?.organizationId != null) {
+    return found(person.organizationId, "ORGANIZATION_OF_PERSON", "The person belongs to it in the CRM.");
+  }
+  const domain = companyDomainOf(address);
+  if (domain === null) return none(FREE_MAIL);
+  const users = domains.filter((fact) => fact.domain === domain);
+  const [only, ...others] = users;
+  if (!only) return none(`No organization in the CRM uses ${domain}.`);
+  if (others.length > 0) {
+    const reason = `${users.length} organizations in the CRM use ${domain}, and nothing tells which one it is.`;
+    return { ...none(reason), organizationStatus: "AMBIGUOUS" };
+  }
+  if (only.isWebsite) return found(only.organizationId, "DOMAIN_OF_WEBSITE", `${domain} is its website.`);
+  if (only.persons >= ENOUGH_PERSONS) {
+    return found(
+      only.organizationId,
+      "DOMAIN_OF_PERSONS",
+      `${only.persons} of its persons have an address at ${domain}.`,
+    );
+  }
+  return none(`Only one person in the CRM has an address at ${domain}; that is too little to tell a company by.`);
+}
+
+const found = (
+  organizationId: number,
+  organizationRule: OrganizationRule,
+  organizationReason: string,
+): CompanyMatch => ({ organizationStatus: "MATCHED", organizationId, organizationRule, organizationReason });
+
+const none = (organizationReason: string): CompanyMatch => ({ ...NO_COMPANY, organizationReason });
 
 /** Who an attendee is, and for which company. */
 export interface AttendeeMatch extends CompanyMatch {

@@ -1,6 +1,6 @@
-import type { DealRule, MeetingMatchStatus, StoredDealCandidate } from "../../entities/meeting-match";
+import type { DealRule, MeetingMatchStatus, StoredDealCandidate } from "../../entities/meeting";
 import type { Candidate } from "./deal-candidates";
-import type { Standing } from "./window";
+import type { Standing } from "./facts";
 
 export interface DealMatch {
   status: MeetingMatchStatus;

@@ -1,14 +1,11 @@
-import type { MatchedEntity } from "../../entities/matched-record";
+import type { MatchedEntity } from "../../entities/meeting";
 import { mailboxOf } from "../../platform/email-address";
 import { findCandidates } from "./deal-candidates";
-import type { ChoiceFact, CopyFacts, MeetingFact } from "./facts";
-import { withChoice, withoutChoice } from "./kept-deal";
-import { type AttendeeMatch, matchAttendees } from "./match-attendees";
-import { NO_COMPANY } from "./match-company";
-import { type DealMatch, matchDeal, nobodyKnown, none } from "./match-deal";
-import { pendingAttendee, pendingDeal, UNCONNECTED_DEAL, unconnectedAttendee } from "./pending";
+import type { ChoiceFact, CopyFacts, MatchedList, MeetingFact } from "./facts";
+import { AttendeeMatch, FREE_MAIL, matchAttendees, NO_COMPANY } from "./match-attendees";
+import { DealMatch, matchDeal, nobodyKnown, none } from "./match-deal";
 
-export interface MatchedId {
+interface MatchedId {
   entity: MatchedEntity;
   crmId: number;
 }
@@ -102,3 +99,87 @@ function readableWith(attendees: readonly AttendeeMatch[], deal: DealMatch, fact
       .map((crmId) => ({ entity, crmId }));
   return [...readable("PERSON", personIds), ...readable("ORGANIZATION", organizationIds), ...readable("DEAL", dealIds)];
 }
+
+const CHOSEN_REASON = "A user chose this deal.";
+const NOT_READ = "has not been read from the connected CRM yet; the meeting is matched again then.";
+const notRead = ({ written }: ChoiceFact) =>
+  `The deal ${written ? "for which something was written" : "that a user chose"} ${NOT_READ}`;
+const GONE =
+  "The deal that a user chose is not in the connected CRM, or no longer visible there, and no other takes its place.";
+const STAYS = " The match stays as it was when something was written to the CRM for this meeting.";
+
+/**
+ * What the rules say, where a user's choice and what was written stand above them: no other deal ever takes the place of
+ * one that was chosen, and what was written to is still what the meeting is about when the rules come to something else.
+ * @param isReading lists are being read for the first time
+ */
+function withChoice(match: DealMatch, choice: ChoiceFact | null, isReading: boolean): DealMatch {
+  if (!choice) return match;
+  const { dealId, isThere, written } = choice;
+  if (written && (isThere ? match.dealId === dealId : !isReading)) return match;
+  if (!isThere) {
+    const isOpen = match.candidates.length > 0;
+    const reason = isReading ? notRead(choice) : `${GONE} ${isOpen ? "Choose another." : "No other could be meant."}`;
+    return {
+      ...match,
+      status: isOpen ? "NEEDS_CHOICE" : isReading ? "PENDING" : "NONE",
+      rule: null,
+      dealId: null,
+      reason,
+    };
+  }
+  const words = written ? `${written.reason.replace(STAYS, "")}${STAYS}` : CHOSEN_REASON;
+  const isCandidate = match.candidates.some((candidate) => candidate.dealId === dealId);
+  const why = written ? "Something was written to the CRM while the meeting was about it." : "A user chose it.";
+  const candidates = isCandidate ? match.candidates : [...match.candidates, { dealId, reason: why }];
+  return { status: "MATCHED", rule: written ? written.rule : "CHOSEN", reason: words, dealId, candidates };
+}
+
+/** Where the meeting was recorded anew and the deal that it was about fits its attendees no more. */
+const withoutChoice = (match: DealMatch, { written }: ChoiceFact): DealMatch => ({
+  ...match,
+  reason: `The deal ${written ? "for which something was written" : "that a user chose"} before is none of the attendees' as they are recorded now. ${match.reason}`,
+});
+
+/**
+ * While no CRM is connected, or its lists are read for the first time, nobody can say that something is not there: what
+ * would be NONE is PENDING, and what is found may not be all of it.
+ */
+
+export const NOT_CONNECTED = "No CRM is connected. The meeting is matched when one is.";
+
+const ALL_OF = new Intl.ListFormat("en-GB");
+const being = (lists: readonly MatchedList[]) =>
+  `The CRM's ${ALL_OF.format(lists).toLowerCase()} are being read for the first time`;
+
+function pendingAttendee(attendee: AttendeeMatch, unread: readonly MatchedList[]): AttendeeMatch {
+  const again = `${being(unread)}; it is looked up again then.`;
+  return unread.length === 0 ? attendee : pendingFor(attendee, again);
+}
+
+/** @param reason why nothing is known yet */
+function pendingFor(attendee: AttendeeMatch, reason: string): AttendeeMatch {
+  if (attendee.side !== "BUYER") return attendee;
+  const isUnknown = attendee.status === "NONE";
+  // A person that is known has a company or none; what free mail stands for, no list will bring.
+  const hasNoCompany = attendee.organizationStatus === "NONE" && attendee.organizationReason !== FREE_MAIL;
+  return {
+    ...attendee,
+    ...(isUnknown ? { status: "PENDING", reason } : {}),
+    ...(hasNoCompany ? { organizationStatus: "PENDING", organizationReason: reason } : {}),
+  };
+}
+
+function pendingDeal(deal: DealMatch, unread: readonly MatchedList[]): DealMatch {
+  if (unread.length === 0) return deal;
+  return deal.status === "NONE"
+    ? { ...deal, status: "PENDING", reason: `${being(unread)}; the meeting is matched again then.` }
+    : { ...deal, reason: `${deal.reason} ${being(unread)}, so this may change.` };
+}
+
+/** Who is ours and who is ignored can be told without a CRM; of anybody else nothing is known, not even an absence. */
+const unconnectedAttendee = (attendee: AttendeeMatch): AttendeeMatch => pendingFor(attendee, NOT_CONNECTED);
+
+const UNCONNECTED_DEAL: DealMatch = {
+  ...{ status: "PENDING", rule: null, reason: NOT_CONNECTED, dealId: null, candidates: [] },
+};

@@ -5,8 +5,8 @@ import { jsonRows } from "../../database/upsert";
 import type { Clock } from "../../platform/clock";
 import type { Logger } from "../../platform/logger";
 import { forEachLogged } from "../../platform/periodic";
-import { type Flip, tellFlips } from "./flips";
 import { ms } from "./read-quiet";
+import { Flip, tellFlips } from "./verdict";
 
 /**
  * So long at most after the last look: a boundary that is stored meanwhile may be the next one, a clock may jump, and no

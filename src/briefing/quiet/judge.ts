@@ -1,7 +1,7 @@
-import { daysBetween } from "../../platform/calendar";
-import type { CopyFacts, DealFacts, QuietSignal } from "./facts";
-import { messageOf } from "./messages";
-import { type Firing, firingsAt, isStale, staleFrom } from "./rules";
+import { Calendar, daysBetween } from "../../platform/clock";
+import type { ContactKind, CopyFacts, DealFacts, QuietReasonCode, QuietSignal } from "./facts";
+import { Firing, firingsAt, isStale, staleFrom } from "./rules";
+import type { Touch } from "./situation";
 import { scheduleOf, standingAt, verdictAt } from "./verdict";
 
 /**
@@ -41,3 +41,101 @@ const shown = (firings: readonly Firing[], { rules }: CopyFacts, now: number): Q
     const { code, since, thresholdDays, evidence } = firing;
     return { code, since: dateOf(since), thresholdDays, evidence, message: messageOf(firing, rules.calendar, now) };
   });
+
+interface Words {
+  /** Whole days since the reason's `since`, and those after which it holds. */
+  passed: string;
+  threshold: string;
+  /** The contact that counted; null: there was none since the deal was added. */
+  contact: string | null;
+  /** Our word behind it, and how long ago it was. */
+  ours: string;
+}
+
+/** They say what was compared and no more: what no CRM and no meeting shows may have happened all the same. */
+const MESSAGES: Record<QuietReasonCode, (words: Words) => string> = {
+  NO_RECENT_ACTIVITY: ({ passed, threshold, contact }) =>
+    `${contact ? `The last known contact, ${contact}, was ${passed} ago` : `No contact is known since the deal was added ${passed} ago`}; from ${threshold} on a deal counts as quiet.`,
+  GHOSTED: ({ passed, contact, ours }) =>
+    `The buyer's last known word, ${contact}, was ${passed} ago, and no answer is known to ${ours}.`,
+  NEVER_REPLIED: ({ passed, contact }) =>
+    `No answer of the buyer is known since our first known word, ${contact}, ${passed} ago.`,
+  NO_NEXT_STEP: ({ passed, contact }) =>
+    `No next step is planned, and ${contact ? `the last known contact, ${contact}, was ${passed} ago` : `no contact is known since the deal was added ${passed} ago`}.`,
+  NEXT_STEP_OVERDUE: ({ passed }) => `The planned next step is ${passed} overdue, and nothing is planned ahead.`,
+  STALLED_IN_STAGE: ({ passed }) => `The deal has been in its stage for ${passed}.`,
+  CRM_ROTTEN: ({ passed, threshold }) =>
+    `Apart from this service's own writes the CRM shows no change of the deal for ${passed}; in this stage it rots after ${threshold}.`,
+  CLOSE_DATE_PASSED: () => "The expected close date has passed, and the deal is still open.",
+  OWNER_INACTIVE: () => "The owner of the deal is no longer active in the CRM.",
+  DATA_STALE: () => "The data from the CRM is more than a day old, so nothing can be said about this deal.",
+  DATA_INCOMPLETE: () =>
+    "Participants or activities of this deal could not be read, or were not read yet, so contacts may be missing.",
+};
+
+/** Before activities and persons were read there is no data that could be old. */
+const NEVER_READ = "The data from the CRM has not been read completely yet, so nothing can be said about this deal.";
+
+const KNOWN_TYPES: Record<string, string> = {
+  call: "a call",
+  meeting: "a meeting in the CRM",
+  lunch: "a lunch",
+  email: "an e-mail that was logged",
+  task: "a task",
+  deadline: "a deadline",
+};
+
+function nameOf({ kind, activityType }: Touch): string | null {
+  switch (kind) {
+    case "INCOMING_MAIL":
+      return "a mail from the buyer";
+    case "OUTGOING_MAIL":
+      return "a mail to the buyer";
+    case "NOTE":
+      return "a note";
+    case "MEETING":
+      return "a recorded meeting";
+    case "ACTIVITY":
+      return KNOWN_TYPES[activityType ?? ""] ?? "an activity";
+    default:
+      return null;
+  }
+}
+
+const counted = (count: number, unit: string) => (count === 1 ? `1 ${unit}` : `${count} ${unit}s`);
+
+/** The CRM's own days, and those of a stale copy, are no business days. */
+const PLAIN: ReadonlySet<QuietReasonCode> = new Set(["CRM_ROTTEN"]);
+
+function messageOf({ code, since, thresholdDays, touches }: Firing, { zone, ...rest }: Calendar, now: number): string {
+  if (code === "DATA_STALE" && since === null) return NEVER_READ;
+  const calendar = { zone, businessDays: rest.businessDays && !PLAIN.has(code) };
+  const days = (count: number) => counted(count, calendar.businessDays ? "business day" : "day");
+  const ago = (at: number | null) => days(at === null ? 0 : daysBetween(calendar, at, now));
+  const [contact, ours] = touches;
+  return MESSAGES[code]({
+    passed: ago(since),
+    threshold: days(thresholdDays ?? 0),
+    contact: contact ? nameOf(contact) : null,
+    ours: ours ? `our last, ${nameOf(ours)} ${ago(ours.at)} ago` : "",
+  });
+}
+
+/** The latest contact of a deal; `meetingId` where it was a recorded meeting, which counts at its end. */
+export interface LastInteraction {
+  kind: ContactKind | "MEETING";
+  at: number;
+  /** The person of a mail, the done activity, or the note; null for a meeting. */
+  crmId: number | null;
+  meetingId: string | null;
+}
+
+/** null where nothing is known of any contact. */
+export function lastInteraction({ contacts, meetings }: DealFacts, now: Date): LastInteraction | null {
+  const held = meetings.filter(({ withBuyer, endsAt }) => withBuyer && endsAt <= now.getTime());
+  const every: LastInteraction[] = [
+    ...held.map(({ meetingId, endsAt }) => ({ kind: "MEETING" as const, at: endsAt, crmId: null, meetingId })),
+    ...contacts.map((contact) => ({ ...contact, meetingId: null })),
+  ];
+  return every.sort((a, b) => b.at - a.at)[0] ?? null;
+}

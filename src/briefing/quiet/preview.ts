@@ -1,5 +1,5 @@
 import type { CopyScope } from "../../database/database";
-import type { Standards } from "../../entities/judged-copy";
+import type { Standards } from "../../entities/silence";
 import type { DealFacts, QuietRules } from "./facts";
 import { readFacts, readFreshness } from "./read-quiet";
 import { isStale } from "./rules";

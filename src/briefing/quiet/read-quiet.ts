@@ -1,10 +1,10 @@
 import type { CopyScope } from "../../database/database";
 import type { Shape } from "../../database/reads";
-import type { Standards } from "../../entities/judged-copy";
-import { isOurNote, updatedByOthers } from "../our-notes";
+import type { Standards } from "../../entities/silence";
+import { isOurNote, updatedByOthers } from "../notes";
 import type { CopyFacts, DealFacts } from "./facts";
-import type { BegunPhase } from "./flips";
 import { byStandards, rulesOf, STANDARD } from "./standards";
+import type { BegunPhase } from "./verdict";
 
 /**
  * What silence is judged by, read for deals at one instant. In the SQL below $1 is the tenant, $2 the copy, $3 the instant,
@@ -68,12 +68,12 @@ const MAILS = `SELECT count(*) > 0 AS any_at_all,
   FROM (${MAIL_TIMES}) mail`;
 
 /** What is kept is of this deal, and no earlier one has become known since: of somebody who takes part by now. */
-const KEEPS_THE_FIRST = `${KEEPS_FIRST_MAIL} AND (d.first_mail_at < d.add_time) IS NOT TRUE
-  AND (mails.first_of_ours < d.first_mail_at) IS NOT TRUE`;
+const IS_EARLIEST = "(mails.first_of_ours < d.first_mail_at) IS NOT TRUE";
+const KEEPS_THE_FIRST = `${KEEPS_FIRST_MAIL} AND (d.first_mail_at < d.add_time) IS NOT TRUE AND ${IS_EARLIEST}`;
 
 const CONTACTS = `${MAIL_TIMES}
   UNION ALL
-  SELECT 'OUTGOING_MAIL', d.first_mail_at, d.first_mail_person_id, NULL, true WHERE ${KEEPS_FIRST_MAIL}
+  SELECT 'OUTGOING_MAIL', d.first_mail_at, d.first_mail_person_id, NULL, true WHERE ${KEEPS_FIRST_MAIL} AND ${IS_EARLIEST}
   UNION ALL
   SELECT 'ACTIVITY', ${HAPPENED_AT}, a.crm_id, a.type,
     coalesce(a.person_id = ANY (people.ids) OR a.participant_ids && people.ids, false)

@@ -2,16 +2,15 @@ import { isDeepStrictEqual } from "node:util";
 import { z } from "zod";
 import { holdCopyToJudge } from "../../connections/copies";
 import type { CopyScope, Database, TenantScope } from "../../database/database";
-import { enqueueJob, hasLiveJob, type JobKind } from "../../database/jobs";
+import { enqueueJob, hasLiveJob, JobKind } from "../../database/jobs";
 import { CONNECTION_CHANGED, notify } from "../../database/notifications";
-import { ComingSilenceRow } from "../../entities/coming-silence";
-import { JudgedCopyRow, type Standards } from "../../entities/judged-copy";
-import { QuietSettingsRow } from "../../entities/quiet-settings";
-import { SyncedCopyRow } from "../../entities/synced-copy";
-import { type Clock, SECOND_MS } from "../../platform/clock";
+import { SyncedCopyRow } from "../../entities/connection";
+import { ComingSilenceRow, JudgedCopyRow, Standards } from "../../entities/silence";
+import { QuietSettingsRow } from "../../entities/tenant";
+import { Clock, SECOND_MS } from "../../platform/clock";
 import type { Logger } from "../../platform/logger";
 import { forEachLogged } from "../../platform/periodic";
-import { NO_WISHES, standardsOf, type Wishes } from "./standards";
+import { NO_WISHES, standardsOf, Wishes } from "./standards";
 import { judgeByComing, judgeDeals, storeAllComing } from "./stored-silence";
 
 /**

@@ -1,8 +1,15 @@
-import { plusDays, startOfDay } from "../../platform/calendar";
-import { DAY_MS, MINUTE_MS } from "../../platform/clock";
-import type { CopyFacts, DealFacts, Evidence, QuietReasonCode } from "./facts";
-import { dealEvidence, type Touch } from "./situation";
-import { daysOf, rottenDays, STALE_HOURS, type ThresholdCode } from "./thresholds";
+import { DAY_MS, MINUTE_MS, plusDays, startOfDay } from "../../platform/clock";
+import {
+  CopyFacts,
+  DealFacts,
+  daysOf,
+  Evidence,
+  QuietReasonCode,
+  rottenDays,
+  STALE_HOURS,
+  ThresholdCode,
+} from "./facts";
+import { dealEvidence, Touch } from "./situation";
 import type { Standing } from "./verdict";
 
 /** A reason that holds: since when, and what shows it. */

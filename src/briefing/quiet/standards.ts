@@ -1,7 +1,6 @@
-import type { Standards } from "../../entities/judged-copy";
-import type { OwnThreshold, QuietSettingsRow } from "../../entities/quiet-settings";
-import type { DealFacts, QuietRules } from "./facts";
-import { standardRules, type ThresholdCode } from "./thresholds";
+import type { Standards } from "../../entities/silence";
+import type { OwnThreshold, QuietSettingsRow } from "../../entities/tenant";
+import { DealFacts, QuietRules, standardRules, ThresholdCode } from "./facts";
 
 /** Raised with each change of the rules: what was judged by earlier ones is judged anew from the next run on. */
 const RULES = 1;

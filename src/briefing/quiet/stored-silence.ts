@@ -4,11 +4,10 @@ import { CONNECTION_CHANGED, notify } from "../../database/notifications";
 import { jsonRows } from "../../database/upsert";
 import type { SyncResource } from "../../entities/sync-run";
 import type { DealFacts, QuietRules } from "./facts";
-import { type BegunPhase, flipsOf, tellFlips } from "./flips";
-import { begunOf, type QuietFacts, readFacts } from "./read-quiet";
-import { storeSnoozeEnds } from "./snooze";
+import { begunOf, QuietFacts, readFacts } from "./read-quiet";
+import { storeSnoozeEnds } from "./situation";
 import { byStandards, rulesOf } from "./standards";
-import { type Phase, scheduleOf } from "./verdict";
+import { BegunPhase, flipsOf, Phase, scheduleOf, tellFlips } from "./verdict";
 
 /**
  * The schedules of the matched deals, which are all that anybody may read: whoever changes what a deal is judged by judges

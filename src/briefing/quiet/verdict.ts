@@ -1,10 +1,11 @@
-import { plusDays } from "../../platform/calendar";
-import type { DealFacts, QuietRules, QuietVerdict } from "./facts";
-import { type Situation, situationAt, turnsOf } from "./situation";
-import { ANSWER_DAYS, COOLING_PART, daysOf } from "./thresholds";
+import type { CopyScope } from "../../database/database";
+import { notifyOf, SILENCE_CHANGED } from "../../database/notifications";
+import { plusDays } from "../../platform/clock";
+import { ANSWER_DAYS, COOLING_PART, DealFacts, daysOf, QuietRules, QuietVerdict } from "./facts";
+import { Situation, situationAt, turnsOf } from "./situation";
 
 /** From when on each condition of a verdict holds, while the situation stays as it is. */
-export interface Deadlines {
+interface Deadlines {
   quiet: number;
   cooling: number;
   ghosted: number;
@@ -46,8 +47,8 @@ function deadlinesOf(situation: Situation, facts: DealFacts, { calendar }: Quiet
 }
 
 /** Of an open deal whose copy is fresh. */
-export type LiveVerdict = Exclude<QuietVerdict, "UNKNOWN">;
-export interface Judged {
+type LiveVerdict = Exclude<QuietVerdict, "UNKNOWN">;
+interface Judged {
   verdict: LiveVerdict;
   /** From when its silence is counted. */
   since: number | null;
@@ -93,3 +94,54 @@ export function scheduleOf(facts: DealFacts, rules: QuietRules, from: number): P
 }
 
 const ordered = (instants: readonly number[]) => [...new Set(instants)].sort((a, b) => a - b);
+
+/** A deal's stored verdict became another one. */
+export interface Flip {
+  dealId: number;
+  from: Phase["verdict"];
+  to: Phase["verdict"];
+  at: number;
+}
+
+/** A phase of a deal that has begun, as it was stored; the first one has no beginning. */
+export interface BegunPhase {
+  verdict: Phase["verdict"];
+  from: number | null;
+  isTold: boolean;
+}
+
+/**
+ * The flips of a deal that nobody was told of: those that have come with time, and the one to what is judged now. Each
+ * begins with the verdict that the one before ended with. None of a deal that is judged for the first time.
+ * @param begun in their order
+ * @param judged null: what is judged now is told otherwise
+ */
+export function flipsOf(
+  dealId: number,
+  begun: readonly BegunPhase[],
+  judged: Phase["verdict"] | null,
+  now: number,
+): Flip[] {
+  const steps = judged === null ? begun : [...begun, { verdict: judged, from: now, isTold: false }];
+  return steps.flatMap(({ verdict, from, isTold }, index) => {
+    const before = steps[index - 1];
+    if (!before || isTold || before.verdict === verdict) return [];
+    return [{ dealId, from: before.verdict, to: verdict, at: from ?? now }];
+  });
+}
+
+/**
+ * Tells of flips, with the commit of the transaction that stores them or marks them as told: each one exactly once. Two
+ * flips of one deal differ by their instants, for PostgreSQL leaves out a word that is said twice in a transaction.
+ */
+export async function tellFlips(copy: CopyScope, flips: readonly Flip[]): Promise<void> {
+  const inOrder = [...flips].sort((a, b) => a.at - b.at);
+  await notifyOf(
+    copy,
+    SILENCE_CHANGED,
+    inOrder.map(({ dealId, at }) => `${dealId}:${at}`),
+  );
+}
+
+/** The deal of what {@link tellFlips} tells. */
+export const flippedDeal = (told: string): number => Number.parseInt(told, 10);

@@ -1,11 +1,10 @@
 import { createHash } from "node:crypto";
 import { z } from "zod";
 import { cutText } from "../../platform/cut";
-import { ALONE, inSlice } from "../../platform/slices";
+import { ALONE, inSlice } from "../../platform/work";
 import { CrmError } from "../errors";
 import type { CrmAnswer } from "../http";
-import { hasMoreParts, jsonOf } from "./json";
-import { isDeeperThan } from "./values";
+import { hasMoreParts, isDeeperThan, jsonOf } from "./values";
 
 /** A record that could not be read: kept aside with the reason, never dropped. */
 export interface RejectedRecord {

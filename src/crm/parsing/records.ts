@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { isTimeZone } from "../../platform/calendar";
+import { isTimeZone } from "../../platform/clock";
 import {
   contactValues,
   customFields,

@@ -1,4 +1,4 @@
-import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { ChildProcess, execFile, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -6,9 +6,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { Client } from "pg";
 import { messageOf } from "../../platform/errors";
-import { freePort, isAlive } from "../../platform/processes";
-import { Secret } from "../../platform/secret";
-import { type Binaries, EmbeddedPostgresError, findBinaries, unprivileged } from "./programs";
+import { Secret } from "../../platform/keyring";
+import { Binaries, EmbeddedPostgresError, findBinaries, freePort, isAlive, unprivileged } from "./programs";
 
 const START_TIMEOUT_MS = 30_000;
 const SMART_STOP_MS = 1_000;

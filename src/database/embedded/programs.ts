@@ -1,8 +1,33 @@
 import { spawnSync } from "node:child_process";
 import { chownSync, existsSync, readFileSync, statSync, symlinkSync } from "node:fs";
+import { createServer } from "node:net";
 import { basename, dirname, join } from "node:path";
 import { z } from "zod";
-import { ServiceError } from "../../platform/errors";
+import { codeOf, ServiceError } from "../../platform/errors";
+
+/** Whether a process of this id runs, also where it is another user's. */
+export function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return codeOf(error) === "EPERM";
+  }
+}
+
+/** A loopback port that nothing uses now: `preferred` where it is free, else any. */
+export function freePort(preferred = 0): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const probe = createServer();
+    probe.once("error", (error) => (preferred === 0 ? reject(error) : freePort().then(resolve, reject)));
+    probe.listen(preferred, "127.0.0.1", () => {
+      const address = probe.address();
+      probe.close(() =>
+        typeof address === "object" && address ? resolve(address.port) : reject(new Error("no port")),
+      );
+    });
+  });
+}
 
 export class EmbeddedPostgresError extends ServiceError {
   readonly code = "EMBEDDED_POSTGRES_FAILED";
@@ -51,7 +76,7 @@ function restoreLinks(root: string): void {
 const UNPRIVILEGED_ID = 65_534;
 const OTHERS_MAY_ENTER = 0o001;
 
-export interface Launch {
+interface Launch {
   command: string;
   args: string[];
   uid?: number;

@@ -117,7 +117,7 @@ CREATE INDEX deal_by_person ON deal (tenant_id, copy_id, person_id);
 CREATE INDEX deal_by_organization ON deal (tenant_id, copy_id, organization_id);
 CREATE INDEX deal_open_due ON deal (tenant_id, copy_id, coalesce(update_time, '0001-01-01 00:00:00+00'::timestamptz), crm_id)
   WHERE participants_due AND status = 'open';
-CREATE INDEX deal_closed_due ON deal (tenant_id, copy_id, coalesce(greatest(won_time, lost_time), '0001-01-01 00:00:00+00'::timestamptz), crm_id)
+CREATE INDEX deal_closed_due ON deal (tenant_id, copy_id, coalesce(greatest(won_time, lost_time), close_time, '0001-01-01 00:00:00+00'::timestamptz), crm_id)
   WHERE participants_due AND status <> 'open';
 CREATE INDEX deal_participants_asked ON deal (tenant_id, copy_id, participants_asked_at, crm_id) WHERE NOT participants_due;
 CREATE INDEX deal_snoozed ON deal (tenant_id, copy_id, snooze_ends_at) WHERE snooze_ends_at IS NOT NULL;
@@ -242,7 +242,7 @@ CREATE TABLE sync_pass (
   cursor text,
   last_id bigint NOT NULL DEFAULT 0,
   walk integer NOT NULL DEFAULT 1,
-  first_walk_ended_at timestamptz,
+  first_walk_ended_at timestamptz, in_vain_since timestamptz, begun_anew_at timestamptz,
   CONSTRAINT sync_pass_pkey PRIMARY KEY (tenant_id, copy_id, resource, kind)
 );
 `;

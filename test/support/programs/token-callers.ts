@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { readConfig } from "../../../src/platform/config";
-import type { Secret } from "../../../src/platform/secret";
+import type { Secret } from "../../../src/platform/keyring";
 import { startTokens } from "../tokens";
 
 /** What one process of callers saw; the tokens only as hashes. */
