@@ -47,7 +47,7 @@ export class KeysUnavailableError extends ServiceError {
 }
 
 /**
- * The keys of the identity provider (decision 0061). They are fetched when a token is to be proven and the last fetch
+ * The keys of the identity provider (decision 0054). They are fetched when a token is to be proven and the last fetch
  * began a minute ago; all who come meanwhile wait for the same one.
  */
 export class KeySet {

@@ -11,7 +11,7 @@ type OfParent = { parent_id: number };
 /** Whether this service wrote it. */
 type Authored = { ours: boolean };
 
-/** The latest done activities of records, newest first. */
+/** The latest done activities of records, newest first by when they took place; planned ones are never among them. */
 export function readRecentActivities(
   { tenantId, copyId, entities }: CopyScope,
   of: MatchedEntity,
@@ -30,7 +30,10 @@ export function readRecentActivities(
   );
 }
 
-/** The next planned activity of each deal: the earliest undone one that is due at or after `now`. */
+/**
+ * The next planned activity of each deal: the earliest undone one that is due at or after `now`, or on this day (UTC)
+ * where it has no time. What is overdue is not next.
+ */
 export function readNextActivities(
   { tenantId, copyId, entities }: CopyScope,
   dealIds: readonly number[],

@@ -68,7 +68,7 @@ interface Waiting {
 
 /**
  * Notes as they are shown. Their safe HTML and text are made by the first reader, in slices, and kept in the note's row
- * (decision 0056) after the answer: never in a page's transaction, and never for another state of the row.
+ * after the answer: never in a page's transaction, and never for another state of the row.
  */
 export class ShownNotes {
   /** By copy. */
@@ -204,7 +204,7 @@ const writesTo = (table: string, deal: string) => `
 /**
  * SQL: when a deal was last changed by anybody but this service. Each of our writes moves the CRM's update time and its
  * receipt holds the one from before, so the answer is the latest of all known update times that no write of ours made:
- * one is ours where it is later than the one before the write, and lies within the time of the write (decision 0024).
+ * one is ours where it is later than the one before the write, and lies within the time of the write (decision 0078).
  * @param deal a row of `deal`; $1 is the tenant
  */
 export const updatedByOthers = (deal: string) => {

@@ -47,7 +47,7 @@ export interface PinnedTokens extends TokenSource {
 }
 
 /**
- * A valid access token for a connection (specification 3), proven to be of whom authorized (decision 0059). A refresh token
+ * A valid access token for a connection (specification 3), proven to be of whom authorized (decision 0004). A refresh token
  * works once, so there is one renewal at a time per connection: one promise in this process, one advisory lock across
  * processes, and a second look under the lock.
  */

@@ -254,7 +254,7 @@ export class Connecting {
 export type Admission = "NEW_COPY" | "SAME_COPY" | "ANOTHER_CRM_CONNECTED" | "DIFFERENT_CRM_COMPANY";
 
 /**
- * Decides what a validated authorization does (specification 3; decision 0012): a connected CRM is never replaced, another
+ * Decides what a validated authorization does (specification 3; decision 0004): a connected CRM is never replaced, another
  * company's must be disconnected first, and another user of the company sees other records, so it needs a new copy.
  */
 export function admit(

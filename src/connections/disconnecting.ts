@@ -21,7 +21,7 @@ export interface DisconnectingParts {
 export class Disconnecting {
   constructor(private readonly parts: DisconnectingParts) {}
 
-  /** One short transaction (decision 0016), idempotent: disconnecting what is not connected succeeds. */
+  /** One short transaction (decision 0004), idempotent: disconnecting what is not connected succeeds. */
   async disconnect(actor: Actor): Promise<Outcome<null, PolicyRefusal>> {
     const policy = refusalToDisconnect(actor);
     const { database, clock, logger, endsSync } = this.parts;
@@ -43,7 +43,10 @@ export class Disconnecting {
   }
 }
 
-/** Tokens, begun renewals, and consents that someone started: none may bring anything back. And the chosen fields. */
+/**
+ * Tokens, begun renewals, and consents, whoever started them: who disconnects does not expect that a browser tab connects
+ * again. And the chosen fields.
+ */
 async function forget({ tenantId, typed }: TenantScope): Promise<void> {
   for (const entity of [CredentialRow, RenewalAttemptRow, AuthorizationRequestRow, FieldMappingRow]) {
     await typed((orm) => orm.delete(entity, { tenantId }));

@@ -81,7 +81,7 @@ export function refusalOfOwner(
   return user.active ? null : "GRANT_REVOKED";
 }
 
-/** Whose an access token is: the company and the user of the authorization, or nothing is read or written (decision 0059). */
+/** Whose an access token is: the company and the user of the authorization, or nothing is read or written (decision 0004). */
 export class Identity {
   constructor(private readonly parts: IdentityParts) {}
 

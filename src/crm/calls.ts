@@ -108,7 +108,7 @@ export class Calls {
   }
 
   /**
-   * A refused token is renewed once and the call repeated once (decision 0031).
+   * A refused token is renewed once and the call repeated once (decision 0030).
    * @throws CrmError
    */
   async make(call: Call): Promise<CrmAnswer> {

@@ -17,7 +17,7 @@ const CONNECT_TIMEOUT_MS = 10_000;
 /** All but one are shared out by turns (`SESSION_SHARES`); the last is for whether the database answers at all. */
 const POOL_SIZE = 20;
 
-/** What operations and jobs may hold of a process's sessions (decision 0058). */
+/** What operations and jobs may hold of a process's sessions (decision 0057). */
 export const SESSION_SHARES: SessionShares = {
   sessions: POOL_SIZE - 1,
   most: { read: 15, work: 12, background: 10 },

@@ -49,7 +49,10 @@ function ahead(sentAt: number, askedAt: number, answeredAt: number): number {
 /** The CRM's clock decides from when on changes are asked for; the service allows a minute. */
 const CLOCK = { quietMs: 5 * SECOND_MS, faultMs: 60 * SECOND_MS };
 
-/** Asks the CRM twice, without a token: for its API and for its consent page. Nothing is authorized by that. */
+/**
+ * Asks the CRM twice, without a token: for its API and for its consent page. Nothing is authorized by that. The client
+ * secret is not tried: nobody knows what a CRM does with a service that sends false token requests.
+ */
 export async function checkCrm({ baseUrl, authUrl, clientId, redirectUrl }: CrmConfig): Promise<Finding[]> {
   const consent = new URL(`${authUrl}/oauth/authorize`);
   consent.searchParams.set("client_id", clientId);

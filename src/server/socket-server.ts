@@ -188,7 +188,10 @@ function endWithToken({ extra }: SocketContext, { expiresAt }: Actor): void {
   extra.tokenEnds = setTimeout(end, Math.max(0, expiresAt.getTime() - Date.now())).unref();
 }
 
-/** Browsers do not guard sockets by origin, so the server must; a client that is no browser sends none. */
+/**
+ * Browsers do not guard sockets by origin, so the server must; a client that is no browser sends none. The page at the
+ * redirect address signs users in and shows the connection, so its origin is the foreign one that needs sockets.
+ */
 function isAllowed(origin: string | undefined, host: string | undefined, allowed: readonly string[]): boolean {
   if (origin === undefined) return true;
   if (!URL.canParse(origin)) return false;

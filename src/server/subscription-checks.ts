@@ -120,7 +120,7 @@ export const MAX_DIFFERENT = 100;
 type Answers = StateStream<ExecutionResult> | EventStream<ExecutionResult>;
 
 /**
- * Executes equal subscriptions once for each event, whoever of the tenant has them open (decision 0053). Each subscriber
+ * Executes equal subscriptions once for each event, whoever of the tenant has them open (decision 0041). Each subscriber
  * takes the newest answer at its own pace.
  */
 export class SharedSubscriptions {

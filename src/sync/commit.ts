@@ -120,7 +120,7 @@ export const copyOf = ({ database, run }: Pick<RunContext, "database" | "run">):
 });
 
 /**
- * A transaction of a run (decision 0002): the copy must still be live and the run still ours, or nothing is written.
+ * A transaction of a run (decision 0001): the copy must still be live and the run still ours, or nothing is written.
  * @throws RunLostError, NeedsReauthorizationError
  */
 export function inRun<T>(

@@ -16,7 +16,7 @@ import {
 import { SECOND_MS } from "../platform/clock";
 import { RunFailure, RunLostError } from "./failures";
 
-/** A worker that says nothing for this long has lost its run (decision 0014). */
+/** A worker that says nothing for this long has lost its run. */
 export const LEASE_MS = 30 * SECOND_MS;
 /** Clocks of processes differ by less than a lease: one that ends later than this was given by a clock that was far ahead. */
 const LONGEST_LEASE_MS = 2 * LEASE_MS;

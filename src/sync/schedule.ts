@@ -107,7 +107,7 @@ function later(code: "SYNC_TOO_SOON" | "BUDGET_LOW", retryAt: Date): Refused<Syn
   return { ...refused(code, message), retryAt };
 }
 
-/** When runs are made: at each list's pace, before meetings, by request, and again where a worker died with one (decision 0074). */
+/** When runs are made: at each list's pace, before meetings, by request, and again where a worker died with one (decision 0014). */
 export class Schedule {
   constructor(private readonly parts: ScheduleParts) {}
 

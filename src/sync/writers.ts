@@ -182,6 +182,7 @@ export const writeActivities: Writer<crm.CrmActivity> = (...page) =>
       dueAt,
       dueHasTime: dueDate !== null && dueTime !== null,
       doneAt: doneTime,
+      // A call of Monday is often ticked off on Friday. One with a day and no time counts from 00:00 UTC.
       happenedAt: activity.done ? (dueAt ?? doneTime ?? activity.addTime) : null,
       ...activity,
     };

@@ -31,7 +31,7 @@ export interface FieldsPlan {
 export type PlanRefusal = ChoiceRefusal | "FIELD_NOT_MAPPED" | "INVALID_INPUT";
 
 /**
- * Where each value goes, and whether it can (decision 0029). A wrong target refuses the whole, because it is the caller's
+ * Where each value goes, and whether it can (decision 0028). A wrong target refuses the whole, because it is the caller's
  * mistake; a value that its field does not take is one field's failure and hides no other.
  */
 export function planFields(

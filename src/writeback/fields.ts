@@ -43,7 +43,7 @@ interface ReceiptedField extends PlannedField {
 }
 type RecordBatch = [ReceiptedField, ...ReceiptedField[]];
 
-/** Writes nominated fields (decision 0029), and finds out about those whose answer was lost. */
+/** Writes nominated fields (decision 0028), and finds out about those whose answer was lost. */
 export class FieldWrites {
   readonly lookUps: LookUps<FieldWriteRow>;
   readonly #writing: Writing<FieldWriteRow>;

@@ -34,7 +34,7 @@ export type AskedTarget = { entity: MatchedEntity; copyId: number; id: number } 
 export type ChoiceRefusal = "TARGET_NOT_MATCHED" | "NEEDS_CHOICE";
 
 /**
- * Where a write goes (decision 0060): only where the match is certain, because it cannot be taken back.
+ * Where a write goes (decision 0005): only where the match is certain, because it cannot be taken back.
  * @param entity of a field's value; null: a note, which goes on any
  * @param named absent: the client names none
  */

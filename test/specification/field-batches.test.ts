@@ -8,7 +8,7 @@ import { Batch, writeRecord } from "../../src/writeback/record-batch";
 import { fieldOf, heldIn, patches } from "../support/fields";
 import { useStarted } from "../support/world";
 
-// A nomination gives a record one field; these batches have several, as decision 0029 words it. Seen red with: a
+// A nomination gives a record one field; these batches have several, as decision 0028 words it. Seen red with: a
 // second try after a 429.
 
 let http: CrmHttp;

@@ -194,5 +194,5 @@ function lastUpdate(updatedAt: number, { fields, notes }: OurWrites, until: numb
   return Math.max(updatedAt, ...[...fields, ...notes.map((note) => note.at)].filter((when) => when < until));
 }
 
-/** Our writes lie well after what people did, so that the receipts can tell them apart (decision 0024). */
+/** Our writes lie well after what people did, so that the receipts can tell them apart (decision 0078). */
 export const WRITES_APART_MS = 5 * MINUTE_MS;

@@ -25,7 +25,10 @@ const isRoleAddress = (address: string): boolean => ROLES.has(localPartOf(addres
 const NOTETAKERS: ReadonlySet<string> = new Set(["fred@fireflies.ai"]);
 const NOTETAKER = /^(.*[-._])?(notetaker|note-taker|notetakerbot|meeting-?bot|meeting-?recorder)([-._].*)?$/;
 
-/** Google's calendars of rooms, groups and imports: https://developers.google.com/workspace/calendar/api/concepts/sharing. */
+/**
+ * Google's calendars of rooms, groups and imports: https://developers.google.com/workspace/calendar/api/concepts/sharing.
+ * Microsoft's rooms have ordinary addresses and are known by their names only.
+ */
 const CALENDAR_DOMAIN = /(^|\.)calendar\.google\.com$/;
 const ROOM = /^(meeting|conference|conf|board)[-._]?rooms?([-._0-9].*)?$|^(resource|equipment)[-._]/;
 

@@ -30,7 +30,7 @@ export interface ShownSettings extends Omit<Wishes, "timeZone"> {
   rejudging: { done: number; total: number } | null;
 }
 
-/** How a tenant wants silence to be judged (decision 0080). */
+/** How a tenant wants silence to be judged (decision 0079). */
 export class QuietSettings {
   constructor(
     private readonly database: Database,

@@ -15,7 +15,7 @@ import { judgeByComing, judgeDeals, storeAllComing } from "./stored-silence";
 
 /**
  * Judging all deals of a copy by other standards: other settings, another zone of its user, other rules of a release. What
- * is coming is judged beside what holds, a batch a transaction, and takes its place at once (decision 0080).
+ * is coming is judged beside what holds, a batch a transaction, and takes its place at once (decision 0079).
  */
 
 /** A copy gives its place to other work after this, and goes on from where it stood. */

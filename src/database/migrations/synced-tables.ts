@@ -1,7 +1,7 @@
 /**
  * What belongs to a synced copy: what was read from the CRM, and what of it could not be read. No link between two of
  * these has a foreign key, nor has their link to synced_copy: pages come in the CRM's order, and the transaction of each
- * holds the copy's row (decision 0070).
+ * holds the copy's row (decision 0001).
  */
 export const SYNCED_TABLES = `
 CREATE TABLE crm_user (
