@@ -12,7 +12,7 @@ import { PersonAddressRow, PersonRow } from "../src/entities/person";
 import { PipelineRow, StageRow } from "../src/entities/pipeline";
 import { Secret } from "../src/platform/keyring";
 import { accessToken } from "./grant";
-import { Counts, inLanes, report } from "./reading";
+import { type Counts, inLanes, report } from "./reading";
 
 // What an integrator would write first: the official client page by page, TypeORM's `save` of each page, and the
 // participants of one deal after the other, each awaited in a loop. More lanes are what they would try next.

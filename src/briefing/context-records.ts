@@ -1,7 +1,7 @@
 import type { CopyScope } from "../database/database";
 import { ActivityRow } from "../entities/activity";
 import type { MatchedEntity } from "../entities/meeting";
-import { NoteHead, NoteRow } from "../entities/note";
+import { type NoteHead, NoteRow } from "../entities/note";
 import { isOurNote } from "./notes";
 
 /** The column by which activities and notes hang on a record. The caller has read that record as a matched one. */

@@ -3,15 +3,15 @@ import type { LastDeal } from "../entities/meeting";
 import { companyDomainOf, mailboxOf } from "../platform/email-address";
 import { SAME_TIME_MS } from "./matching/deal-candidates";
 import {
-  ActivityFact,
-  ChoiceFact,
-  CopyFacts,
-  DealFact,
-  DomainFact,
+  type ActivityFact,
+  type ChoiceFact,
+  type CopyFacts,
+  type DealFact,
+  type DomainFact,
   MATCHED_LISTS,
-  MatchedList,
-  MeetingFact,
-  PersonFact,
+  type MatchedList,
+  type MeetingFact,
+  type PersonFact,
   WINDOW_MS,
 } from "./matching/facts";
 

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { TenantScope } from "../database/database";
 import { jsonRows } from "../database/upsert";
-import { MeetingAttendeeRow, MeetingRow } from "../entities/meeting";
+import { type MeetingAttendeeRow, MeetingRow } from "../entities/meeting";
 import { readAttendees } from "./briefings";
 import type { MatchableMeeting } from "./match-meeting";
 

@@ -3,10 +3,10 @@ import { recordAudit } from "../auth/audit";
 import type { Database, TenantScope } from "../database/database";
 import type { MeetingRow } from "../entities/meeting";
 import type { Clock } from "../platform/clock";
-import { accepted, Outcome } from "../platform/errors";
+import { accepted, type Outcome } from "../platform/errors";
 import type { Logger } from "../platform/logger";
-import { ChoiceRefusal, chooseDeal, DealChoice, NO_MEETING, unchooseDeal } from "./choose-deal";
-import { AttendeeInput, matchMeetings } from "./match-meeting";
+import { type ChoiceRefusal, chooseDeal, type DealChoice, NO_MEETING, unchooseDeal } from "./choose-deal";
+import { type AttendeeInput, matchMeetings } from "./match-meeting";
 import { eraseMeeting, lockMeeting, markCancelled, upsertMeetings } from "./meeting-rows";
 
 export interface RecordMeetingInput {

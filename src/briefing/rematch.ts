@@ -3,11 +3,11 @@ import type { CopyScope, Database, TenantScope } from "../database/database";
 import { CONNECTION_CHANGED, notify } from "../database/notifications";
 import { SyncedCopyRow } from "../entities/connection";
 import type { SyncResource } from "../entities/sync-run";
-import { Clock, DAY_MS } from "../platform/clock";
+import { type Clock, DAY_MS } from "../platform/clock";
 import type { Logger } from "../platform/logger";
-import { findOutdated, matchMeetings, Occasion } from "./match-meeting";
+import { findOutdated, matchMeetings, type Occasion } from "./match-meeting";
 import { MATCHED_LISTS } from "./matching/facts";
-import { countMeetingsSince, lockMeeting, PagePosition, readMeetingsSince } from "./meeting-rows";
+import { countMeetingsSince, lockMeeting, type PagePosition, readMeetingsSince } from "./meeting-rows";
 
 /** Meetings older than this are not matched again after a sync, but for the first one that made their copy whole. */
 const REMATCH_FOR_MS = 30 * DAY_MS;

@@ -3,14 +3,14 @@ import { CrmError } from "../crm/errors";
 import { OAuthError } from "../crm/oauth";
 import { ADDRESSES } from "../crm/prices";
 import { AdvisoryLocks } from "../database/data-source";
-import { SESSION_LIMITS, SessionLimits } from "../database/session-limits";
+import { SESSION_LIMITS, type SessionLimits } from "../database/session-limits";
 import { MINUTE_MS, SECOND_MS, timeLimit } from "../platform/clock";
 import type { Secret } from "../platform/keyring";
 import { inWork, workFields } from "../platform/work";
 import { ConnectionGoneError, NEEDS_REAUTHORIZATION, NeedsReauthorizationError, NOT_CONNECTED } from "./connection";
 import type { PresentAccess } from "./credentials";
-import { HowAsked, Identity, IdentityParts } from "./identity";
-import { Renewal, RenewalHeldUpError, RenewalParts } from "./renewal";
+import { type HowAsked, Identity, type IdentityParts } from "./identity";
+import { Renewal, RenewalHeldUpError, type RenewalParts } from "./renewal";
 
 /** Access tokens live 60 minutes (specification 8); one minute is left for the request that uses it. */
 const FRESH_FOR_MS = 59 * MINUTE_MS;

@@ -1,6 +1,6 @@
 import { LRUCache } from "lru-cache";
 import { BudgetLowError } from "../crm/errors";
-import { PAID_BY_NOBODY, Payment, Purse } from "../crm/prices";
+import { PAID_BY_NOBODY, type Payment, type Purse } from "../crm/prices";
 import type { Database } from "../database/database";
 import type { Clock } from "../platform/clock";
 import type { Logger } from "../platform/logger";

@@ -2,7 +2,12 @@ import { recordAudit } from "../auth/audit";
 import type { CrmCurrentUser } from "../crm/parsing/records";
 import type { TenantScope } from "../database/database";
 import { CONNECTION_CHANGED, notify } from "../database/notifications";
-import { CONNECTION_STATES, ConnectionRow, ConnectionState, ReauthorizationReason } from "../entities/connection";
+import {
+  CONNECTION_STATES,
+  ConnectionRow,
+  type ConnectionState,
+  type ReauthorizationReason,
+} from "../entities/connection";
 import { refused, ServiceError } from "../platform/errors";
 import type { Logger } from "../platform/logger";
 

@@ -1,14 +1,14 @@
 import type { Actor } from "../auth/actor";
 import { recordAudit, recordPolicyRefusal } from "../auth/audit";
-import { PolicyRefusal, refusalToDisconnect } from "../auth/policies";
+import { type PolicyRefusal, refusalToDisconnect } from "../auth/policies";
 import type { Database, TenantScope } from "../database/database";
 import { AuthorizationRequestRow, CredentialRow, RenewalAttemptRow } from "../entities/connection";
 import { FieldMappingRow } from "../entities/field-mapping";
 import type { Clock } from "../platform/clock";
-import { accepted, Outcome, refused } from "../platform/errors";
+import { accepted, type Outcome, refused } from "../platform/errors";
 import type { Logger } from "../platform/logger";
 import { lockConnection, moveToNotConnected } from "./connection";
-import { EndsSync, retireCopy } from "./copies";
+import { type EndsSync, retireCopy } from "./copies";
 
 export interface DisconnectingParts {
   database: Database;

@@ -1,6 +1,6 @@
 import type { Database, TenantScope } from "../database/database";
 import { CredentialRow } from "../entities/connection";
-import { Clock, DAY_MS, HOUR_MS } from "../platform/clock";
+import { type Clock, DAY_MS, HOUR_MS } from "../platform/clock";
 import type { Logger } from "../platform/logger";
 import { forEachLogged } from "../platform/periodic";
 import type { AccessTokens } from "./access-tokens";

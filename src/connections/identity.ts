@@ -11,13 +11,13 @@ import type { Clock } from "../platform/clock";
 import type { Secret } from "../platform/keyring";
 import type { Logger } from "../platform/logger";
 import {
-  Bound,
+  type Bound,
   endAuthorization,
   endTrouble,
   NeedsReauthorizationError,
   noteTrouble,
   TOKEN_TROUBLES,
-  Trouble,
+  type Trouble,
 } from "./connection";
 import { boundOf, keepTimeZone } from "./copies";
 import type { Credential, Credentials } from "./credentials";

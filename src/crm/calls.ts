@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { Clock, SECOND_MS, systemClock } from "../platform/clock";
+import { type Clock, SECOND_MS, systemClock } from "../platform/clock";
 import type { Secret } from "../platform/keyring";
 import { CrmError, failureOfStatus } from "./errors";
 import type { CrmAnswer, CrmHttp, CrmRequest } from "./http";
 import { codeOfRefusal, detailOf } from "./parsing/page";
 import { jsonOf } from "./parsing/values";
-import { Address, PURSE_OF_NOBODY, Purse } from "./prices";
+import { type Address, PURSE_OF_NOBODY, type Purse } from "./prices";
 
 /** Requests of a window that are left to others. */
 const RESERVE = 2;

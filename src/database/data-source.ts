@@ -1,11 +1,11 @@
 import { Client, Pool, types } from "pg";
-import { DataSource, DefaultNamingStrategy, Table } from "typeorm";
+import { DataSource, DefaultNamingStrategy, type Table } from "typeorm";
 import { SECOND_MS } from "../platform/clock";
 import type { Secret } from "../platform/keyring";
 import type { Logger } from "../platform/logger";
 import { unavailable } from "./application-role";
 import { Initial } from "./migrations/0001-initial";
-import { heldUpOf, SESSION_LIMITS, SessionLimits, withLimits } from "./session-limits";
+import { heldUpOf, SESSION_LIMITS, type SessionLimits, withLimits } from "./session-limits";
 import type { SessionShares } from "./session-turns";
 
 /** In the order in which they run. */

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { run, Task, Logger as WorkerLogger } from "graphile-worker";
+import { run, type Task, Logger as WorkerLogger } from "graphile-worker";
 import { Pool } from "pg";
 import type { z } from "zod";
 import type { Secret } from "../platform/keyring";

@@ -93,6 +93,8 @@ export function withLimits(url: Secret, limits: SessionLimits): Secret {
     idle_in_transaction_session_timeout: limits.idleInTransaction,
     ...(knowsTransactions ? { transaction_timeout: limits.transaction } : {}),
     ...PEER_SETTINGS,
+    // Statements here read few rows, and to compile one took up to a hundred times as long as to execute it.
+    jit: "off",
   };
   const given = limited.searchParams.get("options") ?? "";
   const options = Object.entries(settings).map(([name, value]) => `-c ${name}=${value}`);

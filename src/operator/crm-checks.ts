@@ -2,7 +2,7 @@ import { request } from "undici";
 import { SECOND_MS } from "../platform/clock";
 import type { CrmConfig } from "../platform/config";
 import { messageOf } from "../platform/errors";
-import { clockFinding, Finding, fault, ok, warning } from "./finding";
+import { clockFinding, type Finding, fault, ok, warning } from "./finding";
 
 const TIMEOUT_MS = 10_000;
 /** More of an answer than anyone needs to tell what answered. */

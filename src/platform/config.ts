@@ -2,8 +2,8 @@ import { z } from "zod";
 import { isNetwork } from "./client-address";
 import { SECOND_MS } from "./clock";
 import { ServiceError } from "./errors";
-import { EncryptionKey, KEY_BYTES, Secret } from "./keyring";
-import { LOG_LEVELS, LogLevel } from "./logger";
+import { type EncryptionKey, KEY_BYTES, Secret } from "./keyring";
+import { LOG_LEVELS, type LogLevel } from "./logger";
 
 export type Role = "api" | "worker";
 

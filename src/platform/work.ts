@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from "node:async_hooks";
-import { Attributes, SpanKind, SpanStatusCode, trace } from "@opentelemetry/api";
+import { type Attributes, SpanKind, SpanStatusCode, trace } from "@opentelemetry/api";
 import { messageOf } from "./errors";
 
 /** The fields of a piece of work in each log line that it causes, however deep: ids and names only. */

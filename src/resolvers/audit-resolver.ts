@@ -5,7 +5,7 @@ import { refusalToAudit } from "../auth/policies";
 import type { AuditAction, AuditEventRow } from "../entities/audit-event";
 import { refused } from "../platform/errors";
 import { AuditEvent, AuditEventConnection } from "../schema/audit";
-import { PageArgs, RelayPage } from "../schema/page";
+import { PageArgs, type RelayPage } from "../schema/page";
 import type { Role } from "../schema/viewer";
 import type { OperationContext } from "./context";
 import { encodeId } from "./global-id";

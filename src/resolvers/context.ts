@@ -20,7 +20,7 @@ import type { Schedule } from "../sync/schedule";
 import type { FieldWrites } from "../writeback/fields";
 import type { NoteWrites } from "../writeback/notes";
 import type { Loaders } from "./loaders";
-import { SharedReads, TenantReads } from "./tenant-reads";
+import { type SharedReads, TenantReads } from "./tenant-reads";
 
 /** What the resolvers call. */
 export interface Services {

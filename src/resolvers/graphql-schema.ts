@@ -10,7 +10,7 @@ import { ActivityResolver, NoteResolver, PipelineResolver, StageResolver } from 
 import { DealResolver } from "./deal-resolver";
 import { describe } from "./describe";
 import { NominatedFieldResolver } from "./field-resolver";
-import { ListsResolver } from "./lists-resolver";
+import { DealConnectionResolver, ListsResolver, MeetingConnectionResolver } from "./lists-resolver";
 import { MeetingMatchResolver, MeetingResolver, PersonMatchResolver } from "./meeting-resolver";
 import { NodeResolver } from "./node-resolver";
 import { DealQuietResolver, InteractionResolver, QuietReasonResolver, TimelineResolver } from "./quiet-resolver";
@@ -35,6 +35,8 @@ export function buildGraphQLSchema(): GraphQLSchema {
       SyncRunResolver,
       NodeResolver,
       ListsResolver,
+      DealConnectionResolver,
+      MeetingConnectionResolver,
       DealResolver,
       PersonResolver,
       OrganizationResolver,

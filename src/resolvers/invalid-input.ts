@@ -1,6 +1,6 @@
-import { ValidationError, validate } from "class-validator";
+import { type ValidationError, validate } from "class-validator";
 import { getNullableType, isUnionType } from "graphql";
-import { Arg, ArgumentValidationError, ClassType, MiddlewareFn } from "type-graphql";
+import { Arg, ArgumentValidationError, type ClassType, type MiddlewareFn } from "type-graphql";
 import { refused } from "../platform/errors";
 import { Refusal } from "../schema/refusal";
 import { badInput } from "./errors";

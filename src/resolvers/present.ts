@@ -1,5 +1,5 @@
 import type { Viewer } from "../auth/actor";
-import { CrmStop, messageOfStop } from "../connections/crm-stops";
+import { type CrmStop, messageOfStop } from "../connections/crm-stops";
 import type { ActivityRow } from "../entities/activity";
 import type { ConnectionRow } from "../entities/connection";
 import type { CrmUserRow } from "../entities/crm-user";
@@ -11,15 +11,22 @@ import type { PersonRow } from "../entities/person";
 import type { PipelineRow, StageRow } from "../entities/pipeline";
 import type { GapSummary, SyncRunRow, SyncStepRow } from "../entities/sync-run";
 import type { Refused } from "../platform/errors";
-import { Connection, ConnectionState, Crm, ReauthorizationReason, Trouble, TroubleCode } from "../schema/connection";
+import {
+  Connection,
+  type ConnectionState,
+  Crm,
+  type ReauthorizationReason,
+  Trouble,
+  TroubleCode,
+} from "../schema/connection";
 import { Activity, Note } from "../schema/context-records";
 import { CrmUser, Pipeline, Stage } from "../schema/crm-setup";
 import { Attendee, Meeting, MeetingMatch, PersonMatch } from "../schema/meeting";
 import { Snooze } from "../schema/quiet";
 import { Deal, DealStatus, Organization, Person } from "../schema/records";
-import { Refusal, RefusalCode } from "../schema/refusal";
+import { Refusal, type RefusalCode } from "../schema/refusal";
 import { DataGap, SyncRun, SyncStep } from "../schema/sync";
-import { encodeId, NodeType } from "./global-id";
+import { encodeId, type NodeType } from "./global-id";
 
 /** Explicit lists of fields: a column that is added later is not shown by being there. */
 export const make = <T extends object>(type: new () => T, fields: T): T => Object.assign(new type(), fields);

@@ -11,7 +11,7 @@ import {
   Subscription,
   UseMiddleware,
 } from "type-graphql";
-import { judge, LastInteraction, lastInteraction, nothingKnown } from "../briefing/quiet/judge";
+import { judge, type LastInteraction, lastInteraction, nothingKnown } from "../briefing/quiet/judge";
 import { flippedDeal } from "../briefing/quiet/verdict";
 import type { DealRef, SnoozeRefusal } from "../briefing/snoozing";
 import { SILENCE_CHANGED } from "../database/notifications";

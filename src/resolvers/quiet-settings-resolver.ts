@@ -1,6 +1,6 @@
 import { Arg, Ctx, FieldResolver, Int, Mutation, Query, Resolver, Root, UseMiddleware } from "type-graphql";
 import { MOST_PREVIEWED } from "../briefing/quiet/preview";
-import { readQuietSettings, ShownSettings, WishedSettings } from "../briefing/quiet/quiet-settings";
+import { readQuietSettings, type ShownSettings, type WishedSettings } from "../briefing/quiet/quiet-settings";
 import type { CopyScope } from "../database/database";
 import { zoneNamed } from "../platform/clock";
 import { OF_ALL_DEALS } from "../schema/complexity";

@@ -13,7 +13,7 @@ import {
   WriteFieldsInput,
   WriteFieldsReport,
   WriteFieldsResult,
-  WriteLinks,
+  type WriteLinks,
   WriteNoteInput,
   WriteNoteResult,
   WriteNoteSuccess,

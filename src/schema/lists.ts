@@ -1,11 +1,12 @@
 import { ArrayMaxSize, ValidateNested } from "class-validator";
 import { ArgsType, Field, ID, InputType, registerEnumType } from "type-graphql";
 import type { MeetingMatchStatus as StoredStatus } from "../entities/meeting";
-import { Text } from "./checks";
+import { CurrencyCode, NotBlank, Text, With } from "./checks";
 import { LONGEST_ADDRESS, Meeting, MeetingMatchStatus } from "./meeting";
 import { connectionOf, PageArgs } from "./page";
 import { QuietVerdict } from "./quiet";
 import { Deal, DealStatus, Organization, Person } from "./records";
+import { DecimalScalar } from "./scalars";
 
 export const DealConnection = connectionOf("Deal", () => Deal, "A page of deals.");
 export const PersonConnection = connectionOf("Person", () => Person, "A page of persons.");
@@ -64,6 +65,17 @@ export class DealFilter {
   @Field(() => ID, { nullable: true })
   ownerId?: string | null;
 
+  @With<DealFilter>("currency")
+  @Field(() => DecimalScalar, {
+    nullable: true,
+    description: "So much or more, in `currency`: amounts of two currencies are not compared.",
+  })
+  minValue?: string | null;
+
+  @CurrencyCode()
+  @Field(() => String, { nullable: true, description: "ISO 4217, for example EUR: deals with a value in it." })
+  currency?: string | null;
+
   @Field(() => Boolean, {
     nullable: true,
     description: "true: only snoozed ones; false: none of them; leave it out for both.",
@@ -92,6 +104,9 @@ registerEnumType(MeetingOrder, {
   },
 });
 
+/** What people type to find a meeting. */
+const LONGEST_SEARCH = 100;
+
 @InputType({ description: "What fits every field that is given." })
 export class MeetingFilter {
   @Field(() => Date, { nullable: true, description: "Those that begin then or later." })
@@ -110,6 +125,14 @@ export class MeetingFilter {
 
   @Field(() => Boolean, { nullable: true, defaultValue: false, description: "Cancelled ones as well." })
   includeCancelled?: boolean | null;
+
+  @Text(LONGEST_SEARCH)
+  @NotBlank()
+  @Field(() => String, {
+    nullable: true,
+    description: "Part of a title, or of an attendee's address or name, in whatever case.",
+  })
+  search?: string | null;
 }
 
 @ArgsType()

@@ -7,12 +7,12 @@ import {
   MEETING_MATCH_STATUSES,
   ORGANIZATION_RULES,
   PERSON_RULES,
-  DealRule as StoredDealRule,
-  MatchStatus as StoredMatchStatus,
-  MeetingMatchStatus as StoredMeetingStatus,
-  OrganizationRule as StoredOrganizationRule,
-  PersonRule as StoredPersonRule,
-  AttendeeSide as StoredSide,
+  type DealRule as StoredDealRule,
+  type MatchStatus as StoredMatchStatus,
+  type MeetingMatchStatus as StoredMeetingStatus,
+  type OrganizationRule as StoredOrganizationRule,
+  type PersonRule as StoredPersonRule,
+  type AttendeeSide as StoredSide,
 } from "../entities/meeting";
 import { HoldsAddress, NotBefore, NotBlank, SensibleInstant, Text } from "./checks";
 import { Node } from "./node";

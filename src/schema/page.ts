@@ -6,6 +6,12 @@ export class PageInfo {
   @Field(() => Boolean, { description: "Whether more follow after `endCursor`." })
   hasNextPage!: boolean;
 
+  @Field(() => Boolean, { description: "Whether the page was asked for with `after`." })
+  hasPreviousPage!: boolean;
+
+  @Field(() => String, { nullable: true, description: "Of the first entry; null where the page is empty." })
+  startCursor!: string | null;
+
   @Field(() => String, {
     nullable: true,
     description: "Pass it as `after` for the next page; null where the page is empty.",

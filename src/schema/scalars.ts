@@ -1,4 +1,4 @@
-import { GraphQLScalarType } from "graphql";
+import { GraphQLError, GraphQLScalarType } from "graphql";
 import { GraphQLDateTime, GraphQLJSON, GraphQLJSONObject } from "graphql-scalars";
 
 export const DateTimeScalar = new GraphQLScalarType<Date, string>({
@@ -13,10 +13,18 @@ export const DateScalar = new GraphQLScalarType({
   serialize: String,
 });
 
+const DECIMAL = /^-?\d{1,20}(\.\d{1,10})?$/;
+
 export const DecimalScalar = new GraphQLScalarType({
   name: "Decimal",
   description: 'An exact decimal number as a string, for example "1250.50". Money is never a float.',
   serialize: String,
+  parseValue(value) {
+    if (typeof value === "string" && DECIMAL.test(value)) return value;
+    throw new GraphQLError(
+      'A Decimal is a string of at most 20 digits and 10 behind the point, for example "1250.50".',
+    );
+  },
 });
 
 export const JsonObjectScalar = new GraphQLScalarType({

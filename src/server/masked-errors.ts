@@ -1,9 +1,9 @@
 import { randomUUID } from "node:crypto";
 import type { ApolloServerPlugin, GraphQLRequestListener } from "@apollo/server";
 import { unwrapResolverError } from "@apollo/server/errors";
-import { context, Span, SpanKind, trace } from "@opentelemetry/api";
+import { context, type Span, SpanKind, trace } from "@opentelemetry/api";
 import type { FastifyInstance, FastifyRequest } from "fastify";
-import { GraphQLError, GraphQLFormattedError } from "graphql";
+import { GraphQLError, type GraphQLFormattedError } from "graphql";
 import { DeadlineError, heldUpOf } from "../database/session-limits";
 import { ServiceError } from "../platform/errors";
 import type { Logger } from "../platform/logger";

@@ -1,25 +1,25 @@
 import type { Server as HttpServer } from "node:http";
 import type { Duplex } from "node:stream";
 import {
-  ExecutionArgs,
-  ExecutionResult,
-  GraphQLError,
-  GraphQLSchema,
+  type ExecutionArgs,
+  type ExecutionResult,
+  type GraphQLError,
+  type GraphQLSchema,
   NoSchemaIntrospectionCustomRule,
   specifiedRules,
 } from "graphql";
-import { CloseCode, Context, handleProtocols, makeServer, Server, SubscribePayload } from "graphql-ws";
+import { CloseCode, type Context, handleProtocols, makeServer, type Server, type SubscribePayload } from "graphql-ws";
 import { WebSocketServer } from "ws";
-import { Actor, ActorVerifier, UnauthenticatedError, Viewer, viewerOf } from "../auth/actor";
+import { type Actor, type ActorVerifier, UnauthenticatedError, type Viewer, viewerOf } from "../auth/actor";
 import { KeysUnavailableError } from "../auth/key-set";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
-import { createOperationContext, Services } from "../resolvers/context";
+import { createOperationContext, type Services } from "../resolvers/context";
 import { SharedReads } from "../resolvers/tenant-reads";
 import { BoundedSocket, Seats } from "./bounded-socket";
 import {
   CLOSE_WAIT_MS,
-  EndReason,
+  type EndReason,
   INIT_WAIT_MS,
   MAX_FRAGMENTS,
   MAX_MESSAGE_BYTES,

@@ -1,15 +1,15 @@
 import {
   createSourceEventStream,
-  ExecutionArgs,
-  ExecutionResult,
+  type ExecutionArgs,
+  type ExecutionResult,
   execute,
   GraphQLError,
-  GraphQLSchema,
+  type GraphQLSchema,
   getOperationAST,
-  OperationDefinitionNode,
+  type OperationDefinitionNode,
   OperationTypeNode,
   parse,
-  ValidationRule,
+  type ValidationRule,
   validate,
 } from "graphql";
 import type { SubscribePayload } from "graphql-ws";

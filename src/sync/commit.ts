@@ -9,12 +9,12 @@ import type { Purse } from "../crm/prices";
 import type { CopyScope, Database, TenantScope } from "../database/database";
 import { notify, PROGRESS_CHANGED } from "../database/notifications";
 import type { SyncResource } from "../entities/sync-run";
-import { Clock, MINUTE_MS, SECOND_MS } from "../platform/clock";
+import { type Clock, MINUTE_MS, SECOND_MS } from "../platform/clock";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
 import { RunLostError } from "./failures";
 import type { Judging, Settling } from "./lists";
-import { ClaimedRun, COUNTED, countsParameters, extendLease, requireLease, StepChange } from "./runs";
+import { type ClaimedRun, COUNTED, countsParameters, extendLease, requireLease, type StepChange } from "./runs";
 
 /** Whoever watches a run hears of it so often at most, its beginnings and ends aside. */
 const TOLD_EVERY_MS = 250;

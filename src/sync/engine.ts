@@ -5,24 +5,24 @@ import { BudgetLowError, CrmError, stopBehind } from "../crm/errors";
 import { ADDRESSES } from "../crm/prices";
 import type { TenantScope } from "../database/database";
 import { isGivenUp } from "../database/session-limits";
-import { SYNC_RESOURCES, SyncResource, SyncStepRow } from "../entities/sync-run";
+import { SYNC_RESOURCES, type SyncResource, type SyncStepRow } from "../entities/sync-run";
 import { SECOND_MS } from "../platform/clock";
-import { ContextParts, contextOf, copyOf, holdRun, inRun, Purses, pursesOf, RunContext } from "./commit";
-import { failureOf, gapOf, isListFailure, RunFailure, RunLostError, recordGaps } from "./failures";
-import { LISTS, ListResource } from "./lists";
+import { type ContextParts, contextOf, copyOf, holdRun, inRun, type Purses, pursesOf, type RunContext } from "./commit";
+import { failureOf, gapOf, isListFailure, type RunFailure, RunLostError, recordGaps } from "./failures";
+import { LISTS, type ListResource } from "./lists";
 import { areDealsOfMeetingsDue } from "./participant-queue";
 import { askParticipants } from "./participants";
-import { begunOf, ListState, passOf, readLists } from "./passes";
+import { begunOf, type ListState, passOf, readLists } from "./passes";
 import { MAIN_LISTS, passesOf } from "./plan";
 import { probeMatched, refreshMeeting } from "./probes";
 import {
-  ClaimedRun,
+  type ClaimedRun,
   claimRun,
   endRun,
   extendLease,
   insertSteps,
   noteFailure,
-  RunRef,
+  type RunRef,
   readSteps,
   releaseRun,
   setStepState,

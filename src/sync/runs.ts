@@ -2,19 +2,19 @@ import { randomUUID } from "node:crypto";
 import { Any } from "typeorm";
 import { z } from "zod";
 import type { CopyScope, TenantScope } from "../database/database";
-import { enqueueJob, JobKind } from "../database/jobs";
+import { enqueueJob, type JobKind } from "../database/jobs";
 import { notify, PROGRESS_CHANGED } from "../database/notifications";
 import {
-  GapSummary,
-  SyncErrorCode,
-  SyncKind,
-  SyncResource,
+  type GapSummary,
+  type SyncErrorCode,
+  type SyncKind,
+  type SyncResource,
   SyncRunRow,
-  SyncState,
+  type SyncState,
   SyncStepRow,
 } from "../entities/sync-run";
 import { SECOND_MS } from "../platform/clock";
-import { RunFailure, RunLostError } from "./failures";
+import { type RunFailure, RunLostError } from "./failures";
 
 /** A worker that says nothing for this long has lost its run. */
 export const LEASE_MS = 30 * SECOND_MS;

@@ -1,6 +1,6 @@
 import type * as crm from "../crm/parsing/records";
 import type { CopyScope } from "../database/database";
-import { jsonRows, Synced, UpsertOptions, upsertPage } from "../database/upsert";
+import { jsonRows, type Synced, type UpsertOptions, upsertPage } from "../database/upsert";
 import { ActivityRow } from "../entities/activity";
 import { CrmUserRow } from "../entities/crm-user";
 import { DealRow } from "../entities/deal";

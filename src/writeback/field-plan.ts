@@ -1,10 +1,10 @@
 import { isCustomFieldKey } from "../crm/parsing/fields";
 import type { FieldMappingRow } from "../entities/field-mapping";
 import type { MatchedEntity } from "../entities/meeting";
-import { accepted, Outcome, Refused, refused } from "../platform/errors";
+import { accepted, type Outcome, type Refused, refused } from "../platform/errors";
 import { readValue } from "./field-values";
 import type { BatchField } from "./record-batch";
-import { AskedTarget, ChoiceRefusal, MeetingTargets, Target, targetOf } from "./targets";
+import { type AskedTarget, type ChoiceRefusal, type MeetingTargets, type Target, targetOf } from "./targets";
 import type { WriteFailure } from "./write-failure";
 
 export interface AskedField {

@@ -2,7 +2,7 @@ import { NEEDS_REAUTHORIZATION, NOT_CONNECTED, readConnection } from "../connect
 import { holdLiveCopy } from "../connections/copies";
 import type { TenantScope } from "../database/database";
 import type { MatchedEntity } from "../entities/meeting";
-import { accepted, Outcome, refused } from "../platform/errors";
+import { accepted, type Outcome, refused } from "../platform/errors";
 
 /** A record that a meeting makes writable. */
 export interface Target {

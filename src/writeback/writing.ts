@@ -2,18 +2,18 @@ import { createHash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Actor } from "../auth/actor";
 import { recordPolicyRefusal } from "../auth/audit";
-import { PolicyRefusal, refusalToWrite } from "../auth/policies";
-import { CrmApi, TokenSource } from "../crm/api";
+import { type PolicyRefusal, refusalToWrite } from "../auth/policies";
+import { CrmApi, type TokenSource } from "../crm/api";
 import type { CrmHttp } from "../crm/http";
 import type { Purse } from "../crm/prices";
 import type { Database } from "../database/database";
 import type { WriteReceipt } from "../entities/write-receipt";
-import { Clock, SECOND_MS, timeLimit } from "../platform/clock";
-import { accepted, Outcome, Refused, refused } from "../platform/errors";
+import { type Clock, SECOND_MS, timeLimit } from "../platform/clock";
+import { accepted, type Outcome, type Refused, refused } from "../platform/errors";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
 import { BEGIN_WITHIN_MS } from "./look-up-plan";
-import { findReceipts, WriteKind } from "./receipts";
+import { findReceipts, type WriteKind } from "./receipts";
 import { NotSentInTimeError } from "./write-failure";
 
 /** What writing to the CRM and looking up what became of it are made with. */

@@ -141,7 +141,14 @@ export class QuietRows {
       const meeting_id = randomUUID();
       this.#meeting(meeting_id, startsAt, endsAt);
       const match = { status: "MATCHED", reason: "", fingerprint: "", candidates: [], matched_at: at(0) };
-      this.#add("meeting_match", { tenant_id, meeting_id, copy_id, deal_id: dealId, ...match });
+      this.#add("meeting_match", {
+        tenant_id,
+        meeting_id,
+        copy_id,
+        deal_id: dealId,
+        starts_at: at(startsAt),
+        ...match,
+      });
       const side = withBuyer ? "BUYER" : "SELLER";
       const attendee = {
         position: 0,

@@ -1,5 +1,5 @@
 import {
-  Arbitrary,
+  type Arbitrary,
   array,
   assert,
   boolean,
@@ -15,8 +15,14 @@ import {
   tuple,
   uniqueArray,
 } from "fast-check";
-import { CopyFacts, DealFact, MATCHED_LISTS, MeetingFact, standingAt } from "../../src/briefing/matching/facts";
-import { Match, match } from "../../src/briefing/matching/match";
+import {
+  type CopyFacts,
+  type DealFact,
+  MATCHED_LISTS,
+  type MeetingFact,
+  standingAt,
+} from "../../src/briefing/matching/facts";
+import { type Match, match } from "../../src/briefing/matching/match";
 import { mailboxOf, normalizeAddress } from "../../src/platform/email-address";
 
 // Seen red with: a tie broken by id.

@@ -1,6 +1,6 @@
 import { MINUTE_MS } from "../../platform/clock";
-import { CopyFacts, DealFact, MeetingFact, Standing, standingAt } from "./facts";
-import { AttendeeMatch, decidingPositions } from "./match-attendees";
+import { type CopyFacts, type DealFact, type MeetingFact, type Standing, standingAt } from "./facts";
+import { type AttendeeMatch, decidingPositions } from "./match-attendees";
 
 /** Calendar and CRM seldom agree to the minute; a meeting that is further off is another one. */
 export const SAME_TIME_MS = 15 * MINUTE_MS;

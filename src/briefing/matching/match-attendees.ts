@@ -1,7 +1,14 @@
 import roleNames from "role-based-email-addresses";
 import type { AttendeeSide, MatchStatus, OrganizationRule, PersonRule } from "../../entities/meeting";
 import { companyDomainOf, domainOf, localPartOf, mailboxOf } from "../../platform/email-address";
-import { AttendeeFact, CopyFacts, DomainFact, MeetingFact, PersonFact, standingAt } from "./facts";
+import {
+  type AttendeeFact,
+  type CopyFacts,
+  type DomainFact,
+  type MeetingFact,
+  type PersonFact,
+  standingAt,
+} from "./facts";
 
 /** Roles in languages that the package leaves out. */
 const FURTHER_ROLES = [

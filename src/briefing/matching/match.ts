@@ -2,8 +2,8 @@ import type { MatchedEntity } from "../../entities/meeting";
 import { mailboxOf } from "../../platform/email-address";
 import { findCandidates } from "./deal-candidates";
 import type { ChoiceFact, CopyFacts, MatchedList, MeetingFact } from "./facts";
-import { AttendeeMatch, FREE_MAIL, matchAttendees, NO_COMPANY } from "./match-attendees";
-import { DealMatch, matchDeal, nobodyKnown, none } from "./match-deal";
+import { type AttendeeMatch, FREE_MAIL, matchAttendees, NO_COMPANY } from "./match-attendees";
+import { type DealMatch, matchDeal, nobodyKnown, none } from "./match-deal";
 
 interface MatchedId {
   entity: MatchedEntity;

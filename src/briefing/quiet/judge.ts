@@ -1,6 +1,6 @@
-import { Calendar, daysBetween } from "../../platform/clock";
+import { type Calendar, daysBetween } from "../../platform/clock";
 import type { ContactKind, CopyFacts, DealFacts, QuietReasonCode, QuietSignal } from "./facts";
-import { Firing, firingsAt, isStale, staleFrom } from "./rules";
+import { type Firing, firingsAt, isStale, staleFrom } from "./rules";
 import type { Touch } from "./situation";
 import { scheduleOf, standingAt, verdictAt } from "./verdict";
 

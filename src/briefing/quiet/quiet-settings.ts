@@ -1,21 +1,21 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Actor } from "../../auth/actor";
 import { recordAudit, recordPolicyRefusal } from "../../auth/audit";
-import { PolicyRefusal, refusalToSetQuiet } from "../../auth/policies";
+import { type PolicyRefusal, refusalToSetQuiet } from "../../auth/policies";
 import { lockConnection, NOT_CONNECTED, readConnection } from "../../connections/connection";
 import { holdCopyToJudge } from "../../connections/copies";
 import type { CopyScope, Database, TenantScope } from "../../database/database";
 import { SyncedCopyRow } from "../../entities/connection";
 import { PipelineRow, StageRow } from "../../entities/pipeline";
 import { JudgedCopyRow } from "../../entities/silence";
-import { OwnThreshold, QuietSettingsRow } from "../../entities/tenant";
+import { type OwnThreshold, QuietSettingsRow } from "../../entities/tenant";
 import type { Clock } from "../../platform/clock";
-import { accepted, Outcome, Refused, refused } from "../../platform/errors";
+import { accepted, type Outcome, type Refused, refused } from "../../platform/errors";
 import type { Logger } from "../../platform/logger";
 import { readSetup } from "../records";
-import { Preview, previewQuiet } from "./preview";
+import { type Preview, previewQuiet } from "./preview";
 import { judgeByPresentRules, wantedBy } from "./rejudging";
-import { NO_WISHES, STANDARD, Wishes } from "./standards";
+import { NO_WISHES, STANDARD, type Wishes } from "./standards";
 
 /** Settings as they are asked for. A pipeline or stage that no id of this copy names is null. */
 export interface WishedSettings extends Omit<Wishes, "thresholds"> {

@@ -1,15 +1,15 @@
 import { DAY_MS, MINUTE_MS, plusDays, startOfDay } from "../../platform/clock";
 import {
-  CopyFacts,
-  DealFacts,
+  type CopyFacts,
+  type DealFacts,
   daysOf,
-  Evidence,
-  QuietReasonCode,
+  type Evidence,
+  type QuietReasonCode,
   rottenDays,
   STALE_HOURS,
-  ThresholdCode,
+  type ThresholdCode,
 } from "./facts";
-import { dealEvidence, Touch } from "./situation";
+import { dealEvidence, type Touch } from "./situation";
 import type { Standing } from "./verdict";
 
 /** A reason that holds: since when, and what shows it. */

@@ -2,15 +2,15 @@ import type { CopyScope } from "../../database/database";
 import { jsonRows } from "../../database/upsert";
 import { DAY_MS, plusDays, startOfDay } from "../../platform/clock";
 import {
-  Contact,
-  ContactKind,
-  DealFacts,
-  Evidence,
+  type Contact,
+  type ContactKind,
+  type DealFacts,
+  type Evidence,
   INWARD_TYPES,
-  MeetingFact,
+  type MeetingFact,
   NEAR_STEP_DAYS,
-  PlannedFact,
-  QuietRules,
+  type PlannedFact,
+  type QuietRules,
 } from "./facts";
 
 /** Something that happened, or will, with the record that shows it. */
@@ -158,5 +158,6 @@ const STORE = `
   FROM jsonb_to_recordset($3::jsonb) AS r ("dealId" bigint, at timestamptz)
   WHERE d.tenant_id = $1 AND d.copy_id = $2 AND d.crm_id = r."dealId"`;
 
-/** SQL: whether the deal `alias` is snoozed at an instant. */
-export const isSnoozed = (alias: string, at: string) => `coalesce(${alias}.snooze_ends_at > ${at}, false)`;
+/** SQL: the deals that are snoozed at an instant, of the copy $2 of the tenant $1. They are few. */
+export const snoozedDeals = (at: string) =>
+  `SELECT z.crm_id FROM deal z WHERE z.tenant_id = $1 AND z.copy_id = $2 AND z.snooze_ends_at > ${at}`;

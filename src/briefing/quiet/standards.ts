@@ -1,6 +1,6 @@
 import type { Standards } from "../../entities/silence";
 import type { OwnThreshold, QuietSettingsRow } from "../../entities/tenant";
-import { DealFacts, QuietRules, standardRules, ThresholdCode } from "./facts";
+import { type DealFacts, type QuietRules, standardRules, type ThresholdCode } from "./facts";
 
 /** Raised with each change of the rules: what was judged by earlier ones is judged anew from the next run on. */
 const RULES = 1;

@@ -1,8 +1,8 @@
 import type { CopyScope } from "../../database/database";
 import { notifyOf, SILENCE_CHANGED } from "../../database/notifications";
 import { plusDays } from "../../platform/clock";
-import { ANSWER_DAYS, COOLING_PART, DealFacts, daysOf, QuietRules, QuietVerdict } from "./facts";
-import { Situation, situationAt, turnsOf } from "./situation";
+import { ANSWER_DAYS, COOLING_PART, type DealFacts, daysOf, type QuietRules, type QuietVerdict } from "./facts";
+import { type Situation, situationAt, turnsOf } from "./situation";
 
 /** From when on each condition of a verdict holds, while the situation stays as it is. */
 interface Deadlines {

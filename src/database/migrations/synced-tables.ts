@@ -121,8 +121,6 @@ CREATE INDEX deal_closed_due ON deal (tenant_id, copy_id, coalesce(greatest(won_
   WHERE participants_due AND status <> 'open';
 CREATE INDEX deal_participants_asked ON deal (tenant_id, copy_id, participants_asked_at, crm_id) WHERE NOT participants_due;
 CREATE INDEX deal_snoozed ON deal (tenant_id, copy_id, snooze_ends_at) WHERE snooze_ends_at IS NOT NULL;
-CREATE INDEX deal_by_update
-  ON deal (tenant_id, copy_id, coalesce(update_time, '0001-01-01 00:00:00+00'::timestamptz), crm_id);
 
 CREATE TABLE deal_participant (
   tenant_id bigint NOT NULL,
