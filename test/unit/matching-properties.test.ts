@@ -25,6 +25,8 @@ import {
 import { type Match, match } from "../../src/briefing/matching/match";
 import { mailboxOf, normalizeAddress } from "../../src/platform/email-address";
 
+// Seen red with: a tie broken by id.
+
 const RUNS = { numRuns: process.env.DEEP ? 20_000 : 1_000 };
 const STARTS_AT = new Date("2026-11-20T10:00:00Z");
 const MINUTES_A_DAY = 1_440;
