@@ -1,5 +1,7 @@
 # syntax=docker/dockerfile:1
 
+# .dockerignore names what goes in, so that no forgotten secret does.
+
 # Compiles the service and its page. Nothing of this stage but dist/src and dist/web goes on.
 FROM node:24-slim AS build
 WORKDIR /app
@@ -30,7 +32,7 @@ COPY --from=build /app/dist/web ./dist/web
 # Files belong to root, the process does not: it can change nothing of itself. It writes to no file either.
 USER node
 EXPOSE 4000
-# The process lives. Whether it can serve is /readyz, for whatever balances the load.
+# The process lives; the image has no curl to ask. Whether it can serve is /readyz, for whatever balances the load.
 HEALTHCHECK --interval=10s --timeout=3s --start-period=30s --retries=3 \
   CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.PORT}/healthz`).then((a) => process.exit(a.ok ? 0 : 1), () => process.exit(1))"]
 # No npm in between: node itself is process 1 and takes the signals.

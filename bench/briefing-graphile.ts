@@ -1,5 +1,5 @@
 import { createServer, type Server } from "node:http";
-import { Client } from "pg";
+import type { Client } from "pg";
 import { peerModule } from "./api-peers";
 import { silenceOf, TIMELINE } from "./briefing-limit";
 import { failed, say } from "./print";

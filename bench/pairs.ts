@@ -7,7 +7,7 @@ import { distribute } from "../src/operator/commands";
 import { Secret } from "../src/platform/keyring";
 import { NO_CRM } from "./api-filled";
 import { load, median } from "./api-load";
-import { BRIEFING } from "./briefing-queries";
+import { BRIEFING, QUIET_LIST } from "./briefing-queries";
 import { ourTarget, signTokens } from "./briefing-targets";
 import { serverCpuSeconds } from "./cpu";
 import { createOnNodes, dataDirectoriesOf, dropOnNodes, nodesOf } from "./database";
@@ -15,13 +15,14 @@ import { column, failed, ratio, say, wholeOption } from "./print";
 import { startCrm, useOf } from "./processes";
 import { withClient } from "./tenants";
 
-const PARTS = ["briefing", "sync"];
+const PARTS = ["briefing", "quiet", "sync"];
 const DEALS = { fewest: 100, most: 100_000 };
 
 /** What a checkout's own benchmarks know of its service: how to start it, and how its tables are filled. */
 type Version = Pick<typeof import("./processes"), "startService"> &
   Pick<typeof import("./measure"), "measureSync"> &
-  Pick<typeof import("./briefing-data"), "fillTenants">;
+  Pick<typeof import("./briefing-data"), "fillTenants"> &
+  Partial<Pick<typeof import("./briefing-data"), "judgeTenants">>;
 
 /** One of the two that are compared. */
 interface Side {
@@ -85,14 +86,22 @@ async function inPairs(sides: [Side, Side], pairs: number, measure: (side: Side,
 
 const cpuMs = (cost: Cost) => cost.serviceMs + cost.postgresMs;
 
-/** Any meeting of any tenant, ten at a time, from a service that has been up and warm since before the first pair. */
-async function compareBriefings(sides: [Side, Side], tenants: number, seconds: number, pairs: number): Promise<void> {
-  say(`\nThe briefing, ${tenants} tenants; ms for an answer`);
-  const run = `pairs_${process.pid}_briefings`;
+interface Reading {
+  name: string;
+  query: string;
+  tenants: number;
+  seconds: number;
+}
+
+/** Any meeting or board of any tenant, ten at a time, from a service that has been up and warm since before the first pair. */
+async function compareReading(sides: [Side, Side], reading: Reading, pairs: number): Promise<void> {
+  const { name, tenants, seconds } = reading;
+  say(`\n${name}, ${tenants} tenants; ms for an answer`);
+  const run = `pairs_${process.pid}_reading`;
   const [one, other] = sides;
   await withTables(one, `${run}_1`, (oneUrl) =>
     withTables(other, `${run}_2`, async (otherUrl) => {
-      const [mine, theirs] = await Promise.all([serve(one, oneUrl, tenants), serve(other, otherUrl, tenants)]);
+      const [mine, theirs] = await Promise.all([serve(one, oneUrl, reading), serve(other, otherUrl, reading)]);
       try {
         for (const { target } of [mine, theirs]) await load(target, 2 * seconds);
         await inPairs(sides, pairs, async (side) => {
@@ -110,10 +119,12 @@ async function compareBriefings(sides: [Side, Side], tenants: number, seconds: n
   );
 }
 
-async function serve({ name, version }: Side, databaseUrl: string, tenants: number) {
+async function serve({ name, version }: Side, databaseUrl: string, { query, tenants }: Reading) {
   await withClient(databaseUrl, (client) => version.fillTenants(client, tenants));
+  await version.judgeTenants?.(databaseUrl, { from: 1, to: tenants, times: 1 });
+  await withClient(databaseUrl, (client) => client.query("VACUUM ANALYZE"));
   const { url, jwtSecret, pid, stop } = await version.startService({ crm: NO_CRM, databaseUrl, roles: "api" });
-  return { target: ourTarget(name, url, await signTokens(jwtSecret, tenants), BRIEFING), pid, stop };
+  return { target: ourTarget(name, url, await signTokens(jwtSecret, tenants), query), pid, stop };
 }
 
 /** The first full sync of a company, each time by a new process into a new database. */
@@ -180,7 +191,10 @@ async function main(): Promise<void> {
       await sideOf(beside ? "server" : "now", ".", serverUrl),
       await sideOf(beside ? "beside" : "checkout", checkout ?? ".", beside ?? serverUrl),
     ];
-    if (parts.includes("briefing")) await compareBriefings(sides, tenants, seconds, pairs);
+    const read = (part: string, name: string, query: string) =>
+      parts.includes(part) ? compareReading(sides, { name, query, tenants, seconds }, pairs) : undefined;
+    await read("briefing", "The briefing", BRIEFING);
+    await read("quiet", "50 quiet deals", QUIET_LIST);
     if (parts.includes("sync")) await compareSyncs(sides, deals, pairs);
   } finally {
     await embedded?.stop();

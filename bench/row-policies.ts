@@ -1,7 +1,7 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { SignJWT } from "jose";
-import { Client } from "pg";
+import type { Client } from "pg";
 import { startEmbeddedPostgres } from "../src/database/embedded/embedded-postgres";
 import { median } from "./api-load";
 import { postgresCpuSeconds } from "./cpu";

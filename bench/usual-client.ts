@@ -4,15 +4,14 @@ import type { DataSource, EntityTarget, ObjectLiteral } from "typeorm";
 import { createDataSource } from "../src/database/data-source";
 import { entities } from "../src/entities";
 import { ActivityRow } from "../src/entities/activity";
-import { CrmUserRow } from "../src/entities/crm-user";
+import { CrmUserRow, PipelineRow, StageRow } from "../src/entities/crm-setup";
 import { DealParticipantRow, DealRow } from "../src/entities/deal";
 import { NoteRow } from "../src/entities/note";
 import { OrganizationRow } from "../src/entities/organization";
 import { PersonAddressRow, PersonRow } from "../src/entities/person";
-import { PipelineRow, StageRow } from "../src/entities/pipeline";
 import { Secret } from "../src/platform/keyring";
 import { accessToken } from "./grant";
-import { Counts, inLanes, report } from "./reading";
+import { type Counts, inLanes, report } from "./reading";
 
 // What an integrator would write first: the official client page by page, TypeORM's `save` of each page, and the
 // participants of one deal after the other, each awaited in a loop. More lanes are what they would try next.

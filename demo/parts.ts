@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { existsSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { Simulator, startSimulator } from "../simulator";
+import { type Simulator, startSimulator } from "../simulator";
 import { createApp } from "../src/app";
 import { startEmbeddedPostgres } from "../src/database/embedded/embedded-postgres";
 import { freePort, isAlive } from "../src/database/embedded/programs";
@@ -9,7 +9,7 @@ import { readConfig } from "../src/platform/config";
 import { createLogger } from "../src/platform/logger";
 import { Api } from "./api";
 import { buildPage } from "./build-page";
-import { HostProduct, startHostProduct } from "./host-product";
+import { type HostProduct, startHostProduct } from "./host-product";
 
 const DATA = ".data";
 const PREFERRED_PORT = 4000;

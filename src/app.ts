@@ -1,11 +1,11 @@
 import { createActorVerifier } from "./auth/actor";
 import { sweepAudit } from "./auth/audit";
+import { Meetings } from "./briefing/meetings";
 import { ShownNotes } from "./briefing/notes";
 import { Boundaries } from "./briefing/quiet/boundaries";
 import { QuietSettings } from "./briefing/quiet/quiet-settings";
 import { judgeByPresentRules, REJUDGE, Rejudging } from "./briefing/quiet/rejudging";
 import { hangingOn, judgeChanged } from "./briefing/quiet/stored-silence";
-import { Meetings } from "./briefing/record-meeting";
 import { Rematching } from "./briefing/rematch";
 import { Snoozing } from "./briefing/snoozing";
 import { AccessTokens } from "./connections/access-tokens";
@@ -27,13 +27,12 @@ import { migrate, openDatabase } from "./database/migrate";
 import { CRM_STOP_CHANGED, Notifications } from "./database/notifications";
 import { observedSql } from "./database/session";
 import { entities } from "./entities";
-import { Clock, systemClock } from "./platform/clock";
+import { type Clock, systemClock } from "./platform/clock";
 import type { Config } from "./platform/config";
-import { Keyring, Secret } from "./platform/keyring";
+import { Keyring, type Secret } from "./platform/keyring";
 import type { Logger } from "./platform/logger";
-import { createMetrics, Metrics } from "./platform/metrics";
-import { startPeriodic } from "./platform/periodic";
-import { startTracing } from "./platform/tracing";
+import { createMetrics, type Metrics, startTracing } from "./platform/metrics";
+import { startPeriodic } from "./platform/work";
 import { buildGraphQLSchema } from "./resolvers/graphql-schema";
 import { createHttpServer } from "./server/http-server";
 import { startMetricsServer } from "./server/listen";
@@ -110,17 +109,22 @@ function crmOf({ config, database, url, metrics, logger, clock }: AppParts, crmS
   const base = { database, http, crmBaseUrl, clock, logger, metrics };
 
   const budget = new Budget({ ...base, share: config.budgetShare });
-  const purseOf = (tenantId: number, copyId: number) => budget.purse(tenantId, copyId, "WRITES");
-  const tokens = new AccessTokens({ ...base, databaseUrl: url, oauth, credentials, purseOf });
+  const reservationOf = (tenantId: number, copyId: number) => budget.reservation(tenantId, copyId, "WRITES");
+  const tokens = new AccessTokens({ ...base, databaseUrl: url, oauth, credentials, reservationOf });
   const tokensOf = (tenantId: number, copyId: number) => tokens.of(tenantId, copyId);
   const apiOf = (tenantId: number, copyId: number) =>
-    new CrmApi({ http, baseUrl: crmBaseUrl, tokens: tokensOf(tenantId, copyId), purse: purseOf(tenantId, copyId) });
+    new CrmApi({
+      http,
+      baseUrl: crmBaseUrl,
+      tokens: tokensOf(tenantId, copyId),
+      reservation: reservationOf(tenantId, copyId),
+    });
   const close = async () => {
     await tokens.close();
     await budget.close();
     await http.close();
   };
-  return { base, oauth, credentials, budget, purseOf, tokens, tokensOf, apiOf, close };
+  return { base, oauth, credentials, budget, reservationOf, tokens, tokensOf, apiOf, close };
 }
 
 function compose(parts: AppParts) {
@@ -129,10 +133,10 @@ function compose(parts: AppParts) {
   const crmStops = new CrmStops(database);
   notifications.subscribe(CRM_STOP_CHANGED, null, () => crmStops.forget());
   const crm = crmOf(parts, crmStops);
-  const { base, oauth, credentials, budget, purseOf, tokens, tokensOf, apiOf } = crm;
+  const { base, oauth, credentials, budget, reservationOf, tokens, tokensOf, apiOf } = crm;
   const fieldMappings = new FieldMappings({ ...base, apiOf });
 
-  const writing = { ...base, tokensOf, purseOf, stopped: () => crmStops.refusal() };
+  const writing = { ...base, tokensOf, reservationOf, stopped: () => crmStops.refusal() };
   const noteWrites = new NoteWrites(writing);
   const fieldWrites = new FieldWrites({ ...writing, mappings: fieldMappings });
 

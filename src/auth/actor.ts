@@ -55,7 +55,7 @@ const LONGEST_LIFE_MS = DAY_MS;
 /** PostgreSQL would refuse a NUL, take every half surrogate pair for one character, and index no longer text. */
 const id = z.string().regex(/^[^\0\p{Surrogate}]{1,255}$/u);
 
-/** What the token says; under which id the tenant is kept is not in it. */
+/** The caller as the token names it; the token does not have the id under which we keep the tenant. */
 type Proven = Omit<Actor, "tenantId">;
 
 const claims = z

@@ -1,10 +1,10 @@
 import type { Database, TenantScope } from "../database/database";
-import { ListOrder, Page, PageRequest, readPage } from "../database/keyset";
-import { AuditAction, AuditEventRow } from "../entities/audit-event";
+import { type ListOrder, type Page, type PageRequest, readPage } from "../database/keyset";
+import { type AuditAction, AuditEventRow } from "../entities/audit-event";
 import { DAY_MS, MINUTE_MS } from "../platform/clock";
 import type { Refused } from "../platform/errors";
 import type { Logger } from "../platform/logger";
-import { forEachLogged } from "../platform/periodic";
+import { forEachLogged } from "../platform/work";
 import type { Actor } from "./actor";
 import type { PolicyRefusal } from "./policies";
 

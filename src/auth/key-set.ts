@@ -5,7 +5,7 @@ import { type Clock, HOUR_MS, MINUTE_MS, SECOND_MS } from "../platform/clock";
 import { messageOf, ServiceError } from "../platform/errors";
 import type { Logger } from "../platform/logger";
 
-/** What identity providers sign with; a set of public keys never proves a shared secret, so no HS here. */
+/** The algorithms of identity providers; a set of public keys never proves a shared secret, so no HS here. */
 export const PUBLIC_KEY_ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA"];
 
 /** The address is asked once in so long at most, whatever comes; a key that is withdrawn counts for as long. */
@@ -22,7 +22,7 @@ const MAX_SET_BYTES = 256 * 1024;
 /** Of the modulus of an RSA key, base64url: 2048 bits. No token is proven by a shorter one. */
 const MIN_MODULUS_CHARACTERS = 342;
 
-/** What a key of this kind signs with where it does not say so itself. */
+/** The algorithm of a key of this kind that does not name one itself. */
 const ALGORITHM_OF = new Map([
   ["RSA", "RS256"],
   ["P-256", "ES256"],
@@ -47,7 +47,7 @@ export class KeysUnavailableError extends ServiceError {
 }
 
 /**
- * The keys of the identity provider (decision 0061). They are fetched when a token is to be proven and the last fetch
+ * The keys of the identity provider (decision 0054). They are fetched when a token is to be proven and the last fetch
  * began a minute ago; all who come meanwhile wait for the same one.
  */
 export class KeySet {

@@ -33,12 +33,12 @@ export function refusalToSync(actor: Standing, everything: boolean): "NOT_ALLOWE
   return everything && !manages(actor) ? "NOT_ALLOWED_FOR_ROLE" : null;
 }
 
-/** A member may not sync again at once (specification 8 names no limit; decision 0074). */
+/** A member may not sync again at once (specification 8 names no limit). */
 export function mustWaitToSync(actor: Standing): boolean {
   return !manages(actor);
 }
 
-/** Any role writes, as notes are a seller's work; the plan has to include the CRM (decision 0032). null: allowed. */
+/** Any role writes, as notes are a seller's work; the plan has to include the CRM. null: allowed. */
 export function refusalToWrite(actor: Standing): PolicyRefusal | null {
   return paysForCrm(actor) ? null : "NOT_ALLOWED_ON_PLAN";
 }

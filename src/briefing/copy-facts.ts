@@ -3,15 +3,15 @@ import type { LastDeal } from "../entities/meeting";
 import { companyDomainOf, mailboxOf } from "../platform/email-address";
 import { SAME_TIME_MS } from "./matching/deal-candidates";
 import {
-  ActivityFact,
-  ChoiceFact,
-  CopyFacts,
-  DealFact,
-  DomainFact,
+  type ActivityFact,
+  type ChoiceFact,
+  type CopyFacts,
+  type DealFact,
+  type DomainFact,
   MATCHED_LISTS,
-  MatchedList,
-  MeetingFact,
-  PersonFact,
+  type MatchedList,
+  type MeetingFact,
+  type PersonFact,
   WINDOW_MS,
 } from "./matching/facts";
 
@@ -126,8 +126,15 @@ function readDeals(
      GROUP BY d.tenant_id, d.copy_id, d.crm_id`,
     [tenantId, copyId, personIds, organizationIds, opened, closed, kept],
     {
-      ...{ crmId: "number", isOpen: "flag", addTime: "instant", wonTime: "instant", lostTime: "instant" },
-      ...{ closeTime: "instant", ownerId: "number", organizationId: "number", personIds: "json" },
+      crmId: "number",
+      isOpen: "flag",
+      addTime: "instant",
+      wonTime: "instant",
+      lostTime: "instant",
+      closeTime: "instant",
+      ownerId: "number",
+      organizationId: "number",
+      personIds: "json",
     },
   );
 }
@@ -149,7 +156,7 @@ function readActivities(
   );
 }
 
-/** What was stored of a meeting's match, for the next one. */
+/** The stored part of a meeting's match that the next match needs. */
 interface StoredMatch {
   fingerprint: string;
   /** The deal that the rules may not change. */
@@ -196,8 +203,12 @@ export async function readStored(
   meetingIds: readonly string[],
 ): Promise<Map<string, StoredMatch>> {
   const found = await rows<StoredRow>(READ_STORED, [tenantId, copyId, meetingIds], {
-    ...{ meeting_id: "text", fingerprint: "text", last_deal: "json" },
-    ...{ deal_id: "number", by_user: "flag", is_there: "flag" },
+    meeting_id: "text",
+    fingerprint: "text",
+    last_deal: "json",
+    deal_id: "number",
+    by_user: "flag",
+    is_there: "flag",
   });
   return new Map(
     found.map(({ meeting_id, fingerprint, last_deal: lastDeal, deal_id: dealId, by_user, is_there: isThere }) => {

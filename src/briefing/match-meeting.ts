@@ -8,7 +8,7 @@ import type { LastDeal, MeetingRow } from "../entities/meeting";
 import { normalizeAddress } from "../platform/email-address";
 import { readCopyFacts, readStored } from "./copy-facts";
 import type { MeetingFact } from "./matching/facts";
-import { cancelled, Match, match, matchUnconnected } from "./matching/match";
+import { cancelled, type Match, match, matchUnconnected } from "./matching/match";
 import { judgeDeals } from "./quiet/stored-silence";
 
 /** An attendee as the meeting's recorder gave it. */
@@ -139,7 +139,11 @@ const STORE_ATTENDEES = `
 
 async function storeMatches({ tenantId, rows }: TenantScope, found: readonly FoundMatch[], now: Date): Promise<void> {
   const stored = found.map((one) => ({
-    ...{ meetingId: idOf(one), copyId: one.copyId, fingerprint: one.fingerprint, lastDeal: lastDealOf(one, now) },
+    meetingId: idOf(one),
+    startsAt: one.meeting.row.startsAt,
+    copyId: one.copyId,
+    fingerprint: one.fingerprint,
+    lastDeal: lastDealOf(one, now),
     ...one.match.deal,
   }));
   await rows(STORE_MATCHES, [tenantId, jsonRows(stored), now]);
@@ -155,12 +159,12 @@ function lastDealOf({ before, isUnknown, match: { deal } }: FoundMatch, now: Dat
 }
 
 const STORE_MATCHES = `
-  INSERT INTO meeting_match (tenant_id, meeting_id, copy_id, status, rule, reason, deal_id, candidates, fingerprint, last_deal,
+  INSERT INTO meeting_match (tenant_id, meeting_id, copy_id, starts_at, status, rule, reason, deal_id, candidates, fingerprint, last_deal,
     matched_at)
-  SELECT $1, r."meetingId", r."copyId", r.status, r.rule, r.reason, r."dealId", r.candidates, r.fingerprint, r."lastDeal", $3
-  FROM jsonb_to_recordset($2::jsonb) AS r ("meetingId" uuid, "copyId" bigint, status text, rule text, reason text,
+  SELECT $1, r."meetingId", r."copyId", r."startsAt", r.status, r.rule, r.reason, r."dealId", r.candidates, r.fingerprint, r."lastDeal", $3
+  FROM jsonb_to_recordset($2::jsonb) AS r ("meetingId" uuid, "copyId" bigint, "startsAt" timestamptz, status text, rule text, reason text,
     "dealId" bigint, candidates jsonb, fingerprint text, "lastDeal" jsonb)
-  ON CONFLICT (tenant_id, meeting_id) DO UPDATE SET copy_id = EXCLUDED.copy_id, status = EXCLUDED.status,
+  ON CONFLICT (tenant_id, meeting_id) DO UPDATE SET copy_id = EXCLUDED.copy_id, starts_at = EXCLUDED.starts_at, status = EXCLUDED.status,
     rule = EXCLUDED.rule, reason = EXCLUDED.reason, deal_id = EXCLUDED.deal_id, candidates = EXCLUDED.candidates,
     fingerprint = EXCLUDED.fingerprint, last_deal = EXCLUDED.last_deal, matched_at = EXCLUDED.matched_at`;
 

@@ -1,11 +1,130 @@
 import { randomUUID } from "node:crypto";
-import type { TenantScope } from "../database/database";
+import { readGaps } from "../connections/known-gaps";
+import type { CopyScope, TenantScope } from "../database/database";
 import { jsonRows } from "../database/upsert";
-import { MeetingAttendeeRow, MeetingRow } from "../entities/meeting";
-import { readAttendees } from "./briefings";
+import { MeetingAttendeeRow, MeetingMatchRow, MeetingRow } from "../entities/meeting";
+import { MAIN_LISTS, SYNC_LISTS } from "../entities/sync-list";
+import type { GapSummary } from "../entities/sync-run";
 import type { MatchableMeeting } from "./match-meeting";
 
-export type NewMeeting = Omit<MeetingRow, "tenantId" | "id" | "refreshedAt" | "cancelledAt">;
+const UUID = /^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/;
+
+/** The tenant's meeting with this id or external id; null where there is none, also where the id is no id at all. */
+export async function readMeeting(
+  { tenantId, entities }: TenantScope,
+  key: { id: string } | { externalId: string },
+): Promise<MeetingRow | null> {
+  if ("id" in key ? !UUID.test(key.id) : key.externalId.includes("\0")) return null;
+  // As it is recorded: without the blanks around it.
+  const [column, value] = "id" in key ? ["id", key.id] : ["external_id", key.externalId.trim()];
+  const sql = `SELECT * FROM meeting WHERE tenant_id = $1 AND ${column} = $2`;
+  const [row] = await entities(MeetingRow, sql, [tenantId, value]);
+  return row ?? null;
+}
+
+export function readMeetings({ tenantId, entities }: TenantScope, ids: readonly string[]): Promise<MeetingRow[]> {
+  const sql = "SELECT * FROM meeting WHERE tenant_id = $1 AND id = ANY ($2)";
+  return entities(MeetingRow, sql, [tenantId, ids]);
+}
+
+export function readAttendees(
+  { tenantId, entities }: TenantScope,
+  meetingIds: readonly string[],
+): Promise<MeetingAttendeeRow[]> {
+  return entities(
+    MeetingAttendeeRow,
+    "SELECT * FROM meeting_attendee WHERE tenant_id = $1 AND meeting_id = ANY ($2) ORDER BY position",
+    [tenantId, meetingIds],
+  );
+}
+
+export function readMatches(
+  { tenantId, entities }: TenantScope,
+  meetingIds: readonly string[],
+): Promise<MeetingMatchRow[]> {
+  const sql = "SELECT * FROM meeting_match WHERE tenant_id = $1 AND meeting_id = ANY ($2)";
+  return entities(MeetingMatchRow, sql, [tenantId, meetingIds]);
+}
+
+const OF_MEETING = "m.tenant_id = $1 AND m.copy_id = $2 AND m.meeting_id = $4";
+const IS_OF_COPY = "d.tenant_id = $1 AND d.copy_id = $2";
+
+/**
+ * The deals whose unread participants could hide that an attendee takes part: the meeting's own, those of its companies,
+ * and any at all where the meeting has known persons and no deal.
+ */
+const COULD_HIDE = `
+  SELECT m.crm_id FROM matched_record m WHERE ${OF_MEETING} AND m.entity = 'DEAL'
+  UNION
+  SELECT d.crm_id FROM matched_record m JOIN deal d ON ${IS_OF_COPY} AND d.organization_id = m.crm_id
+  WHERE ${OF_MEETING} AND m.entity = 'ORGANIZATION'
+  UNION
+  SELECT d.crm_id FROM deal d WHERE ${IS_OF_COPY} AND NOT d.participants_known
+    AND EXISTS (SELECT 1 FROM matched_record m WHERE ${OF_MEETING} AND m.entity = 'PERSON')
+    AND NOT EXISTS (SELECT 1 FROM matched_record m WHERE ${OF_MEETING} AND m.entity = 'DEAL')`;
+
+/** SQL: the records that the meeting's records name, as rows (resource, crm_id). */
+const NAMED = `
+  SELECT n.resource, n.crm_id FROM matched_record m JOIN deal d ON ${IS_OF_COPY} AND d.crm_id = m.crm_id
+  CROSS JOIN LATERAL (VALUES ('USERS', d.owner_id), ('PIPELINES', d.pipeline_id), ('STAGES', d.stage_id),
+    ('ORGANIZATIONS', d.organization_id), ('PERSONS', d.person_id)) n (resource, crm_id)
+  WHERE ${OF_MEETING} AND m.entity = 'DEAL'
+  UNION
+  SELECT 'PERSONS', x.person_id FROM matched_record m
+  JOIN deal_participant x ON x.tenant_id = $1 AND x.copy_id = $2 AND x.deal_id = m.crm_id
+  WHERE ${OF_MEETING} AND m.entity = 'DEAL'
+  UNION
+  SELECT n.resource, n.crm_id FROM matched_record m
+  JOIN person p ON p.tenant_id = $1 AND p.copy_id = $2 AND p.crm_id = m.crm_id
+  CROSS JOIN LATERAL (VALUES ('USERS', p.owner_id), ('ORGANIZATIONS', p.organization_id)) n (resource, crm_id)
+  WHERE ${OF_MEETING} AND m.entity = 'PERSON'
+  UNION
+  SELECT 'USERS', o.owner_id FROM matched_record m
+  JOIN organization o ON o.tenant_id = $1 AND o.copy_id = $2 AND o.crm_id = m.crm_id
+  WHERE ${OF_MEETING} AND m.entity = 'ORGANIZATION'`;
+
+const TABLES = {
+  USERS: "crm_user",
+  PIPELINES: "pipeline",
+  STAGES: "stage",
+  ORGANIZATIONS: "organization",
+  PERSONS: "person",
+};
+const IS_HELD = Object.entries(TABLES)
+  .map(
+    ([resource, table]) => `WHEN '${resource}' THEN EXISTS (
+      SELECT 1 FROM ${table} t WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.crm_id = named.crm_id)`,
+  )
+  .join(" ");
+
+/** Of a list that was never read to its end nobody can say that a record of it is missing; that gap says more. */
+const NOT_HELD = `
+  SELECT named.resource, named.crm_id, 'RECORD_NOT_FOUND', 'Some ' || lower(named.resource) || ' that are named here are not '
+    || 'shown to the user who authorized this service, or are gone from the CRM.', coalesce(l.read_at, l.watermark)
+  FROM (${NAMED}) named (resource, crm_id)
+  JOIN sync_list l ON l.tenant_id = $1 AND l.copy_id = $2 AND l.resource = named.resource AND l.watermark IS NOT NULL
+  WHERE named.crm_id IS NOT NULL AND NOT CASE named.resource ${IS_HELD} END`;
+
+/** What a meeting's briefing lacks: it depends on every list, on who takes part in its deals, and on what these name. */
+export function readGapsOfBriefing(copy: CopyScope, meetingId: string, now: Date): Promise<GapSummary[]> {
+  return readGaps(copy, now, { deals: COULD_HIDE, more: NOT_HELD, parameters: [meetingId] });
+}
+
+/**
+ * The moment up to which all that a briefing shows is known to be complete, by the CRM's clock: the oldest watermark of
+ * its lists. null while one of the main lists was never read to its end.
+ */
+export async function readAsOf({ tenantId, copyId, rows }: CopyScope): Promise<Date | null> {
+  const [lists] = await rows<{ as_of: Date | null }>(
+    `SELECT CASE WHEN count(watermark) FILTER (WHERE resource = ANY ($3)) = cardinality($3::text[]) THEN min(watermark) END AS as_of
+     FROM sync_list WHERE tenant_id = $1 AND copy_id = $2 AND resource = ANY ($4)`,
+    [tenantId, copyId, MAIN_LISTS, SYNC_LISTS],
+    { as_of: "instant" },
+  );
+  return lists?.as_of ?? null;
+}
+
+type NewMeeting = Omit<MeetingRow, "tenantId" | "id" | "refreshedAt" | "cancelledAt">;
 
 /**
  * Meetings that are recorded again keep their ids, and are cancelled no more. No two of one externalId. The rows are locked

@@ -2,10 +2,9 @@ import { compile } from "html-to-text";
 import type { CopyScope, Database } from "../database/database";
 import { jsonRows } from "../database/upsert";
 import { SECOND_MS } from "../platform/clock";
-import { cutHtml, cutText } from "../platform/cut";
 import { messageOf } from "../platform/errors";
 import type { Logger } from "../platform/logger";
-import { HTML_RULES, MAX_SHOWN, safeHtml } from "../platform/safe-html";
+import { cutHtml, cutText, HTML_RULES, MAX_SHOWN, safeHtml } from "../platform/safe-html";
 import { inSlice } from "../platform/work";
 
 /** A note as it is shown. */
@@ -68,7 +67,7 @@ interface Waiting {
 
 /**
  * Notes as they are shown. Their safe HTML and text are made by the first reader, in slices, and kept in the note's row
- * (decision 0056) after the answer: never in a page's transaction, and never for another state of the row.
+ * after the answer: never in a page's transaction, and never for another state of the row.
  */
 export class ShownNotes {
   /** By copy. */
@@ -147,8 +146,14 @@ function readStored({ tenantId, copyId, rows }: CopyScope, ids: readonly number[
      ) read ORDER BY place`,
     [tenantId, copyId, ids, HTML_RULES, BEGINNING, MAX_READ_BYTES],
     {
-      ...{ crm_id: "number", version: "text", truncated: "flag", whole: "flag" },
-      ...{ content: "text", html: "text", text: "text", cut: "flag" },
+      crm_id: "number",
+      version: "text",
+      truncated: "flag",
+      whole: "flag",
+      content: "text",
+      html: "text",
+      text: "text",
+      cut: "flag",
     },
   );
 }
@@ -168,7 +173,7 @@ async function keep(database: Database, tenantId: number, copyId: number, notes:
   );
 }
 
-/** What our notes end with, in whatever marks the CRM puts around it: nothing that a person writes by chance. */
+/** The last line of our notes, in whatever marks the CRM puts around it: nobody writes it by chance. */
 const LAST_LINE = String.raw`'Ref\. CRM-[0-9A-HJKMNP-TV-Z]{10}(<[^>]*>|\s)*$'`;
 const LAST_LINE_LETTERS = 200;
 
@@ -204,7 +209,7 @@ const writesTo = (table: string, deal: string) => `
 /**
  * SQL: when a deal was last changed by anybody but this service. Each of our writes moves the CRM's update time and its
  * receipt holds the one from before, so the answer is the latest of all known update times that no write of ours made:
- * one is ours where it is later than the one before the write, and lies within the time of the write (decision 0024).
+ * one is ours where it is later than the one before the write, and lies within the time of the write (decision 0078).
  * @param deal a row of `deal`; $1 is the tenant
  */
 export const updatedByOthers = (deal: string) => {

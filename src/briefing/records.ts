@@ -1,11 +1,10 @@
 import type { ObjectLiteral, ObjectType } from "typeorm";
 import type { CopyScope } from "../database/database";
-import { CrmUserRow } from "../entities/crm-user";
+import { CrmUserRow, PipelineRow, StageRow } from "../entities/crm-setup";
 import { DealRow } from "../entities/deal";
 import type { MatchedEntity } from "../entities/meeting";
 import { OrganizationRow } from "../entities/organization";
 import { PersonRow } from "../entities/person";
-import { PipelineRow, StageRow } from "../entities/pipeline";
 import { normalizeAddress } from "../platform/email-address";
 
 /**

@@ -3,19 +3,24 @@ import type { CopyScope, Database, TenantScope } from "../database/database";
 import { CONNECTION_CHANGED, notify } from "../database/notifications";
 import { SyncedCopyRow } from "../entities/connection";
 import type { SyncResource } from "../entities/sync-run";
-import { Clock, DAY_MS } from "../platform/clock";
+import { type Clock, DAY_MS } from "../platform/clock";
 import type { Logger } from "../platform/logger";
-import { findOutdated, matchMeetings, Occasion } from "./match-meeting";
+import { findOutdated, matchMeetings, type Occasion } from "./match-meeting";
 import { MATCHED_LISTS } from "./matching/facts";
-import { countMeetingsSince, lockMeeting, PagePosition, readMeetingsSince } from "./meeting-rows";
+import { countMeetingsSince, lockMeeting, type PagePosition, readMeetingsSince } from "./meeting-rows";
 
 /** Meetings older than this are not matched again after a sync, but for the first one that made their copy whole. */
 const REMATCH_FOR_MS = 30 * DAY_MS;
 /** Meetings that are looked at with one set of statements; a town hall has 500 attendees. */
 const BATCH = 50;
-/** What a match is made of: a change of pipelines, stages or notes is none of its business. */
+/** The lists that a match is made of: no change of pipelines, stages or notes changes one. */
 const MATTERS: readonly SyncResource[] = [
-  ...(["USERS", "ORGANIZATIONS", "PERSONS", "DEALS", "DEAL_PARTICIPANTS", "ACTIVITIES"] as const),
+  "USERS",
+  "ORGANIZATIONS",
+  "PERSONS",
+  "DEALS",
+  "DEAL_PARTICIPANTS",
+  "ACTIVITIES",
 ];
 
 /**
@@ -92,7 +97,10 @@ async function tellProgress(
   progress: RematchProgress | null,
 ): Promise<void> {
   await rows("UPDATE synced_copy SET rematch_done = $3, rematch_total = $4 WHERE tenant_id = $1 AND id = $2", [
-    ...[tenantId, copyId, progress?.done ?? null, progress?.total ?? null],
+    tenantId,
+    copyId,
+    progress?.done ?? null,
+    progress?.total ?? null,
   ]);
 }
 

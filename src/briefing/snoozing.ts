@@ -4,8 +4,8 @@ import { liveCopyId, NOT_CONNECTED } from "../connections/connection";
 import { holdCopyToJudge } from "../connections/copies";
 import type { CopyScope, Database } from "../database/database";
 import type { DealRow } from "../entities/deal";
-import { Clock, DAY_MS } from "../platform/clock";
-import { accepted, Outcome, refused } from "../platform/errors";
+import { type Clock, DAY_MS } from "../platform/clock";
+import { accepted, type Outcome, refused } from "../platform/errors";
 import type { Logger } from "../platform/logger";
 import { judgeDeals } from "./quiet/stored-silence";
 import { readMatched } from "./records";
@@ -13,7 +13,7 @@ import { readMatched } from "./records";
 /** A deal that sleeps longer than a year is forgotten. */
 const MOST_DAYS = 366;
 
-/** What a person says of a deal's silence. */
+/** A person's wish to hear nothing of a deal's silence until a date. */
 export interface SnoozeInput {
   until: Date;
   reason: string;

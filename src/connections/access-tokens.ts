@@ -3,14 +3,14 @@ import { CrmError } from "../crm/errors";
 import { OAuthError } from "../crm/oauth";
 import { ADDRESSES } from "../crm/prices";
 import { AdvisoryLocks } from "../database/data-source";
-import { SESSION_LIMITS, SessionLimits } from "../database/session-limits";
+import { SESSION_LIMITS, type SessionLimits } from "../database/session-limits";
 import { MINUTE_MS, SECOND_MS, timeLimit } from "../platform/clock";
 import type { Secret } from "../platform/keyring";
 import { inWork, workFields } from "../platform/work";
 import { ConnectionGoneError, NEEDS_REAUTHORIZATION, NeedsReauthorizationError, NOT_CONNECTED } from "./connection";
 import type { PresentAccess } from "./credentials";
-import { HowAsked, Identity, IdentityParts } from "./identity";
-import { Renewal, RenewalHeldUpError, RenewalParts } from "./renewal";
+import { type HowAsked, Identity, type IdentityParts } from "./identity";
+import { Renewal, RenewalHeldUpError, type RenewalParts } from "./renewal";
 
 /** Access tokens live 60 minutes (specification 8); one minute is left for the request that uses it. */
 const FRESH_FOR_MS = 59 * MINUTE_MS;
@@ -41,13 +41,13 @@ export interface PinnedTokens extends TokenSource {
   /**
    * Asks the CRM whose the token is now, unless it has to be renewed and so is asked about anyway.
    * @param how what that request is paid from, what may keep it from being sent, and what calls it off
-   * @throws BudgetLowError where the purse has nothing for it
+   * @throws BudgetLowError where the reservation has nothing for it
    */
   verify(how?: HowAsked): Promise<void>;
 }
 
 /**
- * A valid access token for a connection (specification 3), proven to be of whom authorized (decision 0059). A refresh token
+ * A valid access token for a connection (specification 3), proven to be of whom authorized (decision 0004). A refresh token
  * works once, so there is one renewal at a time per connection: one promise in this process, one advisory lock across
  * processes, and a second look under the lock.
  */
@@ -87,8 +87,8 @@ export class AccessTokens {
       renewed: obtain,
       verify: async (how) => {
         const present = await this.#present(tenantId, copyId);
-        // Where it has to be renewed, the proof of the new one is the look that the purse may refuse.
-        if (!this.#isOfUse(present)) (await how?.purse?.spend(ADDRESSES.currentUser.price))?.unsent();
+        // Where it has to be renewed, the proof of the new one is the look that the reservation may refuse.
+        if (!this.#isOfUse(present)) (await how?.reservation?.spend(ADDRESSES.currentUser.price))?.unsent();
         const proof = this.#isOfUse(present) ? await this.#identity.ask(tenantId, copyId, present, how) : "REPLACED";
         if (proof !== "PROVEN") await obtain(proof === "REFUSED" ? present.accessToken : null);
       },

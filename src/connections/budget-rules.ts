@@ -27,7 +27,7 @@ const LOOK_EVERY_MS = HOUR_MS;
 const LOOK_PRICE = 2;
 /** Held back of the syncs' share, for the looks of a day. */
 const LOOKS_A_DAY = (DAY_MS / LOOK_EVERY_MS) * LOOK_PRICE;
-/** Tokens that a purse sets aside at once: a statement for each ten pages, and what a killed process loses. */
+/** Tokens that a reservation sets aside at once: a statement for each ten pages, and what a killed process loses. */
 export const BATCH = 100;
 /** A share of the limit. A smaller rise of the balance does not mean a new day; it may be a correction of the CRM's. */
 const JUMP = 0.05;

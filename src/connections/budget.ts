@@ -1,6 +1,6 @@
 import { LRUCache } from "lru-cache";
 import { BudgetLowError } from "../crm/errors";
-import { PAID_BY_NOBODY, Payment, Purse } from "../crm/prices";
+import { PAID_BY_NOBODY, type Payment, type Reservation } from "../crm/prices";
 import type { Database } from "../database/database";
 import type { Clock } from "../platform/clock";
 import type { Logger } from "../platform/logger";
@@ -24,8 +24,8 @@ export interface BudgetParts {
   metrics?: Metrics;
 }
 
-/** A purse of tokens that are set aside a batch at a time. */
-export interface HeldPurse extends Purse {
+/** A reservation of tokens that are set aside a batch at a time. */
+export interface HeldReservation extends Reservation {
   /** At the end of the work: what is left of the batch goes back. */
   release(): Promise<void>;
 }
@@ -47,8 +47,8 @@ export class Budget {
   constructor(private readonly parts: BudgetParts) {}
 
   /** @throws ConnectionGoneError from `spend`, where the copy is deleted */
-  purse(tenantId: number, copyId: number, purpose: rules.Purpose): HeldPurse {
-    return new CompanyPurse(() => this.#ledgerOf(tenantId, copyId), purpose, this.parts);
+  reservation(tenantId: number, copyId: number, purpose: rules.Purpose): HeldReservation {
+    return new CompanyReservation(() => this.#ledgerOf(tenantId, copyId), purpose, this.parts);
   }
 
   /** Tokens that may be spent on a purpose now; infinite for writes, and 0 where only a look may be taken. */
@@ -117,7 +117,7 @@ export class Budget {
   }
 }
 
-class CompanyPurse implements HeldPurse {
+class CompanyReservation implements HeldReservation {
   #inHand = 0;
   /** In which the tokens in hand were set aside; those of a day that is over are gone. */
   #day = new Date(0);

@@ -1,19 +1,19 @@
 import { createHash, randomBytes } from "node:crypto";
 import type { Actor } from "../auth/actor";
 import { recordAudit, recordPolicyRefusal } from "../auth/audit";
-import { PolicyRefusal, refusalToConnect } from "../auth/policies";
+import { type PolicyRefusal, refusalToConnect } from "../auth/policies";
 import { CrmError, explain, stopBehind } from "../crm/errors";
 import type { CrmHttp } from "../crm/http";
-import { CrmOAuth, Grant, OAuthError } from "../crm/oauth";
+import { type CrmOAuth, type Grant, OAuthError } from "../crm/oauth";
 import type { CrmCurrentUser } from "../crm/parsing/records";
 import type { Database, TenantScope } from "../database/database";
 import { AuthorizationRequestRow } from "../entities/connection";
-import { Clock, MINUTE_MS } from "../platform/clock";
-import { accepted, Outcome, Refused, refused } from "../platform/errors";
+import { type Clock, MINUTE_MS } from "../platform/clock";
+import { accepted, type Outcome, type Refused, refused } from "../platform/errors";
 import type { Secret } from "../platform/keyring";
 import type { Logger } from "../platform/logger";
-import { LockedConnection, lockConnection, moveToConnected, readConnection } from "./connection";
-import { createCopy, EndsSync, retireCopy } from "./copies";
+import { type LockedConnection, lockConnection, moveToConnected, readConnection } from "./connection";
+import { createCopy, type EndsSync, retireCopy } from "./copies";
 import type { Credentials } from "./credentials";
 import { ownerOf } from "./identity";
 
@@ -254,7 +254,7 @@ export class Connecting {
 export type Admission = "NEW_COPY" | "SAME_COPY" | "ANOTHER_CRM_CONNECTED" | "DIFFERENT_CRM_COMPANY";
 
 /**
- * Decides what a validated authorization does (specification 3; decision 0012): a connected CRM is never replaced, another
+ * Decides what a validated authorization does (specification 3; decision 0004): a connected CRM is never replaced, another
  * company's must be disconnected first, and another user of the company sees other records, so it needs a new copy.
  */
 export function admit(

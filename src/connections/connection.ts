@@ -5,10 +5,10 @@ import { CONNECTION_CHANGED, notify } from "../database/notifications";
 import {
   CONNECTION_STATES,
   ConnectionRow,
-  ConnectionState,
-  ReauthorizationReason,
+  type ConnectionState,
+  type ReauthorizationReason,
   TROUBLE_CODES,
-  TroubleCode,
+  type TroubleCode,
 } from "../entities/connection";
 import { refused, ServiceError } from "../platform/errors";
 import type { Logger } from "../platform/logger";

@@ -1,10 +1,10 @@
 import { z } from "zod";
 import type { CrmCurrentUser } from "../crm/parsing/records";
 import type { Database, TenantScope } from "../database/database";
-import { enqueueJob, hasLiveJob, JobKind } from "../database/jobs";
+import { enqueueJob, hasLiveJob, type JobKind } from "../database/jobs";
 import { SyncedCopyRow } from "../entities/connection";
 import type { Logger } from "../platform/logger";
-import { forEachLogged } from "../platform/periodic";
+import { forEachLogged } from "../platform/work";
 import type { Bound } from "./connection";
 
 /** A new live copy of what `user` sees. The caller has retired the tenant's earlier one. */
@@ -61,6 +61,17 @@ export async function holdCopyToJudge({ tenantId, rows }: TenantScope, copyId: n
     [tenantId, copyId],
   );
   return live.length > 0;
+}
+
+/** The same without waiting: false where another transaction judges the copy's deals at this moment. */
+export async function tryToHoldCopyToJudge({ tenantId, rows }: TenantScope, copyId: number): Promise<boolean> {
+  const [live] = await rows<{ held: boolean }>(
+    `SELECT pg_try_advisory_xact_lock(${JUDGING_LOCKS}, hashint8(id)) AS held FROM synced_copy
+     WHERE tenant_id = $1 AND id = $2 AND state = 'LIVE' FOR SHARE SKIP LOCKED`,
+    [tenantId, copyId],
+    { held: "flag" },
+  );
+  return live?.held ?? false;
 }
 
 /** Ends the syncs of a copy that goes. `sync/schedule.ts` does it; `app.ts` gives it. */

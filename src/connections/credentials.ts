@@ -1,9 +1,9 @@
 import { recordAudit } from "../auth/audit";
 import type { Grant } from "../crm/oauth";
 import type { Database, TenantScope } from "../database/database";
-import { ConnectionState, CredentialRow } from "../entities/connection";
+import { type ConnectionState, CredentialRow } from "../entities/connection";
 import type { Clock } from "../platform/clock";
-import { Keyring, Secret } from "../platform/keyring";
+import { type Keyring, Secret } from "../platform/keyring";
 import type { Logger } from "../platform/logger";
 
 /** A connection's token pair, opened. */

@@ -2,7 +2,7 @@ import { CrmError, CrmStoppedError } from "../crm/errors";
 import type { Database } from "../database/database";
 import { CRM_STOP_CHANGED } from "../database/notifications";
 import { SECOND_MS } from "../platform/clock";
-import { Refused, refused } from "../platform/errors";
+import { type Refused, refused } from "../platform/errors";
 
 /** A stop of all calls to the CRM that holds now. */
 export interface CrmStop {

@@ -1,14 +1,14 @@
 import type { Actor } from "../auth/actor";
 import { recordAudit, recordPolicyRefusal } from "../auth/audit";
-import { PolicyRefusal, refusalToDisconnect } from "../auth/policies";
+import { type PolicyRefusal, refusalToDisconnect } from "../auth/policies";
 import type { Database, TenantScope } from "../database/database";
 import { AuthorizationRequestRow, CredentialRow, RenewalAttemptRow } from "../entities/connection";
 import { FieldMappingRow } from "../entities/field-mapping";
 import type { Clock } from "../platform/clock";
-import { accepted, Outcome, refused } from "../platform/errors";
+import { accepted, type Outcome, refused } from "../platform/errors";
 import type { Logger } from "../platform/logger";
 import { lockConnection, moveToNotConnected } from "./connection";
-import { EndsSync, retireCopy } from "./copies";
+import { type EndsSync, retireCopy } from "./copies";
 
 export interface DisconnectingParts {
   database: Database;
@@ -21,7 +21,7 @@ export interface DisconnectingParts {
 export class Disconnecting {
   constructor(private readonly parts: DisconnectingParts) {}
 
-  /** One short transaction (decision 0016), idempotent: disconnecting what is not connected succeeds. */
+  /** One short transaction (decision 0004), idempotent: disconnecting what is not connected succeeds. */
   async disconnect(actor: Actor): Promise<Outcome<null, PolicyRefusal>> {
     const policy = refusalToDisconnect(actor);
     const { database, clock, logger, endsSync } = this.parts;
@@ -43,7 +43,10 @@ export class Disconnecting {
   }
 }
 
-/** Tokens, begun renewals, and consents that someone started: none may bring anything back. And the chosen fields. */
+/**
+ * Tokens, begun renewals, and consents, whoever started them: who disconnects does not expect that a browser tab connects
+ * again. And the chosen fields.
+ */
 async function forget({ tenantId, typed }: TenantScope): Promise<void> {
   for (const entity of [CredentialRow, RenewalAttemptRow, AuthorizationRequestRow, FieldMappingRow]) {
     await typed((orm) => orm.delete(entity, { tenantId }));

@@ -1,15 +1,15 @@
 import { LessThanOrEqual } from "typeorm";
 import type { Actor } from "../auth/actor";
 import { recordAudit, recordPolicyRefusal } from "../auth/audit";
-import { PolicyRefusal, refusalToConnect } from "../auth/policies";
+import { type PolicyRefusal, refusalToConnect } from "../auth/policies";
 import type { CrmApi } from "../crm/api";
-import { CrmError, CrmFailure, Explanation, explain, stopBehind } from "../crm/errors";
+import { CrmError, type CrmFailure, type Explanation, explain, stopBehind } from "../crm/errors";
 import { OAuthError } from "../crm/oauth";
 import type { CrmEntity, CrmField } from "../crm/parsing/fields";
 import type { Database, TenantScope } from "../database/database";
 import { FieldMappingRow } from "../entities/field-mapping";
 import type { Clock } from "../platform/clock";
-import { accepted, Outcome, Refused, refused } from "../platform/errors";
+import { accepted, type Outcome, type Refused, refused } from "../platform/errors";
 import type { Logger } from "../platform/logger";
 import {
   ConnectionGoneError,

@@ -1,8 +1,8 @@
 import type { Database, TenantScope } from "../database/database";
 import { CredentialRow } from "../entities/connection";
-import { Clock, DAY_MS, HOUR_MS } from "../platform/clock";
+import { type Clock, DAY_MS, HOUR_MS } from "../platform/clock";
 import type { Logger } from "../platform/logger";
-import { forEachLogged } from "../platform/periodic";
+import { forEachLogged } from "../platform/work";
 import type { AccessTokens } from "./access-tokens";
 import { ConnectionGoneError, NeedsReauthorizationError } from "./connection";
 

@@ -4,20 +4,20 @@ import { CrmError } from "../crm/errors";
 import type { CrmHttp } from "../crm/http";
 import { OAuthError } from "../crm/oauth";
 import type { CrmCurrentUser } from "../crm/parsing/records";
-import type { Purse } from "../crm/prices";
+import type { Reservation } from "../crm/prices";
 import type { Database } from "../database/database";
 import type { ReauthorizationReason } from "../entities/connection";
 import type { Clock } from "../platform/clock";
 import type { Secret } from "../platform/keyring";
 import type { Logger } from "../platform/logger";
 import {
-  Bound,
+  type Bound,
   endAuthorization,
   endTrouble,
   NeedsReauthorizationError,
   noteTrouble,
   TOKEN_TROUBLES,
-  Trouble,
+  type Trouble,
 } from "./connection";
 import { boundOf, keepTimeZone } from "./copies";
 import type { Credential, Credentials } from "./credentials";
@@ -28,13 +28,13 @@ export interface IdentityParts {
   crmBaseUrl: string;
   credentials: Credentials;
   /** The tokens of these questions are counted there; none is refused for want of them. */
-  purseOf?(tenantId: number, copyId: number): Purse;
+  reservationOf?(tenantId: number, copyId: number): Reservation;
   clock: Clock;
   logger: Logger;
 }
 
 /** How a question is paid for, kept from being sent, and called off. */
-export type HowAsked = Pick<CallParts, "mayBegin" | "purse" | "stop">;
+export type HowAsked = Pick<CallParts, "mayBegin" | "reservation" | "stop">;
 type HeldToken = Pick<Credential, "version" | "accessToken" | "isProven">;
 
 const UNPROVEN: Trouble = {
@@ -81,7 +81,7 @@ export function refusalOfOwner(
   return user.active ? null : "GRANT_REVOKED";
 }
 
-/** Whose an access token is: the company and the user of the authorization, or nothing is read or written (decision 0059). */
+/** Whose an access token is: the company and the user of the authorization, or nothing is read or written (decision 0004). */
 export class Identity {
   constructor(private readonly parts: IdentityParts) {}
 
@@ -93,11 +93,11 @@ export class Identity {
     tenantId: number,
     copyId: number,
     held: HeldToken,
-    { purse = this.parts.purseOf?.(tenantId, copyId), ...how }: HowAsked = {},
+    { reservation = this.parts.reservationOf?.(tenantId, copyId), ...how }: HowAsked = {},
   ): Promise<Proof> {
     const { database, http, crmBaseUrl, credentials } = this.parts;
     const { version, accessToken, isProven } = held;
-    const user = await ownerOf(http, crmBaseUrl, accessToken, { ...how, purse }).catch(nullWhereRefused);
+    const user = await ownerOf(http, crmBaseUrl, accessToken, { ...how, reservation }).catch(nullWhereRefused);
     if (!user) return "REFUSED";
     const bound = await boundOf(database.tenant(tenantId), copyId);
     if (!bound) return "REPLACED";

@@ -1,11 +1,17 @@
-import { CrmOAuth, Grant, OAuthError, TokenFailure } from "../crm/oauth";
+import { type CrmOAuth, type Grant, OAuthError, type TokenFailure } from "../crm/oauth";
 import type { Database, TenantScope } from "../database/database";
 import { heldUpOf } from "../database/session-limits";
-import { ReauthorizationReason, RenewalAttemptRow } from "../entities/connection";
+import { type ReauthorizationReason, RenewalAttemptRow } from "../entities/connection";
 import type { Clock } from "../platform/clock";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
-import { endAuthorization, NEEDS_REAUTHORIZATION, NeedsReauthorizationError, noteTrouble, Trouble } from "./connection";
+import {
+  endAuthorization,
+  NEEDS_REAUTHORIZATION,
+  NeedsReauthorizationError,
+  noteTrouble,
+  type Trouble,
+} from "./connection";
 import type { Credential, Credentials } from "./credentials";
 
 export interface RenewalParts {

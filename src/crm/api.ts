@@ -236,7 +236,7 @@ export class CrmApi {
     return readSingle(await this.#get(ADDRESSES.record(entity, id)), fields.customFieldsRecord);
   }
 
-  /** In the order of the ids, so that a page that shows none beyond the last ends the way (decision 0072). */
+  /** In the order of the ids, so that a page that shows none beyond the last ends the way (decision 0014). */
   #list<T>(list: Address, schema: z.ZodType<T>, page: PageRequest, query: Query = {}): Promise<CrmPage<T>> {
     return this.#cursors(list, schema, { cursor: page.cursor, sort_by: "id", sort_direction: "asc", ...query });
   }

@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { Clock, SECOND_MS, systemClock } from "../platform/clock";
+import { type Clock, SECOND_MS, systemClock } from "../platform/clock";
 import type { Secret } from "../platform/keyring";
 import { CrmError, failureOfStatus } from "./errors";
 import type { CrmAnswer, CrmHttp, CrmRequest } from "./http";
 import { codeOfRefusal, detailOf } from "./parsing/page";
 import { jsonOf } from "./parsing/values";
-import { Address, PURSE_OF_NOBODY, Purse } from "./prices";
+import { type Address, NO_RESERVATION, type Reservation } from "./prices";
 
 /** Requests of a window that are left to others. */
 const RESERVE = 2;
@@ -22,7 +22,7 @@ const EPOCH_FROM = 1_000_000;
  * the others wait for what its answer says.
  */
 export class Pacer {
-  /** What the window had left at least, and until when that holds, by a clock that nobody sets. */
+  /** The least that the window had left, and until when that holds, by a clock that nobody sets. */
   #left = Number.POSITIVE_INFINITY;
   #until = 0;
   #inFlight = 0;
@@ -72,7 +72,7 @@ export class Pacer {
   }
 }
 
-/** Where the access token of a call comes from. */
+/** Gives a call its access token. */
 export interface TokenSource {
   current(): Promise<Secret>;
   /** A newer token after the CRM refused `refused` with 401; throws where there is none to be had. */
@@ -86,7 +86,7 @@ export interface CallParts {
   pacer?: Pacer;
   /** Called right before each request is written; it throws where the caller has lost what it works on. */
   mayBegin?: () => void;
-  purse?: Purse;
+  reservation?: Reservation;
   /** Calls off requests in hand, which read; their answers are not waited for any more. */
   stop?: AbortSignal;
 }
@@ -104,11 +104,15 @@ export class Calls {
   readonly #parts: Required<Omit<CallParts, "mayBegin" | "stop">> & Pick<CallParts, "mayBegin" | "stop">;
 
   constructor(parts: CallParts) {
-    this.#parts = { ...parts, pacer: parts.pacer ?? new Pacer(systemClock), purse: parts.purse ?? PURSE_OF_NOBODY };
+    this.#parts = {
+      ...parts,
+      pacer: parts.pacer ?? new Pacer(systemClock),
+      reservation: parts.reservation ?? NO_RESERVATION,
+    };
   }
 
   /**
-   * A refused token is renewed once and the call repeated once (decision 0031).
+   * A refused token is renewed once and the call repeated once (decision 0030).
    * @throws CrmError
    */
   async make(call: Call): Promise<CrmAnswer> {
@@ -120,8 +124,8 @@ export class Calls {
 
   /** Paid before anything else: what may not be asked is no reason to renew a token. */
   async #send(call: Call, tokenOf: () => Promise<Secret>): Promise<{ answer: CrmAnswer; token: Secret }> {
-    const { http, pacer, purse } = this.#parts;
-    const payment = await purse.spend(call.price);
+    const { http, pacer, reservation } = this.#parts;
+    const payment = await reservation.spend(call.price);
     try {
       const token = await tokenOf();
       const request = this.#request(call, token);

@@ -21,7 +21,7 @@ export type CrmFailure =
   | "UNAVAILABLE"
   | "UNREADABLE";
 
-/** What happened and what to do, as two pieces of one text for people. */
+/** An explanation for people in two parts: what happened, and what to do about it. */
 export interface Explanation {
   what: string;
   todo: string;

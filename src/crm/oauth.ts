@@ -6,7 +6,10 @@ import { CrmError } from "./errors";
 import type { CrmAnswer, CrmHttp } from "./http";
 import { jsonOf } from "./parsing/values";
 
-/** What a token answer grants. `refreshToken` is null where the answer had none: the old one stays. */
+/**
+ * The tokens of a granting answer. `refreshToken` is null where the answer had none: the old one stays. `expires_in`, which
+ * may be text, is not read (a token is renewed by its age), nor `api_domain` (the address is configuration).
+ */
 export interface Grant {
   accessToken: Secret;
   refreshToken: Secret | null;

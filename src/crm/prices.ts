@@ -36,8 +36,8 @@ export const ADDRESSES = {
   setCustomFields: (entity: CrmEntity, id: number) => ({ path: `${RECORDS[entity]}/${id}`, price: 5 }),
 } satisfies Record<string, Address | ((...of: never[]) => Address)>;
 
-/** What calls are paid from. */
-export interface Purse {
+/** Tokens that are set aside to pay for calls. */
+export interface Reservation {
   /**
    * Sets a request's price aside, before it is sent: each page has its own, and so has a repeat.
    * @throws BudgetLowError
@@ -54,4 +54,4 @@ export interface Payment {
 
 export const PAID_BY_NOBODY: Payment = { answered: () => undefined, unsent: () => undefined };
 /** For calls whose company is not known yet. */
-export const PURSE_OF_NOBODY: Purse = { spend: async () => PAID_BY_NOBODY };
+export const NO_RESERVATION: Reservation = { spend: async () => PAID_BY_NOBODY };

@@ -1,11 +1,11 @@
 import { Client, Pool, types } from "pg";
-import { DataSource, DefaultNamingStrategy, Table } from "typeorm";
+import { DataSource, DefaultNamingStrategy, type Table } from "typeorm";
 import { SECOND_MS } from "../platform/clock";
 import type { Secret } from "../platform/keyring";
 import type { Logger } from "../platform/logger";
 import { unavailable } from "./application-role";
 import { Initial } from "./migrations/0001-initial";
-import { heldUpOf, SESSION_LIMITS, SessionLimits, withLimits } from "./session-limits";
+import { heldUpOf, SESSION_LIMITS, type SessionLimits, withLimits } from "./session-limits";
 import type { SessionShares } from "./session-turns";
 
 /** In the order in which they run. */
@@ -17,7 +17,7 @@ const CONNECT_TIMEOUT_MS = 10_000;
 /** All but one are shared out by turns (`SESSION_SHARES`); the last is for whether the database answers at all. */
 const POOL_SIZE = 20;
 
-/** What operations and jobs may hold of a process's sessions (decision 0058). */
+/** How many of a process's sessions operations and jobs may hold (decision 0057). */
 export const SESSION_SHARES: SessionShares = {
   sessions: POOL_SIZE - 1,
   most: { read: 15, work: 12, background: 10 },
@@ -76,7 +76,7 @@ function getTypeParser(oid: number, format?: "text" | "binary"): (value: string)
   if (oid === OID_INT8) return Number;
   if (oid === OID_INT8_ARRAY) return (value) => value.slice(1, -1).split(",").filter(Boolean).map(Number);
   if (oid === OID_DATE) return (value) => value;
-  return types.getTypeParser(oid, format as "text");
+  return format === "binary" ? types.getTypeParser(oid, format) : types.getTypeParser(oid, format);
 }
 
 /** An operator waits for it. */

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { run, Task, Logger as WorkerLogger } from "graphile-worker";
+import { run, type Task, Logger as WorkerLogger } from "graphile-worker";
 import { Pool } from "pg";
 import type { z } from "zod";
 import type { Secret } from "../platform/keyring";
@@ -70,7 +70,7 @@ const POLL_MS = 2_000;
 /** After the runner gave up, so that a database that is down is not hammered. */
 const RESTART_MS = 500;
 
-/** What a worker does with the jobs of a kind. */
+/** The worker's side of one kind of jobs. */
 export interface JobHandler {
   name: string;
   handle(payload: unknown, stop: AbortSignal): Promise<void>;

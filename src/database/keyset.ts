@@ -41,10 +41,12 @@ const KEY_TYPES = {
   },
 } as const satisfies Record<string, KeyType>;
 
-/** What a list is sorted by: SQL over the row `t` that is never null. */
+/** One key of a list's order: SQL over the row `t` that is never null. */
 export interface SortKey {
   sql: string;
   type: keyof typeof KEY_TYPES;
+  /** One value for all rows of a walk: its cursors carry it, and nothing is compared with it. */
+  isCarried?: true;
 }
 
 /** A total order: all keys in one direction, the last of them unique, so that no two rows tie. */
@@ -52,6 +54,9 @@ export interface ListOrder {
   keys: readonly [SortKey, ...SortKey[]];
   direction: "ASC" | "DESC";
 }
+
+/** A list is counted and summed up so far, and where it is longer no number is given: what one costs has an end. */
+export const MOST_COUNTED = 10_000;
 
 /** Where a page ended: the keys of its last row, as exact text. */
 export type Position = readonly string[];
@@ -73,30 +78,52 @@ export interface Page<Row> {
   hasMore: boolean;
 }
 
+/** How a walk goes on, over a row `t`: for a source that itself reads no more than a page needs. */
+export interface Step {
+  /** A condition, with AND before it; empty on the first page. */
+  beyond: string;
+  orderBy: string;
+  limit: number;
+}
+
+interface Source {
+  /** Stands for the entity's table, and gives `t`. */
+  from?: string | ((step: Step) => string);
+  /** What of it is the entity's row, where that is not `t`. */
+  row?: string;
+  where: readonly string[];
+  /** $1 is the tenant, these come behind it. */
+  parameters: readonly unknown[];
+}
+
 /**
  * One page of an entity's table in one statement, by keyset: what follows a position is found by comparing keys, never
  * by counting, so rows that come and go elsewhere move nothing.
- * @param where conditions over the row `t`; $1 is the tenant, `parameters` come behind it; `from` stands for the
- *   entity's table, where it is given
  */
 export async function readPage<T extends ObjectLiteral>(
   { tenantId, metadata, entities }: TenantScope,
   entity: ObjectType<T>,
-  { from, where, parameters }: { from?: string; where: readonly string[]; parameters: readonly unknown[] },
-  { order, first, after }: PageRequest,
+  { from, row = "t", where, parameters }: Source,
+  { order: { keys, direction }, first, after }: PageRequest,
 ): Promise<Page<T>> {
-  const { tableName } = metadata(entity);
-  const { keys, direction } = order;
+  const compared = keys.flatMap((key, index) => (key.isCarried ? [] : [{ ...key, reached: after?.[index] }]));
   const placeholder = (index: number) => `$${parameters.length + 2 + index}`;
   const position = keys.map(({ sql, type }) => KEY_TYPES[type].text(sql));
-  const reached = keys.map(({ type }, index) => KEY_TYPES[type].value(placeholder(index)));
-  const beyond = `(${keys.map(({ sql }) => sql)}) ${direction === "ASC" ? ">" : "<"} (${reached})`;
+  const reached = compared.map(({ type }, index) => KEY_TYPES[type].value(placeholder(index)));
+  const sorted = compared.map(({ sql }) => sql);
+  const step: Step = {
+    beyond: after ? ` AND (${sorted}) ${direction === "ASC" ? ">" : "<"} (${reached})` : "",
+    orderBy: sorted.map((sql) => `${sql} ${direction}`).join(),
+    limit: first + 1,
+  };
+  const source = typeof from === "function" ? from(step) : `${from ?? metadata(entity).tableName} t`;
+  // A source that takes the step has left out what lies before it.
+  const beyond = typeof from === "function" ? "" : step.beyond;
   const found = await entities<T, { position: Position }>(
     entity,
-    `SELECT t.*, ARRAY[${position}] AS position FROM ${from ?? tableName} t
-     WHERE ${["t.tenant_id = $1", ...where, ...(after ? [beyond] : [])].join(" AND ")}
-     ORDER BY ${keys.map(({ sql }) => `${sql} ${direction}`)} LIMIT ${first + 1}`,
-    [tenantId, ...parameters, ...(after ?? [])],
+    `SELECT ${row}.*, ARRAY[${position}] AS position FROM ${source}
+     WHERE ${["t.tenant_id = $1", ...where].join(" AND ")}${beyond} ORDER BY ${step.orderBy} LIMIT ${step.limit}`,
+    [tenantId, ...parameters, ...(after ? compared.map((key) => key.reached) : [])],
   );
   return { rows: found.slice(0, first), hasMore: found.length > first };
 }

@@ -4,8 +4,8 @@ import type { DataSource } from "typeorm";
 import { ServiceError } from "../platform/errors";
 import type { Secret } from "../platform/keyring";
 import { asApplication, unavailable } from "./application-role";
-import { Ask, dropLocalRows, forSchemaChanges, readLayout, spreadTables } from "./cluster";
-import { createDataSource, DatabaseOptions, migrationNames } from "./data-source";
+import { type Ask, dropLocalRows, forSchemaChanges, readLayout, spreadTables } from "./cluster";
+import { createDataSource, type DatabaseOptions, migrationNames } from "./data-source";
 import { startEmbeddedPostgres } from "./embedded/embedded-postgres";
 import { SESSION_LIMITS, withLimits } from "./session-limits";
 

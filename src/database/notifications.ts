@@ -15,9 +15,7 @@ export const MEETING_MATCHED = "meeting_matched";
 export const SILENCE_CHANGED = "silence_changed";
 /** The operator stopped or resumed the calls to the CRM; of all tenants, so every subscriber is woken. */
 export const CRM_STOP_CHANGED = "crm_stop_changed";
-const CHANNELS = [
-  ...([CONNECTION_CHANGED, PROGRESS_CHANGED, MEETING_MATCHED, SILENCE_CHANGED, CRM_STOP_CHANGED] as const),
-] as const;
+const CHANNELS = [CONNECTION_CHANGED, PROGRESS_CHANGED, MEETING_MATCHED, SILENCE_CHANGED, CRM_STOP_CHANGED] as const;
 export type Channel = (typeof CHANNELS)[number];
 
 /** @param id of what changed; null: anything may have, also while nobody listened */

@@ -8,7 +8,7 @@ interface EntityColumns {
   decimals: readonly string[];
 }
 
-/** What the text of a decimal is selected as beside it, where the decimal itself would come as a float. */
+/** Selects a decimal as text beside it; the decimal itself would come as a float. */
 const asText = (decimal: string) => `${decimal} as text`;
 
 const knownColumns = new WeakMap<EntityMetadata, EntityColumns>();
@@ -57,7 +57,7 @@ type KindOf<V> = V extends Date
         ? "flag"
         : "json";
 
-/** What a statement selects: each column of its rows with its kind. A number is one that a float holds exactly. */
+/** The columns of a statement's rows, each with its kind. A number is one that a float holds exactly. */
 export type Shape<T> = { readonly [C in keyof T]-?: KindOf<NonNullable<T[C]>> };
 
 /** By PostgreSQL's numbers of types. A decimal and a day are text to the driver; what is not here is "json". */

@@ -3,7 +3,7 @@ import { MINUTE_MS, SECOND_MS } from "../platform/clock";
 import { ServiceError } from "../platform/errors";
 import { Secret } from "../platform/keyring";
 
-/** What PostgreSQL lets a session take before it ends the statement or the session, in milliseconds; 0: no limit. */
+/** Milliseconds after which PostgreSQL ends a session's statement or the session itself; 0: no limit. */
 export interface SessionLimits {
   /** One statement, what it waits for included. */
   statement: number;
@@ -93,6 +93,8 @@ export function withLimits(url: Secret, limits: SessionLimits): Secret {
     idle_in_transaction_session_timeout: limits.idleInTransaction,
     ...(knowsTransactions ? { transaction_timeout: limits.transaction } : {}),
     ...PEER_SETTINGS,
+    // Statements here read few rows, and to compile one took up to a hundred times as long as to execute it.
+    jit: "off",
   };
   const given = limited.searchParams.get("options") ?? "";
   const options = Object.entries(settings).map(([name, value]) => `-c ${name}=${value}`);
@@ -126,7 +128,7 @@ const ENDED = /^(Connection terminated|Client has encountered a connection error
 /** As the pool says that no session came free in time. */
 const NO_SESSION = "timeout exceeded when trying to connect";
 
-/** What the caller may be told: the error where it says that the database held the work up, null for anything else. */
+/** The error that a caller may be told where the database held the work up; null for any other error. */
 export function heldUpOf(error: unknown): HeldUpError | null {
   if (error instanceof HeldUpError) return error;
   return isHeldUp(error) ? new HeldUpError(TRY_AGAIN, { cause: error }) : null;

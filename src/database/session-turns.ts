@@ -23,7 +23,7 @@ interface Tenant {
 
 /**
  * Whose turn it is to have a database session: within a use the tenants take turns, and none holds more than its share,
- * so that one tenant's burst waits behind itself and not before the others (decision 0058).
+ * so that one tenant's burst waits behind itself and not before the others (decision 0057).
  */
 export class SessionTurns {
   /** In the order of their turns: who comes anew, and who was served, goes to the end. */

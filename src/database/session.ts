@@ -31,7 +31,7 @@ const CANCEL_TIMEOUT_MS = 2_000;
 /** As TypeORM says it: also after the deadline, for the session goes back to the pool. */
 const ROLLBACK = "ROLLBACK";
 
-/** What `pg` has and its types do not tell of. */
+/** Members of `pg`'s connection that its types leave out. */
 type Client = PoolClient & { host: string; port: number; processID: number; secretKey: number };
 type CancelConnection = Connection & {
   connect(port: number | string, host?: string): void;

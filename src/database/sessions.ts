@@ -100,7 +100,7 @@ const isStalePlan = (error: unknown): boolean => error instanceof Error && "code
 /** An operation that waits for longer is told so; a read waits until its deadline, and a job for as long as it takes. */
 const TURN_WITHIN_MS = 10_000;
 
-/** What all sessions of a process have in common. */
+/** The parts that all sessions of a process share. */
 export interface SessionParts {
   dataSource: DataSource;
   observe: ObserveSql;

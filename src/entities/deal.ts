@@ -9,7 +9,6 @@ import { Check, Column, Entity, Index, PrimaryColumn } from "typeorm";
   where: "NOT participants_due",
 })
 @Index("deal_snoozed", ["tenantId", "copyId", "snoozeEndsAt"], { where: "snooze_ends_at IS NOT NULL" })
-@Index("deal_by_update", { synchronize: false })
 @Check("deal_status", "status IN ('open', 'won', 'lost')")
 export class DealRow {
   @PrimaryColumn("bigint")

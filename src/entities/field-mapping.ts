@@ -23,7 +23,7 @@ export class FieldMappingRow {
   @Column("text")
   fieldKey!: string;
 
-  /** What it was when it was nominated. */
+  /** The field's type when it was nominated. */
   @Column("text")
   nominatedType!: string;
 

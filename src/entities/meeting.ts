@@ -6,6 +6,8 @@ import { TenantRow } from "./tenant";
 @ForeignKey(() => TenantRow, ["tenantId"], ["id"], { name: "meeting_tenant_fkey" })
 @Index("meeting_external_id", ["tenantId", "externalId"], { unique: true })
 @Index("meeting_by_start", ["tenantId", "startsAt", "id"])
+@Index("meeting_taking_place", ["tenantId", "startsAt", "id"], { where: "cancelled_at IS NULL" })
+@Index("meeting_by_owner", { synchronize: false })
 @Index("meeting_to_refresh", ["startsAt"], { where: "refreshed_at IS NULL" })
 export class MeetingRow {
   @PrimaryColumn("bigint")
@@ -39,7 +41,7 @@ export class MeetingRow {
   @Column("timestamptz", { nullable: true })
   cancelledAt!: Date | null;
 
-  /** When what it is about was last brought up to date for its sake, as it begins soon; null: not yet. */
+  /** When its records were last brought up to date because it begins soon; null: not yet. */
   @Column("timestamptz", { nullable: true })
   refreshedAt!: Date | null;
 }
@@ -142,6 +144,7 @@ export interface LastDeal {
 /** Which deal a meeting is about, with the rule that decided; of the copy it was decided on. */
 @Entity("meeting_match")
 @Index("meeting_match_by_deal", ["tenantId", "copyId", "dealId"])
+@Index("meeting_match_by_status", { synchronize: false })
 @ForeignKey(() => MeetingRow, ["tenantId", "meetingId"], ["tenantId", "id"], {
   name: "meeting_match_meeting_fkey",
   onDelete: "CASCADE",
@@ -156,6 +159,10 @@ export class MeetingMatchRow {
 
   @Column("bigint", { nullable: true })
   copyId!: number | null;
+
+  /** The meeting's own: lists of one status are sorted by it. */
+  @Column("timestamptz")
+  startsAt!: Date;
 
   @Column("text")
   status!: MeetingMatchStatus;
@@ -179,7 +186,7 @@ export class MeetingMatchRow {
   @Column("text")
   fingerprint!: string;
 
-  /** What a user chose. It outlives matches in which the deal is not to be seen, and the copy. */
+  /** The user's choice. It outlives matches in which the deal is not to be seen, and the copy. */
   @Column("bigint", { nullable: true })
   chosenDealId!: number | null;
 

@@ -54,7 +54,7 @@ export class NoteRow {
   updateTime!: Date | null;
 }
 
-/** What whoever writes a note's content sets beside it: what was kept of the old content is none of the new. */
+/** Set beside each new content of a note: what was kept of the old content is none of the new. */
 export const NOTHING_SHOWN = { shownHtml: null, shownText: null, shownCut: null, shownRules: null };
 
 /** What the parser of the CRM's answers makes of a note; instants are text. */
@@ -82,5 +82,5 @@ export const noteRow = (note: ReadNote) => ({
 /** For `upsertPage`: a note that is what it was keeps what it is shown as. */
 export const NOTE_UPSERT = { silent: Object.keys(NOTHING_SHOWN) };
 
-/** What is said of a note without its content. */
+/** A note without its content. */
 export type NoteHead = Omit<NoteRow, "content" | "truncated" | keyof typeof NOTHING_SHOWN>;

@@ -1,13 +1,23 @@
 import { Check, Column, Entity, Index, PrimaryColumn } from "typeorm";
+import type { DealRow } from "./deal";
 import type { OwnThreshold } from "./tenant";
+
+/** One for each order of a list within all deals, a pipeline, a stage or an owner's. */
+function ListIndexes(row: new () => object): void {
+  for (const within of ["all", "pipeline", "stage", "owner"])
+    for (const by of ["update", "value", "silence"])
+      Index(`deal_silence_${within}_by_${by}`, { synchronize: false })(row);
+}
 
 /**
  * A phase of a deal's schedule of silence: what is judged from when to when, if nothing happens. The first one holds since
- * ever and the last one for ever, so that each instant has exactly one.
+ * ever and the last one for ever, so that each instant has exactly one. With it stands what lists of deals filter and sort by,
+ * so that each finds its page by one index (decision 0082).
  */
 @Entity("deal_silence")
-@Index("deal_silence_by_since", { synchronize: false })
-@Index("deal_silence_quiet", { synchronize: false })
+@Index("deal_silence_due", ["tenantId", "copyId", "holdsUntil"], { where: "is_listed" })
+@Index("deal_silence_ahead", ["tenantId", "copyId", "holdsFrom"], { where: "is_listed" })
+@ListIndexes
 @Index("deal_silence_untold", ["holdsFrom"], { where: "NOT is_told" })
 @Check("deal_silence_verdict", "verdict IN ('ACTIVE', 'COOLING', 'QUIET', 'GHOSTED')")
 export class DealSilenceRow {
@@ -38,9 +48,41 @@ export class DealSilenceRow {
   /** Whoever watches was told that this verdict follows the one before, or it is none that follows another. */
   @Column("boolean")
   isTold!: boolean;
+
+  /** The phase that holds; where its time is over, the one that was last known to. Of each deal one, which lists read. */
+  @Column("boolean")
+  isListed!: boolean;
+
+  /** What of the deal's own row it was judged by: a change of anything else leaves the schedule as it is. */
+  @Column("text")
+  judgedAs!: string;
+
+  @Column("text")
+  status!: DealRow["status"];
+
+  @Column("bigint", { nullable: true })
+  pipelineId!: number | null;
+
+  @Column("bigint", { nullable: true })
+  stageId!: number | null;
+
+  @Column("bigint", { nullable: true })
+  ownerId!: number | null;
+
+  /** The deal's last change in the CRM; the year 1 where that is not known. */
+  @Column("timestamptz")
+  changedAt!: Date;
+
+  /** Behind every currency where a half of the money is missing. */
+  @Column({ type: "text", collation: "C" })
+  currency!: string;
+
+  /** Exact decimal text: the highest value first. */
+  @Column("numeric")
+  negativeValue!: string;
 }
 
-/** What deals are judged by. */
+/** The standards that deals are judged by. */
 export interface Standards {
   /** The version of the rules. */
   version: number;

@@ -45,7 +45,7 @@ export const GAP_CODES = [
 ] as const;
 export type GapCode = (typeof GAP_CODES)[number];
 
-/** What an answer lacks, or a run lacked when it ended. Instants are RFC 3339 text, because runs keep theirs as JSON. */
+/** Something that an answer lacks, or that a run lacked when it ended. Instants are RFC 3339 text, because runs keep theirs as JSON. */
 export interface GapSummary {
   resource: SyncResource;
   code: GapCode;

@@ -2,20 +2,20 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Credentials, resealAll } from "../connections/credentials";
 import { OBEYED_WITHIN_MS, resumeCrm, stopCrm } from "../connections/crm-stops";
 import { asApplication } from "../database/application-role";
-import { Ask, dropLocalRows, readLayout } from "../database/cluster";
+import { type Ask, dropLocalRows, readLayout } from "../database/cluster";
 import { migrationNames } from "../database/data-source";
 import { Database, reachOf } from "../database/database";
-import { Applied, appliedMigrations, changingTables, distributeTables, openDatabase } from "../database/migrate";
+import { type Applied, appliedMigrations, changingTables, distributeTables, openDatabase } from "../database/migrate";
 import { entities } from "../entities/index";
 import { systemClock } from "../platform/clock";
 import type { Config } from "../platform/config";
 import { messageOf, ServiceError } from "../platform/errors";
-import { Keyring, Secret } from "../platform/keyring";
+import { Keyring, type Secret } from "../platform/keyring";
 import type { Logger } from "../platform/logger";
 
 const NO_REASON = "no reason was given.";
 
-/** What the operator may ask for in place of serving; each says what it did. */
+/** The operator's commands, which run in place of the service; each says what it did. */
 export const COMMANDS: Record<string, (config: Config, logger: Logger, words: string[]) => Promise<string>> = {
   "rotate-keys": rotateKeys,
   "db-distribute": ({ databaseUrl }) => distribute(databaseUrl),

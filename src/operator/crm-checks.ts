@@ -2,13 +2,13 @@ import { request } from "undici";
 import { SECOND_MS } from "../platform/clock";
 import type { CrmConfig } from "../platform/config";
 import { messageOf } from "../platform/errors";
-import { clockFinding, Finding, fault, ok, warning } from "./finding";
+import { clockFinding, type Finding, fault, ok, warning } from "./finding";
 
 const TIMEOUT_MS = 10_000;
 /** More of an answer than anyone needs to tell what answered. */
 const MAX_BYTES = 64 * 1024;
 
-/** What stands at an address: its answer to a GET without a token, or why none came. */
+/** An address's answer to a GET without a token, or why none came. */
 type Probe =
   | {
       reached: true;
@@ -49,7 +49,10 @@ function ahead(sentAt: number, askedAt: number, answeredAt: number): number {
 /** The CRM's clock decides from when on changes are asked for; the service allows a minute. */
 const CLOCK = { quietMs: 5 * SECOND_MS, faultMs: 60 * SECOND_MS };
 
-/** Asks the CRM twice, without a token: for its API and for its consent page. Nothing is authorized by that. */
+/**
+ * Asks the CRM twice, without a token: for its API and for its consent page. Nothing is authorized by that. The client
+ * secret is not tried: nobody knows what a CRM does with a service that sends false token requests.
+ */
 export async function checkCrm({ baseUrl, authUrl, clientId, redirectUrl }: CrmConfig): Promise<Finding[]> {
   const consent = new URL(`${authUrl}/oauth/authorize`);
   consent.searchParams.set("client_id", clientId);
@@ -65,7 +68,7 @@ function notReached(name: string, url: string, why: string): Finding {
   return fault(`the CRM at ${url} cannot be reached: ${why}`, todo);
 }
 
-/** What an API call without a token says: the CRM refuses it with 401, in JSON. */
+/** Sorts the answer to an API call without a token, which the CRM refuses with 401, in JSON. */
 function meaningOfApi(url: string, answer: Probe): Finding {
   if (!answer.reached) return notReached("CRM_BASE_URL", url, answer.why);
   const { status, contentType } = answer;

@@ -10,7 +10,7 @@ const LATE = "5 minutes";
 /** A turn of a run takes 15 seconds; a purge may take minutes. */
 const STUCK = "15 minutes";
 
-/** What the service has in hand: keys, connections, jobs, writes. The session must act as the service would. */
+/** Checks of the service's own work: keys, connections, jobs, writes. The session must act as the service would. */
 export async function checkWork(look: Look, keys: readonly EncryptionKey[]): Promise<Finding[]> {
   const [tables] = await look.rows<{ exist: boolean }>(
     "SELECT to_regclass('public.crm_stop') IS NOT NULL AND to_regclass('graphile_worker._private_jobs') IS NOT NULL AS exist",

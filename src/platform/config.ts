@@ -2,8 +2,8 @@ import { z } from "zod";
 import { isNetwork } from "./client-address";
 import { SECOND_MS } from "./clock";
 import { ServiceError } from "./errors";
-import { EncryptionKey, KEY_BYTES, Secret } from "./keyring";
-import { LOG_LEVELS, LogLevel } from "./logger";
+import { type EncryptionKey, KEY_BYTES, Secret } from "./keyring";
+import { LOG_LEVELS, type LogLevel } from "./logger";
 
 export type Role = "api" | "worker";
 
@@ -184,8 +184,10 @@ const environment = z.object({
   LOG_LEVEL: z.enum(LOG_LEVELS, { error: `must be one of ${LOG_LEVELS.join(", ")}` }).default("info"),
 });
 
-/** The names of all variables that are read. */
-export const VARIABLES: readonly string[] = Object.keys(environment.shape);
+/** All variables that are read, each with its default; undefined where there is none. */
+export const VARIABLES: ReadonlyMap<string, unknown> = new Map(
+  Object.entries(environment.shape).map(([name, type]) => [name, type.safeParse(undefined).data]),
+);
 
 /** Faults of variables together; zod skips such checks where a single variable is at fault, and all are owed at once. */
 function faultsBetweenVariables(given: Record<string, string | undefined>): string[] {

@@ -9,7 +9,7 @@ export type LogLevel = (typeof LOG_LEVELS)[number];
 const SECRET_KEYS = ["access_token", "refresh_token", "authorization", "client_secret", "accessToken", "refreshToken"];
 const censored = SECRET_KEYS.flatMap((key) => [key, `*.${key}`, `*.*.${key}`]);
 
-/** What may wait to be written; beyond it lines are dropped, so that a log that nobody reads does not fill the process. */
+/** Bytes that may wait to be written; beyond them lines are dropped, so that a log that nobody reads does not fill the process. */
 const MOST_UNWRITTEN_BYTES = 16 * 1024 * 1024;
 
 /**

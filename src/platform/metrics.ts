@@ -1,9 +1,12 @@
+import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";
+import { resourceFromAttributes } from "@opentelemetry/resources";
+import { BatchSpanProcessor, NodeTracerProvider } from "@opentelemetry/sdk-trace-node";
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 
 /** From a fast page to the 30 seconds after which a call is given up. */
 const SECONDS = [0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
-/** What this process counts, in a registry of its own: nothing is counted on import, and two apps do not mix. */
+/** The metrics of one app, in a registry of their own: nothing is counted on import, and two apps do not mix. */
 export interface Metrics {
   registry: Registry;
   /** GraphQL operations by kind and by OK or the code of their first error. */
@@ -73,25 +76,6 @@ export function createMetrics(): Metrics {
       buckets: SECONDS,
       registers,
     }),
-    syncPages: new Histogram({
-      name: "sync_page_seconds",
-      help: "Pages of a sync run, from asking the CRM to the commit.",
-      labelNames: ["resource"],
-      buckets: SECONDS,
-      registers,
-    }),
-    syncRecords: new Counter({
-      name: "sync_records_total",
-      help: "Records of committed pages: written, unchanged, removed, rejected.",
-      labelNames: ["resource", "outcome"],
-      registers,
-    }),
-    syncRuns: new Counter({
-      name: "sync_runs_total",
-      help: "Ended sync runs: SUCCEEDED, or the code of their failure.",
-      labelNames: ["kind", "outcome"],
-      registers,
-    }),
     tokenRenewals: new Counter({
       name: "token_renewals_total",
       help: "Renewals of access tokens: GRANTED, or what the failure means.",
@@ -104,9 +88,34 @@ export function createMetrics(): Metrics {
       labelNames: ["kind", "state"],
       registers,
     }),
+    ...syncMetrics(registers),
     ...tokenMetrics(registers),
   };
 }
+
+type SyncMetrics = Pick<Metrics, "syncPages" | "syncRecords" | "syncRuns">;
+
+const syncMetrics = (registers: Registry[]): SyncMetrics => ({
+  syncPages: new Histogram({
+    name: "sync_page_seconds",
+    help: "Pages of a sync run, from asking the CRM to the commit.",
+    labelNames: ["resource"],
+    buckets: SECONDS,
+    registers,
+  }),
+  syncRecords: new Counter({
+    name: "sync_records_total",
+    help: "Records of committed pages: written, unchanged, removed, rejected.",
+    labelNames: ["resource", "outcome"],
+    registers,
+  }),
+  syncRuns: new Counter({
+    name: "sync_runs_total",
+    help: "Ended sync runs: SUCCEEDED, or the code of their failure.",
+    labelNames: ["kind", "outcome"],
+    registers,
+  }),
+});
 
 type TokenMetrics = Pick<Metrics, "crmTokens" | "crmCompaniesShort" | "crmTokensLimit" | "crmTokensRemaining">;
 
@@ -134,4 +143,19 @@ function tokenMetrics(registers: Registry[]): TokenMetrics {
       registers,
     }),
   };
+}
+
+/**
+ * Sends OpenTelemetry traces (OTLP over HTTP) to a collector: operations, their SQL and their calls to the CRM.
+ * @param endpoint the collector's base address, as in OTEL_EXPORTER_OTLP_ENDPOINT
+ * @returns sends what is left and ends
+ */
+export function startTracing(endpoint: string): () => Promise<void> {
+  const exporter = new OTLPTraceExporter({ url: `${endpoint}/v1/traces` });
+  const provider = new NodeTracerProvider({
+    resource: resourceFromAttributes({ "service.name": "crm-connection" }),
+    spanProcessors: [new BatchSpanProcessor(exporter)],
+  });
+  provider.register();
+  return () => provider.shutdown();
 }

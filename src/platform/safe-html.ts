@@ -1,17 +1,29 @@
 import sanitizeHtml from "sanitize-html";
-import { cutHtml } from "./cut";
 import { inSlice } from "./work";
+
+/** At most so many UTF-16 units of a text, without half a character at the end. */
+export function cutText(text: string, limit: number): string {
+  return text.length > limit ? text.slice(0, limit).replace(/[\ud800-\udbff]$/, "") : text;
+}
+
+/** The beginning of a tag or an entity whose end was cut off; such an entity would name another character. */
+const TORN_END = /(?:<[^<>]*|&#?\w{0,64})$/;
+
+/** The same for HTML: no torn tag or entity at the end. Elements may stay open, as they may in anybody's HTML. */
+export function cutHtml(html: string, limit: number): string {
+  return html.length > limit ? cutText(html, limit).replace(TORN_END, "") : html;
+}
 
 /** Larger by one with each change of what is made of the same HTML: what was kept of older rules is made anew. */
 export const HTML_RULES = 2;
 
-export interface SafeHtml {
+interface SafeHtml {
   html: string;
   /** Less than was given: only its words, or not all of them. */
   cut: boolean;
 }
 
-/** What a note may hold: text structure and links out. No styles, images, scripts, forms or frames. */
+/** Elements that a note may hold: text structure and links out. No styles, images, scripts, forms or frames. */
 const ALLOWED: sanitizeHtml.IOptions = {
   // Deeper tags go and their text stays: whoever reads the tree calls itself for each level.
   nestingLimit: 100,
@@ -36,7 +48,7 @@ const INDENTED_BY = 1 / 8;
 const INDENTING = new Set(["blockquote", "ul", "ol"]);
 /** A rule becomes a line of forty dashes. */
 const RULE_WORK = 4;
-/** What stands between two tags, entities or `<`s is a text of its own: 40,000 of them take 15 ms. */
+/** A text ends at each tag, entity or `<`: 40,000 texts take 15 ms. */
 const TEXT_WORK = 1 / 4;
 /** Of `&` and of `<` that begins no tag, where only the words are shown: each is a text of its own. */
 const MAX_MARKS = 40_000;
@@ -102,7 +114,7 @@ function withinMarks(html: string): string {
 }
 
 const TAG = /<(\/?)([a-z][^\s>/]*)(>?)/gi;
-/** What they hold is no text of the note: the sanitizer drops it with them. */
+/** The sanitizer drops these elements with all that they hold, which is no text of the note. */
 const NO_TEXT = new Set(["script", "style", "textarea", "option", "xmp"]);
 const LINES = new Set(["p", "br", "div", "h1", "h2", "h3", "h4", "blockquote", "pre", "hr", "li", "table", "tr"]);
 const MAX_LINES = 2_000;

@@ -107,7 +107,7 @@ export function share<T>(value: StateStream<T>, freshMs: number, ended: () => vo
  */
 const MOST_WAITING = 1_000;
 
-/** What is told of one happening, read when the first reader comes to it, once for all; null: nothing any more. */
+/** The answer to one event, read when its first reader comes to it, once for all readers; null: there is none any more. */
 type Told<T> = () => Promise<T | null>;
 
 /** Things that happen, each told to every reader once and in their order, from when it begins to read. */

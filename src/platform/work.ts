@@ -1,6 +1,8 @@
 import { AsyncLocalStorage } from "node:async_hooks";
-import { Attributes, SpanKind, SpanStatusCode, trace } from "@opentelemetry/api";
+import { setTimeout as sleep } from "node:timers/promises";
+import { type Attributes, SpanKind, SpanStatusCode, trace } from "@opentelemetry/api";
 import { messageOf } from "./errors";
+import type { Logger } from "./logger";
 
 /** The fields of a piece of work in each log line that it causes, however deep: ids and names only. */
 interface WorkFields {
@@ -9,7 +11,7 @@ interface WorkFields {
   jobId?: string;
 }
 
-/** What a piece of work has asked for so far. */
+/** How many statements and calls a piece of work has made so far. */
 interface WorkCounts {
   sql: number;
   crm: number;
@@ -110,4 +112,53 @@ function doSlice(): void {
     next.work();
   }
   if (waiting.size > 0) setImmediate(doSlice);
+}
+
+/** Tasks of a worker besides its jobs, by a name for the log. Several workers do them at once, which must be harmless. */
+type PeriodicTasks = Readonly<Record<string, () => Promise<void>>>;
+
+/**
+ * Does the tasks one after the other, now and again and again. One that fails is logged and holds up none of the others.
+ * @returns ends them, when the round in hand has ended
+ */
+export async function startPeriodic(
+  tasks: PeriodicTasks,
+  everyMs: number,
+  logger: Logger,
+): Promise<() => Promise<void>> {
+  const stopping = new AbortController();
+  const { signal } = stopping;
+  const round = async () => {
+    for (const [task, work] of Object.entries(tasks)) {
+      if (signal.aborted) return;
+      await work().catch((error: unknown) =>
+        logger.warn({ err: error, task }, "a periodic task failed and is tried again"),
+      );
+    }
+  };
+  await round();
+  const rounds = (async () => {
+    for (;;) {
+      await sleep(everyMs, undefined, { signal }).catch(() => undefined);
+      if (signal.aborted) return;
+      await round();
+    }
+  })();
+  return async () => {
+    stopping.abort();
+    await rounds;
+  };
+}
+
+/** Does something for each of many things found. One that fails is logged by what it is, and holds up none behind it. */
+export async function forEachLogged<T extends object>(
+  found: readonly T[],
+  work: (one: T) => Promise<unknown>,
+  logger: Logger,
+): Promise<void> {
+  const failed = (one: T, error: unknown) => {
+    const fields: object = { ...one, err: error };
+    logger.error(fields, "one of many failed, and is left to the next time");
+  };
+  for (const one of found) await work(one).catch((error: unknown) => failed(one, error));
 }

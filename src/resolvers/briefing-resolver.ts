@@ -1,5 +1,5 @@
 import { Arg, Ctx, FieldResolver, ID, Query, Resolver, Root } from "type-graphql";
-import { readAsOf, readGapsOfBriefing, readMeeting } from "../briefing/briefings";
+import { readAsOf, readGapsOfBriefing, readMeeting } from "../briefing/meeting-rows";
 import type { DealRow } from "../entities/deal";
 import type { OrganizationRow } from "../entities/organization";
 import type { PersonRow } from "../entities/person";

@@ -7,8 +7,7 @@ import { grantEndsAt } from "../connections/grants";
 import { readGaps } from "../connections/known-gaps";
 import { CONNECTION_CHANGED } from "../database/notifications";
 import type { ConnectionRow } from "../entities/connection";
-import type { CrmUserRow } from "../entities/crm-user";
-import type { PipelineRow } from "../entities/pipeline";
+import type { CrmUserRow, PipelineRow } from "../entities/crm-setup";
 import type { GapSummary, SyncRunRow } from "../entities/sync-run";
 import { asMany } from "../schema/base";
 import {

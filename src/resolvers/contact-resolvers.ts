@@ -1,6 +1,6 @@
 import { Arg, Ctx, FieldResolver, ID, Int, Query, Resolver, Root } from "type-graphql";
 import type { ActivityRow } from "../entities/activity";
-import type { CrmUserRow } from "../entities/crm-user";
+import type { CrmUserRow } from "../entities/crm-setup";
 import type { DealRow } from "../entities/deal";
 import type { NoteHead } from "../entities/note";
 import type { OrganizationRow } from "../entities/organization";

@@ -1,7 +1,7 @@
 import type { Actor, Viewer } from "../auth/actor";
+import type { Meetings } from "../briefing/meetings";
 import type { ShownNotes } from "../briefing/notes";
 import type { QuietSettings } from "../briefing/quiet/quiet-settings";
-import type { Meetings } from "../briefing/record-meeting";
 import type { Snoozing } from "../briefing/snoozing";
 import type { Budget } from "../connections/budget";
 import type { Connecting } from "../connections/connecting";

@@ -1,14 +1,13 @@
 import { Arg, Ctx, FieldResolver, ID, Query, Resolver, Root } from "type-graphql";
 import type { ActivityRow } from "../entities/activity";
-import type { CrmUserRow } from "../entities/crm-user";
+import type { CrmUserRow, PipelineRow, StageRow } from "../entities/crm-setup";
 import type { DealRow } from "../entities/deal";
 import type { NoteHead } from "../entities/note";
 import type { OrganizationRow } from "../entities/organization";
 import type { PersonRow } from "../entities/person";
-import type { PipelineRow, StageRow } from "../entities/pipeline";
 import { asMany } from "../schema/base";
 import { Activity, CrmUser, Note, Pipeline, Stage } from "../schema/context-records";
-import { Deal, Money, Organization, Person } from "../schema/records";
+import { Deal, type Money, Organization, Person } from "../schema/records";
 import type { OperationContext } from "./context";
 import { crmIdIn, crmUrl } from "./global-id";
 import { First, nestedSize } from "./inputs";

@@ -14,7 +14,7 @@ import { OrganizationResolver, PersonResolver } from "./contact-resolvers";
 import { ActivityResolver, NoteResolver, PipelineResolver, StageResolver } from "./context-record-resolvers";
 import { DealResolver } from "./deal-resolver";
 import { NominatedFieldResolver } from "./field-resolver";
-import { ListsResolver } from "./lists-resolver";
+import { DealConnectionResolver, ListsResolver, MeetingConnectionResolver } from "./lists-resolver";
 import { MeetingMatchResolver, MeetingResolver, PersonMatchResolver } from "./meeting-resolver";
 import { NodeResolver } from "./node-resolver";
 import {
@@ -53,6 +53,8 @@ export function buildGraphQLSchema(): GraphQLSchema {
       DataGapResolver,
       NodeResolver,
       ListsResolver,
+      DealConnectionResolver,
+      MeetingConnectionResolver,
       DealResolver,
       PersonResolver,
       OrganizationResolver,

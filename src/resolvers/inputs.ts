@@ -1,8 +1,8 @@
-import { ValidationError, validate } from "class-validator";
+import { type ValidationError, validate } from "class-validator";
 import { GraphQLError, getNullableType, isUnionType } from "graphql";
-import { Arg, ArgumentValidationError, ClassType, Int, MiddlewareFn } from "type-graphql";
-import { Refused, refused } from "../platform/errors";
-import { Refusal, RefusalCode } from "../schema/refusal";
+import { Arg, ArgumentValidationError, type ClassType, Int, type MiddlewareFn } from "type-graphql";
+import { type Refused, refused } from "../platform/errors";
+import { Refusal, type RefusalCode } from "../schema/refusal";
 
 /** The document or its variables cannot be used as they are: the client's mistake, said clearly. */
 export function badInput(message: string): GraphQLError {

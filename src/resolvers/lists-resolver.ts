@@ -1,9 +1,15 @@
-import { Args, Ctx, Query, Resolver, UseMiddleware } from "type-graphql";
+import { Args, Ctx, FieldResolver, Int, Query, Resolver, Root, UseMiddleware } from "type-graphql";
 import { NEWEST_IN_CRM, readOrganizations, readPersons } from "../briefing/lists/contact-lists";
-import { dealOrder, type DealFilter as Filter, readDeals } from "../briefing/lists/deal-list";
-import { MEETING_ORDERS, readMeetings } from "../briefing/lists/meeting-list";
+import {
+  type DealSummary,
+  dealOrder,
+  type DealFilter as Filter,
+  readDeals,
+  summarizeDeals,
+} from "../briefing/lists/deal-list";
+import { countMeetings, MEETING_ORDERS, readMeetings } from "../briefing/lists/meeting-list";
 import type { CopyScope } from "../database/database";
-import type { Page } from "../database/keyset";
+import { MOST_COUNTED, type Page } from "../database/keyset";
 import type { DealRow } from "../entities/deal";
 import type { MeetingRow } from "../entities/meeting";
 import type { OrganizationRow } from "../entities/organization";
@@ -20,10 +26,11 @@ import {
   PersonConnection,
   PersonsArgs,
 } from "../schema/lists";
+import { Money } from "../schema/records";
 import type { OperationContext } from "./context";
 import { crmIdIn, type NodeType } from "./global-id";
 import { badInput, refuseInvalidInput } from "./inputs";
-import { relayPage } from "./pages";
+import { positionIn, relayPage } from "./pages";
 
 /** Lists of what is matched to a recorded meeting; empty while no CRM is connected. */
 @Resolver()
@@ -33,16 +40,24 @@ export class ListsResolver {
   async deals(
     @Args(() => DealsArgs, { validate: true }) args: DealsArgs,
     @Ctx() context: OperationContext,
-  ): Promise<RelayPage<DealRow>> {
+  ): Promise<DealPage> {
     const copy = await context.copy();
+    const now = context.services.clock();
     const orderName = args.orderBy ?? "UPDATED_AT_DESC";
     const filter = dealFilter(args.filter ?? {}, copy);
     const order = dealOrder(orderName, filter);
     // A cursor of a walk that is judged carries the instant of it, so it is none of a walk that is not.
     const list = { name: "deals", of: copy?.copyId ?? null, orderName: `${orderName} ${order.isJudged}`, order };
-    return relayPage(list, args, async (page) =>
-      copy ? readDeals(copy, filter, { ...page, order }, context.services.clock()) : NOTHING,
+    const page = await relayPage(list, args, async (page) =>
+      copy ? readDeals(copy, filter, { ...page, order }, now) : NOTHING,
     );
+    const after = positionIn(list, args.after);
+    return {
+      ...page,
+      summary: once(async () =>
+        copy ? summarizeDeals(copy, filter, { order, after }, now) : { count: 0, totals: [] },
+      ),
+    };
   }
 
   @Query(() => PersonConnection, {
@@ -79,21 +94,63 @@ export class ListsResolver {
   async meetings(
     @Args(() => MeetingsArgs, { validate: true }) { filter, ...args }: MeetingsArgs,
     @Ctx() { actor, scope }: OperationContext,
-  ): Promise<RelayPage<MeetingRow>> {
+  ): Promise<MeetingPage> {
     if (filter?.status?.length === 0)
       throw badInput("filter.status must name at least one status; leave it out for all.");
     const orderName = args.orderBy ?? "STARTS_AT_DESC";
     const list = { name: "meetings", of: actor.tenantId, orderName, order: MEETING_ORDERS[orderName] };
-    const { from = null, to = null, status = null, ownerEmail, includeCancelled } = filter ?? {};
+    const { from = null, to = null, status = null, ownerEmail, includeCancelled, search } = filter ?? {};
     const wanted = {
       from,
       to,
       status,
       ownerEmail: ownerEmail?.trim() ?? null,
       includeCancelled: includeCancelled === true,
+      search: search?.trim() ?? null,
     };
-    return relayPage(list, args, (page) => readMeetings(scope, wanted, page));
+    const page = await relayPage(list, args, (page) => readMeetings(scope, wanted, page));
+    return { ...page, count: () => countMeetings(scope, wanted) };
   }
+}
+
+/** What needs more than the page is read where it is asked for. */
+interface DealPage extends RelayPage<DealRow> {
+  summary(): Promise<DealSummary | null>;
+}
+interface MeetingPage extends RelayPage<MeetingRow> {
+  count(): Promise<number | null>;
+}
+
+const COUNTED = `null above ${MOST_COUNTED.toLocaleString("en-US")}`;
+
+@Resolver(() => DealConnection)
+export class DealConnectionResolver {
+  @FieldResolver(() => Int, { nullable: true, description: `How many fit on all pages; ${COUNTED}.` })
+  async totalCount(@Root() page: DealPage): Promise<number | null> {
+    return (await page.summary())?.count ?? null;
+  }
+
+  @FieldResolver(() => [Money], {
+    nullable: true,
+    description: `Sums of all that fit, by currency, without deals that have no value or no currency; ${COUNTED} deals.`,
+  })
+  async totals(@Root() page: DealPage): Promise<Money[] | null> {
+    return (await page.summary())?.totals ?? null;
+  }
+}
+
+@Resolver(() => MeetingConnection)
+export class MeetingConnectionResolver {
+  @FieldResolver(() => Int, { nullable: true, description: `How many fit on all pages; ${COUNTED}.` })
+  totalCount(@Root() page: MeetingPage): Promise<number | null> {
+    return page.count();
+  }
+}
+
+/** Two fields of one answer may ask for the same. */
+function once<T>(read: () => Promise<T>): () => Promise<T> {
+  let answer: Promise<T> | null = null;
+  return () => (answer ??= read());
 }
 
 const NOTHING: Page<never> = { rows: [], hasMore: false };
@@ -104,24 +161,21 @@ function addressIn(email: string): string {
   return address;
 }
 
-function dealFilter(
-  { status, verdict, pipelineId, stageId, ownerId, snoozed }: DealFilter,
-  copy: CopyScope | null,
-): Filter {
+function dealFilter(filter: DealFilter, copy: CopyScope | null): Filter {
+  const { status, verdict, pipelineId, stageId, ownerId, minValue, currency, snoozed } = filter;
   if (status?.length === 0) throw badInput("filter.status must name at least one status; leave it out for all.");
   if (verdict?.length === 0) throw badInput("filter.verdict must name at least one verdict; leave it out for all.");
   // An id that means nothing here fits no deal: it answers alike for unknown, foreign and malformed ones.
-  const idOf = (id: string | null | undefined, type: NodeType) => {
-    if (id == null) return undefined;
-    const crmId = copy && crmIdIn(id, type, copy.copyId);
-    return crmId === null ? [] : [crmId];
-  };
+  const idOf = (id: string | null | undefined, type: NodeType) =>
+    id == null ? undefined : copy && crmIdIn(id, type, copy.copyId);
   return {
     status: status ?? undefined,
     verdict: verdict ?? undefined,
     pipelineId: idOf(pipelineId, "Pipeline"),
     stageId: idOf(stageId, "Stage"),
     ownerId: idOf(ownerId, "CrmUser"),
+    minValue: minValue ?? undefined,
+    currency: currency ?? undefined,
     snoozed: snoozed ?? undefined,
   };
 }

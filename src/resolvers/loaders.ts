@@ -1,12 +1,13 @@
 import DataLoader from "dataloader";
-import { readAttendees, readMatches, readMeetings } from "../briefing/briefings";
 import {
   readActivities,
   readNextActivities,
   readNotes,
   readRecentActivities,
   readRecentNotes,
+  readTimelines,
 } from "../briefing/context-records";
+import { readAttendees, readMatches, readMeetings } from "../briefing/meeting-rows";
 import type { ShownNote, ShownNotes } from "../briefing/notes";
 import type { CopyFacts, DealFacts } from "../briefing/quiet/facts";
 import { readQuietFacts } from "../briefing/quiet/read-quiet";
@@ -20,11 +21,9 @@ import {
   readStagesOf,
   readUsersByEmail,
 } from "../briefing/records";
-import { readTimelines } from "../briefing/timeline";
 import type { CopyScope, TenantScope } from "../database/database";
-import { CrmUserRow } from "../entities/crm-user";
+import { CrmUserRow, PipelineRow, StageRow } from "../entities/crm-setup";
 import type { MatchedEntity } from "../entities/meeting";
-import { PipelineRow, StageRow } from "../entities/pipeline";
 import { normalizeAddress } from "../platform/email-address";
 import { readStepsOf } from "../sync/run-history";
 

@@ -10,17 +10,11 @@ import {
   Subscription,
   UseMiddleware,
 } from "type-graphql";
-import {
-  attendeeShown,
-  MOST_CANDIDATES,
-  matchShown,
-  readMeeting,
-  whyOutdated,
-  withoutGoneDeal,
-} from "../briefing/briefings";
-import type { ChoiceRefusal as MeetingRefusal } from "../briefing/choose-deal";
+import { readMeeting } from "../briefing/meeting-rows";
+import type { ChoiceRefusal as MeetingRefusal } from "../briefing/meetings";
+import { attendeeShown, MOST_CANDIDATES, matchShown, whyOutdated, withoutGoneDeal } from "../briefing/shown-match";
 import { MEETING_MATCHED } from "../database/notifications";
-import type { CrmUserRow } from "../entities/crm-user";
+import type { CrmUserRow } from "../entities/crm-setup";
 import type { DealRow } from "../entities/deal";
 import type { MeetingAttendeeRow, MeetingMatchRow, MeetingRow } from "../entities/meeting";
 import type { OrganizationRow } from "../entities/organization";

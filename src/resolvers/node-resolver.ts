@@ -1,7 +1,7 @@
 import type { GraphQLResolveInfo } from "graphql";
 import { Arg, Ctx, FieldResolver, ID, Info, Query, Resolver, Root } from "type-graphql";
 import { seesAllWrites } from "../auth/policies";
-import { readMeeting } from "../briefing/briefings";
+import { readMeeting } from "../briefing/meeting-rows";
 import { Node } from "../schema/base";
 import { Connection } from "../schema/connection";
 import { Activity, CrmUser, Note, Pipeline, Stage } from "../schema/context-records";

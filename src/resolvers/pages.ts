@@ -15,6 +15,10 @@ export interface PagedList {
 const encodeCursor = ({ name, of, orderName = "" }: PagedList, position: Position) =>
   Buffer.from(JSON.stringify([name, orderName, of, ...position])).toString("base64url");
 
+/** @throws GraphQLError BAD_USER_INPUT */
+export const positionIn = (list: PagedList, after: string | null | undefined): Position | null =>
+  after == null ? null : decodeCursor(list, after);
+
 function decodeCursor(list: PagedList, cursor: string): Position {
   const [name, orderName, of, ...position] = partsOf(cursor);
   if (name !== list.name) throw badInput(`after is not a cursor of ${list.name}. ${HOW}`);
@@ -43,12 +47,17 @@ export async function relayPage<Row extends object>(
   { first, after }: PageArgs,
   read: (page: PageRequest) => Promise<Page<Row>>,
 ): Promise<RelayPage<Row>> {
-  const position = after == null ? null : decodeCursor(list, after);
+  const position = positionIn(list, after);
   const found = await read({ order: list.order, first: pageSize(first), after: position });
   const edges = found.rows.map((row) => ({ cursor: encodeCursor(list, row.position), node: row }));
   return {
     edges,
     nodes: edges.map(({ node }) => node),
-    pageInfo: { hasNextPage: found.hasMore, endCursor: edges.at(-1)?.cursor ?? null },
+    pageInfo: {
+      hasNextPage: found.hasMore,
+      hasPreviousPage: position !== null,
+      startCursor: edges[0]?.cursor ?? null,
+      endCursor: edges.at(-1)?.cursor ?? null,
+    },
   };
 }

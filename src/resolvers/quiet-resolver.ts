@@ -1,11 +1,11 @@
 import { Arg, Args, Ctx, FieldResolver, ID, Mutation, Resolver, Root, Subscription, UseMiddleware } from "type-graphql";
+import type { InteractionRow } from "../briefing/context-records";
 import type { Evidence, QuietReason as Reason, QuietSignal as Signal } from "../briefing/quiet/facts";
 import { isSilent } from "../briefing/quiet/facts";
-import { judge, LastInteraction, lastInteraction, nothingKnown } from "../briefing/quiet/judge";
+import { judge, type LastInteraction, lastInteraction, nothingKnown } from "../briefing/quiet/judge";
 import { flippedDeal } from "../briefing/quiet/verdict";
 import type { DealRef, SnoozeRefusal } from "../briefing/snoozing";
 import { holdsAt } from "../briefing/snoozing";
-import type { InteractionRow } from "../briefing/timeline";
 import { SILENCE_CHANGED } from "../database/notifications";
 import type { ActivityRow } from "../entities/activity";
 import type { DealRow } from "../entities/deal";

@@ -1,9 +1,9 @@
 import { Arg, Ctx, FieldResolver, Int, Mutation, Query, Resolver, Root, UseMiddleware } from "type-graphql";
 import { MOST_PREVIEWED } from "../briefing/quiet/preview";
-import { readQuietSettings, ShownSettings, WishedSettings } from "../briefing/quiet/quiet-settings";
+import { readQuietSettings, type ShownSettings, type WishedSettings } from "../briefing/quiet/quiet-settings";
 import type { CopyScope } from "../database/database";
+import type { PipelineRow, StageRow } from "../entities/crm-setup";
 import type { DealRow } from "../entities/deal";
-import type { PipelineRow, StageRow } from "../entities/pipeline";
 import type { OwnThreshold } from "../entities/tenant";
 import { zoneNamed } from "../platform/clock";
 import { OF_ALL_DEALS } from "../schema/base";

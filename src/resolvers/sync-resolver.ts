@@ -7,7 +7,7 @@ import type { Refusal } from "../schema/refusal";
 import {
   DataGap,
   RequestSyncResult,
-  SyncError,
+  type SyncError,
   SyncKindEnum,
   SyncRequested,
   SyncRun,

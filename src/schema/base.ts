@@ -1,4 +1,4 @@
-import { GraphQLScalarType } from "graphql";
+import { GraphQLError, GraphQLScalarType } from "graphql";
 import type { ComplexityEstimatorArgs } from "graphql-query-complexity";
 import { GraphQLDateTime, GraphQLJSON, GraphQLJSONObject } from "graphql-scalars";
 import * as typeGraphql from "type-graphql";
@@ -54,10 +54,18 @@ export const DateScalar = new GraphQLScalarType({
   serialize: String,
 });
 
+const DECIMAL = /^-?\d{1,20}(\.\d{1,10})?$/;
+
 export const DecimalScalar = new GraphQLScalarType({
   name: "Decimal",
   description: 'An exact decimal number as a string, for example "1250.50". Money is never a float.',
   serialize: String,
+  parseValue(value) {
+    if (typeof value === "string" && DECIMAL.test(value)) return value;
+    throw new GraphQLError(
+      'A Decimal is a string of at most 20 digits and 10 behind the point, for example "1250.50".',
+    );
+  },
 });
 
 export const JsonObjectScalar = new GraphQLScalarType({
@@ -96,6 +104,12 @@ export const OF_ALL_DEALS = ({ childComplexity }: Inner): number => 30_000 + chi
 export class PageInfo {
   @typeGraphql.Field(() => Boolean, { description: "Whether more follow after `endCursor`." })
   hasNextPage!: boolean;
+
+  @typeGraphql.Field(() => Boolean, { description: "Whether the page was asked for with `after`." })
+  hasPreviousPage!: boolean;
+
+  @typeGraphql.Field(() => String, { nullable: true, description: "Of the first entry; null where the page is empty." })
+  startCursor!: string | null;
 
   @typeGraphql.Field(() => String, {
     nullable: true,

@@ -29,6 +29,9 @@ export const NotBlank = () =>
 export const HoldsAddress = () =>
   Checked("holdsAddress", (value) => (normalizeAddress(asText(value)) === null ? "is not an e-mail address" : null));
 
+export const CurrencyCode = () =>
+  Checked("currency", (value) => (/^[A-Z]{3}$/.test(asText(value)) ? null : "is not a code of three capital letters"));
+
 const EARLIEST = new Date("1970-01-01");
 const LATEST = new Date("2200-01-01");
 
@@ -48,3 +51,7 @@ export const NotBefore = <Input extends object>(other: keyof Input & string) =>
     const start: unknown = Reflect.get(within, other);
     return value instanceof Date && start instanceof Date && value < start ? `must not be before ${other}` : null;
   });
+
+/** A field that says nothing without another. */
+export const With = <Input extends object>(other: keyof Input & string) =>
+  Checked("with", (_value, within) => (Reflect.get(within, other) == null ? `needs ${other} beside it` : null));

@@ -5,8 +5,8 @@ import type { MEETING_ORDERS } from "../briefing/lists/meeting-list";
 import type { QuietVerdict } from "../briefing/quiet/facts";
 import type { DealRow } from "../entities/deal";
 import type { MeetingMatchStatus } from "../entities/meeting";
-import { apiEnum, connectionOf, PageArgs } from "./base";
-import { Text } from "./checks";
+import { apiEnum, connectionOf, DecimalScalar, PageArgs } from "./base";
+import { CurrencyCode, NotBlank, Text, With } from "./checks";
 import { LONGEST_ADDRESS, Meeting, MeetingMatchStatusEnum } from "./meeting";
 import { QuietVerdictEnum } from "./quiet";
 import { Deal, DealStatusEnum, Organization, Person } from "./records";
@@ -56,6 +56,17 @@ export class DealFilter {
   @Field(() => ID, { nullable: true, description: "The global id of a CRM user." })
   ownerId?: string | null;
 
+  @With<DealFilter>("currency")
+  @Field(() => DecimalScalar, {
+    nullable: true,
+    description: "So much or more, in `currency`: amounts of two currencies are not compared.",
+  })
+  minValue?: string | null;
+
+  @CurrencyCode()
+  @Field(() => String, { nullable: true, description: "ISO 4217, for example EUR: deals with a value in it." })
+  currency?: string | null;
+
   @Field(() => Boolean, {
     nullable: true,
     description: "true: only snoozed ones; false: none of them; leave it out for both.",
@@ -83,6 +94,9 @@ export const MeetingOrderEnum = apiEnum<MeetingOrder>(
   },
 );
 
+/** What people type to find a meeting. */
+const LONGEST_SEARCH = 100;
+
 @InputType({ description: "What fits every field that is given." })
 export class MeetingFilter {
   @Field(() => Date, { nullable: true, description: "Those that begin then or later." })
@@ -101,6 +115,14 @@ export class MeetingFilter {
 
   @Field(() => Boolean, { nullable: true, defaultValue: false, description: "Cancelled ones as well." })
   includeCancelled?: boolean | null;
+
+  @Text(LONGEST_SEARCH)
+  @NotBlank()
+  @Field(() => String, {
+    nullable: true,
+    description: "Part of a title, or of an attendee's address or name, in whatever case.",
+  })
+  search?: string | null;
 }
 
 @ArgsType()

@@ -2,7 +2,7 @@ import { Field } from "type-graphql";
 import type { ActorRole } from "../auth/actor";
 import type { AuditAction } from "../entities/audit-event";
 import { apiEnum, connectionOf, ObjectType } from "./base";
-import { RefusalCode, RefusalCodeEnum } from "./refusal";
+import { type RefusalCode, RefusalCodeEnum } from "./refusal";
 
 export const RoleEnum = apiEnum<ActorRole>("Role", "What the viewer is in the tenant.", {
   owner: "May do everything.",

@@ -29,7 +29,7 @@ type Variables = Record<string, unknown>;
 
 /**
  * Executes queries that come again by compiled code (graphql-jit): the same answers for less work. Whatever that
- * library is known to do otherwise is left to graphql-js (decision 0040), and so are variables that do not fit,
+ * library is known to do otherwise is left to graphql-js (decision 0006), and so are variables that do not fit,
  * because its words for them differ.
  * @param compileAtUse at which use of an operation it is compiled: one that comes once would never pay it back; 0: never
  */

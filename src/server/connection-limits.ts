@@ -1,6 +1,6 @@
 import { MINUTE_MS, SECOND_MS } from "../platform/clock";
 
-// What whoever reaches the port may hold of this process (decision 0055). All that reads from a connection or writes
+// What whoever reaches the port may hold of this process (decision 0041). All that reads from a connection or writes
 // to one is bound by these numbers.
 
 /** Bytes of one message of a socket, in however many frames: a document with its variables. */

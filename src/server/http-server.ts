@@ -1,17 +1,17 @@
-import { ApolloServer, DocumentStore, HeaderMap } from "@apollo/server";
+import { ApolloServer, type DocumentStore, HeaderMap } from "@apollo/server";
 import {
   ApolloServerPluginCacheControlDisabled,
   ApolloServerPluginLandingPageDisabled,
 } from "@apollo/server/plugin/disabled";
 import fastifyApollo from "@as-integrations/fastify";
 import Fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
-import { GraphQLError, GraphQLSchema } from "graphql";
-import { ActorVerifier, UnauthenticatedError } from "../auth/actor";
+import { GraphQLError, type GraphQLSchema } from "graphql";
+import { type ActorVerifier, UnauthenticatedError } from "../auth/actor";
 import { KeysUnavailableError } from "../auth/key-set";
 import { ClientAddresses } from "../platform/client-address";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
-import { createOperationContext, OperationContext, Services } from "../resolvers/context";
+import { createOperationContext, type OperationContext, type Services } from "../resolvers/context";
 import { compiledExecution } from "./compiled-execution";
 import { HEADERS_WAIT_MS, LATE_LOOK_MS, REQUEST_WAIT_MS, STILL_MS } from "./connection-limits";
 import { Crowds } from "./crowds";
@@ -21,7 +21,7 @@ import { Draining, listen } from "./listen";
 import { maskErrors, observeOperations, observeRequests } from "./masked-errors";
 import { MAX_TOKENS } from "./operation-size";
 import { addSocketServer } from "./socket-server";
-import { addPage, PageParts } from "./static-files";
+import { addPage, type PageParts } from "./static-files";
 
 /** A document with its variables; meetings with hundreds of attendees stay far below. */
 const MAX_BODY_BYTES = 512 * 1024;
@@ -138,7 +138,7 @@ function unavailable({ message, code, retryAfterSeconds }: KeysUnavailableError)
   return new GraphQLError(message, { extensions: { code, http: { status: 503, headers } } });
 }
 
-/** What Fastify refuses before GraphQL sees it: a body that is too large, no JSON, or of another type. */
+/** Answers where Fastify refuses a body before GraphQL sees it: it is too large, no JSON, or of another type. */
 function answerInFormOfGraphQL(logger: Logger) {
   return (error: FastifyError, _request: FastifyRequest, reply: FastifyReply) => {
     const status = error.statusCode ?? 500;

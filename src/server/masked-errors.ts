@@ -1,9 +1,9 @@
 import { randomUUID } from "node:crypto";
 import type { ApolloServerPlugin, GraphQLRequestListener } from "@apollo/server";
 import { unwrapResolverError } from "@apollo/server/errors";
-import { context, Span, SpanKind, trace } from "@opentelemetry/api";
+import { context, type Span, SpanKind, trace } from "@opentelemetry/api";
 import type { FastifyInstance, FastifyRequest } from "fastify";
-import { GraphQLError, GraphQLFormattedError } from "graphql";
+import { GraphQLError, type GraphQLFormattedError } from "graphql";
 import { DeadlineError, heldUpOf } from "../database/session-limits";
 import { ServiceError } from "../platform/errors";
 import type { Logger } from "../platform/logger";
@@ -16,9 +16,9 @@ const LONGEST_MESSAGE = 1_000;
 
 export type FormatError = (formatted: GraphQLFormattedError, error: unknown) => GraphQLFormattedError;
 
-/** What graphql-js says after the last of the values that are told: Apollo does not know it for the client's mistake. */
+/** graphql-js says so after the last of the values that are told: Apollo does not know it for the client's mistake. */
 const TOO_MANY_WRONG = "Too many errors processing variables";
-/** What graphql-js adds where a name is not there: names of the schema that resemble it. */
+/** graphql-js adds names of the schema that resemble one that is not there. */
 const SUGGESTIONS = / Did you mean [^?]*\?/g;
 
 /**

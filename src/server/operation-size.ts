@@ -83,7 +83,7 @@ export function sizeOf(
   return size;
 }
 
-/** What of the variables an operation's cost can depend on: the numbers given as `first`, and what `@skip` and `@include` are given. */
+/** The variables that an operation's cost can depend on: those of `first`, `@skip` and `@include`. */
 function weighingOf({ variableDefinitions = [] }: OperationDefinitionNode, variables: Variables): string {
   const values = variableDefinitions.map(({ variable }) => variables[variable.name.value]);
   return values.map((value) => (isWeighing(value) ? String(value) : typeof value)).join();
@@ -108,7 +108,7 @@ function costOf(
 
 const declared = fieldExtensionsEstimator();
 
-/** What a field says of itself (schema/complexity.ts), else what its type says. */
+/** What a field says of itself (schema/base.ts), else what its type says. */
 function costOfField(asked: Asked): number {
   const { field, type, args, childComplexity } = asked;
   if (field.name.startsWith("__")) return 0;

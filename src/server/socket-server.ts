@@ -1,24 +1,24 @@
 import type { Server as HttpServer } from "node:http";
 import type { Duplex } from "node:stream";
 import {
-  ExecutionArgs,
-  ExecutionResult,
-  GraphQLError,
-  GraphQLSchema,
+  type ExecutionArgs,
+  type ExecutionResult,
+  type GraphQLError,
+  type GraphQLSchema,
   NoSchemaIntrospectionCustomRule,
   specifiedRules,
 } from "graphql";
-import { CloseCode, Context, handleProtocols, makeServer, Server, SubscribePayload } from "graphql-ws";
+import { CloseCode, type Context, handleProtocols, makeServer, type Server, type SubscribePayload } from "graphql-ws";
 import { WebSocketServer } from "ws";
-import { Actor, ActorVerifier, UnauthenticatedError, Viewer, viewerOf } from "../auth/actor";
+import { type Actor, type ActorVerifier, UnauthenticatedError, type Viewer, viewerOf } from "../auth/actor";
 import { KeysUnavailableError } from "../auth/key-set";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
-import { createOperationContext, Services, SharedReads } from "../resolvers/context";
+import { createOperationContext, type Services, SharedReads } from "../resolvers/context";
 import { BoundedSocket, Seats } from "./bounded-socket";
 import {
   CLOSE_WAIT_MS,
-  EndReason,
+  type EndReason,
   INIT_WAIT_MS,
   MAX_FRAGMENTS,
   MAX_MESSAGE_BYTES,
@@ -187,7 +187,10 @@ function endWithToken({ extra }: SocketContext, { expiresAt }: Actor): void {
   extra.tokenEnds = setTimeout(end, Math.max(0, expiresAt.getTime() - Date.now())).unref();
 }
 
-/** Browsers do not guard sockets by origin, so the server must; a client that is no browser sends none. */
+/**
+ * Browsers do not guard sockets by origin, so the server must; a client that is no browser sends none. The page at the
+ * redirect address signs users in and shows the connection, so its origin is the foreign one that needs sockets.
+ */
 function isAllowed(origin: string | undefined, host: string | undefined, allowed: readonly string[]): boolean {
   if (origin === undefined) return true;
   if (!URL.canParse(origin)) return false;

@@ -1,15 +1,16 @@
 import {
   createSourceEventStream,
-  ExecutionArgs,
-  ExecutionResult,
+  type ExecutionArgs,
+  type ExecutionResult,
   execute,
   GraphQLError,
-  GraphQLSchema,
+  type GraphQLFormattedError,
+  type GraphQLSchema,
   getOperationAST,
-  OperationDefinitionNode,
+  type OperationDefinitionNode,
   OperationTypeNode,
   parse,
-  ValidationRule,
+  type ValidationRule,
   validate,
 } from "graphql";
 import type { SubscribePayload } from "graphql-ws";
@@ -116,11 +117,11 @@ export function takeToken(parameters: Record<string, unknown> = {}): string {
 /** Subscriptions of a tenant that are not equal: each is kept, and executed at each event. Pages have two for a role and plan. */
 export const MAX_DIFFERENT = 100;
 
-/** What a subscriber is shown: null until there is something to show. */
+/** The answers of one subscription, for all who share it. */
 type Answers = StateStream<ExecutionResult> | EventStream<ExecutionResult>;
 
 /**
- * Executes equal subscriptions once for each event, whoever of the tenant has them open (decision 0053). Each subscriber
+ * Executes equal subscriptions once for each event, whoever of the tenant has them open (decision 0041). Each subscriber
  * takes the newest answer at its own pace.
  */
 export class SharedSubscriptions {
@@ -178,14 +179,19 @@ export class SharedSubscriptions {
       if (rootValue === null) return null;
       return this.#masked(await execute({ ...args, rootValue, contextValue: this.contextOf(viewer) }));
     } catch (error) {
-      return { errors: [this.mask({ message: "" }, error) as GraphQLError] };
+      return { errors: [this.#mask({ message: "" }, error)] };
     }
   }
 
   /** Masked once, so that one failure is one line of the log and one id for everybody. */
   #masked(result: ExecutionResult): ExecutionResult {
     if (!result.errors) return result;
-    return { ...result, errors: result.errors.map((error) => this.mask(error.toJSON(), error) as GraphQLError) };
+    return { ...result, errors: result.errors.map((error) => this.#mask(error.toJSON(), error)) };
+  }
+
+  /** As plain data, which is all that is sent of an error; an execution's answer has the class. */
+  #mask(shown: GraphQLFormattedError, error: unknown): GraphQLError {
+    return this.mask(shown, error) as GraphQLError;
   }
 }
 

@@ -1,20 +1,20 @@
 import type { PinnedTokens } from "../connections/access-tokens";
-import type { Budget, HeldPurse, Purpose } from "../connections/budget";
+import type { Budget, HeldReservation, Purpose } from "../connections/budget";
 import { connectedCopyId, NEEDS_REAUTHORIZATION, NeedsReauthorizationError } from "../connections/connection";
 import { holdCopyToJudge } from "../connections/copies";
 import { CrmApi } from "../crm/api";
 import { Pacer } from "../crm/calls";
 import type { CrmHttp } from "../crm/http";
-import type { Purse } from "../crm/prices";
+import type { Reservation } from "../crm/prices";
 import type { CopyScope, Database, TenantScope } from "../database/database";
 import { notify, PROGRESS_CHANGED } from "../database/notifications";
 import type { SyncResource } from "../entities/sync-run";
-import { Clock, MINUTE_MS, SECOND_MS } from "../platform/clock";
+import { type Clock, MINUTE_MS, SECOND_MS } from "../platform/clock";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
 import { RunLostError } from "./failures";
 import type { Judging, Settling } from "./lists";
-import { ClaimedRun, COUNTED, countsParameters, extendLease, requireLease, StepChange } from "./runs";
+import { type ClaimedRun, COUNTED, countsParameters, extendLease, requireLease, type StepChange } from "./runs";
 
 /** Whoever watches a run hears of it so often at most, its beginnings and ends aside. */
 const TOLD_EVERY_MS = 250;
@@ -32,7 +32,7 @@ export interface RunContext {
   /** Tokens of the CRM that may be spent on a purpose now. */
   readonly left: (purpose: Purpose) => Promise<number>;
   /** Asks the CRM whether the user who authorized is still active, and the one whose token it is. */
-  readonly verify: (purse?: Purse) => Promise<void>;
+  readonly verify: (reservation?: Reservation) => Promise<void>;
   readonly database: Database;
   readonly clock: Clock;
   /** Names the run in every line. */
@@ -65,17 +65,20 @@ export interface ContextParts {
   logger: Logger;
 }
 
-export type Purses = Record<keyof RunContext["apis"], HeldPurse>;
+export type Reservations = Record<keyof RunContext["apis"], HeldReservation>;
 
 /** What a run's calls are paid from. */
-export function pursesOf({ budget }: Pick<ContextParts, "budget">, { tenantId, copyId }: ClaimedRun): Purses {
-  const purse = (purpose: Purpose) => budget.purse(tenantId, copyId, purpose);
+export function reservationsOf(
+  { budget }: Pick<ContextParts, "budget">,
+  { tenantId, copyId }: ClaimedRun,
+): Reservations {
+  const reservation = (purpose: Purpose) => budget.reservation(tenantId, copyId, purpose);
   return {
-    firstLists: purse("FIRST_LISTS"),
-    lists: purse("LISTS"),
-    participants: purse("PARTICIPANTS"),
-    dealsOfMeetings: purse("DEALS_OF_MEETINGS"),
-    meetings: purse("MEETINGS"),
+    firstLists: reservation("FIRST_LISTS"),
+    lists: reservation("LISTS"),
+    participants: reservation("PARTICIPANTS"),
+    dealsOfMeetings: reservation("DEALS_OF_MEETINGS"),
+    meetings: reservation("MEETINGS"),
   };
 }
 
@@ -83,7 +86,7 @@ export function pursesOf({ budget }: Pick<ContextParts, "budget">, { tenantId, c
 export function contextOf(
   parts: ContextParts,
   run: ClaimedRun,
-  purses: Purses,
+  reservations: Reservations,
   askedAt: Date,
   stop: AbortSignal,
 ): RunContext {
@@ -93,12 +96,18 @@ export function contextOf(
   const tokens = parts.tokensOf(tenantId, copyId);
   const mayBegin = () => requireLease(run, clock());
   const calls = { http, baseUrl: crmBaseUrl, tokens, pacer: new Pacer(clock), mayBegin, stop };
-  const api = (purse: HeldPurse) => new CrmApi({ ...calls, purse });
-  const { firstLists, lists, participants, dealsOfMeetings, meetings } = purses;
+  const api = (reservation: HeldReservation) => new CrmApi({ ...calls, reservation });
+  const { firstLists, lists, participants, dealsOfMeetings, meetings } = reservations;
   const turnEnds = askedAt.getTime() + TURN_MS;
   return {
-    ...{ run, database, clock, concurrency, metrics, settling, judging },
-    verify: (purse) => tokens.verify({ mayBegin, stop, ...(purse && { purse }) }),
+    run,
+    database,
+    clock,
+    concurrency,
+    metrics,
+    settling,
+    judging,
+    verify: (reservation) => tokens.verify({ mayBegin, stop, ...(reservation && { reservation }) }),
     apis: {
       firstLists: api(firstLists),
       lists: api(lists),
@@ -120,7 +129,7 @@ export const copyOf = ({ database, run }: Pick<RunContext, "database" | "run">):
 });
 
 /**
- * A transaction of a run (decision 0002): the copy must still be live and the run still ours, or nothing is written.
+ * A transaction of a run (decision 0001): the copy must still be live and the run still ours, or nothing is written.
  * @throws RunLostError, NeedsReauthorizationError
  */
 export function inRun<T>(

@@ -5,24 +5,33 @@ import { BudgetLowError, CrmError, stopBehind } from "../crm/errors";
 import { ADDRESSES } from "../crm/prices";
 import type { TenantScope } from "../database/database";
 import { isGivenUp } from "../database/session-limits";
-import { SYNC_RESOURCES, SyncResource, SyncStepRow } from "../entities/sync-run";
+import { SYNC_RESOURCES, type SyncResource, type SyncStepRow } from "../entities/sync-run";
 import { SECOND_MS } from "../platform/clock";
-import { ContextParts, contextOf, copyOf, holdRun, inRun, Purses, pursesOf, RunContext } from "./commit";
-import { failureOf, gapOf, isListFailure, RunFailure, RunLostError, recordGaps } from "./failures";
-import { LISTS, ListResource } from "./lists";
+import {
+  type ContextParts,
+  contextOf,
+  copyOf,
+  holdRun,
+  inRun,
+  type Reservations,
+  type RunContext,
+  reservationsOf,
+} from "./commit";
+import { failureOf, gapOf, isListFailure, type RunFailure, RunLostError, recordGaps } from "./failures";
+import { LISTS, type ListResource } from "./lists";
 import { areDealsOfMeetingsDue } from "./participant-queue";
 import { askParticipants } from "./participants";
-import { begunOf, ListState, passOf, readLists } from "./passes";
+import { begunOf, type ListState, passOf, readLists } from "./passes";
 import { MAIN_LISTS, passesOf } from "./plan";
 import { probeMatched, refreshMeeting } from "./probes";
 import {
-  ClaimedRun,
+  type ClaimedRun,
   claimRun,
   endRun,
   extendLease,
   insertSteps,
   noteFailure,
-  RunRef,
+  type RunRef,
   readSteps,
   releaseRun,
   setStepState,
@@ -50,10 +59,10 @@ export class SyncEngine {
     const run = await claimRun(database.tenant(tenantId), runId, askedAt);
     if (!run) return;
     const beat = setInterval(() => this.#beat(run), BEAT_MS);
-    const purses = pursesOf(this.parts, run);
-    const context = contextOf(this.parts, run, purses, askedAt, stop);
+    const reservations = reservationsOf(this.parts, run);
+    const context = contextOf(this.parts, run, reservations, askedAt, stop);
     try {
-      const isDone = await this.#paidFrom(purses, context);
+      const isDone = await this.#paidFrom(reservations, context);
       if (isDone) await this.#end(context, null);
       else await this.#release(run, null);
     } catch (error) {
@@ -64,15 +73,15 @@ export class SyncEngine {
   }
 
   /** What it did not spend is given back before the run ends: whoever is told of that end sees what it has cost. */
-  async #paidFrom(purses: Purses, context: RunContext): Promise<boolean> {
+  async #paidFrom(reservations: Reservations, context: RunContext): Promise<boolean> {
     try {
-      await this.#look(context, purses);
+      await this.#look(context, reservations);
       // It says by which clocks the authorizing user lives.
       await inRun(context, (copy) => context.judging.byPresentRules(copy));
       return await this.#turn(context);
     } finally {
-      for (const purse of Object.values(purses)) {
-        await purse
+      for (const reservation of Object.values(reservations)) {
+        await reservation
           .release()
           .catch((error: unknown) => context.logger.warn({ err: error }, "unspent tokens were not given back"));
       }
@@ -83,18 +92,18 @@ export class SyncEngine {
    * Specification 5.10: nothing is synced as a user who is deactivated, or is not the one who authorized. Where the company
    * is short of tokens, the same question is the look at whether it still is; a refusal then is no news.
    */
-  async #look(context: RunContext, purses: Purses): Promise<void> {
+  async #look(context: RunContext, reservations: Reservations): Promise<void> {
     const { clock, verify, left } = context;
     const carries = async (purpose: Purpose) => (await left(purpose)) >= ADDRESSES.currentUser.price;
-    if (await carries("LISTS")) return verify(purses.lists);
+    if (await carries("LISTS")) return verify(reservations.lists);
     const copy = copyOf(context);
     const meetings = await meetingsToRefresh(copy, clock());
-    if (meetings.length > 0 && (await carries("MEETINGS"))) return verify(purses.meetings);
+    if (meetings.length > 0 && (await carries("MEETINGS"))) return verify(reservations.meetings);
     if ((await carries("DEALS_OF_MEETINGS")) && (await areDealsOfMeetingsDue(copy, clock()))) {
-      return verify(purses.dealsOfMeetings);
+      return verify(reservations.dealsOfMeetings);
     }
     const wasShort = !(await carries("FIRST_LISTS"));
-    await verify(purses.firstLists).catch((error: unknown) => {
+    await verify(reservations.firstLists).catch((error: unknown) => {
       if (!wasShort || failureOf(error)?.code !== "RATE_LIMITED") throw error;
       throw new BudgetLowError(null);
     });

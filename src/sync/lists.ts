@@ -2,12 +2,11 @@ import type { CrmApi, CrmPage, PageRequest } from "../crm/api";
 import type * as crm from "../crm/parsing/records";
 import type { CopyScope } from "../database/database";
 import { ActivityRow } from "../entities/activity";
-import { CrmUserRow } from "../entities/crm-user";
+import { CrmUserRow, PipelineRow, StageRow } from "../entities/crm-setup";
 import { DealRow } from "../entities/deal";
 import { NoteRow } from "../entities/note";
 import { OrganizationRow } from "../entities/organization";
 import { PersonRow } from "../entities/person";
-import { PipelineRow, StageRow } from "../entities/pipeline";
 import type { SyncResource } from "../entities/sync-run";
 import * as write from "./writers";
 
@@ -60,7 +59,8 @@ const USERS: List<crm.CrmUser> = {
   read: (api) => api.users(),
   write: write.writeUsers,
   entity: CrmUserRow,
-  ...{ ...SMALL, hasPages: false },
+  ...SMALL,
+  hasPages: false,
 };
 const PIPELINES: List<crm.CrmPipeline> = {
   read: (api, page) => api.pipelines(page),

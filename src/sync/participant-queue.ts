@@ -1,6 +1,6 @@
 import { ADDRESSES } from "../crm/prices";
 import type { CopyScope } from "../database/database";
-import { MatchedEntity, MeetingMatchRow } from "../entities/meeting";
+import { type MatchedEntity, MeetingMatchRow } from "../entities/meeting";
 import type { SyncKind } from "../entities/sync-run";
 import { DAY_MS } from "../platform/clock";
 

@@ -6,9 +6,9 @@ import type { CrmDeal } from "../crm/parsing/records";
 import type { CopyScope } from "../database/database";
 import { jsonRows } from "../database/upsert";
 import { SyncedCopyRow } from "../entities/connection";
-import { SyncRunRow, SyncStepRow } from "../entities/sync-run";
-import { commitPiece, copyOf, judged, RunContext } from "./commit";
-import { FoundGap, isSubFetchFailure, recordGaps } from "./failures";
+import { SyncRunRow, type SyncStepRow } from "../entities/sync-run";
+import { commitPiece, copyOf, judged, type RunContext } from "./commit";
+import { type FoundGap, isSubFetchFailure, recordGaps } from "./failures";
 import {
   affordable,
   countDue,
@@ -17,10 +17,10 @@ import {
   nearestMeetings,
   nextDeals,
   planTurn,
-  QueuedDeal,
+  type QueuedDeal,
 } from "./participant-queue";
-import { agreeing, confirmRule, isRefutedBy, odd, RuleOfOne, readRule, refuteRule } from "./rule-of-one";
-import { NO_CHANGE, StepChange, setStepState } from "./runs";
+import { agreeing, confirmRule, isRefutedBy, odd, type RuleOfOne, readRule, refuteRule } from "./rule-of-one";
+import { NO_CHANGE, type StepChange, setStepState } from "./runs";
 import { writeDeals } from "./writers";
 
 /** Deals asked for between two commits: a crash repeats at most this many requests. */

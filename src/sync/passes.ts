@@ -3,10 +3,10 @@ import type { CrmPage } from "../crm/api";
 import type { CopyScope } from "../database/database";
 import { jsonRows } from "../database/upsert";
 import { RejectedRecordRow, SyncListRow, SyncPassRow } from "../entities/sync-list";
-import { SYNC_RESOURCES, SyncResource } from "../entities/sync-run";
+import { SYNC_RESOURCES, type SyncResource } from "../entities/sync-run";
 import { DAY_MS } from "../platform/clock";
-import { PassKind, sinceOf } from "./plan";
-import { ClaimedRun, COUNTED, countsParameters, StepChange } from "./runs";
+import { type PassKind, sinceOf } from "./plan";
+import { type ClaimedRun, COUNTED, countsParameters, type StepChange } from "./runs";
 
 /** One whole walk may skip a record by a glitch: rather a gap for too long than a hole that nobody sees. */
 const SHOWN_WITHIN_MS = 3 * DAY_MS;

@@ -2,10 +2,10 @@ import { Any } from "typeorm";
 import type { CopyScope } from "../database/database";
 import { AbsentRecordRow } from "../entities/sync-list";
 import type { SyncResource } from "../entities/sync-run";
-import { copyOf, count, inRun, judged, RunContext } from "./commit";
-import { LISTS, ListResource } from "./lists";
-import { endPass, ListState, leavePass, movePass, Pass } from "./passes";
-import { Absence, isMuch } from "./plan";
+import { copyOf, count, inRun, judged, type RunContext } from "./commit";
+import { LISTS, type ListResource } from "./lists";
+import { endPass, type ListState, leavePass, movePass, type Pass } from "./passes";
+import { type Absence, isMuch } from "./plan";
 import { NO_CHANGE } from "./runs";
 import { removeRecords } from "./writers";
 

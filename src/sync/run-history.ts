@@ -1,6 +1,6 @@
 import type { TenantScope } from "../database/database";
-import { ListOrder, Page, PageRequest, readPage } from "../database/keyset";
-import { SyncResource, SyncRunRow, SyncState, SyncStepRow } from "../entities/sync-run";
+import { type ListOrder, type Page, type PageRequest, readPage } from "../database/keyset";
+import { type SyncResource, SyncRunRow, type SyncState, SyncStepRow } from "../entities/sync-run";
 
 export const NEWEST_RUN: ListOrder = {
   direction: "DESC",

@@ -2,21 +2,21 @@ import { randomUUID } from "node:crypto";
 import { Any } from "typeorm";
 import { z } from "zod";
 import type { CopyScope, TenantScope } from "../database/database";
-import { enqueueJob, JobKind } from "../database/jobs";
+import { enqueueJob, type JobKind } from "../database/jobs";
 import { notify, PROGRESS_CHANGED } from "../database/notifications";
 import {
-  GapSummary,
-  SyncErrorCode,
-  SyncKind,
-  SyncResource,
+  type GapSummary,
+  type SyncErrorCode,
+  type SyncKind,
+  type SyncResource,
   SyncRunRow,
-  SyncState,
+  type SyncState,
   SyncStepRow,
 } from "../entities/sync-run";
 import { SECOND_MS } from "../platform/clock";
-import { RunFailure, RunLostError } from "./failures";
+import { type RunFailure, RunLostError } from "./failures";
 
-/** A worker that says nothing for this long has lost its run (decision 0014). */
+/** A worker that says nothing for this long has lost its run. */
 export const LEASE_MS = 30 * SECOND_MS;
 /** Clocks of processes differ by less than a lease: one that ends later than this was given by a clock that was far ahead. */
 const LONGEST_LEASE_MS = 2 * LEASE_MS;
@@ -83,7 +83,9 @@ export async function claimRun({ tenantId, rows }: TenantScope, runId: string, n
 
 /** The run while it is this worker's. */
 const ownRun = ({ tenantId }: TenantScope, { runId, leaseId }: ClaimedRun) => ({
-  ...{ tenantId, id: runId, leaseId },
+  tenantId,
+  id: runId,
+  leaseId,
   state: "RUNNING" as const,
 });
 

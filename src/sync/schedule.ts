@@ -7,18 +7,18 @@ import { BATCH } from "../connections/budget-rules";
 import { connectedCopyId, lockConnection, NEEDS_REAUTHORIZATION, NOT_CONNECTED } from "../connections/connection";
 import { ADDRESSES } from "../crm/prices";
 import type { CopyScope, Database, TenantScope } from "../database/database";
-import { enqueueJob, hasLiveJob, JobKind } from "../database/jobs";
+import { enqueueJob, hasLiveJob, type JobKind } from "../database/jobs";
 import { ConnectionRow, SyncedCopyRow } from "../entities/connection";
-import { SYNC_RESOURCES, SyncKind, SyncResource } from "../entities/sync-run";
-import { Clock, DAY_MS, MINUTE_MS, SECOND_MS } from "../platform/clock";
-import { accepted, Outcome, Refused, refused } from "../platform/errors";
+import { SYNC_RESOURCES, type SyncKind, type SyncResource } from "../entities/sync-run";
+import { type Clock, DAY_MS, MINUTE_MS, SECOND_MS } from "../platform/clock";
+import { accepted, type Outcome, type Refused, refused } from "../platform/errors";
 import type { Logger } from "../platform/logger";
-import { forEachLogged } from "../platform/periodic";
+import { forEachLogged } from "../platform/work";
 import type { RunFailure } from "./failures";
 import { areDealsOfMeetingsDue } from "./participant-queue";
 import { askWhole, endRests, forgetPasses } from "./passes";
 import * as plan from "./plan";
-import { cancelRuns, enqueueSync, leasesHold, RunRef, SYNC_RUN } from "./runs";
+import { cancelRuns, enqueueSync, leasesHold, type RunRef, SYNC_RUN } from "./runs";
 import * as rows from "./schedule-rows";
 
 const ORPHAN = { tenantId: "number", runId: "text" } as const;
@@ -107,7 +107,7 @@ function later(code: "SYNC_TOO_SOON" | "BUDGET_LOW", retryAt: Date): Refused<Syn
   return { ...refused(code, message), retryAt };
 }
 
-/** When runs are made: at each list's pace, before meetings, by request, and again where a worker died with one (decision 0074). */
+/** When runs are made: at each list's pace, before meetings, by request, and again where a worker died with one (decision 0014). */
 export class Schedule {
   constructor(private readonly parts: ScheduleParts) {}
 

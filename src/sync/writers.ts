@@ -1,13 +1,12 @@
 import type * as crm from "../crm/parsing/records";
 import type { CopyScope } from "../database/database";
-import { jsonRows, Synced, UpsertOptions, upsertPage } from "../database/upsert";
+import { jsonRows, type Synced, type UpsertOptions, upsertPage } from "../database/upsert";
 import { ActivityRow } from "../entities/activity";
-import { CrmUserRow } from "../entities/crm-user";
+import { CrmUserRow, PipelineRow, StageRow } from "../entities/crm-setup";
 import { DealRow } from "../entities/deal";
 import { NOTE_UPSERT, NoteRow, noteRow } from "../entities/note";
 import { OrganizationRow } from "../entities/organization";
 import { PersonRow } from "../entities/person";
-import { PipelineRow, StageRow } from "../entities/pipeline";
 import { mailboxOf, mailDomainOf, normalizeAddress, websiteDomainOf } from "../platform/email-address";
 
 export interface Written {
@@ -142,8 +141,14 @@ export const writeDeals: Writer<crm.CrmDeal> = async (...page) => {
 
 /** What a page says nothing of. */
 const UNSAID_OF_DEALS = {
-  ...{ participantsAskedAt: null, firstMailAt: null, firstMailPersonId: null },
-  ...{ snoozeReason: null, snoozedBy: null, snoozedAt: null, snoozedUntil: null, snoozeEndsAt: null },
+  participantsAskedAt: null,
+  firstMailAt: null,
+  firstMailPersonId: null,
+  snoozeReason: null,
+  snoozedBy: null,
+  snoozedAt: null,
+  snoozedUntil: null,
+  snoozeEndsAt: null,
 } as const;
 const KEPT_OF_DEALS = ["participantsKnown", ...Object.keys(UNSAID_OF_DEALS)];
 
@@ -182,6 +187,7 @@ export const writeActivities: Writer<crm.CrmActivity> = (...page) =>
       dueAt,
       dueHasTime: dueDate !== null && dueTime !== null,
       doneAt: doneTime,
+      // A call of Monday is often ticked off on Friday. One with a day and no time counts from 00:00 UTC.
       happenedAt: activity.done ? (dueAt ?? doneTime ?? activity.addTime) : null,
       ...activity,
     };

@@ -1,10 +1,10 @@
 import { isCustomFieldKey } from "../crm/parsing/fields";
 import type { FieldMappingRow } from "../entities/field-mapping";
 import type { MatchedEntity } from "../entities/meeting";
-import { accepted, Outcome, Refused, refused } from "../platform/errors";
+import { accepted, type Outcome, type Refused, refused } from "../platform/errors";
 import { readValue } from "./field-values";
 import type { BatchField } from "./record-batch";
-import { AskedTarget, ChoiceRefusal, MeetingTargets, Target, targetOf } from "./targets";
+import { type AskedTarget, type ChoiceRefusal, type MeetingTargets, type Target, targetOf } from "./targets";
 import type { WriteFailure } from "./write-failure";
 
 export interface AskedField {
@@ -31,7 +31,7 @@ export interface FieldsPlan {
 export type PlanRefusal = ChoiceRefusal | "FIELD_NOT_MAPPED" | "INVALID_INPUT";
 
 /**
- * Where each value goes, and whether it can (decision 0029). A wrong target refuses the whole, because it is the caller's
+ * Where each value goes, and whether it can (decision 0028). A wrong target refuses the whole, because it is the caller's
  * mistake; a value that its field does not take is one field's failure and hides no other.
  */
 export function planFields(

@@ -1,22 +1,30 @@
 import type { Actor } from "../auth/actor";
 import type { PolicyRefusal } from "../auth/policies";
-import { holdLiveCopy } from "../connections/copies";
-import { FieldMappings, readFieldMappings } from "../connections/field-mappings";
+import { holdCopyToJudge } from "../connections/copies";
+import { type FieldMappings, readFieldMappings } from "../connections/field-mappings";
 import type { CrmCustomFields } from "../crm/parsing/fields";
 import type { TenantScope } from "../database/database";
 import { jsonRows } from "../database/upsert";
 import type { MatchedEntity } from "../entities/meeting";
 import type { FieldWriteRow } from "../entities/write-receipt";
-import { accepted, Outcome } from "../platform/errors";
-import { AskedField, FieldsPlan, PlannedField, PlanRefusal, planFields } from "./field-plan";
+import { accepted, type Outcome } from "../platform/errors";
+import { type AskedField, type FieldsPlan, type PlannedField, type PlanRefusal, planFields } from "./field-plan";
 import { isApplied } from "./field-values";
 import { verdictOf } from "./look-up-plan";
-import { Found, LookedUp, LookUps } from "./look-ups";
+import { type Found, type LookedUp, LookUps } from "./look-ups";
 import { FIELD, makeReceipts, settle } from "./receipts";
-import { FIELD_GONE, notSent, RecordReport, writeRecord } from "./record-batch";
-import { holdTargets, TargetsRefusal } from "./targets";
+import { FIELD_GONE, notSent, type RecordReport, writeRecord } from "./record-batch";
+import { holdTargets, type TargetsRefusal } from "./targets";
 import type { WriteFailure, WriteOutcome } from "./write-failure";
-import { Begun, callsToWrite, hashOf, Intent, refusalOfWriter, WritebackParts, Writing } from "./writing";
+import {
+  type Begun,
+  callsToWrite,
+  hashOf,
+  type Intent,
+  refusalOfWriter,
+  type WritebackParts,
+  Writing,
+} from "./writing";
 
 export interface AskedFields {
   meetingId: string;
@@ -43,7 +51,7 @@ interface ReceiptedField extends PlannedField {
 }
 type RecordBatch = [ReceiptedField, ...ReceiptedField[]];
 
-/** Writes nominated fields (decision 0029), and finds out about those whose answer was lost. */
+/** Writes nominated fields (decision 0028), and finds out about those whose answer was lost. */
 export class FieldWrites {
   readonly lookUps: LookUps<FieldWriteRow>;
   readonly #writing: Writing<FieldWriteRow>;
@@ -221,11 +229,17 @@ async function copyFields(
   entity: MatchedEntity,
   { id, updateTime, customFields }: CrmCustomFields,
 ): Promise<void> {
-  if (!(await holdLiveCopy(scope, copyId))) return;
-  await scope.rows(
+  if (!(await holdCopyToJudge(scope, copyId))) return;
+  const copied = await scope.rows(
     `UPDATE ${TABLES[entity]} SET custom_fields = custom_fields || ($4::jsonb -> 0), update_time = coalesce($5, update_time)
      WHERE tenant_id = $1 AND copy_id = $2 AND crm_id = $3
-       AND (update_time IS NULL OR $5::timestamptz IS NULL OR update_time <= $5)`,
+       AND (update_time IS NULL OR $5::timestamptz IS NULL OR update_time <= $5)
+     RETURNING 1 AS copied`,
     [scope.tenantId, copyId, id, jsonRows([customFields]), updateTime],
   );
+  // Lists of deals sort by it. No verdict hangs on it.
+  if (entity === "DEAL" && updateTime && copied.length > 0)
+    await scope.rows("UPDATE deal_silence SET changed_at = $4 WHERE tenant_id = $1 AND copy_id = $2 AND deal_id = $3", [
+      ...[scope.tenantId, copyId, id, updateTime],
+    ]);
 }

@@ -3,7 +3,7 @@ import type { TenantScope } from "../database/database";
 import { hasLiveJob } from "../database/jobs";
 import type { WriteReceipt } from "../entities/write-receipt";
 import { MINUTE_MS } from "../platform/clock";
-import { forEachLogged } from "../platform/periodic";
+import { forEachLogged } from "../platform/work";
 import { ABANDONED_AFTER_MS, nextLookUp } from "./look-up-plan";
 import { enqueueLookUp, settle, type WriteKind, type WriteRef } from "./receipts";
 import { isOfTheCrm, type WriteOutcome } from "./write-failure";
@@ -48,7 +48,7 @@ export class LookUps<Row extends WriteReceipt> {
     private readonly look: LookUp<Row>,
   ) {}
 
-  /** Sendings whose process is gone become UNKNOWN, and look-ups whose job is gone get another. */
+  /** Sends whose process is gone become UNKNOWN, and look-ups whose job is gone get another. */
   async sweep(): Promise<void> {
     const { database, clock, logger } = this.parts;
     const now = clock();

@@ -7,14 +7,22 @@ import type { CopyScope, TenantScope } from "../database/database";
 import { jsonRows, upsertPage } from "../database/upsert";
 import { NOTE_UPSERT, NoteRow, noteRow } from "../entities/note";
 import { NoteWriteRow } from "../entities/write-receipt";
-import { accepted, Outcome, refused } from "../platform/errors";
+import { accepted, type Outcome, refused } from "../platform/errors";
 import { verdictOf } from "./look-up-plan";
-import { Found, LookedUp, LookUps } from "./look-ups";
+import { type Found, type LookedUp, LookUps } from "./look-ups";
 import { newReference, noteHtml, referenceIn } from "./note-html";
 import { makeReceipts, NOTE, settle } from "./receipts";
-import { AskedTarget, ChoiceRefusal, holdTargets, TargetsRefusal, targetOf } from "./targets";
-import { certainFailureOf, WriteFailure } from "./write-failure";
-import { Begun, callsToWrite, hashOf, Intent, refusalOfWriter, WritebackParts, Writing } from "./writing";
+import { type AskedTarget, type ChoiceRefusal, holdTargets, type TargetsRefusal, targetOf } from "./targets";
+import { certainFailureOf, type WriteFailure } from "./write-failure";
+import {
+  type Begun,
+  callsToWrite,
+  hashOf,
+  type Intent,
+  refusalOfWriter,
+  type WritebackParts,
+  Writing,
+} from "./writing";
 
 /** What a client asks for, with its ids as sent and as read; an id that names nothing of the kind is null. */
 export interface AskedNote {

@@ -2,7 +2,7 @@ import { NEEDS_REAUTHORIZATION, NOT_CONNECTED, readConnection } from "../connect
 import { holdLiveCopy } from "../connections/copies";
 import type { TenantScope } from "../database/database";
 import type { MatchedEntity } from "../entities/meeting";
-import { accepted, Outcome, refused } from "../platform/errors";
+import { accepted, type Outcome, refused } from "../platform/errors";
 
 /** A record that a meeting makes writable. */
 export interface Target {
@@ -34,7 +34,7 @@ export type AskedTarget = { entity: MatchedEntity; copyId: number; id: number } 
 export type ChoiceRefusal = "TARGET_NOT_MATCHED" | "NEEDS_CHOICE";
 
 /**
- * Where a write goes (decision 0060): only where the match is certain, because it cannot be taken back.
+ * Where a write goes (decision 0005): only where the match is certain, because it cannot be taken back.
  * @param entity of a field's value; null: a note, which goes on any
  * @param named absent: the client names none
  */

@@ -2,18 +2,18 @@ import { createHash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Actor } from "../auth/actor";
 import { recordPolicyRefusal } from "../auth/audit";
-import { PolicyRefusal, refusalToWrite } from "../auth/policies";
-import { CrmApi, TokenSource } from "../crm/api";
+import { type PolicyRefusal, refusalToWrite } from "../auth/policies";
+import { CrmApi, type TokenSource } from "../crm/api";
 import type { CrmHttp } from "../crm/http";
-import type { Purse } from "../crm/prices";
+import type { Reservation } from "../crm/prices";
 import type { Database } from "../database/database";
 import type { WriteReceipt } from "../entities/write-receipt";
-import { Clock, SECOND_MS, timeLimit } from "../platform/clock";
-import { accepted, Outcome, Refused, refused } from "../platform/errors";
+import { type Clock, SECOND_MS, timeLimit } from "../platform/clock";
+import { accepted, type Outcome, type Refused, refused } from "../platform/errors";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
 import { BEGIN_WITHIN_MS } from "./look-up-plan";
-import { findReceipts, WriteKind } from "./receipts";
+import { findReceipts, type WriteKind } from "./receipts";
 import { NotSentInTimeError } from "./write-failure";
 
 /** What writing to the CRM and looking up what became of it are made with. */
@@ -23,7 +23,7 @@ export interface WritebackParts {
   crmBaseUrl: string;
   tokensOf(tenantId: number, copyId: number): TokenSource;
   /** What these calls are counted in; they are never refused for it. */
-  purseOf?(tenantId: number, copyId: number): Purse;
+  reservationOf?(tenantId: number, copyId: number): Reservation;
   clock: Clock;
   logger: Logger;
   metrics?: Metrics;
@@ -68,9 +68,9 @@ export async function refusalOfWriter(
 
 /** Calls through the connection of a copy. @param mayBegin asked right before each request goes on the wire */
 export function callsOf(parts: WritebackParts, tenantId: number, copyId: number, mayBegin?: () => void): CrmApi {
-  const { http, crmBaseUrl, tokensOf, purseOf } = parts;
-  const [tokens, purse] = [tokensOf(tenantId, copyId), purseOf?.(tenantId, copyId)];
-  return new CrmApi({ http, baseUrl: crmBaseUrl, tokens, mayBegin, purse });
+  const { http, crmBaseUrl, tokensOf, reservationOf } = parts;
+  const [tokens, reservation] = [tokensOf(tenantId, copyId), reservationOf?.(tenantId, copyId)];
+  return new CrmApi({ http, baseUrl: crmBaseUrl, tokens, mayBegin, reservation });
 }
 
 /**
@@ -131,7 +131,7 @@ export class Writing<Row extends WriteReceipt> {
     return send ? accepted(await this.#track(send())) : this.#again(receipts, intent);
   }
 
-  /** Sendings end by themselves; a process that stops waits for its own, so that no receipt is left behind. */
+  /** Sends end by themselves; a process that stops waits for its own, so that no receipt is left behind. */
   async close(): Promise<void> {
     await Promise.allSettled(this.#underWay);
   }

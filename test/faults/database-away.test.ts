@@ -1,11 +1,11 @@
 import { rmSync } from "node:fs";
-import { createConnection, createServer, Server, Socket } from "node:net";
+import { createConnection, createServer, type Server, type Socket } from "node:net";
 import { startSimulator } from "../../simulator";
-import { EmbeddedPostgres, startEmbeddedPostgres } from "../../src/database/embedded/embedded-postgres";
+import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../src/database/embedded/embedded-postgres";
 import { freePort } from "../../src/database/embedded/programs";
 import { tokenFor } from "../support/actors";
-import { Program, startProgram } from "../support/processes";
-import { environmentFor, GraphQLAnswer, Service } from "../support/service";
+import { type Program, startProgram } from "../support/processes";
+import { environmentFor, type GraphQLAnswer, type Service } from "../support/service";
 import { subscribe } from "../support/sockets";
 import { connect, dataOf, syncEnds, until } from "../support/stories";
 import { useStarted } from "../support/world";

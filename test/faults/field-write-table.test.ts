@@ -79,7 +79,7 @@ function tableOf(): Row[] {
   return chosen.map((row, index) => ({ ...row, entity: ENTITIES[index % ENTITIES.length] ?? "DEAL" }));
 }
 
-/** What the sender can know at best: the rules of decision 0029, worked out by hand from what each answer says. */
+/** What the sender can know at best: the rules of decision 0028, worked out by hand from what each answer says. */
 function expected({ field, first, second }: Row): { outcome: string; sent: number } {
   const of = (answer: Answer): Known & { seen?: string } => {
     if (answer !== "takes") return ANSWERS[answer];

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
-import { Meetings } from "../../src/briefing/record-meeting";
+import { Meetings } from "../../src/briefing/meetings";
 import { Disconnecting } from "../../src/connections/disconnecting";
 import { FieldMappings } from "../../src/connections/field-mappings";
 import { CrmApi } from "../../src/crm/api";

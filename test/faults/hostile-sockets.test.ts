@@ -11,7 +11,7 @@ import {
   USER_MESSAGES_A_MINUTE,
   WAITING_OF_ADDRESS,
 } from "../../src/server/connection-limits";
-import { ActorClaims, tokenFor } from "../support/actors";
+import { type ActorClaims, tokenFor } from "../support/actors";
 import { CONTINUED, frame, message, PING, PONG, RawPeer, TEXT, times, upgrade } from "../support/frames";
 import type { Service } from "../support/service";
 import { subscribe } from "../support/sockets";

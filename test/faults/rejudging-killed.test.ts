@@ -14,6 +14,9 @@ import { environmentFor, type Service, startService } from "../support/service";
 import { subscribe } from "../support/sockets";
 import { dataOf, until } from "../support/stories";
 
+// Seen red with: schedules exchanged by a join with a table that nobody has counted (a minute for 12,000 deals:
+// bench:settings).
+
 /** Six batches, so that a kill meets one of them. */
 const DEALS = 3_000;
 const COPY_ID = 1;

@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { Fault, LogEntry, startSimulator } from "../../simulator";
+import { type Fault, type LogEntry, startSimulator } from "../../simulator";
 import { Random } from "../../simulator/seed/random";
 import { readConfig } from "../../src/platform/config";
 import { Secret } from "../../src/platform/keyring";
 import { COPY_TABLES, copiedIds, copiedParticipants, visibleIds, visibleParticipants } from "../support/copy";
 import { createTestDatabase } from "../support/database";
 import { environmentFor, startService } from "../support/service";
-import { connect, dataOf, EndedRun, syncEnds } from "../support/stories";
+import { connect, dataOf, type EndedRun, syncEnds } from "../support/stories";
 import { useCrm } from "../support/world";
 
 // Seen red with: the failure of a deal's participants not noted as a gap; a failed run that moves the watermark.

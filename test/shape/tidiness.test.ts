@@ -4,6 +4,8 @@ import { join, relative, resolve } from "node:path";
 const ROOT = resolve(__dirname, "../..");
 const LONGEST_FILE = 400;
 const P90_FILE = 250;
+/** Of README, docs and bench/README together: about an hour and a half of reading. */
+const MOST_WORDS = 22_000;
 /** Made by tools, not by people. */
 const NOT_OURS = new Set(["node_modules", "dist", ".data", ".git"]);
 
@@ -26,6 +28,13 @@ test("no file outgrows its purpose", () => {
   expect(lengths.filter(({ lines }) => lines > LONGEST_FILE)).toEqual([]);
   const sorted = lengths.map(({ lines }) => lines).sort((a, b) => a - b);
   expect(sorted[Math.floor(sorted.length * 0.9)]).toBeLessThan(P90_FILE);
+});
+
+test("a newcomer can read all documents in a morning", () => {
+  const documents = files.filter((file) => /^(README\.md|docs\/.*\.md|bench\/README\.md)$/.test(file));
+  const counts = documents.map((file) => read(file).split(/\s+/).filter(Boolean).length);
+  expect(documents).toContain("docs/api.md");
+  expect(counts.reduce((sum, words) => sum + words, 0)).toBeLessThanOrEqual(MOST_WORDS);
 });
 
 test("nothing is left unfinished or silenced", () => {

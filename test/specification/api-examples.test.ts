@@ -68,7 +68,7 @@ const LEARNS: Record<string, (data: never) => unknown> = {
   Events: ({ auditEvents }: { auditEvents: { nodes: { action: string }[] } }) =>
     expect(auditEvents.nodes.map(({ action }) => action).reverse()).toEqual([
       ...["CONSENT_STARTED", "CONSENT_COMPLETED", "CONNECTED", "DEAL_CHOSEN", "DEAL_CHOSEN", "MEETING_DELETED"],
-      ...["QUIET_SETTINGS_SET", "DEAL_SNOOZED", "DEAL_SNOOZED", "FIELD_MAPPING_SET"],
+      ...["DEAL_SNOOZED", "DEAL_SNOOZED", "QUIET_SETTINGS_SET", "FIELD_MAPPING_SET"],
     ]),
 };
 

@@ -11,6 +11,9 @@ import { CONNECT, completeConsent, connect, dataOf, recordMeeting, startConsent,
 import { makeStale } from "../support/tokens";
 import { useService } from "../support/world";
 
+// Seen red with: an event written in a session of its own; said in the log before the commit; members allowed to
+// read; each repeated refusal a row.
+
 const { simulator, database, service } = useService({ deals: 20 });
 
 interface Event {

@@ -18,7 +18,7 @@ import { World } from "../support/world";
 /** A quarter of it is 2,000 tokens, of which 48 are kept for looks. */
 const DAILY = 8_000;
 const PAGE = 10;
-/** Pages that each of the programs' purses pays at once. */
+/** Pages that each of the programs' reservations pays at once. */
 const LANES = 4;
 
 let now: Date;
@@ -63,7 +63,7 @@ test("two tenants of one company have one allowance together, and what was set a
   const [acme, globex] = [calls(0), calls(1)];
   expect(await readUntilLow(acme.api, 4, 50)).toBeLessThan(54);
   expect((await row()).spent_on_syncs).toBe(600);
-  await acme.purse.release();
+  await acme.reservation.release();
   const spent = ours() - before;
   expect((await row()).spent_on_syncs).toBe(spent);
   await readUntilLow(globex.api, 4);
@@ -102,22 +102,22 @@ test("below a tenth of the limit, whoever spent it, one look an hour is taken by
 });
 
 test("the day's end is seen by the balance that jumps up, and syncs go on; a purchase is none", async () => {
-  const { api, purse } = calls(0);
+  const { api, reservation } = calls(0);
   await readUntilLow(api, 1);
-  await purse.release();
+  await reservation.release();
   expect(await row()).toMatchObject({ daily_limit: DAILY, spent_on_syncs: 1_950 });
   simulator.control.buyTokens(4_000);
   later(HOUR_MS);
   await api.currentUser();
-  await purse.release();
+  await reservation.release();
   expect(await row()).toMatchObject({ daily_limit: 12_000, reset_seen: false, spent_on_syncs: 1_952 });
   await readUntilLow(api, 1);
-  await purse.release();
+  await reservation.release();
   expect((await row()).spent_on_syncs).toBe(2_952);
   simulator.control.endDay();
   later(HOUR_MS);
   await api.currentUser();
-  await purse.release();
+  await reservation.release();
   expect(await row()).toMatchObject({ reset_seen: true, day_began_at: now, spent_on_syncs: 2 });
   await api.persons({ cursor: null });
 });
@@ -125,10 +125,10 @@ test("the day's end is seen by the balance that jumps up, and syncs go on; a pur
 test("where the CRM tells nothing, the smallest plan and days of our own are assumed", async () => {
   simulator.control.budgetHeaders("off");
   simulator.control.buyTokens(50_000);
-  const { api, purse } = calls(0);
+  const { api, reservation } = calls(0);
   const before = ours();
   await readUntilLow(api, 4);
-  await purse.release();
+  await reservation.release();
   expect(ours() - before).toBe(7_450);
   expect(await row()).toMatchObject({ daily_limit: null, remaining: null, spent_on_syncs: 7_450 });
   later(23 * HOUR_MS);
@@ -156,11 +156,11 @@ test("after a 429 of the day nothing but writes is sent until a look is answered
 });
 
 test("a request that was not sent costs nothing, and a repeat after 401 costs its price again", async () => {
-  const { api, purse } = calls(0);
+  const { api, reservation } = calls(0);
   const remove = simulator.control.fail({ match: "/api/v2/persons", times: 1, with: { status: 401 } });
   await api.persons({ cursor: null });
   remove();
-  await purse.release();
+  await reservation.release();
   const { spent_on_syncs } = await row();
   expect(spent_on_syncs).toBe(2 * PAGE);
   for (const purpose of ["LISTS", "WRITES"] as const) {
@@ -168,7 +168,7 @@ test("a request that was not sent costs nothing, and a repeat after 401 costs it
       throw new RunLostError("the run is another's");
     });
     await expect(stopped.api.persons({ cursor: null })).rejects.toBeInstanceOf(RunLostError);
-    await stopped.purse.release();
+    await stopped.reservation.release();
   }
   expect(await row()).toMatchObject({ spent_on_syncs: 2 * PAGE, spent_on_writes: 0 });
 });
@@ -197,7 +197,7 @@ test("four processes of two tenants each spend at once, one is killed: never abo
   const counted = Number((await row()).spent_on_syncs);
   expect(counted).toBeLessThanOrEqual(1_952);
   // What the others had in hand is given back, but for a page or so that was being asked when they ended; of the killed one
-  // two purses are lost, with what was being asked from each.
+  // two reservations are lost, with what was being asked from each.
   expect(counted - spent).toBeGreaterThanOrEqual(0);
   expect(counted - spent).toBeLessThanOrEqual(2 * (100 + LANES * PAGE) + 6 * PAGE);
   expect(await Promise.all(others.map(({ ended }) => ended))).toEqual([0, 0, 0]);
@@ -213,10 +213,10 @@ test("the connection shows what is known, and nothing before anything is", async
       ),
     ).connection.budget;
   expect(await ask()).toBeNull();
-  const { api, purse } = calls(1);
+  const { api, reservation } = calls(1);
   const left = simulator.control.balance();
   await api.persons({ cursor: null });
-  await purse.release();
+  await reservation.release();
   const shown = { limit: DAILY, remaining: left - PAGE, spentToday: PAGE, allowance: 2_000, resetsAt: null };
   expect(await ask()).toEqual(shown);
   simulator.control.otherAppsSpend(3_000);
@@ -224,7 +224,7 @@ test("the connection shows what is known, and nothing before anything is", async
   later(MINUTE_MS);
   simulator.control.endDay();
   await api.persons({ cursor: null });
-  await purse.release();
+  await reservation.release();
   const resetsAt = new Date(now.getTime() + 24 * HOUR_MS).toISOString();
   expect(await ask()).toEqual({ ...shown, remaining: DAILY - PAGE, resetsAt });
 });

@@ -2,6 +2,9 @@ import type { ActorClaims } from "../support/actors";
 import { completeConsent, connect, dataOf, START_CONNECT, startConsent, syncEnds } from "../support/stories";
 import { useService } from "../support/world";
 
+// Seen red with: a scope sent to the consent page; a consent that is forgotten when it is used up; consents counted
+// without a lock.
+
 let now = new Date();
 
 const { simulator, database, service } = useService({ deals: 10, clock: () => now });

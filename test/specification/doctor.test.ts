@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { AddressInfo, createServer, Server } from "node:net";
+import { type AddressInfo, createServer, type Server } from "node:net";
 import { resumeCrm, stopCrm } from "../../src/connections/crm-stops";
 import { Database } from "../../src/database/database";
 import { readQueueState } from "../../src/database/jobs";
@@ -7,7 +7,7 @@ import { examine } from "../../src/operator/doctor";
 import { lineOf } from "../../src/operator/finding";
 import { readConfig } from "../../src/platform/config";
 import { Secret } from "../../src/platform/keyring";
-import { createTestDatabase, TestDatabase } from "../support/database";
+import { createTestDatabase, type TestDatabase } from "../support/database";
 import { dumpDatabase, leaked } from "../support/dump";
 import { makeKey, startKeyServer, withBody, withKeys } from "../support/key-server";
 import { startProgram } from "../support/processes";

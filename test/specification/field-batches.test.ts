@@ -1,14 +1,14 @@
-import { Fault, startSimulator } from "../../simulator";
+import { type Fault, startSimulator } from "../../simulator";
 import { CrmApi } from "../../src/crm/api";
 import { CrmHttp } from "../../src/crm/http";
 import { CrmOAuth } from "../../src/crm/oauth";
-import { CustomFieldKey, isCustomFieldKey } from "../../src/crm/parsing/fields";
+import { type CustomFieldKey, isCustomFieldKey } from "../../src/crm/parsing/fields";
 import { Secret } from "../../src/platform/keyring";
-import { Batch, writeRecord } from "../../src/writeback/record-batch";
+import { type Batch, writeRecord } from "../../src/writeback/record-batch";
 import { fieldOf, heldIn, patches } from "../support/fields";
 import { useStarted } from "../support/world";
 
-// A nomination gives a record one field; these batches have several, as decision 0029 words it. Seen red with: a
+// A nomination gives a record one field; these batches have several, as decision 0028 words it. Seen red with: a
 // second try after a 429.
 
 let http: CrmHttp;

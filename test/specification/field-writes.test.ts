@@ -13,6 +13,8 @@ import { type Service, startService } from "../support/service";
 import { countStatements, type StatementCounter } from "../support/statements";
 import { connect, dataOf, recordMeeting, syncEnds, until } from "../support/stories";
 
+// Seen red with: the targets proved in a transaction of their own, and again with the receipts.
+
 const story = useFieldStory();
 const { simulator, database, service, ids, keyOf, nominate, held } = story;
 let meetingId: string;

@@ -2,6 +2,8 @@ import { copiedIds, copiedParticipants, visibleIds, visibleParticipants } from "
 import { connect, type EndedRun, syncEnds } from "../support/stories";
 import { useService } from "../support/world";
 
+// Seen red with: participants asked for deals that have none.
+
 let userId: number;
 
 const { simulator, database, service } = useService({ deals: 700, seed: 7 });

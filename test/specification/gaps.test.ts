@@ -2,6 +2,9 @@ import { randomBytes } from "node:crypto";
 import { connect, dataOf, recordMeeting, syncEnds, until } from "../support/stories";
 import { useService } from "../support/world";
 
+// Seen red with: lists that were never read and deals that were not asked left out; records that are named and
+// missing left out; `asOf` without one of the main lists; meetings taken for matched while lists were being read.
+
 /** How far the clocks of both sides are ahead. */
 let aheadMs = 0;
 const clock = () => new Date(Date.now() + aheadMs);

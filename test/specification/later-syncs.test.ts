@@ -4,6 +4,8 @@ import { subscribe } from "../support/sockets";
 import { connect, dataOf, type EndedRun, syncEnds, until } from "../support/stories";
 import { useService } from "../support/world";
 
+// Seen red with: `updated_since` with a fraction of a second; removal after one walk.
+
 let userId: number;
 /** How far the clocks of both sides are ahead; it begins later than everything that made the company. */
 let aheadMs = 60_000;

@@ -1,7 +1,17 @@
 import { randomUUID } from "node:crypto";
 import { Random } from "../../simulator/seed/random";
 import { encodeId } from "../../src/resolvers/global-id";
-import { connect, dataOf, recordMeeting, syncEnds, until } from "../support/stories";
+import { judgeAgain } from "../support/copy";
+import {
+  cents,
+  connectAndMatchDeals,
+  type DealFacts,
+  makeTies,
+  matchedDeals,
+  money,
+  PLAINLY,
+} from "../support/listed-deals";
+import { connect, dataOf, recordMeeting, syncEnds } from "../support/stories";
 import { useService } from "../support/world";
 
 let copyId: number;
@@ -9,54 +19,10 @@ let copyId: number;
 const { simulator, database, service } = useService({ deals: 120 });
 beforeAll(async () => {
   copyId = await connectAndMatch("acme");
-  await makeTies();
+  await makeTies(database, copyId);
 });
 
-/** Connects, syncs, and records meetings with every second person of the CRM. @returns the copy */
-async function connectAndMatch(tenant: string): Promise<number> {
-  await connect(service, simulator, { tenant });
-  await syncEnds(service, { tenant });
-  await until("the meetings are matched again", async () => {
-    const [jobs] = await database.query<{ n: number }>("SELECT count(*)::int AS n FROM graphile_worker.jobs");
-    return jobs?.n === 0 || (await planned()) === jobs?.n;
-  });
-  const { severalDeals } = simulator.company.stories;
-  const invited = [...simulator.company.persons.values()]
-    .filter(({ id }) => id % 2 === 1 && id !== severalDeals.personId)
-    .flatMap(({ emails }) => emails.map(({ value }) => value.trim()))
-    .filter((email) => email.includes("@") && email !== severalDeals.email);
-  await recordMeeting(service, [...new Set(invited)].slice(0, 400), {}, { tenant });
-  const [row] = await database.query<{ copy_id: number }>(
-    "SELECT copy_id FROM connection WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1)",
-    [tenant],
-  );
-  return row?.copy_id ?? 0;
-}
-
-/** Jobs that wait for their time. */
-async function planned(): Promise<number> {
-  return (await database.query("SELECT 1 FROM graphile_worker.jobs WHERE run_at > now()")).length;
-}
-
-// A subscripted array in an UPDATE ends Citus 13.2 with a segmentation fault.
-const oneOf = (values: readonly string[]) =>
-  `CASE ${values.map((value, n) => `WHEN crm_id % ${values.length} = ${n} THEN ${value}`).join(" ")} END`;
-
-/** Few instants, few amounts, three currencies, and nothing at all in some: most deals tie with others. */
-async function makeTies(): Promise<void> {
-  const instants = Array.from(
-    { length: 10 },
-    (_, n) => `timestamptz '2026-10-0${1 + (n % 5)}T00:00:00.00000${n % 2}Z'`,
-  );
-  await database.query(
-    `UPDATE deal SET update_time = ${oneOf(instants)}, status = ${oneOf(["'open'", "'won'", "'lost'"])},
-       value = CASE WHEN crm_id % 11 = 0 THEN NULL ELSE crm_id % 4 * 100000000000000000.01 - crm_id % 3 END,
-       currency = CASE WHEN crm_id % 13 = 0 THEN NULL ELSE ${oneOf(["'SEK'", "'EUR'", "'JPY'"])} END
-     WHERE copy_id = $1`,
-    [copyId],
-  );
-  await database.query("UPDATE deal SET update_time = NULL WHERE copy_id = $1 AND crm_id % 7 = 0", [copyId]);
-}
+const connectAndMatch = (tenant: string) => connectAndMatchDeals(service, simulator, database, tenant);
 
 interface Node {
   id: string;
@@ -65,11 +31,11 @@ interface Node {
 interface Page {
   edges: { cursor: string; node: Node }[];
   nodes: Node[];
-  pageInfo: { hasNextPage: boolean; endCursor: string | null };
+  pageInfo: { hasNextPage: boolean; hasPreviousPage: boolean; startCursor: string | null; endCursor: string | null };
 }
 type List = "deals" | "persons" | "organizations" | "meetings" | "syncRuns";
 
-const PAGE = "edges { cursor node { id } } nodes { id } pageInfo { hasNextPage endCursor }";
+const PAGE = "edges { cursor node { id } } nodes { id } pageInfo { hasNextPage hasPreviousPage startCursor endCursor }";
 const ARGUMENTS: Partial<Record<List, string>> = {
   deals: "$filter: DealFilter, $orderBy: DealOrder",
   persons: "$email: String",
@@ -92,62 +58,27 @@ async function walk(list: List, variables: object, between = async (_seen: strin
     const page: Page = await pageOf(list, { ...variables, after });
     seen.push(...page.nodes.map(({ id }) => id));
     expect(page.edges.map(({ node }) => node)).toEqual(page.nodes);
-    expect(page.pageInfo.endCursor).toBe(page.edges.at(-1)?.cursor ?? null);
+    const { startCursor, endCursor, hasPreviousPage } = page.pageInfo;
+    expect([startCursor, endCursor]).toEqual([page.edges[0]?.cursor ?? null, page.edges.at(-1)?.cursor ?? null]);
+    expect(hasPreviousPage).toBe(after !== null);
     if (!page.pageInfo.hasNextPage) return seen;
     after = page.pageInfo.endCursor;
     await between(seen);
   }
 }
 
-interface DealFacts {
-  crm_id: number;
-  micros: string | null;
-  value: string | null;
-  currency: string | null;
-  status: string;
-  pipeline_id: number;
-  stage_id: number;
-  owner_id: number;
-}
-
-/** What every deal list should be made of. */
-function matchedDeals(): Promise<DealFacts[]> {
-  return database.query<DealFacts>(
-    `SELECT d.crm_id, (extract(epoch FROM d.update_time) * 1000000)::bigint::text AS micros, d.value, d.currency, d.status,
-       d.pipeline_id, d.stage_id, d.owner_id
-     FROM deal d WHERE d.copy_id = $1 AND d.crm_id IN (
-       SELECT crm_id FROM matched_record WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = 'acme') AND copy_id = $1 AND entity = 'DEAL')`,
-    [copyId],
-  );
-}
-
 const dealIds = (deals: readonly DealFacts[]) => deals.map(({ crm_id }) => encodeId("Deal", copyId, crm_id));
-
-/** Hundredths, so that amounts that a float cannot hold are compared exactly. */
-const cents = (value: string | null) => {
-  const [whole = "0", part = ""] = (value ?? "0").split(".");
-  return BigInt(whole + part.padEnd(2, "0"));
-};
-const compare = <T extends bigint | number | string>(a: T, b: T) => (a < b ? -1 : a > b ? 1 : 0);
-const updated = ({ micros }: DealFacts) => (micros === null ? -1n : BigInt(micros));
-const money = ({ value, currency }: DealFacts) => (value === null || currency === null ? "~" : currency);
-
-const PLAINLY = {
-  UPDATED_AT_DESC: (a: DealFacts, b: DealFacts) => compare(updated(b), updated(a)) || b.crm_id - a.crm_id,
-  VALUE_DESC: (a: DealFacts, b: DealFacts) =>
-    compare(money(a), money(b)) || compare(cents(b.value), cents(a.value)) || a.crm_id - b.crm_id,
-};
 
 const ORDERS = ["UPDATED_AT_DESC", "VALUE_DESC"] as const;
 
 test.each(ORDERS)("deals by %s come page by page as sorted plainly, with ties and without values", async (orderBy) => {
-  const plain = dealIds((await matchedDeals()).sort(PLAINLY[orderBy]));
+  const plain = dealIds((await matchedDeals(database, copyId)).sort(PLAINLY[orderBy]));
   expect(plain.length).toBeGreaterThan(40);
   for (const first of [1, 7, 100]) expect(await walk("deals", { first, orderBy })).toEqual(plain);
 });
 
 test("deals come by their newest change, twenty at a time, where nothing else is said", async () => {
-  const plain = dealIds((await matchedDeals()).sort(PLAINLY.UPDATED_AT_DESC)).slice(0, 20);
+  const plain = dealIds((await matchedDeals(database, copyId)).sort(PLAINLY.UPDATED_AT_DESC)).slice(0, 20);
   const { data } = await service.ask<{ deals: Page }>("{ deals { nodes { id } pageInfo { hasNextPage } } }");
   expect(data.deals).toEqual({ nodes: plain.map((id) => ({ id })), pageInfo: { hasNextPage: true } });
   const said = await pageOf("deals", { first: null, filter: null, orderBy: null });
@@ -155,7 +86,7 @@ test("deals come by their newest change, twenty at a time, where nothing else is
 });
 
 test("each filter, and all of them together, leave what a plain comparison leaves", async () => {
-  const all = (await matchedDeals()).sort(PLAINLY.UPDATED_AT_DESC);
+  const all = (await matchedDeals(database, copyId)).sort(PLAINLY.UPDATED_AT_DESC);
   const one = all.find(({ status }) => status === "won") as DealFacts;
   const ids = {
     pipelineId: encodeId("Pipeline", copyId, one.pipeline_id),
@@ -179,11 +110,75 @@ test("each filter, and all of them together, leave what a plain comparison leave
   }
 });
 
+test("deals of a currency, from an amount on, are those that a plain comparison leaves, in each order", async () => {
+  const all = await matchedDeals(database, copyId);
+  const least = 100000000000000000n;
+  const fits = ({ value, currency }: DealFacts) => value !== null && currency === "EUR" && cents(value) >= least * 100n;
+  for (const orderBy of ORDERS) {
+    const plain = all.filter(fits).sort(PLAINLY[orderBy]);
+    expect(plain.length).toBeGreaterThan(2);
+    const filter = { currency: "EUR", minValue: "100000000000000000.00" };
+    expect(await walk("deals", { first: 2, orderBy, filter })).toEqual(dealIds(plain));
+  }
+  const inSek = all.filter(({ value, currency }) => value !== null && currency === "SEK").sort(PLAINLY.UPDATED_AT_DESC);
+  expect(await walk("deals", { filter: { currency: "SEK" } })).toEqual(dealIds(inSek));
+  for (const [filter, words] of [
+    [{ minValue: "5" }, "filter.minValue needs currency beside it."],
+    [{ currency: "eur" }, "filter.currency is not a code of three capital letters."],
+    [
+      { currency: "EUR", minValue: "much" },
+      'A Decimal is a string of at most 20 digits and 10 behind the point, for example "1250.50".',
+    ],
+  ] as const) {
+    const { errors } = await ask("deals", { filter });
+    expect(errors?.[0]).toMatchObject({ message: expect.stringContaining(words), ...BAD_INPUT });
+  }
+});
+
+interface Counted {
+  deals: { totalCount: number | null; totals: { amount: string; currency: string }[] | null; nodes: object[] };
+}
+const COUNTED = `query ($filter: DealFilter, $orderBy: DealOrder, $after: String) {
+  deals(first: 2, filter: $filter, orderBy: $orderBy, after: $after) { totalCount totals { amount currency } nodes { id } } }`;
+
+test("a list of deals says how many fit on all its pages, and their sums by currency; above 10,000 it says neither", async () => {
+  const all = await matchedDeals(database, copyId);
+  const cases: [object, (deal: DealFacts) => boolean][] = [
+    [{}, () => true],
+    [{ status: ["WON", "LOST"] }, ({ status }) => status !== "open"],
+    [{ currency: "JPY" }, (deal) => money(deal) === "JPY"],
+    [{ pipelineId: "none" }, () => false],
+  ];
+  for (const [filter, fits] of cases) {
+    const plain = all.filter(fits);
+    const codes = [...new Set(plain.map(money))].filter((code) => code !== "~").sort();
+    const sums = codes.map((code) =>
+      plain.filter((deal) => money(deal) === code).reduce((sum, { value }) => sum + cents(value), 0n),
+    );
+    const { endCursor: after } = (await pageOf("deals", { first: 1 })).pageInfo;
+    for (const variables of [{}, { after }, { orderBy: "QUIET_DAYS_DESC" }]) {
+      const { deals } = dataOf(await service.ask<Counted>(COUNTED, { filter, ...variables }));
+      expect(deals.totalCount).toBe(plain.length);
+      expect(deals.totals?.map(({ currency }) => currency)).toEqual(codes);
+      expect(deals.totals?.map(({ amount }) => cents(amount))).toEqual(sums);
+    }
+  }
+  const [some] = all;
+  await database.query(
+    `INSERT INTO deal_silence SELECT s.* FROM deal_silence b, generate_series(1, 10000) g,
+       jsonb_populate_record(b, jsonb_build_object('deal_id', -g)) s WHERE b.copy_id = $1 AND b.deal_id = $2 AND b.is_listed`,
+    [copyId, some?.crm_id],
+  );
+  const { deals } = dataOf(await service.ask<Counted>(COUNTED, {}));
+  expect([deals.totalCount, deals.totals, deals.nodes.length > 0]).toEqual([null, null, true]);
+  await database.query("DELETE FROM deal_silence WHERE copy_id = $1 AND deal_id < 0", [copyId]);
+});
+
 const same = (a: DealFacts, b: DealFacts, key: string) => a[key as keyof DealFacts] === b[key as keyof DealFacts];
 
 test("a filter's id that is unknown, foreign, of another kind or none at all fits no deal, and no answer differs", async () => {
   const other = await connectAndMatch("foreign");
-  const pipelineId = (await matchedDeals())[0]?.pipeline_id ?? 0;
+  const pipelineId = (await matchedDeals(database, copyId))[0]?.pipeline_id ?? 0;
   const nobodys = [
     encodeId("Pipeline", copyId, 99_999_999),
     encodeId("Pipeline", other, pipelineId),
@@ -192,7 +187,10 @@ test("a filter's id that is unknown, foreign, of another kind or none at all fit
     "nonsense",
   ];
   const answers = await Promise.all(nobodys.map((id) => ask("deals", { filter: { pipelineId: id } })));
-  const nothing = { edges: [], nodes: [], pageInfo: { hasNextPage: false, endCursor: null } };
+  const nothing = {
+    ...{ edges: [], nodes: [] },
+    pageInfo: { hasNextPage: false, hasPreviousPage: false, startCursor: null, endCursor: null },
+  };
   expect(answers.map(({ data }) => data.deals)).toEqual(nobodys.map(() => nothing));
   expect(
     (await pageOf("deals", { filter: { pipelineId: encodeId("Pipeline", copyId, pipelineId) } })).nodes,
@@ -279,7 +277,7 @@ test.each([1, 2, 3])(
   async (seed) => {
     const random = new Random(`lists ${seed}`);
     const away = -copyId;
-    const before = (await matchedDeals()).map(({ crm_id }) => crm_id);
+    const before = (await matchedDeals(database, copyId)).map(({ crm_id }) => crm_id);
     const touched = new Set<number>();
     const seen = await walk("deals", { first: 3 }, async () => {
       const [changed, gone, back] = [random.pick(before), random.pick(before), random.pick(before)];
@@ -291,6 +289,7 @@ test.each([1, 2, 3])(
         away,
         back,
       ]);
+      await judgeAgain(database, copyId);
     });
     expect(touched.size).toBeGreaterThan(10);
     expect(new Set(seen).size).toBe(seen.length);
@@ -298,7 +297,7 @@ test.each([1, 2, 3])(
     expect(stayed.length).toBeGreaterThan(5);
     expect(stayed.filter((id) => !seen.includes(id))).toEqual([]);
     await database.query("UPDATE deal SET copy_id = $1 WHERE copy_id = $2", [copyId, away]);
-    await makeTies();
+    await makeTies(database, copyId);
   },
 );
 

@@ -4,6 +4,8 @@ import { type Subscription, subscribe } from "../support/sockets";
 import { addRunJobs, connect, dataOf, syncEnds, until } from "../support/stories";
 import { useService } from "../support/world";
 
+// Seen red with: an upgrade's address parsed outside of every request.
+
 const { simulator, database, service, serve } = useService({ deals: 10 });
 const other = serve({ roles: ["api"] });
 

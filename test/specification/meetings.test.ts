@@ -231,3 +231,31 @@ describe("recordMeetings", () => {
     expect(await record([])).toEqual([]);
   });
 });
+
+test("meetings are found by part of a title, or of an attendee's address or name, as it was typed, and are counted", async () => {
+  const found = async (filter: object) => {
+    const query = "query ($filter: MeetingFilter) { meetings(filter: $filter) { totalCount nodes { externalId } } }";
+    const { meetings } = dataOf(
+      await service.ask<{ meetings: { totalCount: number; nodes: { externalId: string }[] } }>(
+        query,
+        { filter },
+        { tenant: "found" },
+      ),
+    );
+    expect(meetings.totalCount).toBe(meetings.nodes.length);
+    return meetings.nodes.map(({ externalId }) => externalId).sort();
+  };
+  const record = (externalId: string, title: string, attendees: string[]) =>
+    recordMeeting(service, attendees, { externalId, title }, { tenant: "found" });
+  await record("a", "Rollout 50% done", ["ivo@north.example"]);
+  await record("b", "Renewal", ["una@rollout.example"]);
+  await record("c", "Kick_off", ["ivo@south.example"]);
+  expect(await found({})).toEqual(["a", "b", "c"]);
+  expect(await found({ search: "ROLLOUT" })).toEqual(["a", "b"]);
+  expect(await found({ search: "ivo@" })).toEqual(["a", "c"]);
+  expect(await found({ search: "%" })).toEqual(["a"]);
+  expect(await found({ search: "_o" })).toEqual(["c"]);
+  expect(await found({ search: "\\" })).toEqual([]);
+  expect(await found({ search: "ivo", status: ["PENDING"] })).toEqual(["a", "c"]);
+  expect(await found({ status: ["MATCHED", "NEEDS_CHOICE", "NONE"] })).toEqual([]);
+});

@@ -1,6 +1,6 @@
 import { pino } from "pino";
 import type { Fault } from "../../simulator";
-import { CrmApi, TokenSource } from "../../src/crm/api";
+import { CrmApi, type TokenSource } from "../../src/crm/api";
 import { Database } from "../../src/database/database";
 import { freePort } from "../../src/database/embedded/programs";
 import { createMetrics } from "../../src/platform/metrics";

@@ -1,6 +1,6 @@
-import { DealFacts, standardRules } from "../../src/briefing/quiet/facts";
+import { type DealFacts, standardRules } from "../../src/briefing/quiet/facts";
 import { readQuietFacts } from "../../src/briefing/quiet/read-quiet";
-import { CopyScope, Database } from "../../src/database/database";
+import { type CopyScope, Database } from "../../src/database/database";
 import type { SyncResource } from "../../src/entities/sync-run";
 import { DAY_MS } from "../../src/platform/clock";
 import { markRead } from "../support/copy";

@@ -5,7 +5,7 @@ import * as times from "../../simulator/model/times";
 import { judge } from "../../src/briefing/quiet/judge";
 import { readQuietFacts } from "../../src/briefing/quiet/read-quiet";
 import { holdCopyToJudge } from "../../src/connections/copies";
-import { Database } from "../../src/database/database";
+import { type CopyScope, Database } from "../../src/database/database";
 import { DAY_MS, MINUTE_MS } from "../../src/platform/clock";
 import { createTestDatabase, type TestDatabase } from "../support/database";
 import { BY_THE_API, type Draw, draw, IN_THE_CRM, passing, pick, type Stage } from "../support/histories";
@@ -87,6 +87,10 @@ async function isJudged(days: readonly number[]): Promise<void> {
     const ids = matched.map(({ id }) => id);
     const found = await readQuietFacts({ ...scope, copyId }, ids, new Date(from));
     const deals = found?.deals ?? [];
+    await isMarked(
+      { ...scope, copyId },
+      deals.map(({ dealId }) => dealId),
+    );
     const fresh = deals.filter((facts) => known.get(facts.dealId) !== JSON.stringify([facts, found?.copy.rules]));
     for (const facts of fresh) known.set(facts.dealId, JSON.stringify([facts, found?.copy.rules]));
     for (const passed of [0, ...days]) {
@@ -108,6 +112,20 @@ async function isJudged(days: readonly number[]): Promise<void> {
       for (const { verdict } of judged) met.verdicts.add(verdict);
     }
   });
+}
+
+/** One phase of each is marked, and what lists filter and sort by stands with it as in the deal. */
+async function isMarked({ tenantId, copyId, rows }: CopyScope, deals: readonly number[]): Promise<void> {
+  const ofDeal = `d.status, d.pipeline_id, d.stage_id, d.owner_id, coalesce(d.update_time, '0001-01-01 00:00:00+00'::timestamptz),
+    CASE WHEN d.value IS NULL OR d.currency IS NULL THEN '~' ELSE d.currency END, -coalesce(d.value, 0)`;
+  const marked = await rows<{ id: number }>(
+    `SELECT s.deal_id AS id FROM deal_silence s JOIN deal d ON d.tenant_id = $1 AND d.copy_id = $2 AND d.crm_id = s.deal_id
+     WHERE s.tenant_id = $1 AND s.copy_id = $2 AND s.is_listed AND (s.status, s.pipeline_id, s.stage_id, s.owner_id, s.changed_at,
+       s.currency, s.negative_value) IS NOT DISTINCT FROM (${ofDeal}) ORDER BY id`,
+    [tenantId, copyId],
+    { id: "number" },
+  );
+  expect({ last, marked: marked.map(({ id }) => id) }).toEqual({ last, marked: [...deals].sort((a, b) => a - b) });
 }
 
 /** While the run goes on and after it. */

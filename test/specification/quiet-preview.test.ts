@@ -1,13 +1,13 @@
 import fc from "fast-check";
 import { dealOrder, readDeals } from "../../src/briefing/lists/deal-list";
-import { DealFacts, isThresholdCode, LEAST_DAYS } from "../../src/briefing/quiet/facts";
+import { type DealFacts, isThresholdCode, LEAST_DAYS } from "../../src/briefing/quiet/facts";
 import { judge } from "../../src/briefing/quiet/judge";
-import { QuietSettings, WishedSettings } from "../../src/briefing/quiet/quiet-settings";
+import { QuietSettings, type WishedSettings } from "../../src/briefing/quiet/quiet-settings";
 import { readQuietFacts } from "../../src/briefing/quiet/read-quiet";
 import { judgeByPresentRules, Rejudging } from "../../src/briefing/quiet/rejudging";
 import { Database } from "../../src/database/database";
 import { createLogger } from "../../src/platform/logger";
-import { createTestDatabase, TestDatabase } from "../support/database";
+import { createTestDatabase, type TestDatabase } from "../support/database";
 import { dealFacts, NOW } from "../support/quiet-facts";
 import { COPY } from "../support/quiet-lines";
 import { QuietRows } from "../support/quiet-rows";

@@ -1,9 +1,10 @@
 import fc from "fast-check";
+import { dealOrder, readDeals, summarizeDeals } from "../../src/briefing/lists/deal-list";
 import type { CopyFacts, DealFacts, QuietSignal } from "../../src/briefing/quiet/facts";
 import { judge } from "../../src/briefing/quiet/judge";
 import { readQuietFacts } from "../../src/briefing/quiet/read-quiet";
 import { judgeByPresentRules } from "../../src/briefing/quiet/rejudging";
-import { judgeDeals } from "../../src/briefing/quiet/stored-silence";
+import { judgeDeals, markHolding } from "../../src/briefing/quiet/stored-silence";
 import { Database } from "../../src/database/database";
 import { DAY_MS } from "../../src/platform/clock";
 import { copyFactsIn, dealFacts, NOW, past } from "../support/quiet-facts";
@@ -113,4 +114,48 @@ test("what is stored for a deal says at each later instant what the judge says o
     { numRuns: COPIES, endOnFailure: true },
   );
   expect([...verdicts].sort()).toEqual(["ACTIVE", "COOLING", "GHOSTED", "QUIET"]);
+});
+
+test("a list shows what holds at the instant of its walk, once each, wherever the marks stand: behind it, or moved on since", async () => {
+  const instants = fc.array(fc.integer({ min: 0, max: 90 * DAY_MS }), { minLength: 4, maxLength: 4 });
+  const drawn = fc.array(oneDeal, { minLength: DEALS, maxLength: DEALS });
+  await fc.assert(
+    fc.asyncProperty(copyFactsIn(["UTC"]), drawn, instants, async (drawnCopy, deals, passed) => {
+      const rules = { ...drawnCopy.rules, calendar: { zone: "UTC", businessDays: false } };
+      const copy = { ...drawnCopy, rules, readAt: NOW + 100 * DAY_MS };
+      const cases = deals.map(stored);
+      const scope = await store(copy, cases);
+      await judgeByPresentRules(scope, now);
+      const days = [0, ...passed.sort((a, b) => a - b)];
+      for (const marked of days) {
+        await markHolding(scope, new Date(NOW + marked));
+        for (const at of days.map((day) => NOW + day)) {
+          for (const verdict of ["ACTIVE", "COOLING", "QUIET", "GHOSTED"] as const) {
+            const filter = { verdict: [verdict] };
+            const order = dealOrder("QUIET_DAYS_DESC", filter);
+            const page = await readDeals(scope, filter, { order, first: 100, after: null }, new Date(at));
+            const fits = cases.filter(
+              ({ facts }) => judge(facts, { ...copy, readAt: at }, new Date(at)).verdict === verdict,
+            );
+            const byId = (ids: number[]) => ids.sort((a, b) => a - b);
+            expect(byId(page.rows.map(({ crmId }) => crmId))).toEqual(byId(fits.map(({ facts }) => facts.dealId)));
+          }
+        }
+      }
+      // Long after the last read nothing is known of the open ones; they are listed and counted all the same.
+      const unknown = { verdict: ["UNKNOWN" as const], snoozed: false };
+      const open = cases.filter(({ facts }) => facts.isOpen).length;
+      for (const name of ["UPDATED_AT_DESC", "QUIET_DAYS_DESC"] as const) {
+        const order = dealOrder(name, unknown);
+        const late = new Date(NOW + 200 * DAY_MS);
+        for (const filter of [unknown, { verdict: unknown.verdict }]) {
+          expect((await readDeals(scope, filter, { order, first: 100, after: null }, late)).rows.length).toBe(open);
+          expect((await summarizeDeals(scope, filter, { order, after: null }, late))?.count).toBe(open);
+        }
+      }
+      const marks = "SELECT 1 FROM deal_silence WHERE tenant_id = $1 AND is_listed";
+      expect((await database.query(marks, [scope.tenantId])).length).toBe(DEALS);
+    }),
+    { numRuns: 2, endOnFailure: true },
+  );
 });

@@ -10,6 +10,9 @@ import {
 } from "../support/stories";
 import { useService } from "../support/world";
 
+// Seen red with: unmatched records readable; ids of another copy accepted; matching by the primary address only; a
+// note's HTML shown as it is.
+
 let copyId: number;
 let meeting: RecordedMeeting;
 

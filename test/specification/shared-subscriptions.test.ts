@@ -1,6 +1,6 @@
 import { setImmediate, setTimeout as sleep } from "node:timers/promises";
-import { buildSchema, ExecutionArgs, ExecutionResult, GraphQLError, parse } from "graphql";
-import { Actor, Viewer, viewerOf } from "../../src/auth/actor";
+import { buildSchema, type ExecutionArgs, type ExecutionResult, GraphQLError, parse } from "graphql";
+import { type Actor, type Viewer, viewerOf } from "../../src/auth/actor";
 import { mayManageConnection } from "../../src/auth/policies";
 import { StateStream } from "../../src/platform/streams";
 import { MAX_DIFFERENT, SharedSubscriptions } from "../../src/server/subscription-checks";

@@ -8,6 +8,10 @@ import { type CursorRow, type IdRow, type NameRow, type OperationRow, tenancyRow
 import { ASKING, idOf, MARK, OTHER, rowsOfOthers, startTenants } from "../support/tenants";
 import { useStarted } from "../support/world";
 
+// Seen red with: an operation without a row; ids of another copy accepted; another message for a foreign target;
+// another tenant's cursor accepted; every receipt shown to members; every tenant's subscribers woken; with the row
+// policies off, a disconnect that deletes every tenant's tokens.
+
 const schema = buildGraphQLSchema();
 const table = tenancyRows(schema);
 const all = coordinates(schema);

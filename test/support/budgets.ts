@@ -1,4 +1,4 @@
-import { Budget, type HeldPurse, type Purpose } from "../../src/connections/budget";
+import { Budget, type HeldReservation, type Purpose } from "../../src/connections/budget";
 import { CrmApi } from "../../src/crm/api";
 import { BudgetLowError } from "../../src/crm/errors";
 import type { Clock } from "../../src/platform/clock";
@@ -7,8 +7,8 @@ import { startTokens } from "./tokens";
 
 export interface Spender {
   budget: Budget;
-  /** Calls of one purse. */
-  api(purpose: Purpose, mayBegin?: () => void): { api: CrmApi; purse: HeldPurse };
+  /** Calls of one reservation. */
+  api(purpose: Purpose, mayBegin?: () => void): { api: CrmApi; reservation: HeldReservation };
   /** Asks whose the token is, as a run does before anything else. */
   look(): Promise<void>;
   stop(): Promise<void>;
@@ -25,12 +25,12 @@ export async function startSpender(
   return {
     budget,
     api(purpose, mayBegin) {
-      const purse = budget.purse(tenantId, copyId, purpose);
+      const reservation = budget.reservation(tenantId, copyId, purpose);
       const source = tokens.of(tenantId, copyId);
-      const api = new CrmApi({ http, baseUrl: config.crm.baseUrl, tokens: source, purse, mayBegin });
-      return { api, purse };
+      const api = new CrmApi({ http, baseUrl: config.crm.baseUrl, tokens: source, reservation, mayBegin });
+      return { api, reservation };
     },
-    look: () => tokens.of(tenantId, copyId).verify({ purse: budget.purse(tenantId, copyId, "LISTS") }),
+    look: () => tokens.of(tenantId, copyId).verify({ reservation: budget.reservation(tenantId, copyId, "LISTS") }),
     async stop() {
       await budget.close();
       await close();
@@ -38,7 +38,7 @@ export async function startSpender(
   };
 }
 
-/** @returns what the purse refuses with; null where the call was made, or the CRM refused it */
+/** @returns what the reservation refuses with; null where the call was made, or the CRM refused it */
 export async function refusalOf(call: Promise<unknown>): Promise<BudgetLowError | null> {
   const error = await call.then(
     () => null,
@@ -47,7 +47,7 @@ export async function refusalOf(call: Promise<unknown>): Promise<BudgetLowError 
   return error instanceof BudgetLowError ? error : null;
 }
 
-/** Pages of persons by so many callers at once, until the purse refuses all of them or `most` are read. */
+/** Pages of persons by so many callers at once, until the reservation refuses all of them or `most` are read. */
 export async function readUntilLow(api: CrmApi, callers: number, most = 10_000): Promise<number> {
   let pages = 0;
   const caller = async () => {

@@ -1,4 +1,6 @@
 import type { Simulator } from "../../simulator";
+import { judgeDeals } from "../../src/briefing/quiet/stored-silence";
+import { Database, reachOf } from "../../src/database/database";
 import { SYNC_LISTS } from "../../src/entities/sync-list";
 import type { SyncResource } from "../../src/entities/sync-run";
 import type { TestDatabase } from "./database";
@@ -76,4 +78,17 @@ export async function markRead(
      ON CONFLICT (tenant_id, copy_id, resource) DO UPDATE SET watermark = EXCLUDED.watermark, read_at = EXCLUDED.read_at`,
     [tenantId, copyId, at, lists],
   );
+}
+
+/** What a test changed of a copy's matched deals by itself comes into lists and verdicts as a sync brings it there. */
+export async function judgeAgain(database: TestDatabase, copyId: number, now = new Date()): Promise<void> {
+  const matched = await database.query<{ tenant_id: number; crm_id: number }>(
+    "SELECT DISTINCT tenant_id, crm_id FROM matched_record WHERE copy_id = $1 AND entity = 'DEAL'",
+    [copyId],
+  );
+  const [first] = matched;
+  if (!first) return;
+  const db = new Database(database.dataSource, { reach: await reachOf(database.dataSource) });
+  const ids = matched.map(({ crm_id }) => crm_id);
+  await db.tenant(first.tenant_id).transaction((scope) => judgeDeals({ ...scope, copyId }, ids, now));
 }

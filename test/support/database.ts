@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { Client } from "pg";
 import type { DataSource } from "typeorm";
 import { createDataSource } from "../../src/database/data-source";
-import { Database, TenantScope } from "../../src/database/database";
+import { Database, type TenantScope } from "../../src/database/database";
 import { entities } from "../../src/entities";
 import { Secret } from "../../src/platform/keyring";
 

@@ -3,6 +3,7 @@ import type { Simulator } from "../../simulator";
 import * as times from "../../simulator/model/times";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../src/platform/clock";
 import { writeNote } from "./notes";
+import { setQuiet } from "./quiet-settings";
 import type { Service } from "./service";
 import { dataOf, recordMeeting } from "./stories";
 
@@ -92,6 +93,10 @@ export const IN_THE_CRM: Record<string, (stage: Stage, draw: Draw) => unknown> =
     simulator.control.change("deal", pick(deals, of), {
       ...{ stage_id: pick([...simulator.company.stages.keys()], to), stage_change_time: v2Time(now() - days * DAY_MS) },
     }),
+  "a deal got another value and owner": ({ simulator, deals }, { of, to }) => {
+    const owner_id = pick([...simulator.company.users.keys()], to);
+    simulator.control.change("deal", pick(deals, of), { value: to, currency: pick(["EUR", "SEK"], of), owner_id });
+  },
   "a deal was won, lost or taken up again": ({ simulator, deals }, { of, to }) =>
     simulator.control.change("deal", pick(deals, of), { status: pick(["open", "open", "won", "lost"] as const, to) }),
   "a deal got another person": ({ simulator, deals, persons }, { of, to }) =>
@@ -157,6 +162,17 @@ export const BY_THE_API: Record<string, (stage: Stage, draw: Draw) => Promise<un
     dataOf(await stage.service.ask(choose, { id, deal }));
   },
   "a choice is taken back": (stage, { of }) => end(stage, "unchooseDeal", of),
+  "own days are set for a stage, or for its pipeline": async ({ service, deals, simulator }, { of, to }) => {
+    const query = "{ connection { pipelines { id stages { id crmId } } } }";
+    const { connection } = dataOf(await service.ask<{ connection: { pipelines: Pipeline[] } }>(query));
+    const stageId = simulator.company.deals.get(pick(deals, of))?.stage_id;
+    const places = connection.pipelines.flatMap(({ id, stages }) =>
+      stages.map((one) => ({ ...one, at: to % 2 === 0 ? { pipelineId: id } : { stageId: one.id } })),
+    );
+    const place = places.find(({ crmId }) => Number(crmId) === stageId);
+    if (!place) return;
+    await setQuiet(service, { thresholds: [{ code: "NO_RECENT_ACTIVITY", days: (to % 20) + 1, ...place.at }] });
+  },
   "a note of ours is written": async (stage, { of }) => {
     const about = (await meetings(stage)).filter(({ match }) => match.deal !== null);
     if (about.length > 0) await writeNote(stage.service, { meetingId: pick(about, of).id });
@@ -167,6 +183,10 @@ function emailOf({ simulator, persons }: Stage, of: number): string {
   return simulator.company.persons.get(pick(persons, of))?.emails[0]?.value ?? "nobody@nowhere.example";
 }
 
+interface Pipeline {
+  id: string;
+  stages: { id: string; crmId: string }[];
+}
 interface Listed {
   id: string;
   match: { deal: { id: string } | null; candidates: { deal: { id: string } }[] };

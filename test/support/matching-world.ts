@@ -9,7 +9,7 @@ import type {
   PersonFact,
   UserFact,
 } from "../../src/briefing/matching/facts";
-import { cancelled, Match, match } from "../../src/briefing/matching/match";
+import { cancelled, type Match, match } from "../../src/briefing/matching/match";
 import { mailDomainOf, normalizeAddress, websiteDomainOf } from "../../src/platform/email-address";
 
 const STARTS_AT = new Date("2026-11-20T10:00:00Z");

@@ -1,5 +1,12 @@
 import fc from "fast-check";
-import { Contact, CopyFacts, DealFacts, MeetingFact, PlannedFact, standardRules } from "../../src/briefing/quiet/facts";
+import {
+  type Contact,
+  type CopyFacts,
+  type DealFacts,
+  type MeetingFact,
+  type PlannedFact,
+  standardRules,
+} from "../../src/briefing/quiet/facts";
 import { DAY_MS, MINUTE_MS } from "../../src/platform/clock";
 
 /** The instant around which random facts lie. */

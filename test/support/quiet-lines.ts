@@ -1,10 +1,10 @@
 import {
-  ContactKind,
-  CopyFacts,
-  DealFacts,
-  MeetingFact,
-  PlannedFact,
-  QuietRules,
+  type ContactKind,
+  type CopyFacts,
+  type DealFacts,
+  type MeetingFact,
+  type PlannedFact,
+  type QuietRules,
   standardRules,
 } from "../../src/briefing/quiet/facts";
 import { judge } from "../../src/briefing/quiet/judge";

@@ -141,7 +141,14 @@ export class QuietRows {
       const meeting_id = randomUUID();
       this.#meeting(meeting_id, startsAt, endsAt);
       const match = { status: "MATCHED", reason: "", fingerprint: "", candidates: [], matched_at: at(0) };
-      this.#add("meeting_match", { tenant_id, meeting_id, copy_id, deal_id: dealId, ...match });
+      this.#add("meeting_match", {
+        tenant_id,
+        meeting_id,
+        copy_id,
+        deal_id: dealId,
+        starts_at: at(startsAt),
+        ...match,
+      });
       const side = withBuyer ? "BUYER" : "SELLER";
       const attendee = {
         position: 0,
@@ -194,5 +201,5 @@ function lastUpdate(updatedAt: number, { fields, notes }: OurWrites, until: numb
   return Math.max(updatedAt, ...[...fields, ...notes.map((note) => note.at)].filter((when) => when < until));
 }
 
-/** Our writes lie well after what people did, so that the receipts can tell them apart (decision 0024). */
+/** Our writes lie well after what people did, so that the receipts can tell them apart (decision 0078). */
 export const WRITES_APART_MS = 5 * MINUTE_MS;

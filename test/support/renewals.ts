@@ -1,13 +1,13 @@
 import { pino } from "pino";
 import type { Fault, Simulator } from "../../simulator";
 import type { Credential } from "../../src/connections/credentials";
-import { CrmApi, TokenSource } from "../../src/crm/api";
+import { CrmApi, type TokenSource } from "../../src/crm/api";
 import type { Config } from "../../src/platform/config";
 import type { Secret } from "../../src/platform/keyring";
 import type { TestDatabase } from "./database";
 import type { Service } from "./service";
 import { connect, dataOf, until } from "./stories";
-import { copyOf, startTokens, TokenParts } from "./tokens";
+import { copyOf, startTokens, type TokenParts } from "./tokens";
 import { useStarted, World } from "./world";
 
 export interface Connected {

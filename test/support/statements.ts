@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { AddressInfo, connect, createServer, Socket } from "node:net";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { Secret } from "../../src/platform/keyring";
 
 export interface StatementCounter {

@@ -1,4 +1,12 @@
-import { Calendar, DAY_MS, daysBetween, isTimeZone, MINUTE_MS, plusDays, startOfDay } from "../../src/platform/clock";
+import {
+  type Calendar,
+  DAY_MS,
+  daysBetween,
+  isTimeZone,
+  MINUTE_MS,
+  plusDays,
+  startOfDay,
+} from "../../src/platform/clock";
 
 const HOUR_MS = 60 * MINUTE_MS;
 const ZONES = Intl.supportedValuesOf("timeZone");

@@ -2,6 +2,8 @@ import { randomBytes } from "node:crypto";
 import { inspect } from "node:util";
 import { ConfigError, readConfig } from "../../src/platform/config";
 
+// Seen red with: faults reported one by one.
+
 const key = () => randomBytes(32).toString("base64");
 const GOOD = {
   CRM_CLIENT_ID: "app",

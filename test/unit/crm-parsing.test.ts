@@ -1,9 +1,9 @@
-import { createServer, Server } from "node:http";
+import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { z } from "zod";
 import { CrmApi } from "../../src/crm/api";
 import { CrmError } from "../../src/crm/errors";
-import { CrmAnswer, CrmHttp } from "../../src/crm/http";
+import { type CrmAnswer, CrmHttp } from "../../src/crm/http";
 import { readCursorPage, readOffsetPage, readSingle, readWholeList } from "../../src/crm/parsing/page";
 import * as record from "../../src/crm/parsing/records";
 import { jsonRows } from "../../src/database/upsert";

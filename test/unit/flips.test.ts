@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { BegunPhase, flipsOf } from "../../src/briefing/quiet/verdict";
+import { type BegunPhase, flipsOf } from "../../src/briefing/quiet/verdict";
 
 const NOW = 1_000_000;
 const VERDICTS = ["ACTIVE", "COOLING", "QUIET", "GHOSTED"] as const;

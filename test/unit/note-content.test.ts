@@ -1,7 +1,6 @@
 import fc from "fast-check";
-import { ShownNote, showNote } from "../../src/briefing/notes";
-import { cutHtml } from "../../src/platform/cut";
-import { MAX_SHOWN } from "../../src/platform/safe-html";
+import { type ShownNote, showNote } from "../../src/briefing/notes";
+import { cutHtml, MAX_SHOWN } from "../../src/platform/safe-html";
 import { inWork, workFor } from "../../src/platform/work";
 import { noteHtml } from "../../src/writeback/note-html";
 

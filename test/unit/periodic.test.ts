@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { pino } from "pino";
-import { forEachLogged, startPeriodic } from "../../src/platform/periodic";
+import { forEachLogged, startPeriodic } from "../../src/platform/work";
 
 // Seen red with: a failure that ends the round; rounds that begin while another is under way; an end that does not wait.
 

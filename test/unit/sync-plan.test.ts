@@ -1,5 +1,7 @@
 import { clockOf, isMuch, type ListFacts, type PassKind, passesOf, rests, sinceOf } from "../../src/sync/plan";
 
+// Seen red with: a watermark without overlap.
+
 const now = new Date("2026-11-20T12:00:00Z");
 const ago = (minutes: number) => new Date(now.getTime() - minutes * 60_000);
 const STALE_MS = 15 * 60_000;

@@ -1,5 +1,5 @@
 import type { MatchedEntity } from "../../src/entities/meeting";
-import { AskedTarget, Target, TargetFacts, targetOf } from "../../src/writeback/targets";
+import { type AskedTarget, type Target, type TargetFacts, targetOf } from "../../src/writeback/targets";
 
 const COPY = 7;
 const target = (name: string): Target => ({ entity: ENTITY[name[0] ?? ""] ?? "DEAL", id: Number(name.slice(1)) });

@@ -1,5 +1,5 @@
 import { decideRenewal } from "../../src/connections/renewal";
-import { outcomeOf, TokenAnswer, TokenFailure } from "../../src/crm/oauth";
+import { outcomeOf, type TokenAnswer, type TokenFailure } from "../../src/crm/oauth";
 
 // Seen red with: invalid_grant under 500 or 403 counted as revocation; an error's word read from an HTML page; a 200
 // without a token taken for an outage without effect; an open attempt forgotten after a failure of another kind.

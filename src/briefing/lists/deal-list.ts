@@ -1,107 +1,227 @@
 import type { CopyScope } from "../../database/database";
-import { instantOf, ListOrder, Page, PageRequest, readPage, textOfInstant } from "../../database/keyset";
+import {
+  instantOf,
+  type ListOrder,
+  MOST_COUNTED,
+  type Page,
+  type PageRequest,
+  type Position,
+  readPage,
+  type SortKey,
+  textOfInstant,
+} from "../../database/keyset";
 import { DealRow } from "../../entities/deal";
 import type { QuietVerdict } from "../quiet/facts";
 import { readFreshness } from "../quiet/read-quiet";
 import { isStale } from "../quiet/rules";
-import { isSnoozed } from "../quiet/situation";
-import { isMatched } from "../records";
+import { snoozedDeals } from "../quiet/snooze";
 
-const byId = { sql: "t.crm_id", type: "integer" } as const;
-/** The same number as the index of schedules has it. */
-const byDeal = { sql: "t.deal_id", type: "integer" } as const;
+/**
+ * Lists of deals read the phases of `deal_silence` that are marked as holding, one for each matched deal, as `t`. Their
+ * indexes have the same columns in the same order (decision 0082).
+ */
 
-/** What the CRM gave no instant for stands before all that have one; the index `deal_by_update` has the same text. */
-const updatedAt = { sql: "coalesce(t.update_time, '0001-01-01 00:00:00+00'::timestamptz)", type: "instant" } as const;
-
-/** The currency; what is no money, because one of its halves is missing, stands behind every currency. */
-const currency = {
-  sql: `(CASE WHEN t.value IS NULL OR t.currency IS NULL THEN '~' ELSE t.currency END COLLATE "C")`,
-  type: "text",
-} as const;
-
-/** The longest silence first; deals that are not silent behind all that are. */
-const quietSince = {
-  sql: "coalesce(t.quiet_since, '9999-12-31 00:00:00+00'::timestamptz)",
-  type: "instant",
-} as const;
-
+const byId: SortKey = { sql: "t.deal_id", type: "integer" };
+/** Deals that are not silent stand behind all that are. */
+const quietSince: SortKey = { sql: "coalesce(t.quiet_since, '9999-12-31 00:00:00+00'::timestamptz)", type: "instant" };
 /** The instant at which a walk is judged: its first page's, which every cursor carries on to the next page. */
-const JUDGED_AT = instantOf("$3");
-const judgedAt = { sql: JUDGED_AT, type: "instant" } as const;
+const JUDGED_AT = instantOf("$5");
+const judgedAt: SortKey = { sql: JUDGED_AT, type: "instant", isCarried: true };
 
 /** Amounts are compared within a currency only, and never converted (decision 0026). */
 export const DEAL_ORDERS = {
-  UPDATED_AT_DESC: { direction: "DESC", keys: [updatedAt, byId] },
-  VALUE_DESC: { direction: "ASC", keys: [currency, { sql: "-coalesce(t.value, 0)", type: "decimal" }, byId] },
-  QUIET_DAYS_DESC: { direction: "ASC", keys: [quietSince, byDeal] },
+  UPDATED_AT_DESC: { direction: "DESC", keys: [{ sql: "t.changed_at", type: "instant" }, byId] },
+  VALUE_DESC: {
+    direction: "ASC",
+    keys: [{ sql: "t.currency", type: "text" }, { sql: "t.negative_value", type: "decimal" }, byId],
+  },
+  QUIET_DAYS_DESC: { direction: "ASC", keys: [quietSince, byId] },
 } as const satisfies Record<string, ListOrder>;
 
 /** An order as it is walked. One in which silence or a snooze counts is judged at one instant from the first page to the last. */
 export interface DealOrder extends ListOrder {
   isJudged: boolean;
+  isBySilence: boolean;
 }
 
 export function dealOrder(name: keyof typeof DEAL_ORDERS, { verdict, snoozed }: DealFilter): DealOrder {
   const { direction, keys } = DEAL_ORDERS[name];
-  const isJudged = verdict !== undefined || snoozed !== undefined || name === "QUIET_DAYS_DESC";
-  return { direction, isJudged, keys: isJudged ? [judgedAt, ...keys] : keys };
+  const isBySilence = name === "QUIET_DAYS_DESC";
+  const isJudged = verdict !== undefined || snoozed !== undefined || isBySilence;
+  return { direction, isJudged, isBySilence, keys: isJudged ? [judgedAt, ...keys] : keys };
 }
 
-/** Which deals; an absent field means any. A field with no values fits no deal. */
+/** Which deals; an absent field means any, and an id of null fits no deal. */
 export interface DealFilter {
   status?: readonly DealRow["status"][];
-  pipelineId?: readonly number[];
-  stageId?: readonly number[];
-  ownerId?: readonly number[];
+  pipelineId?: number | null;
+  stageId?: number | null;
+  ownerId?: number | null;
   verdict?: readonly QuietVerdict[];
+  currency?: string;
+  /** With a currency: exact decimal text. */
+  minValue?: string;
   /** Whether it is snoozed at the instant of the list. */
   snoozed?: boolean;
 }
 
-const FILTERED: { [F in Exclude<keyof DealFilter, "snoozed">]-?: string } = {
-  status: "t.status",
-  pipelineId: "t.pipeline_id",
-  stageId: "t.stage_id",
-  ownerId: "t.owner_id",
-  verdict: "t.verdict",
-};
+/** SQL of what a list may be narrowed to. */
+const NARROWED = {
+  pipelineId: (id) => `t.pipeline_id = ${id}::bigint`,
+  stageId: (id) => `t.stage_id = ${id}::bigint`,
+  ownerId: (id) => `t.owner_id = ${id}::bigint`,
+  currency: (code) => `t.currency = ${code}::text`,
+  minValue: (amount) => `t.negative_value <= -${amount}::numeric`,
+} as const satisfies Partial<Record<keyof DealFilter, (parameter: string) => string>>;
 
-/** Every deal with the two columns of its silence: those of the phase that holds, or what a stale copy can say. */
-const JUDGED_DEALS = `(SELECT d.*, s.deal_id, s.verdict, s.quiet_since FROM deal d
-  JOIN deal_silence s ON s.tenant_id = $1 AND s.copy_id = $2 AND s.deal_id = d.crm_id
-    AND s.holds_from <= ${JUDGED_AT} AND s.holds_until > ${JUDGED_AT}
-  WHERE d.tenant_id = $1 AND d.copy_id = $2)`;
-const UNJUDGED_DEALS = `(SELECT d.*, d.crm_id AS deal_id, CASE WHEN d.status = 'open' THEN 'UNKNOWN' ELSE 'ACTIVE' END AS verdict,
-  NULL::timestamptz AS quiet_since FROM deal d WHERE d.tenant_id = $1)`;
+/** SQL: the snoozed deals are looked up by their ids; that most deals are none of them is a condition, from a hash of those. */
+const snoozed = (isSnoozed: boolean) =>
+  isSnoozed ? ` AND t.deal_id = ANY (ARRAY (${SNOOZED}))` : ` AND t.deal_id NOT IN (${SNOOZED})`;
+const SNOOZED = snoozedDeals(JUDGED_AT);
+
+/** A deal's status and stored verdict. Each index of lists begins with both, so each pair is a list that is sorted already. */
+const STANDINGS = [
+  ...(["ACTIVE", "COOLING", "QUIET", "GHOSTED"] as const).map((verdict) => ["open", verdict] as const),
+  ...([["won", "ACTIVE"] as const, ["lost", "ACTIVE"] as const] as const),
+];
+
+function standingsOf({ status, verdict }: DealFilter, isStaleCopy: boolean): readonly (readonly [string, string])[] {
+  const shown = ([of, stored]: (typeof STANDINGS)[number]) => (isStaleCopy && of === "open" ? "UNKNOWN" : stored);
+  return STANDINGS.filter(
+    (standing) => (status?.includes(standing[0]) ?? true) && (verdict?.includes(shown(standing)) ?? true),
+  );
+}
+
+/** What is read of a list: at an instant, where silence counts in it. */
+interface Reading {
+  /** From $2 on: the copy, statuses and verdicts of the standings, the instant, what it is narrowed to. */
+  parameters: unknown[];
+  narrowed: string;
+  isJudged: boolean;
+  isStale: boolean;
+}
+
+async function readingOf(copy: CopyScope, filter: DealFilter, order: DealOrder, at: string): Promise<Reading> {
+  const { isJudged } = order;
+  const stale = isJudged && isStale(await readFreshness(copy), Number(at) / 1_000);
+  const standings = standingsOf(filter, stale);
+  const parameters: unknown[] = [
+    copy.copyId,
+    standings.map(([status]) => status),
+    standings.map(([, stored]) => stored),
+  ];
+  if (isJudged) parameters.push(at);
+  const narrowed = Object.entries(NARROWED).flatMap(([field, sql]) => {
+    const value = filter[field as keyof typeof NARROWED];
+    return value === undefined ? [] : ` AND ${sql(`$${parameters.push(value) + 1}`)}`;
+  });
+  if (filter.snoozed !== undefined) narrowed.push(snoozed(filter.snoozed));
+  return { parameters, narrowed: narrowed.join(""), isJudged, isStale: stale };
+}
+
+/** What of a list's source is wanted: behind a place, and of each part so many in an order. */
+interface Part {
+  beyond: string;
+  end: string;
+}
+const WHOLE: Part = { beyond: "", end: "" };
+
+/** No tenant has so many deals. */
+const MORE_THAN_ALL = 100_000_000;
+
+/**
+ * SQL: the deals of each standing, which one index has sorted. Where the marked phase does not hold at the instant, because
+ * nobody has moved the mark yet or somebody has since, the one that does is looked up: those are few.
+ */
+function standingDeals({ narrowed, isJudged, isStale: stale }: Reading, { beyond, end }: Part): string {
+  // IS TRUE keeps the indexes of other marks out, which the planner took for better than the sorted one: it holds for nearly all.
+  const isHeld =
+    isJudged && !stale ? ` AND (t.holds_from <= ${JUDGED_AT} AND t.holds_until > ${JUDGED_AT}) IS TRUE` : "";
+  // Of a stale copy the instant decides nothing, and PostgreSQL refuses a parameter that is not named.
+  const isGiven = isJudged ? ` AND ${JUDGED_AT} IS NOT NULL` : "";
+  const marked = `SELECT t.* FROM unnest($3::text[], $4::text[]) AS standing (status, verdict)
+    CROSS JOIN LATERAL (SELECT t.* FROM deal_silence t
+      WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.is_listed AND t.status = standing.status AND t.verdict = standing.verdict
+        ${isHeld || isGiven}${narrowed}${beyond} ${end}) t`;
+  if (isHeld === "") return marked;
+  return `${marked} UNION ALL
+    SELECT t.* FROM (${otherMarks(`l.holds_until <= ${JUDGED_AT}`, "l.holds_until")} UNION ALL
+      ${otherMarks(`l.holds_from > ${JUDGED_AT}`, "l.holds_from")}) other
+    CROSS JOIN LATERAL (SELECT t.* FROM deal_silence t
+      WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.deal_id = other.deal_id${isHeld} LIMIT 1) t
+    WHERE (t.status, t.verdict) IN (SELECT * FROM unnest($3::text[], $4::text[]))${narrowed}${beyond}`;
+}
+
+/** The planner takes a third of all deals for such: an order brings it to their index, a LIMIT keeps it from joining all. */
+const otherMarks = (which: string, by: string) => `(SELECT l.deal_id FROM deal_silence l
+  WHERE l.tenant_id = $1 AND l.copy_id = $2 AND l.is_listed AND ${which} ORDER BY ${by} LIMIT ${MORE_THAN_ALL})`;
+
+/** SQL: where nothing is known of silence all deals are as long silent, and so sorted by their ids alone. */
+const unknownDeals = ({ narrowed }: Reading, { beyond, end }: Part) => `
+  SELECT t.* FROM (SELECT s.*, NULL::timestamptz AS quiet_since FROM (
+      SELECT tenant_id, deal_id, status, verdict, pipeline_id, stage_id, owner_id, currency, negative_value
+      FROM deal_silence WHERE tenant_id = $1 AND copy_id = $2 AND is_listed) s) t
+  WHERE t.status = ANY ($3) AND t.verdict = ANY ($4) ${narrowed}${beyond} ${end}`;
+
+/** When a walk is judged. @param now when one is that begins here */
+const instantOfWalk = ({ isJudged }: DealOrder, after: Position | null, now: Date) =>
+  (isJudged && after?.[0]) || textOfInstant(now);
+
+type DealPage = Omit<PageRequest, "order"> & { order: DealOrder };
 
 /** The matched deals that fit the filter. @param now when a walk that begins here is judged */
 export async function readDeals(
   copy: CopyScope,
   filter: DealFilter,
-  { order, ...page }: Omit<PageRequest, "order"> & { order: DealOrder },
+  page: DealPage,
   now: Date,
 ): Promise<Page<DealRow>> {
-  const where = ["t.copy_id = $2", isMatched("DEAL")];
-  const parameters: unknown[] = [copy.copyId];
-  const judged = page.after?.[0] ?? textOfInstant(now);
-  if (order.isJudged) parameters.push(judged);
-  for (const [field, sql] of Object.entries(FILTERED)) {
-    const wanted = filter[field as keyof typeof FILTERED];
-    if (!wanted) continue;
-    parameters.push(wanted);
-    where.push(`${sql} = ANY ($${parameters.length + 1})`);
-  }
-  if (filter.snoozed !== undefined) where.push(`${isSnoozed("t", JUDGED_AT)} = ${filter.snoozed}`);
-  // Said once more in the words of an index: the planner knows no parameters when it chooses.
-  if (filter.verdict?.every((verdict) => verdict === "QUIET" || verdict === "GHOSTED"))
-    where.push("t.verdict IN ('QUIET', 'GHOSTED')");
-  if (!order.isJudged) return readPage(copy, DealRow, { where, parameters }, { order, ...page });
-  const stale = isStale(await readFreshness(copy), Number(judged) / 1_000);
+  const { order, after } = page;
+  const reading = await readingOf(copy, filter, order, instantOfWalk(order, after, now));
+  const deals = reading.isStale && order.isBySilence ? unknownDeals : standingDeals;
   return readPage(
     copy,
     DealRow,
-    { from: stale ? UNJUDGED_DEALS : JUDGED_DEALS, where, parameters },
-    { order, ...page },
+    {
+      row: "d",
+      where: [],
+      parameters: reading.parameters,
+      from: ({ beyond, orderBy, limit }) => {
+        const end = `ORDER BY ${orderBy} LIMIT ${limit}`;
+        return `(SELECT t.* FROM (${deals(reading, { beyond, end })}) t ${end}) t
+          CROSS JOIN LATERAL (SELECT * FROM deal d WHERE d.tenant_id = $1 AND d.copy_id = $2 AND d.crm_id = t.deal_id LIMIT 1) d`;
+      },
+    },
+    page,
   );
 }
+
+export interface DealSummary {
+  count: number;
+  /** Exact decimal text, by currency; without the deals that have no value or no currency. */
+  totals: { amount: string; currency: string }[];
+}
+
+/** Of all deals that fit, at the instant of the page's walk; null where they are more than are counted. */
+export async function summarizeDeals(
+  copy: CopyScope,
+  filter: DealFilter,
+  { order, after }: Pick<DealPage, "order" | "after">,
+  now: Date,
+): Promise<DealSummary | null> {
+  const reading = await readingOf(copy, filter, order, instantOfWalk(order, after, now));
+  const found = await copy.rows<{ currency: string; deals: number; amount: string }>(
+    `SELECT f.currency, count(*) AS deals, (-sum(f.negative_value))::text AS amount
+     FROM (SELECT t.currency, t.negative_value FROM (${standingDeals(reading, WHOLE)}) t LIMIT ${MOST_COUNTED + 1}) f
+     GROUP BY f.currency ORDER BY f.currency`,
+    [copy.tenantId, ...reading.parameters],
+    { currency: "text", deals: "number", amount: "text" },
+  );
+  const count = found.reduce((sum, { deals }) => sum + deals, 0);
+  if (count > MOST_COUNTED) return null;
+  const totals = found.filter(({ currency }) => currency !== NO_MONEY);
+  return { count, totals: totals.map(({ currency, amount }) => ({ currency, amount })) };
+}
+
+/** What stands for the currency where a half of the money is missing: behind every code. */
+const NO_MONEY = "~";

@@ -1,6 +1,6 @@
 import type { TenantScope } from "../../database/database";
-import { Page, PageRequest, readPage, SortKey } from "../../database/keyset";
-import { MeetingMatchStatus, MeetingRow } from "../../entities/meeting";
+import { MOST_COUNTED, type Page, type PageRequest, readPage, type SortKey, type Step } from "../../database/keyset";
+import { type MeetingMatchStatus, MeetingRow } from "../../entities/meeting";
 
 const byStart: readonly [SortKey, SortKey] = [
   { sql: "t.starts_at", type: "instant" },
@@ -20,22 +20,87 @@ export interface MeetingFilter {
   /** In whatever case it was recorded. */
   ownerEmail: string | null;
   includeCancelled: boolean;
+  /** Part of a title, or of an attendee's address or name, in whatever case. */
+  search: string | null;
 }
 
-/** As it is shown: a match that was made on another copy than the present one holds no more. */
-const STATUS = `(SELECT CASE WHEN m.copy_id IS NOT DISTINCT FROM (SELECT c.copy_id FROM connection c WHERE c.tenant_id = $1)
-    THEN m.status ELSE 'PENDING' END FROM meeting_match m WHERE m.tenant_id = $1 AND m.meeting_id = t.id)`;
+/** What fits, with parameters from $2 on. */
+interface Wanted {
+  /** Of `t`, which has the place of a meeting in its order. */
+  when: string;
+  /** Of the meeting, by the name that it has. */
+  which(meeting: "t" | "d"): string;
+  /** The parameter of the statuses. */
+  status: string | null;
+  parameters: unknown[];
+}
+
+function wantedBy(filter: MeetingFilter): Wanted {
+  const parameters: unknown[] = [];
+  const placed = (value: unknown) => (value === null ? null : `$${parameters.push(value) + 1}`);
+  const [from, to, owner, status] = [filter.from, filter.to, filter.ownerEmail, filter.status].map(placed);
+  const text = placed(filter.search && `%${filter.search.replace(/[\\%_]/g, "\\$&")}%`);
+  const when = (from ? ` AND t.starts_at >= ${from}` : "") + (to ? ` AND t.starts_at < ${to}` : "");
+  const which: Wanted["which"] = (meeting) =>
+    (filter.includeCancelled ? "" : ` AND ${meeting}.cancelled_at IS NULL`) +
+    (owner ? ` AND lower(${meeting}.owner_email) = lower(${owner})` : "") +
+    (text ? ` AND ${holds(meeting, text)}` : "");
+  return { when, which, status: status ?? null, parameters };
+}
+
+const holds = (meeting: string, text: string) => `(${meeting}.title ILIKE ${text} OR EXISTS (
+  SELECT 1 FROM meeting_attendee a
+  WHERE a.tenant_id = $1 AND a.meeting_id = ${meeting}.id AND (a.email ILIKE ${text} OR a.name ILIKE ${text})))`;
+
+const COPY = "coalesce(m.copy_id, 0)";
+const nextCopy = (beyond: string) => `(SELECT min(${COPY}) FROM meeting_match m WHERE m.tenant_id = $1 ${beyond})`;
+
+/**
+ * SQL: the copies on which meetings were matched, with each status that is shown as one of these; they are few. A match that
+ * was made on another copy than the present one holds no more, and is shown as PENDING.
+ */
+const standings = (shown: string) => `(
+  WITH RECURSIVE copies (id) AS (
+    SELECT ${nextCopy("")}
+    UNION ALL
+    SELECT ${nextCopy(`AND ${COPY} > copies.id`)} FROM copies WHERE copies.id IS NOT NULL
+  ) SELECT copies.id AS copy_id, stored.status
+    FROM copies CROSS JOIN unnest(ARRAY['MATCHED', 'NEEDS_CHOICE', 'NONE', 'PENDING']) AS stored (status)
+    WHERE CASE WHEN copies.id = coalesce((SELECT c.copy_id FROM connection c WHERE c.tenant_id = $1), 0)
+      THEN stored.status ELSE 'PENDING' END = ANY (${shown})) standing`;
+
+/** SQL: the meetings of some statuses, by their places `t`. @param end takes so many of each standing, which one index has sorted */
+const ofStatuses = ({ when, which }: Wanted, status: string, { beyond, end }: { beyond: string; end: string }) => `
+  SELECT t.* FROM ${standings(status)} CROSS JOIN LATERAL (
+    SELECT d.* FROM (SELECT m.starts_at, m.meeting_id AS id FROM meeting_match m
+      WHERE m.tenant_id = $1 AND ${COPY} = standing.copy_id AND m.status = standing.status) t
+    CROSS JOIN LATERAL (SELECT * FROM meeting d WHERE d.tenant_id = $1 AND d.id = t.id LIMIT 1) d
+    WHERE true${when}${which("d")}${beyond} ${end}) t`;
 
 /** The tenant's own meetings, whether anything is connected or not. */
 export function readMeetings(scope: TenantScope, filter: MeetingFilter, page: PageRequest): Promise<Page<MeetingRow>> {
-  const where: string[] = filter.includeCancelled ? [] : ["t.cancelled_at IS NULL"];
-  const parameters: unknown[] = [];
-  const narrow = (value: unknown, condition: (parameter: string) => string) => {
-    if (value !== null) where.push(condition(`$${parameters.push(value) + 1}`));
+  const wanted = wantedBy(filter);
+  const { when, which, status, parameters } = wanted;
+  if (status === null) return readPage(scope, MeetingRow, { where: [`true${when}${which("t")}`], parameters }, page);
+  const from = ({ beyond, orderBy, limit }: Step) => {
+    const end = `ORDER BY ${orderBy} LIMIT ${limit}`;
+    return `(SELECT t.* FROM (${ofStatuses(wanted, status, { beyond, end })}) t ${end}) t`;
   };
-  narrow(filter.from, (from) => `t.starts_at >= ${from}`);
-  narrow(filter.to, (to) => `t.starts_at < ${to}`);
-  narrow(filter.status, (status) => `${STATUS} = ANY (${status})`);
-  narrow(filter.ownerEmail, (email) => `lower(t.owner_email) = lower(${email})`);
-  return readPage(scope, MeetingRow, { where, parameters }, page);
+  return readPage(scope, MeetingRow, { from, where: [], parameters }, page);
+}
+
+/** How many fit; null where they are more than are counted. */
+export async function countMeetings({ tenantId, rows }: TenantScope, filter: MeetingFilter): Promise<number | null> {
+  const wanted = wantedBy(filter);
+  const { when, which, status, parameters } = wanted;
+  const fitting =
+    status === null
+      ? `SELECT t.id FROM meeting t WHERE t.tenant_id = $1${when}${which("t")}`
+      : ofStatuses(wanted, status, { beyond: "", end: "" });
+  const [found] = await rows<{ count: number }>(
+    `SELECT count(*) AS count FROM (SELECT 1 FROM (${fitting}) f LIMIT ${MOST_COUNTED + 1}) f`,
+    [tenantId, ...parameters],
+    { count: "number" },
+  );
+  return found && found.count <= MOST_COUNTED ? found.count : null;
 }

@@ -1,6 +1,6 @@
 import { MINUTE_MS } from "../../platform/clock";
-import { CopyFacts, DealFact, MeetingFact, Standing, standingAt } from "./facts";
-import { AttendeeMatch, decidingPositions } from "./match-attendees";
+import { type CopyFacts, type DealFact, type MeetingFact, type Standing, standingAt } from "./facts";
+import { type AttendeeMatch, decidingPositions } from "./match-attendees";
 
 /** Calendar and CRM seldom agree to the minute; a meeting that is further off is another one. */
 export const SAME_TIME_MS = 15 * MINUTE_MS;
@@ -60,7 +60,10 @@ export function findCandidates(
     const takingPart = [...deciding.certain].filter(among).length;
     return [
       {
-        ...{ deal, of, standing, hasActivity: withActivity.has(deal.crmId) },
+        deal,
+        of,
+        standing,
+        hasActivity: withActivity.has(deal.crmId),
         attendees: of === "PERSONS" ? takingPart : (comingFrom.get(deal.organizationId ?? 0)?.size ?? 0),
         perhaps: deciding.ambiguous.filter((ids) => ids.some(among)).length,
         ownerAttends: deal.ownerId !== null && sellerIds.has(deal.ownerId),

@@ -1,13 +1,20 @@
 import roleNames from "role-based-email-addresses";
 import type { AttendeeSide, MatchStatus, OrganizationRule, PersonRule } from "../../entities/meeting";
 import { companyDomainOf, domainOf, localPartOf, mailboxOf } from "../../platform/email-address";
-import { AttendeeFact, CopyFacts, DomainFact, MeetingFact, PersonFact, standingAt } from "./facts";
+import {
+  type AttendeeFact,
+  type CopyFacts,
+  type DomainFact,
+  type MeetingFact,
+  type PersonFact,
+  standingAt,
+} from "./facts";
 
 /** Roles in languages that the package leaves out. */
-const FURTHER_ROLES = [
-  ...["anfrage", "bewerbung", "buero", "büro", "einkauf", "empfang", "hallo", "kundenservice", "personal", "rechnung"],
-  ...["vertrieb", "verwaltung", "accueil", "achats", "vente", "ventes", "ufficio", "vendite"],
-];
+const FURTHER_ROLES = (
+  "anfrage bewerbung buero büro einkauf empfang hallo kundenservice personal rechnung vertrieb verwaltung " +
+  "accueil achats vente ventes ufficio vendite"
+).split(" ");
 /** First names that the package takes for roles. */
 const FIRST_NAMES: readonly string[] = ["alexa", "per"];
 const ROLES: ReadonlySet<string> = new Set([
@@ -25,7 +32,10 @@ const isRoleAddress = (address: string): boolean => ROLES.has(localPartOf(addres
 const NOTETAKERS: ReadonlySet<string> = new Set(["fred@fireflies.ai"]);
 const NOTETAKER = /^(.*[-._])?(notetaker|note-taker|notetakerbot|meeting-?bot|meeting-?recorder)([-._].*)?$/;
 
-/** Google's calendars of rooms, groups and imports: https://developers.google.com/workspace/calendar/api/concepts/sharing. */
+/**
+ * Google's calendars of rooms, groups and imports: https://developers.google.com/workspace/calendar/api/concepts/sharing.
+ * Microsoft's rooms have ordinary addresses and are known by their names only.
+ */
 const CALENDAR_DOMAIN = /(^|\.)calendar\.google\.com$/;
 const ROOM = /^(meeting|conference|conf|board)[-._]?rooms?([-._0-9].*)?$|^(resource|equipment)[-._]/;
 
@@ -212,7 +222,12 @@ function matchBuyer(address: string, { rule, persons }: Holders, { startsAt }: M
 }
 
 const somebody = ({ crmId }: PersonFact, rule: PersonRule, reason: string): Match => ({
-  ...{ side: "BUYER", status: "MATCHED", rule, reason, personId: crmId, candidateIds: [] },
+  side: "BUYER",
+  status: "MATCHED",
+  rule,
+  reason,
+  personId: crmId,
+  candidateIds: [],
 });
 
 function nobody(side: AttendeeSide, reason: string): Match {

@@ -11,7 +11,7 @@ export interface DealMatch {
   candidates: StoredDealCandidate[];
 }
 
-/** What the rungs so far have set aside, so that a reason speaks only of the deals that were compared. */
+/** What the rules so far have set aside, so that a reason speaks only of the deals that were compared. */
 interface Compared {
   byActivity: boolean;
   withoutLater: boolean;
@@ -19,9 +19,9 @@ interface Compared {
   inDoubt: boolean;
 }
 
-interface Rung {
+interface Rule {
   rule: DealRule;
-  /** Those of which the rung speaks. */
+  /** Those of which the rule speaks. */
   keeps(left: readonly Candidate[]): readonly Candidate[];
   reason(one: Candidate, compared: Compared): string;
 }
@@ -49,10 +49,10 @@ const SAME_ACTIVITY =
   "The CRM has an activity with an attendee at the time of the meeting, and it belongs to this deal.";
 
 /**
- * Behind the CRM's own activity, in this order, each on what the one before has left; the first that leaves exactly one decides. A rung that speaks
+ * Behind the CRM's own activity, in this order, each on what the one before has left; the first that leaves exactly one decides. A rule that speaks
  * of none leaves all. None looks at value, age or id.
  */
-const LADDER: readonly Rung[] = [
+const RULES: readonly Rule[] = [
   {
     rule: "ONE_DEAL_OF_ALL",
     keeps: (left) => (left.length === 1 && left.some(({ perhaps }) => perhaps > 0) ? left : []),
@@ -105,10 +105,18 @@ export function matchDeal(found: readonly Candidate[]): DealMatch {
     reason: `${whatSpeaksFor(candidate)}.`,
   }));
   const decided = (rule: DealRule, { deal }: Candidate, reason: string): DealMatch => ({
-    ...{ status: "MATCHED", rule, reason, dealId: deal.crmId, candidates },
+    status: "MATCHED",
+    rule,
+    reason,
+    dealId: deal.crmId,
+    candidates,
   });
   const undecided = (left: readonly Candidate[]): DealMatch => ({
-    ...{ status: "NEEDS_CHOICE", rule: null, reason: whyNothingDecided(left, found), dealId: null, candidates },
+    status: "NEEDS_CHOICE",
+    rule: null,
+    reason: whyNothingDecided(left, found),
+    dealId: null,
+    candidates,
   });
   const pointedTo = found.filter(({ hasActivity }) => hasActivity);
   const [one] = pointedTo;
@@ -121,7 +129,7 @@ export function matchDeal(found: readonly Candidate[]): DealMatch {
     inDoubt: left.some(({ perhaps }) => perhaps > 0),
   };
   if (!left.some(isSpokenFor) || isOneLater(left)) return undecided(left);
-  for (const { rule, keeps, reason } of LADDER) {
+  for (const { rule, keeps, reason } of RULES) {
     const kept = keeps(left);
     if (kept.length > 0) left = kept;
     const [only, ...others] = kept;
@@ -176,7 +184,7 @@ function inWords({ attendees, perhaps, of }: Candidate): string {
 function whyNothingDecided(left: readonly Candidate[], found: readonly Candidate[]): string {
   const count = plural(found.length, "deal", "deals");
   const [one] = left;
-  if (!one) throw new Error("a rung of matching left no deal");
+  if (!one) throw new Error("a rule of matching left no deal");
   if (!left.some(isSpokenFor)) {
     const what = one.of === "PERSONS" ? "a shared address" : "a shared address or an e-mail domain";
     const which = left.length === found.length ? count : `the ${plural(left.length, "deal", "deals")} ${WITH_ACTIVITY}`;

@@ -2,8 +2,8 @@ import type { MatchedEntity } from "../../entities/meeting";
 import { mailboxOf } from "../../platform/email-address";
 import { findCandidates } from "./deal-candidates";
 import type { ChoiceFact, CopyFacts, MatchedList, MeetingFact } from "./facts";
-import { AttendeeMatch, FREE_MAIL, matchAttendees, NO_COMPANY } from "./match-attendees";
-import { DealMatch, matchDeal, nobodyKnown, none } from "./match-deal";
+import { type AttendeeMatch, FREE_MAIL, matchAttendees, NO_COMPANY } from "./match-attendees";
+import { type DealMatch, matchDeal, nobodyKnown, none } from "./match-deal";
 
 interface MatchedId {
   entity: MatchedEntity;
@@ -69,8 +69,13 @@ export const cancelled = ({ attendees }: Match): Match => ({
 });
 
 const NOBODY = {
-  ...{ status: "NONE", rule: null, reason: CANCELLED, personId: null, candidateIds: [] },
-  ...{ ...NO_COMPANY, organizationReason: CANCELLED },
+  status: "NONE",
+  rule: null,
+  reason: CANCELLED,
+  personId: null,
+  candidateIds: [],
+  ...NO_COMPANY,
+  organizationReason: CANCELLED,
 } as const satisfies Partial<AttendeeMatch>;
 
 /** CRM users who are in the meeting; its owner is, whether invited or not. */
@@ -181,5 +186,9 @@ function pendingDeal(deal: DealMatch, unread: readonly MatchedList[]): DealMatch
 const unconnectedAttendee = (attendee: AttendeeMatch): AttendeeMatch => pendingFor(attendee, NOT_CONNECTED);
 
 const UNCONNECTED_DEAL: DealMatch = {
-  ...{ status: "PENDING", rule: null, reason: NOT_CONNECTED, dealId: null, candidates: [] },
+  status: "PENDING",
+  rule: null,
+  reason: NOT_CONNECTED,
+  dealId: null,
+  candidates: [],
 };

@@ -1,12 +1,14 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { liveCopyId } from "../../connections/connection";
+import { tryToHoldCopyToJudge } from "../../connections/copies";
 import type { Database } from "../../database/database";
 import { jsonRows } from "../../database/upsert";
 import type { Clock } from "../../platform/clock";
 import type { Logger } from "../../platform/logger";
-import { forEachLogged } from "../../platform/periodic";
+import { forEachLogged } from "../../platform/work";
 import { ms } from "./read-quiet";
-import { Flip, tellFlips } from "./verdict";
+import { markHolding } from "./stored-silence";
+import { type Flip, tellFlips } from "./verdict";
 
 /**
  * So long at most after the last look: a boundary that is stored meanwhile may be the next one, a clock may jump, and no
@@ -101,10 +103,17 @@ export class Boundaries {
   #claim({ tenantId, copyId, phases }: BegunInCopy, now: Date): Promise<number> {
     return this.database.tenant(tenantId).transaction(async (scope) => {
       const flips = await scope.rows<Flip>(CLAIM, [tenantId, copyId, jsonRows(phases), now], {
-        ...{ dealId: "number", from: "text", to: "text", at: "number" },
+        dealId: "number",
+        from: "text",
+        to: "text",
+        at: "number",
       });
       // Nobody reads a retired copy, which is being purged.
-      if ((await liveCopyId(scope)) === copyId) await tellFlips({ ...scope, copyId }, flips);
+      if ((await liveCopyId(scope)) !== copyId) return flips.length;
+      const copy = { ...scope, copyId };
+      await tellFlips(copy, flips);
+      // Where somebody judges the copy at this moment, lists look these deals up until the next boundary, or run.
+      if (flips.length > 0 && (await tryToHoldCopyToJudge(scope, copyId))) await markHolding(copy, now);
       return flips.length;
     });
   }

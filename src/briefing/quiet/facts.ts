@@ -96,7 +96,7 @@ export interface DealFacts {
   planned: readonly PlannedFact[];
 }
 
-/** What is known of the connection. */
+/** Facts of the connection that a judgement needs. */
 export interface CopyFacts {
   /** Up to when activities and persons are read, whichever is older; null before both were read to their end. */
   readAt: number | null;
@@ -105,7 +105,7 @@ export interface CopyFacts {
   rules: QuietRules;
 }
 
-/** What a tenant's deals are all judged by. */
+/** Rules that are the same for all deals of a tenant. */
 export interface QuietRules {
   calendar: Calendar;
   /** The kinds of activities in which the buyer has a part; each other one is our word. */
@@ -174,7 +174,7 @@ export const NEAR_STEP_DAYS = 30;
 export const COOLING_PART = 0.6;
 /** Hours by the clock and no days of anyone's calendar: it is the copy that grows old. */
 export const STALE_HOURS = 24;
-/** What the CRM may say of a stage has no bound, and dates have one. */
+/** The CRM sets no bound to a stage's days, and dates have one. */
 const MOST_DAYS = 36_500;
 
 /** The CRM's own kinds in which two sides speak; a demo is a meeting there. */

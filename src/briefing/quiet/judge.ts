@@ -1,6 +1,6 @@
-import { Calendar, daysBetween } from "../../platform/clock";
+import { type Calendar, daysBetween } from "../../platform/clock";
 import type { ContactKind, CopyFacts, DealFacts, QuietReasonCode, QuietSignal } from "./facts";
-import { Firing, firingsAt, isStale, staleFrom } from "./rules";
+import { type HeldReason, isStale, reasonsAt, staleFrom } from "./rules";
 import type { Touch } from "./situation";
 import { scheduleOf, standingAt, verdictAt } from "./verdict";
 
@@ -13,7 +13,7 @@ export function judge(facts: DealFacts, copy: CopyFacts, at: Date): QuietSignal 
   const frame = { judgedAt: at, staleAt: dateOf(staleFrom(copy)), asOf: new Date(copy.asOf ?? now) };
   if (!facts.isOpen) return { ...NOTHING_QUIET, ...frame, verdict: "ACTIVE" };
   const standing = standingAt(facts, copy.rules, now);
-  const reasons = shown(firingsAt({ ...standing, facts, copy, now }), copy, now);
+  const reasons = shown(reasonsAt({ ...standing, facts, copy, now }), copy, now);
   if (isStale(copy, now)) return { ...NOTHING_QUIET, ...frame, verdict: "UNKNOWN", reasons };
   const { verdict, since } = verdictAt(standing, now);
   const next = scheduleOf(facts, copy.rules, now).find((phase) => phase.verdict !== verdict);
@@ -36,10 +36,10 @@ const NOTHING_QUIET = { reasons: [], quietSince: null, quietDays: null, nextChan
 
 const dateOf = (at: number | null) => (at === null ? null : new Date(at));
 
-const shown = (firings: readonly Firing[], { rules }: CopyFacts, now: number): QuietSignal["reasons"] =>
-  firings.map((firing) => {
-    const { code, since, thresholdDays, evidence } = firing;
-    return { code, since: dateOf(since), thresholdDays, evidence, message: messageOf(firing, rules.calendar, now) };
+const shown = (reasons: readonly HeldReason[], { rules }: CopyFacts, now: number): QuietSignal["reasons"] =>
+  reasons.map((reason) => {
+    const { code, since, thresholdDays, evidence } = reason;
+    return { code, since: dateOf(since), thresholdDays, evidence, message: messageOf(reason, rules.calendar, now) };
   });
 
 interface Words {
@@ -107,7 +107,11 @@ const counted = (count: number, unit: string) => (count === 1 ? `1 ${unit}` : `$
 /** The CRM's own days, and those of a stale copy, are no business days. */
 const PLAIN: ReadonlySet<QuietReasonCode> = new Set(["CRM_ROTTEN"]);
 
-function messageOf({ code, since, thresholdDays, touches }: Firing, { zone, ...rest }: Calendar, now: number): string {
+function messageOf(
+  { code, since, thresholdDays, touches }: HeldReason,
+  { zone, ...rest }: Calendar,
+  now: number,
+): string {
   if (code === "DATA_STALE" && since === null) return NEVER_READ;
   const calendar = { zone, businessDays: rest.businessDays && !PLAIN.has(code) };
   const days = (count: number) => counted(count, calendar.businessDays ? "business day" : "day");

@@ -2,8 +2,7 @@ import type { CopyScope } from "../../database/database";
 import type { Standards } from "../../entities/silence";
 import type { DealFacts, QuietRules } from "./facts";
 import { readFacts, readFreshness } from "./read-quiet";
-import { isStale } from "./rules";
-import { byStandards, rulesOf } from "./standards";
+import { byStandards, isStale, rulesOf } from "./rules";
 import { standingAt, verdictAt } from "./verdict";
 
 /** Deals whose facts are held at once. */
@@ -24,7 +23,7 @@ interface Changing {
   value: number | null;
 }
 
-/** What other standards would change on the board: one way through the open deals, a batch at a time, and no call to the CRM. */
+/** Finds what other standards would change on the board: one way through the open deals, a batch at a time, and no call to the CRM. */
 export async function previewQuiet(copy: CopyScope, proposed: Standards, now: Date): Promise<Preview> {
   let preview: Preview & { changing: Changing[] } = { becomeQuiet: 0, stopBeingQuiet: 0, dealIds: [], changing: [] };
   // On a stale copy all deals are UNKNOWN, by whatever standards.

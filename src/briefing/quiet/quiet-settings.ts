@@ -1,21 +1,21 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Actor } from "../../auth/actor";
 import { recordAudit, recordPolicyRefusal } from "../../auth/audit";
-import { PolicyRefusal, refusalToSetQuiet } from "../../auth/policies";
+import { type PolicyRefusal, refusalToSetQuiet } from "../../auth/policies";
 import { lockConnection, NOT_CONNECTED, readConnection } from "../../connections/connection";
 import { holdCopyToJudge } from "../../connections/copies";
 import type { CopyScope, Database, TenantScope } from "../../database/database";
 import { SyncedCopyRow } from "../../entities/connection";
-import { PipelineRow, StageRow } from "../../entities/pipeline";
+import { PipelineRow, StageRow } from "../../entities/crm-setup";
 import { JudgedCopyRow } from "../../entities/silence";
-import { OwnThreshold, QuietSettingsRow } from "../../entities/tenant";
+import { type OwnThreshold, QuietSettingsRow } from "../../entities/tenant";
 import type { Clock } from "../../platform/clock";
-import { accepted, Outcome, Refused, refused } from "../../platform/errors";
+import { accepted, type Outcome, type Refused, refused } from "../../platform/errors";
 import type { Logger } from "../../platform/logger";
 import { readSetup } from "../records";
-import { Preview, previewQuiet } from "./preview";
+import { type Preview, previewQuiet } from "./preview";
 import { judgeByPresentRules, wantedBy } from "./rejudging";
-import { NO_WISHES, STANDARD, Wishes } from "./standards";
+import { NO_WISHES, STANDARD, type Wishes } from "./rules";
 
 /** Settings as they are asked for. A pipeline or stage that no id of this copy names is null. */
 export interface WishedSettings extends Omit<Wishes, "thresholds"> {
@@ -24,13 +24,13 @@ export interface WishedSettings extends Omit<Wishes, "thresholds"> {
 
 export type QuietSettingsRefusal = PolicyRefusal | "NOT_CONNECTED" | "INVALID_INPUT";
 
-/** What a tenant has set, as it is shown. */
+/** A tenant's settings, as they are shown. */
 export interface ShownSettings extends Omit<Wishes, "timeZone"> {
   timeZone: string;
   rejudging: { done: number; total: number } | null;
 }
 
-/** How a tenant wants silence to be judged (decision 0080). */
+/** How a tenant wants silence to be judged (decision 0079). */
 export class QuietSettings {
   constructor(
     private readonly database: Database,
@@ -62,7 +62,7 @@ export class QuietSettings {
     });
   }
 
-  /** What these settings would change on the board as it is now. Nothing is stored. */
+  /** Shows how these settings would change the board as it is now. Nothing is stored. */
   async preview(
     actor: Actor,
     copy: CopyScope | null,
@@ -140,6 +140,9 @@ export async function readQuietSettings(scope: TenantScope): Promise<ShownSettin
   const rejudging = judged?.coming ? { done: judged.comingDone, total: judged.comingTotal } : null;
   return {
     thresholds: thresholds.filter((threshold) => shown.has(`${threshold.scope} ${threshold.crmId}`)),
-    ...{ twoWayTypes, businessDays, timeZone, rejudging },
+    twoWayTypes,
+    businessDays,
+    timeZone,
+    rejudging,
   };
 }

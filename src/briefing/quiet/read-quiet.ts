@@ -3,7 +3,7 @@ import type { Shape } from "../../database/reads";
 import type { Standards } from "../../entities/silence";
 import { isOurNote, updatedByOthers } from "../notes";
 import type { CopyFacts, DealFacts } from "./facts";
-import { byStandards, rulesOf, STANDARD } from "./standards";
+import { byStandards, rulesOf, STANDARD } from "./rules";
 import type { BegunPhase } from "./verdict";
 
 /**
@@ -68,12 +68,13 @@ const MAILS = `SELECT count(*) > 0 AS any_at_all,
   FROM (${MAIL_TIMES}) mail`;
 
 /** What is kept is of this deal, and no earlier one has become known since: of somebody who takes part by now. */
-const IS_EARLIEST = "(mails.first_of_ours < d.first_mail_at) IS NOT TRUE";
-const KEEPS_THE_FIRST = `${KEEPS_FIRST_MAIL} AND (d.first_mail_at < d.add_time) IS NOT TRUE AND ${IS_EARLIEST}`;
+const KEEPS_THE_FIRST = `${KEEPS_FIRST_MAIL} AND (d.first_mail_at < d.add_time) IS NOT TRUE
+  AND (mails.first_of_ours < d.first_mail_at) IS NOT TRUE`;
 
+/** A first mail that is to be replaced by an earlier one is none any more: what is judged is what will be read. */
 const CONTACTS = `${MAIL_TIMES}
   UNION ALL
-  SELECT 'OUTGOING_MAIL', d.first_mail_at, d.first_mail_person_id, NULL, true WHERE ${KEEPS_FIRST_MAIL} AND ${IS_EARLIEST}
+  SELECT 'OUTGOING_MAIL', d.first_mail_at, d.first_mail_person_id, NULL, true WHERE ${KEEPS_THE_FIRST}
   UNION ALL
   SELECT 'ACTIVITY', ${HAPPENED_AT}, a.crm_id, a.type,
     coalesce(a.person_id = ANY (people.ids) OR a.participant_ids && people.ids, false)
@@ -185,7 +186,7 @@ export const readQuietFacts = (copy: CopyScope, dealIds: readonly number[], now:
 /**
  * @param which a condition on `d`; `parameters` begin at $4
  * @param taken what is stored of these deals, SQL that selects their ids, goes in the same statement; of schedules the phases that
- * have begun are given with the deals
+ * have begun are given with the deals; `besides` is another statement that is executed with it
  * @returns null where no deal fits
  */
 export async function readFacts(
@@ -193,11 +194,12 @@ export async function readFacts(
   which: string,
   parameters: readonly unknown[],
   now: Date,
-  taken: { silence?: string; coming?: string } = {},
+  taken: { silence?: string; coming?: string; besides?: string } = {},
 ): Promise<QuietFacts | null> {
   const found = await rows<FactsRow>(
     `WITH ${taken.silence ? `${begunOf(`s.deal_id IN (${taken.silence})`)},` : ""}
      ${taken.coming ? `forgotten AS (${forgetComing(taken.coming)}),` : ""}
+     ${taken.besides ? `besides AS (${taken.besides}),` : ""}
      quiet_copy AS MATERIALIZED (${COPY})
      SELECT d.crm_id AS "dealId", d.status = 'open' AS "isOpen", ${ms("d.add_time")} AS "addedAt",
        ${ms("coalesce(d.stage_change_time, d.add_time)")} AS "inStageSince", d.stage_id AS "stageId",

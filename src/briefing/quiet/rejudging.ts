@@ -2,20 +2,20 @@ import { isDeepStrictEqual } from "node:util";
 import { z } from "zod";
 import { holdCopyToJudge } from "../../connections/copies";
 import type { CopyScope, Database, TenantScope } from "../../database/database";
-import { enqueueJob, hasLiveJob, JobKind } from "../../database/jobs";
+import { enqueueJob, hasLiveJob, type JobKind } from "../../database/jobs";
 import { CONNECTION_CHANGED, notify } from "../../database/notifications";
 import { SyncedCopyRow } from "../../entities/connection";
-import { ComingSilenceRow, JudgedCopyRow, Standards } from "../../entities/silence";
+import { ComingSilenceRow, JudgedCopyRow, type Standards } from "../../entities/silence";
 import { QuietSettingsRow } from "../../entities/tenant";
-import { Clock, SECOND_MS } from "../../platform/clock";
+import { type Clock, SECOND_MS } from "../../platform/clock";
 import type { Logger } from "../../platform/logger";
-import { forEachLogged } from "../../platform/periodic";
-import { NO_WISHES, standardsOf, Wishes } from "./standards";
-import { judgeByComing, judgeDeals, storeAllComing } from "./stored-silence";
+import { forEachLogged } from "../../platform/work";
+import { NO_WISHES, standardsOf, type Wishes } from "./rules";
+import { judgeByComing, judgeDeals, markHolding, storeAllComing } from "./stored-silence";
 
 /**
  * Judging all deals of a copy by other standards: other settings, another zone of its user, other rules of a release. What
- * is coming is judged beside what holds, a batch a transaction, and takes its place at once (decision 0080).
+ * is coming is judged beside what holds, a batch a transaction, and takes its place at once (decision 0079).
  */
 
 /** A copy gives its place to other work after this, and goes on from where it stood. */
@@ -46,10 +46,12 @@ export function wantedBy(
 
 /**
  * Sees to it that the deals of a copy are judged by what its tenant and its user say by now. Within a transaction that
- * holds the copy to judge. Until what is coming has been judged of every deal, each answer counts by what holds.
+ * holds the copy to judge. Until what is coming has been judged of every deal, each answer counts by what holds. The phases
+ * that hold by now are marked for lists.
  */
 export async function judgeByPresentRules(copy: CopyScope, now: Date): Promise<void> {
   const { tenantId, copyId, typed } = copy;
+  await markHolding(copy, now);
   const present = await typed((orm) => orm.findOneByOrFail(SyncedCopyRow, { tenantId, id: copyId }));
   const settings = await typed((orm) => orm.findOneBy(QuietSettingsRow, { tenantId }));
   const judged = await typed((orm) => orm.findOneBy(JudgedCopyRow, { tenantId, copyId }));

@@ -1,11 +1,67 @@
-import type { ThresholdCode } from "../../entities/tenant";
+import type { Standards } from "../../entities/silence";
+import type { OwnThreshold, QuietSettingsRow, ThresholdCode } from "../../entities/tenant";
 import { DAY_MS, MINUTE_MS, plusDays, startOfDay } from "../../platform/clock";
-import { CopyFacts, DealFacts, daysOf, Evidence, QuietReasonCode, rottenDays, STALE_HOURS } from "./facts";
-import { dealEvidence, Touch } from "./situation";
+import {
+  type CopyFacts,
+  type DealFacts,
+  daysOf,
+  type Evidence,
+  type QuietReasonCode,
+  type QuietRules,
+  rottenDays,
+  STALE_HOURS,
+  standardRules,
+} from "./facts";
+import { dealEvidence, type Touch } from "./situation";
 import type { Standing } from "./verdict";
 
+/** Raised with each change of the rules: what was judged by earlier ones is judged anew from the next run on. */
+const RULES = 1;
+
+/** A tenant's own wishes for silence; for each that it leaves out the standard holds. */
+export type Wishes = Pick<QuietSettingsRow, "timeZone" | "businessDays" | "twoWayTypes" | "thresholds">;
+
+export const NO_WISHES: Wishes = { timeZone: null, businessDays: false, twoWayTypes: [], thresholds: [] };
+
+/** @param timeZone of the user who authorized */
+export const standardsOf = (wishes: Wishes, timeZone: string): Standards => ({
+  version: RULES,
+  timeZone: wishes.timeZone ?? timeZone,
+  businessDays: wishes.businessDays,
+  twoWayTypes: wishes.twoWayTypes,
+  thresholds: wishes.thresholds,
+});
+
+/** Of a copy of which nothing was judged yet. */
+export const STANDARD = standardsOf(NO_WISHES, "UTC");
+
+export function rulesOf({ timeZone, businessDays, twoWayTypes }: Standards): QuietRules {
+  const standard = standardRules(timeZone);
+  return {
+    calendar: { zone: timeZone, businessDays },
+    twoWayTypes: [...standard.twoWayTypes, ...twoWayTypes],
+  };
+}
+
+type OfDeal = Pick<DealFacts, "stageId"> & { pipelineId: number | null };
+type OwnDays = Partial<Record<ThresholdCode, number>>;
+const key = ({ scope, crmId }: Pick<OwnThreshold, "scope" | "crmId">) => `${scope} ${crmId}`;
+
+/** The deals with the tenant's own days: of several for a reason those of the stage, then those of the pipeline. */
+export function byStandards<Deal extends OfDeal>(deals: readonly Deal[], { thresholds }: Standards): Deal[] {
+  const own = new Map<string, OwnDays>();
+  for (const threshold of thresholds)
+    own.set(key(threshold), { ...own.get(key(threshold)), [threshold.code]: threshold.days });
+  const daysFor = ({ pipelineId, stageId }: OfDeal): OwnDays => ({
+    ...own.get(key({ scope: "ALL", crmId: 0 })),
+    ...own.get(key({ scope: "PIPELINE", crmId: pipelineId ?? 0 })),
+    ...own.get(key({ scope: "STAGE", crmId: stageId ?? 0 })),
+  });
+  return deals.map((deal) => ({ ...deal, ownDays: daysFor(deal) }));
+}
+
 /** A reason that holds: since when, and what shows it. */
-export interface Firing {
+export interface HeldReason {
   code: QuietReasonCode;
   since: number | null;
   thresholdDays: number | null;
@@ -20,7 +76,7 @@ interface Moment extends Standing {
   copy: CopyFacts;
   now: number;
 }
-type Rule = (moment: Moment) => Firing | null;
+type Rule = (moment: Moment) => HeldReason | null;
 
 /** From when on a copy is too old: "longer ago than" its hours. */
 export const staleFrom = ({ readAt }: Pick<CopyFacts, "readAt">): number | null =>
@@ -31,7 +87,7 @@ export function isStale(copy: Pick<CopyFacts, "readAt">, now: number): boolean {
   return from === null || now >= from;
 }
 
-function counted({ facts }: Moment, code: ThresholdCode, touch: Touch, ...more: Touch[]): Firing {
+function counted({ facts }: Moment, code: ThresholdCode, touch: Touch, ...more: Touch[]): HeldReason {
   const touches = [touch, ...more];
   const evidence = touches.map((shown) => shown.evidence);
   return { code, since: touch.at, thresholdDays: daysOf(code, facts), touches, evidence };
@@ -42,7 +98,7 @@ const plain = (
   since: number | null,
   thresholdDays: number | null,
   ...evidence: Evidence[]
-): Firing => ({ code, since, thresholdDays, touches: [], evidence });
+): HeldReason => ({ code, since, thresholdDays, touches: [], evidence });
 
 const noRecentActivity: Rule = (moment) => {
   const { situation, deadlines, now } = moment;
@@ -125,7 +181,7 @@ const DEAL_RULES: readonly Rule[] = [
 const DATA_RULES: readonly Rule[] = [dataStale, dataIncomplete];
 
 /** The reasons that hold for an open deal at an instant. On stale data only those that speak of the data. */
-export function firingsAt(moment: Moment): Firing[] {
+export function reasonsAt(moment: Moment): HeldReason[] {
   const rules = isStale(moment.copy, moment.now) ? DATA_RULES : [...DEAL_RULES, ...DATA_RULES];
   return rules.map((rule) => rule(moment)).filter((found) => found !== null);
 }

@@ -1,16 +1,14 @@
-import type { CopyScope } from "../../database/database";
-import { jsonRows } from "../../database/upsert";
 import { DAY_MS, plusDays, startOfDay } from "../../platform/clock";
 import {
-  Contact,
-  ContactKind,
-  DealFacts,
-  Evidence,
+  type Contact,
+  type ContactKind,
+  type DealFacts,
+  type Evidence,
   INWARD_TYPES,
-  MeetingFact,
+  type MeetingFact,
   NEAR_STEP_DAYS,
-  PlannedFact,
-  QuietRules,
+  type PlannedFact,
+  type QuietRules,
 } from "./facts";
 
 /** Something that happened, or will, with the record that shows it. */
@@ -102,16 +100,22 @@ function contactTouch({ kind, at, crmId, activityType }: Contact): Touch {
   return { at, kind, activityType, evidence: { type: EVIDENCE_TYPE[kind], crmId } };
 }
 const addedTouch = (facts: DealFacts, at: number): Touch => ({
-  ...{ at, kind: "ADDED", activityType: null },
+  at,
+  kind: "ADDED",
+  activityType: null,
   evidence: dealEvidence(facts),
 });
 const meetingTouch = ({ meetingId }: MeetingFact, at: number): Touch => ({
-  ...{ at, kind: "MEETING", activityType: null },
+  at,
+  kind: "MEETING",
+  activityType: null,
   evidence: { type: "Meeting", meetingId },
 });
 const heldMeeting = (meeting: MeetingFact): Touch => meetingTouch(meeting, meeting.endsAt);
 const plannedTouch = ({ crmId }: PlannedFact, at: number): Touch => ({
-  ...{ at, kind: "STEP", activityType: null },
+  at,
+  kind: "STEP",
+  activityType: null,
   evidence: { type: "Activity", crmId },
 });
 
@@ -125,38 +129,3 @@ function first(touches: readonly Touch[], byTime: (a: Touch, b: Touch) => number
   const [found] = [...touches].sort((a, b) => byTime(a, b) || (key(a) < key(b) ? -1 : 1));
   return found ?? null;
 }
-
-/**
- * When a snooze that holds at an instant ends: at its date, or with the buyer's next contact after it was begun. A meeting
- * with the buyer is one at its end; another contact when it is known of.
- */
-function snoozeEnd(facts: DealFacts, rules: QuietRules, now: number): number | null {
-  const { snooze, meetings } = facts;
-  if (!snooze) return null;
-  const { inbound } = situationAt(facts, rules, now);
-  if (inbound && inbound.at > snooze.at) return now;
-  const held = meetings.filter(({ withBuyer, endsAt }) => withBuyer && endsAt > now).map(({ endsAt }) => endsAt);
-  return Math.min(snooze.until, ...held);
-}
-
-/** Who judges a deal stores when its snooze ends: lists compare one instant. One that has ended is not taken up again. */
-export async function storeSnoozeEnds(
-  { tenantId, copyId, rows }: CopyScope,
-  deals: readonly DealFacts[],
-  rules: QuietRules,
-  now: Date,
-): Promise<void> {
-  const ends = deals.flatMap((facts) => {
-    const end = snoozeEnd(facts, rules, now.getTime());
-    return end === null ? [] : [{ dealId: facts.dealId, at: new Date(end).toISOString() }];
-  });
-  if (ends.length > 0) await rows(STORE, [tenantId, copyId, jsonRows(ends)]);
-}
-
-const STORE = `
-  UPDATE deal d SET snooze_ends_at = r.at
-  FROM jsonb_to_recordset($3::jsonb) AS r ("dealId" bigint, at timestamptz)
-  WHERE d.tenant_id = $1 AND d.copy_id = $2 AND d.crm_id = r."dealId"`;
-
-/** SQL: whether the deal `alias` is snoozed at an instant. */
-export const isSnoozed = (alias: string, at: string) => `coalesce(${alias}.snooze_ends_at > ${at}, false)`;

@@ -4,10 +4,11 @@ import { CONNECTION_CHANGED, notify } from "../../database/notifications";
 import { jsonRows } from "../../database/upsert";
 import type { SyncResource } from "../../entities/sync-run";
 import type { DealFacts, QuietRules } from "./facts";
-import { begunOf, QuietFacts, readFacts } from "./read-quiet";
-import { storeSnoozeEnds } from "./situation";
-import { byStandards, rulesOf } from "./standards";
-import { BegunPhase, flipsOf, Phase, scheduleOf, tellFlips } from "./verdict";
+import { begunOf, type QuietFacts, readFacts } from "./read-quiet";
+import { byStandards, rulesOf } from "./rules";
+import { JUDGED_OTHERWISE, KEEP_LISTED, MARK_HOLDING, STORE, STORE_COMING, TAKE_OVER } from "./silence-rows";
+import { storeSnoozeEnds } from "./snooze";
+import { type BegunPhase, flipsOf, type Phase, scheduleOf, tellFlips } from "./verdict";
 
 /**
  * The schedules of the matched deals, which are all that anybody may read: whoever changes what a deal is judged by judges
@@ -77,7 +78,9 @@ export async function judgeChanged(
     const deals = await hangingOn(copy, resource, ids);
     return judgeDeals(copy, distinct(deals.map(({ dealId }) => dealId)), now);
   }
-  await judgeThose(copy, `SELECT unnest($4::bigint[]) UNION SELECT h.deal_id FROM (${sql}) h`, [others, ids], now);
+  const isOfDeals = resource === "DEALS";
+  const those = `SELECT unnest($4::bigint[]) UNION SELECT h.deal_id FROM (${isOfDeals ? JUDGED_OTHERWISE : sql}) h`;
+  await judgeThose(copy, { those, parameters: [others, ids], besides: isOfDeals ? KEEP_LISTED : undefined }, now);
 }
 
 /**
@@ -91,22 +94,26 @@ export async function judgeDeals(
   telling: Telling = "EACH",
 ): Promise<void> {
   for (let begin = 0; begin < dealIds.length; begin += BATCH)
-    await judgeThose(copy, "SELECT unnest($4::bigint[])", [dealIds.slice(begin, begin + BATCH)], now, telling);
+    await judgeThose(copy, { those: GIVEN, parameters: [dealIds.slice(begin, begin + BATCH)] }, now, telling);
 }
 
 const distinct = (ids: readonly number[]) => [...new Set(ids)];
 
-/** @param those SQL that selects ids of deals, with parameters from $4 on */
-async function judgeThose(
-  copy: CopyScope,
-  those: string,
-  parameters: readonly unknown[],
-  now: Date,
-  telling: Telling = "EACH",
-): Promise<void> {
+const GIVEN = "SELECT unnest($4::bigint[])";
+
+/** Deals to judge. */
+interface Those {
+  /** SQL that selects their ids, with parameters from $4 on. */
+  those: string;
+  parameters: readonly unknown[];
+  /** A statement that is executed with the one that reads their facts. */
+  besides?: string;
+}
+
+async function judgeThose(copy: CopyScope, which: Those, now: Date, telling: Telling = "EACH"): Promise<void> {
   const { tenantId, copyId, rows } = copy;
   // What was stored goes in the statement that reads the facts: a page has few statements, and no INSERT stands beside it.
-  const found = await readMatched(copy, those, parameters, now, { silence: those, coming: those });
+  const found = await readMatched(copy, which, now, { silence: which.those, coming: which.those });
   if (!found) return;
   const schedules = found.deals.map((facts) => ({
     dealId: facts.dealId,
@@ -143,19 +150,17 @@ async function tell(
 
 /** Judges those of these deals that are matched by what is coming; what is stored of them stands. */
 export async function judgeByComing(copy: CopyScope, dealIds: readonly number[], now: Date): Promise<void> {
-  const those = "SELECT unnest($4::bigint[])";
-  const found = await readMatched(copy, those, [dealIds], now, { coming: those });
+  const found = await readMatched(copy, { those: GIVEN, parameters: [dealIds] }, now, { coming: GIVEN });
   if (found) await storeComing(copy, found, now);
 }
 
 function readMatched(
   copy: CopyScope,
-  those: string,
-  parameters: readonly unknown[],
+  { those, parameters, besides }: Those,
   now: Date,
   taken: { silence?: string; coming: string },
 ): Promise<QuietFacts | null> {
-  return readFacts(copy, `d.crm_id IN (${those}) AND ${isMatched("d.crm_id")}`, parameters, now, taken);
+  return readFacts(copy, `d.crm_id IN (${those}) AND ${isMatched("d.crm_id")}`, parameters, now, { ...taken, besides });
 }
 
 /** Of deals about which the coming standards say, from now on, something else than those that hold. */
@@ -199,6 +204,14 @@ export async function storeAllComing(copy: CopyScope, now: Date): Promise<void> 
   await rows(TAKE_OVER, [tenantId, copyId, now]);
 }
 
+/**
+ * Lists read the phases that are marked as holding, and of deals whose mark is behind its time they look the phase up: this
+ * keeps those few. The caller's transaction holds the copy to judge.
+ */
+export async function markHolding({ tenantId, copyId, rows }: CopyScope, now: Date): Promise<void> {
+  await rows(MARK_HOLDING, [tenantId, copyId, now]);
+}
+
 const text = (at: number | null | undefined) => (at == null ? null : new Date(at).toISOString());
 
 const phasesBy = (facts: DealFacts, rules: QuietRules, now: Date) =>
@@ -212,26 +225,6 @@ function phasesOf({ dealId, schedule }: DealSchedule): object[] {
     isTold: phase === 0 || schedule[phase - 1]?.verdict === verdict,
   }));
 }
-
-/** @param phases SQL: an array of what {@link phasesOf} gives, and where it stands */
-const storeFrom = (phases: string, isTold: string, where = "") => `
-  INSERT INTO deal_silence (tenant_id, copy_id, deal_id, phase, holds_from, holds_until, verdict, quiet_since, is_told)
-  SELECT $1, $2, r."dealId", r.phase, coalesce(r."from", '-infinity'::timestamptz), coalesce(r.until, 'infinity'::timestamptz), r.verdict, r.since, ${isTold}
-  FROM ${phases}
-    AS r ("dealId" bigint, phase integer, "from" timestamptz, until timestamptz, verdict text, since timestamptz, "isTold" boolean)
-  ${where} RETURNING 1 AS stored`;
-const STORE = storeFrom("jsonb_to_recordset($3::jsonb)", 'r."isTold"');
-const TAKE_OVER = storeFrom(
-  "coming_silence c CROSS JOIN LATERAL jsonb_to_recordset(c.phases)",
-  // What has begun since it was judged is part of what is told for the connection.
-  'r."isTold" OR r."from" <= $3',
-  "WHERE c.tenant_id = $1 AND c.copy_id = $2",
-);
-
-const STORE_COMING = `
-  INSERT INTO coming_silence (tenant_id, copy_id, deal_id, phases)
-  SELECT $1, $2, r."dealId", r.phases FROM jsonb_to_recordset($3::jsonb) AS r ("dealId" bigint, phases jsonb)
-  RETURNING 1 AS stored`;
 
 /** The CRM moves the time of our latest mail with each one: the first that was seen is kept. */
 function firstMailOf({ dealId, addedAt, hasFirstMail, contacts }: DealFacts): object[] {

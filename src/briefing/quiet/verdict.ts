@@ -1,8 +1,8 @@
 import type { CopyScope } from "../../database/database";
 import { notifyOf, SILENCE_CHANGED } from "../../database/notifications";
 import { plusDays } from "../../platform/clock";
-import { ANSWER_DAYS, COOLING_PART, DealFacts, daysOf, QuietRules, QuietVerdict } from "./facts";
-import { Situation, situationAt, turnsOf } from "./situation";
+import { ANSWER_DAYS, COOLING_PART, type DealFacts, daysOf, type QuietRules, type QuietVerdict } from "./facts";
+import { type Situation, situationAt, turnsOf } from "./situation";
 
 /** From when on each condition of a verdict holds, while the situation stays as it is. */
 interface Deadlines {
@@ -67,7 +67,7 @@ export function verdictAt({ situation, deadlines }: Standing, now: number): Judg
   return { verdict: "ACTIVE", since: null };
 }
 
-/** What holds from an instant on, until the next phase begins. */
+/** A verdict that holds from an instant on, until the next phase begins. */
 export interface Phase extends Judged {
   from: number;
 }

@@ -33,7 +33,7 @@ const WRITABLE_TYPES = [
 export type WritableType = (typeof WRITABLE_TYPES)[number];
 
 export function isWritableType(type: string): type is WritableType {
-  return (WRITABLE_TYPES as readonly string[]).includes(type);
+  return WRITABLE_TYPES.some((known) => known === type);
 }
 
 declare const ofCustomField: unique symbol;
@@ -96,7 +96,7 @@ export const fieldRecord = z
   });
 export type CrmField = z.output<typeof fieldRecord>;
 
-/** What a write answers, and what a look at one record shows: the custom fields as they are in the CRM now. */
+/** A record's custom fields as they are in the CRM now: the answer to a write, and to a look at one record. */
 export const customFieldsRecord = z
   .object({ id, update_time: optionalInstant, custom_fields: customFields })
   .transform((record) => ({ id: record.id, updateTime: record.update_time, customFields: record.custom_fields }));

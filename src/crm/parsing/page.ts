@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { z } from "zod";
-import { cutText } from "../../platform/cut";
+import { cutText } from "../../platform/safe-html";
 import { ALONE, inSlice } from "../../platform/work";
 import { CrmError } from "../errors";
 import type { CrmAnswer } from "../http";

@@ -1,7 +1,7 @@
 import { z } from "zod";
-import { cutHtml, cutText } from "../../platform/cut";
+import { cutHtml, cutText } from "../../platform/safe-html";
 
-/** What a text says as JSON; undefined where it is none. */
+/** The value of a JSON text; undefined where the text is no JSON. */
 export function jsonOf(text: string): unknown {
   try {
     return JSON.parse(text);

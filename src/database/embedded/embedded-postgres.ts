@@ -1,4 +1,4 @@
-import { ChildProcess, execFile, spawn } from "node:child_process";
+import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -7,7 +7,7 @@ import { promisify } from "node:util";
 import { Client } from "pg";
 import { messageOf } from "../../platform/errors";
 import { Secret } from "../../platform/keyring";
-import { Binaries, EmbeddedPostgresError, findBinaries, freePort, isAlive, unprivileged } from "./programs";
+import { type Binaries, EmbeddedPostgresError, findBinaries, freePort, isAlive, unprivileged } from "./programs";
 
 const START_TIMEOUT_MS = 30_000;
 const SMART_STOP_MS = 1_000;

@@ -1,3 +1,19 @@
+/** What a list of deals is sorted by, and what it may be narrowed to: an index for each order within each. */
+const SORTED = {
+  update: "changed_at",
+  value: "currency, negative_value",
+  silence: "coalesce(quiet_since, '9999-12-31 00:00:00+00'::timestamptz)",
+};
+const NARROWED = { all: "", pipeline: "pipeline_id, ", stage: "stage_id, ", owner: "owner_id, " };
+const LIST_INDEXES = Object.entries(NARROWED)
+  .flatMap(([within, column]) =>
+    Object.entries(SORTED).map(
+      ([by, keys]) => `CREATE INDEX deal_silence_${within}_by_${by}
+  ON deal_silence (tenant_id, copy_id, ${column}status, verdict, ${keys}, deal_id) WHERE is_listed;`,
+    ),
+  )
+  .join("\n");
+
 /**
  * A tenant's meetings, what they match, the schedules of silence of the deals that are matched, what silence is judged by, and the receipts of what was
  * written to the CRM for them. Receipts name records by CRM company and id, because they outlive the copy that the match
@@ -22,6 +38,8 @@ CREATE TABLE meeting (
 );
 CREATE UNIQUE INDEX meeting_external_id ON meeting (tenant_id, external_id);
 CREATE INDEX meeting_by_start ON meeting (tenant_id, starts_at, id);
+CREATE INDEX meeting_taking_place ON meeting (tenant_id, starts_at, id) WHERE cancelled_at IS NULL;
+CREATE INDEX meeting_by_owner ON meeting (tenant_id, lower(owner_email), starts_at, id);
 CREATE INDEX meeting_to_refresh ON meeting (starts_at) WHERE refreshed_at IS NULL;
 
 CREATE TABLE meeting_attendee (
@@ -49,6 +67,7 @@ CREATE TABLE meeting_match (
   tenant_id bigint NOT NULL,
   meeting_id uuid NOT NULL,
   copy_id bigint,
+  starts_at timestamptz NOT NULL,
   status text NOT NULL CONSTRAINT meeting_match_status CHECK (status IN ('MATCHED', 'NEEDS_CHOICE', 'NONE', 'PENDING')),
   rule text,
   reason text NOT NULL,
@@ -65,6 +84,7 @@ CREATE TABLE meeting_match (
   CONSTRAINT meeting_match_meeting_fkey FOREIGN KEY (tenant_id, meeting_id) REFERENCES meeting (tenant_id, id) ON DELETE CASCADE
 );
 CREATE INDEX meeting_match_by_deal ON meeting_match (tenant_id, copy_id, deal_id);
+CREATE INDEX meeting_match_by_status ON meeting_match (tenant_id, coalesce(copy_id, 0), status, starts_at, meeting_id);
 
 CREATE TABLE matched_record (
   tenant_id bigint NOT NULL,
@@ -113,14 +133,20 @@ CREATE TABLE deal_silence (
   verdict text NOT NULL CONSTRAINT deal_silence_verdict CHECK (verdict IN ('ACTIVE', 'COOLING', 'QUIET', 'GHOSTED')),
   quiet_since timestamptz,
   is_told boolean NOT NULL,
+  is_listed boolean NOT NULL,
+  judged_as text NOT NULL,
+  status text NOT NULL,
+  pipeline_id bigint,
+  stage_id bigint,
+  owner_id bigint,
+  changed_at timestamptz NOT NULL,
+  currency text COLLATE "C" NOT NULL,
+  negative_value numeric NOT NULL,
   CONSTRAINT deal_silence_pkey PRIMARY KEY (tenant_id, copy_id, deal_id, phase)
 );
-CREATE INDEX deal_silence_by_since
-  ON deal_silence (tenant_id, copy_id, coalesce(quiet_since, '9999-12-31 00:00:00+00'::timestamptz), deal_id)
-  INCLUDE (verdict, holds_from, holds_until);
-CREATE INDEX deal_silence_quiet
-  ON deal_silence (tenant_id, copy_id, coalesce(quiet_since, '9999-12-31 00:00:00+00'::timestamptz), deal_id)
-  INCLUDE (verdict, holds_from, holds_until) WHERE verdict IN ('QUIET', 'GHOSTED');
+CREATE INDEX deal_silence_due ON deal_silence (tenant_id, copy_id, holds_until) WHERE is_listed;
+CREATE INDEX deal_silence_ahead ON deal_silence (tenant_id, copy_id, holds_from) WHERE is_listed;
+${LIST_INDEXES}
 CREATE INDEX deal_silence_untold ON deal_silence (holds_from) WHERE NOT is_told;
 
 CREATE TABLE coming_silence (

@@ -1,7 +1,7 @@
 /**
  * What belongs to a synced copy: what was read from the CRM, and what of it could not be read. No link between two of
  * these has a foreign key, nor has their link to synced_copy: pages come in the CRM's order, and the transaction of each
- * holds the copy's row (decision 0070).
+ * holds the copy's row (decision 0001).
  */
 export const SYNCED_TABLES = `
 CREATE TABLE crm_user (
@@ -121,8 +121,6 @@ CREATE INDEX deal_closed_due ON deal (tenant_id, copy_id, coalesce(greatest(won_
   WHERE participants_due AND status <> 'open';
 CREATE INDEX deal_participants_asked ON deal (tenant_id, copy_id, participants_asked_at, crm_id) WHERE NOT participants_due;
 CREATE INDEX deal_snoozed ON deal (tenant_id, copy_id, snooze_ends_at) WHERE snooze_ends_at IS NOT NULL;
-CREATE INDEX deal_by_update
-  ON deal (tenant_id, copy_id, coalesce(update_time, '0001-01-01 00:00:00+00'::timestamptz), crm_id);
 
 CREATE TABLE deal_participant (
   tenant_id bigint NOT NULL,

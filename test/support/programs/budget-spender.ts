@@ -21,9 +21,9 @@ async function main(env: NodeJS.ProcessEnv): Promise<void> {
   await go;
   const pages = await Promise.all(
     spenders.map(async (spender) => {
-      const { api, purse } = spender.api("LISTS");
+      const { api, reservation } = spender.api("LISTS");
       const read = await readUntilLow(api, 4);
-      await purse.release();
+      await reservation.release();
       return read;
     }),
   );

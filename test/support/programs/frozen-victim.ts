@@ -1,6 +1,6 @@
 import { writeSync } from "node:fs";
 import type { Actor } from "../../../src/auth/actor";
-import { Meetings, type RecordMeetingInput } from "../../../src/briefing/record-meeting";
+import { Meetings, type RecordMeetingInput } from "../../../src/briefing/meetings";
 import { Budget } from "../../../src/connections/budget";
 import { Disconnecting } from "../../../src/connections/disconnecting";
 import { FieldMappings } from "../../../src/connections/field-mappings";

@@ -1,12 +1,12 @@
 import type { Browser, BrowserContextOptions, Page } from "playwright-core";
-import { HostProduct, startHostProduct } from "../../../demo/host-product";
+import { type HostProduct, startHostProduct } from "../../../demo/host-product";
 import type { Simulator } from "../../../simulator";
 import { freePort } from "../../../src/database/embedded/programs";
 import type { Config } from "../../../src/platform/config";
 import { JWT_SECRET } from "../../support/actors";
 import type { TestDatabase } from "../../support/database";
 import type { Service } from "../../support/service";
-import { World, WorldOptions } from "../../support/world";
+import { World, type WorldOptions } from "../../support/world";
 import { launchBrowser, openBrowser } from "./browser";
 
 const TENANT = "acme";

@@ -1,0 +1,192 @@
+import type { Actor } from "../auth/actor";
+import { recordAudit } from "../auth/audit";
+import { liveCopyId, NOT_CONNECTED } from "../connections/connection";
+import type { CopyScope, Database, TenantScope } from "../database/database";
+import { MeetingMatchRow, type MeetingRow } from "../entities/meeting";
+import type { Clock } from "../platform/clock";
+import { accepted, type Outcome, refused } from "../platform/errors";
+import type { Logger } from "../platform/logger";
+import { type AttendeeInput, DROP_CHOICES, matchMeetings } from "./match-meeting";
+import { eraseMeeting, lockMeeting, markCancelled, upsertMeetings } from "./meeting-rows";
+import { isMatched } from "./records";
+
+interface DealChoice {
+  /** null where the id that was given is no meeting's. */
+  meetingId: string | null;
+  /** A deal of a copy; null where the id that was given is no deal's. */
+  deal: { copyId: number; crmId: number } | null;
+}
+
+export type ChoiceRefusal = "MEETING_NOT_FOUND" | "NOT_CONNECTED" | "DEAL_NOT_FOUND" | "TARGET_NOT_MATCHED";
+
+const NO_MEETING = refused("MEETING_NOT_FOUND", "There is no meeting with this id. Record it first.", "meetingId");
+const NO_DEAL = refused(
+  "DEAL_NOT_FOUND",
+  "There is no such deal. Choose one of the deals in the meeting's match.candidates.",
+  "dealId",
+);
+const NO_CANDIDATE = refused(
+  "TARGET_NOT_MATCHED",
+  "This deal is none of the meeting's. Choose one of the deals in its match.candidates.",
+  "dealId",
+);
+
+/**
+ * A user says which deal a meeting is about: one of the candidates that the user was shown. Any actor of the tenant
+ * may, as any may record the meeting. Unknown deals, those of others and those that the tenant may not read answer alike.
+ */
+async function chooseDeal(
+  scope: TenantScope,
+  actor: Actor,
+  { meetingId, deal }: DealChoice,
+  now: Date,
+  logger: Logger,
+): Promise<Outcome<MeetingRow, ChoiceRefusal>> {
+  const meeting = meetingId === null ? null : await lockMeeting(scope, meetingId);
+  if (!meeting) return NO_MEETING;
+  const copyId = await liveCopyId(scope);
+  if (copyId === null) return NOT_CONNECTED;
+  if (deal?.copyId !== copyId || !(await isReadable({ ...scope, copyId }, deal.crmId))) return NO_DEAL;
+  if (!(await isCandidate(scope, meeting.row.id, copyId, deal.crmId))) return NO_CANDIDATE;
+  await storeChoice(scope, meeting.row.id, copyId, { dealId: deal.crmId, by: actor.userId, at: now });
+  await matchMeetings(scope, [meeting], now, "CHOSEN");
+  await recordAudit(scope, logger, { action: "DEAL_CHOSEN", actor, at: now, subject: meeting.row.id });
+  return accepted(meeting.row);
+}
+
+/** The rules decide again, also where something was written: a person says so. */
+async function unchooseDeal(
+  scope: TenantScope,
+  actor: Actor,
+  meetingId: string | null,
+  now: Date,
+  logger: Logger,
+): Promise<Outcome<MeetingRow, "MEETING_NOT_FOUND">> {
+  const meeting = meetingId === null ? null : await lockMeeting(scope, meetingId);
+  if (!meeting) return NO_MEETING;
+  const subject = meeting.row.id;
+  const taken = await scope.rows(`${DROP_CHOICES} AND chosen_deal_id IS NOT NULL RETURNING 1`, [
+    scope.tenantId,
+    [subject],
+  ]);
+  if (taken.length === 0) return accepted(meeting.row);
+  await matchMeetings(scope, [meeting], now, "UNCHOSEN");
+  await recordAudit(scope, logger, { action: "DEAL_CHOSEN", actor, at: now, subject, code: "TAKEN_BACK" });
+  return accepted(meeting.row);
+}
+
+async function isReadable(copy: CopyScope, dealId: number): Promise<boolean> {
+  const found = await copy.rows(
+    `SELECT 1 FROM deal t WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.crm_id = $3 AND ${isMatched("DEAL")}`,
+    [copy.tenantId, copy.copyId, dealId],
+  );
+  return found.length > 0;
+}
+
+/** Whether the user was shown the deal as a candidate. */
+async function isCandidate(scope: TenantScope, meetingId: string, copyId: number, dealId: number): Promise<boolean> {
+  const { tenantId, typed } = scope;
+  const match = await typed((orm) => orm.findOneBy(MeetingMatchRow, { tenantId, meetingId, copyId }));
+  return match?.candidates.some((candidate) => candidate.dealId === dealId) ?? false;
+}
+
+async function storeChoice(
+  { tenantId, rows }: TenantScope,
+  meetingId: string,
+  copyId: number,
+  { dealId, by, at }: { dealId: number; by: string; at: Date },
+): Promise<void> {
+  await rows(
+    `UPDATE meeting_match SET chosen_deal_id = $3, chosen_by = $4, chosen_at = $5,
+       chosen_company_id = (SELECT crm_company_id FROM synced_copy WHERE tenant_id = $1 AND id = $6)
+     WHERE tenant_id = $1 AND meeting_id = $2`,
+    [tenantId, meetingId, dealId, by, at, copyId],
+  );
+}
+
+export interface RecordMeetingInput {
+  externalId: string;
+  title: string;
+  startsAt: Date;
+  endsAt: Date | null;
+  ownerEmail: string;
+  attendees: AttendeeInput[];
+}
+
+/** The product's own meetings come in here, by their `externalId`, and are matched at once. */
+export class Meetings {
+  constructor(
+    private readonly database: Database,
+    private readonly clock: Clock,
+    private readonly logger: Logger,
+  ) {}
+
+  /** Records or replaces a meeting and matches it. */
+  async record(actor: Actor, input: RecordMeetingInput): Promise<MeetingRow> {
+    const [row] = await this.recordAll(actor, [input]);
+    if (!row) throw new Error("a meeting was recorded and is not there");
+    return row;
+  }
+
+  /** The same for many at once. @returns one for each; of two with one `externalId` the later holds */
+  recordAll(actor: Actor, inputs: readonly RecordMeetingInput[]): Promise<MeetingRow[]> {
+    const newest = new Map(inputs.map((input) => [input.externalId, input]));
+    const stamp = { recordedBy: actor.userId, recordedAt: this.clock() };
+    return this.#inTurn(actor, async (scope) => {
+      const meetings = [...newest.values()].map(({ attendees: _, ...meeting }) => ({ ...meeting, ...stamp }));
+      const rows = new Map((await upsertMeetings(scope, meetings)).map((row) => [row.externalId, row]));
+      const found = inputs.flatMap(({ externalId }) => rows.get(externalId) ?? []);
+      const recorded = [...rows.values()].map((row) => ({
+        row,
+        attendees: newest.get(row.externalId)?.attendees ?? [],
+      }));
+      await matchMeetings(scope, recorded, this.clock(), "RECORDED");
+      return found;
+    });
+  }
+
+  /** Settles which deal a meeting is about. */
+  choose(actor: Actor, choice: DealChoice): Promise<Outcome<MeetingRow, ChoiceRefusal>> {
+    return this.#inTurn(actor, (scope) => chooseDeal(scope, actor, choice, this.clock(), this.logger));
+  }
+
+  /** Takes a choice back; without one nothing changes. */
+  unchoose(actor: Actor, meetingId: string | null): Promise<Outcome<MeetingRow, "MEETING_NOT_FOUND">> {
+    return this.#inTurn(actor, (scope) => unchooseDeal(scope, actor, meetingId, this.clock(), this.logger));
+  }
+
+  /** It did not or will not take place: it grants nothing and is no contact, until it is recorded again. */
+  cancel(actor: Actor, meetingId: string | null): Promise<Outcome<MeetingRow, "MEETING_NOT_FOUND">> {
+    return this.#inTurn(actor, async (scope) => {
+      const meeting = meetingId === null ? null : await lockMeeting(scope, meetingId);
+      if (!meeting) return NO_MEETING;
+      if (meeting.row.cancelledAt !== null) return accepted(meeting.row);
+      const row = await markCancelled(scope, meeting.row, this.clock());
+      await matchMeetings(scope, [{ ...meeting, row }], this.clock(), "CANCELLED");
+      return accepted(row);
+    });
+  }
+
+  /** Erases a meeting with its attendees and its match. Where there is none, there is nothing to erase. */
+  delete(actor: Actor, meetingId: string | null): Promise<void> {
+    return this.#inTurn(actor, async (scope) => {
+      const meeting = meetingId === null ? null : await lockMeeting(scope, meetingId);
+      if (!meeting) return;
+      const { row } = meeting;
+      // As a cancelled one, first: what it granted and was a contact for is judged without it.
+      await matchMeetings(
+        scope,
+        [{ ...meeting, row: { ...row, cancelledAt: this.clock() } }],
+        this.clock(),
+        "CANCELLED",
+      );
+      await eraseMeeting(scope, row.id);
+      const event = { action: "MEETING_DELETED", actor, at: this.clock(), subject: row.id } as const;
+      await recordAudit(scope, this.logger, event);
+    });
+  }
+
+  #inTurn<T>({ tenantId }: Actor, work: (scope: TenantScope) => Promise<T>): Promise<T> {
+    return this.database.tenant(tenantId).transaction(work);
+  }
+}
