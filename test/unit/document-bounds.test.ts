@@ -98,7 +98,7 @@ test("a subscription is bounded alike", () => {
   const subscription = (selection: string) => `subscription { connectionStatusChanged { ${selection} } }`;
   expect(codes(check(`${"\n".repeat(60_000)}${subscription("nothing")}`))).toEqual(REFUSED);
   expect(codes(check(subscription("state ".repeat(400))))).toEqual(REFUSED);
-  expect(check(subscription(`state ${"@nothing ".repeat(200)}`)).length).toBe(21);
+  expect(codes(check(subscription(`state ${"@nothing ".repeat(200)}`)))).toEqual(REFUSED);
   expect(check(subscription("state"))).toEqual([]);
 });
 
