@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
+import { LRUCache } from "lru-cache";
 import type { CopyScope } from "../../database/database";
 import { CONNECTION_CHANGED, notify } from "../../database/notifications";
 import { jsonRows } from "../../database/upsert";
@@ -60,6 +61,19 @@ export async function hangingOn(
   );
 }
 
+/** Copies of which a matched deal was seen; most first syncs have none, and their pages need no reading of facts. */
+const withMatchedDeals = new LRUCache<number, true>({ max: 10_000 });
+
+async function hasMatchedDeals({ tenantId, copyId, rows }: CopyScope): Promise<boolean> {
+  if (withMatchedDeals.has(copyId)) return true;
+  const found = await rows(
+    "SELECT 1 FROM matched_record m WHERE m.tenant_id = $1 AND m.copy_id = $2 AND m.entity = 'DEAL' LIMIT 1",
+    [tenantId, copyId],
+  );
+  if (found.length > 0) withMatchedDeals.set(copyId, true);
+  return found.length > 0;
+}
+
 /**
  * Judges the matched deals anew that hang on records, and others. Within the transaction that changed them, which holds the
  * copy for it: of two that judge one deal the later sees what the earlier did.
@@ -73,6 +87,7 @@ export async function judgeChanged(
 ): Promise<void> {
   const sql = HANGING_ON[resource];
   if (!sql || ids.length + others.length === 0) return;
+  if (!(await hasMatchedDeals(copy))) return;
   // A stage may have all deals of a tenant.
   if (resource === "STAGES") {
     const deals = await hangingOn(copy, resource, ids);
@@ -115,6 +130,7 @@ async function judgeThose(copy: CopyScope, which: Those, now: Date, telling: Tel
   // What was stored goes in the statement that reads the facts: a page has few statements, and no INSERT stands beside it.
   const found = await readMatched(copy, which, now, { silence: which.those, coming: which.those });
   if (!found) return;
+  withMatchedDeals.set(copyId, true);
   const schedules = found.deals.map((facts) => ({
     dealId: facts.dealId,
     schedule: scheduleOf(facts, found.copy.rules, now.getTime()),
