@@ -8,8 +8,7 @@ import type { PersonRow } from "../entities/person";
 import { Activity, CrmUser, Note } from "../schema/context-records";
 import { Deal, Organization, Person } from "../schema/records";
 import type { OperationContext } from "./context";
-import { crmIdIn, crmUrl } from "./global-id";
-import { First, nestedSize } from "./inputs";
+import { crmIdIn, crmUrl, First, nestedSize } from "./inputs";
 import { recordOf } from "./loaders";
 
 @Resolver(() => Person)

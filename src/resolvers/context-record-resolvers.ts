@@ -10,7 +10,7 @@ import { asMany, LARGE_VALUE } from "../schema/base";
 import { Activity, CrmUser, Note, Pipeline, Stage } from "../schema/context-records";
 import { Deal, Organization, Person } from "../schema/records";
 import type { EventContext, OperationContext } from "./context";
-import { crmUrl } from "./global-id";
+import { crmUrl } from "./inputs";
 import { recordOf } from "./loaders";
 
 @Resolver(() => Stage)

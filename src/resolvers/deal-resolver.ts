@@ -9,8 +9,7 @@ import { asMany } from "../schema/base";
 import { Activity, CrmUser, Note, Pipeline, Stage } from "../schema/context-records";
 import { Deal, type Money, Organization, Person } from "../schema/records";
 import type { OperationContext } from "./context";
-import { crmIdIn, crmUrl } from "./global-id";
-import { First, nestedSize } from "./inputs";
+import { crmIdIn, crmUrl, First, nestedSize } from "./inputs";
 import { recordOf } from "./loaders";
 
 @Resolver(() => Deal)

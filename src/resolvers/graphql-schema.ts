@@ -1,10 +1,10 @@
-import "reflect-metadata";
+import { writeFileSync } from "node:fs";
 // Types stand in schema.graphql in the order in which their classes are declared.
 import "../schema/sync";
 import "../schema/meeting";
 import "../schema/records";
 import "../schema/connection";
-import type { GraphQLSchema } from "graphql";
+import { type GraphQLSchema, printSchema } from "graphql";
 import { buildSchemaSync } from "type-graphql";
 import { DateTimeScalar } from "../schema/base";
 import { AuditResolver } from "./audit-resolver";
@@ -86,3 +86,10 @@ export function buildGraphQLSchema(): GraphQLSchema {
   }
   return schema;
 }
+
+export const SCHEMA_FILE = "schema.graphql";
+
+const HEADER = "# The public contract. Emitted from the resolvers by `npm run schema`; a test holds it up to date.";
+export const printedSchema = (): string => `${HEADER}\n\n${printSchema(buildGraphQLSchema())}\n`;
+
+if (require.main === module) writeFileSync(SCHEMA_FILE, printedSchema());

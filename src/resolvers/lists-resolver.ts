@@ -28,9 +28,7 @@ import {
 } from "../schema/lists";
 import { Money } from "../schema/records";
 import type { OperationContext } from "./context";
-import { crmIdIn, type NodeType } from "./global-id";
-import { badInput, refuseInvalidInput } from "./inputs";
-import { positionIn, relayPage } from "./pages";
+import { badInput, crmIdIn, type NodeType, positionIn, refuseInvalidInput, relayPage } from "./inputs";
 
 /** Lists of what is matched to a recorded meeting; empty while no CRM is connected. */
 @Resolver()

@@ -36,8 +36,7 @@ import {
 import { Briefing, Deal, DealCandidate, Organization, Person } from "../schema/records";
 import type { Refusal } from "../schema/refusal";
 import type { EventContext, OperationContext } from "./context";
-import { crmIdIn, uuidIn } from "./global-id";
-import { badInput, Input, presentRefusal, refusalOfInput, refuseInvalidInput } from "./inputs";
+import { badInput, crmIdIn, Input, presentRefusal, refusalOfInput, refuseInvalidInput, uuidIn } from "./inputs";
 import { recordOf, recordsOf } from "./loaders";
 
 /** Attendees that a meeting is reckoned with: a town hall has 500, and a page of a hundred town halls nobody. */

@@ -1,6 +1,6 @@
 import type { GraphQLResolveInfo } from "graphql";
 import { Arg, Ctx, FieldResolver, ID, Info, Query, Resolver, Root } from "type-graphql";
-import { seesAllWrites } from "../auth/policies";
+import { writesShown } from "../auth/policies";
 import { readMeeting } from "../briefing/meeting-rows";
 import { Node } from "../schema/base";
 import { Connection } from "../schema/connection";
@@ -13,7 +13,7 @@ import { readRunsById } from "../sync/run-history";
 import { FIELD, NOTE, readReceipts } from "../writeback/receipts";
 import { shownConnection } from "./connection-resolver";
 import type { OperationContext } from "./context";
-import { crmIdIn, decodeId, encodeId, type NodeType, uuidIn } from "./global-id";
+import { crmIdIn, decodeId, encodeId, type NodeType, uuidIn } from "./inputs";
 
 const TYPES = {
   Connection,
@@ -43,11 +43,9 @@ type Identified = { copyId: number; crmId: number } | { id: string };
 const FINDERS = {
   SyncRun: ({ scope }: OperationContext, id: string) => readRunsById(scope, [id]),
   Meeting: async ({ scope }: OperationContext, id: string) => [await readMeeting(scope, { id })],
-  NoteWrite: ({ scope, actor }: OperationContext, id: string) => readReceipts(scope, NOTE, [id], ownOnly(actor)),
-  FieldWrite: ({ scope, actor }: OperationContext, id: string) => readReceipts(scope, FIELD, [id], ownOnly(actor)),
+  NoteWrite: ({ scope, actor }: OperationContext, id: string) => readReceipts(scope, NOTE, [id], writesShown(actor)),
+  FieldWrite: ({ scope, actor }: OperationContext, id: string) => readReceipts(scope, FIELD, [id], writesShown(actor)),
 };
-
-const ownOnly = (actor: OperationContext["actor"]) => (seesAllWrites(actor) ? null : actor.userId);
 
 async function rowOf(context: OperationContext, type: NodeType, id: string): Promise<object | null> {
   switch (type) {

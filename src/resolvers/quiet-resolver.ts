@@ -17,8 +17,7 @@ import { Interaction, QuietReason, QuietSignal, Snooze, SnoozeArgs } from "../sc
 import { Briefing, Deal, DealResult, DealSuccess, Person } from "../schema/records";
 import type { Refusal } from "../schema/refusal";
 import type { EventContext, OperationContext } from "./context";
-import { crmIdIn } from "./global-id";
-import { First, nestedSize, presentRefusal, refuseInvalidInput } from "./inputs";
+import { crmIdIn, First, nestedSize, presentRefusal, refuseInvalidInput } from "./inputs";
 import { recordOf } from "./loaders";
 import { asNode } from "./node-resolver";
 

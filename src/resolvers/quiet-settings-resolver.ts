@@ -19,8 +19,7 @@ import {
 import { Deal } from "../schema/records";
 import type { Refusal } from "../schema/refusal";
 import type { OperationContext } from "./context";
-import { crmIdIn } from "./global-id";
-import { Input, nestedSize, presentRefusal, refuseInvalidInput } from "./inputs";
+import { crmIdIn, Input, nestedSize, presentRefusal, refuseInvalidInput } from "./inputs";
 import { recordOf, recordsOf } from "./loaders";
 
 @Resolver(() => QuietPreview)

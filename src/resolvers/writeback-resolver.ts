@@ -1,6 +1,6 @@
 import type { ClassType } from "type-graphql";
 import { Args, Ctx, FieldResolver, Mutation, Query, Resolver, Root, UseMiddleware } from "type-graphql";
-import { seesAllWrites } from "../auth/policies";
+import { writesShown } from "../auth/policies";
 import type { Position } from "../database/keyset";
 import type { MatchedEntity, MeetingRow } from "../entities/meeting";
 import type { WriteReceipt } from "../entities/write-receipt";
@@ -27,11 +27,9 @@ import type { AskedTarget } from "../writeback/targets";
 import type { WrittenRow } from "../writeback/write-history";
 import { NEWEST_WRITE, readWrites } from "../writeback/write-history";
 import type { OperationContext } from "./context";
-import { decodeId, uuidIn } from "./global-id";
-import { Input, presentRefusal, refuseInvalidInput } from "./inputs";
+import { decodeId, Input, presentRefusal, refuseInvalidInput, relayPage, uuidIn } from "./inputs";
 import { recordOf } from "./loaders";
 import { asNode } from "./node-resolver";
-import { relayPage } from "./pages";
 
 const TARGETS: Record<string, MatchedEntity> = { Deal: "DEAL", Person: "PERSON", Organization: "ORGANIZATION" };
 
@@ -122,8 +120,7 @@ export class NoteWriteResolver extends receiptResolver(() => NoteWrite) {
     const list = { name: "crmWrites", of: actor.tenantId, order: NEWEST_WRITE };
     const meetingId = args.meetingId == null ? null : (uuidIn(args.meetingId, "Meeting") ?? NO_MEETING);
     const idempotencyKey = args.idempotencyKey ?? null;
-    const by = idempotencyKey === null && seesAllWrites(actor) ? null : actor.userId;
-    const filter = { meetingId, by, idempotencyKey };
+    const filter = { meetingId, by: writesShown(actor, idempotencyKey !== null), idempotencyKey };
     return relayPage(list, args, async (page) => {
       const { rows, hasMore } = await readWrites(scope, filter, page);
       return { hasMore, rows: rows.map(shownWrite) };

@@ -1,3 +1,4 @@
+import "reflect-metadata";
 import { GraphQLError, GraphQLScalarType } from "graphql";
 import type { ComplexityEstimatorArgs } from "graphql-query-complexity";
 import { GraphQLDateTime, GraphQLJSON, GraphQLJSONObject } from "graphql-scalars";
