@@ -1,30 +1,41 @@
 import { writeFileSync } from "node:fs";
-// Types stand in schema.graphql in the order in which their classes are declared.
+// Types and operations stand in schema.graphql in the order in which their classes are declared.
 import "../schema/sync";
 import "../schema/meeting";
 import "../schema/records";
 import "../schema/connection";
+import "./audit-resolver";
+import "./meeting-resolver";
+import "./briefing-resolver";
+import "./connection-resolver";
+import "./record-resolvers";
+import "./field-resolver";
 import { type GraphQLSchema, printSchema } from "graphql";
 import { buildSchemaSync } from "type-graphql";
 import { DateTimeScalar } from "../schema/base";
 import { AuditResolver } from "./audit-resolver";
-import { BriefingResolver } from "./briefing-resolver";
+import { BriefingResolver, MeetingMatchResolver, PersonMatchResolver } from "./briefing-resolver";
 import { ConnectionResolver } from "./connection-resolver";
-import { OrganizationResolver, PersonResolver } from "./contact-resolvers";
-import { ActivityResolver, NoteResolver, PipelineResolver, StageResolver } from "./context-record-resolvers";
 import { DealResolver } from "./deal-resolver";
 import { NominatedFieldResolver } from "./field-resolver";
 import { DealConnectionResolver, ListsResolver, MeetingConnectionResolver } from "./lists-resolver";
-import { MeetingMatchResolver, MeetingResolver, PersonMatchResolver } from "./meeting-resolver";
+import { MeetingResolver } from "./meeting-resolver";
 import { NodeResolver } from "./node-resolver";
 import {
-  DealQuietResolver,
   InteractionResolver,
   QuietReasonResolver,
+  QuietSettingsResolver,
   QuietSignalResolver,
-  TimelineResolver,
+  QuietThresholdResolver,
 } from "./quiet-resolver";
-import { QuietSettingsResolver, QuietThresholdResolver } from "./quiet-settings-resolver";
+import {
+  ActivityResolver,
+  NoteResolver,
+  OrganizationResolver,
+  PersonResolver,
+  PipelineResolver,
+  StageResolver,
+} from "./record-resolvers";
 import { DataGapResolver, SyncRunResolver } from "./sync-resolver";
 import { ViewerResolver } from "./viewer-resolver";
 import { FieldWriteResolver, NoteWriteResolver } from "./writeback-resolver";
@@ -66,11 +77,9 @@ export function buildGraphQLSchema(): GraphQLSchema {
       PersonMatchResolver,
       MeetingMatchResolver,
       BriefingResolver,
-      DealQuietResolver,
       QuietSignalResolver,
       QuietReasonResolver,
       InteractionResolver,
-      TimelineResolver,
       QuietSettingsResolver,
       QuietThresholdResolver,
       NoteWriteResolver,

@@ -5,6 +5,7 @@ import { isPosition, type ListOrder, type Page, type PageRequest, type Position 
 import { type Refused, refused } from "../platform/errors";
 import type { PageArgs, RelayPage } from "../schema/base";
 import { Refusal, type RefusalCode } from "../schema/refusal";
+import type { OperationContext } from "./context";
 
 /** Kinds of things that have a global id. */
 export type NodeType =
@@ -46,6 +47,17 @@ export function crmIdIn(id: string, type: NodeType, copyId: number): number | nu
   if (decoded?.type !== type || decoded.parts.length !== 2 || decoded.parts[0] !== String(copyId)) return null;
   const crmId = Number(decoded.parts[1]);
   return Number.isSafeInteger(crmId) && crmId > 0 ? crmId : null;
+}
+
+/** The record that a global id names, as far as it is one of the copy that the tenant sees. */
+export async function recordIn(
+  { copy }: Pick<OperationContext, "copy">,
+  id: string,
+  type: NodeType,
+): Promise<{ copyId: number; crmId: number } | null> {
+  const seen = await copy();
+  const crmId = seen && crmIdIn(id, type, seen.copyId);
+  return seen && crmId !== null ? { copyId: seen.copyId, crmId } : null;
 }
 
 const UUID = /^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/;

@@ -92,6 +92,9 @@ export const asMany =
   ({ childComplexity }: Inner): number =>
     most * (1 + childComplexity);
 
+/** Attendees that a meeting is reckoned with: a town hall has 500, and a page of a hundred town halls nobody. */
+export const A_DEPARTMENT = 100;
+
 /** Text of a note may have 100 KB; a record's custom fields are large as well. */
 export const LARGE_VALUE = 4;
 
