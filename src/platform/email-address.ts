@@ -3,7 +3,7 @@ import freeMailDomains from "email-providers/all.json";
 import { getDomain } from "tldts";
 
 /** RFC 5321 4.5.3.1: 64 octets, an @ and 255 octets; a longer text is no address, and no index could hold it. */
-const LONGEST_ADDRESS = 320;
+export const LONGEST_ADDRESS = 320;
 /** With a name and a link around it. Finding an address takes time by the square of the text, which anyone may send. */
 const LONGEST_TEXT = 2_000;
 

@@ -93,8 +93,6 @@ export class ListsResolver {
     @Args(() => MeetingsArgs, { validate: true }) { filter, ...args }: MeetingsArgs,
     @Ctx() { actor, scope }: OperationContext,
   ): Promise<MeetingPage> {
-    if (filter?.status?.length === 0)
-      throw badInput("filter.status must name at least one status; leave it out for all.");
     const orderName = args.orderBy ?? "STARTS_AT_DESC";
     const list = { name: "meetings", of: actor.tenantId, orderName, order: MEETING_ORDERS[orderName] };
     const { from = null, to = null, status = null, ownerEmail, includeCancelled, search } = filter ?? {};
@@ -161,8 +159,6 @@ function addressIn(email: string): string {
 
 function dealFilter(filter: DealFilter, copy: CopyScope | null): Filter {
   const { status, verdict, pipelineId, stageId, ownerId, minValue, currency, snoozed } = filter;
-  if (status?.length === 0) throw badInput("filter.status must name at least one status; leave it out for all.");
-  if (verdict?.length === 0) throw badInput("filter.verdict must name at least one verdict; leave it out for all.");
   // An id that means nothing here fits no deal: it answers alike for unknown, foreign and malformed ones.
   const idOf = (id: string | null | undefined, type: NodeType) =>
     id == null ? undefined : copy && crmIdIn(id, type, copy.copyId);

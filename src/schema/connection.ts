@@ -3,8 +3,7 @@ import type { ConnectionState, ReauthorizationReason, TroubleCode } from "../ent
 import type { FieldMappingHealth } from "../entities/field-mapping";
 import type { MatchedEntity } from "../entities/meeting";
 import { apiEnum, Node, ObjectType } from "./base";
-import { NotBlank, Text } from "./checks";
-import { resultOf } from "./refusal";
+import { resultOf, Text } from "./refusal";
 
 export const ConnectionStateEnum = apiEnum<ConnectionState>("ConnectionState", "Where the connection stands.", {
   NOT_CONNECTED: "No CRM is connected.",
@@ -259,8 +258,7 @@ export class FieldMappingInput {
   @Field(() => CrmEntityEnum, { description: "Whose field." })
   entity!: MatchedEntity;
 
-  @NotBlank()
-  @Text(LONGEST_KEY)
+  @Text(1, LONGEST_KEY)
   @Field(() => String, { description: "The key of a field that connection.fields calls writable." })
   fieldKey!: string;
 }
