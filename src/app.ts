@@ -35,7 +35,7 @@ import { createMetrics, type Metrics, startTracing } from "./platform/metrics";
 import { startPeriodic } from "./platform/work";
 import { buildGraphQLSchema } from "./resolvers/graphql-schema";
 import { createHttpServer } from "./server/http-server";
-import { startMetricsServer } from "./server/listen";
+import { startMetricsServer } from "./server/serving";
 import { SyncEngine } from "./sync/engine";
 import type { Judging } from "./sync/lists";
 import { SYNC_RUN, SYNC_RUN_ENDED } from "./sync/runs";
