@@ -208,7 +208,7 @@ async function startWorker(services: Services, url: Secret): Promise<Stop> {
   };
 }
 
-/** What a worker takes from the queue. */
+/** The jobs that a worker takes from the queue. */
 function jobsOf({ database, logger, ...services }: Services) {
   const { engine, schedule, noteWrites, fieldWrites, rejudging, rematching, fieldMappings } = services;
   return [
@@ -226,7 +226,7 @@ function jobsOf({ database, logger, ...services }: Services) {
   ];
 }
 
-/** What a worker looks for every few seconds: what is due by time alone, and what died with another. */
+/** Every few seconds a worker looks for work that is due by time alone, or that died with another worker. */
 function sweepsOf({ database, logger, clock, ...services }: Services) {
   const { schedule, grants, rejudging, noteWrites, fieldWrites } = services;
   return {

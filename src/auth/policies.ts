@@ -49,8 +49,8 @@ export function refusalToAudit(actor: Standing): PolicyRefusal | null {
 }
 
 /**
- * Whose writes to the CRM an actor is shown: owners and admins answer for all of them, null; a member sees its own. By an
- * idempotency key, which every user chooses for himself, nobody sees another's.
+ * The user whose writes to the CRM an actor is shown; null: everybody's, as owners and admins answer for all of them. By
+ * an idempotency key, which each user chooses for himself, nobody sees another's.
  */
 export function writesShown(actor: Actor, byKey = false): string | null {
   return manages(actor) && !byKey ? null : actor.userId;

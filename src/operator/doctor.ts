@@ -44,7 +44,7 @@ async function keysFindings({ proof }: AuthConfig): Promise<Finding[]> {
   }
 }
 
-/** Of what is allowed, and still unwise. */
+/** Some settings are allowed, and still unwise. */
 function configurationFindings({ production, encryptionKeys, roles }: Config): Finding[] {
   const findings = [ok(`configuration: whole; this process would be ${[...roles].join(" and ")}`)];
   if (!production) {
@@ -70,11 +70,11 @@ async function examineDatabase({
     const todo = "for development only; set DATABASE_URL";
     return { findings: [warning("database: the embedded one, which was not looked at", todo)], stop: null };
   }
-  const findings: Finding[] = [];
+  let findings: Finding[] = [];
   let stop: Finding | null = null;
   try {
     await withLook(databaseUrl, async (look) => {
-      for (const check of DATABASE_CHECKS) findings.push(...[await check(look)].flat());
+      for (const check of DATABASE_CHECKS) findings = findings.concat(await check(look));
       findings.push(...(await checkWork(look, encryptionKeys)));
       stop = await stopFinding(look);
     });
@@ -167,7 +167,7 @@ function meaningOfApi(url: string, answer: Probe): Finding {
 }
 
 /**
- * What the consent page says of the registration (wire facts 2.1). It answers 400 where client id or redirect address
+ * The consent page shows whether the registration is right (wire facts 2.1). It answers 400 where client id or redirect address
  * are not those of a registration. Without a session of the CRM it may first send the browser to sign in, and what it
  * thinks of the two is then not to be seen from here.
  */

@@ -10,7 +10,7 @@ const LONGEST_TEXT = 2_000;
 /** Invisible characters that come along when an address is copied: zero-width space, soft hyphen, direction marks. */
 const INVISIBLE = /\p{Cf}/gu;
 
-/** What ends or escapes a host in a URL: `domainToASCII` would cut there, or decode it. */
+/** These end or escape a host in a URL: `domainToASCII` would cut there, or decode it. */
 const ENDS_HOST = /[/?#:@\\%[\]\s]/;
 const DOMAIN = /^[a-z0-9_-]+(\.[a-z0-9_-]+)*$/;
 const NOT_LOCAL = /[\s@<>(),;:\\[\]\p{Cc}]/u;

@@ -195,7 +195,7 @@ export class DealResolver {
   }
 }
 
-/** Whom a contact was with, as far as the CRM says. */
+/** The person that a contact was with, as far as the CRM says. */
 async function personOf(
   { kind, crmId, meetingId }: LastInteraction,
   { activity, note, attendees }: OperationContext["loaders"],

@@ -45,7 +45,7 @@ function unusedHub(): never {
   throw new Error("subscriptions read rows and do not publish payloads");
 }
 
-/** Of the types that no class of ours declares. */
+/** The root types are declared by no class of ours. */
 const ROOTS = {
   Query: "What can be read; all of it is of the viewer's tenant alone.",
   Mutation: "What can be done; a refusal that a client should handle is a member of the result's union.",

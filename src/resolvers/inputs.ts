@@ -140,7 +140,7 @@ export async function refusalOfInput(input: object, path: string): Promise<Refus
   return presentRefusal(refused("INVALID_INPUT", fault.message, fault.path));
 }
 
-/** Of a field and its own fields, the outermost. @returns the path with points: `attendees.3.email` */
+/** A field is named before the fields within it. @returns the path with points: `attendees.3.email` */
 function firstFault(faults: readonly ValidationError[], within = ""): { path: string; message: string } {
   const [fault] = faults;
   if (!fault) throw new Error("class-validator refused an input without a reason");

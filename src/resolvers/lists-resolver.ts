@@ -109,7 +109,7 @@ export class ListsResolver {
   }
 }
 
-/** What needs more than the page is read where it is asked for. */
+/** Counts and sums need more than the page: they are read only where they are asked for. */
 interface DealPage extends RelayPage<DealRow> {
   summary(): Promise<DealSummary | null>;
 }

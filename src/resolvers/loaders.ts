@@ -35,7 +35,7 @@ export interface ListKey<Id = number> {
   first: number;
 }
 
-/** What a deal's silence is judged by, and when. */
+/** A deal's silence is judged by these facts, at this instant. */
 export interface QuietFacts {
   facts: DealFacts;
   copy: CopyFacts;
@@ -75,7 +75,7 @@ export class Loaders {
 
   readonly activity = this.#byId(readActivities);
   readonly note = this.#byId(readNotes);
-  /** What has a CRM id, by the type that it is shown as. */
+  /** Loaders of everything with a CRM id, by the type that it is shown as. */
   readonly records = {
     CrmUser: this.user,
     Pipeline: this.pipeline,
@@ -86,14 +86,14 @@ export class Loaders {
     Activity: this.activity,
     Note: this.note,
   };
-  /** Of notes that were found readable. */
+  /** Asked for notes only that were found readable before. */
   readonly shownNote = new DataLoader<number, ShownNote>(async (ids) => {
     const copy = await this.copy();
     const shown = copy && (await this.shownNotes.read(copy, ids));
     return ids.map((id) => shown?.get(id) ?? GONE);
   });
 
-  /** Of deals that were read as matched ones; null for one that a sync has removed meanwhile. */
+  /** Asked for deals only that were read as matched ones; null for one that a sync has removed meanwhile. */
   readonly quietFacts = new DataLoader<number, QuietFacts | null>(async (dealIds) => {
     const [copy, now] = [await this.copy(), this.now()];
     const found = copy && (await readQuietFacts(copy, dealIds, now));
@@ -200,6 +200,6 @@ export async function recordsOf<Row>(loader: DataLoader<number, Row | null>, ids
   return found.filter((row) => row !== null);
 }
 
-/** Why what a meeting's match says counts no more; null: it counts. */
+/** The reason why a meeting's match counts no more; null while it counts. */
 export const outdatedBecause = async ({ copy }: Pick<OperationContext, "copy">, match: MeetingMatchRow | undefined) =>
   whyOutdated((await copy())?.copyId ?? null, match);

@@ -36,7 +36,7 @@ const isNodeType = (type: string): type is NodeType => Object.hasOwn(TYPES, type
 /** A row as the value of an abstract type, which is told by its class. */
 export const asNode = (type: NodeType, row: object): Node => Object.assign(new TYPES[type](), row);
 
-/** What a row is told apart by: a record of the CRM within its copy, anything else by an id of our own. */
+/** A record of the CRM has an id within its copy, anything else an id of our own. */
 type Identified = { copyId: number; crmId: number } | { id: string };
 
 /** Rows with a UUID of our own, as far as the actor may see them. */

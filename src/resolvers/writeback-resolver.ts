@@ -33,7 +33,7 @@ import { asNode } from "./node-resolver";
 
 const TARGETS: Record<string, MatchedEntity> = { Deal: "DEAL", Person: "PERSON", Organization: "ORGANIZATION" };
 
-/** What the id of anything but a meeting is taken for. */
+/** No meeting has this id: an id of anything else is taken for it, and finds nothing. */
 const NO_MEETING = "00000000-0000-0000-0000-000000000000";
 
 /** A record that can be written to, as its global id names it; null for anything else. */
@@ -51,7 +51,7 @@ const TYPES = { DEAL: "Deal", PERSON: "Person", ORGANIZATION: "Organization" } a
 /** One whose answer is still awaited may or may not be in the CRM: it is UNKNOWN. */
 const stateOf = ({ state }: Receipt): WriteState => (state === "SENDING" ? "UNKNOWN" : state);
 
-/** What the receipts of notes and of fields resolve alike. */
+/** Receipts of notes and of fields have these fields in common. */
 function receiptResolver(type: () => ClassType) {
   @Resolver(type)
   abstract class ReceiptResolver {

@@ -80,8 +80,8 @@ export const JsonScalar = new GraphQLScalarType({
 });
 
 /**
- * What a field costs, in objects of the answer; declared where the field is, where it is not what its type says already: a
- * page counts as its `first`, any other list as ten, a value as nothing.
+ * Costs are counted in objects of the answer. A page counts as its `first`, any other list as ten, a value as nothing; a
+ * field that costs something else says so where it is declared.
  */
 
 type Inner = Pick<ComplexityEstimatorArgs, "childComplexity">;

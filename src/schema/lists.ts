@@ -100,7 +100,7 @@ export const MeetingOrderEnum = apiEnum<MeetingOrder>(
   },
 );
 
-/** What people type to find a meeting. */
+/** People type some words to find a meeting. */
 const LONGEST_SEARCH = 100;
 
 @InputType({ description: "What fits every field that is given." })

@@ -53,7 +53,7 @@ export class Refusal {
   retryAt!: Date | null;
 }
 
-/** What an operation answers with: what came of it, or why it was refused. */
+/** The union that an operation answers with: its success, or a refusal. */
 export const resultOf = <Success extends object>(name: string, success: () => ClassType<Success>) =>
   createUnionType({
     name,
@@ -61,7 +61,7 @@ export const resultOf = <Success extends object>(name: string, success: () => Cl
     types: () => [success(), Refusal] as const,
   });
 
-/** What is wrong with a value, as the end of a sentence that its field's name begins; null: nothing. */
+/** Ends a sentence that begins with the field's name and says what is wrong with its value; null: nothing is. */
 type FaultOf = (value: unknown, within: object) => string | null;
 
 /** A check of an input's field by a function of our own. A field that is absent or null is not checked. */

@@ -12,7 +12,7 @@ import {
   WAITING_OF_ADDRESS,
 } from "./connection-limits";
 
-/** Of an IPv6 address' eight groups, those of its network: whoever has one address has all of the network's. */
+/** The first groups of an IPv6 address name its network: whoever has one address of it has all of them. */
 const NETWORK_GROUPS = 4;
 
 /** The key that connections of one client are counted by. */
@@ -200,7 +200,7 @@ export class Crowds {
   }
 }
 
-/** Of an answer that is whole; a stream waits for its reader with little in hand. */
+/** Bytes of an answer that is whole; a stream counts nothing, as it waits for its reader with little in hand. */
 function lengthOf(payload: unknown): number {
   return typeof payload === "string" || Buffer.isBuffer(payload) ? Buffer.byteLength(payload) : 0;
 }
