@@ -22,7 +22,7 @@ import {
   StartConnectResult,
   Trouble,
 } from "../schema/connection";
-import { CrmUser, Pipeline } from "../schema/context-records";
+import { CrmUser, Pipeline } from "../schema/crm";
 import type { Refusal } from "../schema/refusal";
 import { SyncStatus } from "../schema/sync";
 import { readRunStatus } from "../sync/run-history";

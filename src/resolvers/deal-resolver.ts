@@ -25,7 +25,7 @@ import type { OrganizationRow } from "../entities/organization";
 import type { PersonRow } from "../entities/person";
 import type { Outcome } from "../platform/errors";
 import { asMany } from "../schema/base";
-import { Activity, CrmUser, Note, Pipeline, Stage } from "../schema/context-records";
+import { Activity, CrmUser, Note, Pipeline, Stage } from "../schema/crm";
 import { Interaction, QuietSignal, Snooze, SnoozeArgs } from "../schema/quiet";
 import { Deal, DealResult, DealSuccess, type Money, Organization, Person } from "../schema/records";
 import type { Refusal } from "../schema/refusal";

@@ -6,15 +6,15 @@ import type { FieldMappingRow } from "../entities/field-mapping";
 import type { MatchedEntity } from "../entities/meeting";
 import type { Outcome } from "../platform/errors";
 import { LIVE } from "../schema/base";
+import { Connection } from "../schema/connection";
 import {
-  Connection,
   CrmEntityEnum,
   CrmField,
   FieldMapping,
   FieldMappingInput,
   FieldMappingResult,
   FieldMappingSuccess,
-} from "../schema/connection";
+} from "../schema/crm";
 import type { Refusal, RefusalCode } from "../schema/refusal";
 import type { EventContext, OperationContext } from "./context";
 import { Input, presentRefusal, refuseInvalidInput } from "./inputs";

@@ -18,7 +18,7 @@ import type { CrmUserRow } from "../entities/crm-setup";
 import type { MeetingRow } from "../entities/meeting";
 import type { Outcome } from "../platform/errors";
 import { A_DEPARTMENT, asMany } from "../schema/base";
-import { CrmUser } from "../schema/context-records";
+import { CrmUser } from "../schema/crm";
 import {
   Attendee,
   DeleteMeetingResult,

@@ -4,7 +4,7 @@ import { writesShown } from "../auth/policies";
 import { readMeeting } from "../briefing/meeting-rows";
 import { Node } from "../schema/base";
 import { Connection } from "../schema/connection";
-import { Activity, CrmUser, Note, Pipeline, Stage } from "../schema/context-records";
+import { Activity, CrmUser, Note, Pipeline, Stage } from "../schema/crm";
 import { Meeting } from "../schema/meeting";
 import { Deal, Organization, Person } from "../schema/records";
 import { SyncRun } from "../schema/sync";

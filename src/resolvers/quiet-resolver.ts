@@ -16,7 +16,7 @@ import type { PersonRow } from "../entities/person";
 import type { OwnThreshold } from "../entities/tenant";
 import { zoneNamed } from "../platform/clock";
 import { Node, OF_ALL_DEALS } from "../schema/base";
-import { Activity } from "../schema/context-records";
+import { Activity } from "../schema/crm";
 import { Interaction, QuietReason, QuietSignal } from "../schema/quiet";
 import {
   QuietPreview,

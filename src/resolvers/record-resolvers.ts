@@ -6,7 +6,7 @@ import type { NoteHead } from "../entities/note";
 import type { OrganizationRow } from "../entities/organization";
 import type { PersonRow } from "../entities/person";
 import { asMany, LARGE_VALUE } from "../schema/base";
-import { Activity, CrmUser, Note, Pipeline, Stage } from "../schema/context-records";
+import { Activity, CrmUser, Note, Pipeline, Stage } from "../schema/crm";
 import { Deal, Organization, Person } from "../schema/records";
 import type { EventContext, OperationContext } from "./context";
 import { crmIdIn, crmUrl, First, nestedSize } from "./inputs";

@@ -4,7 +4,7 @@ import { INWARD_TYPES, isThresholdCode, LEAST_DAYS, MOST_OWN_DAYS } from "../bri
 import type { OwnThreshold, ThresholdCode } from "../entities/tenant";
 import { isTimeZone } from "../platform/clock";
 import { apiEnum, asMany, ObjectType } from "./base";
-import { Pipeline, Stage } from "./context-records";
+import { Pipeline, Stage } from "./crm";
 import { QuietReasonCodeEnum } from "./quiet";
 import { Checked, resultOf, Text } from "./refusal";
 import { Progress } from "./sync";

@@ -5,7 +5,7 @@ import type { MatchedEntity } from "../entities/meeting";
 import type { FieldWriteRow, NoteWriteRow, StoredWriteErrorCode, StoredWriteState } from "../entities/write-receipt";
 import { faultOfKey } from "../writeback/writing";
 import { apiEnum, connectionOf, JsonScalar, Node, ObjectType, PageArgs } from "./base";
-import { CrmEntityEnum } from "./connection";
+import { CrmEntityEnum } from "./crm";
 import { Checked, NotBlank, resultOf } from "./refusal";
 
 /** One whose answer is still awaited is UNKNOWN to whoever asks. */
