@@ -193,10 +193,9 @@ const judgingBy = (clock: Clock): Judging => ({
   byPresentRules: (copy) => judgeByPresentRules(copy, clock()),
 });
 
-async function startMetrics({ database, metrics }: Services, host: string, port: number): Promise<Stop> {
+function startMetrics({ database, metrics }: Services, host: string, port: number): Promise<Stop> {
   const stored = { readQueue: () => readQueueState(database), readBudgets: () => readBudgetTotals(database) };
-  const server = await startMetricsServer(metrics, stored, host, port);
-  return () => server.stop();
+  return startMetricsServer(metrics, stored, host, port);
 }
 
 async function startWorker(services: Services, url: Secret): Promise<Stop> {

@@ -82,10 +82,6 @@ export function addHealth(
   });
 }
 
-interface MetricsServer {
-  stop(): Promise<void>;
-}
-
 interface StoredState {
   readQueue(): Promise<QueueState>;
   readBudgets(): Promise<BudgetTotals>;
@@ -94,13 +90,14 @@ interface StoredState {
 /**
  * Prometheus metrics at `/metrics`, on a port of their own so that they are never served with the API.
  * Gauges of what is stored are set when metrics are asked for; where reading fails, they keep what they last were.
+ * @returns ends it
  */
 export async function startMetricsServer(
   { registry, jobsWaiting, jobsOldestSeconds, crmCompaniesShort, crmTokensLimit, crmTokensRemaining }: Metrics,
   { readQueue, readBudgets }: StoredState,
   host: string,
   port: number,
-): Promise<MetricsServer> {
+): Promise<() => Promise<void>> {
   const fastify = Fastify({ logger: false, forceCloseConnections: true });
   fastify.get("/metrics", async (_request, reply) => {
     const queue = await readQueue().catch(() => null);
@@ -118,7 +115,7 @@ export async function startMetricsServer(
     return registry.metrics();
   });
   await listen(fastify, host, port, "METRICS_PORT");
-  return { stop: () => fastify.close() };
+  return () => fastify.close();
 }
 
 export interface PageParts {
