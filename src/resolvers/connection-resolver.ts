@@ -52,14 +52,7 @@ export class ConnectionResolver {
     const [status, gaps, matching] = await context.once(`sync of ${copyId}`, () =>
       Promise.all([readRunStatus(scope, copyId), readGaps(copy, services.clock()), readRematchProgress(copy)]),
     );
-    return {
-      current: status.current,
-      last: status.last,
-      lastSuccessAt: status.lastSuccessAt,
-      nextRunAt: planned?.nextSyncAt ?? null,
-      gaps,
-      matching,
-    };
+    return { ...status, nextRunAt: planned?.nextSyncAt ?? null, gaps, matching };
   }
 
   @FieldResolver(() => Date, {
@@ -77,8 +70,7 @@ export class ConnectionResolver {
     if (copyId === null) return null;
     const { actor, services } = context;
     const read = () => services.budget.view(actor.tenantId, copyId, services.clock());
-    const view = await context.once(`budget of ${copyId}`, read);
-    return view;
+    return context.once(`budget of ${copyId}`, read);
   }
 
   @FieldResolver(() => [Pipeline], {

@@ -17,7 +17,7 @@ import { AuditResolver } from "./audit-resolver";
 import { BriefingResolver, MeetingMatchResolver, PersonMatchResolver } from "./briefing-resolver";
 import { ConnectionResolver } from "./connection-resolver";
 import { DealResolver } from "./deal-resolver";
-import { NominatedFieldResolver } from "./field-resolver";
+import { FieldMappingResolver, NominatedFieldResolver } from "./field-resolver";
 import { DealConnectionResolver, ListsResolver, MeetingConnectionResolver } from "./lists-resolver";
 import { MeetingResolver } from "./meeting-resolver";
 import { NodeResolver } from "./node-resolver";
@@ -60,6 +60,7 @@ export function buildGraphQLSchema(): GraphQLSchema {
       AuditResolver,
       ConnectionResolver,
       NominatedFieldResolver,
+      FieldMappingResolver,
       SyncRunResolver,
       DataGapResolver,
       NodeResolver,
