@@ -35,7 +35,7 @@ import { createMetrics, type Metrics, startTracing } from "./platform/metrics";
 import { startPeriodic } from "./platform/work";
 import { buildGraphQLSchema } from "./resolvers/graphql-schema";
 import { createHttpServer } from "./server/http-server";
-import { startMetricsServer } from "./server/listen";
+import { startMetricsServer } from "./server/serving";
 import { SyncEngine } from "./sync/engine";
 import type { Judging } from "./sync/lists";
 import { SYNC_RUN, SYNC_RUN_ENDED } from "./sync/runs";
@@ -193,10 +193,9 @@ const judgingBy = (clock: Clock): Judging => ({
   byPresentRules: (copy) => judgeByPresentRules(copy, clock()),
 });
 
-async function startMetrics({ database, metrics }: Services, host: string, port: number): Promise<Stop> {
+function startMetrics({ database, metrics }: Services, host: string, port: number): Promise<Stop> {
   const stored = { readQueue: () => readQueueState(database), readBudgets: () => readBudgetTotals(database) };
-  const server = await startMetricsServer(metrics, stored, host, port);
-  return () => server.stop();
+  return startMetricsServer(metrics, stored, host, port);
 }
 
 async function startWorker(services: Services, url: Secret): Promise<Stop> {
@@ -208,7 +207,7 @@ async function startWorker(services: Services, url: Secret): Promise<Stop> {
   };
 }
 
-/** What a worker takes from the queue. */
+/** The jobs that a worker takes from the queue. */
 function jobsOf({ database, logger, ...services }: Services) {
   const { engine, schedule, noteWrites, fieldWrites, rejudging, rematching, fieldMappings } = services;
   return [
@@ -226,7 +225,7 @@ function jobsOf({ database, logger, ...services }: Services) {
   ];
 }
 
-/** What a worker looks for every few seconds: what is due by time alone, and what died with another. */
+/** Every few seconds a worker looks for work that is due by time alone, or that died with another worker. */
 function sweepsOf({ database, logger, clock, ...services }: Services) {
   const { schedule, grants, rejudging, noteWrites, fieldWrites } = services;
   return {

@@ -14,7 +14,7 @@ export type ActorRole = (typeof ACTOR_ROLES)[number];
 /** Who calls. Everything in it was proven by the bearer token. */
 export interface Actor {
   readonly userId: string;
-  /** What the identity provider calls the tenant. */
+  /** The tenant's name at the identity provider. */
   readonly tenant: string;
   /** By which the tenant's rows are kept. */
   readonly tenantId: number;

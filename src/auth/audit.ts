@@ -1,12 +1,12 @@
 import type { Database, TenantScope } from "../database/database";
 import { type ListOrder, type Page, type PageRequest, readPage } from "../database/keyset";
 import { type AuditAction, AuditEventRow } from "../entities/audit-event";
-import { DAY_MS, MINUTE_MS } from "../platform/clock";
-import type { Refused } from "../platform/errors";
+import { type Clock, DAY_MS, MINUTE_MS } from "../platform/clock";
+import { type Refused, refused } from "../platform/errors";
 import type { Logger } from "../platform/logger";
 import { forEachLogged } from "../platform/work";
 import type { Actor } from "./actor";
-import type { PolicyRefusal } from "./policies";
+import { type PolicyRefusal, refusalToAudit } from "./policies";
 
 export interface AuditEntry {
   action: AuditAction;
@@ -56,6 +56,19 @@ export async function recordPolicyRefusal(
 ): Promise<void> {
   const entry: AuditEntry = { action: "POLICY_REFUSED", actor, at, code, subject: operation };
   await recordAudit(database.tenant(actor.tenantId), logger, entry);
+}
+
+/** Whether the actor may read the events; that it may not is an event as well. */
+export async function refuseAudit(
+  { database, logger, clock }: { database: Database; logger: Logger; clock: Clock },
+  actor: Actor,
+): Promise<Refused<PolicyRefusal> | null> {
+  const code = refusalToAudit(actor);
+  if (!code) return null;
+  const message = "Only an owner or admin of your organization may read its security events. Ask one of them.";
+  const refusal = refused(code, message);
+  await recordPolicyRefusal(database, logger, actor, refusal, "auditEvents", clock());
+  return refusal;
 }
 
 export const NEWEST_EVENT: ListOrder = {

@@ -19,7 +19,7 @@ const FETCH_TIMEOUT_MS = 3 * SECOND_MS;
 /** A set has a few keys of some kilobytes, their certificates included. */
 const MAX_SET_BYTES = 256 * 1024;
 
-/** Of the modulus of an RSA key, base64url: 2048 bits. No token is proven by a shorter one. */
+/** Characters of an RSA key's modulus in base64url: 2048 bits. No token is proven by a shorter key. */
 const MIN_MODULUS_CHARACTERS = 342;
 
 /** The algorithm of a key of this kind that does not name one itself. */

@@ -1,4 +1,4 @@
-import type { Standing } from "./actor";
+import type { Actor, Standing } from "./actor";
 
 /** The plans that allow the connection (specification 8). */
 const PLANS_WITH_CRM = new Set(["medium", "sales"]);
@@ -48,9 +48,12 @@ export function refusalToAudit(actor: Standing): PolicyRefusal | null {
   return manages(actor) ? null : "NOT_ALLOWED_FOR_ROLE";
 }
 
-/** What was written to the CRM: owners and admins answer for all of it, a member sees its own. */
-export function seesAllWrites(actor: Standing): boolean {
-  return manages(actor);
+/**
+ * The user whose writes to the CRM an actor is shown; null: everybody's, as owners and admins answer for all of them. By
+ * an idempotency key, which each user chooses for himself, nobody sees another's.
+ */
+export function writesShown(actor: Actor, byKey = false): string | null {
+  return manages(actor) && !byKey ? null : actor.userId;
 }
 
 /** By what all deals of the tenant are judged: owners and admins, on any plan, as its boards may be read on any. null: allowed. */

@@ -1,5 +1,5 @@
+import proxyAddr from "@fastify/proxy-addr";
 import { z } from "zod";
-import { isNetwork } from "./client-address";
 import { SECOND_MS } from "./clock";
 import { ServiceError } from "./errors";
 import { type EncryptionKey, KEY_BYTES, Secret } from "./keyring";
@@ -112,6 +112,16 @@ const roles = z
     error: 'must list "api", "worker" or both, for example api,worker',
   })
   .transform((list) => new Set(list.filter(isRole)));
+
+/** @returns whether it is an address or a network, such as 10.0.0.0/8; the network of all addresses is none */
+function isNetwork(text: string): boolean {
+  try {
+    proxyAddr.compile(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
 
 const networks = z
   .string()

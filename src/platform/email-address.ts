@@ -3,14 +3,14 @@ import freeMailDomains from "email-providers/all.json";
 import { getDomain } from "tldts";
 
 /** RFC 5321 4.5.3.1: 64 octets, an @ and 255 octets; a longer text is no address, and no index could hold it. */
-const LONGEST_ADDRESS = 320;
+export const LONGEST_ADDRESS = 320;
 /** With a name and a link around it. Finding an address takes time by the square of the text, which anyone may send. */
 const LONGEST_TEXT = 2_000;
 
 /** Invisible characters that come along when an address is copied: zero-width space, soft hyphen, direction marks. */
 const INVISIBLE = /\p{Cf}/gu;
 
-/** What ends or escapes a host in a URL: `domainToASCII` would cut there, or decode it. */
+/** These end or escape a host in a URL: `domainToASCII` would cut there, or decode it. */
 const ENDS_HOST = /[/?#:@\\%[\]\s]/;
 const DOMAIN = /^[a-z0-9_-]+(\.[a-z0-9_-]+)*$/;
 const NOT_LOCAL = /[\s@<>(),;:\\[\]\p{Cc}]/u;

@@ -40,7 +40,7 @@ const ALLOWED: sanitizeHtml.IOptions = {
 /** Tags open at once. The parser takes time by the square of them; a long thread of replies has some dozens. */
 const MAX_DEPTH = 250;
 /**
- * What may be made of one HTML without a stop: a tag is 1, and so is each line by which a quote or list is deep eight
+ * Work that one HTML may make without a stop: a tag is 1, and so is each line by which a quote or list is deep eight
  * times, because its text gets a mark for each. Ordinary notes of 100 KB have some thousands; ten thousand take 30 ms.
  */
 const MAX_WORK = 10_000;
@@ -50,7 +50,7 @@ const INDENTING = new Set(["blockquote", "ul", "ol"]);
 const RULE_WORK = 4;
 /** A text ends at each tag, entity or `<`: 40,000 texts take 15 ms. */
 const TEXT_WORK = 1 / 4;
-/** Of `&` and of `<` that begins no tag, where only the words are shown: each is a text of its own. */
+/** Each `&`, and each `<` that begins no tag, is a text of its own; so many are looked at where only the words are shown. */
 const MAX_MARKS = 40_000;
 /** UTF-16 units of safe HTML, and of its text: escaped, 100,000 may become five times as many. */
 export const MAX_SHOWN = 250_000;

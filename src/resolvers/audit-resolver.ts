@@ -1,14 +1,11 @@
 import { GraphQLError } from "graphql";
 import { Args, Ctx, FieldResolver, Query, Resolver, Root } from "type-graphql";
-import { NEWEST_EVENT, readAuditEvents, recordPolicyRefusal } from "../auth/audit";
-import { refusalToAudit } from "../auth/policies";
+import { NEWEST_EVENT, readAuditEvents, refuseAudit } from "../auth/audit";
 import type { AuditAction, AuditEventRow } from "../entities/audit-event";
-import { refused } from "../platform/errors";
 import { PageArgs, type RelayPage } from "../schema/base";
 import { AuditEvent, AuditEventConnection } from "../schema/viewer";
 import type { OperationContext } from "./context";
-import { encodeId } from "./global-id";
-import { relayPage } from "./pages";
+import { encodeId, relayPage } from "./inputs";
 
 const ID_OF: Partial<Record<AuditAction, "Meeting" | "Deal" | "SyncRun">> = {
   DEAL_CHOSEN: "Meeting",
@@ -27,13 +24,8 @@ export class AuditResolver {
     @Args(() => PageArgs) args: PageArgs,
     @Ctx() { actor, scope, services }: OperationContext,
   ): Promise<RelayPage<AuditEventRow>> {
-    const policy = refusalToAudit(actor);
-    if (policy) {
-      const message = "Only an owner or admin of your organization may read its security events. Ask one of them.";
-      const { database, logger, clock } = services;
-      await recordPolicyRefusal(database, logger, actor, refused(policy, message), "auditEvents", clock());
-      throw new GraphQLError(message, { extensions: { code: policy } });
-    }
+    const refusal = await refuseAudit(services, actor);
+    if (refusal) throw new GraphQLError(refusal.message, { extensions: { code: refusal.code } });
     const list = { name: "auditEvents", of: actor.tenantId, order: NEWEST_EVENT };
     return relayPage(list, args, (page) => readAuditEvents(scope, page));
   }

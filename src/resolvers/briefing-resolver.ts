@@ -1,15 +1,20 @@
 import { Arg, Ctx, FieldResolver, ID, Query, Resolver, Root } from "type-graphql";
+import type { InteractionRow } from "../briefing/context-records";
 import { readAsOf, readGapsOfBriefing, readMeeting } from "../briefing/meeting-rows";
+import { MOST_CANDIDATES } from "../briefing/shown-match";
 import type { DealRow } from "../entities/deal";
+import type { MeetingAttendeeRow } from "../entities/meeting";
 import type { OrganizationRow } from "../entities/organization";
 import type { PersonRow } from "../entities/person";
 import type { GapSummary } from "../entities/sync-run";
-import { asMany } from "../schema/base";
-import { Briefing, Deal, Organization, Person } from "../schema/records";
+import { A_DEPARTMENT, asMany } from "../schema/base";
+import { MeetingMatch, PersonMatch } from "../schema/meeting";
+import { Interaction } from "../schema/quiet";
+import { Briefing, Deal, DealCandidate, Organization, Person } from "../schema/records";
 import { DataGap } from "../schema/sync";
 import type { OperationContext } from "./context";
-import { recordOf, recordsOf } from "./loaders";
-import { matchedDealId, matchedOrganizations, matchedPersonIds, meetingIdIn } from "./meeting-resolver";
+import { First, nestedSize, uuidIn } from "./inputs";
+import { outdatedBecause, recordOf, recordsOf } from "./loaders";
 
 @Resolver(() => Briefing)
 export class BriefingResolver {
@@ -22,7 +27,7 @@ export class BriefingResolver {
     @Ctx() context: OperationContext,
   ): Promise<Briefing | null> {
     const [meeting, copy] = await Promise.all([
-      readMeeting(context.scope, { id: meetingIdIn(id) ?? "" }),
+      readMeeting(context.scope, { id: uuidIn(id, "Meeting") ?? "" }),
       context.copy(),
     ]);
     if (!meeting || !copy) return null;
@@ -45,13 +50,16 @@ export class BriefingResolver {
     return context.loaders.otherDeals.load(meeting.id);
   }
 
-  @FieldResolver(() => [Person], { complexity: asMany(100), description: "The attendees that are known persons." })
+  @FieldResolver(() => [Person], {
+    complexity: asMany(A_DEPARTMENT),
+    description: "The attendees that are known persons.",
+  })
   async persons(@Root() { meeting }: Briefing, @Ctx() context: OperationContext): Promise<PersonRow[]> {
     return recordsOf(context.loaders.person, await matchedPersonIds(context, meeting.id));
   }
 
   @FieldResolver(() => [Organization], {
-    complexity: asMany(100),
+    complexity: asMany(A_DEPARTMENT),
     description: "The companies for which the attendees come.",
   })
   async organizations(@Root() { meeting }: Briefing, @Ctx() context: OperationContext): Promise<OrganizationRow[]> {
@@ -76,4 +84,107 @@ export class BriefingResolver {
     if (!copy) return [];
     return readGapsOfBriefing(copy, meeting.id, context.services.clock());
   }
+
+  @FieldResolver(() => [Interaction], {
+    description: "The latest interactions with the attendees and about the meeting's deal, newest first.",
+  })
+  timeline(
+    @Root() { meeting }: Briefing,
+    @First(10) first: number | null,
+    @Ctx() { loaders }: OperationContext,
+  ): Promise<InteractionRow[]> {
+    return loaders.timeline.load({ id: meeting.id, first: nestedSize(first ?? 10) });
+  }
+}
+
+@Resolver(() => PersonMatch)
+export class PersonMatchResolver {
+  @FieldResolver(() => Person, { nullable: true, description: "The one person; null unless MATCHED and readable." })
+  person(@Root() { personId }: PersonMatch, @Ctx() { loaders }: OperationContext): Promise<PersonRow | null> {
+    return recordOf(loaders.person, personId);
+  }
+
+  @FieldResolver(() => Organization, {
+    nullable: true,
+    description: "The matched person's company, else the one that the domain of the address tells.",
+  })
+  organization(
+    @Root() { organizationId }: PersonMatch,
+    @Ctx() { loaders }: OperationContext,
+  ): Promise<OrganizationRow | null> {
+    return recordOf(loaders.organization, organizationId);
+  }
+
+  @FieldResolver(() => [Person], {
+    complexity: asMany(MOST_CANDIDATES),
+    description: "Where several persons could be meant: those, at most 50.",
+  })
+  candidates(@Root() { candidateIds }: PersonMatch, @Ctx() context: OperationContext): Promise<PersonRow[]> {
+    return recordsOf(context.loaders.person, candidateIds.slice(0, MOST_CANDIDATES));
+  }
+}
+
+@Resolver(() => MeetingMatch)
+export class MeetingMatchResolver {
+  @FieldResolver(() => Deal, {
+    nullable: true,
+    description: "The deal that the meeting is about; null until one is certain or chosen.",
+  })
+  deal(@Root() { dealId }: MeetingMatch, @Ctx() { loaders }: OperationContext): Promise<DealRow | null> {
+    return recordOf(loaders.deal, dealId);
+  }
+
+  @FieldResolver(() => [DealCandidate], {
+    complexity: asMany(MOST_CANDIDATES),
+    description:
+      "The deals that could be meant, at most 50, the matched one among them; a user may choose another of them.",
+  })
+  async candidates(@Root() { candidates }: MeetingMatch, @Ctx() context: OperationContext): Promise<DealCandidate[]> {
+    const found = await Promise.all(
+      candidates
+        .slice(0, MOST_CANDIDATES)
+        .map(async ({ dealId, reason }) => ({ deal: await context.loaders.deal.load(dealId), reason })),
+    );
+    return found.flatMap(({ deal, reason }) => (deal ? [{ deal, reason }] : []));
+  }
+
+  @FieldResolver(() => [Person], {
+    complexity: asMany(A_DEPARTMENT),
+    description: "The attendees that are known persons.",
+  })
+  async persons(@Root() { meetingId }: MeetingMatch, @Ctx() context: OperationContext): Promise<PersonRow[]> {
+    return recordsOf(context.loaders.person, await matchedPersonIds(context, meetingId));
+  }
+
+  @FieldResolver(() => [Organization], {
+    complexity: asMany(A_DEPARTMENT),
+    description: "The companies for which the attendees come.",
+  })
+  organizations(@Root() { meetingId }: MeetingMatch, @Ctx() context: OperationContext): Promise<OrganizationRow[]> {
+    return matchedOrganizations(context, meetingId);
+  }
+}
+
+const matchedPersonIds = (context: OperationContext, meetingId: string): Promise<number[]> =>
+  idsOfAttendees(context, meetingId, ({ personId }) => personId);
+
+async function matchedOrganizations(context: OperationContext, meetingId: string): Promise<OrganizationRow[]> {
+  const ids = await idsOfAttendees(context, meetingId, ({ organizationId }) => organizationId);
+  return recordsOf(context.loaders.organization, ids);
+}
+
+async function idsOfAttendees(
+  context: OperationContext,
+  meetingId: string,
+  idOf: (attendee: MeetingAttendeeRow) => number | null,
+): Promise<number[]> {
+  const [match] = await context.loaders.match.load(meetingId);
+  if (await outdatedBecause(context, match)) return [];
+  const attendees = await context.loaders.attendees.load(meetingId);
+  return [...new Set(attendees.map(idOf).filter((id) => id !== null))];
+}
+
+async function matchedDealId(context: OperationContext, meetingId: string): Promise<number | null> {
+  const [match] = await context.loaders.match.load(meetingId);
+  return match && !(await outdatedBecause(context, match)) ? match.dealId : null;
 }

@@ -1,5 +1,4 @@
 import { Arg, Ctx, FieldResolver, Mutation, Query, Resolver, Root, Subscription } from "type-graphql";
-import type { Viewer } from "../auth/actor";
 import { readPipelines, readUsers } from "../briefing/records";
 import { readRematchProgress } from "../briefing/rematch";
 import { type CrmStop, messageOfStop } from "../connections/crm-stops";
@@ -22,7 +21,7 @@ import {
   StartConnectResult,
   Trouble,
 } from "../schema/connection";
-import { CrmUser, Pipeline } from "../schema/context-records";
+import { CrmUser, Pipeline } from "../schema/crm";
 import type { Refusal } from "../schema/refusal";
 import { SyncStatus } from "../schema/sync";
 import { readRunStatus } from "../sync/run-history";
@@ -53,14 +52,7 @@ export class ConnectionResolver {
     const [status, gaps, matching] = await context.once(`sync of ${copyId}`, () =>
       Promise.all([readRunStatus(scope, copyId), readGaps(copy, services.clock()), readRematchProgress(copy)]),
     );
-    return {
-      current: status.current,
-      last: status.last,
-      lastSuccessAt: status.lastSuccessAt,
-      nextRunAt: planned?.nextSyncAt ?? null,
-      gaps,
-      matching,
-    };
+    return { ...status, nextRunAt: planned?.nextSyncAt ?? null, gaps, matching };
   }
 
   @FieldResolver(() => Date, {
@@ -78,8 +70,7 @@ export class ConnectionResolver {
     if (copyId === null) return null;
     const { actor, services } = context;
     const read = () => services.budget.view(actor.tenantId, copyId, services.clock());
-    const view = await context.once(`budget of ${copyId}`, read);
-    return view;
+    return context.once(`budget of ${copyId}`, read);
   }
 
   @FieldResolver(() => [Pipeline], {
@@ -151,30 +142,18 @@ const REMAINS_IN_CRM =
   "Notes and field values that were written to the CRM stay there, and so does the grant that this app was given. " +
   "To end the grant, uninstall the app in the CRM among its installed apps, or deactivate the user who authorized it.";
 
-/** The tenant's connection, as its API type names it. */
-export async function shownConnection(context: EventContext): Promise<Connection> {
-  const { actor, services } = context;
-  const [row, stop] = await Promise.all([context.connection(), services.crmStops.present()]);
-  return presentConnection(actor, row, stop, services.clock());
-}
-
-/** Before anyone connected there is no row, and still a connection to show. */
-function presentConnection({ tenant }: Viewer, row: ConnectionRow | null, stop: CrmStop | null, now: Date): Connection {
-  return Object.assign(new Connection(), {
-    id: tenant,
-    state: row?.state ?? "NOT_CONNECTED",
-    stateChangedAt: row?.stateChangedAt ?? null,
-    crm: row?.copyId ? "PIPEDRIVE" : null,
-    boundEmail: row?.boundEmail ?? null,
-    boundUserName: row?.boundUserName ?? null,
-    companyName: row?.companyName ?? null,
-    companyDomain: row?.companyDomain ?? null,
-    connectedAt: row?.connectedAt ?? null,
-    reauthorizationReason: row?.reauthorizationReason ?? null,
-    trouble: stop && row?.state === "CONNECTED" ? presentStop(stop, now) : presentTrouble(row),
-    copyId: row?.copyId ?? null,
+/** The tenant's connection. Before anyone connected there is no row, and still a connection to show. */
+export async function shownConnection({ actor, services, connection }: EventContext): Promise<Connection> {
+  const [row, stop] = await Promise.all([connection(), services.crmStops.present()]);
+  const isStopped = stop !== null && row?.state === "CONNECTED";
+  return Object.assign(new Connection(), NEVER_CONNECTED, row, {
+    id: actor.tenant,
+    crm: row?.copyId ? ("PIPEDRIVE" as const) : null,
+    trouble: isStopped ? presentStop(stop, services.clock()) : presentTrouble(row),
   });
 }
+
+const NEVER_CONNECTED = { state: "NOT_CONNECTED", copyId: null } as const;
 
 /** The operator's stop is every connection's trouble for as long as it holds; whatever was before it is kept beneath. */
 function presentStop(stop: CrmStop, now: Date): Trouble {

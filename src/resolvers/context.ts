@@ -22,7 +22,7 @@ import type { FieldWrites } from "../writeback/fields";
 import type { NoteWrites } from "../writeback/notes";
 import { Loaders } from "./loaders";
 
-/** What the resolvers call. */
+/** The services that resolvers call. */
 export interface Services {
   database: Database;
   budget: Budget;
@@ -56,9 +56,9 @@ export interface OperationContext<Who extends Viewer = Actor> {
   renew(this: OperationContext<Who>): void;
   /** Reads what several fields or subscriptions ask for by the same name once. */
   once<T>(what: string, read: () => Promise<T>): Promise<T>;
-  /** What the tenant's reads say at each change that the channel tells of. */
+  /** Reads anew at each change that the channel tells of. */
   changes<T>(channel: Channel, read: (reads: TenantReads) => Promise<T | null>): StateStream<T>;
-  /** What the tenant's reads say of each thing of which the channel tells that it changed. */
+  /** Reads each thing of which the channel tells that it changed, by its id. */
   changesOf<T>(channel: Channel, read: (reads: TenantReads, id: string) => Promise<T | null>): EventStream<T>;
   /** The copy that this tenant sees now; null while nothing is connected. */
   copy(): Promise<CopyScope | null>;
@@ -69,7 +69,7 @@ export interface OperationContext<Who extends Viewer = Actor> {
 /** One event of a subscription, for all of its viewers. */
 export type EventContext = OperationContext<Viewer>;
 
-/** What the answer to a mutation may take to be read. */
+/** The reads of an answer to a mutation are called off after this; the mutation itself had its own deadline. */
 const RENEWED_MS = 15_000;
 
 /**
@@ -132,7 +132,7 @@ interface Parts {
   clock: Clock;
 }
 
-/** What is read of a tenant at one time, each thing once. */
+/** The reads of one tenant at one time: each thing is read once. */
 export class TenantReads {
   readonly scope: TenantScope;
   readonly loaders: Loaders;
@@ -164,7 +164,7 @@ export class TenantReads {
 
 /** So long after its first use a read is shared at most, for changes that wake nobody. */
 export const SHARED_MS = 1_000;
-/** What an event may take to be read. */
+/** The reads of an event are called off after this. */
 const EVENT_MS = 15_000;
 
 /**

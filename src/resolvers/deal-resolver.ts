@@ -1,17 +1,46 @@
-import { Arg, Ctx, FieldResolver, ID, Query, Resolver, Root } from "type-graphql";
+import {
+  Arg,
+  Args,
+  Ctx,
+  FieldResolver,
+  ID,
+  Mutation,
+  Query,
+  Resolver,
+  Root,
+  Subscription,
+  UseMiddleware,
+} from "type-graphql";
+import type { InteractionRow } from "../briefing/context-records";
+import type { QuietSignal as Signal } from "../briefing/quiet/facts";
+import { judge, type LastInteraction, lastInteraction, nothingKnown } from "../briefing/quiet/judge";
+import { flippedDeal } from "../briefing/quiet/verdict";
+import { holdsAt, type SnoozeRefusal } from "../briefing/snoozing";
+import { SILENCE_CHANGED } from "../database/notifications";
 import type { ActivityRow } from "../entities/activity";
 import type { CrmUserRow, PipelineRow, StageRow } from "../entities/crm-setup";
 import type { DealRow } from "../entities/deal";
 import type { NoteHead } from "../entities/note";
 import type { OrganizationRow } from "../entities/organization";
 import type { PersonRow } from "../entities/person";
+import type { Outcome } from "../platform/errors";
 import { asMany } from "../schema/base";
-import { Activity, CrmUser, Note, Pipeline, Stage } from "../schema/context-records";
-import { Deal, type Money, Organization, Person } from "../schema/records";
-import type { OperationContext } from "./context";
-import { crmIdIn, crmUrl } from "./global-id";
-import { First, nestedSize } from "./inputs";
+import { Activity, CrmUser, Note, Pipeline, Stage } from "../schema/crm";
+import { Interaction, QuietSignal, Snooze, SnoozeArgs } from "../schema/quiet";
+import { Deal, DealResult, DealSuccess, type Money, Organization, Person } from "../schema/records";
+import type { Refusal } from "../schema/refusal";
+import type { EventContext, OperationContext } from "./context";
+import { crmIdIn, crmUrl, First, nestedSize, presentRefusal, recordIn, refuseInvalidInput } from "./inputs";
 import { recordOf } from "./loaders";
+
+async function settled(
+  context: OperationContext,
+  outcome: Outcome<DealRow, SnoozeRefusal>,
+): Promise<DealSuccess | Refusal> {
+  context.renew();
+  if (!outcome.ok) return presentRefusal(outcome);
+  return Object.assign(new DealSuccess(), { deal: outcome.value });
+}
 
 @Resolver(() => Deal)
 export class DealResolver {
@@ -22,6 +51,41 @@ export class DealResolver {
   ): Promise<DealRow | null> {
     const seen = await copy();
     return seen && recordOf(loaders.deal, crmIdIn(id, "Deal", seen.copyId));
+  }
+
+  @Mutation(() => DealResult, {
+    description:
+      "Says why an open deal is quiet, and until when. Any user of the tenant may; said again, the newest counts. It ends " +
+      "at its date or with the buyer's next contact, and is never written to the CRM.",
+  })
+  @UseMiddleware(refuseInvalidInput)
+  async snoozeDeal(
+    @Args(() => SnoozeArgs, { validate: true }) { dealId, until, reason }: SnoozeArgs,
+    @Ctx() context: OperationContext,
+  ): Promise<DealSuccess | Refusal> {
+    const { services, actor } = context;
+    const input = { until, reason: reason.trim() };
+    return settled(context, await services.snoozing.snooze(actor, await recordIn(context, dealId, "Deal"), input));
+  }
+
+  @Mutation(() => DealResult, { description: "Ends a deal's snooze; succeeds where there is none." })
+  async wakeDeal(
+    @Arg("dealId", () => ID, { description: "The global id of the deal." }) dealId: string,
+    @Ctx() context: OperationContext,
+  ): Promise<DealSuccess | Refusal> {
+    const { services, actor } = context;
+    return settled(context, await services.snoozing.wake(actor, await recordIn(context, dealId, "Deal")));
+  }
+
+  @Subscription(() => Deal, {
+    description:
+      "A deal whose verdict has changed, by a sync, a meeting or time alone; once for each change, and it waits for the " +
+      "first. First judgements and changes of settings are told once, by connectionStatusChanged.",
+    subscribe: ({ context }: { context: EventContext }) =>
+      context.changesOf(SILENCE_CHANGED, (reads, told) => reads.loaders.deal.load(flippedDeal(told))),
+  })
+  silenceChanged(@Root() row: DealRow): DealRow {
+    return row;
   }
 
   @FieldResolver()
@@ -102,4 +166,45 @@ export class DealResolver {
   ): Promise<NoteHead[]> {
     return loaders.recentNotes.DEAL.load({ id: crmId, first: nestedSize(first ?? 5) });
   }
+
+  @FieldResolver(() => Snooze, { nullable: true, description: "null while it is not snoozed." })
+  snooze(@Root() deal: DealRow, @Ctx() { services }: OperationContext): DealRow | null {
+    return holdsAt(deal, services.clock()) ? deal : null;
+  }
+
+  @FieldResolver(() => QuietSignal, { description: "Whether it has gone quiet, and why." })
+  async quiet(@Root() { crmId }: DealRow, @Ctx() { loaders, services }: OperationContext): Promise<Signal> {
+    const found = await loaders.quietFacts.load(crmId);
+    return found ? judge(found.facts, found.copy, found.now) : nothingKnown(services.clock());
+  }
+
+  @FieldResolver(() => Interaction, {
+    nullable: true,
+    description: "The latest meeting, activity, mail or note of a person; null where none is known.",
+  })
+  async lastInteraction(
+    @Root() { crmId }: DealRow,
+    @Ctx() { loaders }: OperationContext,
+  ): Promise<InteractionRow | null> {
+    const found = await loaders.quietFacts.load(crmId);
+    const last = found && lastInteraction(found.facts, found.now);
+    if (!last) return null;
+    const activityId = last.kind === "ACTIVITY" ? last.crmId : null;
+    const personId = await personOf(last, loaders);
+    return { kind: last.kind, at: new Date(last.at), activityId, personId };
+  }
+}
+
+/** The person that a contact was with, as far as the CRM says. */
+async function personOf(
+  { kind, crmId, meetingId }: LastInteraction,
+  { activity, note, attendees }: OperationContext["loaders"],
+): Promise<number | null> {
+  if (meetingId !== null) {
+    const buyers = (await attendees.load(meetingId)).filter(({ side }) => side === "BUYER");
+    return buyers.find(({ personId }) => personId !== null)?.personId ?? null;
+  }
+  if (crmId === null) return null;
+  if (kind === "ACTIVITY") return (await activity.load(crmId))?.personId ?? null;
+  return kind === "NOTE" ? ((await note.load(crmId))?.personId ?? null) : crmId;
 }

@@ -1,20 +1,20 @@
 import { GraphQLError } from "graphql";
-import { Arg, Ctx, FieldResolver, Mutation, Resolver, UseMiddleware } from "type-graphql";
+import { Arg, Ctx, FieldResolver, Mutation, Resolver, Root, UseMiddleware } from "type-graphql";
 import { readFieldMappings } from "../connections/field-mappings";
 import type { CrmField as LiveField } from "../crm/parsing/fields";
-import type { FieldMappingRow } from "../entities/field-mapping";
+import type { FieldMappingHealth, FieldMappingRow } from "../entities/field-mapping";
 import type { MatchedEntity } from "../entities/meeting";
 import type { Outcome } from "../platform/errors";
 import { LIVE } from "../schema/base";
+import { Connection } from "../schema/connection";
 import {
-  Connection,
   CrmEntityEnum,
   CrmField,
   FieldMapping,
   FieldMappingInput,
   FieldMappingResult,
   FieldMappingSuccess,
-} from "../schema/connection";
+} from "../schema/crm";
 import type { Refusal, RefusalCode } from "../schema/refusal";
 import type { EventContext, OperationContext } from "./context";
 import { Input, presentRefusal, refuseInvalidInput } from "./inputs";
@@ -43,8 +43,8 @@ export class NominatedFieldResolver {
   }
 
   @FieldResolver(() => [FieldMapping], { description: "The nominated fields, at most one an entity." })
-  async fieldMappings(@Ctx() context: EventContext): Promise<FieldMapping[]> {
-    return presentAll(context, await readFieldMappings(context.scope));
+  fieldMappings(@Ctx() { scope }: EventContext): Promise<FieldMappingRow[]> {
+    return readFieldMappings(scope);
   }
 
   @Mutation(() => FieldMappingResult, {
@@ -55,7 +55,7 @@ export class NominatedFieldResolver {
     @Input(() => FieldMappingInput, "The field to nominate.") { entity, fieldKey }: FieldMappingInput,
     @Ctx() context: OperationContext,
   ): Promise<FieldMappingSuccess | Refusal> {
-    return answer(context, await context.services.fieldMappings.set(context.actor, { entity, fieldKey }));
+    return answer(await context.services.fieldMappings.set(context.actor, { entity, fieldKey }));
   }
 
   @Mutation(() => FieldMappingResult, {
@@ -65,30 +65,28 @@ export class NominatedFieldResolver {
     @Arg("entity", () => CrmEntityEnum, { description: "Whose nominated field." }) entity: MatchedEntity,
     @Ctx() context: OperationContext,
   ): Promise<FieldMappingSuccess | Refusal> {
-    return answer(context, await context.services.fieldMappings.clear(context.actor, entity));
+    return answer(await context.services.fieldMappings.clear(context.actor, entity));
   }
 }
 
-async function answer(
-  context: OperationContext,
-  outcome: Outcome<FieldMappingRow[], RefusalCode>,
-): Promise<FieldMappingSuccess | Refusal> {
-  if (!outcome.ok) return presentRefusal(outcome);
-  return Object.assign(new FieldMappingSuccess(), { mappings: await presentAll(context, outcome.value) });
-}
+const answer = (outcome: Outcome<FieldMappingRow[], RefusalCode>) =>
+  outcome.ok ? Object.assign(new FieldMappingSuccess(), { mappings: outcome.value }) : presentRefusal(outcome);
 
-async function presentAll(context: EventContext, found: readonly FieldMappingRow[]): Promise<FieldMapping[]> {
-  const connected = (await context.connection())?.state === "CONNECTED";
-  return found.map((row) => presentFieldMapping(row, connected));
-}
+@Resolver(() => FieldMapping)
+export class FieldMappingResolver {
+  @FieldResolver()
+  fieldName(@Root() { fieldName }: FieldMappingRow): string | null {
+    return fieldName || null;
+  }
 
-/** @param connected whether the CRM can be asked now: of what nobody can look at, nothing is known */
-const presentFieldMapping = (row: FieldMappingRow, connected: boolean): FieldMapping =>
-  Object.assign(new FieldMapping(), {
-    entity: row.entity,
-    fieldKey: row.fieldKey,
-    fieldName: row.fieldName || null,
-    fieldType: row.fieldType || null,
-    health: connected ? row.health : "UNKNOWN",
-    checkedAt: row.checkedAt,
-  });
+  @FieldResolver()
+  fieldType(@Root() { fieldType }: FieldMappingRow): string | null {
+    return fieldType || null;
+  }
+
+  @FieldResolver()
+  async health(@Root() { health }: FieldMappingRow, @Ctx() context: EventContext): Promise<FieldMappingHealth> {
+    // The CRM of a connection that does not work was not looked at: what it last said holds no more.
+    return (await context.connection())?.state === "CONNECTED" ? health : "UNKNOWN";
+  }
+}

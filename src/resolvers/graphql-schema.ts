@@ -1,30 +1,41 @@
-import "reflect-metadata";
-// Types stand in schema.graphql in the order in which their classes are declared.
+import { writeFileSync } from "node:fs";
+// Types and operations stand in schema.graphql in the order in which their classes are declared.
 import "../schema/sync";
 import "../schema/meeting";
 import "../schema/records";
 import "../schema/connection";
-import type { GraphQLSchema } from "graphql";
+import "./audit-resolver";
+import "./meeting-resolver";
+import "./briefing-resolver";
+import "./connection-resolver";
+import "./record-resolvers";
+import "./field-resolver";
+import { type GraphQLSchema, printSchema } from "graphql";
 import { buildSchemaSync } from "type-graphql";
 import { DateTimeScalar } from "../schema/base";
 import { AuditResolver } from "./audit-resolver";
-import { BriefingResolver } from "./briefing-resolver";
+import { BriefingResolver, MeetingMatchResolver, PersonMatchResolver } from "./briefing-resolver";
 import { ConnectionResolver } from "./connection-resolver";
-import { OrganizationResolver, PersonResolver } from "./contact-resolvers";
-import { ActivityResolver, NoteResolver, PipelineResolver, StageResolver } from "./context-record-resolvers";
 import { DealResolver } from "./deal-resolver";
-import { NominatedFieldResolver } from "./field-resolver";
+import { FieldMappingResolver, NominatedFieldResolver } from "./field-resolver";
 import { DealConnectionResolver, ListsResolver, MeetingConnectionResolver } from "./lists-resolver";
-import { MeetingMatchResolver, MeetingResolver, PersonMatchResolver } from "./meeting-resolver";
+import { MeetingResolver } from "./meeting-resolver";
 import { NodeResolver } from "./node-resolver";
 import {
-  DealQuietResolver,
   InteractionResolver,
   QuietReasonResolver,
+  QuietSettingsResolver,
   QuietSignalResolver,
-  TimelineResolver,
+  QuietThresholdResolver,
 } from "./quiet-resolver";
-import { QuietSettingsResolver, QuietThresholdResolver } from "./quiet-settings-resolver";
+import {
+  ActivityResolver,
+  NoteResolver,
+  OrganizationResolver,
+  PersonResolver,
+  PipelineResolver,
+  StageResolver,
+} from "./record-resolvers";
 import { DataGapResolver, SyncRunResolver } from "./sync-resolver";
 import { ViewerResolver } from "./viewer-resolver";
 import { FieldWriteResolver, NoteWriteResolver } from "./writeback-resolver";
@@ -34,7 +45,7 @@ function unusedHub(): never {
   throw new Error("subscriptions read rows and do not publish payloads");
 }
 
-/** Of the types that no class of ours declares. */
+/** The root types are declared by no class of ours. */
 const ROOTS = {
   Query: "What can be read; all of it is of the viewer's tenant alone.",
   Mutation: "What can be done; a refusal that a client should handle is a member of the result's union.",
@@ -49,6 +60,7 @@ export function buildGraphQLSchema(): GraphQLSchema {
       AuditResolver,
       ConnectionResolver,
       NominatedFieldResolver,
+      FieldMappingResolver,
       SyncRunResolver,
       DataGapResolver,
       NodeResolver,
@@ -66,11 +78,9 @@ export function buildGraphQLSchema(): GraphQLSchema {
       PersonMatchResolver,
       MeetingMatchResolver,
       BriefingResolver,
-      DealQuietResolver,
       QuietSignalResolver,
       QuietReasonResolver,
       InteractionResolver,
-      TimelineResolver,
       QuietSettingsResolver,
       QuietThresholdResolver,
       NoteWriteResolver,
@@ -86,3 +96,10 @@ export function buildGraphQLSchema(): GraphQLSchema {
   }
   return schema;
 }
+
+export const SCHEMA_FILE = "schema.graphql";
+
+const HEADER = "# The public contract. Emitted from the resolvers by `npm run schema`; a test holds it up to date.";
+export const printedSchema = (): string => `${HEADER}\n\n${printSchema(buildGraphQLSchema())}\n`;
+
+if (require.main === module) writeFileSync(SCHEMA_FILE, printedSchema());

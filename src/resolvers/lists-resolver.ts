@@ -28,9 +28,7 @@ import {
 } from "../schema/lists";
 import { Money } from "../schema/records";
 import type { OperationContext } from "./context";
-import { crmIdIn, type NodeType } from "./global-id";
-import { badInput, refuseInvalidInput } from "./inputs";
-import { positionIn, relayPage } from "./pages";
+import { badInput, crmIdIn, type NodeType, positionIn, refuseInvalidInput, relayPage } from "./inputs";
 
 /** Lists of what is matched to a recorded meeting; empty while no CRM is connected. */
 @Resolver()
@@ -95,8 +93,6 @@ export class ListsResolver {
     @Args(() => MeetingsArgs, { validate: true }) { filter, ...args }: MeetingsArgs,
     @Ctx() { actor, scope }: OperationContext,
   ): Promise<MeetingPage> {
-    if (filter?.status?.length === 0)
-      throw badInput("filter.status must name at least one status; leave it out for all.");
     const orderName = args.orderBy ?? "STARTS_AT_DESC";
     const list = { name: "meetings", of: actor.tenantId, orderName, order: MEETING_ORDERS[orderName] };
     const { from = null, to = null, status = null, ownerEmail, includeCancelled, search } = filter ?? {};
@@ -113,7 +109,7 @@ export class ListsResolver {
   }
 }
 
-/** What needs more than the page is read where it is asked for. */
+/** Counts and sums need more than the page: they are read only where they are asked for. */
 interface DealPage extends RelayPage<DealRow> {
   summary(): Promise<DealSummary | null>;
 }
@@ -163,8 +159,6 @@ function addressIn(email: string): string {
 
 function dealFilter(filter: DealFilter, copy: CopyScope | null): Filter {
   const { status, verdict, pipelineId, stageId, ownerId, minValue, currency, snoozed } = filter;
-  if (status?.length === 0) throw badInput("filter.status must name at least one status; leave it out for all.");
-  if (verdict?.length === 0) throw badInput("filter.verdict must name at least one verdict; leave it out for all.");
   // An id that means nothing here fits no deal: it answers alike for unknown, foreign and malformed ones.
   const idOf = (id: string | null | undefined, type: NodeType) =>
     id == null ? undefined : copy && crmIdIn(id, type, copy.copyId);

@@ -21,11 +21,13 @@ import {
   readStagesOf,
   readUsersByEmail,
 } from "../briefing/records";
+import { whyOutdated } from "../briefing/shown-match";
 import type { CopyScope, TenantScope } from "../database/database";
 import { CrmUserRow, PipelineRow, StageRow } from "../entities/crm-setup";
-import type { MatchedEntity } from "../entities/meeting";
+import type { MatchedEntity, MeetingMatchRow } from "../entities/meeting";
 import { normalizeAddress } from "../platform/email-address";
 import { readStepsOf } from "../sync/run-history";
+import type { OperationContext } from "./context";
 
 /** A list inside a record: which record, and how many. */
 export interface ListKey<Id = number> {
@@ -33,7 +35,7 @@ export interface ListKey<Id = number> {
   first: number;
 }
 
-/** What a deal's silence is judged by, and when. */
+/** A deal's silence is judged by these facts, at this instant. */
 export interface QuietFacts {
   facts: DealFacts;
   copy: CopyFacts;
@@ -43,6 +45,9 @@ export interface QuietFacts {
 interface CrmRow {
   crmId: number;
 }
+
+/** A note that a sync has removed since it was found has nothing to show. */
+const GONE: ShownNote = { html: "", text: "", cut: true };
 
 /**
  * One read for each kind of record on a level of an operation, however many parents ask, and all reads of a level in
@@ -70,7 +75,7 @@ export class Loaders {
 
   readonly activity = this.#byId(readActivities);
   readonly note = this.#byId(readNotes);
-  /** What has a CRM id, by the type that it is shown as. */
+  /** Loaders of everything with a CRM id, by the type that it is shown as. */
   readonly records = {
     CrmUser: this.user,
     Pipeline: this.pipeline,
@@ -81,14 +86,14 @@ export class Loaders {
     Activity: this.activity,
     Note: this.note,
   };
-  /** Of notes that were found readable; null for one that a sync has removed meanwhile. */
-  readonly shownNote = new DataLoader<number, ShownNote | null>(async (ids) => {
+  /** Asked for notes only that were found readable before. */
+  readonly shownNote = new DataLoader<number, ShownNote>(async (ids) => {
     const copy = await this.copy();
     const shown = copy && (await this.shownNotes.read(copy, ids));
-    return ids.map((id) => shown?.get(id) ?? null);
+    return ids.map((id) => shown?.get(id) ?? GONE);
   });
 
-  /** Of deals that were read as matched ones; null for one that a sync has removed meanwhile. */
+  /** Asked for deals only that were read as matched ones; null for one that a sync has removed meanwhile. */
   readonly quietFacts = new DataLoader<number, QuietFacts | null>(async (dealIds) => {
     const [copy, now] = [await this.copy(), this.now()];
     const found = copy && (await readQuietFacts(copy, dealIds, now));
@@ -194,3 +199,7 @@ export async function recordsOf<Row>(loader: DataLoader<number, Row | null>, ids
   const found = await Promise.all(ids.map((id) => loader.load(id)));
   return found.filter((row) => row !== null);
 }
+
+/** The reason why a meeting's match counts no more; null while it counts. */
+export const outdatedBecause = async ({ copy }: Pick<OperationContext, "copy">, match: MeetingMatchRow | undefined) =>
+  whyOutdated((await copy())?.copyId ?? null, match);

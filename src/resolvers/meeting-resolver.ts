@@ -12,16 +12,13 @@ import {
 } from "type-graphql";
 import { readMeeting } from "../briefing/meeting-rows";
 import type { ChoiceRefusal as MeetingRefusal } from "../briefing/meetings";
-import { attendeeShown, MOST_CANDIDATES, matchShown, whyOutdated, withoutGoneDeal } from "../briefing/shown-match";
+import { attendeeShown, matchShown, withoutGoneDeal } from "../briefing/shown-match";
 import { MEETING_MATCHED } from "../database/notifications";
 import type { CrmUserRow } from "../entities/crm-setup";
-import type { DealRow } from "../entities/deal";
-import type { MeetingAttendeeRow, MeetingMatchRow, MeetingRow } from "../entities/meeting";
-import type { OrganizationRow } from "../entities/organization";
-import type { PersonRow } from "../entities/person";
+import type { MeetingRow } from "../entities/meeting";
 import type { Outcome } from "../platform/errors";
-import { asMany } from "../schema/base";
-import { CrmUser } from "../schema/context-records";
+import { A_DEPARTMENT, asMany } from "../schema/base";
+import { CrmUser } from "../schema/crm";
 import {
   Attendee,
   DeleteMeetingResult,
@@ -30,23 +27,13 @@ import {
   MeetingMatch,
   MeetingResult,
   MeetingSuccess,
-  PersonMatch,
   RecordMeetingInput,
 } from "../schema/meeting";
-import { Briefing, Deal, DealCandidate, Organization, Person } from "../schema/records";
+import { Briefing } from "../schema/records";
 import type { Refusal } from "../schema/refusal";
 import type { EventContext, OperationContext } from "./context";
-import { crmIdIn, uuidIn } from "./global-id";
-import { badInput, Input, presentRefusal, refusalOfInput, refuseInvalidInput } from "./inputs";
-import { recordOf, recordsOf } from "./loaders";
-
-/** Attendees that a meeting is reckoned with: a town hall has 500, and a page of a hundred town halls nobody. */
-const A_DEPARTMENT = 100;
-
-const outdatedBecause = async (context: OperationContext, match: MeetingMatchRow | undefined) =>
-  whyOutdated((await context.copy())?.copyId ?? null, match);
-
-export const meetingIdIn = (id: string): string | null => uuidIn(id, "Meeting");
+import { badInput, Input, presentRefusal, recordIn, refusalOfInput, refuseInvalidInput, uuidIn } from "./inputs";
+import { outdatedBecause } from "./loaders";
 
 /** Meetings of one mutation; more are recorded with more mutations. */
 const MOST_RECORDED = 100;
@@ -86,7 +73,7 @@ export class MeetingResolver {
     @Ctx() { scope }: OperationContext,
   ): Promise<MeetingRow | null> {
     if ((id == null) === (externalId == null)) throw badInput("Give either id or externalId.");
-    return readMeeting(scope, id == null ? { externalId: externalId ?? "" } : { id: meetingIdIn(id) ?? "" });
+    return readMeeting(scope, id == null ? { externalId: externalId ?? "" } : { id: uuidIn(id, "Meeting") ?? "" });
   }
 
   @Mutation(() => MeetingResult, { description: "Records or replaces a meeting (by externalId) and matches it." })
@@ -126,7 +113,7 @@ export class MeetingResolver {
     @Arg("meetingId", () => ID, { description: "The global id of the meeting." }) meetingId: string,
     @Ctx() context: OperationContext,
   ): Promise<MeetingSuccess | Refusal> {
-    return settled(context, await context.services.meetings.cancel(context.actor, meetingIdIn(meetingId)));
+    return settled(context, await context.services.meetings.cancel(context.actor, uuidIn(meetingId, "Meeting")));
   }
 
   @Mutation(() => DeleteMeetingResult, {
@@ -137,7 +124,7 @@ export class MeetingResolver {
     @Arg("meetingId", () => ID, { description: "The global id of the meeting." }) meetingId: string,
     @Ctx() context: OperationContext,
   ): Promise<MeetingDeleted | Refusal> {
-    await context.services.meetings.delete(context.actor, meetingIdIn(meetingId));
+    await context.services.meetings.delete(context.actor, uuidIn(meetingId, "Meeting"));
     context.renew();
     return Object.assign(new MeetingDeleted(), { id: meetingId });
   }
@@ -151,13 +138,8 @@ export class MeetingResolver {
     @Arg("dealId", () => ID, { description: "The global id of one of the meeting's candidates." }) dealId: string,
     @Ctx() context: OperationContext,
   ): Promise<MeetingSuccess | Refusal> {
-    const copyId = (await context.copy())?.copyId ?? null;
-    const crmId = copyId === null ? null : crmIdIn(dealId, "Deal", copyId);
-    const chosen = await context.services.meetings.choose(context.actor, {
-      meetingId: meetingIdIn(meetingId),
-      deal: copyId === null || crmId === null ? null : { copyId, crmId },
-    });
-    return settled(context, chosen);
+    const choice = { meetingId: uuidIn(meetingId, "Meeting"), deal: await recordIn(context, dealId, "Deal") };
+    return settled(context, await context.services.meetings.choose(context.actor, choice));
   }
 
   @Mutation(() => MeetingResult, { description: "Takes the choice back: the rules decide again." })
@@ -165,7 +147,7 @@ export class MeetingResolver {
     @Arg("meetingId", () => ID, { description: "The global id of the meeting." }) meetingId: string,
     @Ctx() context: OperationContext,
   ): Promise<MeetingSuccess | Refusal> {
-    return settled(context, await context.services.meetings.unchoose(context.actor, meetingIdIn(meetingId)));
+    return settled(context, await context.services.meetings.unchoose(context.actor, uuidIn(meetingId, "Meeting")));
   }
 
   @Subscription(() => Meeting, {
@@ -209,96 +191,4 @@ export class MeetingResolver {
   async briefing(@Root() meeting: MeetingRow, @Ctx() context: OperationContext): Promise<Briefing | null> {
     return (await context.copy()) && Object.assign(new Briefing(), { meeting });
   }
-}
-
-@Resolver(() => PersonMatch)
-export class PersonMatchResolver {
-  @FieldResolver(() => Person, { nullable: true, description: "The one person; null unless MATCHED and readable." })
-  person(@Root() { personId }: PersonMatch, @Ctx() { loaders }: OperationContext): Promise<PersonRow | null> {
-    return recordOf(loaders.person, personId);
-  }
-
-  @FieldResolver(() => Organization, {
-    nullable: true,
-    description: "The matched person's company, else the one that the domain of the address tells.",
-  })
-  organization(
-    @Root() { organizationId }: PersonMatch,
-    @Ctx() { loaders }: OperationContext,
-  ): Promise<OrganizationRow | null> {
-    return recordOf(loaders.organization, organizationId);
-  }
-
-  @FieldResolver(() => [Person], {
-    complexity: asMany(MOST_CANDIDATES),
-    description: "Where several persons could be meant: those, at most 50.",
-  })
-  candidates(@Root() { candidateIds }: PersonMatch, @Ctx() context: OperationContext): Promise<PersonRow[]> {
-    return recordsOf(context.loaders.person, candidateIds.slice(0, MOST_CANDIDATES));
-  }
-}
-
-@Resolver(() => MeetingMatch)
-export class MeetingMatchResolver {
-  @FieldResolver(() => Deal, {
-    nullable: true,
-    description: "The deal that the meeting is about; null until one is certain or chosen.",
-  })
-  deal(@Root() { dealId }: MeetingMatch, @Ctx() { loaders }: OperationContext): Promise<DealRow | null> {
-    return recordOf(loaders.deal, dealId);
-  }
-
-  @FieldResolver(() => [DealCandidate], {
-    complexity: asMany(MOST_CANDIDATES),
-    description:
-      "The deals that could be meant, at most 50, the matched one among them; a user may choose another of them.",
-  })
-  async candidates(@Root() { candidates }: MeetingMatch, @Ctx() context: OperationContext): Promise<DealCandidate[]> {
-    const found = await Promise.all(
-      candidates
-        .slice(0, MOST_CANDIDATES)
-        .map(async ({ dealId, reason }) => ({ deal: await context.loaders.deal.load(dealId), reason })),
-    );
-    return found.flatMap(({ deal, reason }) => (deal ? [{ deal, reason }] : []));
-  }
-
-  @FieldResolver(() => [Person], {
-    complexity: asMany(A_DEPARTMENT),
-    description: "The attendees that are known persons.",
-  })
-  async persons(@Root() { meetingId }: MeetingMatch, @Ctx() context: OperationContext): Promise<PersonRow[]> {
-    return recordsOf(context.loaders.person, await matchedPersonIds(context, meetingId));
-  }
-
-  @FieldResolver(() => [Organization], {
-    complexity: asMany(A_DEPARTMENT),
-    description: "The companies for which the attendees come.",
-  })
-  organizations(@Root() { meetingId }: MeetingMatch, @Ctx() context: OperationContext): Promise<OrganizationRow[]> {
-    return matchedOrganizations(context, meetingId);
-  }
-}
-
-export const matchedPersonIds = (context: OperationContext, meetingId: string): Promise<number[]> =>
-  idsOfAttendees(context, meetingId, ({ personId }) => personId);
-
-export async function matchedOrganizations(context: OperationContext, meetingId: string): Promise<OrganizationRow[]> {
-  const ids = await idsOfAttendees(context, meetingId, ({ organizationId }) => organizationId);
-  return recordsOf(context.loaders.organization, ids);
-}
-
-async function idsOfAttendees(
-  context: OperationContext,
-  meetingId: string,
-  idOf: (attendee: MeetingAttendeeRow) => number | null,
-): Promise<number[]> {
-  const [match] = await context.loaders.match.load(meetingId);
-  if (await outdatedBecause(context, match)) return [];
-  const attendees = await context.loaders.attendees.load(meetingId);
-  return [...new Set(attendees.map(idOf).filter((id) => id !== null))];
-}
-
-export async function matchedDealId(context: OperationContext, meetingId: string): Promise<number | null> {
-  const [match] = await context.loaders.match.load(meetingId);
-  return match && !(await outdatedBecause(context, match)) ? match.dealId : null;
 }

@@ -1,10 +1,10 @@
 import type { GraphQLResolveInfo } from "graphql";
 import { Arg, Ctx, FieldResolver, ID, Info, Query, Resolver, Root } from "type-graphql";
-import { seesAllWrites } from "../auth/policies";
+import { writesShown } from "../auth/policies";
 import { readMeeting } from "../briefing/meeting-rows";
 import { Node } from "../schema/base";
 import { Connection } from "../schema/connection";
-import { Activity, CrmUser, Note, Pipeline, Stage } from "../schema/context-records";
+import { Activity, CrmUser, Note, Pipeline, Stage } from "../schema/crm";
 import { Meeting } from "../schema/meeting";
 import { Deal, Organization, Person } from "../schema/records";
 import { SyncRun } from "../schema/sync";
@@ -13,7 +13,7 @@ import { readRunsById } from "../sync/run-history";
 import { FIELD, NOTE, readReceipts } from "../writeback/receipts";
 import { shownConnection } from "./connection-resolver";
 import type { OperationContext } from "./context";
-import { crmIdIn, decodeId, encodeId, type NodeType, uuidIn } from "./global-id";
+import { crmIdIn, decodeId, encodeId, type NodeType, uuidIn } from "./inputs";
 
 const TYPES = {
   Connection,
@@ -36,18 +36,16 @@ const isNodeType = (type: string): type is NodeType => Object.hasOwn(TYPES, type
 /** A row as the value of an abstract type, which is told by its class. */
 export const asNode = (type: NodeType, row: object): Node => Object.assign(new TYPES[type](), row);
 
-/** What a row is told apart by: a record of the CRM within its copy, anything else by an id of our own. */
+/** A record of the CRM has an id within its copy, anything else an id of our own. */
 type Identified = { copyId: number; crmId: number } | { id: string };
 
 /** Rows with a UUID of our own, as far as the actor may see them. */
 const FINDERS = {
   SyncRun: ({ scope }: OperationContext, id: string) => readRunsById(scope, [id]),
   Meeting: async ({ scope }: OperationContext, id: string) => [await readMeeting(scope, { id })],
-  NoteWrite: ({ scope, actor }: OperationContext, id: string) => readReceipts(scope, NOTE, [id], ownOnly(actor)),
-  FieldWrite: ({ scope, actor }: OperationContext, id: string) => readReceipts(scope, FIELD, [id], ownOnly(actor)),
+  NoteWrite: ({ scope, actor }: OperationContext, id: string) => readReceipts(scope, NOTE, [id], writesShown(actor)),
+  FieldWrite: ({ scope, actor }: OperationContext, id: string) => readReceipts(scope, FIELD, [id], writesShown(actor)),
 };
-
-const ownOnly = (actor: OperationContext["actor"]) => (seesAllWrites(actor) ? null : actor.userId);
 
 async function rowOf(context: OperationContext, type: NodeType, id: string): Promise<object | null> {
   switch (type) {

@@ -1,121 +1,38 @@
-import { Arg, Args, Ctx, FieldResolver, ID, Mutation, Resolver, Root, Subscription, UseMiddleware } from "type-graphql";
+import { Arg, Ctx, FieldResolver, Int, Mutation, Query, Resolver, Root, UseMiddleware } from "type-graphql";
 import type { InteractionRow } from "../briefing/context-records";
-import type { Evidence, QuietReason as Reason, QuietSignal as Signal } from "../briefing/quiet/facts";
-import { isSilent } from "../briefing/quiet/facts";
-import { judge, type LastInteraction, lastInteraction, nothingKnown } from "../briefing/quiet/judge";
-import { flippedDeal } from "../briefing/quiet/verdict";
-import type { DealRef, SnoozeRefusal } from "../briefing/snoozing";
-import { holdsAt } from "../briefing/snoozing";
-import { SILENCE_CHANGED } from "../database/notifications";
+import {
+  type Evidence,
+  isSilent,
+  type QuietReason as Reason,
+  type QuietSignal as Signal,
+} from "../briefing/quiet/facts";
+import { MOST_PREVIEWED } from "../briefing/quiet/preview";
+import { readQuietSettings, type ShownSettings, type WishedSettings } from "../briefing/quiet/quiet-settings";
+import type { CopyScope } from "../database/database";
 import type { ActivityRow } from "../entities/activity";
+import type { PipelineRow, StageRow } from "../entities/crm-setup";
 import type { DealRow } from "../entities/deal";
 import type { PersonRow } from "../entities/person";
-import type { Outcome } from "../platform/errors";
-import { Node } from "../schema/base";
-import { Activity } from "../schema/context-records";
-import { Interaction, QuietReason, QuietSignal, Snooze, SnoozeArgs } from "../schema/quiet";
-import { Briefing, Deal, DealResult, DealSuccess, Person } from "../schema/records";
+import type { OwnThreshold } from "../entities/tenant";
+import { zoneNamed } from "../platform/clock";
+import { Node, OF_ALL_DEALS } from "../schema/base";
+import { Activity } from "../schema/crm";
+import { Interaction, QuietReason, QuietSignal } from "../schema/quiet";
+import {
+  QuietPreview,
+  QuietPreviewResult,
+  QuietSettings,
+  QuietSettingsInput,
+  QuietSettingsResult,
+  QuietSettingsSuccess,
+  QuietThreshold,
+} from "../schema/quiet-settings";
+import { Deal, Person } from "../schema/records";
 import type { Refusal } from "../schema/refusal";
-import type { EventContext, OperationContext } from "./context";
-import { crmIdIn } from "./global-id";
-import { First, nestedSize, presentRefusal, refuseInvalidInput } from "./inputs";
-import { recordOf } from "./loaders";
+import type { OperationContext } from "./context";
+import { crmIdIn, Input, nestedSize, presentRefusal, refuseInvalidInput } from "./inputs";
+import { recordOf, recordsOf } from "./loaders";
 import { asNode } from "./node-resolver";
-
-/** The deal of a global id, as far as it is one of the copy that the tenant sees. */
-async function dealIn(context: OperationContext, id: string): Promise<DealRef> {
-  const copyId = (await context.copy())?.copyId ?? null;
-  const crmId = copyId === null ? null : crmIdIn(id, "Deal", copyId);
-  return copyId === null || crmId === null ? null : { copyId, crmId };
-}
-
-async function settled(
-  context: OperationContext,
-  outcome: Outcome<DealRow, SnoozeRefusal>,
-): Promise<DealSuccess | Refusal> {
-  context.renew();
-  if (!outcome.ok) return presentRefusal(outcome);
-  return Object.assign(new DealSuccess(), { deal: outcome.value });
-}
-
-@Resolver(() => Deal)
-export class DealQuietResolver {
-  @Mutation(() => DealResult, {
-    description:
-      "Says why an open deal is quiet, and until when. Any user of the tenant may; said again, the newest counts. It ends " +
-      "at its date or with the buyer's next contact, and is never written to the CRM.",
-  })
-  @UseMiddleware(refuseInvalidInput)
-  async snoozeDeal(
-    @Args(() => SnoozeArgs, { validate: true }) { dealId, until, reason }: SnoozeArgs,
-    @Ctx() context: OperationContext,
-  ): Promise<DealSuccess | Refusal> {
-    const { services, actor } = context;
-    const input = { until, reason: reason.trim() };
-    return settled(context, await services.snoozing.snooze(actor, await dealIn(context, dealId), input));
-  }
-
-  @Mutation(() => DealResult, { description: "Ends a deal's snooze; succeeds where there is none." })
-  async wakeDeal(
-    @Arg("dealId", () => ID, { description: "The global id of the deal." }) dealId: string,
-    @Ctx() context: OperationContext,
-  ): Promise<DealSuccess | Refusal> {
-    const { services, actor } = context;
-    return settled(context, await services.snoozing.wake(actor, await dealIn(context, dealId)));
-  }
-
-  @Subscription(() => Deal, {
-    description:
-      "A deal whose verdict has changed, by a sync, a meeting or time alone; once for each change, and it waits for the " +
-      "first. First judgements and changes of settings are told once, by connectionStatusChanged.",
-    subscribe: ({ context }: { context: EventContext }) =>
-      context.changesOf(SILENCE_CHANGED, (reads, told) => reads.loaders.deal.load(flippedDeal(told))),
-  })
-  silenceChanged(@Root() row: DealRow): DealRow {
-    return row;
-  }
-
-  @FieldResolver(() => Snooze, { nullable: true, description: "null while it is not snoozed." })
-  snooze(@Root() deal: DealRow, @Ctx() { services }: OperationContext): DealRow | null {
-    return holdsAt(deal, services.clock()) ? deal : null;
-  }
-
-  @FieldResolver(() => QuietSignal, { description: "Whether it has gone quiet, and why." })
-  async quiet(@Root() { crmId }: DealRow, @Ctx() { loaders, services }: OperationContext): Promise<Signal> {
-    const found = await loaders.quietFacts.load(crmId);
-    return found ? judge(found.facts, found.copy, found.now) : nothingKnown(services.clock());
-  }
-
-  @FieldResolver(() => Interaction, {
-    nullable: true,
-    description: "The latest meeting, activity, mail or note of a person; null where none is known.",
-  })
-  async lastInteraction(
-    @Root() { crmId }: DealRow,
-    @Ctx() { loaders }: OperationContext,
-  ): Promise<InteractionRow | null> {
-    const found = await loaders.quietFacts.load(crmId);
-    const last = found && lastInteraction(found.facts, found.now);
-    if (!last) return null;
-    const activityId = last.kind === "ACTIVITY" ? last.crmId : null;
-    const personId = await personOf(last, loaders);
-    return { kind: last.kind, at: new Date(last.at), activityId, personId };
-  }
-}
-
-/** Whom a contact was with, as far as the CRM says. */
-async function personOf(
-  { kind, crmId, meetingId }: LastInteraction,
-  { activity, note, attendees }: OperationContext["loaders"],
-): Promise<number | null> {
-  if (meetingId !== null) {
-    const buyers = (await attendees.load(meetingId)).filter(({ side }) => side === "BUYER");
-    return buyers.find(({ personId }) => personId !== null)?.personId ?? null;
-  }
-  if (crmId === null) return null;
-  if (kind === "ACTIVITY") return (await activity.load(crmId))?.personId ?? null;
-  return kind === "NOTE" ? ((await note.load(crmId))?.personId ?? null) : crmId;
-}
 
 @Resolver(() => QuietSignal)
 export class QuietSignalResolver {
@@ -154,16 +71,84 @@ export class InteractionResolver {
   }
 }
 
-@Resolver(() => Briefing)
-export class TimelineResolver {
-  @FieldResolver(() => [Interaction], {
-    description: "The latest interactions with the attendees and about the meeting's deal, newest first.",
+@Resolver(() => QuietPreview)
+export class QuietSettingsResolver {
+  @Query(() => QuietSettings, { description: "How the tenant wants silence to be judged." })
+  quietSettings(@Ctx() context: OperationContext): Promise<ShownSettings> {
+    return readQuietSettings(context.scope);
+  }
+
+  @Query(() => QuietPreviewResult, {
+    complexity: OF_ALL_DEALS,
+    description:
+      "What the quiet board would show with these settings, without storing them, against how it is now. For owners and admins.",
   })
-  timeline(
-    @Root() { meeting }: Briefing,
-    @First(10) first: number | null,
-    @Ctx() { loaders }: OperationContext,
-  ): Promise<InteractionRow[]> {
-    return loaders.timeline.load({ id: meeting.id, first: nestedSize(first ?? 10) });
+  @UseMiddleware(refuseInvalidInput)
+  async previewQuietSettings(
+    @Input(() => QuietSettingsInput, "The settings to try.") input: QuietSettingsInput,
+    @Ctx() context: OperationContext,
+  ): Promise<QuietPreview | Refusal> {
+    const copy = await context.copy();
+    const found = await context.services.quietSettings.preview(context.actor, copy, wishesIn(input, copy));
+    return found.ok ? Object.assign(new QuietPreview(), found.value) : presentRefusal(found);
+  }
+
+  @Mutation(() => QuietSettingsResult, {
+    description:
+      "Replaces all settings of silence, for owners and admins. All deals are then judged by them in the background; until that is done every answer counts by the settings before.",
+  })
+  @UseMiddleware(refuseInvalidInput)
+  async setQuietSettings(
+    @Input(() => QuietSettingsInput, "All settings, in place of those before.") input: QuietSettingsInput,
+    @Ctx() context: OperationContext,
+  ): Promise<QuietSettingsSuccess | Refusal> {
+    const copy = await context.copy();
+    const { actor, services } = context;
+    const set = await services.quietSettings.set(actor, copy?.copyId ?? null, wishesIn(input, copy));
+    if (!set.ok) return presentRefusal(set);
+    context.renew();
+    return Object.assign(new QuietSettingsSuccess(), { settings: await this.quietSettings(context) });
+  }
+
+  @FieldResolver(() => [Deal], {
+    description: "Those that would change, the most valuable first: currency by currency, as VALUE_DESC orders them.",
+  })
+  async deals(
+    @Root() { dealIds }: QuietPreview,
+    @Arg("first", () => Int, { nullable: true, defaultValue: 20, description: `At most ${MOST_PREVIEWED}.` })
+    first: number | null,
+    @Ctx() context: OperationContext,
+  ): Promise<DealRow[]> {
+    const shown = dealIds.slice(0, nestedSize(first ?? 20));
+    return recordsOf(context.loaders.deal, shown);
+  }
+}
+
+/** An id that is unknown, another tenant's or of another kind names nothing. */
+function wishesIn(input: QuietSettingsInput, copy: CopyScope | null): WishedSettings {
+  const idOf = (id: string, type: "Pipeline" | "Stage") => copy && crmIdIn(id, type, copy.copyId);
+  const zone = input.timeZone?.trim();
+  return {
+    timeZone: zone === undefined ? null : zoneNamed(zone),
+    businessDays: input.businessDays,
+    twoWayTypes: [...new Set(input.twoWayActivityTypes.map((type) => type.trim()))].sort(),
+    thresholds: input.thresholds.map(({ pipelineId, stageId, code, days }) => {
+      if (stageId != null) return { scope: "STAGE", crmId: idOf(stageId, "Stage"), code, days };
+      if (pipelineId != null) return { scope: "PIPELINE", crmId: idOf(pipelineId, "Pipeline"), code, days };
+      return { scope: "ALL", crmId: 0, code, days };
+    }),
+  };
+}
+
+@Resolver(() => QuietThreshold)
+export class QuietThresholdResolver {
+  @FieldResolver()
+  pipeline(@Root() { scope, crmId }: OwnThreshold, @Ctx() { loaders }: OperationContext): Promise<PipelineRow | null> {
+    return recordOf(loaders.pipeline, scope === "PIPELINE" ? crmId : null);
+  }
+
+  @FieldResolver()
+  stage(@Root() { scope, crmId }: OwnThreshold, @Ctx() { loaders }: OperationContext): Promise<StageRow | null> {
+    return recordOf(loaders.stage, scope === "STAGE" ? crmId : null);
   }
 }

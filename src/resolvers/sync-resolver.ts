@@ -16,8 +16,7 @@ import {
 } from "../schema/sync";
 import { NEWEST_RUN, progressOf, readLatestRun, readRuns, readRunsById } from "../sync/run-history";
 import type { EventContext, OperationContext } from "./context";
-import { presentRefusal } from "./inputs";
-import { relayPage } from "./pages";
+import { presentRefusal, relayPage } from "./inputs";
 
 @Resolver(() => SyncRun)
 export class SyncRunResolver {

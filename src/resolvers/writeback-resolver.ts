@@ -1,6 +1,6 @@
 import type { ClassType } from "type-graphql";
 import { Args, Ctx, FieldResolver, Mutation, Query, Resolver, Root, UseMiddleware } from "type-graphql";
-import { seesAllWrites } from "../auth/policies";
+import { writesShown } from "../auth/policies";
 import type { Position } from "../database/keyset";
 import type { MatchedEntity, MeetingRow } from "../entities/meeting";
 import type { WriteReceipt } from "../entities/write-receipt";
@@ -27,15 +27,13 @@ import type { AskedTarget } from "../writeback/targets";
 import type { WrittenRow } from "../writeback/write-history";
 import { NEWEST_WRITE, readWrites } from "../writeback/write-history";
 import type { OperationContext } from "./context";
-import { decodeId, uuidIn } from "./global-id";
-import { Input, presentRefusal, refuseInvalidInput } from "./inputs";
+import { decodeId, Input, presentRefusal, refuseInvalidInput, relayPage, uuidIn } from "./inputs";
 import { recordOf } from "./loaders";
 import { asNode } from "./node-resolver";
-import { relayPage } from "./pages";
 
 const TARGETS: Record<string, MatchedEntity> = { Deal: "DEAL", Person: "PERSON", Organization: "ORGANIZATION" };
 
-/** What the id of anything but a meeting is taken for. */
+/** No meeting has this id: an id of anything else is taken for it, and finds nothing. */
 const NO_MEETING = "00000000-0000-0000-0000-000000000000";
 
 /** A record that can be written to, as its global id names it; null for anything else. */
@@ -53,7 +51,7 @@ const TYPES = { DEAL: "Deal", PERSON: "Person", ORGANIZATION: "Organization" } a
 /** One whose answer is still awaited may or may not be in the CRM: it is UNKNOWN. */
 const stateOf = ({ state }: Receipt): WriteState => (state === "SENDING" ? "UNKNOWN" : state);
 
-/** What the receipts of notes and of fields resolve alike. */
+/** Receipts of notes and of fields have these fields in common. */
 function receiptResolver(type: () => ClassType) {
   @Resolver(type)
   abstract class ReceiptResolver {
@@ -122,8 +120,7 @@ export class NoteWriteResolver extends receiptResolver(() => NoteWrite) {
     const list = { name: "crmWrites", of: actor.tenantId, order: NEWEST_WRITE };
     const meetingId = args.meetingId == null ? null : (uuidIn(args.meetingId, "Meeting") ?? NO_MEETING);
     const idempotencyKey = args.idempotencyKey ?? null;
-    const by = idempotencyKey === null && seesAllWrites(actor) ? null : actor.userId;
-    const filter = { meetingId, by, idempotencyKey };
+    const filter = { meetingId, by: writesShown(actor, idempotencyKey !== null), idempotencyKey };
     return relayPage(list, args, async (page) => {
       const { rows, hasMore } = await readWrites(scope, filter, page);
       return { hasMore, rows: rows.map(shownWrite) };

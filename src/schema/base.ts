@@ -1,3 +1,4 @@
+import "reflect-metadata";
 import { GraphQLError, GraphQLScalarType } from "graphql";
 import type { ComplexityEstimatorArgs } from "graphql-query-complexity";
 import { GraphQLDateTime, GraphQLJSON, GraphQLJSONObject } from "graphql-scalars";
@@ -79,8 +80,8 @@ export const JsonScalar = new GraphQLScalarType({
 });
 
 /**
- * What a field costs, in objects of the answer; declared where the field is, where it is not what its type says already: a
- * page counts as its `first`, any other list as ten, a value as nothing.
+ * Costs are counted in objects of the answer. A page counts as its `first`, any other list as ten, a value as nothing; a
+ * field that costs something else says so where it is declared.
  */
 
 type Inner = Pick<ComplexityEstimatorArgs, "childComplexity">;
@@ -90,6 +91,9 @@ export const asMany =
   (most: number) =>
   ({ childComplexity }: Inner): number =>
     most * (1 + childComplexity);
+
+/** Attendees that a meeting is reckoned with: a town hall has 500, and a page of a hundred town halls nobody. */
+export const A_DEPARTMENT = 100;
 
 /** Text of a note may have 100 KB; a record's custom fields are large as well. */
 export const LARGE_VALUE = 4;

@@ -1,9 +1,6 @@
 import { Field, InputType, Int } from "type-graphql";
 import type { ConnectionState, ReauthorizationReason, TroubleCode } from "../entities/connection";
-import type { FieldMappingHealth } from "../entities/field-mapping";
-import type { MatchedEntity } from "../entities/meeting";
 import { apiEnum, Node, ObjectType } from "./base";
-import { NotBlank, Text } from "./checks";
 import { resultOf } from "./refusal";
 
 export const ConnectionStateEnum = apiEnum<ConnectionState>("ConnectionState", "Where the connection stands.", {
@@ -180,95 +177,3 @@ export class ConnectInput {
 export const StartConnectResult = resultOf("StartConnectResult", () => ConnectStarted);
 export const ConnectResult = resultOf("ConnectResult", () => ConnectSuccess);
 export const DisconnectResult = resultOf("DisconnectResult", () => DisconnectSuccess);
-
-export const CrmEntityEnum = apiEnum<MatchedEntity>("CrmEntity", "What can receive a note and a nominated field.", {
-  DEAL: "A deal.",
-  PERSON: "A person.",
-  ORGANIZATION: "An organization.",
-});
-
-@ObjectType({ description: "An option of a field of type enum or set." })
-export class CrmFieldOption {
-  @Field(() => String, { description: "The CRM's id of it." })
-  id!: string;
-
-  @Field(() => String, { description: "As people see it; not unique." })
-  label!: string;
-}
-
-@ObjectType({ description: "A field of an entity in the CRM." })
-export class CrmField {
-  @Field(() => String, { description: "A custom field's 40 hexadecimal digits, else the standard field's name." })
-  key!: string;
-
-  @Field(() => String, { description: "As people named it; not unique." })
-  name!: string;
-
-  @Field(() => String, { description: "The CRM's word for it, for example varchar; the list is open." })
-  type!: string;
-
-  @Field(() => Boolean, { description: "Whether the customer made it." })
-  custom!: boolean;
-
-  @Field(() => Boolean, {
-    description: "Whether the service could nominate it: custom, and of a type that it can write.",
-  })
-  writable!: boolean;
-
-  @Field(() => [CrmFieldOption], { description: "Empty where the type has none." })
-  options!: CrmFieldOption[];
-}
-
-export const FieldMappingHealthEnum = apiEnum<FieldMappingHealth>(
-  "FieldMappingHealth",
-  "What the CRM's field list last said of a nominated field.",
-  {
-    OK: "It is there, with the type that it had when it was nominated.",
-    MISSING_IN_CRM: "The CRM no longer lists it.",
-    TYPE_CHANGED: "Its type is another than when it was nominated; nominating it again accepts that.",
-    UNKNOWN: "The last look failed, or the connection needs re-authorization.",
-  },
-);
-
-@ObjectType({ description: "The nominated field of an entity." })
-export class FieldMapping {
-  @Field(() => CrmEntityEnum, { description: "Whose field it is." })
-  entity!: MatchedEntity;
-
-  @Field(() => String, { description: "The nominated field's key in the CRM." })
-  fieldKey!: string;
-
-  @Field(() => String, { nullable: true, description: "As last seen in the CRM." })
-  fieldName!: string | null;
-
-  @Field(() => String, { nullable: true, description: "As last seen in the CRM." })
-  fieldType!: string | null;
-
-  @Field(() => FieldMappingHealthEnum, { description: "OK, or what has become of the field since it was nominated." })
-  health!: FieldMappingHealth;
-
-  @Field(() => Date, { description: "When the CRM's field list was last read for it." })
-  checkedAt!: Date;
-}
-
-/** The CRM's own keys have 40. */
-const LONGEST_KEY = 100;
-
-@InputType({ description: "Which field to nominate." })
-export class FieldMappingInput {
-  @Field(() => CrmEntityEnum, { description: "Whose field." })
-  entity!: MatchedEntity;
-
-  @NotBlank()
-  @Text(LONGEST_KEY)
-  @Field(() => String, { description: "The key of a field that connection.fields calls writable." })
-  fieldKey!: string;
-}
-
-@ObjectType({ description: "The nominated fields as they now stand." })
-export class FieldMappingSuccess {
-  @Field(() => [FieldMapping], { description: "All mappings that hold now." })
-  mappings!: FieldMapping[];
-}
-
-export const FieldMappingResult = resultOf("FieldMappingResult", () => FieldMappingSuccess);

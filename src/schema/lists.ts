@@ -1,15 +1,16 @@
-import { ArrayMaxSize, ValidateNested } from "class-validator";
+import { ValidateNested } from "class-validator";
 import { ArgsType, Field, ID, InputType } from "type-graphql";
 import type { DEAL_ORDERS } from "../briefing/lists/deal-list";
 import type { MEETING_ORDERS } from "../briefing/lists/meeting-list";
 import type { QuietVerdict } from "../briefing/quiet/facts";
 import type { DealRow } from "../entities/deal";
 import type { MeetingMatchStatus } from "../entities/meeting";
+import { LONGEST_ADDRESS } from "../platform/email-address";
 import { apiEnum, connectionOf, DecimalScalar, PageArgs } from "./base";
-import { CurrencyCode, NotBlank, Text, With } from "./checks";
-import { LONGEST_ADDRESS, Meeting, MeetingMatchStatusEnum } from "./meeting";
+import { Meeting, MeetingMatchStatusEnum } from "./meeting";
 import { QuietVerdictEnum } from "./quiet";
 import { Deal, DealStatusEnum, Organization, Person } from "./records";
+import { Checked, CurrencyCode, Text, With } from "./refusal";
 
 export const DealConnection = connectionOf("Deal", () => Deal, "A page of deals.");
 export const PersonConnection = connectionOf("Person", () => Person, "A page of persons.");
@@ -29,18 +30,23 @@ export const DealOrderEnum = apiEnum<DealOrder>("DealOrder", "Deals that tie fol
 
 /** There are fewer values than that; a list that names them again and again is a mistake of the sender. */
 const MOST_VALUES = 10;
-const AtMostAll = () => ArrayMaxSize(MOST_VALUES, { message: `must have at most ${MOST_VALUES} entries` });
+/** @param one of them, in words */
+const Some = (one: string) =>
+  Checked("some", (values) => {
+    if (!Array.isArray(values) || values.length === 0) return `must name at least one ${one}; leave it out for all`;
+    return values.length > MOST_VALUES ? `must have at most ${MOST_VALUES} entries` : null;
+  });
 
 @InputType({
   description:
     "What fits every field that is given. An id that is unknown, another tenant's or of another kind fits no deal.",
 })
 export class DealFilter {
-  @AtMostAll()
+  @Some("status")
   @Field(() => [DealStatusEnum], { nullable: true, description: "Any of these; leave it out for all." })
   status?: DealRow["status"][] | null;
 
-  @AtMostAll()
+  @Some("verdict")
   @Field(() => [QuietVerdictEnum], {
     nullable: true,
     description: "Any of these; leave it out for all. All pages of a walk are judged at the instant of the first one.",
@@ -94,7 +100,7 @@ export const MeetingOrderEnum = apiEnum<MeetingOrder>(
   },
 );
 
-/** What people type to find a meeting. */
+/** People type some words to find a meeting. */
 const LONGEST_SEARCH = 100;
 
 @InputType({ description: "What fits every field that is given." })
@@ -105,19 +111,18 @@ export class MeetingFilter {
   @Field(() => Date, { nullable: true, description: "Those that begin before that." })
   to?: Date | null;
 
-  @AtMostAll()
+  @Some("status")
   @Field(() => [MeetingMatchStatusEnum], { nullable: true, description: "Any of these; leave it out for all." })
   status?: MeetingMatchStatus[] | null;
 
-  @Text(LONGEST_ADDRESS)
+  @Text(0, LONGEST_ADDRESS)
   @Field(() => String, { nullable: true, description: "Whose meetings, by the address as it was recorded." })
   ownerEmail?: string | null;
 
   @Field(() => Boolean, { nullable: true, defaultValue: false, description: "Cancelled ones as well." })
   includeCancelled?: boolean | null;
 
-  @Text(LONGEST_SEARCH)
-  @NotBlank()
+  @Text(1, LONGEST_SEARCH)
   @Field(() => String, {
     nullable: true,
     description: "Part of a title, or of an attendee's address or name, in whatever case.",

@@ -8,9 +8,9 @@ import type {
   OrganizationRule,
   PersonRule,
 } from "../entities/meeting";
+import { LONGEST_ADDRESS } from "../platform/email-address";
 import { apiEnum, Node, ObjectType } from "./base";
-import { HoldsAddress, NotBefore, NotBlank, SensibleInstant, Text } from "./checks";
-import { resultOf } from "./refusal";
+import { HoldsAddress, NotBefore, resultOf, SensibleInstant, Text } from "./refusal";
 
 export const AttendeeSideEnum = apiEnum<AttendeeSide>("AttendeeSide", "Whose side an attendee is on.", {
   SELLER: "One of our own: the same domain as the owner's, or a user of the CRM.",
@@ -158,30 +158,25 @@ export class MeetingMatch {
 
 /** A town hall has hundreds; a list of thousands is a mistake of the sender. */
 const MAX_ATTENDEES = 500;
-/** RFC 5321: 64 octets, an @ and 255 octets. */
-export const LONGEST_ADDRESS = 320;
 
 @InputType({ description: "Someone who was invited." })
 export class AttendeeInput {
-  @NotBlank()
-  @Text(LONGEST_ADDRESS)
+  @Text(1, LONGEST_ADDRESS)
   @Field(() => String, { description: "In whatever spelling the calendar has it." })
   email!: string;
 
-  @Text(LONGEST_ADDRESS)
+  @Text(0, LONGEST_ADDRESS)
   @Field(() => String, { nullable: true, description: "For people; it decides no match." })
   name?: string | null;
 }
 
 @InputType({ description: "A meeting as the host product knows it." })
 export class RecordMeetingInput {
-  @NotBlank()
-  @Text(200)
+  @Text(1, 200)
   @Field(() => String, { description: "Recording the same externalId again replaces the meeting." })
   externalId!: string;
 
-  @NotBlank()
-  @Text(500)
+  @Text(1, 500)
   @Field(() => String, { description: "1 to 500 characters." })
   title!: string;
 
@@ -194,8 +189,7 @@ export class RecordMeetingInput {
   @Field(() => Date, { nullable: true, description: "When it ends or ended; not before startsAt." })
   endsAt?: Date | null;
 
-  @NotBlank()
-  @Text(LONGEST_ADDRESS)
+  @Text(1, LONGEST_ADDRESS)
   @HoldsAddress()
   @Field(() => String, { description: "The address of the seller who holds it." })
   ownerEmail!: string;

@@ -4,10 +4,9 @@ import { INWARD_TYPES, isThresholdCode, LEAST_DAYS, MOST_OWN_DAYS } from "../bri
 import type { OwnThreshold, ThresholdCode } from "../entities/tenant";
 import { isTimeZone } from "../platform/clock";
 import { apiEnum, asMany, ObjectType } from "./base";
-import { Checked, Text } from "./checks";
-import { Pipeline, Stage } from "./context-records";
+import { Pipeline, Stage } from "./crm";
 import { QuietReasonCodeEnum } from "./quiet";
-import { resultOf } from "./refusal";
+import { Checked, resultOf, Text } from "./refusal";
 import { Progress } from "./sync";
 
 /** Pipelines with all their stages and reasons, of a large company. */
@@ -153,7 +152,7 @@ export class QuietSettingsInput {
   })
   twoWayActivityTypes!: string[];
 
-  @Text(LONGEST_ZONE)
+  @Text(0, LONGEST_ZONE)
   @Checked("zone", (zone) =>
     isTimeZone(String(zone).trim()) ? null : "is not the IANA name of a time zone, such as Europe/Berlin",
   )

@@ -2,7 +2,7 @@ import { ArgsType, Field, ID, Int } from "type-graphql";
 import type { InteractionRow } from "../briefing/context-records";
 import type { QuietReasonCode, QuietVerdict } from "../briefing/quiet/facts";
 import { apiEnum, ObjectType } from "./base";
-import { NotBlank, Text } from "./checks";
+import { Text } from "./refusal";
 
 export const QuietVerdictEnum = apiEnum<QuietVerdict>(
   "QuietVerdict",
@@ -144,8 +144,7 @@ export class SnoozeArgs {
   @Field(() => Date, { description: "In the future, within 366 days." })
   until!: Date;
 
-  @NotBlank()
-  @Text(500)
+  @Text(1, 500)
   @Field(() => String, { description: "For people; 1 to 500 characters." })
   reason!: string;
 }

@@ -5,9 +5,8 @@ import type { MatchedEntity } from "../entities/meeting";
 import type { FieldWriteRow, NoteWriteRow, StoredWriteErrorCode, StoredWriteState } from "../entities/write-receipt";
 import { faultOfKey } from "../writeback/writing";
 import { apiEnum, connectionOf, JsonScalar, Node, ObjectType, PageArgs } from "./base";
-import { Checked, NotBlank } from "./checks";
-import { CrmEntityEnum } from "./connection";
-import { resultOf } from "./refusal";
+import { CrmEntityEnum } from "./crm";
+import { Checked, NotBlank, resultOf } from "./refusal";
 
 /** One whose answer is still awaited is UNKNOWN to whoever asks. */
 export type WriteState = Exclude<StoredWriteState, "SENDING">;

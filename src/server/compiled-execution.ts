@@ -6,7 +6,6 @@ import {
   type GraphQLNamedType,
   type GraphQLSchema,
   getNamedType,
-  getVariableValues,
   isInputObjectType,
   Kind,
   type OperationDefinitionNode,
@@ -17,7 +16,7 @@ import {
 import { type CompiledQuery, compileQuery, isCompiledQuery } from "graphql-jit";
 import type { OperationContext } from "../resolvers/context";
 import type { FormatError } from "./masked-errors";
-import { sizeOf } from "./operation-size";
+import { isFitting, sizeOf } from "./operation-size";
 
 /** Fields and fragments with all of them written out, as the compiler does. */
 const MAX_COMPILED_NODES = 1_000;
@@ -25,7 +24,6 @@ const MAX_COMPILED_NODES = 1_000;
 const MAX_PLANS = 200;
 
 type Execute = CompiledQuery["query"];
-type Variables = Record<string, unknown>;
 
 /**
  * Executes queries that come again by compiled code (graphql-jit): the same answers for less work. Whatever that
@@ -49,11 +47,6 @@ export function compiledExecution(compileAtUse: number, format: FormatError): Ap
       };
     },
   };
-}
-
-/** Ends at the first value that does not fit: to word thousands of them takes minutes, and graphql-js words the first ones. */
-export function isFitting(schema: GraphQLSchema, operation: OperationDefinitionNode, variables: Variables): boolean {
-  return !getVariableValues(schema, operation.variableDefinitions ?? [], variables, { maxErrors: 0 }).errors;
 }
 
 /** The library's errors look like those of graphql-js and are none. */

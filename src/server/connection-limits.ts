@@ -1,7 +1,7 @@
 import { MINUTE_MS, SECOND_MS } from "../platform/clock";
 
-// What whoever reaches the port may hold of this process (decision 0041). All that reads from a connection or writes
-// to one is bound by these numbers.
+// Anyone may reach the port. These numbers bound what such a peer holds of this process (decision 0041): whatever reads
+// from a connection or writes to one keeps them.
 
 /** Bytes of one message of a socket, in however many frames: a document with its variables. */
 export const MAX_MESSAGE_BYTES = 64 * 1024;

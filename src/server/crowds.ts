@@ -1,7 +1,8 @@
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
+import proxyAddr from "@fastify/proxy-addr";
 import type { FastifyInstance } from "fastify";
-import type { ClientAddresses } from "../platform/client-address";
+import ipaddr from "ipaddr.js";
 import {
   type EndReason,
   MOVING_BYTES,
@@ -10,6 +11,48 @@ import {
   WAITING_IN_ALL,
   WAITING_OF_ADDRESS,
 } from "./connection-limits";
+
+/** The first groups of an IPv6 address name its network: whoever has one address of it has all of them. */
+const NETWORK_GROUPS = 4;
+
+/** The key that connections of one client are counted by. */
+export class ClientAddresses {
+  readonly #trusts: (address: string, hop: number) => boolean;
+
+  /** @param trustedProxies addresses and networks whose `X-Forwarded-For` is believed */
+  constructor(trustedProxies: readonly string[]) {
+    this.#trusts = proxyAddr.compile([...trustedProxies]);
+  }
+
+  /** The peer, or where that is a trusted proxy, the first hop from the right that is none. */
+  of(request: IncomingMessage): string {
+    const peer = request.socket.remoteAddress ?? "";
+    const told = this.trusts(peer) ? withoutPort(proxyAddr(request, this.#trusts)) : peer;
+    return keyOf(ipaddr.isValid(told) ? told : peer);
+  }
+
+  ofPeer(peer: string): string {
+    return keyOf(peer);
+  }
+
+  trusts(peer: string): boolean {
+    return this.#trusts(peer, 0);
+  }
+}
+
+/** Some proxies tell the client's port as well, each connection another one: 198.51.100.1:4711, [2001:db8::1]:4711. */
+function withoutPort(told: string): string {
+  const [, inBrackets, beforePort] = /^\[([^\]]+)\](?::\d+)?$|^([^:]+):\d+$/.exec(told) ?? [];
+  return inBrackets ?? beforePort ?? told;
+}
+
+function keyOf(address: string): string {
+  if (!ipaddr.isValid(address)) return address;
+  const parsed = ipaddr.process(address);
+  if (parsed instanceof ipaddr.IPv4) return parsed.toString();
+  const network = parsed.parts.slice(0, NETWORK_GROUPS).map((group) => group.toString(16));
+  return `${network.join(":")}::/64`;
+}
 
 interface Guest {
   readonly destroyed: boolean;
@@ -157,7 +200,7 @@ export class Crowds {
   }
 }
 
-/** Of an answer that is whole; a stream waits for its reader with little in hand. */
+/** Bytes of an answer that is whole; a stream counts nothing, as it waits for its reader with little in hand. */
 function lengthOf(payload: unknown): number {
   return typeof payload === "string" || Buffer.isBuffer(payload) ? Buffer.byteLength(payload) : 0;
 }

@@ -4,24 +4,22 @@ import {
   ApolloServerPluginLandingPageDisabled,
 } from "@apollo/server/plugin/disabled";
 import fastifyApollo from "@as-integrations/fastify";
-import Fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
+import Fastify, { type FastifyError, type FastifyReply, type FastifyRequest } from "fastify";
 import { GraphQLError, type GraphQLSchema } from "graphql";
 import { type ActorVerifier, UnauthenticatedError } from "../auth/actor";
 import { KeysUnavailableError } from "../auth/key-set";
-import { ClientAddresses } from "../platform/client-address";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
 import { createOperationContext, type OperationContext, type Services } from "../resolvers/context";
 import { compiledExecution } from "./compiled-execution";
 import { HEADERS_WAIT_MS, LATE_LOOK_MS, REQUEST_WAIT_MS, STILL_MS } from "./connection-limits";
-import { Crowds } from "./crowds";
+import { ClientAddresses, Crowds } from "./crowds";
 import { boundedDocument, EXECUTION_OPTIONS, keptDocuments, VALIDATION_OPTIONS } from "./document-bounds";
 import { limitOperations } from "./limits";
-import { Draining, listen } from "./listen";
 import { maskErrors, observeOperations, observeRequests } from "./masked-errors";
 import { MAX_TOKENS } from "./operation-size";
+import { addHealth, addPage, Draining, listen, type PageParts } from "./serving";
 import { addSocketServer } from "./socket-server";
-import { addPage, type PageParts } from "./static-files";
 
 /** A document with its variables; meetings with hundreds of attendees stay far below. */
 const MAX_BODY_BYTES = 512 * 1024;
@@ -153,17 +151,3 @@ const REFUSED_BODIES: Record<number, readonly [code: string, message: string]> =
   413: ["BODY_TOO_LARGE", `The body has more than ${MAX_BODY_BYTES} bytes.`],
   415: ["UNSUPPORTED_MEDIA_TYPE", "Send the operation as JSON: Content-Type: application/json."],
 };
-
-function addHealth(fastify: FastifyInstance, { checkReady, logger }: HttpServerParts, draining: Draining): void {
-  fastify.get("/healthz", async () => ({ status: "ok" }));
-  fastify.get("/readyz", async (_request, reply) => {
-    if (draining.begun) return reply.code(503).send({ status: "stopping" });
-    try {
-      await checkReady();
-      return { status: "ready" };
-    } catch (error) {
-      logger.warn({ err: error }, "not ready");
-      return reply.code(503).send({ status: "not ready" });
-    }
-  });
-}

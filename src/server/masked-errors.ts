@@ -70,7 +70,7 @@ function bounded({ message, locations, path, extensions }: GraphQLFormattedError
 /** An id of the caller's own, so that a front end's log and ours can be laid side by side. */
 const CALLERS_ID = /^[A-Za-z0-9._-]{8,100}$/;
 
-/** Of an operation's name in a log line or a span; a caller may send one as long as a body. */
+/** Characters of an operation's name in a log line or a span; a caller may send one as long as a body. */
 const MAX_NAME = 100;
 
 /** Each request is a piece of work with an id: in its answer, in each log line that it causes, and in its trace. */

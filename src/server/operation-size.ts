@@ -24,7 +24,7 @@ import {
 
 /** Tokens of a document; the longest query of a frontend has some hundreds. The parser stops there. */
 export const MAX_TOKENS = 2_000;
-/** Of a subscription's document, which is kept parsed for as long as it is open; the page's have some tens. */
+/** Tokens of a subscription's document, which is kept parsed while it is open; the page's have some tens. */
 export const MAX_EVENT_TOKENS = 500;
 /** Nested fields; the briefing with everything in it needs seven. */
 const MAX_DEPTH = 12;
@@ -91,8 +91,10 @@ function weighingOf({ variableDefinitions = [] }: OperationDefinitionNode, varia
 
 const isWeighing = (value: unknown) => value === null || typeof value === "number" || typeof value === "boolean";
 
-const isFitting = (schema: GraphQLSchema, operation: OperationDefinitionNode, variables: Variables) =>
-  !getVariableValues(schema, operation.variableDefinitions ?? [], variables, { maxErrors: 0 }).errors;
+/** Ends at the first value that does not fit: to word thousands of them takes minutes, and graphql-js words the first ones. */
+export function isFitting(schema: GraphQLSchema, operation: OperationDefinitionNode, variables: Variables): boolean {
+  return !getVariableValues(schema, operation.variableDefinitions ?? [], variables, { maxErrors: 0 }).errors;
+}
 
 function costOf(
   schema: GraphQLSchema,
@@ -108,7 +110,7 @@ function costOf(
 
 const declared = fieldExtensionsEstimator();
 
-/** What a field says of itself (schema/base.ts), else what its type says. */
+/** A field may say what it costs (schema/base.ts); else its type says it. */
 function costOfField(asked: Asked): number {
   const { field, type, args, childComplexity } = asked;
   if (field.name.startsWith("__")) return 0;
@@ -174,7 +176,7 @@ class Shape {
     if (known) return known;
     const fragment = this.#fragments.get(name);
     if (!fragment) return NOTHING;
-    // Of a circle, which validation refuses.
+    // A fragment within itself would never end; validation refuses such a circle later.
     this.#measured.set(name, NOTHING);
     const part = this.of(fragment.selectionSet);
     this.#measured.set(name, part);

@@ -33,7 +33,7 @@ import { readMessage, SharedSubscriptions, SubscriptionChecks, take, takeToken }
 
 /** The close code that WebSocket's registry has for it. */
 const TRY_AGAIN_LATER = 1013;
-/** Of the library's own. */
+/** The library keeps these limits itself. */
 const FRAME_LIMITS = {
   maxPayload: MAX_MESSAGE_BYTES,
   maxFragments: MAX_FRAGMENTS,

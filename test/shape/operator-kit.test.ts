@@ -68,8 +68,9 @@ test("what the image copies is there: in the repository, in the build, and not h
 test("the probes ask addresses that the service serves, at the ports that it is given", () => {
   const probe = commandOf(only("HEALTHCHECK ")).join(" ");
   expect(probe).toContain("127.0.0.1:$" + "{process.env.PORT}/healthz");
-  expect(read("src/server/http-server.ts")).toContain('"/healthz"');
-  expect(read("src/server/listen.ts")).toContain('"/metrics"');
+  const served = read("src/server/serving.ts");
+  expect(served).toContain('"/healthz"');
+  expect(served).toContain('"/metrics"');
   const settings = Object.fromEntries(
     only("ENV ")
       .slice(4)

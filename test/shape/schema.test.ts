@@ -1,8 +1,7 @@
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { GraphQLObjectType, isIntrospectionType } from "graphql";
-import { printedSchema, SCHEMA_FILE } from "../../src/resolvers/emit-schema";
-import { buildGraphQLSchema } from "../../src/resolvers/graphql-schema";
+import { buildGraphQLSchema, printedSchema, SCHEMA_FILE } from "../../src/resolvers/graphql-schema";
 
 test("the committed schema is what the resolvers build (npm run schema writes it)", () => {
   expect(readFileSync(SCHEMA_FILE, "utf8")).toBe(printedSchema());

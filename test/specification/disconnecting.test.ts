@@ -1,7 +1,7 @@
 import { purgeCopy, sweepPurges } from "../../src/connections/copies";
 import { Database } from "../../src/database/database";
 import { createLogger } from "../../src/platform/logger";
-import { encodeId } from "../../src/resolvers/global-id";
+import { encodeId } from "../../src/resolvers/inputs";
 import { enqueueRun } from "../../src/sync/schedule-rows";
 import type { ActorClaims } from "../support/actors";
 import { copiedIds, visibleIds } from "../support/copy";

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { Random } from "../../simulator/seed/random";
-import { encodeId } from "../../src/resolvers/global-id";
+import { encodeId } from "../../src/resolvers/inputs";
 import { judgeAgain } from "../support/copy";
 import {
   cents,

@@ -1,4 +1,4 @@
-import { encodeId } from "../../src/resolvers/global-id";
+import { encodeId } from "../../src/resolvers/inputs";
 import { writeNote } from "../support/notes";
 import { completeConsent, connect, dataOf, recordMeeting, startConsent, syncEnds, until } from "../support/stories";
 import { useService } from "../support/world";

@@ -1,4 +1,4 @@
-import { encodeId } from "../../src/resolvers/global-id";
+import { encodeId } from "../../src/resolvers/inputs";
 import {
   connect,
   dataOf,

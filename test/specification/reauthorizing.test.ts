@@ -1,6 +1,6 @@
 import { moveToNeedsReauthorization } from "../../src/connections/connection";
 import { Database } from "../../src/database/database";
-import { encodeId } from "../../src/resolvers/global-id";
+import { encodeId } from "../../src/resolvers/inputs";
 import type { ActorClaims } from "../support/actors";
 import { copiedIds, visibleIds } from "../support/copy";
 import { dumpState, rowsOfCopy } from "../support/dump";

@@ -1,6 +1,5 @@
 import type { IncomingMessage } from "node:http";
-import { ClientAddresses } from "../../src/platform/client-address";
-import { Crowd } from "../../src/server/crowds";
+import { ClientAddresses, Crowd } from "../../src/server/crowds";
 
 // Planted and seen red: the header believed of anyone, whole IPv6 addresses as keys, nobody who gives way.
 

@@ -10,13 +10,13 @@ import {
   visit,
 } from "graphql";
 import { buildGraphQLSchema } from "../../src/resolvers/graphql-schema";
-import { isFitting } from "../../src/server/compiled-execution";
 import {
   boundedDocument,
   keptDocuments,
   refusalOfVariables,
   VALIDATION_OPTIONS,
 } from "../../src/server/document-bounds";
+import { isFitting } from "../../src/server/operation-size";
 import { SubscriptionChecks } from "../../src/server/subscription-checks";
 import { HOSTILE_DOCUMENTS, parsed } from "../support/hostile-documents";
 
