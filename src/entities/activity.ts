@@ -1,19 +1,11 @@
-import { Column, Entity, Index, PrimaryColumn } from "typeorm";
+import { Column, Entity, Index } from "typeorm";
+import { OfRecord } from "./tenant";
 
 @Entity("activity")
 @Index("activity_by_deal", ["tenantId", "copyId", "dealId", "happenedAt"])
 @Index("activity_by_person", ["tenantId", "copyId", "personId", "happenedAt"])
 @Index("activity_by_organization", ["tenantId", "copyId", "organizationId", "happenedAt"])
-export class ActivityRow {
-  @PrimaryColumn("bigint")
-  tenantId!: number;
-
-  @PrimaryColumn("bigint")
-  copyId!: number;
-
-  @PrimaryColumn("bigint")
-  crmId!: number;
-
+export class ActivityRow extends OfRecord {
   @Column("text")
   subject!: string;
 

@@ -1,16 +1,8 @@
-import { Column, Entity, Index, PrimaryColumn } from "typeorm";
+import { Column, Entity, Index } from "typeorm";
+import { OfRecord } from "./tenant";
 
 @Entity("pipeline")
-export class PipelineRow {
-  @PrimaryColumn("bigint")
-  tenantId!: number;
-
-  @PrimaryColumn("bigint")
-  copyId!: number;
-
-  @PrimaryColumn("bigint")
-  crmId!: number;
-
+export class PipelineRow extends OfRecord {
   @Column("text")
   name!: string;
 
@@ -19,16 +11,7 @@ export class PipelineRow {
 }
 
 @Entity("stage")
-export class StageRow {
-  @PrimaryColumn("bigint")
-  tenantId!: number;
-
-  @PrimaryColumn("bigint")
-  copyId!: number;
-
-  @PrimaryColumn("bigint")
-  crmId!: number;
-
+export class StageRow extends OfRecord {
   @Column("text")
   name!: string;
 
@@ -44,16 +27,7 @@ export class StageRow {
 
 @Entity("crm_user")
 @Index("crm_user_by_address", ["tenantId", "copyId", "address"])
-export class CrmUserRow {
-  @PrimaryColumn("bigint")
-  tenantId!: number;
-
-  @PrimaryColumn("bigint")
-  copyId!: number;
-
-  @PrimaryColumn("bigint")
-  crmId!: number;
-
+export class CrmUserRow extends OfRecord {
   @Column("text")
   name!: string;
 

@@ -1,6 +1,6 @@
 import { Check, Column, Entity, ForeignKey, PrimaryColumn } from "typeorm";
 import type { MatchedEntity } from "./meeting";
-import { TenantRow } from "./tenant";
+import { OfTenant, TenantRow } from "./tenant";
 
 export const FIELD_MAPPING_HEALTHS = ["OK", "MISSING_IN_CRM", "TYPE_CHANGED", "UNKNOWN"] as const;
 export type FieldMappingHealth = (typeof FIELD_MAPPING_HEALTHS)[number];
@@ -10,10 +10,7 @@ export type FieldMappingHealth = (typeof FIELD_MAPPING_HEALTHS)[number];
 @ForeignKey(() => TenantRow, ["tenantId"], ["id"], { name: "field_mapping_tenant_fkey" })
 @Check("field_mapping_entity", "entity IN ('DEAL', 'PERSON', 'ORGANIZATION')")
 @Check("field_mapping_health", "health IN ('OK', 'MISSING_IN_CRM', 'TYPE_CHANGED', 'UNKNOWN')")
-export class FieldMappingRow {
-  @PrimaryColumn("bigint")
-  tenantId!: number;
-
+export class FieldMappingRow extends OfTenant {
   @PrimaryColumn("text")
   entity!: MatchedEntity;
 

@@ -1,6 +1,6 @@
 import { Check, Column, Entity, ForeignKey, Index, PrimaryColumn } from "typeorm";
 import { SyncedCopyRow } from "./connection";
-import { TenantRow } from "./tenant";
+import { OfCopy, OfTenant, TenantRow } from "./tenant";
 
 @Entity("meeting")
 @ForeignKey(() => TenantRow, ["tenantId"], ["id"], { name: "meeting_tenant_fkey" })
@@ -9,10 +9,7 @@ import { TenantRow } from "./tenant";
 @Index("meeting_taking_place", ["tenantId", "startsAt", "id"], { where: "cancelled_at IS NULL" })
 @Index("meeting_by_owner", { synchronize: false })
 @Index("meeting_to_refresh", ["startsAt"], { where: "refreshed_at IS NULL" })
-export class MeetingRow {
-  @PrimaryColumn("bigint")
-  tenantId!: number;
-
+export class MeetingRow extends OfTenant {
   @PrimaryColumn("uuid")
   id!: string;
 
@@ -66,10 +63,7 @@ export type OrganizationRule = (typeof ORGANIZATION_RULES)[number];
 @Check("meeting_attendee_side", "side IN ('SELLER', 'BUYER', 'IGNORED')")
 @Check("meeting_attendee_match_status", "match_status IN ('MATCHED', 'AMBIGUOUS', 'NONE', 'PENDING')")
 @Check("meeting_attendee_organization_status", "organization_status IN ('MATCHED', 'AMBIGUOUS', 'NONE', 'PENDING')")
-export class MeetingAttendeeRow {
-  @PrimaryColumn("bigint")
-  tenantId!: number;
-
+export class MeetingAttendeeRow extends OfTenant {
   @PrimaryColumn("uuid")
   meetingId!: string;
 
@@ -150,10 +144,7 @@ export interface LastDeal {
   onDelete: "CASCADE",
 })
 @Check("meeting_match_status", "status IN ('MATCHED', 'NEEDS_CHOICE', 'NONE', 'PENDING')")
-export class MeetingMatchRow {
-  @PrimaryColumn("bigint")
-  tenantId!: number;
-
+export class MeetingMatchRow extends OfTenant {
   @PrimaryColumn("uuid")
   meetingId!: string;
 
@@ -216,13 +207,7 @@ export type MatchedEntity = "DEAL" | "PERSON" | "ORGANIZATION";
 })
 @Index("matched_record_by_meeting", ["tenantId", "meetingId"])
 @Check("matched_record_entity", "entity IN ('DEAL', 'PERSON', 'ORGANIZATION')")
-export class MatchedRecordRow {
-  @PrimaryColumn("bigint")
-  tenantId!: number;
-
-  @PrimaryColumn("bigint")
-  copyId!: number;
-
+export class MatchedRecordRow extends OfCopy {
   @PrimaryColumn("text")
   entity!: MatchedEntity;
 

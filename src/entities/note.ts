@@ -1,19 +1,11 @@
-import { Column, Entity, Index, PrimaryColumn } from "typeorm";
+import { Column, Entity, Index } from "typeorm";
+import { OfRecord } from "./tenant";
 
 @Entity("note")
 @Index("note_by_deal", ["tenantId", "copyId", "dealId", "addTime"])
 @Index("note_by_person", ["tenantId", "copyId", "personId", "addTime"])
 @Index("note_by_organization", ["tenantId", "copyId", "organizationId", "addTime"])
-export class NoteRow {
-  @PrimaryColumn("bigint")
-  tenantId!: number;
-
-  @PrimaryColumn("bigint")
-  copyId!: number;
-
-  @PrimaryColumn("bigint")
-  crmId!: number;
-
+export class NoteRow extends OfRecord {
   /** HTML as the CRM holds it, or its beginning: never shown unsanitized. */
   @Column("text")
   content!: string;

@@ -1,17 +1,9 @@
-import { Column, Entity, Index, PrimaryColumn } from "typeorm";
+import { Column, Entity, Index } from "typeorm";
+import { OfRecord } from "./tenant";
 
 @Entity("organization")
 @Index("organization_by_website_domain", ["tenantId", "copyId", "websiteDomain"])
-export class OrganizationRow {
-  @PrimaryColumn("bigint")
-  tenantId!: number;
-
-  @PrimaryColumn("bigint")
-  copyId!: number;
-
-  @PrimaryColumn("bigint")
-  crmId!: number;
-
+export class OrganizationRow extends OfRecord {
   @Column("text")
   name!: string;
 

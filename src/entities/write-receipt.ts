@@ -1,6 +1,6 @@
 import { Check, Column, Entity, ForeignKey, Index, PrimaryColumn } from "typeorm";
 import type { MatchedEntity } from "./meeting";
-import { TenantRow } from "./tenant";
+import { OfTenant, TenantRow } from "./tenant";
 
 /** SENDING: the request may be on its way. The other three are what a caller is shown. */
 export type StoredWriteState = "SENDING" | "WRITTEN" | "FAILED" | "UNKNOWN";
@@ -18,10 +18,7 @@ export type StoredWriteErrorCode =
   | "ANSWER_LOST";
 
 /** What the receipts of all writes hold. They stay when the connection and its copy are gone: they are the customer's proof. */
-export abstract class WriteReceipt {
-  @PrimaryColumn("bigint")
-  tenantId!: number;
-
+export abstract class WriteReceipt extends OfTenant {
   @PrimaryColumn("uuid")
   id!: string;
 
