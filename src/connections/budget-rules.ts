@@ -1,5 +1,5 @@
 import type { CrmAnswer } from "../crm/http";
-import type { CrmBudgetRow } from "../entities/crm-budget";
+import type { CrmBudgetRow } from "../entities/crm-company";
 import { DAY_MS, HOUR_MS } from "../platform/clock";
 
 /**

@@ -3,7 +3,7 @@ import { recordAudit, recordPolicyRefusal } from "../auth/audit";
 import { type PolicyRefusal, refusalToDisconnect } from "../auth/policies";
 import type { Database, TenantScope } from "../database/database";
 import { AuthorizationRequestRow, CredentialRow, RenewalAttemptRow } from "../entities/connection";
-import { FieldMappingRow } from "../entities/field-mapping";
+import { FieldMappingRow } from "../entities/writeback";
 import type { Clock } from "../platform/clock";
 import { accepted, type Outcome, refused } from "../platform/errors";
 import type { Logger } from "../platform/logger";

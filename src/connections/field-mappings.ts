@@ -7,7 +7,7 @@ import { CrmError, type CrmFailure, type Explanation, explain, stopBehind } from
 import { OAuthError } from "../crm/oauth";
 import type { CrmEntity, CrmField } from "../crm/parsing/fields";
 import type { Database, TenantScope } from "../database/database";
-import { FieldMappingRow } from "../entities/field-mapping";
+import { FieldMappingRow } from "../entities/writeback";
 import type { Clock } from "../platform/clock";
 import { accepted, type Outcome, type Refused, refused } from "../platform/errors";
 import type { Logger } from "../platform/logger";

@@ -1,8 +1,7 @@
 import { Arg, Ctx, FieldResolver, ID, Query, Resolver, Root } from "type-graphql";
 import { readAsOf, readGapsOfBriefing, readMeeting } from "../briefing/meeting-rows";
+import type { OrganizationRow, PersonRow } from "../entities/contact";
 import type { DealRow } from "../entities/deal";
-import type { OrganizationRow } from "../entities/organization";
-import type { PersonRow } from "../entities/person";
 import type { GapSummary } from "../entities/sync-run";
 import { asMany } from "../schema/base";
 import { Briefing, Deal, Organization, Person } from "../schema/records";

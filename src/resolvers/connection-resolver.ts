@@ -7,7 +7,7 @@ import { grantEndsAt } from "../connections/grants";
 import { readGaps } from "../connections/known-gaps";
 import { CONNECTION_CHANGED } from "../database/notifications";
 import type { ConnectionRow } from "../entities/connection";
-import type { CrmUserRow, PipelineRow } from "../entities/crm-setup";
+import type { CrmUserRow, PipelineRow } from "../entities/crm-company";
 import type { GapSummary, SyncRunRow } from "../entities/sync-run";
 import { asMany } from "../schema/base";
 import {

@@ -2,8 +2,8 @@ import { GraphQLError } from "graphql";
 import { Arg, Ctx, FieldResolver, Mutation, Resolver, UseMiddleware } from "type-graphql";
 import { readFieldMappings } from "../connections/field-mappings";
 import type { CrmField as LiveField } from "../crm/parsing/fields";
-import type { FieldMappingRow } from "../entities/field-mapping";
 import type { MatchedEntity } from "../entities/meeting";
+import type { FieldMappingRow } from "../entities/writeback";
 import type { Outcome } from "../platform/errors";
 import { LIVE } from "../schema/base";
 import {

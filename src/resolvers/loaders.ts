@@ -22,7 +22,7 @@ import {
   readUsersByEmail,
 } from "../briefing/records";
 import type { CopyScope, TenantScope } from "../database/database";
-import { CrmUserRow, PipelineRow, StageRow } from "../entities/crm-setup";
+import { CrmUserRow, PipelineRow, StageRow } from "../entities/crm-company";
 import type { MatchedEntity } from "../entities/meeting";
 import { normalizeAddress } from "../platform/email-address";
 import { readStepsOf } from "../sync/run-history";

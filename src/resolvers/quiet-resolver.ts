@@ -1,15 +1,18 @@
 import { Arg, Args, Ctx, FieldResolver, ID, Mutation, Resolver, Root, Subscription, UseMiddleware } from "type-graphql";
 import type { InteractionRow } from "../briefing/context-records";
-import type { Evidence, QuietReason as Reason, QuietSignal as Signal } from "../briefing/quiet/facts";
-import { isSilent } from "../briefing/quiet/facts";
+import {
+  type Evidence,
+  isSilent,
+  type QuietReason as Reason,
+  type QuietSignal as Signal,
+} from "../briefing/quiet/facts";
 import { judge, type LastInteraction, lastInteraction, nothingKnown } from "../briefing/quiet/judge";
 import { flippedDeal } from "../briefing/quiet/verdict";
-import type { DealRef, SnoozeRefusal } from "../briefing/snoozing";
-import { holdsAt } from "../briefing/snoozing";
+import { type DealRef, holdsAt, type SnoozeRefusal } from "../briefing/snoozing";
 import { SILENCE_CHANGED } from "../database/notifications";
-import type { ActivityRow } from "../entities/activity";
+import type { PersonRow } from "../entities/contact";
+import type { ActivityRow } from "../entities/context-record";
 import type { DealRow } from "../entities/deal";
-import type { PersonRow } from "../entities/person";
 import type { Outcome } from "../platform/errors";
 import { Node } from "../schema/base";
 import { Activity } from "../schema/context-records";

@@ -2,7 +2,7 @@ import { Arg, Ctx, FieldResolver, Int, Mutation, Query, Resolver, Root, UseMiddl
 import { MOST_PREVIEWED } from "../briefing/quiet/preview";
 import { readQuietSettings, type ShownSettings, type WishedSettings } from "../briefing/quiet/quiet-settings";
 import type { CopyScope } from "../database/database";
-import type { PipelineRow, StageRow } from "../entities/crm-setup";
+import type { PipelineRow, StageRow } from "../entities/crm-company";
 import type { DealRow } from "../entities/deal";
 import type { OwnThreshold } from "../entities/tenant";
 import { zoneNamed } from "../platform/clock";

@@ -1,31 +1,28 @@
-import type { ClassType } from "type-graphql";
-import { Args, Ctx, FieldResolver, Mutation, Query, Resolver, Root, UseMiddleware } from "type-graphql";
+import { Args, type ClassType, Ctx, FieldResolver, Mutation, Query, Resolver, Root, UseMiddleware } from "type-graphql";
 import { seesAllWrites } from "../auth/policies";
 import type { Position } from "../database/keyset";
 import type { MatchedEntity, MeetingRow } from "../entities/meeting";
-import type { WriteReceipt } from "../entities/write-receipt";
-import type { RelayPage } from "../schema/base";
-import { Node } from "../schema/base";
+import type { WriteReceipt } from "../entities/writeback";
+import { Node, type RelayPage } from "../schema/base";
 import { Meeting } from "../schema/meeting";
 import type { Refusal } from "../schema/refusal";
-import type { WriteError, WriteState } from "../schema/writeback";
 import {
   CrmWriteConnection,
   CrmWritesArgs,
   FieldWrite,
   NoteWrite,
+  type WriteError,
   WriteFieldsInput,
   WriteFieldsReport,
   WriteFieldsResult,
   WriteNoteInput,
   WriteNoteResult,
   WriteNoteSuccess,
+  type WriteState,
 } from "../schema/writeback";
-import type { OfCompany } from "../writeback/receipts";
-import { FIELD, NOTE, readReceipts } from "../writeback/receipts";
+import { FIELD, NOTE, type OfCompany, readReceipts } from "../writeback/receipts";
 import type { AskedTarget } from "../writeback/targets";
-import type { WrittenRow } from "../writeback/write-history";
-import { NEWEST_WRITE, readWrites } from "../writeback/write-history";
+import { NEWEST_WRITE, readWrites, type WrittenRow } from "../writeback/write-history";
 import type { OperationContext } from "./context";
 import { decodeId, uuidIn } from "./global-id";
 import { Input, presentRefusal, refuseInvalidInput } from "./inputs";

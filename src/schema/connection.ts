@@ -1,7 +1,7 @@
 import { Field, InputType, Int } from "type-graphql";
 import type { ConnectionState, ReauthorizationReason, TroubleCode } from "../entities/connection";
-import type { FieldMappingHealth } from "../entities/field-mapping";
 import type { MatchedEntity } from "../entities/meeting";
+import type { FieldMappingHealth } from "../entities/writeback";
 import { apiEnum, Node, ObjectType } from "./base";
 import { NotBlank, Text } from "./checks";
 import { resultOf } from "./refusal";

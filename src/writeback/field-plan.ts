@@ -1,6 +1,6 @@
 import { isCustomFieldKey } from "../crm/parsing/fields";
-import type { FieldMappingRow } from "../entities/field-mapping";
 import type { MatchedEntity } from "../entities/meeting";
+import type { FieldMappingRow } from "../entities/writeback";
 import { accepted, type Outcome, type Refused, refused } from "../platform/errors";
 import { readValue } from "./field-values";
 import type { BatchField } from "./record-batch";

@@ -6,7 +6,7 @@ import type { CrmCustomFields } from "../crm/parsing/fields";
 import type { TenantScope } from "../database/database";
 import { jsonRows } from "../database/upsert";
 import type { MatchedEntity } from "../entities/meeting";
-import type { FieldWriteRow } from "../entities/write-receipt";
+import type { FieldWriteRow } from "../entities/writeback";
 import { accepted, type Outcome } from "../platform/errors";
 import { type AskedField, type FieldsPlan, type PlannedField, type PlanRefusal, planFields } from "./field-plan";
 import { isApplied } from "./field-values";

@@ -1,7 +1,7 @@
 import type { CrmApi } from "../crm/api";
 import type { TenantScope } from "../database/database";
 import { hasLiveJob } from "../database/jobs";
-import type { WriteReceipt } from "../entities/write-receipt";
+import type { WriteReceipt } from "../entities/writeback";
 import { MINUTE_MS } from "../platform/clock";
 import { forEachLogged } from "../platform/work";
 import { ABANDONED_AFTER_MS, nextLookUp } from "./look-up-plan";

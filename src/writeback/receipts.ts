@@ -3,7 +3,7 @@ import type { ObjectType } from "typeorm";
 import { z } from "zod";
 import type { TenantScope } from "../database/database";
 import { enqueueJob, type JobKind } from "../database/jobs";
-import { FieldWriteRow, NoteWriteRow, type StoredWriteState, type WriteReceipt } from "../entities/write-receipt";
+import { FieldWriteRow, NoteWriteRow, type StoredWriteState, type WriteReceipt } from "../entities/writeback";
 import { DAY_MS } from "../platform/clock";
 import { nextLookUp } from "./look-up-plan";
 import type { MeetingTargets, Target } from "./targets";

@@ -1,6 +1,6 @@
 import type { CrmApi } from "../crm/api";
 import type { CrmCustomFields, CrmRecordRef, CustomFieldKey } from "../crm/parsing/fields";
-import type { StoredWriteErrorCode } from "../entities/write-receipt";
+import type { StoredWriteErrorCode } from "../entities/writeback";
 import { isApplied } from "./field-values";
 import { certainFailureOf, type WriteFailure, type WriteOutcome } from "./write-failure";
 

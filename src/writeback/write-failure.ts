@@ -1,7 +1,7 @@
 import { ConnectionGoneError, NeedsReauthorizationError } from "../connections/connection";
 import { CrmError, type CrmFailure, explain, stopBehind } from "../crm/errors";
 import { OAuthError } from "../crm/oauth";
-import type { StoredWriteErrorCode } from "../entities/write-receipt";
+import type { StoredWriteErrorCode } from "../entities/writeback";
 import { ServiceError } from "../platform/errors";
 
 /** It is more than a minute since the receipt: an answer would come after the write counts as abandoned. Nothing was sent. */

@@ -7,7 +7,7 @@ import { CrmApi, type TokenSource } from "../crm/api";
 import type { CrmHttp } from "../crm/http";
 import type { Reservation } from "../crm/prices";
 import type { Database } from "../database/database";
-import type { WriteReceipt } from "../entities/write-receipt";
+import type { WriteReceipt } from "../entities/writeback";
 import { type Clock, SECOND_MS, timeLimit } from "../platform/clock";
 import { accepted, type Outcome, type Refused, refused } from "../platform/errors";
 import type { Logger } from "../platform/logger";
