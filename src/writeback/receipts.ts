@@ -5,9 +5,8 @@ import type { TenantScope } from "../database/database";
 import { enqueueJob, type JobKind } from "../database/jobs";
 import { FieldWriteRow, NoteWriteRow, type StoredWriteState, type WriteReceipt } from "../entities/writeback";
 import { DAY_MS } from "../platform/clock";
-import { nextLookUp } from "./look-up-plan";
+import { nextLookUp, sentenceOf, type WriteFailure, type WriteOutcome } from "./outcomes";
 import type { MeetingTargets, Target } from "./targets";
-import { sentenceOf, type WriteFailure, type WriteOutcome } from "./write-failure";
 
 const WRITE_REF = z.object({ tenantId: z.number(), writeId: z.uuid() });
 export type WriteRef = z.infer<typeof WRITE_REF>;
@@ -22,6 +21,8 @@ const lookUpJob = (name: string): JobKind<WriteRef> => ({
 export interface WriteKind<Row extends WriteReceipt> {
   /** As metrics have it. */
   name: "note" | "field";
+  /** As the audit has it. */
+  operation: "writeNote" | "writeFields";
   table: "note_write" | "field_write";
   row: ObjectType<Row>;
   /** The columns of this kind alone, as SQL; a new receipt has their values in this order. */
@@ -39,6 +40,7 @@ export interface WriteKind<Row extends WriteReceipt> {
 
 export const NOTE: WriteKind<NoteWriteRow> = {
   name: "note",
+  operation: "writeNote",
   table: "note_write",
   row: NoteWriteRow,
   ownColumns: "reference",
@@ -55,6 +57,7 @@ export const NOTE: WriteKind<NoteWriteRow> = {
 
 export const FIELD: WriteKind<FieldWriteRow> = {
   name: "field",
+  operation: "writeFields",
   table: "field_write",
   row: FieldWriteRow,
   ownColumns: "position, field_key, value",
@@ -76,31 +79,6 @@ export function findReceipts<Row extends WriteReceipt>(
 ): Promise<Row[]> {
   const sql = `SELECT * FROM ${table} WHERE tenant_id = $1 AND idempotency_key = $2 ORDER BY ${oneForEach}`;
   return entities(row, sql, [tenantId, idempotencyKey]);
-}
-
-/** Whether the record that a receipt names is one of the CRM company that is connected now. */
-export interface OfCompany {
-  of_present_company: boolean;
-}
-
-const OF_PRESENT_COMPANY = `EXISTS (
-  SELECT 1 FROM connection c
-  JOIN synced_copy s ON s.tenant_id = $1 AND s.id = c.copy_id
-  WHERE c.tenant_id = $1 AND s.crm_company_id = w.crm_company_id) AS of_present_company`;
-
-/** Receipts by their ids, those of one user or (`by` null) everybody's. */
-export function readReceipts<Row extends WriteReceipt>(
-  { tenantId, entities }: TenantScope,
-  { row, table }: WriteKind<Row>,
-  ids: readonly string[],
-  by: string | null = null,
-): Promise<(Row & OfCompany)[]> {
-  return entities<Row, OfCompany>(
-    row,
-    `SELECT w.*, ${OF_PRESENT_COMPANY} FROM ${table} w
-     WHERE w.tenant_id = $1 AND w.id = ANY ($2) AND ($3::text IS NULL OR w.requested_by = $3)`,
-    [tenantId, ids, by],
-  );
 }
 
 /** What all receipts of one call share. */

@@ -4,7 +4,7 @@ import { CrmHttp } from "../../src/crm/http";
 import { CrmOAuth } from "../../src/crm/oauth";
 import { type CustomFieldKey, isCustomFieldKey } from "../../src/crm/parsing/fields";
 import { Secret } from "../../src/platform/keyring";
-import { type Batch, writeRecord } from "../../src/writeback/record-batch";
+import { type Batch, writeRecord } from "../../src/writeback/field-batch";
 import { fieldOf, heldIn, patches } from "../support/fields";
 import { useStarted } from "../support/world";
 
