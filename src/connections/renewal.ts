@@ -1,6 +1,6 @@
 import { type CrmOAuth, type Grant, OAuthError, type TokenFailure } from "../crm/oauth";
 import type { Database, TenantScope } from "../database/database";
-import { heldUpOf } from "../database/session-limits";
+import { heldUpOf } from "../database/session";
 import { type ReauthorizationReason, RenewalAttemptRow } from "../entities/connection";
 import type { Clock } from "../platform/clock";
 import type { Logger } from "../platform/logger";

@@ -5,8 +5,8 @@ import type { Secret } from "../platform/keyring";
 import type { Logger } from "../platform/logger";
 import { unavailable } from "./application-role";
 import { Initial } from "./migrations/0001-initial";
-import { heldUpOf, SESSION_LIMITS, type SessionLimits, withLimits } from "./session-limits";
-import type { SessionShares } from "./session-turns";
+import { heldUpOf } from "./session";
+import { POOL_SIZE, SESSION_LIMITS, type SessionLimits, withLimits } from "./session-limits";
 
 /** In the order in which they run. */
 const migrations = [Initial];
@@ -14,18 +14,6 @@ const migrations = [Initial];
 export const migrationNames: readonly string[] = migrations.map((Migration) => new Migration().name);
 
 const CONNECT_TIMEOUT_MS = 10_000;
-/** All but one are shared out by turns (`SESSION_SHARES`); the last is for whether the database answers at all. */
-const POOL_SIZE = 20;
-
-/** How many of a process's sessions operations and jobs may hold (decision 0057). */
-export const SESSION_SHARES: SessionShares = {
-  sessions: POOL_SIZE - 1,
-  most: { read: 15, work: 12, background: 10 },
-  backgroundBeside: 3,
-  ofTenant: 6,
-  unreadOfTenant: 4,
-};
-
 const OID_INT8 = 20;
 const OID_INT8_ARRAY = 1016;
 const OID_DATE = 1082;

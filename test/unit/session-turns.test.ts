@@ -1,5 +1,5 @@
 import { setImmediate as turn } from "node:timers/promises";
-import { type SessionShares, SessionTurns, type SessionUse } from "../../src/database/session-turns";
+import { type SessionShares, SessionTurns, type SessionUse } from "../../src/database/session-limits";
 
 // Planted and seen red: tenants served first come first served; no share of a tenant; reads without a session of their
 // own; background work served before operations.
