@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { FastifyInstance } from "fastify";
 import Fastify from "fastify";
-import type { BudgetTotals } from "../connections/company-ledger";
+import type { BudgetTotals } from "../connections/budget";
 import type { QueueState } from "../database/jobs";
 import { codeOf, messageOf, ServiceError } from "../platform/errors";
 import type { Metrics } from "../platform/metrics";
