@@ -1,7 +1,7 @@
 import { Client } from "pg";
 import { APPLICATION_ROLE, asApplication } from "../../src/database/application-role";
 import { Database, reachOf } from "../../src/database/database";
-import { SESSION_LIMITS, withLimits, withoutTransactionLimit, SessionTurns } from "../../src/database/session-limits";
+import { SESSION_LIMITS, SessionTurns, withLimits, withoutTransactionLimit } from "../../src/database/session-limits";
 import { Secret } from "../../src/platform/keyring";
 import { connect, dataOf, until } from "../support/stories";
 import { useService } from "../support/world";
