@@ -20,9 +20,9 @@ import {
   WriteNoteSuccess,
   type WriteState,
 } from "../schema/writeback";
-import { FIELD, NOTE } from "../writeback/receipts";
+import { FIELD, NOTE, type OfCompany, readReceipts } from "../writeback/receipts";
 import type { AskedTarget } from "../writeback/targets";
-import { NEWEST_WRITE, type OfCompany, readReceipts, readWrites, type WrittenRow } from "../writeback/write-history";
+import { NEWEST_WRITE, readWrites, type WrittenRow } from "../writeback/write-history";
 import type { OperationContext } from "./context";
 import { decodeId, uuidIn } from "./global-id";
 import { Input, presentRefusal, refuseInvalidInput } from "./inputs";

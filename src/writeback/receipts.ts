@@ -81,6 +81,29 @@ export function findReceipts<Row extends WriteReceipt>(
   return entities(row, sql, [tenantId, idempotencyKey]);
 }
 
+/** Whether the record that a receipt names is one of the CRM company that is connected now. */
+export type OfCompany = { of_present_company: boolean };
+
+const OF_PRESENT_COMPANY = `EXISTS (
+  SELECT 1 FROM connection c
+  JOIN synced_copy s ON s.tenant_id = $1 AND s.id = c.copy_id
+  WHERE c.tenant_id = $1 AND s.crm_company_id = w.crm_company_id) AS of_present_company`;
+
+/** Receipts by their ids, those of one user or (`by` null) everybody's. */
+export function readReceipts<Row extends WriteReceipt>(
+  { tenantId, entities }: TenantScope,
+  { row, table }: WriteKind<Row>,
+  ids: readonly string[],
+  by: string | null = null,
+): Promise<(Row & OfCompany)[]> {
+  return entities<Row, OfCompany>(
+    row,
+    `SELECT w.*, ${OF_PRESENT_COMPANY} FROM ${table} w
+     WHERE w.tenant_id = $1 AND w.id = ANY ($2) AND ($3::text IS NULL OR w.requested_by = $3)`,
+    [tenantId, ids, by],
+  );
+}
+
 /** What all receipts of one call share. */
 export interface NewReceipts {
   held: MeetingTargets;
@@ -178,18 +201,9 @@ export async function settle<Row extends WriteReceipt>(
      WHERE tenant_id = $1 AND id = $2 AND state = ANY ($9) RETURNING *`,
     [tenantId, id, state, code, message, now, settledAt, nextLookUpAt, from, ...(isNote ? [crmNoteId] : [])],
   );
-  const receipt = changed ?? (await readReceipt(scope, kind, id));
-  if (isUnknown && receipt.state === "UNKNOWN" && nextLookUpAt) await enqueueLookUp(scope, kind, id, nextLookUpAt);
-  return receipt;
-}
-
-async function readReceipt<Row extends WriteReceipt>(
-  { tenantId, entities }: TenantScope,
-  { row, table }: WriteKind<Row>,
-  id: string,
-): Promise<Row> {
-  const [receipt] = await entities(row, `SELECT * FROM ${table} WHERE tenant_id = $1 AND id = $2`, [tenantId, id]);
+  const receipt = changed ?? (await readReceipts(scope, kind, [id]))[0];
   if (!receipt) throw new Error(`receipt ${id} was made and is not there`);
+  if (isUnknown && receipt.state === "UNKNOWN" && nextLookUpAt) await enqueueLookUp(scope, kind, id, nextLookUpAt);
   return receipt;
 }
 

@@ -1,7 +1,7 @@
 import type { TenantScope } from "../database/database";
 import { type ListOrder, type Page, type PageRequest, readPage } from "../database/keyset";
-import { type FieldWriteRow, NoteWriteRow, type WriteReceipt } from "../entities/writeback";
-import { FIELD, NOTE, type WriteKind } from "./receipts";
+import { type FieldWriteRow, NoteWriteRow } from "../entities/writeback";
+import { FIELD, NOTE, type OfCompany, readReceipts } from "./receipts";
 import { faultOfKey } from "./writing";
 
 export const NEWEST_WRITE: ListOrder = {
@@ -11,31 +11,6 @@ export const NEWEST_WRITE: ListOrder = {
     { sql: "t.id", type: "uuid" },
   ],
 };
-
-/** Whether the record that a receipt names is one of the CRM company that is connected now. */
-export interface OfCompany {
-  of_present_company: boolean;
-}
-
-const OF_PRESENT_COMPANY = `EXISTS (
-  SELECT 1 FROM connection c
-  JOIN synced_copy s ON s.tenant_id = $1 AND s.id = c.copy_id
-  WHERE c.tenant_id = $1 AND s.crm_company_id = w.crm_company_id) AS of_present_company`;
-
-/** Receipts by their ids, those of one user or (`by` null) everybody's. */
-export function readReceipts<Row extends WriteReceipt>(
-  { tenantId, entities }: TenantScope,
-  { row, table }: WriteKind<Row>,
-  ids: readonly string[],
-  by: string | null = null,
-): Promise<(Row & OfCompany)[]> {
-  return entities<Row, OfCompany>(
-    row,
-    `SELECT w.*, ${OF_PRESENT_COMPANY} FROM ${table} w
-     WHERE w.tenant_id = $1 AND w.id = ANY ($2) AND ($3::text IS NULL OR w.requested_by = $3)`,
-    [tenantId, ids, by],
-  );
-}
 
 export type WrittenRow =
   | { kind: "NOTE"; row: NoteWriteRow & OfCompany }
