@@ -2,7 +2,7 @@ import type { TokenSource } from "../crm/api";
 import { CrmError } from "../crm/errors";
 import { type CrmOAuth, type Grant, OAuthError, type TokenFailure } from "../crm/oauth";
 import { ADDRESSES } from "../crm/prices";
-import { AdvisoryLocks } from "../database/data-source";
+import { AdvisoryLocks } from "../database/between-processes";
 import type { Database, TenantScope } from "../database/database";
 import { heldUpOf } from "../database/session";
 import { SESSION_LIMITS, type SessionLimits } from "../database/session-limits";

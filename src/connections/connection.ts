@@ -1,7 +1,7 @@
 import { recordAudit } from "../auth/audit";
 import type { CrmCurrentUser } from "../crm/parsing/records";
+import { CONNECTION_CHANGED, notify } from "../database/between-processes";
 import type { TenantScope } from "../database/database";
-import { CONNECTION_CHANGED, notify } from "../database/notifications";
 import {
   CONNECTION_STATES,
   ConnectionRow,

@@ -1,7 +1,6 @@
 import { SHORT_TODAY } from "../connections/budget";
 import { placeOf } from "../connections/credentials";
-import { ACROSS_TENANTS_ROLE } from "../database/application-role";
-import type { Look } from "../database/data-source";
+import { ACROSS_TENANTS_ROLE, type Look } from "../database/application-role";
 import { type EncryptionKey, Keyring, keyIdOf, UnsealError } from "../platform/keyring";
 import { type Finding, fault, ok, warning } from "./finding";
 

@@ -13,7 +13,7 @@ import {
 import { readMeeting } from "../briefing/meeting-rows";
 import type { ChoiceRefusal as MeetingRefusal } from "../briefing/meetings";
 import { attendeeShown, MOST_CANDIDATES, matchShown, whyOutdated, withoutGoneDeal } from "../briefing/shown-match";
-import { MEETING_MATCHED } from "../database/notifications";
+import { MEETING_MATCHED } from "../database/between-processes";
 import type { OrganizationRow, PersonRow } from "../entities/contact";
 import type { CrmUserRow } from "../entities/crm-company";
 import type { DealRow } from "../entities/deal";

@@ -9,7 +9,7 @@ import {
 import { judge, type LastInteraction, lastInteraction, nothingKnown } from "../briefing/quiet/judge";
 import { flippedDeal } from "../briefing/quiet/verdict";
 import { type DealRef, holdsAt, type SnoozeRefusal } from "../briefing/snoozing";
-import { SILENCE_CHANGED } from "../database/notifications";
+import { SILENCE_CHANGED } from "../database/between-processes";
 import type { PersonRow } from "../entities/contact";
 import type { ActivityRow } from "../entities/context-record";
 import type { DealRow } from "../entities/deal";

@@ -1,5 +1,5 @@
 import { asApplication } from "../../src/database/application-role";
-import { changingTables, migrate } from "../../src/database/migrate";
+import { changingTables, migrate } from "../../src/database/data-source";
 import { JWT_SECRET } from "../support/actors";
 import { createTestDatabase, onServer, serverUrl, type TestDatabase, workers } from "../support/database";
 import { dumpDatabase } from "../support/dump";
