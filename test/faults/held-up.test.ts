@@ -65,7 +65,8 @@ test("a session that ends under an operation's read gives its place back, whatev
     unreadOfTenant: 1,
   };
   const crowded = new Database(database.dataSource, {
-    ...{ turns: new SessionTurns(one), reach: await reachOf(database.dataSource) },
+    turns: new SessionTurns(one),
+    reach: await reachOf(database.dataSource),
   });
   const deadline = AbortSignal.timeout(10_000);
   for (let index = 0; index < 30; index += 1) {

@@ -14,8 +14,14 @@ const program = (url: string, ...args: string[]): Program =>
   startProgram(
     "src/main.js",
     {
-      ...{ DATABASE_URL: url, PORT: "0", AUTH_JWT_SECRET: JWT_SECRET, ENCRYPTION_KEYS, LOG_LEVEL: "silent" },
-      ...{ CRM_CLIENT_ID: "id", CRM_CLIENT_SECRET: "secret", CRM_REDIRECT_URL: "http://localhost:1/back" },
+      DATABASE_URL: url,
+      PORT: "0",
+      AUTH_JWT_SECRET: JWT_SECRET,
+      ENCRYPTION_KEYS,
+      LOG_LEVEL: "silent",
+      CRM_CLIENT_ID: "id",
+      CRM_CLIENT_SECRET: "secret",
+      CRM_REDIRECT_URL: "http://localhost:1/back",
     },
     args,
   );

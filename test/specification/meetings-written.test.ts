@@ -60,7 +60,9 @@ function newBuyer(): Buyer {
 
 const STAYS = "The match stays as it was when something was written to the CRM for this meeting.";
 const holds = ({ dealId }: Buyer) => ({
-  ...{ status: "MATCHED", rule: "ONLY_CANDIDATE", deal: { crmId: String(dealId) } },
+  status: "MATCHED",
+  rule: "ONLY_CANDIDATE",
+  deal: { crmId: String(dealId) },
   reason: expect.stringContaining(STAYS),
 });
 /** As the first time, but for what is said of it. */
@@ -97,7 +99,8 @@ test("it is recorded for another day, long after the deal was won: it stays; for
   expect(await matchOf(meeting.id)).toEqual(holds(meeting));
   await recordMeeting(service, ["nobody@nowhere.example"], { externalId: "moved", startsAt });
   expect(await matchOf(meeting.id)).toMatchObject({
-    ...{ status: "NONE", deal: null },
+    status: "NONE",
+    deal: null,
     reason: expect.stringMatching(/^The deal for which something was written before is none of the attendees'/),
   });
 });
@@ -148,8 +151,11 @@ test("the chosen deal is gone from the CRM: nothing takes its place until the ch
 test("a hundred inputs of one externalId are one meeting, as the last of them says", async () => {
   const { email } = simulator.company.stories.singleDeal;
   const inputs = Array.from({ length: 100 }, (_, index) => ({
-    ...{ externalId: "a-hundred-times", title: `No. ${index}`, startsAt: new Date().toISOString() },
-    ...{ ownerEmail: "anna@seller.example", attendees: [{ email: index === 99 ? email : "nobody@nowhere.example" }] },
+    externalId: "a-hundred-times",
+    title: `No. ${index}`,
+    startsAt: new Date().toISOString(),
+    ownerEmail: "anna@seller.example",
+    attendees: [{ email: index === 99 ? email : "nobody@nowhere.example" }],
   }));
   const record = `mutation ($inputs: [RecordMeetingInput!]!) { recordMeetings(inputs: $inputs) {
     ... on MeetingSuccess { meeting { id title ${MATCH} } } } }`;

@@ -66,7 +66,8 @@ test("our first mail is the earliest that was ever seen, whoever of the deal got
   await syncAgain(service, database);
   const { mails, ...told } = await neverReplied();
   expect(told).toEqual({
-    ...{ verdict: "GHOSTED", since: iso(30.2) },
+    verdict: "GHOSTED",
+    since: iso(30.2),
     message: "No answer of the buyer is known since our first known word, a mail to the buyer, 30 days ago.",
   });
   expect(mails).toEqual(expect.arrayContaining([[iso(30.2), null]]));

@@ -59,8 +59,13 @@ test("tenants that wait take turns, whoever asked first and however often", asyn
     await giveBack(next.split(" ")[0] ?? "");
   }
   expect(order).toEqual([
-    ...["noisy work 0", "noisy work 1", "quiet a", "third b"],
-    ...["noisy work 2", "quiet c", "noisy work 3"],
+    "noisy work 0",
+    "noisy work 1",
+    "quiet a",
+    "third b",
+    "noisy work 2",
+    "quiet c",
+    "noisy work 3",
   ]);
 });
 

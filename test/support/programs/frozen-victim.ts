@@ -88,7 +88,9 @@ async function work({ parts, tokens }: Writeback): Promise<unknown> {
       return new Meetings(database, clock, logger).record(actor, meetingOf(asked as RecordMeetingInput));
     case "disconnect":
       return new Disconnecting({
-        ...{ database, clock, logger },
+        database,
+        clock,
+        logger,
         endsSync: { cancelRuns: (scope, copyId) => cancelRuns(scope, copyId, clock()) },
       }).disconnect(actor);
     case "page": {
