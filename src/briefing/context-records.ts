@@ -1,7 +1,6 @@
 import type { CopyScope } from "../database/database";
-import { ActivityRow } from "../entities/activity";
+import { ActivityRow, type NoteHead, NoteRow } from "../entities/context-record";
 import type { MatchedEntity } from "../entities/meeting";
-import { type NoteHead, NoteRow } from "../entities/note";
 import { isOurNote } from "./notes";
 import type { ContactKind } from "./quiet/facts";
 import { HAPPENED_AT } from "./quiet/read-quiet";

@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 import { liveCopyId } from "../connections/connection";
 import { holdCopyToJudge } from "../connections/copies";
+import { MEETING_MATCHED, notifyOf } from "../database/between-processes";
 import type { TenantScope } from "../database/database";
-import { MEETING_MATCHED, notifyOf } from "../database/notifications";
 import { jsonRows } from "../database/upsert";
 import type { LastDeal, MeetingRow } from "../entities/meeting";
 import { normalizeAddress } from "../platform/email-address";

@@ -1,10 +1,9 @@
 import type { ObjectLiteral, ObjectType } from "typeorm";
 import type { CopyScope } from "../database/database";
-import { CrmUserRow, PipelineRow, StageRow } from "../entities/crm-setup";
+import { OrganizationRow, PersonRow } from "../entities/contact";
+import { CrmUserRow, PipelineRow, StageRow } from "../entities/crm-company";
 import { DealRow } from "../entities/deal";
 import type { MatchedEntity } from "../entities/meeting";
-import { OrganizationRow } from "../entities/organization";
-import { PersonRow } from "../entities/person";
 import { normalizeAddress } from "../platform/email-address";
 
 /**

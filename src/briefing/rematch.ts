@@ -1,6 +1,6 @@
 import { liveCopyId } from "../connections/connection";
+import { CONNECTION_CHANGED, notify } from "../database/between-processes";
 import type { CopyScope, Database, TenantScope } from "../database/database";
-import { CONNECTION_CHANGED, notify } from "../database/notifications";
 import { SyncedCopyRow } from "../entities/connection";
 import type { SyncResource } from "../entities/sync-run";
 import { type Clock, DAY_MS } from "../platform/clock";

@@ -1,5 +1,5 @@
 import type { CrmAnswer } from "../crm/http";
-import type { CrmBudgetRow } from "../entities/crm-budget";
+import type { CrmBudgetRow } from "../entities/crm-company";
 import { DAY_MS, HOUR_MS } from "../platform/clock";
 
 /**
@@ -34,8 +34,7 @@ const JUMP = 0.05;
 
 type Spent = "spentOnSyncs" | "spentOnMeetings" | "spentOnWrites";
 
-const UNSPENT = { spentOnSyncs: 0, spentOnMeetings: 0, spentOnWrites: 0 };
-const NEW_DAY = { ...UNSPENT, lookedAt: null, limitedAt: null };
+const NEW_DAY = { spentOnSyncs: 0, spentOnMeetings: 0, spentOnWrites: 0, lookedAt: null, limitedAt: null };
 
 /** The state of a company of which nothing was ever asked. */
 export const newBudget = (now: Date): BudgetState => ({
@@ -78,7 +77,7 @@ export function balanceOf({ remaining, toldAt, dayBeganAt }: BudgetState): numbe
 
 export const limitOf = ({ dailyLimit }: BudgetState): number => dailyLimit ?? SMALLEST_LIMIT;
 
-/** What syncs may spend a day. */
+/** What syncs, by their share, may spend a day. */
 export const allowanceOf = (state: BudgetState, share: number): number => Math.floor(limitOf(state) * share);
 
 export const spentOf = (state: BudgetState): number => state.spentOnSyncs + state.spentOnMeetings + state.spentOnWrites;
@@ -99,10 +98,10 @@ export function mayGoOn(state: BudgetState, purpose: Purpose): boolean {
 /** What may be spent on a purpose now, besides looks. @param state of the present day */
 export function leftFor(state: BudgetState, purpose: Purpose, share: number, now: Date): number {
   if (purpose === "WRITES") return Number.POSITIVE_INFINITY;
-  const balance = balanceOf(state) ?? Number.POSITIVE_INFINITY;
   if (state.limitedAt !== null) return 0;
-  const leftForMeetings = (share: number) =>
-    Math.max(0, Math.min(Math.floor(limitOf(state) * share) - state.spentOnMeetings, balance));
+  const balance = balanceOf(state) ?? Number.POSITIVE_INFINITY;
+  const leftForMeetings = (part: number) =>
+    Math.max(0, Math.min(allowanceOf(state, part) - state.spentOnMeetings, balance));
   if (purpose === "MEETINGS") return leftForMeetings(MEETINGS_SHARE);
   if (isShort(state)) return 0;
   if (purpose === "DEALS_OF_MEETINGS") return leftForMeetings(MEETINGS_SHARE * AHEAD);
@@ -194,9 +193,8 @@ export function told(state: BudgetState, answered: Told): BudgetState {
   const limit = answer.day.limit || state.dailyLimit;
   const known = { ...state, dailyLimit: limit, limitedAt: limitedAt(state, answered) };
   if (answer.day.remaining === null) return known;
-  const isRefused = answer.status === 429;
-  // The header says what was left before the call's own price was taken.
-  const remaining = Math.max(0, answer.day.remaining - (isRefused ? 0 : price));
+  // The header says what was left before the call's own price was taken; a refused one costs nothing.
+  const remaining = Math.max(0, answer.day.remaining - (answer.status === 429 ? 0 : price));
   const isOfSameDay = day.getTime() === state.dayBeganAt.getTime();
   const rise = isOfSameDay && before !== null ? answer.day.remaining - before : 0;
   const bought = Math.max(0, (limit ?? 0) - (state.dailyLimit ?? limit ?? 0));
@@ -213,10 +211,8 @@ export function told(state: BudgetState, answered: Told): BudgetState {
 /** Since when the day's tokens are known to be used up; a limit of seconds is no reason to stop for the day. */
 function limitedAt(state: BudgetState, { answer, price, sentAt, at }: Told): Date | null {
   const { status, limit, day } = answer;
-  if (status === 429) {
-    const isDaily = day.remaining === null ? limit.remaining !== 0 : day.remaining < price;
-    return isDaily ? at : state.limitedAt;
-  }
+  const isDaily = day.remaining === null ? limit.remaining !== 0 : day.remaining < price;
+  if (status === 429) return isDaily ? at : state.limitedAt;
   const isOver = state.limitedAt !== null && status < 300 && sentAt > state.limitedAt;
   return isOver ? null : state.limitedAt;
 }

@@ -2,11 +2,11 @@ import { LRUCache } from "lru-cache";
 import { BudgetLowError } from "../crm/errors";
 import { PAID_BY_NOBODY, type Payment, type Reservation } from "../crm/prices";
 import type { Database } from "../database/database";
-import type { Clock } from "../platform/clock";
+import type { Shape } from "../database/reads";
+import { type Clock, MINUTE_MS } from "../platform/clock";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
 import * as rules from "./budget-rules";
-import { CompanyLedger, readBudget } from "./company-ledger";
 import { ConnectionGoneError, NOT_CONNECTED } from "./connection";
 import { boundOf } from "./copies";
 
@@ -193,3 +193,165 @@ class CompanyReservation implements HeldReservation {
 }
 
 const isSame = (one: Date, other: Date) => one.getTime() === other.getTime();
+
+/** Each time it is lost, another process has changed the row; one of them always gets on. */
+const MOST_ATTEMPTS = 1_000;
+/** What an answer says of the balance is stored with the next tokens that are set aside, and after this in any case. */
+const TOLD_WITHIN_MS = MINUTE_MS;
+
+const TOLD_TODAY = "b.day_began_at > now() - interval '1 day' AND b.told_at >= b.day_began_at";
+
+/** Rows `b` of companies of which `isShort` is true, as far as the row knows of its day. */
+export const SHORT_TODAY = `b.day_began_at > now() - interval '1 day' AND (b.limited_at IS NOT NULL
+  OR (b.told_at >= b.day_began_at AND b.remaining < coalesce(b.daily_limit, ${rules.SMALLEST_LIMIT}) * ${rules.FLOOR}))`;
+
+/** What companies have together that the CRM has told of today, and how many are short. */
+export interface BudgetTotals {
+  short: number;
+  limit: number;
+  remaining: number;
+}
+
+export async function readBudgetTotals(database: Database): Promise<BudgetTotals> {
+  const [totals] = await database.acrossTenants<BudgetTotals>(
+    `SELECT count(*) FILTER (WHERE ${SHORT_TODAY})::int AS short,
+       coalesce(sum(b.daily_limit) FILTER (WHERE ${TOLD_TODAY}), 0)::float8 AS "limit",
+       coalesce(sum(b.remaining) FILTER (WHERE ${TOLD_TODAY}), 0)::float8 AS remaining FROM crm_budget b`,
+    [],
+    { short: "number", limit: "number", remaining: "number" },
+  );
+  return totals ?? { short: 0, limit: 0, remaining: 0 };
+}
+
+type Versioned = rules.BudgetState & { revision: number };
+
+const STATE: Shape<rules.BudgetState> = {
+  dayBeganAt: "instant",
+  resetSeen: "flag",
+  dailyLimit: "number",
+  remaining: "number",
+  toldAt: "instant",
+  spentOnSyncs: "number",
+  spentOnMeetings: "number",
+  spentOnWrites: "number",
+  lookedAt: "instant",
+  limitedAt: "instant",
+};
+const isOfState = (name: string): name is keyof rules.BudgetState => name in STATE;
+const STORED = Object.keys(STATE).filter(isOfState);
+const columnOf = (name: string) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+
+const READ = `SELECT ${STORED.map((name) => `${columnOf(name)} AS "${name}"`)}, revision
+  FROM crm_budget WHERE crm_company_id = $1`;
+const SHAPE: Shape<Versioned> = { ...STATE, revision: "number" };
+const MAKE = `INSERT INTO crm_budget (crm_company_id, day_began_at) VALUES ($1, $2) ON CONFLICT (crm_company_id) DO NOTHING`;
+const CHANGE = `UPDATE crm_budget SET ${STORED.map((name, at) => `${columnOf(name)} = $${at + 3}`)}, revision = revision + 1
+  WHERE crm_company_id = $1 AND revision = $2 RETURNING revision`;
+
+/** A state to be stored, and what it means to the caller; no state: the caller gets what it asked for, and nothing changes. */
+interface Change<T> {
+  state: rules.BudgetState | null;
+  result: T;
+}
+
+/** What is known of a company; null where nothing was ever asked of it. */
+async function readBudget(database: Database, companyId: number, now: Date): Promise<rules.BudgetState | null> {
+  const [row] = await database.acrossTenants(READ, [companyId], SHAPE);
+  return row ? rules.presentDay(row, now) : null;
+}
+
+/**
+ * A company's row as this process knows it. The row is decided about here and stored if it is still what was decided about,
+ * so that processes and tenants may spend at once and none of it is lost.
+ */
+class CompanyLedger {
+  #row: Versioned | null = null;
+  /** Answers that are not stored yet. */
+  #told: rules.Told[] = [];
+  #turn: Promise<unknown> = Promise.resolve();
+
+  constructor(
+    private readonly companyId: number,
+    private readonly parts: { database: Database; clock: Clock; logger: Logger },
+  ) {}
+
+  /** Known without asking the database; another process may know more. */
+  known(): rules.BudgetState {
+    return this.#as(this.#row ?? rules.newBudget(this.parts.clock()));
+  }
+
+  /** One change at a time, in this process. @param decide may be asked again, with what another process has made of the row */
+  change<T>(decide: (state: rules.BudgetState, now: Date) => Change<T>): Promise<T> {
+    const changed = this.#turn.then(() => this.#change(decide));
+    this.#turn = changed.catch(() => undefined);
+    return changed;
+  }
+
+  /** Counts at once in this process. Others are told with the next change, or now where they must not go on. */
+  tell(answered: rules.Told): void {
+    const { status, day } = answered.answer;
+    const before = this.known();
+    const saysNothing = day.limit === null && day.remaining === null && status !== 429 && before.limitedAt === null;
+    if (saysNothing) return;
+    this.#told.push(answered);
+    const after = this.known();
+    const isNews =
+      rules.isShort(before) !== rules.isShort(after) ||
+      !isSame(before.dayBeganAt, after.dayBeganAt) ||
+      before.dailyLimit !== after.dailyLimit;
+    const storedAt = this.#row?.toldAt?.getTime() ?? 0;
+    if (isNews || answered.at.getTime() - storedAt > TOLD_WITHIN_MS) void this.stored();
+  }
+
+  /** Stores what was told. What cannot be stored now is with the next change. */
+  async stored(): Promise<void> {
+    if (this.#told.length > 0) {
+      await this.change((state) => ({ state, result: null })).catch((error: unknown) =>
+        this.parts.logger.warn({ err: error }, "what the CRM said of a company's tokens could not be stored"),
+      );
+    }
+    await this.#turn;
+  }
+
+  #as(row: rules.BudgetState): rules.BudgetState {
+    return this.#told.reduce(rules.told, rules.presentDay(row, this.parts.clock()));
+  }
+
+  async #change<T>(decide: (state: rules.BudgetState, now: Date) => Change<T>): Promise<T> {
+    for (let attempt = 0; attempt < MOST_ATTEMPTS; attempt += 1) {
+      const isRemembered = this.#row !== null;
+      this.#row ??= await this.#read();
+      const heard = this.#told.length;
+      const { state, result } = decide(this.#as(this.#row), this.parts.clock());
+      if (state === null && !isRemembered) return result;
+      if (state !== null && (await this.#stored(this.#row, state))) {
+        this.#told.splice(0, heard);
+        return result;
+      }
+      // Others have changed it; or it refuses, and whether it still does is asked of the row itself.
+      this.#row = null;
+    }
+    throw new Error("the row of a company's budget was changed by others each time");
+  }
+
+  async #stored({ revision }: Versioned, state: rules.BudgetState): Promise<boolean> {
+    const [stored] = await this.parts.database.acrossTenants<{ revision: number }>(
+      CHANGE,
+      [this.companyId, revision, ...STORED.map((name) => state[name])],
+      { revision: "number" },
+    );
+    if (stored) this.#row = { ...state, revision: stored.revision };
+    return stored !== undefined;
+  }
+
+  async #read(): Promise<Versioned> {
+    const { database, clock } = this.parts;
+    const read = () => database.acrossTenants(READ, [this.companyId], SHAPE);
+    const [row] = await read();
+    if (row) return row;
+    await database.acrossTenants(MAKE, [this.companyId, clock()]);
+    const [made] = await read();
+    if (!made) throw new Error("the row of a company's budget that was just made is missing");
+    return made;
+  }
+}

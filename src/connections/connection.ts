@@ -1,7 +1,7 @@
 import { recordAudit } from "../auth/audit";
 import type { CrmCurrentUser } from "../crm/parsing/records";
+import { CONNECTION_CHANGED, notify } from "../database/between-processes";
 import type { TenantScope } from "../database/database";
-import { CONNECTION_CHANGED, notify } from "../database/notifications";
 import {
   CONNECTION_STATES,
   ConnectionRow,
@@ -23,14 +23,11 @@ export const MOVES: Readonly<Record<ConnectionState, readonly ConnectionState[]>
   NEEDS_REAUTHORIZATION: ["CONNECTED", "NOT_CONNECTED"],
 };
 
-export function mayMove(from: ConnectionState, to: ConnectionState): boolean {
-  return MOVES[from].includes(to);
-}
+export const mayMove = (from: ConnectionState, to: ConnectionState): boolean => MOVES[from].includes(to);
 
 /** The states from which a connection may go to `to`. */
-export function statesBefore(to: ConnectionState): ConnectionState[] {
-  return CONNECTION_STATES.filter((from) => mayMove(from, to));
-}
+export const statesBefore = (to: ConnectionState): ConnectionState[] =>
+  CONNECTION_STATES.filter((from) => mayMove(from, to));
 
 export const NOT_CONNECTED = refused("NOT_CONNECTED", "No CRM is connected. An owner or admin can connect one.");
 export const NEEDS_REAUTHORIZATION = refused(
@@ -85,31 +82,22 @@ export async function lockConnection({ tenantId, rows }: TenantScope): Promise<L
     "INSERT INTO connection (tenant_id, state) VALUES ($1, 'NOT_CONNECTED') ON CONFLICT (tenant_id) DO NOTHING",
     [tenantId],
   );
-  const [row] = await rows<{
-    state: ConnectionState;
-    copy_id: number | null;
-    company_id: number | null;
-    user_id: number | null;
-  }>(
-    `SELECT c.state, c.copy_id, s.crm_company_id AS company_id, s.crm_user_id AS user_id
+  const [row] = await rows<Pick<ConnectionRow, "state" | "copyId"> & { [K in keyof Bound]: number | null }>(
+    `SELECT c.state, c.copy_id AS "copyId", s.crm_company_id AS "companyId", s.crm_user_id AS "userId"
      FROM connection c LEFT JOIN synced_copy s ON s.tenant_id = $1 AND s.id = c.copy_id
      WHERE c.tenant_id = $1 FOR UPDATE OF c`,
     [tenantId],
-    { state: "text", copy_id: "number", company_id: "number", user_id: "number" },
+    { state: "text", copyId: "number", companyId: "number", userId: "number" },
   );
   if (!row) throw new Error("a connection row that was just made is missing");
-  const { state, copy_id: copyId, company_id: companyId, user_id: userId } = row;
+  const { state, copyId, companyId, userId } = row;
   return { state, copyId, bound: companyId !== null && userId !== null ? { companyId, userId } : null };
 }
 
-const NO_TROUBLE = { troubleCode: null, troubleMessage: null, troubleSince: null, troubleLastSeenAt: null } as const;
-const NOT_BOUND = {
-  boundEmail: null,
-  boundUserName: null,
-  companyName: null,
-  companyDomain: null,
-  connectedAt: null,
-} as const;
+const NO_TROUBLE = { troubleCode: null, troubleMessage: null, troubleSince: null, troubleLastSeenAt: null };
+const NOT_BOUND = { boundEmail: null, boundUserName: null, companyName: null, companyDomain: null, connectedAt: null };
+/** What ends with whatever move. */
+const ENDED = { ...NO_TROUBLE, reauthorizationReason: null, nextSyncAt: null };
 
 export async function moveToConnected(
   scope: TenantScope,
@@ -141,14 +129,7 @@ async function move(
   change: Partial<ConnectionRow>,
 ): Promise<void> {
   if (!mayMove(from, to)) throw new Error(`a connection may not go from ${from} to ${to}`);
-  const moved = {
-    ...change,
-    ...NO_TROUBLE,
-    state: to,
-    stateChangedAt: now,
-    reauthorizationReason: null,
-    nextSyncAt: null,
-  };
+  const moved = { ...change, ...ENDED, state: to, stateChangedAt: now };
   await scope.typed((orm) => orm.update(ConnectionRow, { tenantId: scope.tenantId }, moved));
   await notify(scope, CONNECTION_CHANGED);
 }
@@ -198,9 +179,7 @@ export async function endAuthorization(
 /** A renewed access token shows these to be over; a rate limit may go on all the same. */
 export const TOKEN_TROUBLES: readonly TroubleCode[] = ["CRM_UNAVAILABLE", "SERVICE_MISCONFIGURED"];
 
-export function isTrouble(code: string): code is TroubleCode {
-  return TROUBLE_CODES.some((trouble) => trouble === code);
-}
+export const isTrouble = (code: string): code is TroubleCode => TROUBLE_CODES.some((trouble) => trouble === code);
 
 /** Something temporary that keeps a connected CRM from working; `message` is for the customer's admin. */
 export interface Trouble {

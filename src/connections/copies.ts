@@ -92,7 +92,7 @@ export async function retireCopy(scope: TenantScope, copyId: number, endsSync: E
 }
 
 const COPY_REF = z.object({ tenantId: z.int(), copyId: z.int() });
-type CopyRef = z.infer<typeof COPY_REF>;
+export type CopyRef = z.infer<typeof COPY_REF>;
 
 export const PURGE_COPY: JobKind<CopyRef> = {
   name: "purge_copy",

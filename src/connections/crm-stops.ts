@@ -1,6 +1,6 @@
 import { CrmError, CrmStoppedError } from "../crm/errors";
+import { CRM_STOP_CHANGED } from "../database/between-processes";
 import type { Database } from "../database/database";
-import { CRM_STOP_CHANGED } from "../database/notifications";
 import { SECOND_MS } from "../platform/clock";
 import { type Refused, refused } from "../platform/errors";
 

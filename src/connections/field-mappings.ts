@@ -7,7 +7,7 @@ import { CrmError, type CrmFailure, type Explanation, explain, stopBehind } from
 import { OAuthError } from "../crm/oauth";
 import type { CrmEntity, CrmField } from "../crm/parsing/fields";
 import type { Database, TenantScope } from "../database/database";
-import { FieldMappingRow } from "../entities/field-mapping";
+import { FieldMappingRow } from "../entities/writeback";
 import type { Clock } from "../platform/clock";
 import { accepted, type Outcome, type Refused, refused } from "../platform/errors";
 import type { Logger } from "../platform/logger";
@@ -59,7 +59,10 @@ export class FieldMappings {
     if (!connection?.copyId) return NOT_CONNECTED;
     if (connection.state === "NEEDS_REAUTHORIZATION") return NEEDS_REAUTHORIZATION;
     const askedAt = this.parts.clock();
-    const list = await readFieldList(this.parts.apiOf(tenantId, connection.copyId), entity);
+    const list: Outcome<CrmField[], FieldListRefusal> = await this.parts
+      .apiOf(tenantId, connection.copyId)
+      .fields(entity)
+      .then(accepted, refusalOf);
     await this.#note(scope, entity, list, askedAt);
     return list;
   }
@@ -203,15 +206,7 @@ const OF_FIELDS: Partial<Record<CrmFailure, Partial<Explanation>>> = {
   REFUSED: { what: "The CRM does not show its fields: the authorizing user or the app lacks a permission." },
 };
 
-/** The fields of an entity, live. A list that could not be read is a refusal, never an empty list. */
-async function readFieldList(api: CrmApi, entity: CrmEntity): Promise<Outcome<CrmField[], FieldListRefusal>> {
-  try {
-    return accepted(await api.fields(entity));
-  } catch (error) {
-    return refusalOf(error);
-  }
-}
-
+/** A list that could not be read is a refusal, never an empty list. */
 function refusalOf(error: unknown): Refused<FieldListRefusal> {
   if (error instanceof NeedsReauthorizationError) return NEEDS_REAUTHORIZATION;
   if (error instanceof ConnectionGoneError) return NOT_CONNECTED;

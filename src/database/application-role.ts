@@ -1,4 +1,5 @@
 import { Client } from "pg";
+import { SECOND_MS } from "../platform/clock";
 import { messageOf, ServiceError } from "../platform/errors";
 import { Secret } from "../platform/keyring";
 import { refuseUnusable, UnusableLayoutError } from "./cluster";
@@ -23,6 +24,34 @@ export function unavailable(url: Secret, cause: unknown): DatabaseUnavailableErr
   const { host, pathname } = new URL(url.reveal());
   const what = `The database ${pathname.slice(1)} at ${host} cannot be reached: ${messageOf(cause)}.`;
   return new DatabaseUnavailableError(`${what} Check DATABASE_URL and that PostgreSQL runs.`, { cause });
+}
+
+/** An operator waits for it. */
+const LOOK_TIMEOUT_MS = 10 * SECOND_MS;
+
+/** A database session that can change nothing. */
+export interface Look {
+  rows<T>(sql: string, parameters?: unknown[]): Promise<T[]>;
+}
+
+/** @throws DatabaseUnavailableError */
+export async function withLook<T>(url: Secret, work: (look: Look) => Promise<T>): Promise<T> {
+  const client = new Client({
+    connectionString: url.reveal(),
+    connectionTimeoutMillis: LOOK_TIMEOUT_MS,
+    query_timeout: LOOK_TIMEOUT_MS,
+    application_name: "crm-connection doctor",
+  });
+  client.on("error", () => undefined);
+  try {
+    await client.connect().catch((cause: unknown) => {
+      throw unavailable(url, cause);
+    });
+    await client.query("SET default_transaction_read_only = on");
+    return await work({ rows: async (sql, parameters = []) => (await client.query(sql, parameters)).rows });
+  } finally {
+    await client.end().catch(() => undefined);
+  }
 }
 
 /** The database's user may not act as the service's roles; the message says what an administrator has to run. */

@@ -1,12 +1,14 @@
-import { Client, Pool, types } from "pg";
+import { runMigrations } from "graphile-worker";
+import { Client, types } from "pg";
 import { DataSource, DefaultNamingStrategy, type Table } from "typeorm";
-import { SECOND_MS } from "../platform/clock";
+import { ServiceError } from "../platform/errors";
 import type { Secret } from "../platform/keyring";
 import type { Logger } from "../platform/logger";
-import { unavailable } from "./application-role";
+import { asApplication, unavailable } from "./application-role";
+import { type Ask, dropLocalRows, forSchemaChanges, readLayout, spreadTables } from "./cluster";
+import { startEmbeddedPostgres } from "./embedded/embedded-postgres";
 import { Initial } from "./migrations/0001-initial";
-import { heldUpOf, SESSION_LIMITS, type SessionLimits, withLimits } from "./session-limits";
-import type { SessionShares } from "./session-turns";
+import { POOL_SIZE, SESSION_LIMITS, type SessionLimits, withLimits } from "./session-limits";
 
 /** In the order in which they run. */
 const migrations = [Initial];
@@ -14,18 +16,6 @@ const migrations = [Initial];
 export const migrationNames: readonly string[] = migrations.map((Migration) => new Migration().name);
 
 const CONNECT_TIMEOUT_MS = 10_000;
-/** All but one are shared out by turns (`SESSION_SHARES`); the last is for whether the database answers at all. */
-const POOL_SIZE = 20;
-
-/** How many of a process's sessions operations and jobs may hold (decision 0057). */
-export const SESSION_SHARES: SessionShares = {
-  sessions: POOL_SIZE - 1,
-  most: { read: 15, work: 12, background: 10 },
-  backgroundBeside: 3,
-  ofTenant: 6,
-  unreadOfTenant: 4,
-};
-
 const OID_INT8 = 20;
 const OID_INT8_ARRAY = 1016;
 const OID_DATE = 1082;
@@ -79,83 +69,119 @@ function getTypeParser(oid: number, format?: "text" | "binary"): (value: string)
   return format === "binary" ? types.getTypeParser(oid, format) : types.getTypeParser(oid, format);
 }
 
-/** An operator waits for it. */
-const LOOK_TIMEOUT_MS = 10 * SECOND_MS;
+/** Any fixed number: the name of "migrating" among this database's advisory locks. */
+const MIGRATION_LOCK = 7_302_518;
+const EMBEDDED = { directory: ".data/postgres", durable: true };
 
-/** A database session that can change nothing. */
-export interface Look {
-  rows<T>(sql: string, parameters?: unknown[]): Promise<T[]>;
-}
-
-/** @throws DatabaseUnavailableError */
-export async function withLook<T>(url: Secret, work: (look: Look) => Promise<T>): Promise<T> {
-  const client = new Client({
-    connectionString: url.reveal(),
-    connectionTimeoutMillis: LOOK_TIMEOUT_MS,
-    query_timeout: LOOK_TIMEOUT_MS,
-    application_name: "crm-connection doctor",
+/** Brings the tables and the job queue up to date. */
+export function migrate(url: Secret): Promise<void> {
+  return changingTables(url, async (ask, dataSource) => {
+    await dataSource.runMigrations({ transaction: "each" });
+    await runMigrations({ connectionString: withLimits(url, SESSION_LIMITS.migration).reveal() });
+    const layout = await readLayout(ask);
+    // A table of a later migration, which knows nothing of nodes.
+    if (layout.kind === "DISTRIBUTED" && layout.local.length > 0) await distributeTables(dataSource);
   });
-  client.on("error", () => undefined);
+}
+
+/** All of it or, where it is interrupted, nothing; done again, what is missing. */
+export async function distributeTables(dataSource: DataSource): Promise<void> {
+  await dataSource.transaction((manager) => spreadTables((sql) => manager.query(sql)));
+  await dropLocalRows((sql) => dataSource.query(sql));
+}
+
+/** Work that changes tables, as their owner. Processes that start together wait for each other. */
+export async function changingTables<T>(
+  url: Secret,
+  work: (ask: Ask, dataSource: DataSource) => Promise<T>,
+): Promise<T> {
+  const lock = new Client({ connectionString: withLimits(url, SESSION_LIMITS.migrationTurn).reveal() });
+  await lock.connect();
   try {
-    await client.connect().catch((cause: unknown) => {
-      throw unavailable(url, cause);
-    });
-    await client.query("SET default_transaction_read_only = on");
-    return await work({ rows: async (sql, parameters = []) => (await client.query(sql, parameters)).rows });
+    await lock.query("SELECT pg_advisory_lock($1)", [MIGRATION_LOCK]);
+    const limits = SESSION_LIMITS.migration;
+    const dataSource = createDataSource({ url: forSchemaChanges(url), entities: [], limits });
+    await dataSource.initialize();
+    return await work((sql) => dataSource.query(sql), dataSource).finally(() => dataSource.destroy());
   } finally {
-    await client.end().catch(() => undefined);
+    await lock.end();
   }
 }
 
-export interface LockParts {
+/** The database's tables were made by another text than this version's first migration. */
+export class ForeignTablesError extends ServiceError {
+  readonly code = "FOREIGN_TABLES";
+}
+
+export interface OpenDatabase {
+  /** As the service's own role. */
   url: Secret;
-  limits: SessionLimits;
-  /** At once in this process, and how long one waits for a session to come free. */
-  sessions: number;
-  withinMs: number;
-  /** Any fixed number: keeps these locks apart from the database's others. */
-  space: number;
-  /** What is thrown where the lock, or a session to ask for it, cannot be had for now. */
-  heldUp(cause: unknown): Error;
-  logger: Logger;
+  dataSource: DataSource;
+  close(): Promise<void>;
 }
 
-/** Locks that are held across processes while something else is waited for: in sessions beside the pool. */
-export class AdvisoryLocks {
-  readonly #pool: Pool;
-
-  constructor(private readonly parts: LockParts) {
-    this.#pool = new Pool({
-      connectionString: withLimits(parts.url, parts.limits).reveal(),
-      max: parts.sessions,
-      connectionTimeoutMillis: parts.withinMs,
-      keepAlive: true,
-    });
-    const onError = (error: Error) => parts.logger.warn({ err: error }, "a lock session ended");
-    this.#pool.on("error", onError);
-    this.#pool.on("connect", (session) => session.on("error", onError));
-  }
-
-  /** @param asked called as the lock is asked for; what it gives is there for the work under the lock */
-  async hold<H, T>(subject: string, asked: () => H, work: (held: H) => Promise<T>): Promise<T> {
-    const refuse = (error: unknown): never => {
-      throw heldUpOf(error) ? this.parts.heldUp(error) : error;
+/**
+ * The pool of the configured database or, where none is configured, of the embedded one.
+ * @throws DatabaseUnavailableError, DatabaseRoleError, ForeignTablesError, with what to do
+ */
+export async function openDatabase(
+  configured: Secret | null,
+  options: Omit<DatabaseOptions, "url">,
+): Promise<OpenDatabase> {
+  const server = configured ? { url: configured, stop: async () => {} } : await startEmbeddedPostgres(EMBEDDED);
+  try {
+    const url = await asApplication(server.url);
+    const dataSource = createDataSource({ ...options, url });
+    await connectDatabase(dataSource, url);
+    const close = async () => {
+      await dataSource.destroy();
+      await server.stop();
     };
-    const session = await this.#pool.connect().catch(refuse);
-    try {
-      await session.query("BEGIN");
-      const held = asked();
-      await session.query("SELECT pg_advisory_xact_lock($1, hashtext($2))", [this.parts.space, subject]).catch(refuse);
-      return await work(held);
-    } finally {
-      await session.query("ROLLBACK").then(
-        () => session.release(),
-        (error: Error) => session.release(error),
-      );
-    }
-  }
-
-  close(): Promise<void> {
-    return this.#pool.end();
+    return { url, dataSource, close };
+  } catch (error) {
+    await server.stop();
+    throw error;
   }
 }
+
+/** @throws DatabaseUnavailableError, ForeignTablesError */
+export async function connectDatabase(dataSource: DataSource, url: Secret): Promise<void> {
+  try {
+    await dataSource.initialize();
+  } catch (cause) {
+    throw unavailable(url, cause);
+  }
+  const { foreign } = await appliedMigrations((sql) => dataSource.query(sql));
+  if (!foreign) return;
+  await dataSource.destroy();
+  throw new ForeignTablesError(`The database cannot be used: ${foreign.what}; ${foreign.todo}.`);
+}
+
+export interface Applied {
+  /** In their order. */
+  names: string[];
+  /** Where the tables are not of this version: what they are, and what to do. */
+  foreign: { what: string; todo: string } | null;
+}
+
+/** Of a version that acted as the user of DATABASE_URL, the tables are that user's, and not to be read by our role. */
+export async function appliedMigrations(ask: Ask): Promise<Applied> {
+  const [table] = await ask<{ readable: boolean | null }>(
+    "SELECT has_table_privilege(to_regclass('public.migration')::oid, 'SELECT') AS readable",
+  );
+  if (table?.readable === false) return { names: [], foreign: foreign("its tables belong to another role") };
+  if (!table?.readable) return { names: [], foreign: null };
+  const applied = await ask<{ name: string }>("SELECT name FROM public.migration ORDER BY timestamp, id");
+  const names = applied.map(({ name }) => name);
+  const [first = migrationNames[0]] = names;
+  if (first === migrationNames[0]) return { names, foreign: null };
+  return {
+    names,
+    foreign: foreign(`its tables were made by ${first}, and this version begins with ${migrationNames[0]}`),
+  };
+}
+
+const foreign = (what: string) => ({
+  what,
+  todo: "give DATABASE_URL an empty database, or run the version that made this one",
+});

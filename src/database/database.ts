@@ -2,11 +2,9 @@ import { LRUCache } from "lru-cache";
 import type { DataSource, EntityManager, EntityMetadata, ObjectLiteral, ObjectType } from "typeorm";
 import { ACROSS_TENANTS_ROLE } from "./application-role";
 import { readLayout } from "./cluster";
-import { SESSION_SHARES } from "./data-source";
 import { entityOf, exactly, JointReads, type Row, revived, type Shape } from "./reads";
-import type { Session } from "./session";
-import { isNodeAway } from "./session-limits";
-import { SessionTurns } from "./session-turns";
+import { isNodeAway, type Session } from "./session";
+import { SESSION_SHARES, SessionTurns } from "./session-limits";
 import { type SessionParts, Sessions } from "./sessions";
 
 /** TypeORM's calls on a single table; each is one statement. */

@@ -1,6 +1,4 @@
-import { QueryRunnerAlreadyReleasedError } from "typeorm";
 import { MINUTE_MS, SECOND_MS } from "../platform/clock";
-import { ServiceError } from "../platform/errors";
 import { Secret } from "../platform/keyring";
 
 /** Milliseconds after which PostgreSQL ends a session's statement or the session itself; 0: no limit. */
@@ -24,12 +22,7 @@ export const SESSION_LIMITS = {
    * The pool of `Database`: requests, pages of syncs, matching, batches of a purge, the operator's
    * commands. Statements of one transaction follow each other within milliseconds; what takes minutes goes in batches.
    */
-  work: {
-    statement: MINUTE_MS,
-    lock: 8 * SECOND_MS,
-    idleInTransaction: 5 * SECOND_MS,
-    transaction: MINUTE_MS,
-  },
+  work: { statement: MINUTE_MS, lock: 8 * SECOND_MS, idleInTransaction: 5 * SECOND_MS, transaction: MINUTE_MS },
   /** Idle while the CRM answers, for half a minute at most. Who waits gives up long before a frozen holder is given up. */
   renewalLock: {
     statement: 20 * SECOND_MS,
@@ -38,12 +31,7 @@ export const SESSION_LIMITS = {
     transaction: 5 * MINUTE_MS,
   },
   /** The job library's own sessions take and give back jobs, in single statements. */
-  jobs: {
-    statement: 30 * SECOND_MS,
-    lock: 15 * SECOND_MS,
-    idleInTransaction: 5 * SECOND_MS,
-    transaction: MINUTE_MS,
-  },
+  jobs: { statement: 30 * SECOND_MS, lock: 15 * SECOND_MS, idleInTransaction: 5 * SECOND_MS, transaction: MINUTE_MS },
   /** Only listens: whatever it says is answered at once. */
   listener: {
     statement: 10 * SECOND_MS,
@@ -102,54 +90,128 @@ export function withLimits(url: Secret, limits: SessionLimits): Secret {
   return new Secret(limited.href);
 }
 
-/** The operation has taken longer than it may; what it asked of the database was called off. */
-export class DeadlineError extends ServiceError {
-  readonly code = "DEADLINE_EXCEEDED";
+/** The uses of a session, in the order in which they are served. */
+export const SESSION_USES = ["read", "work", "background"] as const;
+/** Reads of operations, what else an operation does, and whatever nobody waits for: jobs, sweeps. */
+export type SessionUse = (typeof SESSION_USES)[number];
+
+export interface SessionShares {
+  sessions: number;
+  /** Of all sessions, for each use: what is left over is there for the others, whoever holds the rest. */
+  most: Record<SessionUse, number>;
+  /** In the background while operations hold sessions too. */
+  backgroundBeside: number;
+  /** Of one tenant, whatever for, and of those for anything but reads. */
+  ofTenant: number;
+  unreadOfTenant: number;
 }
 
-export const deadline = (options?: ErrorOptions) =>
-  new DeadlineError("This took too long and was called off. Ask for less at once, or try again.", options);
+/** All but one are shared out by turns (`SESSION_SHARES`); the last is for whether the database answers at all. */
+export const POOL_SIZE = 20;
 
-/** Somebody else holds what the statement needs, or the session was ended: temporary, and nothing of it was done. */
-export class HeldUpError extends ServiceError {
-  readonly code = "TEMPORARILY_UNAVAILABLE";
+/** How many of a process's sessions operations and jobs may hold (decision 0057). */
+export const SESSION_SHARES: SessionShares = {
+  sessions: POOL_SIZE - 1,
+  most: { read: 15, work: 12, background: 10 },
+  backgroundBeside: 3,
+  ofTenant: 6,
+  unreadOfTenant: 4,
+};
+
+interface Tenant {
+  held: number;
+  /** Held for anything but reads. */
+  unread: number;
+  waiting: Record<SessionUse, (() => void)[]>;
 }
 
-/** PostgreSQL's codes for a lock, a silence or a transaction over its limit: some process was frozen, or is. */
-const GIVEN_UP_CODES = new Set(["55P03", "25P03", "25P04"]);
-/** And for a statement over its limit, a session or server that was ended or is not there for now. */
-const HELD_UP_CODES = new Set([...GIVEN_UP_CODES, "57014", "57P01", "57P03", "57P05", "ECONNREFUSED", "ECONNRESET"]);
-/** A cluster's coordinator says so of a tenant's node that is away, in a session that itself goes on. */
-const NODE_AWAY_CODES = new Set(["08000", "08001", "08003", "08006"]);
-/** And, where the node went away at the commit: nothing was kept. */
-const NOT_COMMITTED = /^(could not commit transaction for shard|failure on connection marked as essential)/;
-/** As the driver says that the session has ended under a statement; it has no codes for these. */
-const ENDED = /^(Connection terminated|Client has encountered a connection error|Client was closed)/;
-/** As the pool says that no session came free in time. */
-const NO_SESSION = "timeout exceeded when trying to connect";
+/**
+ * Whose turn it is to have a database session: within a use the tenants take turns, and none holds more than its share,
+ * so that one tenant's burst waits behind itself and not before the others (decision 0057).
+ */
+export class SessionTurns {
+  /** In the order of their turns: who comes anew, and who was served, goes to the end. */
+  readonly #tenants = new Map<string, Tenant>();
+  readonly #held: Record<SessionUse, number> = { read: 0, work: 0, background: 0 };
 
-/** The error that a caller may be told where the database held the work up; null for any other error. */
-export function heldUpOf(error: unknown): HeldUpError | null {
-  if (error instanceof HeldUpError) return error;
-  return isHeldUp(error) ? new HeldUpError(TRY_AGAIN, { cause: error }) : null;
+  constructor(private readonly shares: SessionShares) {}
+
+  /**
+   * @param givesUp ends the wait, whose reason is then thrown
+   * @returns gives the session's place back; called again, it does nothing
+   */
+  async take(tenantId: string, use: SessionUse, givesUp?: AbortSignal): Promise<() => void> {
+    const tenant = this.#tenants.get(tenantId) ?? noneHeld();
+    this.#tenants.set(tenantId, tenant);
+    await new Promise<void>((begin, giveUp) => {
+      const leave = () => {
+        tenant.waiting[use] = tenant.waiting[use].filter((other) => other !== serve);
+        this.#forgetIdle(tenantId, tenant);
+        giveUp(givesUp?.reason);
+      };
+      const serve = () => {
+        givesUp?.removeEventListener("abort", leave);
+        begin();
+      };
+      tenant.waiting[use].push(serve);
+      if (givesUp?.aborted) return leave();
+      givesUp?.addEventListener("abort", leave, { once: true });
+      this.#serve();
+    });
+    let isGivenBack = false;
+    return () => {
+      if (isGivenBack) return;
+      isGivenBack = true;
+      this.#count(tenant, use, -1);
+      this.#forgetIdle(tenantId, tenant);
+      this.#serve();
+    };
+  }
+
+  #serve(): void {
+    for (const use of SESSION_USES) {
+      for (let next = this.#next(use); next; next = this.#next(use)) {
+        const [tenantId, tenant] = next;
+        this.#tenants.delete(tenantId);
+        this.#tenants.set(tenantId, tenant);
+        this.#count(tenant, use, 1);
+        tenant.waiting[use].shift()?.();
+      }
+    }
+  }
+
+  /** The tenant that waits for this use and may have a session now, and whose last turn is longest ago. */
+  #next(use: SessionUse): [string, Tenant] | null {
+    if (!this.#isFree(use)) return null;
+    for (const entry of this.#tenants) {
+      const [, tenant] = entry;
+      if (tenant.waiting[use].length > 0 && this.#isWithinShare(tenant, use)) return entry;
+    }
+    return null;
+  }
+
+  #isFree(use: SessionUse): boolean {
+    const { sessions, most, backgroundBeside } = this.shares;
+    const { read, work, background } = this.#held;
+    if (read + work + background >= sessions) return false;
+    const isBeside = use === "background" && read + work > 0;
+    return this.#held[use] < (isBeside ? backgroundBeside : most[use]);
+  }
+
+  #isWithinShare({ held, unread }: Tenant, use: SessionUse): boolean {
+    return held < this.shares.ofTenant && (use === "read" || unread < this.shares.unreadOfTenant);
+  }
+
+  #forgetIdle(tenantId: string, tenant: Tenant): void {
+    if (isIdle(tenant) && this.#tenants.get(tenantId) === tenant) this.#tenants.delete(tenantId);
+  }
+
+  #count(tenant: Tenant, use: SessionUse, by: 1 | -1): void {
+    this.#held[use] += by;
+    tenant.held += by;
+    if (use !== "read") tenant.unread += by;
+  }
 }
 
-/** Whether the work was ended because a process was frozen, this one or another, or a node went: it may go on a little later. */
-export function isGivenUp(error: unknown): boolean {
-  return error instanceof QueryRunnerAlreadyReleasedError || GIVEN_UP_CODES.has(codeOf(error)) || isNodeAway(error);
-}
-
-export const TRY_AGAIN =
-  "The service is held up for the moment, and this was called off. Try again in a few seconds, a write with the same idempotency key.";
-
-/** Whether a tenant's node was away, or has been since the session was last connected to it. */
-export const isNodeAway = (error: unknown): boolean =>
-  NODE_AWAY_CODES.has(codeOf(error)) || (error instanceof Error && NOT_COMMITTED.test(error.message));
-
-function isHeldUp(error: unknown): boolean {
-  if (isGivenUp(error) || HELD_UP_CODES.has(codeOf(error))) return true;
-  if (!(error instanceof Error)) return false;
-  return ENDED.test(error.message) || error.message === NO_SESSION;
-}
-
-const codeOf = (error: unknown): string => (error instanceof Error && "code" in error ? String(error.code) : "");
+const noneHeld = (): Tenant => ({ held: 0, unread: 0, waiting: { read: [], work: [], background: [] } });
+const isIdle = ({ held, waiting }: Tenant) => held === 0 && SESSION_USES.every((use) => waiting[use].length === 0);

@@ -2,11 +2,63 @@ import { Connection, type PoolClient } from "pg";
 import { EntityManager, QueryRunnerAlreadyReleasedError } from "typeorm";
 import type { PostgresDriver } from "typeorm/driver/postgres/PostgresDriver";
 import { PostgresQueryRunner } from "typeorm/driver/postgres/PostgresQueryRunner";
+import { ServiceError } from "../platform/errors";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
 import { traced, workCounts } from "../platform/work";
 import { requireShape, type Shape } from "./reads";
-import { deadline } from "./session-limits";
+
+/** The operation has taken longer than it may; what it asked of the database was called off. */
+export class DeadlineError extends ServiceError {
+  readonly code = "DEADLINE_EXCEEDED";
+}
+
+export const deadline = (options?: ErrorOptions) =>
+  new DeadlineError("This took too long and was called off. Ask for less at once, or try again.", options);
+
+/** Somebody else holds what the statement needs, or the session was ended: temporary, and nothing of it was done. */
+export class HeldUpError extends ServiceError {
+  readonly code = "TEMPORARILY_UNAVAILABLE";
+}
+
+/** PostgreSQL's codes for a lock, a silence or a transaction over its limit: some process was frozen, or is. */
+const GIVEN_UP_CODES = new Set(["55P03", "25P03", "25P04"]);
+/** And for a statement over its limit, a session or server that was ended or is not there for now. */
+const HELD_UP_CODES = new Set([...GIVEN_UP_CODES, "57014", "57P01", "57P03", "57P05", "ECONNREFUSED", "ECONNRESET"]);
+/** A cluster's coordinator says so of a tenant's node that is away, in a session that itself goes on. */
+const NODE_AWAY_CODES = new Set(["08000", "08001", "08003", "08006"]);
+/** And, where the node went away at the commit: nothing was kept. */
+const NOT_COMMITTED = /^(could not commit transaction for shard|failure on connection marked as essential)/;
+/** As the driver says that the session has ended under a statement; it has no codes for these. */
+const ENDED = /^(Connection terminated|Client has encountered a connection error|Client was closed)/;
+/** As the pool says that no session came free in time. */
+const NO_SESSION = "timeout exceeded when trying to connect";
+
+/** The error that a caller may be told where the database held the work up; null for any other error. */
+export function heldUpOf(error: unknown): HeldUpError | null {
+  if (error instanceof HeldUpError) return error;
+  return isHeldUp(error) ? new HeldUpError(TRY_AGAIN, { cause: error }) : null;
+}
+
+/** Whether the work was ended because a process was frozen, this one or another, or a node went: it may go on a little later. */
+export function isGivenUp(error: unknown): boolean {
+  return error instanceof QueryRunnerAlreadyReleasedError || GIVEN_UP_CODES.has(codeOf(error)) || isNodeAway(error);
+}
+
+export const TRY_AGAIN =
+  "The service is held up for the moment, and this was called off. Try again in a few seconds, a write with the same idempotency key.";
+
+/** Whether a tenant's node was away, or has been since the session was last connected to it. */
+export const isNodeAway = (error: unknown): boolean =>
+  NODE_AWAY_CODES.has(codeOf(error)) || (error instanceof Error && NOT_COMMITTED.test(error.message));
+
+function isHeldUp(error: unknown): boolean {
+  if (isGivenUp(error) || HELD_UP_CODES.has(codeOf(error))) return true;
+  if (!(error instanceof Error)) return false;
+  return ENDED.test(error.message) || error.message === NO_SESSION;
+}
+
+const codeOf = (error: unknown): string => (error instanceof Error && "code" in error ? String(error.code) : "");
 
 /** Runs one statement and takes note of it: its text, never its parameters. */
 export type ObserveSql = <T>(text: string, run: () => Promise<T>) => Promise<T>;

@@ -3,9 +3,8 @@ import type { DataSource } from "typeorm";
 import { PostgresDriver } from "typeorm/driver/postgres/PostgresDriver";
 import { isWorkOver, workFields } from "../platform/work";
 import type { Shape } from "./reads";
-import { type ObserveSql, Session } from "./session";
-import { deadline, HeldUpError, SESSION_LIMITS, TRY_AGAIN } from "./session-limits";
-import type { SessionTurns } from "./session-turns";
+import { deadline, HeldUpError, type ObserveSql, Session, TRY_AGAIN } from "./session";
+import { SESSION_LIMITS, type SessionTurns } from "./session-limits";
 
 /** Whose rows a session sees: the row policies compare `crm.tenant` with each row. null: nobody's. */
 interface Reach {

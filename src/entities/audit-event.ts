@@ -1,5 +1,5 @@
-import { Check, Column, Entity, ForeignKey, Index, PrimaryColumn, PrimaryGeneratedColumn } from "typeorm";
-import { TenantRow } from "./tenant";
+import { Check, Column, Entity, ForeignKey, Index, PrimaryGeneratedColumn } from "typeorm";
+import { OfTenant, TenantRow } from "./tenant";
 
 export const AUDIT_ACTIONS = [
   "CONSENT_STARTED",
@@ -27,10 +27,7 @@ export type AuditAction = (typeof AUDIT_ACTIONS)[number];
 @Index("audit_event_by_instant", ["tenantId", "at", "id"])
 @Index("audit_event_by_age", ["at"])
 @Check("audit_event_action", `action IN (${AUDIT_ACTIONS.map((action) => `'${action}'`).join(", ")})`)
-export class AuditEventRow {
-  @PrimaryColumn("bigint")
-  tenantId!: number;
-
+export class AuditEventRow extends OfTenant {
   /** In the order in which events of one instant came. */
   @PrimaryGeneratedColumn("identity", { type: "bigint" })
   id!: number;

@@ -1,15 +1,12 @@
 import { Check, Column, Entity, ForeignKey, Generated, Index, PrimaryColumn } from "typeorm";
-import { TenantRow } from "./tenant";
+import { OfCopy, OfTenant, TenantRow } from "./tenant";
 
 /** Our copy of one CRM user's view of one CRM company. */
 @Entity("synced_copy")
 @ForeignKey(() => TenantRow, ["tenantId"], ["id"], { name: "synced_copy_tenant_fkey" })
 @Index("synced_copy_one_live", ["tenantId"], { unique: true, where: "state = 'LIVE'" })
 @Check("synced_copy_state", "state IN ('LIVE', 'RETIRED')")
-export class SyncedCopyRow {
-  @PrimaryColumn("bigint")
-  tenantId!: number;
-
+export class SyncedCopyRow extends OfTenant {
   @PrimaryColumn("bigint")
   @Generated("increment")
   id!: number;
@@ -94,10 +91,7 @@ export type TroubleCode = (typeof TROUBLE_CODES)[number];
   "num_nulls(trouble_code, trouble_message, trouble_since, trouble_last_seen_at) IN (0, 4)",
 )
 @Check("connection_has_copy", "(state = 'NOT_CONNECTED') = (copy_id IS NULL)")
-export class ConnectionRow {
-  @PrimaryColumn("bigint")
-  tenantId!: number;
-
+export class ConnectionRow extends OfTenant {
   @Column("text")
   state!: ConnectionState;
 
@@ -146,10 +140,7 @@ export class ConnectionRow {
 /** The sealed token pair of a connection, apart from it so that no reader of a connection meets it. */
 @Entity("credential")
 @ForeignKey(() => SyncedCopyRow, ["tenantId", "copyId"], ["tenantId", "id"], { name: "credential_copy_fkey" })
-export class CredentialRow {
-  @PrimaryColumn("bigint")
-  tenantId!: number;
-
+export class CredentialRow extends OfTenant {
   @Column("bigint")
   copyId!: number;
 
@@ -177,10 +168,7 @@ export class CredentialRow {
 /** A consent that was started: its state is stored only as a SHA-256 hash. */
 @Entity("authorization_request")
 @ForeignKey(() => TenantRow, ["tenantId"], ["id"], { name: "authorization_request_tenant_fkey" })
-export class AuthorizationRequestRow {
-  @PrimaryColumn("bigint")
-  tenantId!: number;
-
+export class AuthorizationRequestRow extends OfTenant {
   @PrimaryColumn("bytea")
   stateHash!: Buffer;
 
@@ -198,13 +186,7 @@ export class AuthorizationRequestRow {
 /** A renewal that was begun with the credential of `version` and whose outcome is not known (yet). */
 @Entity("renewal_attempt")
 @ForeignKey(() => TenantRow, ["tenantId"], ["id"], { name: "renewal_attempt_tenant_fkey" })
-export class RenewalAttemptRow {
-  @PrimaryColumn("bigint")
-  tenantId!: number;
-
-  @PrimaryColumn("bigint")
-  copyId!: number;
-
+export class RenewalAttemptRow extends OfCopy {
   @Column("integer")
   version!: number;
 

@@ -1,4 +1,5 @@
 import { Check, Column, Entity, Index, PrimaryColumn } from "typeorm";
+import { OfCopy, OfRecord } from "./tenant";
 
 @Entity("deal")
 @Index("deal_by_person", ["tenantId", "copyId", "personId"])
@@ -10,16 +11,7 @@ import { Check, Column, Entity, Index, PrimaryColumn } from "typeorm";
 })
 @Index("deal_snoozed", ["tenantId", "copyId", "snoozeEndsAt"], { where: "snooze_ends_at IS NOT NULL" })
 @Check("deal_status", "status IN ('open', 'won', 'lost')")
-export class DealRow {
-  @PrimaryColumn("bigint")
-  tenantId!: number;
-
-  @PrimaryColumn("bigint")
-  copyId!: number;
-
-  @PrimaryColumn("bigint")
-  crmId!: number;
-
+export class DealRow extends OfRecord {
   @Column("text")
   title!: string;
 
@@ -118,13 +110,7 @@ export class DealRow {
 
 @Entity("deal_participant")
 @Index("deal_participant_by_person", ["tenantId", "copyId", "personId"])
-export class DealParticipantRow {
-  @PrimaryColumn("bigint")
-  tenantId!: number;
-
-  @PrimaryColumn("bigint")
-  copyId!: number;
-
+export class DealParticipantRow extends OfCopy {
   @PrimaryColumn("bigint")
   dealId!: number;
 

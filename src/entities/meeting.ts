@@ -1,6 +1,6 @@
 import { Check, Column, Entity, ForeignKey, Index, PrimaryColumn } from "typeorm";
 import { SyncedCopyRow } from "./connection";
-import { TenantRow } from "./tenant";
+import { OfCopy, OfTenant, TenantRow } from "./tenant";
 
 @Entity("meeting")
 @ForeignKey(() => TenantRow, ["tenantId"], ["id"], { name: "meeting_tenant_fkey" })
@@ -9,10 +9,7 @@ import { TenantRow } from "./tenant";
 @Index("meeting_taking_place", ["tenantId", "startsAt", "id"], { where: "cancelled_at IS NULL" })
 @Index("meeting_by_owner", { synchronize: false })
 @Index("meeting_to_refresh", ["startsAt"], { where: "refreshed_at IS NULL" })
-export class MeetingRow {
-  @PrimaryColumn("bigint")
-  tenantId!: number;
-
+export class MeetingRow extends OfTenant {
   @PrimaryColumn("uuid")
   id!: string;
 
@@ -46,6 +43,9 @@ export class MeetingRow {
   refreshedAt!: Date | null;
 }
 
+const GoesWithMeeting = (name: string) =>
+  ForeignKey(() => MeetingRow, ["tenantId", "meetingId"], ["tenantId", "id"], { name, onDelete: "CASCADE" });
+
 export const ATTENDEE_SIDES = ["SELLER", "BUYER", "IGNORED"] as const;
 export type AttendeeSide = (typeof ATTENDEE_SIDES)[number];
 
@@ -59,17 +59,11 @@ export const ORGANIZATION_RULES = ["ORGANIZATION_OF_PERSON", "DOMAIN_OF_PERSONS"
 export type OrganizationRule = (typeof ORGANIZATION_RULES)[number];
 
 @Entity("meeting_attendee")
-@ForeignKey(() => MeetingRow, ["tenantId", "meetingId"], ["tenantId", "id"], {
-  name: "meeting_attendee_meeting_fkey",
-  onDelete: "CASCADE",
-})
+@GoesWithMeeting("meeting_attendee_meeting_fkey")
 @Check("meeting_attendee_side", "side IN ('SELLER', 'BUYER', 'IGNORED')")
 @Check("meeting_attendee_match_status", "match_status IN ('MATCHED', 'AMBIGUOUS', 'NONE', 'PENDING')")
 @Check("meeting_attendee_organization_status", "organization_status IN ('MATCHED', 'AMBIGUOUS', 'NONE', 'PENDING')")
-export class MeetingAttendeeRow {
-  @PrimaryColumn("bigint")
-  tenantId!: number;
-
+export class MeetingAttendeeRow extends OfTenant {
   @PrimaryColumn("uuid")
   meetingId!: string;
 
@@ -128,10 +122,7 @@ export const DEAL_RULES = [
 ] as const;
 export type DealRule = (typeof DEAL_RULES)[number];
 
-export interface StoredDealCandidate {
-  dealId: number;
-  reason: string;
-}
+export type StoredDealCandidate = { dealId: number; reason: string };
 
 export interface LastDeal {
   dealId: number;
@@ -145,15 +136,9 @@ export interface LastDeal {
 @Entity("meeting_match")
 @Index("meeting_match_by_deal", ["tenantId", "copyId", "dealId"])
 @Index("meeting_match_by_status", { synchronize: false })
-@ForeignKey(() => MeetingRow, ["tenantId", "meetingId"], ["tenantId", "id"], {
-  name: "meeting_match_meeting_fkey",
-  onDelete: "CASCADE",
-})
+@GoesWithMeeting("meeting_match_meeting_fkey")
 @Check("meeting_match_status", "status IN ('MATCHED', 'NEEDS_CHOICE', 'NONE', 'PENDING')")
-export class MeetingMatchRow {
-  @PrimaryColumn("bigint")
-  tenantId!: number;
-
+export class MeetingMatchRow extends OfTenant {
   @PrimaryColumn("uuid")
   meetingId!: string;
 
@@ -210,19 +195,10 @@ export type MatchedEntity = "DEAL" | "PERSON" | "ORGANIZATION";
 /** The proof that a record may be read: it is matched to an attendee of a recorded meeting. */
 @Entity("matched_record")
 @ForeignKey(() => SyncedCopyRow, ["tenantId", "copyId"], ["tenantId", "id"], { name: "matched_record_copy_fkey" })
-@ForeignKey(() => MeetingRow, ["tenantId", "meetingId"], ["tenantId", "id"], {
-  name: "matched_record_meeting_fkey",
-  onDelete: "CASCADE",
-})
+@GoesWithMeeting("matched_record_meeting_fkey")
 @Index("matched_record_by_meeting", ["tenantId", "meetingId"])
 @Check("matched_record_entity", "entity IN ('DEAL', 'PERSON', 'ORGANIZATION')")
-export class MatchedRecordRow {
-  @PrimaryColumn("bigint")
-  tenantId!: number;
-
-  @PrimaryColumn("bigint")
-  copyId!: number;
-
+export class MatchedRecordRow extends OfCopy {
   @PrimaryColumn("text")
   entity!: MatchedEntity;
 

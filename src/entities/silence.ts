@@ -1,6 +1,7 @@
 import { Check, Column, Entity, Index, PrimaryColumn } from "typeorm";
 import type { DealRow } from "./deal";
 import type { OwnThreshold } from "./tenant";
+import { OfCopy } from "./tenant";
 
 /** One for each order of a list within all deals, a pipeline, a stage or an owner's. */
 function ListIndexes(row: new () => object): void {
@@ -20,13 +21,7 @@ function ListIndexes(row: new () => object): void {
 @ListIndexes
 @Index("deal_silence_untold", ["holdsFrom"], { where: "NOT is_told" })
 @Check("deal_silence_verdict", "verdict IN ('ACTIVE', 'COOLING', 'QUIET', 'GHOSTED')")
-export class DealSilenceRow {
-  @PrimaryColumn("bigint")
-  tenantId!: number;
-
-  @PrimaryColumn("bigint")
-  copyId!: number;
-
+export class DealSilenceRow extends OfCopy {
   @PrimaryColumn("bigint")
   dealId!: number;
 
@@ -96,13 +91,7 @@ export interface Standards {
 /** By what all stored schedules of a copy's deals were judged, and every answer is. */
 @Entity("judged_copy")
 @Index("judged_copy_coming", { synchronize: false })
-export class JudgedCopyRow {
-  @PrimaryColumn("bigint")
-  tenantId!: number;
-
-  @PrimaryColumn("bigint")
-  copyId!: number;
-
+export class JudgedCopyRow extends OfCopy {
   @Column("jsonb")
   standards!: Standards;
 
@@ -126,13 +115,7 @@ export class JudgedCopyRow {
  * that stands.
  */
 @Entity("coming_silence")
-export class ComingSilenceRow {
-  @PrimaryColumn("bigint")
-  tenantId!: number;
-
-  @PrimaryColumn("bigint")
-  copyId!: number;
-
+export class ComingSilenceRow extends OfCopy {
   @PrimaryColumn("bigint")
   dealId!: number;
 

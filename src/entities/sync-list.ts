@@ -1,14 +1,9 @@
 import { Check, Column, Entity, Index, PrimaryColumn } from "typeorm";
 import type { GapCode, SyncResource } from "./sync-run";
+import { OfCopy } from "./tenant";
 
 /** What is known of one of the CRM's lists, in one copy. */
-abstract class OfList {
-  @PrimaryColumn("bigint")
-  tenantId!: number;
-
-  @PrimaryColumn("bigint")
-  copyId!: number;
-
+abstract class OfList extends OfCopy {
   @PrimaryColumn("text")
   resource!: SyncResource;
 }

@@ -1,5 +1,5 @@
 import { Check, Column, Entity, ForeignKey, Index, PrimaryColumn } from "typeorm";
-import { TenantRow } from "./tenant";
+import { OfTenant, TenantRow } from "./tenant";
 
 export const SYNC_KINDS = ["FULL", "INCREMENTAL", "RECONCILE"] as const;
 export type SyncKind = (typeof SYNC_KINDS)[number];
@@ -63,10 +63,7 @@ export interface GapSummary {
 @Index("sync_run_by_time", ["tenantId", "queuedAt", "id"])
 @Check("sync_run_kind", "kind IN ('FULL', 'INCREMENTAL', 'RECONCILE')")
 @Check("sync_run_state", "state IN ('QUEUED', 'RUNNING', 'SUCCEEDED', 'FAILED', 'CANCELLED')")
-export class SyncRunRow {
-  @PrimaryColumn("bigint")
-  tenantId!: number;
-
+export class SyncRunRow extends OfTenant {
   @PrimaryColumn("uuid")
   id!: string;
 
@@ -111,10 +108,7 @@ export class SyncRunRow {
   onDelete: "CASCADE",
 })
 @Check("sync_step_state", "state IN ('QUEUED', 'RUNNING', 'SUCCEEDED', 'FAILED', 'CANCELLED')")
-export class SyncStepRow {
-  @PrimaryColumn("bigint")
-  tenantId!: number;
-
+export class SyncStepRow extends OfTenant {
   @PrimaryColumn("uuid")
   runId!: string;
 

@@ -11,6 +11,24 @@ export class TenantRow {
   externalId!: string;
 }
 
+/** A tenant's row. The row policies compare its id with the one that the session is set to. */
+export abstract class OfTenant {
+  @PrimaryColumn("bigint")
+  tenantId!: number;
+}
+
+/** A row of one synced copy. */
+export abstract class OfCopy extends OfTenant {
+  @PrimaryColumn("bigint")
+  copyId!: number;
+}
+
+/** A record of the CRM, as one copy holds it. */
+export abstract class OfRecord extends OfCopy {
+  @PrimaryColumn("bigint")
+  crmId!: number;
+}
+
 /** The reasons of silence of which a tenant may set the days. */
 export type ThresholdCode =
   | "NO_RECENT_ACTIVITY"
@@ -34,10 +52,7 @@ export interface OwnThreshold {
 /** How a tenant wants silence to be judged. It is the tenant's, and outlives its connections. */
 @Entity("quiet_settings")
 @ForeignKey(() => TenantRow, ["tenantId"], ["id"], { name: "quiet_settings_tenant_fkey" })
-export class QuietSettingsRow {
-  @PrimaryColumn("bigint")
-  tenantId!: number;
-
+export class QuietSettingsRow extends OfTenant {
   /** Whose pipelines and stages are meant: with another company's copy those thresholds mean nothing. */
   @Column("bigint")
   crmCompanyId!: number;

@@ -3,9 +3,15 @@ import { Credentials, resealAll } from "../connections/credentials";
 import { OBEYED_WITHIN_MS, resumeCrm, stopCrm } from "../connections/crm-stops";
 import { asApplication } from "../database/application-role";
 import { type Ask, dropLocalRows, readLayout } from "../database/cluster";
-import { migrationNames } from "../database/data-source";
+import {
+  type Applied,
+  appliedMigrations,
+  changingTables,
+  distributeTables,
+  migrationNames,
+  openDatabase,
+} from "../database/data-source";
 import { Database, reachOf } from "../database/database";
-import { type Applied, appliedMigrations, changingTables, distributeTables, openDatabase } from "../database/migrate";
 import { entities } from "../entities/index";
 import { systemClock } from "../platform/clock";
 import type { Config } from "../platform/config";

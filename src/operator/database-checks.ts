@@ -1,7 +1,6 @@
-import { ACROSS_TENANTS_ROLE, APPLICATION_ROLE } from "../database/application-role";
+import { ACROSS_TENANTS_ROLE, APPLICATION_ROLE, type Look } from "../database/application-role";
 import { readLayout, readNodesAway } from "../database/cluster";
-import { type Look, migrationNames } from "../database/data-source";
-import { appliedMigrations } from "../database/migrate";
+import { appliedMigrations, migrationNames } from "../database/data-source";
 import { SECOND_MS } from "../platform/clock";
 import { messageOf } from "../platform/errors";
 import { clockFinding, type Finding, fault, ok, warning } from "./finding";

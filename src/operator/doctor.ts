@@ -1,7 +1,6 @@
 import { request } from "undici";
 import { fetchKeys, KeysUnreadableError, LAST_KNOWN_MS } from "../auth/key-set";
-import { DatabaseUnavailableError } from "../database/application-role";
-import { withLook } from "../database/data-source";
+import { DatabaseUnavailableError, withLook } from "../database/application-role";
 import { HOUR_MS, SECOND_MS } from "../platform/clock";
 import { type AuthConfig, type Config, ConfigError, type CrmConfig, readConfig } from "../platform/config";
 import { messageOf } from "../platform/errors";

@@ -1,9 +1,7 @@
-import { SHORT_TODAY } from "../connections/company-ledger";
+import { SHORT_TODAY } from "../connections/budget";
 import { placeOf } from "../connections/credentials";
-import { ACROSS_TENANTS_ROLE } from "../database/application-role";
-import type { Look } from "../database/data-source";
-import type { EncryptionKey } from "../platform/keyring";
-import { Keyring, keyIdOf, UnsealError } from "../platform/keyring";
+import { ACROSS_TENANTS_ROLE, type Look } from "../database/application-role";
+import { type EncryptionKey, Keyring, keyIdOf, UnsealError } from "../platform/keyring";
 import { type Finding, fault, ok, warning } from "./finding";
 
 const LATE = "5 minutes";

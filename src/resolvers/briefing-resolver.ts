@@ -2,10 +2,9 @@ import { Arg, Ctx, FieldResolver, ID, Query, Resolver, Root } from "type-graphql
 import type { InteractionRow } from "../briefing/context-records";
 import { readAsOf, readGapsOfBriefing, readMeeting } from "../briefing/meeting-rows";
 import { MOST_CANDIDATES } from "../briefing/shown-match";
+import type { OrganizationRow, PersonRow } from "../entities/contact";
 import type { DealRow } from "../entities/deal";
 import type { MeetingAttendeeRow } from "../entities/meeting";
-import type { OrganizationRow } from "../entities/organization";
-import type { PersonRow } from "../entities/person";
 import type { GapSummary } from "../entities/sync-run";
 import { A_DEPARTMENT, asMany } from "../schema/base";
 import { MeetingMatch, PersonMatch } from "../schema/meeting";

@@ -4,9 +4,9 @@ import { readRematchProgress } from "../briefing/rematch";
 import { type CrmStop, messageOfStop } from "../connections/crm-stops";
 import { grantEndsAt } from "../connections/grants";
 import { readGaps } from "../connections/known-gaps";
-import { CONNECTION_CHANGED } from "../database/notifications";
+import { CONNECTION_CHANGED } from "../database/between-processes";
 import type { ConnectionRow } from "../entities/connection";
-import type { CrmUserRow, PipelineRow } from "../entities/crm-setup";
+import type { CrmUserRow, PipelineRow } from "../entities/crm-company";
 import type { GapSummary, SyncRunRow } from "../entities/sync-run";
 import { asMany } from "../schema/base";
 import {

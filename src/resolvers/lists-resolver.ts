@@ -10,10 +10,9 @@ import {
 import { countMeetings, MEETING_ORDERS, readMeetings } from "../briefing/lists/meeting-list";
 import type { CopyScope } from "../database/database";
 import { MOST_COUNTED, type Page } from "../database/keyset";
+import type { OrganizationRow, PersonRow } from "../entities/contact";
 import type { DealRow } from "../entities/deal";
 import type { MeetingRow } from "../entities/meeting";
-import type { OrganizationRow } from "../entities/organization";
-import type { PersonRow } from "../entities/person";
 import { normalizeAddress } from "../platform/email-address";
 import { PageArgs, type RelayPage } from "../schema/base";
 import {

@@ -23,7 +23,7 @@ import {
 } from "../briefing/records";
 import { whyOutdated } from "../briefing/shown-match";
 import type { CopyScope, TenantScope } from "../database/database";
-import { CrmUserRow, PipelineRow, StageRow } from "../entities/crm-setup";
+import { CrmUserRow, PipelineRow, StageRow } from "../entities/crm-company";
 import type { MatchedEntity, MeetingMatchRow } from "../entities/meeting";
 import { normalizeAddress } from "../platform/email-address";
 import { readStepsOf } from "../sync/run-history";

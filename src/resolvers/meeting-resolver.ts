@@ -13,8 +13,8 @@ import {
 import { readMeeting } from "../briefing/meeting-rows";
 import type { ChoiceRefusal as MeetingRefusal } from "../briefing/meetings";
 import { attendeeShown, matchShown, withoutGoneDeal } from "../briefing/shown-match";
-import { MEETING_MATCHED } from "../database/notifications";
-import type { CrmUserRow } from "../entities/crm-setup";
+import { MEETING_MATCHED } from "../database/between-processes";
+import type { CrmUserRow } from "../entities/crm-company";
 import type { MeetingRow } from "../entities/meeting";
 import type { Outcome } from "../platform/errors";
 import { A_DEPARTMENT, asMany } from "../schema/base";

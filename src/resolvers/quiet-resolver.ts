@@ -9,10 +9,10 @@ import {
 import { MOST_PREVIEWED } from "../briefing/quiet/preview";
 import { readQuietSettings, type ShownSettings, type WishedSettings } from "../briefing/quiet/quiet-settings";
 import type { CopyScope } from "../database/database";
-import type { ActivityRow } from "../entities/activity";
-import type { PipelineRow, StageRow } from "../entities/crm-setup";
+import type { PersonRow } from "../entities/contact";
+import type { ActivityRow } from "../entities/context-record";
+import type { PipelineRow, StageRow } from "../entities/crm-company";
 import type { DealRow } from "../entities/deal";
-import type { PersonRow } from "../entities/person";
 import type { OwnThreshold } from "../entities/tenant";
 import { zoneNamed } from "../platform/clock";
 import { Node, OF_ALL_DEALS } from "../schema/base";

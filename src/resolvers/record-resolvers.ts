@@ -1,10 +1,8 @@
 import { Arg, Ctx, FieldResolver, ID, Query, Resolver, Root } from "type-graphql";
-import type { ActivityRow } from "../entities/activity";
-import type { CrmUserRow, PipelineRow, StageRow } from "../entities/crm-setup";
+import type { OrganizationRow, PersonRow } from "../entities/contact";
+import type { ActivityRow, NoteHead } from "../entities/context-record";
+import type { CrmUserRow, PipelineRow, StageRow } from "../entities/crm-company";
 import type { DealRow } from "../entities/deal";
-import type { NoteHead } from "../entities/note";
-import type { OrganizationRow } from "../entities/organization";
-import type { PersonRow } from "../entities/person";
 import { asMany, LARGE_VALUE } from "../schema/base";
 import { Activity, CrmUser, Note, Pipeline, Stage } from "../schema/crm";
 import { Deal, Organization, Person } from "../schema/records";

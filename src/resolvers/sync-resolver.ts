@@ -1,7 +1,12 @@
 import { Arg, Args, Ctx, FieldResolver, Float, Mutation, Query, Resolver, Root, Subscription } from "type-graphql";
-import { PROGRESS_CHANGED } from "../database/notifications";
-import type { GapSummary, SyncStepRow } from "../entities/sync-run";
-import { SYNC_RESOURCES, type SyncKind, type SyncRunRow } from "../entities/sync-run";
+import { PROGRESS_CHANGED } from "../database/between-processes";
+import {
+  type GapSummary,
+  SYNC_RESOURCES,
+  type SyncKind,
+  type SyncRunRow,
+  type SyncStepRow,
+} from "../entities/sync-run";
 import { PageArgs, type RelayPage } from "../schema/base";
 import type { Refusal } from "../schema/refusal";
 import {

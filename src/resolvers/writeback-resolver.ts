@@ -3,7 +3,7 @@ import { Args, Ctx, FieldResolver, Mutation, Query, Resolver, Root, UseMiddlewar
 import { writesShown } from "../auth/policies";
 import type { Position } from "../database/keyset";
 import type { MatchedEntity, MeetingRow } from "../entities/meeting";
-import type { WriteReceipt } from "../entities/write-receipt";
+import type { WriteReceipt } from "../entities/writeback";
 import type { RelayPage } from "../schema/base";
 import { Node } from "../schema/base";
 import { Meeting } from "../schema/meeting";

@@ -1,6 +1,6 @@
 import { Field, InputType, Int } from "type-graphql";
-import type { FieldMappingHealth } from "../entities/field-mapping";
 import type { MatchedEntity } from "../entities/meeting";
+import type { FieldMappingHealth } from "../entities/writeback";
 import { apiEnum, Node, ObjectType } from "./base";
 import { resultOf, Text } from "./refusal";
 

@@ -2,7 +2,7 @@ import { ArrayMaxSize, ArrayMinSize, ValidateNested } from "class-validator";
 import { ArgsType, createUnionType, Field, ID, InputType } from "type-graphql";
 import { isDeeperThan } from "../crm/parsing/values";
 import type { MatchedEntity } from "../entities/meeting";
-import type { FieldWriteRow, NoteWriteRow, StoredWriteErrorCode, StoredWriteState } from "../entities/write-receipt";
+import type { FieldWriteRow, NoteWriteRow, StoredWriteErrorCode, StoredWriteState } from "../entities/writeback";
 import { faultOfKey } from "../writeback/writing";
 import { apiEnum, connectionOf, JsonScalar, Node, ObjectType, PageArgs } from "./base";
 import { CrmEntityEnum } from "./crm";

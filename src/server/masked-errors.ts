@@ -4,7 +4,7 @@ import { unwrapResolverError } from "@apollo/server/errors";
 import { context, type Span, SpanKind, trace } from "@opentelemetry/api";
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { GraphQLError, type GraphQLFormattedError } from "graphql";
-import { DeadlineError, heldUpOf } from "../database/session-limits";
+import { DeadlineError, heldUpOf } from "../database/session";
 import { ServiceError } from "../platform/errors";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";

@@ -4,7 +4,7 @@ import { readGaps } from "../connections/known-gaps";
 import { BudgetLowError, CrmError, stopBehind } from "../crm/errors";
 import { ADDRESSES } from "../crm/prices";
 import type { TenantScope } from "../database/database";
-import { isGivenUp } from "../database/session-limits";
+import { isGivenUp } from "../database/session";
 import { SYNC_RESOURCES, type SyncResource, type SyncStepRow } from "../entities/sync-run";
 import { SECOND_MS } from "../platform/clock";
 import {

@@ -1,12 +1,10 @@
 import type { CrmApi, CrmPage, PageRequest } from "../crm/api";
 import type * as crm from "../crm/parsing/records";
 import type { CopyScope } from "../database/database";
-import { ActivityRow } from "../entities/activity";
-import { CrmUserRow, PipelineRow, StageRow } from "../entities/crm-setup";
+import { OrganizationRow, PersonRow } from "../entities/contact";
+import { ActivityRow, NoteRow } from "../entities/context-record";
+import { CrmUserRow, PipelineRow, StageRow } from "../entities/crm-company";
 import { DealRow } from "../entities/deal";
-import { NoteRow } from "../entities/note";
-import { OrganizationRow } from "../entities/organization";
-import { PersonRow } from "../entities/person";
 import type { SyncResource } from "../entities/sync-run";
 import * as write from "./writers";
 

@@ -1,9 +1,9 @@
 import { randomUUID } from "node:crypto";
 import { Any } from "typeorm";
 import { z } from "zod";
+import { notify, PROGRESS_CHANGED } from "../database/between-processes";
 import type { CopyScope, TenantScope } from "../database/database";
 import { enqueueJob, type JobKind } from "../database/jobs";
-import { notify, PROGRESS_CHANGED } from "../database/notifications";
 import {
   type GapSummary,
   type SyncErrorCode,

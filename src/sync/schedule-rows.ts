@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { Any, LessThanOrEqual } from "typeorm";
+import { notify, PROGRESS_CHANGED } from "../database/between-processes";
 import type { CopyScope, TenantScope } from "../database/database";
-import { notify, PROGRESS_CHANGED } from "../database/notifications";
 import { SyncListRow, SyncPassRow } from "../entities/sync-list";
 import { SYNC_RESOURCES, type SyncKind, type SyncResource, SyncRunRow } from "../entities/sync-run";
 import { askWhole, makeLists } from "./passes";

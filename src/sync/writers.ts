@@ -1,12 +1,10 @@
 import type * as crm from "../crm/parsing/records";
 import type { CopyScope } from "../database/database";
 import { jsonRows, type Synced, type UpsertOptions, upsertPage } from "../database/upsert";
-import { ActivityRow } from "../entities/activity";
-import { CrmUserRow, PipelineRow, StageRow } from "../entities/crm-setup";
+import { OrganizationRow, PersonRow } from "../entities/contact";
+import { ActivityRow, NOTE_UPSERT, NoteRow, noteRow } from "../entities/context-record";
+import { CrmUserRow, PipelineRow, StageRow } from "../entities/crm-company";
 import { DealRow } from "../entities/deal";
-import { NOTE_UPSERT, NoteRow, noteRow } from "../entities/note";
-import { OrganizationRow } from "../entities/organization";
-import { PersonRow } from "../entities/person";
 import { mailboxOf, mailDomainOf, normalizeAddress, websiteDomainOf } from "../platform/email-address";
 
 export interface Written {

@@ -1,55 +1,45 @@
 import type { Actor } from "../auth/actor";
-import type { PolicyRefusal } from "../auth/policies";
 import { holdCopyToJudge } from "../connections/copies";
-import { type FieldMappings, readFieldMappings } from "../connections/field-mappings";
+import type { FieldMappings } from "../connections/field-mappings";
 import type { CrmCustomFields } from "../crm/parsing/fields";
 import type { TenantScope } from "../database/database";
 import { jsonRows } from "../database/upsert";
 import type { MatchedEntity } from "../entities/meeting";
-import type { FieldWriteRow } from "../entities/write-receipt";
+import type { FieldWriteRow } from "../entities/writeback";
 import { accepted, type Outcome } from "../platform/errors";
-import { type AskedField, type FieldsPlan, type PlannedField, type PlanRefusal, planFields } from "./field-plan";
+import {
+  type AskedFields,
+  batchesOf,
+  FIELD_GONE,
+  type FieldsPlan,
+  notSent,
+  type PlanRefusal,
+  planOf,
+  type ReceiptedField,
+  type RecordBatch,
+  type RecordReport,
+  writeRecord,
+} from "./field-batch";
 import { isApplied } from "./field-values";
-import { verdictOf } from "./look-up-plan";
-import { type Found, type LookedUp, LookUps } from "./look-ups";
+import { type LookedUp, LookUps } from "./look-ups";
+import { type Found, verdictOf, type WriteFailure, type WriteOutcome } from "./outcomes";
 import { FIELD, makeReceipts, settle } from "./receipts";
-import { FIELD_GONE, notSent, type RecordReport, writeRecord } from "./record-batch";
-import { holdTargets, type TargetsRefusal } from "./targets";
-import type { WriteFailure, WriteOutcome } from "./write-failure";
+import type { TargetsRefusal } from "./targets";
 import {
   type Begun,
   callsToWrite,
   hashOf,
   type Intent,
-  refusalOfWriter,
   type WritebackParts,
   Writing,
+  type WritingRefusal,
 } from "./writing";
 
-export interface AskedFields {
-  meetingId: string;
-  /** What that id names; null where it is no meeting's. */
-  meeting: string | null;
-  values: AskedField[];
-  idempotencyKey: string;
-}
-
-export type WriteFieldsRefusal =
-  | PolicyRefusal
-  | TargetsRefusal
-  | PlanRefusal
-  | "CRM_UNAVAILABLE"
-  | "IDEMPOTENCY_KEY_REUSED";
+export type WriteFieldsRefusal = WritingRefusal | TargetsRefusal | PlanRefusal;
 
 export interface FieldWriteParts extends WritebackParts {
   mappings: FieldMappings;
 }
-
-/** A value with its receipt, as it is sent. */
-interface ReceiptedField extends PlannedField {
-  receipt: FieldWriteRow;
-}
-type RecordBatch = [ReceiptedField, ...ReceiptedField[]];
 
 /** Writes nominated fields (decision 0028), and finds out about those whose answer was lost. */
 export class FieldWrites {
@@ -61,11 +51,12 @@ export class FieldWrites {
     this.lookUps = new LookUps(FIELD, parts, (lookedUp) => this.#findOut(lookedUp));
   }
 
-  async write(actor: Actor, asked: AskedFields): Promise<Outcome<FieldWriteRow[], WriteFieldsRefusal>> {
-    const policy = await refusalOfWriter(this.parts, actor, "writeFields");
-    if (policy) return policy;
-    const intent = intentOf(asked);
-    return this.#writing.write(actor, intent, () => this.#begin(actor, asked, intent));
+  write(actor: Actor, asked: AskedFields): Promise<Outcome<FieldWriteRow[], WriteFieldsRefusal>> {
+    return this.#writing.write(
+      actor,
+      async () => accepted(intentOf(asked)),
+      (intent) => this.#begin(actor, asked, intent),
+    );
   }
 
   close(): Promise<void> {
@@ -197,26 +188,6 @@ function intentOf({ meetingId, values, idempotencyKey }: AskedFields): Intent {
   return { idempotencyKey, inputHash: hashOf([meetingId, sent]) };
 }
 
-async function planOf(
-  scope: TenantScope,
-  { meeting, values }: AskedFields,
-): Promise<Outcome<FieldsPlan, TargetsRefusal | PlanRefusal>> {
-  const held = await holdTargets(scope, meeting);
-  return held.ok ? planFields(held.value, await readFieldMappings(scope), values) : held;
-}
-
-/** The values of one record together, in the order of their first. */
-function batchesOf(fields: readonly ReceiptedField[]): RecordBatch[] {
-  const batches = new Map<string, RecordBatch>();
-  for (const field of fields) {
-    const record = `${field.target.entity}:${field.target.id}`;
-    const batch = batches.get(record);
-    if (batch) batch.push(field);
-    else batches.set(record, [field]);
-  }
-  return [...batches.values()];
-}
-
 const TABLES: Record<MatchedEntity, string> = { DEAL: "deal", PERSON: "person", ORGANIZATION: "organization" };
 
 /**
@@ -240,6 +211,9 @@ async function copyFields(
   // Lists of deals sort by it. No verdict hangs on it.
   if (entity === "DEAL" && updateTime && copied.length > 0)
     await scope.rows("UPDATE deal_silence SET changed_at = $4 WHERE tenant_id = $1 AND copy_id = $2 AND deal_id = $3", [
-      ...[scope.tenantId, copyId, id, updateTime],
+      scope.tenantId,
+      copyId,
+      id,
+      updateTime,
     ]);
 }

@@ -1,13 +1,12 @@
 import type { CrmApi } from "../crm/api";
 import type { TenantScope } from "../database/database";
 import { hasLiveJob } from "../database/jobs";
-import type { WriteReceipt } from "../entities/write-receipt";
+import type { WriteReceipt } from "../entities/writeback";
 import { MINUTE_MS } from "../platform/clock";
 import { forEachLogged } from "../platform/work";
-import { ABANDONED_AFTER_MS, nextLookUp } from "./look-up-plan";
+import { ABANDONED_AFTER_MS, type Found, isOfTheCrm, nextLookUp } from "./outcomes";
 import { enqueueLookUp, settle, type WriteKind, type WriteRef } from "./receipts";
-import { isOfTheCrm, type WriteOutcome } from "./write-failure";
-import { callsOf, type WritebackParts } from "./writing";
+import { callsOf, settleFound, type WritebackParts } from "./writing";
 
 /** In one sweep; the next one finds the rest. */
 const MOST_AT_ONCE = 500;
@@ -28,13 +27,6 @@ export interface LookedUp<Row> {
   api: CrmApi;
   begunAt: Date;
   sentAt: Date;
-}
-
-/** What the CRM certainly did with a write. */
-export interface Found {
-  outcome: WriteOutcome;
-  /** Brings what was seen into the copy, in the transaction that settles the receipt. */
-  copy?(scope: TenantScope): Promise<void>;
 }
 
 /** Reads the CRM, and never sends. null: what it shows is no proof. */
@@ -80,12 +72,7 @@ export class LookUps<Row extends WriteReceipt> {
       const sentAt = receipt.sentAt ?? begunAt;
       const found = await this.look({ receipt, copyId, api: callsOf(this.parts, tenantId, copyId), begunAt, sentAt });
       if (!found) return;
-      const { state } = await database.tenant(tenantId).transaction(async (scope) => {
-        const settled = await settle(scope, this.kind, writeId, found.outcome, clock());
-        await found.copy?.(scope);
-        return settled;
-      });
-      this.parts.metrics?.crmWrites.inc({ kind: this.kind.name, state });
+      const { state } = await settleFound(this.parts, this.kind, receipt, found);
       logger.info({ tenantId, writeId, state }, "a lost answer was looked up");
     } catch (error) {
       if (!isOfTheCrm(error)) throw error;

@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import MarkdownIt from "markdown-it";
+import type { CrmNote } from "../crm/parsing/records";
 import { safeHtml } from "../platform/safe-html";
 import { inSlice } from "../platform/work";
 
@@ -69,4 +70,16 @@ export function referenceIn(html: string): string | null {
   // Most notes of a CRM are not ours, and megabytes of them are looked at in one turn.
   if (!html.includes(REFERENCE_BEGINS)) return null;
   return html.match(REFERENCES)?.at(-1) ?? null;
+}
+
+export const referenceOf = ({ content, ending }: CrmNote) => referenceIn(content + ending);
+
+/** The id of the first note with each reference; few pages have any. */
+export function firstOfEachReference(notes: readonly CrmNote[]): Map<string, number> {
+  const first = new Map<string, number>();
+  for (const note of notes) {
+    const reference = referenceOf(note);
+    if (reference && note.id < (first.get(reference) ?? Number.POSITIVE_INFINITY)) first.set(reference, note.id);
+  }
+  return first;
 }

@@ -1,27 +1,26 @@
 import type { Actor } from "../auth/actor";
-import type { PolicyRefusal } from "../auth/policies";
 import { holdLiveCopy } from "../connections/copies";
 import type { CrmApi } from "../crm/api";
 import type { CrmNote } from "../crm/parsing/records";
 import type { CopyScope, TenantScope } from "../database/database";
 import { jsonRows, upsertPage } from "../database/upsert";
-import { NOTE_UPSERT, NoteRow, noteRow } from "../entities/note";
-import { NoteWriteRow } from "../entities/write-receipt";
+import { NOTE_UPSERT, NoteRow, noteRow } from "../entities/context-record";
+import { NoteWriteRow } from "../entities/writeback";
 import { accepted, type Outcome, refused } from "../platform/errors";
-import { verdictOf } from "./look-up-plan";
-import { type Found, type LookedUp, LookUps } from "./look-ups";
-import { newReference, noteHtml, referenceIn } from "./note-html";
-import { makeReceipts, NOTE, settle } from "./receipts";
+import { type LookedUp, LookUps } from "./look-ups";
+import { firstOfEachReference, newReference, noteHtml, referenceOf } from "./note-html";
+import { certainFailureOf, type Found, verdictOf, type WriteFailure } from "./outcomes";
+import { makeReceipts, NOTE } from "./receipts";
 import { type AskedTarget, type ChoiceRefusal, holdTargets, type TargetsRefusal, targetOf } from "./targets";
-import { certainFailureOf, type WriteFailure } from "./write-failure";
 import {
   type Begun,
   callsToWrite,
   hashOf,
   type Intent,
-  refusalOfWriter,
+  settleFound,
   type WritebackParts,
   Writing,
+  type WritingRefusal,
 } from "./writing";
 
 /** What a client asks for, with its ids as sent and as read; an id that names nothing of the kind is null. */
@@ -35,13 +34,7 @@ export interface AskedNote {
   idempotencyKey: string;
 }
 
-export type WriteNoteRefusal =
-  | PolicyRefusal
-  | TargetsRefusal
-  | ChoiceRefusal
-  | "CRM_UNAVAILABLE"
-  | "CONTENT_TOO_LONG"
-  | "IDEMPOTENCY_KEY_REUSED";
+export type WriteNoteRefusal = WritingRefusal | TargetsRefusal | ChoiceRefusal | "CONTENT_TOO_LONG";
 
 /** What is to be sent, and by what it is known again. */
 interface NoteIntent extends Intent {
@@ -64,11 +57,11 @@ export class NoteWrites {
   }
 
   async write(actor: Actor, asked: AskedNote): Promise<Outcome<NoteWriteRow, WriteNoteRefusal>> {
-    const policy = await refusalOfWriter(this.parts, actor, "writeNote");
-    if (policy) return policy;
-    const intent = await intentOf(asked);
-    if (!intent.ok) return intent;
-    const written = await this.#writing.write(actor, intent.value, () => this.#begin(actor, asked, intent.value));
+    const written = await this.#writing.write(
+      actor,
+      () => intentOf(asked),
+      (intent: NoteIntent) => this.#begin(actor, asked, intent),
+    );
     return written.ok ? accepted(theOne(written.value)) : written;
   }
 
@@ -108,7 +101,7 @@ export class NoteWrites {
 
   /** The only place that sends a note, and only who has just made the receipt comes here. */
   async #send(receipt: NoteWriteRow, html: string): Promise<NoteWriteRow[]> {
-    const { database, clock, logger, metrics } = this.parts;
+    const { logger } = this.parts;
     const { tenantId, id, copyId, entity, targetId } = receipt;
     const found = await callsToWrite(this.parts, receipt)
       .createNote({ entity, id: targetId }, html)
@@ -123,13 +116,7 @@ export class NoteWrites {
           return { outcome: failure ? { state: "FAILED", failure } : { state: "UNKNOWN" } };
         },
       );
-    const settled = await database.tenant(tenantId).transaction(async (scope) => {
-      const row = await settle(scope, NOTE, id, found.outcome, clock());
-      await found.copy?.(scope);
-      return row;
-    });
-    metrics?.crmWrites.inc({ kind: "note", state: settled.state });
-    return [settled];
+    return [await settleFound(this.parts, NOTE, receipt, found)];
   }
 }
 
@@ -204,18 +191,6 @@ async function search(
     cursor = page.next;
   } while (cursor !== null);
   return { note, complete };
-}
-
-const referenceOf = ({ content, ending }: CrmNote) => referenceIn(content + ending);
-
-/** The id of the first note with each reference; few pages have any. */
-function firstOfEachReference(notes: readonly CrmNote[]): Map<string, number> {
-  const first = new Map<string, number>();
-  for (const note of notes) {
-    const reference = referenceOf(note);
-    if (reference && note.id < (first.get(reference) ?? Number.POSITIVE_INFINITY)) first.set(reference, note.id);
-  }
-  return first;
 }
 
 /**

@@ -3,11 +3,10 @@ import type { ObjectType } from "typeorm";
 import { z } from "zod";
 import type { TenantScope } from "../database/database";
 import { enqueueJob, type JobKind } from "../database/jobs";
-import { FieldWriteRow, NoteWriteRow, type StoredWriteState, type WriteReceipt } from "../entities/write-receipt";
+import { FieldWriteRow, NoteWriteRow, type StoredWriteState, type WriteReceipt } from "../entities/writeback";
 import { DAY_MS } from "../platform/clock";
-import { nextLookUp } from "./look-up-plan";
+import { nextLookUp, sentenceOf, type WriteFailure, type WriteOutcome } from "./outcomes";
 import type { MeetingTargets, Target } from "./targets";
-import { sentenceOf, type WriteFailure, type WriteOutcome } from "./write-failure";
 
 const WRITE_REF = z.object({ tenantId: z.number(), writeId: z.uuid() });
 export type WriteRef = z.infer<typeof WRITE_REF>;
@@ -22,6 +21,8 @@ const lookUpJob = (name: string): JobKind<WriteRef> => ({
 export interface WriteKind<Row extends WriteReceipt> {
   /** As metrics have it. */
   name: "note" | "field";
+  /** As the audit has it. */
+  operation: "writeNote" | "writeFields";
   table: "note_write" | "field_write";
   row: ObjectType<Row>;
   /** The columns of this kind alone, as SQL; a new receipt has their values in this order. */
@@ -39,6 +40,7 @@ export interface WriteKind<Row extends WriteReceipt> {
 
 export const NOTE: WriteKind<NoteWriteRow> = {
   name: "note",
+  operation: "writeNote",
   table: "note_write",
   row: NoteWriteRow,
   ownColumns: "reference",
@@ -55,6 +57,7 @@ export const NOTE: WriteKind<NoteWriteRow> = {
 
 export const FIELD: WriteKind<FieldWriteRow> = {
   name: "field",
+  operation: "writeFields",
   table: "field_write",
   row: FieldWriteRow,
   ownColumns: "position, field_key, value",
@@ -79,9 +82,7 @@ export function findReceipts<Row extends WriteReceipt>(
 }
 
 /** Whether the record that a receipt names is one of the CRM company that is connected now. */
-export interface OfCompany {
-  of_present_company: boolean;
-}
+export type OfCompany = { of_present_company: boolean };
 
 const OF_PRESENT_COMPANY = `EXISTS (
   SELECT 1 FROM connection c
@@ -200,18 +201,9 @@ export async function settle<Row extends WriteReceipt>(
      WHERE tenant_id = $1 AND id = $2 AND state = ANY ($9) RETURNING *`,
     [tenantId, id, state, code, message, now, settledAt, nextLookUpAt, from, ...(isNote ? [crmNoteId] : [])],
   );
-  const receipt = changed ?? (await readReceipt(scope, kind, id));
-  if (isUnknown && receipt.state === "UNKNOWN" && nextLookUpAt) await enqueueLookUp(scope, kind, id, nextLookUpAt);
-  return receipt;
-}
-
-async function readReceipt<Row extends WriteReceipt>(
-  { tenantId, entities }: TenantScope,
-  { row, table }: WriteKind<Row>,
-  id: string,
-): Promise<Row> {
-  const [receipt] = await entities(row, `SELECT * FROM ${table} WHERE tenant_id = $1 AND id = $2`, [tenantId, id]);
+  const receipt = changed ?? (await readReceipts(scope, kind, [id]))[0];
   if (!receipt) throw new Error(`receipt ${id} was made and is not there`);
+  if (isUnknown && receipt.state === "UNKNOWN" && nextLookUpAt) await enqueueLookUp(scope, kind, id, nextLookUpAt);
   return receipt;
 }
 

@@ -1,6 +1,6 @@
 import type { TenantScope } from "../database/database";
 import { type ListOrder, type Page, type PageRequest, readPage } from "../database/keyset";
-import { type FieldWriteRow, NoteWriteRow } from "../entities/write-receipt";
+import { type FieldWriteRow, NoteWriteRow } from "../entities/writeback";
 import { FIELD, NOTE, type OfCompany, readReceipts } from "./receipts";
 import { faultOfKey } from "./writing";
 

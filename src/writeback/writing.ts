@@ -7,14 +7,13 @@ import { CrmApi, type TokenSource } from "../crm/api";
 import type { CrmHttp } from "../crm/http";
 import type { Reservation } from "../crm/prices";
 import type { Database } from "../database/database";
-import type { WriteReceipt } from "../entities/write-receipt";
+import type { WriteReceipt } from "../entities/writeback";
 import { type Clock, SECOND_MS, timeLimit } from "../platform/clock";
 import { accepted, type Outcome, type Refused, refused } from "../platform/errors";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
-import { BEGIN_WITHIN_MS } from "./look-up-plan";
-import { findReceipts, type WriteKind } from "./receipts";
-import { NotSentInTimeError } from "./write-failure";
+import { BEGIN_WITHIN_MS, type Found, NotSentInTimeError } from "./outcomes";
+import { findReceipts, settle, type WriteKind } from "./receipts";
 
 /** What writing to the CRM and looking up what became of it are made with. */
 export interface WritebackParts {
@@ -53,19 +52,6 @@ const KEY_REUSED = refused(
   "idempotencyKey",
 );
 
-/** Why this actor may not write at all, which is audited; null where it may. */
-export async function refusalOfWriter(
-  { database, logger, clock }: WritebackParts,
-  actor: Actor,
-  operation: string,
-): Promise<Refused<PolicyRefusal> | null> {
-  const policy = refusalToWrite(actor);
-  if (!policy) return null;
-  const refusal = refused(policy, "Your organization's plan does not include the CRM. Ask an owner to change it.");
-  await recordPolicyRefusal(database, logger, actor, refusal, operation, clock());
-  return refusal;
-}
-
 /** Calls through the connection of a copy. @param mayBegin asked right before each request goes on the wire */
 export function callsOf(parts: WritebackParts, tenantId: number, copyId: number, mayBegin?: () => void): CrmApi {
   const { http, crmBaseUrl, tokensOf, reservationOf } = parts;
@@ -83,6 +69,24 @@ export function callsToWrite(parts: WritebackParts, { tenantId, copyId, requeste
     if (isOver()) throw new NotSentInTimeError("It was not sent within a minute of its receipt.");
   });
 }
+
+/** Settles a receipt by what the CRM certainly did, and brings what was seen into the copy at once. */
+export async function settleFound<Row extends WriteReceipt>(
+  { database, clock, metrics }: WritebackParts,
+  kind: WriteKind<Row>,
+  { tenantId, id }: Pick<WriteReceipt, "tenantId" | "id">,
+  { outcome, copy }: Found,
+): Promise<Row> {
+  const settled = await database.tenant(tenantId).transaction(async (scope) => {
+    const receipt = await settle(scope, kind, id, outcome, clock());
+    await copy?.(scope);
+    return receipt;
+  });
+  metrics?.crmWrites.inc({ kind: kind.name, state: settled.state });
+  return settled;
+}
+
+export type WritingRefusal = PolicyRefusal | "CRM_UNAVAILABLE" | "IDEMPOTENCY_KEY_REUSED";
 
 /** By what a write is known again. */
 export interface Intent {
@@ -112,20 +116,28 @@ export class Writing<Row extends WriteReceipt> {
 
   constructor(
     private readonly kind: WriteKind<Row>,
-    private readonly parts: Pick<WritebackParts, "database" | "stopped" | "waitMs">,
+    private readonly parts: WritebackParts,
   ) {}
 
-  /** @param begin commits the receipts, together with the proof that their targets are matched */
-  async write<Code extends string>(
-    { tenantId }: Actor,
-    intent: Intent,
-    begin: () => Promise<Outcome<Begun<Row>, Code>>,
-  ): Promise<Outcome<Row[], Code | "CRM_UNAVAILABLE" | "IDEMPOTENCY_KEY_REUSED">> {
-    const earlier = await this.#find(tenantId, intent.idempotencyKey);
+  /**
+   * @param read what is asked for, once the actor may write at all
+   * @param begin commits the receipts, together with the proof that their targets are matched
+   */
+  async write<I extends Intent, Code extends string>(
+    actor: Actor,
+    read: () => Promise<Outcome<I, Code>>,
+    begin: (intent: I) => Promise<Outcome<Begun<Row>, Code>>,
+  ): Promise<Outcome<Row[], Code | WritingRefusal>> {
+    const policy = await this.#policy(actor);
+    if (policy) return policy;
+    const asked = await read();
+    if (!asked.ok) return asked;
+    const intent = asked.value;
+    const earlier = await this.#find(actor.tenantId, intent.idempotencyKey);
     if (earlier.length > 0) return this.#again(earlier, intent);
     const stopped = await this.parts.stopped?.();
     if (stopped) return stopped;
-    const begun = await begin();
+    const begun = await begin(intent);
     if (!begun.ok) return begun;
     const { receipts, send } = begun.value;
     return send ? accepted(await this.#track(send())) : this.#again(receipts, intent);
@@ -134,6 +146,16 @@ export class Writing<Row extends WriteReceipt> {
   /** Sends end by themselves; a process that stops waits for its own, so that no receipt is left behind. */
   async close(): Promise<void> {
     await Promise.allSettled(this.#underWay);
+  }
+
+  /** Why this actor may not write at all, which is audited; null where it may. */
+  async #policy(actor: Actor): Promise<Refused<PolicyRefusal> | null> {
+    const policy = refusalToWrite(actor);
+    if (!policy) return null;
+    const { database, logger, clock } = this.parts;
+    const refusal = refused(policy, "Your organization's plan does not include the CRM. Ask an owner to change it.");
+    await recordPolicyRefusal(database, logger, actor, refusal, this.kind.operation, clock());
+    return refusal;
   }
 
   #find(tenantId: number, idempotencyKey: string): Promise<Row[]> {

@@ -121,7 +121,9 @@ test.each(OTHERS)(
       const run = await syncEnds(service, { tenant });
       expect({ call, ...run }).toMatchObject({ call, state: "FAILED", error: { code: "NEEDS_REAUTHORIZATION" } });
       expect({ call, asked: askedByOther(), rows: await rowsOfOther(tenant) }).toEqual({
-        ...{ call, asked: ONLY_WHO, rows: [] },
+        call,
+        asked: ONLY_WHO,
+        rows: [],
       });
       expect(await shown(tenant)).toEqual(CHANGED);
       expect(await eventsOf(tenant)).toEqual([{ code: "IDENTITY_CHANGED" }]);

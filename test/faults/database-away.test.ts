@@ -27,7 +27,9 @@ beforeAll(async () => {
   url.port = String(gate.port);
   program = startProgram("src/main.js", {
     ...environmentFor(simulator),
-    ...{ DATABASE_URL: url.href, LOG_LEVEL: "info", SYNC_INTERVAL_SECONDS: "0" },
+    DATABASE_URL: url.href,
+    LOG_LEVEL: "info",
+    SYNC_INTERVAL_SECONDS: "0",
   });
   const address = (await program.says(/"address":"([^"]+)"/))[1] ?? "";
   service = { url: address, ask: (query, variables) => ask(query, variables), stop: async () => undefined };

@@ -76,12 +76,14 @@ const SHOWN = `query ($id: ID!) { connection { state boundEmail sync { current {
   briefing(meetingId: $id) { asOf } meeting(id: $id) { briefing { asOf } match { status deal { id } } attendees { match { person { id } } } } }`;
 const NOTHING = {
   connection: {
-    ...{ state: "NOT_CONNECTED", boundEmail: null },
+    state: "NOT_CONNECTED",
+    boundEmail: null,
     sync: { current: null, last: null, lastSuccessAt: null, gaps: [] },
   },
   briefing: null,
   meeting: {
-    ...{ briefing: null, match: { status: "PENDING", deal: null } },
+    briefing: null,
+    match: { status: "PENDING", deal: null },
     attendees: [{ match: { person: null } }],
   },
 };
@@ -130,7 +132,10 @@ async function disconnectAtSomeMoment(seed: number, user: number): Promise<Ended
   await sleep(LATE_MS);
   const late = requestsOf(user).filter(({ at }) => at.getTime() > answered);
   return {
-    ...{ seed, copyId, seen, run: runs[0]?.state ?? "" },
+    seed,
+    copyId,
+    seen,
+    run: runs[0]?.state ?? "",
     late: late.map(({ at }) => ({ atMs: at.getTime() - answered })),
   };
 }

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Meetings } from "../../src/briefing/meetings";
-import { Disconnecting } from "../../src/connections/disconnecting";
+import { Disconnecting } from "../../src/connections/connecting";
 import { FieldMappings } from "../../src/connections/field-mappings";
 import { CrmApi } from "../../src/crm/api";
 import { SESSION_LIMITS } from "../../src/database/session-limits";
@@ -90,7 +90,8 @@ async function freeze(work: FrozenWork, point: FreezePoint, on: object = {}): Pr
   );
   const program = startProgram("test/support/programs/frozen-victim.js", {
     ...world.environment,
-    ...{ DEEP: DEEP ?? "", ...Object.fromEntries(words) },
+    DEEP: DEEP ?? "",
+    ...Object.fromEntries(words),
   });
   frozen.push(program);
   if (point === "sent") {
@@ -140,7 +141,9 @@ const disconnecting = () =>
     endsSync: { cancelRuns: (scope, copyId) => cancelRuns(scope, copyId, clock()) },
   });
 const admin = async (tenant: string) => ({
-  ...{ ...(await seller(database)), tenant, tenantId: await database.tenantId(tenant) },
+  ...(await seller(database)),
+  tenant,
+  tenantId: await database.tenantId(tenant),
   role: "admin" as const,
 });
 
@@ -292,8 +295,12 @@ test.each<FreezePoint>(["before:1", "in:1"])(
   "a meeting frozen at %s of being matched: the same meeting is recorded by another process, and stays as that left it",
   async (point) => {
     const asked = {
-      ...{ externalId: `frozen-${point}`, title: "Old", startsAt: new Date(), endsAt: null },
-      ...{ ownerEmail: "anna@seller.example", attendees: [] },
+      externalId: `frozen-${point}`,
+      title: "Old",
+      startsAt: new Date(),
+      endsAt: null,
+      ownerEmail: "anna@seller.example",
+      attendees: [],
     };
     const freezing = await freeze("match", point, { ASKED: asked });
     const { database: db, logger } = healthy.parts;

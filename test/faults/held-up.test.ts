@@ -1,8 +1,7 @@
 import { Client } from "pg";
 import { APPLICATION_ROLE, asApplication } from "../../src/database/application-role";
 import { Database, reachOf } from "../../src/database/database";
-import { SESSION_LIMITS, withLimits, withoutTransactionLimit } from "../../src/database/session-limits";
-import { SessionTurns } from "../../src/database/session-turns";
+import { SESSION_LIMITS, SessionTurns, withLimits, withoutTransactionLimit } from "../../src/database/session-limits";
 import { Secret } from "../../src/platform/keyring";
 import { connect, dataOf, until } from "../support/stories";
 import { useService } from "../support/world";
@@ -66,7 +65,8 @@ test("a session that ends under an operation's read gives its place back, whatev
     unreadOfTenant: 1,
   };
   const crowded = new Database(database.dataSource, {
-    ...{ turns: new SessionTurns(one), reach: await reachOf(database.dataSource) },
+    turns: new SessionTurns(one),
+    reach: await reachOf(database.dataSource),
   });
   const deadline = AbortSignal.timeout(10_000);
   for (let index = 0; index < 30; index += 1) {

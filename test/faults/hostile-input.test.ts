@@ -62,11 +62,27 @@ beforeAll(async () => {
 }, 120_000);
 
 const KNOWN = new Set([
-  ...["BAD_USER_INPUT", "BAD_REQUEST", "GRAPHQL_VALIDATION_FAILED", "GRAPHQL_PARSE_FAILED", "UNAUTHENTICATED"],
-  ...["OPERATION_RESOLUTION_FAILURE", "PERSISTED_QUERY_NOT_SUPPORTED", "PERSISTED_QUERY_NOT_FOUND"],
-  ...["DOCUMENT_TOO_DEEP", "TOO_MANY_ALIASES", "OPERATION_TOO_COSTLY", "BODY_TOO_LARGE", "TOO_MANY_OPERATIONS"],
-  ...["TOO_MANY_SUBSCRIPTIONS", "SUBSCRIPTIONS_ONLY", "NOT_ALLOWED_FOR_ROLE", "NOT_CONNECTED", "CRM_UNAVAILABLE"],
-  ...["NEEDS_REAUTHORIZATION", "UNSUPPORTED_MEDIA_TYPE", "NOT_FOUND"],
+  "BAD_USER_INPUT",
+  "BAD_REQUEST",
+  "GRAPHQL_VALIDATION_FAILED",
+  "GRAPHQL_PARSE_FAILED",
+  "UNAUTHENTICATED",
+  "OPERATION_RESOLUTION_FAILURE",
+  "PERSISTED_QUERY_NOT_SUPPORTED",
+  "PERSISTED_QUERY_NOT_FOUND",
+  "DOCUMENT_TOO_DEEP",
+  "TOO_MANY_ALIASES",
+  "OPERATION_TOO_COSTLY",
+  "BODY_TOO_LARGE",
+  "TOO_MANY_OPERATIONS",
+  "TOO_MANY_SUBSCRIPTIONS",
+  "SUBSCRIPTIONS_ONLY",
+  "NOT_ALLOWED_FOR_ROLE",
+  "NOT_CONNECTED",
+  "CRM_UNAVAILABLE",
+  "NEEDS_REAUTHORIZATION",
+  "UNSUPPORTED_MEDIA_TYPE",
+  "NOT_FOUND",
 ]);
 
 interface ShownError {
@@ -143,14 +159,12 @@ const TYPES = [
 test("500 bodies, headers and methods", async () => {
   const header = fc.string({ unit: "grapheme-ascii", maxLength: 300 });
   const cases = fc.record({
-    ...{ body: fc.oneof(fc.json(), fc.string(), fc.constantFrom("", "{", "[]", "null", "[".repeat(50_000))) },
-    ...{
-      authorization: fc.oneof(
-        header,
-        header.map((text) => `Bearer ${text}`),
-      ),
-      cookie: header,
-    },
+    body: fc.oneof(fc.json(), fc.string(), fc.constantFrom("", "{", "[]", "null", "[".repeat(50_000))),
+    authorization: fc.oneof(
+      header,
+      header.map((text) => `Bearer ${text}`),
+    ),
+    cookie: header,
     type: fc.constantFrom(...TYPES),
     method: fc.constantFrom("POST" as const, "GET" as const, "PUT" as const, "DELETE" as const, "OPTIONS" as const),
     path: fc.constantFrom(
@@ -165,7 +179,9 @@ test("500 bodies, headers and methods", async () => {
   });
   await holds(cases, 500, async ({ body, authorization, cookie, type, method, path, isKnown }) => {
     const headers = {
-      ...{ "content-type": type, cookie: cookie.trim(), "x-forwarded-for": cookie.trim() },
+      "content-type": type,
+      cookie: cookie.trim(),
+      "x-forwarded-for": cookie.trim(),
       authorization: isKnown ? `Bearer ${bearers.acme}` : authorization.trim(),
     };
     const answer = await request(`${service.url}${path}`, {
@@ -211,7 +227,8 @@ test("500 sockets: protocol violations, garbage, huge, early and doubled message
         "error",
         "x",
       ),
-      ...{ id: fc.constantFrom<unknown>("1", "1", "2", "", null, "__proto__", "x".repeat(300), 1), payload },
+      id: fc.constantFrom<unknown>("1", "1", "2", "", null, "__proto__", "x".repeat(300), 1),
+      payload,
     }),
     fc.constantFrom<unknown>("{", "", "null", "[]", "\u0000", "x".repeat(70_000), '{"type":"subscribe"}'),
     fc.string(),
@@ -255,8 +272,15 @@ async function speak(isKnown: boolean, messages: readonly unknown[]): Promise<vo
 
 const SYNC = "mutation { requestSync(kind: RECONCILE) { __typename } }";
 const LISTS = [
-  ...["/api/v1/users", "/api/v2/pipelines", "/api/v2/stages", "/api/v2/organizations", "/api/v2/persons"],
-  ...["/api/v2/deals", "/api/v2/activities", "/api/v1/notes", "/api/v2/dealFields"],
+  "/api/v1/users",
+  "/api/v2/pipelines",
+  "/api/v2/stages",
+  "/api/v2/organizations",
+  "/api/v2/persons",
+  "/api/v2/deals",
+  "/api/v2/activities",
+  "/api/v1/notes",
+  "/api/v2/dealFields",
 ];
 
 interface CrmPage {

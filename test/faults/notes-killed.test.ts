@@ -34,8 +34,10 @@ async function writeAndDie(death: NoteDeath, key: string, jitterMs: number): Pro
   const before = posts(simulator).length;
   const victim = startProgram("test/support/programs/note-victim.js", {
     ...world.environment,
-    ...{ DEATH: death, JITTER_MS: String(jitterMs) },
-    ...{ ACTOR: JSON.stringify(await seller(database)), ASKED: JSON.stringify(askedNote(meetingId, key)) },
+    DEATH: death,
+    JITTER_MS: String(jitterMs),
+    ACTOR: JSON.stringify(await seller(database)),
+    ASKED: JSON.stringify(askedNote(meetingId, key)),
   });
   if (death === "REQUEST_SENT") {
     await until("the request is sent", async () => posts(simulator).length > before);

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Fault } from "../../simulator";
 import { Random } from "../../simulator/seed/random";
-import { NoteWriteRow } from "../../src/entities/write-receipt";
+import { NoteWriteRow } from "../../src/entities/writeback";
 import { NoteWrites } from "../../src/writeback/notes";
 import { withTransactions } from "../support/database";
 import { askedNote, notesWith, posts, seller } from "../support/notes";

@@ -37,7 +37,8 @@ beforeAll(async () => {
   for (let index = 0; index < DEALS; index++) rows.deal(deal(index, now), { notes: [], fields: [] });
   await rows.insert(database);
   await database.query("INSERT INTO connection (tenant_id, state, copy_id) VALUES ($1, 'CONNECTED', $2)", [
-    ...[tenantId, COPY_ID],
+    tenantId,
+    COPY_ID,
   ]);
   await database.query("ANALYZE");
   await judgeByPresentRules(copy(), new Date(now));
@@ -52,8 +53,13 @@ afterAll(async () => {
 /** The last contact of each was up to 29 days ago; nothing is planned, and nobody has mailed. */
 const deal = (index: number, now: number): DealFacts => ({
   ...HEALTHY,
-  ...{ dealId: 1_000 + index, planned: [], hasMail: false, stageId: null, updatedAt: now },
-  ...{ addedAt: now - 60 * DAY_MS, inStageSince: now - (index % 20) * DAY_MS },
+  dealId: 1_000 + index,
+  planned: [],
+  hasMail: false,
+  stageId: null,
+  updatedAt: now,
+  addedAt: now - 60 * DAY_MS,
+  inStageSince: now - (index % 20) * DAY_MS,
   contacts: [
     { kind: "NOTE", at: now - ((index % 30) + 0.5) * DAY_MS, crmId: 7, activityType: null, withPerson: false },
   ],
@@ -63,7 +69,9 @@ const copy = () => ({ ...new Database(database.dataSource).tenant(tenantId), cop
 function startWorker(): void {
   worker = startProgram("src/main.js", {
     ...environmentFor(simulator),
-    ...{ ROLES: "worker", DATABASE_URL: database.url.reveal(), SYNC_INTERVAL_SECONDS: "0" },
+    ROLES: "worker",
+    DATABASE_URL: database.url.reveal(),
+    SYNC_INTERVAL_SECONDS: "0",
   });
 }
 async function kill(): Promise<void> {

@@ -61,12 +61,10 @@ async function renewAndDie(crm: Crm, tenant: string, copyId: number, death: Deat
   }
   const victim = startProgram("test/support/programs/renewal-victim.js", {
     ...environment,
-    ...{
-      TENANT: String(await database.tenantId(tenant)),
-      COPY_ID: String(copyId),
-      DEATH: death,
-      JITTER_MS: String(jitterMs),
-    },
+    TENANT: String(await database.tenantId(tenant)),
+    COPY_ID: String(copyId),
+    DEATH: death,
+    JITTER_MS: String(jitterMs),
   });
   if (death === "REQUEST_SENT") {
     await until("the request is sent", async () => tokenRequests(crm) > before);
@@ -127,12 +125,16 @@ const LOST = { state: "NEEDS_REAUTHORIZATION", reauthorizationReason: "RENEWAL_U
 const recovered = (requestsOfTheDead: number, requestsAfter: number, proofsAfter = 1): Ending => ({
   needs: ["token:200", "token:200"],
   connection: WORKS,
-  ...{ requestsOfTheDead, requestsAfter, proofsAfter },
+  requestsOfTheDead,
+  requestsAfter,
+  proofsAfter,
 });
 const lost: Ending = {
   needs: ["NeedsReauthorizationError", "NeedsReauthorizationError"],
   connection: LOST,
-  ...{ requestsOfTheDead: 1, requestsAfter: 1, proofsAfter: 0 },
+  requestsOfTheDead: 1,
+  requestsAfter: 1,
+  proofsAfter: 0,
 };
 
 test.each<[Death, Record<Rule, Ending>]>([

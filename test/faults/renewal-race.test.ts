@@ -28,7 +28,9 @@ test.each(DELAYS_MS)(
     const programs = Array.from({ length: PROCESSES }, () =>
       startProgram("test/support/programs/token-callers.js", {
         ...environment,
-        ...{ TENANT: String(tenantId), COPY_ID: String(copyId), CALLERS: String(CALLERS) },
+        TENANT: String(tenantId),
+        COPY_ID: String(copyId),
+        CALLERS: String(CALLERS),
       }),
     );
     await Promise.all(programs.map((program) => program.says(/ready/)));

@@ -38,7 +38,10 @@ afterEach(() => Promise.all(workers.map(kill)));
 function startWorker(): Program {
   const worker = startProgram("src/main.js", {
     ...environmentFor(simulator),
-    ...{ ROLES: "worker", DATABASE_URL: database.url.reveal(), LOG_LEVEL: "info", SYNC_INTERVAL_SECONDS: "0" },
+    ROLES: "worker",
+    DATABASE_URL: database.url.reveal(),
+    LOG_LEVEL: "info",
+    SYNC_INTERVAL_SECONDS: "0",
   });
   workers.push(worker);
   return worker;

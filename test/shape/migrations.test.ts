@@ -1,5 +1,4 @@
-import { createDataSource } from "../../src/database/data-source";
-import { connectDatabase, migrate } from "../../src/database/migrate";
+import { connectDatabase, createDataSource, migrate } from "../../src/database/data-source";
 import { entities } from "../../src/entities";
 import { createTestDatabase } from "../support/database";
 import { useDatabase } from "../support/world";

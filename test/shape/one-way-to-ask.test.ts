@@ -4,7 +4,7 @@ import { isNode, type Node, nodesOf, parse, sourceFiles } from "../support/synta
 
 /** The database is asked through a scope's `rows`, `entities`, `typed` and `transaction`, or across tenants; and nothing of a library is changed for it. */
 
-const MOST_FILES = 20;
+const MOST_FILES = 16;
 const LONGEST_FILE = 250;
 
 const named = (node: unknown): string => (isNode(node) ? String(node.value ?? "") : "");
@@ -120,6 +120,8 @@ test.each([
 test("the database's folder stays one that is read in an hour", () => {
   const files = sourceFiles().filter((file) => file.startsWith("database/"));
   expect(files.length).toBeLessThanOrEqual(MOST_FILES);
-  const lengths = files.map((file) => ({ file, lines: readFileSync(join("src", file), "utf8").split("\n").length }));
+  // A migration is a list of tables.
+  const read = files.filter((file) => !file.startsWith("database/migrations/"));
+  const lengths = read.map((file) => ({ file, lines: readFileSync(join("src", file), "utf8").split("\n").length }));
   expect(lengths.filter(({ lines }) => lines > LONGEST_FILE)).toEqual([]);
 });

@@ -9,7 +9,10 @@ const filesUnder = (folder: string): string[] =>
 
 const PAGES = filesUnder("docs/decisions").filter((file) => /\/\d{4}-[^/]+\.md$/.test(file));
 const DOCUMENTS = [
-  ...["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "bench/README.md"],
+  "README.md",
+  "CHANGELOG.md",
+  "CONTRIBUTING.md",
+  "bench/README.md",
   ...filesUnder("docs").filter((file) => file.endsWith(".md")),
 ];
 const numberOf = (page: string) => basename(page).slice(0, 4);
@@ -36,8 +39,18 @@ const CLAUSES: Record<string, number | string[]> = {
   "4.3 rule": 3,
   "5 item": 11,
   "5.1 row": [
-    ...["deals:read", "deals:write", "persons:read", "persons:write", "organizations:read", "organizations:write"],
-    ...["pipelines:read", "activities:read", "users:read", "activities:write", "products:read", "products:write"],
+    "deals:read",
+    "deals:write",
+    "persons:read",
+    "persons:write",
+    "organizations:read",
+    "organizations:write",
+    "pipelines:read",
+    "activities:read",
+    "users:read",
+    "activities:write",
+    "products:read",
+    "products:write",
   ],
   "5.1 rule": 3,
   "6 text": [""],

@@ -1,15 +1,11 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { CONNECTION_TABLES } from "../../src/database/migrations/connection-tables";
-import { MEETING_TABLES } from "../../src/database/migrations/meeting-tables";
-import { SYNCED_TABLES } from "../../src/database/migrations/synced-tables";
+import { UP } from "../../src/database/migrations/0001-initial";
 import { isNode, type Node, nodesOf, parse, sourceFiles } from "../support/syntax";
 
 /** Every statement that touches a tenant's table says whose rows it means: so it goes to one shard, and to no other. */
 
-const OF_TENANTS = [
-  ...[CONNECTION_TABLES, MEETING_TABLES, SYNCED_TABLES].join("\n").matchAll(/^CREATE TABLE (\w+) \(\n {2}tenant_id /gm),
-].map(([, table]) => table);
+const OF_TENANTS = [...UP.matchAll(/^CREATE TABLE (\w+) \(\n {2}tenant_id /gm)].map(([, table]) => table);
 
 /** Work that begins with no tenant, through `acrossTenants`; each gives the tenants of what it finds, or counts. */
 const ACROSS_TENANTS = [

@@ -161,7 +161,9 @@ test("the Date header is of another year, jumps from answer to answer, or is mis
   const without = fail("/", { kind: "headers", headers: { date: null, "x-ratelimit-remaining": null } });
   const { headers } = await client.get(path);
   expect([headers.has("date"), headers.has("x-ratelimit-remaining"), headers.has("x-ratelimit-limit")]).toEqual([
-    ...[false, false, true],
+    false,
+    false,
+    true,
   ]);
   without();
   expect((await client.get(path)).headers.get("date")).toBe(START.toUTCString());
@@ -193,7 +195,8 @@ test.each(["deals", "persons", "organizations", "activities"] as const)(
     const hundred = Array.from({ length: 100 }, (_, index) => index + 1).join(",");
     expect((await client.get(`${path}?ids=${hundred}`)).status).toBe(200);
     expect(await client.get(`${path}?ids=${hundred},101`)).toMatchObject({
-      ...{ status: 400, body: { code: "ERR_SCHEMA_VALIDATION_FAILED" } },
+      status: 400,
+      body: { code: "ERR_SCHEMA_VALIDATION_FAILED" },
     });
   },
 );

@@ -92,7 +92,9 @@ test("the company's day is spent by others, ended, and its headers switched off"
   expect((await command("other-apps-spend", { tokens: 700 })).body).toMatchObject({ taken: 700 });
   await client.get("/api/v2/stages");
   expect((await request(`${address}/ledger`)).body).toMatchObject({
-    ...{ ours: 5, others: 700, refused: 0 },
+    ours: 5,
+    others: 700,
+    refused: 0,
     operations: { "GET /api/v2/stages": { requests: 1, tokens: 5 } },
   });
   await command("end-day");

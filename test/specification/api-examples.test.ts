@@ -67,8 +67,16 @@ const LEARNS: Record<string, (data: never) => unknown> = {
   History: ({ crmWrites }: { crmWrites: { nodes: object[] } }) => expect(crmWrites.nodes).toHaveLength(2),
   Events: ({ auditEvents }: { auditEvents: { nodes: { action: string }[] } }) =>
     expect(auditEvents.nodes.map(({ action }) => action).reverse()).toEqual([
-      ...["CONSENT_STARTED", "CONSENT_COMPLETED", "CONNECTED", "DEAL_CHOSEN", "DEAL_CHOSEN", "MEETING_DELETED"],
-      ...["DEAL_SNOOZED", "DEAL_SNOOZED", "QUIET_SETTINGS_SET", "FIELD_MAPPING_SET"],
+      "CONSENT_STARTED",
+      "CONSENT_COMPLETED",
+      "CONNECTED",
+      "DEAL_CHOSEN",
+      "DEAL_CHOSEN",
+      "MEETING_DELETED",
+      "DEAL_SNOOZED",
+      "DEAL_SNOOZED",
+      "QUIET_SETTINGS_SET",
+      "FIELD_MAPPING_SET",
     ]),
 };
 

@@ -38,7 +38,12 @@ async function eventsOf(tenant: string): Promise<Event[]> {
 }
 
 const by = (event: Partial<Event>): Event => ({
-  ...{ action: "", refused: false, code: null, subject: null, userId: "anna", role: "ADMIN" },
+  action: "",
+  refused: false,
+  code: null,
+  subject: null,
+  userId: "anna",
+  role: "ADMIN",
   ...event,
 });
 const ofService = (event: Partial<Event>) => by({ ...event, userId: null, role: null });
@@ -158,7 +163,9 @@ test("fields, a chosen deal, and what role or plan refuse are told; a refusal th
     by({ action: "FIELD_MAPPING_SET", subject: "DEAL" }),
     by({ action: "FIELD_MAPPING_CLEARED", subject: "DEAL" }),
     ...["clearFieldMapping", "setFieldMapping", "disconnect", "startConnect", "connect"].map((one) => policy(one)),
-    ...[policy("writeNote", plan), policy("writeFields", plan), policy("auditEvents")],
+    policy("writeNote", plan),
+    policy("writeFields", plan),
+    policy("auditEvents"),
   ]);
 });
 
@@ -211,7 +218,9 @@ test("an event is said in the log after its commit, and not where its transactio
   const db = new Database(database.dataSource);
   const now = new Date();
   const entry = (action: "DISCONNECTED" | "CONNECTED", at = now) => ({
-    ...{ action, at, actor: { tenant: "log", userId: "anna", role: "owner" as const } },
+    action,
+    at,
+    actor: { tenant: "log", userId: "anna", role: "owner" as const },
   });
   const failing = db.tenant(await database.tenantId("log")).transaction(async (scope) => {
     await recordAudit(scope, logger, entry("CONNECTED"));

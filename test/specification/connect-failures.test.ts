@@ -36,7 +36,11 @@ function newCanaries(): Canaries {
 const TOKEN = "/oauth/token";
 const ME = "/api/v1/users/me";
 const granted = ({ access, refresh }: Canaries) => ({
-  ...{ access_token: access, refresh_token: refresh, token_type: "Bearer", expires_in: 3599, scope: "base" },
+  access_token: access,
+  refresh_token: refresh,
+  token_type: "Bearer",
+  expires_in: 3599,
+  scope: "base",
 });
 const user = () => simulator.company.users.get(simulator.company.stories.singleDeal.ownerId);
 const me = (change: object = {}) => ({

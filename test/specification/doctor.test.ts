@@ -285,7 +285,8 @@ describe("something that takes connections and never speaks", () => {
     const url = `http://127.0.0.1:${port}`;
     const text = await lines({
       DATABASE_URL: new Secret(`postgresql://x:y@127.0.0.1:${port}/crm`).reveal(),
-      ...{ CRM_BASE_URL: url, CRM_AUTH_URL: url },
+      CRM_BASE_URL: url,
+      CRM_AUTH_URL: url,
     });
     expect(text.match(/^fault .*cannot be reached/gm)).toHaveLength(3);
   });

@@ -4,7 +4,7 @@ import { CrmHttp } from "../../src/crm/http";
 import { CrmOAuth } from "../../src/crm/oauth";
 import { type CustomFieldKey, isCustomFieldKey } from "../../src/crm/parsing/fields";
 import { Secret } from "../../src/platform/keyring";
-import { type Batch, writeRecord } from "../../src/writeback/record-batch";
+import { type Batch, writeRecord } from "../../src/writeback/field-batch";
 import { fieldOf, heldIn, patches } from "../support/fields";
 import { useStarted } from "../support/world";
 
@@ -20,7 +20,11 @@ beforeAll(async () => {
   http = new CrmHttp();
   const { url, clientId, clientSecret, redirectUrl } = simulator;
   const oauth = new CrmOAuth(http, {
-    ...{ baseUrl: url, authUrl: url, clientId, redirectUrl, concurrency: 8 },
+    baseUrl: url,
+    authUrl: url,
+    clientId,
+    redirectUrl,
+    concurrency: 8,
     clientSecret: new Secret(clientSecret),
   });
   const { accessToken } = await oauth.exchangeCode(simulator.control.approve());
@@ -53,7 +57,9 @@ const sentKeys = () =>
 
 test("several fields of one record are one request", async () => {
   expect(await statesOf([field("varchar", "a"), field("double", 1.5), field("date", "2026-01-02")])).toEqual([
-    ...["WRITTEN", "WRITTEN", "WRITTEN"],
+    "WRITTEN",
+    "WRITTEN",
+    "WRITTEN",
   ]);
   expect([held("varchar"), held("double"), held("date")]).toEqual(["a", 1.5, "2026-01-02"]);
   expect(sentKeys()).toEqual([3]);
@@ -61,7 +67,10 @@ test("several fields of one record are one request", async () => {
 
 test("one that the CRM refuses hides none of the others: each is tried once alone", async () => {
   expect(await statesOf([field("varchar", "b"), field("int", "text"), gone, field("date", "2026-02-03")])).toEqual([
-    ...["WRITTEN", "VALUE_REJECTED", "VALUE_REJECTED", "WRITTEN"],
+    "WRITTEN",
+    "VALUE_REJECTED",
+    "VALUE_REJECTED",
+    "WRITTEN",
   ]);
   expect([held("varchar"), held("int"), held("date")]).toEqual(["b", null, "2026-02-03"]);
   expect(sentKeys()).toEqual([4, 1, 1, 1, 1]);

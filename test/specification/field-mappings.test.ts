@@ -63,7 +63,11 @@ describe("The fields on the connection", () => {
     expect(shown?.every(({ custom, writable }) => custom || !writable)).toBe(true);
     const segment = fieldOf(simulator, entity, "enum");
     expect(shown?.find(({ key }) => key === segment.field_code)).toEqual({
-      ...{ key: segment.field_code, name: segment.field_name, type: "enum", custom: true, writable: true },
+      key: segment.field_code,
+      name: segment.field_name,
+      type: "enum",
+      custom: true,
+      writable: true,
       options: segment.options?.map(({ id, label }) => ({ id: String(id), label })),
     });
     const custom = dataOf(await fieldsOf(as, entity, true))?.connection.fields;
@@ -78,7 +82,8 @@ describe("The fields on the connection", () => {
     const as = await connected();
     const [first, ...others] = fieldsIn(simulator, "DEAL");
     const page = (data: unknown[], next_cursor: string | null) => ({
-      ...{ status: 200, body: { success: true, data, additional_data: { next_cursor } } },
+      status: 200,
+      body: { success: true, data, additional_data: { next_cursor } },
     });
     simulator.control.fail({ match: listPath("DEAL"), times: 1, with: page([first], "more") });
     simulator.control.fail({ match: listPath("DEAL"), times: 1, with: page(others, null) });

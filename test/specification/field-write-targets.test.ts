@@ -119,7 +119,8 @@ describe("A wrong target", () => {
     const clear = `mutation ($entity: CrmEntity!) { clearFieldMapping(entity: $entity) { __typename } }`;
     await service.ask(clear, { entity });
     expect(await writeFields(service, meetingId, all(value))).toMatchObject({
-      ...{ code: "FIELD_NOT_MAPPED", field: `values.${ENTITIES.indexOf(entity)}.entity` },
+      code: "FIELD_NOT_MAPPED",
+      field: `values.${ENTITIES.indexOf(entity)}.entity`,
     });
     expect(simulator.log.all()).toEqual([]);
     await nominate("varchar");
@@ -137,7 +138,9 @@ describe("A wrong target", () => {
     expect(await writeFields(service, meetingId, all(value), blank)).toMatchObject({ field: "idempotencyKey" });
     expect(simulator.log.all()).toEqual([]);
     expect(statesOf(await writeFields(service, meetingId, all("by a member"), { as: { role: "member" } }))).toEqual([
-      ...["WRITTEN", "WRITTEN", "WRITTEN"],
+      "WRITTEN",
+      "WRITTEN",
+      "WRITTEN",
     ]);
   });
 });

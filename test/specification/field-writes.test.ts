@@ -28,14 +28,19 @@ describe("Values of one mutation", () => {
     expect(answer).toMatchObject({
       allWritten: true,
       writes: ENTITIES.map((entity) => ({
-        ...{ entity, fieldKey: keyOf(entity), state: "WRITTEN", error: null, requestedBy: "anna" },
+        entity,
+        fieldKey: keyOf(entity),
+        state: "WRITTEN",
+        error: null,
+        requestedBy: "anna",
         meeting: { id: meetingId },
       })),
     });
     expect(ENTITIES.map((entity) => held(entity))).toEqual(Array(3).fill("Trial agreed"));
     expect(simulator.log.all().map(({ method, path, body }) => [method, path, body])).toEqual(
       ENTITIES.map((entity) => [
-        ...["PATCH", recordPath(entity, ids[entity])],
+        "PATCH",
+        recordPath(entity, ids[entity]),
         { custom_fields: { [keyOf(entity)]: "Trial agreed" } },
       ]),
     );
@@ -224,7 +229,8 @@ describe("The idempotency key", () => {
       code: "IDEMPOTENCY_KEY_REUSED",
     });
     expect(await writeFields(service, meetingId, all("once").slice(1), key)).toMatchObject({
-      ...{ code: "IDEMPOTENCY_KEY_REUSED", field: "idempotencyKey" },
+      code: "IDEMPOTENCY_KEY_REUSED",
+      field: "idempotencyKey",
     });
     expect(simulator.log.all()).toEqual([]);
   });

@@ -50,7 +50,8 @@ async function sync(as: object, kind = "INCREMENTAL"): Promise<void> {
 
 /** The whole of a v2 list, as the CRM would answer. */
 const listOf = (data: object[]) => ({
-  ...{ status: 200, contentType: "application/json" },
+  status: 200,
+  contentType: "application/json",
   body: JSON.stringify({ success: true, data, additional_data: { next_cursor: null } }),
 });
 

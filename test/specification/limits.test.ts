@@ -185,7 +185,9 @@ test("sockets of a user and of a tenant are counted while they are open; one too
   const told: string[] = [];
   const socket = (readyState = 1) =>
     Object.assign(new EventEmitter(), {
-      ...{ readyState, OPEN: 1 as const, proven: () => undefined },
+      readyState,
+      OPEN: 1 as const,
+      proven: () => undefined,
       turnAway: (reason: string) => void told.push(reason),
     }) as unknown as BoundedSocket;
   const take = (tenantId: number, userId: string, one = socket()) => seats.take({ tenantId, userId }, one);
@@ -323,7 +325,10 @@ test.each([
   "large meetings %s are recorded one after the other, and a small one of the same tenant passes",
   async (_where, query, inVariables) => {
     const meeting = (externalId: string, count: number) => ({
-      ...{ externalId, title: "Town hall", startsAt: "2026-11-21T09:00:00Z", ownerEmail: "anna@seller.example" },
+      externalId,
+      title: "Town hall",
+      startsAt: "2026-11-21T09:00:00Z",
+      ownerEmail: "anna@seller.example",
       attendees: Array.from({ length: count }, (_, index) => ({ email: `p${index}@buyer.example` })),
     });
     const ended: string[] = [];

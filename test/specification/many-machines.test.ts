@@ -1,5 +1,5 @@
 import { asApplication } from "../../src/database/application-role";
-import { changingTables, migrate } from "../../src/database/migrate";
+import { changingTables, migrate } from "../../src/database/data-source";
 import { JWT_SECRET } from "../support/actors";
 import { createTestDatabase, onServer, serverUrl, type TestDatabase, workers } from "../support/database";
 import { dumpDatabase } from "../support/dump";
@@ -14,8 +14,14 @@ const program = (url: string, ...args: string[]): Program =>
   startProgram(
     "src/main.js",
     {
-      ...{ DATABASE_URL: url, PORT: "0", AUTH_JWT_SECRET: JWT_SECRET, ENCRYPTION_KEYS, LOG_LEVEL: "silent" },
-      ...{ CRM_CLIENT_ID: "id", CRM_CLIENT_SECRET: "secret", CRM_REDIRECT_URL: "http://localhost:1/back" },
+      DATABASE_URL: url,
+      PORT: "0",
+      AUTH_JWT_SECRET: JWT_SECRET,
+      ENCRYPTION_KEYS,
+      LOG_LEVEL: "silent",
+      CRM_CLIENT_ID: "id",
+      CRM_CLIENT_SECRET: "secret",
+      CRM_REDIRECT_URL: "http://localhost:1/back",
     },
     args,
   );

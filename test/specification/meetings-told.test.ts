@@ -38,7 +38,10 @@ test("each meeting whose match changes is told once, to every process and to nob
   await recordMeeting(service, [singleDeal.email], { externalId: "b" });
   await recordMeeting(service, [singleDeal.email], { externalId: "b", title: "Moved" });
   const inputs = ["c", "d", "e"].map((externalId) => ({
-    ...{ externalId, title: externalId, startsAt: new Date().toISOString(), ownerEmail: "anna@seller.example" },
+    externalId,
+    title: externalId,
+    startsAt: new Date().toISOString(),
+    ownerEmail: "anna@seller.example",
     attendees: [{ email: "nobody@nowhere.example" }],
   }));
   const many = "mutation ($inputs: [RecordMeetingInput!]!) { recordMeetings(inputs: $inputs) { __typename } }";

@@ -1,39 +1,22 @@
-import { type Simulator, startSimulator } from "../../simulator";
 import * as times from "../../simulator/model/times";
 import { DAY_MS } from "../../src/platform/clock";
-import { createTestDatabase, type TestDatabase } from "../support/database";
 import { notesWith, posts, writeNote } from "../support/notes";
-import { type Service, startService } from "../support/service";
-import { connect, dataOf, noJobIsDue, type RecordedMeeting, recordMeeting, syncEnds, until } from "../support/stories";
+import {
+  connect,
+  dataOf,
+  noJobIsDue,
+  type RecordedMeeting,
+  recordMeeting,
+  syncAgain,
+  syncEnds,
+  until,
+} from "../support/stories";
+import { useService } from "../support/world";
 
 // Seen red: a revived meeting that forgot what it was about; one that was recorded while nothing was connected; what one match
 // wrote holding the deal of another; a meeting that was moved out of the time around its deal.
 
-let simulator: Simulator;
-let database: TestDatabase;
-let service: Service;
-
-beforeAll(async () => {
-  [simulator, database] = await Promise.all([startSimulator({ deals: 20 }), createTestDatabase()]);
-  service = await startService(simulator, database);
-  await connect(service, simulator);
-  await syncEnds(service);
-});
-afterAll(async () => {
-  await service.stop();
-  await Promise.all([simulator.stop(), database.drop()]);
-});
-
-type Asked = { requestSync: { __typename: string } };
-async function sync(): Promise<void> {
-  // One may be under way before a meeting that begins, and has read a part already.
-  await until("a sync is asked for", async () => {
-    const { requestSync } = dataOf(await service.ask<Asked>("mutation { requestSync { __typename } }"));
-    return requestSync.__typename === "SyncRequested";
-  });
-  expect((await syncEnds(service)).state).toBe("SUCCEEDED");
-  await noJobIsDue(database);
-}
+const { simulator, database, service } = useService({ deals: 20, connected: ["acme"] });
 
 interface Match {
   status: string;
@@ -77,7 +60,9 @@ function newBuyer(): Buyer {
 
 const STAYS = "The match stays as it was when something was written to the CRM for this meeting.";
 const holds = ({ dealId }: Buyer) => ({
-  ...{ status: "MATCHED", rule: "ONLY_CANDIDATE", deal: { crmId: String(dealId) } },
+  status: "MATCHED",
+  rule: "ONLY_CANDIDATE",
+  deal: { crmId: String(dealId) },
   reason: expect.stringContaining(STAYS),
 });
 /** As the first time, but for what is said of it. */
@@ -87,11 +72,11 @@ const again = (buyer: Buyer, externalId: string, more = {}): Promise<RecordedMee
 /** A meeting for which a note was written on the buyer's only deal; then a second deal came. */
 async function written(externalId: string): Promise<Buyer & { id: string }> {
   const buyer = newBuyer();
-  await sync();
+  await syncAgain(service, database);
   const { id } = await again(buyer, externalId);
   await writeNote(service, { meetingId: id });
   buyer.more();
-  await sync();
+  await syncAgain(service, database);
   expect(await matchOf(id)).toEqual(holds(buyer));
   return { ...buyer, id };
 }
@@ -99,7 +84,7 @@ async function written(externalId: string): Promise<Buyer & { id: string }> {
 test("a meeting that is revived is about the deal that was written to before it was cancelled", async () => {
   const meeting = await written("revived");
   await change("cancelMeeting", meeting.id);
-  await sync();
+  await syncAgain(service, database);
   expect(await matchOf(meeting.id)).toMatchObject({ status: "NONE", rule: null, reason: "The meeting was cancelled." });
   await again(meeting, "revived");
   expect(await matchOf(meeting.id)).toEqual(holds(meeting));
@@ -108,13 +93,14 @@ test("a meeting that is revived is about the deal that was written to before it 
 test("it is recorded for another day, long after the deal was won: it stays; for other people the rules decide", async () => {
   const meeting = await written("moved");
   simulator.control.change("deal", meeting.dealId, { status: "won" });
-  await sync();
+  await syncAgain(service, database);
   const startsAt = new Date(Date.now() + 60 * DAY_MS).toISOString();
   await again(meeting, "moved", { startsAt });
   expect(await matchOf(meeting.id)).toEqual(holds(meeting));
   await recordMeeting(service, ["nobody@nowhere.example"], { externalId: "moved", startsAt });
   expect(await matchOf(meeting.id)).toMatchObject({
-    ...{ status: "NONE", deal: null },
+    status: "NONE",
+    deal: null,
     reason: expect.stringMatching(/^The deal for which something was written before is none of the attendees'/),
   });
 });
@@ -132,21 +118,21 @@ test("it is recorded again while no CRM is connected: it is about that deal when
 test("what one match wrote does not hold the deal of another", async () => {
   const meeting = await written("handed-over");
   const successor = newBuyer();
-  await sync();
+  await syncAgain(service, database);
   await recordMeeting(service, [successor.email], { externalId: "handed-over" });
   expect(await matchOf(meeting.id)).toMatchObject({
     rule: "ONLY_CANDIDATE",
     deal: { crmId: String(successor.dealId) },
   });
   successor.more();
-  await sync();
+  await syncAgain(service, database);
   expect(await matchOf(meeting.id)).toMatchObject({ status: "NEEDS_CHOICE", deal: null });
 });
 
 test("the chosen deal is gone from the CRM: nothing takes its place until the choice is taken back", async () => {
   const buyer = newBuyer();
   const other = buyer.more();
-  await sync();
+  await syncAgain(service, database);
   const { id } = await again(buyer, "chosen-and-gone");
   const query = "query ($id: ID!) { meeting(id: $id) { match { candidates { deal { id crmId } } } } }";
   type Shown = { meeting: { match: { candidates: { deal: { id: string; crmId: string } }[] } } };
@@ -156,7 +142,7 @@ test("the chosen deal is gone from the CRM: nothing takes its place until the ch
   dataOf(await service.ask(choose, { id, deal }));
   expect(await matchOf(id)).toMatchObject({ rule: "CHOSEN", deal: { crmId: String(other) } });
   simulator.control.remove("deal", other);
-  await sync();
+  await syncAgain(service, database);
   expect(await matchOf(id)).toMatchObject({ status: "NEEDS_CHOICE", rule: null, deal: null });
   await change("unchooseDeal", id);
   expect(await matchOf(id)).toMatchObject({ rule: "ONLY_CANDIDATE", deal: { crmId: String(buyer.dealId) } });
@@ -165,8 +151,11 @@ test("the chosen deal is gone from the CRM: nothing takes its place until the ch
 test("a hundred inputs of one externalId are one meeting, as the last of them says", async () => {
   const { email } = simulator.company.stories.singleDeal;
   const inputs = Array.from({ length: 100 }, (_, index) => ({
-    ...{ externalId: "a-hundred-times", title: `No. ${index}`, startsAt: new Date().toISOString() },
-    ...{ ownerEmail: "anna@seller.example", attendees: [{ email: index === 99 ? email : "nobody@nowhere.example" }] },
+    externalId: "a-hundred-times",
+    title: `No. ${index}`,
+    startsAt: new Date().toISOString(),
+    ownerEmail: "anna@seller.example",
+    attendees: [{ email: index === 99 ? email : "nobody@nowhere.example" }],
   }));
   const record = `mutation ($inputs: [RecordMeetingInput!]!) { recordMeetings(inputs: $inputs) {
     ... on MeetingSuccess { meeting { id title ${MATCH} } } } }`;
@@ -181,7 +170,7 @@ test("a hundred inputs of one externalId are one meeting, as the last of them sa
 
 test("a meeting that is deleted while its note is being sent: the note is in the CRM once, and its receipt says where", async () => {
   const buyer = newBuyer();
-  await sync();
+  await syncAgain(service, database);
   const { id } = await again(buyer, "deleted-while-written");
   simulator.log.clear();
   const release = simulator.control.fail({

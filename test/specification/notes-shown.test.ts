@@ -78,7 +78,9 @@ test("notes of megabytes and of open tags are kept cut, shown with their words, 
   expect(await noteOf(open)).toMatchObject({ html: "Deep", text: "Deep", truncated: true });
   expect(await noteOf(dense)).toMatchObject({ text: "Rows", truncated: true });
   expect(await noteOf(short)).toMatchObject({
-    ...{ html: "<p>Fine &amp; short</p>", text: "Fine & short", truncated: false },
+    html: "<p>Fine &amp; short</p>",
+    text: "Fine & short",
+    truncated: false,
     crmUrl: `https://northwind-sales.pipedrive.com/deal/${dealId}`,
   });
 });

@@ -1,37 +1,12 @@
-import { type Simulator, startSimulator } from "../../simulator";
 import * as times from "../../simulator/model/times";
 import { DAY_MS } from "../../src/platform/clock";
-import { createTestDatabase, type TestDatabase } from "../support/database";
 import { writeNote } from "../support/notes";
-import { type Service, startService } from "../support/service";
-import { connect, dataOf, noJobIsDue, recordMeeting, syncEnds, until } from "../support/stories";
+import { connect, dataOf, recordMeeting, syncAgain, syncEnds } from "../support/stories";
+import { useService } from "../support/world";
 
 // Seen red: an earlier first mail that is not kept; one that is kept and in no timeline; a held meeting that is left out of its own.
 
-let simulator: Simulator;
-let database: TestDatabase;
-let service: Service;
-
-beforeAll(async () => {
-  [simulator, database] = await Promise.all([startSimulator({ deals: 20 }), createTestDatabase()]);
-  service = await startService(simulator, database);
-  await connect(service, simulator);
-  await syncEnds(service);
-});
-afterAll(async () => {
-  await service.stop();
-  await Promise.all([simulator.stop(), database.drop()]);
-});
-
-type Asked = { requestSync: { __typename: string } };
-async function sync(as = {}): Promise<void> {
-  await until("a sync is asked for", async () => {
-    const { requestSync } = dataOf(await service.ask<Asked>("mutation { requestSync { __typename } }", {}, as));
-    return requestSync.__typename === "SyncRequested";
-  });
-  expect((await syncEnds(service, as)).state).toBe("SUCCEEDED");
-  await noJobIsDue(database);
-}
+const { simulator, database, service } = useService({ deals: 20, connected: ["acme"] });
 
 const STARTED = Date.now();
 const ago = (days: number) => Math.floor((STARTED - days * DAY_MS) / 1_000);
@@ -71,7 +46,7 @@ test("our first mail is the earliest that was ever seen, whoever of the deal got
   const { email, personId, dealId } = newBuyer();
   const { control } = simulator;
   control.change("person", personId, { last_outgoing_mail_time: v2Time(20) });
-  await sync();
+  await syncAgain(service, database);
   const startsAt = new Date(Date.now() - 70 * DAY_MS).toISOString();
   const { id } = await recordMeeting(service, [email], { startsAt });
   const neverReplied = async () => {
@@ -86,12 +61,13 @@ test("our first mail is the earliest that was ever seen, whoever of the deal got
   // A colleague comes, to whom we had written before.
   const colleague = control.add("person", { name: "Colleague", last_outgoing_mail_time: v2Time(30.2) });
   control.setParticipants(dealId, [personId, colleague], "moves");
-  await sync();
+  await syncAgain(service, database);
   for (const person of [personId, colleague]) control.change("person", person, { last_outgoing_mail_time: v2Time(2) });
-  await sync();
+  await syncAgain(service, database);
   const { mails, ...told } = await neverReplied();
   expect(told).toEqual({
-    ...{ verdict: "GHOSTED", since: iso(30.2) },
+    verdict: "GHOSTED",
+    since: iso(30.2),
     message: "No answer of the buyer is known since our first known word, a mail to the buyer, 30 days ago.",
   });
   expect(mails).toEqual(expect.arrayContaining([[iso(30.2), null]]));
@@ -101,17 +77,17 @@ test("our first mail is the earliest that was ever seen, whoever of the deal got
 test("a person who has ever carried a mail time has one, also where the CRM shows none any more", async () => {
   const { email, personId } = newBuyer();
   simulator.control.change("person", personId, { last_outgoing_mail_time: v2Time(20) });
-  await sync();
+  await syncAgain(service, database);
   const { id } = await recordMeeting(service, [email], { startsAt: new Date(Date.now() - 70 * DAY_MS).toISOString() });
   simulator.control.change("person", personId, { last_outgoing_mail_time: null });
-  await sync();
+  await syncAgain(service, database);
   const { deal } = await briefing(id);
   expect(deal.quiet).toMatchObject({ verdict: "GHOSTED", quietSince: iso(20) });
 });
 
 test("a meeting that was held is in its own timeline, for the silence is counted from it", async () => {
   const { email } = newBuyer();
-  await sync();
+  await syncAgain(service, database);
   const { id } = await recordMeeting(service, [email], { startsAt: iso(5), endsAt: null });
   const { deal, timeline } = await briefing(id);
   expect(deal.lastInteraction).toMatchObject({ kind: "MEETING", at: iso(5) });
@@ -126,7 +102,7 @@ test("of two tenants with one CRM company neither's notes and meetings move the 
   const { email } = newBuyer();
   await connect(service, simulator, other);
   await syncEnds(service, other);
-  await sync();
+  await syncAgain(service, database);
   const startsAt = iso(25);
   const ours = await recordMeeting(service, [email], { startsAt });
   const theirs = await recordMeeting(service, [email], { startsAt }, other);
@@ -134,9 +110,9 @@ test("of two tenants with one CRM company neither's notes and meetings move the 
   expect(before.deal.quiet).toMatchObject({ verdict: "QUIET", quietSince: startsAt });
   await writeNote(service, { meetingId: theirs.id }, other);
   await recordMeeting(service, [email], { startsAt: iso(1) }, other);
-  await sync(other);
+  await syncAgain(service, database, other);
   expect((await briefing(theirs.id, other)).deal.quiet.verdict).toBe("ACTIVE");
-  await sync();
+  await syncAgain(service, database);
   const after = await briefing(ours.id);
   expect([after.deal.quiet, after.timeline]).toEqual([before.deal.quiet, before.timeline]);
 });

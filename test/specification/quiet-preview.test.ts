@@ -31,7 +31,8 @@ beforeAll(async () => {
   for (const [index, facts] of drawn.entries()) rows.deal(stored(facts, index), { notes: [], fields: [] });
   await rows.insert(database);
   await database.query("INSERT INTO connection (tenant_id, state, copy_id) VALUES ($1, 'CONNECTED', $2)", [
-    ...[tenantId, COPY_ID],
+    tenantId,
+    COPY_ID,
   ]);
   await database.query(
     "INSERT INTO pipeline (tenant_id, copy_id, crm_id, name, position) SELECT $1, $2, id, '', id FROM generate_series(1, $3::int) id",
@@ -55,7 +56,9 @@ const stored = (facts: DealFacts, index: number): DealFacts => ({
 const copy = () => ({ ...db.tenant(tenantId), copyId: COPY_ID });
 const olga = () => ({
   ...({ tenantId, tenant: "acme", userId: "olga", role: "owner", plan: "sales" } as const),
-  ...{ email: null, name: null, expiresAt: new Date(NOW) },
+  email: null,
+  name: null,
+  expiresAt: new Date(NOW),
 });
 const stageIds = async () =>
   (await database.query<{ id: number }>("SELECT stage_id AS id FROM deal ORDER BY crm_id")).map(({ id }) => id);

@@ -32,7 +32,8 @@ test("settings outlive a disconnect; days of pipelines and stages mean those of 
   await setQuiet(
     service,
     {
-      ...{ timeZone: "Europe/Tallinn", businessDays: true },
+      timeZone: "Europe/Tallinn",
+      businessDays: true,
       thresholds: [all, { code, days: 21, pipelineId: deal.pipeline.id }, { code, days: 22, stageId: deal.stage.id }],
     },
     as,
@@ -40,7 +41,7 @@ test("settings outlive a disconnect; days of pipelines and stages mean those of 
   await rejudged(service, as);
   const disconnect = () => service.ask("mutation { disconnect { __typename } }", {}, as);
   dataOf(await disconnect());
-  const apart = { ...{ businessDays: true, timeZone: "Europe/Tallinn", twoWayActivityTypes: [], rejudging: null } };
+  const apart = { businessDays: true, timeZone: "Europe/Tallinn", twoWayActivityTypes: [], rejudging: null };
   const ofAll = { scope: "ALL", pipeline: null, stage: null, ...all };
   expect(await quietSettings(service, as)).toEqual({ ...apart, thresholds: [ofAll] });
   expect(await setQuiet(service, {}, as)).toMatchObject({ code: "NOT_CONNECTED" });
@@ -81,7 +82,8 @@ test("settings outlive a disconnect; days of pipelines and stages mean those of 
   ]);
   // An id of the copy before names nothing any more.
   expect(await setQuiet(service, { thresholds: [{ code, days: 5, stageId: deal.stage.id }] }, as)).toMatchObject({
-    ...{ code: "INVALID_INPUT", field: "thresholds.0.stageId" },
+    code: "INVALID_INPUT",
+    field: "thresholds.0.stageId",
     message: expect.stringContaining("connection.pipelines"),
   });
 });

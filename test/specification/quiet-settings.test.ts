@@ -119,7 +119,8 @@ test("until all deals are judged every answer counts by the settings before; the
   simulator.log.clear();
   const preview = await previewQuiet(service, never, as);
   expect(preview).toEqual({
-    ...{ becomeQuiet: 0, stopBeingQuiet: before.quiet.length },
+    becomeQuiet: 0,
+    stopBeingQuiet: before.quiet.length,
     deals: expect.arrayContaining(before.quiet.map((crmId) => ({ crmId }))),
   });
   const watching = await watch(as);
@@ -196,7 +197,11 @@ test("kinds of activities of the tenant's own, business days and another zone ar
   const as = await tenantWithDeals("kinds");
   const { dealId, personId } = simulator.company.stories.ghosted;
   simulator.control.add("activity", {
-    ...{ deal_id: dealId, type: "demo", done: true, person_id: personId, subject: "Demo" },
+    deal_id: dealId,
+    type: "demo",
+    done: true,
+    person_id: personId,
+    subject: "Demo",
     participants: [{ person_id: personId, primary: true }],
     marked_as_done_time: new Date(clock().getTime() - 2 * DAY_MS).toISOString(),
     due_date: new Date(clock().getTime() - 2 * DAY_MS).toISOString().slice(0, 10),
@@ -207,7 +212,9 @@ test("kinds of activities of the tenant's own, business days and another zone ar
   const input = { twoWayActivityTypes: [" demo ", "demo", "site_visit"], businessDays: true, timeZone: " utc " };
   const { settings } = await setQuiet(service, { ...input, thresholds: [{ code: "NO_NEXT_STEP", days: 1 }] }, as);
   expect(settings).toMatchObject({
-    ...{ twoWayActivityTypes: ["demo", "site_visit"], businessDays: true, timeZone: "UTC" },
+    twoWayActivityTypes: ["demo", "site_visit"],
+    businessDays: true,
+    timeZone: "UTC",
   });
   await rejudged(service, as);
   const reasons = (await seen(as)).deals.flatMap(({ quiet }) => quiet.reasons);

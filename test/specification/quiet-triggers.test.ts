@@ -66,8 +66,10 @@ async function isJudged(): Promise<void> {
       if (!found || !facts) throw new Error("a matched deal was not read");
       const signal = judge(facts, { ...found.copy, readAt: at }, new Date(at));
       expect({ deal_id, days, verdict, quiet_since }).toEqual({
-        ...{ deal_id, days },
-        ...{ verdict: signal.verdict, quiet_since: signal.quietSince },
+        deal_id,
+        days,
+        verdict: signal.verdict,
+        quiet_since: signal.quietSince,
       });
     }
   }
@@ -75,12 +77,13 @@ async function isJudged(): Promise<void> {
 
 /** `other` has no participants: nothing is asked of it behind a change that could judge it as well. */
 const { deal, other, person, extra, activity, note, planned } = {
-  ...{
-    deal: () => simulator.company.stories.singleDeal.dealId,
-    other: () => simulator.company.stories.noParticipants.dealId,
-  },
+  deal: () => simulator.company.stories.singleDeal.dealId,
+  other: () => simulator.company.stories.noParticipants.dealId,
   person: () => simulator.company.stories.singleDeal.personId,
-  ...{ extra: { id: 0 }, activity: { id: 0 }, note: { id: 0 }, planned: { id: 0 } },
+  extra: { id: 0 },
+  activity: { id: 0 },
+  note: { id: 0 },
+  planned: { id: 0 },
 };
 const control = () => simulator.control;
 const call = { type: "call", done: true };

@@ -75,7 +75,13 @@ class World {
 }
 
 const person = (known: Partial<Actor> = {}): Actor => ({
-  ...{ userId: "mia", tenant: "acme", tenantId: 1, role: "member", plan: "sales", email: null, name: null },
+  userId: "mia",
+  tenant: "acme",
+  tenantId: 1,
+  role: "member",
+  plan: "sales",
+  email: null,
+  name: null,
   expiresAt: new Date(0),
   ...known,
 });
@@ -86,7 +92,10 @@ interface Asked {
   variables?: Record<string, unknown>;
 }
 const argsOf = ({ query = ALL, operationName, variables }: Asked = {}): ExecutionArgs => ({
-  ...{ schema, document: parse(query), operationName, variableValues: variables },
+  schema,
+  document: parse(query),
+  operationName,
+  variableValues: variables,
 });
 
 type Reader = AsyncIterableIterator<ExecutionResult>;

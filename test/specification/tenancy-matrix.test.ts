@@ -62,9 +62,23 @@ const unknownId = (type: string) => {
 };
 
 const malformedIds = (type: string) => [
-  ...["", "x", "%%%", "__proto__", "\u0000", "null", "a".repeat(5_000), idOf(type), `${unknownId(type)}=`],
-  ...[idOf(type, ""), idOf(type, "x"), idOf(type, "-".repeat(36)), idOf(type, NO_UUID, 1), idOf("__proto__", 1, 1)],
-  ...[idOf(type, "1e400", "NaN"), idOf(type, tenants.copyOf("acme"), -1), idOf(type, "\u0000", "\ud800")],
+  "",
+  "x",
+  "%%%",
+  "__proto__",
+  "\u0000",
+  "null",
+  "a".repeat(5_000),
+  idOf(type),
+  `${unknownId(type)}=`,
+  idOf(type, ""),
+  idOf(type, "x"),
+  idOf(type, "-".repeat(36)),
+  idOf(type, NO_UUID, 1),
+  idOf("__proto__", 1, 1),
+  idOf(type, "1e400", "NaN"),
+  idOf(type, tenants.copyOf("acme"), -1),
+  idOf(type, "\u0000", "\ud800"),
 ];
 
 const UNMATCHED: Record<string, string> = {
@@ -346,7 +360,9 @@ describe.each(["Subscription"] as const)("a %s", (kind) => {
       const happens = async (tenant: string, of = tenant) => {
         if (!event) return;
         await tenants.database.query("SELECT pg_notify($2, id || ' ' || $3) FROM tenant WHERE external_id = $1", [
-          ...[tenant, event.channel, event.told(of)],
+          tenant,
+          event.channel,
+          event.told(of),
         ]);
       };
       await until("each has heard the present state, or what happened", async () => {

@@ -66,7 +66,9 @@ export async function startDays(database: TestDatabase, options: DaysOptions = {
   const passing = new Passing(database, clock, leapTo, scheduleOf(simulator, database, clock, config));
   let last = simulator.control.ledger();
   return {
-    ...{ simulator, service, clock },
+    simulator,
+    service,
+    clock,
     at: (when, happening) => passing.at(when, happening),
     until: (when) => passing.until(when),
     endDay: async () => {

@@ -27,7 +27,11 @@ export function useFieldStory() {
   });
   beforeEach(() => parts.world.beginAnew());
   return {
-    ...{ ...parts, ids, keyOf, nominate, held },
+    ...parts,
+    ids,
+    keyOf,
+    nominate,
+    held,
     get meetingId() {
       return meetingId;
     },

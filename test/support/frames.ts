@@ -33,9 +33,11 @@ export function upgrade(port: number, headers: Record<string, string> = {}, half
   const lines = [
     "GET /graphql HTTP/1.1",
     `Host: 127.0.0.1:${port}`,
-    ...["Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13"],
+    "Connection: Upgrade",
+    "Upgrade: websocket",
+    "Sec-WebSocket-Version: 13",
     `Sec-WebSocket-Key: ${randomBytes(16).toString("base64")}`,
-    ...["Sec-WebSocket-Protocol: graphql-transport-ws"],
+    "Sec-WebSocket-Protocol: graphql-transport-ws",
     ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
   ];
   return `${lines.join("\r\n")}\r\n${half ? "" : "\r\n"}`;

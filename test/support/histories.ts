@@ -63,7 +63,12 @@ export const IN_THE_CRM: Record<string, (stage: Stage, draw: Draw) => unknown> =
     const who = to % 3 === 0 ? {} : { person_id: pick(stage.persons, of) };
     const due = { due_date: dateOnly(at), due_time: to % 2 === 0 ? timeOnly(at) : "" };
     stage.simulator.control.add("activity", {
-      ...{ type, done: true, deal_id: pick(stage.deals, of), marked_as_done_time: v2Time(at), ...due, ...who },
+      type,
+      done: true,
+      deal_id: pick(stage.deals, of),
+      marked_as_done_time: v2Time(at),
+      ...due,
+      ...who,
     });
   },
   "an activity was planned": (stage, { of, to, days }) => {
@@ -91,7 +96,8 @@ export const IN_THE_CRM: Record<string, (stage: Stage, draw: Draw) => unknown> =
   "a note was removed": (stage, { of }) => stage.simulator.control.remove("note", noteOf(stage, of)),
   "a deal changed stage": ({ simulator, deals, now }, { of, to, days }) =>
     simulator.control.change("deal", pick(deals, of), {
-      ...{ stage_id: pick([...simulator.company.stages.keys()], to), stage_change_time: v2Time(now() - days * DAY_MS) },
+      stage_id: pick([...simulator.company.stages.keys()], to),
+      stage_change_time: v2Time(now() - days * DAY_MS),
     }),
   "a deal got another value and owner": ({ simulator, deals }, { of, to }) => {
     const owner_id = pick([...simulator.company.users.keys()], to);
@@ -109,7 +115,8 @@ export const IN_THE_CRM: Record<string, (stage: Stage, draw: Draw) => unknown> =
   },
   "a stage rots in other days": ({ simulator }, { of, to }) =>
     simulator.control.change("stage", pick([...simulator.company.stages.keys()], of), {
-      ...{ is_deal_rot_enabled: to % 4 > 0, days_to_rotten: (to % 30) + 1 },
+      is_deal_rot_enabled: to % 4 > 0,
+      days_to_rotten: (to % 30) + 1,
     }),
   "a person was hidden, or a deal": ({ simulator, deals, persons }, { of, to }) =>
     to % 2 === 0

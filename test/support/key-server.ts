@@ -55,6 +55,9 @@ export async function makeKey(kid: string, now: () => Date, alg = "RS256"): Prom
 
 /** An actor's claims with an hour to go. */
 export const claimsAt = (now: Date): JWTPayload => ({
-  ...{ sub: "anna", tenant: "acme", role: "admin", plan: "sales" },
+  sub: "anna",
+  tenant: "acme",
+  role: "admin",
+  plan: "sales",
   exp: Math.floor(now.getTime() / 1_000) + 3_600,
 });

@@ -58,20 +58,22 @@ export const posts = ({ log }: Simulator) => log.of("POST", "/api/v1/notes");
 
 /** A member of the tenant, as the domain knows one. */
 export const seller = async (database: TestDatabase): Promise<Actor> => ({
-  ...{
-    userId: "anna",
-    tenant: "acme",
-    tenantId: await database.tenantId("acme"),
-    role: "member",
-    plan: "sales",
-    email: null,
-    name: null,
-  },
+  userId: "anna",
+  tenant: "acme",
+  tenantId: await database.tenantId("acme"),
+  role: "member",
+  plan: "sales",
+  email: null,
+  name: null,
   expiresAt: new Date("2100-01-01"),
 });
 
 /** A note on the meeting's own target, as the domain is asked for it. */
 export const askedNote = (meetingId: string, idempotencyKey: string, content = idempotencyKey): AskedNote => ({
-  ...{ meetingId, targetId: null, target: null, content, idempotencyKey },
+  meetingId,
+  targetId: null,
+  target: null,
+  content,
+  idempotencyKey,
   meeting: Buffer.from(meetingId, "base64url").toString().split(":")[1] ?? null,
 });

@@ -47,13 +47,17 @@ export const inMail = (at: number) => contact("INCOMING_MAIL", at);
 export const outMail = (at: number) => contact("OUTGOING_MAIL", at);
 export const done = (at: number, activityType = "email", withPerson = true) => ({
   ...contact("ACTIVITY", at),
-  ...{ crmId: 8, activityType, withPerson },
+  crmId: 8,
+  activityType,
+  withPerson,
 });
 export const note = (at: number) => contact("NOTE", at);
 export const planned = (dueAt: number, wholeDay = false): PlannedFact => ({ crmId: 9, dueAt, wholeDay });
 export const meeting = (startsAt: number, endsAt: number, withBuyer = true): MeetingFact => ({
   meetingId: "m",
-  ...{ startsAt, endsAt, withBuyer },
+  startsAt,
+  endsAt,
+  withBuyer,
 });
 
 export interface Line {

@@ -68,7 +68,15 @@ async function startRenewals(): Promise<Renewals> {
   const api = (source: TokenSource) => new CrmApi({ http: access.http, baseUrl: simulator.url, tokens: source });
   let tenants = 0;
   return {
-    ...{ simulator, database, service, config, access, clock, logged, asked, api },
+    simulator,
+    database,
+    service,
+    config,
+    access,
+    clock,
+    logged,
+    asked,
+    api,
     userId: simulator.company.stories.singleDeal.ownerId,
     later: (ms) => {
       now = new Date(now.getTime() + ms);

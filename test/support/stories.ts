@@ -87,6 +87,24 @@ export function syncEnds(service: Service, as?: ActorClaims): Promise<EndedRun> 
   });
 }
 
+/** Asks for a sync until it is taken on: a run may be under way that has read a part already. */
+export async function syncAgain(
+  service: Service,
+  database: Pick<TestDatabase, "query">,
+  as?: ActorClaims,
+): Promise<void> {
+  await until("a sync is asked for", async () => {
+    const asked = await service.ask<{ requestSync: { __typename: string } }>(
+      "mutation { requestSync { __typename } }",
+      {},
+      as,
+    );
+    return dataOf(asked).requestSync.__typename === "SyncRequested";
+  });
+  expect((await syncEnds(service, as)).state).toBe("SUCCEEDED");
+  await noJobIsDue(database);
+}
+
 export const RECORD_MEETING = `mutation ($input: RecordMeetingInput!) { recordMeeting(input: $input) {
   ... on MeetingSuccess { meeting { id match { status rule reason } attendees { email side match { status rule } } } }
   ... on Refusal { code message field } } }`;

@@ -54,13 +54,17 @@ const note = (meetingId: string, targetId?: string, idempotencyKey = freshKey())
 });
 const values = (meetingId: string, targetId?: string, idempotencyKey = freshKey()) => ({
   input: {
-    ...{ meetingId, idempotencyKey },
+    meetingId,
+    idempotencyKey,
     values: [{ entity: "DEAL", value: "of acme", ...(targetId === undefined ? {} : { targetId }) }],
   },
 });
 const meeting = (externalId: string) => ({
   input: {
-    ...{ externalId, title: "Matrix", startsAt: "2026-01-05T09:00:00Z", ownerEmail: "anna@seller.example" },
+    externalId,
+    title: "Matrix",
+    startsAt: "2026-01-05T09:00:00Z",
+    ownerEmail: "anna@seller.example",
     attendees: [{ email: "nobody@unknown.example" }],
   },
 });
@@ -88,7 +92,9 @@ const record = (name: string, type: string): Record<string, Row[]> => ({
 
 const settings = (threshold?: object) => ({
   input: {
-    ...{ businessDays: true, twoWayActivityTypes: ["demo"], timeZone: "UTC" },
+    businessDays: true,
+    twoWayActivityTypes: ["demo"],
+    timeZone: "UTC",
     thresholds: threshold ? [{ code: "GHOSTED", days: 5, ...threshold }] : [],
   },
 });
@@ -111,7 +117,8 @@ const QUERIES: Record<string, Row[]> = {
   ...record("meeting", "Meeting"),
   "Query.meeting(externalId)": [
     {
-      ...{ kind: "name", creates: false },
+      kind: "name",
+      creates: false,
       args: (name) => ({ externalId: name }),
       taken: ({ otherExternalId }) => otherExternalId,
     },
@@ -146,7 +153,8 @@ const QUERIES: Record<string, Row[]> = {
   "Query.crmWrites(meetingId)": [id("Meeting", (given) => ({ meetingId: given }))],
   "Query.crmWrites(idempotencyKey)": [
     {
-      ...{ kind: "name", creates: false },
+      kind: "name",
+      creates: false,
       args: (name) => ({ idempotencyKey: name }),
       taken: ({ otherKey }) => otherKey,
     },
@@ -159,7 +167,8 @@ const MUTATIONS: Record<string, Row[]> = {
   "Mutation.recordMeeting": [asks(() => meeting("own"))],
   "Mutation.recordMeeting(input.externalId)": [
     {
-      ...{ kind: "name", creates: true },
+      kind: "name",
+      creates: true,
       args: (name) => meeting(name),
       taken: ({ otherExternalId }) => otherExternalId,
     },
@@ -169,7 +178,8 @@ const MUTATIONS: Record<string, Row[]> = {
   "Mutation.recordMeetings": [asks(() => ({ inputs: [meeting("own").input] }))],
   "Mutation.recordMeetings(inputs.externalId)": [
     {
-      ...{ kind: "name", creates: true },
+      kind: "name",
+      creates: true,
       args: (name) => ({ inputs: [meeting(name).input] }),
       taken: ({ otherExternalId }) => otherExternalId,
     },
@@ -198,7 +208,8 @@ const MUTATIONS: Record<string, Row[]> = {
   "Mutation.connect(input.error)": [VALUE],
   "Mutation.connect(input.state)": [
     {
-      ...{ kind: "name", creates: false },
+      kind: "name",
+      creates: false,
       args: (state) => ({ input: { state, code: "never issued" } }),
       taken: ({ otherState }) => otherState,
     },
@@ -217,7 +228,8 @@ const MUTATIONS: Record<string, Row[]> = {
   "Mutation.writeNote(input.content)": [VALUE],
   "Mutation.writeNote(input.idempotencyKey)": [
     {
-      ...{ kind: "name", creates: true },
+      kind: "name",
+      creates: true,
       args: (name, own) => note(own.meeting, undefined, name),
       taken: ({ otherKey }) => otherKey,
     },
@@ -228,7 +240,8 @@ const MUTATIONS: Record<string, Row[]> = {
   ...valuesOf("Mutation.writeFields", ["values.entity", "values.value"]),
   "Mutation.writeFields(input.idempotencyKey)": [
     {
-      ...{ kind: "name", creates: true },
+      kind: "name",
+      creates: true,
       args: (name, own) => values(own.meeting, undefined, name),
       taken: ({ otherKey }) => otherKey.replace("-key", "-fields"),
     },

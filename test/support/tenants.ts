@@ -66,7 +66,13 @@ export async function startTenants(): Promise<Tenants> {
   };
   simulator.log.clear();
   return {
-    ...{ simulator, database, service, meetingOf, copyOf, ids, otherState },
+    simulator,
+    database,
+    service,
+    meetingOf,
+    copyOf,
+    ids,
+    otherState,
     otherExternalId: `${MARK}-meeting`,
     otherKey: `${MARK}-key`,
     stop: () => world.stop(),
@@ -119,8 +125,14 @@ async function leaveReceipts(service: Service, simulator: Simulator, meetingId: 
 /** The two copies are of one company: from here on globex's texts are its own. */
 async function mark(database: TestDatabase, copyId: number): Promise<void> {
   const texts = {
-    ...{ deal: "title", person: "name", organization: "name", activity: "subject" },
-    ...{ note: "content", stage: "name", pipeline: "name", crm_user: "name" },
+    deal: "title",
+    person: "name",
+    organization: "name",
+    activity: "subject",
+    note: "content",
+    stage: "name",
+    pipeline: "name",
+    crm_user: "name",
   };
   for (const [table, column] of Object.entries(texts)) {
     await database.query(`UPDATE ${table} SET ${column} = $2 WHERE copy_id = $1`, [copyId, MARK]);

@@ -1,5 +1,4 @@
-import type { AccessTokenParts } from "../../src/connections/access-tokens";
-import type { RenewalParts } from "../../src/connections/renewal";
+import type { AccessTokenParts, RenewalParts } from "../../src/connections/access-tokens";
 import type { CrmHttp } from "../../src/crm/http";
 import { type Clock, systemClock } from "../../src/platform/clock";
 import type { Config } from "../../src/platform/config";

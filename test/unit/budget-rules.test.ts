@@ -28,7 +28,10 @@ const NOON = since(12 * HOUR_MS);
 const SHARE = 0.25;
 
 const state = (change: Partial<BudgetState> = {}): BudgetState => ({
-  ...{ ...newBudget(BEGAN), dailyLimit: 30_000, remaining: 30_000, toldAt: BEGAN },
+  ...newBudget(BEGAN),
+  dailyLimit: 30_000,
+  remaining: 30_000,
+  toldAt: BEGAN,
   ...change,
 });
 
@@ -142,7 +145,7 @@ describe("setting aside", () => {
 });
 
 describe("days", () => {
-  const yesterday = state({ ...{ spentOnSyncs: 7_000, spentOnWrites: 40 }, ...{ limitedAt: NOON, lookedAt: NOON } });
+  const yesterday = state({ spentOnSyncs: 7_000, spentOnWrites: 40, limitedAt: NOON, lookedAt: NOON });
 
   test("a day that nobody saw begin is assumed 24 hours after the last, and nothing is known of its balance", () => {
     expect(presentDay(yesterday, since(DAY_MS - 1))).toEqual(yesterday);
@@ -164,7 +167,12 @@ describe("days", () => {
 
 const answered = (change: Partial<Told["answer"]>, rest: Partial<Told> = {}): Told => ({
   answer: { status: 200, limit: { remaining: 70, reset: 2 }, day: { limit: 30_000, remaining: null }, ...change },
-  ...{ purpose: "LISTS", price: 10, sentAt: NOON, day: BEGAN, before: 20_000, at: since(12.1 * HOUR_MS) },
+  purpose: "LISTS",
+  price: 10,
+  sentAt: NOON,
+  day: BEGAN,
+  before: 20_000,
+  at: since(12.1 * HOUR_MS),
   ...rest,
 });
 const balance = (remaining: number, limit: number | null = 30_000) => ({ day: { limit, remaining } });
@@ -181,7 +189,7 @@ describe("what an answer tells", () => {
 
   test("a balance that jumps up is a new day, of which this call is the first", () => {
     const next = told(known, answered(balance(29_990)));
-    expect(next).toMatchObject({ ...{ spentOnSyncs: 10, spentOnWrites: 0, remaining: 29_980, resetSeen: true } });
+    expect(next).toMatchObject({ spentOnSyncs: 10, spentOnWrites: 0, remaining: 29_980, resetSeen: true });
     expect(next.dayBeganAt).toEqual(since(12.1 * HOUR_MS));
     expect(dayEndsAt(next)).toEqual(since(36.1 * HOUR_MS));
   });

@@ -15,7 +15,8 @@ const answerOf = (text: string): CrmAnswer => ({
   text,
   date: null,
   correlationId: "one",
-  ...{ limit: { remaining: null, reset: null }, day: { limit: null, remaining: null } },
+  limit: { remaining: null, reset: null },
+  day: { limit: null, remaining: null },
 });
 const END = { next_cursor: null };
 const page = (data: unknown, additional_data: unknown = END) =>

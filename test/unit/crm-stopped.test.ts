@@ -5,7 +5,7 @@ import { createDataSource } from "../../src/database/data-source";
 import { Database } from "../../src/database/database";
 import { Secret } from "../../src/platform/keyring";
 import { isSubFetchFailure } from "../../src/sync/failures";
-import { certainFailureOf } from "../../src/writeback/write-failure";
+import { certainFailureOf } from "../../src/writeback/outcomes";
 
 const stop = new CrmStoppedError("We look into it.");
 const renewal = new OAuthError("OUTAGE", "not renewed", { cause: stop });

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { CrmError, type CrmFailure, explain } from "../../src/crm/errors";
 import { OAuthError } from "../../src/crm/oauth";
 import { failureOf } from "../../src/sync/failures";
-import { certainFailureOf } from "../../src/writeback/write-failure";
+import { certainFailureOf } from "../../src/writeback/outcomes";
 import { sourceFiles } from "../support/syntax";
 
 // Seen red with: a sentence of an explanation written again in another file.

@@ -34,8 +34,17 @@ const minute = (offset: number) => new Date(STARTS_AT.getTime() + offset * 60_00
 
 /** Few ids and few addresses, so that people, deals and companies meet each other often. */
 const ADDRESSES = [
-  ...["ada@acme.de", "ada+x@acme.de", "bob@acme.de", "info@acme.de", "cid@zeta.de", "c.id@gmail.com", "cid@gmail.com"],
-  ...["anna@seller.de", "uwe@seller.de", "no-reply@acme.de", "kim@gmx.de"],
+  "ada@acme.de",
+  "ada+x@acme.de",
+  "bob@acme.de",
+  "info@acme.de",
+  "cid@zeta.de",
+  "c.id@gmail.com",
+  "cid@gmail.com",
+  "anna@seller.de",
+  "uwe@seller.de",
+  "no-reply@acme.de",
+  "kim@gmx.de",
 ];
 const address = constantFrom(...ADDRESSES);
 const id = (from: number) => integer({ min: from, max: from + 4 });
@@ -43,16 +52,14 @@ const maybe = <T>(value: Arbitrary<T>) => option(value, { nil: null });
 const time = maybe(integer({ min: -20, max: 20 }).map((days) => minute(days * MINUTES_A_DAY)));
 
 const deal = record({
-  ...{
-    crmId: id(200),
-    addTime: time,
-    wonTime: time,
-    lostTime: time,
-    closeTime: time,
-    isOpen: boolean(),
-    ownerId: maybe(id(300)),
-    organizationId: maybe(id(400)),
-  },
+  crmId: id(200),
+  addTime: time,
+  wonTime: time,
+  lostTime: time,
+  closeTime: time,
+  isOpen: boolean(),
+  ownerId: maybe(id(300)),
+  organizationId: maybe(id(400)),
   personIds: uniqueArray(id(100), { maxLength: 3 }),
 });
 const facts: Arbitrary<CopyFacts> = record({
@@ -211,11 +218,9 @@ function renumbered(of: CopyFacts): CopyFacts {
     deals: of.deals.map(
       (one): DealFact => ({
         ...one,
-        ...{
-          crmId: renumber(one.crmId),
-          ownerId: renumberMaybe(one.ownerId),
-          organizationId: renumberMaybe(one.organizationId),
-        },
+        crmId: renumber(one.crmId),
+        ownerId: renumberMaybe(one.ownerId),
+        organizationId: renumberMaybe(one.organizationId),
         personIds: one.personIds.map(renumber),
       }),
     ),

@@ -6,7 +6,11 @@ import { systemClock } from "../../src/platform/clock";
 // Seen red with: requests in flight that do not count; all who waited set free at once; an epoch taken for seconds.
 
 const answer = (limit: CrmAnswer["limit"], status = 200): CrmAnswer => ({
-  ...{ status, contentType: "application/json", text: "", date: null, correlationId: undefined },
+  status,
+  contentType: "application/json",
+  text: "",
+  date: null,
+  correlationId: undefined,
   day: { limit: null, remaining: null },
   limit,
 });

@@ -157,7 +157,14 @@ test.each([
 });
 
 const PRICES: Record<ListResource, number> = {
-  ...{ USERS: 20, PIPELINES: 5, STAGES: 5, ORGANIZATIONS: 10, PERSONS: 10, DEALS: 10, ACTIVITIES: 10, NOTES: 20 },
+  USERS: 20,
+  PIPELINES: 5,
+  STAGES: 5,
+  ORGANIZATIONS: 10,
+  PERSONS: 10,
+  DEALS: 10,
+  ACTIVITIES: 10,
+  NOTES: 20,
 };
 const WHO = 2;
 /** Of a meeting: records by their ids, and participants of four deals. */

@@ -139,8 +139,12 @@ test("quietSince is the last contact, and quietDays are whole days up to the jud
     copy: { asOf: NOW - 2 * HOUR },
   };
   expect(judged(line)).toMatchObject({
-    ...{ verdict: "QUIET", quietSince: new Date(days(15) + HOUR), quietDays: 14 },
-    ...{ asOf: new Date(NOW - 2 * HOUR), judgedAt: new Date(NOW), staleAt: new Date(NOW - HOUR + DAY_MS + 1) },
+    verdict: "QUIET",
+    quietSince: new Date(days(15) + HOUR),
+    quietDays: 14,
+    asOf: new Date(NOW - 2 * HOUR),
+    judgedAt: new Date(NOW),
+    staleAt: new Date(NOW - HOUR + DAY_MS + 1),
   });
   expect(judged(line).reasons[0]?.message).toContain("was 14 days ago");
   expect(judged({})).toMatchObject({ verdict: "ACTIVE", quietSince: null, quietDays: null });

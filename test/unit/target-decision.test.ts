@@ -12,8 +12,11 @@ function factsIn(text: string): TargetFacts {
   const [records = "", ...questions] = text.split(", ");
   const [certain = "", byDomain = ""] = records.split("|");
   return {
-    ...{ copyId: COPY, certain: targets(certain), byDomain: targets(byDomain) },
-    ...{ hasDeals: questions.includes("deals"), ambiguousHaveDeals: questions.includes("others") },
+    copyId: COPY,
+    certain: targets(certain),
+    byDomain: targets(byDomain),
+    hasDeals: questions.includes("deals"),
+    ambiguousHaveDeals: questions.includes("others"),
   };
 }
 

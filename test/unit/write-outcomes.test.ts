@@ -1,9 +1,14 @@
 import { ConnectionGoneError, NeedsReauthorizationError } from "../../src/connections/connection";
 import { CrmError, failureOfStatus } from "../../src/crm/errors";
 import { OAuthError } from "../../src/crm/oauth";
-import { nextLookUp, SETTLED_AFTER_MS, verdictOf } from "../../src/writeback/look-up-plan";
+import {
+  certainFailureOf,
+  NotSentInTimeError,
+  nextLookUp,
+  SETTLED_AFTER_MS,
+  verdictOf,
+} from "../../src/writeback/outcomes";
 import { FIELD, NOTE } from "../../src/writeback/receipts";
-import { certainFailureOf, NotSentInTimeError } from "../../src/writeback/write-failure";
 
 // Seen red with: a 5xx or a proxy's page taken for a refusal; an absence believed before three minutes are over.
 

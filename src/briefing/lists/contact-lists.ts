@@ -1,7 +1,6 @@
 import type { CopyScope } from "../../database/database";
 import { type ListOrder, type Page, type PageRequest, readPage, type Step } from "../../database/keyset";
-import { OrganizationRow } from "../../entities/organization";
-import { PersonRow } from "../../entities/person";
+import { OrganizationRow, PersonRow } from "../../entities/contact";
 import { isMatched } from "../records";
 
 /** The CRM counts its ids up, and they never change: a name may, and may be of any length (decision 0026). */

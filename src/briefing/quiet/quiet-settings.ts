@@ -6,7 +6,7 @@ import { lockConnection, NOT_CONNECTED, readConnection } from "../../connections
 import { holdCopyToJudge } from "../../connections/copies";
 import type { CopyScope, Database, TenantScope } from "../../database/database";
 import { SyncedCopyRow } from "../../entities/connection";
-import { PipelineRow, StageRow } from "../../entities/crm-setup";
+import { PipelineRow, StageRow } from "../../entities/crm-company";
 import { JudgedCopyRow } from "../../entities/silence";
 import { type OwnThreshold, QuietSettingsRow } from "../../entities/tenant";
 import type { Clock } from "../../platform/clock";

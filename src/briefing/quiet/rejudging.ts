@@ -1,9 +1,9 @@
 import { isDeepStrictEqual } from "node:util";
 import { z } from "zod";
 import { holdCopyToJudge } from "../../connections/copies";
+import { CONNECTION_CHANGED, notify } from "../../database/between-processes";
 import type { CopyScope, Database, TenantScope } from "../../database/database";
 import { enqueueJob, hasLiveJob, type JobKind } from "../../database/jobs";
-import { CONNECTION_CHANGED, notify } from "../../database/notifications";
 import { SyncedCopyRow } from "../../entities/connection";
 import { ComingSilenceRow, JudgedCopyRow, type Standards } from "../../entities/silence";
 import { QuietSettingsRow } from "../../entities/tenant";

@@ -1,5 +1,5 @@
+import { notifyOf, SILENCE_CHANGED } from "../../database/between-processes";
 import type { CopyScope } from "../../database/database";
-import { notifyOf, SILENCE_CHANGED } from "../../database/notifications";
 import { plusDays } from "../../platform/clock";
 import { ANSWER_DAYS, COOLING_PART, type DealFacts, daysOf, type QuietRules, type QuietVerdict } from "./facts";
 import { type Situation, situationAt, turnsOf } from "./situation";

@@ -2,7 +2,7 @@ import { writeSync } from "node:fs";
 import type { Actor } from "../../../src/auth/actor";
 import { Meetings, type RecordMeetingInput } from "../../../src/briefing/meetings";
 import { Budget } from "../../../src/connections/budget";
-import { Disconnecting } from "../../../src/connections/disconnecting";
+import { Disconnecting } from "../../../src/connections/connecting";
 import { FieldMappings } from "../../../src/connections/field-mappings";
 import { CrmApi } from "../../../src/crm/api";
 import { CrmHttp } from "../../../src/crm/http";
@@ -12,7 +12,8 @@ import { readConfig } from "../../../src/platform/config";
 import { inWork, limitWork } from "../../../src/platform/work";
 import { SyncEngine } from "../../../src/sync/engine";
 import { cancelRuns } from "../../../src/sync/runs";
-import { type AskedFields, FieldWrites } from "../../../src/writeback/fields";
+import type { AskedFields } from "../../../src/writeback/field-batch";
+import { FieldWrites } from "../../../src/writeback/fields";
 import { type AskedNote, NoteWrites } from "../../../src/writeback/notes";
 import { withTransactions } from "../database";
 import { startWriteback, type Writeback } from "../writeback";
@@ -87,7 +88,9 @@ async function work({ parts, tokens }: Writeback): Promise<unknown> {
       return new Meetings(database, clock, logger).record(actor, meetingOf(asked as RecordMeetingInput));
     case "disconnect":
       return new Disconnecting({
-        ...{ database, clock, logger },
+        database,
+        clock,
+        logger,
         endsSync: { cancelRuns: (scope, copyId) => cancelRuns(scope, copyId, clock()) },
       }).disconnect(actor);
     case "page": {

@@ -1,4 +1,5 @@
 import { Column, Entity, Index, PrimaryColumn } from "typeorm";
+import { OfCopy, OfRecord } from "./tenant";
 
 /** An e-mail address or phone number as the CRM holds it. */
 interface ContactValue {
@@ -12,16 +13,7 @@ interface ContactValue {
 @Index("person_with_mail", ["tenantId", "copyId"], {
   where: "last_incoming_mail_time IS NOT NULL OR last_outgoing_mail_time IS NOT NULL",
 })
-export class PersonRow {
-  @PrimaryColumn("bigint")
-  tenantId!: number;
-
-  @PrimaryColumn("bigint")
-  copyId!: number;
-
-  @PrimaryColumn("bigint")
-  crmId!: number;
-
+export class PersonRow extends OfRecord {
   @Column("text")
   name!: string;
 
@@ -58,13 +50,7 @@ export class PersonRow {
 @Index("person_address_by_person", ["tenantId", "copyId", "personId"])
 @Index("person_address_by_mailbox", ["tenantId", "copyId", "mailbox"])
 @Index("person_address_by_domain", ["tenantId", "copyId", "domain"])
-export class PersonAddressRow {
-  @PrimaryColumn("bigint")
-  tenantId!: number;
-
-  @PrimaryColumn("bigint")
-  copyId!: number;
-
+export class PersonAddressRow extends OfCopy {
   @PrimaryColumn("text")
   address!: string;
 
@@ -78,4 +64,33 @@ export class PersonAddressRow {
   /** The registrable domain, also where it is a mail provider's. */
   @Column("text", { nullable: true })
   domain!: string | null;
+}
+
+@Entity("organization")
+@Index("organization_by_website_domain", ["tenantId", "copyId", "websiteDomain"])
+export class OrganizationRow extends OfRecord {
+  @Column("text")
+  name!: string;
+
+  @Column("bigint", { nullable: true })
+  ownerId!: number | null;
+
+  @Column("text", { nullable: true })
+  address!: string | null;
+
+  @Column("text", { nullable: true })
+  website!: string | null;
+
+  /** The company's domain in `website`. */
+  @Column("text", { nullable: true })
+  websiteDomain!: string | null;
+
+  @Column("timestamptz", { nullable: true })
+  addTime!: Date | null;
+
+  @Column("timestamptz", { nullable: true })
+  updateTime!: Date | null;
+
+  @Column("jsonb")
+  customFields!: Record<string, unknown>;
 }

@@ -1,4 +1,46 @@
-import { Column, Entity, PrimaryColumn } from "typeorm";
+import { Column, Entity, Index, PrimaryColumn } from "typeorm";
+import { OfRecord } from "./tenant";
+
+@Entity("pipeline")
+export class PipelineRow extends OfRecord {
+  @Column("text")
+  name!: string;
+
+  @Column("integer")
+  position!: number;
+}
+
+@Entity("stage")
+export class StageRow extends OfRecord {
+  @Column("text")
+  name!: string;
+
+  @Column("integer")
+  position!: number;
+
+  @Column("bigint", { nullable: true })
+  pipelineId!: number | null;
+
+  @Column("integer", { nullable: true })
+  daysToRotten!: number | null;
+}
+
+@Entity("crm_user")
+@Index("crm_user_by_address", ["tenantId", "copyId", "address"])
+export class CrmUserRow extends OfRecord {
+  @Column("text")
+  name!: string;
+
+  @Column("text")
+  email!: string;
+
+  /** `email` in the one spelling in which addresses are compared. */
+  @Column("text", { nullable: true })
+  address!: string | null;
+
+  @Column("boolean")
+  active!: boolean;
+}
 
 /**
  * What a company of the CRM may spend a day with all its apps, and what this service spent of it. It belongs to no tenant:

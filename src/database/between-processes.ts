@@ -1,9 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { Client } from "pg";
+import { Client, Pool } from "pg";
 import type { Secret } from "../platform/keyring";
 import type { Logger } from "../platform/logger";
 import type { TenantScope } from "./database";
-import { SESSION_LIMITS, withLimits } from "./session-limits";
+import { heldUpOf } from "./session";
+import { SESSION_LIMITS, type SessionLimits, withLimits } from "./session-limits";
 
 /** The tenant's connection row has changed. */
 export const CONNECTION_CHANGED = "connection_changed";
@@ -117,3 +118,56 @@ export class Notifications {
 }
 
 const key = (channel: string, tenantId: string) => `${channel} ${tenantId}`;
+
+export interface LockParts {
+  url: Secret;
+  limits: SessionLimits;
+  /** At once in this process, and how long one waits for a session to come free. */
+  sessions: number;
+  withinMs: number;
+  /** Any fixed number: keeps these locks apart from the database's others. */
+  space: number;
+  /** What is thrown where the lock, or a session to ask for it, cannot be had for now. */
+  heldUp(cause: unknown): Error;
+  logger: Logger;
+}
+
+/** Locks that are held across processes while something else is waited for: in sessions beside the pool. */
+export class AdvisoryLocks {
+  readonly #pool: Pool;
+
+  constructor(private readonly parts: LockParts) {
+    this.#pool = new Pool({
+      connectionString: withLimits(parts.url, parts.limits).reveal(),
+      max: parts.sessions,
+      connectionTimeoutMillis: parts.withinMs,
+      keepAlive: true,
+    });
+    const onError = (error: Error) => parts.logger.warn({ err: error }, "a lock session ended");
+    this.#pool.on("error", onError);
+    this.#pool.on("connect", (session) => session.on("error", onError));
+  }
+
+  /** @param asked called as the lock is asked for; what it gives is there for the work under the lock */
+  async hold<H, T>(subject: string, asked: () => H, work: (held: H) => Promise<T>): Promise<T> {
+    const refuse = (error: unknown): never => {
+      throw heldUpOf(error) ? this.parts.heldUp(error) : error;
+    };
+    const session = await this.#pool.connect().catch(refuse);
+    try {
+      await session.query("BEGIN");
+      const held = asked();
+      await session.query("SELECT pg_advisory_xact_lock($1, hashtext($2))", [this.parts.space, subject]).catch(refuse);
+      return await work(held);
+    } finally {
+      await session.query("ROLLBACK").then(
+        () => session.release(),
+        (error: Error) => session.release(error),
+      );
+    }
+  }
+
+  close(): Promise<void> {
+    return this.#pool.end();
+  }
+}

@@ -1,7 +1,9 @@
 import { ConnectionGoneError, NeedsReauthorizationError } from "../connections/connection";
 import { CrmError, type CrmFailure, explain, stopBehind } from "../crm/errors";
 import { OAuthError } from "../crm/oauth";
-import type { StoredWriteErrorCode } from "../entities/write-receipt";
+import type { TenantScope } from "../database/database";
+import type { StoredWriteErrorCode } from "../entities/writeback";
+import { MINUTE_MS, SECOND_MS } from "../platform/clock";
 import { ServiceError } from "../platform/errors";
 
 /** It is more than a minute since the receipt: an answer would come after the write counts as abandoned. Nothing was sent. */
@@ -20,6 +22,13 @@ export type WriteOutcome =
   | { state: "WRITTEN"; crmNoteId?: number }
   | { state: "FAILED"; failure: WriteFailure }
   | { state: "UNKNOWN" };
+
+/** What is known of a write, and what was seen with it. */
+export interface Found {
+  outcome: WriteOutcome;
+  /** Brings what was seen into the copy, in the transaction that settles the receipt. */
+  copy?(scope: TenantScope): Promise<void>;
+}
 
 /** As a receipt says it. */
 export const sentenceOf = ({ message }: WriteFailure): string =>
@@ -88,4 +97,42 @@ function refusalOf({ code, detail: { neverSent, status, crmCode } }: CrmError): 
 /** Whatever the CRM, its token endpoint or a connection that has just ended may answer: the next look-up asks again. */
 export function isOfTheCrm(error: unknown): boolean {
   return [CrmError, OAuthError, NeedsReauthorizationError, ConnectionGoneError].some((kind) => error instanceof kind);
+}
+
+/**
+ * No request is begun later than this after its receipt; with the longest answer and some room to spare, one that has
+ * not ended by then has gone with its process.
+ */
+export const BEGIN_WITHIN_MS = MINUTE_MS;
+export const ABANDONED_AFTER_MS = 2 * MINUTE_MS;
+
+/** What the CRM took in may show so much later; a complete look that begins after it and finds nothing is proof. */
+export const SETTLED_AFTER_MS = 3 * MINUTE_MS;
+
+/** Between one look-up and the next, counted from the end of the sending; the fourth can prove an absence. */
+const PAUSES_S = [5, 25, 60, 95, 300, 900, 3_600, 10_800];
+const LONGEST_PAUSE_S = 21_600;
+
+/** When a write is looked up next, after `lookUps` of them; null where that would be too long after its sending. */
+export function nextLookUp(sentAt: Date, now: Date, lookUps: number, lookedForMs: number): Date | null {
+  const next = now.getTime() + (PAUSES_S[lookUps] ?? LONGEST_PAUSE_S) * SECOND_MS;
+  return next > sentAt.getTime() + lookedForMs ? null : new Date(next);
+}
+
+export interface Look {
+  begunAt: Date;
+  /** Whether the CRM holds what was sent. */
+  found: boolean;
+  /** Whether all that was to be looked at was read and understood. */
+  complete: boolean;
+}
+
+/**
+ * What a look-up shows of a write whose sending ended at `sentAt`. ABSENT is no proof by itself: the notes of a record that
+ * is no longer shown are elsewhere, with the one into which it was merged, or nowhere.
+ */
+export function verdictOf(sentAt: Date, look: Look): "WRITTEN" | "ABSENT" | "UNKNOWN" {
+  if (look.found) return "WRITTEN";
+  const lateEnough = look.begunAt.getTime() >= sentAt.getTime() + SETTLED_AFTER_MS;
+  return lateEnough && look.complete ? "ABSENT" : "UNKNOWN";
 }

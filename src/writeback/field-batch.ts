@@ -1,0 +1,211 @@
+import { readFieldMappings } from "../connections/field-mappings";
+import type { CrmApi } from "../crm/api";
+import { type CrmCustomFields, type CrmRecordRef, type CustomFieldKey, isCustomFieldKey } from "../crm/parsing/fields";
+import type { TenantScope } from "../database/database";
+import type { MatchedEntity } from "../entities/meeting";
+import type { FieldMappingRow, FieldWriteRow, StoredWriteErrorCode } from "../entities/writeback";
+import { accepted, type Outcome, type Refused, refused } from "../platform/errors";
+import { isApplied, readValue } from "./field-values";
+import { certainFailureOf, type WriteFailure, type WriteOutcome } from "./outcomes";
+import {
+  type AskedTarget,
+  type ChoiceRefusal,
+  holdTargets,
+  type MeetingTargets,
+  type Target,
+  type TargetsRefusal,
+  targetOf,
+} from "./targets";
+
+export interface AskedField {
+  entity: MatchedEntity;
+  /** As the client sent it; null: the only matched record of the entity. */
+  targetId: string | null;
+  /** What that id names. */
+  target: AskedTarget;
+  value: unknown;
+}
+
+export interface AskedFields {
+  meetingId: string;
+  /** What that id names; null where it is no meeting's. */
+  meeting: string | null;
+  values: AskedField[];
+  idempotencyKey: string;
+}
+
+/** One value on its record, and why it is not to be sent where it is not. */
+export interface PlannedField extends BatchField {
+  target: Target;
+  failure: WriteFailure | null;
+}
+
+/** A value with its receipt, as it is sent. */
+export interface ReceiptedField extends PlannedField {
+  receipt: FieldWriteRow;
+}
+export type RecordBatch = [ReceiptedField, ...ReceiptedField[]];
+
+/** All values of one mutation, with what their targets were proved by. */
+export interface FieldsPlan {
+  held: MeetingTargets;
+  fields: readonly PlannedField[];
+}
+
+export type PlanRefusal = ChoiceRefusal | "FIELD_NOT_MAPPED" | "INVALID_INPUT";
+
+/** The plan, in the transaction that makes its receipts. */
+export async function planOf(
+  scope: TenantScope,
+  { meeting, values }: AskedFields,
+): Promise<Outcome<FieldsPlan, TargetsRefusal | PlanRefusal>> {
+  const held = await holdTargets(scope, meeting);
+  return held.ok ? planFields(held.value, await readFieldMappings(scope), values) : held;
+}
+
+/**
+ * Where each value goes, and whether it can (decision 0028). A wrong target refuses the whole, because it is the caller's
+ * mistake; a value that its field does not take is one field's failure and hides no other.
+ */
+function planFields(
+  held: MeetingTargets,
+  mappings: readonly FieldMappingRow[],
+  asked: readonly AskedField[],
+): Outcome<FieldsPlan, PlanRefusal> {
+  const planned: PlannedField[] = [];
+  for (const [position, field] of asked.entries()) {
+    const target = targetOf(held, field.entity, field.targetId === null ? undefined : field.target);
+    if (!target.ok) return at(position, "targetId", target);
+    const mapping = mappings.find(({ entity }) => entity === field.entity);
+    if (!mapping || !isCustomFieldKey(mapping.fieldKey)) {
+      const message = `No field of a ${field.entity.toLowerCase()} is nominated. An owner or admin can choose one.`;
+      return at(position, "entity", refused("FIELD_NOT_MAPPED", message));
+    }
+    const { id } = target.value;
+    if (planned.some(({ target: other }) => other.entity === field.entity && other.id === id)) {
+      return at(
+        position,
+        null,
+        refused("INVALID_INPUT", "The same field of the same record is given twice. Give it one value."),
+      );
+    }
+    planned.push({ target: target.value, key: mapping.fieldKey, ...fitting(mapping, field.value) });
+  }
+  return accepted({ held, fields: planned });
+}
+
+function fitting(mapping: FieldMappingRow, asked: unknown): Pick<PlannedField, "type" | "value" | "failure"> {
+  const { fieldName: name, fieldType: type, options, health } = mapping;
+  if (health === "MISSING_IN_CRM") {
+    const message = `The CRM no longer has the field "${name}". Nominate another.`;
+    return { type, value: null, failure: { code: "FIELD_NOT_FOUND", message } };
+  }
+  const reading = readValue({ name, type, options }, asked);
+  if ("wire" in reading) return { type, value: reading.wire, failure: null };
+  return { type, value: null, failure: { code: "VALUE_REJECTED", message: reading.fault } };
+}
+
+function at<Code extends string>(position: number, member: string | null, why: Refused<Code>): Refused<Code> {
+  return { ...why, field: ["values", position, member].filter((part) => part !== null).join(".") };
+}
+
+/** The values of one record together, in the order of their first. */
+export function batchesOf(fields: readonly ReceiptedField[]): RecordBatch[] {
+  const batches = new Map<string, RecordBatch>();
+  for (const field of fields) {
+    const record = `${field.target.entity}:${field.target.id}`;
+    const batch = batches.get(record);
+    if (batch) batch.push(field);
+    else batches.set(record, [field]);
+  }
+  return [...batches.values()];
+}
+
+export interface BatchField {
+  key: CustomFieldKey;
+  type: string;
+  /** As it goes on the wire; null clears the field. */
+  value: unknown;
+}
+export type Batch = readonly [BatchField, ...BatchField[]];
+
+export const FIELD_GONE: WriteOutcome = {
+  state: "FAILED",
+  failure: { code: "FIELD_NOT_FOUND", message: "The CRM no longer has this field. Nominate another." },
+};
+
+export interface RecordReport {
+  /** In the order of the batch. */
+  outcomes: WriteOutcome[];
+  /** The record's custom fields as the CRM last showed them; null where it showed none. */
+  seen: CrmCustomFields | null;
+  /** Why nothing more is to be sent to this CRM for now; null where it may. */
+  stop: WriteFailure | null;
+}
+
+/** These hold for whatever is sent next: no second try, and nothing for other records either. */
+const STOPPING: ReadonlySet<StoredWriteErrorCode> = new Set(["RATE_LIMITED", "NEEDS_REAUTHORIZATION"]);
+
+const UNKNOWN: WriteOutcome = { state: "UNKNOWN" };
+const OTHER_VALUE: WriteFailure = {
+  code: "NOT_APPLIED",
+  message: "The CRM took the request and holds another value. Look at the field in the CRM.",
+};
+
+/** `failure` is null where the answer is lost. */
+type Attempt = { seen: CrmCustomFields } | { failure: WriteFailure | null };
+
+/**
+ * Writes the fields of one record as one batch; where that fails, each of them once alone (specification 4.3.1). A
+ * field is sent at most twice, which does no harm: it is the same value. What may have been written by a lost answer
+ * stays UNKNOWN unless a later answer shows it.
+ */
+export async function writeRecord(
+  api: Pick<CrmApi, "setCustomFields">,
+  record: CrmRecordRef,
+  batch: Batch,
+): Promise<RecordReport> {
+  const together = await attempt(api, record, batch);
+  if ("seen" in together) {
+    return { outcomes: batch.map((field) => seenAs(field, together.seen)), seen: together.seen, stop: null };
+  }
+  const outcomes: WriteOutcome[] = [];
+  let seen: CrmCustomFields | null = null;
+  let stop = stopOf(together);
+  for (const field of batch) {
+    const alone: Attempt = stop ? { failure: stop } : await attempt(api, record, [field]);
+    if ("seen" in alone) seen = alone.seen;
+    else stop ??= stopOf(alone);
+    const outcome = "seen" in alone ? seenAs(field, alone.seen) : failed(alone);
+    // The lost batch may still take effect: only a value that is seen to be there is certain after it.
+    outcomes.push(together.failure || outcome.state === "WRITTEN" ? outcome : UNKNOWN);
+  }
+  return { outcomes, seen, stop };
+}
+
+/** What was not sent at all, because the CRM had said before that it takes nothing now. */
+export function notSent(batch: Batch, stop: WriteFailure): RecordReport {
+  return { outcomes: batch.map(() => ({ state: "FAILED", failure: stop })), seen: null, stop };
+}
+
+async function attempt(
+  api: Pick<CrmApi, "setCustomFields">,
+  { entity, id }: CrmRecordRef,
+  batch: Batch,
+): Promise<Attempt> {
+  try {
+    return { seen: await api.setCustomFields(entity, id, batch) };
+  } catch (error) {
+    return { failure: certainFailureOf(error) };
+  }
+}
+
+const stopOf = ({ failure }: { failure: WriteFailure | null }) =>
+  failure && STOPPING.has(failure.code) ? failure : null;
+
+function seenAs({ key, type, value }: BatchField, { customFields }: CrmCustomFields): WriteOutcome {
+  return isApplied(type, value, customFields[key]) ? { state: "WRITTEN" } : { state: "FAILED", failure: OTHER_VALUE };
+}
+
+const failed = ({ failure }: { failure: WriteFailure | null }): WriteOutcome =>
+  failure ? { state: "FAILED", failure } : UNKNOWN;
