@@ -5,7 +5,7 @@ import { coordinates, operation } from "../support/schema-walk";
 import { subscribe } from "../support/sockets";
 import { until } from "../support/stories";
 import { type CursorRow, type IdRow, type NameRow, type OperationRow, tenancyRows } from "../support/tenancy-rows";
-import { ASKING, idOf, MARK, OTHER, rowsOfOthers, startTenants } from "../support/tenants";
+import { ASKING, idOf, MARK, malformedIds, OTHER, rowsOfOthers, startTenants, unknownId } from "../support/tenants";
 import { useStarted } from "../support/world";
 
 // Seen red with: an operation without a row; ids of another copy accepted; another message for a foreign target;
@@ -53,33 +53,6 @@ const own = (tenant = "acme") => ({ meeting: tenants.meetingOf(tenant), deal: te
 const narrowed = ({ field, row }: Place<IdRow>) => (field === "node" ? row.type : undefined);
 const askId = (place: Place<IdRow>, id: string, as: ActorClaims = {}) =>
   ask(place, place.row.args(id, own(as.tenant)), as, narrowed(place));
-
-const UUIDS = ["SyncRun", "Meeting", "NoteWrite", "FieldWrite"];
-const NO_UUID = "00000000-0000-4000-8000-000000000000";
-const unknownId = (type: string) => {
-  if (type === "Connection") return idOf(type, "no such tenant");
-  return UUIDS.includes(type) ? idOf(type, NO_UUID) : idOf(type, tenants.copyOf("acme"), 987_654_321);
-};
-
-const malformedIds = (type: string) => [
-  "",
-  "x",
-  "%%%",
-  "__proto__",
-  "\u0000",
-  "null",
-  "a".repeat(5_000),
-  idOf(type),
-  `${unknownId(type)}=`,
-  idOf(type, ""),
-  idOf(type, "x"),
-  idOf(type, "-".repeat(36)),
-  idOf(type, NO_UUID, 1),
-  idOf("__proto__", 1, 1),
-  idOf(type, "1e400", "NaN"),
-  idOf(type, tenants.copyOf("acme"), -1),
-  idOf(type, "\u0000", "\ud800"),
-];
 
 const UNMATCHED: Record<string, string> = {
   Deal: "NOT EXISTS (SELECT 1 FROM matched_record m WHERE m.tenant_id = t.tenant_id AND (m.copy_id, m.entity, m.crm_id) = (t.copy_id, 'DEAL', t.crm_id))",
@@ -140,13 +113,13 @@ describe.each(["Query", "Mutation"] as const)("an id in a %s", (kind) => {
       const { own: mine, foreign: theirs } = tenants.ids;
       // Any type is right for node: another's is no odd one there.
       const others = place.field === "node" ? [theirs[anotherType]] : [theirs[anotherType], mine[anotherType]];
-      const odd = [...malformedIds(type), ...others.map((id) => id ?? "")];
+      const odd = [...malformedIds(type, tenants.copyOf("acme")), ...others.map((id) => id ?? "")];
       for (const tenant of ASKING) {
         const actors = DEEP || tenant === "acme" ? ACTORS : ACTORS.slice(2, 5);
         await unchangedForOthers(tenant, async () => {
           for (const actor of actors) {
             const as = { ...actor, tenant };
-            const unknown = unknownId(type);
+            const unknown = unknownId(type, tenants.copyOf("acme"));
             const expected = without((await askId(place, unknown, as)).text, unknown);
             const isUsual = actor.role === "admin" && actor.plan === "sales";
             const tried = [foreign, ...(unmatched ? [unmatched] : []), ...(DEEP || isUsual ? odd : [])];
@@ -172,7 +145,7 @@ describe.each(["Query", "Mutation"] as const)("an id in a %s", (kind) => {
     "%s: the own id is answered otherwise, so that the sameness above means something",
     async (_, place) => {
       const mine = tenants.ids.own[place.row.type] ?? "";
-      const unknown = unknownId(place.row.type);
+      const unknown = unknownId(place.row.type, tenants.copyOf("acme"));
       await unchangedForOthers("acme", async () => {
         const { text } = await askId(place, mine, { tenant: "acme" });
         expect(without(text, mine)).not.toBe(without((await askId(place, unknown, { tenant: "acme" })).text, unknown));
@@ -191,7 +164,9 @@ test("a member's colleague's receipts are answered like unknown ones", async () 
     if (!place) throw new Error(`no row for node(id) of a ${type}`);
     const id = tenants.ids.own[type] ?? "";
     const text = (await askId(place, id, { ...MEMBER, tenant: "acme" })).text;
-    expect(without(text, id)).toBe((await askId(place, unknownId(type), { ...MEMBER, tenant: "acme" })).text);
+    expect(without(text, id)).toBe(
+      (await askId(place, unknownId(type, tenants.copyOf("acme")), { ...MEMBER, tenant: "acme" })).text,
+    );
   }
 });
 

@@ -43,6 +43,34 @@ export interface Ids {
 
 export const idOf = (...parts: (string | number)[]) => Buffer.from(parts.join(":")).toString("base64url");
 
+const UUIDS = ["SyncRun", "Meeting", "NoteWrite", "FieldWrite"];
+const NO_UUID = "00000000-0000-4000-8000-000000000000";
+/** Of a type, in the form that it has, and of nothing that is there. */
+export const unknownId = (type: string, copyId: number) => {
+  if (type === "Connection") return idOf(type, "no such tenant");
+  return UUIDS.includes(type) ? idOf(type, NO_UUID) : idOf(type, copyId, 987_654_321);
+};
+
+export const malformedIds = (type: string, copyId: number) => [
+  "",
+  "x",
+  "%%%",
+  "__proto__",
+  "\u0000",
+  "null",
+  "a".repeat(5_000),
+  idOf(type),
+  `${unknownId(type, copyId)}=`,
+  idOf(type, ""),
+  idOf(type, "x"),
+  idOf(type, "-".repeat(36)),
+  idOf(type, NO_UUID, 1),
+  idOf("__proto__", 1, 1),
+  idOf(type, "1e400", "NaN"),
+  idOf(type, copyId, -1),
+  idOf(type, "\u0000", "\ud800"),
+];
+
 const RECORDS = ["CrmUser", "Pipeline", "Stage", "Deal", "Person", "Organization", "Activity", "Note"] as const;
 
 export async function startTenants(): Promise<Tenants> {

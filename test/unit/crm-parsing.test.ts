@@ -18,8 +18,7 @@ const answerOf = (text: string): CrmAnswer => ({
   limit: { remaining: null, reset: null },
   day: { limit: null, remaining: null },
 });
-const END = { next_cursor: null };
-const page = (data: unknown, additional_data: unknown = END) =>
+const page = (data: unknown, additional_data: unknown = { next_cursor: null }) =>
   answerOf(JSON.stringify({ success: true, data, additional_data }));
 
 /** One record as the CRM sends it, through its list: what is kept, or why not. */
@@ -374,7 +373,7 @@ describe("The status of an answer decides before its body", () => {
     );
   }
 
-  const success = JSON.stringify({ success: true, data: [deal], additional_data: END });
+  const success = JSON.stringify({ success: true, data: [deal], additional_data: { next_cursor: null } });
   const html = "text/html; charset=UTF-8";
   test.each([
     [200, "application/json", success, 1],
