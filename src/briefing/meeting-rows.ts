@@ -5,7 +5,7 @@ import { jsonRows } from "../database/upsert";
 import { MeetingAttendeeRow, MeetingMatchRow, MeetingRow } from "../entities/meeting";
 import { MAIN_LISTS, SYNC_LISTS } from "../entities/sync-list";
 import type { GapSummary } from "../entities/sync-run";
-import type { MatchableMeeting } from "./match-meeting";
+import type { AttendeeInput, MatchableMeeting } from "./match-meeting";
 
 const UUID = /^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/;
 
@@ -124,7 +124,10 @@ export async function readAsOf({ tenantId, copyId, rows }: CopyScope): Promise<D
   return lists?.as_of ?? null;
 }
 
-type NewMeeting = Omit<MeetingRow, "tenantId" | "id" | "refreshedAt" | "cancelledAt">;
+interface NewMeeting
+  extends Omit<MeetingRow, "tenantId" | "id" | "refreshedAt" | "cancelledAt" | "ownerKey" | "searchText"> {
+  attendees: readonly AttendeeInput[];
+}
 
 /**
  * Meetings that are recorded again keep their ids, and are cancelled no more. No two of one externalId. The rows are locked
@@ -134,19 +137,24 @@ export function upsertMeetings(
   { tenantId, entities }: TenantScope,
   meetings: readonly NewMeeting[],
 ): Promise<MeetingRow[]> {
-  const rows = meetings.map((meeting) => ({ id: randomUUID(), ...meeting }));
+  const rows = meetings.map(({ attendees, ...meeting }) => {
+    const texts = [meeting.title, ...attendees.flatMap(({ email, name }) => [email, name ?? ""])];
+    return { id: randomUUID(), ...meeting, searchText: texts.join("\n") };
+  });
   return entities(MeetingRow, UPSERT, [tenantId, jsonRows(rows)]);
 }
 
 const UPSERT = `
-  INSERT INTO meeting (tenant_id, id, external_id, title, starts_at, ends_at, owner_email, recorded_by, recorded_at)
-  SELECT $1, r.id, r."externalId", r.title, r."startsAt", r."endsAt", r."ownerEmail", r."recordedBy", r."recordedAt"
+  INSERT INTO meeting (tenant_id, id, external_id, title, starts_at, ends_at, owner_email, owner_key, search_text, recorded_by,
+    recorded_at)
+  SELECT $1, r.id, r."externalId", r.title, r."startsAt", r."endsAt", r."ownerEmail", lower(r."ownerEmail"), lower(r."searchText"),
+    r."recordedBy", r."recordedAt"
   FROM jsonb_to_recordset($2::jsonb) AS r (id uuid, "externalId" text, title text, "startsAt" timestamptz,
-    "endsAt" timestamptz, "ownerEmail" text, "recordedBy" text, "recordedAt" timestamptz)
+    "endsAt" timestamptz, "ownerEmail" text, "searchText" text, "recordedBy" text, "recordedAt" timestamptz)
   ORDER BY r."externalId"
   ON CONFLICT (tenant_id, external_id) DO UPDATE SET title = EXCLUDED.title, starts_at = EXCLUDED.starts_at,
-    ends_at = EXCLUDED.ends_at, owner_email = EXCLUDED.owner_email, recorded_by = EXCLUDED.recorded_by,
-    recorded_at = EXCLUDED.recorded_at, cancelled_at = NULL,
+    ends_at = EXCLUDED.ends_at, owner_email = EXCLUDED.owner_email, owner_key = EXCLUDED.owner_key,
+    search_text = EXCLUDED.search_text, recorded_by = EXCLUDED.recorded_by, recorded_at = EXCLUDED.recorded_at, cancelled_at = NULL,
     refreshed_at = CASE WHEN meeting.starts_at = EXCLUDED.starts_at THEN meeting.refreshed_at END
   RETURNING *`;
 

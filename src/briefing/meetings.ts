@@ -133,7 +133,7 @@ export class Meetings {
     const newest = new Map(inputs.map((input) => [input.externalId, input]));
     const stamp = { recordedBy: actor.userId, recordedAt: this.clock() };
     return this.#inTurn(actor, async (scope) => {
-      const meetings = [...newest.values()].map(({ attendees: _, ...meeting }) => ({ ...meeting, ...stamp }));
+      const meetings = [...newest.values()].map((meeting) => ({ ...meeting, ...stamp }));
       const rows = new Map((await upsertMeetings(scope, meetings)).map((row) => [row.externalId, row]));
       const found = inputs.flatMap(({ externalId }) => rows.get(externalId) ?? []);
       const recorded = [...rows.values()].map((row) => ({
