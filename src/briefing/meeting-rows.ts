@@ -5,7 +5,7 @@ import { jsonRows } from "../database/upsert";
 import { MeetingAttendeeRow, MeetingMatchRow, MeetingRow } from "../entities/meeting";
 import { MAIN_LISTS, SYNC_LISTS } from "../entities/sync-list";
 import type { GapSummary } from "../entities/sync-run";
-import type { AttendeeInput, MatchableMeeting } from "./match-meeting";
+import { NOT_CONNECTED } from "./matching/match";
 
 const UUID = /^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/;
 
@@ -124,6 +124,12 @@ export async function readAsOf({ tenantId, copyId, rows }: CopyScope): Promise<D
   return lists?.as_of ?? null;
 }
 
+/** An attendee as the meeting's recorder gave it. */
+export interface AttendeeInput {
+  email: string;
+  name: string | null;
+}
+
 interface NewMeeting
   extends Omit<MeetingRow, "tenantId" | "id" | "refreshedAt" | "cancelledAt" | "ownerKey" | "searchText"> {
   attendees: readonly AttendeeInput[];
@@ -158,59 +164,64 @@ const UPSERT = `
     refreshed_at = CASE WHEN meeting.starts_at = EXCLUDED.starts_at THEN meeting.refreshed_at END
   RETURNING *`;
 
-/** It does not take place. @returns the row as it is then */
-export async function markCancelled({ tenantId, typed }: TenantScope, row: MeetingRow, at: Date): Promise<MeetingRow> {
-  await typed((orm) => orm.update(MeetingRow, { tenantId, id: row.id }, { cancelledAt: at }));
-  return { ...row, cancelledAt: at };
+const CONNECTION_CHANGED = "The CRM connection has changed since; the meeting is matched again after the next sync.";
+
+/** A match holds for the copy that it was made on. @returns why it does not hold now; null where it does */
+export function whyOutdated(copyId: number | null, match: MeetingMatchRow | undefined): string | null {
+  if (match?.copyId === copyId) return null;
+  return copyId === null ? NOT_CONNECTED : CONNECTION_CHANGED;
 }
 
-/** With its attendees, its match and what it made readable; receipts stay. */
-export async function eraseMeeting({ tenantId, typed }: TenantScope, id: string): Promise<void> {
-  await typed((orm) => orm.delete(MeetingRow, { tenantId, id }));
+/** A choice among more is none; an info@ address may stand at thousands of persons. */
+export const MOST_CANDIDATES = 50;
+
+const DEAL_GONE = "The deal that the meeting was matched to is gone from the CRM, or no longer visible there.";
+
+/** A meeting of long ago is not matched again when a sync removes its deal, and it is matched to none all the same. */
+export async function withoutGoneDeal(
+  match: MeetingMatchRow,
+  isThere: (dealId: number) => Promise<boolean>,
+): Promise<MeetingMatchRow> {
+  if (match.dealId === null || (await isThere(match.dealId))) return match;
+  const left = await Promise.all(match.candidates.slice(0, MOST_CANDIDATES).map(({ dealId }) => isThere(dealId)));
+  const status = left.includes(true) ? "NEEDS_CHOICE" : "NONE";
+  return { ...match, status, rule: null, dealId: null, reason: DEAL_GONE };
 }
 
-/** Takes a meeting as it was recorded, until the transaction ends. null: this tenant has none with this id. */
-export async function lockMeeting(
-  scope: TenantScope,
-  id: string,
-): Promise<(MatchableMeeting & { row: MeetingRow }) | null> {
-  const { tenantId, typed } = scope;
-  const lock = { mode: "pessimistic_write" } as const;
-  const row = await typed((orm) => orm.findOne(MeetingRow, { where: { tenantId, id }, lock }));
-  return row && { row, attendees: await readAttendees(scope, [id]) };
-}
+const PENDING = "PENDING" as const;
 
-/** How many meetings begin after `since` (null: all). */
-export async function countMeetingsSince({ tenantId, rows }: TenantScope, since: Date | null): Promise<number> {
-  const [found] = await rows<{ total: number }>(
-    "SELECT count(*) AS total FROM meeting WHERE tenant_id = $1 AND starts_at > coalesce($2, '-infinity'::timestamptz)",
-    [tenantId, since],
-    { total: "number" },
-  );
-  return found?.total ?? 0;
-}
+/** @param outdated why nothing of the match holds: it belongs to a copy that is no longer the tenant's; null: it holds */
+export const attendeeShown = (row: MeetingAttendeeRow, outdated: string | null) => ({
+  email: row.email,
+  name: row.name,
+  side: row.side,
+  match: {
+    status: outdated ? PENDING : row.matchStatus,
+    rule: outdated ? null : row.matchRule,
+    reason: outdated ?? row.matchReason,
+    organizationStatus: outdated ? PENDING : row.organizationStatus,
+    organizationRule: outdated ? null : row.organizationRule,
+    organizationReason: outdated ? null : row.organizationReason,
+    personId: outdated ? null : row.personId,
+    organizationId: outdated ? null : row.organizationId,
+    candidateIds: outdated ? [] : row.candidateIds,
+  },
+});
 
-export type PagePosition = Pick<MeetingRow, "startsAt" | "id">;
+/** @param outdated as in {@link attendeeShown} */
+export const matchShown = (row: MeetingMatchRow, outdated: string | null) => ({
+  status: outdated ? PENDING : row.status,
+  rule: outdated ? null : row.rule,
+  reason: outdated ?? row.reason,
+  matchedAt: row.matchedAt,
+  meetingId: row.meetingId,
+  dealId: outdated ? null : row.dealId,
+  candidates: outdated ? [] : matchedFirst(row),
+});
 
-/** A page of the meetings that begin after `since` (null: of all), the last to begin first. */
-export async function readMeetingsSince(
-  scope: TenantScope,
-  since: Date | null,
-  before: PagePosition | null,
-  limit: number,
-): Promise<MatchableMeeting[]> {
-  const found = await scope.rows<MatchableMeeting["row"]>(
-    `SELECT id, starts_at AS "startsAt", owner_email AS "ownerEmail", cancelled_at AS "cancelledAt" FROM meeting
-     WHERE tenant_id = $1 AND starts_at > coalesce($2, '-infinity'::timestamptz) AND ($3::timestamptz IS NULL OR (starts_at, id) < ($3, $4::uuid))
-     ORDER BY starts_at DESC, id DESC LIMIT $5`,
-    [scope.tenantId, since, before?.startsAt ?? null, before?.id ?? null, limit],
-    { id: "text", startsAt: "instant", ownerEmail: "text", cancelledAt: "instant" },
-  );
-  const attendees = await readAttendees(
-    scope,
-    found.map(({ id }) => id),
-  );
-  const byMeeting = new Map(found.map(({ id }): [string, MeetingAttendeeRow[]] => [id, []]));
-  for (const attendee of attendees) byMeeting.get(attendee.meetingId)?.push(attendee);
-  return found.map((row) => ({ row, attendees: byMeeting.get(row.id) ?? [] }));
+/** The matched one first, so that a bounded list never leaves it out. */
+function matchedFirst({ candidates, dealId: matched }: MeetingMatchRow): MeetingMatchRow["candidates"] {
+  const rest = candidates.filter(({ dealId }) => dealId !== matched);
+  const first = candidates.filter(({ dealId }) => dealId === matched);
+  return [...first, ...rest];
 }

@@ -1,24 +1,22 @@
 import DataLoader from "dataloader";
-import {
-  readActivities,
-  readNextActivities,
-  readNotes,
-  readRecentActivities,
-  readRecentNotes,
-  readTimelines,
-} from "../briefing/context-records";
 import { readAttendees, readMatches, readMeetings } from "../briefing/meeting-rows";
 import type { ShownNote, ShownNotes } from "../briefing/notes";
 import type { CopyFacts, DealFacts } from "../briefing/quiet/facts";
 import { readQuietFacts } from "../briefing/quiet/read-quiet";
 import {
+  readActivities,
   readMatched,
+  readNextActivities,
+  readNotes,
   readOpenDealsOf,
   readOtherDeals,
   readParticipants,
   readPersonsOf,
+  readRecentActivities,
+  readRecentNotes,
   readSetup,
   readStagesOf,
+  readTimelines,
   readUsersByEmail,
 } from "../briefing/records";
 import type { CopyScope, TenantScope } from "../database/database";

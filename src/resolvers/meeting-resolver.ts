@@ -10,9 +10,15 @@ import {
   Subscription,
   UseMiddleware,
 } from "type-graphql";
-import { readMeeting } from "../briefing/meeting-rows";
+import {
+  attendeeShown,
+  MOST_CANDIDATES,
+  matchShown,
+  readMeeting,
+  whyOutdated,
+  withoutGoneDeal,
+} from "../briefing/meeting-rows";
 import type { ChoiceRefusal as MeetingRefusal } from "../briefing/meetings";
-import { attendeeShown, MOST_CANDIDATES, matchShown, whyOutdated, withoutGoneDeal } from "../briefing/shown-match";
 import { MEETING_MATCHED } from "../database/notifications";
 import type { CrmUserRow } from "../entities/crm-setup";
 import type { DealRow } from "../entities/deal";

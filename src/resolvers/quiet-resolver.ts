@@ -1,9 +1,9 @@
 import { Arg, Args, Ctx, FieldResolver, ID, Mutation, Resolver, Root, Subscription, UseMiddleware } from "type-graphql";
-import type { InteractionRow } from "../briefing/context-records";
 import type { Evidence, QuietReason as Reason, QuietSignal as Signal } from "../briefing/quiet/facts";
 import { isSilent } from "../briefing/quiet/facts";
 import { judge, type LastInteraction, lastInteraction, nothingKnown } from "../briefing/quiet/judge";
 import { flippedDeal } from "../briefing/quiet/verdict";
+import type { InteractionRow } from "../briefing/records";
 import type { DealRef, SnoozeRefusal } from "../briefing/snoozing";
 import { holdsAt } from "../briefing/snoozing";
 import { SILENCE_CHANGED } from "../database/notifications";

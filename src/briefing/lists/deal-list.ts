@@ -17,10 +17,8 @@ import { isStale } from "../quiet/rules";
 import { rankOf } from "../quiet/silence-rows";
 import { snoozedDeals } from "../quiet/snooze";
 
-/**
- * Lists of deals read the phases of `deal_silence` that are marked as holding, one for each matched deal, as `t`. Their
- * indexes have the same columns in the same order (decision 0082).
- */
+// Lists of deals read the phases of `deal_silence` that are marked as holding, one for each matched deal, as `t`. Their
+// indexes have the same columns in the same order (decision 0082).
 
 const byId: SortKey = { sql: "t.deal_id", type: "integer" };
 /** Deals that are not silent stand behind all that are. */

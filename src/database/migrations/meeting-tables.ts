@@ -1,7 +1,4 @@
-/**
- * Row policies let an index find rows by comparisons that cannot tell of other rows (PostgreSQL's LEAKPROOF): of bigints, texts,
- * instants and uuids, and of a CASE of them. To a numeric, coalesce(), lower() or LIKE an index gives its order and no more.
- */
+/** Under row policies an index finds rows by comparisons that are LEAKPROOF and gives others its order alone (decision 0082). */
 const SILENT_SINCE = "(CASE WHEN quiet_since IS NULL THEN '9999-12-31 00:00:00+00'::timestamptz ELSE quiet_since END)";
 
 /**
@@ -14,20 +11,17 @@ const SORTED = {
   silence: `${SILENT_SINCE}, deal_id, currency, value_rank`,
 };
 const NARROWED = { all: "", pipeline: "pipeline_id, ", stage: "stage_id, ", owner: "owner_id, " };
-const LIST_INDEXES = Object.entries(NARROWED)
-  .flatMap(([within, column]) =>
-    Object.entries(SORTED).map(
-      ([by, keys]) => `CREATE INDEX deal_silence_${within}_by_${by}
+const LIST_INDEXES = Object.entries(NARROWED).flatMap(([within, column]) =>
+  Object.entries(SORTED).map(
+    ([by, keys]) => `CREATE INDEX deal_silence_${within}_by_${by}
   ON deal_silence (tenant_id, copy_id, ${column}status, verdict, ${keys}) WHERE is_listed;`,
-    ),
-  )
-  .join("\n");
+  ),
+);
 
 /**
- * A tenant's meetings, what they match, the schedules of silence of the deals that are matched, what silence is judged by, and the receipts of what was
- * written to the CRM for them. Receipts name records by CRM company and id, because they outlive the copy that the match
- * was made on, and the meeting. A note's text is not kept: nothing is
- * ever sent again.
+ * A tenant's meetings, what they match, the schedules of silence of the deals that are matched, what silence is judged by, and
+ * the receipts of what was written to the CRM for them. Receipts name records by CRM company and id, because they outlive the
+ * copy that the match was made on, and the meeting. A note's text is not kept: nothing is ever sent again.
  */
 export const MEETING_TABLES = `
 CREATE TABLE meeting (
@@ -159,7 +153,7 @@ CREATE TABLE deal_silence (
 );
 CREATE INDEX deal_silence_due ON deal_silence (tenant_id, copy_id, holds_until) WHERE is_listed;
 CREATE INDEX deal_silence_ahead ON deal_silence (tenant_id, copy_id, holds_from) WHERE is_listed;
-${LIST_INDEXES}
+${LIST_INDEXES.join("\n")}
 CREATE INDEX deal_silence_untold ON deal_silence (holds_from) WHERE NOT is_told;
 
 CREATE TABLE coming_silence (
