@@ -126,6 +126,15 @@ onOneServer("of a large tenant", () => {
       await reads((after, first) => readMeetings(copy, wanted, { order, first, after }));
   });
 
+  test("a text is looked for until the page is full, and at most in one row of each meeting", async () => {
+    const order = MEETING_ORDERS.STARTS_AT_DESC;
+    const wanted = { ...ANY, search: "BUYER" };
+    await reads((after, first) => readMeetings(copy, wanted, { order, first, after }));
+    const none = { ...ANY, search: "p7@buyer" };
+    const sent = await counter.sentDuring(() => readMeetings(copy, none, { order, first: FIRST, after: null }));
+    expect(await rowsRead(sent)).toBe(MEETINGS_OF_TENANT * TIMES);
+  });
+
   test("counts and sums read one small entry for each row that fits", async () => {
     const order = dealOrder("UPDATED_AT_DESC", {});
     const sent = await counter.sentDuring(() => summarizeDeals(copy, { ownerId: 4 }, { order, after: null }, now));
