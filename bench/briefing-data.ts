@@ -68,9 +68,12 @@ const FILL = [
          FROM (SELECT t, g, g % ${DEALS} + 1 AS deal, NOT (g > 2 * ${DEALS} AND g % 10 = 3) AS done FROM ${each(COUNTS.activities, "g")}) g) g`,
   `INSERT INTO note SELECT t, t, g, '${NOTE}', g % 10 + 1, g % ${DEALS} + 1, g % ${DEALS} + 1, g % ${DEALS} / 3 + 1,
      ${ago(`${AGE("g % 120 + 1")} + 1`)} FROM ${each(COUNTS.notes, "g")}`,
-  `INSERT INTO meeting (tenant_id, id, external_id, title, starts_at, ends_at, owner_email, recorded_by, recorded_at)
-   SELECT t, md5(t || ':' || g)::uuid, 'm-' || g, 'Meeting ' || g, ${ago(`${AGE("3 * g")} + 1`)},
-     ${ago(`${AGE("3 * g")} + 0.96`)}, 'u1@seller.example', 'u1', now() FROM ${each(MEETINGS_OF_TENANT, "g")}`,
+  `INSERT INTO meeting (tenant_id, id, external_id, title, starts_at, ends_at, owner_email, owner_key, search_text, recorded_by,
+     recorded_at)
+   SELECT t, md5(t || ':' || g)::uuid, 'm-' || g, 'Meeting ' || g, ${ago(`${AGE("3 * g")} + 1`)}, ${ago(`${AGE("3 * g")} + 0.96`)},
+     'u1@seller.example', 'u1@seller.example', (SELECT string_agg(line, E'\\n')
+       FROM (SELECT 'meeting ' || g AS line UNION ALL SELECT 'p' || p || E'@buyer.example\\nperson' FROM generate_series(0, 3) p) found),
+     'u1', now() FROM ${each(MEETINGS_OF_TENANT, "g")}`,
   `INSERT INTO meeting_attendee (tenant_id, meeting_id, position, email, name, side, match_status, match_rule, match_reason,
      person_id, candidate_ids, organization_status, organization_id, organization_rule, organization_reason)
    SELECT t, md5(t || ':' || g)::uuid, p, 'p' || p || '@buyer.example', 'Person', CASE p WHEN 0 THEN 'SELLER' ELSE 'BUYER' END,

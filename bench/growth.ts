@@ -62,7 +62,11 @@ const CASES: Record<string, Ask> = {
   meetings: () => ({ query: MEETINGS }),
   "meetings that need a choice": () => ({ query: MEETINGS, variables: { filter: { status: ["NEEDS_CHOICE"] } } }),
   "meetings of an owner": () => ({ query: MEETINGS, variables: { filter: { ownerEmail: "u1@seller.example" } } }),
-  "meetings found by text": () => ({ query: MEETINGS, variables: { filter: { search: "p7@buyer" } } }),
+  "meetings of an owner who has none": () => ({
+    query: MEETINGS,
+    variables: { filter: { ownerEmail: "u2@seller.example" } },
+  }),
+  "meetings found by text (that none has)": () => ({ query: MEETINGS, variables: { filter: { search: "p7@buyer" } } }),
   "count and totals of deals (12,000 are not counted)": () => ({ query: COUNTS }),
   "count and totals of a pipeline's deals": (copy) => ({
     query: COUNTS,

@@ -4,23 +4,29 @@ import { holdCopyToJudge } from "../connections/copies";
 import { MEETING_MATCHED, notifyOf } from "../database/between-processes";
 import type { TenantScope } from "../database/database";
 import { jsonRows } from "../database/upsert";
-import type { LastDeal, MeetingRow } from "../entities/meeting";
+import { type LastDeal, MeetingRow } from "../entities/meeting";
 import { normalizeAddress } from "../platform/email-address";
 import { readCopyFacts, readStored } from "./copy-facts";
 import type { MeetingFact } from "./matching/facts";
 import { cancelled, type Match, match, matchUnconnected } from "./matching/match";
+import { type AttendeeInput, readAttendees } from "./meeting-rows";
 import { judgeDeals } from "./quiet/stored-silence";
-
-/** An attendee as the meeting's recorder gave it. */
-export interface AttendeeInput {
-  email: string;
-  name: string | null;
-}
 
 /** A meeting as it is matched: itself and who attends. */
 export interface MatchableMeeting {
   row: Pick<MeetingRow, "id" | "startsAt" | "ownerEmail" | "cancelledAt">;
   attendees: readonly AttendeeInput[];
+}
+
+/** Takes a meeting as it was recorded, until the transaction ends. null: this tenant has none with this id. */
+export async function lockMeeting(
+  scope: TenantScope,
+  id: string,
+): Promise<(MatchableMeeting & { row: MeetingRow }) | null> {
+  const { tenantId, typed } = scope;
+  const lock = { mode: "pessimistic_write" } as const;
+  const row = await typed((orm) => orm.findOne(MeetingRow, { where: { tenantId, id }, lock }));
+  return row && { row, attendees: await readAttendees(scope, [id]) };
 }
 
 /**

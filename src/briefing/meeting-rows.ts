@@ -5,7 +5,7 @@ import { jsonRows } from "../database/upsert";
 import { MeetingAttendeeRow, MeetingMatchRow, MeetingRow } from "../entities/meeting";
 import { MAIN_LISTS, SYNC_LISTS } from "../entities/sync-list";
 import type { GapSummary } from "../entities/sync-run";
-import type { MatchableMeeting } from "./match-meeting";
+import { NOT_CONNECTED } from "./matching/match";
 
 const UUID = /^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/;
 
@@ -124,7 +124,16 @@ export async function readAsOf({ tenantId, copyId, rows }: CopyScope): Promise<D
   return lists?.as_of ?? null;
 }
 
-type NewMeeting = Omit<MeetingRow, "tenantId" | "id" | "refreshedAt" | "cancelledAt">;
+/** An attendee as the meeting's recorder gave it. */
+export interface AttendeeInput {
+  email: string;
+  name: string | null;
+}
+
+interface NewMeeting
+  extends Omit<MeetingRow, "tenantId" | "id" | "refreshedAt" | "cancelledAt" | "ownerKey" | "searchText"> {
+  attendees: readonly AttendeeInput[];
+}
 
 /**
  * Meetings that are recorded again keep their ids, and are cancelled no more. No two of one externalId. The rows are locked
@@ -134,75 +143,85 @@ export function upsertMeetings(
   { tenantId, entities }: TenantScope,
   meetings: readonly NewMeeting[],
 ): Promise<MeetingRow[]> {
-  const rows = meetings.map((meeting) => ({ id: randomUUID(), ...meeting }));
+  const rows = meetings.map(({ attendees, ...meeting }) => {
+    const texts = [meeting.title, ...attendees.flatMap(({ email, name }) => [email, name ?? ""])];
+    return { id: randomUUID(), ...meeting, searchText: texts.join("\n") };
+  });
   return entities(MeetingRow, UPSERT, [tenantId, jsonRows(rows)]);
 }
 
 const UPSERT = `
-  INSERT INTO meeting (tenant_id, id, external_id, title, starts_at, ends_at, owner_email, recorded_by, recorded_at)
-  SELECT $1, r.id, r."externalId", r.title, r."startsAt", r."endsAt", r."ownerEmail", r."recordedBy", r."recordedAt"
+  INSERT INTO meeting (tenant_id, id, external_id, title, starts_at, ends_at, owner_email, owner_key, search_text, recorded_by,
+    recorded_at)
+  SELECT $1, r.id, r."externalId", r.title, r."startsAt", r."endsAt", r."ownerEmail", lower(r."ownerEmail"), lower(r."searchText"),
+    r."recordedBy", r."recordedAt"
   FROM jsonb_to_recordset($2::jsonb) AS r (id uuid, "externalId" text, title text, "startsAt" timestamptz,
-    "endsAt" timestamptz, "ownerEmail" text, "recordedBy" text, "recordedAt" timestamptz)
+    "endsAt" timestamptz, "ownerEmail" text, "searchText" text, "recordedBy" text, "recordedAt" timestamptz)
   ORDER BY r."externalId"
   ON CONFLICT (tenant_id, external_id) DO UPDATE SET title = EXCLUDED.title, starts_at = EXCLUDED.starts_at,
-    ends_at = EXCLUDED.ends_at, owner_email = EXCLUDED.owner_email, recorded_by = EXCLUDED.recorded_by,
-    recorded_at = EXCLUDED.recorded_at, cancelled_at = NULL,
+    ends_at = EXCLUDED.ends_at, owner_email = EXCLUDED.owner_email, owner_key = EXCLUDED.owner_key,
+    search_text = EXCLUDED.search_text, recorded_by = EXCLUDED.recorded_by, recorded_at = EXCLUDED.recorded_at, cancelled_at = NULL,
     refreshed_at = CASE WHEN meeting.starts_at = EXCLUDED.starts_at THEN meeting.refreshed_at END
   RETURNING *`;
 
-/** It does not take place. @returns the row as it is then */
-export async function markCancelled({ tenantId, typed }: TenantScope, row: MeetingRow, at: Date): Promise<MeetingRow> {
-  await typed((orm) => orm.update(MeetingRow, { tenantId, id: row.id }, { cancelledAt: at }));
-  return { ...row, cancelledAt: at };
+const CONNECTION_CHANGED = "The CRM connection has changed since; the meeting is matched again after the next sync.";
+
+/** A match holds for the copy that it was made on. @returns why it does not hold now; null where it does */
+export function whyOutdated(copyId: number | null, match: MeetingMatchRow | undefined): string | null {
+  if (match?.copyId === copyId) return null;
+  return copyId === null ? NOT_CONNECTED : CONNECTION_CHANGED;
 }
 
-/** With its attendees, its match and what it made readable; receipts stay. */
-export async function eraseMeeting({ tenantId, typed }: TenantScope, id: string): Promise<void> {
-  await typed((orm) => orm.delete(MeetingRow, { tenantId, id }));
+/** A choice among more is none; an info@ address may stand at thousands of persons. */
+export const MOST_CANDIDATES = 50;
+
+const DEAL_GONE = "The deal that the meeting was matched to is gone from the CRM, or no longer visible there.";
+
+/** A meeting of long ago is not matched again when a sync removes its deal, and it is matched to none all the same. */
+export async function withoutGoneDeal(
+  match: MeetingMatchRow,
+  isThere: (dealId: number) => Promise<boolean>,
+): Promise<MeetingMatchRow> {
+  if (match.dealId === null || (await isThere(match.dealId))) return match;
+  const left = await Promise.all(match.candidates.slice(0, MOST_CANDIDATES).map(({ dealId }) => isThere(dealId)));
+  const status = left.includes(true) ? "NEEDS_CHOICE" : "NONE";
+  return { ...match, status, rule: null, dealId: null, reason: DEAL_GONE };
 }
 
-/** Takes a meeting as it was recorded, until the transaction ends. null: this tenant has none with this id. */
-export async function lockMeeting(
-  scope: TenantScope,
-  id: string,
-): Promise<(MatchableMeeting & { row: MeetingRow }) | null> {
-  const { tenantId, typed } = scope;
-  const lock = { mode: "pessimistic_write" } as const;
-  const row = await typed((orm) => orm.findOne(MeetingRow, { where: { tenantId, id }, lock }));
-  return row && { row, attendees: await readAttendees(scope, [id]) };
-}
+const PENDING = "PENDING" as const;
 
-/** How many meetings begin after `since` (null: all). */
-export async function countMeetingsSince({ tenantId, rows }: TenantScope, since: Date | null): Promise<number> {
-  const [found] = await rows<{ total: number }>(
-    "SELECT count(*) AS total FROM meeting WHERE tenant_id = $1 AND starts_at > coalesce($2, '-infinity'::timestamptz)",
-    [tenantId, since],
-    { total: "number" },
-  );
-  return found?.total ?? 0;
-}
+/** @param outdated why nothing of the match holds: it belongs to a copy that is no longer the tenant's; null: it holds */
+export const attendeeShown = (row: MeetingAttendeeRow, outdated: string | null) => ({
+  email: row.email,
+  name: row.name,
+  side: row.side,
+  match: {
+    status: outdated ? PENDING : row.matchStatus,
+    rule: outdated ? null : row.matchRule,
+    reason: outdated ?? row.matchReason,
+    organizationStatus: outdated ? PENDING : row.organizationStatus,
+    organizationRule: outdated ? null : row.organizationRule,
+    organizationReason: outdated ? null : row.organizationReason,
+    personId: outdated ? null : row.personId,
+    organizationId: outdated ? null : row.organizationId,
+    candidateIds: outdated ? [] : row.candidateIds,
+  },
+});
 
-export type PagePosition = Pick<MeetingRow, "startsAt" | "id">;
+/** @param outdated as in {@link attendeeShown} */
+export const matchShown = (row: MeetingMatchRow, outdated: string | null) => ({
+  status: outdated ? PENDING : row.status,
+  rule: outdated ? null : row.rule,
+  reason: outdated ?? row.reason,
+  matchedAt: row.matchedAt,
+  meetingId: row.meetingId,
+  dealId: outdated ? null : row.dealId,
+  candidates: outdated ? [] : matchedFirst(row),
+});
 
-/** A page of the meetings that begin after `since` (null: of all), the last to begin first. */
-export async function readMeetingsSince(
-  scope: TenantScope,
-  since: Date | null,
-  before: PagePosition | null,
-  limit: number,
-): Promise<MatchableMeeting[]> {
-  const found = await scope.rows<MatchableMeeting["row"]>(
-    `SELECT id, starts_at AS "startsAt", owner_email AS "ownerEmail", cancelled_at AS "cancelledAt" FROM meeting
-     WHERE tenant_id = $1 AND starts_at > coalesce($2, '-infinity'::timestamptz) AND ($3::timestamptz IS NULL OR (starts_at, id) < ($3, $4::uuid))
-     ORDER BY starts_at DESC, id DESC LIMIT $5`,
-    [scope.tenantId, since, before?.startsAt ?? null, before?.id ?? null, limit],
-    { id: "text", startsAt: "instant", ownerEmail: "text", cancelledAt: "instant" },
-  );
-  const attendees = await readAttendees(
-    scope,
-    found.map(({ id }) => id),
-  );
-  const byMeeting = new Map(found.map(({ id }): [string, MeetingAttendeeRow[]] => [id, []]));
-  for (const attendee of attendees) byMeeting.get(attendee.meetingId)?.push(attendee);
-  return found.map((row) => ({ row, attendees: byMeeting.get(row.id) ?? [] }));
+/** The matched one first, so that a bounded list never leaves it out. */
+function matchedFirst({ candidates, dealId: matched }: MeetingMatchRow): MeetingMatchRow["candidates"] {
+  const rest = candidates.filter(({ dealId }) => dealId !== matched);
+  const first = candidates.filter(({ dealId }) => dealId === matched);
+  return [...first, ...rest];
 }

@@ -2,12 +2,12 @@ import type { Actor } from "../auth/actor";
 import { recordAudit } from "../auth/audit";
 import { liveCopyId, NOT_CONNECTED } from "../connections/connection";
 import type { CopyScope, Database, TenantScope } from "../database/database";
-import { MeetingMatchRow, type MeetingRow } from "../entities/meeting";
+import { MeetingMatchRow, MeetingRow } from "../entities/meeting";
 import type { Clock } from "../platform/clock";
 import { accepted, type Outcome, refused } from "../platform/errors";
 import type { Logger } from "../platform/logger";
-import { type AttendeeInput, DROP_CHOICES, matchMeetings } from "./match-meeting";
-import { eraseMeeting, lockMeeting, markCancelled, upsertMeetings } from "./meeting-rows";
+import { DROP_CHOICES, lockMeeting, matchMeetings } from "./match-meeting";
+import { type AttendeeInput, upsertMeetings } from "./meeting-rows";
 import { isMatched } from "./records";
 
 interface DealChoice {
@@ -75,6 +75,8 @@ async function unchooseDeal(
   return accepted(meeting.row);
 }
 
+const keyOf = ({ tenantId, id }: MeetingRow) => ({ tenantId, id });
+
 async function isReadable(copy: CopyScope, dealId: number): Promise<boolean> {
   const found = await copy.rows(
     `SELECT 1 FROM deal t WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.crm_id = $3 AND ${isMatched("DEAL")}`,
@@ -133,7 +135,7 @@ export class Meetings {
     const newest = new Map(inputs.map((input) => [input.externalId, input]));
     const stamp = { recordedBy: actor.userId, recordedAt: this.clock() };
     return this.#inTurn(actor, async (scope) => {
-      const meetings = [...newest.values()].map(({ attendees: _, ...meeting }) => ({ ...meeting, ...stamp }));
+      const meetings = [...newest.values()].map((meeting) => ({ ...meeting, ...stamp }));
       const rows = new Map((await upsertMeetings(scope, meetings)).map((row) => [row.externalId, row]));
       const found = inputs.flatMap(({ externalId }) => rows.get(externalId) ?? []);
       const recorded = [...rows.values()].map((row) => ({
@@ -161,7 +163,8 @@ export class Meetings {
       const meeting = meetingId === null ? null : await lockMeeting(scope, meetingId);
       if (!meeting) return NO_MEETING;
       if (meeting.row.cancelledAt !== null) return accepted(meeting.row);
-      const row = await markCancelled(scope, meeting.row, this.clock());
+      const row = { ...meeting.row, cancelledAt: this.clock() };
+      await scope.typed((orm) => orm.update(MeetingRow, keyOf(row), { cancelledAt: row.cancelledAt }));
       await matchMeetings(scope, [{ ...meeting, row }], this.clock(), "CANCELLED");
       return accepted(row);
     });
@@ -180,7 +183,8 @@ export class Meetings {
         this.clock(),
         "CANCELLED",
       );
-      await eraseMeeting(scope, row.id);
+      // With its attendees, its match and what it made readable; receipts stay.
+      await scope.typed((orm) => orm.delete(MeetingRow, keyOf(row)));
       const event = { action: "MEETING_DELETED", actor, at: this.clock(), subject: row.id } as const;
       await recordAudit(scope, this.logger, event);
     });

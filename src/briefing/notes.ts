@@ -16,10 +16,7 @@ export interface ShownNote {
 }
 
 /** Compiled once: to read its selectors takes longer than to convert a note. */
-const withoutMarkup = compile({
-  wordwrap: false,
-  selectors: [{ selector: "a", options: { ignoreHref: true } }],
-});
+const withoutMarkup = compile({ wordwrap: false, selectors: [{ selector: "a", options: { ignoreHref: true } }] });
 
 /** HTML of the CRM, safe, and its plain text without markup; links keep only their words. */
 export async function showNote(content: string): Promise<ShownNote> {

@@ -1,18 +1,25 @@
 import type { ObjectLiteral, ObjectType } from "typeorm";
 import type { CopyScope } from "../database/database";
 import { OrganizationRow, PersonRow } from "../entities/contact";
+import { ActivityRow, type NoteHead, NoteRow } from "../entities/context-record";
 import { CrmUserRow, PipelineRow, StageRow } from "../entities/crm-company";
 import { DealRow } from "../entities/deal";
 import type { MatchedEntity } from "../entities/meeting";
 import { normalizeAddress } from "../platform/email-address";
+import { isOurNote } from "./notes";
+import type { ContactKind } from "./quiet/facts";
+import { HAPPENED_AT } from "./quiet/read-quiet";
 
 /**
- * The only way in which deals, persons and organizations are read (decision 0005): every statement below carries this
- * condition, so a record that was never matched to a meeting is answered as one that does not exist.
+ * The only way in which deals, persons and organizations are read (decision 0005): every statement about them below carries
+ * this condition, so a record that was never matched to a meeting is answered as one that does not exist.
  */
 export const isMatched = (entity: MatchedEntity) => `EXISTS (
   SELECT 1 FROM matched_record m
   WHERE m.tenant_id = $1 AND m.copy_id = $2 AND m.entity = '${entity}' AND m.crm_id = t.crm_id)`;
+
+/** A record in a list of another one. */
+type OfParent = { parent_id: number };
 
 interface MatchedRows {
   DEAL: DealRow;
@@ -92,8 +99,6 @@ export async function readUsersByEmail(scope: CopyScope, emails: readonly string
     [scope.tenantId, scope.copyId, addresses],
   );
 }
-
-type OfParent = { parent_id: number };
 
 /** More take part in no deal that people keep; what a client gets must be bounded. */
 export const MOST_PARTICIPANTS = 100;
@@ -176,5 +181,178 @@ export function readOtherDeals(
        ORDER BY t.status <> 'open', t.update_time DESC NULLS LAST, t.crm_id DESC LIMIT ${MOST_OTHER_DEALS}
      ) found`,
     [scope.tenantId, scope.copyId, meetingIds],
+  );
+}
+
+/** The column by which activities and notes hang on a record. The caller has read that record as a matched one. */
+const COLUMN: Record<MatchedEntity, string> = { DEAL: "deal_id", PERSON: "person_id", ORGANIZATION: "organization_id" };
+
+/** Whether this service wrote it. */
+type Authored = { ours: boolean };
+
+/** The latest done activities of records, newest first by when they took place; planned ones are never among them. */
+export function readRecentActivities(
+  { tenantId, copyId, entities }: CopyScope,
+  of: MatchedEntity,
+  ids: readonly number[],
+  first: number,
+): Promise<(ActivityRow & OfParent)[]> {
+  return entities<ActivityRow, OfParent>(
+    ActivityRow,
+    `SELECT found.*, parent.id AS parent_id FROM unnest($3::bigint[]) AS parent (id)
+     CROSS JOIN LATERAL (
+       SELECT t.* FROM activity t
+       WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.${COLUMN[of]} = parent.id AND t.happened_at IS NOT NULL
+       ORDER BY t.happened_at DESC, t.crm_id DESC LIMIT $4
+     ) found`,
+    [tenantId, copyId, ids, first],
+  );
+}
+
+/**
+ * The next planned activity of each deal: the earliest undone one that is due at or after `now`, or on this day (UTC)
+ * where it has no time. What is overdue is not next.
+ */
+export function readNextActivities(
+  { tenantId, copyId, entities }: CopyScope,
+  dealIds: readonly number[],
+  now: Date,
+): Promise<(ActivityRow & OfParent)[]> {
+  return entities<ActivityRow, OfParent>(
+    ActivityRow,
+    `SELECT DISTINCT ON (t.deal_id) t.*, t.deal_id AS parent_id FROM activity t
+     WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.deal_id = ANY ($3) AND NOT t.done
+       AND (t.due_at >= $4 OR (NOT t.due_has_time AND t.due_at >= date_trunc('day', $4::timestamptz, 'UTC')))
+     ORDER BY t.deal_id, t.due_at, t.crm_id`,
+    [tenantId, copyId, dealIds, now],
+  );
+}
+
+/** Without the content, which is large: `notes.ts` reads what is shown of it. */
+const NOTE_HEAD = (note: string) =>
+  ["tenant_id", "copy_id", "crm_id", "author_id", "deal_id", "person_id", "organization_id", "add_time", "update_time"]
+    .map((column) => `${note}.${column}`)
+    .join(", ");
+
+/** The latest notes of records, newest first. */
+export function readRecentNotes(
+  { tenantId, copyId, entities }: CopyScope,
+  of: MatchedEntity,
+  ids: readonly number[],
+  first: number,
+): Promise<(NoteHead & OfParent & Authored)[]> {
+  return entities<NoteHead, OfParent & Authored>(
+    NoteRow,
+    `SELECT ${NOTE_HEAD("found")}, parent.id AS parent_id, ${isOurNote("found")} AS ours FROM unnest($3::bigint[]) AS parent (id)
+     CROSS JOIN LATERAL (
+       SELECT t.* FROM note t WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.${COLUMN[of]} = parent.id
+       ORDER BY t.add_time DESC, t.crm_id DESC LIMIT $4
+     ) found`,
+    [tenantId, copyId, ids, first],
+  );
+}
+
+/** An activity or note by its own id is readable where it hangs on a matched record. */
+const HANGS_ON_MATCHED = `EXISTS (
+  SELECT 1 FROM matched_record m
+  WHERE m.tenant_id = $1 AND m.copy_id = $2
+    AND (m.entity, m.crm_id) IN (('DEAL', t.deal_id), ('PERSON', t.person_id), ('ORGANIZATION', t.organization_id)))`;
+
+export function readActivities(scope: CopyScope, ids: readonly number[]): Promise<ActivityRow[]> {
+  const sql = `SELECT t.* FROM activity t
+    WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.crm_id = ANY ($3) AND ${HANGS_ON_MATCHED}`;
+  return scope.entities(ActivityRow, sql, [scope.tenantId, scope.copyId, ids]);
+}
+
+export function readNotes(scope: CopyScope, ids: readonly number[]): Promise<(NoteHead & Authored)[]> {
+  const sql = `SELECT ${NOTE_HEAD("t")}, ${isOurNote("t")} AS ours FROM note t
+    WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.crm_id = ANY ($3) AND ${HANGS_ON_MATCHED}`;
+  return scope.entities<NoteHead, Authored>(NoteRow, sql, [scope.tenantId, scope.copyId, ids]);
+}
+
+/** A contact with a buyer. The person may be one who is not readable. */
+export interface InteractionRow {
+  kind: ContactKind | "MEETING";
+  at: Date;
+  personId: number | null;
+  activityId: number | null;
+}
+
+/** The first BUYER of a meeting who is a known person. */
+const BUYER_OF = (meeting: string) => `(SELECT b.person_id FROM meeting_attendee b
+  WHERE b.tenant_id = $1 AND b.meeting_id = ${meeting} AND b.side = 'BUYER' ORDER BY b.person_id IS NULL, b.position LIMIT 1)`;
+
+const isWithBuyer = (meeting: string) => `EXISTS (SELECT 1 FROM meeting_attendee b
+  WHERE b.tenant_id = $1 AND b.meeting_id = ${meeting} AND b.side = 'BUYER')`;
+
+/** The deal that the meeting is about, or while that is not certain all that it could be about. */
+const DEALS = `SELECT r.crm_id FROM matched_record r
+  WHERE r.tenant_id = $1 AND r.copy_id = $2 AND r.entity = 'DEAL' AND r.meeting_id = parent.id
+    AND r.crm_id = coalesce(about.deal_id, r.crm_id)`;
+
+/** The attendees that are known persons. */
+const PERSONS = `SELECT DISTINCT r.crm_id FROM meeting_attendee b
+  JOIN matched_record r ON r.tenant_id = $1 AND r.copy_id = $2 AND r.entity = 'PERSON'
+    AND r.crm_id = b.person_id AND r.meeting_id = b.meeting_id
+  WHERE b.tenant_id = $1 AND b.meeting_id = parent.id`;
+
+/** Persons whose mail is a contact: the attendees, and the people of the deals, by whom silence is judged, with our first to one of them. */
+const PEOPLE = `SELECT crm_id FROM persons
+  UNION SELECT x.person_id FROM deals JOIN deal_participant x ON x.tenant_id = $1 AND x.copy_id = $2 AND x.deal_id = deals.crm_id
+  UNION SELECT d.person_id FROM deals JOIN deal d ON d.tenant_id = $1 AND d.copy_id = $2 AND d.crm_id = deals.crm_id`;
+
+/** Rows of a table that hang on one of the deals or persons, each once. */
+const hangingOn = (table: string) => `(
+  SELECT x.* FROM deals JOIN ${table} x ON x.tenant_id = $1 AND x.copy_id = $2 AND x.deal_id = deals.crm_id
+  UNION
+  SELECT x.* FROM persons JOIN ${table} x ON x.tenant_id = $1 AND x.copy_id = $2 AND x.person_id = persons.crm_id)`;
+
+const HELD = `SELECT m.id, coalesce(m.ends_at, m.starts_at) AS ended_at FROM meeting m
+  WHERE m.tenant_id = $1 AND coalesce(m.ends_at, m.starts_at) <= $3 AND m.id IN (
+    SELECT mm.meeting_id FROM deals JOIN meeting_match mm ON mm.tenant_id = $1 AND mm.copy_id = $2
+      AND mm.deal_id = deals.crm_id AND mm.status = 'MATCHED'
+    UNION
+    SELECT r.meeting_id FROM persons JOIN matched_record r ON r.tenant_id = $1 AND r.copy_id = $2
+      AND r.entity = 'PERSON' AND r.crm_id = persons.crm_id
+    JOIN meeting_attendee b ON b.tenant_id = $1 AND b.meeting_id = r.meeting_id AND b.person_id = persons.crm_id)`;
+
+const INTERACTIONS = `
+  SELECT mail.kind, mail.at, p.crm_id AS person_id, NULL::bigint AS activity_id, p.crm_id AS ref
+  FROM people JOIN person p ON p.tenant_id = $1 AND p.copy_id = $2 AND p.crm_id = people.crm_id
+  CROSS JOIN LATERAL (VALUES ('INCOMING_MAIL', p.last_incoming_mail_time),
+                             ('OUTGOING_MAIL', p.last_outgoing_mail_time)) mail (kind, at)
+  WHERE mail.at IS NOT NULL
+  UNION
+  SELECT 'OUTGOING_MAIL', d.first_mail_at, d.first_mail_person_id, NULL, d.first_mail_person_id
+  FROM deals JOIN deal d ON d.tenant_id = $1 AND d.copy_id = $2 AND d.crm_id = deals.crm_id
+  JOIN people ON people.crm_id = d.first_mail_person_id
+  UNION ALL
+  SELECT 'ACTIVITY', ${HAPPENED_AT}, a.person_id, a.crm_id, a.crm_id FROM ${hangingOn("activity")} a
+  WHERE a.happened_at IS NOT NULL
+  UNION ALL
+  SELECT 'NOTE', n.add_time, n.person_id, NULL, n.crm_id FROM ${hangingOn("note")} n WHERE NOT ${isOurNote("n")}
+  UNION ALL
+  SELECT 'MEETING', held.ended_at, ${BUYER_OF("held.id")}, NULL, 0 FROM (${HELD}) held WHERE ${isWithBuyer("held.id")}`;
+
+/**
+ * The latest interactions around meetings, newest first: with the deal that each is about and its known attendees, as
+ * far as they are readable. A match of an earlier copy gives nothing.
+ */
+export async function readTimelines(
+  { tenantId, copyId, rows }: CopyScope,
+  meetingIds: readonly string[],
+  first: number,
+  now: Date,
+): Promise<(InteractionRow & { parent_id: string })[]> {
+  return rows<InteractionRow & { parent_id: string }>(
+    `SELECT parent.id AS parent_id, found.kind, found.at, found.person_id AS "personId", found.activity_id AS "activityId"
+     FROM unnest($5::uuid[]) AS parent (id)
+     JOIN meeting_match about ON about.tenant_id = $1 AND about.meeting_id = parent.id AND about.copy_id = $2
+     CROSS JOIN LATERAL (
+       WITH deals AS (${DEALS}), persons AS (${PERSONS}), people AS (${PEOPLE})
+       SELECT * FROM (${INTERACTIONS}) every ORDER BY at DESC, kind, ref DESC LIMIT $4
+     ) found`,
+    [tenantId, copyId, now, first, meetingIds],
+    { parent_id: "text", kind: "text", at: "instant", personId: "number", activityId: "number" },
   );
 }

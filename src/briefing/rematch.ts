@@ -2,12 +2,13 @@ import { liveCopyId } from "../connections/connection";
 import { CONNECTION_CHANGED, notify } from "../database/between-processes";
 import type { CopyScope, Database, TenantScope } from "../database/database";
 import { SyncedCopyRow } from "../entities/connection";
+import type { MeetingAttendeeRow, MeetingRow } from "../entities/meeting";
 import type { SyncResource } from "../entities/sync-run";
 import { type Clock, DAY_MS } from "../platform/clock";
 import type { Logger } from "../platform/logger";
-import { findOutdated, matchMeetings, type Occasion } from "./match-meeting";
+import { findOutdated, lockMeeting, type MatchableMeeting, matchMeetings, type Occasion } from "./match-meeting";
 import { MATCHED_LISTS } from "./matching/facts";
-import { countMeetingsSince, lockMeeting, type PagePosition, readMeetingsSince } from "./meeting-rows";
+import { readAttendees } from "./meeting-rows";
 
 /** Meetings older than this are not matched again after a sync, but for the first one that made their copy whole. */
 const REMATCH_FOR_MS = 30 * DAY_MS;
@@ -83,6 +84,41 @@ export class Rematching {
       return false;
     }
   }
+}
+
+/** How many meetings begin after `since` (null: all). */
+async function countMeetingsSince({ tenantId, rows }: TenantScope, since: Date | null): Promise<number> {
+  const [found] = await rows<{ total: number }>(
+    "SELECT count(*) AS total FROM meeting WHERE tenant_id = $1 AND starts_at > coalesce($2, '-infinity'::timestamptz)",
+    [tenantId, since],
+    { total: "number" },
+  );
+  return found?.total ?? 0;
+}
+
+type PagePosition = Pick<MeetingRow, "startsAt" | "id">;
+
+/** A page of the meetings that begin after `since` (null: of all), the last to begin first. */
+async function readMeetingsSince(
+  scope: TenantScope,
+  since: Date | null,
+  before: PagePosition | null,
+  limit: number,
+): Promise<MatchableMeeting[]> {
+  const found = await scope.rows<MatchableMeeting["row"]>(
+    `SELECT id, starts_at AS "startsAt", owner_email AS "ownerEmail", cancelled_at AS "cancelledAt" FROM meeting
+     WHERE tenant_id = $1 AND starts_at > coalesce($2, '-infinity'::timestamptz) AND ($3::timestamptz IS NULL OR (starts_at, id) < ($3, $4::uuid))
+     ORDER BY starts_at DESC, id DESC LIMIT $5`,
+    [scope.tenantId, since, before?.startsAt ?? null, before?.id ?? null, limit],
+    { id: "text", startsAt: "instant", ownerEmail: "text", cancelledAt: "instant" },
+  );
+  const attendees = await readAttendees(
+    scope,
+    found.map(({ id }) => id),
+  );
+  const byMeeting = new Map(found.map(({ id }): [string, MeetingAttendeeRow[]] => [id, []]));
+  for (const attendee of attendees) byMeeting.get(attendee.meetingId)?.push(attendee);
+  return found.map((row) => ({ row, attendees: byMeeting.get(row.id) ?? [] }));
 }
 
 export interface RematchProgress {

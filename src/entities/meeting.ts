@@ -7,7 +7,7 @@ import { OfCopy, OfTenant, TenantRow } from "./tenant";
 @Index("meeting_external_id", ["tenantId", "externalId"], { unique: true })
 @Index("meeting_by_start", ["tenantId", "startsAt", "id"])
 @Index("meeting_taking_place", ["tenantId", "startsAt", "id"], { where: "cancelled_at IS NULL" })
-@Index("meeting_by_owner", { synchronize: false })
+@Index("meeting_by_owner", ["tenantId", "ownerKey", "startsAt", "id"])
 @Index("meeting_to_refresh", ["startsAt"], { where: "refreshed_at IS NULL" })
 export class MeetingRow extends OfTenant {
   @PrimaryColumn("uuid")
@@ -27,6 +27,14 @@ export class MeetingRow extends OfTenant {
 
   @Column("text")
   ownerEmail!: string;
+
+  /** The owner's address in lower case, by which an owner's meetings are found. */
+  @Column("text")
+  ownerKey!: string;
+
+  /** In lower case the title, and each attendee's address and name: where a text is looked for. */
+  @Column("text")
+  searchText!: string;
 
   @Column("text")
   recordedBy!: string;

@@ -72,6 +72,10 @@ export class DealSilenceRow extends OfCopy {
   @Column({ type: "text", collation: "C" })
   currency!: string;
 
+  /** The next one as a bigint, as near as that comes: an index can compare it under row policies. */
+  @Column("bigint")
+  valueRank!: number;
+
   /** Exact decimal text: the highest value first. */
   @Column("numeric")
   negativeValue!: string;

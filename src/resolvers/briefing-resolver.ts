@@ -1,7 +1,6 @@
 import { Arg, Ctx, FieldResolver, ID, Query, Resolver, Root } from "type-graphql";
-import type { InteractionRow } from "../briefing/context-records";
-import { readAsOf, readGapsOfBriefing, readMeeting } from "../briefing/meeting-rows";
-import { MOST_CANDIDATES } from "../briefing/shown-match";
+import { MOST_CANDIDATES, readAsOf, readGapsOfBriefing, readMeeting } from "../briefing/meeting-rows";
+import type { InteractionRow } from "../briefing/records";
 import type { OrganizationRow, PersonRow } from "../entities/contact";
 import type { DealRow } from "../entities/deal";
 import type { MeetingAttendeeRow } from "../entities/meeting";

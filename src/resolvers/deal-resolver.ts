@@ -11,10 +11,10 @@ import {
   Subscription,
   UseMiddleware,
 } from "type-graphql";
-import type { InteractionRow } from "../briefing/context-records";
 import type { QuietSignal as Signal } from "../briefing/quiet/facts";
 import { judge, type LastInteraction, lastInteraction, nothingKnown } from "../briefing/quiet/judge";
 import { flippedDeal } from "../briefing/quiet/verdict";
+import type { InteractionRow } from "../briefing/records";
 import { holdsAt, type SnoozeRefusal } from "../briefing/snoozing";
 import { SILENCE_CHANGED } from "../database/between-processes";
 import type { OrganizationRow, PersonRow } from "../entities/contact";

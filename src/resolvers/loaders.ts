@@ -1,27 +1,24 @@
 import DataLoader from "dataloader";
-import {
-  readActivities,
-  readNextActivities,
-  readNotes,
-  readRecentActivities,
-  readRecentNotes,
-  readTimelines,
-} from "../briefing/context-records";
-import { readAttendees, readMatches, readMeetings } from "../briefing/meeting-rows";
+import { readAttendees, readMatches, readMeetings, whyOutdated } from "../briefing/meeting-rows";
 import type { ShownNote, ShownNotes } from "../briefing/notes";
 import type { CopyFacts, DealFacts } from "../briefing/quiet/facts";
 import { readQuietFacts } from "../briefing/quiet/read-quiet";
 import {
+  readActivities,
   readMatched,
+  readNextActivities,
+  readNotes,
   readOpenDealsOf,
   readOtherDeals,
   readParticipants,
   readPersonsOf,
+  readRecentActivities,
+  readRecentNotes,
   readSetup,
   readStagesOf,
+  readTimelines,
   readUsersByEmail,
 } from "../briefing/records";
-import { whyOutdated } from "../briefing/shown-match";
 import type { CopyScope, TenantScope } from "../database/database";
 import { CrmUserRow, PipelineRow, StageRow } from "../entities/crm-company";
 import type { MatchedEntity, MeetingMatchRow } from "../entities/meeting";

@@ -10,9 +10,8 @@ import {
   Subscription,
   UseMiddleware,
 } from "type-graphql";
-import { readMeeting } from "../briefing/meeting-rows";
+import { attendeeShown, matchShown, readMeeting, withoutGoneDeal } from "../briefing/meeting-rows";
 import type { ChoiceRefusal as MeetingRefusal } from "../briefing/meetings";
-import { attendeeShown, matchShown, withoutGoneDeal } from "../briefing/shown-match";
 import { MEETING_MATCHED } from "../database/between-processes";
 import type { CrmUserRow } from "../entities/crm-company";
 import type { MeetingRow } from "../entities/meeting";

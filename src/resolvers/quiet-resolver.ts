@@ -1,5 +1,4 @@
 import { Arg, Ctx, FieldResolver, Int, Mutation, Query, Resolver, Root, UseMiddleware } from "type-graphql";
-import type { InteractionRow } from "../briefing/context-records";
 import {
   type Evidence,
   isSilent,
@@ -8,6 +7,7 @@ import {
 } from "../briefing/quiet/facts";
 import { MOST_PREVIEWED } from "../briefing/quiet/preview";
 import { readQuietSettings, type ShownSettings, type WishedSettings } from "../briefing/quiet/quiet-settings";
+import type { InteractionRow } from "../briefing/records";
 import type { CopyScope } from "../database/database";
 import type { PersonRow } from "../entities/contact";
 import type { ActivityRow } from "../entities/context-record";

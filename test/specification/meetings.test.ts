@@ -258,4 +258,9 @@ test("meetings are found by part of a title, or of an attendee's address or name
   expect(await found({ search: "\\" })).toEqual([]);
   expect(await found({ search: "ivo", status: ["PENDING"] })).toEqual(["a", "c"]);
   expect(await found({ status: ["MATCHED", "NEEDS_CHOICE", "NONE"] })).toEqual([]);
+  await record("a", "Rollout 60% done", ["Äda@west.example"]);
+  expect(await found({ search: "ivo" })).toEqual(["c"]);
+  expect(await found({ search: "äDA@" })).toEqual(["a"]);
+  // No text of its own: the end of a title and the address behind it.
+  expect(await found({ search: "donead" })).toEqual([]);
 });

@@ -94,7 +94,7 @@ async function addMeetings(tenant: string, meetingId: string, count: number): Pr
   const first = [tenant, row({ id: meetingId })];
   await database.query(
     `INSERT INTO meeting SELECT tenant_id, gen_random_uuid(), 'm-' || g, title, starts_at - g * interval '1 hour', ends_at,
-       owner_email, recorded_by, recorded_at FROM meeting, generate_series(1, ${count - 1}) g
+       owner_email, owner_key, search_text, recorded_by, recorded_at FROM meeting, generate_series(1, ${count - 1}) g
      WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1) AND id = $2`,
     first,
   );
@@ -229,7 +229,8 @@ onOneServer("where each tenant has 200 other meetings a briefing reads none of t
          SELECT tenant_id, id FROM copies UNION ALL SELECT tenant_id, copy_id FROM connection WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = 'small')
        ) c (tenant_id, copy_id), generate_series(1, 200) g
      ), recorded AS (
-       INSERT INTO meeting SELECT m.tenant_id, m.id, 'other-' || g, title, starts_at, ends_at, owner_email, recorded_by, recorded_at
+       INSERT INTO meeting SELECT m.tenant_id, m.id, 'other-' || g, title, starts_at, ends_at, owner_email, owner_key, search_text,
+         recorded_by, recorded_at
        FROM meeting s, meetings m WHERE s.tenant_id = (SELECT id FROM tenant WHERE external_id = 'small')
      )
      INSERT INTO meeting_match SELECT (jsonb_populate_record(s, jsonb_build_object('tenant_id', m.tenant_id,

@@ -47,7 +47,7 @@ export async function makeTies(database: TestDatabase, copyId: number): Promise<
   );
   await database.query(
     `UPDATE deal SET update_time = ${oneOf(instants)}, status = ${oneOf(["'open'", "'won'", "'lost'"])},
-       value = CASE WHEN crm_id % 11 = 0 THEN NULL ELSE crm_id % 4 * 100000000000000000.01 - crm_id % 3 END,
+       value = CASE WHEN crm_id % 11 = 0 THEN NULL ELSE crm_id % 4 * 400000000000000000.01 - crm_id % 3 END,
        currency = CASE WHEN crm_id % 13 = 0 THEN NULL ELSE ${oneOf(["'SEK'", "'EUR'", "'JPY'"])} END
      WHERE copy_id = $1`,
     [copyId],

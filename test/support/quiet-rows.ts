@@ -165,7 +165,8 @@ export class QuietRows {
   #meeting(id: string, startsAt: number, endsAt: number): void {
     const { tenant_id } = this.#key;
     const times = { starts_at: at(startsAt), ends_at: startsAt === endsAt ? null : at(endsAt), recorded_at: at(0) };
-    this.#add("meeting", { tenant_id, id, external_id: id, title: "", owner_email: "", recorded_by: "", ...times });
+    const texts = { title: "", owner_email: "", owner_key: "", search_text: "", recorded_by: "" };
+    this.#add("meeting", { tenant_id, id, external_id: id, ...texts, ...times });
   }
 
   #note(dealId: number, when: number, content: string): number {

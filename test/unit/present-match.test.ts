@@ -1,5 +1,5 @@
 import "reflect-metadata";
-import { matchShown } from "../../src/briefing/shown-match";
+import { matchShown } from "../../src/briefing/meeting-rows";
 import type { MeetingMatchRow } from "../../src/entities/meeting";
 
 test("of many candidates the matched one comes first, so that a bounded list never leaves it out", () => {

@@ -14,16 +14,18 @@ import { DealRow } from "../../entities/deal";
 import type { QuietVerdict } from "../quiet/facts";
 import { readFreshness } from "../quiet/read-quiet";
 import { isStale } from "../quiet/rules";
+import { rankOf } from "../quiet/silence-rows";
 import { snoozedDeals } from "../quiet/snooze";
 
-/**
- * Lists of deals read the phases of `deal_silence` that are marked as holding, one for each matched deal, as `t`. Their
- * indexes have the same columns in the same order (decision 0082).
- */
+// Lists of deals read the phases of `deal_silence` that are marked as holding, one for each matched deal, as `t`. Their
+// indexes have the same columns in the same order (decision 0082).
 
 const byId: SortKey = { sql: "t.deal_id", type: "integer" };
 /** Deals that are not silent stand behind all that are. */
-const quietSince: SortKey = { sql: "coalesce(t.quiet_since, '9999-12-31 00:00:00+00'::timestamptz)", type: "instant" };
+const quietSince: SortKey = {
+  sql: "CASE WHEN t.quiet_since IS NULL THEN '9999-12-31 00:00:00+00'::timestamptz ELSE t.quiet_since END",
+  type: "instant",
+};
 /** The instant at which a walk is judged: its first page's, which every cursor carries on to the next page. */
 const JUDGED_AT = instantOf("$5");
 const judgedAt: SortKey = { sql: JUDGED_AT, type: "instant", isCarried: true };
@@ -33,7 +35,12 @@ export const DEAL_ORDERS = {
   UPDATED_AT_DESC: { direction: "DESC", keys: [{ sql: "t.changed_at", type: "instant" }, byId] },
   VALUE_DESC: {
     direction: "ASC",
-    keys: [{ sql: "t.currency", type: "text" }, { sql: "t.negative_value", type: "decimal" }, byId],
+    keys: [
+      { sql: "t.currency", type: "text" },
+      { sql: "t.value_rank", type: "integer" },
+      { sql: "t.negative_value", type: "decimal" },
+      byId,
+    ],
   },
   QUIET_DAYS_DESC: { direction: "ASC", keys: [quietSince, byId] },
 } as const satisfies Record<string, ListOrder>;
@@ -71,7 +78,8 @@ const NARROWED = {
   stageId: (id) => `t.stage_id = ${id}::bigint`,
   ownerId: (id) => `t.owner_id = ${id}::bigint`,
   currency: (code) => `t.currency = ${code}::text`,
-  minValue: (amount) => `t.negative_value <= -${amount}::numeric`,
+  minValue: (amount) =>
+    `t.negative_value <= -${amount}::numeric AND t.value_rank <= (SELECT ${rankOf(`-${amount}::numeric`)})`,
 } as const satisfies Partial<Record<keyof DealFilter, (parameter: string) => string>>;
 
 /** SQL: the snoozed deals are looked up by their ids; that most deals are none of them is a condition, from a hash of those. */
@@ -159,7 +167,7 @@ const otherMarks = (which: string, by: string) => `(SELECT l.deal_id FROM deal_s
 /** SQL: where nothing is known of silence all deals are as long silent, and so sorted by their ids alone. */
 const unknownDeals = ({ narrowed }: Reading, { beyond, end }: Part) => `
   SELECT t.* FROM (SELECT s.*, NULL::timestamptz AS quiet_since FROM (
-      SELECT tenant_id, deal_id, status, verdict, pipeline_id, stage_id, owner_id, currency, negative_value
+      SELECT tenant_id, deal_id, status, verdict, pipeline_id, stage_id, owner_id, currency, value_rank, negative_value
       FROM deal_silence WHERE tenant_id = $1 AND copy_id = $2 AND is_listed) s) t
   WHERE t.status = ANY ($3) AND t.verdict = ANY ($4) ${narrowed}${beyond} ${end}`;
 

@@ -3,11 +3,15 @@
  * copy, and of what judges changed deals $4 deals that are judged in any case and $5 those whose rows have changed.
  */
 
+/** SQL: an amount as a bigint, in the same order: one that an index may compare under row policies, which a numeric is not. */
+export const rankOf = (amount: string) => `least(greatest(${amount}, -9e17), 9e17)::bigint`;
+
 /** SQL over `d`, a row of `deal`, by the column of what lists need of it and no verdict hangs on. */
 const LISTED = {
   owner_id: "d.owner_id",
   changed_at: "coalesce(d.update_time, '0001-01-01 00:00:00+00'::timestamptz)",
   currency: "CASE WHEN d.value IS NULL OR d.currency IS NULL THEN '~' ELSE d.currency END",
+  value_rank: rankOf("-coalesce(d.value, 0)"),
   negative_value: "-coalesce(d.value, 0)",
 };
 

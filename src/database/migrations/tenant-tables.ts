@@ -1,18 +1,22 @@
-/** What a list of deals is sorted by, and what it may be narrowed to: an index for each order within each. */
+/** Under row policies an index finds rows by comparisons that are LEAKPROOF and gives others its order alone (decision 0082). */
+const SILENT_SINCE = "(CASE WHEN quiet_since IS NULL THEN '9999-12-31 00:00:00+00'::timestamptz ELSE quiet_since END)";
+
+/**
+ * What a list of deals is sorted by, and what it may be narrowed to: an index for each order within each. An amount that is
+ * no order is compared in the index as well, so that deals of less are passed without reading their rows.
+ */
 const SORTED = {
-  update: "changed_at",
-  value: "currency, negative_value",
-  silence: "coalesce(quiet_since, '9999-12-31 00:00:00+00'::timestamptz)",
+  update: "changed_at, deal_id, currency, value_rank",
+  value: "currency, value_rank, negative_value, deal_id",
+  silence: `${SILENT_SINCE}, deal_id, currency, value_rank`,
 };
 const NARROWED = { all: "", pipeline: "pipeline_id, ", stage: "stage_id, ", owner: "owner_id, " };
-const LIST_INDEXES = Object.entries(NARROWED)
-  .flatMap(([within, column]) =>
-    Object.entries(SORTED).map(
-      ([by, keys]) => `CREATE INDEX deal_silence_${within}_by_${by}
-  ON deal_silence (tenant_id, copy_id, ${column}status, verdict, ${keys}, deal_id) WHERE is_listed;`,
-    ),
-  )
-  .join("\n");
+const LIST_INDEXES = Object.entries(NARROWED).flatMap(([within, column]) =>
+  Object.entries(SORTED).map(
+    ([by, keys]) => `CREATE INDEX deal_silence_${within}_by_${by}
+  ON deal_silence (tenant_id, copy_id, ${column}status, verdict, ${keys}) WHERE is_listed;`,
+  ),
+);
 
 /** A tenant's connection, the field that may be written, and the runs of its syncs. */
 export const CONNECTION_TABLES = `
@@ -165,6 +169,8 @@ CREATE TABLE meeting (
   starts_at timestamptz NOT NULL,
   ends_at timestamptz,
   owner_email text NOT NULL,
+  owner_key text NOT NULL,
+  search_text text NOT NULL,
   recorded_by text NOT NULL,
   recorded_at timestamptz NOT NULL,
   cancelled_at timestamptz,
@@ -175,7 +181,7 @@ CREATE TABLE meeting (
 CREATE UNIQUE INDEX meeting_external_id ON meeting (tenant_id, external_id);
 CREATE INDEX meeting_by_start ON meeting (tenant_id, starts_at, id);
 CREATE INDEX meeting_taking_place ON meeting (tenant_id, starts_at, id) WHERE cancelled_at IS NULL;
-CREATE INDEX meeting_by_owner ON meeting (tenant_id, lower(owner_email), starts_at, id);
+CREATE INDEX meeting_by_owner ON meeting (tenant_id, owner_key, starts_at, id);
 CREATE INDEX meeting_to_refresh ON meeting (starts_at) WHERE refreshed_at IS NULL;
 
 CREATE TABLE meeting_attendee (
@@ -220,7 +226,8 @@ CREATE TABLE meeting_match (
   CONSTRAINT meeting_match_meeting_fkey FOREIGN KEY (tenant_id, meeting_id) REFERENCES meeting (tenant_id, id) ON DELETE CASCADE
 );
 CREATE INDEX meeting_match_by_deal ON meeting_match (tenant_id, copy_id, deal_id);
-CREATE INDEX meeting_match_by_status ON meeting_match (tenant_id, coalesce(copy_id, 0), status, starts_at, meeting_id);
+CREATE INDEX meeting_match_by_status
+  ON meeting_match (tenant_id, (CASE WHEN copy_id IS NULL THEN 0 ELSE copy_id END), status, starts_at, meeting_id);
 
 CREATE TABLE matched_record (
   tenant_id bigint NOT NULL,
@@ -277,12 +284,13 @@ CREATE TABLE deal_silence (
   owner_id bigint,
   changed_at timestamptz NOT NULL,
   currency text COLLATE "C" NOT NULL,
+  value_rank bigint NOT NULL,
   negative_value numeric NOT NULL,
   CONSTRAINT deal_silence_pkey PRIMARY KEY (tenant_id, copy_id, deal_id, phase)
 );
 CREATE INDEX deal_silence_due ON deal_silence (tenant_id, copy_id, holds_until) WHERE is_listed;
 CREATE INDEX deal_silence_ahead ON deal_silence (tenant_id, copy_id, holds_from) WHERE is_listed;
-${LIST_INDEXES}
+${LIST_INDEXES.join("\n")}
 CREATE INDEX deal_silence_untold ON deal_silence (holds_from) WHERE NOT is_told;
 
 CREATE TABLE coming_silence (
