@@ -14,7 +14,7 @@ import { DealRow } from "../../entities/deal";
 import type { QuietVerdict } from "../quiet/facts";
 import { readFreshness } from "../quiet/read-quiet";
 import { isStale } from "../quiet/rules";
-import { snoozedDeals } from "../quiet/snooze";
+import { snoozedDeals } from "../quiet/silence-rows";
 
 /**
  * Lists of deals read the phases of `deal_silence` that are marked as holding, one for each matched deal, as `t`. Their

@@ -4,11 +4,10 @@ import type { Standards } from "../../entities/silence";
 import { isOurNote, updatedByOthers } from "../notes";
 import type { CopyFacts, DealFacts } from "./facts";
 import { byStandards, rulesOf, STANDARD } from "./rules";
-import type { BegunPhase } from "./verdict";
 
 /**
  * What silence is judged by, read for deals at one instant. In the SQL below $1 is the tenant, $2 the copy, $3 the instant,
- * and `d` a row of `deal`. What it leaves out of a deal changes no answer from that instant on.
+ * $4 the deals and `d` a row of `deal`. What it leaves out of a deal changes no answer from that instant on.
  */
 
 /** Steps ahead that are looked at; half a month gives two at most, and a deal that has more is planned for years. */
@@ -48,16 +47,28 @@ const COPY = `SELECT ${ofJudged("standards")}, ${ofJudged("coming")},
 /** SQL: a done activity took place when it was due, and not after somebody ticked it off. */
 export const HAPPENED_AT = "LEAST(a.happened_at, coalesce(a.done_at, a.update_time))";
 
+/**
+ * SQL: the rows of a copy's table that have one value in a column, by the index that has it behind tenant and copy. As a
+ * range in that column's order: of tables that it knows nothing of yet PostgreSQL takes a copy for one row, and so any index
+ * that begins with the copy for as good. Nor is one with an order joined before what it is looked up by.
+ */
+export const rowsOf = (table: string, column: string, value: string) =>
+  `(SELECT * FROM ${table} t WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.${column} BETWEEN ${value} AND ${value} ORDER BY t.${column})`;
+
+/** SQL: whether a deal is matched. */
+export const isMatched = (dealId: string) => `(SELECT true FROM matched_record m
+  WHERE m.tenant_id = $1 AND m.copy_id = $2 AND m.entity = 'DEAL' AND m.crm_id BETWEEN ${dealId} AND ${dealId} ORDER BY m.crm_id LIMIT 1)`;
+
 /** The deal's person and its participants. */
 const PEOPLE = `SELECT array_agg(p.person_id) AS ids FROM (
-    SELECT x.person_id FROM deal_participant x WHERE x.tenant_id = $1 AND x.copy_id = d.copy_id AND x.deal_id = d.crm_id
+    SELECT x.person_id FROM ${rowsOf("deal_participant", "deal_id", "d.crm_id")} x
     UNION SELECT d.person_id WHERE d.person_id IS NOT NULL) p`;
 
 const MAIL_TIMES = `SELECT mail.kind, mail.at, p.crm_id AS ref, NULL AS type, true AS with_person
-  FROM person p
+  FROM unnest(people.ids) AS one (id) CROSS JOIN LATERAL ${rowsOf("person", "crm_id", "one.id")} p
   CROSS JOIN LATERAL (VALUES ('INCOMING_MAIL', p.last_incoming_mail_time),
                              ('OUTGOING_MAIL', p.last_outgoing_mail_time)) mail (kind, at)
-  WHERE p.tenant_id = $1 AND p.copy_id = d.copy_id AND p.crm_id = ANY (people.ids) AND mail.at IS NOT NULL`;
+  WHERE mail.at IS NOT NULL`;
 
 /** Our first mail, as long as who got it is one of the deal's people. */
 const KEEPS_FIRST_MAIL = "coalesce(d.first_mail_person_id = ANY (people.ids), false)";
@@ -78,11 +89,9 @@ const CONTACTS = `${MAIL_TIMES}
   UNION ALL
   SELECT 'ACTIVITY', ${HAPPENED_AT}, a.crm_id, a.type,
     coalesce(a.person_id = ANY (people.ids) OR a.participant_ids && people.ids, false)
-  FROM activity a
-  WHERE a.tenant_id = $1 AND a.copy_id = d.copy_id AND a.deal_id = d.crm_id AND a.happened_at IS NOT NULL
+  FROM ${rowsOf("activity", "deal_id", "d.crm_id")} a WHERE a.happened_at IS NOT NULL
   UNION ALL
-  SELECT 'NOTE', n.add_time, n.crm_id, NULL, false FROM note n
-  WHERE n.tenant_id = $1 AND n.copy_id = d.copy_id AND n.deal_id = d.crm_id AND NOT ${isOurNote("n")}`;
+  SELECT 'NOTE', n.add_time, n.crm_id, NULL, false FROM ${rowsOf("note", "deal_id", "d.crm_id")} n WHERE NOT ${isOurNote("n")}`;
 
 /** The latest, and the earliest since the deal was added, of those that count alike. */
 const ENDS_OF_CONTACTS = `SELECT coalesce(jsonb_agg(jsonb_build_object('kind', c.kind, 'at', ${ms("c.at")}, 'crmId', c.ref,
@@ -93,10 +102,12 @@ const ENDS_OF_CONTACTS = `SELECT coalesce(jsonb_agg(jsonb_build_object('kind', c
   WHERE c.newest = 1 OR (c.oldest = 1 AND (c.at < d.add_time) IS NOT TRUE)`;
 
 const OF_MEETINGS = `SELECT m.id, m.starts_at, coalesce(m.ends_at, m.starts_at) AS ends_at,
-    EXISTS (SELECT 1 FROM meeting_attendee b
-      WHERE b.tenant_id = $1 AND b.meeting_id = m.id AND b.side = 'BUYER') AS with_buyer
-  FROM meeting_match mm JOIN meeting m ON m.tenant_id = $1 AND m.id = mm.meeting_id
-  WHERE mm.tenant_id = $1 AND mm.copy_id = d.copy_id AND mm.deal_id = d.crm_id AND mm.status = 'MATCHED'`;
+    (SELECT count(*) > 0 FROM meeting_attendee b
+     WHERE b.tenant_id = $1 AND b.meeting_id = m.id AND b.side = 'BUYER') AS with_buyer
+  FROM ${rowsOf("meeting_match", "deal_id", "d.crm_id")} mm
+  CROSS JOIN LATERAL (SELECT * FROM meeting t
+    WHERE t.tenant_id = $1 AND t.id BETWEEN mm.meeting_id AND mm.meeting_id ORDER BY t.id) m
+  WHERE mm.status = 'MATCHED'`;
 
 /** Those ahead, and the latest held one with a buyer. */
 const MEETINGS = `SELECT coalesce(jsonb_agg(jsonb_build_object('meetingId', m.id, 'startsAt', ${ms("m.starts_at")},
@@ -105,9 +116,9 @@ const MEETINGS = `SELECT coalesce(jsonb_agg(jsonb_build_object('meetingId', m.id
         UNION ALL
         (SELECT * FROM (${OF_MEETINGS}) held WHERE ends_at <= $3 AND with_buyer ORDER BY ends_at DESC, id LIMIT 1)) m`;
 
-const UNDONE = `SELECT a.crm_id, a.due_at, NOT a.due_has_time AS whole_day FROM activity a
-  WHERE a.tenant_id = $1 AND a.copy_id = d.copy_id AND a.deal_id = d.crm_id AND a.happened_at IS NULL AND NOT a.done
-    AND a.due_at IS NOT NULL`;
+const UNDONE = `SELECT a.crm_id, a.due_at, NOT a.due_has_time AS whole_day
+  FROM ${rowsOf("activity", "deal_id", "d.crm_id")} a
+  WHERE a.happened_at IS NULL AND NOT a.done AND a.due_at IS NOT NULL`;
 
 /** Of those that may be ahead, the first and the last of each half month; and the one that is due first with and without a time. */
 const PLANNED = `SELECT coalesce(jsonb_agg(jsonb_build_object('crmId', p.crm_id, 'dueAt', ${ms("p.due_at")},
@@ -124,14 +135,14 @@ const PLANNED = `SELECT coalesce(jsonb_agg(jsonb_build_object('crmId', p.crm_id,
 /** Since when participants or activities of the deal are missing: not answered when asked for, or in a form that cannot be read. */
 const INCOMPLETE = `SELECT min(missing.since) FROM (
     SELECT g.since FROM data_gap g
-    WHERE g.tenant_id = $1 AND g.copy_id = d.copy_id AND g.resource IN ('DEAL_PARTICIPANTS', 'ACTIVITIES') AND g.crm_id IN (0, d.crm_id)
+    WHERE g.tenant_id = $1 AND g.copy_id = $2 AND g.resource IN ('DEAL_PARTICIPANTS', 'ACTIVITIES') AND g.crm_id IN (0, d.crm_id)
     UNION ALL
     SELECT r.since FROM rejected_record r
-    WHERE r.tenant_id = $1 AND r.copy_id = d.copy_id AND r.resource = 'ACTIVITIES' AND left(r.payload ->> 'deal_id', 20) = d.crm_id::text
+    WHERE r.tenant_id = $1 AND r.copy_id = $2 AND r.resource = 'ACTIVITIES' AND left(r.payload ->> 'deal_id', 20) = d.crm_id::text
   ) missing`;
 
 /** A deal with what a tenant's own days depend on. */
-export type FoundDeal = DealFacts & { pipelineId: number | null; begun: BegunPhase[] };
+export type FoundDeal = DealFacts & { pipelineId: number | null };
 
 export interface QuietFacts {
   copy: CopyFacts;
@@ -145,82 +156,67 @@ export interface QuietFacts {
 type FactsRow = Omit<FoundDeal, "ownDays"> &
   Omit<CopyFacts, "rules"> & { standards: Standards | null; coming: Standards | null };
 const FACTS: Shape<FactsRow> = {
-  ...{
-    dealId: "number",
-    isOpen: "flag",
-    addedAt: "number",
-    inStageSince: "number",
-    stageId: "number",
-    pipelineId: "number",
-  },
-  ...{ daysToRotten: "number", updatedAt: "number", closeDay: "number", inactiveOwnerId: "number" },
-  ...{ hasMail: "flag", hasFirstMail: "flag", snooze: "json", begun: "json" },
-  ...{ isIncomplete: "flag", incompleteSince: "number", contacts: "json", meetings: "json", planned: "json" },
-  ...{ readAt: "number", asOf: "number", standards: "json", coming: "json" },
+  dealId: "number",
+  isOpen: "flag",
+  addedAt: "number",
+  inStageSince: "number",
+  stageId: "number",
+  pipelineId: "number",
+  daysToRotten: "number",
+  updatedAt: "number",
+  closeDay: "number",
+  inactiveOwnerId: "number",
+  hasMail: "flag",
+  hasFirstMail: "flag",
+  isIncomplete: "flag",
+  incompleteSince: "number",
+  snooze: "json",
+  contacts: "json",
+  meetings: "json",
+  planned: "json",
+  readAt: "number",
+  asOf: "number",
+  standards: "json",
+  coming: "json",
 };
 
 /** With one row of many: a tenant may have hundreds of thresholds. */
 const once = (column: string) => `CASE WHEN row_number() OVER () = 1 THEN quiet_copy.${column} END AS ${column}`;
 
 /**
- * SQL: two parts of a WITH. Stored schedules go, and `begun` has of each deal what of it has begun by $3. A phase that a worker
- * claims at this moment is waited for, and comes as told.
- */
-export const begunOf = (which: string) => `
-  gone AS (
-    DELETE FROM deal_silence s WHERE s.tenant_id = $1 AND s.copy_id = $2 AND ${which}
-    RETURNING s.deal_id, s.phase, s.verdict, s.holds_from, s.is_told),
-  begun AS (
-    SELECT g.deal_id, jsonb_agg(jsonb_build_object('verdict', g.verdict, 'isTold', g.is_told,
-        'from', CASE WHEN g.phase > 0 THEN ${ms("g.holds_from")} END) ORDER BY g.phase) AS phases
-    FROM (SELECT gone.*, bool_and(is_told OR holds_from <= $3) OVER (PARTITION BY deal_id ORDER BY phase) AS has_begun FROM gone) g
-    WHERE g.has_begun GROUP BY g.deal_id)`;
-
-const forgetComing = (those: string) =>
-  `DELETE FROM coming_silence s WHERE s.tenant_id = $1 AND s.copy_id = $2 AND s.deal_id IN (${those})`;
-
-/** What the silence of these deals is judged by, at one instant and in one statement. Which of them are matched, the caller has seen. */
-export const readQuietFacts = (copy: CopyScope, dealIds: readonly number[], now: Date): Promise<QuietFacts | null> =>
-  readFacts(copy, "d.crm_id = ANY ($4)", [dealIds], now);
-
-/**
- * @param which a condition on `d`; `parameters` begin at $4
- * @param taken what is stored of these deals, SQL that selects their ids, goes in the same statement; of schedules the phases that
- * have begun are given with the deals; `besides` is another statement that is executed with it
+ * What the silence of deals is judged by, at one instant and in one statement. Each deal is looked up by itself, with what
+ * belongs to it.
+ * @param which SQL, a condition on `d`: which of these deals
  * @returns null where no deal fits
  */
-export async function readFacts(
+export async function readQuietFacts(
   { tenantId, copyId, rows }: CopyScope,
-  which: string,
-  parameters: readonly unknown[],
+  dealIds: readonly number[],
   now: Date,
-  taken: { silence?: string; coming?: string; besides?: string } = {},
+  which = "true",
 ): Promise<QuietFacts | null> {
   const found = await rows<FactsRow>(
-    `WITH ${taken.silence ? `${begunOf(`s.deal_id IN (${taken.silence})`)},` : ""}
-     ${taken.coming ? `forgotten AS (${forgetComing(taken.coming)}),` : ""}
-     ${taken.besides ? `besides AS (${taken.besides}),` : ""}
-     quiet_copy AS MATERIALIZED (${COPY})
+    `WITH quiet_copy AS MATERIALIZED (${COPY})
      SELECT d.crm_id AS "dealId", d.status = 'open' AS "isOpen", ${ms("d.add_time")} AS "addedAt",
        ${ms("coalesce(d.stage_change_time, d.add_time)")} AS "inStageSince", d.stage_id AS "stageId",
        d.pipeline_id AS "pipelineId",
-       s.days_to_rotten AS "daysToRotten", ${ms(updatedByOthers("d"))} AS "updatedAt",
-       ${ms("d.expected_close_date::timestamp AT TIME ZONE 'UTC'")} AS "closeDay", u.crm_id AS "inactiveOwnerId",
+       (SELECT s.days_to_rotten FROM ${rowsOf("stage", "crm_id", "d.stage_id")} s WHERE s.days_to_rotten > 0) AS "daysToRotten",
+       ${ms(updatedByOthers("d"))} AS "updatedAt",
+       ${ms("d.expected_close_date::timestamp AT TIME ZONE 'UTC'")} AS "closeDay",
+       (SELECT u.crm_id FROM ${rowsOf("crm_user", "crm_id", "d.owner_id")} u WHERE NOT u.active) AS "inactiveOwnerId",
        mails.any_at_all OR ${KEEPS_FIRST_MAIL} AS "hasMail", ${KEEPS_THE_FIRST} AS "hasFirstMail",
        NOT d.participants_known OR gap.since IS NOT NULL AS "isIncomplete", ${ms("gap.since")} AS "incompleteSince",
        CASE WHEN d.snooze_ends_at > $3 THEN jsonb_build_object('at', ${ms("d.snoozed_at")}, 'until', ${ms("d.snoozed_until")}) END AS snooze,
        (${ENDS_OF_CONTACTS}) AS contacts, (${MEETINGS}) AS meetings, (${PLANNED}) AS planned,
        ${ms("quiet_copy.read_at")} AS "readAt", ${ms("quiet_copy.as_of")} AS "asOf",
-       ${once("standards")}, ${once("coming")}, ${taken.silence ? "coalesce(begun.phases, '[]')" : "'[]'::jsonb"} AS begun
-     FROM deal d CROSS JOIN quiet_copy
-     ${taken.silence ? "LEFT JOIN begun ON begun.deal_id = d.crm_id" : ""}
-     LEFT JOIN stage s ON s.tenant_id = $1 AND s.copy_id = d.copy_id AND s.crm_id = d.stage_id AND s.days_to_rotten > 0
-     LEFT JOIN crm_user u ON u.tenant_id = $1 AND u.copy_id = d.copy_id AND u.crm_id = d.owner_id AND NOT u.active
+       ${once("standards")}, ${once("coming")}
+     FROM (SELECT DISTINCT unnest($4::bigint[]) AS id) one CROSS JOIN LATERAL ${rowsOf("deal", "crm_id", "one.id")} d
+     CROSS JOIN quiet_copy
      CROSS JOIN LATERAL (${PEOPLE}) people
      CROSS JOIN LATERAL (${MAILS}) mails
      CROSS JOIN LATERAL (${INCOMPLETE}) gap (since)
-     WHERE d.tenant_id = $1 AND d.copy_id = $2 AND ${which}`,
-    [tenantId, copyId, now, ...parameters],
+     WHERE ${which}`,
+    [tenantId, copyId, now, dealIds],
     FACTS,
   );
   const [first] = found;
