@@ -2,7 +2,7 @@ import type { CopyScope } from "../../database/database";
 import type { Shape } from "../../database/reads";
 import type { Standards } from "../../entities/silence";
 import { isOurNote, updatedByOthers } from "../notes";
-import type { CopyFacts, DealFacts } from "./facts";
+import type { Contact, ContactKind, CopyFacts, DealFacts, PlannedFact } from "./facts";
 import { byStandards, rulesOf, STANDARD } from "./rules";
 
 /**
@@ -36,7 +36,7 @@ export async function readFreshness({ tenantId, copyId, rows }: CopyScope): Prom
 }
 
 /** SQL: an instant in milliseconds since 1970. */
-export const ms = (instant: string) => `(extract(epoch FROM ${instant}) * 1000)::bigint`;
+export const ms = (instant: string) => `(date_part('epoch', ${instant}) * 1000)::bigint`;
 
 /** What all deals of the copy are judged by: that of the stored schedules, as both change in one transaction. */
 const ofJudged = (column: "standards" | "coming") =>
@@ -64,42 +64,61 @@ const PEOPLE = `SELECT array_agg(p.person_id) AS ids FROM (
     SELECT x.person_id FROM ${rowsOf("deal_participant", "deal_id", "d.crm_id")} x
     UNION SELECT d.person_id WHERE d.person_id IS NOT NULL) p`;
 
-const MAIL_TIMES = `SELECT mail.kind, mail.at, p.crm_id AS ref, NULL AS type, true AS with_person
-  FROM unnest(people.ids) AS one (id) CROSS JOIN LATERAL ${rowsOf("person", "crm_id", "one.id")} p
-  CROSS JOIN LATERAL (VALUES ('INCOMING_MAIL', p.last_incoming_mail_time),
-                             ('OUTGOING_MAIL', p.last_outgoing_mail_time)) mail (kind, at)
-  WHERE mail.at IS NOT NULL`;
+/** SQL: a contact that is the earliest or latest of some, as an array that is in the order of time; of one instant the first id is taken. */
+const earliest = (at: string, id: string) => `min(ARRAY[${ms(at)}, ${id}])`;
+const latest = (at: string, id: string) => `max(ARRAY[${ms(at)}, -${id}])`;
+
+/** The latest of both sides, and the earliest of ours since the deal was added. */
+const MAILS = `SELECT ${latest("p.last_incoming_mail_time", "p.crm_id")} FILTER (WHERE p.last_incoming_mail_time IS NOT NULL) AS incoming,
+    ${latest("p.last_outgoing_mail_time", "p.crm_id")} FILTER (WHERE p.last_outgoing_mail_time IS NOT NULL) AS outgoing,
+    ${earliest("p.last_outgoing_mail_time", "p.crm_id")} FILTER (WHERE p.last_outgoing_mail_time >= coalesce(d.add_time, '-infinity')) AS first_of_ours
+  FROM unnest(people.ids) AS one (id) CROSS JOIN LATERAL ${rowsOf("person", "crm_id", "one.id")} p`;
 
 /** Our first mail, as long as who got it is one of the deal's people. */
 const KEEPS_FIRST_MAIL = "coalesce(d.first_mail_person_id = ANY (people.ids), false)";
 
-/** Whether there is any, and the earliest of ours since the deal was added. */
-const MAILS = `SELECT count(*) > 0 AS any_at_all,
-    min(mail.at) FILTER (WHERE mail.kind = 'OUTGOING_MAIL' AND (mail.at < d.add_time) IS NOT TRUE) AS first_of_ours
-  FROM (${MAIL_TIMES}) mail`;
-
 /** What is kept is of this deal, and no earlier one has become known since: of somebody who takes part by now. */
 const KEEPS_THE_FIRST = `${KEEPS_FIRST_MAIL} AND (d.first_mail_at < d.add_time) IS NOT TRUE
-  AND (mails.first_of_ours < d.first_mail_at) IS NOT TRUE`;
+  AND (mails.first_of_ours[1] < ${ms("d.first_mail_at")}) IS NOT TRUE`;
+
+/** With nobody outside they speak of our house alone, and only the latest is ever looked at. Most are not ours. */
+const LATEST_NOTE = `SELECT ARRAY[${ms("n.add_time")}, -n.crm_id] FROM note n
+  WHERE n.tenant_id = $1 AND n.copy_id = $2 AND n.deal_id BETWEEN d.crm_id AND d.crm_id AND NOT ${isOurNote("n")}
+  ORDER BY n.deal_id DESC, n.add_time DESC, n.crm_id LIMIT 1`;
 
 /** A first mail that is to be replaced by an earlier one is none any more: what is judged is what will be read. */
-const CONTACTS = `${MAIL_TIMES}
+const ENDS = `SELECT 'INCOMING_MAIL' AS kind, NULL AS type, true AS with_person, mails.incoming AS latest, NULL::bigint[] AS earliest
   UNION ALL
-  SELECT 'OUTGOING_MAIL', d.first_mail_at, d.first_mail_person_id, NULL, true WHERE ${KEEPS_THE_FIRST}
+  SELECT 'OUTGOING_MAIL', NULL, true, mails.outgoing, mails.first_of_ours
   UNION ALL
-  SELECT 'ACTIVITY', ${HAPPENED_AT}, a.crm_id, a.type,
-    coalesce(a.person_id = ANY (people.ids) OR a.participant_ids && people.ids, false)
-  FROM ${rowsOf("activity", "deal_id", "d.crm_id")} a WHERE a.happened_at IS NOT NULL
+  SELECT 'OUTGOING_MAIL', NULL, true, NULL, ARRAY[${ms("d.first_mail_at")}, d.first_mail_person_id] WHERE ${KEEPS_THE_FIRST}
   UNION ALL
-  SELECT 'NOTE', n.add_time, n.crm_id, NULL, false FROM ${rowsOf("note", "deal_id", "d.crm_id")} n WHERE NOT ${isOurNote("n")}`;
-
+  SELECT 'ACTIVITY', a.type, a.with_person, ${latest("a.at", "a.crm_id")},
+    ${earliest("a.at", "a.crm_id")} FILTER (WHERE a.at >= coalesce(d.add_time, '-infinity'))
+  FROM (SELECT a.type, a.crm_id, ${HAPPENED_AT} AS at,
+          coalesce(a.person_id = ANY (people.ids) OR a.participant_ids && people.ids, false) AS with_person
+        FROM ${rowsOf("activity", "deal_id", "d.crm_id")} a WHERE a.happened_at IS NOT NULL) a
+  GROUP BY a.type, a.with_person
+  UNION ALL
+  SELECT 'NOTE', NULL, false, (${LATEST_NOTE}), NULL`;
 /** The latest, and the earliest since the deal was added, of those that count alike. */
-const ENDS_OF_CONTACTS = `SELECT coalesce(jsonb_agg(jsonb_build_object('kind', c.kind, 'at', ${ms("c.at")}, 'crmId', c.ref,
-    'activityType', c.type, 'withPerson', c.with_person)), '[]')
-  FROM (SELECT c.*, row_number() OVER (PARTITION BY c.kind, c.type, c.with_person ORDER BY c.at DESC, c.ref) AS newest,
-          row_number() OVER (PARTITION BY c.kind, c.type, c.with_person, c.at < d.add_time ORDER BY c.at, c.ref) AS oldest
-        FROM (${CONTACTS}) c) c
-  WHERE c.newest = 1 OR (c.oldest = 1 AND (c.at < d.add_time) IS NOT TRUE)`;
+const ENDS_OF_CONTACTS = `SELECT coalesce(jsonb_agg(jsonb_build_array(e.kind, e.type, e.with_person, e.latest, e.earliest)), '[]') FROM (${ENDS}) e`;
+
+/** What {@link ENDS_OF_CONTACTS} gives. */
+type FoundContacts = [
+  ContactKind,
+  type: string | null,
+  withPerson: boolean,
+  latest: [at: number, id: number] | null,
+  earliest: [at: number, id: number] | null,
+][];
+
+const contactsOf = (found: FoundContacts): Contact[] =>
+  found.flatMap(([kind, activityType, withPerson, last, first]) => {
+    const contact = (at: number, id: number) => ({ kind, at, crmId: Math.abs(id), activityType, withPerson });
+    const isOne = last?.[0] === first?.[0];
+    return [...(last ? [contact(...last)] : []), ...(first && !isOne ? [contact(...first)] : [])];
+  });
 
 const OF_MEETINGS = `SELECT m.id, m.starts_at, coalesce(m.ends_at, m.starts_at) AS ends_at,
     (SELECT count(*) > 0 FROM meeting_attendee b
@@ -120,17 +139,24 @@ const UNDONE = `SELECT a.crm_id, a.due_at, NOT a.due_has_time AS whole_day
   FROM ${rowsOf("activity", "deal_id", "d.crm_id")} a
   WHERE a.happened_at IS NULL AND NOT a.done AND a.due_at IS NOT NULL`;
 
-/** Of those that may be ahead, the first and the last of each half month; and the one that is due first with and without a time. */
-const PLANNED = `SELECT coalesce(jsonb_agg(jsonb_build_object('crmId', p.crm_id, 'dueAt', ${ms("p.due_at")},
-    'wholeDay', p.whole_day)), '[]')
-  FROM ((SELECT crm_id, due_at, whole_day
-         FROM (SELECT u.*, row_number() OVER (PARTITION BY u.whole_day, u.part ORDER BY u.due_at, u.crm_id) AS oldest,
-                 row_number() OVER (PARTITION BY u.whole_day, u.part ORDER BY u.due_at DESC, u.crm_id) AS newest
-               FROM (SELECT u.*, floor(extract(epoch FROM u.due_at) / ${APART_SECONDS}) AS part FROM (${UNDONE}) u
-                     WHERE u.due_at > $3 - ${LAST_END_OF_DAY}) u) u
-         WHERE oldest = 1 OR newest = 1 ORDER BY due_at, crm_id LIMIT ${MOST_AHEAD})
-        UNION
-        (SELECT DISTINCT ON (whole_day) crm_id, due_at, whole_day FROM (${UNDONE}) first ORDER BY whole_day, due_at, crm_id)) p`;
+/**
+ * Of those that may be ahead, the first and the last of each half month; and of those before the first, which is the one that
+ * is due first with and without a time.
+ */
+const PLANNED = `SELECT coalesce(jsonb_agg(jsonb_build_array(p.whole_day, p.first, CASE WHEN p.part IS NOT NULL THEN p.last END)), '[]')
+  FROM (SELECT u.whole_day, u.part, ${earliest("u.due_at", "u.crm_id")} AS first, ${latest("u.due_at", "u.crm_id")} AS last
+        FROM (SELECT u.*, CASE WHEN u.due_at > $3 - ${LAST_END_OF_DAY} THEN floor(date_part('epoch', u.due_at) / ${APART_SECONDS}) END AS part
+              FROM (${UNDONE}) u) u
+        GROUP BY u.whole_day, u.part ORDER BY u.part NULLS FIRST LIMIT ${MOST_AHEAD}) p`;
+
+/** What {@link PLANNED} gives. */
+type FoundSteps = [wholeDay: boolean, first: [at: number, id: number], last: [at: number, id: number] | null][];
+
+const plannedOf = (found: FoundSteps): PlannedFact[] =>
+  found.flatMap(([wholeDay, first, last]) => {
+    const step = ([dueAt, id]: [number, number]) => ({ crmId: Math.abs(id), dueAt, wholeDay });
+    return last && last[0] !== first[0] ? [step(first), step(last)] : [step(first)];
+  });
 
 /** Since when participants or activities of the deal are missing: not answered when asked for, or in a form that cannot be read. */
 const INCOMPLETE = `SELECT min(missing.since) FROM (
@@ -153,8 +179,11 @@ export interface QuietFacts {
   coming: Standards | null;
 }
 
-type FactsRow = Omit<FoundDeal, "ownDays"> &
-  Omit<CopyFacts, "rules"> & { standards: Standards | null; coming: Standards | null };
+type FactsRow = Omit<FoundDeal, "ownDays" | "contacts" | "planned"> &
+  Omit<CopyFacts, "rules"> & { standards: Standards | null; coming: Standards | null } & {
+    contacts: FoundContacts;
+    planned: FoundSteps;
+  };
 const FACTS: Shape<FactsRow> = {
   dealId: "number",
   isOpen: "flag",
@@ -204,7 +233,7 @@ export async function readQuietFacts(
        ${ms(updatedByOthers("d"))} AS "updatedAt",
        ${ms("d.expected_close_date::timestamp AT TIME ZONE 'UTC'")} AS "closeDay",
        (SELECT u.crm_id FROM ${rowsOf("crm_user", "crm_id", "d.owner_id")} u WHERE NOT u.active) AS "inactiveOwnerId",
-       mails.any_at_all OR ${KEEPS_FIRST_MAIL} AS "hasMail", ${KEEPS_THE_FIRST} AS "hasFirstMail",
+       coalesce(mails.incoming, mails.outgoing) IS NOT NULL OR ${KEEPS_FIRST_MAIL} AS "hasMail", ${KEEPS_THE_FIRST} AS "hasFirstMail",
        NOT d.participants_known OR gap.since IS NOT NULL AS "isIncomplete", ${ms("gap.since")} AS "incompleteSince",
        CASE WHEN d.snooze_ends_at > $3 THEN jsonb_build_object('at', ${ms("d.snoozed_at")}, 'until', ${ms("d.snoozed_until")}) END AS snooze,
        (${ENDS_OF_CONTACTS}) AS contacts, (${MEETINGS}) AS meetings, (${PLANNED}) AS planned,
@@ -225,5 +254,10 @@ export async function readQuietFacts(
   const standards = found.find((row) => row.standards !== null)?.standards ?? STANDARD;
   const coming = found.find((row) => row.coming !== null)?.coming ?? null;
   const copy = { readAt, asOf, rules: rulesOf(standards) };
-  return { copy, deals: byStandards(found, standards), standards, coming };
+  const deals = found.map(({ contacts, planned, ...deal }) => ({
+    ...deal,
+    contacts: contactsOf(contacts),
+    planned: plannedOf(planned),
+  }));
+  return { copy, deals: byStandards(deals, standards), standards, coming };
 }
