@@ -1,4 +1,4 @@
-import { judgeChanged } from "../../src/briefing/quiet/stored-silence";
+import { judgeChanged, judgeDeals } from "../../src/briefing/quiet/stored-silence";
 import { type CopyScope, Database } from "../../src/database/database";
 import type { SyncResource } from "../../src/entities/sync-run";
 import { markRead } from "../support/copy";
@@ -87,5 +87,47 @@ test.each<[SyncResource, number]>([
       const marked = "SELECT 1 FROM deal_silence WHERE tenant_id = $1 AND is_listed";
       expect((await database.query(marked, [tenantId])).length).toBe(judged);
     }
+  },
+);
+
+/** Within a transaction that is rolled back. @returns how many activities were read to judge deals after their values have changed */
+function activitiesRead(before: string, change: string): Promise<number> {
+  class Undone extends Error {}
+  let read = Number.NaN;
+  return new Database(database.dataSource)
+    .tenant(tenantId)
+    .transaction(async (scope) => {
+      const copy = { ...scope, copyId: 1 };
+      await copy.rows(before, [tenantId]);
+      await judgeDeals(copy, page, new Date(NOW));
+      const { activity = 0 } = await rowsRead(copy);
+      await copy.rows(`UPDATE deal SET value = 1, update_time = now() WHERE tenant_id = $1`, [tenantId]);
+      await copy.rows(change, [tenantId]);
+      await judgeChanged(copy, "DEALS", page, [], new Date(NOW));
+      read = ((await rowsRead(copy)).activity ?? 0) - activity;
+      const marked = "SELECT 1 FROM deal_silence WHERE tenant_id = $1 AND is_listed AND negative_value = -1";
+      expect((await copy.rows(marked, [tenantId])).length).toBe(MATCHED);
+      throw new Undone();
+    })
+    .catch((error: unknown) => {
+      if (!(error instanceof Undone)) throw error;
+      return read;
+    });
+}
+
+const CLEARED = "DELETE FROM deal_participant WHERE tenant_id = $1";
+const NOTHING = "SELECT $1::bigint";
+const counted = (count: string) => `UPDATE deal SET participants_count = ${count} WHERE tenant_id = $1`;
+
+// Seen red with deals of no participants judged by each page.
+test.each([
+  ["with participants", NOTHING, NOTHING, 0],
+  ["of which it is not known who takes part", counted("NULL"), NOTHING, 0],
+  ["with nobody, and none was there before", `WITH gone AS (${CLEARED}) ${counted("0")}`, NOTHING, 0],
+  ["with nobody, which has taken those that there were", counted("0"), CLEARED, 2 * MATCHED],
+])(
+  "a page that changes the values of deals %s judges those whose participants it took",
+  async (_kind, before, change, activities) => {
+    expect(await activitiesRead(before, change)).toBe(activities);
   },
 );

@@ -4,6 +4,8 @@ import type { Standards } from "../../entities/silence";
 import { isOurNote, updatedByOthers } from "../notes";
 import type { Contact, ContactKind, CopyFacts, DealFacts, PlannedFact } from "./facts";
 import { byStandards, rulesOf, STANDARD } from "./rules";
+import { ms, rowsOf, TAKEN } from "./silence-rows";
+import type { BegunPhase } from "./verdict";
 
 /**
  * What silence is judged by, read for deals at one instant. In the SQL below $1 is the tenant, $2 the copy, $3 the instant,
@@ -35,29 +37,23 @@ export async function readFreshness({ tenantId, copyId, rows }: CopyScope): Prom
   return { readAt: found?.readAt ?? null };
 }
 
-/** SQL: an instant in milliseconds since 1970. */
-export const ms = (instant: string) => `(date_part('epoch', ${instant}) * 1000)::bigint`;
-
-/** What all deals of the copy are judged by: that of the stored schedules, as both change in one transaction. */
+/** Of all deals of the copy; they are judged by what the stored schedules are, as both change in one transaction. */
+interface OfCopy {
+  readAt: number | null;
+  asOf: number | null;
+  standards: Standards | null;
+  coming: Standards | null;
+  begun: Record<number, BegunPhase[]> | null;
+}
 const ofJudged = (column: "standards" | "coming") =>
-  `(SELECT j.${column} FROM judged_copy j WHERE j.tenant_id = $1 AND j.copy_id = $2) AS ${column}`;
-const COPY = `SELECT ${ofJudged("standards")}, ${ofJudged("coming")},
-  ${oldestOf(CONTACT_LISTS)} AS read_at, ${oldestOf(JUDGED_LISTS)} AS as_of`;
+  `(SELECT j.${column} FROM judged_copy j WHERE j.tenant_id = $1 AND j.copy_id = $2)`;
+/** With one row of many: a tenant may have hundreds of thresholds. */
+const ofCopy = (begun: string) => `CASE WHEN row_number() OVER () = 1 THEN jsonb_build_object(
+  'readAt', ${ms(oldestOf(CONTACT_LISTS))}, 'asOf', ${ms(oldestOf(JUDGED_LISTS))},
+  'standards', ${ofJudged("standards")}, 'coming', ${ofJudged("coming")}, 'begun', ${begun}) END`;
 
 /** SQL: a done activity took place when it was due, and not after somebody ticked it off. */
 export const HAPPENED_AT = "LEAST(a.happened_at, coalesce(a.done_at, a.update_time))";
-
-/**
- * SQL: the rows of a copy's table that have one value in a column, by the index that has it behind tenant and copy. As a
- * range in that column's order: of tables that it knows nothing of yet PostgreSQL takes a copy for one row, and so any index
- * that begins with the copy for as good. Nor is one with an order joined before what it is looked up by.
- */
-export const rowsOf = (table: string, column: string, value: string) =>
-  `(SELECT * FROM ${table} t WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.${column} BETWEEN ${value} AND ${value} ORDER BY t.${column})`;
-
-/** SQL: whether a deal is matched. */
-export const isMatched = (dealId: string) => `(SELECT true FROM matched_record m
-  WHERE m.tenant_id = $1 AND m.copy_id = $2 AND m.entity = 'DEAL' AND m.crm_id BETWEEN ${dealId} AND ${dealId} ORDER BY m.crm_id LIMIT 1)`;
 
 /** The deal's person and its participants. */
 const PEOPLE = `SELECT array_agg(p.person_id) AS ids FROM (
@@ -104,20 +100,20 @@ const ENDS = `SELECT 'INCOMING_MAIL' AS kind, NULL AS type, true AS with_person,
 /** The latest, and the earliest since the deal was added, of those that count alike. */
 const ENDS_OF_CONTACTS = `SELECT coalesce(jsonb_agg(jsonb_build_array(e.kind, e.type, e.with_person, e.latest, e.earliest)), '[]') FROM (${ENDS}) e`;
 
+type Found = [at: number, id: number];
 /** What {@link ENDS_OF_CONTACTS} gives. */
 type FoundContacts = [
   ContactKind,
   type: string | null,
   withPerson: boolean,
-  latest: [at: number, id: number] | null,
-  earliest: [at: number, id: number] | null,
+  latest: Found | null,
+  earliest: Found | null,
 ][];
 
 const contactsOf = (found: FoundContacts): Contact[] =>
   found.flatMap(([kind, activityType, withPerson, last, first]) => {
-    const contact = (at: number, id: number) => ({ kind, at, crmId: Math.abs(id), activityType, withPerson });
-    const isOne = last?.[0] === first?.[0];
-    return [...(last ? [contact(...last)] : []), ...(first && !isOne ? [contact(...first)] : [])];
+    const ends = last && last[0] === first?.[0] ? [last] : [last, first].filter((end) => end !== null);
+    return ends.map(([at, id]) => ({ kind, at, crmId: Math.abs(id), activityType, withPerson }));
   });
 
 const OF_MEETINGS = `SELECT m.id, m.starts_at, coalesce(m.ends_at, m.starts_at) AS ends_at,
@@ -135,26 +131,21 @@ const MEETINGS = `SELECT coalesce(jsonb_agg(jsonb_build_object('meetingId', m.id
         UNION ALL
         (SELECT * FROM (${OF_MEETINGS}) held WHERE ends_at <= $3 AND with_buyer ORDER BY ends_at DESC, id LIMIT 1)) m`;
 
-const UNDONE = `SELECT a.crm_id, a.due_at, NOT a.due_has_time AS whole_day
-  FROM ${rowsOf("activity", "deal_id", "d.crm_id")} a
-  WHERE a.happened_at IS NULL AND NOT a.done AND a.due_at IS NOT NULL`;
-
-/**
- * Of those that may be ahead, the first and the last of each half month; and of those before the first, which is the one that
- * is due first with and without a time.
- */
+/** With and without a time: of those that may be ahead the first and the last of each half month, and the first of those before. */
 const PLANNED = `SELECT coalesce(jsonb_agg(jsonb_build_array(p.whole_day, p.first, CASE WHEN p.part IS NOT NULL THEN p.last END)), '[]')
   FROM (SELECT u.whole_day, u.part, ${earliest("u.due_at", "u.crm_id")} AS first, ${latest("u.due_at", "u.crm_id")} AS last
-        FROM (SELECT u.*, CASE WHEN u.due_at > $3 - ${LAST_END_OF_DAY} THEN floor(date_part('epoch', u.due_at) / ${APART_SECONDS}) END AS part
-              FROM (${UNDONE}) u) u
+        FROM (SELECT a.crm_id, a.due_at, NOT a.due_has_time AS whole_day,
+                CASE WHEN a.due_at > $3 - ${LAST_END_OF_DAY} THEN floor(date_part('epoch', a.due_at) / ${APART_SECONDS}) END AS part
+              FROM ${rowsOf("activity", "deal_id", "d.crm_id")} a
+              WHERE a.happened_at IS NULL AND NOT a.done AND a.due_at IS NOT NULL) u
         GROUP BY u.whole_day, u.part ORDER BY u.part NULLS FIRST LIMIT ${MOST_AHEAD}) p`;
 
 /** What {@link PLANNED} gives. */
-type FoundSteps = [wholeDay: boolean, first: [at: number, id: number], last: [at: number, id: number] | null][];
+type FoundSteps = [wholeDay: boolean, first: Found, last: Found | null][];
 
 const plannedOf = (found: FoundSteps): PlannedFact[] =>
   found.flatMap(([wholeDay, first, last]) => {
-    const step = ([dueAt, id]: [number, number]) => ({ crmId: Math.abs(id), dueAt, wholeDay });
+    const step = ([dueAt, id]: Found) => ({ crmId: Math.abs(id), dueAt, wholeDay });
     return last && last[0] !== first[0] ? [step(first), step(last)] : [step(first)];
   });
 
@@ -177,13 +168,15 @@ export interface QuietFacts {
   standards: Standards;
   /** By what the copy's deals are being judged anew; null: they are not. */
   coming: Standards | null;
+  /** By deal, where stored schedules were taken: of each the phases that had begun. */
+  begun: Record<number, BegunPhase[]>;
 }
 
-type FactsRow = Omit<FoundDeal, "ownDays" | "contacts" | "planned"> &
-  Omit<CopyFacts, "rules"> & { standards: Standards | null; coming: Standards | null } & {
-    contacts: FoundContacts;
-    planned: FoundSteps;
-  };
+interface FactsRow extends Omit<FoundDeal, "ownDays" | "contacts" | "planned"> {
+  contacts: FoundContacts;
+  planned: FoundSteps;
+  ofCopy: OfCopy | null;
+}
 const FACTS: Shape<FactsRow> = {
   dealId: "number",
   isOpen: "flag",
@@ -203,29 +196,33 @@ const FACTS: Shape<FactsRow> = {
   contacts: "json",
   meetings: "json",
   planned: "json",
-  readAt: "number",
-  asOf: "number",
-  standards: "json",
-  coming: "json",
+  ofCopy: "json",
 };
 
-/** With one row of many: a tenant may have hundreds of thresholds. */
-const once = (column: string) => `CASE WHEN row_number() OVER () = 1 THEN quiet_copy.${column} END AS ${column}`;
+/** Who judges deals: these alone of them, and what is stored of all of them goes. */
+interface Judging {
+  /** SQL, a condition on `d`. */
+  which: string;
+  taken: readonly (keyof typeof TAKEN)[];
+}
 
 /**
  * What the silence of deals is judged by, at one instant and in one statement. Each deal is looked up by itself, with what
  * belongs to it.
- * @param which SQL, a condition on `d`: which of these deals
  * @returns null where no deal fits
  */
 export async function readQuietFacts(
   { tenantId, copyId, rows }: CopyScope,
   dealIds: readonly number[],
   now: Date,
-  which = "true",
+  { which, taken }: Judging = { which: "true", taken: [] },
 ): Promise<QuietFacts | null> {
+  const parts = taken.length > 0 ? `WITH ${taken.map((stored) => TAKEN[stored])}` : "";
+  const begun = taken.includes("silence")
+    ? "(SELECT jsonb_object_agg(begun.deal_id, begun.phases) FROM begun)"
+    : "NULL";
   const found = await rows<FactsRow>(
-    `WITH quiet_copy AS MATERIALIZED (${COPY})
+    `${parts}
      SELECT d.crm_id AS "dealId", d.status = 'open' AS "isOpen", ${ms("d.add_time")} AS "addedAt",
        ${ms("coalesce(d.stage_change_time, d.add_time)")} AS "inStageSince", d.stage_id AS "stageId",
        d.pipeline_id AS "pipelineId",
@@ -237,10 +234,8 @@ export async function readQuietFacts(
        NOT d.participants_known OR gap.since IS NOT NULL AS "isIncomplete", ${ms("gap.since")} AS "incompleteSince",
        CASE WHEN d.snooze_ends_at > $3 THEN jsonb_build_object('at', ${ms("d.snoozed_at")}, 'until', ${ms("d.snoozed_until")}) END AS snooze,
        (${ENDS_OF_CONTACTS}) AS contacts, (${MEETINGS}) AS meetings, (${PLANNED}) AS planned,
-       ${ms("quiet_copy.read_at")} AS "readAt", ${ms("quiet_copy.as_of")} AS "asOf",
-       ${once("standards")}, ${once("coming")}
+       ${ofCopy(begun)} AS "ofCopy"
      FROM (SELECT DISTINCT unnest($4::bigint[]) AS id) one CROSS JOIN LATERAL ${rowsOf("deal", "crm_id", "one.id")} d
-     CROSS JOIN quiet_copy
      CROSS JOIN LATERAL (${PEOPLE}) people
      CROSS JOIN LATERAL (${MAILS}) mails
      CROSS JOIN LATERAL (${INCOMPLETE}) gap (since)
@@ -248,16 +243,15 @@ export async function readQuietFacts(
     [tenantId, copyId, now, dealIds],
     FACTS,
   );
-  const [first] = found;
-  if (!first) return null;
-  const { readAt, asOf } = first;
-  const standards = found.find((row) => row.standards !== null)?.standards ?? STANDARD;
-  const coming = found.find((row) => row.coming !== null)?.coming ?? null;
-  const copy = { readAt, asOf, rules: rulesOf(standards) };
-  const deals = found.map(({ contacts, planned, ...deal }) => ({
+  const whole = found.find((row) => row.ofCopy !== null)?.ofCopy;
+  if (!whole) return null;
+  const { readAt, asOf, coming } = whole;
+  const standards = whole.standards ?? STANDARD;
+  const deals = found.map(({ ofCopy: _, contacts, planned, ...deal }) => ({
     ...deal,
     contacts: contactsOf(contacts),
     planned: plannedOf(planned),
   }));
-  return { copy, deals: byStandards(deals, standards), standards, coming };
+  const copy = { readAt, asOf, rules: rulesOf(standards) };
+  return { copy, deals: byStandards(deals, standards), standards, coming, begun: whole.begun ?? {} };
 }

@@ -1,11 +1,25 @@
 import type { DealFacts } from "./facts";
-import { ms, rowsOf } from "./read-quiet";
 import type { Phase } from "./verdict";
 
 /**
  * How a schedule stands in its rows: with what lists need of the deal (decision 0082). In the SQL $1 is the tenant and $2 the
  * copy.
  */
+
+/** SQL: an instant in milliseconds since 1970. */
+export const ms = (instant: string) => `(date_part('epoch', ${instant}) * 1000)::bigint`;
+
+/**
+ * SQL: the rows of a copy's table that have one value in a column, by the index that has it behind tenant and copy. As a
+ * range in that column's order: of tables that it knows nothing of yet PostgreSQL takes a copy for one row, and so any index
+ * that begins with the copy for as good. Nor is one with an order joined before what it is looked up by.
+ */
+export const rowsOf = (table: string, column: string, value: string) =>
+  `(SELECT * FROM ${table} t WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.${column} BETWEEN ${value} AND ${value} ORDER BY t.${column})`;
+
+/** SQL: whether a deal is matched. */
+export const isMatched = (dealId: string) => `(SELECT true FROM matched_record m
+  WHERE m.tenant_id = $1 AND m.copy_id = $2 AND m.entity = 'DEAL' AND m.crm_id BETWEEN ${dealId} AND ${dealId} ORDER BY m.crm_id LIMIT 1)`;
 
 /** SQL over `d`, a row of `deal`, by the column of what lists need of it and no verdict hangs on. */
 const LISTED = {
@@ -57,23 +71,6 @@ export const KEEP_LISTED = `
   RETURNING deal_id AS id`;
 
 /**
- * What is stored of deals goes. Of each it gives what of it has begun by $3. A phase that a worker claims at this moment is
- * waited for, and comes as told.
- * @param deals SQL: an array of their ids
- * @param which a condition on `begun`: of which deals it gives what has begun
- */
-export const takeOf = (deals: string, which = "true") => `
-  WITH gone AS (
-    DELETE FROM deal_silence s WHERE s.tenant_id = $1 AND s.copy_id = $2 AND s.deal_id = ANY (${deals})
-    RETURNING s.deal_id, s.phase, s.verdict, s.holds_from, s.is_told),
-  begun AS (
-    SELECT g.deal_id, jsonb_agg(jsonb_build_object('verdict', g.verdict, 'isTold', g.is_told,
-        'from', CASE WHEN g.phase > 0 THEN ${ms("g.holds_from")} END) ORDER BY g.phase) AS phases
-    FROM (SELECT gone.*, bool_and(is_told OR holds_from <= $3) OVER (PARTITION BY deal_id ORDER BY phase) AS has_begun FROM gone) g
-    WHERE g.has_begun GROUP BY g.deal_id)
-  SELECT begun.deal_id AS "dealId", begun.phases AS begun FROM begun WHERE ${which}`;
-
-/**
  * What lists need of the deal is as it stands in this transaction.
  * @param phases SQL: an array of phases, and where it stands
  * @param isListed SQL: whether a phase is the one that holds
@@ -97,6 +94,28 @@ export const TAKE_OVER = storeFrom(
   '(r.phase = 0 OR r."from" <= $3) AND (r.until > $3) IS NOT FALSE',
   "WHERE c.tenant_id = $1 AND c.copy_id = $2",
 );
+
+/**
+ * SQL: two parts of a WITH. Stored schedules go, and `begun` has of each deal what of it has begun by $3. A phase that a worker
+ * claims at this moment is waited for, and comes as told.
+ * @param deals SQL: an array of their ids
+ */
+export const begunOf = (deals: string) => `
+  gone AS (
+    DELETE FROM deal_silence s WHERE s.tenant_id = $1 AND s.copy_id = $2 AND s.deal_id = ANY (${deals})
+    RETURNING s.deal_id, s.phase, s.verdict, s.holds_from, s.is_told),
+  begun AS (
+    SELECT g.deal_id, jsonb_agg(jsonb_build_object('verdict', g.verdict, 'isTold', g.is_told,
+        'from', CASE WHEN g.phase > 0 THEN ${ms("g.holds_from")} END) ORDER BY g.phase) AS phases
+    FROM (SELECT gone.*, bool_and(is_told OR holds_from <= $3) OVER (PARTITION BY deal_id ORDER BY phase) AS has_begun FROM gone) g
+    WHERE g.has_begun GROUP BY g.deal_id)`;
+
+/** SQL: what is stored of the deals $4 goes in the statement that reads their facts. */
+export const TAKEN = {
+  silence: begunOf("$4::bigint[]"),
+  coming: `forgotten AS (
+    DELETE FROM coming_silence s WHERE s.tenant_id = $1 AND s.copy_id = $2 AND s.deal_id = ANY ($4::bigint[]))`,
+};
 
 export const STORE_COMING = `
   INSERT INTO coming_silence (tenant_id, copy_id, deal_id, phases)

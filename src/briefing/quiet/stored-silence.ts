@@ -4,19 +4,21 @@ import { CONNECTION_CHANGED, notify } from "../../database/notifications";
 import { jsonRows } from "../../database/upsert";
 import type { SyncResource } from "../../entities/sync-run";
 import type { DealFacts, QuietRules } from "./facts";
-import { isMatched, type QuietFacts, readQuietFacts, rowsOf } from "./read-quiet";
+import { type QuietFacts, readQuietFacts } from "./read-quiet";
 import { byStandards, rulesOf } from "./rules";
 import {
+  begunOf,
   firstMailOf,
+  isMatched,
   KEEP_FIRST_MAIL,
   KEEP_LISTED,
   KEEP_SNOOZE_END,
   MARK_HOLDING,
   phasesOf,
+  rowsOf,
   STORE,
   STORE_COMING,
   TAKE_OVER,
-  takeOf,
 } from "./silence-rows";
 import { snoozeEnd } from "./situation";
 import { type BegunPhase, flipsOf, type Phase, scheduleOf, tellFlips } from "./verdict";
@@ -46,6 +48,8 @@ const HANGING_ON: Partial<Record<SyncResource, string>> = {
   // A stage may have most deals of a copy.
   STAGES: "SELECT x.crm_id FROM deal x WHERE x.tenant_id = $1 AND x.copy_id = $2 AND x.stage_id = one.id",
 };
+
+const MATCHED = isMatched("d.crm_id");
 
 /** A record and a deal that hangs on it. */
 export interface Hanging {
@@ -83,18 +87,17 @@ export async function judgeChanged(
   others: readonly number[],
   now: Date,
 ): Promise<void> {
-  const hanging = await hangingOn(copy, resource, ids);
-  const kept = resource === "DEALS" ? await keepListed(copy, hanging) : new Set<number>();
-  const changed = hanging.map(({ dealId }) => dealId).filter((id) => !kept.has(id));
+  const hanging = (await hangingOn(copy, resource, ids)).map(({ dealId }) => dealId);
+  const kept = new Set(resource === "DEALS" ? await keepListed(copy, hanging) : []);
+  const changed = hanging.filter((dealId) => !kept.has(dealId));
   await judgeDeals(copy, [...new Set([...others, ...changed])], now);
 }
 
-/** @returns those of which nothing changed that a verdict hangs on: to judge 500 for nothing took several times as long as to write them */
-async function keepListed({ tenantId, copyId, rows }: CopyScope, deals: readonly Hanging[]): Promise<Set<number>> {
-  if (deals.length === 0) return new Set();
-  const parameters = [tenantId, copyId, deals.map(({ dealId }) => dealId)];
-  const kept = await rows<{ id: number }>(KEEP_LISTED, parameters, { id: "number" });
-  return new Set(kept.map(({ id }) => id));
+/** @returns deals that are not to be judged: to judge 500 for nothing took several times as long as to write them */
+async function keepListed({ tenantId, copyId, rows }: CopyScope, dealIds: readonly number[]): Promise<number[]> {
+  if (dealIds.length === 0) return [];
+  const kept = await rows<{ id: number }>(KEEP_LISTED, [tenantId, copyId, dealIds], { id: "number" });
+  return kept.map(({ id }) => id);
 }
 
 /**
@@ -113,15 +116,12 @@ export async function judgeDeals(
 
 async function judgeBatch(copy: CopyScope, dealIds: readonly number[], now: Date, telling: Telling): Promise<void> {
   const { tenantId, copyId, rows } = copy;
-  const stored = await rows<Taken>(TAKE, [tenantId, copyId, now, dealIds], { dealId: "number", begun: "json" });
-  await rows(FORGET_COMING, [tenantId, copyId, dealIds]);
-  const found = await readQuietFacts(copy, dealIds, now, isMatched("d.crm_id"));
+  const found = await readQuietFacts(copy, dealIds, now, { which: MATCHED, taken: ["silence", "coming"] });
   if (!found) return;
-  const begun = new Map(stored.map((taken) => [taken.dealId, taken.begun]));
   const schedules = found.deals.map((facts) => ({
     dealId: facts.dealId,
     schedule: scheduleOf(facts, found.copy.rules, now.getTime()),
-    begun: begun.get(facts.dealId) ?? [],
+    begun: found.begun[facts.dealId] ?? [],
   }));
   const phases = schedules.flatMap(({ dealId, schedule }) => phasesOf(dealId, schedule));
   await rows(STORE, [tenantId, copyId, jsonRows(phases)]);
@@ -146,12 +146,11 @@ async function keepOfDeals(
   await rows(sql, [tenantId, copyId, JSON.stringify(Object.fromEntries(kept)), kept.map(([id]) => id)]);
 }
 
+/** A deal, and the phases that had begun of what was stored of it. */
 interface Taken {
   dealId: number;
   begun: BegunPhase[];
 }
-const TAKE = takeOf("$4::bigint[]");
-const FORGET_COMING = "DELETE FROM coming_silence WHERE tenant_id = $1 AND copy_id = $2 AND deal_id = ANY ($3)";
 
 /** Tells of flips each by its deal, and of deals that are judged for the first time by one word for the connection. */
 async function tell(
@@ -170,8 +169,7 @@ async function tell(
 
 /** Judges those of these deals that are matched by what is coming; what is stored of them stands. */
 export async function judgeByComing(copy: CopyScope, dealIds: readonly number[], now: Date): Promise<void> {
-  await copy.rows(FORGET_COMING, [copy.tenantId, copy.copyId, dealIds]);
-  const found = await readQuietFacts(copy, dealIds, now, isMatched("d.crm_id"));
+  const found = await readQuietFacts(copy, dealIds, now, { which: MATCHED, taken: ["coming"] });
   if (found) await storeComing(copy, found, now);
 }
 
@@ -202,7 +200,8 @@ export async function storeAllComing(copy: CopyScope, now: Date): Promise<void> 
   const { tenantId, copyId, rows } = copy;
   // An array, because nothing is known yet of a table that was just filled: as a join it took a minute for 12,000 deals.
   const those = `ARRAY (SELECT c.deal_id FROM coming_silence c WHERE c.tenant_id = $1 AND c.copy_id = $2)`;
-  const sql = takeOf(those, "jsonb_path_exists(begun.phases, '$[1 to last] ? (@.isTold == false)')");
+  const sql = `WITH ${begunOf(those)} SELECT deal_id AS "dealId", phases AS begun FROM begun
+    WHERE jsonb_path_exists(phases, '$[1 to last] ? (@.isTold == false)')`;
   const left = await rows<Taken>(sql, [tenantId, copyId, now], { dealId: "number", begun: "json" });
   await tellFlips(
     copy,
