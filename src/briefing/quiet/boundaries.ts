@@ -6,7 +6,7 @@ import { jsonRows } from "../../database/upsert";
 import type { Clock } from "../../platform/clock";
 import type { Logger } from "../../platform/logger";
 import { forEachLogged } from "../../platform/work";
-import { ms } from "./silence-rows";
+import { ms } from "./read-quiet";
 import { markHolding } from "./stored-silence";
 import { type Flip, tellFlips } from "./verdict";
 

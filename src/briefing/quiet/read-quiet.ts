@@ -4,7 +4,6 @@ import type { Standards } from "../../entities/silence";
 import { isOurNote, updatedByOthers } from "../notes";
 import type { Contact, ContactKind, CopyFacts, DealFacts, PlannedFact } from "./facts";
 import { byStandards, rulesOf, STANDARD } from "./rules";
-import { ms, rowsOf, TAKEN } from "./silence-rows";
 import type { BegunPhase } from "./verdict";
 
 /**
@@ -29,6 +28,17 @@ const oldestOf = (
   lists: readonly string[],
 ) => `(SELECT CASE WHEN count(l.watermark) = ${lists.length} THEN min(l.watermark) END
     FROM sync_list l WHERE l.tenant_id = $1 AND l.copy_id = $2 AND l.resource IN (${lists.map((list) => `'${list}'`)}))`;
+
+/** SQL: an instant in milliseconds since 1970. */
+export const ms = (instant: string) => `(date_part('epoch', ${instant}) * 1000)::bigint`;
+
+/**
+ * SQL: the rows of a copy's table that have one value in a column, by the index that has it behind tenant and copy. As a
+ * range in that column's order: of tables that it knows nothing of yet PostgreSQL takes a copy for one row, and so any index
+ * that begins with the copy for as good. Nor is one with an order joined before what it is looked up by.
+ */
+export const rowsOf = (table: string, column: string, value: string) =>
+  `(SELECT * FROM ${table} t WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.${column} BETWEEN ${value} AND ${value} ORDER BY t.${column})`;
 
 /** How fresh a copy is; null before activities and persons were both read to their end. */
 export async function readFreshness({ tenantId, copyId, rows }: CopyScope): Promise<Pick<CopyFacts, "readAt">> {
@@ -199,12 +209,13 @@ const FACTS: Shape<FactsRow> = {
   ofCopy: "json",
 };
 
-/** Who judges deals: these alone of them, and what is stored of all of them goes. */
+/** SQL of who judges deals: a condition on `d`, parts of a WITH, and what of them is given by deal as what had begun. */
 interface Judging {
-  /** SQL, a condition on `d`. */
   which: string;
-  taken: readonly (keyof typeof TAKEN)[];
+  taken: string;
+  begun: string;
 }
+const READING: Judging = { which: "true", taken: "", begun: "NULL" };
 
 /**
  * What the silence of deals is judged by, at one instant and in one statement. Each deal is looked up by itself, with what
@@ -215,14 +226,10 @@ export async function readQuietFacts(
   { tenantId, copyId, rows }: CopyScope,
   dealIds: readonly number[],
   now: Date,
-  { which, taken }: Judging = { which: "true", taken: [] },
+  { which, taken, begun }: Judging = READING,
 ): Promise<QuietFacts | null> {
-  const parts = taken.length > 0 ? `WITH ${taken.map((stored) => TAKEN[stored])}` : "";
-  const begun = taken.includes("silence")
-    ? "(SELECT jsonb_object_agg(begun.deal_id, begun.phases) FROM begun)"
-    : "NULL";
   const found = await rows<FactsRow>(
-    `${parts}
+    `${taken}
      SELECT d.crm_id AS "dealId", d.status = 'open' AS "isOpen", ${ms("d.add_time")} AS "addedAt",
        ${ms("coalesce(d.stage_change_time, d.add_time)")} AS "inStageSince", d.stage_id AS "stageId",
        d.pipeline_id AS "pipelineId",

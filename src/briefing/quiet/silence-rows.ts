@@ -1,21 +1,11 @@
 import type { DealFacts } from "./facts";
+import { ms, rowsOf } from "./read-quiet";
 import type { Phase } from "./verdict";
 
 /**
  * How a schedule stands in its rows: with what lists need of the deal (decision 0082). In the SQL $1 is the tenant and $2 the
  * copy.
  */
-
-/** SQL: an instant in milliseconds since 1970. */
-export const ms = (instant: string) => `(date_part('epoch', ${instant}) * 1000)::bigint`;
-
-/**
- * SQL: the rows of a copy's table that have one value in a column, by the index that has it behind tenant and copy. As a
- * range in that column's order: of tables that it knows nothing of yet PostgreSQL takes a copy for one row, and so any index
- * that begins with the copy for as good. Nor is one with an order joined before what it is looked up by.
- */
-export const rowsOf = (table: string, column: string, value: string) =>
-  `(SELECT * FROM ${table} t WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.${column} BETWEEN ${value} AND ${value} ORDER BY t.${column})`;
 
 /** SQL: whether a deal is matched. */
 export const isMatched = (dealId: string) => `(SELECT true FROM matched_record m
@@ -37,8 +27,8 @@ const JUDGED_AS = `concat(d.status, ' ', d.person_id, ' ', d.participants_count,
   extract(epoch FROM d.stage_change_time), ' ', extract(epoch FROM d.add_time),
   CASE WHEN d.participants_count = 0 THEN (SELECT min(x.person_id) FROM ${rowsOf("deal_participant", "deal_id", "d.crm_id")} x) END)`;
 
+/** Behind the tenant. */
 const COLUMNS = [
-  "tenant_id",
   "copy_id",
   "deal_id",
   "phase",
@@ -60,8 +50,8 @@ const COLUMNS = [
  * each row by the key, whatever is known of the table.
  */
 export const KEEP_LISTED = `
-  INSERT INTO deal_silence (${COLUMNS}, ${Object.keys(LISTED)})
-  SELECT ${COLUMNS.map((column) => `o.${column}`)}, ${Object.values(LISTED)}
+  INSERT INTO deal_silence (tenant_id, ${COLUMNS}, ${Object.keys(LISTED)})
+  SELECT o.tenant_id, ${COLUMNS.map((column) => `o.${column}`)}, ${Object.values(LISTED)}
   FROM unnest($3::bigint[]) AS one (id)
   CROSS JOIN LATERAL ${rowsOf("deal", "crm_id", "one.id")} d
   CROSS JOIN LATERAL ${rowsOf("deal_silence", "deal_id", "one.id")} o
@@ -76,7 +66,7 @@ export const KEEP_LISTED = `
  * @param isListed SQL: whether a phase is the one that holds
  */
 const storeFrom = (phases: string, isTold: string, isListed: string, where = "") => `
-  INSERT INTO deal_silence (${COLUMNS}, ${Object.keys(LISTED)})
+  INSERT INTO deal_silence (tenant_id, ${COLUMNS}, ${Object.keys(LISTED)})
   SELECT d.tenant_id, d.copy_id, d.crm_id, r.phase, coalesce(r."from", '-infinity'::timestamptz), coalesce(r.until, 'infinity'::timestamptz),
     r.verdict, r.since, ${isTold}, ${isListed}, ${JUDGED_AS}, d.status, d.pipeline_id, d.stage_id, ${Object.values(LISTED)}
   FROM ${phases}
@@ -110,12 +100,17 @@ export const begunOf = (deals: string) => `
     FROM (SELECT gone.*, bool_and(is_told OR holds_from <= $3) OVER (PARTITION BY deal_id ORDER BY phase) AS has_begun FROM gone) g
     WHERE g.has_begun GROUP BY g.deal_id)`;
 
-/** SQL: what is stored of the deals $4 goes in the statement that reads their facts. */
-export const TAKEN = {
-  silence: begunOf("$4::bigint[]"),
-  coming: `forgotten AS (
-    DELETE FROM coming_silence s WHERE s.tenant_id = $1 AND s.copy_id = $2 AND s.deal_id = ANY ($4::bigint[]))`,
+/** Who judges the deals $4 takes what is stored of them, and what is coming, in the statement that reads their facts. */
+const FORGET_COMING = `forgotten AS (
+    DELETE FROM coming_silence s WHERE s.tenant_id = $1 AND s.copy_id = $2 AND s.deal_id = ANY ($4::bigint[]))`;
+const MATCHED = isMatched("d.crm_id");
+export const JUDGED = {
+  which: MATCHED,
+  taken: `WITH ${begunOf("$4::bigint[]")}, ${FORGET_COMING}`,
+  begun: "(SELECT jsonb_object_agg(begun.deal_id, begun.phases) FROM begun)",
 };
+/** What is stored of them stands. */
+export const JUDGED_BY_COMING = { which: MATCHED, taken: `WITH ${FORGET_COMING}`, begun: "NULL" };
 
 export const STORE_COMING = `
   INSERT INTO coming_silence (tenant_id, copy_id, deal_id, phases)

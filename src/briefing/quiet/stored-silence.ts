@@ -4,18 +4,19 @@ import { CONNECTION_CHANGED, notify } from "../../database/notifications";
 import { jsonRows } from "../../database/upsert";
 import type { SyncResource } from "../../entities/sync-run";
 import type { DealFacts, QuietRules } from "./facts";
-import { type QuietFacts, readQuietFacts } from "./read-quiet";
+import { type QuietFacts, readQuietFacts, rowsOf } from "./read-quiet";
 import { byStandards, rulesOf } from "./rules";
 import {
   begunOf,
   firstMailOf,
   isMatched,
+  JUDGED,
+  JUDGED_BY_COMING,
   KEEP_FIRST_MAIL,
   KEEP_LISTED,
   KEEP_SNOOZE_END,
   MARK_HOLDING,
   phasesOf,
-  rowsOf,
   STORE,
   STORE_COMING,
   TAKE_OVER,
@@ -48,8 +49,6 @@ const HANGING_ON: Partial<Record<SyncResource, string>> = {
   // A stage may have most deals of a copy.
   STAGES: "SELECT x.crm_id FROM deal x WHERE x.tenant_id = $1 AND x.copy_id = $2 AND x.stage_id = one.id",
 };
-
-const MATCHED = isMatched("d.crm_id");
 
 /** A record and a deal that hangs on it. */
 export interface Hanging {
@@ -116,7 +115,7 @@ export async function judgeDeals(
 
 async function judgeBatch(copy: CopyScope, dealIds: readonly number[], now: Date, telling: Telling): Promise<void> {
   const { tenantId, copyId, rows } = copy;
-  const found = await readQuietFacts(copy, dealIds, now, { which: MATCHED, taken: ["silence", "coming"] });
+  const found = await readQuietFacts(copy, dealIds, now, JUDGED);
   if (!found) return;
   const schedules = found.deals.map((facts) => ({
     dealId: facts.dealId,
@@ -169,7 +168,7 @@ async function tell(
 
 /** Judges those of these deals that are matched by what is coming; what is stored of them stands. */
 export async function judgeByComing(copy: CopyScope, dealIds: readonly number[], now: Date): Promise<void> {
-  const found = await readQuietFacts(copy, dealIds, now, { which: MATCHED, taken: ["coming"] });
+  const found = await readQuietFacts(copy, dealIds, now, JUDGED_BY_COMING);
   if (found) await storeComing(copy, found, now);
 }
 
