@@ -20,7 +20,7 @@ const CASES = DEEP ? 20_000 : 500;
 const SYNC_AFTER = 4;
 /** Within a sync, which is not to be held up by the looks. */
 const LOOK_EVERY_MS = 150;
-const FEW_CHANGES = 24;
+const FEW_CHANGES = 48;
 /** Of the deep run, which ends when it has met its cases. */
 const MOST_CHANGES = 6_000;
 const MOST_MINUTES = DEEP ? 90 : 3;
