@@ -20,7 +20,7 @@ const CASES = DEEP ? 20_000 : 500;
 const SYNC_AFTER = 4;
 /** Within a sync, which is not to be held up by the looks. */
 const LOOK_EVERY_MS = 150;
-const FEW_CHANGES = 48;
+const FEW_CHANGES = 24;
 /** Of the deep run, which ends when it has met its cases. */
 const MOST_CHANGES = 6_000;
 const MOST_MINUTES = DEEP ? 90 : 3;
@@ -91,8 +91,8 @@ async function isJudged(days: readonly number[]): Promise<void> {
       { ...scope, copyId },
       deals.map(({ dealId }) => dealId),
     );
-    const fresh = deals.filter((facts) => known.get(facts.dealId) !== JSON.stringify([facts, found?.copy.rules]));
-    for (const facts of fresh) known.set(facts.dealId, JSON.stringify([facts, found?.copy.rules]));
+    const fresh = deals.filter((facts) => known.get(facts.dealId) !== JSON.stringify([facts, found?.copy]));
+    for (const facts of fresh) known.set(facts.dealId, JSON.stringify([facts, found?.copy]));
     for (const passed of [0, ...days]) {
       const at = from + Math.floor(passed * DAY_MS);
       const stored = await scope.rows<Stored>(
