@@ -53,9 +53,9 @@ const FILL = [
      '[]', ${ago(`${AGE("g")} + 2`)}, ${ago(`${AGE("g")} + 3`)}, now(), now(), '{"c3d4": 7}'
    FROM ${each(COUNTS.persons, "g")}`,
   `INSERT INTO deal (tenant_id, copy_id, crm_id, title, value, currency, status, owner_id, person_id, organization_id, pipeline_id,
-     stage_id, participants_due, participants_known, expected_close_date, stage_change_time, add_time, update_time, custom_fields)
+     stage_id, participants_count, participants_due, participants_known, expected_close_date, stage_change_time, add_time, update_time, custom_fields)
    SELECT t, t, g, 'Deal ' || g, 1000 + g, 'EUR', CASE g % 6 WHEN 0 THEN 'won' ELSE 'open' END, g % 10 + 1, g,
-     (g - 1) / 3 + 1, g % 8 % 2 + 1, g % 8 + 1, false, true, current_date + 30, ${ago("50")}, ${ago("90")},
+     (g - 1) / 3 + 1, g % 8 % 2 + 1, g % 8 + 1, 1, false, true, current_date + 30, ${ago("50")}, ${ago("90")},
      ${ago(AGE("g"))}, '{"e5f6": "Renewal", "a7b8": 42}'
    FROM ${each(COUNTS.deals, "g")}`,
   `INSERT INTO deal_participant SELECT t, t, g, g % ${DEALS} + 1 FROM ${each(COUNTS.participants, "g")}`,

@@ -1,22 +1,27 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
-import { judgeChanged } from "../src/briefing/quiet/stored-silence";
+import { hangingOn, judgeChanged } from "../src/briefing/quiet/stored-silence";
 import { holdCopyToJudge } from "../src/connections/copies";
-import type { CrmDeal } from "../src/crm/parsing/records";
+import { CrmApi } from "../src/crm/api";
+import { CrmHttp } from "../src/crm/http";
 import { createDataSource } from "../src/database/data-source";
-import { Database, type TenantScope } from "../src/database/database";
+import { type CopyScope, Database } from "../src/database/database";
 import { startEmbeddedPostgres } from "../src/database/embedded/embedded-postgres";
 import { entities } from "../src/entities";
+import { PersonRow } from "../src/entities/contact";
+import { ActivityRow } from "../src/entities/context-record";
 import { DealRow } from "../src/entities/deal";
+import type { SyncResource } from "../src/entities/sync-run";
 import { Secret } from "../src/platform/keyring";
-import { writeDeals } from "../src/sync/writers";
+import { type Written, writeActivities, writeDeals, writePersons } from "../src/sync/writers";
 import { NO_CRM } from "./api-filled";
 import { median } from "./api-load";
 import { fill, judgeTenants } from "./briefing-data";
 import { serverCpuSeconds } from "./cpu";
 import { createDatabase, dataDirectoriesOf } from "./database";
+import { accessToken } from "./grant";
 import { column, failed, ratio, say } from "./print";
-import { startService } from "./processes";
+import { startCrm, startService } from "./processes";
 import { withClient } from "./tenants";
 
 /** A tenant with 12,000 matched deals. */
@@ -24,105 +29,191 @@ const FILLING = { from: 1, to: 1, times: 100 };
 /** As many as the CRM gives at once. */
 const PAGE = 500;
 const PAIRS = 9;
-
+/** Pairs that are not counted: a worker is warm. */
+const WARM_UP = 2;
+/** So that each list of the CRM fills a page. */
+const CRM_DEALS = 1_000;
 const DAY_MS = 86_400_000;
+
 const text = (instant: Date | null) => instant?.toISOString() ?? null;
 
-/** What somebody changed of each: a value, on which no verdict hangs, or the stage. */
-const KINDS = ["value", "stage"] as const;
-type Kind = (typeof KINDS)[number];
-
-/** As the CRM would send them after somebody touched each. */
-async function changedDeals({ tenantId, entities: read }: TenantScope, round: number, kind: Kind): Promise<CrmDeal[]> {
-  const sql = "SELECT t.* FROM deal t WHERE t.tenant_id = $1 AND t.copy_id = $1 ORDER BY crm_id LIMIT $2 OFFSET $3";
-  const rows = await read(DealRow, sql, [tenantId, PAGE, (round % 20) * PAGE]);
-  return rows.map(({ tenantId: _, copyId, crmId, value, participantsDue, participantsKnown, ...deal }) => ({
-    id: crmId,
-    ...deal,
-    value: String(Number(value) + 1),
-    deleted: false,
-    stageChangeTime: kind === "stage" ? new Date(Date.now() + round).toISOString() : text(deal.stageChangeTime),
-    wonTime: text(deal.wonTime),
-    lostTime: text(deal.lostTime),
-    closeTime: text(deal.closeTime),
-    addTime: text(deal.addTime),
-    updateTime: new Date(Date.now() + round * DAY_MS).toISOString(),
-  }));
+/** A page that comes from the CRM, and in the place of its records those of the copy, which somebody touched. */
+interface Kind {
+  name: string;
+  resource: SyncResource;
+  row: new () => object;
+  /** @returns writes a page in the place of which these rows were changed, at an instant */
+  read(api: CrmApi, rows: readonly object[], at: string): Promise<(copy: CopyScope) => Promise<Written>>;
 }
 
-/** What the transaction of a page of changed deals takes with their judging and without, in turn. */
-async function main(): Promise<void> {
-  const directory = join(".data", `bench-${process.pid}`);
-  const server = await startEmbeddedPostgres({ directory, durable: true });
-  try {
-    const databaseUrl = await createDatabase(server.url.reveal(), "judging");
-    await (await startService({ crm: NO_CRM, databaseUrl, roles: "api" })).stop();
-    await withClient(databaseUrl, async (client) => {
-      await fill(client, FILLING);
-      // The CRM's instants have no part of a millisecond.
-      const instants = ["add_time", "stage_change_time"].map((name) => `${name} = date_trunc('second', ${name})`);
-      await client.query(`UPDATE deal SET ${instants}`);
-      await client.query("ANALYZE");
-    });
-    await judgeTenants(databaseUrl, FILLING);
-    await withClient(databaseUrl, (client) => client.query("VACUUM ANALYZE"));
-    for (const [index, kind] of KINDS.entries())
-      await compare(databaseUrl, await dataDirectoriesOf([databaseUrl]), kind, 100 * index);
-  } finally {
-    await server.stop();
-    rmSync(directory, { recursive: true, force: true });
-  }
-}
+const ALL = { cursor: null };
+/** Each row beside a record that came. */
+const beside = <C, R>(came: readonly C[], rows: readonly R[], merged: (record: C, row: R) => C) =>
+  rows.flatMap((row, index) => (came[index] ? [merged(came[index], row)] : []));
+
+const ofDeals = (name: string, isOfStage: boolean): Kind => ({
+  name,
+  resource: "DEALS",
+  row: DealRow,
+  async read(api, rows, at) {
+    const { records } = await api.deals(ALL);
+    const deals = beside(records, rows as DealRow[], (deal, row) => ({
+      ...deal,
+      id: row.crmId,
+      status: row.status,
+      personId: row.personId,
+      participantsCount: row.participantsCount,
+      pipelineId: row.pipelineId,
+      stageId: row.stageId,
+      stageChangeTime: isOfStage ? at : text(row.stageChangeTime),
+      addTime: text(row.addTime),
+      updateTime: at,
+    }));
+    return (copy) => writeDeals(copy, deals, 0);
+  },
+});
+
+const KINDS: Kind[] = [
+  // No verdict hangs on what a deal is worth.
+  ofDeals("deals, their values", false),
+  ofDeals("deals, their stages", true),
+  {
+    name: "activities",
+    resource: "ACTIVITIES",
+    row: ActivityRow,
+    async read(api, rows, at) {
+      const { records } = await api.activities(ALL);
+      const activities = beside(records, rows as ActivityRow[], (activity, { crmId, dealId, personId }) => ({
+        ...activity,
+        id: crmId,
+        dealId,
+        personId,
+        done: true,
+        dueDate: null,
+        doneTime: new Date().toISOString(),
+        updateTime: at,
+      }));
+      return (copy) => writeActivities(copy, activities, 0);
+    },
+  },
+  {
+    name: "persons, their mail",
+    resource: "PERSONS",
+    row: PersonRow,
+    async read(api, rows, at) {
+      const { records } = await api.persons(ALL);
+      const mailed = { lastIncomingMailTime: new Date().toISOString(), updateTime: at };
+      const persons = beside(records, rows as PersonRow[], (person, { crmId }) => ({
+        ...person,
+        ...mailed,
+        id: crmId,
+      }));
+      return (copy) => writePersons(copy, persons, 0);
+    },
+  },
+];
 
 interface Cost {
+  /** From the request of the page to its commit, and of that the transaction. */
+  pageMs: number;
   ms: number;
+  /** Of both: the service's and PostgreSQL's. */
+  pageCpuMs: number;
   cpuMs: number;
 }
 
-async function compare(
-  databaseUrl: string,
-  dataDirectories: readonly string[],
-  kind: Kind,
-  from: number,
-): Promise<void> {
-  const dataSource = await createDataSource({ url: new Secret(databaseUrl), entities }).initialize();
-  const scope = new Database(dataSource).tenant(FILLING.from);
-  const cpuMs = () =>
-    1000 * dataDirectories.reduce((sum, at) => sum + serverCpuSeconds(at), 0) + process.cpuUsage().user / 1000;
-  const page = async (round: number, judges: boolean): Promise<Cost> => {
-    const deals = await changedDeals(scope, round, kind);
-    const [began, before] = [performance.now(), cpuMs()];
-    await scope.transaction(async (transaction) => {
-      const copy = { ...transaction, copyId: FILLING.from };
-      await holdCopyToJudge(transaction, copy.copyId);
-      const { ids } = await writeDeals(copy, deals, 0);
-      if (ids.length !== PAGE) throw new Error("not all deals of the page were written");
-      if (judges) await judgeChanged(copy, "DEALS", ids, [], new Date());
+class Pages {
+  #round = 0;
+
+  constructor(
+    private readonly database: Database,
+    private readonly api: CrmApi,
+    private readonly dataDirectories: readonly string[],
+  ) {}
+
+  /** Another page of the copy each time, and always later than what stands there. */
+  async commit({ resource, row, read }: Kind, judges: boolean): Promise<Cost> {
+    this.#round += 1;
+    const tenant = this.database.tenant(FILLING.from);
+    const { tableName } = tenant.metadata(row);
+    const sql = `SELECT t.* FROM ${tableName} t WHERE t.tenant_id = $1 AND t.copy_id = $1 ORDER BY crm_id LIMIT $2 OFFSET $3`;
+    const rows = await tenant.entities(row, sql, [FILLING.from, PAGE, (this.#round % 20) * PAGE]);
+    const at = new Date(Date.now() + this.#round * DAY_MS).toISOString();
+    const [asked, cpuAsked] = [performance.now(), this.#cpuMs()];
+    const write = await read(this.api, rows, at);
+    const [began, cpuBegan] = [performance.now(), this.#cpuMs()];
+    await tenant.transaction(async (scope) => {
+      const copy = { ...scope, copyId: FILLING.from };
+      await holdCopyToJudge(scope, copy.copyId);
+      const moving = judges && resource === "ACTIVITIES" ? rows.map((found) => (found as ActivityRow).crmId) : [];
+      await hangingOn(copy, resource, moving);
+      const { ids } = await write(copy);
+      if (ids.length !== PAGE) throw new Error(`${ids.length} records of a page of ${PAGE} were written`);
+      if (judges) await judgeChanged(copy, resource, ids, [], new Date());
     });
-    return { ms: performance.now() - began, cpuMs: cpuMs() - before };
-  };
-  try {
-    say(["with", "without", "ratio", "CPU with", "without", "ratio"].map((head) => column(head)).join(""));
-    const ratios: Cost[] = [];
-    for (let pair = -2; pair < PAIRS; pair += 1) {
-      const [one, other] = [
-        await page(from + 2 * pair + 10, pair % 2 === 0),
-        await page(from + 2 * pair + 11, pair % 2 !== 0),
-      ];
-      const [withIt, without] = pair % 2 === 0 ? [one, other] : [other, one];
-      if (pair < 0) continue;
-      const figures = [withIt.ms, without.ms].map((ms) => ms.toFixed(1));
-      const cpu = [withIt.cpuMs, without.cpuMs].map((ms) => ms.toFixed(0));
-      const row = [...figures, ratio(withIt.ms, without.ms), ...cpu, ratio(withIt.cpuMs, without.cpuMs)];
-      say(row.map((figure) => column(figure)).join(""));
-      ratios.push({ ms: withIt.ms / without.ms, cpuMs: withIt.cpuMs / without.cpuMs });
+    const [ended, cpuEnded] = [performance.now(), this.#cpuMs()];
+    return { pageMs: ended - asked, ms: ended - began, pageCpuMs: cpuEnded - cpuAsked, cpuMs: cpuEnded - cpuBegan };
+  }
+
+  #cpuMs(): number {
+    const { user, system } = process.cpuUsage();
+    const server = this.dataDirectories.reduce((sum, at) => sum + serverCpuSeconds(at), 0);
+    return 1000 * server + (user + system) / 1000;
+  }
+}
+
+/** What a page of changed records takes with its judging and without, in turn. */
+async function compare(pages: Pages, kind: Kind): Promise<void> {
+  const costs: { judged: Cost[]; not: Cost[] } = { judged: [], not: [] };
+  for (let pair = -WARM_UP; pair < PAIRS; pair += 1) {
+    for (const judges of pair % 2 === 0 ? [true, false] : [false, true]) {
+      const cost = await pages.commit(kind, judges);
+      if (pair >= 0) costs[judges ? "judged" : "not"].push(cost);
     }
-    const [ms, cpu] = [median(ratios.map((of) => of.ms)), median(ratios.map((of) => of.cpuMs))];
-    say(
-      `${PAGE} deals of which the ${kind} changed, median of ${PAIRS} pairs, with judging : without: time ${ms.toFixed(2)}, CPU ${cpu.toFixed(2)}`,
-    );
-  } finally {
+  }
+  const figures = (["ms", "pageMs", "cpuMs", "pageCpuMs"] as const).flatMap((of) => {
+    const [judged, not] = [costs.judged, costs.not].map((found) => median(found.map((cost) => cost[of])));
+    return [column(judged ?? 0, 8), column(not ?? 0, 8), column(ratio(judged ?? 0, not ?? 1), 8)];
+  });
+  say(`${kind.name.padEnd(22)}${figures.join("")}`);
+}
+
+async function prepare(serverUrl: string): Promise<string> {
+  const databaseUrl = await createDatabase(serverUrl, "judging");
+  await (await startService({ crm: NO_CRM, databaseUrl, roles: "api" })).stop();
+  await withClient(databaseUrl, async (client) => {
+    await fill(client, FILLING);
+    // The CRM's instants have no part of a millisecond.
+    const instants = ["add_time", "stage_change_time"].map((name) => `${name} = date_trunc('second', ${name})`);
+    await client.query(`UPDATE deal SET ${instants}`);
+    await client.query("ANALYZE");
+  });
+  await judgeTenants(databaseUrl, FILLING);
+  await withClient(databaseUrl, (client) => client.query("VACUUM ANALYZE"));
+  return databaseUrl;
+}
+
+async function main(): Promise<void> {
+  const directory = join(".data", `bench-${process.pid}`);
+  const [server, { crm, stop }] = await Promise.all([
+    startEmbeddedPostgres({ directory, durable: true }),
+    startCrm(CRM_DEALS),
+  ]);
+  try {
+    const databaseUrl = await prepare(server.url.reveal());
+    const dataSource = await createDataSource({ url: new Secret(databaseUrl), entities }).initialize();
+    const token = new Secret(await accessToken({ ...crm }));
+    const tokens = { current: async () => token, renewed: async () => token };
+    const api = new CrmApi({ http: new CrmHttp(), baseUrl: crm.CRM_BASE_URL, tokens });
+    const pages = new Pages(new Database(dataSource), api, await dataDirectoriesOf([databaseUrl]));
+    say(`Medians of ${PAIRS} pages of ${PAGE} changed records, judged and not, milliseconds`);
+    const heads = ["transaction", "from request to commit", "CPU of the first", "CPU of the second"];
+    say(`${"".padEnd(22)}${heads.map((head) => head.padStart(24)).join("")}`);
+    for (const kind of KINDS) await compare(pages, kind);
     await dataSource.destroy();
+  } finally {
+    await Promise.all([server.stop(), stop()]);
+    rmSync(directory, { recursive: true, force: true });
   }
 }
 

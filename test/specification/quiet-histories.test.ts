@@ -91,8 +91,8 @@ async function isJudged(days: readonly number[]): Promise<void> {
       { ...scope, copyId },
       deals.map(({ dealId }) => dealId),
     );
-    const fresh = deals.filter((facts) => known.get(facts.dealId) !== JSON.stringify([facts, found?.copy.rules]));
-    for (const facts of fresh) known.set(facts.dealId, JSON.stringify([facts, found?.copy.rules]));
+    const fresh = deals.filter((facts) => known.get(facts.dealId) !== JSON.stringify([facts, found?.copy]));
+    for (const facts of fresh) known.set(facts.dealId, JSON.stringify([facts, found?.copy]));
     for (const passed of [0, ...days]) {
       const at = from + Math.floor(passed * DAY_MS);
       const stored = await scope.rows<Stored>(

@@ -4,13 +4,14 @@ import { countStatements, transactions } from "../support/statements";
 import { dataOf, noJobIsDue, recordMeeting, syncEnds } from "../support/stories";
 import { useCrm } from "../support/world";
 
-const MOST = 8;
+/** One of them finds the deals to judge: where there are none, as on most pages of a first sync, no more is asked. */
+const MOST = 9;
 
 let aheadMs = 0;
 const clock = () => new Date(Date.now() + aheadMs);
 const { world, simulator, database } = useCrm({ deals: 60, clock });
 
-test("a sync's page that changes a matched deal's facts takes eight statements at most, the judging among them", async () => {
+test("a sync's page that changes a matched deal's facts takes nine statements at most, the judging among them", async () => {
   const counter = await countStatements(database.url);
   world.cleanup(counter.close);
   const service = await world.startService({ config: { databaseUrl: counter.url }, connected: ["acme"] });

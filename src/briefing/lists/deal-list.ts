@@ -14,8 +14,7 @@ import { DealRow } from "../../entities/deal";
 import type { QuietVerdict } from "../quiet/facts";
 import { readFreshness } from "../quiet/read-quiet";
 import { isStale } from "../quiet/rules";
-import { rankOf } from "../quiet/silence-rows";
-import { snoozedDeals } from "../quiet/snooze";
+import { rankOf, snoozedDeals } from "../quiet/silence-rows";
 
 // Lists of deals read the phases of `deal_silence` that are marked as holding, one for each matched deal, as `t`. Their
 // indexes have the same columns in the same order (decision 0082).

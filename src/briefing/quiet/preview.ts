@@ -1,7 +1,7 @@
 import type { CopyScope } from "../../database/database";
 import type { Standards } from "../../entities/silence";
 import type { DealFacts, QuietRules } from "./facts";
-import { readFacts, readFreshness } from "./read-quiet";
+import { readFreshness, readQuietFacts } from "./read-quiet";
 import { byStandards, isStale, rulesOf } from "./rules";
 import { standingAt, verdictAt } from "./verdict";
 
@@ -78,7 +78,11 @@ interface Quieted {
 }
 
 async function quietBy(copy: CopyScope, batch: readonly Changing[], proposed: Standards, now: Date): Promise<Quieted> {
-  const found = await readFacts(copy, "d.crm_id = ANY ($4)", [batch.map(({ id }) => id)], now);
+  const found = await readQuietFacts(
+    copy,
+    batch.map(({ id }) => id),
+    now,
+  );
   const [become, stop] = [new Set<number>(), new Set<number>()];
   if (!found) return { become, stop };
   const rules = rulesOf(proposed);

@@ -2,13 +2,13 @@ import type { CopyScope } from "../../database/database";
 import type { Shape } from "../../database/reads";
 import type { Standards } from "../../entities/silence";
 import { isOurNote, updatedByOthers } from "../notes";
-import type { CopyFacts, DealFacts } from "./facts";
+import type { Contact, ContactKind, CopyFacts, DealFacts, PlannedFact } from "./facts";
 import { byStandards, rulesOf, STANDARD } from "./rules";
 import type { BegunPhase } from "./verdict";
 
 /**
  * What silence is judged by, read for deals at one instant. In the SQL below $1 is the tenant, $2 the copy, $3 the instant,
- * and `d` a row of `deal`. What it leaves out of a deal changes no answer from that instant on.
+ * $4 the deals and `d` a row of `deal`. What it leaves out of a deal changes no answer from that instant on.
  */
 
 /** Steps ahead that are looked at; half a month gives two at most, and a deal that has more is planned for years. */
@@ -29,6 +29,17 @@ const oldestOf = (
 ) => `(SELECT CASE WHEN count(l.watermark) = ${lists.length} THEN min(l.watermark) END
     FROM sync_list l WHERE l.tenant_id = $1 AND l.copy_id = $2 AND l.resource IN (${lists.map((list) => `'${list}'`)}))`;
 
+/** SQL: an instant in milliseconds since 1970. */
+export const ms = (instant: string) => `(date_part('epoch', ${instant}) * 1000)::bigint`;
+
+/**
+ * SQL: the rows of a copy's table that have one value in a column, by the index that has it behind tenant and copy. As a
+ * range in that column's order: of tables that it knows nothing of yet PostgreSQL takes a copy for one row, and so any index
+ * that begins with the copy for as good. Nor is one with an order joined before what it is looked up by.
+ */
+export const rowsOf = (table: string, column: string, value: string) =>
+  `(SELECT * FROM ${table} t WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.${column} BETWEEN ${value} AND ${value} ORDER BY t.${column})`;
+
 /** How fresh a copy is; null before activities and persons were both read to their end. */
 export async function readFreshness({ tenantId, copyId, rows }: CopyScope): Promise<Pick<CopyFacts, "readAt">> {
   const sql = `SELECT ${ms(oldestOf(CONTACT_LISTS))} AS "readAt"`;
@@ -36,67 +47,92 @@ export async function readFreshness({ tenantId, copyId, rows }: CopyScope): Prom
   return { readAt: found?.readAt ?? null };
 }
 
-/** SQL: an instant in milliseconds since 1970. */
-export const ms = (instant: string) => `(extract(epoch FROM ${instant}) * 1000)::bigint`;
-
-/** What all deals of the copy are judged by: that of the stored schedules, as both change in one transaction. */
+/** Of all deals of the copy; they are judged by what the stored schedules are, as both change in one transaction. */
+interface OfCopy {
+  readAt: number | null;
+  asOf: number | null;
+  standards: Standards | null;
+  coming: Standards | null;
+  begun: Record<number, BegunPhase[]> | null;
+}
 const ofJudged = (column: "standards" | "coming") =>
-  `(SELECT j.${column} FROM judged_copy j WHERE j.tenant_id = $1 AND j.copy_id = $2) AS ${column}`;
-const COPY = `SELECT ${ofJudged("standards")}, ${ofJudged("coming")},
-  ${oldestOf(CONTACT_LISTS)} AS read_at, ${oldestOf(JUDGED_LISTS)} AS as_of`;
+  `(SELECT j.${column} FROM judged_copy j WHERE j.tenant_id = $1 AND j.copy_id = $2)`;
+/** With one row of many: a tenant may have hundreds of thresholds. */
+const ofCopy = (begun: string) => `CASE WHEN row_number() OVER () = 1 THEN jsonb_build_object(
+  'readAt', ${ms(oldestOf(CONTACT_LISTS))}, 'asOf', ${ms(oldestOf(JUDGED_LISTS))},
+  'standards', ${ofJudged("standards")}, 'coming', ${ofJudged("coming")}, 'begun', ${begun}) END`;
 
 /** SQL: a done activity took place when it was due, and not after somebody ticked it off. */
 export const HAPPENED_AT = "LEAST(a.happened_at, coalesce(a.done_at, a.update_time))";
 
 /** The deal's person and its participants. */
 const PEOPLE = `SELECT array_agg(p.person_id) AS ids FROM (
-    SELECT x.person_id FROM deal_participant x WHERE x.tenant_id = $1 AND x.copy_id = d.copy_id AND x.deal_id = d.crm_id
+    SELECT x.person_id FROM ${rowsOf("deal_participant", "deal_id", "d.crm_id")} x
     UNION SELECT d.person_id WHERE d.person_id IS NOT NULL) p`;
 
-const MAIL_TIMES = `SELECT mail.kind, mail.at, p.crm_id AS ref, NULL AS type, true AS with_person
-  FROM person p
-  CROSS JOIN LATERAL (VALUES ('INCOMING_MAIL', p.last_incoming_mail_time),
-                             ('OUTGOING_MAIL', p.last_outgoing_mail_time)) mail (kind, at)
-  WHERE p.tenant_id = $1 AND p.copy_id = d.copy_id AND p.crm_id = ANY (people.ids) AND mail.at IS NOT NULL`;
+/** SQL: a contact that is the earliest or latest of some, as an array that is in the order of time; of one instant the first id is taken. */
+const earliest = (at: string, id: string) => `min(ARRAY[${ms(at)}, ${id}])`;
+const latest = (at: string, id: string) => `max(ARRAY[${ms(at)}, -${id}])`;
+
+/** The latest of both sides, and the earliest of ours since the deal was added. */
+const MAILS = `SELECT ${latest("p.last_incoming_mail_time", "p.crm_id")} FILTER (WHERE p.last_incoming_mail_time IS NOT NULL) AS incoming,
+    ${latest("p.last_outgoing_mail_time", "p.crm_id")} FILTER (WHERE p.last_outgoing_mail_time IS NOT NULL) AS outgoing,
+    ${earliest("p.last_outgoing_mail_time", "p.crm_id")} FILTER (WHERE p.last_outgoing_mail_time >= coalesce(d.add_time, '-infinity')) AS first_of_ours
+  FROM unnest(people.ids) AS one (id) CROSS JOIN LATERAL ${rowsOf("person", "crm_id", "one.id")} p`;
 
 /** Our first mail, as long as who got it is one of the deal's people. */
 const KEEPS_FIRST_MAIL = "coalesce(d.first_mail_person_id = ANY (people.ids), false)";
 
-/** Whether there is any, and the earliest of ours since the deal was added. */
-const MAILS = `SELECT count(*) > 0 AS any_at_all,
-    min(mail.at) FILTER (WHERE mail.kind = 'OUTGOING_MAIL' AND (mail.at < d.add_time) IS NOT TRUE) AS first_of_ours
-  FROM (${MAIL_TIMES}) mail`;
-
 /** What is kept is of this deal, and no earlier one has become known since: of somebody who takes part by now. */
 const KEEPS_THE_FIRST = `${KEEPS_FIRST_MAIL} AND (d.first_mail_at < d.add_time) IS NOT TRUE
-  AND (mails.first_of_ours < d.first_mail_at) IS NOT TRUE`;
+  AND (mails.first_of_ours[1] < ${ms("d.first_mail_at")}) IS NOT TRUE`;
+
+/** With nobody outside they speak of our house alone, and only the latest is ever looked at. Most are not ours. */
+const LATEST_NOTE = `SELECT ARRAY[${ms("n.add_time")}, -n.crm_id] FROM note n
+  WHERE n.tenant_id = $1 AND n.copy_id = $2 AND n.deal_id BETWEEN d.crm_id AND d.crm_id AND NOT ${isOurNote("n")}
+  ORDER BY n.deal_id DESC, n.add_time DESC, n.crm_id LIMIT 1`;
 
 /** A first mail that is to be replaced by an earlier one is none any more: what is judged is what will be read. */
-const CONTACTS = `${MAIL_TIMES}
+const ENDS = `SELECT 'INCOMING_MAIL' AS kind, NULL AS type, true AS with_person, mails.incoming AS latest, NULL::bigint[] AS earliest
   UNION ALL
-  SELECT 'OUTGOING_MAIL', d.first_mail_at, d.first_mail_person_id, NULL, true WHERE ${KEEPS_THE_FIRST}
+  SELECT 'OUTGOING_MAIL', NULL, true, mails.outgoing, mails.first_of_ours
   UNION ALL
-  SELECT 'ACTIVITY', ${HAPPENED_AT}, a.crm_id, a.type,
-    coalesce(a.person_id = ANY (people.ids) OR a.participant_ids && people.ids, false)
-  FROM activity a
-  WHERE a.tenant_id = $1 AND a.copy_id = d.copy_id AND a.deal_id = d.crm_id AND a.happened_at IS NOT NULL
+  SELECT 'OUTGOING_MAIL', NULL, true, NULL, ARRAY[${ms("d.first_mail_at")}, d.first_mail_person_id] WHERE ${KEEPS_THE_FIRST}
   UNION ALL
-  SELECT 'NOTE', n.add_time, n.crm_id, NULL, false FROM note n
-  WHERE n.tenant_id = $1 AND n.copy_id = d.copy_id AND n.deal_id = d.crm_id AND NOT ${isOurNote("n")}`;
-
+  SELECT 'ACTIVITY', a.type, a.with_person, ${latest("a.at", "a.crm_id")},
+    ${earliest("a.at", "a.crm_id")} FILTER (WHERE a.at >= coalesce(d.add_time, '-infinity'))
+  FROM (SELECT a.type, a.crm_id, ${HAPPENED_AT} AS at,
+          coalesce(a.person_id = ANY (people.ids) OR a.participant_ids && people.ids, false) AS with_person
+        FROM ${rowsOf("activity", "deal_id", "d.crm_id")} a WHERE a.happened_at IS NOT NULL) a
+  GROUP BY a.type, a.with_person
+  UNION ALL
+  SELECT 'NOTE', NULL, false, (${LATEST_NOTE}), NULL`;
 /** The latest, and the earliest since the deal was added, of those that count alike. */
-const ENDS_OF_CONTACTS = `SELECT coalesce(jsonb_agg(jsonb_build_object('kind', c.kind, 'at', ${ms("c.at")}, 'crmId', c.ref,
-    'activityType', c.type, 'withPerson', c.with_person)), '[]')
-  FROM (SELECT c.*, row_number() OVER (PARTITION BY c.kind, c.type, c.with_person ORDER BY c.at DESC, c.ref) AS newest,
-          row_number() OVER (PARTITION BY c.kind, c.type, c.with_person, c.at < d.add_time ORDER BY c.at, c.ref) AS oldest
-        FROM (${CONTACTS}) c) c
-  WHERE c.newest = 1 OR (c.oldest = 1 AND (c.at < d.add_time) IS NOT TRUE)`;
+const ENDS_OF_CONTACTS = `SELECT coalesce(jsonb_agg(jsonb_build_array(e.kind, e.type, e.with_person, e.latest, e.earliest)), '[]') FROM (${ENDS}) e`;
+
+type Found = [at: number, id: number];
+/** What {@link ENDS_OF_CONTACTS} gives. */
+type FoundContacts = [
+  ContactKind,
+  type: string | null,
+  withPerson: boolean,
+  latest: Found | null,
+  earliest: Found | null,
+][];
+
+const contactsOf = (found: FoundContacts): Contact[] =>
+  found.flatMap(([kind, activityType, withPerson, last, first]) => {
+    const ends = last && last[0] === first?.[0] ? [last] : [last, first].filter((end) => end !== null);
+    return ends.map(([at, id]) => ({ kind, at, crmId: Math.abs(id), activityType, withPerson }));
+  });
 
 const OF_MEETINGS = `SELECT m.id, m.starts_at, coalesce(m.ends_at, m.starts_at) AS ends_at,
-    EXISTS (SELECT 1 FROM meeting_attendee b
-      WHERE b.tenant_id = $1 AND b.meeting_id = m.id AND b.side = 'BUYER') AS with_buyer
-  FROM meeting_match mm JOIN meeting m ON m.tenant_id = $1 AND m.id = mm.meeting_id
-  WHERE mm.tenant_id = $1 AND mm.copy_id = d.copy_id AND mm.deal_id = d.crm_id AND mm.status = 'MATCHED'`;
+    (SELECT count(*) > 0 FROM meeting_attendee b
+     WHERE b.tenant_id = $1 AND b.meeting_id = m.id AND b.side = 'BUYER') AS with_buyer
+  FROM ${rowsOf("meeting_match", "deal_id", "d.crm_id")} mm
+  CROSS JOIN LATERAL (SELECT * FROM meeting t
+    WHERE t.tenant_id = $1 AND t.id BETWEEN mm.meeting_id AND mm.meeting_id ORDER BY t.id) m
+  WHERE mm.status = 'MATCHED'`;
 
 /** Those ahead, and the latest held one with a buyer. */
 const MEETINGS = `SELECT coalesce(jsonb_agg(jsonb_build_object('meetingId', m.id, 'startsAt', ${ms("m.starts_at")},
@@ -105,33 +141,35 @@ const MEETINGS = `SELECT coalesce(jsonb_agg(jsonb_build_object('meetingId', m.id
         UNION ALL
         (SELECT * FROM (${OF_MEETINGS}) held WHERE ends_at <= $3 AND with_buyer ORDER BY ends_at DESC, id LIMIT 1)) m`;
 
-const UNDONE = `SELECT a.crm_id, a.due_at, NOT a.due_has_time AS whole_day FROM activity a
-  WHERE a.tenant_id = $1 AND a.copy_id = d.copy_id AND a.deal_id = d.crm_id AND a.happened_at IS NULL AND NOT a.done
-    AND a.due_at IS NOT NULL`;
+/** With and without a time: of those that may be ahead the first and the last of each half month, and the first of those before. */
+const PLANNED = `SELECT coalesce(jsonb_agg(jsonb_build_array(p.whole_day, p.first, CASE WHEN p.part IS NOT NULL THEN p.last END)), '[]')
+  FROM (SELECT u.whole_day, u.part, ${earliest("u.due_at", "u.crm_id")} AS first, ${latest("u.due_at", "u.crm_id")} AS last
+        FROM (SELECT a.crm_id, a.due_at, NOT a.due_has_time AS whole_day,
+                CASE WHEN a.due_at > $3 - ${LAST_END_OF_DAY} THEN floor(date_part('epoch', a.due_at) / ${APART_SECONDS}) END AS part
+              FROM ${rowsOf("activity", "deal_id", "d.crm_id")} a
+              WHERE a.happened_at IS NULL AND NOT a.done AND a.due_at IS NOT NULL) u
+        GROUP BY u.whole_day, u.part ORDER BY u.part NULLS FIRST LIMIT ${MOST_AHEAD}) p`;
 
-/** Of those that may be ahead, the first and the last of each half month; and the one that is due first with and without a time. */
-const PLANNED = `SELECT coalesce(jsonb_agg(jsonb_build_object('crmId', p.crm_id, 'dueAt', ${ms("p.due_at")},
-    'wholeDay', p.whole_day)), '[]')
-  FROM ((SELECT crm_id, due_at, whole_day
-         FROM (SELECT u.*, row_number() OVER (PARTITION BY u.whole_day, u.part ORDER BY u.due_at, u.crm_id) AS oldest,
-                 row_number() OVER (PARTITION BY u.whole_day, u.part ORDER BY u.due_at DESC, u.crm_id) AS newest
-               FROM (SELECT u.*, floor(extract(epoch FROM u.due_at) / ${APART_SECONDS}) AS part FROM (${UNDONE}) u
-                     WHERE u.due_at > $3 - ${LAST_END_OF_DAY}) u) u
-         WHERE oldest = 1 OR newest = 1 ORDER BY due_at, crm_id LIMIT ${MOST_AHEAD})
-        UNION
-        (SELECT DISTINCT ON (whole_day) crm_id, due_at, whole_day FROM (${UNDONE}) first ORDER BY whole_day, due_at, crm_id)) p`;
+/** What {@link PLANNED} gives. */
+type FoundSteps = [wholeDay: boolean, first: Found, last: Found | null][];
+
+const plannedOf = (found: FoundSteps): PlannedFact[] =>
+  found.flatMap(([wholeDay, first, last]) => {
+    const step = ([dueAt, id]: Found) => ({ crmId: Math.abs(id), dueAt, wholeDay });
+    return last && last[0] !== first[0] ? [step(first), step(last)] : [step(first)];
+  });
 
 /** Since when participants or activities of the deal are missing: not answered when asked for, or in a form that cannot be read. */
 const INCOMPLETE = `SELECT min(missing.since) FROM (
     SELECT g.since FROM data_gap g
-    WHERE g.tenant_id = $1 AND g.copy_id = d.copy_id AND g.resource IN ('DEAL_PARTICIPANTS', 'ACTIVITIES') AND g.crm_id IN (0, d.crm_id)
+    WHERE g.tenant_id = $1 AND g.copy_id = $2 AND g.resource IN ('DEAL_PARTICIPANTS', 'ACTIVITIES') AND g.crm_id IN (0, d.crm_id)
     UNION ALL
     SELECT r.since FROM rejected_record r
-    WHERE r.tenant_id = $1 AND r.copy_id = d.copy_id AND r.resource = 'ACTIVITIES' AND left(r.payload ->> 'deal_id', 20) = d.crm_id::text
+    WHERE r.tenant_id = $1 AND r.copy_id = $2 AND r.resource = 'ACTIVITIES' AND left(r.payload ->> 'deal_id', 20) = d.crm_id::text
   ) missing`;
 
 /** A deal with what a tenant's own days depend on. */
-export type FoundDeal = DealFacts & { pipelineId: number | null; begun: BegunPhase[] };
+export type FoundDeal = DealFacts & { pipelineId: number | null };
 
 export interface QuietFacts {
   copy: CopyFacts;
@@ -140,94 +178,87 @@ export interface QuietFacts {
   standards: Standards;
   /** By what the copy's deals are being judged anew; null: they are not. */
   coming: Standards | null;
+  /** By deal, where stored schedules were taken: of each the phases that had begun. */
+  begun: Record<number, BegunPhase[]>;
 }
 
-type FactsRow = Omit<FoundDeal, "ownDays"> &
-  Omit<CopyFacts, "rules"> & { standards: Standards | null; coming: Standards | null };
+interface FactsRow extends Omit<FoundDeal, "ownDays" | "contacts" | "planned"> {
+  contacts: FoundContacts;
+  planned: FoundSteps;
+  ofCopy: OfCopy | null;
+}
 const FACTS: Shape<FactsRow> = {
-  ...{
-    dealId: "number",
-    isOpen: "flag",
-    addedAt: "number",
-    inStageSince: "number",
-    stageId: "number",
-    pipelineId: "number",
-  },
-  ...{ daysToRotten: "number", updatedAt: "number", closeDay: "number", inactiveOwnerId: "number" },
-  ...{ hasMail: "flag", hasFirstMail: "flag", snooze: "json", begun: "json" },
-  ...{ isIncomplete: "flag", incompleteSince: "number", contacts: "json", meetings: "json", planned: "json" },
-  ...{ readAt: "number", asOf: "number", standards: "json", coming: "json" },
+  dealId: "number",
+  isOpen: "flag",
+  addedAt: "number",
+  inStageSince: "number",
+  stageId: "number",
+  pipelineId: "number",
+  daysToRotten: "number",
+  updatedAt: "number",
+  closeDay: "number",
+  inactiveOwnerId: "number",
+  hasMail: "flag",
+  hasFirstMail: "flag",
+  isIncomplete: "flag",
+  incompleteSince: "number",
+  snooze: "json",
+  contacts: "json",
+  meetings: "json",
+  planned: "json",
+  ofCopy: "json",
 };
 
-/** With one row of many: a tenant may have hundreds of thresholds. */
-const once = (column: string) => `CASE WHEN row_number() OVER () = 1 THEN quiet_copy.${column} END AS ${column}`;
+/** SQL of who judges deals: a condition on `d`, parts of a WITH, and what of them is given by deal as what had begun. */
+interface Judging {
+  which: string;
+  taken: string;
+  begun: string;
+}
+const READING: Judging = { which: "true", taken: "", begun: "NULL" };
 
 /**
- * SQL: two parts of a WITH. Stored schedules go, and `begun` has of each deal what of it has begun by $3. A phase that a worker
- * claims at this moment is waited for, and comes as told.
- */
-export const begunOf = (which: string) => `
-  gone AS (
-    DELETE FROM deal_silence s WHERE s.tenant_id = $1 AND s.copy_id = $2 AND ${which}
-    RETURNING s.deal_id, s.phase, s.verdict, s.holds_from, s.is_told),
-  begun AS (
-    SELECT g.deal_id, jsonb_agg(jsonb_build_object('verdict', g.verdict, 'isTold', g.is_told,
-        'from', CASE WHEN g.phase > 0 THEN ${ms("g.holds_from")} END) ORDER BY g.phase) AS phases
-    FROM (SELECT gone.*, bool_and(is_told OR holds_from <= $3) OVER (PARTITION BY deal_id ORDER BY phase) AS has_begun FROM gone) g
-    WHERE g.has_begun GROUP BY g.deal_id)`;
-
-const forgetComing = (those: string) =>
-  `DELETE FROM coming_silence s WHERE s.tenant_id = $1 AND s.copy_id = $2 AND s.deal_id IN (${those})`;
-
-/** What the silence of these deals is judged by, at one instant and in one statement. Which of them are matched, the caller has seen. */
-export const readQuietFacts = (copy: CopyScope, dealIds: readonly number[], now: Date): Promise<QuietFacts | null> =>
-  readFacts(copy, "d.crm_id = ANY ($4)", [dealIds], now);
-
-/**
- * @param which a condition on `d`; `parameters` begin at $4
- * @param taken what is stored of these deals, SQL that selects their ids, goes in the same statement; of schedules the phases that
- * have begun are given with the deals; `besides` is another statement that is executed with it
+ * What the silence of deals is judged by, at one instant and in one statement. Each deal is looked up by itself, with what
+ * belongs to it.
  * @returns null where no deal fits
  */
-export async function readFacts(
+export async function readQuietFacts(
   { tenantId, copyId, rows }: CopyScope,
-  which: string,
-  parameters: readonly unknown[],
+  dealIds: readonly number[],
   now: Date,
-  taken: { silence?: string; coming?: string; besides?: string } = {},
+  { which, taken, begun }: Judging = READING,
 ): Promise<QuietFacts | null> {
   const found = await rows<FactsRow>(
-    `WITH ${taken.silence ? `${begunOf(`s.deal_id IN (${taken.silence})`)},` : ""}
-     ${taken.coming ? `forgotten AS (${forgetComing(taken.coming)}),` : ""}
-     ${taken.besides ? `besides AS (${taken.besides}),` : ""}
-     quiet_copy AS MATERIALIZED (${COPY})
+    `${taken}
      SELECT d.crm_id AS "dealId", d.status = 'open' AS "isOpen", ${ms("d.add_time")} AS "addedAt",
        ${ms("coalesce(d.stage_change_time, d.add_time)")} AS "inStageSince", d.stage_id AS "stageId",
        d.pipeline_id AS "pipelineId",
-       s.days_to_rotten AS "daysToRotten", ${ms(updatedByOthers("d"))} AS "updatedAt",
-       ${ms("d.expected_close_date::timestamp AT TIME ZONE 'UTC'")} AS "closeDay", u.crm_id AS "inactiveOwnerId",
-       mails.any_at_all OR ${KEEPS_FIRST_MAIL} AS "hasMail", ${KEEPS_THE_FIRST} AS "hasFirstMail",
+       (SELECT s.days_to_rotten FROM ${rowsOf("stage", "crm_id", "d.stage_id")} s WHERE s.days_to_rotten > 0) AS "daysToRotten",
+       ${ms(updatedByOthers("d"))} AS "updatedAt",
+       ${ms("d.expected_close_date::timestamp AT TIME ZONE 'UTC'")} AS "closeDay",
+       (SELECT u.crm_id FROM ${rowsOf("crm_user", "crm_id", "d.owner_id")} u WHERE NOT u.active) AS "inactiveOwnerId",
+       coalesce(mails.incoming, mails.outgoing) IS NOT NULL OR ${KEEPS_FIRST_MAIL} AS "hasMail", ${KEEPS_THE_FIRST} AS "hasFirstMail",
        NOT d.participants_known OR gap.since IS NOT NULL AS "isIncomplete", ${ms("gap.since")} AS "incompleteSince",
        CASE WHEN d.snooze_ends_at > $3 THEN jsonb_build_object('at', ${ms("d.snoozed_at")}, 'until', ${ms("d.snoozed_until")}) END AS snooze,
        (${ENDS_OF_CONTACTS}) AS contacts, (${MEETINGS}) AS meetings, (${PLANNED}) AS planned,
-       ${ms("quiet_copy.read_at")} AS "readAt", ${ms("quiet_copy.as_of")} AS "asOf",
-       ${once("standards")}, ${once("coming")}, ${taken.silence ? "coalesce(begun.phases, '[]')" : "'[]'::jsonb"} AS begun
-     FROM deal d CROSS JOIN quiet_copy
-     ${taken.silence ? "LEFT JOIN begun ON begun.deal_id = d.crm_id" : ""}
-     LEFT JOIN stage s ON s.tenant_id = $1 AND s.copy_id = d.copy_id AND s.crm_id = d.stage_id AND s.days_to_rotten > 0
-     LEFT JOIN crm_user u ON u.tenant_id = $1 AND u.copy_id = d.copy_id AND u.crm_id = d.owner_id AND NOT u.active
+       ${ofCopy(begun)} AS "ofCopy"
+     FROM (SELECT DISTINCT unnest($4::bigint[]) AS id) one CROSS JOIN LATERAL ${rowsOf("deal", "crm_id", "one.id")} d
      CROSS JOIN LATERAL (${PEOPLE}) people
      CROSS JOIN LATERAL (${MAILS}) mails
      CROSS JOIN LATERAL (${INCOMPLETE}) gap (since)
-     WHERE d.tenant_id = $1 AND d.copy_id = $2 AND ${which}`,
-    [tenantId, copyId, now, ...parameters],
+     WHERE ${which}`,
+    [tenantId, copyId, now, dealIds],
     FACTS,
   );
-  const [first] = found;
-  if (!first) return null;
-  const { readAt, asOf } = first;
-  const standards = found.find((row) => row.standards !== null)?.standards ?? STANDARD;
-  const coming = found.find((row) => row.coming !== null)?.coming ?? null;
+  const whole = found.find((row) => row.ofCopy !== null)?.ofCopy;
+  if (!whole) return null;
+  const { readAt, asOf, coming } = whole;
+  const standards = whole.standards ?? STANDARD;
+  const deals = found.map(({ ofCopy: _, contacts, planned, ...deal }) => ({
+    ...deal,
+    contacts: contactsOf(contacts),
+    planned: plannedOf(planned),
+  }));
   const copy = { readAt, asOf, rules: rulesOf(standards) };
-  return { copy, deals: byStandards(found, standards), standards, coming };
+  return { copy, deals: byStandards(deals, standards), standards, coming, begun: whole.begun ?? {} };
 }

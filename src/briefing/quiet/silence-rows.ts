@@ -1,10 +1,18 @@
+import type { DealFacts } from "./facts";
+import { ms, rowsOf } from "./read-quiet";
+import type { Phase } from "./verdict";
+
 /**
- * How a schedule stands in its rows: with what lists need of the deal (decision 0082). In the SQL $1 is the tenant, $2 the
- * copy, and of what judges changed deals $4 deals that are judged in any case and $5 those whose rows have changed.
+ * How a schedule stands in its rows: with what lists need of the deal (decision 0082). In the SQL $1 is the tenant and $2 the
+ * copy.
  */
 
 /** SQL: an amount as a bigint, in the same order: one that an index may compare under row policies, which a numeric is not. */
 export const rankOf = (amount: string) => `least(greatest(${amount}, -9e17), 9e17)::bigint`;
+
+/** SQL: whether a deal is matched. */
+export const isMatched = (dealId: string) => `(SELECT true FROM matched_record m
+  WHERE m.tenant_id = $1 AND m.copy_id = $2 AND m.entity = 'DEAL' AND m.crm_id BETWEEN ${dealId} AND ${dealId} ORDER BY m.crm_id LIMIT 1)`;
 
 /** SQL over `d`, a row of `deal`, by the column of what lists need of it and no verdict hangs on. */
 const LISTED = {
@@ -15,28 +23,46 @@ const LISTED = {
   negative_value: "-coalesce(d.value, 0)",
 };
 
-/** SQL: what of a row of `deal` a verdict hangs on, by whatever settings. */
+/**
+ * SQL: what of a row of `deal` a verdict hangs on, by whatever settings. A page that says a deal has no participants takes
+ * those that there were, and the next one finds none to take.
+ */
 const JUDGED_AS = `concat(d.status, ' ', d.person_id, ' ', d.participants_count, ' ', d.pipeline_id, ' ', d.stage_id, ' ',
-  extract(epoch FROM d.stage_change_time), ' ', extract(epoch FROM d.add_time))`;
+  extract(epoch FROM d.stage_change_time), ' ', extract(epoch FROM d.add_time),
+  CASE WHEN d.participants_count = 0 THEN (SELECT min(x.person_id) FROM ${rowsOf("deal_participant", "deal_id", "d.crm_id")} x) END)`;
 
-/** SQL: a deal was judged by the row that it has now. Of one with no participants a page takes what there was of them. */
-const IS_JUDGED_ALIKE = `o.judged_as = ${JUDGED_AS} AND d.participants_count <> 0`;
+/** Behind the tenant. */
+const COLUMNS = [
+  "copy_id",
+  "deal_id",
+  "phase",
+  "holds_from",
+  "holds_until",
+  "verdict",
+  "quiet_since",
+  "is_told",
+  "is_listed",
+  "judged_as",
+  "status",
+  "pipeline_id",
+  "stage_id",
+];
 
 /**
- * SQL: those of the deals $5 whose verdict may change with their rows. Most changes of a deal are of its title, value, owner or
- * fields, and to judge 500 for nothing took several times as long as to write them.
+ * Those of the deals $3 that were judged by the rows that they have now keep their schedules, those that are coming as well:
+ * lists get what is new in their rows. Most changes of a deal are of its title, value, owner or fields. As an INSERT it finds
+ * each row by the key, whatever is known of the table.
  */
-export const JUDGED_OTHERWISE = `SELECT x.id AS deal_id FROM unnest($5::bigint[]) AS x (id) WHERE NOT EXISTS (
-  SELECT 1 FROM deal d JOIN deal_silence o ON o.tenant_id = $1 AND o.copy_id = $2 AND o.deal_id = d.crm_id AND o.is_listed
-  WHERE d.tenant_id = $1 AND d.copy_id = $2 AND d.crm_id = x.id AND ${IS_JUDGED_ALIKE})`;
-
-/** The others of those keep their schedules, those that are coming as well: lists get what is new in their rows. */
 export const KEEP_LISTED = `
-  UPDATE deal_silence o SET ${Object.entries(LISTED).map(([column, sql]) => `${column} = ${sql}`)}
-  FROM deal d WHERE o.tenant_id = $1 AND o.copy_id = $2 AND o.deal_id = ANY ($5::bigint[])
-    AND d.tenant_id = $1 AND d.copy_id = $2 AND d.crm_id = o.deal_id AND ${IS_JUDGED_ALIKE}
-    AND (${Object.keys(LISTED).map((column) => `o.${column}`)}) IS DISTINCT FROM (${Object.values(LISTED)})
-    AND o.deal_id <> ALL ($4::bigint[])`;
+  INSERT INTO deal_silence (tenant_id, ${COLUMNS}, ${Object.keys(LISTED)})
+  SELECT o.tenant_id, ${COLUMNS.map((column) => `o.${column}`)}, ${Object.values(LISTED)}
+  FROM unnest($3::bigint[]) AS one (id)
+  CROSS JOIN LATERAL ${rowsOf("deal", "crm_id", "one.id")} d
+  CROSS JOIN LATERAL ${rowsOf("deal_silence", "deal_id", "one.id")} o
+  WHERE o.is_listed AND o.judged_as = ${JUDGED_AS}
+  ON CONFLICT (tenant_id, copy_id, deal_id, phase) DO UPDATE
+  SET ${Object.keys(LISTED).map((column) => `${column} = EXCLUDED.${column}`)}
+  RETURNING deal_id AS id`;
 
 /**
  * What lists need of the deal is as it stands in this transaction.
@@ -44,13 +70,12 @@ export const KEEP_LISTED = `
  * @param isListed SQL: whether a phase is the one that holds
  */
 const storeFrom = (phases: string, isTold: string, isListed: string, where = "") => `
-  INSERT INTO deal_silence (tenant_id, copy_id, deal_id, phase, holds_from, holds_until, verdict, quiet_since, is_told,
-    is_listed, judged_as, status, pipeline_id, stage_id, ${Object.keys(LISTED)})
+  INSERT INTO deal_silence (tenant_id, ${COLUMNS}, ${Object.keys(LISTED)})
   SELECT d.tenant_id, d.copy_id, d.crm_id, r.phase, coalesce(r."from", '-infinity'::timestamptz), coalesce(r.until, 'infinity'::timestamptz),
     r.verdict, r.since, ${isTold}, ${isListed}, ${JUDGED_AS}, d.status, d.pipeline_id, d.stage_id, ${Object.values(LISTED)}
   FROM ${phases}
     AS r ("dealId" bigint, phase integer, "from" timestamptz, until timestamptz, verdict text, since timestamptz, "isTold" boolean)
-  JOIN deal d ON d.tenant_id = $1 AND d.copy_id = $2 AND d.crm_id = r."dealId"
+  CROSS JOIN LATERAL ${rowsOf("deal", "crm_id", 'r."dealId"')} d
   ${where} RETURNING 1 AS stored`;
 
 export const STORE = storeFrom("jsonb_to_recordset($3::jsonb)", 'r."isTold"', "r.phase = 0");
@@ -64,6 +89,33 @@ export const TAKE_OVER = storeFrom(
   "WHERE c.tenant_id = $1 AND c.copy_id = $2",
 );
 
+/**
+ * SQL: two parts of a WITH. Stored schedules go, and `begun` has of each deal what of it has begun by $3. A phase that a worker
+ * claims at this moment is waited for, and comes as told.
+ * @param deals SQL: an array of their ids
+ */
+export const begunOf = (deals: string) => `
+  gone AS (
+    DELETE FROM deal_silence s WHERE s.tenant_id = $1 AND s.copy_id = $2 AND s.deal_id = ANY (${deals})
+    RETURNING s.deal_id, s.phase, s.verdict, s.holds_from, s.is_told),
+  begun AS (
+    SELECT g.deal_id, jsonb_agg(jsonb_build_object('verdict', g.verdict, 'isTold', g.is_told,
+        'from', CASE WHEN g.phase > 0 THEN ${ms("g.holds_from")} END) ORDER BY g.phase) AS phases
+    FROM (SELECT gone.*, bool_and(is_told OR holds_from <= $3) OVER (PARTITION BY deal_id ORDER BY phase) AS has_begun FROM gone) g
+    WHERE g.has_begun GROUP BY g.deal_id)`;
+
+/** Who judges the deals $4 takes what is stored of them, and what is coming, in the statement that reads their facts. */
+const FORGET_COMING = `forgotten AS (
+    DELETE FROM coming_silence s WHERE s.tenant_id = $1 AND s.copy_id = $2 AND s.deal_id = ANY ($4::bigint[]))`;
+const MATCHED = isMatched("d.crm_id");
+export const JUDGED = {
+  which: MATCHED,
+  taken: `WITH ${begunOf("$4::bigint[]")}, ${FORGET_COMING}`,
+  begun: "(SELECT jsonb_object_agg(begun.deal_id, begun.phases) FROM begun)",
+};
+/** What is stored of them stands. */
+export const JUDGED_BY_COMING = { which: MATCHED, taken: `WITH ${FORGET_COMING}`, begun: "NULL" };
+
 export const STORE_COMING = `
   INSERT INTO coming_silence (tenant_id, copy_id, deal_id, phases)
   SELECT $1, $2, r."dealId", r.phases FROM jsonb_to_recordset($3::jsonb) AS r ("dealId" bigint, phases jsonb)
@@ -75,3 +127,39 @@ export const MARK_HOLDING = `
   WHERE s.tenant_id = $1 AND s.copy_id = $2 AND s.is_listed <> (s.holds_from <= $3 AND s.holds_until > $3)
     AND s.deal_id IN (SELECT o.deal_id FROM deal_silence o
       WHERE o.tenant_id = $1 AND o.copy_id = $2 AND o.is_listed AND o.holds_until <= $3)`;
+
+/** $4 the deals, $3 what is kept of each by its id: no table is joined that PostgreSQL might read in another order. */
+const ofDeal = (name: string) => `($3::jsonb -> d.crm_id::text ->> '${name}')`;
+const KEPT_DEALS = "WHERE d.tenant_id = $1 AND d.copy_id = $2 AND d.crm_id = ANY ($4::bigint[])";
+
+export const KEEP_FIRST_MAIL = `
+  UPDATE deal d SET first_mail_at = ${ofDeal("at")}::timestamptz, first_mail_person_id = ${ofDeal("personId")}::bigint
+  ${KEPT_DEALS}`;
+
+export const KEEP_SNOOZE_END = `UPDATE deal d SET snooze_ends_at = ${ofDeal("at")}::timestamptz ${KEPT_DEALS}`;
+
+/** SQL: the deals that are snoozed at an instant. They are few. */
+export const snoozedDeals = (at: string) =>
+  `SELECT z.crm_id FROM deal z WHERE z.tenant_id = $1 AND z.copy_id = $2 AND z.snooze_ends_at > ${at}`;
+
+const text = (at: number | null | undefined) => (at == null ? null : new Date(at).toISOString());
+
+/** A deal's schedule as {@link STORE} takes it. */
+export const phasesOf = (dealId: number, schedule: readonly Phase[]): object[] =>
+  schedule.map(({ from, verdict, since }, phase) => ({
+    dealId,
+    phase,
+    verdict,
+    since: text(since),
+    from: phase === 0 ? null : text(from),
+    until: text(schedule[phase + 1]?.from),
+    isTold: phase === 0 || schedule[phase - 1]?.verdict === verdict,
+  }));
+
+/** The CRM moves the time of our latest mail with each one: the first that was seen is kept. */
+export function firstMailOf({ addedAt, hasFirstMail, contacts }: DealFacts): { at: string; personId: number } | null {
+  if (hasFirstMail) return null;
+  const mails = contacts.filter(({ kind, at }) => kind === "OUTGOING_MAIL" && (addedAt === null || at >= addedAt));
+  const [first] = mails.sort((a, b) => a.at - b.at || a.crmId - b.crmId);
+  return first ? { at: new Date(first.at).toISOString(), personId: first.crmId } : null;
+}

@@ -61,6 +61,19 @@ export function situationAt(facts: DealFacts, rules: QuietRules, now: number): S
   };
 }
 
+/**
+ * When a snooze that holds at an instant ends: at its date, or with the buyer's next contact after it was begun. A meeting
+ * with the buyer is one at its end; another contact when it is known of.
+ */
+export function snoozeEnd(facts: DealFacts, rules: QuietRules, now: number): number | null {
+  const { snooze, meetings } = facts;
+  if (!snooze) return null;
+  const { inbound } = situationAt(facts, rules, now);
+  if (inbound && inbound.at > snooze.at) return now;
+  const held = meetings.filter(({ withBuyer, endsAt }) => withBuyer && endsAt > now).map(({ endsAt }) => endsAt);
+  return Math.min(snooze.until, ...held);
+}
+
 type Side = "BUYERS" | "OURS" | "INWARD";
 
 /** Whose word a contact was. A note, a task, and what no person of the deal took part in speak to nobody outside. */

@@ -1,14 +1,27 @@
 import { isDeepStrictEqual } from "node:util";
-import { LRUCache } from "lru-cache";
 import { CONNECTION_CHANGED, notify } from "../../database/between-processes";
 import type { CopyScope } from "../../database/database";
 import { jsonRows } from "../../database/upsert";
 import type { SyncResource } from "../../entities/sync-run";
 import type { DealFacts, QuietRules } from "./facts";
-import { begunOf, type QuietFacts, readFacts } from "./read-quiet";
+import { type QuietFacts, readQuietFacts, rowsOf } from "./read-quiet";
 import { byStandards, rulesOf } from "./rules";
-import { JUDGED_OTHERWISE, KEEP_LISTED, MARK_HOLDING, STORE, STORE_COMING, TAKE_OVER } from "./silence-rows";
-import { storeSnoozeEnds } from "./snooze";
+import {
+  begunOf,
+  firstMailOf,
+  isMatched,
+  JUDGED,
+  JUDGED_BY_COMING,
+  KEEP_FIRST_MAIL,
+  KEEP_LISTED,
+  KEEP_SNOOZE_END,
+  MARK_HOLDING,
+  phasesOf,
+  STORE,
+  STORE_COMING,
+  TAKE_OVER,
+} from "./silence-rows";
+import { snoozeEnd } from "./situation";
 import { type BegunPhase, flipsOf, type Phase, scheduleOf, tellFlips } from "./verdict";
 
 /**
@@ -25,20 +38,17 @@ export type Telling = "EACH" | "AS_A_WHOLE";
 /** Deals judged by one statement where many are. */
 const BATCH = 500;
 
-/** SQL: the deals that hang on records whose ids are $5, of the copy $2. What is not here changes no verdict. */
+/** SQL: the deals that hang on a record `one.id` of the copy $2. What is not here changes no verdict. */
 const HANGING_ON: Partial<Record<SyncResource, string>> = {
-  DEALS: "SELECT x.id, x.id AS deal_id FROM unnest($5::bigint[]) AS x (id)",
-  PERSONS: `SELECT x.person_id AS id, x.crm_id AS deal_id FROM deal x WHERE x.tenant_id = $1 AND x.copy_id = $2 AND x.person_id = ANY ($5)
-    UNION
-    SELECT x.person_id, x.deal_id FROM deal_participant x WHERE x.tenant_id = $1 AND x.copy_id = $2 AND x.person_id = ANY ($5)`,
-  ACTIVITIES: `SELECT x.crm_id AS id, x.deal_id FROM activity x WHERE x.tenant_id = $1 AND x.copy_id = $2 AND x.crm_id = ANY ($5)`,
-  NOTES: `SELECT x.crm_id AS id, x.deal_id FROM note x WHERE x.tenant_id = $1 AND x.copy_id = $2 AND x.crm_id = ANY ($5)`,
-  STAGES: `SELECT x.stage_id AS id, x.crm_id AS deal_id FROM deal x WHERE x.tenant_id = $1 AND x.copy_id = $2 AND x.stage_id = ANY ($5)`,
-  DEAL_PARTICIPANTS: "SELECT x.id, x.id AS deal_id FROM unnest($5::bigint[]) AS x (id)",
+  DEALS: "SELECT one.id",
+  DEAL_PARTICIPANTS: "SELECT one.id",
+  PERSONS: `SELECT x.crm_id FROM ${rowsOf("deal", "person_id", "one.id")} x
+    UNION SELECT x.deal_id FROM ${rowsOf("deal_participant", "person_id", "one.id")} x`,
+  ACTIVITIES: `SELECT x.deal_id FROM ${rowsOf("activity", "crm_id", "one.id")} x`,
+  NOTES: `SELECT x.deal_id FROM ${rowsOf("note", "crm_id", "one.id")} x`,
+  // A stage may have most deals of a copy.
+  STAGES: "SELECT x.crm_id FROM deal x WHERE x.tenant_id = $1 AND x.copy_id = $2 AND x.stage_id = one.id",
 };
-
-const isMatched = (dealId: string) => `EXISTS (SELECT 1 FROM matched_record m
-  WHERE m.tenant_id = $1 AND m.copy_id = $2 AND m.entity = 'DEAL' AND m.crm_id = ${dealId})`;
 
 /** A record and a deal that hangs on it. */
 export interface Hanging {
@@ -46,32 +56,23 @@ export interface Hanging {
   dealId: number;
 }
 
-/** The matched deals that hang on records, as the copy holds them now: before they go, or move to another deal. */
+/**
+ * The matched deals that hang on records, as the copy holds them now: before they go, or move to another deal. They are looked
+ * up record by record: pages of a first sync come before PostgreSQL knows anything of the tables.
+ */
 export async function hangingOn(
   { tenantId, copyId, rows }: CopyScope,
   resource: SyncResource,
   ids: readonly number[],
 ): Promise<Hanging[]> {
-  const sql = HANGING_ON[resource];
-  if (!sql || ids.length === 0) return [];
+  const deals = HANGING_ON[resource];
+  if (!deals || ids.length === 0) return [];
   return rows<Hanging>(
-    `SELECT h.id, h.deal_id AS "dealId" FROM (${sql.replaceAll("$5", "$3")}) h WHERE ${isMatched("h.deal_id")}`,
+    `SELECT one.id, h.deal_id AS "dealId" FROM unnest($3::bigint[]) AS one (id) CROSS JOIN LATERAL (${deals}) h (deal_id)
+     WHERE ${isMatched("h.deal_id")}`,
     [tenantId, copyId, ids],
     { id: "number", dealId: "number" },
   );
-}
-
-/** Copies of which a matched deal was seen; most first syncs have none, and their pages need no reading of facts. */
-const withMatchedDeals = new LRUCache<number, true>({ max: 10_000 });
-
-async function hasMatchedDeals({ tenantId, copyId, rows }: CopyScope): Promise<boolean> {
-  if (withMatchedDeals.has(copyId)) return true;
-  const found = await rows(
-    "SELECT 1 FROM matched_record m WHERE m.tenant_id = $1 AND m.copy_id = $2 AND m.entity = 'DEAL' LIMIT 1",
-    [tenantId, copyId],
-  );
-  if (found.length > 0) withMatchedDeals.set(copyId, true);
-  return found.length > 0;
 }
 
 /**
@@ -85,17 +86,17 @@ export async function judgeChanged(
   others: readonly number[],
   now: Date,
 ): Promise<void> {
-  const sql = HANGING_ON[resource];
-  if (!sql || ids.length + others.length === 0) return;
-  if (!(await hasMatchedDeals(copy))) return;
-  // A stage may have all deals of a tenant.
-  if (resource === "STAGES") {
-    const deals = await hangingOn(copy, resource, ids);
-    return judgeDeals(copy, distinct(deals.map(({ dealId }) => dealId)), now);
-  }
-  const isOfDeals = resource === "DEALS";
-  const those = `SELECT unnest($4::bigint[]) UNION SELECT h.deal_id FROM (${isOfDeals ? JUDGED_OTHERWISE : sql}) h`;
-  await judgeThose(copy, { those, parameters: [others, ids], besides: isOfDeals ? KEEP_LISTED : undefined }, now);
+  const hanging = (await hangingOn(copy, resource, ids)).map(({ dealId }) => dealId);
+  const kept = new Set(resource === "DEALS" ? await keepListed(copy, hanging) : []);
+  const changed = hanging.filter((dealId) => !kept.has(dealId));
+  await judgeDeals(copy, [...new Set([...others, ...changed])], now);
+}
+
+/** @returns deals that are not to be judged: to judge 500 for nothing took several times as long as to write them */
+async function keepListed({ tenantId, copyId, rows }: CopyScope, dealIds: readonly number[]): Promise<number[]> {
+  if (dealIds.length === 0) return [];
+  const kept = await rows<{ id: number }>(KEEP_LISTED, [tenantId, copyId, dealIds], { id: "number" });
+  return kept.map(({ id }) => id);
 }
 
 /**
@@ -109,50 +110,51 @@ export async function judgeDeals(
   telling: Telling = "EACH",
 ): Promise<void> {
   for (let begin = 0; begin < dealIds.length; begin += BATCH)
-    await judgeThose(copy, { those: GIVEN, parameters: [dealIds.slice(begin, begin + BATCH)] }, now, telling);
+    await judgeBatch(copy, dealIds.slice(begin, begin + BATCH), now, telling);
 }
 
-const distinct = (ids: readonly number[]) => [...new Set(ids)];
-
-const GIVEN = "SELECT unnest($4::bigint[])";
-
-/** Deals to judge. */
-interface Those {
-  /** SQL that selects their ids, with parameters from $4 on. */
-  those: string;
-  parameters: readonly unknown[];
-  /** A statement that is executed with the one that reads their facts. */
-  besides?: string;
-}
-
-async function judgeThose(copy: CopyScope, which: Those, now: Date, telling: Telling = "EACH"): Promise<void> {
+async function judgeBatch(copy: CopyScope, dealIds: readonly number[], now: Date, telling: Telling): Promise<void> {
   const { tenantId, copyId, rows } = copy;
-  // What was stored goes in the statement that reads the facts: a page has few statements, and no INSERT stands beside it.
-  const found = await readMatched(copy, which, now, { silence: which.those, coming: which.those });
+  const found = await readQuietFacts(copy, dealIds, now, JUDGED);
   if (!found) return;
-  withMatchedDeals.set(copyId, true);
   const schedules = found.deals.map((facts) => ({
     dealId: facts.dealId,
     schedule: scheduleOf(facts, found.copy.rules, now.getTime()),
-    begun: facts.begun,
+    begun: found.begun[facts.dealId] ?? [],
   }));
-  await rows(STORE, [tenantId, copyId, jsonRows(schedules.flatMap(phasesOf))]);
+  const phases = schedules.flatMap(({ dealId, schedule }) => phasesOf(dealId, schedule));
+  await rows(STORE, [tenantId, copyId, jsonRows(phases)]);
   await storeComing(copy, found, now);
-  const first = found.deals.flatMap(firstMailOf);
-  if (first.length > 0) await rows(KEEP_FIRST_MAIL, [tenantId, copyId, jsonRows(first)]);
-  await storeSnoozeEnds(copy, found.deals, found.copy.rules, now);
+  await keepOfDeals(copy, KEEP_FIRST_MAIL, found.deals, firstMailOf);
+  await keepOfDeals(copy, KEEP_SNOOZE_END, found.deals, (facts) => {
+    const end = snoozeEnd(facts, found.copy.rules, now.getTime());
+    return end === null ? null : { at: new Date(end).toISOString() };
+  });
   await tell(copy, schedules, now, telling);
 }
 
-interface DealSchedule {
+/** Keeps in the rows of deals what {@link of} says; of most it is nothing. */
+async function keepOfDeals(
+  { tenantId, copyId, rows }: CopyScope,
+  sql: string,
+  deals: readonly DealFacts[],
+  of: (facts: DealFacts) => object | null,
+): Promise<void> {
+  const kept = deals.map((facts) => [facts.dealId, of(facts)] as const).filter(([, what]) => what !== null);
+  if (kept.length === 0) return;
+  await rows(sql, [tenantId, copyId, JSON.stringify(Object.fromEntries(kept)), kept.map(([id]) => id)]);
+}
+
+/** A deal, and the phases that had begun of what was stored of it. */
+interface Taken {
   dealId: number;
-  schedule: readonly Phase[];
+  begun: BegunPhase[];
 }
 
 /** Tells of flips each by its deal, and of deals that are judged for the first time by one word for the connection. */
 async function tell(
   copy: CopyScope,
-  schedules: readonly (DealSchedule & { begun: readonly BegunPhase[] })[],
+  schedules: readonly (Taken & { schedule: readonly Phase[] })[],
   now: Date,
   telling: Telling,
 ): Promise<void> {
@@ -166,17 +168,8 @@ async function tell(
 
 /** Judges those of these deals that are matched by what is coming; what is stored of them stands. */
 export async function judgeByComing(copy: CopyScope, dealIds: readonly number[], now: Date): Promise<void> {
-  const found = await readMatched(copy, { those: GIVEN, parameters: [dealIds] }, now, { coming: GIVEN });
+  const found = await readQuietFacts(copy, dealIds, now, JUDGED_BY_COMING);
   if (found) await storeComing(copy, found, now);
-}
-
-function readMatched(
-  copy: CopyScope,
-  { those, parameters, besides }: Those,
-  now: Date,
-  taken: { silence?: string; coming: string },
-): Promise<QuietFacts | null> {
-  return readFacts(copy, `d.crm_id IN (${those}) AND ${isMatched("d.crm_id")}`, parameters, now, { ...taken, besides });
 }
 
 /** Of deals about which the coming standards say, from now on, something else than those that hold. */
@@ -206,13 +199,9 @@ export async function storeAllComing(copy: CopyScope, now: Date): Promise<void> 
   const { tenantId, copyId, rows } = copy;
   // An array, because nothing is known yet of a table that was just filled: as a join it took a minute for 12,000 deals.
   const those = `ARRAY (SELECT c.deal_id FROM coming_silence c WHERE c.tenant_id = $1 AND c.copy_id = $2)`;
-  const left = await rows<{ dealId: number; begun: BegunPhase[] }>(
-    `WITH ${begunOf(`s.deal_id = ANY (${those})`)}
-     SELECT deal_id AS "dealId", phases AS begun FROM begun
-     WHERE jsonb_path_exists(phases, '$[1 to last] ? (@.isTold == false)')`,
-    [tenantId, copyId, now],
-    { dealId: "number", begun: "json" },
-  );
+  const sql = `WITH ${begunOf(those)} SELECT deal_id AS "dealId", phases AS begun FROM begun
+    WHERE jsonb_path_exists(phases, '$[1 to last] ? (@.isTold == false)')`;
+  const left = await rows<Taken>(sql, [tenantId, copyId, now], { dealId: "number", begun: "json" });
   await tellFlips(
     copy,
     left.flatMap(({ dealId, begun }) => flipsOf(dealId, begun, null, now.getTime())),
@@ -228,29 +217,5 @@ export async function markHolding({ tenantId, copyId, rows }: CopyScope, now: Da
   await rows(MARK_HOLDING, [tenantId, copyId, now]);
 }
 
-const text = (at: number | null | undefined) => (at == null ? null : new Date(at).toISOString());
-
 const phasesBy = (facts: DealFacts, rules: QuietRules, now: Date) =>
-  phasesOf({ dealId: facts.dealId, schedule: scheduleOf(facts, rules, now.getTime()) });
-
-function phasesOf({ dealId, schedule }: DealSchedule): object[] {
-  return schedule.map(({ from, verdict, since }, phase) => ({
-    ...{ dealId, phase, verdict, since: text(since) },
-    from: phase === 0 ? null : text(from),
-    until: text(schedule[phase + 1]?.from),
-    isTold: phase === 0 || schedule[phase - 1]?.verdict === verdict,
-  }));
-}
-
-/** The CRM moves the time of our latest mail with each one: the first that was seen is kept. */
-function firstMailOf({ dealId, addedAt, hasFirstMail, contacts }: DealFacts): object[] {
-  if (hasFirstMail) return [];
-  const mails = contacts.filter(({ kind, at }) => kind === "OUTGOING_MAIL" && (addedAt === null || at >= addedAt));
-  const [first] = mails.sort((a, b) => a.at - b.at || a.crmId - b.crmId);
-  return first ? [{ dealId, at: text(first.at), personId: first.crmId }] : [];
-}
-
-const KEEP_FIRST_MAIL = `
-  UPDATE deal d SET first_mail_at = r.at, first_mail_person_id = r."personId"
-  FROM jsonb_to_recordset($3::jsonb) AS r ("dealId" bigint, at timestamptz, "personId" bigint)
-  WHERE d.tenant_id = $1 AND d.copy_id = $2 AND d.crm_id = r."dealId"`;
+  phasesOf(facts.dealId, scheduleOf(facts, rules, now.getTime()));

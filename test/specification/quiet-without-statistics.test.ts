@@ -1,0 +1,133 @@
+import { judgeChanged, judgeDeals } from "../../src/briefing/quiet/stored-silence";
+import { type CopyScope, Database } from "../../src/database/database";
+import type { SyncResource } from "../../src/entities/sync-run";
+import { markRead } from "../support/copy";
+import { NOW } from "../support/quiet-facts";
+import { useDatabase } from "../support/world";
+
+/** A copy that was filled a moment ago: no autovacuum has come by, and PostgreSQL takes each table for nearly empty. */
+const DEALS = 3_000;
+const MATCHED = 50;
+const PAGE = 500;
+/** Of each table: of the page, and of each matched deal; and of the deals all of the copy once, where an UPDATE of some finds them so. */
+const MOST_ROWS = PAGE + 40 * MATCHED;
+const MOST_DEALS = MOST_ROWS + DEALS;
+
+const database = useDatabase();
+let tenantId: number;
+
+const each = "generate_series(1, $2::int) g";
+const at = (days: string) => `to_timestamp(${NOW / 1_000}) - (${days}) * interval '1 day'`;
+const FILL = [
+  `INSERT INTO synced_copy (tenant_id, id, crm_company_id, crm_user_id, state, created_at) SELECT $1, 1, 1, 1, 'LIVE', now() WHERE $2 > 0`,
+  `INSERT INTO stage SELECT $1, 1, g, '', g, 1, 20 FROM ${each} WHERE g <= 5`,
+  `INSERT INTO person (tenant_id, copy_id, crm_id, name, emails, phones, custom_fields, last_incoming_mail_time, last_outgoing_mail_time)
+   SELECT $1, 1, g, '', '[]', '[]', '{}', ${at("g % 40")}, ${at("g % 30")} FROM ${each}`,
+  `INSERT INTO deal (tenant_id, copy_id, crm_id, title, status, person_id, stage_id, participants_count, participants_due,
+     participants_known, stage_change_time, add_time, custom_fields)
+   SELECT $1, 1, g, '', 'open', g, g % 5 + 1, 1, false, true, ${at("50")}, ${at("60")}, '{}' FROM ${each}`,
+  `INSERT INTO deal_participant SELECT $1, 1, g, g % $2 + 1 FROM ${each}`,
+  `INSERT INTO activity (tenant_id, copy_id, crm_id, subject, type, deal_id, person_id, participant_ids, due_at, due_has_time, done, happened_at)
+   SELECT $1, 1, g, '', 'call', g, g, '{}', ${at("g % 20")}, true, true, ${at("g % 20")} FROM ${each}`,
+  `INSERT INTO note (tenant_id, copy_id, crm_id, content, deal_id, add_time) SELECT $1, 1, g, '', g, ${at("g % 50")} FROM ${each}`,
+  `INSERT INTO meeting (tenant_id, id, external_id, title, starts_at, owner_email, recorded_by, recorded_at)
+   SELECT $1, md5(g::text)::uuid, g, '', ${at("g % 25 - 9")}, '', '', now() FROM ${each}`,
+  `INSERT INTO meeting_attendee (tenant_id, meeting_id, position, email, side, match_status, match_reason, candidate_ids, organization_status, organization_reason)
+   SELECT $1, md5(g::text)::uuid, 0, '', 'BUYER', 'NONE', '', '{}', 'NONE', '' FROM ${each}`,
+  `INSERT INTO meeting_match (tenant_id, meeting_id, copy_id, starts_at, status, reason, deal_id, candidates, matched_at, fingerprint)
+   SELECT $1, md5(g::text)::uuid, 1, now(), 'MATCHED', '', g, '[]', now(), '' FROM ${each} WHERE g <= ${MATCHED}`,
+  `INSERT INTO matched_record SELECT $1, 1, 'DEAL', g, md5(g::text)::uuid FROM ${each} WHERE g <= ${MATCHED}`,
+];
+
+beforeAll(async () => {
+  tenantId = await database.tenantId("acme");
+  const tables = await database.query<{ name: string }>(
+    "SELECT relname AS name FROM pg_stat_user_tables WHERE schemaname = 'public'",
+  );
+  for (const { name } of tables) await database.query(`ALTER TABLE ${name} SET (autovacuum_enabled = off)`);
+  for (const sql of FILL) await database.query(sql, [tenantId, DEALS]);
+  await markRead(database, tenantId, 1, new Date(NOW));
+});
+
+/** By table, what a transaction has read of it so far. */
+async function rowsRead({ rows }: CopyScope): Promise<Record<string, number>> {
+  const found = await rows<{ name: string; read: number }>(
+    `SELECT relname::text AS name, coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0) AS read FROM pg_stat_xact_user_tables`,
+    [],
+    { name: "text", read: "number" },
+  );
+  return Object.fromEntries(found.filter(({ read }) => read > 0).map(({ name, read }) => [name, read]));
+}
+
+const page = Array.from({ length: PAGE }, (_, index) => index + 1);
+
+// Seen red with the deals found by a join and their facts by plain conditions: 9,000,000 participants and persons, 450,000 activities.
+test.each<[SyncResource, number]>([
+  ["DEALS", MATCHED],
+  ["PERSONS", MATCHED],
+  ["DEAL_PARTICIPANTS", MATCHED],
+  ["ACTIVITIES", MATCHED],
+  ["NOTES", MATCHED],
+])(
+  "a page of %s reads what its matched deals are judged by, however little is known of the tables",
+  async (resource, judged) => {
+    for (const round of ["first", "again"]) {
+      const read = await new Database(database.dataSource).tenant(tenantId).transaction(async (scope) => {
+        const copy = { ...scope, copyId: 1 };
+        if (resource === "DEALS")
+          await copy.rows("UPDATE deal_silence SET judged_as = '' WHERE tenant_id = $1", [tenantId]);
+        const before = await rowsRead(copy);
+        await judgeChanged(copy, resource, page, [], new Date(NOW));
+        const after = await rowsRead(copy);
+        return Object.entries(after).map(([name, rows]): [string, number] => [name, rows - (before[name] ?? 0)]);
+      });
+      expect([round, ...read.filter(([table, rows]) => rows > (table === "deal" ? MOST_DEALS : MOST_ROWS))]).toEqual([
+        round,
+      ]);
+      const marked = "SELECT 1 FROM deal_silence WHERE tenant_id = $1 AND is_listed";
+      expect((await database.query(marked, [tenantId])).length).toBe(judged);
+    }
+  },
+);
+
+/** Within a transaction that is rolled back. @returns how many activities were read to judge deals after their values have changed */
+function activitiesRead(before: string, change: string): Promise<number> {
+  class Undone extends Error {}
+  let read = Number.NaN;
+  return new Database(database.dataSource)
+    .tenant(tenantId)
+    .transaction(async (scope) => {
+      const copy = { ...scope, copyId: 1 };
+      await copy.rows(before, [tenantId]);
+      await judgeDeals(copy, page, new Date(NOW));
+      const { activity = 0 } = await rowsRead(copy);
+      await copy.rows(`UPDATE deal SET value = 1, update_time = now() WHERE tenant_id = $1`, [tenantId]);
+      await copy.rows(change, [tenantId]);
+      await judgeChanged(copy, "DEALS", page, [], new Date(NOW));
+      read = ((await rowsRead(copy)).activity ?? 0) - activity;
+      const marked = "SELECT 1 FROM deal_silence WHERE tenant_id = $1 AND is_listed AND negative_value = -1";
+      expect((await copy.rows(marked, [tenantId])).length).toBe(MATCHED);
+      throw new Undone();
+    })
+    .catch((error: unknown) => {
+      if (!(error instanceof Undone)) throw error;
+      return read;
+    });
+}
+
+const CLEARED = "DELETE FROM deal_participant WHERE tenant_id = $1";
+const NOTHING = "SELECT $1::bigint";
+const counted = (count: string) => `UPDATE deal SET participants_count = ${count} WHERE tenant_id = $1`;
+
+// Seen red with deals of no participants judged by each page.
+test.each([
+  ["with participants", NOTHING, NOTHING, 0],
+  ["of which it is not known who takes part", counted("NULL"), NOTHING, 0],
+  ["with nobody, and none was there before", `WITH gone AS (${CLEARED}) ${counted("0")}`, NOTHING, 0],
+  ["with nobody, which has taken those that there were", counted("0"), CLEARED, MATCHED],
+])(
+  "a page that changes the values of deals %s judges those whose participants it took",
+  async (_kind, before, change, activities) => {
+    expect(await activitiesRead(before, change)).toBe(activities);
+  },
+);
