@@ -95,7 +95,7 @@ async function compare(
     await scope.transaction(async (transaction) => {
       const copy = { ...transaction, copyId: FILLING.from };
       await holdCopyToJudge(transaction, copy.copyId);
-      const { ids } = await writeDeals(copy, deals, 0);
+      const { ids } = await writeDeals(deals, 0)(copy);
       if (ids.length !== PAGE) throw new Error("not all deals of the page were written");
       if (judges) await judgeChanged(copy, "DEALS", ids, [], new Date());
     });

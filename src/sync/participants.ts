@@ -3,11 +3,10 @@ import { GAP_CODE_OF } from "../connections/known-gaps";
 import type { CrmApi } from "../crm/api";
 import { CrmError, stopBehind } from "../crm/errors";
 import type { CrmDeal } from "../crm/parsing/records";
-import type { CopyScope } from "../database/database";
 import { jsonRows } from "../database/upsert";
 import { SyncedCopyRow } from "../entities/connection";
 import { SyncRunRow, type SyncStepRow } from "../entities/sync-run";
-import { commitPiece, copyOf, judged, type RunContext } from "./commit";
+import { commitPiece, copyOf, type HeldCopy, judged, type RunContext } from "./commit";
 import { type FoundGap, isSubFetchFailure, recordGaps } from "./failures";
 import {
   affordable,
@@ -174,7 +173,7 @@ export async function commitAnswers(
   const shown = await readAgain(context, api, oddOnes);
   if (isRefutedBy(oddOnes, shown)) await refuteRule(copy);
   const change = await commitPiece(context, "DEAL_PARTICIPANTS", async (inner) => {
-    await judged(context, inner, "DEALS", [], () => writeDeals(inner, shown, 0));
+    await judged(context, inner, "DEALS", [], () => writeDeals(shown, 0)(inner));
     return writeAnswers(context, inner, answers, walk.mark);
   });
   walk.rule = await confirmRule(copy, agreeing(answers.known));
@@ -206,7 +205,7 @@ const GAP_MESSAGE =
  */
 async function writeAnswers(
   { judging, clock }: RunContext,
-  copy: CopyScope,
+  copy: HeldCopy,
   { known, failures, requests }: Answers,
   mark: Date | null,
 ): Promise<StepChange> {
@@ -215,7 +214,7 @@ async function writeAnswers(
   const ids = known.map(({ dealId }) => dealId);
   const [gone] = await rows<{ removed: number }>(FORGET, [tenantId, copyId, present, ids, mark], { removed: "number" });
   const added = await rows(ADD, [tenantId, copyId, present]);
-  await judging.judge(copy, "DEAL_PARTICIPANTS", ids, []);
+  if (copy.hasMatchedDeals) await judging.judge(copy, "DEAL_PARTICIPANTS", ids, []);
   const gaps = failures.map(
     ({ dealId, error }): FoundGap => ({ crmId: dealId, code: GAP_CODE_OF[error.code], message: GAP_MESSAGE }),
   );

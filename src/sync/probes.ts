@@ -97,11 +97,12 @@ async function look(context: RunContext, api: CrmApi, probed: Probed, ids: reado
   const rejected = pages.flatMap((page) => page.rejected);
   const shown = new Set([...records.map(({ id }) => id), ...idsOfRejected(rejected)]);
   const leftOut = ids.filter((id) => !shown.has(id));
+  const write = list.ready(records, rejected.length);
   const gone = await missedBefore(copyOf(context), resource, longAgo(clock()), leftOut);
   if (gone.length > 0) await requireSight(context, probed);
   await commitPiece(context, resource, async (copy): Promise<StepChange> => {
     const written = await judged(context, copy, resource, [...shown, ...gone], async () => {
-      const page = await list.write(copy, records, rejected.length);
+      const page = await write(copy);
       const unchanged = records.length - page.ids.length - page.removed;
       const removed = page.removed + (await removeRecords(copy, list.entity, gone));
       return { ids: page.ids, gone: [...page.gone, ...gone], unchanged, removed };

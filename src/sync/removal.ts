@@ -2,7 +2,7 @@ import { Any } from "typeorm";
 import type { CopyScope } from "../database/database";
 import { AbsentRecordRow } from "../entities/sync-list";
 import type { SyncResource } from "../entities/sync-run";
-import { copyOf, count, inRun, judged, type RunContext } from "./commit";
+import { copyOf, count, type HeldCopy, inRun, judged, type RunContext } from "./commit";
 import { LISTS, type ListResource } from "./lists";
 import { endPass, type ListState, leavePass, movePass, type Pass } from "./passes";
 import { type Absence, isMuch } from "./plan";
@@ -103,7 +103,7 @@ export async function removeUnseen(
 }
 
 /** @returns how many were removed; 0 at the end */
-async function removeBatch(context: RunContext, copy: CopyScope, resource: ListResource): Promise<number> {
+async function removeBatch(context: RunContext, copy: HeldCopy, resource: ListResource): Promise<number> {
   const gone = await takeAbsent(copy, resource);
   await judged(context, copy, resource, gone, async () => {
     await removeRecords(copy, LISTS[resource].entity, gone);

@@ -89,20 +89,31 @@ const ownRun = ({ tenantId }: TenantScope, { runId, leaseId }: ClaimedRun) => ({
   state: "RUNNING" as const,
 });
 
-/** Says that the worker lives. @returns false where the run is no longer its own, or its authorization has ended */
-export async function extendLease(scope: TenantScope, run: ClaimedRun, now: Date): Promise<boolean> {
+/** What a transaction that holds a run knows of its copy. */
+export interface Held {
+  /** A deal is matched, so that changes of records may change what is said of its silence. */
+  hasMatchedDeals: boolean;
+}
+
+/** Says that the worker lives. @returns null where the run is no longer its own, or its authorization has ended */
+export async function extendLease(scope: TenantScope, run: ClaimedRun, now: Date): Promise<Held | null> {
   const leaseUntil = new Date(now.getTime() + LEASE_MS);
-  const held = await scope.rows(
-    `UPDATE sync_run SET lease_until = $4 WHERE tenant_id = $1 AND id = $2 AND lease_id = $3 AND state = 'RUNNING'
-       AND EXISTS (SELECT 1 FROM connection c WHERE c.tenant_id = $1 AND c.copy_id = $5 AND c.state = 'CONNECTED')
-     RETURNING 1 AS held`,
+  const [held] = await scope.rows<Held>(
+    `WITH extended AS (
+       UPDATE sync_run SET lease_until = $4 WHERE tenant_id = $1 AND id = $2 AND lease_id = $3 AND state = 'RUNNING'
+         AND EXISTS (SELECT 1 FROM connection c WHERE c.tenant_id = $1 AND c.copy_id = $5 AND c.state = 'CONNECTED')
+       RETURNING 1
+     )
+     SELECT EXISTS (SELECT 1 FROM matched_record m WHERE m.tenant_id = $1 AND m.copy_id = $5 AND m.entity = 'DEAL') AS "hasMatchedDeals"
+     FROM extended`,
     [scope.tenantId, run.runId, run.leaseId, leaseUntil, run.copyId],
+    { hasMatchedDeals: "flag" },
   );
-  if (held.length === 0) return false;
+  if (!held) return null;
   scope.afterCommit(() => {
     run.leaseUntil = leaseUntil;
   });
-  return true;
+  return held;
 }
 
 /** Called right before a request: another worker may have the run by now. @throws RunLostError */

@@ -10,7 +10,7 @@ import { endPass, keepAside, type ListState, leavePass, movePass, noteAnew, type
 import { clockOf, isMuch, rests, WALKS_APART_MS } from "./plan";
 import { beginAbsence, countAbsence, removeUnseen, seen } from "./removal";
 import type { StepChange } from "./runs";
-import { isDeleted } from "./writers";
+import { isDeleted, type Write } from "./writers";
 
 /** The walks of a removing pass are over: what neither has seen is being removed. */
 const WALKS_OVER = 3;
@@ -25,6 +25,7 @@ interface ReadPage extends CrmPage<{ id: number }> {
   askedAt: Date;
   /** The highest id that the walk has shown. */
   lastId: number;
+  write: Write;
   committed?: () => number;
 }
 
@@ -119,7 +120,8 @@ async function* readPages(
       continue;
     }
     lastId = requireNew(resource, page, lastId);
-    yield { ...page, askedAt, lastId, committed };
+    const write = LISTS[resource].ready(page.records, page.rejected.length);
+    yield { ...page, askedAt, lastId, write, committed };
     if (page.next === null || context.mustPause()) return;
     isCheckpoint = false;
     cursor = page.next;
@@ -174,9 +176,8 @@ async function commitPage(
   const change = await inRun(context, async (copy) => {
     if (pass.removes) await seen(copy, resource, shownIds(page));
     const list = LISTS[resource];
-    const write = () => list.write(copy, page.records, page.rejected.length);
     const leaving = page.records.filter((record) => list.moves || isDeleted(record)).map(({ id }) => id);
-    const { ids, removed } = await judged(context, copy, resource, leaving, write);
+    const { ids, removed } = await judged(context, copy, resource, leaving, () => page.write(copy));
     if (page.records.length > 0) await list.after?.(context.settling, copy, page.records);
     if (page.rejected.length > 0 || state.hasRejected) await keepAside(copy, resource, page, clock());
     if (pass.kind === "CHANGES" && ids.length > 0) {
