@@ -6,11 +6,22 @@ import { DAY_MS } from "../platform/clock";
 import { count, inRun, judged, type RunContext } from "./commit";
 import { isListFailure } from "./failures";
 import { LISTS, type ListResource, readUnknown } from "./lists";
-import { endPass, keepAside, type ListState, leavePass, movePass, noteAnew, type Pass, restartPass } from "./passes";
+import {
+  endPass,
+  keepAside,
+  type ListState,
+  leavePass,
+  movePass,
+  noteAnew,
+  type Pages,
+  type Pass,
+  type ReadPage,
+  restartPass,
+} from "./passes";
 import { clockOf, isMuch, rests, WALKS_APART_MS } from "./plan";
 import { beginAbsence, countAbsence, removeUnseen, seen } from "./removal";
 import type { StepChange } from "./runs";
-import { isDeleted, type Write } from "./writers";
+import { isDeleted } from "./writers";
 
 /** The walks of a removing pass are over: what neither has seen is being removed. */
 const WALKS_OVER = 3;
@@ -19,15 +30,6 @@ const CURSOR_LIFE_MS = DAY_MS;
 
 /** PAUSED and WAITS: it goes on with a later turn, or run. */
 type Outcome = "ENDED" | "PAUSED" | "WAITS";
-
-interface ReadPage extends CrmPage<{ id: number }> {
-  /** When it was asked for, by our clock. */
-  askedAt: Date;
-  /** The highest id that the walk has shown. */
-  lastId: number;
-  write: Write;
-  committed?: () => number;
-}
 
 /** Makes a pass through a list from where it stands, a page a commit. */
 export async function walkPass(
@@ -87,7 +89,9 @@ async function walkOnce(
   state: ListState,
   pass: Pass,
 ): Promise<"ENDED" | "PAUSED" | "WALKED"> {
-  for await (const page of oneAhead(readPages(context, resource, state, pass))) {
+  const pages = state.ahead?.pass === pass ? state.ahead.pages : oneAhead(readPages(context, resource, state, pass));
+  state.ahead = null;
+  for await (const page of pages) {
     const { ended, ...change } = await commitPage(context, resource, state, pass, page);
     const seconds = page.committed?.();
     context.logger.debug({ resource, ...change, seconds, correlationId: page.correlationId }, "a page was committed");
@@ -97,12 +101,7 @@ async function walkOnce(
   return "PAUSED";
 }
 
-async function* readPages(
-  context: RunContext,
-  resource: ListResource,
-  state: ListState,
-  pass: Pass,
-): AsyncGenerator<ReadPage> {
+async function* readPages(context: RunContext, resource: ListResource, state: ListState, pass: Pass): Pages {
   let { cursor, lastId } = pass;
   let isCheckpoint = cursor !== null;
   for (;;) {
@@ -122,6 +121,7 @@ async function* readPages(
     lastId = requireNew(resource, page, lastId);
     const write = LISTS[resource].ready(page.records, page.rejected.length);
     yield { ...page, askedAt, lastId, write, committed };
+    if (page.next === null && !pass.removes) state.whenRead?.();
     if (page.next === null || context.mustPause()) return;
     isCheckpoint = false;
     cursor = page.next;
@@ -221,20 +221,29 @@ async function placeAfter(
   return { ...place, lastId: 0, walk: 2, firstWalkEndedAt: isMuch(absence) ? now : null };
 }
 
+/** Asks for a pass's first page before its turn, which `walkPass` then takes: of a pass that begins, and that removes nothing. */
+export function readAhead(context: RunContext, resource: ListResource, state: ListState, pass: Pass): void {
+  if (pass.cursor !== null || pass.removes || rests(pass, context.clock()) || context.mustPause()) return;
+  state.ahead = { pass, pages: oneAhead(readPages(context, resource, state, pass)) };
+}
+
 /**
- * Reads one page ahead while the caller commits the one before, never more: two pages are in memory at most. What was
- * read ahead of a commit that fails is dropped.
+ * Reads one page ahead, from now on, while the caller commits the one before, never more: two pages are in memory at most.
+ * What was read ahead of a commit that fails is dropped.
  */
-async function* oneAhead<T>(pages: AsyncGenerator<T>): AsyncGenerator<T> {
+function oneAhead(pages: Pages): Pages {
   const ask = () => {
     const asked = pages.next();
     // It may fail while the page before is being committed: whoever awaits it hears of it when its turn comes.
     asked.catch(() => undefined);
     return asked;
   };
-  let next = ask();
-  for (let page = await next; !page.done; page = await next) {
-    next = ask();
-    yield page.value;
-  }
+  const first = ask();
+  return (async function* () {
+    let next = first;
+    for (let page = await next; !page.done; page = await next) {
+      next = ask();
+      yield page.value;
+    }
+  })();
 }
