@@ -17,22 +17,27 @@ import {
   type RunContext,
   reservationsOf,
 } from "./commit";
-import { failureOf, gapOf, isListFailure, type RunFailure, RunLostError, recordGaps } from "./failures";
+import { probeMatched, refreshMeeting } from "./gone";
 import { LISTS, type ListResource } from "./lists";
 import { areDealsOfMeetingsDue } from "./participant-queue";
 import { askParticipants } from "./participants";
 import { begunOf, type ListState, passOf, readLists } from "./passes";
 import { MAIN_LISTS, type PassKind, passesOf } from "./plan";
-import { probeMatched, refreshMeeting } from "./probes";
 import {
   type ClaimedRun,
   claimRun,
   endRun,
   extendLease,
+  failureOf,
+  gapOf,
   insertSteps,
+  isListFailure,
   noteFailure,
+  type RunFailure,
+  RunLostError,
   type RunRef,
   readSteps,
+  recordGaps,
   releaseRun,
   setStepState,
 } from "./runs";

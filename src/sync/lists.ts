@@ -128,6 +128,13 @@ export const LISTS: Record<ListResource, List> = {
   NOTES,
 };
 
+/**
+ * Whether a record that is gone is removed from a list. Not from the users: whether the CRM lists deactivated ones is not
+ * known, and their names belong to what they did.
+ */
+export const isRemovable = (resource: SyncResource): boolean =>
+  resource !== "USERS" && resource !== "DEAL_PARTICIPANTS";
+
 /** Lists that are read less often are read at once when a changed record names somebody, or something, that is unknown. */
 export async function readUnknown(
   { tenantId, copyId, rows, metadata }: CopyScope,

@@ -7,19 +7,24 @@ import { jsonRows } from "../database/upsert";
 import { SyncedCopyRow } from "../entities/connection";
 import { SyncRunRow, type SyncStepRow } from "../entities/sync-run";
 import { commitPiece, copyOf, type HeldCopy, judged, type RunContext } from "./commit";
-import { type FoundGap, isSubFetchFailure, recordGaps } from "./failures";
 import {
   affordable,
+  agreeing,
+  confirmRule,
   countDue,
   GROUPS,
+  isRefutedBy,
   lonelyDeals,
   nearestMeetings,
   nextDeals,
+  odd,
   planTurn,
   type QueuedDeal,
+  type RuleOfOne,
+  readRule,
+  refuteRule,
 } from "./participant-queue";
-import { agreeing, confirmRule, isRefutedBy, odd, type RuleOfOne, readRule, refuteRule } from "./rule-of-one";
-import { NO_CHANGE, type StepChange, setStepState } from "./runs";
+import { type FoundGap, isSubFetchFailure, NO_CHANGE, recordGaps, type StepChange, setStepState } from "./runs";
 import { writeDeals } from "./writers";
 
 /** Deals asked for between two commits: a crash repeats at most this many requests. */

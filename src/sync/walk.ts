@@ -2,9 +2,8 @@ import type { CrmPage } from "../crm/api";
 import { CrmError } from "../crm/errors";
 import { idsOfRejected } from "../crm/parsing/page";
 import type { CopyScope } from "../database/database";
-import { DAY_MS } from "../platform/clock";
 import { count, inRun, judged, type RunContext } from "./commit";
-import { isListFailure } from "./failures";
+import { beginAbsence, countAbsence, removeUnseen, seen } from "./gone";
 import { LISTS, type ListResource, readUnknown } from "./lists";
 import {
   endPass,
@@ -18,15 +17,12 @@ import {
   type ReadPage,
   restartPass,
 } from "./passes";
-import { clockOf, isMuch, rests, WALKS_APART_MS } from "./plan";
-import { beginAbsence, countAbsence, removeUnseen, seen } from "./removal";
-import type { StepChange } from "./runs";
+import { clockOf, isMuch, isStuck, mustWait, rests } from "./plan";
+import { isListFailure, type StepChange } from "./runs";
 import { isDeleted } from "./writers";
 
 /** The walks of a removing pass are over: what neither has seen is being removed. */
 const WALKS_OVER = 3;
-/** How long a cursor that is not accepted is tried again; its life is not documented. */
-const CURSOR_LIFE_MS = DAY_MS;
 
 /** PAUSED and WAITS: it goes on with a later turn, or run. */
 type Outcome = "ENDED" | "PAUSED" | "WAITS";
@@ -68,19 +64,6 @@ async function restartWhere(
     await restartPass(copy, pass);
     if (hasNoEnd) await noteAnew(copy, pass, now);
   });
-}
-
-/** Where a walk shows that much is gone, the next one is to be of another moment. */
-function mustWait({ walk, cursor, firstWalkEndedAt }: Pass, now: Date): boolean {
-  if (walk !== 2 || cursor !== null || firstWalkEndedAt === null) return false;
-  // A clock that was far ahead then must not keep the second walk from ever beginning.
-  return Math.abs(now.getTime() - firstWalkEndedAt.getTime()) < WALKS_APART_MS;
-}
-
-/** It failed with the first page that it asked for at its checkpoint, and goes on from there for long already. */
-function isStuck({ cursor, beganAt }: Pass, checkpoint: string | null, now: Date): boolean {
-  if (checkpoint === null || cursor !== checkpoint || beganAt === null) return false;
-  return now.getTime() - beganAt.getTime() > CURSOR_LIFE_MS;
 }
 
 async function walkOnce(
