@@ -158,6 +158,10 @@ const PERSONS = "/api/v2/persons";
 const DEALS = "/api/v2/deals";
 const asked = (path: string) => simulator.log.of("GET", path).length;
 
+/** Of the way through a whole list: behind one that goes on in another turn, what changed since is asked for. */
+const walkedCursors = (path: string) =>
+  simulator.log.of("GET", path).flatMap(({ query }) => (query.updated_since ? [] : [query.cursor ?? null]));
+
 /** Connects a tenant; the commit of the last page of persons waits for the session, and the first page of deals is read. */
 async function connectWithLastPersonHeld(tenant: string): Promise<void> {
   const last = visibleIds(simulator, userId).person?.at(-1);
@@ -186,7 +190,7 @@ test("while the last page of a list is committed the first one of the next list 
   await session.query("ROLLBACK");
   expect((await syncEnds(service, { tenant: "next-list" })).state).toBe("SUCCEEDED");
   for (const list of [PERSONS, DEALS, ACTIVITIES]) {
-    const cursors = simulator.log.of("GET", list).map(({ query }) => query.cursor ?? null);
+    const cursors = walkedCursors(list);
     expect(new Set(cursors).size).toBe(cursors.length);
   }
   await isExact("next-list");
@@ -242,6 +246,7 @@ test("SIGTERM while the next list's page is not answered gives the run back at o
   letGo();
   const other = await world.startService({ config: { clock } });
   expect((await syncEnds(other, { tenant: "stopped" })).state).toBe("SUCCEEDED");
-  expect(asked(PERSONS)).toBe(new Set(simulator.log.of("GET", PERSONS).map(({ query }) => query.cursor)).size);
+  const cursors = walkedCursors(PERSONS);
+  expect(new Set(cursors).size).toBe(cursors.length);
   await isExact("stopped");
 });
