@@ -158,9 +158,11 @@ const PERSONS = "/api/v2/persons";
 const DEALS = "/api/v2/deals";
 const asked = (path: string) => simulator.log.of("GET", path).length;
 
-/** Of the way through a whole list: behind one that goes on in another turn, what changed since is asked for. */
+/** Of the way through a whole list: besides, what changed since is asked for, and some records by their ids. */
 const walkedCursors = (path: string) =>
-  simulator.log.of("GET", path).flatMap(({ query }) => (query.updated_since ? [] : [query.cursor ?? null]));
+  simulator.log
+    .of("GET", path)
+    .flatMap(({ query: { updated_since, ids, cursor } }) => (updated_since || ids ? [] : [cursor ?? null]));
 
 /** Connects a tenant; the commit of the last page of persons waits for the session, and the first page of deals is read. */
 async function connectWithLastPersonHeld(tenant: string): Promise<void> {
