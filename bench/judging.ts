@@ -5,7 +5,7 @@ import { holdCopyToJudge } from "../src/connections/copies";
 import { CrmApi } from "../src/crm/api";
 import { CrmHttp } from "../src/crm/http";
 import { createDataSource } from "../src/database/data-source";
-import { type CopyScope, Database } from "../src/database/database";
+import { Database } from "../src/database/database";
 import { startEmbeddedPostgres } from "../src/database/embedded/embedded-postgres";
 import { entities } from "../src/entities";
 import { PersonRow } from "../src/entities/contact";
@@ -13,7 +13,7 @@ import { ActivityRow } from "../src/entities/context-record";
 import { DealRow } from "../src/entities/deal";
 import type { SyncResource } from "../src/entities/sync-run";
 import { Secret } from "../src/platform/keyring";
-import { type Written, writeActivities, writeDeals, writePersons } from "../src/sync/writers";
+import { type Write, writeActivities, writeDeals, writePersons } from "../src/sync/writers";
 import { NO_CRM } from "./api-filled";
 import { median } from "./api-load";
 import { fill, judgeTenants } from "./briefing-data";
@@ -43,7 +43,7 @@ interface Kind {
   resource: SyncResource;
   row: new () => object;
   /** @returns writes a page in the place of which these rows were changed, at an instant */
-  read(api: CrmApi, rows: readonly object[], at: string): Promise<(copy: CopyScope) => Promise<Written>>;
+  read(api: CrmApi, rows: readonly object[], at: string): Promise<Write>;
 }
 
 const ALL = { cursor: null };
@@ -69,7 +69,7 @@ const ofDeals = (name: string, isOfStage: boolean): Kind => ({
       addTime: text(row.addTime),
       updateTime: at,
     }));
-    return (copy) => writeDeals(copy, deals, 0);
+    return writeDeals(deals, 0);
   },
 });
 
@@ -93,7 +93,7 @@ const KINDS: Kind[] = [
         doneTime: new Date().toISOString(),
         updateTime: at,
       }));
-      return (copy) => writeActivities(copy, activities, 0);
+      return writeActivities(activities, 0);
     },
   },
   {
@@ -108,7 +108,7 @@ const KINDS: Kind[] = [
         ...mailed,
         id: crmId,
       }));
-      return (copy) => writePersons(copy, persons, 0);
+      return writePersons(persons, 0);
     },
   },
 ];

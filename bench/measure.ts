@@ -3,7 +3,8 @@ import { connect } from "../demo/consent";
 import { createDatabase } from "./database";
 import { type CrmEnvironment, type ProcessUse, runToEnd, startCrm, startService, useOf } from "./processes";
 import type { Reading } from "./reading";
-import { type SyncFigures, watchSync } from "./watch-sync";
+import { connectTenants, waitForRuns, withClient } from "./tenants";
+import { type SyncFigures, WARM_TENANT, watchSync } from "./watch-sync";
 
 export interface Measured extends SyncFigures, Reading {
   deals: number;
@@ -14,15 +15,23 @@ export interface Measured extends SyncFigures, Reading {
   copied: Reading;
 }
 
+export interface HowToMeasure {
+  /** Node's own, for the service. */
+  flags?: readonly string[];
+  /** The process has read the company once before, as a service that runs for days has: the compiler has seen its code. */
+  isWarm?: boolean;
+}
+
 /** A company of `deals` deals, databases and processes of its own: nothing is warm from a measurement before. */
-export async function measure(deals: number, serverUrl: string, flags: readonly string[] = []): Promise<Measured> {
+export async function measure(deals: number, serverUrl: string, how: HowToMeasure = {}): Promise<Measured> {
   const { crm, stop } = await startCrm(deals);
   try {
     // Once unmeasured: the simulator is then as warm for the service as for what it is compared with.
     await read("raw-reader.js", crm);
-    const sync = await measureSync(crm, await createDatabase(serverUrl, `sync_${deals}`), flags);
-    const fetched = await read("raw-reader.js", crm);
-    const copied = await read("raw-reader.js", crm, await createDatabase(serverUrl, `raw_${deals}`));
+    const sync = await measureSync(crm, await createDatabase(serverUrl, `sync_${deals}`), how);
+    const warm: Record<string, string> = how.isWarm ? { WARM: "1" } : {};
+    const fetched = await read("raw-reader.js", crm, undefined, warm);
+    const copied = await read("raw-reader.js", crm, await createDatabase(serverUrl, `raw_${deals}`), warm);
     return { deals, ...sync, ...countsOf(sync), fetched, copied };
   } finally {
     await stop();
@@ -67,10 +76,14 @@ function countsOf({
 export async function measureSync(
   crm: CrmEnvironment,
   databaseUrl: string,
-  flags: readonly string[],
+  { flags = [], isWarm = false }: HowToMeasure = {},
 ): Promise<SyncFigures & ProcessUse & { liveHeapBytes: number }> {
   const service = await startService({ crm, databaseUrl, flags });
   try {
+    if (isWarm) {
+      await connectTenants(service, [WARM_TENANT]);
+      await withClient(databaseUrl, (client) => waitForRuns(client, WARM_TENANT, ({ ended }) => ended === 1));
+    }
     const api = await Api.signIn(service.url, service.jwtSecret);
     const before = useOf(service.pid);
     const [figures] = await Promise.all([watchSync(databaseUrl), connect(api)]);

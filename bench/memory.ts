@@ -19,7 +19,7 @@ async function measure(deals: number, serverUrl: string, flags: readonly string[
   const { crm, stop } = await startCrm(deals);
   try {
     const database = await createDatabase(serverUrl, `memory_${deals}`);
-    const { steps, seconds, peakBytes, liveHeapBytes } = await measureSync(crm, database, flags);
+    const { steps, seconds, peakBytes, liveHeapBytes } = await measureSync(crm, database, { flags });
     const records = steps.reduce((sum, { resource, fetched, written }) => {
       return sum + (resource === "DEAL_PARTICIPANTS" ? written : fetched);
     }, 0);

@@ -134,7 +134,7 @@ async function compareSyncs(sides: [Side, Side], deals: number, pairs: number): 
   const measure = (side: Side, name: string) =>
     withTables(side, name, async (databaseUrl) => {
       const before = postgresMs(side);
-      const { cpuSeconds, seconds } = await side.version.measureSync(crm, databaseUrl, []);
+      const { cpuSeconds, seconds } = await side.version.measureSync(crm, databaseUrl);
       return { serviceMs: cpuSeconds * 1000, postgresMs: postgresMs(side) - before, ms: seconds * 1000 };
     });
   const run = `pairs_${process.pid}_sync`;

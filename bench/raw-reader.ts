@@ -115,9 +115,11 @@ class RawReader {
 }
 
 async function main(): Promise<never> {
-  const { CRM_BASE_URL = "", DATABASE_URL } = process.env;
+  const { CRM_BASE_URL = "", DATABASE_URL, WARM } = process.env;
   const keep = DATABASE_URL ? await copyInto(DATABASE_URL) : drop;
-  const reader = new RawReader(CRM_BASE_URL, await accessToken(process.env), keep);
+  const token = await accessToken(process.env);
+  if (WARM) await new RawReader(CRM_BASE_URL, token, keep).readAll();
+  const reader = new RawReader(CRM_BASE_URL, token, keep);
   return report(() => reader.readAll());
 }
 

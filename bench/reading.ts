@@ -15,9 +15,11 @@ export type Counts = Omit<Reading, "seconds" | keyof ProcessUse>;
 
 /** Prints the reading as the last line and ends the process. */
 export async function report(read: () => Promise<Counts>): Promise<never> {
-  const began = performance.now();
+  const [began, before] = [performance.now(), useOf("self").cpuSeconds];
   const counts = await read();
-  const reading: Reading = { seconds: (performance.now() - began) / 1000, ...counts, ...useOf("self") };
+  const { peakBytes, cpuSeconds } = useOf("self");
+  const use = { peakBytes, cpuSeconds: cpuSeconds - before };
+  const reading: Reading = { seconds: (performance.now() - began) / 1000, ...counts, ...use };
   process.stdout.write(`${JSON.stringify(reading)}\n`, () => process.exit(0));
   return new Promise(() => undefined);
 }

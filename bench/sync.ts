@@ -55,17 +55,19 @@ function options() {
       deals: { type: "string", default: "10000" },
       "peer-deals": { type: "string", default: "1000" },
       profile: { type: "string" },
+      warm: { type: "boolean", default: false },
     },
   });
   return {
     deals: wholeOption("deals", values.deals, FEWEST_DEALS, MOST_DEALS),
     usualDeals: wholeOption("peer-deals", values["peer-deals"], FEWEST_DEALS, MOST_DEALS),
     flags: values.profile ? ["--cpu-prof", `--cpu-prof-dir=${values.profile}`] : [],
+    isWarm: values.warm,
   };
 }
 
 async function main(): Promise<void> {
-  const { deals, usualDeals, flags } = options();
+  const { deals, usualDeals, ...how } = options();
   const directory = join(".data", `bench-${process.pid}`);
   const stops = [() => rmSync(directory, { recursive: true, force: true })] as (() => Promise<void> | void)[];
   try {
@@ -75,7 +77,7 @@ async function main(): Promise<void> {
     say(`Full sync of a simulated CRM: Node ${process.versions.node}, ${cpus().length} cores, durable PostgreSQL`);
     const small = await measure(Math.ceil(deals / SMALLER), url);
     show(small);
-    const large = await measure(deals, url, flags);
+    const large = await measure(deals, url, how);
     show(large);
     say(`\nMemory, ${whole(deals)} : ${whole(small.deals)} deals`);
     say(`  peak RSS   ${ratio(large.peakBytes, small.peakBytes)}`);

@@ -266,6 +266,8 @@ async function readBudget(database: Database, companyId: number, now: Date): Pro
  */
 class CompanyLedger {
   #row: Versioned | null = null;
+  /** Others have changed it: until it is read again it says what is known all the same. */
+  #isStale = false;
   /** Answers that are not stored yet. */
   #told: rules.Told[] = [];
   #turn: Promise<unknown> = Promise.resolve();
@@ -319,17 +321,19 @@ class CompanyLedger {
 
   async #change<T>(decide: (state: rules.BudgetState, now: Date) => Change<T>): Promise<T> {
     for (let attempt = 0; attempt < MOST_ATTEMPTS; attempt += 1) {
-      const isRemembered = this.#row !== null;
-      this.#row ??= await this.#read();
+      const remembered = this.#isStale ? null : this.#row;
+      const row = remembered ?? (await this.#read());
+      this.#row = row;
+      this.#isStale = false;
       const heard = this.#told.length;
-      const { state, result } = decide(this.#as(this.#row), this.parts.clock());
-      if (state === null && !isRemembered) return result;
-      if (state !== null && (await this.#stored(this.#row, state))) {
+      const { state, result } = decide(this.#as(row), this.parts.clock());
+      if (state === null && !remembered) return result;
+      if (state !== null && (await this.#stored(row, state))) {
         this.#told.splice(0, heard);
         return result;
       }
       // Others have changed it; or it refuses, and whether it still does is asked of the row itself.
-      this.#row = null;
+      this.#isStale = true;
     }
     throw new Error("the row of a company's budget was changed by others each time");
   }

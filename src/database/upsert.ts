@@ -17,22 +17,27 @@ export interface UpsertOptions {
   insertOnly?: readonly string[];
 }
 
+/** Writes rows that were made ready, within the caller's transaction. @returns the ids of those that were inserted or changed */
+export type Upsert = (copy: CopyScope) => Promise<number[]>;
+
 /**
- * Writes a page of synced rows in one statement: `jsonb_to_recordset` and ON CONFLICT, only rows that really differ,
- * and never an older state over a newer one (by `update_time`, where the table has it). All rows need the same keys.
- * @returns the ids of the rows that were inserted or changed
+ * A page of synced rows, written in one statement: `jsonb_to_recordset` and ON CONFLICT, only rows that really differ,
+ * and never an older state over a newer one (by `update_time`, where the table has it). All rows need the same keys. The
+ * text is made here, so that a transaction does not wait for it.
  */
-export async function upsertPage<T extends ObjectLiteral>(
-  { tenantId, copyId, rows, metadata }: CopyScope,
+export function upsertPage<T extends ObjectLiteral>(
   entity: ObjectType<T>,
   page: readonly Synced<T>[],
   options: UpsertOptions = {},
-): Promise<number[]> {
+): Upsert {
   const first = page[0];
-  if (!first) return [];
-  const sql = upsertStatement(metadata(entity), Object.keys(first), options);
-  const written = await rows<{ crm_id: number }>(sql, [tenantId, copyId, jsonRows(page)], { crm_id: "number" });
-  return written.map((row) => row.crm_id);
+  if (!first) return async () => [];
+  const [properties, json] = [Object.keys(first), jsonRows(page)];
+  return async ({ tenantId, copyId, rows, metadata }) => {
+    const sql = upsertStatement(metadata(entity), properties, options);
+    const written = await rows<{ crm_id: number }>(sql, [tenantId, copyId, json], { crm_id: "number" });
+    return written.map((row) => row.crm_id);
+  };
 }
 
 function upsertStatement(

@@ -12,9 +12,17 @@ import type { SyncResource } from "../entities/sync-run";
 import { type Clock, MINUTE_MS, SECOND_MS } from "../platform/clock";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
-import { RunLostError } from "./failures";
 import type { Judging, Settling } from "./lists";
-import { type ClaimedRun, COUNTED, countsParameters, extendLease, requireLease, type StepChange } from "./runs";
+import {
+  type ClaimedRun,
+  COUNTED,
+  countsParameters,
+  extendLease,
+  type Held,
+  RunLostError,
+  requireLease,
+  type StepChange,
+} from "./runs";
 
 /** Whoever watches a run hears of it so often at most, its beginnings and ends aside. */
 const TOLD_EVERY_MS = 250;
@@ -128,17 +136,20 @@ export const copyOf = ({ database, run }: Pick<RunContext, "database" | "run">):
   copyId: run.copyId,
 });
 
+/** A copy in a transaction that holds its run. */
+export interface HeldCopy extends CopyScope, Held {}
+
 /**
  * A transaction of a run (decision 0001): the copy must still be live and the run still ours, or nothing is written.
  * @throws RunLostError, NeedsReauthorizationError
  */
 export function inRun<T>(
   { database, run, clock }: Pick<RunContext, "database" | "run" | "clock">,
-  work: (copy: CopyScope) => Promise<T>,
+  work: (copy: HeldCopy) => Promise<T>,
 ): Promise<T> {
   return database.tenant(run.tenantId).transaction(async (scope) => {
-    await holdRun(scope, run, clock());
-    const done = await work({ ...scope, copyId: run.copyId });
+    const held = await holdRun(scope, run, clock());
+    const done = await work({ ...scope, copyId: run.copyId, ...held });
     await tell(scope, run);
     return done;
   });
@@ -148,11 +159,12 @@ export function inRun<T>(
  * Until the transaction ends, the copy stays live, its authorization holds and the run is ours.
  * @throws RunLostError or NeedsReauthorizationError where it is not so
  */
-export async function holdRun(scope: TenantScope, run: ClaimedRun, now: Date): Promise<void> {
+export async function holdRun(scope: TenantScope, run: ClaimedRun, now: Date): Promise<Held> {
   // Disconnecting retires the copy: it waits for the page in hand at most, and no later page is written.
   if (!(await holdCopyToJudge(scope, run.copyId))) throw new RunLostError("the copy is no longer live");
   // Whoever ends an authorization waits for the copy as well. A statement of its own, after that lock, sees what they did.
-  if (await extendLease(scope, run, now)) return;
+  const held = await extendLease(scope, run, now);
+  if (held) return held;
   if ((await connectedCopyId(scope)) === run.copyId) throw new RunLostError("the run was taken over or cancelled");
   throw new NeedsReauthorizationError(NEEDS_REAUTHORIZATION.message);
 }
@@ -169,7 +181,7 @@ async function tell(scope: TenantScope, run: ClaimedRun): Promise<void> {
 export async function commitPiece(
   context: RunContext,
   resource: SyncResource,
-  write: (copy: CopyScope) => Promise<StepChange>,
+  write: (copy: HeldCopy) => Promise<StepChange>,
 ): Promise<StepChange> {
   const change = await inRun(context, async (copy) => {
     const written = await write(copy);
@@ -182,16 +194,18 @@ export async function commitPiece(
 
 /**
  * Changes records, and judges the deals anew that hang on what was changed: before, where a record left its deal, or after.
+ * Most first syncs have no matched deal, and nothing to judge.
  * @param leaving records that may do so
  * @param change says which it has changed or removed
  */
 export async function judged<T extends { ids: readonly number[]; gone: readonly number[] }>(
   { judging }: RunContext,
-  copy: CopyScope,
+  copy: HeldCopy,
   resource: SyncResource,
   leaving: readonly number[],
   change: () => Promise<T>,
 ): Promise<T> {
+  if (!copy.hasMatchedDeals) return change();
   const before = leaving.length > 0 ? await judging.hangingOn(copy, resource, leaving) : [];
   const done = await change();
   const changed = new Set([...done.ids, ...done.gone]);

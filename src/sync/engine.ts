@@ -17,27 +17,32 @@ import {
   type RunContext,
   reservationsOf,
 } from "./commit";
-import { failureOf, gapOf, isListFailure, type RunFailure, RunLostError, recordGaps } from "./failures";
+import { probeMatched, refreshMeeting } from "./gone";
 import { LISTS, type ListResource } from "./lists";
 import { areDealsOfMeetingsDue } from "./participant-queue";
 import { askParticipants } from "./participants";
 import { begunOf, type ListState, passOf, readLists } from "./passes";
-import { MAIN_LISTS, passesOf } from "./plan";
-import { probeMatched, refreshMeeting } from "./probes";
+import { MAIN_LISTS, type PassKind, passesOf } from "./plan";
 import {
   type ClaimedRun,
   claimRun,
   endRun,
   extendLease,
+  failureOf,
+  gapOf,
   insertSteps,
+  isListFailure,
   noteFailure,
+  type RunFailure,
+  RunLostError,
   type RunRef,
   readSteps,
+  recordGaps,
   releaseRun,
   setStepState,
 } from "./runs";
 import { MEETING_LISTS, markRefreshed, meetingsToRefresh } from "./schedule-rows";
-import { walkPass } from "./walk";
+import { readAhead, walkPass } from "./walk";
 
 const BEAT_MS = 10 * SECOND_MS;
 /** A run that the operator's stop, or somebody else's lock, holds up looks again after this. */
@@ -131,10 +136,13 @@ export class SyncEngine {
     lists: ReadonlyMap<SyncResource, ListState>,
   ): Promise<boolean> {
     const unknown = new Set<SyncResource>();
-    for (const resource of SYNC_RESOURCES) {
-      const step = steps.get(resource);
-      const state = lists.get(resource);
-      if (!step || !state || step.state === "FAILED" || step.state === "CANCELLED") continue;
+    const planned = SYNC_RESOURCES.flatMap((resource) => {
+      const [step, state] = [steps.get(resource), lists.get(resource)];
+      return step && state && step.state !== "FAILED" && step.state !== "CANCELLED" ? [{ step, state }] : [];
+    });
+    for (const [index, { step, state }] of planned.entries()) {
+      const next = planned[index + 1];
+      state.whenRead = next ? () => this.#readAhead(context, next.step, next.state) : null;
       if (!(await this.#step(context, step, state))) return false;
       for (const named of state.unknown) if (!steps.has(named)) unknown.add(named);
     }
@@ -172,12 +180,12 @@ export class SyncEngine {
   }
 
   async #list(context: RunContext, step: SyncStepRow, resource: ListResource, state: ListState): Promise<boolean> {
-    const { run, clock, staleAfterMs } = context;
+    const { run } = context;
     const isDone = step.state === "SUCCEEDED";
-    const { tellsChanges } = LISTS[resource];
-    const begunBefore = new Set(step.state === "QUEUED" ? begunOf(state) : []);
-    const facts = { tellsChanges, list: state.list, wholeIsOpen: state.passes.has("WHOLE"), begunBefore, isDone };
-    for (const kind of passesOf(facts, clock(), staleAfterMs)) {
+    const { whenRead } = state;
+    const kinds = kindsOf(context, step, resource, state);
+    for (const [index, kind] of kinds.entries()) {
+      state.whenRead = index === kinds.length - 1 ? whenRead : null;
       const pass = passOf(state, resource, kind);
       const { updatedSince } = pass;
       if (!isDone) await setStepState(copyOf(context), run, resource, "RUNNING", { updatedSince });
@@ -185,6 +193,14 @@ export class SyncEngine {
     }
     if (!isDone) await setStepState(copyOf(context), run, resource, "SUCCEEDED");
     return true;
+  }
+
+  /** While the last page of a list is being committed, the first one of the next list is read. */
+  #readAhead(context: RunContext, step: SyncStepRow, state: ListState): void {
+    const { resource } = step;
+    if (resource === "DEAL_PARTICIPANTS") return;
+    const [kind] = kindsOf(context, step, resource, state);
+    if (kind) readAhead(context, resource, state, passOf(state, resource, kind));
   }
 
   async #participants(context: RunContext, step: SyncStepRow): Promise<boolean> {
@@ -252,6 +268,20 @@ export class SyncEngine {
       this.parts.logger.warn({ err: error, runId: run.runId }, "a lease could not be extended"),
     );
   }
+}
+
+/** The passes that a run makes through a list now. */
+function kindsOf(
+  { clock, staleAfterMs }: RunContext,
+  step: SyncStepRow,
+  resource: ListResource,
+  state: ListState,
+): PassKind[] {
+  const { tellsChanges } = LISTS[resource];
+  const begunBefore = new Set(step.state === "QUEUED" ? begunOf(state) : []);
+  const isDone = step.state === "SUCCEEDED";
+  const facts = { tellsChanges, list: state.list, wholeIsOpen: state.passes.has("WHOLE"), begunBefore, isDone };
+  return passesOf(facts, clock(), staleAfterMs);
 }
 
 function payFrom(state: ListState | undefined, payer: ListState["payer"]): void {

@@ -33,8 +33,8 @@ export interface Judging {
 /** How a list of the CRM is read, and where its records go. */
 export interface List<T extends { id: number } = { id: number }> {
   read(api: CrmApi, request: PageRequest): Promise<CrmPage<T>>;
-  /** Within the caller's transaction. @param unread how many records of the page could not be read */
-  write(copy: CopyScope, records: readonly T[], unread: number): Promise<write.Written>;
+  /** A page made ready to be written. @param unread how many records of the page could not be read */
+  ready(records: readonly T[], unread: number): write.Write;
   /** What of other parts belongs to the same transaction. */
   after?(settling: Settling, copy: CopyScope, records: readonly T[]): Promise<void>;
   /** Whether the CRM tells what changed since a moment; the others are small and always read whole. */
@@ -55,40 +55,40 @@ const SMALL = { tellsChanges: false, hasPages: true, depends: {} } as const;
 
 const USERS: List<crm.CrmUser> = {
   read: (api) => api.users(),
-  write: write.writeUsers,
+  ready: write.writeUsers,
   entity: CrmUserRow,
   ...SMALL,
   hasPages: false,
 };
 const PIPELINES: List<crm.CrmPipeline> = {
   read: (api, page) => api.pipelines(page),
-  write: write.writePipelines,
+  ready: write.writePipelines,
   entity: PipelineRow,
   ...SMALL,
 };
 const STAGES: List<crm.CrmStage> = {
   read: (api, page) => api.stages(page),
-  write: write.writeStages,
+  ready: write.writeStages,
   entity: StageRow,
   ...SMALL,
 };
 const ORGANIZATIONS: List<crm.CrmOrganization> = {
   read: (api, page) => api.organizations(page),
-  write: write.writeOrganizations,
+  ready: write.writeOrganizations,
   entity: OrganizationRow,
   depends: OF_OWNERS,
   ...CHANGING,
 };
 const PERSONS: List<crm.CrmPerson> = {
   read: (api, page) => api.persons(page),
-  write: write.writePersons,
+  ready: write.writePersons,
   entity: PersonRow,
   depends: OF_OWNERS,
   ...CHANGING,
 };
 const DEALS: List<crm.CrmDeal> = {
   read: (api, page) => api.deals(page),
-  write: write.writeDeals,
+  ready: write.writeDeals,
   entity: DealRow,
   depends: {
     ...OF_OWNERS,
@@ -99,7 +99,7 @@ const DEALS: List<crm.CrmDeal> = {
 };
 const ACTIVITIES: List<crm.CrmActivity> = {
   read: (api, page) => api.activities(page),
-  write: write.writeActivities,
+  ready: write.writeActivities,
   entity: ActivityRow,
   moves: true,
   depends: OF_OWNERS,
@@ -107,7 +107,7 @@ const ACTIVITIES: List<crm.CrmActivity> = {
 };
 const NOTES: List<crm.CrmNote> = {
   read: (api, page) => api.notes(page),
-  write: write.writeNotes,
+  ready: write.writeNotes,
   after: (settling, copy, notes) => settling.settleNotes(copy, notes),
   entity: NoteRow,
   moves: true,
@@ -125,6 +125,13 @@ export const LISTS: Record<ListResource, List> = {
   ACTIVITIES,
   NOTES,
 };
+
+/**
+ * Whether a record that is gone is removed from a list. Not from the users: whether the CRM lists deactivated ones is not
+ * known, and their names belong to what they did.
+ */
+export const isRemovable = (resource: SyncResource): boolean =>
+  resource !== "USERS" && resource !== "DEAL_PARTICIPANTS";
 
 /** Lists that are read less often are read at once when a changed record names somebody, or something, that is unknown. */
 export async function readUnknown(

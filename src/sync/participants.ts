@@ -3,24 +3,28 @@ import { GAP_CODE_OF } from "../connections/known-gaps";
 import type { CrmApi } from "../crm/api";
 import { CrmError, stopBehind } from "../crm/errors";
 import type { CrmDeal } from "../crm/parsing/records";
-import type { CopyScope } from "../database/database";
 import { jsonRows } from "../database/upsert";
 import { SyncedCopyRow } from "../entities/connection";
 import { SyncRunRow, type SyncStepRow } from "../entities/sync-run";
-import { commitPiece, copyOf, judged, type RunContext } from "./commit";
-import { type FoundGap, isSubFetchFailure, recordGaps } from "./failures";
+import { commitPiece, copyOf, type HeldCopy, judged, type RunContext } from "./commit";
 import {
   affordable,
+  agreeing,
+  confirmRule,
   countDue,
   GROUPS,
+  isRefutedBy,
   lonelyDeals,
   nearestMeetings,
   nextDeals,
+  odd,
   planTurn,
   type QueuedDeal,
+  type RuleOfOne,
+  readRule,
+  refuteRule,
 } from "./participant-queue";
-import { agreeing, confirmRule, isRefutedBy, odd, type RuleOfOne, readRule, refuteRule } from "./rule-of-one";
-import { NO_CHANGE, type StepChange, setStepState } from "./runs";
+import { type FoundGap, isSubFetchFailure, NO_CHANGE, recordGaps, type StepChange, setStepState } from "./runs";
 import { writeDeals } from "./writers";
 
 /** Deals asked for between two commits: a crash repeats at most this many requests. */
@@ -174,7 +178,7 @@ export async function commitAnswers(
   const shown = await readAgain(context, api, oddOnes);
   if (isRefutedBy(oddOnes, shown)) await refuteRule(copy);
   const change = await commitPiece(context, "DEAL_PARTICIPANTS", async (inner) => {
-    await judged(context, inner, "DEALS", [], () => writeDeals(inner, shown, 0));
+    await judged(context, inner, "DEALS", [], () => writeDeals(shown, 0)(inner));
     return writeAnswers(context, inner, answers, walk.mark);
   });
   walk.rule = await confirmRule(copy, agreeing(answers.known));
@@ -206,7 +210,7 @@ const GAP_MESSAGE =
  */
 async function writeAnswers(
   { judging, clock }: RunContext,
-  copy: CopyScope,
+  copy: HeldCopy,
   { known, failures, requests }: Answers,
   mark: Date | null,
 ): Promise<StepChange> {
@@ -215,7 +219,7 @@ async function writeAnswers(
   const ids = known.map(({ dealId }) => dealId);
   const [gone] = await rows<{ removed: number }>(FORGET, [tenantId, copyId, present, ids, mark], { removed: "number" });
   const added = await rows(ADD, [tenantId, copyId, present]);
-  await judging.judge(copy, "DEAL_PARTICIPANTS", ids, []);
+  if (copy.hasMatchedDeals) await judging.judge(copy, "DEAL_PARTICIPANTS", ids, []);
   const gaps = failures.map(
     ({ dealId, error }): FoundGap => ({ crmId: dealId, code: GAP_CODE_OF[error.code], message: GAP_MESSAGE }),
   );

@@ -7,6 +7,7 @@ import { SYNC_RESOURCES, type SyncResource } from "../entities/sync-run";
 import { DAY_MS } from "../platform/clock";
 import { type PassKind, sinceOf } from "./plan";
 import { type ClaimedRun, COUNTED, countsParameters, type StepChange } from "./runs";
+import type { Write } from "./writers";
 
 /** One whole walk may skip a record by a glitch: rather a gap for too long than a hole that nobody sees. */
 const SHOWN_WITHIN_MS = 3 * DAY_MS;
@@ -26,12 +27,29 @@ export interface ListState {
   hasRejected: boolean;
   /** Lists that are read less often, of which its records were found to name something unknown. */
   unknown: Set<SyncResource>;
+  /** The pass whose first page was asked for while the list before was being committed. */
+  ahead: { pass: Pass; pages: Pages } | null;
+  /** Called when its last page is read, which is still to be committed. */
+  whenRead: (() => void) | null;
 }
+
+/** A page as it was read, made ready to be written. */
+export interface ReadPage extends CrmPage<{ id: number }> {
+  /** When it was asked for, by our clock. */
+  askedAt: Date;
+  /** The highest id that the walk has shown. */
+  lastId: number;
+  write: Write;
+  committed?: () => number;
+}
+
+export type Pages = AsyncGenerator<ReadPage>;
 
 const BEGINNING = { beganAt: null, cursor: null, lastId: 0, walk: 1, firstWalkEndedAt: null };
 
 /** The pass that is under way, or one that begins now: through what changed since the list was last complete, or through all of it. */
-export function passOf({ list, passes }: ListState, resource: SyncResource, kind: PassKind): Pass {
+export function passOf({ list, passes, ahead }: ListState, resource: SyncResource, kind: PassKind): Pass {
+  if (ahead?.pass.kind === kind) return ahead.pass;
   const updatedSince = kind === "CHANGES" && list?.watermark ? sinceOf(list.watermark) : null;
   const first = { ...BEGINNING, inVainSince: null, begunAnewAt: null };
   return passes.get(kind) ?? { resource, kind, removes: false, updatedSince, isStored: false, ...first };
@@ -59,6 +77,8 @@ export async function readLists({ tenantId, copyId, typed, rows }: CopyScope): P
     ),
     hasRejected: rejected.some((row) => row.resource === resource),
     unknown: new Set(),
+    ahead: null,
+    whenRead: null,
   });
   return new Map(SYNC_RESOURCES.map((resource) => [resource, stateOf(resource)]));
 }

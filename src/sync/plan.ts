@@ -11,6 +11,8 @@ const OVERLAP_MS = MINUTE_MS;
 const MANY = 100;
 /** Two walks that are both to show that much is gone stand at least so far apart. */
 export const WALKS_APART_MS = 10 * MINUTE_MS;
+/** How long a cursor that is not accepted is tried again; its life is not documented. */
+const CURSOR_LIFE_MS = DAY_MS;
 /** What cannot be read for long is tried once a day. */
 const LONGEST_REST_MS = DAY_MS;
 
@@ -110,6 +112,22 @@ export function rests(
   const restMs = Math.min(LONGEST_REST_MS, begunAnewAt.getTime() - inVainSince.getTime());
   const restedMs = now.getTime() - begunAnewAt.getTime();
   return restedMs >= 0 && restedMs < restMs;
+}
+
+/** Where a pass stands. */
+type Place = Pick<SyncPassRow, "walk" | "cursor" | "firstWalkEndedAt" | "beganAt">;
+
+/** Where a walk shows that much is gone, the next one is to be of another moment. */
+export function mustWait({ walk, cursor, firstWalkEndedAt }: Place, now: Date): boolean {
+  if (walk !== 2 || cursor !== null || firstWalkEndedAt === null) return false;
+  // A clock that was far ahead then must not keep the second walk from ever beginning.
+  return Math.abs(now.getTime() - firstWalkEndedAt.getTime()) < WALKS_APART_MS;
+}
+
+/** It failed with the first page that it asked for at its checkpoint, and goes on from there for long already. */
+export function isStuck({ cursor, beganAt }: Place, checkpoint: string | null, now: Date): boolean {
+  if (checkpoint === null || cursor !== checkpoint || beganAt === null) return false;
+  return now.getTime() - beganAt.getTime() > CURSOR_LIFE_MS;
 }
 
 export interface Absence {

@@ -1,10 +1,15 @@
 import { randomUUID } from "node:crypto";
 import { Any } from "typeorm";
 import { z } from "zod";
+import { ConnectionGoneError, NeedsReauthorizationError } from "../connections/connection";
+import { GAP_CODE_OF } from "../connections/known-gaps";
+import { CrmError, type CrmFailure, explain, stopBehind } from "../crm/errors";
+import { OAuthError } from "../crm/oauth";
 import { notify, PROGRESS_CHANGED } from "../database/between-processes";
 import type { CopyScope, TenantScope } from "../database/database";
 import { enqueueJob, type JobKind } from "../database/jobs";
 import {
+  type GapCode,
   type GapSummary,
   type SyncErrorCode,
   type SyncKind,
@@ -14,7 +19,7 @@ import {
   SyncStepRow,
 } from "../entities/sync-run";
 import { SECOND_MS } from "../platform/clock";
-import { type RunFailure, RunLostError } from "./failures";
+import { ServiceError } from "../platform/errors";
 
 /** A worker that says nothing for this long has lost its run. */
 export const LEASE_MS = 30 * SECOND_MS;
@@ -89,20 +94,31 @@ const ownRun = ({ tenantId }: TenantScope, { runId, leaseId }: ClaimedRun) => ({
   state: "RUNNING" as const,
 });
 
-/** Says that the worker lives. @returns false where the run is no longer its own, or its authorization has ended */
-export async function extendLease(scope: TenantScope, run: ClaimedRun, now: Date): Promise<boolean> {
+/** What a transaction that holds a run knows of its copy. */
+export interface Held {
+  /** A deal is matched, so that changes of records may change what is said of its silence. */
+  hasMatchedDeals: boolean;
+}
+
+/** Says that the worker lives. @returns null where the run is no longer its own, or its authorization has ended */
+export async function extendLease(scope: TenantScope, run: ClaimedRun, now: Date): Promise<Held | null> {
   const leaseUntil = new Date(now.getTime() + LEASE_MS);
-  const held = await scope.rows(
-    `UPDATE sync_run SET lease_until = $4 WHERE tenant_id = $1 AND id = $2 AND lease_id = $3 AND state = 'RUNNING'
-       AND EXISTS (SELECT 1 FROM connection c WHERE c.tenant_id = $1 AND c.copy_id = $5 AND c.state = 'CONNECTED')
-     RETURNING 1 AS held`,
+  const [held] = await scope.rows<Held>(
+    `WITH extended AS (
+       UPDATE sync_run SET lease_until = $4 WHERE tenant_id = $1 AND id = $2 AND lease_id = $3 AND state = 'RUNNING'
+         AND EXISTS (SELECT 1 FROM connection c WHERE c.tenant_id = $1 AND c.copy_id = $5 AND c.state = 'CONNECTED')
+       RETURNING 1
+     )
+     SELECT EXISTS (SELECT 1 FROM matched_record m WHERE m.tenant_id = $1 AND m.copy_id = $5 AND m.entity = 'DEAL') AS "hasMatchedDeals"
+     FROM extended`,
     [scope.tenantId, run.runId, run.leaseId, leaseUntil, run.copyId],
+    { hasMatchedDeals: "flag" },
   );
-  if (held.length === 0) return false;
+  if (!held) return null;
   scope.afterCommit(() => {
     run.leaseUntil = leaseUntil;
   });
-  return true;
+  return held;
 }
 
 /** Called right before a request: another worker may have the run by now. @throws RunLostError */
@@ -221,4 +237,111 @@ export async function cancelRuns(scope: TenantScope, copyId: number, now: Date):
   const open = { tenantId, runId: Any(cancelled.map(({ id }) => id)), state: Any(["QUEUED", "RUNNING"]) };
   await typed((orm) => orm.update(SyncStepRow, open, { state: "CANCELLED" }));
   if (cancelled.length > 0) await notify(scope, PROGRESS_CHANGED);
+}
+
+/** This worker no longer owns the run: it was disconnected, or another worker took it over. Nothing more is written. */
+export class RunLostError extends ServiceError {
+  readonly code = "RUN_LOST";
+}
+
+export interface RunFailure {
+  code: SyncErrorCode;
+  /** For the customer's admin: what happened and what to do. */
+  message: string;
+}
+
+const NEXT_RUN = { todo: "The next run tries again." };
+
+const BY_CRM_FAILURE: Record<CrmFailure, RunFailure> = {
+  RATE_LIMITED: {
+    code: "RATE_LIMITED",
+    message: explain("RATE_LIMITED", { todo: "The next run goes on from here." }),
+  },
+  BUDGET_LOW: {
+    code: "BUDGET_LOW",
+    message: explain("BUDGET_LOW", { todo: "It goes on by itself when there is more." }),
+  },
+  UNAVAILABLE: { code: "CRM_UNAVAILABLE", message: explain("UNAVAILABLE", NEXT_RUN) },
+  UNAUTHORIZED: { code: "CRM_REFUSED", message: explain("UNAUTHORIZED") },
+  REFUSED: { code: "CRM_REFUSED", message: explain("REFUSED") },
+  NOT_FOUND: { code: "CRM_REFUSED", message: explain("NOT_FOUND") },
+  ACCOUNT_CLOSED: { code: "CRM_ACCOUNT_CLOSED", message: explain("ACCOUNT_CLOSED") },
+  UNREADABLE: {
+    code: "CRM_ANSWER_UNREADABLE",
+    message: explain("UNREADABLE", { todo: "Nothing of it was stored; the next run tries again." }),
+  },
+};
+
+const ASKED_WHO: ReadonlySet<CrmFailure> = new Set(["REFUSED", "RATE_LIMITED"]);
+
+/** What a run reports when `error` ends it; null where the run is no longer this worker's and nothing is to be said. */
+export function failureOf(error: unknown): RunFailure | null {
+  if (error instanceof RunLostError || error instanceof ConnectionGoneError) return null;
+  if (error instanceof CrmError) return BY_CRM_FAILURE[error.code];
+  if (error instanceof NeedsReauthorizationError) return { code: "NEEDS_REAUTHORIZATION", message: error.message };
+  if (error instanceof OAuthError && error.code === "MISCONFIGURED") {
+    return { code: "INTERNAL", message: "The CRM does not accept this service's app registration. Tell the operator." };
+  }
+  // Whose a renewed token is was not said, and why not: for want of a right, or of tokens.
+  if (error instanceof OAuthError && error.cause instanceof CrmError && ASKED_WHO.has(error.cause.code)) {
+    return BY_CRM_FAILURE[error.cause.code];
+  }
+  if (error instanceof OAuthError) {
+    return { code: "CRM_UNAVAILABLE", message: explain("NO_TOKEN", NEXT_RUN) };
+  }
+  return { code: "INTERNAL", message: "The run failed for a reason of our own. The operator's log has it." };
+}
+
+/**
+ * Failures that are one list's: it becomes a gap, and the lists behind it are read. All others would meet every call: no
+ * connection at all, a refused authorization, the CRM's limit, our own restraint.
+ */
+export function isListFailure(error: unknown): error is CrmError {
+  if (!(error instanceof CrmError) || stopBehind(error) || error.detail.neverSent) return false;
+  return OF_ONE_LIST.has(error.code);
+}
+
+const OF_ONE_LIST: ReadonlySet<CrmFailure> = new Set(["REFUSED", "NOT_FOUND", "UNREADABLE", "UNAVAILABLE"]);
+
+/** Failures of one sub-fetch that become a gap; all others end the run, and a stop by the operator makes it wait. */
+export function isSubFetchFailure(error: unknown): error is CrmError {
+  if (stopBehind(error)) return false;
+  return error instanceof CrmError && error.code !== "UNAUTHORIZED" && error.code !== "ACCOUNT_CLOSED";
+}
+
+/** A gap of a whole resource is kept under this id; CRM ids begin at 1. */
+const WHOLE_RESOURCE = 0;
+
+export interface FoundGap {
+  /** The record that is touched; absent for the whole resource. */
+  crmId?: number;
+  code: GapCode;
+  message: string;
+}
+
+/** Notes gaps; one that was there already keeps its `since`. */
+export async function recordGaps(
+  { tenantId, copyId, rows }: CopyScope,
+  resource: SyncResource,
+  gaps: readonly FoundGap[],
+  now: Date,
+): Promise<void> {
+  if (gaps.length === 0) return;
+  const values = gaps.map(({ crmId = WHOLE_RESOURCE, code, message }) => ({ crmId, code, message }));
+  await rows(
+    `INSERT INTO data_gap AS g (tenant_id, copy_id, resource, crm_id, code, message, since)
+     SELECT $1, $2, $3, r."crmId", r.code, r.message, $5
+     FROM jsonb_to_recordset($4::jsonb) AS r ("crmId" bigint, code text, message text)
+     ON CONFLICT (tenant_id, copy_id, resource, crm_id) DO UPDATE SET code = EXCLUDED.code, message = EXCLUDED.message
+     WHERE (g.code, g.message) IS DISTINCT FROM (EXCLUDED.code, EXCLUDED.message)`,
+    [tenantId, copyId, resource, JSON.stringify(values), now],
+  );
+}
+
+/** A whole list that could not be read, as whoever reads an answer is told. */
+export function gapOf(resource: SyncResource, error: CrmError): FoundGap {
+  const list = resource.toLowerCase().replace("_", " ");
+  const message = `The CRM's ${list} could not be read; what is shown of them may be missing or old. The next run asks again.`;
+  const code = error.code === "NOT_FOUND" ? "CRM_REFUSED" : GAP_CODE_OF[error.code];
+  return { code, message };
 }

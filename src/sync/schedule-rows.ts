@@ -4,9 +4,9 @@ import { notify, PROGRESS_CHANGED } from "../database/between-processes";
 import type { CopyScope, TenantScope } from "../database/database";
 import { SyncListRow, SyncPassRow } from "../entities/sync-list";
 import { SYNC_RESOURCES, type SyncKind, type SyncResource, SyncRunRow } from "../entities/sync-run";
+import { isRemovable } from "./lists";
 import { askWhole, makeLists } from "./passes";
 import { type Lists, REFRESH_AFTER_MS, REFRESH_BEFORE_MS } from "./plan";
-import { isRemovable } from "./removal";
 import { enqueueSync, insertSteps } from "./runs";
 
 /** What is read anew before a meeting; its records are asked for by their ids besides. */

@@ -14,11 +14,10 @@ import { type Clock, DAY_MS, MINUTE_MS, SECOND_MS } from "../platform/clock";
 import { accepted, type Outcome, type Refused, refused } from "../platform/errors";
 import type { Logger } from "../platform/logger";
 import { forEachLogged } from "../platform/work";
-import type { RunFailure } from "./failures";
 import { areDealsOfMeetingsDue } from "./participant-queue";
 import { askWhole, endRests, forgetPasses } from "./passes";
 import * as plan from "./plan";
-import { cancelRuns, enqueueSync, leasesHold, type RunRef, SYNC_RUN } from "./runs";
+import { cancelRuns, enqueueSync, leasesHold, type RunFailure, type RunRef, SYNC_RUN } from "./runs";
 import * as rows from "./schedule-rows";
 
 const ORPHAN = { tenantId: "number", runId: "text" } as const;

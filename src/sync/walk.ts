@@ -2,31 +2,30 @@ import type { CrmPage } from "../crm/api";
 import { CrmError } from "../crm/errors";
 import { idsOfRejected } from "../crm/parsing/page";
 import type { CopyScope } from "../database/database";
-import { DAY_MS } from "../platform/clock";
 import { count, inRun, judged, type RunContext } from "./commit";
-import { isListFailure } from "./failures";
+import { beginAbsence, countAbsence, removeUnseen, seen } from "./gone";
 import { LISTS, type ListResource, readUnknown } from "./lists";
-import { endPass, keepAside, type ListState, leavePass, movePass, noteAnew, type Pass, restartPass } from "./passes";
-import { clockOf, isMuch, rests, WALKS_APART_MS } from "./plan";
-import { beginAbsence, countAbsence, removeUnseen, seen } from "./removal";
-import type { StepChange } from "./runs";
+import {
+  endPass,
+  keepAside,
+  type ListState,
+  leavePass,
+  movePass,
+  noteAnew,
+  type Pages,
+  type Pass,
+  type ReadPage,
+  restartPass,
+} from "./passes";
+import { clockOf, isMuch, isStuck, mustWait, rests } from "./plan";
+import { isListFailure, type StepChange } from "./runs";
 import { isDeleted } from "./writers";
 
 /** The walks of a removing pass are over: what neither has seen is being removed. */
 const WALKS_OVER = 3;
-/** How long a cursor that is not accepted is tried again; its life is not documented. */
-const CURSOR_LIFE_MS = DAY_MS;
 
 /** PAUSED and WAITS: it goes on with a later turn, or run. */
 type Outcome = "ENDED" | "PAUSED" | "WAITS";
-
-interface ReadPage extends CrmPage<{ id: number }> {
-  /** When it was asked for, by our clock. */
-  askedAt: Date;
-  /** The highest id that the walk has shown. */
-  lastId: number;
-  committed?: () => number;
-}
 
 /** Makes a pass through a list from where it stands, a page a commit. */
 export async function walkPass(
@@ -67,26 +66,15 @@ async function restartWhere(
   });
 }
 
-/** Where a walk shows that much is gone, the next one is to be of another moment. */
-function mustWait({ walk, cursor, firstWalkEndedAt }: Pass, now: Date): boolean {
-  if (walk !== 2 || cursor !== null || firstWalkEndedAt === null) return false;
-  // A clock that was far ahead then must not keep the second walk from ever beginning.
-  return Math.abs(now.getTime() - firstWalkEndedAt.getTime()) < WALKS_APART_MS;
-}
-
-/** It failed with the first page that it asked for at its checkpoint, and goes on from there for long already. */
-function isStuck({ cursor, beganAt }: Pass, checkpoint: string | null, now: Date): boolean {
-  if (checkpoint === null || cursor !== checkpoint || beganAt === null) return false;
-  return now.getTime() - beganAt.getTime() > CURSOR_LIFE_MS;
-}
-
 async function walkOnce(
   context: RunContext,
   resource: ListResource,
   state: ListState,
   pass: Pass,
 ): Promise<"ENDED" | "PAUSED" | "WALKED"> {
-  for await (const page of oneAhead(readPages(context, resource, state, pass))) {
+  const pages = state.ahead?.pass === pass ? state.ahead.pages : oneAhead(readPages(context, resource, state, pass));
+  state.ahead = null;
+  for await (const page of pages) {
     const { ended, ...change } = await commitPage(context, resource, state, pass, page);
     const seconds = page.committed?.();
     context.logger.debug({ resource, ...change, seconds, correlationId: page.correlationId }, "a page was committed");
@@ -96,12 +84,7 @@ async function walkOnce(
   return "PAUSED";
 }
 
-async function* readPages(
-  context: RunContext,
-  resource: ListResource,
-  state: ListState,
-  pass: Pass,
-): AsyncGenerator<ReadPage> {
+async function* readPages(context: RunContext, resource: ListResource, state: ListState, pass: Pass): Pages {
   let { cursor, lastId } = pass;
   let isCheckpoint = cursor !== null;
   for (;;) {
@@ -119,7 +102,9 @@ async function* readPages(
       continue;
     }
     lastId = requireNew(resource, page, lastId);
-    yield { ...page, askedAt, lastId, committed };
+    const write = LISTS[resource].ready(page.records, page.rejected.length);
+    yield { ...page, askedAt, lastId, write, committed };
+    if (page.next === null && !pass.removes) state.whenRead?.();
     if (page.next === null || context.mustPause()) return;
     isCheckpoint = false;
     cursor = page.next;
@@ -174,9 +159,8 @@ async function commitPage(
   const change = await inRun(context, async (copy) => {
     if (pass.removes) await seen(copy, resource, shownIds(page));
     const list = LISTS[resource];
-    const write = () => list.write(copy, page.records, page.rejected.length);
     const leaving = page.records.filter((record) => list.moves || isDeleted(record)).map(({ id }) => id);
-    const { ids, removed } = await judged(context, copy, resource, leaving, write);
+    const { ids, removed } = await judged(context, copy, resource, leaving, () => page.write(copy));
     if (page.records.length > 0) await list.after?.(context.settling, copy, page.records);
     if (page.rejected.length > 0 || state.hasRejected) await keepAside(copy, resource, page, clock());
     if (pass.kind === "CHANGES" && ids.length > 0) {
@@ -220,20 +204,29 @@ async function placeAfter(
   return { ...place, lastId: 0, walk: 2, firstWalkEndedAt: isMuch(absence) ? now : null };
 }
 
+/** Asks for a pass's first page before its turn, which `walkPass` then takes: of a pass that begins, and that removes nothing. */
+export function readAhead(context: RunContext, resource: ListResource, state: ListState, pass: Pass): void {
+  if (pass.cursor !== null || pass.removes || rests(pass, context.clock()) || context.mustPause()) return;
+  state.ahead = { pass, pages: oneAhead(readPages(context, resource, state, pass)) };
+}
+
 /**
- * Reads one page ahead while the caller commits the one before, never more: two pages are in memory at most. What was
- * read ahead of a commit that fails is dropped.
+ * Reads one page ahead, from now on, while the caller commits the one before, never more: two pages are in memory at most.
+ * What was read ahead of a commit that fails is dropped.
  */
-async function* oneAhead<T>(pages: AsyncGenerator<T>): AsyncGenerator<T> {
+function oneAhead(pages: Pages): Pages {
   const ask = () => {
     const asked = pages.next();
     // It may fail while the page before is being committed: whoever awaits it hears of it when its turn comes.
     asked.catch(() => undefined);
     return asked;
   };
-  let next = ask();
-  for (let page = await next; !page.done; page = await next) {
-    next = ask();
-    yield page.value;
-  }
+  const first = ask();
+  return (async function* () {
+    let next = first;
+    for (let page = await next; !page.done; page = await next) {
+      next = ask();
+      yield page.value;
+    }
+  })();
 }

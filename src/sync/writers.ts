@@ -15,11 +15,14 @@ export interface Written {
   removed: number;
 }
 
+/** Puts a page into the copy, within the caller's transaction. */
+export type Write = (copy: CopyScope) => Promise<Written>;
+
 /**
- * One page into the copy, within the caller's transaction.
+ * Makes a page ready: what costs time is done while the page before is still being committed.
  * @param unread how many records of the page could not be read
  */
-export type Writer<T> = (copy: CopyScope, records: readonly T[], unread: number) => Promise<Written>;
+export type Writer<T> = (records: readonly T[], unread: number) => Write;
 
 /** A page may repeat a record that moved while it was read, which ON CONFLICT refuses: the newest by its time is kept. */
 function newestOfEach<T extends { id: number; updateTime?: string | null }>(records: readonly T[]): T[] {
@@ -35,69 +38,74 @@ function newestOfEach<T extends { id: number; updateTime?: string | null }>(reco
 export const isDeleted = (record: object) => "deleted" in record && record.deleted === true;
 
 /** Splits a page into what stays and what the CRM flags as deleted, and writes both. */
-async function writePage<T extends { id: number; updateTime?: string | null }, R extends object>(
-  [copy, page]: Parameters<Writer<T>>,
+function pageOf<T extends { id: number; updateTime?: string | null }, R extends object>(
+  page: readonly T[],
   entity: new () => R,
   toRow: (record: T) => Synced<R>,
   options?: UpsertOptions,
-): Promise<Written & { kept: T[] }> {
+): { kept: readonly T[]; write: Write } {
   const records = newestOfEach(page);
   const kept = records.filter((record) => !isDeleted(record));
   const gone = records.filter(isDeleted).map(({ id }) => id);
-  const ids = await upsertPage(copy, entity, kept.map(toRow), options);
-  const removed = await removeRecords(copy, entity, gone);
-  return { ids, gone, removed, kept };
+  const upsert = upsertPage(entity, kept.map(toRow), options);
+  const write: Write = async (copy) => {
+    const ids = await upsert(copy);
+    return { ids, gone, removed: await removeRecords(copy, entity, gone) };
+  };
+  return { kept, write };
 }
 
 /**
  * All users in one page. Whether the CRM lists deactivated ones is not known: one who is no longer listed is not active,
  * and stays, because the name belongs to what that user did.
  */
-export const writeUsers: Writer<crm.CrmUser> = async (...page) => {
-  const [{ tenantId, copyId, rows }, users, unread] = page;
-  const result = await writePage(page, CrmUserRow, ({ id, name, email, active }) => ({
+export const writeUsers: Writer<crm.CrmUser> = (users, unread) => {
+  const listed = users.map(({ id }) => id);
+  const { write } = pageOf(users, CrmUserRow, ({ id, name, email, active }) => ({
     crmId: id,
     name,
     email,
     address: normalizeAddress(email),
     active,
   }));
-  if (users.length > 0 && unread === 0) {
-    const listed = users.map(({ id }) => id);
-    const sql =
-      "UPDATE crm_user SET active = false WHERE tenant_id = $1 AND copy_id = $2 AND active AND crm_id <> ALL ($3)";
-    await rows(sql, [tenantId, copyId, listed]);
-  }
-  return result;
+  return async (copy) => {
+    const written = await write(copy);
+    if (listed.length > 0 && unread === 0) {
+      const sql =
+        "UPDATE crm_user SET active = false WHERE tenant_id = $1 AND copy_id = $2 AND active AND crm_id <> ALL ($3)";
+      await copy.rows(sql, [copy.tenantId, copy.copyId, listed]);
+    }
+    return written;
+  };
 };
 
-export const writePipelines: Writer<crm.CrmPipeline> = (...page) =>
-  writePage(page, PipelineRow, ({ id, name, position }) => ({ crmId: id, name, position }));
+export const writePipelines: Writer<crm.CrmPipeline> = (page) =>
+  pageOf(page, PipelineRow, ({ id, name, position }) => ({ crmId: id, name, position })).write;
 
-export const writeStages: Writer<crm.CrmStage> = (...page) =>
-  writePage(page, StageRow, ({ id, deleted, ...stage }) => ({ crmId: id, ...stage }));
+export const writeStages: Writer<crm.CrmStage> = (page) =>
+  pageOf(page, StageRow, ({ id, deleted, ...stage }) => ({ crmId: id, ...stage })).write;
 
-export const writeOrganizations: Writer<crm.CrmOrganization> = (...page) =>
-  writePage(page, OrganizationRow, ({ id, deleted, ...organization }) => ({
+export const writeOrganizations: Writer<crm.CrmOrganization> = (page) =>
+  pageOf(page, OrganizationRow, ({ id, deleted, ...organization }) => ({
     crmId: id,
     websiteDomain: websiteDomainOf(organization.website),
     ...organization,
-  }));
+  })).write;
 
-export const writePersons: Writer<crm.CrmPerson> = async (...page) => {
-  const [copy] = page;
-  const result = await writePage(page, PersonRow, ({ id, deleted, ...person }) => ({ crmId: id, ...person }));
-  const changed = new Set(result.ids);
-  await writeAddresses(
-    copy,
-    result.kept.filter(({ id }) => changed.has(id)),
-  );
-  return result;
+export const writePersons: Writer<crm.CrmPerson> = (page) => {
+  const { kept, write } = pageOf(page, PersonRow, ({ id, deleted, ...person }) => ({ crmId: id, ...person }));
+  const writeAddresses = addressesOf(kept);
+  return async (copy) => {
+    const written = await write(copy);
+    await writeAddresses(copy, written.ids);
+    return written;
+  };
 };
 
-/** Replaces the addresses of persons by what they have now. */
-async function writeAddresses({ tenantId, copyId, rows }: CopyScope, persons: readonly crm.CrmPerson[]): Promise<void> {
-  if (persons.length === 0) return;
+/** Replaces the addresses of those persons that were changed by what they have now. */
+function addressesOf(
+  persons: readonly crm.CrmPerson[],
+): (copy: CopyScope, changed: readonly number[]) => Promise<void> {
   const present = persons.map(({ id, emails }) => ({
     personId: id,
     addresses: emails.map(({ value }) => normalizeAddress(value)).filter((address) => address !== null),
@@ -107,34 +115,39 @@ async function writeAddresses({ tenantId, copyId, rows }: CopyScope, persons: re
     mailbox: mailboxOf(address),
     domain: mailDomainOf(address),
   }));
-  await rows(
-    `WITH present AS (
-       SELECT r."personId" AS person_id, r.addresses
-       FROM jsonb_to_recordset($3::jsonb) AS r ("personId" bigint, addresses text[])
-     ), gone AS (
-       DELETE FROM person_address a USING present p
-       WHERE a.tenant_id = $1 AND a.copy_id = $2 AND a.person_id = p.person_id AND a.address <> ALL (p.addresses)
-     )
-     INSERT INTO person_address (tenant_id, copy_id, address, person_id, mailbox, domain)
-     SELECT DISTINCT $1::bigint, $2::bigint, a.address, p.person_id, a.mailbox, a.domain
-     FROM (SELECT person_id, unnest(addresses) AS address FROM present) p
-     JOIN jsonb_to_recordset($4::jsonb) AS a (address text, mailbox text, domain text) USING (address)
-     ON CONFLICT DO NOTHING`,
-    [tenantId, copyId, jsonRows(present), jsonRows(lookedUpBy)],
-  );
+  const [ofPersons, ofAddresses] = [jsonRows(present), jsonRows(lookedUpBy)];
+  return async ({ tenantId, copyId, rows }, changed) => {
+    if (changed.length > 0) await rows(WRITE_ADDRESSES, [tenantId, copyId, ofPersons, ofAddresses, changed]);
+  };
 }
 
-export const writeDeals: Writer<crm.CrmDeal> = async (...page) => {
-  const [copy] = page;
+const WRITE_ADDRESSES = `
+  WITH present AS (
+    SELECT r."personId" AS person_id, r.addresses
+    FROM jsonb_to_recordset($3::jsonb) AS r ("personId" bigint, addresses text[]) WHERE r."personId" = ANY ($5)
+  ), gone AS (
+    DELETE FROM person_address a USING present p
+    WHERE a.tenant_id = $1 AND a.copy_id = $2 AND a.person_id = p.person_id AND a.address <> ALL (p.addresses)
+  )
+  INSERT INTO person_address (tenant_id, copy_id, address, person_id, mailbox, domain)
+  SELECT DISTINCT $1::bigint, $2::bigint, a.address, p.person_id, a.mailbox, a.domain
+  FROM (SELECT person_id, unnest(addresses) AS address FROM present) p
+  JOIN jsonb_to_recordset($4::jsonb) AS a (address text, mailbox text, domain text) USING (address)
+  ON CONFLICT DO NOTHING`;
+
+export const writeDeals: Writer<crm.CrmDeal> = (page) => {
   const options = { silent: ["participantsDue"], insertOnly: KEPT_OF_DEALS };
-  const result = await writePage(page, DealRow, dealRow, options);
-  const changed = new Set(result.ids);
-  const alone = result.kept.filter(({ id, participantsCount }) => participantsCount === 0 && changed.has(id));
-  await clearParticipants(
-    copy,
-    alone.map(({ id }) => id),
-  );
-  return result;
+  const { kept, write } = pageOf(page, DealRow, dealRow, options);
+  const alone = kept.filter(({ participantsCount }) => participantsCount === 0).map(({ id }) => id);
+  return async (copy) => {
+    const written = await write(copy);
+    const changed = new Set(written.ids);
+    await clearParticipants(
+      copy,
+      alone.filter((id) => changed.has(id)),
+    );
+    return written;
+  };
 };
 
 /** What a page says nothing of. */
@@ -177,8 +190,8 @@ async function clearParticipants({ tenantId, copyId, rows }: CopyScope, dealIds:
   );
 }
 
-export const writeActivities: Writer<crm.CrmActivity> = (...page) =>
-  writePage(page, ActivityRow, ({ id, deleted, dueDate, dueTime, doneTime, ...activity }) => {
+export const writeActivities: Writer<crm.CrmActivity> = (page) =>
+  pageOf(page, ActivityRow, ({ id, deleted, dueDate, dueTime, doneTime, ...activity }) => {
     const dueAt = dueDate && `${dueDate}T${dueTime ?? "00:00:00"}Z`;
     return {
       crmId: id,
@@ -189,9 +202,9 @@ export const writeActivities: Writer<crm.CrmActivity> = (...page) =>
       happenedAt: activity.done ? (dueAt ?? doneTime ?? activity.addTime) : null,
       ...activity,
     };
-  });
+  }).write;
 
-export const writeNotes: Writer<crm.CrmNote> = (...page) => writePage(page, NoteRow, noteRow, NOTE_UPSERT);
+export const writeNotes: Writer<crm.CrmNote> = (page) => pageOf(page, NoteRow, noteRow, NOTE_UPSERT).write;
 
 /** What belongs to a record and goes with it. $1: the tenant, $2: the copy, $3: the ids of the records. */
 const DEPENDENTS = new Map<unknown, readonly string[]>([

@@ -156,7 +156,7 @@ function countCharacters(text: string): number {
 function written(crmNoteId: number, note: CrmNote | null, copyId: number): Found {
   const copy = async (scope: TenantScope) => {
     if (note === null || !(await holdLiveCopy(scope, copyId)) || note.deleted) return;
-    await upsertPage({ ...scope, copyId }, NoteRow, [noteRow(note)], NOTE_UPSERT);
+    await upsertPage(NoteRow, [noteRow(note)], NOTE_UPSERT)({ ...scope, copyId });
   };
   return { outcome: { state: "WRITTEN", crmNoteId }, copy };
 }

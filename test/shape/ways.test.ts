@@ -1,12 +1,14 @@
 import { filesRunIn } from "../support/files-run";
 import type { Service } from "../support/service";
-import { connect, dataOf, recordMeeting, syncEnds } from "../support/stories";
+import { connect, dataOf, recordMeeting, syncEnds, until } from "../support/stories";
 import { useCrm } from "../support/world";
 
 /** How many files a newcomer reads to follow one thing that the service does. */
-const MOST_FILES = { note: 15, briefing: 17, connect: 15 };
+const MOST_FILES = { note: 15, briefing: 17, connect: 15, page: 15 };
 
 const { simulator, world } = useCrm({ deals: 10 });
+/** Its activities are six pages. */
+const large = useCrm({ deals: 1_300 });
 let service: Service;
 
 beforeAll(async () => {
@@ -72,4 +74,39 @@ test("a connect crosses few files of its own", async () => {
   const way = await wayOf(() => connect(service, simulator, { tenant: `way-${++tenants}` }));
   expect(way).toContain("connections/copies.ts");
   expect([way.length <= MOST_FILES.connect, way]).toEqual([true, way]);
+});
+
+const ACTIVITIES = "/api/v2/activities";
+
+/** Holds the answer to the next page of activities that is asked for. @returns lets it go */
+const holdNextPage = () =>
+  large.simulator.control.fail({
+    match: ACTIVITIES,
+    where: ({ cursor }) => cursor !== undefined,
+    times: 1,
+    with: { kind: "hang" },
+  });
+
+test("a page of a sync crosses few files of its own, from its answer to its commit", async () => {
+  let letGo = holdNextPage();
+  const worker = await large.world.startService();
+  await connect(worker, large.simulator);
+  let pages = 1;
+  const committed = () =>
+    until("the page is committed", async () => {
+      const sql = "SELECT 1 FROM sync_step WHERE resource = 'ACTIVITIES' AND requests = $1";
+      return (await large.database.query(sql, [pages])).length > 0;
+    });
+  await committed();
+  const way = await wayOf(async () => {
+    const before = letGo;
+    letGo = holdNextPage();
+    pages += 1;
+    before();
+    await committed();
+  });
+  letGo();
+  await worker.stop();
+  expect(way).toContain("sync/walk.ts");
+  expect([way.length <= MOST_FILES.page, way]).toEqual([true, way]);
 });

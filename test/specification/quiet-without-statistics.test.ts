@@ -30,8 +30,8 @@ const FILL = [
   `INSERT INTO activity (tenant_id, copy_id, crm_id, subject, type, deal_id, person_id, participant_ids, due_at, due_has_time, done, happened_at)
    SELECT $1, 1, g, '', 'call', g, g, '{}', ${at("g % 20")}, true, true, ${at("g % 20")} FROM ${each}`,
   `INSERT INTO note (tenant_id, copy_id, crm_id, content, deal_id, add_time) SELECT $1, 1, g, '', g, ${at("g % 50")} FROM ${each}`,
-  `INSERT INTO meeting (tenant_id, id, external_id, title, starts_at, owner_email, recorded_by, recorded_at)
-   SELECT $1, md5(g::text)::uuid, g, '', ${at("g % 25 - 9")}, '', '', now() FROM ${each}`,
+  `INSERT INTO meeting (tenant_id, id, external_id, title, starts_at, owner_email, owner_key, search_text, recorded_by, recorded_at)
+   SELECT $1, md5(g::text)::uuid, g, '', ${at("g % 25 - 9")}, '', '', '', '', now() FROM ${each}`,
   `INSERT INTO meeting_attendee (tenant_id, meeting_id, position, email, side, match_status, match_reason, candidate_ids, organization_status, organization_reason)
    SELECT $1, md5(g::text)::uuid, 0, '', 'BUYER', 'NONE', '', '{}', 'NONE', '' FROM ${each}`,
   `INSERT INTO meeting_match (tenant_id, meeting_id, copy_id, starts_at, status, reason, deal_id, candidates, matched_at, fingerprint)

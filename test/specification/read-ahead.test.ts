@@ -6,7 +6,8 @@ import { useService } from "../support/world";
 
 // Planted and seen red: a reader that goes on as far as it can; pages committed out of order; a checkpoint that is
 // saved when its page is read; a page that is asked for again after a failure; a failure that nobody hears; a reader that
-// goes on although the run pauses; a pause that drops what was read ahead.
+// goes on although the run pauses; a pause that drops what was read ahead; a list that is read when its turn comes; its
+// first page asked for twice.
 
 const ACTIVITIES = "/api/v2/activities";
 const PAGE = 500;
@@ -151,4 +152,103 @@ test("a run whose turn is over stores the page that was read ahead before it giv
   expect(new Set(asked).size).toBe(asked.length);
   expect(await standOf("turn")).toMatchObject({ requests: asked.length });
   await isExact("turn");
+});
+
+const PERSONS = "/api/v2/persons";
+const DEALS = "/api/v2/deals";
+const asked = (path: string) => simulator.log.of("GET", path).length;
+
+/** Of the way through a whole list: besides, what changed since is asked for, and some records by their ids. */
+const walkedCursors = (path: string) =>
+  simulator.log
+    .of("GET", path)
+    .flatMap(({ query: { updated_since, ids, cursor } }) => (updated_since || ids ? [] : [cursor ?? null]));
+
+/** Connects a tenant; the commit of the last page of persons waits for the session, and the first page of deals is read. */
+async function connectWithLastPersonHeld(tenant: string): Promise<void> {
+  const last = visibleIds(simulator, userId).person?.at(-1);
+  await connectHolding(
+    tenant,
+    `INSERT INTO person (tenant_id, copy_id, crm_id, name, emails, phones, custom_fields)
+     SELECT tenant_id, copy_id, $2, '', '[]', '[]', '{}' FROM connection WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1)`,
+    last,
+  );
+  await until("the next list's first page is asked for", async () => asked(DEALS) === 1);
+  await commitWaits();
+}
+
+const heldDeals = async (tenant: string) => {
+  const [held] = await database.query<{ n: number }>("SELECT count(*)::int AS n FROM deal WHERE tenant_id = $1", [
+    await database.tenantId(tenant),
+  ]);
+  return held?.n;
+};
+
+test("while the last page of a list is committed the first one of the next list is read, once and no further one", async () => {
+  await connectWithLastPersonHeld("next-list");
+  await sleep(200);
+  expect([asked(DEALS), asked(ACTIVITIES)]).toEqual([1, 0]);
+  expect(await heldDeals("next-list")).toBe(0);
+  await session.query("ROLLBACK");
+  expect((await syncEnds(service, { tenant: "next-list" })).state).toBe("SUCCEEDED");
+  for (const list of [PERSONS, DEALS, ACTIVITIES]) {
+    const cursors = walkedCursors(list);
+    expect(new Set(cursors).size).toBe(cursors.length);
+  }
+  await isExact("next-list");
+});
+
+test("a run that was taken over stores nothing of the next list's page, and asks for nothing more", async () => {
+  await connectWithLastPersonHeld("taken-over");
+  const tenantId = await database.tenantId("taken-over");
+  // It waits for the commit in hand, and comes before the next one.
+  const takenOver = database.query(
+    "UPDATE sync_run SET lease_id = gen_random_uuid(), lease_until = now() + interval '30 s' WHERE tenant_id = $1",
+    [tenantId],
+  );
+  await until("the takeover waits", async () => (await waiting()).length === 2);
+  await session.query("ROLLBACK");
+  await takenOver;
+  await until("the worker has noticed", async () => {
+    const [job] = await database.query("SELECT 1 FROM graphile_worker.jobs WHERE task_identifier = 'sync_run' LIMIT 1");
+    return !job;
+  });
+  expect([asked(DEALS), asked(ACTIVITIES)]).toEqual([1, 0]);
+  expect(await heldDeals("taken-over")).toBe(0);
+  await database.query("UPDATE sync_run SET lease_until = now() - interval '1 s' WHERE tenant_id = $1", [tenantId]);
+  expect((await syncEnds(service, { tenant: "taken-over" })).state).toBe("SUCCEEDED");
+  await isExact("taken-over");
+});
+
+test("a next list whose first page is refused for want of tokens leaves the list before it whole", async () => {
+  simulator.control.fail({ match: DEALS, with: { kind: "throttle" } });
+  await connectWithLastPersonHeld("no-tokens");
+  await session.query("ROLLBACK");
+  expect(await syncEnds(service, { tenant: "no-tokens" })).toMatchObject({
+    state: "FAILED",
+    error: { code: "RATE_LIMITED" },
+  });
+  expect([asked(DEALS), asked(ACTIVITIES)]).toEqual([1, 0]);
+  const copied = await copiedIds(database, "no-tokens");
+  expect(copied.person).toEqual(visibleIds(simulator, userId).person);
+  simulator.control.clearFaults();
+  expect((await nextRun("no-tokens")).state).toBe("SUCCEEDED");
+  await isExact("no-tokens");
+});
+
+test("SIGTERM while the next list's page is not answered gives the run back at once, and another worker goes on", async () => {
+  const letGo = simulator.control.fail({ match: DEALS, times: 1, with: { kind: "hang" } });
+  await connectWithLastPersonHeld("stopped");
+  await session.query("ROLLBACK");
+  await until("the list before is stored", async () => {
+    const sql = "SELECT 1 FROM sync_step WHERE tenant_id = $1 AND resource = 'PERSONS' AND state = 'SUCCEEDED'";
+    return (await database.query(sql, [await database.tenantId("stopped")])).length > 0;
+  });
+  await service.stop();
+  letGo();
+  const other = await world.startService({ config: { clock } });
+  expect((await syncEnds(other, { tenant: "stopped" })).state).toBe("SUCCEEDED");
+  const cursors = walkedCursors(PERSONS);
+  expect(new Set(cursors).size).toBe(cursors.length);
+  await isExact("stopped");
 });
