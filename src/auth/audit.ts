@@ -45,30 +45,33 @@ export async function recordAudit(scope: TenantScope, logger: Logger, entry: Aud
   scope.afterCommit(() => logger.info({ tenant, tenantId, audit }, "audit"));
 }
 
-/** Records that role or plan refused an operation, which has changed nothing. */
-export async function recordPolicyRefusal(
-  database: Database,
-  logger: Logger,
-  actor: Actor,
-  { code }: Refused<PolicyRefusal>,
-  operation: string,
-  at: Date,
-): Promise<void> {
-  const entry: AuditEntry = { action: "POLICY_REFUSED", actor, at, code, subject: operation };
-  await recordAudit(database.tenant(actor.tenantId), logger, entry);
+interface AuditParts {
+  database: Database;
+  logger: Logger;
+  clock: Clock;
 }
 
-/** Whether the actor may read the events; that it may not is an event as well. */
-export async function refuseAudit(
-  { database, logger, clock }: { database: Database; logger: Logger; clock: Clock },
+/**
+ * That role or plan refused an operation, which has changed nothing, is an event as well.
+ * @param refusal null: it is allowed, and nothing is recorded
+ */
+export async function refusedByPolicy<Code extends PolicyRefusal>(
+  { database, logger, clock }: AuditParts,
   actor: Actor,
-): Promise<Refused<PolicyRefusal> | null> {
-  const code = refusalToAudit(actor);
-  if (!code) return null;
-  const message = "Only an owner or admin of your organization may read its security events. Ask one of them.";
-  const refusal = refused(code, message);
-  await recordPolicyRefusal(database, logger, actor, refusal, "auditEvents", clock());
+  operation: string,
+  refusal: Refused<Code> | null,
+): Promise<Refused<Code> | null> {
+  if (!refusal) return null;
+  const entry: AuditEntry = { action: "POLICY_REFUSED", actor, at: clock(), code: refusal.code, subject: operation };
+  await recordAudit(database.tenant(actor.tenantId), logger, entry);
   return refusal;
+}
+
+/** Why the actor may not read the events; null: it may. */
+export function refuseAudit(parts: AuditParts, actor: Actor): Promise<Refused<PolicyRefusal> | null> {
+  const code = refusalToAudit(actor);
+  const message = "Only an owner or admin of your organization may read its security events. Ask one of them.";
+  return refusedByPolicy(parts, actor, "auditEvents", code && refused(code, message));
 }
 
 export const NEWEST_EVENT: ListOrder = {

@@ -1,28 +1,16 @@
 import type { TokenSource } from "../crm/api";
 import { CrmError } from "../crm/errors";
-import { type CrmOAuth, type Grant, OAuthError, type TokenFailure } from "../crm/oauth";
+import { OAuthError } from "../crm/oauth";
 import { ADDRESSES } from "../crm/prices";
 import { AdvisoryLocks } from "../database/between-processes";
-import type { Database, TenantScope } from "../database/database";
-import { heldUpOf } from "../database/session";
 import { SESSION_LIMITS, type SessionLimits } from "../database/session-limits";
-import { type ReauthorizationReason, RenewalAttemptRow } from "../entities/connection";
-import { type Clock, MINUTE_MS, SECOND_MS, timeLimit } from "../platform/clock";
+import { MINUTE_MS, SECOND_MS, timeLimit } from "../platform/clock";
 import type { Secret } from "../platform/keyring";
-import type { Logger } from "../platform/logger";
-import type { Metrics } from "../platform/metrics";
 import { inWork, workFields } from "../platform/work";
-import {
-  ConnectionGoneError,
-  endAuthorization,
-  NEEDS_REAUTHORIZATION,
-  NeedsReauthorizationError,
-  NOT_CONNECTED,
-  noteTrouble,
-  type Trouble,
-} from "./connection";
-import type { Credential, Credentials, PresentAccess } from "./credentials";
+import { ConnectionGoneError, NEEDS_REAUTHORIZATION, NeedsReauthorizationError, NOT_CONNECTED } from "./connection";
+import type { PresentAccess } from "./credentials";
 import { type HowAsked, Identity, type IdentityParts } from "./grants";
+import { Renewal, RenewalHeldUpError, type RenewalParts } from "./renewal";
 
 /** Access tokens live 60 minutes (specification 8); one minute is left for the request that uses it. */
 const FRESH_FOR_MS = 59 * MINUTE_MS;
@@ -199,179 +187,4 @@ function usable(access: PresentAccess | null): PresentAccess {
   if (access?.state === "NEEDS_REAUTHORIZATION") throw new NeedsReauthorizationError(NEEDS_REAUTHORIZATION.message);
   if (!access) throw new ConnectionGoneError(NOT_CONNECTED.message);
   return access;
-}
-
-export interface RenewalParts {
-  database: Database;
-  oauth: Pick<CrmOAuth, "refresh">;
-  credentials: Credentials;
-  clock: Clock;
-  logger: Logger;
-  metrics?: Metrics;
-}
-
-/** Each fails within the limits of its session. */
-const STORE_TRIES = 3;
-
-/** Another process renews, or this one was frozen and has lost the right to: nothing was sent and nothing is noted. */
-export class RenewalHeldUpError extends OAuthError {
-  constructor(options?: ErrorOptions) {
-    super("OUTAGE", "The access is being renewed by another process, which takes too long. Try again.", options);
-  }
-}
-
-/** One renewal of a connection's token pair. The caller holds the connection's renewal lock. */
-export class Renewal {
-  constructor(private readonly parts: RenewalParts) {}
-
-  /**
-   * Commits that it begins, asks the CRM, commits what came, and only then hands the pair out. It stands at once, because
-   * the CRM has rotated the token; whose it is has to be proven before it is used.
-   * @param mayBegin called right before the request is written; it throws where the lock may be another process's by now
-   * @returns null where the answer was to a pair that is no longer the present one
-   * @throws NeedsReauthorizationError, or OAuthError where there is no token for now
-   */
-  async renew(tenantId: number, copyId: number, old: Credential, mayBegin?: () => void): Promise<Credential | null> {
-    const { database, oauth, clock } = this.parts;
-    const askedAt = clock();
-    const { wasUnconfirmed } = await beginAttempt(database.tenant(tenantId), copyId, old.version, askedAt);
-    let grant: Grant;
-    try {
-      grant = await oauth.refresh(old.refreshToken, mayBegin);
-    } catch (error) {
-      if (!(error instanceof OAuthError) || error instanceof RenewalHeldUpError) throw error;
-      this.parts.metrics?.tokenRenewals.inc({ outcome: error.code });
-      return this.#failed(tenantId, copyId, old, error, wasUnconfirmed);
-    }
-    this.parts.metrics?.tokenRenewals.inc({ outcome: "GRANTED" });
-    return this.#stored(tenantId, copyId, old, grant, askedAt);
-  }
-
-  /**
-   * The CRM has rotated the token: what it granted is lost unless it is stored, so a lock or a session that was lost to
-   * a freeze is no reason to give up.
-   */
-  async #stored(
-    tenantId: number,
-    copyId: number,
-    old: Credential,
-    grant: Grant,
-    askedAt: Date,
-  ): Promise<Credential | null> {
-    for (let tries = 1; ; tries += 1) {
-      try {
-        return await this.#store(tenantId, copyId, old, grant, askedAt);
-      } catch (error) {
-        if (!heldUpOf(error) || tries >= STORE_TRIES) throw error;
-        this.parts.logger.warn({ tenantId, err: error, tries }, "a renewed token could not be stored yet");
-      }
-    }
-  }
-
-  #store(tenantId: number, copyId: number, old: Credential, grant: Grant, askedAt: Date): Promise<Credential | null> {
-    const { database, credentials } = this.parts;
-    return database.tenant(tenantId).transaction(async (scope) => {
-      if (!(await credentials.holds(scope, copyId, old.version))) return null;
-      // The credential, then the attempt: the order in which disconnecting locks them.
-      const replaced = await credentials.replace(scope, copyId, old, grant, askedAt);
-      await endAttempt(scope, copyId, old.version);
-      return replaced;
-    });
-  }
-
-  async #failed(
-    tenantId: number,
-    copyId: number,
-    old: Credential,
-    error: OAuthError,
-    wasUnconfirmed: boolean,
-  ): Promise<null> {
-    const { database, clock, logger } = this.parts;
-    const decision = decideRenewal(error.code, wasUnconfirmed);
-    if (decision.next === "NEEDS_REAUTHORIZATION") {
-      const moved = await database.tenant(tenantId).transaction(async (scope) => {
-        const moved = await endAuthorization(scope, logger, copyId, old.version, decision.reason, clock());
-        await endAttempt(scope, copyId, old.version);
-        return moved;
-      });
-      if (!moved) return null;
-      logger.warn(
-        { tenantId, reason: decision.reason },
-        "the CRM refused the grant: the connection needs re-authorization",
-      );
-      throw new NeedsReauthorizationError(NEEDS_REAUTHORIZATION.message, { cause: error });
-    }
-    const level = decision.trouble.code === "SERVICE_MISCONFIGURED" ? "error" : "warn";
-    logger[level]({ tenantId, code: decision.trouble.code, err: error }, "an access token could not be renewed");
-    const isPresent = await database.tenant(tenantId).transaction(async (scope) => {
-      const present = await this.parts.credentials.holds(scope, copyId, old.version);
-      if (present) await noteTrouble(scope, copyId, decision.trouble, clock());
-      if (decision.settled) await endAttempt(scope, copyId, old.version);
-      return present;
-    });
-    if (!isPresent) return null;
-    throw error;
-  }
-}
-
-/**
- * A row says: a renewal was begun with the credential of this version, and its outcome is not known. It is committed
- * before the request is sent, so that it survives whatever happens to this process in between.
- */
-async function beginAttempt(
-  { tenantId, rows }: TenantScope,
-  copyId: number,
-  version: number,
-  now: Date,
-): Promise<{ wasUnconfirmed: boolean }> {
-  const [attempt] = await rows<{ was_unconfirmed: boolean }>(
-    `WITH before AS MATERIALIZED (
-       SELECT version FROM renewal_attempt WHERE tenant_id = $1 AND copy_id = $2
-     ), begun AS (
-       INSERT INTO renewal_attempt (tenant_id, copy_id, version, started_at) VALUES ($1, $2, $3, $4)
-       ON CONFLICT (tenant_id, copy_id) DO UPDATE SET version = EXCLUDED.version, started_at = EXCLUDED.started_at
-     )
-     SELECT EXISTS (SELECT 1 FROM before WHERE version = $3) AS was_unconfirmed`,
-    [tenantId, copyId, version, now],
-    { was_unconfirmed: "flag" },
-  );
-  return { wasUnconfirmed: attempt?.was_unconfirmed ?? false };
-}
-
-/** The outcome with the credential of this version is known; an attempt with a newer one is another's. */
-async function endAttempt({ tenantId, typed }: TenantScope, copyId: number, version: number): Promise<void> {
-  await typed((orm) => orm.delete(RenewalAttemptRow, { tenantId, copyId, version }));
-}
-
-/** How the connection goes on after a renewal that brought no token. */
-export type RenewalDecision =
-  /** The state moves, and nothing asks the CRM again by itself. */
-  | { next: "NEEDS_REAUTHORIZATION"; reason: ReauthorizationReason }
-  /** The state stays CONNECTED with trouble, and the next need asks again. */
-  | { next: "CONNECTED"; trouble: Trouble; settled: boolean };
-
-const OUTAGE: Trouble = {
-  code: "CRM_UNAVAILABLE",
-  message: "The CRM did not renew the access for now. It is asked again at the next need; nothing has to be done.",
-};
-const MISCONFIGURED: Trouble = {
-  code: "SERVICE_MISCONFIGURED",
-  message: "The CRM does not accept this service's app registration. The service's operator has to mend it.",
-};
-
-/**
- * Decision 0004: only `invalid_grant` is revocation, and after a renewal whose answer was lost it may as well be the lost
- * rotation. `settled`: whether this request certainly used nothing up, so that no trace of it has to stay.
- */
-export function decideRenewal(failure: TokenFailure, wasUnconfirmed: boolean): RenewalDecision {
-  switch (failure) {
-    case "INVALID_GRANT":
-      return { next: "NEEDS_REAUTHORIZATION", reason: wasUnconfirmed ? "RENEWAL_UNCONFIRMED" : "GRANT_REVOKED" };
-    case "MISCONFIGURED":
-      return { next: "CONNECTED", trouble: MISCONFIGURED, settled: !wasUnconfirmed };
-    case "OUTAGE":
-      return { next: "CONNECTED", trouble: OUTAGE, settled: !wasUnconfirmed };
-    case "UNKNOWN":
-      return { next: "CONNECTED", trouble: OUTAGE, settled: false };
-  }
 }

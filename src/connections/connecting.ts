@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from "node:crypto";
 import type { Actor } from "../auth/actor";
-import { recordAudit, recordPolicyRefusal } from "../auth/audit";
+import { recordAudit, refusedByPolicy } from "../auth/audit";
 import { type PolicyRefusal, refusalToConnect, refusalToDisconnect } from "../auth/policies";
 import { CrmError, explain, stopBehind } from "../crm/errors";
 import type { CrmHttp } from "../crm/http";
@@ -149,11 +149,8 @@ export class Connecting {
   async #refusalNoted(actor: Actor, operation: string): Promise<Refusal | null> {
     const code = await this.refusal(actor);
     if (!code) return null;
-    const refusal = refused(code, MESSAGES[code]);
-    if (code === "ANOTHER_CRM_CONNECTED") return this.#reject(actor, refusal);
-    const { database, logger, clock } = this.parts;
-    await recordPolicyRefusal(database, logger, actor, refused(code, MESSAGES[code]), operation, clock());
-    return refusal;
+    if (code === "ANOTHER_CRM_CONNECTED") return this.#reject(actor, refused(code, MESSAGES[code]));
+    return refusedByPolicy(this.parts, actor, operation, refused(code, MESSAGES[code]));
   }
 
   /** Ends the consent, where it is one, and notes why it came to nothing. */
@@ -331,13 +328,10 @@ export class Disconnecting {
   /** One short transaction (decision 0004), idempotent: disconnecting what is not connected succeeds. */
   async disconnect(actor: Actor): Promise<Outcome<null, PolicyRefusal>> {
     const policy = refusalToDisconnect(actor);
+    const message = "Only an owner or admin of your organization may disconnect the CRM. Ask one of them.";
+    const refusal = await refusedByPolicy(this.parts, actor, "disconnect", policy && refused(policy, message));
+    if (refusal) return refusal;
     const { database, clock, logger, endsSync } = this.parts;
-    if (policy) {
-      const message = "Only an owner or admin of your organization may disconnect the CRM. Ask one of them.";
-      const refusal = refused(policy, message);
-      await recordPolicyRefusal(database, logger, actor, refusal, "disconnect", clock());
-      return refusal;
-    }
     await database.tenant(actor.tenantId).transaction(async (scope) => {
       const present = await lockConnection(scope);
       await forget(scope);

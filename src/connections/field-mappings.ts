@@ -1,6 +1,6 @@
 import { LessThanOrEqual } from "typeorm";
 import type { Actor } from "../auth/actor";
-import { recordAudit, recordPolicyRefusal } from "../auth/audit";
+import { recordAudit, refusedByPolicy } from "../auth/audit";
 import { type PolicyRefusal, refusalToConnect } from "../auth/policies";
 import type { CrmApi } from "../crm/api";
 import { CrmError, type CrmFailure, type Explanation, explain, stopBehind } from "../crm/errors";
@@ -116,13 +116,9 @@ export class FieldMappings {
     }
   }
 
-  async #policy(actor: Actor, operation: string): Promise<Refused<PolicyRefusal> | null> {
+  #policy(actor: Actor, operation: string): Promise<Refused<PolicyRefusal> | null> {
     const policy = refusalToConnect(actor);
-    if (!policy) return null;
-    const { database, logger, clock } = this.parts;
-    const refusal = refused(policy, POLICY_MESSAGES[policy]);
-    await recordPolicyRefusal(database, logger, actor, refusal, operation, clock());
-    return refusal;
+    return refusedByPolicy(this.parts, actor, operation, policy && refused(policy, POLICY_MESSAGES[policy]));
   }
 
   async #boundCompany({ tenantId, rows }: TenantScope): Promise<number | null> {

@@ -12,6 +12,7 @@ import type { SyncResource } from "../entities/sync-run";
 import { type Clock, MINUTE_MS, SECOND_MS } from "../platform/clock";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
+import { RunLostError } from "./failures";
 import type { Judging, Settling } from "./lists";
 import {
   type ClaimedRun,
@@ -19,7 +20,6 @@ import {
   countsParameters,
   extendLease,
   type Held,
-  RunLostError,
   requireLease,
   type StepChange,
 } from "./runs";

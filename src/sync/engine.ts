@@ -17,6 +17,7 @@ import {
   type RunContext,
   reservationsOf,
 } from "./commit";
+import { failureOf, gapOf, isListFailure, type RunFailure, RunLostError, recordGaps } from "./failures";
 import { probeMatched, refreshMeeting } from "./gone";
 import { LISTS, type ListResource } from "./lists";
 import { areDealsOfMeetingsDue } from "./participant-queue";
@@ -28,20 +29,13 @@ import {
   claimRun,
   endRun,
   extendLease,
-  failureOf,
-  gapOf,
-  insertSteps,
-  isListFailure,
   noteFailure,
-  type RunFailure,
-  RunLostError,
   type RunRef,
   readSteps,
-  recordGaps,
   releaseRun,
   setStepState,
 } from "./runs";
-import { MEETING_LISTS, markRefreshed, meetingsToRefresh } from "./schedule-rows";
+import { insertSteps, MEETING_LISTS, markRefreshed, meetingsToRefresh } from "./schedule-rows";
 import { readAhead, walkPass } from "./walk";
 
 const BEAT_MS = 10 * SECOND_MS;

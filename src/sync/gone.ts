@@ -8,12 +8,13 @@ import type { MatchedEntity } from "../entities/meeting";
 import { AbsentRecordRow, MissedRecordRow } from "../entities/sync-list";
 import { DAY_MS, HOUR_MS } from "../platform/clock";
 import { commitPiece, copyOf, count, type HeldCopy, inRun, judged, type RunContext } from "./commit";
+import { isListFailure } from "./failures";
 import { LISTS, type ListResource } from "./lists";
 import { dealsOfMeeting, readRule } from "./participant-queue";
 import { askBatch, commitAnswers } from "./participants";
 import { endPass, type ListState, leavePass, movePass, type Pass } from "./passes";
 import { type Absence, isMuch, WALKS_APART_MS } from "./plan";
-import { isListFailure, NO_CHANGE, type StepChange } from "./runs";
+import { NO_CHANGE, type StepChange } from "./runs";
 import { removeRecords } from "./writers";
 
 // What the CRM no longer shows: of whole lists by two walks, of matched records by two looks at their ids.

@@ -7,6 +7,7 @@ import { jsonRows } from "../database/upsert";
 import { SyncedCopyRow } from "../entities/connection";
 import { SyncRunRow, type SyncStepRow } from "../entities/sync-run";
 import { commitPiece, copyOf, type HeldCopy, judged, type RunContext } from "./commit";
+import { type FoundGap, isSubFetchFailure, recordGaps } from "./failures";
 import {
   affordable,
   agreeing,
@@ -24,7 +25,7 @@ import {
   readRule,
   refuteRule,
 } from "./participant-queue";
-import { type FoundGap, isSubFetchFailure, NO_CHANGE, recordGaps, type StepChange, setStepState } from "./runs";
+import { NO_CHANGE, type StepChange, setStepState } from "./runs";
 import { writeDeals } from "./writers";
 
 /** Deals asked for between two commits: a crash repeats at most this many requests. */

@@ -1,16 +1,11 @@
-import { LessThan } from "typeorm";
 import type { CrmPage } from "../crm/api";
 import type { CopyScope } from "../database/database";
-import { jsonRows } from "../database/upsert";
-import { RejectedRecordRow, SyncListRow, SyncPassRow } from "../entities/sync-list";
+import { SyncListRow, SyncPassRow } from "../entities/sync-list";
 import { SYNC_RESOURCES, type SyncResource } from "../entities/sync-run";
-import { DAY_MS } from "../platform/clock";
+import { forgetRejected } from "./failures";
 import { type PassKind, sinceOf } from "./plan";
 import { type ClaimedRun, COUNTED, countsParameters, type StepChange } from "./runs";
 import type { Write } from "./writers";
-
-/** One whole walk may skip a record by a glitch: rather a gap for too long than a hole that nobody sees. */
-const SHOWN_WITHIN_MS = 3 * DAY_MS;
 
 /** A way through a list that is under way; the worker that holds the run moves it on. */
 export type Pass = Omit<SyncPassRow, "tenantId" | "copyId"> & {
@@ -168,10 +163,10 @@ export async function endPass(
   change: StepChange,
   now: Date,
 ): Promise<ListState["list"]> {
-  if (hasRejected) await forgetRejected(copy, pass, now);
   const { copyId, rows } = copy;
   const { resource, kind, beganAt } = pass;
   const isWhole = kind === "WHOLE";
+  if (hasRejected && isWhole && beganAt) await forgetRejected(copy, resource, beganAt, now);
   const [list] = await rows<NonNullable<ListState["list"]>>(
     `WITH ${COUNTED}, ended AS (
        DELETE FROM sync_pass WHERE tenant_id = $1 AND copy_id = $10 AND resource = $3 AND kind = $11
@@ -187,39 +182,6 @@ export async function endPass(
     { watermark: "instant", readAt: "instant" },
   );
   return list ?? null;
-}
-
-/** Keeps what could not be read of a page, with the reason; what is readable now is not missing any more. */
-export async function keepAside(
-  { tenantId, copyId, rows }: CopyScope,
-  resource: SyncResource,
-  { records, rejected }: CrmPage<{ id: number }>,
-  now: Date,
-): Promise<void> {
-  const lastOfEachKey = [...new Map(rejected.map((record) => [record.key, record])).values()];
-  await rows(
-    `WITH mended AS (
-       DELETE FROM rejected_record x
-       WHERE x.tenant_id = $1 AND x.copy_id = $2 AND x.resource = $3 AND x.record_key = ANY ($4::text[])
-     )
-     INSERT INTO rejected_record AS x (tenant_id, copy_id, resource, record_key, reason, payload, since, seen_at)
-     SELECT $1, $2, $3, r.key, r.reason, coalesce(r.payload, 'null'), $6, $6
-     FROM jsonb_to_recordset($5::jsonb) AS r (key text, reason text, payload jsonb)
-     ON CONFLICT (tenant_id, copy_id, resource, record_key)
-     DO UPDATE SET reason = EXCLUDED.reason, payload = EXCLUDED.payload, seen_at = EXCLUDED.seen_at`,
-    [tenantId, copyId, resource, records.map(({ id }) => id), jsonRows(lastOfEachKey), now],
-  );
-}
-
-/** The whole list was shown since a pass began: what could not be read before, and was not shown for long, is gone from the CRM. */
-async function forgetRejected(
-  { tenantId, copyId, typed }: CopyScope,
-  { resource, kind, beganAt }: Pass,
-  now: Date,
-): Promise<void> {
-  if (kind !== "WHOLE" || beganAt === null) return;
-  const seenAt = LessThan(new Date(Math.min(beganAt.getTime(), now.getTime() - SHOWN_WITHIN_MS)));
-  await typed((orm) => orm.delete(RejectedRecordRow, { tenantId, copyId, resource, seenAt }));
 }
 
 /** A pass that begins after this one goes on from here. */

@@ -1,15 +1,10 @@
 import { randomUUID } from "node:crypto";
 import { Any } from "typeorm";
 import { z } from "zod";
-import { ConnectionGoneError, NeedsReauthorizationError } from "../connections/connection";
-import { GAP_CODE_OF } from "../connections/known-gaps";
-import { CrmError, type CrmFailure, explain, stopBehind } from "../crm/errors";
-import { OAuthError } from "../crm/oauth";
 import { notify, PROGRESS_CHANGED } from "../database/between-processes";
-import type { CopyScope, TenantScope } from "../database/database";
+import type { TenantScope } from "../database/database";
 import { enqueueJob, type JobKind } from "../database/jobs";
 import {
-  type GapCode,
   type GapSummary,
   type SyncErrorCode,
   type SyncKind,
@@ -19,7 +14,7 @@ import {
   SyncStepRow,
 } from "../entities/sync-run";
 import { SECOND_MS } from "../platform/clock";
-import { ServiceError } from "../platform/errors";
+import { type RunFailure, RunLostError } from "./failures";
 
 /** A worker that says nothing for this long has lost its run. */
 export const LEASE_MS = 30 * SECOND_MS;
@@ -48,25 +43,6 @@ export interface ClaimedRun extends RunRef {
 /** The job that goes on with a run: enqueued again, it is the same job. */
 export function enqueueSync(scope: TenantScope, runId: string, runAt: Date | null = null): Promise<void> {
   return enqueueJob(scope, SYNC_RUN, { tenantId: scope.tenantId, runId }, runAt);
-}
-
-/** The last successful run's counts of the same kind are the best estimate of what is to come. */
-export async function insertSteps(
-  { tenantId, copyId, rows }: CopyScope,
-  runId: string,
-  kind: SyncKind,
-  resources: readonly SyncResource[],
-): Promise<void> {
-  await rows(
-    `INSERT INTO sync_step (tenant_id, run_id, resource, state, expected)
-     SELECT $1, $2, planned.resource, 'QUEUED',
-       (SELECT s.fetched FROM sync_run r JOIN sync_step s ON s.tenant_id = $1 AND s.run_id = r.id
-        WHERE r.tenant_id = $1 AND r.copy_id = $3 AND r.kind = $4 AND r.state = 'SUCCEEDED' AND s.resource = planned.resource
-        ORDER BY r.queued_at DESC LIMIT 1)
-     FROM unnest($5::text[]) AS planned (resource)
-     ON CONFLICT DO NOTHING`,
-    [tenantId, runId, copyId, kind, resources],
-  );
 }
 
 /** Between these moments a worker's lease holds; before and after them there is none. */
@@ -237,111 +213,4 @@ export async function cancelRuns(scope: TenantScope, copyId: number, now: Date):
   const open = { tenantId, runId: Any(cancelled.map(({ id }) => id)), state: Any(["QUEUED", "RUNNING"]) };
   await typed((orm) => orm.update(SyncStepRow, open, { state: "CANCELLED" }));
   if (cancelled.length > 0) await notify(scope, PROGRESS_CHANGED);
-}
-
-/** This worker no longer owns the run: it was disconnected, or another worker took it over. Nothing more is written. */
-export class RunLostError extends ServiceError {
-  readonly code = "RUN_LOST";
-}
-
-export interface RunFailure {
-  code: SyncErrorCode;
-  /** For the customer's admin: what happened and what to do. */
-  message: string;
-}
-
-const NEXT_RUN = { todo: "The next run tries again." };
-
-const BY_CRM_FAILURE: Record<CrmFailure, RunFailure> = {
-  RATE_LIMITED: {
-    code: "RATE_LIMITED",
-    message: explain("RATE_LIMITED", { todo: "The next run goes on from here." }),
-  },
-  BUDGET_LOW: {
-    code: "BUDGET_LOW",
-    message: explain("BUDGET_LOW", { todo: "It goes on by itself when there is more." }),
-  },
-  UNAVAILABLE: { code: "CRM_UNAVAILABLE", message: explain("UNAVAILABLE", NEXT_RUN) },
-  UNAUTHORIZED: { code: "CRM_REFUSED", message: explain("UNAUTHORIZED") },
-  REFUSED: { code: "CRM_REFUSED", message: explain("REFUSED") },
-  NOT_FOUND: { code: "CRM_REFUSED", message: explain("NOT_FOUND") },
-  ACCOUNT_CLOSED: { code: "CRM_ACCOUNT_CLOSED", message: explain("ACCOUNT_CLOSED") },
-  UNREADABLE: {
-    code: "CRM_ANSWER_UNREADABLE",
-    message: explain("UNREADABLE", { todo: "Nothing of it was stored; the next run tries again." }),
-  },
-};
-
-const ASKED_WHO: ReadonlySet<CrmFailure> = new Set(["REFUSED", "RATE_LIMITED"]);
-
-/** What a run reports when `error` ends it; null where the run is no longer this worker's and nothing is to be said. */
-export function failureOf(error: unknown): RunFailure | null {
-  if (error instanceof RunLostError || error instanceof ConnectionGoneError) return null;
-  if (error instanceof CrmError) return BY_CRM_FAILURE[error.code];
-  if (error instanceof NeedsReauthorizationError) return { code: "NEEDS_REAUTHORIZATION", message: error.message };
-  if (error instanceof OAuthError && error.code === "MISCONFIGURED") {
-    return { code: "INTERNAL", message: "The CRM does not accept this service's app registration. Tell the operator." };
-  }
-  // Whose a renewed token is was not said, and why not: for want of a right, or of tokens.
-  if (error instanceof OAuthError && error.cause instanceof CrmError && ASKED_WHO.has(error.cause.code)) {
-    return BY_CRM_FAILURE[error.cause.code];
-  }
-  if (error instanceof OAuthError) {
-    return { code: "CRM_UNAVAILABLE", message: explain("NO_TOKEN", NEXT_RUN) };
-  }
-  return { code: "INTERNAL", message: "The run failed for a reason of our own. The operator's log has it." };
-}
-
-/**
- * Failures that are one list's: it becomes a gap, and the lists behind it are read. All others would meet every call: no
- * connection at all, a refused authorization, the CRM's limit, our own restraint.
- */
-export function isListFailure(error: unknown): error is CrmError {
-  if (!(error instanceof CrmError) || stopBehind(error) || error.detail.neverSent) return false;
-  return OF_ONE_LIST.has(error.code);
-}
-
-const OF_ONE_LIST: ReadonlySet<CrmFailure> = new Set(["REFUSED", "NOT_FOUND", "UNREADABLE", "UNAVAILABLE"]);
-
-/** Failures of one sub-fetch that become a gap; all others end the run, and a stop by the operator makes it wait. */
-export function isSubFetchFailure(error: unknown): error is CrmError {
-  if (stopBehind(error)) return false;
-  return error instanceof CrmError && error.code !== "UNAUTHORIZED" && error.code !== "ACCOUNT_CLOSED";
-}
-
-/** A gap of a whole resource is kept under this id; CRM ids begin at 1. */
-const WHOLE_RESOURCE = 0;
-
-export interface FoundGap {
-  /** The record that is touched; absent for the whole resource. */
-  crmId?: number;
-  code: GapCode;
-  message: string;
-}
-
-/** Notes gaps; one that was there already keeps its `since`. */
-export async function recordGaps(
-  { tenantId, copyId, rows }: CopyScope,
-  resource: SyncResource,
-  gaps: readonly FoundGap[],
-  now: Date,
-): Promise<void> {
-  if (gaps.length === 0) return;
-  const values = gaps.map(({ crmId = WHOLE_RESOURCE, code, message }) => ({ crmId, code, message }));
-  await rows(
-    `INSERT INTO data_gap AS g (tenant_id, copy_id, resource, crm_id, code, message, since)
-     SELECT $1, $2, $3, r."crmId", r.code, r.message, $5
-     FROM jsonb_to_recordset($4::jsonb) AS r ("crmId" bigint, code text, message text)
-     ON CONFLICT (tenant_id, copy_id, resource, crm_id) DO UPDATE SET code = EXCLUDED.code, message = EXCLUDED.message
-     WHERE (g.code, g.message) IS DISTINCT FROM (EXCLUDED.code, EXCLUDED.message)`,
-    [tenantId, copyId, resource, JSON.stringify(values), now],
-  );
-}
-
-/** A whole list that could not be read, as whoever reads an answer is told. */
-export function gapOf(resource: SyncResource, error: CrmError): FoundGap {
-  const list = resource.toLowerCase().replace("_", " ");
-  const message = `The CRM's ${list} could not be read; what is shown of them may be missing or old. The next run asks again.`;
-  const code = error.code === "NOT_FOUND" ? "CRM_REFUSED" : GAP_CODE_OF[error.code];
-  return { code, message };
 }

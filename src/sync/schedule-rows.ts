@@ -7,7 +7,7 @@ import { SYNC_RESOURCES, type SyncKind, type SyncResource, SyncRunRow } from "..
 import { isRemovable } from "./lists";
 import { askWhole, makeLists } from "./passes";
 import { type Lists, REFRESH_AFTER_MS, REFRESH_BEFORE_MS } from "./plan";
-import { enqueueSync, insertSteps } from "./runs";
+import { enqueueSync } from "./runs";
 
 /** What is read anew before a meeting; its records are asked for by their ids besides. */
 export const MEETING_LISTS: readonly SyncResource[] = ["ACTIVITIES", "NOTES"];
@@ -113,6 +113,25 @@ export async function countDeals({ tenantId, copyId, rows }: CopyScope): Promise
     { n: "number" },
   );
   return count?.n ?? 0;
+}
+
+/** The last successful run's counts of the same kind are the best estimate of what is to come. */
+export async function insertSteps(
+  { tenantId, copyId, rows }: CopyScope,
+  runId: string,
+  kind: SyncKind,
+  resources: readonly SyncResource[],
+): Promise<void> {
+  await rows(
+    `INSERT INTO sync_step (tenant_id, run_id, resource, state, expected)
+     SELECT $1, $2, planned.resource, 'QUEUED',
+       (SELECT s.fetched FROM sync_run r JOIN sync_step s ON s.tenant_id = $1 AND s.run_id = r.id
+        WHERE r.tenant_id = $1 AND r.copy_id = $3 AND r.kind = $4 AND r.state = 'SUCCEEDED' AND s.resource = planned.resource
+        ORDER BY r.queued_at DESC LIMIT 1)
+     FROM unnest($5::text[]) AS planned (resource)
+     ON CONFLICT DO NOTHING`,
+    [tenantId, runId, copyId, kind, resources],
+  );
 }
 
 /**

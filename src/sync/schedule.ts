@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { Actor } from "../auth/actor";
-import { recordAudit, recordPolicyRefusal } from "../auth/audit";
+import { recordAudit, refusedByPolicy } from "../auth/audit";
 import { mustWaitToSync, refusalToSync } from "../auth/policies";
 import type { Budget } from "../connections/budget";
 import { BATCH } from "../connections/budget-rules";
@@ -14,10 +14,11 @@ import { type Clock, DAY_MS, MINUTE_MS, SECOND_MS } from "../platform/clock";
 import { accepted, type Outcome, type Refused, refused } from "../platform/errors";
 import type { Logger } from "../platform/logger";
 import { forEachLogged } from "../platform/work";
+import { type RunFailure } from "./failures";
 import { areDealsOfMeetingsDue } from "./participant-queue";
 import { askWhole, endRests, forgetPasses } from "./passes";
 import * as plan from "./plan";
-import { cancelRuns, enqueueSync, leasesHold, type RunFailure, type RunRef, SYNC_RUN } from "./runs";
+import { cancelRuns, enqueueSync, leasesHold, type RunRef, SYNC_RUN } from "./runs";
 import * as rows from "./schedule-rows";
 
 const ORPHAN = { tenantId: "number", runId: "text" } as const;
@@ -112,13 +113,10 @@ export class Schedule {
 
   /** Makes a run that somebody asked for now, through all lists. @returns its id, or why there is none */
   async request(actor: Actor, kind: SyncKind): Promise<Outcome<string, SyncRefusal>> {
-    const { database, clock, logger } = this.parts;
     const policy = refusalToSync(actor, kind !== "INCREMENTAL");
-    if (policy) {
-      const refusal = refused(policy, NOT_FOR_MEMBERS);
-      await recordPolicyRefusal(database, logger, actor, refusal, "requestSync", clock());
-      return refusal;
-    }
+    const refusal = await refusedByPolicy(this.parts, actor, "requestSync", policy && refused(policy, NOT_FOR_MEMBERS));
+    if (refusal) return refusal;
+    const { database, clock, logger } = this.parts;
     const asked = database.tenant(actor.tenantId);
     const connected = await connectedCopyId(asked);
     const shortUntil = connected && (await this.#shortUntil({ ...asked, copyId: connected }, PRICE_OF_RUN));

@@ -3,11 +3,11 @@ import { CrmError } from "../crm/errors";
 import { idsOfRejected } from "../crm/parsing/page";
 import type { CopyScope } from "../database/database";
 import { count, inRun, judged, type RunContext } from "./commit";
+import { isListFailure, keepAside } from "./failures";
 import { beginAbsence, countAbsence, removeUnseen, seen } from "./gone";
 import { LISTS, type ListResource, readUnknown } from "./lists";
 import {
   endPass,
-  keepAside,
   type ListState,
   leavePass,
   movePass,
@@ -18,7 +18,7 @@ import {
   restartPass,
 } from "./passes";
 import { clockOf, isMuch, isStuck, mustWait, rests } from "./plan";
-import { isListFailure, type StepChange } from "./runs";
+import { type StepChange } from "./runs";
 import { isDeleted } from "./writers";
 
 /** The walks of a removing pass are over: what neither has seen is being removed. */

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Actor } from "../auth/actor";
-import { recordPolicyRefusal } from "../auth/audit";
+import { refusedByPolicy } from "../auth/audit";
 import { type PolicyRefusal, refusalToWrite } from "../auth/policies";
 import { CrmApi, type TokenSource } from "../crm/api";
 import type { CrmHttp } from "../crm/http";
@@ -149,13 +149,10 @@ export class Writing<Row extends WriteReceipt> {
   }
 
   /** Why this actor may not write at all, which is audited; null where it may. */
-  async #policy(actor: Actor): Promise<Refused<PolicyRefusal> | null> {
+  #policy(actor: Actor): Promise<Refused<PolicyRefusal> | null> {
     const policy = refusalToWrite(actor);
-    if (!policy) return null;
-    const { database, logger, clock } = this.parts;
-    const refusal = refused(policy, "Your organization's plan does not include the CRM. Ask an owner to change it.");
-    await recordPolicyRefusal(database, logger, actor, refusal, this.kind.operation, clock());
-    return refusal;
+    const message = "Your organization's plan does not include the CRM. Ask an owner to change it.";
+    return refusedByPolicy(this.parts, actor, this.kind.operation, policy && refused(policy, message));
   }
 
   #find(tenantId: number, idempotencyKey: string): Promise<Row[]> {

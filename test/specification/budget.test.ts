@@ -2,7 +2,7 @@ import type { Simulator } from "../../simulator";
 import type { Purpose } from "../../src/connections/budget";
 import { HOUR_MS, MINUTE_MS } from "../../src/platform/clock";
 import type { Config } from "../../src/platform/config";
-import { RunLostError } from "../../src/sync/runs";
+import { RunLostError } from "../../src/sync/failures";
 import { readUntilLow, refusalOf, type Spender, startSpender } from "../support/budgets";
 import type { TestDatabase } from "../support/database";
 import { startProgram } from "../support/processes";

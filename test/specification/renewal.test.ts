@@ -1,5 +1,5 @@
 import type { Fault } from "../../simulator";
-import { RenewalHeldUpError } from "../../src/connections/access-tokens";
+import { RenewalHeldUpError } from "../../src/connections/renewal";
 import { NEEDS_REAUTHORIZATION, REVOKED, refusal, UNCONFIRMED, useRenewals, WORKS } from "../support/renewals";
 import { startTokens } from "../support/tokens";
 

@@ -1,4 +1,5 @@
-import type { AccessTokenParts, RenewalParts } from "../../src/connections/access-tokens";
+import type { AccessTokenParts } from "../../src/connections/access-tokens";
+import type { RenewalParts } from "../../src/connections/renewal";
 import type { CrmHttp } from "../../src/crm/http";
 import { type Clock, systemClock } from "../../src/platform/clock";
 import type { Config } from "../../src/platform/config";

@@ -4,7 +4,7 @@ import { OAuthError } from "../../src/crm/oauth";
 import { createDataSource } from "../../src/database/data-source";
 import { Database } from "../../src/database/database";
 import { Secret } from "../../src/platform/keyring";
-import { isSubFetchFailure } from "../../src/sync/runs";
+import { isSubFetchFailure } from "../../src/sync/failures";
 import { certainFailureOf } from "../../src/writeback/outcomes";
 
 const stop = new CrmStoppedError("We look into it.");

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { CrmError, type CrmFailure, explain } from "../../src/crm/errors";
 import { OAuthError } from "../../src/crm/oauth";
-import { failureOf } from "../../src/sync/runs";
+import { failureOf } from "../../src/sync/failures";
 import { certainFailureOf } from "../../src/writeback/outcomes";
 import { sourceFiles } from "../support/syntax";
 

@@ -1,4 +1,4 @@
-import { decideRenewal } from "../../src/connections/access-tokens";
+import { decideRenewal } from "../../src/connections/renewal";
 import { outcomeOf, type TokenAnswer, type TokenFailure } from "../../src/crm/oauth";
 
 // Seen red with: invalid_grant under 500 or 403 counted as revocation; an error's word read from an HTML page; a 200

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Actor } from "../../auth/actor";
-import { recordAudit, recordPolicyRefusal } from "../../auth/audit";
+import { recordAudit, refusedByPolicy } from "../../auth/audit";
 import { type PolicyRefusal, refusalToSetQuiet } from "../../auth/policies";
 import { lockConnection, NOT_CONNECTED, readConnection } from "../../connections/connection";
 import { holdCopyToJudge } from "../../connections/copies";
@@ -78,13 +78,11 @@ export class QuietSettings {
     return accepted(await previewQuiet(copy, wantedBy({ ...wishes.value, crmCompanyId }, present), this.clock()));
   }
 
-  async #policy(actor: Actor, operation: string): Promise<Refused<PolicyRefusal> | null> {
+  #policy(actor: Actor, operation: string): Promise<Refused<PolicyRefusal> | null> {
     const policy = refusalToSetQuiet(actor);
-    if (!policy) return null;
     const message = "Only an owner or admin of your organization may set when a deal is quiet. Ask one of them.";
-    const refusal = refused(policy, message);
-    await recordPolicyRefusal(this.database, this.logger, actor, refusal, operation, this.clock());
-    return refusal;
+    const { database, logger, clock } = this;
+    return refusedByPolicy({ database, logger, clock }, actor, operation, policy && refused(policy, message));
   }
 }
 

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { RenewalParts } from "../../../src/connections/access-tokens";
 import type { Credential } from "../../../src/connections/credentials";
+import type { RenewalParts } from "../../../src/connections/renewal";
 import { readConfig } from "../../../src/platform/config";
 import { withTransactions } from "../database";
 import { startTokens } from "../tokens";

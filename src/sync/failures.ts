@@ -1,0 +1,155 @@
+import { LessThan } from "typeorm";
+import { ConnectionGoneError, NeedsReauthorizationError } from "../connections/connection";
+import { GAP_CODE_OF } from "../connections/known-gaps";
+import type { CrmPage } from "../crm/api";
+import { CrmError, type CrmFailure, explain, stopBehind } from "../crm/errors";
+import { OAuthError } from "../crm/oauth";
+import type { CopyScope } from "../database/database";
+import { jsonRows } from "../database/upsert";
+import { RejectedRecordRow } from "../entities/sync-list";
+import type { GapCode, SyncErrorCode, SyncResource } from "../entities/sync-run";
+import { DAY_MS } from "../platform/clock";
+import { ServiceError } from "../platform/errors";
+
+/** This worker no longer owns the run: it was disconnected, or another worker took it over. Nothing more is written. */
+export class RunLostError extends ServiceError {
+  readonly code = "RUN_LOST";
+}
+
+export interface RunFailure {
+  code: SyncErrorCode;
+  /** For the customer's admin: what happened and what to do. */
+  message: string;
+}
+
+const NEXT_RUN = { todo: "The next run tries again." };
+
+const BY_CRM_FAILURE: Record<CrmFailure, RunFailure> = {
+  RATE_LIMITED: {
+    code: "RATE_LIMITED",
+    message: explain("RATE_LIMITED", { todo: "The next run goes on from here." }),
+  },
+  BUDGET_LOW: {
+    code: "BUDGET_LOW",
+    message: explain("BUDGET_LOW", { todo: "It goes on by itself when there is more." }),
+  },
+  UNAVAILABLE: { code: "CRM_UNAVAILABLE", message: explain("UNAVAILABLE", NEXT_RUN) },
+  UNAUTHORIZED: { code: "CRM_REFUSED", message: explain("UNAUTHORIZED") },
+  REFUSED: { code: "CRM_REFUSED", message: explain("REFUSED") },
+  NOT_FOUND: { code: "CRM_REFUSED", message: explain("NOT_FOUND") },
+  ACCOUNT_CLOSED: { code: "CRM_ACCOUNT_CLOSED", message: explain("ACCOUNT_CLOSED") },
+  UNREADABLE: {
+    code: "CRM_ANSWER_UNREADABLE",
+    message: explain("UNREADABLE", { todo: "Nothing of it was stored; the next run tries again." }),
+  },
+};
+
+const ASKED_WHO: ReadonlySet<CrmFailure> = new Set(["REFUSED", "RATE_LIMITED"]);
+
+/** What a run reports when `error` ends it; null where the run is no longer this worker's and nothing is to be said. */
+export function failureOf(error: unknown): RunFailure | null {
+  if (error instanceof RunLostError || error instanceof ConnectionGoneError) return null;
+  if (error instanceof CrmError) return BY_CRM_FAILURE[error.code];
+  if (error instanceof NeedsReauthorizationError) return { code: "NEEDS_REAUTHORIZATION", message: error.message };
+  if (error instanceof OAuthError && error.code === "MISCONFIGURED") {
+    return { code: "INTERNAL", message: "The CRM does not accept this service's app registration. Tell the operator." };
+  }
+  // Whose a renewed token is was not said, and why not: for want of a right, or of tokens.
+  if (error instanceof OAuthError && error.cause instanceof CrmError && ASKED_WHO.has(error.cause.code)) {
+    return BY_CRM_FAILURE[error.cause.code];
+  }
+  if (error instanceof OAuthError) {
+    return { code: "CRM_UNAVAILABLE", message: explain("NO_TOKEN", NEXT_RUN) };
+  }
+  return { code: "INTERNAL", message: "The run failed for a reason of our own. The operator's log has it." };
+}
+
+/**
+ * Failures that are one list's: it becomes a gap, and the lists behind it are read. All others would meet every call: no
+ * connection at all, a refused authorization, the CRM's limit, our own restraint.
+ */
+export function isListFailure(error: unknown): error is CrmError {
+  if (!(error instanceof CrmError) || stopBehind(error) || error.detail.neverSent) return false;
+  return OF_ONE_LIST.has(error.code);
+}
+
+const OF_ONE_LIST: ReadonlySet<CrmFailure> = new Set(["REFUSED", "NOT_FOUND", "UNREADABLE", "UNAVAILABLE"]);
+
+/** Failures of one sub-fetch that become a gap; all others end the run, and a stop by the operator makes it wait. */
+export function isSubFetchFailure(error: unknown): error is CrmError {
+  if (stopBehind(error)) return false;
+  return error instanceof CrmError && error.code !== "UNAUTHORIZED" && error.code !== "ACCOUNT_CLOSED";
+}
+
+/** A gap of a whole resource is kept under this id; CRM ids begin at 1. */
+const WHOLE_RESOURCE = 0;
+
+export interface FoundGap {
+  /** The record that is touched; absent for the whole resource. */
+  crmId?: number;
+  code: GapCode;
+  message: string;
+}
+
+/** Notes gaps; one that was there already keeps its `since`. */
+export async function recordGaps(
+  { tenantId, copyId, rows }: CopyScope,
+  resource: SyncResource,
+  gaps: readonly FoundGap[],
+  now: Date,
+): Promise<void> {
+  if (gaps.length === 0) return;
+  const values = gaps.map(({ crmId = WHOLE_RESOURCE, code, message }) => ({ crmId, code, message }));
+  await rows(
+    `INSERT INTO data_gap AS g (tenant_id, copy_id, resource, crm_id, code, message, since)
+     SELECT $1, $2, $3, r."crmId", r.code, r.message, $5
+     FROM jsonb_to_recordset($4::jsonb) AS r ("crmId" bigint, code text, message text)
+     ON CONFLICT (tenant_id, copy_id, resource, crm_id) DO UPDATE SET code = EXCLUDED.code, message = EXCLUDED.message
+     WHERE (g.code, g.message) IS DISTINCT FROM (EXCLUDED.code, EXCLUDED.message)`,
+    [tenantId, copyId, resource, JSON.stringify(values), now],
+  );
+}
+
+/** A whole list that could not be read, as whoever reads an answer is told. */
+export function gapOf(resource: SyncResource, error: CrmError): FoundGap {
+  const list = resource.toLowerCase().replace("_", " ");
+  const message = `The CRM's ${list} could not be read; what is shown of them may be missing or old. The next run asks again.`;
+  const code = error.code === "NOT_FOUND" ? "CRM_REFUSED" : GAP_CODE_OF[error.code];
+  return { code, message };
+}
+
+/** One whole walk may skip a record by a glitch: rather a gap for too long than a hole that nobody sees. */
+const SHOWN_WITHIN_MS = 3 * DAY_MS;
+
+/** Keeps what could not be read of a page, with the reason; what is readable now is not missing any more. */
+export async function keepAside(
+  { tenantId, copyId, rows }: CopyScope,
+  resource: SyncResource,
+  { records, rejected }: CrmPage<{ id: number }>,
+  now: Date,
+): Promise<void> {
+  const lastOfEachKey = [...new Map(rejected.map((record) => [record.key, record])).values()];
+  await rows(
+    `WITH mended AS (
+       DELETE FROM rejected_record x
+       WHERE x.tenant_id = $1 AND x.copy_id = $2 AND x.resource = $3 AND x.record_key = ANY ($4::text[])
+     )
+     INSERT INTO rejected_record AS x (tenant_id, copy_id, resource, record_key, reason, payload, since, seen_at)
+     SELECT $1, $2, $3, r.key, r.reason, coalesce(r.payload, 'null'), $6, $6
+     FROM jsonb_to_recordset($5::jsonb) AS r (key text, reason text, payload jsonb)
+     ON CONFLICT (tenant_id, copy_id, resource, record_key)
+     DO UPDATE SET reason = EXCLUDED.reason, payload = EXCLUDED.payload, seen_at = EXCLUDED.seen_at`,
+    [tenantId, copyId, resource, records.map(({ id }) => id), jsonRows(lastOfEachKey), now],
+  );
+}
+
+/** The whole list was shown since `beganAt`: what could not be read before, and was not shown for long, is gone from the CRM. */
+export async function forgetRejected(
+  { tenantId, copyId, typed }: CopyScope,
+  resource: SyncResource,
+  beganAt: Date,
+  now: Date,
+): Promise<void> {
+  const seenAt = LessThan(new Date(Math.min(beganAt.getTime(), now.getTime() - SHOWN_WITHIN_MS)));
+  await typed((orm) => orm.delete(RejectedRecordRow, { tenantId, copyId, resource, seenAt }));
+}
