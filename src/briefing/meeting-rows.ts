@@ -27,23 +27,14 @@ export function readMeetings({ tenantId, entities }: TenantScope, ids: readonly 
   return entities(MeetingRow, sql, [tenantId, ids]);
 }
 
-export function readAttendees(
-  { tenantId, entities }: TenantScope,
-  meetingIds: readonly string[],
-): Promise<MeetingAttendeeRow[]> {
-  return entities(
-    MeetingAttendeeRow,
-    "SELECT * FROM meeting_attendee WHERE tenant_id = $1 AND meeting_id = ANY ($2) ORDER BY position",
-    [tenantId, meetingIds],
-  );
+export function readAttendees(scope: TenantScope, meetingIds: readonly string[]): Promise<MeetingAttendeeRow[]> {
+  const sql = "SELECT * FROM meeting_attendee WHERE tenant_id = $1 AND meeting_id = ANY ($2) ORDER BY position";
+  return scope.entities(MeetingAttendeeRow, sql, [scope.tenantId, meetingIds]);
 }
 
-export function readMatches(
-  { tenantId, entities }: TenantScope,
-  meetingIds: readonly string[],
-): Promise<MeetingMatchRow[]> {
+export function readMatches(scope: TenantScope, meetingIds: readonly string[]): Promise<MeetingMatchRow[]> {
   const sql = "SELECT * FROM meeting_match WHERE tenant_id = $1 AND meeting_id = ANY ($2)";
-  return entities(MeetingMatchRow, sql, [tenantId, meetingIds]);
+  return scope.entities(MeetingMatchRow, sql, [scope.tenantId, meetingIds]);
 }
 
 const OF_MEETING = "m.tenant_id = $1 AND m.copy_id = $2 AND m.meeting_id = $4";
@@ -220,8 +211,5 @@ export const matchShown = (row: MeetingMatchRow, outdated: string | null) => ({
 });
 
 /** The matched one first, so that a bounded list never leaves it out. */
-function matchedFirst({ candidates, dealId: matched }: MeetingMatchRow): MeetingMatchRow["candidates"] {
-  const rest = candidates.filter(({ dealId }) => dealId !== matched);
-  const first = candidates.filter(({ dealId }) => dealId === matched);
-  return [...first, ...rest];
-}
+const matchedFirst = ({ candidates, dealId: matched }: MeetingMatchRow) =>
+  candidates.toSorted((one, other) => Number(other.dealId === matched) - Number(one.dealId === matched));

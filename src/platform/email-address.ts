@@ -1,5 +1,6 @@
 import { domainToASCII } from "node:url";
 import freeMailDomains from "email-providers/all.json";
+import roleNames from "role-based-email-addresses";
 import { getDomain } from "tldts";
 
 /** RFC 5321 4.5.3.1: 64 octets, an @ and 255 octets; a longer text is no address, and no index could hold it. */
@@ -56,6 +57,21 @@ export function mailboxOf(address: string): string {
   if (!GMAIL.has(domain)) return `${untagged}@${domain}`;
   return `${untagged.replaceAll(".", "")}@gmail.com`;
 }
+
+/** Roles in languages that the package leaves out. */
+const FURTHER_ROLES = (
+  "anfrage bewerbung buero büro einkauf empfang hallo kundenservice personal rechnung vertrieb verwaltung " +
+  "accueil achats vente ventes ufficio vendite"
+).split(" ");
+/** First names that the package takes for roles. */
+const FIRST_NAMES: readonly string[] = ["alexa", "per"];
+const ROLES: ReadonlySet<string> = new Set([
+  ...roleNames.filter((name) => !FIRST_NAMES.includes(name)),
+  ...FURTHER_ROLES,
+]);
+
+/** Whether an address stands for a function or a group of people: info@, sales@. */
+export const isRoleAddress = (address: string): boolean => ROLES.has(localPartOf(address).replace(/\+.*$/, ""));
 
 /** Mailboxes for consumers that the package does not list. */
 const FURTHER_FREE_MAIL = (

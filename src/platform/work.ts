@@ -162,3 +162,24 @@ export async function forEachLogged<T extends object>(
   };
   for (const one of found) await work(one).catch((error: unknown) => failed(one, error));
 }
+
+/**
+ * Reads one page ahead, from now on, while the caller works on the one before, never more: two pages are in memory at most.
+ * What was read ahead of work that fails is dropped.
+ */
+export function oneAhead<Page>(pages: AsyncGenerator<Page>): AsyncGenerator<Page> {
+  const ask = () => {
+    const asked = pages.next();
+    // It may fail while the page before is being worked on: whoever awaits it hears of it when its turn comes.
+    asked.catch(() => undefined);
+    return asked;
+  };
+  const first = ask();
+  return (async function* () {
+    let next = first;
+    for (let page = await next; !page.done; page = await next) {
+      next = ask();
+      yield page.value;
+    }
+  })();
+}

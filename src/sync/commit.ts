@@ -76,10 +76,7 @@ export interface ContextParts {
 export type Reservations = Record<keyof RunContext["apis"], HeldReservation>;
 
 /** What a run's calls are paid from. */
-export function reservationsOf(
-  { budget }: Pick<ContextParts, "budget">,
-  { tenantId, copyId }: ClaimedRun,
-): Reservations {
+export function reservationsOf(budget: Budget, { tenantId, copyId }: ClaimedRun): Reservations {
   const reservation = (purpose: Purpose) => budget.reservation(tenantId, copyId, purpose);
   return {
     firstLists: reservation("FIRST_LISTS"),

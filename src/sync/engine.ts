@@ -58,7 +58,7 @@ export class SyncEngine {
     const run = await claimRun(database.tenant(tenantId), runId, askedAt);
     if (!run) return;
     const beat = setInterval(() => this.#beat(run), BEAT_MS);
-    const reservations = reservationsOf(this.parts, run);
+    const reservations = reservationsOf(this.parts.budget, run);
     const context = contextOf(this.parts, run, reservations, askedAt, stop);
     try {
       const isDone = await this.#paidFrom(reservations, context);

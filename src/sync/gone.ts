@@ -13,7 +13,7 @@ import { LISTS, type ListResource } from "./lists";
 import { dealsOfMeeting, readRule } from "./participant-queue";
 import { askBatch, commitAnswers } from "./participants";
 import { endPass, type ListState, leavePass, movePass, type Pass } from "./passes";
-import { type Absence, isMuch, WALKS_APART_MS } from "./plan";
+import { WALKS_APART_MS } from "./plan";
 import { NO_CHANGE, type StepChange } from "./runs";
 import { removeRecords } from "./writers";
 
@@ -21,6 +21,20 @@ import { removeRecords } from "./writers";
 
 /** Rows removed in one transaction. */
 const REMOVED_AT_ONCE = 1_000;
+/** A walk that shows so many fewer records, and less than half, may be a glitch (decision 0013). */
+const MANY = 100;
+
+export interface Absence {
+  /** What the walks have not seen. */
+  absent: number;
+  /** What the copy holds. */
+  held: number;
+}
+
+/** So much less than is held is more likely a glitch, or another user's view, than a day's deletions: it has to be proven. */
+export function isMuch({ absent, held }: Absence): boolean {
+  return absent >= held || (absent > MANY && absent > held / 2);
+}
 
 /** The first walk begins: every record of the copy counts as not seen, and what an earlier run left is forgotten. */
 export async function beginAbsence(copy: CopyScope, resource: ListResource): Promise<void> {

@@ -7,8 +7,6 @@ import type { ListResource } from "./lists";
 
 /** The CRM's index lags its writes by seconds (size unknown): a list is asked for what changed so much before its watermark. */
 const OVERLAP_MS = MINUTE_MS;
-/** A walk that shows so many fewer records, and less than half, may be a glitch (decision 0013). */
-const MANY = 100;
 /** Two walks that are both to show that much is gone stand at least so far apart. */
 export const WALKS_APART_MS = 10 * MINUTE_MS;
 /** How long a cursor that is not accepted is tried again; its life is not documented. */
@@ -53,6 +51,9 @@ const WHOLE_DEALS_SHARE = 1 / 50;
 export const MAIN_LISTS: ReadonlySet<SyncResource> = new Set(MAIN);
 
 export type PassKind = "WHOLE" | "CHANGES";
+/** Where a pass stands, and since when it begins anew. */
+type Place = Pick<SyncPassRow, "walk" | "cursor" | "firstWalkEndedAt" | "beganAt">;
+type Anew = Pick<SyncPassRow, "inVainSince" | "begunAnewAt">;
 
 /**
  * The moment from which a pass is complete. Either clock may be wrong; too early a moment only reads a change twice, and
@@ -104,18 +105,12 @@ export function passesOf(facts: ListFacts, now: Date, staleAfterMs: number): Pas
  * A pass that began anew and came to no end rests for as long as that has gone on, a day at most: what is read in vain run
  * after run is paid from what the other lists need. A time that has not come is of a clock that was wrong.
  */
-export function rests(
-  { inVainSince, begunAnewAt }: Pick<SyncPassRow, "inVainSince" | "begunAnewAt">,
-  now: Date,
-): boolean {
+export function rests({ inVainSince, begunAnewAt }: Anew, now: Date): boolean {
   if (inVainSince === null || begunAnewAt === null) return false;
   const restMs = Math.min(LONGEST_REST_MS, begunAnewAt.getTime() - inVainSince.getTime());
   const restedMs = now.getTime() - begunAnewAt.getTime();
   return restedMs >= 0 && restedMs < restMs;
 }
-
-/** Where a pass stands. */
-type Place = Pick<SyncPassRow, "walk" | "cursor" | "firstWalkEndedAt" | "beganAt">;
 
 /** Where a walk shows that much is gone, the next one is to be of another moment. */
 export function mustWait({ walk, cursor, firstWalkEndedAt }: Place, now: Date): boolean {
@@ -128,18 +123,6 @@ export function mustWait({ walk, cursor, firstWalkEndedAt }: Place, now: Date): 
 export function isStuck({ cursor, beganAt }: Place, checkpoint: string | null, now: Date): boolean {
   if (checkpoint === null || cursor !== checkpoint || beganAt === null) return false;
   return now.getTime() - beganAt.getTime() > CURSOR_LIFE_MS;
-}
-
-export interface Absence {
-  /** What the walks have not seen. */
-  absent: number;
-  /** What the copy holds. */
-  held: number;
-}
-
-/** So much less than is held is more likely a glitch, or another user's view, than a day's deletions: it has to be proven. */
-export function isMuch({ absent, held }: Absence): boolean {
-  return absent >= held || (absent > MANY && absent > held / 2);
 }
 
 /** What the schedule knows of a list. */

@@ -2,9 +2,10 @@ import type { CrmPage } from "../crm/api";
 import { CrmError } from "../crm/errors";
 import { idsOfRejected } from "../crm/parsing/page";
 import type { CopyScope } from "../database/database";
+import { oneAhead } from "../platform/work";
 import { count, inRun, judged, type RunContext } from "./commit";
 import { isListFailure, keepAside } from "./failures";
-import { beginAbsence, countAbsence, removeUnseen, seen } from "./gone";
+import { beginAbsence, countAbsence, isMuch, removeUnseen, seen } from "./gone";
 import { LISTS, type ListResource, readUnknown } from "./lists";
 import {
   endPass,
@@ -17,7 +18,7 @@ import {
   type ReadPage,
   restartPass,
 } from "./passes";
-import { clockOf, isMuch, isStuck, mustWait, rests } from "./plan";
+import { clockOf, isStuck, mustWait, rests } from "./plan";
 import { type StepChange } from "./runs";
 import { isDeleted } from "./writers";
 
@@ -208,25 +209,4 @@ async function placeAfter(
 export function readAhead(context: RunContext, resource: ListResource, state: ListState, pass: Pass): void {
   if (pass.cursor !== null || pass.removes || rests(pass, context.clock()) || context.mustPause()) return;
   state.ahead = { pass, pages: oneAhead(readPages(context, resource, state, pass)) };
-}
-
-/**
- * Reads one page ahead, from now on, while the caller commits the one before, never more: two pages are in memory at most.
- * What was read ahead of a commit that fails is dropped.
- */
-function oneAhead(pages: Pages): Pages {
-  const ask = () => {
-    const asked = pages.next();
-    // It may fail while the page before is being committed: whoever awaits it hears of it when its turn comes.
-    asked.catch(() => undefined);
-    return asked;
-  };
-  const first = ask();
-  return (async function* () {
-    let next = first;
-    for (let page = await next; !page.done; page = await next) {
-      next = ask();
-      yield page.value;
-    }
-  })();
 }

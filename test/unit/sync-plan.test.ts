@@ -1,4 +1,5 @@
-import { clockOf, isMuch, type ListFacts, type PassKind, passesOf, rests, sinceOf } from "../../src/sync/plan";
+import { isMuch } from "../../src/sync/gone";
+import { clockOf, type ListFacts, type PassKind, passesOf, rests, sinceOf } from "../../src/sync/plan";
 
 // Seen red with: a watermark without overlap.
 

@@ -5,7 +5,6 @@ import {
   MOST_COUNTED,
   type Page,
   type PageRequest,
-  type Position,
   readPage,
   type SortKey,
   textOfInstant,
@@ -14,7 +13,7 @@ import { DealRow } from "../../entities/deal";
 import type { QuietVerdict } from "../quiet/facts";
 import { readFreshness } from "../quiet/read-quiet";
 import { isStale } from "../quiet/rules";
-import { rankOf, snoozedDeals } from "../quiet/silence-rows";
+import { NO_MONEY, otherMarks, rankOf, snoozedDeals } from "../quiet/silence-rows";
 
 // Lists of deals read the phases of `deal_silence` that are marked as holding, one for each matched deal, as `t`. Their
 // indexes have the same columns in the same order (decision 0082).
@@ -49,6 +48,7 @@ export interface DealOrder extends ListOrder {
   isJudged: boolean;
   isBySilence: boolean;
 }
+type Walk = Pick<PageRequest, "after"> & { order: DealOrder };
 
 export function dealOrder(name: keyof typeof DEAL_ORDERS, { verdict, snoozed }: DealFilter): DealOrder {
   const { direction, keys } = DEAL_ORDERS[name];
@@ -108,8 +108,10 @@ interface Reading {
   isStale: boolean;
 }
 
-async function readingOf(copy: CopyScope, filter: DealFilter, order: DealOrder, at: string): Promise<Reading> {
+/** @param now when a walk that begins here is judged; one that goes on is judged when it began */
+async function readingOf(copy: CopyScope, filter: DealFilter, { order, after }: Walk, now: Date): Promise<Reading> {
   const { isJudged } = order;
+  const at = (isJudged && after?.[0]) || textOfInstant(now);
   const stale = isJudged && isStale(await readFreshness(copy), Number(at) / 1_000);
   const standings = standingsOf(filter, stale);
   const parameters: unknown[] = [
@@ -132,9 +134,6 @@ interface Part {
   end: string;
 }
 const WHOLE: Part = { beyond: "", end: "" };
-
-/** No tenant has so many deals. */
-const MORE_THAN_ALL = 100_000_000;
 
 /**
  * SQL: the deals of each standing, which one index has sorted. Where the marked phase does not hold at the instant, because
@@ -159,10 +158,6 @@ function standingDeals({ narrowed, isJudged, isStale: stale }: Reading, { beyond
     WHERE (t.status, t.verdict) IN (SELECT * FROM unnest($3::text[], $4::text[]))${narrowed}${beyond}`;
 }
 
-/** The planner takes a third of all deals for such: an order brings it to their index, a LIMIT keeps it from joining all. */
-const otherMarks = (which: string, by: string) => `(SELECT l.deal_id FROM deal_silence l
-  WHERE l.tenant_id = $1 AND l.copy_id = $2 AND l.is_listed AND ${which} ORDER BY ${by} LIMIT ${MORE_THAN_ALL})`;
-
 /** SQL: where nothing is known of silence all deals are as long silent, and so sorted by their ids alone. */
 const unknownDeals = ({ narrowed }: Reading, { beyond, end }: Part) => `
   SELECT t.* FROM (SELECT s.*, NULL::timestamptz AS quiet_since FROM (
@@ -170,22 +165,15 @@ const unknownDeals = ({ narrowed }: Reading, { beyond, end }: Part) => `
       FROM deal_silence WHERE tenant_id = $1 AND copy_id = $2 AND is_listed) s) t
   WHERE t.status = ANY ($3) AND t.verdict = ANY ($4) ${narrowed}${beyond} ${end}`;
 
-/** When a walk is judged. @param now when one is that begins here */
-const instantOfWalk = ({ isJudged }: DealOrder, after: Position | null, now: Date) =>
-  (isJudged && after?.[0]) || textOfInstant(now);
-
-type DealPage = Omit<PageRequest, "order"> & { order: DealOrder };
-
 /** The matched deals that fit the filter. @param now when a walk that begins here is judged */
 export async function readDeals(
   copy: CopyScope,
   filter: DealFilter,
-  page: DealPage,
+  page: PageRequest & Walk,
   now: Date,
 ): Promise<Page<DealRow>> {
-  const { order, after } = page;
-  const reading = await readingOf(copy, filter, order, instantOfWalk(order, after, now));
-  const deals = reading.isStale && order.isBySilence ? unknownDeals : standingDeals;
+  const reading = await readingOf(copy, filter, page, now);
+  const deals = reading.isStale && page.order.isBySilence ? unknownDeals : standingDeals;
   return readPage(
     copy,
     DealRow,
@@ -213,10 +201,10 @@ export interface DealSummary {
 export async function summarizeDeals(
   copy: CopyScope,
   filter: DealFilter,
-  { order, after }: Pick<DealPage, "order" | "after">,
+  walk: Walk,
   now: Date,
 ): Promise<DealSummary | null> {
-  const reading = await readingOf(copy, filter, order, instantOfWalk(order, after, now));
+  const reading = await readingOf(copy, filter, walk, now);
   const found = await copy.rows<{ currency: string; deals: number; amount: string }>(
     `SELECT f.currency, count(*) AS deals, (-sum(f.negative_value))::text AS amount
      FROM (SELECT t.currency, t.negative_value FROM (${standingDeals(reading, WHOLE)}) t LIMIT ${MOST_COUNTED + 1}) f
@@ -229,6 +217,3 @@ export async function summarizeDeals(
   const totals = found.filter(({ currency }) => currency !== NO_MONEY);
   return { count, totals: totals.map(({ currency, amount }) => ({ currency, amount })) };
 }
-
-/** What stands for the currency where a half of the money is missing: behind every code. */
-const NO_MONEY = "~";

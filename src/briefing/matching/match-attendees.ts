@@ -1,6 +1,5 @@
-import roleNames from "role-based-email-addresses";
 import type { AttendeeSide, MatchStatus, OrganizationRule, PersonRule } from "../../entities/meeting";
-import { companyDomainOf, domainOf, localPartOf, mailboxOf } from "../../platform/email-address";
+import { companyDomainOf, domainOf, isRoleAddress, localPartOf, mailboxOf } from "../../platform/email-address";
 import {
   type AttendeeFact,
   type CopyFacts,
@@ -9,21 +8,6 @@ import {
   type PersonFact,
   standingAt,
 } from "./facts";
-
-/** Roles in languages that the package leaves out. */
-const FURTHER_ROLES = (
-  "anfrage bewerbung buero büro einkauf empfang hallo kundenservice personal rechnung vertrieb verwaltung " +
-  "accueil achats vente ventes ufficio vendite"
-).split(" ");
-/** First names that the package takes for roles. */
-const FIRST_NAMES: readonly string[] = ["alexa", "per"];
-const ROLES: ReadonlySet<string> = new Set([
-  ...roleNames.filter((name) => !FIRST_NAMES.includes(name)),
-  ...FURTHER_ROLES,
-]);
-
-/** Whether an address stands for a function or a group of people: info@, sales@. */
-const isRoleAddress = (address: string): boolean => ROLES.has(localPartOf(address).replace(/\+.*$/, ""));
 
 /**
  * Addresses that makers of notetakers tell their users to invite. Whole domains are not listed: their makers are

@@ -100,10 +100,7 @@ const isOneLater = (left: readonly Candidate[]) =>
 /** Which deal a meeting is about: the one that fits, or every one that could and why nothing decided. */
 export function matchDeal(found: readonly Candidate[]): DealMatch {
   if (found.length === 0) return none(NO_DEAL);
-  const candidates = found.map((candidate) => ({
-    dealId: candidate.deal.crmId,
-    reason: `${whatSpeaksFor(candidate)}.`,
-  }));
+  const candidates = found.map((one) => ({ dealId: one.deal.crmId, reason: `${whatSpeaksFor(one)}.` }));
   const decided = (rule: DealRule, { deal }: Candidate, reason: string): DealMatch => ({
     status: "MATCHED",
     rule,

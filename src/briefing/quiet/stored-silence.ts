@@ -202,10 +202,8 @@ export async function storeAllComing(copy: CopyScope, now: Date): Promise<void> 
   const sql = `WITH ${begunOf(those)} SELECT deal_id AS "dealId", phases AS begun FROM begun
     WHERE jsonb_path_exists(phases, '$[1 to last] ? (@.isTold == false)')`;
   const left = await rows<Taken>(sql, [tenantId, copyId, now], { dealId: "number", begun: "json" });
-  await tellFlips(
-    copy,
-    left.flatMap(({ dealId, begun }) => flipsOf(dealId, begun, null, now.getTime())),
-  );
+  const flips = left.flatMap(({ dealId, begun }) => flipsOf(dealId, begun, null, now.getTime()));
+  await tellFlips(copy, flips);
   await rows(TAKE_OVER, [tenantId, copyId, now]);
 }
 
