@@ -120,10 +120,9 @@ async function openSockets(clients: Clients, parts: Parts, sockets: number): Pro
   const { service, tokens } = parts;
   const tenants = Array.from({ length: sockets }, (_, index) => index % parts.tenants);
   const share = Math.ceil(sockets / CLIENTS);
-  const { url } = service;
   await Promise.all(
     Array.from({ length: CLIENTS }, (_, index) =>
-      clients.open({ url, tokens, sockets: tenants.slice(index * share, (index + 1) * share) }),
+      clients.open({ url: service.url, tokens, sockets: tenants.slice(index * share, (index + 1) * share) }),
     ),
   );
 }
@@ -234,10 +233,8 @@ async function main(): Promise<void> {
     stops.push(service.stop);
     const client = new Client({ connectionString: databaseUrl });
     await client.connect();
-    stops.push(
-      () => client.end(),
-      () => clients.stop(),
-    );
+    stops.push(() => client.end());
+    stops.push(() => clients.stop());
     const tokens = await tokensOfUsers(service, tenants, Math.ceil(sockets / tenants / MAX_USER_SOCKETS) + 1);
     const parts = { client, clients, service, tokens, tenants, sockets: Math.floor(sockets / tenants) * tenants };
     await measureOpening(parts);

@@ -59,23 +59,14 @@ async function makeTenant(tenant: string, times: number): Promise<string> {
      FROM (SELECT g, g % 5 > 0 AS done FROM generate_series(1, ${activities}) g) g`,
     `INSERT INTO note SELECT $1, $2, g, '<p>Note</p>', ${owner(5)}, g % ${deals} + 1, g % ${persons} + 1,
        g % ${organizations} + 1, now() FROM generate_series(1, ${activities}) g`,
-  ];
-  for (const sql of statements) await database.query(sql, [tenantId, copy?.id]);
-  await database.query(
     `INSERT INTO data_gap VALUES ($1, $2, 'DEAL_PARTICIPANTS', 1, 'CRM_UNAVAILABLE', 'The CRM did not answer.', now())`,
-    [tenantId, copy?.id],
-  );
-  await database.query(
     `INSERT INTO connection (tenant_id, state, state_changed_at, copy_id, company_domain)
      VALUES ($1, 'CONNECTED', now(), $2, 'acme')`,
-    [tenantId, copy?.id],
-  );
-  await database.query(
     `INSERT INTO sync_run (tenant_id, id, copy_id, kind, state, queued_at, started_at, finished_at)
      SELECT $1, gen_random_uuid(), $2, 'FULL', 'SUCCEEDED', now() - g * interval '1 hour', now(), now()
      FROM generate_series(1, ${10 * times}) g`,
-    [tenantId, copy?.id],
-  );
+  ];
+  for (const sql of statements) await database.query(sql, [tenantId, copy?.id]);
   await markRead(database, tenantId, copy?.id ?? 0, new Date());
   const emails = Array.from({ length: persons }, (_, index) => `p${index + 1}@buyer.example`);
   const input = { ownerEmail: "user1@seller.example", externalId: "m-0", startsAt: new Date().toISOString() };
