@@ -11,6 +11,8 @@ import type { GapCode, SyncErrorCode, SyncResource } from "../entities/sync-run"
 import { DAY_MS } from "../platform/clock";
 import { ServiceError } from "../platform/errors";
 
+// What a run is said to have failed for, and what could not be read: whole lists, answers about a record, single records.
+
 /** This worker no longer owns the run: it was disconnected, or another worker took it over. Nothing more is written. */
 export class RunLostError extends ServiceError {
   readonly code = "RUN_LOST";

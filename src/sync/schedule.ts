@@ -14,7 +14,7 @@ import { type Clock, DAY_MS, MINUTE_MS, SECOND_MS } from "../platform/clock";
 import { accepted, type Outcome, type Refused, refused } from "../platform/errors";
 import type { Logger } from "../platform/logger";
 import { forEachLogged } from "../platform/work";
-import { type RunFailure } from "./failures";
+import type { RunFailure } from "./failures";
 import { areDealsOfMeetingsDue } from "./participant-queue";
 import { askWhole, endRests, forgetPasses } from "./passes";
 import * as plan from "./plan";

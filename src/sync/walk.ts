@@ -19,7 +19,7 @@ import {
   restartPass,
 } from "./passes";
 import { clockOf, isStuck, mustWait, rests } from "./plan";
-import { type StepChange } from "./runs";
+import type { StepChange } from "./runs";
 import { isDeleted } from "./writers";
 
 /** The walks of a removing pass are over: what neither has seen is being removed. */

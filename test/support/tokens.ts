@@ -1,7 +1,7 @@
 import "reflect-metadata";
 import { type AccessTokenParts, AccessTokens } from "../../src/connections/access-tokens";
 import { Credentials } from "../../src/connections/credentials";
-import { type RenewalParts } from "../../src/connections/renewal";
+import type { RenewalParts } from "../../src/connections/renewal";
 import { CrmHttp } from "../../src/crm/http";
 import { CrmOAuth } from "../../src/crm/oauth";
 import { createDataSource } from "../../src/database/data-source";
