@@ -17,7 +17,13 @@ import { AuditResolver } from "./audit-resolver";
 import { BriefingResolver, MeetingMatchResolver, PersonMatchResolver } from "./briefing-resolver";
 import { ConnectionResolver } from "./connection-resolver";
 import { DealResolver } from "./deal-resolver";
-import { FieldMappingResolver, NominatedFieldResolver } from "./field-resolver";
+import {
+  DealFieldsResolver,
+  FieldMappingResolver,
+  NominatedFieldResolver,
+  OrganizationFieldsResolver,
+  PersonFieldsResolver,
+} from "./field-resolver";
 import { DealConnectionResolver, ListsResolver, MeetingConnectionResolver } from "./lists-resolver";
 import { MeetingResolver } from "./meeting-resolver";
 import { NodeResolver } from "./node-resolver";
@@ -61,6 +67,9 @@ export function buildGraphQLSchema(): GraphQLSchema {
       ConnectionResolver,
       NominatedFieldResolver,
       FieldMappingResolver,
+      DealFieldsResolver,
+      PersonFieldsResolver,
+      OrganizationFieldsResolver,
       SyncRunResolver,
       DataGapResolver,
       NodeResolver,

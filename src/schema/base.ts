@@ -76,7 +76,7 @@ export const JsonObjectScalar = new GraphQLScalarType({
 
 export const JsonScalar = new GraphQLScalarType({
   ...GraphQLJSON.toConfig(),
-  description: "Any JSON value: what is written into a custom field. Its shape depends on the field's type.",
+  description: "Any JSON value: what a custom field holds, or is to hold. Its shape depends on the field's type.",
 });
 
 /**
@@ -91,6 +91,9 @@ export const asMany =
   (most: number) =>
   ({ childComplexity }: Inner): number =>
     most * (1 + childComplexity);
+
+/** A record's custom fields; companies have some dozens. */
+export const CUSTOM_FIELDS = asMany(100);
 
 /** Attendees that a meeting is reckoned with: a town hall has 500, and a page of a hundred town halls nobody. */
 export const A_DEPARTMENT = 100;

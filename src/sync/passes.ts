@@ -1,4 +1,5 @@
 import { LessThan } from "typeorm";
+import type { KnownFields } from "../connections/field-lists";
 import type { CrmPage } from "../crm/api";
 import type { CopyScope } from "../database/database";
 import { jsonRows } from "../database/upsert";
@@ -26,6 +27,8 @@ export interface ListState {
   hasRejected: boolean;
   /** Lists that are read less often, of which its records were found to name something unknown. */
   unknown: Set<SyncResource>;
+  /** What its records may name, once one has changed; null: their fields were never read. */
+  knownFields?: KnownFields | null;
 }
 
 const BEGINNING = { beganAt: null, cursor: null, lastId: 0, walk: 1, firstWalkEndedAt: null };

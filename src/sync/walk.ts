@@ -5,7 +5,7 @@ import type { CopyScope } from "../database/database";
 import { DAY_MS } from "../platform/clock";
 import { count, inRun, judged, type RunContext } from "./commit";
 import { isListFailure } from "./failures";
-import { LISTS, type ListResource, readUnknown } from "./lists";
+import { LISTS, type ListResource, noteUnknownNames, readUnknown } from "./lists";
 import { endPass, keepAside, type ListState, leavePass, movePass, noteAnew, type Pass, restartPass } from "./passes";
 import { clockOf, isMuch, rests, WALKS_APART_MS } from "./plan";
 import { beginAbsence, countAbsence, removeUnseen, seen } from "./removal";
@@ -179,6 +179,13 @@ async function commitPage(
     const { ids, removed } = await judged(context, copy, resource, leaving, write);
     if (page.records.length > 0) await list.after?.(context.settling, copy, page.records);
     if (page.rejected.length > 0 || state.hasRejected) await keepAside(copy, resource, page, clock());
+    const changed = new Set(ids);
+    await noteUnknownNames(
+      copy,
+      resource,
+      page.records.filter(({ id }) => changed.has(id)),
+      state,
+    );
     if (pass.kind === "CHANGES" && ids.length > 0) {
       for (const named of await readUnknown(copy, resource, ids)) state.unknown.add(named);
     }
