@@ -1,10 +1,11 @@
 import type { CrmEntity, CrmField } from "../crm/parsing/fields";
 import { MAX_TEXT } from "../crm/parsing/values";
-import type { CopyScope } from "../database/database";
+import type { CopyScope, TenantScope } from "../database/database";
 import { jsonRows } from "../database/upsert";
 import { FieldListRow } from "../entities/crm-company";
 import { DAY_MS, HOUR_MS } from "../platform/clock";
 import { cutText } from "../platform/safe-html";
+import { holdLiveCopy } from "./copies";
 
 /** Names of fields and options may be changed at any time, and no record says so. */
 const READ_EVERY_MS = DAY_MS;
@@ -145,6 +146,19 @@ export async function keepFieldList(
     [tenantId, copyId, entity, askedAt, missing.slice(0, MOST_UNKNOWN)],
   );
   await writeFields(copy, entity, fields);
+}
+
+/** The list was read for somebody: who reads records sees what the CRM has just said, as long as the copy is live. */
+export function keepLiveList(
+  { transaction }: TenantScope,
+  copyId: number,
+  entity: CrmEntity,
+  list: readonly CrmField[],
+  askedAt: Date,
+): Promise<void> {
+  return transaction(async (scope) => {
+    if (await holdLiveCopy(scope, copyId)) await keepFieldList({ ...scope, copyId }, entity, list, askedAt);
+  });
 }
 
 async function writeFields(

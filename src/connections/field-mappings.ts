@@ -19,8 +19,7 @@ import {
   NOT_CONNECTED,
   readConnection,
 } from "./connection";
-import { holdLiveCopy } from "./copies";
-import { keepFieldList } from "./field-lists";
+import { keepLiveList } from "./field-lists";
 
 export type FieldListRefusal = "NOT_CONNECTED" | "NEEDS_REAUTHORIZATION" | "CRM_UNAVAILABLE";
 
@@ -66,21 +65,8 @@ export class FieldMappings {
       .fields(entity)
       .then(accepted, refusalOf);
     await this.#note(scope, entity, list, askedAt);
-    if (list.ok) await this.#keep(scope, connection.copyId, entity, list.value, askedAt);
+    if (list.ok) await keepLiveList(scope, connection.copyId, entity, list.value, askedAt);
     return list;
-  }
-
-  /** Who reads records sees what the CRM has just said of their fields. */
-  #keep(
-    { transaction }: TenantScope,
-    copyId: number,
-    entity: CrmEntity,
-    list: CrmField[],
-    askedAt: Date,
-  ): Promise<void> {
-    return transaction(async (scope) => {
-      if (await holdLiveCopy(scope, copyId)) await keepFieldList({ ...scope, copyId }, entity, list, askedAt);
-    });
   }
 
   /** Nominates a field in place of the entity's earlier one; nominating it again changes nothing in the CRM either. */
