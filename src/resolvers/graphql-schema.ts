@@ -15,7 +15,12 @@ import { buildSchemaSync } from "type-graphql";
 import { DateTimeScalar } from "../schema/base";
 import { AuditResolver } from "./audit-resolver";
 import { BriefingResolver, MeetingMatchResolver, PersonMatchResolver } from "./briefing-resolver";
-import { ConnectionResolver } from "./connection-resolver";
+import {
+  ConnectionResolver,
+  OwnerVisibilityResolver,
+  PipelineVisibilityResolver,
+  VisibilityResolver,
+} from "./connection-resolver";
 import { DealResolver } from "./deal-resolver";
 import {
   DealFieldsResolver,
@@ -65,6 +70,9 @@ export function buildGraphQLSchema(): GraphQLSchema {
       ViewerResolver,
       AuditResolver,
       ConnectionResolver,
+      VisibilityResolver,
+      OwnerVisibilityResolver,
+      PipelineVisibilityResolver,
       NominatedFieldResolver,
       FieldMappingResolver,
       DealFieldsResolver,

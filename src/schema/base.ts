@@ -107,6 +107,9 @@ export const LIVE = (inner: Inner): number => 5_000 + asMany(10)(inner);
 /** Judges all deals of the tenant: one in an operation. */
 export const OF_ALL_DEALS = ({ childComplexity }: Inner): number => 30_000 + childComplexity;
 
+/** Counts all records of the copy: a few in an operation, and none in an event. */
+export const OF_THE_COPY = ({ childComplexity }: Inner): number => 10_000 + childComplexity;
+
 @ObjectType({ description: "Where a page of a list ends." })
 export class PageInfo {
   @typeGraphql.Field(() => Boolean, { description: "Whether more follow after `endCursor`." })
