@@ -8,7 +8,7 @@ import type { Grants, Identity } from "../oauth/grants";
 import type { Budget, Ledger } from "../server/budget";
 import type { FaultRule, Faults } from "../server/faults";
 import type { LateEffects } from "../server/late-effects";
-import { CustomFieldControl, type NewCustomField } from "./custom-field-control";
+import { CustomFieldControl, type FieldWords, type NewCustomField } from "./custom-field-control";
 import { RecordControl, type Records } from "./record-control";
 import { type Snapshot, snapshotFor } from "./snapshot";
 
@@ -38,6 +38,8 @@ export interface Control extends Records {
   /** Returns the new field's code. */
   addCustomField(entity: FieldEntity, field: NewCustomField): string;
   removeCustomField(entity: FieldEntity, code: string): void;
+  /** The field is called otherwise, or has other options; every value stays. */
+  describeField(entity: FieldEntity, code: string, words: FieldWords): void;
   /** The field keeps its code and loses every value. */
   changeFieldType(entity: FieldEntity, code: string, type: FieldType, options?: readonly string[]): void;
   /** What `late` faults hold back happens now. Says how much it was. */
@@ -141,6 +143,10 @@ export class SimulatorControl extends RecordControl implements Control {
 
   removeCustomField(entity: FieldEntity, code: string): void {
     this.customFields.remove(entity, code);
+  }
+
+  describeField(entity: FieldEntity, code: string, words: FieldWords): void {
+    this.customFields.describe(entity, code, words);
   }
 
   changeFieldType(entity: FieldEntity, code: string, type: FieldType, options?: readonly string[]): void {

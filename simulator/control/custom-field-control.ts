@@ -12,6 +12,11 @@ export interface NewCustomField {
   options?: readonly string[];
 }
 
+export interface FieldWords {
+  name?: string;
+  options?: readonly { id: number; label: string }[];
+}
+
 /** What an admin of the CRM does to its custom fields. No record's update time moves. */
 export class CustomFieldControl {
   private made = 0;
@@ -44,6 +49,18 @@ export class CustomFieldControl {
     this.field(entity, code);
     fields[entity] = fields[entity].filter((field) => field.field_code !== code);
     this.reshape(entity, ({ [code]: _removed, ...rest }) => rest);
+  }
+
+  /** Another name or other options; no value changes, also where it is none of the options any more. */
+  describe(entity: FieldEntity, code: string, words: FieldWords): void {
+    const { fields } = this.world.company;
+    const old = this.field(entity, code);
+    const changed: Field = {
+      ...old,
+      field_name: words.name ?? old.field_name,
+      options: words.options?.map(({ id, label }) => ({ id, label, color: null })) ?? old.options,
+    };
+    fields[entity] = fields[entity].map((field) => (field === old ? changed : field));
   }
 
   /** As if the field had been made anew under its old code: every record's value is gone. */

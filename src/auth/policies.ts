@@ -48,6 +48,9 @@ export function refusalToAudit(actor: Standing): PolicyRefusal | null {
   return manages(actor) ? null : "NOT_ALLOWED_FOR_ROLE";
 }
 
+/** What the connection shows of whose records: owners and admins, on any plan. */
+export const maySeeVisibility = (actor: Standing): boolean => manages(actor);
+
 /**
  * The user whose writes to the CRM an actor is shown; null: everybody's, as owners and admins answer for all of them. By
  * an idempotency key, which each user chooses for himself, nobody sees another's.

@@ -102,14 +102,18 @@ export function readGapsOfBriefing(copy: CopyScope, meetingId: string, now: Date
 }
 
 /**
- * The moment up to which all that a briefing shows is known to be complete, by the CRM's clock: the oldest watermark of
- * its lists. null while one of the main lists was never read to its end.
+ * The moment up to which all that an answer shows is known to be complete, by the CRM's clock: the oldest watermark of
+ * its lists, of all where it is a briefing. null while one of the main ones was never read to its end.
  */
-export async function readAsOf({ tenantId, copyId, rows }: CopyScope): Promise<Date | null> {
+export async function readAsOf(
+  { tenantId, copyId, rows }: CopyScope,
+  main: readonly string[] = MAIN_LISTS,
+  named: readonly string[] = SYNC_LISTS,
+): Promise<Date | null> {
   const [lists] = await rows<{ as_of: Date | null }>(
     `SELECT CASE WHEN count(watermark) FILTER (WHERE resource = ANY ($3)) = cardinality($3::text[]) THEN min(watermark) END AS as_of
      FROM sync_list WHERE tenant_id = $1 AND copy_id = $2 AND resource = ANY ($4)`,
-    [tenantId, copyId, MAIN_LISTS, SYNC_LISTS],
+    [tenantId, copyId, main, named],
     { as_of: "instant" },
   );
   return lists?.as_of ?? null;

@@ -19,6 +19,7 @@ import {
   NOT_CONNECTED,
   readConnection,
 } from "./connection";
+import { keepLiveList } from "./field-lists";
 
 export type FieldListRefusal = "NOT_CONNECTED" | "NEEDS_REAUTHORIZATION" | "CRM_UNAVAILABLE";
 
@@ -64,6 +65,7 @@ export class FieldMappings {
       .fields(entity)
       .then(accepted, refusalOf);
     await this.#note(scope, entity, list, askedAt);
+    if (list.ok) await keepLiveList(scope, connection.copyId, entity, list.value, askedAt);
     return list;
   }
 

@@ -1,5 +1,6 @@
 import { Column, Entity, Index, PrimaryColumn } from "typeorm";
-import { OfRecord } from "./tenant";
+import type { MatchedEntity } from "./meeting";
+import { OfCopy, OfRecord } from "./tenant";
 
 @Entity("pipeline")
 export class PipelineRow extends OfRecord {
@@ -40,6 +41,53 @@ export class CrmUserRow extends OfRecord {
 
   @Column("boolean")
   active!: boolean;
+}
+
+/** When the CRM's list of an entity's fields was read, and what of the copy's records it does not explain. */
+@Entity("field_list")
+export class FieldListRow extends OfCopy {
+  @PrimaryColumn("text")
+  entity!: MatchedEntity;
+
+  /** When it was last asked for, also in vain. */
+  @Column("timestamptz")
+  askedAt!: Date;
+
+  /** null: never yet. */
+  @Column("timestamptz", { nullable: true })
+  readAt!: Date | null;
+
+  /** Fields and options that records have named since, and that it does not have. */
+  @Column("text", { array: true })
+  wanted!: string[];
+
+  /** Those that were looked for in it and are not there. */
+  @Column("text", { array: true })
+  missing!: string[];
+}
+
+/** A custom field, as the list last had it. */
+@Entity("crm_field")
+export class CrmFieldRow extends OfCopy {
+  @PrimaryColumn("text")
+  entity!: MatchedEntity;
+
+  @PrimaryColumn("text")
+  key!: string;
+
+  /** Its place in the list. */
+  @Column("integer")
+  position!: number;
+
+  @Column("text")
+  name!: string;
+
+  @Column("text")
+  type!: string;
+
+  /** Labels by the options' ids. */
+  @Column("jsonb")
+  options!: Record<string, string>;
 }
 
 /**

@@ -2,7 +2,7 @@ import { AuditEventRow } from "./audit-event";
 import { AuthorizationRequestRow, ConnectionRow, CredentialRow, RenewalAttemptRow, SyncedCopyRow } from "./connection";
 import { OrganizationRow, PersonAddressRow, PersonRow } from "./contact";
 import { ActivityRow, NoteRow } from "./context-record";
-import { CrmBudgetRow, CrmUserRow, PipelineRow, StageRow } from "./crm-company";
+import { CrmBudgetRow, CrmFieldRow, CrmUserRow, FieldListRow, PipelineRow, StageRow } from "./crm-company";
 import { DealParticipantRow, DealRow } from "./deal";
 import { MatchedRecordRow, MeetingAttendeeRow, MeetingMatchRow, MeetingRow } from "./meeting";
 import { ComingSilenceRow, DealSilenceRow, JudgedCopyRow } from "./silence";
@@ -20,11 +20,13 @@ export const entities = [
   ConnectionRow,
   CredentialRow,
   CrmBudgetRow,
+  CrmFieldRow,
   CrmUserRow,
   DataGapRow,
   DealParticipantRow,
   DealSilenceRow,
   DealRow,
+  FieldListRow,
   FieldWriteRow,
   FieldMappingRow,
   JudgedCopyRow,

@@ -1,6 +1,8 @@
 import { Arg, Ctx, FieldResolver, Mutation, Query, Resolver, Root, Subscription } from "type-graphql";
+import { maySeeVisibility } from "../auth/policies";
 import { readPipelines, readUsers } from "../briefing/records";
 import { readRematchProgress } from "../briefing/rematch";
+import { readVisibility, type SeenDeals, type Visibility } from "../briefing/visibility";
 import { type CrmStop, messageOfStop } from "../connections/crm-stops";
 import { grantEndsAt } from "../connections/grants";
 import { readGaps } from "../connections/known-gaps";
@@ -8,7 +10,7 @@ import { CONNECTION_CHANGED } from "../database/between-processes";
 import type { ConnectionRow } from "../entities/connection";
 import type { CrmUserRow, PipelineRow } from "../entities/crm-company";
 import type { GapSummary, SyncRunRow } from "../entities/sync-run";
-import { asMany } from "../schema/base";
+import { asMany, OF_THE_COPY } from "../schema/base";
 import {
   ConnectInput,
   Connection,
@@ -18,8 +20,11 @@ import {
   CrmBudget,
   DisconnectResult,
   DisconnectSuccess,
+  OwnerVisibility,
+  PipelineVisibility,
   StartConnectResult,
   Trouble,
+  VisibilityReport,
 } from "../schema/connection";
 import { CrmUser, Pipeline } from "../schema/crm";
 import type { Refusal } from "../schema/refusal";
@@ -27,6 +32,7 @@ import { SyncStatus } from "../schema/sync";
 import { readRunStatus } from "../sync/run-history";
 import type { EventContext, OperationContext } from "./context";
 import { presentRefusal } from "./inputs";
+import { recordOf, recordsOf } from "./loaders";
 
 /** As it is read; what of it is shown otherwise has a resolver of its own. */
 type ShownStatus = Omit<SyncStatus, "current" | "last" | "gaps"> & {
@@ -71,6 +77,17 @@ export class ConnectionResolver {
     const { actor, services } = context;
     const read = () => services.budget.view(actor.tenantId, copyId, services.clock());
     return context.once(`budget of ${copyId}`, read);
+  }
+
+  @FieldResolver(() => VisibilityReport, {
+    nullable: true,
+    complexity: OF_THE_COPY,
+    description: "For owners and admins; null for members, and while not connected.",
+  })
+  async visibility(@Root() { copyId }: Connection, @Ctx() context: EventContext): Promise<Visibility | null> {
+    const { actor, scope } = context;
+    if (copyId === null || !maySeeVisibility(actor)) return null;
+    return context.once(`visibility of ${copyId}`, () => readVisibility({ ...scope, copyId }));
   }
 
   @FieldResolver(() => [Pipeline], {
@@ -134,6 +151,44 @@ export class ConnectionResolver {
   })
   connectionStatusChanged(@Ctx() context: EventContext): Promise<Connection> {
     return this.connection(context);
+  }
+}
+
+@Resolver(() => VisibilityReport)
+export class VisibilityResolver {
+  @FieldResolver(() => [OwnerVisibility], { complexity: asMany(100), description: "Most deals first; the first 500." })
+  byOwner(@Root() { byOwner }: Visibility): SeenDeals[] {
+    return byOwner;
+  }
+
+  @FieldResolver(() => [PipelineVisibility], { description: "Most deals first." })
+  byPipeline(@Root() { byPipeline }: Visibility): SeenDeals[] {
+    return byPipeline;
+  }
+
+  @FieldResolver(() => [CrmUser], {
+    complexity: asMany(100),
+    description:
+      "Active users of the CRM of whom no deal, person or organization is seen: often a group that the authorizing user may not see. The first 500.",
+  })
+  unseenUsers(@Root() { unseenIds }: Visibility, @Ctx() { loaders }: EventContext): Promise<CrmUserRow[]> {
+    return recordsOf(loaders.user, unseenIds);
+  }
+}
+
+@Resolver(() => OwnerVisibility)
+export class OwnerVisibilityResolver {
+  @FieldResolver(() => CrmUser, { nullable: true, description: "null: records whose owner is not known." })
+  owner(@Root() { crmId }: SeenDeals, @Ctx() { loaders }: EventContext): Promise<CrmUserRow | null> {
+    return recordOf(loaders.user, crmId);
+  }
+}
+
+@Resolver(() => PipelineVisibility)
+export class PipelineVisibilityResolver {
+  @FieldResolver(() => Pipeline, { nullable: true, description: "null: of pipelines that could not be read." })
+  pipeline(@Root() { crmId }: SeenDeals, @Ctx() { loaders }: EventContext): Promise<PipelineRow | null> {
+    return recordOf(loaders.pipeline, crmId);
   }
 }
 

@@ -1,20 +1,25 @@
 import { GraphQLError } from "graphql";
 import { Arg, Ctx, FieldResolver, Mutation, Resolver, Root, UseMiddleware } from "type-graphql";
+import type { ShownField } from "../briefing/fields";
 import { readFieldMappings } from "../connections/field-mappings";
 import type { CrmField as LiveField } from "../crm/parsing/fields";
+import type { OrganizationRow, PersonRow } from "../entities/contact";
+import type { DealRow } from "../entities/deal";
 import type { MatchedEntity } from "../entities/meeting";
 import type { FieldMappingHealth, FieldMappingRow } from "../entities/writeback";
 import type { Outcome } from "../platform/errors";
-import { LIVE } from "../schema/base";
+import { CUSTOM_FIELDS, LIVE } from "../schema/base";
 import { Connection } from "../schema/connection";
 import {
   CrmEntityEnum,
   CrmField,
+  CrmFieldValue,
   FieldMapping,
   FieldMappingInput,
   FieldMappingResult,
   FieldMappingSuccess,
 } from "../schema/crm";
+import { Deal, Organization, Person } from "../schema/records";
 import type { Refusal, RefusalCode } from "../schema/refusal";
 import type { EventContext, OperationContext } from "./context";
 import { Input, presentRefusal, refuseInvalidInput } from "./inputs";
@@ -88,5 +93,35 @@ export class FieldMappingResolver {
   async health(@Root() { health }: FieldMappingRow, @Ctx() context: EventContext): Promise<FieldMappingHealth> {
     // The CRM of a connection that does not work was not looked at: what it last said holds no more.
     return (await context.connection())?.state === "CONNECTED" ? health : "UNKNOWN";
+  }
+}
+
+const IN_WORDS = {
+  complexity: CUSTOM_FIELDS,
+  description:
+    "All custom fields with names, types and labels, as the CRM's list of fields was last read; no call to the CRM.",
+};
+
+@Resolver(() => Deal)
+export class DealFieldsResolver {
+  @FieldResolver(() => [CrmFieldValue], IN_WORDS)
+  fields(@Root() deal: DealRow, @Ctx() { loaders }: EventContext): Promise<ShownField[]> {
+    return loaders.fields.DEAL.load(deal);
+  }
+}
+
+@Resolver(() => Person)
+export class PersonFieldsResolver {
+  @FieldResolver(() => [CrmFieldValue], IN_WORDS)
+  fields(@Root() person: PersonRow, @Ctx() { loaders }: EventContext): Promise<ShownField[]> {
+    return loaders.fields.PERSON.load(person);
+  }
+}
+
+@Resolver(() => Organization)
+export class OrganizationFieldsResolver {
+  @FieldResolver(() => [CrmFieldValue], IN_WORDS)
+  fields(@Root() organization: OrganizationRow, @Ctx() { loaders }: EventContext): Promise<ShownField[]> {
+    return loaders.fields.ORGANIZATION.load(organization);
   }
 }

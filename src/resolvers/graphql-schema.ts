@@ -15,9 +15,20 @@ import { buildSchemaSync } from "type-graphql";
 import { DateTimeScalar } from "../schema/base";
 import { AuditResolver } from "./audit-resolver";
 import { BriefingResolver, MeetingMatchResolver, PersonMatchResolver } from "./briefing-resolver";
-import { ConnectionResolver } from "./connection-resolver";
+import {
+  ConnectionResolver,
+  OwnerVisibilityResolver,
+  PipelineVisibilityResolver,
+  VisibilityResolver,
+} from "./connection-resolver";
 import { DealResolver } from "./deal-resolver";
-import { FieldMappingResolver, NominatedFieldResolver } from "./field-resolver";
+import {
+  DealFieldsResolver,
+  FieldMappingResolver,
+  NominatedFieldResolver,
+  OrganizationFieldsResolver,
+  PersonFieldsResolver,
+} from "./field-resolver";
 import { DealConnectionResolver, ListsResolver, MeetingConnectionResolver } from "./lists-resolver";
 import { MeetingResolver } from "./meeting-resolver";
 import { NodeResolver } from "./node-resolver";
@@ -59,8 +70,14 @@ export function buildGraphQLSchema(): GraphQLSchema {
       ViewerResolver,
       AuditResolver,
       ConnectionResolver,
+      VisibilityResolver,
+      OwnerVisibilityResolver,
+      PipelineVisibilityResolver,
       NominatedFieldResolver,
       FieldMappingResolver,
+      DealFieldsResolver,
+      PersonFieldsResolver,
+      OrganizationFieldsResolver,
       SyncRunResolver,
       DataGapResolver,
       NodeResolver,

@@ -1,4 +1,5 @@
 import DataLoader from "dataloader";
+import { readFields, type ShownField } from "../briefing/fields";
 import { readAttendees, readMatches, readMeetings, whyOutdated } from "../briefing/meeting-rows";
 import type { ShownNote, ShownNotes } from "../briefing/notes";
 import type { CopyFacts, DealFacts } from "../briefing/quiet/facts";
@@ -43,6 +44,10 @@ interface CrmRow {
   crmId: number;
 }
 
+interface WithFields extends CrmRow {
+  customFields: Record<string, unknown>;
+}
+
 /** A note that a sync has removed since it was found has nothing to show. */
 const GONE: ShownNote = { html: "", text: "", cut: true };
 
@@ -69,6 +74,9 @@ export class Loaders {
   readonly deal = this.#byId((copy, ids) => readMatched(copy, "DEAL", ids));
   readonly person = this.#byId((copy, ids) => readMatched(copy, "PERSON", ids));
   readonly organization = this.#byId((copy, ids) => readMatched(copy, "ORGANIZATION", ids));
+
+  /** Custom fields in words. */
+  readonly fields = this.#perEntity((entity) => this.#fieldsOf(entity));
 
   readonly activity = this.#byId(readActivities);
   readonly note = this.#byId(readNotes);
@@ -148,6 +156,19 @@ export class Loaders {
     });
   }
 
+  #fieldsOf(entity: MatchedEntity): DataLoader<WithFields, ShownField[], number> {
+    const named = { user: this.user, people: this.person, org: this.organization };
+    return new DataLoader(
+      async (records) => {
+        const copy = await this.copy();
+        if (!copy) return records.map(() => []);
+        const values = records.map(({ customFields }) => customFields);
+        return readFields(copy, entity, values, (kind, ids) => recordsOf<CrmRow & { name: string }>(named[kind], ids));
+      },
+      { cacheKeyFn: ({ crmId }) => crmId },
+    );
+  }
+
   /** Lists of records by parent; parents that ask for equally many share a read. */
   #lists<Row extends { parent_id: Id }, Id extends number | string = number>(
     read: (copy: CopyScope, ids: readonly Id[], first: number) => Promise<Row[]>,
@@ -192,7 +213,10 @@ export const recordOf = async <Row>(loader: DataLoader<number, Row | null>, id: 
   id === null ? null : loader.load(id);
 
 /** Those of a list of ids that this tenant may read, in the order given. */
-export async function recordsOf<Row>(loader: DataLoader<number, Row | null>, ids: readonly number[]): Promise<Row[]> {
+export async function recordsOf<Row>(
+  loader: Pick<DataLoader<number, Row | null>, "load">,
+  ids: readonly number[],
+): Promise<Row[]> {
   const found = await Promise.all(ids.map((id) => loader.load(id)));
   return found.filter((row) => row !== null);
 }

@@ -76,7 +76,7 @@ export const JsonObjectScalar = new GraphQLScalarType({
 
 export const JsonScalar = new GraphQLScalarType({
   ...GraphQLJSON.toConfig(),
-  description: "Any JSON value: what is written into a custom field. Its shape depends on the field's type.",
+  description: "Any JSON value: what a custom field holds, or is to hold. Its shape depends on the field's type.",
 });
 
 /**
@@ -92,6 +92,9 @@ export const asMany =
   ({ childComplexity }: Inner): number =>
     most * (1 + childComplexity);
 
+/** A record's custom fields; companies have some dozens. */
+export const CUSTOM_FIELDS = asMany(100);
+
 /** Attendees that a meeting is reckoned with: a town hall has 500, and a page of a hundred town halls nobody. */
 export const A_DEPARTMENT = 100;
 
@@ -103,6 +106,9 @@ export const LIVE = (inner: Inner): number => 5_000 + asMany(10)(inner);
 
 /** Judges all deals of the tenant: one in an operation. */
 export const OF_ALL_DEALS = ({ childComplexity }: Inner): number => 30_000 + childComplexity;
+
+/** Counts all records of the copy: a few in an operation, and none in an event. */
+export const OF_THE_COPY = ({ childComplexity }: Inner): number => 10_000 + childComplexity;
 
 @ObjectType({ description: "Where a page of a list ends." })
 export class PageInfo {

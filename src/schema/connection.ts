@@ -76,6 +76,45 @@ export class CrmBudget {
   resetsAt!: Date | null;
 }
 
+@ObjectType({ description: "Deals of one owner that are seen." })
+export class OwnerVisibility {
+  @Field(() => Int, { description: "How many." })
+  deals!: number;
+
+  @Field(() => Int, { description: "Of these, how many are open." })
+  openDeals!: number;
+}
+
+@ObjectType({ description: "Deals of one pipeline that are seen." })
+export class PipelineVisibility {
+  @Field(() => Int, { description: "How many." })
+  deals!: number;
+
+  @Field(() => Int, { description: "Of these, how many are open." })
+  openDeals!: number;
+}
+
+@ObjectType({
+  description:
+    "What the authorizing user's permissions show, so that an admin sees what briefings will lack. Archived deals are never shown.",
+})
+export class VisibilityReport {
+  @Field(() => Date, {
+    nullable: true,
+    description: "The oldest watermark of the lists that are counted; null before each was read to its end.",
+  })
+  asOf!: Date | null;
+
+  @Field(() => Int, { description: "Deals of the synced copy, in whatever state." })
+  deals!: number;
+
+  @Field(() => Int, { description: "Persons of the synced copy." })
+  persons!: number;
+
+  @Field(() => Int, { description: "Organizations of the synced copy." })
+  organizations!: number;
+}
+
 export const CrmEnum = apiEnum("Crm", "The CRMs that can be connected.", {
   PIPEDRIVE: "Pipedrive.",
 });

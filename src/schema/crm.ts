@@ -1,7 +1,7 @@
 import { Field, InputType, Int } from "type-graphql";
 import type { MatchedEntity } from "../entities/meeting";
 import type { FieldMappingHealth } from "../entities/writeback";
-import { apiEnum, Node, ObjectType } from "./base";
+import { apiEnum, JsonScalar, Node, ObjectType } from "./base";
 import { resultOf, Text } from "./refusal";
 
 @ObjectType({ implements: Node, description: "A call, meeting, task or the like in the CRM." })
@@ -121,6 +121,33 @@ export class CrmField {
 
   @Field(() => [CrmFieldOption], { description: "Empty where the type has none." })
   options!: CrmFieldOption[];
+}
+
+@ObjectType({ description: "A custom field of a record, by the CRM's list of fields as it was last read." })
+export class CrmFieldValue {
+  @Field(() => String, { description: "The field's key in the CRM." })
+  key!: string;
+
+  @Field(() => String, { description: "As people named it; the key where the list does not have the field." })
+  name!: string;
+
+  @Field(() => String, {
+    description: "The CRM's word for it, for example enum; `unknown` where the list does not have the field.",
+  })
+  type!: string;
+
+  @Field(() => JsonScalar, { nullable: true, description: "As the CRM holds it; null where it is empty." })
+  value!: unknown;
+
+  @Field(() => String, {
+    nullable: true,
+    description:
+      "For people, up to 1,000 characters: labels of options, names of users, amounts with currency; persons and organizations by name where they are matched, else by id. null where it is empty.",
+  })
+  text!: string | null;
+
+  @Field(() => [String], { description: "Options of its value that the field no longer has." })
+  missingOptionIds!: string[];
 }
 
 export const FieldMappingHealthEnum = apiEnum<FieldMappingHealth>(

@@ -1,6 +1,8 @@
 import type { Purpose } from "../connections/budget";
 import { endTrouble, isTrouble, noteTrouble } from "../connections/connection";
+import { isFieldListDue, keepFieldList, noteAsked, readFieldList } from "../connections/field-lists";
 import { readGaps } from "../connections/known-gaps";
+import { PAGE_SIZE } from "../crm/api";
 import { BudgetLowError, CrmError, stopBehind } from "../crm/errors";
 import { ADDRESSES } from "../crm/prices";
 import type { TenantScope } from "../database/database";
@@ -9,6 +11,7 @@ import { SYNC_RESOURCES, type SyncResource, type SyncStepRow } from "../entities
 import { SECOND_MS } from "../platform/clock";
 import {
   type ContextParts,
+  commitPiece,
   contextOf,
   copyOf,
   holdRun,
@@ -29,6 +32,7 @@ import {
   claimRun,
   endRun,
   extendLease,
+  NO_CHANGE,
   noteFailure,
   type RunRef,
   readSteps,
@@ -156,7 +160,7 @@ export class SyncEngine {
       await work();
     } catch (error) {
       if (!(error instanceof CrmError) || error.code !== "BUDGET_LOW") throw error;
-      logger.info({ code: error.code }, "matched records are looked at when there are tokens for it");
+      logger.info({ code: error.code }, "what a run may do without is read when there are tokens for it");
     }
   }
 
@@ -185,6 +189,7 @@ export class SyncEngine {
       if (!isDone) await setStepState(copyOf(context), run, resource, "RUNNING", { updatedSince });
       if ((await walkPass(context, resource, state, pass)) === "PAUSED") return false;
     }
+    await this.#ifAffordable(context, () => this.#fields(context, resource, state));
     if (!isDone) await setStepState(copyOf(context), run, resource, "SUCCEEDED");
     return true;
   }
@@ -195,6 +200,25 @@ export class SyncEngine {
     if (resource === "DEAL_PARTICIPANTS") return;
     const [kind] = kindsOf(context, step, resource, state);
     if (kind) readAhead(context, resource, state, passOf(state, resource, kind));
+  }
+
+  /** What the fields of the list's records are called, where it is time to ask. Without it, what was last read is shown. */
+  async #fields(context: RunContext, resource: ListResource, state: ListState): Promise<void> {
+    const { apis, clock, logger } = context;
+    const entity = LISTS[resource].fieldsOf;
+    const askedAt = clock();
+    if (!entity || !isFieldListDue(await readFieldList(copyOf(context), entity), askedAt)) return;
+    const list = await apis[state.payer].fields(entity).catch((error: unknown) => {
+      if (!isListFailure(error) || context.isStopped()) throw error;
+      logger.warn({ err: error, resource, code: error.code }, "a list of fields could not be read");
+      return null;
+    });
+    await commitPiece(context, resource, async (copy) => {
+      if (list) await keepFieldList(copy, entity, list, askedAt);
+      else await noteAsked(copy, entity, askedAt);
+      return { ...NO_CHANGE, requests: Math.max(1, Math.ceil((list?.length ?? 0) / PAGE_SIZE)) };
+    });
+    state.knownFields = undefined;
   }
 
   async #participants(context: RunContext, step: SyncStepRow): Promise<boolean> {

@@ -1,4 +1,6 @@
+import { type KnownFields, noteUnknownFields, readKnownFields } from "../connections/field-lists";
 import type { CrmApi, CrmPage, PageRequest } from "../crm/api";
+import type { CrmEntity } from "../crm/parsing/fields";
 import type * as crm from "../crm/parsing/records";
 import type { CopyScope } from "../database/database";
 import { OrganizationRow, PersonRow } from "../entities/contact";
@@ -41,6 +43,8 @@ export interface List<T extends { id: number } = { id: number }> {
   tellsChanges: boolean;
   /** Whether it comes in pages by ascending id; the users are one answer. */
   hasPages: boolean;
+  /** Whose custom fields its records carry. */
+  fieldsOf?: CrmEntity;
   /** A record may move from one deal to another. */
   moves?: true;
   /** Whose rows its records become. */
@@ -75,6 +79,7 @@ const STAGES: List<crm.CrmStage> = {
 const ORGANIZATIONS: List<crm.CrmOrganization> = {
   read: (api, page) => api.organizations(page),
   ready: write.writeOrganizations,
+  fieldsOf: "ORGANIZATION",
   entity: OrganizationRow,
   depends: OF_OWNERS,
   ...CHANGING,
@@ -82,6 +87,7 @@ const ORGANIZATIONS: List<crm.CrmOrganization> = {
 const PERSONS: List<crm.CrmPerson> = {
   read: (api, page) => api.persons(page),
   ready: write.writePersons,
+  fieldsOf: "PERSON",
   entity: PersonRow,
   depends: OF_OWNERS,
   ...CHANGING,
@@ -89,6 +95,7 @@ const PERSONS: List<crm.CrmPerson> = {
 const DEALS: List<crm.CrmDeal> = {
   read: (api, page) => api.deals(page),
   ready: write.writeDeals,
+  fieldsOf: "DEAL",
   entity: DealRow,
   depends: {
     ...OF_OWNERS,
@@ -151,4 +158,21 @@ export async function readUnknown(
     named: "text",
   });
   return found.map(({ named }) => named);
+}
+
+const hasCustomFields = (record: object): record is { customFields: Record<string, unknown> } =>
+  "customFields" in record;
+
+/** Changed records may name fields or options that the list of fields, as it was last read, does not have. */
+export async function noteUnknownNames(
+  copy: CopyScope,
+  resource: ListResource,
+  changed: readonly object[],
+  state: { knownFields?: KnownFields | null },
+): Promise<void> {
+  const entity = LISTS[resource].fieldsOf;
+  const records = entity ? changed.filter(hasCustomFields) : [];
+  if (!entity || records.length === 0) return;
+  if (state.knownFields === undefined) state.knownFields = await readKnownFields(copy, entity);
+  if (state.knownFields) await noteUnknownFields(copy, entity, records, state.knownFields);
 }

@@ -1,3 +1,4 @@
+import type { KnownFields } from "../connections/field-lists";
 import type { CrmPage } from "../crm/api";
 import type { CopyScope } from "../database/database";
 import { SyncListRow, SyncPassRow } from "../entities/sync-list";
@@ -26,6 +27,8 @@ export interface ListState {
   ahead: { pass: Pass; pages: Pages } | null;
   /** Called when its last page is read, which is still to be committed. */
   whenRead: (() => void) | null;
+  /** What its records may name, once one has changed; null: their fields were never read. */
+  knownFields?: KnownFields | null;
 }
 
 /** A page as it was read, made ready to be written. */

@@ -6,7 +6,7 @@ import { oneAhead } from "../platform/work";
 import { count, inRun, judged, type RunContext } from "./commit";
 import { isListFailure, keepAside } from "./failures";
 import { beginAbsence, countAbsence, isMuch, removeUnseen, seen } from "./gone";
-import { LISTS, type ListResource, readUnknown } from "./lists";
+import { LISTS, type ListResource, noteUnknownNames, readUnknown } from "./lists";
 import {
   endPass,
   type ListState,
@@ -164,6 +164,13 @@ async function commitPage(
     const { ids, removed } = await judged(context, copy, resource, leaving, () => page.write(copy));
     if (page.records.length > 0) await list.after?.(context.settling, copy, page.records);
     if (page.rejected.length > 0 || state.hasRejected) await keepAside(copy, resource, page, clock());
+    const changed = new Set(ids);
+    await noteUnknownNames(
+      copy,
+      resource,
+      page.records.filter(({ id }) => changed.has(id)),
+      state,
+    );
     if (pass.kind === "CHANGES" && ids.length > 0) {
       for (const named of await readUnknown(copy, resource, ids)) state.unknown.add(named);
     }

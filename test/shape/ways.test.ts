@@ -72,7 +72,7 @@ test("a briefing crosses few files of its own", async () => {
 test("a connect crosses few files of its own", async () => {
   let tenants = 0;
   const way = await wayOf(() => connect(service, simulator, { tenant: `way-${++tenants}` }));
-  expect(way).toContain("connections/copies.ts");
+  expect(way).toContain("connections/grants.ts");
   expect([way.length <= MOST_FILES.connect, way]).toEqual([true, way]);
 });
 

@@ -37,8 +37,11 @@ test("it asks in the documented order, without updated_since, 500 a page, and fo
     "/api/v2/pipelines",
     "/api/v2/stages",
     "/api/v2/organizations",
+    "/api/v2/organizationFields",
     "/api/v2/persons",
+    "/api/v2/personFields",
     "/api/v2/deals",
+    "/api/v2/dealFields",
     "/api/v2/activities",
     "/api/v1/notes",
   ]);

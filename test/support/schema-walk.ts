@@ -43,12 +43,15 @@ export function nodeTypes(schema: GraphQLSchema): string[] {
  * A selection of a type: all of its own values, and every edge that needs no argument, up to the next thing with an id,
  * of which the id alone is asked for.
  */
-function oneHop(schema: GraphQLSchema, type: GraphQLNamedType): string {
-  return selection(schema, type, true, []);
+function oneHop(schema: GraphQLSchema, type: GraphQLNamedType, leftOut: readonly string[]): string {
+  return selection(schema, type, true, leftOut);
 }
 
+/** What counts all of the copy costs more than an event may. */
+const NOT_IN_EVENTS = ["VisibilityReport"];
+
 /**
- * Selections that together ask for all that is within reach of an object type, each small enough to be answered: the own values
+ * Selections that together ask for all that an event may have of what is within reach of an object type, each small enough to be answered: the own values
  * of it, and of each object that it leads to, at the end of a shortest way of fields that need no argument.
  */
 export function selectionsWithin(schema: GraphQLSchema, root: string): string[] {
@@ -60,7 +63,13 @@ export function selectionsWithin(schema: GraphQLSchema, root: string): string[] 
       if (!ways.has(member.name)) ways.set(member.name, [...path, `... on ${member.name}`]);
     for (const field of isObjectType(type) ? Object.values(type.getFields()) : []) {
       const next = getNamedType(field.type);
-      if (isLeafType(next) || ways.has(next.name) || field.args.some(isRequiredArgument)) continue;
+      if (
+        isLeafType(next) ||
+        ways.has(next.name) ||
+        NOT_IN_EVENTS.includes(next.name) ||
+        field.args.some(isRequiredArgument)
+      )
+        continue;
       ways.set(next.name, [...path, asked(field)]);
     }
   }
@@ -122,9 +131,10 @@ export function operation(
   const declared = given.map((argument) => `$${argument.name}: ${argument.type}`).join(", ");
   const passed = given.map((argument) => `${argument.name}: $${argument.name}`).join(", ");
   const narrowed = of === undefined ? null : schema.getType(of);
+  const leftOut = kind === "Subscription" ? NOT_IN_EVENTS : [];
   const selected = narrowed
-    ? `__typename ... on ${narrowed.name} { ${oneHop(schema, narrowed)} }`
-    : oneHop(schema, getNamedType(field.type));
+    ? `__typename ... on ${narrowed.name} { ${oneHop(schema, narrowed, leftOut)} }`
+    : oneHop(schema, getNamedType(field.type), leftOut);
   const head = `${kind.toLowerCase()}${declared && ` (${declared})`}`;
   return `${head} { ${name}${passed && `(${passed})`} { ${selected} } }`;
 }

@@ -84,6 +84,30 @@ test("what could not be read is said in words, and why a run failed", async () =
   await screenshot(page, "settings-trouble");
 });
 
+test("an admin sees whose deals are seen, and is told of whom nothing is; a member is not shown it", async () => {
+  const { control, company } = product.simulator;
+  const { ownerId } = company.stories.singleDeal;
+  control.narrow(ownerId, "own");
+  const [admin, member] = [await product.signIn("admin"), await product.signIn("member")];
+  await connectThroughConsent(admin);
+  const seen = admin.getByRole("region", { name: "What is seen of the CRM" });
+  const owner = seen.getByRole("row").filter({ hasText: company.users.get(ownerId)?.name ?? "" });
+  const deals = control.visibleTo(ownerId).deals.length;
+  await owner
+    .getByRole("cell", { name: String(deals), exact: true })
+    .first()
+    .waitFor();
+  expect(await seen.getByRole("row").count()).toBe(2);
+  const others = [...company.users.values()].filter(({ id, active_flag }) => active_flag && id !== ownerId);
+  const advice = seen.getByRole("status").filter({ hasText: `Nothing is seen of ${others.length} active users` });
+  await advice.getByText("let somebody authorize who sees it").waitFor();
+  await advice.getByText(others[0]?.name ?? "").waitFor();
+  expect(await seriousFindings(admin)).toEqual([]);
+  await member.getByRole("region", { name: "Fields the service may write" }).waitFor();
+  expect(await member.getByText("What is seen of the CRM").count()).toBe(0);
+  control.narrow(ownerId, "everything");
+});
+
 test("what the service takes of the company's tokens is a bar with words, and when the CRM's day ends once that was seen", async () => {
   const { control } = product.simulator;
   const page = await product.signIn("admin");

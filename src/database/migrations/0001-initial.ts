@@ -228,6 +228,27 @@ CREATE INDEX note_by_deal ON note (tenant_id, copy_id, deal_id, add_time);
 CREATE INDEX note_by_person ON note (tenant_id, copy_id, person_id, add_time);
 CREATE INDEX note_by_organization ON note (tenant_id, copy_id, organization_id, add_time);
 
+CREATE TABLE field_list (
+  ${OF_COPY},
+  entity text NOT NULL,
+  asked_at timestamptz NOT NULL,
+  read_at timestamptz,
+  wanted text[] NOT NULL,
+  missing text[] NOT NULL,
+  CONSTRAINT field_list_pkey PRIMARY KEY (tenant_id, copy_id, entity)
+);
+
+CREATE TABLE crm_field (
+  ${OF_COPY},
+  entity text NOT NULL,
+  key text NOT NULL,
+  position integer NOT NULL,
+  name text NOT NULL,
+  type text NOT NULL,
+  options jsonb NOT NULL,
+  CONSTRAINT crm_field_pkey PRIMARY KEY (tenant_id, copy_id, entity, key)
+);
+
 CREATE TABLE data_gap (
   ${OF_LIST},
   crm_id bigint NOT NULL,

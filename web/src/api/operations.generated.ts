@@ -579,6 +579,11 @@ export type SyncProgressedSubscriptionVariables = Exact<{ [key: string]: never; 
 
 export type SyncProgressedSubscription = { syncProgressed: { id: string, kind: SyncKind, state: SyncState, queuedAt: string, startedAt: string | null, finishedAt: string | null, progress: number, steps: Array<{ resource: SyncResource, state: SyncState, fetched: number, written: number, unchanged: number, removed: number, rejected: number }>, error: { code: SyncErrorCode, message: string } | null } };
 
+export type VisibilityQueryVariables = Exact<{ [key: string]: never; }>;
+
+
+export type VisibilityQuery = { connection: { id: string, visibility: { asOf: string | null, deals: number, persons: number, organizations: number, byOwner: Array<{ deals: number, openDeals: number, owner: { id: string, name: string } | null }>, unseenUsers: Array<{ id: string, name: string }> } | null } };
+
 export const DealHeadFragmentDoc = gql`
     fragment DealHead on Deal {
   id
@@ -1155,3 +1160,28 @@ export const SyncProgressedDocument = gql`
   }
 }
     ${RunFragmentDoc}` as unknown as DocumentNode<SyncProgressedSubscription, SyncProgressedSubscriptionVariables>;
+export const VisibilityDocument = gql`
+    query Visibility {
+  connection {
+    id
+    visibility {
+      asOf
+      deals
+      persons
+      organizations
+      byOwner {
+        owner {
+          id
+          name
+        }
+        deals
+        openDeals
+      }
+      unseenUsers {
+        id
+        name
+      }
+    }
+  }
+}
+    ` as unknown as DocumentNode<VisibilityQuery, VisibilityQueryVariables>;

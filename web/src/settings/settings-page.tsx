@@ -10,6 +10,7 @@ import { NotConnected } from "./not-connected";
 import { Reauthorize } from "./reauthorize";
 import { SyncStatus } from "./sync-status";
 import { type Connection, useSettings, type Viewer } from "./use-settings";
+import { Visibility } from "./visibility";
 import { STATE } from "./wording";
 
 /** Settings, CRM: who is bound, how the sync stands, and what may be done about it. */
@@ -74,6 +75,7 @@ function Body({ viewer, connection, run, welcome }: BodyProps) {
       {connection.state === "NEEDS_REAUTHORIZATION" && <Reauthorize viewer={viewer} connection={connection} />}
       <ConnectedAccount connection={connection} welcome={welcome} />
       <SyncStatus connection={connection} run={run} />
+      {viewer.role !== "MEMBER" && <Visibility readAt={connection.sync.lastSuccessAt} />}
       <NominatedFields viewer={viewer} connected={connection.state === "CONNECTED"} />
     </>
   );

@@ -1,0 +1,190 @@
+import type { CrmEntity, CrmField } from "../crm/parsing/fields";
+import { MAX_TEXT } from "../crm/parsing/values";
+import type { CopyScope, TenantScope } from "../database/database";
+import { jsonRows } from "../database/upsert";
+import { FieldListRow } from "../entities/crm-company";
+import { DAY_MS, HOUR_MS } from "../platform/clock";
+import { cutText } from "../platform/safe-html";
+import { holdLiveCopy } from "./copies";
+
+/** Names of fields and options may be changed at any time, and no record says so. */
+const READ_EVERY_MS = DAY_MS;
+/** However often records name something unknown, and however often it fails. */
+const ASK_APART_MS = HOUR_MS;
+/** Unknown names that are kept of an entity. A company has a few hundred fields; with more unknown ones the list is due anyway. */
+const MOST_UNKNOWN = 500;
+
+/** What records may name without anybody having to look: fields, options, and what was looked for in vain. */
+export interface KnownFields {
+  /** By their keys. */
+  types: ReadonlyMap<string, string>;
+  /** Fields by key, options as `key/id`. */
+  names: Set<string>;
+}
+
+type CustomFields = Readonly<Record<string, unknown>>;
+
+/** Types whose values are ids of options. */
+export const hasOptions = (type: string | undefined) => type === "enum" || type === "set";
+
+/** The ids in a value: one, a list, and where the CRM spells them out, those of objects. */
+export function idsIn(value: unknown): string[] {
+  if (Array.isArray(value)) return value.flatMap(idsIn);
+  if (typeof value === "number" || typeof value === "string") return [String(value)];
+  if (typeof value !== "object" || value === null) return [];
+  if ("id" in value) return idsIn(value.id);
+  return "value" in value ? idsIn(value.value) : [];
+}
+
+const optionName = (key: string, id: string) => `${key}/${id}`;
+const isEmpty = (value: unknown) => value === null || value === undefined || value === "";
+
+export function knownOf(fields: readonly Pick<CrmField, "key" | "type" | "options">[]): KnownFields {
+  const options = fields
+    .filter(({ type }) => hasOptions(type))
+    .flatMap((field) => field.options.map(({ id }) => optionName(field.key, String(id))));
+  return {
+    types: new Map(fields.map(({ key, type }) => [key, type])),
+    names: new Set([...fields.map(({ key }) => key), ...options]),
+  };
+}
+
+/** What a record names that nobody knows. */
+export function unknownIn(values: CustomFields, { types, names }: KnownFields): string[] {
+  return Object.entries(values).flatMap(([key, value]) => {
+    if (isEmpty(value)) return [];
+    if (!types.has(key)) return names.has(key) ? [] : [key];
+    if (!hasOptions(types.get(key))) return [];
+    return idsIn(value)
+      .map((id) => optionName(key, id))
+      .filter((name) => !names.has(name));
+  });
+}
+
+/** Whether the CRM's list is to be asked for now. A time that has not come is of a clock that was wrong. */
+export function isFieldListDue(list: Pick<FieldListRow, "askedAt" | "readAt" | "wanted"> | null, now: Date): boolean {
+  if (!list) return true;
+  const age = (at: Date) => Math.abs(now.getTime() - at.getTime());
+  if (age(list.askedAt) < ASK_APART_MS) return false;
+  return list.readAt === null || list.wanted.length > 0 || age(list.readAt) >= READ_EVERY_MS;
+}
+
+export function readFieldList({ tenantId, copyId, typed }: CopyScope, entity: CrmEntity): Promise<FieldListRow | null> {
+  return typed((orm) => orm.findOneBy(FieldListRow, { tenantId, copyId, entity }));
+}
+
+/** What is known of an entity's fields; null before the list was first read, when all is unknown. */
+export async function readKnownFields(copy: CopyScope, entity: CrmEntity): Promise<KnownFields | null> {
+  const list = await readFieldList(copy, entity);
+  if (!list?.readAt) return null;
+  const { tenantId, copyId, rows } = copy;
+  const fields = await rows<{ key: string; type: string; options: string[] }>(
+    `SELECT key, type, ARRAY (SELECT jsonb_object_keys(options)) AS options FROM crm_field
+     WHERE tenant_id = $1 AND copy_id = $2 AND entity = $3`,
+    [tenantId, copyId, entity],
+    { key: "text", type: "text", options: "json" },
+  );
+  const known = knownOf(fields.map((field) => ({ ...field, options: field.options.map((id) => ({ id, label: "" })) })));
+  for (const name of [...list.wanted, ...list.missing]) known.names.add(name);
+  return known;
+}
+
+/** Records name what the list does not have: it is asked for when that was not lately. */
+export async function noteUnknownFields(
+  { tenantId, copyId, rows }: CopyScope,
+  entity: CrmEntity,
+  records: readonly { customFields: CustomFields }[],
+  known: KnownFields,
+): Promise<void> {
+  const found = [...new Set(records.flatMap(({ customFields }) => unknownIn(customFields, known)))];
+  if (found.length === 0) return;
+  for (const name of found) known.names.add(name);
+  await rows(
+    `UPDATE field_list SET wanted = (wanted || $4::text[])[1:${MOST_UNKNOWN}] WHERE tenant_id = $1 AND copy_id = $2 AND entity = $3`,
+    [tenantId, copyId, entity, found],
+  );
+}
+
+/** The list was asked for, and did not come. */
+export async function noteAsked(
+  { tenantId, copyId, rows }: CopyScope,
+  entity: CrmEntity,
+  askedAt: Date,
+): Promise<void> {
+  await rows(
+    `INSERT INTO field_list (tenant_id, copy_id, entity, asked_at, wanted, missing) VALUES ($1, $2, $3, $4, '{}', '{}')
+     ON CONFLICT (tenant_id, copy_id, entity) DO UPDATE SET asked_at = EXCLUDED.asked_at`,
+    [tenantId, copyId, entity, askedAt],
+  );
+}
+
+/**
+ * Keeps the CRM's list as it was read, in the transaction of whoever has read it and holds the copy. What was looked for and
+ * is not in it is missing for good: it is no reason to look again.
+ */
+export async function keepFieldList(
+  copy: CopyScope,
+  entity: CrmEntity,
+  list: readonly CrmField[],
+  askedAt: Date,
+): Promise<void> {
+  const { tenantId, copyId, rows } = copy;
+  await rows("SELECT 1 AS held FROM field_list WHERE tenant_id = $1 AND copy_id = $2 AND entity = $3 FOR UPDATE", [
+    tenantId,
+    copyId,
+    entity,
+  ]);
+  const before = await readFieldList(copy, entity);
+  // Who asked before, and was answered later, has the older list.
+  if (before?.readAt && before.askedAt > askedAt) return;
+  const fields = list.filter(({ custom }) => custom);
+  const { names } = knownOf(fields);
+  const missing = [...(before?.wanted ?? []), ...(before?.missing ?? [])].filter((name) => !names.has(name));
+  await rows(
+    `INSERT INTO field_list (tenant_id, copy_id, entity, asked_at, read_at, wanted, missing) VALUES ($1, $2, $3, $4, $4, '{}', $5)
+     ON CONFLICT (tenant_id, copy_id, entity) DO UPDATE SET asked_at = $4, read_at = $4, wanted = '{}', missing = $5`,
+    [tenantId, copyId, entity, askedAt, missing.slice(0, MOST_UNKNOWN)],
+  );
+  await writeFields(copy, entity, fields);
+}
+
+/** The list was read for somebody: who reads records sees what the CRM has just said, as long as the copy is live. */
+export function keepLiveList(
+  { transaction }: TenantScope,
+  copyId: number,
+  entity: CrmEntity,
+  list: readonly CrmField[],
+  askedAt: Date,
+): Promise<void> {
+  return transaction(async (scope) => {
+    if (await holdLiveCopy(scope, copyId)) await keepFieldList({ ...scope, copyId }, entity, list, askedAt);
+  });
+}
+
+async function writeFields(
+  { tenantId, copyId, rows }: CopyScope,
+  entity: CrmEntity,
+  fields: readonly CrmField[],
+): Promise<void> {
+  const listed = fields.map(({ key, name, type, options }, position) => ({
+    key,
+    position,
+    name: cutText(name, MAX_TEXT),
+    type,
+    options: Object.fromEntries(options.map(({ id, label }) => [String(id), cutText(label, MAX_TEXT)])),
+  }));
+  await rows(
+    `WITH listed AS (
+       SELECT * FROM jsonb_to_recordset($4::jsonb) AS r (key text, position integer, name text, type text, options jsonb)
+     ), gone AS (
+       DELETE FROM crm_field f WHERE f.tenant_id = $1 AND f.copy_id = $2 AND f.entity = $3
+         AND f.key NOT IN (SELECT key FROM listed)
+     )
+     INSERT INTO crm_field AS f (tenant_id, copy_id, entity, key, position, name, type, options)
+     SELECT $1, $2, $3, key, position, name, type, options FROM listed
+     ON CONFLICT (tenant_id, copy_id, entity, key) DO UPDATE
+       SET position = EXCLUDED.position, name = EXCLUDED.name, type = EXCLUDED.type, options = EXCLUDED.options
+     WHERE (f.position, f.name, f.type, f.options) IS DISTINCT FROM (EXCLUDED.position, EXCLUDED.name, EXCLUDED.type, EXCLUDED.options)`,
+    [tenantId, copyId, entity, jsonRows(listed)],
+  );
+}
