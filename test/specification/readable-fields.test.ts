@@ -3,8 +3,8 @@ import { countStatements } from "../support/statements";
 import { dataOf, recordMeeting, syncEnds } from "../support/stories";
 import { useService } from "../support/world";
 
-// Planted and seen red: names of records that are not matched; labels of the options as first read; a list asked for at each
-// sync that names what it lacks; a read of the fields for each deal; a list kept that is older than the one before.
+// Planted and seen red: names of records that are not matched; what was looked for in vain forgotten; a look in vain not
+// noted; the list of an admin's look not kept.
 
 let aheadMs = 60_000;
 const clock = () => new Date(Date.now() + aheadMs);

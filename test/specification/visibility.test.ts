@@ -3,8 +3,7 @@ import { connect, dataOf, syncEnds } from "../support/stories";
 import { copyOf } from "../support/tokens";
 import { useService } from "../support/world";
 
-// Planted and seen red: users of whom only a person is seen named as unseen; deals of owners who are not known left out; a
-// member shown the report.
+// Planted and seen red: users of whom only a person is seen named as unseen.
 
 /** Set-ups of groups, owners and sharing, each with a tenant of its own. `DEEP=1` tries as many as the promise names. */
 const SETUPS = process.env.DEEP === "1" ? 50 : 6;

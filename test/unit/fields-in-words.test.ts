@@ -1,8 +1,6 @@
 import { wordsOf } from "../../src/briefing/fields";
 import { isFieldListDue, knownOf, unknownIn } from "../../src/connections/field-lists";
 
-// Planted and seen red: labels looked up in a plain object; a clock that was ahead believed.
-
 const OPTIONS = new Map([
   ["1", "Low"],
   ["2", "High"],
