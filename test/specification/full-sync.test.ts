@@ -37,12 +37,12 @@ test("it asks in the documented order, without updated_since, 500 a page, and fo
     "/api/v2/pipelines",
     "/api/v2/stages",
     "/api/v2/organizations",
-    "/api/v2/organizationFields",
     "/api/v2/persons",
-    "/api/v2/personFields",
+    "/api/v2/organizationFields",
     "/api/v2/deals",
-    "/api/v2/dealFields",
+    "/api/v2/personFields",
     "/api/v2/activities",
+    "/api/v2/dealFields",
     "/api/v1/notes",
   ]);
   expect(lists.filter(({ method }) => method !== "GET")).toEqual([]);
