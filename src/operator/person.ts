@@ -124,11 +124,16 @@ export interface Texts {
   columns: { name: string; isJson: boolean }[];
 }
 
-/** Names of their own that other people may share, and the keys that a caller chose and finds its things by. */
+/**
+ * Names of their own that other people may share; by what a person's rows are found, which go whole; and the keys that a
+ * caller chose and finds its things by.
+ */
 const NOT_LOOKED_THROUGH = new Set([
   "person.name",
   "crm_user.name",
   "meeting_attendee.name",
+  "meeting_attendee.email",
+  "person_address.mailbox",
   "meeting.external_id",
   "note_write.idempotency_key",
   "field_write.idempotency_key",
