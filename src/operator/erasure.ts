@@ -15,6 +15,7 @@ import {
   findPerson,
   isOf,
   isOfTenants,
+  isWithin,
   mentions,
   mentionsOf,
   type Patterns,
@@ -22,6 +23,7 @@ import {
   patternFor,
   type Texts,
   textsOf,
+  windowsOf,
 } from "./person";
 
 /** Rows a statement: small enough to hold no lock for long. */
@@ -75,19 +77,18 @@ const dropRejected = ({ tenantId, rows }: TenantScope, [, pattern]: Patterns) =>
     ),
   );
 
-function eraseMentions({ tenantId, rows }: TenantScope, texts: Texts, patterns: Patterns): Promise<number> {
+async function eraseMentions(scope: TenantScope, texts: Texts, patterns: Patterns): Promise<number> {
   const { table, columns } = texts;
   const changes = columns.map((column) => {
     const { name, isJson } = column;
     return `${name} = regexp_replace(${name}::text, ${patternFor(column)}, '${ERASED}', 'gi')${isJson ? "::jsonb" : ""}`;
   });
-  return inBatches(() =>
-    rows(
-      `UPDATE ${table} SET ${changes.join(", ")} WHERE tenant_id = $1 AND ctid = ANY (ARRAY (
-         SELECT ctid FROM ${table} WHERE tenant_id = $1 AND (${mentions(texts)}) LIMIT ${BATCH})) RETURNING 1 AS changed`,
-      [tenantId, patterns],
-    ),
-  );
+  const sql = `UPDATE ${table} SET ${changes.join(", ")}
+    WHERE tenant_id = $1 AND ${isWithin(texts)} AND (${mentions(texts)}) RETURNING 1 AS changed`;
+  let erased = 0;
+  for await (const window of windowsOf(scope, texts))
+    erased += (await scope.rows(sql, [scope.tenantId, patterns, ...window])).length;
+  return erased;
 }
 
 /** What was written of the person in the CRM. The rows stay: when there was contact is the deal's. */

@@ -1,4 +1,3 @@
-import type { EntityMetadata } from "typeorm";
 import type { Database, TenantScope } from "../database/database";
 import { domainOf, localPartOf, mailboxOf, normalizeAddress } from "../platform/email-address";
 import { ServiceError } from "../platform/errors";
@@ -7,6 +6,8 @@ import { ServiceError } from "../platform/errors";
 const ATTENDEES_A_READ = 5_000;
 /** The CRM may hold a person twice; an address that stands at more is a department's. */
 const MOST_RECORDS_A_COPY = 3;
+/** Rows whose texts are looked through by one statement: a tenant may have a million notes. */
+const ROWS_A_WINDOW = 1_000;
 /** Rows of one kind in an export; what is beyond is said in it. */
 const MOST_OF_A_KIND = 10_000;
 
@@ -150,11 +151,38 @@ export function textsOf({ tables }: Pick<Database, "tables">): Texts[] {
   });
 }
 
-export const isOfTenants = ({ columns }: EntityMetadata): boolean =>
+export const isOfTenants = ({ columns }: Database["tables"][number]): boolean =>
   columns.some(({ propertyName }) => propertyName === "tenantId");
 
 /** SQL: the pattern that is for a column. $2: both. */
 export const patternFor = ({ isJson }: Texts["columns"][number]): string => `($2::text[])[${isJson ? 2 : 1}]`;
+
+/** Behind the first of these keys and up to the second; null: from the first row, to the last. */
+type Window = readonly [after: object | null, last: object | null];
+
+const isBehind = ({ table, keys }: Texts, comparison: ">" | "<=", parameter: string) =>
+  `(${parameter}::jsonb IS NULL OR (${keys.join(", ")}) ${comparison} (
+    SELECT ${keys.map((key) => `k.${key}`).join(", ")} FROM jsonb_populate_record(NULL::${table}, ${parameter}) k))`;
+
+/** SQL: whether a row is of the window. $3 and $4: its keys. */
+export const isWithin = (texts: Texts): string => `${isBehind(texts, ">", "$3")} AND ${isBehind(texts, "<=", "$4")}`;
+
+/** A tenant's rows of a table, in pieces that one statement looks through in little time. */
+export async function* windowsOf({ tenantId, rows }: TenantScope, texts: Texts): AsyncGenerator<Window> {
+  const { table, keys } = texts;
+  for (let after: object | null = null; ; ) {
+    const [end]: { last: object }[] = await rows<{ last: object }>(
+      `SELECT to_jsonb(k) AS last FROM (SELECT ${keys.join(", ")} FROM ${table}
+         WHERE tenant_id = $1 AND ${isBehind(texts, ">", "$2")}
+         ORDER BY ${keys.join(", ")} OFFSET ${ROWS_A_WINDOW - 1} LIMIT 1) k`,
+      [tenantId, after],
+      { last: "json" },
+    );
+    yield [after, end?.last ?? null];
+    if (!end) return;
+    after = end.last;
+  }
+}
 
 /** SQL: whether a row mentions the person. */
 export const mentions = ({ columns }: Texts): string =>
@@ -209,18 +237,28 @@ export async function exportOf(database: Database, scope: TenantScope, person: P
     const own = found.filter(({ row }) => kind !== "attendances" || isOf(person, row.email ?? ""));
     held[kind] = own.map(({ row }) => row);
   }
-  const patterns = mentionsOf(person);
   for (const texts of textsOf(database)) {
-    const shown = [...texts.keys, ...texts.columns.map(({ name }) => name)];
-    const found = await rows<{ row: unknown }>(
-      `SELECT to_jsonb(said) AS row FROM (SELECT ${shown.join(", ")} FROM ${texts.table}
-       WHERE tenant_id = $1 AND (${mentions(texts)}) LIMIT ${MOST_OF_A_KIND + 1}) said`,
-      [tenantId, patterns],
-      { row: "json" },
-    );
-    if (found.length > 0) held[`mentioned in ${texts.table}`] = found.map(({ row }) => row);
+    const found = await readMentions(scope, texts, mentionsOf(person));
+    if (found.length > 0) held[`mentioned in ${texts.table}`] = found;
   }
   const cutAt = Object.keys(held).filter((kind) => (held[kind]?.length ?? 0) > MOST_OF_A_KIND);
   for (const kind of cutAt) held[kind]?.splice(MOST_OF_A_KIND);
   return { cutAt, held };
+}
+
+async function readMentions(scope: TenantScope, texts: Texts, patterns: Patterns): Promise<unknown[]> {
+  const { table, keys, columns } = texts;
+  const shown = [...keys, ...columns.map(({ name }) => name)].join(", ");
+  const said: unknown[] = [];
+  for await (const window of windowsOf(scope, texts)) {
+    const found = await scope.rows<{ row: unknown }>(
+      `SELECT to_jsonb(said) AS row FROM (SELECT ${shown} FROM ${table}
+       WHERE tenant_id = $1 AND ${isWithin(texts)} AND (${mentions(texts)})) said`,
+      [scope.tenantId, patterns, ...window],
+      { row: "json" },
+    );
+    said.push(...found.map(({ row }) => row));
+    if (said.length > MOST_OF_A_KIND) break;
+  }
+  return said;
 }
