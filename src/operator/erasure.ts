@@ -4,6 +4,7 @@ import { hangingOn, judgeChanged } from "../briefing/quiet/stored-silence";
 import { lockConnection, moveToNotConnected } from "../connections/connection";
 import { holdCopyToJudge, purgeCopy, retireCopy } from "../connections/copies";
 import type { Database, TenantScope } from "../database/database";
+import { isWithin, windowsOf } from "../database/keyset";
 import { CredentialRow, SyncedCopyRow } from "../entities/connection";
 import { PersonRow } from "../entities/contact";
 import { MeetingRow } from "../entities/meeting";
@@ -15,7 +16,6 @@ import {
   findPerson,
   isOf,
   isOfTenants,
-  isWithin,
   mentions,
   mentionsOf,
   type Patterns,
@@ -23,7 +23,6 @@ import {
   patternFor,
   type Texts,
   textsOf,
-  windowsOf,
 } from "./person";
 
 /** Rows a statement: small enough to hold no lock for long. */

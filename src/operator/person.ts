@@ -1,4 +1,5 @@
 import type { Database, TenantScope } from "../database/database";
+import { isWithin, type KeyedTable, windowsOf } from "../database/keyset";
 import { domainOf, localPartOf, mailboxOf, normalizeAddress } from "../platform/email-address";
 import { ServiceError } from "../platform/errors";
 
@@ -6,8 +7,6 @@ import { ServiceError } from "../platform/errors";
 const ATTENDEES_A_READ = 5_000;
 /** The CRM may hold a person twice; an address that stands at more is a department's. */
 const MOST_RECORDS_A_COPY = 3;
-/** Rows whose texts are looked through by one statement: a tenant may have a million notes. */
-const ROWS_A_WINDOW = 1_000;
 /** Rows of one kind in an export; what is beyond is said in it. */
 const MOST_OF_A_KIND = 10_000;
 
@@ -119,16 +118,11 @@ export function mentionsOf({ mailboxes, names }: Pick<Person, "mailboxes" | "nam
 const literal = (text: string) => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
 
 /** The columns of a tenant's table that may hold what people write. */
-export interface Texts {
-  table: string;
-  keys: string[];
+export interface Texts extends KeyedTable {
   columns: { name: string; isJson: boolean }[];
 }
 
-/**
- * Names of their own that other people may share; by what a person's rows are found, which go whole; and the keys that a
- * caller chose and finds its things by.
- */
+/** Names of their own that others may share; by what a person's rows are found, which go whole; and keys that callers chose. */
 const NOT_LOOKED_THROUGH = new Set([
   "person.name",
   "crm_user.name",
@@ -156,33 +150,6 @@ export const isOfTenants = ({ columns }: Database["tables"][number]): boolean =>
 
 /** SQL: the pattern that is for a column. $2: both. */
 export const patternFor = ({ isJson }: Texts["columns"][number]): string => `($2::text[])[${isJson ? 2 : 1}]`;
-
-/** Behind the first of these keys and up to the second; null: from the first row, to the last. */
-type Window = readonly [after: object | null, last: object | null];
-
-const isBehind = ({ table, keys }: Texts, comparison: ">" | "<=", parameter: string) =>
-  `(${parameter}::jsonb IS NULL OR (${keys.join(", ")}) ${comparison} (
-    SELECT ${keys.map((key) => `k.${key}`).join(", ")} FROM jsonb_populate_record(NULL::${table}, ${parameter}) k))`;
-
-/** SQL: whether a row is of the window. $3 and $4: its keys. */
-export const isWithin = (texts: Texts): string => `${isBehind(texts, ">", "$3")} AND ${isBehind(texts, "<=", "$4")}`;
-
-/** A tenant's rows of a table, in pieces that one statement looks through in little time. */
-export async function* windowsOf({ tenantId, rows }: TenantScope, texts: Texts): AsyncGenerator<Window> {
-  const { table, keys } = texts;
-  for (let after: object | null = null; ; ) {
-    const [end]: { last: object }[] = await rows<{ last: object }>(
-      `SELECT to_jsonb(k) AS last FROM (SELECT ${keys.join(", ")} FROM ${table}
-         WHERE tenant_id = $1 AND ${isBehind(texts, ">", "$2")}
-         ORDER BY ${keys.join(", ")} OFFSET ${ROWS_A_WINDOW - 1} LIMIT 1) k`,
-      [tenantId, after],
-      { last: "json" },
-    );
-    yield [after, end?.last ?? null];
-    if (!end) return;
-    after = end.last;
-  }
-}
 
 /** SQL: whether a row mentions the person. */
 export const mentions = ({ columns }: Texts): string =>
