@@ -9,6 +9,8 @@ import { dataOf, noJobIsDue, recordMeeting, syncAgain, until } from "../support/
 import { rowsOfTenant } from "../support/tenants";
 import { useCrm } from "../support/world";
 
+// Seen red with: texts searched in the columns by which the person's rows are found again; the synced person removed first.
+
 // Each command is a process of its own, and a busy machine takes its time to start it.
 jest.setTimeout(180_000);
 
@@ -34,7 +36,9 @@ beforeAll(() => {
   control.add("note", { content: `<p>Write to ${ADDRESS}.</p>`, deal_id: ids.deal });
   control.add("activity", { subject: `Call ${NAME}`, person_id: ids.person, deal_id: ids.deal });
 });
-const service = serve({ connected: ["acme", "globex"] });
+/** Syncs only by request: the rows of the other tenant are to stay as they are. */
+const config = { sync: { intervalMs: 0, reconcileIntervalMs: 0 } };
+const service = serve({ connected: ["acme", "globex"], config });
 
 /** Everything in which the person stands, for a tenant. */
 async function live(tenant: string): Promise<void> {
