@@ -14,9 +14,18 @@ export const PROGRESS_CHANGED = "progress_changed";
 export const MEETING_MATCHED = "meeting_matched";
 /** A deal's stored verdict became another one; with the deal and the instant. */
 export const SILENCE_CHANGED = "silence_changed";
+/** A write became known after its answer was lost; with the receipt's id. */
+export const WRITE_SETTLED = "write_settled";
 /** The operator stopped or resumed the calls to the CRM; of all tenants, so every subscriber is woken. */
 export const CRM_STOP_CHANGED = "crm_stop_changed";
-const CHANNELS = [CONNECTION_CHANGED, PROGRESS_CHANGED, MEETING_MATCHED, SILENCE_CHANGED, CRM_STOP_CHANGED] as const;
+const CHANNELS = [
+  CONNECTION_CHANGED,
+  PROGRESS_CHANGED,
+  MEETING_MATCHED,
+  SILENCE_CHANGED,
+  WRITE_SETTLED,
+  CRM_STOP_CHANGED,
+] as const;
 export type Channel = (typeof CHANNELS)[number];
 
 /** @param id of what changed; null: anything may have, also while nobody listened */

@@ -131,3 +131,39 @@ export async function readPage<T extends ObjectLiteral>(
   );
   return { rows: found.slice(0, first), hasMore: found.length > first };
 }
+
+/** A table of tenants, and the columns of its key. */
+export interface KeyedTable {
+  table: string;
+  keys: string[];
+}
+
+/** Rows that one statement looks through where it reads all their texts: a tenant may have a million notes. */
+const ROWS_A_WINDOW = 1_000;
+
+/** Behind the first of these keys and up to the second; null: from the first row, to the last. */
+type Window = readonly [after: object | null, last: object | null];
+
+const isBehind = ({ table, keys }: KeyedTable, comparison: ">" | "<=", parameter: string) =>
+  `(${parameter}::jsonb IS NULL OR (${keys.join(", ")}) ${comparison} (
+    SELECT ${keys.map((key) => `k.${key}`).join(", ")} FROM jsonb_populate_record(NULL::${table}, ${parameter}) k))`;
+
+/** SQL: whether a row is of the window. $3 and $4: its keys. */
+export const isWithin = (of: KeyedTable): string => `${isBehind(of, ">", "$3")} AND ${isBehind(of, "<=", "$4")}`;
+
+/** A tenant's rows of a table, in pieces that one statement looks through in little time. */
+export async function* windowsOf({ tenantId, rows }: TenantScope, of: KeyedTable): AsyncGenerator<Window> {
+  const { table, keys } = of;
+  for (let after: object | null = null; ; ) {
+    const [end]: { last: object }[] = await rows<{ last: object }>(
+      `SELECT to_jsonb(k) AS last FROM (SELECT ${keys.join(", ")} FROM ${table}
+         WHERE tenant_id = $1 AND ${isBehind(of, ">", "$2")}
+         ORDER BY ${keys.join(", ")} OFFSET ${ROWS_A_WINDOW - 1} LIMIT 1) k`,
+      [tenantId, after],
+      { last: "json" },
+    );
+    yield [after, end?.last ?? null];
+    if (!end) return;
+    after = end.last;
+  }
+}

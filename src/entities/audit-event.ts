@@ -18,6 +18,9 @@ export const AUDIT_ACTIONS = [
   "QUIET_SETTINGS_SET",
   "POLICY_REFUSED",
   "KEYS_ROTATED",
+  "PERSON_EXPORTED",
+  "PERSON_ERASED",
+  "TENANT_ERASED",
 ] as const;
 export type AuditAction = (typeof AUDIT_ACTIONS)[number];
 

@@ -1,4 +1,7 @@
+import { writeFile } from "node:fs/promises";
+import { createInterface } from "node:readline/promises";
 import { setTimeout as sleep } from "node:timers/promises";
+import { recordAudit } from "../auth/audit";
 import { Credentials, resealAll } from "../connections/credentials";
 import { OBEYED_WITHIN_MS, resumeCrm, stopCrm } from "../connections/crm-stops";
 import { asApplication } from "../database/application-role";
@@ -18,6 +21,8 @@ import type { Config } from "../platform/config";
 import { messageOf, ServiceError } from "../platform/errors";
 import { Keyring, type Secret } from "../platform/keyring";
 import type { Logger } from "../platform/logger";
+import { type ErasingParts, erasePerson, eraseTenant } from "./erasure";
+import { exportOf, findPerson, NotDoneError } from "./person";
 
 const NO_REASON = "no reason was given.";
 
@@ -27,6 +32,9 @@ export const COMMANDS: Record<string, (config: Config, logger: Logger, words: st
   "db-distribute": ({ databaseUrl }) => distribute(databaseUrl),
   "crm-stop": (config, logger, words) => stopCalls(config, logger, words.join(" ").trim() || NO_REASON),
   "crm-resume": resumeCalls,
+  "export-person": (...given) => ofTenant(given, ["TENANT", "ADDRESS", "FILE"], writeExport),
+  "erase-person": (...given) => ofTenant(given, ["TENANT", "ADDRESS"], sayErasure),
+  "erase-tenant": (...given) => ofTenant(given, ["TENANT"], sayTenantErased),
 };
 
 /** Seals every credential under the first of ENCRYPTION_KEYS; workers may go on meanwhile. */
@@ -56,6 +64,70 @@ async function resumeCalls(config: Config, logger: Logger): Promise<string> {
     ? "Calls to the CRM may be made again; syncs that waited go on within seconds."
     : "Calls to the CRM were not stopped.";
 }
+
+/** What a command on one tenant is given: what it works with, the tenant, and its further words. */
+type OnTenant = (parts: ErasingParts, tenantId: number, words: string[]) => Promise<string>;
+
+/** A command that shows or takes away what cannot be brought back, so it is confirmed. @throws NotDoneError */
+async function ofTenant(
+  [config, logger, given]: [Config, Logger, string[]],
+  names: string[],
+  work: OnTenant,
+): Promise<string> {
+  const words = given.filter((word) => word !== "--yes");
+  if (words.length !== names.length || words.some((word) => word.startsWith("--")))
+    throw new NotDoneError(`Say: ${names.join(" ")} [--yes]`);
+  const [name = "", ...more] = words;
+  return withDatabase(config, logger, async (database) => {
+    const known = { id: "number" } as const;
+    const [tenant] = await database.acrossTenants<{ id: number }>(
+      "SELECT id FROM tenant WHERE external_id = $1",
+      [name],
+      known,
+    );
+    if (!tenant) throw new NotDoneError(`There is no tenant ${name}.`);
+    if (!given.includes("--yes")) await confirm(name);
+    return work({ database, clock: systemClock, logger }, tenant.id, more);
+  });
+}
+
+/** @throws NotDoneError where nobody is there to be asked, or the answer is another */
+async function confirm(tenant: string): Promise<void> {
+  if (!process.stdin.isTTY) throw new NotDoneError("Nobody can be asked here: add --yes to do it.");
+  const asking = createInterface({ input: process.stdin, output: process.stderr });
+  const answer = await asking.question(`This is about tenant ${tenant}. Type its name to go on: `);
+  asking.close();
+  if (answer.trim() !== tenant) throw new NotDoneError("Nothing was done.");
+}
+
+const writeExport: OnTenant = async ({ database, clock, logger }, tenantId, [address = "", file = ""]) => {
+  const scope = database.tenant(tenantId);
+  const person = await findPerson(scope, address);
+  const { held, cutAt } = await exportOf(database, scope, person);
+  const content = { exportedAt: clock().toISOString(), addresses: [...person.mailboxes], names: person.names, held };
+  // Never over a file that is there, and readable by its owner alone.
+  await writeFile(file, `${JSON.stringify(content, null, 2)}\n`, { flag: "wx", mode: 0o600 });
+  await scope.transaction((held) => recordAudit(held, logger, { action: "PERSON_EXPORTED", actor: null, at: clock() }));
+  const counts = Object.entries(held).map(([kind, rows]) => `${kind} ${rows.length}`);
+  const cut = cutAt.length > 0 ? `\nNot all of it, there is more: ${cutAt.join(", ")}.` : "";
+  return `Written to ${file}: ${counts.join(", ")}.${cut}
+Not in it: backups, logs, what only the CRM holds, and where the person is named by a first name alone.`;
+};
+
+const sayErasure: OnTenant = async (parts, tenantId, [address = ""]) => {
+  const { texts, meetings, records, receipts, unsettled } = await erasePerson(parts, tenantId, address);
+  const left =
+    unsettled > 0 ? `\n${unsettled} value(s) are still looked up: run this again once they are settled.` : "";
+  return `Erased: an attendee of ${meetings} meeting(s), ${records} synced person(s), ${receipts} written value(s); ${texts} text(s) were changed.${left}
+What the CRM still shows comes back with the next sync that reads it: have it deleted there as well.
+Not touched: backups, logs, the keys that callers chose, and where the person is named by a first name alone.`;
+};
+
+const sayTenantErased: OnTenant = async (parts, tenantId) => {
+  const gone = await eraseTenant(parts, tenantId, new AbortController().signal);
+  return `Erased: the connection, the copies and ${gone} other row(s). What stays: the tenant's name and number, and that it was erased.
+Its users are to lose their access at the identity provider: who calls again begins anew. Have the app uninstalled in the CRM.`;
+};
 
 /** The tenant database without a service behind it. */
 async function withDatabase<T>(config: Config, logger: Logger, work: (database: Database) => Promise<T>): Promise<T> {

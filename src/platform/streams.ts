@@ -112,8 +112,14 @@ type Told<T> = () => Promise<T | null>;
 
 /** Things that happen, each told to every reader once and in their order, from when it begins to read. */
 export class EventStream<T> implements AsyncIterable<T> {
-  /** @param listen calls `happened` at each; returns what ends that */
-  constructor(readonly listen: (happened: (told: Told<T>) => void) => () => void) {}
+  /**
+   * @param listen calls `happened` at each; returns what ends that
+   * @param addressee the one reader whom it is told, and nobody else; null: every reader
+   */
+  constructor(
+    readonly listen: (happened: (told: Told<T>) => void) => () => void,
+    private readonly addressee: (one: T) => string | null = () => null,
+  ) {}
 
   [Symbol.asyncIterator](): AsyncIterableIterator<T> {
     const waiting: Told<T>[] = [];
@@ -137,26 +143,38 @@ export class EventStream<T> implements AsyncIterable<T> {
     return states;
   }
 
-  /** The same with something done to each, once for all readers. @param ended the last reader has left */
-  shared<U>(tell: (one: T) => Promise<U | null>, ended: () => void): EventStream<U> {
-    const readers = new Set<(told: Told<U>) => void>();
+  /**
+   * The same, for each reader by its name, with something done to each thing once for all who are told of it. What is for
+   * none of them is read, and nothing is done to it.
+   * @param ended the last reader has left
+   */
+  shared<U>(tell: (one: T) => Promise<U | null>, ended: () => void): (reader: string) => EventStream<U> {
+    const readers = new Set<(told: (reader: string) => Promise<U | null>) => void>();
     let unlisten = () => {};
     const happened = (told: Told<T>) => {
-      const shared = once(async () => {
-        const one = await told();
+      const read = once(told);
+      const answer = once(async () => {
+        const one = await read();
         return one === null ? null : tell(one);
       });
-      for (const reader of readers) reader(shared);
-    };
-    return new EventStream((reader) => {
-      if (readers.size === 0) unlisten = this.listen(happened);
-      readers.add(reader);
-      return () => {
-        if (!readers.delete(reader) || readers.size > 0) return;
-        unlisten();
-        ended();
+      const answerTo = async (reader: string) => {
+        const one = await read();
+        const only = one === null ? null : this.addressee(one);
+        return only === null || only === reader ? answer() : null;
       };
-    });
+      for (const hear of readers) hear(answerTo);
+    };
+    return (reader) =>
+      new EventStream((hear) => {
+        const heard = (told: (reader: string) => Promise<U | null>) => hear(() => told(reader));
+        if (readers.size === 0) unlisten = this.listen(happened);
+        readers.add(heard);
+        return () => {
+          if (!readers.delete(heard) || readers.size > 0) return;
+          unlisten();
+          ended();
+        };
+      });
   }
 }
 

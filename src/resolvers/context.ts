@@ -57,8 +57,12 @@ export interface OperationContext<Who extends Viewer = Actor> {
   once<T>(what: string, read: () => Promise<T>): Promise<T>;
   /** Reads anew at each change that the channel tells of. */
   changes<T>(channel: Channel, read: (reads: TenantReads) => Promise<T | null>): StateStream<T>;
-  /** Reads each thing of which the channel tells that it changed, by its id. */
-  changesOf<T>(channel: Channel, read: (reads: TenantReads, id: string) => Promise<T | null>): EventStream<T>;
+  /** Reads each thing of which the channel tells that it changed, by its id. @param ofUser whom alone it is told */
+  changesOf<T>(
+    channel: Channel,
+    read: (reads: TenantReads, id: string) => Promise<T | null>,
+    ofUser?: (one: T) => string,
+  ): EventStream<T>;
   /** The copy that this tenant sees now; null while nothing is connected. */
   copy(): Promise<CopyScope | null>;
   /** The fields of an entity in the CRM, asked for once in an operation however often it names them. */
@@ -114,13 +118,13 @@ export function createOperationContext<Who extends Viewer>(
         });
       return new StateStream(listen, () => read(renewed()));
     },
-    changesOf(channel, read) {
-      return new EventStream((happened) =>
+    changesOf(channel, read, ofUser) {
+      const listen = (happened: (told: () => ReturnType<typeof read>) => void) =>
         services.notifications.subscribe(channel, tenantId, (id) => {
           shared?.forget(tenantId);
           if (id !== null) happened(() => read(renewed(), id));
-        }),
-      );
+        });
+      return new EventStream(listen, ofUser);
     },
   };
 }

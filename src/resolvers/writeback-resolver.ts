@@ -1,7 +1,7 @@
 import type { ClassType } from "type-graphql";
-import { Args, Ctx, FieldResolver, Mutation, Query, Resolver, Root, UseMiddleware } from "type-graphql";
+import { Args, Ctx, FieldResolver, Mutation, Query, Resolver, Root, Subscription, UseMiddleware } from "type-graphql";
 import { writesShown } from "../auth/policies";
-import type { Position } from "../database/keyset";
+import { WRITE_SETTLED } from "../database/between-processes";
 import type { MatchedEntity, MeetingRow } from "../entities/meeting";
 import type { WriteReceipt } from "../entities/writeback";
 import type { RelayPage } from "../schema/base";
@@ -10,6 +10,7 @@ import { Meeting } from "../schema/meeting";
 import type { Refusal } from "../schema/refusal";
 import type { WriteError, WriteState } from "../schema/writeback";
 import {
+  CrmWrite,
   CrmWriteConnection,
   CrmWritesArgs,
   FieldWrite,
@@ -25,8 +26,8 @@ import type { OfCompany } from "../writeback/receipts";
 import { FIELD, NOTE, readReceipts } from "../writeback/receipts";
 import type { AskedTarget } from "../writeback/targets";
 import type { WrittenRow } from "../writeback/write-history";
-import { NEWEST_WRITE, readWrites } from "../writeback/write-history";
-import type { OperationContext } from "./context";
+import { NEWEST_WRITE, readWrite, readWrites } from "../writeback/write-history";
+import type { EventContext, OperationContext } from "./context";
 import { decodeId, Input, presentRefusal, refuseInvalidInput, relayPage, uuidIn } from "./inputs";
 import { recordOf } from "./loaders";
 import { asNode } from "./node-resolver";
@@ -123,8 +124,25 @@ export class NoteWriteResolver extends receiptResolver(() => NoteWrite) {
     const filter = { meetingId, by: writesShown(actor, idempotencyKey !== null), idempotencyKey };
     return relayPage(list, args, async (page) => {
       const { rows, hasMore } = await readWrites(scope, filter, page);
-      return { hasMore, rows: rows.map(shownWrite) };
+      return {
+        hasMore,
+        rows: rows.map((written) => Object.assign(shownWrite(written), { position: written.position })),
+      };
     });
+  }
+
+  @Subscription(() => CrmWrite, {
+    description:
+      "A write of the viewer that became WRITTEN or FAILED after it had been UNKNOWN; once for each change, and it waits for the first. Nobody else is told, whatever the role.",
+    subscribe: ({ context }: { context: EventContext }) =>
+      context.changesOf(
+        WRITE_SETTLED,
+        (reads, id) => reads.once(`write ${id}`, () => readWrite(reads.scope, id)),
+        ({ row }) => row.requestedBy,
+      ),
+  })
+  writeSettled(@Root() written: WrittenRow): object {
+    return shownWrite(written);
   }
 }
 
@@ -161,5 +179,4 @@ export class FieldWriteResolver extends receiptResolver(() => FieldWrite) {
   }
 }
 
-const shownWrite = ({ kind, row, position }: WrittenRow & { position: Position }) =>
-  Object.assign(asNode(kind === "NOTE" ? "NoteWrite" : "FieldWrite", row), { position });
+const shownWrite = ({ kind, row }: WrittenRow) => asNode(kind === "NOTE" ? "NoteWrite" : "FieldWrite", row);

@@ -53,6 +53,9 @@ export const AuditActionEnum = apiEnum<AuditAction>("AuditAction", "What happene
   QUIET_SETTINGS_SET: "The settings of silence were changed.",
   POLICY_REFUSED: "Role or plan does not allow it; `subject` is the operation.",
   KEYS_ROTATED: "The stored tokens were sealed under another key.",
+  PERSON_EXPORTED: "The operator exported what is held about a person.",
+  PERSON_ERASED: "The operator erased what was held about a person.",
+  TENANT_ERASED: "The operator erased all of the tenant.",
 });
 
 @ObjectType({ description: "One security event: who did what, and what came of it. Never a secret, text or record." })

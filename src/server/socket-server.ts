@@ -57,8 +57,14 @@ interface Extra {
   socket: BoundedSocket;
   arrival: Arrival;
   /** Once the token is proven. */
-  viewer?: Viewer;
+  audience?: Audience;
   tokenEnds?: NodeJS.Timeout;
+}
+
+/** Who hears: what answers may depend on, and whose those are that are for one user alone. */
+interface Audience {
+  viewer: Viewer;
+  userId: string;
 }
 
 type Protocol = Server<Extra>;
@@ -151,7 +157,7 @@ function options({ schema, services, verifyActor, introspection, logger }: Socke
       );
       if (!actor || !seats.take(actor, context.extra.socket)) return false;
       context.extra.arrival.proven();
-      context.extra.viewer = viewerOf(actor);
+      context.extra.audience = { viewer: viewerOf(actor), userId: actor.userId };
       endWithToken(context, actor);
       return true;
     },
@@ -159,9 +165,12 @@ function options({ schema, services, verifyActor, introspection, logger }: Socke
     onDisconnect: ({ extra }: SocketContext) => clearTimeout(extra.tokenEnds),
     onSubscribe: ({ extra, subscriptions }: SocketContext, _id: string, payload: SubscribePayload) => {
       const checked = checks.check(take(payload), Object.keys(subscriptions).length);
-      return "document" in checked ? { ...checked, contextValue: extra.viewer } : checked;
+      return "document" in checked ? { ...checked, contextValue: extra.audience } : checked;
     },
-    subscribe: (args: ExecutionArgs) => shared.subscribe(args.contextValue as Viewer, args),
+    subscribe: (args: ExecutionArgs) => {
+      const { viewer, userId } = args.contextValue as Audience;
+      return shared.subscribe(viewer, args, userId);
+    },
     onError: (_context: SocketContext, _id: string, _payload: unknown, errors: readonly GraphQLError[]) =>
       errors.map((error) => mask(error.toJSON(), error)),
     // Masked already: the library would write anew what all subscribers share.

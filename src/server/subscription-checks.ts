@@ -117,8 +117,8 @@ export function takeToken(parameters: Record<string, unknown> = {}): string {
 /** Subscriptions of a tenant that are not equal: each is kept, and executed at each event. Pages have two for a role and plan. */
 export const MAX_DIFFERENT = 100;
 
-/** The answers of one subscription, for all who share it. */
-type Answers = StateStream<ExecutionResult> | EventStream<ExecutionResult>;
+/** The answers of one subscription, for each user who shares it. */
+type Answers = (userId: string) => StateStream<ExecutionResult> | EventStream<ExecutionResult>;
 
 /**
  * Executes equal subscriptions once for each event, whoever of the tenant has them open (decision 0041). Each subscriber
@@ -134,16 +134,18 @@ export class SharedSubscriptions {
     private readonly mask: FormatError,
   ) {}
 
+  /** @param userId whose it is: what is for one user alone is delivered to that user's subscriptions */
   async subscribe(
     viewer: Viewer,
     args: ExecutionArgs,
+    userId: string,
   ): Promise<AsyncIterableIterator<ExecutionResult> | ExecutionResult> {
     const key = groupKey(viewer, args);
     const groups = this.#tenants.get(viewer.tenantId);
     const known = groups?.get(key);
     if (!known && groups && groups.size >= MAX_DIFFERENT) return { errors: [TOO_MANY] };
     const answers = await (known ?? this.#open(key, viewer, args));
-    return isLive(answers) ? answers[Symbol.asyncIterator]() : answers;
+    return isLive(answers) ? answers(userId)[Symbol.asyncIterator]() : answers;
   }
 
   #open(key: string, viewer: Viewer, args: ExecutionArgs): Promise<Answers | ExecutionResult> {
@@ -165,11 +167,12 @@ export class SharedSubscriptions {
     if (source instanceof EventStream)
       return source.shared((event) => this.#answer(viewer, args, async () => event), ended);
     if (!(source instanceof StateStream)) throw new Error("only what is live can be subscribed to");
-    return share(
+    const states = share(
       new StateStream(source.listen, () => this.#answer(viewer, args, () => source.read())),
       SHARED_MS,
       ended,
     );
+    return () => states;
   }
 
   /** One execution in a context of its own, so that what it reads is as new as the event. */
@@ -195,8 +198,7 @@ export class SharedSubscriptions {
   }
 }
 
-const isLive = (answers: Answers | ExecutionResult): answers is Answers =>
-  answers instanceof StateStream || answers instanceof EventStream;
+const isLive = (answers: Answers | ExecutionResult): answers is Answers => typeof answers === "function";
 
 const TOO_MANY = new GraphQLError(
   `Your organization has ${MAX_DIFFERENT} different subscriptions open. End some of them first, or make them equal.`,

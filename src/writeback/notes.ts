@@ -2,6 +2,7 @@ import type { Actor } from "../auth/actor";
 import { holdLiveCopy } from "../connections/copies";
 import type { CrmApi } from "../crm/api";
 import type { CrmNote } from "../crm/parsing/records";
+import { notifyOf, WRITE_SETTLED } from "../database/between-processes";
 import type { CopyScope, TenantScope } from "../database/database";
 import { jsonRows, upsertPage } from "../database/upsert";
 import { NOTE_UPSERT, NoteRow, noteRow } from "../entities/context-record";
@@ -74,7 +75,14 @@ export class NoteWrites {
    * merged into another is found there, and without a request.
    */
   async settleSynced(copy: CopyScope, notes: readonly CrmNote[]): Promise<void> {
-    for (const { tenantId, id, state } of await settleSeen(copy, firstOfEachReference(notes), this.parts.clock())) {
+    const settled = await settleSeen(copy, firstOfEachReference(notes), this.parts.clock());
+    // Also from SENDING: its process may be gone, and then nobody is answered.
+    await notifyOf(
+      copy,
+      WRITE_SETTLED,
+      settled.map(({ id }) => id),
+    );
+    for (const { tenantId, id, state } of settled) {
       this.parts.metrics?.crmWrites.inc({ kind: "note", state });
       this.parts.logger.info({ tenantId, writeId: id, state }, "a lost answer was found among the synced notes");
     }

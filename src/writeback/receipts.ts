@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { ObjectType } from "typeorm";
 import { z } from "zod";
+import { notifyOf, WRITE_SETTLED } from "../database/between-processes";
 import type { TenantScope } from "../database/database";
 import { enqueueJob, type JobKind } from "../database/jobs";
 import { FieldWriteRow, NoteWriteRow, type StoredWriteState, type WriteReceipt } from "../entities/writeback";
@@ -173,7 +174,7 @@ async function insertReceipt<Row extends WriteReceipt>(
 
 /**
  * The only settlement: notes what became of a write, where that is not known yet. One that is UNKNOWN is looked up later,
- * and never sent.
+ * and never sent; who asked for it is told when it becomes known.
  * @returns what the receipt is now
  */
 export async function settle<Row extends WriteReceipt>(
@@ -194,13 +195,16 @@ export async function settle<Row extends WriteReceipt>(
   const settledAt = isUnknown ? null : now;
   const crmNoteId = state === "WRITTEN" ? (outcome.crmNoteId ?? null) : null;
   const isNote = kind.table === "note_write";
-  const [changed] = await entities(
+  const [changed] = await entities<Row, { state_before: StoredWriteState }>(
     kind.row,
-    `UPDATE ${kind.table} SET state = $3, error_code = $4, error_message = $5, sent_at = coalesce(sent_at, $6),
+    `UPDATE ${kind.table} w SET state = $3, error_code = $4, error_message = $5, sent_at = coalesce(sent_at, $6),
        settled_at = $7, next_look_up_at = $8${isNote ? ", crm_note_id = $10" : ""}
-     WHERE tenant_id = $1 AND id = $2 AND state = ANY ($9) RETURNING *`,
+     FROM (SELECT id, state FROM ${kind.table} WHERE tenant_id = $1 AND id = $2 FOR UPDATE) before
+     WHERE w.tenant_id = $1 AND w.id = before.id AND before.state = ANY ($9) RETURNING w.*, before.state AS state_before`,
     [tenantId, id, state, code, message, now, settledAt, nextLookUpAt, from, ...(isNote ? [crmNoteId] : [])],
   );
+  // From SENDING, whoever sent it is answered.
+  if (changed && !isUnknown && changed.state_before !== "SENDING") await notifyOf(scope, WRITE_SETTLED, [id]);
   const receipt = changed ?? (await readReceipts(scope, kind, [id]))[0];
   if (!receipt) throw new Error(`receipt ${id} was made and is not there`);
   if (isUnknown && receipt.state === "UNKNOWN" && nextLookUpAt) await enqueueLookUp(scope, kind, id, nextLookUpAt);

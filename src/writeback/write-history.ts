@@ -28,6 +28,13 @@ export interface WritesFilter {
   idempotencyKey: string | null;
 }
 
+/** One note or field by its receipt's id. */
+export async function readWrite(scope: TenantScope, id: string): Promise<WrittenRow | null> {
+  const [[note], [field]] = await Promise.all([readReceipts(scope, NOTE, [id]), readReceipts(scope, FIELD, [id])]);
+  if (note) return { kind: "NOTE", row: note };
+  return field ? { kind: "FIELD", row: field } : null;
+}
+
 /** Notes and fields as one list. */
 export async function readWrites(
   scope: TenantScope,

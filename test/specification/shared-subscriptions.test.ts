@@ -2,7 +2,7 @@ import { setImmediate, setTimeout as sleep } from "node:timers/promises";
 import { buildSchema, type ExecutionArgs, type ExecutionResult, GraphQLError, parse } from "graphql";
 import { type Actor, type Viewer, viewerOf } from "../../src/auth/actor";
 import { mayManageConnection } from "../../src/auth/policies";
-import { StateStream } from "../../src/platform/streams";
+import { EventStream, StateStream } from "../../src/platform/streams";
 import { MAX_DIFFERENT, SharedSubscriptions } from "../../src/server/subscription-checks";
 
 // Planted and seen red: the key without tenant, role, plan, name or variables; a late joiner that waits for the next
@@ -100,7 +100,7 @@ const argsOf = ({ query = ALL, operationName, variables }: Asked = {}): Executio
 
 type Reader = AsyncIterableIterator<ExecutionResult>;
 async function join(world: World, known: Partial<Actor> = {}, asked: Asked = {}): Promise<Reader> {
-  const joined = await world.subscriptions.subscribe(viewerOf(person(known)), argsOf(asked));
+  const joined = await world.subscriptions.subscribe(viewerOf(person(known)), argsOf(asked), person(known).userId);
   if (!(Symbol.asyncIterator in joined)) throw new Error(`refused: ${JSON.stringify(joined)}`);
   return joined;
 }
@@ -291,6 +291,7 @@ test("a subscription that cannot be begun says why, each time, and holds nothing
     const answer = await world.subscriptions.subscribe(
       viewerOf(person()),
       argsOf({ query: OF, variables: { by: ["no text"] } }),
+      "mia",
     );
     expect(answer).toMatchObject({ errors: [{ message: `masked ${round}` }] });
   }
@@ -300,7 +301,7 @@ test("a subscription that cannot be begun says why, each time, and holds nothing
 test("a tenant's different subscriptions have an end: equal ones and other tenants are served, and who leaves makes room", async () => {
   const world = new World();
   const ask = (index: number, of: Partial<Actor> = {}) =>
-    world.subscriptions.subscribe(viewerOf(person(of)), argsOf({ query: OF, variables: { by: `${index}` } }));
+    world.subscriptions.subscribe(viewerOf(person(of)), argsOf({ query: OF, variables: { by: `${index}` } }), "mia");
   const open = await Promise.all(Array.from({ length: MAX_DIFFERENT }, (_, index) => ask(index) as Promise<Reader>));
   expect(await ask(MAX_DIFFERENT)).toMatchObject({ errors: [{ extensions: { code: "TOO_MANY_SUBSCRIPTIONS" } }] });
   const [equal, foreign] = (await Promise.all([
@@ -315,4 +316,49 @@ test("a tenant's different subscriptions have an end: equal ones and other tenan
   expect(await seen(late)).toMatchObject({ by: `${MAX_DIFFERENT}` });
   await leave(...open, equal, foreign, late);
   expect([...world.listeners.values()].map((all) => all.size)).toEqual([0, 0]);
+});
+
+test("what is for one user alone is read once, executed once for that user, and told to nobody else", async () => {
+  const happenings = new Set<(told: () => Promise<string>) => void>();
+  const counts = { reads: 0, executions: 0 };
+  const mine = buildSchema("type Query { unused: Int } type Subscription { mine: String }");
+  const field = mine.getSubscriptionType()?.getFields().mine;
+  if (!field) throw new Error("unreachable");
+  field.subscribe = () =>
+    new EventStream<string>(
+      (happened) => {
+        happenings.add(happened);
+        return () => happenings.delete(happened);
+      },
+      (one) => one,
+    );
+  field.resolve = (one) => {
+    counts.executions += 1;
+    return `for ${one}`;
+  };
+  const { subscriptions } = new World();
+  const listen = async (userId: string) => {
+    const args = { schema: mine, document: parse("subscription { mine }") };
+    const joined = await subscriptions.subscribe(viewerOf(person({ userId })), args, userId);
+    return joined as Reader;
+  };
+  const readers = await Promise.all(["mia", "mia", "max", "moe"].map(listen));
+  const heard = readers.map((reader) => reader.next());
+  const happens = (to: string) => {
+    for (const happened of happenings)
+      happened(async () => {
+        counts.reads += 1;
+        return to;
+      });
+  };
+  happens("mia");
+  const [first, second, ...others] = heard;
+  for (const answer of [first, second]) expect((await answer)?.value.data).toEqual({ mine: "for mia" });
+  expect(await waits(Promise.race(others))).toBe(true);
+  happens("somebody who does not listen");
+  expect(await waits(Promise.race(others))).toBe(true);
+  expect(happenings.size).toBe(1);
+  expect(counts).toEqual({ reads: 2, executions: 1 });
+  await leave(...readers);
+  expect(happenings.size).toBe(0);
 });

@@ -4,7 +4,14 @@ import { askRaw } from "../support/http";
 import { coordinates, operation } from "../support/schema-walk";
 import { subscribe } from "../support/sockets";
 import { until } from "../support/stories";
-import { type CursorRow, type IdRow, type NameRow, type OperationRow, tenancyRows } from "../support/tenancy-rows";
+import {
+  type CursorRow,
+  eventsOf,
+  type IdRow,
+  type NameRow,
+  type OperationRow,
+  tenancyRows,
+} from "../support/tenancy-rows";
 import { ASKING, idOf, MARK, malformedIds, OTHER, rowsOfOthers, startTenants, unknownId } from "../support/tenants";
 import { useStarted } from "../support/world";
 
@@ -300,38 +307,19 @@ const operations = places<OperationRow>("operation")
   .filter(ofKind("Mutation"))
   .sort((a, b) => LAST.indexOf(a.field) - LAST.indexOf(b.field));
 
-/** By channel what has happened to a tenant's own thing. With every edge, it may be more than an event may cost. */
-const EVENTS = new Map([
-  [
-    "meetingMatched",
-    {
-      query: "subscription { meetingMatched { __typename id title match { status deal { id title } } } }",
-      channel: "meeting_matched",
-      told: (tenant: string) => Buffer.from(tenants.meetingOf(tenant), "base64url").toString().split(":")[1],
-    },
-  ],
-  [
-    "silenceChanged",
-    {
-      query:
-        "subscription { silenceChanged { __typename id title snooze { by } organization { id name } quiet { verdict } } }",
-      channel: "silence_changed",
-      // Both tenants have the same deal of one company.
-      told: () => `${tenants.simulator.company.stories.singleDeal.dealId}:1`,
-    },
-  ],
-]);
-
 describe.each(["Subscription"] as const)("a %s", (kind) => {
   const rows = places<OperationRow>("operation").filter(ofKind(kind));
   test.each(rows.map((place) => [place.name, place] as const))(
     "%s tells every actor over its socket of acme alone",
     async (name, place) => {
-      const event = EVENTS.get(place.field);
+      const event = eventsOf(tenants).get(place.field);
       const query = event?.query ?? operation(schema, place.kind, place.field, []);
-      const watching = await Promise.all(
-        ACTORS.map((actor) => subscribe(tenants.service.url, query, { as: { ...actor, tenant: "acme" } })),
-      );
+      const listen = (of: ActorClaims) =>
+        Promise.all(
+          ACTORS.map((actor) => subscribe(tenants.service.url, query, { as: { ...actor, ...of, tenant: "acme" } })),
+        );
+      const watching = await listen(event?.only ? { sub: event.only } : {});
+      const colleagues = event?.only ? await listen({}) : [];
       const happens = async (tenant: string, of = tenant) => {
         if (!event) return;
         await tenants.database.query("SELECT pg_notify($2, id || ' ' || $3) FROM tenant WHERE external_id = $1", [
@@ -362,7 +350,8 @@ describe.each(["Subscription"] as const)("a %s", (kind) => {
         await expectOwn(JSON.stringify(results));
         await end();
       }
-      await witness.end();
+      expect(colleagues.flatMap(({ results }) => results)).toEqual([]);
+      await Promise.all([witness, ...colleagues].map((one) => one.end()));
     },
   );
 });

@@ -1,6 +1,6 @@
 import type { GraphQLSchema } from "graphql";
 import { nodeTypes } from "./schema-walk";
-import type { Tenants } from "./tenants";
+import { OTHER, type Tenants } from "./tenants";
 
 /** What an operation is asked with: `id` at the place that is tried, what is the asking tenant's own at the others. */
 type Arguments = (id: string, own: { meeting: string; deal: string }) => Record<string, unknown>;
@@ -251,9 +251,54 @@ const MUTATIONS: Record<string, Row[]> = {
 const SUBSCRIPTIONS: Record<string, Row[]> = {
   "Subscription.meetingMatched": [asks()],
   "Subscription.silenceChanged": [asks()],
+  "Subscription.writeSettled": [asks()],
   "Subscription.connectionStatusChanged": [asks()],
   "Subscription.syncProgressed": [asks()],
 };
+
+interface TenantsEvent {
+  query: string;
+  channel: string;
+  told(tenant: string): string | undefined;
+  /** The one user whom it is told; nothing where everybody of the tenant hears it. */
+  only?: string;
+}
+
+/** By channel what has happened to a tenant's own thing. With every edge, it may be more than an event may cost. */
+export const eventsOf = (tenants: Tenants): ReadonlyMap<string, TenantsEvent> =>
+  new Map<string, TenantsEvent>([
+    [
+      "meetingMatched",
+      {
+        query: "subscription { meetingMatched { __typename id title match { status deal { id title } } } }",
+        channel: "meeting_matched",
+        told: (tenant: string) => Buffer.from(tenants.meetingOf(tenant), "base64url").toString().split(":")[1],
+      },
+    ],
+    [
+      "silenceChanged",
+      {
+        query:
+          "subscription { silenceChanged { __typename id title snooze { by } organization { id name } quiet { verdict } } }",
+        channel: "silence_changed",
+        // Both tenants have the same deal of one company.
+        told: () => `${tenants.simulator.company.stories.singleDeal.dealId}:1`,
+      },
+    ],
+    [
+      "writeSettled",
+      {
+        query:
+          "subscription { writeSettled { ... on NoteWrite { __typename id meeting { id title } target { id } } } }",
+        channel: "write_settled",
+        told: (tenant: string) => {
+          const { NoteWrite = "" } = tenant === OTHER ? tenants.ids.foreign : tenants.ids.own;
+          return Buffer.from(NoteWrite, "base64url").toString().split(":")[1];
+        },
+        only: "anna",
+      },
+    ],
+  ]);
 
 function valuesOf(root: string, fields: readonly string[], input = "input"): Record<string, Row[]> {
   return Object.fromEntries(fields.map((field) => [`${root}(${input}.${field})`, [VALUE]]));

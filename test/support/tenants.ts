@@ -1,7 +1,7 @@
 import type { Simulator } from "../../simulator";
 import type { ActorClaims } from "./actors";
 import type { TestDatabase } from "./database";
-import { dumpDatabase } from "./dump";
+import { type DumpedRow, dumpDatabase } from "./dump";
 import { type Entity, fieldOf, setMapping, writeFields } from "./fields";
 import { writeNote } from "./notes";
 import type { Service } from "./service";
@@ -209,4 +209,13 @@ export async function rowsOfOthers({ database, copyOf }: Tenants, tenant: string
   // What a company of the CRM may spend is no tenant's: these tenants share one.
   const rows = dump.filter(({ table }) => table !== "public.crm_budget");
   return rows.map(({ table, text }) => `${table} ${text}`).filter((text) => !marks.some((one) => text.includes(one)));
+}
+
+/** Every row that is one tenant's own. */
+export async function rowsOfTenant(
+  database: Pick<TestDatabase, "query" | "tenantId">,
+  tenant: string,
+): Promise<DumpedRow[]> {
+  const own = new RegExp(`"tenant_id": ${await database.tenantId(tenant)}[,}]`);
+  return (await dumpDatabase(database)).filter(({ text }) => own.test(text));
 }

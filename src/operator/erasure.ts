@@ -1,0 +1,212 @@
+import { recordAudit } from "../auth/audit";
+import { lockMeeting, matchMeetings } from "../briefing/match-meeting";
+import { hangingOn, judgeChanged } from "../briefing/quiet/stored-silence";
+import { lockConnection, moveToNotConnected } from "../connections/connection";
+import { holdCopyToJudge, purgeCopy, retireCopy } from "../connections/copies";
+import type { Database, TenantScope } from "../database/database";
+import { isWithin, windowsOf } from "../database/keyset";
+import { CredentialRow, SyncedCopyRow } from "../entities/connection";
+import { PersonRow } from "../entities/contact";
+import { MeetingRow } from "../entities/meeting";
+import type { Clock } from "../platform/clock";
+import type { Logger } from "../platform/logger";
+import { cancelRuns } from "../sync/runs";
+import { removeRecords } from "../sync/writers";
+import {
+  findPerson,
+  isOf,
+  isOfTenants,
+  mentions,
+  mentionsOf,
+  type Patterns,
+  type Person,
+  patternFor,
+  type Texts,
+  textsOf,
+} from "./person";
+
+/** Rows a statement: small enough to hold no lock for long. */
+const BATCH = 1_000;
+/** What stands in place of a text that named the person. */
+export const ERASED = "[erased]";
+
+export interface ErasingParts {
+  database: Database;
+  clock: Clock;
+  logger: Logger;
+}
+
+/** How many rows of a kind were changed or removed. */
+export type Erased = Record<"texts" | "meetings" | "records" | "receipts" | "unsettled", number>;
+
+/**
+ * Erases what is held about a person, in batches. By whom the rest is found goes last, so that an erasure that was cut off
+ * goes on when it is begun again: texts by the names, then meetings by the addresses, then the synced persons themselves.
+ */
+export async function erasePerson(parts: ErasingParts, tenantId: number, address: string): Promise<Erased> {
+  const { database, clock, logger } = parts;
+  const scope = database.tenant(tenantId);
+  const person = await findPerson(scope, address);
+  const patterns = mentionsOf(person);
+  await dropRejected(scope, patterns);
+  let texts = await eraseOwnTexts(scope, person);
+  for (const one of textsOf(database)) texts += await eraseMentions(scope, one, patterns);
+  for (const meetingId of person.meetingIds) await leaveMeeting(parts, scope, person, meetingId);
+  const { receipts, unsettled } = await reduceReceipts(scope, person);
+  for (const { copyId, crmId } of person.records) await removePerson(parts, scope, copyId, crmId);
+  await scope.transaction((held) => recordAudit(held, logger, { action: "PERSON_ERASED", actor: null, at: clock() }));
+  return { texts, meetings: person.meetingIds.length, records: person.records.length, receipts, unsettled };
+}
+
+/** Repeats a statement on a batch of rows until none is left. @returns how many there were */
+async function inBatches(change: () => Promise<{ length: number }>): Promise<number> {
+  let changed = 0;
+  for (let batch = BATCH; batch === BATCH; changed += batch) batch = (await change()).length;
+  return changed;
+}
+
+/** A person's record that was kept aside is the person's, whatever else it holds. */
+const dropRejected = ({ tenantId, rows }: TenantScope, [, pattern]: Patterns) =>
+  inBatches(() =>
+    rows(
+      `DELETE FROM rejected_record WHERE tenant_id = $1 AND ctid = ANY (ARRAY (
+         SELECT ctid FROM rejected_record WHERE tenant_id = $1 AND resource = 'PERSONS' AND payload::text ~* $2 LIMIT ${BATCH}))
+       RETURNING 1 AS gone`,
+      [tenantId, pattern],
+    ),
+  );
+
+async function eraseMentions(scope: TenantScope, texts: Texts, patterns: Patterns): Promise<number> {
+  const { table, columns } = texts;
+  const changes = columns.map((column) => {
+    const { name, isJson } = column;
+    return `${name} = regexp_replace(${name}::text, ${patternFor(column)}, '${ERASED}', 'gi')${isJson ? "::jsonb" : ""}`;
+  });
+  const sql = `UPDATE ${table} SET ${changes.join(", ")}
+    WHERE tenant_id = $1 AND ${isWithin(texts)} AND (${mentions(texts)}) RETURNING 1 AS changed`;
+  let erased = 0;
+  for await (const window of windowsOf(scope, texts))
+    erased += (await scope.rows(sql, [scope.tenantId, patterns, ...window])).length;
+  return erased;
+}
+
+/** What was written of the person in the CRM. The rows stay: when there was contact is the deal's. */
+async function eraseOwnTexts({ tenantId, rows }: TenantScope, { records, mailboxes }: Person): Promise<number> {
+  let erased = 0;
+  for (const { copyId, crmId } of records) {
+    for (const change of [ACTIVITIES, NOTES]) erased += await inBatches(() => rows(change, [tenantId, copyId, crmId]));
+  }
+  return erased + (await inBatches(() => rows(USERS, [tenantId, [...mailboxes]])));
+}
+
+const ACTIVITIES = `
+  UPDATE activity SET subject = '${ERASED}' WHERE tenant_id = $1 AND ctid = ANY (ARRAY (
+    SELECT ctid FROM activity WHERE tenant_id = $1 AND copy_id = $2 AND (person_id = $3 OR $3 = ANY (participant_ids))
+      AND subject <> '${ERASED}' LIMIT ${BATCH})) RETURNING 1 AS changed`;
+const NOTES = `
+  UPDATE note SET content = '${ERASED}', shown_html = NULL, shown_text = NULL, shown_cut = NULL, shown_rules = NULL
+  WHERE tenant_id = $1 AND ctid = ANY (ARRAY (
+    SELECT ctid FROM note WHERE tenant_id = $1 AND copy_id = $2 AND person_id = $3 AND content <> '${ERASED}' LIMIT ${BATCH}))
+  RETURNING 1 AS changed`;
+/** Where the person is a user of the CRM as well. */
+const USERS = `
+  UPDATE crm_user SET name = '${ERASED}' WHERE tenant_id = $1 AND ctid = ANY (ARRAY (
+    SELECT ctid FROM crm_user WHERE tenant_id = $1 AND address = ANY ($2) AND name <> '${ERASED}' LIMIT ${BATCH}))
+  RETURNING 1 AS changed`;
+
+/** The meeting goes on without the attendee: matched again, and what hangs on it judged again. */
+function leaveMeeting(
+  { clock }: ErasingParts,
+  scope: TenantScope,
+  person: Pick<Person, "mailboxes">,
+  meetingId: string,
+): Promise<void> {
+  return scope.transaction(async (held) => {
+    const meeting = await lockMeeting(held, meetingId);
+    if (!meeting) return;
+    const { row } = meeting;
+    const attendees = meeting.attendees.filter(({ email }) => !isOf(person, email));
+    const texts = [row.title, ...attendees.flatMap(({ email, name }) => [email, name ?? ""])];
+    const searchText = texts.join("\n").toLowerCase();
+    await held.typed((orm) => orm.update(MeetingRow, { tenantId: row.tenantId, id: row.id }, { searchText }));
+    await matchMeetings(held, [{ row, attendees }], clock(), "SYNCED");
+  });
+}
+
+/** Of a value that is still looked up the CRM has to be asked: it stays until it is settled. */
+async function reduceReceipts(
+  { tenantId, rows }: TenantScope,
+  { records }: Person,
+): Promise<Pick<Erased, "receipts" | "unsettled">> {
+  const of = [tenantId, records.map(({ copyId }) => copyId), records.map(({ crmId }) => crmId)];
+  const own = `tenant_id = $1 AND entity = 'PERSON' AND value IS NOT NULL
+    AND (copy_id, target_id) IN (SELECT * FROM unnest($2::bigint[], $3::bigint[]))`;
+  const receipts = await inBatches(() =>
+    rows(
+      `UPDATE field_write SET value = NULL WHERE tenant_id = $1 AND ctid = ANY (ARRAY (
+         SELECT ctid FROM field_write WHERE ${own} AND state IN ('WRITTEN', 'FAILED') LIMIT ${BATCH})) RETURNING 1 AS changed`,
+      of,
+    ),
+  );
+  const unsettled = await rows(`SELECT 1 FROM field_write WHERE ${own} LIMIT ${BATCH}`, of);
+  return { receipts, unsettled: unsettled.length };
+}
+
+/** The synced person with its addresses; meetings that knew it otherwise and deals that hung on it are looked at again. */
+function removePerson({ clock }: ErasingParts, scope: TenantScope, copyId: number, crmId: number): Promise<void> {
+  return scope.transaction(async (held) => {
+    const copy = { ...held, copyId };
+    const isLive = await holdCopyToJudge(held, copyId);
+    const before = isLive ? await hangingOn(copy, "PERSONS", [crmId]) : [];
+    const known = await held.rows<{ id: string }>(
+      `SELECT meeting_id AS id FROM matched_record
+       WHERE tenant_id = $1 AND copy_id = $2 AND entity = 'PERSON' AND crm_id = $3 ORDER BY meeting_id LIMIT ${BATCH}`,
+      [held.tenantId, copyId, crmId],
+      { id: "text" },
+    );
+    await removeRecords(copy, PersonRow, [crmId]);
+    for (const { id } of known) {
+      const meeting = await lockMeeting(held, id);
+      if (meeting) await matchMeetings(held, [meeting], clock(), "SYNCED");
+    }
+    const left = before.map(({ dealId }) => dealId);
+    if (isLive) await judgeChanged(copy, "PERSONS", [crmId], left, clock());
+  });
+}
+
+/** What proves that a tenant was erased, and when; nothing else of it stays but its name and number. */
+const PROOF = "action = 'TENANT_ERASED'";
+
+/**
+ * Erases a tenant that leaves: its connection is ended first, then its copies go, then all its rows in batches. Begun again
+ * after a kill it goes on. @returns how many rows went besides the copies'
+ */
+export async function eraseTenant(
+  { database, clock, logger }: ErasingParts,
+  tenantId: number,
+  stop: AbortSignal,
+): Promise<number> {
+  const scope = database.tenant(tenantId);
+  await scope.transaction(async (held) => {
+    const { state, copyId } = await lockConnection(held);
+    await held.typed((orm) => orm.delete(CredentialRow, { tenantId }));
+    if (state === "NOT_CONNECTED" || copyId === null) return;
+    await moveToNotConnected(held, state, clock());
+    await retireCopy(held, copyId, { cancelRuns: (of, id) => cancelRuns(of, id, clock()) });
+  });
+  const copies = await scope.typed((orm) => orm.findBy(SyncedCopyRow, { tenantId }));
+  for (const { id: copyId } of copies) await purgeCopy(database, { tenantId, copyId }, stop, logger);
+  let gone = 0;
+  for (const { tableName: table } of database.tables.filter(isOfTenants)) {
+    const kept = table === "audit_event" ? ` AND NOT ${PROOF}` : "";
+    gone += await inBatches(() =>
+      scope.rows(
+        `DELETE FROM ${table} WHERE tenant_id = $1 AND ctid = ANY (ARRAY (
+           SELECT ctid FROM ${table} WHERE tenant_id = $1${kept} LIMIT ${BATCH})) RETURNING 1 AS gone`,
+        [tenantId],
+      ),
+    );
+  }
+  await scope.transaction((held) => recordAudit(held, logger, { action: "TENANT_ERASED", actor: null, at: clock() }));
+  return gone;
+}

@@ -1,0 +1,231 @@
+import type { Database, TenantScope } from "../database/database";
+import { isWithin, type KeyedTable, windowsOf } from "../database/keyset";
+import { domainOf, localPartOf, mailboxOf, normalizeAddress } from "../platform/email-address";
+import { ServiceError } from "../platform/errors";
+
+/** Attendees that are looked at with one statement; addresses are compared as matching does, which SQL cannot. */
+const ATTENDEES_A_READ = 5_000;
+/** The CRM may hold a person twice; an address that stands at more is a department's. */
+const MOST_RECORDS_A_COPY = 3;
+/** Rows of one kind in an export; what is beyond is said in it. */
+const MOST_OF_A_KIND = 10_000;
+
+/** What an operator asked for cannot be done; the message says why, and what to do. */
+export class NotDoneError extends ServiceError {
+  readonly code = "NOT_DONE";
+}
+
+/** What is known of a person whom an e-mail address names, within one tenant. */
+export interface Person {
+  /** The mailboxes that are this person's alone: that of the address, and others of the same records. */
+  mailboxes: ReadonlySet<string>;
+  /** The synced persons that have the address, of all copies. */
+  records: { copyId: number; crmId: number; name: string }[];
+  /** Meetings that have an attendee with such an address. */
+  meetingIds: string[];
+  names: string[];
+}
+
+/** @throws NotDoneError where the text is no address, or is that of several people */
+export async function findPerson(scope: TenantScope, text: string): Promise<Person> {
+  const address = normalizeAddress(text);
+  if (address === null) throw new NotDoneError("This is no e-mail address.");
+  const records = await readRecords(scope, mailboxOf(address));
+  const inCopyOf = (one: { copyId: number }) => records.filter(({ copyId }) => copyId === one.copyId);
+  if (records.some((one) => inCopyOf(one).length > MOST_RECORDS_A_COPY))
+    throw new NotDoneError(
+      `More than ${MOST_RECORDS_A_COPY} persons of the CRM have this address: it is not one person's. Name another address of the person.`,
+    );
+  const mailboxes = new Set([mailboxOf(address), ...(await readOtherMailboxes(scope, records))]);
+  const attendances = await readAttendances(scope, mailboxes);
+  const names = [...records.map(({ name }) => name), ...attendances.flatMap(({ name }) => name ?? [])];
+  const meetingIds = [...new Set(attendances.map(({ meetingId }) => meetingId))];
+  return { mailboxes, records, meetingIds, names: [...new Set(names.map((name) => name.trim()))].filter(Boolean) };
+}
+
+/** Whether a text that was given as an attendee's address is this person's. */
+export function isOf({ mailboxes }: Pick<Person, "mailboxes">, email: string): boolean {
+  const address = normalizeAddress(email);
+  return address !== null && mailboxes.has(mailboxOf(address));
+}
+
+function readRecords({ tenantId, rows }: TenantScope, mailbox: string): Promise<Person["records"]> {
+  return rows<Person["records"][number]>(
+    `SELECT DISTINCT p.copy_id AS "copyId", p.crm_id AS "crmId", p.name FROM person_address a
+     JOIN person p ON p.tenant_id = $1 AND p.copy_id = a.copy_id AND p.crm_id = a.person_id
+     WHERE a.tenant_id = $1 AND a.mailbox = $2`,
+    [tenantId, mailbox],
+    { copyId: "number", crmId: "number", name: "text" },
+  );
+}
+
+/** Of the same records, and of no other person's. */
+async function readOtherMailboxes({ tenantId, rows }: TenantScope, records: Person["records"]): Promise<string[]> {
+  const found: string[] = [];
+  for (const { copyId, crmId } of records) {
+    const own = await rows<{ mailbox: string }>(
+      `SELECT DISTINCT a.mailbox FROM person_address a
+       WHERE a.tenant_id = $1 AND a.copy_id = $2 AND a.person_id = $3 AND NOT EXISTS (
+         SELECT 1 FROM person_address o WHERE o.tenant_id = $1 AND o.copy_id = $2 AND o.mailbox = a.mailbox AND o.person_id <> ALL ($4))`,
+      [tenantId, copyId, crmId, records.filter((one) => one.copyId === copyId).map((one) => one.crmId)],
+      { mailbox: "text" },
+    );
+    found.push(...own.map(({ mailbox }) => mailbox));
+  }
+  return found;
+}
+
+interface Attendance {
+  meetingId: string;
+  position: number;
+  email: string;
+  name: string | null;
+}
+
+async function readAttendances({ tenantId, rows }: TenantScope, mailboxes: ReadonlySet<string>): Promise<Attendance[]> {
+  const found: Attendance[] = [];
+  for (let last: Attendance | null | undefined = null; last !== undefined; ) {
+    const page: Attendance[] = await rows<Attendance>(
+      `SELECT meeting_id AS "meetingId", position, email, name FROM meeting_attendee
+       WHERE tenant_id = $1 AND ($2::uuid IS NULL OR (meeting_id, position) > ($2, $3::integer))
+       ORDER BY meeting_id, position LIMIT ${ATTENDEES_A_READ}`,
+      [tenantId, last?.meetingId ?? null, last?.position ?? 0],
+      { meetingId: "text", position: "number", email: "text", name: "text" },
+    );
+    found.push(...page.filter(({ email }) => isOf({ mailboxes }, email)));
+    last = page.length < ATTENDEES_A_READ ? undefined : page.at(-1);
+  }
+  return found;
+}
+
+/** For texts, and for JSON as text. */
+export type Patterns = readonly [text: string, json: string];
+
+/**
+ * How the person is found in texts, as PostgreSQL's regular expressions: each address, also tagged, and each name of two
+ * words or more, neither as a part of a longer word. A first name alone would be everybody's.
+ */
+export function mentionsOf({ mailboxes, names }: Pick<Person, "mailboxes" | "names">): Patterns {
+  const addresses = [...mailboxes].map(
+    (box) => `${literal(localPartOf(box))}(\\+[^@\\s"]*)?@${literal(domainOf(box))}`,
+  );
+  const whole = names.filter((name) => /\s/.test(name));
+  const named = (spell: (name: string) => string) => whole.map((name) => literal(spell(name)).replace(/\s+/g, "\\s+"));
+  const any = (parts: string[]) => `(?<![\\w.+-])(${[...addresses, ...parts].join("|")})(?![\\w-])`;
+  return [any(named((name) => name)), any(named((name) => JSON.stringify(name).slice(1, -1)))];
+}
+
+const literal = (text: string) => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+
+/** The columns of a tenant's table that may hold what people write. */
+export interface Texts extends KeyedTable {
+  columns: { name: string; isJson: boolean }[];
+}
+
+/** Names of their own that others may share; by what a person's rows are found, which go whole; and keys that callers chose. */
+const NOT_LOOKED_THROUGH = new Set([
+  "person.name",
+  "crm_user.name",
+  "meeting_attendee.name",
+  "meeting_attendee.email",
+  "person_address.mailbox",
+  "meeting.external_id",
+  "note_write.idempotency_key",
+  "field_write.idempotency_key",
+]);
+
+/** Every such column of every table of tenants: one of a later version is among them by being there. */
+export function textsOf({ tables }: Pick<Database, "tables">): Texts[] {
+  return tables.filter(isOfTenants).flatMap(({ tableName: table, columns, primaryColumns }) => {
+    const texts = columns
+      .filter(({ type, isArray, isPrimary }) => (type === "text" || type === "jsonb") && !isArray && !isPrimary)
+      .map(({ databaseName: name, type }) => ({ name, isJson: type === "jsonb" }))
+      .filter(({ name }) => !NOT_LOOKED_THROUGH.has(`${table}.${name}`));
+    return texts.length > 0 ? [{ table, keys: primaryColumns.map((key) => key.databaseName), columns: texts }] : [];
+  });
+}
+
+export const isOfTenants = ({ columns }: Database["tables"][number]): boolean =>
+  columns.some(({ propertyName }) => propertyName === "tenantId");
+
+/** SQL: the pattern that is for a column. $2: both. */
+export const patternFor = ({ isJson }: Texts["columns"][number]): string => `($2::text[])[${isJson ? 2 : 1}]`;
+
+/** SQL: whether a row mentions the person. */
+export const mentions = ({ columns }: Texts): string =>
+  columns.map((column) => `${column.name}::text ~* ${patternFor(column)}`).join(" OR ");
+
+/** What is held of a person's own rows. */
+const OWN = {
+  persons:
+    "SELECT to_jsonb(t) AS row FROM person t WHERE t.tenant_id = $1 AND (t.copy_id, t.crm_id) IN (SELECT * FROM ids)",
+  addresses:
+    "SELECT to_jsonb(t) AS row FROM person_address t WHERE t.tenant_id = $1 AND (t.copy_id, t.person_id) IN (SELECT * FROM ids)",
+  deals: `SELECT to_jsonb(t) AS row FROM deal t WHERE t.tenant_id = $1 AND ((t.copy_id, t.person_id) IN (SELECT * FROM ids)
+      OR (t.copy_id, t.crm_id) IN (SELECT x.copy_id, x.deal_id FROM deal_participant x
+        WHERE x.tenant_id = $1 AND (x.copy_id, x.person_id) IN (SELECT * FROM ids)))`,
+  activities: `SELECT to_jsonb(t) AS row FROM activity t WHERE t.tenant_id = $1 AND ((t.copy_id, t.person_id) IN (SELECT * FROM ids)
+      OR EXISTS (SELECT 1 FROM ids WHERE ids.copy_id = t.copy_id AND ids.person_id = ANY (t.participant_ids)))`,
+  notes:
+    "SELECT to_jsonb(t) AS row FROM note t WHERE t.tenant_id = $1 AND (t.copy_id, t.person_id) IN (SELECT * FROM ids)",
+  attendances:
+    "SELECT to_jsonb(t) AS row FROM meeting_attendee t WHERE t.tenant_id = $1 AND t.meeting_id IN (SELECT id FROM attended)",
+  meetings: "SELECT to_jsonb(t) AS row FROM meeting t WHERE t.tenant_id = $1 AND t.id IN (SELECT id FROM attended)",
+  matches:
+    "SELECT to_jsonb(t) AS row FROM meeting_match t WHERE t.tenant_id = $1 AND t.meeting_id IN (SELECT id FROM attended)",
+  notesWritten: `SELECT to_jsonb(t) AS row FROM note_write t WHERE t.tenant_id = $1 AND t.entity = 'PERSON'
+      AND (t.copy_id, t.target_id) IN (SELECT * FROM ids)`,
+  fieldsWritten: `SELECT to_jsonb(t) AS row FROM field_write t WHERE t.tenant_id = $1 AND t.entity = 'PERSON'
+      AND (t.copy_id, t.target_id) IN (SELECT * FROM ids)`,
+} as const;
+/** $1: the tenant, $2 and $3: the synced persons, $4: the meetings that the person attends. */
+const OF_PERSON = `WITH ids AS (SELECT * FROM unnest($2::bigint[], $3::bigint[]) AS one (copy_id, person_id)),
+  attended AS (SELECT unnest($4::uuid[]) AS id)`;
+
+export interface PersonExport {
+  /** Kinds of which there is more than the export has. */
+  cutAt: string[];
+  held: Record<string, unknown[]>;
+}
+
+/** All that is held about the person, by kind, and the texts of other rows that mention the person. */
+export async function exportOf(database: Database, scope: TenantScope, person: Person): Promise<PersonExport> {
+  const { tenantId, rows } = scope;
+  const { records, meetingIds } = person;
+  const held: PersonExport["held"] = {};
+  const parameters = [tenantId, records.map(({ copyId }) => copyId), records.map(({ crmId }) => crmId), meetingIds];
+  for (const [kind, sql] of Object.entries(OWN)) {
+    const found = await rows<{ row: { email?: string } }>(
+      `${OF_PERSON} ${sql} LIMIT ${MOST_OF_A_KIND + 1}`,
+      parameters,
+      { row: "json" },
+    );
+    // The other attendees of those meetings are other people.
+    const own = found.filter(({ row }) => kind !== "attendances" || isOf(person, row.email ?? ""));
+    held[kind] = own.map(({ row }) => row);
+  }
+  for (const texts of textsOf(database)) {
+    const found = await readMentions(scope, texts, mentionsOf(person));
+    if (found.length > 0) held[`mentioned in ${texts.table}`] = found;
+  }
+  const cutAt = Object.keys(held).filter((kind) => (held[kind]?.length ?? 0) > MOST_OF_A_KIND);
+  for (const kind of cutAt) held[kind]?.splice(MOST_OF_A_KIND);
+  return { cutAt, held };
+}
+
+async function readMentions(scope: TenantScope, texts: Texts, patterns: Patterns): Promise<unknown[]> {
+  const { table, keys, columns } = texts;
+  const shown = [...keys, ...columns.map(({ name }) => name)].join(", ");
+  const said: unknown[] = [];
+  for await (const window of windowsOf(scope, texts)) {
+    const found = await scope.rows<{ row: unknown }>(
+      `SELECT to_jsonb(said) AS row FROM (SELECT ${shown} FROM ${table}
+       WHERE tenant_id = $1 AND ${isWithin(texts)} AND (${mentions(texts)})) said`,
+      [scope.tenantId, patterns, ...window],
+      { row: "json" },
+    );
+    said.push(...found.map(({ row }) => row));
+    if (said.length > MOST_OF_A_KIND) break;
+  }
+  return said;
+}
