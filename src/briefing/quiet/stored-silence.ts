@@ -162,7 +162,7 @@ async function tell(
     const judged = telling === "EACH" && present ? present.verdict : null;
     return flipsOf(dealId, begun, judged, now.getTime());
   });
-  await tellFlips(copy, flips);
+  await tellFlips(copy, flips, now);
   if (telling === "EACH" && schedules.some(({ begun }) => begun.length === 0)) await notify(copy, CONNECTION_CHANGED);
 }
 
@@ -205,6 +205,7 @@ export async function storeAllComing(copy: CopyScope, now: Date): Promise<void> 
   await tellFlips(
     copy,
     left.flatMap(({ dealId, begun }) => flipsOf(dealId, begun, null, now.getTime())),
+    now,
   );
   await rows(TAKE_OVER, [tenantId, copyId, now]);
 }
