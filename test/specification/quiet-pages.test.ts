@@ -8,7 +8,11 @@ import { useCrm } from "../support/world";
 const MOST = 9;
 
 /** What a statement begins with; one that tells of a row as it was reads it first. */
-const headOf = (sql: string) => sql.trim().replace(/^WITH before AS .*written AS \(\s*/s, "").slice(0, 60);
+const headOf = (sql: string) =>
+  sql
+    .trim()
+    .replace(/^WITH before AS .*written AS \(\s*/s, "")
+    .slice(0, 60);
 
 let aheadMs = 0;
 const clock = () => new Date(Date.now() + aheadMs);
