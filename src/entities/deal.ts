@@ -52,7 +52,7 @@ export class DealRow extends OfRecord {
   participantsKnown!: boolean;
 
   /** What is held of them was known to be so, if by now it is only the last that was: another answer is a change. */
-  @Column("boolean")
+  @Column("boolean", { default: false })
   participantsOnceKnown!: boolean;
 
   /** The beginning of the run, or the time, that last asked who takes part; null: none did, and what is known is derived. */

@@ -156,7 +156,7 @@ CREATE TABLE deal (
   participants_count integer,
   participants_due boolean NOT NULL,
   participants_known boolean NOT NULL,
-  participants_once_known boolean NOT NULL,
+  participants_once_known boolean NOT NULL DEFAULT false,
   participants_asked_at timestamptz,
   first_mail_at timestamptz, first_mail_person_id bigint,
   snooze_reason text, snoozed_by text, snoozed_at timestamptz, snoozed_until timestamptz, snooze_ends_at timestamptz,
