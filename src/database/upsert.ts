@@ -15,16 +15,15 @@ export interface UpsertOptions {
   silent?: readonly string[];
   /** Columns that only a new row gets. */
   insertOnly?: readonly string[];
-  /** SQL over `t`, a row: what is told of each row that is written, as it was and as it became. */
+  /** SQL over `t`, a row: texts that are told of a row where one of them changes, as they were and as they became. */
   told?: readonly string[];
 }
 
 /** A row that was inserted or changed. */
 export interface WrittenRow {
   id: number;
-  /** What `told` asks for; null: the row is new. */
-  was: readonly unknown[] | null;
-  became: readonly unknown[];
+  /** What `told` asks for; null: the row is new, or that is as it was. */
+  told: { was: readonly (string | null)[]; became: readonly (string | null)[] } | null;
 }
 
 /** Writes rows that were made ready, within the caller's transaction. @returns those that were inserted or changed */
@@ -46,7 +45,7 @@ export function upsertPage<T extends ObjectLiteral>(
   const ids = options.told ? [page.map((row) => row.crmId)] : [];
   return async ({ tenantId, copyId, rows, metadata }) => {
     const sql = upsertStatement(metadata(entity), properties, options);
-    return rows<WrittenRow>(sql, [tenantId, copyId, json, ...ids], { id: "number", was: "json", became: "json" });
+    return rows<WrittenRow>(sql, [tenantId, copyId, json, ...ids], { id: "number", told: "json" });
   };
 }
 
@@ -68,7 +67,7 @@ function upsertStatement(
   const notOlder = names.includes("update_time")
     ? " AND (t.update_time IS NULL OR EXCLUDED.update_time IS NULL OR EXCLUDED.update_time >= t.update_time)"
     : "";
-  const state = `jsonb_build_array(${told})`;
+  const state = `ARRAY[${told}]::text[]`;
   const upsert = (result: string) => `
     INSERT INTO ${table} AS t (tenant_id, copy_id, ${names})
     SELECT $1, $2, ${columns.map(({ property }) => `r."${property}"`)}
@@ -76,14 +75,16 @@ function upsertStatement(
     ON CONFLICT (tenant_id, copy_id, crm_id) DO UPDATE SET ${updated.map(({ name }) => `${name} = EXCLUDED.${name}`)}
     WHERE ${differs}${notOlder}
     RETURNING t.crm_id AS id, ${result}`;
-  if (told.length === 0) return upsert("NULL::jsonb AS was, '[]'::jsonb AS became");
+  if (told.length === 0) return upsert("NULL::jsonb AS told");
   // MATERIALIZED, or a cluster would read what is written by then. Where nothing is, PostgreSQL does not read it at all.
   return `
     WITH before AS MATERIALIZED (
       SELECT t.crm_id AS id, ${state} AS was FROM ${table} t
       WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.crm_id = ANY ($4::bigint[])
     ), written AS (${upsert(`${state} AS became`)})
-    SELECT written.id, before.was, written.became FROM written LEFT JOIN before ON before.id = written.id`;
+    SELECT written.id, CASE WHEN before.was <> written.became
+      THEN jsonb_build_object('was', before.was, 'became', written.became) END AS told
+    FROM written LEFT JOIN before ON before.id = written.id`;
 }
 
 /**

@@ -158,7 +158,7 @@ export const writeDeals: Writer<crm.CrmDeal> = (page) => {
 const JOURNALED: readonly { kind: DealChangeKind; sql: string }[] = [
   { kind: "STAGE", sql: "t.stage_id::text" },
   { kind: "VALUE", sql: "trim_scale(t.value) || ' ' || t.currency" },
-  { kind: "CLOSE_DATE", sql: "t.expected_close_date" },
+  { kind: "CLOSE_DATE", sql: "t.expected_close_date::text" },
   { kind: "STATUS", sql: "t.status" },
   { kind: "OWNER", sql: "t.owner_id::text" },
   { kind: "PERSON", sql: "t.person_id::text" },
@@ -167,17 +167,15 @@ const JOURNALED: readonly { kind: DealChangeKind; sql: string }[] = [
 ];
 
 /** A new deal has no history. */
-function changesOf({ id, was, became }: WrittenRow): DealChange[] {
-  if (!was) return [];
+function changesOf({ id, told }: WrittenRow): DealChange[] {
+  if (!told) return [];
   return JOURNALED.map(({ kind }, index) => ({
     dealId: id,
     kind,
-    was: textOf(was[index]),
-    became: textOf(became[index]),
-  })).filter((change) => change.was !== change.became);
+    was: told.was[index] ?? null,
+    became: told.became[index] ?? null,
+  })).filter(({ was, became }) => was !== became);
 }
-
-const textOf = (value: unknown): string | null => (typeof value === "string" ? value : null);
 
 /** What a page says nothing of. */
 const UNSAID_OF_DEALS = {
