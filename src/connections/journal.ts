@@ -1,6 +1,6 @@
 import type { CopyScope, Database } from "../database/database";
-import { jsonRows } from "../database/upsert";
-import type { DealChangeRow } from "../entities/deal";
+import { jsonRows, type WrittenRow } from "../database/upsert";
+import type { DealChangeKind, DealChangeRow } from "../entities/deal";
 import { DAY_MS } from "../platform/clock";
 import type { Logger } from "../platform/logger";
 import { forEachLogged } from "../platform/work";
@@ -34,12 +34,62 @@ const WRITE = `
   FROM jsonb_to_recordset($3::jsonb) AS r ("dealId" bigint, "seenAt" timestamptz, kind text, was text, became text)
   RETURNING 1 AS written`;
 
+/** What of a deal's row the journal tells, as text: it is compared, and kept, as it is written here. */
+export const JOURNALED: readonly { kind: DealChangeKind; sql: string }[] = [
+  { kind: "STAGE", sql: "t.stage_id::text" },
+  { kind: "VALUE", sql: "trim_scale(t.value) || ' ' || t.currency" },
+  { kind: "CLOSE_DATE", sql: "t.expected_close_date::text" },
+  { kind: "STATUS", sql: "t.status" },
+  { kind: "OWNER", sql: "t.owner_id::text" },
+  { kind: "PERSON", sql: "t.person_id::text" },
+  { kind: "ORGANIZATION", sql: "t.organization_id::text" },
+  { kind: "TITLE", sql: "t.title" },
+];
+
+/** A new deal has no history. */
+export function changesOf({ id, told }: WrittenRow): DealChange[] {
+  if (!told) return [];
+  return JOURNALED.map(({ kind }, index) => ({
+    dealId: id,
+    kind,
+    was: told.was[index] ?? null,
+    became: told.became[index] ?? null,
+  })).filter(({ was, became }) => was !== became);
+}
+
+/** Who was known to take part in a deal before a statement. */
+export interface KnownParticipants {
+  dealId: number;
+  personIds: number[];
+}
+
+/** SQL: those of deals as the statement's snapshot has them; what was never known is no earlier state. @param ids an array */
+export const KNOWN_PARTICIPANTS = (ids: string) => `
+  SELECT coalesce(jsonb_agg(jsonb_build_object('dealId', d.crm_id, 'personIds', ARRAY (
+      SELECT x.person_id FROM deal_participant x WHERE x.tenant_id = $1 AND x.copy_id = $2 AND x.deal_id = d.crm_id))), '[]')
+  FROM deal d WHERE d.tenant_id = $1 AND d.copy_id = $2 AND d.crm_id = ANY (${ids}) AND d.participants_once_known`;
+
+/** @param now who takes part by now */
+export function participantChanges(
+  known: readonly KnownParticipants[],
+  now: (deal: KnownParticipants) => readonly number[],
+): DealChange[] {
+  const text = (ids: readonly number[]) => [...new Set(ids)].sort((a, b) => a - b).join() || null;
+  return known
+    .map((deal) => ({
+      dealId: deal.dealId,
+      kind: "PARTICIPANTS" as const,
+      was: text(deal.personIds),
+      became: text(now(deal)),
+    }))
+    .filter(({ was, became }) => was !== became);
+}
+
 /** Deletes entries that are older than they are kept, a batch a tenant and sweep. */
 export async function sweepChanges(database: Database, logger: Logger, now: Date): Promise<void> {
   const before = new Date(now.getTime() - KEPT_MS);
   const old = await database.acrossTenants<{ tenantId: number }>(
-    `SELECT DISTINCT tenant_id AS "tenantId" FROM (
-       SELECT tenant_id FROM deal_change WHERE seen_at < $1 ORDER BY seen_at LIMIT ${BATCH}) old LIMIT ${TENANTS_A_SWEEP}`,
+    `SELECT DISTINCT tenant_id AS "tenantId" FROM deal_change WHERE seen_at < $1 LIMIT ${TENANTS_A_SWEEP}`,
     [before],
     { tenantId: "number" },
   );

@@ -1,5 +1,5 @@
 import pLimit from "p-limit";
-import { writeChanges } from "../connections/journal";
+import { KNOWN_PARTICIPANTS, type KnownParticipants, participantChanges, writeChanges } from "../connections/journal";
 import { GAP_CODE_OF } from "../connections/known-gaps";
 import type { CrmApi } from "../crm/api";
 import { CrmError, stopBehind } from "../crm/errors";
@@ -26,7 +26,7 @@ import {
   refuteRule,
 } from "./participant-queue";
 import { type FoundGap, isSubFetchFailure, NO_CHANGE, recordGaps, type StepChange, setStepState } from "./runs";
-import { KNOWN_PARTICIPANTS, type KnownParticipants, participantChanges, writeDeals } from "./writers";
+import { writeDeals } from "./writers";
 
 /** Deals asked for between two commits: a crash repeats at most this many requests. */
 const BATCH = 50;

@@ -1,11 +1,19 @@
-import { type DealChange, writeChanges } from "../connections/journal";
+import {
+  changesOf,
+  type DealChange,
+  JOURNALED,
+  KNOWN_PARTICIPANTS,
+  type KnownParticipants,
+  participantChanges,
+  writeChanges,
+} from "../connections/journal";
 import type * as crm from "../crm/parsing/records";
 import type { CopyScope } from "../database/database";
 import { jsonRows, type Synced, type UpsertOptions, upsertPage, type WrittenRow } from "../database/upsert";
 import { OrganizationRow, PersonRow } from "../entities/contact";
 import { ActivityRow, NOTE_UPSERT, NoteRow, noteRow } from "../entities/context-record";
 import { CrmUserRow, PipelineRow, StageRow } from "../entities/crm-company";
-import { type DealChangeKind, DealRow } from "../entities/deal";
+import { DealRow } from "../entities/deal";
 import { mailboxOf, mailDomainOf, normalizeAddress, websiteDomainOf } from "../platform/email-address";
 
 export interface Written {
@@ -154,29 +162,6 @@ export const writeDeals: Writer<crm.CrmDeal> = (page) => {
   };
 };
 
-/** What of a deal's row the journal tells, as text: it is compared, and kept, as it is written here. */
-const JOURNALED: readonly { kind: DealChangeKind; sql: string }[] = [
-  { kind: "STAGE", sql: "t.stage_id::text" },
-  { kind: "VALUE", sql: "trim_scale(t.value) || ' ' || t.currency" },
-  { kind: "CLOSE_DATE", sql: "t.expected_close_date::text" },
-  { kind: "STATUS", sql: "t.status" },
-  { kind: "OWNER", sql: "t.owner_id::text" },
-  { kind: "PERSON", sql: "t.person_id::text" },
-  { kind: "ORGANIZATION", sql: "t.organization_id::text" },
-  { kind: "TITLE", sql: "t.title" },
-];
-
-/** A new deal has no history. */
-function changesOf({ id, told }: WrittenRow): DealChange[] {
-  if (!told) return [];
-  return JOURNALED.map(({ kind }, index) => ({
-    dealId: id,
-    kind,
-    was: told.was[index] ?? null,
-    became: told.became[index] ?? null,
-  })).filter(({ was, became }) => was !== became);
-}
-
 /** What a page says nothing of. */
 const UNSAID_OF_DEALS = {
   participantsAskedAt: null,
@@ -223,34 +208,6 @@ async function clearParticipants(
     { known: "json" },
   );
   return participantChanges(cleared?.known ?? [], () => []);
-}
-
-/** Who was known to take part in a deal before a statement. */
-export interface KnownParticipants {
-  dealId: number;
-  personIds: number[];
-}
-
-/** SQL: those of deals as the statement's snapshot has them; what was never known is no earlier state. @param ids an array */
-export const KNOWN_PARTICIPANTS = (ids: string) => `
-  SELECT coalesce(jsonb_agg(jsonb_build_object('dealId', d.crm_id, 'personIds', ARRAY (
-      SELECT x.person_id FROM deal_participant x WHERE x.tenant_id = $1 AND x.copy_id = $2 AND x.deal_id = d.crm_id))), '[]')
-  FROM deal d WHERE d.tenant_id = $1 AND d.copy_id = $2 AND d.crm_id = ANY (${ids}) AND d.participants_once_known`;
-
-/** @param now who takes part by now */
-export function participantChanges(
-  known: readonly KnownParticipants[],
-  now: (deal: KnownParticipants) => readonly number[],
-): DealChange[] {
-  const text = (ids: readonly number[]) => [...new Set(ids)].sort((a, b) => a - b).join() || null;
-  return known
-    .map((deal) => ({
-      dealId: deal.dealId,
-      kind: "PARTICIPANTS" as const,
-      was: text(deal.personIds),
-      became: text(now(deal)),
-    }))
-    .filter(({ was, became }) => was !== became);
 }
 
 export const writeActivities: Writer<crm.CrmActivity> = (page) =>
