@@ -147,7 +147,7 @@ class Pages {
       await holdCopyToJudge(scope, copy.copyId);
       const moving = judges && resource === "ACTIVITIES" ? rows.map((found) => (found as ActivityRow).crmId) : [];
       await hangingOn(copy, resource, moving);
-      const { ids } = await write(copy);
+      const { ids } = await write(copy, new Date());
       if (ids.length !== PAGE) throw new Error(`${ids.length} records of a page of ${PAGE} were written`);
       if (judges) await judgeChanged(copy, resource, ids, [], new Date());
     });

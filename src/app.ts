@@ -16,6 +16,7 @@ import { Credentials } from "./connections/credentials";
 import { CrmStops } from "./connections/crm-stops";
 import { FieldMappings } from "./connections/field-mappings";
 import { Grants } from "./connections/grants";
+import { sweepChanges } from "./connections/journal";
 import { CrmApi } from "./crm/api";
 import { CrmHttp } from "./crm/http";
 import { CrmOAuth } from "./crm/oauth";
@@ -232,6 +233,7 @@ function sweepsOf({ database, logger, clock, ...services }: Services) {
     rejudging: () => rejudging.sweep(),
     purges: () => sweepPurges(database, logger),
     audit: () => sweepAudit(database, logger, clock()),
+    journal: () => sweepChanges(database, logger, clock()),
     notes: () => noteWrites.lookUps.sweep(),
     fields: () => fieldWrites.lookUps.sweep(),
   };

@@ -15,10 +15,19 @@ export interface UpsertOptions {
   silent?: readonly string[];
   /** Columns that only a new row gets. */
   insertOnly?: readonly string[];
+  /** SQL over `t`, a row: texts that are told of a row where one of them changes, as they were and as they became. */
+  told?: readonly string[];
 }
 
-/** Writes rows that were made ready, within the caller's transaction. @returns the ids of those that were inserted or changed */
-export type Upsert = (copy: CopyScope) => Promise<number[]>;
+/** A row that was inserted or changed. */
+export interface WrittenRow {
+  id: number;
+  /** What `told` asks for; null: the row is new, or that is as it was. */
+  told: { was: readonly (string | null)[]; became: readonly (string | null)[] } | null;
+}
+
+/** Writes rows that were made ready, within the caller's transaction. @returns those that were inserted or changed */
+export type Upsert = (copy: CopyScope) => Promise<WrittenRow[]>;
 
 /**
  * A page of synced rows, written in one statement: `jsonb_to_recordset` and ON CONFLICT, only rows that really differ,
@@ -33,17 +42,17 @@ export function upsertPage<T extends ObjectLiteral>(
   const first = page[0];
   if (!first) return async () => [];
   const [properties, json] = [Object.keys(first), jsonRows(page)];
+  const ids = options.told ? [page.map((row) => row.crmId)] : [];
   return async ({ tenantId, copyId, rows, metadata }) => {
     const sql = upsertStatement(metadata(entity), properties, options);
-    const written = await rows<{ crm_id: number }>(sql, [tenantId, copyId, json], { crm_id: "number" });
-    return written.map((row) => row.crm_id);
+    return rows<WrittenRow>(sql, [tenantId, copyId, json, ...ids], { id: "number", told: "json" });
   };
 }
 
 function upsertStatement(
   metadata: EntityMetadata,
   properties: string[],
-  { silent = [], insertOnly = [] }: UpsertOptions,
+  { silent = [], insertOnly = [], told = [] }: UpsertOptions,
 ): string {
   const columns = properties.map((property) => {
     const column = metadata.findColumnWithPropertyName(property);
@@ -58,13 +67,24 @@ function upsertStatement(
   const notOlder = names.includes("update_time")
     ? " AND (t.update_time IS NULL OR EXCLUDED.update_time IS NULL OR EXCLUDED.update_time >= t.update_time)"
     : "";
-  return `
+  const state = `ARRAY[${told}]::text[]`;
+  const upsert = (result: string) => `
     INSERT INTO ${table} AS t (tenant_id, copy_id, ${names})
     SELECT $1, $2, ${columns.map(({ property }) => `r."${property}"`)}
     FROM jsonb_to_recordset($3::jsonb) AS r (${columns.map(({ property, type }) => `"${property}" ${type}`)})
     ON CONFLICT (tenant_id, copy_id, crm_id) DO UPDATE SET ${updated.map(({ name }) => `${name} = EXCLUDED.${name}`)}
     WHERE ${differs}${notOlder}
-    RETURNING crm_id`;
+    RETURNING t.crm_id AS id, ${result}`;
+  if (told.length === 0) return upsert("NULL::jsonb AS told");
+  // MATERIALIZED, or a cluster would read what is written by then. Where nothing is, PostgreSQL does not read it at all.
+  return `
+    WITH before AS MATERIALIZED (
+      SELECT t.crm_id AS id, ${state} AS was FROM ${table} t
+      WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.crm_id = ANY ($4::bigint[])
+    ), written AS (${upsert(`${state} AS became`)})
+    SELECT written.id, CASE WHEN before.was <> written.became
+      THEN jsonb_build_object('was', before.was, 'became', written.became) END AS told
+    FROM written LEFT JOIN before ON before.id = written.id`;
 }
 
 /**

@@ -1,4 +1,4 @@
-import { Check, Column, Entity, Index, PrimaryColumn } from "typeorm";
+import { Check, Column, Entity, Index, PrimaryColumn, PrimaryGeneratedColumn } from "typeorm";
 import { OfCopy, OfRecord } from "./tenant";
 
 @Entity("deal")
@@ -50,6 +50,10 @@ export class DealRow extends OfRecord {
   /** False while the participants could not be read, or not yet. */
   @Column("boolean")
   participantsKnown!: boolean;
+
+  /** What is held of them was known to be so, if by now it is only the last that was: another answer is a change. */
+  @Column("boolean", { default: false })
+  participantsOnceKnown!: boolean;
 
   /** The beginning of the run, or the time, that last asked who takes part; null: none did, and what is known is derived. */
   @Column("timestamptz", { nullable: true })
@@ -116,4 +120,47 @@ export class DealParticipantRow extends OfCopy {
 
   @PrimaryColumn("bigint")
   personId!: number;
+}
+
+export const DEAL_CHANGES = [
+  "STAGE",
+  "VALUE",
+  "CLOSE_DATE",
+  "STATUS",
+  "OWNER",
+  "PERSON",
+  "ORGANIZATION",
+  "TITLE",
+  "PARTICIPANTS",
+  "VERDICT",
+] as const;
+export type DealChangeKind = (typeof DEAL_CHANGES)[number];
+
+/**
+ * An entry of the journal: what of a deal changed, as the CRM holds it. Records are named by their ids alone, because nobody
+ * may read a name that is not matched.
+ */
+@Entity("deal_change")
+@Index("deal_change_by_age", ["seenAt"])
+@Check("deal_change_kind", `kind IN (${DEAL_CHANGES.map((kind) => `'${kind}'`).join(", ")})`)
+export class DealChangeRow extends OfCopy {
+  @PrimaryColumn("bigint")
+  dealId!: number;
+
+  /** When a sync saw it; of a verdict, from when on it holds. */
+  @PrimaryColumn("timestamptz")
+  seenAt!: Date;
+
+  /** In the order in which entries of one instant were written. */
+  @PrimaryGeneratedColumn("identity", { type: "bigint" })
+  id!: number;
+
+  @Column("text")
+  kind!: DealChangeKind;
+
+  @Column("text", { nullable: true })
+  was!: string | null;
+
+  @Column("text", { nullable: true })
+  became!: string | null;
 }

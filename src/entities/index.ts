@@ -3,7 +3,7 @@ import { AuthorizationRequestRow, ConnectionRow, CredentialRow, RenewalAttemptRo
 import { OrganizationRow, PersonAddressRow, PersonRow } from "./contact";
 import { ActivityRow, NoteRow } from "./context-record";
 import { CrmBudgetRow, CrmFieldRow, CrmUserRow, FieldListRow, PipelineRow, StageRow } from "./crm-company";
-import { DealParticipantRow, DealRow } from "./deal";
+import { DealChangeRow, DealParticipantRow, DealRow } from "./deal";
 import { MatchedRecordRow, MeetingAttendeeRow, MeetingMatchRow, MeetingRow } from "./meeting";
 import { ComingSilenceRow, DealSilenceRow, JudgedCopyRow } from "./silence";
 import { AbsentRecordRow, DataGapRow, MissedRecordRow, RejectedRecordRow, SyncListRow, SyncPassRow } from "./sync-list";
@@ -23,6 +23,7 @@ export const entities = [
   CrmFieldRow,
   CrmUserRow,
   DataGapRow,
+  DealChangeRow,
   DealParticipantRow,
   DealSilenceRow,
   DealRow,

@@ -164,7 +164,7 @@ function removePerson({ clock }: ErasingParts, scope: TenantScope, copyId: numbe
       [held.tenantId, copyId, crmId],
       { id: "text" },
     );
-    await removeRecords(copy, PersonRow, [crmId]);
+    await removeRecords(copy, PersonRow, [crmId], clock());
     for (const { id } of known) {
       const meeting = await lockMeeting(held, id);
       if (meeting) await matchMeetings(held, [meeting], clock(), "SYNCED");

@@ -3,16 +3,20 @@ import { MOST_CANDIDATES, readAsOf, readGapsOfBriefing, readMeeting } from "../b
 import type { InteractionRow } from "../briefing/records";
 import type { OrganizationRow, PersonRow } from "../entities/contact";
 import type { DealRow } from "../entities/deal";
-import type { MeetingAttendeeRow } from "../entities/meeting";
+import type { MeetingAttendeeRow, MeetingRow } from "../entities/meeting";
 import type { GapSummary } from "../entities/sync-run";
+import { DAY_MS } from "../platform/clock";
 import { A_DEPARTMENT, asMany } from "../schema/base";
-import { MeetingMatch, PersonMatch } from "../schema/meeting";
+import { Meeting, MeetingMatch, PersonMatch } from "../schema/meeting";
 import { Interaction } from "../schema/quiet";
-import { Briefing, Deal, DealCandidate, Organization, Person } from "../schema/records";
+import { Briefing, Deal, DealCandidate, DealChange, Organization, Person } from "../schema/records";
 import { DataGap } from "../schema/sync";
 import type { OperationContext } from "./context";
 import { First, nestedSize, uuidIn } from "./inputs";
-import { outdatedBecause, recordOf, recordsOf } from "./loaders";
+import { changesOf, outdatedBecause, recordOf, recordsOf } from "./loaders";
+
+/** What has changed in a deal that no earlier meeting was about. */
+const LATELY_MS = 30 * DAY_MS;
 
 @Resolver(() => Briefing)
 export class BriefingResolver {
@@ -92,6 +96,32 @@ export class BriefingResolver {
     @Ctx() { loaders }: OperationContext,
   ): Promise<InteractionRow[]> {
     return loaders.timeline.load({ id: meeting.id, first: nestedSize(first ?? 10) });
+  }
+
+  @FieldResolver(() => [DealChange], {
+    description:
+      "What has changed in the deal since the meeting before this one, or in the last 30 days; newest first. The history " +
+      "begins with the connection. Empty where no deal is certain.",
+  })
+  async changes(
+    @Root() { meeting }: Briefing,
+    @First(20) first: number | null,
+    @Ctx() context: OperationContext,
+  ): Promise<DealChange[]> {
+    const { loaders, services } = context;
+    const deal = await recordOf(loaders.deal, await matchedDealId(context, meeting.id));
+    if (!deal) return [];
+    const previous = await loaders.previousMeeting.load(meeting.id);
+    const since = previous?.startsAt ?? new Date(services.clock().getTime() - LATELY_MS);
+    return changesOf(loaders, { dealId: deal.crmId, first: nestedSize(first ?? 20), since });
+  }
+
+  @FieldResolver(() => Meeting, {
+    nullable: true,
+    description: "The meeting before this one that was about the same deal and was not cancelled.",
+  })
+  previousMeeting(@Root() { meeting }: Briefing, @Ctx() { loaders }: OperationContext): Promise<MeetingRow | null> {
+    return loaders.previousMeeting.load(meeting.id);
   }
 }
 

@@ -25,11 +25,11 @@ import type { Outcome } from "../platform/errors";
 import { asMany } from "../schema/base";
 import { Activity, CrmUser, Note, Pipeline, Stage } from "../schema/crm";
 import { Interaction, QuietSignal, Snooze, SnoozeArgs } from "../schema/quiet";
-import { Deal, DealResult, DealSuccess, type Money, Organization, Person } from "../schema/records";
+import { Deal, DealChange, DealResult, DealSuccess, type Money, Organization, Person } from "../schema/records";
 import type { Refusal } from "../schema/refusal";
 import type { EventContext, OperationContext } from "./context";
 import { crmIdIn, crmUrl, First, nestedSize, presentRefusal, recordIn, refuseInvalidInput } from "./inputs";
-import { recordOf } from "./loaders";
+import { changesOf, recordOf } from "./loaders";
 
 async function settled(
   context: OperationContext,
@@ -163,6 +163,20 @@ export class DealResolver {
     @Ctx() { loaders }: OperationContext,
   ): Promise<NoteHead[]> {
     return loaders.recentNotes.DEAL.load({ id: crmId, first: nestedSize(first ?? 5) });
+  }
+
+  @FieldResolver(() => [DealChange], {
+    description:
+      "What the syncs saw change, newest first. The history begins with the connection, or with the first sync that showed " +
+      "the deal, and goes back 400 days.",
+  })
+  changes(
+    @Root() { crmId }: DealRow,
+    @First(20) first: number | null,
+    @Arg("since", () => Date, { nullable: true, description: "What was seen then or later." }) since: Date | undefined,
+    @Ctx() { loaders }: OperationContext,
+  ): Promise<DealChange[]> {
+    return changesOf(loaders, { dealId: crmId, first: nestedSize(first ?? 20), since: since ?? null });
   }
 
   @FieldResolver(() => Snooze, { nullable: true, description: "null while it is not snoozed." })

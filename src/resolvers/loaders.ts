@@ -1,5 +1,15 @@
 import DataLoader from "dataloader";
 import { readFields, type ShownField } from "../briefing/fields";
+import {
+  type Asked,
+  type Entry,
+  type Named,
+  namedIn,
+  readChanges,
+  readPreviousMeetings,
+  type WordedChange,
+  worded,
+} from "../briefing/journal";
 import { readAttendees, readMatches, readMeetings, whyOutdated } from "../briefing/meeting-rows";
 import type { ShownNote, ShownNotes } from "../briefing/notes";
 import type { CopyFacts, DealFacts } from "../briefing/quiet/facts";
@@ -109,6 +119,15 @@ export class Loaders {
     });
   });
 
+  readonly changes = new DataLoader<Asked, Entry[], string>(
+    async (asked) => {
+      const copy = await this.copy();
+      const found = copy ? await readChanges(copy, asked) : [];
+      return asked.map((_, index) => found.filter((entry) => entry.asked === index + 1));
+    },
+    { cacheKeyFn: ({ dealId, first, since }) => `${dealId}:${first}:${since?.getTime()}` },
+  );
+
   readonly userByEmail = new DataLoader<string, CrmUserRow | null>(async (emails) => {
     const copy = await this.copy();
     const found = copy ? await readUsersByEmail(copy, emails) : [];
@@ -132,6 +151,11 @@ export class Loaders {
   readonly meeting = new DataLoader(async (ids: readonly string[]) => {
     const found = new Map((await readMeetings(this.scope, ids)).map((row) => [row.id, row]));
     return ids.map((id) => found.get(id) ?? null);
+  });
+  readonly previousMeeting = new DataLoader(async (ids: readonly string[]) => {
+    const copy = await this.copy();
+    const found = copy ? await readPreviousMeetings(copy, ids) : [];
+    return ids.map((id) => found.find(({ parent_id }) => parent_id === id) ?? null);
   });
   readonly attendees = this.#perMeeting((ids) => readAttendees(this.scope, ids));
   readonly timeline = this.#lists((copy, ids: readonly string[], first) => readTimelines(copy, ids, first, this.now()));
@@ -224,3 +248,21 @@ export async function recordsOf<Row>(
 /** The reason why a meeting's match counts no more; null while it counts. */
 export const outdatedBecause = async ({ copy }: Pick<OperationContext, "copy">, match: MeetingMatchRow | undefined) =>
   whyOutdated((await copy())?.copyId ?? null, match);
+
+/** A deal's journal, with the names that this tenant may read. */
+export async function changesOf(loaders: Loaders, asked: Asked): Promise<WordedChange[]> {
+  const entries = await loaders.changes.load(asked);
+  const named = {
+    stage: loaders.stage,
+    user: loaders.user,
+    person: loaders.person,
+    organization: loaders.organization,
+  };
+  const names = new Map<string, string>();
+  const look = async ({ kind, id }: { kind: Named; id: number }) => {
+    const row = await named[kind].load(id);
+    if (row) names.set(`${kind} ${id}`, row.name);
+  };
+  await Promise.all(namedIn(entries).map(look));
+  return entries.map((entry) => worded(entry, (kind, id) => names.get(`${kind} ${id}`) ?? null));
+}

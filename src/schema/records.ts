@@ -1,5 +1,5 @@
 import { Field } from "type-graphql";
-import type { DealRow } from "../entities/deal";
+import type { DealChangeKind, DealRow } from "../entities/deal";
 import type { MeetingRow } from "../entities/meeting";
 import { apiEnum, DateScalar, DecimalScalar, JsonObjectScalar, LARGE_VALUE, Node, ObjectType } from "./base";
 import { Meeting } from "./meeting";
@@ -105,6 +105,34 @@ export class Deal extends Node {
 
   @Field(() => String, { nullable: true, description: CRM_URL })
   crmUrl!: string | null;
+}
+
+export const DealChangeKindEnum = apiEnum<DealChangeKind>("DealChangeKind", "What of a deal has changed.", {
+  STAGE: "Its stage, by name.",
+  VALUE: "What it is worth: amount and currency.",
+  CLOSE_DATE: "The day on which the seller expects to close it.",
+  STATUS: "open, won or lost.",
+  OWNER: "The CRM user who owns it, by name.",
+  PERSON: "Its contact person.",
+  ORGANIZATION: "The company it is with.",
+  TITLE: "What it is called.",
+  PARTICIPANTS: "Who takes part in it, as far as that could be read.",
+  VERDICT: "How quiet it is: a QuietVerdict. That settings or the copy's age change it is not told here.",
+});
+
+@ObjectType({ description: "A change of a deal. Records that are not matched appear by their CRM id only." })
+export class DealChange {
+  @Field(() => DealChangeKindEnum, { description: "What has changed." })
+  kind!: DealChangeKind;
+
+  @Field(() => String, { nullable: true, description: "For people; null: there was none." })
+  from!: string | null;
+
+  @Field(() => String, { nullable: true, description: "For people; null: there is none." })
+  to!: string | null;
+
+  @Field(() => Date, { description: "When a sync saw it, later than it happened; of a verdict, from when on it held." })
+  seenAt!: Date;
 }
 
 @ObjectType({ description: "The deal as it now stands." })

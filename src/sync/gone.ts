@@ -123,7 +123,7 @@ export async function removeUnseen(
 async function removeBatch(context: RunContext, copy: HeldCopy, resource: ListResource): Promise<number> {
   const gone = await takeAbsent(copy, resource);
   await judged(context, copy, resource, gone, async () => {
-    await removeRecords(copy, LISTS[resource].entity, gone);
+    await removeRecords(copy, LISTS[resource].entity, gone, context.clock());
     return { ids: [], gone };
   });
   return gone.length;
@@ -214,9 +214,9 @@ async function look(context: RunContext, api: CrmApi, probed: Probed, ids: reado
   if (gone.length > 0) await requireSight(context, probed);
   await commitPiece(context, resource, async (copy): Promise<StepChange> => {
     const written = await judged(context, copy, resource, [...shown, ...gone], async () => {
-      const page = await write(copy);
+      const page = await write(copy, clock());
       const unchanged = records.length - page.ids.length - page.removed;
-      const removed = page.removed + (await removeRecords(copy, list.entity, gone));
+      const removed = page.removed + (await removeRecords(copy, list.entity, gone, clock()));
       return { ids: page.ids, gone: [...page.gone, ...gone], unchanged, removed };
     });
     await forgetMissed(copy, resource, [...shown, ...gone]);

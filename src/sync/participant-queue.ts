@@ -329,7 +329,7 @@ export async function refuteRule({ tenantId, copyId, rows }: CopyScope): Promise
        UPDATE synced_copy SET lone_participants_refuted = true
        WHERE tenant_id = $1 AND id = $2 AND NOT lone_participants_refuted RETURNING 1
      )
-     UPDATE deal d SET participants_due = true, participants_known = false
+     UPDATE deal d SET participants_due = true, participants_known = false, participants_once_known = false
      WHERE d.tenant_id = $1 AND d.copy_id = $2 AND d.participants_count = 1 AND d.participants_asked_at IS NULL
        AND d.participants_known AND EXISTS (SELECT 1 FROM refuted)`,
     [tenantId, copyId],

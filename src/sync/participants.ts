@@ -1,4 +1,5 @@
 import pLimit from "p-limit";
+import { KNOWN_PARTICIPANTS, type KnownParticipants, participantChanges, writeChanges } from "../connections/journal";
 import { GAP_CODE_OF } from "../connections/known-gaps";
 import type { CrmApi } from "../crm/api";
 import { CrmError, stopBehind } from "../crm/errors";
@@ -179,7 +180,7 @@ export async function commitAnswers(
   const shown = await readAgain(context, api, oddOnes);
   if (isRefutedBy(oddOnes, shown)) await refuteRule(copy);
   const change = await commitPiece(context, "DEAL_PARTICIPANTS", async (inner) => {
-    await judged(context, inner, "DEALS", [], () => writeDeals(shown, 0)(inner));
+    await judged(context, inner, "DEALS", [], () => writeDeals(shown, 0)(inner, context.clock()));
     return writeAnswers(context, inner, answers, walk.mark);
   });
   walk.rule = await confirmRule(copy, agreeing(answers.known));
@@ -218,8 +219,12 @@ async function writeAnswers(
   const { tenantId, copyId, rows } = copy;
   const present = jsonRows(known.map(({ dealId, personIds }) => ({ dealId, personIds })));
   const ids = known.map(({ dealId }) => dealId);
-  const [gone] = await rows<{ removed: number }>(FORGET, [tenantId, copyId, present, ids, mark], { removed: "number" });
+  const parameters = [tenantId, copyId, present, ids, mark];
+  const [gone] = await rows<Forgotten>(FORGET, parameters, { removed: "number", known: "json" });
   const added = await rows(ADD, [tenantId, copyId, present]);
+  const now = new Map(known.map(({ dealId, personIds }) => [dealId, personIds]));
+  const changes = participantChanges(gone?.known ?? [], ({ dealId }) => now.get(dealId) ?? []);
+  await writeChanges(copy, changes, clock());
   if (copy.hasMatchedDeals) await judging.judge(copy, "DEAL_PARTICIPANTS", ids, []);
   const gaps = failures.map(
     ({ dealId, error }): FoundGap => ({ crmId: dealId, code: GAP_CODE_OF[error.code], message: GAP_MESSAGE }),
@@ -236,6 +241,11 @@ async function writeAnswers(
   return { ...NO_CHANGE, requests, ...counted };
 }
 
+interface Forgotten {
+  removed: number;
+  known: KnownParticipants[];
+}
+
 const PRESENT = `SELECT r."dealId" AS deal_id, r."personIds" AS person_ids
     FROM jsonb_to_recordset($3::jsonb) AS r ("dealId" bigint, "personIds" bigint[])`;
 
@@ -250,13 +260,13 @@ const FORGET = `
       AND NOT EXISTS (SELECT 1 FROM (${PRESENT}) p WHERE p.deal_id = x.deal_id AND x.person_id = ANY (p.person_ids))
     RETURNING 1
   ), known AS (
-    UPDATE deal SET participants_due = false, participants_known = true, participants_asked_at = $5
+    UPDATE deal SET participants_due = false, participants_known = true, participants_once_known = true, participants_asked_at = $5
     WHERE tenant_id = $1 AND copy_id = $2 AND crm_id = ANY ($4)
   ), mended AS (
     DELETE FROM data_gap
     WHERE tenant_id = $1 AND copy_id = $2 AND resource = 'DEAL_PARTICIPANTS' AND crm_id = ANY ($4)
   )
-  SELECT count(*)::int AS removed FROM gone`;
+  SELECT (SELECT count(*)::int FROM gone) AS removed, (${KNOWN_PARTICIPANTS("$4")}) AS known`;
 
 const ADD = `
   INSERT INTO deal_participant (tenant_id, copy_id, deal_id, person_id)

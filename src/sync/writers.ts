@@ -1,6 +1,15 @@
+import {
+  changesOf,
+  type DealChange,
+  JOURNALED,
+  KNOWN_PARTICIPANTS,
+  type KnownParticipants,
+  participantChanges,
+  writeChanges,
+} from "../connections/journal";
 import type * as crm from "../crm/parsing/records";
 import type { CopyScope } from "../database/database";
-import { jsonRows, type Synced, type UpsertOptions, upsertPage } from "../database/upsert";
+import { jsonRows, type Synced, type UpsertOptions, upsertPage, type WrittenRow } from "../database/upsert";
 import { OrganizationRow, PersonRow } from "../entities/contact";
 import { ActivityRow, NOTE_UPSERT, NoteRow, noteRow } from "../entities/context-record";
 import { CrmUserRow, PipelineRow, StageRow } from "../entities/crm-company";
@@ -16,7 +25,7 @@ export interface Written {
 }
 
 /** Puts a page into the copy, within the caller's transaction. */
-export type Write = (copy: CopyScope) => Promise<Written>;
+export type Write = (copy: CopyScope, now: Date) => Promise<Written>;
 
 /**
  * Makes a page ready: what costs time is done while the page before is still being committed.
@@ -37,20 +46,23 @@ function newestOfEach<T extends { id: number; updateTime?: string | null }>(reco
 
 export const isDeleted = (record: object) => "deleted" in record && record.deleted === true;
 
+type WritePage = (copy: CopyScope, now: Date) => Promise<Written & { rows: readonly WrittenRow[] }>;
+
 /** Splits a page into what stays and what the CRM flags as deleted, and writes both. */
 function pageOf<T extends { id: number; updateTime?: string | null }, R extends object>(
   page: readonly T[],
   entity: new () => R,
   toRow: (record: T) => Synced<R>,
   options?: UpsertOptions,
-): { kept: readonly T[]; write: Write } {
+): { kept: readonly T[]; write: WritePage } {
   const records = newestOfEach(page);
   const kept = records.filter((record) => !isDeleted(record));
   const gone = records.filter(isDeleted).map(({ id }) => id);
   const upsert = upsertPage(entity, kept.map(toRow), options);
-  const write: Write = async (copy) => {
-    const ids = await upsert(copy);
-    return { ids, gone, removed: await removeRecords(copy, entity, gone) };
+  const write: WritePage = async (copy, now) => {
+    const rows = await upsert(copy);
+    const removed = await removeRecords(copy, entity, gone, now);
+    return { rows, ids: rows.map(({ id }) => id), gone, removed };
   };
   return { kept, write };
 }
@@ -68,8 +80,8 @@ export const writeUsers: Writer<crm.CrmUser> = (users, unread) => {
     address: normalizeAddress(email),
     active,
   }));
-  return async (copy) => {
-    const written = await write(copy);
+  return async (copy, now) => {
+    const written = await write(copy, now);
     if (listed.length > 0 && unread === 0) {
       const sql =
         "UPDATE crm_user SET active = false WHERE tenant_id = $1 AND copy_id = $2 AND active AND crm_id <> ALL ($3)";
@@ -95,8 +107,8 @@ export const writeOrganizations: Writer<crm.CrmOrganization> = (page) =>
 export const writePersons: Writer<crm.CrmPerson> = (page) => {
   const { kept, write } = pageOf(page, PersonRow, ({ id, deleted, ...person }) => ({ crmId: id, ...person }));
   const writeAddresses = addressesOf(kept);
-  return async (copy) => {
-    const written = await write(copy);
+  return async (copy, now) => {
+    const written = await write(copy, now);
     await writeAddresses(copy, written.ids);
     return written;
   };
@@ -136,16 +148,16 @@ const WRITE_ADDRESSES = `
   ON CONFLICT DO NOTHING`;
 
 export const writeDeals: Writer<crm.CrmDeal> = (page) => {
-  const options = { silent: ["participantsDue"], insertOnly: KEPT_OF_DEALS };
+  const options = { silent: ["participantsDue"], insertOnly: KEPT_OF_DEALS, told: JOURNALED.map(({ sql }) => sql) };
   const { kept, write } = pageOf(page, DealRow, dealRow, options);
-  const alone = kept.filter(({ participantsCount }) => participantsCount === 0).map(({ id }) => id);
-  return async (copy) => {
-    const written = await write(copy);
-    const changed = new Set(written.ids);
-    await clearParticipants(
+  const alone = new Set(kept.filter(({ participantsCount }) => participantsCount === 0).map(({ id }) => id));
+  return async (copy, now) => {
+    const written = await write(copy, now);
+    const cleared = await clearParticipants(
       copy,
-      alone.filter((id) => changed.has(id)),
+      written.ids.filter((id) => alone.has(id)),
     );
+    await writeChanges(copy, [...written.rows.flatMap(changesOf), ...cleared], now);
     return written;
   };
 };
@@ -161,7 +173,7 @@ const UNSAID_OF_DEALS = {
   snoozedUntil: null,
   snoozeEndsAt: null,
 } as const;
-const KEPT_OF_DEALS = ["participantsKnown", ...Object.keys(UNSAID_OF_DEALS)];
+const KEPT_OF_DEALS = ["participantsKnown", "participantsOnceKnown", ...Object.keys(UNSAID_OF_DEALS)];
 
 function dealRow({ id, deleted, status, ...deal }: crm.CrmDeal): Synced<DealRow> {
   return {
@@ -169,25 +181,33 @@ function dealRow({ id, deleted, status, ...deal }: crm.CrmDeal): Synced<DealRow>
     status: status as DealRow["status"],
     participantsDue: deal.participantsCount !== 0,
     participantsKnown: deal.participantsCount === 0,
+    participantsOnceKnown: deal.participantsCount === 0,
     ...UNSAID_OF_DEALS,
     ...deal,
   };
 }
 
 /** A deal with no participants needs no request to know them. */
-async function clearParticipants({ tenantId, copyId, rows }: CopyScope, dealIds: readonly number[]): Promise<void> {
-  if (dealIds.length === 0) return;
-  await rows(
+async function clearParticipants(
+  { tenantId, copyId, rows }: CopyScope,
+  dealIds: readonly number[],
+): Promise<DealChange[]> {
+  if (dealIds.length === 0) return [];
+  const [cleared] = await rows<{ known: KnownParticipants[] }>(
     `WITH gone AS (
        DELETE FROM deal_participant x WHERE x.tenant_id = $1 AND x.copy_id = $2 AND x.deal_id = ANY ($3)
      ), mended AS (
        DELETE FROM data_gap g
        WHERE g.tenant_id = $1 AND g.copy_id = $2 AND g.resource = 'DEAL_PARTICIPANTS' AND g.crm_id = ANY ($3)
+     ), known AS (
+       UPDATE deal SET participants_known = true, participants_once_known = true
+       WHERE tenant_id = $1 AND copy_id = $2 AND crm_id = ANY ($3) AND NOT participants_known
      )
-     UPDATE deal SET participants_known = true
-     WHERE tenant_id = $1 AND copy_id = $2 AND crm_id = ANY ($3) AND NOT participants_known`,
+     SELECT (${KNOWN_PARTICIPANTS("$3")}) AS known`,
     [tenantId, copyId, dealIds],
+    { known: "json" },
   );
+  return participantChanges(cleared?.known ?? [], () => []);
 }
 
 export const writeActivities: Writer<crm.CrmActivity> = (page) =>
@@ -206,26 +226,36 @@ export const writeActivities: Writer<crm.CrmActivity> = (page) =>
 
 export const writeNotes: Writer<crm.CrmNote> = (page) => pageOf(page, NoteRow, noteRow, NOTE_UPSERT).write;
 
+/**
+ * Persons leave their deals. Merged into another, one has left its place to that one, which moves neither the deal's count
+ * nor, as far as is known, its update time: the deal has to be asked again. $3: the ids of the persons.
+ */
+const LEAVE_DEALS = `
+  WITH gone AS (
+    DELETE FROM deal_participant WHERE tenant_id = $1 AND copy_id = $2 AND person_id = ANY ($3) RETURNING deal_id
+  ), due AS (
+    UPDATE deal SET participants_due = true
+    WHERE tenant_id = $1 AND copy_id = $2 AND crm_id IN (SELECT deal_id FROM gone)
+  )
+  SELECT (${KNOWN_PARTICIPANTS("ARRAY (SELECT deal_id FROM gone)")}) AS known`;
+
+async function leaveDeals(copy: CopyScope, ids: readonly number[], now: Date): Promise<void> {
+  const { tenantId, copyId, rows } = copy;
+  const [left] = await rows<{ known: KnownParticipants[] }>(LEAVE_DEALS, [tenantId, copyId, ids], { known: "json" });
+  const gone = new Set(ids);
+  const changes = participantChanges(left?.known ?? [], ({ personIds }) => personIds.filter((id) => !gone.has(id)));
+  await writeChanges(copy, changes, now);
+}
+
 /** What belongs to a record and goes with it. $1: the tenant, $2: the copy, $3: the ids of the records. */
 const DEPENDENTS = new Map<unknown, readonly string[]>([
-  [
-    PersonRow,
-    [
-      "DELETE FROM person_address WHERE tenant_id = $1 AND copy_id = $2 AND person_id = ANY ($3)",
-      // Merged into another, the person has left its place on the deal to that one, which moves neither the deal's count
-      // nor, as far as is known, its update time: the deal has to be asked again.
-      `WITH gone AS (
-         DELETE FROM deal_participant WHERE tenant_id = $1 AND copy_id = $2 AND person_id = ANY ($3) RETURNING deal_id)
-       UPDATE deal SET participants_due = true
-       WHERE tenant_id = $1 AND copy_id = $2 AND crm_id IN (SELECT deal_id FROM gone)`,
-    ],
-  ],
+  [PersonRow, ["DELETE FROM person_address WHERE tenant_id = $1 AND copy_id = $2 AND person_id = ANY ($3)"]],
   [
     DealRow,
     [
-      "DELETE FROM deal_participant WHERE tenant_id = $1 AND copy_id = $2 AND deal_id = ANY ($3)",
-      "DELETE FROM deal_silence WHERE tenant_id = $1 AND copy_id = $2 AND deal_id = ANY ($3)",
-      "DELETE FROM coming_silence WHERE tenant_id = $1 AND copy_id = $2 AND deal_id = ANY ($3)",
+      ...["deal_participant", "deal_silence", "coming_silence", "deal_change"].map(
+        (table) => `DELETE FROM ${table} WHERE tenant_id = $1 AND copy_id = $2 AND deal_id = ANY ($3)`,
+      ),
       // Of a deal that is gone no participants are missing.
       `DELETE FROM data_gap
        WHERE tenant_id = $1 AND copy_id = $2 AND resource = 'DEAL_PARTICIPANTS' AND crm_id = ANY ($3)`,
@@ -235,11 +265,14 @@ const DEPENDENTS = new Map<unknown, readonly string[]>([
 
 /** Removes records from the copy with what belongs to them. @returns how many were there */
 export async function removeRecords(
-  { tenantId, copyId, rows, metadata }: CopyScope,
+  copy: CopyScope,
   entity: new () => object,
   ids: readonly number[],
+  now: Date,
 ): Promise<number> {
   if (ids.length === 0) return 0;
+  const { tenantId, copyId, rows, metadata } = copy;
+  if (entity === PersonRow) await leaveDeals(copy, ids, now);
   for (const sql of DEPENDENTS.get(entity) ?? []) await rows(sql, [tenantId, copyId, ids]);
   const { tableName } = metadata(entity);
   const gone = await rows(

@@ -103,6 +103,11 @@ export const IN_THE_CRM: Record<string, (stage: Stage, draw: Draw) => unknown> =
     const owner_id = pick([...simulator.company.users.keys()], to);
     simulator.control.change("deal", pick(deals, of), { value: to, currency: pick(["EUR", "SEK"], of), owner_id });
   },
+  "a deal got another title, day and company": ({ simulator, deals, now }, { of, to, days }) => {
+    const org_id = to % 4 === 0 ? null : pick([...simulator.company.organizations.keys()], to);
+    const expected_close_date = to % 5 === 0 ? null : dateOnly(now() + days * DAY_MS);
+    simulator.control.change("deal", pick(deals, of), { title: `Deal ${to}`, expected_close_date, org_id });
+  },
   "a deal was won, lost or taken up again": ({ simulator, deals }, { of, to }) =>
     simulator.control.change("deal", pick(deals, of), { status: pick(["open", "open", "won", "lost"] as const, to) }),
   "a deal got another person": ({ simulator, deals, persons }, { of, to }) =>

@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { liveCopyId } from "../../connections/connection";
-import { tryToHoldCopyToJudge } from "../../connections/copies";
+import { holdLiveCopy, tryToHoldCopyToJudge } from "../../connections/copies";
 import type { Database } from "../../database/database";
 import { jsonRows } from "../../database/upsert";
 import type { Clock } from "../../platform/clock";
@@ -102,6 +101,8 @@ export class Boundaries {
 
   #claim({ tenantId, copyId, phases }: BegunInCopy, now: Date): Promise<number> {
     return this.database.tenant(tenantId).transaction(async (scope) => {
+      // Before any of its deals is locked, so that nobody who holds the copy waits for this.
+      const live = await holdLiveCopy(scope, copyId);
       const flips = await scope.rows<Flip>(CLAIM, [tenantId, copyId, jsonRows(phases), now], {
         dealId: "number",
         from: "text",
@@ -109,9 +110,9 @@ export class Boundaries {
         at: "number",
       });
       // Nobody reads a retired copy, which is being purged.
-      if ((await liveCopyId(scope)) !== copyId) return flips.length;
+      if (!live) return flips.length;
       const copy = { ...scope, copyId };
-      await tellFlips(copy, flips);
+      await tellFlips(copy, flips, now);
       // Where somebody judges the copy at this moment, lists look these deals up until the next boundary, or run.
       if (flips.length > 0 && (await tryToHoldCopyToJudge(scope, copyId))) await markHolding(copy, now);
       return flips.length;

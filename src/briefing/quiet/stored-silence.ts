@@ -162,7 +162,7 @@ async function tell(
     const judged = telling === "EACH" && present ? present.verdict : null;
     return flipsOf(dealId, begun, judged, now.getTime());
   });
-  await tellFlips(copy, flips);
+  await tellFlips(copy, flips, now);
   if (telling === "EACH" && schedules.some(({ begun }) => begun.length === 0)) await notify(copy, CONNECTION_CHANGED);
 }
 
@@ -203,7 +203,7 @@ export async function storeAllComing(copy: CopyScope, now: Date): Promise<void> 
     WHERE jsonb_path_exists(phases, '$[1 to last] ? (@.isTold == false)')`;
   const left = await rows<Taken>(sql, [tenantId, copyId, now], { dealId: "number", begun: "json" });
   const flips = left.flatMap(({ dealId, begun }) => flipsOf(dealId, begun, null, now.getTime()));
-  await tellFlips(copy, flips);
+  await tellFlips(copy, flips, now);
   await rows(TAKE_OVER, [tenantId, copyId, now]);
 }
 

@@ -1,3 +1,4 @@
+import { writeChanges } from "../../connections/journal";
 import { notifyOf, SILENCE_CHANGED } from "../../database/between-processes";
 import type { CopyScope } from "../../database/database";
 import { plusDays } from "../../platform/clock";
@@ -131,11 +132,17 @@ export function flipsOf(
 }
 
 /**
- * Tells of flips, with the commit of the transaction that stores them or marks them as told: each one exactly once. Two
+ * Notes flips in the journal and tells of them, with the commit of the transaction that stores them or marks them as told: each one exactly once. Two
  * flips of one deal differ by their instants, for PostgreSQL leaves out a word that is said twice in a transaction.
  */
-export async function tellFlips(copy: CopyScope, flips: readonly Flip[]): Promise<void> {
+export async function tellFlips(copy: CopyScope, flips: readonly Flip[], now: Date): Promise<void> {
   const inOrder = [...flips].sort((a, b) => a.at - b.at);
+  const changes = inOrder.map(({ dealId, from, to, at }) => ({ dealId, was: from, became: to, seenAt: new Date(at) }));
+  await writeChanges(
+    copy,
+    changes.map((change) => ({ ...change, kind: "VERDICT" as const })),
+    now,
+  );
   await notifyOf(
     copy,
     SILENCE_CHANGED,

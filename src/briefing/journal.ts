@@ -1,0 +1,110 @@
+import type { CopyScope } from "../database/database";
+import type { DealChangeKind, DealChangeRow } from "../entities/deal";
+import { MeetingRow } from "../entities/meeting";
+import { isMatched } from "./quiet/silence-rows";
+
+/** The journal of deals as people read it (decision 0083): by whom it is written says `connections/journal.ts`. */
+
+/** What is read of a deal's journal: the newest entries since an instant. */
+export interface Asked {
+  dealId: number;
+  first: number;
+  /** null: since it began. */
+  since: Date | null;
+}
+
+/** An entry as it is kept: with ids in the place of names. */
+export type Entry = Pick<DealChangeRow, "kind" | "was" | "became" | "seenAt">;
+
+/** The newest first, of matched deals. @returns beside each entry which of those asked for it is one of */
+export function readChanges(
+  { tenantId, copyId, rows }: CopyScope,
+  asked: readonly Asked[],
+): Promise<(Entry & { asked: number })[]> {
+  return rows<Entry & { asked: number }>(
+    `SELECT one.asked::int AS asked, c.kind, c.was, c.became, c.seen_at AS "seenAt"
+     FROM unnest($3::bigint[], $4::integer[], $5::timestamptz[]) WITH ORDINALITY AS one (id, first, since, asked)
+     CROSS JOIN LATERAL (
+       SELECT * FROM deal_change t WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.deal_id = one.id AND t.seen_at >= one.since
+       ORDER BY t.seen_at DESC, t.id DESC LIMIT one.first) c
+     WHERE ${isMatched("one.id")} ORDER BY one.asked, c.seen_at DESC, c.id DESC`,
+    [
+      tenantId,
+      copyId,
+      asked.map(({ dealId }) => dealId),
+      asked.map(({ first }) => first),
+      asked.map(({ since }) => since?.toISOString() ?? "-infinity"),
+    ],
+    { asked: "number", kind: "text", was: "text", became: "text", seenAt: "instant" },
+  );
+}
+
+/** The kinds of things that entries name by their ids. */
+export type Named = "stage" | "user" | "person" | "organization";
+
+const NAMED: Partial<Record<DealChangeKind, Named>> = {
+  STAGE: "stage",
+  OWNER: "user",
+  PERSON: "person",
+  ORGANIZATION: "organization",
+  PARTICIPANTS: "person",
+};
+
+/** More take part in no deal that people keep. */
+const MOST_NAMES = 100;
+
+const idsIn = (text: string | null): number[] => (text === null ? [] : text.split(",").map(Number));
+
+/** What is to be looked up before entries are worded. */
+export const namedIn = (entries: readonly Entry[]): { kind: Named; id: number }[] =>
+  entries.flatMap(({ kind, was, became }) => {
+    const named = NAMED[kind];
+    return named
+      ? [was, became].flatMap((ids) =>
+          idsIn(ids)
+            .slice(0, MOST_NAMES)
+            .map((id) => ({ kind: named, id })),
+        )
+      : [];
+  });
+
+/** An entry in words. */
+export interface WordedChange {
+  kind: DealChangeKind;
+  from: string | null;
+  to: string | null;
+  seenAt: Date;
+}
+
+/** @param nameOf null where it is not known, or of a record that this tenant may not read: then it is its id */
+export function worded(
+  { kind, was, became, seenAt }: Entry,
+  nameOf: (named: Named, id: number) => string | null,
+): WordedChange {
+  const named = NAMED[kind];
+  const words = (text: string | null) => {
+    if (!named || text === null) return text;
+    const ids = idsIn(text);
+    const names = ids.slice(0, MOST_NAMES).map((id) => nameOf(named, id) ?? `${named} ${id}`);
+    return [...names, ...(ids.length > MOST_NAMES ? [`${ids.length - MOST_NAMES} more`] : [])].join(", ");
+  };
+  return { kind, from: words(was), to: words(became), seenAt };
+}
+
+/** The last meetings before others that were about the same deal and took place. */
+export function readPreviousMeetings(
+  { tenantId, copyId, entities }: CopyScope,
+  meetingIds: readonly string[],
+): Promise<(MeetingRow & { parent_id: string })[]> {
+  return entities<MeetingRow, { parent_id: string }>(
+    MeetingRow,
+    `SELECT before.*, own.meeting_id AS parent_id FROM meeting_match own
+     CROSS JOIN LATERAL (
+       SELECT m.* FROM meeting_match mm JOIN meeting m ON m.tenant_id = $1 AND m.id = mm.meeting_id
+       WHERE mm.tenant_id = $1 AND mm.copy_id = $2 AND mm.deal_id = own.deal_id AND mm.status = 'MATCHED'
+         AND m.starts_at < own.starts_at AND m.cancelled_at IS NULL
+       ORDER BY m.starts_at DESC, m.id DESC LIMIT 1) before
+     WHERE own.tenant_id = $1 AND own.copy_id = $2 AND own.meeting_id = ANY ($3) AND own.status = 'MATCHED'`,
+    [tenantId, copyId, meetingIds],
+  );
+}

@@ -1,0 +1,103 @@
+import type { CopyScope, Database } from "../database/database";
+import { jsonRows, type WrittenRow } from "../database/upsert";
+import type { DealChangeKind, DealChangeRow } from "../entities/deal";
+import { DAY_MS } from "../platform/clock";
+import type { Logger } from "../platform/logger";
+import { forEachLogged } from "../platform/work";
+
+/**
+ * The journal of a copy's deals (decision 0083): what syncs saw change, and flips of verdicts. Whoever changes a deal writes
+ * it in the same transaction, by what the statement that wrote the row said of it before and after.
+ */
+
+/** A change of a deal. @property seenAt where it is not now */
+export type DealChange = Pick<DealChangeRow, "dealId" | "kind" | "was" | "became"> & { seenAt?: Date };
+
+/** Long enough for "since last year". */
+const KEPT_MS = 400 * DAY_MS;
+/** Entries deleted of a tenant in one sweep: little work at a time, often. */
+const BATCH = 1_000;
+const TENANTS_A_SWEEP = 100;
+
+/** Within the transaction that makes the changes, which holds the copy. */
+export async function writeChanges(
+  { tenantId, copyId, rows }: CopyScope,
+  changes: readonly DealChange[],
+  now: Date,
+): Promise<void> {
+  if (changes.length > 0) await rows(WRITE, [tenantId, copyId, jsonRows(changes), now]);
+}
+
+const WRITE = `
+  INSERT INTO deal_change (tenant_id, copy_id, deal_id, seen_at, kind, was, became)
+  SELECT $1::bigint, $2::bigint, r."dealId", coalesce(r."seenAt", $4::timestamptz), r.kind, r.was, r.became
+  FROM jsonb_to_recordset($3::jsonb) AS r ("dealId" bigint, "seenAt" timestamptz, kind text, was text, became text)
+  RETURNING 1 AS written`;
+
+/** What of a deal's row the journal tells, as text: it is compared, and kept, as it is written here. */
+export const JOURNALED: readonly { kind: DealChangeKind; sql: string }[] = [
+  { kind: "STAGE", sql: "t.stage_id::text" },
+  { kind: "VALUE", sql: "trim_scale(t.value) || ' ' || t.currency" },
+  { kind: "CLOSE_DATE", sql: "t.expected_close_date::text" },
+  { kind: "STATUS", sql: "t.status" },
+  { kind: "OWNER", sql: "t.owner_id::text" },
+  { kind: "PERSON", sql: "t.person_id::text" },
+  { kind: "ORGANIZATION", sql: "t.organization_id::text" },
+  { kind: "TITLE", sql: "t.title" },
+];
+
+/** A new deal has no history. */
+export function changesOf({ id, told }: WrittenRow): DealChange[] {
+  if (!told) return [];
+  return JOURNALED.map(({ kind }, index) => ({
+    dealId: id,
+    kind,
+    was: told.was[index] ?? null,
+    became: told.became[index] ?? null,
+  })).filter(({ was, became }) => was !== became);
+}
+
+/** Who was known to take part in a deal before a statement. */
+export interface KnownParticipants {
+  dealId: number;
+  personIds: number[];
+}
+
+/** SQL: those of deals as the statement's snapshot has them; what was never known is no earlier state. @param ids an array */
+export const KNOWN_PARTICIPANTS = (ids: string) => `
+  SELECT coalesce(jsonb_agg(jsonb_build_object('dealId', d.crm_id, 'personIds', ARRAY (
+      SELECT x.person_id FROM deal_participant x WHERE x.tenant_id = $1 AND x.copy_id = $2 AND x.deal_id = d.crm_id))), '[]')
+  FROM deal d WHERE d.tenant_id = $1 AND d.copy_id = $2 AND d.crm_id = ANY (${ids}) AND d.participants_once_known`;
+
+/** @param now who takes part by now */
+export function participantChanges(
+  known: readonly KnownParticipants[],
+  now: (deal: KnownParticipants) => readonly number[],
+): DealChange[] {
+  const text = (ids: readonly number[]) => [...new Set(ids)].sort((a, b) => a - b).join() || null;
+  return known
+    .map((deal) => ({
+      dealId: deal.dealId,
+      kind: "PARTICIPANTS" as const,
+      was: text(deal.personIds),
+      became: text(now(deal)),
+    }))
+    .filter(({ was, became }) => was !== became);
+}
+
+/** Deletes entries that are older than they are kept, a batch a tenant and sweep. */
+export async function sweepChanges(database: Database, logger: Logger, now: Date): Promise<void> {
+  const before = new Date(now.getTime() - KEPT_MS);
+  const old = await database.acrossTenants<{ tenantId: number }>(
+    `SELECT DISTINCT tenant_id AS "tenantId" FROM deal_change WHERE seen_at < $1 LIMIT ${TENANTS_A_SWEEP}`,
+    [before],
+    { tenantId: "number" },
+  );
+  const forget = ({ tenantId }: { tenantId: number }) =>
+    database.tenant(tenantId).rows(
+      `DELETE FROM deal_change WHERE tenant_id = $1 AND ctid = ANY (ARRAY (
+         SELECT ctid FROM deal_change WHERE tenant_id = $1 AND seen_at < $2 ORDER BY seen_at LIMIT ${BATCH}))`,
+      [tenantId, before],
+    );
+  await forEachLogged(old, forget, logger);
+}

@@ -1,0 +1,224 @@
+import { v2Time } from "../../simulator/model/times";
+import { sweepChanges } from "../../src/connections/journal";
+import { Database } from "../../src/database/database";
+import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../src/platform/clock";
+import { createLogger } from "../../src/platform/logger";
+import { dataOf, noJobIsDue, recordMeeting, syncEnds, until } from "../support/stories";
+import { useService } from "../support/world";
+
+// Seen red with: a first reading that counts as a change; a name where the record is not matched; an upsert that reads the
+// row as it is by then; flips that are told and not noted; participants that go with a person and are not noted.
+
+let aheadMs = 0;
+const clock = () => new Date(Date.now() + aheadMs);
+const later = (ms: number) => new Date(clock().getTime() + ms);
+const { simulator, database, service } = useService({ deals: 40, clock, connected: ["acme"] });
+const story = () => simulator.company.stories.singleDeal;
+
+interface Change {
+  kind: string;
+  from: string | null;
+  to: string | null;
+  seenAt: string;
+}
+const CHANGES = "changes(first: 50) { kind from to seenAt }";
+const words = (changes: readonly Change[]) => changes.map(({ kind, from, to }) => `${kind}: ${from} -> ${to}`);
+const entries = async () => (await database.query<{ n: number }>("SELECT count(*)::int AS n FROM deal_change"))[0]?.n;
+const forget = () => database.query("DELETE FROM deal_change");
+
+async function sync(kind = "INCREMENTAL"): Promise<void> {
+  aheadMs += 11 * MINUTE_MS;
+  const query = `mutation { requestSync(kind: ${kind}) { ... on SyncRequested { run { id } } ... on Refusal { message } } }`;
+  expect(dataOf(await service.ask<{ requestSync: object }>(query)).requestSync).toHaveProperty("run");
+  expect((await syncEnds(service)).state).toBe("SUCCEEDED");
+  await noJobIsDue(database);
+}
+
+interface Listed {
+  crmId: string;
+  changes: Change[];
+}
+async function changesOf(dealId: number): Promise<Change[]> {
+  const query = `{ deals(first: 50) { nodes { crmId ${CHANGES} } } }`;
+  const { deals } = dataOf(await service.ask<{ deals: { nodes: Listed[] } }>(query));
+  return deals.nodes.find(({ crmId }) => crmId === String(dealId))?.changes ?? [];
+}
+
+test("what is read for the first time, and what is read again, is no change", async () => {
+  expect(await entries()).toBe(0);
+  await recordMeeting(service, [story().email], { startsAt: later(-40 * DAY_MS).toISOString() });
+  for (const kind of ["INCREMENTAL", "FULL", "RECONCILE"]) await sync(kind);
+  expect(await entries()).toBe(0);
+});
+
+test("what a sync sees change in a deal is an entry in words; who is not matched is a CRM id", async () => {
+  const { dealId, ownerId, personId, orgId, stageId } = story();
+  const { company, control } = simulator;
+  const was = { ...company.deals.get(dealId) };
+  const nameOf = (records: ReadonlyMap<number, { name: string }>, id?: number | null) => records.get(id ?? 0)?.name;
+  const other = <T>(ids: Iterable<T>, not: T) => [...ids].find((id) => id !== not) as T;
+  const [stage, owner] = [other(company.stages.keys(), stageId), other(company.users.keys(), ownerId)];
+  const [person, organization] = [other(company.persons.keys(), personId), other(company.organizations.keys(), orgId)];
+  control.change("deal", dealId, {
+    ...{ stage_id: stage, owner_id: owner, person_id: person, org_id: organization, title: "Renamed" },
+    ...{ value: 1_250.5, currency: "SEK", expected_close_date: "2027-03-01" },
+  });
+  await sync();
+  const [first] = await changesOf(dealId);
+  expect(words((await changesOf(dealId)).filter(({ kind }) => kind !== "VERDICT")).sort()).toEqual([
+    `CLOSE_DATE: ${was.expected_close_date} -> 2027-03-01`,
+    `ORGANIZATION: ${nameOf(company.organizations, orgId)} -> organization ${organization}`,
+    `OWNER: ${nameOf(company.users, ownerId)} -> ${nameOf(company.users, owner)}`,
+    `PERSON: ${nameOf(company.persons, personId)} -> person ${person}`,
+    `STAGE: ${nameOf(company.stages, stageId)} -> ${nameOf(company.stages, stage)}`,
+    `TITLE: ${was.title} -> Renamed`,
+    `VALUE: ${was.value} ${was.currency} -> 1250.5 SEK`,
+  ]);
+  expect(Math.abs(new Date(first?.seenAt ?? 0).getTime() - clock().getTime())).toBeLessThan(HOUR_MS);
+  control.change("deal", dealId, { status: "lost", person_id: personId });
+  await sync();
+  expect(words((await changesOf(dealId)).slice(0, 3))).toEqual(
+    expect.arrayContaining([
+      "STATUS: open -> lost",
+      `PERSON: person ${person} -> ${nameOf(company.persons, personId)}`,
+    ]),
+  );
+  control.change("deal", dealId, { status: "open", org_id: orgId });
+  await sync();
+  await forget();
+  for (const kind of ["INCREMENTAL", "FULL", "RECONCILE"]) await sync(kind);
+  expect(await entries()).toBe(0);
+});
+
+test("a change that a RECONCILE is the first to see is an entry, once", async () => {
+  const { dealId } = story();
+  const updated = simulator.company.deals.get(dealId)?.update_time;
+  simulator.control.change("deal", dealId, { title: "Seen late" });
+  Object.assign(simulator.company.deals.get(dealId) ?? {}, { update_time: updated });
+  await sync();
+  expect(await entries()).toBe(0);
+  await sync("RECONCILE");
+  await sync("RECONCILE");
+  expect(words(await changesOf(dealId))).toEqual(["TITLE: Renamed -> Seen late"]);
+  await forget();
+});
+
+test("who takes part is told from the second answer on, and a person that leaves with its record as well", async () => {
+  const { dealId, personId, participantIds } = story();
+  const { company, control } = simulator;
+  const stranger = [...company.persons.keys()].find((id) => !participantIds.includes(id) && id !== personId) ?? 0;
+  const names = (ids: number[]) =>
+    ids
+      .sort((a, b) => a - b)
+      .map((id) => (id === personId ? company.persons.get(id)?.name : `person ${id}`))
+      .join(", ");
+  const told = async () => words((await changesOf(dealId)).filter(({ kind }) => kind === "PARTICIPANTS"));
+  control.setParticipants(dealId, [...participantIds, stranger], "moves");
+  await sync();
+  const joined = `PARTICIPANTS: ${names([...participantIds])} -> ${names([...participantIds, stranger])}`;
+  expect(await told()).toEqual([joined]);
+  control.remove("person", stranger);
+  await sync("RECONCILE");
+  const left = `PARTICIPANTS: ${names([...participantIds, stranger])} -> ${names([...participantIds])}`;
+  expect(await told()).toEqual([left, joined]);
+  control.setParticipants(dealId, [], "moves");
+  await sync();
+  expect(await told()).toEqual([`PARTICIPANTS: ${names([...participantIds])} -> null`, left, joined]);
+  control.setParticipants(dealId, participantIds, "moves");
+  await sync();
+  expect((await told())[0]).toBe(`PARTICIPANTS: null -> ${names([...participantIds])}`);
+  await forget();
+});
+
+test("each flip of a verdict is an entry, once: by what a sync brings, by a meeting, and by time alone", async () => {
+  const { dealId, personId } = simulator.company.stories.noParticipants;
+  const { email } = simulator.company.stories.noParticipants;
+  await recordMeeting(service, [email], { startsAt: later(-40 * DAY_MS).toISOString() });
+  await noJobIsDue(database);
+  await forget();
+  const told = async () => words((await changesOf(dealId)).filter(({ kind }) => kind === "VERDICT")).reverse();
+  const mailed = () => v2Time(clock().getTime() / 1_000);
+  simulator.control.change("person", personId, { last_incoming_mail_time: mailed() });
+  await sync();
+  const begun = await told();
+  aheadMs += 9 * DAY_MS;
+  await until("time has passed", async () => (await told()).length > begun.length);
+  aheadMs += 6 * DAY_MS;
+  await until("more time has passed", async () => (await told()).length > begun.length + 1);
+  const flips = await told();
+  expect(flips.slice(begun.length)).toEqual(["VERDICT: ACTIVE -> COOLING", "VERDICT: COOLING -> QUIET"]);
+  await recordMeeting(service, [email], { startsAt: later(3 * DAY_MS).toISOString(), externalId: "ahead" });
+  await noJobIsDue(database);
+  await sync();
+  expect((await told()).length).toBe(flips.length + 1);
+  expect((await told()).at(-1)).toMatch(/^VERDICT: QUIET -> /);
+  await forget();
+});
+
+const BRIEFING = `query ($id: ID!) { briefing(meetingId: $id) { previousMeeting { id } deal { id crmId } ${CHANGES} } }`;
+interface Briefed {
+  briefing: { previousMeeting: { id: string } | null; deal: { id: string } | null; changes: Change[] };
+}
+
+test("a briefing tells what changed since the meeting before on the same deal, else in 30 days", async () => {
+  const { dealId, email } = story();
+  const briefed = async (id: string) => dataOf(await service.ask<Briefed>(BRIEFING, { id })).briefing;
+  const note = (title: string, days: number) =>
+    database.query(
+      `INSERT INTO deal_change (tenant_id, copy_id, deal_id, seen_at, kind, was, became)
+       SELECT tenant_id, copy_id, $1, $2, 'TITLE', 'Once', $3 FROM connection`,
+      [dealId, later(-days * DAY_MS), title],
+    );
+  for (const days of [2, 12, 35, 45, 70]) await note(`${days} days ago`, days);
+  const record = (externalId: string, days: number) =>
+    recordMeeting(service, [email], { externalId, startsAt: later(days * DAY_MS).toISOString() });
+  dataOf(await service.ask("mutation { requestSync { __typename } }"));
+  const titles = ({ changes }: Briefed["briefing"]) =>
+    changes.filter(({ kind }) => kind === "TITLE").map(({ to }) => to);
+  await database.query("DELETE FROM meeting WHERE external_id LIKE 'meeting-%'");
+  const first = await record("first", -50);
+  expect(first.match.status).toBe("MATCHED");
+  expect(await briefed(first.id)).toMatchObject({ previousMeeting: null });
+  expect(titles(await briefed(first.id))).toEqual(["2 days ago", "12 days ago"]);
+  const second = await record("second", -10);
+  const cancelled = await record("cancelled", -5);
+  const third = await record("third", 1);
+  dataOf(
+    await service.ask("mutation ($id: ID!) { cancelMeeting(meetingId: $id) { __typename } }", { id: cancelled.id }),
+  );
+  expect(await briefed(third.id)).toMatchObject({ previousMeeting: { id: second.id } });
+  expect(titles(await briefed(third.id))).toEqual(["2 days ago"]);
+  expect((await briefed(second.id)).previousMeeting).toEqual({ id: first.id });
+  expect(titles(await briefed(second.id))).toEqual(["2 days ago", "12 days ago", "35 days ago", "45 days ago"]);
+  const { deal } = await briefed(third.id);
+  const query = `query ($id: ID!, $since: DateTime, $first: Int) { deal(id: $id) { changes(first: $first, since: $since) { kind to } } }`;
+  const since = async (days: number, most = 50) =>
+    dataOf(
+      await service.ask<Briefed & { deal: Briefed["briefing"] }>(query, {
+        id: deal?.id,
+        since: later(-days * DAY_MS),
+        first: most,
+      }),
+    ).deal;
+  expect(titles(await since(13))).toEqual(["2 days ago", "12 days ago"]);
+  expect(titles(await since(3))).toEqual(["2 days ago"]);
+  expect((await since(100, 2)).changes).toHaveLength(2);
+});
+
+test("entries go after 400 days, with their deal, and with the copy when the connection ends", async () => {
+  await syncEnds(service);
+  const { dealId } = story();
+  await database.query("UPDATE deal_change SET seen_at = $1 WHERE became = '70 days ago'", [later(-401 * DAY_MS)]);
+  const left = async () =>
+    (
+      await database.query<{ became: string }>("SELECT became FROM deal_change WHERE kind = 'TITLE' ORDER BY seen_at")
+    ).map(({ became }) => became);
+  await sweepChanges(new Database(database.dataSource), createLogger("silent"), clock());
+  expect(await left()).toEqual(["45 days ago", "35 days ago", "12 days ago", "2 days ago"]);
+  await database.query("UPDATE deal_change SET deal_id = $1 WHERE became = '45 days ago'", [dealId + 1]);
+  simulator.control.remove("deal", dealId);
+  await sync();
+  expect(await left()).toEqual(["45 days ago"]);
+  dataOf(await service.ask("mutation { disconnect { __typename } }"));
+  await until("the copy is purged", async () => (await entries()) === 0);
+});
