@@ -6,9 +6,6 @@ import { environmentFor } from "../support/service";
 import { connect, dataOf, noJobIsDue, recordMeeting, syncEnds, until } from "../support/stories";
 import { useService } from "../support/world";
 
-// Seen red with: entries written before the page's transaction; an upsert that reads a row as it is by then; a deal that is
-// gone and keeps its entries; participants that go with a person and are not noted.
-
 const HISTORIES = Number(process.env.HISTORIES ?? (process.env.DEEP ? 500 : 8));
 const CHANGES = 6;
 /** What a history may take, with a worker that starts. */

@@ -6,8 +6,8 @@ import { createLogger } from "../../src/platform/logger";
 import { dataOf, noJobIsDue, recordMeeting, syncEnds, until } from "../support/stories";
 import { useService } from "../support/world";
 
-// Seen red with: a first reading that counts as a change; a name where the record is not matched; an upsert that reads the
-// row as it is by then; flips that are told and not noted; participants that go with a person and are not noted.
+// Seen red with: a first reading that counts as a change; a name where the record is not matched; flips that are told and not
+// noted; participants that go with a person and are not noted; a deal that is gone and keeps its entries.
 
 let aheadMs = 0;
 const clock = () => new Date(Date.now() + aheadMs);
