@@ -8,6 +8,7 @@ WORKDIR /app
 COPY package.json package-lock.json ./
 RUN npm ci --ignore-scripts --no-audit --no-fund
 COPY tsconfig.json ormconfig.ts ./
+COPY types ./types
 COPY src ./src
 COPY simulator ./simulator
 COPY demo ./demo

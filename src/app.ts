@@ -1,5 +1,5 @@
 import { createActorVerifier } from "./auth/actor";
-import { sweepAudit } from "./auth/audit";
+import { sweepAudit } from "./auth/policies";
 import { Meetings } from "./briefing/meetings";
 import { ShownNotes } from "./briefing/notes";
 import { Boundaries } from "./briefing/quiet/boundaries";

@@ -1,7 +1,7 @@
 import { createApp } from "./app";
+import { lineOf } from "./operator/checks";
 import { COMMANDS } from "./operator/commands";
 import { examine } from "./operator/doctor";
-import { lineOf } from "./operator/finding";
 import { type Config, readConfig } from "./platform/config";
 import { messageOf, ServiceError } from "./platform/errors";
 import { createLogger, type Logger } from "./platform/logger";

@@ -1,5 +1,5 @@
 import type { Actor } from "../auth/actor";
-import { recordAudit } from "../auth/audit";
+import { recordAudit } from "../auth/policies";
 import { liveCopyId, NOT_CONNECTED } from "../connections/connection";
 import type { CopyScope, Database, TenantScope } from "../database/database";
 import { MeetingMatchRow, MeetingRow } from "../entities/meeting";

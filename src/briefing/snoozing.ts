@@ -1,5 +1,5 @@
 import type { Actor } from "../auth/actor";
-import { recordAudit } from "../auth/audit";
+import { recordAudit } from "../auth/policies";
 import { liveCopyId, NOT_CONNECTED } from "../connections/connection";
 import { holdCopyToJudge } from "../connections/copies";
 import type { CopyScope, Database } from "../database/database";

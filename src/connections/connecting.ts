@@ -1,7 +1,12 @@
 import { createHash, randomBytes } from "node:crypto";
 import type { Actor } from "../auth/actor";
-import { recordAudit, refusedByPolicy } from "../auth/audit";
-import { type PolicyRefusal, refusalToConnect, refusalToDisconnect } from "../auth/policies";
+import {
+  type PolicyRefusal,
+  recordAudit,
+  refusalToConnect,
+  refusalToDisconnect,
+  refusedByPolicy,
+} from "../auth/policies";
 import { CrmError, explain, stopBehind } from "../crm/errors";
 import type { CrmHttp } from "../crm/http";
 import { type CrmOAuth, type Grant, OAuthError } from "../crm/oauth";

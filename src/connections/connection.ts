@@ -1,4 +1,4 @@
-import { recordAudit } from "../auth/audit";
+import { recordAudit } from "../auth/policies";
 import type { CrmCurrentUser } from "../crm/parsing/records";
 import { CONNECTION_CHANGED, notify } from "../database/between-processes";
 import type { TenantScope } from "../database/database";

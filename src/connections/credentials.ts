@@ -1,4 +1,4 @@
-import { recordAudit } from "../auth/audit";
+import { recordAudit } from "../auth/policies";
 import type { Grant } from "../crm/oauth";
 import type { Database, TenantScope } from "../database/database";
 import { type ConnectionState, CredentialRow } from "../entities/connection";

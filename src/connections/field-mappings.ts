@@ -1,7 +1,6 @@
 import { LessThanOrEqual } from "typeorm";
 import type { Actor } from "../auth/actor";
-import { recordAudit, refusedByPolicy } from "../auth/audit";
-import { type PolicyRefusal, refusalToConnect } from "../auth/policies";
+import { type PolicyRefusal, recordAudit, refusalToConnect, refusedByPolicy } from "../auth/policies";
 import type { CrmApi } from "../crm/api";
 import { CrmError, type CrmFailure, type Explanation, explain, stopBehind } from "../crm/errors";
 import { OAuthError } from "../crm/oauth";

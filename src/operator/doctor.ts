@@ -4,9 +4,7 @@ import { DatabaseUnavailableError, withLook } from "../database/application-role
 import { HOUR_MS, SECOND_MS } from "../platform/clock";
 import { type AuthConfig, type Config, ConfigError, type CrmConfig, readConfig } from "../platform/config";
 import { messageOf } from "../platform/errors";
-import { DATABASE_CHECKS } from "./database-checks";
-import { clockFinding, type Finding, fault, ok, warning } from "./finding";
-import { checkWork, stopFinding } from "./work-checks";
+import { checkWork, clockFinding, DATABASE_CHECKS, type Finding, fault, ok, stopFinding, warning } from "./checks";
 
 /**
  * `npm run doctor`: looks at everything that the service needs, changes nothing, and says what to do. What is stopped

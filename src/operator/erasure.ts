@@ -1,4 +1,4 @@
-import { recordAudit } from "../auth/audit";
+import { recordAudit } from "../auth/policies";
 import { lockMeeting, matchMeetings } from "../briefing/match-meeting";
 import { hangingOn, judgeChanged } from "../briefing/quiet/stored-silence";
 import { lockConnection, moveToNotConnected } from "../connections/connection";

@@ -1,5 +1,12 @@
 import { Args, Ctx, FieldResolver, Int, Query, Resolver, Root, UseMiddleware } from "type-graphql";
-import { NEWEST_IN_CRM, readOrganizations, readPersons } from "../briefing/lists/contact-lists";
+import {
+  countMeetings,
+  MEETING_ORDERS,
+  NEWEST_IN_CRM,
+  readMeetings,
+  readOrganizations,
+  readPersons,
+} from "../briefing/lists/contact-and-meeting-lists";
 import {
   type DealSummary,
   dealOrder,
@@ -7,7 +14,6 @@ import {
   readDeals,
   summarizeDeals,
 } from "../briefing/lists/deal-list";
-import { countMeetings, MEETING_ORDERS, readMeetings } from "../briefing/lists/meeting-list";
 import type { CopyScope } from "../database/database";
 import { MOST_COUNTED, type Page } from "../database/keyset";
 import type { OrganizationRow, PersonRow } from "../entities/contact";

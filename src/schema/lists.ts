@@ -1,7 +1,7 @@
 import { ValidateNested } from "class-validator";
 import { ArgsType, Field, ID, InputType } from "type-graphql";
+import type { MEETING_ORDERS } from "../briefing/lists/contact-and-meeting-lists";
 import type { DEAL_ORDERS } from "../briefing/lists/deal-list";
-import type { MEETING_ORDERS } from "../briefing/lists/meeting-list";
 import type { QuietVerdict } from "../briefing/quiet/facts";
 import type { DealRow } from "../entities/deal";
 import type { MeetingMatchStatus } from "../entities/meeting";

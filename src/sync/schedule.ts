@@ -1,7 +1,6 @@
 import { z } from "zod";
 import type { Actor } from "../auth/actor";
-import { recordAudit, refusedByPolicy } from "../auth/audit";
-import { mustWaitToSync, refusalToSync } from "../auth/policies";
+import { mustWaitToSync, recordAudit, refusalToSync, refusedByPolicy } from "../auth/policies";
 import type { Budget } from "../connections/budget";
 import { BATCH } from "../connections/budget-rules";
 import { connectedCopyId, lockConnection, NEEDS_REAUTHORIZATION, NOT_CONNECTED } from "../connections/connection";

@@ -1,8 +1,7 @@
 import { createHash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Actor } from "../auth/actor";
-import { refusedByPolicy } from "../auth/audit";
-import { type PolicyRefusal, refusalToWrite } from "../auth/policies";
+import { type PolicyRefusal, refusalToWrite, refusedByPolicy } from "../auth/policies";
 import { CrmApi, type TokenSource } from "../crm/api";
 import type { CrmHttp } from "../crm/http";
 import type { Reservation } from "../crm/prices";

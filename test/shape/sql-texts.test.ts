@@ -26,8 +26,8 @@ const ACROSS_TENANTS = [
   ["writeback/look-ups.ts", "SELECT tenant_id"],
   // The join of the two above, which a look-up of one tenant shares.
   ["writeback/look-ups.ts", "JOIN connection c"],
-  ["operator/work-checks.ts", "SELECT"],
-  ["operator/database-checks.ts", "SELECT EXISTS (SELECT 1 FROM connection)"],
+  ["operator/checks.ts", "SELECT"],
+  ["operator/checks.ts", "SELECT EXISTS (SELECT 1 FROM connection)"],
 ] as const;
 
 /** The literals of a file as SQL would see them: a constant of the same file stands for itself, the rest as `${source}`. */

@@ -1,5 +1,5 @@
 import { pino } from "pino";
-import { KEPT_MS, recordAudit, sweepAudit } from "../../src/auth/audit";
+import { KEPT_MS, recordAudit, sweepAudit } from "../../src/auth/policies";
 import { Database } from "../../src/database/database";
 import type { Logger } from "../../src/platform/logger";
 import { createLogger } from "../../src/platform/logger";

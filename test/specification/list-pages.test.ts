@@ -1,9 +1,16 @@
 import { Client } from "pg";
 import type { DataSource } from "typeorm";
 import { DEALS_OF_TENANT, fill, judgeTenants, MEETINGS_OF_TENANT } from "../../bench/briefing-data";
-import { NEWEST_IN_CRM, readOrganizations, readPersons } from "../../src/briefing/lists/contact-lists";
+import {
+  countMeetings,
+  MEETING_ORDERS,
+  type MeetingFilter,
+  NEWEST_IN_CRM,
+  readMeetings,
+  readOrganizations,
+  readPersons,
+} from "../../src/briefing/lists/contact-and-meeting-lists";
 import { type DealFilter, dealOrder, readDeals, summarizeDeals } from "../../src/briefing/lists/deal-list";
-import { countMeetings, MEETING_ORDERS, type MeetingFilter, readMeetings } from "../../src/briefing/lists/meeting-list";
 import { APPLICATION_ROLE } from "../../src/database/application-role";
 import { createDataSource } from "../../src/database/data-source";
 import { type CopyScope, Database } from "../../src/database/database";

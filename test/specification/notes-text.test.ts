@@ -1,4 +1,4 @@
-import { noteHtml } from "../../src/writeback/note-html";
+import { noteHtml } from "../../src/writeback/notes";
 import { notesWith, posts, writeNote } from "../support/notes";
 import { dataOf, recordMeeting } from "../support/stories";
 import { useService } from "../support/world";

@@ -5,7 +5,7 @@ import { type Page, readCursorPage, readWholeList } from "../../src/crm/parsing/
 import * as record from "../../src/crm/parsing/records";
 import { MAX_CONTACT_VALUES, MAX_CUSTOM_FIELDS_BYTES, MAX_NOTE, MAX_TEXT } from "../../src/crm/parsing/values";
 import { normalizeAddress } from "../../src/platform/email-address";
-import { referenceIn } from "../../src/writeback/note-html";
+import { referenceIn } from "../../src/writeback/notes";
 
 // Seen red with texts that are kept as they come.
 

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { type ShownNote, showNote } from "../../src/briefing/notes";
 import { cutHtml, MAX_SHOWN } from "../../src/platform/safe-html";
 import { inWork, workFor } from "../../src/platform/work";
-import { noteHtml } from "../../src/writeback/note-html";
+import { noteHtml } from "../../src/writeback/notes";
 
 const runs = { numRuns: process.env.DEEP ? 5_000 : 60 };
 const NOTE = 100_000;

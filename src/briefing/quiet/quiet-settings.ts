@@ -1,7 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Actor } from "../../auth/actor";
-import { recordAudit, refusedByPolicy } from "../../auth/audit";
-import { type PolicyRefusal, refusalToSetQuiet } from "../../auth/policies";
+import { type PolicyRefusal, recordAudit, refusalToSetQuiet, refusedByPolicy } from "../../auth/policies";
 import { lockConnection, NOT_CONNECTED, readConnection } from "../../connections/connection";
 import { holdCopyToJudge } from "../../connections/copies";
 import type { CopyScope, Database, TenantScope } from "../../database/database";
