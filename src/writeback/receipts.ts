@@ -203,8 +203,12 @@ export async function settle<Row extends WriteReceipt>(
      WHERE w.tenant_id = $1 AND w.id = before.id AND before.state = ANY ($9) RETURNING w.*, before.state AS state_before`,
     [tenantId, id, state, code, message, now, settledAt, nextLookUpAt, from, ...(isNote ? [crmNoteId] : [])],
   );
-  // From SENDING, whoever sent it is answered.
-  if (changed && !isUnknown && changed.state_before !== "SENDING") await notifyOf(scope, WRITE_SETTLED, [id]);
+  if (changed) {
+    // From SENDING, whoever sent it is answered.
+    if (!isUnknown && changed.state_before !== "SENDING") await notifyOf(scope, WRITE_SETTLED, [id]);
+    // It is no part of a receipt, which is answered alike to all who asked for the write.
+    Reflect.deleteProperty(changed, "state_before");
+  }
   const receipt = changed ?? (await readReceipts(scope, kind, [id]))[0];
   if (!receipt) throw new Error(`receipt ${id} was made and is not there`);
   if (isUnknown && receipt.state === "UNKNOWN" && nextLookUpAt) await enqueueLookUp(scope, kind, id, nextLookUpAt);
