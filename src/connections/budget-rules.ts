@@ -21,6 +21,8 @@ const MEETINGS_SHARE = 0.1;
 const AHEAD = 0.5;
 /** What a day of lists and looks costs where little changes; participants leave it, pro rata of what remains of the day. */
 const LISTS_A_DAY = SMALLEST_LIMIT / 10;
+/** As much of the syncs' share, at most, is left to what meetings and writes have spent. */
+const MOST_OF_OTHERS = 0.5;
 /** While nothing else may be asked, the balance is looked at so often: others' spending ends, a day begins, somebody buys. */
 const LOOK_EVERY_MS = HOUR_MS;
 /** A look is a call of this price (`users/me`). */
@@ -117,7 +119,9 @@ function mostFor(state: BudgetState, purpose: Purpose, share: number, now: Date)
     return Math.max(allowance, Math.floor((left + state.spentOnSyncs) / 2));
   }
   const rest = (dayEndsAt(state).getTime() - now.getTime()) / DAY_MS;
-  return allowance - Math.ceil(LISTS_A_DAY * rest);
+  // Participants can wait: with them the service stays within its share in all. Writes alone must not keep them away for good.
+  const others = Math.min(state.spentOnMeetings + state.spentOnWrites, Math.floor(allowance * MOST_OF_OTHERS));
+  return allowance - Math.ceil(LISTS_A_DAY * rest) - others;
 }
 
 /** Tokens that are set aside, with what is then known; or that there are none, and when to ask again. */
