@@ -163,16 +163,24 @@ export async function readUnknown(
 const hasCustomFields = (record: object): record is { customFields: Record<string, unknown> } =>
   "customFields" in record;
 
+/** What a list's records may name, read once before its first page is committed. */
+export async function knowFields(
+  copy: CopyScope,
+  resource: ListResource,
+  state: { knownFields?: KnownFields | null },
+): Promise<void> {
+  const entity = LISTS[resource].fieldsOf;
+  if (entity && state.knownFields === undefined) state.knownFields = await readKnownFields(copy, entity);
+}
+
 /** Changed records may name fields or options that the list of fields, as it was last read, does not have. */
 export async function noteUnknownNames(
   copy: CopyScope,
   resource: ListResource,
   changed: readonly object[],
-  state: { knownFields?: KnownFields | null },
+  { knownFields }: { knownFields?: KnownFields | null },
 ): Promise<void> {
   const entity = LISTS[resource].fieldsOf;
-  const records = entity ? changed.filter(hasCustomFields) : [];
-  if (!entity || records.length === 0) return;
-  if (state.knownFields === undefined) state.knownFields = await readKnownFields(copy, entity);
-  if (state.knownFields) await noteUnknownFields(copy, entity, records, state.knownFields);
+  const records = entity && knownFields ? changed.filter(hasCustomFields) : [];
+  if (entity && knownFields && records.length > 0) await noteUnknownFields(copy, entity, records, knownFields);
 }

@@ -3,10 +3,10 @@ import { CrmError } from "../crm/errors";
 import { idsOfRejected } from "../crm/parsing/page";
 import type { CopyScope } from "../database/database";
 import { oneAhead } from "../platform/work";
-import { count, inRun, judged, type RunContext } from "./commit";
+import { copyOf, count, inRun, judged, type RunContext } from "./commit";
 import { isListFailure, keepAside } from "./failures";
 import { beginAbsence, countAbsence, isMuch, removeUnseen, seen } from "./gone";
-import { LISTS, type ListResource, noteUnknownNames, readUnknown } from "./lists";
+import { knowFields, LISTS, type ListResource, noteUnknownNames, readUnknown } from "./lists";
 import {
   endPass,
   type ListState,
@@ -157,6 +157,7 @@ async function commitPage(
   page: ReadPage,
 ): Promise<StepChange & { ended: boolean }> {
   const { run, clock } = context;
+  await knowFields(copyOf(context), resource, state);
   const change = await inRun(context, async (copy) => {
     if (pass.removes) await seen(copy, resource, shownIds(page));
     const list = LISTS[resource];
