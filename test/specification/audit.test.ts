@@ -1,8 +1,7 @@
 import { pino } from "pino";
 import { KEPT_MS, recordAudit, sweepAudit } from "../../src/auth/policies";
 import { Database } from "../../src/database/database";
-import type { Logger } from "../../src/platform/logger";
-import { createLogger } from "../../src/platform/logger";
+import { createLogger, type Logger } from "../../src/platform/logger";
 import { tokenFor } from "../support/actors";
 import { leaked } from "../support/dump";
 import { clearMapping, fieldOf, setMapping } from "../support/fields";
@@ -37,15 +36,8 @@ async function eventsOf(tenant: string): Promise<Event[]> {
   return dataOf(answer).auditEvents.nodes.reverse();
 }
 
-const by = (event: Partial<Event>): Event => ({
-  action: "",
-  refused: false,
-  code: null,
-  subject: null,
-  userId: "anna",
-  role: "ADMIN",
-  ...event,
-});
+const PLAIN = { action: "", refused: false, code: null, subject: null };
+const by = (event: Partial<Event>): Event => ({ ...PLAIN, userId: "anna", role: "ADMIN", ...event });
 const ofService = (event: Partial<Event>) => by({ ...event, userId: null, role: null });
 const CONNECTED = ["CONSENT_STARTED", "CONSENT_COMPLETED", "CONNECTED"].map((action) => by({ action }));
 

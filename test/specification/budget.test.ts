@@ -69,11 +69,8 @@ test("two tenants of one company have one allowance together, and what was set a
   await readUntilLow(globex.api, 4);
   expect(ours() - before).toBe(1_950);
   const refusal = await refusalOf(acme.api.persons({ cursor: null }));
-  expect([refusal?.code, refusal?.detail.neverSent, refusal?.retryAt]).toEqual([
-    "BUDGET_LOW",
-    true,
-    new Date(now.getTime() + HOUR_MS),
-  ]);
+  const retryAt = new Date(now.getTime() + HOUR_MS);
+  expect(refusal).toMatchObject({ code: "BUDGET_LOW", detail: { neverSent: true }, retryAt });
   expect(ours() - before).toBe(1_950);
 });
 
@@ -199,11 +196,8 @@ test("while a row that another process has changed is read anew, tokens in hand 
 });
 
 test("four processes of two tenants each spend at once, one is killed: never above the allowance, and at most its batches are lost", async () => {
-  const environment = {
-    ...environmentFor(simulator),
-    DATABASE_URL: database.url.reveal(),
-    COPIES: JSON.stringify(copies),
-  };
+  const ofPrograms = { DATABASE_URL: database.url.reveal(), COPIES: JSON.stringify(copies) };
+  const environment = { ...environmentFor(simulator), ...ofPrograms };
   const programs = Array.from({ length: 4 }, () =>
     startProgram("test/support/programs/budget-spender.js", environment),
   );
