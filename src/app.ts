@@ -72,7 +72,7 @@ export function createApp(config: Config, logger: Logger, clock: Clock = systemC
     stops.push(services.close);
     await services.notifications.start();
     if (config.metricsPort !== null) stops.push(await startMetrics(services, config.host, config.metricsPort));
-    if (config.roles.has("worker")) stops.push(await startWorker(services, url));
+    if (config.roles.has("worker")) await startWorker(services, url, stops);
     if (!config.roles.has("api")) return null;
     const api = await createApi(config, services);
     stops.push(() => api.close());
@@ -197,13 +197,15 @@ function startMetrics({ database, metrics }: Services, host: string, port: numbe
   return startMetricsServer(metrics, stored, host, port);
 }
 
-async function startWorker(services: Services, url: Secret): Promise<Stop> {
+/** Jobs are told to end with all else, and already while the first round of sweeps is under way. */
+async function startWorker(services: Services, url: Secret, stops: Stop[]): Promise<void> {
   const runner = await startJobRunner(url, jobsOf(services), services.logger);
-  const endSweeps = await startPeriodic(sweepsOf(services), SWEEP_MS, services.logger);
-  const endBoundaries = services.boundaries.start();
-  return async () => {
-    await Promise.all([endSweeps(), endBoundaries(), runner.stop()]);
-  };
+  const parts: Stop[] = [() => runner.stop()];
+  stops.push(async () => {
+    await Promise.all(parts.map((end) => end()));
+  });
+  parts.push(await startPeriodic(sweepsOf(services), SWEEP_MS, services.logger));
+  parts.push(services.boundaries.start());
 }
 
 /** The jobs that a worker takes from the queue. */
