@@ -9,7 +9,7 @@ const OF_TENANTS = [...UP.matchAll(/^CREATE TABLE (\w+) \(\n {2}tenant_id /gm)].
 
 /** Work that begins with no tenant, through `acrossTenants`; each gives the tenants of what it finds, or counts. */
 const ACROSS_TENANTS = [
-  ["auth/audit.ts", "SELECT DISTINCT tenant_id"],
+  ["auth/policies.ts", "SELECT DISTINCT tenant_id"],
   ["briefing/quiet/boundaries.ts", "SELECT min(holds_from)"],
   ["briefing/quiet/boundaries.ts", 'SELECT tenant_id AS "tenantId"'],
   ["briefing/quiet/rejudging.ts", "WITH rejudged"],
