@@ -91,7 +91,7 @@ const SYNC = "mutation { requestSync { ... on SyncRequested { run { id } } ... o
 
 test("the database goes away and comes back: no exit, clear answers meanwhile, and work goes on by itself", async () => {
   const watching = await subscribe<object>(service.url, "subscription { connectionStatusChanged { state } }");
-  await until("the present state arrives", async () => watching.results.length === 1);
+  await until("the present state arrives", async () => watching.results.length > 0);
   await postgres.stop();
   await until("it is not ready", async () => (await status("/readyz")) === 503);
   expect(await status("/healthz")).toBe(200);
