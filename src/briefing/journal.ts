@@ -1,4 +1,4 @@
-import type { CopyScope } from "../database/database";
+import { type CopyScope, rowsOf } from "../database/database";
 import type { DealChangeKind, DealChangeRow } from "../entities/deal";
 import { MeetingRow } from "../entities/meeting";
 import { isMatched } from "./quiet/silence-rows";
@@ -100,9 +100,9 @@ export function readPreviousMeetings(
     MeetingRow,
     `SELECT before.*, own.meeting_id AS parent_id FROM meeting_match own
      CROSS JOIN LATERAL (
-       SELECT m.* FROM meeting_match mm JOIN meeting m ON m.tenant_id = $1 AND m.id = mm.meeting_id
-       WHERE mm.tenant_id = $1 AND mm.copy_id = $2 AND mm.deal_id = own.deal_id AND mm.status = 'MATCHED'
-         AND m.starts_at < own.starts_at AND m.cancelled_at IS NULL
+       SELECT m.* FROM ${rowsOf("meeting_match", "deal_id", "own.deal_id")} mm
+       JOIN meeting m ON m.tenant_id = $1 AND m.id = mm.meeting_id
+       WHERE mm.status = 'MATCHED' AND m.starts_at < own.starts_at AND m.cancelled_at IS NULL
        ORDER BY m.starts_at DESC, m.id DESC LIMIT 1) before
      WHERE own.tenant_id = $1 AND own.copy_id = $2 AND own.meeting_id = ANY ($3) AND own.status = 'MATCHED'`,
     [tenantId, copyId, meetingIds],

@@ -1,5 +1,5 @@
 import type { ObjectLiteral, ObjectType } from "typeorm";
-import type { CopyScope } from "../database/database";
+import { type CopyScope, rowsOf } from "../database/database";
 import { OrganizationRow, PersonRow } from "../entities/contact";
 import { ActivityRow, type NoteHead, NoteRow } from "../entities/context-record";
 import { CrmUserRow, PipelineRow, StageRow } from "../entities/crm-company";
@@ -309,8 +309,8 @@ const hangingOn = (table: string) => `(
 
 const HELD = `SELECT m.id, coalesce(m.ends_at, m.starts_at) AS ended_at FROM meeting m
   WHERE m.tenant_id = $1 AND coalesce(m.ends_at, m.starts_at) <= $3 AND m.id IN (
-    SELECT mm.meeting_id FROM deals JOIN meeting_match mm ON mm.tenant_id = $1 AND mm.copy_id = $2
-      AND mm.deal_id = deals.crm_id AND mm.status = 'MATCHED'
+    SELECT mm.meeting_id FROM deals CROSS JOIN LATERAL ${rowsOf("meeting_match", "deal_id", "deals.crm_id")} mm
+    WHERE mm.status = 'MATCHED'
     UNION
     SELECT r.meeting_id FROM persons JOIN matched_record r ON r.tenant_id = $1 AND r.copy_id = $2
       AND r.entity = 'PERSON' AND r.crm_id = persons.crm_id

@@ -48,11 +48,9 @@ beforeEach(async () => {
     copies.push({ tenantId: await database.tenantId(tenant), copyId: await copyOf(database, tenant) });
   }
   spenders = await Promise.all(copies.map((copy) => startSpender(config, copy, clock)));
+  world.cleanup(() => Promise.all(spenders.map((spender) => spender.stop())));
 });
-afterEach(async () => {
-  await Promise.all(spenders.map((spender) => spender.stop()));
-  await world.stop();
-});
+afterEach(() => world.stop());
 
 /** Calls of the first or the second tenant's process. */
 const calls = (which: number, purpose: Purpose = "LISTS", mayBegin?: () => void) =>

@@ -1,4 +1,4 @@
-import type { CopyScope } from "../../database/database";
+import { type CopyScope, rowsOf } from "../../database/database";
 import type { Shape } from "../../database/reads";
 import type { Standards } from "../../entities/silence";
 import { isOurNote, updatedByOthers } from "../notes";
@@ -31,14 +31,6 @@ const oldestOf = (
 
 /** SQL: an instant in milliseconds since 1970. */
 export const ms = (instant: string) => `(date_part('epoch', ${instant}) * 1000)::bigint`;
-
-/**
- * SQL: the rows of a copy's table that have one value in a column, by the index that has it behind tenant and copy. As a
- * range in that column's order: of tables that it knows nothing of yet PostgreSQL takes a copy for one row, and so any index
- * that begins with the copy for as good. Nor is one with an order joined before what it is looked up by.
- */
-export const rowsOf = (table: string, column: string, value: string) =>
-  `(SELECT * FROM ${table} t WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.${column} BETWEEN ${value} AND ${value} ORDER BY t.${column})`;
 
 /** How fresh a copy is; null before activities and persons were both read to their end. */
 export async function readFreshness({ tenantId, copyId, rows }: CopyScope): Promise<Pick<CopyFacts, "readAt">> {

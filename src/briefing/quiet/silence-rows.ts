@@ -1,5 +1,6 @@
+import { rowsOf } from "../../database/database";
 import type { DealFacts } from "./facts";
-import { ms, rowsOf } from "./read-quiet";
+import { ms } from "./read-quiet";
 import type { Phase } from "./verdict";
 
 /**

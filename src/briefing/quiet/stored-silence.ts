@@ -1,10 +1,10 @@
 import { isDeepStrictEqual } from "node:util";
 import { CONNECTION_CHANGED, notify } from "../../database/between-processes";
-import type { CopyScope } from "../../database/database";
+import { type CopyScope, rowsOf } from "../../database/database";
 import { jsonRows } from "../../database/upsert";
 import type { SyncResource } from "../../entities/sync-run";
 import type { DealFacts, QuietRules } from "./facts";
-import { type QuietFacts, readQuietFacts, rowsOf } from "./read-quiet";
+import { type QuietFacts, readQuietFacts } from "./read-quiet";
 import { byStandards, rulesOf } from "./rules";
 import {
   begunOf,
