@@ -1,6 +1,6 @@
 import { type GraphQLSchema, specifiedRules, type ValidationRule, validate } from "graphql";
 import { buildGraphQLSchema } from "../src/resolvers/graphql-schema";
-import { boundedDocument, VALIDATION_OPTIONS } from "../src/server/document-bounds";
+import { boundedDocument, VALIDATION_OPTIONS } from "../src/server/bounds";
 import { HOSTILE_DOCUMENTS, parsed } from "../test/support/hostile-documents";
 import { column, say } from "./print";
 

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { Client } from "pg";
 import { startEmbeddedPostgres } from "../src/database/embedded/embedded-postgres";
-import { MAX_USER_SOCKETS } from "../src/server/connection-limits";
+import { MAX_USER_SOCKETS } from "../src/server/bounds";
 import { createFilled, startFilled } from "./api-filled";
 import { quantile } from "./api-load";
 import { signTokens } from "./briefing-targets";

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import type { Ledger, Simulator } from "../simulator";
 import { PAGE_SIZE } from "../src/crm/api";
-import { ADDRESSES } from "../src/crm/prices";
+import { ADDRESSES } from "../src/crm/calls";
 import { startEmbeddedPostgres } from "../src/database/embedded/embedded-postgres";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "../src/platform/clock";
 import { createTestDatabase } from "../test/support/database";

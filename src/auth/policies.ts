@@ -1,10 +1,10 @@
 import type { Database, TenantScope } from "../database/database";
+import { forgetOld } from "../database/jobs";
 import { type ListOrder, type Page, type PageRequest, readPage } from "../database/keyset";
-import { type AuditAction, AuditEventRow } from "../entities/audit-event";
-import { type Clock, DAY_MS, MINUTE_MS } from "../platform/clock";
+import { type AuditAction, AuditEventRow } from "../entities/tenant";
+import { type Clock, MINUTE_MS } from "../platform/clock";
 import { type Refused, refused } from "../platform/errors";
 import type { Logger } from "../platform/logger";
-import { forEachLogged } from "../platform/work";
 import type { Actor, Standing } from "./actor";
 
 /** The plans that allow the connection (specification 8). */
@@ -82,10 +82,6 @@ export interface AuditEntry {
   subject?: string;
 }
 
-/** How long an event is kept; longer than a year, so that a yearly review finds all of it. */
-export const KEPT_MS = 400 * DAY_MS;
-const BATCH = 5_000;
-const TENANTS_A_SWEEP = 100;
 /** A refusal that comes again sooner is in the log alone: nobody can fill the table by asking for what is refused. */
 const REPEATED_MS = MINUTE_MS;
 const REFUSALS: readonly AuditAction[] = ["CONSENT_REJECTED", "POLICY_REFUSED"];
@@ -149,19 +145,6 @@ export function readAuditEvents(scope: TenantScope, page: PageRequest): Promise<
   return readPage(scope, AuditEventRow, { where: [], parameters: [] }, page);
 }
 
-/** Deletes events that are older than they are kept, a batch a tenant and sweep. */
-export async function sweepAudit(database: Database, logger: Logger, now: Date): Promise<void> {
-  const before = new Date(now.getTime() - KEPT_MS);
-  const old = await database.acrossTenants<{ tenantId: number }>(
-    `SELECT DISTINCT tenant_id AS "tenantId" FROM audit_event WHERE at < $1 LIMIT ${TENANTS_A_SWEEP}`,
-    [before],
-    { tenantId: "number" },
-  );
-  const forget = ({ tenantId }: { tenantId: number }) =>
-    database.tenant(tenantId).rows(
-      `DELETE FROM audit_event WHERE tenant_id = $1 AND id = ANY (ARRAY(
-         SELECT id FROM audit_event WHERE tenant_id = $1 AND at < $2 LIMIT ${BATCH}))`,
-      [tenantId, before],
-    );
-  await forEachLogged(old, forget, logger);
-}
+/** Deletes events that are older than they are kept. */
+export const sweepAudit = (database: Database, logger: Logger, now: Date): Promise<void> =>
+  forgetOld(database, { table: "audit_event", instant: "at" }, logger, now);

@@ -1,10 +1,8 @@
 import type { CopyScope, TenantScope } from "../database/database";
 import type { LastDeal } from "../entities/meeting";
 import { companyDomainOf, mailboxOf } from "../platform/email-address";
-import { SAME_TIME_MS } from "./matching/deal-candidates";
 import {
   type ActivityFact,
-  type ChoiceFact,
   type CopyFacts,
   type DealFact,
   type DomainFact,
@@ -12,8 +10,10 @@ import {
   type MatchedList,
   type MeetingFact,
   type PersonFact,
+  SAME_TIME_MS,
   WINDOW_MS,
 } from "./matching/facts";
+import { type ChoiceFact } from "./matching/match";
 
 /**
  * Reads what a copy holds that could belong to meetings: five statements, however many meetings and people.

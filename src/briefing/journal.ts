@@ -40,7 +40,7 @@ export function readChanges(
 }
 
 /** The kinds of things that entries name by their ids. */
-export type Named = "stage" | "user" | "person" | "organization";
+type Named = "stage" | "user" | "person" | "organization";
 
 const NAMED: Partial<Record<DealChangeKind, Named>> = {
   STAGE: "stage",
@@ -55,8 +55,7 @@ const MOST_NAMES = 100;
 
 const idsIn = (text: string | null): number[] => (text === null ? [] : text.split(",").map(Number));
 
-/** What is to be looked up before entries are worded. */
-export const namedIn = (entries: readonly Entry[]): { kind: Named; id: number }[] =>
+const namedIn = (entries: readonly Entry[]): { kind: Named; id: number }[] =>
   entries.flatMap(({ kind, was, became }) => {
     const named = NAMED[kind];
     return named
@@ -76,19 +75,29 @@ export interface WordedChange {
   seenAt: Date;
 }
 
-/** @param nameOf null where it is not known, or of a record that this tenant may not read: then it is its id */
-export function worded(
-  { kind, was, became, seenAt }: Entry,
-  nameOf: (named: Named, id: number) => string | null,
-): WordedChange {
-  const named = NAMED[kind];
-  const words = (text: string | null) => {
-    if (!named || text === null) return text;
-    const ids = idsIn(text);
-    const names = ids.slice(0, MOST_NAMES).map((id) => nameOf(named, id) ?? `${named} ${id}`);
-    return [...names, ...(ids.length > MOST_NAMES ? [`${ids.length - MOST_NAMES} more`] : [])].join(", ");
+/** Finds a record that this tenant may read, by its id; null where there is none. */
+interface LookUp {
+  load(id: number): Promise<{ name: string } | null>;
+}
+
+/** Entries with the names of what they tell of; what is not known, or may not be read, is its id. */
+export async function inWords(entries: readonly Entry[], lookUps: Record<Named, LookUp>): Promise<WordedChange[]> {
+  const names = new Map<string, string>();
+  const look = async ({ kind, id }: { kind: Named; id: number }) => {
+    const row = await lookUps[kind].load(id);
+    if (row) names.set(`${kind} ${id}`, row.name);
   };
-  return { kind, from: words(was), to: words(became), seenAt };
+  await Promise.all(namedIn(entries).map(look));
+  return entries.map(({ kind, was, became, seenAt }) => {
+    const named = NAMED[kind];
+    const words = (text: string | null) => {
+      if (!named || text === null) return text;
+      const ids = idsIn(text).map((id) => `${named} ${id}`);
+      const shown = ids.slice(0, MOST_NAMES).map((id) => names.get(id) ?? id);
+      return [...shown, ...(ids.length > MOST_NAMES ? [`${ids.length - MOST_NAMES} more`] : [])].join(", ");
+    };
+    return { kind, from: words(was), to: words(became), seenAt };
+  });
 }
 
 /** The last meetings before others that were about the same deal and took place. */

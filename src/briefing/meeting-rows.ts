@@ -1,9 +1,8 @@
 import { randomUUID } from "node:crypto";
-import { readGaps } from "../connections/known-gaps";
+import { readGaps } from "../connections/completeness";
 import type { CopyScope, TenantScope } from "../database/database";
 import { jsonRows } from "../database/upsert";
 import { MeetingAttendeeRow, MeetingMatchRow, MeetingRow } from "../entities/meeting";
-import { MAIN_LISTS, SYNC_LISTS } from "../entities/sync-list";
 import type { GapSummary } from "../entities/sync-run";
 import { NOT_CONNECTED } from "./matching/match";
 
@@ -99,24 +98,6 @@ const NOT_HELD = `
 /** What a meeting's briefing lacks: it depends on every list, on who takes part in its deals, and on what these name. */
 export function readGapsOfBriefing(copy: CopyScope, meetingId: string, now: Date): Promise<GapSummary[]> {
   return readGaps(copy, now, { deals: COULD_HIDE, more: NOT_HELD, parameters: [meetingId] });
-}
-
-/**
- * The moment up to which all that an answer shows is known to be complete, by the CRM's clock: the oldest watermark of
- * its lists, of all where it is a briefing. null while one of the main ones was never read to its end.
- */
-export async function readAsOf(
-  { tenantId, copyId, rows }: CopyScope,
-  main: readonly string[] = MAIN_LISTS,
-  named: readonly string[] = SYNC_LISTS,
-): Promise<Date | null> {
-  const [lists] = await rows<{ as_of: Date | null }>(
-    `SELECT CASE WHEN count(watermark) FILTER (WHERE resource = ANY ($3)) = cardinality($3::text[]) THEN min(watermark) END AS as_of
-     FROM sync_list WHERE tenant_id = $1 AND copy_id = $2 AND resource = ANY ($4)`,
-    [tenantId, copyId, main, named],
-    { as_of: "instant" },
-  );
-  return lists?.as_of ?? null;
 }
 
 /** An attendee as the meeting's recorder gave it. */

@@ -1,10 +1,9 @@
 import type { ObjectLiteral, ObjectType } from "typeorm";
 import { type CopyScope, rowsOf } from "../database/database";
-import { OrganizationRow, PersonRow } from "../entities/contact";
-import { ActivityRow, type NoteHead, NoteRow } from "../entities/context-record";
 import { CrmUserRow, PipelineRow, StageRow } from "../entities/crm-company";
 import { DealRow } from "../entities/deal";
 import type { MatchedEntity } from "../entities/meeting";
+import { ActivityRow, type NoteHead, NoteRow, OrganizationRow, PersonRow } from "../entities/records";
 import { normalizeAddress } from "../platform/email-address";
 import { isOurNote } from "./notes";
 import type { ContactKind } from "./quiet/facts";

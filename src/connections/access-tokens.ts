@@ -1,7 +1,7 @@
 import type { TokenSource } from "../crm/api";
+import { ADDRESSES } from "../crm/calls";
 import { CrmError } from "../crm/errors";
 import { OAuthError } from "../crm/oauth";
-import { ADDRESSES } from "../crm/prices";
 import { AdvisoryLocks } from "../database/between-processes";
 import { SESSION_LIMITS, type SessionLimits } from "../database/session-limits";
 import { MINUTE_MS, SECOND_MS, timeLimit } from "../platform/clock";

@@ -1,6 +1,6 @@
 import { LRUCache } from "lru-cache";
+import { PAID_BY_NOBODY, type Payment, type Reservation } from "../crm/calls";
 import { BudgetLowError } from "../crm/errors";
-import { PAID_BY_NOBODY, type Payment, type Reservation } from "../crm/prices";
 import type { Database } from "../database/database";
 import type { Shape } from "../database/reads";
 import { type Clock, MINUTE_MS } from "../platform/clock";

@@ -1,10 +1,9 @@
 import { CrmApi, type TokenSource } from "../crm/api";
-import type { CallParts } from "../crm/calls";
+import type { CallParts, Reservation } from "../crm/calls";
 import { CrmError } from "../crm/errors";
 import type { CrmHttp } from "../crm/http";
 import { OAuthError } from "../crm/oauth";
 import type { CrmCurrentUser } from "../crm/parsing/records";
-import type { Reservation } from "../crm/prices";
 import type { Database, TenantScope } from "../database/database";
 import { CredentialRow, type ReauthorizationReason } from "../entities/connection";
 import { type Clock, DAY_MS, HOUR_MS } from "../platform/clock";

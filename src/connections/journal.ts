@@ -1,9 +1,8 @@
 import type { CopyScope, Database } from "../database/database";
+import { forgetOld } from "../database/jobs";
 import { jsonRows, type WrittenRow } from "../database/upsert";
 import type { DealChangeKind, DealChangeRow } from "../entities/deal";
-import { DAY_MS } from "../platform/clock";
 import type { Logger } from "../platform/logger";
-import { forEachLogged } from "../platform/work";
 
 /**
  * The journal of a copy's deals (decision 0083): what syncs saw change, and flips of verdicts. Whoever changes a deal writes
@@ -12,12 +11,6 @@ import { forEachLogged } from "../platform/work";
 
 /** A change of a deal. @property seenAt where it is not now */
 export type DealChange = Pick<DealChangeRow, "dealId" | "kind" | "was" | "became"> & { seenAt?: Date };
-
-/** Long enough for "since last year". */
-const KEPT_MS = 400 * DAY_MS;
-/** Entries deleted of a tenant in one sweep: little work at a time, often. */
-const BATCH = 1_000;
-const TENANTS_A_SWEEP = 100;
 
 /** Within the transaction that makes the changes, which holds the copy. */
 export async function writeChanges(
@@ -85,19 +78,6 @@ export function participantChanges(
     .filter(({ was, became }) => was !== became);
 }
 
-/** Deletes entries that are older than they are kept, a batch a tenant and sweep. */
-export async function sweepChanges(database: Database, logger: Logger, now: Date): Promise<void> {
-  const before = new Date(now.getTime() - KEPT_MS);
-  const old = await database.acrossTenants<{ tenantId: number }>(
-    `SELECT DISTINCT tenant_id AS "tenantId" FROM deal_change WHERE seen_at < $1 LIMIT ${TENANTS_A_SWEEP}`,
-    [before],
-    { tenantId: "number" },
-  );
-  const forget = ({ tenantId }: { tenantId: number }) =>
-    database.tenant(tenantId).rows(
-      `DELETE FROM deal_change WHERE tenant_id = $1 AND ctid = ANY (ARRAY (
-         SELECT ctid FROM deal_change WHERE tenant_id = $1 AND seen_at < $2 ORDER BY seen_at LIMIT ${BATCH}))`,
-      [tenantId, before],
-    );
-  await forEachLogged(old, forget, logger);
-}
+/** Deletes entries that are older than they are kept. */
+export const sweepChanges = (database: Database, logger: Logger, now: Date): Promise<void> =>
+  forgetOld(database, { table: "deal_change", instant: "seen_at" }, logger, now);

@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import { type CallParts, Calls, type Query } from "./calls";
+import { ADDRESSES, type Address, type CallParts, Calls, type Query } from "./calls";
 import { CrmError } from "./errors";
 import type { CrmAnswer } from "./http";
 import * as fields from "./parsing/fields";
@@ -16,7 +16,6 @@ import {
   readWholeList,
 } from "./parsing/page";
 import * as record from "./parsing/records";
-import { ADDRESSES, type Address } from "./prices";
 
 export type { TokenSource } from "./calls";
 

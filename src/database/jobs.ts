@@ -2,9 +2,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { run, type Task, Logger as WorkerLogger } from "graphile-worker";
 import { Pool } from "pg";
 import type { z } from "zod";
+import { DAY_MS } from "../platform/clock";
 import type { Secret } from "../platform/keyring";
 import type { Logger } from "../platform/logger";
-import { inWork, traced, workFor } from "../platform/work";
+import { forEachLogged, inWork, traced, workFor } from "../platform/work";
 import type { Database, TenantScope } from "./database";
 import { SESSION_LIMITS, withLimits } from "./session-limits";
 
@@ -153,4 +154,32 @@ export async function startJobRunner(url: Secret, handlers: readonly JobHandler[
       await pool.end();
     },
   };
+}
+
+/** How long events and entries are kept; longer than a year, so that a yearly review finds all of it. */
+export const KEPT_MS = 400 * DAY_MS;
+/** Rows deleted of a tenant in one sweep: little work at a time, often. */
+const FORGOTTEN_A_SWEEP = 1_000;
+const TENANTS_A_SWEEP = 100;
+
+/** A sweep: deletes the rows of a table that are older than they are kept, the oldest first. */
+export async function forgetOld(
+  database: Database,
+  { table, instant }: { table: string; instant: string },
+  logger: Logger,
+  now: Date,
+): Promise<void> {
+  const before = new Date(now.getTime() - KEPT_MS);
+  const old = await database.acrossTenants<{ tenantId: number }>(
+    `SELECT DISTINCT tenant_id AS "tenantId" FROM ${table} WHERE ${instant} < $1 LIMIT ${TENANTS_A_SWEEP}`,
+    [before],
+    { tenantId: "number" },
+  );
+  const forget = ({ tenantId }: { tenantId: number }) =>
+    database.tenant(tenantId).rows(
+      `DELETE FROM ${table} WHERE tenant_id = $1 AND ctid = ANY (ARRAY (
+         SELECT ctid FROM ${table} WHERE tenant_id = $1 AND ${instant} < $2 ORDER BY ${instant} LIMIT ${FORGOTTEN_A_SWEEP}))`,
+      [tenantId, before],
+    );
+  await forEachLogged(old, forget, logger);
 }

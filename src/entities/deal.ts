@@ -1,5 +1,6 @@
 import { Check, Column, Entity, Index, PrimaryColumn, PrimaryGeneratedColumn } from "typeorm";
-import { OfCopy, OfRecord } from "./tenant";
+import { OwnedRecord } from "./records";
+import { OfCopy } from "./tenant";
 
 @Entity("deal")
 @Index("deal_by_person", ["tenantId", "copyId", "personId"])
@@ -11,7 +12,7 @@ import { OfCopy, OfRecord } from "./tenant";
 })
 @Index("deal_snoozed", ["tenantId", "copyId", "snoozeEndsAt"], { where: "snooze_ends_at IS NOT NULL" })
 @Check("deal_status", "status IN ('open', 'won', 'lost')")
-export class DealRow extends OfRecord {
+export class DealRow extends OwnedRecord {
   @Column("text")
   title!: string;
 
@@ -24,9 +25,6 @@ export class DealRow extends OfRecord {
 
   @Column("text")
   status!: "open" | "won" | "lost";
-
-  @Column("bigint", { nullable: true })
-  ownerId!: number | null;
 
   @Column("bigint", { nullable: true })
   personId!: number | null;
@@ -101,15 +99,6 @@ export class DealRow extends OfRecord {
 
   @Column("text", { nullable: true })
   lostReason!: string | null;
-
-  @Column("timestamptz", { nullable: true })
-  addTime!: Date | null;
-
-  @Column("timestamptz", { nullable: true })
-  updateTime!: Date | null;
-
-  @Column("jsonb")
-  customFields!: Record<string, unknown>;
 }
 
 @Entity("deal_participant")

@@ -1,14 +1,12 @@
-import { AuditEventRow } from "./audit-event";
 import { AuthorizationRequestRow, ConnectionRow, CredentialRow, RenewalAttemptRow, SyncedCopyRow } from "./connection";
-import { OrganizationRow, PersonAddressRow, PersonRow } from "./contact";
-import { ActivityRow, NoteRow } from "./context-record";
 import { CrmBudgetRow, CrmFieldRow, CrmUserRow, FieldListRow, PipelineRow, StageRow } from "./crm-company";
 import { DealChangeRow, DealParticipantRow, DealRow } from "./deal";
 import { MatchedRecordRow, MeetingAttendeeRow, MeetingMatchRow, MeetingRow } from "./meeting";
+import { ActivityRow, NoteRow, OrganizationRow, PersonAddressRow, PersonRow } from "./records";
 import { ComingSilenceRow, DealSilenceRow, JudgedCopyRow } from "./silence";
 import { AbsentRecordRow, DataGapRow, MissedRecordRow, RejectedRecordRow, SyncListRow, SyncPassRow } from "./sync-list";
 import { SyncRunRow, SyncStepRow } from "./sync-run";
-import { QuietSettingsRow, TenantRow } from "./tenant";
+import { AuditEventRow, QuietSettingsRow, TenantRow } from "./tenant";
 import { FieldMappingRow, FieldWriteRow, NoteWriteRow } from "./writeback";
 
 export const entities = [

@@ -1,7 +1,7 @@
 import { GraphQLError } from "graphql";
 import { Args, Ctx, FieldResolver, Query, Resolver, Root } from "type-graphql";
 import { NEWEST_EVENT, readAuditEvents, refuseAudit } from "../auth/policies";
-import type { AuditAction, AuditEventRow } from "../entities/audit-event";
+import type { AuditAction, AuditEventRow } from "../entities/tenant";
 import { PageArgs, type RelayPage } from "../schema/base";
 import { AuditEvent, AuditEventConnection } from "../schema/viewer";
 import type { OperationContext } from "./context";

@@ -1,9 +1,11 @@
 import { Arg, Ctx, FieldResolver, ID, Query, Resolver, Root } from "type-graphql";
-import { MOST_CANDIDATES, readAsOf, readGapsOfBriefing, readMeeting } from "../briefing/meeting-rows";
+import { inWords } from "../briefing/journal";
+import { MOST_CANDIDATES, readGapsOfBriefing, readMeeting } from "../briefing/meeting-rows";
 import type { InteractionRow } from "../briefing/records";
-import type { OrganizationRow, PersonRow } from "../entities/contact";
+import { readAsOf } from "../connections/completeness";
 import type { DealRow } from "../entities/deal";
 import type { MeetingAttendeeRow, MeetingRow } from "../entities/meeting";
+import type { OrganizationRow, PersonRow } from "../entities/records";
 import type { GapSummary } from "../entities/sync-run";
 import { DAY_MS } from "../platform/clock";
 import { A_DEPARTMENT, asMany } from "../schema/base";
@@ -13,7 +15,7 @@ import { Briefing, Deal, DealCandidate, DealChange, Organization, Person } from 
 import { DataGap } from "../schema/sync";
 import type { OperationContext } from "./context";
 import { First, nestedSize, uuidIn } from "./inputs";
-import { changesOf, outdatedBecause, recordOf, recordsOf } from "./loaders";
+import { outdatedBecause, recordOf, recordsOf } from "./loaders";
 
 /** What has changed in a deal that no earlier meeting was about. */
 const LATELY_MS = 30 * DAY_MS;
@@ -113,7 +115,7 @@ export class BriefingResolver {
     if (!deal) return [];
     const previous = await loaders.previousMeeting.load(meeting.id);
     const since = previous?.startsAt ?? new Date(services.clock().getTime() - LATELY_MS);
-    return changesOf(loaders, { dealId: deal.crmId, first: nestedSize(first ?? 20), since });
+    return inWords(await loaders.changes.load({ dealId: deal.crmId, first: nestedSize(first ?? 20), since }), loaders);
   }
 
   @FieldResolver(() => Meeting, {

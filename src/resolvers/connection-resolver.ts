@@ -2,10 +2,9 @@ import { Arg, Ctx, FieldResolver, Mutation, Query, Resolver, Root, Subscription 
 import { maySeeVisibility } from "../auth/policies";
 import { readPipelines, readUsers } from "../briefing/records";
 import { readRematchProgress } from "../briefing/rematch";
-import { readVisibility, type SeenDeals, type Visibility } from "../briefing/visibility";
+import { readGaps, readVisibility, type Visibility } from "../connections/completeness";
 import { type CrmStop, messageOfStop } from "../connections/crm-stops";
 import { grantEndsAt } from "../connections/grants";
-import { readGaps } from "../connections/known-gaps";
 import { CONNECTION_CHANGED } from "../database/between-processes";
 import type { ConnectionRow } from "../entities/connection";
 import type { CrmUserRow, PipelineRow } from "../entities/crm-company";
@@ -20,8 +19,6 @@ import {
   CrmBudget,
   DisconnectResult,
   DisconnectSuccess,
-  OwnerVisibility,
-  PipelineVisibility,
   StartConnectResult,
   Trouble,
   VisibilityReport,
@@ -32,7 +29,6 @@ import { SyncStatus } from "../schema/sync";
 import { readRunStatus } from "../sync/run-history";
 import type { EventContext, OperationContext } from "./context";
 import { presentRefusal } from "./inputs";
-import { recordOf, recordsOf } from "./loaders";
 
 /** As it is read; what of it is shown otherwise has a resolver of its own. */
 type ShownStatus = Omit<SyncStatus, "current" | "last" | "gaps"> & {
@@ -151,44 +147,6 @@ export class ConnectionResolver {
   })
   connectionStatusChanged(@Ctx() context: EventContext): Promise<Connection> {
     return this.connection(context);
-  }
-}
-
-@Resolver(() => VisibilityReport)
-export class VisibilityResolver {
-  @FieldResolver(() => [OwnerVisibility], { complexity: asMany(100), description: "Most deals first; the first 500." })
-  byOwner(@Root() { byOwner }: Visibility): SeenDeals[] {
-    return byOwner;
-  }
-
-  @FieldResolver(() => [PipelineVisibility], { description: "Most deals first." })
-  byPipeline(@Root() { byPipeline }: Visibility): SeenDeals[] {
-    return byPipeline;
-  }
-
-  @FieldResolver(() => [CrmUser], {
-    complexity: asMany(100),
-    description:
-      "Active users of the CRM of whom no deal, person or organization is seen: often a group that the authorizing user may not see. The first 500.",
-  })
-  unseenUsers(@Root() { unseenIds }: Visibility, @Ctx() { loaders }: EventContext): Promise<CrmUserRow[]> {
-    return recordsOf(loaders.user, unseenIds);
-  }
-}
-
-@Resolver(() => OwnerVisibility)
-export class OwnerVisibilityResolver {
-  @FieldResolver(() => CrmUser, { nullable: true, description: "null: records whose owner is not known." })
-  owner(@Root() { crmId }: SeenDeals, @Ctx() { loaders }: EventContext): Promise<CrmUserRow | null> {
-    return recordOf(loaders.user, crmId);
-  }
-}
-
-@Resolver(() => PipelineVisibility)
-export class PipelineVisibilityResolver {
-  @FieldResolver(() => Pipeline, { nullable: true, description: "null: of pipelines that could not be read." })
-  pipeline(@Root() { crmId }: SeenDeals, @Ctx() { loaders }: EventContext): Promise<PipelineRow | null> {
-    return recordOf(loaders.pipeline, crmId);
   }
 }
 

@@ -11,16 +11,16 @@ import {
   Subscription,
   UseMiddleware,
 } from "type-graphql";
+import { inWords } from "../briefing/journal";
 import type { QuietSignal as Signal } from "../briefing/quiet/facts";
 import { judge, type LastInteraction, lastInteraction, nothingKnown } from "../briefing/quiet/judge";
 import { flippedDeal } from "../briefing/quiet/verdict";
 import type { InteractionRow } from "../briefing/records";
 import { holdsAt, type SnoozeRefusal } from "../briefing/snoozing";
 import { SILENCE_CHANGED } from "../database/between-processes";
-import type { OrganizationRow, PersonRow } from "../entities/contact";
-import type { ActivityRow, NoteHead } from "../entities/context-record";
 import type { CrmUserRow, PipelineRow, StageRow } from "../entities/crm-company";
 import type { DealRow } from "../entities/deal";
+import type { ActivityRow, NoteHead, OrganizationRow, PersonRow } from "../entities/records";
 import type { Outcome } from "../platform/errors";
 import { asMany } from "../schema/base";
 import { Activity, CrmUser, Note, Pipeline, Stage } from "../schema/crm";
@@ -29,12 +29,9 @@ import { Deal, DealChange, DealResult, DealSuccess, type Money, Organization, Pe
 import type { Refusal } from "../schema/refusal";
 import type { EventContext, OperationContext } from "./context";
 import { crmIdIn, crmUrl, First, nestedSize, presentRefusal, recordIn, refuseInvalidInput } from "./inputs";
-import { changesOf, recordOf } from "./loaders";
+import { recordOf } from "./loaders";
 
-async function settled(
-  context: OperationContext,
-  outcome: Outcome<DealRow, SnoozeRefusal>,
-): Promise<DealSuccess | Refusal> {
+async function settled(context: OperationContext, outcome: Outcome<DealRow, SnoozeRefusal>) {
   context.renew();
   if (!outcome.ok) return presentRefusal(outcome);
   return Object.assign(new DealSuccess(), { deal: outcome.value });
@@ -170,13 +167,14 @@ export class DealResolver {
       "What the syncs saw change, newest first. The history begins with the connection, or with the first sync that showed " +
       "the deal, and goes back 400 days.",
   })
-  changes(
+  async changes(
     @Root() { crmId }: DealRow,
     @First(20) first: number | null,
     @Arg("since", () => Date, { nullable: true, description: "What was seen then or later." }) since: Date | undefined,
     @Ctx() { loaders }: OperationContext,
   ): Promise<DealChange[]> {
-    return changesOf(loaders, { dealId: crmId, first: nestedSize(first ?? 20), since: since ?? null });
+    const entries = await loaders.changes.load({ dealId: crmId, first: nestedSize(first ?? 20), since: since ?? null });
+    return inWords(entries, loaders);
   }
 
   @FieldResolver(() => Snooze, { nullable: true, description: "null while it is not snoozed." })
@@ -213,10 +211,9 @@ async function personOf(
   { activity, note, attendees }: OperationContext["loaders"],
 ): Promise<number | null> {
   if (meetingId !== null) {
-    const buyers = (await attendees.load(meetingId)).filter(({ side }) => side === "BUYER");
-    return buyers.find(({ personId }) => personId !== null)?.personId ?? null;
+    const ids = (await attendees.load(meetingId)).map(({ side, personId }) => (side === "BUYER" ? personId : null));
+    return ids.find((id) => id !== null) ?? null;
   }
-  if (crmId === null) return null;
-  if (kind === "ACTIVITY") return (await activity.load(crmId))?.personId ?? null;
-  return kind === "NOTE" ? ((await note.load(crmId))?.personId ?? null) : crmId;
+  const isRecord = crmId !== null && (kind === "ACTIVITY" || kind === "NOTE");
+  return isRecord ? ((await { ACTIVITY: activity, NOTE: note }[kind].load(crmId))?.personId ?? null) : crmId;
 }

@@ -3,9 +3,9 @@ import { Arg, Ctx, FieldResolver, Mutation, Resolver, Root, UseMiddleware } from
 import type { ShownField } from "../briefing/fields";
 import { readFieldMappings } from "../connections/field-mappings";
 import type { CrmField as LiveField } from "../crm/parsing/fields";
-import type { OrganizationRow, PersonRow } from "../entities/contact";
 import type { DealRow } from "../entities/deal";
 import type { MatchedEntity } from "../entities/meeting";
+import type { OrganizationRow, PersonRow } from "../entities/records";
 import type { FieldMappingHealth, FieldMappingRow } from "../entities/writeback";
 import type { Outcome } from "../platform/errors";
 import { CUSTOM_FIELDS, LIVE } from "../schema/base";

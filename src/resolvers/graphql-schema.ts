@@ -15,12 +15,7 @@ import { buildSchemaSync } from "type-graphql";
 import { DateTimeScalar } from "../schema/base";
 import { AuditResolver } from "./audit-resolver";
 import { BriefingResolver, MeetingMatchResolver, PersonMatchResolver } from "./briefing-resolver";
-import {
-  ConnectionResolver,
-  OwnerVisibilityResolver,
-  PipelineVisibilityResolver,
-  VisibilityResolver,
-} from "./connection-resolver";
+import { ConnectionResolver } from "./connection-resolver";
 import { DealResolver } from "./deal-resolver";
 import {
   DealFieldsResolver,
@@ -47,8 +42,14 @@ import {
   PipelineResolver,
   StageResolver,
 } from "./record-resolvers";
-import { DataGapResolver, SyncRunResolver } from "./sync-resolver";
-import { ViewerResolver } from "./viewer-resolver";
+import {
+  DataGapResolver,
+  OwnerVisibilityResolver,
+  PipelineVisibilityResolver,
+  SyncRunResolver,
+  ViewerResolver,
+  VisibilityResolver,
+} from "./sync-resolver";
 import { FieldWriteResolver, NoteWriteResolver } from "./writeback-resolver";
 
 /** Each subscription brings its own iterator; type-graphql wants a hub all the same, and this one is never used. */

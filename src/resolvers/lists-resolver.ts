@@ -16,9 +16,9 @@ import {
 } from "../briefing/lists/deal-list";
 import type { CopyScope } from "../database/database";
 import { MOST_COUNTED, type Page } from "../database/keyset";
-import type { OrganizationRow, PersonRow } from "../entities/contact";
 import type { DealRow } from "../entities/deal";
 import type { MeetingRow } from "../entities/meeting";
+import type { OrganizationRow, PersonRow } from "../entities/records";
 import { normalizeAddress } from "../platform/email-address";
 import { PageArgs, type RelayPage } from "../schema/base";
 import {

@@ -1,15 +1,6 @@
 import DataLoader from "dataloader";
 import { readFields, type ShownField } from "../briefing/fields";
-import {
-  type Asked,
-  type Entry,
-  type Named,
-  namedIn,
-  readChanges,
-  readPreviousMeetings,
-  type WordedChange,
-  worded,
-} from "../briefing/journal";
+import { type Asked, type Entry, readChanges, readPreviousMeetings } from "../briefing/journal";
 import { readAttendees, readMatches, readMeetings, whyOutdated } from "../briefing/meeting-rows";
 import type { ShownNote, ShownNotes } from "../briefing/notes";
 import type { CopyFacts, DealFacts } from "../briefing/quiet/facts";
@@ -248,21 +239,3 @@ export async function recordsOf<Row>(
 /** The reason why a meeting's match counts no more; null while it counts. */
 export const outdatedBecause = async ({ copy }: Pick<OperationContext, "copy">, match: MeetingMatchRow | undefined) =>
   whyOutdated((await copy())?.copyId ?? null, match);
-
-/** A deal's journal, with the names that this tenant may read. */
-export async function changesOf(loaders: Loaders, asked: Asked): Promise<WordedChange[]> {
-  const entries = await loaders.changes.load(asked);
-  const named = {
-    stage: loaders.stage,
-    user: loaders.user,
-    person: loaders.person,
-    organization: loaders.organization,
-  };
-  const names = new Map<string, string>();
-  const look = async ({ kind, id }: { kind: Named; id: number }) => {
-    const row = await named[kind].load(id);
-    if (row) names.set(`${kind} ${id}`, row.name);
-  };
-  await Promise.all(namedIn(entries).map(look));
-  return entries.map((entry) => worded(entry, (kind, id) => names.get(`${kind} ${id}`) ?? null));
-}

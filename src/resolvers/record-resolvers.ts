@@ -1,8 +1,7 @@
 import { Arg, Ctx, FieldResolver, ID, Query, Resolver, Root } from "type-graphql";
-import type { OrganizationRow, PersonRow } from "../entities/contact";
-import type { ActivityRow, NoteHead } from "../entities/context-record";
 import type { CrmUserRow, PipelineRow, StageRow } from "../entities/crm-company";
 import type { DealRow } from "../entities/deal";
+import type { ActivityRow, NoteHead, OrganizationRow, PersonRow } from "../entities/records";
 import { asMany, LARGE_VALUE } from "../schema/base";
 import { Activity, CrmUser, Note, Pipeline, Stage } from "../schema/crm";
 import { Deal, Organization, Person } from "../schema/records";

@@ -1,5 +1,8 @@
 import { Arg, Args, Ctx, FieldResolver, Float, Mutation, Query, Resolver, Root, Subscription } from "type-graphql";
+import { mayManageConnection } from "../auth/policies";
+import type { SeenDeals, Visibility } from "../connections/completeness";
 import { PROGRESS_CHANGED } from "../database/between-processes";
+import type { CrmUserRow, PipelineRow } from "../entities/crm-company";
 import {
   type GapSummary,
   SYNC_RESOURCES,
@@ -7,7 +10,9 @@ import {
   type SyncRunRow,
   type SyncStepRow,
 } from "../entities/sync-run";
-import { PageArgs, type RelayPage } from "../schema/base";
+import { asMany, PageArgs, type RelayPage } from "../schema/base";
+import { OwnerVisibility, PipelineVisibility, VisibilityReport } from "../schema/connection";
+import { CrmUser, Pipeline } from "../schema/crm";
 import type { Refusal } from "../schema/refusal";
 import {
   DataGap,
@@ -19,9 +24,11 @@ import {
   SyncRunConnection,
   SyncStep,
 } from "../schema/sync";
+import { Viewer } from "../schema/viewer";
 import { NEWEST_RUN, progressOf, readLatestRun, readRuns, readRunsById } from "../sync/run-history";
 import type { EventContext, OperationContext } from "./context";
 import { presentRefusal, relayPage } from "./inputs";
+import { recordOf, recordsOf } from "./loaders";
 
 @Resolver(() => SyncRun)
 export class SyncRunResolver {
@@ -86,5 +93,58 @@ export class DataGapResolver {
   @FieldResolver()
   expectedBy(@Root() { expectedBy }: GapSummary): Date | null {
     return expectedBy === null ? null : new Date(expectedBy);
+  }
+}
+
+@Resolver(() => VisibilityReport)
+export class VisibilityResolver {
+  @FieldResolver(() => [OwnerVisibility], { complexity: asMany(100), description: "Most deals first; the first 500." })
+  byOwner(@Root() { byOwner }: Visibility): SeenDeals[] {
+    return byOwner;
+  }
+
+  @FieldResolver(() => [PipelineVisibility], { description: "Most deals first." })
+  byPipeline(@Root() { byPipeline }: Visibility): SeenDeals[] {
+    return byPipeline;
+  }
+
+  @FieldResolver(() => [CrmUser], {
+    complexity: asMany(100),
+    description:
+      "Active users of the CRM of whom no deal, person or organization is seen: often a group that the authorizing user may not see. The first 500.",
+  })
+  unseenUsers(@Root() { unseenIds }: Visibility, @Ctx() { loaders }: EventContext): Promise<CrmUserRow[]> {
+    return recordsOf(loaders.user, unseenIds);
+  }
+}
+
+@Resolver(() => OwnerVisibility)
+export class OwnerVisibilityResolver {
+  @FieldResolver(() => CrmUser, { nullable: true, description: "null: records whose owner is not known." })
+  owner(@Root() { crmId }: SeenDeals, @Ctx() { loaders }: EventContext): Promise<CrmUserRow | null> {
+    return recordOf(loaders.user, crmId);
+  }
+}
+
+@Resolver(() => PipelineVisibility)
+export class PipelineVisibilityResolver {
+  @FieldResolver(() => Pipeline, { nullable: true, description: "null: of pipelines that could not be read." })
+  pipeline(@Root() { crmId }: SeenDeals, @Ctx() { loaders }: EventContext): Promise<PipelineRow | null> {
+    return recordOf(loaders.pipeline, crmId);
+  }
+}
+
+@Resolver(() => Viewer)
+export class ViewerResolver {
+  @Query(() => Viewer, { description: "Who is asking." })
+  async viewer(@Ctx() { actor, services }: OperationContext): Promise<Viewer> {
+    return {
+      userId: actor.userId,
+      tenantId: actor.tenant,
+      role: actor.role,
+      plan: actor.plan,
+      canManageConnection: mayManageConnection(actor),
+      connectRefusal: await services.connecting.refusal(actor),
+    };
   }
 }

@@ -22,11 +22,16 @@ import {
   WriteNoteResult,
   WriteNoteSuccess,
 } from "../schema/writeback";
-import type { OfCompany } from "../writeback/receipts";
-import { FIELD, NOTE, readReceipts } from "../writeback/receipts";
+import {
+  NEWEST_WRITE,
+  type OfCompany,
+  readReceipts,
+  readWrite,
+  readWrites,
+  type WrittenRow,
+} from "../writeback/look-ups";
+import { FIELD, NOTE } from "../writeback/receipts";
 import type { AskedTarget } from "../writeback/targets";
-import type { WrittenRow } from "../writeback/write-history";
-import { NEWEST_WRITE, readWrite, readWrites } from "../writeback/write-history";
 import type { EventContext, OperationContext } from "./context";
 import { decodeId, Input, presentRefusal, refuseInvalidInput, relayPage, uuidIn } from "./inputs";
 import { recordOf } from "./loaders";

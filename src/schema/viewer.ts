@@ -1,6 +1,6 @@
 import { Field } from "type-graphql";
 import type { ActorRole } from "../auth/actor";
-import type { AuditAction } from "../entities/audit-event";
+import type { AuditAction } from "../entities/tenant";
 import { apiEnum, connectionOf, ObjectType } from "./base";
 import { type RefusalCode, RefusalCodeEnum } from "./refusal";
 

@@ -10,7 +10,7 @@ import {
   MOVING_OF_ADDRESS,
   WAITING_IN_ALL,
   WAITING_OF_ADDRESS,
-} from "./connection-limits";
+} from "./bounds";
 
 /** The first groups of an IPv6 address name its network: whoever has one address of it has all of them. */
 const NETWORK_GROUPS = 4;

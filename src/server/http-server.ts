@@ -11,10 +11,18 @@ import { KeysUnavailableError } from "../auth/key-set";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
 import { createOperationContext, type OperationContext, type Services } from "../resolvers/context";
+import {
+  boundedDocument,
+  EXECUTION_OPTIONS,
+  HEADERS_WAIT_MS,
+  keptDocuments,
+  LATE_LOOK_MS,
+  REQUEST_WAIT_MS,
+  STILL_MS,
+  VALIDATION_OPTIONS,
+} from "./bounds";
 import { compiledExecution } from "./compiled-execution";
-import { HEADERS_WAIT_MS, LATE_LOOK_MS, REQUEST_WAIT_MS, STILL_MS } from "./connection-limits";
 import { ClientAddresses, Crowds } from "./crowds";
-import { boundedDocument, EXECUTION_OPTIONS, keptDocuments, VALIDATION_OPTIONS } from "./document-bounds";
 import { limitOperations } from "./limits";
 import { maskErrors, observeOperations, observeRequests } from "./masked-errors";
 import { MAX_TOKENS } from "./operation-size";

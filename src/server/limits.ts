@@ -4,7 +4,7 @@ import { BREAK, GraphQLError, Kind, type OperationDefinitionNode, OperationTypeN
 import { systemClock, timeLimit } from "../platform/clock";
 import { limitWork, workFor } from "../platform/work";
 import type { OperationContext } from "../resolvers/context";
-import { refusalOfVariables } from "./document-bounds";
+import { refusalOfVariables } from "./bounds";
 import { refusalOfSize, sizeOf } from "./operation-size";
 
 /** Operations of one tenant at work in this process; the rest wait, so that one tenant cannot take it all. */

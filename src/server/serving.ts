@@ -8,7 +8,7 @@ import type { QueueState } from "../database/jobs";
 import { codeOf, messageOf, ServiceError } from "../platform/errors";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
-import { LISTEN_BACKLOG } from "./connection-limits";
+import { LISTEN_BACKLOG } from "./bounds";
 
 /** How long answers ask clients to take a new connection elsewhere, before the listening ends. */
 const LEAVE_MS = 1_000;

@@ -1,5 +1,4 @@
 import type { Server as HttpServer } from "node:http";
-import type { Duplex } from "node:stream";
 import {
   type ExecutionArgs,
   type ExecutionResult,
@@ -15,7 +14,7 @@ import { KeysUnavailableError } from "../auth/key-set";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
 import { createOperationContext, type Services, SharedReads } from "../resolvers/context";
-import { BoundedSocket, Seats } from "./bounded-socket";
+import { BoundedSocket, refusalOf, refuse, Seats } from "./bounded-socket";
 import {
   CLOSE_WAIT_MS,
   type EndReason,
@@ -26,7 +25,7 @@ import {
   MAX_TENANT_SOCKETS,
   MAX_USER_SOCKETS,
   PING_MS,
-} from "./connection-limits";
+} from "./bounds";
 import type { Arrival, Crowds } from "./crowds";
 import { maskErrors } from "./masked-errors";
 import { readMessage, SharedSubscriptions, SubscriptionChecks, take, takeToken } from "./subscription-checks";
@@ -194,32 +193,4 @@ function refuseInit({ extra }: SocketContext, error: unknown, logger: Logger): n
 function endWithToken({ extra }: SocketContext, { expiresAt }: Actor): void {
   const end = () => extra.socket.close(CloseCode.Forbidden, "The token has ended");
   extra.tokenEnds = setTimeout(end, Math.max(0, expiresAt.getTime() - Date.now())).unref();
-}
-
-/**
- * Browsers do not guard sockets by origin, so the server must; a client that is no browser sends none. The page at the
- * redirect address signs users in and shows the connection, so its origin is the foreign one that needs sockets.
- */
-function isAllowed(origin: string | undefined, host: string | undefined, allowed: readonly string[]): boolean {
-  if (origin === undefined) return true;
-  if (!URL.canParse(origin)) return false;
-  return new URL(origin).host === host || allowed.includes(new URL(origin).origin);
-}
-
-/** @returns the status of an upgrade that is none of ours */
-function refusalOf(
-  url: string | undefined,
-  { origin, host }: { origin?: string; host?: string },
-  allowed: readonly string[],
-): string | null {
-  // Compared as text: a URL that does not parse would throw here, outside of every request.
-  if (url?.split("?")[0] !== "/graphql") return "404 Not Found";
-  return isAllowed(origin, host, allowed) ? null : "403 Forbidden";
-}
-
-/** The HTTP server no longer hears an upgrade's socket, and an error that nobody hears would end the process. */
-function refuse(socket: Duplex, status: string): void {
-  socket.on("error", () => socket.destroy());
-  socket.once("finish", () => socket.destroy());
-  socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\n\r\n`);
 }

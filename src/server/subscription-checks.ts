@@ -17,7 +17,7 @@ import type { SubscribePayload } from "graphql-ws";
 import type { Viewer } from "../auth/actor";
 import { EventStream, StateStream, share } from "../platform/streams";
 import { SHARED_MS } from "../resolvers/context";
-import { boundedDocument, keptDocuments, refusalOfVariables, VALIDATION_OPTIONS } from "./document-bounds";
+import { boundedDocument, keptDocuments, refusalOfVariables, VALIDATION_OPTIONS } from "./bounds";
 import type { FormatError } from "./masked-errors";
 import { MAX_EVENT_COST, MAX_EVENT_TOKENS, refusalOfSize, sizeOf } from "./operation-size";
 

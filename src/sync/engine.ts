@@ -1,10 +1,10 @@
 import type { Purpose } from "../connections/budget";
+import { readGaps } from "../connections/completeness";
 import { endTrouble, isTrouble, noteTrouble } from "../connections/connection";
 import { isFieldListDue, keepFieldList, noteAsked, readFieldList } from "../connections/field-lists";
-import { readGaps } from "../connections/known-gaps";
 import { PAGE_SIZE } from "../crm/api";
+import { ADDRESSES } from "../crm/calls";
 import { BudgetLowError, CrmError, stopBehind } from "../crm/errors";
-import { ADDRESSES } from "../crm/prices";
 import type { TenantScope } from "../database/database";
 import { isGivenUp } from "../database/session";
 import { SYNC_RESOURCES, type SyncResource, type SyncStepRow } from "../entities/sync-run";

@@ -1,6 +1,6 @@
 import { LessThan } from "typeorm";
+import { GAP_CODE_OF } from "../connections/completeness";
 import { ConnectionGoneError, NeedsReauthorizationError } from "../connections/connection";
-import { GAP_CODE_OF } from "../connections/known-gaps";
 import type { CrmPage } from "../crm/api";
 import { CrmError, type CrmFailure, explain, stopBehind } from "../crm/errors";
 import { OAuthError } from "../crm/oauth";

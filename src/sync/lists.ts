@@ -3,10 +3,9 @@ import type { CrmApi, CrmPage, PageRequest } from "../crm/api";
 import type { CrmEntity } from "../crm/parsing/fields";
 import type * as crm from "../crm/parsing/records";
 import type { CopyScope } from "../database/database";
-import { OrganizationRow, PersonRow } from "../entities/contact";
-import { ActivityRow, NoteRow } from "../entities/context-record";
 import { CrmUserRow, PipelineRow, StageRow } from "../entities/crm-company";
 import { DealRow } from "../entities/deal";
+import { ActivityRow, NoteRow, OrganizationRow, PersonRow } from "../entities/records";
 import type { SyncResource } from "../entities/sync-run";
 import * as write from "./writers";
 

@@ -1,5 +1,5 @@
+import { ADDRESSES } from "../crm/calls";
 import type { CrmDeal } from "../crm/parsing/records";
-import { ADDRESSES } from "../crm/prices";
 import type { CopyScope } from "../database/database";
 import { type MatchedEntity, MeetingMatchRow } from "../entities/meeting";
 import type { SyncKind } from "../entities/sync-run";

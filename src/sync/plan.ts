@@ -1,5 +1,5 @@
 import { PAGE_SIZE } from "../crm/api";
-import { ADDRESSES } from "../crm/prices";
+import { ADDRESSES } from "../crm/calls";
 import { MAIN_LISTS as MAIN, type SyncListRow, type SyncPassRow } from "../entities/sync-list";
 import type { SyncKind, SyncResource } from "../entities/sync-run";
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../platform/clock";

@@ -4,7 +4,7 @@ import { mustWaitToSync, recordAudit, refusalToSync, refusedByPolicy } from "../
 import type { Budget } from "../connections/budget";
 import { BATCH } from "../connections/budget-rules";
 import { connectedCopyId, lockConnection, NEEDS_REAUTHORIZATION, NOT_CONNECTED } from "../connections/connection";
-import { ADDRESSES } from "../crm/prices";
+import { ADDRESSES } from "../crm/calls";
 import type { CopyScope, Database, TenantScope } from "../database/database";
 import { enqueueJob, hasLiveJob, type JobKind } from "../database/jobs";
 import { ConnectionRow, SyncedCopyRow } from "../entities/connection";

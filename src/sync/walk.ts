@@ -91,7 +91,8 @@ async function* readPages(context: RunContext, resource: ListResource, state: Li
   for (;;) {
     const committed = context.metrics?.syncPages.startTimer({ resource });
     const askedAt = context.clock();
-    const page = await readPage(context, resource, state, pass, cursor).catch((error: unknown) => {
+    const asked = LISTS[resource].read(context.apis[state.payer], { cursor, updatedSince: pass.updatedSince });
+    const page = await asked.catch((error: unknown) => {
       if (isCheckpoint && isOfCursor(error) && !rests(pass, askedAt)) return null;
       throw error;
     });
@@ -110,16 +111,6 @@ async function* readPages(context: RunContext, resource: ListResource, state: Li
     isCheckpoint = false;
     cursor = page.next;
   }
-}
-
-function readPage(
-  { apis }: RunContext,
-  resource: ListResource,
-  { payer }: ListState,
-  { updatedSince }: Pass,
-  cursor: string | null,
-): Promise<CrmPage<{ id: number }>> {
-  return LISTS[resource].read(apis[payer], { cursor, updatedSince });
 }
 
 /**

@@ -10,10 +10,9 @@ import {
 import type * as crm from "../crm/parsing/records";
 import type { CopyScope } from "../database/database";
 import { jsonRows, type Synced, type UpsertOptions, upsertPage, type WrittenRow } from "../database/upsert";
-import { OrganizationRow, PersonRow } from "../entities/contact";
-import { ActivityRow, NOTE_UPSERT, NoteRow, noteRow } from "../entities/context-record";
 import { CrmUserRow, PipelineRow, StageRow } from "../entities/crm-company";
 import { DealRow } from "../entities/deal";
+import { ActivityRow, NOTE_UPSERT, NoteRow, noteRow, OrganizationRow, PersonRow } from "../entities/records";
 import { mailboxOf, mailDomainOf, normalizeAddress, websiteDomainOf } from "../platform/email-address";
 
 export interface Written {

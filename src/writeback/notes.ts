@@ -7,7 +7,7 @@ import type { CrmNote } from "../crm/parsing/records";
 import { notifyOf, WRITE_SETTLED } from "../database/between-processes";
 import type { CopyScope, TenantScope } from "../database/database";
 import { jsonRows, upsertPage } from "../database/upsert";
-import { NOTE_UPSERT, NoteRow, noteRow } from "../entities/context-record";
+import { NOTE_UPSERT, NoteRow, noteRow } from "../entities/records";
 import { NoteWriteRow } from "../entities/writeback";
 import { accepted, type Outcome, refused } from "../platform/errors";
 import { safeHtml } from "../platform/safe-html";

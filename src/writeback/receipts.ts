@@ -35,7 +35,7 @@ export interface WriteKind<Row extends WriteReceipt> {
   lookedForMs: number;
   /** What a receipt says while it is UNKNOWN. */
   lookedFor: string;
-  /** From where it becomes WRITTEN. */
+  /** From where it becomes WRITTEN, besides SENDING. */
   writtenFrom: readonly StoredWriteState[];
 }
 
@@ -53,7 +53,7 @@ export const NOTE: WriteKind<NoteWriteRow> = {
     "The CRM's answer was lost, so the note may or may not be there. It is looked for in the CRM by its last line for " +
     "a day, then among the notes that syncs read, and never sent again; while the CRM is disconnected or needs re-authorization, that waits for the same company.",
   // A note that was seen is there, whatever was thought before.
-  writtenFrom: ["SENDING", "UNKNOWN", "FAILED"],
+  writtenFrom: ["UNKNOWN", "FAILED"],
 };
 
 export const FIELD: WriteKind<FieldWriteRow> = {
@@ -69,7 +69,7 @@ export const FIELD: WriteKind<FieldWriteRow> = {
   lookedFor:
     "The CRM's answer was lost, so the value may or may not be there. The record is read again to find out, and nothing " +
     "is sent; while the CRM is disconnected or needs re-authorization, that waits for the same company.",
-  writtenFrom: ["SENDING", "UNKNOWN"],
+  writtenFrom: ["UNKNOWN"],
 };
 
 /** The receipts of an idempotency key, in the order sent; none where the key is new. */
@@ -80,29 +80,6 @@ export function findReceipts<Row extends WriteReceipt>(
 ): Promise<Row[]> {
   const sql = `SELECT * FROM ${table} WHERE tenant_id = $1 AND idempotency_key = $2 ORDER BY ${oneForEach}`;
   return entities(row, sql, [tenantId, idempotencyKey]);
-}
-
-/** Whether the record that a receipt names is one of the CRM company that is connected now. */
-export type OfCompany = { of_present_company: boolean };
-
-const OF_PRESENT_COMPANY = `EXISTS (
-  SELECT 1 FROM connection c
-  JOIN synced_copy s ON s.tenant_id = $1 AND s.id = c.copy_id
-  WHERE c.tenant_id = $1 AND s.crm_company_id = w.crm_company_id) AS of_present_company`;
-
-/** Receipts by their ids, those of one user or (`by` null) everybody's. */
-export function readReceipts<Row extends WriteReceipt>(
-  { tenantId, entities }: TenantScope,
-  { row, table }: WriteKind<Row>,
-  ids: readonly string[],
-  by: string | null = null,
-): Promise<(Row & OfCompany)[]> {
-  return entities<Row, OfCompany>(
-    row,
-    `SELECT w.*, ${OF_PRESENT_COMPANY} FROM ${table} w
-     WHERE w.tenant_id = $1 AND w.id = ANY ($2) AND ($3::text IS NULL OR w.requested_by = $3)`,
-    [tenantId, ids, by],
-  );
 }
 
 /** What all receipts of one call share. */
@@ -187,7 +164,6 @@ export async function settle<Row extends WriteReceipt>(
   const { tenantId, entities } = scope;
   const { state } = outcome;
   const isUnknown = state === "UNKNOWN";
-  const from = { WRITTEN: kind.writtenFrom, FAILED: ["SENDING", "UNKNOWN"], UNKNOWN: ["SENDING"] }[state];
   const failure = state === "FAILED" ? outcome.failure : null;
   const code = isUnknown ? "ANSWER_LOST" : (failure?.code ?? null);
   const message = isUnknown ? kind.lookedFor : failure && sentenceOf(failure);
@@ -195,21 +171,23 @@ export async function settle<Row extends WriteReceipt>(
   const settledAt = isUnknown ? null : now;
   const crmNoteId = state === "WRITTEN" ? (outcome.crmNoteId ?? null) : null;
   const isNote = kind.table === "note_write";
-  const [changed] = await entities<Row, { state_before: StoredWriteState }>(
-    kind.row,
-    `UPDATE ${kind.table} w SET state = $3, error_code = $4, error_message = $5, sent_at = coalesce(sent_at, $6),
-       settled_at = $7, next_look_up_at = $8${isNote ? ", crm_note_id = $10" : ""}
-     FROM (SELECT id, state FROM ${kind.table} WHERE tenant_id = $1 AND id = $2 FOR UPDATE) before
-     WHERE w.tenant_id = $1 AND w.id = before.id AND before.state = ANY ($9) RETURNING w.*, before.state AS state_before`,
-    [tenantId, id, state, code, message, now, settledAt, nextLookUpAt, from, ...(isNote ? [crmNoteId] : [])],
-  );
-  if (changed) {
-    // From SENDING, whoever sent it is answered.
-    if (!isUnknown && changed.state_before !== "SENDING") await notifyOf(scope, WRITE_SETTLED, [id]);
-    // It is no part of a receipt, which is answered alike to all who asked for the write.
-    Reflect.deleteProperty(changed, "state_before");
+  const changeFrom = (from: readonly StoredWriteState[]) =>
+    entities(
+      kind.row,
+      `UPDATE ${kind.table} SET state = $3, error_code = $4, error_message = $5, sent_at = coalesce(sent_at, $6),
+         settled_at = $7, next_look_up_at = $8${isNote ? ", crm_note_id = $10" : ""}
+       WHERE tenant_id = $1 AND id = $2 AND state = ANY ($9) RETURNING *`,
+      [tenantId, id, state, code, message, now, settledAt, nextLookUpAt, from, ...(isNote ? [crmNoteId] : [])],
+    );
+  // From SENDING, whoever sent it is answered; later, who asked for it is told.
+  let [changed] = await changeFrom(["SENDING"]);
+  if (!changed && !isUnknown) {
+    [changed] = await changeFrom(state === "WRITTEN" ? kind.writtenFrom : ["UNKNOWN"]);
+    if (changed) await notifyOf(scope, WRITE_SETTLED, [id]);
   }
-  const receipt = changed ?? (await readReceipts(scope, kind, [id]))[0];
+  const [receipt] = changed
+    ? [changed]
+    : await entities(kind.row, `SELECT * FROM ${kind.table} WHERE tenant_id = $1 AND id = $2`, [tenantId, id]);
   if (!receipt) throw new Error(`receipt ${id} was made and is not there`);
   if (isUnknown && receipt.state === "UNKNOWN" && nextLookUpAt) await enqueueLookUp(scope, kind, id, nextLookUpAt);
   return receipt;

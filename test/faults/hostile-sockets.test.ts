@@ -10,7 +10,7 @@ import {
   UNPROVEN_MESSAGES,
   USER_MESSAGES_A_MINUTE,
   WAITING_OF_ADDRESS,
-} from "../../src/server/connection-limits";
+} from "../../src/server/bounds";
 import { type ActorClaims, tokenFor } from "../support/actors";
 import { CONTINUED, frame, message, PING, PONG, RawPeer, TEXT, times, upgrade } from "../support/frames";
 import type { Service } from "../support/service";

@@ -9,12 +9,11 @@ const OF_TENANTS = [...UP.matchAll(/^CREATE TABLE (\w+) \(\n {2}tenant_id /gm)].
 
 /** Work that begins with no tenant, through `acrossTenants`; each gives the tenants of what it finds, or counts. */
 const ACROSS_TENANTS = [
-  ["auth/policies.ts", "SELECT DISTINCT tenant_id"],
+  ["database/jobs.ts", "SELECT DISTINCT tenant_id"],
   ["briefing/quiet/boundaries.ts", "SELECT min(holds_from)"],
   ["briefing/quiet/boundaries.ts", 'SELECT tenant_id AS "tenantId"'],
   ["briefing/quiet/rejudging.ts", "WITH rejudged"],
   ["connections/grants.ts", "WITH idle"],
-  ["connections/journal.ts", "SELECT DISTINCT tenant_id"],
   ["connections/copies.ts", "WITH retired"],
   ["connections/credentials.ts", "SELECT tenant_id FROM credential"],
   ["sync/schedule.ts", "WITH late"],

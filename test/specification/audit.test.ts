@@ -1,6 +1,7 @@
 import { pino } from "pino";
-import { KEPT_MS, recordAudit, sweepAudit } from "../../src/auth/policies";
+import { recordAudit, sweepAudit } from "../../src/auth/policies";
 import { Database } from "../../src/database/database";
+import { KEPT_MS } from "../../src/database/jobs";
 import { createLogger, type Logger } from "../../src/platform/logger";
 import { tokenFor } from "../support/actors";
 import { leaked } from "../support/dump";

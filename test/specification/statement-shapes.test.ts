@@ -1,8 +1,9 @@
 import { randomUUID } from "node:crypto";
-import { readAsOf, readGapsOfBriefing } from "../../src/briefing/meeting-rows";
+import { readGapsOfBriefing } from "../../src/briefing/meeting-rows";
 import { ShownNotes } from "../../src/briefing/notes";
 import { readQuietFacts } from "../../src/briefing/quiet/read-quiet";
 import { readTimelines } from "../../src/briefing/records";
+import { readAsOf } from "../../src/connections/completeness";
 import { type CopyScope, Database, reachOf } from "../../src/database/database";
 import { createLogger } from "../../src/platform/logger";
 import { readRunStatus } from "../../src/sync/run-history";

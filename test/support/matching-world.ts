@@ -1,6 +1,5 @@
 import type {
   ActivityFact,
-  ChoiceFact,
   CopyFacts,
   DealFact,
   DomainFact,
@@ -9,6 +8,7 @@ import type {
   PersonFact,
   UserFact,
 } from "../../src/briefing/matching/facts";
+import type { ChoiceFact } from "../../src/briefing/matching/match";
 import { cancelled, type Match, match } from "../../src/briefing/matching/match";
 import { mailDomainOf, normalizeAddress, websiteDomainOf } from "../../src/platform/email-address";
 

@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { setImmediate as turn } from "node:timers/promises";
 import { WebSocketServer } from "ws";
 import { Allowance, BoundedSocket } from "../../src/server/bounded-socket";
-import { type EndReason, MAX_UNREAD_BYTES } from "../../src/server/connection-limits";
+import { type EndReason, MAX_UNREAD_BYTES } from "../../src/server/bounds";
 import { RawPeer } from "../support/frames";
 
 // Planted and seen red: nothing asked before a write.

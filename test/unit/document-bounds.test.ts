@@ -10,12 +10,7 @@ import {
   visit,
 } from "graphql";
 import { buildGraphQLSchema } from "../../src/resolvers/graphql-schema";
-import {
-  boundedDocument,
-  keptDocuments,
-  refusalOfVariables,
-  VALIDATION_OPTIONS,
-} from "../../src/server/document-bounds";
+import { boundedDocument, keptDocuments, refusalOfVariables, VALIDATION_OPTIONS } from "../../src/server/bounds";
 import { isFitting } from "../../src/server/operation-size";
 import { SubscriptionChecks } from "../../src/server/subscription-checks";
 import { HOSTILE_DOCUMENTS, parsed } from "../support/hostile-documents";

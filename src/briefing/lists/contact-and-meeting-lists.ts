@@ -8,8 +8,8 @@ import {
   type SortKey,
   type Step,
 } from "../../database/keyset";
-import { OrganizationRow, PersonRow } from "../../entities/contact";
 import { type MeetingMatchStatus, MeetingRow } from "../../entities/meeting";
+import { OrganizationRow, PersonRow } from "../../entities/records";
 import { isMatched } from "../records";
 
 /** The CRM counts its ids up, and they never change: a name may, and may be of any length (decision 0026). */

@@ -1,13 +1,6 @@
 import type { AttendeeSide, MatchStatus, OrganizationRule, PersonRule } from "../../entities/meeting";
 import { companyDomainOf, domainOf, isRoleAddress, localPartOf, mailboxOf } from "../../platform/email-address";
-import {
-  type AttendeeFact,
-  type CopyFacts,
-  type DomainFact,
-  type MeetingFact,
-  type PersonFact,
-  standingAt,
-} from "./facts";
+import { type CopyFacts, type DomainFact, type MeetingFact, type PersonFact, standingAt } from "./facts";
 
 /**
  * Addresses that makers of notetakers tell their users to invite. Whole domains are not listed: their makers are
@@ -118,13 +111,6 @@ export function matchAttendees(meeting: MeetingFact, facts: CopyFacts): Attendee
     const person = facts.persons.find(({ crmId }) => crmId === match.personId) ?? null;
     return { position, ...match, ...companyOf(address, person, facts.domains) };
   });
-}
-
-/** The attendees behind whom more than a shared address stands: only these may decide on a deal. */
-export function decidingPositions(attendees: readonly AttendeeFact[]): ReadonlySet<number> {
-  return new Set(
-    attendees.filter(({ address }) => address !== null && !isRoleAddress(address)).map(({ position }) => position),
-  );
 }
 
 const NOT_AN_ADDRESS = nobody("IGNORED", "This is not an e-mail address.");

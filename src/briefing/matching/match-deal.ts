@@ -1,6 +1,5 @@
 import type { DealRule, MeetingMatchStatus, StoredDealCandidate } from "../../entities/meeting";
-import type { Candidate } from "./deal-candidates";
-import type { Standing } from "./facts";
+import type { Candidate, Standing } from "./facts";
 
 export interface DealMatch {
   status: MeetingMatchStatus;

@@ -1,9 +1,17 @@
-import type { MatchedEntity } from "../../entities/meeting";
+import type { DealRule, MatchedEntity } from "../../entities/meeting";
 import { mailboxOf } from "../../platform/email-address";
-import { findCandidates } from "./deal-candidates";
-import type { ChoiceFact, CopyFacts, MatchedList, MeetingFact } from "./facts";
+import { type CopyFacts, findCandidates, type MatchedList, type MeetingFact } from "./facts";
 import { type AttendeeMatch, FREE_MAIL, matchAttendees, NO_COMPANY } from "./match-attendees";
 import { type DealMatch, matchDeal, nobodyKnown, none } from "./match-deal";
+
+/** The deal that no rule may change: a user chose it, or a note or field was written by the match. */
+export interface ChoiceFact {
+  dealId: number;
+  /** Whether the deal is in the copy that is connected now. */
+  isThere: boolean;
+  /** What the match said when something was written by it; null: a user chose. */
+  written: { rule: DealRule | null; reason: string } | null;
+}
 
 interface MatchedId {
   entity: MatchedEntity;

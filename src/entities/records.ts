@@ -1,20 +1,23 @@
-import { Column, Entity, Index } from "typeorm";
-import { OfRecord } from "./tenant";
+import { Column, Entity, Index, PrimaryColumn } from "typeorm";
+import { OfCopy, OfRecord } from "./tenant";
 
-@Entity("activity")
-@Index("activity_by_deal", ["tenantId", "copyId", "dealId", "happenedAt"])
-@Index("activity_by_person", ["tenantId", "copyId", "personId", "happenedAt"])
-@Index("activity_by_organization", ["tenantId", "copyId", "organizationId", "happenedAt"])
-export class ActivityRow extends OfRecord {
-  @Column("text")
-  subject!: string;
-
-  @Column("text")
-  type!: string;
-
+/** What somebody of the company owns, with fields of the company's own. */
+export abstract class OwnedRecord extends OfRecord {
   @Column("bigint", { nullable: true })
   ownerId!: number | null;
 
+  @Column("timestamptz", { nullable: true })
+  addTime!: Date | null;
+
+  @Column("timestamptz", { nullable: true })
+  updateTime!: Date | null;
+
+  @Column("jsonb")
+  customFields!: Record<string, unknown>;
+}
+
+/** What hangs on records of others. */
+abstract class AttachedRecord extends OfRecord {
   @Column("bigint", { nullable: true })
   dealId!: number | null;
 
@@ -23,6 +26,24 @@ export class ActivityRow extends OfRecord {
 
   @Column("bigint", { nullable: true })
   organizationId!: number | null;
+
+  @Column("timestamptz", { nullable: true })
+  updateTime!: Date | null;
+}
+
+@Entity("activity")
+@Index("activity_by_deal", ["tenantId", "copyId", "dealId", "happenedAt"])
+@Index("activity_by_person", ["tenantId", "copyId", "personId", "happenedAt"])
+@Index("activity_by_organization", ["tenantId", "copyId", "organizationId", "happenedAt"])
+export class ActivityRow extends AttachedRecord {
+  @Column("text")
+  subject!: string;
+
+  @Column("text")
+  type!: string;
+
+  @Column("bigint", { nullable: true })
+  ownerId!: number | null;
 
   @Column("bigint", { array: true })
   participantIds!: number[];
@@ -46,16 +67,13 @@ export class ActivityRow extends OfRecord {
 
   @Column("timestamptz", { nullable: true })
   addTime!: Date | null;
-
-  @Column("timestamptz", { nullable: true })
-  updateTime!: Date | null;
 }
 
 @Entity("note")
 @Index("note_by_deal", ["tenantId", "copyId", "dealId", "addTime"])
 @Index("note_by_person", ["tenantId", "copyId", "personId", "addTime"])
 @Index("note_by_organization", ["tenantId", "copyId", "organizationId", "addTime"])
-export class NoteRow extends OfRecord {
+export class NoteRow extends AttachedRecord {
   /** HTML as the CRM holds it, or its beginning: never shown unsanitized. */
   @Column("text")
   content!: string;
@@ -80,20 +98,8 @@ export class NoteRow extends OfRecord {
   @Column("bigint", { nullable: true })
   authorId!: number | null;
 
-  @Column("bigint", { nullable: true })
-  dealId!: number | null;
-
-  @Column("bigint", { nullable: true })
-  personId!: number | null;
-
-  @Column("bigint", { nullable: true })
-  organizationId!: number | null;
-
   @Column("timestamptz")
   addTime!: Date;
-
-  @Column("timestamptz", { nullable: true })
-  updateTime!: Date | null;
 }
 
 /** Set beside each new content of a note: what was kept of the old content is none of the new. */
@@ -126,3 +132,73 @@ export const NOTE_UPSERT = { silent: Object.keys(NOTHING_SHOWN) };
 
 /** A note without its content. */
 export type NoteHead = Omit<NoteRow, "content" | "truncated" | keyof typeof NOTHING_SHOWN>;
+
+/** An e-mail address or phone number as the CRM holds it. */
+interface ContactValue {
+  value: string;
+  label: string | null;
+  primary: boolean;
+}
+
+@Entity("person")
+@Index("person_by_organization", ["tenantId", "copyId", "organizationId"])
+@Index("person_with_mail", ["tenantId", "copyId"], {
+  where: "last_incoming_mail_time IS NOT NULL OR last_outgoing_mail_time IS NOT NULL",
+})
+export class PersonRow extends OwnedRecord {
+  @Column("text")
+  name!: string;
+
+  @Column("bigint", { nullable: true })
+  organizationId!: number | null;
+
+  @Column("jsonb")
+  emails!: ContactValue[];
+
+  @Column("jsonb")
+  phones!: ContactValue[];
+
+  @Column("timestamptz", { nullable: true })
+  lastIncomingMailTime!: Date | null;
+
+  @Column("timestamptz", { nullable: true })
+  lastOutgoingMailTime!: Date | null;
+}
+
+/** Each address of each person in the one spelling in which addresses are compared. */
+@Entity("person_address")
+@Index("person_address_by_person", ["tenantId", "copyId", "personId"])
+@Index("person_address_by_mailbox", ["tenantId", "copyId", "mailbox"])
+@Index("person_address_by_domain", ["tenantId", "copyId", "domain"])
+export class PersonAddressRow extends OfCopy {
+  @PrimaryColumn("text")
+  address!: string;
+
+  @PrimaryColumn("bigint")
+  personId!: number;
+
+  /** The address without what a mail program adds to it (`mailboxOf`). */
+  @Column("text")
+  mailbox!: string;
+
+  /** The registrable domain, also where it is a mail provider's. */
+  @Column("text", { nullable: true })
+  domain!: string | null;
+}
+
+@Entity("organization")
+@Index("organization_by_website_domain", ["tenantId", "copyId", "websiteDomain"])
+export class OrganizationRow extends OwnedRecord {
+  @Column("text")
+  name!: string;
+
+  @Column("text", { nullable: true })
+  address!: string | null;
+
+  @Column("text", { nullable: true })
+  website!: string | null;
+
+  /** The company's domain in `website`. */
+  @Column("text", { nullable: true })
+  websiteDomain!: string | null;
+}
