@@ -14,7 +14,7 @@ import { forEachLogged } from "../platform/work";
 export type DealChange = Pick<DealChangeRow, "dealId" | "kind" | "was" | "became"> & { seenAt?: Date };
 
 /** Long enough for "since last year". */
-const KEPT_MS = 400 * DAY_MS;
+export const KEPT_MS = 400 * DAY_MS;
 /** Entries deleted of a tenant in one sweep: little work at a time, often. */
 const BATCH = 1_000;
 const TENANTS_A_SWEEP = 100;
@@ -45,6 +45,18 @@ export const JOURNALED: readonly { kind: DealChangeKind; sql: string }[] = [
   { kind: "ORGANIZATION", sql: "t.organization_id::text" },
   { kind: "TITLE", sql: "t.title" },
 ];
+
+/** A deal whose close date was moved later so often is pushed by any count; what came before adds nothing. */
+export const MOST_PUSHES = 100;
+
+/**
+ * SQL: when a close date of a deal `d` was seen to be a later day than before, the newest. The words are those of the index
+ * that has these entries alone. As text days are in their order; one that was set or taken away is no later one.
+ */
+export const PUSHES = `SELECT t.seen_at FROM deal_change t
+  WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.deal_id BETWEEN d.crm_id AND d.crm_id
+    AND t.kind = 'CLOSE_DATE' AND t.became > t.was COLLATE "C"
+  ORDER BY t.deal_id DESC, t.seen_at DESC LIMIT ${MOST_PUSHES}`;
 
 /** A new deal has no history. */
 export function changesOf({ id, told }: WrittenRow): DealChange[] {
