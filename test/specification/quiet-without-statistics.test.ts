@@ -33,6 +33,9 @@ const FILL = [
   `INSERT INTO deal_change (tenant_id, copy_id, deal_id, seen_at, kind, was, became)
    SELECT $1, 1, g, ${at("c")}, CASE WHEN c < 60 THEN 'CLOSE_DATE' ELSE 'VALUE' END, '2026-10-02', CASE WHEN c < 3 THEN '2026-10-03' ELSE '2026-10-01' END
    FROM ${each} CROSS JOIN generate_series(1, 120) c WHERE g <= ${MATCHED}`,
+  // Of deals that nobody asks of.
+  `INSERT INTO rejected_record (tenant_id, copy_id, resource, record_key, reason, payload, deal_id, since, seen_at)
+   SELECT $1, 1, 'ACTIVITIES', g, '', jsonb_build_object('deal_id', g), g, now(), now() FROM ${each} WHERE g > ${MATCHED}`,
   `INSERT INTO note (tenant_id, copy_id, crm_id, content, deal_id, add_time) SELECT $1, 1, g, '', g, ${at("g % 50")} FROM ${each}`,
   `INSERT INTO meeting (tenant_id, id, external_id, title, starts_at, owner_email, owner_key, search_text, recorded_by, recorded_at)
    SELECT $1, md5(g::text)::uuid, g, '', ${at("g % 25 - 9")}, '', '', '', '', now() FROM ${each}`,
