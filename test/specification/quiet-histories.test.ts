@@ -12,7 +12,8 @@ import { BY_THE_API, DAY_MOVED, type Draw, draw, IN_THE_CRM, passing, pick, type
 import { type Service, startService } from "../support/service";
 import { connect, dataOf, noJobIsDue, recordMeeting, syncEnds } from "../support/stories";
 
-// Seen red with each of these forgotten: the deals that hang on deals, persons, activities, notes, stages or participants.
+// Seen red with each of these forgotten: the deals that hang on deals, persons, activities, notes, stages or participants; entries of
+// close dates. And with a verdict that hangs on a close date, whose change judges no deal.
 
 const DEEP = Boolean(process.env.DEEP);
 /** What a deal is judged by, as it was not seen at the look before, at an instant: there the stored verdict and the judge's. */
@@ -137,6 +138,7 @@ async function watch({ tenantId, copyId, rows }: CopyScope): Promise<void> {
   watched.days = shown;
 }
 
+/** The reason that no schedule has is judged from the journal as whoever watched the rows would count. */
 function isReasoned(found: QuietFacts, at: number): void {
   const judged = found.deals.map((facts) => {
     const { reasons } = judge(facts, { ...found.copy, readAt: at }, new Date(at));
@@ -147,7 +149,7 @@ function isReasoned(found: QuietFacts, at: number): void {
   met.pushed += counted.filter(([, is]) => is).length;
 }
 
-/** Whoever had no judge would count so. */
+/** By hand, from what was watched. */
 function isPushed({ dealId, isOpen, pipelineId, stageId }: FoundDeal, { standards }: QuietFacts): boolean {
   const own = (wanted: string, id: number | null) =>
     standards.thresholds.find(({ scope, crmId, code }) => code === PUSHED && scope === wanted && crmId === id)?.days;
