@@ -1,6 +1,6 @@
 import { judgeChanged, judgeDeals } from "../../src/briefing/quiet/stored-silence";
-import { type CopyScope, Database, type TenantScope } from "../../src/database/database";
 import { APPLICATION_ROLE } from "../../src/database/application-role";
+import { type CopyScope, Database, type TenantScope } from "../../src/database/database";
 import type { SyncResource } from "../../src/entities/sync-run";
 import { markRead } from "../support/copy";
 import { NOW } from "../support/quiet-facts";
