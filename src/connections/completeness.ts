@@ -1,5 +1,5 @@
 import type { CrmFailure } from "../crm/errors";
-import type { CopyScope } from "../database/database";
+import { type CopyScope, rowsOf } from "../database/database";
 import { MAIN_LISTS, SYNC_LISTS } from "../entities/sync-list";
 import type { GapCode, GapSummary } from "../entities/sync-run";
 import { DAY_MS } from "../platform/clock";
@@ -48,6 +48,20 @@ const unasked = (among: string) => `
   WHERE d.tenant_id = $1 AND d.copy_id = $2 AND d.participants_due AND NOT d.participants_known AND ${among.replaceAll("?", "d.crm_id")}
     AND NOT EXISTS (SELECT 1 FROM data_gap g
       WHERE g.tenant_id = $1 AND g.copy_id = $2 AND g.resource = 'DEAL_PARTICIPANTS' AND g.crm_id = d.crm_id)`;
+
+/** SQL: since when participants or activities of a deal `d` are missing: not answered when asked for, or in a form that cannot be read. */
+export const MISSING_OF_DEAL = `SELECT min(missing.since) FROM (
+    SELECT g.since FROM data_gap g
+    WHERE g.tenant_id = $1 AND g.copy_id = $2 AND g.resource IN ('DEAL_PARTICIPANTS', 'ACTIVITIES') AND g.crm_id IN (0, d.crm_id)
+    UNION ALL
+    SELECT r.since FROM ${rowsOf("rejected_record", "deal_id", "d.crm_id")} r WHERE r.resource = 'ACTIVITIES'
+  ) missing`;
+
+/** SQL: the oldest watermark of lists; null where one of them was never read to its end. */
+export const oldestOf = (
+  lists: readonly string[],
+) => `(SELECT CASE WHEN count(l.watermark) = ${lists.length} THEN min(l.watermark) END
+    FROM sync_list l WHERE l.tenant_id = $1 AND l.copy_id = $2 AND l.resource IN (${lists.map((list) => `'${list}'`)}))`;
 
 /** How many deals were asked for their participants since $3. */
 const ASKED = `

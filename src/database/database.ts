@@ -66,6 +66,9 @@ export interface CopyScope extends TenantScope {
 export const rowsOf = (table: string, column: string, value: string) =>
   `(SELECT * FROM ${table} t WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.${column} BETWEEN ${value} AND ${value} ORDER BY t.${column})`;
 
+/** SQL: an instant in milliseconds since 1970. */
+export const ms = (instant: string) => `(date_part('epoch', ${instant}) * 1000)::bigint`;
+
 /** Tenants whose ids a process remembers; one that is asked for again after that is one statement. */
 const MOST_KNOWN_TENANTS = 100_000;
 

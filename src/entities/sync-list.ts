@@ -106,7 +106,7 @@ export class MissedRecordRow extends OfListedRecord {
 
 /** A record that could not be read, kept aside with the reason. */
 @Entity("rejected_record")
-@Index("rejected_record_of_deal", { synchronize: false })
+@Index("rejected_record_of_deal", ["tenantId", "copyId", "dealId"], { where: "deal_id IS NOT NULL" })
 export class RejectedRecordRow extends OfList {
   @PrimaryColumn("text")
   recordKey!: string;
@@ -116,6 +116,10 @@ export class RejectedRecordRow extends OfList {
 
   @Column("jsonb")
   payload!: unknown;
+
+  /** The deal to which the CRM says it belongs, where that can be read. */
+  @Column("bigint", { nullable: true })
+  dealId!: number | null;
 
   /** When the CRM first showed it in a form that cannot be read. */
   @Column("timestamptz")

@@ -29,7 +29,7 @@ export abstract class OfRecord extends OfCopy {
   crmId!: number;
 }
 
-/** The reasons of silence of which a tenant may set the days. */
+/** The reasons of silence of which a tenant may set the days, or the times of CLOSE_DATE_PUSHED. */
 export type ThresholdCode =
   | "NO_RECENT_ACTIVITY"
   | "GHOSTED"
@@ -37,7 +37,8 @@ export type ThresholdCode =
   | "NO_NEXT_STEP"
   | "NEXT_STEP_OVERDUE"
   | "STALLED_IN_STAGE"
-  | "CLOSE_DATE_PASSED";
+  | "CLOSE_DATE_PASSED"
+  | "CLOSE_DATE_PUSHED";
 
 /** A tenant's own days for a reason of silence. */
 export interface OwnThreshold {

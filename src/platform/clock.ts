@@ -76,6 +76,9 @@ export function daysBetween(calendar: Calendar, from: number, to: number): numbe
   return days;
 }
 
+/** The day on which an instant lies, as YYYY-MM-DD. */
+export const dayOf = ({ zone }: Calendar, at: number) => new Date(at + offsetAt(zone, at)).toISOString().slice(0, 10);
+
 /** @param day its midnight in UTC */
 export const startOfDay = ({ zone }: Calendar, day: number) => instantOf(zone, day);
 

@@ -1,6 +1,6 @@
 import { ArrayMaxSize, ValidateNested } from "class-validator";
 import { Field, ID, InputType, Int } from "type-graphql";
-import { INWARD_TYPES, isThresholdCode, LEAST_DAYS, MOST_OWN_DAYS } from "../briefing/quiet/facts";
+import { INWARD_TYPES, isThresholdCode, LEAST_DAYS, MOST_OWN_DAYS, mostDays } from "../briefing/quiet/facts";
 import type { OwnThreshold, ThresholdCode } from "../entities/tenant";
 import { isTimeZone } from "../platform/clock";
 import { apiEnum, asMany, ObjectType } from "./base";
@@ -38,7 +38,9 @@ export class QuietThreshold {
   @Field(() => QuietReasonCodeEnum, { description: "The reason." })
   code!: ThresholdCode;
 
-  @Field(() => Int, { description: "Its days; business days where the tenant counts those." })
+  @Field(() => Int, {
+    description: "Its days, business days where the tenant counts those; of CLOSE_DATE_PUSHED how many times.",
+  })
   days!: number;
 }
 
@@ -83,9 +85,9 @@ const LONGEST_ZONE = 100;
 
 const daysFault = (days: unknown, within: object): string | null => {
   const code: unknown = Reflect.get(within, "code");
-  const least = typeof code === "string" && isThresholdCode(code) ? LEAST_DAYS[code] : 0;
-  const isRight = Number(days) >= least && Number(days) <= MOST_OWN_DAYS;
-  return isRight ? null : `must be from ${least} to ${MOST_OWN_DAYS}`;
+  const isKnown = typeof code === "string" && isThresholdCode(code);
+  const [least, most] = isKnown ? [LEAST_DAYS[code], mostDays(code)] : [0, MOST_OWN_DAYS];
+  return Number(days) >= least && Number(days) <= most ? null : `must be from ${least} to ${most}`;
 };
 
 @InputType({ description: "Of all deals, unless a pipeline or a stage is named." })
@@ -107,7 +109,8 @@ export class QuietThresholdInput {
 
   @Checked("days", daysFault)
   @Field(() => Int, {
-    description: "From 1, or 0 for NO_NEXT_STEP, NEXT_STEP_OVERDUE and CLOSE_DATE_PASSED, to 3650.",
+    description:
+      "From 1, or 0 for NO_NEXT_STEP, NEXT_STEP_OVERDUE and CLOSE_DATE_PASSED, to 3650; of CLOSE_DATE_PUSHED times, from 1 to 100.",
   })
   days!: number;
 }

@@ -25,6 +25,7 @@ export const QuietReasonCodeEnum = apiEnum<QuietReasonCode>("QuietReasonCode", "
   STALLED_IN_STAGE: "In its stage for longer than usual.",
   CRM_ROTTEN: "Past the days after which the CRM calls a deal in this stage rotten.",
   CLOSE_DATE_PASSED: "The expected close date is past.",
+  CLOSE_DATE_PUSHED: "Syncs saw the expected close date moved later several times.",
   OWNER_INACTIVE: "The owner is no longer active in the CRM.",
   DATA_STALE: "The synced copy is too old.",
   DATA_INCOMPLETE: "Something that the verdict needs could not be read.",
@@ -58,7 +59,8 @@ export class QuietReason {
 
   @Field(() => Date, {
     nullable: true,
-    description: "From when its days are counted; null where it has none or it is not known.",
+    description:
+      "From when its days are counted, of CLOSE_DATE_PUSHED when the first move was seen; null where it has none or it is not known.",
   })
   since!: Date | null;
 

@@ -136,11 +136,11 @@ export async function keepAside(
        DELETE FROM rejected_record x
        WHERE x.tenant_id = $1 AND x.copy_id = $2 AND x.resource = $3 AND x.record_key = ANY ($4::text[])
      )
-     INSERT INTO rejected_record AS x (tenant_id, copy_id, resource, record_key, reason, payload, since, seen_at)
-     SELECT $1, $2, $3, r.key, r.reason, coalesce(r.payload, 'null'), $6, $6
+     INSERT INTO rejected_record AS x (tenant_id, copy_id, resource, record_key, reason, payload, deal_id, since, seen_at)
+     SELECT $1, $2, $3, r.key, r.reason, coalesce(r.payload, 'null'), substring(r.payload ->> 'deal_id' FROM '^[0-9]{1,18}$')::bigint, $6, $6
      FROM jsonb_to_recordset($5::jsonb) AS r (key text, reason text, payload jsonb)
      ON CONFLICT (tenant_id, copy_id, resource, record_key)
-     DO UPDATE SET reason = EXCLUDED.reason, payload = EXCLUDED.payload, seen_at = EXCLUDED.seen_at`,
+     DO UPDATE SET reason = EXCLUDED.reason, payload = EXCLUDED.payload, deal_id = EXCLUDED.deal_id, seen_at = EXCLUDED.seen_at`,
     [tenantId, copyId, resource, records.map(({ id }) => id), jsonRows(lastOfEachKey), now],
   );
 }

@@ -56,6 +56,11 @@ const FAULTS: Record<string, [type: string, faults: [input: object, field: strin
         "thresholds.0.days",
         "must be from 0 to 3650",
       ],
+      ...[0, 101].map((days): [object, string, string] => [
+        { ...SETTINGS, thresholds: [{ code: "CLOSE_DATE_PUSHED", days }] },
+        "thresholds.0.days",
+        "must be from 1 to 100",
+      ]),
       ...["CRM_ROTTEN", "OWNER_INACTIVE", "DATA_STALE", "DATA_INCOMPLETE"].map((code): [object, string, string] => [
         { ...SETTINGS, thresholds: [{ code, days: 7 }] },
         "thresholds.0.code",

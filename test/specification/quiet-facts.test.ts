@@ -11,6 +11,7 @@ import { useDatabase } from "../support/world";
 const now = new Date(NOW);
 const DEALS = 100;
 const rules = standardRules("UTC");
+const watchedSince = NOW - 90 * DAY_MS;
 const THREE_DAYS_AGO = NOW - 3 * DAY_MS;
 let scope: CopyScope;
 let acme: number;
@@ -24,6 +25,7 @@ const factsOf = (dealId: number): DealFacts => ({
   daysToRotten: null,
   updatedAt: null,
   closeDay: null,
+  pushes: Array.from({ length: dealId === 1 ? 103 : 1 }, (_, day) => NOW - day * DAY_MS),
   hasMail: true,
   hasFirstMail: false,
   inactiveOwnerId: null,
@@ -37,7 +39,7 @@ const factsOf = (dealId: number): DealFacts => ({
 const database = useDatabase();
 beforeAll(async () => {
   acme = await database.tenantId("acme");
-  const rows = new QuietRows(acme, 1, { readAt: THREE_DAYS_AGO, asOf: THREE_DAYS_AGO, rules });
+  const rows = new QuietRows(acme, 1, { readAt: THREE_DAYS_AGO, asOf: THREE_DAYS_AGO, watchedSince, rules });
   for (let id = 1; id <= DEALS; id += 1) rows.deal(factsOf(id), { notes: [], fields: [] });
   await rows.insert(database);
   scope = { ...new Database(database.dataSource).tenant(acme), copyId: 1 };
@@ -57,27 +59,48 @@ test.each([1, DEALS])(
     });
     const deals = (await readQuietFacts({ ...counted.tenant(acme), copyId: 1 }, ids(count), now))?.deals ?? [];
     expect([deals.length, statements]).toEqual([count, 1]);
-    for (const { planned, meetings, contacts } of deals)
-      expect([planned.length, meetings.length, contacts.length]).toEqual([7, 1, 1]);
+    for (const { dealId, planned, meetings, contacts, pushes } of deals) {
+      const most = dealId === 1 ? 100 : 1;
+      expect([planned.length, meetings.length, contacts.length, pushes.length]).toEqual([7, 1, 1, most]);
+      expect(Math.min(...pushes)).toBe(NOW - (most - 1) * DAY_MS);
+    }
   },
 );
 
 test("what was read is as new as the older of persons and activities, and complete as of the oldest that is judged by", async () => {
   const read = async () => (await readQuietFacts(scope, [1], now))?.copy;
-  expect(await read()).toEqual({ readAt: THREE_DAYS_AGO, asOf: THREE_DAYS_AGO, rules });
+  expect(await read()).toEqual({ readAt: THREE_DAYS_AGO, asOf: THREE_DAYS_AGO, watchedSince, rules });
   const mark = (at: number, ...lists: SyncResource[]) => markRead(database, acme, 1, new Date(at), lists);
   await mark(NOW - 2_000, "PERSONS");
   expect((await read())?.readAt).toBe(THREE_DAYS_AGO);
   await mark(NOW - 1_000, "ACTIVITIES", "DEALS");
-  expect(await read()).toEqual({ readAt: NOW - 2_000, asOf: THREE_DAYS_AGO, rules });
+  expect(await read()).toEqual({ readAt: NOW - 2_000, asOf: THREE_DAYS_AGO, watchedSince, rules });
   await mark(NOW - 3_000, "NOTES");
   // Names of stages and companies are no part of a judgement.
   await mark(THREE_DAYS_AGO, "STAGES", "ORGANIZATIONS");
-  expect(await read()).toEqual({ readAt: NOW - 2_000, asOf: NOW - 3_000, rules });
+  expect(await read()).toEqual({ readAt: NOW - 2_000, asOf: NOW - 3_000, watchedSince, rules });
   await database.query("UPDATE sync_list SET watermark = NULL WHERE resource = 'NOTES'");
-  expect(await read()).toEqual({ readAt: NOW - 2_000, asOf: null, rules });
+  expect(await read()).toEqual({ readAt: NOW - 2_000, asOf: null, watchedSince, rules });
   await database.query("UPDATE sync_list SET watermark = NULL WHERE resource = 'ACTIVITIES'");
   expect((await read())?.readAt).toBeNull();
+});
+
+test("an activity that cannot be read is missing from the deal that it names", async () => {
+  const reject = (resource: string, dealId: number | null) =>
+    database.query("INSERT INTO rejected_record VALUES ($1, 1, $2, $3, 'X', '{}', $4, $5, $5)", [
+      acme,
+      resource,
+      `${resource} ${dealId}`,
+      dealId,
+      now,
+    ]);
+  await Promise.all([reject("ACTIVITIES", 2), reject("ACTIVITIES", null), reject("NOTES", 1)]);
+  const deals = (await readQuietFacts(scope, [1, 2], now))?.deals ?? [];
+  expect(deals.map(({ dealId, isIncomplete }) => [dealId, isIncomplete]).sort()).toEqual([
+    [1, false],
+    [2, true],
+  ]);
+  await database.query("DELETE FROM rejected_record");
 });
 
 test.each<[string, string, number, boolean]>([

@@ -3,16 +3,17 @@ import fc from "fast-check";
 import { type Simulator, startSimulator } from "../../simulator";
 import * as times from "../../simulator/model/times";
 import { judge } from "../../src/briefing/quiet/judge";
-import { readQuietFacts } from "../../src/briefing/quiet/read-quiet";
+import { type FoundDeal, type QuietFacts, readQuietFacts } from "../../src/briefing/quiet/read-quiet";
 import { holdCopyToJudge } from "../../src/connections/copies";
 import { type CopyScope, Database } from "../../src/database/database";
 import { DAY_MS, MINUTE_MS } from "../../src/platform/clock";
 import { createTestDatabase, type TestDatabase } from "../support/database";
-import { BY_THE_API, type Draw, draw, IN_THE_CRM, passing, pick, type Stage } from "../support/histories";
+import { BY_THE_API, DAY_MOVED, type Draw, draw, IN_THE_CRM, passing, pick, type Stage } from "../support/histories";
 import { type Service, startService } from "../support/service";
 import { connect, dataOf, noJobIsDue, recordMeeting, syncEnds } from "../support/stories";
 
-// Seen red with each of these forgotten: the deals that hang on deals, persons, activities, notes, stages or participants.
+// Seen red with each of these forgotten: the deals that hang on deals, persons, activities, notes, stages or participants; entries of
+// close dates. And with a verdict that hangs on a close date, whose change judges no deal.
 
 const DEEP = Boolean(process.env.DEEP);
 /** What a deal is judged by, as it was not seen at the look before, at an instant: there the stored verdict and the judge's. */
@@ -58,10 +59,11 @@ afterAll(async () => {
   await Promise.all([simulator.stop(), database.drop()]);
 });
 
-const met = { cases: 0, compared: 0, seen: new Map<string, number>(), verdicts: new Set<string>() };
+const met = { cases: 0, compared: 0, pushed: 0, seen: new Map<string, number>(), verdicts: new Set<string>() };
 const known = new Map<number, string>();
 const count = (what: string) => met.seen.set(what, (met.seen.get(what) ?? 0) + 1);
 let last = "";
+const PUSHED = "CLOSE_DATE_PUSHED";
 
 interface Stored {
   deal_id: number;
@@ -91,6 +93,8 @@ async function isJudged(days: readonly number[]): Promise<void> {
       { ...scope, copyId },
       deals.map(({ dealId }) => dealId),
     );
+    await watch({ ...scope, copyId });
+    if (found) isReasoned(found, from);
     const fresh = deals.filter((facts) => known.get(facts.dealId) !== JSON.stringify([facts, found?.copy]));
     for (const facts of fresh) known.set(facts.dealId, JSON.stringify([facts, found?.copy]));
     for (const passed of [0, ...days]) {
@@ -112,6 +116,45 @@ async function isJudged(days: readonly number[]): Promise<void> {
       for (const { verdict } of judged) met.verdicts.add(verdict);
     }
   });
+}
+
+/** What each deal of a copy was expected to close on at the look before, and how often that was later by then. */
+const watched = { copyId: 0, days: new Map<number, string | null>(), moves: new Map<number, number>() };
+
+/** From what the rows showed at each look alone: a deal that is new, or shown again, begins anew. */
+async function watch({ tenantId, copyId, rows }: CopyScope): Promise<void> {
+  if (watched.copyId !== copyId) Object.assign(watched, { copyId, days: new Map(), moves: new Map() });
+  const deals = await rows<{ id: number; day: string | null }>(
+    "SELECT crm_id AS id, expected_close_date::text AS day FROM deal WHERE tenant_id = $1 AND copy_id = $2",
+    [tenantId, copyId],
+    { id: "number", day: "text" },
+  );
+  const shown = new Map(deals.map(({ id, day }) => [id, day]));
+  for (const id of watched.moves.keys()) if (!shown.has(id)) watched.moves.delete(id);
+  for (const [id, day] of shown) {
+    const before = watched.days.get(id);
+    if (day && before && Date.parse(day) > Date.parse(before)) watched.moves.set(id, (watched.moves.get(id) ?? 0) + 1);
+  }
+  watched.days = shown;
+}
+
+/** The reason that no schedule has is judged from the journal as whoever watched the rows would count. */
+function isReasoned(found: QuietFacts, at: number): void {
+  const judged = found.deals.map((facts) => {
+    const { reasons } = judge(facts, { ...found.copy, readAt: at }, new Date(at));
+    return [facts.dealId, reasons.some(({ code }) => code === PUSHED)];
+  });
+  const counted = found.deals.map((facts) => [facts.dealId, isPushed(facts, found)]);
+  expect({ last, pushed: judged }).toEqual({ last, pushed: counted });
+  met.pushed += counted.filter(([, is]) => is).length;
+}
+
+/** By hand, from what was watched. */
+function isPushed({ dealId, isOpen, pipelineId, stageId }: FoundDeal, { standards }: QuietFacts): boolean {
+  const own = (wanted: string, id: number | null) =>
+    standards.thresholds.find(({ scope, crmId, code }) => code === PUSHED && scope === wanted && crmId === id)?.days;
+  const times = own("STAGE", stageId) ?? own("PIPELINE", pipelineId) ?? 2;
+  return isOpen && (watched.moves.get(dealId) ?? 0) >= times;
 }
 
 /** One phase of each is marked, and what lists filter and sort by stands with it as in the deal. */
@@ -173,6 +216,7 @@ test(
       fc.asyncProperty(history, async ({ changes, days, kind, reconnects }) => {
         if (DEEP && met.cases > CASES) return;
         for (const drawn of changes) {
+          await IN_THE_CRM[DAY_MOVED]?.(stage, drawn);
           await change(drawn);
           await isJudged(days);
         }
@@ -186,6 +230,7 @@ test(
     );
     if (DEEP) process.stderr.write(`${JSON.stringify({ ...met, verdicts: undefined, seen: [...met.seen] })}\n`);
     expect(met.cases).toBeGreaterThan(CASES);
+    expect(met.pushed).toBeGreaterThan(0);
     expect([...met.verdicts].sort()).toEqual(["ACTIVE", "COOLING", "GHOSTED", "QUIET"]);
     if (DEEP) expect([...met.seen.keys()].sort()).toEqual([...WAYS].sort());
   },

@@ -153,6 +153,21 @@ test("a record that cannot be read is kept aside and counted, and the page goes 
   expect(kept[0]).toMatchObject({ record_key: String(dealId), reason: expect.stringContaining("status") });
 });
 
+test("what cannot be read is kept with the deal that it names", async () => {
+  const data = [7, "8", "nine", null, undefined, 1e30].map((deal_id, index) => ({
+    id: 900_100 + index,
+    done: [],
+    deal_id,
+  }));
+  const body = JSON.stringify({ success: true, data, additional_data: { next_cursor: null } });
+  const answer = { status: 200, body, contentType: "application/json" };
+  await syncWith("named", { match: /^\/api\/v2\/activities$/, with: answer });
+  const kept = await database.query<{ deal_id: number | null }>(
+    "SELECT deal_id FROM rejected_record JOIN tenant ON id = tenant_id WHERE external_id = 'named' ORDER BY record_key",
+  );
+  expect(kept.map(({ deal_id }) => deal_id)).toEqual([7, 8, null, null, null, null]);
+});
+
 test("a cursor that comes again ends the run instead of going in a circle", async () => {
   const body = JSON.stringify({ success: true, data: [], additional_data: { next_cursor: "again" } });
   const run = await syncWith("circle", {

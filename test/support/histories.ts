@@ -47,6 +47,9 @@ const v2Time = (at: number) => times.v2Time(at / 1_000);
 const dateOnly = (at: number) => times.dateOnly(at / 1_000);
 const timeOnly = (at: number) => new Date(at).toISOString().slice(11, 16);
 
+export const DAY_MOVED = "a deal's day was moved, of a few and mostly later";
+const OFTEN_MOVED = 3;
+
 /** What people do in the CRM; a sync brings it. */
 export const IN_THE_CRM: Record<string, (stage: Stage, draw: Draw) => unknown> = {
   "a mail came": (stage, { of, days }) => {
@@ -107,6 +110,12 @@ export const IN_THE_CRM: Record<string, (stage: Stage, draw: Draw) => unknown> =
     const org_id = to % 4 === 0 ? null : pick([...simulator.company.organizations.keys()], to);
     const expected_close_date = to % 5 === 0 ? null : dateOnly(now() + days * DAY_MS);
     simulator.control.change("deal", pick(deals, of), { title: `Deal ${to}`, expected_close_date, org_id });
+  },
+  [DAY_MOVED]: ({ simulator, deals, now }, { of, to, days }) => {
+    const id = pick(deals.slice(0, OFTEN_MOVED), of);
+    const day = Date.parse(simulator.company.deals.get(id)?.expected_close_date ?? dateOnly(now()));
+    const moved = (to % 3 === 0 ? -1 : 1) * (days + 1) * DAY_MS;
+    simulator.control.change("deal", id, { expected_close_date: dateOnly(day + moved) });
   },
   "a deal was won, lost or taken up again": ({ simulator, deals }, { of, to }) =>
     simulator.control.change("deal", pick(deals, of), { status: pick(["open", "open", "won", "lost"] as const, to) }),
@@ -183,7 +192,12 @@ export const BY_THE_API: Record<string, (stage: Stage, draw: Draw) => Promise<un
     );
     const place = places.find(({ crmId }) => Number(crmId) === stageId);
     if (!place) return;
-    await setQuiet(service, { thresholds: [{ code: "NO_RECENT_ACTIVITY", days: (to % 20) + 1, ...place.at }] });
+    await setQuiet(service, {
+      thresholds: [
+        { code: "NO_RECENT_ACTIVITY", days: (to % 20) + 1, ...place.at },
+        { code: "CLOSE_DATE_PUSHED", days: (to % 3) + 1, ...place.at },
+      ],
+    });
   },
   "a note of ours is written": async (stage, { of }) => {
     const about = (await meetings(stage)).filter(({ match }) => match.deal !== null);

@@ -61,6 +61,7 @@ export const dealFacts: fc.Arbitrary<DealFacts> = fc.record({
   daysToRotten: fc.option(fc.integer({ min: 1, max: 40 })),
   updatedAt: past1,
   closeDay: fc.option(around(-5, 5).map(dayStart)),
+  pushes: fc.array(around(-430, 0), { maxLength: 5 }),
   hasMail: fc.nat(4).map((n) => n > 0),
   hasFirstMail: fc.constant(false),
   inactiveOwnerId: fc.option(fc.constant(3), { freq: 9 }),
@@ -92,6 +93,11 @@ export const copyFactsIn = (zones: readonly string[]): fc.Arbitrary<CopyFacts> =
     })
     .map(({ readAt, zone, businessDays }) => {
       const rules = standardRules(zone);
-      return { readAt, asOf: readAt, rules: { ...rules, calendar: { zone, businessDays } } };
+      return {
+        readAt,
+        asOf: readAt,
+        watchedSince: NOW - 500 * DAY_MS,
+        rules: { ...rules, calendar: { zone, businessDays } },
+      };
     });
 export const copyFacts = copyFactsIn(ZONES);

@@ -15,7 +15,12 @@ export const days = (count: number) => NOW - count * DAY_MS;
 export const MIDNIGHT = days(0.5);
 export const HOUR = 60 * MINUTE_MS;
 
-export const COPY: CopyFacts = { readAt: NOW - HOUR, asOf: NOW - HOUR, rules: standardRules("UTC") };
+export const COPY: CopyFacts = {
+  readAt: NOW - HOUR,
+  asOf: NOW - HOUR,
+  watchedSince: days(200),
+  rules: standardRules("UTC"),
+};
 /** Nothing speaks against this deal: spoken to yesterday, something planned. */
 export const HEALTHY: DealFacts = {
   dealId: 1,
@@ -26,6 +31,7 @@ export const HEALTHY: DealFacts = {
   daysToRotten: null,
   updatedAt: days(1),
   closeDay: null,
+  pushes: [],
   inactiveOwnerId: null,
   isIncomplete: false,
   incompleteSince: null,

@@ -30,7 +30,7 @@ export class QuietRows {
         crm_company_id: 77,
         crm_user_id: 1,
         state: "LIVE",
-        created_at: at(0),
+        created_at: at(copy.watchedSince),
       },
     });
     this.#meeting(this.#meetingId, 0, 0);
@@ -55,6 +55,7 @@ export class QuietRows {
       this.#add("crm_user", { ...this.#record(dealId), name: "", email: "", active: false });
     this.#add("deal", { ...this.#dealRow(facts, ours), person_id: personId, stage_id: stageId });
     this.#activities(facts, personId);
+    this.#changes(facts);
     this.#meetings(facts);
     this.#add("matched_record", { ...this.#key, entity: "DEAL", crm_id: dealId, meeting_id: this.#meetingId });
     for (const { kind, at: when } of facts.contacts) if (kind === "NOTE") this.#note(dealId, when, "by a person");
@@ -133,6 +134,20 @@ export class QuietRows {
         add({ done: true, due_has_time: true, type: activityType, ...who, ...shape });
       });
     for (const { dueAt, wholeDay } of planned) add({ done: false, due_at: at(dueAt), due_has_time: !wholeDay });
+  }
+
+  /** The day moved later, and as often earlier, set and taken away, beside what else changes. */
+  #changes({ dealId, pushes }: DealFacts): void {
+    const days = (was: string | null, became: string | null) => ({ kind: "CLOSE_DATE", was, became });
+    for (const seen of pushes) {
+      const entries = [
+        days("2026-09-30", "2026-10-01"),
+        ...[days("2026-10-02", "2026-10-01"), days(null, "2026-10-01"), days("2026-10-01", null)],
+        { kind: "STAGE", was: "9", became: "10" },
+      ];
+      for (const entry of entries)
+        this.#add("deal_change", { ...this.#copy, id: ++this.#lastId, deal_id: dealId, seen_at: at(seen), ...entry });
+    }
   }
 
   #meetings({ dealId, meetings }: DealFacts): void {

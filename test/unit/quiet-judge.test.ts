@@ -182,6 +182,35 @@ test.each<[string, Line, string, string[]]>([
   // CLOSE_DATE_PASSED, OWNER_INACTIVE, the data
   ["the expected day is over", { deal: { closeDay: MIDNIGHT - DAY_MS } }, "ACTIVE", ["CLOSE_DATE_PASSED"]],
   ["the expected day is today", { deal: { closeDay: MIDNIGHT } }, "ACTIVE", []],
+  // CLOSE_DATE_PUSHED
+  ["the day was moved later twice", { deal: { pushes: [days(9), days(2)] } }, "ACTIVE", ["CLOSE_DATE_PUSHED"]],
+  ["the day was moved later once", { deal: { pushes: [days(9)] } }, "ACTIVE", []],
+  [
+    "the first of two moves was seen 400 days ago",
+    { deal: { pushes: [days(400), days(2)] } },
+    "ACTIVE",
+    ["CLOSE_DATE_PUSHED"],
+  ],
+  ["that and 1 ms", { deal: { pushes: [days(400) - 1, days(2)] } }, "ACTIVE", []],
+  [
+    "once is enough",
+    { deal: { pushes: [days(2)], ownDays: { CLOSE_DATE_PUSHED: 1 } } },
+    "ACTIVE",
+    ["CLOSE_DATE_PUSHED"],
+  ],
+  [
+    "twice where three times are wanted",
+    { deal: { pushes: [days(9), days(2)], ownDays: { CLOSE_DATE_PUSHED: 3 } } },
+    "ACTIVE",
+    [],
+  ],
+  [
+    "moved later twice, on stale data",
+    { deal: { pushes: [days(9), days(2)] }, copy: { readAt: days(2) } },
+    "UNKNOWN",
+    ["DATA_STALE"],
+  ],
+  ["moved later twice, and won", { deal: { isOpen: false, pushes: [days(9), days(2)] } }, "ACTIVE", []],
   ["the owner was deactivated", { deal: { inactiveOwnerId: 3 } }, "ACTIVE", ["OWNER_INACTIVE"]],
   ["read 24 hours ago", { copy: { readAt: days(1) } }, "ACTIVE", []],
   ["read 24 hours and 1 ms ago", { copy: { readAt: days(1) - 1 } }, "UNKNOWN", ["DATA_STALE"]],

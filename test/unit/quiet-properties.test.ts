@@ -27,8 +27,10 @@ const shuffled = <T>(list: readonly T[]) => fc.shuffledSubarray([...list], { min
 test("the order in which facts come does not matter", () => {
   const twoOrders = dealFacts.chain((facts) =>
     fc
-      .tuple(shuffled(facts.contacts), shuffled(facts.meetings), shuffled(facts.planned))
-      .map(([contacts, meetings, planned]) => [facts, { ...facts, contacts, meetings, planned }] as const),
+      .tuple(shuffled(facts.contacts), shuffled(facts.meetings), shuffled(facts.planned), shuffled(facts.pushes))
+      .map(
+        ([contacts, meetings, planned, pushes]) => [facts, { ...facts, contacts, meetings, planned, pushes }] as const,
+      ),
   );
   check(
     fc.property(twoOrders, copyFacts, ([facts, otherwise], copy) => {
@@ -116,6 +118,29 @@ test("the schedule says at each instant from its first on what the judge says th
     }),
   );
   expect([...met].sort()).toEqual(["ACTIVE", "COOLING", "GHOSTED", "QUIET"]);
+});
+
+test("a close date that was moved later is a reason by the journal's count alone, and changes no verdict", () => {
+  const met = new Set<boolean>();
+  const pushed = fc.record({ facts: dealFacts, times: fc.integer({ min: 1, max: 4 }), later: fc.nat(500 * DAY_MS) });
+  check(
+    fc.property(pushed, copyFacts, ({ facts, times, later }, copy) => {
+      const at = NOW + later;
+      const of = (deal: DealFacts) => judge(deal, readingOn(copy, at), new Date(at));
+      const own = { ...facts, ownDays: { CLOSE_DATE_PUSHED: times } };
+      const counted = facts.pushes.filter((seen) => at - seen <= 400 * DAY_MS);
+      const { reasons, ...signal } = of(own);
+      const shown = reasons.find(({ code }) => code === "CLOSE_DATE_PUSHED");
+      const isShown = facts.isOpen && counted.length >= times;
+      expect(shown !== undefined).toBe(isShown);
+      met.add(isShown);
+      if (shown) expect(shown.since).toEqual(new Date(Math.min(...counted)));
+      const without = of({ ...own, pushes: [] });
+      expect({ ...signal, reasons: reasons.filter((reason) => reason !== shown) }).toEqual(without);
+      expect(scheduleOf(own, copy.rules, NOW)).toEqual(scheduleOf({ ...own, pushes: [] }, copy.rules, NOW));
+    }),
+  );
+  expect(met.size).toBe(2);
 });
 
 const nextOf = ({ nextChangeAt }: QuietSignal) => nextChangeAt?.getTime();

@@ -202,6 +202,25 @@ test("the words name no contact where there was none, and no age of data that wa
   );
 });
 
+test("a close date that was moved later is told with the day of the first move, and since when syncs would have seen one", () => {
+  const auckland = rules({ calendar: { zone: "Pacific/Auckland", businessDays: true } });
+  const pushes = [days(2), days(9), days(40)];
+  const [twice, reached, once] = [
+    judged({ deal: { pushes }, copy: auckland }),
+    judged({ deal: { pushes }, copy: { watchedSince: days(900) } }),
+    judged({ deal: { pushes: [days(2)], ownDays: { CLOSE_DATE_PUSHED: 1 } } }),
+  ].map(({ reasons }) => reasons[0]);
+  expect(twice).toEqual({
+    code: "CLOSE_DATE_PUSHED",
+    since: new Date(days(40)),
+    thresholdDays: null,
+    message: "The expected close date was moved later 3 times since 2026-08-23, as seen by the syncs since 2026-03-16.",
+    evidence: [{ type: "Deal", crmId: 1 }],
+  });
+  expect(reached?.message).toContain("3 times since 2026-08-22, as seen by the syncs since 2025-08-27.");
+  expect(once?.message).toContain("was moved later 1 time since 2026-09-29,");
+});
+
 test("days are those of the zone: of a whole day's step, of the close date, and over a change of the clock", () => {
   const tallinn = rules({ calendar: { zone: "Europe/Tallinn", businessDays: false } });
   const at = (instant: string, deal: Partial<DealFacts>) =>

@@ -1,11 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { holdLiveCopy, tryToHoldCopyToJudge } from "../../connections/copies";
-import type { Database } from "../../database/database";
+import { type Database, ms } from "../../database/database";
 import { jsonRows } from "../../database/upsert";
 import type { Clock } from "../../platform/clock";
 import type { Logger } from "../../platform/logger";
 import { forEachLogged } from "../../platform/work";
-import { ms } from "./read-quiet";
 import { markHolding } from "./stored-silence";
 import { type Flip, tellFlips } from "./verdict";
 

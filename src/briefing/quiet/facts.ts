@@ -1,3 +1,4 @@
+import { MOST_PUSHES } from "../../connections/journal";
 import type { ThresholdCode } from "../../entities/tenant";
 import type { Calendar } from "../../platform/clock";
 
@@ -16,6 +17,7 @@ const QUIET_REASON_CODES = [
   "STALLED_IN_STAGE",
   "CRM_ROTTEN",
   "CLOSE_DATE_PASSED",
+  "CLOSE_DATE_PUSHED",
   "OWNER_INACTIVE",
   "DATA_STALE",
   "DATA_INCOMPLETE",
@@ -74,6 +76,8 @@ export interface DealFacts {
   updatedAt: number | null;
   /** Midnight in UTC of the day on which it was expected to close. */
   closeDay: number | null;
+  /** When a sync saw that day moved later: the newest of the journal's entries. In any order. */
+  pushes: readonly number[];
   /** The owner, where that user is deactivated. */
   inactiveOwnerId: number | null;
   /** Participants or activities of this deal are missing. */
@@ -102,6 +106,8 @@ export interface CopyFacts {
   readAt: number | null;
   /** Up to when all is read that is judged by; null before all of it was. */
   asOf: number | null;
+  /** Since when the syncs have watched for changes: the copy's beginning. */
+  watchedSince: number;
   rules: QuietRules;
 }
 
@@ -140,7 +146,7 @@ export interface QuietSignal {
   asOf: Date;
 }
 
-/** Days of silence unless the tenant says otherwise (decision 0078). */
+/** Days of silence, and times of CLOSE_DATE_PUSHED, unless the tenant says otherwise (decision 0078). */
 const STANDARD_DAYS = {
   NO_RECENT_ACTIVITY: 14,
   GHOSTED: 7,
@@ -149,6 +155,7 @@ const STANDARD_DAYS = {
   NEXT_STEP_OVERDUE: 3,
   STALLED_IN_STAGE: 30,
   CLOSE_DATE_PASSED: 0,
+  CLOSE_DATE_PUSHED: 2,
 } as const satisfies Record<ThresholdCode, number>;
 
 /** The fewest days that a tenant may set. With none of these all deals would be quiet, or stalled, at all times. */
@@ -160,9 +167,12 @@ export const LEAST_DAYS: Record<ThresholdCode, 0 | 1> = {
   NEXT_STEP_OVERDUE: 0,
   STALLED_IN_STAGE: 1,
   CLOSE_DATE_PASSED: 0,
+  CLOSE_DATE_PUSHED: 1,
 };
 /** Ten years: a reason that shall never hold. */
 export const MOST_OWN_DAYS = 3_650;
+/** The most that a tenant may set. */
+export const mostDays = (code: ThresholdCode): number => (code === "CLOSE_DATE_PUSHED" ? MOST_PUSHES : MOST_OWN_DAYS);
 
 export const isThresholdCode = (code: string): code is ThresholdCode => Object.hasOwn(STANDARD_DAYS, code);
 

@@ -1,4 +1,4 @@
-import { type Calendar, daysBetween } from "../../platform/clock";
+import { type Calendar, dayOf, daysBetween } from "../../platform/clock";
 import type { ContactKind, CopyFacts, DealFacts, QuietReasonCode, QuietSignal } from "./facts";
 import { type HeldReason, isStale, reasonsAt, staleFrom } from "./rules";
 import type { Touch } from "./situation";
@@ -50,6 +50,8 @@ interface Words {
   contact: string | null;
   /** Our word behind it, and how long ago it was. */
   ours: string;
+  /** How often the close date was moved later, since which day, and since which one that would have been seen. */
+  moved: { times: string; since: string; watchedSince: string };
 }
 
 /** They say what was compared and no more: what no CRM and no meeting shows may have happened all the same. */
@@ -67,6 +69,8 @@ const MESSAGES: Record<QuietReasonCode, (words: Words) => string> = {
   CRM_ROTTEN: ({ passed, threshold }) =>
     `Apart from this service's own writes the CRM shows no change of the deal for ${passed}; in this stage it rots after ${threshold}.`,
   CLOSE_DATE_PASSED: () => "The expected close date has passed, and the deal is still open.",
+  CLOSE_DATE_PUSHED: ({ moved: { times, since, watchedSince } }) =>
+    `The expected close date was moved later ${times} since ${since}, as seen by the syncs since ${watchedSince}.`,
   OWNER_INACTIVE: () => "The owner of the deal is no longer active in the CRM.",
   DATA_STALE: () => "The data from the CRM is more than a day old, so nothing can be said about this deal.",
   DATA_INCOMPLETE: () =>
@@ -108,7 +112,7 @@ const counted = (count: number, unit: string) => (count === 1 ? `1 ${unit}` : `$
 const PLAIN: ReadonlySet<QuietReasonCode> = new Set(["CRM_ROTTEN"]);
 
 function messageOf(
-  { code, since, thresholdDays, touches }: HeldReason,
+  { code, since, thresholdDays, touches, moves }: HeldReason,
   { zone, ...rest }: Calendar,
   now: number,
 ): string {
@@ -116,12 +120,14 @@ function messageOf(
   const calendar = { zone, businessDays: rest.businessDays && !PLAIN.has(code) };
   const days = (count: number) => counted(count, calendar.businessDays ? "business day" : "day");
   const ago = (at: number | null) => days(at === null ? 0 : daysBetween(calendar, at, now));
+  const day = (at: number | null | undefined) => dayOf(calendar, at ?? now);
   const [contact, ours] = touches;
   return MESSAGES[code]({
     passed: ago(since),
     threshold: days(thresholdDays ?? 0),
     contact: contact ? nameOf(contact) : null,
     ours: ours ? `our last, ${nameOf(ours)} ${ago(ours.at)} ago` : "",
+    moved: { times: counted(moves?.times ?? 0, "time"), since: day(since), watchedSince: day(moves?.watchedSince) },
   });
 }
 

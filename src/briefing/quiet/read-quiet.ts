@@ -1,9 +1,12 @@
-import { type CopyScope, rowsOf } from "../../database/database";
+import { MISSING_OF_DEAL, oldestOf } from "../../connections/completeness";
+import { PUSHES } from "../../connections/journal";
+import { type CopyScope, ms, rowsOf } from "../../database/database";
 import type { Shape } from "../../database/reads";
 import type { Standards } from "../../entities/silence";
 import { isOurNote, updatedByOthers } from "../notes";
 import type { Contact, ContactKind, CopyFacts, DealFacts, PlannedFact } from "./facts";
 import { byStandards, rulesOf, STANDARD } from "./rules";
+import { type Judging, KEEPS_FIRST_MAIL, KEEPS_THE_FIRST, READING } from "./silence-rows";
 import type { BegunPhase } from "./verdict";
 
 /**
@@ -23,15 +26,6 @@ const CONTACT_LISTS = ["PERSONS", "ACTIVITIES"];
 /** What a judgement is complete as of: its deal, and all that counts as a contact. */
 const JUDGED_LISTS = [...CONTACT_LISTS, "DEALS", "NOTES"];
 
-/** SQL: the oldest watermark of lists; null where one of them was never read to its end. */
-const oldestOf = (
-  lists: readonly string[],
-) => `(SELECT CASE WHEN count(l.watermark) = ${lists.length} THEN min(l.watermark) END
-    FROM sync_list l WHERE l.tenant_id = $1 AND l.copy_id = $2 AND l.resource IN (${lists.map((list) => `'${list}'`)}))`;
-
-/** SQL: an instant in milliseconds since 1970. */
-export const ms = (instant: string) => `(date_part('epoch', ${instant}) * 1000)::bigint`;
-
 /** How fresh a copy is; null before activities and persons were both read to their end. */
 export async function readFreshness({ tenantId, copyId, rows }: CopyScope): Promise<Pick<CopyFacts, "readAt">> {
   const sql = `SELECT ${ms(oldestOf(CONTACT_LISTS))} AS "readAt"`;
@@ -43,15 +37,17 @@ export async function readFreshness({ tenantId, copyId, rows }: CopyScope): Prom
 interface OfCopy {
   readAt: number | null;
   asOf: number | null;
+  watchedSince: number;
   standards: Standards | null;
   coming: Standards | null;
   begun: Record<number, BegunPhase[]> | null;
 }
 const ofJudged = (column: "standards" | "coming") =>
   `(SELECT j.${column} FROM judged_copy j WHERE j.tenant_id = $1 AND j.copy_id = $2)`;
+const BEGUN_AT = "(SELECT c.created_at FROM synced_copy c WHERE c.tenant_id = $1 AND c.id = $2)";
 /** With one row of many: a tenant may have hundreds of thresholds. */
 const ofCopy = (begun: string) => `CASE WHEN row_number() OVER () = 1 THEN jsonb_build_object(
-  'readAt', ${ms(oldestOf(CONTACT_LISTS))}, 'asOf', ${ms(oldestOf(JUDGED_LISTS))},
+  'readAt', ${ms(oldestOf(CONTACT_LISTS))}, 'asOf', ${ms(oldestOf(JUDGED_LISTS))}, 'watchedSince', ${ms(BEGUN_AT)},
   'standards', ${ofJudged("standards")}, 'coming', ${ofJudged("coming")}, 'begun', ${begun}) END`;
 
 /** SQL: a done activity took place when it was due, and not after somebody ticked it off. */
@@ -71,13 +67,6 @@ const MAILS = `SELECT ${latest("p.last_incoming_mail_time", "p.crm_id")} FILTER 
     ${latest("p.last_outgoing_mail_time", "p.crm_id")} FILTER (WHERE p.last_outgoing_mail_time IS NOT NULL) AS outgoing,
     ${earliest("p.last_outgoing_mail_time", "p.crm_id")} FILTER (WHERE p.last_outgoing_mail_time >= coalesce(d.add_time, '-infinity')) AS first_of_ours
   FROM unnest(people.ids) AS one (id) CROSS JOIN LATERAL ${rowsOf("person", "crm_id", "one.id")} p`;
-
-/** Our first mail, as long as who got it is one of the deal's people. */
-const KEEPS_FIRST_MAIL = "coalesce(d.first_mail_person_id = ANY (people.ids), false)";
-
-/** What is kept is of this deal, and no earlier one has become known since: of somebody who takes part by now. */
-const KEEPS_THE_FIRST = `${KEEPS_FIRST_MAIL} AND (d.first_mail_at < d.add_time) IS NOT TRUE
-  AND (mails.first_of_ours[1] < ${ms("d.first_mail_at")}) IS NOT TRUE`;
 
 /** With nobody outside they speak of our house alone, and only the latest is ever looked at. Most are not ours. */
 const LATEST_NOTE = `SELECT ARRAY[${ms("n.add_time")}, -n.crm_id] FROM note n
@@ -151,15 +140,6 @@ const plannedOf = (found: FoundSteps): PlannedFact[] =>
     return last && last[0] !== first[0] ? [step(first), step(last)] : [step(first)];
   });
 
-/** Since when participants or activities of the deal are missing: not answered when asked for, or in a form that cannot be read. */
-const INCOMPLETE = `SELECT min(missing.since) FROM (
-    SELECT g.since FROM data_gap g
-    WHERE g.tenant_id = $1 AND g.copy_id = $2 AND g.resource IN ('DEAL_PARTICIPANTS', 'ACTIVITIES') AND g.crm_id IN (0, d.crm_id)
-    UNION ALL
-    SELECT r.since FROM rejected_record r
-    WHERE r.tenant_id = $1 AND r.copy_id = $2 AND r.resource = 'ACTIVITIES' AND left(r.payload ->> 'deal_id', 20) = d.crm_id::text
-  ) missing`;
-
 /** A deal with what a tenant's own days depend on. */
 export type FoundDeal = DealFacts & { pipelineId: number | null };
 
@@ -189,6 +169,7 @@ const FACTS: Shape<FactsRow> = {
   daysToRotten: "number",
   updatedAt: "number",
   closeDay: "number",
+  pushes: "json",
   inactiveOwnerId: "number",
   hasMail: "flag",
   hasFirstMail: "flag",
@@ -200,14 +181,6 @@ const FACTS: Shape<FactsRow> = {
   planned: "json",
   ofCopy: "json",
 };
-
-/** SQL of who judges deals: a condition on `d`, parts of a WITH, and what of them is given by deal as what had begun. */
-interface Judging {
-  which: string;
-  taken: string;
-  begun: string;
-}
-const READING: Judging = { which: "true", taken: "", begun: "NULL" };
 
 /**
  * What the silence of deals is judged by, at one instant and in one statement. Each deal is looked up by itself, with what
@@ -228,6 +201,7 @@ export async function readQuietFacts(
        (SELECT s.days_to_rotten FROM ${rowsOf("stage", "crm_id", "d.stage_id")} s WHERE s.days_to_rotten > 0) AS "daysToRotten",
        ${ms(updatedByOthers("d"))} AS "updatedAt",
        ${ms("d.expected_close_date::timestamp AT TIME ZONE 'UTC'")} AS "closeDay",
+       to_jsonb(ARRAY (SELECT ${ms("p.seen_at")} FROM (${PUSHES}) p)) AS pushes,
        (SELECT u.crm_id FROM ${rowsOf("crm_user", "crm_id", "d.owner_id")} u WHERE NOT u.active) AS "inactiveOwnerId",
        coalesce(mails.incoming, mails.outgoing) IS NOT NULL OR ${KEEPS_FIRST_MAIL} AS "hasMail", ${KEEPS_THE_FIRST} AS "hasFirstMail",
        NOT d.participants_known OR gap.since IS NOT NULL AS "isIncomplete", ${ms("gap.since")} AS "incompleteSince",
@@ -237,20 +211,20 @@ export async function readQuietFacts(
      FROM (SELECT DISTINCT unnest($4::bigint[]) AS id) one CROSS JOIN LATERAL ${rowsOf("deal", "crm_id", "one.id")} d
      CROSS JOIN LATERAL (${PEOPLE}) people
      CROSS JOIN LATERAL (${MAILS}) mails
-     CROSS JOIN LATERAL (${INCOMPLETE}) gap (since)
+     CROSS JOIN LATERAL (${MISSING_OF_DEAL}) gap (since)
      WHERE ${which}`,
     [tenantId, copyId, now, dealIds],
     FACTS,
   );
   const whole = found.find((row) => row.ofCopy !== null)?.ofCopy;
   if (!whole) return null;
-  const { readAt, asOf, coming } = whole;
+  const { readAt, asOf, watchedSince, coming } = whole;
   const standards = whole.standards ?? STANDARD;
   const deals = found.map(({ ofCopy: _, contacts, planned, ...deal }) => ({
     ...deal,
     contacts: contactsOf(contacts),
     planned: plannedOf(planned),
   }));
-  const copy = { readAt, asOf, rules: rulesOf(standards) };
+  const copy = { readAt, asOf, watchedSince, rules: rulesOf(standards) };
   return { copy, deals: byStandards(deals, standards), standards, coming, begun: whole.begun ?? {} };
 }

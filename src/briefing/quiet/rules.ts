@@ -1,3 +1,4 @@
+import { KEPT_MS } from "../../database/jobs";
 import type { Standards } from "../../entities/silence";
 import type { OwnThreshold, QuietSettingsRow, ThresholdCode } from "../../entities/tenant";
 import { DAY_MS, MINUTE_MS, plusDays, startOfDay } from "../../platform/clock";
@@ -67,6 +68,8 @@ export interface HeldReason {
   thresholdDays: number | null;
   /** The contact from which on it is counted, and for GHOSTED our unanswered word behind it. */
   touches: readonly Touch[];
+  /** Of CLOSE_DATE_PUSHED: how often the syncs saw the day moved later, and since when they would have seen it. */
+  moves?: { times: number; watchedSince: number };
   evidence: readonly Evidence[];
 }
 
@@ -157,6 +160,15 @@ const closeDatePassed: Rule = ({ facts, copy, now }) => {
   return now >= plusDays(calendar, since, days) ? plain("CLOSE_DATE_PASSED", since, days, dealEvidence(facts)) : null;
 };
 
+/** Of the days that the journal keeps: when it is swept changes no answer. */
+const closeDatePushed: Rule = ({ facts, copy, now }) => {
+  const kept = now - KEPT_MS;
+  const seen = facts.pushes.filter((at) => at >= kept);
+  if (seen.length < daysOf("CLOSE_DATE_PUSHED", facts)) return null;
+  const moves = { times: seen.length, watchedSince: Math.max(copy.watchedSince, kept) };
+  return { ...plain("CLOSE_DATE_PUSHED", Math.min(...seen), null, dealEvidence(facts)), moves };
+};
+
 const ownerInactive: Rule = ({ facts: { inactiveOwnerId } }) =>
   inactiveOwnerId === null ? null : plain("OWNER_INACTIVE", null, null, { type: "CrmUser", crmId: inactiveOwnerId });
 
@@ -176,6 +188,7 @@ const DEAL_RULES: readonly Rule[] = [
   stalledInStage,
   crmRotten,
   closeDatePassed,
+  closeDatePushed,
   ownerInactive,
 ];
 const DATA_RULES: readonly Rule[] = [dataStale, dataIncomplete];

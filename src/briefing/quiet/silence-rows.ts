@@ -1,6 +1,5 @@
-import { rowsOf } from "../../database/database";
+import { ms, rowsOf } from "../../database/database";
 import type { DealFacts } from "./facts";
-import { ms } from "./read-quiet";
 import type { Phase } from "./verdict";
 
 /**
@@ -112,13 +111,20 @@ export const begunOf = (deals: string) => `
 const FORGET_COMING = `forgotten AS (
     DELETE FROM coming_silence s WHERE s.tenant_id = $1 AND s.copy_id = $2 AND s.deal_id = ANY ($4::bigint[]))`;
 const MATCHED = isMatched("d.crm_id");
-export const JUDGED = {
+/** SQL of who judges deals: a condition on `d`, parts of a WITH, and what of them is given by deal as what had begun. */
+export interface Judging {
+  which: string;
+  taken: string;
+  begun: string;
+}
+export const READING: Judging = { which: "true", taken: "", begun: "NULL" };
+export const JUDGED: Judging = {
   which: MATCHED,
   taken: `WITH ${begunOf("$4::bigint[]")}, ${FORGET_COMING}`,
   begun: "(SELECT jsonb_object_agg(begun.deal_id, begun.phases) FROM begun)",
 };
 /** What is stored of them stands. */
-export const JUDGED_BY_COMING = { which: MATCHED, taken: `WITH ${FORGET_COMING}`, begun: "NULL" };
+export const JUDGED_BY_COMING: Judging = { which: MATCHED, taken: `WITH ${FORGET_COMING}`, begun: "NULL" };
 
 export const STORE_COMING = `
   INSERT INTO coming_silence (tenant_id, copy_id, deal_id, phases)
@@ -159,6 +165,13 @@ export const phasesOf = (dealId: number, schedule: readonly Phase[]): object[] =
     until: text(schedule[phase + 1]?.from),
     isTold: phase === 0 || schedule[phase - 1]?.verdict === verdict,
   }));
+
+/** SQL: our first mail, as long as who got it is one of the deal's `people`. */
+export const KEEPS_FIRST_MAIL = "coalesce(d.first_mail_person_id = ANY (people.ids), false)";
+
+/** SQL: what is kept is of this deal, and no earlier one of `mails` has become known since: of somebody who takes part by now. */
+export const KEEPS_THE_FIRST = `${KEEPS_FIRST_MAIL} AND (d.first_mail_at < d.add_time) IS NOT TRUE
+  AND (mails.first_of_ours[1] < ${ms("d.first_mail_at")}) IS NOT TRUE`;
 
 /** The CRM moves the time of our latest mail with each one: the first that was seen is kept. */
 export function firstMailOf({ addedAt, hasFirstMail, contacts }: DealFacts): { at: string; personId: number } | null {

@@ -200,6 +200,7 @@ CREATE TABLE deal_change (
   CONSTRAINT deal_change_pkey PRIMARY KEY (tenant_id, copy_id, deal_id, seen_at, id)
 );
 CREATE INDEX deal_change_by_age ON deal_change (seen_at);
+CREATE INDEX deal_change_pushed ON deal_change (tenant_id, copy_id, deal_id, seen_at) WHERE kind = 'CLOSE_DATE' AND became > was COLLATE "C";
 
 CREATE TABLE activity (
   ${OF_RECORD},
@@ -278,11 +279,12 @@ CREATE TABLE rejected_record (
   record_key text NOT NULL,
   reason text NOT NULL,
   payload jsonb NOT NULL,
+  deal_id bigint,
   since timestamptz NOT NULL,
   seen_at timestamptz NOT NULL,
   CONSTRAINT rejected_record_pkey PRIMARY KEY (tenant_id, copy_id, resource, record_key)
 );
-CREATE INDEX rejected_record_of_deal ON rejected_record (tenant_id, copy_id, resource, left(payload ->> 'deal_id', 20));
+CREATE INDEX rejected_record_of_deal ON rejected_record (tenant_id, copy_id, deal_id) WHERE deal_id IS NOT NULL;
 
 CREATE TABLE absent_record (
   ${OF_LIST},

@@ -170,6 +170,8 @@ export type QuietReasonCode =
   | 'CRM_ROTTEN'
   /** The expected close date is past. */
   | 'CLOSE_DATE_PASSED'
+  /** Syncs saw the expected close date moved later several times. */
+  | 'CLOSE_DATE_PUSHED'
   /** The owner is no longer active in the CRM. */
   | 'OWNER_INACTIVE'
   /** The synced copy is too old. */
