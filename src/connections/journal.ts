@@ -48,7 +48,7 @@ export const JOURNALED: readonly { kind: DealChangeKind; sql: string }[] = [
 
 /** A new deal has no history. */
 export function changesOf({ id, told }: WrittenRow): DealChange[] {
-  if (!told) return [];
+  if (told === null || told === "NEW") return [];
   return JOURNALED.map(({ kind }, index) => ({
     dealId: id,
     kind,

@@ -15,15 +15,15 @@ export interface UpsertOptions {
   silent?: readonly string[];
   /** Columns that only a new row gets. */
   insertOnly?: readonly string[];
-  /** SQL over `t`, a row: texts that are told of a row where one of them changes, as they were and as they became. */
+  /** SQL over `t`, a row: texts that are told of a row that is new, or where one of them changes. */
   told?: readonly string[];
 }
 
 /** A row that was inserted or changed. */
 export interface WrittenRow {
   id: number;
-  /** What `told` asks for; null: the row is new, or that is as it was. */
-  told: { was: readonly (string | null)[]; became: readonly (string | null)[] } | null;
+  /** What `told` asks for, as it was and as it became; null: it is as it was. */
+  told: { was: readonly (string | null)[]; became: readonly (string | null)[] } | "NEW" | null;
 }
 
 /** Writes rows that were made ready, within the caller's transaction. @returns those that were inserted or changed */
@@ -82,7 +82,7 @@ function upsertStatement(
       SELECT t.crm_id AS id, ${state} AS was FROM ${table} t
       WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.crm_id = ANY ($4::bigint[])
     ), written AS (${upsert(`${state} AS became`)})
-    SELECT written.id, CASE WHEN before.was <> written.became
+    SELECT written.id, CASE WHEN before.id IS NULL THEN '"NEW"' WHEN before.was <> written.became
       THEN jsonb_build_object('was', before.was, 'became', written.became) END AS told
     FROM written LEFT JOIN before ON before.id = written.id`;
 }
