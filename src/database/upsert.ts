@@ -26,8 +26,12 @@ export interface WrittenRow {
   told: { was: readonly (string | null)[]; became: readonly (string | null)[] } | "NEW" | null;
 }
 
-/** Writes rows that were made ready, within the caller's transaction. @returns those that were inserted or changed */
-export type Upsert = (copy: CopyScope) => Promise<WrittenRow[]>;
+/**
+ * Writes rows that were made ready, within the caller's transaction.
+ * @param tells false: nobody looks at what would be told
+ * @returns those that were inserted or changed
+ */
+export type Upsert = (copy: CopyScope, tells?: boolean) => Promise<WrittenRow[]>;
 
 /**
  * A page of synced rows, written in one statement: `jsonb_to_recordset` and ON CONFLICT, only rows that really differ,
@@ -42,9 +46,10 @@ export function upsertPage<T extends ObjectLiteral>(
   const first = page[0];
   if (!first) return async () => [];
   const [properties, json] = [Object.keys(first), jsonRows(page)];
-  const ids = options.told ? [page.map((row) => row.crmId)] : [];
-  return async ({ tenantId, copyId, rows, metadata }) => {
-    const sql = upsertStatement(metadata(entity), properties, options);
+  return async ({ tenantId, copyId, rows, metadata }, tells = true) => {
+    const told = tells ? options.told : undefined;
+    const ids = told ? [page.map((row) => row.crmId)] : [];
+    const sql = upsertStatement(metadata(entity), properties, { ...options, told });
     return rows<WrittenRow>(sql, [tenantId, copyId, json, ...ids], { id: "number", told: "json" });
   };
 }

@@ -3,9 +3,9 @@ import type { DealRow } from "./deal";
 import type { OwnThreshold } from "./tenant";
 import { OfCopy } from "./tenant";
 
-/** One for each order of a list within all deals, a stage or an owner's. */
+/** One for each order of a list within all deals, a pipeline, a stage or an owner's. */
 function ListIndexes(row: new () => object): void {
-  for (const within of ["all", "stage", "owner"])
+  for (const within of ["all", "pipeline", "stage", "owner"])
     for (const by of ["update", "value", "silence"])
       Index(`deal_silence_${within}_by_${by}`, { synchronize: false })(row);
 }
@@ -16,8 +16,8 @@ function ListIndexes(row: new () => object): void {
  * so that each finds its page by one index (decision 0082).
  */
 @Entity("deal_silence")
-@Index("deal_silence_due", ["tenantId", "copyId", "holdsUntil"], { where: "is_listed AND holds_until < 'infinity'" })
-@Index("deal_silence_ahead", ["tenantId", "copyId", "holdsFrom"], { where: "is_listed AND holds_from > '-infinity'" })
+@Index("deal_silence_due", ["tenantId", "copyId", "holdsUntil"], { where: "is_listed" })
+@Index("deal_silence_ahead", ["tenantId", "copyId", "holdsFrom"], { where: "is_listed" })
 @ListIndexes
 @Index("deal_silence_untold", ["holdsFrom"], { where: "NOT is_told" })
 @Check("deal_silence_verdict", "verdict IN ('ACTIVE', 'COOLING', 'QUIET', 'GHOSTED')")

@@ -109,14 +109,9 @@ function instantOf(zone: string, wall: number): number {
 function offsetAt(zone: string, at: number): number {
   const year = new Date(at).getUTCFullYear();
   const key = `${zone} ${year}`;
-  const offsets = known.get(key) ?? learnOffsets(key, zone, year);
-  return offsets.findLast(({ from }) => from <= at)?.offset ?? 0;
-}
-
-function learnOffsets(key: string, zone: string, year: number): Offsets {
-  const offsets = offsetsOf(zone, year);
+  const offsets = known.get(key) ?? offsetsOf(zone, year);
   known.set(key, offsets);
-  return offsets;
+  return offsets.findLast(({ from }) => from <= at)?.offset ?? 0;
 }
 
 /** No zone changes its clock twice within a day. */

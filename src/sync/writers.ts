@@ -15,6 +15,7 @@ import { ActivityRow, NOTE_UPSERT, NoteRow, noteRow } from "../entities/context-
 import { CrmUserRow, PipelineRow, StageRow } from "../entities/crm-company";
 import { DealRow } from "../entities/deal";
 import { mailboxOf, mailDomainOf, normalizeAddress, websiteDomainOf } from "../platform/email-address";
+import type { Held } from "./runs";
 
 export interface Written {
   /** Of what was inserted or changed. */
@@ -27,8 +28,8 @@ export interface Written {
   removed: number;
 }
 
-/** Puts a page into the copy, within the caller's transaction. */
-export type Write = (copy: CopyScope, now: Date) => Promise<Written>;
+/** Puts a page into the copy, within the caller's transaction. Where no deal is matched, nothing is touched. */
+export type Write = (copy: CopyScope & Partial<Held>, now: Date) => Promise<Written>;
 
 /**
  * Makes a page ready: what costs time is done while the page before is still being committed.
@@ -49,7 +50,7 @@ function newestOfEach<T extends { id: number; updateTime?: string | null }>(reco
 
 export const isDeleted = (record: object) => "deleted" in record && record.deleted === true;
 
-type WritePage = (copy: CopyScope, now: Date) => Promise<Written & { rows: readonly WrittenRow[] }>;
+type WritePage = (copy: CopyScope, now: Date, tells?: boolean) => Promise<Written & { rows: readonly WrittenRow[] }>;
 
 /** Splits a page into what stays and what the CRM flags as deleted, and writes both. */
 function pageOf<T extends { id: number; updateTime?: string | null }, R extends object>(
@@ -62,8 +63,8 @@ function pageOf<T extends { id: number; updateTime?: string | null }, R extends 
   const kept = records.filter((record) => !isDeleted(record));
   const gone = records.filter(isDeleted).map(({ id }) => id);
   const upsert = upsertPage(entity, kept.map(toRow), options);
-  const write: WritePage = async (copy, now) => {
-    const rows = await upsert(copy);
+  const write: WritePage = async (copy, now, tells) => {
+    const rows = await upsert(copy, tells);
     const removed = await removeRecords(copy, entity, gone, now);
     const ids = rows.map(({ id }) => id);
     return { rows, ids, touched: ids, left: [], gone, removed };
@@ -94,7 +95,7 @@ function judgedPage<T extends { id: number; updateTime?: string | null }, R exte
 ): { kept: readonly T[]; write: Write } {
   const { kept, write } = pageOf(page, entity, toRow, { ...options, told: judgedBy });
   const writeJudged: Write = async (copy, now) => {
-    const written = await write(copy, now);
+    const written = await write(copy, now, copy.hasMatchedDeals);
     const touched = written.rows.filter(({ told }) => told !== null);
     const left = touched.flatMap(({ told }) => (told && told !== "NEW" && told.was[0] ? Number(told.was[0]) : []));
     return { ...written, touched: touched.map(({ id }) => id), left };

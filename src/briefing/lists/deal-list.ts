@@ -151,7 +151,8 @@ function standingDeals({ narrowed, isJudged, isStale: stale }: Reading, { beyond
         ${isHeld || isGiven}${narrowed}${beyond} ${end}) t`;
   if (isHeld === "") return marked;
   return `${marked} UNION ALL
-    SELECT t.* FROM (${otherMarks(JUDGED_AT)}) other
+    SELECT t.* FROM (${otherMarks(`l.holds_until <= ${JUDGED_AT}`, "l.holds_until")} UNION ALL
+      ${otherMarks(`l.holds_from > ${JUDGED_AT}`, "l.holds_from")}) other
     CROSS JOIN LATERAL (SELECT t.* FROM deal_silence t
       WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.deal_id = other.deal_id${isHeld} LIMIT 1) t
     WHERE (t.status, t.verdict) IN (SELECT * FROM unnest($3::text[], $4::text[]))${narrowed}${beyond}`;

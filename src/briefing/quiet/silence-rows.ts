@@ -125,16 +125,12 @@ export const STORE_COMING = `
   SELECT $1, $2, r."dealId", r.phases FROM jsonb_to_recordset($3::jsonb) AS r ("dealId" bigint, phases jsonb)
   RETURNING 1 AS stored`;
 
-/** SQL: of listed phases those that have an end, or a beginning. The others, which are most, are in no index of these. */
-const ENDS = "l.is_listed AND l.holds_until < 'infinity'";
-const BEGINS = "l.is_listed AND l.holds_from > '-infinity'";
-
 /** Of deals whose marked phase is over by $3 the one that holds is marked. */
 export const MARK_HOLDING = `
   UPDATE deal_silence s SET is_listed = NOT s.is_listed
   WHERE s.tenant_id = $1 AND s.copy_id = $2 AND s.is_listed <> (s.holds_from <= $3 AND s.holds_until > $3)
-    AND s.deal_id IN (SELECT l.deal_id FROM deal_silence l
-      WHERE l.tenant_id = $1 AND l.copy_id = $2 AND ${ENDS} AND l.holds_until <= $3)`;
+    AND s.deal_id IN (SELECT o.deal_id FROM deal_silence o
+      WHERE o.tenant_id = $1 AND o.copy_id = $2 AND o.is_listed AND o.holds_until <= $3)`;
 
 /** $4 the deals, $3 what is kept of each by its id: no table is joined that PostgreSQL might read in another order. */
 const ofDeal = (name: string) => `($3::jsonb -> d.crm_id::text ->> '${name}')`;
@@ -176,13 +172,5 @@ export function firstMailOf({ addedAt, hasFirstMail, contacts }: DealFacts): { a
 const MORE_THAN_ALL = 100_000_000;
 
 /** SQL: deals whose mark is behind. The planner takes a third of all deals for such: an order brings it to their index, a LIMIT keeps it from joining all. */
-export const otherMarks = (at: string) =>
-  [
-    `${ENDS} AND l.holds_until <= ${at} ORDER BY l.holds_until`,
-    `${BEGINS} AND l.holds_from > ${at} ORDER BY l.holds_from`,
-  ]
-    .map(
-      (those) => `(SELECT l.deal_id FROM deal_silence l
-      WHERE l.tenant_id = $1 AND l.copy_id = $2 AND ${those} LIMIT ${MORE_THAN_ALL})`,
-    )
-    .join(" UNION ALL ");
+export const otherMarks = (which: string, by: string) => `(SELECT l.deal_id FROM deal_silence l
+  WHERE l.tenant_id = $1 AND l.copy_id = $2 AND l.is_listed AND ${which} ORDER BY ${by} LIMIT ${MORE_THAN_ALL})`;

@@ -139,6 +139,6 @@ const earliest = (touches: readonly Touch[]) => first(touches, (a, b) => a.at - 
 function first(touches: readonly Touch[], byTime: (a: Touch, b: Touch) => number): Touch | null {
   const key = ({ kind, evidence }: Touch) =>
     `${evidence.type}:${"crmId" in evidence ? evidence.crmId : evidence.meetingId}:${kind}`;
-  const isBefore = (a: Touch, b: Touch) => (byTime(a, b) || (key(a) < key(b) ? -1 : 1)) < 0;
-  return touches.reduce<Touch | null>((found, touch) => (found && !isBefore(touch, found) ? found : touch), null);
+  const [found] = [...touches].sort((a, b) => byTime(a, b) || (key(a) < key(b) ? -1 : 1));
+  return found ?? null;
 }

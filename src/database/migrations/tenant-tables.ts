@@ -3,19 +3,18 @@ const SILENT_SINCE = "(CASE WHEN quiet_since IS NULL THEN '9999-12-31 00:00:00+0
 
 /**
  * What a list of deals is sorted by, and what it may be narrowed to: an index for each order within each. An amount that is
- * no order is compared in the index as well, so that deals of less are passed without reading their rows; and so is a
- * pipeline, of which a company has few: each index costs the writing of every deal.
+ * no order is compared in the index as well, so that deals of less are passed without reading their rows.
  */
 const SORTED = {
   update: "changed_at, deal_id, currency, value_rank",
   value: "currency, value_rank, negative_value, deal_id",
   silence: `${SILENT_SINCE}, deal_id, currency, value_rank`,
 };
-const NARROWED = { all: ["", ", pipeline_id"], stage: ["stage_id, ", ""], owner: ["owner_id, ", ""] };
-const LIST_INDEXES = Object.entries(NARROWED).flatMap(([within, [first, last]]) =>
+const NARROWED = { all: "", pipeline: "pipeline_id, ", stage: "stage_id, ", owner: "owner_id, " };
+const LIST_INDEXES = Object.entries(NARROWED).flatMap(([within, column]) =>
   Object.entries(SORTED).map(
     ([by, keys]) => `CREATE INDEX deal_silence_${within}_by_${by}
-  ON deal_silence (tenant_id, copy_id, ${first}status, verdict, ${keys}${last}) WHERE is_listed;`,
+  ON deal_silence (tenant_id, copy_id, ${column}status, verdict, ${keys}) WHERE is_listed;`,
   ),
 );
 
@@ -289,8 +288,8 @@ CREATE TABLE deal_silence (
   negative_value numeric NOT NULL,
   CONSTRAINT deal_silence_pkey PRIMARY KEY (tenant_id, copy_id, deal_id, phase)
 );
-CREATE INDEX deal_silence_due ON deal_silence (tenant_id, copy_id, holds_until) WHERE is_listed AND holds_until < 'infinity';
-CREATE INDEX deal_silence_ahead ON deal_silence (tenant_id, copy_id, holds_from) WHERE is_listed AND holds_from > '-infinity';
+CREATE INDEX deal_silence_due ON deal_silence (tenant_id, copy_id, holds_until) WHERE is_listed;
+CREATE INDEX deal_silence_ahead ON deal_silence (tenant_id, copy_id, holds_from) WHERE is_listed;
 ${LIST_INDEXES.join("\n")}
 CREATE INDEX deal_silence_untold ON deal_silence (holds_from) WHERE NOT is_told;
 
