@@ -1,6 +1,6 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
-import { hangingOn, judgeChanged } from "../src/briefing/quiet/stored-silence";
+import { judgeChanged } from "../src/briefing/quiet/stored-silence";
 import { holdCopyToJudge } from "../src/connections/copies";
 import { CrmApi } from "../src/crm/api";
 import { CrmHttp } from "../src/crm/http";
@@ -72,44 +72,55 @@ const ofDeals = (name: string, isOfStage: boolean): Kind => ({
   },
 });
 
+const ofActivities = (name: string, doneTime: (row: ActivityRow) => string | null): Kind => ({
+  name,
+  resource: "ACTIVITIES",
+  row: ActivityRow,
+  async read(api, rows, at) {
+    const { records } = await api.activities(ALL);
+    const activities = beside(records, rows as ActivityRow[], (activity, row) => ({
+      ...activity,
+      id: row.crmId,
+      subject: at,
+      type: row.type,
+      dealId: row.dealId,
+      personId: row.personId,
+      participantIds: [],
+      done: true,
+      dueDate: null,
+      doneTime: doneTime(row),
+      updateTime: at,
+    }));
+    return writeActivities(activities, 0);
+  },
+});
+
+const ofPersons = (name: string, lastIncomingMailTime: (row: PersonRow) => string | null): Kind => ({
+  name,
+  resource: "PERSONS",
+  row: PersonRow,
+  async read(api, rows, at) {
+    const { records } = await api.persons(ALL);
+    const persons = beside(records, rows as PersonRow[], (person, row) => ({
+      ...person,
+      id: row.crmId,
+      name: at,
+      lastIncomingMailTime: lastIncomingMailTime(row),
+      lastOutgoingMailTime: text(row.lastOutgoingMailTime),
+      updateTime: at,
+    }));
+    return writePersons(persons, 0);
+  },
+});
+
 const KINDS: Kind[] = [
   // No verdict hangs on what a deal is worth.
   ofDeals("deals, their values", false),
   ofDeals("deals, their stages", true),
-  {
-    name: "activities",
-    resource: "ACTIVITIES",
-    row: ActivityRow,
-    async read(api, rows, at) {
-      const { records } = await api.activities(ALL);
-      const activities = beside(records, rows as ActivityRow[], (activity, { crmId, dealId, personId }) => ({
-        ...activity,
-        id: crmId,
-        dealId,
-        personId,
-        done: true,
-        dueDate: null,
-        doneTime: new Date().toISOString(),
-        updateTime: at,
-      }));
-      return writeActivities(activities, 0);
-    },
-  },
-  {
-    name: "persons, their mail",
-    resource: "PERSONS",
-    row: PersonRow,
-    async read(api, rows, at) {
-      const { records } = await api.persons(ALL);
-      const mailed = { lastIncomingMailTime: new Date().toISOString(), updateTime: at };
-      const persons = beside(records, rows as PersonRow[], (person, { crmId }) => ({
-        ...person,
-        ...mailed,
-        id: crmId,
-      }));
-      return writePersons(persons, 0);
-    },
-  },
+  ofActivities("activities", () => new Date().toISOString()),
+  ofActivities("their subjects", ({ doneAt }) => text(doneAt)),
+  ofPersons("persons, their mail", () => new Date().toISOString()),
+  ofPersons("their names", ({ lastIncomingMailTime }) => text(lastIncomingMailTime)),
 ];
 
 interface Cost {
@@ -144,11 +155,9 @@ class Pages {
     await tenant.transaction(async (scope) => {
       const copy = { ...scope, copyId: FILLING.from };
       await holdCopyToJudge(scope, copy.copyId);
-      const moving = judges && resource === "ACTIVITIES" ? rows.map((found) => (found as ActivityRow).crmId) : [];
-      await hangingOn(copy, resource, moving);
-      const { ids } = await write(copy, new Date());
+      const { ids, touched, left } = await write({ ...copy, hasMatchedDeals: judges }, new Date());
       if (ids.length !== PAGE) throw new Error(`${ids.length} records of a page of ${PAGE} were written`);
-      if (judges) await judgeChanged(copy, resource, ids, [], new Date());
+      if (judges) await judgeChanged(copy, resource, touched, left, new Date());
     });
     const [ended, cpuEnded] = [performance.now(), this.#cpuMs()];
     return { pageMs: ended - asked, ms: ended - began, pageCpuMs: cpuEnded - cpuAsked, cpuMs: cpuEnded - cpuBegan };
@@ -183,8 +192,17 @@ async function prepare(serverUrl: string): Promise<string> {
   await withClient(databaseUrl, async (client) => {
     await fill(client, FILLING);
     // The CRM's instants have no part of a millisecond.
-    const instants = ["add_time", "stage_change_time"].map((name) => `${name} = date_trunc('second', ${name})`);
-    await client.query(`UPDATE deal SET ${instants}`);
+    const instants = {
+      deal: ["add_time", "stage_change_time"],
+      person: ["last_incoming_mail_time", "last_outgoing_mail_time"],
+    };
+    for (const [table, names] of Object.entries(instants))
+      await client.query(`UPDATE ${table} SET ${names.map((name) => `${name} = date_trunc('second', ${name})`)}`);
+    // As the pages have them, on which only one thing changes.
+    const doneAt = "date_trunc('second', coalesce(done_at, add_time))";
+    await client.query(
+      `UPDATE activity SET done = true, due_at = NULL, due_has_time = false, done_at = ${doneAt}, happened_at = ${doneAt}`,
+    );
     await client.query("ANALYZE");
   });
   await judgeTenants(databaseUrl, FILLING);

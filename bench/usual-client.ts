@@ -105,7 +105,7 @@ class UsualClient {
       (cursor) => api.getDeals({ limit: PAGE_SIZE, cursor, include_fields: "participants_count" }),
       ({ id, participants_count }) => {
         if (participants_count !== 0) ids.push(Number(id));
-        return { participantsDue: false, participantsKnown: true };
+        return { participantsDue: false, participantsKnown: true, participantsOnceKnown: true };
       },
     );
     return ids;

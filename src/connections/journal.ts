@@ -53,7 +53,7 @@ export const PUSHES = `SELECT t.seen_at FROM deal_change t
 
 /** A new deal has no history. */
 export function changesOf({ id, told }: WrittenRow): DealChange[] {
-  if (!told) return [];
+  if (told === null || told === "NEW") return [];
   return JOURNALED.map(({ kind }, index) => ({
     dealId: id,
     kind,

@@ -15,19 +15,23 @@ export interface UpsertOptions {
   silent?: readonly string[];
   /** Columns that only a new row gets. */
   insertOnly?: readonly string[];
-  /** SQL over `t`, a row: texts that are told of a row where one of them changes, as they were and as they became. */
+  /** SQL over `t`, a row: texts that are told of a row that is new, or where one of them changes. */
   told?: readonly string[];
 }
 
 /** A row that was inserted or changed. */
 export interface WrittenRow {
   id: number;
-  /** What `told` asks for; null: the row is new, or that is as it was. */
-  told: { was: readonly (string | null)[]; became: readonly (string | null)[] } | null;
+  /** What `told` asks for, as it was and as it became; null: it is as it was. */
+  told: { was: readonly (string | null)[]; became: readonly (string | null)[] } | "NEW" | null;
 }
 
-/** Writes rows that were made ready, within the caller's transaction. @returns those that were inserted or changed */
-export type Upsert = (copy: CopyScope) => Promise<WrittenRow[]>;
+/**
+ * Writes rows that were made ready, within the caller's transaction.
+ * @param tells false: nobody looks at what would be told
+ * @returns those that were inserted or changed
+ */
+export type Upsert = (copy: CopyScope, tells?: boolean) => Promise<WrittenRow[]>;
 
 /**
  * A page of synced rows, written in one statement: `jsonb_to_recordset` and ON CONFLICT, only rows that really differ,
@@ -42,9 +46,10 @@ export function upsertPage<T extends ObjectLiteral>(
   const first = page[0];
   if (!first) return async () => [];
   const [properties, json] = [Object.keys(first), jsonRows(page)];
-  const ids = options.told ? [page.map((row) => row.crmId)] : [];
-  return async ({ tenantId, copyId, rows, metadata }) => {
-    const sql = upsertStatement(metadata(entity), properties, options);
+  return async ({ tenantId, copyId, rows, metadata }, tells = true) => {
+    const told = tells ? options.told : undefined;
+    const ids = told ? [page.map((row) => row.crmId)] : [];
+    const sql = upsertStatement(metadata(entity), properties, { ...options, told });
     return rows<WrittenRow>(sql, [tenantId, copyId, json, ...ids], { id: "number", told: "json" });
   };
 }
@@ -82,7 +87,7 @@ function upsertStatement(
       SELECT t.crm_id AS id, ${state} AS was FROM ${table} t
       WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.crm_id = ANY ($4::bigint[])
     ), written AS (${upsert(`${state} AS became`)})
-    SELECT written.id, CASE WHEN before.was <> written.became
+    SELECT written.id, CASE WHEN before.id IS NULL THEN '"NEW"' WHEN before.was <> written.became
       THEN jsonb_build_object('was', before.was, 'became', written.became) END AS told
     FROM written LEFT JOIN before ON before.id = written.id`;
 }

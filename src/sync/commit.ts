@@ -23,6 +23,7 @@ import {
   requireLease,
   type StepChange,
 } from "./runs";
+import type { Written } from "./writers";
 
 /** Whoever watches a run hears of it so often at most, its beginnings and ends aside. */
 const TOLD_EVERY_MS = 250;
@@ -190,12 +191,12 @@ export async function commitPiece(
 }
 
 /**
- * Changes records, and judges the deals anew that hang on what was changed: before, where a record left its deal, or after.
- * Most first syncs have no matched deal, and nothing to judge.
- * @param leaving records that may do so
- * @param change says which it has changed or removed
+ * Changes records, and judges the deals anew that hang on what was changed, or did before it. Most first syncs have no matched
+ * deal, and nothing to judge.
+ * @param leaving records that may be removed
+ * @param change says which it has removed, and what it has touched
  */
-export async function judged<T extends { ids: readonly number[]; gone: readonly number[] }>(
+export async function judged<T extends Pick<Written, "touched" | "left" | "gone">>(
   { judging }: RunContext,
   copy: HeldCopy,
   resource: SyncResource,
@@ -205,9 +206,9 @@ export async function judged<T extends { ids: readonly number[]; gone: readonly 
   if (!copy.hasMatchedDeals) return change();
   const before = leaving.length > 0 ? await judging.hangingOn(copy, resource, leaving) : [];
   const done = await change();
-  const changed = new Set([...done.ids, ...done.gone]);
-  const left = before.filter(({ id }) => changed.has(id)).map(({ dealId }) => dealId);
-  await judging.judge(copy, resource, [...changed], left);
+  const gone = new Set(done.gone);
+  const without = before.filter(({ id }) => gone.has(id)).map(({ dealId }) => dealId);
+  await judging.judge(copy, resource, [...done.touched, ...gone], [...done.left, ...without]);
   return done;
 }
 

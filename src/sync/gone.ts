@@ -15,7 +15,7 @@ import { askBatch, commitAnswers } from "./participants";
 import { endPass, type ListState, leavePass, movePass, type Pass } from "./passes";
 import { WALKS_APART_MS } from "./plan";
 import { NO_CHANGE, type StepChange } from "./runs";
-import { removeRecords } from "./writers";
+import { isDeleted, removeRecords } from "./writers";
 
 // What the CRM no longer shows: of whole lists by two walks, of matched records by two looks at their ids.
 
@@ -124,7 +124,7 @@ async function removeBatch(context: RunContext, copy: HeldCopy, resource: ListRe
   const gone = await takeAbsent(copy, resource);
   await judged(context, copy, resource, gone, async () => {
     await removeRecords(copy, LISTS[resource].entity, gone, context.clock());
-    return { ids: [], gone };
+    return { touched: [], left: [], gone };
   });
   return gone.length;
 }
@@ -209,15 +209,16 @@ async function look(context: RunContext, api: CrmApi, probed: Probed, ids: reado
   const rejected = pages.flatMap((page) => page.rejected);
   const shown = new Set([...records.map(({ id }) => id), ...idsOfRejected(rejected)]);
   const leftOut = ids.filter((id) => !shown.has(id));
+  const deleted = records.filter(isDeleted).map(({ id }) => id);
   const write = list.ready(records, rejected.length);
   const gone = await missedBefore(copyOf(context), resource, longAgo(clock()), leftOut);
   if (gone.length > 0) await requireSight(context, probed);
   await commitPiece(context, resource, async (copy): Promise<StepChange> => {
-    const written = await judged(context, copy, resource, [...shown, ...gone], async () => {
+    const written = await judged(context, copy, resource, [...deleted, ...gone], async () => {
       const page = await write(copy, clock());
       const unchanged = records.length - page.ids.length - page.removed;
       const removed = page.removed + (await removeRecords(copy, list.entity, gone, clock()));
-      return { ids: page.ids, gone: [...page.gone, ...gone], unchanged, removed };
+      return { ...page, gone: [...page.gone, ...gone], unchanged, removed };
     });
     await forgetMissed(copy, resource, [...shown, ...gone]);
     await noteMissed(

@@ -44,8 +44,6 @@ export interface List<T extends { id: number } = { id: number }> {
   hasPages: boolean;
   /** Whose custom fields its records carry. */
   fieldsOf?: CrmEntity;
-  /** A record may move from one deal to another. */
-  moves?: true;
   /** Whose rows its records become. */
   entity: new () => object;
   /** Of the lists that are read less often, those that its records name, and the column that does. */
@@ -107,7 +105,6 @@ const ACTIVITIES: List<crm.CrmActivity> = {
   read: (api, page) => api.activities(page),
   ready: write.writeActivities,
   entity: ActivityRow,
-  moves: true,
   depends: OF_OWNERS,
   ...CHANGING,
 };
@@ -116,7 +113,6 @@ const NOTES: List<crm.CrmNote> = {
   ready: write.writeNotes,
   after: (settling, copy, notes) => settling.settleNotes(copy, notes),
   entity: NoteRow,
-  moves: true,
   depends: { USERS: { column: "author_id", of: CrmUserRow } },
   ...CHANGING,
 };

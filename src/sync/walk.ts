@@ -152,7 +152,7 @@ async function commitPage(
   const change = await inRun(context, async (copy) => {
     if (pass.removes) await seen(copy, resource, shownIds(page));
     const list = LISTS[resource];
-    const leaving = page.records.filter((record) => list.moves || isDeleted(record)).map(({ id }) => id);
+    const leaving = page.records.filter(isDeleted).map(({ id }) => id);
     const { ids, removed } = await judged(context, copy, resource, leaving, () => page.write(copy, clock()));
     if (page.records.length > 0) await list.after?.(context.settling, copy, page.records);
     if (page.rejected.length > 0 || state.hasRejected) await keepAside(copy, resource, page, clock());

@@ -14,17 +14,21 @@ import { CrmUserRow, PipelineRow, StageRow } from "../entities/crm-company";
 import { DealRow } from "../entities/deal";
 import { ActivityRow, NOTE_UPSERT, NoteRow, noteRow, OrganizationRow, PersonRow } from "../entities/records";
 import { mailboxOf, mailDomainOf, normalizeAddress, websiteDomainOf } from "../platform/email-address";
+import type { Held } from "./runs";
 
 export interface Written {
   /** Of what was inserted or changed. */
-  ids: number[];
+  ids: readonly number[];
+  /** Of those the ones on which silence may hang otherwise than before, and the deals that they have left. */
+  touched: readonly number[];
+  left: readonly number[];
   /** Of what the page says is deleted. */
-  gone: number[];
+  gone: readonly number[];
   removed: number;
 }
 
-/** Puts a page into the copy, within the caller's transaction. */
-export type Write = (copy: CopyScope, now: Date) => Promise<Written>;
+/** Puts a page into the copy, within the caller's transaction. Where no deal is matched, nothing is touched. */
+export type Write = (copy: CopyScope & Partial<Held>, now: Date) => Promise<Written>;
 
 /**
  * Makes a page ready: what costs time is done while the page before is still being committed.
@@ -45,7 +49,7 @@ function newestOfEach<T extends { id: number; updateTime?: string | null }>(reco
 
 export const isDeleted = (record: object) => "deleted" in record && record.deleted === true;
 
-type WritePage = (copy: CopyScope, now: Date) => Promise<Written & { rows: readonly WrittenRow[] }>;
+type WritePage = (copy: CopyScope, now: Date, tells?: boolean) => Promise<Written & { rows: readonly WrittenRow[] }>;
 
 /** Splits a page into what stays and what the CRM flags as deleted, and writes both. */
 function pageOf<T extends { id: number; updateTime?: string | null }, R extends object>(
@@ -58,12 +62,44 @@ function pageOf<T extends { id: number; updateTime?: string | null }, R extends 
   const kept = records.filter((record) => !isDeleted(record));
   const gone = records.filter(isDeleted).map(({ id }) => id);
   const upsert = upsertPage(entity, kept.map(toRow), options);
-  const write: WritePage = async (copy, now) => {
-    const rows = await upsert(copy);
+  const write: WritePage = async (copy, now, tells) => {
+    const rows = await upsert(copy, tells);
     const removed = await removeRecords(copy, entity, gone, now);
-    return { rows, ids: rows.map(({ id }) => id), gone, removed };
+    const ids = rows.map(({ id }) => id);
+    return { rows, ids, touched: ids, left: [], gone, removed };
   };
   return { kept, write };
+}
+
+/** SQL over `t`: the rows' deal, and what else of them silence is judged by (`briefing/quiet/read-quiet.ts`). */
+const JUDGED_BY = {
+  persons: ["NULL", "t.last_incoming_mail_time", "t.last_outgoing_mail_time"],
+  stages: ["NULL", "t.days_to_rotten"],
+  activities: [
+    ...["t.deal_id", "t.person_id", "t.participant_ids::text", "t.type", "t.done", "t.due_at", "t.due_has_time"],
+    // Once it is done, its last change counts as long as the CRM does not say when that was.
+    ...["t.happened_at", "t.done_at", "CASE WHEN t.done AND t.done_at IS NULL THEN t.update_time END"],
+  ],
+  // Whether a note is ours stands in its text.
+  notes: ["t.deal_id", "t.add_time", "md5(t.content)"],
+};
+
+/** Most changes are of a name, a phone number or a subject, on which no verdict hangs. */
+function judgedPage<T extends { id: number; updateTime?: string | null }, R extends object>(
+  page: readonly T[],
+  entity: new () => R,
+  toRow: (record: T) => Synced<R>,
+  judgedBy: readonly string[],
+  options?: UpsertOptions,
+): { kept: readonly T[]; write: Write } {
+  const { kept, write } = pageOf(page, entity, toRow, { ...options, told: judgedBy });
+  const writeJudged: Write = async (copy, now) => {
+    const written = await write(copy, now, copy.hasMatchedDeals);
+    const touched = written.rows.filter(({ told }) => told !== null);
+    const left = touched.flatMap(({ told }) => (told && told !== "NEW" && told.was[0] ? Number(told.was[0]) : []));
+    return { ...written, touched: touched.map(({ id }) => id), left };
+  };
+  return { kept, write: writeJudged };
 }
 
 /**
@@ -94,7 +130,7 @@ export const writePipelines: Writer<crm.CrmPipeline> = (page) =>
   pageOf(page, PipelineRow, ({ id, name, position }) => ({ crmId: id, name, position })).write;
 
 export const writeStages: Writer<crm.CrmStage> = (page) =>
-  pageOf(page, StageRow, ({ id, deleted, ...stage }) => ({ crmId: id, ...stage })).write;
+  judgedPage(page, StageRow, ({ id, deleted, ...stage }) => ({ crmId: id, ...stage }), JUDGED_BY.stages).write;
 
 export const writeOrganizations: Writer<crm.CrmOrganization> = (page) =>
   pageOf(page, OrganizationRow, ({ id, deleted, ...organization }) => ({
@@ -104,7 +140,8 @@ export const writeOrganizations: Writer<crm.CrmOrganization> = (page) =>
   })).write;
 
 export const writePersons: Writer<crm.CrmPerson> = (page) => {
-  const { kept, write } = pageOf(page, PersonRow, ({ id, deleted, ...person }) => ({ crmId: id, ...person }));
+  const toRow = ({ id, deleted, ...person }: crm.CrmPerson) => ({ crmId: id, ...person });
+  const { kept, write } = judgedPage(page, PersonRow, toRow, JUDGED_BY.persons);
   const writeAddresses = addressesOf(kept);
   return async (copy, now) => {
     const written = await write(copy, now);
@@ -210,20 +247,23 @@ async function clearParticipants(
 }
 
 export const writeActivities: Writer<crm.CrmActivity> = (page) =>
-  pageOf(page, ActivityRow, ({ id, deleted, dueDate, dueTime, doneTime, ...activity }) => {
-    const dueAt = dueDate && `${dueDate}T${dueTime ?? "00:00:00"}Z`;
-    return {
-      crmId: id,
-      dueAt,
-      dueHasTime: dueDate !== null && dueTime !== null,
-      doneAt: doneTime,
-      // A call of Monday is often ticked off on Friday. One with a day and no time counts from 00:00 UTC.
-      happenedAt: activity.done ? (dueAt ?? doneTime ?? activity.addTime) : null,
-      ...activity,
-    };
-  }).write;
+  judgedPage(page, ActivityRow, activityRow, JUDGED_BY.activities).write;
 
-export const writeNotes: Writer<crm.CrmNote> = (page) => pageOf(page, NoteRow, noteRow, NOTE_UPSERT).write;
+function activityRow({ id, deleted, dueDate, dueTime, doneTime, ...activity }: crm.CrmActivity): Synced<ActivityRow> {
+  const dueAt = dueDate && `${dueDate}T${dueTime ?? "00:00:00"}Z`;
+  return {
+    crmId: id,
+    dueAt,
+    dueHasTime: dueDate !== null && dueTime !== null,
+    doneAt: doneTime,
+    // A call of Monday is often ticked off on Friday. One with a day and no time counts from 00:00 UTC.
+    happenedAt: activity.done ? (dueAt ?? doneTime ?? activity.addTime) : null,
+    ...activity,
+  };
+}
+
+export const writeNotes: Writer<crm.CrmNote> = (page) =>
+  judgedPage(page, NoteRow, noteRow, JUDGED_BY.notes, NOTE_UPSERT).write;
 
 /**
  * Persons leave their deals. Merged into another, one has left its place to that one, which moves neither the deal's count
