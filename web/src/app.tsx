@@ -7,6 +7,7 @@ import { QuietPage } from "./quiet/quiet-page";
 import type { Redirect } from "./settings/redirect";
 import { ReturningPage } from "./settings/returning-page";
 import { SettingsPage } from "./settings/settings-page";
+import { NoSuchPage } from "./ui/page";
 
 /** @param redirect what the CRM sent the browser back with, where it did */
 export function App({ redirect }: { redirect: Redirect | null }) {
@@ -41,8 +42,11 @@ export function App({ redirect }: { redirect: Redirect | null }) {
           <QuietPage />
         </Route>
         <Route path="/meetings/:id">{({ id }) => <BriefingPage key={id} id={id} />}</Route>
-        <Route>
+        <Route path="/">
           <GoTo to="/settings" replace />
+        </Route>
+        <Route>
+          <NoSuchPage />
         </Route>
       </Switch>
     </Layout>

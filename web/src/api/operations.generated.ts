@@ -584,6 +584,8 @@ export type VisibilityQueryVariables = Exact<{ [key: string]: never; }>;
 
 export type VisibilityQuery = { connection: { id: string, visibility: { asOf: string | null, deals: number, persons: number, organizations: number, byOwner: Array<{ deals: number, openDeals: number, owner: { id: string, name: string } | null }>, unseenUsers: Array<{ id: string, name: string }> } | null } };
 
+export type FreshnessFragment = { id: string, state: ConnectionState, trouble: { code: TroubleCode, message: string, since: string } | null, sync: { lastSuccessAt: string | null, matching: { done: number, total: number } | null } };
+
 export const DealHeadFragmentDoc = gql`
     fragment DealHead on Deal {
   id
@@ -737,6 +739,24 @@ export const RunFragmentDoc = gql`
   }
 }
     ` as unknown as DocumentNode<RunFragment, unknown>;
+export const FreshnessFragmentDoc = gql`
+    fragment Freshness on Connection {
+  id
+  state
+  trouble {
+    code
+    message
+    since
+  }
+  sync {
+    lastSuccessAt
+    matching {
+      done
+      total
+    }
+  }
+}
+    ` as unknown as DocumentNode<FreshnessFragment, unknown>;
 export const MeetingsDocument = gql`
     query Meetings($after: String) {
   connection {

@@ -5,6 +5,7 @@ import { useChanges } from "../api/changes";
 import { useKept } from "../api/kept";
 import { BriefingDocument, type BriefingQuery } from "../api/operations.generated";
 import { Gaps } from "../ui/gaps";
+import { useTitle } from "../ui/page";
 import { Empty, Loading, When } from "../ui/parts";
 import { Problem } from "../ui/problem";
 import { dateAndTime } from "../ui/words";
@@ -28,6 +29,7 @@ export function BriefingPage({ id }: { id: string }) {
   const reread = useCallback(() => refresh({ requestPolicy: "network-only" }), [refresh]);
   useChanges(reread);
   const shown = useKept(data);
+  useTitle(shown ? (shown.meeting?.title ?? "There is no such meeting") : "Briefing");
   if (!shown) return error ? <Problem error={error} again={reread} /> : <Loading what="The briefing" />;
   const { meeting, viewer } = shown;
   if (!meeting) return <NoSuchMeeting />;

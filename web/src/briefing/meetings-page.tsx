@@ -6,7 +6,7 @@ import { useKept } from "../api/kept";
 import { MeetingsDocument, type MeetingsQuery } from "../api/operations.generated";
 import { Badge, Button, Empty, Loading } from "../ui/parts";
 import { Problem } from "../ui/problem";
-import { VERDICT } from "../ui/verdict";
+import { VERDICT } from "../ui/tones";
 import { counted, dateAndTime } from "../ui/words";
 
 type Meeting = MeetingsQuery["meetings"]["nodes"][number];

@@ -1,6 +1,6 @@
 import type { ContactFragment } from "../api/operations.generated";
 import { Badge, Card, When } from "../ui/parts";
-import { VERDICT } from "../ui/verdict";
+import { VERDICT } from "../ui/tones";
 import { counted } from "../ui/words";
 import { ContactChart } from "./contact-chart";
 import type { Deal } from "./deal-card";

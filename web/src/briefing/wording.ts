@@ -1,5 +1,5 @@
 import type { DealStatus, InteractionKind, WriteState } from "../api/operations.generated";
-import type { Tone } from "../ui/parts";
+import type { Tone } from "../ui/tones";
 
 export const DEAL_STATUS: Record<DealStatus, { text: string; tone: Tone }> = {
   OPEN: { text: "Open", tone: "info" },

@@ -1,6 +1,6 @@
 import { useId } from "react";
+import { VERDICT } from "../ui/tones";
 import { useWidth } from "../ui/use-width";
-import { VERDICT } from "../ui/verdict";
 import { counted } from "../ui/words";
 import type { PipelineGroup, QuietDeal, StageGroup } from "./groups";
 

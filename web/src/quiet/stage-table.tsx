@@ -1,5 +1,5 @@
 import { Badge } from "../ui/parts";
-import { VERDICT } from "../ui/verdict";
+import { VERDICT } from "../ui/tones";
 import { counted, money } from "../ui/words";
 import type { QuietDeal, StageGroup } from "./groups";
 

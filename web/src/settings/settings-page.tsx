@@ -1,5 +1,6 @@
 import { useState } from "react";
 import { useIsLive } from "../api/liveness";
+import { PageHead } from "../ui/page";
 import { Badge, Loading, Notice } from "../ui/parts";
 import { Problem } from "../ui/problem";
 import { AboutAccess } from "./about-access";
@@ -19,13 +20,11 @@ export function SettingsPage({ welcome }: { welcome: boolean }) {
   const [remains, setRemains] = useState<string | null>(null);
   return (
     <div className="stack">
-      <header className="row row-apart page-head">
-        <div>
-          <p className="muted small">Settings</p>
-          <h1>CRM connection</h1>
-        </div>
-        {connection && <State connection={connection} />}
-      </header>
+      <PageHead
+        title="CRM connection"
+        above={<span className="muted">Settings</span>}
+        aside={connection && <State connection={connection} />}
+      />
       {error && <Problem error={error} again={reread} />}
       {!connection && !error && <Loading what="The connection" />}
       {connection && viewer && (
