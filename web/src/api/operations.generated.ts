@@ -117,6 +117,23 @@ export type MeetingMatchStatus =
   /** No CRM is connected, or its first sync is not done. */
   | 'PENDING';
 
+/** What decides which deal a meeting is about, in this order. */
+export type DealRule =
+  /** A user chose it. */
+  | 'CHOSEN'
+  /** The CRM has an activity at the time of the meeting with one of its persons, on this deal. */
+  | 'SAME_CRM_ACTIVITY'
+  /** Whoever of several persons with one address attends, it is the only deal. */
+  | 'ONE_DEAL_OF_ALL'
+  /** It is the only deal around the meeting. */
+  | 'ONLY_CANDIDATE'
+  /** Strictly most attendees take part in it. */
+  | 'MOST_ATTENDEES'
+  /** Only its owner was in the meeting. */
+  | 'OWNER_ATTENDS'
+  /** Only it was open when the meeting began. */
+  | 'OPEN_BEFORE_CLOSED';
+
 /** MEETING: a recorded meeting with the buyer. NOTE: one that a person wrote, never one of this service. */
 export type InteractionKind =
   /** A recorded meeting with the buyer. */
@@ -129,6 +146,29 @@ export type InteractionKind =
   | 'OUTGOING_MAIL'
   /** A note that a person wrote, never one of this service. */
   | 'NOTE';
+
+/** What of a deal has changed. */
+export type DealChangeKind =
+  /** Its stage, by name. */
+  | 'STAGE'
+  /** What it is worth: amount and currency. */
+  | 'VALUE'
+  /** The day on which the seller expects to close it. */
+  | 'CLOSE_DATE'
+  /** open, won or lost. */
+  | 'STATUS'
+  /** The CRM user who owns it, by name. */
+  | 'OWNER'
+  /** Its contact person. */
+  | 'PERSON'
+  /** The company it is with. */
+  | 'ORGANIZATION'
+  /** What it is called. */
+  | 'TITLE'
+  /** Who takes part in it, as far as that could be read. */
+  | 'PARTICIPANTS'
+  /** How quiet it is: a QuietVerdict. That settings or the copy's age change it is not told here. */
+  | 'VERDICT';
 
 /** Where a deal stands. */
 export type DealStatus =
@@ -359,6 +399,26 @@ export type WriteNoteInput = {
   idempotencyKey: string;
 };
 
+/** Values for nominated fields. */
+export type WriteFieldsInput = {
+  /** The global id of a recorded meeting. */
+  meetingId: string | number;
+  /** 1 to 20, each record once. */
+  values: Array<FieldValueInput>;
+  /** Chosen by the client; the same key with the same input gives the same report, and nothing is sent. */
+  idempotencyKey: string;
+};
+
+/** A value for the nominated field of one record. */
+export type FieldValueInput = {
+  /** Whose nominated field is written. */
+  entity: CrmEntity;
+  /** Which certainly matched record of that entity; absent: the only one. */
+  targetId?: string | number | null | undefined;
+  /** As the field's type has it: text, a number, { "value": "1250.50", "currency": "EUR" }, an option's id or label. A number as text is exact. "" clears the field. */
+  value: unknown;
+};
+
 export type DealHeadFragment = { id: string, title: string, status: DealStatus, value: { amount: string, currency: string } | null, stage: { id: string, name: string } | null, pipeline: { id: string, name: string } | null, owner: { id: string, name: string } | null, organization: { id: string, name: string } | null };
 
 export type QuietFragment = { verdict: QuietVerdict, isQuiet: boolean, quietSince: string | null, quietDays: number | null, asOf: string, nextChangeAt: string | null, reasons: Array<{ code: QuietReasonCode, message: string }> };
@@ -372,12 +432,54 @@ export type MeetingsQueryVariables = Exact<{
 
 export type MeetingsQuery = { connection: { id: string, state: ConnectionState }, meetings: { nodes: Array<{ id: string, title: string, startsAt: string, ownerEmail: string, match: { status: MeetingMatchStatus, deal: { id: string, title: string, quiet: { verdict: QuietVerdict } } | null, candidates: Array<{ reason: string }> } }>, pageInfo: { hasNextPage: boolean, endCursor: string | null } } };
 
+export type ShownReasonFragment = { code: QuietReasonCode, since: string | null, message: string, evidence: Array<
+    | { __typename: 'SyncRun', id: string }
+    | { __typename: 'Meeting', id: string }
+    | { __typename: 'Deal', id: string }
+    | { __typename: 'Person', name: string, lastIncomingMailAt: string | null, id: string }
+    | { __typename: 'Organization', id: string }
+    | { __typename: 'Connection', id: string }
+    | { __typename: 'Activity', subject: string, type: string, id: string }
+    | { __typename: 'Note', id: string }
+    | { __typename: 'CrmUser', id: string }
+    | { __typename: 'Pipeline', id: string }
+    | { __typename: 'Stage', id: string }
+    | { __typename: 'NoteWrite', id: string }
+    | { __typename: 'FieldWrite', id: string }
+  > };
+
+export type CrmNoteFragment = { id: string, html: string, createdAt: string, truncated: boolean, ours: boolean, crmUrl: string | null, author: { id: string, name: string } | null };
+
 export type BriefingQueryVariables = Exact<{
   id: string | number;
 }>;
 
 
-export type BriefingQuery = { viewer: { userId: string }, connection: { id: string, state: ConnectionState }, meeting: { id: string, title: string, startsAt: string, endsAt: string | null, ownerEmail: string, attendees: Array<{ email: string, name: string | null, side: AttendeeSide, match: { status: MatchStatus, reason: string } }>, match: { status: MeetingMatchStatus, reason: string, candidates: Array<{ reason: string, deal: { id: string, title: string, status: DealStatus, value: { amount: string, currency: string } | null, stage: { id: string, name: string } | null, pipeline: { id: string, name: string } | null, owner: { id: string, name: string } | null, organization: { id: string, name: string } | null } }> }, briefing: { asOf: string | null, gaps: Array<{ resource: SyncResource, code: GapCode, count: number, since: string, message: string, expectedBy: string | null }>, timeline: Array<{ kind: InteractionKind, at: string, person: { id: string, name: string } | null, activity: { id: string, subject: string, type: string } | null }>, deal: { crmUrl: string | null, expectedCloseDate: string | null, stageChangedAt: string | null, participantsKnown: boolean, id: string, title: string, status: DealStatus, nextActivity: { id: string, subject: string, type: string, dueAt: string | null } | null, recentNotes: Array<{ id: string, text: string, createdAt: string, author: { id: string, name: string } | null }>, quiet: { verdict: QuietVerdict, isQuiet: boolean, quietSince: string | null, quietDays: number | null, asOf: string, nextChangeAt: string | null, reasons: Array<{ code: QuietReasonCode, message: string }> }, value: { amount: string, currency: string } | null, stage: { id: string, name: string } | null, pipeline: { id: string, name: string } | null, owner: { id: string, name: string } | null, organization: { id: string, name: string } | null } | null, otherDeals: Array<{ crmUrl: string | null, id: string, title: string, status: DealStatus, value: { amount: string, currency: string } | null, stage: { id: string, name: string } | null, pipeline: { id: string, name: string } | null, owner: { id: string, name: string } | null, organization: { id: string, name: string } | null }>, persons: Array<{ id: string, name: string, crmUrl: string | null, lastIncomingMailAt: string | null, emails: Array<{ address: string, primary: boolean }>, organization: { id: string, name: string } | null }>, organizations: Array<{ id: string, name: string }> } | null } | null };
+export type BriefingQuery = { viewer: { userId: string, tenantId: string }, connection: { boundUserName: string | null, id: string, state: ConnectionState, fieldMappings: Array<{ entity: CrmEntity, fieldKey: string, fieldName: string | null, fieldType: string | null, health: FieldMappingHealth, checkedAt: string }>, trouble: { code: TroubleCode, message: string, since: string } | null, sync: { lastSuccessAt: string | null, matching: { done: number, total: number } | null } }, meeting: { id: string, title: string, startsAt: string, endsAt: string | null, cancelledAt: string | null, ownerEmail: string, owner: { id: string, name: string } | null, attendees: Array<{ email: string, name: string | null, side: AttendeeSide, match: { status: MatchStatus, reason: string } }>, match: { status: MeetingMatchStatus, rule: DealRule | null, reason: string, candidates: Array<{ reason: string, deal: { crmUrl: string | null, expectedCloseDate: string | null, id: string, title: string, status: DealStatus, lastInteraction: { kind: InteractionKind, at: string, person: { id: string, name: string } | null, activity: { id: string, subject: string, type: string } | null } | null, value: { amount: string, currency: string } | null, stage: { id: string, name: string } | null, pipeline: { id: string, name: string } | null, owner: { id: string, name: string } | null, organization: { id: string, name: string } | null } }> }, briefing: { asOf: string | null, gaps: Array<{ resource: SyncResource, code: GapCode, count: number, since: string, message: string, expectedBy: string | null }>, timeline: Array<{ kind: InteractionKind, at: string, person: { id: string, name: string } | null, activity: { id: string, subject: string, type: string } | null }>, changes: Array<{ kind: DealChangeKind, from: string | null, to: string | null, seenAt: string }>, previousMeeting: { id: string, title: string, startsAt: string } | null, deal: { crmUrl: string | null, expectedCloseDate: string | null, stageChangedAt: string | null, participantsKnown: boolean, id: string, title: string, status: DealStatus, nextActivity: { id: string, subject: string, type: string, dueAt: string | null } | null, recentNotes: Array<{ id: string, html: string, createdAt: string, truncated: boolean, ours: boolean, crmUrl: string | null, author: { id: string, name: string } | null }>, quiet: { staleAt: string | null, verdict: QuietVerdict, isQuiet: boolean, quietSince: string | null, quietDays: number | null, asOf: string, nextChangeAt: string | null, reasons: Array<{ code: QuietReasonCode, message: string, since: string | null, evidence: Array<
+              | { __typename: 'SyncRun', id: string }
+              | { __typename: 'Meeting', id: string }
+              | { __typename: 'Deal', id: string }
+              | { __typename: 'Person', name: string, lastIncomingMailAt: string | null, id: string }
+              | { __typename: 'Organization', id: string }
+              | { __typename: 'Connection', id: string }
+              | { __typename: 'Activity', subject: string, type: string, id: string }
+              | { __typename: 'Note', id: string }
+              | { __typename: 'CrmUser', id: string }
+              | { __typename: 'Pipeline', id: string }
+              | { __typename: 'Stage', id: string }
+              | { __typename: 'NoteWrite', id: string }
+              | { __typename: 'FieldWrite', id: string }
+            > }> }, value: { amount: string, currency: string } | null, stage: { id: string, name: string } | null, pipeline: { id: string, name: string } | null, owner: { id: string, name: string } | null, organization: { id: string, name: string } | null } | null, otherDeals: Array<{ crmUrl: string | null, id: string, title: string, status: DealStatus, value: { amount: string, currency: string } | null, stage: { id: string, name: string } | null, pipeline: { id: string, name: string } | null, owner: { id: string, name: string } | null, organization: { id: string, name: string } | null }>, persons: Array<{ id: string, name: string, crmUrl: string | null, lastIncomingMailAt: string | null, emails: Array<{ address: string, primary: boolean }>, organization: { id: string, name: string } | null }>, organizations: Array<{ id: string, name: string }> } | null } | null };
+
+export type UnchooseDealMutationVariables = Exact<{
+  meetingId: string | number;
+}>;
+
+
+export type UnchooseDealMutation = { unchooseDeal:
+    | { meeting: { id: string } }
+    | { code: RefusalCode, message: string }
+   };
 
 export type ChooseDealMutationVariables = Exact<{
   meetingId: string | number;
@@ -390,12 +492,54 @@ export type ChooseDealMutation = { chooseDeal:
     | { code: RefusalCode, message: string }
    };
 
+type WrittenTo_SyncRun_Fragment = { __typename: 'SyncRun' };
+
+type WrittenTo_Meeting_Fragment = { __typename: 'Meeting' };
+
+type WrittenTo_Deal_Fragment = { __typename: 'Deal', id: string, title: string, crmUrl: string | null };
+
+type WrittenTo_Person_Fragment = { __typename: 'Person', id: string, name: string, crmUrl: string | null };
+
+type WrittenTo_Organization_Fragment = { __typename: 'Organization', id: string, name: string, crmUrl: string | null };
+
+type WrittenTo_Connection_Fragment = { __typename: 'Connection' };
+
+type WrittenTo_Activity_Fragment = { __typename: 'Activity' };
+
+type WrittenTo_Note_Fragment = { __typename: 'Note' };
+
+type WrittenTo_CrmUser_Fragment = { __typename: 'CrmUser' };
+
+type WrittenTo_Pipeline_Fragment = { __typename: 'Pipeline' };
+
+type WrittenTo_Stage_Fragment = { __typename: 'Stage' };
+
+type WrittenTo_NoteWrite_Fragment = { __typename: 'NoteWrite' };
+
+type WrittenTo_FieldWrite_Fragment = { __typename: 'FieldWrite' };
+
+export type WrittenToFragment =
+  | WrittenTo_SyncRun_Fragment
+  | WrittenTo_Meeting_Fragment
+  | WrittenTo_Deal_Fragment
+  | WrittenTo_Person_Fragment
+  | WrittenTo_Organization_Fragment
+  | WrittenTo_Connection_Fragment
+  | WrittenTo_Activity_Fragment
+  | WrittenTo_Note_Fragment
+  | WrittenTo_CrmUser_Fragment
+  | WrittenTo_Pipeline_Fragment
+  | WrittenTo_Stage_Fragment
+  | WrittenTo_NoteWrite_Fragment
+  | WrittenTo_FieldWrite_Fragment
+;
+
 export type ReceiptFragment = { id: string, entity: CrmEntity, state: WriteState, reference: string, requestedAt: string, requestedBy: string, settledAt: string | null, error: { code: WriteErrorCode, message: string } | null, target:
     | { __typename: 'SyncRun' }
     | { __typename: 'Meeting' }
-    | { __typename: 'Deal', id: string, title: string }
-    | { __typename: 'Person', id: string, name: string }
-    | { __typename: 'Organization', id: string, name: string }
+    | { __typename: 'Deal', id: string, title: string, crmUrl: string | null }
+    | { __typename: 'Person', id: string, name: string, crmUrl: string | null }
+    | { __typename: 'Organization', id: string, name: string, crmUrl: string | null }
     | { __typename: 'Connection' }
     | { __typename: 'Activity' }
     | { __typename: 'Note' }
@@ -406,7 +550,21 @@ export type ReceiptFragment = { id: string, entity: CrmEntity, state: WriteState
     | { __typename: 'FieldWrite' }
    | null };
 
-export type FieldReceiptFragment = { id: string, entity: CrmEntity, fieldKey: string, state: WriteState, requestedAt: string, requestedBy: string, error: { code: WriteErrorCode, message: string } | null };
+export type FieldReceiptFragment = { id: string, entity: CrmEntity, fieldKey: string, state: WriteState, requestedAt: string, requestedBy: string, error: { code: WriteErrorCode, message: string } | null, target:
+    | { __typename: 'SyncRun' }
+    | { __typename: 'Meeting' }
+    | { __typename: 'Deal', id: string, title: string, crmUrl: string | null }
+    | { __typename: 'Person', id: string, name: string, crmUrl: string | null }
+    | { __typename: 'Organization', id: string, name: string, crmUrl: string | null }
+    | { __typename: 'Connection' }
+    | { __typename: 'Activity' }
+    | { __typename: 'Note' }
+    | { __typename: 'CrmUser' }
+    | { __typename: 'Pipeline' }
+    | { __typename: 'Stage' }
+    | { __typename: 'NoteWrite' }
+    | { __typename: 'FieldWrite' }
+   | null };
 
 export type WritesQueryVariables = Exact<{
   meetingId: string | number;
@@ -417,9 +575,9 @@ export type WritesQuery = { crmWrites: { nodes: Array<
       | { __typename: 'NoteWrite', id: string, entity: CrmEntity, state: WriteState, reference: string, requestedAt: string, requestedBy: string, settledAt: string | null, error: { code: WriteErrorCode, message: string } | null, target:
           | { __typename: 'SyncRun' }
           | { __typename: 'Meeting' }
-          | { __typename: 'Deal', id: string, title: string }
-          | { __typename: 'Person', id: string, name: string }
-          | { __typename: 'Organization', id: string, name: string }
+          | { __typename: 'Deal', id: string, title: string, crmUrl: string | null }
+          | { __typename: 'Person', id: string, name: string, crmUrl: string | null }
+          | { __typename: 'Organization', id: string, name: string, crmUrl: string | null }
           | { __typename: 'Connection' }
           | { __typename: 'Activity' }
           | { __typename: 'Note' }
@@ -429,7 +587,21 @@ export type WritesQuery = { crmWrites: { nodes: Array<
           | { __typename: 'NoteWrite' }
           | { __typename: 'FieldWrite' }
          | null }
-      | { __typename: 'FieldWrite', id: string, entity: CrmEntity, fieldKey: string, state: WriteState, requestedAt: string, requestedBy: string, error: { code: WriteErrorCode, message: string } | null }
+      | { __typename: 'FieldWrite', id: string, entity: CrmEntity, fieldKey: string, state: WriteState, requestedAt: string, requestedBy: string, error: { code: WriteErrorCode, message: string } | null, target:
+          | { __typename: 'SyncRun' }
+          | { __typename: 'Meeting' }
+          | { __typename: 'Deal', id: string, title: string, crmUrl: string | null }
+          | { __typename: 'Person', id: string, name: string, crmUrl: string | null }
+          | { __typename: 'Organization', id: string, name: string, crmUrl: string | null }
+          | { __typename: 'Connection' }
+          | { __typename: 'Activity' }
+          | { __typename: 'Note' }
+          | { __typename: 'CrmUser' }
+          | { __typename: 'Pipeline' }
+          | { __typename: 'Stage' }
+          | { __typename: 'NoteWrite' }
+          | { __typename: 'FieldWrite' }
+         | null }
     > } };
 
 export type NoteByKeyQueryVariables = Exact<{
@@ -441,9 +613,9 @@ export type NoteByKeyQuery = { crmWrites: { nodes: Array<
       | { __typename: 'NoteWrite', id: string, entity: CrmEntity, state: WriteState, reference: string, requestedAt: string, requestedBy: string, settledAt: string | null, error: { code: WriteErrorCode, message: string } | null, target:
           | { __typename: 'SyncRun' }
           | { __typename: 'Meeting' }
-          | { __typename: 'Deal', id: string, title: string }
-          | { __typename: 'Person', id: string, name: string }
-          | { __typename: 'Organization', id: string, name: string }
+          | { __typename: 'Deal', id: string, title: string, crmUrl: string | null }
+          | { __typename: 'Person', id: string, name: string, crmUrl: string | null }
+          | { __typename: 'Organization', id: string, name: string, crmUrl: string | null }
           | { __typename: 'Connection' }
           | { __typename: 'Activity' }
           | { __typename: 'Note' }
@@ -465,9 +637,9 @@ export type WriteNoteMutation = { writeNote:
     | { write: { id: string, entity: CrmEntity, state: WriteState, reference: string, requestedAt: string, requestedBy: string, settledAt: string | null, error: { code: WriteErrorCode, message: string } | null, target:
           | { __typename: 'SyncRun' }
           | { __typename: 'Meeting' }
-          | { __typename: 'Deal', id: string, title: string }
-          | { __typename: 'Person', id: string, name: string }
-          | { __typename: 'Organization', id: string, name: string }
+          | { __typename: 'Deal', id: string, title: string, crmUrl: string | null }
+          | { __typename: 'Person', id: string, name: string, crmUrl: string | null }
+          | { __typename: 'Organization', id: string, name: string, crmUrl: string | null }
           | { __typename: 'Connection' }
           | { __typename: 'Activity' }
           | { __typename: 'Note' }
@@ -479,6 +651,45 @@ export type WriteNoteMutation = { writeNote:
          | null } }
     | { code: RefusalCode, message: string }
    };
+
+export type WriteSettledSubscriptionVariables = Exact<{ [key: string]: never; }>;
+
+
+export type WriteSettledSubscription = { writeSettled:
+    | { __typename: 'NoteWrite', id: string }
+    | { __typename: 'FieldWrite', id: string }
+   };
+
+export type WriteFieldsMutationVariables = Exact<{
+  input: WriteFieldsInput;
+}>;
+
+
+export type WriteFieldsMutation = { writeFields:
+    | { allWritten: boolean, writes: Array<{ id: string, entity: CrmEntity, fieldKey: string, state: WriteState, requestedAt: string, requestedBy: string, error: { code: WriteErrorCode, message: string } | null, target:
+          | { __typename: 'SyncRun' }
+          | { __typename: 'Meeting' }
+          | { __typename: 'Deal', id: string, title: string, crmUrl: string | null }
+          | { __typename: 'Person', id: string, name: string, crmUrl: string | null }
+          | { __typename: 'Organization', id: string, name: string, crmUrl: string | null }
+          | { __typename: 'Connection' }
+          | { __typename: 'Activity' }
+          | { __typename: 'Note' }
+          | { __typename: 'CrmUser' }
+          | { __typename: 'Pipeline' }
+          | { __typename: 'Stage' }
+          | { __typename: 'NoteWrite' }
+          | { __typename: 'FieldWrite' }
+         | null }> }
+    | { code: RefusalCode, message: string, field: string | null }
+   };
+
+export type NominatedFieldQueryVariables = Exact<{
+  entity: CrmEntity;
+}>;
+
+
+export type NominatedFieldQuery = { connection: { id: string, fields: Array<{ key: string, options: Array<{ id: string, label: string }> }> } };
 
 export type QuietDealsQueryVariables = Exact<{
   verdicts: Array<QuietVerdict> | QuietVerdict;
@@ -642,6 +853,59 @@ export const ContactFragmentDoc = gql`
   }
 }
     ` as unknown as DocumentNode<ContactFragment, unknown>;
+export const ShownReasonFragmentDoc = gql`
+    fragment ShownReason on QuietReason {
+  code
+  since
+  message
+  evidence {
+    __typename
+    id
+    ... on Person {
+      name
+      lastIncomingMailAt
+    }
+    ... on Activity {
+      subject
+      type
+    }
+  }
+}
+    ` as unknown as DocumentNode<ShownReasonFragment, unknown>;
+export const CrmNoteFragmentDoc = gql`
+    fragment CrmNote on Note {
+  id
+  html
+  createdAt
+  truncated
+  ours
+  crmUrl
+  author {
+    id
+    name
+  }
+}
+    ` as unknown as DocumentNode<CrmNoteFragment, unknown>;
+export const WrittenToFragmentDoc = gql`
+    fragment WrittenTo on Node {
+  __typename
+  ... on Deal {
+    id
+    title
+    crmUrl
+  }
+  ... on Person {
+    id
+    name
+    crmUrl
+  }
+  ... on Organization {
+    id
+    name
+    crmUrl
+  }
+}
+    ` as unknown as DocumentNode<WrittenToFragment, unknown>;
 export const ReceiptFragmentDoc = gql`
     fragment Receipt on NoteWrite {
   id
@@ -656,19 +920,7 @@ export const ReceiptFragmentDoc = gql`
     message
   }
   target {
-    __typename
-    ... on Deal {
-      id
-      title
-    }
-    ... on Person {
-      id
-      name
-    }
-    ... on Organization {
-      id
-      name
-    }
+    ...WrittenTo
   }
 }
     ` as unknown as DocumentNode<ReceiptFragment, unknown>;
@@ -683,6 +935,9 @@ export const FieldReceiptFragmentDoc = gql`
   error {
     code
     message
+  }
+  target {
+    ...WrittenTo
   }
 }
     ` as unknown as DocumentNode<FieldReceiptFragment, unknown>;
@@ -794,17 +1049,26 @@ export const BriefingDocument = gql`
     query Briefing($id: ID!) {
   viewer {
     userId
+    tenantId
   }
   connection {
-    id
-    state
+    ...Freshness
+    boundUserName
+    fieldMappings {
+      ...Mapping
+    }
   }
   meeting(id: $id) {
     id
     title
     startsAt
     endsAt
+    cancelledAt
     ownerEmail
+    owner {
+      id
+      name
+    }
     attendees {
       email
       name
@@ -816,11 +1080,17 @@ export const BriefingDocument = gql`
     }
     match {
       status
+      rule
       reason
       candidates {
         reason
         deal {
           ...DealHead
+          crmUrl
+          expectedCloseDate
+          lastInteraction {
+            ...Contact
+          }
         }
       }
     }
@@ -831,6 +1101,17 @@ export const BriefingDocument = gql`
       }
       timeline(first: 50) {
         ...Contact
+      }
+      changes(first: 20) {
+        kind
+        from
+        to
+        seenAt
+      }
+      previousMeeting {
+        id
+        title
+        startsAt
       }
       deal {
         ...DealHead
@@ -844,17 +1125,15 @@ export const BriefingDocument = gql`
           type
           dueAt
         }
-        recentNotes(first: 2) {
-          id
-          text
-          createdAt
-          author {
-            id
-            name
-          }
+        recentNotes(first: 3) {
+          ...CrmNote
         }
         quiet {
           ...Quiet
+          staleAt
+          reasons {
+            ...ShownReason
+          }
         }
       }
       otherDeals {
@@ -882,10 +1161,29 @@ export const BriefingDocument = gql`
     }
   }
 }
-    ${DealHeadFragmentDoc}
-${GapFragmentDoc}
+    ${FreshnessFragmentDoc}
+${MappingFragmentDoc}
+${DealHeadFragmentDoc}
 ${ContactFragmentDoc}
-${QuietFragmentDoc}` as unknown as DocumentNode<BriefingQuery, BriefingQueryVariables>;
+${GapFragmentDoc}
+${CrmNoteFragmentDoc}
+${QuietFragmentDoc}
+${ShownReasonFragmentDoc}` as unknown as DocumentNode<BriefingQuery, BriefingQueryVariables>;
+export const UnchooseDealDocument = gql`
+    mutation UnchooseDeal($meetingId: ID!) {
+  unchooseDeal(meetingId: $meetingId) {
+    ... on MeetingSuccess {
+      meeting {
+        id
+      }
+    }
+    ... on Refusal {
+      code
+      message
+    }
+  }
+}
+    ` as unknown as DocumentNode<UnchooseDealMutation, UnchooseDealMutationVariables>;
 export const ChooseDealDocument = gql`
     mutation ChooseDeal($meetingId: ID!, $dealId: ID!) {
   chooseDeal(meetingId: $meetingId, dealId: $dealId) {
@@ -916,6 +1214,7 @@ export const WritesDocument = gql`
   }
 }
     ${ReceiptFragmentDoc}
+${WrittenToFragmentDoc}
 ${FieldReceiptFragmentDoc}` as unknown as DocumentNode<WritesQuery, WritesQueryVariables>;
 export const NoteByKeyDocument = gql`
     query NoteByKey($key: String!) {
@@ -928,7 +1227,8 @@ export const NoteByKeyDocument = gql`
     }
   }
 }
-    ${ReceiptFragmentDoc}` as unknown as DocumentNode<NoteByKeyQuery, NoteByKeyQueryVariables>;
+    ${ReceiptFragmentDoc}
+${WrittenToFragmentDoc}` as unknown as DocumentNode<NoteByKeyQuery, NoteByKeyQueryVariables>;
 export const WriteNoteDocument = gql`
     mutation WriteNote($input: WriteNoteInput!) {
   writeNote(input: $input) {
@@ -943,7 +1243,53 @@ export const WriteNoteDocument = gql`
     }
   }
 }
-    ${ReceiptFragmentDoc}` as unknown as DocumentNode<WriteNoteMutation, WriteNoteMutationVariables>;
+    ${ReceiptFragmentDoc}
+${WrittenToFragmentDoc}` as unknown as DocumentNode<WriteNoteMutation, WriteNoteMutationVariables>;
+export const WriteSettledDocument = gql`
+    subscription WriteSettled {
+  writeSettled {
+    __typename
+    ... on NoteWrite {
+      id
+    }
+    ... on FieldWrite {
+      id
+    }
+  }
+}
+    ` as unknown as DocumentNode<WriteSettledSubscription, WriteSettledSubscriptionVariables>;
+export const WriteFieldsDocument = gql`
+    mutation WriteFields($input: WriteFieldsInput!) {
+  writeFields(input: $input) {
+    ... on WriteFieldsReport {
+      allWritten
+      writes {
+        ...FieldReceipt
+      }
+    }
+    ... on Refusal {
+      code
+      message
+      field
+    }
+  }
+}
+    ${FieldReceiptFragmentDoc}
+${WrittenToFragmentDoc}` as unknown as DocumentNode<WriteFieldsMutation, WriteFieldsMutationVariables>;
+export const NominatedFieldDocument = gql`
+    query NominatedField($entity: CrmEntity!) {
+  connection {
+    id
+    fields(entity: $entity, customOnly: true) {
+      key
+      options {
+        id
+        label
+      }
+    }
+  }
+}
+    ` as unknown as DocumentNode<NominatedFieldQuery, NominatedFieldQueryVariables>;
 export const QuietDealsDocument = gql`
     query QuietDeals($verdicts: [QuietVerdict!]!, $after: String) {
   connection {

@@ -1,4 +1,4 @@
-import type { DealStatus, InteractionKind, WriteState } from "../api/operations.generated";
+import type { CrmEntity, DealStatus, InteractionKind, WriteState } from "../api/operations.generated";
 import type { Tone } from "../ui/tones";
 
 export const DEAL_STATUS: Record<DealStatus, { text: string; tone: Tone }> = {
@@ -21,3 +21,5 @@ export const WRITE_STATE: Record<WriteState, { text: string; tone: Tone }> = {
   FAILED: { text: "Not written", tone: "bad" },
   UNKNOWN: { text: "Not known yet", tone: "warn" },
 };
+
+export const RECORD: Record<CrmEntity, string> = { DEAL: "deal", PERSON: "person", ORGANIZATION: "organization" };
