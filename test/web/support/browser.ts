@@ -46,6 +46,10 @@ interface Finding {
 
 /** What axe-core finds on the page as it is now, of those that keep people out: serious and critical. */
 export async function seriousFindings(page: Page): Promise<object[]> {
+  // Half-way through a change of colour nothing is as people see it.
+  await page.evaluate(
+    "Promise.all(document.getAnimations().filter(({ effect }) => effect.getTiming().iterations === 1).map(({ finished }) => finished.catch(() => {})))",
+  );
   const { violations } = (await page.evaluate("axe.run()")) as { violations: Finding[] };
   return violations
     .filter(({ impact }) => impact === "serious" || impact === "critical")

@@ -1,6 +1,11 @@
 import { useEffect, useEffectEvent } from "react";
 import { useSubscription } from "urql";
-import { ConnectionChangedDocument, type RunFragment, SyncProgressedDocument } from "./operations.generated";
+import {
+  ConnectionChangedDocument,
+  MeetingMatchedDocument,
+  type RunFragment,
+  SyncProgressedDocument,
+} from "./operations.generated";
 
 /**
  * Reads anew whenever the connection changes, and whenever a run begins or ends. A subscription only wakes: what is
@@ -20,4 +25,16 @@ export function useChanges(reread: () => void): RunFragment | undefined {
     if (phase) onChange();
   }, [phase]);
   return run;
+}
+
+/**
+ * Reads anew when a meeting's match changes: by what a sync has read, or because somebody chose.
+ * @param id of the one meeting that is shown; absent: any
+ */
+export function useMatches(reread: () => void, id?: string): void {
+  const [{ data }] = useSubscription({ query: MeetingMatchedDocument });
+  const onChange = useEffectEvent(reread);
+  useEffect(() => {
+    if (data && (id === undefined || data.meetingMatched.id === id)) onChange();
+  }, [data, id]);
 }

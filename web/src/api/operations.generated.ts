@@ -309,6 +309,47 @@ export type WriteErrorCode =
   /** The CRM's answer was lost: UNKNOWN until it is looked up, FAILED where nothing is there. */
   | 'ANSWER_LOST';
 
+/** What happened. */
+export type AuditAction =
+  /** A user was sent to the CRM's consent page. */
+  | 'CONSENT_STARTED'
+  /** A consent came back and was accepted. */
+  | 'CONSENT_COMPLETED'
+  /** A consent came back, or was to be started, and was refused; `code` says why. */
+  | 'CONSENT_REJECTED'
+  /** A CRM was connected. */
+  | 'CONNECTED'
+  /** The connection was authorized again; `code` is SAME_USER or OTHER_USER. */
+  | 'REAUTHORIZED'
+  /** The CRM no longer accepts the authorization; `code` is the reason. */
+  | 'NEEDS_REAUTHORIZATION'
+  /** The CRM was disconnected. */
+  | 'DISCONNECTED'
+  /** A field was nominated; `subject` is its entity. */
+  | 'FIELD_MAPPING_SET'
+  /** A field is nominated no more; `subject` is its entity. */
+  | 'FIELD_MAPPING_CLEARED'
+  /** A user asked for a sync; `subject` is the run, `code` its kind. */
+  | 'SYNC_REQUESTED'
+  /** A user chose a meeting's deal, or (`code` TAKEN_BACK) took that back; `subject` is the meeting. */
+  | 'DEAL_CHOSEN'
+  /** A user snoozed a deal, or (`code` TAKEN_BACK) ended that; `subject` is the id that the deal had then. */
+  | 'DEAL_SNOOZED'
+  /** A user deleted a meeting; `subject` is the id that it had. */
+  | 'MEETING_DELETED'
+  /** The settings of silence were changed. */
+  | 'QUIET_SETTINGS_SET'
+  /** Role or plan does not allow it; `subject` is the operation. */
+  | 'POLICY_REFUSED'
+  /** The stored tokens were sealed under another key. */
+  | 'KEYS_ROTATED'
+  /** The operator exported what is held about a person. */
+  | 'PERSON_EXPORTED'
+  /** The operator erased what was held about a person. */
+  | 'PERSON_ERASED'
+  /** The operator erased all of the tenant. */
+  | 'TENANT_ERASED';
+
 /** What the viewer is in the tenant. */
 export type Role =
   /** May do everything. */
@@ -491,6 +532,11 @@ export type ChooseDealMutation = { chooseDeal:
     | { meeting: { id: string } }
     | { code: RefusalCode, message: string }
    };
+
+export type MeetingMatchedSubscriptionVariables = Exact<{ [key: string]: never; }>;
+
+
+export type MeetingMatchedSubscription = { meetingMatched: { id: string } };
 
 type WrittenTo_SyncRun_Fragment = { __typename: 'SyncRun' };
 
@@ -733,6 +779,58 @@ export type ClearFieldMappingMutation = { clearFieldMapping:
     | { code: RefusalCode, message: string }
    };
 
+export type RunsQueryVariables = Exact<{
+  first: number;
+}>;
+
+
+export type RunsQuery = { syncRuns: { nodes: Array<{ id: string, kind: SyncKind, state: SyncState, queuedAt: string, startedAt: string | null, finishedAt: string | null, progress: number, gaps: Array<{ resource: SyncResource, code: GapCode, count: number, since: string, message: string, expectedBy: string | null }>, steps: Array<{ resource: SyncResource, state: SyncState, fetched: number, written: number, unchanged: number, removed: number, rejected: number }>, error: { code: SyncErrorCode, message: string } | null }>, pageInfo: { hasNextPage: boolean } } };
+
+export type WrittenQueryVariables = Exact<{
+  first: number;
+}>;
+
+
+export type WrittenQuery = { crmWrites: { nodes: Array<
+      | { __typename: 'NoteWrite', id: string, entity: CrmEntity, state: WriteState, reference: string, requestedAt: string, requestedBy: string, settledAt: string | null, meeting: { id: string, title: string } | null, error: { code: WriteErrorCode, message: string } | null, target:
+          | { __typename: 'SyncRun' }
+          | { __typename: 'Meeting' }
+          | { __typename: 'Deal', id: string, title: string, crmUrl: string | null }
+          | { __typename: 'Person', id: string, name: string, crmUrl: string | null }
+          | { __typename: 'Organization', id: string, name: string, crmUrl: string | null }
+          | { __typename: 'Connection' }
+          | { __typename: 'Activity' }
+          | { __typename: 'Note' }
+          | { __typename: 'CrmUser' }
+          | { __typename: 'Pipeline' }
+          | { __typename: 'Stage' }
+          | { __typename: 'NoteWrite' }
+          | { __typename: 'FieldWrite' }
+         | null }
+      | { __typename: 'FieldWrite', id: string, entity: CrmEntity, fieldKey: string, state: WriteState, requestedAt: string, requestedBy: string, meeting: { id: string, title: string } | null, error: { code: WriteErrorCode, message: string } | null, target:
+          | { __typename: 'SyncRun' }
+          | { __typename: 'Meeting' }
+          | { __typename: 'Deal', id: string, title: string, crmUrl: string | null }
+          | { __typename: 'Person', id: string, name: string, crmUrl: string | null }
+          | { __typename: 'Organization', id: string, name: string, crmUrl: string | null }
+          | { __typename: 'Connection' }
+          | { __typename: 'Activity' }
+          | { __typename: 'Note' }
+          | { __typename: 'CrmUser' }
+          | { __typename: 'Pipeline' }
+          | { __typename: 'Stage' }
+          | { __typename: 'NoteWrite' }
+          | { __typename: 'FieldWrite' }
+         | null }
+    >, pageInfo: { hasNextPage: boolean } } };
+
+export type SecurityEventsQueryVariables = Exact<{
+  first: number;
+}>;
+
+
+export type SecurityEventsQuery = { auditEvents: { nodes: Array<{ at: string, action: AuditAction, refused: boolean, code: string | null, userId: string | null, role: Role | null }>, pageInfo: { hasNextPage: boolean } } };
+
 export type GapFragment = { resource: SyncResource, code: GapCode, count: number, since: string, message: string, expectedBy: string | null };
 
 export type BudgetFragment = { limit: number | null, remaining: number | null, spentToday: number, allowance: number, resetsAt: string | null };
@@ -742,7 +840,7 @@ export type RunFragment = { id: string, kind: SyncKind, state: SyncState, queued
 export type SettingsQueryVariables = Exact<{ [key: string]: never; }>;
 
 
-export type SettingsQuery = { viewer: { role: Role, plan: string, canManageConnection: boolean, connectRefusal: RefusalCode | null }, connection: { id: string, state: ConnectionState, stateChangedAt: string | null, crm: Crm | null, boundEmail: string | null, boundUserName: string | null, companyName: string | null, companyDomain: string | null, connectedAt: string | null, reauthorizationReason: ReauthorizationReason | null, trouble: { code: TroubleCode, message: string, since: string, lastSeenAt: string } | null, budget: { limit: number | null, remaining: number | null, spentToday: number, allowance: number, resetsAt: string | null } | null, sync: { lastSuccessAt: string | null, nextRunAt: string | null, current: { id: string, kind: SyncKind, state: SyncState, queuedAt: string, startedAt: string | null, finishedAt: string | null, progress: number, steps: Array<{ resource: SyncResource, state: SyncState, fetched: number, written: number, unchanged: number, removed: number, rejected: number }>, error: { code: SyncErrorCode, message: string } | null } | null, last: { id: string, kind: SyncKind, state: SyncState, queuedAt: string, startedAt: string | null, finishedAt: string | null, progress: number, steps: Array<{ resource: SyncResource, state: SyncState, fetched: number, written: number, unchanged: number, removed: number, rejected: number }>, error: { code: SyncErrorCode, message: string } | null } | null, gaps: Array<{ resource: SyncResource, code: GapCode, count: number, since: string, message: string, expectedBy: string | null }> } } };
+export type SettingsQuery = { viewer: { role: Role, plan: string, canManageConnection: boolean, connectRefusal: RefusalCode | null }, connection: { id: string, state: ConnectionState, stateChangedAt: string | null, crm: Crm | null, boundEmail: string | null, boundUserName: string | null, companyName: string | null, companyDomain: string | null, connectedAt: string | null, reauthorizationReason: ReauthorizationReason | null, trouble: { code: TroubleCode, message: string, since: string, lastSeenAt: string } | null, budget: { limit: number | null, remaining: number | null, spentToday: number, allowance: number, resetsAt: string | null } | null, sync: { lastSuccessAt: string | null, nextRunAt: string | null, current: { id: string, kind: SyncKind, state: SyncState, queuedAt: string, startedAt: string | null, finishedAt: string | null, progress: number, steps: Array<{ resource: SyncResource, state: SyncState, fetched: number, written: number, unchanged: number, removed: number, rejected: number }>, error: { code: SyncErrorCode, message: string } | null } | null, last: { id: string, kind: SyncKind, state: SyncState, queuedAt: string, startedAt: string | null, finishedAt: string | null, progress: number, steps: Array<{ resource: SyncResource, state: SyncState, fetched: number, written: number, unchanged: number, removed: number, rejected: number }>, error: { code: SyncErrorCode, message: string } | null } | null, gaps: Array<{ resource: SyncResource, code: GapCode, count: number, since: string, message: string, expectedBy: string | null }>, matching: { done: number, total: number } | null } } };
 
 export type StartConnectMutationVariables = Exact<{ [key: string]: never; }>;
 
@@ -1199,6 +1297,13 @@ export const ChooseDealDocument = gql`
   }
 }
     ` as unknown as DocumentNode<ChooseDealMutation, ChooseDealMutationVariables>;
+export const MeetingMatchedDocument = gql`
+    subscription MeetingMatched {
+  meetingMatched {
+    id
+  }
+}
+    ` as unknown as DocumentNode<MeetingMatchedSubscription, MeetingMatchedSubscriptionVariables>;
 export const WritesDocument = gql`
     query Writes($meetingId: ID!) {
   crmWrites(first: 20, meetingId: $meetingId) {
@@ -1400,6 +1505,67 @@ export const ClearFieldMappingDocument = gql`
   }
 }
     ${MappingFragmentDoc}` as unknown as DocumentNode<ClearFieldMappingMutation, ClearFieldMappingMutationVariables>;
+export const RunsDocument = gql`
+    query Runs($first: Int!) {
+  syncRuns(first: $first) {
+    nodes {
+      ...Run
+      gaps {
+        ...Gap
+      }
+    }
+    pageInfo {
+      hasNextPage
+    }
+  }
+}
+    ${RunFragmentDoc}
+${GapFragmentDoc}` as unknown as DocumentNode<RunsQuery, RunsQueryVariables>;
+export const WrittenDocument = gql`
+    query Written($first: Int!) {
+  crmWrites(first: $first) {
+    nodes {
+      __typename
+      ... on NoteWrite {
+        ...Receipt
+        meeting {
+          id
+          title
+        }
+      }
+      ... on FieldWrite {
+        ...FieldReceipt
+        meeting {
+          id
+          title
+        }
+      }
+    }
+    pageInfo {
+      hasNextPage
+    }
+  }
+}
+    ${ReceiptFragmentDoc}
+${WrittenToFragmentDoc}
+${FieldReceiptFragmentDoc}` as unknown as DocumentNode<WrittenQuery, WrittenQueryVariables>;
+export const SecurityEventsDocument = gql`
+    query SecurityEvents($first: Int!) {
+  auditEvents(first: $first) {
+    nodes {
+      at
+      action
+      refused
+      code
+      userId
+      role
+    }
+    pageInfo {
+      hasNextPage
+    }
+  }
+}
+    ` as unknown as DocumentNode<SecurityEventsQuery, SecurityEventsQueryVariables>;
 export const SettingsDocument = gql`
     query Settings {
   viewer {
@@ -1419,6 +1585,7 @@ export const SettingsDocument = gql`
     companyDomain
     connectedAt
     reauthorizationReason
+    ...Freshness
     trouble {
       code
       message
@@ -1443,7 +1610,8 @@ export const SettingsDocument = gql`
     }
   }
 }
-    ${BudgetFragmentDoc}
+    ${FreshnessFragmentDoc}
+${BudgetFragmentDoc}
 ${RunFragmentDoc}
 ${GapFragmentDoc}` as unknown as DocumentNode<SettingsQuery, SettingsQueryVariables>;
 export const StartConnectDocument = gql`

@@ -11,8 +11,8 @@ interface Reading<Data> {
 }
 
 /**
- * Reads what is shown. A read that is asked for while another is under way follows that one: what is under way may have
- * been answered before the change that is looked for, and the client passes over a second one beside it.
+ * Reads what is shown. A read that is asked for while another is under way follows that one, and several are one: what is
+ * under way may have been answered before the change, and changes that come in a row would otherwise cut off each other's.
  */
 export function useRead<Data, Variables extends AnyVariables>(
   query: TypedDocumentNode<Data, Variables>,

@@ -1,5 +1,5 @@
 import { Link } from "wouter";
-import { useChanges } from "../api/changes";
+import { useChanges, useMatches } from "../api/changes";
 import { BriefingDocument, type BriefingQuery } from "../api/operations.generated";
 import { useRead, useRereads } from "../api/read";
 import { Freshness, Staleness } from "../ui/freshness";
@@ -28,6 +28,7 @@ type Connection = BriefingQuery["connection"];
 export function BriefingPage({ id }: { id: string }) {
   const { data, error, reread } = useRead(BriefingDocument, { id });
   useChanges(reread);
+  useMatches(reread, id);
   useRereads(data?.connection.sync.matching != null, reread);
   useTitle(data ? (data.meeting?.title ?? "There is no such meeting") : "Briefing");
   if (!data) return error ? <Problem error={error} again={reread} /> : <Loading what="The briefing" />;

@@ -1,3 +1,4 @@
+import type { ReactNode } from "react";
 import type { WritesQuery, WrittenToFragment } from "../api/operations.generated";
 import { Badge, When } from "../ui/parts";
 import { RECORD, WRITE_STATE } from "./wording";
@@ -21,7 +22,8 @@ export function Receipts({ writes }: { writes: readonly Write[] }) {
   );
 }
 
-function Receipt({ write }: { write: Write }) {
+/** @param children what more is said of it */
+export function Receipt({ write, children }: { write: Write; children?: ReactNode }) {
   const { state, requestedAt, requestedBy, error } = write;
   const { text, tone } = WRITE_STATE[state];
   const what = write.__typename === "NoteWrite" ? "note" : "value";
@@ -37,6 +39,7 @@ function Receipt({ write }: { write: Write }) {
         <p className="small muted">
           <When at={requestedAt} />, by <bdi>{requestedBy}</bdi>
         </p>
+        {children}
         {state === "UNKNOWN" && (
           <p className="small">
             The CRM's answer was lost, so the {what} may be there or not. The service looks it up, and never sends it
