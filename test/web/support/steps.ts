@@ -19,3 +19,13 @@ const DISCONNECT = "mutation { disconnect { ... on DisconnectSuccess { connectio
 export async function disconnected({ service }: Product): Promise<void> {
   dataOf(await service.ask(DISCONNECT));
 }
+
+/** Presses Tab until the focus is on what is named. @throws after more stops than a page has */
+export async function tabTo(page: Page, role: "link" | "button" | "textbox", name: string): Promise<void> {
+  const reached = page.getByRole(role, { name, exact: true }).and(page.locator(":focus"));
+  for (let stop = 0; stop < 60; stop += 1) {
+    await page.keyboard.press("Tab");
+    if ((await reached.count()) > 0) return;
+  }
+  throw new Error(`the keyboard did not reach the ${role} "${name}"`);
+}

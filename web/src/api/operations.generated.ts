@@ -278,6 +278,35 @@ export type Role =
   /** Reads, records meetings and writes notes and fields. */
   | 'MEMBER';
 
+/** What fits every field that is given. An id that is unknown, another tenant's or of another kind fits no deal. */
+export type DealFilter = {
+  /** Any of these; leave it out for all. */
+  status?: Array<DealStatus> | null | undefined;
+  /** Any of these; leave it out for all. All pages of a walk are judged at the instant of the first one. */
+  verdict?: Array<QuietVerdict> | null | undefined;
+  /** The global id of a pipeline. */
+  pipelineId?: string | number | null | undefined;
+  /** The global id of a stage. */
+  stageId?: string | number | null | undefined;
+  /** The global id of a CRM user. */
+  ownerId?: string | number | null | undefined;
+  /** So much or more, in `currency`: amounts of two currencies are not compared. */
+  minValue?: string | null | undefined;
+  /** ISO 4217, for example EUR: deals with a value in it. */
+  currency?: string | null | undefined;
+  /** true: only snoozed ones; false: none of them; leave it out for both. */
+  snoozed?: boolean | null | undefined;
+};
+
+/** Deals that tie follow each other by their ids. */
+export type DealOrder =
+  /** Newest change in the CRM first; deals without that instant last. */
+  | 'UPDATED_AT_DESC'
+  /** Currency by currency, in the order of their codes, and the highest amount first in each: amounts of two currencies are neither compared nor converted. Deals without a value or without its currency last. */
+  | 'VALUE_DESC'
+  /** The longest silence first; deals without quietSince last. All pages are judged at the first one's instant. */
+  | 'QUIET_DAYS_DESC';
+
 /** Why something was refused. */
 export type RefusalCode =
   /** Only an owner or admin of the tenant may do this. */
@@ -480,13 +509,49 @@ export type WriteNoteMutation = { writeNote:
     | { code: RefusalCode, message: string }
    };
 
+export type QuietDealFragment = { id: string, title: string, crmUrl: string | null, value: { amount: string, currency: string } | null, owner: { id: string, name: string } | null, organization: { id: string, name: string } | null, pipeline: { id: string, name: string } | null, stage: { id: string, name: string, position: number } | null, snooze: { reason: string, until: string, by: string } | null, quiet: { verdict: QuietVerdict, quietSince: string | null, quietDays: number | null, reasons: Array<{ code: QuietReasonCode, since: string | null, thresholdDays: number | null, message: string }> } };
+
 export type QuietDealsQueryVariables = Exact<{
-  verdicts: Array<QuietVerdict> | QuietVerdict;
+  first: number;
   after?: string | null | undefined;
+  filter: DealFilter;
+  orderBy: DealOrder;
 }>;
 
 
-export type QuietDealsQuery = { connection: { id: string, state: ConnectionState }, deals: { nodes: Array<{ id: string, title: string, crmUrl: string | null, value: { amount: string, currency: string } | null, owner: { id: string, name: string } | null, organization: { id: string, name: string } | null, pipeline: { id: string, name: string } | null, stage: { id: string, name: string, position: number } | null, quiet: { verdict: QuietVerdict, quietDays: number | null, reasons: Array<{ code: QuietReasonCode, message: string }> } }>, pageInfo: { hasNextPage: boolean, endCursor: string | null } } };
+export type QuietDealsQuery = { connection: { id: string, state: ConnectionState, trouble: { code: TroubleCode, message: string, since: string } | null, sync: { lastSuccessAt: string | null, matching: { done: number, total: number } | null } }, deals: { totalCount: number | null, totals: Array<{ amount: string, currency: string }> | null, nodes: Array<{ id: string, title: string, crmUrl: string | null, value: { amount: string, currency: string } | null, owner: { id: string, name: string } | null, organization: { id: string, name: string } | null, pipeline: { id: string, name: string } | null, stage: { id: string, name: string, position: number } | null, snooze: { reason: string, until: string, by: string } | null, quiet: { verdict: QuietVerdict, quietSince: string | null, quietDays: number | null, reasons: Array<{ code: QuietReasonCode, since: string | null, thresholdDays: number | null, message: string }> } }>, pageInfo: { hasNextPage: boolean, endCursor: string | null } } };
+
+export type QuietChoicesQueryVariables = Exact<{ [key: string]: never; }>;
+
+
+export type QuietChoicesQuery = { connection: { id: string, pipelines: Array<{ id: string, name: string, stages: Array<{ id: string, name: string }> }>, users: Array<{ id: string, name: string, active: boolean }> } };
+
+export type SnoozeDealMutationVariables = Exact<{
+  dealId: string | number;
+  until: string;
+  reason: string;
+}>;
+
+
+export type SnoozeDealMutation = { snoozeDeal:
+    | { deal: { id: string } }
+    | { code: RefusalCode, message: string }
+   };
+
+export type WakeDealMutationVariables = Exact<{
+  dealId: string | number;
+}>;
+
+
+export type WakeDealMutation = { wakeDeal:
+    | { deal: { id: string } }
+    | { code: RefusalCode, message: string }
+   };
+
+export type SilenceChangedSubscriptionVariables = Exact<{ [key: string]: never; }>;
+
+
+export type SilenceChangedSubscription = { silenceChanged: { id: string } };
 
 export type MappingFragment = { entity: CrmEntity, fieldKey: string, fieldName: string | null, fieldType: string | null, health: FieldMappingHealth, checkedAt: string };
 
@@ -686,6 +751,50 @@ export const FieldReceiptFragmentDoc = gql`
   }
 }
     ` as unknown as DocumentNode<FieldReceiptFragment, unknown>;
+export const QuietDealFragmentDoc = gql`
+    fragment QuietDeal on Deal {
+  id
+  title
+  crmUrl
+  value {
+    amount
+    currency
+  }
+  owner {
+    id
+    name
+  }
+  organization {
+    id
+    name
+  }
+  pipeline {
+    id
+    name
+  }
+  stage {
+    id
+    name
+    position
+  }
+  snooze {
+    reason
+    until
+    by
+  }
+  quiet {
+    verdict
+    quietSince
+    quietDays
+    reasons {
+      code
+      since
+      thresholdDays
+      message
+    }
+  }
+}
+    ` as unknown as DocumentNode<QuietDealFragment, unknown>;
 export const MappingFragmentDoc = gql`
     fragment Mapping on FieldMapping {
   entity
@@ -945,50 +1054,18 @@ export const WriteNoteDocument = gql`
 }
     ${ReceiptFragmentDoc}` as unknown as DocumentNode<WriteNoteMutation, WriteNoteMutationVariables>;
 export const QuietDealsDocument = gql`
-    query QuietDeals($verdicts: [QuietVerdict!]!, $after: String) {
+    query QuietDeals($first: Int!, $after: String, $filter: DealFilter!, $orderBy: DealOrder!) {
   connection {
-    id
-    state
+    ...Freshness
   }
-  deals(
-    first: 50
-    after: $after
-    filter: {verdict: $verdicts, status: [OPEN], snoozed: false}
-    orderBy: QUIET_DAYS_DESC
-  ) {
+  deals(first: $first, after: $after, filter: $filter, orderBy: $orderBy) {
+    totalCount
+    totals {
+      amount
+      currency
+    }
     nodes {
-      id
-      title
-      crmUrl
-      value {
-        amount
-        currency
-      }
-      owner {
-        id
-        name
-      }
-      organization {
-        id
-        name
-      }
-      pipeline {
-        id
-        name
-      }
-      stage {
-        id
-        name
-        position
-      }
-      quiet {
-        verdict
-        quietDays
-        reasons {
-          code
-          message
-        }
-      }
+      ...QuietDeal
     }
     pageInfo {
       hasNextPage
@@ -996,7 +1073,65 @@ export const QuietDealsDocument = gql`
     }
   }
 }
-    ` as unknown as DocumentNode<QuietDealsQuery, QuietDealsQueryVariables>;
+    ${FreshnessFragmentDoc}
+${QuietDealFragmentDoc}` as unknown as DocumentNode<QuietDealsQuery, QuietDealsQueryVariables>;
+export const QuietChoicesDocument = gql`
+    query QuietChoices {
+  connection {
+    id
+    pipelines {
+      id
+      name
+      stages {
+        id
+        name
+      }
+    }
+    users {
+      id
+      name
+      active
+    }
+  }
+}
+    ` as unknown as DocumentNode<QuietChoicesQuery, QuietChoicesQueryVariables>;
+export const SnoozeDealDocument = gql`
+    mutation SnoozeDeal($dealId: ID!, $until: DateTime!, $reason: String!) {
+  snoozeDeal(dealId: $dealId, until: $until, reason: $reason) {
+    ... on DealSuccess {
+      deal {
+        id
+      }
+    }
+    ... on Refusal {
+      code
+      message
+    }
+  }
+}
+    ` as unknown as DocumentNode<SnoozeDealMutation, SnoozeDealMutationVariables>;
+export const WakeDealDocument = gql`
+    mutation WakeDeal($dealId: ID!) {
+  wakeDeal(dealId: $dealId) {
+    ... on DealSuccess {
+      deal {
+        id
+      }
+    }
+    ... on Refusal {
+      code
+      message
+    }
+  }
+}
+    ` as unknown as DocumentNode<WakeDealMutation, WakeDealMutationVariables>;
+export const SilenceChangedDocument = gql`
+    subscription SilenceChanged {
+  silenceChanged {
+    id
+  }
+}
+    ` as unknown as DocumentNode<SilenceChangedSubscription, SilenceChangedSubscriptionVariables>;
 export const FieldMappingsDocument = gql`
     query FieldMappings {
   connection {
