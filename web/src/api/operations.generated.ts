@@ -307,6 +307,29 @@ export type DealOrder =
   /** The longest silence first; deals without quietSince last. All pages are judged at the first one's instant. */
   | 'QUIET_DAYS_DESC';
 
+/** What fits every field that is given. */
+export type MeetingFilter = {
+  /** Those that begin then or later. */
+  from?: string | null | undefined;
+  /** Those that begin before that. */
+  to?: string | null | undefined;
+  /** Any of these; leave it out for all. */
+  status?: Array<MeetingMatchStatus> | null | undefined;
+  /** Whose meetings, by the address as it was recorded. */
+  ownerEmail?: string | null | undefined;
+  /** Cancelled ones as well. */
+  includeCancelled?: boolean | null | undefined;
+  /** Part of a title, or of an attendee's address or name, in whatever case. */
+  search?: string | null | undefined;
+};
+
+/** Meetings that begin at one instant follow each other by their ids. */
+export type MeetingOrder =
+  /** Latest start first. */
+  | 'STARTS_AT_DESC'
+  /** Earliest start first. */
+  | 'STARTS_AT_ASC';
+
 /** Why something was refused. */
 export type RefusalCode =
   /** Only an owner or admin of the tenant may do this. */
@@ -388,18 +411,21 @@ export type WriteNoteInput = {
   idempotencyKey: string;
 };
 
+export type MeetingMatchedSubscriptionVariables = Exact<{ [key: string]: never; }>;
+
+
+export type MeetingMatchedSubscription = { meetingMatched: { id: string } };
+
+export type SilenceChangedSubscriptionVariables = Exact<{ [key: string]: never; }>;
+
+
+export type SilenceChangedSubscription = { silenceChanged: { id: string } };
+
 export type DealHeadFragment = { id: string, title: string, status: DealStatus, value: { amount: string, currency: string } | null, stage: { id: string, name: string } | null, pipeline: { id: string, name: string } | null, owner: { id: string, name: string } | null, organization: { id: string, name: string } | null };
 
 export type QuietFragment = { verdict: QuietVerdict, isQuiet: boolean, quietSince: string | null, quietDays: number | null, asOf: string, nextChangeAt: string | null, reasons: Array<{ code: QuietReasonCode, message: string }> };
 
 export type ContactFragment = { kind: InteractionKind, at: string, person: { id: string, name: string } | null, activity: { id: string, subject: string, type: string } | null };
-
-export type MeetingsQueryVariables = Exact<{
-  after?: string | null | undefined;
-}>;
-
-
-export type MeetingsQuery = { connection: { id: string, state: ConnectionState }, meetings: { nodes: Array<{ id: string, title: string, startsAt: string, ownerEmail: string, match: { status: MeetingMatchStatus, deal: { id: string, title: string, quiet: { verdict: QuietVerdict } } | null, candidates: Array<{ reason: string }> } }>, pageInfo: { hasNextPage: boolean, endCursor: string | null } } };
 
 export type BriefingQueryVariables = Exact<{
   id: string | number;
@@ -509,6 +535,51 @@ export type WriteNoteMutation = { writeNote:
     | { code: RefusalCode, message: string }
    };
 
+export type MeetingLineFragment = { id: string, title: string, startsAt: string, endsAt: string | null, ownerEmail: string, cancelledAt: string | null, match: { status: MeetingMatchStatus, reason: string, deal: { id: string, title: string, quiet: { verdict: QuietVerdict } } | null, candidates: Array<{ reason: string }> } };
+
+export type MeetingsQueryVariables = Exact<{
+  after?: string | null | undefined;
+  filter: MeetingFilter;
+  orderBy: MeetingOrder;
+}>;
+
+
+export type MeetingsQuery = { connection: { id: string, state: ConnectionState, trouble: { code: TroubleCode, message: string, since: string } | null, sync: { lastSuccessAt: string | null, matching: { done: number, total: number } | null } }, meetings: { nodes: Array<{ id: string, title: string, startsAt: string, endsAt: string | null, ownerEmail: string, cancelledAt: string | null, match: { status: MeetingMatchStatus, reason: string, deal: { id: string, title: string, quiet: { verdict: QuietVerdict } } | null, candidates: Array<{ reason: string }> } }>, pageInfo: { hasNextPage: boolean, endCursor: string | null } } };
+
+export type MeQueryVariables = Exact<{ [key: string]: never; }>;
+
+
+export type MeQuery = { viewer: { userId: string, email: string | null } };
+
+export type MeetingCountsQueryVariables = Exact<{
+  all: MeetingFilter;
+  toChoose: MeetingFilter;
+  withoutDeal: MeetingFilter;
+}>;
+
+
+export type MeetingCountsQuery = { connection: { id: string, state: ConnectionState, trouble: { code: TroubleCode, message: string, since: string } | null, sync: { lastSuccessAt: string | null, matching: { done: number, total: number } | null } }, recorded: { totalCount: number | null }, all: { totalCount: number | null }, toChoose: { totalCount: number | null }, withoutDeal: { totalCount: number | null } };
+
+export type CancelMeetingMutationVariables = Exact<{
+  meetingId: string | number;
+}>;
+
+
+export type CancelMeetingMutation = { cancelMeeting:
+    | { meeting: { id: string, cancelledAt: string | null } }
+    | { code: RefusalCode, message: string }
+   };
+
+export type DeleteMeetingMutationVariables = Exact<{
+  meetingId: string | number;
+}>;
+
+
+export type DeleteMeetingMutation = { deleteMeeting:
+    | { id: string }
+    | { code: RefusalCode, message: string }
+   };
+
 export type QuietDealFragment = { id: string, title: string, crmUrl: string | null, value: { amount: string, currency: string } | null, owner: { id: string, name: string } | null, organization: { id: string, name: string } | null, pipeline: { id: string, name: string } | null, stage: { id: string, name: string, position: number } | null, snooze: { reason: string, until: string, by: string } | null, quiet: { verdict: QuietVerdict, quietSince: string | null, quietDays: number | null, reasons: Array<{ code: QuietReasonCode, since: string | null, thresholdDays: number | null, message: string }> } };
 
 export type QuietDealsQueryVariables = Exact<{
@@ -547,11 +618,6 @@ export type WakeDealMutation = { wakeDeal:
     | { deal: { id: string } }
     | { code: RefusalCode, message: string }
    };
-
-export type SilenceChangedSubscriptionVariables = Exact<{ [key: string]: never; }>;
-
-
-export type SilenceChangedSubscription = { silenceChanged: { id: string } };
 
 export type MappingFragment = { entity: CrmEntity, fieldKey: string, fieldName: string | null, fieldType: string | null, health: FieldMappingHealth, checkedAt: string };
 
@@ -751,6 +817,30 @@ export const FieldReceiptFragmentDoc = gql`
   }
 }
     ` as unknown as DocumentNode<FieldReceiptFragment, unknown>;
+export const MeetingLineFragmentDoc = gql`
+    fragment MeetingLine on Meeting {
+  id
+  title
+  startsAt
+  endsAt
+  ownerEmail
+  cancelledAt
+  match {
+    status
+    reason
+    deal {
+      id
+      title
+      quiet {
+        verdict
+      }
+    }
+    candidates {
+      reason
+    }
+  }
+}
+    ` as unknown as DocumentNode<MeetingLineFragment, unknown>;
 export const QuietDealFragmentDoc = gql`
     fragment QuietDeal on Deal {
   id
@@ -866,39 +956,20 @@ export const FreshnessFragmentDoc = gql`
   }
 }
     ` as unknown as DocumentNode<FreshnessFragment, unknown>;
-export const MeetingsDocument = gql`
-    query Meetings($after: String) {
-  connection {
+export const MeetingMatchedDocument = gql`
+    subscription MeetingMatched {
+  meetingMatched {
     id
-    state
-  }
-  meetings(first: 20, after: $after) {
-    nodes {
-      id
-      title
-      startsAt
-      ownerEmail
-      match {
-        status
-        deal {
-          id
-          title
-          quiet {
-            verdict
-          }
-        }
-        candidates {
-          reason
-        }
-      }
-    }
-    pageInfo {
-      hasNextPage
-      endCursor
-    }
   }
 }
-    ` as unknown as DocumentNode<MeetingsQuery, MeetingsQueryVariables>;
+    ` as unknown as DocumentNode<MeetingMatchedSubscription, MeetingMatchedSubscriptionVariables>;
+export const SilenceChangedDocument = gql`
+    subscription SilenceChanged {
+  silenceChanged {
+    id
+  }
+}
+    ` as unknown as DocumentNode<SilenceChangedSubscription, SilenceChangedSubscriptionVariables>;
 export const BriefingDocument = gql`
     query Briefing($id: ID!) {
   viewer {
@@ -1053,6 +1124,79 @@ export const WriteNoteDocument = gql`
   }
 }
     ${ReceiptFragmentDoc}` as unknown as DocumentNode<WriteNoteMutation, WriteNoteMutationVariables>;
+export const MeetingsDocument = gql`
+    query Meetings($after: String, $filter: MeetingFilter!, $orderBy: MeetingOrder!) {
+  connection {
+    ...Freshness
+  }
+  meetings(first: 20, after: $after, filter: $filter, orderBy: $orderBy) {
+    nodes {
+      ...MeetingLine
+    }
+    pageInfo {
+      hasNextPage
+      endCursor
+    }
+  }
+}
+    ${FreshnessFragmentDoc}
+${MeetingLineFragmentDoc}` as unknown as DocumentNode<MeetingsQuery, MeetingsQueryVariables>;
+export const MeDocument = gql`
+    query Me {
+  viewer {
+    userId
+    email
+  }
+}
+    ` as unknown as DocumentNode<MeQuery, MeQueryVariables>;
+export const MeetingCountsDocument = gql`
+    query MeetingCounts($all: MeetingFilter!, $toChoose: MeetingFilter!, $withoutDeal: MeetingFilter!) {
+  connection {
+    ...Freshness
+  }
+  recorded: meetings(first: 1, filter: {includeCancelled: true}) {
+    totalCount
+  }
+  all: meetings(first: 1, filter: $all) {
+    totalCount
+  }
+  toChoose: meetings(first: 1, filter: $toChoose) {
+    totalCount
+  }
+  withoutDeal: meetings(first: 1, filter: $withoutDeal) {
+    totalCount
+  }
+}
+    ${FreshnessFragmentDoc}` as unknown as DocumentNode<MeetingCountsQuery, MeetingCountsQueryVariables>;
+export const CancelMeetingDocument = gql`
+    mutation CancelMeeting($meetingId: ID!) {
+  cancelMeeting(meetingId: $meetingId) {
+    ... on MeetingSuccess {
+      meeting {
+        id
+        cancelledAt
+      }
+    }
+    ... on Refusal {
+      code
+      message
+    }
+  }
+}
+    ` as unknown as DocumentNode<CancelMeetingMutation, CancelMeetingMutationVariables>;
+export const DeleteMeetingDocument = gql`
+    mutation DeleteMeeting($meetingId: ID!) {
+  deleteMeeting(meetingId: $meetingId) {
+    ... on MeetingDeleted {
+      id
+    }
+    ... on Refusal {
+      code
+      message
+    }
+  }
+}
+    ` as unknown as DocumentNode<DeleteMeetingMutation, DeleteMeetingMutationVariables>;
 export const QuietDealsDocument = gql`
     query QuietDeals($first: Int!, $after: String, $filter: DealFilter!, $orderBy: DealOrder!) {
   connection {
@@ -1125,13 +1269,6 @@ export const WakeDealDocument = gql`
   }
 }
     ` as unknown as DocumentNode<WakeDealMutation, WakeDealMutationVariables>;
-export const SilenceChangedDocument = gql`
-    subscription SilenceChanged {
-  silenceChanged {
-    id
-  }
-}
-    ` as unknown as DocumentNode<SilenceChangedSubscription, SilenceChangedSubscriptionVariables>;
 export const FieldMappingsDocument = gql`
     query FieldMappings {
   connection {

@@ -1,21 +1,12 @@
 import { useCallback, useEffect, useState } from "react";
-import { type Client, type CombinedError, useClient, useSubscription } from "urql";
-import { useChanges } from "../api/changes";
-import {
-  type DealFilter,
-  type DealOrder,
-  QuietDealsDocument,
-  type QuietDealsQuery,
-  SilenceChangedDocument,
-} from "../api/operations.generated";
+import { type Client, type CombinedError, useClient } from "urql";
+import { useChanges, useSilences } from "../api/changes";
+import { type DealFilter, type DealOrder, QuietDealsDocument, type QuietDealsQuery } from "../api/operations.generated";
 
 /** As many as come at once, and with each "Show more". */
 const PAGE = 50;
 /** As many as the service gives in one answer. */
 const MOST_IN_ONE = 100;
-/** A sync tells verdicts one by one: the board waits for the rest of them. */
-const SETTLING_MS = 1_000;
-
 type Page = QuietDealsQuery;
 export interface Board {
   connection: Page["connection"];
@@ -62,7 +53,7 @@ export function useBoard(asked: Asked) {
   const [version, setVersion] = useState(0);
   const reread = useCallback(() => setVersion((before) => before + 1), []);
   useChanges(reread);
-  useSettled(reread);
+  useSilences(reread);
   const question = JSON.stringify({ asked, wanted, version });
   useEffect(() => {
     let isOver = false;
@@ -79,14 +70,4 @@ export function useBoard(asked: Asked) {
     };
   }, [client, question]);
   return { board, error, isReading, reread, showMore: () => setWanted((before) => before + PAGE) };
-}
-
-/** Once after each burst of changed verdicts. */
-function useSettled(reread: () => void): void {
-  const [{ data }] = useSubscription({ query: SilenceChangedDocument });
-  useEffect(() => {
-    if (!data) return;
-    const timer = setTimeout(reread, SETTLING_MS);
-    return () => clearTimeout(timer);
-  }, [data, reread]);
 }
