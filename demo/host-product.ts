@@ -7,7 +7,7 @@ const COOKIE = "demo_user";
 
 export interface Person {
   name: string;
-  claims: { sub: string; tenant: string; role: string; plan: string };
+  claims: { sub: string; tenant: string; role: string; plan: string; email?: string };
 }
 
 export interface HostProductParts {

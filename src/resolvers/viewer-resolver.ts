@@ -12,6 +12,7 @@ export class ViewerResolver {
       tenantId: actor.tenant,
       role: actor.role,
       plan: actor.plan,
+      email: actor.email,
       canManageConnection: mayManageConnection(actor),
       connectRefusal: await services.connecting.refusal(actor),
     };

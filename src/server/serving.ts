@@ -160,7 +160,11 @@ export async function addPage(
   fastify.setNotFoundHandler((request, reply) => {
     reply.code(404);
     if (request.method !== "GET" || !request.headers.accept?.includes("text/html")) {
-      return reply.send({ statusCode: 404, error: "Not Found", message: `There is no ${request.method} ${request.url}` });
+      return reply.send({
+        statusCode: 404,
+        error: "Not Found",
+        message: `There is no ${request.method} ${request.url}`,
+      });
     }
     return reply.headers(headers).type("text/html; charset=utf-8").send(document);
   });

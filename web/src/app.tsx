@@ -1,8 +1,8 @@
 import { useCallback, useState } from "react";
 import { Redirect as GoTo, Route, Switch, useLocation } from "wouter";
 import { BriefingPage } from "./briefing/briefing-page";
-import { MeetingsPage } from "./briefing/meetings-page";
 import { Layout } from "./layout";
+import { MeetingsPage } from "./meetings/meetings-page";
 import { QuietPage } from "./quiet/quiet-page";
 import type { Redirect } from "./settings/redirect";
 import { ReturningPage } from "./settings/returning-page";

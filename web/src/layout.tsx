@@ -19,7 +19,7 @@ export function Layout({ children }: { children: ReactNode }) {
       <a className="skip" href="#main">
         Skip to the content
       </a>
-      <div className="top">
+      <header className="top">
         <div className="top-inside">
           <span className="brand">
             <Mark />
@@ -37,7 +37,7 @@ export function Layout({ children }: { children: ReactNode }) {
             </ul>
           </nav>
         </div>
-      </div>
+      </header>
       <main id="main" tabIndex={-1} ref={main}>
         {children}
       </main>

@@ -48,3 +48,13 @@ export async function openMeeting(page: Page, title: string): Promise<void> {
   await page.getByRole("link", { name: title, exact: true }).click();
   await page.getByRole("heading", { level: 1, name: title }).waitFor();
 }
+
+/** Presses Tab until the focus is on what is named. @throws after more stops than a page has */
+export async function tabTo(page: Page, role: "link" | "button" | "textbox", name: string): Promise<void> {
+  const reached = page.getByRole(role, { name, exact: true }).and(page.locator(":focus"));
+  for (let stop = 0; stop < 60; stop += 1) {
+    await page.keyboard.press("Tab");
+    if ((await reached.count()) > 0) return;
+  }
+  throw new Error(`the keyboard did not reach the ${role} "${name}"`);
+}

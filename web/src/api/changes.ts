@@ -4,8 +4,12 @@ import {
   ConnectionChangedDocument,
   MeetingMatchedDocument,
   type RunFragment,
+  SilenceChangedDocument,
   SyncProgressedDocument,
 } from "./operations.generated";
+
+/** A sync tells what it has changed one by one: a page waits for the rest before it reads. */
+const SETTLING_MS = 1_000;
 
 /**
  * Reads anew whenever the connection changes, and whenever a run begins or ends. A subscription only wakes: what is
@@ -27,14 +31,24 @@ export function useChanges(reread: () => void): RunFragment | undefined {
   return run;
 }
 
-/**
- * Reads anew when a meeting's match changes: by what a sync has read, or because somebody chose.
- * @param id of the one meeting that is shown; absent: any
- */
-export function useMatches(reread: () => void, id?: string): void {
+/** Reads anew after matches of meetings have changed. */
+export function useMatches(reread: () => void): void {
   const [{ data }] = useSubscription({ query: MeetingMatchedDocument });
-  const onChange = useEffectEvent(reread);
+  useBurst(data, reread);
+}
+
+/** Reads anew after verdicts of deals have changed. */
+export function useSilences(reread: () => void): void {
+  const [{ data }] = useSubscription({ query: SilenceChangedDocument });
+  useBurst(data, reread);
+}
+
+/** Once after each burst of what is told. */
+function useBurst(told: unknown, reread: () => void): void {
+  const onEnd = useEffectEvent(reread);
   useEffect(() => {
-    if (data && (id === undefined || data.meetingMatched.id === id)) onChange();
-  }, [data, id]);
+    if (!told) return;
+    const timer = setTimeout(onEnd, SETTLING_MS);
+    return () => clearTimeout(timer);
+  }, [told]);
 }

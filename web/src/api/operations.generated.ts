@@ -359,6 +359,58 @@ export type Role =
   /** Reads, records meetings and writes notes and fields. */
   | 'MEMBER';
 
+/** What fits every field that is given. An id that is unknown, another tenant's or of another kind fits no deal. */
+export type DealFilter = {
+  /** Any of these; leave it out for all. */
+  status?: Array<DealStatus> | null | undefined;
+  /** Any of these; leave it out for all. All pages of a walk are judged at the instant of the first one. */
+  verdict?: Array<QuietVerdict> | null | undefined;
+  /** The global id of a pipeline. */
+  pipelineId?: string | number | null | undefined;
+  /** The global id of a stage. */
+  stageId?: string | number | null | undefined;
+  /** The global id of a CRM user. */
+  ownerId?: string | number | null | undefined;
+  /** So much or more, in `currency`: amounts of two currencies are not compared. */
+  minValue?: string | null | undefined;
+  /** ISO 4217, for example EUR: deals with a value in it. */
+  currency?: string | null | undefined;
+  /** true: only snoozed ones; false: none of them; leave it out for both. */
+  snoozed?: boolean | null | undefined;
+};
+
+/** Deals that tie follow each other by their ids. */
+export type DealOrder =
+  /** Newest change in the CRM first; deals without that instant last. */
+  | 'UPDATED_AT_DESC'
+  /** Currency by currency, in the order of their codes, and the highest amount first in each: amounts of two currencies are neither compared nor converted. Deals without a value or without its currency last. */
+  | 'VALUE_DESC'
+  /** The longest silence first; deals without quietSince last. All pages are judged at the first one's instant. */
+  | 'QUIET_DAYS_DESC';
+
+/** What fits every field that is given. */
+export type MeetingFilter = {
+  /** Those that begin then or later. */
+  from?: string | null | undefined;
+  /** Those that begin before that. */
+  to?: string | null | undefined;
+  /** Any of these; leave it out for all. */
+  status?: Array<MeetingMatchStatus> | null | undefined;
+  /** Whose meetings, by the address as it was recorded. */
+  ownerEmail?: string | null | undefined;
+  /** Cancelled ones as well. */
+  includeCancelled?: boolean | null | undefined;
+  /** Part of a title, or of an attendee's address or name, in whatever case. */
+  search?: string | null | undefined;
+};
+
+/** Meetings that begin at one instant follow each other by their ids. */
+export type MeetingOrder =
+  /** Latest start first. */
+  | 'STARTS_AT_DESC'
+  /** Earliest start first. */
+  | 'STARTS_AT_ASC';
+
 /** Why something was refused. */
 export type RefusalCode =
   /** Only an owner or admin of the tenant may do this. */
@@ -460,18 +512,21 @@ export type FieldValueInput = {
   value: unknown;
 };
 
+export type MeetingMatchedSubscriptionVariables = Exact<{ [key: string]: never; }>;
+
+
+export type MeetingMatchedSubscription = { meetingMatched: { id: string } };
+
+export type SilenceChangedSubscriptionVariables = Exact<{ [key: string]: never; }>;
+
+
+export type SilenceChangedSubscription = { silenceChanged: { id: string } };
+
 export type DealHeadFragment = { id: string, title: string, status: DealStatus, value: { amount: string, currency: string } | null, stage: { id: string, name: string } | null, pipeline: { id: string, name: string } | null, owner: { id: string, name: string } | null, organization: { id: string, name: string } | null };
 
 export type QuietFragment = { verdict: QuietVerdict, isQuiet: boolean, quietSince: string | null, quietDays: number | null, asOf: string, nextChangeAt: string | null, reasons: Array<{ code: QuietReasonCode, message: string }> };
 
 export type ContactFragment = { kind: InteractionKind, at: string, person: { id: string, name: string } | null, activity: { id: string, subject: string, type: string } | null };
-
-export type MeetingsQueryVariables = Exact<{
-  after?: string | null | undefined;
-}>;
-
-
-export type MeetingsQuery = { connection: { id: string, state: ConnectionState }, meetings: { nodes: Array<{ id: string, title: string, startsAt: string, ownerEmail: string, match: { status: MeetingMatchStatus, deal: { id: string, title: string, quiet: { verdict: QuietVerdict } } | null, candidates: Array<{ reason: string }> } }>, pageInfo: { hasNextPage: boolean, endCursor: string | null } } };
 
 export type ShownReasonFragment = { code: QuietReasonCode, since: string | null, message: string, evidence: Array<
     | { __typename: 'SyncRun', id: string }
@@ -532,11 +587,6 @@ export type ChooseDealMutation = { chooseDeal:
     | { meeting: { id: string } }
     | { code: RefusalCode, message: string }
    };
-
-export type MeetingMatchedSubscriptionVariables = Exact<{ [key: string]: never; }>;
-
-
-export type MeetingMatchedSubscription = { meetingMatched: { id: string } };
 
 type WrittenTo_SyncRun_Fragment = { __typename: 'SyncRun' };
 
@@ -737,13 +787,89 @@ export type NominatedFieldQueryVariables = Exact<{
 
 export type NominatedFieldQuery = { connection: { id: string, fields: Array<{ key: string, options: Array<{ id: string, label: string }> }> } };
 
-export type QuietDealsQueryVariables = Exact<{
-  verdicts: Array<QuietVerdict> | QuietVerdict;
+export type MeetingLineFragment = { id: string, title: string, startsAt: string, endsAt: string | null, ownerEmail: string, cancelledAt: string | null, match: { status: MeetingMatchStatus, reason: string, deal: { id: string, title: string, quiet: { verdict: QuietVerdict } } | null, candidates: Array<{ reason: string }> } };
+
+export type MeetingsQueryVariables = Exact<{
   after?: string | null | undefined;
+  filter: MeetingFilter;
+  orderBy: MeetingOrder;
 }>;
 
 
-export type QuietDealsQuery = { connection: { id: string, state: ConnectionState }, deals: { nodes: Array<{ id: string, title: string, crmUrl: string | null, value: { amount: string, currency: string } | null, owner: { id: string, name: string } | null, organization: { id: string, name: string } | null, pipeline: { id: string, name: string } | null, stage: { id: string, name: string, position: number } | null, quiet: { verdict: QuietVerdict, quietDays: number | null, reasons: Array<{ code: QuietReasonCode, message: string }> } }>, pageInfo: { hasNextPage: boolean, endCursor: string | null } } };
+export type MeetingsQuery = { connection: { id: string, state: ConnectionState, trouble: { code: TroubleCode, message: string, since: string } | null, sync: { lastSuccessAt: string | null, matching: { done: number, total: number } | null } }, meetings: { nodes: Array<{ id: string, title: string, startsAt: string, endsAt: string | null, ownerEmail: string, cancelledAt: string | null, match: { status: MeetingMatchStatus, reason: string, deal: { id: string, title: string, quiet: { verdict: QuietVerdict } } | null, candidates: Array<{ reason: string }> } }>, pageInfo: { hasNextPage: boolean, endCursor: string | null } } };
+
+export type MeQueryVariables = Exact<{ [key: string]: never; }>;
+
+
+export type MeQuery = { viewer: { userId: string, email: string | null } };
+
+export type MeetingCountsQueryVariables = Exact<{
+  all: MeetingFilter;
+  toChoose: MeetingFilter;
+  withoutDeal: MeetingFilter;
+}>;
+
+
+export type MeetingCountsQuery = { connection: { id: string, state: ConnectionState, trouble: { code: TroubleCode, message: string, since: string } | null, sync: { lastSuccessAt: string | null, matching: { done: number, total: number } | null } }, recorded: { totalCount: number | null }, all: { totalCount: number | null }, toChoose: { totalCount: number | null }, withoutDeal: { totalCount: number | null } };
+
+export type CancelMeetingMutationVariables = Exact<{
+  meetingId: string | number;
+}>;
+
+
+export type CancelMeetingMutation = { cancelMeeting:
+    | { meeting: { id: string, cancelledAt: string | null } }
+    | { code: RefusalCode, message: string }
+   };
+
+export type DeleteMeetingMutationVariables = Exact<{
+  meetingId: string | number;
+}>;
+
+
+export type DeleteMeetingMutation = { deleteMeeting:
+    | { id: string }
+    | { code: RefusalCode, message: string }
+   };
+
+export type QuietDealFragment = { id: string, title: string, crmUrl: string | null, value: { amount: string, currency: string } | null, owner: { id: string, name: string } | null, organization: { id: string, name: string } | null, pipeline: { id: string, name: string } | null, stage: { id: string, name: string, position: number } | null, snooze: { reason: string, until: string, by: string } | null, quiet: { verdict: QuietVerdict, quietSince: string | null, quietDays: number | null, reasons: Array<{ code: QuietReasonCode, since: string | null, thresholdDays: number | null, message: string }> } };
+
+export type QuietDealsQueryVariables = Exact<{
+  first: number;
+  after?: string | null | undefined;
+  filter: DealFilter;
+  orderBy: DealOrder;
+}>;
+
+
+export type QuietDealsQuery = { connection: { id: string, state: ConnectionState, trouble: { code: TroubleCode, message: string, since: string } | null, sync: { lastSuccessAt: string | null, matching: { done: number, total: number } | null } }, deals: { totalCount: number | null, totals: Array<{ amount: string, currency: string }> | null, nodes: Array<{ id: string, title: string, crmUrl: string | null, value: { amount: string, currency: string } | null, owner: { id: string, name: string } | null, organization: { id: string, name: string } | null, pipeline: { id: string, name: string } | null, stage: { id: string, name: string, position: number } | null, snooze: { reason: string, until: string, by: string } | null, quiet: { verdict: QuietVerdict, quietSince: string | null, quietDays: number | null, reasons: Array<{ code: QuietReasonCode, since: string | null, thresholdDays: number | null, message: string }> } }>, pageInfo: { hasNextPage: boolean, endCursor: string | null } } };
+
+export type QuietChoicesQueryVariables = Exact<{ [key: string]: never; }>;
+
+
+export type QuietChoicesQuery = { connection: { id: string, pipelines: Array<{ id: string, name: string, stages: Array<{ id: string, name: string }> }>, users: Array<{ id: string, name: string, active: boolean }> } };
+
+export type SnoozeDealMutationVariables = Exact<{
+  dealId: string | number;
+  until: string;
+  reason: string;
+}>;
+
+
+export type SnoozeDealMutation = { snoozeDeal:
+    | { deal: { id: string } }
+    | { code: RefusalCode, message: string }
+   };
+
+export type WakeDealMutationVariables = Exact<{
+  dealId: string | number;
+}>;
+
+
+export type WakeDealMutation = { wakeDeal:
+    | { deal: { id: string } }
+    | { code: RefusalCode, message: string }
+   };
 
 export type MappingFragment = { entity: CrmEntity, fieldKey: string, fieldName: string | null, fieldType: string | null, health: FieldMappingHealth, checkedAt: string };
 
@@ -1039,6 +1165,74 @@ export const FieldReceiptFragmentDoc = gql`
   }
 }
     ` as unknown as DocumentNode<FieldReceiptFragment, unknown>;
+export const MeetingLineFragmentDoc = gql`
+    fragment MeetingLine on Meeting {
+  id
+  title
+  startsAt
+  endsAt
+  ownerEmail
+  cancelledAt
+  match {
+    status
+    reason
+    deal {
+      id
+      title
+      quiet {
+        verdict
+      }
+    }
+    candidates {
+      reason
+    }
+  }
+}
+    ` as unknown as DocumentNode<MeetingLineFragment, unknown>;
+export const QuietDealFragmentDoc = gql`
+    fragment QuietDeal on Deal {
+  id
+  title
+  crmUrl
+  value {
+    amount
+    currency
+  }
+  owner {
+    id
+    name
+  }
+  organization {
+    id
+    name
+  }
+  pipeline {
+    id
+    name
+  }
+  stage {
+    id
+    name
+    position
+  }
+  snooze {
+    reason
+    until
+    by
+  }
+  quiet {
+    verdict
+    quietSince
+    quietDays
+    reasons {
+      code
+      since
+      thresholdDays
+      message
+    }
+  }
+}
+    ` as unknown as DocumentNode<QuietDealFragment, unknown>;
 export const MappingFragmentDoc = gql`
     fragment Mapping on FieldMapping {
   entity
@@ -1110,39 +1304,20 @@ export const FreshnessFragmentDoc = gql`
   }
 }
     ` as unknown as DocumentNode<FreshnessFragment, unknown>;
-export const MeetingsDocument = gql`
-    query Meetings($after: String) {
-  connection {
+export const MeetingMatchedDocument = gql`
+    subscription MeetingMatched {
+  meetingMatched {
     id
-    state
-  }
-  meetings(first: 20, after: $after) {
-    nodes {
-      id
-      title
-      startsAt
-      ownerEmail
-      match {
-        status
-        deal {
-          id
-          title
-          quiet {
-            verdict
-          }
-        }
-        candidates {
-          reason
-        }
-      }
-    }
-    pageInfo {
-      hasNextPage
-      endCursor
-    }
   }
 }
-    ` as unknown as DocumentNode<MeetingsQuery, MeetingsQueryVariables>;
+    ` as unknown as DocumentNode<MeetingMatchedSubscription, MeetingMatchedSubscriptionVariables>;
+export const SilenceChangedDocument = gql`
+    subscription SilenceChanged {
+  silenceChanged {
+    id
+  }
+}
+    ` as unknown as DocumentNode<SilenceChangedSubscription, SilenceChangedSubscriptionVariables>;
 export const BriefingDocument = gql`
     query Briefing($id: ID!) {
   viewer {
@@ -1297,13 +1472,6 @@ export const ChooseDealDocument = gql`
   }
 }
     ` as unknown as DocumentNode<ChooseDealMutation, ChooseDealMutationVariables>;
-export const MeetingMatchedDocument = gql`
-    subscription MeetingMatched {
-  meetingMatched {
-    id
-  }
-}
-    ` as unknown as DocumentNode<MeetingMatchedSubscription, MeetingMatchedSubscriptionVariables>;
 export const WritesDocument = gql`
     query Writes($meetingId: ID!) {
   crmWrites(first: 20, meetingId: $meetingId) {
@@ -1395,51 +1563,14 @@ export const NominatedFieldDocument = gql`
   }
 }
     ` as unknown as DocumentNode<NominatedFieldQuery, NominatedFieldQueryVariables>;
-export const QuietDealsDocument = gql`
-    query QuietDeals($verdicts: [QuietVerdict!]!, $after: String) {
+export const MeetingsDocument = gql`
+    query Meetings($after: String, $filter: MeetingFilter!, $orderBy: MeetingOrder!) {
   connection {
-    id
-    state
+    ...Freshness
   }
-  deals(
-    first: 50
-    after: $after
-    filter: {verdict: $verdicts, status: [OPEN], snoozed: false}
-    orderBy: QUIET_DAYS_DESC
-  ) {
+  meetings(first: 20, after: $after, filter: $filter, orderBy: $orderBy) {
     nodes {
-      id
-      title
-      crmUrl
-      value {
-        amount
-        currency
-      }
-      owner {
-        id
-        name
-      }
-      organization {
-        id
-        name
-      }
-      pipeline {
-        id
-        name
-      }
-      stage {
-        id
-        name
-        position
-      }
-      quiet {
-        verdict
-        quietDays
-        reasons {
-          code
-          message
-        }
-      }
+      ...MeetingLine
     }
     pageInfo {
       hasNextPage
@@ -1447,7 +1578,136 @@ export const QuietDealsDocument = gql`
     }
   }
 }
-    ` as unknown as DocumentNode<QuietDealsQuery, QuietDealsQueryVariables>;
+    ${FreshnessFragmentDoc}
+${MeetingLineFragmentDoc}` as unknown as DocumentNode<MeetingsQuery, MeetingsQueryVariables>;
+export const MeDocument = gql`
+    query Me {
+  viewer {
+    userId
+    email
+  }
+}
+    ` as unknown as DocumentNode<MeQuery, MeQueryVariables>;
+export const MeetingCountsDocument = gql`
+    query MeetingCounts($all: MeetingFilter!, $toChoose: MeetingFilter!, $withoutDeal: MeetingFilter!) {
+  connection {
+    ...Freshness
+  }
+  recorded: meetings(first: 1, filter: {includeCancelled: true}) {
+    totalCount
+  }
+  all: meetings(first: 1, filter: $all) {
+    totalCount
+  }
+  toChoose: meetings(first: 1, filter: $toChoose) {
+    totalCount
+  }
+  withoutDeal: meetings(first: 1, filter: $withoutDeal) {
+    totalCount
+  }
+}
+    ${FreshnessFragmentDoc}` as unknown as DocumentNode<MeetingCountsQuery, MeetingCountsQueryVariables>;
+export const CancelMeetingDocument = gql`
+    mutation CancelMeeting($meetingId: ID!) {
+  cancelMeeting(meetingId: $meetingId) {
+    ... on MeetingSuccess {
+      meeting {
+        id
+        cancelledAt
+      }
+    }
+    ... on Refusal {
+      code
+      message
+    }
+  }
+}
+    ` as unknown as DocumentNode<CancelMeetingMutation, CancelMeetingMutationVariables>;
+export const DeleteMeetingDocument = gql`
+    mutation DeleteMeeting($meetingId: ID!) {
+  deleteMeeting(meetingId: $meetingId) {
+    ... on MeetingDeleted {
+      id
+    }
+    ... on Refusal {
+      code
+      message
+    }
+  }
+}
+    ` as unknown as DocumentNode<DeleteMeetingMutation, DeleteMeetingMutationVariables>;
+export const QuietDealsDocument = gql`
+    query QuietDeals($first: Int!, $after: String, $filter: DealFilter!, $orderBy: DealOrder!) {
+  connection {
+    ...Freshness
+  }
+  deals(first: $first, after: $after, filter: $filter, orderBy: $orderBy) {
+    totalCount
+    totals {
+      amount
+      currency
+    }
+    nodes {
+      ...QuietDeal
+    }
+    pageInfo {
+      hasNextPage
+      endCursor
+    }
+  }
+}
+    ${FreshnessFragmentDoc}
+${QuietDealFragmentDoc}` as unknown as DocumentNode<QuietDealsQuery, QuietDealsQueryVariables>;
+export const QuietChoicesDocument = gql`
+    query QuietChoices {
+  connection {
+    id
+    pipelines {
+      id
+      name
+      stages {
+        id
+        name
+      }
+    }
+    users {
+      id
+      name
+      active
+    }
+  }
+}
+    ` as unknown as DocumentNode<QuietChoicesQuery, QuietChoicesQueryVariables>;
+export const SnoozeDealDocument = gql`
+    mutation SnoozeDeal($dealId: ID!, $until: DateTime!, $reason: String!) {
+  snoozeDeal(dealId: $dealId, until: $until, reason: $reason) {
+    ... on DealSuccess {
+      deal {
+        id
+      }
+    }
+    ... on Refusal {
+      code
+      message
+    }
+  }
+}
+    ` as unknown as DocumentNode<SnoozeDealMutation, SnoozeDealMutationVariables>;
+export const WakeDealDocument = gql`
+    mutation WakeDeal($dealId: ID!) {
+  wakeDeal(dealId: $dealId) {
+    ... on DealSuccess {
+      deal {
+        id
+      }
+    }
+    ... on Refusal {
+      code
+      message
+    }
+  }
+}
+    ` as unknown as DocumentNode<WakeDealMutation, WakeDealMutationVariables>;
 export const FieldMappingsDocument = gql`
     query FieldMappings {
   connection {

@@ -28,7 +28,7 @@ type Connection = BriefingQuery["connection"];
 export function BriefingPage({ id }: { id: string }) {
   const { data, error, reread } = useRead(BriefingDocument, { id });
   useChanges(reread);
-  useMatches(reread, id);
+  useMatches(reread);
   useRereads(data?.connection.sync.matching != null, reread);
   useTitle(data ? (data.meeting?.title ?? "There is no such meeting") : "Briefing");
   if (!data) return error ? <Problem error={error} again={reread} /> : <Loading what="The briefing" />;
