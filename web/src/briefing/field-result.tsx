@@ -25,28 +25,30 @@ export function FieldResult({ writing, mappings, onAgain }: ResultProps) {
     );
   }
   return (
-    <ul className="list" role="status">
-      {writing.writes.map((write) => {
-        const { id, entity, state, error } = write;
-        const record = recordOf(write);
-        const field = mappings.find((mapping) => mapping.entity === entity);
-        return (
-          <li key={id} className="list-line">
-            <div>
-              <bdi>{field?.fieldName ?? write.fieldKey}</bdi> of{" "}
-              {record?.crmUrl ? (
-                <a href={record.crmUrl} target="_blank" rel="noreferrer" dir="auto">
-                  {record.name}
-                </a>
-              ) : (
-                `the ${RECORD[entity]}`
-              )}
-              {error && <p className="small">{error.message}</p>}
-            </div>
-            <Badge tone={WRITE_STATE[state].tone}>{WRITE_STATE[state].text}</Badge>
-          </li>
-        );
-      })}
-    </ul>
+    <div role="status">
+      <ul className="list">
+        {writing.writes.map((write) => {
+          const { id, entity, state, error } = write;
+          const record = recordOf(write);
+          const field = mappings.find((mapping) => mapping.entity === entity);
+          return (
+            <li key={id} className="list-line">
+              <div>
+                <bdi>{field?.fieldName ?? write.fieldKey}</bdi> of{" "}
+                {record?.crmUrl ? (
+                  <a href={record.crmUrl} target="_blank" rel="noreferrer" dir="auto">
+                    {record.name}
+                  </a>
+                ) : (
+                  `the ${RECORD[entity]}`
+                )}
+                {error && <p className="small">{error.message}</p>}
+              </div>
+              <Badge tone={WRITE_STATE[state].tone}>{WRITE_STATE[state].text}</Badge>
+            </li>
+          );
+        })}
+      </ul>
+    </div>
   );
 }
