@@ -203,7 +203,7 @@ test("a field is chosen from the CRM's own list, with its type and options, chan
   await connectThroughConsent(page);
   await page.getByRole("button", { name: "Choose a field for Deals" }).click();
   const search = page.getByRole("textbox", { name: "Search the custom fields" });
-  expect(await search.and(page.locator(":focus")).count()).toBe(1);
+  await search.and(page.locator(":focus")).waitFor();
   await search.fill("segm");
   await page.getByText("1 field", { exact: true }).waitFor();
   await page.getByRole("radio", { name: "Segment One of several options" }).check();
@@ -257,9 +257,9 @@ test("an admin looks through runs, writes and security events; a member sees the
 
   const runs = page.getByRole("region", { name: "Syncs so far" });
   await runs.getByText("Show the latest runs").click();
-  const [failed, first] = [runs.getByRole("listitem").first(), runs.getByRole("listitem").last()];
-  await failed.getByText("People:").waitFor();
-  await first.getByText(/took (less than a second|\d+ seconds?), .* records? changed/).waitFor();
+  await runs.getByRole("listitem").filter({ hasText: "Failed" }).getByText("People:").first().waitFor();
+  const succeeded = runs.getByRole("listitem").filter({ hasText: "Succeeded" }).first();
+  await succeeded.getByText(/took (less than a second|\d+ seconds?), .* records? changed/).waitFor();
   const written = page.getByRole("region", { name: "What was written to the CRM" });
   await written.getByText("Show notes and field values").click();
   await written.getByRole("link", { name: title }).waitFor();

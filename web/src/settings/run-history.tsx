@@ -1,3 +1,4 @@
+import { type ReactNode, useEffect } from "react";
 import { RunsDocument, type RunsQuery } from "../api/operations.generated";
 import { useRead } from "../api/read";
 import { Badge, Loading } from "../ui/parts";
@@ -9,16 +10,26 @@ import { RUN_KIND, RUN_STATE } from "./wording";
 
 type Run = RunsQuery["syncRuns"]["nodes"][number];
 
-export function RunHistory() {
+/** @param latest changes with each run that ends: the list is read anew then */
+export function RunHistory({ latest }: { latest: string | undefined }) {
   return (
     <Folded title="Syncs so far" about="Show the latest runs">
-      {(first, more) => <Runs first={first} more={more} />}
+      {(first, more) => <Runs first={first} more={more} latest={latest} />}
     </Folded>
   );
 }
 
-function Runs({ first, more }: { first: number; more: (hasMore: boolean) => React.ReactNode }) {
+interface RunsProps {
+  first: number;
+  more: (hasMore: boolean) => ReactNode;
+  latest: string | undefined;
+}
+
+function Runs({ first, more, latest }: RunsProps) {
   const { data, error, reread } = useRead(RunsDocument, { first });
+  useEffect(() => {
+    if (latest) reread();
+  }, [latest, reread]);
   if (!data) return error ? <Problem error={error} again={reread} /> : <Loading what="The history" />;
   const { nodes, pageInfo } = data.syncRuns;
   return (

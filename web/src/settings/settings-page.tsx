@@ -85,7 +85,7 @@ function Body({ viewer, connection, run, welcome }: BodyProps) {
       <SyncStatus connection={connection} run={run} isMember={isMember} />
       {!isMember && <Visibility readAt={sync.lastSuccessAt} />}
       <NominatedFields viewer={viewer} connected={connection.state === "CONNECTED"} />
-      <RunHistory key={sync.last?.id} />
+      <RunHistory latest={sync.last?.id} />
       <Written isMember={isMember} />
       {!isMember && <SecurityEvents />}
     </>
