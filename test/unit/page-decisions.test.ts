@@ -115,9 +115,10 @@ test("a list of meetings has an address, and mine are nobody's where my address 
   const wishes = meetings.readWishes(search);
   expect(meetings.writeWishes(wishes)).toBe(search);
   expect(meetings.writeWishes(meetings.readWishes("?show=everything"))).toBe("");
-  const filter = { status: ["NEEDS_CHOICE"], search: "offer", includeCancelled: true };
+  const filter = { status: ["NEEDS_CHOICE"], search: "offer", includeCancelled: false };
   expect(meetings.filterOf(wishes, "a@b.example")).toEqual({ ...filter, ownerEmail: "a@b.example" });
   expect(meetings.filterOf(wishes, null)).toEqual(filter);
+  expect(meetings.filterOf({ ...wishes, tab: "all" }, null)).toEqual({ search: "offer", includeCancelled: true });
 });
 
 test("'No deal' is said by who has looked, and by nobody else", () => {
@@ -130,7 +131,7 @@ test("'No deal' is said by who has looked, and by nobody else", () => {
     candidates: [],
   };
   const said = (changed: object, of: object = {}) =>
-    aboutOf({ ...match, ...of }, { ...connection, ...changed }).instead;
+    aboutOf({ match: { ...match, ...of }, cancelledAt: null }, { ...connection, ...changed }).instead;
   const matching = { done: 23, total: 40 };
   expect(said({})).toBe("No deal");
   expect(said({ state: "NOT_CONNECTED" })).toBe("No CRM is connected");
@@ -138,6 +139,10 @@ test("'No deal' is said by who has looked, and by nobody else", () => {
   expect(said({ sync: { ...sync, matching } })).toBe("Not matched yet");
   expect(said({}, { status: "PENDING" })).toBe("Not matched yet");
   expect(said({}, { status: "NEEDS_CHOICE" })).toBe(null);
+  expect(aboutOf({ match, cancelledAt: SINCE }, connection)).toMatchObject({
+    badge: { text: "Cancelled" },
+    instead: null,
+  });
 });
 
 test("settings of silence go into a form and come out as they were; a line that cannot be is marked", () => {

@@ -23,7 +23,7 @@ beforeAll(async () => {
 });
 
 const stored = () =>
-  product.database.query("SELECT business_days, two_way_activity_types, thresholds FROM quiet_settings");
+  product.database.query("SELECT business_days, two_way_types, thresholds FROM quiet_settings");
 
 test("an admin sees what a change would do before it is made, and saving makes it", async () => {
   await page.getByRole("link", { name: "Quiet deals" }).click();
@@ -48,7 +48,7 @@ test("an admin sees what a change would do before it is made, and saving makes i
   await page.getByRole("button", { name: "Save" }).click();
   await page.getByText("Nothing is changed.").waitFor();
   expect(await page.evaluate("document.activeElement !== document.body")).toBe(true);
-  expect(await stored()).toMatchObject([{ business_days: true, two_way_activity_types: ["demo", "site_visit"] }]);
+  expect(await stored()).toMatchObject([{ business_days: true, two_way_types: ["demo", "site_visit"] }]);
   await page.reload();
   expect(await page.getByRole("textbox", { name: "Days" }).inputValue()).toBe("5");
 });
