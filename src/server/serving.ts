@@ -128,7 +128,7 @@ export interface PageParts {
 }
 
 /** The page's own addresses. All get the same document, and the page shows what belongs to its address. */
-const ADDRESSES = ["/", "/settings", "/meetings", "/meetings/*", "/quiet"];
+const ADDRESSES = ["/", "/settings", "/meetings", "/meetings/*", "/quiet", "/quiet/settings"];
 const PLACE_OF_TOKEN_URL = '<meta name="token-url" content=""';
 
 /**

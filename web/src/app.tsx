@@ -1,4 +1,4 @@
-import { useCallback, useState } from "react";
+import { lazy, Suspense, useCallback, useState } from "react";
 import { Redirect as GoTo, Route, Switch, useLocation } from "wouter";
 import { BriefingPage } from "./briefing/briefing-page";
 import { Layout } from "./layout";
@@ -8,6 +8,10 @@ import type { Redirect } from "./settings/redirect";
 import { ReturningPage } from "./settings/returning-page";
 import { SettingsPage } from "./settings/settings-page";
 import { NoSuchPage } from "./ui/page";
+import { Loading } from "./ui/parts";
+
+/** Few open it, and seldom: it comes when it is asked for. */
+const SilencePage = lazy(() => import("./silence/silence-page").then(({ SilencePage: page }) => ({ default: page })));
 
 /** @param redirect what the CRM sent the browser back with, where it did */
 export function App({ redirect }: { redirect: Redirect | null }) {
@@ -40,6 +44,11 @@ export function App({ redirect }: { redirect: Redirect | null }) {
         </Route>
         <Route path="/quiet">
           <QuietPage />
+        </Route>
+        <Route path="/quiet/settings">
+          <Suspense fallback={<Loading what="The settings" />}>
+            <SilencePage />
+          </Suspense>
         </Route>
         <Route path="/meetings/:id">{({ id }) => <BriefingPage key={id} id={id} />}</Route>
         <Route path="/">

@@ -411,6 +411,15 @@ export type MeetingOrder =
   /** Earliest start first. */
   | 'STARTS_AT_ASC';
 
+/** Of which deals a threshold speaks. */
+export type ThresholdScope =
+  /** All deals. */
+  | 'ALL'
+  /** The deals of one pipeline. */
+  | 'PIPELINE'
+  /** The deals in one stage. */
+  | 'STAGE';
+
 /** Why something was refused. */
 export type RefusalCode =
   /** Only an owner or admin of the tenant may do this. */
@@ -461,6 +470,30 @@ export type RefusalCode =
   | 'IDEMPOTENCY_KEY_REUSED'
   /** An input is not usable; `field` names it. */
   | 'INVALID_INPUT';
+
+/** All settings of silence; what is not said here is as if it had never been set. */
+export type QuietSettingsInput = {
+  /** Each reason once for the same deals, 500 at most. */
+  thresholds: Array<QuietThresholdInput>;
+  /** Whether Saturdays and Sundays are not to count. */
+  businessDays: boolean;
+  /** Kinds of activities, by the CRM's key of the kind, in which the buyer has a part. The CRM's own need not be named. */
+  twoWayActivityTypes: Array<string>;
+  /** IANA name; null: that of the user who authorized. */
+  timeZone?: string | null | undefined;
+};
+
+/** Of all deals, unless a pipeline or a stage is named. */
+export type QuietThresholdInput = {
+  /** Only of the deals of this pipeline. */
+  pipelineId?: string | number | null | undefined;
+  /** Only of the deals in this stage; not beside a pipelineId. */
+  stageId?: string | number | null | undefined;
+  /** Not CRM_ROTTEN, whose days the CRM has, nor OWNER_INACTIVE, DATA_STALE or DATA_INCOMPLETE. */
+  code: QuietReasonCode;
+  /** From 1, or 0 for NO_NEXT_STEP, NEXT_STEP_OVERDUE and CLOSE_DATE_PASSED, to 3650. */
+  days: number;
+};
 
 /** What the redirect address received. */
 export type ConnectInput = {
@@ -1018,6 +1051,31 @@ export type VisibilityQueryVariables = Exact<{ [key: string]: never; }>;
 
 
 export type VisibilityQuery = { connection: { id: string, visibility: { asOf: string | null, deals: number, persons: number, organizations: number, byOwner: Array<{ deals: number, openDeals: number, owner: { id: string, name: string } | null }>, unseenUsers: Array<{ id: string, name: string }> } | null } };
+
+export type SilenceQueryVariables = Exact<{ [key: string]: never; }>;
+
+
+export type SilenceQuery = { viewer: { role: Role }, connection: { id: string, state: ConnectionState, pipelines: Array<{ id: string, name: string, stages: Array<{ id: string, name: string }> }> }, quietSettings: { businessDays: boolean, twoWayActivityTypes: Array<string>, timeZone: string, thresholds: Array<{ scope: ThresholdScope, code: QuietReasonCode, days: number, pipeline: { id: string } | null, stage: { id: string } | null }>, rejudging: { done: number, total: number } | null } };
+
+export type SilencePreviewQueryVariables = Exact<{
+  input: QuietSettingsInput;
+}>;
+
+
+export type SilencePreviewQuery = { previewQuietSettings:
+    | { becomeQuiet: number, stopBeingQuiet: number, deals: Array<{ id: string, title: string, value: { amount: string, currency: string } | null }> }
+    | { code: RefusalCode, message: string }
+   };
+
+export type SetSilenceMutationVariables = Exact<{
+  input: QuietSettingsInput;
+}>;
+
+
+export type SetSilenceMutation = { setQuietSettings:
+    | { settings: { rejudging: { done: number, total: number } | null } }
+    | { code: RefusalCode, message: string }
+   };
 
 export type FreshnessFragment = { id: string, state: ConnectionState, trouble: { code: TroubleCode, message: string, since: string } | null, sync: { lastSuccessAt: string | null, matching: { done: number, total: number } | null } };
 
@@ -1979,3 +2037,82 @@ export const VisibilityDocument = gql`
   }
 }
     ` as unknown as DocumentNode<VisibilityQuery, VisibilityQueryVariables>;
+export const SilenceDocument = gql`
+    query Silence {
+  viewer {
+    role
+  }
+  connection {
+    id
+    state
+    pipelines {
+      id
+      name
+      stages {
+        id
+        name
+      }
+    }
+  }
+  quietSettings {
+    thresholds {
+      scope
+      pipeline {
+        id
+      }
+      stage {
+        id
+      }
+      code
+      days
+    }
+    businessDays
+    twoWayActivityTypes
+    timeZone
+    rejudging {
+      done
+      total
+    }
+  }
+}
+    ` as unknown as DocumentNode<SilenceQuery, SilenceQueryVariables>;
+export const SilencePreviewDocument = gql`
+    query SilencePreview($input: QuietSettingsInput!) {
+  previewQuietSettings(input: $input) {
+    ... on QuietPreview {
+      becomeQuiet
+      stopBeingQuiet
+      deals(first: 10) {
+        id
+        title
+        value {
+          amount
+          currency
+        }
+      }
+    }
+    ... on Refusal {
+      code
+      message
+    }
+  }
+}
+    ` as unknown as DocumentNode<SilencePreviewQuery, SilencePreviewQueryVariables>;
+export const SetSilenceDocument = gql`
+    mutation SetSilence($input: QuietSettingsInput!) {
+  setQuietSettings(input: $input) {
+    ... on QuietSettingsSuccess {
+      settings {
+        rejudging {
+          done
+          total
+        }
+      }
+    }
+    ... on Refusal {
+      code
+      message
+    }
+  }
+}
+    ` as unknown as DocumentNode<SetSilenceMutation, SetSilenceMutationVariables>;

@@ -2,7 +2,7 @@ import type { FreshnessFragment, MeetingLineFragment } from "../api/operations.g
 import { type Tone, VERDICT } from "../ui/tones";
 import { counted } from "../ui/words";
 
-type Match = MeetingLineFragment["match"];
+type Of = Pick<MeetingLineFragment, "match" | "cancelledAt">;
 
 /** What a meeting is about, in a word or two, and why. */
 export interface About {
@@ -13,7 +13,9 @@ export interface About {
 }
 
 /** "No deal" is only said by who has looked: not while no CRM is connected, and not before it was read and matched. */
-export function aboutOf({ deal, status, candidates }: Match, { state, sync }: FreshnessFragment): About {
+export function aboutOf({ match, cancelledAt }: Of, { state, sync }: FreshnessFragment): About {
+  const { deal, status, candidates } = match;
+  if (cancelledAt) return { deal: null, badge: { text: "Cancelled", tone: "plain" }, instead: null };
   if (deal) return { deal: deal.title, badge: VERDICT[deal.quiet.verdict], instead: null };
   if (state === "NOT_CONNECTED") return { deal: null, badge: null, instead: "No CRM is connected" };
   if (status === "NEEDS_CHOICE") {

@@ -16,7 +16,7 @@ interface MeetingLineProps {
 export function MeetingLine({ meeting, connection, isToday, onChanged }: MeetingLineProps) {
   const [asked, ask] = useState<Withdrawal | null>(null);
   const { id, title, startsAt, ownerEmail, cancelledAt, match } = meeting;
-  const { deal, badge, instead } = aboutOf(match, connection);
+  const { deal, badge, instead } = aboutOf(meeting, connection);
   return (
     <li className="list-line">
       <div>
@@ -30,7 +30,6 @@ export function MeetingLine({ meeting, connection, isToday, onChanged }: Meeting
         </p>
       </div>
       <div className="row">
-        {cancelledAt && <Badge tone="plain">Cancelled</Badge>}
         {deal && <bdi>{deal}</bdi>}
         {badge && <Badge tone={badge.tone}>{badge.text}</Badge>}
         {instead && (

@@ -40,7 +40,8 @@ export function filterOf({ tab, search, mine, cancelled }: Wishes, email: string
     ...(status && { status: [status] }),
     ...(search.trim() && { search: search.trim() }),
     ...(mine && email && { ownerEmail: email }),
-    includeCancelled: cancelled,
+    // A cancelled meeting has no deal, and nobody has to choose one for it.
+    includeCancelled: cancelled && tab === "all",
   };
 }
 
