@@ -257,7 +257,8 @@ test("an admin looks through runs, writes and security events; a member sees the
 
   const runs = page.getByRole("region", { name: "Syncs so far" });
   await runs.getByText("Show the latest runs").click();
-  await runs.getByRole("listitem").filter({ hasText: "Failed" }).getByText("People:").first().waitFor();
+  const failed = runs.getByRole("listitem").filter({ hasText: "Failed" }).first();
+  await failed.getByText("request limit is used up").waitFor();
   const succeeded = runs.getByRole("listitem").filter({ hasText: "Succeeded" }).first();
   await succeeded.getByText(/took (less than a second|\d+ seconds?), .* records? changed/).waitFor();
   const written = page.getByRole("region", { name: "What was written to the CRM" });
