@@ -7,7 +7,7 @@ const COOKIE = "demo_user";
 
 export interface Person {
   name: string;
-  claims: { sub: string; tenant: string; role: string; plan: string };
+  claims: { sub: string; tenant: string; role: string; plan: string; email?: string };
 }
 
 export interface HostProductParts {
@@ -37,12 +37,13 @@ export async function startHostProduct(parts: HostProductParts): Promise<HostPro
     answer(request, response).catch(() => response.writeHead(500).end());
   });
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { pathname } = new URL(request.url ?? "/", "http://host");
+    const { pathname, searchParams } = new URL(request.url ?? "/", "http://host");
+    const returnTo = searchParams.get("return_to") ?? "/";
     const chosen = /^\/sign-in\/([a-z-]+)$/.exec(pathname)?.[1];
-    if (request.method === "GET" && pathname === "/") return showPeople(response, people);
+    if (request.method === "GET" && pathname === "/") return showPeople(response, people, returnTo);
     if (request.method === "POST" && chosen && people[chosen]) {
       const cookie = `${COOKIE}=${chosen}; HttpOnly; SameSite=Lax; Path=/`;
-      return void response.writeHead(303, { location: place.pageUrl, "set-cookie": cookie }).end();
+      return void response.writeHead(303, { location: backAt(place.pageUrl, returnTo), "set-cookie": cookie }).end();
     }
     if (request.method === "POST" && pathname === "/token") {
       return giveToken(request, response, { ...parts, ...place });
@@ -62,6 +63,13 @@ export async function startHostProduct(parts: HostProductParts): Promise<HostPro
       await new Promise((closed) => server.close(closed));
     },
   };
+}
+
+/** Only ever on the page's own origin: whoever writes a link could send a signed-in person anywhere else. */
+function backAt(pageUrl: string, returnTo: string): string {
+  const { origin } = new URL(pageUrl);
+  const wished = URL.canParse(returnTo, origin) ? new URL(returnTo, origin) : null;
+  return wished?.origin === origin ? wished.href : pageUrl;
 }
 
 interface TokenParts extends HostProductParts {
@@ -91,10 +99,10 @@ async function giveToken(request: IncomingMessage, response: ServerResponse, par
   response.writeHead(200, headers).end(JSON.stringify({ token, signInUrl: url }));
 }
 
-function showPeople(response: ServerResponse, people: Readonly<Record<string, Person>>): void {
+function showPeople(response: ServerResponse, people: Readonly<Record<string, Person>>, returnTo: string): void {
   const buttons = Object.entries(people).map(
     ([key, { name, claims }]) =>
-      `<form method="post" action="/sign-in/${key}"><button>${name}<small>${claims.role}, ${claims.plan} plan</small></button></form>`,
+      `<form method="post" action="/sign-in/${key}?return_to=${encodeURIComponent(returnTo)}"><button>${name}<small>${claims.role}, ${claims.plan} plan</small></button></form>`,
   );
   response.writeHead(200, { "content-type": "text/html; charset=utf-8", "cache-control": "no-store" });
   response.end(`<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Choose who you are</title>

@@ -143,6 +143,7 @@ export class ViewerResolver {
       tenantId: actor.tenant,
       role: actor.role,
       plan: actor.plan,
+      email: actor.email,
       canManageConnection: mayManageConnection(actor),
       connectRefusal: await services.connecting.refusal(actor),
     };

@@ -26,6 +26,9 @@ export class Viewer {
   @Field(() => String, { description: "The tenant's plan, as the token names it." })
   plan!: string;
 
+  @Field(() => String, { nullable: true, description: "As the token has it; null where it has none." })
+  email!: string | null;
+
   @Field(() => Boolean, { description: "Whether this viewer may connect, re-authorize, map fields and disconnect." })
   canManageConnection!: boolean;
 

@@ -128,7 +128,7 @@ export interface PageParts {
 }
 
 /** The page's own addresses. All get the same document, and the page shows what belongs to its address. */
-const ADDRESSES = ["/", "/settings", "/meetings", "/meetings/*", "/quiet"];
+const ADDRESSES = ["/", "/settings", "/meetings", "/meetings/*", "/quiet", "/quiet/settings"];
 const PLACE_OF_TOKEN_URL = '<meta name="token-url" content=""';
 
 /**
@@ -156,6 +156,18 @@ export async function addPage(
   for (const address of new Set([...ADDRESSES, new URL(redirectUrl).pathname])) {
     fastify.get(address, (_request, reply) => reply.headers(headers).type("text/html; charset=utf-8").send(document));
   }
+  // A person at a wrong address gets the page, which says so and leads on; a program gets its plain answer.
+  fastify.setNotFoundHandler((request, reply) => {
+    reply.code(404);
+    if (request.method !== "GET" || !request.headers.accept?.includes("text/html")) {
+      return reply.send({
+        statusCode: 404,
+        error: "Not Found",
+        message: `There is no ${request.method} ${request.url}`,
+      });
+    }
+    return reply.headers(headers).type("text/html; charset=utf-8").send(document);
+  });
 }
 
 function readDocument(directory: string, tokenUrl: string): string {

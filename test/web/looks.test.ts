@@ -3,6 +3,7 @@ import { connect, recordMeeting, syncEnds } from "../support/stories";
 import { useStarted } from "../support/world";
 import { screenshot, seriousFindings } from "./support/browser";
 import { startProduct } from "./support/product";
+import { tabTo } from "./support/steps";
 
 const product = useStarted(startProduct);
 beforeAll(async () => {
@@ -64,16 +65,6 @@ test.each(LOOKS)(
     }
   },
 );
-
-/** Presses Tab until the focus is on what is named. @throws after more stops than a page has */
-async function tabTo(page: Page, role: "link" | "button" | "textbox", name: string): Promise<void> {
-  const reached = page.getByRole(role, { name, exact: true }).and(page.locator(":focus"));
-  for (let stop = 0; stop < 60; stop += 1) {
-    await page.keyboard.press("Tab");
-    if ((await reached.count()) > 0) return;
-  }
-  throw new Error(`the keyboard did not reach the ${role} "${name}"`);
-}
 
 test("a keyboard is enough: from the first screen to a written note, and out of a dialog again", async () => {
   const page = await product.signIn("admin");

@@ -1,15 +1,15 @@
 import type { Page, Route } from "playwright-core";
 import { posts } from "../support/notes";
-import { connect, recordMeeting, syncEnds } from "../support/stories";
+import { connect, syncEnds } from "../support/stories";
 import { useStarted } from "../support/world";
 import { seriousFindings } from "./support/browser";
 import { startProduct } from "./support/product";
+import { noteForm, openNewMeeting } from "./support/steps";
 
 // Seen red with: the page as it was, which kept the target of its first look and made a new key with each edit;
 // and as it was when it needed the tab's store, and made a key for each of two submits.
 
 let page: Page;
-let meetings = 0;
 
 const product = useStarted(startProduct);
 beforeAll(async () => {
@@ -23,20 +23,10 @@ beforeEach(async () => {
 });
 afterEach(() => page.context().close());
 
-/** A meeting of its own for each story, so that no receipt of another one shows. */
-async function openMeeting(story: "singleDeal" | "severalDeals" | "sharedAddress"): Promise<void> {
-  meetings += 1;
-  const title = `Story ${meetings}`;
-  const startsAt = new Date(Date.now() + meetings * 3_600_000).toISOString();
-  await recordMeeting(product.service, [product.simulator.company.stories[story].email], { title, startsAt });
-  await page.getByRole("link", { name: "Meetings" }).first().click();
-  await page.getByRole("link", { name: title, exact: true }).click();
-  await page.getByRole("heading", { level: 1, name: title }).waitFor();
-  product.simulator.log.clear();
-}
-
-const form = () => page.getByRole("region", { name: "Note to the CRM" });
-const text = () => form().getByRole("textbox", { name: "Note" });
+const openMeeting = (story: "singleDeal" | "severalDeals" | "sharedAddress") =>
+  openNewMeeting(product, page, [product.simulator.company.stories[story].email]);
+const form = () => noteForm(page).form;
+const text = () => noteForm(page).text;
 const button = (name = "Write to the CRM") => form().getByRole("button", { name });
 const writtenOn = () => posts(product.simulator).map(({ body }) => body as Record<string, unknown>);
 const isWritten = () => form().getByText("Written", { exact: true }).first().waitFor();

@@ -1,4 +1,5 @@
-import { syncEnds } from "../support/stories";
+import { writeNote } from "../support/notes";
+import { recordMeeting, syncEnds } from "../support/stories";
 import { useStarted } from "../support/world";
 import { screenshot, seriousFindings } from "./support/browser";
 import { startProduct } from "./support/product";
@@ -201,11 +202,15 @@ test("a field is chosen from the CRM's own list, with its type and options, chan
   const page = await product.signIn("admin");
   await connectThroughConsent(page);
   await page.getByRole("button", { name: "Choose a field for Deals" }).click();
-  const list = page.getByLabel("Custom field");
-  await list.selectOption({ label: "Segment (enum)" });
+  const search = page.getByRole("textbox", { name: "Search the custom fields" });
+  await search.and(page.locator(":focus")).waitFor();
+  await search.fill("segm");
+  await page.getByText("1 field", { exact: true }).waitFor();
+  await page.getByRole("radio", { name: "Segment One of several options" }).check();
   await page.getByText("3 options: Consumer, Small business, Enterprise").waitFor();
   expect(await seriousFindings(page)).toEqual([]);
-  await list.selectOption({ label: "Meeting summary (text)" });
+  await search.fill("");
+  await page.getByRole("radio", { name: "Meeting summary Long text" }).check();
   await page.getByRole("button", { name: "Use this field" }).click();
   const deals = page.getByRole("listitem").filter({ has: page.getByRole("heading", { name: "Deals" }) });
   await deals.getByText("Meeting summary").waitFor();
@@ -214,4 +219,73 @@ test("a field is chosen from the CRM's own list, with its type and options, chan
   await screenshot(page, "settings-fields", page.getByRole("region", { name: "Fields the service may write" }));
   await page.getByRole("button", { name: "Clear the field for Deals" }).click();
   await deals.getByText("No field nominated.").waitFor();
+});
+
+test("after a connect the page says what comes next, and how many meetings are matched", async () => {
+  const { service, database } = product;
+  for (let more = 0; more < 3; more += 1) await recordMeeting(service, ["curious.newcomer@somewhere-new.example"]);
+  const release = product.simulator.control.fail({ match: "/api/v2/deals", times: 1, with: { kind: "hang" } });
+  const page = await product.signIn("admin");
+  await connectThroughConsent(page);
+  const next = page.getByRole("region", { name: "What comes next" });
+  await next.getByText(/^Reading the CRM for the first time, \d+ %$/).waitFor();
+  expect(await seriousFindings(page)).toEqual([]);
+  release();
+  await next.getByText("The CRM was read").waitFor();
+  await next.getByText("Your meetings are matched to deals and people").waitFor();
+  // What the service tells while it matches a thousand of them.
+  await database.query("UPDATE synced_copy SET rematch_done = 23, rematch_total = 40");
+  await page.reload();
+  await next.getByText("Matching your meetings: 23 of 40").waitFor();
+  expect(await seriousFindings(page)).toEqual([]);
+  await screenshot(page, "settings-next-steps", next);
+  await database.query("UPDATE synced_copy SET rematch_done = NULL, rematch_total = NULL");
+  await next.waitFor({ state: "detached" });
+});
+
+test("an admin looks through runs, writes and security events; a member sees their own writes only", async () => {
+  const { service, simulator } = product;
+  const page = await product.signIn("admin");
+  await connectThroughConsent(page);
+  await syncEnds(service);
+  const title = "Written about";
+  const meeting = await recordMeeting(service, [simulator.company.stories.singleDeal.email], { title });
+  await writeNote(service, { meetingId: meeting.id });
+  simulator.control.fail({ match: "/api/v2/persons", with: { kind: "throttle" } });
+  await page.getByRole("button", { name: "Sync now" }).click();
+  await page.getByRole("alert").filter({ hasText: "The last run failed" }).waitFor();
+
+  const runs = page.getByRole("region", { name: "Syncs so far" });
+  await runs.getByText("Show the latest runs").click();
+  const failed = runs.getByRole("listitem").filter({ hasText: "Failed" }).first();
+  await failed.getByText("request limit is used up").waitFor();
+  const succeeded = runs.getByRole("listitem").filter({ hasText: "Succeeded" }).first();
+  await succeeded.getByText(/took (less than a second|\d+ seconds?), .* records? changed/).waitFor();
+  const written = page.getByRole("region", { name: "What was written to the CRM" });
+  await written.getByText("Show notes and field values").click();
+  await written.getByRole("link", { name: title }).waitFor();
+  await written.getByRole("link", { name: "Halden Freight A/S – annual licence" }).waitFor();
+  const events = page.getByRole("region", { name: "Security events" });
+  await events.getByText("Show who did what").click();
+  await events.getByText("Connected the CRM", { exact: true }).first().waitFor();
+  expect(await seriousFindings(page)).toEqual([]);
+  await screenshot(page, "settings-history", runs);
+
+  const member = await product.signIn("member");
+  const own = member.getByRole("region", { name: "What you wrote to the CRM" });
+  await own.getByText("Show notes and field values").click();
+  await own.getByText("Nothing was written yet.").waitFor();
+  expect(await member.getByRole("region", { name: "Security events" }).count()).toBe(0);
+  expect(await member.getByText("Check everything for what is gone").count()).toBe(0);
+});
+
+test("a full check is explained, asked for and shown as it runs", async () => {
+  const page = await product.signIn("admin");
+  await connectThroughConsent(page);
+  await syncEnds(product.service);
+  await page.getByText("Deals or people are shown that the CRM no longer has?").click();
+  await page.getByText("reads everything once more and takes out what is gone").waitFor();
+  expect(await seriousFindings(page)).toEqual([]);
+  await page.getByRole("button", { name: "Check everything for what is gone" }).click();
+  await page.getByRole("definition").filter({ hasText: "Full check for what is gone" }).waitFor();
 });

@@ -1,12 +1,17 @@
-import { useCallback, useState } from "react";
+import { lazy, Suspense, useCallback, useState } from "react";
 import { Redirect as GoTo, Route, Switch, useLocation } from "wouter";
 import { BriefingPage } from "./briefing/briefing-page";
-import { MeetingsPage } from "./briefing/meetings-page";
 import { Layout } from "./layout";
+import { MeetingsPage } from "./meetings/meetings-page";
 import { QuietPage } from "./quiet/quiet-page";
 import type { Redirect } from "./settings/redirect";
 import { ReturningPage } from "./settings/returning-page";
 import { SettingsPage } from "./settings/settings-page";
+import { NoSuchPage } from "./ui/page";
+import { Loading } from "./ui/parts";
+
+/** Few open it, and seldom: it comes when it is asked for. */
+const SilencePage = lazy(() => import("./silence/silence-page").then(({ SilencePage: page }) => ({ default: page })));
 
 /** @param redirect what the CRM sent the browser back with, where it did */
 export function App({ redirect }: { redirect: Redirect | null }) {
@@ -40,9 +45,17 @@ export function App({ redirect }: { redirect: Redirect | null }) {
         <Route path="/quiet">
           <QuietPage />
         </Route>
+        <Route path="/quiet/settings">
+          <Suspense fallback={<Loading what="The settings" />}>
+            <SilencePage />
+          </Suspense>
+        </Route>
         <Route path="/meetings/:id">{({ id }) => <BriefingPage key={id} id={id} />}</Route>
-        <Route>
+        <Route path="/">
           <GoTo to="/settings" replace />
+        </Route>
+        <Route>
+          <NoSuchPage />
         </Route>
       </Switch>
     </Layout>

@@ -1,5 +1,7 @@
-import type { ReactNode } from "react";
+import { type ReactNode, useEffect, useRef } from "react";
 import { Link, useLocation } from "wouter";
+import { useAnnounced } from "./ui/announcing";
+import { useKeptFocus } from "./ui/focus";
 
 /** Every page of the product; the server answers these addresses with the page. */
 const PAGES = [
@@ -10,12 +12,14 @@ const PAGES = [
 
 export function Layout({ children }: { children: ReactNode }) {
   const [location] = useLocation();
+  const main = useArrival(location);
+  useKeptFocus();
   return (
     <>
       <a className="skip" href="#main">
         Skip to the content
       </a>
-      <div className="top">
+      <header className="top">
         <div className="top-inside">
           <span className="brand">
             <Mark />
@@ -33,11 +37,35 @@ export function Layout({ children }: { children: ReactNode }) {
             </ul>
           </nav>
         </div>
-      </div>
-      <main id="main" tabIndex={-1}>
+      </header>
+      <main id="main" tabIndex={-1} ref={main}>
         {children}
       </main>
+      <Announcer />
     </>
+  );
+}
+
+/** Another page begins at its content; the first one where the browser begins. */
+function useArrival(location: string) {
+  const main = useRef<HTMLElement>(null);
+  const arrivedAt = useRef(location);
+  useEffect(() => {
+    const isFirst = arrivedAt.current === location || arrivedAt.current === "/";
+    arrivedAt.current = location;
+    if (isFirst) return;
+    main.current?.focus({ preventScroll: true });
+    window.scrollTo(0, 0);
+  }, [location]);
+  return main;
+}
+
+function Announcer() {
+  const said = useAnnounced();
+  return (
+    <div className="visually-hidden" aria-live="polite">
+      {said}
+    </div>
   );
 }
 

@@ -44,17 +44,27 @@ interface Finding {
   nodes: { html: string; failureSummary: string }[];
 }
 
-/** What axe-core finds on the page as it is now, of those that keep people out: serious and critical. */
-export async function seriousFindings(page: Page): Promise<object[]> {
-  const { violations } = (await page.evaluate("axe.run()")) as { violations: Finding[] };
-  return violations
-    .filter(({ impact }) => impact === "serious" || impact === "critical")
-    .map(({ id, help, nodes }) => ({
-      id,
-      help,
-      nodes: nodes.map(({ html, failureSummary }) => [html, failureSummary]),
-    }));
+/** Half-way through a change of colour nothing is as people see it. */
+const CHANGES_END =
+  "Promise.all(document.getAnimations().filter(({ effect }) => effect.getTiming().iterations === 1).map(({ finished }) => finished.catch(() => {})))";
+
+async function axe(page: Page): Promise<Finding[]> {
+  await page.evaluate(CHANGES_END);
+  return ((await page.evaluate("axe.run()")) as { violations: Finding[] }).violations;
 }
+
+const told = ({ id, help, nodes }: Finding): object => ({
+  id,
+  help,
+  nodes: nodes.map(({ html, failureSummary }) => [html, failureSummary]),
+});
+
+/** Whatever axe-core finds on the page as it is now. */
+export const findings = async (page: Page): Promise<object[]> => (await axe(page)).map(told);
+
+/** Those of them that keep people out: serious and critical. */
+export const seriousFindings = async (page: Page): Promise<object[]> =>
+  (await axe(page)).filter(({ impact }) => impact === "serious" || impact === "critical").map(told);
 
 /** For people to look at, where SCREENS names a folder. @param part of the page; absent: the page from its top */
 export async function screenshot(page: Page, name: string, part?: Locator): Promise<void> {

@@ -11,7 +11,10 @@ import { launchBrowser, openBrowser } from "./browser";
 
 const TENANT = "acme";
 const PEOPLE = {
-  admin: { name: "Anna Admin", claims: { sub: "anna", tenant: TENANT, role: "admin", plan: "sales" } },
+  admin: {
+    name: "Anna Admin",
+    claims: { sub: "anna", tenant: TENANT, role: "admin", plan: "sales", email: "anna@seller.example" },
+  },
   member: { name: "Max Member", claims: { sub: "max", tenant: TENANT, role: "member", plan: "sales" } },
   starter: { name: "Stella Starter", claims: { sub: "stella", tenant: TENANT, role: "admin", plan: "free" } },
 };

@@ -1,5 +1,5 @@
 import type { Locator, Page } from "playwright-core";
-import { dataOf } from "../../support/stories";
+import { dataOf, recordMeeting } from "../../support/stories";
 import type { Product } from "./product";
 
 /** The state of the connection as the page's head says it. */
@@ -18,4 +18,43 @@ const DISCONNECT = "mutation { disconnect { ... on DisconnectSuccess { connectio
 /** Beside the browser, so that the next story begins where nothing is connected. */
 export async function disconnected({ service }: Product): Promise<void> {
   dataOf(await service.ask(DISCONNECT));
+}
+
+/** Parts of the form that writes to the CRM. */
+export function noteForm(page: Page) {
+  const form = page.getByRole("region", { name: "Note to the CRM" });
+  return {
+    form,
+    text: form.getByRole("textbox", { name: "Note" }),
+    write: form.getByRole("button", { name: "Write to the CRM" }),
+  };
+}
+
+let recorded = 0;
+
+/** Records a meeting of a story's own, so that no receipt of another one shows, and opens it. @returns its title */
+export async function openNewMeeting(product: Product, page: Page, emails: string[], meeting = {}): Promise<string> {
+  recorded += 1;
+  const title = `Story ${recorded}`;
+  const startsAt = new Date(Date.now() + recorded * 3_600_000).toISOString();
+  await recordMeeting(product.service, emails, { title, startsAt, ...meeting });
+  await openMeeting(page, title);
+  product.simulator.log.clear();
+  return title;
+}
+
+export async function openMeeting(page: Page, title: string): Promise<void> {
+  await page.getByRole("link", { name: "Meetings" }).first().click();
+  await page.getByRole("link", { name: title, exact: true }).click();
+  await page.getByRole("heading", { level: 1, name: title }).waitFor();
+}
+
+/** Presses Tab until the focus is on what is named. @throws after more stops than a page has */
+export async function tabTo(page: Page, role: "link" | "button" | "textbox", name: string): Promise<void> {
+  const reached = page.getByRole(role, { name, exact: true }).and(page.locator(":focus"));
+  for (let stop = 0; stop < 60; stop += 1) {
+    await page.keyboard.press("Tab");
+    if ((await reached.count()) > 0) return;
+  }
+  throw new Error(`the keyboard did not reach the ${role} "${name}"`);
 }

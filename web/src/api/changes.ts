@@ -1,6 +1,15 @@
 import { useEffect, useEffectEvent } from "react";
 import { useSubscription } from "urql";
-import { ConnectionChangedDocument, type RunFragment, SyncProgressedDocument } from "./operations.generated";
+import {
+  ConnectionChangedDocument,
+  MeetingMatchedDocument,
+  type RunFragment,
+  SilenceChangedDocument,
+  SyncProgressedDocument,
+} from "./operations.generated";
+
+/** A sync tells what it has changed one by one: a page waits for the rest before it reads. */
+const SETTLING_MS = 1_000;
 
 /**
  * Reads anew whenever the connection changes, and whenever a run begins or ends. A subscription only wakes: what is
@@ -20,4 +29,26 @@ export function useChanges(reread: () => void): RunFragment | undefined {
     if (phase) onChange();
   }, [phase]);
   return run;
+}
+
+/** Reads anew after matches of meetings have changed. */
+export function useMatches(reread: () => void): void {
+  const [{ data }] = useSubscription({ query: MeetingMatchedDocument });
+  useBurst(data, reread);
+}
+
+/** Reads anew after verdicts of deals have changed. */
+export function useSilences(reread: () => void): void {
+  const [{ data }] = useSubscription({ query: SilenceChangedDocument });
+  useBurst(data, reread);
+}
+
+/** Once after each burst of what is told. */
+function useBurst(told: unknown, reread: () => void): void {
+  const onEnd = useEffectEvent(reread);
+  useEffect(() => {
+    if (!told) return;
+    const timer = setTimeout(onEnd, SETTLING_MS);
+    return () => clearTimeout(timer);
+  }, [told]);
 }

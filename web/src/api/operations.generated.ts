@@ -117,6 +117,23 @@ export type MeetingMatchStatus =
   /** No CRM is connected, or its first sync is not done. */
   | 'PENDING';
 
+/** What decides which deal a meeting is about, in this order. */
+export type DealRule =
+  /** A user chose it. */
+  | 'CHOSEN'
+  /** The CRM has an activity at the time of the meeting with one of its persons, on this deal. */
+  | 'SAME_CRM_ACTIVITY'
+  /** Whoever of several persons with one address attends, it is the only deal. */
+  | 'ONE_DEAL_OF_ALL'
+  /** It is the only deal around the meeting. */
+  | 'ONLY_CANDIDATE'
+  /** Strictly most attendees take part in it. */
+  | 'MOST_ATTENDEES'
+  /** Only its owner was in the meeting. */
+  | 'OWNER_ATTENDS'
+  /** Only it was open when the meeting began. */
+  | 'OPEN_BEFORE_CLOSED';
+
 /** MEETING: a recorded meeting with the buyer. NOTE: one that a person wrote, never one of this service. */
 export type InteractionKind =
   /** A recorded meeting with the buyer. */
@@ -129,6 +146,29 @@ export type InteractionKind =
   | 'OUTGOING_MAIL'
   /** A note that a person wrote, never one of this service. */
   | 'NOTE';
+
+/** What of a deal has changed. */
+export type DealChangeKind =
+  /** Its stage, by name. */
+  | 'STAGE'
+  /** What it is worth: amount and currency. */
+  | 'VALUE'
+  /** The day on which the seller expects to close it. */
+  | 'CLOSE_DATE'
+  /** open, won or lost. */
+  | 'STATUS'
+  /** The CRM user who owns it, by name. */
+  | 'OWNER'
+  /** Its contact person. */
+  | 'PERSON'
+  /** The company it is with. */
+  | 'ORGANIZATION'
+  /** What it is called. */
+  | 'TITLE'
+  /** Who takes part in it, as far as that could be read. */
+  | 'PARTICIPANTS'
+  /** How quiet it is: a QuietVerdict. That settings or the copy's age change it is not told here. */
+  | 'VERDICT';
 
 /** Where a deal stands. */
 export type DealStatus =
@@ -271,6 +311,47 @@ export type WriteErrorCode =
   /** The CRM's answer was lost: UNKNOWN until it is looked up, FAILED where nothing is there. */
   | 'ANSWER_LOST';
 
+/** What happened. */
+export type AuditAction =
+  /** A user was sent to the CRM's consent page. */
+  | 'CONSENT_STARTED'
+  /** A consent came back and was accepted. */
+  | 'CONSENT_COMPLETED'
+  /** A consent came back, or was to be started, and was refused; `code` says why. */
+  | 'CONSENT_REJECTED'
+  /** A CRM was connected. */
+  | 'CONNECTED'
+  /** The connection was authorized again; `code` is SAME_USER or OTHER_USER. */
+  | 'REAUTHORIZED'
+  /** The CRM no longer accepts the authorization; `code` is the reason. */
+  | 'NEEDS_REAUTHORIZATION'
+  /** The CRM was disconnected. */
+  | 'DISCONNECTED'
+  /** A field was nominated; `subject` is its entity. */
+  | 'FIELD_MAPPING_SET'
+  /** A field is nominated no more; `subject` is its entity. */
+  | 'FIELD_MAPPING_CLEARED'
+  /** A user asked for a sync; `subject` is the run, `code` its kind. */
+  | 'SYNC_REQUESTED'
+  /** A user chose a meeting's deal, or (`code` TAKEN_BACK) took that back; `subject` is the meeting. */
+  | 'DEAL_CHOSEN'
+  /** A user snoozed a deal, or (`code` TAKEN_BACK) ended that; `subject` is the id that the deal had then. */
+  | 'DEAL_SNOOZED'
+  /** A user deleted a meeting; `subject` is the id that it had. */
+  | 'MEETING_DELETED'
+  /** The settings of silence were changed. */
+  | 'QUIET_SETTINGS_SET'
+  /** Role or plan does not allow it; `subject` is the operation. */
+  | 'POLICY_REFUSED'
+  /** The stored tokens were sealed under another key. */
+  | 'KEYS_ROTATED'
+  /** The operator exported what is held about a person. */
+  | 'PERSON_EXPORTED'
+  /** The operator erased what was held about a person. */
+  | 'PERSON_ERASED'
+  /** The operator erased all of the tenant. */
+  | 'TENANT_ERASED';
+
 /** What the viewer is in the tenant. */
 export type Role =
   /** May do everything. */
@@ -279,6 +360,67 @@ export type Role =
   | 'ADMIN'
   /** Reads, records meetings and writes notes and fields. */
   | 'MEMBER';
+
+/** What fits every field that is given. An id that is unknown, another tenant's or of another kind fits no deal. */
+export type DealFilter = {
+  /** Any of these; leave it out for all. */
+  status?: Array<DealStatus> | null | undefined;
+  /** Any of these; leave it out for all. All pages of a walk are judged at the instant of the first one. */
+  verdict?: Array<QuietVerdict> | null | undefined;
+  /** The global id of a pipeline. */
+  pipelineId?: string | number | null | undefined;
+  /** The global id of a stage. */
+  stageId?: string | number | null | undefined;
+  /** The global id of a CRM user. */
+  ownerId?: string | number | null | undefined;
+  /** So much or more, in `currency`: amounts of two currencies are not compared. */
+  minValue?: string | null | undefined;
+  /** ISO 4217, for example EUR: deals with a value in it. */
+  currency?: string | null | undefined;
+  /** true: only snoozed ones; false: none of them; leave it out for both. */
+  snoozed?: boolean | null | undefined;
+};
+
+/** Deals that tie follow each other by their ids. */
+export type DealOrder =
+  /** Newest change in the CRM first; deals without that instant last. */
+  | 'UPDATED_AT_DESC'
+  /** Currency by currency, in the order of their codes, and the highest amount first in each: amounts of two currencies are neither compared nor converted. Deals without a value or without its currency last. */
+  | 'VALUE_DESC'
+  /** The longest silence first; deals without quietSince last. All pages are judged at the first one's instant. */
+  | 'QUIET_DAYS_DESC';
+
+/** What fits every field that is given. */
+export type MeetingFilter = {
+  /** Those that begin then or later. */
+  from?: string | null | undefined;
+  /** Those that begin before that. */
+  to?: string | null | undefined;
+  /** Any of these; leave it out for all. */
+  status?: Array<MeetingMatchStatus> | null | undefined;
+  /** Whose meetings, by the address as it was recorded. */
+  ownerEmail?: string | null | undefined;
+  /** Cancelled ones as well. */
+  includeCancelled?: boolean | null | undefined;
+  /** Part of a title, or of an attendee's address or name, in whatever case. */
+  search?: string | null | undefined;
+};
+
+/** Meetings that begin at one instant follow each other by their ids. */
+export type MeetingOrder =
+  /** Latest start first. */
+  | 'STARTS_AT_DESC'
+  /** Earliest start first. */
+  | 'STARTS_AT_ASC';
+
+/** Of which deals a threshold speaks. */
+export type ThresholdScope =
+  /** All deals. */
+  | 'ALL'
+  /** The deals of one pipeline. */
+  | 'PIPELINE'
+  /** The deals in one stage. */
+  | 'STAGE';
 
 /** Why something was refused. */
 export type RefusalCode =
@@ -331,6 +473,30 @@ export type RefusalCode =
   /** An input is not usable; `field` names it. */
   | 'INVALID_INPUT';
 
+/** All settings of silence; what is not said here is as if it had never been set. */
+export type QuietSettingsInput = {
+  /** Each reason once for the same deals, 500 at most. */
+  thresholds: Array<QuietThresholdInput>;
+  /** Whether Saturdays and Sundays are not to count. */
+  businessDays: boolean;
+  /** Kinds of activities, by the CRM's key of the kind, in which the buyer has a part. The CRM's own need not be named. */
+  twoWayActivityTypes: Array<string>;
+  /** IANA name; null: that of the user who authorized. */
+  timeZone?: string | null | undefined;
+};
+
+/** Of all deals, unless a pipeline or a stage is named. */
+export type QuietThresholdInput = {
+  /** Only of the deals of this pipeline. */
+  pipelineId?: string | number | null | undefined;
+  /** Only of the deals in this stage; not beside a pipelineId. */
+  stageId?: string | number | null | undefined;
+  /** Not CRM_ROTTEN, whose days the CRM has, nor OWNER_INACTIVE, DATA_STALE or DATA_INCOMPLETE. */
+  code: QuietReasonCode;
+  /** From 1, or 0 for NO_NEXT_STEP, NEXT_STEP_OVERDUE and CLOSE_DATE_PASSED, to 3650. */
+  days: number;
+};
+
 /** What the redirect address received. */
 export type ConnectInput = {
   /** As the CRM sent it to the redirect address; absent where the user refused. */
@@ -361,25 +527,90 @@ export type WriteNoteInput = {
   idempotencyKey: string;
 };
 
+/** Values for nominated fields. */
+export type WriteFieldsInput = {
+  /** The global id of a recorded meeting. */
+  meetingId: string | number;
+  /** 1 to 20, each record once. */
+  values: Array<FieldValueInput>;
+  /** Chosen by the client; the same key with the same input gives the same report, and nothing is sent. */
+  idempotencyKey: string;
+};
+
+/** A value for the nominated field of one record. */
+export type FieldValueInput = {
+  /** Whose nominated field is written. */
+  entity: CrmEntity;
+  /** Which certainly matched record of that entity; absent: the only one. */
+  targetId?: string | number | null | undefined;
+  /** As the field's type has it: text, a number, { "value": "1250.50", "currency": "EUR" }, an option's id or label. A number as text is exact. "" clears the field. */
+  value: unknown;
+};
+
+export type MeetingMatchedSubscriptionVariables = Exact<{ [key: string]: never; }>;
+
+
+export type MeetingMatchedSubscription = { meetingMatched: { id: string } };
+
+export type SilenceChangedSubscriptionVariables = Exact<{ [key: string]: never; }>;
+
+
+export type SilenceChangedSubscription = { silenceChanged: { id: string } };
+
 export type DealHeadFragment = { id: string, title: string, status: DealStatus, value: { amount: string, currency: string } | null, stage: { id: string, name: string } | null, pipeline: { id: string, name: string } | null, owner: { id: string, name: string } | null, organization: { id: string, name: string } | null };
 
 export type QuietFragment = { verdict: QuietVerdict, isQuiet: boolean, quietSince: string | null, quietDays: number | null, asOf: string, nextChangeAt: string | null, reasons: Array<{ code: QuietReasonCode, message: string }> };
 
 export type ContactFragment = { kind: InteractionKind, at: string, person: { id: string, name: string } | null, activity: { id: string, subject: string, type: string } | null };
 
-export type MeetingsQueryVariables = Exact<{
-  after?: string | null | undefined;
-}>;
+export type ShownReasonFragment = { code: QuietReasonCode, since: string | null, message: string, evidence: Array<
+    | { __typename: 'SyncRun', id: string }
+    | { __typename: 'Meeting', id: string }
+    | { __typename: 'Deal', id: string }
+    | { __typename: 'Person', name: string, lastIncomingMailAt: string | null, id: string }
+    | { __typename: 'Organization', id: string }
+    | { __typename: 'Connection', id: string }
+    | { __typename: 'Activity', subject: string, type: string, id: string }
+    | { __typename: 'Note', id: string }
+    | { __typename: 'CrmUser', id: string }
+    | { __typename: 'Pipeline', id: string }
+    | { __typename: 'Stage', id: string }
+    | { __typename: 'NoteWrite', id: string }
+    | { __typename: 'FieldWrite', id: string }
+  > };
 
-
-export type MeetingsQuery = { connection: { id: string, state: ConnectionState }, meetings: { nodes: Array<{ id: string, title: string, startsAt: string, ownerEmail: string, match: { status: MeetingMatchStatus, deal: { id: string, title: string, quiet: { verdict: QuietVerdict } } | null, candidates: Array<{ reason: string }> } }>, pageInfo: { hasNextPage: boolean, endCursor: string | null } } };
+export type CrmNoteFragment = { id: string, html: string, createdAt: string, truncated: boolean, ours: boolean, crmUrl: string | null, author: { id: string, name: string } | null };
 
 export type BriefingQueryVariables = Exact<{
   id: string | number;
 }>;
 
 
-export type BriefingQuery = { viewer: { userId: string }, connection: { id: string, state: ConnectionState }, meeting: { id: string, title: string, startsAt: string, endsAt: string | null, ownerEmail: string, attendees: Array<{ email: string, name: string | null, side: AttendeeSide, match: { status: MatchStatus, reason: string } }>, match: { status: MeetingMatchStatus, reason: string, candidates: Array<{ reason: string, deal: { id: string, title: string, status: DealStatus, value: { amount: string, currency: string } | null, stage: { id: string, name: string } | null, pipeline: { id: string, name: string } | null, owner: { id: string, name: string } | null, organization: { id: string, name: string } | null } }> }, briefing: { asOf: string | null, gaps: Array<{ resource: SyncResource, code: GapCode, count: number, since: string, message: string, expectedBy: string | null }>, timeline: Array<{ kind: InteractionKind, at: string, person: { id: string, name: string } | null, activity: { id: string, subject: string, type: string } | null }>, deal: { crmUrl: string | null, expectedCloseDate: string | null, stageChangedAt: string | null, participantsKnown: boolean, id: string, title: string, status: DealStatus, nextActivity: { id: string, subject: string, type: string, dueAt: string | null } | null, recentNotes: Array<{ id: string, text: string, createdAt: string, author: { id: string, name: string } | null }>, quiet: { verdict: QuietVerdict, isQuiet: boolean, quietSince: string | null, quietDays: number | null, asOf: string, nextChangeAt: string | null, reasons: Array<{ code: QuietReasonCode, message: string }> }, value: { amount: string, currency: string } | null, stage: { id: string, name: string } | null, pipeline: { id: string, name: string } | null, owner: { id: string, name: string } | null, organization: { id: string, name: string } | null } | null, otherDeals: Array<{ crmUrl: string | null, id: string, title: string, status: DealStatus, value: { amount: string, currency: string } | null, stage: { id: string, name: string } | null, pipeline: { id: string, name: string } | null, owner: { id: string, name: string } | null, organization: { id: string, name: string } | null }>, persons: Array<{ id: string, name: string, crmUrl: string | null, lastIncomingMailAt: string | null, emails: Array<{ address: string, primary: boolean }>, organization: { id: string, name: string } | null }>, organizations: Array<{ id: string, name: string }> } | null } | null };
+export type BriefingQuery = { viewer: { userId: string, tenantId: string }, connection: { boundUserName: string | null, id: string, state: ConnectionState, fieldMappings: Array<{ entity: CrmEntity, fieldKey: string, fieldName: string | null, fieldType: string | null, health: FieldMappingHealth, checkedAt: string }>, trouble: { code: TroubleCode, message: string, since: string } | null, sync: { lastSuccessAt: string | null, matching: { done: number, total: number } | null } }, meeting: { id: string, title: string, startsAt: string, endsAt: string | null, cancelledAt: string | null, ownerEmail: string, owner: { id: string, name: string } | null, attendees: Array<{ email: string, name: string | null, side: AttendeeSide, match: { status: MatchStatus, reason: string } }>, match: { status: MeetingMatchStatus, rule: DealRule | null, reason: string, candidates: Array<{ reason: string, deal: { crmUrl: string | null, expectedCloseDate: string | null, id: string, title: string, status: DealStatus, lastInteraction: { kind: InteractionKind, at: string, person: { id: string, name: string } | null, activity: { id: string, subject: string, type: string } | null } | null, value: { amount: string, currency: string } | null, stage: { id: string, name: string } | null, pipeline: { id: string, name: string } | null, owner: { id: string, name: string } | null, organization: { id: string, name: string } | null } }> }, briefing: { asOf: string | null, gaps: Array<{ resource: SyncResource, code: GapCode, count: number, since: string, message: string, expectedBy: string | null }>, timeline: Array<{ kind: InteractionKind, at: string, person: { id: string, name: string } | null, activity: { id: string, subject: string, type: string } | null }>, changes: Array<{ kind: DealChangeKind, from: string | null, to: string | null, seenAt: string }>, previousMeeting: { id: string, title: string, startsAt: string } | null, deal: { crmUrl: string | null, expectedCloseDate: string | null, stageChangedAt: string | null, participantsKnown: boolean, id: string, title: string, status: DealStatus, nextActivity: { id: string, subject: string, type: string, dueAt: string | null } | null, recentNotes: Array<{ id: string, html: string, createdAt: string, truncated: boolean, ours: boolean, crmUrl: string | null, author: { id: string, name: string } | null }>, quiet: { staleAt: string | null, verdict: QuietVerdict, isQuiet: boolean, quietSince: string | null, quietDays: number | null, asOf: string, nextChangeAt: string | null, reasons: Array<{ code: QuietReasonCode, message: string, since: string | null, evidence: Array<
+              | { __typename: 'SyncRun', id: string }
+              | { __typename: 'Meeting', id: string }
+              | { __typename: 'Deal', id: string }
+              | { __typename: 'Person', name: string, lastIncomingMailAt: string | null, id: string }
+              | { __typename: 'Organization', id: string }
+              | { __typename: 'Connection', id: string }
+              | { __typename: 'Activity', subject: string, type: string, id: string }
+              | { __typename: 'Note', id: string }
+              | { __typename: 'CrmUser', id: string }
+              | { __typename: 'Pipeline', id: string }
+              | { __typename: 'Stage', id: string }
+              | { __typename: 'NoteWrite', id: string }
+              | { __typename: 'FieldWrite', id: string }
+            > }> }, value: { amount: string, currency: string } | null, stage: { id: string, name: string } | null, pipeline: { id: string, name: string } | null, owner: { id: string, name: string } | null, organization: { id: string, name: string } | null } | null, otherDeals: Array<{ crmUrl: string | null, id: string, title: string, status: DealStatus, value: { amount: string, currency: string } | null, stage: { id: string, name: string } | null, pipeline: { id: string, name: string } | null, owner: { id: string, name: string } | null, organization: { id: string, name: string } | null }>, persons: Array<{ id: string, name: string, crmUrl: string | null, lastIncomingMailAt: string | null, emails: Array<{ address: string, primary: boolean }>, organization: { id: string, name: string } | null }>, organizations: Array<{ id: string, name: string }> } | null } | null };
+
+export type UnchooseDealMutationVariables = Exact<{
+  meetingId: string | number;
+}>;
+
+
+export type UnchooseDealMutation = { unchooseDeal:
+    | { meeting: { id: string } }
+    | { code: RefusalCode, message: string }
+   };
 
 export type ChooseDealMutationVariables = Exact<{
   meetingId: string | number;
@@ -392,12 +623,54 @@ export type ChooseDealMutation = { chooseDeal:
     | { code: RefusalCode, message: string }
    };
 
+type WrittenTo_SyncRun_Fragment = { __typename: 'SyncRun' };
+
+type WrittenTo_Meeting_Fragment = { __typename: 'Meeting' };
+
+type WrittenTo_Deal_Fragment = { __typename: 'Deal', id: string, title: string, crmUrl: string | null };
+
+type WrittenTo_Person_Fragment = { __typename: 'Person', id: string, name: string, crmUrl: string | null };
+
+type WrittenTo_Organization_Fragment = { __typename: 'Organization', id: string, name: string, crmUrl: string | null };
+
+type WrittenTo_Connection_Fragment = { __typename: 'Connection' };
+
+type WrittenTo_Activity_Fragment = { __typename: 'Activity' };
+
+type WrittenTo_Note_Fragment = { __typename: 'Note' };
+
+type WrittenTo_CrmUser_Fragment = { __typename: 'CrmUser' };
+
+type WrittenTo_Pipeline_Fragment = { __typename: 'Pipeline' };
+
+type WrittenTo_Stage_Fragment = { __typename: 'Stage' };
+
+type WrittenTo_NoteWrite_Fragment = { __typename: 'NoteWrite' };
+
+type WrittenTo_FieldWrite_Fragment = { __typename: 'FieldWrite' };
+
+export type WrittenToFragment =
+  | WrittenTo_SyncRun_Fragment
+  | WrittenTo_Meeting_Fragment
+  | WrittenTo_Deal_Fragment
+  | WrittenTo_Person_Fragment
+  | WrittenTo_Organization_Fragment
+  | WrittenTo_Connection_Fragment
+  | WrittenTo_Activity_Fragment
+  | WrittenTo_Note_Fragment
+  | WrittenTo_CrmUser_Fragment
+  | WrittenTo_Pipeline_Fragment
+  | WrittenTo_Stage_Fragment
+  | WrittenTo_NoteWrite_Fragment
+  | WrittenTo_FieldWrite_Fragment
+;
+
 export type ReceiptFragment = { id: string, entity: CrmEntity, state: WriteState, reference: string, requestedAt: string, requestedBy: string, settledAt: string | null, error: { code: WriteErrorCode, message: string } | null, target:
     | { __typename: 'SyncRun' }
     | { __typename: 'Meeting' }
-    | { __typename: 'Deal', id: string, title: string }
-    | { __typename: 'Person', id: string, name: string }
-    | { __typename: 'Organization', id: string, name: string }
+    | { __typename: 'Deal', id: string, title: string, crmUrl: string | null }
+    | { __typename: 'Person', id: string, name: string, crmUrl: string | null }
+    | { __typename: 'Organization', id: string, name: string, crmUrl: string | null }
     | { __typename: 'Connection' }
     | { __typename: 'Activity' }
     | { __typename: 'Note' }
@@ -408,7 +681,21 @@ export type ReceiptFragment = { id: string, entity: CrmEntity, state: WriteState
     | { __typename: 'FieldWrite' }
    | null };
 
-export type FieldReceiptFragment = { id: string, entity: CrmEntity, fieldKey: string, state: WriteState, requestedAt: string, requestedBy: string, error: { code: WriteErrorCode, message: string } | null };
+export type FieldReceiptFragment = { id: string, entity: CrmEntity, fieldKey: string, state: WriteState, requestedAt: string, requestedBy: string, error: { code: WriteErrorCode, message: string } | null, target:
+    | { __typename: 'SyncRun' }
+    | { __typename: 'Meeting' }
+    | { __typename: 'Deal', id: string, title: string, crmUrl: string | null }
+    | { __typename: 'Person', id: string, name: string, crmUrl: string | null }
+    | { __typename: 'Organization', id: string, name: string, crmUrl: string | null }
+    | { __typename: 'Connection' }
+    | { __typename: 'Activity' }
+    | { __typename: 'Note' }
+    | { __typename: 'CrmUser' }
+    | { __typename: 'Pipeline' }
+    | { __typename: 'Stage' }
+    | { __typename: 'NoteWrite' }
+    | { __typename: 'FieldWrite' }
+   | null };
 
 export type WritesQueryVariables = Exact<{
   meetingId: string | number;
@@ -419,9 +706,9 @@ export type WritesQuery = { crmWrites: { nodes: Array<
       | { __typename: 'NoteWrite', id: string, entity: CrmEntity, state: WriteState, reference: string, requestedAt: string, requestedBy: string, settledAt: string | null, error: { code: WriteErrorCode, message: string } | null, target:
           | { __typename: 'SyncRun' }
           | { __typename: 'Meeting' }
-          | { __typename: 'Deal', id: string, title: string }
-          | { __typename: 'Person', id: string, name: string }
-          | { __typename: 'Organization', id: string, name: string }
+          | { __typename: 'Deal', id: string, title: string, crmUrl: string | null }
+          | { __typename: 'Person', id: string, name: string, crmUrl: string | null }
+          | { __typename: 'Organization', id: string, name: string, crmUrl: string | null }
           | { __typename: 'Connection' }
           | { __typename: 'Activity' }
           | { __typename: 'Note' }
@@ -431,7 +718,21 @@ export type WritesQuery = { crmWrites: { nodes: Array<
           | { __typename: 'NoteWrite' }
           | { __typename: 'FieldWrite' }
          | null }
-      | { __typename: 'FieldWrite', id: string, entity: CrmEntity, fieldKey: string, state: WriteState, requestedAt: string, requestedBy: string, error: { code: WriteErrorCode, message: string } | null }
+      | { __typename: 'FieldWrite', id: string, entity: CrmEntity, fieldKey: string, state: WriteState, requestedAt: string, requestedBy: string, error: { code: WriteErrorCode, message: string } | null, target:
+          | { __typename: 'SyncRun' }
+          | { __typename: 'Meeting' }
+          | { __typename: 'Deal', id: string, title: string, crmUrl: string | null }
+          | { __typename: 'Person', id: string, name: string, crmUrl: string | null }
+          | { __typename: 'Organization', id: string, name: string, crmUrl: string | null }
+          | { __typename: 'Connection' }
+          | { __typename: 'Activity' }
+          | { __typename: 'Note' }
+          | { __typename: 'CrmUser' }
+          | { __typename: 'Pipeline' }
+          | { __typename: 'Stage' }
+          | { __typename: 'NoteWrite' }
+          | { __typename: 'FieldWrite' }
+         | null }
     > } };
 
 export type NoteByKeyQueryVariables = Exact<{
@@ -443,9 +744,9 @@ export type NoteByKeyQuery = { crmWrites: { nodes: Array<
       | { __typename: 'NoteWrite', id: string, entity: CrmEntity, state: WriteState, reference: string, requestedAt: string, requestedBy: string, settledAt: string | null, error: { code: WriteErrorCode, message: string } | null, target:
           | { __typename: 'SyncRun' }
           | { __typename: 'Meeting' }
-          | { __typename: 'Deal', id: string, title: string }
-          | { __typename: 'Person', id: string, name: string }
-          | { __typename: 'Organization', id: string, name: string }
+          | { __typename: 'Deal', id: string, title: string, crmUrl: string | null }
+          | { __typename: 'Person', id: string, name: string, crmUrl: string | null }
+          | { __typename: 'Organization', id: string, name: string, crmUrl: string | null }
           | { __typename: 'Connection' }
           | { __typename: 'Activity' }
           | { __typename: 'Note' }
@@ -467,9 +768,9 @@ export type WriteNoteMutation = { writeNote:
     | { write: { id: string, entity: CrmEntity, state: WriteState, reference: string, requestedAt: string, requestedBy: string, settledAt: string | null, error: { code: WriteErrorCode, message: string } | null, target:
           | { __typename: 'SyncRun' }
           | { __typename: 'Meeting' }
-          | { __typename: 'Deal', id: string, title: string }
-          | { __typename: 'Person', id: string, name: string }
-          | { __typename: 'Organization', id: string, name: string }
+          | { __typename: 'Deal', id: string, title: string, crmUrl: string | null }
+          | { __typename: 'Person', id: string, name: string, crmUrl: string | null }
+          | { __typename: 'Organization', id: string, name: string, crmUrl: string | null }
           | { __typename: 'Connection' }
           | { __typename: 'Activity' }
           | { __typename: 'Note' }
@@ -482,13 +783,128 @@ export type WriteNoteMutation = { writeNote:
     | { code: RefusalCode, message: string }
    };
 
-export type QuietDealsQueryVariables = Exact<{
-  verdicts: Array<QuietVerdict> | QuietVerdict;
-  after?: string | null | undefined;
+export type WriteSettledSubscriptionVariables = Exact<{ [key: string]: never; }>;
+
+
+export type WriteSettledSubscription = { writeSettled:
+    | { __typename: 'NoteWrite', id: string }
+    | { __typename: 'FieldWrite', id: string }
+   };
+
+export type WriteFieldsMutationVariables = Exact<{
+  input: WriteFieldsInput;
 }>;
 
 
-export type QuietDealsQuery = { connection: { id: string, state: ConnectionState }, deals: { nodes: Array<{ id: string, title: string, crmUrl: string | null, value: { amount: string, currency: string } | null, owner: { id: string, name: string } | null, organization: { id: string, name: string } | null, pipeline: { id: string, name: string } | null, stage: { id: string, name: string, position: number } | null, quiet: { verdict: QuietVerdict, quietDays: number | null, reasons: Array<{ code: QuietReasonCode, message: string }> } }>, pageInfo: { hasNextPage: boolean, endCursor: string | null } } };
+export type WriteFieldsMutation = { writeFields:
+    | { allWritten: boolean, writes: Array<{ id: string, entity: CrmEntity, fieldKey: string, state: WriteState, requestedAt: string, requestedBy: string, error: { code: WriteErrorCode, message: string } | null, target:
+          | { __typename: 'SyncRun' }
+          | { __typename: 'Meeting' }
+          | { __typename: 'Deal', id: string, title: string, crmUrl: string | null }
+          | { __typename: 'Person', id: string, name: string, crmUrl: string | null }
+          | { __typename: 'Organization', id: string, name: string, crmUrl: string | null }
+          | { __typename: 'Connection' }
+          | { __typename: 'Activity' }
+          | { __typename: 'Note' }
+          | { __typename: 'CrmUser' }
+          | { __typename: 'Pipeline' }
+          | { __typename: 'Stage' }
+          | { __typename: 'NoteWrite' }
+          | { __typename: 'FieldWrite' }
+         | null }> }
+    | { code: RefusalCode, message: string, field: string | null }
+   };
+
+export type NominatedFieldQueryVariables = Exact<{
+  entity: CrmEntity;
+}>;
+
+
+export type NominatedFieldQuery = { connection: { id: string, fields: Array<{ key: string, options: Array<{ id: string, label: string }> }> } };
+
+export type MeetingLineFragment = { id: string, title: string, startsAt: string, endsAt: string | null, ownerEmail: string, cancelledAt: string | null, match: { status: MeetingMatchStatus, reason: string, deal: { id: string, title: string, quiet: { verdict: QuietVerdict } } | null, candidates: Array<{ reason: string }> } };
+
+export type MeetingsQueryVariables = Exact<{
+  after?: string | null | undefined;
+  filter: MeetingFilter;
+  orderBy: MeetingOrder;
+}>;
+
+
+export type MeetingsQuery = { connection: { id: string, state: ConnectionState, trouble: { code: TroubleCode, message: string, since: string } | null, sync: { lastSuccessAt: string | null, matching: { done: number, total: number } | null } }, meetings: { nodes: Array<{ id: string, title: string, startsAt: string, endsAt: string | null, ownerEmail: string, cancelledAt: string | null, match: { status: MeetingMatchStatus, reason: string, deal: { id: string, title: string, quiet: { verdict: QuietVerdict } } | null, candidates: Array<{ reason: string }> } }>, pageInfo: { hasNextPage: boolean, endCursor: string | null } } };
+
+export type MeQueryVariables = Exact<{ [key: string]: never; }>;
+
+
+export type MeQuery = { viewer: { userId: string, email: string | null } };
+
+export type MeetingCountsQueryVariables = Exact<{
+  all: MeetingFilter;
+  toChoose: MeetingFilter;
+  withoutDeal: MeetingFilter;
+}>;
+
+
+export type MeetingCountsQuery = { connection: { id: string, state: ConnectionState, trouble: { code: TroubleCode, message: string, since: string } | null, sync: { lastSuccessAt: string | null, matching: { done: number, total: number } | null } }, recorded: { totalCount: number | null }, all: { totalCount: number | null }, toChoose: { totalCount: number | null }, withoutDeal: { totalCount: number | null } };
+
+export type CancelMeetingMutationVariables = Exact<{
+  meetingId: string | number;
+}>;
+
+
+export type CancelMeetingMutation = { cancelMeeting:
+    | { meeting: { id: string, cancelledAt: string | null } }
+    | { code: RefusalCode, message: string }
+   };
+
+export type DeleteMeetingMutationVariables = Exact<{
+  meetingId: string | number;
+}>;
+
+
+export type DeleteMeetingMutation = { deleteMeeting:
+    | { id: string }
+    | { code: RefusalCode, message: string }
+   };
+
+export type QuietDealFragment = { id: string, title: string, crmUrl: string | null, value: { amount: string, currency: string } | null, owner: { id: string, name: string } | null, organization: { id: string, name: string } | null, pipeline: { id: string, name: string } | null, stage: { id: string, name: string, position: number } | null, snooze: { reason: string, until: string, by: string } | null, quiet: { verdict: QuietVerdict, quietSince: string | null, quietDays: number | null, reasons: Array<{ code: QuietReasonCode, since: string | null, thresholdDays: number | null, message: string }> } };
+
+export type QuietDealsQueryVariables = Exact<{
+  first: number;
+  after?: string | null | undefined;
+  filter: DealFilter;
+  orderBy: DealOrder;
+}>;
+
+
+export type QuietDealsQuery = { connection: { id: string, state: ConnectionState, trouble: { code: TroubleCode, message: string, since: string } | null, sync: { lastSuccessAt: string | null, matching: { done: number, total: number } | null } }, deals: { totalCount: number | null, totals: Array<{ amount: string, currency: string }> | null, nodes: Array<{ id: string, title: string, crmUrl: string | null, value: { amount: string, currency: string } | null, owner: { id: string, name: string } | null, organization: { id: string, name: string } | null, pipeline: { id: string, name: string } | null, stage: { id: string, name: string, position: number } | null, snooze: { reason: string, until: string, by: string } | null, quiet: { verdict: QuietVerdict, quietSince: string | null, quietDays: number | null, reasons: Array<{ code: QuietReasonCode, since: string | null, thresholdDays: number | null, message: string }> } }>, pageInfo: { hasNextPage: boolean, endCursor: string | null } } };
+
+export type QuietChoicesQueryVariables = Exact<{ [key: string]: never; }>;
+
+
+export type QuietChoicesQuery = { connection: { id: string, pipelines: Array<{ id: string, name: string, stages: Array<{ id: string, name: string }> }>, users: Array<{ id: string, name: string, active: boolean }> } };
+
+export type SnoozeDealMutationVariables = Exact<{
+  dealId: string | number;
+  until: string;
+  reason: string;
+}>;
+
+
+export type SnoozeDealMutation = { snoozeDeal:
+    | { deal: { id: string } }
+    | { code: RefusalCode, message: string }
+   };
+
+export type WakeDealMutationVariables = Exact<{
+  dealId: string | number;
+}>;
+
+
+export type WakeDealMutation = { wakeDeal:
+    | { deal: { id: string } }
+    | { code: RefusalCode, message: string }
+   };
 
 export type MappingFragment = { entity: CrmEntity, fieldKey: string, fieldName: string | null, fieldType: string | null, health: FieldMappingHealth, checkedAt: string };
 
@@ -524,6 +940,58 @@ export type ClearFieldMappingMutation = { clearFieldMapping:
     | { code: RefusalCode, message: string }
    };
 
+export type RunsQueryVariables = Exact<{
+  first: number;
+}>;
+
+
+export type RunsQuery = { syncRuns: { nodes: Array<{ id: string, kind: SyncKind, state: SyncState, queuedAt: string, startedAt: string | null, finishedAt: string | null, progress: number, gaps: Array<{ resource: SyncResource, code: GapCode, count: number, since: string, message: string, expectedBy: string | null }>, steps: Array<{ resource: SyncResource, state: SyncState, fetched: number, written: number, unchanged: number, removed: number, rejected: number }>, error: { code: SyncErrorCode, message: string } | null }>, pageInfo: { hasNextPage: boolean } } };
+
+export type WrittenQueryVariables = Exact<{
+  first: number;
+}>;
+
+
+export type WrittenQuery = { crmWrites: { nodes: Array<
+      | { __typename: 'NoteWrite', id: string, entity: CrmEntity, state: WriteState, reference: string, requestedAt: string, requestedBy: string, settledAt: string | null, meeting: { id: string, title: string } | null, error: { code: WriteErrorCode, message: string } | null, target:
+          | { __typename: 'SyncRun' }
+          | { __typename: 'Meeting' }
+          | { __typename: 'Deal', id: string, title: string, crmUrl: string | null }
+          | { __typename: 'Person', id: string, name: string, crmUrl: string | null }
+          | { __typename: 'Organization', id: string, name: string, crmUrl: string | null }
+          | { __typename: 'Connection' }
+          | { __typename: 'Activity' }
+          | { __typename: 'Note' }
+          | { __typename: 'CrmUser' }
+          | { __typename: 'Pipeline' }
+          | { __typename: 'Stage' }
+          | { __typename: 'NoteWrite' }
+          | { __typename: 'FieldWrite' }
+         | null }
+      | { __typename: 'FieldWrite', id: string, entity: CrmEntity, fieldKey: string, state: WriteState, requestedAt: string, requestedBy: string, meeting: { id: string, title: string } | null, error: { code: WriteErrorCode, message: string } | null, target:
+          | { __typename: 'SyncRun' }
+          | { __typename: 'Meeting' }
+          | { __typename: 'Deal', id: string, title: string, crmUrl: string | null }
+          | { __typename: 'Person', id: string, name: string, crmUrl: string | null }
+          | { __typename: 'Organization', id: string, name: string, crmUrl: string | null }
+          | { __typename: 'Connection' }
+          | { __typename: 'Activity' }
+          | { __typename: 'Note' }
+          | { __typename: 'CrmUser' }
+          | { __typename: 'Pipeline' }
+          | { __typename: 'Stage' }
+          | { __typename: 'NoteWrite' }
+          | { __typename: 'FieldWrite' }
+         | null }
+    >, pageInfo: { hasNextPage: boolean } } };
+
+export type SecurityEventsQueryVariables = Exact<{
+  first: number;
+}>;
+
+
+export type SecurityEventsQuery = { auditEvents: { nodes: Array<{ at: string, action: AuditAction, refused: boolean, code: string | null, userId: string | null, role: Role | null }>, pageInfo: { hasNextPage: boolean } } };
+
 export type GapFragment = { resource: SyncResource, code: GapCode, count: number, since: string, message: string, expectedBy: string | null };
 
 export type BudgetFragment = { limit: number | null, remaining: number | null, spentToday: number, allowance: number, resetsAt: string | null };
@@ -533,7 +1001,7 @@ export type RunFragment = { id: string, kind: SyncKind, state: SyncState, queued
 export type SettingsQueryVariables = Exact<{ [key: string]: never; }>;
 
 
-export type SettingsQuery = { viewer: { role: Role, plan: string, canManageConnection: boolean, connectRefusal: RefusalCode | null }, connection: { id: string, state: ConnectionState, stateChangedAt: string | null, crm: Crm | null, boundEmail: string | null, boundUserName: string | null, companyName: string | null, companyDomain: string | null, connectedAt: string | null, reauthorizationReason: ReauthorizationReason | null, trouble: { code: TroubleCode, message: string, since: string, lastSeenAt: string } | null, budget: { limit: number | null, remaining: number | null, spentToday: number, allowance: number, resetsAt: string | null } | null, sync: { lastSuccessAt: string | null, nextRunAt: string | null, current: { id: string, kind: SyncKind, state: SyncState, queuedAt: string, startedAt: string | null, finishedAt: string | null, progress: number, steps: Array<{ resource: SyncResource, state: SyncState, fetched: number, written: number, unchanged: number, removed: number, rejected: number }>, error: { code: SyncErrorCode, message: string } | null } | null, last: { id: string, kind: SyncKind, state: SyncState, queuedAt: string, startedAt: string | null, finishedAt: string | null, progress: number, steps: Array<{ resource: SyncResource, state: SyncState, fetched: number, written: number, unchanged: number, removed: number, rejected: number }>, error: { code: SyncErrorCode, message: string } | null } | null, gaps: Array<{ resource: SyncResource, code: GapCode, count: number, since: string, message: string, expectedBy: string | null }> } } };
+export type SettingsQuery = { viewer: { role: Role, plan: string, canManageConnection: boolean, connectRefusal: RefusalCode | null }, connection: { id: string, state: ConnectionState, stateChangedAt: string | null, crm: Crm | null, boundEmail: string | null, boundUserName: string | null, companyName: string | null, companyDomain: string | null, connectedAt: string | null, reauthorizationReason: ReauthorizationReason | null, trouble: { code: TroubleCode, message: string, since: string, lastSeenAt: string } | null, budget: { limit: number | null, remaining: number | null, spentToday: number, allowance: number, resetsAt: string | null } | null, sync: { lastSuccessAt: string | null, nextRunAt: string | null, current: { id: string, kind: SyncKind, state: SyncState, queuedAt: string, startedAt: string | null, finishedAt: string | null, progress: number, steps: Array<{ resource: SyncResource, state: SyncState, fetched: number, written: number, unchanged: number, removed: number, rejected: number }>, error: { code: SyncErrorCode, message: string } | null } | null, last: { id: string, kind: SyncKind, state: SyncState, queuedAt: string, startedAt: string | null, finishedAt: string | null, progress: number, steps: Array<{ resource: SyncResource, state: SyncState, fetched: number, written: number, unchanged: number, removed: number, rejected: number }>, error: { code: SyncErrorCode, message: string } | null } | null, gaps: Array<{ resource: SyncResource, code: GapCode, count: number, since: string, message: string, expectedBy: string | null }>, matching: { done: number, total: number } | null } } };
 
 export type StartConnectMutationVariables = Exact<{ [key: string]: never; }>;
 
@@ -585,6 +1053,33 @@ export type VisibilityQueryVariables = Exact<{ [key: string]: never; }>;
 
 
 export type VisibilityQuery = { connection: { id: string, visibility: { asOf: string | null, deals: number, persons: number, organizations: number, byOwner: Array<{ deals: number, openDeals: number, owner: { id: string, name: string } | null }>, unseenUsers: Array<{ id: string, name: string }> } | null } };
+
+export type SilenceQueryVariables = Exact<{ [key: string]: never; }>;
+
+
+export type SilenceQuery = { viewer: { role: Role }, connection: { id: string, state: ConnectionState, pipelines: Array<{ id: string, name: string, stages: Array<{ id: string, name: string }> }> }, quietSettings: { businessDays: boolean, twoWayActivityTypes: Array<string>, timeZone: string, thresholds: Array<{ scope: ThresholdScope, code: QuietReasonCode, days: number, pipeline: { id: string } | null, stage: { id: string } | null }>, rejudging: { done: number, total: number } | null } };
+
+export type SilencePreviewQueryVariables = Exact<{
+  input: QuietSettingsInput;
+}>;
+
+
+export type SilencePreviewQuery = { previewQuietSettings:
+    | { becomeQuiet: number, stopBeingQuiet: number, deals: Array<{ id: string, title: string, value: { amount: string, currency: string } | null }> }
+    | { code: RefusalCode, message: string }
+   };
+
+export type SetSilenceMutationVariables = Exact<{
+  input: QuietSettingsInput;
+}>;
+
+
+export type SetSilenceMutation = { setQuietSettings:
+    | { settings: { rejudging: { done: number, total: number } | null } }
+    | { code: RefusalCode, message: string }
+   };
+
+export type FreshnessFragment = { id: string, state: ConnectionState, trouble: { code: TroubleCode, message: string, since: string } | null, sync: { lastSuccessAt: string | null, matching: { done: number, total: number } | null } };
 
 export const DealHeadFragmentDoc = gql`
     fragment DealHead on Deal {
@@ -642,6 +1137,59 @@ export const ContactFragmentDoc = gql`
   }
 }
     ` as unknown as DocumentNode<ContactFragment, unknown>;
+export const ShownReasonFragmentDoc = gql`
+    fragment ShownReason on QuietReason {
+  code
+  since
+  message
+  evidence {
+    __typename
+    id
+    ... on Person {
+      name
+      lastIncomingMailAt
+    }
+    ... on Activity {
+      subject
+      type
+    }
+  }
+}
+    ` as unknown as DocumentNode<ShownReasonFragment, unknown>;
+export const CrmNoteFragmentDoc = gql`
+    fragment CrmNote on Note {
+  id
+  html
+  createdAt
+  truncated
+  ours
+  crmUrl
+  author {
+    id
+    name
+  }
+}
+    ` as unknown as DocumentNode<CrmNoteFragment, unknown>;
+export const WrittenToFragmentDoc = gql`
+    fragment WrittenTo on Node {
+  __typename
+  ... on Deal {
+    id
+    title
+    crmUrl
+  }
+  ... on Person {
+    id
+    name
+    crmUrl
+  }
+  ... on Organization {
+    id
+    name
+    crmUrl
+  }
+}
+    ` as unknown as DocumentNode<WrittenToFragment, unknown>;
 export const ReceiptFragmentDoc = gql`
     fragment Receipt on NoteWrite {
   id
@@ -656,19 +1204,7 @@ export const ReceiptFragmentDoc = gql`
     message
   }
   target {
-    __typename
-    ... on Deal {
-      id
-      title
-    }
-    ... on Person {
-      id
-      name
-    }
-    ... on Organization {
-      id
-      name
-    }
+    ...WrittenTo
   }
 }
     ` as unknown as DocumentNode<ReceiptFragment, unknown>;
@@ -684,8 +1220,79 @@ export const FieldReceiptFragmentDoc = gql`
     code
     message
   }
+  target {
+    ...WrittenTo
+  }
 }
     ` as unknown as DocumentNode<FieldReceiptFragment, unknown>;
+export const MeetingLineFragmentDoc = gql`
+    fragment MeetingLine on Meeting {
+  id
+  title
+  startsAt
+  endsAt
+  ownerEmail
+  cancelledAt
+  match {
+    status
+    reason
+    deal {
+      id
+      title
+      quiet {
+        verdict
+      }
+    }
+    candidates {
+      reason
+    }
+  }
+}
+    ` as unknown as DocumentNode<MeetingLineFragment, unknown>;
+export const QuietDealFragmentDoc = gql`
+    fragment QuietDeal on Deal {
+  id
+  title
+  crmUrl
+  value {
+    amount
+    currency
+  }
+  owner {
+    id
+    name
+  }
+  organization {
+    id
+    name
+  }
+  pipeline {
+    id
+    name
+  }
+  stage {
+    id
+    name
+    position
+  }
+  snooze {
+    reason
+    until
+    by
+  }
+  quiet {
+    verdict
+    quietSince
+    quietDays
+    reasons {
+      code
+      since
+      thresholdDays
+      message
+    }
+  }
+}
+    ` as unknown as DocumentNode<QuietDealFragment, unknown>;
 export const MappingFragmentDoc = gql`
     fragment Mapping on FieldMapping {
   entity
@@ -739,54 +1346,62 @@ export const RunFragmentDoc = gql`
   }
 }
     ` as unknown as DocumentNode<RunFragment, unknown>;
-export const MeetingsDocument = gql`
-    query Meetings($after: String) {
-  connection {
-    id
-    state
+export const FreshnessFragmentDoc = gql`
+    fragment Freshness on Connection {
+  id
+  state
+  trouble {
+    code
+    message
+    since
   }
-  meetings(first: 20, after: $after) {
-    nodes {
-      id
-      title
-      startsAt
-      ownerEmail
-      match {
-        status
-        deal {
-          id
-          title
-          quiet {
-            verdict
-          }
-        }
-        candidates {
-          reason
-        }
-      }
-    }
-    pageInfo {
-      hasNextPage
-      endCursor
+  sync {
+    lastSuccessAt
+    matching {
+      done
+      total
     }
   }
 }
-    ` as unknown as DocumentNode<MeetingsQuery, MeetingsQueryVariables>;
+    ` as unknown as DocumentNode<FreshnessFragment, unknown>;
+export const MeetingMatchedDocument = gql`
+    subscription MeetingMatched {
+  meetingMatched {
+    id
+  }
+}
+    ` as unknown as DocumentNode<MeetingMatchedSubscription, MeetingMatchedSubscriptionVariables>;
+export const SilenceChangedDocument = gql`
+    subscription SilenceChanged {
+  silenceChanged {
+    id
+  }
+}
+    ` as unknown as DocumentNode<SilenceChangedSubscription, SilenceChangedSubscriptionVariables>;
 export const BriefingDocument = gql`
     query Briefing($id: ID!) {
   viewer {
     userId
+    tenantId
   }
   connection {
-    id
-    state
+    ...Freshness
+    boundUserName
+    fieldMappings {
+      ...Mapping
+    }
   }
   meeting(id: $id) {
     id
     title
     startsAt
     endsAt
+    cancelledAt
     ownerEmail
+    owner {
+      id
+      name
+    }
     attendees {
       email
       name
@@ -798,11 +1413,17 @@ export const BriefingDocument = gql`
     }
     match {
       status
+      rule
       reason
       candidates {
         reason
         deal {
           ...DealHead
+          crmUrl
+          expectedCloseDate
+          lastInteraction {
+            ...Contact
+          }
         }
       }
     }
@@ -813,6 +1434,17 @@ export const BriefingDocument = gql`
       }
       timeline(first: 50) {
         ...Contact
+      }
+      changes(first: 20) {
+        kind
+        from
+        to
+        seenAt
+      }
+      previousMeeting {
+        id
+        title
+        startsAt
       }
       deal {
         ...DealHead
@@ -826,17 +1458,15 @@ export const BriefingDocument = gql`
           type
           dueAt
         }
-        recentNotes(first: 2) {
-          id
-          text
-          createdAt
-          author {
-            id
-            name
-          }
+        recentNotes(first: 3) {
+          ...CrmNote
         }
         quiet {
           ...Quiet
+          staleAt
+          reasons {
+            ...ShownReason
+          }
         }
       }
       otherDeals {
@@ -864,10 +1494,29 @@ export const BriefingDocument = gql`
     }
   }
 }
-    ${DealHeadFragmentDoc}
-${GapFragmentDoc}
+    ${FreshnessFragmentDoc}
+${MappingFragmentDoc}
+${DealHeadFragmentDoc}
 ${ContactFragmentDoc}
-${QuietFragmentDoc}` as unknown as DocumentNode<BriefingQuery, BriefingQueryVariables>;
+${GapFragmentDoc}
+${CrmNoteFragmentDoc}
+${QuietFragmentDoc}
+${ShownReasonFragmentDoc}` as unknown as DocumentNode<BriefingQuery, BriefingQueryVariables>;
+export const UnchooseDealDocument = gql`
+    mutation UnchooseDeal($meetingId: ID!) {
+  unchooseDeal(meetingId: $meetingId) {
+    ... on MeetingSuccess {
+      meeting {
+        id
+      }
+    }
+    ... on Refusal {
+      code
+      message
+    }
+  }
+}
+    ` as unknown as DocumentNode<UnchooseDealMutation, UnchooseDealMutationVariables>;
 export const ChooseDealDocument = gql`
     mutation ChooseDeal($meetingId: ID!, $dealId: ID!) {
   chooseDeal(meetingId: $meetingId, dealId: $dealId) {
@@ -898,6 +1547,7 @@ export const WritesDocument = gql`
   }
 }
     ${ReceiptFragmentDoc}
+${WrittenToFragmentDoc}
 ${FieldReceiptFragmentDoc}` as unknown as DocumentNode<WritesQuery, WritesQueryVariables>;
 export const NoteByKeyDocument = gql`
     query NoteByKey($key: String!) {
@@ -910,7 +1560,8 @@ export const NoteByKeyDocument = gql`
     }
   }
 }
-    ${ReceiptFragmentDoc}` as unknown as DocumentNode<NoteByKeyQuery, NoteByKeyQueryVariables>;
+    ${ReceiptFragmentDoc}
+${WrittenToFragmentDoc}` as unknown as DocumentNode<NoteByKeyQuery, NoteByKeyQueryVariables>;
 export const WriteNoteDocument = gql`
     mutation WriteNote($input: WriteNoteInput!) {
   writeNote(input: $input) {
@@ -925,52 +1576,61 @@ export const WriteNoteDocument = gql`
     }
   }
 }
-    ${ReceiptFragmentDoc}` as unknown as DocumentNode<WriteNoteMutation, WriteNoteMutationVariables>;
-export const QuietDealsDocument = gql`
-    query QuietDeals($verdicts: [QuietVerdict!]!, $after: String) {
+    ${ReceiptFragmentDoc}
+${WrittenToFragmentDoc}` as unknown as DocumentNode<WriteNoteMutation, WriteNoteMutationVariables>;
+export const WriteSettledDocument = gql`
+    subscription WriteSettled {
+  writeSettled {
+    __typename
+    ... on NoteWrite {
+      id
+    }
+    ... on FieldWrite {
+      id
+    }
+  }
+}
+    ` as unknown as DocumentNode<WriteSettledSubscription, WriteSettledSubscriptionVariables>;
+export const WriteFieldsDocument = gql`
+    mutation WriteFields($input: WriteFieldsInput!) {
+  writeFields(input: $input) {
+    ... on WriteFieldsReport {
+      allWritten
+      writes {
+        ...FieldReceipt
+      }
+    }
+    ... on Refusal {
+      code
+      message
+      field
+    }
+  }
+}
+    ${FieldReceiptFragmentDoc}
+${WrittenToFragmentDoc}` as unknown as DocumentNode<WriteFieldsMutation, WriteFieldsMutationVariables>;
+export const NominatedFieldDocument = gql`
+    query NominatedField($entity: CrmEntity!) {
   connection {
     id
-    state
+    fields(entity: $entity, customOnly: true) {
+      key
+      options {
+        id
+        label
+      }
+    }
   }
-  deals(
-    first: 50
-    after: $after
-    filter: {verdict: $verdicts, status: [OPEN], snoozed: false}
-    orderBy: QUIET_DAYS_DESC
-  ) {
+}
+    ` as unknown as DocumentNode<NominatedFieldQuery, NominatedFieldQueryVariables>;
+export const MeetingsDocument = gql`
+    query Meetings($after: String, $filter: MeetingFilter!, $orderBy: MeetingOrder!) {
+  connection {
+    ...Freshness
+  }
+  meetings(first: 20, after: $after, filter: $filter, orderBy: $orderBy) {
     nodes {
-      id
-      title
-      crmUrl
-      value {
-        amount
-        currency
-      }
-      owner {
-        id
-        name
-      }
-      organization {
-        id
-        name
-      }
-      pipeline {
-        id
-        name
-      }
-      stage {
-        id
-        name
-        position
-      }
-      quiet {
-        verdict
-        quietDays
-        reasons {
-          code
-          message
-        }
-      }
+      ...MeetingLine
     }
     pageInfo {
       hasNextPage
@@ -978,7 +1638,136 @@ export const QuietDealsDocument = gql`
     }
   }
 }
-    ` as unknown as DocumentNode<QuietDealsQuery, QuietDealsQueryVariables>;
+    ${FreshnessFragmentDoc}
+${MeetingLineFragmentDoc}` as unknown as DocumentNode<MeetingsQuery, MeetingsQueryVariables>;
+export const MeDocument = gql`
+    query Me {
+  viewer {
+    userId
+    email
+  }
+}
+    ` as unknown as DocumentNode<MeQuery, MeQueryVariables>;
+export const MeetingCountsDocument = gql`
+    query MeetingCounts($all: MeetingFilter!, $toChoose: MeetingFilter!, $withoutDeal: MeetingFilter!) {
+  connection {
+    ...Freshness
+  }
+  recorded: meetings(first: 1, filter: {includeCancelled: true}) {
+    totalCount
+  }
+  all: meetings(first: 1, filter: $all) {
+    totalCount
+  }
+  toChoose: meetings(first: 1, filter: $toChoose) {
+    totalCount
+  }
+  withoutDeal: meetings(first: 1, filter: $withoutDeal) {
+    totalCount
+  }
+}
+    ${FreshnessFragmentDoc}` as unknown as DocumentNode<MeetingCountsQuery, MeetingCountsQueryVariables>;
+export const CancelMeetingDocument = gql`
+    mutation CancelMeeting($meetingId: ID!) {
+  cancelMeeting(meetingId: $meetingId) {
+    ... on MeetingSuccess {
+      meeting {
+        id
+        cancelledAt
+      }
+    }
+    ... on Refusal {
+      code
+      message
+    }
+  }
+}
+    ` as unknown as DocumentNode<CancelMeetingMutation, CancelMeetingMutationVariables>;
+export const DeleteMeetingDocument = gql`
+    mutation DeleteMeeting($meetingId: ID!) {
+  deleteMeeting(meetingId: $meetingId) {
+    ... on MeetingDeleted {
+      id
+    }
+    ... on Refusal {
+      code
+      message
+    }
+  }
+}
+    ` as unknown as DocumentNode<DeleteMeetingMutation, DeleteMeetingMutationVariables>;
+export const QuietDealsDocument = gql`
+    query QuietDeals($first: Int!, $after: String, $filter: DealFilter!, $orderBy: DealOrder!) {
+  connection {
+    ...Freshness
+  }
+  deals(first: $first, after: $after, filter: $filter, orderBy: $orderBy) {
+    totalCount
+    totals {
+      amount
+      currency
+    }
+    nodes {
+      ...QuietDeal
+    }
+    pageInfo {
+      hasNextPage
+      endCursor
+    }
+  }
+}
+    ${FreshnessFragmentDoc}
+${QuietDealFragmentDoc}` as unknown as DocumentNode<QuietDealsQuery, QuietDealsQueryVariables>;
+export const QuietChoicesDocument = gql`
+    query QuietChoices {
+  connection {
+    id
+    pipelines {
+      id
+      name
+      stages {
+        id
+        name
+      }
+    }
+    users {
+      id
+      name
+      active
+    }
+  }
+}
+    ` as unknown as DocumentNode<QuietChoicesQuery, QuietChoicesQueryVariables>;
+export const SnoozeDealDocument = gql`
+    mutation SnoozeDeal($dealId: ID!, $until: DateTime!, $reason: String!) {
+  snoozeDeal(dealId: $dealId, until: $until, reason: $reason) {
+    ... on DealSuccess {
+      deal {
+        id
+      }
+    }
+    ... on Refusal {
+      code
+      message
+    }
+  }
+}
+    ` as unknown as DocumentNode<SnoozeDealMutation, SnoozeDealMutationVariables>;
+export const WakeDealDocument = gql`
+    mutation WakeDeal($dealId: ID!) {
+  wakeDeal(dealId: $dealId) {
+    ... on DealSuccess {
+      deal {
+        id
+      }
+    }
+    ... on Refusal {
+      code
+      message
+    }
+  }
+}
+    ` as unknown as DocumentNode<WakeDealMutation, WakeDealMutationVariables>;
 export const FieldMappingsDocument = gql`
     query FieldMappings {
   connection {
@@ -1036,6 +1825,67 @@ export const ClearFieldMappingDocument = gql`
   }
 }
     ${MappingFragmentDoc}` as unknown as DocumentNode<ClearFieldMappingMutation, ClearFieldMappingMutationVariables>;
+export const RunsDocument = gql`
+    query Runs($first: Int!) {
+  syncRuns(first: $first) {
+    nodes {
+      ...Run
+      gaps {
+        ...Gap
+      }
+    }
+    pageInfo {
+      hasNextPage
+    }
+  }
+}
+    ${RunFragmentDoc}
+${GapFragmentDoc}` as unknown as DocumentNode<RunsQuery, RunsQueryVariables>;
+export const WrittenDocument = gql`
+    query Written($first: Int!) {
+  crmWrites(first: $first) {
+    nodes {
+      __typename
+      ... on NoteWrite {
+        ...Receipt
+        meeting {
+          id
+          title
+        }
+      }
+      ... on FieldWrite {
+        ...FieldReceipt
+        meeting {
+          id
+          title
+        }
+      }
+    }
+    pageInfo {
+      hasNextPage
+    }
+  }
+}
+    ${ReceiptFragmentDoc}
+${WrittenToFragmentDoc}
+${FieldReceiptFragmentDoc}` as unknown as DocumentNode<WrittenQuery, WrittenQueryVariables>;
+export const SecurityEventsDocument = gql`
+    query SecurityEvents($first: Int!) {
+  auditEvents(first: $first) {
+    nodes {
+      at
+      action
+      refused
+      code
+      userId
+      role
+    }
+    pageInfo {
+      hasNextPage
+    }
+  }
+}
+    ` as unknown as DocumentNode<SecurityEventsQuery, SecurityEventsQueryVariables>;
 export const SettingsDocument = gql`
     query Settings {
   viewer {
@@ -1055,6 +1905,7 @@ export const SettingsDocument = gql`
     companyDomain
     connectedAt
     reauthorizationReason
+    ...Freshness
     trouble {
       code
       message
@@ -1079,7 +1930,8 @@ export const SettingsDocument = gql`
     }
   }
 }
-    ${BudgetFragmentDoc}
+    ${FreshnessFragmentDoc}
+${BudgetFragmentDoc}
 ${RunFragmentDoc}
 ${GapFragmentDoc}` as unknown as DocumentNode<SettingsQuery, SettingsQueryVariables>;
 export const StartConnectDocument = gql`
@@ -1187,3 +2039,82 @@ export const VisibilityDocument = gql`
   }
 }
     ` as unknown as DocumentNode<VisibilityQuery, VisibilityQueryVariables>;
+export const SilenceDocument = gql`
+    query Silence {
+  viewer {
+    role
+  }
+  connection {
+    id
+    state
+    pipelines {
+      id
+      name
+      stages {
+        id
+        name
+      }
+    }
+  }
+  quietSettings {
+    thresholds {
+      scope
+      pipeline {
+        id
+      }
+      stage {
+        id
+      }
+      code
+      days
+    }
+    businessDays
+    twoWayActivityTypes
+    timeZone
+    rejudging {
+      done
+      total
+    }
+  }
+}
+    ` as unknown as DocumentNode<SilenceQuery, SilenceQueryVariables>;
+export const SilencePreviewDocument = gql`
+    query SilencePreview($input: QuietSettingsInput!) {
+  previewQuietSettings(input: $input) {
+    ... on QuietPreview {
+      becomeQuiet
+      stopBeingQuiet
+      deals(first: 10) {
+        id
+        title
+        value {
+          amount
+          currency
+        }
+      }
+    }
+    ... on Refusal {
+      code
+      message
+    }
+  }
+}
+    ` as unknown as DocumentNode<SilencePreviewQuery, SilencePreviewQueryVariables>;
+export const SetSilenceDocument = gql`
+    mutation SetSilence($input: QuietSettingsInput!) {
+  setQuietSettings(input: $input) {
+    ... on QuietSettingsSuccess {
+      settings {
+        rejudging {
+          done
+          total
+        }
+      }
+    }
+    ... on Refusal {
+      code
+      message
+    }
+  }
+}
+    ` as unknown as DocumentNode<SetSilenceMutation, SetSilenceMutationVariables>;

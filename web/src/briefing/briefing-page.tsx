@@ -1,102 +1,101 @@
-import { useCallback } from "react";
-import { useQuery } from "urql";
 import { Link } from "wouter";
-import { useChanges } from "../api/changes";
-import { useKept } from "../api/kept";
+import { useChanges, useMatches } from "../api/changes";
 import { BriefingDocument, type BriefingQuery } from "../api/operations.generated";
+import { useRead, useRereads } from "../api/read";
+import { Freshness, Staleness } from "../ui/freshness";
 import { Gaps } from "../ui/gaps";
-import { Empty, Loading, When } from "../ui/parts";
+import { PageHead, useTitle } from "../ui/page";
+import { Empty, Loading } from "../ui/parts";
 import { Problem } from "../ui/problem";
-import { dateAndTime } from "../ui/words";
 import { Candidates } from "./candidates";
+import { ChangesCard } from "./changes-card";
+import { CrmNotes } from "./crm-notes";
 import { DealCard } from "./deal-card";
+import { NoteKept } from "./note-kept";
 import { Notes } from "./notes";
 import { Attendees, OtherDeals } from "./people";
 import { QuietCard } from "./quiet-card";
+import { markCounted } from "./silence";
 import { Timeline } from "./timeline";
+import { WhenAndWhom } from "./when-and-whom";
 
 export type Meeting = NonNullable<BriefingQuery["meeting"]>;
 export type Briefing = NonNullable<Meeting["briefing"]>;
+export type Viewer = BriefingQuery["viewer"];
+type Connection = BriefingQuery["connection"];
 
 /** What a seller needs before or in a meeting. */
 export function BriefingPage({ id }: { id: string }) {
-  const [{ data, error }, refresh] = useQuery({
-    query: BriefingDocument,
-    variables: { id },
-    requestPolicy: "cache-and-network",
-  });
-  const reread = useCallback(() => refresh({ requestPolicy: "network-only" }), [refresh]);
+  const { data, error, reread } = useRead(BriefingDocument, { id });
   useChanges(reread);
-  const shown = useKept(data);
-  if (!shown) return error ? <Problem error={error} again={reread} /> : <Loading what="The briefing" />;
-  const { meeting, viewer } = shown;
+  useMatches(reread);
+  useRereads(data?.connection.sync.matching != null, reread);
+  useTitle(data ? (data.meeting?.title ?? "There is no such meeting") : "Briefing");
+  if (!data) return error ? <Problem error={error} again={reread} /> : <Loading what="The briefing" />;
+  const { meeting, viewer, connection } = data;
   if (!meeting) return <NoSuchMeeting />;
   return (
-    <div className="stack">
-      <Head meeting={meeting} />
+    <div className="stack briefing">
+      <PageHead
+        title={meeting.title}
+        above={<Link href="/meetings">Meetings</Link>}
+        below={<WhenAndWhom meeting={meeting} />}
+        aside={<Freshness connection={connection} asOf={meeting.briefing?.asOf ?? null} />}
+      />
       {error && <Problem error={error} again={reread} />}
+      <Staleness connection={connection} />
       {meeting.briefing ? (
-        <Body meeting={meeting} briefing={meeting.briefing} viewerId={viewer.userId} onChange={reread} />
+        <Body meeting={meeting} briefing={meeting.briefing} viewer={viewer} connection={connection} onChange={reread} />
       ) : (
-        <NotConnected />
+        <>
+          <NotConnected />
+          <NoteKept viewer={viewer} meetingId={meeting.id} />
+        </>
       )}
     </div>
-  );
-}
-
-function Head({ meeting: { title, startsAt, ownerEmail, briefing } }: { meeting: Meeting }) {
-  return (
-    <header className="row row-apart page-head">
-      <div>
-        <p className="small">
-          <Link href="/meetings">Meetings</Link>
-        </p>
-        <h1>{title}</h1>
-        <p className="muted">
-          <time dateTime={startsAt}>{dateAndTime(startsAt)}</time>, {ownerEmail}
-        </p>
-      </div>
-      {briefing && (
-        <p className="small muted">
-          {briefing.asOf ? (
-            <>
-              CRM data as of <When at={briefing.asOf} />
-            </>
-          ) : (
-            "The CRM has not been read to the end yet."
-          )}
-        </p>
-      )}
-    </header>
   );
 }
 
 interface BodyProps {
   meeting: Meeting;
   briefing: Briefing;
-  viewerId: string;
+  viewer: Viewer;
+  connection: Connection;
   onChange(): void;
 }
 
-function Body({ meeting, briefing, viewerId, onChange }: BodyProps) {
+/** In the order of a seller's glance, and on a narrow screen and on paper below each other in that order. */
+function Body({ meeting, briefing, viewer, connection, onChange }: BodyProps) {
   const { deal, timeline, gaps } = briefing;
+  const contacts = deal
+    ? markCounted(timeline, deal.quiet.verdict, deal.quiet.reasons)
+    : markCounted(timeline, "ACTIVE", []);
   return (
-    <>
-      <Gaps gaps={gaps} />
-      <div className="columns">
-        <div className="stack">
-          {deal && <DealCard deal={deal} reason={meeting.match.reason} />}
-          <Candidates meeting={meeting} chosenId={deal?.id ?? null} onChosen={onChange} />
-          {deal && <QuietCard deal={deal} timeline={timeline} />}
-          <Notes meeting={meeting} briefing={briefing} viewerId={viewerId} />
-        </div>
-        <aside className="stack" aria-label="People and history">
-          <Attendees meeting={meeting} persons={briefing.persons} />
-          <Timeline timeline={timeline} />
-          <OtherDeals deals={briefing.otherDeals} />
-        </aside>
+    <div className="columns columns-glance">
+      <div className="stack">
+        {deal && <DealCard deal={deal} meeting={meeting} onChange={onChange} />}
+        <Candidates meeting={meeting} chosenId={deal?.id ?? null} onChosen={onChange} />
+        {deal && <ChangesCard briefing={briefing} />}
+        {deal && <QuietCard deal={deal} contacts={contacts} />}
       </div>
-    </>
+      <aside className="stack" aria-label="People and history">
+        <Attendees meeting={meeting} briefing={briefing} />
+        <Timeline contacts={contacts} />
+        <OtherDeals deals={briefing.otherDeals} />
+      </aside>
+      <div className="stack">
+        {deal && <CrmNotes notes={deal.recentNotes} />}
+        <Notes
+          key={`${viewer.tenantId} ${viewer.userId}`}
+          meeting={meeting}
+          briefing={briefing}
+          viewer={viewer}
+          mappings={connection.fieldMappings}
+          author={connection.boundUserName}
+        />
+        <Gaps gaps={gaps} />
+      </div>
+    </div>
   );
 }
 

@@ -1,10 +1,13 @@
 import { useState } from "react";
 import { useMutation } from "urql";
 import { ChooseDealDocument } from "../api/operations.generated";
-import { Button, Card, Notice } from "../ui/parts";
+import { announce } from "../ui/announcing";
+import { Button, Card, Notice, When } from "../ui/parts";
 import { Problem } from "../ui/problem";
-import { money } from "../ui/words";
+import { day, money } from "../ui/words";
 import type { Meeting } from "./briefing-page";
+import { inWords } from "./timeline";
+import { DEAL_STATUS } from "./wording";
 
 interface CandidatesProps {
   meeting: Meeting;
@@ -33,7 +36,7 @@ export function Candidates({ meeting, chosenId, onChosen }: CandidatesProps) {
     );
   }
   return (
-    <details className="card">
+    <details className="card on-screen">
       <summary>It is about another deal</summary>
       <Choices meeting={meeting} candidates={others} onChosen={onChosen} />
     </details>
@@ -46,25 +49,23 @@ function Choices({ meeting, candidates, onChosen }: Omit<CandidatesProps, "chose
   const [choosing, setChoosing] = useState<string | null>(null);
   const [{ fetching, data, error }, choose] = useMutation(ChooseDealDocument);
   const refusal = data && "message" in data.chooseDeal ? data.chooseDeal.message : null;
+  const take = async ({ id, title }: Candidate["deal"]) => {
+    setChoosing(id);
+    const { data: answer } = await choose({ meetingId: meeting.id, dealId: id });
+    if (!answer || "message" in answer.chooseDeal) return;
+    announce(`The meeting is about ${title} now.`);
+    onChosen();
+  };
   return (
     <>
       <ul className="choices">
         {candidates.map(({ deal, reason }) => (
           <li key={deal.id} className="choice row row-apart">
-            <div>
-              <h3>{deal.title}</h3>
-              <p className="small muted">
-                {[deal.stage?.name, deal.value && money(deal.value), deal.owner?.name].filter(Boolean).join(", ")}
-              </p>
-              <p className="small">{reason}</p>
-            </div>
+            <Evidence deal={deal} reason={reason} />
             <Button
               busy={fetching && choosing === deal.id}
               aria-label={`Choose ${deal.title}`}
-              onClick={() => {
-                setChoosing(deal.id);
-                choose({ meetingId: meeting.id, dealId: deal.id }).then(onChosen);
-              }}
+              onClick={() => take(deal)}
             >
               Choose
             </Button>
@@ -74,5 +75,43 @@ function Choices({ meeting, candidates, onChosen }: Omit<CandidatesProps, "chose
       {refusal && <Notice tone="bad" title={refusal} />}
       {error && <Problem error={error} />}
     </>
+  );
+}
+
+/** What speaks for a deal, and what tells it from the others. */
+function Evidence({ deal, reason }: Candidate) {
+  const { title, crmUrl, status, organization, stage, value, owner, expectedCloseDate, lastInteraction } = deal;
+  const facts = [
+    organization?.name,
+    status === "OPEN" ? stage?.name : DEAL_STATUS[status].text,
+    value && money(value),
+    owner && `owned by ${owner.name}`,
+    expectedCloseDate && `expected to close ${day(expectedCloseDate)}`,
+  ];
+  return (
+    <div className="stack stack-tight">
+      <h3 dir="auto">{title}</h3>
+      <p>{reason}</p>
+      <p className="small muted" dir="auto">
+        {facts.filter(Boolean).join(", ")}
+      </p>
+      <p className="small muted">
+        {lastInteraction ? (
+          <>
+            Last contact: <bdi>{inWords(lastInteraction)}</bdi>, <When at={lastInteraction.at} />
+          </>
+        ) : (
+          "No contact is known"
+        )}
+        {crmUrl && (
+          <>
+            {", "}
+            <a href={crmUrl} target="_blank" rel="noreferrer">
+              open in the CRM
+            </a>
+          </>
+        )}
+      </p>
+    </div>
   );
 }

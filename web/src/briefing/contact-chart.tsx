@@ -1,9 +1,8 @@
 import { useId } from "react";
-import type { ContactFragment } from "../api/operations.generated";
 import { useWidth } from "../ui/use-width";
 import { counted, dateAndTime } from "../ui/words";
+import type { MarkedContact } from "./silence";
 import { inWords } from "./timeline";
-import { CONTACT } from "./wording";
 
 const DAY_MS = 86_400_000;
 const WIDTH_AT_FIRST = 640;
@@ -12,7 +11,7 @@ const LANE = { buyer: 28, us: 64 } as const;
 const AXIS = 92;
 
 interface ContactChartProps {
-  contacts: readonly ContactFragment[];
+  contacts: readonly MarkedContact[];
   /** Up to when the data is complete: the chart's "today". */
   now: string;
   quietSince: string | null;
@@ -54,24 +53,28 @@ export function ContactChart({ contacts, now, quietSince, nextStepAt }: ContactC
         <span className="legend-buyer">from the buyer</span>
         <span className="legend-us">from our side</span>
         {quietSince && <span className="legend-silence">silence</span>}
+        {past.some(({ counts }) => counts) && <span className="legend-counted">counted from here</span>}
         {nextStepAt && <span className="legend-next">next step</span>}
       </figcaption>
     </figure>
   );
 }
 
-/** At least 30 days, at most 120, and ahead as far as the next step where that is near. */
-function spanOf(contacts: readonly ContactFragment[], today: number, nextStepAt: string | null) {
+/** At least 30 days, at most 120 or back to the contact that counts, and ahead as far as the next step where that is near. */
+function spanOf(contacts: readonly MarkedContact[], today: number, nextStepAt: string | null) {
+  const daysBefore = (at: number) => Math.ceil((today - at) / DAY_MS) + 2;
   const oldest = Math.min(today, ...contacts.map(({ at }) => new Date(at).getTime()));
-  const days = Math.min(120, Math.max(30, Math.ceil((today - oldest) / DAY_MS) + 2));
+  const since = contacts.find(({ counts }) => counts)?.at;
+  const most = Math.max(120, since ? daysBefore(new Date(since).getTime()) : 0);
+  const days = Math.min(most, Math.max(30, daysBefore(oldest)));
   const ahead = nextStepAt ? Math.min(30 * DAY_MS, Math.max(0, new Date(nextStepAt).getTime() - today)) : 0;
   return { from: today - days * DAY_MS, to: today + ahead + days * 0.04 * DAY_MS };
 }
 
 /** The same as the picture, in a sentence. */
-function summary(contacts: readonly ContactFragment[], today: number): string {
-  const fromBuyer = contacts.filter(({ kind }) => CONTACT[kind].buyer);
-  const ago = ({ at }: ContactFragment) => counted(Math.floor((today - new Date(at).getTime()) / DAY_MS), "day");
+function summary(contacts: readonly MarkedContact[], today: number): string {
+  const fromBuyer = contacts.filter(({ buyer }) => buyer);
+  const ago = ({ at }: MarkedContact) => counted(Math.floor((today - new Date(at).getTime()) / DAY_MS), "day");
   const [latest] = contacts;
   const [latestOfBuyer] = fromBuyer;
   if (!latest) return "No contact is known.";
@@ -94,15 +97,19 @@ function Silence({ from, to }: { from: number; to: number }) {
   return <rect x={from} y="10" width={Math.max(0, to - from)} height={AXIS - 18} className="chart-silence" />;
 }
 
-function Dot({ contact, x, from }: { contact: ContactFragment; x: (at: number) => number; from: number }) {
+function Dot({ contact, x, from }: { contact: MarkedContact; x: (at: number) => number; from: number }) {
   const at = new Date(contact.at).getTime();
   if (at < from) return null;
-  const { buyer } = CONTACT[contact.kind];
+  const y = contact.buyer ? LANE.buyer : LANE.us;
   return (
-    <circle cx={x(at)} cy={buyer ? LANE.buyer : LANE.us} r="6" className={buyer ? "chart-buyer" : "chart-us"}>
-      <title>
-        {inWords(contact)}, {dateAndTime(contact.at)}
-      </title>
-    </circle>
+    <g>
+      {contact.counts && <circle cx={x(at)} cy={y} r="10" className="chart-counted" />}
+      <circle cx={x(at)} cy={y} r="6" className={contact.buyer ? "chart-buyer" : "chart-us"}>
+        <title>
+          {inWords(contact)}, {dateAndTime(contact.at)}
+          {contact.counts && ": silence is counted from here"}
+        </title>
+      </circle>
+    </g>
   );
 }

@@ -1,18 +1,20 @@
 import { Badge, Card, Fact, Facts, When } from "../ui/parts";
 import { day, money } from "../ui/words";
-import type { Briefing } from "./briefing-page";
+import type { Briefing, Meeting } from "./briefing-page";
+import { TakeBack } from "./take-back";
 import { DEAL_STATUS } from "./wording";
 
 export type Deal = NonNullable<Briefing["deal"]>;
 const NOT_KNOWN = "not known";
 
 /** The deal that the meeting is about, and why it is that one. */
-export function DealCard({ deal, reason }: { deal: Deal; reason: string }) {
+export function DealCard({ deal, meeting, onChange }: { deal: Deal; meeting: Meeting; onChange(): void }) {
   const { title, status, crmUrl, organization } = deal;
+  const { reason, rule } = meeting.match;
   return (
     <Card title={title} aside={<Badge tone={DEAL_STATUS[status].tone}>{DEAL_STATUS[status].text}</Badge>}>
       <p className="muted">
-        {organization?.name ?? "No company"}
+        <bdi>{organization?.name ?? "No company"}</bdi>
         {crmUrl && (
           <>
             {", "}
@@ -23,22 +25,17 @@ export function DealCard({ deal, reason }: { deal: Deal; reason: string }) {
         )}
       </p>
       <DealFacts deal={deal} />
-      <p className="small">
-        <strong>Why this deal:</strong> {reason}
-      </p>
+      <div className="row row-apart">
+        <p className="small">
+          <strong>Why this deal:</strong> {reason}
+        </p>
+        {rule === "CHOSEN" && <TakeBack meetingId={meeting.id} onDone={onChange} />}
+      </div>
       {!deal.participantsKnown && (
         <p className="small tone-warn notice">
           The participants of this deal could not be read, so people may be missing.
         </p>
       )}
-      {deal.recentNotes.map(({ id, text, createdAt, author }) => (
-        <blockquote key={id} className="quote">
-          <p>{text}</p>
-          <footer className="small muted">
-            {author?.name ?? "Somebody"}, <When at={createdAt} />
-          </footer>
-        </blockquote>
-      ))}
     </Card>
   );
 }
@@ -63,11 +60,13 @@ function DealFacts({ deal }: { deal: Deal }) {
         <span className="number">{value ? money(value) : NOT_KNOWN}</span>
       </Fact>
       <Fact name="Expected to close">{expectedCloseDate ? day(expectedCloseDate) : NOT_KNOWN}</Fact>
-      <Fact name="Owner">{owner?.name ?? NOT_KNOWN}</Fact>
+      <Fact name="Owner">
+        <bdi>{owner?.name ?? NOT_KNOWN}</bdi>
+      </Fact>
       <Fact name="Next step">
         {nextActivity ? (
           <>
-            {nextActivity.subject}
+            <bdi>{nextActivity.subject}</bdi>
             {nextActivity.dueAt && (
               <>
                 , <When at={nextActivity.dueAt} />

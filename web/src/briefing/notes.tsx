@@ -1,46 +1,68 @@
-import { useCallback, useEffect } from "react";
-import { useQuery } from "urql";
-import { useKept } from "../api/kept";
-import { WritesDocument } from "../api/operations.generated";
+import { useEffect, useEffectEvent } from "react";
+import { useSubscription } from "urql";
+import { type MappingFragment, WriteSettledDocument, WritesDocument } from "../api/operations.generated";
+import { useRead, useRereads } from "../api/read";
 import { Card } from "../ui/parts";
 import { Problem } from "../ui/problem";
-import type { Briefing, Meeting } from "./briefing-page";
+import type { Briefing, Meeting, Viewer } from "./briefing-page";
+import { draftSlot } from "./drafts";
+import { FieldForm } from "./field-form";
 import type { Target } from "./kept-notes";
 import { NoteForm } from "./note-form";
 import { Receipts } from "./receipts";
 
-/** A lost answer is looked up by the service within minutes; the page looks whether it has been. */
+/** The viewer's own writes are told of when they are settled; those of others are looked at so often. */
 const LOOK_AGAIN_MS = 10_000;
 
-/** Writing a meeting's note, and the receipts of all that was written for it. */
-export function Notes({ meeting, briefing, viewerId }: { meeting: Meeting; briefing: Briefing; viewerId: string }) {
-  const [{ data, error }, refresh] = useQuery({
-    query: WritesDocument,
-    variables: { meetingId: meeting.id },
-    requestPolicy: "cache-and-network",
-  });
-  const reread = useCallback(() => refresh({ requestPolicy: "network-only" }), [refresh]);
-  const shown = useKept(data);
-  const writes = shown?.crmWrites.nodes ?? [];
-  const open = writes.some(({ state }) => state === "UNKNOWN");
-  useEffect(() => {
-    if (!open) return;
-    const timer = setInterval(reread, LOOK_AGAIN_MS);
-    return () => clearInterval(timer);
-  }, [open, reread]);
+interface NotesProps {
+  meeting: Meeting;
+  briefing: Briefing;
+  viewer: Viewer;
+  mappings: readonly MappingFragment[];
+  /** Whom the CRM shows as the author of what is written. */
+  author: string | null;
+}
+
+/** Writing a meeting's note and its nominated fields, and the receipts of all that was written for it. */
+export function Notes({ meeting, briefing, viewer, mappings, author }: NotesProps) {
+  const { data, error, reread } = useRead(WritesDocument, { meetingId: meeting.id });
+  const writes = data?.crmWrites.nodes ?? [];
+  useRereads(
+    writes.some(({ state }) => state === "UNKNOWN"),
+    reread,
+    LOOK_AGAIN_MS,
+  );
+  useSettled(reread);
   return (
     <Card title="Note to the CRM">
       <NoteForm
         meetingId={meeting.id}
-        viewerId={viewerId}
+        viewerId={viewer.userId}
+        slot={draftSlot(viewer, meeting.id, "note")}
         targets={targetsOf(briefing)}
         matched={matchedTarget(meeting, briefing)}
+        author={author}
+        onChange={reread}
+      />
+      <FieldForm
+        meetingId={meeting.id}
+        slot={draftSlot(viewer, meeting.id, "fields")}
+        mappings={mappings}
+        briefing={briefing}
         onChange={reread}
       />
       {error && <Problem error={error} again={reread} />}
       <Receipts writes={writes} />
     </Card>
   );
+}
+
+function useSettled(reread: () => void): void {
+  const [{ data }] = useSubscription({ query: WriteSettledDocument });
+  const onSettled = useEffectEvent(reread);
+  useEffect(() => {
+    if (data) onSettled();
+  }, [data]);
 }
 
 const onDeal = ({ id, title }: NonNullable<Briefing["deal"]>): Target => ({ id, name: `Deal: ${title}` });

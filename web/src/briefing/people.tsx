@@ -1,32 +1,43 @@
-import { Badge, Card, When } from "../ui/parts";
-import { money } from "../ui/words";
+import { useState } from "react";
+import { Badge, Button, Card, When } from "../ui/parts";
+import { money, number } from "../ui/words";
 import type { Briefing, Meeting } from "./briefing-page";
+import { type PersonWithWord, withLastWord } from "./last-word";
 import { DEAL_STATUS } from "./wording";
-
-type Person = Briefing["persons"][number];
 
 const SIDE = { BUYER: "buyer", SELLER: "our side", IGNORED: "left out" } as const;
 
-/** The known people first, then who else was there and why they are not known. */
-export function Attendees({ meeting, persons }: { meeting: Meeting; persons: readonly Person[] }) {
+/** Of a town hall the first; the others are there for who looks for them. */
+const SHORT = 8;
+
+/** The known people first, who spoke last before the others, then who else was there and why they are not known. */
+export function Attendees({ meeting, briefing }: { meeting: Meeting; briefing: Briefing }) {
+  const [all, showAll] = useState(false);
+  const persons = withLastWord(briefing.persons, briefing.timeline);
   const others = meeting.attendees.filter(({ match }) => match.status !== "MATCHED");
+  const shown = all ? persons : persons.slice(0, SHORT);
   return (
     <Card title="People">
       {persons.length === 0 && <p className="muted">No attendee is a known person of the CRM.</p>}
       <ul className="stack">
-        {persons.map((person) => (
+        {shown.map(({ person, last }) => (
           <li key={person.id}>
-            <PersonLine person={person} />
+            <PersonLine person={person} last={last} />
           </li>
         ))}
       </ul>
+      {persons.length > shown.length && (
+        <div>
+          <Button onClick={() => showAll(true)}>Show all {number(persons.length)}</Button>
+        </div>
+      )}
       {others.length > 0 && (
-        <details>
-          <summary>Others in the meeting ({others.length})</summary>
+        <details className="on-screen">
+          <summary>Others in the meeting ({number(others.length)})</summary>
           <ul className="stack stack-tight small">
             {others.map(({ email, name, side, match }) => (
-              <li key={email}>
-                {name ?? email} <span className="muted">({SIDE[side]})</span>
+              <li key={email} className="breakable">
+                <bdi>{name ?? email}</bdi> <span className="muted">({SIDE[side]})</span>
                 <br />
                 <span className="muted">{match.reason}</span>
               </li>
@@ -38,11 +49,11 @@ export function Attendees({ meeting, persons }: { meeting: Meeting; persons: rea
   );
 }
 
-function PersonLine({ person: { name, crmUrl, organization, emails, lastIncomingMailAt } }: { person: Person }) {
+function PersonLine({ person: { name, crmUrl, organization, emails }, last }: PersonWithWord) {
   const mail = emails.find(({ primary }) => primary) ?? emails[0];
   return (
     <>
-      <h3>
+      <h3 dir="auto">
         {crmUrl ? (
           <a href={crmUrl} target="_blank" rel="noreferrer">
             {name}
@@ -52,18 +63,20 @@ function PersonLine({ person: { name, crmUrl, organization, emails, lastIncoming
         )}
       </h3>
       <p className="small muted breakable">
-        {organization?.name ?? "No company"}
+        <bdi>{organization?.name ?? "No company"}</bdi>
         {mail && (
           <>
             <br />
-            {mail.address}
+            <bdi>{mail.address}</bdi>
           </>
         )}
-        {lastIncomingMailAt && (
+        <br />
+        {last ? (
           <>
-            <br />
-            last wrote <When at={lastIncomingMailAt} />
+            {last.what === null ? "last wrote" : <bdi>{last.what}</bdi>} <When at={last.at} />
           </>
+        ) : (
+          "no word of theirs is known"
         )}
       </p>
     </>

@@ -1,38 +1,57 @@
-import type { ContactFragment } from "../api/operations.generated";
+import type { ShownReasonFragment } from "../api/operations.generated";
 import { Badge, Card, When } from "../ui/parts";
-import { VERDICT } from "../ui/verdict";
+import { VERDICT } from "../ui/tones";
 import { counted } from "../ui/words";
 import { ContactChart } from "./contact-chart";
 import type { Deal } from "./deal-card";
+import { type MarkedContact, nearChange, sortReasons } from "./silence";
 
 /** Whether the deal has gone quiet, why, and a picture of the contact behind it. */
-export function QuietCard({ deal, timeline }: { deal: Deal; timeline: readonly ContactFragment[] }) {
+export function QuietCard({ deal, contacts }: { deal: Deal; contacts: readonly MarkedContact[] }) {
   const { verdict, quietDays, reasons, nextChangeAt, quietSince, asOf } = deal.quiet;
   const { text, tone, meaning } = VERDICT[verdict];
+  const { fired, besides } = sortReasons(verdict, reasons);
+  const changesAt = nearChange(nextChangeAt, Date.now());
   return (
     <Card title="Contact with the buyer" aside={<Badge tone={tone}>{text}</Badge>}>
       <p>
         {meaning}
-        {quietDays !== null && ` There was no contact for ${counted(quietDays, "day")}.`}
+        {quietDays !== null && ` ${silenceInWords(verdict === "GHOSTED", quietDays)}`}
       </p>
-      {reasons.length > 0 && (
-        <ul className="bullets">
-          {reasons.map(({ code, message }) => (
-            <li key={code}>{message}</li>
-          ))}
-        </ul>
-      )}
+      <Reasons reasons={fired} />
       <ContactChart
-        contacts={timeline}
+        contacts={contacts}
         now={asOf}
         quietSince={quietSince}
         nextStepAt={deal.nextActivity?.dueAt ?? null}
       />
-      {nextChangeAt && (
+      {besides.length > 0 && (
+        <>
+          <h3>Worth knowing</h3>
+          <Reasons reasons={besides} />
+        </>
+      )}
+      {changesAt && (
         <p className="small muted">
-          If nothing happens, this changes <When at={nextChangeAt} />.
+          If nothing happens, this changes <When at={changesAt} />.
         </p>
       )}
     </Card>
+  );
+}
+
+const silenceInWords = (isGhosted: boolean, days: number): string =>
+  isGhosted
+    ? `The buyer has been silent for ${counted(days, "day")}.`
+    : `There was no contact for ${counted(days, "day")}.`;
+
+function Reasons({ reasons }: { reasons: readonly ShownReasonFragment[] }) {
+  if (reasons.length === 0) return null;
+  return (
+    <ul className="bullets">
+      {reasons.map(({ code, message }) => (
+        <li key={code}>{message}</li>
+      ))}
+    </ul>
   );
 }

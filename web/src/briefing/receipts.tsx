@@ -1,11 +1,9 @@
-import type { CrmEntity, WritesQuery } from "../api/operations.generated";
+import type { ReactNode } from "react";
+import type { WritesQuery, WrittenToFragment } from "../api/operations.generated";
 import { Badge, When } from "../ui/parts";
-import { WRITE_STATE } from "./wording";
+import { RECORD, WRITE_STATE } from "./wording";
 
 type Write = WritesQuery["crmWrites"]["nodes"][number];
-type Note = Extract<Write, { __typename: "NoteWrite" }>;
-
-const RECORD: Record<CrmEntity, string> = { DEAL: "deal", PERSON: "person", ORGANIZATION: "organization" };
 
 /** What became of each note and field value, also where that is not known. */
 export function Receipts({ writes }: { writes: readonly Write[] }) {
@@ -24,26 +22,24 @@ export function Receipts({ writes }: { writes: readonly Write[] }) {
   );
 }
 
-function Receipt({ write }: { write: Write }) {
+/** @param children what more is said of it */
+export function Receipt({ write, children }: { write: Write; children?: ReactNode }) {
   const { state, requestedAt, requestedBy, error } = write;
   const { text, tone } = WRITE_STATE[state];
   const what = write.__typename === "NoteWrite" ? "note" : "value";
   return (
     <>
       <div>
-        {write.__typename === "NoteWrite" ? (
-          <p>
-            {targetName(write)} <span className="small muted">{write.reference}</span>
-          </p>
-        ) : (
-          <p>
-            Nominated field of the {RECORD[write.entity]}{" "}
-            <span className="small muted breakable">{write.fieldKey}</span>
-          </p>
-        )}
-        <p className="small muted">
-          <When at={requestedAt} />, by {requestedBy}
+        <p>
+          <RecordName write={write} />{" "}
+          <span className="small muted breakable">
+            {write.__typename === "NoteWrite" ? write.reference : `field ${write.fieldKey}`}
+          </span>
         </p>
+        <p className="small muted">
+          <When at={requestedAt} />, by <bdi>{requestedBy}</bdi>
+        </p>
+        {children}
         {state === "UNKNOWN" && (
           <p className="small">
             The CRM's answer was lost, so the {what} may be there or not. The service looks it up, and never sends it
@@ -57,8 +53,21 @@ function Receipt({ write }: { write: Write }) {
   );
 }
 
-function targetName({ target }: Note): string {
-  if (target?.__typename === "Deal") return target.title;
-  if (target?.__typename === "Person" || target?.__typename === "Organization") return target.name;
-  return "A record that can no longer be read here";
+function RecordName({ write }: { write: Write }) {
+  const record = recordOf(write);
+  if (!record) return <>A {RECORD[write.entity]} that can no longer be read here</>;
+  if (!record.crmUrl) return <bdi>{record.name}</bdi>;
+  return (
+    <a href={record.crmUrl} target="_blank" rel="noreferrer" dir="auto">
+      {record.name}
+    </a>
+  );
+}
+
+type WrittenTo = WrittenToFragment | { __typename: string } | null;
+
+/** What was written to; null where it is no longer readable. */
+export function recordOf({ target }: { target: WrittenTo }): { name: string; crmUrl: string | null } | null {
+  if (!target || !("id" in target)) return null;
+  return { name: "title" in target ? target.title : target.name, crmUrl: target.crmUrl };
 }

@@ -1,31 +1,37 @@
 import { useState } from "react";
 import type { ContactFragment } from "../api/operations.generated";
 import { Button, Card, When } from "../ui/parts";
+import { number } from "../ui/words";
+import type { MarkedContact } from "./silence";
 import { CONTACT } from "./wording";
 
 const SHORT = 6;
 
-/** What happened last with these people and about this deal, newest first. */
-export function Timeline({ timeline }: { timeline: readonly ContactFragment[] }) {
+/** What happened last with these people and about this deal, newest first; the contact that counts is never left out. */
+export function Timeline({ contacts }: { contacts: readonly MarkedContact[] }) {
   const [all, showAll] = useState(false);
-  const shown = all ? timeline : timeline.slice(0, SHORT);
+  const shown = contacts.filter(({ counts }, index) => all || counts || index < SHORT);
   return (
     <Card title="Timeline">
-      {timeline.length === 0 && <p className="muted">No contact is known.</p>}
+      {contacts.length === 0 && <p className="muted">No contact is known.</p>}
       <ol className="timeline">
         {shown.map((contact) => (
-          <li key={`${contact.kind} ${contact.at} ${contact.person?.id} ${contact.activity?.id}`}>
-            {inWords(contact)}
+          <li
+            key={`${contact.kind} ${contact.at} ${contact.person?.id} ${contact.activity?.id}`}
+            className={contact.counts ? "timeline-counts" : undefined}
+          >
+            <bdi>{inWords(contact)}</bdi>
             <br />
             <span className="small muted">
               <When at={contact.at} />
+              {contact.counts && ", silence is counted from here"}
             </span>
           </li>
         ))}
       </ol>
-      {timeline.length > shown.length && (
-        <div>
-          <Button onClick={() => showAll(true)}>Show all {timeline.length}</Button>
+      {contacts.length > shown.length && (
+        <div className="on-screen">
+          <Button onClick={() => showAll(true)}>Show all {number(contacts.length)}</Button>
         </div>
       )}
     </Card>

@@ -20,7 +20,7 @@ export interface Sending {
 
 /** What became of a note; `isMixed`: of this text, or of one before it. */
 export type Outcome =
-  | { is: "WRITTEN"; isMixed: boolean }
+  | { is: "WRITTEN"; isMixed: boolean; note: SentNote; receipt: ReceiptFragment }
   | { is: "FAILED"; message: string }
   | { is: "REFUSED"; message: string };
 
@@ -135,8 +135,10 @@ function afterLook(found: ReceiptFragment | undefined, sending: Sending): Step {
   return goesOn({ ...sending, fate: "NOT_RECEIVED", error });
 }
 
-function afterWrite({ state, error }: ReceiptFragment, sending: Sending): Step {
-  if (state === "WRITTEN") return ends({ is: "WRITTEN", isMixed: sending.note.isMixed });
+function afterWrite(receipt: ReceiptFragment, sending: Sending): Step {
+  const { state, error } = receipt;
+  const { note } = sending;
+  if (state === "WRITTEN") return ends({ is: "WRITTEN", isMixed: note.isMixed, note, receipt });
   if (state === "FAILED") return ends({ is: "FAILED", message: error?.message ?? "" });
   return goesOn({ ...sending, fate: "NOT_KNOWN", error: undefined });
 }

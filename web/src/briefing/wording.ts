@@ -1,5 +1,5 @@
-import type { DealStatus, InteractionKind, WriteState } from "../api/operations.generated";
-import type { Tone } from "../ui/parts";
+import type { CrmEntity, DealStatus, InteractionKind, WriteState } from "../api/operations.generated";
+import type { Tone } from "../ui/tones";
 
 export const DEAL_STATUS: Record<DealStatus, { text: string; tone: Tone }> = {
   OPEN: { text: "Open", tone: "info" },
@@ -21,3 +21,5 @@ export const WRITE_STATE: Record<WriteState, { text: string; tone: Tone }> = {
   FAILED: { text: "Not written", tone: "bad" },
   UNKNOWN: { text: "Not known yet", tone: "warn" },
 };
+
+export const RECORD: Record<CrmEntity, string> = { DEAL: "deal", PERSON: "person", ORGANIZATION: "organization" };

@@ -1,85 +1,80 @@
-import { useId } from "react";
+import { VERDICT } from "../ui/tones";
 import { useWidth } from "../ui/use-width";
-import { VERDICT } from "../ui/verdict";
-import { counted } from "../ui/words";
-import type { PipelineGroup, QuietDeal, StageGroup } from "./groups";
+import { type Dot, dotsOf, inWords, type Lane, lanesOf, linesOf, scaleFor } from "./chart-layout";
+import { DealDot, DOT, useDots } from "./deal-dot";
+import { Mark } from "./marks";
+import type { QuietDeal } from "./silence";
+import { VERDICTS } from "./wishes";
 
 const WIDTH_AT_FIRST = 960;
 const WIDEST_NAME = 200;
 const RIGHT = 24;
-const ROW = 34;
 const TOP = 8;
-const TICKS = 4;
-const VERDICTS = ["GHOSTED", "QUIET", "COOLING"] as const;
+/** Dots have a line each where they would cover each other. */
+const LINE = DOT;
+const BETWEEN_LANES = 12;
+const AXIS = 28;
 
-/** Each deal as a dot: its stage, and how long it has been silent. */
-export function QuietChart({ groups }: { groups: readonly PipelineGroup[] }) {
-  const title = useId();
+interface PlacedLane extends Lane {
+  dots: Dot[];
+  top: number;
+  height: number;
+}
+
+function placed(lanes: readonly Lane[], x: (days: number) => number): PlacedLane[] {
+  let top = TOP;
+  return lanes.map((lane) => {
+    const dots = dotsOf(lane.deals, x, DOT);
+    const place = { ...lane, dots, top, height: linesOf(dots) * LINE };
+    top += place.height + BETWEEN_LANES;
+    return place;
+  });
+}
+
+interface QuietChartProps {
+  deals: readonly QuietDeal[];
+  onOpen(deal: QuietDeal): void;
+}
+
+/** Each deal as a dot: its stage, and how long it has been silent. A press on a dot opens its deal. */
+export function QuietChart({ deals, onOpen }: QuietChartProps) {
   const [figure, width] = useWidth<HTMLElement>(WIDTH_AT_FIRST);
-  const left = Math.min(WIDEST_NAME, width * 0.38);
-  const lanes = groups.flatMap(({ name, stages }) => stages.map((stage) => ({ pipeline: name, stage })));
-  const deals = lanes.flatMap(({ stage }) => stage.deals);
-  const longest = Math.max(1, ...deals.map(({ quiet }) => quiet.quietDays ?? 0));
-  const step = niceStep(longest / TICKS);
-  const most = Math.ceil(longest / step) * step;
-  const x = (days: number) => left + (days / most) * (width - left - RIGHT);
-  const bottom = TOP + lanes.length * ROW;
+  const left = Math.min(WIDEST_NAME, width * 0.3);
+  const lanes = lanesOf(deals);
+  const { most, ticks } = scaleFor(lanes);
+  const x = (days: number) => left + DOT / 2 + (days / most) * (width - left - RIGHT - DOT / 2);
+  const shown = placed(lanes, x);
+  const last = shown.at(-1);
+  const bottom = last ? last.top + last.height : TOP;
+  const dots = useDots(shown.flatMap((lane) => lane.dots));
   return (
     <figure ref={figure}>
-      <svg className="chart" viewBox={`0 0 ${width} ${bottom + 26}`} role="img" aria-labelledby={title}>
-        <title id={title}>{summary(deals, longest)}</title>
-        {ticks(step, most).map((days) => (
-          <g key={days}>
-            <line x1={x(days)} x2={x(days)} y1={TOP} y2={bottom} className="chart-grid" />
-            <text x={x(days)} y={bottom + 18} textAnchor="middle" className="chart-text">
-              {days === 0 ? "0 days" : days}
-            </text>
-          </g>
-        ))}
-        {lanes.map(({ pipeline, stage }, index) => (
-          <Lane key={`${pipeline} ${stage.key}`} stage={stage} y={TOP + index * ROW + ROW / 2} x={x} most={most} />
-        ))}
-      </svg>
-      <figcaption className="small muted legend">
-        {VERDICTS.filter((verdict) => deals.some(({ quiet }) => quiet.verdict === verdict)).map((verdict) => (
-          <span key={verdict} className={`legend-${verdict.toLowerCase()}`}>
-            {VERDICT[verdict].text.toLowerCase()}
-          </span>
-        ))}
-        <span className="plain">days since the last contact; the same in numbers below</span>
-      </figcaption>
+      <div className="picture">
+        <svg className="chart" viewBox={`0 0 ${width} ${bottom + AXIS}`} aria-hidden="true">
+          {ticks.map((days) => (
+            <g key={days}>
+              <line x1={x(days)} x2={x(days)} y1={TOP} y2={bottom} className="chart-grid" />
+              <text x={x(days)} y={bottom + 20} textAnchor="middle" className="chart-text">
+                {days === 0 ? "0 days" : days}
+              </text>
+            </g>
+          ))}
+          {shown.map((lane) => (
+            <LaneGround key={lane.key} lane={lane} x={x} most={most} />
+          ))}
+        </svg>
+        <ul aria-label={inWords(deals)}>
+          {shown.flatMap((lane) =>
+            lane.dots.map((dot) => (
+              <li key={dot.deal.id} className="dot" style={{ left: dot.x, top: lane.top + (dot.line + 0.5) * LINE }}>
+                <DealDot dot={dot} {...dots(dot)} onOpen={onOpen} />
+              </li>
+            )),
+          )}
+        </ul>
+      </div>
+      <Legend lanes={shown} />
     </figure>
-  );
-}
-
-interface LaneProps {
-  stage: StageGroup;
-  y: number;
-  x: (days: number) => number;
-  most: number;
-}
-
-function Lane({ stage, y, x, most }: LaneProps) {
-  return (
-    <>
-      <text x="0" y={y + 4} className="chart-text">
-        {shortened(stage.name, Math.floor(x(0) / CHARACTER))}
-      </text>
-      <line x1={x(0)} x2={x(most)} y1={y} y2={y} className="chart-lane" />
-      {stage.deals.map((deal) => (
-        <circle
-          key={deal.id}
-          cx={x(deal.quiet.quietDays ?? 0)}
-          cy={y}
-          r="7"
-          className={`chart-deal chart-${deal.quiet.verdict.toLowerCase()}`}
-        >
-          <title>
-            {deal.title}: {VERDICT[deal.quiet.verdict].text.toLowerCase()}, {counted(deal.quiet.quietDays ?? 0, "day")}
-          </title>
-        </circle>
-      ))}
-    </>
   );
 }
 
@@ -87,16 +82,49 @@ function Lane({ stage, y, x, most }: LaneProps) {
 const CHARACTER = 8;
 const shortened = (name: string, most: number) => (name.length > most ? `${name.slice(0, most - 1)}…` : name);
 
-function summary(deals: readonly QuietDeal[], longest: number): string {
-  const ghosted = deals.filter(({ quiet }) => quiet.verdict === "GHOSTED").length;
-  return `${counted(deals.length, "deal")} by stage and days of silence; ${ghosted} ghosted, the longest silence is ${counted(longest, "day")}.`;
+function LaneGround({ lane, x, most }: { lane: PlacedLane; x: (days: number) => number; most: number }) {
+  const { name, top, height, thresholds } = lane;
+  return (
+    <g>
+      <text x="0" y={top + LINE / 2 + 4} className="chart-text">
+        {shortened(name, Math.floor((x(0) - DOT / 2) / CHARACTER))}
+      </text>
+      <line x1={x(0)} x2={x(most)} y1={top + height} y2={top + height} className="chart-lane" />
+      {thresholds.map(({ verdict, days }) => (
+        <line
+          key={`${verdict} ${days}`}
+          x1={x(days)}
+          x2={x(days)}
+          y1={top}
+          y2={top + height}
+          className={`chart-threshold chart-from-${verdict.toLowerCase()}`}
+        />
+      ))}
+    </g>
+  );
 }
 
-/** 1, 2 or 5 times a power of ten. */
-function niceStep(rough: number): number {
-  const power = 10 ** Math.floor(Math.log10(Math.max(1, rough)));
-  return power * ([1, 2, 5].find((factor) => factor * power >= rough) ?? 10);
+/** What the marks and the dashed lines mean, and the lines' days for who cannot see them. */
+function Legend({ lanes }: { lanes: readonly PlacedLane[] }) {
+  const has = (verdict: string) => lanes.some(({ deals }) => deals.some(({ quiet }) => quiet.verdict === verdict));
+  const thresholds = lanes.flatMap((lane) => lane.thresholds);
+  const from = (["QUIET", "GHOSTED"] as const).flatMap((verdict) => {
+    const days = [...new Set(thresholds.filter((one) => one.verdict === verdict).map((one) => one.days))];
+    const sorted = days.sort((a, b) => a - b).join(" or ");
+    return sorted ? [`${VERDICT[verdict].text.toLowerCase()} from ${sorted} days on`] : [];
+  });
+  return (
+    <figcaption className="small muted legend">
+      {VERDICTS.filter(has).map((verdict) => (
+        <span key={verdict}>
+          <svg viewBox="-9 -9 18 18" width="14" height="14" aria-hidden="true">
+            <Mark verdict={verdict} />
+          </svg>{" "}
+          {VERDICT[verdict].text.toLowerCase()}
+        </span>
+      ))}
+      {from.length > 0 && <span>dashed lines: {from.join(", ")}</span>}
+      <span>days of silence; the same in numbers below</span>
+    </figcaption>
+  );
 }
-
-const ticks = (step: number, most: number) =>
-  Array.from({ length: Math.round(most / step) + 1 }, (_, index) => index * step);

@@ -1,117 +1,92 @@
-import { useCallback, useState } from "react";
+import { useEffect, useEffectEvent, useState } from "react";
 import { useQuery } from "urql";
-import { Link } from "wouter";
-import { useChanges } from "../api/changes";
-import { useKept } from "../api/kept";
-import { QuietDealsDocument, type QuietVerdict } from "../api/operations.generated";
-import { Button, Card, Empty, Loading } from "../ui/parts";
+import { Link, useSearch, useSearchParams } from "wouter";
+import { QuietChoicesDocument } from "../api/operations.generated";
+import { announce } from "../ui/announcing";
+import { Freshness, Staleness } from "../ui/freshness";
+import { PageHead } from "../ui/page";
+import { Button, Card, Loading } from "../ui/parts";
 import { Problem } from "../ui/problem";
-import { counted, money } from "../ui/words";
-import { byPipelineAndStage, type QuietDeal, totals } from "./groups";
+import { counted } from "../ui/words";
+import { DealDialog } from "./deal-dialog";
+import { DealTable } from "./deal-table";
+import { Filters } from "./filters";
+import { NothingQuiet } from "./nothing-quiet";
 import { QuietChart } from "./quiet-chart";
-import { StageTable } from "./stage-table";
+import { headline, type QuietDeal } from "./silence";
+import { useBoard } from "./use-board";
+import { filterOf, isNarrowed, readWishes, type Wishes, writeWishes } from "./wishes";
 
-const QUIET: QuietVerdict[] = ["QUIET", "GHOSTED"];
-const QUIET_OR_COOLING: QuietVerdict[] = [...QUIET, "COOLING"];
-
-/** Open deals that have gone quiet, by pipeline and stage, the longest silence first. */
+/** Open deals that have gone quiet, as a list and as a picture. */
 export function QuietPage() {
-  const [cooling, showCooling] = useState(false);
+  const wishes = readWishes(useSearch());
+  const [, setSearch] = useSearchParams();
+  const wish = (changed: Partial<Wishes>) => setSearch(writeWishes({ ...wishes, ...changed }), { replace: true });
+  const [{ data: choices }] = useQuery({ query: QuietChoicesDocument });
+  const [currencies, setCurrencies] = useState<readonly string[]>([]);
   return (
     <div className="stack">
-      <header className="row row-apart page-head">
-        <h1>Quiet deals</h1>
-        <label className="row check">
-          <input type="checkbox" checked={cooling} onChange={({ target }) => showCooling(target.checked)} />
-          Also deals that are cooling
-        </label>
-      </header>
-      <Board key={String(cooling)} verdicts={cooling ? QUIET_OR_COOLING : QUIET} />
+      <PageHead
+        title="Quiet deals"
+        aside={
+          <Link href="/quiet/settings" className="button">
+            When is a deal quiet?
+          </Link>
+        }
+      />
+      <Filters wishes={wishes} choices={choices?.connection} currencies={currencies} onWish={wish} />
+      <Board
+        key={writeWishes(wishes)}
+        wishes={wishes}
+        onSeen={(seen) => setCurrencies((known) => union(known, seen))}
+      />
     </div>
   );
 }
 
-function Board({ verdicts }: { verdicts: QuietVerdict[] }) {
-  const [before, setBefore] = useState<QuietDeal[]>([]);
-  const [after, setAfter] = useState<string | null>(null);
-  const [{ data, error, fetching }, refresh] = useQuery({
-    query: QuietDealsDocument,
-    variables: { verdicts, after },
-    requestPolicy: "cache-and-network",
-  });
-  const reread = useCallback(() => refresh({ requestPolicy: "network-only" }), [refresh]);
-  useChanges(() => {
-    setBefore([]);
-    setAfter(null);
-    reread();
-  });
-  const shown = useKept(data);
-  if (!shown) return error ? <Problem error={error} again={reread} /> : <Loading what="The board" />;
-  const { nodes, pageInfo } = shown.deals;
-  const known = new Set(before.map(({ id }) => id));
-  const deals = [...before, ...nodes.filter(({ id }) => !known.has(id))];
-  const more = () => {
-    setBefore(deals);
-    setAfter(pageInfo.endCursor);
-  };
+interface BoardProps {
+  wishes: Wishes;
+  /** The currencies of what fits: a filter by value needs one. */
+  onSeen(currencies: readonly string[]): void;
+}
+
+/** The same list where nothing is new, so that nothing is drawn again for it. */
+function union(known: readonly string[], seen: readonly string[]): readonly string[] {
+  const added = seen.filter((one) => !known.includes(one));
+  return added.length === 0 ? known : [...known, ...added].sort();
+}
+
+function Board({ wishes, onSeen }: BoardProps) {
+  const { board, error, isReading, reread, showMore } = useBoard({ filter: filterOf(wishes), orderBy: wishes.order });
+  const [opened, open] = useState<QuietDeal | null>(null);
+  const told = useEffectEvent(onSeen);
+  useEffect(() => {
+    if (board) told(board.deals.flatMap(({ value }) => value?.currency ?? []));
+    if (board) announce(headline(board));
+  }, [board]);
+  if (!board) return error ? <Problem error={error} again={reread} /> : <Loading what="The board" />;
+  const { connection, deals, hasMore } = board;
   return (
     <>
       {error && <Problem error={error} again={reread} />}
+      <Staleness connection={connection} />
       {deals.length === 0 ? (
-        <Nothing connected={shown.connection.state !== "NOT_CONNECTED"} />
+        <NothingQuiet connected={connection.state !== "NOT_CONNECTED"} narrowed={isNarrowed(wishes)} />
       ) : (
-        <Groups deals={deals} />
+        <Card title={headline(board)} aside={<Freshness connection={connection} />}>
+          <QuietChart deals={deals} onOpen={open} />
+          <DealTable deals={deals} onOpen={open} />
+        </Card>
       )}
-      {pageInfo.hasNextPage && (
+      {hasMore && (
         <div className="row">
-          <Button busy={fetching} onClick={more}>
+          <Button busy={isReading} onClick={showMore}>
             Show more
           </Button>
-          <span className="small muted">
-            {counted(deals.length, "deal")} shown; there are more with a shorter silence.
-          </span>
+          <span className="small muted">{counted(deals.length, "deal")} shown, in the list and the picture.</span>
         </div>
       )}
+      {opened && <DealDialog deal={opened} onClose={() => open(null)} onChanged={reread} />}
     </>
-  );
-}
-
-function Groups({ deals }: { deals: readonly QuietDeal[] }) {
-  const groups = byPipelineAndStage(deals);
-  const sums = totals(deals).map(money).join(" and ");
-  return (
-    <>
-      <Card title={`${counted(deals.length, "deal")}${sums && `, worth ${sums}`}`}>
-        <QuietChart groups={groups} />
-      </Card>
-      {groups.map(({ key, name, stages }) => (
-        <Card key={key} title={name}>
-          {stages.map((stage) => (
-            <StageTable key={stage.key} stage={stage} />
-          ))}
-        </Card>
-      ))}
-    </>
-  );
-}
-
-function Nothing({ connected }: { connected: boolean }) {
-  if (connected) {
-    return (
-      <Empty title="No deal has gone quiet">
-        <p className="muted">
-          Every open deal of the people in your recorded meetings has recent contact or a next step. Deals without a
-          recorded meeting are not looked at.
-        </p>
-      </Empty>
-    );
-  }
-  return (
-    <Empty title="No CRM is connected">
-      <p className="muted">Whether a deal has gone quiet is judged from what the CRM knows.</p>
-      <Link href="/settings" className="button button-main">
-        Open the CRM connection
-      </Link>
-    </Empty>
   );
 }

@@ -6,11 +6,17 @@ import {
   type CustomFieldsQuery,
   SetFieldMappingDocument,
 } from "../api/operations.generated";
+import { fieldKind } from "../ui/field-types";
+import { useFocusAtFirst } from "../ui/focus";
 import { Button, Notice } from "../ui/parts";
 import { Problem } from "../ui/problem";
-import { counted } from "../ui/words";
+import { counted, number } from "../ui/words";
+import { found } from "./figures";
 
 type Field = CustomFieldsQuery["connection"]["fields"][number];
+
+/** Of what fits the search; a company may have hundreds. */
+const MOST_SHOWN = 30;
 
 interface FieldChoiceProps {
   entity: CrmEntity;
@@ -32,11 +38,13 @@ export function FieldChoice({ entity, present, onClose }: FieldChoiceProps) {
 
 function FieldForm({ entity, present, fields, onClose }: FieldChoiceProps & { fields: readonly Field[] }) {
   const id = useId();
-  const writable = fields.filter((field) => field.writable);
-  const [key, setKey] = useState(present ?? writable[0]?.key ?? "");
+  const search = useFocusAtFirst<HTMLInputElement>();
+  const [typed, type] = useState("");
+  const [key, setKey] = useState(present ?? "");
   const [{ fetching, data, error }, set] = useMutation(SetFieldMappingDocument);
   const refusal = data && "message" in data.setFieldMapping ? data.setFieldMapping.message : null;
   const chosen = fields.find((field) => field.key === key);
+  const fitting = found(fields, typed);
   const save = async () => {
     const { data: answer } = await set({ input: { entity, fieldKey: key } });
     if (answer && "mappings" in answer.setFieldMapping) onClose(true);
@@ -46,24 +54,23 @@ function FieldForm({ entity, present, fields, onClose }: FieldChoiceProps & { fi
       className="stack stack-tight"
       onSubmit={(event) => {
         event.preventDefault();
-        save();
+        if (chosen?.writable) save();
       }}
     >
       <div className="field">
-        <label htmlFor={id}>Custom field</label>
-        <select id={id} className="input" value={key} onChange={({ target }) => setKey(target.value)}>
-          {fields.map((field) => (
-            <option key={field.key} value={field.key} disabled={!field.writable}>
-              {`${field.name} (${field.type})${field.writable ? "" : ", only the CRM fills it"}`}
-            </option>
-          ))}
-        </select>
-      </div>
-      {chosen && chosen.options.length > 0 && (
-        <p className="small muted">
-          {counted(chosen.options.length, "option")}: {chosen.options.map(({ label }) => label).join(", ")}
+        <label htmlFor={id}>Search the custom fields</label>
+        <input id={id} ref={search} className="input" value={typed} onChange={({ target }) => type(target.value)} />
+        <p className="small muted" role="status">
+          {counted(fitting.length, "field")}
+          {fitting.length > MOST_SHOWN && `, the first ${number(MOST_SHOWN)} are shown`}
         </p>
-      )}
+      </div>
+      <fieldset className="field-list">
+        <legend className="visually-hidden">Custom field</legend>
+        {fitting.slice(0, MOST_SHOWN).map((field) => (
+          <FieldLine key={field.key} field={field} isChosen={field.key === key} onChoose={() => setKey(field.key)} />
+        ))}
+      </fieldset>
       {refusal && <Notice tone="bad" title={refusal} />}
       {error && <Problem error={error} />}
       <div className="row">
@@ -73,5 +80,24 @@ function FieldForm({ entity, present, fields, onClose }: FieldChoiceProps & { fi
         <Button onClick={() => onClose(false)}>Cancel</Button>
       </div>
     </form>
+  );
+}
+
+function FieldLine({ field, isChosen, onChoose }: { field: Field; isChosen: boolean; onChoose(): void }) {
+  const { name, type, writable, options } = field;
+  return (
+    <label className="check">
+      <input type="radio" name="field" checked={isChosen} disabled={!writable} onChange={onChoose} />
+      <span>
+        <bdi>{name}</bdi>{" "}
+        <span className="muted small">{writable ? fieldKind(type).text : "only the CRM fills it"}</span>
+        {isChosen && options.length > 0 && (
+          <span className="small muted">
+            {`, ${counted(options.length, "option")}: `}
+            <bdi>{options.map(({ label }) => label).join(", ")}</bdi>
+          </span>
+        )}
+      </span>
+    </label>
   );
 }

@@ -6,6 +6,7 @@ import {
   FieldMappingsDocument,
   type MappingFragment,
 } from "../api/operations.generated";
+import { fieldKind } from "../ui/field-types";
 import { Badge, Button, Card, Notice, When } from "../ui/parts";
 import { Problem } from "../ui/problem";
 import { FieldChoice } from "./field-choice";
@@ -28,7 +29,7 @@ export function NominatedFields({ viewer, connected }: { viewer: Viewer; connect
       </p>
       {closed && <p className="small muted">{closed}</p>}
       {error && <Problem error={error} again={refresh} />}
-      <ul className="mappings">
+      <ul className="mappings" id="nominated-fields">
         {ENTITIES.map((entity) => (
           <li key={entity}>
             <Nominated
@@ -107,7 +108,8 @@ function Present({ mapping: { fieldName, fieldKey, fieldType, health, checkedAt 
   return (
     <div className="row">
       <span>
-        {fieldName ?? fieldKey} <span className="muted">({fieldType ?? "type not known"})</span>
+        {fieldName ?? fieldKey}{" "}
+        <span className="muted">({fieldType ? fieldKind(fieldType).text : "type not known"})</span>
       </span>
       <Badge tone={tone}>{text}</Badge>
       <span className="small muted">

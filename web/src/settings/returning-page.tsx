@@ -1,6 +1,7 @@
 import { useEffect, useRef } from "react";
 import { useMutation } from "urql";
 import { ConnectDocument } from "../api/operations.generated";
+import { PageHead } from "../ui/page";
 import { Button, Card, Notice } from "../ui/parts";
 import { Problem } from "../ui/problem";
 import type { Redirect } from "./redirect";
@@ -26,10 +27,7 @@ export function ReturningPage({ redirect, onConnected, onGiveUp }: ReturningPage
   const refusal = data && "message" in data.connect ? data.connect : null;
   return (
     <div className="stack">
-      <header className="page-head">
-        <p className="muted small">Settings</p>
-        <h1>CRM connection</h1>
-      </header>
+      <PageHead title="CRM connection" above={<span className="muted">Settings</span>} />
       <Card title={refusal || error ? "The CRM was not connected" : "Completing the connection"}>
         {!refusal && !error && (
           <p role="status">The authorization is being checked. Nothing is stored before it holds.</p>

@@ -1,17 +1,22 @@
 import { useState } from "react";
 import { useIsLive } from "../api/liveness";
+import { PageHead } from "../ui/page";
 import { Badge, Loading, Notice } from "../ui/parts";
 import { Problem } from "../ui/problem";
 import { AboutAccess } from "./about-access";
 import { ConnectedAccount } from "./connected-account";
 import { Disconnect } from "./disconnect";
+import { NextSteps } from "./next-steps";
 import { NominatedFields } from "./nominated-fields";
 import { NotConnected } from "./not-connected";
 import { Reauthorize } from "./reauthorize";
+import { RunHistory } from "./run-history";
+import { SecurityEvents } from "./security-events";
 import { SyncStatus } from "./sync-status";
 import { type Connection, useSettings, type Viewer } from "./use-settings";
 import { Visibility } from "./visibility";
 import { STATE } from "./wording";
+import { Written } from "./written";
 
 /** Settings, CRM: who is bound, how the sync stands, and what may be done about it. */
 export function SettingsPage({ welcome }: { welcome: boolean }) {
@@ -19,13 +24,11 @@ export function SettingsPage({ welcome }: { welcome: boolean }) {
   const [remains, setRemains] = useState<string | null>(null);
   return (
     <div className="stack">
-      <header className="row row-apart page-head">
-        <div>
-          <p className="muted small">Settings</p>
-          <h1>CRM connection</h1>
-        </div>
-        {connection && <State connection={connection} />}
-      </header>
+      <PageHead
+        title="CRM connection"
+        above={<span className="muted">Settings</span>}
+        aside={connection && <State connection={connection} />}
+      />
       {error && <Problem error={error} again={reread} />}
       {!connection && !error && <Loading what="The connection" />}
       {connection && viewer && (
@@ -70,13 +73,21 @@ interface BodyProps {
 
 function Body({ viewer, connection, run, welcome }: BodyProps) {
   if (connection.state === "NOT_CONNECTED") return <NotConnected viewer={viewer} />;
+  const { sync } = connection;
+  const isMember = viewer.role === "MEMBER";
+  const isBeginning =
+    connection.state === "CONNECTED" && (welcome || sync.lastSuccessAt === null || sync.matching !== null);
   return (
     <>
       {connection.state === "NEEDS_REAUTHORIZATION" && <Reauthorize viewer={viewer} connection={connection} />}
       <ConnectedAccount connection={connection} welcome={welcome} />
-      <SyncStatus connection={connection} run={run} />
-      {viewer.role !== "MEMBER" && <Visibility readAt={connection.sync.lastSuccessAt} />}
+      {isBeginning && <NextSteps connection={connection} isMember={isMember} />}
+      <SyncStatus connection={connection} run={run} isMember={isMember} />
+      {!isMember && <Visibility readAt={sync.lastSuccessAt} />}
       <NominatedFields viewer={viewer} connected={connection.state === "CONNECTED"} />
+      <RunHistory latest={sync.last?.id} />
+      <Written isMember={isMember} />
+      {!isMember && <SecurityEvents />}
     </>
   );
 }

@@ -4,6 +4,7 @@ import { Gaps } from "../ui/gaps";
 import { Badge, Button, Card, Fact, Facts, Notice, When } from "../ui/parts";
 import { Problem } from "../ui/problem";
 import { Budget } from "./budget";
+import { Reconcile } from "./reconcile";
 import { SyncSteps } from "./sync-steps";
 import type { Connection } from "./use-settings";
 import { RUN_KIND, RUN_STATE } from "./wording";
@@ -11,10 +12,12 @@ import { RUN_KIND, RUN_STATE } from "./wording";
 interface SyncStatusProps {
   connection: Connection;
   run: RunFragment | null;
+  /** A full check is for owners and admins. */
+  isMember: boolean;
 }
 
 /** How fresh and how whole the copy is, and the run that is at work. */
-export function SyncStatus({ connection: { state, sync, budget }, run }: SyncStatusProps) {
+export function SyncStatus({ connection: { state, sync, budget }, run, isMember }: SyncStatusProps) {
   return (
     <Card title="Sync" aside={state === "CONNECTED" && <SyncNow running={run !== null} />}>
       {run && <Running run={run} />}
@@ -36,6 +39,7 @@ export function SyncStatus({ connection: { state, sync, budget }, run }: SyncSta
       )}
       {budget && <Budget budget={budget} />}
       <Gaps gaps={sync.gaps} />
+      {state === "CONNECTED" && !isMember && <Reconcile running={run !== null} />}
     </Card>
   );
 }

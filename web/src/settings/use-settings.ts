@@ -1,8 +1,6 @@
-import { useCallback } from "react";
-import { useQuery } from "urql";
 import { useChanges } from "../api/changes";
-import { useKept } from "../api/kept";
 import { type RunFragment, SettingsDocument, type SettingsQuery } from "../api/operations.generated";
+import { useRead, useRereads } from "../api/read";
 
 export type Viewer = SettingsQuery["viewer"];
 export type Connection = SettingsQuery["connection"];
@@ -17,10 +15,9 @@ function runningNow(read: RunFragment | null, told: RunFragment | undefined): Ru
 
 /** The connection as it is, and the run that is at work. */
 export function useSettings() {
-  const [{ data, error }, refresh] = useQuery({ query: SettingsDocument, requestPolicy: "cache-and-network" });
-  const reread = useCallback(() => refresh({ requestPolicy: "network-only" }), [refresh]);
+  const { data: shown, error, reread } = useRead(SettingsDocument, {});
   const told = useChanges(reread);
-  const shown = useKept(data);
+  useRereads(shown?.connection.sync.matching != null, reread);
   const run = shown?.connection.state === "CONNECTED" ? runningNow(shown.connection.sync.current, told) : null;
   return { viewer: shown?.viewer, connection: shown?.connection, run, error, reread };
 }

@@ -7,7 +7,7 @@ import type {
   SyncKind,
   SyncState,
 } from "../api/operations.generated";
-import type { Tone } from "../ui/parts";
+import type { Tone } from "../ui/tones";
 
 export const STATE: Record<ConnectionState, { text: string; tone: Tone }> = {
   NOT_CONNECTED: { text: "Not connected", tone: "plain" },

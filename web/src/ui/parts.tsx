@@ -1,7 +1,6 @@
 import { type ButtonHTMLAttributes, type ReactNode, useEffect, useState } from "react";
+import type { Tone } from "./tones";
 import { dateAndTime, relative } from "./words";
-
-export type Tone = "ok" | "warn" | "bad" | "info" | "plain";
 
 export function Badge({ tone, children }: { tone: Tone; children: ReactNode }) {
   return <span className={`badge tone-${tone}`}>{children}</span>;

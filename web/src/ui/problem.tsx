@@ -21,12 +21,22 @@ const causeOf = (error: CombinedError | Error): Error =>
 /** The way on is to sign in, whatever was asked for. */
 export const isSignedOut = (error: CombinedError | Error): boolean => causeOf(error) instanceof SignedOut;
 
+/**
+ * The host product may bring the person back: it is told the page's own path, and nothing of another origin.
+ * @param signInUrl as the host product gave it
+ */
+export function withReturn(signInUrl: string, { pathname, search }: Pick<Location, "pathname" | "search">): string {
+  const url = new URL(signInUrl);
+  url.searchParams.set("return_to", `${pathname}${search}`);
+  return url.href;
+}
+
 function SignInAgain({ signInUrl }: { signInUrl: string | null }) {
   return (
     <Notice tone="warn" title="You are not signed in">
       <p>Your session has ended or has not begun.</p>
       {signInUrl ? (
-        <a className="button button-main" href={signInUrl}>
+        <a className="button button-main" href={withReturn(signInUrl, window.location)}>
           Sign in
         </a>
       ) : (

@@ -1,0 +1,75 @@
+import type { Page } from "playwright-core";
+import { connect, recordMeeting, syncEnds, until } from "../support/stories";
+import { useStarted } from "../support/world";
+import { startProduct } from "./support/product";
+import { disconnected, openMeeting, openNewMeeting } from "./support/steps";
+
+const product = useStarted(startProduct);
+afterEach(() => disconnected(product));
+
+const DEAL = "Halden Freight A/S – annual licence";
+
+async function openBeforeTheConnect(title: string): Promise<{ page: Page; id: string }> {
+  const { service, simulator } = product;
+  const { id } = await recordMeeting(service, [simulator.company.stories.singleDeal.email], { title });
+  const page = await product.signIn("member");
+  await page.goto(`${service.url}/meetings/${id}`);
+  await page.getByRole("heading", { name: "No CRM is connected" }).waitFor();
+  return { page, id };
+}
+
+async function matched(id: string): Promise<void> {
+  const query = "query ($id: ID!) { meeting(id: $id) { match { status } } }";
+  await syncEnds(product.service);
+  await until("the meeting is matched", async () => {
+    const { data } = await product.service.ask<{ meeting: { match: { status: string } } }>(query, { id });
+    return data.meeting.match.status === "MATCHED";
+  });
+}
+
+test("tabs that were open before the CRM was connected show the deal by themselves", async () => {
+  const { page, id } = await openBeforeTheConnect("Before the connect");
+  const list = await page.context().newPage();
+  await list.goto(`${product.service.url}/meetings`);
+  const line = list.getByRole("listitem").filter({ hasText: "Before the connect" });
+  await line.waitFor();
+  await connect(product.service, product.simulator);
+  await matched(id);
+  await page.getByRole("region", { name: DEAL }).waitFor();
+  await line.getByText(DEAL).waitFor();
+});
+
+// Seen red with the page as it was, which listened to runs only.
+test("a deal that is chosen elsewhere is there in an open tab", async () => {
+  const { service, simulator } = product;
+  await connect(service, simulator);
+  await syncEnds(service);
+  const [tab, other] = [await product.signIn("member"), await product.signIn("admin")];
+  const title = await openNewMeeting(product, tab, [simulator.company.stories.severalDeals.email]);
+  await tab.getByRole("heading", { name: "Which deal is this meeting about?" }).waitFor();
+  await openMeeting(other, title);
+  await other.getByRole("button", { name: "Choose Baltic Mills – renewal" }).click();
+  await tab.getByRole("region", { name: "Baltic Mills – renewal" }).waitFor();
+});
+
+test("what is told while an older answer is still on its way is not missed", async () => {
+  const { page, id } = await openBeforeTheConnect("A slow answer");
+  let deliver: () => void = () => undefined;
+  const delivered = new Promise<void>((release) => {
+    deliver = release;
+  });
+  await page.route("**/graphql", async (route) => {
+    if (!route.request().postData()?.includes("query Briefing")) return route.continue();
+    const response = await route.fetch();
+    await delivered;
+    await route.fulfill({ response });
+  });
+  const asked = page.waitForRequest((request) => request.postData()?.includes("query Briefing") ?? false);
+  await connect(product.service, product.simulator);
+  await asked;
+  await matched(id);
+  // The page has been told all there is to tell by now, and has nothing but the old answer to come.
+  await page.evaluate("new Promise((done) => setTimeout(done, 2_000))");
+  deliver();
+  await page.getByRole("region", { name: DEAL }).waitFor();
+});

@@ -1,0 +1,135 @@
+import type { Page } from "playwright-core";
+import { posts } from "../support/notes";
+import { connect, syncEnds } from "../support/stories";
+import { useStarted } from "../support/world";
+import { seriousFindings } from "./support/browser";
+import { startProduct } from "./support/product";
+import { disconnected, noteForm, openMeeting, openNewMeeting } from "./support/steps";
+
+// Seen red with the page as it was, which kept typed text in the form alone.
+
+let page: Page;
+let title: string;
+
+const product = useStarted(startProduct);
+beforeAll(() => connected());
+beforeEach(async () => {
+  page = await product.signIn("member");
+  title = await openNewMeeting(product, page, [product.simulator.company.stories.singleDeal.email]);
+});
+afterEach(() => page.context().close());
+
+async function connected(): Promise<void> {
+  await connect(product.service, product.simulator);
+  await syncEnds(product.service);
+}
+
+/** Signs in where the browser stands already, as whoever the host product is told. */
+async function signInAs(name: string): Promise<void> {
+  await page.goto(product.host.url);
+  await page.getByRole("button", { name }).click();
+  await page.getByRole("heading", { level: 1 }).waitFor();
+}
+
+const TYPED = "They want it **by spring**.";
+const typed = () => noteForm(page).text.fill(TYPED);
+const shown = () => noteForm(page).text.inputValue();
+
+test("typed text is there after going to another page and back, after a reload, and in a new tab", async () => {
+  await typed();
+  await openMeeting(page, title);
+  expect(await shown()).toBe(TYPED);
+  await page.reload();
+  expect(await shown()).toBe(TYPED);
+  const other = await page.context().newPage();
+  await other.goto(page.url());
+  expect(await noteForm(other).text.inputValue()).toBe(TYPED);
+  expect(await seriousFindings(page)).toEqual([]);
+});
+
+test("each meeting has a draft of its own", async () => {
+  await typed();
+  const first = title;
+  await openNewMeeting(product, page, [product.simulator.company.stories.singleDeal.email]);
+  expect(await shown()).toBe("");
+  await noteForm(page).text.fill("Another one.");
+  await openMeeting(page, first);
+  expect(await shown()).toBe(TYPED);
+});
+
+test("a disconnect elsewhere takes nothing that was typed: it is shown, and after the next connect it can be written", async () => {
+  await typed();
+  await disconnected(product);
+  await page.getByRole("heading", { name: "No CRM is connected" }).waitFor();
+  await page.getByRole("region", { name: "Your note is kept" }).getByText(TYPED).waitFor();
+  expect(await seriousFindings(page)).toEqual([]);
+  await connected();
+  await noteForm(page).form.getByText("On Deal: ").waitFor();
+  expect(await shown()).toBe(TYPED);
+  await noteForm(page).write.click();
+  await noteForm(page).form.getByText("Written", { exact: true }).waitFor();
+  expect(posts(product.simulator)).toHaveLength(1);
+});
+
+test("who signs in again finds the text; another user of the same browser never sees it", async () => {
+  const secret = "Between you and me.";
+  await noteForm(page).text.fill(secret);
+  await page.context().clearCookies();
+  await page.reload();
+  await page.getByText("You are not signed in").first().waitFor();
+  await signInAs("Anna Admin");
+  await openMeeting(page, title);
+  expect(await shown()).toBe("");
+  expect(await page.content()).not.toContain(secret);
+  await signInAs("Max Member");
+  await openMeeting(page, title);
+  expect(await shown()).toBe(secret);
+});
+
+test("a draft is gone once its note is written, and so it is in the browser's store", async () => {
+  await typed();
+  await noteForm(page).write.click();
+  await noteForm(page).form.getByText("Written", { exact: true }).waitFor();
+  await page.reload();
+  expect(await shown()).toBe("");
+  expect(await page.evaluate("JSON.stringify([{ ...localStorage }, { ...sessionStorage }])")).toBe("[{},{}]");
+});
+
+test("two tabs of one meeting keep their own text, and what one has written is not lost to the other", async () => {
+  await typed();
+  const other = await page.context().newPage();
+  await other.goto(page.url());
+  await noteForm(other).text.fill("Of the other tab.");
+  await page.reload();
+  expect(await shown()).toBe(TYPED);
+  await noteForm(page).write.click();
+  await noteForm(page).form.getByText("Written", { exact: true }).waitFor();
+  await other.reload();
+  expect(await noteForm(other).text.inputValue()).toBe("Of the other tab.");
+});
+
+test("60,000 characters are kept like any others", async () => {
+  const long = "Long and true. ".repeat(4_000);
+  await noteForm(page).text.fill(long);
+  await page.reload();
+  expect(await shown()).toBe(long);
+});
+
+test("where the browser keeps nothing the page says so, and warns before the text would be lost", async () => {
+  await page.addInitScript({
+    content: 'Storage.prototype.setItem = () => { throw new DOMException("Full.", "QuotaExceededError"); };',
+  });
+  await page.reload();
+  await typed();
+  await noteForm(page).form.getByText("This browser cannot keep your text").waitFor();
+  expect(await seriousFindings(page)).toEqual([]);
+  const asked = page.waitForEvent("dialog");
+  const left = page.goto(product.host.url).catch(() => undefined);
+  const dialog = await asked;
+  expect(dialog.type()).toBe("beforeunload");
+  await dialog.dismiss();
+  await left;
+  expect(await shown()).toBe(TYPED);
+  await openMeeting(page, title);
+  expect(await shown()).toBe(TYPED);
+});

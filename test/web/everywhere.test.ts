@@ -1,0 +1,87 @@
+import type { Page } from "playwright-core";
+import { connect, recordMeeting, syncEnds, until } from "../support/stories";
+import { useStarted } from "../support/world";
+import { seriousFindings } from "./support/browser";
+import { startProduct } from "./support/product";
+
+const product = useStarted(startProduct);
+let meetingId = "";
+beforeAll(async () => {
+  const { service, simulator } = product;
+  await connect(service, simulator);
+  await syncEnds(service);
+  const { email } = simulator.company.stories.singleDeal;
+  const startsAt = "2026-11-20T16:58:00.000Z";
+  meetingId = (await recordMeeting(service, [email], { title: "Walk through the proposal", startsAt })).id;
+});
+
+const focused = (page: Page) => page.evaluate("document.activeElement.id || document.activeElement.textContent");
+const at = (path: string) => `${product.service.url}${path}`;
+
+test("each page has a title of its own, is read out as it comes, and takes the focus", async () => {
+  const page = await product.signIn("member");
+  expect(await page.title()).toBe("CRM connection – Meeting Intelligence");
+  for (const [link, title] of [
+    ["Meetings", "Meetings"],
+    ["Walk through the proposal", "Walk through the proposal"],
+    ["Quiet deals", "Quiet deals"],
+  ] as const) {
+    await page.getByRole("link", { name: link, exact: true }).first().press("Enter");
+    await page.getByRole("heading", { level: 1, name: title }).waitFor();
+    await until(`the title is ${title}`, async () => (await page.title()) === `${title} – Meeting Intelligence`);
+    expect(await focused(page)).toBe("main");
+    await page.locator("[aria-live=polite]").filter({ hasText: title }).waitFor();
+  }
+});
+
+test("signing in leads back to the address that was asked for, with what is in it", async () => {
+  const page = await product.openSignedOut();
+  await page.goto(at("/quiet?verdict=GHOSTED&min=1000"));
+  await page.getByRole("link", { name: "Sign in" }).click();
+  await page.getByRole("button", { name: "Max Member" }).click();
+  await page.getByRole("heading", { level: 1, name: "Quiet deals" }).waitFor();
+  expect(page.url()).toBe(at("/quiet?verdict=GHOSTED&min=1000"));
+});
+
+test.each(["https://elsewhere.example/", "//elsewhere.example/quiet", "javascript:alert(1)", "http://["])(
+  "nobody is led to %s after signing in",
+  async (returnTo) => {
+    const address = `${product.host.url}/sign-in/member?return_to=${encodeURIComponent(returnTo)}`;
+    const answer = await fetch(address, { method: "POST", redirect: "manual" });
+    expect([answer.status, answer.headers.get("location")]).toEqual([303, product.service.url]);
+  },
+);
+
+test("an address that leads nowhere is a page that says so and leads on, and is not found for programs", async () => {
+  const page = await product.signIn("member");
+  const answer = await page.goto(at("/elsewhere/and/further"));
+  expect(answer?.status()).toBe(404);
+  expect(answer?.headers()["content-security-policy"]).toContain("default-src 'none'");
+  await page.getByRole("heading", { level: 1, name: "There is no such page" }).waitFor();
+  expect(await page.title()).toBe("There is no such page – Meeting Intelligence");
+  expect(await seriousFindings(page)).toEqual([]);
+  await page.getByRole("link", { name: "Open the meetings" }).click();
+  await page.getByRole("heading", { level: 1, name: "Meetings" }).waitFor();
+  const plain = await fetch(at("/elsewhere"));
+  expect([plain.status, plain.headers.get("content-type")]).toEqual([404, "application/json; charset=utf-8"]);
+});
+
+test("figures are the browser's: its language, its days, and its zone, which is shown", async () => {
+  const page = await product.signIn("member", { locale: "de-DE", timezoneId: "Asia/Kolkata" });
+  await page.goto(at(`/meetings/${meetingId}`));
+  const begins = page.locator("time[datetime='2026-11-20T16:58:00.000Z']").first();
+  expect(await begins.textContent()).toMatch(/^20\. Nov\. 2026, 22:28 (GMT|UTC)\+5:30$/);
+  await page.getByText(/^48\.250,75\s€$/).waitFor();
+});
+
+test("the focus stays near when what had it goes", async () => {
+  const page = await product.signIn("admin");
+  const choose = page.getByRole("button", { name: "Choose a field for Deals" });
+  await choose.press("Enter");
+  await page.getByRole("button", { name: "Cancel" }).waitFor();
+  expect(await page.evaluate("document.activeElement !== document.body")).toBe(true);
+  await page.getByRole("button", { name: "Cancel" }).press("Enter");
+  await choose.waitFor();
+  const near = "document.activeElement.closest('section')?.ariaLabel === 'Fields the service may write'";
+  await until("the focus is near", () => page.evaluate<boolean>(near));
+});

@@ -1,0 +1,144 @@
+import type { Page } from "playwright-core";
+import { connect, recordMeeting, syncEnds, until } from "../support/stories";
+import { useStarted } from "../support/world";
+import { findings, screenshot } from "./support/browser";
+import { startProduct } from "./support/product";
+import { disconnected, tabTo } from "./support/steps";
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+const MINE = "anna@seller.example";
+let page: Page;
+
+/** Noon, so that no meeting of a story falls on another day. */
+const noon = (days: number) => new Date(new Date().setHours(12, 0, 0, 0) + days * DAY_MS).toISOString();
+
+const product = useStarted(startProduct);
+beforeAll(async () => {
+  const { service, simulator } = product;
+  const { singleDeal, severalDeals } = simulator.company.stories;
+  const meetings: [title: string, email: string, days: number, ownerEmail: string][] = [
+    ["Last week's call", singleDeal.email, -7, MINE],
+    ["Yesterday's call", singleDeal.email, -1, MINE],
+    ["Which of the deals?", severalDeals.email, 0, MINE],
+    ["Tomorrow's call", singleDeal.email, 1, MINE],
+    ["Next week's call", singleDeal.email, 7, "other@seller.example"],
+    ["A stranger", "curious.newcomer@somewhere-new.example", 2, MINE],
+    ["لقاء مع شركة الشمال", "curious.newcomer@somewhere-new.example", 3, MINE],
+  ];
+  for (const [title, email, days, ownerEmail] of meetings) {
+    await recordMeeting(service, [email], { title, startsAt: noon(days), ownerEmail });
+  }
+  page = await product.signIn("admin");
+  await page.getByRole("link", { name: "Meetings" }).click();
+});
+
+const titlesOf = (section: string, on = page) =>
+  on.getByRole("region", { name: section }).getByRole("heading", { level: 3 }).allTextContents();
+const line = (title: string, on = page) =>
+  on.getByRole("listitem").filter({ has: on.getByRole("link", { name: title }) });
+
+test("while no CRM is connected no meeting is said to have no deal", async () => {
+  await line("Yesterday's call").getByText("No CRM is connected").waitFor();
+  await page.getByText("No CRM is connected, so no meeting is matched to a deal").waitFor();
+  expect(await page.getByText("No deal", { exact: false }).count()).toBe(0);
+  expect(await findings(page)).toEqual([]);
+  await screenshot(page, "meetings-not-connected");
+});
+
+test("an open tab shows the deals by itself once somebody has connected elsewhere", async () => {
+  const { service, simulator } = product;
+  await connect(service, simulator);
+  await syncEnds(service);
+  await line("Yesterday's call").getByText("Halden Freight A/S – annual licence").waitFor();
+  await line("A stranger").getByText("No deal").waitFor();
+  await page.getByText(/^CRM data as of/).waitFor();
+});
+
+test("today, what comes with the next first, and what has been with the latest first", async () => {
+  expect(await titlesOf("Today")).toEqual(["Which of the deals?"]);
+  expect(await titlesOf("Upcoming")).toEqual([
+    "Tomorrow's call",
+    "A stranger",
+    "لقاء مع شركة الشمال",
+    "Next week's call",
+  ]);
+  expect(await titlesOf("Past")).toEqual(["Yesterday's call", "Last week's call"]);
+  await page.getByText(/^Times are those of /).waitFor();
+  expect(await findings(page)).toEqual([]);
+  await screenshot(page, "meetings");
+});
+
+test("tabs hold what is to be chosen and what has no deal, with how many, and stand in the address", async () => {
+  await page.getByRole("link", { name: "Needs a choice (1)" }).click();
+  await until("only that one is left", async () => (await page.getByRole("heading", { level: 3 }).count()) === 1);
+  await line("Which of the deals?").getByText("2 deals to choose from").waitFor();
+  expect(new URL(page.url()).search).toBe("?show=choice");
+  expect(await findings(page)).toEqual([]);
+  await page.getByRole("link", { name: "No deal (2)" }).click();
+  await line("A stranger").waitFor();
+  await page.reload();
+  await line("A stranger").waitFor();
+  expect(await titlesOf("Past")).toEqual([]);
+  await page.getByRole("link", { name: "All (7)" }).click();
+});
+
+test("a search and whose meetings they are narrow the list, and the counts with it", async () => {
+  await page.getByRole("searchbox", { name: "Search" }).fill("CALL");
+  await page.getByRole("link", { name: "All (4)" }).waitFor();
+  await page.getByRole("checkbox", { name: "Mine" }).check();
+  await page.getByRole("link", { name: "All (3)" }).waitFor();
+  await until("the other's is gone", async () => (await titlesOf("Upcoming")).join() === "Tomorrow's call");
+  expect(new URL(page.url()).search).toBe("?q=CALL&mine=1");
+  const other = await product.signIn("member");
+  await other.goto(`${product.service.url}/meetings`);
+  await other.getByRole("checkbox", { name: "Mine (your sign-in does not say your address)" }).waitFor();
+  expect(await findings(other)).toEqual([]);
+  await page.getByRole("searchbox", { name: "Search" }).fill("");
+  await page.getByRole("checkbox", { name: "Mine" }).uncheck();
+  await page.getByRole("link", { name: "All (7)" }).waitFor();
+});
+
+test("cancelling and deleting ask first, say what they mean, and leave the focus on the list, by keyboard alone", async () => {
+  await line("Tomorrow's call").getByRole("button", { name: "Cancel" }).press("Enter");
+  const dialog = page.getByRole("dialog");
+  await dialog.getByText("It counts as no contact with the buyer").waitFor();
+  expect(await findings(page)).toEqual([]);
+  await page.keyboard.press("Escape");
+  await dialog.waitFor({ state: "detached" });
+  await page.keyboard.press("Enter");
+  await tabTo(page, "button", "Cancel the meeting");
+  await page.keyboard.press("Enter");
+  await line("Tomorrow's call").waitFor({ state: "detached" });
+  await page.locator("[aria-live=polite]").filter({ hasText: "Tomorrow's call is cancelled" }).waitFor();
+  const isKept = () => page.evaluate<boolean>("document.activeElement.closest('main') !== null");
+  await until("the focus is on the list", isKept);
+  await page.getByRole("checkbox", { name: "Also cancelled ones" }).check();
+  await line("Tomorrow's call").getByText("Cancelled").waitFor();
+  await line("A stranger").getByRole("button", { name: "Delete" }).click();
+  await page.getByRole("button", { name: "Delete for good" }).click();
+  await line("A stranger").waitFor({ state: "detached" });
+  await page.getByRole("link", { name: "No deal (1)" }).waitFor();
+  const kept = await product.database.query(
+    "SELECT title FROM meeting WHERE title IN ('A stranger', 'Tomorrow''s call')",
+  );
+  expect(kept).toEqual([{ title: "Tomorrow's call" }]);
+});
+
+test.each([320, 380])("at %i pixels nothing hangs over the edge, dark and without motion", async (width) => {
+  const options = { viewport: { width, height: 760 }, colorScheme: "dark", reducedMotion: "reduce" } as const;
+  const phone = await product.signIn("admin", options);
+  await phone.goto(`${product.service.url}/meetings`);
+  await line("لقاء مع شركة الشمال", phone).waitFor();
+  const [content, window] = (await phone.evaluate(
+    "[document.documentElement.scrollWidth, document.documentElement.clientWidth]",
+  )) as [number, number];
+  expect(content).toBe(window);
+  expect(await findings(phone)).toEqual([]);
+});
+
+test("after a disconnect elsewhere nothing of before is shown, without a reload", async () => {
+  await disconnected(product);
+  await line("Yesterday's call").getByText("No CRM is connected").waitFor();
+  expect(await page.getByText("Halden Freight").count()).toBe(0);
+});

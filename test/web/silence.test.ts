@@ -1,0 +1,67 @@
+import type { Page } from "playwright-core";
+import { pastMeetings } from "../../demo/meetings";
+import { noJobIsDue, recordMeeting } from "../support/stories";
+import { useStarted } from "../support/world";
+import { findings, screenshot } from "./support/browser";
+import { startProduct } from "./support/product";
+import { connectThroughConsent } from "./support/steps";
+
+let page: Page;
+const product = useStarted(() => startProduct({ crm: { deals: 40 } }));
+beforeAll(async () => {
+  const { service, simulator, database } = product;
+  page = await product.signIn("admin");
+  await connectThroughConsent(page);
+  for (const { attendees, ...input } of pastMeetings(simulator.company, Date.now())) {
+    await recordMeeting(
+      service,
+      attendees.map(({ email }) => email),
+      input,
+    );
+  }
+  await noJobIsDue(database);
+});
+
+const stored = () => product.database.query("SELECT business_days, two_way_types, thresholds FROM quiet_settings");
+
+test("an admin sees what a change would do before it is made, and saving makes it", async () => {
+  await page.getByRole("link", { name: "Quiet deals" }).click();
+  await page.getByRole("link", { name: "When is a deal quiet?" }).click();
+  await page.getByText("The standard days hold for all deals.").waitFor();
+  await page.getByText("Nothing is changed.").waitFor();
+  expect(await findings(page)).toEqual([]);
+  await page.getByRole("button", { name: "Add days" }).click();
+  await page.getByRole("textbox", { name: "Days" }).fill("3000");
+  await page.getByText(/^0 deals would become quiet, \d+ deals? would stop being quiet\.$/).waitFor();
+  expect(await stored()).toEqual([]);
+  await page.getByRole("textbox", { name: "Days" }).fill("none");
+  await page.getByText("Days from 1 to 3650.").waitFor();
+  expect(await page.getByRole("button", { name: "Save" }).isDisabled()).toBe(true);
+  expect(await findings(page)).toEqual([]);
+  await page.getByRole("textbox", { name: "Days" }).fill("5");
+  await page.getByRole("combobox", { name: "Of" }).selectOption({ label: "Negotiation" });
+  await page.getByRole("checkbox", { name: "Saturdays and Sundays do not count" }).check();
+  await page.getByRole("textbox", { name: "Keys of activity types in the CRM" }).fill("demo, site_visit");
+  await page.getByText(/would become quiet/).waitFor();
+  await screenshot(page, "quiet-settings");
+  await page.getByRole("button", { name: "Save" }).click();
+  await page.getByText("Nothing is changed.").waitFor();
+  expect(await page.evaluate("document.activeElement !== document.body")).toBe(true);
+  expect(await stored()).toMatchObject([{ business_days: true, two_way_types: ["demo", "site_visit"] }]);
+  await page.reload();
+  expect(await page.getByRole("textbox", { name: "Days" }).inputValue()).toBe("5");
+});
+
+test("a member sees what holds, and why it is not theirs to change; on a small screen, too", async () => {
+  const viewport = { width: 320, height: 760 };
+  const member = await product.signIn("member", { viewport, colorScheme: "dark" });
+  await member.goto(`${product.service.url}/quiet/settings`);
+  await member.getByText("Only an owner or admin of your organization may change this").waitFor();
+  expect(await member.getByRole("textbox", { name: "Days" }).isDisabled()).toBe(true);
+  expect(await member.getByRole("button", { name: "Save" }).count()).toBe(0);
+  const [content, window] = (await member.evaluate(
+    "[document.documentElement.scrollWidth, document.documentElement.clientWidth]",
+  )) as [number, number];
+  expect(content).toBe(window);
+  expect(await findings(member)).toEqual([]);
+});

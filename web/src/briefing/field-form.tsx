@@ -1,0 +1,127 @@
+import { useQuery } from "urql";
+import { type CrmEntity, type MappingFragment, NominatedFieldDocument } from "../api/operations.generated";
+import { fieldKind } from "../ui/field-types";
+import type { Briefing } from "./briefing-page";
+import { FieldInput } from "./field-input";
+import { FieldResult } from "./field-result";
+import { asFilled, asText, type Filled, recordsOf, targetOf, unwritten, valuesOf } from "./field-values";
+import type { Target } from "./kept-notes";
+import { useDraft } from "./use-draft";
+import { useFieldWriting } from "./use-field-writing";
+import { RECORD } from "./wording";
+
+interface FieldFormProps {
+  meetingId: string;
+  slot: string;
+  mappings: readonly MappingFragment[];
+  briefing: Briefing;
+  onChange(): void;
+}
+
+/** The nominated fields of the meeting's records, each with its result. */
+export function FieldForm({ meetingId, slot, mappings, briefing, onChange }: FieldFormProps) {
+  const draft = useDraft(slot);
+  const filled = asFilled(draft.text);
+  const { writing, isLocked, send, again } = useFieldWriting(meetingId, (writes) => {
+    draft.type(asText(unwritten(filled, writes)));
+    onChange();
+  });
+  const shown = mappings.filter(({ entity }) => recordsOf(entity, briefing).length > 0);
+  if (shown.length === 0) return null;
+  const values = valuesOf(shown, filled, briefing);
+  return (
+    <form
+      className="stack field-form"
+      aria-label="Nominated fields"
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (!isLocked && values.length > 0) send(values);
+      }}
+    >
+      <h3>Nominated fields</h3>
+      {shown.map((mapping) => (
+        <Field
+          key={mapping.entity}
+          mapping={mapping}
+          records={recordsOf(mapping.entity, briefing)}
+          filled={filled[mapping.entity]}
+          isLocked={isLocked}
+          onChange={(one) => draft.type(asText({ ...filled, [mapping.entity]: one }))}
+        />
+      ))}
+      {!draft.isKept && (
+        <p className="small notice tone-warn">This browser cannot keep what you fill in until it is written.</p>
+      )}
+      {writing && <FieldResult writing={writing} mappings={mappings} onAgain={again} />}
+      <div>
+        <button type="submit" className="button" aria-busy={isLocked} disabled={values.length === 0 || isLocked}>
+          {writing?.is === "SENT" ? "Writing …" : "Write the fields"}
+        </button>
+      </div>
+    </form>
+  );
+}
+
+interface FieldProps {
+  mapping: MappingFragment;
+  records: readonly Target[];
+  filled: Filled | undefined;
+  isLocked: boolean;
+  onChange(filled: Filled): void;
+}
+
+function Field({ mapping, records, filled, isLocked, onChange }: FieldProps) {
+  const { entity, fieldKey, fieldName, fieldType, health } = mapping;
+  const name = fieldName ?? fieldKey;
+  const target = targetOf(records, filled);
+  const parts = filled?.parts ?? [];
+  const options = useOptions(entity, mapping);
+  if (health === "MISSING_IN_CRM") {
+    return (
+      <p className="small">
+        <bdi>{name}</bdi> of the {RECORD[entity]} is gone from the CRM, so nothing can be written into it. An owner or
+        admin can nominate another field.
+      </p>
+    );
+  }
+  return (
+    <div className="stack stack-tight">
+      <FieldInput
+        name={name}
+        type={fieldType}
+        options={options}
+        parts={parts}
+        isLocked={isLocked}
+        onChange={(typed) => onChange({ targetId: target?.id, parts: typed })}
+      />
+      {records.length > 1 ? (
+        <select
+          className="input"
+          aria-label={`Which ${RECORD[entity]} gets ${name}`}
+          value={target?.id ?? ""}
+          disabled={isLocked}
+          onChange={({ target: { value } }) => onChange({ targetId: value, parts })}
+        >
+          <option value="">Choose the {RECORD[entity]} …</option>
+          {records.map((record) => (
+            <option key={record.id} value={record.id}>
+              {record.name}
+            </option>
+          ))}
+        </select>
+      ) : (
+        <p className="small muted">
+          On the {RECORD[entity]} <bdi>{target?.name}</bdi>
+        </p>
+      )}
+    </div>
+  );
+}
+
+/** Asked of the CRM only for a field that has options. */
+function useOptions(entity: CrmEntity, { fieldKey, fieldType }: MappingFragment) {
+  const { input } = fieldKind(fieldType);
+  const pause = input !== "choice" && input !== "choices";
+  const [{ data }] = useQuery({ query: NominatedFieldDocument, variables: { entity }, pause });
+  return data?.connection.fields.find(({ key }) => key === fieldKey)?.options ?? [];
+}

@@ -1,0 +1,103 @@
+import { useId } from "react";
+import { fieldKind } from "../ui/field-types";
+
+interface FieldInputProps {
+  name: string;
+  type: string | null;
+  options: readonly { id: string; label: string }[];
+  parts: readonly string[];
+  isLocked: boolean;
+  onChange(parts: string[]): void;
+}
+
+/** What fills one field in, by its type. */
+export function FieldInput({ name, type, options, parts, isLocked, onChange }: FieldInputProps) {
+  const id = useId();
+  const [first = "", second = ""] = parts;
+  const { text, input } = fieldKind(type);
+  const label = (
+    <label htmlFor={id} dir="auto">
+      {name} <span className="muted small">({text})</span>
+    </label>
+  );
+  const common = { id, className: "input", disabled: isLocked, dir: "auto" } as const;
+  switch (input) {
+    case "long":
+      return (
+        <div className="field">
+          {label}
+          <textarea {...common} rows={3} value={first} onChange={({ target }) => onChange([target.value])} />
+        </div>
+      );
+    case "choice":
+      return (
+        <div className="field">
+          {label}
+          <select {...common} value={first} onChange={({ target }) => onChange(target.value ? [target.value] : [])}>
+            <option value="">Nothing chosen</option>
+            {options.map((option) => (
+              <option key={option.id} value={option.id}>
+                {option.label}
+              </option>
+            ))}
+          </select>
+        </div>
+      );
+    case "choices":
+      return (
+        <fieldset className="field plain-set" disabled={isLocked}>
+          <legend>
+            {name} <span className="muted small">({text})</span>
+          </legend>
+          {options.map((option) => (
+            <label key={option.id} className="check">
+              <input
+                type="checkbox"
+                checked={parts.includes(option.id)}
+                onChange={({ target: { checked } }) =>
+                  onChange(checked ? [...parts, option.id] : parts.filter((chosen) => chosen !== option.id))
+                }
+              />
+              {option.label}
+            </label>
+          ))}
+        </fieldset>
+      );
+    case "amount":
+    case "dates":
+    case "times": {
+      const [kind, secondName] = { amount: ["text", "currency"], dates: ["date", "until"], times: ["time", "until"] }[
+        input
+      ];
+      return (
+        <div className="field">
+          {label}
+          <div className="row pair">
+            <input {...common} type={kind} value={first} onChange={({ target }) => onChange([target.value, second])} />
+            <input
+              {...common}
+              id={`${id}-second`}
+              type={kind}
+              aria-label={`${name}: ${secondName}`}
+              placeholder={input === "amount" ? "EUR" : undefined}
+              value={second}
+              onChange={({ target }) => onChange([first, target.value])}
+            />
+          </div>
+        </div>
+      );
+    }
+    default:
+      return (
+        <div className="field">
+          {label}
+          <input
+            {...common}
+            type={input === "date" || input === "time" ? input : "text"}
+            value={first}
+            onChange={({ target }) => onChange([target.value])}
+          />
+        </div>
+      );
+  }
+}

@@ -1,0 +1,54 @@
+import type { MappingFragment } from "../api/operations.generated";
+import { Badge, Notice } from "../ui/parts";
+import { isSignedOut, Problem } from "../ui/problem";
+import { recordOf } from "./receipts";
+import type { FieldWriting } from "./use-field-writing";
+import { RECORD, WRITE_STATE } from "./wording";
+
+interface ResultProps {
+  writing: FieldWriting;
+  mappings: readonly MappingFragment[];
+  onAgain(): void;
+}
+
+/** What became of each value, or what is known meanwhile. */
+export function FieldResult({ writing, mappings, onAgain }: ResultProps) {
+  if (writing.is === "SENT") return null;
+  if (writing.is === "REFUSED") return <Notice tone="bad" title={writing.message} />;
+  if (writing.is === "STOPPED") return <Problem error={writing.error} again={onAgain} />;
+  if (writing.is === "LOST") {
+    if (writing.error && isSignedOut(writing.error)) return <Problem error={writing.error} />;
+    return (
+      <Notice tone="warn" title="We do not know yet whether the fields were written">
+        <p>The same is asked again until an answer comes. However often it arrives, it is written once.</p>
+      </Notice>
+    );
+  }
+  return (
+    <div role="status">
+      <ul className="list">
+        {writing.writes.map((write) => {
+          const { id, entity, state, error } = write;
+          const record = recordOf(write);
+          const field = mappings.find((mapping) => mapping.entity === entity);
+          return (
+            <li key={id} className="list-line">
+              <div>
+                <bdi>{field?.fieldName ?? write.fieldKey}</bdi> of{" "}
+                {record?.crmUrl ? (
+                  <a href={record.crmUrl} target="_blank" rel="noreferrer" dir="auto">
+                    {record.name}
+                  </a>
+                ) : (
+                  `the ${RECORD[entity]}`
+                )}
+                {error && <p className="small">{error.message}</p>}
+              </div>
+              <Badge tone={WRITE_STATE[state].tone}>{WRITE_STATE[state].text}</Badge>
+            </li>
+          );
+        })}
+      </ul>
+    </div>
+  );
+}

@@ -1,0 +1,60 @@
+import type { BriefingQuery, CrmEntity, FieldValueInput, MappingFragment } from "../api/operations.generated";
+import { valueFrom } from "../ui/field-types";
+import type { Target } from "./kept-notes";
+
+type Briefing = NonNullable<NonNullable<BriefingQuery["meeting"]>["briefing"]>;
+
+/** What was filled in for the nominated field of one kind of record. */
+export interface Filled {
+  /** Of several records the one that was chosen. */
+  targetId?: string;
+  parts: string[];
+}
+export type FilledFields = Partial<Record<CrmEntity, Filled>>;
+
+/** The records of a briefing that a field of their kind can be written on. */
+export function recordsOf(entity: CrmEntity, { deal, persons, organizations }: Briefing): Target[] {
+  if (entity === "DEAL") return deal ? [{ id: deal.id, name: deal.title }] : [];
+  return (entity === "PERSON" ? persons : organizations).map(({ id, name }) => ({ id, name }));
+}
+
+/** Which record is meant: the only one, or the chosen one while it still belongs to the meeting. */
+export function targetOf(records: readonly Target[], filled: Filled | undefined): Target | null {
+  const [only, ...others] = records;
+  if (only && others.length === 0) return only;
+  return records.find(({ id }) => id === filled?.targetId) ?? null;
+}
+
+/** The values to send: of every field that is filled in whole, and whose record is known. */
+export function valuesOf(
+  mappings: readonly MappingFragment[],
+  filled: FilledFields,
+  briefing: Briefing,
+): FieldValueInput[] {
+  return mappings.flatMap(({ entity, fieldType }) => {
+    const value = valueFrom(fieldType, filled[entity]?.parts ?? []);
+    const target = targetOf(recordsOf(entity, briefing), filled[entity]);
+    return value !== undefined && target ? [{ entity, targetId: target.id, value }] : [];
+  });
+}
+
+/** What stays to be written after a report: nothing of what is written, or may be. */
+export function unwritten(filled: FilledFields, writes: readonly { entity: CrmEntity; state: string }[]): FilledFields {
+  const failed = new Set(writes.filter(({ state }) => state === "FAILED").map(({ entity }) => entity));
+  const sent = new Set(writes.map(({ entity }) => entity));
+  const entries = Object.entries(filled) as [CrmEntity, Filled][];
+  return Object.fromEntries(entries.filter(([entity]) => !sent.has(entity) || failed.has(entity)));
+}
+
+export const asText = (filled: FilledFields): string => (Object.keys(filled).length > 0 ? JSON.stringify(filled) : "");
+
+/** @param text of a draft; another version of the page may have kept something else */
+export function asFilled(text: string): FilledFields {
+  try {
+    const kept = JSON.parse(text) as Record<string, Partial<Filled> | null>;
+    const isWhole = ([, one]: [string, Partial<Filled> | null]) => Array.isArray(one?.parts);
+    return Object.fromEntries(Object.entries(kept).filter(isWhole));
+  } catch {
+    return {};
+  }
+}

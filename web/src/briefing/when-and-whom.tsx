@@ -1,0 +1,40 @@
+import { Badge, When } from "../ui/parts";
+import { counted, dayOf, time, timeAndZone } from "../ui/words";
+import type { Meeting } from "./briefing-page";
+
+/** Named in the heading; who else comes is in the list of people. */
+const NAMED = 3;
+
+/** When the meeting is and with whom, in two lines. */
+export function WhenAndWhom({ meeting }: { meeting: Meeting }) {
+  const { startsAt, endsAt, cancelledAt, owner, ownerEmail } = meeting;
+  return (
+    <>
+      <p>
+        {cancelledAt && (
+          <>
+            <Badge tone="warn">Cancelled</Badge>{" "}
+          </>
+        )}
+        <strong>
+          <time dateTime={startsAt}>
+            {dayOf(startsAt)}, {endsAt ? `${time(startsAt)}–${timeAndZone(endsAt)}` : timeAndZone(startsAt)}
+          </time>
+        </strong>
+        , <When at={startsAt} />
+      </p>
+      <p>
+        With <bdi>{namesOf(meeting.attendees)}</bdi>; held by <bdi>{owner?.name ?? ownerEmail}</bdi>
+      </p>
+    </>
+  );
+}
+
+/** The buyers by name, and how many more there are. */
+export function namesOf(attendees: readonly Pick<Meeting["attendees"][number], "name" | "email" | "side">[]): string {
+  const buyers = attendees.filter(({ side }) => side === "BUYER").map(({ name, email }) => name ?? email);
+  if (buyers.length === 0) return "nobody from the customer's side";
+  const more = buyers.length - NAMED;
+  const named = buyers.slice(0, NAMED).join(", ");
+  return more > 0 ? `${named} and ${counted(more, "other")}` : named;
+}

@@ -1,0 +1,87 @@
+import { useCallback, useState } from "react";
+import { useQuery } from "urql";
+import { useChanges, useMatches } from "../api/changes";
+import { useKept } from "../api/kept";
+import { type MeetingFilter, type MeetingOrder, MeetingsDocument } from "../api/operations.generated";
+import { Button, Card, Loading } from "../ui/parts";
+import { Problem } from "../ui/problem";
+import { MeetingLine } from "./meeting-line";
+import type { Section } from "./wishes";
+
+interface SectionProps {
+  name: Section["name"];
+  filter: MeetingFilter;
+  orderBy: MeetingOrder;
+  onChanged(): void;
+}
+
+const NOTHING: Record<Section["name"], string> = {
+  Today: "No meeting today.",
+  Upcoming: "No meeting is ahead.",
+  Past: "No meeting has been.",
+};
+
+/** Meetings of one time. Each page stays where it is while newer ones are read. */
+export function MeetingSection(props: SectionProps) {
+  const [pages, setPages] = useState<(string | null)[]>([null]);
+  return (
+    <Card title={props.name}>
+      {pages.map((after, index) => (
+        <Page
+          key={after}
+          {...props}
+          after={after}
+          onMore={index === pages.length - 1 ? (cursor) => setPages([...pages, cursor]) : undefined}
+        />
+      ))}
+    </Card>
+  );
+}
+
+interface PageProps extends SectionProps {
+  after: string | null;
+  /** Absent where what follows is shown already. */
+  onMore: ((cursor: string) => void) | undefined;
+}
+
+function Page({ name, filter, orderBy, after, onMore, onChanged }: PageProps) {
+  const [{ data, error }, refresh] = useQuery({
+    query: MeetingsDocument,
+    variables: { after, filter, orderBy },
+    requestPolicy: "cache-and-network",
+  });
+  const reread = useCallback(() => refresh({ requestPolicy: "network-only" }), [refresh]);
+  useChanges(reread);
+  useMatches(reread);
+  const shown = useKept(data);
+  if (!shown) return error ? <Problem error={error} again={reread} /> : <Loading what={name} />;
+  const { nodes, pageInfo } = shown.meetings;
+  const { endCursor } = pageInfo;
+  const changed = () => {
+    reread();
+    onChanged();
+  };
+  if (nodes.length === 0 && after === null) return <p className="muted">{NOTHING[name]}</p>;
+  return (
+    <>
+      <ul className="list">
+        {nodes.map((meeting) => (
+          <MeetingLine
+            key={meeting.id}
+            meeting={meeting}
+            connection={shown.connection}
+            isToday={name === "Today"}
+            onChanged={changed}
+          />
+        ))}
+      </ul>
+      {onMore && pageInfo.hasNextPage && endCursor && (
+        <div>
+          <Button aria-label={`Show more: ${name}`} onClick={() => onMore(endCursor)}>
+            Show more
+          </Button>
+        </div>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,52 @@
+import { useEffect, useEffectEvent, useId, useState } from "react";
+import type { Wishes } from "./wishes";
+
+/** Whoever types is not asked about each letter. */
+const TYPING_MS = 300;
+
+interface NarrowingProps {
+  wishes: Wishes;
+  /** The host product says which address the viewer has; without it nobody's meetings are theirs. */
+  hasEmail: boolean;
+  onWish(changed: Partial<Wishes>): void;
+}
+
+/** Fewer meetings: by a word, and by whose they are. */
+export function Narrowing({ wishes: { search, mine, cancelled }, hasEmail, onWish }: NarrowingProps) {
+  const id = useId();
+  const [typed, setTyped] = useState(search);
+  const settle = useEffectEvent(() => typed !== search && onWish({ search: typed }));
+  useEffect(() => {
+    const timer = setTimeout(settle, typed === "" ? 0 : TYPING_MS);
+    return () => clearTimeout(timer);
+  }, [typed]);
+  return (
+    <search className="filters" aria-label="Find meetings">
+      <div className="field">
+        <label htmlFor={id}>Search</label>
+        <input
+          id={id}
+          className="input"
+          type="search"
+          dir="auto"
+          placeholder="Title, person or address"
+          value={typed}
+          onChange={({ target }) => setTyped(target.value)}
+        />
+      </div>
+      <label className="row check">
+        <input
+          type="checkbox"
+          checked={mine}
+          disabled={!hasEmail}
+          onChange={({ target }) => onWish({ mine: target.checked })}
+        />
+        {hasEmail ? "Mine" : "Mine (your sign-in does not say your address)"}
+      </label>
+      <label className="row check">
+        <input type="checkbox" checked={cancelled} onChange={({ target }) => onWish({ cancelled: target.checked })} />
+        Also cancelled ones
+      </label>
+    </search>
+  );
+}

@@ -1,0 +1,32 @@
+import { type ReactNode, useState } from "react";
+import { Button, Card } from "../ui/parts";
+
+/** The API's longest page: who needs more looks there. */
+const STEPS = [10, 30, 100] as const;
+
+interface FoldedProps {
+  title: string;
+  about: string;
+  /** Read when it is opened, and so many entries of it. */
+  children(first: number, more: (hasMore: boolean) => ReactNode): ReactNode;
+}
+
+/** A list that few look at: it is read when somebody does. */
+export function Folded({ title, about, children }: FoldedProps) {
+  const [isOpen, setOpen] = useState(false);
+  const [step, setStep] = useState(0);
+  const more = (hasMore: boolean) => (
+    <div>
+      {hasMore && step < STEPS.length - 1 && <Button onClick={() => setStep(step + 1)}>Show more</Button>}
+      {hasMore && step === STEPS.length - 1 && <p className="small muted">Older ones are in the API.</p>}
+    </div>
+  );
+  return (
+    <Card title={title}>
+      <details onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
+        <summary>{about}</summary>
+        {isOpen && <div className="stack folded">{children(STEPS[step] ?? STEPS[0], more)}</div>}
+      </details>
+    </Card>
+  );
+}

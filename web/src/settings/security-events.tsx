@@ -1,0 +1,64 @@
+import type { ReactNode } from "react";
+import { type AuditAction, SecurityEventsDocument } from "../api/operations.generated";
+import { useRead } from "../api/read";
+import { Badge, Loading } from "../ui/parts";
+import { Problem } from "../ui/problem";
+import { dateAndTime } from "../ui/words";
+import { Folded } from "./folded";
+
+const ACTION: Record<AuditAction, string> = {
+  CONSENT_STARTED: "Went to the CRM's consent page",
+  CONSENT_COMPLETED: "Came back with the CRM's consent",
+  CONSENT_REJECTED: "The CRM's consent was not accepted",
+  CONNECTED: "Connected the CRM",
+  REAUTHORIZED: "Authorized again",
+  NEEDS_REAUTHORIZATION: "The CRM no longer accepted the authorization",
+  DISCONNECTED: "Disconnected the CRM",
+  FIELD_MAPPING_SET: "Nominated a field",
+  FIELD_MAPPING_CLEARED: "Took a nominated field back",
+  SYNC_REQUESTED: "Asked for a sync",
+  DEAL_CHOSEN: "Chose a meeting's deal, or took that back",
+  DEAL_SNOOZED: "Snoozed a deal, or ended that",
+  MEETING_DELETED: "Deleted a meeting",
+  QUIET_SETTINGS_SET: "Changed the settings of silence",
+  POLICY_REFUSED: "Tried what role or plan do not allow",
+  KEYS_ROTATED: "Stored tokens were sealed with another key",
+  PERSON_EXPORTED: "Exported what is held about a person",
+  PERSON_ERASED: "Erased what was held about a person",
+  TENANT_ERASED: "Erased everything of the organization",
+};
+
+/** For owners and admins: who did what, and what came of it. */
+export function SecurityEvents() {
+  return (
+    <Folded title="Security events" about="Show who did what">
+      {(first, more) => <Events first={first} more={more} />}
+    </Folded>
+  );
+}
+
+function Events({ first, more }: { first: number; more: (hasMore: boolean) => ReactNode }) {
+  const { data, error, reread } = useRead(SecurityEventsDocument, { first });
+  if (!data) return error ? <Problem error={error} again={reread} /> : <Loading what="The list of events" />;
+  const { nodes, pageInfo } = data.auditEvents;
+  return (
+    <>
+      <ul className="list">
+        {nodes.map(({ at, action, refused, code, userId, role }) => (
+          <li key={`${at} ${action} ${userId}`} className="list-line">
+            <div>
+              <p>{ACTION[action]}</p>
+              <p className="small muted">
+                <time dateTime={at}>{dateAndTime(at)}</time>, by {userId ? <bdi>{userId}</bdi> : "the service itself"}
+                {role && ` (${role.toLowerCase()})`}
+                {code && <span className="breakable">, {code}</span>}
+              </p>
+            </div>
+            {refused && <Badge tone="warn">Refused</Badge>}
+          </li>
+        ))}
+      </ul>
+      {more(pageInfo.hasNextPage)}
+    </>
+  );
+}

@@ -1,0 +1,100 @@
+import { useCallback, useState } from "react";
+import { useMutation, useQuery } from "urql";
+import { Link } from "wouter";
+import { useChanges } from "../api/changes";
+import { useKept } from "../api/kept";
+import { SetSilenceDocument, SilenceDocument, type SilenceQuery } from "../api/operations.generated";
+import { announce } from "../ui/announcing";
+import { PageHead } from "../ui/page";
+import { Button, Card, Loading, Notice } from "../ui/parts";
+import { Problem } from "../ui/problem";
+import { counted, number } from "../ui/words";
+import { type Draft, draftOf, inputOf, isSound } from "./draft";
+import { Preview } from "./preview";
+import { ActivityTypes, Calendar } from "./rules";
+import { Thresholds } from "./thresholds";
+
+/** When a deal counts as quiet, as the organization has it; owners and admins may change it. */
+export function SilencePage() {
+  const [{ data, error }, refresh] = useQuery({ query: SilenceDocument, requestPolicy: "cache-and-network" });
+  const reread = useCallback(() => refresh({ requestPolicy: "network-only" }), [refresh]);
+  useChanges(reread);
+  const shown = useKept(data);
+  return (
+    <div className="stack">
+      <PageHead title="When is a deal quiet?" above={<Link href="/quiet">Quiet deals</Link>} />
+      {error && <Problem error={error} again={reread} />}
+      {!shown && !error && <Loading what="The settings" />}
+      {shown && <Rejudging progress={shown.quietSettings.rejudging} />}
+      {shown && <Form shown={shown} onSaved={reread} />}
+    </div>
+  );
+}
+
+function Rejudging({ progress }: { progress: SilenceQuery["quietSettings"]["rejudging"] }) {
+  if (!progress) return null;
+  return (
+    <Notice
+      tone="info"
+      title={`Judging by the new settings: ${number(progress.done)} of ${counted(progress.total, "deal")}`}
+    >
+      <p>Until that is done the board counts by the settings before.</p>
+    </Notice>
+  );
+}
+
+/** What was saved is compared with, so that leaving a form as it was asks for nothing. */
+function Form({ shown, onSaved }: { shown: SilenceQuery; onSaved(): void }) {
+  const { viewer, connection, quietSettings } = shown;
+  const saved = draftOf(quietSettings);
+  const [changed, change] = useState<Draft | null>(null);
+  const draft = changed ?? saved;
+  const [{ fetching, data, error }, set] = useMutation(SetSilenceDocument);
+  const refusal = data && "message" in data.setQuietSettings ? data.setQuietSettings.message : null;
+  const mayChange = viewer.role !== "MEMBER";
+  const isChanged = JSON.stringify(inputOf(draft)) !== JSON.stringify(inputOf(saved));
+  const save = async () => {
+    const { data: answer } = await set({ input: inputOf(draft) });
+    if (!answer || !("settings" in answer.setQuietSettings)) return;
+    announce("The settings are saved. Deals are judged by them now.");
+    onSaved();
+    change(null);
+  };
+  const wish = (part: Partial<Draft>) => change({ ...draft, ...part });
+  return (
+    <div className="columns">
+      <fieldset className="stack plain-set" disabled={!mayChange}>
+        <legend className="visually-hidden">Settings of silence</legend>
+        {!mayChange && (
+          <Notice tone="info" title="Only an owner or admin of your organization may change this">
+            <p>You see what holds now.</p>
+          </Notice>
+        )}
+        <Thresholds lines={draft.lines} pipelines={connection.pipelines} onChange={(lines) => wish({ lines })} />
+        <Calendar draft={draft} onWish={wish} />
+        <ActivityTypes draft={draft} onWish={wish} />
+      </fieldset>
+      <aside className="stack" aria-label="What the change would do">
+        {mayChange && (
+          <Card title="What the change would do">
+            {isChanged && isSound(draft) ? (
+              <Preview draft={draft} />
+            ) : (
+              <p className="muted">{isChanged ? "Mend what is marked first." : "Nothing is changed."}</p>
+            )}
+            {refusal && <Notice tone="bad" title={refusal} />}
+            {error && <Problem error={error} />}
+            <div className="row">
+              <Button look="main" busy={fetching} disabled={!isChanged || !isSound(draft)} onClick={save}>
+                Save
+              </Button>
+              <Button disabled={!isChanged} onClick={() => change(null)}>
+                Undo changes
+              </Button>
+            </div>
+          </Card>
+        )}
+      </aside>
+    </div>
+  );
+}

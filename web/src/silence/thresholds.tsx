@@ -1,0 +1,105 @@
+import { useId } from "react";
+import type { QuietReasonCode, SilenceQuery } from "../api/operations.generated";
+import { Choice } from "../ui/choice";
+import { Button, Card } from "../ui/parts";
+import { faultOf, type Line, REASONS } from "./draft";
+
+type Pipelines = SilenceQuery["connection"]["pipelines"];
+
+interface ThresholdsProps {
+  lines: readonly Line[];
+  pipelines: Pipelines;
+  onChange(lines: readonly Line[]): void;
+}
+
+/** After how many days what counts; where nothing is said, the standard days do. */
+export function Thresholds({ lines, pipelines, onChange }: ThresholdsProps) {
+  const add = () =>
+    onChange([...lines, { key: crypto.randomUUID(), scope: "", code: "NO_RECENT_ACTIVITY", days: "14" }]);
+  return (
+    <Card title="After how many days">
+      {lines.length === 0 && <p className="muted">The standard days hold for all deals.</p>}
+      <ul className="choices">
+        {lines.map((line) => (
+          <li key={line.key} className="choice">
+            <Threshold
+              line={line}
+              fault={faultOf(line, lines)}
+              pipelines={pipelines}
+              onChange={(part) => onChange(lines.map((one) => (one === line ? { ...line, ...part } : one)))}
+              onRemove={() => onChange(lines.filter((one) => one !== line))}
+            />
+          </li>
+        ))}
+      </ul>
+      <div>
+        <Button onClick={add}>Add days</Button>
+      </div>
+    </Card>
+  );
+}
+
+interface ThresholdProps {
+  line: Line;
+  fault: string | null;
+  pipelines: Pipelines;
+  onChange(part: Partial<Line>): void;
+  onRemove(): void;
+}
+
+function Threshold({ line: { scope, code, days }, fault, pipelines, onChange, onRemove }: ThresholdProps) {
+  const id = useId();
+  return (
+    <div className="filters">
+      <Choice
+        name="When"
+        value={code}
+        onChoose={(chosen) => onChange({ code: REASONS.find((one) => one.code === chosen)?.code ?? code })}
+      >
+        {REASONS.map((reason) => (
+          <option key={reason.code} value={reason.code}>
+            {reason.text}
+          </option>
+        ))}
+      </Choice>
+      <div className="field days">
+        <label htmlFor={id}>Days</label>
+        <input
+          id={id}
+          className="input"
+          inputMode="numeric"
+          value={days}
+          aria-invalid={fault !== null}
+          aria-describedby={`${id}-fault`}
+          onChange={({ target }) => onChange({ days: target.value })}
+        />
+      </div>
+      <Scope scope={scope} pipelines={pipelines} onChange={onChange} />
+      <Button aria-label={`Remove: ${nameOf(code)} ${days} days`} onClick={onRemove}>
+        Remove
+      </Button>
+      <span id={`${id}-fault`} className="small fault" aria-live="polite">
+        {fault}
+      </span>
+    </div>
+  );
+}
+
+const nameOf = (code: QuietReasonCode) => REASONS.find((reason) => reason.code === code)?.text ?? code;
+
+function Scope({ scope, pipelines, onChange }: Pick<ThresholdProps, "pipelines" | "onChange"> & { scope: string }) {
+  return (
+    <Choice name="Of" value={scope} none="All deals" onChoose={(chosen) => onChange({ scope: chosen ?? "" })}>
+      {pipelines.map((pipeline) => (
+        <optgroup key={pipeline.id} label={pipeline.name}>
+          <option value={`pipeline ${pipeline.id}`}>{pipeline.name}, all stages</option>
+          {pipeline.stages.map((stage) => (
+            <option key={stage.id} value={`stage ${stage.id}`}>
+              {stage.name}
+            </option>
+          ))}
+        </optgroup>
+      ))}
+    </Choice>
+  );
+}

@@ -1,0 +1,49 @@
+/** How people fill a custom field in. */
+interface FieldKind {
+  text: string;
+  input: "line" | "long" | "date" | "time" | "choice" | "choices" | "dates" | "times" | "amount";
+}
+
+/** By the CRM's word for the type; a type that is not here is a line of text. */
+const KINDS: Readonly<Record<string, FieldKind>> = {
+  varchar: { text: "Text", input: "line" },
+  varchar_auto: { text: "Text with suggestions", input: "line" },
+  text: { text: "Long text", input: "long" },
+  phone: { text: "Phone number", input: "line" },
+  address: { text: "Address", input: "line" },
+  double: { text: "Number", input: "line" },
+  int: { text: "Whole number", input: "line" },
+  monetary: { text: "Amount of money", input: "amount" },
+  date: { text: "Date", input: "date" },
+  daterange: { text: "From one date to another", input: "dates" },
+  time: { text: "Time of day", input: "time" },
+  timerange: { text: "From one time of day to another", input: "times" },
+  enum: { text: "One of several options", input: "choice" },
+  set: { text: "Any of several options", input: "choices" },
+  user: { text: "User of the CRM", input: "line" },
+  org: { text: "Organization of the CRM", input: "line" },
+  people: { text: "Person of the CRM", input: "line" },
+};
+
+const OTHER: FieldKind = { text: "Another type", input: "line" };
+
+export const fieldKind = (type: string | null): FieldKind => KINDS[type ?? ""] ?? OTHER;
+
+/**
+ * What is sent for what was filled in; undefined while that is nothing, or only a part of it.
+ * @param parts one text, the two of a range or an amount, or the ids of the chosen options
+ */
+export function valueFrom(type: string | null, parts: readonly string[]): unknown {
+  const [first = "", second = ""] = parts.map((part) => part.trim());
+  switch (fieldKind(type).input) {
+    case "choices":
+      return parts.length > 0 ? parts : undefined;
+    case "amount":
+      return first && second ? { value: first, currency: second.toUpperCase() } : undefined;
+    case "dates":
+    case "times":
+      return first && second ? { value: first, until: second } : undefined;
+    default:
+      return first || undefined;
+  }
+}
