@@ -64,7 +64,9 @@ function Announcer() {
   const said = useAnnounced();
   return (
     <div className="visually-hidden" aria-live="polite">
-      {said}
+      {said.map(({ id, text }) => (
+        <p key={id}>{text}</p>
+      ))}
     </div>
   );
 }

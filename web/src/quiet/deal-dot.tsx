@@ -1,9 +1,8 @@
 import { type KeyboardEvent, useRef, useState } from "react";
 import { VERDICT } from "../ui/tones";
-import { counted } from "../ui/words";
 import type { Dot } from "./chart-layout";
 import { Mark } from "./marks";
-import type { QuietDeal } from "./silence";
+import { type QuietDeal, silenceOf } from "./silence";
 
 /** Wide and high in pixels: as much as a finger needs. */
 export const DOT = 24;
@@ -40,9 +39,9 @@ interface DealDotProps {
   onOpen(deal: QuietDeal): void;
 }
 
-export function DealDot({ dot: { deal, days }, isStop, onFocus, onStep, hold, onOpen }: DealDotProps) {
+export function DealDot({ dot: { deal }, isStop, onFocus, onStep, hold, onOpen }: DealDotProps) {
   const { verdict } = deal.quiet;
-  const name = `${deal.title}: ${VERDICT[verdict].text.toLowerCase()}, ${counted(days, "day")}`;
+  const name = `${deal.title}: ${VERDICT[verdict].text.toLowerCase()}, ${silenceOf(deal.quiet).days}`;
   const pressed = (event: KeyboardEvent) => {
     const by = STEPS[event.key];
     if (by === undefined) return;

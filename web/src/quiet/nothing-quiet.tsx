@@ -1,9 +1,11 @@
 import { Link } from "wouter";
+import type { FreshnessFragment } from "../api/operations.generated";
+import { isStale } from "../ui/freshness";
 import { Empty } from "../ui/parts";
 
 /** Why the board is empty, and the way on. */
-export function NothingQuiet({ connected, narrowed }: { connected: boolean; narrowed: boolean }) {
-  if (!connected) {
+export function NothingQuiet({ connection, narrowed }: { connection: FreshnessFragment; narrowed: boolean }) {
+  if (connection.state === "NOT_CONNECTED") {
     return (
       <Empty title="No CRM is connected">
         <p className="muted">Whether a deal has gone quiet is judged from what the CRM knows.</p>
@@ -19,6 +21,16 @@ export function NothingQuiet({ connected, narrowed }: { connected: boolean; narr
         <p className="muted">Deals that others have may be quiet nevertheless.</p>
         <Link href="/quiet" className="button">
           Show all quiet deals
+        </Link>
+      </Empty>
+    );
+  }
+  if (isStale(connection.sync.lastSuccessAt, Date.now())) {
+    return (
+      <Empty title="Whether deals have gone quiet is not known">
+        <p className="muted">The copy of the CRM's data is too old to say it of any deal.</p>
+        <Link href="/quiet?verdict=UNKNOWN" className="button">
+          Show the open deals
         </Link>
       </Empty>
     );

@@ -1,6 +1,7 @@
 import { useEffect, useEffectEvent, useState } from "react";
 import { useQuery } from "urql";
 import { Link, useSearch, useSearchParams } from "wouter";
+import { useChanges } from "../api/changes";
 import { QuietChoicesDocument } from "../api/operations.generated";
 import { announce } from "../ui/announcing";
 import { Freshness, Staleness } from "../ui/freshness";
@@ -22,7 +23,8 @@ export function QuietPage() {
   const wishes = readWishes(useSearch());
   const [, setSearch] = useSearchParams();
   const wish = (changed: Partial<Wishes>) => setSearch(writeWishes({ ...wishes, ...changed }), { replace: true });
-  const [{ data: choices }] = useQuery({ query: QuietChoicesDocument });
+  const [{ data: choices }, rereadChoices] = useQuery({ query: QuietChoicesDocument });
+  useChanges(() => rereadChoices({ requestPolicy: "network-only" }));
   const [currencies, setCurrencies] = useState<readonly string[]>([]);
   return (
     <div className="stack">
@@ -62,8 +64,11 @@ function Board({ wishes, onSeen }: BoardProps) {
   const told = useEffectEvent(onSeen);
   useEffect(() => {
     if (board) told(board.deals.flatMap(({ value }) => value?.currency ?? []));
-    if (board) announce(headline(board));
   }, [board]);
+  const said = board && headline(board);
+  useEffect(() => {
+    if (said) announce(said);
+  }, [said]);
   if (!board) return error ? <Problem error={error} again={reread} /> : <Loading what="The board" />;
   const { connection, deals, hasMore } = board;
   return (
@@ -71,7 +76,7 @@ function Board({ wishes, onSeen }: BoardProps) {
       {error && <Problem error={error} again={reread} />}
       <Staleness connection={connection} />
       {deals.length === 0 ? (
-        <NothingQuiet connected={connection.state !== "NOT_CONNECTED"} narrowed={isNarrowed(wishes)} />
+        <NothingQuiet connection={connection} narrowed={isNarrowed(wishes)} />
       ) : (
         <Card title={headline(board)} aside={<Freshness connection={connection} />}>
           <QuietChart deals={deals} onOpen={open} />

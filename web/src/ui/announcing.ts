@@ -1,8 +1,17 @@
 import { useSyncExternalStore } from "react";
 
-/** What is read out next to whoever does not see the page change. */
+interface Announcement {
+  id: number;
+  text: string;
+}
+
+/** As many as may come at once: what a screen reader has not begun yet is not taken away by the next. */
+const KEPT = 3;
+
+/** What is read out to whoever does not see the page change. */
 class Announcements {
-  private said = "";
+  private said: readonly Announcement[] = [];
+  private count = 0;
   private readonly listeners = new Set<() => void>();
 
   readonly subscribe = (listener: () => void): (() => void) => {
@@ -10,11 +19,11 @@ class Announcements {
     return () => this.listeners.delete(listener);
   };
 
-  readonly latest = (): string => this.said;
+  readonly latest = (): readonly Announcement[] => this.said;
 
   say(text: string): void {
-    // The same words again are only read out where they differ for the browser.
-    this.said = text === this.said ? `${text}\u00a0` : text;
+    this.count += 1;
+    this.said = [...this.said, { id: this.count, text }].slice(-KEPT);
     for (const listener of this.listeners) listener();
   }
 }
@@ -24,4 +33,5 @@ const announcements = new Announcements();
 /** Says what an action has done, where no notice that reads itself out says it. */
 export const announce = (text: string): void => announcements.say(text);
 
-export const useAnnounced = (): string => useSyncExternalStore(announcements.subscribe, announcements.latest);
+export const useAnnounced = (): readonly Announcement[] =>
+  useSyncExternalStore(announcements.subscribe, announcements.latest);

@@ -14,8 +14,8 @@ export function Freshness({ connection, asOf }: { connection: FreshnessFragment;
   const { state, sync } = connection;
   const known = asOf === undefined ? sync.lastSuccessAt : asOf;
   return (
-    <p className="small muted" role="status">
-      {!live && "Reconnecting for live updates … "}
+    <p className="small muted">
+      <span role="status">{!live && "Reconnecting for live updates … "}</span>
       {state !== "NOT_CONNECTED" && (known ? <AsOf at={known} /> : "The CRM has not been read to the end yet.")}
       {sync.matching && (
         <>

@@ -24,9 +24,6 @@ const STEPS: [unit: Intl.RelativeTimeFormatUnit, seconds: number][] = [
   ["second", 1],
 ];
 
-/** The language that figures are written in, for the `lang` of what holds them. */
-export const figuresLanguage: string = NUMBER.resolvedOptions().locale;
-
 /** "20 Nov 2026, 17:58 CET": the zone is never left to be guessed. */
 export const dateAndTime = (instant: string): string => DATE_AND_TIME.format(new Date(instant));
 /** "17:58", where the zone is said beside it. */
