@@ -17,6 +17,7 @@ import { CrmStops } from "./connections/crm-stops";
 import { FieldMappings } from "./connections/field-mappings";
 import { Grants } from "./connections/grants";
 import { sweepChanges } from "./connections/journal";
+import { CONFIRM_GRANT, Uninstalls } from "./connections/uninstalls";
 import { CrmApi } from "./crm/api";
 import { CrmHttp } from "./crm/http";
 import { CrmOAuth } from "./crm/oauth";
@@ -170,6 +171,7 @@ function compose(parts: AppParts) {
     connecting: new Connecting({ ...base, oauth, credentials, startsSync: schedule }),
     disconnecting: new Disconnecting({ ...base, endsSync: schedule }),
     grants: new Grants({ ...base, tokens }),
+    uninstalls: new Uninstalls({ ...base, credentials, tokens, crm: config.crm }),
     fieldMappings,
     schedule,
     engine,
@@ -210,7 +212,7 @@ async function startWorker(services: Services, url: Secret, stops: Stop[]): Prom
 
 /** The jobs that a worker takes from the queue. */
 function jobsOf({ database, logger, ...services }: Services) {
-  const { engine, schedule, noteWrites, fieldWrites, rejudging, rematching, fieldMappings } = services;
+  const { engine, schedule, noteWrites, fieldWrites, rejudging, rematching, fieldMappings, uninstalls } = services;
   return [
     handlerOf(SYNC_DUE, ({ tenantId }) => schedule.due(tenantId)),
     handlerOf(SYNC_RUN, (run, stop) => engine.run(run, stop)),
@@ -219,6 +221,7 @@ function jobsOf({ database, logger, ...services }: Services) {
       await rematching.run(tenantId, stop);
       await fieldMappings.refresh(tenantId);
     }),
+    handlerOf(CONFIRM_GRANT, (doubt) => uninstalls.confirm(doubt)),
     handlerOf(PURGE_COPY, (copy, stop) => purgeCopy(database, copy, stop, logger)),
     handlerOf(REJUDGE, (copy, stop) => rejudging.run(copy, stop)),
     handlerOf(NOTE.lookUpJob, (write) => noteWrites.lookUps.lookUp(write)),
@@ -253,6 +256,7 @@ function createApi(config: Config, services: Services) {
     metrics,
     allowedOrigins: [new URL(config.crm.redirectUrl).origin],
     trustedProxies: config.trustedProxies,
+    uninstalls: { path: new URL(config.crm.redirectUrl).pathname, uninstalls: services.uninstalls },
     page: config.page && { ...config.page, directory: PAGE_DIRECTORY, redirectUrl: config.crm.redirectUrl },
     logger,
   });

@@ -27,6 +27,7 @@ export interface Metrics {
   syncRecords: Counter<"resource" | "outcome">;
   syncRuns: Counter<"kind" | "outcome">;
   tokenRenewals: Counter<"outcome">;
+  uninstallCallbacks: Counter<"outcome">;
   /** One that was UNKNOWN first is counted again when it is settled. */
   crmWrites: Counter<"kind" | "state">;
   /** Tokens of companies' days that answered calls have cost, by purpose. */
@@ -79,6 +80,12 @@ export function createMetrics(): Metrics {
     tokenRenewals: new Counter({
       name: "token_renewals_total",
       help: "Renewals of access tokens: GRANTED, or what the failure means.",
+      labelNames: ["outcome"],
+      registers,
+    }),
+    uninstallCallbacks: new Counter({
+      name: "uninstall_callbacks_total",
+      help: "What the CRM, or somebody in its name, said of uninstalls: TAKEN, UNKNOWN, UNREADABLE, REFUSED.",
       labelNames: ["outcome"],
       registers,
     }),

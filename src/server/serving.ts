@@ -4,6 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import fastifyStatic from "@fastify/static";
 import Fastify, { type FastifyInstance } from "fastify";
 import type { BudgetTotals } from "../connections/budget";
+import type { UninstallOutcome, Uninstalls } from "../connections/uninstalls";
 import type { QueueState } from "../database/jobs";
 import { codeOf, messageOf, ServiceError } from "../platform/errors";
 import type { Logger } from "../platform/logger";
@@ -79,6 +80,38 @@ export function addHealth(
       logger.warn({ err: error }, "not ready");
       return reply.code(503).send({ status: "not ready" });
     }
+  });
+}
+
+/** The CRM's few ids; whoever sends more is not the CRM. */
+const MAX_CALLBACK_BYTES = 4 * 1024;
+const ANSWERS: Record<UninstallOutcome, number> = { TAKEN: 204, UNKNOWN: 204, UNREADABLE: 400 };
+
+export interface UninstallRoute {
+  /** Of the redirect address: the CRM has one address for consents and uninstalls. */
+  path: string;
+  uninstalls: Pick<Uninstalls, "admits" | "take">;
+}
+
+/** DELETE at the redirect address (wire fact 2.5). The body of whoever does not prove to be the CRM is not read. */
+export async function addUninstalls(fastify: FastifyInstance, { path, uninstalls }: UninstallRoute): Promise<void> {
+  await fastify.register(async (scope) => {
+    // As what the CRM declares its body is not known.
+    scope.removeAllContentTypeParsers();
+    scope.addContentTypeParser("*", { parseAs: "string" }, (_request, body, done) => done(null, body));
+    scope.route({
+      method: "DELETE",
+      url: path,
+      bodyLimit: MAX_CALLBACK_BYTES,
+      onRequest: async ({ headers }, reply) => {
+        if (!uninstalls.admits(headers.authorization))
+          return reply.code(401).header("www-authenticate", "Basic").send();
+      },
+      handler: async ({ body }, reply) => {
+        const outcome = await uninstalls.take(typeof body === "string" ? body : "");
+        return reply.code(ANSWERS[outcome]).send();
+      },
+    });
   });
 }
 
