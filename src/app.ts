@@ -27,6 +27,7 @@ import { Database, reachOf } from "./database/database";
 import { handlerOf, readQueueState, startJobRunner } from "./database/jobs";
 import { observedSql } from "./database/session";
 import { entities } from "./entities";
+import type { ProbeParts } from "./operator/crm-probe";
 import { type Clock, systemClock } from "./platform/clock";
 import type { Config } from "./platform/config";
 import { Keyring, type Secret } from "./platform/keyring";
@@ -87,6 +88,24 @@ export function createApp(config: Config, logger: Logger, clock: Clock = systemC
       }),
     stop,
   };
+}
+
+/** What speaks to the CRM, without a service around it: for a command. */
+export async function withCrm<T>(config: Config, logger: Logger, work: (crm: ProbeParts) => Promise<T>): Promise<T> {
+  const { url, dataSource, close } = await openDatabase(config.databaseUrl, { entities, logger });
+  try {
+    const database = new Database(dataSource, { reach: await reachOf(dataSource) });
+    const stops = new CrmStops(database);
+    const parts = { config, database, url, metrics: createMetrics(), logger, clock: systemClock };
+    const crm = crmOf(parts, stops);
+    try {
+      return await work({ ...crm.base, ...crm, requireNoStop: () => stops.requireNone() });
+    } finally {
+      await crm.close();
+    }
+  } finally {
+    await close();
+  }
 }
 
 interface AppParts {
