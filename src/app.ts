@@ -41,7 +41,9 @@ import { SyncEngine } from "./sync/engine";
 import type { Judging } from "./sync/lists";
 import { SYNC_RUN, SYNC_RUN_ENDED } from "./sync/runs";
 import { Schedule, SWEEP_MS, SYNC_DUE } from "./sync/schedule";
+import { oldestWatermarkSeconds } from "./sync/schedule-rows";
 import { FieldWrites } from "./writeback/fields";
+import { countUnsettled } from "./writeback/look-ups";
 import { NoteWrites } from "./writeback/notes";
 import { FIELD, NOTE } from "./writeback/receipts";
 
@@ -214,7 +216,12 @@ const judgingBy = (clock: Clock): Judging => ({
 });
 
 function startMetrics({ database, metrics }: Services, host: string, port: number): Promise<Stop> {
-  const stored = { readQueue: () => readQueueState(database), readBudgets: () => readBudgetTotals(database) };
+  const stored = {
+    readQueue: () => readQueueState(database),
+    readBudgets: () => readBudgetTotals(database),
+    oldestWatermarkSeconds: () => oldestWatermarkSeconds(database),
+    countUnsettled: () => countUnsettled(database),
+  };
   return startMetricsServer(metrics, stored, host, port);
 }
 

@@ -118,6 +118,8 @@ export async function addUninstalls(fastify: FastifyInstance, { path, uninstalls
 interface StoredState {
   readQueue(): Promise<QueueState>;
   readBudgets(): Promise<BudgetTotals>;
+  oldestWatermarkSeconds(): Promise<number>;
+  countUnsettled(): Promise<number>;
 }
 
 /**
@@ -126,29 +128,39 @@ interface StoredState {
  * @returns ends it
  */
 export async function startMetricsServer(
-  { registry, jobsWaiting, jobsOldestSeconds, crmCompaniesShort, crmTokensLimit, crmTokensRemaining }: Metrics,
-  { readQueue, readBudgets }: StoredState,
+  metrics: Metrics,
+  stored: StoredState,
   host: string,
   port: number,
 ): Promise<() => Promise<void>> {
   const fastify = Fastify({ logger: false, forceCloseConnections: true });
+  const { registry } = metrics;
   fastify.get("/metrics", async (_request, reply) => {
-    const queue = await readQueue().catch(() => null);
-    if (queue) {
-      jobsWaiting.set(queue.waiting);
-      jobsOldestSeconds.set(queue.oldestSeconds);
-    }
-    const budgets = await readBudgets().catch(() => null);
-    if (budgets) {
-      crmCompaniesShort.set(budgets.short);
-      crmTokensLimit.set(budgets.limit);
-      crmTokensRemaining.set(budgets.remaining);
-    }
+    await setStored(metrics, stored);
     reply.header("content-type", registry.contentType);
     return registry.metrics();
   });
   await listen(fastify, host, port, "METRICS_PORT");
   return () => fastify.close();
+}
+
+async function setStored(metrics: Metrics, stored: StoredState): Promise<void> {
+  const queue = await stored.readQueue().catch(() => null);
+  if (queue) {
+    metrics.jobsWaiting.set(queue.waiting);
+    metrics.jobsOldestSeconds.set(queue.oldestSeconds);
+    metrics.jobsGivenUp.set(queue.givenUp);
+  }
+  const budgets = await stored.readBudgets().catch(() => null);
+  if (budgets) {
+    metrics.crmCompaniesShort.set(budgets.short);
+    metrics.crmTokensLimit.set(budgets.limit);
+    metrics.crmTokensRemaining.set(budgets.remaining);
+  }
+  const age = await stored.oldestWatermarkSeconds().catch(() => null);
+  if (age !== null) metrics.oldestWatermarkSeconds.set(age);
+  const unsettled = await stored.countUnsettled().catch(() => null);
+  if (unsettled !== null) metrics.writesUnsettled.set(unsettled);
 }
 
 export interface PageParts {

@@ -1,5 +1,5 @@
 import type { CrmApi } from "../crm/api";
-import type { TenantScope } from "../database/database";
+import type { Database, TenantScope } from "../database/database";
 import { hasLiveJob } from "../database/jobs";
 import type { WriteReceipt } from "../entities/writeback";
 import { MINUTE_MS } from "../platform/clock";
@@ -120,4 +120,18 @@ export class LookUps<Row extends WriteReceipt> {
     if (next) await enqueueLookUp(scope, this.kind, writeId, next);
     return { copyId: found.looking_copy_id, receipt: found };
   }
+}
+
+/** Look-ups settle most within minutes; one that takes longer is for somebody to look at. */
+const SETTLED_WITHIN = "1 hour";
+
+/** Writes whose answer was lost, and of which nothing is known for too long. */
+export async function countUnsettled(database: Database): Promise<number> {
+  const [found] = await database.acrossTenants<{ count: number }>(
+    `SELECT (SELECT count(*) FROM note_write WHERE state = 'UNKNOWN' AND requested_at < now() - interval '${SETTLED_WITHIN}')::int
+       + (SELECT count(*) FROM field_write WHERE state = 'UNKNOWN' AND requested_at < now() - interval '${SETTLED_WITHIN}')::int AS count`,
+    [],
+    { count: "number" },
+  );
+  return found?.count ?? 0;
 }
