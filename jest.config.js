@@ -1,7 +1,7 @@
 const { availableParallelism } = require("node:os");
 
 // Packages that exist as ESM only: on Node 20 jest cannot require() them untransformed.
-const esmOnly = ["jose", "p-limit", "yocto-queue", "cookie", "fast-check", "pure-rand"];
+const esmOnly = ["jose", "p-limit", "yocto-queue", "fast-check", "pure-rand"];
 const swc = [
   "@swc/jest",
   {

@@ -80,6 +80,7 @@ async function serveByService(schema: GraphQLSchema, services: Services, verifyA
       allowedOrigins: [],
       trustedProxies: [],
       page: null,
+      uninstalls: { path: "/crm/callback", uninstalls: { admits: () => false, take: async () => "UNKNOWN" as const } },
     },
     checkReady: async () => undefined,
     metrics: createMetrics(),

@@ -83,7 +83,7 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
 }
 
 function worldOf(rules: Settings, company: Company): World {
-  const tallies = new Tallies(company);
+  const tallies = new Tallies(company, rules.dealsPerson === "counts");
   const views = new Views(company);
   const texts = new Texts(company, tallies);
   const changed = (entity: Entity, id: number) => {

@@ -17,6 +17,7 @@ import { CrmStops } from "./connections/crm-stops";
 import { FieldMappings } from "./connections/field-mappings";
 import { Grants } from "./connections/grants";
 import { sweepChanges } from "./connections/journal";
+import { CONFIRM_GRANT, Uninstalls } from "./connections/uninstalls";
 import { CrmApi } from "./crm/api";
 import { CrmHttp } from "./crm/http";
 import { CrmOAuth } from "./crm/oauth";
@@ -26,6 +27,7 @@ import { Database, reachOf } from "./database/database";
 import { handlerOf, readQueueState, startJobRunner } from "./database/jobs";
 import { observedSql } from "./database/session";
 import { entities } from "./entities";
+import type { ProbeParts } from "./operator/crm-probe";
 import { type Clock, systemClock } from "./platform/clock";
 import type { Config } from "./platform/config";
 import { Keyring, type Secret } from "./platform/keyring";
@@ -39,7 +41,9 @@ import { SyncEngine } from "./sync/engine";
 import type { Judging } from "./sync/lists";
 import { SYNC_RUN, SYNC_RUN_ENDED } from "./sync/runs";
 import { Schedule, SWEEP_MS, SYNC_DUE } from "./sync/schedule";
+import { oldestWatermarkSeconds } from "./sync/schedule-rows";
 import { FieldWrites } from "./writeback/fields";
+import { countUnsettled } from "./writeback/look-ups";
 import { NoteWrites } from "./writeback/notes";
 import { FIELD, NOTE } from "./writeback/receipts";
 
@@ -86,6 +90,24 @@ export function createApp(config: Config, logger: Logger, clock: Clock = systemC
       }),
     stop,
   };
+}
+
+/** What speaks to the CRM, without a service around it: for a command. */
+export async function withCrm<T>(config: Config, logger: Logger, work: (crm: ProbeParts) => Promise<T>): Promise<T> {
+  const { url, dataSource, close } = await openDatabase(config.databaseUrl, { entities, logger });
+  try {
+    const database = new Database(dataSource, { reach: await reachOf(dataSource) });
+    const stops = new CrmStops(database);
+    const parts = { config, database, url, metrics: createMetrics(), logger, clock: systemClock };
+    const crm = crmOf(parts, stops);
+    try {
+      return await work({ ...crm.base, ...crm, requireNoStop: () => stops.requireNone() });
+    } finally {
+      await crm.close();
+    }
+  } finally {
+    await close();
+  }
 }
 
 interface AppParts {
@@ -170,6 +192,7 @@ function compose(parts: AppParts) {
     connecting: new Connecting({ ...base, oauth, credentials, startsSync: schedule }),
     disconnecting: new Disconnecting({ ...base, endsSync: schedule }),
     grants: new Grants({ ...base, tokens }),
+    uninstalls: new Uninstalls({ ...base, credentials, tokens, crm: config.crm }),
     fieldMappings,
     schedule,
     engine,
@@ -193,7 +216,12 @@ const judgingBy = (clock: Clock): Judging => ({
 });
 
 function startMetrics({ database, metrics }: Services, host: string, port: number): Promise<Stop> {
-  const stored = { readQueue: () => readQueueState(database), readBudgets: () => readBudgetTotals(database) };
+  const stored = {
+    readQueue: () => readQueueState(database),
+    readBudgets: () => readBudgetTotals(database),
+    oldestWatermarkSeconds: () => oldestWatermarkSeconds(database),
+    countUnsettled: () => countUnsettled(database),
+  };
   return startMetricsServer(metrics, stored, host, port);
 }
 
@@ -210,7 +238,7 @@ async function startWorker(services: Services, url: Secret, stops: Stop[]): Prom
 
 /** The jobs that a worker takes from the queue. */
 function jobsOf({ database, logger, ...services }: Services) {
-  const { engine, schedule, noteWrites, fieldWrites, rejudging, rematching, fieldMappings } = services;
+  const { engine, schedule, noteWrites, fieldWrites, rejudging, rematching, fieldMappings, uninstalls } = services;
   return [
     handlerOf(SYNC_DUE, ({ tenantId }) => schedule.due(tenantId)),
     handlerOf(SYNC_RUN, (run, stop) => engine.run(run, stop)),
@@ -219,6 +247,7 @@ function jobsOf({ database, logger, ...services }: Services) {
       await rematching.run(tenantId, stop);
       await fieldMappings.refresh(tenantId);
     }),
+    handlerOf(CONFIRM_GRANT, (doubt) => uninstalls.confirm(doubt)),
     handlerOf(PURGE_COPY, (copy, stop) => purgeCopy(database, copy, stop, logger)),
     handlerOf(REJUDGE, (copy, stop) => rejudging.run(copy, stop)),
     handlerOf(NOTE.lookUpJob, (write) => noteWrites.lookUps.lookUp(write)),
@@ -253,6 +282,7 @@ function createApi(config: Config, services: Services) {
     metrics,
     allowedOrigins: [new URL(config.crm.redirectUrl).origin],
     trustedProxies: config.trustedProxies,
+    uninstalls: { path: new URL(config.crm.redirectUrl).pathname, uninstalls: services.uninstalls },
     page: config.page && { ...config.page, directory: PAGE_DIRECTORY, redirectUrl: config.crm.redirectUrl },
     logger,
   });

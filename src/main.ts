@@ -1,6 +1,8 @@
-import { createApp } from "./app";
+import { writeFile } from "node:fs/promises";
+import { createApp, withCrm } from "./app";
 import { lineOf } from "./operator/checks";
 import { COMMANDS } from "./operator/commands";
+import { probeCrm, wordsOf } from "./operator/crm-probe";
 import { examine } from "./operator/doctor";
 import { type Config, readConfig } from "./platform/config";
 import { messageOf, ServiceError } from "./platform/errors";
@@ -9,9 +11,10 @@ import { createLogger, type Logger } from "./platform/logger";
 const SIGNALS = ["SIGINT", "SIGTERM"] as const;
 
 async function main([command, ...words]: string[]): Promise<void> {
-  if (command === "doctor") return doctor();
+  if (command === "doctor" && words.length === 0) return doctor();
   const config = readConfig();
   const logger = createLogger(config.logLevel);
+  if (command === "doctor") return probe(config, logger, words);
   if (command === undefined) return serve(config, logger);
   const run = COMMANDS[command];
   if (!run)
@@ -24,6 +27,15 @@ async function doctor(): Promise<void> {
   const findings = await examine();
   for (const finding of findings) process.stdout.write(`${lineOf(finding)}\n`);
   process.exitCode = findings.some(({ level }) => level === "fault") ? 1 : 0;
+}
+
+/** What one connected account shows of the CRM; with a file, also as JSON for the developers. */
+async function probe(config: Config, logger: Logger, [option, tenant, file, ...more]: string[]): Promise<void> {
+  if (option !== "--crm" || tenant === undefined || more.length > 0)
+    throw new UnknownCommandError("Say: doctor, or doctor --crm TENANT [FILE].");
+  const report = await withCrm(config, logger, (crm) => probeCrm(crm, tenant));
+  if (file !== undefined) await writeFile(file, `${JSON.stringify(report, null, 2)}\n`, { flag: "wx", mode: 0o600 });
+  process.stdout.write(`${wordsOf(report)}\n`);
 }
 
 class UnknownCommandError extends ServiceError {

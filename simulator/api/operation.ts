@@ -12,7 +12,7 @@ export interface World {
   readonly views: Views;
   readonly texts: Texts;
   readonly now: () => Date;
-  readonly rules: Pick<Settings, "fieldsPerPage" | "longTexts">;
+  readonly rules: Pick<Settings, "fieldsPerPage" | "longTexts" | "deletedByIds" | "notesPerPage">;
   /** To be called after every change of a record: what was kept of it is stale. */
   changed(entity: Entity, id: number): void;
 }

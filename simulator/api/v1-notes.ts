@@ -10,6 +10,7 @@ import {
   day,
   lenientQuery,
   numericFlag,
+  PAGE_DEFAULT,
   type Query,
   type Rules,
   timeStamp,
@@ -48,7 +49,8 @@ export function noteOperations(world: World): Operation[] {
       answer: ({ user, query: raw, twist }) => {
         const query = lenientQuery(raw, rules);
         const notes = wanted(world.views.list(user, "note", sortOf(query)), query);
-        const page = pageOf(twist ? notes.filter(shownBy(twist)) : notes, query);
+        const limit = String(Math.min(Number(query.limit ?? PAGE_DEFAULT), world.rules.notesPerPage));
+        const page = pageOf(twist ? notes.filter(shownBy(twist)) : notes, { ...query, limit });
         const data = page.items.map((note) => world.texts.note(note, user.id)).join(",");
         const pagination = JSON.stringify(page.pagination);
         // An empty list is null here, not [].

@@ -99,6 +99,7 @@ export const archivedDeals: Listing<"deal"> = {
 
 function dealKeep(query: Query, world: World): (deal: RecordOf["deal"]) => boolean {
   const statuses = new Set(query.status === undefined ? ["open", "won", "lost"] : query.status.split(","));
+  if (query.ids !== undefined && world.rules.deletedByIds === "shows") statuses.add("deleted");
   const purged = purgeLimit(world);
   const matches = filters<"deal">(query, ["owner_id", "person_id", "org_id", "pipeline_id", "stage_id"]);
   return (deal) => statuses.has(deal.status) && !(deal.is_deleted && deal.update_time < purged) && matches(deal);

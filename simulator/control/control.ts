@@ -26,6 +26,8 @@ export interface Control extends Records {
   reactivate(userId: number): void;
   /** All tokens of the user die: a refresh answers invalid_grant. */
   revoke(userId: number): void;
+  /** As `revoke`, and the app is told at its callback address, or at another; says with which status it answers. */
+  uninstall(userId: number, callback?: string): Promise<number>;
   /** Calls answer 401; a refresh still works. */
   killAccessTokens(userId: number): void;
   /** Access tokens that the user's grants give from now on are another's; with `living` those that live as well. */
@@ -110,6 +112,26 @@ export class SimulatorControl extends RecordControl implements Control {
 
   revoke(userId: number): void {
     this.parts.grants.revokeUser(userId);
+  }
+
+  async uninstall(userId: number, callback = this.parts.settings.redirectUrl): Promise<number> {
+    this.revoke(userId);
+    const { clientId: client_id, clientSecret, company } = this.parts.settings;
+    const answer = await fetch(callback, {
+      method: "DELETE",
+      headers: {
+        authorization: `Basic ${Buffer.from(`${client_id}:${clientSecret}`).toString("base64")}`,
+        "content-type": "application/json",
+      },
+      body: JSON.stringify({
+        client_id,
+        company_id: company.id,
+        user_id: userId,
+        timestamp: this.parts.world.now().toISOString(),
+      }),
+    });
+    await answer.text();
+    return answer.status;
   }
 
   killAccessTokens(userId: number): void {

@@ -31,6 +31,12 @@ export interface SimulatorOptions {
   fieldsPerPage?: number;
   /** What becomes of a text that is too long for its custom field; the CRM's pages do not say. Default: cut. */
   longTexts?: "cut" | "refuse";
+  /** Whether participants_count counts the deal's person; not known of the CRM. Default: counts. */
+  dealsPerson?: "counts" | "does not count";
+  /** Whether a list that is asked for the id of a deleted deal shows it; not known of the CRM. Default: hides. */
+  deletedByIds?: "shows" | "hides";
+  /** Most notes on a page, whatever its limit asks for. */
+  notesPerPage?: number;
 }
 
 export interface Settings {
@@ -50,6 +56,9 @@ export interface Settings {
   dayEndsAt: number | null;
   fieldsPerPage: number;
   longTexts: "cut" | "refuse";
+  dealsPerson: "counts" | "does not count";
+  deletedByIds: "shows" | "hides";
+  notesPerPage: number;
 }
 
 export const MOST_DEALS = 100_000;
@@ -79,6 +88,9 @@ export function settingsFrom(options: SimulatorOptions): Settings {
     dayEndsAt: options.dayEndsAt === undefined ? 0 : options.dayEndsAt,
     fieldsPerPage: options.fieldsPerPage ?? Number.POSITIVE_INFINITY,
     longTexts: options.longTexts ?? "cut",
+    dealsPerson: options.dealsPerson ?? "counts",
+    deletedByIds: options.deletedByIds ?? "hides",
+    notesPerPage: options.notesPerPage ?? Number.POSITIVE_INFINITY,
   };
   if (!Number.isInteger(settings.deals) || settings.deals < FEWEST_DEALS || settings.deals > MOST_DEALS) {
     throw new RangeError(`deals must be a whole number from ${FEWEST_DEALS} to ${MOST_DEALS}`);

@@ -29,7 +29,10 @@ const nothing: Tally = {
 export class Tallies {
   private byRecord: Map<string, Tally> | null = null;
 
-  constructor(private readonly company: Company) {}
+  constructor(
+    private readonly company: Company,
+    private readonly countsDealsPerson = true,
+  ) {}
 
   changed(): void {
     this.byRecord = null;
@@ -38,7 +41,10 @@ export class Tallies {
   /** The value of one optional field; undefined where the entity has no such field. */
   value(entity: FieldEntity, id: number, name: string): unknown {
     const { domain, deals, participants } = this.company;
-    if (name === "participants_count") return participants.get(id)?.length ?? 0;
+    if (name === "participants_count") {
+      const links = participants.get(id) ?? [];
+      return links.filter(({ personId }) => this.countsDealsPerson || personId !== deals.get(id)?.person_id).length;
+    }
     if (name === "first_won_time") return deals.get(id)?.won_time ?? null;
     if (name === "smart_bcc_email") return `${domain}+${entity}${id}@pipedrivemail.com`;
     if (name in constants) return constants[name];

@@ -45,6 +45,11 @@ const api = /^\/(api|v1)\//;
 export const commands: Readonly<Record<string, Command>> = {
   "sign-in": forUser("chooses the user of the consent page", (control, id) => control.signIn(id)),
   revoke: forUser("ends the user's grant: a refresh answers invalid_grant", (control, id) => control.revoke(id)),
+  uninstall: {
+    takes: ["userId"],
+    does: "revoke, and the app is told at its callback address",
+    run: async (control, input) => ({ answered: await control.uninstall(input.id("userId")) }),
+  },
   "kill-access-tokens": forUser("calls answer 401, a refresh still works", (control, id) =>
     control.killAccessTokens(id),
   ),

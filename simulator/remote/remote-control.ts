@@ -21,9 +21,9 @@ export async function startRemoteControl(simulator: Controlled, port: number): P
   });
   addLooks(server, simulator);
   for (const [name, command] of Object.entries(commands)) {
-    server.post(`/${name}`, (request) => {
+    server.post(`/${name}`, async (request) => {
       const input = new Input((request.body ?? {}) as Readonly<Record<string, unknown>>, command.takes);
-      return { done: name, ...(command.run(simulator.control, input) as object | undefined) };
+      return { done: name, ...((await command.run(simulator.control, input)) as object | undefined) };
     });
   }
   server.setNotFoundHandler((_request, reply) =>

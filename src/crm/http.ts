@@ -52,6 +52,8 @@ export interface CrmAnswer {
   /** The CRM's own clock (its `Date` header); null where it sent none. */
   date: Date | null;
   correlationId: string | undefined;
+  /** Of all headers, in lower case. */
+  headerNames: readonly string[];
   /** The burst limit's headers; null where they are missing. */
   limit: { remaining: number | null; reset: number | null };
   /** The company's tokens a day and what was left before this call; not documented, and null where they are missing. */
@@ -111,6 +113,7 @@ export class CrmHttp {
         text: await answer.body.text(),
         date: dateOf(single(answer.headers.date)),
         correlationId: single(answer.headers["x-correlation-id"])?.slice(0, MAX_CORRELATION_ID),
+        headerNames: Object.keys(answer.headers),
         limit: {
           remaining: numberOf(single(answer.headers["x-ratelimit-remaining"])),
           reset: numberOf(single(answer.headers["x-ratelimit-reset"])),
@@ -171,7 +174,7 @@ function answerLimit(): { signal: AbortSignal; end(): void } {
 }
 
 /** The documented address without its ids, so that there are few of them. */
-function routeOf({ method, url }: CrmRequest): string {
+export function routeOf({ method, url }: Pick<CrmRequest, "method" | "url">): string {
   return `${method} ${new URL(url).pathname.replace(/\/\d+/g, "/{id}")}`;
 }
 

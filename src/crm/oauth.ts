@@ -82,6 +82,10 @@ export class OAuthError extends ServiceError {
   }
 }
 
+/** The header by which the registration proves itself, to the CRM as the CRM to us. */
+export const basicOf = ({ clientId, clientSecret }: Pick<CrmConfig, "clientId" | "clientSecret">): string =>
+  `Basic ${Buffer.from(`${clientId}:${clientSecret.reveal()}`).toString("base64")}`;
+
 /** The CRM's OAuth 2.0 addresses: where the browser goes, and the token endpoint with Basic client authentication. */
 export class CrmOAuth {
   constructor(
@@ -112,13 +116,11 @@ export class CrmOAuth {
   }
 
   async #token(form: Record<string, string>, mayBegin?: () => void): Promise<Grant> {
-    const { clientId, clientSecret, authUrl } = this.config;
-    const basic = Buffer.from(`${clientId}:${clientSecret.reveal()}`).toString("base64");
     const answer = await this.#send({
       method: "POST",
-      url: `${authUrl}/oauth/token`,
+      url: `${this.config.authUrl}/oauth/token`,
       headers: {
-        authorization: `Basic ${basic}`,
+        authorization: basicOf(this.config),
         "content-type": "application/x-www-form-urlencoded",
         accept: "application/json",
       },

@@ -52,16 +52,20 @@ export interface QueueState {
   waiting: number;
   /** How long the one that is due longest has waited. */
   oldestSeconds: number;
+  /** Jobs that have failed as often as they may. */
+  givenUp: number;
 }
 
 export async function readQueueState(database: Database): Promise<QueueState> {
   const [state] = await database.acrossTenants<QueueState>(
-    `SELECT count(*)::int AS waiting, coalesce(extract(epoch FROM now() - min(run_at)), 0)::float8 AS "oldestSeconds"
-     FROM graphile_worker.jobs WHERE run_at <= now() AND locked_at IS NULL AND attempts < max_attempts`,
+    `SELECT count(*) FILTER (WHERE attempts < max_attempts)::int AS waiting,
+       coalesce(extract(epoch FROM now() - min(run_at) FILTER (WHERE attempts < max_attempts)), 0)::float8 AS "oldestSeconds",
+       count(*) FILTER (WHERE attempts >= max_attempts)::int AS "givenUp"
+     FROM graphile_worker.jobs WHERE run_at <= now() AND locked_at IS NULL`,
     [],
-    { waiting: "number", oldestSeconds: "number" },
+    { waiting: "number", oldestSeconds: "number", givenUp: "number" },
   );
-  return state ?? { waiting: 0, oldestSeconds: 0 };
+  return state ?? { waiting: 0, oldestSeconds: 0, givenUp: 0 };
 }
 
 /** Jobs at once in one process; most of a job's time is spent waiting for the CRM. */

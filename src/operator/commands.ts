@@ -11,6 +11,7 @@ import {
   appliedMigrations,
   changingTables,
   distributeTables,
+  migrate,
   migrationNames,
   openDatabase,
 } from "../database/data-source";
@@ -28,6 +29,7 @@ const NO_REASON = "no reason was given.";
 
 /** The operator's commands, which run in place of the service; each says what it did. */
 export const COMMANDS: Record<string, (config: Config, logger: Logger, words: string[]) => Promise<string>> = {
+  migrate: migrateTables,
   "rotate-keys": rotateKeys,
   "db-distribute": ({ databaseUrl }) => distribute(databaseUrl),
   "crm-stop": (config, logger, words) => stopCalls(config, logger, words.join(" ").trim() || NO_REASON),
@@ -36,6 +38,17 @@ export const COMMANDS: Record<string, (config: Config, logger: Logger, words: st
   "erase-person": (...given) => ofTenant(given, ["TENANT", "ADDRESS"], sayErasure),
   "erase-tenant": (...given) => ofTenant(given, ["TENANT"], sayTenantErased),
 };
+
+/** What every process does at its start, by itself: for a deployment that has a step of its own for it. */
+async function migrateTables({ databaseUrl }: Config, logger: Logger): Promise<string> {
+  const { url, close } = await openDatabase(databaseUrl, { entities, logger });
+  try {
+    await migrate(url);
+  } finally {
+    await close();
+  }
+  return "The tables are those of this version.";
+}
 
 /** Seals every credential under the first of ENCRYPTION_KEYS; workers may go on meanwhile. */
 async function rotateKeys(config: Config, logger: Logger): Promise<string> {

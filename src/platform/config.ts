@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import proxyAddr from "@fastify/proxy-addr";
 import { z } from "zod";
 import { SECOND_MS } from "./clock";
@@ -214,11 +215,23 @@ function faultsBetweenVariables(given: Record<string, string | undefined>): stri
   return faults;
 }
 
+const ENV_FILE = ".env";
+
+/**
+ * In development the folder's `.env` is read as well; what the environment has counts before it. A production's settings are
+ * where it was deployed, and a forgotten file is not looked at.
+ */
+function environmentOfProcess(): NodeJS.ProcessEnv {
+  const isDevelopment = ["", "development"].includes(process.env.NODE_ENV ?? "");
+  if (isDevelopment && existsSync(ENV_FILE)) process.loadEnvFile(ENV_FILE);
+  return process.env;
+}
+
 /**
  * Reads the whole configuration from the environment. An empty variable counts as absent.
  * @throws ConfigError with every fault at once; no value is repeated in it, because it may be a secret.
  */
-export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
+export function readConfig(env: NodeJS.ProcessEnv = environmentOfProcess()): Config {
   const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ""));
   const parsed = environment.safeParse(given);
   const faults = faultsBetweenVariables(given);

@@ -9,7 +9,7 @@ const SECONDS = [0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 /** The metrics of one app, in a registry of their own: nothing is counted on import, and two apps do not mix. */
 export interface Metrics {
   registry: Registry;
-  /** GraphQL operations by kind and by OK or the code of their first error. */
+  /** GraphQL operations by kind (a query for a briefing is one of its own) and by OK or the code of their first error. */
   operations: Histogram<"kind" | "outcome">;
   /** Statements through the tenant database. */
   sqlStatements: Histogram;
@@ -20,6 +20,10 @@ export interface Metrics {
   /** Jobs that are due and not taken, and how long the first of them has waited; set when metrics are asked for. */
   jobsWaiting: Gauge;
   jobsOldestSeconds: Gauge;
+  jobsGivenUp: Gauge;
+  /** What the oldest list of a working connection is known up to, and writes of which nothing is known for an hour; set likewise. */
+  oldestWatermarkSeconds: Gauge;
+  writesUnsettled: Gauge;
   /** Calls to the CRM by documented route and status; status 0: no whole answer came. */
   crmCalls: Histogram<"route" | "status">;
   /** Pages of a run, from asking to committed. */
@@ -27,6 +31,7 @@ export interface Metrics {
   syncRecords: Counter<"resource" | "outcome">;
   syncRuns: Counter<"kind" | "outcome">;
   tokenRenewals: Counter<"outcome">;
+  uninstallCallbacks: Counter<"outcome">;
   /** One that was UNKNOWN first is counted again when it is settled. */
   crmWrites: Counter<"kind" | "state">;
   /** Tokens of companies' days that answered calls have cost, by purpose. */
@@ -45,7 +50,7 @@ export function createMetrics(): Metrics {
     registry,
     operations: new Histogram({
       name: "graphql_operation_seconds",
-      help: "GraphQL operations by kind and outcome: OK, or the code of the first error.",
+      help: "GraphQL operations by kind (query, briefing, mutation, none) and outcome: OK, or the code of the first error.",
       labelNames: ["kind", "outcome"],
       buckets: SECONDS,
       registers,
@@ -62,6 +67,7 @@ export function createMetrics(): Metrics {
       help: "How long the job that is due longest has waited for a worker.",
       registers,
     }),
+    jobsGivenUp: new Gauge({ name: "jobs_given_up", help: "Jobs that have failed as often as they may.", registers }),
     sockets: new Gauge({ name: "sockets_open", help: "Open sockets of subscribers.", registers }),
     connectionsEnded: new Counter({
       name: "connections_ended_total",
@@ -82,10 +88,21 @@ export function createMetrics(): Metrics {
       labelNames: ["outcome"],
       registers,
     }),
+    uninstallCallbacks: new Counter({
+      name: "uninstall_callbacks_total",
+      help: "What the CRM, or somebody in its name, said of uninstalls: TAKEN, UNKNOWN, UNREADABLE, REFUSED.",
+      labelNames: ["outcome"],
+      registers,
+    }),
     crmWrites: new Counter({
       name: "crm_writes_total",
       help: "Writes to the CRM (note, field) by the state they reached: WRITTEN, FAILED, UNKNOWN.",
       labelNames: ["kind", "state"],
+      registers,
+    }),
+    writesUnsettled: new Gauge({
+      name: "crm_writes_unsettled",
+      help: "Writes that are UNKNOWN for more than an hour.",
       registers,
     }),
     ...syncMetrics(registers),
@@ -93,9 +110,14 @@ export function createMetrics(): Metrics {
   };
 }
 
-type SyncMetrics = Pick<Metrics, "syncPages" | "syncRecords" | "syncRuns">;
+type SyncMetrics = Pick<Metrics, "syncPages" | "syncRecords" | "syncRuns" | "oldestWatermarkSeconds">;
 
 const syncMetrics = (registers: Registry[]): SyncMetrics => ({
+  oldestWatermarkSeconds: new Gauge({
+    name: "sync_oldest_watermark_seconds",
+    help: "Age of the oldest watermark of all working connections.",
+    registers,
+  }),
   syncPages: new Histogram({
     name: "sync_page_seconds",
     help: "Pages of a sync run, from asking the CRM to the commit.",

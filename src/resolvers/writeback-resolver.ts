@@ -22,6 +22,8 @@ import {
   WriteNoteResult,
   WriteNoteSuccess,
 } from "../schema/writeback";
+import { FIELD, NOTE } from "../writeback/receipts";
+import type { AskedTarget } from "../writeback/targets";
 import {
   NEWEST_WRITE,
   type OfCompany,
@@ -29,9 +31,7 @@ import {
   readWrite,
   readWrites,
   type WrittenRow,
-} from "../writeback/look-ups";
-import { FIELD, NOTE } from "../writeback/receipts";
-import type { AskedTarget } from "../writeback/targets";
+} from "../writeback/write-history";
 import type { EventContext, OperationContext } from "./context";
 import { decodeId, Input, presentRefusal, refuseInvalidInput, relayPage, uuidIn } from "./inputs";
 import { recordOf } from "./loaders";

@@ -26,7 +26,7 @@ import { ClientAddresses, Crowds } from "./crowds";
 import { limitOperations } from "./limits";
 import { maskErrors, observeOperations, observeRequests } from "./masked-errors";
 import { MAX_TOKENS } from "./operation-size";
-import { addHealth, addPage, Draining, listen, type PageParts } from "./serving";
+import { addHealth, addPage, addUninstalls, Draining, listen, type PageParts, type UninstallRoute } from "./serving";
 import { addSocketServer } from "./socket-server";
 
 /** A document with its variables; meetings with hundreds of attendees stay far below. */
@@ -44,6 +44,7 @@ export interface HttpServerParts {
   allowedOrigins: readonly string[];
   /** Addresses and networks whose `X-Forwarded-For` is believed. */
   trustedProxies: readonly string[];
+  uninstalls: UninstallRoute;
   /** null: no page is served. */
   page: PageParts | null;
   logger: Logger;
@@ -101,6 +102,7 @@ export async function createHttpServer(parts: HttpServerParts): Promise<HttpServ
     context: (request) => contextOf(request, parts),
   });
   addHealth(fastify, parts, draining);
+  await addUninstalls(fastify, parts.uninstalls);
   if (parts.page) await addPage(fastify, parts.page);
   const closeSockets = addSocketServer(fastify.server, crowds, parts);
   const close = async () => {
@@ -146,16 +148,17 @@ function unavailable({ message, code, retryAfterSeconds }: KeysUnavailableError)
 
 /** Answers where Fastify refuses a body before GraphQL sees it: it is too large, no JSON, or of another type. */
 function answerInFormOfGraphQL(logger: Logger) {
-  return (error: FastifyError, _request: FastifyRequest, reply: FastifyReply) => {
+  return (error: FastifyError, { routeOptions }: FastifyRequest, reply: FastifyReply) => {
     const status = error.statusCode ?? 500;
     if (status >= 500) logger.error({ err: error }, "a request failed outside of its operation");
-    const [code, message] = REFUSED_BODIES[status] ?? (status < 500 ? ["BAD_REQUEST", error.message] : FAILED);
+    const [code, message] =
+      refusedBodies(routeOptions.bodyLimit)[status] ?? (status < 500 ? ["BAD_REQUEST", error.message] : FAILED);
     return reply.code(status).send({ errors: [{ message, extensions: { code } }] });
   };
 }
 
 const FAILED = ["INTERNAL_SERVER_ERROR", "Something went wrong on our side. Try again later."] as const;
-const REFUSED_BODIES: Record<number, readonly [code: string, message: string]> = {
-  413: ["BODY_TOO_LARGE", `The body has more than ${MAX_BODY_BYTES} bytes.`],
+const refusedBodies = (mostBytes = MAX_BODY_BYTES): Record<number, readonly [code: string, message: string]> => ({
+  413: ["BODY_TOO_LARGE", `The body has more than ${mostBytes} bytes.`],
   415: ["UNSUPPORTED_MEDIA_TYPE", "Send the operation as JSON: Content-Type: application/json."],
-};
+});

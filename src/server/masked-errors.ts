@@ -3,7 +3,7 @@ import type { ApolloServerPlugin, GraphQLRequestListener } from "@apollo/server"
 import { unwrapResolverError } from "@apollo/server/errors";
 import { context, type Span, SpanKind, trace } from "@opentelemetry/api";
 import type { FastifyInstance, FastifyRequest } from "fastify";
-import { GraphQLError, type GraphQLFormattedError } from "graphql";
+import { GraphQLError, type GraphQLFormattedError, Kind, type OperationDefinitionNode } from "graphql";
 import { DeadlineError, heldUpOf } from "../database/session";
 import { ServiceError } from "../platform/errors";
 import type { Logger } from "../platform/logger";
@@ -101,7 +101,10 @@ export function observeOperations(metrics: Metrics, logger: Logger): ApolloServe
           const kind = operation?.operation ?? "none";
           const errors = response.body.kind === "single" ? (response.body.singleResult.errors ?? []) : [];
           const codes = errors.map(({ extensions }) => extensions?.code);
-          const seconds = ended({ kind, outcome: String(codes[0] ?? "OK") });
+          const seconds = ended({
+            kind: asksForBriefing(operation) ? "briefing" : kind,
+            outcome: String(codes[0] ?? "OK"),
+          });
           const { tenant, tenantId, userId } = contextValue.actor ?? {};
           trace.getActiveSpan()?.updateName(`${kind} ${operationName ?? "unnamed"}`);
           const asked = { ...workCounts() };
@@ -113,4 +116,10 @@ export function observeOperations(metrics: Metrics, logger: Logger): ApolloServe
       };
     },
   };
+}
+
+/** What people wait for before a meeting is measured apart. */
+function asksForBriefing(operation: OperationDefinitionNode | undefined): boolean {
+  const asked = operation?.selectionSet.selections ?? [];
+  return asked.some((field) => field.kind === Kind.FIELD && field.name.value === "briefing");
 }

@@ -4,6 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import fastifyStatic from "@fastify/static";
 import Fastify, { type FastifyInstance } from "fastify";
 import type { BudgetTotals } from "../connections/budget";
+import type { UninstallOutcome, Uninstalls } from "../connections/uninstalls";
 import type { QueueState } from "../database/jobs";
 import { codeOf, messageOf, ServiceError } from "../platform/errors";
 import type { Logger } from "../platform/logger";
@@ -82,9 +83,43 @@ export function addHealth(
   });
 }
 
+/** The CRM's few ids; whoever sends more is not the CRM. */
+const MAX_CALLBACK_BYTES = 4 * 1024;
+const ANSWERS: Record<UninstallOutcome, number> = { TAKEN: 204, UNKNOWN: 204, UNREADABLE: 400 };
+
+export interface UninstallRoute {
+  /** Of the redirect address: the CRM has one address for consents and uninstalls. */
+  path: string;
+  uninstalls: Pick<Uninstalls, "admits" | "take">;
+}
+
+/** DELETE at the redirect address (wire fact 2.5). The body of whoever does not prove to be the CRM is not read. */
+export async function addUninstalls(fastify: FastifyInstance, { path, uninstalls }: UninstallRoute): Promise<void> {
+  await fastify.register(async (scope) => {
+    // As what the CRM declares its body is not known.
+    scope.removeAllContentTypeParsers();
+    scope.addContentTypeParser("*", { parseAs: "string" }, (_request, body, done) => done(null, body));
+    scope.route({
+      method: "DELETE",
+      url: path,
+      bodyLimit: MAX_CALLBACK_BYTES,
+      onRequest: async ({ headers }, reply) => {
+        if (!uninstalls.admits(headers.authorization))
+          return reply.code(401).header("www-authenticate", "Basic").send();
+      },
+      handler: async ({ body }, reply) => {
+        const outcome = await uninstalls.take(typeof body === "string" ? body : "");
+        return reply.code(ANSWERS[outcome]).send();
+      },
+    });
+  });
+}
+
 interface StoredState {
   readQueue(): Promise<QueueState>;
   readBudgets(): Promise<BudgetTotals>;
+  oldestWatermarkSeconds(): Promise<number>;
+  countUnsettled(): Promise<number>;
 }
 
 /**
@@ -93,29 +128,39 @@ interface StoredState {
  * @returns ends it
  */
 export async function startMetricsServer(
-  { registry, jobsWaiting, jobsOldestSeconds, crmCompaniesShort, crmTokensLimit, crmTokensRemaining }: Metrics,
-  { readQueue, readBudgets }: StoredState,
+  metrics: Metrics,
+  stored: StoredState,
   host: string,
   port: number,
 ): Promise<() => Promise<void>> {
   const fastify = Fastify({ logger: false, forceCloseConnections: true });
+  const { registry } = metrics;
   fastify.get("/metrics", async (_request, reply) => {
-    const queue = await readQueue().catch(() => null);
-    if (queue) {
-      jobsWaiting.set(queue.waiting);
-      jobsOldestSeconds.set(queue.oldestSeconds);
-    }
-    const budgets = await readBudgets().catch(() => null);
-    if (budgets) {
-      crmCompaniesShort.set(budgets.short);
-      crmTokensLimit.set(budgets.limit);
-      crmTokensRemaining.set(budgets.remaining);
-    }
+    await setStored(metrics, stored);
     reply.header("content-type", registry.contentType);
     return registry.metrics();
   });
   await listen(fastify, host, port, "METRICS_PORT");
   return () => fastify.close();
+}
+
+async function setStored(metrics: Metrics, stored: StoredState): Promise<void> {
+  const queue = await stored.readQueue().catch(() => null);
+  if (queue) {
+    metrics.jobsWaiting.set(queue.waiting);
+    metrics.jobsOldestSeconds.set(queue.oldestSeconds);
+    metrics.jobsGivenUp.set(queue.givenUp);
+  }
+  const budgets = await stored.readBudgets().catch(() => null);
+  if (budgets) {
+    metrics.crmCompaniesShort.set(budgets.short);
+    metrics.crmTokensLimit.set(budgets.limit);
+    metrics.crmTokensRemaining.set(budgets.remaining);
+  }
+  const age = await stored.oldestWatermarkSeconds().catch(() => null);
+  if (age !== null) metrics.oldestWatermarkSeconds.set(age);
+  const unsettled = await stored.countUnsettled().catch(() => null);
+  if (unsettled !== null) metrics.writesUnsettled.set(unsettled);
 }
 
 export interface PageParts {

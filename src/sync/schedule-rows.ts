@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { Any, LessThanOrEqual } from "typeorm";
 import { notify, PROGRESS_CHANGED } from "../database/between-processes";
-import type { CopyScope, TenantScope } from "../database/database";
-import { SyncListRow, SyncPassRow } from "../entities/sync-list";
+import type { CopyScope, Database, TenantScope } from "../database/database";
+import { MAIN_LISTS, SyncListRow, SyncPassRow } from "../entities/sync-list";
 import { SYNC_RESOURCES, type SyncKind, type SyncResource, SyncRunRow } from "../entities/sync-run";
 import { isRemovable } from "./lists";
 import { askWhole, makeLists } from "./passes";
@@ -160,4 +160,16 @@ export async function enqueueRun(
   await enqueueSync(scope, id);
   await notify(scope, PROGRESS_CHANGED);
   return id;
+}
+
+/** How old what is known of the list is that was read least lately, of all working connections; 0: there is none. */
+export async function oldestWatermarkSeconds(database: Database): Promise<number> {
+  const [oldest] = await database.acrossTenants<{ seconds: number }>(
+    `SELECT coalesce(extract(epoch FROM now() - min(l.watermark)), 0)::float8 AS seconds
+     FROM sync_list l JOIN connection c ON c.tenant_id = l.tenant_id AND c.copy_id = l.copy_id
+     WHERE c.state = 'CONNECTED' AND l.resource = ANY ($1)`,
+    [MAIN_LISTS],
+    { seconds: "number" },
+  );
+  return oldest?.seconds ?? 0;
 }

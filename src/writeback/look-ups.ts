@@ -1,14 +1,12 @@
 import type { CrmApi } from "../crm/api";
-import type { TenantScope } from "../database/database";
+import type { Database, TenantScope } from "../database/database";
 import { hasLiveJob } from "../database/jobs";
-import { type ListOrder, type Page, type PageRequest, readPage } from "../database/keyset";
-
-import { type FieldWriteRow, NoteWriteRow, type WriteReceipt } from "../entities/writeback";
+import type { WriteReceipt } from "../entities/writeback";
 import { MINUTE_MS } from "../platform/clock";
 import { forEachLogged } from "../platform/work";
 import { ABANDONED_AFTER_MS, type Found, isOfTheCrm, nextLookUp } from "./outcomes";
 import { enqueueLookUp, FIELD, NOTE, settle, type WriteKind, type WriteRef } from "./receipts";
-import { callsOf, faultOfKey, settleFound, type WritebackParts } from "./writing";
+import { callsOf, settleFound, type WritebackParts } from "./writing";
 
 /** In one sweep; the next one finds the rest. */
 const MOST_AT_ONCE = 500;
@@ -124,87 +122,16 @@ export class LookUps<Row extends WriteReceipt> {
   }
 }
 
-/** Whether the record that a receipt names is one of the CRM company that is connected now. */
-export type OfCompany = { of_present_company: boolean };
+/** Look-ups settle most within minutes; one that takes longer is for somebody to look at. */
+const SETTLED_WITHIN = "1 hour";
 
-const OF_PRESENT_COMPANY = `EXISTS (
-  SELECT 1 FROM connection c
-  JOIN synced_copy s ON s.tenant_id = $1 AND s.id = c.copy_id
-  WHERE c.tenant_id = $1 AND s.crm_company_id = w.crm_company_id) AS of_present_company`;
-
-/** Receipts by their ids, those of one user or (`by` null) everybody's. */
-export function readReceipts<Row extends WriteReceipt>(
-  { tenantId, entities }: TenantScope,
-  { row, table }: WriteKind<Row>,
-  ids: readonly string[],
-  by: string | null = null,
-): Promise<(Row & OfCompany)[]> {
-  return entities<Row, OfCompany>(
-    row,
-    `SELECT w.*, ${OF_PRESENT_COMPANY} FROM ${table} w
-     WHERE w.tenant_id = $1 AND w.id = ANY ($2) AND ($3::text IS NULL OR w.requested_by = $3)`,
-    [tenantId, ids, by],
+/** Writes whose answer was lost, and of which nothing is known for too long. */
+export async function countUnsettled(database: Database): Promise<number> {
+  const [found] = await database.acrossTenants<{ count: number }>(
+    `SELECT (SELECT count(*) FROM note_write WHERE state = 'UNKNOWN' AND requested_at < now() - interval '${SETTLED_WITHIN}')::int
+       + (SELECT count(*) FROM field_write WHERE state = 'UNKNOWN' AND requested_at < now() - interval '${SETTLED_WITHIN}')::int AS count`,
+    [],
+    { count: "number" },
   );
-}
-
-export const NEWEST_WRITE: ListOrder = {
-  direction: "DESC",
-  keys: [
-    { sql: "t.requested_at", type: "instant" },
-    { sql: "t.id", type: "uuid" },
-  ],
-};
-
-export type WrittenRow =
-  | { kind: "NOTE"; row: NoteWriteRow & OfCompany }
-  | { kind: "FIELD"; row: FieldWriteRow & OfCompany };
-
-const receiptsIn = (table: string, kind: WrittenRow["kind"]) =>
-  `SELECT tenant_id, id, requested_at, requested_by, meeting_id, idempotency_key, '${kind}' AS kind
-   FROM ${table} WHERE tenant_id = $1`;
-const RECEIPTS = `(${receiptsIn("note_write", "NOTE")} UNION ALL ${receiptsIn("field_write", "FIELD")})`;
-
-export interface WritesFilter {
-  meetingId: string | null;
-  /** null: everybody's. */
-  by: string | null;
-  idempotencyKey: string | null;
-}
-
-/** One note or field by its receipt's id. */
-export async function readWrite(scope: TenantScope, id: string): Promise<WrittenRow | null> {
-  const [[note], [field]] = await Promise.all([readReceipts(scope, NOTE, [id]), readReceipts(scope, FIELD, [id])]);
-  if (note) return { kind: "NOTE", row: note };
-  return field ? { kind: "FIELD", row: field } : null;
-}
-
-/** Notes and fields as one list. */
-export async function readWrites(
-  scope: TenantScope,
-  filter: WritesFilter,
-  page: PageRequest,
-): Promise<Page<WrittenRow>> {
-  const { meetingId, by, idempotencyKey } = filter;
-  // No write has a key that cannot be kept, and PostgreSQL takes no text with a NUL.
-  if (idempotencyKey !== null && faultOfKey(idempotencyKey) !== null) return { rows: [], hasMore: false };
-  const where: string[] = [];
-  const parameters: unknown[] = [];
-  const narrow = (column: string, value: string | null) => {
-    if (value !== null) where.push(`t.${column} = $${parameters.push(value) + 1}`);
-  };
-  narrow("meeting_id", meetingId);
-  narrow("requested_by", by);
-  narrow("idempotency_key", idempotencyKey);
-  const found = await readPage(scope, NoteWriteRow, { from: RECEIPTS, where, parameters }, page);
-  const ids = found.rows.map(({ id }) => id);
-  const [notes, fields] = await Promise.all([readReceipts(scope, NOTE, ids), readReceipts(scope, FIELD, ids)]);
-  const known = new Map<string, WrittenRow>([
-    ...notes.map((row): [string, WrittenRow] => [row.id, { kind: "NOTE", row }]),
-    ...fields.map((row): [string, WrittenRow] => [row.id, { kind: "FIELD", row }]),
-  ]);
-  const rows = found.rows.flatMap(({ id, position }) => {
-    const write = known.get(id);
-    return write ? [{ ...write, position }] : [];
-  });
-  return { rows, hasMore: found.hasMore };
+  return found?.count ?? 0;
 }

@@ -9,14 +9,14 @@ export interface Program {
   says(pattern: RegExp): Promise<RegExpMatchArray>;
 }
 
-/** Starts a built program (`dist/...`) with exactly this environment beside PATH. */
+/** Starts a built program (`dist/...`) with exactly this environment beside PATH; a developer's own `.env` is not read. */
 export function startProgram(
   file: string,
   environment: Record<string, string> = {},
   args: string[] = [],
   cwd = process.cwd(),
 ): Program {
-  const env = { PATH: process.env.PATH ?? "", ...environment };
+  const env = { PATH: process.env.PATH ?? "", NODE_ENV: "test", ...environment };
   const child = spawn(process.execPath, [`${process.cwd()}/dist/${file}`, ...args], {
     cwd,
     env,

@@ -15,6 +15,7 @@ const answerOf = (data: unknown, next_cursor: string | null = null): CrmAnswer =
   text: JSON.stringify({ success: true, data, additional_data: { next_cursor } }),
   date: null,
   correlationId: "one",
+  headerNames: [],
   limit: { remaining: null, reset: null },
   day: { limit: null, remaining: null },
 });

@@ -15,6 +15,7 @@ const answerOf = (text: string): CrmAnswer => ({
   text,
   date: null,
   correlationId: "one",
+  headerNames: [],
   limit: { remaining: null, reset: null },
   day: { limit: null, remaining: null },
 });

@@ -11,6 +11,7 @@ const answer = (limit: CrmAnswer["limit"], status = 200): CrmAnswer => ({
   text: "",
   date: null,
   correlationId: undefined,
+  headerNames: [],
   day: { limit: null, remaining: null },
   limit,
 });
