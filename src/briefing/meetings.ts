@@ -1,6 +1,7 @@
 import type { Actor } from "../auth/actor";
 import { recordAudit } from "../auth/policies";
 import { liveCopyId, NOT_CONNECTED } from "../connections/connection";
+import type { KeepOut } from "../connections/keep-out";
 import type { CopyScope, Database, TenantScope } from "../database/database";
 import { MeetingMatchRow, MeetingRow } from "../entities/meeting";
 import type { Clock } from "../platform/clock";
@@ -119,6 +120,7 @@ export interface RecordMeetingInput {
 export class Meetings {
   constructor(
     private readonly database: Database,
+    private readonly keepOut: KeepOut,
     private readonly clock: Clock,
     private readonly logger: Logger,
   ) {}
@@ -135,6 +137,8 @@ export class Meetings {
     const newest = new Map(inputs.map((input) => [input.externalId, input]));
     const stamp = { recordedBy: actor.userId, recordedAt: this.clock() };
     return this.#inTurn(actor, async (scope) => {
+      const kept = await this.keepOut.hold(scope);
+      if (kept) for (const [id, meeting] of newest) newest.set(id, kept.meeting(meeting));
       const meetings = [...newest.values()].map((meeting) => ({ ...meeting, ...stamp }));
       const rows = new Map((await upsertMeetings(scope, meetings)).map((row) => [row.externalId, row]));
       const found = inputs.flatMap(({ externalId }) => rows.get(externalId) ?? []);

@@ -1,5 +1,5 @@
-import { Column, Entity, Index, PrimaryColumn } from "typeorm";
-import { OfCopy, OfRecord } from "./tenant";
+import { Column, Entity, ForeignKey, Index, PrimaryColumn } from "typeorm";
+import { OfCopy, OfRecord, OfTenant, TenantRow } from "./tenant";
 
 /** An e-mail address or phone number as the CRM holds it. */
 interface ContactValue {
@@ -93,4 +93,35 @@ export class OrganizationRow extends OfRecord {
 
   @Column("jsonb")
   customFields!: Record<string, unknown>;
+}
+
+/** The tenant's own key, by which addresses that are kept out are known, sealed under the keys of the service. */
+@Entity("kept_out_key")
+@ForeignKey(() => TenantRow, ["tenantId"], ["id"], { name: "kept_out_key_tenant_fkey" })
+export class KeptOutKeyRow extends OfTenant {
+  @Column("bytea")
+  sealedKey!: Buffer;
+}
+
+/** An address of a person who was erased, and is not to come back: its hash under the tenant's key. */
+@Entity("kept_out_address")
+@ForeignKey(() => TenantRow, ["tenantId"], ["id"], { name: "kept_out_address_tenant_fkey" })
+@Index("kept_out_address_by_first", ["tenantId", "firstHash"])
+export class KeptOutAddressRow extends OfTenant {
+  @PrimaryColumn("text")
+  hash!: string;
+
+  /** The same for all addresses of one person, who is let in with all of them. */
+  @Column("text")
+  firstHash!: string;
+
+  @Column("timestamptz")
+  since!: Date;
+}
+
+/** A person of the CRM who has such an address, and so has no row of his own: what hangs on him is known by this. */
+@Entity("kept_out_person")
+export class KeptOutPersonRow extends OfRecord {
+  @PrimaryColumn("text")
+  hash!: string;
 }

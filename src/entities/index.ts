@@ -1,6 +1,13 @@
 import { AuditEventRow } from "./audit-event";
 import { AuthorizationRequestRow, ConnectionRow, CredentialRow, RenewalAttemptRow, SyncedCopyRow } from "./connection";
-import { OrganizationRow, PersonAddressRow, PersonRow } from "./contact";
+import {
+  KeptOutAddressRow,
+  KeptOutKeyRow,
+  KeptOutPersonRow,
+  OrganizationRow,
+  PersonAddressRow,
+  PersonRow,
+} from "./contact";
 import { ActivityRow, NoteRow } from "./context-record";
 import { CrmBudgetRow, CrmFieldRow, CrmUserRow, FieldListRow, PipelineRow, StageRow } from "./crm-company";
 import { DealChangeRow, DealParticipantRow, DealRow } from "./deal";
@@ -31,6 +38,9 @@ export const entities = [
   FieldWriteRow,
   FieldMappingRow,
   JudgedCopyRow,
+  KeptOutAddressRow,
+  KeptOutKeyRow,
+  KeptOutPersonRow,
   MatchedRecordRow,
   MeetingAttendeeRow,
   MeetingMatchRow,

@@ -1,7 +1,41 @@
-import { Ctx, Query, Resolver } from "type-graphql";
-import { mayManageConnection } from "../auth/policies";
-import { Viewer } from "../schema/viewer";
+import { GraphQLError } from "graphql";
+import { Args, Ctx, FieldResolver, Query, Resolver, Root } from "type-graphql";
+import { mayManageConnection, NEWEST_EVENT, readAuditEvents, refuseAudit } from "../auth/policies";
+import type { AuditAction, AuditEventRow } from "../entities/audit-event";
+import { PageArgs, type RelayPage } from "../schema/base";
+import { AuditEvent, AuditEventConnection, Viewer } from "../schema/viewer";
 import type { OperationContext } from "./context";
+import { encodeId, relayPage } from "./inputs";
+
+const ID_OF: Partial<Record<AuditAction, "Meeting" | "Deal" | "SyncRun">> = {
+  DEAL_CHOSEN: "Meeting",
+  DEAL_SNOOZED: "Deal",
+  MEETING_DELETED: "Meeting",
+  SYNC_REQUESTED: "SyncRun",
+};
+
+@Resolver(() => AuditEvent)
+export class AuditResolver {
+  @Query(() => AuditEventConnection, {
+    description:
+      "The tenant's security events of the last 400 days, newest first. For owners and admins on any plan: an error NOT_ALLOWED_FOR_ROLE for members.",
+  })
+  async auditEvents(
+    @Args(() => PageArgs) args: PageArgs,
+    @Ctx() { actor, scope, services }: OperationContext,
+  ): Promise<RelayPage<AuditEventRow>> {
+    const refusal = await refuseAudit(services, actor);
+    if (refusal) throw new GraphQLError(refusal.message, { extensions: { code: refusal.code } });
+    const list = { name: "auditEvents", of: actor.tenantId, order: NEWEST_EVENT };
+    return relayPage(list, args, (page) => readAuditEvents(scope, page));
+  }
+
+  @FieldResolver()
+  subject(@Root() { action, subject }: AuditEventRow): string | null {
+    const type = ID_OF[action];
+    return type && subject !== null ? encodeId(type, subject) : subject;
+  }
+}
 
 @Resolver(() => Viewer)
 export class ViewerResolver {
