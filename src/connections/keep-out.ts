@@ -4,7 +4,7 @@ import type { CrmActivity, CrmNote, CrmPerson, CrmUser } from "../crm/parsing/re
 import type { CopyScope, TenantScope } from "../database/database";
 import { inBatches } from "../database/keyset";
 import { KeptOutKeyRow } from "../entities/contact";
-import { mailboxOf, mentionsOf, normalizeAddress } from "../platform/email-address";
+import { mailboxOf, normalizeAddress } from "../platform/email-address";
 import { KEY_BYTES, type Keyring } from "../platform/keyring";
 import { lockConnection } from "./connection";
 import { holdCopyToJudge } from "./copies";
@@ -162,13 +162,6 @@ async function outOf({ tenantId, copyId, rows }: CopyScope, ids: readonly number
   return new Set(found.map(({ id }) => id));
 }
 
-/** A meeting as it was recorded, as far as it names people. */
-interface Naming {
-  title: string;
-  ownerEmail: string;
-  attendees: readonly { email: string; name: string | null }[];
-}
-
 const ADDRESS_LIKE = /[^\s"'<>()[\],;:\\]+@[^\s"'<>()[\],;:\\]+/g;
 
 /** The addresses that a tenant keeps out, opened; a page or a meeting passes through it before it is stored. */
@@ -237,23 +230,5 @@ export class KeptOut {
       const addresses = JSON.stringify(record.payload ?? null).match(ADDRESS_LIKE) ?? [];
       return isOfPeople || addresses.some(this.has) ? { ...record, payload: null } : record;
     });
-  }
-
-  /** The meeting without those attendees, and without their names and addresses in its title. */
-  meeting<T extends Naming>(meeting: T): T {
-    const { title, ownerEmail, attendees } = meeting;
-    const out = attendees.filter(({ email }) => this.has(email));
-    const isOwner = this.has(ownerEmail);
-    if (out.length === 0 && !isOwner) return meeting;
-    const given = [...out.map(({ email }) => email), ...(isOwner ? [ownerEmail] : [])];
-    const mailboxes = given.flatMap((text) => normalizeAddress(text) ?? []).map(mailboxOf);
-    const names = out.flatMap(({ name }) => name?.trim() ?? []);
-    const [pattern] = mentionsOf(mailboxes, names);
-    return {
-      ...meeting,
-      title: title.replace(new RegExp(pattern, "gi"), ERASED),
-      ownerEmail: isOwner ? ERASED : ownerEmail,
-      attendees: attendees.filter((attendee) => !out.includes(attendee)),
-    };
   }
 }
