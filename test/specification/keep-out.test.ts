@@ -113,7 +113,8 @@ test("the person does not come back by a sync of everything, and its deal keeps 
 
 test("nor by what changes: new texts of the person's own, a second record, one that is the person's by now", async () => {
   const { control, company } = simulator;
-  const other = [...company.persons.values()].find(({ id }) => id !== ids.person)?.id ?? 0;
+  const taken = [ids.person, company.stories.singleDeal.personId];
+  const other = [...company.persons.keys()].find((id) => !taken.includes(id)) ?? 0;
   control.add("activity", { subject: `Lunch with ${NAME}`, participants: [{ person_id: ids.person, primary: true }] });
   ids.later = control.add("person", { name: NAME, emails: [email("ottilie.ringelnatz+crm@quellwerk.example")] });
   control.add("note", { content: `<p>${NAME} moved.</p>`, person_id: ids.later });
@@ -124,6 +125,22 @@ test("nor by what changes: new texts of the person's own, a second record, one t
   await syncAgain(service, database);
   expect(await tablesThatShow("acme")).toEqual([]);
   expect(await rowsOf("person", `crm_id IN (${other}, ${ids.later})`)).toEqual([]);
+});
+
+test("nor by an answer to ids, where a matched record has become the person's", async () => {
+  const { personId, email: address } = simulator.company.stories.singleDeal;
+  await recordMeeting(service, [address]);
+  expect(await rowsOf("matched_record", `entity = 'PERSON' AND crm_id = ${personId}`)).toHaveLength(1);
+  simulator.control.change("person", personId, { name: NAME, emails: [email(ADDRESS)] });
+  const body = JSON.stringify({ success: true, data: [], additional_data: { next_cursor: null } });
+  const isList = (query: Record<string, string>) => !("ids" in query);
+  const answer = { match: "/api/v2/persons", where: isList, with: { status: 200, body } };
+  const honest = simulator.control.fail(answer);
+  await database.query("UPDATE synced_copy SET probed_at = NULL");
+  await syncAgain(service, database);
+  honest();
+  expect(await rowsOf("person", `crm_id = ${personId}`)).toEqual([]);
+  expect(await tablesThatShow("acme")).toEqual([]);
 });
 
 test("nor by a record that could not be read", async () => {
