@@ -36,7 +36,7 @@ export const COMMANDS: Record<string, (config: Config, logger: Logger, words: st
   "crm-resume": resumeCalls,
   "export-person": (...given) => ofTenant(given, ["TENANT", "ADDRESS", "FILE"], writeExport),
   "erase-person": (...given) => ofTenant(given, ["TENANT", "ADDRESS"], sayErasure, [KEEP_OUT]),
-  "let-in-person": (...given) => ofTenant(given, ["TENANT", "ADDRESS"], sayLetIn),
+  "admit-person": (...given) => ofTenant(given, ["TENANT", "ADDRESS"], sayLetIn),
   "erase-tenant": (...given) => ofTenant(given, ["TENANT"], sayTenantErased),
 };
 

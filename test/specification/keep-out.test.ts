@@ -178,11 +178,11 @@ test("keys are rotated with it: under a new key of the service the same person s
 });
 
 test("let in by any of its addresses, the person comes with the next sync of everything; each step is an event", async () => {
-  expect(await command(["let-in-person", "acme", SECOND, "--yes"])).toContain("2 address(es)");
+  expect(await command(["admit-person", "acme", SECOND, "--yes"])).toContain("2 address(es)");
   await readEverything();
   expect(await tablesThatShow("acme")).toEqual(expect.arrayContaining(["person", "person_address"]));
   expect((await record("kept-5")).attendees).toHaveLength(2);
-  const program = startProgram("src/main.js", world.environment, ["let-in-person", "acme", ADDRESS, "--yes"]);
+  const program = startProgram("src/main.js", world.environment, ["admit-person", "acme", ADDRESS, "--yes"]);
   expect(await program.ended).toBe(1);
   expect(program.output()).toContain("This address is not kept out.");
   const events = await rowsOf("audit_event", "action ~ '^PERSON'");
