@@ -17,6 +17,7 @@ import { CrmStops } from "./connections/crm-stops";
 import { FieldMappings } from "./connections/field-mappings";
 import { Grants } from "./connections/grants";
 import { sweepChanges } from "./connections/journal";
+import { KeepOut } from "./connections/keep-out";
 import { CONFIRM_GRANT, Uninstalls } from "./connections/uninstalls";
 import { CrmApi } from "./crm/api";
 import { CrmHttp } from "./crm/http";
@@ -125,7 +126,8 @@ type Services = ReturnType<typeof compose>;
 function crmOf({ config, database, url, metrics, logger, clock }: AppParts, crmStops: CrmStops) {
   const http = new CrmHttp(metrics, logger, () => crmStops.requireNone());
   const oauth = new CrmOAuth(http, config.crm);
-  const credentials = new Credentials(new Keyring(config.encryptionKeys));
+  const keyring = new Keyring(config.encryptionKeys);
+  const credentials = new Credentials(keyring);
   const crmBaseUrl = config.crm.baseUrl;
   const base = { database, http, crmBaseUrl, clock, logger, metrics };
 
@@ -145,7 +147,8 @@ function crmOf({ config, database, url, metrics, logger, clock }: AppParts, crmS
     await budget.close();
     await http.close();
   };
-  return { base, oauth, credentials, budget, reservationOf, tokens, tokensOf, apiOf, close };
+  const keepOut = new KeepOut(keyring);
+  return { base, oauth, credentials, keepOut, budget, reservationOf, tokens, tokensOf, apiOf, close };
 }
 
 function compose(parts: AppParts) {
@@ -154,7 +157,7 @@ function compose(parts: AppParts) {
   const crmStops = new CrmStops(database);
   notifications.subscribe(CRM_STOP_CHANGED, null, () => crmStops.forget());
   const crm = crmOf(parts, crmStops);
-  const { base, oauth, credentials, budget, reservationOf, tokens, tokensOf, apiOf } = crm;
+  const { base, oauth, credentials, keepOut, budget, reservationOf, tokens, tokensOf, apiOf } = crm;
   const fieldMappings = new FieldMappings({ ...base, apiOf });
 
   const writing = { ...base, tokensOf, reservationOf, stopped: () => crmStops.refusal() };
@@ -168,6 +171,7 @@ function compose(parts: AppParts) {
     budget,
     concurrency: config.crm.concurrency,
     intervalMs: config.sync.intervalMs,
+    keepOut,
     settling: { settleNotes: (copy, notes) => noteWrites.settleSynced(copy, notes) },
     judging: judgingBy(clock),
     planNext: (scope, copyId, failure) => schedule.planNext(scope, copyId, failure),
@@ -196,7 +200,7 @@ function compose(parts: AppParts) {
     fieldMappings,
     schedule,
     engine,
-    meetings: new Meetings(database, clock, logger),
+    meetings: new Meetings(database, keepOut, clock, logger),
     snoozing: new Snoozing(database, clock, logger),
     quietSettings: new QuietSettings(database, clock, logger),
     rejudging: new Rejudging(database, clock, logger),

@@ -13,7 +13,7 @@ import {
   SAME_TIME_MS,
   WINDOW_MS,
 } from "./matching/facts";
-import { type ChoiceFact } from "./matching/match";
+import type { ChoiceFact } from "./matching/match";
 
 /**
  * Reads what a copy holds that could belong to meetings: five statements, however many meetings and people.

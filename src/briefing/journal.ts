@@ -1,5 +1,5 @@
 import { type CopyScope, rowsOf } from "../database/database";
-import type { DealChangeKind, DealChangeRow } from "../entities/deal";
+import { DEAL_CHANGES, type DealChangeKind, type DealChangeRow } from "../entities/deal";
 import { MeetingRow } from "../entities/meeting";
 import { isMatched } from "./quiet/silence-rows";
 
@@ -16,7 +16,10 @@ export interface Asked {
 /** An entry as it is kept: with ids in the place of names. */
 export type Entry = Pick<DealChangeRow, "kind" | "was" | "became" | "seenAt">;
 
-/** The newest first, of matched deals. @returns beside each entry which of those asked for it is one of */
+/**
+ * The newest first, of matched deals; while an upgrade lasts, without kinds that only the later version knows.
+ * @returns beside each entry which of those asked for it is one of
+ */
 export function readChanges(
   { tenantId, copyId, rows }: CopyScope,
   asked: readonly Asked[],
@@ -25,7 +28,7 @@ export function readChanges(
     `SELECT one.asked::int AS asked, c.kind, c.was, c.became, c.seen_at AS "seenAt"
      FROM unnest($3::bigint[], $4::integer[], $5::timestamptz[]) WITH ORDINALITY AS one (id, first, since, asked)
      CROSS JOIN LATERAL (
-       SELECT * FROM deal_change t WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.deal_id = one.id AND t.seen_at >= one.since
+       SELECT * FROM deal_change t WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.deal_id = one.id AND t.seen_at >= one.since AND t.kind = ANY ($6)
        ORDER BY t.seen_at DESC, t.id DESC LIMIT one.first) c
      WHERE ${isMatched("one.id")} ORDER BY one.asked, c.seen_at DESC, c.id DESC`,
     [
@@ -34,6 +37,7 @@ export function readChanges(
       asked.map(({ dealId }) => dealId),
       asked.map(({ first }) => first),
       asked.map(({ since }) => since?.toISOString() ?? "-infinity"),
+      DEAL_CHANGES,
     ],
     { asked: "number", kind: "text", was: "text", became: "text", seenAt: "instant" },
   );

@@ -51,7 +51,7 @@ export async function matchMeetings(
   const [{ copyId = null } = {}] = found;
   // A copy that was retired meanwhile is being purged: a row that came now would stay for ever.
   if (copyId !== null && (await holdCopyToJudge(scope, copyId))) {
-    const before = await readableDeals(scope, found.map(idOf));
+    const before = await dropReadable(scope, found.map(idOf));
     await storeReadable(scope, copyId, found);
     const after = found.flatMap(({ match: { readable } }) => readable).filter(({ entity }) => entity === "DEAL");
     const deals = [...new Set([...before, ...after.map(({ crmId }) => crmId)])];
@@ -179,14 +179,14 @@ export const DROP_CHOICES = `
   UPDATE meeting_match SET chosen_deal_id = NULL, chosen_company_id = NULL, chosen_by = NULL, chosen_at = NULL
   WHERE tenant_id = $1 AND meeting_id = ANY ($2)`;
 
-/** What meetings are about is among them, and so is what their next match may be about no more. */
-async function readableDeals({ tenantId, rows }: TenantScope, meetingIds: readonly string[]): Promise<number[]> {
-  const found = await rows<{ id: number }>(
-    "SELECT DISTINCT crm_id AS id FROM matched_record WHERE tenant_id = $1 AND meeting_id = ANY ($2) AND entity = 'DEAL'",
+/** @returns the deals among it: what meetings were about, and what their next match may be about no more */
+async function dropReadable({ tenantId, rows }: TenantScope, meetingIds: readonly string[]): Promise<number[]> {
+  const gone = await rows<{ id: number; entity: string }>(
+    "DELETE FROM matched_record WHERE tenant_id = $1 AND meeting_id = ANY ($2) RETURNING crm_id AS id, entity",
     [tenantId, meetingIds],
-    { id: "number" },
+    { id: "number", entity: "text" },
   );
-  return found.map(({ id }) => id);
+  return gone.filter(({ entity }) => entity === "DEAL").map(({ id }) => id);
 }
 
 async function storeReadable(
@@ -197,7 +197,6 @@ async function storeReadable(
   const stored = found.flatMap(({ meeting, match: { readable } }) =>
     readable.map((record) => ({ meetingId: meeting.row.id, ...record })),
   );
-  await rows("DELETE FROM matched_record WHERE tenant_id = $1 AND meeting_id = ANY ($2)", [tenantId, found.map(idOf)]);
   await rows(
     `INSERT INTO matched_record (tenant_id, copy_id, entity, crm_id, meeting_id)
      SELECT $1, $2, r.entity, r."crmId", r."meetingId"

@@ -1,9 +1,11 @@
 import type { Actor } from "../auth/actor";
 import { recordAudit } from "../auth/policies";
 import { liveCopyId, NOT_CONNECTED } from "../connections/connection";
+import { ERASED, type KeepOut, type KeptOut } from "../connections/keep-out";
 import type { CopyScope, Database, TenantScope } from "../database/database";
 import { MeetingMatchRow, MeetingRow } from "../entities/meeting";
 import type { Clock } from "../platform/clock";
+import { mailboxOf, mentionsOf, normalizeAddress } from "../platform/email-address";
 import { accepted, type Outcome, refused } from "../platform/errors";
 import type { Logger } from "../platform/logger";
 import { DROP_CHOICES, lockMeeting, matchMeetings } from "./match-meeting";
@@ -115,10 +117,29 @@ export interface RecordMeetingInput {
   attendees: AttendeeInput[];
 }
 
+/** A meeting without attendees who are kept out, and without their names and addresses in its title. */
+function withoutKeptOut(kept: KeptOut, meeting: RecordMeetingInput): RecordMeetingInput {
+  const { title, ownerEmail, attendees } = meeting;
+  const out = attendees.filter((attendee) => kept.has(attendee.email));
+  const isOwner = kept.has(ownerEmail);
+  if (out.length === 0 && !isOwner) return meeting;
+  const given = [...out.map(({ email }) => email), ...(isOwner ? [ownerEmail] : [])];
+  const mailboxes = given.flatMap((text) => normalizeAddress(text) ?? []).map(mailboxOf);
+  const names = out.flatMap(({ name }) => name?.trim() ?? []);
+  const [pattern] = mentionsOf(mailboxes, names);
+  return {
+    ...meeting,
+    title: title.replace(new RegExp(pattern, "gi"), ERASED),
+    ownerEmail: isOwner ? ERASED : ownerEmail,
+    attendees: attendees.filter((attendee) => !out.includes(attendee)),
+  };
+}
+
 /** The product's own meetings come in here, by their `externalId`, and are matched at once. */
 export class Meetings {
   constructor(
     private readonly database: Database,
+    private readonly keepOut: KeepOut,
     private readonly clock: Clock,
     private readonly logger: Logger,
   ) {}
@@ -135,6 +156,8 @@ export class Meetings {
     const newest = new Map(inputs.map((input) => [input.externalId, input]));
     const stamp = { recordedBy: actor.userId, recordedAt: this.clock() };
     return this.#inTurn(actor, async (scope) => {
+      const kept = await this.keepOut.hold(scope);
+      if (kept) for (const [id, meeting] of newest) newest.set(id, withoutKeptOut(kept, meeting));
       const meetings = [...newest.values()].map((meeting) => ({ ...meeting, ...stamp }));
       const rows = new Map((await upsertMeetings(scope, meetings)).map((row) => [row.externalId, row]));
       const found = inputs.flatMap(({ externalId }) => rows.get(externalId) ?? []);

@@ -141,28 +141,36 @@ export class Credentials {
 }
 
 export interface Resealed {
-  /** Credentials that were sealed anew under the first key. */
+  /** Tenants whose secrets were sealed anew under the first key. */
   resealed: number;
-  /** Those that were sealed under it already. */
+  /** Those whose secrets were sealed under it already. */
   unchanged: number;
 }
 
-/** Seals every credential under the first configured key, one tenant at a time, while workers and renewals go on. */
+/** What holds a tenant's secrets sealed. */
+interface Sealing {
+  /** @returns false where all is sealed under the first key already, or there is nothing */
+  reseal(scope: TenantScope): Promise<boolean>;
+}
+
+/** Seals every secret under the first configured key, one tenant at a time, while workers and renewals go on. */
 export async function resealAll(
   database: Database,
-  credentials: Credentials,
+  sealings: readonly Sealing[],
   clock: Clock,
   logger: Logger,
 ): Promise<Resealed> {
   const done: Resealed = { resealed: 0, unchanged: 0 };
   const sealed = await database.acrossTenants<{ tenant_id: number }>(
-    "SELECT tenant_id FROM credential ORDER BY tenant_id",
+    "SELECT tenant_id FROM credential UNION SELECT tenant_id FROM kept_out_key ORDER BY tenant_id",
     [],
     { tenant_id: "number" },
   );
   for (const { tenant_id: tenantId } of sealed) {
     const changed = await database.tenant(tenantId).transaction(async (scope) => {
-      if (!(await credentials.reseal(scope))) return false;
+      const resealed: boolean[] = [];
+      for (const sealing of sealings) resealed.push(await sealing.reseal(scope));
+      if (!resealed.includes(true)) return false;
       await recordAudit(scope, logger, { action: "KEYS_ROTATED", actor: null, at: clock() });
       return true;
     });

@@ -167,3 +167,13 @@ export async function* windowsOf({ tenantId, rows }: TenantScope, of: KeyedTable
     after = end.last;
   }
 }
+
+/** Rows a statement: small enough to hold no lock for long. */
+const BATCH = 1_000;
+
+/** Repeats a statement on a batch of rows until none is left. @returns how many there were */
+export async function inBatches(change: (batch: number) => Promise<{ length: number }>): Promise<number> {
+  let changed = 0;
+  for (let batch = BATCH; batch === BATCH; changed += batch) batch = (await change(BATCH)).length;
+  return changed;
+}

@@ -2,7 +2,16 @@ import { AuthorizationRequestRow, ConnectionRow, CredentialRow, RenewalAttemptRo
 import { CrmBudgetRow, CrmFieldRow, CrmUserRow, FieldListRow, PipelineRow, StageRow } from "./crm-company";
 import { DealChangeRow, DealParticipantRow, DealRow } from "./deal";
 import { MatchedRecordRow, MeetingAttendeeRow, MeetingMatchRow, MeetingRow } from "./meeting";
-import { ActivityRow, NoteRow, OrganizationRow, PersonAddressRow, PersonRow } from "./records";
+import {
+  ActivityRow,
+  KeptOutAddressRow,
+  KeptOutKeyRow,
+  KeptOutPersonRow,
+  NoteRow,
+  OrganizationRow,
+  PersonAddressRow,
+  PersonRow,
+} from "./records";
 import { ComingSilenceRow, DealSilenceRow, JudgedCopyRow } from "./silence";
 import { AbsentRecordRow, DataGapRow, MissedRecordRow, RejectedRecordRow, SyncListRow, SyncPassRow } from "./sync-list";
 import { SyncRunRow, SyncStepRow } from "./sync-run";
@@ -29,6 +38,9 @@ export const entities = [
   FieldWriteRow,
   FieldMappingRow,
   JudgedCopyRow,
+  KeptOutAddressRow,
+  KeptOutKeyRow,
+  KeptOutPersonRow,
   MatchedRecordRow,
   MeetingAttendeeRow,
   MeetingMatchRow,

@@ -98,6 +98,8 @@ export const AUDIT_ACTIONS = [
   "KEYS_ROTATED",
   "PERSON_EXPORTED",
   "PERSON_ERASED",
+  "PERSON_KEPT_OUT",
+  "PERSON_LET_IN",
   "TENANT_ERASED",
 ] as const;
 export type AuditAction = (typeof AUDIT_ACTIONS)[number];

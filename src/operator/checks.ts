@@ -1,5 +1,4 @@
 import { SHORT_TODAY } from "../connections/budget";
-import { placeOf } from "../connections/credentials";
 import { ACROSS_TENANTS_ROLE, APPLICATION_ROLE, type Look } from "../database/application-role";
 import { readLayout, readNodesAway } from "../database/cluster";
 import { appliedMigrations, migrationNames } from "../database/data-source";
@@ -189,28 +188,31 @@ export async function stopFinding(look: Look): Promise<Finding | null> {
   );
 }
 
-/** One row for each key id, with one credential to try it on: keys of one name may still differ. */
+/** One row for each key id, with one secret to try it on: keys of one name may still differ. */
 const SEALED = `
-  SELECT header, count(DISTINCT tenant_id)::int AS tenants,
-    (array_agg(json_build_array(tenant_id, copy_id::text, part)))[1] AS place, (array_agg(sealed))[1] AS sealed
+  SELECT header, count(DISTINCT tenant_id)::int AS tenants, (array_agg(place))[1] AS place, (array_agg(sealed))[1] AS sealed
   FROM (
-    SELECT tenant_id, copy_id, part, sealed, substr(sealed, 1, 2 + get_byte(sealed, 1)) AS header
-    FROM credential, LATERAL (VALUES ('access_token', access_token), ('refresh_token', refresh_token)) p (part, sealed)
+    SELECT tenant_id, place, sealed, substr(sealed, 1, 2 + get_byte(sealed, 1)) AS header FROM (
+      SELECT tenant_id, json_build_array(tenant_id::text, copy_id::text, part) AS place, sealed
+      FROM credential, LATERAL (VALUES ('access_token', access_token), ('refresh_token', refresh_token)) p (part, sealed)
+      UNION ALL
+      SELECT tenant_id, json_build_array(tenant_id::text, 'kept_out_key'), sealed_key FROM kept_out_key
+    ) secrets
   ) parts GROUP BY header`;
 
 interface Sealed {
   header: Buffer;
   tenants: number;
-  place: [tenantId: number, copyId: string, column: string];
+  place: string[];
   sealed: Buffer;
 }
 
 async function checkKeys(look: Look, keys: readonly EncryptionKey[]): Promise<Finding[]> {
   const keyring = new Keyring(keys);
   const found = await look.rows<Sealed>(SEALED);
-  if (found.length === 0) return [ok("keys: no credential is stored yet")];
+  if (found.length === 0) return [ok("keys: no secret is stored yet")];
   return found.map(({ header, tenants, place, sealed }) => {
-    const what = `keys: ${tenants} connection(s) have tokens sealed under "${keyIdOf(header)}"`;
+    const what = `keys: ${tenants} tenant(s) have secrets sealed under "${keyIdOf(header)}"`;
     if (!keys.some(({ id }) => id === keyIdOf(header))) {
       return fault(
         `${what}, which is not in ENCRYPTION_KEYS`,
@@ -218,7 +220,7 @@ async function checkKeys(look: Look, keys: readonly EncryptionKey[]): Promise<Fi
       );
     }
     try {
-      keyring.open(sealed, placeOf(place[0], Number(place[1]), place[2]));
+      keyring.open(sealed, place);
     } catch (error) {
       if (!(error instanceof UnsealError)) throw error;
       return fault(`${what}, but the key of that name does not open them`, "put the key back that sealed them");

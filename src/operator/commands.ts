@@ -4,6 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { recordAudit } from "../auth/policies";
 import { Credentials, resealAll } from "../connections/credentials";
 import { OBEYED_WITHIN_MS, resumeCrm, stopCrm } from "../connections/crm-stops";
+import { KeepOut } from "../connections/keep-out";
 import { asApplication } from "../database/application-role";
 import { type Ask, dropLocalRows, readLayout } from "../database/cluster";
 import {
@@ -22,9 +23,10 @@ import type { Config } from "../platform/config";
 import { messageOf, ServiceError } from "../platform/errors";
 import { Keyring, type Secret } from "../platform/keyring";
 import type { Logger } from "../platform/logger";
-import { type ErasingParts, erasePerson, eraseTenant } from "./erasure";
+import { type ErasingParts, erasePerson, eraseTenant, letPersonIn } from "./erasure";
 import { exportOf, findPerson, NotDoneError } from "./person";
 
+const KEEP_OUT = "--keep-out";
 const NO_REASON = "no reason was given.";
 
 /** The operator's commands, which run in place of the service; each says what it did. */
@@ -35,7 +37,8 @@ export const COMMANDS: Record<string, (config: Config, logger: Logger, words: st
   "crm-stop": (config, logger, words) => stopCalls(config, logger, words.join(" ").trim() || NO_REASON),
   "crm-resume": resumeCalls,
   "export-person": (...given) => ofTenant(given, ["TENANT", "ADDRESS", "FILE"], writeExport),
-  "erase-person": (...given) => ofTenant(given, ["TENANT", "ADDRESS"], sayErasure),
+  "erase-person": (...given) => ofTenant(given, ["TENANT", "ADDRESS"], sayErasure, [KEEP_OUT]),
+  "admit-person": (...given) => ofTenant(given, ["TENANT", "ADDRESS"], sayLetIn),
   "erase-tenant": (...given) => ofTenant(given, ["TENANT"], sayTenantErased),
 };
 
@@ -50,13 +53,14 @@ async function migrateTables({ databaseUrl }: Config, logger: Logger): Promise<s
   return "The tables are those of this version.";
 }
 
-/** Seals every credential under the first of ENCRYPTION_KEYS; workers may go on meanwhile. */
+/** Seals every secret under the first of ENCRYPTION_KEYS; workers may go on meanwhile. */
 async function rotateKeys(config: Config, logger: Logger): Promise<string> {
-  const credentials = new Credentials(new Keyring(config.encryptionKeys));
+  const keyring = new Keyring(config.encryptionKeys);
+  const sealings = [new Credentials(keyring), new KeepOut(keyring)];
   const { resealed, unchanged } = await withDatabase(config, logger, (database) =>
-    resealAll(database, credentials, systemClock, logger),
+    resealAll(database, sealings, systemClock, logger),
   );
-  return `${resealed} credential(s) sealed under the first key, ${unchanged} were already.`;
+  return `Secrets of ${resealed} tenant(s) sealed under the first key, ${unchanged} were already.`;
 }
 
 /** When it resolves, every process that runs begins no further call to the CRM. The stop may be an earlier one. */
@@ -78,29 +82,32 @@ async function resumeCalls(config: Config, logger: Logger): Promise<string> {
     : "Calls to the CRM were not stopped.";
 }
 
-/** What a command on one tenant is given: what it works with, the tenant, and its further words. */
-type OnTenant = (parts: ErasingParts, tenantId: number, words: string[]) => Promise<string>;
+/** What a command on one tenant is given: what it works with, the tenant, its further words, and whether its flag was said. */
+type OnTenant = (parts: ErasingParts, tenantId: number, words: string[], flagged: boolean) => Promise<string>;
 
 /** A command that shows or takes away what cannot be brought back, so it is confirmed. @throws NotDoneError */
 async function ofTenant(
   [config, logger, given]: [Config, Logger, string[]],
   names: string[],
   work: OnTenant,
+  flags: string[] = [],
 ): Promise<string> {
-  const words = given.filter((word) => word !== "--yes");
+  const known = [...flags, "--yes"];
+  const words = given.filter((word) => !known.includes(word));
   if (words.length !== names.length || words.some((word) => word.startsWith("--")))
-    throw new NotDoneError(`Say: ${names.join(" ")} [--yes]`);
+    throw new NotDoneError(`Say: ${[...names, ...known.map((flag) => `[${flag}]`)].join(" ")}`);
   const [name = "", ...more] = words;
   return withDatabase(config, logger, async (database) => {
-    const known = { id: "number" } as const;
     const [tenant] = await database.acrossTenants<{ id: number }>(
       "SELECT id FROM tenant WHERE external_id = $1",
       [name],
-      known,
+      { id: "number" },
     );
     if (!tenant) throw new NotDoneError(`There is no tenant ${name}.`);
     if (!given.includes("--yes")) await confirm(name);
-    return work({ database, clock: systemClock, logger }, tenant.id, more);
+    const keepOut = new KeepOut(new Keyring(config.encryptionKeys));
+    const flagged = given.some((word) => flags.includes(word));
+    return work({ database, keepOut, clock: systemClock, logger }, tenant.id, more, flagged);
   });
 }
 
@@ -127,13 +134,23 @@ const writeExport: OnTenant = async ({ database, clock, logger }, tenantId, [add
 Not in it: backups, logs, what only the CRM holds, and where the person is named by a first name alone.`;
 };
 
-const sayErasure: OnTenant = async (parts, tenantId, [address = ""]) => {
-  const { texts, meetings, records, receipts, unsettled } = await erasePerson(parts, tenantId, address);
+const sayErasure: OnTenant = async (parts, tenantId, [address = ""], keepsOut) => {
+  const { texts, meetings, records, receipts, unsettled } = await erasePerson(parts, tenantId, address, keepsOut);
   const left =
     unsettled > 0 ? `\n${unsettled} value(s) are still looked up: run this again once they are settled.` : "";
   return `Erased: an attendee of ${meetings} meeting(s), ${records} synced person(s), ${receipts} written value(s); ${texts} text(s) were changed.${left}
-What the CRM still shows comes back with the next sync that reads it: have it deleted there as well.
+${keepsOut ? KEPT_OUT : COMES_BACK}
 Not touched: backups, logs, the keys that callers chose, and where the person is named by a first name alone.`;
+};
+
+const COMES_BACK = `What the CRM still shows comes back with the next sync that reads it: have it deleted there as well, or add ${KEEP_OUT}.`;
+const KEPT_OUT = `Kept out from now on: the person, as an attendee too, and what is written of the person's own activities and notes.
+Titles of deals and other texts of the CRM that name the person come back: change them there.`;
+
+const sayLetIn: OnTenant = async (parts, tenantId, [address = ""]) => {
+  const addresses = await letPersonIn(parts, tenantId, address);
+  if (addresses === 0) throw new NotDoneError("This address is not kept out.");
+  return `Let in: ${addresses} address(es) of the person, who comes back with the next sync that reads everything.`;
 };
 
 const sayTenantErased: OnTenant = async (parts, tenantId) => {

@@ -3,35 +3,27 @@ import { lockMeeting, matchMeetings } from "../briefing/match-meeting";
 import { hangingOn, judgeChanged } from "../briefing/quiet/stored-silence";
 import { lockConnection, moveToNotConnected } from "../connections/connection";
 import { holdCopyToJudge, purgeCopy, retireCopy } from "../connections/copies";
+import { ERASED, eraseTexts, type KeepOut } from "../connections/keep-out";
 import type { Database, TenantScope } from "../database/database";
-import { isWithin, windowsOf } from "../database/keyset";
+import { inBatches, isWithin, windowsOf } from "../database/keyset";
 import { CredentialRow, SyncedCopyRow } from "../entities/connection";
 import { MeetingRow } from "../entities/meeting";
 import { PersonRow } from "../entities/records";
 import type { Clock } from "../platform/clock";
+import { mentionsOf, type Patterns } from "../platform/email-address";
 import type { Logger } from "../platform/logger";
 import { cancelRuns } from "../sync/runs";
 import { removeRecords } from "../sync/writers";
-import {
-  findPerson,
-  isOf,
-  isOfTenants,
-  mentions,
-  mentionsOf,
-  type Patterns,
-  type Person,
-  patternFor,
-  type Texts,
-  textsOf,
-} from "./person";
+import { findPerson, isOf, isOfTenants, mentions, type Person, patternFor, type Texts, textsOf } from "./person";
 
-/** Rows a statement: small enough to hold no lock for long. */
-const BATCH = 1_000;
-/** What stands in place of a text that named the person. */
-export const ERASED = "[erased]";
+/** Meetings that are matched again for one synced person. */
+const MOST_KNOWN = 1_000;
+/** Of what is still looked up. */
+const MOST_COUNTED = 1_000;
 
 export interface ErasingParts {
   database: Database;
+  keepOut: KeepOut;
   clock: Clock;
   logger: Logger;
 }
@@ -42,12 +34,18 @@ export type Erased = Record<"texts" | "meetings" | "records" | "receipts" | "uns
 /**
  * Erases what is held about a person, in batches. By whom the rest is found goes last, so that an erasure that was cut off
  * goes on when it is begun again: texts by the names, then meetings by the addresses, then the synced persons themselves.
+ * @param keepsOut whether the addresses are kept out from now on, which comes first: what is stored meanwhile has them no more
  */
-export async function erasePerson(parts: ErasingParts, tenantId: number, address: string): Promise<Erased> {
+export async function erasePerson(
+  parts: ErasingParts,
+  tenantId: number,
+  address: string,
+  keepsOut: boolean,
+): Promise<Erased> {
   const { database, clock, logger } = parts;
   const scope = database.tenant(tenantId);
-  const person = await findPerson(scope, address);
-  const patterns = mentionsOf(person);
+  const person = await (keepsOut ? keepPersonOut(parts, scope, address) : findPerson(scope, address));
+  const patterns = mentionsOf(person.mailboxes, person.names);
   await dropRejected(scope, patterns);
   let texts = await eraseOwnTexts(scope, person);
   for (const one of textsOf(database)) texts += await eraseMentions(scope, one, patterns);
@@ -58,21 +56,41 @@ export async function erasePerson(parts: ErasingParts, tenantId: number, address
   return { texts, meetings: person.meetingIds.length, records: person.records.length, receipts, unsettled };
 }
 
-/** Repeats a statement on a batch of rows until none is left. @returns how many there were */
-async function inBatches(change: () => Promise<{ length: number }>): Promise<number> {
-  let changed = 0;
-  for (let batch = BATCH; batch === BATCH; changed += batch) batch = (await change()).length;
-  return changed;
+/** Looks for the person again once nothing more of the person is stored. */
+async function keepPersonOut(
+  { keepOut, clock, logger }: ErasingParts,
+  scope: TenantScope,
+  address: string,
+): Promise<Person> {
+  const person = await findPerson(scope, address);
+  await scope.transaction(async (held) => {
+    await keepOut.add(held, person, clock());
+    await recordAudit(held, logger, { action: "PERSON_KEPT_OUT", actor: null, at: clock() });
+  });
+  return findPerson(scope, address);
+}
+
+/** Lets a person come again who was kept out. @returns how many addresses */
+export function letPersonIn(
+  { database, keepOut, clock, logger }: ErasingParts,
+  tenantId: number,
+  address: string,
+): Promise<number> {
+  return database.tenant(tenantId).transaction(async (held) => {
+    const addresses = await keepOut.letIn(held, address);
+    if (addresses > 0) await recordAudit(held, logger, { action: "PERSON_LET_IN", actor: null, at: clock() });
+    return addresses;
+  });
 }
 
 /** A person's record that was kept aside is the person's, whatever else it holds. */
 const dropRejected = ({ tenantId, rows }: TenantScope, [, pattern]: Patterns) =>
-  inBatches(() =>
+  inBatches((batch) =>
     rows(
       `DELETE FROM rejected_record WHERE tenant_id = $1 AND ctid = ANY (ARRAY (
-         SELECT ctid FROM rejected_record WHERE tenant_id = $1 AND resource = 'PERSONS' AND payload::text ~* $2 LIMIT ${BATCH}))
+         SELECT ctid FROM rejected_record WHERE tenant_id = $1 AND resource = 'PERSONS' AND payload::text ~* $2 LIMIT $3))
        RETURNING 1 AS gone`,
-      [tenantId, pattern],
+      [tenantId, pattern, batch],
     ),
   );
 
@@ -90,28 +108,17 @@ async function eraseMentions(scope: TenantScope, texts: Texts, patterns: Pattern
   return erased;
 }
 
-/** What was written of the person in the CRM. The rows stay: when there was contact is the deal's. */
-async function eraseOwnTexts({ tenantId, rows }: TenantScope, { records, mailboxes }: Person): Promise<number> {
+/** What was written of the person in the CRM. */
+async function eraseOwnTexts(scope: TenantScope, { records, mailboxes }: Person): Promise<number> {
   let erased = 0;
-  for (const { copyId, crmId } of records) {
-    for (const change of [ACTIVITIES, NOTES]) erased += await inBatches(() => rows(change, [tenantId, copyId, crmId]));
-  }
-  return erased + (await inBatches(() => rows(USERS, [tenantId, [...mailboxes]])));
+  for (const { copyId, crmId } of records) erased += await eraseTexts(scope, copyId, crmId);
+  return erased + (await inBatches((batch) => scope.rows(USERS, [scope.tenantId, [...mailboxes], batch])));
 }
 
-const ACTIVITIES = `
-  UPDATE activity SET subject = '${ERASED}' WHERE tenant_id = $1 AND ctid = ANY (ARRAY (
-    SELECT ctid FROM activity WHERE tenant_id = $1 AND copy_id = $2 AND (person_id = $3 OR $3 = ANY (participant_ids))
-      AND subject <> '${ERASED}' LIMIT ${BATCH})) RETURNING 1 AS changed`;
-const NOTES = `
-  UPDATE note SET content = '${ERASED}', shown_html = NULL, shown_text = NULL, shown_cut = NULL, shown_rules = NULL
-  WHERE tenant_id = $1 AND ctid = ANY (ARRAY (
-    SELECT ctid FROM note WHERE tenant_id = $1 AND copy_id = $2 AND person_id = $3 AND content <> '${ERASED}' LIMIT ${BATCH}))
-  RETURNING 1 AS changed`;
 /** Where the person is a user of the CRM as well. */
 const USERS = `
   UPDATE crm_user SET name = '${ERASED}' WHERE tenant_id = $1 AND ctid = ANY (ARRAY (
-    SELECT ctid FROM crm_user WHERE tenant_id = $1 AND address = ANY ($2) AND name <> '${ERASED}' LIMIT ${BATCH}))
+    SELECT ctid FROM crm_user WHERE tenant_id = $1 AND address = ANY ($2) AND name <> '${ERASED}' LIMIT $3))
   RETURNING 1 AS changed`;
 
 /** The meeting goes on without the attendee: matched again, and what hangs on it judged again. */
@@ -141,14 +148,14 @@ async function reduceReceipts(
   const of = [tenantId, records.map(({ copyId }) => copyId), records.map(({ crmId }) => crmId)];
   const own = `tenant_id = $1 AND entity = 'PERSON' AND value IS NOT NULL
     AND (copy_id, target_id) IN (SELECT * FROM unnest($2::bigint[], $3::bigint[]))`;
-  const receipts = await inBatches(() =>
+  const receipts = await inBatches((batch) =>
     rows(
       `UPDATE field_write SET value = NULL WHERE tenant_id = $1 AND ctid = ANY (ARRAY (
-         SELECT ctid FROM field_write WHERE ${own} AND state IN ('WRITTEN', 'FAILED') LIMIT ${BATCH})) RETURNING 1 AS changed`,
-      of,
+         SELECT ctid FROM field_write WHERE ${own} AND state IN ('WRITTEN', 'FAILED') LIMIT $4)) RETURNING 1 AS changed`,
+      [...of, batch],
     ),
   );
-  const unsettled = await rows(`SELECT 1 FROM field_write WHERE ${own} LIMIT ${BATCH}`, of);
+  const unsettled = await rows(`SELECT 1 FROM field_write WHERE ${own} LIMIT ${MOST_COUNTED}`, of);
   return { receipts, unsettled: unsettled.length };
 }
 
@@ -160,7 +167,7 @@ function removePerson({ clock }: ErasingParts, scope: TenantScope, copyId: numbe
     const before = isLive ? await hangingOn(copy, "PERSONS", [crmId]) : [];
     const known = await held.rows<{ id: string }>(
       `SELECT meeting_id AS id FROM matched_record
-       WHERE tenant_id = $1 AND copy_id = $2 AND entity = 'PERSON' AND crm_id = $3 ORDER BY meeting_id LIMIT ${BATCH}`,
+       WHERE tenant_id = $1 AND copy_id = $2 AND entity = 'PERSON' AND crm_id = $3 ORDER BY meeting_id LIMIT ${MOST_KNOWN}`,
       [held.tenantId, copyId, crmId],
       { id: "text" },
     );
@@ -199,11 +206,11 @@ export async function eraseTenant(
   let gone = 0;
   for (const { tableName: table } of database.tables.filter(isOfTenants)) {
     const kept = table === "audit_event" ? ` AND NOT ${PROOF}` : "";
-    gone += await inBatches(() =>
+    gone += await inBatches((batch) =>
       scope.rows(
         `DELETE FROM ${table} WHERE tenant_id = $1 AND ctid = ANY (ARRAY (
-           SELECT ctid FROM ${table} WHERE tenant_id = $1${kept} LIMIT ${BATCH})) RETURNING 1 AS gone`,
-        [tenantId],
+           SELECT ctid FROM ${table} WHERE tenant_id = $1${kept} LIMIT $2)) RETURNING 1 AS gone`,
+        [tenantId, batch],
       ),
     );
   }

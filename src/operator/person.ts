@@ -1,6 +1,6 @@
 import type { Database, TenantScope } from "../database/database";
 import { isWithin, type KeyedTable, windowsOf } from "../database/keyset";
-import { domainOf, localPartOf, mailboxOf, normalizeAddress } from "../platform/email-address";
+import { mailboxOf, mentionsOf, normalizeAddress, type Patterns } from "../platform/email-address";
 import { ServiceError } from "../platform/errors";
 
 /** Attendees that are looked at with one statement; addresses are compared as matching does, which SQL cannot. */
@@ -98,25 +98,6 @@ async function readAttendances({ tenantId, rows }: TenantScope, mailboxes: Reado
   return found;
 }
 
-/** For texts, and for JSON as text. */
-export type Patterns = readonly [text: string, json: string];
-
-/**
- * How the person is found in texts, as PostgreSQL's regular expressions: each address, also tagged, and each name of two
- * words or more, neither as a part of a longer word. A first name alone would be everybody's.
- */
-export function mentionsOf({ mailboxes, names }: Pick<Person, "mailboxes" | "names">): Patterns {
-  const addresses = [...mailboxes].map(
-    (box) => `${literal(localPartOf(box))}(\\+[^@\\s"]*)?@${literal(domainOf(box))}`,
-  );
-  const whole = names.filter((name) => /\s/.test(name));
-  const named = (spell: (name: string) => string) => whole.map((name) => literal(spell(name)).replace(/\s+/g, "\\s+"));
-  const any = (parts: string[]) => `(?<![\\w.+-])(${[...addresses, ...parts].join("|")})(?![\\w-])`;
-  return [any(named((name) => name)), any(named((name) => JSON.stringify(name).slice(1, -1)))];
-}
-
-const literal = (text: string) => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
-
 /** The columns of a tenant's table that may hold what people write. */
 export interface Texts extends KeyedTable {
   columns: { name: string; isJson: boolean }[];
@@ -205,7 +186,7 @@ export async function exportOf(database: Database, scope: TenantScope, person: P
     held[kind] = own.map(({ row }) => row);
   }
   for (const texts of textsOf(database)) {
-    const found = await readMentions(scope, texts, mentionsOf(person));
+    const found = await readMentions(scope, texts, mentionsOf(person.mailboxes, person.names));
     if (found.length > 0) held[`mentioned in ${texts.table}`] = found;
   }
   const cutAt = Object.keys(held).filter((kind) => (held[kind]?.length ?? 0) > MOST_OF_A_KIND);

@@ -116,3 +116,22 @@ export function websiteDomainOf(website: string | null): string | null {
   const domain = website === null ? null : registrableDomain(website.trim().toLowerCase());
   return domain === null || SHARED_SITES.has(domain) || FREE_MAIL.has(domain) ? null : domain;
 }
+
+/** For texts, and for JSON as text. */
+export type Patterns = readonly [text: string, json: string];
+
+/**
+ * How a person is found in texts, as regular expressions of PostgreSQL and of JavaScript: each address, also tagged, and
+ * each name of two words or more, neither as a part of a longer word. A first name alone would be everybody's.
+ */
+export function mentionsOf(mailboxes: Iterable<string>, names: readonly string[]): Patterns {
+  const addresses = [...mailboxes].map(
+    (box) => `${literal(localPartOf(box))}(\\+[^@\\s"]*)?@${literal(domainOf(box))}`,
+  );
+  const whole = names.filter((name) => /\s/.test(name));
+  const named = (spell: (name: string) => string) => whole.map((name) => literal(spell(name)).replace(/\s+/g, "\\s+"));
+  const any = (parts: string[]) => `(?<![\\w.+-])(${[...addresses, ...parts].join("|")})(?![\\w-])`;
+  return [any(named((name) => name)), any(named((name) => JSON.stringify(name).slice(1, -1)))];
+}
+
+const literal = (text: string) => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");

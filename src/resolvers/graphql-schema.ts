@@ -4,7 +4,7 @@ import "../schema/sync";
 import "../schema/meeting";
 import "../schema/records";
 import "../schema/connection";
-import "./audit-resolver";
+import "./viewer-resolver";
 import "./meeting-resolver";
 import "./briefing-resolver";
 import "./connection-resolver";
@@ -13,7 +13,6 @@ import "./field-resolver";
 import { type GraphQLSchema, printSchema } from "graphql";
 import { buildSchemaSync } from "type-graphql";
 import { DateTimeScalar } from "../schema/base";
-import { AuditResolver } from "./audit-resolver";
 import { BriefingResolver, MeetingMatchResolver, PersonMatchResolver } from "./briefing-resolver";
 import { ConnectionResolver } from "./connection-resolver";
 import { DealResolver } from "./deal-resolver";
@@ -47,9 +46,9 @@ import {
   OwnerVisibilityResolver,
   PipelineVisibilityResolver,
   SyncRunResolver,
-  ViewerResolver,
   VisibilityResolver,
 } from "./sync-resolver";
+import { AuditResolver, ViewerResolver } from "./viewer-resolver";
 import { FieldWriteResolver, NoteWriteResolver } from "./writeback-resolver";
 
 /** Each subscription brings its own iterator; type-graphql wants a hub all the same, and this one is never used. */

@@ -1,5 +1,4 @@
 import { Arg, Args, Ctx, FieldResolver, Float, Mutation, Query, Resolver, Root, Subscription } from "type-graphql";
-import { mayManageConnection } from "../auth/policies";
 import type { SeenDeals, Visibility } from "../connections/completeness";
 import { PROGRESS_CHANGED } from "../database/between-processes";
 import type { CrmUserRow, PipelineRow } from "../entities/crm-company";
@@ -24,7 +23,6 @@ import {
   SyncRunConnection,
   SyncStep,
 } from "../schema/sync";
-import { Viewer } from "../schema/viewer";
 import { NEWEST_RUN, progressOf, readLatestRun, readRuns, readRunsById } from "../sync/run-history";
 import type { EventContext, OperationContext } from "./context";
 import { presentRefusal, relayPage } from "./inputs";
@@ -131,21 +129,5 @@ export class PipelineVisibilityResolver {
   @FieldResolver(() => Pipeline, { nullable: true, description: "null: of pipelines that could not be read." })
   pipeline(@Root() { crmId }: SeenDeals, @Ctx() { loaders }: EventContext): Promise<PipelineRow | null> {
     return recordOf(loaders.pipeline, crmId);
-  }
-}
-
-@Resolver(() => Viewer)
-export class ViewerResolver {
-  @Query(() => Viewer, { description: "Who is asking." })
-  async viewer(@Ctx() { actor, services }: OperationContext): Promise<Viewer> {
-    return {
-      userId: actor.userId,
-      tenantId: actor.tenant,
-      role: actor.role,
-      plan: actor.plan,
-      email: actor.email,
-      canManageConnection: mayManageConnection(actor),
-      connectRefusal: await services.connecting.refusal(actor),
-    };
   }
 }

@@ -58,6 +58,8 @@ export const AuditActionEnum = apiEnum<AuditAction>("AuditAction", "What happene
   KEYS_ROTATED: "The stored tokens were sealed under another key.",
   PERSON_EXPORTED: "The operator exported what is held about a person.",
   PERSON_ERASED: "The operator erased what was held about a person.",
+  PERSON_KEPT_OUT: "The operator sees to it that an erased person does not come back.",
+  PERSON_LET_IN: "The operator let a person come again who was kept out.",
   TENANT_ERASED: "The operator erased all of the tenant.",
 });
 

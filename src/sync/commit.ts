@@ -2,6 +2,7 @@ import type { PinnedTokens } from "../connections/access-tokens";
 import type { Budget, HeldReservation, Purpose } from "../connections/budget";
 import { connectedCopyId, NEEDS_REAUTHORIZATION, NeedsReauthorizationError } from "../connections/connection";
 import { holdCopyToJudge } from "../connections/copies";
+import type { KeepOut } from "../connections/keep-out";
 import { CrmApi } from "../crm/api";
 import type { Reservation } from "../crm/calls";
 import { Pacer } from "../crm/calls";
@@ -49,6 +50,7 @@ export interface RunContext {
   readonly concurrency: number;
   readonly metrics?: Metrics;
   readonly settling: Settling;
+  readonly keepOut: KeepOut;
   readonly judging: Judging;
   /** A list whose last read is older is read again beside a long pass. */
   readonly staleAfterMs: number;
@@ -67,6 +69,7 @@ export interface ContextParts {
   intervalMs: number;
   budget: Budget;
   settling: Settling;
+  keepOut: KeepOut;
   judging: Judging;
   tokensOf(tenantId: number, copyId: number): PinnedTokens;
   metrics?: Metrics;
@@ -97,7 +100,7 @@ export function contextOf(
   stop: AbortSignal,
 ): RunContext {
   const { database, clock, concurrency, metrics, http, crmBaseUrl, intervalMs, budget } = parts;
-  const { settling, judging } = parts;
+  const { settling, keepOut, judging } = parts;
   const { tenantId, runId, copyId, kind } = run;
   const tokens = parts.tokensOf(tenantId, copyId);
   const mayBegin = () => requireLease(run, clock());
@@ -112,6 +115,7 @@ export function contextOf(
     concurrency,
     metrics,
     settling,
+    keepOut,
     judging,
     verify: (reservation) => tokens.verify({ mayBegin, stop, ...(reservation && { reservation }) }),
     apis: {

@@ -9,7 +9,7 @@ import { AbsentRecordRow, MissedRecordRow } from "../entities/sync-list";
 import { DAY_MS, HOUR_MS } from "../platform/clock";
 import { commitPiece, copyOf, count, type HeldCopy, inRun, judged, type RunContext } from "./commit";
 import { isListFailure } from "./failures";
-import { LISTS, type ListResource } from "./lists";
+import { LISTS, type ListResource, storable } from "./lists";
 import { dealsOfMeeting, readRule } from "./participant-queue";
 import { askBatch, commitAnswers } from "./participants";
 import { endPass, type ListState, leavePass, movePass, type Pass } from "./passes";
@@ -210,11 +210,12 @@ async function look(context: RunContext, api: CrmApi, probed: Probed, ids: reado
   const shown = new Set([...records.map(({ id }) => id), ...idsOfRejected(rejected)]);
   const leftOut = ids.filter((id) => !shown.has(id));
   const deleted = records.filter(isDeleted).map(({ id }) => id);
-  const write = list.ready(records, rejected.length);
+  const answer = { records, rejected, write: list.ready(records, rejected.length) };
   const gone = await missedBefore(copyOf(context), resource, longAgo(clock()), leftOut);
   if (gone.length > 0) await requireSight(context, probed);
   await commitPiece(context, resource, async (copy): Promise<StepChange> => {
     const written = await judged(context, copy, resource, [...deleted, ...gone], async () => {
+      const { write } = await storable(context.keepOut, copy, resource, answer);
       const page = await write(copy, clock());
       const unchanged = records.length - page.ids.length - page.removed;
       const removed = page.removed + (await removeRecords(copy, list.entity, gone, clock()));

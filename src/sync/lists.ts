@@ -1,4 +1,5 @@
 import { type KnownFields, noteUnknownFields, readKnownFields } from "../connections/field-lists";
+import type { KeepOut, KeptOut } from "../connections/keep-out";
 import type { CrmApi, CrmPage, PageRequest } from "../crm/api";
 import type { CrmEntity } from "../crm/parsing/fields";
 import type * as crm from "../crm/parsing/records";
@@ -36,6 +37,8 @@ export interface List<T extends { id: number } = { id: number }> {
   read(api: CrmApi, request: PageRequest): Promise<CrmPage<T>>;
   /** A page made ready to be written. @param unread how many records of the page could not be read */
   ready(records: readonly T[], unread: number): write.Write;
+  /** Its records without what names persons who are kept out. */
+  leaveOut?(kept: KeptOut, copy: CopyScope, records: readonly T[]): Promise<T[]>;
   /** What of other parts belongs to the same transaction. */
   after?(settling: Settling, copy: CopyScope, records: readonly T[]): Promise<void>;
   /** Whether the CRM tells what changed since a moment; the others are small and always read whole. */
@@ -57,6 +60,7 @@ const SMALL = { tellsChanges: false, hasPages: true, depends: {} } as const;
 const USERS: List<crm.CrmUser> = {
   read: (api) => api.users(),
   ready: write.writeUsers,
+  leaveOut: (kept, copy, page) => kept.users(copy, page),
   entity: CrmUserRow,
   ...SMALL,
   hasPages: false,
@@ -84,6 +88,7 @@ const ORGANIZATIONS: List<crm.CrmOrganization> = {
 const PERSONS: List<crm.CrmPerson> = {
   read: (api, page) => api.persons(page),
   ready: write.writePersons,
+  leaveOut: (kept, copy, page) => kept.persons(copy, page),
   fieldsOf: "PERSON",
   entity: PersonRow,
   depends: OF_OWNERS,
@@ -104,6 +109,7 @@ const DEALS: List<crm.CrmDeal> = {
 const ACTIVITIES: List<crm.CrmActivity> = {
   read: (api, page) => api.activities(page),
   ready: write.writeActivities,
+  leaveOut: (kept, copy, page) => kept.activities(copy, page),
   entity: ActivityRow,
   depends: OF_OWNERS,
   ...CHANGING,
@@ -111,6 +117,7 @@ const ACTIVITIES: List<crm.CrmActivity> = {
 const NOTES: List<crm.CrmNote> = {
   read: (api, page) => api.notes(page),
   ready: write.writeNotes,
+  leaveOut: (kept, copy, page) => kept.notes(copy, page),
   after: (settling, copy, notes) => settling.settleNotes(copy, notes),
   entity: NoteRow,
   depends: { USERS: { column: "author_id", of: CrmUserRow } },
@@ -153,6 +160,24 @@ export async function readUnknown(
     named: "text",
   });
   return found.map(({ named }) => named);
+}
+
+/** A page with what it writes. */
+type Writable = Pick<CrmPage<{ id: number }>, "records" | "rejected"> & { write: write.Write };
+
+/** A page as it may be stored; where nothing is kept out of the tenant's rows, as it came. */
+export async function storable<P extends Writable>(
+  keepOut: KeepOut,
+  copy: CopyScope & { keepsOut: boolean },
+  resource: ListResource,
+  page: P,
+): Promise<P> {
+  const kept = copy.keepsOut ? await keepOut.read(copy) : null;
+  if (!kept) return page;
+  const { leaveOut, ready } = LISTS[resource];
+  const records = leaveOut ? await leaveOut(kept, copy, page.records) : page.records;
+  const rejected = kept.rejected(page.rejected, resource === "PERSONS" || resource === "USERS");
+  return { ...page, records, rejected, write: ready(records, rejected.length) };
 }
 
 const hasCustomFields = (record: object): record is { customFields: Record<string, unknown> } =>

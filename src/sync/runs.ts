@@ -74,6 +74,8 @@ const ownRun = ({ tenantId }: TenantScope, { runId, leaseId }: ClaimedRun) => ({
 export interface Held {
   /** A deal is matched, so that changes of records may change what is said of its silence. */
   hasMatchedDeals: boolean;
+  /** Addresses are kept out of what is stored. */
+  keepsOut: boolean;
 }
 
 /** Says that the worker lives. @returns null where the run is no longer its own, or its authorization has ended */
@@ -85,10 +87,11 @@ export async function extendLease(scope: TenantScope, run: ClaimedRun, now: Date
          AND EXISTS (SELECT 1 FROM connection c WHERE c.tenant_id = $1 AND c.copy_id = $5 AND c.state = 'CONNECTED')
        RETURNING 1
      )
-     SELECT EXISTS (SELECT 1 FROM matched_record m WHERE m.tenant_id = $1 AND m.copy_id = $5 AND m.entity = 'DEAL') AS "hasMatchedDeals"
+     SELECT EXISTS (SELECT 1 FROM matched_record m WHERE m.tenant_id = $1 AND m.copy_id = $5 AND m.entity = 'DEAL') AS "hasMatchedDeals",
+       EXISTS (SELECT 1 FROM kept_out_address k WHERE k.tenant_id = $1) AS "keepsOut"
      FROM extended`,
     [scope.tenantId, run.runId, run.leaseId, leaseUntil, run.copyId],
-    { hasMatchedDeals: "flag" },
+    { hasMatchedDeals: "flag", keepsOut: "flag" },
   );
   if (!held) return null;
   scope.afterCommit(() => {

@@ -6,7 +6,7 @@ import { oneAhead } from "../platform/work";
 import { copyOf, count, inRun, judged, type RunContext } from "./commit";
 import { isListFailure, keepAside } from "./failures";
 import { beginAbsence, countAbsence, isMuch, removeUnseen, seen } from "./gone";
-import { knowFields, LISTS, type ListResource, noteUnknownNames, readUnknown } from "./lists";
+import { knowFields, LISTS, type ListResource, noteUnknownNames, readUnknown, storable } from "./lists";
 import {
   endPass,
   type ListState,
@@ -147,15 +147,16 @@ async function commitPage(
   pass: Pass,
   page: ReadPage,
 ): Promise<StepChange & { ended: boolean }> {
-  const { run, clock } = context;
+  const { run, clock, keepOut } = context;
   await knowFields(copyOf(context), resource, state);
   const change = await inRun(context, async (copy) => {
     if (pass.removes) await seen(copy, resource, shownIds(page));
     const list = LISTS[resource];
-    const leaving = page.records.filter(isDeleted).map(({ id }) => id);
-    const { ids, removed } = await judged(context, copy, resource, leaving, () => page.write(copy, clock()));
+    const stored = await storable(keepOut, copy, resource, page);
+    const leaving = stored.records.filter(isDeleted).map(({ id }) => id);
+    const { ids, removed } = await judged(context, copy, resource, leaving, () => stored.write(copy, clock()));
     if (page.records.length > 0) await list.after?.(context.settling, copy, page.records);
-    if (page.rejected.length > 0 || state.hasRejected) await keepAside(copy, resource, page, clock());
+    if (page.rejected.length > 0 || state.hasRejected) await keepAside(copy, resource, stored, clock());
     const changed = new Set(ids);
     await noteUnknownNames(
       copy,

@@ -5,7 +5,7 @@ import type { WriteReceipt } from "../entities/writeback";
 import { MINUTE_MS } from "../platform/clock";
 import { forEachLogged } from "../platform/work";
 import { ABANDONED_AFTER_MS, type Found, isOfTheCrm, nextLookUp } from "./outcomes";
-import { enqueueLookUp, FIELD, NOTE, settle, type WriteKind, type WriteRef } from "./receipts";
+import { enqueueLookUp, settle, type WriteKind, type WriteRef } from "./receipts";
 import { callsOf, settleFound, type WritebackParts } from "./writing";
 
 /** In one sweep; the next one finds the rest. */

@@ -304,7 +304,7 @@ test.each<FreezePoint>(["before:1", "in:1"])(
     };
     const freezing = await freeze("match", point, { ASKED: asked });
     const { database: db, logger } = healthy.parts;
-    const meetings = new Meetings(db, clock, logger);
+    const meetings = new Meetings(db, healthy.keepOut, clock, logger);
     const recorded = await within(
       ANSWERED_WITHIN_MS,
       meetings.record(await seller(database), { ...asked, title: "New" }),

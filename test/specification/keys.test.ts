@@ -35,12 +35,14 @@ test("keys:rotate seals every credential under the first key while workers renew
     await syncEnds(during, as);
   }
   expect(await sealedUnder("old")).toHaveLength(3);
-  expect(await rotate(`${newKey},${oldKey}`)).toContain("3 credential(s) sealed under the first key, 0 were already");
+  expect(await rotate(`${newKey},${oldKey}`)).toContain(
+    "Secrets of 3 tenant(s) sealed under the first key, 0 were already",
+  );
   expect(await sealedUnder("new")).toHaveLength(3);
   await during.stop();
 
   const after = await startService(simulator, database, { encryptionKeys: keysOf(newKey) });
-  expect(await rotate(newKey)).toContain("0 credential(s) sealed under the first key, 3 were already");
+  expect(await rotate(newKey)).toContain("Secrets of 0 tenant(s) sealed under the first key, 3 were already");
   simulator.control.fail({ match: "/api/v2/pipelines", times: 1, with: { status: 401, body: '{"success":false}' } });
   await database.query("UPDATE sync_run SET state = 'QUEUED'");
   await database.query("UPDATE sync_step SET state = 'QUEUED'");

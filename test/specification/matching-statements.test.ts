@@ -1,7 +1,9 @@
 import type { Actor } from "../../src/auth/actor";
 import { Meetings } from "../../src/briefing/meetings";
 import { Rematching } from "../../src/briefing/rematch";
+import { KeepOut } from "../../src/connections/keep-out";
 import { Database } from "../../src/database/database";
+import { Keyring } from "../../src/platform/keyring";
 import { createLogger } from "../../src/platform/logger";
 import { seller } from "../support/notes";
 import { recordMeeting } from "../support/stories";
@@ -9,7 +11,7 @@ import { useService } from "../support/world";
 
 let actor: Actor;
 
-const { simulator, database, service } = useService({ deals: 60, connected: ["acme"] });
+const { world, simulator, database, service } = useService({ deals: 60, connected: ["acme"] });
 beforeAll(async () => {
   actor = await seller(database);
 });
@@ -28,7 +30,12 @@ async function statements(work: (db: Database) => Promise<unknown>): Promise<num
 }
 
 const record = (attendees: string[]) => (db: Database) =>
-  new Meetings(db, () => new Date(), createLogger("silent")).record(actor, {
+  new Meetings(
+    db,
+    new KeepOut(new Keyring(world.config.encryptionKeys)),
+    () => new Date(),
+    createLogger("silent"),
+  ).record(actor, {
     externalId: "counted",
     title: "Counted",
     startsAt: new Date(),

@@ -1,6 +1,7 @@
 import "reflect-metadata";
 import { type AccessTokenParts, AccessTokens } from "../../src/connections/access-tokens";
 import { Credentials } from "../../src/connections/credentials";
+import { KeepOut } from "../../src/connections/keep-out";
 import type { RenewalParts } from "../../src/connections/renewal";
 import { CrmHttp } from "../../src/crm/http";
 import { CrmOAuth } from "../../src/crm/oauth";
@@ -16,6 +17,7 @@ import type { TestDatabase } from "./database";
 export interface TokenParts extends RenewalParts {
   http: CrmHttp;
   tokens: AccessTokens;
+  keepOut: KeepOut;
   close(): Promise<void>;
 }
 
@@ -28,10 +30,11 @@ export async function startTokens(
   const { databaseUrl } = config;
   if (!databaseUrl) throw new Error("there is no DATABASE_URL");
   const dataSource = await createDataSource({ url: databaseUrl, entities }).initialize();
+  const keyring = new Keyring(config.encryptionKeys);
   const usual: RenewalParts = {
     database: new Database(dataSource),
     oauth: new CrmOAuth(http, config.crm),
-    credentials: new Credentials(new Keyring(config.encryptionKeys)),
+    credentials: new Credentials(keyring),
     clock: systemClock,
     logger: createLogger(config.logLevel),
   };
@@ -42,7 +45,7 @@ export async function startTokens(
     await http.close();
     await dataSource.destroy();
   };
-  return { ...parts, http, tokens, close };
+  return { ...parts, http, tokens, keepOut: new KeepOut(keyring), close };
 }
 
 /** The copy of a tenant that has just connected. */

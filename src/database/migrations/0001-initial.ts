@@ -47,7 +47,8 @@ const AUDIT_TABLE = `CREATE TABLE audit_event (
   action text NOT NULL CONSTRAINT audit_event_action CHECK (action IN ('CONSENT_STARTED', 'CONSENT_COMPLETED',
     'CONSENT_REJECTED', 'CONNECTED', 'REAUTHORIZED', 'NEEDS_REAUTHORIZATION', 'DISCONNECTED', 'FIELD_MAPPING_SET',
     'FIELD_MAPPING_CLEARED', 'SYNC_REQUESTED', 'DEAL_CHOSEN', 'DEAL_SNOOZED', 'MEETING_DELETED', 'QUIET_SETTINGS_SET',
-    'POLICY_REFUSED', 'KEYS_ROTATED', 'PERSON_EXPORTED', 'PERSON_ERASED', 'TENANT_ERASED')),
+    'POLICY_REFUSED', 'KEYS_ROTATED', 'PERSON_EXPORTED', 'PERSON_ERASED', 'PERSON_KEPT_OUT',
+    'PERSON_LET_IN', 'TENANT_ERASED')),
   refused boolean NOT NULL,
   code text,
   subject text,
@@ -141,6 +142,12 @@ CREATE TABLE person_address (
 CREATE INDEX person_address_by_person ON person_address (tenant_id, copy_id, person_id);
 CREATE INDEX person_address_by_mailbox ON person_address (tenant_id, copy_id, mailbox);
 CREATE INDEX person_address_by_domain ON person_address (tenant_id, copy_id, domain);
+
+CREATE TABLE kept_out_person (
+  ${OF_RECORD},
+  hash text NOT NULL,
+  CONSTRAINT kept_out_person_pkey PRIMARY KEY (tenant_id, copy_id, crm_id, hash)
+);
 
 CREATE TABLE deal (
   ${OF_RECORD},

@@ -18,7 +18,7 @@ const LIST_INDEXES = Object.entries(NARROWED).flatMap(([within, column]) =>
   ),
 );
 
-/** A tenant's connection, the field that may be written, and the runs of its syncs. */
+/** A tenant's connection, the field that may be written, the runs of its syncs, and who is kept out of its rows. */
 export const CONNECTION_TABLES = `
 CREATE TABLE synced_copy (
   tenant_id bigint NOT NULL,
@@ -79,6 +79,23 @@ CREATE TABLE credential (
   CONSTRAINT credential_pkey PRIMARY KEY (tenant_id),
   CONSTRAINT credential_copy_fkey FOREIGN KEY (tenant_id, copy_id) REFERENCES synced_copy (tenant_id, id)
 );
+
+CREATE TABLE kept_out_key (
+  tenant_id bigint NOT NULL,
+  sealed_key bytea NOT NULL,
+  CONSTRAINT kept_out_key_pkey PRIMARY KEY (tenant_id),
+  CONSTRAINT kept_out_key_tenant_fkey FOREIGN KEY (tenant_id) REFERENCES tenant (id)
+);
+
+CREATE TABLE kept_out_address (
+  tenant_id bigint NOT NULL,
+  hash text NOT NULL,
+  first_hash text NOT NULL,
+  since timestamptz NOT NULL,
+  CONSTRAINT kept_out_address_pkey PRIMARY KEY (tenant_id, hash),
+  CONSTRAINT kept_out_address_tenant_fkey FOREIGN KEY (tenant_id) REFERENCES tenant (id)
+);
+CREATE INDEX kept_out_address_by_first ON kept_out_address (tenant_id, first_hash);
 
 CREATE TABLE renewal_attempt (
   tenant_id bigint NOT NULL,

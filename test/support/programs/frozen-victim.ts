@@ -70,7 +70,7 @@ function freezing(database: Database): Database {
   });
 }
 
-async function work({ parts, tokens }: Writeback): Promise<unknown> {
+async function work({ parts, tokens, keepOut }: Writeback): Promise<unknown> {
   const actor = { ...(JSON.parse(ACTOR) as Actor), expiresAt: new Date("2100-01-01") };
   const asked: unknown = JSON.parse(ASKED);
   const { database, http, crmBaseUrl, logger, tokensOf } = parts;
@@ -85,7 +85,7 @@ async function work({ parts, tokens }: Writeback): Promise<unknown> {
     case "fields":
       return new FieldWrites({ ...parts, mappings }).write(actor, asked as AskedFields);
     case "match":
-      return new Meetings(database, clock, logger).record(actor, meetingOf(asked as RecordMeetingInput));
+      return new Meetings(database, keepOut, clock, logger).record(actor, meetingOf(asked as RecordMeetingInput));
     case "disconnect":
       return new Disconnecting({
         database,
@@ -99,6 +99,7 @@ async function work({ parts, tokens }: Writeback): Promise<unknown> {
         ...parts,
         tokensOf: pinned,
         intervalMs: 0,
+        keepOut,
         settling: { settleNotes: async () => undefined },
         judging: { hangingOn: async () => [], judge: async () => undefined, byPresentRules: async () => undefined },
         budget: new Budget({ database, clock, logger, share: 0.25 }),

@@ -349,6 +349,10 @@ export type AuditAction =
   | 'PERSON_EXPORTED'
   /** The operator erased what was held about a person. */
   | 'PERSON_ERASED'
+  /** The operator sees to it that an erased person does not come back. */
+  | 'PERSON_KEPT_OUT'
+  /** The operator let a person come again who was kept out. */
+  | 'PERSON_LET_IN'
   /** The operator erased all of the tenant. */
   | 'TENANT_ERASED';
 
@@ -360,6 +364,57 @@ export type Role =
   | 'ADMIN'
   /** Reads, records meetings and writes notes and fields. */
   | 'MEMBER';
+
+/** Why something was refused. */
+export type RefusalCode =
+  /** Only an owner or admin of the tenant may do this. */
+  | 'NOT_ALLOWED_FOR_ROLE'
+  /** The tenant's plan does not include the CRM connection. */
+  | 'NOT_ALLOWED_ON_PLAN'
+  /** A CRM is connected already; it is never replaced, only disconnected first. */
+  | 'ANOTHER_CRM_CONNECTED'
+  /** The CRM did not accept the authorization; nothing was stored. */
+  | 'AUTHORIZATION_REJECTED'
+  /** The user cancelled the authorization in the CRM. */
+  | 'AUTHORIZATION_DENIED_BY_USER'
+  /** The state is unknown, used, older than ten minutes or another user's. */
+  | 'AUTHORIZATION_STATE_INVALID'
+  /** Re-authorized with another CRM company than the connected one. */
+  | 'DIFFERENT_CRM_COMPANY'
+  /** The CRM gave no usable answer; trying again later may help. */
+  | 'CRM_UNAVAILABLE'
+  /** No CRM is connected. */
+  | 'NOT_CONNECTED'
+  /** The CRM no longer accepts the authorization; someone has to authorize again. */
+  | 'NEEDS_REAUTHORIZATION'
+  /** A sync is queued or running already. */
+  | 'SYNC_ALREADY_RUNNING'
+  /** A member asked within a minute of the last run; `retryAt` says when. */
+  | 'SYNC_TOO_SOON'
+  /** The CRM company's tokens of the day are needed for its other apps; `retryAt` says when to ask again. */
+  | 'BUDGET_LOW'
+  /** The CRM has no such field of the entity. */
+  | 'FIELD_NOT_FOUND'
+  /** A standard field, or one of a type that cannot be written. */
+  | 'FIELD_NOT_WRITABLE'
+  /** No field of the entity is nominated. */
+  | 'FIELD_NOT_MAPPED'
+  /** The tenant has recorded no such meeting. */
+  | 'MEETING_NOT_FOUND'
+  /** No deal that the tenant may read; unknown, foreign and unmatched ones are answered alike. */
+  | 'DEAL_NOT_FOUND'
+  /** The tenant has begun as many of these as it may; `retryAt` says when that changes. */
+  | 'LIMIT_REACHED'
+  /** The record is not matched to this meeting; unknown and foreign ones are answered alike. */
+  | 'TARGET_NOT_MATCHED'
+  /** Several records could be meant, or none is certain; say which. */
+  | 'NEEDS_CHOICE'
+  /** The text is longer than what can be written. */
+  | 'CONTENT_TOO_LONG'
+  /** The idempotency key was used with another input. */
+  | 'IDEMPOTENCY_KEY_REUSED'
+  /** An input is not usable; `field` names it. */
+  | 'INVALID_INPUT';
 
 /** What fits every field that is given. An id that is unknown, another tenant's or of another kind fits no deal. */
 export type DealFilter = {
@@ -422,57 +477,6 @@ export type ThresholdScope =
   /** The deals in one stage. */
   | 'STAGE';
 
-/** Why something was refused. */
-export type RefusalCode =
-  /** Only an owner or admin of the tenant may do this. */
-  | 'NOT_ALLOWED_FOR_ROLE'
-  /** The tenant's plan does not include the CRM connection. */
-  | 'NOT_ALLOWED_ON_PLAN'
-  /** A CRM is connected already; it is never replaced, only disconnected first. */
-  | 'ANOTHER_CRM_CONNECTED'
-  /** The CRM did not accept the authorization; nothing was stored. */
-  | 'AUTHORIZATION_REJECTED'
-  /** The user cancelled the authorization in the CRM. */
-  | 'AUTHORIZATION_DENIED_BY_USER'
-  /** The state is unknown, used, older than ten minutes or another user's. */
-  | 'AUTHORIZATION_STATE_INVALID'
-  /** Re-authorized with another CRM company than the connected one. */
-  | 'DIFFERENT_CRM_COMPANY'
-  /** The CRM gave no usable answer; trying again later may help. */
-  | 'CRM_UNAVAILABLE'
-  /** No CRM is connected. */
-  | 'NOT_CONNECTED'
-  /** The CRM no longer accepts the authorization; someone has to authorize again. */
-  | 'NEEDS_REAUTHORIZATION'
-  /** A sync is queued or running already. */
-  | 'SYNC_ALREADY_RUNNING'
-  /** A member asked within a minute of the last run; `retryAt` says when. */
-  | 'SYNC_TOO_SOON'
-  /** The CRM company's tokens of the day are needed for its other apps; `retryAt` says when to ask again. */
-  | 'BUDGET_LOW'
-  /** The CRM has no such field of the entity. */
-  | 'FIELD_NOT_FOUND'
-  /** A standard field, or one of a type that cannot be written. */
-  | 'FIELD_NOT_WRITABLE'
-  /** No field of the entity is nominated. */
-  | 'FIELD_NOT_MAPPED'
-  /** The tenant has recorded no such meeting. */
-  | 'MEETING_NOT_FOUND'
-  /** No deal that the tenant may read; unknown, foreign and unmatched ones are answered alike. */
-  | 'DEAL_NOT_FOUND'
-  /** The tenant has begun as many of these as it may; `retryAt` says when that changes. */
-  | 'LIMIT_REACHED'
-  /** The record is not matched to this meeting; unknown and foreign ones are answered alike. */
-  | 'TARGET_NOT_MATCHED'
-  /** Several records could be meant, or none is certain; say which. */
-  | 'NEEDS_CHOICE'
-  /** The text is longer than what can be written. */
-  | 'CONTENT_TOO_LONG'
-  /** The idempotency key was used with another input. */
-  | 'IDEMPOTENCY_KEY_REUSED'
-  /** An input is not usable; `field` names it. */
-  | 'INVALID_INPUT';
-
 /** All settings of silence; what is not said here is as if it had never been set. */
 export type QuietSettingsInput = {
   /** Each reason once for the same deals, 500 at most. */
@@ -493,7 +497,7 @@ export type QuietThresholdInput = {
   stageId?: string | number | null | undefined;
   /** Not CRM_ROTTEN, whose days the CRM has, nor OWNER_INACTIVE, DATA_STALE or DATA_INCOMPLETE. */
   code: QuietReasonCode;
-  /** From 1, or 0 for NO_NEXT_STEP, NEXT_STEP_OVERDUE and CLOSE_DATE_PASSED, to 3650. */
+  /** From 1, or 0 for NO_NEXT_STEP, NEXT_STEP_OVERDUE and CLOSE_DATE_PASSED, to 3650; of CLOSE_DATE_PUSHED times, from 1 to 100. */
   days: number;
 };
 

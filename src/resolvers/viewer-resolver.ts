@@ -1,9 +1,9 @@
 import { GraphQLError } from "graphql";
 import { Args, Ctx, FieldResolver, Query, Resolver, Root } from "type-graphql";
-import { NEWEST_EVENT, readAuditEvents, refuseAudit } from "../auth/policies";
+import { mayManageConnection, NEWEST_EVENT, readAuditEvents, refuseAudit } from "../auth/policies";
 import type { AuditAction, AuditEventRow } from "../entities/tenant";
 import { PageArgs, type RelayPage } from "../schema/base";
-import { AuditEvent, AuditEventConnection } from "../schema/viewer";
+import { AuditEvent, AuditEventConnection, Viewer } from "../schema/viewer";
 import type { OperationContext } from "./context";
 import { encodeId, relayPage } from "./inputs";
 
@@ -34,5 +34,21 @@ export class AuditResolver {
   subject(@Root() { action, subject }: AuditEventRow): string | null {
     const type = ID_OF[action];
     return type && subject !== null ? encodeId(type, subject) : subject;
+  }
+}
+
+@Resolver(() => Viewer)
+export class ViewerResolver {
+  @Query(() => Viewer, { description: "Who is asking." })
+  async viewer(@Ctx() { actor, services }: OperationContext): Promise<Viewer> {
+    return {
+      userId: actor.userId,
+      tenantId: actor.tenant,
+      role: actor.role,
+      plan: actor.plan,
+      email: actor.email,
+      canManageConnection: mayManageConnection(actor),
+      connectRefusal: await services.connecting.refusal(actor),
+    };
   }
 }

@@ -1,0 +1,234 @@
+import { createHmac, randomBytes } from "node:crypto";
+import type { RejectedRecord } from "../crm/parsing/page";
+import type { CrmActivity, CrmNote, CrmPerson, CrmUser } from "../crm/parsing/records";
+import type { CopyScope, TenantScope } from "../database/database";
+import { inBatches } from "../database/keyset";
+import { KeptOutKeyRow } from "../entities/records";
+import { mailboxOf, normalizeAddress } from "../platform/email-address";
+import { KEY_BYTES, type Keyring } from "../platform/keyring";
+import { lockConnection } from "./connection";
+import { holdCopyToJudge } from "./copies";
+
+// Addresses that are kept out of a tenant's rows, known by keyed hashes alone (decision 0085).
+
+/** What stands in place of a text that named the person. */
+export const ERASED = "[erased]";
+/** Any fixed number: the name of "what is kept out of a tenant" among this database's advisory locks. */
+const KEEPING_LOCKS = 20_260_017;
+
+/** What the CRM has in words of activities and notes that hang on a person. The rows stay: when there was contact is the deal's. */
+export async function eraseTexts({ tenantId, rows }: TenantScope, copyId: number, crmId: number): Promise<number> {
+  let erased = 0;
+  for (const change of [ACTIVITIES, NOTES])
+    erased += await inBatches((batch) => rows(change, [tenantId, copyId, crmId, batch]));
+  return erased;
+}
+
+const ACTIVITIES = `
+  UPDATE activity SET subject = '${ERASED}' WHERE tenant_id = $1 AND ctid = ANY (ARRAY (
+    SELECT ctid FROM activity WHERE tenant_id = $1 AND copy_id = $2 AND (person_id = $3 OR $3 = ANY (participant_ids))
+      AND subject <> '${ERASED}' LIMIT $4)) RETURNING 1 AS changed`;
+const NOTES = `
+  UPDATE note SET content = '${ERASED}', shown_html = NULL, shown_text = NULL, shown_cut = NULL, shown_rules = NULL
+  WHERE tenant_id = $1 AND ctid = ANY (ARRAY (
+    SELECT ctid FROM note WHERE tenant_id = $1 AND copy_id = $2 AND person_id = $3 AND content <> '${ERASED}' LIMIT $4))
+  RETURNING 1 AS changed`;
+
+/** Whose address is to be kept out, with the synced persons that have it. */
+export interface Unwanted {
+  mailboxes: ReadonlySet<string>;
+  records: readonly { copyId: number; crmId: number }[];
+}
+
+const placeOf = (tenantId: number) => [String(tenantId), "kept_out_key"];
+
+/** The tenant's key is sealed on the way into the database and opened on the way out, here and nowhere else. */
+export class KeepOut {
+  constructor(private readonly keyring: Keyring) {}
+
+  /** What is kept out of the tenant's rows; null: nothing ever was. */
+  async read({ tenantId, rows }: TenantScope): Promise<KeptOut | null> {
+    const [kept] = await rows<{ sealed: Buffer; hashes: string[] }>(
+      `SELECT k.sealed_key AS sealed, ARRAY (SELECT a.hash FROM kept_out_address a WHERE a.tenant_id = $1) AS hashes
+       FROM kept_out_key k WHERE k.tenant_id = $1`,
+      [tenantId],
+      { sealed: "json", hashes: "json" },
+    );
+    return kept ? new KeptOut(this.keyring.open(kept.sealed, placeOf(tenantId)), new Set(kept.hashes)) : null;
+  }
+
+  /** The same for what no copy's lock holds: until the transaction ends nothing more is kept out. */
+  async hold(scope: TenantScope): Promise<KeptOut | null> {
+    await scope.rows(`SELECT pg_advisory_xact_lock_shared(${KEEPING_LOCKS}, hashint8($1)) AS held`, [scope.tenantId]);
+    return this.read(scope);
+  }
+
+  /**
+   * Keeps a person's addresses out, from the commit of the caller's transaction on: it waits for whoever stores meetings
+   * or a page at this moment, and what comes later sees it.
+   */
+  async add(scope: TenantScope, { mailboxes, records }: Unwanted, now: Date): Promise<void> {
+    const { tenantId, rows } = scope;
+    await rows(`SELECT pg_advisory_xact_lock(${KEEPING_LOCKS}, hashint8($1)) AS held`, [tenantId]);
+    const { copyId } = await lockConnection(scope);
+    if (copyId !== null) await holdCopyToJudge(scope, copyId);
+    const sealed = this.keyring.seal(randomBytes(KEY_BYTES).toString("base64"), placeOf(tenantId));
+    await rows("INSERT INTO kept_out_key (tenant_id, sealed_key) VALUES ($1, $2) ON CONFLICT DO NOTHING", [
+      tenantId,
+      sealed,
+    ]);
+    const kept = await this.read(scope);
+    const hashes = [...mailboxes].flatMap((mailbox) => kept?.hashOf(mailbox) ?? []);
+    await rows(ADD, [tenantId, hashes, now]);
+    for (const record of records)
+      await notePersons(
+        { ...scope, copyId: record.copyId },
+        hashes.map((hash) => ({ crmId: record.crmId, hash })),
+        [],
+      );
+  }
+
+  /** With the others that were kept out with it. @returns how many addresses may come again */
+  async letIn(scope: TenantScope, address: string): Promise<number> {
+    const { tenantId, rows } = scope;
+    const hash = (await this.read(scope))?.hashOf(address) ?? null;
+    const gone = await rows<{ hash: string }>(LET_IN, [tenantId, hash], { hash: "text" });
+    const hashes = gone.map((row) => row.hash);
+    await rows("DELETE FROM kept_out_person WHERE tenant_id = $1 AND hash = ANY ($2)", [tenantId, hashes]);
+    return gone.length;
+  }
+
+  /** Seals the tenant's key under the first key of the service. @returns false where there was nothing to do */
+  async reseal({ tenantId, typed }: TenantScope): Promise<boolean> {
+    const lock = { mode: "pessimistic_write" } as const;
+    const row = await typed((orm) => orm.findOne(KeptOutKeyRow, { where: { tenantId }, lock }));
+    if (!row || this.keyring.isUnderFirstKey(row.sealedKey)) return false;
+    const sealedKey = this.keyring.seal(this.keyring.open(row.sealedKey, placeOf(tenantId)), placeOf(tenantId));
+    await typed((orm) => orm.update(KeptOutKeyRow, { tenantId }, { sealedKey }));
+    return true;
+  }
+}
+
+/** A person whose addresses come in several commands is one: the first hash names it. */
+const ADD = `
+  INSERT INTO kept_out_address (tenant_id, hash, first_hash, since)
+  SELECT $1, h.hash, coalesce((SELECT min(a.first_hash) FROM kept_out_address a WHERE a.tenant_id = $1 AND a.hash = ANY ($2)),
+    ($2::text[])[1]), $3 FROM unnest($2::text[]) AS h (hash)
+  ON CONFLICT DO NOTHING`;
+const LET_IN = `
+  DELETE FROM kept_out_address WHERE tenant_id = $1 AND first_hash IN (
+    SELECT a.first_hash FROM kept_out_address a WHERE a.tenant_id = $1 AND a.hash = $2) RETURNING hash`;
+
+interface Shown {
+  crmId: number;
+  hash: string;
+}
+
+/**
+ * Notes persons of the CRM who have an address that is kept out, and forgets those of a page who have none any more.
+ * @returns those who are new, and those whom the copy holds
+ */
+async function notePersons(
+  { tenantId, copyId, rows }: CopyScope,
+  shown: readonly Shown[],
+  page: readonly number[],
+): Promise<{ fresh: number[]; held: number[] }> {
+  const [noted] = await rows<{ fresh: number[]; held: number[] }>(
+    NOTE_PERSONS,
+    [tenantId, copyId, shown.map(({ crmId }) => crmId), shown.map(({ hash }) => hash), page],
+    { fresh: "json", held: "json" },
+  );
+  return noted ?? { fresh: [], held: [] };
+}
+
+const NOTE_PERSONS = `
+  WITH forgotten AS (
+    DELETE FROM kept_out_person WHERE tenant_id = $1 AND copy_id = $2 AND crm_id = ANY ($5::bigint[]) AND crm_id <> ALL ($3::bigint[])
+  ), noted AS (
+    INSERT INTO kept_out_person (tenant_id, copy_id, crm_id, hash)
+    SELECT $1, $2, s.crm_id, s.hash FROM unnest($3::bigint[], $4::text[]) AS s (crm_id, hash)
+    ON CONFLICT DO NOTHING RETURNING crm_id
+  )
+  SELECT ARRAY (SELECT DISTINCT crm_id FROM noted) AS fresh, ARRAY (
+    SELECT p.crm_id FROM person p WHERE p.tenant_id = $1 AND p.copy_id = $2 AND p.crm_id = ANY ($3::bigint[])) AS held`;
+
+/** Of the persons, those who are kept out. */
+async function outOf({ tenantId, copyId, rows }: CopyScope, ids: readonly number[]): Promise<ReadonlySet<number>> {
+  const found = await rows<{ id: number }>(
+    "SELECT DISTINCT crm_id AS id FROM kept_out_person WHERE tenant_id = $1 AND copy_id = $2 AND crm_id = ANY ($3)",
+    [tenantId, copyId, ids],
+    { id: "number" },
+  );
+  return new Set(found.map(({ id }) => id));
+}
+
+const ADDRESS_LIKE = /[^\s"'<>()[\],;:\\]+@[^\s"'<>()[\],;:\\]+/g;
+
+/** The addresses that a tenant keeps out, opened; a page or a meeting passes through it before it is stored. */
+export class KeptOut {
+  readonly #key: string;
+  readonly #hashes: ReadonlySet<string>;
+
+  constructor(key: string, hashes: ReadonlySet<string>) {
+    this.#key = key;
+    this.#hashes = hashes;
+  }
+
+  /** Of the mailbox: who changes what `mailboxOf` makes of an address changes by what it is found. null: it is no address. */
+  hashOf(text: string): string | null {
+    const address = normalizeAddress(text);
+    return address && createHmac("sha256", this.#key).update(mailboxOf(address)).digest("base64url");
+  }
+
+  #hashesIn(texts: readonly string[]): string[] {
+    return texts.flatMap((text) => this.hashOf(text) ?? []).filter((hash) => this.#hashes.has(hash));
+  }
+
+  has = (text: string): boolean => this.#hashesIn([text]).length > 0;
+
+  /** Persons who have such an address are not stored. One whom the copy holds is shown as deleted, so that it leaves. */
+  async persons(copy: CopyScope, page: readonly CrmPerson[]): Promise<CrmPerson[]> {
+    const shown = page.flatMap(({ id, emails }) =>
+      this.#hashesIn(emails.map(({ value }) => value)).map((hash) => ({ crmId: id, hash })),
+    );
+    const { fresh, held } = await notePersons(
+      copy,
+      shown,
+      page.map(({ id }) => id),
+    );
+    for (const id of fresh) await eraseTexts(copy, copy.copyId, id);
+    const out = new Set(shown.map(({ crmId }) => crmId));
+    const leaving = new Set(held);
+    return page.flatMap((person) => {
+      if (!out.has(person.id)) return [person];
+      return leaving.has(person.id) ? [{ ...person, deleted: true }] : [];
+    });
+  }
+
+  /** A user's id stays, for what the user did is the deal's. */
+  async users(_: CopyScope, page: readonly CrmUser[]): Promise<CrmUser[]> {
+    return page.map((user) => (this.has(user.email) ? { ...user, name: ERASED, email: ERASED } : user));
+  }
+
+  async activities(copy: CopyScope, page: readonly CrmActivity[]): Promise<CrmActivity[]> {
+    const named = ({ personId, participantIds }: CrmActivity) => [...participantIds, ...(personId ? [personId] : [])];
+    const out = await outOf(copy, page.flatMap(named));
+    return page.map((one) => (named(one).some((id) => out.has(id)) ? { ...one, subject: ERASED } : one));
+  }
+
+  async notes(copy: CopyScope, page: readonly CrmNote[]): Promise<CrmNote[]> {
+    const out = await outOf(
+      copy,
+      page.flatMap(({ personId }) => personId ?? []),
+    );
+    return page.map((note) => (note.personId && out.has(note.personId) ? { ...note, content: ERASED } : note));
+  }
+
+  /** Of a record that could not be read nobody knows where an address stands: what has one is not kept, nor what is of people. */
+  rejected(records: readonly RejectedRecord[], isOfPeople: boolean): RejectedRecord[] {
+    return records.map((record) => {
+      const addresses = JSON.stringify(record.payload ?? null).match(ADDRESS_LIKE) ?? [];
+      return isOfPeople || addresses.some(this.has) ? { ...record, payload: null } : record;
+    });
+  }
+}
