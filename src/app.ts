@@ -9,7 +9,7 @@ import { hangingOn, judgeChanged } from "./briefing/quiet/stored-silence";
 import { Rematching } from "./briefing/rematch";
 import { Snoozing } from "./briefing/snoozing";
 import { AccessTokens } from "./connections/access-tokens";
-import { Budget, readBudgetTotals } from "./connections/budget";
+import { Budget } from "./connections/budget";
 import { Connecting, Disconnecting } from "./connections/connecting";
 import { PURGE_COPY, purgeCopy, sweepPurges } from "./connections/copies";
 import { Credentials } from "./connections/credentials";
@@ -25,10 +25,9 @@ import { CrmOAuth } from "./crm/oauth";
 import { CRM_STOP_CHANGED, Notifications } from "./database/between-processes";
 import { migrate, openDatabase } from "./database/data-source";
 import { Database, reachOf } from "./database/database";
-import { handlerOf, readQueueState, startJobRunner } from "./database/jobs";
+import { handlerOf, startJobRunner } from "./database/jobs";
 import { observedSql } from "./database/session";
 import { entities } from "./entities";
-import type { ProbeParts } from "./operator/crm-probe";
 import { type Clock, systemClock } from "./platform/clock";
 import type { Config } from "./platform/config";
 import { Keyring, type Secret } from "./platform/keyring";
@@ -42,9 +41,7 @@ import { SyncEngine } from "./sync/engine";
 import type { Judging } from "./sync/lists";
 import { SYNC_RUN, SYNC_RUN_ENDED } from "./sync/runs";
 import { Schedule, SWEEP_MS, SYNC_DUE } from "./sync/schedule";
-import { oldestWatermarkSeconds } from "./sync/schedule-rows";
 import { FieldWrites } from "./writeback/fields";
-import { countUnsettled } from "./writeback/look-ups";
 import { NoteWrites } from "./writeback/notes";
 import { FIELD, NOTE } from "./writeback/receipts";
 
@@ -93,24 +90,6 @@ export function createApp(config: Config, logger: Logger, clock: Clock = systemC
   };
 }
 
-/** What speaks to the CRM, without a service around it: for a command. */
-export async function withCrm<T>(config: Config, logger: Logger, work: (crm: ProbeParts) => Promise<T>): Promise<T> {
-  const { url, dataSource, close } = await openDatabase(config.databaseUrl, { entities, logger });
-  try {
-    const database = new Database(dataSource, { reach: await reachOf(dataSource) });
-    const stops = new CrmStops(database);
-    const parts = { config, database, url, metrics: createMetrics(), logger, clock: systemClock };
-    const crm = crmOf(parts, stops);
-    try {
-      return await work({ ...crm.base, ...crm, requireNoStop: () => stops.requireNone() });
-    } finally {
-      await crm.close();
-    }
-  } finally {
-    await close();
-  }
-}
-
 interface AppParts {
   config: Config;
   database: Database;
@@ -123,7 +102,7 @@ interface AppParts {
 type Services = ReturnType<typeof compose>;
 
 /** Calls to the CRM: as whom they are made, and from which tokens they are paid. */
-function crmOf({ config, database, url, metrics, logger, clock }: AppParts, crmStops: CrmStops) {
+export function crmOf({ config, database, url, metrics, logger, clock }: AppParts, crmStops: CrmStops) {
   const http = new CrmHttp(metrics, logger, () => crmStops.requireNone());
   const oauth = new CrmOAuth(http, config.crm);
   const keyring = new Keyring(config.encryptionKeys);
@@ -220,13 +199,7 @@ const judgingBy = (clock: Clock): Judging => ({
 });
 
 function startMetrics({ database, metrics }: Services, host: string, port: number): Promise<Stop> {
-  const stored = {
-    readQueue: () => readQueueState(database),
-    readBudgets: () => readBudgetTotals(database),
-    oldestWatermarkSeconds: () => oldestWatermarkSeconds(database),
-    countUnsettled: () => countUnsettled(database),
-  };
-  return startMetricsServer(metrics, stored, host, port);
+  return startMetricsServer(metrics, database, host, port);
 }
 
 /** Jobs are told to end with all else, and already while the first round of sweeps is under way. */

@@ -1,12 +1,18 @@
 import { writeFile } from "node:fs/promises";
-import { createApp, withCrm } from "./app";
+import { createApp, crmOf } from "./app";
+import { CrmStops } from "./connections/crm-stops";
+import { openDatabase } from "./database/data-source";
+import { Database, reachOf } from "./database/database";
+import { entities } from "./entities";
 import { lineOf } from "./operator/checks";
 import { COMMANDS } from "./operator/commands";
-import { probeCrm, wordsOf } from "./operator/crm-probe";
+import { type ProbeReport, probeCrm, wordsOf } from "./operator/crm-probe";
 import { examine } from "./operator/doctor";
+import { systemClock } from "./platform/clock";
 import { type Config, readConfig } from "./platform/config";
 import { messageOf, ServiceError } from "./platform/errors";
 import { createLogger, type Logger } from "./platform/logger";
+import { createMetrics } from "./platform/metrics";
 
 const SIGNALS = ["SIGINT", "SIGTERM"] as const;
 
@@ -33,9 +39,23 @@ async function doctor(): Promise<void> {
 async function probe(config: Config, logger: Logger, [option, tenant, file, ...more]: string[]): Promise<void> {
   if (option !== "--crm" || tenant === undefined || more.length > 0)
     throw new UnknownCommandError("Say: doctor, or doctor --crm TENANT [FILE].");
-  const report = await withCrm(config, logger, (crm) => probeCrm(crm, tenant));
+  const report = await probeWith(config, logger, tenant);
   if (file !== undefined) await writeFile(file, `${JSON.stringify(report, null, 2)}\n`, { flag: "wx", mode: 0o600 });
   process.stdout.write(`${wordsOf(report)}\n`);
+}
+
+/** With what a service has to speak to the CRM, and without the service. */
+async function probeWith(config: Config, logger: Logger, tenant: string): Promise<ProbeReport> {
+  const { url, dataSource, close } = await openDatabase(config.databaseUrl, { entities, logger });
+  try {
+    const database = new Database(dataSource, { reach: await reachOf(dataSource) });
+    const stops = new CrmStops(database);
+    const crm = crmOf({ config, database, url, metrics: createMetrics(), logger, clock: systemClock }, stops);
+    const probed = probeCrm({ ...crm.base, ...crm, requireNoStop: () => stops.requireNone() }, tenant);
+    return await probed.finally(crm.close);
+  } finally {
+    await close();
+  }
 }
 
 class UnknownCommandError extends ServiceError {

@@ -20,7 +20,8 @@ export interface Config {
   crm: CrmConfig;
   auth: AuthConfig;
   encryptionKeys: readonly EncryptionKey[];
-  sync: SyncConfig;
+  /** 0: only by request. */
+  sync: { intervalMs: number; reconcileIntervalMs: number };
   /** The part of a company's tokens of a day that syncs may spend: 0 to 1. */
   budgetShare: number;
   /** Whether clients may ask for the schema. */
@@ -31,20 +32,9 @@ export interface Config {
   tracesEndpoint: string | null;
   /** null: no metrics are served. */
   metricsPort: number | null;
-  /** null: the product's page is not served. */
-  page: PageConfig | null;
+  /** Where the product's page asks for the bearer token of whoever is signed in at the host product; null: it is not served. */
+  page: { tokenUrl: string } | null;
   logLevel: LogLevel;
-}
-
-export interface PageConfig {
-  /** Where the page asks for the bearer token of whoever is signed in at the host product. */
-  tokenUrl: string;
-}
-
-/** 0: only by request. */
-export interface SyncConfig {
-  intervalMs: number;
-  reconcileIntervalMs: number;
 }
 
 export interface CrmConfig {
@@ -195,7 +185,7 @@ const environment = z.object({
   LOG_LEVEL: z.enum(LOG_LEVELS, { error: `must be one of ${LOG_LEVELS.join(", ")}` }).default("info"),
 });
 
-/** All variables that are read, each with its default; undefined where there is none. */
+/** All that are read, each with its default. */
 export const VARIABLES: ReadonlyMap<string, unknown> = new Map(
   Object.entries(environment.shape).map(([name, type]) => [name, type.safeParse(undefined).data]),
 );
@@ -215,15 +205,9 @@ function faultsBetweenVariables(given: Record<string, string | undefined>): stri
   return faults;
 }
 
-const ENV_FILE = ".env";
-
-/**
- * In development the folder's `.env` is read as well; what the environment has counts before it. A production's settings are
- * where it was deployed, and a forgotten file is not looked at.
- */
+/** In development the folder's `.env` is read as well, behind the environment; in production a forgotten one is not looked at. */
 function environmentOfProcess(): NodeJS.ProcessEnv {
-  const isDevelopment = ["", "development"].includes(process.env.NODE_ENV ?? "");
-  if (isDevelopment && existsSync(ENV_FILE)) process.loadEnvFile(ENV_FILE);
+  if (["", "development"].includes(process.env.NODE_ENV ?? "") && existsSync(".env")) process.loadEnvFile();
   return process.env;
 }
 

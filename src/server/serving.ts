@@ -3,12 +3,15 @@ import { join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import fastifyStatic from "@fastify/static";
 import Fastify, { type FastifyInstance } from "fastify";
-import type { BudgetTotals } from "../connections/budget";
+import { readBudgetTotals } from "../connections/budget";
 import type { UninstallOutcome, Uninstalls } from "../connections/uninstalls";
-import type { QueueState } from "../database/jobs";
+import type { Database } from "../database/database";
+import { readQueueState } from "../database/jobs";
 import { codeOf, messageOf, ServiceError } from "../platform/errors";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
+import { oldestWatermarkSeconds } from "../sync/schedule-rows";
+import { countUnsettled } from "../writeback/look-ups";
 import { LISTEN_BACKLOG } from "./bounds";
 
 /** How long answers ask clients to take a new connection elsewhere, before the listening ends. */
@@ -115,13 +118,6 @@ export async function addUninstalls(fastify: FastifyInstance, { path, uninstalls
   });
 }
 
-interface StoredState {
-  readQueue(): Promise<QueueState>;
-  readBudgets(): Promise<BudgetTotals>;
-  oldestWatermarkSeconds(): Promise<number>;
-  countUnsettled(): Promise<number>;
-}
-
 /**
  * Prometheus metrics at `/metrics`, on a port of their own so that they are never served with the API.
  * Gauges of what is stored are set when metrics are asked for; where reading fails, they keep what they last were.
@@ -129,14 +125,14 @@ interface StoredState {
  */
 export async function startMetricsServer(
   metrics: Metrics,
-  stored: StoredState,
+  database: Database,
   host: string,
   port: number,
 ): Promise<() => Promise<void>> {
   const fastify = Fastify({ logger: false, forceCloseConnections: true });
   const { registry } = metrics;
   fastify.get("/metrics", async (_request, reply) => {
-    await setStored(metrics, stored);
+    await setStored(metrics, database);
     reply.header("content-type", registry.contentType);
     return registry.metrics();
   });
@@ -144,22 +140,22 @@ export async function startMetricsServer(
   return () => fastify.close();
 }
 
-async function setStored(metrics: Metrics, stored: StoredState): Promise<void> {
-  const queue = await stored.readQueue().catch(() => null);
+async function setStored(metrics: Metrics, database: Database): Promise<void> {
+  const queue = await readQueueState(database).catch(() => null);
   if (queue) {
     metrics.jobsWaiting.set(queue.waiting);
     metrics.jobsOldestSeconds.set(queue.oldestSeconds);
     metrics.jobsGivenUp.set(queue.givenUp);
   }
-  const budgets = await stored.readBudgets().catch(() => null);
+  const budgets = await readBudgetTotals(database).catch(() => null);
   if (budgets) {
     metrics.crmCompaniesShort.set(budgets.short);
     metrics.crmTokensLimit.set(budgets.limit);
     metrics.crmTokensRemaining.set(budgets.remaining);
   }
-  const age = await stored.oldestWatermarkSeconds().catch(() => null);
+  const age = await oldestWatermarkSeconds(database).catch(() => null);
   if (age !== null) metrics.oldestWatermarkSeconds.set(age);
-  const unsettled = await stored.countUnsettled().catch(() => null);
+  const unsettled = await countUnsettled(database).catch(() => null);
   if (unsettled !== null) metrics.writesUnsettled.set(unsettled);
 }
 

@@ -12,8 +12,8 @@ import { BY_THE_API, DAY_MOVED, type Draw, draw, IN_THE_CRM, passing, pick, type
 import { type Service, startService } from "../support/service";
 import { connect, dataOf, noJobIsDue, recordMeeting, syncEnds } from "../support/stories";
 
-// Seen red with each of these forgotten: the deals that hang on deals, persons, activities, notes, stages or participants; entries of
-// close dates. And with a verdict that hangs on a close date, whose change judges no deal.
+// Seen red with each of these forgotten: the deals that hang on deals, persons, activities, notes, stages or participants.
+// And with a verdict that hangs on a close date, whose change judges no deal.
 
 const DEEP = Boolean(process.env.DEEP);
 /** What a deal is judged by, as it was not seen at the look before, at an instant: there the stored verdict and the judge's. */

@@ -14,8 +14,7 @@ const answerOf = (text: string): CrmAnswer => ({
   contentType: "application/json",
   text,
   date: null,
-  correlationId: "one",
-  headerNames: [],
+  ...{ correlationId: "one", headerNames: [] },
   limit: { remaining: null, reset: null },
   day: { limit: null, remaining: null },
 });

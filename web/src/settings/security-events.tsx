@@ -25,6 +25,8 @@ const ACTION: Record<AuditAction, string> = {
   KEYS_ROTATED: "Stored tokens were sealed with another key",
   PERSON_EXPORTED: "Exported what is held about a person",
   PERSON_ERASED: "Erased what was held about a person",
+  PERSON_KEPT_OUT: "Keeps a person out whose data was erased",
+  PERSON_LET_IN: "Let a person in again",
   TENANT_ERASED: "Erased everything of the organization",
 };
 
