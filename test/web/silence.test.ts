@@ -22,8 +22,7 @@ beforeAll(async () => {
   await noJobIsDue(database);
 });
 
-const stored = () =>
-  product.database.query("SELECT business_days, two_way_types, thresholds FROM quiet_settings");
+const stored = () => product.database.query("SELECT business_days, two_way_types, thresholds FROM quiet_settings");
 
 test("an admin sees what a change would do before it is made, and saving makes it", async () => {
   await page.getByRole("link", { name: "Quiet deals" }).click();
