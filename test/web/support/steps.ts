@@ -1,5 +1,6 @@
 import type { Locator, Page } from "playwright-core";
-import { dataOf } from "../../support/stories";
+import { pastMeetings } from "../../../demo/meetings";
+import { dataOf, recordMeeting } from "../../support/stories";
 import type { Product } from "./product";
 
 /** The state of the connection as the page's head says it. */
@@ -28,4 +29,21 @@ export async function tabTo(page: Page, role: "link" | "button" | "textbox", nam
     if ((await reached.count()) > 0) return;
   }
   throw new Error(`the keyboard did not reach the ${role} "${name}"`);
+}
+
+/** Meetings of the last months with the people of open deals: then there are deals to judge. */
+export async function recordPastMeetings({ service, simulator }: Product): Promise<void> {
+  for (const { attendees, ...input } of pastMeetings(simulator.company, Date.now())) {
+    await recordMeeting(
+      service,
+      attendees.map(({ email }) => email),
+      input,
+    );
+  }
+}
+
+/** By how many pixels the page is wider than its window. */
+export async function overhang(page: Page): Promise<number> {
+  const beyond = "document.documentElement.scrollWidth - document.documentElement.clientWidth";
+  return Number(await page.evaluate(beyond));
 }
