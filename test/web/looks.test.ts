@@ -3,7 +3,7 @@ import { connect, recordMeeting, syncEnds } from "../support/stories";
 import { useStarted } from "../support/world";
 import { screenshot, seriousFindings } from "./support/browser";
 import { startProduct } from "./support/product";
-import { tabTo } from "./support/steps";
+import { overhang, tabTo } from "./support/steps";
 
 const product = useStarted(startProduct);
 beforeAll(async () => {
@@ -57,10 +57,7 @@ test.each(LOOKS)(
     for (const [name, open] of SCREENS) {
       await open(page);
       expect([name, await seriousFindings(page)]).toEqual([name, []]);
-      const [content, window] = (await page.evaluate(
-        "[document.documentElement.scrollWidth, document.documentElement.clientWidth]",
-      )) as [number, number];
-      expect([name, content]).toEqual([name, window]);
+      expect([name, await overhang(page)]).toEqual([name, 0]);
       await screenshot(page, `${name}-${look.replaceAll(" ", "-")}`);
     }
   },

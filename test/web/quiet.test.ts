@@ -1,11 +1,10 @@
 import type { Locator, Page } from "playwright-core";
-import { pastMeetings } from "../../demo/meetings";
 import { connect, recordMeeting, syncEnds, until } from "../support/stories";
 import { useStarted } from "../support/world";
 import { findings, screenshot } from "./support/browser";
 import { multiplyDeal } from "./support/many-deals";
 import { startProduct } from "./support/product";
-import { disconnected, tabTo } from "./support/steps";
+import { disconnected, overhang, recordPastMeetings, tabTo } from "./support/steps";
 
 const DAY_MS = 86_400_000;
 const GHOSTED = "Corvus Optik – rollout";
@@ -44,13 +43,7 @@ test("while no meeting is recorded the board is empty, and says what is looked a
 
 test("a deal is a row: the buyer's silence, the strongest reason, and how many more there are", async () => {
   const { service, simulator } = product;
-  for (const { attendees, ...input } of pastMeetings(simulator.company, Date.now())) {
-    await recordMeeting(
-      service,
-      attendees.map(({ email }) => email),
-      input,
-    );
-  }
+  await recordPastMeetings(product);
   const startsAt = new Date(Date.now() - 36 * DAY_MS).toISOString();
   await recordMeeting(service, [simulator.company.stories.ghosted.email], { startsAt });
   await page.reload();
@@ -165,10 +158,7 @@ test.each([320, 380])(
     const phone = await product.signIn("member", options);
     await phone.goto(`${product.service.url}/quiet?verdict=GHOSTED,QUIET,COOLING`);
     await rowOf(GHOSTED, phone).waitFor();
-    const [content, window] = (await phone.evaluate(
-      "[document.documentElement.scrollWidth, document.documentElement.clientWidth]",
-    )) as [number, number];
-    expect(content).toBe(window);
+    expect(await overhang(phone)).toBe(0);
     expect(await findings(phone)).toEqual([]);
   },
 );

@@ -1,24 +1,17 @@
 import type { Page } from "playwright-core";
-import { pastMeetings } from "../../demo/meetings";
-import { noJobIsDue, recordMeeting } from "../support/stories";
+import { noJobIsDue } from "../support/stories";
 import { useStarted } from "../support/world";
 import { findings, screenshot } from "./support/browser";
 import { startProduct } from "./support/product";
-import { connectThroughConsent } from "./support/steps";
+import { connectThroughConsent, overhang, recordPastMeetings } from "./support/steps";
 
 let page: Page;
 const product = useStarted(() => startProduct({ crm: { deals: 40 } }));
 beforeAll(async () => {
-  const { service, simulator, database } = product;
+  const { database } = product;
   page = await product.signIn("admin");
   await connectThroughConsent(page);
-  for (const { attendees, ...input } of pastMeetings(simulator.company, Date.now())) {
-    await recordMeeting(
-      service,
-      attendees.map(({ email }) => email),
-      input,
-    );
-  }
+  await recordPastMeetings(product);
   await noJobIsDue(database);
 });
 
@@ -59,9 +52,6 @@ test("a member sees what holds, and why it is not theirs to change; on a small s
   await member.getByText("Only an owner or admin of your organization may change this").waitFor();
   expect(await member.getByRole("textbox", { name: "Days" }).isDisabled()).toBe(true);
   expect(await member.getByRole("button", { name: "Save" }).count()).toBe(0);
-  const [content, window] = (await member.evaluate(
-    "[document.documentElement.scrollWidth, document.documentElement.clientWidth]",
-  )) as [number, number];
-  expect(content).toBe(window);
+  expect(await overhang(member)).toBe(0);
   expect(await findings(member)).toEqual([]);
 });

@@ -1,4 +1,5 @@
 import type { Locator, Page } from "playwright-core";
+import { pastMeetings } from "../../../demo/meetings";
 import { dataOf, recordMeeting } from "../../support/stories";
 import type { Product } from "./product";
 
@@ -57,4 +58,21 @@ export async function tabTo(page: Page, role: "link" | "button" | "textbox", nam
     if ((await reached.count()) > 0) return;
   }
   throw new Error(`the keyboard did not reach the ${role} "${name}"`);
+}
+
+/** Meetings of the last months with the people of open deals: then there are deals to judge. */
+export async function recordPastMeetings({ service, simulator }: Product): Promise<void> {
+  for (const { attendees, ...input } of pastMeetings(simulator.company, Date.now())) {
+    await recordMeeting(
+      service,
+      attendees.map(({ email }) => email),
+      input,
+    );
+  }
+}
+
+/** By how many pixels the page is wider than its window. */
+export async function overhang(page: Page): Promise<number> {
+  const beyond = "document.documentElement.scrollWidth - document.documentElement.clientWidth";
+  return Number(await page.evaluate(beyond));
 }
