@@ -16,11 +16,10 @@ import { Notes } from "./notes";
 import { Attendees, OtherDeals } from "./people";
 import { QuietCard } from "./quiet-card";
 import { markCounted } from "./silence";
+import type { Briefing, Meeting } from "./targets";
 import { Timeline } from "./timeline";
 import { WhenAndWhom } from "./when-and-whom";
 
-export type Meeting = NonNullable<BriefingQuery["meeting"]>;
-export type Briefing = NonNullable<Meeting["briefing"]>;
 export type Viewer = BriefingQuery["viewer"];
 type Connection = BriefingQuery["connection"];
 

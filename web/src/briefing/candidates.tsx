@@ -5,9 +5,8 @@ import { announce } from "../ui/announcing";
 import { Button, Card, Notice, When } from "../ui/parts";
 import { Problem } from "../ui/problem";
 import { day, money } from "../ui/words";
-import type { Meeting } from "./briefing-page";
-import { inWords } from "./timeline";
-import { DEAL_STATUS } from "./wording";
+import type { Meeting } from "./targets";
+import { DEAL_STATUS, inWords } from "./wording";
 
 interface CandidatesProps {
   meeting: Meeting;

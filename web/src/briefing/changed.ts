@@ -1,9 +1,10 @@
-import type { BriefingQuery, DealChangeKind, DealStatus, QuietVerdict } from "../api/operations.generated";
+import type { DealChangeKind, DealStatus, QuietVerdict } from "../api/operations.generated";
 import { VERDICT } from "../ui/tones";
 import { day, money } from "../ui/words";
+import type { Briefing } from "./targets";
 import { DEAL_STATUS } from "./wording";
 
-type Change = NonNullable<NonNullable<BriefingQuery["meeting"]>["briefing"]>["changes"][number];
+type Change = Briefing["changes"][number];
 
 const WHAT: Record<DealChangeKind, string> = {
   STAGE: "Stage",

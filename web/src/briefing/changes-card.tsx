@@ -1,8 +1,8 @@
 import { Link } from "wouter";
 import { Card, When } from "../ui/parts";
 import { dayOf } from "../ui/words";
-import type { Briefing } from "./briefing-page";
 import { netChanges } from "./changed";
+import type { Briefing } from "./targets";
 
 /** What is otherwise than when these people met last. */
 export function ChangesCard({ briefing: { changes, previousMeeting } }: { briefing: Briefing }) {

@@ -2,7 +2,7 @@ import { useId } from "react";
 import { useWidth } from "../ui/use-width";
 import { counted, dateAndTime } from "../ui/words";
 import type { MarkedContact } from "./silence";
-import { inWords } from "./timeline";
+import { inWords } from "./wording";
 
 const DAY_MS = 86_400_000;
 const WIDTH_AT_FIRST = 640;

@@ -1,7 +1,7 @@
 import { Badge, Card, Fact, Facts, When } from "../ui/parts";
 import { day, money } from "../ui/words";
-import type { Briefing, Meeting } from "./briefing-page";
 import { TakeBack } from "./take-back";
+import type { Briefing, Meeting } from "./targets";
 import { DEAL_STATUS } from "./wording";
 
 export type Deal = NonNullable<Briefing["deal"]>;

@@ -1,18 +1,13 @@
+import { PREFIX, tooMany } from "./draft-slots";
+
 /** Characters: a note has 60,000 at most, and a browser keeps some five million of a site. */
 const LONGEST_DRAFT = 120_000;
-/** Of everybody who uses this browser. */
-const MOST_DRAFTS = 20;
-const PREFIX = "draft:";
 
 interface Draft {
   text: string;
   /** When it was typed, in milliseconds. */
   at: number;
 }
-
-/** Whose text, of which meeting and for what. Another user of the browser has another slot, and never reads this one. */
-export const draftSlot = (viewer: { tenantId: string; userId: string }, meetingId: string, of: string): string =>
-  `${PREFIX}${JSON.stringify([viewer.tenantId, viewer.userId, meetingId, of])}`;
 
 /** In front of the browser's stores, which may be forbidden or full: then a reload forgets, and going around in the page does not. */
 const typed = new Map<string, string>();
@@ -39,12 +34,6 @@ export function dropDraft(slot: string, sent: string): void {
   typed.delete(slot);
   remove(() => sessionStorage, slot);
   if (read(() => localStorage, slot)?.text === sent) remove(() => localStorage, slot);
-}
-
-/** Which drafts go so that one more has room: the oldest ones. */
-export function tooMany(drafts: readonly { slot: string; at: number }[]): string[] {
-  const newestFirst = [...drafts].sort((a, b) => b.at - a.at);
-  return newestFirst.slice(MOST_DRAFTS - 1).map(({ slot }) => slot);
 }
 
 /** A store may be forbidden altogether: then asking for it throws. */

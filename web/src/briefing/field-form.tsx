@@ -1,11 +1,10 @@
 import { useQuery } from "urql";
 import { type CrmEntity, type MappingFragment, NominatedFieldDocument } from "../api/operations.generated";
 import { fieldKind } from "../ui/field-types";
-import type { Briefing } from "./briefing-page";
 import { FieldInput } from "./field-input";
 import { FieldResult } from "./field-result";
 import { asFilled, asText, type Filled, recordsOf, targetOf, unwritten, valuesOf } from "./field-values";
-import type { Target } from "./kept-notes";
+import type { Briefing, Target } from "./targets";
 import { useDraft } from "./use-draft";
 import { useFieldWriting } from "./use-field-writing";
 import { RECORD } from "./wording";

@@ -1,8 +1,6 @@
-import type { BriefingQuery, CrmEntity, FieldValueInput, MappingFragment } from "../api/operations.generated";
+import type { CrmEntity, FieldValueInput, MappingFragment } from "../api/operations.generated";
 import { valueFrom } from "../ui/field-types";
-import type { Target } from "./kept-notes";
-
-type Briefing = NonNullable<NonNullable<BriefingQuery["meeting"]>["briefing"]>;
+import type { Briefing, Target } from "./targets";
 
 /** What was filled in for the nominated field of one kind of record. */
 export interface Filled {

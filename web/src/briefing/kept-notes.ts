@@ -1,8 +1,4 @@
-/** A record of the CRM that a note can be written on. */
-export interface Target {
-  id: string;
-  name: string;
-}
+import type { Target } from "./targets";
 
 /** A note as it was sent. Its key is made with its first sending, and is not given up before that is settled. */
 export interface SentNote {

@@ -1,6 +1,6 @@
 import type { ContactFragment } from "../api/operations.generated";
-import type { Briefing } from "./briefing-page";
-import { inWords } from "./timeline";
+import type { Briefing } from "./targets";
+import { inWords } from "./wording";
 
 type Person = Briefing["persons"][number];
 

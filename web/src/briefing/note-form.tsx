@@ -1,9 +1,9 @@
 import { lazy, Suspense, useId, useState } from "react";
 import { Button, Notice } from "../ui/parts";
-import type { Target } from "./kept-notes";
 import { keptNote } from "./kept-notes";
 import { Fate, Settled } from "./note-fate";
 import { NoteText, Where } from "./note-inputs";
+import type { Target } from "./targets";
 import { useDraft } from "./use-draft";
 import { type Outcome, type Sending, useSending } from "./use-sending";
 

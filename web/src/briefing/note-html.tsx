@@ -4,8 +4,8 @@ import { createElement, Fragment, type ReactNode } from "react";
 const TAGS = new Set(
   "p br div span h1 h2 h3 h4 blockquote pre code hr b strong i em u s ul ol li a table thead tbody tr th td".split(" "),
 );
-/** The page has headings of its own above a note. */
-const AS_TEXT: Readonly<Record<string, string>> = { h1: "h4", h2: "h4", h3: "h4" };
+/** The page has headings of its own above a note: those within it come right below them. */
+const BELOW: Readonly<Record<string, string>> = { h1: "h3", h2: "h3", h4: "h3" };
 const VOID = new Set(["br", "hr"]);
 const SCHEMES = ["http:", "https:", "mailto:", "tel:"];
 
@@ -32,7 +32,7 @@ function nodeOf(node: Node, key: number): ReactNode {
   const tag = node.localName;
   if (!TAGS.has(tag)) return createElement(Fragment, { key }, ...childrenOf(node));
   if (VOID.has(tag)) return createElement(tag, { key });
-  return createElement(AS_TEXT[tag] ?? tag, { key, ...(tag === "a" ? linkOf(node) : {}) }, ...childrenOf(node));
+  return createElement(BELOW[tag] ?? tag, { key, ...(tag === "a" ? linkOf(node) : {}) }, ...childrenOf(node));
 }
 
 function linkOf(node: Element): object {

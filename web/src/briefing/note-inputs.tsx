@@ -1,5 +1,5 @@
 import { useId } from "react";
-import type { Target } from "./kept-notes";
+import type { Target } from "./targets";
 import type { DraftText } from "./use-draft";
 
 interface WhereProps {

@@ -4,12 +4,13 @@ import { type MappingFragment, WriteSettledDocument, WritesDocument } from "../a
 import { useRead, useRereads } from "../api/read";
 import { Card } from "../ui/parts";
 import { Problem } from "../ui/problem";
-import type { Briefing, Meeting, Viewer } from "./briefing-page";
-import { draftSlot } from "./drafts";
+import type { Viewer } from "./briefing-page";
+import { draftSlot } from "./draft-slots";
 import { FieldForm } from "./field-form";
-import type { Target } from "./kept-notes";
 import { NoteForm } from "./note-form";
 import { Receipts } from "./receipts";
+import type { Briefing, Meeting } from "./targets";
+import { matchedTarget, targetsOf } from "./targets";
 
 /** The viewer's own writes are told of when they are settled; those of others are looked at so often. */
 const LOOK_AGAIN_MS = 10_000;
@@ -63,24 +64,4 @@ function useSettled(reread: () => void): void {
   useEffect(() => {
     if (data) onSettled();
   }, [data]);
-}
-
-const onDeal = ({ id, title }: NonNullable<Briefing["deal"]>): Target => ({ id, name: `Deal: ${title}` });
-const onPerson = ({ id, name }: Briefing["persons"][number]): Target => ({ id, name: `Person: ${name}` });
-
-/** The meeting's deal first: it is what a note is most often about. */
-function targetsOf({ deal, persons, organizations }: Briefing): Target[] {
-  return [
-    ...(deal ? [onDeal(deal)] : []),
-    ...persons.map(onPerson),
-    ...organizations.map(({ id, name }) => ({ id, name: `Organization: ${name}` })),
-  ];
-}
-
-/** As the service chooses where no target is named: the deal, or the only person where no deal could be meant. */
-function matchedTarget({ match, attendees }: Meeting, { deal, persons }: Briefing): Target | null {
-  if (deal) return onDeal(deal);
-  const [person, ...others] = persons;
-  const isOpen = match.status !== "NONE" || attendees.some((attendee) => attendee.match.status === "AMBIGUOUS");
-  return person && others.length === 0 && !isOpen ? onPerson(person) : null;
 }

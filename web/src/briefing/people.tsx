@@ -1,8 +1,8 @@
 import { useState } from "react";
 import { Badge, Button, Card, When } from "../ui/parts";
 import { money, number } from "../ui/words";
-import type { Briefing, Meeting } from "./briefing-page";
 import { type PersonWithWord, withLastWord } from "./last-word";
+import type { Briefing, Meeting } from "./targets";
 import { DEAL_STATUS } from "./wording";
 
 const SIDE = { BUYER: "buyer", SELLER: "our side", IGNORED: "left out" } as const;

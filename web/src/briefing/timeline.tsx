@@ -1,9 +1,8 @@
 import { useState } from "react";
-import type { ContactFragment } from "../api/operations.generated";
 import { Button, Card, When } from "../ui/parts";
 import { number } from "../ui/words";
 import type { MarkedContact } from "./silence";
-import { CONTACT } from "./wording";
+import { inWords } from "./wording";
 
 const SHORT = 6;
 
@@ -36,12 +35,4 @@ export function Timeline({ contacts }: { contacts: readonly MarkedContact[] }) {
       )}
     </Card>
   );
-}
-
-/** "Mail from Marta Lindqvist", "Call about the offer (call)". */
-export function inWords({ kind, person, activity }: ContactFragment): string {
-  if (activity) return `${activity.subject} (${activity.type})`;
-  const { text } = CONTACT[kind];
-  const mail = kind === "INCOMING_MAIL" || kind === "OUTGOING_MAIL";
-  return mail ? `${text} ${person?.name ?? "somebody"}` : text;
 }

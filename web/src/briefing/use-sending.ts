@@ -6,7 +6,8 @@ import {
   WriteNoteDocument,
   type WriteNoteMutation,
 } from "../api/operations.generated";
-import { keepNote, keptNote, type SentNote, type Target } from "./kept-notes";
+import { keepNote, keptNote, type SentNote } from "./kept-notes";
+import type { Target } from "./targets";
 
 /** SENT: the answer is awaited. NOT_KNOWN: it was lost. NOT_RECEIVED: the service has no such write, as it says now. */
 export interface Sending {

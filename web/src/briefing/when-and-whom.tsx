@@ -1,6 +1,6 @@
 import { Badge, When } from "../ui/parts";
 import { counted, dayOf, time, timeAndZone } from "../ui/words";
-import type { Meeting } from "./briefing-page";
+import type { Meeting } from "./targets";
 
 /** Named in the heading; who else comes is in the list of people. */
 const NAMED = 3;

@@ -1,4 +1,4 @@
-import type { CrmEntity, DealStatus, InteractionKind, WriteState } from "../api/operations.generated";
+import type { ContactFragment, CrmEntity, DealStatus, InteractionKind, WriteState } from "../api/operations.generated";
 import type { Tone } from "../ui/tones";
 
 export const DEAL_STATUS: Record<DealStatus, { text: string; tone: Tone }> = {
@@ -23,3 +23,11 @@ export const WRITE_STATE: Record<WriteState, { text: string; tone: Tone }> = {
 };
 
 export const RECORD: Record<CrmEntity, string> = { DEAL: "deal", PERSON: "person", ORGANIZATION: "organization" };
+
+/** "Mail from Marta Lindqvist", "Call about the offer (call)". */
+export function inWords({ kind, person, activity }: ContactFragment): string {
+  if (activity) return `${activity.subject} (${activity.type})`;
+  const { text } = CONTACT[kind];
+  const mail = kind === "INCOMING_MAIL" || kind === "OUTGOING_MAIL";
+  return mail ? `${text} ${person?.name ?? "somebody"}` : text;
+}

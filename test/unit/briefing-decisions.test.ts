@@ -1,0 +1,176 @@
+import { netChanges } from "../../web/src/briefing/changed";
+import { draftSlot, tooMany } from "../../web/src/briefing/draft-slots";
+import { asFilled, asText, targetOf, unwritten } from "../../web/src/briefing/field-values";
+import { withLastWord } from "../../web/src/briefing/last-word";
+import { markCounted, nearChange, sortReasons } from "../../web/src/briefing/silence";
+import { duration, found } from "../../web/src/settings/figures";
+import { valueFrom } from "../../web/src/ui/field-types";
+
+/** What a briefing, its forms and the settings decide by themselves, without a browser. */
+
+type Reason = Parameters<typeof sortReasons>[1][number];
+type Contact = Parameters<typeof markCounted>[0][number];
+
+const SINCE = "2026-10-13T00:00:00.000Z";
+const HENRIK = { id: "henrik", name: "Henrik" };
+const reason = (code: Reason["code"], evidence: Reason["evidence"] = []): Reason => ({
+  code,
+  since: SINCE,
+  message: code,
+  evidence,
+});
+const mail = (kind: Contact["kind"], at: string): Contact => ({ kind, at, person: HENRIK, activity: null });
+const BUYER = { __typename: "Person", ...HENRIK, lastIncomingMailAt: SINCE } as const;
+
+describe("Silence", () => {
+  test("only what decided the verdict is its reason, and what tells of contact alone is no news beside it", () => {
+    const reasons = [
+      reason("NO_RECENT_ACTIVITY"),
+      reason("GHOSTED"),
+      reason("NO_NEXT_STEP"),
+      reason("CLOSE_DATE_PASSED"),
+      reason("OWNER_INACTIVE"),
+    ];
+    const codes = (verdict: Parameters<typeof sortReasons>[0]) => {
+      const { fired, besides } = sortReasons(verdict, reasons);
+      return [fired.map(({ code }) => code), besides.map(({ code }) => code)];
+    };
+    const besides = ["CLOSE_DATE_PASSED", "OWNER_INACTIVE"];
+    expect(codes("GHOSTED")).toEqual([["GHOSTED"], besides]);
+    expect(codes("QUIET")).toEqual([["NO_RECENT_ACTIVITY"], besides]);
+    expect(codes("COOLING")).toEqual([["NO_RECENT_ACTIVITY", "NO_NEXT_STEP"], besides]);
+    expect(codes("ACTIVE")).toEqual([[], besides]);
+  });
+
+  test("the contact that counts is marked, and added where the timeline does not go back so far", () => {
+    const ours = mail("OUTGOING_MAIL", "2026-11-10T00:00:00.000Z");
+    const theirs = mail("INCOMING_MAIL", SINCE);
+    for (const timeline of [[ours], [ours, theirs]])
+      expect(markCounted(timeline, "GHOSTED", [reason("GHOSTED", [BUYER])])).toEqual([
+        { ...ours, counts: false, buyer: false },
+        { ...theirs, counts: true, buyer: true },
+      ]);
+  });
+
+  test("a silence that is counted from the deal's adding marks no contact", () => {
+    const deal = { __typename: "Deal", id: "deal" } as Reason["evidence"][number];
+    expect(markCounted([], "QUIET", [reason("NO_RECENT_ACTIVITY", [deal])])).toEqual([]);
+  });
+
+  test("a change of the verdict is told where it is near", () => {
+    const now = Date.parse("2026-11-20T00:00:00Z");
+    expect(nearChange(null, now)).toBeNull();
+    expect(nearChange("2026-11-27T00:00:00Z", now)).toBe("2026-11-27T00:00:00Z");
+    expect(nearChange("2027-01-27T00:00:00Z", now)).toBeNull();
+    expect(nearChange("2026-11-19T00:00:00Z", now)).toBeNull();
+  });
+});
+
+test("what has changed goes from the first state to the last, and what went back has not changed", () => {
+  const change = (
+    kind: "STAGE" | "VERDICT" | "CLOSE_DATE",
+    from: string | null,
+    to: string | null,
+    seenAt: string,
+  ) => ({
+    kind,
+    from,
+    to,
+    seenAt,
+  });
+  const changes = [
+    change("CLOSE_DATE", null, "2027-03-01", "4"),
+    change("STAGE", "Offer", "Contract", "3"),
+    change("VERDICT", "COOLING", "ACTIVE", "2"),
+    change("STAGE", "First talk", "Offer", "1"),
+    change("VERDICT", "ACTIVE", "COOLING", "0"),
+  ];
+  expect(netChanges(changes).map(({ kind, from, to, seenAt }) => [kind, from, to, seenAt])).toEqual([
+    ["CLOSE_DATE", "none", expect.stringContaining("2027"), "4"],
+    ["STAGE", "First talk", "Contract", "3"],
+  ]);
+});
+
+test("who was heard of last comes first, by mail or by what they took part in", () => {
+  const person = (id: string, lastIncomingMailAt: string | null) => ({
+    id,
+    name: id,
+    crmUrl: null,
+    lastIncomingMailAt,
+    emails: [],
+    organization: null,
+  });
+  const call = { id: "1", subject: "Call", type: "call" };
+  const timeline = [{ kind: "ACTIVITY" as const, at: "2026-11-03", person: { id: "c", name: "c" }, activity: call }];
+  const people = [person("a", null), person("b", "2026-11-02"), person("c", "2026-11-01")];
+  expect(withLastWord(people, timeline).map(({ person: { id }, last }) => [id, last?.what])).toEqual([
+    ["c", "Call (call)"],
+    ["b", null],
+    ["a", undefined],
+  ]);
+});
+
+describe("What is typed", () => {
+  test("a draft belongs to a user of a tenant, a meeting and a use, whatever their names are", () => {
+    const slots = [
+      draftSlot({ tenantId: "a", userId: "b" }, "m", "note"),
+      draftSlot({ tenantId: "a,b", userId: "" }, "m", "note"),
+      draftSlot({ tenantId: "a", userId: "c" }, "m", "note"),
+      draftSlot({ tenantId: "a", userId: "b" }, "m", "fields"),
+    ];
+    expect(new Set(slots).size).toBe(4);
+  });
+
+  test("the oldest drafts go where there are too many", () => {
+    const drafts = Array.from({ length: 21 }, (_, at) => ({ slot: `${at}`, at }));
+    expect(tooMany(drafts.slice(0, 19))).toEqual([]);
+    expect(tooMany(drafts).sort()).toEqual(["0", "1"]);
+  });
+
+  test("a field's value is sent as its type has it, and not before it is whole", () => {
+    expect(valueFrom("varchar", ["  Decides "])).toBe("Decides");
+    expect(valueFrom("varchar", ["  "])).toBeUndefined();
+    expect(valueFrom("monetary", ["1250.50", "eur"])).toEqual({ value: "1250.50", currency: "EUR" });
+    expect(valueFrom("monetary", ["1250.50", ""])).toBeUndefined();
+    expect(valueFrom("daterange", ["2026-11-20", "2026-12-20"])).toEqual({ value: "2026-11-20", until: "2026-12-20" });
+    expect(valueFrom("set", ["1", "3"])).toEqual(["1", "3"]);
+    expect(valueFrom("set", [])).toBeUndefined();
+  });
+
+  test("after a report only what failed, or was not sent, stays to be written", () => {
+    const one = { parts: ["x"] };
+    const filled = { DEAL: one, PERSON: one, ORGANIZATION: one };
+    const report = [
+      { entity: "DEAL" as const, state: "WRITTEN" },
+      { entity: "PERSON" as const, state: "FAILED" },
+    ];
+    expect(unwritten(filled, report)).toEqual({ PERSON: one, ORGANIZATION: one });
+    expect(asFilled(asText(filled))).toEqual(filled);
+    expect(asFilled('{"DEAL":1}')).toEqual({});
+    expect(asFilled("no JSON")).toEqual({});
+  });
+
+  test("of several records one is meant where it was chosen and still belongs to the meeting", () => {
+    const [a, b] = [
+      { id: "a", name: "A" },
+      { id: "b", name: "B" },
+    ];
+    expect(targetOf([a], undefined)).toBe(a);
+    expect(targetOf([a, b], undefined)).toBeNull();
+    expect(targetOf([a, b], { targetId: "b", parts: [] })).toBe(b);
+    expect(targetOf([a, b], { targetId: "gone", parts: [] })).toBeNull();
+  });
+});
+
+test("how long a run took, and which fields fit a search", () => {
+  const after = (seconds: number) => duration(SINCE, new Date(Date.parse(SINCE) + seconds * 1000).toISOString());
+  expect([0, 1, 100, 180, 7_200].map(after)).toEqual([
+    "less than a second",
+    "1 second",
+    "100 seconds",
+    "3 minutes",
+    "2 hours",
+  ]);
+  const fields = ["Old summary", "Summary", "Segment"].map((name) => ({ name }));
+  expect(found(fields, " SUMM ").map(({ name }) => name)).toEqual(["Summary", "Old summary"]);
+});

@@ -1,0 +1,70 @@
+import type { BrowserContextOptions, Page } from "playwright-core";
+import { connect, recordMeeting, syncEnds } from "../support/stories";
+import { useStarted } from "../support/world";
+import { findings, screenshot } from "./support/browser";
+import { startProduct } from "./support/product";
+
+const TITLE = "פגישת סיכום עם Halden";
+const DEAL = "عقد سنوي – Halden";
+const WORDS = "Long and true. ".repeat(3_999);
+
+const product = useStarted(startProduct);
+beforeAll(async () => {
+  const { service, simulator } = product;
+  const { dealId, email, colleagueEmail, noteId, personId } = simulator.company.stories.singleDeal;
+  simulator.control.change("deal", dealId, { title: DEAL });
+  simulator.control.change("person", personId, { name: "مارتا ليندكفيست" });
+  simulator.control.change("note", noteId, {
+    content: `<h1>Agreed</h1><script>alert(1)</script><ul><li>${WORDS}</li></ul><p><b>The end.</b> <a href="javascript:alert(1)">here</a> <a href="https://example.com/">there</a></p>`,
+  });
+  await connect(service, simulator);
+  await syncEnds(service);
+  const strangers = Array.from({ length: 498 }, (_, index) => `guest.${index}@town-hall.example`);
+  await recordMeeting(service, [email, colleagueEmail, ...strangers], { title: TITLE });
+});
+
+async function open(options: BrowserContextOptions): Promise<Page> {
+  const page = await product.signIn("member", options);
+  await page.getByRole("link", { name: "Meetings" }).first().click();
+  await page.getByRole("link", { name: TITLE }).click();
+  await page.getByRole("region", { name: DEAL }).waitFor();
+  return page;
+}
+
+const LOOKS: [string, BrowserContextOptions][] = [
+  ["380 pixels", { viewport: { width: 380, height: 760 } }],
+  ["320 pixels, dark", { viewport: { width: 320, height: 640 }, colorScheme: "dark" }],
+  ["200 % zoom", { viewport: { width: 590, height: 430 }, deviceScaleFactor: 2, reducedMotion: "reduce" }],
+];
+
+test.each(LOOKS)(
+  "at %s a briefing of 500 attendees, names of two directions and a note of 60,000 characters can be read",
+  async (look, options) => {
+    const page = await open(options);
+    const [content, window] = (await page.evaluate(
+      "[document.documentElement.scrollWidth, document.documentElement.clientWidth]",
+    )) as [number, number];
+    expect(content).toBe(window);
+    await page.getByText("and 497 others").waitFor();
+    await page.getByText("Others in the meeting (498)").click();
+    await page.getByText("guest.497@town-hall.example").waitFor();
+    expect(await findings(page)).toEqual([]);
+    await screenshot(page, `briefing-${look.replace(/\W+/g, "-")}`);
+    await page.context().close();
+  },
+);
+
+test("a long note is short until it is asked for, keeps its form, and only safe links lead out of it", async () => {
+  const page = await open({});
+  const note = page.getByRole("region", { name: "Notes in the CRM" }).getByRole("article");
+  const short = (await note.boundingBox())?.height ?? 0;
+  await note.getByRole("button", { name: "Show the whole note" }).click();
+  expect((await note.boundingBox())?.height).toBeGreaterThan(2 * short);
+  await note.getByRole("heading", { name: "Agreed" }).waitFor();
+  expect(await note.locator("script").count()).toBe(0);
+  expect(await note.getByRole("link", { name: "there" }).getAttribute("href")).toBe("https://example.com/");
+  expect(await note.getByRole("link", { name: "here", exact: true }).count()).toBe(0);
+  expect(await findings(page)).toEqual([]);
+  const pdf = (await page.pdf({ preferCSSPageSize: true })).toString("latin1");
+  expect(pdf.match(/\/Type\s*\/Page\b/g)).not.toBeNull();
+});

@@ -1,0 +1,30 @@
+import type { BriefingQuery } from "../api/operations.generated";
+
+export type Meeting = NonNullable<BriefingQuery["meeting"]>;
+export type Briefing = NonNullable<Meeting["briefing"]>;
+
+/** A record of the CRM that a note can be written on. */
+export interface Target {
+  id: string;
+  name: string;
+}
+
+const onDeal = ({ id, title }: NonNullable<Briefing["deal"]>): Target => ({ id, name: `Deal: ${title}` });
+const onPerson = ({ id, name }: Briefing["persons"][number]): Target => ({ id, name: `Person: ${name}` });
+
+/** The meeting's deal first: it is what a note is most often about. */
+export function targetsOf({ deal, persons, organizations }: Briefing): Target[] {
+  return [
+    ...(deal ? [onDeal(deal)] : []),
+    ...persons.map(onPerson),
+    ...organizations.map(({ id, name }) => ({ id, name: `Organization: ${name}` })),
+  ];
+}
+
+/** As the service chooses where no target is named: the deal, or the only person where no deal could be meant. */
+export function matchedTarget({ match, attendees }: Meeting, { deal, persons }: Briefing): Target | null {
+  if (deal) return onDeal(deal);
+  const [person, ...others] = persons;
+  const isOpen = match.status !== "NONE" || attendees.some((attendee) => attendee.match.status === "AMBIGUOUS");
+  return person && others.length === 0 && !isOpen ? onPerson(person) : null;
+}
