@@ -79,6 +79,7 @@ async function serveByService(schema: GraphQLSchema, services: Services, verifyA
       compileQueriesAtUse: 3,
       allowedOrigins: [],
       trustedProxies: [],
+      explorer: null,
       page: null,
     },
     checkReady: async () => undefined,

@@ -4,8 +4,9 @@ import {
   ApolloServerPluginLandingPageDisabled,
 } from "@apollo/server/plugin/disabled";
 import fastifyApollo from "@as-integrations/fastify";
-import Fastify, { type FastifyError, type FastifyReply, type FastifyRequest } from "fastify";
-import { GraphQLError, type GraphQLSchema } from "graphql";
+import fastifyCors from "@fastify/cors";
+import Fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
+import { GraphQLError } from "graphql";
 import { type ActorVerifier, UnauthenticatedError } from "../auth/actor";
 import { KeysUnavailableError } from "../auth/key-set";
 import type { Logger } from "../platform/logger";
@@ -18,26 +19,37 @@ import { boundedDocument, EXECUTION_OPTIONS, keptDocuments, VALIDATION_OPTIONS }
 import { limitOperations } from "./limits";
 import { maskErrors, observeOperations, observeRequests } from "./masked-errors";
 import { MAX_TOKENS } from "./operation-size";
-import { addHealth, addPage, Draining, listen, type PageParts } from "./serving";
+import { addFront, type FrontParts } from "./pages";
+import { addHealth, Draining, listen } from "./serving";
 import { addSocketServer } from "./socket-server";
 
 /** A document with its variables; meetings with hundreds of attendees stay far below. */
 const MAX_BODY_BYTES = 512 * 1024;
 
-export interface HttpServerParts {
-  schema: GraphQLSchema;
+/**
+ * What a front end of an allowed origin may do: send operations with its user's token. No answer allows credentials,
+ * because no cookie counts here.
+ */
+const CORS = {
+  methods: ["POST"],
+  allowedHeaders: ["authorization", "content-type", "x-request-id"],
+  exposedHeaders: ["retry-after", "x-request-id"],
+  credentials: false,
+  /** Seconds: how long an origin that is allowed no longer may still be believed to be. */
+  maxAge: 600,
+};
+
+export interface HttpServerParts extends FrontParts {
   services: Services;
   verifyActor: ActorVerifier;
   /** Throws while the service cannot serve. */
   checkReady(): Promise<void>;
-  introspection: boolean;
   compileQueriesAtUse: number;
   metrics: Metrics;
+  /** Origins of front ends, besides the service's own. */
   allowedOrigins: readonly string[];
   /** Addresses and networks whose `X-Forwarded-For` is believed. */
   trustedProxies: readonly string[];
-  /** null: no page is served. */
-  page: PageParts | null;
   logger: Logger;
 }
 
@@ -87,19 +99,29 @@ export async function createHttpServer(parts: HttpServerParts): Promise<HttpServ
     ],
   });
   await apollo.start();
-  await fastify.register(fastifyApollo(apollo), {
-    path: "/graphql",
-    method: "POST",
-    context: (request) => contextOf(request, parts),
-  });
+  await fastify.register((scope) => addGraphQL(scope, apollo, parts), { prefix: "/graphql" });
   addHealth(fastify, parts, draining);
-  if (parts.page) await addPage(fastify, parts.page);
+  await addFront(fastify, parts);
   const closeSockets = addSocketServer(fastify.server, crowds, parts);
   const close = async () => {
     await draining.finish(closeSockets);
     await apollo.stop();
   };
   return { listen: (host, port) => listen(fastify, host, port, "PORT"), close };
+}
+
+/** Preflights are answered here alone: nothing else is for other origins. */
+async function addGraphQL(
+  scope: FastifyInstance,
+  apollo: ApolloServer<OperationContext>,
+  parts: HttpServerParts,
+): Promise<void> {
+  await scope.register(fastifyCors, { ...CORS, origin: [...parts.allowedOrigins] });
+  await scope.register(fastifyApollo(apollo), {
+    path: "",
+    method: "POST",
+    context: (request) => contextOf(request, parts),
+  });
 }
 
 function documentStore(): DocumentStore {

@@ -203,7 +203,7 @@ function endWithToken({ extra }: SocketContext, { expiresAt }: Actor): void {
 function isAllowed(origin: string | undefined, host: string | undefined, allowed: readonly string[]): boolean {
   if (origin === undefined) return true;
   if (!URL.canParse(origin)) return false;
-  return new URL(origin).host === host || allowed.includes(new URL(origin).origin);
+  return new URL(origin).host === host || allowed.includes(origin);
 }
 
 /** @returns the status of an upgrade that is none of ours */
