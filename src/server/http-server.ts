@@ -16,7 +16,7 @@ import { compiledExecution } from "./compiled-execution";
 import { HEADERS_WAIT_MS, LATE_LOOK_MS, REQUEST_WAIT_MS, STILL_MS } from "./connection-limits";
 import { ClientAddresses, Crowds } from "./crowds";
 import { boundedDocument, EXECUTION_OPTIONS, keptDocuments, VALIDATION_OPTIONS } from "./document-bounds";
-import { limitOperations } from "./limits";
+import { COST_HEADER, limitOperations } from "./limits";
 import { maskErrors, observeOperations, observeRequests } from "./masked-errors";
 import { MAX_TOKENS } from "./operation-size";
 import { addFront, type FrontParts } from "./pages";
@@ -32,7 +32,7 @@ const MAX_BODY_BYTES = 512 * 1024;
  */
 const CORS = {
   methods: ["POST"],
-  allowedHeaders: ["authorization", "content-type", "x-request-id"],
+  allowedHeaders: ["authorization", "content-type", "x-request-id", COST_HEADER],
   exposedHeaders: ["retry-after", "x-request-id"],
   credentials: false,
   /** Seconds: how long an origin that is allowed no longer may still be believed to be. */
@@ -85,6 +85,8 @@ export async function createHttpServer(parts: HttpServerParts): Promise<HttpServ
     stopOnTerminationSignals: false,
     parseOptions: { maxTokens: MAX_TOKENS },
     documentStore: documentStore(),
+    // Whoever may call could fill the store with half a megabyte at a time; a document is at most some KB on the wire.
+    persistedQueries: false,
     validationRules: [boundedDocument],
     validationOptions: VALIDATION_OPTIONS,
     executionOptions: EXECUTION_OPTIONS,
