@@ -254,7 +254,7 @@ function createApi(config: Config, services: Services) {
     metrics,
     allowedOrigins: [new URL(config.crm.redirectUrl).origin, ...config.allowedOrigins],
     trustedProxies: config.trustedProxies,
-    explorer: config.explorer ? EXPLORER_DIRECTORY : null,
+    explorer: config.introspection && !config.production ? EXPLORER_DIRECTORY : null,
     page: config.page && { ...config.page, directory: PAGE_DIRECTORY, redirectUrl: config.crm.redirectUrl },
     logger,
   });

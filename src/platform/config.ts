@@ -26,8 +26,6 @@ export interface Config {
   budgetShare: number;
   /** Whether clients may ask for the schema. */
   introspection: boolean;
-  /** Whether a page to try operations in is served. */
-  explorer: boolean;
   /** At which use of a query it is executed by compiled code; 0: never. */
   compileQueriesAtUse: number;
   /** The base address of an OpenTelemetry collector; null: nothing is traced. */
@@ -248,11 +246,9 @@ export function readConfig(env: NodeJS.ProcessEnv = process.env): Config {
   if (faults.length > 0 || !parsed.success) throw new ConfigError(faults);
   const value = parsed.data;
   const production = value.NODE_ENV === "production";
-  const introspection = value.INTROSPECTION ? value.INTROSPECTION === "on" : !production;
   return {
     production,
-    introspection,
-    explorer: introspection && !production,
+    introspection: value.INTROSPECTION ? value.INTROSPECTION === "on" : !production,
     host: value.HOST,
     port: value.PORT,
     trustedProxies: value.TRUSTED_PROXIES,

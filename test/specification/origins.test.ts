@@ -7,7 +7,7 @@ const FRONT = "https://front.example";
 const { simulator, service } = useService({
   deals: 10,
   roles: ["api"],
-  config: { allowedOrigins: [FRONT, "http://localhost:5173"], explorer: false },
+  config: { allowedOrigins: [FRONT, "http://localhost:5173"], production: true },
 });
 
 const QUERY = JSON.stringify({ query: "{ viewer { userId } }" });

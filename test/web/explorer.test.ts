@@ -55,7 +55,7 @@ test("GraphiQL asks the service itself, shows its schema and hears its subscript
 });
 
 test("in production there is none, and GET / names it only where it is", async () => {
-  const closed = await world.startService({ roles: ["api"], config: { explorer: false } });
+  const closed = await world.startService({ roles: ["api"], config: { production: true } });
   const read = async (url: string) => {
     const answer = await fetch(url);
     return [answer.status, (await answer.text()).includes("/graphiql")];
