@@ -3,13 +3,13 @@ import { LRUCache } from "lru-cache";
 import { WebSocket } from "ws";
 import type { Actor } from "../auth/actor";
 import { MINUTE_MS } from "../platform/clock";
+import { CLOSE } from "./codes";
 import {
   type EndReason,
   MAX_UNREAD_BYTES,
   MAX_USERS_REMEMBERED,
   SOCKET_BYTES_A_MINUTE,
   SOCKET_MESSAGES_A_MINUTE,
-  TOO_MANY,
   UNPROVEN_BYTES,
   UNPROVEN_MESSAGES,
   USER_MESSAGES_A_MINUTE,
@@ -81,7 +81,7 @@ export class BoundedSocket extends WebSocket {
   /** Closes it with 4429 and the words. */
   turnAway(reason: EndReason, words: string): void {
     this.#tell(reason);
-    this.close(TOO_MANY, words);
+    this.close(CLOSE.tooMany, words);
   }
 
   override ping(data?: unknown, mask?: boolean, taken?: (error: Error) => void): void {

@@ -60,9 +60,6 @@ export const LATE_LOOK_MS = 5 * SECOND_MS;
 /** A connection on which nothing moves for so long is cut: nobody reads the answer. A mutation may think for two minutes. */
 export const STILL_MS = 5 * MINUTE_MS;
 
-/** Close code, after HTTP's 429. */
-export const TOO_MANY = 4429;
-
 /** Why a connection was refused or ended: the label of a metric. */
 export type EndReason =
   /** It gave way to a newer one. */

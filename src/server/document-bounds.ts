@@ -1,5 +1,6 @@
 import { type DocumentNode, type FieldNode, GraphQLError, Kind, type ValidationRule, visit } from "graphql";
 import { LRUCache } from "lru-cache";
+import { errorOf } from "./codes";
 
 /** Errors that one document is told; the library would tell a hundred, each with all of its places. */
 const MAX_ERRORS = 20;
@@ -65,10 +66,8 @@ export function refusalOfVariables(variables: Readonly<Record<string, unknown>>)
 }
 
 function tooManyValues(): GraphQLError {
-  return new GraphQLError(
-    `The variables have more than ${MAX_VALUES} values. Send several operations with fewer values each.`,
-    { extensions: { code: "TOO_MANY_VALUES", http: { status: 400 } } },
-  );
+  const what = `The variables have more than ${MAX_VALUES} values. Send several operations with fewer values each.`;
+  return errorOf("TOO_MANY_VALUES", what);
 }
 
 function refusalOfDocument(document: DocumentNode): GraphQLError | null {
@@ -85,9 +84,7 @@ function refusalOfDocument(document: DocumentNode): GraphQLError | null {
 
 function tooComplex(what: string): GraphQLError {
   const advice = "Repeat fewer of them, put texts into variables, or send several documents.";
-  return new GraphQLError(`The document is not validated. ${what}. ${advice}`, {
-    extensions: { code: "DOCUMENT_TOO_COMPLEX" },
-  });
+  return errorOf("DOCUMENT_TOO_COMPLEX", `The document is not validated. ${what}. ${advice}`);
 }
 
 interface Work {

@@ -6,12 +6,13 @@ import {
 import fastifyApollo from "@as-integrations/fastify";
 import fastifyCors from "@fastify/cors";
 import Fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
-import { GraphQLError } from "graphql";
+import type { GraphQLError } from "graphql";
 import { type ActorVerifier, UnauthenticatedError } from "../auth/actor";
 import { KeysUnavailableError } from "../auth/key-set";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
 import { createOperationContext, type OperationContext, type Services } from "../resolvers/context";
+import { type ErrorCode, errorOf } from "./codes";
 import { compiledExecution } from "./compiled-execution";
 import { HEADERS_WAIT_MS, LATE_LOOK_MS, REQUEST_WAIT_MS, STILL_MS } from "./connection-limits";
 import { ClientAddresses, Crowds } from "./crowds";
@@ -140,24 +141,19 @@ async function contextOf(
   { verifyActor, services }: HttpServerParts,
 ): Promise<OperationContext> {
   const token = /^Bearer ([^\s]+)$/i.exec(request.headers.authorization ?? "")?.[1];
-  if (!token) throw unauthenticated("Send a bearer token: Authorization: Bearer <token>.");
+  if (!token) throw errorOf("UNAUTHENTICATED", "Send a bearer token: Authorization: Bearer <token>.");
   try {
     return createOperationContext(await verifyActor(token), services);
   } catch (error) {
-    if (error instanceof UnauthenticatedError) throw unauthenticated(error.message);
+    if (error instanceof UnauthenticatedError) throw errorOf("UNAUTHENTICATED", error.message);
     if (error instanceof KeysUnavailableError) throw unavailable(error);
     throw error;
   }
 }
 
-function unauthenticated(message: string): GraphQLError {
-  return new GraphQLError(message, { extensions: { code: "UNAUTHENTICATED", http: { status: 401 } } });
-}
-
 /** Never 401, which would sign everybody out while the identity provider is down. */
 function unavailable({ message, code, retryAfterSeconds }: KeysUnavailableError): GraphQLError {
-  const headers = new HeaderMap([["retry-after", String(retryAfterSeconds)]]);
-  return new GraphQLError(message, { extensions: { code, http: { status: 503, headers } } });
+  return errorOf(code, message, new HeaderMap([["retry-after", String(retryAfterSeconds)]]));
 }
 
 /** Answers where Fastify refuses a body before GraphQL sees it: it is too large, no JSON, or of another type. */
@@ -165,13 +161,15 @@ function answerInFormOfGraphQL(logger: Logger) {
   return (error: FastifyError, _request: FastifyRequest, reply: FastifyReply) => {
     const status = error.statusCode ?? 500;
     if (status >= 500) logger.error({ err: error }, "a request failed outside of its operation");
-    const [code, message] = REFUSED_BODIES[status] ?? (status < 500 ? ["BAD_REQUEST", error.message] : FAILED);
+    const other: CodeAndWords = status < 500 ? ["BAD_REQUEST", error.message] : FAILED;
+    const [code, message] = REFUSED_BODIES[status] ?? other;
     return reply.code(status).send({ errors: [{ message, extensions: { code } }] });
   };
 }
 
-const FAILED = ["INTERNAL_SERVER_ERROR", "Something went wrong on our side. Try again later."] as const;
-const REFUSED_BODIES: Record<number, readonly [code: string, message: string]> = {
+type CodeAndWords = readonly [code: ErrorCode, message: string];
+const FAILED: CodeAndWords = ["INTERNAL_SERVER_ERROR", "Something went wrong on our side. Try again later."];
+const REFUSED_BODIES: Record<number, CodeAndWords> = {
   413: ["BODY_TOO_LARGE", `The body has more than ${MAX_BODY_BYTES} bytes.`],
   415: ["UNSUPPORTED_MEDIA_TYPE", "Send the operation as JSON: Content-Type: application/json."],
 };

@@ -1,9 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ApolloServerPlugin, GraphQLRequestListener } from "@apollo/server";
-import { BREAK, GraphQLError, Kind, type OperationDefinitionNode, OperationTypeNode, visit } from "graphql";
+import { BREAK, type GraphQLError, Kind, type OperationDefinitionNode, OperationTypeNode, visit } from "graphql";
 import { systemClock, timeLimit } from "../platform/clock";
 import { limitWork, workFor } from "../platform/work";
 import type { OperationContext } from "../resolvers/context";
+import { errorOf } from "./codes";
 import { refusalOfVariables } from "./document-bounds";
 import { type OperationSize, refusalOfSize, sizeOf, toldOf } from "./operation-size";
 
@@ -156,10 +157,6 @@ export class TenantTurns {
 }
 
 function tooMany(): GraphQLError {
-  return new GraphQLError(
-    "Too many operations of your organization are under way. Wait for some to end, then send again.",
-    {
-      extensions: { code: "TOO_MANY_OPERATIONS", http: { status: 429 } },
-    },
-  );
+  const what = "Too many operations of your organization are under way. Wait for some to end, then send again.";
+  return errorOf("TOO_MANY_OPERATIONS", what);
 }

@@ -1,7 +1,7 @@
 import {
   type DocumentNode,
   type FragmentDefinitionNode,
-  GraphQLError,
+  type GraphQLError,
   type GraphQLSchema,
   getVariableValues,
   Kind,
@@ -9,6 +9,7 @@ import {
   type SelectionNode,
   type SelectionSetNode,
 } from "graphql";
+import { type ErrorCode, errorOf } from "./codes";
 import { type Cost, costOf, type Variables } from "./operation-cost";
 
 /** Tokens of a document; the longest query of a frontend has some hundreds. The parser stops there. */
@@ -91,10 +92,8 @@ export function refusalOfSize(
 
 const ADVICE = "Ask for less at once: shorter lists (first), fewer nested lists, or several operations.";
 
-function tooLarge(code: string, what: string, most: number, where = ""): GraphQLError {
-  return new GraphQLError(`${what}; at most ${most} are allowed. ${where}${ADVICE}`, {
-    extensions: { code, http: { status: 400 } },
-  });
+function tooLarge(code: ErrorCode, what: string, most: number, where = ""): GraphQLError {
+  return errorOf(code, `${what}; at most ${most} are allowed. ${where}${ADVICE}`);
 }
 
 /** The same numbers for a client that asks for them, so that it knows before it is refused. */

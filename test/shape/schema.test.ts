@@ -11,6 +11,10 @@ test("the page's operations are valid on the committed schema, and their types a
   execFileSync(process.execPath, ["web/generate-types.mjs", "--check"], { stdio: "pipe" });
 });
 
+test("the codes in docs/api.md are those of the service and its schema (npm run schema writes them)", () => {
+  execFileSync(process.execPath, ["docs/generate-codes.mjs", "--check"], { stdio: "pipe" });
+});
+
 test("no field of the API carries a secret's name", () => {
   const types = Object.values(buildGraphQLSchema().getTypeMap()).filter((type) => !isIntrospectionType(type));
   const names = types.flatMap((type) => (type instanceof GraphQLObjectType ? Object.keys(type.getFields()) : []));
