@@ -56,7 +56,6 @@ export const CLOSE_CODES: ReadonlyMap<number | "none", string> = new Map<number 
   [CloseCode.BadRequest, "no message of the protocol; a `ping` or `pong` has no payload here"],
   [CloseCode.Unauthorized, "a subscription before `connection_init`"],
   [CloseCode.Forbidden, "the token is not valid, or has ended"],
-  [CloseCode.SubprotocolNotAcceptable, "another protocol than graphql-transport-ws"],
   [CloseCode.ConnectionInitialisationTimeout, "no `connection_init` within 3 s"],
   [CloseCode.SubscriberAlreadyExists, "two subscriptions with one id"],
   [

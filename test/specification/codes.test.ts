@@ -1,6 +1,9 @@
+import { once } from "node:events";
 import { ApolloServerErrorCode } from "@apollo/server/errors";
+import { GRAPHQL_TRANSPORT_WS_PROTOCOL as PROTOCOL } from "graphql-ws";
 import { request } from "undici";
-import { ERROR_CODES } from "../../src/server/codes";
+import WebSocket from "ws";
+import { CLOSE_CODES, ERROR_CODES } from "../../src/server/codes";
 import { tokenFor } from "../support/actors";
 import { subscribe } from "../support/sockets";
 import { useService } from "../support/world";
@@ -59,4 +62,33 @@ test("what only a socket answers has no status", async () => {
 test("the codes that the library gives have their lines", () => {
   const given = Object.values(ApolloServerErrorCode).filter((code) => code !== "PERSISTED_QUERY_NOT_FOUND");
   expect(given.filter((code) => !ERROR_CODES.has(code))).toEqual([]);
+});
+
+const init = async () => ({ type: "connection_init", payload: { authorization: `Bearer ${await tokenFor()}` } });
+const begin = {
+  type: "subscribe",
+  id: "one",
+  payload: { query: "subscription { connectionStatusChanged { state } }" },
+};
+
+/** What a client sends, and with which code its socket is closed. */
+const CLOSES: [code: number, send: () => Promise<object[]>][] = [
+  [4400, async () => [{ type: "nothing" }]],
+  [4401, async () => [begin]],
+  [4403, async () => [{ type: "connection_init", payload: { authorization: "Bearer x" } }]],
+  [4409, async () => [await init(), begin, begin]],
+  [4429, async () => [await init(), await init()]],
+];
+
+test.each(CLOSES)("a socket is closed with %i, which has its line", async (code, send) => {
+  const messages = await send();
+  const socket = new WebSocket(`${service.url.replace("http", "ws")}/graphql`, PROTOCOL);
+  const closed = once(socket, "close");
+  await once(socket, "open");
+  for (const message of messages) {
+    socket.send(JSON.stringify(message));
+    // A subscription needs the answer to its `connection_init`.
+    if (messages.length > 2 && socket.readyState === socket.OPEN) await Promise.race([once(socket, "message"), closed]);
+  }
+  expect([(await closed)[0], CLOSE_CODES.has(code)]).toEqual([code, true]);
 });
