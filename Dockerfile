@@ -12,6 +12,7 @@ COPY types ./types
 COPY src ./src
 COPY simulator ./simulator
 COPY demo ./demo
+COPY examples ./examples
 COPY bench ./bench
 COPY test ./test
 COPY web ./web

@@ -79,6 +79,7 @@ async function serveByService(schema: GraphQLSchema, services: Services, verifyA
       compileQueriesAtUse: 3,
       allowedOrigins: [],
       trustedProxies: [],
+      explorer: null,
       page: null,
       uninstalls: { path: "/crm/callback", uninstalls: { admits: () => false, take: async () => "UNKNOWN" as const } },
     },

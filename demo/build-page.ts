@@ -8,11 +8,15 @@ const SOURCES = "web";
 const PAGE = "dist/web";
 const STAMP = join(PAGE, "built-from");
 
-/** Builds the page where its sources have changed since it was built last. */
+/** The page, and GraphiQL. */
+const ROOTS = [SOURCES, join(SOURCES, "explorer")];
+
+/** Builds them where their sources have changed since they were built last. */
 export async function buildPage(): Promise<void> {
   const sources = digestOf(SOURCES);
   if (existsSync(STAMP) && readFileSync(STAMP, "utf8") === sources) return;
-  await promisify(execFile)(process.execPath, ["node_modules/vite/bin/vite.js", "build", SOURCES]);
+  for (const root of ROOTS)
+    await promisify(execFile)(process.execPath, ["node_modules/vite/bin/vite.js", "build", root]);
   writeFileSync(STAMP, sources);
 }
 

@@ -15,14 +15,19 @@ export interface HostProductParts {
   /** By the name that the cookie carries. */
   people: Readonly<Record<string, Person>>;
   tokenLifeSeconds?: number;
+  /** 0: a free one. */
+  port?: number;
 }
 
 /** What the page needs of the product around it: a sign-in with a session cookie, and tokens for whoever has one. */
 export interface HostProduct {
   readonly url: string;
   readonly tokenUrl: string;
-  /** The page's address is known only once the service listens. */
-  servePage(pageUrl: string): void;
+  /**
+   * The page's address is known only once the service listens.
+   * @param others addresses of further front ends that may ask for tokens
+   */
+  servePage(pageUrl: string, others?: readonly string[]): void;
   stop(): Promise<void>;
 }
 
@@ -32,7 +37,7 @@ export interface HostProduct {
  */
 export async function startHostProduct(parts: HostProductParts): Promise<HostProduct> {
   const { people } = parts;
-  const place = { url: "", pageUrl: "" };
+  const place = { url: "", pageUrl: "", origins: new Set<string>() };
   const server = createServer((request, response) => {
     answer(request, response).catch(() => response.writeHead(500).end());
   });
@@ -50,13 +55,14 @@ export async function startHostProduct(parts: HostProductParts): Promise<HostPro
     }
     response.writeHead(404).end();
   }
-  await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
+  await new Promise<void>((listening) => server.listen(parts.port ?? 0, "127.0.0.1", listening));
   place.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   return {
     url: place.url,
     tokenUrl: `${place.url}/token`,
-    servePage: (pageUrl) => {
+    servePage: (pageUrl, others = []) => {
       place.pageUrl = pageUrl;
+      place.origins = new Set([pageUrl, ...others].map((address) => new URL(address).origin));
     },
     stop: async () => {
       server.closeAllConnections();
@@ -74,15 +80,16 @@ function backAt(pageUrl: string, returnTo: string): string {
 
 interface TokenParts extends HostProductParts {
   url: string;
-  pageUrl: string;
+  origins: ReadonlySet<string>;
 }
 
-/** Only the page's own origin may read the answer: it is the bearer token of whoever has the cookie. */
+/** Only the front ends' own origins may read the answer: it is the bearer token of whoever has the cookie. */
 async function giveToken(request: IncomingMessage, response: ServerResponse, parts: TokenParts): Promise<void> {
-  const { people, jwtSecret, url, pageUrl, tokenLifeSeconds = TOKEN_LIFE_SECONDS } = parts;
-  if (!pageUrl || request.headers.origin !== new URL(pageUrl).origin) return void response.writeHead(403).end();
+  const { people, jwtSecret, url, origins, tokenLifeSeconds = TOKEN_LIFE_SECONDS } = parts;
+  const { origin = "" } = request.headers;
+  if (!origins.has(origin)) return void response.writeHead(403).end();
   const headers = {
-    "access-control-allow-origin": request.headers.origin,
+    "access-control-allow-origin": origin,
     "access-control-allow-credentials": "true",
     "content-type": "application/json",
     "cache-control": "no-store",

@@ -22,7 +22,8 @@ async function show({ api, simulator, page }: Parts): Promise<void> {
   if (page) await recordPastMeetings(api, simulator);
   if (page) say(`\nThe page\n  ${page.url}  (choose who you are there; ${new URL(api.address).origin} once signed in)`);
   say("\nAsk for it yourself");
-  say(`  address  ${api.address}\n  token    ${api.token}\n`);
+  say(`  address  ${api.address}\n  token    ${api.token}`);
+  say(page ? `  GraphiQL ${new URL("/graphiql", api.address)}\n` : "");
   const body = JSON.stringify({ query: BRIEFING_QUERY.replace(/\s+/g, " "), variables: { id } });
   say(
     `curl -s ${api.address} -H 'content-type: application/json' -H 'authorization: Bearer ${api.token}' \\\n  -d '${body}'`,

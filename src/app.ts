@@ -46,6 +46,7 @@ import { NoteWrites } from "./writeback/notes";
 import { FIELD, NOTE } from "./writeback/receipts";
 
 const PAGE_DIRECTORY = "dist/web";
+const EXPLORER_DIRECTORY = "dist/explorer";
 
 export interface App {
   /** Starts the configured roles. @returns the address of the API, or null where this process does not serve it */
@@ -257,9 +258,10 @@ function createApi(config: Config, services: Services) {
     introspection: config.introspection,
     compileQueriesAtUse: config.compileQueriesAtUse,
     metrics,
-    allowedOrigins: [new URL(config.crm.redirectUrl).origin],
+    allowedOrigins: [new URL(config.crm.redirectUrl).origin, ...config.allowedOrigins],
     trustedProxies: config.trustedProxies,
     uninstalls: { path: new URL(config.crm.redirectUrl).pathname, uninstalls: services.uninstalls },
+    explorer: config.introspection && !config.production ? EXPLORER_DIRECTORY : null,
     page: config.page && { ...config.page, directory: PAGE_DIRECTORY, redirectUrl: config.crm.redirectUrl },
     logger,
   });

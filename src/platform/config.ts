@@ -14,6 +14,8 @@ export interface Config {
   port: number;
   /** Addresses and networks of proxies whose word on a client's address is believed. */
   trustedProxies: readonly string[];
+  /** Origins of front ends of the customer's own, beside that of the redirect address. */
+  allowedOrigins: readonly string[];
   roles: ReadonlySet<Role>;
   /** null: run the embedded PostgreSQL in `.data/`. */
   databaseUrl: Secret | null;
@@ -66,12 +68,14 @@ const LOOPBACK = new Set(["localhost", "127.0.0.1", "[::1]"]);
 const MIN_JWT_SECRET_BYTES = 32;
 
 /** Tokens and grants travel here: plain http is for loopback only. */
+const isSecure = ({ protocol, hostname }: URL): boolean =>
+  protocol === "https:" || (protocol === "http:" && LOOPBACK.has(hostname));
+
 function secureAddress(example: string) {
   const hint = `an https address without a path's end slash (http only on loopback), for example ${example}`;
   return z.string({ error: `is required: ${hint}` }).transform((text, context) => {
     const url = URL.canParse(text) ? new URL(text) : null;
-    const secure = url && (url.protocol === "https:" || (url.protocol === "http:" && LOOPBACK.has(url.hostname)));
-    if (!url || !secure || url.username || url.password || url.search || url.hash) {
+    if (!url || !isSecure(url) || url.username || url.password || url.search || url.hash) {
       context.addIssue(`is not usable: give ${hint}`);
       return z.NEVER;
     }
@@ -121,6 +125,20 @@ const networks = z
     error: "must list addresses or networks, and not the network of all, for example 10.0.0.5,172.16.0.0/12,fd00::/8",
   });
 
+/** Exactly what a browser sends as Origin: nothing is matched by a pattern, and "null" would be everybody's. */
+function isOrigin(text: string): boolean {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  return url !== null && isSecure(url) && url.origin === text && !text.includes("*");
+}
+
+const origins = z
+  .string()
+  .transform((text) => text.split(",").map((origin) => origin.trim()))
+  .refine((list) => list.every(isOrigin), {
+    error:
+      "must list exact origins, https://host[:port] (http only on loopback) without a path, an end slash or *, for example https://app.example.com",
+  });
+
 const encryptionKeys = z
   .string({ error: "is required: id:base64key[,id:base64key] with 32 bytes each, the first seals" })
   .transform((text, context) => {
@@ -146,6 +164,7 @@ const environment = z.object({
   HOST: z.string().min(1, { error: "must be an address to listen on, for example 127.0.0.1" }).default("127.0.0.1"),
   PORT: wholeNumber(4000, 0, 65_535).default(4000),
   TRUSTED_PROXIES: networks.default([]),
+  ALLOWED_ORIGINS: origins.default([]),
   METRICS_PORT: wholeNumber(9464, 1, 65_535).optional(),
   OTEL_EXPORTER_OTLP_ENDPOINT: z
     .url({ protocol: /^https?$/, error: "must be the base address of a collector, for example http://127.0.0.1:4318" })
@@ -230,6 +249,7 @@ export function readConfig(env: NodeJS.ProcessEnv = environmentOfProcess()): Con
     host: value.HOST,
     port: value.PORT,
     trustedProxies: value.TRUSTED_PROXIES,
+    allowedOrigins: value.ALLOWED_ORIGINS,
     roles: value.ROLES,
     databaseUrl: value.DATABASE_URL === undefined ? null : new Secret(value.DATABASE_URL),
     crm: {

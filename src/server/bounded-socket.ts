@@ -9,11 +9,11 @@ import {
   MAX_USERS_REMEMBERED,
   SOCKET_BYTES_A_MINUTE,
   SOCKET_MESSAGES_A_MINUTE,
-  TOO_MANY,
   UNPROVEN_BYTES,
   UNPROVEN_MESSAGES,
   USER_MESSAGES_A_MINUTE,
 } from "./bounds";
+import { CLOSE } from "./codes";
 
 /** So much at once, and as much again spread over each minute. */
 export class Allowance {
@@ -81,7 +81,7 @@ export class BoundedSocket extends WebSocket {
   /** Closes it with 4429 and the words. */
   turnAway(reason: EndReason, words: string): void {
     this.#tell(reason);
-    this.close(TOO_MANY, words);
+    this.close(CLOSE.tooMany, words);
   }
 
   override ping(data?: unknown, mask?: boolean, taken?: (error: Error) => void): void {
@@ -172,7 +172,7 @@ function count<Key>(taken: Map<Key, number>, key: Key, change: number): void {
 function isAllowed(origin: string | undefined, host: string | undefined, allowed: readonly string[]): boolean {
   if (origin === undefined) return true;
   if (!URL.canParse(origin)) return false;
-  return new URL(origin).host === host || allowed.includes(new URL(origin).origin);
+  return new URL(origin).host === host || allowed.includes(origin);
 }
 
 /** @returns the status of an upgrade that is none of ours */

@@ -1,6 +1,7 @@
 import { type DocumentNode, type FieldNode, GraphQLError, Kind, type ValidationRule, visit } from "graphql";
 import { LRUCache } from "lru-cache";
 import { MINUTE_MS, SECOND_MS } from "../platform/clock";
+import { errorOf } from "./codes";
 
 // Anyone may reach the port. These numbers bound what such a peer holds of this process (decision 0041): whatever reads
 // from a connection or writes to one keeps them.
@@ -61,9 +62,6 @@ export const REQUEST_WAIT_MS = MINUTE_MS;
 export const LATE_LOOK_MS = 5 * SECOND_MS;
 /** A connection on which nothing moves for so long is cut: nobody reads the answer. A mutation may think for two minutes. */
 export const STILL_MS = 5 * MINUTE_MS;
-
-/** Close code, after HTTP's 429. */
-export const TOO_MANY = 4429;
 
 /** Why a connection was refused or ended: the label of a metric. */
 export type EndReason =
@@ -145,10 +143,8 @@ export function refusalOfVariables(variables: Readonly<Record<string, unknown>>)
 }
 
 function tooManyValues(): GraphQLError {
-  return new GraphQLError(
-    `The variables have more than ${MAX_VALUES} values. Send several operations with fewer values each.`,
-    { extensions: { code: "TOO_MANY_VALUES", http: { status: 400 } } },
-  );
+  const what = `The variables have more than ${MAX_VALUES} values. Send several operations with fewer values each.`;
+  return errorOf("TOO_MANY_VALUES", what);
 }
 
 function refusalOfDocument(document: DocumentNode): GraphQLError | null {
@@ -165,9 +161,7 @@ function refusalOfDocument(document: DocumentNode): GraphQLError | null {
 
 function tooComplex(what: string): GraphQLError {
   const advice = "Repeat fewer of them, put texts into variables, or send several documents.";
-  return new GraphQLError(`The document is not validated. ${what}. ${advice}`, {
-    extensions: { code: "DOCUMENT_TOO_COMPLEX" },
-  });
+  return errorOf("DOCUMENT_TOO_COMPLEX", `The document is not validated. ${what}. ${advice}`);
 }
 
 interface Work {

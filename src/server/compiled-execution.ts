@@ -38,7 +38,8 @@ export function compiledExecution(compileAtUse: number, format: FormatError): Ap
       return {
         async responseForOperation({ schema, document, operation, request, contextValue }) {
           const variables = request.variables ?? {};
-          const execute = plans.executeOf(schema, document, operation);
+          // Where `operationName` names none there is none, whatever the type says: graphql-js words that.
+          const execute = operation ? plans.executeOf(schema, document, operation) : null;
           if (!execute || !isFitting(schema, operation, variables)) return null;
           const { data, errors } = await execute({}, contextValue, variables);
           const singleResult = errors ? { errors: errors.map((error) => shown(error, format)), data } : { data };

@@ -4,8 +4,9 @@ import {
   ApolloServerPluginLandingPageDisabled,
 } from "@apollo/server/plugin/disabled";
 import fastifyApollo from "@as-integrations/fastify";
-import Fastify, { type FastifyError, type FastifyReply, type FastifyRequest } from "fastify";
-import { GraphQLError, type GraphQLSchema } from "graphql";
+import fastifyCors from "@fastify/cors";
+import Fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
+import type { GraphQLError } from "graphql";
 import { type ActorVerifier, UnauthenticatedError } from "../auth/actor";
 import { KeysUnavailableError } from "../auth/key-set";
 import type { Logger } from "../platform/logger";
@@ -21,32 +22,44 @@ import {
   STILL_MS,
   VALIDATION_OPTIONS,
 } from "./bounds";
+import { type ErrorCode, errorOf } from "./codes";
 import { compiledExecution } from "./compiled-execution";
 import { ClientAddresses, Crowds } from "./crowds";
-import { limitOperations } from "./limits";
+import { COST_HEADER, limitOperations } from "./limits";
 import { maskErrors, observeOperations, observeRequests } from "./masked-errors";
 import { MAX_TOKENS } from "./operation-size";
-import { addHealth, addPage, addUninstalls, Draining, listen, type PageParts, type UninstallRoute } from "./serving";
+import { addFront, type FrontParts } from "./pages";
+import { addHealth, addUninstalls, Draining, listen, type UninstallRoute } from "./serving";
 import { addSocketServer } from "./socket-server";
 
 /** A document with its variables; meetings with hundreds of attendees stay far below. */
 const MAX_BODY_BYTES = 512 * 1024;
 
-export interface HttpServerParts {
-  schema: GraphQLSchema;
+/**
+ * What a front end of an allowed origin may do: send operations with its user's token. No answer allows credentials,
+ * because no cookie counts here.
+ */
+const CORS = {
+  methods: ["POST"],
+  allowedHeaders: ["authorization", "content-type", "x-request-id", COST_HEADER],
+  exposedHeaders: ["retry-after", "x-request-id"],
+  credentials: false,
+  /** Seconds: how long an origin that is allowed no longer may still be believed to be. */
+  maxAge: 600,
+};
+
+export interface HttpServerParts extends FrontParts {
   services: Services;
   verifyActor: ActorVerifier;
   /** Throws while the service cannot serve. */
   checkReady(): Promise<void>;
-  introspection: boolean;
   compileQueriesAtUse: number;
   metrics: Metrics;
+  /** Origins of front ends, besides the service's own. */
   allowedOrigins: readonly string[];
   /** Addresses and networks whose `X-Forwarded-For` is believed. */
   trustedProxies: readonly string[];
   uninstalls: UninstallRoute;
-  /** null: no page is served. */
-  page: PageParts | null;
   logger: Logger;
 }
 
@@ -82,6 +95,8 @@ export async function createHttpServer(parts: HttpServerParts): Promise<HttpServ
     stopOnTerminationSignals: false,
     parseOptions: { maxTokens: MAX_TOKENS },
     documentStore: documentStore(),
+    // Whoever may call could fill the store with half a megabyte at a time; a document is at most some KB on the wire.
+    persistedQueries: false,
     validationRules: [boundedDocument],
     validationOptions: VALIDATION_OPTIONS,
     executionOptions: EXECUTION_OPTIONS,
@@ -96,20 +111,30 @@ export async function createHttpServer(parts: HttpServerParts): Promise<HttpServ
     ],
   });
   await apollo.start();
-  await fastify.register(fastifyApollo(apollo), {
-    path: "/graphql",
-    method: "POST",
-    context: (request) => contextOf(request, parts),
-  });
+  await fastify.register((scope) => addGraphQL(scope, apollo, parts), { prefix: "/graphql" });
   addHealth(fastify, parts, draining);
   await addUninstalls(fastify, parts.uninstalls);
-  if (parts.page) await addPage(fastify, parts.page);
+  await addFront(fastify, parts);
   const closeSockets = addSocketServer(fastify.server, crowds, parts);
   const close = async () => {
     await draining.finish(closeSockets);
     await apollo.stop();
   };
   return { listen: (host, port) => listen(fastify, host, port, "PORT"), close };
+}
+
+/** Preflights are answered here alone: nothing else is for other origins. */
+async function addGraphQL(
+  scope: FastifyInstance,
+  apollo: ApolloServer<OperationContext>,
+  parts: HttpServerParts,
+): Promise<void> {
+  await scope.register(fastifyCors, { ...CORS, origin: [...parts.allowedOrigins] });
+  await scope.register(fastifyApollo(apollo), {
+    path: "",
+    method: "POST",
+    context: (request) => contextOf(request, parts),
+  });
 }
 
 function documentStore(): DocumentStore {
@@ -126,24 +151,19 @@ async function contextOf(
   { verifyActor, services }: HttpServerParts,
 ): Promise<OperationContext> {
   const token = /^Bearer ([^\s]+)$/i.exec(request.headers.authorization ?? "")?.[1];
-  if (!token) throw unauthenticated("Send a bearer token: Authorization: Bearer <token>.");
+  if (!token) throw errorOf("UNAUTHENTICATED", "Send a bearer token: Authorization: Bearer <token>.");
   try {
     return createOperationContext(await verifyActor(token), services);
   } catch (error) {
-    if (error instanceof UnauthenticatedError) throw unauthenticated(error.message);
+    if (error instanceof UnauthenticatedError) throw errorOf("UNAUTHENTICATED", error.message);
     if (error instanceof KeysUnavailableError) throw unavailable(error);
     throw error;
   }
 }
 
-function unauthenticated(message: string): GraphQLError {
-  return new GraphQLError(message, { extensions: { code: "UNAUTHENTICATED", http: { status: 401 } } });
-}
-
 /** Never 401, which would sign everybody out while the identity provider is down. */
 function unavailable({ message, code, retryAfterSeconds }: KeysUnavailableError): GraphQLError {
-  const headers = new HeaderMap([["retry-after", String(retryAfterSeconds)]]);
-  return new GraphQLError(message, { extensions: { code, http: { status: 503, headers } } });
+  return errorOf(code, message, new HeaderMap([["retry-after", String(retryAfterSeconds)]]));
 }
 
 /** Answers where Fastify refuses a body before GraphQL sees it: it is too large, no JSON, or of another type. */
@@ -151,14 +171,15 @@ function answerInFormOfGraphQL(logger: Logger) {
   return (error: FastifyError, { routeOptions }: FastifyRequest, reply: FastifyReply) => {
     const status = error.statusCode ?? 500;
     if (status >= 500) logger.error({ err: error }, "a request failed outside of its operation");
-    const [code, message] =
-      refusedBodies(routeOptions.bodyLimit)[status] ?? (status < 500 ? ["BAD_REQUEST", error.message] : FAILED);
+    const other: CodeAndWords = status < 500 ? ["BAD_REQUEST", error.message] : FAILED;
+    const [code, message] = refusedBodies(routeOptions.bodyLimit)[status] ?? other;
     return reply.code(status).send({ errors: [{ message, extensions: { code } }] });
   };
 }
 
-const FAILED = ["INTERNAL_SERVER_ERROR", "Something went wrong on our side. Try again later."] as const;
-const refusedBodies = (mostBytes = MAX_BODY_BYTES): Record<number, readonly [code: string, message: string]> => ({
+type CodeAndWords = readonly [code: ErrorCode, message: string];
+const FAILED: CodeAndWords = ["INTERNAL_SERVER_ERROR", "Something went wrong on our side. Try again later."];
+const refusedBodies = (mostBytes = MAX_BODY_BYTES): Record<number, CodeAndWords> => ({
   413: ["BODY_TOO_LARGE", `The body has more than ${mostBytes} bytes.`],
   415: ["UNSUPPORTED_MEDIA_TYPE", "Send the operation as JSON: Content-Type: application/json."],
 });

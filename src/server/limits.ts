@@ -1,11 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ApolloServerPlugin, GraphQLRequestListener } from "@apollo/server";
-import { BREAK, GraphQLError, Kind, type OperationDefinitionNode, OperationTypeNode, visit } from "graphql";
+import { BREAK, type GraphQLError, Kind, type OperationDefinitionNode, OperationTypeNode, visit } from "graphql";
 import { systemClock, timeLimit } from "../platform/clock";
 import { limitWork, workFor } from "../platform/work";
 import type { OperationContext } from "../resolvers/context";
 import { refusalOfVariables } from "./bounds";
-import { refusalOfSize, sizeOf } from "./operation-size";
+import { errorOf } from "./codes";
+import { type OperationSize, refusalOfSize, sizeOf, toldOf } from "./operation-size";
 
 /** Operations of one tenant at work in this process; the rest wait, so that one tenant cannot take it all. */
 const AT_WORK = 32;
@@ -15,6 +16,8 @@ const AT_WORK = 32;
  */
 const HEAVY_AT_WORK = 1;
 const HEAVY_COST = 10_000;
+/** A request with it is told in `extensions.cost` how large its operation is. */
+export const COST_HEADER = "x-operation-cost";
 /** A meeting of a whole department; a town hall has hundreds. */
 const HEAVY_ITEMS = 50;
 /** No input type is deeper; what a client nests beyond that is refused later. */
@@ -42,12 +45,13 @@ export function limitOperations(): ApolloServerPlugin<OperationContext> {
     async requestDidStart(): Promise<GraphQLRequestListener<OperationContext>> {
       let release: (() => void) | null = null;
       let deadline: NodeJS.Timeout | undefined;
+      let size: OperationSize | undefined;
       return {
         async didResolveOperation({ schema, document, operation, request, contextValue }) {
           const variables = request.variables ?? {};
           const tooMany = refusalOfVariables(variables);
           if (tooMany) throw tooMany;
-          const size = operation && sizeOf(schema, document, operation, variables);
+          size = operation && sizeOf(schema, document, operation, variables);
           const refusal = size && refusalOfSize(size);
           if (refusal) throw refusal;
           const { tenantId } = contextValue.actor;
@@ -59,10 +63,13 @@ export function limitOperations(): ApolloServerPlugin<OperationContext> {
           limitWork(timeLimit(systemClock, limit));
           deadline = setTimeout(() => contextValue.deadline.abort(), limit);
         },
-        async willSendResponse() {
+        async willSendResponse({ request, response: { body } }) {
           clearTimeout(deadline);
           release?.();
           release = null;
+          if (!size || body.kind !== "single" || !request.http?.headers.has(COST_HEADER)) return;
+          const cost = { ...toldOf(size), heavyAbove: HEAVY_COST };
+          body.singleResult.extensions = { ...body.singleResult.extensions, cost };
         },
       };
     },
@@ -150,10 +157,6 @@ export class TenantTurns {
 }
 
 function tooMany(): GraphQLError {
-  return new GraphQLError(
-    "Too many operations of your organization are under way. Wait for some to end, then send again.",
-    {
-      extensions: { code: "TOO_MANY_OPERATIONS", http: { status: 429 } },
-    },
-  );
+  const what = "Too many operations of your organization are under way. Wait for some to end, then send again.";
+  return errorOf("TOO_MANY_OPERATIONS", what);
 }

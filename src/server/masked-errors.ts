@@ -10,6 +10,7 @@ import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
 import { inWork, workCounts } from "../platform/work";
 import type { OperationContext } from "../resolvers/context";
+import type { ErrorCode } from "./codes";
 
 /** Characters of a message: the library repeats what does not fit, and would repeat half a megabyte for each thing wrong. */
 const LONGEST_MESSAGE = 1_000;
@@ -28,17 +29,18 @@ const SUGGESTIONS = / Did you mean [^?]*\?/g;
  */
 export function maskErrors(logger: Logger, introspection: boolean): FormatError {
   const shown = (error: GraphQLFormattedError) => bounded(introspection ? error : withoutSuggestions(error));
+  const coded = (error: GraphQLFormattedError, code: ErrorCode) => shown({ ...error, extensions: { code } });
   return (formatted, error) => {
     const original = unwrapResolverError(error);
     if (original instanceof GraphQLError && original.message.startsWith(TOO_MANY_WRONG))
-      return shown({ ...formatted, extensions: { code: "BAD_USER_INPUT" } });
+      return coded(formatted, "BAD_USER_INPUT");
     if (original instanceof GraphQLError && formatted.extensions?.code !== "INTERNAL_SERVER_ERROR")
       return shown({ ...formatted, extensions: { code: codeWithin(original) ?? formatted.extensions?.code } });
-    if (original instanceof DeadlineError) return shown({ ...formatted, extensions: { code: original.code } });
+    if (original instanceof DeadlineError) return coded(formatted, original.code);
     const heldUp = heldUpOf(original);
     if (heldUp) {
       logger.warn({ err: original, path: formatted.path }, "an operation was held up and called off");
-      return shown({ ...formatted, message: heldUp.message, extensions: { code: heldUp.code } });
+      return coded({ ...formatted, message: heldUp.message }, heldUp.code);
     }
     const errorId = randomUUID();
     const code = original instanceof ServiceError ? original.code : undefined;

@@ -1,26 +1,16 @@
 import {
   type DocumentNode,
   type FragmentDefinitionNode,
-  GraphQLError,
-  type GraphQLNamedType,
-  type GraphQLOutputType,
+  type GraphQLError,
   type GraphQLSchema,
-  getNamedType,
-  getNullableType,
   getVariableValues,
-  isCompositeType,
-  isListType,
-  isObjectType,
   Kind,
   type OperationDefinitionNode,
   type SelectionNode,
   type SelectionSetNode,
 } from "graphql";
-import {
-  type ComplexityEstimatorArgs as Asked,
-  fieldExtensionsEstimator,
-  getComplexity,
-} from "graphql-query-complexity";
+import { type ErrorCode, errorOf } from "./codes";
+import { type Cost, costOf, type Variables } from "./operation-cost";
 
 /** Tokens of a document; the longest query of a frontend has some hundreds. The parser stops there. */
 export const MAX_TOKENS = 2_000;
@@ -34,24 +24,16 @@ const MAX_ALIASES = 30;
 const MAX_COST = 50_000;
 /** The same for an event of a subscription, which comes often and to many: no field that is read from the CRM either. */
 export const MAX_EVENT_COST = 1_000;
-/** A mutation weighs as much as this many objects: each may call the CRM. */
-const MUTATION_COST = 2_500;
-/** A list that has no `first`, and whose field does not say what it costs, counts as this many. */
-const LIST_SIZE = 10;
 /** Fields and fragments of an operation, with all fragments written out, that are weighed at all. */
 const MAX_NODES = 10_000;
 
 /** How large an operation is, before any of it is executed. */
-export interface OperationSize {
+export interface OperationSize extends Cost {
   depth: number;
   aliases: number;
-  /** Objects of the answer at most, with the variables as they were sent. */
-  cost: number;
   /** Fields and fragments of the operation when every fragment is written out, those of introspection among them. */
   nodes: number;
 }
-
-type Variables = Readonly<Record<string, unknown>>;
 
 /** Sizes of an operation that are remembered, one for each set of page sizes and switches that it comes with. */
 const MAX_REMEMBERED = 20;
@@ -74,13 +56,13 @@ export function sizeOf(
   const known = sizes.get(weighing);
   if (known) return known;
   const { depth, nodes } = new Shape(document).of(operation.selectionSet);
-  const size = { depth, aliases: countAliases(document), cost: Number.POSITIVE_INFINITY, nodes };
+  const size = { depth, aliases: countAliases(document), cost: Number.POSITIVE_INFINITY, dearest: null, nodes };
   // Variables that do not fit are refused by the execution, in its words. They say nothing of what others would cost.
   if (!isFitting(schema, operation, variables)) return { ...size, cost: 0 };
-  if (nodes <= MAX_NODES) size.cost = costOf(schema, document, operation, variables);
+  const weighed = nodes <= MAX_NODES ? { ...size, ...costOf(schema, document, operation, variables) } : size;
   if (sizes.size >= MAX_REMEMBERED) sizes.clear();
-  remembered.set(operation, sizes.set(weighing, size));
-  return size;
+  remembered.set(operation, sizes.set(weighing, weighed));
+  return weighed;
 }
 
 /** The variables that an operation's cost can depend on: those of `first`, `@skip` and `@include`. */
@@ -96,51 +78,34 @@ export function isFitting(schema: GraphQLSchema, operation: OperationDefinitionN
   return !getVariableValues(schema, operation.variableDefinitions ?? [], variables, { maxErrors: 0 }).errors;
 }
 
-function costOf(
-  schema: GraphQLSchema,
-  query: DocumentNode,
-  { name }: OperationDefinitionNode,
-  variables: Variables,
-): number {
-  const mutations = schema.getMutationType();
-  const estimators = [(asked: Asked) => costOfField(asked) + (asked.type === mutations ? MUTATION_COST : 0)];
-  const options = { schema, query, variables, operationName: name?.value, estimators };
-  return getComplexity({ ...options, maxQueryNodes: Number.POSITIVE_INFINITY });
-}
-
-const declared = fieldExtensionsEstimator();
-
-/** A field may say what it costs (schema/base.ts); else its type says it. */
-function costOfField(asked: Asked): number {
-  const { field, type, args, childComplexity } = asked;
-  if (field.name.startsWith("__")) return 0;
-  const said = declared(asked);
-  if (typeof said === "number") return said;
-  if (!isCompositeType(getNamedType(field.type))) return 0;
-  const first = field.args.some(({ name }) => name === "first") ? Math.max(1, args.first ?? LIST_SIZE) : null;
-  // A page's own `first` has already multiplied what its `edges` and `nodes` hold.
-  const items = first ?? (isList(field.type) && !isPage(type) ? LIST_SIZE : 1);
-  return items * (1 + childComplexity);
-}
-
-const isList = (type: GraphQLOutputType) => isListType(getNullableType(type));
-const isPage = (type: GraphQLNamedType) => isObjectType(type) && type.getFields().pageInfo !== undefined;
-
 /** @returns why the operation is not executed; null where it may be */
-export function refusalOfSize({ depth, aliases, cost }: OperationSize, maxCost = MAX_COST): GraphQLError | null {
+export function refusalOfSize(
+  { depth, aliases, cost, dearest }: OperationSize,
+  maxCost = MAX_COST,
+): GraphQLError | null {
   if (depth > MAX_DEPTH) return tooLarge("DOCUMENT_TOO_DEEP", `The document is ${depth} fields deep`, MAX_DEPTH);
   if (aliases > MAX_ALIASES) return tooLarge("TOO_MANY_ALIASES", `The document has ${aliases} aliases`, MAX_ALIASES);
   if (cost <= maxCost) return null;
-  return tooLarge("OPERATION_TOO_COSTLY", `The operation may answer with ${cost} objects`, maxCost);
+  const most = dearest === null ? "" : `Most of it is ${dearest}. `;
+  return tooLarge("OPERATION_TOO_COSTLY", `The operation may answer with ${cost} objects`, maxCost, most);
 }
 
 const ADVICE = "Ask for less at once: shorter lists (first), fewer nested lists, or several operations.";
 
-function tooLarge(code: string, what: string, most: number): GraphQLError {
-  return new GraphQLError(`${what}; at most ${most} are allowed. ${ADVICE}`, {
-    extensions: { code, http: { status: 400 } },
-  });
+function tooLarge(code: ErrorCode, what: string, most: number, where = ""): GraphQLError {
+  return errorOf(code, `${what}; at most ${most} are allowed. ${where}${ADVICE}`);
 }
+
+/** The same numbers for a client that asks for them, so that it knows before it is refused. */
+export const toldOf = ({ cost, dearest, depth, aliases }: OperationSize) => ({
+  objects: Number.isFinite(cost) ? cost : null,
+  mostObjects: MAX_COST,
+  dearest,
+  depth,
+  mostDepth: MAX_DEPTH,
+  aliases,
+  mostAliases: MAX_ALIASES,
+});
 
 type Part = Pick<OperationSize, "depth" | "nodes">;
 

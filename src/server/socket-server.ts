@@ -26,12 +26,11 @@ import {
   MAX_USER_SOCKETS,
   PING_MS,
 } from "./bounds";
+import { CLOSE } from "./codes";
 import type { Arrival, Crowds } from "./crowds";
 import { maskErrors } from "./masked-errors";
 import { readMessage, SharedSubscriptions, SubscriptionChecks, take, takeToken } from "./subscription-checks";
 
-/** The close code that WebSocket's registry has for it. */
-const TRY_AGAIN_LATER = 1013;
 /** The library keeps these limits itself. */
 const FRAME_LIMITS = {
   maxPayload: MAX_MESSAGE_BYTES,
@@ -96,7 +95,7 @@ export function addSocketServer(server: HttpServer, crowds: Crowds, parts: Socke
     });
   });
   return async () => {
-    for (const socket of sockets.clients) socket.close(1001, "Going away");
+    for (const socket of sockets.clients) socket.close(CLOSE.goingAway, "Going away");
     await new Promise<void>((resolve) => sockets.close(() => resolve()));
   };
 }
@@ -181,10 +180,10 @@ function options({ schema, services, verifyActor, introspection, logger }: Socke
 /** False closes with 4403; while the keys cannot be fetched the token may be good, and the client is to come again. */
 function refuseInit({ extra }: SocketContext, error: unknown, logger: Logger): null {
   if (error instanceof KeysUnavailableError) {
-    extra.socket.close(TRY_AGAIN_LATER, `Keep the token and try again in ${error.retryAfterSeconds} s`);
+    extra.socket.close(CLOSE.tryAgainLater, `Keep the token and try again in ${error.retryAfterSeconds} s`);
   } else if (!(error instanceof UnauthenticatedError)) {
     logger.error({ err: error }, "whose a socket's token is could not be looked up");
-    extra.socket.close(TRY_AGAIN_LATER, "Keep the token and try again later");
+    extra.socket.close(CLOSE.tryAgainLater, "Keep the token and try again later");
   }
   return null;
 }

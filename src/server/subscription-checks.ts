@@ -18,6 +18,7 @@ import type { Viewer } from "../auth/actor";
 import { EventStream, StateStream, share } from "../platform/streams";
 import { SHARED_MS } from "../resolvers/context";
 import { boundedDocument, keptDocuments, refusalOfVariables, VALIDATION_OPTIONS } from "./bounds";
+import { errorOf } from "./codes";
 import type { FormatError } from "./masked-errors";
 import { MAX_EVENT_COST, MAX_EVENT_TOKENS, refusalOfSize, sizeOf } from "./operation-size";
 
@@ -48,7 +49,7 @@ export class SubscriptionChecks {
   check(payload: SubscribePayload, open: number): ExecutionArgs | readonly GraphQLError[] {
     if (open > MAX_SUBSCRIPTIONS) {
       const what = `This socket has ${MAX_SUBSCRIPTIONS} subscriptions already. End some of them first.`;
-      return [new GraphQLError(what, { extensions: { code: "TOO_MANY_SUBSCRIPTIONS" } })];
+      return [errorOf("TOO_MANY_SUBSCRIPTIONS", what)];
     }
     try {
       return this.#prepare(payload);
@@ -63,7 +64,7 @@ export class SubscriptionChecks {
     const document = kept ?? parse(query, { maxTokens: MAX_EVENT_TOKENS });
     const operation = getOperationAST(document, operationName);
     if (operation?.operation !== OperationTypeNode.SUBSCRIPTION) {
-      return [new GraphQLError(SUBSCRIPTIONS_ONLY, { extensions: { code: "SUBSCRIPTIONS_ONLY" } })];
+      return [errorOf("SUBSCRIPTIONS_ONLY", SUBSCRIPTIONS_ONLY)];
     }
     const tooMany = refusalOfVariables(variables ?? {});
     if (tooMany) return [tooMany];
@@ -200,9 +201,9 @@ export class SharedSubscriptions {
 
 const isLive = (answers: Answers | ExecutionResult): answers is Answers => typeof answers === "function";
 
-const TOO_MANY = new GraphQLError(
+const TOO_MANY = errorOf(
+  "TOO_MANY_SUBSCRIPTIONS",
   `Your organization has ${MAX_DIFFERENT} different subscriptions open. End some of them first, or make them equal.`,
-  { extensions: { code: "TOO_MANY_SUBSCRIPTIONS" } },
 );
 
 /** Subscriptions with equal keys have equal answers. */

@@ -94,6 +94,12 @@ const SCANS: [title: string, scan: () => Promise<Answer>, status: number, code: 
     'field \\"viewr\\" on type \\"Query\\"."',
   ],
   ["half a document", () => send(query("{ viewer {")), 400, "GRAPHQL_PARSE_FAILED"],
+  [
+    "a query that was sent before, by its hash",
+    () => send(JSON.stringify({ extensions: { persistedQuery: { version: 1, sha256Hash: "0".repeat(64) } } })),
+    200,
+    "PERSISTED_QUERY_NOT_SUPPORTED",
+  ],
   ["no JSON", () => send("{"), 400, "BAD_REQUEST"],
 ];
 

@@ -59,6 +59,31 @@ test.each(["proxy.example.com", "10.0.0.0/33", "0.0.0.0/0", "::/0", "10.0.0.5,,1
   },
 );
 
+test.each([
+  [undefined, []],
+  ["https://app.example.com", ["https://app.example.com"]],
+  ["https://app.example.com:8443, http://localhost:5173", ["https://app.example.com:8443", "http://localhost:5173"]],
+])("ALLOWED_ORIGINS %s are %j", (given, origins) => {
+  expect(readConfig({ ...GOOD, ALLOWED_ORIGINS: given }).allowedOrigins).toEqual(origins);
+});
+
+test.each([
+  "*",
+  "null",
+  "https://*.example.com",
+  "app.example.com",
+  "https://app.example.com/",
+  "https://app.example.com:443",
+  "https://app.example.com/path",
+  "https://App.example.com",
+  "http://app.example.com",
+  "https://app.example.com,,https://b.example.com",
+])("ALLOWED_ORIGINS %s is a fault that is told at the start", (given) => {
+  expect(faultsOf({ ...GOOD, ALLOWED_ORIGINS: given })).toEqual([
+    expect.stringMatching(/^ALLOWED_ORIGINS must list exact origins/),
+  ]);
+});
+
 test("every fault is reported at once, each with its name", () => {
   const faults = faultsOf({
     PORT: "many",

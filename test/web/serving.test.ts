@@ -2,7 +2,7 @@ import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import Fastify from "fastify";
-import { addPage } from "../../src/server/serving";
+import { addPage } from "../../src/server/pages";
 import { useStarted } from "../support/world";
 import { startProduct } from "./support/product";
 

@@ -1,0 +1,56 @@
+// Writes the codes into docs/api.md: those of errors and sockets from src/server/codes.ts (compiled), those of refusals,
+// gaps and troubles from the enums of schema.graphql. With --check it writes nothing and fails where the page would change.
+import { readFileSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { buildSchema } from "graphql";
+import codes from "../dist/src/server/codes.js";
+
+const docs = dirname(fileURLToPath(import.meta.url));
+const page = join(docs, "api.md");
+const schema = buildSchema(readFileSync(join(docs, "..", "schema.graphql"), "utf8"));
+const valuesOf = (name) => schema.getType(name).getValues();
+
+/** Enums that share codes, by where a client meets them; a shared one is described by the first. */
+const SHARED = [
+  ["GapCode", "gap"],
+  ["TroubleCode", "trouble"],
+  ["SyncErrorCode", "run"],
+  ["WriteErrorCode", "write"],
+  ["ReauthorizationReason", "reauthorization"],
+];
+
+const table = (head, rows) => [`|${head.join("|")}|`, `|${head.map(() => "---").join("|")}|`, ...rows].join("\n");
+const row = (code, ...cells) => `|\`${code}\`|${cells.join("|")}|`;
+
+function sharedRows() {
+  const met = new Map();
+  for (const [name, where] of SHARED) {
+    for (const { name: code, description } of valuesOf(name)) {
+      const known = met.get(code) ?? { places: [], description };
+      met.set(code, { ...known, places: [...known.places, where] });
+    }
+  }
+  return [...met].map(([code, { places, description }]) => row(code, places.join(", "), description));
+}
+
+const errors = [...codes.ERROR_CODES].map(([code, [status, words]]) => row(code, status ?? "socket", words));
+const refusals = valuesOf("RefusalCode").map(({ name, description }) => row(name, description));
+const closes = [...codes.CLOSE_CODES].map(([code, words]) => row(code, words));
+
+const written = [
+  table(["code of an error", "HTTP", ""], errors),
+  table(["code of a refusal", ""], refusals),
+  table(["code", "of a", ""], sharedRows()),
+  table(["close code", "because"], closes),
+].join("\n\n");
+
+const MARKED = /(<!-- codes: .*? -->\n).*?(<!-- \/codes -->)/s;
+const before = readFileSync(page, "utf8");
+const after = before.replace(MARKED, (_all, start, end) => `${start}\n${written}\n\n${end}`);
+
+if (!process.argv.includes("--check")) writeFileSync(page, after);
+else if (after !== before || !MARKED.test(before)) {
+  process.stderr.write("The codes in docs/api.md are stale: npm run schema writes them.\n");
+  process.exit(1);
+}

@@ -1,0 +1,31 @@
+import { Client } from "../client";
+import { MeDocument, StatusDocument } from "../operations.generated";
+
+/** `?service=` and `?host=` name others. */
+const asked = new URLSearchParams(window.location.search);
+const service = asked.get("service") ?? "http://127.0.0.1:4000";
+const host = asked.get("host") ?? "http://127.0.0.1:4100";
+
+/** The product's session is in its cookie; the service sees the token alone. */
+async function token(): Promise<string> {
+  const answer = await fetch(`${host}/token`, { method: "POST", credentials: "include" });
+  const { token: text, signInUrl } = (await answer.json()) as { token?: string; signInUrl: string };
+  if (text === undefined) throw new Error(`Sign in first: ${signInUrl}`);
+  return text;
+}
+
+const show = (id: string, text: string) => {
+  const place = document.getElementById(id);
+  if (place) place.textContent = text;
+};
+
+async function main(): Promise<void> {
+  const client = new Client({ url: service, token });
+  const { viewer, connection } = await client.ask(MeDocument, {});
+  show("me", `${viewer.userId} is ${viewer.role}; ${connection.companyName ?? "no CRM"}`);
+  for await (const { connectionStatusChanged } of client.hear(StatusDocument, {})) {
+    show("state", connectionStatusChanged.state);
+  }
+}
+
+main().catch((error: Error) => show("me", error.message));

@@ -1,0 +1,58 @@
+import { print, type TypedQueryDocumentNode } from "graphql";
+import { createClient, type Client as SocketClient } from "graphql-ws";
+
+export interface ClientOptions {
+  /** Of the service, without `/graphql`. */
+  url: string;
+  /** Asked before each operation and each socket, so that a token may be short. */
+  token(): Promise<string>;
+  /** Where there is no global WebSocket, as in Node 20. */
+  webSocketImpl?: unknown;
+}
+
+interface Answer<Data> {
+  data?: Data | null;
+  errors?: readonly { message: string; extensions?: { code?: string } }[];
+}
+
+/** What a client of the service needs, in a browser and in Node: a POST, a socket, and types from the documents. */
+export class Client {
+  readonly #socket: SocketClient;
+
+  constructor(private readonly options: ClientOptions) {
+    this.#socket = createClient({
+      url: `${options.url.replace(/^http/, "ws")}/graphql`,
+      webSocketImpl: options.webSocketImpl,
+      connectionParams: async () => ({ authorization: `Bearer ${await options.token()}` }),
+    });
+  }
+
+  /** @throws where the answer has errors; a refusal is data, and the caller's to look at */
+  async ask<Data, Variables>(document: TypedQueryDocumentNode<Data, Variables>, variables: Variables): Promise<Data> {
+    const answer = await fetch(`${this.options.url}/graphql`, {
+      method: "POST",
+      headers: { "content-type": "application/json", authorization: `Bearer ${await this.options.token()}` },
+      body: JSON.stringify({ query: print(document), variables }),
+    });
+    return dataOf<Data>((await answer.json()) as Answer<Data>);
+  }
+
+  /** The state now and at each change; leaving the loop ends it. */
+  async *hear<Data, Variables extends Record<string, unknown>>(
+    document: TypedQueryDocumentNode<Data, Variables>,
+    variables: Variables,
+  ): AsyncGenerator<Data> {
+    const events = this.#socket.iterate<Data>({ query: print(document), variables });
+    for await (const event of events) yield dataOf<Data>(event);
+  }
+
+  close(): void {
+    this.#socket.dispose();
+  }
+}
+
+function dataOf<Data>({ data, errors }: Answer<Data>): Data {
+  if (errors?.[0]) throw new Error(`${errors[0].extensions?.code}: ${errors[0].message}`);
+  if (!data) throw new Error("an answer without data and errors");
+  return data;
+}

@@ -1,0 +1,155 @@
+import { existsSync, readFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import fastifyStatic from "@fastify/static";
+import type { FastifyInstance } from "fastify";
+import type { GraphQLSchema } from "graphql";
+import { printedSchema } from "../resolvers/graphql-schema";
+import { ServerStartError } from "./serving";
+
+export interface PageParts {
+  /** Where the built page lies; its addresses under `/assets` carry a hash of their content. */
+  directory: string;
+  /** Where the page asks for the bearer token of whoever is signed in. */
+  tokenUrl: string;
+  /** The redirect address of the app registration: the page takes the CRM's answer there. */
+  redirectUrl: string;
+}
+
+export interface FrontParts {
+  schema: GraphQLSchema;
+  /** Whether the schema may be read. */
+  introspection: boolean;
+  /** Where the built GraphiQL lies; null: none is served. */
+  explorer: string | null;
+  /** null: no page is served. */
+  page: PageParts | null;
+}
+
+/** The page's own addresses. All get the same document, and the page shows what belongs to its address. */
+const ADDRESSES = ["/", "/settings", "/meetings", "/meetings/*", "/quiet", "/quiet/settings"];
+const PLACE_OF_TOKEN_URL = '<meta name="token-url" content=""';
+const HTML = "text/html; charset=utf-8";
+
+/** What each address is for, as `GET /` tells it. */
+const PLACES = {
+  "/graphql": "GraphQL: POST with JSON, and a WebSocket (graphql-transport-ws) for subscriptions",
+  "/schema.graphql": "the schema",
+  "/graphiql": "GraphiQL, to try operations in",
+  "/healthz": "whether the process lives",
+  "/readyz": "whether it can serve",
+};
+
+/** All that is served beside the API: the schema and GraphiQL where they may be seen, and the page or the list of places. */
+export async function addFront(fastify: FastifyInstance, parts: FrontParts): Promise<void> {
+  const { "/schema.graphql": schema, "/graphiql": explorer, ...places } = PLACES;
+  const shown: Record<string, string> = places;
+  if (parts.introspection) {
+    shown["/schema.graphql"] = schema;
+    const text = printedSchema(parts.schema);
+    fastify.get("/schema.graphql", (_request, reply) => reply.type("text/plain; charset=utf-8").send(text));
+  }
+  // `npm run build` makes it; a service that was only compiled goes without.
+  if (parts.explorer !== null && existsSync(join(parts.explorer, "index.html"))) {
+    shown["/graphiql"] = explorer;
+    await addExplorer(fastify, parts.explorer);
+  }
+  if (parts.page) await addPage(fastify, parts.page);
+  else addPlaces(fastify, shown);
+}
+
+function addPlaces(fastify: FastifyInstance, places: Readonly<Record<string, string>>): void {
+  const lines = Object.entries(places).map(([address, what]) => `<li><a href="${address}">${address}</a> ${what}</li>`);
+  const document = `<!doctype html><html lang="en"><meta charset="utf-8"><title>CRM connection</title><ul>${lines.join("")}</ul></html>`;
+  const headers = headersOf({});
+  fastify.get("/", (request, reply) => {
+    if (!request.headers.accept?.includes("text/html")) return reply.send({ service: "crm-connection", places });
+    return reply.headers(headers).type(HTML).send(document);
+  });
+}
+
+async function addExplorer(fastify: FastifyInstance, directory: string): Promise<void> {
+  const document = readFileSync(join(directory, "index.html"), "utf8");
+  // Its stylesheet holds its fonts.
+  const headers = headersOf({ "font-src": "data:" });
+  await addAssets(fastify, directory, "/graphiql/assets/");
+  fastify.get("/graphiql", (_request, reply) => reply.headers(headers).type(HTML).send(document));
+}
+
+/**
+ * The product's page, which is a client of the public API and nothing else. What it may load, and to whom it may
+ * speak, is in the headers of its document.
+ * @throws ServerStartError where the page was not built
+ */
+export async function addPage(
+  fastify: FastifyInstance,
+  { directory, tokenUrl, redirectUrl }: PageParts,
+): Promise<void> {
+  const document = readDocument(directory, tokenUrl);
+  const headers = headersOf({ "connect-src": `'self' ${new URL(tokenUrl).origin}` });
+  await addAssets(fastify, directory, "/assets/");
+  for (const address of new Set([...ADDRESSES, new URL(redirectUrl).pathname])) {
+    fastify.get(address, (_request, reply) => reply.headers(headers).type(HTML).send(document));
+  }
+  // A person at a wrong address gets the page, which says so and leads on; a program gets its plain answer.
+  fastify.setNotFoundHandler((request, reply) => {
+    reply.code(404);
+    if (request.method === "GET" && request.headers.accept?.includes("text/html")) {
+      return reply.headers(headers).type(HTML).send(document);
+    }
+    return reply.send({ statusCode: 404, error: "Not Found", message: `There is no ${request.method} ${request.url}` });
+  });
+}
+
+async function addAssets(fastify: FastifyInstance, directory: string, prefix: string): Promise<void> {
+  await fastify.register(fastifyStatic, {
+    root: resolve(directory, "assets"),
+    prefix,
+    index: false,
+    decorateReply: false,
+    cacheControl: false,
+    setHeaders: (reply) => {
+      reply.setHeader("cache-control", "public, max-age=31536000, immutable");
+      reply.setHeader("x-content-type-options", "nosniff");
+    },
+  });
+}
+
+function readDocument(directory: string, tokenUrl: string): string {
+  const file = join(directory, "index.html");
+  if (!existsSync(file)) {
+    throw new ServerStartError(`WEB=on and there is no page in ${directory}. Build it: npm run build. Or set WEB=off.`);
+  }
+  const escaped = new URL(tokenUrl).href.replaceAll("&", "&amp;").replaceAll('"', "&quot;");
+  return readFileSync(file, "utf8").replace(PLACE_OF_TOKEN_URL, `${PLACE_OF_TOKEN_URL.slice(0, -1)}${escaped}"`);
+}
+
+/**
+ * Nothing from elsewhere, nothing inline, no frame; the address, which may hold the CRM's code, is told to nobody.
+ * @param others what a document needs otherwise, or besides
+ */
+function headersOf(others: Readonly<Record<string, string>>): Record<string, string> {
+  const policy = {
+    "default-src": "'none'",
+    "script-src": "'self'",
+    "style-src": "'self'",
+    "img-src": "'self'",
+    "connect-src": "'self'",
+    "base-uri": "'none'",
+    "form-action": "'none'",
+    "frame-ancestors": "'none'",
+    "require-trusted-types-for": "'script'",
+    ...others,
+  };
+  return {
+    "content-security-policy": Object.entries(policy)
+      .map(([directive, value]) => `${directive} ${value}`)
+      .join("; "),
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+    "cache-control": "no-store",
+  };
+}
