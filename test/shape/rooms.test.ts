@@ -3,14 +3,14 @@ import { dirname, join, resolve } from "node:path";
 import { parseSync } from "@swc/core";
 
 /** Who follows one behaviour through the code goes through rooms: many tiny ones are as hard to hold in mind as a huge one. */
-const MOST_FILES = 168;
+const MOST_FILES = 170;
 const MOST_TINY_FILES = 2;
 /** Shorter ones are tiny: worth a file of their own only where many need them. */
 const TINY_LINES = 30;
 const MOST_SINGLE_USE_FILES = 4;
 /** A file that one other imports has a purpose of its own from so many lines on. */
 const SINGLE_USE_LINES = 60;
-const FILE_P90 = 260;
+const FILE_P90 = 275;
 const FILE_MAX = 400;
 const FUNCTION_P90 = 30;
 const FUNCTION_MAX = 70;
