@@ -16,6 +16,7 @@ beforeAll(async () => {
   await connect(service, simulator);
   await syncEnds(service);
   page = await product.signIn("member");
+  await page.getByRole("link", { name: "Quiet deals" }).click();
 });
 
 const rows = (on = page) =>
@@ -34,7 +35,6 @@ const search = (on = page) => new URL(on.url()).search;
 const isFocused = async (element: Locator) => (await element.and(page.locator(":focus")).count()) === 1;
 
 test("while no meeting is recorded the board is empty, and says what is looked at", async () => {
-  await page.getByRole("link", { name: "Quiet deals" }).click();
   await page.getByRole("heading", { name: "No deal has gone quiet" }).waitFor();
   await page.getByText("Deals without a recorded meeting are not looked at.").waitFor();
   expect(await findings(page)).toEqual([]);
