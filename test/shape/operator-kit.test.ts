@@ -1,12 +1,10 @@
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseEnv } from "node:util";
-import { parse, parseAllDocuments } from "yaml";
-import { COMMANDS } from "../../src/operator/commands";
+import { parse } from "yaml";
 import { ConfigError, readConfig, VARIABLES } from "../../src/platform/config";
-import { createMetrics } from "../../src/platform/metrics";
 import { startProgram } from "../support/processes";
 
 const read = (file: string) => readFileSync(file, "utf8");
@@ -107,119 +105,6 @@ test("compose runs API and worker apart, without rights, on a file system that i
   }
   for (const name of Object.keys({ ...api.environment, ...worker.environment }))
     expect([...VARIABLES.keys()]).toContain(name);
-});
-
-const MANIFESTS = "deploy/kubernetes";
-
-interface Probe {
-  httpGet: { path: string; port: string };
-}
-interface Pod {
-  automountServiceAccountToken: boolean;
-  terminationGracePeriodSeconds?: number;
-  securityContext: object;
-  containers: {
-    command?: string[];
-    env?: { name: string; value: string }[];
-    ports?: { name: string; containerPort: number }[];
-    livenessProbe?: Probe;
-    readinessProbe?: Probe;
-    startupProbe?: Probe;
-    resources: { requests: object; limits: object };
-    securityContext: object;
-  }[];
-}
-interface Manifest {
-  kind: string;
-  metadata: { name: string };
-  spec: { template?: { spec: Pod } };
-}
-const manifests = readdirSync(MANIFESTS).flatMap((file) =>
-  parseAllDocuments(read(join(MANIFESTS, file))).map((document) => document.toJS() as Manifest),
-);
-const pods = manifests.flatMap(({ kind, metadata: { name }, spec }) =>
-  spec.template ? [{ kind, name, pod: spec.template.spec }] : [],
-);
-const containers = pods.flatMap(({ pod }) => pod.containers);
-
-test("the manifests run API and worker apart and the migrations as a job, without rights and within limits", () => {
-  expect(pods.map(({ kind, name }) => `${kind} ${name}`)).toEqual([
-    "Job crm-connection-migrate",
-    "Deployment crm-connection-api",
-    "Deployment crm-connection-worker",
-  ]);
-  for (const { pod } of pods) {
-    expect(pod).toMatchObject({ automountServiceAccountToken: false, securityContext: { runAsNonRoot: true } });
-    for (const { resources, securityContext } of pod.containers) {
-      expect(resources).toMatchObject({
-        requests: { memory: expect.any(String) },
-        limits: { memory: expect.any(String) },
-      });
-      const closed = { readOnlyRootFilesystem: true, allowPrivilegeEscalation: false, capabilities: { drop: ["ALL"] } };
-      expect(securityContext).toEqual(closed);
-    }
-  }
-  const roles = containers.flatMap(({ env = [] }) => env.filter(({ name }) => name === "ROLES"));
-  expect(roles.map(({ value }) => value)).toEqual(["api", "worker"]);
-});
-
-test("variables, commands, ports and probes of the manifests are those of the service", () => {
-  const variables = containers.flatMap(({ env = [] }) => env.map(({ name }) => name));
-  expect(variables.filter((name) => !VARIABLES.has(name))).toEqual([]);
-  const commands = containers.flatMap(({ command }) => command ?? []);
-  expect(commands.slice(0, 2)).toEqual(["node", "dist/src/main.js"]);
-  expect(Object.keys(COMMANDS)).toContain(commands[2]);
-  const served = read("src/server/serving.ts");
-  for (const { env = [], ports = [], ...probes } of containers) {
-    const asked = [probes.livenessProbe, probes.readinessProbe, probes.startupProbe].flatMap((probe) => probe ?? []);
-    expect(asked.filter(({ httpGet: { path } }) => !served.includes(`"${path}"`))).toEqual([]);
-    expect(asked.filter(({ httpGet: { port } }) => !ports.some(({ name }) => name === port))).toEqual([]);
-    const metricsPort = env.find(({ name }) => name === "METRICS_PORT")?.value;
-    const expected = ports.map(({ name }) => ({ name, containerPort: Number(name === "http" ? 4000 : metricsPort) }));
-    expect(ports).toEqual(expected);
-  }
-  // SIGTERM finishes what is in hand for so long.
-  const graces = pods.flatMap(({ pod }) => pod.terminationGracePeriodSeconds ?? []);
-  expect(graces).toEqual([75, 75]);
-});
-
-interface Rule {
-  alert?: string;
-  record?: string;
-  expr: string;
-  labels?: { severity: string; slo?: string };
-}
-const { groups } = parse(read("deploy/prometheus/rules.yaml")) as { groups: { rules: Rule[] }[] };
-const rules = groups.flatMap((group) => group.rules);
-/** Of all metrics, and of what is recorded of them. */
-const metricNames = async () => [
-  ...(await createMetrics().registry.getMetricsAsJSON()).map(({ name }) => name),
-  ...rules.flatMap(({ record }) => record ?? []),
-];
-const namesIn = (text: string) => text.match(/\b[a-z]\w*[_:]\w+(:\w+)*\b/g) ?? [];
-
-test("every metric of the Prometheus rules exists", async () => {
-  const names = await metricNames();
-  const words = ["histogram_quantile"];
-  const known = new Set([...names, ...names.flatMap((name) => [`${name}_bucket`, `${name}_count`]), ...words]);
-  expect(rules.length).toBeGreaterThan(20);
-  expect(rules.flatMap(({ expr }) => namesIn(expr)).filter((name) => !known.has(name))).toEqual([]);
-});
-
-test("every alert of the handbook's table that is of a metric is a rule, and the objectives are named", async () => {
-  const names = await metricNames();
-  const [, section = ""] = /\n## Alerts\n(.*?)\n## /s.exec(read("docs/operations.md")) ?? [];
-  const rows = [...section.matchAll(/^\| (.+?) (?<!\\)\|/gm)].map(([, what = ""]) => what).slice(2);
-  expect(rows.length).toBeGreaterThan(15);
-  const others = rows.filter((row) => !names.some((name) => row.includes(name)));
-  expect(others.filter((row) => !/^(SQL: |log line |`\/readyz`|the database's disk)/.test(row))).toEqual([]);
-  const alerts = rules.filter(({ alert }) => alert).map(({ expr }) => expr);
-  const told = names.filter((name) => rows.some((row) => row.includes(name)));
-  const recorded = rules.flatMap(({ record, expr }) => (record ? [expr] : []));
-  expect(told.filter((name) => ![...alerts, ...recorded].some((expr) => expr.includes(name)))).toEqual([]);
-  expect(new Set(rules.flatMap(({ labels }) => labels?.slo ?? []))).toEqual(
-    new Set(["briefing", "freshness", "writes", "budget"]),
-  );
 });
 
 describe("a folder's .env", () => {

@@ -192,6 +192,11 @@ test("a token endpoint that is down leaves the connection with trouble, and the 
 });
 
 test("what callbacks came to is counted", async () => {
+  await connected();
+  await call(told());
+  await call(told(), { authorization: "" });
+  await call("{");
+  await call(told({ user_id: 999_999 }));
   const answer = await request(`http://127.0.0.1:${metricsPort}/metrics`);
   const counts = (await answer.body.text()).match(/^uninstall_callbacks_total\{.*$/gm);
   const names = ["REFUSED", "TAKEN", "UNKNOWN", "UNREADABLE"].map((outcome) => `outcome="${outcome}"`);
