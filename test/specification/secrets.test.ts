@@ -203,7 +203,7 @@ test("rotating the keys names none, and the service reads what was sealed anew",
   const rotation = startProgram("src/main.js", { ...environment, ENCRYPTION_KEYS: ROTATED }, ["rotate-keys"]);
   expect(await rotation.ended).toBe(0);
   outputs.push(rotation.output());
-  expect(rotation.output()).toMatch(/1 credential\(s\) sealed/);
+  expect(rotation.output()).toMatch(/Secrets of 1 tenant\(s\) sealed/);
   const query = "SELECT encode(substring(access_token FROM 3 FOR 2), 'escape') AS key FROM credential";
   expect(await database.query(query)).toEqual([{ key: "k2" }]);
   expect(await runAgain()).toMatchObject({ state: "SUCCEEDED" });
