@@ -21,6 +21,8 @@ const SHARED = [
 ];
 
 const table = (head, rows) => [`|${head.join("|")}|`, `|${head.map(() => "---").join("|")}|`, ...rows].join("\n");
+/** What a description begins with: the schema has the rest, and so have clients that read it. */
+const beginning = (description) => description.replace(/; .*$/s, ".");
 const row = (code, ...cells) => `|\`${code}\`|${cells.join("|")}|`;
 
 function sharedRows() {
@@ -31,11 +33,11 @@ function sharedRows() {
       met.set(code, { ...known, places: [...known.places, where] });
     }
   }
-  return [...met].map(([code, { places, description }]) => row(code, places.join(", "), description));
+  return [...met].map(([code, { places, description }]) => row(code, places.join(", "), beginning(description)));
 }
 
 const errors = [...codes.ERROR_CODES].map(([code, [status, words]]) => row(code, status ?? "socket", words));
-const refusals = valuesOf("RefusalCode").map(({ name, description }) => row(name, description));
+const refusals = valuesOf("RefusalCode").map(({ name, description }) => row(name, beginning(description)));
 const closes = [...codes.CLOSE_CODES].map(([code, words]) => row(code, words));
 
 const written = [
