@@ -3,7 +3,7 @@ import type { RejectedRecord } from "../crm/parsing/page";
 import type { CrmActivity, CrmNote, CrmPerson, CrmUser } from "../crm/parsing/records";
 import type { CopyScope, TenantScope } from "../database/database";
 import { inBatches } from "../database/keyset";
-import { KeptOutKeyRow } from "../entities/records";
+import { KeptOutKeyRow } from "../entities/tenant";
 import { mailboxOf, normalizeAddress } from "../platform/email-address";
 import { KEY_BYTES, type Keyring } from "../platform/keyring";
 import { lockConnection } from "./connection";
