@@ -1,5 +1,5 @@
 import { writeFile } from "node:fs/promises";
-import { createApp, crmOf } from "./app";
+import { createApp } from "./app";
 import { CrmStops } from "./connections/crm-stops";
 import { whileOpen } from "./database/data-source";
 import { Database, reachOf } from "./database/database";
@@ -13,6 +13,7 @@ import { type Config, readConfig } from "./platform/config";
 import { messageOf, ServiceError } from "./platform/errors";
 import { createLogger, type Logger } from "./platform/logger";
 import { createMetrics } from "./platform/metrics";
+import { crmOf } from "./services";
 
 const SIGNALS = ["SIGINT", "SIGTERM"] as const;
 

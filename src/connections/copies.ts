@@ -76,7 +76,7 @@ export async function tryToHoldCopyToJudge({ tenantId, rows }: TenantScope, copy
   return live?.held ?? false;
 }
 
-/** Ends the syncs of a copy that goes. `sync/schedule.ts` does it; `app.ts` gives it. */
+/** Ends the syncs of a copy that goes. `sync/schedule.ts` does it; `services.ts` gives it. */
 export interface EndsSync {
   /** Cancels what is queued or running for the copy, in the caller's transaction. */
   cancelRuns(scope: TenantScope, copyId: number): Promise<void>;
