@@ -1,7 +1,7 @@
 import { writeFile } from "node:fs/promises";
-import { createApp, crmOf } from "./app";
+import { createApp } from "./app";
 import { CrmStops } from "./connections/crm-stops";
-import { openDatabase } from "./database/data-source";
+import { whileOpen } from "./database/data-source";
 import { Database, reachOf } from "./database/database";
 import { entities } from "./entities";
 import { lineOf } from "./operator/checks";
@@ -13,6 +13,7 @@ import { type Config, readConfig } from "./platform/config";
 import { messageOf, ServiceError } from "./platform/errors";
 import { createLogger, type Logger } from "./platform/logger";
 import { createMetrics } from "./platform/metrics";
+import { crmOf } from "./services";
 
 const SIGNALS = ["SIGINT", "SIGTERM"] as const;
 
@@ -46,16 +47,13 @@ async function probe(config: Config, logger: Logger, [option, tenant, file, ...m
 
 /** With what a service has to speak to the CRM, and without the service. */
 async function probeWith(config: Config, logger: Logger, tenant: string): Promise<ProbeReport> {
-  const { url, dataSource, close } = await openDatabase(config.databaseUrl, { entities, logger });
-  try {
+  return whileOpen(config.databaseUrl, { entities, logger }, async ({ url, dataSource }) => {
     const database = new Database(dataSource, { reach: await reachOf(dataSource) });
     const stops = new CrmStops(database);
     const crm = crmOf({ config, database, url, metrics: createMetrics(), logger, clock: systemClock }, stops);
     const probed = probeCrm({ ...crm.base, ...crm, requireNoStop: () => stops.requireNone() }, tenant);
-    return await probed.finally(crm.close);
-  } finally {
-    await close();
-  }
+    return probed.finally(crm.close);
+  });
 }
 
 class UnknownCommandError extends ServiceError {

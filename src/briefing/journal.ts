@@ -1,6 +1,7 @@
 import { type CopyScope, rowsOf } from "../database/database";
 import { DEAL_CHANGES, type DealChangeKind, type DealChangeRow } from "../entities/deal";
 import { MeetingRow } from "../entities/meeting";
+import { DAY_MS } from "../platform/clock";
 import { isMatched } from "./quiet/silence-rows";
 
 /** The journal of deals as people read it (decision 0083): by whom it is written says `connections/journal.ts`. */
@@ -121,3 +122,10 @@ export function readPreviousMeetings(
     [tenantId, copyId, meetingIds],
   );
 }
+
+/** Where no earlier meeting was about a deal, so long a time is looked back on. */
+const LATELY_MS = 30 * DAY_MS;
+
+/** Since when changes of a deal are news to a meeting, by the meeting before it about the same deal. */
+export const newsSince = (previous: MeetingRow | null, now: Date): Date =>
+  previous?.startsAt ?? new Date(now.getTime() - LATELY_MS);

@@ -1,11 +1,11 @@
 import type { Actor } from "../auth/actor";
 import { recordAudit } from "../auth/policies";
 import { liveCopyId, NOT_CONNECTED } from "../connections/connection";
-import { ERASED, type KeepOut, type KeptOut } from "../connections/keep-out";
+import type { KeepOut, KeptOut } from "../connections/keep-out";
 import type { CopyScope, Database, TenantScope } from "../database/database";
 import { MeetingMatchRow, MeetingRow } from "../entities/meeting";
 import type { Clock } from "../platform/clock";
-import { mailboxOf, mentionsOf, normalizeAddress } from "../platform/email-address";
+import { ERASED, mailboxOf, mentionsOf, normalizeAddress } from "../platform/email-address";
 import { accepted, type Outcome, refused } from "../platform/errors";
 import type { Logger } from "../platform/logger";
 import { DROP_CHOICES, lockMeeting, matchMeetings } from "./match-meeting";

@@ -34,8 +34,6 @@ export const BATCH = 100;
 /** A share of the limit. A smaller rise of the balance does not mean a new day; it may be a correction of the CRM's. */
 const JUMP = 0.05;
 
-type Spent = "spentOnSyncs" | "spentOnMeetings" | "spentOnWrites";
-
 const NEW_DAY = { spentOnSyncs: 0, spentOnMeetings: 0, spentOnWrites: 0, lookedAt: null, limitedAt: null };
 
 /** The state of a company of which nothing was ever asked. */
@@ -48,14 +46,19 @@ export const newBudget = (now: Date): BudgetState => ({
   toldAt: null,
 });
 
-const SPENT_ON: Record<Purpose, Spent> = {
+const SPENT_ON = {
   FIRST_LISTS: "spentOnSyncs",
   LISTS: "spentOnSyncs",
   PARTICIPANTS: "spentOnSyncs",
   DEALS_OF_MEETINGS: "spentOnMeetings",
   MEETINGS: "spentOnMeetings",
   WRITES: "spentOnWrites",
-};
+} as const satisfies Record<Purpose, keyof BudgetState>;
+
+function withSpent(state: BudgetState, purpose: Purpose, tokens: number): BudgetState {
+  const column = SPENT_ON[purpose];
+  return { ...state, [column]: Math.max(0, state[column] + tokens) };
+}
 
 export const dayEndsAt = ({ dayBeganAt }: BudgetState): Date => new Date(dayBeganAt.getTime() + DAY_MS);
 
@@ -85,10 +88,8 @@ export const allowanceOf = (state: BudgetState, share: number): number => Math.f
 export const spentOf = (state: BudgetState): number => state.spentOnSyncs + state.spentOnMeetings + state.spentOnWrites;
 
 /** Nothing but writes, and what a meeting needs, is asked for now; after a 429 not that either. */
-export function isShort(state: BudgetState): boolean {
-  const balance = balanceOf(state);
-  return state.limitedAt !== null || (balance !== null && balance < limitOf(state) * FLOOR);
-}
+export const isShort = (state: BudgetState): boolean =>
+  state.limitedAt !== null || (balanceOf(state) ?? Number.POSITIVE_INFINITY) < limitOf(state) * FLOOR;
 
 /** Whether tokens that were set aside may still be spent, after what was told meanwhile. */
 export function mayGoOn(state: BudgetState, purpose: Purpose): boolean {
@@ -129,16 +130,13 @@ export type Spending = { state: BudgetState; granted: number } | { retryAt: Date
 
 /** @param state of the present day */
 export function spend(state: BudgetState, purpose: Purpose, price: number, share: number, now: Date): Spending {
-  const column = SPENT_ON[purpose];
-  const take = (granted: number, change: Partial<BudgetState> = {}): Spending => ({
-    granted,
-    state: { ...state, [column]: state[column] + granted, ...change },
-  });
+  const take = (granted: number): Spending => ({ granted, state: withSpent(state, purpose, granted) });
   if (purpose === "WRITES") return take(price);
   const left = leftFor(state, purpose, share, now);
   if (left >= price) return take(Math.min(Math.max(BATCH, price), left));
   const lookAt = nextLook(state, now);
-  if (lookAt <= now && price <= LOOK_PRICE && column === "spentOnSyncs") return take(price, { lookedAt: now });
+  if (lookAt <= now && price <= LOOK_PRICE && SPENT_ON[purpose] === "spentOnSyncs")
+    return { granted: price, state: { ...withSpent(state, purpose, price), lookedAt: now } };
   return { retryAt: retryAt(state, purpose, share, lookAt, now) };
 }
 
@@ -169,9 +167,7 @@ function retryAt(state: BudgetState, purpose: Purpose, share: number, lookAt: Da
 
 /** Tokens that were set aside and not spent. @param day that they were set aside in: those of an earlier one are gone */
 export function givenBack(state: BudgetState, purpose: Purpose, tokens: number, day: Date): BudgetState {
-  if (day.getTime() !== state.dayBeganAt.getTime()) return state;
-  const column = SPENT_ON[purpose];
-  return { ...state, [column]: Math.max(0, state[column] - tokens) };
+  return day.getTime() === state.dayBeganAt.getTime() ? withSpent(state, purpose, -tokens) : state;
 }
 
 /** One answer, with what was known when its request was sent. */
@@ -205,8 +201,8 @@ export function told(state: BudgetState, answered: Told): BudgetState {
   // Where a day was assumed since the balance was last told, it is that one.
   const isFirstOfDay = balanceOf(state) === null;
   if (rise - bought > limitOf(known) * JUMP && !isFirstOfDay) {
-    const column = SPENT_ON[answered.purpose];
-    return { ...known, ...NEW_DAY, [column]: price, dayBeganAt: at, resetSeen: true, remaining, toldAt: at };
+    const newDay = { ...known, ...NEW_DAY, dayBeganAt: at, resetSeen: true, remaining, toldAt: at };
+    return withSpent(newDay, answered.purpose, price);
   }
   const lowest = rise > 0 ? remaining : Math.min(balanceOf(state) ?? remaining, remaining);
   return { ...known, remaining: lowest, toldAt: at };

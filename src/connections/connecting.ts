@@ -62,7 +62,7 @@ interface Authorized {
   user: CrmCurrentUser;
 }
 
-/** Starts the syncs of a connection. `sync/schedule.ts` does it; `app.ts` gives it. */
+/** Starts the syncs of a connection. `sync/schedule.ts` does it; `services.ts` gives it. */
 export interface StartsSync extends EndsSync {
   /**
    * Enqueues the first run of an authorization, in the transaction that connects.

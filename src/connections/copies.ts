@@ -2,7 +2,9 @@ import { z } from "zod";
 import type { CrmCurrentUser } from "../crm/parsing/records";
 import type { Database, TenantScope } from "../database/database";
 import { enqueueJob, hasLiveJob, type JobKind } from "../database/jobs";
+import { inBatches } from "../database/keyset";
 import { SyncedCopyRow } from "../entities/connection";
+import { ERASED } from "../platform/email-address";
 import type { Logger } from "../platform/logger";
 import { forEachLogged } from "../platform/work";
 import type { Bound } from "./connection";
@@ -74,7 +76,7 @@ export async function tryToHoldCopyToJudge({ tenantId, rows }: TenantScope, copy
   return live?.held ?? false;
 }
 
-/** Ends the syncs of a copy that goes. `sync/schedule.ts` does it; `app.ts` gives it. */
+/** Ends the syncs of a copy that goes. `sync/schedule.ts` does it; `services.ts` gives it. */
 export interface EndsSync {
   /** Cancels what is queued or running for the copy, in the caller's transaction. */
   cancelRuns(scope: TenantScope, copyId: number): Promise<void>;
@@ -158,3 +160,21 @@ async function deleteBatch({ tenantId, rows }: TenantScope, table: string, copyI
   );
   return deleted.length;
 }
+
+/** What the CRM has in words of activities and notes that hang on a person. The rows stay: when there was contact is the deal's. */
+export async function eraseTexts({ tenantId, rows }: TenantScope, copyId: number, crmId: number): Promise<number> {
+  let erased = 0;
+  for (const change of [ACTIVITIES, NOTES])
+    erased += await inBatches((batch) => rows(change, [tenantId, copyId, crmId, batch]));
+  return erased;
+}
+
+const ACTIVITIES = `
+  UPDATE activity SET subject = '${ERASED}' WHERE tenant_id = $1 AND ctid = ANY (ARRAY (
+    SELECT ctid FROM activity WHERE tenant_id = $1 AND copy_id = $2 AND (person_id = $3 OR $3 = ANY (participant_ids))
+      AND subject <> '${ERASED}' LIMIT $4)) RETURNING 1 AS changed`;
+const NOTES = `
+  UPDATE note SET content = '${ERASED}', shown_html = NULL, shown_text = NULL, shown_cut = NULL, shown_rules = NULL
+  WHERE tenant_id = $1 AND ctid = ANY (ARRAY (
+    SELECT ctid FROM note WHERE tenant_id = $1 AND copy_id = $2 AND person_id = $3 AND content <> '${ERASED}' LIMIT $4))
+  RETURNING 1 AS changed`;

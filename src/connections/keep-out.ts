@@ -2,37 +2,16 @@ import { createHmac, randomBytes } from "node:crypto";
 import type { RejectedRecord } from "../crm/parsing/page";
 import type { CrmActivity, CrmNote, CrmPerson, CrmUser } from "../crm/parsing/records";
 import type { CopyScope, TenantScope } from "../database/database";
-import { inBatches } from "../database/keyset";
-import { KeptOutKeyRow } from "../entities/records";
-import { mailboxOf, normalizeAddress } from "../platform/email-address";
+import { KeptOutKeyRow } from "../entities/tenant";
+import { ERASED, mailboxOf, normalizeAddress } from "../platform/email-address";
 import { KEY_BYTES, type Keyring } from "../platform/keyring";
 import { lockConnection } from "./connection";
-import { holdCopyToJudge } from "./copies";
+import { eraseTexts, holdCopyToJudge } from "./copies";
 
 // Addresses that are kept out of a tenant's rows, known by keyed hashes alone (decision 0085).
 
-/** What stands in place of a text that named the person. */
-export const ERASED = "[erased]";
 /** Any fixed number: the name of "what is kept out of a tenant" among this database's advisory locks. */
 const KEEPING_LOCKS = 20_260_017;
-
-/** What the CRM has in words of activities and notes that hang on a person. The rows stay: when there was contact is the deal's. */
-export async function eraseTexts({ tenantId, rows }: TenantScope, copyId: number, crmId: number): Promise<number> {
-  let erased = 0;
-  for (const change of [ACTIVITIES, NOTES])
-    erased += await inBatches((batch) => rows(change, [tenantId, copyId, crmId, batch]));
-  return erased;
-}
-
-const ACTIVITIES = `
-  UPDATE activity SET subject = '${ERASED}' WHERE tenant_id = $1 AND ctid = ANY (ARRAY (
-    SELECT ctid FROM activity WHERE tenant_id = $1 AND copy_id = $2 AND (person_id = $3 OR $3 = ANY (participant_ids))
-      AND subject <> '${ERASED}' LIMIT $4)) RETURNING 1 AS changed`;
-const NOTES = `
-  UPDATE note SET content = '${ERASED}', shown_html = NULL, shown_text = NULL, shown_cut = NULL, shown_rules = NULL
-  WHERE tenant_id = $1 AND ctid = ANY (ARRAY (
-    SELECT ctid FROM note WHERE tenant_id = $1 AND copy_id = $2 AND person_id = $3 AND content <> '${ERASED}' LIMIT $4))
-  RETURNING 1 AS changed`;
 
 /** Whose address is to be kept out, with the synced persons that have it. */
 export interface Unwanted {

@@ -87,6 +87,16 @@ const otherwise = (how: string): Layout => ({
   todo: "undistribute_table() them on the coordinator, then npm run db:distribute",
 });
 
+/** Nodes that tables can be spread over, and sessions of processes of the service, each of which listens. */
+export async function readReadiness(ask: Ask): Promise<{ sessions: number; nodes: number }> {
+  const [now] = await ask<{ sessions: number; nodes: number }>(
+    `SELECT (SELECT count(*)::int FROM pg_stat_activity WHERE datname = current_database()
+        AND application_name = 'crm-connection listener') AS sessions,
+      (SELECT count(*)::int FROM pg_dist_node WHERE shouldhaveshards AND isactive) AS nodes`,
+  );
+  return now ?? { sessions: 0, nodes: 0 };
+}
+
 /**
  * Spreads the tenants' tables that are the coordinator's own over the nodes, those that rows refer to first. Wants a
  * transaction of the tables' owner in a session `forSchemaChanges`: interrupted anywhere, nothing was done. Rows are

@@ -144,6 +144,20 @@ export async function openDatabase(
   }
 }
 
+/** The same for work that ends, and the pool with it. */
+export async function whileOpen<T>(
+  configured: Secret | null,
+  options: Omit<DatabaseOptions, "url">,
+  work: (open: OpenDatabase) => Promise<T>,
+): Promise<T> {
+  const open = await openDatabase(configured, options);
+  try {
+    return await work(open);
+  } finally {
+    await open.close();
+  }
+}
+
 /** @throws DatabaseUnavailableError, ForeignTablesError */
 export async function connectDatabase(dataSource: DataSource, url: Secret): Promise<void> {
   try {

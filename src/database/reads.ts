@@ -156,3 +156,34 @@ function moveParameters(sql: string, by: number): string {
   if (moved.size < MAX_MOVED) moved.set(sql, known);
   return text;
 }
+
+/** Rows by a key of theirs, in their order. */
+export function grouped<Key, Row>(rows: readonly Row[], keyOf: (row: Row) => Key): Map<Key, Row[]> {
+  const groups = new Map<Key, Row[]>();
+  for (const row of rows) {
+    const group = groups.get(keyOf(row));
+    if (group) group.push(row);
+    else groups.set(keyOf(row), [row]);
+  }
+  return groups;
+}
+
+/** What was read for many, for each of them: all its rows, in their order. */
+export function rowsOfEach<Key, Row>(
+  keys: readonly Key[],
+  rows: readonly Row[],
+  keyOf: (row: Row) => Key | null,
+): Row[][] {
+  const groups = grouped(rows, keyOf);
+  return keys.map((key) => groups.get(key) ?? []);
+}
+
+/** The one row of each; null where there is none. */
+export function rowOfEach<Key, Row>(
+  keys: readonly Key[],
+  rows: readonly Row[],
+  keyOf: (row: Row) => Key | null,
+): (Row | null)[] {
+  const found = new Map(rows.map((row) => [keyOf(row), row]));
+  return keys.map((key) => found.get(key) ?? null);
+}

@@ -2,20 +2,18 @@ import { AuthorizationRequestRow, ConnectionRow, CredentialRow, RenewalAttemptRo
 import { CrmBudgetRow, CrmFieldRow, CrmUserRow, FieldListRow, PipelineRow, StageRow } from "./crm-company";
 import { DealChangeRow, DealParticipantRow, DealRow } from "./deal";
 import { MatchedRecordRow, MeetingAttendeeRow, MeetingMatchRow, MeetingRow } from "./meeting";
-import {
-  ActivityRow,
-  KeptOutAddressRow,
-  KeptOutKeyRow,
-  KeptOutPersonRow,
-  NoteRow,
-  OrganizationRow,
-  PersonAddressRow,
-  PersonRow,
-} from "./records";
+import { ActivityRow, NoteRow, OrganizationRow, PersonAddressRow, PersonRow } from "./records";
 import { ComingSilenceRow, DealSilenceRow, JudgedCopyRow } from "./silence";
 import { AbsentRecordRow, DataGapRow, MissedRecordRow, RejectedRecordRow, SyncListRow, SyncPassRow } from "./sync-list";
 import { SyncRunRow, SyncStepRow } from "./sync-run";
-import { AuditEventRow, QuietSettingsRow, TenantRow } from "./tenant";
+import {
+  AuditEventRow,
+  KeptOutAddressRow,
+  KeptOutKeyRow,
+  KeptOutPersonRow,
+  QuietSettingsRow,
+  TenantRow,
+} from "./tenant";
 import { FieldMappingRow, FieldWriteRow, NoteWriteRow } from "./writeback";
 
 export const entities = [

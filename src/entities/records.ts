@@ -1,5 +1,5 @@
-import { Column, Entity, ForeignKey, Index, PrimaryColumn } from "typeorm";
-import { OfCopy, OfRecord, OfTenant, TenantRow } from "./tenant";
+import { Column, Entity, Index, PrimaryColumn } from "typeorm";
+import { OfCopy, OfRecord } from "./tenant";
 
 /** What somebody of the company owns, with fields of the company's own. */
 export abstract class OwnedRecord extends OfRecord {
@@ -201,35 +201,4 @@ export class OrganizationRow extends OwnedRecord {
   /** The company's domain in `website`. */
   @Column("text", { nullable: true })
   websiteDomain!: string | null;
-}
-
-/** The tenant's own key, by which addresses that are kept out are known, sealed under the keys of the service. */
-@Entity("kept_out_key")
-@ForeignKey(() => TenantRow, ["tenantId"], ["id"], { name: "kept_out_key_tenant_fkey" })
-export class KeptOutKeyRow extends OfTenant {
-  @Column("bytea")
-  sealedKey!: Buffer;
-}
-
-/** An address of a person who was erased, and is not to come back: its hash under the tenant's key. */
-@Entity("kept_out_address")
-@ForeignKey(() => TenantRow, ["tenantId"], ["id"], { name: "kept_out_address_tenant_fkey" })
-@Index("kept_out_address_by_first", ["tenantId", "firstHash"])
-export class KeptOutAddressRow extends OfTenant {
-  @PrimaryColumn("text")
-  hash!: string;
-
-  /** The same for all addresses of one person, who is let in with all of them. */
-  @Column("text")
-  firstHash!: string;
-
-  @Column("timestamptz")
-  since!: Date;
-}
-
-/** A person of the CRM who has such an address, and so has no row of his own: what hangs on him is known by this. */
-@Entity("kept_out_person")
-export class KeptOutPersonRow extends OfRecord {
-  @PrimaryColumn("text")
-  hash!: string;
 }

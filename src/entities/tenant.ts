@@ -140,3 +140,34 @@ export class AuditEventRow extends OfTenant {
   @Column("text", { nullable: true })
   role!: string | null;
 }
+
+/** The tenant's own key, by which addresses that are kept out are known, sealed under the keys of the service. */
+@Entity("kept_out_key")
+@ForeignKey(() => TenantRow, ["tenantId"], ["id"], { name: "kept_out_key_tenant_fkey" })
+export class KeptOutKeyRow extends OfTenant {
+  @Column("bytea")
+  sealedKey!: Buffer;
+}
+
+/** An address of a person who was erased, and is not to come back: its hash under the tenant's key. */
+@Entity("kept_out_address")
+@ForeignKey(() => TenantRow, ["tenantId"], ["id"], { name: "kept_out_address_tenant_fkey" })
+@Index("kept_out_address_by_first", ["tenantId", "firstHash"])
+export class KeptOutAddressRow extends OfTenant {
+  @PrimaryColumn("text")
+  hash!: string;
+
+  /** The same for all addresses of one person, who is let in with all of them. */
+  @Column("text")
+  firstHash!: string;
+
+  @Column("timestamptz")
+  since!: Date;
+}
+
+/** A person of the CRM who has such an address, and so has no row of his own: what hangs on him is known by this. */
+@Entity("kept_out_person")
+export class KeptOutPersonRow extends OfRecord {
+  @PrimaryColumn("text")
+  hash!: string;
+}

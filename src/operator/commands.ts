@@ -6,7 +6,7 @@ import { Credentials, resealAll } from "../connections/credentials";
 import { OBEYED_WITHIN_MS, resumeCrm, stopCrm } from "../connections/crm-stops";
 import { KeepOut } from "../connections/keep-out";
 import { asApplication } from "../database/application-role";
-import { type Ask, dropLocalRows, readLayout } from "../database/cluster";
+import { type Ask, dropLocalRows, readLayout, readReadiness } from "../database/cluster";
 import {
   type Applied,
   appliedMigrations,
@@ -14,7 +14,7 @@ import {
   distributeTables,
   migrate,
   migrationNames,
-  openDatabase,
+  whileOpen,
 } from "../database/data-source";
 import { Database, reachOf } from "../database/database";
 import { entities } from "../entities/index";
@@ -44,12 +44,7 @@ export const COMMANDS: Record<string, (config: Config, logger: Logger, words: st
 
 /** What every process does at its start, by itself: for a deployment that has a step of its own for it. */
 async function migrateTables({ databaseUrl }: Config, logger: Logger): Promise<string> {
-  const { url, close } = await openDatabase(databaseUrl, { entities, logger });
-  try {
-    await migrate(url);
-  } finally {
-    await close();
-  }
+  await whileOpen(databaseUrl, { entities, logger }, ({ url }) => migrate(url));
   return "The tables are those of this version.";
 }
 
@@ -160,13 +155,10 @@ Its users are to lose their access at the identity provider: who calls again beg
 };
 
 /** The tenant database without a service behind it. */
-async function withDatabase<T>(config: Config, logger: Logger, work: (database: Database) => Promise<T>): Promise<T> {
-  const { dataSource, close } = await openDatabase(config.databaseUrl, { entities, logger });
-  try {
-    return await work(new Database(dataSource, { reach: await reachOf(dataSource) }));
-  } finally {
-    await close();
-  }
+function withDatabase<T>(config: Config, logger: Logger, work: (database: Database) => Promise<T>): Promise<T> {
+  return whileOpen(config.databaseUrl, { entities, logger }, async ({ dataSource }) =>
+    work(new Database(dataSource, { reach: await reachOf(dataSource) })),
+  );
 }
 
 /** The tables stayed as they were; the message says why, and what to do. */
@@ -217,11 +209,7 @@ function refuseOtherTables({ names, foreign }: Applied): void {
 
 /** A process that runs meanwhile sets its sessions as for one server, and would find no row of anybody afterwards. */
 async function refuseNodes(ask: Ask): Promise<void> {
-  const [now] = await ask<{ sessions: number; nodes: number }>(
-    `SELECT (SELECT count(*)::int FROM pg_stat_activity WHERE datname = current_database()
-        AND application_name = 'crm-connection listener') AS sessions,
-      (SELECT count(*)::int FROM pg_dist_node WHERE shouldhaveshards AND isactive) AS nodes`,
-  );
-  if (!now?.nodes) refuse("the cluster has no node for its tables", EXTEND);
-  if (now.sessions > 0) refuse(`${now.sessions} process(es) of the service work on it`, "end them first");
+  const { sessions, nodes } = await readReadiness(ask);
+  if (nodes === 0) refuse("the cluster has no node for its tables", EXTEND);
+  if (sessions > 0) refuse(`${sessions} process(es) of the service work on it`, "end them first");
 }

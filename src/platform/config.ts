@@ -3,57 +3,13 @@ import proxyAddr from "@fastify/proxy-addr";
 import { z } from "zod";
 import { SECOND_MS } from "./clock";
 import { ServiceError } from "./errors";
-import { type EncryptionKey, KEY_BYTES, Secret } from "./keyring";
-import { LOG_LEVELS, type LogLevel } from "./logger";
+import { encryptionKeys, Secret } from "./keyring";
+import { LOG_LEVELS } from "./logger";
 
 export type Role = "api" | "worker";
-
-export interface Config {
-  production: boolean;
-  host: string;
-  port: number;
-  /** Addresses and networks of proxies whose word on a client's address is believed. */
-  trustedProxies: readonly string[];
-  /** Origins of front ends of the customer's own, beside that of the redirect address. */
-  allowedOrigins: readonly string[];
-  roles: ReadonlySet<Role>;
-  /** null: run the embedded PostgreSQL in `.data/`. */
-  databaseUrl: Secret | null;
-  crm: CrmConfig;
-  auth: AuthConfig;
-  encryptionKeys: readonly EncryptionKey[];
-  /** 0: only by request. */
-  sync: { intervalMs: number; reconcileIntervalMs: number };
-  /** The part of a company's tokens of a day that syncs may spend: 0 to 1. */
-  budgetShare: number;
-  /** Whether clients may ask for the schema. */
-  introspection: boolean;
-  /** At which use of a query it is executed by compiled code; 0: never. */
-  compileQueriesAtUse: number;
-  /** The base address of an OpenTelemetry collector; null: nothing is traced. */
-  tracesEndpoint: string | null;
-  /** null: no metrics are served. */
-  metricsPort: number | null;
-  /** Where the product's page asks for the bearer token of whoever is signed in at the host product; null: it is not served. */
-  page: { tokenUrl: string } | null;
-  logLevel: LogLevel;
-}
-
-export interface CrmConfig {
-  baseUrl: string;
-  authUrl: string;
-  clientId: string;
-  clientSecret: Secret;
-  redirectUrl: string;
-  /** Requests in flight per connection. */
-  concurrency: number;
-}
-
-export interface AuthConfig {
-  proof: { kind: "secret"; secret: Secret } | { kind: "jwks"; url: URL };
-  issuer: string | undefined;
-  audience: string | undefined;
-}
+export type Config = ReturnType<typeof readConfig>;
+export type CrmConfig = Config["crm"];
+export type AuthConfig = Config["auth"];
 
 /** Every fault of the configuration at once: a line each with the name, what is wrong and what a good value is. */
 export class ConfigError extends ServiceError {
@@ -83,30 +39,27 @@ function secureAddress(example: string) {
   });
 }
 
+const number = (isOne: (text: string) => boolean, error: string) =>
+  z.string().refine(isOne, { error }).transform(Number);
+
 const wholeNumber = (example: number, min: number, max: number) =>
+  number(
+    (text) => /^\d+$/.test(text) && Number(text) >= min && Number(text) <= max,
+    `must be a whole number from ${min} to ${max}, for example ${example}`,
+  );
+
+const share = number(
+  (text) => /^(0?\.\d+|1(\.0+)?)$/.test(text) && Number(text) > 0,
+  "must be a decimal number above 0, and 1 at most, for example 0.25",
+);
+
+const listOf = (isOne: (text: string) => boolean, error: string) =>
   z
     .string()
-    .refine((text) => /^\d+$/.test(text) && Number(text) >= min && Number(text) <= max, {
-      error: `must be a whole number from ${min} to ${max}, for example ${example}`,
-    })
-    .transform(Number);
-
-const share = z
-  .string()
-  .refine((text) => /^(0?\.\d+|1(\.0+)?)$/.test(text) && Number(text) > 0, {
-    error: "must be a decimal number above 0, and 1 at most, for example 0.25",
-  })
-  .transform(Number);
+    .transform((text) => text.split(",").map((one) => one.trim()))
+    .refine((list) => list.every(isOne), { error });
 
 const isRole = (name: string): name is Role => name === "api" || name === "worker";
-const roles = z
-  .string()
-  .default("api,worker")
-  .transform((text) => text.split(",").map((role) => role.trim()))
-  .refine((list) => list.every(isRole), {
-    error: 'must list "api", "worker" or both, for example api,worker',
-  })
-  .transform((list) => new Set(list.filter(isRole)));
 
 /** @returns whether it is an address or a network, such as 10.0.0.0/8; the network of all addresses is none */
 function isNetwork(text: string): boolean {
@@ -118,53 +71,24 @@ function isNetwork(text: string): boolean {
   }
 }
 
-const networks = z
-  .string()
-  .transform((text) => text.split(",").map((network) => network.trim()))
-  .refine((list) => list.every(isNetwork), {
-    error: "must list addresses or networks, and not the network of all, for example 10.0.0.5,172.16.0.0/12,fd00::/8",
-  });
-
 /** Exactly what a browser sends as Origin: nothing is matched by a pattern, and "null" would be everybody's. */
 function isOrigin(text: string): boolean {
   const url = URL.canParse(text) ? new URL(text) : null;
   return url !== null && isSecure(url) && url.origin === text && !text.includes("*");
 }
 
-const origins = z
-  .string()
-  .transform((text) => text.split(",").map((origin) => origin.trim()))
-  .refine((list) => list.every(isOrigin), {
-    error:
-      "must list exact origins, https://host[:port] (http only on loopback) without a path, an end slash or *, for example https://app.example.com",
-  });
-
-const encryptionKeys = z
-  .string({ error: "is required: id:base64key[,id:base64key] with 32 bytes each, the first seals" })
-  .transform((text, context) => {
-    const keys: EncryptionKey[] = [];
-    for (const part of text.split(",")) {
-      const match = /^([A-Za-z0-9_-]{1,32}):([A-Za-z0-9+/]+={0,2})$/.exec(part.trim());
-      const key = Buffer.from(match?.[2] ?? "", "base64");
-      if (!match?.[1] || key.length !== KEY_BYTES) {
-        context.addIssue("must be id:base64key[,id:base64key]; make a key with: openssl rand -base64 32");
-        return z.NEVER;
-      }
-      keys.push({ id: match[1], key });
-    }
-    if (new Set(keys.map(({ id }) => id)).size !== keys.length) {
-      context.addIssue("names one key id twice: each key needs an id of its own");
-      return z.NEVER;
-    }
-    return keys;
-  });
-
 const environment = z.object({
   NODE_ENV: z.string().optional(),
   HOST: z.string().min(1, { error: "must be an address to listen on, for example 127.0.0.1" }).default("127.0.0.1"),
   PORT: wholeNumber(4000, 0, 65_535).default(4000),
-  TRUSTED_PROXIES: networks.default([]),
-  ALLOWED_ORIGINS: origins.default([]),
+  TRUSTED_PROXIES: listOf(
+    isNetwork,
+    "must list addresses or networks, and not the network of all, for example 10.0.0.5,172.16.0.0/12,fd00::/8",
+  ).default([]),
+  ALLOWED_ORIGINS: listOf(
+    isOrigin,
+    "must list exact origins, https://host[:port] (http only on loopback) without a path, an end slash or *, for example https://app.example.com",
+  ).default([]),
   METRICS_PORT: wholeNumber(9464, 1, 65_535).optional(),
   OTEL_EXPORTER_OTLP_ENDPOINT: z
     .url({ protocol: /^https?$/, error: "must be the base address of a collector, for example http://127.0.0.1:4318" })
@@ -172,7 +96,9 @@ const environment = z.object({
     .optional(),
   INTROSPECTION: z.enum(["on", "off"], { error: "must be on or off" }).optional(),
   COMPILE_QUERIES_AT_USE: wholeNumber(3, 0, 1_000_000).default(3),
-  ROLES: roles,
+  ROLES: listOf(isRole, 'must list "api", "worker" or both, for example api,worker')
+    .transform((list) => new Set(list.filter(isRole)))
+    .default(new Set<Role>(["api", "worker"])),
   DATABASE_URL: z
     .string()
     .regex(/^postgres(ql)?:\/\//, { error: "must be postgresql://user:password@host:5432/database" })
@@ -234,7 +160,7 @@ function environmentOfProcess(): NodeJS.ProcessEnv {
  * Reads the whole configuration from the environment. An empty variable counts as absent.
  * @throws ConfigError with every fault at once; no value is repeated in it, because it may be a secret.
  */
-export function readConfig(env: NodeJS.ProcessEnv = environmentOfProcess()): Config {
+export function readConfig(env: NodeJS.ProcessEnv = environmentOfProcess()) {
   const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ""));
   const parsed = environment.safeParse(given);
   const faults = faultsBetweenVariables(given);
@@ -245,12 +171,16 @@ export function readConfig(env: NodeJS.ProcessEnv = environmentOfProcess()): Con
   const production = value.NODE_ENV === "production";
   return {
     production,
+    /** Whether clients may ask for the schema. */
     introspection: value.INTROSPECTION ? value.INTROSPECTION === "on" : !production,
     host: value.HOST,
     port: value.PORT,
+    /** Addresses and networks of proxies whose word on a client's address is believed. */
     trustedProxies: value.TRUSTED_PROXIES,
+    /** Origins of front ends of the customer's own, beside that of the redirect address. */
     allowedOrigins: value.ALLOWED_ORIGINS,
     roles: value.ROLES,
+    /** null: run the embedded PostgreSQL in `.data/`. */
     databaseUrl: value.DATABASE_URL === undefined ? null : new Secret(value.DATABASE_URL),
     crm: {
       baseUrl: value.CRM_BASE_URL,
@@ -258,24 +188,31 @@ export function readConfig(env: NodeJS.ProcessEnv = environmentOfProcess()): Con
       clientId: value.CRM_CLIENT_ID,
       clientSecret: new Secret(value.CRM_CLIENT_SECRET),
       redirectUrl: value.CRM_REDIRECT_URL,
+      /** Requests in flight per connection. */
       concurrency: value.CRM_CONCURRENCY,
     },
     auth: {
       proof: value.AUTH_JWKS_URL
-        ? { kind: "jwks", url: new URL(value.AUTH_JWKS_URL) }
-        : { kind: "secret", secret: new Secret(value.AUTH_JWT_SECRET ?? "") },
+        ? { kind: "jwks" as const, url: new URL(value.AUTH_JWKS_URL) }
+        : { kind: "secret" as const, secret: new Secret(value.AUTH_JWT_SECRET ?? "") },
       issuer: value.AUTH_ISSUER,
       audience: value.AUTH_AUDIENCE,
     },
     encryptionKeys: value.ENCRYPTION_KEYS,
+    /** 0: only by request. */
     sync: {
       intervalMs: value.SYNC_INTERVAL_SECONDS * SECOND_MS,
       reconcileIntervalMs: value.RECONCILE_INTERVAL_SECONDS * SECOND_MS,
     },
+    /** The part of a company's tokens of a day that syncs may spend: 0 to 1. */
     budgetShare: value.CRM_BUDGET_SHARE,
+    /** The base address of an OpenTelemetry collector; null: nothing is traced. */
     tracesEndpoint: value.OTEL_EXPORTER_OTLP_ENDPOINT ?? null,
+    /** At which use of a query it is executed by compiled code; 0: never. */
     compileQueriesAtUse: value.COMPILE_QUERIES_AT_USE,
+    /** null: no metrics are served. */
     metricsPort: value.METRICS_PORT ?? null,
+    /** Where the product's page asks for the bearer token of whoever is signed in at the host product; null: it is not served. */
     page: value.WEB === "on" && value.WEB_TOKEN_URL ? { tokenUrl: value.WEB_TOKEN_URL } : null,
     logLevel: value.LOG_LEVEL,
   };

@@ -117,6 +117,9 @@ export function websiteDomainOf(website: string | null): string | null {
   return domain === null || SHARED_SITES.has(domain) || FREE_MAIL.has(domain) ? null : domain;
 }
 
+/** What stands in place of a text that named a person. */
+export const ERASED = "[erased]";
+
 /** For texts, and for JSON as text. */
 export type Patterns = readonly [text: string, json: string];
 

@@ -1,5 +1,6 @@
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
 import { inspect } from "node:util";
+import { z } from "zod";
 import { ServiceError } from "./errors";
 
 /** Text that must never be printed: strings, JSON and console output all show `[secret]`; only {@link reveal} gives it. */
@@ -36,6 +37,27 @@ export interface EncryptionKey {
   id: string;
   key: Buffer;
 }
+
+/** How an operator writes keys. */
+export const encryptionKeys = z
+  .string({ error: "is required: id:base64key[,id:base64key] with 32 bytes each, the first seals" })
+  .transform((text, context) => {
+    const keys: EncryptionKey[] = [];
+    for (const part of text.split(",")) {
+      const match = /^([A-Za-z0-9_-]{1,32}):([A-Za-z0-9+/]+={0,2})$/.exec(part.trim());
+      const key = Buffer.from(match?.[2] ?? "", "base64");
+      if (!match?.[1] || key.length !== KEY_BYTES) {
+        context.addIssue("must be id:base64key[,id:base64key]; make a key with: openssl rand -base64 32");
+        return z.NEVER;
+      }
+      keys.push({ id: match[1], key });
+    }
+    if (new Set(keys.map(({ id }) => id)).size !== keys.length) {
+      context.addIssue("names one key id twice: each key needs an id of its own");
+      return z.NEVER;
+    }
+    return keys;
+  });
 
 /** A sealed value could not be opened: another row's, altered, or sealed under a key that is no longer configured. */
 export class UnsealError extends ServiceError {

@@ -1,5 +1,5 @@
 import { Arg, Ctx, FieldResolver, ID, Query, Resolver, Root } from "type-graphql";
-import { inWords } from "../briefing/journal";
+import { inWords, newsSince } from "../briefing/journal";
 import { MOST_CANDIDATES, readGapsOfBriefing, readMeeting } from "../briefing/meeting-rows";
 import type { InteractionRow } from "../briefing/records";
 import { readAsOf } from "../connections/completeness";
@@ -7,18 +7,14 @@ import type { DealRow } from "../entities/deal";
 import type { MeetingAttendeeRow, MeetingRow } from "../entities/meeting";
 import type { OrganizationRow, PersonRow } from "../entities/records";
 import type { GapSummary } from "../entities/sync-run";
-import { DAY_MS } from "../platform/clock";
 import { A_DEPARTMENT, asMany } from "../schema/base";
 import { Meeting, MeetingMatch, PersonMatch } from "../schema/meeting";
 import { Interaction } from "../schema/quiet";
 import { Briefing, Deal, DealCandidate, DealChange, Organization, Person } from "../schema/records";
 import { DataGap } from "../schema/sync";
-import type { OperationContext } from "./context";
+import { type OperationContext, outdatedBecause } from "./context";
 import { First, nestedSize, uuidIn } from "./inputs";
-import { outdatedBecause, recordOf, recordsOf } from "./loaders";
-
-/** What has changed in a deal that no earlier meeting was about. */
-const LATELY_MS = 30 * DAY_MS;
+import { recordOf, recordsOf } from "./loaders";
 
 @Resolver(() => Briefing)
 export class BriefingResolver {
@@ -113,8 +109,7 @@ export class BriefingResolver {
     const { loaders, services } = context;
     const deal = await recordOf(loaders.deal, await matchedDealId(context, meeting.id));
     if (!deal) return [];
-    const previous = await loaders.previousMeeting.load(meeting.id);
-    const since = previous?.startsAt ?? new Date(services.clock().getTime() - LATELY_MS);
+    const since = newsSince(await loaders.previousMeeting.load(meeting.id), services.clock());
     return inWords(await loaders.changes.load({ dealId: deal.crmId, first: nestedSize(first ?? 20), since }), loaders);
   }
 

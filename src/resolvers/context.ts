@@ -1,4 +1,5 @@
 import type { Actor, Viewer } from "../auth/actor";
+import { whyOutdated } from "../briefing/meeting-rows";
 import type { Meetings } from "../briefing/meetings";
 import type { ShownNotes } from "../briefing/notes";
 import type { QuietSettings } from "../briefing/quiet/quiet-settings";
@@ -12,6 +13,7 @@ import type { CrmEntity, CrmField } from "../crm/parsing/fields";
 import type { Channel, Notifications } from "../database/between-processes";
 import type { CopyScope, Database, TenantScope } from "../database/database";
 import type { ConnectionRow } from "../entities/connection";
+import type { MeetingMatchRow } from "../entities/meeting";
 import type { Clock } from "../platform/clock";
 import type { Outcome } from "../platform/errors";
 import type { Logger } from "../platform/logger";
@@ -128,6 +130,10 @@ export function createOperationContext<Who extends Viewer>(
     },
   };
 }
+
+/** The reason why a meeting's match counts no more; null while it counts. */
+export const outdatedBecause = async ({ copy }: Pick<OperationContext, "copy">, match: MeetingMatchRow | undefined) =>
+  whyOutdated((await copy())?.copyId ?? null, match);
 
 interface Parts {
   database: Database;

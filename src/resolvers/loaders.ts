@@ -1,9 +1,8 @@
 import DataLoader from "dataloader";
 import { readFields, type ShownField } from "../briefing/fields";
 import { type Asked, type Entry, readChanges, readPreviousMeetings } from "../briefing/journal";
-import { readAttendees, readMatches, readMeetings, whyOutdated } from "../briefing/meeting-rows";
+import { readAttendees, readMatches, readMeetings } from "../briefing/meeting-rows";
 import type { ShownNote, ShownNotes } from "../briefing/notes";
-import type { CopyFacts, DealFacts } from "../briefing/quiet/facts";
 import { readQuietFacts } from "../briefing/quiet/read-quiet";
 import {
   readActivities,
@@ -22,11 +21,11 @@ import {
   readUsersByEmail,
 } from "../briefing/records";
 import type { CopyScope, TenantScope } from "../database/database";
+import { grouped, rowOfEach, rowsOfEach } from "../database/reads";
 import { CrmUserRow, PipelineRow, StageRow } from "../entities/crm-company";
-import type { MatchedEntity, MeetingMatchRow } from "../entities/meeting";
+import type { MatchedEntity } from "../entities/meeting";
 import { normalizeAddress } from "../platform/email-address";
 import { readStepsOf } from "../sync/run-history";
-import type { OperationContext } from "./context";
 
 /** A list inside a record: which record, and how many. */
 export interface ListKey<Id = number> {
@@ -34,12 +33,8 @@ export interface ListKey<Id = number> {
   first: number;
 }
 
-/** A deal's silence is judged by these facts, at this instant. */
-export interface QuietFacts {
-  facts: DealFacts;
-  copy: CopyFacts;
-  now: Date;
-}
+/** Rows of what is asked for, as the database has them. */
+type Read<Key, Row> = (keys: readonly Key[]) => Promise<Row[]>;
 
 interface CrmRow {
   crmId: number;
@@ -67,11 +62,7 @@ export class Loaders {
   readonly user = this.#byId((copy, ids) => readSetup(copy, CrmUserRow, ids));
   readonly pipeline = this.#byId((copy, ids) => readSetup(copy, PipelineRow, ids));
   readonly stage = this.#byId((copy, ids) => readSetup(copy, StageRow, ids));
-  readonly stagesOf = new DataLoader<number, StageRow[]>(async (pipelineIds) => {
-    const copy = await this.copy();
-    const found = copy ? await readStagesOf(copy, pipelineIds) : [];
-    return pipelineIds.map((id) => found.filter(({ pipelineId }) => pipelineId === id));
-  });
+  readonly stagesOf = listsBy(this.#ofCopy(readStagesOf), ({ pipelineId }) => pipelineId);
   readonly deal = this.#byId((copy, ids) => readMatched(copy, "DEAL", ids));
   readonly person = this.#byId((copy, ids) => readMatched(copy, "PERSON", ids));
   readonly organization = this.#byId((copy, ids) => readMatched(copy, "ORGANIZATION", ids));
@@ -99,8 +90,8 @@ export class Loaders {
     return ids.map((id) => shown?.get(id) ?? GONE);
   });
 
-  /** Asked for deals only that were read as matched ones; null for one that a sync has removed meanwhile. */
-  readonly quietFacts = new DataLoader<number, QuietFacts | null>(async (dealIds) => {
+  /** With the instant of judging. Asked for deals only that were read as matched ones; null for one that a sync has removed meanwhile. */
+  readonly quietFacts = new DataLoader(async (dealIds: readonly number[]) => {
     const [copy, now] = [await this.copy(), this.now()];
     const found = copy && (await readQuietFacts(copy, dealIds, now));
     const deals = new Map(found?.deals.map((facts) => [facts.dealId, facts]));
@@ -112,16 +103,14 @@ export class Loaders {
 
   readonly changes = new DataLoader<Asked, Entry[], string>(
     async (asked) => {
-      const copy = await this.copy();
-      const found = copy ? await readChanges(copy, asked) : [];
+      const found = await this.#ofCopy(readChanges)(asked);
       return asked.map((_, index) => found.filter((entry) => entry.asked === index + 1));
     },
     { cacheKeyFn: ({ dealId, first, since }) => `${dealId}:${first}:${since?.getTime()}` },
   );
 
   readonly userByEmail = new DataLoader<string, CrmUserRow | null>(async (emails) => {
-    const copy = await this.copy();
-    const found = copy ? await readUsersByEmail(copy, emails) : [];
+    const found = await this.#ofCopy(readUsersByEmail)(emails);
     return emails.map((email) => found.find(({ address }) => address === normalizeAddress(email)) ?? null);
   });
 
@@ -139,36 +128,28 @@ export class Loaders {
   );
   readonly nextActivity = this.#lists((copy, ids) => readNextActivities(copy, ids, this.now()));
 
-  readonly meeting = new DataLoader(async (ids: readonly string[]) => {
-    const found = new Map((await readMeetings(this.scope, ids)).map((row) => [row.id, row]));
-    return ids.map((id) => found.get(id) ?? null);
-  });
-  readonly previousMeeting = new DataLoader(async (ids: readonly string[]) => {
-    const copy = await this.copy();
-    const found = copy ? await readPreviousMeetings(copy, ids) : [];
-    return ids.map((id) => found.find(({ parent_id }) => parent_id === id) ?? null);
-  });
-  readonly attendees = this.#perMeeting((ids) => readAttendees(this.scope, ids));
+  readonly meeting = rowBy(this.#ofTenant(readMeetings), ({ id }) => id);
+  readonly previousMeeting = rowBy(this.#ofCopy(readPreviousMeetings), ({ parent_id }) => parent_id);
+  readonly attendees = listsBy(this.#ofTenant(readAttendees), ({ meetingId }) => meetingId);
   readonly timeline = this.#lists((copy, ids: readonly string[], first) => readTimelines(copy, ids, first, this.now()));
-  readonly match = this.#perMeeting((ids) => readMatches(this.scope, ids));
-  readonly otherDeals = new DataLoader(async (meetingIds: readonly string[]) => {
-    const copy = await this.copy();
-    const found = copy ? await readOtherDeals(copy, meetingIds) : [];
-    return meetingIds.map((id) => found.filter(({ meeting_id }) => meeting_id === id));
-  });
-  readonly steps = new DataLoader(async (runIds: readonly string[]) => {
-    const found = await readStepsOf(this.scope, runIds);
-    return runIds.map((id) => found.filter(({ runId }) => runId === id));
-  });
+  readonly match = listsBy(this.#ofTenant(readMatches), ({ meetingId }) => meetingId);
+  readonly otherDeals = listsBy(this.#ofCopy(readOtherDeals), ({ meeting_id }) => meeting_id);
+  readonly steps = listsBy(this.#ofTenant(readStepsOf), ({ runId }) => runId);
 
-  #byId<Row extends CrmRow>(
-    read: (copy: CopyScope, ids: readonly number[]) => Promise<Row[]>,
-  ): DataLoader<number, Row | null> {
-    return new DataLoader(async (ids) => {
+  #ofTenant<Key, Row>(read: (scope: TenantScope, keys: readonly Key[]) => Promise<Row[]>): Read<Key, Row> {
+    return (keys) => read(this.scope, keys);
+  }
+
+  /** While nothing is connected there is nothing. */
+  #ofCopy<Key, Row>(read: (copy: CopyScope, keys: readonly Key[]) => Promise<Row[]>): Read<Key, Row> {
+    return async (keys) => {
       const copy = await this.copy();
-      const found = new Map((copy ? await read(copy, ids) : []).map((row) => [row.crmId, row]));
-      return ids.map((id) => found.get(id) ?? null);
-    });
+      return copy ? read(copy, keys) : [];
+    };
+  }
+
+  #byId<Row extends CrmRow>(read: (copy: CopyScope, ids: readonly number[]) => Promise<Row[]>) {
+    return rowBy(this.#ofCopy(read), ({ crmId }) => crmId);
   }
 
   #fieldsOf(entity: MatchedEntity): DataLoader<WithFields, ShownField[], number> {
@@ -191,12 +172,14 @@ export class Loaders {
     return new DataLoader(
       async (keys) => {
         const copy = await this.copy();
+        if (!copy) return keys.map(() => []);
         const found = new Map<number, Map<Id, Row[]>>();
-        const readSize = async (first: number) => {
-          const ids = keys.filter((key) => key.first === first).map(({ id }) => id);
-          found.set(first, groupByParent<Id, Row>(copy ? await read(copy, ids, first) : []));
+        const readSize = async ([first, alike]: [number, ListKey<Id>[]]) => {
+          const ids = alike.map(({ id }) => id);
+          const lists = grouped<Id, Row>(await read(copy, ids, first), ({ parent_id }) => parent_id);
+          found.set(first, lists);
         };
-        await Promise.all([...new Set(keys.map(({ first }) => first))].map(readSize));
+        await Promise.all([...grouped(keys, ({ first }) => first)].map(readSize));
         return keys.map(({ id, first }) => found.get(first)?.get(id) ?? []);
       },
       { cacheKeyFn: ({ id, first }) => `${id}:${first}` },
@@ -206,22 +189,13 @@ export class Loaders {
   #perEntity<T>(make: (entity: MatchedEntity) => T): Record<MatchedEntity, T> {
     return { DEAL: make("DEAL"), PERSON: make("PERSON"), ORGANIZATION: make("ORGANIZATION") };
   }
-
-  #perMeeting<Row extends { meetingId: string }>(
-    read: (ids: readonly string[]) => Promise<Row[]>,
-  ): DataLoader<string, Row[]> {
-    return new DataLoader(async (ids) => {
-      const found = await read(ids);
-      return ids.map((id) => found.filter(({ meetingId }) => meetingId === id));
-    });
-  }
 }
 
-function groupByParent<Id, Row extends { parent_id: Id }>(found: readonly Row[]): Map<Id, Row[]> {
-  const groups = new Map<Id, Row[]>();
-  for (const row of found) groups.set(row.parent_id, [...(groups.get(row.parent_id) ?? []), row]);
-  return groups;
-}
+const rowBy = <Key, Row>(read: Read<Key, Row>, keyOf: (row: Row) => Key | null) =>
+  new DataLoader<Key, Row | null>(async (keys) => rowOfEach(keys, await read(keys), keyOf));
+
+const listsBy = <Key, Row>(read: Read<Key, Row>, keyOf: (row: Row) => Key | null) =>
+  new DataLoader<Key, Row[]>(async (keys) => rowsOfEach(keys, await read(keys), keyOf));
 
 /** From a CRM id to its record: null where there is none, or none that this tenant may read. */
 export const recordOf = async <Row>(loader: DataLoader<number, Row | null>, id: number | null): Promise<Row | null> =>
@@ -235,7 +209,3 @@ export async function recordsOf<Row>(
   const found = await Promise.all(ids.map((id) => loader.load(id)));
   return found.filter((row) => row !== null);
 }
-
-/** The reason why a meeting's match counts no more; null while it counts. */
-export const outdatedBecause = async ({ copy }: Pick<OperationContext, "copy">, match: MeetingMatchRow | undefined) =>
-  whyOutdated((await copy())?.copyId ?? null, match);

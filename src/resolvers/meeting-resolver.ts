@@ -30,9 +30,8 @@ import {
 } from "../schema/meeting";
 import { Briefing } from "../schema/records";
 import type { Refusal } from "../schema/refusal";
-import type { EventContext, OperationContext } from "./context";
+import { type EventContext, type OperationContext, outdatedBecause } from "./context";
 import { badInput, Input, presentRefusal, recordIn, refusalOfInput, refuseInvalidInput, uuidIn } from "./inputs";
-import { outdatedBecause } from "./loaders";
 
 /** Meetings of one mutation; more are recorded with more mutations. */
 const MOST_RECORDED = 100;

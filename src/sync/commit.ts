@@ -4,8 +4,7 @@ import { connectedCopyId, NEEDS_REAUTHORIZATION, NeedsReauthorizationError } fro
 import { holdCopyToJudge } from "../connections/copies";
 import type { KeepOut } from "../connections/keep-out";
 import { CrmApi } from "../crm/api";
-import type { Reservation } from "../crm/calls";
-import { Pacer } from "../crm/calls";
+import { Pacer, type Reservation } from "../crm/calls";
 import type { CrmHttp } from "../crm/http";
 import { notify, PROGRESS_CHANGED } from "../database/between-processes";
 import type { CopyScope, Database, TenantScope } from "../database/database";
@@ -60,20 +59,16 @@ export interface RunContext {
   mustPause(): boolean;
 }
 
-export interface ContextParts {
-  database: Database;
+/** What all runs of a process have in common. */
+type Shared = Pick<RunContext, "database" | "clock" | "concurrency" | "metrics" | "settling" | "keepOut" | "judging">;
+
+export interface ContextParts extends Shared {
   http: CrmHttp;
   crmBaseUrl: string;
-  concurrency: number;
   /** How often the schedule runs; 0: only by request. */
   intervalMs: number;
   budget: Budget;
-  settling: Settling;
-  keepOut: KeepOut;
-  judging: Judging;
   tokensOf(tenantId: number, copyId: number): PinnedTokens;
-  metrics?: Metrics;
-  clock: Clock;
   logger: Logger;
 }
 

@@ -27,6 +27,7 @@ import { areDealsOfMeetingsDue } from "./participant-queue";
 import { askParticipants } from "./participants";
 import { begunOf, type ListState, passOf, readLists } from "./passes";
 import { MAIN_LISTS, type PassKind, passesOf } from "./plan";
+import { readSteps } from "./run-history";
 import {
   type ClaimedRun,
   claimRun,
@@ -35,7 +36,6 @@ import {
   NO_CHANGE,
   noteFailure,
   type RunRef,
-  readSteps,
   releaseRun,
   setStepState,
 } from "./runs";

@@ -12,13 +12,13 @@ import * as write from "./writers";
 
 export type ListResource = Exclude<SyncResource, "DEAL_PARTICIPANTS">;
 
-/** What pages start in other parts of the service; app.ts gives it. */
+/** What pages start in other parts of the service; services.ts gives it. */
 export interface Settling {
   /** Notes that the CRM shows may be those whose answers were lost. */
   settleNotes(copy: CopyScope, notes: readonly crm.CrmNote[]): Promise<void>;
 }
 
-/** What changes of records start for the deals' silence, in the same transaction; app.ts gives it. */
+/** What changes of records start for the deals' silence, in the same transaction; services.ts gives it. */
 export interface Judging {
   /** The deals whose silence hangs on records, as the copy holds them now. */
   hangingOn(

@@ -51,6 +51,10 @@ export async function readRunStatus({ tenantId, entities }: TenantScope, copyId:
   };
 }
 
+export function readSteps({ tenantId, typed }: TenantScope, runId: string): Promise<SyncStepRow[]> {
+  return typed((orm) => orm.findBy(SyncStepRow, { tenantId, runId }));
+}
+
 export function readStepsOf({ tenantId, entities }: TenantScope, runIds: readonly string[]): Promise<SyncStepRow[]> {
   const sql = "SELECT * FROM sync_step WHERE tenant_id = $1 AND run_id = ANY ($2)";
   return entities(SyncStepRow, sql, [tenantId, runIds]);

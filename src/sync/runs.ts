@@ -156,10 +156,6 @@ export async function endRun(
   return code === null || message === null ? null : { code, message };
 }
 
-export function readSteps({ tenantId, typed }: TenantScope, runId: string): Promise<SyncStepRow[]> {
-  return typed((orm) => orm.findBy(SyncStepRow, { tenantId, runId }));
-}
-
 /** @throws RunLostError where the run is no longer this worker's */
 export async function setStepState(
   scope: TenantScope,

@@ -24,8 +24,8 @@ const STRANGERS = [
   ["sync", "writeback"],
   ["briefing", "writeback"],
 ];
-/** The entry and the composition root may know everyone. */
-const ROOTS = new Set(["main.ts", "app.ts"]);
+/** The entry, the process and the composition root may know everyone. */
+const ROOTS = new Set(["main.ts", "app.ts", "services.ts"]);
 const ROOT = resolve(__dirname, "../..");
 
 function filesUnder(folder: string): string[] {

@@ -6,7 +6,7 @@ import type { Standards } from "../../entities/silence";
 import { isOurNote, updatedByOthers } from "../notes";
 import type { Contact, ContactKind, CopyFacts, DealFacts, PlannedFact } from "./facts";
 import { byStandards, rulesOf, STANDARD } from "./rules";
-import { type Judging, KEEPS_FIRST_MAIL, KEEPS_THE_FIRST, READING } from "./silence-rows";
+import { earliest, type Judging, KEEPS_FIRST_MAIL, KEEPS_THE_FIRST, latest, READING, WITH_MAILS } from "./silence-rows";
 import type { BegunPhase } from "./verdict";
 
 /**
@@ -52,21 +52,6 @@ const ofCopy = (begun: string) => `CASE WHEN row_number() OVER () = 1 THEN jsonb
 
 /** SQL: a done activity took place when it was due, and not after somebody ticked it off. */
 export const HAPPENED_AT = "LEAST(a.happened_at, coalesce(a.done_at, a.update_time))";
-
-/** The deal's person and its participants. */
-const PEOPLE = `SELECT array_agg(p.person_id) AS ids FROM (
-    SELECT x.person_id FROM ${rowsOf("deal_participant", "deal_id", "d.crm_id")} x
-    UNION SELECT d.person_id WHERE d.person_id IS NOT NULL) p`;
-
-/** SQL: a contact that is the earliest or latest of some, as an array that is in the order of time; of one instant the first id is taken. */
-const earliest = (at: string, id: string) => `min(ARRAY[${ms(at)}, ${id}])`;
-const latest = (at: string, id: string) => `max(ARRAY[${ms(at)}, -${id}])`;
-
-/** The latest of both sides, and the earliest of ours since the deal was added. */
-const MAILS = `SELECT ${latest("p.last_incoming_mail_time", "p.crm_id")} FILTER (WHERE p.last_incoming_mail_time IS NOT NULL) AS incoming,
-    ${latest("p.last_outgoing_mail_time", "p.crm_id")} FILTER (WHERE p.last_outgoing_mail_time IS NOT NULL) AS outgoing,
-    ${earliest("p.last_outgoing_mail_time", "p.crm_id")} FILTER (WHERE p.last_outgoing_mail_time >= coalesce(d.add_time, '-infinity')) AS first_of_ours
-  FROM unnest(people.ids) AS one (id) CROSS JOIN LATERAL ${rowsOf("person", "crm_id", "one.id")} p`;
 
 /** With nobody outside they speak of our house alone, and only the latest is ever looked at. Most are not ours. */
 const LATEST_NOTE = `SELECT ARRAY[${ms("n.add_time")}, -n.crm_id] FROM note n
@@ -209,8 +194,7 @@ export async function readQuietFacts(
        (${ENDS_OF_CONTACTS}) AS contacts, (${MEETINGS}) AS meetings, (${PLANNED}) AS planned,
        ${ofCopy(begun)} AS "ofCopy"
      FROM (SELECT DISTINCT unnest($4::bigint[]) AS id) one CROSS JOIN LATERAL ${rowsOf("deal", "crm_id", "one.id")} d
-     CROSS JOIN LATERAL (${PEOPLE}) people
-     CROSS JOIN LATERAL (${MAILS}) mails
+     ${WITH_MAILS}
      CROSS JOIN LATERAL (${MISSING_OF_DEAL}) gap (since)
      WHERE ${which}`,
     [tenantId, copyId, now, dealIds],

@@ -1,0 +1,141 @@
+import { Meetings } from "./briefing/meetings";
+import { ShownNotes } from "./briefing/notes";
+import { Boundaries } from "./briefing/quiet/boundaries";
+import { QuietSettings } from "./briefing/quiet/quiet-settings";
+import { judgeByPresentRules, Rejudging } from "./briefing/quiet/rejudging";
+import { hangingOn, judgeChanged } from "./briefing/quiet/stored-silence";
+import { Rematching } from "./briefing/rematch";
+import { Snoozing } from "./briefing/snoozing";
+import { AccessTokens } from "./connections/access-tokens";
+import { Budget } from "./connections/budget";
+import { Connecting, Disconnecting } from "./connections/connecting";
+import { Credentials } from "./connections/credentials";
+import { CrmStops } from "./connections/crm-stops";
+import { FieldMappings } from "./connections/field-mappings";
+import { Grants } from "./connections/grants";
+import { KeepOut } from "./connections/keep-out";
+import { Uninstalls } from "./connections/uninstalls";
+import { CrmApi } from "./crm/api";
+import { CrmHttp } from "./crm/http";
+import { CrmOAuth } from "./crm/oauth";
+import { CRM_STOP_CHANGED, Notifications } from "./database/between-processes";
+import type { Database } from "./database/database";
+import type { Clock } from "./platform/clock";
+import type { Config } from "./platform/config";
+import { Keyring, type Secret } from "./platform/keyring";
+import type { Logger } from "./platform/logger";
+import type { Metrics } from "./platform/metrics";
+import { SyncEngine } from "./sync/engine";
+import type { Judging } from "./sync/lists";
+import { Schedule } from "./sync/schedule";
+import { FieldWrites } from "./writeback/fields";
+import { NoteWrites } from "./writeback/notes";
+
+interface ServiceParts {
+  config: Config;
+  database: Database;
+  url: Secret;
+  metrics: Metrics;
+  logger: Logger;
+  clock: Clock;
+}
+
+export type Services = ReturnType<typeof compose>;
+
+/** Calls to the CRM: as whom they are made, and from which tokens they are paid. */
+export function crmOf({ config, database, url, metrics, logger, clock }: ServiceParts, crmStops: CrmStops) {
+  const http = new CrmHttp(metrics, logger, () => crmStops.requireNone());
+  const oauth = new CrmOAuth(http, config.crm);
+  const keyring = new Keyring(config.encryptionKeys);
+  const credentials = new Credentials(keyring);
+  const crmBaseUrl = config.crm.baseUrl;
+  const base = { database, http, crmBaseUrl, clock, logger, metrics };
+
+  const budget = new Budget({ ...base, share: config.budgetShare });
+  const reservationOf = (tenantId: number, copyId: number) => budget.reservation(tenantId, copyId, "WRITES");
+  const tokens = new AccessTokens({ ...base, databaseUrl: url, oauth, credentials, reservationOf });
+  const tokensOf = (tenantId: number, copyId: number) => tokens.of(tenantId, copyId);
+  const apiOf = (tenantId: number, copyId: number) =>
+    new CrmApi({
+      http,
+      baseUrl: crmBaseUrl,
+      tokens: tokensOf(tenantId, copyId),
+      reservation: reservationOf(tenantId, copyId),
+    });
+  const close = async () => {
+    await tokens.close();
+    await budget.close();
+    await http.close();
+  };
+  const keepOut = new KeepOut(keyring);
+  return { base, oauth, credentials, keepOut, budget, reservationOf, tokens, tokensOf, apiOf, close };
+}
+
+/** The composition root: the only place that makes services and knows them all. */
+export function compose(parts: ServiceParts) {
+  const { config, database, url, metrics, logger, clock } = parts;
+  const notifications = new Notifications(url, logger);
+  const crmStops = new CrmStops(database);
+  notifications.subscribe(CRM_STOP_CHANGED, null, () => crmStops.forget());
+  const crm = crmOf(parts, crmStops);
+  const { base, oauth, credentials, keepOut, budget, reservationOf, tokens, tokensOf, apiOf } = crm;
+  const fieldMappings = new FieldMappings({ ...base, apiOf });
+
+  const writing = { ...base, tokensOf, reservationOf, stopped: () => crmStops.refusal() };
+  const noteWrites = new NoteWrites(writing);
+  const fieldWrites = new FieldWrites({ ...writing, mappings: fieldMappings });
+
+  const schedule = new Schedule({ ...base, ...config.sync, budget });
+  const engine = new SyncEngine({
+    ...base,
+    tokensOf,
+    budget,
+    concurrency: config.crm.concurrency,
+    intervalMs: config.sync.intervalMs,
+    keepOut,
+    settling: { settleNotes: (copy, notes) => noteWrites.settleSynced(copy, notes) },
+    judging: judgingBy(clock),
+    planNext: (scope, copyId, failure) => schedule.planNext(scope, copyId, failure),
+  });
+
+  const shownNotes = new ShownNotes(database, logger);
+  const close = async () => {
+    await notifications.stop();
+    await noteWrites.close();
+    await shownNotes.close();
+    await fieldWrites.close();
+    await crm.close();
+  };
+  return {
+    database,
+    metrics,
+    logger,
+    clock,
+    notifications,
+    crmStops,
+    budget,
+    connecting: new Connecting({ ...base, oauth, credentials, startsSync: schedule }),
+    disconnecting: new Disconnecting({ ...base, endsSync: schedule }),
+    grants: new Grants({ ...base, tokens }),
+    uninstalls: new Uninstalls({ ...base, credentials, tokens, crm: config.crm }),
+    fieldMappings,
+    schedule,
+    engine,
+    meetings: new Meetings(database, keepOut, clock, logger),
+    snoozing: new Snoozing(database, clock, logger),
+    quietSettings: new QuietSettings(database, clock, logger),
+    rejudging: new Rejudging(database, clock, logger),
+    boundaries: new Boundaries(database, clock, logger),
+    rematching: new Rematching(database, clock, logger),
+    shownNotes,
+    noteWrites,
+    fieldWrites,
+    close,
+  };
+}
+
+const judgingBy = (clock: Clock): Judging => ({
+  hangingOn,
+  judge: (copy, resource, ids, others) => judgeChanged(copy, resource, ids, others, clock()),
+  byPresentRules: (copy) => judgeByPresentRules(copy, clock()),
+});
