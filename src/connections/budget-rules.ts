@@ -34,7 +34,8 @@ export const BATCH = 100;
 /** A share of the limit. A smaller rise of the balance does not mean a new day; it may be a correction of the CRM's. */
 const JUMP = 0.05;
 
-const NEW_DAY = { spentOnSyncs: 0, spentOnMeetings: 0, spentOnWrites: 0, lookedAt: null, limitedAt: null };
+const NOTHING_SPENT = { spentOnSyncs: 0, spentOnMeetings: 0, spentOnWrites: 0 };
+const NEW_DAY = { ...NOTHING_SPENT, lookedAt: null, limitedAt: null };
 
 /** The state of a company of which nothing was ever asked. */
 export const newBudget = (now: Date): BudgetState => ({
@@ -72,7 +73,10 @@ export function presentDay(state: BudgetState, now: Date): BudgetState {
   if (passed < -LOOK_EVERY_MS) return { ...state, dayBeganAt: now };
   const days = Math.floor(passed / DAY_MS);
   if (days < 1) return state;
-  return { ...state, ...NEW_DAY, dayBeganAt: new Date(state.dayBeganAt.getTime() + days * DAY_MS) };
+  // One that was used up may last beyond an assumed beginning, but no longer than 24 hours: until then it is looked at.
+  const mayLast = !state.resetSeen && state.limitedAt !== null && now.getTime() - state.limitedAt.getTime() < DAY_MS;
+  const dayBeganAt = new Date(state.dayBeganAt.getTime() + days * DAY_MS);
+  return { ...state, ...(mayLast ? NOTHING_SPENT : NEW_DAY), dayBeganAt };
 }
 
 /** What the company has left, where the CRM has told in the present day. */
@@ -166,9 +170,8 @@ function retryAt(state: BudgetState, purpose: Purpose, share: number, lookAt: Da
 }
 
 /** Tokens that were set aside and not spent. @param day that they were set aside in: those of an earlier one are gone */
-export function givenBack(state: BudgetState, purpose: Purpose, tokens: number, day: Date): BudgetState {
-  return day.getTime() === state.dayBeganAt.getTime() ? withSpent(state, purpose, -tokens) : state;
-}
+export const givenBack = (state: BudgetState, purpose: Purpose, tokens: number, day: Date): BudgetState =>
+  day.getTime() === state.dayBeganAt.getTime() ? withSpent(state, purpose, -tokens) : state;
 
 /** One answer, with what was known when its request was sent. */
 export interface Told {

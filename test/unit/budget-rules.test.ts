@@ -158,6 +158,13 @@ describe("days", () => {
     ]);
   });
 
+  test("a day that was used up may go on beyond an assumed beginning, and for 24 hours is only looked at", () => {
+    const beyond = presentDay(yesterday, since(DAY_MS + HOUR_MS));
+    expect(beyond).toMatchObject({ spentOnSyncs: 0, limitedAt: NOON, lookedAt: NOON, dayBeganAt: since(DAY_MS) });
+    expect(leftFor(beyond, "LISTS", SHARE, since(DAY_MS + HOUR_MS))).toBe(0);
+    expect(presentDay({ ...yesterday, resetSeen: true }, since(DAY_MS)).limitedAt).toBeNull();
+  });
+
   test("a clock that was in 2099 once does not keep the day from ending", () => {
     const ahead = state({ dayBeganAt: new Date("2099-01-01"), spentOnSyncs: 10 });
     expect(presentDay(ahead, NOON)).toMatchObject({ dayBeganAt: NOON, spentOnSyncs: 10 });
