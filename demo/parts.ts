@@ -15,15 +15,18 @@ const DATA = ".data";
 const PREFERRED_PORT = 4000;
 const DEALS = 120;
 const TENANT = "demo";
-/** Who may sign in at the demo's page: one who may do all, one who may only look, one whose plan has no CRM. */
-const PEOPLE = {
-  admin: { name: "Demo Admin", claims: { sub: "demo-admin", tenant: TENANT, role: "admin", plan: "sales" } },
-  member: { name: "Demo Member", claims: { sub: "demo-member", tenant: TENANT, role: "member", plan: "sales" } },
+/**
+ * Who may sign in at the demo's page: one who may do all, one who may only look, one whose plan has no CRM.
+ * @param email of the seller to whom the meetings belong: by it the first two have meetings of their own
+ */
+const people = (email: string | undefined) => ({
+  admin: { name: "Demo Admin", claims: { sub: "demo-admin", tenant: TENANT, role: "admin", plan: "sales", email } },
+  member: { name: "Demo Member", claims: { sub: "demo-member", tenant: TENANT, role: "member", plan: "sales", email } },
   starter: {
     name: "Admin on a small plan",
     claims: { sub: "demo-starter", tenant: TENANT, role: "admin", plan: "free" },
   },
-};
+});
 
 export interface Parts {
   simulator: Simulator;
@@ -55,7 +58,9 @@ export async function startParts(stops: Stops, say: (line: string) => void, with
   say(`Simulated CRM  ${simulator.company.name}, ${DEALS} deals, at ${simulator.url}`);
 
   const jwtSecret = randomBytes(32).toString("base64url");
-  const page = withPage ? await startHostProduct({ jwtSecret, people: PEOPLE }) : null;
+  const { users, stories } = simulator.company;
+  const seller = users.get(stories.singleDeal.ownerId)?.email;
+  const page = withPage ? await startHostProduct({ jwtSecret, people: people(seller) }) : null;
   if (page) stops.push(() => page.stop());
   await built;
   const config = readConfig({
