@@ -1,0 +1,240 @@
+import { once } from "node:events";
+import { Agent, createServer, request, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { type AddressInfo, connect, type Socket } from "node:net";
+import type { Duplex } from "node:stream";
+import { setTimeout as sleep } from "node:timers/promises";
+import { createClient } from "graphql-ws";
+import WebSocket from "ws";
+import { BRIEFING, DEAL_LIST } from "./briefing-queries";
+import type { RunningService } from "./processes";
+
+/** How often the balancer asks each process whether it is ready. */
+const LOOK_MS = 200;
+
+/** As in production: new requests go to ready processes in turn, to any where none is ready, and none is repeated. */
+export class Balancer {
+  readonly #agent = new Agent({ keepAlive: true });
+  readonly #server: Server = createServer((incoming, outgoing) => this.#forward(incoming, outgoing));
+  readonly #processes = new Map<RunningService, { isReady: boolean }>();
+  #turn = 0;
+  url = "";
+
+  async start(): Promise<void> {
+    this.#server.on("upgrade", (incoming, socket, head) => this.#tunnel(incoming, socket, head));
+    await once(this.#server.listen(0, "127.0.0.1"), "listening");
+    this.url = `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+    setInterval(() => void this.#look(), LOOK_MS).unref();
+  }
+
+  add(service: RunningService): void {
+    this.#processes.set(service, { isReady: true });
+    service.child.once("exit", () => this.#processes.delete(service));
+  }
+
+  stop(): void {
+    this.#server.close();
+    this.#server.closeAllConnections();
+    this.#agent.destroy();
+  }
+
+  async #look(): Promise<void> {
+    const looks = [...this.#processes].map(async ([service, state]) => {
+      const answer = await fetch(`${service.url}/readyz`, { signal: AbortSignal.timeout(2_000) }).catch(() => null);
+      await answer?.body?.cancel();
+      state.isReady = answer?.ok ?? false;
+    });
+    await Promise.all(looks);
+  }
+
+  #next(): URL | null {
+    const all = [...this.#processes];
+    const ready = all.filter(([, { isReady }]) => isReady);
+    const among = ready.length > 0 ? ready : all;
+    this.#turn += 1;
+    const [service] = among[this.#turn % Math.max(1, among.length)] ?? [];
+    return service ? new URL(service.url) : null;
+  }
+
+  #forward(incoming: IncomingMessage, outgoing: ServerResponse): void {
+    const to = this.#next();
+    if (!to) return void outgoing.writeHead(502).end();
+    const { method, headers } = incoming;
+    const forwarded = request(new URL(incoming.url ?? "", to), { agent: this.#agent, method, headers }, (answer) => {
+      const { connection: _ofTheirs, ...kept } = answer.headers;
+      outgoing.writeHead(answer.statusCode ?? 502, kept);
+      answer.pipe(outgoing);
+      answer.on("error", () => outgoing.destroy());
+    });
+    forwarded.on("error", () => (outgoing.headersSent ? outgoing.destroy() : outgoing.writeHead(502).end()));
+    incoming.pipe(forwarded);
+  }
+
+  #tunnel(incoming: IncomingMessage, socket: Duplex, head: Buffer): void {
+    const to = this.#next();
+    if (!to) return void socket.destroy();
+    const onward: Socket = connect(Number(to.port), to.hostname);
+    const lines = [`GET ${incoming.url} HTTP/1.1`];
+    for (let at = 0; at < incoming.rawHeaders.length; at += 2) {
+      lines.push(`${incoming.rawHeaders[at]}: ${incoming.rawHeaders[at + 1]}`);
+    }
+    onward.write(`${lines.join("\r\n")}\r\n\r\n`);
+    onward.write(head);
+    socket.pipe(onward).pipe(socket);
+    for (const [one, other] of [[socket, onward] as const, [onward, socket] as const]) {
+      one.on("error", () => other.destroy());
+      one.on("close", () => other.destroy());
+    }
+  }
+}
+
+const RECORD = `mutation ($input: RecordMeetingInput!) { recordMeeting(input: $input) {
+  ... on MeetingSuccess { meeting { id match { status } } } ... on Refusal { code message } } }`;
+const WRITE = `mutation ($input: WriteNoteInput!) { writeNote(input: $input) {
+  ... on WriteNoteSuccess { write { state } } ... on Refusal { code message } } }`;
+const SYNC = "mutation { requestSync { __typename ... on Refusal { code } } }";
+const PROGRESS = "subscription { syncProgressed { id } }";
+
+/** How often each tenant is synced: the day's 24 hours, in which quiet lists are read, in four minutes. */
+export const INTERVAL_MS = 10_000;
+/** Of each kind another tenant is next, so often. */
+const EVERY_MS = { briefing: 250, list: 500, meeting: 1_000, note: 1_000 };
+const REQUEST_TIMEOUT_MS = 15_000;
+/** A client that has no final answer asks again after this, with the same key. */
+const AGAIN_MS = 2_000;
+
+/** Requests of one phase. */
+export interface Counts {
+  answered: number;
+  /** TEMPORARILY_UNAVAILABLE: the database is away. */
+  away: number;
+  failed: number;
+}
+
+export interface Tenant {
+  token: string;
+  /** Of the person whose deal its meetings are about. */
+  email: string;
+}
+
+interface Answer {
+  data?: { recordMeeting?: { meeting?: { id: string } }; writeNote?: { write?: { state: string }; code?: string } };
+  errors?: { message: string; extensions?: { code?: string } }[];
+}
+
+/** The users of all tenants: what they ask for, and what became of it. */
+export class Users {
+  readonly phases = new Map<string, Counts>();
+  /** Milliseconds of each that was answered. */
+  readonly briefings: number[] = [];
+  /** Notes by their mark, and whether their writer saw them written. */
+  readonly notes = new Map<string, boolean>();
+  readonly failures = new Map<string, number>();
+  progress = 0;
+  reconnects = 0;
+  phase = "";
+  /** Nobody waits for a note any more. */
+  isOver = false;
+  readonly #meetings = new Map<number, string>();
+  readonly #timers: NodeJS.Timeout[] = [];
+  #sockets: (() => void)[] = [];
+  #number = 0;
+
+  constructor(
+    private readonly url: string,
+    private readonly tenants: readonly Tenant[],
+  ) {}
+
+  /** Each tenant's first meeting, without which there is nothing to brief about. */
+  async begin(): Promise<void> {
+    this.phase = "first meetings";
+    for (const tenant of this.tenants.keys()) await this.#meet(tenant);
+    if (this.#meetings.size < this.tenants.length) throw new Error(`not all meetings were recorded: ${this.told()}`);
+    this.#sockets = this.tenants.map(({ token }) => this.#subscribe(token));
+    const often = (everyMs: number, act: (tenant: number) => Promise<unknown>) => {
+      let turn = 0;
+      this.#timers.push(setInterval(() => void act(turn++ % this.tenants.length), everyMs));
+    };
+    often(EVERY_MS.briefing, (tenant) => this.#brief(tenant));
+    often(EVERY_MS.list, (tenant) => this.#ask(tenant, DEAL_LIST));
+    often(EVERY_MS.meeting, (tenant) => this.#meet(tenant));
+    often(EVERY_MS.note, (tenant) => this.#note(tenant));
+    often(INTERVAL_MS / this.tenants.length, (tenant) => this.askSync(tenant));
+  }
+
+  /** Nothing new is begun; who waits for a note goes on. */
+  rest(): void {
+    for (const timer of this.#timers) clearInterval(timer);
+    for (const end of this.#sockets) end();
+  }
+
+  askSync = (tenant: number) => this.#ask(tenant, SYNC);
+  told = () => [...this.failures].map(([why, times]) => `${times} x ${why}`).join("; ");
+
+  async #brief(tenant: number): Promise<void> {
+    const began = performance.now();
+    const answer = await this.#ask(tenant, BRIEFING, { id: this.#meetings.get(tenant) });
+    if (answer) this.briefings.push(performance.now() - began);
+  }
+
+  async #meet(tenant: number): Promise<void> {
+    const externalId = `soak-${++this.#number}`;
+    const people = { ownerEmail: "anna@seller.example", attendees: [{ email: this.tenants[tenant]?.email }] };
+    const input = { externalId, title: "Soak", startsAt: new Date().toISOString(), ...people };
+    const meeting = (await this.#ask(tenant, RECORD, { input }))?.recordMeeting?.meeting;
+    if (meeting) this.#meetings.set(tenant, meeting.id);
+  }
+
+  /** As a real client writes: the same key until the outcome is known, another one after it was certainly not written. */
+  async #note(tenant: number): Promise<void> {
+    const mark = `soak-${tenant}-${++this.#number}`;
+    const input = { meetingId: this.#meetings.get(tenant), content: `We agreed. ${mark}` };
+    this.notes.set(mark, false);
+    for (let attempt = 0; !this.isOver; await sleep(AGAIN_MS)) {
+      const written = (await this.#ask(tenant, WRITE, { input: { ...input, idempotencyKey: `${mark}/${attempt}` } }))
+        ?.writeNote;
+      if (written?.write?.state === "WRITTEN") return void this.notes.set(mark, true);
+      if (written?.code || written?.write?.state === "FAILED") attempt += 1;
+    }
+  }
+
+  async #ask(tenant: number, query: string, variables: object = {}): Promise<Answer["data"] | null> {
+    const { phase } = this;
+    const headers = { "content-type": "application/json", authorization: `Bearer ${this.tenants[tenant]?.token}` };
+    const body = JSON.stringify({ query, variables });
+    const signal = AbortSignal.timeout(REQUEST_TIMEOUT_MS);
+    let answer: Answer;
+    try {
+      answer = (await (await fetch(`${this.url}/graphql`, { method: "POST", headers, body, signal })).json()) as Answer;
+    } catch (error) {
+      return this.#count(phase, "failed", error instanceof Error ? error.message : String(error));
+    }
+    const [fault] = answer.errors ?? [];
+    if (fault?.extensions?.code === "TEMPORARILY_UNAVAILABLE") return this.#count(phase, "away");
+    if (fault || !answer.data) return this.#count(phase, "failed", fault?.message ?? "no data");
+    this.#count(phase, "answered");
+    return answer.data;
+  }
+
+  #count(phase: string, how: keyof Counts, why?: string): null {
+    const counts = this.phases.get(phase) ?? { answered: 0, away: 0, failed: 0 };
+    counts[how] += 1;
+    this.phases.set(phase, counts);
+    if (why) this.failures.set(`${phase}: ${why}`, (this.failures.get(`${phase}: ${why}`) ?? 0) + 1);
+    return null;
+  }
+
+  #subscribe(token: string): () => void {
+    let opened = 0;
+    const client = createClient({
+      url: `${this.url.replace("http", "ws")}/graphql`,
+      webSocketImpl: WebSocket,
+      connectionParams: { authorization: `Bearer ${token}` },
+      retryAttempts: Number.POSITIVE_INFINITY,
+      shouldRetry: () => true,
+      on: { connected: () => void (this.reconnects += Number(opened++ > 0)) },
+    });
+    const next = () => void (this.progress += 1);
+    client.subscribe({ query: PROGRESS }, { next, error: () => undefined, complete: () => undefined });
+    return () => void client.dispose();
+  }
+}
