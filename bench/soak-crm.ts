@@ -23,9 +23,7 @@ const WORK_MS = 250;
 const MARK = /soak-\d+-\d+/;
 
 /** What the benchmark asks its CRM. */
-type Order =
-  | { kind: "consent"; company: number }
-  | { kind: "outage" | "mend" | "rest" | "people" | "tell" };
+type Order = { kind: "consent"; company: number } | { kind: "outage" | "mend" | "rest" | "people" | "tell" };
 
 /** What one company's connected user sees. */
 interface Seen {
@@ -164,7 +162,8 @@ async function main(): Promise<void> {
   }, WORK_MS);
   const answer = (order: Order): unknown => {
     if (order.kind === "consent") router.consentsGoTo(sides[order.company] ?? first);
-    if (order.kind === "outage") for (const { control } of simulators) control.fail({ match: "/", with: { status: 503 } });
+    if (order.kind === "outage")
+      for (const { control } of simulators) control.fail({ match: "/", with: { status: 503 } });
     if (order.kind === "mend") for (const { control } of simulators) control.clearFaults();
     if (order.kind === "rest") clearInterval(working);
     if (order.kind === "people") return simulators.map(({ company }) => company.stories.singleDeal.email);

@@ -1,91 +1,9 @@
-import { once } from "node:events";
-import { Agent, createServer, request, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import { type AddressInfo, connect, type Socket } from "node:net";
-import type { Duplex } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createClient } from "graphql-ws";
 import WebSocket from "ws";
 import { BRIEFING, DEAL_LIST } from "./briefing-queries";
-import type { RunningService } from "./processes";
-
-/** How often the balancer asks each process whether it is ready. */
-const LOOK_MS = 200;
-
-/** As in production: new requests go to ready processes in turn, to any where none is ready, and none is repeated. */
-export class Balancer {
-  readonly #agent = new Agent({ keepAlive: true });
-  readonly #server: Server = createServer((incoming, outgoing) => this.#forward(incoming, outgoing));
-  readonly #processes = new Map<RunningService, { isReady: boolean }>();
-  #turn = 0;
-  url = "";
-
-  async start(): Promise<void> {
-    this.#server.on("upgrade", (incoming, socket, head) => this.#tunnel(incoming, socket, head));
-    await once(this.#server.listen(0, "127.0.0.1"), "listening");
-    this.url = `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
-    setInterval(() => void this.#look(), LOOK_MS).unref();
-  }
-
-  add(service: RunningService): void {
-    this.#processes.set(service, { isReady: true });
-    service.child.once("exit", () => this.#processes.delete(service));
-  }
-
-  stop(): void {
-    this.#server.close();
-    this.#server.closeAllConnections();
-    this.#agent.destroy();
-  }
-
-  async #look(): Promise<void> {
-    const looks = [...this.#processes].map(async ([service, state]) => {
-      const answer = await fetch(`${service.url}/readyz`, { signal: AbortSignal.timeout(2_000) }).catch(() => null);
-      await answer?.body?.cancel();
-      state.isReady = answer?.ok ?? false;
-    });
-    await Promise.all(looks);
-  }
-
-  #next(): URL | null {
-    const all = [...this.#processes];
-    const ready = all.filter(([, { isReady }]) => isReady);
-    const among = ready.length > 0 ? ready : all;
-    this.#turn += 1;
-    const [service] = among[this.#turn % Math.max(1, among.length)] ?? [];
-    return service ? new URL(service.url) : null;
-  }
-
-  #forward(incoming: IncomingMessage, outgoing: ServerResponse): void {
-    const to = this.#next();
-    if (!to) return void outgoing.writeHead(502).end();
-    const { method, headers } = incoming;
-    const forwarded = request(new URL(incoming.url ?? "", to), { agent: this.#agent, method, headers }, (answer) => {
-      const { connection: _ofTheirs, ...kept } = answer.headers;
-      outgoing.writeHead(answer.statusCode ?? 502, kept);
-      answer.pipe(outgoing);
-      answer.on("error", () => outgoing.destroy());
-    });
-    forwarded.on("error", () => (outgoing.headersSent ? outgoing.destroy() : outgoing.writeHead(502).end()));
-    incoming.pipe(forwarded);
-  }
-
-  #tunnel(incoming: IncomingMessage, socket: Duplex, head: Buffer): void {
-    const to = this.#next();
-    if (!to) return void socket.destroy();
-    const onward: Socket = connect(Number(to.port), to.hostname);
-    const lines = [`GET ${incoming.url} HTTP/1.1`];
-    for (let at = 0; at < incoming.rawHeaders.length; at += 2) {
-      lines.push(`${incoming.rawHeaders[at]}: ${incoming.rawHeaders[at + 1]}`);
-    }
-    onward.write(`${lines.join("\r\n")}\r\n\r\n`);
-    onward.write(head);
-    socket.pipe(onward).pipe(socket);
-    for (const [one, other] of [[socket, onward] as const, [onward, socket] as const]) {
-      one.on("error", () => other.destroy());
-      one.on("close", () => other.destroy());
-    }
-  }
-}
+import { column, megabytes, say } from "./print";
+import { type RunningService, residentBytes } from "./processes";
 
 const RECORD = `mutation ($input: RecordMeetingInput!) { recordMeeting(input: $input) {
   ... on MeetingSuccess { meeting { id match { status } } } ... on Refusal { code message } } }`;
@@ -224,17 +142,72 @@ export class Users {
   }
 
   #subscribe(token: string): () => void {
-    let opened = 0;
+    let isOpened = false;
     const client = createClient({
       url: `${this.url.replace("http", "ws")}/graphql`,
       webSocketImpl: WebSocket,
       connectionParams: { authorization: `Bearer ${token}` },
       retryAttempts: Number.POSITIVE_INFINITY,
       shouldRetry: () => true,
-      on: { connected: () => void (this.reconnects += Number(opened++ > 0)) },
+      on: {
+        connected: () => {
+          if (isOpened) this.reconnects += 1;
+          isOpened = true;
+        },
+      },
     });
-    const next = () => void (this.progress += 1);
+    const next = () => {
+      this.progress += 1;
+    };
     client.subscribe({ query: PROGRESS }, { next, error: () => undefined, complete: () => undefined });
     return () => void client.dispose();
   }
+}
+
+const WARM_MS = 30_000;
+
+interface Sample {
+  at: number;
+  bytes: number;
+}
+
+/** What is looked at all the while. */
+export interface Watched {
+  processes: { name: string; service: RunningService; metricsUrl: string; samples: Sample[] }[];
+  oldestSeconds: number;
+  mostShort: number;
+  givenUp: number;
+}
+
+export async function watch(watched: Watched): Promise<void> {
+  for (const { service, metricsUrl, samples } of watched.processes) {
+    if (!isLive(service)) continue;
+    const bytes = residentBytes(service.pid);
+    // A process that is just ending has none.
+    if (bytes > 0) samples.push({ at: performance.now(), bytes });
+    const text = await fetch(metricsUrl).then(
+      (answer) => answer.text(),
+      () => "",
+    );
+    const gauge = (name: string) => Number(new RegExp(`^${name} (\\S+)$`, "m").exec(text)?.[1] ?? 0);
+    watched.oldestSeconds = Math.max(watched.oldestSeconds, gauge("sync_oldest_watermark_seconds"));
+    watched.mostShort = Math.max(watched.mostShort, gauge("crm_companies_short"));
+    watched.givenUp = Math.max(watched.givenUp, gauge("jobs_given_up"));
+  }
+}
+
+const isLive = ({ child }: RunningService) => child.exitCode === null && child.signalCode === null;
+
+/** First and last size of each process that was warm and lived on; the largest ratio is the figure. */
+export function growthOf({ processes }: Watched): number {
+  say(`\n${"resident".padEnd(20)}${["start", "warm", "middle", "end"].map((head) => column(head)).join("")}`);
+  const ratios = processes.flatMap(({ name, samples }) => {
+    const [start] = samples;
+    const warm = samples.find(({ at }) => at >= (start?.at ?? 0) + WARM_MS);
+    const [middle, end] = [samples[Math.floor(samples.length / 2)], samples.at(-1)];
+    const sizes = [start, warm, middle, end].map((sample) => (sample ? megabytes(sample.bytes) : "-"));
+    say(`${name.padEnd(20)}${sizes.map((size) => column(size)).join("")}`);
+    return warm && end ? [end.bytes / warm.bytes] : [];
+  });
+  return Math.max(...ratios);
 }

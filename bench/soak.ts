@@ -8,10 +8,18 @@ import { startEmbeddedPostgres } from "../src/database/embedded/embedded-postgre
 import { freePort } from "../src/database/embedded/programs";
 import { quantile } from "./api-load";
 import { crashPostgres, createDatabase, endServer } from "./database";
-import { column, failed, megabytes, say, whole, wholeOption } from "./print";
-import { type CrmEnvironment, makeKeys, type RunningService, type Started, residentBytes, startServer, startService } from "./processes";
+import { column, failed, say, whole } from "./print";
+import {
+  type CrmEnvironment,
+  makeKeys,
+  type RunningService,
+  type Started,
+  startServer,
+  startService,
+} from "./processes";
+import { Balancer } from "./router";
 import { COMPANIES, type Found, found, PREFIX, tell } from "./soak-crm";
-import { Balancer, type Counts, INTERVAL_MS, type Tenant, Users } from "./soak-load";
+import { type Counts, growthOf, INTERVAL_MS, type Tenant, Users, type Watched, watch } from "./soak-load";
 import { connectTenants, names, waitForRuns, withClient } from "./tenants";
 
 /** The objectives of deploy/prometheus/rules.yaml. Two hours are eight intervals, as these of the benchmark. */
@@ -19,24 +27,12 @@ const BRIEFING_P99_MS = 500;
 const FRESHNESS_SECONDS = (8 * INTERVAL_MS) / 1_000;
 /** How much larger a process may be at its end than when it was warm. */
 const FLAT = 1.2;
-const WARM_MS = 30_000;
 const LOOK_MS = 2_000;
 const AWAY_MS = 3_000;
 /** A note in hand when its process was killed is looked up for some minutes. */
 const SETTLE_MS = 240_000;
 
-interface Sample {
-  at: number;
-  bytes: number;
-}
-
-/** What is looked at all the while. */
-interface Watched {
-  processes: { name: string; service: RunningService; metricsUrl: string; samples: Sample[] }[];
-  oldestSeconds: number;
-  mostShort: number;
-  givenUp: number;
-}
+type Stop = () => unknown;
 
 interface World {
   crm: Started;
@@ -73,7 +69,11 @@ const DAY: { phase: string; seconds: number; happens?: (world: World) => Promise
   { phase: "CRM back", seconds: 20, happens: (world) => tell(world.crm, { kind: "mend" }) },
   { phase: "rolling restart", seconds: 15, happens: roll },
   { phase: "kill -9 of one", seconds: 25, happens: killOne },
-  { phase: "PostgreSQL killed", seconds: 15, happens: (world) => crashPostgres(world.directory, world.databaseUrl, AWAY_MS) },
+  {
+    phase: "PostgreSQL killed",
+    seconds: 15,
+    happens: (world) => crashPostgres(world.directory, world.databaseUrl, AWAY_MS),
+  },
   { phase: "recovered", seconds: 60 },
 ];
 
@@ -95,22 +95,6 @@ async function liveThroughDay(world: World): Promise<void> {
 }
 
 const countsOf = ({ phases }: Users, phase: string): Counts => phases.get(phase) ?? { answered: 0, away: 0, failed: 0 };
-
-async function watch({ watched }: World): Promise<void> {
-  for (const { service, metricsUrl, samples } of watched.processes) {
-    if (!isLive(service)) continue;
-    const bytes = residentBytes(service.pid);
-    // A process that is just ending has none.
-    if (bytes > 0) samples.push({ at: performance.now(), bytes });
-    const text = await fetch(metricsUrl).then((answer) => answer.text(), () => "");
-    const valueOf = (name: string) => Number(new RegExp(`^${name} (\\S+)$`, "m").exec(text)?.[1] ?? 0);
-    watched.oldestSeconds = Math.max(watched.oldestSeconds, valueOf("sync_oldest_watermark_seconds"));
-    watched.mostShort = Math.max(watched.mostShort, valueOf("crm_companies_short"));
-    watched.givenUp = Math.max(watched.givenUp, valueOf("jobs_given_up"));
-  }
-}
-
-const isLive = ({ child }: RunningService) => child.exitCode === null && child.signalCode === null;
 
 /** Waits for the outcome of each note, then for a sync of each tenant that began after that. */
 async function settle(world: World): Promise<void> {
@@ -136,20 +120,6 @@ async function untilIdle(client: Client, until: number): Promise<void> {
   }
 }
 
-/** First and last size of each process that was warm and lived on; the largest ratio is the figure. */
-function growthOf({ processes }: Watched): number {
-  say(`\n${"resident".padEnd(20)}${["start", "warm", "middle", "end"].map((head) => column(head)).join("")}`);
-  const ratios = processes.flatMap(({ name, samples }) => {
-    const [start] = samples;
-    const warm = samples.find(({ at }) => at >= (start?.at ?? 0) + WARM_MS);
-    const [middle, end] = [samples[Math.floor(samples.length / 2)], samples.at(-1)];
-    const sizes = [start, warm, middle, end].map((sample) => (sample ? megabytes(sample.bytes) : "-"));
-    say(`${name.padEnd(20)}${sizes.map((size) => column(size)).join("")}`);
-    return warm && end ? [end.bytes / warm.bytes] : [];
-  });
-  return Math.max(...ratios);
-}
-
 function report({ users, watched }: World, { equal, lost, doubled, unsettled }: Found, growth: number): boolean {
   const briefings = users.briefings.sort((a, b) => a - b);
   const [p50, p99] = [quantile(briefings, 0.5), quantile(briefings, 0.99)];
@@ -158,9 +128,19 @@ function report({ users, watched }: World, { equal, lost, doubled, unsettled }: 
   const others = [...users.phases.keys()].filter((phase) => !KILLS.has(phase));
   const failures = others.reduce((sum, phase) => sum + countsOf(users, phase).failed + countsOf(users, phase).away, 0);
   const lines: [what: string, is: string, wanted: string, held: boolean][] = [
-    ["failed requests in the rolling restart", whole(inRolling.failed + inRolling.away), "0", inRolling.failed + inRolling.away === 0],
+    [
+      "failed requests in the rolling restart",
+      whole(inRolling.failed + inRolling.away),
+      "0",
+      inRolling.failed + inRolling.away === 0,
+    ],
     ["failed requests where nothing was killed", whole(failures), "0", failures === 0],
-    ["briefings, p99 (p50)", `${p99.toFixed(0)} (${p50.toFixed(0)}) ms`, `${BRIEFING_P99_MS} ms`, p99 <= BRIEFING_P99_MS],
+    [
+      "briefings, p99 (p50)",
+      `${p99.toFixed(0)} (${p50.toFixed(0)}) ms`,
+      `${BRIEFING_P99_MS} ms`,
+      p99 <= BRIEFING_P99_MS,
+    ],
     ["oldest watermark", `${oldestSeconds.toFixed(0)} s`, `${FRESHNESS_SECONDS} s`, oldestSeconds <= FRESHNESS_SECONDS],
     [`notes lost, of ${whole(users.notes.size)}`, whole(lost), "0", lost === 0],
     ["notes doubled", whole(doubled), "0", doubled === 0],
@@ -184,17 +164,21 @@ const OPTIONS = { checkout: { type: "string", default: "." } } as const;
 async function main(): Promise<void> {
   const { values } = parseArgs({ options: OPTIONS });
   const directory = join(".data", `soak-${process.pid}`);
-  const stops: (() => Promise<unknown> | void)[] = [() => rmSync(directory, { recursive: true, force: true })];
+  const stops: Stop[] = [() => rmSync(directory, { recursive: true, force: true })];
   try {
     const world = await prepare(directory, values.checkout, stops);
-    const watching = setInterval(() => void watch(world), LOOK_MS);
+    const watching = setInterval(() => void watch(world.watched), LOOK_MS);
     stops.push(() => clearInterval(watching));
     await world.users.begin();
     await liveThroughDay(world);
     await settle(world);
     world.users.isOver = true;
     clearInterval(watching);
-    const held = report(world, await found(world.crm, world.databaseUrl, [...world.users.notes.keys()]), growthOf(world.watched));
+    const held = report(
+      world,
+      await found(world.crm, world.databaseUrl, [...world.users.notes.keys()]),
+      growthOf(world.watched),
+    );
     if (!held) process.exitCode = 1;
   } finally {
     for (const stop of stops.reverse()) await stop();
@@ -212,13 +196,12 @@ function tenantsOf(jwtSecret: string, people: readonly string[]): Promise<Tenant
 }
 
 /** The CRM, PostgreSQL, the balancer and two processes of the version before; each tenant is connected and read. */
-async function prepare(
-  directory: string,
-  checkout: string,
-  stops: (() => Promise<unknown> | void)[],
-): Promise<World> {
+async function prepare(directory: string, checkout: string, stops: Stop[]): Promise<World> {
   const server = await startEmbeddedPostgres({ directory, durable: true });
-  stops.push(() => endServer(directory), () => server.stop());
+  stops.push(
+    () => endServer(directory),
+    () => server.stop(),
+  );
   const databaseUrl = await createDatabase(server.url.reveal(), PREFIX);
   const simulated = await startServer("soak-crm.js", {});
   stops.push(() => simulated.stop());
@@ -251,3 +234,5 @@ async function prepare(
   const users = new Users(balancer.url, await tenantsOf(keys.jwtSecret, people));
   return { crm: simulated, databaseUrl, directory, balancer, users, watched, live, startNext };
 }
+
+main().catch(failed);
