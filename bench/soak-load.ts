@@ -116,24 +116,27 @@ export class Users {
   }
 
   async #ask(tenant: number, query: string, variables: object = {}): Promise<Answer["data"] | null> {
-    const { phase } = this;
     const headers = { "content-type": "application/json", authorization: `Bearer ${this.tenants[tenant]?.token}` };
     const body = JSON.stringify({ query, variables });
     const signal = AbortSignal.timeout(REQUEST_TIMEOUT_MS);
     let answer: Answer;
     try {
-      answer = (await (await fetch(`${this.url}/graphql`, { method: "POST", headers, body, signal })).json()) as Answer;
+      const response = await fetch(`${this.url}/graphql`, { method: "POST", headers, body, signal });
+      const text = await response.text();
+      answer = text.startsWith("{") ? (JSON.parse(text) as Answer) : { errors: [{ message: `${response.status}` }] };
     } catch (error) {
-      return this.#count(phase, "failed", error instanceof Error ? error.message : String(error));
+      return this.#count("failed", error instanceof Error ? error.message : String(error));
     }
     const [fault] = answer.errors ?? [];
-    if (fault?.extensions?.code === "TEMPORARILY_UNAVAILABLE") return this.#count(phase, "away");
-    if (fault || !answer.data) return this.#count(phase, "failed", fault?.message ?? "no data");
-    this.#count(phase, "answered");
+    if (fault?.extensions?.code === "TEMPORARILY_UNAVAILABLE") return this.#count("away");
+    if (fault || !answer.data) return this.#count("failed", fault?.message ?? "no data");
+    this.#count("answered");
     return answer.data;
   }
 
-  #count(phase: string, how: keyof Counts, why?: string): null {
+  /** By what goes on as it ends: that is what has made it fail. */
+  #count(how: keyof Counts, why?: string): null {
+    const { phase } = this;
     const counts = this.phases.get(phase) ?? { answered: 0, away: 0, failed: 0 };
     counts[how] += 1;
     this.phases.set(phase, counts);
@@ -174,12 +177,13 @@ interface Sample {
 /** What is looked at all the while. */
 export interface Watched {
   processes: { name: string; service: RunningService; metricsUrl: string; samples: Sample[] }[];
-  oldestSeconds: number;
+  /** The age of the oldest watermark in each phase. */
+  oldest: Map<string, number>;
   mostShort: number;
   givenUp: number;
 }
 
-export async function watch(watched: Watched): Promise<void> {
+export async function watch(watched: Watched, phase: string): Promise<void> {
   for (const { service, metricsUrl, samples } of watched.processes) {
     if (!isLive(service)) continue;
     const bytes = residentBytes(service.pid);
@@ -190,7 +194,8 @@ export async function watch(watched: Watched): Promise<void> {
       () => "",
     );
     const gauge = (name: string) => Number(new RegExp(`^${name} (\\S+)$`, "m").exec(text)?.[1] ?? 0);
-    watched.oldestSeconds = Math.max(watched.oldestSeconds, gauge("sync_oldest_watermark_seconds"));
+    const age = gauge("sync_oldest_watermark_seconds");
+    watched.oldest.set(phase, Math.max(watched.oldest.get(phase) ?? 0, age));
     watched.mostShort = Math.max(watched.mostShort, gauge("crm_companies_short"));
     watched.givenUp = Math.max(watched.givenUp, gauge("jobs_given_up"));
   }

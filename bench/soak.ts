@@ -64,24 +64,26 @@ async function killOne(world: World): Promise<void> {
 
 /** What happens, and for how many seconds the day goes on after it. */
 const DAY: { phase: string; seconds: number; happens?: (world: World) => Promise<unknown> }[] = [
-  { phase: "steady", seconds: 50 },
+  { phase: "steady", seconds: 40 },
   { phase: "CRM away", seconds: 10, happens: (world) => tell(world.crm, { kind: "outage" }) },
-  { phase: "CRM back", seconds: 20, happens: (world) => tell(world.crm, { kind: "mend" }) },
+  { phase: "CRM back", seconds: 15, happens: (world) => tell(world.crm, { kind: "mend" }) },
   { phase: "rolling restart", seconds: 15, happens: roll },
-  { phase: "kill -9 of one", seconds: 25, happens: killOne },
+  { phase: "kill -9 of one", seconds: 20, happens: killOne },
   {
     phase: "PostgreSQL killed",
     seconds: 15,
     happens: (world) => crashPostgres(world.directory, world.databaseUrl, AWAY_MS),
   },
-  { phase: "recovered", seconds: 60 },
+  { phase: "recovered", seconds: 50 },
 ];
 
 /** Requests may fail by what is killed here. */
 const KILLS: ReadonlySet<string> = new Set(["kill -9 of one", "PostgreSQL killed"]);
 
 async function liveThroughDay(world: World): Promise<void> {
-  say(`${"phase".padEnd(20)}${["seconds", "answered", "away", "failed"].map((head) => column(head)).join("")}`);
+  say(
+    `${"phase".padEnd(20)}${["seconds", "answered", "away", "failed", "oldest, s"].map((head) => column(head)).join("")}`,
+  );
   for (const { phase, seconds, happens } of DAY) {
     const began = performance.now();
     world.users.phase = phase;
@@ -90,7 +92,8 @@ async function liveThroughDay(world: World): Promise<void> {
     // What is under way belongs to this phase and is counted as it ends.
     const { answered, away, failed: ended } = countsOf(world.users, phase);
     const took = ((performance.now() - began) / 1_000).toFixed(0);
-    say(`${phase.padEnd(20)}${[took, answered, away, ended].map((figure) => column(figure)).join("")}`);
+    const oldest = world.watched.oldest.get(phase) ?? 0;
+    say(`${phase.padEnd(20)}${[took, answered, away, ended, oldest].map((figure) => column(figure)).join("")}`);
   }
 }
 
@@ -123,7 +126,7 @@ async function untilIdle(client: Client, until: number): Promise<void> {
 function report({ users, watched }: World, { equal, lost, doubled, unsettled }: Found, growth: number): boolean {
   const briefings = users.briefings.sort((a, b) => a - b);
   const [p50, p99] = [quantile(briefings, 0.5), quantile(briefings, 0.99)];
-  const { oldestSeconds } = watched;
+  const oldestSeconds = Math.max(...watched.oldest.values());
   const inRolling = countsOf(users, "rolling restart");
   const others = [...users.phases.keys()].filter((phase) => !KILLS.has(phase));
   const failures = others.reduce((sum, phase) => sum + countsOf(users, phase).failed + countsOf(users, phase).away, 0);
@@ -167,13 +170,35 @@ async function main(): Promise<void> {
   const stops: Stop[] = [() => rmSync(directory, { recursive: true, force: true })];
   try {
     const world = await prepare(directory, values.checkout, stops);
-    const watching = setInterval(() => void watch(world.watched), LOOK_MS);
+    const watching = setInterval(() => void watch(world.watched, world.users.phase), LOOK_MS);
     stops.push(() => clearInterval(watching));
     await world.users.begin();
     await liveThroughDay(world);
     await settle(world);
     world.users.isOver = true;
     clearInterval(watching);
+    await withClient(world.databaseUrl, async (c) => {
+      say(
+        JSON.stringify(
+          (
+            await c.query(
+              "SELECT state, kind, error_code, count(*), max(finished_at-started_at)::text took, max(started_at-queued_at)::text waited FROM sync_run GROUP BY 1,2,3",
+            )
+          ).rows,
+          null,
+          1,
+        ),
+      );
+      say(
+        JSON.stringify(
+          (
+            await c.query(
+              "SELECT tenant_id, count(*), max(gap)::text FROM (SELECT tenant_id, finished_at - lag(finished_at) OVER (PARTITION BY tenant_id ORDER BY finished_at) gap FROM sync_run) g GROUP BY 1 ORDER BY 3 DESC",
+            )
+          ).rows,
+        ),
+      );
+    });
     const held = report(
       world,
       await found(world.crm, world.databaseUrl, [...world.users.notes.keys()]),
@@ -211,7 +236,7 @@ async function prepare(directory: string, checkout: string, stops: Stop[]): Prom
   await balancer.start();
   stops.push(() => balancer.stop());
   const keys = makeKeys();
-  const watched: Watched = { processes: [], oldestSeconds: 0, mostShort: 0, givenUp: 0 };
+  const watched: Watched = { processes: [], oldest: new Map(), mostShort: 0, givenUp: 0 };
   const live: RunningService[] = [];
   const startNext = async (name: string, of?: string) => {
     const metricsPort = await freePort();
