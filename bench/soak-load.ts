@@ -12,7 +12,7 @@ const WRITE = `mutation ($input: WriteNoteInput!) { writeNote(input: $input) {
 const SYNC = "mutation { requestSync { __typename ... on Refusal { code } } }";
 const PROGRESS = "subscription { syncProgressed { id } }";
 
-/** How often each tenant is synced: the day's 24 hours, in which quiet lists are read, in four minutes. */
+/** Each tenant's sync comes so often, asked for by its user: the schedule itself makes no two within a minute. */
 export const INTERVAL_MS = 10_000;
 /** Of each kind another tenant is next, so often. */
 const EVERY_MS = { briefing: 250, list: 500, meeting: 1_000, note: 1_000 };
@@ -167,6 +167,7 @@ export class Users {
   }
 }
 
+/** So long after its start a process has taken what it takes once. */
 const WARM_MS = 30_000;
 
 interface Sample {
@@ -203,7 +204,7 @@ export async function watch(watched: Watched, phase: string): Promise<void> {
 
 const isLive = ({ child }: RunningService) => child.exitCode === null && child.signalCode === null;
 
-/** First and last size of each process that was warm and lived on; the largest ratio is the figure. */
+/** @returns the largest ratio of end to warm, of the processes that lived so long */
 export function growthOf({ processes }: Watched): number {
   say(`\n${"resident".padEnd(20)}${["start", "warm", "middle", "end"].map((head) => column(head)).join("")}`);
   const ratios = processes.flatMap(({ name, samples }) => {

@@ -13,6 +13,7 @@ import {
   type CrmEnvironment,
   makeKeys,
   type RunningService,
+  type ServiceOptions,
   type Started,
   startServer,
   startService,
@@ -28,6 +29,7 @@ const FRESHNESS_SECONDS = (8 * INTERVAL_MS) / 1_000;
 /** How much larger a process may be at its end than when it was warm. */
 const FLAT = 1.2;
 const LOOK_MS = 2_000;
+/** How long PostgreSQL is away before it is started again. */
 const AWAY_MS = 3_000;
 /** A note in hand when its process was killed is looked up for some minutes. */
 const SETTLE_MS = 240_000;
@@ -89,7 +91,6 @@ async function liveThroughDay(world: World): Promise<void> {
     world.users.phase = phase;
     await happens?.(world);
     await sleep(seconds * 1_000);
-    // What is under way belongs to this phase and is counted as it ends.
     const { answered, away, failed: ended } = countsOf(world.users, phase);
     const took = ((performance.now() - began) / 1_000).toFixed(0);
     const oldest = world.watched.oldest.get(phase) ?? 0;
@@ -123,35 +124,34 @@ async function untilIdle(client: Client, until: number): Promise<void> {
   }
 }
 
+type Line = [what: string, is: string, wanted: string, held: boolean];
+
+/** @returns whether every objective was held */
 function report({ users, watched }: World, { equal, lost, doubled, unsettled }: Found, growth: number): boolean {
   const briefings = users.briefings.sort((a, b) => a - b);
   const [p50, p99] = [quantile(briefings, 0.5), quantile(briefings, 0.99)];
   const oldestSeconds = Math.max(...watched.oldest.values());
-  const inRolling = countsOf(users, "rolling restart");
-  const others = [...users.phases.keys()].filter((phase) => !KILLS.has(phase));
-  const failures = others.reduce((sum, phase) => sum + countsOf(users, phase).failed + countsOf(users, phase).away, 0);
-  const lines: [what: string, is: string, wanted: string, held: boolean][] = [
-    [
-      "failed requests in the rolling restart",
-      whole(inRolling.failed + inRolling.away),
-      "0",
-      inRolling.failed + inRolling.away === 0,
-    ],
-    ["failed requests where nothing was killed", whole(failures), "0", failures === 0],
-    [
-      "briefings, p99 (p50)",
-      `${p99.toFixed(0)} (${p50.toFixed(0)}) ms`,
-      `${BRIEFING_P99_MS} ms`,
-      p99 <= BRIEFING_P99_MS,
-    ],
-    ["oldest watermark", `${oldestSeconds.toFixed(0)} s`, `${FRESHNESS_SECONDS} s`, oldestSeconds <= FRESHNESS_SECONDS],
-    [`notes lost, of ${whole(users.notes.size)}`, whole(lost), "0", lost === 0],
-    ["notes doubled", whole(doubled), "0", doubled === 0],
-    ["notes not settled", whole(unsettled), "0", unsettled === 0],
-    ["copies equal to their CRM's", `${equal} of ${COMPANIES}`, `${COMPANIES}`, equal === COMPANIES],
-    ["companies short of tokens", whole(watched.mostShort), "0", watched.mostShort === 0],
-    ["jobs given up", whole(watched.givenUp), "0", watched.givenUp === 0],
-    ["memory at the end : when warm", growth.toFixed(2), FLAT.toFixed(2), growth < FLAT],
+  const failuresIn = (phase: string) => countsOf(users, phase).failed + countsOf(users, phase).away;
+  const alive = [...users.phases.keys()].filter((phase) => !KILLS.has(phase));
+  const none = (what: string, count: number): Line => [what, whole(count), "0", count === 0];
+  const within = (what: string, value: number, most: number, unit: string, digits = 0): Line => {
+    return [what, `${value.toFixed(digits)}${unit}`, `${most}${unit}`, value <= most];
+  };
+  const lines: Line[] = [
+    none("failed requests in the rolling restart", failuresIn("rolling restart")),
+    none(
+      "failed requests where nothing was killed",
+      alive.reduce((sum, phase) => sum + failuresIn(phase), 0),
+    ),
+    within(`briefings, p99 (p50: ${p50.toFixed(0)} ms)`, p99, BRIEFING_P99_MS, " ms"),
+    within("oldest watermark", oldestSeconds, FRESHNESS_SECONDS, " s"),
+    none(`notes lost, of ${whole(users.notes.size)}`, lost),
+    none("notes doubled", doubled),
+    none("notes not settled", unsettled),
+    none(`copies that differ from their CRM, of ${COMPANIES}`, COMPANIES - equal),
+    none("companies short of tokens", watched.mostShort),
+    none("jobs given up", watched.givenUp),
+    within("memory at the end : when warm", growth, FLAT, "", 2),
   ];
   say();
   for (const [what, is, wanted, held] of lines) {
@@ -162,6 +162,7 @@ function report({ users, watched }: World, { equal, lost, doubled, unsettled }: 
   return lines.every(([, , , held]) => held);
 }
 
+/** Another checkout's built service is the version from which this one is deployed. */
 const OPTIONS = { checkout: { type: "string", default: "." } } as const;
 
 async function main(): Promise<void> {
@@ -177,34 +178,8 @@ async function main(): Promise<void> {
     await settle(world);
     world.users.isOver = true;
     clearInterval(watching);
-    await withClient(world.databaseUrl, async (c) => {
-      say(
-        JSON.stringify(
-          (
-            await c.query(
-              "SELECT state, kind, error_code, count(*), max(finished_at-started_at)::text took, max(started_at-queued_at)::text waited FROM sync_run GROUP BY 1,2,3",
-            )
-          ).rows,
-          null,
-          1,
-        ),
-      );
-      say(
-        JSON.stringify(
-          (
-            await c.query(
-              "SELECT tenant_id, count(*), max(gap)::text FROM (SELECT tenant_id, finished_at - lag(finished_at) OVER (PARTITION BY tenant_id ORDER BY finished_at) gap FROM sync_run) g GROUP BY 1 ORDER BY 3 DESC",
-            )
-          ).rows,
-        ),
-      );
-    });
-    const held = report(
-      world,
-      await found(world.crm, world.databaseUrl, [...world.users.notes.keys()]),
-      growthOf(world.watched),
-    );
-    if (!held) process.exitCode = 1;
+    const left = await found(world.crm, world.databaseUrl, [...world.users.notes.keys()]);
+    if (!report(world, left, growthOf(world.watched))) process.exitCode = 1;
   } finally {
     for (const stop of stops.reverse()) await stop();
   }
@@ -218,6 +193,21 @@ function tenantsOf(jwtSecret: string, people: readonly string[]): Promise<Tenant
     return { token: await token.setSubject(`${tenant}-user`).setExpirationTime("1h").sign(key), email };
   });
   return Promise.all(signed);
+}
+
+async function startWatched(name: string, options: ServiceOptions, { processes }: Watched): Promise<RunningService> {
+  const port = String(await freePort());
+  const service = await startService({ ...options, settings: { METRICS_PORT: port, SYNC_INTERVAL_SECONDS: "60" } });
+  processes.push({ name, service, samples: [], metricsUrl: `http://127.0.0.1:${port}/metrics` });
+  return service;
+}
+
+async function connectCompanies(crm: Started, service: RunningService, databaseUrl: string): Promise<void> {
+  for (const [company, tenant] of names(PREFIX, COMPANIES).entries()) {
+    await tell(crm, { kind: "consent", company });
+    await connectTenants(service, [tenant]);
+  }
+  await withClient(databaseUrl, (client) => waitForRuns(client, PREFIX, ({ ended }) => ended >= COMPANIES));
 }
 
 /** The CRM, PostgreSQL, the balancer and two processes of the version before; each tenant is connected and read. */
@@ -239,23 +229,15 @@ async function prepare(directory: string, checkout: string, stops: Stop[]): Prom
   const watched: Watched = { processes: [], oldest: new Map(), mostShort: 0, givenUp: 0 };
   const live: RunningService[] = [];
   const startNext = async (name: string, of?: string) => {
-    const metricsPort = await freePort();
-    const settings = { METRICS_PORT: `${metricsPort}`, SYNC_INTERVAL_SECONDS: "60" };
-    const service = await startService({ crm, databaseUrl, keys, settings, checkout: of });
-    watched.processes.push({ name, service, samples: [], metricsUrl: `http://127.0.0.1:${metricsPort}/metrics` });
+    const service = await startWatched(name, { crm, databaseUrl, keys, checkout: of }, watched);
     stops.push(() => service.stop());
     balancer.add(service);
     live.push(service);
     return service;
   };
-  const service = await startNext("A", checkout);
-  await startNext("B", checkout);
+  await startNext("A", checkout);
+  await connectCompanies(simulated, await startNext("B", checkout), databaseUrl);
   const people = await tell<string[]>(simulated, { kind: "people" });
-  for (const [company, tenant] of names(PREFIX, COMPANIES).entries()) {
-    await tell(simulated, { kind: "consent", company });
-    await connectTenants(service, [tenant]);
-  }
-  await withClient(databaseUrl, (client) => waitForRuns(client, PREFIX, ({ ended }) => ended >= COMPANIES));
   const users = new Users(balancer.url, await tenantsOf(keys.jwtSecret, people));
   return { crm: simulated, databaseUrl, directory, balancer, users, watched, live, startNext };
 }
