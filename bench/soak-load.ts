@@ -194,6 +194,7 @@ export async function watch(watched: Watched, phase: string): Promise<void> {
       (answer) => answer.text(),
       () => "",
     );
+    if (text === "") continue;
     const gauge = (name: string) => Number(new RegExp(`^${name} (\\S+)$`, "m").exec(text)?.[1] ?? 0);
     const age = gauge("sync_oldest_watermark_seconds");
     watched.oldest.set(phase, Math.max(watched.oldest.get(phase) ?? 0, age));

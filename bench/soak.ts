@@ -130,7 +130,7 @@ type Line = [what: string, is: string, wanted: string, held: boolean];
 function report({ users, watched }: World, { equal, lost, doubled, unsettled }: Found, growth: number): boolean {
   const briefings = users.briefings.sort((a, b) => a - b);
   const [p50, p99] = [quantile(briefings, 0.5), quantile(briefings, 0.99)];
-  const oldestSeconds = Math.max(...watched.oldest.values());
+  const oldestSeconds = watched.oldest.size > 0 ? Math.max(...watched.oldest.values()) : Number.POSITIVE_INFINITY;
   const failuresIn = (phase: string) => countsOf(users, phase).failed + countsOf(users, phase).away;
   const alive = [...users.phases.keys()].filter((phase) => !KILLS.has(phase));
   const none = (what: string, count: number): Line => [what, whole(count), "0", count === 0];
