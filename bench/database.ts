@@ -1,5 +1,15 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, readFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../src/database/embedded/embedded-postgres";
+import { findBinaries, isAlive, unprivileged } from "../src/database/embedded/programs";
 import { withClient } from "./tenants";
+
+const LOOK_MS = 100;
+/** PostgreSQL does not start while sessions of a killed one live, and then reads its log. */
+const START_TRIES = 300;
 
 /** A server that keeps a million records in its memory, as one for so many would: PostgreSQL's default is 128 MB. */
 export async function startRoomyPostgres(directory: string): Promise<EmbeddedPostgres> {
@@ -64,4 +74,34 @@ export function dataDirectoriesOf(nodes: readonly string[]): Promise<string[]> {
       }),
     ),
   );
+}
+
+const processOf = (directory: string) => {
+  const file = join(directory, "data", "postmaster.pid");
+  return existsSync(file) ? Number(readFileSync(file, "utf8").split("\n")[0]) : 0;
+};
+
+/** Kills the embedded server of the directory as a crash would, and starts it again at the same address. */
+export async function crashPostgres(directory: string, databaseUrl: string, awayMs: number): Promise<void> {
+  process.kill(processOf(directory), "SIGKILL");
+  await sleep(awayMs);
+  const data = resolve(directory, "data");
+  const settings = ["listen_addresses=127.0.0.1", "unix_socket_directories=", "max_connections=200"];
+  const args = ["-D", data, "-p", new URL(databaseUrl).port, ...settings.flatMap((setting) => ["-c", setting])];
+  const { command, args: all, uid, gid } = unprivileged(findBinaries().postgres, args, data, true);
+  let ended: Promise<unknown> | null = null;
+  for (let tries = 0; tries < START_TRIES; tries += 1) {
+    ended ??= once(spawn(command, all, { uid, gid, detached: true, stdio: "ignore" }), "exit");
+    if (await withClient(databaseUrl, async () => true).catch(() => false)) return;
+    const hasEnded = await Promise.race([sleep(LOOK_MS), ended.then(() => "ended")]);
+    if (hasEnded) ended = null;
+  }
+  throw new Error("PostgreSQL did not start again");
+}
+
+/** Ends a server that `crashPostgres` has started. */
+export async function endServer(directory: string): Promise<void> {
+  const pid = processOf(directory);
+  if (pid > 0 && isAlive(pid)) process.kill(pid, "SIGINT");
+  for (let tries = 0; tries < START_TRIES && pid > 0 && isAlive(pid); tries += 1) await sleep(LOOK_MS);
 }

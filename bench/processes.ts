@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import type { Stall } from "./heap-probe";
 
 const DIST = join(__dirname, "..");
@@ -67,11 +67,15 @@ export interface ServiceOptions {
   keys?: Keys;
   /** Node's own. */
   flags?: readonly string[];
+  /** Another checkout of the service, built; this one without it. */
+  checkout?: string;
+  /** More of the service's settings. */
+  settings?: Record<string, string>;
 }
 
 /** The service in a process of its own: API and worker, or one of them. */
 export async function startService(options: ServiceOptions): Promise<RunningService> {
-  const { crm, databaseUrl, roles = "api,worker", keys = makeKeys(), flags = [] } = options;
+  const { crm, databaseUrl, roles = "api,worker", keys = makeKeys(), flags = [], checkout, settings } = options;
   const environment = {
     ...crm,
     PORT: "0",
@@ -80,9 +84,11 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     AUTH_JWT_SECRET: keys.jwtSecret,
     ENCRYPTION_KEYS: keys.encryptionKeys,
     LOG_LEVEL: "info",
+    ...settings,
   };
+  const dist = checkout === undefined ? DIST : resolve(checkout, "dist");
   const probe = ["--expose-gc", "--require", join(DIST, "bench/heap-probe.js")];
-  const args = [...SERVICE_FLAGS, ...flags, ...probe, join(DIST, "src/main.js")];
+  const args = [...SERVICE_FLAGS, ...flags, ...probe, join(dist, "src/main.js")];
   const service = await start(args, environment, '"the service is up"');
   const { address } = JSON.parse(service.line) as { address: string | null };
   const probed = async <T>(what: "live heap" | "longest stall"): Promise<T> => {
@@ -152,6 +158,10 @@ async function stop(child: ChildProcess): Promise<void> {
   await ended;
   clearTimeout(force);
 }
+
+/** From /proc, so on Linux only. */
+export const residentBytes = (pid: number) =>
+  Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) * 1024;
 
 export interface ProcessUse {
   /** The most resident memory that the process ever had. */

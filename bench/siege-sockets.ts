@@ -1,6 +1,6 @@
 import { fork } from "node:child_process";
 import { once } from "node:events";
-import { readFileSync, rmSync } from "node:fs";
+import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createClient } from "graphql-ws";
@@ -11,7 +11,7 @@ import { NO_CRM } from "./api-filled";
 import { load, quantile } from "./api-load";
 import { createDatabase } from "./database";
 import { megabytes, say, whole } from "./print";
-import { type RunningService, startService } from "./processes";
+import { type RunningService, residentBytes, startService } from "./processes";
 import type { Attack } from "./siege-sockets-client";
 
 const SOCKETS = 2_000;
@@ -28,9 +28,6 @@ const WARM_UP_OF_USER = 40;
 const WARM_UP_PAUSE_MS = 300;
 const WARM_UP_SECONDS = 5;
 const QUERY = "subscription { connectionStatusChanged { state } }";
-
-const residentBytes = (pid: number) =>
-  Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) * 1024;
 
 function tokensFor(service: RunningService, names: readonly string[]): Promise<string[]> {
   const secret = new TextEncoder().encode(service.jwtSecret);
