@@ -6,7 +6,16 @@ import { enqueueRun } from "../../src/sync/schedule-rows";
 import type { ActorClaims } from "../support/actors";
 import { copiedIds, visibleIds } from "../support/copy";
 import { dumpState, rowsOfCopy } from "../support/dump";
-import { connect, dataOf, noJobIsDue, type Refusal, recordMeeting, syncEnds, until } from "../support/stories";
+import {
+  connect,
+  dataOf,
+  listRuns,
+  noJobIsDue,
+  type Refusal,
+  recordMeeting,
+  syncEnds,
+  until,
+} from "../support/stories";
 import { useService } from "../support/world";
 
 // Seen red with: the credential left in place; the copy not retired; the runs not cancelled; no purge enqueued; a purge
@@ -157,9 +166,8 @@ test("a run in hand is cancelled with its steps, and what it was waiting for is 
   simulator.log.clear();
   await connect(service, simulator, as);
   const copyId = await copyOf(as);
-  await until("deals are asked for", async () => simulator.log.of("GET", "/api/v2/deals").length > 0);
-  // They are asked for while the last persons are being stored.
-  await until("persons are stored", async () => "person" in (await rowsOfCopy(database, copyId)));
+  await listRuns(database, as.tenant, "DEALS");
+  expect(await rowsOfCopy(database, copyId)).toMatchObject({ person: expect.any(Number) });
   await disconnect(as);
   expect(await runStates(as)).toEqual(["CANCELLED"]);
   const open = await database.query(

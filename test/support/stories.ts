@@ -150,3 +150,10 @@ export async function addRunJobs(database: Pick<TestDatabase, "query">): Promise
   );
   for (const run of queued) await database.query("SELECT graphile_worker.add_job('sync_run', $1)", [run]);
 }
+
+/** A list's first page is asked for while the list before is still being stored; this waits until it is the list's turn. */
+export async function listRuns(database: Pick<TestDatabase, "query">, tenant: string, resource: string): Promise<void> {
+  const sql = `SELECT 1 FROM sync_step WHERE resource = $2 AND state = 'RUNNING'
+    AND tenant_id = (SELECT id FROM tenant WHERE external_id = $1)`;
+  await until(`the list ${resource} is read`, async () => (await database.query(sql, [tenant, resource])).length === 1);
+}
