@@ -6,7 +6,7 @@ import type { CopyScope } from "../database/database";
 import { SyncedCopyRow } from "../entities/connection";
 import type { MatchedEntity } from "../entities/meeting";
 import { AbsentRecordRow, MissedRecordRow } from "../entities/sync-list";
-import { DAY_MS, HOUR_MS } from "../platform/clock";
+import { HOUR_MS } from "../platform/clock";
 import { commitPiece, copyOf, count, type HeldCopy, inRun, judged, type RunContext } from "./commit";
 import { isListFailure } from "./failures";
 import { LISTS, type ListResource, storable } from "./lists";
@@ -140,8 +140,13 @@ const PROBED = [
 ] as const satisfies { entity: MatchedEntity; resource: keyof typeof LISTS }[];
 type Probed = (typeof PROBED)[number];
 
-/** Of a day: a tenant with more than 10,000 matched records is looked through in several. 1,000 tokens. */
-const REQUESTS_A_DAY = 100;
+/** Of a round: a tenant with more than 10,000 matched records is looked through in several. 1,000 tokens. */
+const REQUESTS_A_ROUND = 100;
+/**
+ * From one round to the next. What vanishes just after it was looked at is to be gone within a day, and the round's run may
+ * come an hour after it is due, and the second look ten minutes after that.
+ */
+const ROUND_MS = 22 * HOUR_MS;
 /** A round of which a part could not be read is made again after this. */
 const RETRY_MS = 4 * HOUR_MS;
 /** An answer by ids is one page, or a few where records are large. */
@@ -316,12 +321,12 @@ async function probeDay(context: RunContext): Promise<void> {
   const copy = copyOf(context);
   const where = { tenantId: copy.tenantId, id: copy.copyId };
   const { probedAt, probeCursor } = await copy.typed((orm) => orm.findOneByOrFail(SyncedCopyRow, where));
-  const waitedMs = probedAt ? clock().getTime() - probedAt.getTime() : DAY_MS;
-  if (waitedMs >= 0 && waitedMs < DAY_MS) return;
+  const waitedMs = probedAt ? clock().getTime() - probedAt.getTime() : ROUND_MS;
+  if (waitedMs >= 0 && waitedMs < ROUND_MS) return;
   // A statement of its own, as in the rule of one: it must not wait within a transaction that shares the copy's row.
   const save = (change: Partial<SyncedCopyRow>) => copy.typed((orm) => orm.update(SyncedCopyRow, where, change));
   let [cursor, hasFailed] = [probeCursor, false];
-  for (let requests = 0; requests < REQUESTS_A_DAY; requests += 1) {
+  for (let requests = 0; requests < REQUESTS_A_ROUND; requests += 1) {
     if (mustPause()) return;
     const next = await nextMatched(copy, cursor);
     cursor = next?.cursor ?? null;
@@ -333,7 +338,7 @@ async function probeDay(context: RunContext): Promise<void> {
     }
     await save({ probeCursor: cursor });
   }
-  const doneAt = new Date(clock().getTime() - (hasFailed ? DAY_MS - RETRY_MS : 0));
+  const doneAt = new Date(clock().getTime() - (hasFailed ? ROUND_MS - RETRY_MS : 0));
   await save({ probedAt: doneAt, probeCursor: cursor });
 }
 
