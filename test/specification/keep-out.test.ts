@@ -152,6 +152,20 @@ test("nor by a record that could not be read", async () => {
   expect(await tablesThatShow("acme")).toEqual([]);
 });
 
+test("nor as a user of the CRM: what the user did keeps the id, and nobody the name", async () => {
+  const { control, company } = simulator;
+  const authorizing = company.stories.singleDeal.ownerId;
+  const user = [...company.users.keys()].find((id) => id !== authorizing) ?? 0;
+  control.change("user", user, { name: NAME, email: ADDRESS });
+  control.change("deal", ids.deal, { owner_id: user });
+  await readEverything();
+  expect(await rowsOf("crm_user", `crm_id = ${user}`)).toEqual([
+    expect.objectContaining({ name: "[erased]", email: "[erased]", address: null, active: true }),
+  ]);
+  expect(await rowsOf("deal", `crm_id = ${ids.deal} AND owner_id = ${user}`)).toHaveLength(1);
+  expect(await tablesThatShow("acme")).toEqual([]);
+});
+
 test("nor by its meeting, recorded again or anew: it is recorded without the person, and nothing is matched by the address", async () => {
   for (const address of [ADDRESS, "Ottilie.Ringelnatz+CRM@Quellwerk.example", `${NAME} <${SECOND}>`]) {
     const { attendees } = await record("kept-1", `${TITLE}, ${address}`, address);
