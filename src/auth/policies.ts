@@ -1,7 +1,7 @@
 import type { Database, TenantScope } from "../database/database";
 import { forgetOld } from "../database/jobs";
 import { type ListOrder, type Page, type PageRequest, readPage } from "../database/keyset";
-import { type AuditAction, AuditEventRow } from "../entities/tenant";
+import { AUDIT_ACTIONS, type AuditAction, AuditEventRow } from "../entities/tenant";
 import { type Clock, MINUTE_MS } from "../platform/clock";
 import { type Refused, refused } from "../platform/errors";
 import type { Logger } from "../platform/logger";
@@ -141,8 +141,9 @@ export const NEWEST_EVENT: ListOrder = {
   ],
 };
 
+/** The newest first; while an upgrade lasts, without actions that only the later version knows. */
 export function readAuditEvents(scope: TenantScope, page: PageRequest): Promise<Page<AuditEventRow>> {
-  return readPage(scope, AuditEventRow, { where: [], parameters: [] }, page);
+  return readPage(scope, AuditEventRow, { where: ["t.action = ANY ($2)"], parameters: [AUDIT_ACTIONS] }, page);
 }
 
 /** Deletes events that are older than they are kept. */
