@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import Fastify, { type FastifyInstance } from "fastify";
+import type { Gauge } from "prom-client";
 import { readBudgetTotals } from "../connections/budget";
 import type { UninstallOutcome, Uninstalls } from "../connections/uninstalls";
 import type { Database } from "../database/database";
@@ -117,7 +118,7 @@ export async function addUninstalls(fastify: FastifyInstance, { path, uninstalls
 
 /**
  * Prometheus metrics at `/metrics`, on a port of their own so that they are never served with the API.
- * Gauges of what is stored are set when metrics are asked for; where reading fails, they keep what they last were.
+ * Gauges of what is stored are set when metrics are asked for; where reading fails, they are absent.
  * @returns ends it
  */
 export async function startMetricsServer(
@@ -137,21 +138,21 @@ export async function startMetricsServer(
   return () => fastify.close();
 }
 
-async function setStored(metrics: Metrics, database: Database): Promise<void> {
+async function setStored({ stored }: Metrics, database: Database): Promise<void> {
   const queue = await readQueueState(database).catch(() => null);
-  if (queue) {
-    metrics.jobsWaiting.set(queue.waiting);
-    metrics.jobsOldestSeconds.set(queue.oldestSeconds);
-    metrics.jobsGivenUp.set(queue.givenUp);
-  }
+  tell(stored.jobsWaiting, queue?.waiting);
+  tell(stored.jobsOldestSeconds, queue?.oldestSeconds);
+  tell(stored.jobsGivenUp, queue?.givenUp);
   const budgets = await readBudgetTotals(database).catch(() => null);
-  if (budgets) {
-    metrics.crmCompaniesShort.set(budgets.short);
-    metrics.crmTokensLimit.set(budgets.limit);
-    metrics.crmTokensRemaining.set(budgets.remaining);
-  }
-  const age = await oldestWatermarkSeconds(database).catch(() => null);
-  if (age !== null) metrics.oldestWatermarkSeconds.set(age);
-  const unsettled = await countUnsettled(database).catch(() => null);
-  if (unsettled !== null) metrics.writesUnsettled.set(unsettled);
+  tell(stored.crmCompaniesShort, budgets?.short);
+  tell(stored.crmTokensLimit, budgets?.limit);
+  tell(stored.crmTokensRemaining, budgets?.remaining);
+  // 0: no list of a working connection was ever read.
+  tell(stored.oldestWatermarkSeconds, (await oldestWatermarkSeconds(database).catch(() => 0)) || null);
+  tell(stored.writesUnsettled, await countUnsettled(database).catch(() => null));
+}
+
+function tell(gauge: Gauge, value: number | null | undefined): void {
+  if (typeof value === "number") gauge.set(value);
+  else gauge.remove();
 }
