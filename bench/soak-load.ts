@@ -42,8 +42,8 @@ interface Answer {
 /** The users of all tenants: what they ask for, and what became of it. */
 export class Users {
   readonly phases = new Map<string, Counts>();
-  /** Milliseconds of each that was answered. */
-  readonly briefings: number[] = [];
+  /** Milliseconds of each that was answered, by the phase in which it was asked for. */
+  readonly briefings = new Map<string, number[]>();
   /** Notes by their mark, and whether their writer saw them written. */
   readonly notes = new Map<string, boolean>();
   readonly failures = new Map<string, number>();
@@ -54,6 +54,7 @@ export class Users {
   isOver = false;
   readonly #meetings = new Map<number, string>();
   readonly #timers: NodeJS.Timeout[] = [];
+  #syncs?: NodeJS.Timeout;
   #sockets: (() => void)[] = [];
   #number = 0;
 
@@ -70,28 +71,35 @@ export class Users {
     this.#sockets = this.tenants.map(({ token }) => this.#subscribe(token));
     const often = (everyMs: number, act: (tenant: number) => Promise<unknown>) => {
       let turn = 0;
-      this.#timers.push(setInterval(() => void act(turn++ % this.tenants.length), everyMs));
+      return setInterval(() => void act(turn++ % this.tenants.length), everyMs);
     };
-    often(EVERY_MS.briefing, (tenant) => this.#brief(tenant));
-    often(EVERY_MS.list, (tenant) => this.#ask(tenant, DEAL_LIST));
-    often(EVERY_MS.meeting, (tenant) => this.#meet(tenant));
-    often(EVERY_MS.note, (tenant) => this.#note(tenant));
-    often(INTERVAL_MS / this.tenants.length, (tenant) => this.askSync(tenant));
+    this.#timers.push(
+      often(EVERY_MS.briefing, (tenant) => this.#brief(tenant)),
+      often(EVERY_MS.list, (tenant) => this.#ask(tenant, DEAL_LIST)),
+      often(EVERY_MS.meeting, (tenant) => this.#meet(tenant)),
+      often(EVERY_MS.note, (tenant) => this.#note(tenant)),
+    );
+    this.#syncs = often(INTERVAL_MS / this.tenants.length, (tenant) => this.askSync(tenant));
   }
 
-  /** Nothing new is begun; who waits for a note goes on. */
+  /** Nothing new is begun but syncs, without which the copies would grow older; who waits for a note goes on. */
   rest(): void {
     for (const timer of this.#timers) clearInterval(timer);
     for (const end of this.#sockets) end();
   }
 
+  endSyncs = () => clearInterval(this.#syncs);
   askSync = (tenant: number) => this.#ask(tenant, SYNC);
   told = () => [...this.failures].map(([why, times]) => `${times} x ${why}`).join("; ");
 
   async #brief(tenant: number): Promise<void> {
+    const { phase } = this;
     const began = performance.now();
     const answer = await this.#ask(tenant, BRIEFING, { id: this.#meetings.get(tenant) });
-    if (answer) this.briefings.push(performance.now() - began);
+    if (!answer) return;
+    const took = this.briefings.get(phase) ?? [];
+    this.briefings.set(phase, took);
+    took.push(performance.now() - began);
   }
 
   async #meet(tenant: number): Promise<void> {
@@ -195,11 +203,12 @@ export async function watch(watched: Watched, phase: string): Promise<void> {
       () => "",
     );
     if (text === "") continue;
-    const gauge = (name: string) => Number(new RegExp(`^${name} (\\S+)$`, "m").exec(text)?.[1] ?? 0);
+    // Absent where it is not known: without PostgreSQL.
+    const gauge = (name: string) => Number(new RegExp(`^${name} (\\S+)$`, "m").exec(text)?.[1] ?? Number.NaN);
     const age = gauge("sync_oldest_watermark_seconds");
-    watched.oldest.set(phase, Math.max(watched.oldest.get(phase) ?? 0, age));
-    watched.mostShort = Math.max(watched.mostShort, gauge("crm_companies_short"));
-    watched.givenUp = Math.max(watched.givenUp, gauge("jobs_given_up"));
+    if (age > (watched.oldest.get(phase) ?? 0)) watched.oldest.set(phase, age);
+    watched.mostShort = Math.max(watched.mostShort, gauge("crm_companies_short") || 0);
+    watched.givenUp = Math.max(watched.givenUp, gauge("jobs_given_up") || 0);
   }
 }
 

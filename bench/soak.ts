@@ -83,19 +83,25 @@ const DAY: { phase: string; seconds: number; happens?: (world: World) => Promise
 const KILLS: ReadonlySet<string> = new Set(["kill -9 of one", "PostgreSQL killed"]);
 
 async function liveThroughDay(world: World): Promise<void> {
-  say(
-    `${"phase".padEnd(20)}${["seconds", "answered", "away", "failed", "oldest, s"].map((head) => column(head)).join("")}`,
-  );
+  say(`${"phase".padEnd(20)}${HEADS.map((head) => column(head)).join("")}`);
   for (const { phase, seconds, happens } of DAY) {
     const began = performance.now();
     world.users.phase = phase;
     await happens?.(world);
     await sleep(seconds * 1_000);
-    const { answered, away, failed: ended } = countsOf(world.users, phase);
-    const took = ((performance.now() - began) / 1_000).toFixed(0);
-    const oldest = world.watched.oldest.get(phase) ?? 0;
-    say(`${phase.padEnd(20)}${[took, answered, away, ended, oldest].map((figure) => column(figure)).join("")}`);
+    sayPhase(world, phase, began);
   }
+}
+
+const HEADS = ["seconds", "answered", "away", "failed", "p99, ms", "oldest, s"];
+
+function sayPhase({ users, watched }: World, phase: string, began: number): void {
+  const { answered, away, failed: ended } = countsOf(users, phase);
+  const took = ((performance.now() - began) / 1_000).toFixed(0);
+  const briefings = users.briefings.get(phase)?.toSorted((a, b) => a - b) ?? [];
+  const p99 = briefings.length > 0 ? quantile(briefings, 0.99).toFixed(0) : "-";
+  const figures = [took, answered, away, ended, p99, watched.oldest.get(phase)?.toFixed(0) ?? "-"];
+  say(`${phase.padEnd(20)}${figures.map((figure) => column(figure)).join("")}`);
 }
 
 const countsOf = ({ phases }: Users, phase: string): Counts => phases.get(phase) ?? { answered: 0, away: 0, failed: 0 };
@@ -103,16 +109,19 @@ const countsOf = ({ phases }: Users, phase: string): Counts => phases.get(phase)
 /** Waits for the outcome of each note, then for a sync of each tenant that began after that. */
 async function settle(world: World): Promise<void> {
   const { users, databaseUrl } = world;
+  const began = performance.now();
   users.phase = "settling";
   users.rest();
   await tell(world.crm, { kind: "rest" });
-  const until = performance.now() + SETTLE_MS;
+  const until = began + SETTLE_MS;
   while ([...users.notes.values()].includes(false) && performance.now() < until) await sleep(LOOK_MS);
+  users.endSyncs();
   await withClient(databaseUrl, async (client) => {
     await untilIdle(client, until + SETTLE_MS);
     for (let tenant = 0; tenant < COMPANIES; tenant += 1) await users.askSync(tenant);
     await untilIdle(client, until + SETTLE_MS);
   });
+  sayPhase(world, users.phase, began);
 }
 
 async function untilIdle(client: Client, until: number): Promise<void> {
@@ -128,7 +137,7 @@ type Line = [what: string, is: string, wanted: string, held: boolean];
 
 /** @returns whether every objective was held */
 function report({ users, watched }: World, { equal, lost, doubled, unsettled }: Found, growth: number): boolean {
-  const briefings = users.briefings.sort((a, b) => a - b);
+  const briefings = [...users.briefings.values()].flat().sort((a, b) => a - b);
   const [p50, p99] = [quantile(briefings, 0.5), quantile(briefings, 0.99)];
   const oldestSeconds = watched.oldest.size > 0 ? Math.max(...watched.oldest.values()) : Number.POSITIVE_INFINITY;
   const failuresIn = (phase: string) => countsOf(users, phase).failed + countsOf(users, phase).away;
