@@ -5,6 +5,7 @@ import { readBudgetTotals } from "../connections/budget";
 import type { UninstallOutcome, Uninstalls } from "../connections/uninstalls";
 import type { Database } from "../database/database";
 import { readQueueState } from "../database/jobs";
+import { SYNC_KINDS, SYNC_RESOURCES } from "../entities/sync-run";
 import { codeOf, messageOf, ServiceError } from "../platform/errors";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
@@ -129,6 +130,7 @@ export async function startMetricsServer(
 ): Promise<() => Promise<void>> {
   const fastify = Fastify({ logger: false, forceCloseConnections: true });
   const { registry } = metrics;
+  beginSeries(metrics);
   fastify.get("/metrics", async (_request, reply) => {
     await setStored(metrics, database);
     reply.header("content-type", registry.contentType);
@@ -136,6 +138,21 @@ export async function startMetricsServer(
   });
   await listen(fastify, host, port, "METRICS_PORT");
   return () => fastify.close();
+}
+
+/** What alerts count begins at 0: a series that came with its first event would have had no increase by it. */
+export function beginSeries(metrics: Metrics): void {
+  const { operations, syncRuns, syncRecords, tokenRenewals, crmWrites } = metrics;
+  for (const kind of ["query", "briefing", "mutation", "none"])
+    operations.zero({ kind, outcome: "INTERNAL_SERVER_ERROR" });
+  for (const kind of SYNC_KINDS) syncRuns.inc({ kind, outcome: "INTERNAL" }, 0);
+  for (const resource of SYNC_RESOURCES) syncRecords.inc({ resource, outcome: "rejected" }, 0);
+  for (const outcome of ["INVALID_GRANT", "MISCONFIGURED", "OUTAGE", "UNKNOWN"]) tokenRenewals.inc({ outcome }, 0);
+  for (const kind of ["note", "field"]) {
+    for (const state of ["FAILED", "UNKNOWN"]) crmWrites.inc({ kind, state }, 0);
+  }
+  metrics.uninstallCallbacks.inc({ outcome: "REFUSED" }, 0);
+  metrics.connectionsEnded.inc({ reason: "crowded" }, 0);
 }
 
 async function setStored({ stored }: Metrics, database: Database): Promise<void> {
