@@ -14,9 +14,9 @@ import { countUnsettled } from "../writeback/look-ups";
 import { LISTEN_BACKLOG } from "./bounds";
 
 /** How long answers ask clients to take a new connection elsewhere, before the listening ends. */
-const LEAVE_MS = 1_000;
+export const LEAVE_MS = 1_000;
 /** A request still at work after this long is cut off: a mutation's calls to the CRM have their own 30 seconds. */
-const FINISH_MS = 60_000;
+export const FINISH_MS = 60_000;
 
 export class ServerStartError extends ServiceError {
   readonly code = "SERVER_START_FAILED";

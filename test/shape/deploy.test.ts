@@ -4,9 +4,9 @@ import { parse, parseAllDocuments } from "yaml";
 import { COMMANDS } from "../../src/operator/commands";
 import { VARIABLES } from "../../src/platform/config";
 import { createMetrics } from "../../src/platform/metrics";
-import { beginSeries } from "../../src/server/serving";
+import { beginSeries, FINISH_MS, LEAVE_MS } from "../../src/server/serving";
 
-// Seen red with: a series that comes with its first event; a metric, a probe, a variable that do not exist; a job that may write to its file system; an alert left out.
+// Seen red with: a pod that refuses at once what is still sent to it; a series that comes with its first event; a metric, a probe, a variable that do not exist; a job that may write to its file system; an alert left out.
 
 const read = (file: string) => readFileSync(file, "utf8");
 
@@ -23,6 +23,7 @@ interface Pod {
     command?: string[];
     env?: { name: string; value: string }[];
     ports?: { name: string; containerPort: number }[];
+    lifecycle?: { preStop: { exec: { command: string[] } } };
     livenessProbe?: Probe;
     readinessProbe?: Probe;
     startupProbe?: Probe;
@@ -82,6 +83,12 @@ test("variables, commands, ports and probes of the manifests are those of the se
   // SIGTERM finishes what is in hand for so long.
   const graces = pods.flatMap(({ pod }) => pod.terminationGracePeriodSeconds ?? []);
   expect(graces).toEqual([75, 75]);
+});
+
+test("a pod that requests are sent to serves on while nodes learn that it ends, and takes that off its time", () => {
+  const seconds = containers.map(({ lifecycle }) => Number(lifecycle?.preStop.exec.command[1] ?? 0));
+  expect(seconds).toEqual([0, 5, 0]);
+  expect(5 + (LEAVE_MS + FINISH_MS) / 1_000).toBeLessThan(75);
 });
 
 interface Rule {
