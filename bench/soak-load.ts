@@ -51,7 +51,7 @@ export class Users {
   reconnects = 0;
   phase = "";
   /** Nobody waits for a note any more. */
-  isOver = false;
+  #isOver = false;
   readonly #meetings = new Map<number, string>();
   readonly #timers: NodeJS.Timeout[] = [];
   #syncs?: NodeJS.Timeout;
@@ -89,6 +89,13 @@ export class Users {
   }
 
   endSyncs = () => clearInterval(this.#syncs);
+
+  /** Whatever comes of the notes. */
+  end(): void {
+    this.rest();
+    this.endSyncs();
+    this.#isOver = true;
+  }
   askSync = (tenant: number) => this.#ask(tenant, SYNC);
   told = () => [...this.failures].map(([why, times]) => `${times} x ${why}`).join("; ");
 
@@ -115,7 +122,7 @@ export class Users {
     const mark = `soak-${tenant}-${++this.#number}`;
     const input = { meetingId: this.#meetings.get(tenant), content: `We agreed. ${mark}` };
     this.notes.set(mark, false);
-    for (let attempt = 0; !this.isOver; await sleep(AGAIN_MS)) {
+    for (let attempt = 0; !this.#isOver; await sleep(AGAIN_MS)) {
       const written = (await this.#ask(tenant, WRITE, { input: { ...input, idempotencyKey: `${mark}/${attempt}` } }))
         ?.writeNote;
       if (written?.write?.state === "WRITTEN") return void this.notes.set(mark, true);

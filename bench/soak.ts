@@ -182,10 +182,11 @@ async function main(): Promise<void> {
     const world = await prepare(directory, values.checkout, stops);
     const watching = setInterval(() => void watch(world.watched, world.users.phase), LOOK_MS);
     stops.push(() => clearInterval(watching));
+    stops.push(() => world.users.end());
     await world.users.begin();
     await liveThroughDay(world);
     await settle(world);
-    world.users.isOver = true;
+    world.users.end();
     clearInterval(watching);
     const left = await found(world.crm, world.databaseUrl, [...world.users.notes.keys()]);
     if (!report(world, left, growthOf(world.watched))) process.exitCode = 1;
