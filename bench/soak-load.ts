@@ -2,8 +2,6 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { createClient } from "graphql-ws";
 import WebSocket from "ws";
 import { BRIEFING, DEAL_LIST } from "./briefing-queries";
-import { column, megabytes, say } from "./print";
-import { type RunningService, residentBytes } from "./processes";
 
 const RECORD = `mutation ($input: RecordMeetingInput!) { recordMeeting(input: $input) {
   ... on MeetingSuccess { meeting { id match { status } } } ... on Refusal { code message } } }`;
@@ -97,6 +95,7 @@ export class Users {
     this.#isOver = true;
   }
   askSync = (tenant: number) => this.#ask(tenant, SYNC);
+  countsOf = (phase: string): Counts => this.phases.get(phase) ?? { answered: 0, away: 0, failed: 0 };
   told = () => [...this.failures].map(([why, times]) => `${times} x ${why}`).join("; ");
 
   async #brief(tenant: number): Promise<void> {
@@ -152,7 +151,7 @@ export class Users {
   /** By what goes on as it ends: that is what has made it fail. */
   #count(how: keyof Counts, why?: string): null {
     const { phase } = this;
-    const counts = this.phases.get(phase) ?? { answered: 0, away: 0, failed: 0 };
+    const counts = this.countsOf(phase);
     counts[how] += 1;
     this.phases.set(phase, counts);
     if (why) this.failures.set(`${phase}: ${why}`, (this.failures.get(`${phase}: ${why}`) ?? 0) + 1);
@@ -180,57 +179,4 @@ export class Users {
     client.subscribe({ query: PROGRESS }, { next, error: () => undefined, complete: () => undefined });
     return () => void client.dispose();
   }
-}
-
-/** So long after its start a process has taken what it takes once. */
-const WARM_MS = 30_000;
-
-interface Sample {
-  at: number;
-  bytes: number;
-}
-
-/** What is looked at all the while. */
-export interface Watched {
-  processes: { name: string; service: RunningService; metricsUrl: string; samples: Sample[] }[];
-  /** The age of the oldest watermark in each phase. */
-  oldest: Map<string, number>;
-  mostShort: number;
-  givenUp: number;
-}
-
-export async function watch(watched: Watched, phase: string): Promise<void> {
-  for (const { service, metricsUrl, samples } of watched.processes) {
-    if (!isLive(service)) continue;
-    const bytes = residentBytes(service.pid);
-    // A process that is just ending has none.
-    if (bytes > 0) samples.push({ at: performance.now(), bytes });
-    const text = await fetch(metricsUrl).then(
-      (answer) => answer.text(),
-      () => "",
-    );
-    if (text === "") continue;
-    // Absent where it is not known: without PostgreSQL.
-    const gauge = (name: string) => Number(new RegExp(`^${name} (\\S+)$`, "m").exec(text)?.[1] ?? Number.NaN);
-    const age = gauge("sync_oldest_watermark_seconds");
-    if (age > (watched.oldest.get(phase) ?? 0)) watched.oldest.set(phase, age);
-    watched.mostShort = Math.max(watched.mostShort, gauge("crm_companies_short") || 0);
-    watched.givenUp = Math.max(watched.givenUp, gauge("jobs_given_up") || 0);
-  }
-}
-
-const isLive = ({ child }: RunningService) => child.exitCode === null && child.signalCode === null;
-
-/** @returns the largest ratio of end to warm, of the processes that lived so long */
-export function growthOf({ processes }: Watched): number {
-  say(`\n${"resident".padEnd(20)}${["start", "warm", "middle", "end"].map((head) => column(head)).join("")}`);
-  const ratios = processes.flatMap(({ name, samples }) => {
-    const [start] = samples;
-    const warm = samples.find(({ at }) => at >= (start?.at ?? 0) + WARM_MS);
-    const [middle, end] = [samples[Math.floor(samples.length / 2)], samples.at(-1)];
-    const sizes = [start, warm, middle, end].map((sample) => (sample ? megabytes(sample.bytes) : "-"));
-    say(`${name.padEnd(20)}${sizes.map((size) => column(size)).join("")}`);
-    return warm && end ? [end.bytes / warm.bytes] : [];
-  });
-  return Math.max(...ratios);
 }
