@@ -2,8 +2,6 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { createClient } from "graphql-ws";
 import WebSocket from "ws";
 import { BRIEFING, DEAL_LIST } from "./briefing-queries";
-import { column, megabytes, say } from "./print";
-import { type RunningService, residentBytes } from "./processes";
 
 const RECORD = `mutation ($input: RecordMeetingInput!) { recordMeeting(input: $input) {
   ... on MeetingSuccess { meeting { id match { status } } } ... on Refusal { code message } } }`;
@@ -42,8 +40,8 @@ interface Answer {
 /** The users of all tenants: what they ask for, and what became of it. */
 export class Users {
   readonly phases = new Map<string, Counts>();
-  /** Milliseconds of each that was answered. */
-  readonly briefings: number[] = [];
+  /** Milliseconds of each that was answered, by the phase in which it was asked for. */
+  readonly briefings = new Map<string, number[]>();
   /** Notes by their mark, and whether their writer saw them written. */
   readonly notes = new Map<string, boolean>();
   readonly failures = new Map<string, number>();
@@ -51,9 +49,10 @@ export class Users {
   reconnects = 0;
   phase = "";
   /** Nobody waits for a note any more. */
-  isOver = false;
+  #isOver = false;
   readonly #meetings = new Map<number, string>();
   readonly #timers: NodeJS.Timeout[] = [];
+  #syncs?: NodeJS.Timeout;
   #sockets: (() => void)[] = [];
   #number = 0;
 
@@ -70,28 +69,43 @@ export class Users {
     this.#sockets = this.tenants.map(({ token }) => this.#subscribe(token));
     const often = (everyMs: number, act: (tenant: number) => Promise<unknown>) => {
       let turn = 0;
-      this.#timers.push(setInterval(() => void act(turn++ % this.tenants.length), everyMs));
+      return setInterval(() => void act(turn++ % this.tenants.length), everyMs);
     };
-    often(EVERY_MS.briefing, (tenant) => this.#brief(tenant));
-    often(EVERY_MS.list, (tenant) => this.#ask(tenant, DEAL_LIST));
-    often(EVERY_MS.meeting, (tenant) => this.#meet(tenant));
-    often(EVERY_MS.note, (tenant) => this.#note(tenant));
-    often(INTERVAL_MS / this.tenants.length, (tenant) => this.askSync(tenant));
+    this.#timers.push(
+      often(EVERY_MS.briefing, (tenant) => this.#brief(tenant)),
+      often(EVERY_MS.list, (tenant) => this.#ask(tenant, DEAL_LIST)),
+      often(EVERY_MS.meeting, (tenant) => this.#meet(tenant)),
+      often(EVERY_MS.note, (tenant) => this.#note(tenant)),
+    );
+    this.#syncs = often(INTERVAL_MS / this.tenants.length, (tenant) => this.askSync(tenant));
   }
 
-  /** Nothing new is begun; who waits for a note goes on. */
+  /** Nothing new is begun but syncs, without which the copies would grow older; who waits for a note goes on. */
   rest(): void {
     for (const timer of this.#timers) clearInterval(timer);
     for (const end of this.#sockets) end();
   }
 
+  endSyncs = () => clearInterval(this.#syncs);
+
+  /** Whatever comes of the notes. */
+  end(): void {
+    this.rest();
+    this.endSyncs();
+    this.#isOver = true;
+  }
   askSync = (tenant: number) => this.#ask(tenant, SYNC);
+  countsOf = (phase: string): Counts => this.phases.get(phase) ?? { answered: 0, away: 0, failed: 0 };
   told = () => [...this.failures].map(([why, times]) => `${times} x ${why}`).join("; ");
 
   async #brief(tenant: number): Promise<void> {
+    const { phase } = this;
     const began = performance.now();
     const answer = await this.#ask(tenant, BRIEFING, { id: this.#meetings.get(tenant) });
-    if (answer) this.briefings.push(performance.now() - began);
+    if (!answer) return;
+    const took = this.briefings.get(phase) ?? [];
+    this.briefings.set(phase, took);
+    took.push(performance.now() - began);
   }
 
   async #meet(tenant: number): Promise<void> {
@@ -107,7 +121,7 @@ export class Users {
     const mark = `soak-${tenant}-${++this.#number}`;
     const input = { meetingId: this.#meetings.get(tenant), content: `We agreed. ${mark}` };
     this.notes.set(mark, false);
-    for (let attempt = 0; !this.isOver; await sleep(AGAIN_MS)) {
+    for (let attempt = 0; !this.#isOver; await sleep(AGAIN_MS)) {
       const written = (await this.#ask(tenant, WRITE, { input: { ...input, idempotencyKey: `${mark}/${attempt}` } }))
         ?.writeNote;
       if (written?.write?.state === "WRITTEN") return void this.notes.set(mark, true);
@@ -137,7 +151,7 @@ export class Users {
   /** By what goes on as it ends: that is what has made it fail. */
   #count(how: keyof Counts, why?: string): null {
     const { phase } = this;
-    const counts = this.phases.get(phase) ?? { answered: 0, away: 0, failed: 0 };
+    const counts = this.countsOf(phase);
     counts[how] += 1;
     this.phases.set(phase, counts);
     if (why) this.failures.set(`${phase}: ${why}`, (this.failures.get(`${phase}: ${why}`) ?? 0) + 1);
@@ -165,56 +179,4 @@ export class Users {
     client.subscribe({ query: PROGRESS }, { next, error: () => undefined, complete: () => undefined });
     return () => void client.dispose();
   }
-}
-
-/** So long after its start a process has taken what it takes once. */
-const WARM_MS = 30_000;
-
-interface Sample {
-  at: number;
-  bytes: number;
-}
-
-/** What is looked at all the while. */
-export interface Watched {
-  processes: { name: string; service: RunningService; metricsUrl: string; samples: Sample[] }[];
-  /** The age of the oldest watermark in each phase. */
-  oldest: Map<string, number>;
-  mostShort: number;
-  givenUp: number;
-}
-
-export async function watch(watched: Watched, phase: string): Promise<void> {
-  for (const { service, metricsUrl, samples } of watched.processes) {
-    if (!isLive(service)) continue;
-    const bytes = residentBytes(service.pid);
-    // A process that is just ending has none.
-    if (bytes > 0) samples.push({ at: performance.now(), bytes });
-    const text = await fetch(metricsUrl).then(
-      (answer) => answer.text(),
-      () => "",
-    );
-    if (text === "") continue;
-    const gauge = (name: string) => Number(new RegExp(`^${name} (\\S+)$`, "m").exec(text)?.[1] ?? 0);
-    const age = gauge("sync_oldest_watermark_seconds");
-    watched.oldest.set(phase, Math.max(watched.oldest.get(phase) ?? 0, age));
-    watched.mostShort = Math.max(watched.mostShort, gauge("crm_companies_short"));
-    watched.givenUp = Math.max(watched.givenUp, gauge("jobs_given_up"));
-  }
-}
-
-const isLive = ({ child }: RunningService) => child.exitCode === null && child.signalCode === null;
-
-/** @returns the largest ratio of end to warm, of the processes that lived so long */
-export function growthOf({ processes }: Watched): number {
-  say(`\n${"resident".padEnd(20)}${["start", "warm", "middle", "end"].map((head) => column(head)).join("")}`);
-  const ratios = processes.flatMap(({ name, samples }) => {
-    const [start] = samples;
-    const warm = samples.find(({ at }) => at >= (start?.at ?? 0) + WARM_MS);
-    const [middle, end] = [samples[Math.floor(samples.length / 2)], samples.at(-1)];
-    const sizes = [start, warm, middle, end].map((sample) => (sample ? megabytes(sample.bytes) : "-"));
-    say(`${name.padEnd(20)}${sizes.map((size) => column(size)).join("")}`);
-    return warm && end ? [end.bytes / warm.bytes] : [];
-  });
-  return Math.max(...ratios);
 }

@@ -20,7 +20,8 @@ import {
 } from "./processes";
 import { Balancer } from "./router";
 import { COMPANIES, type Found, found, PREFIX, tell } from "./soak-crm";
-import { type Counts, growthOf, INTERVAL_MS, type Tenant, Users, type Watched, watch } from "./soak-load";
+import { INTERVAL_MS, type Tenant, Users } from "./soak-load";
+import { growthOf, hear, sayHeads, sayPhase, type Watched, watch } from "./soak-watch";
 import { connectTenants, names, waitForRuns, withClient } from "./tenants";
 
 /** The objectives of deploy/prometheus/rules.yaml. Two hours are eight intervals, as these of the benchmark. */
@@ -83,36 +84,32 @@ const DAY: { phase: string; seconds: number; happens?: (world: World) => Promise
 const KILLS: ReadonlySet<string> = new Set(["kill -9 of one", "PostgreSQL killed"]);
 
 async function liveThroughDay(world: World): Promise<void> {
-  say(
-    `${"phase".padEnd(20)}${["seconds", "answered", "away", "failed", "oldest, s"].map((head) => column(head)).join("")}`,
-  );
+  sayHeads();
   for (const { phase, seconds, happens } of DAY) {
     const began = performance.now();
     world.users.phase = phase;
     await happens?.(world);
     await sleep(seconds * 1_000);
-    const { answered, away, failed: ended } = countsOf(world.users, phase);
-    const took = ((performance.now() - began) / 1_000).toFixed(0);
-    const oldest = world.watched.oldest.get(phase) ?? 0;
-    say(`${phase.padEnd(20)}${[took, answered, away, ended, oldest].map((figure) => column(figure)).join("")}`);
+    sayPhase(world, phase, began);
   }
 }
-
-const countsOf = ({ phases }: Users, phase: string): Counts => phases.get(phase) ?? { answered: 0, away: 0, failed: 0 };
 
 /** Waits for the outcome of each note, then for a sync of each tenant that began after that. */
 async function settle(world: World): Promise<void> {
   const { users, databaseUrl } = world;
+  const began = performance.now();
   users.phase = "settling";
   users.rest();
   await tell(world.crm, { kind: "rest" });
-  const until = performance.now() + SETTLE_MS;
+  const until = began + SETTLE_MS;
   while ([...users.notes.values()].includes(false) && performance.now() < until) await sleep(LOOK_MS);
+  users.endSyncs();
   await withClient(databaseUrl, async (client) => {
     await untilIdle(client, until + SETTLE_MS);
     for (let tenant = 0; tenant < COMPANIES; tenant += 1) await users.askSync(tenant);
     await untilIdle(client, until + SETTLE_MS);
   });
+  sayPhase(world, users.phase, began);
 }
 
 async function untilIdle(client: Client, until: number): Promise<void> {
@@ -128,10 +125,10 @@ type Line = [what: string, is: string, wanted: string, held: boolean];
 
 /** @returns whether every objective was held */
 function report({ users, watched }: World, { equal, lost, doubled, unsettled }: Found, growth: number): boolean {
-  const briefings = users.briefings.sort((a, b) => a - b);
+  const briefings = [...users.briefings.values()].flat().sort((a, b) => a - b);
   const [p50, p99] = [quantile(briefings, 0.5), quantile(briefings, 0.99)];
   const oldestSeconds = watched.oldest.size > 0 ? Math.max(...watched.oldest.values()) : Number.POSITIVE_INFINITY;
-  const failuresIn = (phase: string) => countsOf(users, phase).failed + countsOf(users, phase).away;
+  const failuresIn = (phase: string) => users.countsOf(phase).failed + users.countsOf(phase).away;
   const alive = [...users.phases.keys()].filter((phase) => !KILLS.has(phase));
   const none = (what: string, count: number): Line => [what, whole(count), "0", count === 0];
   const within = (what: string, value: number, most: number, unit: string, digits = 0): Line => {
@@ -159,6 +156,7 @@ function report({ users, watched }: World, { equal, lost, doubled, unsettled }: 
   }
   say(`${whole(users.progress)} results of subscriptions, ${whole(users.reconnects)} sockets opened again`);
   if (users.failures.size > 0) say(`failures: ${users.told()}`);
+  for (const [line, times] of watched.errors) say(`logged ${times} x ${line}`);
   return lines.every(([, , , held]) => held);
 }
 
@@ -173,10 +171,11 @@ async function main(): Promise<void> {
     const world = await prepare(directory, values.checkout, stops);
     const watching = setInterval(() => void watch(world.watched, world.users.phase), LOOK_MS);
     stops.push(() => clearInterval(watching));
+    stops.push(() => world.users.end());
     await world.users.begin();
     await liveThroughDay(world);
     await settle(world);
-    world.users.isOver = true;
+    world.users.end();
     clearInterval(watching);
     const left = await found(world.crm, world.databaseUrl, [...world.users.notes.keys()]);
     if (!report(world, left, growthOf(world.watched))) process.exitCode = 1;
@@ -195,10 +194,11 @@ function tenantsOf(jwtSecret: string, people: readonly string[]): Promise<Tenant
   return Promise.all(signed);
 }
 
-async function startWatched(name: string, options: ServiceOptions, { processes }: Watched): Promise<RunningService> {
+async function startWatched(name: string, options: ServiceOptions, watched: Watched): Promise<RunningService> {
   const port = String(await freePort());
   const service = await startService({ ...options, settings: { METRICS_PORT: port, SYNC_INTERVAL_SECONDS: "60" } });
-  processes.push({ name, service, samples: [], metricsUrl: `http://127.0.0.1:${port}/metrics` });
+  hear(service, watched);
+  watched.processes.push({ name, service, samples: [], metricsUrl: `http://127.0.0.1:${port}/metrics` });
   return service;
 }
 
@@ -226,7 +226,7 @@ async function prepare(directory: string, checkout: string, stops: Stop[]): Prom
   await balancer.start();
   stops.push(() => balancer.stop());
   const keys = makeKeys();
-  const watched: Watched = { processes: [], oldest: new Map(), mostShort: 0, givenUp: 0 };
+  const watched: Watched = { processes: [], oldest: new Map(), mostShort: 0, givenUp: 0, errors: new Map() };
   const live: RunningService[] = [];
   const startNext = async (name: string, of?: string) => {
     const service = await startWatched(name, { crm, databaseUrl, keys, checkout: of }, watched);

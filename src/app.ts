@@ -53,10 +53,15 @@ export function createApp(config: Config, logger: Logger, clock: Clock = systemC
     stops.push(services.close);
     await services.notifications.start();
     if (config.metricsPort !== null) stops.push(await startMetrics(services, config.host, config.metricsPort));
-    if (config.roles.has("worker")) await startWorker(services, url, stops);
+    // At once: a worker that went on while requests are finished would take jobs that it has no time left for.
+    const roles: Stop[] = [];
+    stops.push(async () => {
+      await Promise.all(roles.map((end) => end()));
+    });
+    if (config.roles.has("worker")) await startWorker(services, url, roles);
     if (!config.roles.has("api")) return null;
     const api = await createApi(config, services);
-    stops.push(() => api.close());
+    roles.push(() => api.close());
     return api.listen(config.host, config.port);
   };
   return {
@@ -74,12 +79,9 @@ function startMetrics({ database, metrics }: Services, host: string, port: numbe
 }
 
 /** Jobs are told to end with all else, and already while the first round of sweeps is under way. */
-async function startWorker(services: Services, url: Secret, stops: Stop[]): Promise<void> {
+async function startWorker(services: Services, url: Secret, parts: Stop[]): Promise<void> {
   const runner = await startJobRunner(url, jobsOf(services), services.logger);
-  const parts: Stop[] = [() => runner.stop()];
-  stops.push(async () => {
-    await Promise.all(parts.map((end) => end()));
-  });
+  parts.push(() => runner.stop());
   parts.push(await startPeriodic(sweepsOf(services), SWEEP_MS, services.logger));
   parts.push(services.boundaries.start());
 }

@@ -17,13 +17,6 @@ export interface Metrics {
   sockets: Gauge;
   /** Connections and sockets that were refused or ended because they went beyond a limit. */
   connectionsEnded: Counter<"reason">;
-  /** Jobs that are due and not taken, and how long the first of them has waited; set when metrics are asked for. */
-  jobsWaiting: Gauge;
-  jobsOldestSeconds: Gauge;
-  jobsGivenUp: Gauge;
-  /** What the oldest list of a working connection is known up to, and writes of which nothing is known for an hour; set likewise. */
-  oldestWatermarkSeconds: Gauge;
-  writesUnsettled: Gauge;
   /** Calls to the CRM by documented route and status; status 0: no whole answer came. */
   crmCalls: Histogram<"route" | "status">;
   /** Pages of a run, from asking to committed. */
@@ -36,7 +29,20 @@ export interface Metrics {
   crmWrites: Counter<"kind" | "state">;
   /** Tokens of companies' days that answered calls have cost, by purpose. */
   crmTokens: Counter<"purpose">;
-  /** Companies that have little left today, or nothing; set when metrics are asked for, with what all have together. */
+  /** Of what is stored: read when metrics are asked for. */
+  stored: StoredMetrics;
+}
+
+/** Gauges that are absent while what they tell is not known: 0 would say that all is well. */
+export interface StoredMetrics {
+  /** Jobs that are due and not taken, and how long the first of them has waited. */
+  jobsWaiting: Gauge;
+  jobsOldestSeconds: Gauge;
+  jobsGivenUp: Gauge;
+  /** What the oldest list of a working connection is known up to, and writes of which nothing is known for an hour. */
+  oldestWatermarkSeconds: Gauge;
+  writesUnsettled: Gauge;
+  /** Companies that have little left today, or nothing, and what all have together. */
   crmCompaniesShort: Gauge;
   crmTokensLimit: Gauge;
   crmTokensRemaining: Gauge;
@@ -61,13 +67,6 @@ export function createMetrics(): Metrics {
       buckets: SECONDS,
       registers,
     }),
-    jobsWaiting: new Gauge({ name: "jobs_waiting", help: "Jobs that are due and not taken.", registers }),
-    jobsOldestSeconds: new Gauge({
-      name: "jobs_oldest_waiting_seconds",
-      help: "How long the job that is due longest has waited for a worker.",
-      registers,
-    }),
-    jobsGivenUp: new Gauge({ name: "jobs_given_up", help: "Jobs that have failed as often as they may.", registers }),
     sockets: new Gauge({ name: "sockets_open", help: "Open sockets of subscribers.", registers }),
     connectionsEnded: new Counter({
       name: "connections_ended_total",
@@ -100,24 +99,20 @@ export function createMetrics(): Metrics {
       labelNames: ["kind", "state"],
       registers,
     }),
-    writesUnsettled: new Gauge({
-      name: "crm_writes_unsettled",
-      help: "Writes that are UNKNOWN for more than an hour.",
+    crmTokens: new Counter({
+      name: "crm_tokens_spent_total",
+      help: "Tokens of the CRM that answered calls have cost, by purpose.",
+      labelNames: ["purpose"],
       registers,
     }),
     ...syncMetrics(registers),
-    ...tokenMetrics(registers),
+    stored: storedMetrics(registers),
   };
 }
 
-type SyncMetrics = Pick<Metrics, "syncPages" | "syncRecords" | "syncRuns" | "oldestWatermarkSeconds">;
+type SyncMetrics = Pick<Metrics, "syncPages" | "syncRecords" | "syncRuns">;
 
 const syncMetrics = (registers: Registry[]): SyncMetrics => ({
-  oldestWatermarkSeconds: new Gauge({
-    name: "sync_oldest_watermark_seconds",
-    help: "Age of the oldest watermark of all working connections.",
-    registers,
-  }),
   syncPages: new Histogram({
     name: "sync_page_seconds",
     help: "Pages of a sync run, from asking the CRM to the commit.",
@@ -139,31 +134,36 @@ const syncMetrics = (registers: Registry[]): SyncMetrics => ({
   }),
 });
 
-type TokenMetrics = Pick<Metrics, "crmTokens" | "crmCompaniesShort" | "crmTokensLimit" | "crmTokensRemaining">;
-
-function tokenMetrics(registers: Registry[]): TokenMetrics {
+function storedMetrics(registers: Registry[]): StoredMetrics {
+  const absent = (name: string, help: string) => {
+    const gauge = new Gauge({ name, help, registers });
+    gauge.remove();
+    return gauge;
+  };
   return {
-    crmTokens: new Counter({
-      name: "crm_tokens_spent_total",
-      help: "Tokens of the CRM that answered calls have cost, by purpose.",
-      labelNames: ["purpose"],
-      registers,
-    }),
-    crmCompaniesShort: new Gauge({
-      name: "crm_companies_short",
-      help: "Companies with less than a tenth of their daily tokens left, whoever spent them, or with none.",
-      registers,
-    }),
-    crmTokensLimit: new Gauge({
-      name: "crm_tokens_limit",
-      help: "Daily tokens of all companies whose balance the CRM has told today, together.",
-      registers,
-    }),
-    crmTokensRemaining: new Gauge({
-      name: "crm_tokens_remaining",
-      help: "What these companies have left today, as the CRM last said, together.",
-      registers,
-    }),
+    jobsWaiting: absent("jobs_waiting", "Jobs that are due and not taken."),
+    jobsOldestSeconds: absent(
+      "jobs_oldest_waiting_seconds",
+      "How long the job that is due longest has waited for a worker.",
+    ),
+    jobsGivenUp: absent("jobs_given_up", "Jobs that have failed as often as they may."),
+    oldestWatermarkSeconds: absent(
+      "sync_oldest_watermark_seconds",
+      "Age of the oldest watermark of all working connections.",
+    ),
+    writesUnsettled: absent("crm_writes_unsettled", "Writes that are UNKNOWN for more than an hour."),
+    crmCompaniesShort: absent(
+      "crm_companies_short",
+      "Companies with less than a tenth of their daily tokens left, whoever spent them, or with none.",
+    ),
+    crmTokensLimit: absent(
+      "crm_tokens_limit",
+      "Daily tokens of all companies whose balance the CRM has told today, together.",
+    ),
+    crmTokensRemaining: absent(
+      "crm_tokens_remaining",
+      "What these companies have left today, as the CRM last said, together.",
+    ),
   };
 }
 

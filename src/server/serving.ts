@@ -1,9 +1,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import Fastify, { type FastifyInstance } from "fastify";
+import type { Gauge } from "prom-client";
 import { readBudgetTotals } from "../connections/budget";
 import type { UninstallOutcome, Uninstalls } from "../connections/uninstalls";
 import type { Database } from "../database/database";
 import { readQueueState } from "../database/jobs";
+import { SYNC_KINDS, SYNC_RESOURCES } from "../entities/sync-run";
 import { codeOf, messageOf, ServiceError } from "../platform/errors";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
@@ -12,9 +14,9 @@ import { countUnsettled } from "../writeback/look-ups";
 import { LISTEN_BACKLOG } from "./bounds";
 
 /** How long answers ask clients to take a new connection elsewhere, before the listening ends. */
-const LEAVE_MS = 1_000;
+export const LEAVE_MS = 1_000;
 /** A request still at work after this long is cut off: a mutation's calls to the CRM have their own 30 seconds. */
-const FINISH_MS = 60_000;
+export const FINISH_MS = 60_000;
 
 export class ServerStartError extends ServiceError {
   readonly code = "SERVER_START_FAILED";
@@ -117,7 +119,7 @@ export async function addUninstalls(fastify: FastifyInstance, { path, uninstalls
 
 /**
  * Prometheus metrics at `/metrics`, on a port of their own so that they are never served with the API.
- * Gauges of what is stored are set when metrics are asked for; where reading fails, they keep what they last were.
+ * Gauges of what is stored are set when metrics are asked for; where reading fails, they are absent.
  * @returns ends it
  */
 export async function startMetricsServer(
@@ -128,6 +130,7 @@ export async function startMetricsServer(
 ): Promise<() => Promise<void>> {
   const fastify = Fastify({ logger: false, forceCloseConnections: true });
   const { registry } = metrics;
+  beginSeries(metrics);
   fastify.get("/metrics", async (_request, reply) => {
     await setStored(metrics, database);
     reply.header("content-type", registry.contentType);
@@ -137,21 +140,36 @@ export async function startMetricsServer(
   return () => fastify.close();
 }
 
-async function setStored(metrics: Metrics, database: Database): Promise<void> {
+/** What alerts count begins at 0: a series that came with its first event would have had no increase by it. */
+export function beginSeries(metrics: Metrics): void {
+  const { operations, syncRuns, syncRecords, tokenRenewals, crmWrites } = metrics;
+  for (const kind of ["query", "briefing", "mutation", "none"])
+    operations.zero({ kind, outcome: "INTERNAL_SERVER_ERROR" });
+  for (const kind of SYNC_KINDS) syncRuns.inc({ kind, outcome: "INTERNAL" }, 0);
+  for (const resource of SYNC_RESOURCES) syncRecords.inc({ resource, outcome: "rejected" }, 0);
+  for (const outcome of ["INVALID_GRANT", "MISCONFIGURED", "OUTAGE", "UNKNOWN"]) tokenRenewals.inc({ outcome }, 0);
+  for (const kind of ["note", "field"]) {
+    for (const state of ["FAILED", "UNKNOWN"]) crmWrites.inc({ kind, state }, 0);
+  }
+  metrics.uninstallCallbacks.inc({ outcome: "REFUSED" }, 0);
+  metrics.connectionsEnded.inc({ reason: "crowded" }, 0);
+}
+
+async function setStored({ stored }: Metrics, database: Database): Promise<void> {
   const queue = await readQueueState(database).catch(() => null);
-  if (queue) {
-    metrics.jobsWaiting.set(queue.waiting);
-    metrics.jobsOldestSeconds.set(queue.oldestSeconds);
-    metrics.jobsGivenUp.set(queue.givenUp);
-  }
+  tell(stored.jobsWaiting, queue?.waiting);
+  tell(stored.jobsOldestSeconds, queue?.oldestSeconds);
+  tell(stored.jobsGivenUp, queue?.givenUp);
   const budgets = await readBudgetTotals(database).catch(() => null);
-  if (budgets) {
-    metrics.crmCompaniesShort.set(budgets.short);
-    metrics.crmTokensLimit.set(budgets.limit);
-    metrics.crmTokensRemaining.set(budgets.remaining);
-  }
-  const age = await oldestWatermarkSeconds(database).catch(() => null);
-  if (age !== null) metrics.oldestWatermarkSeconds.set(age);
-  const unsettled = await countUnsettled(database).catch(() => null);
-  if (unsettled !== null) metrics.writesUnsettled.set(unsettled);
+  tell(stored.crmCompaniesShort, budgets?.short);
+  tell(stored.crmTokensLimit, budgets?.limit);
+  tell(stored.crmTokensRemaining, budgets?.remaining);
+  // 0: no list of a working connection was ever read.
+  tell(stored.oldestWatermarkSeconds, (await oldestWatermarkSeconds(database).catch(() => 0)) || null);
+  tell(stored.writesUnsettled, await countUnsettled(database).catch(() => null));
+}
+
+function tell(gauge: Gauge, value: number | null | undefined): void {
+  if (typeof value === "number") gauge.set(value);
+  else gauge.remove();
 }

@@ -11,13 +11,14 @@ import { connect, dataOf, syncEnds, until } from "../support/stories";
 import { useStarted } from "../support/world";
 
 // Planted and seen red: no listener for errors of idle sessions (the process ends); a listening session that is not
-// opened again.
+// opened again; a gauge that is 0 before it was read, or as it last was while it cannot be.
 
 const DIRECTORY = `.data/database-away-${process.pid}`;
 let postgres: EmbeddedPostgres;
 let gate: Gate;
 let program: Program;
 let service: Service;
+let metricsPort: number;
 
 const simulator = useStarted(() => startSimulator({ deals: 10 }));
 beforeAll(async () => {
@@ -25,16 +26,16 @@ beforeAll(async () => {
   gate = await openGate(() => Number(new URL(postgres.url.reveal()).port));
   const url = new URL(postgres.url.reveal());
   url.port = String(gate.port);
+  metricsPort = await freePort();
   program = startProgram("src/main.js", {
     ...environmentFor(simulator),
     DATABASE_URL: url.href,
     LOG_LEVEL: "info",
     SYNC_INTERVAL_SECONDS: "0",
+    METRICS_PORT: String(metricsPort),
   });
   const address = (await program.says(/"address":"([^"]+)"/))[1] ?? "";
   service = { url: address, ask: (query, variables) => ask(query, variables), stop: async () => undefined };
-  await connect(service, simulator);
-  await syncEnds(service);
 }, 60_000);
 afterAll(async () => {
   program?.child.kill("SIGTERM");
@@ -89,16 +90,39 @@ async function ask<T>(query: string, variables: object = {}): Promise<GraphQLAns
 const status = async (path: string) => (await fetch(`${service.url}${path}`)).status;
 const SYNC = "mutation { requestSync { ... on SyncRequested { run { id } } ... on Refusal { code } } }";
 
+/** What gauges of what is stored say; those that say nothing are not here. */
+async function stored(): Promise<Map<string, number>> {
+  const text = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text();
+  const lines = text.matchAll(
+    /^((?:jobs|crm_companies|crm_tokens_(?:limit|remaining)|crm_writes|sync_oldest)\w*) (\S+)$/gm,
+  );
+  return new Map([...lines].map(([, name = "", value]) => [name, Number(value)]));
+}
+
+const QUEUE_AND_WRITES = ["jobs_waiting", "jobs_oldest_waiting_seconds", "jobs_given_up", "crm_writes_unsettled"];
+const BUDGETS = ["crm_companies_short", "crm_tokens_limit", "crm_tokens_remaining"];
+
+test("before a first sync nothing is said of freshness, and afterwards how old the oldest list is", async () => {
+  expect([...(await stored()).keys()].sort()).toEqual([...QUEUE_AND_WRITES, ...BUDGETS].sort());
+  await connect(service, simulator);
+  await syncEnds(service);
+  const age = (await stored()).get("sync_oldest_watermark_seconds");
+  expect(age).toBeGreaterThan(0);
+  expect(age).toBeLessThan(600);
+}, 60_000);
+
 test("the database goes away and comes back: no exit, clear answers meanwhile, and work goes on by itself", async () => {
   const watching = await subscribe<object>(service.url, "subscription { connectionStatusChanged { state } }");
   await until("the present state arrives", async () => watching.results.length > 0);
   await postgres.stop();
   await until("it is not ready", async () => (await status("/readyz")) === 503);
   expect(await status("/healthz")).toBe(200);
+  expect([...(await stored())]).toEqual([]);
   const { errors } = await ask("{ connection { state } }");
   expect(errors).toEqual([expect.objectContaining({ extensions: { code: "TEMPORARILY_UNAVAILABLE" } })]);
   postgres = await startEmbeddedPostgres({ directory: DIRECTORY, durable: false });
   await until("it is ready again", async () => (await status("/readyz")) === 200);
+  expect((await stored()).size).toBe(QUEUE_AND_WRITES.length + BUDGETS.length + 1);
   await until("a sync can be asked for", async () => !(await ask(SYNC)).errors);
   expect(await syncEnds(service)).toMatchObject({ state: "SUCCEEDED" });
   expect(dataOf(await ask("mutation { disconnect { __typename } }"))).toEqual({

@@ -4,18 +4,18 @@ import WebSocket from "ws";
 import { tokenFor } from "../support/actors";
 import { startProgram } from "../support/processes";
 import { environmentFor } from "../support/service";
-import { until } from "../support/stories";
+import { connect, until } from "../support/stories";
 import { useCrm } from "../support/world";
 
 // Planted and seen red: the listening ended at once, with idle connections cut while clients send on them; sockets cut
-// without a code; the pool closed before the requests ended.
+// without a code; the pool closed before the requests ended; a worker that takes jobs until the last request has ended.
 
 const STOPS = process.env.DEEP ? 20 : 2;
 const CLIENTS = 12;
 /** How long clients send before the signal: a random moment of their work. */
 const LOAD_MS = 400;
 
-const { simulator, database } = useCrm({ deals: 10 });
+const { world, simulator, database } = useCrm({ deals: 10 });
 
 interface Load {
   answered: number;
@@ -81,4 +81,20 @@ test("while it stops, it is not ready, so that no balancer sends it more", async
   program.child.kill("SIGTERM");
   await until("it says that it is not ready", async () => (await fetch(`${url}/readyz`)).status === 503);
   expect(await program.ended).toBe(0);
+});
+
+test("a worker takes no more jobs while its process finishes a request, which ends well", async () => {
+  const { program, service } = await world.startProcess();
+  const listens = `SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN "jobs:insert"%'`;
+  await until("the worker hears of jobs", async () => (await database.query(listens)).length === 1);
+  const letGo = simulator.control.fail({ match: "/oauth/token", with: { kind: "hang" } });
+  const connecting = connect(service, simulator);
+  await until("the request is in hand", async () => simulator.log.of("POST", "/oauth/token").length === 1);
+  program.child.kill("SIGTERM");
+  await until("the worker hears of none", async () => (await database.query(listens)).length === 0);
+  letGo();
+  expect((await connecting).connection).toBeDefined();
+  expect(await program.ended).toBe(0);
+  const jobs = await database.query("SELECT 1 FROM graphile_worker.jobs WHERE task_identifier = 'sync_run'");
+  expect(jobs).toHaveLength(1);
 });

@@ -4,8 +4,9 @@ import { parse, parseAllDocuments } from "yaml";
 import { COMMANDS } from "../../src/operator/commands";
 import { VARIABLES } from "../../src/platform/config";
 import { createMetrics } from "../../src/platform/metrics";
+import { beginSeries, FINISH_MS, LEAVE_MS } from "../../src/server/serving";
 
-// Seen red with: a metric, a probe, a variable that do not exist; a job that may write to its file system; an alert left out.
+// Seen red with: a pod that refuses at once what is still sent to it; a series that comes with its first event; a metric, a probe, a variable that do not exist; a job that may write to its file system; an alert left out.
 
 const read = (file: string) => readFileSync(file, "utf8");
 
@@ -22,6 +23,7 @@ interface Pod {
     command?: string[];
     env?: { name: string; value: string }[];
     ports?: { name: string; containerPort: number }[];
+    lifecycle?: { preStop: { exec: { command: string[] } } };
     livenessProbe?: Probe;
     readinessProbe?: Probe;
     startupProbe?: Probe;
@@ -83,6 +85,12 @@ test("variables, commands, ports and probes of the manifests are those of the se
   expect(graces).toEqual([75, 75]);
 });
 
+test("a pod that requests are sent to serves on while nodes learn that it ends, and takes that off its time", () => {
+  const seconds = containers.map(({ lifecycle }) => Number(lifecycle?.preStop.exec.command[1] ?? 0));
+  expect(seconds).toEqual([0, 5, 0]);
+  expect(5 + (LEAVE_MS + FINISH_MS) / 1_000).toBeLessThan(75);
+});
+
 interface Rule {
   alert?: string;
   record?: string;
@@ -104,6 +112,21 @@ test("every metric of the Prometheus rules exists", async () => {
   const known = new Set([...names, ...names.flatMap((name) => [`${name}_bucket`, `${name}_count`]), ...words]);
   expect(rules.length).toBeGreaterThan(20);
   expect(rules.flatMap(({ expr }) => namesIn(expr)).filter((name) => !known.has(name))).toEqual([]);
+});
+
+test("what a rule counts by a label is there from the start, or the first event would be no increase", async () => {
+  const metrics = createMetrics();
+  beginSeries(metrics);
+  const lines = (await metrics.registry.metrics()).split("\n");
+  const counted = rules.flatMap(({ expr }) => [...expr.matchAll(/(\w+)\{(\w+)=~?"([^"]+)"\}/g)]);
+  expect(counted.length).toBeGreaterThan(8);
+  const missing = counted.flatMap(([, name, label, values = ""]) =>
+    values
+      .split("|")
+      .map((value) => `${name}{ ${label}="${value}"`)
+      .filter((series) => !lines.some((line) => series.split(" ").every((part) => line.includes(part)))),
+  );
+  expect(missing).toEqual([]);
 });
 
 test("every alert of the handbook's table that is of a metric is a rule, and the objectives are named", async () => {

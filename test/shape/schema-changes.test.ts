@@ -73,3 +73,20 @@ test("what a client has to stand needs no line", () => {
   expect(grown.length).toBeGreaterThan(released.length + 10);
   expect(unsaid(buildSchema(released), buildSchema(grown), "## Unreleased\n")).toEqual([]);
 });
+
+/** As docs/api.md (Versions) promises: the day, and what takes its place. */
+const FAREWELL = /^Until \d{4}-\d{2}-\d{2}: \S/;
+
+/** @returns reasons of deprecations that do not say both */
+const unsaidReasons = (printed: string) =>
+  [...printed.matchAll(/@deprecated(?:\(reason: "([^"]*)"\))?/g)].flatMap(([, reason = "none"]) =>
+    FAREWELL.test(reason) ? [] : [reason],
+  );
+
+test("what is deprecated says until which day it stays, and what takes its place", () => {
+  expect(unsaidReasons(readFileSync("schema.graphql", "utf8"))).toEqual([]);
+  const planted = (reason: string) => released.replace("  quietDays: Int", `  quietDays: Int @deprecated${reason}`);
+  expect(unsaidReasons(planted(""))).toEqual(["none"]);
+  expect(unsaidReasons(planted('(reason: "Use judgedAt.")'))).toEqual(["Use judgedAt."]);
+  expect(unsaidReasons(planted('(reason: "Until 2027-06-01: use judgedAt.")'))).toEqual([]);
+});
