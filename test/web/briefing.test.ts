@@ -44,6 +44,7 @@ test("a seller opens a meeting and sees the deal, why it is that one, its people
   await screenshot(page, "meetings");
   await open("Walk through the proposal");
   const deal = card("Halden Freight A/S – annual licence");
+  await page.getByText("With Marta Lindqvist, Jens Aaby; held by").waitFor();
   await deal.getByText("It is the only deal of the attendees").waitFor();
   await deal.getByText("€48,250.75").waitFor();
   await deal.getByText("Proposal made").waitFor();
@@ -134,7 +135,7 @@ test("a refused note keeps its text and says why", async () => {
 
 test("an address that names no meeting of this organization says so", async () => {
   await page.goto(`${product.service.url}/meetings/TWVldGluZzo0`);
-  await page.getByRole("heading", { name: "There is no such meeting" }).waitFor();
+  await page.getByRole("heading", { level: 1, name: "There is no such meeting" }).waitFor();
   expect(await findings(page)).toEqual([]);
 });
 

@@ -30,12 +30,10 @@ test("a ghosted deal says only why it is ghosted, and the contact that counts st
   await openNewMeeting(product, page, [email], { startsAt: new Date(Date.now() - 36 * DAY_MS).toISOString() });
   const contact = card("Contact with the buyer");
   await contact.getByText("Ghosted", { exact: true }).waitFor();
-  await contact.getByText(/The buyer has been silent for 3\d days/).waitFor();
+  const days = /The buyer has been silent for (3\d days)/.exec((await contact.textContent()) ?? "")?.[1];
   const reasons = await contact.getByRole("listitem").allTextContents();
   expect(reasons).toEqual([expect.stringContaining("no answer is known to our last")]);
-  await card("Timeline")
-    .getByText(/silence is counted from here/)
-    .waitFor();
+  await card("Timeline").getByText(`${days} ago, silence is counted from here`).waitFor();
   expect(await contact.locator(".chart-counted").count()).toBe(1);
   expect(await contact.getByText("this changes").count()).toBe(0);
   expect(await findings(page)).toEqual([]);

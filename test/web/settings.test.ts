@@ -121,8 +121,8 @@ test("what the service takes of the company's tokens is a bar with words, and wh
   await page.getByText(/your company has 1,1\d\d,\d\d\d left/).waitFor();
   control.endDay();
   await page.getByRole("button", { name: "Sync now" }).click();
-  await page.getByText(/Its next day begins (tomorrow|in 24 hours|in 23 hours)/).waitFor();
-  await screenshot(page, "settings-budget");
+  await page.getByText(/Its next day begins (in 1 day|in 24 hours|in 23 hours)/).waitFor();
+  await screenshot(page, "settings-budget", page.getByRole("region", { name: "Tokens of the CRM's day" }));
 });
 
 test("when the CRM ends the grant, the page says so and why, and one button leads back", async () => {

@@ -1,4 +1,5 @@
-import { useEffect, useEffectEvent, useId, useState } from "react";
+import { useEffect, useEffectEvent, useId } from "react";
+import { useTyped } from "../ui/use-typed";
 import type { Wishes } from "./wishes";
 
 /** Whoever types is not asked about each letter. */
@@ -14,7 +15,7 @@ interface NarrowingProps {
 /** Fewer meetings: by a word, and by whose they are. */
 export function Narrowing({ wishes: { search, mine, cancelled }, hasEmail, onWish }: NarrowingProps) {
   const id = useId();
-  const [typed, setTyped] = useState(search);
+  const { field, typed, type } = useTyped(search);
   const settle = useEffectEvent(() => typed !== search && onWish({ search: typed }));
   useEffect(() => {
     const timer = setTimeout(settle, typed === "" ? 0 : TYPING_MS);
@@ -25,13 +26,14 @@ export function Narrowing({ wishes: { search, mine, cancelled }, hasEmail, onWis
       <div className="field">
         <label htmlFor={id}>Search</label>
         <input
+          ref={field}
           id={id}
           className="input"
           type="search"
           dir="auto"
           placeholder="Title, person or address"
           value={typed}
-          onChange={({ target }) => setTyped(target.value)}
+          onChange={({ target }) => type(target.value)}
         />
       </div>
       <label className="row check">
