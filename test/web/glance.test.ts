@@ -27,7 +27,7 @@ const card = (name: string | RegExp) => page.getByRole("region", { name });
 
 test("a ghosted deal says only why it is ghosted, and the contact that counts stands in timeline and picture", async () => {
   const { email } = product.simulator.company.stories.ghosted;
-  await openNewMeeting(product, page, [email], { startsAt: new Date(Date.now() - 36 * DAY_MS).toISOString() });
+  await openNewMeeting(product, page, [email], { startsAt: new Date(Date.now() - 33.6 * DAY_MS).toISOString() });
   const contact = card("Contact with the buyer");
   await contact.getByText("Ghosted", { exact: true }).waitFor();
   const days = /The buyer has been silent for (3\d days)/.exec((await contact.textContent()) ?? "")?.[1];
