@@ -89,3 +89,15 @@ test("the focus stays near when what had it goes", async () => {
   const near = "document.activeElement.closest('section')?.ariaLabel === 'Fields the service may write'";
   await until("the focus is near", () => page.evaluate<boolean>(near));
 });
+
+test("data that is older than a day is said to be so wherever it is shown", async () => {
+  const page = await product.signIn("member");
+  await product.database.query(
+    "UPDATE sync_run SET finished_at = now() - interval '30 hours' WHERE state = 'SUCCEEDED'",
+  );
+  for (const path of ["/meetings", `/meetings/${meetingId}`, "/quiet", "/quiet/settings"]) {
+    await page.goto(at(path));
+    await page.getByRole("alert").filter({ hasText: "What you see is older than a day" }).waitFor();
+    expect([path, await findings(page)]).toEqual([path, []]);
+  }
+});

@@ -102,6 +102,10 @@ test("filters and order stand in the address, and a reload or a sent link shows 
   await page.getByRole("combobox", { name: "Order" }).selectOption("Highest value");
   await until("the board is that owner's", async () => (await rows().count()) < all && (await rows().count()) > 0);
   const titles = await rows().getByRole("rowheader").allTextContents();
+  // Without one there would be nothing to show.
+  await page.getByRole("checkbox", { name: "Ghosted" }).uncheck();
+  expect(await page.getByRole("checkbox", { name: "Quiet" }).isDisabled()).toBe(true);
+  await page.getByRole("checkbox", { name: "Ghosted" }).check();
   const least = page.getByRole("textbox", { name: "Least value" });
   await least.fill("a thousand");
   await page.keyboard.press("Enter");

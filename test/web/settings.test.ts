@@ -1,5 +1,5 @@
 import { writeNote } from "../support/notes";
-import { recordMeeting, syncEnds } from "../support/stories";
+import { recordMeeting, syncEnds, until } from "../support/stories";
 import { useStarted } from "../support/world";
 import { findings, screenshot } from "./support/browser";
 import { startProduct } from "./support/product";
@@ -51,7 +51,7 @@ test("an admin connects through the consent page, sees who is bound, and disconn
 
 test("a sync is shown step by step as it goes, and its end too, without loading the page again", async () => {
   const release = product.simulator.control.fail({ match: "/api/v2/deals", times: 1, with: { kind: "hang" } });
-  const page = await product.signIn("admin");
+  const page = await product.signIn("admin", { reducedMotion: "reduce" });
   await connectThroughConsent(page);
   await page.evaluate("globalThis.loadedOnce = true");
   const progress = page.getByRole("progressbar", { name: "Progress of the sync" });
@@ -63,6 +63,11 @@ test("a sync is shown step by step as it goes, and its end too, without loading 
     .waitFor();
   expect(await page.getByRole("button", { name: "Syncing …" }).isDisabled()).toBe(true);
   await screenshot(page, "settings-syncing");
+  // What is under way moves for everybody but those who asked for less of it.
+  const moving = "document.getAnimations().length";
+  expect(await page.evaluate(moving)).toBe(0);
+  await page.emulateMedia({ reducedMotion: "no-preference" });
+  await until("what is under way moves", async () => Number(await page.evaluate(moving)) > 0);
   release();
   await progress.waitFor({ state: "detached" });
   expect(await page.evaluate("globalThis.loadedOnce")).toBe(true);

@@ -1,6 +1,6 @@
 import { useEffect, useEffectEvent, useId } from "react";
 import { useTyped } from "../ui/use-typed";
-import type { Wishes } from "./wishes";
+import { LONGEST_SEARCH, type Wishes } from "./wishes";
 
 /** Whoever types is not asked about each letter. */
 const TYPING_MS = 300;
@@ -30,6 +30,7 @@ export function Narrowing({ wishes: { search, mine, cancelled }, hasEmail, onWis
           id={id}
           className="input"
           type="search"
+          maxLength={LONGEST_SEARCH}
           dir="auto"
           placeholder="Title, person or address"
           value={typed}

@@ -35,6 +35,7 @@ export function Filters({ wishes, choices, currencies, onWish }: FiltersProps) {
             <input
               type="checkbox"
               checked={verdicts.includes(verdict)}
+              disabled={verdicts.length === 1 && verdicts.includes(verdict)}
               onChange={({ target }) =>
                 onWish({
                   verdicts: VERDICTS.filter((one) => (one === verdict ? target.checked : verdicts.includes(one))),
