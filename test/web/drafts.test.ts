@@ -2,7 +2,7 @@ import type { Page } from "playwright-core";
 import { posts } from "../support/notes";
 import { connect, syncEnds } from "../support/stories";
 import { useStarted } from "../support/world";
-import { seriousFindings } from "./support/browser";
+import { findings } from "./support/browser";
 import { startProduct } from "./support/product";
 import { disconnected, noteForm, openMeeting, openNewMeeting } from "./support/steps";
 
@@ -44,7 +44,7 @@ test("typed text is there after going to another page and back, after a reload, 
   const other = await page.context().newPage();
   await other.goto(page.url());
   expect(await noteForm(other).text.inputValue()).toBe(TYPED);
-  expect(await seriousFindings(page)).toEqual([]);
+  expect(await findings(page)).toEqual([]);
 });
 
 test("each meeting has a draft of its own", async () => {
@@ -62,7 +62,7 @@ test("a disconnect elsewhere takes nothing that was typed: it is shown, and afte
   await disconnected(product);
   await page.getByRole("heading", { name: "No CRM is connected" }).waitFor();
   await page.getByRole("region", { name: "Your note is kept" }).getByText(TYPED).waitFor();
-  expect(await seriousFindings(page)).toEqual([]);
+  expect(await findings(page)).toEqual([]);
   await connected();
   await noteForm(page).form.getByText("On Deal: ").waitFor();
   expect(await shown()).toBe(TYPED);
@@ -122,7 +122,7 @@ test("where the browser keeps nothing the page says so, and warns before the tex
   await page.reload();
   await typed();
   await noteForm(page).form.getByText("This browser cannot keep your text").waitFor();
-  expect(await seriousFindings(page)).toEqual([]);
+  expect(await findings(page)).toEqual([]);
   const asked = page.waitForEvent("dialog");
   const left = page.goto(product.host.url).catch(() => undefined);
   const dialog = await asked;

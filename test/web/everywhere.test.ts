@@ -1,7 +1,7 @@
 import type { Page } from "playwright-core";
 import { connect, recordMeeting, syncEnds, until } from "../support/stories";
 import { useStarted } from "../support/world";
-import { seriousFindings } from "./support/browser";
+import { findings } from "./support/browser";
 import { startProduct } from "./support/product";
 
 const product = useStarted(startProduct);
@@ -59,7 +59,7 @@ test("an address that leads nowhere is a page that says so and leads on, and is 
   expect(answer?.headers()["content-security-policy"]).toContain("default-src 'none'");
   await page.getByRole("heading", { level: 1, name: "There is no such page" }).waitFor();
   expect(await page.title()).toBe("There is no such page – Meeting Intelligence");
-  expect(await seriousFindings(page)).toEqual([]);
+  expect(await findings(page)).toEqual([]);
   await page.getByRole("link", { name: "Open the meetings" }).click();
   await page.getByRole("heading", { level: 1, name: "Meetings" }).waitFor();
   const plain = await fetch(at("/elsewhere"));
@@ -72,6 +72,10 @@ test("figures are the browser's: its language, its days, and its zone, which is 
   const begins = page.locator("time[datetime='2026-11-20T16:58:00.000Z']").first();
   expect(await begins.textContent()).toMatch(/^Fr\., 20\. Nov\. 2026, 22:28 (GMT|UTC)\+5:30$/);
   await page.getByText(/^48\.250,75\s€$/).waitFor();
+  // Words are the page's own, how long ago something is among them; the instant itself is there as well.
+  const asOf = page.getByText(/^CRM data as of/).locator("time");
+  expect(await asOf.textContent()).toMatch(/^(just now|\d+ (seconds?|minutes?) ago)$/);
+  expect(await asOf.getAttribute("title")).toMatch(/^\d+\. \S+ 2\d\d\d, \d\d:\d\d (GMT|UTC)\+5:30$/);
 });
 
 test("the focus stays near when what had it goes", async () => {
@@ -84,4 +88,16 @@ test("the focus stays near when what had it goes", async () => {
   await choose.waitFor();
   const near = "document.activeElement.closest('section')?.ariaLabel === 'Fields the service may write'";
   await until("the focus is near", () => page.evaluate<boolean>(near));
+});
+
+test("data that is older than a day is said to be so wherever it is shown", async () => {
+  const page = await product.signIn("member");
+  await product.database.query(
+    "UPDATE sync_run SET finished_at = now() - interval '30 hours' WHERE state = 'SUCCEEDED'",
+  );
+  for (const path of ["/meetings", `/meetings/${meetingId}`, "/quiet", "/quiet/settings"]) {
+    await page.goto(at(path));
+    await page.getByRole("alert").filter({ hasText: "What you see is older than a day" }).waitFor();
+    expect([path, await findings(page)]).toEqual([path, []]);
+  }
 });

@@ -2,7 +2,7 @@ import type { Page, Route } from "playwright-core";
 import { posts } from "../support/notes";
 import { connect, syncEnds } from "../support/stories";
 import { useStarted } from "../support/world";
-import { seriousFindings } from "./support/browser";
+import { findings } from "./support/browser";
 import { startProduct } from "./support/product";
 import { noteForm, openNewMeeting } from "./support/steps";
 
@@ -38,7 +38,7 @@ describe("Where a note goes", () => {
     await text().fill("They take the second plant.");
     await form().getByText("Nothing is chosen yet").waitFor();
     expect(await button().isEnabled()).toBe(false);
-    expect(await seriousFindings(page)).toEqual([]);
+    expect(await findings(page)).toEqual([]);
     await page.getByRole("button", { name: "Choose Baltic Mills – second plant" }).click();
     await form().getByText("On Deal: Baltic Mills – second plant").waitFor();
     await button().click();
@@ -71,7 +71,7 @@ describe("Where a note goes", () => {
     await page.getByRole("button", { name: "Choose Baltic Mills – second plant" }).click();
     await form().getByText("“Deal: Baltic Mills – renewal” no longer belongs to this meeting").waitFor();
     expect(await button().isEnabled()).toBe(false);
-    expect(await seriousFindings(page)).toEqual([]);
+    expect(await findings(page)).toEqual([]);
     await form().getByLabel("Write on").selectOption({ label: "Deal: Baltic Mills – second plant" });
     await button().click();
     await isWritten();
@@ -201,7 +201,7 @@ describe("A lost answer", () => {
     await text().fill("Agreed on the price.");
     await button().click();
     await form().getByText(NOT_KNOWN).waitFor();
-    expect(await seriousFindings(page)).toEqual([]);
+    expect(await findings(page)).toEqual([]);
     await text().focus();
     await page.keyboard.type("!");
     if (await button().isEnabled()) await button().click();
@@ -246,7 +246,7 @@ describe("A lost answer", () => {
     releaseLooks();
     await form().getByText("The service has not taken the note").waitFor();
     if (said) await form().getByText(said).waitFor();
-    expect(await seriousFindings(page)).toEqual([]);
+    expect(await findings(page)).toEqual([]);
     expect(writtenOn()).toEqual([]);
     await button("Send again").click();
     await isWritten();

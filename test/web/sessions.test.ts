@@ -1,8 +1,9 @@
-import { until } from "../support/stories";
+import { posts } from "../support/notes";
+import { syncEnds, until } from "../support/stories";
 import { useStarted } from "../support/world";
-import { seriousFindings } from "./support/browser";
+import { findings } from "./support/browser";
 import { startProduct } from "./support/product";
-import { connectThroughConsent, disconnected, state } from "./support/steps";
+import { connectThroughConsent, disconnected, noteForm, openNewMeeting, state } from "./support/steps";
 
 const product = useStarted(() => startProduct({ tokenLifeSeconds: 1 }));
 afterEach(() => disconnected(product));
@@ -11,7 +12,7 @@ test("who is not signed in is sent to the host product, and the page shows nothi
   const page = await product.openSignedOut();
   await page.getByRole("alert").filter({ hasText: "You are not signed in" }).waitFor();
   expect(await page.getByRole("button", { name: "Connect Pipedrive" }).count()).toBe(0);
-  expect(await seriousFindings(page)).toEqual([]);
+  expect(await findings(page)).toEqual([]);
   await page.getByRole("link", { name: "Sign in" }).click();
   await page.getByRole("button", { name: "Anna Admin" }).click();
   await page.getByRole("button", { name: "Connect Pipedrive" }).waitFor();
@@ -52,4 +53,38 @@ test("while the service is away the page keeps what it knows and says so; when i
   await page.getByText("Reconnecting for live updates").waitFor({ state: "detached" });
   await disconnected(product);
   await state(page, "Not connected").waitFor();
+});
+
+test("the service goes and comes back under an open briefing: the page says so, a note that is sent meanwhile is kept and written once, and what changed is shown", async () => {
+  const { simulator, database } = product;
+  const { singleDeal } = simulator.company.stories;
+  const admin = await product.signIn("admin");
+  await connectThroughConsent(admin);
+  await syncEnds(product.service);
+  const page = await product.signIn("member");
+  await openNewMeeting(product, page, [singleDeal.email]);
+  const deal = (title: string) => page.getByRole("region", { name: title });
+  const { form, text, write } = noteForm(page);
+  await deal("Halden Freight A/S – annual licence").waitFor();
+  await text.fill("Typed while it was well.");
+  await product.stopService();
+  await page.getByText("Reconnecting for live updates").waitFor();
+  await deal("Halden Freight A/S – annual licence").getByText("€48,250.75").waitFor();
+  await text.fill("Typed while it was away.");
+  await write.click();
+  await form.getByText("We do not know yet").waitFor();
+  expect(await text.inputValue()).toBe("Typed while it was away.");
+  expect(await findings(page)).toEqual([]);
+  await database.query("UPDATE deal SET title = 'Halden Freight – renamed meanwhile' WHERE crm_id = $1", [
+    singleDeal.dealId,
+  ]);
+  await product.startService();
+  await page.getByText("Reconnecting for live updates").waitFor({ state: "detached" });
+  await deal("Halden Freight – renamed meanwhile").waitFor();
+  await page.getByText("The service cannot be reached").waitFor({ state: "detached" });
+  await form.getByText("The service has not taken the note").waitFor();
+  expect(await text.inputValue()).toBe("Typed while it was away.");
+  await form.getByRole("button", { name: "Send again" }).click();
+  await form.getByText("Written", { exact: true }).waitFor();
+  expect(posts(simulator)).toHaveLength(1);
 });

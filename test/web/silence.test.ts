@@ -3,7 +3,7 @@ import { noJobIsDue } from "../support/stories";
 import { useStarted } from "../support/world";
 import { findings, screenshot } from "./support/browser";
 import { startProduct } from "./support/product";
-import { connectThroughConsent, overhang, recordPastMeetings } from "./support/steps";
+import { connectThroughConsent, overhang, recordPastMeetings, tabTo } from "./support/steps";
 
 let page: Page;
 const product = useStarted(() => startProduct({ crm: { deals: 40 } }));
@@ -43,6 +43,32 @@ test("an admin sees what a change would do before it is made, and saving makes i
   expect(await stored()).toMatchObject([{ business_days: true, two_way_types: ["demo", "site_visit"] }]);
   await page.reload();
   expect(await page.getByRole("textbox", { name: "Days" }).inputValue()).toBe("5");
+});
+
+test("a keyboard is enough: each change takes the focus where the next one is made, and saving says so", async () => {
+  await page.getByRole("link", { name: "Quiet deals", exact: true }).first().focus();
+  await page.keyboard.press("Enter");
+  await page.getByRole("heading", { level: 1, name: "Quiet deals" }).waitFor();
+  await tabTo(page, "link", "When is a deal quiet?");
+  await page.keyboard.press("Enter");
+  await page.getByText("Nothing is changed.").waitFor();
+  await tabTo(page, "button", "Add days");
+  await page.keyboard.press("Enter");
+  const added = page.getByRole("combobox", { name: "When" }).last();
+  await added.and(page.locator(":focus")).waitFor();
+  await page.keyboard.type("In its stage");
+  await page.keyboard.press("Tab");
+  await page.keyboard.type("3000");
+  await page.getByText(/^\d+ deals? would become quiet, \d+ deals? would stop being quiet\.$/).waitFor();
+  await tabTo(page, "button", "Remove: No contact for 5 days");
+  await page.keyboard.press("Enter");
+  await page.getByRole("button", { name: "Add days" }).and(page.locator(":focus")).waitFor();
+  await tabTo(page, "button", "Save");
+  await page.keyboard.press("Enter");
+  await page.getByText("Nothing is changed.").waitFor();
+  await page.locator("[aria-live=polite]").filter({ hasText: "The settings are saved" }).waitFor();
+  await page.getByRole("region", { name: "What the change would do" }).and(page.locator(":focus")).waitFor();
+  expect(await stored()).toMatchObject([{ thresholds: [{ code: "STALLED_IN_STAGE", days: 3_000 }] }]);
 });
 
 test("a member sees what holds, and why it is not theirs to change; on a small screen, too", async () => {

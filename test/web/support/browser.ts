@@ -39,7 +39,6 @@ export async function openBrowser(browser: Browser, options: BrowserContextOptio
 
 interface Finding {
   id: string;
-  impact: string;
   help: string;
   nodes: { html: string; failureSummary: string }[];
 }
@@ -48,26 +47,23 @@ interface Finding {
 const CHANGES_END =
   "Promise.all(document.getAnimations().filter(({ effect }) => effect.getTiming().iterations === 1).map(({ finished }) => finished.catch(() => {})))";
 
-async function axe(page: Page): Promise<Finding[]> {
+/** Whatever axe-core finds on the page as it is now. */
+export async function findings(page: Page): Promise<object[]> {
   await page.evaluate(CHANGES_END);
-  return ((await page.evaluate("axe.run()")) as { violations: Finding[] }).violations;
+  const { violations } = (await page.evaluate("axe.run()")) as { violations: Finding[] };
+  return violations.map(({ id, help, nodes }) => ({
+    id,
+    help,
+    nodes: nodes.map(({ html, failureSummary }) => [html, failureSummary]),
+  }));
 }
 
-const told = ({ id, help, nodes }: Finding): object => ({
-  id,
-  help,
-  nodes: nodes.map(({ html, failureSummary }) => [html, failureSummary]),
-});
-
-/** Whatever axe-core finds on the page as it is now. */
-export const findings = async (page: Page): Promise<object[]> => (await axe(page)).map(told);
-
-/** Those of them that keep people out: serious and critical. */
-export const seriousFindings = async (page: Page): Promise<object[]> =>
-  (await axe(page)).filter(({ impact }) => impact === "serious" || impact === "critical").map(told);
-
-/** For people to look at, where SCREENS names a folder. @param part of the page; absent: the page from its top */
+/**
+ * A state of the page that people are shown: axe-core finds nothing in it, and where SCREENS names a folder there is a picture.
+ * @param part of the page; absent: the page from its top
+ */
 export async function screenshot(page: Page, name: string, part?: Locator): Promise<void> {
+  expect([name, await findings(page)]).toEqual([name, []]);
   if (!SCREENS) return;
   mkdirSync(SCREENS, { recursive: true });
   await page.evaluate("document.activeElement?.blur()");

@@ -1061,7 +1061,7 @@ export type VisibilityQuery = { connection: { id: string, visibility: { asOf: st
 export type SilenceQueryVariables = Exact<{ [key: string]: never; }>;
 
 
-export type SilenceQuery = { viewer: { role: Role }, connection: { id: string, state: ConnectionState, pipelines: Array<{ id: string, name: string, stages: Array<{ id: string, name: string }> }> }, quietSettings: { businessDays: boolean, twoWayActivityTypes: Array<string>, timeZone: string, thresholds: Array<{ scope: ThresholdScope, code: QuietReasonCode, days: number, pipeline: { id: string } | null, stage: { id: string } | null }>, rejudging: { done: number, total: number } | null } };
+export type SilenceQuery = { viewer: { role: Role }, connection: { id: string, state: ConnectionState, pipelines: Array<{ id: string, name: string, stages: Array<{ id: string, name: string }> }>, trouble: { code: TroubleCode, message: string, since: string } | null, sync: { lastSuccessAt: string | null, matching: { done: number, total: number } | null } }, quietSettings: { businessDays: boolean, twoWayActivityTypes: Array<string>, timeZone: string, thresholds: Array<{ scope: ThresholdScope, code: QuietReasonCode, days: number, pipeline: { id: string } | null, stage: { id: string } | null }>, rejudging: { done: number, total: number } | null } };
 
 export type SilencePreviewQueryVariables = Exact<{
   input: QuietSettingsInput;
@@ -2049,8 +2049,7 @@ export const SilenceDocument = gql`
     role
   }
   connection {
-    id
-    state
+    ...Freshness
     pipelines {
       id
       name
@@ -2081,7 +2080,7 @@ export const SilenceDocument = gql`
     }
   }
 }
-    ` as unknown as DocumentNode<SilenceQuery, SilenceQueryVariables>;
+    ${FreshnessFragmentDoc}` as unknown as DocumentNode<SilenceQuery, SilenceQueryVariables>;
 export const SilencePreviewDocument = gql`
     query SilencePreview($input: QuietSettingsInput!) {
   previewQuietSettings(input: $input) {

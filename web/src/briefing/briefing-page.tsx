@@ -4,7 +4,7 @@ import { BriefingDocument, type BriefingQuery } from "../api/operations.generate
 import { useRead, useRereads } from "../api/read";
 import { Freshness, Staleness } from "../ui/freshness";
 import { Gaps } from "../ui/gaps";
-import { PageHead, useTitle } from "../ui/page";
+import { PageHead } from "../ui/page";
 import { Empty, Loading } from "../ui/parts";
 import { Problem } from "../ui/problem";
 import { Candidates } from "./candidates";
@@ -23,21 +23,29 @@ import { WhenAndWhom } from "./when-and-whom";
 export type Viewer = BriefingQuery["viewer"];
 type Connection = BriefingQuery["connection"];
 
+const TO_MEETINGS = <Link href="/meetings">Meetings</Link>;
+
 /** What a seller needs before or in a meeting. */
 export function BriefingPage({ id }: { id: string }) {
   const { data, error, reread } = useRead(BriefingDocument, { id });
   useChanges(reread);
   useMatches(reread);
   useRereads(data?.connection.sync.matching != null, reread);
-  useTitle(data ? (data.meeting?.title ?? "There is no such meeting") : "Briefing");
-  if (!data) return error ? <Problem error={error} again={reread} /> : <Loading what="The briefing" />;
+  if (!data) {
+    return (
+      <div className="stack">
+        <PageHead title="Briefing" above={TO_MEETINGS} />
+        {error ? <Problem error={error} again={reread} /> : <Loading what="The briefing" />}
+      </div>
+    );
+  }
   const { meeting, viewer, connection } = data;
   if (!meeting) return <NoSuchMeeting />;
   return (
     <div className="stack briefing">
       <PageHead
         title={meeting.title}
-        above={<Link href="/meetings">Meetings</Link>}
+        above={TO_MEETINGS}
         below={<WhenAndWhom meeting={meeting} />}
         aside={<Freshness connection={connection} asOf={meeting.briefing?.asOf ?? null} />}
       />
@@ -80,7 +88,7 @@ function Body({ meeting, briefing, viewer, connection, onChange }: BodyProps) {
       <aside className="stack" aria-label="People and history">
         <Attendees meeting={meeting} briefing={briefing} />
         <Timeline contacts={contacts} />
-        <OtherDeals deals={briefing.otherDeals} />
+        <OtherDeals deals={deal ? briefing.otherDeals : notAmong(meeting.match.candidates, briefing.otherDeals)} />
       </aside>
       <div className="stack">
         {deal && <CrmNotes notes={deal.recentNotes} />}
@@ -98,6 +106,10 @@ function Body({ meeting, briefing, viewer, connection, onChange }: BodyProps) {
   );
 }
 
+/** Those to choose from stand beside, with what speaks for each. */
+const notAmong = (candidates: Meeting["match"]["candidates"], deals: Briefing["otherDeals"]) =>
+  deals.filter(({ id }) => !candidates.some(({ deal }) => deal.id === id));
+
 function NotConnected() {
   return (
     <Empty title="No CRM is connected">
@@ -111,11 +123,14 @@ function NotConnected() {
 
 function NoSuchMeeting() {
   return (
-    <Empty title="There is no such meeting">
-      <p className="muted">It may belong to another organization, or the address is not complete.</p>
-      <Link href="/meetings" className="button">
-        All meetings
-      </Link>
-    </Empty>
+    <div className="stack">
+      <PageHead title="There is no such meeting" />
+      <Empty title="The address leads to no meeting of yours">
+        <p className="muted">It may belong to another organization, or the address is not complete.</p>
+        <Link href="/meetings" className="button">
+          All meetings
+        </Link>
+      </Empty>
+    </div>
   );
 }

@@ -51,7 +51,7 @@ function DealFacts({ deal }: { deal: Deal }) {
           {pipeline?.name ?? "pipeline not known"}
           {stageChangedAt && (
             <>
-              , since <When at={stageChangedAt} />
+              , entered <When at={stageChangedAt} />
             </>
           )}
         </span>

@@ -108,7 +108,7 @@ function Submit({ sending, target, isEmpty }: { sending: Sending | null; target:
       >
         {label[sending?.fate ?? "NOT_KNOWN"]}
       </button>
-      <span id={id} className="small" aria-live="polite">
+      <span id={id} className="small where-to" aria-live="polite">
         {target ? (
           <>
             On <bdi>{target.name}</bdi>

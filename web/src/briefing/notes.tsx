@@ -53,7 +53,7 @@ export function Notes({ meeting, briefing, viewer, mappings, author }: NotesProp
         onChange={reread}
       />
       {error && <Problem error={error} again={reread} />}
-      <Receipts writes={writes} />
+      <Receipts writes={writes} mappings={mappings} />
     </Card>
   );
 }

@@ -1,12 +1,12 @@
 import type { ReactNode } from "react";
-import type { WritesQuery, WrittenToFragment } from "../api/operations.generated";
+import type { MappingFragment, WritesQuery, WrittenToFragment } from "../api/operations.generated";
 import { Badge, When } from "../ui/parts";
 import { RECORD, WRITE_STATE } from "./wording";
 
 type Write = WritesQuery["crmWrites"]["nodes"][number];
 
 /** What became of each note and field value, also where that is not known. */
-export function Receipts({ writes }: { writes: readonly Write[] }) {
+export function Receipts({ writes, mappings }: { writes: readonly Write[]; mappings: readonly MappingFragment[] }) {
   if (writes.length === 0) return null;
   return (
     <div className="stack stack-tight" aria-live="polite">
@@ -14,7 +14,7 @@ export function Receipts({ writes }: { writes: readonly Write[] }) {
       <ul className="list">
         {writes.map((write) => (
           <li key={write.id} className="list-line">
-            <Receipt write={write} />
+            <Receipt write={write} mappings={mappings} />
           </li>
         ))}
       </ul>
@@ -22,8 +22,15 @@ export function Receipts({ writes }: { writes: readonly Write[] }) {
   );
 }
 
-/** @param children what more is said of it */
-export function Receipt({ write, children }: { write: Write; children?: ReactNode }) {
+interface ReceiptProps {
+  write: Write;
+  /** A field that is nominated no more has no name here. */
+  mappings?: readonly MappingFragment[];
+  /** What more is said of it. */
+  children?: ReactNode;
+}
+
+export function Receipt({ write, mappings = [], children }: ReceiptProps) {
   const { state, requestedAt, requestedBy, error } = write;
   const { text, tone } = WRITE_STATE[state];
   const what = write.__typename === "NoteWrite" ? "note" : "value";
@@ -33,7 +40,7 @@ export function Receipt({ write, children }: { write: Write; children?: ReactNod
         <p>
           <RecordName write={write} />{" "}
           <span className="small muted breakable">
-            {write.__typename === "NoteWrite" ? write.reference : `field ${write.fieldKey}`}
+            {write.__typename === "NoteWrite" ? write.reference : `field ${fieldName(write, mappings)}`}
           </span>
         </p>
         <p className="small muted">
@@ -52,6 +59,9 @@ export function Receipt({ write, children }: { write: Write; children?: ReactNod
     </>
   );
 }
+
+const fieldName = ({ fieldKey }: { fieldKey: string }, mappings: readonly MappingFragment[]): string =>
+  mappings.find((mapping) => mapping.fieldKey === fieldKey)?.fieldName ?? fieldKey;
 
 function RecordName({ write }: { write: Write }) {
   const record = recordOf(write);

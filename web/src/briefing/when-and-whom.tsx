@@ -1,6 +1,6 @@
 import { Badge, When } from "../ui/parts";
 import { counted, dayOf, time, timeAndZone } from "../ui/words";
-import type { Meeting } from "./targets";
+import type { Briefing, Meeting } from "./targets";
 
 /** Named in the heading; who else comes is in the list of people. */
 const NAMED = 3;
@@ -24,17 +24,23 @@ export function WhenAndWhom({ meeting }: { meeting: Meeting }) {
         , <When at={startsAt} />
       </p>
       <p>
-        With <bdi>{namesOf(meeting.attendees)}</bdi>; held by <bdi>{owner?.name ?? ownerEmail}</bdi>
+        With <bdi>{namesOf(meeting)}</bdi>; held by <bdi>{owner?.name ?? ownerEmail}</bdi>
       </p>
     </>
   );
 }
 
-/** The buyers by name, and how many more there are. */
-export function namesOf(attendees: readonly Pick<Meeting["attendees"][number], "name" | "email" | "side">[]): string {
-  const buyers = attendees.filter(({ side }) => side === "BUYER").map(({ name, email }) => name ?? email);
+/** The buyers by name, as the calendar or the CRM has it, and how many more there are. */
+function namesOf({ attendees, briefing }: Meeting): string {
+  const known = new Map(briefing?.persons.flatMap((person) => namesByAddress(person)));
+  const buyers = attendees
+    .filter(({ side }) => side === "BUYER")
+    .map(({ name, email }) => name ?? known.get(email.toLowerCase()) ?? email);
   if (buyers.length === 0) return "nobody from the customer's side";
   const more = buyers.length - NAMED;
   const named = buyers.slice(0, NAMED).join(", ");
   return more > 0 ? `${named} and ${counted(more, "other")}` : named;
 }
+
+const namesByAddress = ({ name, emails }: Briefing["persons"][number]) =>
+  emails.map(({ address }) => [address.toLowerCase(), name] as const);

@@ -13,7 +13,7 @@ export const CONTACT: Record<InteractionKind, { text: string; buyer: boolean }> 
   INCOMING_MAIL: { text: "Mail from", buyer: true },
   OUTGOING_MAIL: { text: "Mail to", buyer: false },
   ACTIVITY: { text: "Activity", buyer: false },
-  NOTE: { text: "Note by a person", buyer: false },
+  NOTE: { text: "Note in the CRM", buyer: false },
 };
 
 export const WRITE_STATE: Record<WriteState, { text: string; tone: Tone }> = {

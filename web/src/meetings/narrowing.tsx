@@ -1,5 +1,6 @@
-import { useEffect, useEffectEvent, useId, useState } from "react";
-import type { Wishes } from "./wishes";
+import { useEffect, useEffectEvent, useId } from "react";
+import { useTyped } from "../ui/use-typed";
+import { LONGEST_SEARCH, type Wishes } from "./wishes";
 
 /** Whoever types is not asked about each letter. */
 const TYPING_MS = 300;
@@ -14,7 +15,7 @@ interface NarrowingProps {
 /** Fewer meetings: by a word, and by whose they are. */
 export function Narrowing({ wishes: { search, mine, cancelled }, hasEmail, onWish }: NarrowingProps) {
   const id = useId();
-  const [typed, setTyped] = useState(search);
+  const { field, typed, type } = useTyped(search);
   const settle = useEffectEvent(() => typed !== search && onWish({ search: typed }));
   useEffect(() => {
     const timer = setTimeout(settle, typed === "" ? 0 : TYPING_MS);
@@ -25,13 +26,15 @@ export function Narrowing({ wishes: { search, mine, cancelled }, hasEmail, onWis
       <div className="field">
         <label htmlFor={id}>Search</label>
         <input
+          ref={field}
           id={id}
           className="input"
           type="search"
+          maxLength={LONGEST_SEARCH}
           dir="auto"
           placeholder="Title, person or address"
           value={typed}
-          onChange={({ target }) => setTyped(target.value)}
+          onChange={({ target }) => type(target.value)}
         />
       </div>
       <label className="row check">

@@ -9,6 +9,8 @@ export interface Wishes {
 }
 
 export type Tab = "all" | "choice" | "none";
+/** Characters: the service looks for no more. */
+export const LONGEST_SEARCH = 100;
 const TABS: readonly Tab[] = ["all", "choice", "none"];
 
 /** Of any address: what makes no sense is as if it were not there. */
@@ -16,7 +18,7 @@ export function readWishes(search: string): Wishes {
   const given = new URLSearchParams(search);
   return {
     tab: TABS.find((tab) => tab === given.get("show")) ?? "all",
-    search: given.get("q") ?? "",
+    search: (given.get("q") ?? "").replaceAll("\0", "").slice(0, LONGEST_SEARCH),
     mine: given.get("mine") === "1",
     cancelled: given.get("cancelled") === "1",
   };

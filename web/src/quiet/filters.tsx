@@ -2,6 +2,8 @@ import { useId, useState } from "react";
 import type { DealOrder, QuietChoicesQuery } from "../api/operations.generated";
 import { Choice } from "../ui/choice";
 import { VERDICT } from "../ui/tones";
+import { useTyped } from "../ui/use-typed";
+import { amountOf, typedAmount } from "../ui/words";
 import { VERDICTS, type Wishes } from "./wishes";
 
 type Choices = QuietChoicesQuery["connection"];
@@ -33,6 +35,7 @@ export function Filters({ wishes, choices, currencies, onWish }: FiltersProps) {
             <input
               type="checkbox"
               checked={verdicts.includes(verdict)}
+              disabled={verdicts.length === 1 && verdicts.includes(verdict)}
               onChange={({ target }) =>
                 onWish({
                   verdicts: VERDICTS.filter((one) => (one === verdict ? target.checked : verdicts.includes(one))),
@@ -103,32 +106,40 @@ function Where({ wishes, choices, onWish }: Omit<FiltersProps, "currencies">) {
   );
 }
 
-/** An amount and what it is in: values in other currencies are not compared with it, and leave the board. */
+/** An amount and what it is in: values in other currencies are not compared with it, and leave the board. Without a value there is nothing to ask for. */
 function Least({ wishes, currencies, onWish }: Omit<FiltersProps, "choices">) {
   const id = useId();
-  const [typed, setTyped] = useState(wishes.least ?? "");
+  const { field, typed, type } = useTyped(wishes.least ? typedAmount(wishes.least) : "");
+  const [isFaulty, setFaulty] = useState(false);
   const offered = [...new Set([...currencies, ...(wishes.currency ? [wishes.currency] : [])])].sort();
   const currency = wishes.currency ?? offered[0] ?? null;
-  const take = () => onWish({ least: typed.trim().replace(",", ".") || null, currency });
+  if (currency === null) return null;
+  const take = () => {
+    const least = amountOf(typed);
+    const isAmount = least !== null || typed.trim() === "";
+    setFaulty(!isAmount);
+    if (isAmount) onWish({ least, currency });
+  };
   return (
     <div className="field">
       <label htmlFor={id}>Least value</label>
       <div className="row least">
         <input
+          ref={field}
           id={id}
           className="input"
           inputMode="decimal"
           value={typed}
-          disabled={currency === null}
-          onChange={({ target }) => setTyped(target.value)}
+          aria-invalid={isFaulty}
+          aria-describedby={`${id}-fault`}
+          onChange={({ target }) => type(target.value)}
           onBlur={take}
           onKeyDown={({ key }) => key === "Enter" && take()}
         />
         <select
           className="input"
           aria-label="Currency of the least value"
-          value={currency ?? ""}
-          disabled={currency === null}
+          value={currency}
           onChange={({ target }) => onWish({ currency: target.value })}
         >
           {offered.map((one) => (
@@ -136,6 +147,9 @@ function Least({ wishes, currencies, onWish }: Omit<FiltersProps, "choices">) {
           ))}
         </select>
       </div>
+      <span id={`${id}-fault`} className="small fault" aria-live="polite">
+        {isFaulty && `An amount like ${typedAmount("1200.5")}.`}
+      </span>
     </div>
   );
 }

@@ -1,5 +1,6 @@
 import { VERDICT } from "../ui/tones";
 import { useWidth } from "../ui/use-width";
+import { number, oneOf } from "../ui/words";
 import { type Dot, dotsOf, inWords, type Lane, lanesOf, linesOf, scaleFor } from "./chart-layout";
 import { DealDot, DOT, useDots } from "./deal-dot";
 import { Mark } from "./marks";
@@ -110,8 +111,8 @@ function Legend({ lanes }: { lanes: readonly PlacedLane[] }) {
   const thresholds = lanes.flatMap((lane) => lane.thresholds);
   const from = (["QUIET", "GHOSTED"] as const).flatMap((verdict) => {
     const days = [...new Set(thresholds.filter((one) => one.verdict === verdict).map((one) => one.days))];
-    const sorted = days.sort((a, b) => a - b).join(" or ");
-    return sorted ? [`${VERDICT[verdict].text.toLowerCase()} from ${sorted} days on`] : [];
+    const sorted = days.sort((a, b) => a - b).map(number);
+    return sorted.length > 0 ? [`${VERDICT[verdict].text.toLowerCase()} from ${oneOf(sorted)} days on`] : [];
   });
   return (
     <figcaption className="small muted legend">
@@ -124,7 +125,7 @@ function Legend({ lanes }: { lanes: readonly PlacedLane[] }) {
         </span>
       ))}
       {from.length > 0 && <span>dashed lines: {from.join(", ")}</span>}
-      <span>days of silence; the same in numbers below</span>
+      <span>from left to right: days of silence</span>
     </figcaption>
   );
 }

@@ -1,5 +1,5 @@
 import type { QuietDealFragment, QuietReasonCode } from "../api/operations.generated";
-import { counted, money, number } from "../ui/words";
+import { allOf, counted, money, number } from "../ui/words";
 
 export type QuietDeal = QuietDealFragment;
 type Reason = QuietDeal["quiet"]["reasons"][number];
@@ -32,9 +32,9 @@ interface Counts {
 /** The service counts and sums up to this many; beyond it the board does not guess. */
 const MOST_COUNTED = 10_000;
 
-/** "21 deals, worth €1,200 and $300": of all that fit, not of those that are loaded. */
+/** "21 deals, worth €1,200, £30 and $4": of all that fit, not of those that are loaded. */
 export function headline({ totalCount, totals }: Counts): string {
   if (totalCount === null) return `More than ${number(MOST_COUNTED)} deals`;
-  const sums = (totals ?? []).map(money).join(" and ");
+  const sums = allOf((totals ?? []).map(money));
   return `${counted(totalCount, "deal")}${sums && `, worth ${sums}`}`;
 }

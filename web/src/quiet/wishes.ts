@@ -1,4 +1,5 @@
 import type { DealFilter, DealOrder, QuietVerdict } from "../api/operations.generated";
+import { AMOUNT } from "../ui/words";
 
 /** What somebody wants to see of the board. It stands in the address, so that it can be kept, sent and gone back to. */
 export interface Wishes {
@@ -6,7 +7,7 @@ export interface Wishes {
   ownerId: string | null;
   pipelineId: string | null;
   stageId: string | null;
-  /** Decimal text, with the currency that it is in. */
+  /** Decimal text; without the currency that it is in it is no wish. */
   least: string | null;
   currency: string | null;
   order: DealOrder;
@@ -18,21 +19,21 @@ export interface Wishes {
 export const VERDICTS: readonly QuietVerdict[] = ["GHOSTED", "QUIET", "COOLING", "UNKNOWN"];
 const AT_FIRST: readonly QuietVerdict[] = ["GHOSTED", "QUIET"];
 const ORDERS: readonly DealOrder[] = ["QUIET_DAYS_DESC", "VALUE_DESC", "UPDATED_AT_DESC"];
-const AMOUNT = /^\d{1,15}(\.\d{1,4})?$/;
 const CURRENCY = /^[A-Z]{3}$/;
 
 /** Of any address: what makes no sense is as if it were not there. */
 export function readWishes(search: string): Wishes {
   const given = new URLSearchParams(search);
   const verdicts = VERDICTS.filter((verdict) => given.get("verdict")?.split(",").includes(verdict));
+  const currency = fitting(given.get("currency"), CURRENCY);
   const order = ORDERS.find((one) => one === given.get("order"));
   return {
     verdicts: verdicts.length > 0 ? verdicts : AT_FIRST,
     ownerId: given.get("owner") || null,
     pipelineId: given.get("pipeline") || null,
     stageId: given.get("stage") || null,
-    least: fitting(given.get("min"), AMOUNT),
-    currency: fitting(given.get("currency"), CURRENCY),
+    least: currency && fitting(given.get("min"), AMOUNT),
+    currency,
     order: order ?? "QUIET_DAYS_DESC",
     snoozed: given.get("snoozed") === "1",
   };
@@ -58,7 +59,6 @@ export function writeWishes(wishes: Wishes): string {
   return said.length === 0 ? "" : `?${new URLSearchParams(said)}`;
 }
 
-/** A least value counts once its currency is known: amounts of two currencies are not compared. */
 export function filterOf({ verdicts, ownerId, pipelineId, stageId, least, currency, snoozed }: Wishes): DealFilter {
   return {
     status: ["OPEN"],

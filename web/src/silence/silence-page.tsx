@@ -5,6 +5,7 @@ import { useChanges } from "../api/changes";
 import { useKept } from "../api/kept";
 import { SetSilenceDocument, SilenceDocument, type SilenceQuery } from "../api/operations.generated";
 import { announce } from "../ui/announcing";
+import { Freshness, Staleness } from "../ui/freshness";
 import { PageHead } from "../ui/page";
 import { Button, Card, Loading, Notice } from "../ui/parts";
 import { Problem } from "../ui/problem";
@@ -22,8 +23,13 @@ export function SilencePage() {
   const shown = useKept(data);
   return (
     <div className="stack">
-      <PageHead title="When is a deal quiet?" above={<Link href="/quiet">Quiet deals</Link>} />
+      <PageHead
+        title="When is a deal quiet?"
+        above={<Link href="/quiet">Quiet deals</Link>}
+        aside={shown && <Freshness connection={shown.connection} />}
+      />
       {error && <Problem error={error} again={reread} />}
+      {shown && <Staleness connection={shown.connection} />}
       {!shown && !error && <Loading what="The settings" />}
       {shown && <Rejudging progress={shown.quietSettings.rejudging} />}
       {shown && <Form shown={shown} onSaved={reread} />}

@@ -1,4 +1,4 @@
-import { useId } from "react";
+import { useEffect, useId, useRef, useState } from "react";
 import type { QuietReasonCode, SilenceQuery } from "../api/operations.generated";
 import { Choice } from "../ui/choice";
 import { Button, Card } from "../ui/parts";
@@ -14,8 +14,17 @@ interface ThresholdsProps {
 
 /** After how many days what counts; where nothing is said, the standard days do. */
 export function Thresholds({ lines, pipelines, onChange }: ThresholdsProps) {
-  const add = () =>
-    onChange([...lines, { key: crypto.randomUUID(), scope: "", code: "NO_RECENT_ACTIVITY", days: "14" }]);
+  const [added, setAdded] = useState<string | null>(null);
+  const adding = useRef<HTMLButtonElement>(null);
+  const add = () => {
+    const key = crypto.randomUUID();
+    setAdded(key);
+    onChange([...lines, { key, scope: "", code: "NO_RECENT_ACTIVITY", days: "14" }]);
+  };
+  const remove = (line: Line) => {
+    adding.current?.focus();
+    onChange(lines.filter((one) => one !== line));
+  };
   return (
     <Card title="After how many days">
       {lines.length === 0 && <p className="muted">The standard days hold for all deals.</p>}
@@ -26,14 +35,17 @@ export function Thresholds({ lines, pipelines, onChange }: ThresholdsProps) {
               line={line}
               fault={faultOf(line, lines)}
               pipelines={pipelines}
+              isAdded={line.key === added}
               onChange={(part) => onChange(lines.map((one) => (one === line ? { ...line, ...part } : one)))}
-              onRemove={() => onChange(lines.filter((one) => one !== line))}
+              onRemove={() => remove(line)}
             />
           </li>
         ))}
       </ul>
       <div>
-        <Button onClick={add}>Add days</Button>
+        <Button ref={adding} onClick={add}>
+          Add days
+        </Button>
       </div>
     </Card>
   );
@@ -43,14 +55,21 @@ interface ThresholdProps {
   line: Line;
   fault: string | null;
   pipelines: Pipelines;
+  /** It takes the focus as it comes. */
+  isAdded: boolean;
   onChange(part: Partial<Line>): void;
   onRemove(): void;
 }
 
-function Threshold({ line: { scope, code, days }, fault, pipelines, onChange, onRemove }: ThresholdProps) {
+function Threshold({ line, fault, pipelines, isAdded, onChange, onRemove }: ThresholdProps) {
+  const { scope, code, days } = line;
   const id = useId();
+  const parts = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    if (isAdded) parts.current?.querySelector("select")?.focus();
+  }, [isAdded]);
   return (
-    <div className="filters">
+    <div ref={parts} className="filters">
       <Choice
         name="When"
         value={code}

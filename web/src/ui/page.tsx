@@ -6,7 +6,7 @@ import { Empty } from "./parts";
 const PRODUCT = "Meeting Intelligence";
 
 /** What the tab, the history and a screen reader call this page. A later page is read out as it comes. */
-export function useTitle(title: string): void {
+function useTitle(title: string): void {
   useEffect(() => {
     const full = `${title} – ${PRODUCT}`;
     if (document.title !== full && document.title !== PRODUCT) announce(title);

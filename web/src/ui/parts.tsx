@@ -1,4 +1,4 @@
-import { type ButtonHTMLAttributes, type ReactNode, useEffect, useState } from "react";
+import { type ComponentPropsWithRef, type ReactNode, useEffect, useState } from "react";
 import type { Tone } from "./tones";
 import { dateAndTime, relative } from "./words";
 
@@ -30,7 +30,7 @@ export function Notice({ tone, title, children }: { tone: Tone; title: string; c
 }
 
 type ButtonLook = "main" | "plain" | "danger" | "danger-main";
-type ButtonProps = ButtonHTMLAttributes<HTMLButtonElement> & { look?: ButtonLook; busy?: boolean };
+type ButtonProps = ComponentPropsWithRef<"button"> & { look?: ButtonLook; busy?: boolean };
 
 /** A busy button keeps its place and its focus, and does nothing. */
 export function Button({ look = "plain", busy = false, onClick, children, ...rest }: ButtonProps) {

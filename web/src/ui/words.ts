@@ -1,8 +1,7 @@
 import type { SyncResource } from "../api/operations.generated";
 
 /**
- * All numbers, amounts, days and instants of the page, as the browser's language writes them and in its zone. The words
- * around them are the page's own, in English.
+ * All numbers, amounts, days and instants of the page, as the browser's language writes them and in its zone.
  */
 const THE_BROWSERS = undefined;
 
@@ -10,12 +9,18 @@ const CLOCK = { hour: "2-digit", minute: "2-digit" } as const;
 const CALENDAR = { day: "numeric", month: "short", year: "numeric" } as const;
 
 const NUMBER = new Intl.NumberFormat(THE_BROWSERS);
+const PRECISE = new Intl.NumberFormat(THE_BROWSERS, { maximumFractionDigits: 4 });
 const DATE_AND_TIME = new Intl.DateTimeFormat(THE_BROWSERS, { ...CALENDAR, ...CLOCK, timeZoneName: "short" });
 const TIME = new Intl.DateTimeFormat(THE_BROWSERS, CLOCK);
 const TIME_AND_ZONE = new Intl.DateTimeFormat(THE_BROWSERS, { ...CLOCK, timeZoneName: "short" });
 const LOCAL_DAY = new Intl.DateTimeFormat(THE_BROWSERS, { weekday: "short", ...CALENDAR });
 const CALENDAR_DAY = new Intl.DateTimeFormat(THE_BROWSERS, { ...CALENDAR, timeZone: "UTC" });
-const RELATIVE = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
+
+/** Words are the page's: English, without a comma before the last. */
+const PAGES = "en-GB";
+const RELATIVE = new Intl.RelativeTimeFormat(PAGES);
+const AND = new Intl.ListFormat(PAGES);
+const OR = new Intl.ListFormat(PAGES, { type: "disjunction" });
 
 const STEPS: [unit: Intl.RelativeTimeFormatUnit, seconds: number][] = [
   ["day", 86_400],
@@ -39,16 +44,41 @@ export const number = (value: number): string => NUMBER.format(value);
 /** "Europe/Berlin", as the browser has it. */
 export const zone = (): string => DATE_AND_TIME.resolvedOptions().timeZone;
 
-/** "2 hours ago", "in 14 minutes". */
+/** "2 hours ago", "in 14 minutes". What has passed is counted in whole days and hours, as the service counts silence. */
 export function relative(instant: string, now: number = Date.now()): string {
   const seconds = (new Date(instant).getTime() - now) / 1000;
   const [unit, size] = STEPS.find(([, length]) => Math.abs(seconds) >= length) ?? ["second", 1];
-  return Math.abs(seconds) < 5 ? "just now" : RELATIVE.format(Math.round(seconds / size), unit);
+  const count = seconds < 0 ? Math.ceil(seconds / size) : Math.round(seconds / size);
+  return Math.abs(seconds) < 5 ? "just now" : RELATIVE.format(count, unit);
 }
 
 /** "1 deal", "1,204 deals". */
 export const counted = (count: number, one: string, many = `${one}s`): string =>
   `${number(count)} ${count === 1 ? one : many}`;
+
+/** "€1,200, £30 and $4". */
+export const allOf = (parts: readonly string[]): string => AND.format(parts);
+/** "7, 21 or 30". */
+export const oneOf = (parts: readonly string[]): string => OR.format(parts);
+
+const separator = (type: "group" | "decimal") =>
+  NUMBER.formatToParts(1_234_567.8).find((part) => part.type === type)?.value;
+const GROUP = separator("group") ?? "'";
+const DECIMAL = separator("decimal") ?? ".";
+export const AMOUNT = /^\d{1,15}(\.\d{1,4})?$/;
+
+/** "1,200.5" as the browser's language writes it, or without thousands in any: decimal text; null: no amount. */
+export function amountOf(typed: string): string | null {
+  const text = typed.replace(/\s/g, "");
+  const [whole = "", ...parts] = text.split(DECIMAL);
+  const [first = "", ...thousands] = whole.split(GROUP);
+  const isGrouped = /^\d{1,3}$/.test(first) && thousands.every((one) => /^\d{3}$/.test(one));
+  const amount = isGrouped ? [first + thousands.join(""), ...parts].join(".") : text.replace(",", ".");
+  return AMOUNT.test(amount) ? amount : null;
+}
+
+/** An amount as it may be typed: "1,200.5". */
+export const typedAmount = (amount: string): string => PRECISE.format(amount as Intl.StringNumericLiteral);
 
 /** Exact: the amount is decimal text and never becomes a float. */
 export function money({ amount, currency }: { amount: string; currency: string }): string {
