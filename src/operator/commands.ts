@@ -132,7 +132,9 @@ Not in it: backups, logs, what only the CRM holds, and where the person is named
 const sayErasure: OnTenant = async (parts, tenantId, [address = ""], keepsOut) => {
   const { texts, meetings, records, receipts, unsettled } = await erasePerson(parts, tenantId, address, keepsOut);
   const left =
-    unsettled > 0 ? `\n${unsettled} value(s) are still looked up: run this again once they are settled.` : "";
+    unsettled > 0
+      ? `\n${unsettled} value(s) are still looked up; they and the synced person stay so long: run this again once they are settled.`
+      : "";
   return `Erased: an attendee of ${meetings} meeting(s), ${records} synced person(s), ${receipts} written value(s); ${texts} text(s) were changed.${left}
 ${keepsOut ? KEPT_OUT : COMES_BACK}
 Not touched: backups, logs, the keys that callers chose, and where the person is named by a first name alone.`;

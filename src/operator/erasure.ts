@@ -7,6 +7,7 @@ import type { KeepOut } from "../connections/keep-out";
 import type { Database, TenantScope } from "../database/database";
 import { inBatches, isWithin, windowsOf } from "../database/keyset";
 import { CredentialRow, SyncedCopyRow } from "../entities/connection";
+import { CrmUserRow } from "../entities/crm-company";
 import { MeetingRow } from "../entities/meeting";
 import { PersonRow } from "../entities/records";
 import type { Clock } from "../platform/clock";
@@ -50,10 +51,13 @@ export async function erasePerson(
   let texts = await eraseOwnTexts(scope, person);
   for (const one of textsOf(database)) texts += await eraseMentions(scope, one, patterns);
   for (const meetingId of person.meetingIds) await leaveMeeting(parts, scope, person, meetingId);
-  const { receipts, unsettled } = await reduceReceipts(scope, person);
-  for (const { copyId, crmId } of person.records) await removePerson(parts, scope, copyId, crmId);
+  const { receipts, unsettled } = await reduceReceipts(scope, person, patterns);
+  // By its record a value is found again once it is settled.
+  const removed = unsettled > 0 ? [] : person.records;
+  for (const { copyId, crmId } of removed) await removePerson(parts, scope, copyId, crmId);
+  await eraseUsers(scope, person);
   await scope.transaction((held) => recordAudit(held, logger, { action: "PERSON_ERASED", actor: null, at: clock() }));
-  return { texts, meetings: person.meetingIds.length, records: person.records.length, receipts, unsettled };
+  return { texts, meetings: person.meetingIds.length, records: removed.length, receipts, unsettled };
 }
 
 /** Looks for the person again once nothing more of the person is stored. */
@@ -100,8 +104,9 @@ async function eraseMentions(scope: TenantScope, texts: Texts, patterns: Pattern
     const { name, isJson } = column;
     return `${name} = regexp_replace(${name}::text, ${patternFor(column)}, '${ERASED}', 'gi')${isJson ? "::jsonb" : ""}`;
   });
+  const stays = table === "field_write" ? `AND ${IS_SETTLED}` : "";
   const sql = `UPDATE ${table} SET ${changes.join(", ")}
-    WHERE tenant_id = $1 AND ${isWithin(texts)} AND (${mentions(texts)}) RETURNING 1 AS changed`;
+    WHERE tenant_id = $1 AND ${isWithin(texts)} AND (${mentions(texts)}) ${stays} RETURNING 1 AS changed`;
   let erased = 0;
   for await (const window of windowsOf(scope, texts))
     erased += (await scope.rows(sql, [scope.tenantId, patterns, ...window])).length;
@@ -109,17 +114,17 @@ async function eraseMentions(scope: TenantScope, texts: Texts, patterns: Pattern
 }
 
 /** What was written of the person in the CRM. */
-async function eraseOwnTexts(scope: TenantScope, { records, mailboxes }: Person): Promise<number> {
+async function eraseOwnTexts(scope: TenantScope, { records }: Person): Promise<number> {
   let erased = 0;
   for (const { copyId, crmId } of records) erased += await eraseTexts(scope, copyId, crmId);
-  return erased + (await inBatches((batch) => scope.rows(USERS, [scope.tenantId, [...mailboxes], batch])));
+  return erased;
 }
 
-/** Where the person is a user of the CRM as well. */
-const USERS = `
-  UPDATE crm_user SET name = '${ERASED}' WHERE tenant_id = $1 AND ctid = ANY (ARRAY (
-    SELECT ctid FROM crm_user WHERE tenant_id = $1 AND address = ANY ($2) AND name <> '${ERASED}' LIMIT $3))
-  RETURNING 1 AS changed`;
+/** Where the person is a user of the CRM as well: what the user did keeps the id. */
+async function eraseUsers({ tenantId, typed }: TenantScope, { users }: Person): Promise<void> {
+  const erased = { name: ERASED, email: ERASED, address: null };
+  for (const user of users) await typed((orm) => orm.update(CrmUserRow, { tenantId, ...user }, erased));
+}
 
 /** The meeting goes on without the attendee: matched again, and what hangs on it judged again. */
 function leaveMeeting(
@@ -140,22 +145,29 @@ function leaveMeeting(
   });
 }
 
-/** Of a value that is still looked up the CRM has to be asked: it stays until it is settled. */
+const IS_SETTLED = "state IN ('WRITTEN', 'FAILED')";
+
+/** Of a value that is still looked up the CRM has to be asked: it stays until it is settled, on whatever record. */
 async function reduceReceipts(
   { tenantId, rows }: TenantScope,
   { records }: Person,
+  [, pattern]: Patterns,
 ): Promise<Pick<Erased, "receipts" | "unsettled">> {
   const of = [tenantId, records.map(({ copyId }) => copyId), records.map(({ crmId }) => crmId)];
-  const own = `tenant_id = $1 AND entity = 'PERSON' AND value IS NOT NULL
-    AND (copy_id, target_id) IN (SELECT * FROM unnest($2::bigint[], $3::bigint[]))`;
+  const own = `entity = 'PERSON' AND (copy_id, target_id) IN (SELECT * FROM unnest($2::bigint[], $3::bigint[]))`;
   const receipts = await inBatches((batch) =>
     rows(
       `UPDATE field_write SET value = NULL WHERE tenant_id = $1 AND ctid = ANY (ARRAY (
-         SELECT ctid FROM field_write WHERE ${own} AND state IN ('WRITTEN', 'FAILED') LIMIT $4)) RETURNING 1 AS changed`,
+         SELECT ctid FROM field_write WHERE tenant_id = $1 AND value IS NOT NULL AND ${own} AND ${IS_SETTLED} LIMIT $4))
+       RETURNING 1 AS changed`,
       [...of, batch],
     ),
   );
-  const unsettled = await rows(`SELECT 1 FROM field_write WHERE ${own} LIMIT ${MOST_COUNTED}`, of);
+  const unsettled = await rows(
+    `SELECT 1 FROM field_write WHERE tenant_id = $1 AND value IS NOT NULL AND NOT ${IS_SETTLED} AND (${own} OR value::text ~* $4)
+     LIMIT ${MOST_COUNTED}`,
+    [...of, pattern],
+  );
   return { receipts, unsettled: unsettled.length };
 }
 

@@ -21,6 +21,8 @@ export interface Person {
   mailboxes: ReadonlySet<string>;
   /** The synced persons that have the address, of all copies. */
   records: { copyId: number; crmId: number; name: string }[];
+  /** Where the person is a user of the CRM as well. */
+  users: { copyId: number; crmId: number }[];
   /** Meetings that have an attendee with such an address. */
   meetingIds: string[];
   names: string[];
@@ -38,9 +40,11 @@ export async function findPerson(scope: TenantScope, text: string): Promise<Pers
     );
   const mailboxes = new Set([mailboxOf(address), ...(await readOtherMailboxes(scope, records))]);
   const attendances = await readAttendances(scope, mailboxes);
-  const names = [...records.map(({ name }) => name), ...attendances.flatMap(({ name }) => name ?? [])];
+  const accounts = await readAccounts(scope, mailboxes);
+  const names = [...records, ...attendances, ...accounts].map(({ name }) => name?.trim() ?? "");
   const meetingIds = [...new Set(attendances.map(({ meetingId }) => meetingId))];
-  return { mailboxes, records, meetingIds, names: [...new Set(names.map((name) => name.trim()))].filter(Boolean) };
+  const users = accounts.flatMap(({ copyId, crmId }) => (crmId === null ? [] : [{ copyId, crmId }]));
+  return { mailboxes, records, users, meetingIds, names: [...new Set(names)].filter(Boolean) };
 }
 
 /** Whether a text that was given as an attendee's address is this person's. */
@@ -75,6 +79,17 @@ async function readOtherMailboxes({ tenantId, rows }: TenantScope, records: Pers
   return found;
 }
 
+/** Users of the CRM who have such an address, and who authorized with it. A company has some hundred users. */
+async function readAccounts({ tenantId, rows }: TenantScope, mailboxes: ReadonlySet<string>) {
+  const accounts = await rows<{ copyId: number; crmId: number | null; name: string | null; email: string }>(
+    `SELECT copy_id AS "copyId", crm_id AS "crmId", name, email FROM crm_user WHERE tenant_id = $1
+     UNION ALL SELECT 0, NULL, bound_user_name, bound_email FROM connection WHERE tenant_id = $1 AND bound_email IS NOT NULL`,
+    [tenantId],
+    { copyId: "number", crmId: "number", name: "text", email: "text" },
+  );
+  return accounts.filter(({ email }) => isOf({ mailboxes }, email));
+}
+
 interface Attendance {
   meetingId: string;
   position: number;
@@ -107,6 +122,8 @@ export interface Texts extends KeyedTable {
 const NOT_LOOKED_THROUGH = new Set([
   "person.name",
   "crm_user.name",
+  "crm_user.email",
+  "crm_user.address",
   "meeting_attendee.name",
   "meeting_attendee.email",
   "person_address.mailbox",
@@ -145,13 +162,19 @@ const OWN = {
   deals: `SELECT to_jsonb(t) AS row FROM deal t WHERE t.tenant_id = $1 AND ((t.copy_id, t.person_id) IN (SELECT * FROM ids)
       OR (t.copy_id, t.crm_id) IN (SELECT x.copy_id, x.deal_id FROM deal_participant x
         WHERE x.tenant_id = $1 AND (x.copy_id, x.person_id) IN (SELECT * FROM ids)))`,
+  changes: `SELECT to_jsonb(t) AS row FROM deal_change t WHERE t.tenant_id = $1 AND t.kind IN ('PERSON', 'PARTICIPANTS')
+      AND EXISTS (SELECT 1 FROM ids WHERE ids.copy_id = t.copy_id
+        AND ids.person_id::text = ANY (string_to_array(t.was, ',') || string_to_array(t.became, ',')))`,
+  users:
+    "SELECT to_jsonb(t) AS row FROM crm_user t WHERE t.tenant_id = $1 AND (t.copy_id, t.crm_id) IN (SELECT * FROM users)",
   activities: `SELECT to_jsonb(t) AS row FROM activity t WHERE t.tenant_id = $1 AND ((t.copy_id, t.person_id) IN (SELECT * FROM ids)
       OR EXISTS (SELECT 1 FROM ids WHERE ids.copy_id = t.copy_id AND ids.person_id = ANY (t.participant_ids)))`,
   notes:
     "SELECT to_jsonb(t) AS row FROM note t WHERE t.tenant_id = $1 AND (t.copy_id, t.person_id) IN (SELECT * FROM ids)",
   attendances:
     "SELECT to_jsonb(t) AS row FROM meeting_attendee t WHERE t.tenant_id = $1 AND t.meeting_id IN (SELECT id FROM attended)",
-  meetings: "SELECT to_jsonb(t) AS row FROM meeting t WHERE t.tenant_id = $1 AND t.id IN (SELECT id FROM attended)",
+  meetings:
+    "SELECT to_jsonb(t) - 'search_text' AS row FROM meeting t WHERE t.tenant_id = $1 AND t.id IN (SELECT id FROM attended)",
   matches:
     "SELECT to_jsonb(t) AS row FROM meeting_match t WHERE t.tenant_id = $1 AND t.meeting_id IN (SELECT id FROM attended)",
   notesWritten: `SELECT to_jsonb(t) AS row FROM note_write t WHERE t.tenant_id = $1 AND t.entity = 'PERSON'
@@ -159,9 +182,16 @@ const OWN = {
   fieldsWritten: `SELECT to_jsonb(t) AS row FROM field_write t WHERE t.tenant_id = $1 AND t.entity = 'PERSON'
       AND (t.copy_id, t.target_id) IN (SELECT * FROM ids)`,
 } as const;
-/** $1: the tenant, $2 and $3: the synced persons, $4: the meetings that the person attends. */
+/** $1: the tenant, $2 and $3: the synced persons, $4: the meetings that the person attends, $5 and $6: the user of the CRM. */
 const OF_PERSON = `WITH ids AS (SELECT * FROM unnest($2::bigint[], $3::bigint[]) AS one (copy_id, person_id)),
-  attended AS (SELECT unnest($4::uuid[]) AS id)`;
+  attended AS (SELECT unnest($4::uuid[]) AS id), users AS (SELECT * FROM unnest($5::bigint[], $6::bigint[]) AS one (copy_id, crm_id))`;
+const idsOf = (of: readonly { copyId: number; crmId: number }[]) => [
+  of.map(({ copyId }) => copyId),
+  of.map(({ crmId }) => crmId),
+];
+
+/** It repeats a meeting's title and attendees, who are other people too. */
+const REPEATED = "meeting.search_text";
 
 export interface PersonExport {
   /** Kinds of which there is more than the export has. */
@@ -172,9 +202,9 @@ export interface PersonExport {
 /** All that is held about the person, by kind, and the texts of other rows that mention the person. */
 export async function exportOf(database: Database, scope: TenantScope, person: Person): Promise<PersonExport> {
   const { tenantId, rows } = scope;
-  const { records, meetingIds } = person;
+  const { records, meetingIds, users } = person;
   const held: PersonExport["held"] = {};
-  const parameters = [tenantId, records.map(({ copyId }) => copyId), records.map(({ crmId }) => crmId), meetingIds];
+  const parameters = [tenantId, ...idsOf(records), meetingIds, ...idsOf(users)];
   for (const [kind, sql] of Object.entries(OWN)) {
     const found = await rows<{ row: { email?: string } }>(
       `${OF_PERSON} ${sql} LIMIT ${MOST_OF_A_KIND + 1}`,
@@ -196,7 +226,8 @@ export async function exportOf(database: Database, scope: TenantScope, person: P
 
 async function readMentions(scope: TenantScope, texts: Texts, patterns: Patterns): Promise<unknown[]> {
   const { table, keys, columns } = texts;
-  const shown = [...keys, ...columns.map(({ name }) => name)].join(", ");
+  const names = columns.map(({ name }) => name).filter((name) => `${table}.${name}` !== REPEATED);
+  const shown = [...keys, ...names].join(", ");
   const said: unknown[] = [];
   for await (const window of windowsOf(scope, texts)) {
     const found = await scope.rows<{ row: unknown }>(

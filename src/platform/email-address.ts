@@ -1,4 +1,4 @@
-import { domainToASCII } from "node:url";
+import { domainToASCII, domainToUnicode } from "node:url";
 import freeMailDomains from "email-providers/all.json";
 import roleNames from "role-based-email-addresses";
 import { getDomain } from "tldts";
@@ -124,17 +124,36 @@ export const ERASED = "[erased]";
 export type Patterns = readonly [text: string, json: string];
 
 /**
- * How a person is found in texts, as regular expressions of PostgreSQL and of JavaScript: each address, also tagged, and
- * each name of two words or more, neither as a part of a longer word. A first name alone would be everybody's.
+ * How a person is found in texts, as regular expressions of PostgreSQL and of JavaScript: each mailbox in all its spellings,
+ * and each name of two words or more, neither as a part of a longer word. A first name alone would be everybody's.
  */
 export function mentionsOf(mailboxes: Iterable<string>, names: readonly string[]): Patterns {
-  const addresses = [...mailboxes].map(
-    (box) => `${literal(localPartOf(box))}(\\+[^@\\s"]*)?@${literal(domainOf(box))}`,
-  );
+  const addresses = [...mailboxes].map(spellingsOf);
   const whole = names.filter((name) => /\s/.test(name));
-  const named = (spell: (name: string) => string) => whole.map((name) => literal(spell(name)).replace(/\s+/g, "\\s+"));
-  const any = (parts: string[]) => `(?<![\\w.+-])(${[...addresses, ...parts].join("|")})(?![\\w-])`;
-  return [any(named((name) => name)), any(named((name) => JSON.stringify(name).slice(1, -1)))];
+  const any = (before: string, blank: string, spell: (name: string) => string) => {
+    const named = whole.map((name) => literal(spell(name)).replace(/\s+/g, `(${blank})+`));
+    return `${before}(${[...addresses, ...named].join("|")})(?![\\w-])`;
+  };
+  return [
+    any(APART, BLANK, (name) => name),
+    // Before or within a name, what ends a line in the text is an escape whose last character is a letter or a digit.
+    any(`(${APART}|(?<=${ESCAPED}))`, `${BLANK}|${ESCAPED}`, (name) => JSON.stringify(name).slice(1, -1)),
+  ];
 }
 
+const APART = "(?<![\\w.+-])";
+/** Between words, in HTML too. */
+const BLANK = "\\s|&nbsp;|&#160;";
+/** A control character in JSON. */
+const ESCAPED = String.raw`\\([bfnrt]|u00[01].)`;
+
 const literal = (text: string) => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+
+/** A mailbox as people write it: tagged, with its domain as it is read, and Gmail's with dots and by either name. */
+function spellingsOf(mailbox: string): string {
+  const [local, domain] = [localPartOf(mailbox), domainOf(mailbox)];
+  const isGmail = GMAIL.has(domain);
+  const domains = isGmail ? [...GMAIL] : [domain, domainToUnicode(domain)];
+  const spelled = isGmail ? [...local].map(literal).join("\\.?") : literal(local);
+  return `${spelled}(\\+[^@\\s"]*)?@(${[...new Set(domains)].map(literal).join("|")})`;
+}

@@ -102,14 +102,16 @@ test("the export has every row that shows the person, of this tenant alone, in a
   // A row is in it where all that it says of the person is.
   const missing = before.filter(({ text: row }) => {
     const said: [string, unknown][] = Object.entries(JSON.parse(row));
-    const personal = said.filter(([, value]) =>
-      TRACES.some((one) => JSON.stringify(value).toLowerCase().includes(one)),
+    // What is searched repeats the title and the attendees, other people among them.
+    const personal = said.filter(
+      ([key, value]) =>
+        key !== "search_text" && TRACES.some((one) => JSON.stringify(value).toLowerCase().includes(one)),
     );
     return !shown.some((one) => personal.every(([key, value]) => isSame(Reflect.get(one, key), value)));
   });
   expect(missing).toEqual([]);
   expect(text).not.toContain(`"tenant_id": ${await database.tenantId("globex")},`);
-  expect(text).not.toContain('somebody@quellwerk.example",');
+  expect(text).not.toContain("somebody@quellwerk.example");
   expect((await command("export-person", "acme", ADDRESS, file, "--yes")).said).toMatch(/EEXIST/);
 });
 const isSame = (one: unknown, other: unknown) => JSON.stringify(one) === JSON.stringify(other);
