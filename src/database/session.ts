@@ -22,9 +22,12 @@ export class HeldUpError extends ServiceError {
 }
 
 /** PostgreSQL's codes for a lock, a silence or a transaction over its limit: some process was frozen, or is. */
-const GIVEN_UP_CODES = new Set(["55P03", "25P03", "25P04"]);
-/** And for a statement over its limit, a session or server that was ended or is not there for now. */
-const HELD_UP_CODES = new Set([...GIVEN_UP_CODES, "57014", "57P01", "57P03", "57P05", "ECONNREFUSED", "ECONNRESET"]);
+const FROZEN_CODES = ["55P03", "25P03", "25P04"];
+/** For a session that was ended, and a server that was, or is not there or full for now. */
+const AWAY_CODES = ["57P01", "57P02", "57P03", "57P05", "53300", "ECONNREFUSED", "ECONNRESET", "EPIPE", "ETIMEDOUT"];
+const GIVEN_UP_CODES = new Set([...FROZEN_CODES, ...AWAY_CODES]);
+/** For a statement over its limit: again it would take as long, so that whoever goes on by itself must not. */
+const TOO_LONG = "57014";
 /** A cluster's coordinator says so of a tenant's node that is away, in a session that itself goes on. */
 const NODE_AWAY_CODES = new Set(["08000", "08001", "08003", "08006"]);
 /** And, where the node went away at the commit: nothing was kept. */
@@ -40,9 +43,11 @@ export function heldUpOf(error: unknown): HeldUpError | null {
   return isHeldUp(error) ? new HeldUpError(TRY_AGAIN, { cause: error }) : null;
 }
 
-/** Whether the work was ended because a process was frozen, this one or another, or a node went: it may go on a little later. */
+/** Whether the work was ended because a process was frozen, this one or another, or the server or a node went: it may go on a little later. */
 export function isGivenUp(error: unknown): boolean {
-  return error instanceof QueryRunnerAlreadyReleasedError || GIVEN_UP_CODES.has(codeOf(error)) || isNodeAway(error);
+  if (error instanceof QueryRunnerAlreadyReleasedError || GIVEN_UP_CODES.has(codeOf(error)) || isNodeAway(error))
+    return true;
+  return error instanceof Error && ENDED.test(error.message);
 }
 
 export const TRY_AGAIN =
@@ -53,9 +58,8 @@ export const isNodeAway = (error: unknown): boolean =>
   NODE_AWAY_CODES.has(codeOf(error)) || (error instanceof Error && NOT_COMMITTED.test(error.message));
 
 function isHeldUp(error: unknown): boolean {
-  if (isGivenUp(error) || HELD_UP_CODES.has(codeOf(error))) return true;
-  if (!(error instanceof Error)) return false;
-  return ENDED.test(error.message) || error.message === NO_SESSION;
+  if (isGivenUp(error) || codeOf(error) === TOO_LONG) return true;
+  return error instanceof Error && error.message === NO_SESSION;
 }
 
 const codeOf = (error: unknown): string => (error instanceof Error && "code" in error ? String(error.code) : "");

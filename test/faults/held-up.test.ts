@@ -3,10 +3,10 @@ import { APPLICATION_ROLE, asApplication } from "../../src/database/application-
 import { Database, reachOf } from "../../src/database/database";
 import { SESSION_LIMITS, SessionTurns, withLimits, withoutTransactionLimit } from "../../src/database/session-limits";
 import { Secret } from "../../src/platform/keyring";
-import { connect, dataOf, until } from "../support/stories";
+import { connect, dataOf, syncEnds, until } from "../support/stories";
 import { useService } from "../support/world";
 
-// Seen red without limits of sessions (the disconnect waits for ever), and with the database's words taken for a bug.
+// Seen red without limits of sessions (the disconnect waits for ever), and with the database's words taken for a bug, of whoever asked or of a run.
 
 let tenantId: number;
 /** Holds the connection's row, in a session without any limit. */
@@ -54,6 +54,21 @@ test("a session that is ended under its work is answered for, and is never used 
     expect(await state()).toEqual({ connection: { state: "CONNECTED" } });
   }
 });
+
+test("a run whose session is ended under a page goes on by itself, and fails for nothing", async () => {
+  await holder.query("ROLLBACK");
+  await holder.query("BEGIN");
+  await holder.query("LOCK TABLE person IN SHARE MODE"); // reads pass, a page waits
+  await world.startService();
+  const [waiting] = await until("a page waits for the lock", async () => {
+    const found = await database.lockWaits();
+    return found.length > 0 && found;
+  });
+  await database.query("SELECT pg_terminate_backend($1::int)", [waiting?.pid]);
+  await holder.query("ROLLBACK");
+  expect(await syncEnds(service)).toMatchObject({ state: "SUCCEEDED" });
+  expect(await database.query("SELECT state FROM sync_run")).toEqual([{ state: "SUCCEEDED" }]);
+}, 90_000);
 
 // Seen red with a session that ended while it was kept: its place was never given back, and the next read waited.
 test("a session that ends under an operation's read gives its place back, whatever the operation asks next", async () => {
