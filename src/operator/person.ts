@@ -1,6 +1,6 @@
 import type { Database, TenantScope } from "../database/database";
 import { isWithin, type KeyedTable, windowsOf } from "../database/keyset";
-import { mailboxOf, mentionsOf, normalizeAddress, type Patterns } from "../platform/email-address";
+import { mailboxOf, mentionsOf, nameBeside, normalizeAddress, type Patterns } from "../platform/email-address";
 import { ServiceError } from "../platform/errors";
 
 /** Attendees that are looked at with one statement; addresses are compared as matching does, which SQL cannot. */
@@ -41,7 +41,8 @@ export async function findPerson(scope: TenantScope, text: string): Promise<Pers
   const mailboxes = new Set([mailboxOf(address), ...(await readOtherMailboxes(scope, records))]);
   const attendances = await readAttendances(scope, mailboxes);
   const accounts = await readAccounts(scope, mailboxes);
-  const names = [...records, ...attendances, ...accounts].map(({ name }) => name?.trim() ?? "");
+  const beside = attendances.map(({ email }) => ({ name: nameBeside(email) }));
+  const names = [...records, ...attendances, ...beside, ...accounts].map(({ name }) => name?.trim() ?? "");
   const meetingIds = [...new Set(attendances.map(({ meetingId }) => meetingId))];
   const users = accounts.flatMap(({ copyId, crmId }) => (crmId === null ? [] : [{ copyId, crmId }]));
   return { mailboxes, records, users, meetingIds, names: [...new Set(names)].filter(Boolean) };
