@@ -10,7 +10,8 @@ import { recordMeeting, syncAgain } from "../support/stories";
 import { rowsOfTenant } from "../support/tenants";
 import { useCrm } from "../support/world";
 
-// Seen red with: one spelling of a mailbox; JSON read as text; a user's name not looked for; values erased while looked up.
+// Seen red with: one spelling of a mailbox; JSON read as text; a user's name not looked for; values erased while looked up;
+// the words beside an address not looked at.
 
 const NAME = "Ottilie Ringelnatz";
 const DOTTED = "ottilie.ringelnatz@gmail.com";
