@@ -5,7 +5,7 @@ import type { KeepOut, KeptOut } from "../connections/keep-out";
 import type { CopyScope, Database, TenantScope } from "../database/database";
 import { MeetingMatchRow, MeetingRow } from "../entities/meeting";
 import type { Clock } from "../platform/clock";
-import { ERASED, mailboxOf, mentionsOf, normalizeAddress } from "../platform/email-address";
+import { ERASED, mailboxOf, mentionsOf, nameBeside, normalizeAddress } from "../platform/email-address";
 import { accepted, type Outcome, refused } from "../platform/errors";
 import type { Logger } from "../platform/logger";
 import { DROP_CHOICES, lockMeeting, matchMeetings } from "./match-meeting";
@@ -125,7 +125,7 @@ function withoutKeptOut(kept: KeptOut, meeting: RecordMeetingInput): RecordMeeti
   if (out.length === 0 && !isOwner) return meeting;
   const given = [...out.map(({ email }) => email), ...(isOwner ? [ownerEmail] : [])];
   const mailboxes = given.flatMap((text) => normalizeAddress(text) ?? []).map(mailboxOf);
-  const names = out.flatMap(({ name }) => name?.trim() ?? []);
+  const names = [...out.flatMap(({ name }) => name?.trim() ?? []), ...given.flatMap((text) => nameBeside(text) ?? [])];
   const [pattern] = mentionsOf(mailboxes, names);
   return {
     ...meeting,

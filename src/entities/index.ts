@@ -1,3 +1,5 @@
+import type { Database } from "../database/database";
+import type { KeyedTable } from "../database/keyset";
 import { AuthorizationRequestRow, ConnectionRow, CredentialRow, RenewalAttemptRow, SyncedCopyRow } from "./connection";
 import { CrmBudgetRow, CrmFieldRow, CrmUserRow, FieldListRow, PipelineRow, StageRow } from "./crm-company";
 import { DealChangeRow, DealParticipantRow, DealRow } from "./deal";
@@ -61,3 +63,36 @@ export const entities = [
   SyncedCopyRow,
   TenantRow,
 ];
+
+/** The columns of a tenant's table that may hold what people write. */
+export interface Texts extends KeyedTable {
+  columns: { name: string; isJson: boolean }[];
+}
+
+/** Names of their own that others may share; by what a person's rows are found, which go whole; and keys that callers chose. */
+const NOT_LOOKED_THROUGH = new Set([
+  "person.name",
+  "crm_user.name",
+  "crm_user.email",
+  "crm_user.address",
+  "meeting_attendee.name",
+  "meeting_attendee.email",
+  "person_address.mailbox",
+  "meeting.external_id",
+  "note_write.idempotency_key",
+  "field_write.idempotency_key",
+]);
+
+/** Every such column of every table of tenants: one of a later version is among them by being there. */
+export function textsOf({ tables }: Pick<Database, "tables">): Texts[] {
+  return tables.filter(isOfTenants).flatMap(({ tableName: table, columns, primaryColumns }) => {
+    const texts = columns
+      .filter(({ type, isArray, isPrimary }) => (type === "text" || type === "jsonb") && !isArray && !isPrimary)
+      .map(({ databaseName: name, type }) => ({ name, isJson: type === "jsonb" }))
+      .filter(({ name }) => !NOT_LOOKED_THROUGH.has(`${table}.${name}`));
+    return texts.length > 0 ? [{ table, keys: primaryColumns.map((key) => key.databaseName), columns: texts }] : [];
+  });
+}
+
+export const isOfTenants = ({ columns }: Database["tables"][number]): boolean =>
+  columns.some(({ propertyName }) => propertyName === "tenantId");

@@ -8,6 +8,7 @@ import type { Database, TenantScope } from "../database/database";
 import { inBatches, isWithin, windowsOf } from "../database/keyset";
 import { CredentialRow, SyncedCopyRow } from "../entities/connection";
 import { CrmUserRow } from "../entities/crm-company";
+import { isOfTenants, type Texts, textsOf } from "../entities/index";
 import { MeetingRow } from "../entities/meeting";
 import { PersonRow } from "../entities/records";
 import type { Clock } from "../platform/clock";
@@ -15,12 +16,11 @@ import { ERASED, mentionsOf, type Patterns } from "../platform/email-address";
 import type { Logger } from "../platform/logger";
 import { cancelRuns } from "../sync/runs";
 import { removeRecords } from "../sync/writers";
-import { findPerson, isOf, isOfTenants, mentions, type Person, patternFor, type Texts, textsOf } from "./person";
+import { IS_SETTLED, reduceReceipts } from "../writeback/write-history";
+import { findPerson, isOf, mentions, type Person, patternFor } from "./person";
 
 /** Meetings that are matched again for one synced person. */
 const MOST_KNOWN = 1_000;
-/** Of what is still looked up. */
-const MOST_COUNTED = 1_000;
 
 export interface ErasingParts {
   database: Database;
@@ -51,7 +51,7 @@ export async function erasePerson(
   let texts = await eraseOwnTexts(scope, person);
   for (const one of textsOf(database)) texts += await eraseMentions(scope, one, patterns);
   for (const meetingId of person.meetingIds) await leaveMeeting(parts, scope, person, meetingId);
-  const { receipts, unsettled } = await reduceReceipts(scope, person, patterns);
+  const { receipts, unsettled } = await reduceReceipts(scope, person.records, patterns);
   // By its record a value is found again once it is settled.
   const removed = unsettled > 0 ? [] : person.records;
   for (const { copyId, crmId } of removed) await removePerson(parts, scope, copyId, crmId);
@@ -143,32 +143,6 @@ function leaveMeeting(
     await held.typed((orm) => orm.update(MeetingRow, { tenantId: row.tenantId, id: row.id }, { searchText }));
     await matchMeetings(held, [{ row, attendees }], clock(), "SYNCED");
   });
-}
-
-const IS_SETTLED = "state IN ('WRITTEN', 'FAILED')";
-
-/** Of a value that is still looked up the CRM has to be asked: it stays until it is settled, on whatever record. */
-async function reduceReceipts(
-  { tenantId, rows }: TenantScope,
-  { records }: Person,
-  [, pattern]: Patterns,
-): Promise<Pick<Erased, "receipts" | "unsettled">> {
-  const of = [tenantId, records.map(({ copyId }) => copyId), records.map(({ crmId }) => crmId)];
-  const own = `entity = 'PERSON' AND (copy_id, target_id) IN (SELECT * FROM unnest($2::bigint[], $3::bigint[]))`;
-  const receipts = await inBatches((batch) =>
-    rows(
-      `UPDATE field_write SET value = NULL WHERE tenant_id = $1 AND ctid = ANY (ARRAY (
-         SELECT ctid FROM field_write WHERE tenant_id = $1 AND value IS NOT NULL AND ${own} AND ${IS_SETTLED} LIMIT $4))
-       RETURNING 1 AS changed`,
-      [...of, batch],
-    ),
-  );
-  const unsettled = await rows(
-    `SELECT 1 FROM field_write WHERE tenant_id = $1 AND value IS NOT NULL AND NOT ${IS_SETTLED} AND (${own} OR value::text ~* $4)
-     LIMIT ${MOST_COUNTED}`,
-    [...of, pattern],
-  );
-  return { receipts, unsettled: unsettled.length };
 }
 
 /** The synced person with its addresses; meetings that knew it otherwise and deals that hung on it are looked at again. */

@@ -1,6 +1,7 @@
 import type { Database, TenantScope } from "../database/database";
-import { isWithin, type KeyedTable, windowsOf } from "../database/keyset";
-import { mailboxOf, mentionsOf, normalizeAddress, type Patterns } from "../platform/email-address";
+import { isWithin, windowsOf } from "../database/keyset";
+import { type Texts, textsOf } from "../entities/index";
+import { mailboxOf, mentionsOf, nameBeside, normalizeAddress, type Patterns } from "../platform/email-address";
 import { ServiceError } from "../platform/errors";
 
 /** Attendees that are looked at with one statement; addresses are compared as matching does, which SQL cannot. */
@@ -41,7 +42,8 @@ export async function findPerson(scope: TenantScope, text: string): Promise<Pers
   const mailboxes = new Set([mailboxOf(address), ...(await readOtherMailboxes(scope, records))]);
   const attendances = await readAttendances(scope, mailboxes);
   const accounts = await readAccounts(scope, mailboxes);
-  const names = [...records, ...attendances, ...accounts].map(({ name }) => name?.trim() ?? "");
+  const beside = attendances.map(({ email }) => ({ name: nameBeside(email) }));
+  const names = [...records, ...attendances, ...beside, ...accounts].map(({ name }) => name?.trim() ?? "");
   const meetingIds = [...new Set(attendances.map(({ meetingId }) => meetingId))];
   const users = accounts.flatMap(({ copyId, crmId }) => (crmId === null ? [] : [{ copyId, crmId }]));
   return { mailboxes, records, users, meetingIds, names: [...new Set(names)].filter(Boolean) };
@@ -112,39 +114,6 @@ async function readAttendances({ tenantId, rows }: TenantScope, mailboxes: Reado
   }
   return found;
 }
-
-/** The columns of a tenant's table that may hold what people write. */
-export interface Texts extends KeyedTable {
-  columns: { name: string; isJson: boolean }[];
-}
-
-/** Names of their own that others may share; by what a person's rows are found, which go whole; and keys that callers chose. */
-const NOT_LOOKED_THROUGH = new Set([
-  "person.name",
-  "crm_user.name",
-  "crm_user.email",
-  "crm_user.address",
-  "meeting_attendee.name",
-  "meeting_attendee.email",
-  "person_address.mailbox",
-  "meeting.external_id",
-  "note_write.idempotency_key",
-  "field_write.idempotency_key",
-]);
-
-/** Every such column of every table of tenants: one of a later version is among them by being there. */
-export function textsOf({ tables }: Pick<Database, "tables">): Texts[] {
-  return tables.filter(isOfTenants).flatMap(({ tableName: table, columns, primaryColumns }) => {
-    const texts = columns
-      .filter(({ type, isArray, isPrimary }) => (type === "text" || type === "jsonb") && !isArray && !isPrimary)
-      .map(({ databaseName: name, type }) => ({ name, isJson: type === "jsonb" }))
-      .filter(({ name }) => !NOT_LOOKED_THROUGH.has(`${table}.${name}`));
-    return texts.length > 0 ? [{ table, keys: primaryColumns.map((key) => key.databaseName), columns: texts }] : [];
-  });
-}
-
-export const isOfTenants = ({ columns }: Database["tables"][number]): boolean =>
-  columns.some(({ propertyName }) => propertyName === "tenantId");
 
 /** SQL: the pattern that is for a column. $2: both. */
 export const patternFor = ({ isJson }: Texts["columns"][number]): string => `($2::text[])[${isJson ? 2 : 1}]`;

@@ -41,6 +41,12 @@ function withoutName(text: string): string {
   return local && host ? `${local}@${host}` : unlinked;
 }
 
+/** What stands before the address in `"Ada Lovelace" <ada@x.example>`; null where nothing does. */
+export function nameBeside(text: string): string | null {
+  const [, before = ""] = (text.length <= LONGEST_TEXT && /^([^<>]*)</.exec(text)) || [];
+  return before.replace(/^[\s"']+|[\s"']+$/g, "") || null;
+}
+
 export const domainOf = (address: string): string => address.slice(address.lastIndexOf("@") + 1);
 export const localPartOf = (address: string): string => address.slice(0, address.lastIndexOf("@"));
 

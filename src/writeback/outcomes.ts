@@ -106,6 +106,12 @@ export function isOfTheCrm(error: unknown): boolean {
 export const BEGIN_WITHIN_MS = MINUTE_MS;
 export const ABANDONED_AFTER_MS = 2 * MINUTE_MS;
 
+/**
+ * So long another call with the same key waits for a sending; then it is told UNKNOWN. The process that sends may be frozen:
+ * nobody is to wait half a minute.
+ */
+export const AWAITED_MS = 25 * SECOND_MS;
+
 /** What the CRM took in may show so much later; a complete look that begins after it and finds nothing is proof. */
 export const SETTLED_AFTER_MS = 3 * MINUTE_MS;
 

@@ -6,7 +6,7 @@ import type { TenantScope } from "../database/database";
 import { enqueueJob, type JobKind } from "../database/jobs";
 import { FieldWriteRow, NoteWriteRow, type StoredWriteState, type WriteReceipt } from "../entities/writeback";
 import { DAY_MS } from "../platform/clock";
-import { nextLookUp, sentenceOf, type WriteFailure, type WriteOutcome } from "./outcomes";
+import { AWAITED_MS, nextLookUp, sentenceOf, type WriteFailure, type WriteOutcome } from "./outcomes";
 import type { MeetingTargets, Target } from "./targets";
 
 const WRITE_REF = z.object({ tenantId: z.number(), writeId: z.uuid() });
@@ -179,12 +179,14 @@ export async function settle<Row extends WriteReceipt>(
        WHERE tenant_id = $1 AND id = $2 AND state = ANY ($9) RETURNING *`,
       [tenantId, id, state, code, message, now, settledAt, nextLookUpAt, from, ...(isNote ? [crmNoteId] : [])],
     );
-  // From SENDING, whoever sent it is answered; later, who asked for it is told.
   let [changed] = await changeFrom(["SENDING"]);
+  // From SENDING, whoever sent it is answered; later, or where a second call was told UNKNOWN, who asked for it is told.
+  let isTold = changed !== undefined && now.getTime() >= changed.requestedAt.getTime() + AWAITED_MS;
   if (!changed && !isUnknown) {
     [changed] = await changeFrom(state === "WRITTEN" ? kind.writtenFrom : ["UNKNOWN"]);
-    if (changed) await notifyOf(scope, WRITE_SETTLED, [id]);
+    isTold = changed !== undefined;
   }
+  if (isTold && !isUnknown) await notifyOf(scope, WRITE_SETTLED, [id]);
   const [receipt] = changed
     ? [changed]
     : await entities(kind.row, `SELECT * FROM ${kind.table} WHERE tenant_id = $1 AND id = $2`, [tenantId, id]);

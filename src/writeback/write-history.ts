@@ -1,6 +1,7 @@
 import type { TenantScope } from "../database/database";
-import { type ListOrder, type Page, type PageRequest, readPage } from "../database/keyset";
+import { inBatches, type ListOrder, type Page, type PageRequest, readPage } from "../database/keyset";
 import { type FieldWriteRow, NoteWriteRow, type WriteReceipt } from "../entities/writeback";
+import type { Patterns } from "../platform/email-address";
 import { FIELD, NOTE, type WriteKind } from "./receipts";
 import { faultOfKey } from "./writing";
 
@@ -87,4 +88,37 @@ export async function readWrites(
     return write ? [{ ...write, position }] : [];
   });
   return { rows, hasMore: found.hasMore };
+}
+
+/** SQL: what became of a value is known. */
+export const IS_SETTLED = "state IN ('WRITTEN', 'FAILED')";
+
+/** Of what is still looked up. */
+const MOST_COUNTED = 1_000;
+
+/**
+ * Takes the values off the receipts of persons. Of one that is still looked up the CRM has to be asked: it stays until it is
+ * settled, as does one on another record that mentions them.
+ */
+export async function reduceReceipts(
+  { tenantId, rows }: TenantScope,
+  records: readonly { copyId: number; crmId: number }[],
+  [, pattern]: Patterns,
+): Promise<{ receipts: number; unsettled: number }> {
+  const of = [tenantId, records.map(({ copyId }) => copyId), records.map(({ crmId }) => crmId)];
+  const own = `entity = 'PERSON' AND (copy_id, target_id) IN (SELECT * FROM unnest($2::bigint[], $3::bigint[]))`;
+  const receipts = await inBatches((batch) =>
+    rows(
+      `UPDATE field_write SET value = NULL WHERE tenant_id = $1 AND ctid = ANY (ARRAY (
+         SELECT ctid FROM field_write WHERE tenant_id = $1 AND value IS NOT NULL AND ${own} AND ${IS_SETTLED} LIMIT $4))
+       RETURNING 1 AS changed`,
+      [...of, batch],
+    ),
+  );
+  const unsettled = await rows(
+    `SELECT 1 FROM field_write WHERE tenant_id = $1 AND value IS NOT NULL AND NOT ${IS_SETTLED} AND (${own} OR value::text ~* $4)
+     LIMIT ${MOST_COUNTED}`,
+    [...of, pattern],
+  );
+  return { receipts, unsettled: unsettled.length };
 }

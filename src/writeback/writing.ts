@@ -7,11 +7,11 @@ import type { Reservation } from "../crm/calls";
 import type { CrmHttp } from "../crm/http";
 import type { Database } from "../database/database";
 import type { WriteReceipt } from "../entities/writeback";
-import { type Clock, SECOND_MS, timeLimit } from "../platform/clock";
+import { type Clock, timeLimit } from "../platform/clock";
 import { accepted, type Outcome, type Refused, refused } from "../platform/errors";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
-import { BEGIN_WITHIN_MS, type Found, NotSentInTimeError } from "./outcomes";
+import { AWAITED_MS, BEGIN_WITHIN_MS, type Found, NotSentInTimeError } from "./outcomes";
 import { findReceipts, settle, type WriteKind } from "./receipts";
 
 /** What writing to the CRM and looking up what became of it are made with. */
@@ -100,8 +100,6 @@ export interface Begun<Row> {
 }
 
 const POLL_MS = 200;
-/** Another caller's process may be frozen: its receipt is shown as it is before anyone has waited half a minute. */
-const WAIT_MS = 25 * SECOND_MS;
 
 const isSending = (receipts: readonly WriteReceipt[]) => receipts.some(({ state }) => state === "SENDING");
 
@@ -179,7 +177,7 @@ export class Writing<Row extends WriteReceipt> {
   }
 
   async #poll(tenantId: number, idempotencyKey: string): Promise<Row[]> {
-    const { waitMs = WAIT_MS } = this.parts;
+    const { waitMs = AWAITED_MS } = this.parts;
     let now = await this.#find(tenantId, idempotencyKey);
     for (let waited = 0; waited < waitMs && isSending(now); waited += POLL_MS) {
       await sleep(POLL_MS);

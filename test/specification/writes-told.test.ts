@@ -171,3 +171,23 @@ test("two that settle one write at the same moment tell it once, in the transact
     await tells([`NoteWrite ${note.id} WRITTEN`]);
   });
 });
+
+test("an answer that comes after a retry was told UNKNOWN is told, and one that comes at once is not", async () => {
+  const asked = await Promise.all(
+    [30, 5].map(async (seconds) => ({ seconds, note: await writeNote(service, { meetingId }, MIA) })),
+  );
+  const scope = writeback.database.tenant(await database.tenantId("acme"));
+  await listening(async (tells) => {
+    for (const { seconds, note } of asked) {
+      const [, id = ""] = Buffer.from(note.id, "base64url").toString().split(":");
+      await database.query(
+        `UPDATE note_write SET state = 'SENDING', crm_note_id = NULL, settled_at = NULL,
+           requested_at = now() - make_interval(secs => $2) WHERE id = $1`,
+        [id, seconds],
+      );
+      const found = { state: "WRITTEN", crmNoteId: Number(note.crmNoteId) } as const;
+      await scope.transaction((transaction) => settle(transaction, NOTE, id, found, new Date()));
+    }
+    await tells([`NoteWrite ${asked[0]?.note.id} WRITTEN`]);
+  });
+});
