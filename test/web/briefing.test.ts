@@ -18,7 +18,7 @@ beforeAll(async () => {
   const meetings: [title: string, emails: string[], inHours: number][] = [
     ["Walk through the proposal", [singleDeal.email, singleDeal.colleagueEmail, ownerEmail], 2],
     ["Quarterly catch-up", [severalDeals.email], 5],
-    ["Intro call", [ghosted.email], -36 * 24],
+    ["Intro call", [ghosted.email], -34.5 * 24],
     ["First call", ["curious.newcomer@somewhere-new.example"], 24],
   ];
   for (const [title, emails, inHours] of meetings) {

@@ -34,6 +34,7 @@ test("a ghosted deal says only why it is ghosted, and the contact that counts st
   const reasons = await contact.getByRole("listitem").allTextContents();
   expect(reasons).toEqual([expect.stringContaining("no answer is known to our last")]);
   await card("Timeline").getByText(`${days} ago, silence is counted from here`).waitFor();
+  expect(await card("Timeline").getByText("Recorded meeting").count()).toBe(1);
   expect(await contact.locator(".chart-counted").count()).toBe(1);
   expect(await contact.getByText("this changes").count()).toBe(0);
   expect(await findings(page)).toEqual([]);

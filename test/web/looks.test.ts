@@ -12,7 +12,7 @@ beforeAll(async () => {
   await connect(service, simulator);
   await syncEnds(service);
   await recordMeeting(service, [singleDeal.email, singleDeal.colleagueEmail], { title: "Walk through the proposal" });
-  const startsAt = new Date(Date.now() - 36 * 86_400_000).toISOString();
+  const startsAt = new Date(Date.now() - 34.5 * 86_400_000).toISOString();
   await recordMeeting(service, [ghosted.email], { title: "Intro call", startsAt });
 });
 

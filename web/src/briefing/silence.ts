@@ -46,7 +46,8 @@ export function markCounted(
   const isCounted = ({ kind, at, person, activity }: ContactFragment) =>
     counted?.at === at &&
     counted.kind === kind &&
-    counted.person?.id === person?.id &&
+    // Whose mail it was tells two of one moment apart; who was in a meeting or an activity is not said of the evidence.
+    (counted.person === null || counted.person.id === person?.id) &&
     counted.activity?.id === activity?.id;
   const isOfBuyer = (contact: ContactFragment) =>
     CONTACT[contact.kind].buyer || (reason?.code === "GHOSTED" && isCounted(contact));
