@@ -3,6 +3,7 @@ import fastifyApollo from "@as-integrations/fastify";
 import Fastify, { type FastifyInstance, type FastifyRequest } from "fastify";
 import type { GraphQLSchema } from "graphql";
 import { type ActorVerifier, createActorVerifier } from "../src/auth/actor";
+import { ShownNotes } from "../src/briefing/notes";
 import { asApplication } from "../src/database/application-role";
 import { createDataSource } from "../src/database/data-source";
 import { Database } from "../src/database/database";
@@ -57,6 +58,7 @@ async function servicesOf(databaseUrl: string, inMemory: boolean): Promise<Servi
   const database = new Database(dataSource);
   const now = new Date();
   return {
+    shownNotes: new ShownNotes(database, createLogger("silent")),
     database: inMemory ? remembering(database) : database,
     clock: inMemory ? () => now : () => new Date(),
   } as Services;
