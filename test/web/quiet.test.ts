@@ -131,6 +131,23 @@ test("filters and order stand in the address, and a reload or a sent link shows 
   expect([search(), await rows().count(), await least.inputValue()]).toEqual(["", all, ""]);
 });
 
+test("a pipeline, and of it a stage, narrow the board and stand in the address", async () => {
+  const { deals, pipelines, stages } = product.simulator.company;
+  const deal = [...deals.values()].find(({ title }) => title === GHOSTED);
+  const choose = (name: string, label?: string) =>
+    page.getByRole("combobox", { name }).selectOption({ label: label ?? "" });
+  const all = await rows().count();
+  expect(await page.getByRole("combobox", { name: "Stage" }).count()).toBe(0);
+  await choose("Pipeline", pipelines.get(deal?.pipeline_id ?? 0)?.name);
+  await choose("Stage", stages.get(deal?.stage_id ?? 0)?.name);
+  await until("the address says both", async () => /^\?pipeline=[^&]+&stage=[^&]+$/.test(search()));
+  await until("the board is that stage's", async () => (await rows().count()) < all);
+  await rowOf(GHOSTED).waitFor();
+  await choose("Pipeline", "All pipelines");
+  await until("all are shown again", async () => (await rows().count()) === all);
+  expect([search(), await page.getByRole("combobox", { name: "Stage" }).count()]).toEqual(["", 0]);
+});
+
 test("a snooze says why, takes the deal off the board by keyboard alone, and can be taken back", async () => {
   await rowOf(GHOSTED).getByRole("button", { name: "Snooze" }).press("Enter");
   const dialog = page.getByRole("dialog", { name: GHOSTED });
