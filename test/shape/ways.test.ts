@@ -1,4 +1,4 @@
-import { filesRunIn } from "../support/files-run";
+import { useFilesRun } from "../support/files-run";
 import type { Service } from "../support/service";
 import { connect, dataOf, recordMeeting, syncEnds, until } from "../support/stories";
 import { useCrm } from "../support/world";
@@ -10,6 +10,7 @@ const { simulator, world } = useCrm({ deals: 10 });
 /** Its activities are six pages. */
 const large = useCrm({ deals: 1_300 });
 let service: Service;
+const filesRunIn = useFilesRun();
 
 beforeAll(async () => {
   const first = await world.startService();

@@ -9,14 +9,18 @@ const isExport = (functionName: string) => functionName === "get" || functionNam
 
 /**
  * The files of `src` with a function that runs while `work` does, counted by V8. What has run before, loading among it, is
- * not counted: do the same once before, so that what is made once and kept stays out.
+ * not counted: do the same once before, so that what is made once and kept stays out. The tests of a file count together,
+ * because to begin counting V8 looks through all that the process holds.
  */
-export async function filesRunIn(work: () => Promise<unknown>): Promise<string[]> {
+export function useFilesRun(): (work: () => Promise<unknown>) => Promise<string[]> {
   const session = new Session();
-  session.connect();
-  try {
+  beforeAll(async () => {
+    session.connect();
     await session.post("Profiler.enable");
     await session.post("Profiler.startPreciseCoverage", { callCount: true, detailed: false });
+  });
+  afterAll(() => session.disconnect());
+  return async (work) => {
     await session.post("Profiler.takePreciseCoverage");
     await work();
     const { result } = await session.post("Profiler.takePreciseCoverage");
@@ -26,7 +30,5 @@ export async function filesRunIn(work: () => Promise<unknown>): Promise<string[]
     const files = ran.map(({ url }) => (url.startsWith("file:") ? fileURLToPath(url) : url));
     const ours = files.filter((file) => file.startsWith(`${SOURCES}/`)).map((file) => relative(SOURCES, file));
     return [...new Set(ours)].sort();
-  } finally {
-    session.disconnect();
-  }
+  };
 }
