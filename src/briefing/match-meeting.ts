@@ -10,7 +10,7 @@ import { readCopyFacts, readStored } from "./copy-facts";
 import type { MeetingFact } from "./matching/facts";
 import { cancelled, type Match, match, matchUnconnected } from "./matching/match";
 import { type AttendeeInput, readAttendees } from "./meeting-rows";
-import { judgeDeals } from "./quiet/stored-silence";
+import { judgeMatched } from "./quiet/stored-silence";
 
 /** A meeting as it is matched: itself and who attends. */
 export interface MatchableMeeting {
@@ -53,9 +53,9 @@ export async function matchMeetings(
   if (copyId !== null && (await holdCopyToJudge(scope, copyId))) {
     const before = await dropReadable(scope, found.map(idOf));
     await storeReadable(scope, copyId, found);
-    const after = found.flatMap(({ match: { readable } }) => readable).filter(({ entity }) => entity === "DEAL");
-    const deals = [...new Set([...before, ...after.map(({ crmId }) => crmId)])];
-    await judgeDeals({ ...scope, copyId }, deals, now, occasion === "FIRST" ? "AS_A_WHOLE" : "EACH");
+    const readable = found.flatMap(({ match }) => match.readable).filter(({ entity }) => entity === "DEAL");
+    const deals = { before, after: readable.map(({ crmId }) => crmId) };
+    await judgeMatched({ ...scope, copyId }, deals, now, occasion === "FIRST" ? "AS_A_WHOLE" : "EACH");
   }
   if (occasion !== "FIRST") await notifyOf(scope, MEETING_MATCHED, found.filter(isChanged).map(idOf));
 }

@@ -44,7 +44,7 @@ export class DealSilenceRow extends OfCopy {
   @Column("boolean")
   isTold!: boolean;
 
-  /** The phase that holds; where its time is over, the one that was last known to. Of each deal one, which lists read. */
+  /** The phase that holds; where its time is over, the one that was last known to. Of each matched deal one, which lists read. */
   @Column("boolean")
   isListed!: boolean;
 

@@ -117,7 +117,8 @@ export const DealChangeKindEnum = apiEnum<DealChangeKind>("DealChangeKind", "Wha
   ORGANIZATION: "The company it is with.",
   TITLE: "What it is called.",
   PARTICIPANTS: "Who takes part in it, as far as that could be read.",
-  VERDICT: "How quiet it is: a QuietVerdict. That settings or the copy's age change it is not told here.",
+  VERDICT:
+    "How quiet it is: a QuietVerdict. That settings or the copy's age change it is not told here; what changed it while the deal was not matched is one entry.",
 });
 
 @ObjectType({ description: "A change of a deal. Records that are not matched appear by their CRM id only." })

@@ -181,7 +181,7 @@ test("a change of facts while deals are judged anew counts at once, and by the n
   await rejudged(service, as);
   expect(await verdictOf()).toBe("QUIET");
   await stopWorker();
-  // What is not matched any more while it is judged anew leaves nothing behind.
+  // What is not matched any more while it is judged anew leaves nothing behind, and by other standards nothing was told of it.
   await setQuiet(service, {}, as);
   dataOf(await service.ask("mutation ($id: ID!) { deleteMeeting(meetingId: $id) { __typename } }", { id }, as));
   await startWorker();

@@ -3,6 +3,7 @@ import { type Simulator, startSimulator } from "../../simulator";
 import * as times from "../../simulator/model/times";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../src/platform/clock";
 import { createTestDatabase, type TestDatabase } from "../support/database";
+import { setQuiet } from "../support/quiet-settings";
 import { type Service, startService } from "../support/service";
 import { type Subscription, subscribe } from "../support/sockets";
 import { connect, dataOf, noJobIsDue, recordMeeting, syncEnds, until } from "../support/stories";
@@ -130,6 +131,54 @@ test("a deal that becomes matched, and another zone, are told once for the conne
   await sleep(SILENT_MS);
   expect(watching.results).toEqual([]);
   await Promise.all([watching.end(), whole.end()]);
+});
+
+test("what changed while a deal was not matched is told once when it is again; what settings changed meanwhile is not", async () => {
+  const { email, dealId, personId } = simulator.company.stories.ghosted;
+  const meeting = { startsAt: later(-50 * DAY_MS), externalId: "comes-and-goes" };
+  const cancel = (id: string) =>
+    other.ask("mutation ($id: ID!) { cancelMeeting(meetingId: $id) { __typename } }", { id });
+  const query = "{ meetings(first: 50) { nodes { id match { deal { crmId } } } } }";
+  const { meetings } = dataOf(
+    await other.ask<{ meetings: { nodes: { id: string; match: { deal: { crmId: string } | null } }[] } }>(query),
+  );
+  for (const { id, match } of meetings.nodes) if (match.deal?.crmId === String(dealId)) dataOf(await cancel(id));
+  const lastContact = (days: number) =>
+    simulator.control.change("person", personId, {
+      last_incoming_mail_time: times.v2Time(now() / 1_000 - days * 86_400),
+    });
+  const journaled = async () =>
+    (
+      await database.query<{ entry: string }>(
+        "SELECT was || ' ' || became AS entry FROM deal_change WHERE deal_id = $1 AND kind = 'VERDICT' ORDER BY id",
+        [dealId],
+      )
+    ).map(({ entry }) => entry);
+  lastContact(0);
+  await sync();
+  const { id } = await recordMeeting(other, [email], meeting);
+  const before = await journaled();
+  const watching = await watch();
+  await sleep(SILENT_MS);
+  dataOf(await cancel(id));
+  lastContact(200);
+  await sync();
+  expect(await journaled()).toEqual(before);
+  await recordMeeting(other, [email], meeting);
+  await until("the flip is told", async () => watching.results.length > 0);
+  const after = await journaled();
+  expect(after.slice(0, before.length)).toEqual(before);
+  expect(after.slice(before.length)).toEqual(["ACTIVE GHOSTED"]);
+  dataOf(await cancel(id));
+  await setQuiet(other, { thresholds: [{ code: "GHOSTED", days: 300 }] });
+  await noJobIsDue(database);
+  await recordMeeting(other, [email], meeting);
+  await sleep(SILENT_MS);
+  expect(await journaled()).toEqual(after);
+  expect(verdictsOf(watching)).toEqual([`${dealId} GHOSTED`]);
+  await setQuiet(other, {});
+  await noJobIsDue(database);
+  await watching.end();
 });
 
 test("boundaries of a copy that was retired are told to nobody", async () => {

@@ -7,7 +7,7 @@ import { isOurNote, updatedByOthers } from "../notes";
 import type { Contact, ContactKind, CopyFacts, DealFacts, PlannedFact } from "./facts";
 import { byStandards, rulesOf, STANDARD } from "./rules";
 import { earliest, type Judging, KEEPS_FIRST_MAIL, KEEPS_THE_FIRST, latest, READING, WITH_MAILS } from "./silence-rows";
-import type { BegunPhase } from "./verdict";
+import type { TakenPhase } from "./verdict";
 
 /**
  * What silence is judged by, read for deals at one instant. In the SQL below $1 is the tenant, $2 the copy, $3 the instant,
@@ -40,7 +40,7 @@ interface OfCopy {
   watchedSince: number;
   standards: Standards | null;
   coming: Standards | null;
-  begun: Record<number, BegunPhase[]> | null;
+  begun: Record<number, TakenPhase[]> | null;
 }
 const ofJudged = (column: "standards" | "coming") =>
   `(SELECT j.${column} FROM judged_copy j WHERE j.tenant_id = $1 AND j.copy_id = $2)`;
@@ -136,7 +136,7 @@ export interface QuietFacts {
   /** By what the copy's deals are being judged anew; null: they are not. */
   coming: Standards | null;
   /** By deal, where stored schedules were taken: of each the phases that had begun. */
-  begun: Record<number, BegunPhase[]>;
+  begun: Record<number, TakenPhase[]>;
 }
 
 interface FactsRow extends Omit<FoundDeal, "ownDays" | "contacts" | "planned"> {

@@ -10,8 +10,11 @@ import { QuietSettingsRow } from "../../entities/tenant";
 import { type Clock, SECOND_MS } from "../../platform/clock";
 import type { Logger } from "../../platform/logger";
 import { forEachLogged } from "../../platform/work";
+import { readQuietFacts } from "./read-quiet";
 import { NO_WISHES, standardsOf, type Wishes } from "./rules";
-import { judgeByComing, judgeDeals, markHolding, storeAllComing } from "./stored-silence";
+import { begunOf, FORGET_LET_GO, JUDGED_BY_COMING, TAKE_OVER } from "./silence-rows";
+import { judgeDeals, markHolding, storeComing, type Taken } from "./stored-silence";
+import { flipsOf, tellFlips } from "./verdict";
 
 /**
  * Judging all deals of a copy by other standards: other settings, another zone of its user, other rules of a release. What
@@ -97,6 +100,29 @@ async function readMatchedDeals(
     { id: "number" },
   );
   return found.map(({ id }) => id);
+}
+
+/** Judges those of these deals that are matched by what is coming; what is stored of them stands. */
+async function judgeByComing(copy: CopyScope, dealIds: readonly number[], now: Date): Promise<void> {
+  const found = await readQuietFacts(copy, dealIds, now, JUDGED_BY_COMING);
+  if (found) await storeComing(copy, found, now);
+}
+
+/**
+ * What is coming takes the place of what is stored, of all deals of a copy at once. What time has changed before is told of
+ * each deal; what the standards change is told for the connection, by the caller.
+ */
+async function storeAllComing(copy: CopyScope, now: Date): Promise<void> {
+  const { tenantId, copyId, rows } = copy;
+  // An array, because nothing is known yet of a table that was just filled: as a join it took a minute for 12,000 deals.
+  const those = `ARRAY (SELECT c.deal_id FROM coming_silence c WHERE c.tenant_id = $1 AND c.copy_id = $2)`;
+  const sql = `WITH ${begunOf(those)} SELECT deal_id AS "dealId", phases AS begun FROM begun
+    WHERE jsonb_path_exists(phases, '$[1 to last] ? (@.isTold == false)')`;
+  const left = await rows<Taken>(sql, [tenantId, copyId, now], { dealId: "number", begun: "json" });
+  const flips = left.flatMap(({ dealId, begun }) => flipsOf(dealId, begun, null, now.getTime()));
+  await tellFlips(copy, flips, now);
+  await rows(FORGET_LET_GO, [tenantId, copyId]);
+  await rows(TAKE_OVER, [tenantId, copyId, now]);
 }
 
 export class Rejudging {

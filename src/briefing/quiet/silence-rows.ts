@@ -100,10 +100,10 @@ export const TAKE_OVER = storeFrom(
 export const begunOf = (deals: string) => `
   gone AS (
     DELETE FROM deal_silence s WHERE s.tenant_id = $1 AND s.copy_id = $2 AND s.deal_id = ANY (${deals})
-    RETURNING s.deal_id, s.phase, s.verdict, s.holds_from, s.is_told),
+    RETURNING s.deal_id, s.phase, s.verdict, s.holds_from, s.is_told, s.is_listed),
   begun AS (
     SELECT g.deal_id, jsonb_agg(jsonb_build_object('verdict', g.verdict, 'isTold', g.is_told,
-        'from', CASE WHEN g.phase > 0 THEN ${ms("g.holds_from")} END) ORDER BY g.phase) AS phases
+        'isListed', g.is_listed, 'from', CASE WHEN g.phase > 0 THEN ${ms("g.holds_from")} END) ORDER BY g.phase) AS phases
     FROM (SELECT gone.*, bool_and(is_told OR holds_from <= $3) OVER (PARTITION BY deal_id ORDER BY phase) AS has_begun FROM gone) g
     WHERE g.has_begun GROUP BY g.deal_id)`;
 
@@ -125,6 +125,16 @@ export const JUDGED: Judging = {
 };
 /** What is stored of them stands. */
 export const JUDGED_BY_COMING: Judging = { which: MATCHED, taken: `WITH ${FORGET_COMING}`, begun: "NULL" };
+
+/** Of the deals $4, which are matched no more, a row stays that never holds: what was told of each last. $3 is before all time. */
+export const LET_GO = `WITH ${begunOf("$4::bigint[]")}, ${FORGET_COMING} ${storeFrom(
+  "begun b CROSS JOIN LATERAL jsonb_to_recordset(jsonb_build_array((b.phases -> -1) - 'from' || jsonb_build_object('dealId', b.deal_id, 'phase', 0, 'until', '-infinity')))",
+  "true",
+  "false",
+)}`;
+/** By other standards nothing was told of them. */
+export const FORGET_LET_GO =
+  "DELETE FROM deal_silence WHERE tenant_id = $1 AND copy_id = $2 AND NOT is_listed AND holds_until = '-infinity'";
 
 export const STORE_COMING = `
   INSERT INTO coming_silence (tenant_id, copy_id, deal_id, phases)

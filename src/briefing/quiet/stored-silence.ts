@@ -7,22 +7,20 @@ import type { DealFacts, QuietRules } from "./facts";
 import { type QuietFacts, readQuietFacts } from "./read-quiet";
 import { byStandards, rulesOf } from "./rules";
 import {
-  begunOf,
   firstMailOf,
   isMatched,
   JUDGED,
-  JUDGED_BY_COMING,
   KEEP_FIRST_MAIL,
   KEEP_LISTED,
   KEEP_SNOOZE_END,
+  LET_GO,
   MARK_HOLDING,
   phasesOf,
   STORE,
   STORE_COMING,
-  TAKE_OVER,
 } from "./silence-rows";
 import { snoozeEnd } from "./situation";
-import { type BegunPhase, flipsOf, type Phase, scheduleOf, tellFlips } from "./verdict";
+import { flipsOf, type Phase, scheduleOf, type TakenPhase, tellFlips } from "./verdict";
 
 /**
  * The schedules of the matched deals, which are all that anybody may read: whoever changes what a deal is judged by judges
@@ -100,6 +98,24 @@ async function keepListed({ tenantId, copyId, rows }: CopyScope, dealIds: readon
 }
 
 /**
+ * Judges deals anew of which some may be matched no more, and others for the first time. What changes while a deal is not
+ * matched is told as one flip when it is again.
+ */
+export async function judgeMatched(
+  copy: CopyScope,
+  { before, after }: { before: readonly number[]; after: readonly number[] },
+  now: Date,
+  telling: Telling,
+): Promise<void> {
+  const { tenantId, copyId, rows } = copy;
+  const left = before.filter((dealId) => !after.includes(dealId));
+  const judged = new Set([...after, ...(await hangingOn(copy, "DEALS", left)).map(({ dealId }) => dealId)]);
+  const gone = left.filter((dealId) => !judged.has(dealId));
+  if (gone.length > 0) await rows(LET_GO, [tenantId, copyId, "-infinity", gone]);
+  await judgeDeals(copy, [...judged], now, telling);
+}
+
+/**
  * Judges those of these deals anew that are matched. The caller's transaction holds the copy for it, and tells of what it
  * wants to be told as a whole.
  */
@@ -146,12 +162,12 @@ async function keepOfDeals(
 }
 
 /** A deal, and the phases that had begun of what was stored of it. */
-interface Taken {
+export interface Taken {
   dealId: number;
-  begun: BegunPhase[];
+  begun: TakenPhase[];
 }
 
-/** Tells of flips each by its deal, and of deals that are judged for the first time by one word for the connection. */
+/** Tells of flips each by its deal, and of deals that are new to lists by one word for the connection. */
 async function tell(
   copy: CopyScope,
   schedules: readonly (Taken & { schedule: readonly Phase[] })[],
@@ -163,17 +179,12 @@ async function tell(
     return flipsOf(dealId, begun, judged, now.getTime());
   });
   await tellFlips(copy, flips, now);
-  if (telling === "EACH" && schedules.some(({ begun }) => begun.length === 0)) await notify(copy, CONNECTION_CHANGED);
-}
-
-/** Judges those of these deals that are matched by what is coming; what is stored of them stands. */
-export async function judgeByComing(copy: CopyScope, dealIds: readonly number[], now: Date): Promise<void> {
-  const found = await readQuietFacts(copy, dealIds, now, JUDGED_BY_COMING);
-  if (found) await storeComing(copy, found, now);
+  const isNew = ({ begun }: Taken) => !begun.some(({ isListed }) => isListed);
+  if (telling === "EACH" && schedules.some(isNew)) await notify(copy, CONNECTION_CHANGED);
 }
 
 /** Of deals about which the coming standards say, from now on, something else than those that hold. */
-async function storeComing(
+export async function storeComing(
   { tenantId, copyId, rows }: CopyScope,
   { deals, copy, standards, coming }: QuietFacts,
   now: Date,
@@ -189,22 +200,6 @@ async function storeComing(
     return [{ dealId: facts.dealId, phases }];
   });
   if (found.length > 0) await rows(STORE_COMING, [tenantId, copyId, jsonRows(found)]);
-}
-
-/**
- * What is coming takes the place of what is stored, of all deals of a copy at once. What time has changed before is told of
- * each deal; what the standards change is told for the connection, by the caller.
- */
-export async function storeAllComing(copy: CopyScope, now: Date): Promise<void> {
-  const { tenantId, copyId, rows } = copy;
-  // An array, because nothing is known yet of a table that was just filled: as a join it took a minute for 12,000 deals.
-  const those = `ARRAY (SELECT c.deal_id FROM coming_silence c WHERE c.tenant_id = $1 AND c.copy_id = $2)`;
-  const sql = `WITH ${begunOf(those)} SELECT deal_id AS "dealId", phases AS begun FROM begun
-    WHERE jsonb_path_exists(phases, '$[1 to last] ? (@.isTold == false)')`;
-  const left = await rows<Taken>(sql, [tenantId, copyId, now], { dealId: "number", begun: "json" });
-  const flips = left.flatMap(({ dealId, begun }) => flipsOf(dealId, begun, null, now.getTime()));
-  await tellFlips(copy, flips, now);
-  await rows(TAKE_OVER, [tenantId, copyId, now]);
 }
 
 /**

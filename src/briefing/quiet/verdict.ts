@@ -111,6 +111,9 @@ export interface BegunPhase {
   isTold: boolean;
 }
 
+/** @property isListed lists had the deal by this phase */
+export type TakenPhase = BegunPhase & { isListed: boolean };
+
 /**
  * The flips of a deal that nobody was told of: those that have come with time, and the one to what is judged now. Each
  * begins with the verdict that the one before ended with. None of a deal that is judged for the first time.

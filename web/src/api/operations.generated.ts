@@ -167,7 +167,7 @@ export type DealChangeKind =
   | 'TITLE'
   /** Who takes part in it, as far as that could be read. */
   | 'PARTICIPANTS'
-  /** How quiet it is: a QuietVerdict. That settings or the copy's age change it is not told here. */
+  /** How quiet it is: a QuietVerdict. That settings or the copy's age change it is not told here; what changed it while the deal was not matched is one entry. */
   | 'VERDICT';
 
 /** Where a deal stands. */
