@@ -44,11 +44,11 @@ export function heldUpOf(error: unknown): HeldUpError | null {
 }
 
 /** Whether the work was ended because a process was frozen, this one or another, or the server or a node went: it may go on a little later. */
-export function isGivenUp(error: unknown): boolean {
-  if (error instanceof QueryRunnerAlreadyReleasedError || GIVEN_UP_CODES.has(codeOf(error)) || isNodeAway(error))
-    return true;
-  return error instanceof Error && ENDED.test(error.message);
-}
+export const isGivenUp = (error: unknown): boolean =>
+  error instanceof QueryRunnerAlreadyReleasedError ||
+  GIVEN_UP_CODES.has(codeOf(error)) ||
+  isNodeAway(error) ||
+  (error instanceof Error && ENDED.test(error.message));
 
 export const TRY_AGAIN =
   "The service is held up for the moment, and this was called off. Try again in a few seconds, a write with the same idempotency key.";

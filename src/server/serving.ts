@@ -165,7 +165,7 @@ async function setStored({ stored }: Metrics, database: Database): Promise<void>
   tell(stored.crmTokensLimit, budgets?.limit);
   tell(stored.crmTokensRemaining, budgets?.remaining);
   // 0: no list of a working connection was ever read.
-  tell(stored.oldestWatermarkSeconds, (await oldestWatermarkSeconds(database).catch(() => 0)) || null);
+  tell(stored.oldestWatermarkSeconds, await oldestWatermarkSeconds(database).catch(() => null));
   tell(stored.writesUnsettled, await countUnsettled(database).catch(() => null));
 }
 

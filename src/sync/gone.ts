@@ -140,24 +140,24 @@ const PROBED = [
 ] as const satisfies { entity: MatchedEntity; resource: keyof typeof LISTS }[];
 type Probed = (typeof PROBED)[number];
 
-/** Of a round: a tenant with more than 10,000 matched records is looked through in several. 1,000 tokens. */
-const REQUESTS_A_ROUND = 100;
+/** A round through the matched records goes on in parts, of more than 10,000 records in several. 1,000 tokens. */
+const REQUESTS_A_PART = 100;
 /**
- * From one round to the next. What vanishes just after it was looked at is to be gone within a day, and the round's run may
+ * From one part to the next. What vanishes just after it was looked at is to be gone within a day, and the part's run may
  * come an hour after it is due, and the second look ten minutes after that.
  */
-const ROUND_MS = 22 * HOUR_MS;
-/** A round of which a part could not be read is made again after this. */
+const PARTS_APART_MS = 22 * HOUR_MS;
+/** A part that could not be read whole is made again after this. */
 const RETRY_MS = 4 * HOUR_MS;
 /** An answer by ids is one page, or a few where records are large. */
 const MAX_PAGES = 10;
 /** What of a meeting is asked for who takes part: 40 tokens. */
 const DEALS_OF_MEETING = 4;
 
-/** The day's part of the matched records, and those again that the CRM left out ten minutes ago or longer. */
+/** The next part of the matched records, and those again that the CRM left out ten minutes ago or longer. */
 export async function probeMatched(context: RunContext): Promise<void> {
   for (const probed of PROBED) await unlessItFails(context, probed, () => lookAgain(context, probed));
-  await probeDay(context);
+  await probePart(context);
 }
 
 /** Brings what a meeting is about up to date: its records by their ids, and who takes part in its likeliest deals. Its lists are the run's. */
@@ -315,18 +315,18 @@ async function countMissed({ tenantId, copyId, rows }: CopyScope, { resource, en
   return count ?? { absent: 0, held: 0 };
 }
 
-/** A day's part of a round through the matched records, from where it stands. */
-async function probeDay(context: RunContext): Promise<void> {
+/** A part of a round through the matched records, from where it stands. */
+async function probePart(context: RunContext): Promise<void> {
   const { apis, clock, mustPause } = context;
   const copy = copyOf(context);
   const where = { tenantId: copy.tenantId, id: copy.copyId };
   const { probedAt, probeCursor } = await copy.typed((orm) => orm.findOneByOrFail(SyncedCopyRow, where));
-  const waitedMs = probedAt ? clock().getTime() - probedAt.getTime() : ROUND_MS;
-  if (waitedMs >= 0 && waitedMs < ROUND_MS) return;
+  const waitedMs = probedAt ? clock().getTime() - probedAt.getTime() : PARTS_APART_MS;
+  if (waitedMs >= 0 && waitedMs < PARTS_APART_MS) return;
   // A statement of its own, as in the rule of one: it must not wait within a transaction that shares the copy's row.
   const save = (change: Partial<SyncedCopyRow>) => copy.typed((orm) => orm.update(SyncedCopyRow, where, change));
   let [cursor, hasFailed] = [probeCursor, false];
-  for (let requests = 0; requests < REQUESTS_A_ROUND; requests += 1) {
+  for (let requests = 0; requests < REQUESTS_A_PART; requests += 1) {
     if (mustPause()) return;
     const next = await nextMatched(copy, cursor);
     cursor = next?.cursor ?? null;
@@ -338,7 +338,7 @@ async function probeDay(context: RunContext): Promise<void> {
     }
     await save({ probeCursor: cursor });
   }
-  const doneAt = new Date(clock().getTime() - (hasFailed ? ROUND_MS - RETRY_MS : 0));
+  const doneAt = new Date(clock().getTime() - (hasFailed ? PARTS_APART_MS - RETRY_MS : 0));
   await save({ probedAt: doneAt, probeCursor: cursor });
 }
 

@@ -162,14 +162,14 @@ export async function enqueueRun(
   return id;
 }
 
-/** How old what is known of the list is that was read least lately, of all working connections; 0: there is none. */
-export async function oldestWatermarkSeconds(database: Database): Promise<number> {
-  const [oldest] = await database.acrossTenants<{ seconds: number }>(
-    `SELECT coalesce(extract(epoch FROM now() - min(l.watermark)), 0)::float8 AS seconds
+/** How old what is known of the list is that was read least lately, of all working connections; null: there is none. */
+export async function oldestWatermarkSeconds(database: Database): Promise<number | null> {
+  const [oldest] = await database.acrossTenants<{ seconds: number | null }>(
+    `SELECT extract(epoch FROM now() - min(l.watermark))::float8 AS seconds
      FROM sync_list l JOIN connection c ON c.tenant_id = l.tenant_id AND c.copy_id = l.copy_id
      WHERE c.state = 'CONNECTED' AND l.resource = ANY ($1)`,
     [MAIN_LISTS],
     { seconds: "number" },
   );
-  return oldest?.seconds ?? 0;
+  return oldest?.seconds ?? null;
 }
