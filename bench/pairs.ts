@@ -7,7 +7,7 @@ import { distribute } from "../src/operator/commands";
 import { Secret } from "../src/platform/keyring";
 import { NO_CRM } from "./api-filled";
 import { load, median } from "./api-load";
-import { BRIEFING, QUIET_LIST } from "./briefing-queries";
+import { BRIEFING, DEAL_LIST, QUIET_LIST } from "./briefing-queries";
 import { ourTarget, signTokens } from "./briefing-targets";
 import { serverCpuSeconds } from "./cpu";
 import { createOnNodes, dataDirectoriesOf, dropOnNodes, nodesOf } from "./database";
@@ -15,7 +15,7 @@ import { column, failed, ratio, say, wholeOption } from "./print";
 import { startCrm, useOf } from "./processes";
 import { withClient } from "./tenants";
 
-const PARTS = ["briefing", "quiet", "sync"];
+const PARTS = ["briefing", "deals", "quiet", "sync"];
 const DEALS = { fewest: 100, most: 100_000 };
 
 /** What a checkout's own benchmarks know of its service: how to start it, and how its tables are filled. */
@@ -194,6 +194,7 @@ async function main(): Promise<void> {
     const read = (part: string, name: string, query: string) =>
       parts.includes(part) ? compareReading(sides, { name, query, tenants, seconds }, pairs) : undefined;
     await read("briefing", "The briefing", BRIEFING);
+    await read("deals", "20 deals", DEAL_LIST);
     await read("quiet", "50 quiet deals", QUIET_LIST);
     if (parts.includes("sync")) await compareSyncs(sides, deals, pairs);
   } finally {
