@@ -1,6 +1,5 @@
 import { createConnection } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
-import fc from "fast-check";
 import { request } from "undici";
 import WebSocket from "ws";
 import { buildGraphQLSchema } from "../../src/resolvers/graphql-schema";
@@ -8,6 +7,7 @@ import { type ActorClaims, tokenFor } from "../support/actors";
 import { leaked } from "../support/dump";
 import { documentFrom, HOSTILE, spoil, Tape, valueFor } from "../support/hostile";
 import type { Program } from "../support/processes";
+import fc from "../support/properties";
 import { operation } from "../support/schema-walk";
 import type { Service } from "../support/service";
 import { connect, dataOf, recordMeeting, syncEnds } from "../support/stories";

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import fc from "fast-check";
 import { draw, IN_THE_CRM, pick, type Stage } from "../support/histories";
 import { type Program, startProgram } from "../support/processes";
+import fc from "../support/properties";
 import { environmentFor } from "../support/service";
 import { connect, dataOf, noJobIsDue, recordMeeting, syncEnds, until } from "../support/stories";
 import { useService } from "../support/world";

@@ -1,5 +1,4 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import fc from "fast-check";
 import { type Simulator, startSimulator } from "../../simulator";
 import * as times from "../../simulator/model/times";
 import { judge } from "../../src/briefing/quiet/judge";
@@ -9,6 +8,7 @@ import { type CopyScope, Database } from "../../src/database/database";
 import { DAY_MS, MINUTE_MS } from "../../src/platform/clock";
 import { createTestDatabase, type TestDatabase } from "../support/database";
 import { BY_THE_API, DAY_MOVED, type Draw, draw, IN_THE_CRM, passing, pick, type Stage } from "../support/histories";
+import fc from "../support/properties";
 import { type Service, startService } from "../support/service";
 import { connect, dataOf, noJobIsDue, recordMeeting, syncEnds } from "../support/stories";
 

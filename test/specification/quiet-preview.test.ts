@@ -1,4 +1,3 @@
-import fc from "fast-check";
 import { dealOrder, readDeals } from "../../src/briefing/lists/deal-list";
 import { type DealFacts, isThresholdCode, LEAST_DAYS } from "../../src/briefing/quiet/facts";
 import { judge } from "../../src/briefing/quiet/judge";
@@ -8,6 +7,7 @@ import { judgeByPresentRules, Rejudging } from "../../src/briefing/quiet/rejudgi
 import { Database } from "../../src/database/database";
 import { createLogger } from "../../src/platform/logger";
 import { createTestDatabase, type TestDatabase } from "../support/database";
+import fc from "../support/properties";
 import { dealFacts, NOW } from "../support/quiet-facts";
 import { COPY } from "../support/quiet-lines";
 import { QuietRows } from "../support/quiet-rows";

@@ -1,4 +1,3 @@
-import fc from "fast-check";
 import { dealOrder, readDeals, summarizeDeals } from "../../src/briefing/lists/deal-list";
 import type { CopyFacts, DealFacts, QuietSignal } from "../../src/briefing/quiet/facts";
 import { judge } from "../../src/briefing/quiet/judge";
@@ -7,6 +6,7 @@ import { judgeByPresentRules } from "../../src/briefing/quiet/rejudging";
 import { judgeDeals, markHolding } from "../../src/briefing/quiet/stored-silence";
 import { Database } from "../../src/database/database";
 import { DAY_MS } from "../../src/platform/clock";
+import fc from "../support/properties";
 import { copyFactsIn, dealFacts, NOW, past } from "../support/quiet-facts";
 import { type OurWrites, QuietRows, WRITES_APART_MS } from "../support/quiet-rows";
 import { useDatabase } from "../support/world";

@@ -1,8 +1,8 @@
-import fc from "fast-check";
 import type { Simulator } from "../../simulator";
 import * as times from "../../simulator/model/times";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../src/platform/clock";
 import { writeNote } from "./notes";
+import fc from "./properties";
 import { setQuiet } from "./quiet-settings";
 import type { Service } from "./service";
 import { dataOf, recordMeeting } from "./stories";

@@ -1,4 +1,3 @@
-import fc from "fast-check";
 import {
   type Contact,
   type CopyFacts,
@@ -8,6 +7,7 @@ import {
   standardRules,
 } from "../../src/briefing/quiet/facts";
 import { DAY_MS, MINUTE_MS } from "../../src/platform/clock";
+import fc from "./properties";
 
 /** The instant around which random facts lie. */
 export const NOW = Date.parse("2026-10-01T12:00:00.000Z");

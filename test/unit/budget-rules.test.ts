@@ -1,4 +1,3 @@
-import fc from "fast-check";
 import {
   allowanceOf,
   type BudgetState,
@@ -17,6 +16,7 @@ import {
   told,
 } from "../../src/connections/budget-rules";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../src/platform/clock";
+import fc from "../support/properties";
 
 // Seen red with each of: a day that begins with any rise; a purchase taken for a day; an answer of yesterday believed; a
 // floor of a twentieth; participants that may spend what lists need; looks without an hour between them; a batch over what

@@ -1,5 +1,5 @@
-import fc from "fast-check";
 import { type BegunPhase, flipsOf } from "../../src/briefing/quiet/verdict";
+import fc from "../support/properties";
 
 const NOW = 1_000_000;
 const VERDICTS = ["ACTIVE", "COOLING", "QUIET", "GHOSTED"] as const;

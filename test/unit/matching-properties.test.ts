@@ -1,4 +1,13 @@
 import {
+  type CopyFacts,
+  type DealFact,
+  MATCHED_LISTS,
+  type MeetingFact,
+  standingAt,
+} from "../../src/briefing/matching/facts";
+import { type Match, match } from "../../src/briefing/matching/match";
+import { mailboxOf, normalizeAddress } from "../../src/platform/email-address";
+import {
   type Arbitrary,
   array,
   assert,
@@ -14,16 +23,7 @@ import {
   subarray,
   tuple,
   uniqueArray,
-} from "fast-check";
-import {
-  type CopyFacts,
-  type DealFact,
-  MATCHED_LISTS,
-  type MeetingFact,
-  standingAt,
-} from "../../src/briefing/matching/facts";
-import { type Match, match } from "../../src/briefing/matching/match";
-import { mailboxOf, normalizeAddress } from "../../src/platform/email-address";
+} from "../support/properties";
 
 // Seen red with: a tie broken by id.
 

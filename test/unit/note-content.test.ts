@@ -1,8 +1,8 @@
-import fc from "fast-check";
 import { type ShownNote, showNote } from "../../src/briefing/notes";
 import { cutHtml, MAX_SHOWN } from "../../src/platform/safe-html";
 import { inWork, workFor } from "../../src/platform/work";
 import { noteHtml } from "../../src/writeback/notes";
+import fc from "../support/properties";
 
 const runs = { numRuns: process.env.DEEP ? 5_000 : 60 };
 const NOTE = 100_000;

@@ -1,8 +1,8 @@
-import fc from "fast-check";
 import type { CopyFacts, DealFacts, QuietSignal } from "../../src/briefing/quiet/facts";
 import { judge } from "../../src/briefing/quiet/judge";
 import { scheduleOf } from "../../src/briefing/quiet/verdict";
 import { DAY_MS, SECOND_MS } from "../../src/platform/clock";
+import fc from "../support/properties";
 import { copyFacts, dealFacts, NOW } from "../support/quiet-facts";
 
 const DEEP = Boolean(process.env.DEEP);
