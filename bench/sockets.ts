@@ -156,7 +156,7 @@ const wake = (tenant: string) =>
   `SELECT pg_notify('connection_changed', id::text) FROM tenant WHERE external_id = '${tenant}'`;
 
 async function measureEvents(parts: Parts, events: number): Promise<void> {
-  const { tenants, sockets } = parts;
+  const { tenants, sockets, service } = parts;
   const ofTenant = sockets / tenants;
   const changed = (event: number) => wake(`tenant-${(event % tenants) + 1}`);
   for (let event = 0; event < WARM_UP; event += 1) await fanOut(parts, ofTenant, changed(event));
@@ -176,6 +176,13 @@ async function measureEvents(parts: Parts, events: number): Promise<void> {
     tell("one event to all sockets", all.took);
     say(`  CPU of the event: ${all.cpuMs.toFixed(0)} ms`);
   }
+  // To watch costs CPU: from here on none is counted.
+  await service.longestStall();
+  await fanOut(parts, sockets, "SELECT pg_notify('crm_stop_changed', '')");
+  const { wallMs, ownMs } = await service.longestStall();
+  say(
+    `  the longest turn meanwhile, for which all others wait: ${wallMs.toFixed(0)} ms, ${ownMs.toFixed(0)} of own CPU`,
+  );
 }
 
 /** Readers that take nothing more stand among one tenant's others while many events pass. */

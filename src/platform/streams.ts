@@ -69,12 +69,20 @@ class States<T> implements AsyncIterableIterator<T> {
   }
 }
 
+/** Hands a thing over to one of its readers. Ten thousand readers go on with it in several turns of the event loop. */
+export type HandOver = <T>(thing: T) => Promise<T>;
+
 /**
  * A value that is listened to once and read once for each change, however many listen to it.
  * @param freshMs what was read is shared so long at most, for changes that wake nobody
  * @param ended the last one has left; whoever listens later begins anew
  */
-export function share<T>(value: StateStream<T>, freshMs: number, ended: () => void): StateStream<T> {
+export function share<T>(
+  value: StateStream<T>,
+  freshMs: number,
+  ended: () => void,
+  handOver: HandOver,
+): StateStream<T> {
   const wakes = new Set<() => void>();
   let unlisten = () => {};
   let known: { state: Promise<T | null>; readAt: number } | null = null;
@@ -98,7 +106,7 @@ export function share<T>(value: StateStream<T>, freshMs: number, ended: () => vo
     if (!known || now - known.readAt >= freshMs) known = { state: value.read(), readAt: now };
     return known.state;
   };
-  return new StateStream(listen, read);
+  return new StateStream(listen, async () => handOver(await read()));
 }
 
 /**
@@ -148,7 +156,11 @@ export class EventStream<T> implements AsyncIterable<T> {
    * none of them is read, and nothing is done to it.
    * @param ended the last reader has left
    */
-  shared<U>(tell: (one: T) => Promise<U | null>, ended: () => void): (reader: string) => EventStream<U> {
+  shared<U>(
+    tell: (one: T) => Promise<U | null>,
+    ended: () => void,
+    handOver: HandOver,
+  ): (reader: string) => EventStream<U> {
     const readers = new Set<(told: (reader: string) => Promise<U | null>) => void>();
     let unlisten = () => {};
     const happened = (told: Told<T>) => {
@@ -166,7 +178,7 @@ export class EventStream<T> implements AsyncIterable<T> {
     };
     return (reader) =>
       new EventStream((hear) => {
-        const heard = (told: (reader: string) => Promise<U | null>) => hear(() => told(reader));
+        const heard = (told: (reader: string) => Promise<U | null>) => hear(async () => handOver(await told(reader)));
         if (readers.size === 0) unlisten = this.listen(happened);
         readers.add(heard);
         return () => {

@@ -82,8 +82,9 @@ const waiting = new Map<number | null, Piece[]>();
  * small pieces together and a large one alone: requests, timers and the database are served in between. Who asks for
  * many pieces waits behind their own: tenants take turns, and what is asked for outside of any operation or job is one.
  * @param size what the work grows with
+ * @param tenantId whose it is, where it is not the work's
  */
-export function inSlice<T>(size: number, work: () => T): Promise<T> {
+export function inSlice<T>(size: number, work: () => T, tenantId = workTenant()): Promise<T> {
   return new Promise((resolve, reject) => {
     if (waiting.size === 0) setImmediate(doSlice);
     const settle = () => {
@@ -93,7 +94,6 @@ export function inSlice<T>(size: number, work: () => T): Promise<T> {
         reject(error);
       }
     };
-    const tenantId = workTenant();
     const theirs = waiting.get(tenantId) ?? [];
     theirs.push({ size, work: settle });
     waiting.set(tenantId, theirs);

@@ -15,9 +15,10 @@ import {
 } from "graphql";
 import type { SubscribePayload } from "graphql-ws";
 import type { Viewer } from "../auth/actor";
-import { EventStream, StateStream, share } from "../platform/streams";
+import { EventStream, type HandOver, StateStream, share } from "../platform/streams";
+import { inSlice } from "../platform/work";
 import { SHARED_MS } from "../resolvers/context";
-import { boundedDocument, keptDocuments, refusalOfVariables, VALIDATION_OPTIONS } from "./bounds";
+import { boundedDocument, keptDocuments, refusalOfVariables, SENDING, VALIDATION_OPTIONS } from "./bounds";
 import { errorOf } from "./codes";
 import type { FormatError } from "./masked-errors";
 import { MAX_EVENT_COST, MAX_EVENT_TOKENS, refusalOfSize, sizeOf } from "./operation-size";
@@ -165,14 +166,12 @@ export class SharedSubscriptions {
   async #answers(viewer: Viewer, args: ExecutionArgs, ended: () => void): Promise<Answers | ExecutionResult> {
     const source = await createSourceEventStream({ ...args, contextValue: this.contextOf(viewer) });
     if (!(Symbol.asyncIterator in source)) return this.#masked(source);
+    const handOver: HandOver = (answer) => inSlice(SENDING, () => answer, viewer.tenantId);
     if (source instanceof EventStream)
-      return source.shared((event) => this.#answer(viewer, args, async () => event), ended);
+      return source.shared((event) => this.#answer(viewer, args, async () => event), ended, handOver);
     if (!(source instanceof StateStream)) throw new Error("only what is live can be subscribed to");
-    const states = share(
-      new StateStream(source.listen, () => this.#answer(viewer, args, () => source.read())),
-      SHARED_MS,
-      ended,
-    );
+    const answers = new StateStream(source.listen, () => this.#answer(viewer, args, () => source.read()));
+    const states = share(answers, SHARED_MS, ended, handOver);
     return () => states;
   }
 

@@ -3,6 +3,8 @@ import { buildSchema, type ExecutionArgs, type ExecutionResult, GraphQLError, pa
 import { type Actor, type Viewer, viewerOf } from "../../src/auth/actor";
 import { mayManageConnection } from "../../src/auth/policies";
 import { EventStream, StateStream } from "../../src/platform/streams";
+import { ALONE } from "../../src/platform/work";
+import { SENDING } from "../../src/server/bounds";
 import { MAX_DIFFERENT, SharedSubscriptions } from "../../src/server/subscription-checks";
 
 // Planted and seen red: the key without tenant, role, plan, name or variables; a late joiner that waits for the next
@@ -296,6 +298,30 @@ test("a subscription that cannot be begun says why, each time, and holds nothing
     expect(answer).toMatchObject({ errors: [{ message: `masked ${round}` }] });
   }
   expect(world.listeners.size).toBe(0);
+});
+
+test("thousands of one tenant are told in several turns of the event loop, and another tenant waits for none but the first", async () => {
+  const world = new World();
+  const many = await Promise.all(Array.from({ length: 3_000 }, () => join(world)));
+  const other = await join(world, { tenant: "globex", tenantId: 2 });
+  await Promise.all([...many, other].map(next));
+  const [byTurn, turns] = [new Map<number, number>(), { passed: 0, over: false }];
+  const count = async () => {
+    for (; !turns.over; turns.passed += 1) await setImmediate();
+  };
+  const told = many.map(async (reader) => {
+    await next(reader);
+    byTurn.set(turns.passed, (byTurn.get(turns.passed) ?? 0) + 1);
+  });
+  const theirs = next(other).then(() => turns.passed);
+  const counted = count();
+  for (const tenant of ["acme", "globex"]) world.change(tenant);
+  await Promise.all(told);
+  turns.over = true;
+  await counted;
+  expect(Math.max(...byTurn.values())).toBeLessThanOrEqual(ALONE / SENDING);
+  expect(await theirs).toBeLessThanOrEqual(Math.min(...byTurn.keys()) + 1);
+  await leave(...many, other);
 });
 
 test("a tenant's different subscriptions have an end: equal ones and other tenants are served, and who leaves makes room", async () => {
