@@ -49,7 +49,7 @@ export async function erasePerson(
   const patterns = mentionsOf(person.mailboxes, person.names);
   await dropRejected(scope, patterns);
   let texts = await eraseOwnTexts(scope, person);
-  for (const one of textsOf(database)) texts += await eraseMentions(scope, one, patterns);
+  for (const one of textsOf(database)) for (const pair of patterns) texts += await eraseMentions(scope, one, pair);
   for (const meetingId of person.meetingIds) await leaveMeeting(parts, scope, person, meetingId);
   const { receipts, unsettled } = await reduceReceipts(scope, person.records, patterns);
   // By its record a value is found again once it is settled.
@@ -88,28 +88,28 @@ export function letPersonIn(
 }
 
 /** A person's record that was kept aside is the person's, whatever else it holds. */
-const dropRejected = ({ tenantId, rows }: TenantScope, [, pattern]: Patterns) =>
+const dropRejected = ({ tenantId, rows }: TenantScope, patterns: readonly Patterns[]) =>
   inBatches((batch) =>
     rows(
       `DELETE FROM rejected_record WHERE tenant_id = $1 AND ctid = ANY (ARRAY (
-         SELECT ctid FROM rejected_record WHERE tenant_id = $1 AND resource = 'PERSONS' AND payload::text ~* $2 LIMIT $3))
+         SELECT ctid FROM rejected_record WHERE tenant_id = $1 AND resource = 'PERSONS' AND payload::text ~* ANY ($2::text[]) LIMIT $3))
        RETURNING 1 AS gone`,
-      [tenantId, pattern, batch],
+      [tenantId, patterns.map(([, inJson]) => inJson), batch],
     ),
   );
 
-async function eraseMentions(scope: TenantScope, texts: Texts, patterns: Patterns): Promise<number> {
+async function eraseMentions(scope: TenantScope, texts: Texts, pair: Patterns): Promise<number> {
   const { table, columns } = texts;
   const changes = columns.map((column) => {
     const { name, isJson } = column;
-    return `${name} = regexp_replace(${name}::text, ${patternFor(column)}, '${ERASED}', 'gi')${isJson ? "::jsonb" : ""}`;
+    return `${name} = regexp_replace(${name}::text, ${patternFor(column)}, '\\1${ERASED}', 'gi')${isJson ? "::jsonb" : ""}`;
   });
   const stays = table === "field_write" ? `AND ${IS_SETTLED}` : "";
   const sql = `UPDATE ${table} SET ${changes.join(", ")}
     WHERE tenant_id = $1 AND ${isWithin(texts)} AND (${mentions(texts)}) ${stays} RETURNING 1 AS changed`;
   let erased = 0;
   for await (const window of windowsOf(scope, texts))
-    erased += (await scope.rows(sql, [scope.tenantId, patterns, ...window])).length;
+    erased += (await scope.rows(sql, [scope.tenantId, [pair], ...window])).length;
   return erased;
 }
 

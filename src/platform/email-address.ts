@@ -1,5 +1,6 @@
 import { domainToASCII, domainToUnicode } from "node:url";
 import freeMailDomains from "email-providers/all.json";
+import { encodeHTML } from "entities";
 import roleNames from "role-based-email-addresses";
 import { getDomain } from "tldts";
 
@@ -126,40 +127,115 @@ export function websiteDomainOf(website: string | null): string | null {
 /** What stands in place of a text that named a person. */
 export const ERASED = "[erased]";
 
-/** For texts, and for JSON as text. */
+/** For texts, and for JSON as text. What stands before a mention is the first group: it stays. */
 export type Patterns = readonly [text: string, json: string];
+
+/** A name of more words is looked for as it stands alone: each of its orders makes the expressions longer. */
+const MOST_TURNED_WORDS = 6;
+/** A longer text is no name. */
+const LONGEST_NAME = 300;
+/** UTF-16 units of one expression: PostgreSQL makes one of 50,000 ready in a third of a second, and finds no memory for 150,000. */
+const LONGEST_PATTERN = 40_000;
 
 /**
  * How a person is found in texts, as regular expressions of PostgreSQL and of JavaScript: each mailbox in all its spellings,
- * and each name of two words or more, neither as a part of a longer word. A first name alone would be everybody's.
+ * and each name of two words or more in all its orders, neither as a part of a longer word. A first name alone would be
+ * everybody's. Nothing in them matches one place in two ways, so that they take time by the length of the text.
  */
-export function mentionsOf(mailboxes: Iterable<string>, names: readonly string[]): Patterns {
-  const addresses = [...mailboxes].map(spellingsOf);
-  const whole = names.filter((name) => /\s/.test(name));
-  const any = (before: string, blank: string, spell: (name: string) => string) => {
-    const named = whole.map((name) => literal(spell(name)).replace(/\s+/g, `(${blank})+`));
-    return `${before}(${[...addresses, ...named].join("|")})(?![\\w-])`;
-  };
-  return [
-    any(APART, BLANK, (name) => name),
-    // Before or within a name, what ends a line in the text is an escape whose last character is a letter or a digit.
-    any(`(${APART}|(?<=${ESCAPED}))`, `${BLANK}|${ESCAPED}`, (name) => JSON.stringify(name).slice(1, -1)),
+export function mentionsOf(mailboxes: Iterable<string>, names: readonly string[]): Patterns[] {
+  const short = names.filter(({ length }) => length <= LONGEST_NAME);
+  const orders = [...new Map(short.flatMap(ordersOf).map((words) => [words.join(" "), words])).values()];
+  const spellings = (blank: string, spell: Spell) => [
+    ...[...mailboxes].map((mailbox) => spellingsOf(mailbox, spell)),
+    ...orders.map((words) => inRow(words, blank, spell)),
   ];
+  const inText = spellings(BLANK, spelling(literal));
+  const inJson = spellings(
+    `${BLANK}|${ESCAPED}`,
+    spelling((text) => literal(JSON.stringify(text).slice(1, -1))),
+  );
+  return inPieces(inJson).map(([from, to]) => [
+    mentioned(APART, inText.slice(from, to)),
+    // What ends a line is an escape whose last character is a letter or a digit.
+    mentioned(`${APART}|${ESCAPED}`, inJson.slice(from, to)),
+  ]);
 }
 
-const APART = "(?<![\\w.+-])";
+/** A text as it is without what the patterns find in it. */
+export const withoutMentions = (text: string, patterns: readonly Patterns[]): string =>
+  patterns.reduce((left, [pattern]) => left.replace(new RegExp(pattern, "gi"), `$1${ERASED}`), text);
+
+/** A comma ends its word with or without a blank behind it. */
+const inRow = ([first = "", ...more]: string[], blank: string, spell: Spell) =>
+  more.reduce((row, word) => `${row}(?:${blank})${row.endsWith(spell(",")) ? "*" : "+"}${spell(word)}`, spell(first));
+
+const mentioned = (before: string, spellings: readonly string[]) =>
+  `(${before})(?:${spellings.join("|")})(?![\\w\\u0300-\\u036f-])`;
+
+/** From which spelling to which makes one expression. */
+function inPieces(spellings: readonly string[]): [from: number, to: number][] {
+  const pieces: [number, number][] = [];
+  let units = LONGEST_PATTERN;
+  for (const [at, { length }] of spellings.entries()) {
+    units += length;
+    const last = pieces.at(-1);
+    if (last && units <= LONGEST_PATTERN) last[1] = at + 1;
+    else {
+      pieces.push([at, at + 1]);
+      units = length;
+    }
+  }
+  return pieces;
+}
+
+const APART = "^|[^\\w.+-]";
 /** Between words, in HTML too. */
-const BLANK = "\\s|&nbsp;|&#160;";
+const BLANK = "[\\s\\u00a0]|&nbsp;|&#0*(?:32|160);|&#x0*(?:20|a0);|<[^<>]*>";
 /** A control character in JSON. */
-const ESCAPED = String.raw`\\([bfnrt]|u00[01].)`;
+const ESCAPED = String.raw`\\(?:[bfnrt]|u00[01].)`;
 
 const literal = (text: string) => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
 
+/** The words of a name as it stands, as it is said, and as lists have it: "Ada van Berg", "van Berg, Ada", "Berg, Ada van". */
+function ordersOf(name: string): string[][] {
+  const wordsOf = (text: string) => text.normalize("NFC").split(/\s+/).filter(Boolean);
+  const parts = name.split(",").map(wordsOf);
+  const said = parts.length === 2 ? parts.toReversed().flat() : wordsOf(name);
+  const turned = (by: number) => [...said.slice(by, -1), `${said.at(-1)},`, ...said.slice(0, by)];
+  const isTurned = parts.length <= 2 && said.length <= MOST_TURNED_WORDS;
+  const orders = [wordsOf(name), said, ...(isTurned ? said.slice(1).map((_, before) => turned(before + 1)) : [])];
+  return orders.filter((words) => words.length > 1);
+}
+
+type Spell = (text: string) => string;
+
+/** A text with each of its characters as any text may have it. @param write how the text itself has it */
+const spelling = (write: Spell): Spell => {
+  const point = (one: string) => {
+    const code = one.codePointAt(0) ?? 0;
+    const named = encodeHTML(one);
+    return [write(one), `&#0*${code};`, `&#x0*${code.toString(16)};`, ...(named === one ? [] : [literal(named)])];
+  };
+  const formOf = (form: string) => {
+    const [first = [], ...more] = [...form].map(point);
+    return more.length === 0 ? first : [[first, ...more].map(anyOf).join("")];
+  };
+  return (text) => [...text.normalize("NFC")].map((one) => anyOf(formsOf(one).flatMap(formOf))).join("");
+};
+
+const anyOf = (spellings: readonly string[]) => `(?:${[...new Set(spellings)].join("|")})`;
+
+/** A character in either case, which a reference and some databases' locales tell apart, and in either Unicode form. */
+function formsOf(character: string): string[] {
+  const alike = /['’]/.test(character) ? ["'", "’"] : [character, character.toLowerCase(), character.toUpperCase()];
+  return [...new Set(alike.flatMap((one) => [one.normalize("NFC"), one.normalize("NFD")]))];
+}
+
 /** A mailbox as people write it: tagged, with its domain as it is read, and Gmail's with dots and by either name. */
-function spellingsOf(mailbox: string): string {
+function spellingsOf(mailbox: string, spell: Spell): string {
   const [local, domain] = [localPartOf(mailbox), domainOf(mailbox)];
   const isGmail = GMAIL.has(domain);
   const domains = isGmail ? [...GMAIL] : [domain, domainToUnicode(domain)];
-  const spelled = isGmail ? [...local].map(literal).join("\\.?") : literal(local);
-  return `${spelled}(\\+[^@\\s"]*)?@(${[...new Set(domains)].map(literal).join("|")})`;
+  const spelled = isGmail ? [...local].map(spell).join(`${spell(".")}?`) : spell(local);
+  return `${spelled}(?:${spell("+")}[^@\\s"]*)?${spell("@")}${anyOf(domains.map(spell))}`;
 }

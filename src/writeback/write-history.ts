@@ -103,7 +103,7 @@ const MOST_COUNTED = 1_000;
 export async function reduceReceipts(
   { tenantId, rows }: TenantScope,
   records: readonly { copyId: number; crmId: number }[],
-  [, pattern]: Patterns,
+  patterns: readonly Patterns[],
 ): Promise<{ receipts: number; unsettled: number }> {
   const of = [tenantId, records.map(({ copyId }) => copyId), records.map(({ crmId }) => crmId)];
   const own = `entity = 'PERSON' AND (copy_id, target_id) IN (SELECT * FROM unnest($2::bigint[], $3::bigint[]))`;
@@ -116,9 +116,9 @@ export async function reduceReceipts(
     ),
   );
   const unsettled = await rows(
-    `SELECT 1 FROM field_write WHERE tenant_id = $1 AND value IS NOT NULL AND NOT ${IS_SETTLED} AND (${own} OR value::text ~* $4)
+    `SELECT 1 FROM field_write WHERE tenant_id = $1 AND value IS NOT NULL AND NOT ${IS_SETTLED} AND (${own} OR value::text ~* ANY ($4::text[]))
      LIMIT ${MOST_COUNTED}`,
-    [...of, pattern],
+    [...of, patterns.map(([, inJson]) => inJson)],
   );
   return { receipts, unsettled: unsettled.length };
 }
