@@ -24,6 +24,8 @@ export interface Person {
   records: { copyId: number; crmId: number; name: string }[];
   /** Where the person is a user of the CRM as well. */
   users: { copyId: number; crmId: number }[];
+  /** Whether the connection is the person's authorization. */
+  hasAuthorized: boolean;
   /** Meetings that have an attendee with such an address. */
   meetingIds: string[];
   names: string[];
@@ -46,7 +48,8 @@ export async function findPerson(scope: TenantScope, text: string): Promise<Pers
   const names = [...records, ...attendances, ...beside, ...accounts].map(({ name }) => name?.trim() ?? "");
   const meetingIds = [...new Set(attendances.map(({ meetingId }) => meetingId))];
   const users = accounts.flatMap(({ copyId, crmId }) => (crmId === null ? [] : [{ copyId, crmId }]));
-  return { mailboxes, records, users, meetingIds, names: [...new Set(names)].filter(Boolean) };
+  const hasAuthorized = accounts.some(({ crmId }) => crmId === null);
+  return { mailboxes, records, users, hasAuthorized, meetingIds, names: [...new Set(names)].filter(Boolean) };
 }
 
 /** Whether a text that was given as an attendee's address is this person's. */

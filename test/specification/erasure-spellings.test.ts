@@ -7,7 +7,7 @@ import { mentionsOf, withoutMentions } from "../../src/platform/email-address";
 import { Keyring } from "../../src/platform/keyring";
 import { createLogger } from "../../src/platform/logger";
 import { fieldOf, setMapping, writeFields } from "../support/fields";
-import { recordMeeting, syncAgain } from "../support/stories";
+import { recordMeeting, syncAgain, until } from "../support/stories";
 import { rowsOfTenant } from "../support/tenants";
 import { useCrm } from "../support/world";
 
@@ -70,25 +70,37 @@ test("the export has the journal's entries that name the person, and no address 
   expect(JSON.stringify(held)).not.toContain("somebody@quellwerk.example");
 });
 
-test("a value that is still looked up stays whole until it is settled, and goes when the erasure is run again", async () => {
-  const { id } = await recordMeeting(service, [DOTTED]);
+// Seen red: the person was kept out by the next sync, and the value stayed for good, because nothing led to it any more.
+test("a value that is still looked up stays whole so long, is told, and goes with its settlement though the person is kept out", async () => {
   await setMapping(service, "PERSON", field("PERSON", "varchar"));
-  const { writes } = await writeFields(service, id, [{ entity: "PERSON", value: `likes ${NAME}` }]);
-  expect(writes?.[0]?.state).toBe("WRITTEN");
-  const become = (state: string) =>
-    database.query("UPDATE field_write SET state = $1, settled_at = NULL, next_look_up_at = NULL", [state]);
+  // On the person's own record, and on that of somebody else.
+  for (const address of [DOTTED, simulator.company.stories.singleDeal.email]) {
+    const { id } = await recordMeeting(service, [address]);
+    const { writes } = await writeFields(service, id, [{ entity: "PERSON", value: `likes ${NAME}` }]);
+    expect(writes?.[0]?.state).toBe("WRITTEN");
+  }
+  await database.query("DELETE FROM graphile_worker._private_jobs WHERE key LIKE 'field_look_up:%'");
+  await database.query(
+    `UPDATE field_write SET state = 'UNKNOWN', error_code = 'ANSWER_LOST', error_message = 'lost', settled_at = NULL,
+       sent_at = now() - interval '4 minutes', next_look_up_at = now() - interval '2 minutes'`,
+  );
   const values = async () =>
-    (await database.query<{ value: unknown }>("SELECT value FROM field_write")).map(({ value }) => value);
-  await become("UNKNOWN");
-  expect(await erase(DOTTED)).toMatchObject({ receipts: 0, unsettled: 1 });
-  expect(await values()).toEqual([`likes ${NAME}`]);
-  await become("WRITTEN");
-  expect(await erase(DOTTED)).toMatchObject({ receipts: 1, unsettled: 0, records: 1 });
-  expect(await values()).toEqual([null]);
-});
-
-test("in every spelling of the mailbox, and across lines, the person is gone", async () => {
-  expect(await rowsThatShow(TRACES)).toEqual([]);
+    (await database.query<{ value: unknown }>("SELECT value FROM field_write ORDER BY position")).map(
+      ({ value }) => value,
+    );
+  expect(await erase(DOTTED, true)).toMatchObject({ receipts: 0, unsettled: 2 });
+  // In every spelling of the mailbox, and across lines, the person is gone from all else.
+  expect(new Set((await rowsThatShow(TRACES)).map(({ table }) => table))).toEqual(new Set(["public.field_write"]));
+  expect(await values()).toEqual([`likes ${NAME}`, `likes ${NAME}`]);
+  await syncAgain(service, database);
+  // By its address, which is all that a second run is given, nobody is found any more.
+  await erase(DOTTED, true);
+  await world.startService();
+  await until("both are settled", async () => {
+    const left = await database.query("SELECT 1 FROM field_write WHERE state <> 'WRITTEN'");
+    return left.length === 0;
+  });
+  expect(await values()).toEqual([null, null]);
 });
 
 test("the user who authorized is exported by name, and erased with it everywhere", async () => {
