@@ -174,18 +174,16 @@ const mentioned = (before: string, spellings: readonly string[]) =>
 
 /** From which spelling to which makes one expression. */
 function inPieces(spellings: readonly string[]): [from: number, to: number][] {
-  const pieces: [number, number][] = [];
-  let units = LONGEST_PATTERN;
+  const starts = [0];
+  let units = 0;
   for (const [at, { length }] of spellings.entries()) {
-    units += length;
-    const last = pieces.at(-1);
-    if (last && units <= LONGEST_PATTERN) last[1] = at + 1;
-    else {
-      pieces.push([at, at + 1]);
-      units = length;
+    if (units > 0 && units + length > LONGEST_PATTERN) {
+      starts.push(at);
+      units = 0;
     }
+    units += length;
   }
-  return pieces;
+  return starts.map((from, piece) => [from, starts[piece + 1] ?? spellings.length]);
 }
 
 const APART = "^|[^\\w.+-]";
