@@ -5,14 +5,7 @@ import type { KeepOut, KeptOut } from "../connections/keep-out";
 import type { CopyScope, Database, TenantScope } from "../database/database";
 import { MeetingMatchRow, MeetingRow } from "../entities/meeting";
 import type { Clock } from "../platform/clock";
-import {
-  ERASED,
-  mailboxOf,
-  mentionsOf,
-  nameBeside,
-  normalizeAddress,
-  withoutMentions,
-} from "../platform/email-address";
+import { ERASED, mailboxOf, nameBeside, normalizeAddress, withoutMentions } from "../platform/email-address";
 import { accepted, type Outcome, refused } from "../platform/errors";
 import type { Logger } from "../platform/logger";
 import { DROP_CHOICES, lockMeeting, matchMeetings } from "./match-meeting";
@@ -135,7 +128,7 @@ function withoutKeptOut(kept: KeptOut, meeting: RecordMeetingInput): RecordMeeti
   const names = [...out.flatMap(({ name }) => name?.trim() ?? []), ...given.flatMap((text) => nameBeside(text) ?? [])];
   return {
     ...meeting,
-    title: withoutMentions(title, mentionsOf(mailboxes, names)),
+    title: withoutMentions(title, mailboxes, names),
     ownerEmail: isOwner ? ERASED : ownerEmail,
     attendees: attendees.filter((attendee) => !out.includes(attendee)),
   };

@@ -1,8 +1,8 @@
 import { domainToASCII, domainToUnicode } from "node:url";
 import freeMailDomains from "email-providers/all.json";
-import { encodeHTML } from "entities";
 import roleNames from "role-based-email-addresses";
 import { getDomain } from "tldts";
+import { anyOf, literal, type Spell, spelling } from "./safe-html";
 
 /** RFC 5321 4.5.3.1: 64 octets, an @ and 255 octets; a longer text is no address, and no index could hold it. */
 export const LONGEST_ADDRESS = 320;
@@ -88,17 +88,9 @@ const FURTHER_FREE_MAIL = (
 const FREE_MAIL: ReadonlySet<string> = new Set([...freeMailDomains, ...FURTHER_FREE_MAIL]);
 
 /** Where companies have a page among others: such an address on a record says nothing of the company's domain. */
-const SHARED_SITES: ReadonlySet<string> = new Set([
-  "facebook.com",
-  "google.com",
-  "instagram.com",
-  "linkedin.com",
-  "tiktok.com",
-  "twitter.com",
-  "x.com",
-  "xing.com",
-  "youtube.com",
-]);
+const SHARED_SITES: ReadonlySet<string> = new Set(
+  "facebook.com google.com instagram.com linkedin.com tiktok.com twitter.com x.com xing.com youtube.com".split(" "),
+);
 
 /**
  * The registrable domain of a host or web address (public suffix list, with its private part: two shops under one
@@ -161,9 +153,9 @@ export function mentionsOf(mailboxes: Iterable<string>, names: readonly string[]
   ]);
 }
 
-/** A text as it is without what the patterns find in it. */
-export const withoutMentions = (text: string, patterns: readonly Patterns[]): string =>
-  patterns.reduce((left, [pattern]) => left.replace(new RegExp(pattern, "gi"), `$1${ERASED}`), text);
+/** A text without what they find in it. */
+export const withoutMentions = (text: string, mailboxes: Iterable<string>, names: readonly string[]): string =>
+  mentionsOf(mailboxes, names).reduce((left, [inText]) => left.replace(new RegExp(inText, "gi"), `$1${ERASED}`), text);
 
 /** A comma ends its word with or without a blank behind it. */
 const inRow = ([first = "", ...more]: string[], blank: string, spell: Spell) =>
@@ -192,8 +184,6 @@ const BLANK = "[\\s\\u00a0]|&nbsp;|&#0*(?:32|160);|&#x0*(?:20|a0);|<[^<>]*>";
 /** A control character in JSON. */
 const ESCAPED = String.raw`\\(?:[bfnrt]|u00[01].)`;
 
-const literal = (text: string) => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
-
 /** The words of a name as it stands, as it is said, and as lists have it: "Ada van Berg", "van Berg, Ada", "Berg, Ada van". */
 function ordersOf(name: string): string[][] {
   const wordsOf = (text: string) => text.normalize("NFC").split(/\s+/).filter(Boolean);
@@ -204,40 +194,6 @@ function ordersOf(name: string): string[][] {
   const orders = [wordsOf(name), said, ...(isTurned ? said.slice(1).map((_, before) => turned(before + 1)) : [])];
   return orders.filter((words) => words.length > 1);
 }
-
-type Spell = (text: string) => string;
-
-/**
- * A text with each of its characters as any text may have it: in either case, which a reference and some databases' locales
- * tell apart, in either Unicode form, and as HTML refers to it. @param write how the text itself has it
- */
-const spelling = (write: Spell): Spell => {
-  const point = (points: readonly string[]) => {
-    const codes = points.map((one) => one.codePointAt(0) ?? 0);
-    const [decimal, hex] = [10, 16].map((radix) => anyOf(codes.map((code) => code.toString(radix))));
-    const names = points.map(encodeHTML).filter((named) => !points.includes(named));
-    // The flag that both engines are given makes one of a letter's two cases.
-    const plain = points.map((one) => write(/[A-Z]/.test(one) ? one.toLowerCase() : one));
-    return anyOf([...plain, `&#(?:0*${decimal}|x0*${hex});`, ...names]);
-  };
-  return (text) =>
-    [...text.normalize("NFC")]
-      .map((one) => {
-        const forms = casesOf(one).flatMap((like) => [like.normalize("NFC"), like.normalize("NFD")]);
-        const [alone, apart] = [
-          forms.filter((form) => [...form].length === 1),
-          forms.filter((form) => [...form].length > 1),
-        ];
-        return anyOf([point(alone), ...apart.map((form) => [...form].map((part) => point([part])).join(""))]);
-      })
-      .join("");
-};
-
-const casesOf = (one: string) => (/['’]/.test(one) ? ["'", "’"] : [one, one.toLowerCase(), one.toUpperCase()]);
-const anyOf = (spellings: readonly string[]) => {
-  const [first = "", ...more] = new Set(spellings);
-  return more.length === 0 ? first : `(?:${[first, ...more].join("|")})`;
-};
 
 /** A mailbox as people write it: tagged, with its domain as it is read, and Gmail's with dots and by either name. */
 function spellingsOf(mailbox: string, spell: Spell): string {
