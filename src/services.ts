@@ -114,7 +114,7 @@ export function compose(parts: ServiceParts) {
     notifications,
     crmStops,
     budget,
-    connecting: new Connecting({ ...base, oauth, credentials, startsSync: schedule }),
+    connecting: new Connecting({ ...base, oauth, credentials, keepOut, startsSync: schedule }),
     disconnecting: new Disconnecting({ ...base, endsSync: schedule }),
     grants: new Grants({ ...base, tokens }),
     uninstalls: new Uninstalls({ ...base, credentials, tokens, crm: config.crm }),

@@ -5,7 +5,7 @@ import type { KeepOut, KeptOut } from "../connections/keep-out";
 import type { CopyScope, Database, TenantScope } from "../database/database";
 import { MeetingMatchRow, MeetingRow } from "../entities/meeting";
 import type { Clock } from "../platform/clock";
-import { ERASED, mailboxOf, mentionsOf, nameBeside, normalizeAddress } from "../platform/email-address";
+import { ERASED, mailboxOf, nameBeside, normalizeAddress, withoutMentions } from "../platform/email-address";
 import { accepted, type Outcome, refused } from "../platform/errors";
 import type { Logger } from "../platform/logger";
 import { DROP_CHOICES, lockMeeting, matchMeetings } from "./match-meeting";
@@ -126,10 +126,9 @@ function withoutKeptOut(kept: KeptOut, meeting: RecordMeetingInput): RecordMeeti
   const given = [...out.map(({ email }) => email), ...(isOwner ? [ownerEmail] : [])];
   const mailboxes = given.flatMap((text) => normalizeAddress(text) ?? []).map(mailboxOf);
   const names = [...out.flatMap(({ name }) => name?.trim() ?? []), ...given.flatMap((text) => nameBeside(text) ?? [])];
-  const [pattern] = mentionsOf(mailboxes, names);
   return {
     ...meeting,
-    title: title.replace(new RegExp(pattern, "gi"), ERASED),
+    title: withoutMentions(title, mailboxes, names),
     ownerEmail: isOwner ? ERASED : ownerEmail,
     attendees: attendees.filter((attendee) => !out.includes(attendee)),
   };

@@ -28,6 +28,7 @@ import {
 import { createCopy, type EndsSync, retireCopy } from "./copies";
 import type { Credentials } from "./credentials";
 import { ownerOf } from "./grants";
+import type { KeepOut } from "./keep-out";
 
 const STATE_BYTES = 32;
 const STATE_LIFE_MS = 10 * MINUTE_MS;
@@ -79,6 +80,7 @@ export interface ConnectingParts {
   crmBaseUrl: string;
   clock: Clock;
   logger: Logger;
+  keepOut: KeepOut;
   startsSync: StartsSync;
 }
 
@@ -219,7 +221,7 @@ export class Connecting {
 
   /** Looks again at the connection under its lock, and either stores all that connecting means or nothing. */
   #store(actor: Actor, state: string, authorized: Authorized): Promise<Outcome<null, ConnectRefusal>> {
-    const { database, clock, credentials, startsSync } = this.parts;
+    const { database, clock, credentials, keepOut, startsSync } = this.parts;
     const { grant, refreshToken, askedAt, user } = authorized;
     return database.tenant(actor.tenantId).transaction(async (scope): Promise<Outcome<null, ConnectRefusal>> => {
       const now = clock();
@@ -232,7 +234,9 @@ export class Connecting {
       const keptId = admission === "SAME_COPY" ? present.copyId : null;
       const copyId = keptId ?? (await this.#newCopy(scope, present, user, now));
       await credentials.put(scope, copyId, grant, refreshToken, askedAt);
-      await moveToConnected(scope, present.state, copyId, user, now);
+      // Who keeps an address out holds the connection's lock too, and looks for it afterwards.
+      const kept = await keepOut.read(scope);
+      await moveToConnected(scope, present.state, copyId, kept?.user(user) ?? user, now);
       await startsSync.authorized(scope, copyId, keptId !== null);
       await this.#noteConnected(scope, actor, present, keptId !== null, now);
       return accepted(null);

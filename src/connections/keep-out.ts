@@ -184,9 +184,12 @@ export class KeptOut {
     });
   }
 
-  /** A user's id stays, for what the user did is the deal's. */
+  /** A user's id stays, for what the user did is the deal's, and by it is known who authorized. */
+  user = <User extends Pick<CrmUser, "name" | "email">>(user: User): User =>
+    this.has(user.email) ? { ...user, name: ERASED, email: ERASED } : user;
+
   async users(_: CopyScope, page: readonly CrmUser[]): Promise<CrmUser[]> {
-    return page.map((user) => (this.has(user.email) ? { ...user, name: ERASED, email: ERASED } : user));
+    return page.map(this.user);
   }
 
   async activities(copy: CopyScope, page: readonly CrmActivity[]): Promise<CrmActivity[]> {

@@ -173,4 +173,8 @@ export class FieldWriteRow extends WriteReceipt {
   /** As it is sent; null clears the field. */
   @Column("jsonb", { nullable: true })
   value!: unknown;
+
+  /** It says something of a person who was erased while it was looked up: it goes with the settlement. */
+  @Column("boolean", { default: false })
+  valueGoes!: boolean;
 }

@@ -133,7 +133,7 @@ const sayErasure: OnTenant = async (parts, tenantId, [address = ""], keepsOut) =
   const { texts, meetings, records, receipts, unsettled } = await erasePerson(parts, tenantId, address, keepsOut);
   const left =
     unsettled > 0
-      ? `\n${unsettled} value(s) are still looked up; they and the synced person stay so long: run this again once they are settled.`
+      ? `\nStill stored: ${unsettled} written value(s) whose answer was lost. Each goes by itself as soon as the CRM has told what became of it.`
       : "";
   return `Erased: an attendee of ${meetings} meeting(s), ${records} synced person(s), ${receipts} written value(s); ${texts} text(s) were changed.${left}
 ${keepsOut ? KEPT_OUT : COMES_BACK}

@@ -6,7 +6,7 @@ import { eraseTexts, holdCopyToJudge, purgeCopy, retireCopy } from "../connectio
 import type { KeepOut } from "../connections/keep-out";
 import type { Database, TenantScope } from "../database/database";
 import { inBatches, isWithin, windowsOf } from "../database/keyset";
-import { CredentialRow, SyncedCopyRow } from "../entities/connection";
+import { ConnectionRow, CredentialRow, SyncedCopyRow } from "../entities/connection";
 import { CrmUserRow } from "../entities/crm-company";
 import { isOfTenants, type Texts, textsOf } from "../entities/index";
 import { MeetingRow } from "../entities/meeting";
@@ -48,16 +48,15 @@ export async function erasePerson(
   const person = await (keepsOut ? keepPersonOut(parts, scope, address) : findPerson(scope, address));
   const patterns = mentionsOf(person.mailboxes, person.names);
   await dropRejected(scope, patterns);
-  let texts = await eraseOwnTexts(scope, person);
-  for (const one of textsOf(database)) texts += await eraseMentions(scope, one, patterns);
-  for (const meetingId of person.meetingIds) await leaveMeeting(parts, scope, person, meetingId);
+  // Before texts: what is settled meanwhile takes its value away by itself.
   const { receipts, unsettled } = await reduceReceipts(scope, person.records, patterns);
-  // By its record a value is found again once it is settled.
-  const removed = unsettled > 0 ? [] : person.records;
-  for (const { copyId, crmId } of removed) await removePerson(parts, scope, copyId, crmId);
+  let texts = await eraseOwnTexts(scope, person);
+  for (const one of textsOf(database)) for (const pair of patterns) texts += await eraseMentions(scope, one, pair);
+  for (const meetingId of person.meetingIds) await leaveMeeting(parts, scope, person, meetingId);
+  for (const { copyId, crmId } of person.records) await removePerson(parts, scope, copyId, crmId);
   await eraseUsers(scope, person);
   await scope.transaction((held) => recordAudit(held, logger, { action: "PERSON_ERASED", actor: null, at: clock() }));
-  return { texts, meetings: person.meetingIds.length, records: removed.length, receipts, unsettled };
+  return { texts, meetings: person.meetingIds.length, records: person.records.length, receipts, unsettled };
 }
 
 /** Looks for the person again once nothing more of the person is stored. */
@@ -88,28 +87,28 @@ export function letPersonIn(
 }
 
 /** A person's record that was kept aside is the person's, whatever else it holds. */
-const dropRejected = ({ tenantId, rows }: TenantScope, [, pattern]: Patterns) =>
+const dropRejected = ({ tenantId, rows }: TenantScope, patterns: readonly Patterns[]) =>
   inBatches((batch) =>
     rows(
       `DELETE FROM rejected_record WHERE tenant_id = $1 AND ctid = ANY (ARRAY (
-         SELECT ctid FROM rejected_record WHERE tenant_id = $1 AND resource = 'PERSONS' AND payload::text ~* $2 LIMIT $3))
+         SELECT ctid FROM rejected_record WHERE tenant_id = $1 AND resource = 'PERSONS' AND payload::text ~* ANY ($2::text[]) LIMIT $3))
        RETURNING 1 AS gone`,
-      [tenantId, pattern, batch],
+      [tenantId, patterns.map(([, inJson]) => inJson), batch],
     ),
   );
 
-async function eraseMentions(scope: TenantScope, texts: Texts, patterns: Patterns): Promise<number> {
+async function eraseMentions(scope: TenantScope, texts: Texts, pair: Patterns): Promise<number> {
   const { table, columns } = texts;
   const changes = columns.map((column) => {
     const { name, isJson } = column;
-    return `${name} = regexp_replace(${name}::text, ${patternFor(column)}, '${ERASED}', 'gi')${isJson ? "::jsonb" : ""}`;
+    return `${name} = regexp_replace(${name}::text, ${patternFor(column)}, '\\1${ERASED}', 'gi')${isJson ? "::jsonb" : ""}`;
   });
   const stays = table === "field_write" ? `AND ${IS_SETTLED}` : "";
   const sql = `UPDATE ${table} SET ${changes.join(", ")}
     WHERE tenant_id = $1 AND ${isWithin(texts)} AND (${mentions(texts)}) ${stays} RETURNING 1 AS changed`;
   let erased = 0;
   for await (const window of windowsOf(scope, texts))
-    erased += (await scope.rows(sql, [scope.tenantId, patterns, ...window])).length;
+    erased += (await scope.rows(sql, [scope.tenantId, [pair], ...window])).length;
   return erased;
 }
 
@@ -120,8 +119,10 @@ async function eraseOwnTexts(scope: TenantScope, { records }: Person): Promise<n
   return erased;
 }
 
-/** Where the person is a user of the CRM as well: what the user did keeps the id. */
-async function eraseUsers({ tenantId, typed }: TenantScope, { users }: Person): Promise<void> {
+/** Where the person is a user of the CRM as well: what the user did keeps the id, and so does the connection. */
+async function eraseUsers({ tenantId, typed }: TenantScope, { users, hasAuthorized }: Person): Promise<void> {
+  const bound = { boundEmail: ERASED, boundUserName: ERASED };
+  if (hasAuthorized) await typed((orm) => orm.update(ConnectionRow, { tenantId }, bound));
   const erased = { name: ERASED, email: ERASED, address: null };
   for (const user of users) await typed((orm) => orm.update(CrmUserRow, { tenantId, ...user }, erased));
 }

@@ -24,6 +24,8 @@ export interface Person {
   records: { copyId: number; crmId: number; name: string }[];
   /** Where the person is a user of the CRM as well. */
   users: { copyId: number; crmId: number }[];
+  /** Whether the connection is the person's authorization. */
+  hasAuthorized: boolean;
   /** Meetings that have an attendee with such an address. */
   meetingIds: string[];
   names: string[];
@@ -46,7 +48,8 @@ export async function findPerson(scope: TenantScope, text: string): Promise<Pers
   const names = [...records, ...attendances, ...beside, ...accounts].map(({ name }) => name?.trim() ?? "");
   const meetingIds = [...new Set(attendances.map(({ meetingId }) => meetingId))];
   const users = accounts.flatMap(({ copyId, crmId }) => (crmId === null ? [] : [{ copyId, crmId }]));
-  return { mailboxes, records, users, meetingIds, names: [...new Set(names)].filter(Boolean) };
+  const hasAuthorized = accounts.some(({ crmId }) => crmId === null);
+  return { mailboxes, records, users, hasAuthorized, meetingIds, names: [...new Set(names)].filter(Boolean) };
 }
 
 /** Whether a text that was given as an attendee's address is this person's. */
@@ -115,12 +118,14 @@ async function readAttendances({ tenantId, rows }: TenantScope, mailboxes: Reado
   return found;
 }
 
-/** SQL: the pattern that is for a column. $2: both. */
-export const patternFor = ({ isJson }: Texts["columns"][number]): string => `($2::text[])[${isJson ? 2 : 1}]`;
+/** Which of a pair of patterns is for a column. */
+const nth = ({ isJson }: Texts["columns"][number]) => (isJson ? 2 : 1);
+/** SQL: the first pattern for a column. $2: pairs of patterns. */
+export const patternFor = (column: Texts["columns"][number]): string => `($2::text[])[1][${nth(column)}]`;
 
-/** SQL: whether a row mentions the person. */
+/** SQL: whether a row mentions the person, by any of the pairs. */
 export const mentions = ({ columns }: Texts): string =>
-  columns.map((column) => `${column.name}::text ~* ${patternFor(column)}`).join(" OR ");
+  columns.map((column) => `${column.name}::text ~* ANY (($2::text[])[:][${nth(column)}:${nth(column)}])`).join(" OR ");
 
 /** What is held of a person's own rows. */
 const OWN = {
@@ -184,8 +189,9 @@ export async function exportOf(database: Database, scope: TenantScope, person: P
     const own = found.filter(({ row }) => kind !== "attendances" || isOf(person, row.email ?? ""));
     held[kind] = own.map(({ row }) => row);
   }
+  const patterns = mentionsOf(person.mailboxes, person.names);
   for (const texts of textsOf(database)) {
-    const found = await readMentions(scope, texts, mentionsOf(person.mailboxes, person.names));
+    const found = await readMentions(scope, texts, patterns);
     if (found.length > 0) held[`mentioned in ${texts.table}`] = found;
   }
   const cutAt = Object.keys(held).filter((kind) => (held[kind]?.length ?? 0) > MOST_OF_A_KIND);
@@ -193,7 +199,7 @@ export async function exportOf(database: Database, scope: TenantScope, person: P
   return { cutAt, held };
 }
 
-async function readMentions(scope: TenantScope, texts: Texts, patterns: Patterns): Promise<unknown[]> {
+async function readMentions(scope: TenantScope, texts: Texts, patterns: readonly Patterns[]): Promise<unknown[]> {
   const { table, keys, columns } = texts;
   const names = columns.map(({ name }) => name).filter((name) => `${table}.${name}` !== REPEATED);
   const shown = [...keys, ...names].join(", ");

@@ -41,6 +41,7 @@ export interface StoredMetrics {
   jobsGivenUp: Gauge;
   /** What the oldest list of a working connection is known up to, and writes of which nothing is known for an hour. */
   oldestWatermarkSeconds: Gauge;
+  firstListsSeconds: Gauge;
   writesUnsettled: Gauge;
   /** Companies that have little left today, or nothing, and what all have together. */
   crmCompaniesShort: Gauge;
@@ -150,6 +151,10 @@ function storedMetrics(registers: Registry[]): StoredMetrics {
     oldestWatermarkSeconds: absent(
       "sync_oldest_watermark_seconds",
       "Age of the oldest watermark of all working connections.",
+    ),
+    firstListsSeconds: absent(
+      "sync_first_lists_seconds",
+      "For how long the oldest working connection has had a list that was never read to its end; 0: none has.",
     ),
     writesUnsettled: absent("crm_writes_unsettled", "Writes that are UNKNOWN for more than an hour."),
     crmCompaniesShort: absent(

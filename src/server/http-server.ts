@@ -28,7 +28,7 @@ import { ClientAddresses, Crowds } from "./crowds";
 import { COST_HEADER, limitOperations } from "./limits";
 import { maskErrors, observeOperations, observeRequests } from "./masked-errors";
 import { MAX_TOKENS } from "./operation-size";
-import { addFront, type FrontParts } from "./pages";
+import { addFront, type FrontParts, Page } from "./pages";
 import { addHealth, addUninstalls, Draining, listen, type UninstallRoute } from "./serving";
 import { addSocketServer } from "./socket-server";
 
@@ -70,6 +70,7 @@ export interface HttpServer {
 
 /** GraphQL at `/graphql` (POST with JSON, and WebSocket), `/healthz` for "the process lives" and `/readyz` for "it can serve". */
 export async function createHttpServer(parts: HttpServerParts): Promise<HttpServer> {
+  const page = parts.page && new Page(parts.page);
   const fastify = Fastify({
     bodyLimit: MAX_BODY_BYTES,
     requestTimeout: REQUEST_WAIT_MS,
@@ -78,6 +79,8 @@ export async function createHttpServer(parts: HttpServerParts): Promise<HttpServ
     logger: false,
     forceCloseConnections: "idle",
     return503OnClosing: false,
+    // An address with a broken escape gets here before any route, and is nowhere too.
+    frameworkErrors: page ? (_error, request, reply) => void page.sayNowhere(request, reply) : undefined,
   });
   const draining = new Draining(fastify);
   const clients = new ClientAddresses(parts.trustedProxies);
@@ -114,7 +117,7 @@ export async function createHttpServer(parts: HttpServerParts): Promise<HttpServ
   await fastify.register((scope) => addGraphQL(scope, apollo, parts), { prefix: "/graphql" });
   addHealth(fastify, parts, draining);
   await addUninstalls(fastify, parts.uninstalls);
-  await addFront(fastify, parts);
+  await addFront(fastify, parts, page);
   const closeSockets = addSocketServer(fastify.server, crowds, parts);
   const close = async () => {
     await draining.finish(closeSockets);

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import fastifyStatic from "@fastify/static";
-import type { FastifyInstance } from "fastify";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { GraphQLSchema } from "graphql";
 import { printedSchema } from "../resolvers/graphql-schema";
 import { ServerStartError } from "./serving";
@@ -25,8 +25,9 @@ export interface FrontParts {
   page: PageParts | null;
 }
 
+const PLACES_OF_PAGE = ["/settings", "/meetings", "/quiet", "/quiet/settings"];
 /** The page's own addresses. All get the same document, and the page shows what belongs to its address. */
-const ADDRESSES = ["/", "/settings", "/meetings", "/meetings/*", "/quiet", "/quiet/settings"];
+const ADDRESSES = ["/", "/meetings/*", ...PLACES_OF_PAGE.flatMap((place) => [place, `${place}/`])];
 const PLACE_OF_TOKEN_URL = '<meta name="token-url" content=""';
 const HTML = "text/html; charset=utf-8";
 
@@ -40,7 +41,11 @@ const PLACES = {
 };
 
 /** All that is served beside the API: the schema and GraphiQL where they may be seen, and the page or the list of places. */
-export async function addFront(fastify: FastifyInstance, parts: FrontParts): Promise<void> {
+export async function addFront(
+  fastify: FastifyInstance,
+  parts: Omit<FrontParts, "page">,
+  page: Page | null,
+): Promise<void> {
   const { "/schema.graphql": schema, "/graphiql": explorer, ...places } = PLACES;
   const shown: Record<string, string> = places;
   if (parts.introspection) {
@@ -53,7 +58,7 @@ export async function addFront(fastify: FastifyInstance, parts: FrontParts): Pro
     shown["/graphiql"] = explorer;
     await addExplorer(fastify, parts.explorer);
   }
-  if (parts.page) await addPage(fastify, parts.page);
+  if (page) await page.serve(fastify);
   else addPlaces(fastify, shown);
 }
 
@@ -78,26 +83,38 @@ async function addExplorer(fastify: FastifyInstance, directory: string): Promise
 /**
  * The product's page, which is a client of the public API and nothing else. What it may load, and to whom it may
  * speak, is in the headers of its document.
- * @throws ServerStartError where the page was not built
  */
-export async function addPage(
-  fastify: FastifyInstance,
-  { directory, tokenUrl, redirectUrl }: PageParts,
-): Promise<void> {
-  const document = readDocument(directory, tokenUrl);
-  const headers = headersOf({ "connect-src": `'self' ${new URL(tokenUrl).origin}` });
-  await addAssets(fastify, directory, "/assets/");
-  for (const address of new Set([...ADDRESSES, new URL(redirectUrl).pathname])) {
-    fastify.get(address, (_request, reply) => reply.headers(headers).type(HTML).send(document));
+export class Page {
+  readonly #document: string;
+  readonly #headers: Record<string, string>;
+
+  /** @throws ServerStartError where the page was not built */
+  constructor(private readonly parts: PageParts) {
+    this.#document = readDocument(parts.directory, parts.tokenUrl);
+    this.#headers = headersOf({ "connect-src": `'self' ${new URL(parts.tokenUrl).origin}` });
   }
-  // A person at a wrong address gets the page, which says so and leads on; a program gets its plain answer.
-  fastify.setNotFoundHandler((request, reply) => {
+
+  async serve(fastify: FastifyInstance): Promise<void> {
+    const { directory, redirectUrl } = this.parts;
+    await addAssets(fastify, directory, "/assets/");
+    for (const address of new Set([...ADDRESSES, new URL(redirectUrl).pathname]))
+      fastify.get(address, (_request, reply) => this.#show(reply));
+    fastify.setNotFoundHandler(this.sayNowhere);
+  }
+
+  /** A person at a wrong address gets the page, which says so and leads on; a program gets its plain answer. */
+  sayNowhere = (
+    { method, url, headers }: Pick<FastifyRequest, "method" | "url" | "headers">,
+    reply: FastifyReply,
+  ): FastifyReply => {
     reply.code(404);
-    if (request.method === "GET" && request.headers.accept?.includes("text/html")) {
-      return reply.headers(headers).type(HTML).send(document);
-    }
-    return reply.send({ statusCode: 404, error: "Not Found", message: `There is no ${request.method} ${request.url}` });
-  });
+    if (method === "GET" && headers.accept?.includes("text/html")) return this.#show(reply);
+    return reply.send({ statusCode: 404, error: "Not Found", message: `There is no ${method} ${url}` });
+  };
+
+  #show(reply: FastifyReply): FastifyReply {
+    return reply.headers(this.#headers).type(HTML).send(this.#document);
+  }
 }
 
 async function addAssets(fastify: FastifyInstance, directory: string, prefix: string): Promise<void> {

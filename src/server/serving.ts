@@ -9,7 +9,7 @@ import { SYNC_KINDS, SYNC_RESOURCES } from "../entities/sync-run";
 import { codeOf, messageOf, ServiceError } from "../platform/errors";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
-import { oldestWatermarkSeconds } from "../sync/schedule-rows";
+import { readFreshness } from "../sync/schedule-rows";
 import { countUnsettled } from "../writeback/look-ups";
 import { LISTEN_BACKLOG } from "./bounds";
 
@@ -164,8 +164,9 @@ async function setStored({ stored }: Metrics, database: Database): Promise<void>
   tell(stored.crmCompaniesShort, budgets?.short);
   tell(stored.crmTokensLimit, budgets?.limit);
   tell(stored.crmTokensRemaining, budgets?.remaining);
-  // 0: no list of a working connection was ever read.
-  tell(stored.oldestWatermarkSeconds, await oldestWatermarkSeconds(database).catch(() => null));
+  const freshness = await readFreshness(database).catch(() => null);
+  tell(stored.oldestWatermarkSeconds, freshness?.oldestSeconds);
+  tell(stored.firstListsSeconds, freshness?.firstSeconds);
   tell(stored.writesUnsettled, await countUnsettled(database).catch(() => null));
 }
 

@@ -162,14 +162,22 @@ export async function enqueueRun(
   return id;
 }
 
-/** How old what is known of the list is that was read least lately, of all working connections; null: there is none. */
-export async function oldestWatermarkSeconds(database: Database): Promise<number | null> {
-  const [oldest] = await database.acrossTenants<{ seconds: number | null }>(
-    `SELECT extract(epoch FROM now() - min(l.watermark))::float8 AS seconds
+export interface Freshness {
+  /** How old what is known of the list is that was read least lately; null: none was read to its end yet. */
+  oldestSeconds: number | null;
+  /** For how long the oldest authorization has had a list that was never read to its end; 0: there is none. */
+  firstSeconds: number;
+}
+
+/** Of all working connections. Who authorizes again begins anew: what is old in such a copy is no fault of the sync. */
+export async function readFreshness(database: Database): Promise<Freshness | null> {
+  const [freshness] = await database.acrossTenants<Freshness>(
+    `SELECT extract(epoch FROM now() - min(l.watermark))::float8 AS "oldestSeconds",
+       coalesce(extract(epoch FROM now() - min(c.connected_at) FILTER (WHERE l.watermark IS NULL)), 0)::float8 AS "firstSeconds"
      FROM sync_list l JOIN connection c ON c.tenant_id = l.tenant_id AND c.copy_id = l.copy_id
      WHERE c.state = 'CONNECTED' AND l.resource = ANY ($1)`,
     [MAIN_LISTS],
-    { seconds: "number" },
+    { oldestSeconds: "number", firstSeconds: "number" },
   );
-  return oldest?.seconds ?? null;
+  return freshness ?? null;
 }

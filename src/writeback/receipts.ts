@@ -175,7 +175,7 @@ export async function settle<Row extends WriteReceipt>(
     entities(
       kind.row,
       `UPDATE ${kind.table} SET state = $3, error_code = $4, error_message = $5, sent_at = coalesce(sent_at, $6),
-         settled_at = $7, next_look_up_at = $8${isNote ? ", crm_note_id = $10" : ""}
+         settled_at = $7, next_look_up_at = $8, ${isNote ? "crm_note_id = $10" : VALUE}
        WHERE tenant_id = $1 AND id = $2 AND state = ANY ($9) RETURNING *`,
       [tenantId, id, state, code, message, now, settledAt, nextLookUpAt, from, ...(isNote ? [crmNoteId] : [])],
     );
@@ -194,6 +194,9 @@ export async function settle<Row extends WriteReceipt>(
   if (isUnknown && receipt.state === "UNKNOWN" && nextLookUpAt) await enqueueLookUp(scope, kind, id, nextLookUpAt);
   return receipt;
 }
+
+/** $7: when it was settled. */
+const VALUE = "value = CASE WHEN value_goes AND $7::timestamptz IS NOT NULL THEN NULL ELSE value END";
 
 export function enqueueLookUp<Row extends WriteReceipt>(
   scope: TenantScope,

@@ -93,20 +93,23 @@ export async function readWrites(
 /** SQL: what became of a value is known. */
 export const IS_SETTLED = "state IN ('WRITTEN', 'FAILED')";
 
-/** Of what is still looked up. */
-const MOST_COUNTED = 1_000;
-
 /**
- * Takes the values off the receipts of persons. Of one that is still looked up the CRM has to be asked: it stays until it is
+ * Takes the values off the receipts of persons. Of one that is still looked up the CRM has to be asked: it goes as it is
  * settled, as does one on another record that mentions them.
  */
 export async function reduceReceipts(
   { tenantId, rows }: TenantScope,
   records: readonly { copyId: number; crmId: number }[],
-  [, pattern]: Patterns,
+  patterns: readonly Patterns[],
 ): Promise<{ receipts: number; unsettled: number }> {
   const of = [tenantId, records.map(({ copyId }) => copyId), records.map(({ crmId }) => crmId)];
   const own = `entity = 'PERSON' AND (copy_id, target_id) IN (SELECT * FROM unnest($2::bigint[], $3::bigint[]))`;
+  const unsettled = await rows(
+    `UPDATE field_write SET value_goes = true
+     WHERE tenant_id = $1 AND value IS NOT NULL AND NOT ${IS_SETTLED} AND (${own} OR value::text ~* ANY ($4::text[]))
+     RETURNING 1 AS changed`,
+    [...of, patterns.map(([, inJson]) => inJson)],
+  );
   const receipts = await inBatches((batch) =>
     rows(
       `UPDATE field_write SET value = NULL WHERE tenant_id = $1 AND ctid = ANY (ARRAY (
@@ -114,11 +117,6 @@ export async function reduceReceipts(
        RETURNING 1 AS changed`,
       [...of, batch],
     ),
-  );
-  const unsettled = await rows(
-    `SELECT 1 FROM field_write WHERE tenant_id = $1 AND value IS NOT NULL AND NOT ${IS_SETTLED} AND (${own} OR value::text ~* $4)
-     LIMIT ${MOST_COUNTED}`,
-    [...of, pattern],
   );
   return { receipts, unsettled: unsettled.length };
 }

@@ -94,16 +94,17 @@ const SYNC = "mutation { requestSync { ... on SyncRequested { run { id } } ... o
 async function stored(): Promise<Map<string, number>> {
   const text = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text();
   const lines = text.matchAll(
-    /^((?:jobs|crm_companies|crm_tokens_(?:limit|remaining)|crm_writes|sync_oldest)\w*) (\S+)$/gm,
+    /^((?:jobs|crm_companies|crm_tokens_(?:limit|remaining)|crm_writes|sync_oldest|sync_first)\w*) (\S+)$/gm,
   );
   return new Map([...lines].map(([, name = "", value]) => [name, Number(value)]));
 }
 
 const QUEUE_AND_WRITES = ["jobs_waiting", "jobs_oldest_waiting_seconds", "jobs_given_up", "crm_writes_unsettled"];
+const FIRST_LISTS = "sync_first_lists_seconds";
 const BUDGETS = ["crm_companies_short", "crm_tokens_limit", "crm_tokens_remaining"];
 
 test("before a first sync nothing is said of freshness, and afterwards how old the oldest list is", async () => {
-  expect([...(await stored()).keys()].sort()).toEqual([...QUEUE_AND_WRITES, ...BUDGETS].sort());
+  expect([...(await stored()).keys()].sort()).toEqual([...QUEUE_AND_WRITES, ...BUDGETS, FIRST_LISTS].sort());
   await connect(service, simulator);
   await syncEnds(service);
   const age = (await stored()).get("sync_oldest_watermark_seconds");
@@ -122,7 +123,7 @@ test("the database goes away and comes back: no exit, clear answers meanwhile, a
   expect(errors).toEqual([expect.objectContaining({ extensions: { code: "TEMPORARILY_UNAVAILABLE" } })]);
   postgres = await startEmbeddedPostgres({ directory: DIRECTORY, durable: false });
   await until("it is ready again", async () => (await status("/readyz")) === 200);
-  expect((await stored()).size).toBe(QUEUE_AND_WRITES.length + BUDGETS.length + 1);
+  expect((await stored()).size).toBe(QUEUE_AND_WRITES.length + BUDGETS.length + 2);
   await until("a sync can be asked for", async () => !(await ask(SYNC)).errors);
   expect(await syncEnds(service)).toMatchObject({ state: "SUCCEEDED" });
   expect(dataOf(await ask("mutation { disconnect { __typename } }"))).toEqual({

@@ -3,10 +3,11 @@ import { Database } from "../../src/database/database";
 import { type Erased, erasePerson } from "../../src/operator/erasure";
 import { exportOf, findPerson } from "../../src/operator/person";
 import { systemClock } from "../../src/platform/clock";
+import { mentionsOf, withoutMentions } from "../../src/platform/email-address";
 import { Keyring } from "../../src/platform/keyring";
 import { createLogger } from "../../src/platform/logger";
 import { fieldOf, setMapping, writeFields } from "../support/fields";
-import { recordMeeting, syncAgain } from "../support/stories";
+import { recordMeeting, syncAgain, until } from "../support/stories";
 import { rowsOfTenant } from "../support/tenants";
 import { useCrm } from "../support/world";
 
@@ -24,11 +25,12 @@ const SELLERS_TRACES = /albrecht|sommerfeld/i;
 
 const { world, simulator, database, serve } = useCrm({ deals: 10 });
 const field = (entity: "DEAL" | "PERSON", type: string) => fieldOf(simulator, entity, type).field_code;
+const emailsOf = (...values: string[]) =>
+  values.map((value, position) => ({ value, primary: position === 0, label: "work" }));
 const ids = { person: 0, deal: 0 };
 beforeAll(() => {
   const { control, company } = simulator;
-  const emails = [DOTTED, IDN].map((value) => ({ value, primary: value === DOTTED, label: "work" }));
-  ids.person = control.add("person", { name: NAME, emails });
+  ids.person = control.add("person", { name: NAME, emails: emailsOf(DOTTED, IDN) });
   const said = `Contact:\n${NAME.replace(" ", "\n")}\n${DOTTED}`;
   ids.deal = control.add("deal", {
     title: "Renewal",
@@ -68,25 +70,37 @@ test("the export has the journal's entries that name the person, and no address 
   expect(JSON.stringify(held)).not.toContain("somebody@quellwerk.example");
 });
 
-test("a value that is still looked up stays whole until it is settled, and goes when the erasure is run again", async () => {
-  const { id } = await recordMeeting(service, [DOTTED]);
+// Seen red: the person was kept out by the next sync, and the value stayed for good, because nothing led to it any more.
+test("a value that is still looked up stays whole so long, is told, and goes with its settlement though the person is kept out", async () => {
   await setMapping(service, "PERSON", field("PERSON", "varchar"));
-  const { writes } = await writeFields(service, id, [{ entity: "PERSON", value: `likes ${NAME}` }]);
-  expect(writes?.[0]?.state).toBe("WRITTEN");
-  const become = (state: string) =>
-    database.query("UPDATE field_write SET state = $1, settled_at = NULL, next_look_up_at = NULL", [state]);
+  // On the person's own record, and on that of somebody else.
+  for (const address of [DOTTED, simulator.company.stories.singleDeal.email]) {
+    const { id } = await recordMeeting(service, [address]);
+    const { writes } = await writeFields(service, id, [{ entity: "PERSON", value: `likes ${NAME}` }]);
+    expect(writes?.[0]?.state).toBe("WRITTEN");
+  }
+  await database.query("DELETE FROM graphile_worker._private_jobs WHERE key LIKE 'field_look_up:%'");
+  await database.query(
+    `UPDATE field_write SET state = 'UNKNOWN', error_code = 'ANSWER_LOST', error_message = 'lost', settled_at = NULL,
+       sent_at = now() - interval '4 minutes', next_look_up_at = now() - interval '2 minutes'`,
+  );
   const values = async () =>
-    (await database.query<{ value: unknown }>("SELECT value FROM field_write")).map(({ value }) => value);
-  await become("UNKNOWN");
-  expect(await erase(DOTTED)).toMatchObject({ receipts: 0, unsettled: 1 });
-  expect(await values()).toEqual([`likes ${NAME}`]);
-  await become("WRITTEN");
-  expect(await erase(DOTTED)).toMatchObject({ receipts: 1, unsettled: 0, records: 1 });
-  expect(await values()).toEqual([null]);
-});
-
-test("in every spelling of the mailbox, and across lines, the person is gone", async () => {
-  expect(await rowsThatShow(TRACES)).toEqual([]);
+    (await database.query<{ value: unknown }>("SELECT value FROM field_write ORDER BY position")).map(
+      ({ value }) => value,
+    );
+  expect(await erase(DOTTED, true)).toMatchObject({ receipts: 0, unsettled: 2 });
+  // In every spelling of the mailbox, and across lines, the person is gone from all else.
+  expect(new Set((await rowsThatShow(TRACES)).map(({ table }) => table))).toEqual(new Set(["public.field_write"]));
+  expect(await values()).toEqual([`likes ${NAME}`, `likes ${NAME}`]);
+  await syncAgain(service, database);
+  // By its address, which is all that a second run is given, nobody is found any more.
+  await erase(DOTTED, true);
+  await world.startService();
+  await until("both are settled", async () => {
+    const left = await database.query("SELECT 1 FROM field_write WHERE state <> 'WRITTEN'");
+    return left.length === 0;
+  });
+  expect(await values()).toEqual([null, null]);
 });
 
 test("the user who authorized is exported by name, and erased with it everywhere", async () => {
@@ -97,6 +111,89 @@ test("the user who authorized is exported by name, and erased with it everywhere
   );
   await erase("Albrecht.Sommerfeld@seller.example");
   expect(await rowsThatShow(SELLERS_TRACES)).toEqual([]);
+});
+
+const SEVERAL = "Zoë O'Brien van Müller";
+const HTML: Record<string, string> = { ë: "&euml;", ü: "&uuml;", "'": "&#39;", ",": "&comma;", " ": "&nbsp;" };
+const referred = (text: string, radix: 10 | 16) =>
+  [...text].map((one) => `&#${radix === 16 ? "x00" : ""}${one.codePointAt(0)?.toString(radix)};`).join("");
+/** How the CRM, and people, write one and the same text. */
+const WRITTEN: Record<string, (text: string) => string> = {
+  "as it is": (text) => text,
+  composed: (text) => text.normalize("NFC"),
+  decomposed: (text) => text.normalize("NFD"),
+  "decomposed in references": (text) => referred(text.normalize("NFD"), 10),
+  "in capitals": (text) => text.toUpperCase(),
+  "escaped by name": (text) => [...text].map((one) => HTML[one] ?? one).join(""),
+  "escaped by number": (text) => referred(text, 10),
+  "escaped by number, capitals": (text) => referred(text.toUpperCase(), 16),
+  "with a typographic apostrophe": (text) => text.replace("'", "’"),
+  "over lines": (text) => text.replaceAll(" ", "\r\n"),
+  "with a hard blank": (text) => text.replaceAll(" ", "\u00a0"),
+  "in elements": (text) => `${text.replaceAll(" ", "</b> <b class='x'>")}`,
+};
+const ORDERS = [SEVERAL, "van Müller, Zoë O'Brien", "Müller, Zoë O'Brien van", "Müller,Zoë O'Brien van"];
+/** Words of others: a name in common, a longer one, another order without its comma, other people in a list. */
+const OF_OTHERS = [
+  "Jakob van Müller",
+  "Zoë",
+  "Müller, Jakob van",
+  "Zoë O'Brien van Müllershausen",
+  "Zoë O'Brien van Mu\u0308ller\u00df",
+  "van Müller Zoë O'Brien",
+  "Zoë O'Brien, van Müller",
+];
+
+// Seen red: each way of writing and each order but the first.
+test("in every order of a name, escaped or in another Unicode form, the person is gone, and the words of others stay", async () => {
+  const { control } = simulator;
+  const person = control.add("person", {
+    name: SEVERAL,
+    emails: emailsOf("zoe.obrien@mueller.example"),
+  });
+  control.add("person", { name: "Müller, Ute", emails: emailsOf("ute@mueller.example") });
+  const all = ORDERS.flatMap((order) => Object.entries(WRITTEN).map(([how, write]) => `${how}: |${write(order)}|`));
+  const deal_id = control.add("deal", {
+    title: `Renewal with ${SEVERAL.normalize("NFD")}`,
+    status: "open",
+    person_id: person,
+    custom_fields: { [field("DEAL", "text")]: all.join("\n") },
+  });
+  for (const said of all) control.add("note", { content: `<p>Call ${said}, Ute M&uuml;ller too.</p>`, deal_id });
+  const others = OF_OTHERS.map((words) => `|${words}|`).join(" ");
+  control.add("note", { content: `<p>${others}</p>`, deal_id });
+  await syncAgain(service, database);
+  const notes = () => database.query<{ content: string }>("SELECT content FROM note WHERE content LIKE '%|%'");
+  expect(await notes()).toHaveLength(all.length + 1);
+  expect(await erase("zoe.obrien@mueller.example")).toMatchObject({ records: 1 });
+  const left = (await notes()).map(({ content }) => content);
+  expect(left.filter((content) => !content.includes("|[erased]|"))).toEqual([`<p>${others}</p>`]);
+  const [shown] = await database.query<{ fields: string; title: string }>(
+    `SELECT title, custom_fields ->> '${field("DEAL", "text")}' AS fields FROM deal WHERE crm_id = ${deal_id}`,
+  );
+  expect(shown?.title).toBe("Renewal with [erased]");
+  expect(shown?.fields.split("\n").filter((line) => !line.includes("|[erased]|"))).toEqual([]);
+  expect(left.filter((content) => content.includes("Ute M&uuml;ller"))).toHaveLength(all.length);
+  expect(await erase("ute@mueller.example")).toMatchObject({ records: 1 });
+  expect((await notes()).filter(({ content }) => content.includes("Ute"))).toEqual([]);
+});
+
+// Seen red: one expression of sixty names, for which PostgreSQL found no memory.
+test("a person of many and long names is found by expressions that PostgreSQL makes ready, and a long text takes no turn twice", async () => {
+  const words = ["Élise", "O'Brien", "van", "der", "Müllershausen-Söhngen"];
+  const names = Array.from({ length: 40 }, (_, one) => `Zoë${one} ${words.join(" ")}`);
+  const longest = `${"Ž".repeat(147)} ${"é".repeat(147)}`;
+  const patterns = mentionsOf(["zoe@mueller.example"], [...names, longest, "N ".repeat(1_000)]);
+  expect(patterns.length).toBeGreaterThan(10);
+  const hostile = `${"Zoë1 O'Brien, van ".repeat(100)}${"<".repeat(1_000)}${"&#".repeat(1_000)}`;
+  for (const said of [`Müllershausen-Söhngen, Zoë39 ${words.slice(0, -1).join("\n")}`, longest]) {
+    const found = await database.query<{ n: number }>(
+      "SELECT count(*)::int AS n FROM unnest($1::text[]) AS pattern WHERE $2 ~* pattern AND NOT $3 ~* pattern",
+      [patterns.map(([inText]) => inText), `Call ${said}.`, hostile],
+    );
+    expect(found).toEqual([{ n: 1 }]);
+    expect(withoutMentions(`Call ${said}.${hostile}`, [], [...names, longest])).toBe(`Call [erased].${hostile}`);
+  }
 });
 
 test("a name that stands beside the attendee's address alone is found in the title, and kept out of it", async () => {

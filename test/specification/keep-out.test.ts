@@ -8,7 +8,7 @@ import { createLogger } from "../../src/platform/logger";
 import { dumpDatabase, leaked } from "../support/dump";
 import { startProgram } from "../support/processes";
 import { ENCRYPTION_KEYS } from "../support/service";
-import { dataOf, noJobIsDue, recordMeeting, syncAgain, syncEnds, until } from "../support/stories";
+import { connect, dataOf, noJobIsDue, recordMeeting, syncAgain, syncEnds, until } from "../support/stories";
 import { rowsOfTenant } from "../support/tenants";
 import { useCrm } from "../support/world";
 
@@ -164,6 +164,27 @@ test("nor as a user of the CRM: what the user did keeps the id, and nobody the n
   ]);
   expect(await rowsOf("deal", `crm_id = ${ids.deal} AND owner_id = ${user}`)).toHaveLength(1);
   expect(await tablesThatShow("acme")).toEqual([]);
+});
+
+// Seen red: the connection had the name and the address again.
+test("nor by authorizing: it succeeds and is the same user's by id, and the connection names nobody", async () => {
+  const { control, company } = simulator;
+  const userId = company.stories.singleDeal.ownerId;
+  const user = { ...company.users.get(userId) };
+  control.change("user", userId, { name: NAME, email: ADDRESS });
+  const copies = () => rowsOf("synced_copy", "state = 'LIVE'");
+  const [before] = await copies();
+  await database.query("UPDATE connection SET state = 'NEEDS_REAUTHORIZATION' WHERE tenant_id = $1", [
+    await database.tenantId("acme"),
+  ]);
+  expect((await connect(service, simulator)).connection).toMatchObject({ state: "CONNECTED", boundEmail: "[erased]" });
+  expect(await syncEnds(service)).toMatchObject({ state: "SUCCEEDED" });
+  expect((await copies()).map(({ id, crm_user_id }) => ({ id, crm_user_id }))).toEqual([
+    { id: before?.id, crm_user_id: before?.crm_user_id },
+  ]);
+  expect(await tablesThatShow("acme")).toEqual([]);
+  control.change("user", userId, user);
+  await readEverything();
 });
 
 test("nor by its meeting, recorded again or anew: it is recorded without the person, and nothing is matched by the address", async () => {

@@ -1,7 +1,7 @@
 import { freePort } from "../../src/database/embedded/programs";
 import type { Service } from "../support/service";
 import { subscribe } from "../support/sockets";
-import { until } from "../support/stories";
+import { connect, syncAgain, until } from "../support/stories";
 import { useCrm } from "../support/world";
 
 let service: Service;
@@ -29,6 +29,29 @@ test("calls, pages, records and runs are counted as they happened", async () => 
   const [{ n }] = (await database.query("SELECT count(*)::int AS n FROM person")) as [{ n: number }];
   expect(await metric('sync_records_total{resource="PERSONS",outcome="written"}')).toBe(n);
   expect(await metric('sync_runs_total{kind="FULL",outcome="SUCCEEDED"}')).toBe(1);
+});
+
+// Seen red: a list that was never read to its end has no watermark, and nothing was told of it.
+test("a first list that does not end is told by how long it goes on, beside the age of what others have read", async () => {
+  const goesOn = () => metric("sync_first_lists_seconds");
+  expect(await goesOn()).toBe(0);
+  const mend = simulator.control.fail({ match: "/api/v2/deals", with: { status: 500, body: "" } });
+  await connect(service, simulator, { tenant: "globex" });
+  const globex = await database.tenantId("globex");
+  const watermarks = () =>
+    database.query(
+      "SELECT resource FROM sync_list WHERE tenant_id = $1 AND watermark IS NULL AND resource IN ('USERS', 'DEALS')",
+      [globex],
+    );
+  await until("what stands before it is read", async () => (await watermarks()).length === 1);
+  await database.query("UPDATE connection SET connected_at = connected_at - interval '7 hours' WHERE tenant_id = $1", [
+    globex,
+  ]);
+  expect(await goesOn()).toBeGreaterThan(25_000);
+  expect(await metric("sync_oldest_watermark_seconds")).toBeLessThan(600);
+  mend();
+  await syncAgain(service, database, { tenant: "globex", role: "owner" });
+  expect(await goesOn()).toBe(0);
 });
 
 test("operations, statements, sockets and the queue are measured", async () => {

@@ -1,8 +1,7 @@
 import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import Fastify from "fastify";
-import { addPage } from "../../src/server/pages";
+import { Page } from "../../src/server/pages";
 import { useStarted } from "../support/world";
 import { startProduct } from "./support/product";
 
@@ -10,7 +9,7 @@ const product = useStarted(startProduct);
 
 const get = (path: string) => fetch(`${product.service.url}${path}`);
 
-test.each(["/", "/settings", "/crm/callback?code=c&state=s"])(
+test.each(["/", "/settings", "/settings/", "/quiet/settings/?from=mail", "/meetings/", "/crm/callback?code=c&state=s"])(
   "%s is the page, with headers that shut it",
   async (path) => {
     const answer = await get(path);
@@ -53,6 +52,27 @@ test.each(["/assets/..%2findex.html", "/assets/../../package.json", "/package.js
   },
 );
 
+// Seen red: an address with a broken escape got the framework's own JSON.
+test.each(["/meetings/%E0%A4%A", `/meetings/${"m".repeat(200)}/%`, "/elsewhere/%zz", "/elsewhere"])(
+  "at %s a person is told by the page, and a program in JSON",
+  async (path) => {
+    const shown = await fetch(`${product.service.url}${path}`, { headers: { accept: "text/html,*/*" } });
+    expect([shown.status, shown.headers.get("content-type")]).toEqual([404, "text/html; charset=utf-8"]);
+    expect(shown.headers.get("content-security-policy")).toContain("default-src 'none'");
+    expect(await shown.text()).toBe(await (await get("/")).text());
+    const told = await get(path);
+    expect([told.status, await told.json()]).toEqual([404, expect.objectContaining({ error: "Not Found" })]);
+  },
+);
+
+test("the page shows what it is asked for with a slash at the end, and that it does not know a broken address", async () => {
+  const page = await product.signIn("admin");
+  await page.goto(`${product.service.url}/settings/`);
+  await page.getByRole("heading", { level: 1, name: "CRM connection" }).waitFor();
+  await page.goto(`${product.service.url}/meetings/%E0%A4%A`);
+  await page.getByRole("heading", { level: 1, name: "There is no such meeting" }).waitFor();
+});
+
 test("a browser loads the page without one complaint about its policy", async () => {
   const page = await product.openSignedOut();
   const complaints: string[] = [];
@@ -63,8 +83,8 @@ test("a browser loads the page without one complaint about its policy", async ()
   expect(complaints.filter((text) => !text.includes("401"))).toEqual([]);
 });
 
-test("a service that has no built page says how to build it", async () => {
+test("a service that has no built page says how to build it", () => {
   const parts = { tokenUrl: "https://app.example.com/token", redirectUrl: "https://app.example.com/crm/callback" };
   const empty = mkdtempSync(join(tmpdir(), "no-page-"));
-  await expect(addPage(Fastify(), { ...parts, directory: empty })).rejects.toThrow("npm run build");
+  expect(() => new Page({ ...parts, directory: empty })).toThrow("npm run build");
 });

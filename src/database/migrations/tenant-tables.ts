@@ -368,6 +368,7 @@ CREATE TABLE field_write (
   deal_updated_before timestamptz,
   field_key text NOT NULL,
   value jsonb,
+  value_goes boolean NOT NULL DEFAULT false,
   state text NOT NULL CONSTRAINT field_write_state CHECK (state IN ('SENDING', 'WRITTEN', 'FAILED', 'UNKNOWN')),
   error_code text,
   error_message text,
