@@ -329,7 +329,7 @@ const INTERACTIONS = `
   SELECT 'ACTIVITY', ${HAPPENED_AT}, a.person_id, a.crm_id, a.crm_id FROM ${hangingOn("activity", ["happened_at", "done_at", "update_time"])} a
   WHERE a.happened_at IS NOT NULL
   UNION ALL
-  SELECT 'NOTE', n.add_time, n.person_id, NULL, n.crm_id FROM ${hangingOn("note", ["copy_id", "content", "add_time"])} n WHERE NOT ${isOurNote("n")}
+  SELECT 'NOTE', n.add_time, n.person_id, NULL, n.crm_id FROM ${hangingOn("note", ["content", "add_time"])} n WHERE NOT ${isOurNote("n")}
   UNION ALL
   SELECT 'MEETING', held.ended_at, buyer.person_id, NULL, 0 FROM (${HELD}) held CROSS JOIN LATERAL ${buyerOf("held.id")} buyer`;
 

@@ -56,11 +56,11 @@ export const MISSING_OF_DEAL = `SELECT min(missing.since) FROM (
     SELECT r.since FROM ${rowsOf("rejected_record", "deal_id", "d.crm_id")} r WHERE r.resource = 'ACTIVITIES'
   ) missing`;
 
-/** SQL: the oldest watermark of lists; null where one of them was never read to its end. */
-export const oldestOf = (
-  lists: readonly string[],
-) => `(SELECT CASE WHEN count(l.watermark) = ${lists.length} THEN min(l.watermark) END
-    FROM sync_list l WHERE l.tenant_id = $1 AND l.copy_id = $2 AND l.resource IN (${lists.map((list) => `'${list}'`)}))`;
+/** SQL: among rows `l` of a copy's `sync_list` the oldest watermark of lists; null where one of them was never read to its end. */
+export const oldestOf = (lists: readonly string[]) => {
+  const isOne = `FILTER (WHERE l.resource IN (${lists.map((list) => `'${list}'`)}))`;
+  return `CASE WHEN count(l.watermark) ${isOne} = ${lists.length} THEN min(l.watermark) ${isOne} END`;
+};
 
 /** How many deals were asked for their participants since $3. */
 const ASKED = `
