@@ -277,9 +277,12 @@ export interface InteractionRow {
   activityId: number | null;
 }
 
-/** The first BUYER of a meeting who is a known person, else the first; no row where nobody comes for the other side. */
-const buyerOf = (meeting: string) => `(SELECT b.person_id FROM meeting_attendee b
+/** The first BUYER of a meeting who is a known person. */
+const BUYER_OF = (meeting: string) => `(SELECT b.person_id FROM meeting_attendee b
   WHERE b.tenant_id = $1 AND b.meeting_id = ${meeting} AND b.side = 'BUYER' ORDER BY b.person_id IS NULL, b.position LIMIT 1)`;
+
+const isWithBuyer = (meeting: string) => `EXISTS (SELECT 1 FROM meeting_attendee b
+  WHERE b.tenant_id = $1 AND b.meeting_id = ${meeting} AND b.side = 'BUYER')`;
 
 /** The deal that the meeting is about, or while that is not certain all that it could be about. */
 const DEALS = `SELECT r.crm_id, d.person_id, d.first_mail_at, d.first_mail_person_id FROM matched_record r
@@ -331,7 +334,7 @@ const INTERACTIONS = `
   UNION ALL
   SELECT 'NOTE', n.add_time, n.person_id, NULL, n.crm_id FROM ${hangingOn("note", ["content", "add_time"])} n WHERE NOT ${isOurNote("n")}
   UNION ALL
-  SELECT 'MEETING', held.ended_at, buyer.person_id, NULL, 0 FROM (${HELD}) held CROSS JOIN LATERAL ${buyerOf("held.id")} buyer`;
+  SELECT 'MEETING', held.ended_at, ${BUYER_OF("held.id")}, NULL, 0 FROM (${HELD}) held WHERE ${isWithBuyer("held.id")}`;
 
 /**
  * The latest interactions around meetings, newest first: with the deal that each is about and its known attendees, as
