@@ -1,4 +1,4 @@
-import { Connection, type PoolClient } from "pg";
+import { Connection, type PoolClient, Query, type QueryConfig, type QueryResult } from "pg";
 import { EntityManager, QueryRunnerAlreadyReleasedError } from "typeorm";
 import type { PostgresDriver } from "typeorm/driver/postgres/PostgresDriver";
 import { PostgresQueryRunner } from "typeorm/driver/postgres/PostgresQueryRunner";
@@ -87,6 +87,14 @@ const CANCEL_TIMEOUT_MS = 2_000;
 /** As TypeORM says it: also after the deadline, for the session goes back to the pool. */
 const ROLLBACK = "ROLLBACK";
 
+/** What the session is set to for the statements that follow. */
+export interface Setting {
+  /** Of no rows, and parsed by this name in the session already. */
+  statement: QueryConfig & { name: string; values: string[] };
+  /** PostgreSQL has taken it. */
+  done(): void;
+}
+
 /** Members of `pg`'s connection that its types leave out. */
 type Client = PoolClient & { host: string; port: number; processID: number; secretKey: number };
 type CancelConnection = Connection & {
@@ -100,6 +108,7 @@ type CancelConnection = Connection & {
  */
 export class Session extends PostgresQueryRunner {
   #client: Client | null = null;
+  #setting: Setting | null = null;
 
   constructor(
     driver: PostgresDriver,
@@ -122,12 +131,32 @@ export class Session extends PostgresQueryRunner {
     this.giveTurnBack();
   }
 
+  /** Told to PostgreSQL before the next statement; in one message with it where that is one whose plan is kept. */
+  setFirst(setting: Setting): void {
+    this.#setting = setting;
+  }
+
+  async #setNow(client: Client): Promise<void> {
+    const setting = this.#takeSetting();
+    if (!setting) return;
+    await client.query(setting.statement);
+    setting.done();
+  }
+
+  #takeSetting(): Setting | null {
+    const setting = this.#setting;
+    this.#setting = null;
+    return setting;
+  }
+
   /** @param name by which PostgreSQL keeps the statement's plan in the session; null: it does not */
   async rows<T>(text: string, values: readonly unknown[], shape?: Shape<T>, name: string | null = null): Promise<T[]> {
     const { rows, fields } = await this.#ask(text, async () => {
       const client = await this.connect();
       const statement = { text, values: [...values] };
-      return client.query(name ? { ...statement, name } : statement);
+      if (name) return withSetting(client, this.#takeSetting(), { ...statement, name });
+      await this.#setNow(client);
+      return client.query(statement);
     });
     if (shape) requireShape(text, fields, shape);
     return rows;
@@ -138,7 +167,10 @@ export class Session extends PostgresQueryRunner {
     parameters?: unknown[],
     isStructured?: boolean,
   ): ReturnType<PostgresQueryRunner["query"]> {
-    return this.#ask(text, () => super.query(text, parameters, isStructured));
+    return this.#ask(text, async () => {
+      await this.#setNow(await this.connect());
+      return super.query(text, parameters, isStructured);
+    });
   }
 
   async #ask<T>(text: string, run: () => Promise<T>): Promise<T> {
@@ -183,4 +215,35 @@ function cancel({ host, port, processID, secretKey }: Client): Promise<void> {
     if (host.startsWith("/")) connection.connect(`${host}/.s.PGSQL.${port}`);
     else connection.connect(port, host);
   });
+}
+
+/**
+ * A setting and the statement that needs it in one message, which PostgreSQL takes as one transaction: where the setting
+ * fails the statement is passed by, and where the statement fails the setting is taken back.
+ */
+async function withSetting(client: Client, setting: Setting | null, statement: QueryConfig): Promise<QueryResult> {
+  if (!setting) return client.query(statement);
+  const query = new Query(statement);
+  const submit = query.submit.bind(query);
+  query.submit = (connection) => {
+    connection.stream.cork();
+    try {
+      const { name, values } = setting.statement;
+      // Only bound: a Parse here would be taken for the statement's, which may then be passed by.
+      connection.bind({ statement: name, values }, true);
+      connection.execute(null, true);
+      // Ends with the message's only Sync.
+      return submit(connection);
+    } finally {
+      connection.stream.uncork();
+    }
+  };
+  const results = await new Promise<QueryResult | QueryResult[]>((resolve, reject) => {
+    query.on("end", resolve).on("error", reject);
+    client.query(query);
+  });
+  setting.done();
+  const [last] = [results].flat().slice(-1);
+  if (!last) throw new Error("a statement ended without a result");
+  return last;
 }
