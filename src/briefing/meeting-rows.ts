@@ -79,6 +79,7 @@ const TABLES = {
   ORGANIZATIONS: "organization",
   PERSONS: "person",
 };
+/** Each looked up by its key: without OFFSET the planner may read all of a copy's to find a few. */
 const IS_HELD = Object.entries(TABLES)
   .map(
     ([resource, table]) => `WHEN '${resource}' THEN EXISTS (

@@ -39,14 +39,15 @@ const NOT_SHOWN = `
     || ' that are held here; they are kept until a second look shows the same.', p.first_walk_ended_at
   FROM sync_pass p WHERE p.tenant_id = $1 AND p.copy_id = $2 AND p.first_walk_ended_at IS NOT NULL`;
 
-/** Deals whose participants nobody asked for yet: they are due. Those that were asked for in vain have a gap of their own. */
+/** Deals whose participants nobody asked for yet: they are due. Those that were asked for in vain have a gap of their own, found by its index: both may be many. */
 const unasked = (among: string) => `
   SELECT 'DEAL_PARTICIPANTS', 'NOT_READ_YET', 'Who takes part in some deals was not read yet. Each deal takes a '
     || 'request of the company''s budget for the day; those of meetings and open ones come first.',
     greatest(c.created_at, d.add_time)
   FROM deal d JOIN synced_copy c ON c.tenant_id = $1 AND c.id = d.copy_id
   WHERE d.tenant_id = $1 AND d.copy_id = $2 AND d.participants_due AND NOT d.participants_known AND ${among.replaceAll("?", "d.crm_id")}
-    AND NOT EXISTS (SELECT 1 FROM gaps g WHERE g.resource = 'DEAL_PARTICIPANTS' AND g.crm_id = d.crm_id)`;
+    AND NOT EXISTS (SELECT 1 FROM data_gap g
+      WHERE g.tenant_id = $1 AND g.copy_id = $2 AND g.resource = 'DEAL_PARTICIPANTS' AND g.crm_id = d.crm_id)`;
 
 /** SQL: since when participants or activities of a deal `d` are missing: not answered when asked for, or in a form that cannot be read. */
 export const MISSING_OF_DEAL = `SELECT min(missing.since) FROM (
