@@ -1,4 +1,4 @@
-import { Connection, type PoolClient, Query, type QueryConfig, type QueryResult } from "pg";
+import { Connection, type PoolClient, type QueryConfig, type QueryResult } from "pg";
 import { EntityManager, QueryRunnerAlreadyReleasedError } from "typeorm";
 import type { PostgresDriver } from "typeorm/driver/postgres/PostgresDriver";
 import { PostgresQueryRunner } from "typeorm/driver/postgres/PostgresQueryRunner";
@@ -96,7 +96,7 @@ export interface Setting {
 }
 
 /** Members of `pg`'s connection that its types leave out. */
-type Client = PoolClient & { host: string; port: number; processID: number; secretKey: number };
+type Client = PoolClient & { connection: Connection; host: string; port: number; processID: number; secretKey: number };
 type CancelConnection = Connection & {
   connect(port: number | string, host?: string): void;
   cancel(processID: number, secretKey: number): void;
@@ -221,29 +221,19 @@ function cancel({ host, port, processID, secretKey }: Client): Promise<void> {
  * A setting and the statement that needs it in one message, which PostgreSQL takes as one transaction: where the setting
  * fails the statement is passed by, and where the statement fails the setting is taken back.
  */
-function withSetting(client: Client, setting: Setting | null, statement: QueryConfig): Promise<QueryResult> {
+async function withSetting(client: Client, setting: Setting | null, statement: QueryConfig): Promise<QueryResult> {
   if (!setting) return client.query(statement);
-  const query = new Query(statement);
-  const submit = query.submit.bind(query);
-  query.submit = (connection) => {
-    connection.stream.cork();
-    try {
-      const { name, values } = setting.statement;
-      // Only bound: a Parse here would be taken for the statement's, which may then be passed by.
-      connection.bind({ statement: name, values }, true);
-      connection.execute(null, true);
-      // Ends with the message's only Sync.
-      return submit(connection);
-    } finally {
-      connection.stream.uncork();
-    }
-  };
-  return new Promise((resolve, reject) => {
-    query.on("error", reject).on("end", (results) => {
-      setting.done();
-      // Of both, as a list that the driver's types do not tell of.
-      resolve([results].flat().at(-1) ?? results);
-    });
-    client.query(query);
-  });
+  const { stream } = client.connection;
+  stream.cork();
+  const { name, values } = setting.statement;
+  // Only bound: a Parse here would be taken for the statement's, which may then be passed by.
+  client.connection.bind({ statement: name, values }, true);
+  client.connection.execute(null, true);
+  // Ends with the message's only Sync.
+  const asked = client.query(statement);
+  stream.uncork();
+  const results = await asked;
+  setting.done();
+  // Of both, as a list that the driver's types do not tell of.
+  return [results].flat().at(-1) ?? results;
 }
