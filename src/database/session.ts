@@ -1,4 +1,4 @@
-import { Connection, type PoolClient, type QueryConfig, type QueryResult } from "pg";
+import { Connection, type PoolClient } from "pg";
 import { EntityManager, QueryRunnerAlreadyReleasedError } from "typeorm";
 import type { PostgresDriver } from "typeorm/driver/postgres/PostgresDriver";
 import { PostgresQueryRunner } from "typeorm/driver/postgres/PostgresQueryRunner";
@@ -6,7 +6,7 @@ import { ServiceError } from "../platform/errors";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
 import { traced, workCounts } from "../platform/work";
-import { requireShape, type Shape } from "./reads";
+import { requireShape, type Setting, type Shape, withSetting } from "./reads";
 
 /** The operation has taken longer than it may; what it asked of the database was called off. */
 export class DeadlineError extends ServiceError {
@@ -87,14 +87,6 @@ const CANCEL_TIMEOUT_MS = 2_000;
 /** As TypeORM says it: also after the deadline, for the session goes back to the pool. */
 const ROLLBACK = "ROLLBACK";
 
-/** What the session is set to for the statements that follow. */
-export interface Setting {
-  /** Of no rows, and parsed by this name in the session already. */
-  statement: QueryConfig & { name: string; values: string[] };
-  /** PostgreSQL has taken it. */
-  done(): void;
-}
-
 /** Members of `pg`'s connection that its types leave out. */
 type Client = PoolClient & { connection: Connection; host: string; port: number; processID: number; secretKey: number };
 type CancelConnection = Connection & {
@@ -139,7 +131,7 @@ export class Session extends PostgresQueryRunner {
   async #setNow(client: Client): Promise<void> {
     const setting = this.#takeSetting();
     if (!setting) return;
-    await client.query(setting.statement);
+    await client.query(setting);
     setting.done();
   }
 
@@ -215,25 +207,4 @@ function cancel({ host, port, processID, secretKey }: Client): Promise<void> {
     if (host.startsWith("/")) connection.connect(`${host}/.s.PGSQL.${port}`);
     else connection.connect(port, host);
   });
-}
-
-/**
- * A setting and the statement that needs it in one message, which PostgreSQL takes as one transaction: where the setting
- * fails the statement is passed by, and where the statement fails the setting is taken back.
- */
-async function withSetting(client: Client, setting: Setting | null, statement: QueryConfig): Promise<QueryResult> {
-  if (!setting) return client.query(statement);
-  const { stream } = client.connection;
-  stream.cork();
-  const { name, values } = setting.statement;
-  // Only bound: a Parse here would be taken for the statement's, which may then be passed by.
-  client.connection.bind({ statement: name, values }, true);
-  client.connection.execute(null, true);
-  // Ends with the message's only Sync.
-  const asked = client.query(statement);
-  stream.uncork();
-  const results = await asked;
-  setting.done();
-  // Of both, as a list that the driver's types do not tell of.
-  return [results].flat().at(-1) ?? results;
 }

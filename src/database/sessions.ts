@@ -47,7 +47,7 @@ const bySession: ReachWay = {
     }
     // Forgotten first: a session whose setting failed half-way must not be taken for one that is set.
     settingOf.set(client, "");
-    session.setFirst({ statement, done });
+    session.setFirst({ ...statement, done });
   },
   alone: (_session, _reach, work) => work(),
   begin: (session) => session.startTransaction(),
