@@ -190,14 +190,14 @@ export function rowOfEach<Key, Row>(
 }
 
 /** What a session is set to for the statements that follow: by one of no rows, which it has parsed by this name. */
-export interface Setting extends QueryConfig {
+export interface Setting extends QueryConfig<string[]> {
   name: string;
   values: string[];
   done(): void;
 }
 
 /**
- * A setting and the statement that needs it in one message, which PostgreSQL takes as one transaction: where the setting
+ * A setting and the statement that needs it in one message with one Sync, so one transaction: where the setting
  * fails the statement is passed by, and where the statement fails the setting is taken back.
  */
 export async function withSetting(
@@ -210,7 +210,6 @@ export async function withSetting(
   // Only bound: a Parse here would be taken for the statement's, which may then be passed by.
   client.connection.bind({ statement: setting.name, values: setting.values }, true);
   client.connection.execute(null, true);
-  // Ends with the message's only Sync.
   const asked = client.query(statement);
   client.connection.stream.uncork();
   const results = await asked;
