@@ -285,7 +285,8 @@ const isWithBuyer = (meeting: string) => `EXISTS (SELECT 1 FROM meeting_attendee
   WHERE b.tenant_id = $1 AND b.meeting_id = ${meeting} AND b.side = 'BUYER')`;
 
 /** The deal that the meeting is about, or while that is not certain all that it could be about. */
-const DEALS = `SELECT r.crm_id FROM matched_record r
+const DEALS = `SELECT r.crm_id, d.person_id, d.first_mail_at, d.first_mail_person_id FROM matched_record r
+  LEFT JOIN deal d ON d.tenant_id = $1 AND d.copy_id = $2 AND d.crm_id = r.crm_id
   WHERE r.tenant_id = $1 AND r.copy_id = $2 AND r.entity = 'DEAL' AND r.meeting_id = parent.id
     AND r.crm_id = coalesce(about.deal_id, r.crm_id)`;
 
@@ -298,13 +299,16 @@ const PERSONS = `SELECT DISTINCT r.crm_id FROM meeting_attendee b
 /** Persons whose mail is a contact: the attendees, and the people of the deals, by whom silence is judged, with our first to one of them. */
 const PEOPLE = `SELECT crm_id FROM persons
   UNION SELECT x.person_id FROM deals JOIN deal_participant x ON x.tenant_id = $1 AND x.copy_id = $2 AND x.deal_id = deals.crm_id
-  UNION SELECT d.person_id FROM deals JOIN deal d ON d.tenant_id = $1 AND d.copy_id = $2 AND d.crm_id = deals.crm_id`;
+  UNION SELECT person_id FROM deals`;
 
-/** Rows of a table that hang on one of the deals or persons, each once. */
-const hangingOn = (table: string) => `(
-  SELECT x.* FROM deals JOIN ${table} x ON x.tenant_id = $1 AND x.copy_id = $2 AND x.deal_id = deals.crm_id
+/** Of the rows of a table that hang on one of the deals or persons, each once, the columns that are asked for. */
+const hangingOn = (table: string, columns: readonly string[]) => {
+  const some = ["crm_id", "person_id", ...columns].map((column) => `x.${column}`);
+  return `(
+  SELECT ${some} FROM deals JOIN ${table} x ON x.tenant_id = $1 AND x.copy_id = $2 AND x.deal_id = deals.crm_id
   UNION
-  SELECT x.* FROM persons JOIN ${table} x ON x.tenant_id = $1 AND x.copy_id = $2 AND x.person_id = persons.crm_id)`;
+  SELECT ${some} FROM persons JOIN ${table} x ON x.tenant_id = $1 AND x.copy_id = $2 AND x.person_id = persons.crm_id)`;
+};
 
 const HELD = `SELECT m.id, coalesce(m.ends_at, m.starts_at) AS ended_at FROM meeting m
   WHERE m.tenant_id = $1 AND coalesce(m.ends_at, m.starts_at) <= $3 AND m.id IN (
@@ -322,14 +326,13 @@ const INTERACTIONS = `
                              ('OUTGOING_MAIL', p.last_outgoing_mail_time)) mail (kind, at)
   WHERE mail.at IS NOT NULL
   UNION
-  SELECT 'OUTGOING_MAIL', d.first_mail_at, d.first_mail_person_id, NULL, d.first_mail_person_id
-  FROM deals JOIN deal d ON d.tenant_id = $1 AND d.copy_id = $2 AND d.crm_id = deals.crm_id
-  JOIN people ON people.crm_id = d.first_mail_person_id
+  SELECT 'OUTGOING_MAIL', deals.first_mail_at, people.crm_id, NULL, people.crm_id
+  FROM deals JOIN people ON people.crm_id = deals.first_mail_person_id
   UNION ALL
-  SELECT 'ACTIVITY', ${HAPPENED_AT}, a.person_id, a.crm_id, a.crm_id FROM ${hangingOn("activity")} a
+  SELECT 'ACTIVITY', ${HAPPENED_AT}, a.person_id, a.crm_id, a.crm_id FROM ${hangingOn("activity", ["happened_at", "done_at", "update_time"])} a
   WHERE a.happened_at IS NOT NULL
   UNION ALL
-  SELECT 'NOTE', n.add_time, n.person_id, NULL, n.crm_id FROM ${hangingOn("note")} n WHERE NOT ${isOurNote("n")}
+  SELECT 'NOTE', n.add_time, n.person_id, NULL, n.crm_id FROM ${hangingOn("note", ["content", "add_time"])} n WHERE NOT ${isOurNote("n")}
   UNION ALL
   SELECT 'MEETING', held.ended_at, ${BUYER_OF("held.id")}, NULL, 0 FROM (${HELD}) held WHERE ${isWithBuyer("held.id")}`;
 

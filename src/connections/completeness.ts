@@ -20,28 +20,28 @@ const inWords = (resource: string) => `replace(lower(${resource}), '_', ' ')`;
 
 /** A record that cannot be read is missing as well, and nobody knows to what it belongs: it touches all. */
 const UNREADABLE = `
-  SELECT r.resource, 0, 'RECORDS_UNREADABLE', 'Some ' || ${inWords("r.resource")} || ' of the CRM could not be read; '
+  SELECT r.resource, 'RECORDS_UNREADABLE', 'Some ' || ${inWords("r.resource")} || ' of the CRM could not be read; '
     || 'they are missing here, or as they were read before. Tell the operator of this service.', r.since
   FROM rejected_record r WHERE r.tenant_id = $1 AND r.copy_id = $2`;
 
 /** Lists that were never read to their end; where that failed, its own gap says why. */
 const NEVER_READ = `
-  SELECT l.resource, 0, 'NOT_READ_YET', 'The ' || ${inWords("l.resource")} || ' of the CRM are still being read for the '
+  SELECT l.resource, 'NOT_READ_YET', 'The ' || ${inWords("l.resource")} || ' of the CRM are still being read for the '
     || 'first time; some are missing here.', c.created_at
   FROM synced_copy c CROSS JOIN unnest('{${SYNC_LISTS}}'::text[]) l (resource)
   WHERE c.tenant_id = $1 AND c.id = $2
-    AND NOT EXISTS (SELECT 1 FROM sync_list s WHERE s.tenant_id = $1 AND s.copy_id = $2 AND s.resource = l.resource AND s.watermark IS NOT NULL)
-    AND NOT EXISTS (SELECT 1 FROM data_gap g WHERE g.tenant_id = $1 AND g.copy_id = $2 AND g.resource = l.resource AND g.crm_id = 0)`;
+    AND NOT EXISTS (SELECT 1 FROM read_lists s WHERE s.resource = l.resource)
+    AND NOT EXISTS (SELECT 1 FROM gaps g WHERE g.resource = l.resource AND g.crm_id = 0)`;
 
 /** A walk that is to remove what it did not show has not shown much of a list, and waits for a second one to show the same. */
 const NOT_SHOWN = `
-  SELECT p.resource, 0, 'NOT_SHOWN', 'The CRM did not show many of the ' || ${inWords("p.resource")}
+  SELECT p.resource, 'NOT_SHOWN', 'The CRM did not show many of the ' || ${inWords("p.resource")}
     || ' that are held here; they are kept until a second look shows the same.', p.first_walk_ended_at
   FROM sync_pass p WHERE p.tenant_id = $1 AND p.copy_id = $2 AND p.first_walk_ended_at IS NOT NULL`;
 
-/** Deals whose participants nobody asked for yet: they are due. Those that were asked for in vain have a gap of their own. */
+/** Deals whose participants nobody asked for yet: they are due. Those that were asked for in vain have a gap of their own, found by its index: both may be many. */
 const unasked = (among: string) => `
-  SELECT 'DEAL_PARTICIPANTS', d.crm_id, 'NOT_READ_YET', 'Who takes part in some deals was not read yet. Each deal takes a '
+  SELECT 'DEAL_PARTICIPANTS', 'NOT_READ_YET', 'Who takes part in some deals was not read yet. Each deal takes a '
     || 'request of the company''s budget for the day; those of meetings and open ones come first.',
     greatest(c.created_at, d.add_time)
   FROM deal d JOIN synced_copy c ON c.tenant_id = $1 AND c.id = d.copy_id
@@ -57,11 +57,11 @@ export const MISSING_OF_DEAL = `SELECT min(missing.since) FROM (
     SELECT r.since FROM ${rowsOf("rejected_record", "deal_id", "d.crm_id")} r WHERE r.resource = 'ACTIVITIES'
   ) missing`;
 
-/** SQL: the oldest watermark of lists; null where one of them was never read to its end. */
-export const oldestOf = (
-  lists: readonly string[],
-) => `(SELECT CASE WHEN count(l.watermark) = ${lists.length} THEN min(l.watermark) END
-    FROM sync_list l WHERE l.tenant_id = $1 AND l.copy_id = $2 AND l.resource IN (${lists.map((list) => `'${list}'`)}))`;
+/** SQL: among rows `l` of a copy's `sync_list` the oldest watermark of lists; null where one of them was never read to its end. */
+export const oldestOf = (lists: readonly string[]) => {
+  const isOne = `FILTER (WHERE l.resource IN (${lists.map((list) => `'${list}'`)}))`;
+  return `CASE WHEN count(l.watermark) ${isOne} = ${lists.length} THEN min(l.watermark) ${isOne} END`;
+};
 
 /** How many deals were asked for their participants since $3. */
 const ASKED = `
@@ -71,9 +71,9 @@ const ASKED = `
 
 /** One answer, as far as it lacks something that others do not. */
 export interface GapsOfAnswer {
-  /** SQL: the `crm_id`s of the deals whose participants matter to it. */
-  deals: string;
-  /** SQL: rows (resource, crm_id, code, message, since) of what only it lacks. */
+  /** SQL: common table expressions, among them `deals (crm_id)`, whose participants matter to it. */
+  known: string;
+  /** SQL: rows (resource, code, message, since) of what only it lacks, by those and by `read_lists`. */
   more: string;
   /** $4 and on in both. $1 is the tenant, $2 the copy. */
   parameters: readonly unknown[];
@@ -90,11 +90,16 @@ export async function readGaps(
   now: Date,
   answer: GapsOfAnswer | null = null,
 ): Promise<GapSummary[]> {
-  const among = answer ? `? IN (${answer.deals})` : "true";
+  const among = answer ? "? IN (SELECT crm_id FROM deals)" : "true";
   const found = await rows<Found>(
-    `WITH known (resource, crm_id, code, message, since) AS (
+    `WITH ${answer ? `${answer.known}, ` : ""} read_lists AS MATERIALIZED (
+       SELECT l.resource, l.watermark, l.read_at FROM sync_list l
+       WHERE l.tenant_id = $1 AND l.copy_id = $2 AND l.watermark IS NOT NULL
+     ), gaps AS MATERIALIZED (
        SELECT g.resource, g.crm_id, g.code, g.message, g.since FROM data_gap g
        WHERE g.tenant_id = $1 AND g.copy_id = $2 AND (g.crm_id = 0 OR g.resource = 'DEAL_PARTICIPANTS' AND ${among.replaceAll("?", "g.crm_id")})
+     ), known (resource, code, message, since) AS (
+       SELECT g.resource, g.code, g.message, g.since FROM gaps g
        UNION ALL ${UNREADABLE} UNION ALL ${NOT_SHOWN} UNION ALL ${NEVER_READ} UNION ALL ${unasked(among)}
        ${answer ? `UNION ALL ${answer.more}` : ""}
      )

@@ -1,3 +1,4 @@
+import type { Connection, PoolClient, QueryConfig, QueryResult } from "pg";
 import type { EntityMetadata } from "typeorm";
 
 /** Rows of an entity's table are read by these. */
@@ -186,4 +187,33 @@ export function rowOfEach<Key, Row>(
 ): (Row | null)[] {
   const found = new Map(rows.map((row) => [keyOf(row), row]));
   return keys.map((key) => found.get(key) ?? null);
+}
+
+/** What a session is set to for the statements that follow: by one of no rows, which it has parsed by this name. */
+export interface Setting extends QueryConfig<string[]> {
+  name: string;
+  values: string[];
+  done(): void;
+}
+
+/**
+ * A setting and the statement that needs it in one message with one Sync, so one transaction: where the setting
+ * fails the statement is passed by, and where the statement fails the setting is taken back.
+ */
+export async function withSetting(
+  client: PoolClient & { connection: Connection },
+  setting: Setting | null,
+  statement: QueryConfig,
+): Promise<QueryResult> {
+  if (!setting) return client.query(statement);
+  client.connection.stream.cork();
+  // Only bound: a Parse here would be taken for the statement's, which may then be passed by.
+  client.connection.bind({ statement: setting.name, values: setting.values }, true);
+  client.connection.execute(null, true);
+  const asked = client.query(statement);
+  client.connection.stream.uncork();
+  const results = await asked;
+  setting.done();
+  // Of both, as a list that the driver's types do not tell of.
+  return [results].flat().at(-1) ?? results;
 }

@@ -6,7 +6,7 @@ import { ServiceError } from "../platform/errors";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
 import { traced, workCounts } from "../platform/work";
-import { requireShape, type Shape } from "./reads";
+import { requireShape, type Setting, type Shape, withSetting } from "./reads";
 
 /** The operation has taken longer than it may; what it asked of the database was called off. */
 export class DeadlineError extends ServiceError {
@@ -88,7 +88,7 @@ const CANCEL_TIMEOUT_MS = 2_000;
 const ROLLBACK = "ROLLBACK";
 
 /** Members of `pg`'s connection that its types leave out. */
-type Client = PoolClient & { host: string; port: number; processID: number; secretKey: number };
+type Client = PoolClient & { connection: Connection; host: string; port: number; processID: number; secretKey: number };
 type CancelConnection = Connection & {
   connect(port: number | string, host?: string): void;
   cancel(processID: number, secretKey: number): void;
@@ -100,6 +100,7 @@ type CancelConnection = Connection & {
  */
 export class Session extends PostgresQueryRunner {
   #client: Client | null = null;
+  #setting: Setting | null = null;
 
   constructor(
     driver: PostgresDriver,
@@ -122,12 +123,32 @@ export class Session extends PostgresQueryRunner {
     this.giveTurnBack();
   }
 
+  /** Told to PostgreSQL before the next statement; in one message with it where that is one whose plan is kept. */
+  setFirst(setting: Setting): void {
+    this.#setting = setting;
+  }
+
+  async #setNow(client: Client): Promise<void> {
+    const setting = this.#takeSetting();
+    if (!setting) return;
+    await client.query(setting);
+    setting.done();
+  }
+
+  #takeSetting(): Setting | null {
+    const setting = this.#setting;
+    this.#setting = null;
+    return setting;
+  }
+
   /** @param name by which PostgreSQL keeps the statement's plan in the session; null: it does not */
   async rows<T>(text: string, values: readonly unknown[], shape?: Shape<T>, name: string | null = null): Promise<T[]> {
     const { rows, fields } = await this.#ask(text, async () => {
       const client = await this.connect();
       const statement = { text, values: [...values] };
-      return client.query(name ? { ...statement, name } : statement);
+      if (name) return withSetting(client, this.#takeSetting(), { ...statement, name });
+      await this.#setNow(client);
+      return client.query(statement);
     });
     if (shape) requireShape(text, fields, shape);
     return rows;
@@ -138,7 +159,10 @@ export class Session extends PostgresQueryRunner {
     parameters?: unknown[],
     isStructured?: boolean,
   ): ReturnType<PostgresQueryRunner["query"]> {
-    return this.#ask(text, () => super.query(text, parameters, isStructured));
+    return this.#ask(text, async () => {
+      await this.#setNow(await this.connect());
+      return super.query(text, parameters, isStructured);
+    });
   }
 
   async #ask<T>(text: string, run: () => Promise<T>): Promise<T> {

@@ -25,7 +25,10 @@ interface ReachWay {
   begin(session: Session, reach: Reach): Promise<void>;
 }
 
-/** Sessions are pooled and keep their settings: what each is set to, so that it is set again for another tenant. */
+/**
+ * Sessions are pooled and keep their settings: what each is set to, so that it is set again for another tenant. "": that is
+ * not known, as where the statement that came with a setting failed.
+ */
 const settingOf = new WeakMap<PoolClient, string>();
 
 /** A setting of the session, remembered: a statement that stands alone is one message. */
@@ -33,17 +36,25 @@ const bySession: ReachWay = {
   async enter(session, { tenantId, planning }) {
     const client = await session.connect();
     const wanted = `${planning} ${tenantId}`;
-    if (settingOf.get(client) === wanted) return;
+    const known = settingOf.get(client);
+    if (known === wanted) return;
+    const statement = { name: "reach", text: SET_REACH, values: [String(tenantId ?? ""), planning] };
+    const done = () => void settingOf.set(client, wanted);
+    if (known === undefined) {
+      // A session's first goes by itself, and is parsed by that.
+      await client.query(statement);
+      return done();
+    }
     // Forgotten first: a session whose setting failed half-way must not be taken for one that is set.
-    settingOf.delete(client);
-    await client.query({ name: "reach", text: SET_REACH, values: [String(tenantId ?? ""), planning] });
-    settingOf.set(client, wanted);
+    settingOf.set(client, "");
+    session.setFirst({ ...statement, done });
   },
   alone: (_session, _reach, work) => work(),
   begin: (session) => session.startTransaction(),
 };
 
-const SET_REACH = `SELECT set_config('crm.tenant', $1, false), set_config('plan_cache_mode', $2, false)`;
+/** Of no rows, so that what comes with it has only its own. */
+const SET_REACH = `SELECT WHERE set_config('crm.tenant', $1, false) || set_config('plan_cache_mode', $2, false) IS NULL`;
 
 /**
  * SET LOCAL in a transaction: all that Citus takes along to the shards of other nodes. It plans for one node by the
@@ -147,11 +158,13 @@ export class Sessions {
 
   async #within<T>(work: (session: Session) => Promise<T>): Promise<T> {
     const session = this.#takeKept() ?? (await this.#lease());
-    try {
-      return await work(session);
-    } finally {
-      await this.#giveBack(session);
-    }
+    // Not kept where it failed: the reach that came with a statement was taken back with it.
+    const done = await work(session).catch(async (error: unknown) => {
+      await session.release();
+      throw error;
+    });
+    await this.#giveBack(session);
+    return done;
   }
 
   async #lease(): Promise<Session> {

@@ -1,8 +1,9 @@
 import type { DataSource } from "typeorm";
 import { APPLICATION_ROLE, asApplication } from "../../src/database/application-role";
 import { createDataSource } from "../../src/database/data-source";
-import { Database } from "../../src/database/database";
+import { Database, type TenantScope } from "../../src/database/database";
 import { entities } from "../../src/entities";
+import { Secret } from "../../src/platform/keyring";
 import { workers } from "../support/database";
 import { recordMeeting, until } from "../support/stories";
 import { useService } from "../support/world";
@@ -108,6 +109,54 @@ describe.each(REACHES)("reached by the %s,", (reach) => {
   test("a session that was set to no tenant sees nothing", async () => {
     for (const name of await tables()) expect(await dataSource.query(`SELECT 1 FROM ${name} LIMIT 1`)).toEqual([]);
   });
+
+  const tenantsSeen = async ({ rows }: TenantScope) => rows("SELECT DISTINCT tenant_id AS id FROM meeting");
+  const only = (tenant: string) => [{ id: ids.get(tenant) }];
+
+  // Planted and seen red: the session of a statement that failed is kept for the operation's next one.
+  test("after a statement that fails an operation's next one sees its own tenant's rows", async () => {
+    for (const tenant of [...TENANTS, ...TENANTS]) {
+      const operation = enter(tenant, AbortSignal.timeout(60_000));
+      await expect(operation.rows("SELECT 1 / (count(*) - count(*)) FROM meeting")).rejects.toThrow("division by zero");
+      expect(await tenantsSeen(operation)).toEqual(only(tenant));
+    }
+  });
+
+  // A cluster is told the tenant by another statement.
+  if (reach === "session")
+    // Planted and seen red: the statement follows the setting whatever came of it; the setting is parsed with it.
+    test("a statement is not run where its session cannot be told the tenant, and the next one tells it again", async () => {
+      const spoilt = (what: string) =>
+        database.query(`CREATE OR REPLACE FUNCTION spoilt.set_config(name text, value text, is_local boolean) RETURNS text
+          LANGUAGE plpgsql AS $$ BEGIN
+            IF value = '${ids.get("globex")}' THEN ${what}; END IF;
+            RETURN pg_catalog.set_config(name, value, is_local);
+          END $$`);
+      await database.query("CREATE SCHEMA spoilt CREATE SEQUENCE runs");
+      await database.query("GRANT USAGE ON SCHEMA spoilt TO PUBLIC");
+      await database.query("GRANT USAGE ON SEQUENCE spoilt.runs TO PUBLIC");
+      await spoilt("NULL");
+      // In the place of PostgreSQL's own, for sessions that begin now.
+      const url = new URL(database.url.reveal());
+      url.searchParams.set("options", "-c search_path=spoilt,pg_catalog,public");
+      const source = createDataSource({ url: await asApplication(new Secret(url.href)), entities });
+      await source.initialize();
+      const reached = new Database(source, { reach });
+      const of = (tenant: string) => reached.tenant(ids.get(tenant) ?? 0);
+      const run = () => of("globex").rows("SELECT nextval('spoilt.runs')::int AS runs");
+      for (const tenant of TENANTS) expect(await tenantsSeen(of(tenant))).toEqual(only(tenant));
+      expect(await tenantsSeen(of("acme"))).toEqual(only("acme"));
+      await spoilt("RAISE EXCEPTION 'spoilt'");
+      for (const ask of [run, () => tenantsSeen(of("globex")), () => of("globex").transaction(tenantsSeen), run])
+        await expect(ask()).rejects.toThrow("spoilt");
+      expect(await tenantsSeen(of("acme"))).toEqual(only("acme"));
+      await spoilt("NULL");
+      for (const tenant of TENANTS) expect(await of(tenant).transaction(tenantsSeen)).toEqual(only(tenant));
+      // A sequence counts also what is rolled back.
+      expect(await run()).toEqual([{ runs: 1 }]);
+      expect(await tenantsSeen(of("globex"))).toEqual(only("globex"));
+      await source.destroy();
+    });
 
   test("another tenant's rows can be neither written, changed nor deleted", async () => {
     const { rows } = enter("acme");

@@ -28,7 +28,7 @@ const JUDGED_LISTS = [...CONTACT_LISTS, "DEALS", "NOTES"];
 
 /** How fresh a copy is; null before activities and persons were both read to their end. */
 export async function readFreshness({ tenantId, copyId, rows }: CopyScope): Promise<Pick<CopyFacts, "readAt">> {
-  const sql = `SELECT ${ms(oldestOf(CONTACT_LISTS))} AS "readAt"`;
+  const sql = `SELECT ${ms(oldestOf(CONTACT_LISTS))} AS "readAt" FROM sync_list l WHERE l.tenant_id = $1 AND l.copy_id = $2`;
   const [found] = await rows<Pick<CopyFacts, "readAt">>(sql, [tenantId, copyId], { readAt: "number" });
   return { readAt: found?.readAt ?? null };
 }
@@ -42,13 +42,12 @@ interface OfCopy {
   coming: Standards | null;
   begun: Record<number, TakenPhase[]> | null;
 }
-const ofJudged = (column: "standards" | "coming") =>
-  `(SELECT j.${column} FROM judged_copy j WHERE j.tenant_id = $1 AND j.copy_id = $2)`;
-const BEGUN_AT = "(SELECT c.created_at FROM synced_copy c WHERE c.tenant_id = $1 AND c.id = $2)";
 /** With one row of many: a tenant may have hundreds of thresholds. */
-const ofCopy = (begun: string) => `CASE WHEN row_number() OVER () = 1 THEN jsonb_build_object(
-  'readAt', ${ms(oldestOf(CONTACT_LISTS))}, 'asOf', ${ms(oldestOf(JUDGED_LISTS))}, 'watchedSince', ${ms(BEGUN_AT)},
-  'standards', ${ofJudged("standards")}, 'coming', ${ofJudged("coming")}, 'begun', ${begun}) END`;
+const ofCopy = (begun: string) => `CASE WHEN row_number() OVER () = 1 THEN jsonb_build_object('begun', ${begun})
+  || (SELECT jsonb_build_object('readAt', ${ms(oldestOf(CONTACT_LISTS))}, 'asOf', ${ms(oldestOf(JUDGED_LISTS))})
+    FROM sync_list l WHERE l.tenant_id = $1 AND l.copy_id = $2)
+  || (SELECT jsonb_build_object('watchedSince', ${ms("c.created_at")}, 'standards', j.standards, 'coming', j.coming)
+    FROM synced_copy c LEFT JOIN judged_copy j ON j.tenant_id = $1 AND j.copy_id = c.id WHERE c.tenant_id = $1 AND c.id = $2) END`;
 
 /** SQL: a done activity took place when it was due, and not after somebody ticked it off. */
 export const HAPPENED_AT = "LEAST(a.happened_at, coalesce(a.done_at, a.update_time))";
@@ -101,11 +100,11 @@ const OF_MEETINGS = `SELECT m.id, m.starts_at, coalesce(m.ends_at, m.starts_at) 
   WHERE mm.status = 'MATCHED'`;
 
 /** Those ahead, and the latest held one with a buyer. */
-const MEETINGS = `SELECT coalesce(jsonb_agg(jsonb_build_object('meetingId', m.id, 'startsAt', ${ms("m.starts_at")},
+const MEETINGS = `WITH matched AS MATERIALIZED (${OF_MEETINGS}) SELECT coalesce(jsonb_agg(jsonb_build_object('meetingId', m.id, 'startsAt', ${ms("m.starts_at")},
     'endsAt', ${ms("m.ends_at")}, 'withBuyer', m.with_buyer)), '[]')
-  FROM ((SELECT * FROM (${OF_MEETINGS}) ahead WHERE ends_at > $3 ORDER BY starts_at, id LIMIT ${MOST_AHEAD})
+  FROM ((SELECT * FROM matched WHERE ends_at > $3 ORDER BY starts_at, id LIMIT ${MOST_AHEAD})
         UNION ALL
-        (SELECT * FROM (${OF_MEETINGS}) held WHERE ends_at <= $3 AND with_buyer ORDER BY ends_at DESC, id LIMIT 1)) m`;
+        (SELECT * FROM matched WHERE ends_at <= $3 AND with_buyer ORDER BY ends_at DESC, id LIMIT 1)) m`;
 
 /** With and without a time: of those that may be ahead the first and the last of each half month, and the first of those before. */
 const PLANNED = `SELECT coalesce(jsonb_agg(jsonb_build_array(p.whole_day, p.first, CASE WHEN p.part IS NOT NULL THEN p.last END)), '[]')
