@@ -29,7 +29,7 @@ const LOOK_EVERY_MS = HOUR_MS;
 const LOOK_PRICE = 2;
 /** Held back of the syncs' share, for the looks of a day. */
 const LOOKS_A_DAY = (DAY_MS / LOOK_EVERY_MS) * LOOK_PRICE;
-/** Tokens that a reservation sets aside at once: a statement for each ten pages, and what a killed process loses. */
+/** Tokens that a reservation sets aside at once, where no more are expected: a statement for each ten pages, and what a killed process loses. */
 export const BATCH = 100;
 /** A share of the limit. A smaller rise of the balance does not mean a new day; it may be a correction of the CRM's. */
 const JUMP = 0.05;
@@ -132,12 +132,19 @@ function mostFor(state: BudgetState, purpose: Purpose, share: number, now: Date)
 /** Tokens that are set aside, with what is then known; or that there are none, and when to ask again. */
 export type Spending = { state: BudgetState; granted: number } | { retryAt: Date };
 
-/** @param state of the present day */
-export function spend(state: BudgetState, purpose: Purpose, price: number, share: number, now: Date): Spending {
+/** @param state of the present day @param expected what calls cost that are about to follow, this one with them */
+export function spend(
+  state: BudgetState,
+  purpose: Purpose,
+  price: number,
+  share: number,
+  now: Date,
+  expected = 0,
+): Spending {
   const take = (granted: number): Spending => ({ granted, state: withSpent(state, purpose, granted) });
   if (purpose === "WRITES") return take(price);
   const left = leftFor(state, purpose, share, now);
-  if (left >= price) return take(Math.min(Math.max(BATCH, price), left));
+  if (left >= price) return take(Math.min(Math.max(BATCH, price, expected), left));
   const lookAt = nextLook(state, now);
   if (lookAt <= now && price <= LOOK_PRICE && SPENT_ON[purpose] === "spentOnSyncs")
     return { granted: price, state: { ...withSpent(state, purpose, price), lookedAt: now } };

@@ -119,6 +119,8 @@ export class Budget {
 
 class CompanyReservation implements HeldReservation {
   #inHand = 0;
+  /** What calls that were announced will cost: no more than those is set aside for them, and in one statement. */
+  #expected = 0;
   /** In which the tokens in hand were set aside; those of a day that is over are gone. */
   #day = new Date(0);
   #turn: Promise<unknown> = Promise.resolve();
@@ -136,7 +138,12 @@ class CompanyReservation implements HeldReservation {
     return this.purpose === "WRITES" ? paid.catch((error: unknown) => this.#unnoted(error)) : paid;
   }
 
+  expect(price: number): void {
+    this.#expected += price;
+  }
+
   async release(): Promise<void> {
+    this.#expected = 0;
     const ledger = await this.ledgerOf();
     const [tokens, day] = [this.#inHand, this.#day];
     this.#inHand = 0;
@@ -147,6 +154,7 @@ class CompanyReservation implements HeldReservation {
   async #spend(price: number): Promise<Payment> {
     const ledger = await this.ledgerOf();
     if (!this.#takeFromHand(ledger.known(), price)) await this.#setAside(ledger, price);
+    this.#expected = Math.max(0, this.#expected - price);
     const { purpose } = this;
     const { dayBeganAt: day, remaining: before } = ledger.known();
     const sentAt = this.parts.clock();
@@ -175,7 +183,7 @@ class CompanyReservation implements HeldReservation {
   async #setAside(ledger: CompanyLedger, price: number): Promise<void> {
     const { share } = this.parts;
     const spending = await ledger.change((state, now) => {
-      const result = rules.spend(state, this.purpose, price, share, now);
+      const result = rules.spend(state, this.purpose, price, share, now, this.#expected);
       return { state: "granted" in result ? result.state : null, result };
     });
     if (!("granted" in spending)) throw new BudgetLowError(spending.retryAt);

@@ -159,6 +159,11 @@ export class CrmApi {
     return records.some((shown) => shown.id === id);
   }
 
+  /** So many deals are about to be asked for who takes part. */
+  expectParticipants(deals: number): void {
+    this.#calls.expect(deals * ADDRESSES.participants(0).price);
+  }
+
   /**
    * The ids of the persons who take part in a deal, each once.
    * @param count how many the deal says there are, which bounds the pages; null: it does not say

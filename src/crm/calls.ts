@@ -44,6 +44,8 @@ export interface Reservation {
    * @throws BudgetLowError
    */
   spend(price: number): Promise<Payment>;
+  /** Calls of this price together are about to be made: what they cost may be set aside at once. */
+  expect?(price: number): void;
 }
 
 /** One request that is paid for. It hears once what came of it, or never where its answer was lost. */
@@ -159,6 +161,10 @@ export class Calls {
       pacer: parts.pacer ?? new Pacer(systemClock),
       reservation: parts.reservation ?? NO_RESERVATION,
     };
+  }
+
+  expect(price: number): void {
+    this.#parts.reservation.expect?.(price);
   }
 
   /**
