@@ -1,6 +1,6 @@
 import { ADDRESSES } from "../crm/calls";
 import type { CrmDeal } from "../crm/parsing/records";
-import type { CopyScope } from "../database/database";
+import { type CopyScope, rowsOf } from "../database/database";
 import { type MatchedEntity, MeetingMatchRow } from "../entities/meeting";
 import type { SyncKind } from "../entities/sync-run";
 import { DAY_MS } from "../platform/clock";
@@ -155,7 +155,7 @@ async function seen({ tenantId, copyId, rows }: CopyScope, deals: readonly ReadD
   const ids = deals.map(({ personId }) => personId).filter((id) => id !== null);
   if (ids.length === 0) return [...deals];
   const found = await rows<{ id: number }>(
-    "SELECT crm_id AS id FROM person WHERE tenant_id = $1 AND copy_id = $2 AND crm_id = ANY ($3)",
+    `SELECT p.crm_id AS id FROM unnest($3::bigint[]) AS one (id) CROSS JOIN LATERAL ${rowsOf("person", "crm_id", "one.id")} p`,
     [tenantId, copyId, ids],
     { id: "number" },
   );

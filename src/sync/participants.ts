@@ -4,6 +4,7 @@ import { KNOWN_PARTICIPANTS, type KnownParticipants, participantChanges, writeCh
 import type { CrmApi } from "../crm/api";
 import { CrmError, stopBehind } from "../crm/errors";
 import type { CrmDeal } from "../crm/parsing/records";
+import { rowsOf } from "../database/database";
 import { jsonRows } from "../database/upsert";
 import { SyncedCopyRow } from "../entities/connection";
 import { SyncRunRow, type SyncStepRow } from "../entities/sync-run";
@@ -308,14 +309,18 @@ const PRESENT = `SELECT r."dealId" AS deal_id, r."personIds" AS person_ids
     FROM jsonb_to_recordset($3::jsonb) AS r ("dealId" bigint, "personIds" bigint[])`;
 
 /**
- * The ids stand for themselves ($4) too: joined, a new copy without statistics was read whole for every batch. No INSERT
- * stands among these: a cluster would carry the results of the parts over all its nodes, and fail while one is away.
+ * The ids stand for themselves ($4) too: joined, a new copy without statistics was read whole for every batch; so it would be
+ * where nobody has left, hence the one look before. No INSERT stands among these: a cluster would carry the results of the
+ * parts over all its nodes, and fail while one is away.
  */
 const FORGET = `
-  WITH gone AS (
+  WITH absent AS MATERIALIZED (
+    SELECT x.deal_id, x.person_id FROM (${PRESENT}) p CROSS JOIN LATERAL ${rowsOf("deal_participant", "deal_id", "p.deal_id")} x
+    WHERE x.person_id <> ALL (p.person_ids)
+  ), gone AS (
     DELETE FROM deal_participant x
-    WHERE x.tenant_id = $1 AND x.copy_id = $2 AND x.deal_id = ANY ($4)
-      AND NOT EXISTS (SELECT 1 FROM (${PRESENT}) p WHERE p.deal_id = x.deal_id AND x.person_id = ANY (p.person_ids))
+    WHERE x.tenant_id = $1 AND x.copy_id = $2 AND x.deal_id = ANY ($4) AND EXISTS (SELECT 1 FROM absent)
+      AND EXISTS (SELECT 1 FROM absent a WHERE a.deal_id = x.deal_id AND a.person_id = x.person_id)
     RETURNING 1
   ), known AS (
     UPDATE deal SET participants_due = false, participants_known = true, participants_once_known = true, participants_asked_at = $5
