@@ -278,6 +278,8 @@ class CompanyLedger {
   #isStale = false;
   /** Answers that are not stored yet. */
   #told: rules.Told[] = [];
+  /** What a row became by the first of them: each is counted once, however often it is asked what is known. */
+  #counted: { row: rules.BudgetState; answers: number; state: rules.BudgetState } | null = null;
   #turn: Promise<unknown> = Promise.resolve();
 
   constructor(
@@ -324,7 +326,11 @@ class CompanyLedger {
   }
 
   #as(row: rules.BudgetState): rules.BudgetState {
-    return this.#told.reduce(rules.told, rules.presentDay(row, this.parts.clock()));
+    const present = rules.presentDay(row, this.parts.clock());
+    const before = this.#counted?.row === present ? this.#counted : { answers: 0, state: present };
+    const state = this.#told.slice(before.answers).reduce(rules.told, before.state);
+    this.#counted = { row: present, answers: this.#told.length, state };
+    return state;
   }
 
   async #change<T>(decide: (state: rules.BudgetState, now: Date) => Change<T>): Promise<T> {
@@ -338,6 +344,7 @@ class CompanyLedger {
       if (state === null && !remembered) return result;
       if (state !== null && (await this.#stored(row, state))) {
         this.#told.splice(0, heard);
+        this.#counted = null;
         return result;
       }
       // Others have changed it; or it refuses, and whether it still does is asked of the row itself.

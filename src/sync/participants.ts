@@ -14,6 +14,7 @@ import {
   affordable,
   agreeing,
   confirmRule,
+  countDealsOnce,
   countDue,
   GROUPS,
   isRefutedBy,
@@ -80,6 +81,7 @@ export async function* askParticipants(context: RunContext, step: SyncStepRow): 
   const where = { tenantId: run.tenantId, id: run.runId };
   const { queuedAt } = await copy.typed((orm) => orm.findOneByOrFail(SyncRunRow, where));
   const walk: Walk = { mark: queuedAt, rule: await readRule(copy) };
+  await countDealsOnce(copy);
   yield* derive(context, walk);
   const asked = await countDue(copy, walk.mark, await context.left("PARTICIPANTS"));
   await setStepState(copy, run, "DEAL_PARTICIPANTS", "RUNNING", { expected: step.fetched + asked });
