@@ -72,6 +72,23 @@ test("two tenants of one company have one allowance together, and what was set a
   expect(ours() - before).toBe(1_950);
 });
 
+test("calls that are announced are paid for together, as far as the allowance goes, and what they do not cost goes back", async () => {
+  const { api, reservation } = calls(0);
+  const before = ours();
+  reservation.expect?.(30 * PAGE);
+  await api.persons({ cursor: null });
+  expect((await row()).spent_on_syncs).toBe(30 * PAGE);
+  for (let pages = 1; pages < 30; pages += 1) await api.persons({ cursor: null });
+  expect((await row()).spent_on_syncs).toBe(30 * PAGE);
+  await api.persons({ cursor: null });
+  expect((await row()).spent_on_syncs).toBe(30 * PAGE + 100);
+  reservation.expect?.(500 * PAGE);
+  for (let pages = 0; pages < 10; pages += 1) await api.persons({ cursor: null });
+  expect((await row()).spent_on_syncs).toBe(1_952);
+  await reservation.release();
+  expect((await row()).spent_on_syncs).toBe(ours() - before);
+});
+
 test("below a tenth of the limit, whoever spent it, one look an hour is taken by all processes together; writes and meetings go on", async () => {
   const [acme, globex] = [calls(0), calls(1)];
   await acme.api.persons({ cursor: null });
