@@ -29,8 +29,10 @@ const LOOK_EVERY_MS = HOUR_MS;
 const LOOK_PRICE = 2;
 /** Held back of the syncs' share, for the looks of a day. */
 const LOOKS_A_DAY = (DAY_MS / LOOK_EVERY_MS) * LOOK_PRICE;
-/** Tokens that a reservation sets aside at once, where no more are expected: a statement for each ten pages, and what a killed process loses. */
+/** Tokens that a reservation sets aside at once: a statement for each ten pages, and what a killed process loses. */
 export const BATCH = 100;
+/** So many at most where calls were announced: what others say of the company is heard when these are spent. */
+const MOST_TOGETHER = 250;
 /** A share of the limit. A smaller rise of the balance does not mean a new day; it may be a correction of the CRM's. */
 const JUMP = 0.05;
 
@@ -144,7 +146,7 @@ export function spend(
   const take = (granted: number): Spending => ({ granted, state: withSpent(state, purpose, granted) });
   if (purpose === "WRITES") return take(price);
   const left = leftFor(state, purpose, share, now);
-  if (left >= price) return take(Math.min(Math.max(BATCH, price, expected), left));
+  if (left >= price) return take(Math.min(Math.max(BATCH, price, Math.min(expected, MOST_TOGETHER)), left));
   const lookAt = nextLook(state, now);
   if (lookAt <= now && price <= LOOK_PRICE && SPENT_ON[purpose] === "spentOnSyncs")
     return { granted: price, state: { ...withSpent(state, purpose, price), lookedAt: now } };

@@ -119,7 +119,7 @@ export class Budget {
 
 class CompanyReservation implements HeldReservation {
   #inHand = 0;
-  /** What calls that were announced will cost: no more than those is set aside for them, and in one statement. */
+  /** What calls that were announced will still cost: they are paid for together, rather than one batch after another. */
   #expected = 0;
   /** In which the tokens in hand were set aside; those of a day that is over are gone. */
   #day = new Date(0);

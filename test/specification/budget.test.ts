@@ -75,16 +75,18 @@ test("two tenants of one company have one allowance together, and what was set a
 test("calls that are announced are paid for together, as far as the allowance goes, and what they do not cost goes back", async () => {
   const { api, reservation } = calls(0);
   const before = ours();
-  reservation.expect?.(30 * PAGE);
-  await api.persons({ cursor: null });
-  expect((await row()).spent_on_syncs).toBe(30 * PAGE);
-  for (let pages = 1; pages < 30; pages += 1) await api.persons({ cursor: null });
-  expect((await row()).spent_on_syncs).toBe(30 * PAGE);
-  await api.persons({ cursor: null });
-  expect((await row()).spent_on_syncs).toBe(30 * PAGE + 100);
+  const read = async (pages: number) => {
+    for (let page = 0; page < pages; page += 1) await api.persons({ cursor: null });
+    return (await row()).spent_on_syncs;
+  };
+  reservation.expect?.(25 * PAGE);
+  expect(await read(1)).toBe(250);
+  expect(await read(24)).toBe(250);
+  expect(await read(1)).toBe(350);
   reservation.expect?.(500 * PAGE);
-  for (let pages = 0; pages < 10; pages += 1) await api.persons({ cursor: null });
-  expect((await row()).spent_on_syncs).toBe(1_952);
+  expect(await read(9)).toBe(350);
+  expect(await read(1)).toBe(600);
+  expect(await read(150)).toBe(1_952);
   await reservation.release();
   expect((await row()).spent_on_syncs).toBe(ours() - before);
 });
