@@ -236,23 +236,6 @@ test("a next list whose first page is refused for want of tokens leaves the list
   await isExact("no-tokens");
 });
 
-test("SIGTERM while the next list's page is not answered gives the run back at once, and another worker goes on", async () => {
-  const letGo = simulator.control.fail({ match: DEALS, times: 1, with: { kind: "hang" } });
-  await connectWithLastPersonHeld("stopped");
-  await session.query("ROLLBACK");
-  await until("the list before is stored", async () => {
-    const sql = "SELECT 1 FROM sync_step WHERE tenant_id = $1 AND resource = 'PERSONS' AND state = 'SUCCEEDED'";
-    return (await database.query(sql, [await database.tenantId("stopped")])).length > 0;
-  });
-  await service.stop();
-  letGo();
-  const other = await world.startService({ config: { clock } });
-  expect((await syncEnds(other, { tenant: "stopped" })).state).toBe("SUCCEEDED");
-  const cursors = walkedCursors(PERSONS);
-  expect(new Set(cursors).size).toBe(cursors.length);
-  await isExact("stopped");
-});
-
 const PARTICIPANTS = /^\/api\/v1\/deals\/\d+\/participants$/;
 const askedDeals = () => simulator.log.of("GET", PARTICIPANTS).map(({ path }) => path);
 
@@ -300,4 +283,21 @@ test("where the commit of a part fails nothing more is asked, and the run goes o
   expect((await syncEnds(service, { tenant: "part-lost" })).state).toBe("SUCCEEDED");
   expect(askedDeals().length - new Set(askedDeals()).size).toBe(50);
   await isExact("part-lost");
+});
+
+test("SIGTERM while the next list's page is not answered gives the run back at once, and another worker goes on", async () => {
+  const letGo = simulator.control.fail({ match: DEALS, times: 1, with: { kind: "hang" } });
+  await connectWithLastPersonHeld("stopped");
+  await session.query("ROLLBACK");
+  await until("the list before is stored", async () => {
+    const sql = "SELECT 1 FROM sync_step WHERE tenant_id = $1 AND resource = 'PERSONS' AND state = 'SUCCEEDED'";
+    return (await database.query(sql, [await database.tenantId("stopped")])).length > 0;
+  });
+  await service.stop();
+  letGo();
+  const other = await world.startService({ config: { clock } });
+  expect((await syncEnds(other, { tenant: "stopped" })).state).toBe("SUCCEEDED");
+  const cursors = walkedCursors(PERSONS);
+  expect(new Set(cursors).size).toBe(cursors.length);
+  await isExact("stopped");
 });
