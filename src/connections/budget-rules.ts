@@ -31,8 +31,6 @@ const LOOK_PRICE = 2;
 const LOOKS_A_DAY = (DAY_MS / LOOK_EVERY_MS) * LOOK_PRICE;
 /** Tokens that a reservation sets aside at once: a statement for each ten pages, and what a killed process loses. */
 export const BATCH = 100;
-/** So many at most where calls were announced: what others say of the company is heard when these are spent. */
-const MOST_TOGETHER = 250;
 /** A share of the limit. A smaller rise of the balance does not mean a new day; it may be a correction of the CRM's. */
 const JUMP = 0.05;
 
@@ -134,19 +132,19 @@ function mostFor(state: BudgetState, purpose: Purpose, share: number, now: Date)
 /** Tokens that are set aside, with what is then known; or that there are none, and when to ask again. */
 export type Spending = { state: BudgetState; granted: number } | { retryAt: Date };
 
-/** @param state of the present day @param expected what calls cost that are about to follow, this one with them */
+/** @param state of the present day @param more what is set aside at once, where that is more than a batch */
 export function spend(
   state: BudgetState,
   purpose: Purpose,
   price: number,
   share: number,
   now: Date,
-  expected = 0,
+  more = 0,
 ): Spending {
   const take = (granted: number): Spending => ({ granted, state: withSpent(state, purpose, granted) });
   if (purpose === "WRITES") return take(price);
   const left = leftFor(state, purpose, share, now);
-  if (left >= price) return take(Math.min(Math.max(BATCH, price, Math.min(expected, MOST_TOGETHER)), left));
+  if (left >= price) return take(Math.min(Math.max(BATCH, price, more), left));
   const lookAt = nextLook(state, now);
   if (lookAt <= now && price <= LOOK_PRICE && SPENT_ON[purpose] === "spentOnSyncs")
     return { granted: price, state: { ...withSpent(state, purpose, price), lookedAt: now } };

@@ -30,6 +30,9 @@ export interface HeldReservation extends Reservation {
   release(): Promise<void>;
 }
 
+/** So many at most are set aside for announced calls: what others say of the company is heard when these are spent. */
+const MOST_TOGETHER = 250;
+
 /** As the API shows it. */
 export interface BudgetView {
   limit: number | null;
@@ -183,7 +186,7 @@ class CompanyReservation implements HeldReservation {
   async #setAside(ledger: CompanyLedger, price: number): Promise<void> {
     const { share } = this.parts;
     const spending = await ledger.change((state, now) => {
-      const result = rules.spend(state, this.purpose, price, share, now, this.#expected);
+      const result = rules.spend(state, this.purpose, price, share, now, Math.min(this.#expected, MOST_TOGETHER));
       return { state: "granted" in result ? result.state : null, result };
     });
     if (!("granted" in spending)) throw new BudgetLowError(spending.retryAt);

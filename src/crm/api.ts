@@ -74,7 +74,7 @@ export class CrmApi {
   /** By list, where pages were too large: what comes next on such a list is mostly alike. */
   readonly #pageSizes = new Map<string, number>();
 
-  constructor(parts: CallParts) {
+  constructor(private readonly parts: CallParts) {
     this.#calls = new Calls(parts);
   }
 
@@ -161,7 +161,7 @@ export class CrmApi {
 
   /** So many deals are about to be asked for who takes part. */
   expectParticipants(deals: number): void {
-    this.#calls.expect(deals * ADDRESSES.participants(0).price);
+    this.parts.reservation?.expect?.(deals * ADDRESSES.participants(0).price);
   }
 
   /**

@@ -39,10 +39,7 @@ export const ADDRESSES = {
 
 /** Tokens that are set aside to pay for calls. */
 export interface Reservation {
-  /**
-   * Sets a request's price aside, before it is sent: each page has its own, and so has a repeat.
-   * @throws BudgetLowError
-   */
+  /** Sets a request's price aside, before it is sent: each page has its own, and so has a repeat. @throws BudgetLowError */
   spend(price: number): Promise<Payment>;
   /** Calls of this price together are about to be made: what they cost may be set aside at once. */
   expect?(price: number): void;
@@ -161,10 +158,6 @@ export class Calls {
       pacer: parts.pacer ?? new Pacer(systemClock),
       reservation: parts.reservation ?? NO_RESERVATION,
     };
-  }
-
-  expect(price: number): void {
-    this.#parts.reservation.expect?.(price);
   }
 
   /**
