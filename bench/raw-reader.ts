@@ -80,7 +80,9 @@ class RawReader {
     const began = performance.now();
     const answers: string[] = [];
     const copy = async () => {
-      this.counts.participants += await this.keep("participants", answers.splice(0));
+      // Several lanes copy at once: the sum is read when this one's rows are known.
+      const kept = await this.keep("participants", answers.splice(0));
+      this.counts.participants += kept;
     };
     await inLanes(dealIds, PARTICIPANT_REQUESTS, async (id) => {
       answers.push(await this.#text(`/api/v1/deals/${id}/participants?start=0&limit=${PAGE_SIZE}`));

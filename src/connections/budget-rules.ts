@@ -132,12 +132,19 @@ function mostFor(state: BudgetState, purpose: Purpose, share: number, now: Date)
 /** Tokens that are set aside, with what is then known; or that there are none, and when to ask again. */
 export type Spending = { state: BudgetState; granted: number } | { retryAt: Date };
 
-/** @param state of the present day */
-export function spend(state: BudgetState, purpose: Purpose, price: number, share: number, now: Date): Spending {
+/** @param state of the present day @param more what is set aside at once, where that is more than a batch */
+export function spend(
+  state: BudgetState,
+  purpose: Purpose,
+  price: number,
+  share: number,
+  now: Date,
+  more = 0,
+): Spending {
   const take = (granted: number): Spending => ({ granted, state: withSpent(state, purpose, granted) });
   if (purpose === "WRITES") return take(price);
   const left = leftFor(state, purpose, share, now);
-  if (left >= price) return take(Math.min(Math.max(BATCH, price), left));
+  if (left >= price) return take(Math.min(Math.max(BATCH, price, more), left));
   const lookAt = nextLook(state, now);
   if (lookAt <= now && price <= LOOK_PRICE && SPENT_ON[purpose] === "spentOnSyncs")
     return { granted: price, state: { ...withSpent(state, purpose, price), lookedAt: now } };

@@ -30,6 +30,9 @@ export interface HeldReservation extends Reservation {
   release(): Promise<void>;
 }
 
+/** So many at most are set aside for announced calls: what others say of the company is heard when these are spent. */
+const MOST_TOGETHER = 250;
+
 /** As the API shows it. */
 export interface BudgetView {
   limit: number | null;
@@ -119,6 +122,8 @@ export class Budget {
 
 class CompanyReservation implements HeldReservation {
   #inHand = 0;
+  /** What calls that were announced will still cost: they are paid for together, rather than one batch after another. */
+  #expected = 0;
   /** In which the tokens in hand were set aside; those of a day that is over are gone. */
   #day = new Date(0);
   #turn: Promise<unknown> = Promise.resolve();
@@ -136,7 +141,12 @@ class CompanyReservation implements HeldReservation {
     return this.purpose === "WRITES" ? paid.catch((error: unknown) => this.#unnoted(error)) : paid;
   }
 
+  expect(price: number): void {
+    this.#expected += price;
+  }
+
   async release(): Promise<void> {
+    this.#expected = 0;
     const ledger = await this.ledgerOf();
     const [tokens, day] = [this.#inHand, this.#day];
     this.#inHand = 0;
@@ -147,6 +157,7 @@ class CompanyReservation implements HeldReservation {
   async #spend(price: number): Promise<Payment> {
     const ledger = await this.ledgerOf();
     if (!this.#takeFromHand(ledger.known(), price)) await this.#setAside(ledger, price);
+    this.#expected = Math.max(0, this.#expected - price);
     const { purpose } = this;
     const { dayBeganAt: day, remaining: before } = ledger.known();
     const sentAt = this.parts.clock();
@@ -175,7 +186,7 @@ class CompanyReservation implements HeldReservation {
   async #setAside(ledger: CompanyLedger, price: number): Promise<void> {
     const { share } = this.parts;
     const spending = await ledger.change((state, now) => {
-      const result = rules.spend(state, this.purpose, price, share, now);
+      const result = rules.spend(state, this.purpose, price, share, now, Math.min(this.#expected, MOST_TOGETHER));
       return { state: "granted" in result ? result.state : null, result };
     });
     if (!("granted" in spending)) throw new BudgetLowError(spending.retryAt);
@@ -270,6 +281,8 @@ class CompanyLedger {
   #isStale = false;
   /** Answers that are not stored yet. */
   #told: rules.Told[] = [];
+  /** What a row became by the first of them: each is counted once, however often it is asked what is known. */
+  #counted: { row: rules.BudgetState; answers: number; state: rules.BudgetState } | null = null;
   #turn: Promise<unknown> = Promise.resolve();
 
   constructor(
@@ -316,7 +329,11 @@ class CompanyLedger {
   }
 
   #as(row: rules.BudgetState): rules.BudgetState {
-    return this.#told.reduce(rules.told, rules.presentDay(row, this.parts.clock()));
+    const present = rules.presentDay(row, this.parts.clock());
+    const before = this.#counted?.row === present ? this.#counted : { answers: 0, state: present };
+    const state = this.#told.slice(before.answers).reduce(rules.told, before.state);
+    this.#counted = { row: present, answers: this.#told.length, state };
+    return state;
   }
 
   async #change<T>(decide: (state: rules.BudgetState, now: Date) => Change<T>): Promise<T> {
@@ -330,6 +347,7 @@ class CompanyLedger {
       if (state === null && !remembered) return result;
       if (state !== null && (await this.#stored(row, state))) {
         this.#told.splice(0, heard);
+        this.#counted = null;
         return result;
       }
       // Others have changed it; or it refuses, and whether it still does is asked of the row itself.

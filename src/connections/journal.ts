@@ -1,4 +1,4 @@
-import type { CopyScope, Database } from "../database/database";
+import { type CopyScope, type Database, rowsOf } from "../database/database";
 import { forgetOld } from "../database/jobs";
 import { jsonRows, type WrittenRow } from "../database/upsert";
 import type { DealChangeKind, DealChangeRow } from "../entities/deal";
@@ -71,8 +71,8 @@ export interface KnownParticipants {
 /** SQL: those of deals as the statement's snapshot has them; what was never known is no earlier state. @param ids an array */
 export const KNOWN_PARTICIPANTS = (ids: string) => `
   SELECT coalesce(jsonb_agg(jsonb_build_object('dealId', d.crm_id, 'personIds', ARRAY (
-      SELECT x.person_id FROM deal_participant x WHERE x.tenant_id = $1 AND x.copy_id = $2 AND x.deal_id = d.crm_id))), '[]')
-  FROM deal d WHERE d.tenant_id = $1 AND d.copy_id = $2 AND d.crm_id = ANY (${ids}) AND d.participants_once_known`;
+      SELECT x.person_id FROM ${rowsOf("deal_participant", "deal_id", "d.crm_id")} x))), '[]')
+  FROM unnest(${ids}) AS one (id) CROSS JOIN LATERAL ${rowsOf("deal", "crm_id", "one.id")} d WHERE d.participants_once_known`;
 
 /** @param now who takes part by now */
 export function participantChanges(

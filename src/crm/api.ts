@@ -74,7 +74,7 @@ export class CrmApi {
   /** By list, where pages were too large: what comes next on such a list is mostly alike. */
   readonly #pageSizes = new Map<string, number>();
 
-  constructor(parts: CallParts) {
+  constructor(private readonly parts: CallParts) {
     this.#calls = new Calls(parts);
   }
 
@@ -157,6 +157,11 @@ export class CrmApi {
     const list = { DEAL: ADDRESSES.deals, PERSON: ADDRESSES.persons, ORGANIZATION: ADDRESSES.organizations }[entity];
     const { records } = await this.#list(list, record.recordId, { cursor: null }, { ids: id });
     return records.some((shown) => shown.id === id);
+  }
+
+  /** So many deals are about to be asked for who takes part. */
+  expectParticipants(deals: number): void {
+    this.parts.reservation?.expect?.(deals * ADDRESSES.participants(0).price);
   }
 
   /**

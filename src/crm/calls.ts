@@ -39,11 +39,10 @@ export const ADDRESSES = {
 
 /** Tokens that are set aside to pay for calls. */
 export interface Reservation {
-  /**
-   * Sets a request's price aside, before it is sent: each page has its own, and so has a repeat.
-   * @throws BudgetLowError
-   */
+  /** Sets a request's price aside, before it is sent: each page has its own, and so has a repeat. @throws BudgetLowError */
   spend(price: number): Promise<Payment>;
+  /** Calls of this price together are about to be made: what they cost may be set aside at once. */
+  expect?(price: number): void;
 }
 
 /** One request that is paid for. It hears once what came of it, or never where its answer was lost. */

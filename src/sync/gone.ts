@@ -11,7 +11,7 @@ import { commitPiece, copyOf, count, type HeldCopy, inRun, judged, type RunConte
 import { isListFailure } from "./failures";
 import { LISTS, type ListResource, storable } from "./lists";
 import { dealsOfMeeting, readRule } from "./participant-queue";
-import { askBatch, commitAnswers } from "./participants";
+import { askBatch, commitAnswers, lanesOf } from "./participants";
 import { endPass, type ListState, leavePass, movePass, type Pass } from "./passes";
 import { WALKS_APART_MS } from "./plan";
 import { NO_CHANGE, type StepChange } from "./runs";
@@ -171,9 +171,10 @@ export async function refreshMeeting(context: RunContext, meetingId: string): Pr
   const walk = { mark: clock(), rule: await readRule(copy) };
   const marks = { mark: walk.mark, ruleOfOne: walk.rule.holds };
   const deals = await dealsOfMeeting(copy, meetingId, marks, DEALS_OF_MEETING);
-  const answers = await askBatch(context, apis.meetings, deals);
+  const lanes = lanesOf(context);
+  const answers = await askBatch(context, apis.meetings, deals, lanes);
   await commitAnswers(context, apis.meetings, walk, answers);
-  if (answers.ending) throw answers.ending;
+  if (lanes.ending) throw lanes.ending;
 }
 
 /** An answer that fails says nothing of any record. @returns whether it did not fail */

@@ -1,9 +1,10 @@
-import pLimit from "p-limit";
+import pLimit, { type LimitFunction } from "p-limit";
 import { GAP_CODE_OF } from "../connections/completeness";
 import { KNOWN_PARTICIPANTS, type KnownParticipants, participantChanges, writeChanges } from "../connections/journal";
 import type { CrmApi } from "../crm/api";
 import { CrmError, stopBehind } from "../crm/errors";
 import type { CrmDeal } from "../crm/parsing/records";
+import { rowsOf } from "../database/database";
 import { jsonRows } from "../database/upsert";
 import { SyncedCopyRow } from "../entities/connection";
 import { SyncRunRow, type SyncStepRow } from "../entities/sync-run";
@@ -13,6 +14,7 @@ import {
   affordable,
   agreeing,
   confirmRule,
+  countDealsOnce,
   countDue,
   GROUPS,
   isRefutedBy,
@@ -29,8 +31,12 @@ import {
 import { NO_CHANGE, type StepChange, setStepState } from "./runs";
 import { writeDeals } from "./writers";
 
-/** Deals asked for between two commits: a crash repeats at most this many requests. */
+/** Deals that are asked and not committed yet: a crash repeats at most this many requests. */
 const BATCH = 50;
+/** While one part of a batch is being committed, the other is asked. */
+const PART = BATCH / 2;
+/** Deals whose order is looked up at once; between two parts that would be waited for. */
+const LOOKED_UP = 500;
 /** Deals that the rule of one answers between two commits. */
 const DERIVED_BATCH = 1_000;
 
@@ -46,9 +52,22 @@ interface Answers {
   known: (QueuedDeal & { personIds: number[] })[];
   failures: { dealId: number; error: CrmError }[];
   requests: number;
-  /** Why the others were not asked. */
-  ending: unknown;
 }
+
+/** What the parts of a batch share while they are asked. */
+interface Lanes {
+  limit: LimitFunction;
+  /** Why no more is asked; null: nothing ended it. */
+  ending: unknown;
+  /** Whoever asks has given up, or nothing at all could be read. */
+  isClosed: boolean;
+}
+
+export const lanesOf = ({ concurrency }: RunContext): Lanes => ({
+  limit: pLimit(concurrency),
+  ending: null,
+  isClosed: false,
+});
 
 type Progress = AsyncGenerator<StepChange & { isLast: boolean }>;
 
@@ -62,6 +81,7 @@ export async function* askParticipants(context: RunContext, step: SyncStepRow): 
   const where = { tenantId: run.tenantId, id: run.runId };
   const { queuedAt } = await copy.typed((orm) => orm.findOneByOrFail(SyncRunRow, where));
   const walk: Walk = { mark: queuedAt, rule: await readRule(copy) };
+  await countDealsOnce(copy);
   yield* derive(context, walk);
   const asked = await countDue(copy, walk.mark, await context.left("PARTICIPANTS"));
   await setStepState(copy, run, "DEAL_PARTICIPANTS", "RUNNING", { expected: step.fetched + asked });
@@ -82,18 +102,17 @@ async function* askGroup(
   const meetings = group === "OF_MEETINGS" ? await nearestMeetings(copy, clock()) : [];
   const queue = () => ({ mark: walk.mark, now: clock(), ruleOfOne: walk.rule.holds, meetings });
   const turn = group === "AGAIN" ? await planTurn(copy, queue(), run.kind, await context.left("PARTICIPANTS")) : null;
-  for (let most = turn?.most ?? BATCH; ; most -= turn ? BATCH : 0) {
+  for (let most = turn?.most ?? LOOKED_UP; ; ) {
     if (mustPause()) return "PAUSED";
     const { api, carried } = await payerOf(context, group);
-    const size = Math.min(BATCH, most, carried);
+    const size = Math.min(LOOKED_UP, most, carried);
     const deals =
       size > 0 ? await nextDeals(copy, group, { ...queue(), againBefore: turn?.before ?? walk.mark }, size) : [];
     if (deals.length === 0) break;
-    const answers = await askBatch(context, api, deals);
-    const held = walk.rule.holds;
-    yield { ...(await commitAnswers(context, api, walk, answers)), isLast: false };
-    if (isOver(context, answers)) return "OVER";
-    if (walk.rule.holds && !held) yield* derive(context, walk);
+    if (turn) most -= deals.length;
+    const { holds } = walk.rule;
+    if ((yield* askInParts(context, api, walk, deals)) === "OVER") return "OVER";
+    if (walk.rule.holds && !holds) yield* derive(context, walk);
   }
   if (turn && turn.most > 0) {
     const { tenantId, copyId } = copy;
@@ -101,6 +120,47 @@ async function* askGroup(
   }
   return "ASKED";
 }
+
+/**
+ * Asks deals in their order. While a part is being committed the next one is asked, and never further: what is asked and not
+ * committed is a batch at most. When the rule of one changes, which deals are next is another question.
+ */
+async function* askInParts(
+  context: RunContext,
+  api: CrmApi,
+  walk: Walk,
+  deals: readonly QueuedDeal[],
+): AsyncGenerator<StepChange & { isLast: boolean }, "ASKED" | "OVER"> {
+  const { holds, refuted } = walk.rule;
+  const lanes = lanesOf(context);
+  const asked: Promise<Answers>[] = [];
+  let [from, isHopeless] = [0, false];
+  const begin = () => {
+    const isSameRule = walk.rule.holds === holds && walk.rule.refuted === refuted;
+    if (from >= deals.length || !isSameRule || !mayGoOn(context, lanes)) return;
+    asked.push(askBatch(context, api, deals.slice(from, from + PART), lanes));
+    from += PART;
+  };
+  try {
+    begin();
+    begin();
+    for (let part = asked.shift(); part; part = asked.shift()) {
+      const answers = await part;
+      isHopeless = answers.known.length === 0 && (isHopeless || answers.failures.length >= context.concurrency);
+      if (isHopeless) lanes.isClosed = true;
+      yield { ...(await commitAnswers(context, api, walk, answers)), isLast: false };
+      begin();
+    }
+  } finally {
+    lanes.isClosed = true;
+    // Whoever ends the run gives back what is not spent: nothing may be on its way then.
+    await Promise.all(asked);
+  }
+  return isOver(lanes, isHopeless) ? "OVER" : "ASKED";
+}
+
+const mayGoOn = ({ mustPause }: RunContext, { ending, isClosed }: Lanes) =>
+  ending === null && !isClosed && !mustPause();
 
 /** What pays for a group's next deals, and for how many: those of meetings have a share of their own besides. */
 async function payerOf(
@@ -121,7 +181,7 @@ async function* derive(context: RunContext, { mark, rule }: Walk): Progress {
     if (!last) return;
     after = last.dealId;
     const known = deals.flatMap((deal) => (deal.personId === null ? [] : [{ ...deal, personIds: [deal.personId] }]));
-    const derived = { known, failures: [], requests: 0, ending: null };
+    const derived = { known, failures: [], requests: 0 };
     const change = await commitPiece(context, "DEAL_PARTICIPANTS", (copy) =>
       writeAnswers(context, copy, derived, null),
     );
@@ -131,38 +191,39 @@ async function* derive(context: RunContext, { mark, rule }: Walk): Progress {
 
 /** A request for each deal, at most `concurrency` in flight. Before each, the end of the turn and a stop are heard. */
 export async function askBatch(
-  { concurrency, mustPause, isStopped, logger }: RunContext,
+  context: RunContext,
   api: CrmApi,
   deals: readonly QueuedDeal[],
+  lanes: Lanes,
 ): Promise<Answers> {
-  const limit = pLimit(concurrency);
-  const answers: Answers = { known: [], failures: [], requests: 0, ending: null };
-  const mayGoOn = () => answers.ending === null && !mustPause();
+  const answers: Answers = { known: [], failures: [], requests: 0 };
+  const goesOn = () => mayGoOn(context, lanes);
   const ask = async (deal: QueuedDeal) => {
-    if (!mayGoOn()) return;
+    if (!goesOn()) return;
     answers.requests += 1;
     try {
-      const personIds = await api.participantIds(deal.dealId, deal.count, mayGoOn);
+      const personIds = await api.participantIds(deal.dealId, deal.count, goesOn);
       if (personIds) answers.known.push({ ...deal, personIds });
     } catch (error) {
       // Called off: it says nothing of the deal.
-      if (isStopped()) return;
+      if (context.isStopped()) return;
       const isOfDeal = isSubFetchFailure(error) && !error.detail.neverSent;
       if (isOfDeal) answers.failures.push({ dealId: deal.dealId, error });
       // Asked on, it would be refused a deal at a time, and end in a block (wire fact 8.5).
-      if (!isOfDeal || error.code === "RATE_LIMITED") answers.ending ??= error;
+      if (!isOfDeal || error.code === "RATE_LIMITED") lanes.ending ??= error;
     }
   };
-  await Promise.all(deals.map((deal) => limit(() => ask(deal))));
+  api.expectParticipants(deals.length);
+  await Promise.all(deals.map((deal) => lanes.limit(() => ask(deal))));
   for (const { dealId, error } of answers.failures) {
-    logger.warn({ dealId, code: error.code, ...error.detail }, "a deal's participants could not be read");
+    context.logger.warn({ dealId, code: error.code, ...error.detail }, "a deal's participants could not be read");
   }
   return answers;
 }
 
 /** Whether the asking is over for this run: nothing was sent any more, or nothing at all could be read. @throws what ends the run */
-function isOver({ concurrency }: RunContext, { known, failures, ending }: Answers): boolean {
-  if (ending === null) return known.length === 0 && failures.length >= concurrency;
+function isOver({ ending }: Lanes, isHopeless: boolean): boolean {
+  if (ending === null) return isHopeless;
   const isQuiet = ending instanceof CrmError && !stopBehind(ending);
   if (isQuiet && (ending.code === "RATE_LIMITED" || ending.detail.neverSent)) return true;
   throw ending;
@@ -183,7 +244,7 @@ export async function commitAnswers(
     await judged(context, inner, "DEALS", [], () => writeDeals(shown, 0)(inner, context.clock()));
     return writeAnswers(context, inner, answers, walk.mark);
   });
-  walk.rule = await confirmRule(copy, agreeing(answers.known));
+  if (!walk.rule.refuted) walk.rule = await confirmRule(copy, agreeing(answers.known));
   return change;
 }
 
@@ -250,14 +311,18 @@ const PRESENT = `SELECT r."dealId" AS deal_id, r."personIds" AS person_ids
     FROM jsonb_to_recordset($3::jsonb) AS r ("dealId" bigint, "personIds" bigint[])`;
 
 /**
- * The ids stand for themselves ($4) too: joined, a new copy without statistics was read whole for every batch. No INSERT
- * stands among these: a cluster would carry the results of the parts over all its nodes, and fail while one is away.
+ * The ids stand for themselves ($4) too: joined, a new copy without statistics was read whole for every batch; so it would be
+ * where nobody has left, hence the one look before. No INSERT stands among these: a cluster would carry the results of the
+ * parts over all its nodes, and fail while one is away.
  */
 const FORGET = `
-  WITH gone AS (
+  WITH absent AS MATERIALIZED (
+    SELECT x.deal_id, x.person_id FROM (${PRESENT}) p CROSS JOIN LATERAL ${rowsOf("deal_participant", "deal_id", "p.deal_id")} x
+    WHERE x.person_id <> ALL (p.person_ids)
+  ), gone AS (
     DELETE FROM deal_participant x
-    WHERE x.tenant_id = $1 AND x.copy_id = $2 AND x.deal_id = ANY ($4)
-      AND NOT EXISTS (SELECT 1 FROM (${PRESENT}) p WHERE p.deal_id = x.deal_id AND x.person_id = ANY (p.person_ids))
+    WHERE x.tenant_id = $1 AND x.copy_id = $2 AND x.deal_id = ANY ($4) AND EXISTS (SELECT 1 FROM absent)
+      AND EXISTS (SELECT 1 FROM absent a WHERE a.deal_id = x.deal_id AND a.person_id = x.person_id)
     RETURNING 1
   ), known AS (
     UPDATE deal SET participants_due = false, participants_known = true, participants_once_known = true, participants_asked_at = $5

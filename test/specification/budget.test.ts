@@ -72,6 +72,25 @@ test("two tenants of one company have one allowance together, and what was set a
   expect(ours() - before).toBe(1_950);
 });
 
+test("calls that are announced are paid for together, as far as the allowance goes, and what they do not cost goes back", async () => {
+  const { api, reservation } = calls(0);
+  const before = ours();
+  const read = async (pages: number) => {
+    for (let page = 0; page < pages; page += 1) await api.persons({ cursor: null });
+    return (await row()).spent_on_syncs;
+  };
+  reservation.expect?.(25 * PAGE);
+  expect(await read(1)).toBe(250);
+  expect(await read(24)).toBe(250);
+  expect(await read(1)).toBe(350);
+  reservation.expect?.(500 * PAGE);
+  expect(await read(9)).toBe(350);
+  expect(await read(1)).toBe(600);
+  expect(await read(150)).toBe(1_952);
+  await reservation.release();
+  expect((await row()).spent_on_syncs).toBe(ours() - before);
+});
+
 test("below a tenth of the limit, whoever spent it, one look an hour is taken by all processes together; writes and meetings go on", async () => {
   const [acme, globex] = [calls(0), calls(1)];
   await acme.api.persons({ cursor: null });

@@ -7,7 +7,8 @@ import { useService } from "../support/world";
 // Planted and seen red: a reader that goes on as far as it can; pages committed out of order; a checkpoint that is
 // saved when its page is read; a page that is asked for again after a failure; a failure that nobody hears; a reader that
 // goes on although the run pauses; a pause that drops what was read ahead; a list that is read when its turn comes; its
-// first page asked for twice.
+// first page asked for twice; participants that are committed a batch at a time; a third part that is asked before the first
+// is committed.
 
 const ACTIVITIES = "/api/v2/activities";
 const PAGE = 500;
@@ -233,6 +234,55 @@ test("a next list whose first page is refused for want of tokens leaves the list
   simulator.control.clearFaults();
   expect((await nextRun("no-tokens")).state).toBe("SUCCEEDED");
   await isExact("no-tokens");
+});
+
+const PARTICIPANTS = /^\/api\/v1\/deals\/\d+\/participants$/;
+const askedDeals = () => simulator.log.of("GET", PARTICIPANTS).map(({ path }) => path);
+
+async function committedDeals(tenant: string): Promise<number | undefined> {
+  const [step] = await database.query<{ requests: number }>(
+    `SELECT requests FROM sync_step WHERE tenant_id = $1 AND resource = 'DEAL_PARTICIPANTS'
+     ORDER BY run_id DESC LIMIT 1`,
+    [await database.tenantId(tenant)],
+  );
+  return step?.requests;
+}
+
+/** Connects a tenant; of the fifth part of its deals one answer is missing until it is let go. */
+async function connectWithAnswerHeld(tenant: string): Promise<() => void> {
+  const letGo = simulator.control.fail({ match: PARTICIPANTS, after: 111, times: 1, with: { kind: "hang" } });
+  await connect(service, simulator, { tenant });
+  await until("the parts before it are committed", async () => (await committedDeals(tenant)) === 100);
+  await until("the part behind it is asked", async () => askedDeals().length === 150);
+  return letGo;
+}
+
+test("while deals are asked who takes part, those before them are committed, and fifty at most are asked and not committed", async () => {
+  const letGo = await connectWithAnswerHeld("parts");
+  await sleep(200);
+  expect([askedDeals().length, await committedDeals("parts")]).toEqual([150, 100]);
+  letGo();
+  expect((await syncEnds(service, { tenant: "parts" })).state).toBe("SUCCEEDED");
+  expect(new Set(askedDeals()).size).toBe(askedDeals().length);
+  expect(await committedDeals("parts")).toBe(askedDeals().length);
+  await isExact("parts");
+});
+
+test("where the commit of a part fails nothing more is asked, and the run goes on behind what is committed", async () => {
+  const letGo = await connectWithAnswerHeld("part-lost");
+  await session.query("BEGIN");
+  await session.query("SELECT 1 FROM deal WHERE tenant_id = $1 FOR UPDATE", [await database.tenantId("part-lost")]);
+  letGo();
+  await commitWaits();
+  await endWaiting();
+  const givenBack = "SELECT 1 FROM sync_run WHERE tenant_id = $1 AND state = 'QUEUED'";
+  const tenantId = await database.tenantId("part-lost");
+  await until("the run is given back", async () => (await database.query(givenBack, [tenantId])).length === 1);
+  expect([askedDeals().length, await committedDeals("part-lost")]).toEqual([150, 100]);
+  await session.query("ROLLBACK");
+  expect((await syncEnds(service, { tenant: "part-lost" })).state).toBe("SUCCEEDED");
+  expect(askedDeals().length - new Set(askedDeals()).size).toBe(50);
+  await isExact("part-lost");
 });
 
 test("SIGTERM while the next list's page is not answered gives the run back at once, and another worker goes on", async () => {
