@@ -22,7 +22,8 @@ export function createLogger(level: LogLevel): Logger {
       level,
       base: null,
       timestamp: pino.stdTimeFunctions.isoTime,
-      mixin: workFields,
+      // A copy: pino writes each line's fields into what it is given, and the next line of the work would have them too.
+      mixin: () => ({ ...workFields() }),
       redact: { paths: censored, censor: "[secret]" },
       serializers: { err: errorFields },
     },

@@ -71,6 +71,9 @@ const AGAIN = `${OF_COPY} AND NOT d.participants_due AND d.participants_count IS
 const SHOWN = `d.crm_id AS "dealId", d.person_id AS "personId", d.organization_id AS "organizationId",
   d.participants_count AS count, d.participants_asked_at IS NOT NULL AS "wasAsked"`;
 
+const oldestOf = (which: string) => `(SELECT ${SHOWN}, d.participants_asked_at AS asked_at FROM deal d
+  WHERE ${AGAIN} AND ${which} ORDER BY d.participants_asked_at, d.crm_id LIMIT $4)`;
+
 /**
  * Each gives the next deals of its group. $1: the tenant, $2: the copy, $3: the run's mark, $4: how many. They join as
  * little as can be: a new copy has no statistics, and a join of it once read it whole for each of its rows.
@@ -93,7 +96,10 @@ const NEXT: Record<Exclude<Group, "OF_MEETINGS">, { sql: string; more: (queue: Q
     more: ({ now }) => [now],
   },
   AGAIN: {
-    sql: `SELECT ${SHOWN} FROM deal d WHERE ${AGAIN} ORDER BY d.participants_asked_at, d.crm_id LIMIT $4`,
+    // What a day pays for has room for those of several within three days. Those of one have the rest.
+    sql: `SELECT "dealId", "personId", "organizationId", count, "wasAsked" FROM (
+        ${oldestOf("d.participants_count IS DISTINCT FROM 1")} UNION ALL ${oldestOf("d.participants_count = 1")}) d
+      ORDER BY count = 1 NULLS FIRST, asked_at, "dealId" LIMIT $4`,
     more: (queue) => againParameters(queue),
   },
   REST: {

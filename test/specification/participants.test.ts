@@ -82,6 +82,20 @@ test("participants that are swapped, added or removed without a new time are see
   expect(await participantsOf(swapped, "swapped")).toEqual([`${swapped}:${first.id}`, `${swapped}:${third.id}`]);
 });
 
+test("of deals that are asked again those of several people come before those of one", async () => {
+  const as = { tenant: "several" };
+  await connectAs(as);
+  passDays(3);
+  simulator.log.clear();
+  await sync(as);
+  const { participants } = simulator.control.visibleTo(userId);
+  const isOfOne = asked().map((id) => participants.get(id)?.length === 1);
+  const ofSeveral = isOfOne.filter((is) => !is).length;
+  expect(Math.min(ofSeveral, isOfOne.length - ofSeveral)).toBeGreaterThan(10);
+  // In flight together, requests may overtake each other.
+  expect(isOfOne.slice(0, ofSeveral).filter(Boolean).length).toBeLessThanOrEqual(8);
+});
+
 test("a reconciling run asks all deals that matter again, where the tokens carry it", async () => {
   const as = { tenant: "reconciled" };
   const [first, second, third] = [somebody("First"), somebody("Second"), somebody("Third")];

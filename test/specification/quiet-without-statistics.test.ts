@@ -171,7 +171,7 @@ function readBy(work: (copy: CopyScope) => Promise<unknown>): Promise<Record<str
     });
 }
 
-// Seen red with the ids compared by ANY: 3,000 persons, and 3,000 participants for those of a batch.
+// Seen red with the ids compared by ANY: 3,000 persons.
 test("the persons of deals that are asked next, and who took part in those of a batch, are found by their keys", async () => {
   const now = new Date(NOW);
   const queue = { mark: now, now, ruleOfOne: false, againBefore: now, meetings: [] };

@@ -7,8 +7,7 @@ import { useService } from "../support/world";
 // Planted and seen red: a reader that goes on as far as it can; pages committed out of order; a checkpoint that is
 // saved when its page is read; a page that is asked for again after a failure; a failure that nobody hears; a reader that
 // goes on although the run pauses; a pause that drops what was read ahead; a list that is read when its turn comes; its
-// first page asked for twice; participants that are committed a batch at a time; a third part that is asked before the first
-// is committed.
+// first page asked for twice; a third part of participants that is asked before the first is committed.
 
 const ACTIVITIES = "/api/v2/activities";
 const PAGE = 500;
