@@ -83,6 +83,13 @@ test("an operation, its SQL and its calls to the CRM carry one id in the log, wh
     sql: expect.any(Number),
     crm: expect.any(Number),
   });
+  // Seen red with fields that stay for the next lines of the same work.
+  const [ofCalls, ofStatements] = [
+    lines.filter(({ route }) => route),
+    lines.filter(({ sql }) => typeof sql === "string"),
+  ];
+  expect(ofCalls.filter((line) => ofStatements.includes(line))).toEqual([]);
+  expect(lines.at(-1)).not.toHaveProperty("route");
 });
 
 test("an id that is none is not taken over, and the log never holds what a statement was given", async () => {
