@@ -79,7 +79,7 @@ const storeFrom = (phases: string, isTold: string, isListed: string, where = "")
   FROM ${phases}
     AS r ("dealId" bigint, phase integer, "from" timestamptz, until timestamptz, verdict text, since timestamptz, "isTold" boolean)
   CROSS JOIN LATERAL ${rowsOf("deal", "crm_id", 'r."dealId"')} d
-  ${where} RETURNING 1 AS stored`;
+  ${where} RETURNING deal_id AS id`;
 
 export const STORE = storeFrom("jsonb_to_recordset($3::jsonb)", 'r."isTold"', "r.phase = 0");
 
@@ -126,8 +126,9 @@ export const JUDGED: Judging = {
 /** What is stored of them stands. */
 export const JUDGED_BY_COMING: Judging = { which: MATCHED, taken: `WITH ${FORGET_COMING}`, begun: "NULL" };
 
-/** Of the deals $4, which are matched no more, a row stays that never holds: what was told of each last. $3 is before all time. */
-export const LET_GO = `WITH ${begunOf("$4::bigint[]")}, ${FORGET_COMING} ${storeFrom(
+/** Of those of the deals $4 that are matched no more a row stays that never holds: what was told of each last. $3 is before all time. */
+const LEFT = `ARRAY (SELECT one.id FROM unnest($4::bigint[]) AS one (id) WHERE ${isMatched("one.id")} IS NULL)`;
+export const LET_GO = `WITH ${begunOf(LEFT)}, ${FORGET_COMING} ${storeFrom(
   "begun b CROSS JOIN LATERAL jsonb_to_recordset(jsonb_build_array((b.phases -> -1) - 'from' || jsonb_build_object('dealId', b.deal_id, 'phase', 0, 'until', '-infinity')))",
   "true",
   "false",

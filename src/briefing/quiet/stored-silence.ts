@@ -109,9 +109,10 @@ export async function judgeMatched(
 ): Promise<void> {
   const { tenantId, copyId, rows } = copy;
   const left = before.filter((dealId) => !after.includes(dealId));
-  const judged = new Set([...after, ...(await hangingOn(copy, "DEALS", left)).map(({ dealId }) => dealId)]);
-  const gone = left.filter((dealId) => !judged.has(dealId));
-  if (gone.length > 0) await rows(LET_GO, [tenantId, copyId, "-infinity", gone]);
+  const gone =
+    left.length > 0 ? await rows<{ id: number }>(LET_GO, [tenantId, copyId, "-infinity", left], { id: "number" }) : [];
+  const judged = new Set([...left, ...after]);
+  for (const { id } of gone) judged.delete(id);
   await judgeDeals(copy, [...judged], now, telling);
 }
 
