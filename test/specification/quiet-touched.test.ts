@@ -146,7 +146,12 @@ const KINDS = {
 let copy: CopyScope;
 const database = useDatabase();
 beforeAll(async () => {
-  copy = { ...new Database(database.dataSource).tenant(await database.tenantId("acme")), copyId: 1 };
+  const tenantId = await database.tenantId("acme");
+  copy = { ...new Database(database.dataSource).tenant(tenantId), copyId: 1 };
+  await database.query(
+    "INSERT INTO synced_copy (tenant_id, id, crm_company_id, crm_user_id, state, created_at) VALUES ($1, 1, 1, 1, 'LIVE', $2)",
+    [tenantId, now],
+  );
   await writeDeals([deal, { ...deal, id: OTHER_DEAL, personId: 30, stageId: null }], 0)(copy, now);
 });
 
