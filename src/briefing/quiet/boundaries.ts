@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { holdLiveCopy, tryToHoldCopyToJudge } from "../../connections/copies";
-import { type Database, ms } from "../../database/database";
+import type { Database } from "../../database/database";
 import { jsonRows } from "../../database/upsert";
 import type { Clock } from "../../platform/clock";
 import type { Logger } from "../../platform/logger";
@@ -102,12 +102,13 @@ export class Boundaries {
     return this.database.tenant(tenantId).transaction(async (scope) => {
       // Before any of its deals is locked, so that nobody who holds the copy waits for this.
       const live = await holdLiveCopy(scope, copyId);
-      const flips = await scope.rows<Flip>(CLAIM, [tenantId, copyId, jsonRows(phases), now], {
+      const claimed = await scope.rows<Claimed>(CLAIM, [tenantId, copyId, jsonRows(phases), now], {
         dealId: "number",
         from: "text",
         to: "text",
-        at: "number",
+        at: "instant",
       });
+      const flips = claimed.map((flip) => ({ ...flip, at: flip.at.getTime() }));
       // Nobody reads a retired copy, which is being purged.
       if (!live) return flips.length;
       const copy = { ...scope, copyId };
@@ -119,6 +120,8 @@ export class Boundaries {
   }
 }
 
+type Claimed = Omit<Flip, "at"> & { at: Date };
+
 /** What a transaction has locked is its own: it judges those deals anew, and tells of what has begun until then. */
 const CLAIM = `
   WITH begun AS (
@@ -129,8 +132,7 @@ const CLAIM = `
     WHERE NOT s.is_told AND s.holds_from <= $4 FOR UPDATE OF s SKIP LOCKED)
   UPDATE deal_silence s SET is_told = true FROM begun
   WHERE s.tenant_id = $1 AND s.copy_id = $2 AND s.deal_id = begun.deal_id AND s.phase = begun.phase
-  RETURNING s.deal_id AS "dealId", begun.verdict AS "from", s.verdict AS "to",
-    ${ms("s.holds_from")} AS at`;
+  RETURNING s.deal_id AS "dealId", begun.verdict AS "from", s.verdict AS "to", s.holds_from AS at`;
 
 /** Exactly until the next boundary, where it is near. */
 const waitMs = (next: Date | null, now: Date): number => {

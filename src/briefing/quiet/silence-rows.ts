@@ -1,5 +1,4 @@
 import { ms, rowsOf } from "../../database/database";
-import type { DealFacts } from "./facts";
 import type { Phase } from "./verdict";
 
 /**
@@ -73,13 +72,13 @@ export const KEEP_LISTED = `
  * @param isListed SQL: whether a phase is the one that holds
  */
 const storeFrom = (phases: string, isTold: string, isListed: string, where = "") => `
-  INSERT INTO deal_silence (tenant_id, ${COLUMNS}, ${Object.keys(LISTED)})
+  INSERT INTO deal_silence AS stored (tenant_id, ${COLUMNS}, ${Object.keys(LISTED)})
   SELECT d.tenant_id, d.copy_id, d.crm_id, r.phase, coalesce(r."from", '-infinity'::timestamptz), coalesce(r.until, 'infinity'::timestamptz),
     r.verdict, r.since, ${isTold}, ${isListed}, ${JUDGED_AS}, d.status, d.pipeline_id, d.stage_id, ${Object.values(LISTED)}
   FROM ${phases}
     AS r ("dealId" bigint, phase integer, "from" timestamptz, until timestamptz, verdict text, since timestamptz, "isTold" boolean)
   CROSS JOIN LATERAL ${rowsOf("deal", "crm_id", 'r."dealId"')} d
-  ${where} RETURNING deal_id AS id`;
+  ${where} RETURNING stored.deal_id AS id`;
 
 export const STORE = storeFrom("jsonb_to_recordset($3::jsonb)", 'r."isTold"', "r.phase = 0");
 
@@ -126,13 +125,14 @@ export const JUDGED: Judging = {
 /** What is stored of them stands. */
 export const JUDGED_BY_COMING: Judging = { which: MATCHED, taken: `WITH ${FORGET_COMING}`, begun: "NULL" };
 
-/** Of those of the deals $4 that are matched no more a row stays that never holds: what was told of each last. $3 is before all time. */
+/**
+ * Of those of the deals $4 that are matched no more a row stays that never holds: what was told of each last. $3 is before all
+ * time. They are taken by one statement and stored by the next: a cluster looks for no table in a WITH before an INSERT.
+ */
 const LEFT = `ARRAY (SELECT one.id FROM unnest($4::bigint[]) AS one (id) WHERE ${isMatched("one.id")} IS NULL)`;
-export const LET_GO = `WITH ${begunOf(LEFT)}, ${FORGET_COMING} ${storeFrom(
-  "begun b CROSS JOIN LATERAL jsonb_to_recordset(jsonb_build_array((b.phases -> -1) - 'from' || jsonb_build_object('dealId', b.deal_id, 'phase', 0, 'until', '-infinity')))",
-  "true",
-  "false",
-)}`;
+export const LET_GO = `WITH ${begunOf(LEFT)}, ${FORGET_COMING} SELECT deal_id AS "dealId",
+  (phases -> -1) - 'from' || jsonb_build_object('dealId', deal_id, 'phase', 0, 'until', '-infinity') AS last FROM begun`;
+export const STORE_LET_GO = storeFrom("jsonb_to_recordset($3::jsonb)", "true", "false");
 /** By other standards nothing was told of them. */
 export const FORGET_LET_GO =
   "DELETE FROM deal_silence WHERE tenant_id = $1 AND copy_id = $2 AND NOT is_listed AND holds_until = '-infinity'";
@@ -149,15 +149,17 @@ export const MARK_HOLDING = `
     AND s.deal_id IN (SELECT o.deal_id FROM deal_silence o
       WHERE o.tenant_id = $1 AND o.copy_id = $2 AND o.is_listed AND o.holds_until <= $3)`;
 
-/** $4 the deals, $3 what is kept of each by its id: no table is joined that PostgreSQL might read in another order. */
+/**
+ * $4 the deals, $3 what is kept of each by its id: no table is joined that PostgreSQL might read in another order. Instants are
+ * milliseconds: a cluster updates by nothing that hangs on a session's settings, as the reading of a text does.
+ */
 const ofDeal = (name: string) => `($3::jsonb -> d.crm_id::text ->> '${name}')`;
+const AT = `to_timestamp(${ofDeal("at")}::float8 / 1000)`;
 const KEPT_DEALS = "WHERE d.tenant_id = $1 AND d.copy_id = $2 AND d.crm_id = ANY ($4::bigint[])";
 
 export const KEEP_FIRST_MAIL = `
-  UPDATE deal d SET first_mail_at = ${ofDeal("at")}::timestamptz, first_mail_person_id = ${ofDeal("personId")}::bigint
-  ${KEPT_DEALS}`;
-
-export const KEEP_SNOOZE_END = `UPDATE deal d SET snooze_ends_at = ${ofDeal("at")}::timestamptz ${KEPT_DEALS}`;
+  UPDATE deal d SET first_mail_at = ${AT}, first_mail_person_id = ${ofDeal("personId")}::bigint ${KEPT_DEALS}`;
+export const KEEP_SNOOZE_END = `UPDATE deal d SET snooze_ends_at = ${AT} ${KEPT_DEALS}`;
 
 /** SQL: the deals that are snoozed at an instant. They are few. */
 export const snoozedDeals = (at: string) =>
@@ -202,14 +204,6 @@ export const KEEPS_FIRST_MAIL = "coalesce(d.first_mail_person_id = ANY (people.i
 /** SQL: what is kept is of this deal, and no earlier one of `mails` has become known since: of somebody who takes part by now. */
 export const KEEPS_THE_FIRST = `${KEEPS_FIRST_MAIL} AND (d.first_mail_at < d.add_time) IS NOT TRUE
   AND (mails.first_of_ours[1] < ${ms("d.first_mail_at")}) IS NOT TRUE`;
-
-/** The CRM moves the time of our latest mail with each one: the first that was seen is kept. */
-export function firstMailOf({ addedAt, hasFirstMail, contacts }: DealFacts): { at: string; personId: number } | null {
-  if (hasFirstMail) return null;
-  const mails = contacts.filter(({ kind, at }) => kind === "OUTGOING_MAIL" && (addedAt === null || at >= addedAt));
-  const [first] = mails.sort((a, b) => a.at - b.at || a.crmId - b.crmId);
-  return first ? { at: new Date(first.at).toISOString(), personId: first.crmId } : null;
-}
 
 /** No tenant has so many deals. */
 const MORE_THAN_ALL = 100_000_000;

@@ -61,6 +61,14 @@ export function situationAt(facts: DealFacts, rules: QuietRules, now: number): S
   };
 }
 
+/** The CRM moves the time of our latest mail with each one: the first that was seen is kept. */
+export function firstMailOf({ addedAt, hasFirstMail, contacts }: DealFacts): { at: number; personId: number } | null {
+  if (hasFirstMail) return null;
+  const mails = contacts.filter(({ kind, at }) => kind === "OUTGOING_MAIL" && (addedAt === null || at >= addedAt));
+  const [first] = mails.sort((a, b) => a.at - b.at || a.crmId - b.crmId);
+  return first ? { at: first.at, personId: first.crmId } : null;
+}
+
 /**
  * When a snooze that holds at an instant ends: at its date, or with the buyer's next contact after it was begun. A meeting
  * with the buyer is one at its end; another contact when it is known of.

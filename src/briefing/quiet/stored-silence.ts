@@ -7,7 +7,6 @@ import type { DealFacts, QuietRules } from "./facts";
 import { type QuietFacts, readQuietFacts } from "./read-quiet";
 import { byStandards, rulesOf } from "./rules";
 import {
-  firstMailOf,
   isMatched,
   JUDGED,
   KEEP_FIRST_MAIL,
@@ -18,8 +17,9 @@ import {
   phasesOf,
   STORE,
   STORE_COMING,
+  STORE_LET_GO,
 } from "./silence-rows";
-import { snoozeEnd } from "./situation";
+import { firstMailOf, snoozeEnd } from "./situation";
 import { flipsOf, type Phase, scheduleOf, type TakenPhase, tellFlips } from "./verdict";
 
 /**
@@ -107,13 +107,19 @@ export async function judgeMatched(
   now: Date,
   telling: Telling,
 ): Promise<void> {
-  const { tenantId, copyId, rows } = copy;
   const left = before.filter((dealId) => !after.includes(dealId));
-  const gone =
-    left.length > 0 ? await rows<{ id: number }>(LET_GO, [tenantId, copyId, "-infinity", left], { id: "number" }) : [];
   const judged = new Set([...left, ...after]);
-  for (const { id } of gone) judged.delete(id);
+  for (const dealId of await letGo(copy, left)) judged.delete(dealId);
   await judgeDeals(copy, [...judged], now, telling);
+}
+
+/** @returns those of the deals that are matched no more and of which something was told */
+async function letGo({ tenantId, copyId, rows }: CopyScope, left: readonly number[]): Promise<number[]> {
+  if (left.length === 0) return [];
+  const shape = { dealId: "number", last: "json" } as const;
+  const told = await rows<{ dealId: number; last: object }>(LET_GO, [tenantId, copyId, "-infinity", left], shape);
+  if (told.length > 0) await rows(STORE_LET_GO, [tenantId, copyId, jsonRows(told.map(({ last }) => last))]);
+  return told.map(({ dealId }) => dealId);
 }
 
 /**
@@ -143,21 +149,19 @@ async function judgeBatch(copy: CopyScope, dealIds: readonly number[], now: Date
   await rows(STORE, [tenantId, copyId, jsonRows(phases)]);
   await storeComing(copy, found, now);
   await keepOfDeals(copy, KEEP_FIRST_MAIL, found.deals, firstMailOf);
-  await keepOfDeals(copy, KEEP_SNOOZE_END, found.deals, (facts) => {
-    const end = snoozeEnd(facts, found.copy.rules, now.getTime());
-    return end === null ? null : { at: new Date(end).toISOString() };
-  });
+  const snoozeEndOf = (facts: DealFacts) => ({ at: snoozeEnd(facts, found.copy.rules, now.getTime()) });
+  await keepOfDeals(copy, KEEP_SNOOZE_END, found.deals, snoozeEndOf);
   await tell(copy, schedules, now, telling);
 }
 
-/** Keeps in the rows of deals what {@link of} says; of most it is nothing. */
+/** Keeps in the rows of deals the instant that {@link of} says, and what belongs to it; of most it is none. */
 async function keepOfDeals(
   { tenantId, copyId, rows }: CopyScope,
   sql: string,
   deals: readonly DealFacts[],
-  of: (facts: DealFacts) => object | null,
+  of: (facts: DealFacts) => { at: number | null } | null,
 ): Promise<void> {
-  const kept = deals.map((facts) => [facts.dealId, of(facts)] as const).filter(([, what]) => what !== null);
+  const kept = deals.map((facts) => [facts.dealId, of(facts)] as const).filter(([, what]) => what?.at != null);
   if (kept.length === 0) return;
   await rows(sql, [tenantId, copyId, JSON.stringify(Object.fromEntries(kept)), kept.map(([id]) => id)]);
 }
