@@ -7,9 +7,11 @@ import { mentionsOf, withoutMentions } from "../../src/platform/email-address";
 import { Keyring } from "../../src/platform/keyring";
 import { createLogger } from "../../src/platform/logger";
 import { fieldOf, setMapping, writeFields } from "../support/fields";
+import { writeNote } from "../support/notes";
 import { recordMeeting, syncAgain, until } from "../support/stories";
 import { rowsOfTenant } from "../support/tenants";
 import { useCrm } from "../support/world";
+import { useWriteback } from "../support/writeback";
 
 // Seen red with: one spelling of a mailbox; JSON read as text; a user's name not looked for; values erased while looked up;
 // the words beside an address not looked at.
@@ -43,6 +45,7 @@ beforeAll(() => {
   control.add("note", { content: `<p>${SELLER.name} called.</p>`, deal_id: ids.deal });
   control.change("user", company.stories.singleDeal.ownerId, SELLER);
 });
+const writeback = useWriteback(world);
 const config = { sync: { intervalMs: 0, reconcileIntervalMs: 0 } };
 const service = serve({ connected: ["acme"], config });
 
@@ -101,6 +104,24 @@ test("a value that is still looked up stays whole so long, is told, and goes wit
     return left.length === 0;
   });
   expect(await values()).toEqual([null, null]);
+});
+
+// Seen red: the note came with its text.
+test("a note whose answer was lost is found on a person who is kept out by then, and its text is not stored", async () => {
+  const [name, address] = ["Walpurga Zschokke", "walpurga@zschokke.example"];
+  const person = simulator.control.add("person", { name, emails: emailsOf(address) });
+  await syncAgain(service, database);
+  const { id: meetingId } = await recordMeeting(service, [address]);
+  simulator.control.fail({ method: "POST", match: "/api/v1/notes", times: 1, with: { kind: "lostAfter" } });
+  const { state, target } = await writeNote(service, { meetingId, content: `${name} likes it.` });
+  expect({ state, target }).toMatchObject({ state: "UNKNOWN", target: { __typename: "Person" } });
+  await erase(address, true);
+  const notes = () => database.query(`SELECT content FROM note WHERE person_id = ${person}`);
+  expect(await notes()).toEqual([]);
+  const [receipt] = await database.query<{ id: string }>("SELECT id FROM note_write WHERE state = 'UNKNOWN'");
+  await writeback.lookUps.lookUp({ tenantId: await database.tenantId("acme"), writeId: receipt?.id ?? "" });
+  expect(await notes()).toEqual([{ content: "[erased]" }]);
+  expect(await rowsThatShow(/walpurga|zschokke/i)).toEqual([]);
 });
 
 test("the user who authorized is exported by name, and erased with it everywhere", async () => {
