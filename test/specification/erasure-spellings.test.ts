@@ -128,6 +128,21 @@ const FAIL_AT_NOTES = `
   CREATE FUNCTION cut_off() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'cut off'; END $$;
   CREATE TRIGGER cut_off BEFORE UPDATE ON note FOR EACH ROW EXECUTE FUNCTION cut_off()`;
 
+// Seen red: what was told of the deal was forgotten with the person.
+test("a deal that is matched no more without the person keeps what was told of it last", async () => {
+  const { control } = simulator;
+  const shared = "family@zuckmayer.example";
+  const one = control.add("person", { name: "Carla Zuckmayer", emails: emailsOf("carla@zuckmayer.example", shared) });
+  control.add("person", { name: "Dora Zuckmayer", emails: emailsOf(shared) });
+  const deal = control.add("deal", { title: "Of one", status: "open", person_id: one });
+  await syncAgain(service, database);
+  await recordMeeting(service, [shared]);
+  const silence = () => database.query(`SELECT is_listed, is_told FROM deal_silence WHERE deal_id = ${deal}`);
+  expect(await silence()).toContainEqual({ is_listed: true, is_told: true });
+  await erase("carla@zuckmayer.example");
+  expect(await silence()).toEqual([{ is_listed: false, is_told: true }]);
+});
+
 // Seen red: the connection's name went with that of a namesake, and was found by nothing after an erasure that was cut off.
 test("the user who authorized is exported by name, and erased with it everywhere", async () => {
   const held = await exported(SELLER.email);
