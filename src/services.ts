@@ -82,7 +82,7 @@ export function compose(parts: ServiceParts) {
   const fieldMappings = new FieldMappings({ ...base, apiOf });
 
   const writing = { ...base, tokensOf, reservationOf, stopped: () => crmStops.refusal() };
-  const noteWrites = new NoteWrites(writing);
+  const noteWrites = new NoteWrites({ ...writing, keepOut });
   const fieldWrites = new FieldWrites({ ...writing, mappings: fieldMappings });
 
   const schedule = new Schedule({ ...base, ...config.sync, budget });

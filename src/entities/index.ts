@@ -72,6 +72,8 @@ export interface Texts extends KeyedTable {
 /** Names of their own that others may share; by what a person's rows are found, which go whole; and keys that callers chose. */
 const NOT_LOOKED_THROUGH = new Set([
   "person.name",
+  "connection.bound_user_name",
+  "connection.bound_email",
   "crm_user.name",
   "crm_user.email",
   "crm_user.address",

@@ -163,8 +163,11 @@ function removePerson({ clock }: ErasingParts, scope: TenantScope, copyId: numbe
       const meeting = await lockMeeting(held, id);
       if (meeting) await matchMeetings(held, [meeting], clock(), "SYNCED");
     }
-    const left = before.map(({ dealId }) => dealId);
-    if (isLive) await judgeChanged(copy, "PERSONS", [crmId], left, clock());
+    if (!isLive) return;
+    // Those that are matched still: of one that is matched no more would be forgotten what was told of it last.
+    const deals = before.map(({ dealId }) => dealId);
+    const left = (await hangingOn(copy, "DEALS", deals)).map(({ dealId }) => dealId);
+    await judgeChanged(copy, "PERSONS", [crmId], left, clock());
   });
 }
 

@@ -141,6 +141,7 @@ const OWN = {
         AND ids.person_id::text = ANY (string_to_array(t.was, ',') || string_to_array(t.became, ',')))`,
   users:
     "SELECT to_jsonb(t) AS row FROM crm_user t WHERE t.tenant_id = $1 AND (t.copy_id, t.crm_id) IN (SELECT * FROM users)",
+  authorizations: `SELECT to_jsonb(t) AS row FROM (SELECT bound_user_name, bound_email FROM connection WHERE tenant_id = $1 AND (SELECT has FROM authorized)) t`,
   activities: `SELECT to_jsonb(t) AS row FROM activity t WHERE t.tenant_id = $1 AND ((t.copy_id, t.person_id) IN (SELECT * FROM ids)
       OR EXISTS (SELECT 1 FROM ids WHERE ids.copy_id = t.copy_id AND ids.person_id = ANY (t.participant_ids)))`,
   notes:
@@ -156,9 +157,9 @@ const OWN = {
   fieldsWritten: `SELECT to_jsonb(t) AS row FROM field_write t WHERE t.tenant_id = $1 AND t.entity = 'PERSON'
       AND (t.copy_id, t.target_id) IN (SELECT * FROM ids)`,
 } as const;
-/** $1: the tenant, $2 and $3: the synced persons, $4: the meetings that the person attends, $5 and $6: the user of the CRM. */
+/** $1: the tenant, $2 and $3: the synced persons, $4: the meetings that the person attends, $5 and $6: the user of the CRM, $7: who authorized. */
 const OF_PERSON = `WITH ids AS (SELECT * FROM unnest($2::bigint[], $3::bigint[]) AS one (copy_id, person_id)),
-  attended AS (SELECT unnest($4::uuid[]) AS id), users AS (SELECT * FROM unnest($5::bigint[], $6::bigint[]) AS one (copy_id, crm_id))`;
+  attended AS (SELECT unnest($4::uuid[]) AS id), users AS (SELECT * FROM unnest($5::bigint[], $6::bigint[]) AS one (copy_id, crm_id)), authorized AS (SELECT $7::boolean AS has)`;
 const idsOf = (of: readonly { copyId: number; crmId: number }[]) => [
   of.map(({ copyId }) => copyId),
   of.map(({ crmId }) => crmId),
@@ -176,9 +177,9 @@ export interface PersonExport {
 /** All that is held about the person, by kind, and the texts of other rows that mention the person. */
 export async function exportOf(database: Database, scope: TenantScope, person: Person): Promise<PersonExport> {
   const { tenantId, rows } = scope;
-  const { records, meetingIds, users } = person;
+  const { records, meetingIds, users, hasAuthorized } = person;
   const held: PersonExport["held"] = {};
-  const parameters = [tenantId, ...idsOf(records), meetingIds, ...idsOf(users)];
+  const parameters = [tenantId, ...idsOf(records), meetingIds, ...idsOf(users), hasAuthorized];
   for (const [kind, sql] of Object.entries(OWN)) {
     const found = await rows<{ row: { email?: string } }>(
       `${OF_PERSON} ${sql} LIMIT ${MOST_OF_A_KIND + 1}`,

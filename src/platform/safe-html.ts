@@ -138,6 +138,9 @@ export const literal = (text: string) => text.replace(/[.*+?^${}()|[\]\\]/g, "\\
 
 export type Spell = (text: string) => string;
 
+/** How a reference of HTML begins, which may have been escaped again. */
+export const REFERENCE = "&(?:amp;)*";
+
 /**
  * A text with each of its characters as any text may have it: in either case, which a reference and some databases' locales
  * tell apart, in either Unicode form, and as HTML refers to it. @param write how the text itself has it
@@ -146,10 +149,10 @@ export const spelling = (write: Spell): Spell => {
   const point = (points: readonly string[]) => {
     const codes = points.map((one) => one.codePointAt(0) ?? 0);
     const [decimal, hex] = [10, 16].map((radix) => anyOf(codes.map((code) => code.toString(radix))));
-    const names = points.map(encodeHTML).filter((named) => !points.includes(named));
+    const names = points.flatMap((one) => /^&(\w+);$/.exec(encodeHTML(one))?.slice(1) ?? []);
     // The flag that both engines are given makes one of a letter's two cases.
     const plain = points.map((one) => write(/[A-Z]/.test(one) ? one.toLowerCase() : one));
-    return anyOf([...plain, `&#(?:0*${decimal}|x0*${hex});`, ...names]);
+    return anyOf([...plain, `${REFERENCE}${anyOf([`#(?:0*${decimal}|x0*${hex})`, ...names])};`]);
   };
   return (text) =>
     [...text.normalize("NFC")]

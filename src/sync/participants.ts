@@ -132,6 +132,7 @@ async function* askInParts(
   deals: readonly QueuedDeal[],
 ): AsyncGenerator<StepChange & { isLast: boolean }, "ASKED" | "OVER"> {
   const { holds, refuted } = walk.rule;
+  const fewest = Math.min(context.concurrency, PART);
   const lanes = lanesOf(context);
   const asked: Promise<Answers>[] = [];
   let [from, isHopeless] = [0, false];
@@ -146,7 +147,7 @@ async function* askInParts(
     begin();
     for (let part = asked.shift(); part; part = asked.shift()) {
       const answers = await part;
-      isHopeless = answers.known.length === 0 && (isHopeless || answers.failures.length >= context.concurrency);
+      isHopeless = answers.known.length === 0 && (isHopeless || answers.failures.length >= fewest);
       if (isHopeless) lanes.isClosed = true;
       yield { ...(await commitAnswers(context, api, walk, answers)), isLast: false };
       begin();

@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import MarkdownIt from "markdown-it";
 import type { Actor } from "../auth/actor";
 import { holdLiveCopy } from "../connections/copies";
+import type { KeepOut } from "../connections/keep-out";
 import type { CrmApi } from "../crm/api";
 import type { CrmNote } from "../crm/parsing/records";
 import { notifyOf, WRITE_SETTLED } from "../database/between-processes";
@@ -50,14 +51,18 @@ const MAX_CHARACTERS = 60_000;
 /** The CRM's "about 100,000 characters or 100 KB" (wire facts 6), in the smaller of its readings. */
 const MAX_HTML_BYTES = 100_000;
 
+export interface NoteWritesParts extends WritebackParts {
+  keepOut: KeepOut;
+}
+
 /** Writes meeting notes, each at most once (decision 0030), and finds those whose answer was lost. */
 export class NoteWrites {
   readonly lookUps: LookUps<NoteWriteRow>;
   readonly #writing: Writing<NoteWriteRow>;
 
-  constructor(private readonly parts: WritebackParts) {
+  constructor(private readonly parts: NoteWritesParts) {
     this.#writing = new Writing(NOTE, parts);
-    this.lookUps = new LookUps(NOTE, parts, findAgain);
+    this.lookUps = new LookUps(NOTE, parts, (lookedUp) => findAgain(parts.keepOut, lookedUp));
   }
 
   async write(actor: Actor, asked: AskedNote): Promise<Outcome<NoteWriteRow, WriteNoteRefusal>> {
@@ -112,14 +117,14 @@ export class NoteWrites {
 
   /** The only place that sends a note, and only who has just made the receipt comes here. */
   async #send(receipt: NoteWriteRow, html: string): Promise<NoteWriteRow[]> {
-    const { logger } = this.parts;
+    const { keepOut, logger } = this.parts;
     const { tenantId, id, copyId, entity, targetId } = receipt;
     const found = await callsToWrite(this.parts, receipt)
       .createNote({ entity, id: targetId }, html)
       .then(
         ({ correlationId, ...made }): Found => {
           logger.info({ tenantId, writeId: id, correlationId }, "a note was written to the CRM");
-          return written(made.id, made.note, copyId);
+          return written(keepOut, made.id, made.note, copyId);
         },
         (error: unknown): Found => {
           const failure = certainFailureOf(error);
@@ -164,10 +169,14 @@ function countCharacters(text: string): number {
 }
 
 /** The CRM has the note: the tenant's readers see it at once, as a sync would write it. @param note null: only its id is known */
-function written(crmNoteId: number, note: CrmNote | null, copyId: number): Found {
+function written(keepOut: KeepOut, crmNoteId: number, note: CrmNote | null, copyId: number): Found {
   const copy = async (scope: TenantScope) => {
-    if (note === null || !(await holdLiveCopy(scope, copyId)) || note.deleted) return;
-    await upsertPage(NoteRow, [noteRow(note)], NOTE_UPSERT)({ ...scope, copyId });
+    if (note === null || note.deleted) return;
+    // Before the copy, in the order of who keeps somebody out.
+    const kept = await keepOut.hold(scope);
+    if (!(await holdLiveCopy(scope, copyId))) return;
+    const notes = (await kept?.notes({ ...scope, copyId }, [note])) ?? [note];
+    await upsertPage(NoteRow, notes.map(noteRow), NOTE_UPSERT)({ ...scope, copyId });
   };
   return { outcome: { state: "WRITTEN", crmNoteId }, copy };
 }
@@ -177,9 +186,12 @@ const NOT_FOUND: WriteFailure = {
   message: "The CRM's answer was lost, and the CRM has no such note. Write it again with a new idempotency key.",
 };
 
-async function findAgain({ receipt, copyId, api, begunAt, sentAt }: LookedUp<NoteWriteRow>): Promise<Found | null> {
+async function findAgain(
+  keepOut: KeepOut,
+  { receipt, copyId, api, begunAt, sentAt }: LookedUp<NoteWriteRow>,
+): Promise<Found | null> {
   const { note, complete } = await search(api, receipt);
-  if (note) return written(note.id, note, copyId);
+  if (note) return written(keepOut, note.id, note, copyId);
   if (verdictOf(sentAt, { begunAt, found: false, complete }) === "UNKNOWN") return null;
   // Asked after the look: a record that is merged while it goes on is no longer shown at its end.
   const isShown = await api.isShown({ entity: receipt.entity, id: receipt.targetId });

@@ -21,3 +21,17 @@ test.each([
     expect(answers.filter(({ status }) => status === 429)).toEqual([]);
   },
 );
+
+// Seen red: a part of the batch is smaller than what goes on at a time, and did not end it.
+test.each([1, 26, 64])(
+  "with %i requests at a time, deals of which none can be read are asked a batch",
+  async (concurrency) => {
+    world = await World.start({ deals: 200, seed: 5 });
+    const { control, log } = world.simulator;
+    control.fail({ match: /\/participants$/, with: { status: 403, body: { success: false, error: "Scope" } } });
+    const service = await world.startService({ config: { crm: { ...world.config.crm, concurrency } } });
+    await connect(service, world.simulator);
+    expect(await syncEnds(service)).toMatchObject({ state: "SUCCEEDED" });
+    expect(log.of("GET", /\/participants$/).length).toBeLessThanOrEqual(50);
+  },
+);

@@ -3,13 +3,12 @@ import type { RenewalParts } from "../../src/connections/renewal";
 import type { CrmHttp } from "../../src/crm/http";
 import { type Clock, systemClock } from "../../src/platform/clock";
 import type { Config } from "../../src/platform/config";
-import { NoteWrites } from "../../src/writeback/notes";
-import type { WritebackParts } from "../../src/writeback/writing";
+import { NoteWrites, type NoteWritesParts } from "../../src/writeback/notes";
 import { startTokens, type TokenParts } from "./tokens";
 import { useStarted, type World } from "./world";
 
 export interface Writeback extends TokenParts {
-  parts: WritebackParts;
+  parts: NoteWritesParts;
   notes: NoteWrites;
   lookUps: NoteWrites["lookUps"];
 }
@@ -27,7 +26,7 @@ export async function startWriteback(
   { waitMs, http, change }: WritebackChange = {},
 ): Promise<Writeback> {
   const access = await startTokens(config, (parts) => ({ clock, ...change?.(parts) }), http);
-  const parts: WritebackParts = {
+  const parts: NoteWritesParts = {
     ...access,
     waitMs,
     crmBaseUrl: config.crm.baseUrl,
