@@ -1,3 +1,4 @@
+import { setMaxListeners } from "node:events";
 import type { IncomingHttpHeaders } from "node:http";
 import { Agent, type Dispatcher, errors } from "undici";
 import { type Clock, systemClock, timeLimit } from "../platform/clock";
@@ -103,16 +104,18 @@ export class CrmHttp {
 
   async #send({ url, mayBegin, readLate = false, stop, ...asked }: CrmRequest): Promise<CrmAnswer> {
     const isLate = timeLimit(this.clock, ANSWER_TIMEOUT_MS);
-    const answer = new Answer(mayBegin);
-    const endLimits = limitAnswer(answer, stop);
+    let endLimits = () => {};
     try {
       const { origin, pathname, search } = new URL(url);
-      this.#agent.dispatch({ ...asked, origin, path: pathname + search }, answer);
-      const { status, headers, text } = await answer.whole;
+      const { status, headers, text } = await new Promise<Whole>((came, failed) => {
+        const answer = new Answer(mayBegin, came, failed);
+        endLimits = limitAnswer(answer, stop);
+        this.#agent.dispatch({ ...asked, origin, path: pathname + search }, answer);
+      });
       const read = {
         status,
-        contentType: single(headers["content-type"])?.toLowerCase() ?? "",
         text,
+        contentType: single(headers["content-type"])?.toLowerCase() ?? "",
         date: dateOf(single(headers.date)),
         correlationId: single(headers["x-correlation-id"])?.slice(0, MAX_CORRELATION_ID),
         headerNames: Object.keys(headers),
@@ -151,30 +154,23 @@ interface Whole {
   text: string;
 }
 
-/**
- * What arrives of one answer. As a handler: what the library's `request` makes of each (a stream, and all headers once more
- * for an interceptor that would call `mayBegin`) costs as much as to send it.
- */
+/** One answer as it arrives. What the library's `request` makes of it beside its text costs as much as to send a request. */
 class Answer implements Dispatcher.DispatchHandler {
-  readonly whole: Promise<Whole>;
   readonly #chunks: Buffer[] = [];
   #head: Omit<Whole, "text"> = { status: 0, headers: {} };
   #request: Dispatcher.DispatchController | null = null;
   #calledOff: Error | null = null;
-  #resolve: (whole: Whole) => void = () => undefined;
-  #reject: (error: unknown) => void = () => undefined;
 
-  constructor(private readonly mayBegin: CrmRequest["mayBegin"]) {
-    this.whole = new Promise((resolve, reject) => {
-      this.#resolve = resolve;
-      this.#reject = reject;
-    });
-  }
+  constructor(
+    private readonly mayBegin: CrmRequest["mayBegin"],
+    private readonly came: (whole: Whole) => void,
+    private readonly failed: (error: unknown) => void,
+  ) {}
 
   /** Nothing is sent of it any more, and nobody waits for it. */
   callOff(reason: Error): void {
     this.#calledOff = reason;
-    this.#reject(reason);
+    this.failed(reason);
     this.#request?.abort(reason);
   }
 
@@ -194,11 +190,11 @@ class Answer implements Dispatcher.DispatchHandler {
   }
 
   onResponseEnd(): void {
-    this.#resolve({ ...this.#head, text: Buffer.concat(this.#chunks).toString().replace(BYTE_ORDER_MARK, "") });
+    this.came({ ...this.#head, text: Buffer.concat(this.#chunks).toString().replace(BYTE_ORDER_MARK, "") });
   }
 
   onResponseError(_request: Dispatcher.DispatchController, error: Error): void {
-    this.#reject(error);
+    this.failed(error);
   }
 }
 
@@ -211,6 +207,8 @@ function limitAnswer(answer: Answer, stop: AbortSignal | undefined): () => void 
   const timer = setTimeout(() => setImmediate(() => setImmediate(late)), ANSWER_TIMEOUT_MS);
   const stopped = () => answer.callOff(new Error("the work it was for has been stopped"));
   if (stop?.aborted) stopped();
+  // As many listeners as requests in hand are no leak.
+  if (stop) setMaxListeners(0, stop);
   stop?.addEventListener("abort", stopped);
   return () => {
     clearTimeout(timer);
