@@ -36,16 +36,9 @@ const JUMP = 0.05;
 
 const NOTHING_SPENT = { spentOnSyncs: 0, spentOnMeetings: 0, spentOnWrites: 0 };
 const NEW_DAY = { ...NOTHING_SPENT, lookedAt: null, limitedAt: null };
-
+const UNTOLD = { resetSeen: false, dailyLimit: null, remaining: null, toldAt: null };
 /** The state of a company of which nothing was ever asked. */
-export const newBudget = (now: Date): BudgetState => ({
-  ...NEW_DAY,
-  dayBeganAt: now,
-  resetSeen: false,
-  dailyLimit: null,
-  remaining: null,
-  toldAt: null,
-});
+export const newBudget = (now: Date): BudgetState => ({ ...NEW_DAY, ...UNTOLD, dayBeganAt: now });
 
 const SPENT_ON = {
   FIRST_LISTS: "spentOnSyncs",
@@ -85,10 +78,8 @@ export function balanceOf({ remaining, toldAt, dayBeganAt }: BudgetState): numbe
 }
 
 export const limitOf = ({ dailyLimit }: BudgetState): number => dailyLimit ?? SMALLEST_LIMIT;
-
 /** What syncs, by their share, may spend a day. */
 export const allowanceOf = (state: BudgetState, share: number): number => Math.floor(limitOf(state) * share);
-
 export const spentOf = (state: BudgetState): number => state.spentOnSyncs + state.spentOnMeetings + state.spentOnWrites;
 
 /** Nothing but writes, and what a meeting needs, is asked for now; after a 429 not that either. */

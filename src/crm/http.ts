@@ -1,4 +1,6 @@
-import { Agent, type Dispatcher, errors, request } from "undici";
+import { setMaxListeners } from "node:events";
+import type { IncomingHttpHeaders } from "node:http";
+import { Agent, type Dispatcher, errors } from "undici";
 import { type Clock, systemClock, timeLimit } from "../platform/clock";
 import { messageOf, ServiceError } from "../platform/errors";
 import type { Logger } from "../platform/logger";
@@ -17,6 +19,9 @@ const MAX_CORRELATION_ID = 100;
 const MAX_TOKENS = 2_147_483_647;
 /** Sockets to one origin, for all connections of this process together. */
 const MAX_SOCKETS = 128;
+
+/** It may lead a text, and is no JSON. */
+const BYTE_ORDER_MARK = /^\ufeff/;
 
 /** Failures from before a connection stood. A reset is not among them: it may follow the request. */
 const NEVER_SENT = new Set([
@@ -97,30 +102,30 @@ export class CrmHttp {
     }
   }
 
-  async #send({ url, mayBegin, readLate = false, stop, ...options }: CrmRequest): Promise<CrmAnswer> {
+  async #send({ url, mayBegin, readLate = false, stop, ...asked }: CrmRequest): Promise<CrmAnswer> {
     const isLate = timeLimit(this.clock, ANSWER_TIMEOUT_MS);
-    const limit = answerLimit();
+    let endLimits = () => {};
     try {
-      const dispatcher = mayBegin ? this.#agent.compose(checkedBy(mayBegin)) : this.#agent;
-      const answer = await request(url, {
-        ...options,
-        dispatcher,
-        signal: stop ? AbortSignal.any([limit.signal, stop]) : limit.signal,
+      const { origin, pathname, search } = new URL(url);
+      const { status, headers, text } = await new Promise<Whole>((came, failed) => {
+        const answer = new Answer(mayBegin, came, failed);
+        endLimits = limitAnswer(answer, stop);
+        this.#agent.dispatch({ ...asked, origin, path: pathname + search }, answer);
       });
       const read = {
-        status: answer.statusCode,
-        contentType: single(answer.headers["content-type"])?.toLowerCase() ?? "",
-        text: await answer.body.text(),
-        date: dateOf(single(answer.headers.date)),
-        correlationId: single(answer.headers["x-correlation-id"])?.slice(0, MAX_CORRELATION_ID),
-        headerNames: Object.keys(answer.headers),
+        status,
+        text,
+        contentType: single(headers["content-type"])?.toLowerCase() ?? "",
+        date: dateOf(single(headers.date)),
+        correlationId: single(headers["x-correlation-id"])?.slice(0, MAX_CORRELATION_ID),
+        headerNames: Object.keys(headers),
         limit: {
-          remaining: numberOf(single(answer.headers["x-ratelimit-remaining"])),
-          reset: numberOf(single(answer.headers["x-ratelimit-reset"])),
+          remaining: numberOf(single(headers["x-ratelimit-remaining"])),
+          reset: numberOf(single(headers["x-ratelimit-reset"])),
         },
         day: {
-          limit: tokensOf(single(answer.headers["x-daily-ratelimit-token-limit"])),
-          remaining: tokensOf(single(answer.headers["x-daily-ratelimit-token-remaining"])),
+          limit: tokensOf(single(headers["x-daily-ratelimit-token-limit"])),
+          remaining: tokensOf(single(headers["x-daily-ratelimit-token-remaining"])),
         },
       };
       if (isLate() && !readLate) throw new Error("the answer came too late");
@@ -134,7 +139,7 @@ export class CrmHttp {
       const detail = { neverSent: NEVER_SENT.has(codeOf(cause)) };
       throw new CrmError("UNAVAILABLE", `The CRM could not be reached: ${messageOf(cause)}.`, detail, { cause });
     } finally {
-      limit.end();
+      endLimits();
     }
   }
 
@@ -143,34 +148,72 @@ export class CrmHttp {
   }
 }
 
-/** How a handler is told that its request is about to be written, in the older and in the newer form. */
-const BEGINS = new Set<string | symbol>(["onConnect", "onRequestStart"]);
+interface Whole {
+  status: number;
+  headers: IncomingHttpHeaders;
+  text: string;
+}
 
-/** Calls `mayBegin` when a socket is there, in the turn that writes the request to it. */
-function checkedBy(mayBegin: () => void): Dispatcher.DispatcherComposeInterceptor {
-  const checked = (handler: Dispatcher.DispatchHandler) =>
-    new Proxy(handler, {
-      get(target, name) {
-        const member: unknown = Reflect.get(target, name);
-        if (typeof member !== "function") return member;
-        return (...given: unknown[]) => {
-          if (BEGINS.has(name)) mayBegin();
-          return member.apply(target, given);
-        };
-      },
-    });
-  return (dispatch) => (options, handler) => dispatch(options, checked(handler));
+/** One answer as it arrives. What the library's `request` makes of it beside its text costs as much as to send a request. */
+class Answer implements Dispatcher.DispatchHandler {
+  readonly #chunks: Buffer[] = [];
+  #head: Omit<Whole, "text"> = { status: 0, headers: {} };
+  #request: Dispatcher.DispatchController | null = null;
+  #calledOff: Error | null = null;
+
+  constructor(
+    private readonly mayBegin: CrmRequest["mayBegin"],
+    private readonly came: (whole: Whole) => void,
+    private readonly failed: (error: unknown) => void,
+  ) {}
+
+  /** Nothing is sent of it any more, and nobody waits for it. */
+  callOff(reason: Error): void {
+    this.#calledOff = reason;
+    this.failed(reason);
+    this.#request?.abort(reason);
+  }
+
+  /** When a socket is there, in the turn that writes the request to it. */
+  onRequestStart(request: Dispatcher.DispatchController): void {
+    if (this.#calledOff) throw this.#calledOff;
+    this.mayBegin?.();
+    this.#request = request;
+  }
+
+  onResponseStart(_request: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
+    this.#head = { status, headers };
+  }
+
+  onResponseData(_request: Dispatcher.DispatchController, chunk: Buffer): void {
+    this.#chunks.push(chunk);
+  }
+
+  onResponseEnd(): void {
+    this.came({ ...this.#head, text: Buffer.concat(this.#chunks).toString().replace(BYTE_ORDER_MARK, "") });
+  }
+
+  onResponseError(_request: Dispatcher.DispatchController, error: Error): void {
+    this.failed(error);
+  }
 }
 
 /**
- * Ends the wait for an answer. The timers of a process that was frozen fire before it reads its sockets: what has arrived
- * meanwhile is read first.
+ * Ends the wait for an answer, at its limit or where it is stopped. The timers of a process that was frozen fire before it
+ * reads its sockets: what has arrived meanwhile is read first.
  */
-function answerLimit(): { signal: AbortSignal; end(): void } {
-  const controller = new AbortController();
-  const callOff = () => controller.abort(new Error(`no whole answer within ${ANSWER_TIMEOUT_MS} ms`));
-  const timer = setTimeout(() => setImmediate(() => setImmediate(callOff)), ANSWER_TIMEOUT_MS);
-  return { signal: controller.signal, end: () => clearTimeout(timer) };
+function limitAnswer(answer: Answer, stop: AbortSignal | undefined): () => void {
+  const late = () => answer.callOff(new Error(`no whole answer within ${ANSWER_TIMEOUT_MS} ms`));
+  const timer = setTimeout(() => setImmediate(() => setImmediate(late)), ANSWER_TIMEOUT_MS);
+  const stopped = () => answer.callOff(new Error("the work it was for has been stopped"));
+  if (stop?.aborted) stopped();
+  // As many listeners as requests in hand are no leak.
+  if (stop) setMaxListeners(0, stop);
+  stop?.addEventListener("abort", stopped);
+  return () => {
+    clearTimeout(timer);
+    stop?.removeEventListener("abort", stopped);
+  };
 }
 
 /** The documented address without its ids, so that there are few of them. */
