@@ -139,6 +139,18 @@ test("a full briefing takes at most 12 statements, and as many when everything i
   expect(large.own).toBe(small.own);
 });
 
+test("the deal of a meeting is read with its match: what the other deals name comes with what it names", async () => {
+  const deal = "{ title stage { name } owner { name } }";
+  const asked = `query ($id: ID!) { briefing(meetingId: $id) {
+    meeting { match { status reason deal { title } } } deal ${deal} otherDeals ${deal} } }`;
+  const sent = await counter.during(async () =>
+    dataOf(await service.ask(asked, { id: meetings.small }, { tenant: "small" })),
+  );
+  const reads = sent.filter((sql) => sql.includes("json_agg"));
+  expect(reads).toHaveLength(3);
+  expect(reads.at(-1)?.match(/FROM stage|FROM crm_user/g)).toHaveLength(2);
+});
+
 const PERSON = `{ id name emails { address } owner ${USER} organization { id name owner { name } }
   openDeals { id title owner { name } } ${ACTIVITIES} recentNotes { id text author { name } } }`;
 const LISTS = {
