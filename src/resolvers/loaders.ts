@@ -133,15 +133,8 @@ export class Loaders {
   readonly previousMeeting = rowBy(this.#ofCopy(readPreviousMeetings), ({ parent_id }) => parent_id);
   readonly attendees = listsBy(this.#ofTenant(readAttendees), ({ meetingId }) => meetingId);
   readonly timeline = this.#lists((copy, ids: readonly string[], first) => readTimelines(copy, ids, first, this.now()));
-  /** The deal that a meeting is about, read with the match and not after it. It is known by its own id then as well. */
-  readonly dealOfMeeting = rowBy(
-    async (meetingIds: readonly string[]) => {
-      const found = await this.#ofCopy(readMatchedDeals)(meetingIds);
-      for (const deal of found) this.deal.prime(deal.crmId, deal);
-      return found;
-    },
-    ({ meeting_id }) => meeting_id,
-  );
+  /** The deal that a meeting is about: read with the match, and not after it. */
+  readonly dealOfMeeting = rowBy(this.#ofCopy(readMatchedDeals), ({ meeting_id }) => meeting_id);
   readonly match = listsBy(this.#ofTenant(readMatches), ({ meetingId }) => meetingId);
   readonly otherDeals = listsBy(this.#ofCopy(readOtherDeals), ({ meeting_id }) => meeting_id);
   readonly steps = listsBy(this.#ofTenant(readStepsOf), ({ runId }) => runId);
