@@ -163,6 +163,20 @@ export function readOpenDealsOf(
   );
 }
 
+/** The deals that meetings are about. A match of an earlier copy gives none. */
+export function readMatchedDeals(
+  scope: CopyScope,
+  meetingIds: readonly string[],
+): Promise<(DealRow & { meeting_id: string })[]> {
+  return scope.entities<DealRow, { meeting_id: string }>(
+    DealRow,
+    `SELECT t.*, mm.meeting_id FROM meeting_match mm
+     JOIN deal t ON t.tenant_id = $1 AND t.copy_id = $2 AND t.crm_id = mm.deal_id
+     WHERE mm.tenant_id = $1 AND mm.copy_id = $2 AND mm.meeting_id = ANY ($3) AND ${isMatched("DEAL")}`,
+    [scope.tenantId, scope.copyId, meetingIds],
+  );
+}
+
 /** The deals that meetings made readable, without the one that each is about: open ones first, then newest change. */
 export function readOtherDeals(
   scope: CopyScope,

@@ -49,13 +49,16 @@ const unasked = (among: string) => `
     AND NOT EXISTS (SELECT 1 FROM data_gap g
       WHERE g.tenant_id = $1 AND g.copy_id = $2 AND g.resource = 'DEAL_PARTICIPANTS' AND g.crm_id = d.crm_id)`;
 
-/** SQL: since when participants or activities of a deal `d` are missing: not answered when asked for, or in a form that cannot be read. */
-export const MISSING_OF_DEAL = `SELECT min(missing.since) FROM (
-    SELECT g.since FROM data_gap g
-    WHERE g.tenant_id = $1 AND g.copy_id = $2 AND g.resource IN ('DEAL_PARTICIPANTS', 'ACTIVITIES') AND g.crm_id IN (0, d.crm_id)
-    UNION ALL
-    SELECT r.since FROM ${rowsOf("rejected_record", "deal_id", "d.crm_id")} r WHERE r.resource = 'ACTIVITIES'
-  ) missing`;
+/**
+ * SQL: joins to a deal `d` of $4 `gap`, since when its participants or activities are missing: not answered when asked for, or
+ * in a form that cannot be read. What was not answered is looked up once for all of the deals.
+ */
+export const WITH_GAP = `CROSS JOIN (SELECT jsonb_object_agg(g.crm_id, g.since) AS since_by_id FROM (
+       SELECT g.crm_id, min(g.since) AS since FROM data_gap g
+       WHERE g.tenant_id = $1 AND g.copy_id = $2 AND g.resource IN ('DEAL_PARTICIPANTS', 'ACTIVITIES')
+         AND g.crm_id = ANY ('{0}' || $4::bigint[]) GROUP BY g.crm_id) g) unanswered
+     CROSS JOIN LATERAL (SELECT least((since_by_id ->> '0')::timestamptz, (since_by_id ->> d.crm_id::text)::timestamptz, min(r.since))
+       FROM ${rowsOf("rejected_record", "deal_id", "d.crm_id")} r WHERE r.resource = 'ACTIVITIES') gap (since)`;
 
 /** SQL: among rows `l` of a copy's `sync_list` the oldest watermark of lists; null where one of them was never read to its end. */
 export const oldestOf = (lists: readonly string[]) => {

@@ -38,8 +38,8 @@ export class BriefingResolver {
     nullable: true,
     description: "The deal that the meeting is about, where that is certain.",
   })
-  async deal(@Root() { meeting }: Briefing, @Ctx() context: OperationContext): Promise<DealRow | null> {
-    return recordOf(context.loaders.deal, await matchedDealId(context, meeting.id));
+  deal(@Root() { meeting }: Briefing, @Ctx() { loaders }: OperationContext): Promise<DealRow | null> {
+    return loaders.dealOfMeeting.load(meeting.id);
   }
 
   @FieldResolver(() => [Deal], {
@@ -104,10 +104,9 @@ export class BriefingResolver {
   async changes(
     @Root() { meeting }: Briefing,
     @First(20) first: number | null,
-    @Ctx() context: OperationContext,
+    @Ctx() { loaders, services }: OperationContext,
   ): Promise<DealChange[]> {
-    const { loaders, services } = context;
-    const deal = await recordOf(loaders.deal, await matchedDealId(context, meeting.id));
+    const deal = await loaders.dealOfMeeting.load(meeting.id);
     if (!deal) return [];
     const since = newsSince(await loaders.previousMeeting.load(meeting.id), services.clock());
     return inWords(await loaders.changes.load({ dealId: deal.crmId, first: nestedSize(first ?? 20), since }), loaders);
@@ -207,9 +206,4 @@ async function idsOfAttendees(
   if (await outdatedBecause(context, match)) return [];
   const attendees = await context.loaders.attendees.load(meetingId);
   return [...new Set(attendees.map(idOf).filter((id) => id !== null))];
-}
-
-async function matchedDealId(context: OperationContext, meetingId: string): Promise<number | null> {
-  const [match] = await context.loaders.match.load(meetingId);
-  return match && !(await outdatedBecause(context, match)) ? match.dealId : null;
 }

@@ -7,6 +7,7 @@ import { readQuietFacts } from "../briefing/quiet/read-quiet";
 import {
   readActivities,
   readMatched,
+  readMatchedDeals,
   readNextActivities,
   readNotes,
   readOpenDealsOf,
@@ -132,6 +133,8 @@ export class Loaders {
   readonly previousMeeting = rowBy(this.#ofCopy(readPreviousMeetings), ({ parent_id }) => parent_id);
   readonly attendees = listsBy(this.#ofTenant(readAttendees), ({ meetingId }) => meetingId);
   readonly timeline = this.#lists((copy, ids: readonly string[], first) => readTimelines(copy, ids, first, this.now()));
+  /** The deal that a meeting is about: read with the match, and not after it. */
+  readonly dealOfMeeting = rowBy(this.#ofCopy(readMatchedDeals), ({ meeting_id }) => meeting_id);
   readonly match = listsBy(this.#ofTenant(readMatches), ({ meetingId }) => meetingId);
   readonly otherDeals = listsBy(this.#ofCopy(readOtherDeals), ({ meeting_id }) => meeting_id);
   readonly steps = listsBy(this.#ofTenant(readStepsOf), ({ runId }) => runId);

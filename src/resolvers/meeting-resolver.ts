@@ -178,10 +178,12 @@ export class MeetingResolver {
 
   @FieldResolver(() => MeetingMatch, { description: "Which deal it is about, and why." })
   async match(@Root() { id: meetingId }: MeetingRow, @Ctx() context: OperationContext): Promise<MeetingMatch> {
-    const [row] = await context.loaders.match.load(meetingId);
+    const { loaders } = context;
+    const [[row], deal] = await Promise.all([loaders.match.load(meetingId), loaders.dealOfMeeting.load(meetingId)]);
+    if (deal) loaders.deal.prime(deal.crmId, deal);
     if (!row) throw new Error(`meeting ${meetingId} was stored without its match`);
     const outdated = await outdatedBecause(context, row);
-    const isThere = async (dealId: number) => (await context.loaders.deal.load(dealId)) !== null;
+    const isThere = async (dealId: number) => (await loaders.deal.load(dealId)) !== null;
     return matchShown(outdated ? row : await withoutGoneDeal(row, isThere), outdated);
   }
 

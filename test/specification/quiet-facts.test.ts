@@ -114,3 +114,21 @@ test.each<[string, string, number, boolean]>([
   const [deal] = (await readQuietFacts(scope, [1], now))?.deals ?? [];
   expect([deal?.isIncomplete, deal?.incompleteSince]).toEqual([touches, touches ? NOW : null]);
 });
+
+test("gaps of others are looked through once, however many deals are read", async () => {
+  await database.query("DELETE FROM data_gap");
+  await database.query(
+    "INSERT INTO data_gap SELECT $1, 2, 'DEAL_PARTICIPANTS', g, 'X', '', $2 FROM generate_series(1, 300) g",
+    [acme, now],
+  );
+  await database.query("ANALYZE data_gap");
+  await new Database(database.dataSource).tenant(acme).transaction(async (reading) => {
+    await readQuietFacts({ ...reading, copyId: 1 }, ids(DEALS), now);
+    const [read] = await reading.rows<{ n: number }>(
+      "SELECT (seq_tup_read + coalesce(idx_tup_fetch, 0)) AS n FROM pg_stat_xact_user_tables WHERE relname = $1",
+      ["data_gap"],
+      { n: "number" },
+    );
+    expect(read?.n ?? 0).toBeLessThanOrEqual(300);
+  });
+});

@@ -139,6 +139,17 @@ test("a full briefing takes at most 12 statements, and as many when everything i
   expect(large.own).toBe(small.own);
 });
 
+test("the deal of a meeting is read with its match: what it names comes with what the other deals name", async () => {
+  const asked = `query ($id: ID!) { briefing(meetingId: $id) { meeting { match { status reason deal { title } } }
+    deal { title stage { name } participants { id } } otherDeals { title stage { name } } } }`;
+  const sent = await counter.during(async () =>
+    dataOf(await service.ask(asked, { id: meetings.small }, { tenant: "small" })),
+  );
+  const reads = sent.filter((sql) => sql.includes("json_agg"));
+  expect(reads).toHaveLength(3);
+  expect(reads.at(-1)).toMatch(/FROM stage.*FROM deal_participant/s);
+});
+
 const PERSON = `{ id name emails { address } owner ${USER} organization { id name owner { name } }
   openDeals { id title owner { name } } ${ACTIVITIES} recentNotes { id text author { name } } }`;
 const LISTS = {

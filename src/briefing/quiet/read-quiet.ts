@@ -1,4 +1,4 @@
-import { MISSING_OF_DEAL, oldestOf } from "../../connections/completeness";
+import { oldestOf, WITH_GAP } from "../../connections/completeness";
 import { PUSHES } from "../../connections/journal";
 import { type CopyScope, ms, rowsOf } from "../../database/database";
 import type { Shape } from "../../database/reads";
@@ -194,7 +194,7 @@ export async function readQuietFacts(
        ${ofCopy(begun)} AS "ofCopy"
      FROM (SELECT DISTINCT unnest($4::bigint[]) AS id) one CROSS JOIN LATERAL ${rowsOf("deal", "crm_id", "one.id")} d
      ${WITH_MAILS}
-     CROSS JOIN LATERAL (${MISSING_OF_DEAL}) gap (since)
+     ${WITH_GAP}
      WHERE ${which}`,
     [tenantId, copyId, now, dealIds],
     FACTS,
