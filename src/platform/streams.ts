@@ -1,12 +1,15 @@
+/** Tells a reader that a value has changed; with its state where that is known already. */
+type Wake<T> = (state?: T | null) => void;
+
 /** A value that changes: it wakes who listens, and is read. Iterated, it gives its states to one reader. */
 export class StateStream<T> implements AsyncIterable<T> {
   /**
    * @param listen calls `wake` at each change; returns what ends that
-   * @param read null: there is no value yet
+   * @param read what the one who is woken so reads for itself; null: there is no value yet
    */
   constructor(
-    readonly listen: (wake: () => void) => () => void,
-    readonly read: () => Promise<T | null>,
+    readonly listen: (wake: Wake<T>) => () => void,
+    readonly read: (reader: Wake<T>) => Promise<T | null>,
     /** Whether there is more to read without a further wake-up. */
     readonly hasMore: () => boolean = () => false,
   ) {}
@@ -24,89 +27,140 @@ export class StateStream<T> implements AsyncIterable<T> {
 class States<T> implements AsyncIterableIterator<T> {
   #pending = true;
   #ended = false;
-  #waiting: (() => void) | null = null;
+  #waiting: ((next: IteratorResult<T> | Promise<IteratorResult<T>>) => void) | null = null;
+  readonly #wake: Wake<T> = (state = null) => {
+    if (this.#waiting && state !== null) return this.#give({ done: false, value: state });
+    this.#pending = true;
+    if (this.#waiting) this.#give(this.#read());
+  };
   readonly #unlisten: () => void;
 
   constructor(private readonly value: StateStream<T>) {
-    this.#unlisten = value.listen(() => this.#wake());
+    this.#unlisten = value.listen(this.#wake);
   }
 
   [Symbol.asyncIterator](): this {
     return this;
   }
 
-  async next(): Promise<IteratorResult<T>> {
-    while (!this.#ended) {
-      if (!this.#pending) await this.#change();
-      else {
-        this.#pending = false;
-        const state = await this.value.read();
-        this.#pending ||= this.value.hasMore();
-        if (state !== null) return { done: false, value: state };
-      }
-    }
-    return { done: true, value: undefined };
+  next(): Promise<IteratorResult<T>> {
+    if (this.#pending || this.#ended) return this.#read();
+    return new Promise((resolve) => {
+      this.#waiting = resolve;
+    });
   }
 
   /** Ends at once, also while `next` waits: an async generator would hang here until the next change. */
   async return(): Promise<IteratorResult<T>> {
     this.#ended = true;
     this.#unlisten();
-    this.#waiting?.();
-    return { done: true, value: undefined };
+    this.#give(DONE);
+    return DONE;
   }
 
-  #change(): Promise<void> {
-    return new Promise((resolve) => {
-      this.#waiting = resolve;
-    });
+  async #read(): Promise<IteratorResult<T>> {
+    if (this.#ended) return DONE;
+    this.#pending = false;
+    const state = await this.value.read(this.#wake);
+    this.#pending ||= this.value.hasMore();
+    return state === null ? this.next() : { done: false, value: state };
   }
 
-  #wake(): void {
-    this.#pending = true;
-    this.#waiting?.();
+  #give(next: IteratorResult<T> | Promise<IteratorResult<T>>): void {
+    this.#waiting?.(next);
     this.#waiting = null;
   }
 }
 
-/** Hands a thing over to one of its readers. Ten thousand readers go on with it in several turns of the event loop. */
-export type HandOver = <T>(thing: T) => Promise<T>;
+const DONE: IteratorReturnResult<undefined> = { done: true, value: undefined };
 
-/**
- * A value that is listened to once and read once for each change, however many listen to it.
- * @param freshMs what was read is shared so long at most, for changes that wake nobody
- * @param ended the last one has left; whoever listens later begins anew
- */
-export function share<T>(
-  value: StateStream<T>,
-  freshMs: number,
-  ended: () => void,
-  handOver: HandOver,
-): StateStream<T> {
-  const wakes = new Set<() => void>();
-  let unlisten = () => {};
-  let known: { state: Promise<T | null>; readAt: number } | null = null;
-  const changed = () => {
-    known = null;
-    for (const wake of wakes) wake();
-  };
-  const leave = (wake: () => void) => {
-    if (!wakes.delete(wake) || wakes.size > 0) return;
-    known = null;
-    unlisten();
-    ended();
-  };
-  const listen = (wake: () => void) => {
-    if (wakes.size === 0) unlisten = value.listen(changed);
-    wakes.add(wake);
-    return () => leave(wake);
-  };
-  const read = () => {
+/** Hands a thing over to so many of its readers. Ten thousand go on with it in several turns of the event loop. */
+export type HandOver = <T>(thing: T, readers?: number) => Promise<T>;
+
+/** Readers that are handed a state together; other tenants' come between, and some twenty such groups are in a turn. */
+const TOLD_TOGETHER = 25;
+
+/** A value that is listened to once and read once for each change, however many listen to it. */
+export class SharedStates<T> extends StateStream<T> {
+  readonly #wakes = new Set<Wake<T>>();
+  // Who is to be told of a change, and who is not told yet in the round that is on its way.
+  #due = new Set<Wake<T>>();
+  #round = new Set<Wake<T>>();
+  #isTelling = false;
+  #unlisten = () => {};
+  #known: { state: Promise<T | null>; readAt: number } | null = null;
+
+  constructor(
+    private readonly value: StateStream<T>,
+    /** What was read is shared so long at most, for changes that wake nobody. */
+    private readonly freshMs: number,
+    /** The last one has left; whoever listens later begins anew. */
+    private readonly ended: () => void,
+    private readonly handOver: HandOver,
+  ) {
+    super(
+      (wake) => this.#join(wake),
+      (reader) => this.#readFor(reader),
+    );
+  }
+
+  #join(wake: Wake<T>): () => void {
+    if (this.#wakes.size === 0) this.#unlisten = this.value.listen(this.#changed);
+    this.#wakes.add(wake);
+    return () => this.#leave(wake);
+  }
+
+  #leave(wake: Wake<T>): void {
+    this.#forget(wake);
+    if (!this.#wakes.delete(wake) || this.#wakes.size > 0) return;
+    this.#known = null;
+    this.#unlisten();
+    this.ended();
+  }
+
+  #forget(wake: Wake<T>): void {
+    this.#due.delete(wake);
+    this.#round.delete(wake);
+  }
+
+  async #readFor(reader: Wake<T>): Promise<T | null> {
+    // What it reads is at least as new as what it was to be told, which must not come after.
+    this.#forget(reader);
+    return this.handOver(await this.#newest());
+  }
+
+  #newest(): Promise<T | null> {
     const now = performance.now();
-    if (!known || now - known.readAt >= freshMs) known = { state: value.read(), readAt: now };
-    return known.state;
+    if (!this.#known || now - this.#known.readAt >= this.freshMs)
+      this.#known = { state: this.value.read(this.#changed), readAt: now };
+    return this.#known.state;
+  }
+
+  readonly #changed = (): void => {
+    this.#known = null;
+    if (this.#due.size < this.#wakes.size) this.#due = new Set(this.#wakes);
+    // Not at once: changes that come together are read once.
+    if (!this.#isTelling) queueMicrotask(() => this.#tell());
+    this.#isTelling = true;
   };
-  return new StateStream(listen, async () => handOver(await read()));
+
+  /** What changes while a round is on its way is told in the next, so that rounds never pile up. */
+  async #tell(): Promise<void> {
+    while (this.#due.size > 0) {
+      [this.#round, this.#due] = [this.#due, new Set()];
+      // Where that fails, each reads for itself and is told so.
+      const state = await this.#newest().catch(() => null);
+      const readers = [...this.#round];
+      const groups = Math.ceil(readers.length / TOLD_TOGETHER);
+      const group = (at: number) => readers.slice(at * TOLD_TOGETHER, (at + 1) * TOLD_TOGETHER);
+      await Promise.all(Array.from({ length: groups }, (_, at) => this.#tellSome(group(at), state)));
+    }
+    this.#isTelling = false;
+  }
+
+  async #tellSome(some: readonly Wake<T>[], state: T | null): Promise<void> {
+    for (const wake of await this.handOver(some, some.length)) if (this.#round.delete(wake)) wake(state);
+  }
 }
 
 /**
@@ -131,7 +185,7 @@ export class EventStream<T> implements AsyncIterable<T> {
 
   [Symbol.asyncIterator](): AsyncIterableIterator<T> {
     const waiting: Told<T>[] = [];
-    const states = new States(
+    return new States(
       new StateStream<T>(
         (wake) =>
           this.listen((told) => {
@@ -148,7 +202,6 @@ export class EventStream<T> implements AsyncIterable<T> {
         () => waiting.length > 0,
       ),
     );
-    return states;
   }
 
   /**
