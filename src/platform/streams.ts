@@ -151,9 +151,10 @@ export class SharedStates<T> extends StateStream<T> {
       // Where that fails, each reads for itself and is told so.
       const state = await this.#newest().catch(() => null);
       const readers = [...this.#round];
-      const groups = Math.ceil(readers.length / TOLD_TOGETHER);
-      const group = (at: number) => readers.slice(at * TOLD_TOGETHER, (at + 1) * TOLD_TOGETHER);
-      await Promise.all(Array.from({ length: groups }, (_, at) => this.#tellSome(group(at), state)));
+      const told = [];
+      for (let at = 0; at < readers.length; at += TOLD_TOGETHER)
+        told.push(this.#tellSome(readers.slice(at, at + TOLD_TOGETHER), state));
+      await Promise.all(told);
     }
     this.#isTelling = false;
   }

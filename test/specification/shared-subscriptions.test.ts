@@ -324,6 +324,49 @@ test("thousands of one tenant are told in several turns of the event loop, and a
   await leave(...many, other);
 });
 
+test("changes that come together are read and told once, the newest alone", async () => {
+  const world = new World();
+  const readers = await Promise.all(Array.from({ length: 50 }, () => join(world)));
+  await Promise.all(readers.map(next));
+  const told = readers.map((reader) => seen(reader));
+  for (let change = 0; change < 3; change += 1) world.change("acme");
+  for (const state of await Promise.all(told)) expect(state).toMatchObject({ version: 4 });
+  expect(await waits(Promise.race(readers.map(next)))).toBe(true);
+  expect(world.executions).toBe(2);
+  await leave(...readers);
+});
+
+test("changes while a thousand are told: nobody hears an older state after a newer one, or one twice, and all who stay hear the last", async () => {
+  const world = new World();
+  const [CHANGES, LEFT_AFTER] = [12, 4];
+  const heardBy = async (turnsBetween: number, leavesAt = Number.POSITIVE_INFINITY): Promise<number[]> => {
+    const reader = await join(world);
+    const heard: number[] = [];
+    while (heard.length < leavesAt && heard.at(-1) !== CHANGES + 1) {
+      heard.push((await seen(reader))?.version as number);
+      for (let turn = 0; turn < turnsBetween; turn += 1) await setImmediate();
+    }
+    await leave(reader);
+    return heard;
+  };
+  const quickAndSlow = Array.from({ length: 1_200 }, (_, index) => heardBy(index % 4));
+  const leaving = Array.from({ length: 100 }, () => heardBy(0, LEFT_AFTER));
+  await setImmediate();
+  const late: Promise<number[]>[] = [];
+  // Faster than all are told.
+  for (let change = 0; change < CHANGES; change += 1) {
+    world.change("acme");
+    late.push(heardBy(change % 3));
+    await setImmediate();
+  }
+  const staying = await Promise.all([...quickAndSlow, ...late]);
+  for (const heard of [...staying, ...(await Promise.all(leaving))])
+    expect(heard).toEqual([...new Set(heard)].sort((a, b) => a - b));
+  expect(new Set(staying.map((heard) => heard.at(-1)))).toEqual(new Set([CHANGES + 1]));
+  expect(world.executions).toBeLessThanOrEqual(CHANGES + 1);
+  expect(world.listeners.get("acme")?.size).toBe(0);
+});
+
 test("a tenant's different subscriptions have an end: equal ones and other tenants are served, and who leaves makes room", async () => {
   const world = new World();
   const ask = (index: number, of: Partial<Actor> = {}) =>
