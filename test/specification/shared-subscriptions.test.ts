@@ -10,7 +10,8 @@ import { MAX_DIFFERENT, SharedSubscriptions } from "../../src/server/subscriptio
 // Planted and seen red: the key without tenant, role, plan, name or variables; a late joiner that waits for the next
 // event; listening that begins after the first answer; a source that outlives its last subscriber; an answer of before
 // an event given after it; each subscriber with an execution of its own; a queue of answers instead of the newest;
-// each subscriber's error masked by itself; the whole actor in the context; different ones without end.
+// each subscriber's error masked by itself; the whole actor in the context; different ones without end; changes during a
+// round dropped, or each with a round of its own; who reads for itself told as well; who has left still counted as told.
 
 const schema = buildSchema(`
   type Query { unused: Int }
@@ -349,7 +350,7 @@ test("changes while a thousand are told: nobody hears an older state after a new
     await leave(reader);
     return heard;
   };
-  const quickAndSlow = Array.from({ length: 1_200 }, (_, index) => heardBy(index % 4));
+  const quickAndSlow = Array.from({ length: 1_200 }, (_, index) => heardBy((index % 4) * 3));
   const leaving = Array.from({ length: 100 }, () => heardBy(0, LEFT_AFTER));
   await setImmediate();
   const late: Promise<number[]>[] = [];
@@ -365,6 +366,41 @@ test("changes while a thousand are told: nobody hears an older state after a new
   expect(new Set(staying.map((heard) => heard.at(-1)))).toEqual(new Set([CHANGES + 1]));
   expect(world.executions).toBeLessThanOrEqual(CHANGES + 1);
   expect(world.listeners.get("acme")?.size).toBe(0);
+});
+
+test("who was busy and reads again while a thousand are told has the newest state, and is told it once", async () => {
+  const world = new World();
+  const many = await Promise.all(Array.from({ length: 1_200 }, () => join(world)));
+  const busy = await join(world);
+  await Promise.all([...many, busy].map(next));
+  const told = many.map(next);
+  world.change("acme");
+  await Promise.all(told);
+  await setImmediate();
+  const toldAgain = many.map(next);
+  world.change("acme");
+  await toldAgain[0];
+  world.change("acme");
+  expect(await seen(busy)).toMatchObject({ version: 4 });
+  expect(await waits(busy.next())).toBe(true);
+  await leave(...many, busy);
+});
+
+test("who comes in the place of one who leaves, while a thousand are told, misses no change", async () => {
+  const world = new World();
+  const many = await Promise.all(Array.from({ length: 1_200 }, () => join(world)));
+  await Promise.all(many.map(next));
+  const told = many.map(next);
+  world.change("acme");
+  await told[0];
+  world.change("acme");
+  await leave(...many.splice(-1));
+  const newcomer = await join(world);
+  const first = seen(newcomer);
+  world.change("acme");
+  expect(await first).toMatchObject({ version: 3 });
+  expect(await seen(newcomer)).toMatchObject({ version: 4 });
+  await leave(...many, newcomer);
 });
 
 test("a tenant's different subscriptions have an end: equal ones and other tenants are served, and who leaves makes room", async () => {
