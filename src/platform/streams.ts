@@ -77,7 +77,7 @@ const DONE: IteratorReturnResult<undefined> = { done: true, value: undefined };
 /** Hands a thing over to so many of its readers. Ten thousand go on with it in several turns of the event loop. */
 export type HandOver = <T>(thing: T, readers?: number) => Promise<T>;
 
-/** Readers that are handed a state together; other tenants' come between, and some twenty such groups are in a turn. */
+/** Readers that are handed a state together, some sixteen such groups in a turn; other tenants' come between. */
 const TOLD_TOGETHER = 25;
 
 /** A value that is listened to once and read once for each change, however many listen to it. */
