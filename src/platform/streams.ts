@@ -29,9 +29,8 @@ class States<T> implements AsyncIterableIterator<T> {
   #ended = false;
   #waiting: ((next: IteratorResult<T> | Promise<IteratorResult<T>>) => void) | null = null;
   readonly #wake: Wake<T> = (state = null) => {
-    if (this.#waiting && state !== null) return this.#give({ done: false, value: state });
-    this.#pending = true;
-    if (this.#waiting) this.#give(this.#read());
+    if (!this.#waiting) this.#pending = true;
+    else this.#give(state === null ? this.#read() : { done: false, value: state });
   };
   readonly #unlisten: () => void;
 
@@ -74,94 +73,69 @@ class States<T> implements AsyncIterableIterator<T> {
 
 const DONE: IteratorReturnResult<undefined> = { done: true, value: undefined };
 
-/** Hands a thing over to so many of its readers. Ten thousand go on with it in several turns of the event loop. */
-export type HandOver = <T>(thing: T, readers?: number) => Promise<T>;
+/** Goes on with each of the readers; with ten thousand in several turns of the event loop. */
+export type HandOver = <R>(readers: readonly R[], tell?: (reader: R) => void) => Promise<void>;
 
-/** Readers that are handed a state together, some sixteen such groups in a turn; other tenants' come between. */
-const TOLD_TOGETHER = 25;
-
-/** A value that is listened to once and read once for each change, however many listen to it. */
-export class SharedStates<T> extends StateStream<T> {
-  readonly #wakes = new Set<Wake<T>>();
-  // Who is to be told of a change, and who is not told yet in the round that is on its way.
-  #due = new Set<Wake<T>>();
-  #round = new Set<Wake<T>>();
-  #isTelling = false;
-  #unlisten = () => {};
-  #known: { state: Promise<T | null>; readAt: number } | null = null;
-
-  constructor(
-    private readonly value: StateStream<T>,
-    /** What was read is shared so long at most, for changes that wake nobody. */
-    private readonly freshMs: number,
-    /** The last one has left; whoever listens later begins anew. */
-    private readonly ended: () => void,
-    private readonly handOver: HandOver,
-  ) {
-    super(
-      (wake) => this.#join(wake),
-      (reader) => this.#readFor(reader),
-    );
-  }
-
-  #join(wake: Wake<T>): () => void {
-    if (this.#wakes.size === 0) this.#unlisten = this.value.listen(this.#changed);
-    this.#wakes.add(wake);
-    return () => this.#leave(wake);
-  }
-
-  #leave(wake: Wake<T>): void {
-    this.#forget(wake);
-    if (!this.#wakes.delete(wake) || this.#wakes.size > 0) return;
-    this.#known = null;
-    this.#unlisten();
-    this.ended();
-  }
-
-  #forget(wake: Wake<T>): void {
-    this.#due.delete(wake);
-    this.#round.delete(wake);
-  }
-
-  async #readFor(reader: Wake<T>): Promise<T | null> {
-    // What it reads is at least as new as what it was to be told, which must not come after.
-    this.#forget(reader);
-    return this.handOver(await this.#newest());
-  }
-
-  #newest(): Promise<T | null> {
+/**
+ * A value that is listened to once and read once for each change, however many listen to it.
+ * @param freshMs what was read is shared so long at most, for changes that wake nobody
+ * @param ended the last one has left; whoever listens later begins anew
+ */
+export function share<T>(
+  value: StateStream<T>,
+  freshMs: number,
+  ended: () => void,
+  handOver: HandOver,
+): StateStream<T> {
+  /** Who listens, and the number of the last change that each knows. */
+  const known = new Map<Wake<T>, number>();
+  let [changes, isTelling] = [0, false];
+  let unlisten = () => {};
+  let newest: { state: Promise<T | null>; readAt: number } | null = null;
+  const readNewest = () => {
     const now = performance.now();
-    if (!this.#known || now - this.#known.readAt >= this.freshMs)
-      this.#known = { state: this.value.read(this.#changed), readAt: now };
-    return this.#known.state;
-  }
-
-  readonly #changed = (): void => {
-    this.#known = null;
-    if (this.#due.size < this.#wakes.size) this.#due = new Set(this.#wakes);
-    // Not at once: changes that come together are read once.
-    if (!this.#isTelling) queueMicrotask(() => this.#tell());
-    this.#isTelling = true;
+    if (!newest || now - newest.readAt >= freshMs) newest = { state: value.read(changed), readAt: now };
+    return newest.state;
   };
-
-  /** What changes while a round is on its way is told in the next, so that rounds never pile up. */
-  async #tell(): Promise<void> {
-    while (this.#due.size > 0) {
-      [this.#round, this.#due] = [this.#due, new Set()];
-      // Where that fails, each reads for itself and is told so.
-      const state = await this.#newest().catch(() => null);
-      const readers = [...this.#round];
-      const told = [];
-      for (let at = 0; at < readers.length; at += TOLD_TOGETHER)
-        told.push(this.#tellSome(readers.slice(at, at + TOLD_TOGETHER), state));
-      await Promise.all(told);
-    }
-    this.#isTelling = false;
-  }
-
-  async #tellSome(some: readonly Wake<T>[], state: T | null): Promise<void> {
-    for (const wake of await this.handOver(some, some.length)) if (this.#round.delete(wake)) wake(state);
-  }
+  const tell = async () => {
+    const change = changes;
+    // Where that fails, each reads for itself and is told so.
+    const state = await readNewest().catch(() => null);
+    await handOver([...known.keys()], (wake) => {
+      if ((known.get(wake) ?? change) >= change) return;
+      known.set(wake, change);
+      wake(state);
+    });
+    // What has changed meanwhile is told in one more round, so that rounds never pile up.
+    isTelling = changes > change;
+    if (isTelling) await tell();
+  };
+  const changed = () => {
+    newest = null;
+    changes += 1;
+    // Not at once: changes that come together are read once.
+    if (!isTelling) queueMicrotask(tell);
+    isTelling = true;
+  };
+  const read = async (reader: Wake<T>) => {
+    // At least as new as what it was to be told, which must not come after it.
+    known.set(reader, changes);
+    const state = await readNewest();
+    await handOver([reader]);
+    return state;
+  };
+  const leave = (wake: Wake<T>) => {
+    if (!known.delete(wake) || known.size > 0) return;
+    newest = null;
+    unlisten();
+    ended();
+  };
+  const listen = (wake: Wake<T>) => {
+    if (known.size === 0) unlisten = value.listen(changed);
+    known.set(wake, changes);
+    return () => leave(wake);
+  };
+  return new StateStream(listen, read);
 }
 
 /**
@@ -232,7 +206,8 @@ export class EventStream<T> implements AsyncIterable<T> {
     };
     return (reader) =>
       new EventStream((hear) => {
-        const heard = (told: (reader: string) => Promise<U | null>) => hear(async () => handOver(await told(reader)));
+        const heard = (told: (reader: string) => Promise<U | null>) =>
+          hear(() => told(reader).finally(() => handOver([reader])));
         if (readers.size === 0) unlisten = this.listen(happened);
         readers.add(heard);
         return () => {

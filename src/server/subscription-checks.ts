@@ -15,8 +15,8 @@ import {
 } from "graphql";
 import type { SubscribePayload } from "graphql-ws";
 import type { Viewer } from "../auth/actor";
-import { EventStream, type HandOver, SharedStates, StateStream } from "../platform/streams";
-import { inSlice } from "../platform/work";
+import { EventStream, type HandOver, StateStream, share } from "../platform/streams";
+import { eachInSlices } from "../platform/work";
 import { SHARED_MS } from "../resolvers/context";
 import { boundedDocument, keptDocuments, refusalOfVariables, SENDING, VALIDATION_OPTIONS } from "./bounds";
 import { errorOf } from "./codes";
@@ -166,13 +166,13 @@ export class SharedSubscriptions {
   async #answers(viewer: Viewer, args: ExecutionArgs, ended: () => void): Promise<Answers | ExecutionResult> {
     const source = await createSourceEventStream({ ...args, contextValue: this.contextOf(viewer) });
     if (!(Symbol.asyncIterator in source)) return this.#masked(source);
-    const handOver: HandOver = (answer, readers = 1) => inSlice(SENDING * readers, () => answer, viewer.tenantId);
+    const handOver: HandOver = (readers, tell = () => {}) => eachInSlices(readers, SENDING, tell, viewer.tenantId);
     if (source instanceof EventStream)
       return source.shared((event) => this.#answer(viewer, args, async () => event), ended, handOver);
     if (!(source instanceof StateStream)) throw new Error("only what is live can be subscribed to");
     const read = (reader: () => void) => this.#answer(viewer, args, () => source.read(reader));
     const answers = new StateStream(source.listen, read);
-    const states = new SharedStates(answers, SHARED_MS, ended, handOver);
+    const states = share(answers, SHARED_MS, ended, handOver);
     return () => states;
   }
 
