@@ -1,3 +1,5 @@
+import { once } from "./work";
+
 /** Tells a reader that a value has changed; with its state where that is known already. */
 type Wake<T> = (state?: T | null) => void;
 
@@ -87,7 +89,7 @@ export function share<T>(
   ended: () => void,
   handOver: HandOver,
 ): StateStream<T> {
-  /** Who listens, and the number of the last change that each knows. */
+  // Who listens, and the number of the last change that each knows.
   const known = new Map<Wake<T>, number>();
   let [changes, isTelling] = [0, false];
   let unlisten = () => {};
@@ -108,7 +110,7 @@ export function share<T>(
     });
     // What has changed meanwhile is told in one more round, so that rounds never pile up.
     isTelling = changes > change;
-    if (isTelling) await tell();
+    if (isTelling) queueMicrotask(tell);
   };
   const changed = () => {
     newest = null;
@@ -217,12 +219,4 @@ export class EventStream<T> implements AsyncIterable<T> {
         };
       });
   }
-}
-
-function once<T>(read: () => Promise<T>): () => Promise<T> {
-  let known: Promise<T> | null = null;
-  return () => {
-    known ??= read();
-    return known;
-  };
 }

@@ -201,3 +201,12 @@ export function oneAhead<Page>(pages: AsyncGenerator<Page>): AsyncGenerator<Page
     }
   })();
 }
+
+/** Done by the first who asks, for all who ask. */
+export function once<T>(read: () => Promise<T>): () => Promise<T> {
+  let known: Promise<T> | null = null;
+  return () => {
+    known ??= read();
+    return known;
+  };
+}

@@ -1,122 +1,25 @@
-import { setImmediate, setTimeout as sleep } from "node:timers/promises";
-import { buildSchema, type ExecutionArgs, type ExecutionResult, GraphQLError, parse } from "graphql";
-import { type Actor, type Viewer, viewerOf } from "../../src/auth/actor";
-import { mayManageConnection } from "../../src/auth/policies";
-import { EventStream, StateStream } from "../../src/platform/streams";
-import { ALONE } from "../../src/platform/work";
-import { SENDING } from "../../src/server/bounds";
-import { MAX_DIFFERENT, SharedSubscriptions } from "../../src/server/subscription-checks";
+import { buildSchema, parse } from "graphql";
+import { type Actor, viewerOf } from "../../src/auth/actor";
+import { EventStream } from "../../src/platform/streams";
+import { MAX_DIFFERENT } from "../../src/server/subscription-checks";
+import {
+  ALL,
+  type Asked,
+  argsOf,
+  join,
+  leave,
+  next,
+  person,
+  type Reader,
+  seen,
+  World,
+  waits,
+} from "../support/shared-world";
 
 // Planted and seen red: the key without tenant, role, plan, name or variables; a late joiner that waits for the next
 // event; listening that begins after the first answer; a source that outlives its last subscriber; an answer of before
 // an event given after it; each subscriber with an execution of its own; a queue of answers instead of the newest;
-// each subscriber's error masked by itself; the whole actor in the context; different ones without end; changes during a
-// round dropped, or each with a round of its own; who reads for itself told as well; who has left still counted as told.
-
-const schema = buildSchema(`
-  type Query { unused: Int }
-  type Subscription { seen(by: String): Seen! other(by: String): Seen! }
-  type Seen { tenant: String version: Int canManage: Boolean plan: String by: String userId: String fails: Int }
-`);
-interface Context {
-  actor: Viewer & Partial<Actor>;
-}
-
-/** A value for each tenant, and who listens to it. */
-class World {
-  readonly listeners = new Map<string, Set<() => void>>();
-  readonly failures: GraphQLError[] = [];
-  version = 1;
-  executions = 0;
-  /** Called while a value is read. */
-  whileReading = () => {};
-  nothingYet = false;
-  readonly subscriptions = new SharedSubscriptions(
-    (actor) => ({ actor }),
-    (formatted, error) => {
-      this.failures.push(error as GraphQLError);
-      return new GraphQLError(`masked ${this.failures.length}`, { path: formatted.path });
-    },
-  );
-
-  constructor() {
-    for (const field of Object.values(schema.getSubscriptionType()?.getFields() ?? {})) {
-      field.subscribe = (_source, _args, { actor }: Context) => this.#valueOf(actor.tenant);
-      field.resolve = (version, { by }, { actor }: Context) => this.#seen(version as number, by, actor);
-    }
-  }
-
-  change(tenant: string): void {
-    this.version += 1;
-    for (const wake of this.listeners.get(tenant) ?? []) wake();
-  }
-
-  #valueOf(tenant: string): StateStream<number> {
-    const listeners = this.listeners.get(tenant) ?? new Set();
-    this.listeners.set(tenant, listeners);
-    const listen = (wake: () => void) => {
-      listeners.add(wake);
-      return () => listeners.delete(wake);
-    };
-    return new StateStream(listen, async () => {
-      const { version } = this;
-      await setImmediate();
-      this.whileReading();
-      return this.nothingYet ? null : version;
-    });
-  }
-
-  #seen(version: number, by: string | undefined, actor: Context["actor"]) {
-    this.executions += 1;
-    const fails = () => {
-      throw new Error("a secret of ours");
-    };
-    const canManage = () => mayManageConnection(actor);
-    const userId = () => actor.userId;
-    return { tenant: actor.tenant, version, canManage, plan: () => actor.plan, by, userId, fails };
-  }
-}
-
-const person = (known: Partial<Actor> = {}): Actor => ({
-  userId: "mia",
-  tenant: "acme",
-  tenantId: 1,
-  role: "member",
-  plan: "sales",
-  email: null,
-  name: null,
-  expiresAt: new Date(0),
-  ...known,
-});
-const ALL = "subscription { seen { tenant version canManage plan by } }";
-interface Asked {
-  query?: string;
-  operationName?: string;
-  variables?: Record<string, unknown>;
-}
-const argsOf = ({ query = ALL, operationName, variables }: Asked = {}): ExecutionArgs => ({
-  schema,
-  document: parse(query),
-  operationName,
-  variableValues: variables,
-});
-
-type Reader = AsyncIterableIterator<ExecutionResult>;
-async function join(world: World, known: Partial<Actor> = {}, asked: Asked = {}): Promise<Reader> {
-  const joined = await world.subscriptions.subscribe(viewerOf(person(known)), argsOf(asked), person(known).userId);
-  if (!(Symbol.asyncIterator in joined)) throw new Error(`refused: ${JSON.stringify(joined)}`);
-  return joined;
-}
-const next = async (reader: Reader) => (await reader.next()).value as ExecutionResult;
-const seen = async (reader: Reader, field = "seen") =>
-  (await next(reader)).data?.[field] as Record<string, unknown> | undefined;
-const leave = (...readers: Reader[]) => Promise.all(readers.map((reader) => reader.return?.()));
-/** Whether it still waits after everything that is due has been done. */
-const waits = async (answer: Promise<unknown>) => {
-  const nothing = Symbol("nothing");
-  const later = sleep(20).then(() => nothing);
-  return (await Promise.race([answer, later])) === nothing;
-};
+// each subscriber's error masked by itself; the whole actor in the context; different ones without end.
 
 test("equal subscriptions share one listener and one execution an event, whoever of the tenant has them", async () => {
   const world = new World();
@@ -299,108 +202,6 @@ test("a subscription that cannot be begun says why, each time, and holds nothing
     expect(answer).toMatchObject({ errors: [{ message: `masked ${round}` }] });
   }
   expect(world.listeners.size).toBe(0);
-});
-
-test("thousands of one tenant are told in several turns of the event loop, and another tenant waits for none but the first", async () => {
-  const world = new World();
-  const many = await Promise.all(Array.from({ length: 3_000 }, () => join(world)));
-  const other = await join(world, { tenant: "globex", tenantId: 2 });
-  await Promise.all([...many, other].map(next));
-  const [byTurn, turns] = [new Map<number, number>(), { passed: 0, over: false }];
-  const count = async () => {
-    for (; !turns.over; turns.passed += 1) await setImmediate();
-  };
-  const told = many.map(async (reader) => {
-    await next(reader);
-    byTurn.set(turns.passed, (byTurn.get(turns.passed) ?? 0) + 1);
-  });
-  const theirs = next(other).then(() => turns.passed);
-  const counted = count();
-  for (const tenant of ["acme", "globex"]) world.change(tenant);
-  await Promise.all(told);
-  turns.over = true;
-  await counted;
-  expect(Math.max(...byTurn.values())).toBeLessThanOrEqual(ALONE / SENDING);
-  expect(await theirs).toBeLessThanOrEqual(Math.min(...byTurn.keys()) + 1);
-  await leave(...many, other);
-});
-
-test("changes that come together are read and told once, the newest alone", async () => {
-  const world = new World();
-  const readers = await Promise.all(Array.from({ length: 50 }, () => join(world)));
-  await Promise.all(readers.map(next));
-  const told = readers.map((reader) => seen(reader));
-  for (let change = 0; change < 3; change += 1) world.change("acme");
-  for (const state of await Promise.all(told)) expect(state).toMatchObject({ version: 4 });
-  expect(await waits(Promise.race(readers.map(next)))).toBe(true);
-  expect(world.executions).toBe(2);
-  await leave(...readers);
-});
-
-test("changes while a thousand are told: nobody hears an older state after a newer one, or one twice, and all who stay hear the last", async () => {
-  const world = new World();
-  const [CHANGES, LEFT_AFTER] = [12, 4];
-  const heardBy = async (turnsBetween: number, leavesAt = Number.POSITIVE_INFINITY): Promise<number[]> => {
-    const reader = await join(world);
-    const heard: number[] = [];
-    while (heard.length < leavesAt && heard.at(-1) !== CHANGES + 1) {
-      heard.push((await seen(reader))?.version as number);
-      for (let turn = 0; turn < turnsBetween; turn += 1) await setImmediate();
-    }
-    await leave(reader);
-    return heard;
-  };
-  const quickAndSlow = Array.from({ length: 1_200 }, (_, index) => heardBy((index % 4) * 3));
-  const leaving = Array.from({ length: 100 }, () => heardBy(0, LEFT_AFTER));
-  await setImmediate();
-  const late: Promise<number[]>[] = [];
-  // Faster than all are told.
-  for (let change = 0; change < CHANGES; change += 1) {
-    world.change("acme");
-    late.push(heardBy(change % 3));
-    await setImmediate();
-  }
-  const staying = await Promise.all([...quickAndSlow, ...late]);
-  for (const heard of [...staying, ...(await Promise.all(leaving))])
-    expect(heard).toEqual([...new Set(heard)].sort((a, b) => a - b));
-  expect(new Set(staying.map((heard) => heard.at(-1)))).toEqual(new Set([CHANGES + 1]));
-  expect(world.executions).toBeLessThanOrEqual(CHANGES + 1);
-  expect(world.listeners.get("acme")?.size).toBe(0);
-});
-
-test("who was busy and reads again while a thousand are told has the newest state, and is told it once", async () => {
-  const world = new World();
-  const many = await Promise.all(Array.from({ length: 1_200 }, () => join(world)));
-  const busy = await join(world);
-  await Promise.all([...many, busy].map(next));
-  const told = many.map(next);
-  world.change("acme");
-  await Promise.all(told);
-  await setImmediate();
-  const toldAgain = many.map(next);
-  world.change("acme");
-  await toldAgain[0];
-  world.change("acme");
-  expect(await seen(busy)).toMatchObject({ version: 4 });
-  expect(await waits(busy.next())).toBe(true);
-  await leave(...many, busy);
-});
-
-test("who comes in the place of one who leaves, while a thousand are told, misses no change", async () => {
-  const world = new World();
-  const many = await Promise.all(Array.from({ length: 1_200 }, () => join(world)));
-  await Promise.all(many.map(next));
-  const told = many.map(next);
-  world.change("acme");
-  await told[0];
-  world.change("acme");
-  await leave(...many.splice(-1));
-  const newcomer = await join(world);
-  const first = seen(newcomer);
-  world.change("acme");
-  expect(await first).toMatchObject({ version: 3 });
-  expect(await seen(newcomer)).toMatchObject({ version: 4 });
-  await leave(...many, newcomer);
 });
 
 test("a tenant's different subscriptions have an end: equal ones and other tenants are served, and who leaves makes room", async () => {
