@@ -1,6 +1,6 @@
 import { once } from "./work";
 
-/** Tells a reader that a value has changed; with its state where that is known already. */
+/** Tells a reader of a change; with the state where that is known already. */
 type Wake<T> = (state?: T | null) => void;
 
 /** A value that changes: it wakes who listens, and is read. Iterated, it gives its states to one reader. */
@@ -91,8 +91,7 @@ export function share<T>(
 ): StateStream<T> {
   // Who listens, and the number of the last change that each knows.
   const known = new Map<Wake<T>, number>();
-  let [changes, isTelling] = [0, false];
-  let unlisten = () => {};
+  let [changes, isTelling, unlisten] = [0, false, () => {}];
   let newest: { state: Promise<T | null>; readAt: number } | null = null;
   const readNewest = () => {
     const now = performance.now();
@@ -119,12 +118,10 @@ export function share<T>(
     if (!isTelling) queueMicrotask(tell);
     isTelling = true;
   };
-  const read = async (reader: Wake<T>) => {
+  const read = (reader: Wake<T>) => {
     // At least as new as what it was to be told, which must not come after it.
     known.set(reader, changes);
-    const state = await readNewest();
-    await handOver([reader]);
-    return state;
+    return readNewest().finally(() => handOver([reader]));
   };
   const leave = (wake: Wake<T>) => {
     if (!known.delete(wake) || known.size > 0) return;
