@@ -1,12 +1,17 @@
+import { once } from "./work";
+
+/** Tells a reader of a change; with the state where that is known already. */
+type Wake<T> = (state?: T | null) => void;
+
 /** A value that changes: it wakes who listens, and is read. Iterated, it gives its states to one reader. */
 export class StateStream<T> implements AsyncIterable<T> {
   /**
    * @param listen calls `wake` at each change; returns what ends that
-   * @param read null: there is no value yet
+   * @param read what the one who is woken so reads for itself; null: there is no value yet
    */
   constructor(
-    readonly listen: (wake: () => void) => () => void,
-    readonly read: () => Promise<T | null>,
+    readonly listen: (wake: Wake<T>) => () => void,
+    readonly read: (reader: Wake<T>) => Promise<T | null>,
     /** Whether there is more to read without a further wake-up. */
     readonly hasMore: () => boolean = () => false,
   ) {}
@@ -24,53 +29,54 @@ export class StateStream<T> implements AsyncIterable<T> {
 class States<T> implements AsyncIterableIterator<T> {
   #pending = true;
   #ended = false;
-  #waiting: (() => void) | null = null;
+  #waiting: ((next: IteratorResult<T> | Promise<IteratorResult<T>>) => void) | null = null;
+  readonly #wake: Wake<T> = (state = null) => {
+    if (!this.#waiting) this.#pending = true;
+    else this.#give(state === null ? this.#read() : { done: false, value: state });
+  };
   readonly #unlisten: () => void;
 
   constructor(private readonly value: StateStream<T>) {
-    this.#unlisten = value.listen(() => this.#wake());
+    this.#unlisten = value.listen(this.#wake);
   }
 
   [Symbol.asyncIterator](): this {
     return this;
   }
 
-  async next(): Promise<IteratorResult<T>> {
-    while (!this.#ended) {
-      if (!this.#pending) await this.#change();
-      else {
-        this.#pending = false;
-        const state = await this.value.read();
-        this.#pending ||= this.value.hasMore();
-        if (state !== null) return { done: false, value: state };
-      }
-    }
-    return { done: true, value: undefined };
+  next(): Promise<IteratorResult<T>> {
+    if (this.#pending || this.#ended) return this.#read();
+    return new Promise((resolve) => {
+      this.#waiting = resolve;
+    });
   }
 
   /** Ends at once, also while `next` waits: an async generator would hang here until the next change. */
   async return(): Promise<IteratorResult<T>> {
     this.#ended = true;
     this.#unlisten();
-    this.#waiting?.();
-    return { done: true, value: undefined };
+    this.#give(DONE);
+    return DONE;
   }
 
-  #change(): Promise<void> {
-    return new Promise((resolve) => {
-      this.#waiting = resolve;
-    });
+  async #read(): Promise<IteratorResult<T>> {
+    if (this.#ended) return DONE;
+    this.#pending = false;
+    const state = await this.value.read(this.#wake);
+    this.#pending ||= this.value.hasMore();
+    return state === null ? this.next() : { done: false, value: state };
   }
 
-  #wake(): void {
-    this.#pending = true;
-    this.#waiting?.();
+  #give(next: IteratorResult<T> | Promise<IteratorResult<T>>): void {
+    this.#waiting?.(next);
     this.#waiting = null;
   }
 }
 
-/** Hands a thing over to one of its readers. Ten thousand readers go on with it in several turns of the event loop. */
-export type HandOver = <T>(thing: T) => Promise<T>;
+const DONE: IteratorReturnResult<undefined> = { done: true, value: undefined };
+
+/** Goes on with each of the readers; with ten thousand in several turns of the event loop. */
+export type HandOver = <R>(readers: readonly R[], tell?: (reader: R) => void) => Promise<void>;
 
 /**
  * A value that is listened to once and read once for each change, however many listen to it.
@@ -83,30 +89,52 @@ export function share<T>(
   ended: () => void,
   handOver: HandOver,
 ): StateStream<T> {
-  const wakes = new Set<() => void>();
-  let unlisten = () => {};
-  let known: { state: Promise<T | null>; readAt: number } | null = null;
-  const changed = () => {
-    known = null;
-    for (const wake of wakes) wake();
+  // Who listens, and the number of the last change that each knows.
+  const known = new Map<Wake<T>, number>();
+  let [changes, isTelling, unlisten] = [0, false, () => {}];
+  let newest: { state: Promise<T | null>; readAt: number } | null = null;
+  const readNewest = () => {
+    const now = performance.now();
+    if (!newest || now - newest.readAt >= freshMs) newest = { state: value.read(changed), readAt: now };
+    return newest.state;
   };
-  const leave = (wake: () => void) => {
-    if (!wakes.delete(wake) || wakes.size > 0) return;
-    known = null;
+  const tell = async () => {
+    const change = changes;
+    // Where that fails, each reads for itself and is told so.
+    const state = await readNewest().catch(() => null);
+    await handOver([...known.keys()], (wake) => {
+      if ((known.get(wake) ?? change) >= change) return;
+      known.set(wake, change);
+      wake(state);
+    });
+    // What has changed meanwhile is told in one more round, so that rounds never pile up.
+    isTelling = changes > change;
+    if (isTelling) queueMicrotask(tell);
+  };
+  const changed = () => {
+    newest = null;
+    changes += 1;
+    // Not at once: changes that come together are read once.
+    if (!isTelling) queueMicrotask(tell);
+    isTelling = true;
+  };
+  const read = (reader: Wake<T>) => {
+    // At least as new as what it was to be told, which must not come after it.
+    known.set(reader, changes);
+    return readNewest().finally(() => handOver([reader]));
+  };
+  const leave = (wake: Wake<T>) => {
+    if (!known.delete(wake) || known.size > 0) return;
+    newest = null;
     unlisten();
     ended();
   };
-  const listen = (wake: () => void) => {
-    if (wakes.size === 0) unlisten = value.listen(changed);
-    wakes.add(wake);
+  const listen = (wake: Wake<T>) => {
+    if (known.size === 0) unlisten = value.listen(changed);
+    known.set(wake, changes);
     return () => leave(wake);
   };
-  const read = () => {
-    const now = performance.now();
-    if (!known || now - known.readAt >= freshMs) known = { state: value.read(), readAt: now };
-    return known.state;
-  };
-  return new StateStream(listen, async () => handOver(await read()));
+  return new StateStream(listen, read);
 }
 
 /**
@@ -131,7 +159,7 @@ export class EventStream<T> implements AsyncIterable<T> {
 
   [Symbol.asyncIterator](): AsyncIterableIterator<T> {
     const waiting: Told<T>[] = [];
-    const states = new States(
+    return new States(
       new StateStream<T>(
         (wake) =>
           this.listen((told) => {
@@ -148,7 +176,6 @@ export class EventStream<T> implements AsyncIterable<T> {
         () => waiting.length > 0,
       ),
     );
-    return states;
   }
 
   /**
@@ -178,7 +205,8 @@ export class EventStream<T> implements AsyncIterable<T> {
     };
     return (reader) =>
       new EventStream((hear) => {
-        const heard = (told: (reader: string) => Promise<U | null>) => hear(async () => handOver(await told(reader)));
+        const heard = (told: (reader: string) => Promise<U | null>) =>
+          hear(() => told(reader).finally(() => handOver([reader])));
         if (readers.size === 0) unlisten = this.listen(happened);
         readers.add(heard);
         return () => {
@@ -188,12 +216,4 @@ export class EventStream<T> implements AsyncIterable<T> {
         };
       });
   }
-}
-
-function once<T>(read: () => Promise<T>): () => Promise<T> {
-  let known: Promise<T> | null = null;
-  return () => {
-    known ??= read();
-    return known;
-  };
 }

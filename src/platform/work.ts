@@ -100,6 +100,24 @@ export function inSlice<T>(size: number, work: () => T, tenantId = workTenant())
   });
 }
 
+/** Small pieces that are one: sixteen and more are in a slice, and other tenants' come between. */
+const TOGETHER = 25;
+
+/** Goes on with each of many in slices. @param size of one */
+export async function eachInSlices<T>(
+  all: readonly T[],
+  size: number,
+  work: (one: T) => void,
+  tenantId = workTenant(),
+): Promise<void> {
+  const pieces = [];
+  for (let at = 0; at < all.length; at += TOGETHER) {
+    const some = all.slice(at, at + TOGETHER);
+    pieces.push(inSlice(size * some.length, () => some.forEach(work), tenantId));
+  }
+  await Promise.all(pieces);
+}
+
 function doSlice(): void {
   let size = 0;
   for (const [tenantId, theirs] of waiting) {
@@ -182,4 +200,13 @@ export function oneAhead<Page>(pages: AsyncGenerator<Page>): AsyncGenerator<Page
       yield page.value;
     }
   })();
+}
+
+/** Done by the first who asks, for all who ask. */
+export function once<T>(read: () => Promise<T>): () => Promise<T> {
+  let known: Promise<T> | null = null;
+  return () => {
+    known ??= read();
+    return known;
+  };
 }

@@ -16,7 +16,7 @@ import {
 import type { SubscribePayload } from "graphql-ws";
 import type { Viewer } from "../auth/actor";
 import { EventStream, type HandOver, StateStream, share } from "../platform/streams";
-import { inSlice } from "../platform/work";
+import { eachInSlices } from "../platform/work";
 import { SHARED_MS } from "../resolvers/context";
 import { boundedDocument, keptDocuments, refusalOfVariables, SENDING, VALIDATION_OPTIONS } from "./bounds";
 import { errorOf } from "./codes";
@@ -166,11 +166,12 @@ export class SharedSubscriptions {
   async #answers(viewer: Viewer, args: ExecutionArgs, ended: () => void): Promise<Answers | ExecutionResult> {
     const source = await createSourceEventStream({ ...args, contextValue: this.contextOf(viewer) });
     if (!(Symbol.asyncIterator in source)) return this.#masked(source);
-    const handOver: HandOver = (answer) => inSlice(SENDING, () => answer, viewer.tenantId);
+    const handOver: HandOver = (readers, tell = () => {}) => eachInSlices(readers, SENDING, tell, viewer.tenantId);
     if (source instanceof EventStream)
       return source.shared((event) => this.#answer(viewer, args, async () => event), ended, handOver);
     if (!(source instanceof StateStream)) throw new Error("only what is live can be subscribed to");
-    const answers = new StateStream(source.listen, () => this.#answer(viewer, args, () => source.read()));
+    const read = (reader: () => void) => this.#answer(viewer, args, () => source.read(reader));
+    const answers = new StateStream(source.listen, read);
     const states = share(answers, SHARED_MS, ended, handOver);
     return () => states;
   }

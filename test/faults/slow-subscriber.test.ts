@@ -40,10 +40,12 @@ const LARGE = `subscription { connectionStatusChanged { ${large} } }`;
 
 /** Subscribes, takes the first message and then reads nothing more. */
 async function stalledReader(): Promise<WebSocket> {
-  const socket = new WebSocket(`${service.url.replace("http", "ws")}/graphql`, "graphql-transport-ws");
   const init = { type: "connection_init", payload: { authorization: `Bearer ${await tokenFor({ tenant: "busy" })}` } };
+  // Nothing is awaited between the socket and its listeners: it could open meanwhile, and nobody would hear.
+  const socket = new WebSocket(`${service.url.replace("http", "ws")}/graphql`, "graphql-transport-ws");
   await new Promise<void>((resolve, reject) => {
     socket.on("error", reject);
+    socket.on("close", (code) => reject(new Error(`the socket was closed with ${code}`)));
     socket.on("open", () => socket.send(JSON.stringify(init)));
     socket.on("message", (data) => {
       const { type } = JSON.parse(String(data));

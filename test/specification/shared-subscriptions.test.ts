@@ -1,121 +1,25 @@
-import { setImmediate, setTimeout as sleep } from "node:timers/promises";
-import { buildSchema, type ExecutionArgs, type ExecutionResult, GraphQLError, parse } from "graphql";
-import { type Actor, type Viewer, viewerOf } from "../../src/auth/actor";
-import { mayManageConnection } from "../../src/auth/policies";
-import { EventStream, StateStream } from "../../src/platform/streams";
-import { ALONE } from "../../src/platform/work";
-import { SENDING } from "../../src/server/bounds";
-import { MAX_DIFFERENT, SharedSubscriptions } from "../../src/server/subscription-checks";
+import { buildSchema, parse } from "graphql";
+import { type Actor, viewerOf } from "../../src/auth/actor";
+import { EventStream } from "../../src/platform/streams";
+import { MAX_DIFFERENT } from "../../src/server/subscription-checks";
+import {
+  ALL,
+  type Asked,
+  argsOf,
+  join,
+  leave,
+  next,
+  person,
+  type Reader,
+  seen,
+  World,
+  waits,
+} from "../support/shared-world";
 
 // Planted and seen red: the key without tenant, role, plan, name or variables; a late joiner that waits for the next
 // event; listening that begins after the first answer; a source that outlives its last subscriber; an answer of before
 // an event given after it; each subscriber with an execution of its own; a queue of answers instead of the newest;
 // each subscriber's error masked by itself; the whole actor in the context; different ones without end.
-
-const schema = buildSchema(`
-  type Query { unused: Int }
-  type Subscription { seen(by: String): Seen! other(by: String): Seen! }
-  type Seen { tenant: String version: Int canManage: Boolean plan: String by: String userId: String fails: Int }
-`);
-interface Context {
-  actor: Viewer & Partial<Actor>;
-}
-
-/** A value for each tenant, and who listens to it. */
-class World {
-  readonly listeners = new Map<string, Set<() => void>>();
-  readonly failures: GraphQLError[] = [];
-  version = 1;
-  executions = 0;
-  /** Called while a value is read. */
-  whileReading = () => {};
-  nothingYet = false;
-  readonly subscriptions = new SharedSubscriptions(
-    (actor) => ({ actor }),
-    (formatted, error) => {
-      this.failures.push(error as GraphQLError);
-      return new GraphQLError(`masked ${this.failures.length}`, { path: formatted.path });
-    },
-  );
-
-  constructor() {
-    for (const field of Object.values(schema.getSubscriptionType()?.getFields() ?? {})) {
-      field.subscribe = (_source, _args, { actor }: Context) => this.#valueOf(actor.tenant);
-      field.resolve = (version, { by }, { actor }: Context) => this.#seen(version as number, by, actor);
-    }
-  }
-
-  change(tenant: string): void {
-    this.version += 1;
-    for (const wake of this.listeners.get(tenant) ?? []) wake();
-  }
-
-  #valueOf(tenant: string): StateStream<number> {
-    const listeners = this.listeners.get(tenant) ?? new Set();
-    this.listeners.set(tenant, listeners);
-    const listen = (wake: () => void) => {
-      listeners.add(wake);
-      return () => listeners.delete(wake);
-    };
-    return new StateStream(listen, async () => {
-      const { version } = this;
-      await setImmediate();
-      this.whileReading();
-      return this.nothingYet ? null : version;
-    });
-  }
-
-  #seen(version: number, by: string | undefined, actor: Context["actor"]) {
-    this.executions += 1;
-    const fails = () => {
-      throw new Error("a secret of ours");
-    };
-    const canManage = () => mayManageConnection(actor);
-    const userId = () => actor.userId;
-    return { tenant: actor.tenant, version, canManage, plan: () => actor.plan, by, userId, fails };
-  }
-}
-
-const person = (known: Partial<Actor> = {}): Actor => ({
-  userId: "mia",
-  tenant: "acme",
-  tenantId: 1,
-  role: "member",
-  plan: "sales",
-  email: null,
-  name: null,
-  expiresAt: new Date(0),
-  ...known,
-});
-const ALL = "subscription { seen { tenant version canManage plan by } }";
-interface Asked {
-  query?: string;
-  operationName?: string;
-  variables?: Record<string, unknown>;
-}
-const argsOf = ({ query = ALL, operationName, variables }: Asked = {}): ExecutionArgs => ({
-  schema,
-  document: parse(query),
-  operationName,
-  variableValues: variables,
-});
-
-type Reader = AsyncIterableIterator<ExecutionResult>;
-async function join(world: World, known: Partial<Actor> = {}, asked: Asked = {}): Promise<Reader> {
-  const joined = await world.subscriptions.subscribe(viewerOf(person(known)), argsOf(asked), person(known).userId);
-  if (!(Symbol.asyncIterator in joined)) throw new Error(`refused: ${JSON.stringify(joined)}`);
-  return joined;
-}
-const next = async (reader: Reader) => (await reader.next()).value as ExecutionResult;
-const seen = async (reader: Reader, field = "seen") =>
-  (await next(reader)).data?.[field] as Record<string, unknown> | undefined;
-const leave = (...readers: Reader[]) => Promise.all(readers.map((reader) => reader.return?.()));
-/** Whether it still waits after everything that is due has been done. */
-const waits = async (answer: Promise<unknown>) => {
-  const nothing = Symbol("nothing");
-  const later = sleep(20).then(() => nothing);
-  return (await Promise.race([answer, later])) === nothing;
-};
 
 test("equal subscriptions share one listener and one execution an event, whoever of the tenant has them", async () => {
   const world = new World();
@@ -298,30 +202,6 @@ test("a subscription that cannot be begun says why, each time, and holds nothing
     expect(answer).toMatchObject({ errors: [{ message: `masked ${round}` }] });
   }
   expect(world.listeners.size).toBe(0);
-});
-
-test("thousands of one tenant are told in several turns of the event loop, and another tenant waits for none but the first", async () => {
-  const world = new World();
-  const many = await Promise.all(Array.from({ length: 3_000 }, () => join(world)));
-  const other = await join(world, { tenant: "globex", tenantId: 2 });
-  await Promise.all([...many, other].map(next));
-  const [byTurn, turns] = [new Map<number, number>(), { passed: 0, over: false }];
-  const count = async () => {
-    for (; !turns.over; turns.passed += 1) await setImmediate();
-  };
-  const told = many.map(async (reader) => {
-    await next(reader);
-    byTurn.set(turns.passed, (byTurn.get(turns.passed) ?? 0) + 1);
-  });
-  const theirs = next(other).then(() => turns.passed);
-  const counted = count();
-  for (const tenant of ["acme", "globex"]) world.change(tenant);
-  await Promise.all(told);
-  turns.over = true;
-  await counted;
-  expect(Math.max(...byTurn.values())).toBeLessThanOrEqual(ALONE / SENDING);
-  expect(await theirs).toBeLessThanOrEqual(Math.min(...byTurn.keys()) + 1);
-  await leave(...many, other);
 });
 
 test("a tenant's different subscriptions have an end: equal ones and other tenants are served, and who leaves makes room", async () => {
