@@ -105,10 +105,11 @@ export async function inWords(entries: readonly Entry[], lookUps: Record<Named, 
   });
 }
 
-/** The last meetings before others that were about the same deal and took place. */
+/** The last meetings before others that were about the same deal and took place by now. */
 export function readPreviousMeetings(
   { tenantId, copyId, entities }: CopyScope,
   meetingIds: readonly string[],
+  now: Date,
 ): Promise<(MeetingRow & { parent_id: string })[]> {
   return entities<MeetingRow, { parent_id: string }>(
     MeetingRow,
@@ -116,10 +117,10 @@ export function readPreviousMeetings(
      CROSS JOIN LATERAL (
        SELECT m.* FROM ${rowsOf("meeting_match", "deal_id", "own.deal_id")} mm
        JOIN meeting m ON m.tenant_id = $1 AND m.id = mm.meeting_id
-       WHERE mm.status = 'MATCHED' AND m.starts_at < own.starts_at AND m.cancelled_at IS NULL
+       WHERE mm.status = 'MATCHED' AND m.starts_at < LEAST(own.starts_at, $4) AND m.cancelled_at IS NULL
        ORDER BY m.starts_at DESC, m.id DESC LIMIT 1) before
      WHERE own.tenant_id = $1 AND own.copy_id = $2 AND own.meeting_id = ANY ($3) AND own.status = 'MATCHED'`,
-    [tenantId, copyId, meetingIds],
+    [tenantId, copyId, meetingIds, now],
   );
 }
 

@@ -130,7 +130,10 @@ export class Loaders {
   readonly nextActivity = this.#lists((copy, ids) => readNextActivities(copy, ids, this.now()));
 
   readonly meeting = rowBy(this.#ofTenant(readMeetings), ({ id }) => id);
-  readonly previousMeeting = rowBy(this.#ofCopy(readPreviousMeetings), ({ parent_id }) => parent_id);
+  readonly previousMeeting = rowBy(
+    this.#ofCopy((copy, ids: readonly string[]) => readPreviousMeetings(copy, ids, this.now())),
+    ({ parent_id }) => parent_id,
+  );
   readonly attendees = listsBy(this.#ofTenant(readAttendees), ({ meetingId }) => meetingId);
   readonly timeline = this.#lists((copy, ids: readonly string[], first) => readTimelines(copy, ids, first, this.now()));
   /** The deal that a meeting is about: read with the match, and not after it. */

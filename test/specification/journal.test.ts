@@ -188,6 +188,10 @@ test("a briefing tells what changed since the meeting before on the same deal, e
   );
   expect(await briefed(third.id)).toMatchObject({ previousMeeting: { id: second.id } });
   expect(titles(await briefed(third.id))).toEqual(["2 days ago"]);
+  // One that is still ahead, too, has not taken place: what changed is news since the last that has.
+  await record("sooner", 0.5);
+  expect(await briefed(third.id)).toMatchObject({ previousMeeting: { id: second.id } });
+  expect(titles(await briefed(third.id))).toEqual(["2 days ago"]);
   expect((await briefed(second.id)).previousMeeting).toEqual({ id: first.id });
   expect(titles(await briefed(second.id))).toEqual(["2 days ago", "12 days ago", "35 days ago", "45 days ago"]);
   const { deal } = await briefed(third.id);

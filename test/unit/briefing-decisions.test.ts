@@ -132,6 +132,11 @@ describe("What is typed", () => {
     expect(valueFrom("varchar", ["  "])).toBeUndefined();
     expect(valueFrom("monetary", ["1250.50", "eur"])).toEqual({ value: "1250.50", currency: "EUR" });
     expect(valueFrom("monetary", ["1250.50", ""])).toBeUndefined();
+    expect(valueFrom("monetary", ["a lot", "eur"])).toEqual({ value: "a lot", currency: "EUR" });
+    expect(valueFrom("double", [" "])).toBeUndefined();
+    expect(
+      ["1,200.5", "-12.5", "\u2212 7", "12,34,567", "1.2.3", "about 5"].map((typed) => valueFrom("double", [typed])),
+    ).toEqual(["1200.5", "-12.5", "-7", "1234567", "1.2.3", "about 5"]);
     expect(valueFrom("daterange", ["2026-11-20", "2026-12-20"])).toEqual({ value: "2026-11-20", until: "2026-12-20" });
     expect(valueFrom("set", ["1", "3"])).toEqual(["1", "3"]);
     expect(valueFrom("set", [])).toBeUndefined();

@@ -78,6 +78,19 @@ test("figures are the browser's: its language, its days, and its zone, which is 
   expect(await asOf.getAttribute("title")).toMatch(/^\d+\. \S+ 2\d\d\d, \d\d:\d\d (GMT|UTC)\+5:30$/);
 });
 
+test("a meeting that ends on another day of the reader's says which", async () => {
+  const { email } = product.simulator.company.stories.singleDeal;
+  const [startsAt, endsAt] = ["2026-11-12T09:00:00.000Z", "2026-11-12T11:00:00.000Z"];
+  const { id } = await recordMeeting(product.service, [email], { title: "Off-site", startsAt, endsAt });
+  const begins = (page: Page) => page.locator(`time[datetime='${startsAt}']`).first();
+  const here = await product.signIn("member", { timezoneId: "UTC" });
+  await here.goto(at(`/meetings/${id}`));
+  expect(await begins(here).textContent()).toBe("Thu, 12 Nov 2026, 09:00–11:00 UTC");
+  const there = await product.signIn("member", { timezoneId: "Pacific/Kiritimati" });
+  await there.goto(at(`/meetings/${id}`));
+  expect(await begins(there).textContent()).toMatch(/^Thu, 12 Nov 2026, 23:00 – 13 Nov 2026, 01:00 (GMT|UTC)\+14$/);
+});
+
 test("the focus stays near when what had it goes", async () => {
   const page = await product.signIn("admin");
   const choose = page.getByRole("button", { name: "Choose a field for Deals" });

@@ -1,4 +1,5 @@
 import type { BrowserContextOptions, Page } from "playwright-core";
+import { fieldOf, setMapping } from "../support/fields";
 import { connect, recordMeeting, syncEnds } from "../support/stories";
 import { useStarted } from "../support/world";
 import { findings, screenshot } from "./support/browser";
@@ -7,21 +8,29 @@ import { overhang } from "./support/steps";
 
 const TITLE = `פגישת סיכום עם Halden ${"Verkaufs".repeat(25)}`;
 const DEAL = `عقد سنوي – ${"Halden".repeat(30)}`;
+const LONG = `محمد ${"Wolfeschlegelstein".repeat(8)}`;
 const WORDS = "Long and true. ".repeat(3_999);
 
 const product = useStarted(startProduct);
 beforeAll(async () => {
   const { service, simulator } = product;
-  const { dealId, email, colleagueEmail, noteId, personId } = simulator.company.stories.singleDeal;
+  const { dealId, email, colleagueEmail, noteId, personId, ownerId } = simulator.company.stories.singleDeal;
+  const { ghosted } = simulator.company.stories;
   simulator.control.change("deal", dealId, { title: DEAL });
+  simulator.control.change("deal", ghosted.dealId, { value: 99_999_999_999.5, currency: "JPY" });
+  const [owner, field] = [simulator.company.users.get(ownerId), fieldOf(simulator, "DEAL", "text")];
+  if (owner) owner.name = LONG;
+  field.field_name = LONG;
   simulator.control.change("person", personId, { name: "مارتا ليندكفيست" });
   simulator.control.change("note", noteId, {
     content: `<h1>Agreed</h1><script>alert(1)</script><ul><li>${WORDS}</li></ul><p><b>The end.</b> <a href="javascript:alert(1)">here</a> <a href="https://example.com/">there</a></p>`,
   });
   await connect(service, simulator);
   await syncEnds(service);
+  await setMapping(service, "DEAL", field.field_code);
   const strangers = Array.from({ length: 498 }, (_, index) => `guest.${index}@town-hall.example`);
   await recordMeeting(service, [email, colleagueEmail, ...strangers], { title: TITLE });
+  await recordMeeting(service, [ghosted.email], { startsAt: new Date(Date.now() - 34.5 * 86_400_000).toISOString() });
 });
 
 async function open(options: BrowserContextOptions): Promise<Page> {
@@ -66,4 +75,28 @@ test("a long note is short until it is asked for, keeps its form, and only safe 
   expect(await findings(page)).toEqual([]);
   const pdf = (await page.pdf({ preferCSSPageSize: true })).toString("latin1");
   expect(pdf.match(/\/Type\s*\/Page\b/g)).not.toBeNull();
+});
+
+/** Text that reaches out of the card or the cell that it stands in, by more than a pixel. */
+const REACHING_OUT = `[...document.querySelectorAll(".card, td, th")].flatMap((place) => {
+  const [texts, found] = [document.createTreeWalker(place, NodeFilter.SHOW_TEXT), []];
+  for (let text = texts.nextNode(); text; text = texts.nextNode()) {
+    const range = document.createRange();
+    range.selectNodeContents(text);
+    const beyond = range.getBoundingClientRect().right - place.getBoundingClientRect().right;
+    if (beyond > 1 && !text.parentElement.closest(".visually-hidden, select, dialog")) found.push(text.data);
+  }
+  return found;
+})`;
+
+test.each([1180, 320])("at %i pixels no name and no amount reaches into what stands beside it", async (width) => {
+  const page = await product.signIn("admin", { viewport: { width, height: 760 } });
+  await page.getByRole("region", { name: "What is seen of the CRM" }).getByText(LONG).first().waitFor();
+  await page.getByRole("region", { name: "Fields the service may write" }).getByText(LONG).waitFor();
+  expect([await overhang(page), await page.evaluate(REACHING_OUT)]).toEqual([0, []]);
+  await page.goto(`${product.service.url}/quiet`);
+  // Exact, whatever is usual in its currency.
+  await page.getByRole("table").getByText("JP¥99,999,999,999.5").waitFor();
+  expect([await overhang(page), await page.evaluate(REACHING_OUT)]).toEqual([0, []]);
+  await page.context().close();
 });

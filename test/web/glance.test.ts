@@ -114,6 +114,17 @@ test("a printed briefing is one page", async () => {
   await card("Timeline").waitFor();
 });
 
+test("a printed briefing is dark on white, and says of when it is for who reads it later", async () => {
+  await openNewMeeting(product, page, [product.simulator.company.stories.singleDeal.email]);
+  const asOf = page.getByText(/^CRM data as of/);
+  expect(await asOf.innerText()).toMatch(/^CRM data as of [\w ]+\.$/);
+  await page.emulateMedia({ media: "print", colorScheme: "dark" });
+  expect(await asOf.innerText()).toMatch(/^CRM data as of [\w ]+, \d+ \w+ 2\d\d\d, \d\d:\d\d \S+\.$/);
+  const colours =
+    "[getComputedStyle(document.documentElement).backgroundColor, getComputedStyle(document.querySelector('h1')).color]";
+  expect(await page.evaluate(colours)).toEqual(["rgb(255, 255, 255)", "rgb(24, 32, 44)"]);
+});
+
 test("the confirmation names record and author and leads to the record in the CRM", async () => {
   await openNewMeeting(product, page, [product.simulator.company.stories.singleDeal.email]);
   const { form, text, write } = noteForm(page);
@@ -204,5 +215,32 @@ describe("Nominated fields", () => {
     await fields().getByText("We do not know yet").waitFor();
     await results().first().getByText("Written").waitFor();
     expect(product.simulator.log.of("PATCH", "/api/v2/")).toHaveLength(2);
+  });
+
+  test("a number is read as the browser's language writes it, and what is written is said before", async () => {
+    const { service, simulator } = product;
+    const { dealId, personId, email } = simulator.company.stories.singleDeal;
+    const [amount, share] = [fieldOf(simulator, "DEAL", "monetary"), fieldOf(simulator, "PERSON", "double")];
+    await setMapping(service, "DEAL", amount.field_code);
+    await setMapping(service, "PERSON", share.field_code);
+    await page.context().close();
+    page = await product.signIn("member", { locale: "de-DE" });
+    await openNewMeeting(product, page, [email]);
+    await fields()
+      .getByLabel(/\(Amount of money\)/)
+      .fill("1.200");
+    await fields().getByText("Written as 1200", { exact: true }).waitFor();
+    await fields()
+      .getByLabel(/: currency$/)
+      .fill("eur");
+    await fields()
+      .getByLabel(/\(Number\)/)
+      .fill("-12,5");
+    await fields().getByText("Written as -12.5", { exact: true }).waitFor();
+    expect(await findings(page)).toEqual([]);
+    await fields().getByRole("button", { name: "Write the fields" }).click();
+    await results().last().getByText("Written", { exact: true }).waitFor();
+    expect(heldIn(simulator, "DEAL", dealId, amount.field_code)).toMatchObject({ value: 1_200, currency: "EUR" });
+    expect(heldIn(simulator, "PERSON", personId, share.field_code)).toBe(-12.5);
   });
 });

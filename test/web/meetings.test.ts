@@ -98,6 +98,24 @@ test("a search and whose meetings they are narrow the list, and the counts with 
   expect(await page.getByRole("searchbox", { name: "Search" }).inputValue()).toBe("");
 });
 
+test("where nothing fits no time is said to be without meetings, and how many fit is read out", async () => {
+  await page.getByRole("searchbox", { name: "Search" }).fill("nobody knows it");
+  await page.getByText("No meeting of today fits.").waitFor();
+  await page.getByText("No past meeting fits.").waitFor();
+  expect(await page.getByText("No meeting today.").count()).toBe(0);
+  const readOut = (text: string) => page.locator("[aria-live=polite] p").filter({ hasText: text }).last().waitFor();
+  await readOut("0 meetings");
+  await page.getByRole("searchbox", { name: "Search" }).fill("Yesterday");
+  await readOut("1 meeting");
+  await page.getByRole("searchbox", { name: "Search" }).fill("");
+  await readOut("7 meetings");
+  // A cancelled one has no deal to choose or to lack: there the box would do nothing.
+  await page.getByRole("link", { name: "No deal (2)" }).click();
+  await page.getByRole("checkbox", { name: "Also cancelled ones" }).waitFor({ state: "detached" });
+  await page.getByRole("link", { name: "All (7)" }).click();
+  await page.getByRole("checkbox", { name: "Also cancelled ones" }).waitFor();
+});
+
 test("cancelling and deleting ask first, say what they mean, and leave the focus on the list, by keyboard alone", async () => {
   await line("Tomorrow's call").getByRole("button", { name: "Cancel" }).press("Enter");
   const dialog = page.getByRole("dialog");

@@ -131,6 +131,40 @@ test("filters and order stand in the address, and a reload or a sent link shows 
   expect([search(), await rows().count(), await least.inputValue()]).toEqual(["", all, ""]);
 });
 
+test.each([
+  ["ar-EG", "١٢٣٬٤٥٦٫٥"],
+  ["en-IN", "12,34,567.5"],
+])("a least value is taken as %s writes it, and going through the field changes nothing", async (locale, written) => {
+  const reader = await product.signIn("member", { locale });
+  await reader.goto(`${product.service.url}/quiet?min=${locale === "ar-EG" ? "123456.5" : "1234567.5"}&currency=EUR`);
+  const least = reader.getByRole("textbox", { name: "Least value" });
+  await until("it is written so", async () => (await least.inputValue()) === written);
+  const before = search(reader);
+  await least.focus();
+  await reader.keyboard.press("Enter");
+  await reader.keyboard.press("Tab");
+  expect([await reader.getByText(/^An amount like/).count(), search(reader)]).toEqual([0, before]);
+  await reader.context().close();
+});
+
+test("amounts that are written from right to left stand in the order in which they are said", async () => {
+  const reader = await product.signIn("member", { locale: "ar-EG" });
+  await reader.goto(`${product.service.url}/quiet`);
+  await reader.getByRole("heading", { level: 2, name: "deals, worth" }).waitFor();
+  const lefts = await reader.evaluate<number[]>(`(() => {
+    const text = document.querySelector("main h2").firstChild;
+    return [...text.data.matchAll(/[٠-٩٬٫]+/g)].map(({ index, 0: { length } }) => {
+      const range = document.createRange();
+      range.setStart(text, index);
+      range.setEnd(text, index + length);
+      return range.getBoundingClientRect().left;
+    });
+  })()`);
+  expect(lefts.length).toBeGreaterThan(2);
+  expect(lefts).toEqual([...lefts].sort((a, b) => a - b));
+  await reader.context().close();
+});
+
 test("a pipeline, and of it a stage, narrow the board and stand in the address", async () => {
   const { deals, pipelines, stages } = product.simulator.company;
   const deal = [...deals.values()].find(({ title }) => title === GHOSTED);

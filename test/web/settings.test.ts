@@ -216,6 +216,17 @@ test("a field is chosen from the CRM's own list, with its type and options, chan
   await deals.getByText("Meeting summary").waitFor();
   await deals.getByText("In order").waitFor();
   await screenshot(page, "settings-fields", page.getByRole("region", { name: "Fields the service may write" }));
+  // Who cannot read which are nominated does not say that none is.
+  await page.route("**/graphql", (route) =>
+    route.request().postData()?.includes("query FieldMappings") ? route.abort() : route.continue(),
+  );
+  await page.reload();
+  const fields = page.getByRole("region", { name: "Fields the service may write" });
+  await fields.getByRole("button", { name: "Try again" }).waitFor();
+  expect(await fields.getByText("No field nominated.").count()).toBe(0);
+  await page.unroute("**/graphql");
+  await fields.getByRole("button", { name: "Try again" }).click();
+  await deals.getByText("Meeting summary").waitFor();
   await page.getByRole("button", { name: "Clear the field for Deals" }).click();
   await deals.getByText("No field nominated.").waitFor();
 });

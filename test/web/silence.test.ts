@@ -3,7 +3,7 @@ import { noJobIsDue } from "../support/stories";
 import { useStarted } from "../support/world";
 import { findings, screenshot } from "./support/browser";
 import { startProduct } from "./support/product";
-import { connectThroughConsent, overhang, recordPastMeetings, tabTo } from "./support/steps";
+import { connectThroughConsent, disconnected, overhang, recordPastMeetings, tabTo } from "./support/steps";
 
 let page: Page;
 const product = useStarted(() => startProduct({ crm: { deals: 40 } }));
@@ -45,6 +45,21 @@ test("an admin sees what a change would do before it is made, and saving makes i
   expect(await page.getByRole("textbox", { name: "Days" }).inputValue()).toBe("5");
 });
 
+test("what was saved stays shown while the settings cannot be read again", async () => {
+  const other = await product.signIn("admin");
+  await other.goto(`${product.service.url}/quiet/settings`);
+  const days = other.getByRole("textbox", { name: "Days" });
+  await days.fill("6");
+  await other.getByText(/would become quiet/).waitFor();
+  await other.route("**/graphql", (route) =>
+    route.request().postData()?.includes("query Silence {") ? route.abort() : route.continue(),
+  );
+  await other.getByRole("button", { name: "Save" }).click();
+  await other.getByText("The service cannot be reached").waitFor();
+  expect([await days.inputValue(), await other.getByText("Nothing is changed.").count()]).toEqual(["6", 1]);
+  await other.context().close();
+});
+
 test("a keyboard is enough: each change takes the focus where the next one is made, and saving says so", async () => {
   await page.getByRole("link", { name: "Quiet deals", exact: true }).first().focus();
   await page.keyboard.press("Enter");
@@ -60,7 +75,7 @@ test("a keyboard is enough: each change takes the focus where the next one is ma
   await page.keyboard.press("Tab");
   await page.keyboard.type("3000");
   await page.getByText(/^\d+ deals? would become quiet, \d+ deals? would stop being quiet\.$/).waitFor();
-  await tabTo(page, "button", "Remove: No contact for 5 days");
+  await tabTo(page, "button", "Remove: No contact for 6 days");
   await page.keyboard.press("Enter");
   await page.getByRole("button", { name: "Add days" }).and(page.locator(":focus")).waitFor();
   await tabTo(page, "button", "Save");
@@ -80,4 +95,13 @@ test("a member sees what holds, and why it is not theirs to change; on a small s
   expect(await member.getByRole("button", { name: "Save" }).count()).toBe(0);
   expect(await overhang(member)).toBe(0);
   expect(await findings(member)).toEqual([]);
+});
+
+test("without a CRM nothing seems to be without days, and nothing can be saved that would forget them", async () => {
+  await disconnected(product);
+  await page.getByText("No CRM is connected, so no deal is judged").waitFor();
+  expect(await page.getByText("The standard days hold for all deals.").count()).toBe(0);
+  expect(await page.getByRole("button", { name: "Add days" }).isDisabled()).toBe(true);
+  expect(await page.getByRole("button", { name: "Save" }).count()).toBe(0);
+  expect(await findings(page)).toEqual([]);
 });

@@ -1058,6 +1058,8 @@ export type VisibilityQueryVariables = Exact<{ [key: string]: never; }>;
 
 export type VisibilityQuery = { connection: { id: string, visibility: { asOf: string | null, deals: number, persons: number, organizations: number, byOwner: Array<{ deals: number, openDeals: number, owner: { id: string, name: string } | null }>, unseenUsers: Array<{ id: string, name: string }> } | null } };
 
+export type SettingsFragment = { businessDays: boolean, twoWayActivityTypes: Array<string>, timeZone: string, thresholds: Array<{ scope: ThresholdScope, code: QuietReasonCode, days: number, pipeline: { id: string } | null, stage: { id: string } | null }>, rejudging: { done: number, total: number } | null };
+
 export type SilenceQueryVariables = Exact<{ [key: string]: never; }>;
 
 
@@ -1079,7 +1081,7 @@ export type SetSilenceMutationVariables = Exact<{
 
 
 export type SetSilenceMutation = { setQuietSettings:
-    | { settings: { rejudging: { done: number, total: number } | null } }
+    | { settings: { businessDays: boolean, twoWayActivityTypes: Array<string>, timeZone: string, thresholds: Array<{ scope: ThresholdScope, code: QuietReasonCode, days: number, pipeline: { id: string } | null, stage: { id: string } | null }>, rejudging: { done: number, total: number } | null } }
     | { code: RefusalCode, message: string }
    };
 
@@ -1350,6 +1352,28 @@ export const RunFragmentDoc = gql`
   }
 }
     ` as unknown as DocumentNode<RunFragment, unknown>;
+export const SettingsFragmentDoc = gql`
+    fragment Settings on QuietSettings {
+  thresholds {
+    scope
+    pipeline {
+      id
+    }
+    stage {
+      id
+    }
+    code
+    days
+  }
+  businessDays
+  twoWayActivityTypes
+  timeZone
+  rejudging {
+    done
+    total
+  }
+}
+    ` as unknown as DocumentNode<SettingsFragment, unknown>;
 export const FreshnessFragmentDoc = gql`
     fragment Freshness on Connection {
   id
@@ -2060,27 +2084,11 @@ export const SilenceDocument = gql`
     }
   }
   quietSettings {
-    thresholds {
-      scope
-      pipeline {
-        id
-      }
-      stage {
-        id
-      }
-      code
-      days
-    }
-    businessDays
-    twoWayActivityTypes
-    timeZone
-    rejudging {
-      done
-      total
-    }
+    ...Settings
   }
 }
-    ${FreshnessFragmentDoc}` as unknown as DocumentNode<SilenceQuery, SilenceQueryVariables>;
+    ${FreshnessFragmentDoc}
+${SettingsFragmentDoc}` as unknown as DocumentNode<SilenceQuery, SilenceQueryVariables>;
 export const SilencePreviewDocument = gql`
     query SilencePreview($input: QuietSettingsInput!) {
   previewQuietSettings(input: $input) {
@@ -2108,10 +2116,7 @@ export const SetSilenceDocument = gql`
   setQuietSettings(input: $input) {
     ... on QuietSettingsSuccess {
       settings {
-        rejudging {
-          done
-          total
-        }
+        ...Settings
       }
     }
     ... on Refusal {
@@ -2120,4 +2125,4 @@ export const SetSilenceDocument = gql`
     }
   }
 }
-    ` as unknown as DocumentNode<SetSilenceMutation, SetSilenceMutationVariables>;
+    ${SettingsFragmentDoc}` as unknown as DocumentNode<SetSilenceMutation, SetSilenceMutationVariables>;

@@ -4,7 +4,7 @@ import { ChooseDealDocument } from "../api/operations.generated";
 import { announce } from "../ui/announcing";
 import { Button, Card, Notice, When } from "../ui/parts";
 import { Problem } from "../ui/problem";
-import { day, money } from "../ui/words";
+import { apart, day, money } from "../ui/words";
 import type { Meeting } from "./targets";
 import { DEAL_STATUS, inWords } from "./wording";
 
@@ -81,19 +81,17 @@ function Choices({ meeting, candidates, onChosen }: Omit<CandidatesProps, "chose
 function Evidence({ deal, reason }: Candidate) {
   const { title, crmUrl, status, organization, stage, value, owner, expectedCloseDate, lastInteraction } = deal;
   const facts = [
-    organization?.name,
-    status === "OPEN" ? stage?.name : DEAL_STATUS[status].text,
+    organization && apart(organization.name),
+    status === "OPEN" ? stage && apart(stage.name) : DEAL_STATUS[status].text,
     value && money(value),
-    owner && `owned by ${owner.name}`,
+    owner && `owned by ${apart(owner.name)}`,
     expectedCloseDate && `expected to close ${day(expectedCloseDate)}`,
   ];
   return (
     <div className="stack stack-tight">
       <h3 dir="auto">{title}</h3>
       <p>{reason}</p>
-      <p className="small muted" dir="auto">
-        {facts.filter(Boolean).join(", ")}
-      </p>
+      <p className="small muted breakable">{facts.filter(Boolean).join(", ")}</p>
       <p className="small muted">
         {lastInteraction ? (
           <>

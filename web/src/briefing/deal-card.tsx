@@ -45,10 +45,10 @@ function DealFacts({ deal }: { deal: Deal }) {
   return (
     <Facts>
       <Fact name="Stage">
-        {stage?.name ?? NOT_KNOWN}
+        <bdi>{stage?.name ?? NOT_KNOWN}</bdi>
         <br />
         <span className="small muted">
-          {pipeline?.name ?? "pipeline not known"}
+          <bdi>{pipeline?.name ?? "pipeline not known"}</bdi>
           {stageChangedAt && (
             <>
               , entered <When at={stageChangedAt} />

@@ -1,5 +1,5 @@
 import { useId } from "react";
-import { fieldKind } from "../ui/field-types";
+import { asNumber, fieldKind } from "../ui/field-types";
 
 interface FieldInputProps {
   name: string;
@@ -73,7 +73,13 @@ export function FieldInput({ name, type, options, parts, isLocked, onChange }: F
         <div className="field">
           {label}
           <div className="row pair">
-            <input {...common} type={kind} value={first} onChange={({ target }) => onChange([target.value, second])} />
+            <input
+              {...common}
+              type={kind}
+              value={first}
+              {...(input === "amount" && { inputMode: "decimal" })}
+              onChange={({ target }) => onChange([target.value, second])}
+            />
             <input
               {...common}
               id={`${id}-second`}
@@ -84,9 +90,18 @@ export function FieldInput({ name, type, options, parts, isLocked, onChange }: F
               onChange={({ target }) => onChange([first, target.value])}
             />
           </div>
+          {input === "amount" && <ReadAs typed={first} />}
         </div>
       );
     }
+    case "number":
+      return (
+        <div className="field">
+          {label}
+          <input {...common} value={first} onChange={({ target }) => onChange([target.value])} />
+          <ReadAs typed={first} />
+        </div>
+      );
     default:
       return (
         <div className="field">
@@ -100,4 +115,14 @@ export function FieldInput({ name, type, options, parts, isLocked, onChange }: F
         </div>
       );
   }
+}
+
+/** What is written, where that looks otherwise: "1.200" is one thing in German and another in English. */
+function ReadAs({ typed }: { typed: string }) {
+  const number = asNumber(typed);
+  return (
+    <span className="small muted" aria-live="polite">
+      {number !== typed.trim() && `Written as ${number}`}
+    </span>
+  );
 }

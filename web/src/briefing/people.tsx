@@ -1,6 +1,6 @@
 import { useState } from "react";
 import { Badge, Button, Card, When } from "../ui/parts";
-import { money, number } from "../ui/words";
+import { apart, money, number } from "../ui/words";
 import { type PersonWithWord, withLastWord } from "./last-word";
 import type { Briefing, Meeting } from "./targets";
 import { DEAL_STATUS } from "./wording";
@@ -91,15 +91,17 @@ export function OtherDeals({ deals }: { deals: Briefing["otherDeals"] }) {
         {deals.map(({ id, title, status, value, stage, crmUrl }) => (
           <li key={id}>
             {crmUrl ? (
-              <a href={crmUrl} target="_blank" rel="noreferrer">
+              <a href={crmUrl} target="_blank" rel="noreferrer" dir="auto">
                 {title}
               </a>
             ) : (
-              title
+              <bdi>{title}</bdi>
             )}{" "}
             <Badge tone={DEAL_STATUS[status].tone}>{DEAL_STATUS[status].text}</Badge>
             <br />
-            <span className="small muted">{[stage?.name, value && money(value)].filter(Boolean).join(", ")}</span>
+            <span className="small muted breakable">
+              {[stage && apart(stage.name), value && money(value)].filter(Boolean).join(", ")}
+            </span>
           </li>
         ))}
       </ul>

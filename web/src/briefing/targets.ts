@@ -1,4 +1,5 @@
 import type { BriefingQuery } from "../api/operations.generated";
+import { apart } from "../ui/words";
 
 export type Meeting = NonNullable<BriefingQuery["meeting"]>;
 export type Briefing = NonNullable<Meeting["briefing"]>;
@@ -9,15 +10,15 @@ export interface Target {
   name: string;
 }
 
-const onDeal = ({ id, title }: NonNullable<Briefing["deal"]>): Target => ({ id, name: `Deal: ${title}` });
-const onPerson = ({ id, name }: Briefing["persons"][number]): Target => ({ id, name: `Person: ${name}` });
+const onDeal = ({ id, title }: NonNullable<Briefing["deal"]>): Target => ({ id, name: `Deal: ${apart(title)}` });
+const onPerson = ({ id, name }: Briefing["persons"][number]): Target => ({ id, name: `Person: ${apart(name)}` });
 
 /** The meeting's deal first: it is what a note is most often about. */
 export function targetsOf({ deal, persons, organizations }: Briefing): Target[] {
   return [
     ...(deal ? [onDeal(deal)] : []),
     ...persons.map(onPerson),
-    ...organizations.map(({ id, name }) => ({ id, name: `Organization: ${name}` })),
+    ...organizations.map(({ id, name }) => ({ id, name: `Organization: ${apart(name)}` })),
   ];
 }
 

@@ -1,5 +1,5 @@
 import { Badge, When } from "../ui/parts";
-import { counted, dayOf, time, timeAndZone } from "../ui/words";
+import { apart, counted, dayOf, span } from "../ui/words";
 import type { Briefing, Meeting } from "./targets";
 
 /** Named in the heading; who else comes is in the list of people. */
@@ -18,7 +18,7 @@ export function WhenAndWhom({ meeting }: { meeting: Meeting }) {
         )}
         <strong>
           <time dateTime={startsAt}>
-            {dayOf(startsAt)}, {endsAt ? `${time(startsAt)}–${timeAndZone(endsAt)}` : timeAndZone(startsAt)}
+            {dayOf(startsAt)}, {span(startsAt, endsAt)}
           </time>
         </strong>
         , <When at={startsAt} />
@@ -35,7 +35,8 @@ function namesOf({ attendees, briefing }: Meeting): string {
   const known = new Map(briefing?.persons.flatMap((person) => namesByAddress(person)));
   const buyers = attendees
     .filter(({ side }) => side === "BUYER")
-    .map(({ name, email }) => name ?? known.get(email.toLowerCase()) ?? email);
+    .map(({ name, email }) => name ?? known.get(email.toLowerCase()) ?? email)
+    .map(apart);
   if (buyers.length === 0) return "nobody from the customer's side";
   const more = buyers.length - NAMED;
   const named = buyers.slice(0, NAMED).join(", ");

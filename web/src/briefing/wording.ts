@@ -1,5 +1,6 @@
 import type { ContactFragment, CrmEntity, DealStatus, InteractionKind, WriteState } from "../api/operations.generated";
 import type { Tone } from "../ui/tones";
+import { apart } from "../ui/words";
 
 export const DEAL_STATUS: Record<DealStatus, { text: string; tone: Tone }> = {
   OPEN: { text: "Open", tone: "info" },
@@ -26,8 +27,8 @@ export const RECORD: Record<CrmEntity, string> = { DEAL: "deal", PERSON: "person
 
 /** "Mail from Marta Lindqvist", "Call about the offer (call)". */
 export function inWords({ kind, person, activity }: ContactFragment): string {
-  if (activity) return `${activity.subject} (${activity.type})`;
+  if (activity) return `${apart(activity.subject)} (${activity.type})`;
   const { text } = CONTACT[kind];
   const mail = kind === "INCOMING_MAIL" || kind === "OUTGOING_MAIL";
-  return mail ? `${text} ${person?.name ?? "somebody"}` : text;
+  return mail ? `${text} ${apart(person?.name ?? "somebody")}` : text;
 }

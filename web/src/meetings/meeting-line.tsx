@@ -2,7 +2,7 @@ import { useState } from "react";
 import { Link } from "wouter";
 import type { FreshnessFragment, MeetingLineFragment } from "../api/operations.generated";
 import { Badge } from "../ui/parts";
-import { dateAndTime, time, timeAndZone } from "../ui/words";
+import { dateAndTime, span } from "../ui/words";
 import { aboutOf } from "./about";
 import { Withdraw, type Withdrawal } from "./withdraw";
 
@@ -15,7 +15,7 @@ interface MeetingLineProps {
 
 export function MeetingLine({ meeting, connection, isToday, onChanged }: MeetingLineProps) {
   const [asked, ask] = useState<Withdrawal | null>(null);
-  const { id, title, startsAt, ownerEmail, cancelledAt, match } = meeting;
+  const { id, title, startsAt, endsAt, ownerEmail, cancelledAt, match } = meeting;
   const { deal, badge, instead } = aboutOf(meeting, connection);
   return (
     <li className="list-line">
@@ -26,7 +26,7 @@ export function MeetingLine({ meeting, connection, isToday, onChanged }: Meeting
           </Link>
         </h3>
         <p className="small muted">
-          <time dateTime={startsAt}>{isToday ? ofToday(meeting) : dateAndTime(startsAt)}</time>, {ownerEmail}
+          <time dateTime={startsAt}>{isToday ? span(startsAt, endsAt) : dateAndTime(startsAt)}</time>, {ownerEmail}
         </p>
       </div>
       <div className="row">
@@ -52,7 +52,3 @@ export function MeetingLine({ meeting, connection, isToday, onChanged }: Meeting
     </li>
   );
 }
-
-/** "14:00–15:00 CET". */
-const ofToday = ({ startsAt, endsAt }: MeetingLineFragment): string =>
-  endsAt ? `${time(startsAt)}–${timeAndZone(endsAt)}` : timeAndZone(startsAt);

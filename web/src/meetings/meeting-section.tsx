@@ -12,13 +12,15 @@ interface SectionProps {
   name: Section["name"];
   filter: MeetingFilter;
   orderBy: MeetingOrder;
+  /** Others of that time may be there, and are not asked for. */
+  isNarrowed: boolean;
   onChanged(): void;
 }
 
-const NOTHING: Record<Section["name"], string> = {
-  Today: "No meeting today.",
-  Upcoming: "No meeting is ahead.",
-  Past: "No meeting has been.",
+const NOTHING: Record<Section["name"], { at: string; fits: string }> = {
+  Today: { at: "No meeting today.", fits: "No meeting of today fits." },
+  Upcoming: { at: "No meeting is ahead.", fits: "No meeting ahead fits." },
+  Past: { at: "No meeting has been.", fits: "No past meeting fits." },
 };
 
 /** Meetings of one time. Each page stays where it is while newer ones are read. */
@@ -44,7 +46,7 @@ interface PageProps extends SectionProps {
   onMore: ((cursor: string) => void) | undefined;
 }
 
-function Page({ name, filter, orderBy, after, onMore, onChanged }: PageProps) {
+function Page({ name, filter, orderBy, isNarrowed, after, onMore, onChanged }: PageProps) {
   const [{ data, error }, refresh] = useQuery({
     query: MeetingsDocument,
     variables: { after, filter, orderBy },
@@ -61,7 +63,10 @@ function Page({ name, filter, orderBy, after, onMore, onChanged }: PageProps) {
     reread();
     onChanged();
   };
-  if (nodes.length === 0 && after === null) return <p className="muted">{NOTHING[name]}</p>;
+  if (nodes.length === 0 && after === null) {
+    const { at, fits } = NOTHING[name];
+    return <p className="muted">{isNarrowed ? fits : at}</p>;
+  }
   return (
     <>
       <ul className="list">

@@ -1,18 +1,19 @@
-import { useCallback } from "react";
+import { useCallback, useEffect, useRef } from "react";
 import { useQuery } from "urql";
 import { Link, useSearch, useSearchParams } from "wouter";
 import { useChanges, useMatches } from "../api/changes";
 import { useKept } from "../api/kept";
 import { MeDocument, MeetingCountsDocument, type MeetingCountsQuery } from "../api/operations.generated";
+import { announce } from "../ui/announcing";
 import { Freshness, Staleness } from "../ui/freshness";
 import { PageHead } from "../ui/page";
 import { Empty, Loading, Notice } from "../ui/parts";
 import { Problem } from "../ui/problem";
-import { number, zone } from "../ui/words";
+import { counted, number, zone } from "../ui/words";
 import { MeetingSection } from "./meeting-section";
 import { Narrowing } from "./narrowing";
 import { useToday } from "./use-today";
-import { filterOf, readWishes, sectionsAt, type Tab, type Wishes, writeWishes } from "./wishes";
+import { filterOf, isNarrowed, readWishes, sectionsAt, type Tab, type Wishes, writeWishes } from "./wishes";
 
 /** The recorded meetings as a list of work: what is today, what comes, what has been, and where somebody has to choose. */
 export function MeetingsPage() {
@@ -22,7 +23,8 @@ export function MeetingsPage() {
   const [{ data: me }] = useQuery({ query: MeDocument });
   const email = me?.viewer.email ?? null;
   const isKnown = me !== undefined || !wishes.mine;
-  const { counts, error, reread } = useCounts(wishes, email, isKnown);
+  const { counts, error, isReading, reread } = useCounts(wishes, email, isKnown);
+  useFound(wishes, isReading ? undefined : counts);
   return (
     <div className="stack">
       <PageHead
@@ -52,7 +54,7 @@ export function MeetingsPage() {
 
 /** How many there are under each tab, of what is searched for. */
 function useCounts(wishes: Wishes, email: string | null, isKnown: boolean) {
-  const [{ data, error }, refresh] = useQuery({
+  const [{ data, error, fetching, stale }, refresh] = useQuery({
     query: MeetingCountsDocument,
     variables: {
       all: filterOf({ ...wishes, tab: "all" }, email),
@@ -65,7 +67,19 @@ function useCounts(wishes: Wishes, email: string | null, isKnown: boolean) {
   const reread = useCallback(() => refresh({ requestPolicy: "network-only" }), [refresh]);
   useChanges(reread);
   useMatches(reread);
-  return { counts: useKept(data), error, reread };
+  return { counts: useKept(data), error, isReading: fetching || stale, reread };
+}
+
+/** Reads out how many there are once others are asked for: whoever types or presses a tab does not see the list change. */
+function useFound(wishes: Wishes, counts: MeetingCountsQuery | undefined): void {
+  const asked = writeWishes(wishes);
+  const told = useRef(asked);
+  const found = counts?.[TAB[wishes.tab].of].totalCount;
+  useEffect(() => {
+    if (found === undefined || told.current === asked) return;
+    told.current = asked;
+    announce(found === null ? "Many meetings" : counted(found, "meeting"));
+  }, [found, asked]);
 }
 
 function Truth({ connection }: { connection: MeetingCountsQuery["connection"] }) {
@@ -124,6 +138,7 @@ function Sections({ wishes, email, onChanged }: SectionsProps) {
       name={name}
       filter={{ ...filter, ...within }}
       orderBy={orderBy}
+      isNarrowed={isNarrowed(wishes)}
       onChanged={onChanged}
     />
   ));

@@ -13,7 +13,7 @@ interface NarrowingProps {
 }
 
 /** Fewer meetings: by a word, and by whose they are. */
-export function Narrowing({ wishes: { search, mine, cancelled }, hasEmail, onWish }: NarrowingProps) {
+export function Narrowing({ wishes: { tab, search, mine, cancelled }, hasEmail, onWish }: NarrowingProps) {
   const id = useId();
   const { field, typed, type } = useTyped(search);
   const settle = useEffectEvent(() => typed !== search && onWish({ search: typed }));
@@ -46,10 +46,12 @@ export function Narrowing({ wishes: { search, mine, cancelled }, hasEmail, onWis
         />
         {hasEmail ? "Mine" : "Mine (your sign-in does not say your address)"}
       </label>
-      <label className="row check">
-        <input type="checkbox" checked={cancelled} onChange={({ target }) => onWish({ cancelled: target.checked })} />
-        Also cancelled ones
-      </label>
+      {tab === "all" && (
+        <label className="row check">
+          <input type="checkbox" checked={cancelled} onChange={({ target }) => onWish({ cancelled: target.checked })} />
+          Also cancelled ones
+        </label>
+      )}
     </search>
   );
 }

@@ -47,6 +47,9 @@ export function filterOf({ tab, search, mine, cancelled }: Wishes, email: string
   };
 }
 
+/** Whether there may be meetings that are not asked for; a cancelled one does not take place. */
+export const isNarrowed = ({ tab, search, mine }: Wishes): boolean => tab !== "all" || search.trim() !== "" || mine;
+
 export interface Section {
   name: "Today" | "Upcoming" | "Past";
   within: Pick<MeetingFilter, "from" | "to">;

@@ -1,6 +1,6 @@
 import { Badge } from "../ui/parts";
 import { VERDICT } from "../ui/tones";
-import { dateAndTime, money } from "../ui/words";
+import { counted, dateAndTime, money } from "../ui/words";
 import { byStrength, type QuietDeal, silenceOf } from "./silence";
 
 interface DealTableProps {
@@ -99,7 +99,7 @@ function Why({ quiet, title, onOpen }: { quiet: QuietDeal["quiet"]; title: strin
         <button
           type="button"
           className="link"
-          aria-label={`${others.length} more reasons for ${title}`}
+          aria-label={`${counted(others.length, "more reason")} for ${title}`}
           onClick={onOpen}
         >
           + {others.length} more

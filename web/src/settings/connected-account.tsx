@@ -1,4 +1,5 @@
 import { Card, Fact, Facts, Notice, When } from "../ui/parts";
+import { apart } from "../ui/words";
 import type { Connection } from "./use-settings";
 
 /** Whose eyes and hands the service has, and what troubles it now. */
@@ -7,18 +8,18 @@ export function ConnectedAccount({ connection, welcome }: { connection: Connecti
   return (
     <Card title="Connected account">
       {welcome && state === "CONNECTED" && (
-        <Notice tone="ok" title={`Connected as ${boundUserName} of ${companyName}`}>
+        <Notice tone="ok" title={`Connected as ${apart(boundUserName ?? "")} of ${apart(companyName ?? "")}`}>
           <p>Is this the right account? If another user was signed in to the CRM, disconnect and connect again.</p>
         </Notice>
       )}
       <Facts>
         <Fact name="CRM user">
-          {boundUserName}
+          <bdi>{boundUserName}</bdi>
           <br />
           <span className="muted">{boundEmail}</span>
         </Fact>
         <Fact name="Company">
-          {companyName}
+          <bdi>{companyName}</bdi>
           {companyDomain && (
             <>
               <br />

@@ -1,11 +1,12 @@
 import { useState } from "react";
-import { useMutation, useQuery } from "urql";
+import { useMutation } from "urql";
 import {
   ClearFieldMappingDocument,
   type CrmEntity,
   FieldMappingsDocument,
   type MappingFragment,
 } from "../api/operations.generated";
+import { useRead } from "../api/read";
 import { fieldKind } from "../ui/field-types";
 import { Badge, Button, Card, Notice, When } from "../ui/parts";
 import { Problem } from "../ui/problem";
@@ -17,8 +18,7 @@ const ENTITIES: readonly CrmEntity[] = ["DEAL", "PERSON", "ORGANIZATION"];
 
 /** One existing custom field per kind of record, into which the service may write. */
 export function NominatedFields({ viewer, connected }: { viewer: Viewer; connected: boolean }) {
-  const [{ data, error }, refresh] = useQuery({ query: FieldMappingsDocument, requestPolicy: "cache-and-network" });
-  const mappings = data?.connection.fieldMappings ?? [];
+  const { data, error, reread } = useRead(FieldMappingsDocument, {});
   const refusal = viewer.canManageConnection ? null : refusalInWords(viewer.connectRefusal);
   const closed = refusal ?? (connected ? null : "Authorize again first: the CRM's fields cannot be read until then.");
   return (
@@ -28,18 +28,20 @@ export function NominatedFields({ viewer, connected }: { viewer: Viewer; connect
         changes no other.
       </p>
       {closed && <p className="small muted">{closed}</p>}
-      {error && <Problem error={error} again={refresh} />}
+      {error && <Problem error={error} again={reread} />}
+      {!data && !error && <p role="status">Reading which fields are nominated …</p>}
       <ul className="mappings" id="nominated-fields">
-        {ENTITIES.map((entity) => (
-          <li key={entity}>
-            <Nominated
-              entity={entity}
-              mapping={mappings.find((mapping) => mapping.entity === entity)}
-              closed={closed !== null}
-              onChange={() => refresh({ requestPolicy: "network-only" })}
-            />
-          </li>
-        ))}
+        {data &&
+          ENTITIES.map((entity) => (
+            <li key={entity}>
+              <Nominated
+                entity={entity}
+                mapping={data.connection.fieldMappings.find((mapping) => mapping.entity === entity)}
+                closed={closed !== null}
+                onChange={reread}
+              />
+            </li>
+          ))}
       </ul>
     </Card>
   );
@@ -108,7 +110,7 @@ function Present({ mapping: { fieldName, fieldKey, fieldType, health, checkedAt 
   return (
     <div className="row">
       <span>
-        {fieldName ?? fieldKey}{" "}
+        <bdi>{fieldName ?? fieldKey}</bdi>{" "}
         <span className="muted">({fieldType ? fieldKind(fieldType).text : "type not known"})</span>
       </span>
       <Badge tone={tone}>{text}</Badge>

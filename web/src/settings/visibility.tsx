@@ -3,7 +3,7 @@ import { useQuery } from "urql";
 import { VisibilityDocument, type VisibilityQuery } from "../api/operations.generated";
 import { Card, Notice, When } from "../ui/parts";
 import { Problem } from "../ui/problem";
-import { counted, number } from "../ui/words";
+import { apart, counted, number } from "../ui/words";
 
 type Report = NonNullable<VisibilityQuery["connection"]["visibility"]>;
 
@@ -33,7 +33,7 @@ export function Visibility({ readAt }: { readAt: string | null }) {
         )}
       </p>
       {report.asOf && report.unseenUsers.length > 0 && <Unseen users={report.unseenUsers} />}
-      <table>
+      <table className="owners">
         <caption className="visually-hidden">Deals that are seen, by owner</caption>
         <thead className="small muted">
           <tr>
@@ -45,7 +45,9 @@ export function Visibility({ readAt }: { readAt: string | null }) {
         <tbody>
           {report.byOwner.map(({ owner, deals, openDeals }) => (
             <tr key={owner?.id ?? ""}>
-              <th scope="row">{owner?.name ?? "not known"}</th>
+              <th scope="row">
+                <bdi>{owner?.name ?? "not known"}</bdi>
+              </th>
               <td className="number">{number(deals)}</td>
               <td className="number">{number(openDeals)}</td>
             </tr>
@@ -58,7 +60,7 @@ export function Visibility({ readAt }: { readAt: string | null }) {
 
 function Unseen({ users }: { users: Report["unseenUsers"] }) {
   const more = users.length - NAMED;
-  const names = users.slice(0, NAMED).map(({ name }) => name);
+  const names = users.slice(0, NAMED).map(({ name }) => apart(name));
   return (
     <Notice tone="info" title={`Nothing is seen of ${counted(users.length, "active user")}`}>
       <p>

@@ -49,39 +49,66 @@ function Rejudging({ progress }: { progress: SilenceQuery["quietSettings"]["reju
   );
 }
 
-/** What was saved is compared with, so that leaving a form as it was asks for nothing. */
+/** Days of pipelines and stages have no names before these are read, and a save would forget them. */
+function NotRead({ isConnected }: { isConnected: boolean }) {
+  return (
+    <Notice
+      tone="info"
+      title={isConnected ? "The CRM has not been read to the end yet" : "No CRM is connected, so no deal is judged"}
+    >
+      <p>
+        Days that hold for a pipeline or a stage are kept and not shown until the CRM is read. Then you can change this.
+      </p>
+      {!isConnected && <Link href="/settings">Open the CRM connection</Link>}
+    </Notice>
+  );
+}
+
+/**
+ * What was saved is compared with, so that leaving a form as it was asks for nothing. What the service has answered to a
+ * save holds until the settings are read anew.
+ */
 function Form({ shown, onSaved }: { shown: SilenceQuery; onSaved(): void }) {
   const { viewer, connection, quietSettings } = shown;
-  const saved = draftOf(quietSettings);
+  const [stored, store] = useState({ after: quietSettings, settings: quietSettings });
+  const saved = draftOf(stored.after === quietSettings ? stored.settings : quietSettings);
   const [changed, change] = useState<Draft | null>(null);
   const draft = changed ?? saved;
   const [{ fetching, data, error }, set] = useMutation(SetSilenceDocument);
   const refusal = data && "message" in data.setQuietSettings ? data.setQuietSettings.message : null;
-  const mayChange = viewer.role !== "MEMBER";
+  const isAdmin = viewer.role !== "MEMBER";
+  const isRead = connection.state !== "NOT_CONNECTED" && connection.sync.lastSuccessAt !== null;
   const isChanged = JSON.stringify(inputOf(draft)) !== JSON.stringify(inputOf(saved));
   const save = async () => {
     const { data: answer } = await set({ input: inputOf(draft) });
     if (!answer || !("settings" in answer.setQuietSettings)) return;
     announce("The settings are saved. Deals are judged by them now.");
-    onSaved();
+    store({ after: quietSettings, settings: answer.setQuietSettings.settings });
     change(null);
+    onSaved();
   };
   const wish = (part: Partial<Draft>) => change({ ...draft, ...part });
   return (
     <div className="columns">
-      <fieldset className="stack plain-set" disabled={!mayChange}>
+      <fieldset className="stack plain-set" disabled={!isAdmin || !isRead}>
         <legend className="visually-hidden">Settings of silence</legend>
-        {!mayChange && (
+        {!isAdmin && (
           <Notice tone="info" title="Only an owner or admin of your organization may change this">
             <p>You see what holds now.</p>
           </Notice>
         )}
-        <Thresholds lines={draft.lines} pipelines={connection.pipelines} onChange={(lines) => wish({ lines })} />
+        {!isRead && <NotRead isConnected={connection.state !== "NOT_CONNECTED"} />}
+        <Thresholds
+          lines={draft.lines}
+          pipelines={connection.pipelines}
+          isWhole={isRead}
+          onChange={(lines) => wish({ lines })}
+        />
         <Calendar draft={draft} onWish={wish} />
         <ActivityTypes draft={draft} onWish={wish} />
       </fieldset>
       <aside className="stack" aria-label="What the change would do">
-        {mayChange && (
+        {isAdmin && isRead && (
           <Card title="What the change would do">
             {isChanged && isSound(draft) ? (
               <Preview draft={draft} />

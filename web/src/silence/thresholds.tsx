@@ -9,11 +9,13 @@ type Pipelines = SilenceQuery["connection"]["pipelines"];
 interface ThresholdsProps {
   lines: readonly Line[];
   pipelines: Pipelines;
+  /** Whether these are all there are. */
+  isWhole: boolean;
   onChange(lines: readonly Line[]): void;
 }
 
 /** After how many days what counts; where nothing is said, the standard days do. */
-export function Thresholds({ lines, pipelines, onChange }: ThresholdsProps) {
+export function Thresholds({ lines, pipelines, isWhole, onChange }: ThresholdsProps) {
   const [added, setAdded] = useState<string | null>(null);
   const adding = useRef<HTMLButtonElement>(null);
   const add = () => {
@@ -27,7 +29,7 @@ export function Thresholds({ lines, pipelines, onChange }: ThresholdsProps) {
   };
   return (
     <Card title="After how many days">
-      {lines.length === 0 && <p className="muted">The standard days hold for all deals.</p>}
+      {lines.length === 0 && isWhole && <p className="muted">The standard days hold for all deals.</p>}
       <ul className="choices">
         {lines.map((line) => (
           <li key={line.key} className="choice">

@@ -19,7 +19,9 @@ export function Confirm({ title, onClose, children }: ConfirmProps) {
   return (
     <dialog ref={dialog} className="dialog" aria-labelledby={heading} onCancel={onClose}>
       <div className="stack">
-        <h2 id={heading}>{title}</h2>
+        <h2 id={heading} dir="auto">
+          {title}
+        </h2>
         {children}
       </div>
     </dialog>

@@ -1,7 +1,9 @@
+import { decimalOf } from "./words";
+
 /** How people fill a custom field in. */
 interface FieldKind {
   text: string;
-  input: "line" | "long" | "date" | "time" | "choice" | "choices" | "dates" | "times" | "amount";
+  input: "line" | "number" | "long" | "date" | "time" | "choice" | "choices" | "dates" | "times" | "amount";
 }
 
 /** By the CRM's word for the type; a type that is not here is a line of text. */
@@ -11,8 +13,8 @@ const KINDS: Readonly<Record<string, FieldKind>> = {
   text: { text: "Long text", input: "long" },
   phone: { text: "Phone number", input: "line" },
   address: { text: "Address", input: "line" },
-  double: { text: "Number", input: "line" },
-  int: { text: "Whole number", input: "line" },
+  double: { text: "Number", input: "number" },
+  int: { text: "Whole number", input: "number" },
   monetary: { text: "Amount of money", input: "amount" },
   date: { text: "Date", input: "date" },
   daterange: { text: "From one date to another", input: "dates" },
@@ -38,8 +40,10 @@ export function valueFrom(type: string | null, parts: readonly string[]): unknow
   switch (fieldKind(type).input) {
     case "choices":
       return parts.length > 0 ? parts : undefined;
+    case "number":
+      return asNumber(first) || undefined;
     case "amount":
-      return first && second ? { value: first, currency: second.toUpperCase() } : undefined;
+      return first && second ? { value: asNumber(first), currency: second.toUpperCase() } : undefined;
     case "dates":
     case "times":
       return first && second ? { value: first, until: second } : undefined;
@@ -47,3 +51,6 @@ export function valueFrom(type: string | null, parts: readonly string[]): unknow
       return first || undefined;
   }
 }
+
+/** As the browser's language writes it, for the service; what is no number goes as it is, and the service says what is expected. */
+export const asNumber = (typed: string): string => decimalOf(typed) ?? typed.trim();

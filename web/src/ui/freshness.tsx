@@ -2,7 +2,7 @@ import { Link } from "wouter";
 import { useIsLive } from "../api/liveness";
 import type { FreshnessFragment } from "../api/operations.generated";
 import { Notice, When } from "./parts";
-import { number } from "./words";
+import { dateAndTime, number } from "./words";
 
 const HOUR_MS = 3_600_000;
 /** The schedule syncs many times a day: a copy that is older has missed several. */
@@ -29,7 +29,8 @@ export function Freshness({ connection, asOf }: { connection: FreshnessFragment;
 
 const AsOf = ({ at }: { at: string }) => (
   <>
-    CRM data as of <When at={at} />.
+    CRM data as of <When at={at} />
+    <span className="on-paper">, {dateAndTime(at)}</span>.
   </>
 );
 

@@ -11,7 +11,7 @@ export function Card({ title, aside, children }: { title: string; aside?: ReactN
   return (
     <section className="card stack" aria-label={title}>
       <div className="row row-apart">
-        <h2>{title}</h2>
+        <h2 dir="auto">{title}</h2>
         {aside}
       </div>
       {children}

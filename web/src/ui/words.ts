@@ -16,6 +16,9 @@ const TIME_AND_ZONE = new Intl.DateTimeFormat(THE_BROWSERS, { ...CLOCK, timeZone
 const LOCAL_DAY = new Intl.DateTimeFormat(THE_BROWSERS, { weekday: "short", ...CALENDAR });
 const CALENDAR_DAY = new Intl.DateTimeFormat(THE_BROWSERS, { ...CALENDAR, timeZone: "UTC" });
 
+/** What is written from right to left keeps its place in a sentence of the page, and its parts their order. */
+export const apart = (text: string): string => (/[\u0590-\u08ff\u200f]/.test(text) ? `\u2068${text}\u2069` : text);
+
 /** Words are the page's: English, without a comma before the last. */
 const PAGES = "en-GB";
 const RELATIVE = new Intl.RelativeTimeFormat(PAGES);
@@ -30,15 +33,20 @@ const STEPS: [unit: Intl.RelativeTimeFormatUnit, seconds: number][] = [
 ];
 
 /** "20 Nov 2026, 17:58 CET": the zone is never left to be guessed. */
-export const dateAndTime = (instant: string): string => DATE_AND_TIME.format(new Date(instant));
+export const dateAndTime = (instant: string): string => apart(DATE_AND_TIME.format(new Date(instant)));
 /** "17:58", where the zone is said beside it. */
-export const time = (instant: string): string => TIME.format(new Date(instant));
+const time = (instant: string): string => apart(TIME.format(new Date(instant)));
 /** "17:58 CET". */
-export const timeAndZone = (instant: string): string => TIME_AND_ZONE.format(new Date(instant));
+const timeAndZone = (instant: string): string => apart(TIME_AND_ZONE.format(new Date(instant)));
 /** "Fri, 20 Nov 2026": the reader's day of an instant. */
-export const dayOf = (instant: string): string => LOCAL_DAY.format(new Date(instant));
+export const dayOf = (instant: string): string => apart(LOCAL_DAY.format(new Date(instant)));
+/** "14:00–15:00 CET", and where it ends on another day of the reader's, that day as well. */
+export function span(from: string, to: string | null): string {
+  if (to === null) return timeAndZone(from);
+  return dayOf(from) === dayOf(to) ? `${time(from)}–${timeAndZone(to)}` : `${time(from)} – ${dateAndTime(to)}`;
+}
 /** A calendar day, YYYY-MM-DD, wherever the reader is. */
-export const day = (date: string): string => CALENDAR_DAY.format(new Date(`${date}T00:00:00Z`));
+export const day = (date: string): string => apart(CALENDAR_DAY.format(new Date(`${date}T00:00:00Z`)));
 export const number = (value: number): string => NUMBER.format(value);
 
 /** "Europe/Berlin", as the browser has it. */
@@ -65,16 +73,31 @@ const separator = (type: "group" | "decimal") =>
   NUMBER.formatToParts(1_234_567.8).find((part) => part.type === type)?.value;
 const GROUP = separator("group") ?? "'";
 const DECIMAL = separator("decimal") ?? ".";
+const DIGITS = [...new Intl.NumberFormat(THE_BROWSERS, { useGrouping: false }).format(9_876_543_210)].reverse();
 export const AMOUNT = /^\d{1,15}(\.\d{1,4})?$/;
 
-/** "1,200.5" as the browser's language writes it, or without thousands in any: decimal text; null: no amount. */
-export function amountOf(typed: string): string | null {
-  const text = typed.replace(/\s/g, "");
-  const [whole = "", ...parts] = text.split(DECIMAL);
+/** With the digits 0 to 9, in whichever the browser's language writes them. */
+export const inDigits = (typed: string): string =>
+  typed.replace(/\p{Nd}/gu, (digit) => (DIGITS.includes(digit) ? String(DIGITS.indexOf(digit)) : digit));
+
+/** "-1,200.5" as the browser's language writes it, or without thousands in any: decimal text; null: no number. */
+export function decimalOf(typed: string): string | null {
+  const text = inDigits(typed).replace(/[\s\u061c\u200e\u200f]/g, "");
+  const [, sign, digits = ""] = /^([-\u2212]?)(.*)$/.exec(text) ?? [];
+  const [whole = "", ...parts] = digits.split(DECIMAL);
   const [first = "", ...thousands] = whole.split(GROUP);
-  const isGrouped = /^\d{1,3}$/.test(first) && thousands.every((one) => /^\d{3}$/.test(one));
-  const amount = isGrouped ? [first + thousands.join(""), ...parts].join(".") : text.replace(",", ".");
-  return AMOUNT.test(amount) ? amount : null;
+  // India has two digits in all groups but the last.
+  const isGrouped = /^\d{1,3}$/.test(first) && /^(|(\d{2,3} )*\d{3})$/.test(thousands.join(" "));
+  const decimal = isGrouped
+    ? [first + thousands.join(""), ...parts].join(".")
+    : digits.replace(DECIMAL, ".").replace(",", ".");
+  return /^\d+(\.\d+)?$/.test(decimal) ? `${sign && "-"}${decimal}` : null;
+}
+
+/** "1,200.5" as the browser's language writes it: decimal text; null: no amount. */
+export function amountOf(typed: string): string | null {
+  const amount = decimalOf(typed);
+  return amount !== null && AMOUNT.test(amount) ? amount : null;
 }
 
 /** An amount as it may be typed: "1,200.5". */
@@ -83,8 +106,13 @@ export const typedAmount = (amount: string): string => PRECISE.format(amount as 
 /** Exact: the amount is decimal text and never becomes a float. */
 export function money({ amount, currency }: { amount: string; currency: string }): string {
   if (!/^[A-Z]{3}$/.test(currency)) return `${amount} ${currency}`;
-  const style = { style: "currency", currency, trailingZeroDisplay: "stripIfInteger" } as const;
-  return new Intl.NumberFormat(THE_BROWSERS, style).format(amount as Intl.StringNumericLiteral);
+  const style = {
+    style: "currency",
+    currency,
+    trailingZeroDisplay: "stripIfInteger",
+    maximumFractionDigits: 4,
+  } as const;
+  return apart(new Intl.NumberFormat(THE_BROWSERS, style).format(amount as Intl.StringNumericLiteral));
 }
 
 export const RESOURCE: Record<SyncResource, string> = {
