@@ -15,15 +15,16 @@ const PEOPLE = {
 
 const { world } = useCrm({ deals: 10 });
 const host = useStarted(() => startHostProduct({ jwtSecret: JWT_SECRET, people: PEOPLE }));
-const browser = useStarted(async () => {
-  const started = await launchBrowser();
-  return { open: () => openBrowser(started), stop: () => started.close() };
-});
 /** Another origin than the service's and the host's. */
 const front = useStarted(async () => {
   const server = Fastify();
   await server.register(fastifyStatic, { root: resolve(BUILT) });
   return { url: await server.listen({ host: "127.0.0.1", port: 0 }), stop: () => server.close() };
+});
+/** Stopped before the servers: they would wait for its connections that are open and have asked for nothing. */
+const browser = useStarted(async () => {
+  const started = await launchBrowser();
+  return { open: () => openBrowser(started), stop: () => started.close() };
 });
 
 test("the example page asks and hears the service from an origin that is allowed, and from no other", async () => {
