@@ -42,7 +42,7 @@ export function createApp(config: Config, logger: Logger, clock: Clock = systemC
     for (const step of stops.splice(0).reverse()) await step();
   };
   const start = async () => {
-    if (config.tracesEndpoint !== null) stops.push(startTracing(config.tracesEndpoint));
+    if (config.tracesEndpoint !== null) stops.push(startTracing(config.tracesEndpoint, logger));
     const { url, dataSource, close } = await openDatabase(config.databaseUrl, { entities, logger });
     stops.push(close);
     await migrate(url);

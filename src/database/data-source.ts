@@ -4,7 +4,7 @@ import { DataSource, DefaultNamingStrategy, type Table } from "typeorm";
 import { ServiceError } from "../platform/errors";
 import type { Secret } from "../platform/keyring";
 import type { Logger } from "../platform/logger";
-import { asApplication, unavailable } from "./application-role";
+import { asApplication, CONNECT_TIMEOUT_MS, unavailable } from "./application-role";
 import { type Ask, dropLocalRows, forSchemaChanges, readLayout, spreadTables } from "./cluster";
 import { startEmbeddedPostgres } from "./embedded/embedded-postgres";
 import { Initial } from "./migrations/0001-initial";
@@ -15,7 +15,6 @@ const migrations = [Initial];
 /** As the table `migration` has them. */
 export const migrationNames: readonly string[] = migrations.map((Migration) => new Migration().name);
 
-const CONNECT_TIMEOUT_MS = 10_000;
 const OID_INT8 = 20;
 const OID_INT8_ARRAY = 1016;
 const OID_DATE = 1082;
@@ -95,7 +94,8 @@ export async function changingTables<T>(
   url: Secret,
   work: (ask: Ask, dataSource: DataSource) => Promise<T>,
 ): Promise<T> {
-  const lock = new Client({ connectionString: withLimits(url, SESSION_LIMITS.migrationTurn).reveal() });
+  const connectionString = withLimits(url, SESSION_LIMITS.migrationTurn).reveal();
+  const lock = new Client({ connectionString, connectionTimeoutMillis: CONNECT_TIMEOUT_MS });
   await lock.connect();
   try {
     await lock.query("SELECT pg_advisory_lock($1)", [MIGRATION_LOCK]);
