@@ -45,7 +45,7 @@ export function createApp(config: Config, logger: Logger, clock: Clock = systemC
     if (config.tracesEndpoint !== null) stops.push(startTracing(config.tracesEndpoint, logger));
     const { url, dataSource, close } = await openDatabase(config.databaseUrl, { entities, logger });
     stops.push(close);
-    await migrate(url);
+    await migrate(url, logger);
     const metrics = createMetrics();
     const reach = await reachOf(dataSource);
     const database = new Database(dataSource, { reach, observe: observedSql(metrics, logger) });

@@ -44,7 +44,7 @@ export const COMMANDS: Record<string, (config: Config, logger: Logger, words: st
 
 /** What every process does at its start, by itself: for a deployment that has a step of its own for it. */
 async function migrateTables({ databaseUrl }: Config, logger: Logger): Promise<string> {
-  await whileOpen(databaseUrl, { entities, logger }, ({ url }) => migrate(url));
+  await whileOpen(databaseUrl, { entities, logger }, ({ url }) => migrate(url, logger));
   return "The tables are those of this version.";
 }
 

@@ -4,6 +4,7 @@ import type { AddressInfo } from "node:net";
 import { createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { Client } from "pg";
 import { tokenFor } from "../support/actors";
 import { createTestDatabase } from "../support/database";
 import { type Program, startProgram } from "../support/processes";
@@ -170,6 +171,18 @@ test("the built service answers health checks and ends cleanly on SIGTERM", asyn
   program.child.kill("SIGTERM");
   expect(await program.ended).toBe(0);
 });
+
+test("a start that waits for another one's changes of the tables says so, and comes up after them", async () => {
+  const other = new Client({ connectionString: database.url.reveal() });
+  await other.connect();
+  await other.query("SELECT pg_advisory_lock(7302518)");
+  const program = startProgram("src/main.js", environment);
+  await program.says(/another process changes the tables/);
+  await other.end();
+  await addressOf(program);
+  program.child.kill("SIGTERM");
+  expect(await program.ended).toBe(0);
+}, 60_000);
 
 test("a collector of traces that is away does not fail the end", async () => {
   const program = startProgram("src/main.js", { ...environment, OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:9" });
