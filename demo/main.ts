@@ -19,11 +19,13 @@ async function show({ api, simulator, page }: Parts): Promise<void> {
   for (const meeting of meetings) say(`  ${meeting.title}: ${matchInWords(meeting)}`);
   const id = meetings[0]?.id ?? "";
   say(`\nBriefing\n${await briefingText(api, id)}`);
-  if (page) await recordPastMeetings(api, simulator);
-  if (page) say(`\nThe page\n  ${page.url}  (choose who you are there; ${new URL(api.address).origin} once signed in)`);
+  // Without the page it ends here, and no address would answer.
+  if (!page) return;
+  await recordPastMeetings(api, simulator);
+  say(`\nThe page\n  ${page.url}  (choose who you are there; ${new URL(api.address).origin} once signed in)`);
   say("\nAsk for it yourself");
   say(`  address  ${api.address}\n  token    ${api.token}`);
-  say(page ? `  GraphiQL ${new URL("/graphiql", api.address)}\n` : "");
+  say(`  GraphiQL ${new URL("/graphiql", api.address)}\n`);
   const body = JSON.stringify({ query: BRIEFING_QUERY.replace(/\s+/g, " "), variables: { id } });
   say(
     `curl -s ${api.address} -H 'content-type: application/json' -H 'authorization: Bearer ${api.token}' \\\n  -d '${body}'`,

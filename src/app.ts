@@ -42,10 +42,10 @@ export function createApp(config: Config, logger: Logger, clock: Clock = systemC
     for (const step of stops.splice(0).reverse()) await step();
   };
   const start = async () => {
-    if (config.tracesEndpoint !== null) stops.push(startTracing(config.tracesEndpoint));
+    if (config.tracesEndpoint !== null) stops.push(startTracing(config.tracesEndpoint, logger));
     const { url, dataSource, close } = await openDatabase(config.databaseUrl, { entities, logger });
     stops.push(close);
-    await migrate(url);
+    await migrate(url, logger);
     const metrics = createMetrics();
     const reach = await reachOf(dataSource);
     const database = new Database(dataSource, { reach, observe: observedSql(metrics, logger) });

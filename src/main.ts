@@ -1,12 +1,12 @@
-import { writeFile } from "node:fs/promises";
 import { createApp } from "./app";
 import { CrmStops } from "./connections/crm-stops";
 import { whileOpen } from "./database/data-source";
 import { Database, reachOf } from "./database/database";
+import { heldUpOf } from "./database/session";
 import { entities } from "./entities";
 import { lineOf } from "./operator/checks";
 import { COMMANDS } from "./operator/commands";
-import { type ProbeReport, probeCrm, wordsOf } from "./operator/crm-probe";
+import { type ProbeReport, probeCrm, reportInto, wordsOf } from "./operator/crm-probe";
 import { examine } from "./operator/doctor";
 import { systemClock } from "./platform/clock";
 import { type Config, readConfig } from "./platform/config";
@@ -20,7 +20,8 @@ const SIGNALS = ["SIGINT", "SIGTERM"] as const;
 async function main([command, ...words]: string[]): Promise<void> {
   if (command === "doctor" && words.length === 0) return doctor();
   const config = readConfig();
-  const logger = createLogger(config.logLevel);
+  // A command's stdout is what was asked for.
+  const logger = createLogger(config.logLevel, command === undefined ? 1 : 2);
   if (command === "doctor") return probe(config, logger, words);
   if (command === undefined) return serve(config, logger);
   const run = COMMANDS[command];
@@ -40,9 +41,12 @@ async function doctor(): Promise<void> {
 async function probe(config: Config, logger: Logger, [option, tenant, file, ...more]: string[]): Promise<void> {
   if (option !== "--crm" || tenant === undefined || more.length > 0)
     throw new UnknownCommandError("Say: doctor, or doctor --crm TENANT [FILE].");
-  const report = await probeWith(config, logger, tenant);
-  if (file !== undefined) await writeFile(file, `${JSON.stringify(report, null, 2)}\n`, { flag: "wx", mode: 0o600 });
-  process.stdout.write(`${wordsOf(report)}\n`);
+  const asReport = async (): Promise<[ProbeReport, string]> => {
+    const report = await probeWith(config, logger, tenant);
+    return [report, wordsOf(report)];
+  };
+  const text = file === undefined ? (await asReport())[1] : await reportInto(file, asReport);
+  process.stdout.write(`${text}\n`);
 }
 
 /** With what a service has to speak to the CRM, and without the service. */
@@ -83,7 +87,8 @@ async function serve(config: Config, logger: Logger): Promise<void> {
 
 /** What an operator can mend is said in words; only what nobody foresaw shows its stack. */
 function fail(error: unknown): never {
-  const text = error instanceof ServiceError ? messageOf(error) : error instanceof Error ? error.stack : String(error);
+  const foreseen = error instanceof ServiceError || heldUpOf(error) !== null;
+  const text = foreseen ? messageOf(error) : error instanceof Error ? error.stack : String(error);
   process.stderr.write(`${text}\n`);
   process.exit(1);
 }

@@ -26,8 +26,8 @@ export function unavailable(url: Secret, cause: unknown): DatabaseUnavailableErr
   return new DatabaseUnavailableError(`${what} Check DATABASE_URL and that PostgreSQL runs.`, { cause });
 }
 
-/** An operator waits for it. */
-const LOOK_TIMEOUT_MS = 10 * SECOND_MS;
+/** An operator waits for it, perhaps before something that takes connections and never speaks. */
+export const CONNECT_TIMEOUT_MS = 10 * SECOND_MS;
 
 /** A database session that can change nothing. */
 export interface Look {
@@ -38,8 +38,8 @@ export interface Look {
 export async function withLook<T>(url: Secret, work: (look: Look) => Promise<T>): Promise<T> {
   const client = new Client({
     connectionString: url.reveal(),
-    connectionTimeoutMillis: LOOK_TIMEOUT_MS,
-    query_timeout: LOOK_TIMEOUT_MS,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    query_timeout: CONNECT_TIMEOUT_MS,
     application_name: "crm-connection doctor",
   });
   client.on("error", () => undefined);
@@ -67,7 +67,7 @@ export class DatabaseRoleError extends ServiceError {
  * @throws DatabaseUnavailableError, DatabaseRoleError, UnusableLayoutError with what to do
  */
 export async function asApplication(url: Secret): Promise<Secret> {
-  const client = new Client({ connectionString: url.reveal() });
+  const client = connectionTo(url);
   let known = url;
   try {
     await client.connect();
@@ -88,6 +88,15 @@ export async function asApplication(url: Secret): Promise<Secret> {
   const given = limited.searchParams.get("options") ?? "";
   limited.searchParams.set("options", `${given} -c role=${APPLICATION_ROLE} ${REACHES_NODES}`.trim());
   return new Secret(limited.href);
+}
+
+/** Not yet connected. @throws DatabaseUnavailableError where a certificate that the address names cannot be read */
+function connectionTo(url: Secret): Client {
+  try {
+    return new Client({ connectionString: url.reveal(), connectionTimeoutMillis: CONNECT_TIMEOUT_MS });
+  } catch (cause) {
+    throw unavailable(url, cause);
+  }
 }
 
 /** Why the user cannot act as the roles yet; null where all is there. */

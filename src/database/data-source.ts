@@ -4,7 +4,7 @@ import { DataSource, DefaultNamingStrategy, type Table } from "typeorm";
 import { ServiceError } from "../platform/errors";
 import type { Secret } from "../platform/keyring";
 import type { Logger } from "../platform/logger";
-import { asApplication, unavailable } from "./application-role";
+import { asApplication, CONNECT_TIMEOUT_MS, unavailable } from "./application-role";
 import { type Ask, dropLocalRows, forSchemaChanges, readLayout, spreadTables } from "./cluster";
 import { startEmbeddedPostgres } from "./embedded/embedded-postgres";
 import { Initial } from "./migrations/0001-initial";
@@ -15,7 +15,6 @@ const migrations = [Initial];
 /** As the table `migration` has them. */
 export const migrationNames: readonly string[] = migrations.map((Migration) => new Migration().name);
 
-const CONNECT_TIMEOUT_MS = 10_000;
 const OID_INT8 = 20;
 const OID_INT8_ARRAY = 1016;
 const OID_DATE = 1082;
@@ -74,14 +73,17 @@ const MIGRATION_LOCK = 7_302_518;
 const EMBEDDED = { directory: ".data/postgres", durable: true };
 
 /** Brings the tables and the job queue up to date. */
-export function migrate(url: Secret): Promise<void> {
-  return changingTables(url, async (ask, dataSource) => {
+export function migrate(url: Secret, logger?: Logger): Promise<void> {
+  const bring = async (ask: Ask, dataSource: DataSource) => {
     await dataSource.runMigrations({ transaction: "each" });
     await runMigrations({ connectionString: withLimits(url, SESSION_LIMITS.migration).reveal() });
     const layout = await readLayout(ask);
     // A table of a later migration, which knows nothing of nodes.
     if (layout.kind === "DISTRIBUTED" && layout.local.length > 0) await distributeTables(dataSource);
-  });
+  };
+  return changingTables(url, bring, () =>
+    logger?.info("another process changes the tables, which may take long: this one waits for it"),
+  );
 }
 
 /** All of it or, where it is interrupted, nothing; done again, what is missing. */
@@ -90,15 +92,24 @@ export async function distributeTables(dataSource: DataSource): Promise<void> {
   await dropLocalRows((sql) => dataSource.query(sql));
 }
 
-/** Work that changes tables, as their owner. Processes that start together wait for each other. */
+/**
+ * Work that changes tables, as their owner. Processes that start together wait for each other.
+ * @param wait is told that another one is at it
+ */
 export async function changingTables<T>(
   url: Secret,
   work: (ask: Ask, dataSource: DataSource) => Promise<T>,
+  wait: () => void = () => undefined,
 ): Promise<T> {
-  const lock = new Client({ connectionString: withLimits(url, SESSION_LIMITS.migrationTurn).reveal() });
+  const connectionString = withLimits(url, SESSION_LIMITS.migrationTurn).reveal();
+  const lock = new Client({ connectionString, connectionTimeoutMillis: CONNECT_TIMEOUT_MS });
   await lock.connect();
   try {
-    await lock.query("SELECT pg_advisory_lock($1)", [MIGRATION_LOCK]);
+    const { rows } = await lock.query("SELECT pg_try_advisory_lock($1) AS ours", [MIGRATION_LOCK]);
+    if (!rows[0]?.ours) {
+      wait();
+      await lock.query("SELECT pg_advisory_lock($1)", [MIGRATION_LOCK]);
+    }
     const limits = SESSION_LIMITS.migration;
     const dataSource = createDataSource({ url: forSchemaChanges(url), entities: [], limits });
     await dataSource.initialize();

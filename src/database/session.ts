@@ -26,6 +26,8 @@ const FROZEN_CODES = ["55P03", "25P03", "25P04"];
 /** For a session that was ended, and a server that was, or is not there or full for now. */
 const AWAY_CODES = ["57P01", "57P02", "57P03", "57P05", "53300", "ECONNREFUSED", "ECONNRESET", "EPIPE", "ETIMEDOUT"];
 const GIVEN_UP_CODES = new Set([...FROZEN_CODES, ...AWAY_CODES]);
+/** For a disk or a memory that is full: it is so until somebody makes room. */
+const FULL_CODES = new Set(["53100", "53200"]);
 /** For a statement over its limit: again it would take as long, so that whoever goes on by itself must not. */
 const TOO_LONG = "57014";
 /** A cluster's coordinator says so of a tenant's node that is away, in a session that itself goes on. */
@@ -57,8 +59,11 @@ export const TRY_AGAIN =
 export const isNodeAway = (error: unknown): boolean =>
   NODE_AWAY_CODES.has(codeOf(error)) || (error instanceof Error && NOT_COMMITTED.test(error.message));
 
+/** Whether the server has no room: nothing of the work was done, and somebody must act. */
+export const isFull = (error: unknown): boolean => FULL_CODES.has(codeOf(error));
+
 function isHeldUp(error: unknown): boolean {
-  if (isGivenUp(error) || codeOf(error) === TOO_LONG) return true;
+  if (isGivenUp(error) || isFull(error) || codeOf(error) === TOO_LONG) return true;
   return error instanceof Error && error.message === NO_SESSION;
 }
 

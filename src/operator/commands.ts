@@ -1,4 +1,3 @@
-import { writeFile } from "node:fs/promises";
 import { createInterface } from "node:readline/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { recordAudit } from "../auth/policies";
@@ -23,6 +22,7 @@ import type { Config } from "../platform/config";
 import { messageOf, ServiceError } from "../platform/errors";
 import { Keyring, type Secret } from "../platform/keyring";
 import type { Logger } from "../platform/logger";
+import { reportInto } from "./crm-probe";
 import { type ErasingParts, erasePerson, eraseTenant, letPersonIn } from "./erasure";
 import { exportOf, findPerson, NotDoneError } from "./person";
 
@@ -36,15 +36,15 @@ export const COMMANDS: Record<string, (config: Config, logger: Logger, words: st
   "db-distribute": ({ databaseUrl }) => distribute(databaseUrl),
   "crm-stop": (config, logger, words) => stopCalls(config, logger, words.join(" ").trim() || NO_REASON),
   "crm-resume": resumeCalls,
-  "export-person": (...given) => ofTenant(given, ["TENANT", "ADDRESS", "FILE"], writeExport),
-  "erase-person": (...given) => ofTenant(given, ["TENANT", "ADDRESS"], sayErasure, [KEEP_OUT]),
-  "admit-person": (...given) => ofTenant(given, ["TENANT", "ADDRESS"], sayLetIn),
-  "erase-tenant": (...given) => ofTenant(given, ["TENANT"], sayTenantErased),
+  "export-person": (...given) => ofTenant(given, "export-person TENANT ADDRESS FILE", writeExport),
+  "erase-person": (...given) => ofTenant(given, "erase-person TENANT ADDRESS", sayErasure, [KEEP_OUT]),
+  "admit-person": (...given) => ofTenant(given, "admit-person TENANT ADDRESS", sayLetIn),
+  "erase-tenant": (...given) => ofTenant(given, "erase-tenant TENANT", sayTenantErased),
 };
 
 /** What every process does at its start, by itself: for a deployment that has a step of its own for it. */
 async function migrateTables({ databaseUrl }: Config, logger: Logger): Promise<string> {
-  await whileOpen(databaseUrl, { entities, logger }, ({ url }) => migrate(url));
+  await whileOpen(databaseUrl, { entities, logger }, ({ url }) => migrate(url, logger));
   return "The tables are those of this version.";
 }
 
@@ -83,14 +83,14 @@ type OnTenant = (parts: ErasingParts, tenantId: number, words: string[], flagged
 /** A command that shows or takes away what cannot be brought back, so it is confirmed. @throws NotDoneError */
 async function ofTenant(
   [config, logger, given]: [Config, Logger, string[]],
-  names: string[],
+  form: string,
   work: OnTenant,
   flags: string[] = [],
 ): Promise<string> {
   const known = [...flags, "--yes"];
   const words = given.filter((word) => !known.includes(word));
-  if (words.length !== names.length || words.some((word) => word.startsWith("--")))
-    throw new NotDoneError(`Say: ${[...names, ...known.map((flag) => `[${flag}]`)].join(" ")}`);
+  if (words.length !== form.split(" ").length - 1 || words.some((word) => word.startsWith("--")))
+    throw new NotDoneError(`Say: ${[form, ...known.map((flag) => `[${flag}]`)].join(" ")}`);
   const [name = "", ...more] = words;
   return withDatabase(config, logger, async (database) => {
     const [tenant] = await database.acrossTenants<{ id: number }>(
@@ -115,19 +115,21 @@ async function confirm(tenant: string): Promise<void> {
   if (answer.trim() !== tenant) throw new NotDoneError("Nothing was done.");
 }
 
-const writeExport: OnTenant = async ({ database, clock, logger }, tenantId, [address = "", file = ""]) => {
-  const scope = database.tenant(tenantId);
-  const person = await findPerson(scope, address);
-  const { held, cutAt } = await exportOf(database, scope, person);
-  const content = { exportedAt: clock().toISOString(), addresses: [...person.mailboxes], names: person.names, held };
-  // Never over a file that is there, and readable by its owner alone.
-  await writeFile(file, `${JSON.stringify(content, null, 2)}\n`, { flag: "wx", mode: 0o600 });
-  await scope.transaction((held) => recordAudit(held, logger, { action: "PERSON_EXPORTED", actor: null, at: clock() }));
-  const counts = Object.entries(held).map(([kind, rows]) => `${kind} ${rows.length}`);
-  const cut = cutAt.length > 0 ? `\nNot all of it, there is more: ${cutAt.join(", ")}.` : "";
-  return `Written to ${file}: ${counts.join(", ")}.${cut}
+const writeExport: OnTenant = ({ database, clock, logger }, tenantId, [address = "", file = ""]) =>
+  reportInto(file, async () => {
+    const scope = database.tenant(tenantId);
+    const person = await findPerson(scope, address);
+    const { held, cutAt } = await exportOf(database, scope, person);
+    const content = { exportedAt: clock().toISOString(), addresses: [...person.mailboxes], names: person.names, held };
+    await scope.transaction((held) =>
+      recordAudit(held, logger, { action: "PERSON_EXPORTED", actor: null, at: clock() }),
+    );
+    const counts = Object.entries(held).map(([kind, rows]) => `${kind} ${rows.length}`);
+    const cut = cutAt.length > 0 ? `\nNot all of it, there is more: ${cutAt.join(", ")}.` : "";
+    const words = `Written to ${file}: ${counts.join(", ")}.${cut}
 Not in it: backups, logs, what only the CRM holds, and where the person is named by a first name alone.`;
-};
+    return [content, words];
+  });
 
 const sayErasure: OnTenant = async (parts, tenantId, [address = ""], keepsOut) => {
   const { texts, meetings, records, receipts, unsettled } = await erasePerson(parts, tenantId, address, keepsOut);

@@ -1,3 +1,4 @@
+import { open, rm } from "node:fs/promises";
 import { z } from "zod";
 import type { Budget } from "../connections/budget";
 import { connectedCopyId } from "../connections/connection";
@@ -8,6 +9,7 @@ import { type CrmAnswer, CrmHttp, type CrmRequest, routeOf } from "../crm/http";
 import { jsonOf } from "../crm/parsing/values";
 import type { Database } from "../database/database";
 import { DAY_MS, MINUTE_MS, systemClock } from "../platform/clock";
+import { messageOf } from "../platform/errors";
 import { NotDoneError } from "./person";
 
 export interface ProbeParts {
@@ -356,4 +358,35 @@ export function wordsOf({ calls, facts }: ProbeReport): string {
       return `${String(status).padEnd(4)} ${route}: price ${price}, the balance fell by ${balanceFell ?? "an unknown number"}`;
     }),
   ].join("\n");
+}
+
+/** In place of a file: what is to be written goes to stdout, and what is said of it to stderr. */
+const STDOUT = "-";
+
+/**
+ * Writes a report where the operator wants it: into a file for its owner alone, never over one that is there. The file is
+ * made before anything is asked, so that no report is without its place.
+ * @returns what is for stdout
+ * @throws NotDoneError where the file cannot be made
+ */
+export async function reportInto(file: string, make: () => Promise<[report: object, words: string]>): Promise<string> {
+  const made = file === STDOUT ? null : await open(file, "wx", 0o600).catch((cause: unknown) => noFile(file, cause));
+  try {
+    const [report, words] = await make();
+    const text = JSON.stringify(report, null, 2);
+    await made?.writeFile(`${text}\n`);
+    if (made) return words;
+    process.stderr.write(`${words}\n`);
+    return text;
+  } catch (error) {
+    if (made) await rm(file, { force: true });
+    throw error;
+  } finally {
+    await made?.close();
+  }
+}
+
+function noFile(file: string, cause: unknown): never {
+  const todo = `Name a new one in a folder that may be written, or ${STDOUT} for stdout`;
+  throw new NotDoneError(`The file ${file} cannot be made: ${messageOf(cause)}. ${todo}.`);
 }

@@ -3,7 +3,7 @@ import proxyAddr from "@fastify/proxy-addr";
 import { z } from "zod";
 import { SECOND_MS } from "./clock";
 import { ServiceError } from "./errors";
-import { encryptionKeys, Secret } from "./keyring";
+import { databaseAddress, encryptionKeys, Secret } from "./keyring";
 import { LOG_LEVELS } from "./logger";
 
 export type Role = "api" | "worker";
@@ -24,14 +24,17 @@ const LOOPBACK = new Set(["localhost", "127.0.0.1", "[::1]"]);
 const MIN_JWT_SECRET_BYTES = 32;
 
 /** Tokens and grants travel here: plain http is for loopback only. */
-const isSecure = ({ protocol, hostname }: URL): boolean =>
-  protocol === "https:" || (protocol === "http:" && LOOPBACK.has(hostname));
+function secure(text: string): URL | null {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  const isSecure = url?.protocol === "https:" || (url?.protocol === "http:" && LOOPBACK.has(url.hostname));
+  return isSecure && !url.username && !url.password && !url.hash ? url : null;
+}
 
 function secureAddress(example: string) {
   const hint = `an https address without a path's end slash (http only on loopback), for example ${example}`;
   return z.string({ error: `is required: ${hint}` }).transform((text, context) => {
-    const url = URL.canParse(text) ? new URL(text) : null;
-    if (!url || !isSecure(url) || url.username || url.password || url.search || url.hash) {
+    const url = secure(text);
+    if (!url || url.search) {
       context.addIssue(`is not usable: give ${hint}`);
       return z.NEVER;
     }
@@ -72,10 +75,11 @@ function isNetwork(text: string): boolean {
 }
 
 /** Exactly what a browser sends as Origin: nothing is matched by a pattern, and "null" would be everybody's. */
-function isOrigin(text: string): boolean {
-  const url = URL.canParse(text) ? new URL(text) : null;
-  return url !== null && isSecure(url) && url.origin === text && !text.includes("*");
-}
+const isOrigin = (text: string): boolean => secure(text)?.origin === text && !text.includes("*");
+
+/** Where codes come back: its path becomes a route, in which ":" and "*" would stand for other paths. */
+const isCallback = (text: string): boolean => /^[^:*]+$/.test(secure(text)?.pathname ?? "");
+const CALLBACK = "the registration's callback address, https or on loopback, as https://app.example.com/crm/callback";
 
 const environment = z.object({
   NODE_ENV: z.string().optional(),
@@ -99,18 +103,14 @@ const environment = z.object({
   ROLES: listOf(isRole, 'must list "api", "worker" or both, for example api,worker')
     .transform((list) => new Set(list.filter(isRole)))
     .default(new Set<Role>(["api", "worker"])),
-  DATABASE_URL: z
-    .string()
-    .regex(/^postgres(ql)?:\/\//, { error: "must be postgresql://user:password@host:5432/database" })
-    .optional(),
+  DATABASE_URL: databaseAddress.optional(),
   CRM_BASE_URL: secureAddress("https://api.pipedrive.com").default("https://api.pipedrive.com"),
   CRM_AUTH_URL: secureAddress("https://oauth.pipedrive.com").default("https://oauth.pipedrive.com"),
   CRM_CLIENT_ID: z.string({ error: "is required: the client id of the app registration at the CRM" }).min(1),
   CRM_CLIENT_SECRET: z.string({ error: "is required: the client secret of the app registration at the CRM" }).min(1),
-  CRM_REDIRECT_URL: z.url({
-    error:
-      "is required: the callback address of the app registration, for example https://app.example.com/crm/callback",
-  }),
+  CRM_REDIRECT_URL: z
+    .string({ error: `is required: ${CALLBACK}` })
+    .refine(isCallback, { error: `is not usable: give ${CALLBACK}` }),
   CRM_CONCURRENCY: wholeNumber(8, 1, 64).default(8),
   CRM_BUDGET_SHARE: share.default(0.25),
   SYNC_INTERVAL_SECONDS: wholeNumber(900, 0, 86_400 * 30).default(900),
@@ -181,7 +181,7 @@ export function readConfig(env: NodeJS.ProcessEnv = environmentOfProcess()) {
     allowedOrigins: value.ALLOWED_ORIGINS,
     roles: value.ROLES,
     /** null: run the embedded PostgreSQL in `.data/`. */
-    databaseUrl: value.DATABASE_URL === undefined ? null : new Secret(value.DATABASE_URL),
+    databaseUrl: value.DATABASE_URL ?? null,
     crm: {
       baseUrl: value.CRM_BASE_URL,
       authUrl: value.CRM_AUTH_URL,

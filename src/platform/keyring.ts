@@ -59,6 +59,22 @@ export const encryptionKeys = z
     return keys;
   });
 
+/** How an operator writes the database's address: a "#", "/" or "?" in the password as it is would end it early. */
+export const databaseAddress = z
+  .string()
+  .refine(isWhole, {
+    error:
+      "must be postgresql://user:password@host:5432/database, with # / ? @ % of the password as %23 %2F %3F %40 %25",
+  })
+  .transform((text) => new Secret(text));
+
+function isWhole(text: string): boolean {
+  if (!URL.canParse(text)) return false;
+  const { protocol, hostname, pathname, searchParams, search, hash } = new URL(text);
+  const isCut = hash !== "" || pathname.includes("@") || /@[^&]*\//.test(search);
+  return /^postgres(ql)?:$/.test(protocol) && !isCut && (hostname !== "" || searchParams.has("host"));
+}
+
 /** A sealed value could not be opened: another row's, altered, or sealed under a key that is no longer configured. */
 export class UnsealError extends ServiceError {
   readonly code = "UNSEAL_FAILED";

@@ -13,10 +13,10 @@ const censored = SECRET_KEYS.flatMap((key) => [key, `*.${key}`, `*.*.${key}`]);
 const MOST_UNWRITTEN_BYTES = 16 * 1024 * 1024;
 
 /**
- * JSON lines on stdout. error: someone must act; warn: degraded, mends itself; info: the life of the service. Written
+ * JSON lines, a service's on stdout. error: someone must act; warn: degraded, mends itself; info: the life of the service. Written
  * beside the work, so that a slow reader of the log holds up no request; an exit writes what is left, a SIGKILL does not.
  */
-export function createLogger(level: LogLevel): Logger {
+export function createLogger(level: LogLevel, fd = 1): Logger {
   return pino(
     {
       level,
@@ -27,7 +27,7 @@ export function createLogger(level: LogLevel): Logger {
       redact: { paths: censored, censor: "[secret]" },
       serializers: { err: errorFields },
     },
-    destination({ fd: 1, sync: false, maxLength: MOST_UNWRITTEN_BYTES }),
+    destination({ fd, sync: false, maxLength: MOST_UNWRITTEN_BYTES }),
   );
 }
 

@@ -2,6 +2,7 @@ import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";
 import { resourceFromAttributes } from "@opentelemetry/resources";
 import { BatchSpanProcessor, NodeTracerProvider } from "@opentelemetry/sdk-trace-node";
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import type { Logger } from "./logger";
 
 /** From a fast page to the 30 seconds after which a call is given up. */
 const SECONDS = [0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
@@ -175,14 +176,14 @@ function storedMetrics(registers: Registry[]): StoredMetrics {
 /**
  * Sends OpenTelemetry traces (OTLP over HTTP) to a collector: operations, their SQL and their calls to the CRM.
  * @param endpoint the collector's base address, as in OTEL_EXPORTER_OTLP_ENDPOINT
- * @returns sends what is left and ends
+ * @returns sends what is left and ends; a collector that is away does not fail the process's end
  */
-export function startTracing(endpoint: string): () => Promise<void> {
+export function startTracing(endpoint: string, logger: Logger): () => Promise<void> {
   const exporter = new OTLPTraceExporter({ url: `${endpoint}/v1/traces` });
   const provider = new NodeTracerProvider({
     resource: resourceFromAttributes({ "service.name": "crm-connection" }),
     spanProcessors: [new BatchSpanProcessor(exporter)],
   });
   provider.register();
-  return () => provider.shutdown();
+  return () => provider.shutdown().catch((error) => logger.warn({ err: error }, "the last traces could not be sent"));
 }

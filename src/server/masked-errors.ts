@@ -4,7 +4,7 @@ import { unwrapResolverError } from "@apollo/server/errors";
 import { context, type Span, SpanKind, trace } from "@opentelemetry/api";
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { GraphQLError, type GraphQLFormattedError, Kind, type OperationDefinitionNode } from "graphql";
-import { DeadlineError, heldUpOf } from "../database/session";
+import { DeadlineError, heldUpOf, isFull } from "../database/session";
 import { ServiceError } from "../platform/errors";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
@@ -39,7 +39,8 @@ export function maskErrors(logger: Logger, introspection: boolean): FormatError 
     if (original instanceof DeadlineError) return coded(formatted, original.code);
     const heldUp = heldUpOf(original);
     if (heldUp) {
-      logger.warn({ err: original, path: formatted.path }, "an operation was held up and called off");
+      const level = isFull(original) ? "error" : "warn";
+      logger[level]({ err: original, path: formatted.path }, "an operation was held up and called off");
       return coded({ ...formatted, message: heldUp.message }, heldUp.code);
     }
     const errorId = randomUUID();

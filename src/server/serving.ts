@@ -31,7 +31,8 @@ export async function listen(fastify: FastifyInstance, host: string, port: numbe
       const advice = `Stop what uses it, or set ${variable} to another.`;
       throw new ServerStartError(`Port ${port} on ${host} is in use. ${advice}`, { cause });
     }
-    throw new ServerStartError(`The server cannot listen on ${host}:${port}: ${messageOf(cause)}`, { cause });
+    const why = `${messageOf(cause)}. HOST must be an address of this machine, ${variable} a port that this user may take`;
+    throw new ServerStartError(`The server cannot listen on ${host}:${port}: ${why}.`, { cause });
   }
 }
 

@@ -3,7 +3,9 @@ import { APPLICATION_ROLE, asApplication } from "../../src/database/application-
 import { Database, reachOf } from "../../src/database/database";
 import { SESSION_LIMITS, SessionTurns, withLimits, withoutTransactionLimit } from "../../src/database/session-limits";
 import { Secret } from "../../src/platform/keyring";
-import { connect, dataOf, syncEnds, until } from "../support/stories";
+import { startProgram } from "../support/processes";
+import type { Service } from "../support/service";
+import { connect, dataOf, RECORD_MEETING, syncEnds, until } from "../support/stories";
 import { useService } from "../support/world";
 
 // Seen red without limits of sessions (the disconnect waits for ever), and with the database's words taken for a bug, of whoever asked or of a run.
@@ -41,6 +43,36 @@ test("who waits for a lock for too long is told to try again, and reads go on me
   expect((await waiting).errors).toEqual(TEMPORARY);
   expect(await state()).toEqual({ connection: { state: "CONNECTED" } });
 }, 30_000);
+
+const record = (at: Service) =>
+  at.ask(RECORD_MEETING, {
+    input: {
+      externalId: "full",
+      title: "Full",
+      startsAt: "2026-11-23T10:00:00Z",
+      ownerEmail: "a@b.example",
+      attendees: [],
+    },
+  });
+
+// Seen red with a full disk taken for a bug of ours.
+test("a database whose disk is full is no bug of ours: the caller may try again, and somebody is told to act", async () => {
+  await database.query(
+    "CREATE FUNCTION fill() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE ''No space left on device'' USING ERRCODE = ''disk_full''; END'",
+  );
+  await database.query("CREATE TRIGGER full_disk BEFORE INSERT ON crm_stop EXECUTE FUNCTION fill()");
+  await database.query("CREATE TRIGGER full_disk BEFORE INSERT ON meeting EXECUTE FUNCTION fill()");
+  try {
+    const { program, service: other } = await world.startProcess({ ROLES: "api" });
+    expect((await record(other)).errors).toEqual(TEMPORARY);
+    expect(await program.says(/^{"level":50.*No space left on device.*held up and called off/m)).toBeDefined();
+    const command = startProgram("src/main.js", world.environment, ["crm-stop", "Look."]);
+    expect([await command.ended, command.output().trim()]).toEqual([1, "No space left on device"]);
+  } finally {
+    await database.query("DROP FUNCTION fill CASCADE");
+  }
+  expect((await record(service)).errors).toBeUndefined();
+}, 60_000);
 
 test("a session that is ended under its work is answered for, and is never used again", async () => {
   const answer = disconnect();

@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { SimulatorOptions } from "../../simulator";
@@ -178,6 +178,14 @@ test("prices that are others than the reference's show, and a CRM that tells no 
     "answers tell the company's balance": "NONE",
     "prices by neighbouring balances": "UNKNOWN",
   });
+});
+
+test("a report whose file is there already is told before anything is asked", async () => {
+  writeFileSync(join(folder, `${probes + 1}.json`), "kept");
+  const { world, code, text, file } = await probed({});
+  expect([code, world.simulator.log.all(), readFileSync(file, "utf8")]).toEqual([1, [], "kept"]);
+  expect(text).toMatch(/^The file .* cannot be made: EEXIST.* Name a new one/);
+  expect(text).not.toMatch(/\n\s+at /);
 });
 
 test("what the user may not read is a call that was refused, and the others are made all the same", async () => {

@@ -1,6 +1,8 @@
-import { readFileSync, rmSync, statSync } from "node:fs";
+import { execFile } from "node:child_process";
+import { existsSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { dumpDatabase } from "../support/dump";
 import { fieldOf, setMapping, writeFields } from "../support/fields";
 import { writeNote } from "../support/notes";
@@ -78,7 +80,11 @@ const others = async () => rowsOfTenant(database, "globex");
 test.each<[string, string[], RegExp]>([
   ["nobody can be asked", ["erase-person", "acme", ADDRESS], /Nobody can be asked here: add --yes/],
   ["the tenant is unknown", ["erase-tenant", "acmee", "--yes"], /There is no tenant acmee/],
-  ["a word is missing", ["export-person", "acme", ADDRESS, "--yes"], /Say: TENANT ADDRESS FILE/],
+  [
+    "a word is missing",
+    ["export-person", "acme", ADDRESS, "--yes"],
+    /Say: export-person TENANT ADDRESS FILE \[--yes\]/,
+  ],
   ["it is no address", ["erase-person", "acme", "Ottilie", "--yes"], /This is no e-mail address/],
 ])("nothing is done where %s", async (_, words, why) => {
   const before = await dumpDatabase(database);
@@ -112,7 +118,32 @@ test("the export has every row that shows the person, of this tenant alone, in a
   expect(missing).toEqual([]);
   expect(text).not.toContain(`"tenant_id": ${await database.tenantId("globex")},`);
   expect(text).not.toContain("somebody@quellwerk.example");
-  expect((await command("export-person", "acme", ADDRESS, file, "--yes")).said).toMatch(/EEXIST/);
+});
+
+test("an export goes over no file, and into no folder that is not there, without a stack; nothing is noted then", async () => {
+  const before = await actions();
+  for (const [path, why] of [
+    [file, /The file .* cannot be made: EEXIST.*Name a new one/],
+    ["/nowhere/person.json", /The file .* cannot be made: ENOENT.*or - for stdout/],
+  ] as const) {
+    const { code, said } = await command("export-person", "acme", ADDRESS, path, "--yes");
+    expect(code).toBe(1);
+    expect(said).toMatch(why);
+    expect(said).not.toMatch(/\n\s+at /);
+  }
+  expect(await actions()).toEqual(before);
+  const unwritten = join(tmpdir(), `crm-connection-none-${process.pid}.json`);
+  expect((await command("export-person", "acme", "Ottilie", unwritten, "--yes")).code).toBe(1);
+  expect(existsSync(unwritten)).toBe(false);
+});
+
+test("an export to - is on stdout, and nothing else is: no word, and no line of the log", async () => {
+  const env = { PATH: process.env.PATH, ...world.environment, LOG_LEVEL: "info" };
+  const words = ["dist/src/main.js", "export-person", "acme", ADDRESS, "-", "--yes"];
+  const { stdout, stderr } = await promisify(execFile)(process.execPath, words, { env });
+  expect(JSON.parse(stdout)).toMatchObject({ addresses: expect.arrayContaining([ADDRESS]) });
+  expect(stderr).toContain("Not in it: backups");
+  expect(stderr).toContain("PERSON_EXPORTED");
 });
 const isSame = (one: unknown, other: unknown) => JSON.stringify(one) === JSON.stringify(other);
 
@@ -142,7 +173,12 @@ test("an erasure that dies anywhere is begun again and leaves neither address no
   expect((await command("erase-person", "acme", ADDRESS, "--yes")).said).toContain(
     "an attendee of 0 meeting(s), 0 synced",
   );
-  expect((await actions()).map(({ action }) => action)).toEqual(["PERSON_EXPORTED", "PERSON_ERASED", "PERSON_ERASED"]);
+  expect((await actions()).map(({ action }) => action)).toEqual([
+    "PERSON_EXPORTED",
+    "PERSON_EXPORTED",
+    "PERSON_ERASED",
+    "PERSON_ERASED",
+  ]);
 });
 
 test("meetings go on without the person, matched and judged again; what was written holds its deal", async () => {

@@ -1,3 +1,6 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { JWT_SECRET, tokenFor } from "../support/actors";
 import { startProgram } from "../support/processes";
 import { useService } from "../support/world";
@@ -26,6 +29,15 @@ test("the example for Node asks, records, reads page by page and is told the sta
 test("the example for Node says what is wrong with a token", async () => {
   expect(await run(service.url, "x")).toEqual({ code: 1, output: expect.stringMatching(/^UNAUTHENTICATED: /) });
 });
+
+test("the demo that ends by itself shows a briefing, and no address or token of what is gone then", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "demo-"));
+  const demo = startProgram("demo/main.js", {}, ["--once"], folder);
+  expect(await demo.ended).toBe(0);
+  rmSync(folder, { recursive: true });
+  expect(demo.output()).toContain("Walk through the proposal: about");
+  expect(demo.output()).toMatch(/Missing +nothing\n$/);
+}, 120_000);
 
 test("the sample host says what it needs, and where to sign in", async () => {
   const lacking = startProgram("examples/host.js");

@@ -4,6 +4,7 @@ import type { AddressInfo } from "node:net";
 import { createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { Client } from "pg";
 import { tokenFor } from "../support/actors";
 import { createTestDatabase } from "../support/database";
 import { type Program, startProgram } from "../support/processes";
@@ -42,6 +43,25 @@ test("an unreachable database is named without its password, and with what to ch
   const text = await failureOf({ DATABASE_URL: "postgresql://crm:hunter2@127.0.0.1:9/crm" });
   expect(text).toMatch(/database crm at 127\.0\.0\.1:9 cannot be reached.*Check DATABASE_URL/s);
   expect(text).not.toContain("hunter2");
+  expect(text).not.toMatch(STACK);
+});
+
+test("something that takes connections and never speaks is given up as a database, at the start and by a command", async () => {
+  const mute = createServer((socket) => socket.resume().on("error", () => undefined));
+  await new Promise<void>((resolve) => mute.listen(0, "127.0.0.1", resolve));
+  const { port } = mute.address() as AddressInfo;
+  const DATABASE_URL = `postgresql://crm:hunter2@127.0.0.1:${port}/crm`;
+  const command = startProgram("src/main.js", { ...environment, DATABASE_URL }, ["crm-resume"]);
+  expect(await failureOf({ DATABASE_URL })).toMatch(/cannot be reached.*Check DATABASE_URL/s);
+  expect(await command.ended).toBe(1);
+  mute.close();
+}, 60_000);
+
+test("a certificate that DATABASE_URL names and nobody can read is told without a stack", async () => {
+  const address = new URL(environment.DATABASE_URL ?? "");
+  address.searchParams.set("sslrootcert", "/nowhere/ca.pem");
+  const text = await failureOf({ DATABASE_URL: address.href });
+  expect(text).toMatch(/cannot be reached: .*\/nowhere\/ca\.pem.*Check DATABASE_URL/);
   expect(text).not.toMatch(STACK);
 });
 
@@ -116,6 +136,12 @@ test("a database whose tables an earlier version made as another user is refused
   await old.drop();
 });
 
+test("an address that is not this machine's ends the start with the variables to look at", async () => {
+  const text = await failureOf({ HOST: "192.0.2.1" });
+  expect(text).toMatch(/cannot listen on 192\.0\.2\.1:.*HOST must be an address of this machine, PORT a port/);
+  expect(text).not.toMatch(STACK);
+});
+
 describe("with its port in use", () => {
   let other: Server;
   beforeAll(() => {
@@ -144,6 +170,27 @@ test("the built service answers health checks and ends cleanly on SIGTERM", asyn
   expect((await fetch(`${address}/readyz`)).status).toBe(200);
   program.child.kill("SIGTERM");
   expect(await program.ended).toBe(0);
+});
+
+test("a start that waits for another one's changes of the tables says so, and comes up after them", async () => {
+  const other = new Client({ connectionString: database.url.reveal() });
+  await other.connect();
+  await other.query("SELECT pg_advisory_lock(7302518)");
+  const program = startProgram("src/main.js", environment);
+  await program.says(/another process changes the tables/);
+  await other.end();
+  await addressOf(program);
+  program.child.kill("SIGTERM");
+  expect(await program.ended).toBe(0);
+}, 60_000);
+
+test("a collector of traces that is away does not fail the end", async () => {
+  const program = startProgram("src/main.js", { ...environment, OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:9" });
+  const address = await addressOf(program);
+  expect((await fetch(`${address}/readyz`)).status).toBe(200);
+  program.child.kill("SIGTERM");
+  expect(await program.ended).toBe(0);
+  expect(program.output()).toContain("the last traces could not be sent");
 });
 
 test("without DATABASE_URL the service runs on an embedded PostgreSQL that survives being killed with it", async () => {

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { inspect } from "node:util";
 import { ConfigError, readConfig } from "../../src/platform/config";
 
-// Seen red with: faults reported one by one.
+// Seen red with: faults reported one by one; addresses that are looked at by their beginning alone.
 
 const key = () => randomBytes(32).toString("base64");
 const GOOD = {
@@ -117,10 +117,19 @@ test.each([
   ["CRM_BASE_URL", "https://user:pass@api.example.com", "https"],
   ["CRM_AUTH_URL", "ftp://oauth.example.com", "https"],
   ["CRM_REDIRECT_URL", "not an address", "callback address"],
+  ["CRM_REDIRECT_URL", "app.example.com:443/crm/callback", "https://app.example.com/crm/callback"],
+  ["CRM_REDIRECT_URL", "localhost:5173/callback", "https or on loopback"],
+  ["CRM_REDIRECT_URL", "http://app.example.com/crm/callback", "https or on loopback"],
+  ["CRM_REDIRECT_URL", "https://app.example.com/:tenant/*", "callback address"],
   ["AUTH_JWT_SECRET", "short", "at least 32 bytes"],
   ["ENCRYPTION_KEYS", "k1:c2hvcnQ=", "openssl rand -base64 32"],
   ["ENCRYPTION_KEYS", `k1:${key()},k1:${key()}`, "twice"],
   ["DATABASE_URL", "mysql://localhost", "postgresql://"],
+  ["DATABASE_URL", "postgresql://", "postgresql://user:password@host:5432/database"],
+  ["DATABASE_URL", "postgresql://crm:hun#ter@127.0.0.1:5432/crm", "%23"],
+  ["DATABASE_URL", "postgresql://crm:12#34@127.0.0.1:5432/crm", "%23"],
+  ["DATABASE_URL", "postgresql://crm:12/34@127.0.0.1:5432/crm", "%2F"],
+  ["DATABASE_URL", "postgresql://crm:12?34@127.0.0.1:5432/crm", "%3F"],
   ["INTROSPECTION", "true", "on or off"],
   ["WEB", "yes", "on or off"],
   ["WEB_TOKEN_URL", "http://app.example.com/token", "https"],
@@ -129,6 +138,15 @@ test.each([
   expect(faults).toHaveLength(1);
   expect(faults[0]).toContain(name);
   expect(faults[0]).toContain(hint);
+});
+
+test.each([
+  "postgres://127.0.0.1/crm",
+  "postgresql://crm:a@b%23c@db.internal/crm?sslmode=verify-full&sslrootcert=/etc/ca.pem",
+  "postgresql:///crm?host=/var/run/postgresql",
+  "postgresql://db.internal/crm?user=crm@server&password=x",
+])("DATABASE_URL %s is taken as it is", (given) => {
+  expect(readConfig({ ...GOOD, DATABASE_URL: given }).databaseUrl?.reveal()).toBe(given);
 });
 
 test("the page is served only where it is asked for, and only with an address for its tokens", () => {
