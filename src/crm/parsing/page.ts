@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { z } from "zod";
 import { cutText } from "../../platform/safe-html";
 import { ALONE, inSlice } from "../../platform/work";
@@ -38,7 +38,13 @@ const MAX_PARTS_OF_WHOLE = 250_000;
 const RECORDS_A_TURN = 50;
 
 /** The key is always there: an end that is only not mentioned could hide the rest of a list. */
-const cursorPaging = z.object({ next_cursor: z.string().max(MAX_CURSOR).nullable() });
+const cursorPaging = z.object({
+  next_cursor: z
+    .string()
+    .max(MAX_CURSOR)
+    .regex(/^[^\0]*$/)
+    .nullable(),
+});
 const offsetPaging = z
   .object({
     pagination: z.object({ more_items_in_collection: z.boolean().nullish(), next_start: z.number().int().nullish() }),
@@ -156,13 +162,12 @@ function keepable(raw: unknown): unknown {
 
 const sizeOf = (value: unknown) => JSON.stringify(value).length;
 
+/** What the database would cut or mend could be the key of another record. */
+const keyForm = z.object({ id: z.union([z.number().transform(String), z.string().regex(/^[ -~]{1,64}$/)]) });
+
 function keyOf(raw: unknown): string {
-  const id = typeof raw === "object" && raw !== null && "id" in raw ? raw.id : undefined;
-  if (typeof id === "number" || typeof id === "string") return String(id).slice(0, 64);
-  return createHash("sha256")
-    .update(JSON.stringify(keepable(raw)))
-    .digest("hex")
-    .slice(0, 32);
+  const keyed = keyForm.safeParse(raw);
+  return keyed.success ? keyed.data.id : hash("sha256", JSON.stringify(keepable(raw)), "hex").slice(0, 32);
 }
 
 function unreadable(answer: CrmAnswer, why: string): CrmError {

@@ -144,12 +144,15 @@ export const personRecord = z
     deleted: person.is_deleted === true,
   }));
 
+/** Characters: lists are sorted by it, and an index holds no long texts. */
+const MAX_CURRENCY = 20;
+
 export const dealRecord = z
   .object({
     id,
     title: text,
     value: optionalDecimal,
-    currency: optionalText,
+    currency: optionalText.pipe(z.string().max(MAX_CURRENCY).nullable()),
     status: z.enum(["open", "won", "lost", "deleted"]),
     owner_id: optionalId,
     person_id: optionalId,
