@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { isTimeZone } from "../../platform/clock";
+import { cutText } from "../../platform/safe-html";
 import {
   contactValues,
   customFields,
@@ -144,7 +145,7 @@ export const personRecord = z
     deleted: person.is_deleted === true,
   }));
 
-/** Characters: lists are sorted by it, and an index holds no long texts. */
+/** UTF-16 units: lists are sorted by it, and an index holds no long texts. */
 const MAX_CURRENCY = 20;
 
 export const dealRecord = z
@@ -152,7 +153,7 @@ export const dealRecord = z
     id,
     title: text,
     value: optionalDecimal,
-    currency: optionalText.pipe(z.string().max(MAX_CURRENCY).nullable()),
+    currency: optionalText.transform((code) => code && cutText(code, MAX_CURRENCY)),
     status: z.enum(["open", "won", "lost", "deleted"]),
     owner_id: optionalId,
     person_id: optionalId,
