@@ -22,22 +22,18 @@ type Found = { option: CrmFieldOption } | { fault: string };
 /** Finds options by id, or by an exact label that means one option only. A list of them has thousands, and so may a value. */
 function finderOf(options: readonly CrmFieldOption[]): (value: unknown) => Found {
   const named = new Map<string, CrmFieldOption[]>();
-  const called = (name: string) => named.get(name) ?? [];
   for (const option of options) {
-    for (const name of [`id ${option.id}`, `label ${option.label}`]) {
-      const alike = called(name);
-      alike.push(option);
-      named.set(name, alike);
-    }
+    for (const name of [`id ${option.id}`, `label ${option.label}`])
+      if (!named.get(name)?.push(option)) named.set(name, [option]);
   }
   return (value) => {
     if (typeof value !== "number" && typeof value !== "string")
       return { fault: "is neither an option's id nor its label" };
-    const labelled = typeof value === "string" ? called(`label ${value}`) : [];
-    const found = [...new Set([...called(`id ${value}`), ...labelled])];
-    const [option, ...others] = found;
+    const names = [`id ${value}`, ...(typeof value === "string" ? [`label ${value}`] : [])];
+    const found = [...new Set(names.flatMap((name) => named.get(name) ?? []))];
+    const [option] = found;
     if (!option) return { fault: `is none of the options ${namesOf(options)}` };
-    return others.length > 0 ? { fault: `means several options: ${namesOf(found)}. Use the id` } : { option };
+    return found.length > 1 ? { fault: `means several options: ${namesOf(found)}. Use the id` } : { option };
   };
 }
 

@@ -1,6 +1,5 @@
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { inspect } from "node:util";
 import type { z } from "zod";
 import { CrmApi } from "../../src/crm/api";
 import { CrmError } from "../../src/crm/errors";
@@ -397,12 +396,4 @@ describe("The status of an answer decides before its body", () => {
   ])("%i with %s and the body %s means %s", async (status, type, body, meaning) => {
     expect(await asked(status, type, body)).toBe(meaning);
   });
-});
-
-// Seen red with: the parser's own error as the cause.
-test("what is no JSON is told without a word of it", async () => {
-  const read = readWholeList(answerOf('[{"email":ada@buyer.example}]'), record.userRecord);
-  const thrown: unknown = await read.catch((error: unknown) => error);
-  expect(inspect(thrown)).toContain("The CRM's answer is not JSON.");
-  expect(inspect(thrown)).not.toContain("ada");
 });
