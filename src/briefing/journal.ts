@@ -37,7 +37,8 @@ export function readChanges(
       copyId,
       asked.map(({ dealId }) => dealId),
       asked.map(({ first }) => first),
-      asked.map(({ since }) => since?.toISOString() ?? "-infinity"),
+      // The driver writes years that ISO 8601 has a sign for.
+      asked.map(({ since }) => since ?? "-infinity"),
       DEAL_CHANGES,
     ],
     { asked: "number", kind: "text", was: "text", became: "text", seenAt: "instant" },

@@ -195,6 +195,17 @@ export const matchShown = (row: MeetingMatchRow, outdated: string | null) => ({
   candidates: outdated ? [] : matchedFirst(row),
 });
 
+/** Of a meeting that was deleted after it was read, and before its match was. */
+export const matchOfDeleted = (meetingId: string, now: Date) => ({
+  status: "NONE" as const,
+  rule: null,
+  reason: "The meeting has just been deleted.",
+  matchedAt: now,
+  meetingId,
+  dealId: null,
+  candidates: [],
+});
+
 /** The matched one first, so that a bounded list never leaves it out. */
 const matchedFirst = ({ candidates, dealId: matched }: MeetingMatchRow) =>
   candidates.toSorted((one, other) => Number(other.dealId === matched) - Number(one.dealId === matched));

@@ -22,6 +22,9 @@ export interface KnownFields {
   names: Set<string>;
 }
 
+/** Characters of a name with an option's id. */
+const LONGEST_NAME = 200;
+
 type CustomFields = Readonly<Record<string, unknown>>;
 
 /** Types whose values are ids of options. */
@@ -36,6 +39,8 @@ export function idsIn(value: unknown): string[] {
   return "value" in value ? idsIn(value.value) : [];
 }
 
+/** What no list of fields would have anyway: text in the place of an option's id, and what PostgreSQL does not take. */
+const isName = (text: string) => text.length <= LONGEST_NAME && !text.includes("\0");
 const optionName = (key: string, id: string) => `${key}/${id}`;
 const isEmpty = (value: unknown) => value === null || value === undefined || value === "";
 
@@ -96,7 +101,7 @@ export async function noteUnknownFields(
   records: readonly { customFields: CustomFields }[],
   known: KnownFields,
 ): Promise<void> {
-  const found = [...new Set(records.flatMap(({ customFields }) => unknownIn(customFields, known)))];
+  const found = [...new Set(records.flatMap(({ customFields }) => unknownIn(customFields, known)))].filter(isName);
   if (found.length === 0) return;
   for (const name of found) known.names.add(name);
   await rows(

@@ -242,7 +242,8 @@ function tokensOf(header: string | undefined): number | null {
   return tokens !== null && tokens <= MAX_TOKENS ? tokens : null;
 }
 
+/** None from before 1970: of what comes before our era the database keeps only a part. */
 function dateOf(header: string | undefined): Date | null {
   const date = new Date(header ?? "");
-  return Number.isNaN(date.getTime()) ? null : date;
+  return date.getTime() >= 0 ? date : null;
 }

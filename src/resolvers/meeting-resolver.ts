@@ -10,7 +10,7 @@ import {
   Subscription,
   UseMiddleware,
 } from "type-graphql";
-import { attendeeShown, matchShown, readMeeting, withoutGoneDeal } from "../briefing/meeting-rows";
+import { attendeeShown, matchOfDeleted, matchShown, readMeeting, withoutGoneDeal } from "../briefing/meeting-rows";
 import type { ChoiceRefusal as MeetingRefusal } from "../briefing/meetings";
 import { MEETING_MATCHED } from "../database/between-processes";
 import type { CrmUserRow } from "../entities/crm-company";
@@ -181,7 +181,7 @@ export class MeetingResolver {
     const { loaders } = context;
     const [[row], deal] = await Promise.all([loaders.match.load(meetingId), loaders.dealOfMeeting.load(meetingId)]);
     if (deal) loaders.deal.prime(deal.crmId, deal);
-    if (!row) throw new Error(`meeting ${meetingId} was stored without its match`);
+    if (!row) return matchOfDeleted(meetingId, context.services.clock());
     const outdated = await outdatedBecause(context, row);
     const isThere = async (dealId: number) => (await loaders.deal.load(dealId)) !== null;
     return matchShown(outdated ? row : await withoutGoneDeal(row, isThere), outdated);

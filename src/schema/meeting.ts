@@ -10,7 +10,7 @@ import type {
 } from "../entities/meeting";
 import { LONGEST_ADDRESS } from "../platform/email-address";
 import { apiEnum, Node, ObjectType } from "./base";
-import { HoldsAddress, NotBefore, resultOf, SensibleInstant, Text } from "./refusal";
+import { HoldsAddress, NotBefore, resultOf, SensibleInstant, Text, WellFormed } from "./refusal";
 
 export const AttendeeSideEnum = apiEnum<AttendeeSide>("AttendeeSide", "Whose side an attendee is on.", {
   SELLER: "One of our own: the same domain as the owner's, or a user of the CRM.",
@@ -173,6 +173,7 @@ export class AttendeeInput {
 @InputType({ description: "A meeting as the host product knows it." })
 export class RecordMeetingInput {
   @Text(1, 200)
+  @WellFormed()
   @Field(() => String, { description: "Recording the same externalId again replaces the meeting." })
   externalId!: string;
 

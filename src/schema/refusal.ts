@@ -84,6 +84,12 @@ export const Text = (least: 0 | 1, most: number) =>
     return text.includes("\0") ? "must not contain a NUL character" : null;
   });
 
+/** Text by which something is found again: no other than the one that PostgreSQL would keep in its place. */
+export const WellFormed = () =>
+  Checked("wellFormed", (value) =>
+    /\p{Surrogate}/u.test(asText(value)) ? "must not contain half a surrogate pair" : null,
+  );
+
 export const NotBlank = () =>
   Checked("notBlank", (value) => (asText(value).trim() === "" ? "must not be empty" : null));
 

@@ -19,16 +19,22 @@ const NAMED = 10;
 
 type Found = { option: CrmFieldOption } | { fault: string };
 
-/** By id, or by its exact label where that means one option only. */
-function optionOf(value: unknown, options: readonly CrmFieldOption[]): Found {
-  if (typeof value !== "number" && typeof value !== "string")
-    return { fault: "is neither an option's id nor its label" };
-  const found = options.filter(
-    ({ id, label }) => String(id) === String(value) || (typeof value === "string" && label === value),
-  );
-  const [option, ...others] = found;
-  if (!option) return { fault: `is none of the options ${namesOf(options)}` };
-  return others.length > 0 ? { fault: `means several options: ${namesOf(found)}. Use the id` } : { option };
+/** Finds options by id, or by an exact label that means one option only. A list of them has thousands, and so may a value. */
+function finderOf(options: readonly CrmFieldOption[]): (value: unknown) => Found {
+  const named = new Map<string, CrmFieldOption[]>();
+  for (const option of options) {
+    for (const name of [`id ${option.id}`, `label ${option.label}`])
+      if (!named.get(name)?.push(option)) named.set(name, [option]);
+  }
+  return (value) => {
+    if (typeof value !== "number" && typeof value !== "string")
+      return { fault: "is neither an option's id nor its label" };
+    const names = [`id ${value}`, ...(typeof value === "string" ? [`label ${value}`] : [])];
+    const found = [...new Set(names.flatMap((name) => named.get(name) ?? []))];
+    const [option] = found;
+    if (!option) return { fault: `is none of the options ${namesOf(options)}` };
+    return found.length > 1 ? { fault: `means several options: ${namesOf(found)}. Use the id` } : { option };
+  };
 }
 
 function namesOf(options: readonly CrmFieldOption[]): string {
@@ -39,13 +45,15 @@ function namesOf(options: readonly CrmFieldOption[]): string {
 const choice: ValueKind = {
   shape: 'one option, by id or by its exact label, for example 101 or "Enterprise"',
   read: (value, options) => {
-    const found = optionOf(value, options);
+    const found = finderOf(options)(value);
     return "option" in found ? { wire: found.option.id } : found;
   },
-  isSame: (sent, echoed) => echoed !== null && echoed !== undefined && String(sent) === String(echoed),
+  isSame: (sent, echoed) => idOf(echoed) !== null && idOf(sent) === idOf(echoed),
 };
 
-const idsOf = (value: unknown) => (Array.isArray(value) ? [...new Set(value.map(String))].sort().join() : null);
+/** Of an echo that is no id, such as an object without a way to become text, nothing is made. */
+const idOf = (value: unknown) => (typeof value === "number" || typeof value === "string" ? String(value) : null);
+const idsOf = (value: unknown) => (Array.isArray(value) ? [...new Set(value.map(idOf))].sort().join() : null);
 
 const choices: ValueKind = {
   shape: 'a list of options, by id or by exact label, for example [101, "Automation"]',
@@ -53,8 +61,9 @@ const choices: ValueKind = {
     if (!Array.isArray(value)) return { fault: "is not a list" };
     if (value.length > options.length * 2) return { fault: "is longer than the list of options" };
     const ids = new Set<number | string>();
+    const find = finderOf(options);
     for (const one of value) {
-      const found = optionOf(one, options);
+      const found = find(one);
       if ("fault" in found) return { fault: `has a member that ${found.fault}` };
       ids.add(found.option.id);
     }

@@ -24,6 +24,7 @@ const FAULTS: Record<string, [type: string, faults: [input: object, field: strin
     "RecordMeetingInput",
     [
       [{ ...MEETING, title: "t".repeat(501) }, "title", "must have at most 500 characters"],
+      [{ ...MEETING, externalId: "m-\ud83d" }, "externalId", "must not contain half a surrogate pair"],
       [{ ...MEETING, startsAt: "2300-01-01T00:00:00Z" }, "startsAt", "must not be after 2200"],
       [{ ...MEETING, endsAt: "2026-11-20T09:59:59Z" }, "endsAt", "must not be before startsAt"],
       [{ ...MEETING, ownerEmail: "anna" }, "ownerEmail", "is not an e-mail address"],

@@ -196,17 +196,16 @@ test("a briefing tells what changed since the meeting before on the same deal, e
   expect(titles(await briefed(second.id))).toEqual(["2 days ago", "12 days ago", "35 days ago", "45 days ago"]);
   const { deal } = await briefed(third.id);
   const query = `query ($id: ID!, $since: DateTime, $first: Int) { deal(id: $id) { changes(first: $first, since: $since) { kind to } } }`;
-  const since = async (days: number, most = 50) =>
+  const sinceThen = async (then: Date | string, most = 50) =>
     dataOf(
-      await service.ask<Briefed & { deal: Briefed["briefing"] }>(query, {
-        id: deal?.id,
-        since: later(-days * DAY_MS),
-        first: most,
-      }),
+      await service.ask<Briefed & { deal: Briefed["briefing"] }>(query, { id: deal?.id, since: then, first: most }),
     ).deal;
+  const since = (days: number, most?: number) => sinceThen(later(-days * DAY_MS), most);
   expect(titles(await since(13))).toEqual(["2 days ago", "12 days ago"]);
   expect(titles(await since(3))).toEqual(["2 days ago"]);
   expect((await since(100, 2)).changes).toHaveLength(2);
+  expect((await sinceThen("0001-01-01T00:00:00+14:00", 2)).changes).toHaveLength(2);
+  expect((await sinceThen("9999-12-31T23:59:59-14:00")).changes).toEqual([]);
 });
 
 test("entries go after 400 days, with their deal, and with the copy when the connection ends", async () => {

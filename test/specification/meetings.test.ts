@@ -1,5 +1,5 @@
 import { askNote, writeNote } from "../support/notes";
-import { dataOf, type Refusal, recordMeeting, syncEnds } from "../support/stories";
+import { dataOf, type Refusal, recordMeeting, syncEnds, until } from "../support/stories";
 import { useService } from "../support/world";
 
 const { simulator, database, service } = useService({ deals: 20, connected: ["acme"] });
@@ -263,4 +263,20 @@ test("meetings are found by part of a title, or of an attendee's address or name
   expect(await found({ search: "äDA@" })).toEqual(["a"]);
   // No text of its own: the end of a title and the address behind it.
   expect(await found({ search: "donead" })).toEqual([]);
+});
+
+// Seen red with: a match that must be there.
+test("a meeting that is deleted while it is read fails no answer", async () => {
+  const { id } = await recordMeeting(service, [simulator.company.stories.singleDeal.email], { externalId: "going" });
+  const session = database.dataSource.createQueryRunner();
+  await session.startTransaction();
+  await session.query("LOCK TABLE meeting_match IN ACCESS EXCLUSIVE MODE");
+  const reading = read(id);
+  const waits = "SELECT 1 FROM pg_locks WHERE NOT granted AND relation = 'meeting_match'::regclass";
+  await until("the match is asked for", async () => (await database.query(waits)).length > 0);
+  await session.query("DELETE FROM meeting WHERE external_id = 'going'");
+  await session.commitTransaction();
+  await session.release();
+  expect(await reading).toMatchObject({ id, match: { status: "NONE", deal: null, persons: [] }, attendees: [] });
+  expect(await read(id)).toBeNull();
 });

@@ -1,3 +1,4 @@
+import { inspect } from "node:util";
 import type { z } from "zod";
 import type { CrmAnswer } from "../../src/crm/http";
 import { fieldRecord } from "../../src/crm/parsing/fields";
@@ -165,4 +166,12 @@ test("a page is parsed in one turn of the event loop, and its records are read s
   );
   isRead = true;
   expect(turns).toBeGreaterThanOrEqual(11);
+});
+
+// Seen red with: the parser's own error as the cause.
+test("what is no JSON is told without a word of it", async () => {
+  const reading = readWholeList({ ...answerOf([]), text: '[{"email":ada@buyer.example}]' }, record.userRecord);
+  const thrown: unknown = await reading.catch((error: unknown) => error);
+  expect(inspect(thrown)).toContain("The CRM's answer is not JSON.");
+  expect(inspect(thrown)).not.toContain("ada");
 });

@@ -277,7 +277,7 @@ describe("Records that cannot be read", () => {
 
   test("A key of the CRM's making is not longer than the database wants it", async () => {
     const { rejected } = await readCursorPage(page([{ ...deal, id: "9".repeat(1_000) }]), record.dealRecord);
-    expect(rejected[0]?.key).toHaveLength(64);
+    expect(rejected[0]?.key.length).toBeLessThanOrEqual(64);
   });
 });
 

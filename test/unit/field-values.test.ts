@@ -179,6 +179,8 @@ test.each<[string, unknown, unknown, boolean]>([
   ["set", [101, 102], ["102", "101"], true],
   ["set", [101, 102], [101], false],
   ["set", [101], null, false],
+  ["enum", 101, { toString: 1 }, false],
+  ["set", [101], [{ toString: 1 }], false],
   ["org", 12, "12", true],
   ["people", 12, null, false],
   ["address", { value: "Main  St 5" }, { value: "main st 5", locality: "Köln", formatted_address: "x" }, true],
@@ -188,4 +190,19 @@ test.each<[string, unknown, unknown, boolean]>([
   ["formula", 1, 1, false],
 ])("a %s that was sent as %j and comes back as %j is applied: %j", (type, sent, held, applied) => {
   expect(isApplied(type, sent, held)).toBe(applied);
+});
+
+// Seen red with: a look through all options for each member.
+test("a long list of options is looked through once for all members of a value", () => {
+  let reads = 0;
+  const options = Array.from({ length: 1_000 }, (_, id) => ({
+    id,
+    get label() {
+      reads += 1;
+      return `Option ${id}`;
+    },
+  }));
+  const value = options.map(({ id }) => `Option ${id}`);
+  expect(readValue({ name: "Field", type: "set", options }, value)).toEqual({ wire: options.map(({ id }) => id) });
+  expect(reads).toBeLessThan(3 * options.length);
 });

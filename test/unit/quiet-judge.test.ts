@@ -262,3 +262,18 @@ test.each<[string, Line, number | null]>([
 ])("the verdict changes next when: %s", (_case, line, at) => {
   expect(judged(line).nextChangeAt).toEqual(at === null ? null : new Date(at));
 });
+
+// Seen red with: kinds looked up in a plain object, where the words were those of a function.
+test.each(["constructor", "toString", "__proto__", "demo"])(
+  "an activity of the kind %s is called an activity",
+  (kind) => {
+    const [reason] = judged({ deal: alone(done(days(20), kind)) }).reasons;
+    expect(reason?.message).toContain("The last known contact, an activity, was 20 days ago");
+  },
+);
+
+test("a verdict that would only change after the year 9999 changes no more", () => {
+  const last = Date.UTC(9_999, 11, 31, 23, 59, 59);
+  const deal = { addedAt: last, inStageSince: last, contacts: [], planned: [planned(last)] };
+  expect(judged({ deal }).nextChangeAt).toBeNull();
+});

@@ -80,14 +80,14 @@ const MESSAGES: Record<QuietReasonCode, (words: Words) => string> = {
 /** Before activities and persons were read there is no data that could be old. */
 const NEVER_READ = "The data from the CRM has not been read completely yet, so nothing can be said about this deal.";
 
-const KNOWN_TYPES: Record<string, string> = {
-  call: "a call",
-  meeting: "a meeting in the CRM",
-  lunch: "a lunch",
-  email: "an e-mail that was logged",
-  task: "a task",
-  deadline: "a deadline",
-};
+const KNOWN_TYPES = new Map([
+  ["call", "a call"],
+  ["meeting", "a meeting in the CRM"],
+  ["lunch", "a lunch"],
+  ["email", "an e-mail that was logged"],
+  ["task", "a task"],
+  ["deadline", "a deadline"],
+]);
 
 function nameOf({ kind, activityType }: Touch): string | null {
   switch (kind) {
@@ -100,7 +100,7 @@ function nameOf({ kind, activityType }: Touch): string | null {
     case "MEETING":
       return "a recorded meeting";
     case "ACTIVITY":
-      return KNOWN_TYPES[activityType ?? ""] ?? "an activity";
+      return KNOWN_TYPES.get(activityType ?? "") ?? "an activity";
     default:
       return null;
   }

@@ -14,7 +14,8 @@ interface Deadlines {
   noNextStep: number;
   stalled: number;
 }
-const NEVER = Number.POSITIVE_INFINITY;
+/** Behind the year 9999, in which people have things due that shall never be: no text of an instant has room for five digits. */
+const NEVER = Date.UTC(10_000, 0);
 
 /** "Longer ago than": instants are whole milliseconds. */
 const NEXT_MS = 1;
@@ -79,7 +80,7 @@ export interface Phase extends Judged {
  */
 export function scheduleOf(facts: DealFacts, rules: QuietRules, from: number): Phase[] {
   if (!facts.isOpen) return [{ from, verdict: "ACTIVE", since: null }];
-  const turns = ordered([from, ...turnsOf(facts, rules).filter((at) => at > from)]);
+  const turns = ordered([from, ...turnsOf(facts, rules).filter((at) => at > from && at < NEVER)]);
   const phases: Phase[] = [];
   for (const [index, turn] of turns.entries()) {
     const standing = standingAt(facts, rules, turn);

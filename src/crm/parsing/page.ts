@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { z } from "zod";
 import { cutText } from "../../platform/safe-html";
 import { ALONE, inSlice } from "../../platform/work";
@@ -25,8 +25,8 @@ export interface Page<T> {
 export const idsOfRejected = (rejected: readonly RejectedRecord[]): number[] =>
   rejected.map(({ key }) => Number(key)).filter(Number.isSafeInteger);
 
-/** Characters; it is kept with the run and sent in an address. */
-const MAX_CURSOR = 2_000;
+/** It is kept with the run, where NUL has no place, and sent in an address. */
+const CURSOR = /^[^\0]{0,2000}$/;
 
 /** Records of a list that is asked for without pages; of one with pages fewer are asked for. */
 const MAX_RECORDS = 10_000;
@@ -38,7 +38,7 @@ const MAX_PARTS_OF_WHOLE = 250_000;
 const RECORDS_A_TURN = 50;
 
 /** The key is always there: an end that is only not mentioned could hide the rest of a list. */
-const cursorPaging = z.object({ next_cursor: z.string().max(MAX_CURSOR).nullable() });
+const cursorPaging = z.object({ next_cursor: z.string().regex(CURSOR).nullable() });
 const offsetPaging = z
   .object({
     pagination: z.object({ more_items_in_collection: z.boolean().nullish(), next_start: z.number().int().nullish() }),
@@ -82,11 +82,10 @@ async function readJson(answer: CrmAnswer, mostParts: number): Promise<unknown> 
   if (text.length > mostParts && (await inSlice(ALONE, () => hasMoreParts(text, mostParts)))) {
     throw tooLarge(answer, `has more than ${mostParts} values`);
   }
-  try {
-    return await inSlice<unknown>(text.length, () => JSON.parse(text));
-  } catch (cause) {
-    throw new CrmError("UNREADABLE", "The CRM's answer is not JSON.", detailOf(answer), { cause });
-  }
+  const value = await inSlice(text.length, () => jsonOf(text));
+  // Without what the parser says: it quotes the text, and logs hold nothing of the CRM's records.
+  if (value === undefined) throw new CrmError("UNREADABLE", "The CRM's answer is not JSON.", detailOf(answer));
+  return value;
 }
 
 const envelopeForm = z.object({
@@ -156,13 +155,12 @@ function keepable(raw: unknown): unknown {
 
 const sizeOf = (value: unknown) => JSON.stringify(value).length;
 
+/** What the database would cut or mend could be the key of another record. */
+const keyForm = z.object({ id: z.union([z.number().transform(String), z.string().regex(/^[ -~]{1,64}$/)]) });
+
 function keyOf(raw: unknown): string {
-  const id = typeof raw === "object" && raw !== null && "id" in raw ? raw.id : undefined;
-  if (typeof id === "number" || typeof id === "string") return String(id).slice(0, 64);
-  return createHash("sha256")
-    .update(JSON.stringify(keepable(raw)))
-    .digest("hex")
-    .slice(0, 32);
+  const keyed = keyForm.safeParse(raw);
+  return keyed.success ? keyed.data.id : hash("sha256", JSON.stringify(keepable(raw)), "hex").slice(0, 32);
 }
 
 function unreadable(answer: CrmAnswer, why: string): CrmError {

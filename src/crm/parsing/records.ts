@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { isTimeZone } from "../../platform/clock";
+import { cutText } from "../../platform/safe-html";
 import {
   contactValues,
   customFields,
@@ -144,12 +145,15 @@ export const personRecord = z
     deleted: person.is_deleted === true,
   }));
 
+/** UTF-16 units: lists are sorted by it, and an index holds no long texts. */
+const MAX_CURRENCY = 20;
+
 export const dealRecord = z
   .object({
     id,
     title: text,
     value: optionalDecimal,
-    currency: optionalText,
+    currency: optionalText.transform((code) => code && cutText(code, MAX_CURRENCY)),
     status: z.enum(["open", "won", "lost", "deleted"]),
     owner_id: optionalId,
     person_id: optionalId,
