@@ -69,6 +69,11 @@ export class QuietSettings {
   })
   timeZone!: string;
 
+  @Field(() => Boolean, {
+    description: "Whether the tenant has set the time zone; one that is not set is that of whoever authorizes.",
+  })
+  timeZoneIsSet!: boolean;
+
   @Field(() => Progress, {
     nullable: true,
     description:

@@ -41,7 +41,8 @@ test("settings outlive a disconnect; days of pipelines and stages mean those of 
   await rejudged(service, as);
   const disconnect = () => service.ask("mutation { disconnect { __typename } }", {}, as);
   dataOf(await disconnect());
-  const apart = { businessDays: true, timeZone: "Europe/Tallinn", twoWayActivityTypes: [], rejudging: null };
+  const zone = { timeZone: "Europe/Tallinn", timeZoneIsSet: true };
+  const apart = { businessDays: true, ...zone, twoWayActivityTypes: [], rejudging: null };
   const ofAll = { scope: "ALL", pipeline: null, stage: null, ...all };
   expect(await quietSettings(service, as)).toEqual({ ...apart, thresholds: [ofAll] });
   expect(await setQuiet(service, {}, as)).toMatchObject({ code: "NOT_CONNECTED" });

@@ -215,6 +215,7 @@ test("kinds of activities of the tenant's own, business days and another zone ar
     twoWayActivityTypes: ["demo", "site_visit"],
     businessDays: true,
     timeZone: "UTC",
+    timeZoneIsSet: true,
   });
   await rejudged(service, as);
   const reasons = (await seen(as)).deals.flatMap(({ quiet }) => quiet.reasons);
@@ -247,6 +248,7 @@ test("owners and admins save, on any plan; a member is refused and noted; saving
   expect(await audited("roles")).toEqual([]);
   const saved = await setQuiet(service, input, { ...as, role: "owner", plan: "free", sub: "olga" });
   expect(saved.settings?.thresholds.map(({ code }) => code)).toEqual(["CLOSE_DATE_PASSED", "GHOSTED"]);
+  expect(saved.settings?.timeZoneIsSet).toBe(false);
   await rejudged(service, as);
   const again = { thresholds: [...input.thresholds].reverse() };
   expect((await setQuiet(service, again, { ...as, role: "admin" })).settings?.rejudging).toBeNull();

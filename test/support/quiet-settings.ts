@@ -28,6 +28,7 @@ export interface ShownSettings {
   businessDays: boolean;
   twoWayActivityTypes: string[];
   timeZone: string;
+  timeZoneIsSet: boolean;
   rejudging: { done: number; total: number } | null;
 }
 export interface Preview {
@@ -36,7 +37,7 @@ export interface Preview {
   deals: { crmId: string }[];
 }
 
-const SHOWN = `thresholds { scope pipeline { crmId } stage { crmId } code days } businessDays twoWayActivityTypes timeZone
+const SHOWN = `thresholds { scope pipeline { crmId } stage { crmId } code days } businessDays twoWayActivityTypes timeZone timeZoneIsSet
   rejudging { done total }`;
 const REFUSAL = "... on Refusal { code message field }";
 const whole = (settings: Settings) => ({ thresholds: [], businessDays: false, twoWayActivityTypes: [], ...settings });

@@ -166,6 +166,7 @@ test("settings of silence go into a form and come out as they were; a line that 
     businessDays: true,
     twoWayActivityTypes: ["demo", "visit"],
     timeZone: "Europe/Berlin",
+    timeZoneIsSet: true,
     rejudging: null,
   };
   const draft = draftOf(settings);
@@ -178,6 +179,8 @@ test("settings of silence go into a form and come out as they were; a line that 
     twoWayActivityTypes: ["demo", "visit"],
     timeZone: "Europe/Berlin",
   });
+  // Saved again, a zone that nobody has set would hold whoever authorizes next.
+  expect(inputOf(draftOf({ ...settings, timeZoneIsSet: false })).timeZone).toBeNull();
   const [first, second] = draft.lines;
   if (!first || !second) throw new Error("the form has no lines");
   expect(draft.lines.map((line) => faultOf(line, draft.lines))).toEqual([null, null]);

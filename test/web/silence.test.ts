@@ -15,7 +15,8 @@ beforeAll(async () => {
   await noJobIsDue(database);
 });
 
-const stored = () => product.database.query("SELECT business_days, two_way_types, thresholds FROM quiet_settings");
+const stored = () =>
+  product.database.query("SELECT business_days, two_way_types, thresholds, time_zone FROM quiet_settings");
 
 test("an admin sees what a change would do before it is made, and saving makes it", async () => {
   await page.getByRole("link", { name: "Quiet deals" }).click();
@@ -40,7 +41,11 @@ test("an admin sees what a change would do before it is made, and saving makes i
   await page.getByRole("button", { name: "Save" }).click();
   await page.getByText("Nothing is changed.").waitFor();
   expect(await page.evaluate("document.activeElement !== document.body")).toBe(true);
-  expect(await stored()).toMatchObject([{ business_days: true, two_way_types: ["demo", "site_visit"] }]);
+  // Nobody has chosen a zone: who authorizes next brings another one.
+  const saved = { business_days: true, two_way_types: ["demo", "site_visit"], time_zone: null };
+  expect(await stored()).toMatchObject([saved]);
+  const zone = page.getByRole("combobox", { name: "Days begin at midnight in" });
+  expect(await zone.locator("option:checked").innerText()).toMatch(/^The zone of the user who authorized \(.+\)$/);
   await page.reload();
   expect(await page.getByRole("textbox", { name: "Days" }).inputValue()).toBe("5");
 });

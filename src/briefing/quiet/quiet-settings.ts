@@ -26,6 +26,7 @@ export type QuietSettingsRefusal = PolicyRefusal | "NOT_CONNECTED" | "INVALID_IN
 /** A tenant's settings, as they are shown. */
 export interface ShownSettings extends Omit<Wishes, "timeZone"> {
   timeZone: string;
+  timeZoneIsSet: boolean;
   rejudging: { done: number; total: number } | null;
 }
 
@@ -124,11 +125,11 @@ export async function readQuietSettings(scope: TenantScope): Promise<ShownSettin
   const copyId = (await readConnection(scope))?.copyId ?? null;
   const settings = await typed((orm) => orm.findOneBy(QuietSettingsRow, { tenantId }));
   const found = copyId && (await typed((orm) => orm.findOneBy(SyncedCopyRow, { tenantId, id: copyId })));
-  const { twoWayTypes, businessDays } = settings ?? NO_WISHES;
+  const { twoWayTypes, businessDays, timeZone: ownZone } = settings ?? NO_WISHES;
+  const known = { twoWayTypes, businessDays, timeZoneIsSet: ownZone !== null };
   if (!found || !copyId) {
     const thresholds = (settings ?? NO_WISHES).thresholds.filter((threshold) => threshold.scope === "ALL");
-    const timeZone = settings?.timeZone ?? STANDARD.timeZone;
-    return { thresholds, twoWayTypes, businessDays, timeZone, rejudging: null };
+    return { ...known, thresholds, timeZone: ownZone ?? STANDARD.timeZone, rejudging: null };
   }
   const copy = { ...scope, copyId };
   const { thresholds, timeZone } = wantedBy(settings, found);
@@ -136,9 +137,8 @@ export async function readQuietSettings(scope: TenantScope): Promise<ShownSettin
   const judged = await typed((orm) => orm.findOneBy(JudgedCopyRow, { tenantId, copyId }));
   const rejudging = judged?.coming ? { done: judged.comingDone, total: judged.comingTotal } : null;
   return {
+    ...known,
     thresholds: thresholds.filter((threshold) => shown.has(`${threshold.scope} ${threshold.crmId}`)),
-    twoWayTypes,
-    businessDays,
     timeZone,
     rejudging,
   };

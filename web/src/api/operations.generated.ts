@@ -1058,12 +1058,12 @@ export type VisibilityQueryVariables = Exact<{ [key: string]: never; }>;
 
 export type VisibilityQuery = { connection: { id: string, visibility: { asOf: string | null, deals: number, persons: number, organizations: number, byOwner: Array<{ deals: number, openDeals: number, owner: { id: string, name: string } | null }>, unseenUsers: Array<{ id: string, name: string }> } | null } };
 
-export type SettingsFragment = { businessDays: boolean, twoWayActivityTypes: Array<string>, timeZone: string, thresholds: Array<{ scope: ThresholdScope, code: QuietReasonCode, days: number, pipeline: { id: string } | null, stage: { id: string } | null }>, rejudging: { done: number, total: number } | null };
+export type SettingsFragment = { businessDays: boolean, twoWayActivityTypes: Array<string>, timeZone: string, timeZoneIsSet: boolean, thresholds: Array<{ scope: ThresholdScope, code: QuietReasonCode, days: number, pipeline: { id: string } | null, stage: { id: string } | null }>, rejudging: { done: number, total: number } | null };
 
 export type SilenceQueryVariables = Exact<{ [key: string]: never; }>;
 
 
-export type SilenceQuery = { viewer: { role: Role }, connection: { id: string, state: ConnectionState, pipelines: Array<{ id: string, name: string, stages: Array<{ id: string, name: string }> }>, trouble: { code: TroubleCode, message: string, since: string } | null, sync: { lastSuccessAt: string | null, matching: { done: number, total: number } | null } }, quietSettings: { businessDays: boolean, twoWayActivityTypes: Array<string>, timeZone: string, thresholds: Array<{ scope: ThresholdScope, code: QuietReasonCode, days: number, pipeline: { id: string } | null, stage: { id: string } | null }>, rejudging: { done: number, total: number } | null } };
+export type SilenceQuery = { viewer: { role: Role }, connection: { id: string, state: ConnectionState, pipelines: Array<{ id: string, name: string, stages: Array<{ id: string, name: string }> }>, trouble: { code: TroubleCode, message: string, since: string } | null, sync: { lastSuccessAt: string | null, matching: { done: number, total: number } | null } }, quietSettings: { businessDays: boolean, twoWayActivityTypes: Array<string>, timeZone: string, timeZoneIsSet: boolean, thresholds: Array<{ scope: ThresholdScope, code: QuietReasonCode, days: number, pipeline: { id: string } | null, stage: { id: string } | null }>, rejudging: { done: number, total: number } | null } };
 
 export type SilencePreviewQueryVariables = Exact<{
   input: QuietSettingsInput;
@@ -1081,7 +1081,7 @@ export type SetSilenceMutationVariables = Exact<{
 
 
 export type SetSilenceMutation = { setQuietSettings:
-    | { settings: { businessDays: boolean, twoWayActivityTypes: Array<string>, timeZone: string, thresholds: Array<{ scope: ThresholdScope, code: QuietReasonCode, days: number, pipeline: { id: string } | null, stage: { id: string } | null }>, rejudging: { done: number, total: number } | null } }
+    | { settings: { businessDays: boolean, twoWayActivityTypes: Array<string>, timeZone: string, timeZoneIsSet: boolean, thresholds: Array<{ scope: ThresholdScope, code: QuietReasonCode, days: number, pipeline: { id: string } | null, stage: { id: string } | null }>, rejudging: { done: number, total: number } | null } }
     | { code: RefusalCode, message: string }
    };
 
@@ -1368,6 +1368,7 @@ export const SettingsFragmentDoc = gql`
   businessDays
   twoWayActivityTypes
   timeZone
+  timeZoneIsSet
   rejudging {
     done
     total

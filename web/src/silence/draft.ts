@@ -40,13 +40,14 @@ export const REASONS: readonly Reason[] = [
 
 type Settings = SilenceQuery["quietSettings"];
 
-export function draftOf({ thresholds, businessDays, twoWayActivityTypes, timeZone }: Settings): Draft {
+export function draftOf({ thresholds, businessDays, twoWayActivityTypes, ...days }: Settings): Draft {
   const lines = thresholds.map(({ pipeline, stage, code, days }, index) => ({
     key: String(index),
     scope: stage ? `stage ${stage.id}` : pipeline ? `pipeline ${pipeline.id}` : "",
     code,
     days: String(days),
   }));
+  const timeZone = days.timeZoneIsSet ? days.timeZone : "";
   return { lines, businessDays, types: twoWayActivityTypes.join(", "), timeZone };
 }
 

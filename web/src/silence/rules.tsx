@@ -8,8 +8,13 @@ interface RuleProps {
   onWish(part: Partial<Draft>): void;
 }
 
+interface CalendarProps extends RuleProps {
+  /** The zone of the user who authorized, where that is what holds. */
+  usersZone: string | null;
+}
+
 /** In which days silence is counted. */
-export function Calendar({ draft: { businessDays, timeZone }, onWish }: RuleProps) {
+export function Calendar({ draft: { businessDays, timeZone }, usersZone, onWish }: CalendarProps) {
   const zones = Intl.supportedValuesOf("timeZone");
   const known = timeZone === "" || zones.includes(timeZone) ? zones : [timeZone, ...zones];
   return (
@@ -25,7 +30,7 @@ export function Calendar({ draft: { businessDays, timeZone }, onWish }: RuleProp
       <Choice
         name="Days begin at midnight in"
         value={timeZone}
-        none="The zone of the user who authorized"
+        none={`The zone of the user who authorized${usersZone === null ? "" : ` (${usersZone})`}`}
         onChoose={(zone) => onWish({ timeZone: zone ?? "" })}
       >
         {known.map((zone) => (

@@ -71,7 +71,8 @@ function NotRead({ isConnected }: { isConnected: boolean }) {
 function Form({ shown, onSaved }: { shown: SilenceQuery; onSaved(): void }) {
   const { viewer, connection, quietSettings } = shown;
   const [stored, store] = useState({ after: quietSettings, settings: quietSettings });
-  const saved = draftOf(stored.after === quietSettings ? stored.settings : quietSettings);
+  const settings = stored.after === quietSettings ? stored.settings : quietSettings;
+  const saved = draftOf(settings);
   const [changed, change] = useState<Draft | null>(null);
   const draft = changed ?? saved;
   const [{ fetching, data, error }, set] = useMutation(SetSilenceDocument);
@@ -104,7 +105,7 @@ function Form({ shown, onSaved }: { shown: SilenceQuery; onSaved(): void }) {
           isWhole={isRead}
           onChange={(lines) => wish({ lines })}
         />
-        <Calendar draft={draft} onWish={wish} />
+        <Calendar draft={draft} usersZone={settings.timeZoneIsSet ? null : settings.timeZone} onWish={wish} />
         <ActivityTypes draft={draft} onWish={wish} />
       </fieldset>
       <aside className="stack" aria-label="What the change would do">
