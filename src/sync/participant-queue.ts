@@ -57,6 +57,11 @@ const FIRST = `${DUE} AND (d.participants_known OR d.participants_asked_at IS NU
 const CHANGED = "coalesce(d.update_time, '0001-01-01 00:00:00+00'::timestamptz)";
 const CLOSED = "coalesce(greatest(d.won_time, d.lost_time), d.close_time, '0001-01-01 00:00:00+00'::timestamptz)";
 const DERIVED = `d.participants_count = 1 AND d.person_id IS NOT NULL AND d.crm_id % ${SAMPLE} <> 0`;
+/** Its person was not shown to the user when it was asked, and is now. */
+const MISSED = `NOT EXISTS (SELECT 1 FROM deal_participant x
+    WHERE x.tenant_id = $1 AND x.copy_id = $2 AND x.deal_id = d.crm_id AND x.person_id = d.person_id)
+  AND EXISTS (SELECT 1 FROM person p WHERE p.tenant_id = $1 AND p.copy_id = $2 AND p.crm_id = d.person_id)`;
+const TOLD = `${DERIVED} AND NOT (${MISSED})`;
 const MATTERS = [
   "d.status = 'open'",
   `${CLOSED} >= $6`,
@@ -67,7 +72,7 @@ const MATTERS = [
 ].join(" OR ");
 /** An answer of a time that has not come is of a clock that was wrong. */
 const AGAIN = `${OF_COPY} AND NOT d.participants_due AND d.participants_count IS DISTINCT FROM 0
-  AND (d.participants_asked_at < $8 OR d.participants_asked_at > $5) AND NOT ($7 AND ${DERIVED}) AND (${MATTERS})`;
+  AND (d.participants_asked_at < $8 OR d.participants_asked_at > $5) AND NOT ($7 AND ${TOLD}) AND (${MATTERS})`;
 const SHOWN = `d.crm_id AS "dealId", d.person_id AS "personId", d.organization_id AS "organizationId",
   d.participants_count AS count, d.participants_asked_at IS NOT NULL AS "wasAsked"`;
 
@@ -150,7 +155,7 @@ export async function dealsOfMeeting(
   const { tenantId } = copy;
   const match = await copy.typed((orm) => orm.findOneBy(MeetingMatchRow, { tenantId, meetingId }));
   const ids = [match?.chosenDealId, match?.dealId, ...(match?.candidates ?? []).map(({ dealId }) => dealId)];
-  const sql = `SELECT ${SHOWN} FROM deal d WHERE ${OF_COPY} AND d.crm_id = ANY ($4) AND d.participants_count IS DISTINCT FROM 0 AND NOT ($5 AND ${DERIVED})`;
+  const sql = `SELECT ${SHOWN} FROM deal d WHERE ${OF_COPY} AND d.crm_id = ANY ($4) AND d.participants_count IS DISTINCT FROM 0 AND NOT ($5 AND ${TOLD})`;
   const deals = await readDeals(copy, sql, [mark, ids.filter((id) => id != null), ruleOfOne]);
   const place = new Map(ids.map((id, index) => [id, ids.length - index] as const).reverse());
   deals.sort((a, b) => (place.get(b.dealId) ?? 0) - (place.get(a.dealId) ?? 0));

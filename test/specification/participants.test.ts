@@ -254,6 +254,25 @@ describe("the rule of one", () => {
     await isExact("lonely");
   });
 
+  // Seen red where the rule kept such deals from being asked again, for ever.
+  test("who was hidden and is seen again takes part again, at the price of that deal alone", async () => {
+    const person = somebody("Hidden for a while");
+    const [deal = 0] = notInSample([dealWith([person]), dealWith([person])]);
+    await sync(as);
+    simulator.control.hide("person", person.id);
+    await sync(as, "RECONCILE");
+    await isExact("lonely");
+    simulator.log.clear();
+    await sync(as, "RECONCILE");
+    expect(asked()).not.toContain(deal);
+    simulator.control.show("person", person.id);
+    await sync(as, "RECONCILE");
+    await isExact("lonely");
+    simulator.log.clear();
+    await sync(as, "RECONCILE");
+    expect(asked()).not.toContain(deal);
+  });
+
   test("an answer that differs because the deal has changed meanwhile is no exception", async () => {
     const person = somebody("Alone");
     let id = dealWith([person]);
