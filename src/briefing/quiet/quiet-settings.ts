@@ -125,10 +125,10 @@ export async function readQuietSettings(scope: TenantScope): Promise<ShownSettin
   const copyId = (await readConnection(scope))?.copyId ?? null;
   const settings = await typed((orm) => orm.findOneBy(QuietSettingsRow, { tenantId }));
   const found = copyId && (await typed((orm) => orm.findOneBy(SyncedCopyRow, { tenantId, id: copyId })));
-  const { twoWayTypes, businessDays, timeZone: ownZone } = settings ?? NO_WISHES;
+  const { thresholds: own, twoWayTypes, businessDays, timeZone: ownZone } = settings ?? NO_WISHES;
   const known = { twoWayTypes, businessDays, timeZoneIsSet: ownZone !== null };
   if (!found || !copyId) {
-    const thresholds = (settings ?? NO_WISHES).thresholds.filter((threshold) => threshold.scope === "ALL");
+    const thresholds = own.filter((threshold) => threshold.scope === "ALL");
     return { ...known, thresholds, timeZone: ownZone ?? STANDARD.timeZone, rejudging: null };
   }
   const copy = { ...scope, copyId };

@@ -40,15 +40,15 @@ export const REASONS: readonly Reason[] = [
 
 type Settings = SilenceQuery["quietSettings"];
 
-export function draftOf({ thresholds, businessDays, twoWayActivityTypes, ...days }: Settings): Draft {
-  const lines = thresholds.map(({ pipeline, stage, code, days }, index) => ({
+export function draftOf(settings: Settings): Draft {
+  const { businessDays, twoWayActivityTypes, timeZone, timeZoneIsSet } = settings;
+  const lines = settings.thresholds.map(({ pipeline, stage, code, days }, index) => ({
     key: String(index),
     scope: stage ? `stage ${stage.id}` : pipeline ? `pipeline ${pipeline.id}` : "",
     code,
     days: String(days),
   }));
-  const timeZone = days.timeZoneIsSet ? days.timeZone : "";
-  return { lines, businessDays, types: twoWayActivityTypes.join(", "), timeZone };
+  return { lines, businessDays, types: twoWayActivityTypes.join(", "), timeZone: timeZoneIsSet ? timeZone : "" };
 }
 
 /** What is wrong with a line, and how to mend it; null: nothing. */
