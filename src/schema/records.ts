@@ -45,7 +45,7 @@ export class PhoneNumber {
 }
 
 const CRM_URL = "The record's page in the CRM, for people; null where the company's domain is not known.";
-const CUSTOM_FIELDS = "All custom fields, as the CRM holds them.";
+const CUSTOM_FIELDS = "The custom fields that are set, by key, as the CRM holds them.";
 
 @ObjectType({ implements: Node, description: "A deal that is matched to a recorded meeting." })
 export class Deal extends Node {

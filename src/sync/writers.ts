@@ -185,7 +185,7 @@ const WRITE_ADDRESSES = `
 
 export const writeDeals: Writer<crm.CrmDeal> = (page) => {
   const options = { silent: ["participantsDue"], insertOnly: KEPT_OF_DEALS, told: JOURNALED.map(({ sql }) => sql) };
-  const { kept, write } = pageOf(page, DealRow, dealRow, options);
+  const { kept, write } = pageOf<crm.CrmDeal, SaidOfDeal>(page, DealRow, dealRow, options);
   const alone = new Set(kept.filter(({ participantsCount }) => participantsCount === 0).map(({ id }) => id));
   return async (copy, now) => {
     const written = await write(copy, now);
@@ -198,27 +198,19 @@ export const writeDeals: Writer<crm.CrmDeal> = (page) => {
   };
 };
 
-/** What a page says nothing of. */
-const UNSAID_OF_DEALS = {
-  participantsAskedAt: null,
-  firstMailAt: null,
-  firstMailPersonId: null,
-  snoozeReason: null,
-  snoozedBy: null,
-  snoozedAt: null,
-  snoozedUntil: null,
-  snoozeEndsAt: null,
-} as const;
-const KEPT_OF_DEALS = ["participantsKnown", "participantsOnceKnown", ...Object.keys(UNSAID_OF_DEALS)];
+const KEPT_OF_DEALS = ["participantsKnown", "participantsOnceKnown"];
 
-function dealRow({ id, deleted, status, ...deal }: crm.CrmDeal): Synced<DealRow> {
+/** Without what a page says nothing of: a new deal has nothing there, and an old one what it had. */
+type SaidOfDeal = Omit<DealRow, "participantsAskedAt" | "firstMailAt" | "firstMailPersonId" | SnoozeColumn>;
+type SnoozeColumn = "snoozeReason" | "snoozedBy" | "snoozedAt" | "snoozedUntil" | "snoozeEndsAt";
+
+function dealRow({ id, deleted, status, ...deal }: crm.CrmDeal): Synced<SaidOfDeal> {
   return {
     crmId: id,
     status: status as DealRow["status"],
     participantsDue: deal.participantsCount !== 0,
     participantsKnown: deal.participantsCount === 0,
     participantsOnceKnown: deal.participantsCount === 0,
-    ...UNSAID_OF_DEALS,
     ...deal,
   };
 }

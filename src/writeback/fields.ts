@@ -201,19 +201,18 @@ async function copyFields(
   { id, updateTime, customFields }: CrmCustomFields,
 ): Promise<void> {
   if (!(await holdCopyToJudge(scope, copyId))) return;
-  const copied = await scope.rows(
-    `UPDATE ${TABLES[entity]} SET custom_fields = custom_fields || ($4::jsonb -> 0), update_time = coalesce($5, update_time)
+  const { tenantId, rows } = scope;
+  const copied = await rows(
+    `UPDATE ${TABLES[entity]} SET update_time = coalesce($5, update_time),
+       custom_fields = (custom_fields || ($4::jsonb -> 0)) - ARRAY (SELECT key FROM jsonb_each($4::jsonb -> 0) WHERE value = 'null')
      WHERE tenant_id = $1 AND copy_id = $2 AND crm_id = $3
        AND (update_time IS NULL OR $5::timestamptz IS NULL OR update_time <= $5)
      RETURNING 1 AS copied`,
-    [scope.tenantId, copyId, id, jsonRows([customFields]), updateTime],
+    [tenantId, copyId, id, jsonRows([customFields]), updateTime],
   );
-  // Lists of deals sort by it. No verdict hangs on it.
-  if (entity === "DEAL" && updateTime && copied.length > 0)
-    await scope.rows("UPDATE deal_silence SET changed_at = $4 WHERE tenant_id = $1 AND copy_id = $2 AND deal_id = $3", [
-      scope.tenantId,
-      copyId,
-      id,
-      updateTime,
-    ]);
+  const isMoved = entity === "DEAL" && updateTime && copied.length > 0;
+  if (isMoved) await rows(MOVE_IN_LISTS, [tenantId, copyId, id, updateTime]);
 }
+
+/** Lists of deals sort by it. No verdict hangs on it. */
+const MOVE_IN_LISTS = "UPDATE deal_silence SET changed_at = $4 WHERE tenant_id = $1 AND copy_id = $2 AND deal_id = $3";

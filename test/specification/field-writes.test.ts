@@ -22,6 +22,15 @@ beforeAll(() => {
   meetingId = story.meetingId;
 });
 
+/** The keys of the custom fields that the copy has of a deal. */
+async function copiedOf(dealId: number): Promise<string[]> {
+  const copied = await database.query<{ keys: string[] }>(
+    "SELECT ARRAY (SELECT jsonb_object_keys(custom_fields)) AS keys FROM deal WHERE crm_id = $1",
+    [dealId],
+  );
+  return copied.flatMap(({ keys }) => keys);
+}
+
 describe("Values of one mutation", () => {
   test("reach the deal, the person and the organization of the meeting, one request each, and are readable at once", async () => {
     const answer = await writeFields(service, meetingId, all("Trial agreed"));
@@ -79,9 +88,11 @@ describe("Values of one mutation", () => {
   test("that are empty text clear the field", async () => {
     await writeFields(service, meetingId, [{ entity: "DEAL", value: "something" }]);
     expect(held("DEAL")).toBe("something");
+    expect(await copiedOf(ids.DEAL)).toContain(keyOf("DEAL"));
     expect(statesOf(await writeFields(service, meetingId, [{ entity: "DEAL", value: "" }]))).toEqual(["WRITTEN"]);
     expect(held("DEAL")).toBeNull();
     expect(patches(simulator).at(-1)?.body).toEqual({ custom_fields: { [keyOf("DEAL")]: null } });
+    expect(await copiedOf(ids.DEAL)).not.toContain(keyOf("DEAL"));
   });
 
   test("after the CRM says that its limit is used up are not sent", async () => {

@@ -79,6 +79,7 @@ test.each<[string, z.ZodType<object>, object, string]>([
     { title: "Renewal", status: "open", deal_id: 7, custom_fields: { a: "x".repeat(MAX_CUSTOM_FIELDS_BYTES) } },
     "custom_fields",
   ],
+  ["other custom fields", record.dealRecord, { title: "A", status: "open", custom_fields: [1] }, "is no object"],
 ])("a record with %s than may be is kept aside, with its ids, and not cut", async (_, schema, raw, where) => {
   const { records, rejected } = await read(schema, { id: 9, deal_id: 7, ...raw });
   expect(records).toEqual([]);

@@ -216,9 +216,9 @@ describe("Text and custom fields", () => {
     expect(await dealWith({ custom_fields })).toHaveProperty("customFields", {});
   });
 
-  test("Custom fields are kept as they came, null ones too", async () => {
-    const custom_fields = { a: null, b: [1, 2], c: { value: 9.5, currency: "EUR" } };
-    expect(await dealWith({ custom_fields })).toHaveProperty("customFields", custom_fields);
+  test("Custom fields that are set are kept as they came", async () => {
+    const set = { b: [1, 2], c: { value: 9.5, until: null }, d: "", e: 0, f: false };
+    expect(await dealWith({ custom_fields: { a: null, ...set, z: null } })).toHaveProperty("customFields", set);
   });
 
   test("Custom fields that are nested deeper than any documented value reject the record", async () => {

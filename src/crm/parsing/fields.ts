@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { customFields, id, optionalFlag, optionalInstant, storableText } from "./values";
+import { allCustomFields, id, optionalFlag, optionalInstant, storableText } from "./values";
 
 /** The three kinds of records that have custom fields which this service may write. */
 export const CRM_ENTITIES = ["DEAL", "PERSON", "ORGANIZATION"] as const;
@@ -98,6 +98,6 @@ export type CrmField = z.output<typeof fieldRecord>;
 
 /** A record's custom fields as they are in the CRM now: the answer to a write, and to a look at one record. */
 export const customFieldsRecord = z
-  .object({ id, update_time: optionalInstant, custom_fields: customFields })
+  .object({ id, update_time: optionalInstant, custom_fields: allCustomFields })
   .transform((record) => ({ id: record.id, updateTime: record.update_time, customFields: record.custom_fields }));
 export type CrmCustomFields = z.output<typeof customFieldsRecord>;
