@@ -9,7 +9,7 @@ import {
 } from "../connections/journal";
 import type * as crm from "../crm/parsing/records";
 import type { CopyScope } from "../database/database";
-import { jsonRows, type Synced, type UpsertOptions, upsertPage, type WrittenRow } from "../database/upsert";
+import { type Synced, type UpsertOptions, upsertPage, type WrittenRow } from "../database/upsert";
 import { CrmUserRow, PipelineRow, StageRow } from "../entities/crm-company";
 import { DealRow } from "../entities/deal";
 import { ActivityRow, NOTE_UPSERT, NoteRow, noteRow, OrganizationRow, PersonRow } from "../entities/records";
@@ -154,33 +154,34 @@ export const writePersons: Writer<crm.CrmPerson> = (page) => {
 function addressesOf(
   persons: readonly crm.CrmPerson[],
 ): (copy: CopyScope, changed: readonly number[]) => Promise<void> {
-  const present = persons.map(({ id, emails }) => ({
-    personId: id,
-    addresses: emails.map(({ value }) => normalizeAddress(value)).filter((address) => address !== null),
-  }));
-  const lookedUpBy = [...new Set(present.flatMap(({ addresses }) => addresses))].map((address) => ({
-    address,
-    mailbox: mailboxOf(address),
-    domain: mailDomainOf(address),
-  }));
-  const [ofPersons, ofAddresses] = [jsonRows(present), jsonRows(lookedUpBy)];
+  const present = persons.flatMap(({ id, emails }) => {
+    const addresses = new Set(emails.map(({ value }) => normalizeAddress(value)).filter((address) => address !== null));
+    return [...addresses].map((address) => ({
+      personId: id,
+      address,
+      mailbox: mailboxOf(address),
+      domain: mailDomainOf(address),
+    }));
+  });
   return async ({ tenantId, copyId, rows }, changed) => {
-    if (changed.length > 0) await rows(WRITE_ADDRESSES, [tenantId, copyId, ofPersons, ofAddresses, changed]);
+    if (changed.length === 0) return;
+    const known = new Set(changed);
+    const kept = present.filter(({ personId }) => known.has(personId));
+    const columns = (["personId", "address", "mailbox", "domain"] as const).map((name) => kept.map((row) => row[name]));
+    await rows(WRITE_ADDRESSES, [tenantId, copyId, changed, ...columns]);
   };
 }
 
 const WRITE_ADDRESSES = `
   WITH present AS (
-    SELECT r."personId" AS person_id, r.addresses
-    FROM jsonb_to_recordset($3::jsonb) AS r ("personId" bigint, addresses text[]) WHERE r."personId" = ANY ($5)
+    SELECT * FROM unnest($4::bigint[], $5::text[], $6::text[], $7::text[]) AS r (person_id, address, mailbox, domain)
   ), gone AS (
-    DELETE FROM person_address a USING present p
-    WHERE a.tenant_id = $1 AND a.copy_id = $2 AND a.person_id = p.person_id AND a.address <> ALL (p.addresses)
+    DELETE FROM person_address a
+    WHERE a.tenant_id = $1 AND a.copy_id = $2 AND a.person_id = ANY ($3)
+      AND NOT EXISTS (SELECT 1 FROM present p WHERE p.person_id = a.person_id AND p.address = a.address)
   )
   INSERT INTO person_address (tenant_id, copy_id, address, person_id, mailbox, domain)
-  SELECT DISTINCT $1::bigint, $2::bigint, a.address, p.person_id, a.mailbox, a.domain
-  FROM (SELECT person_id, unnest(addresses) AS address FROM present) p
-  JOIN jsonb_to_recordset($4::jsonb) AS a (address text, mailbox text, domain text) USING (address)
+  SELECT $1::bigint, $2::bigint, p.address, p.person_id, p.mailbox, p.domain FROM present p
   ON CONFLICT DO NOTHING`;
 
 export const writeDeals: Writer<crm.CrmDeal> = (page) => {
