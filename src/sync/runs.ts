@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { Any } from "typeorm";
 import { z } from "zod";
 import { notify, PROGRESS_CHANGED } from "../database/between-processes";
-import type { TenantScope } from "../database/database";
+import { ORDER_DECIDES, type TenantScope } from "../database/database";
 import { enqueueJob, type JobKind } from "../database/jobs";
 import {
   type GapSummary,
@@ -89,7 +89,7 @@ export async function extendLease(scope: TenantScope, run: ClaimedRun, now: Date
      )
      SELECT EXISTS (SELECT 1 FROM matched_record m WHERE m.tenant_id = $1 AND m.copy_id = $5 AND m.entity = 'DEAL') AS "hasMatchedDeals",
        EXISTS (SELECT 1 FROM kept_out_address k WHERE k.tenant_id = $1) AS "keepsOut"
-     FROM extended`,
+     FROM extended WHERE ${ORDER_DECIDES}`,
     [scope.tenantId, run.runId, run.leaseId, leaseUntil, run.copyId],
     { hasMatchedDeals: "flag", keepsOut: "flag" },
   );
