@@ -1,5 +1,5 @@
 import type { EntityMetadata, ObjectLiteral, ObjectType } from "typeorm";
-import type { CopyScope } from "./database";
+import { type CopyScope, rowsOf } from "./database";
 
 /** A synced row without the two that lead its key. An instant is text, as the CRM's parser gives it: the statement casts it. */
 export type Synced<T> = {
@@ -86,8 +86,8 @@ function upsertStatement(
   // MATERIALIZED, or a cluster would read what is written by then. Where nothing is, PostgreSQL does not read it at all.
   return `
     WITH before AS MATERIALIZED (
-      SELECT t.crm_id AS id, ${state} AS was FROM ${table} t
-      WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.crm_id = ANY ($4::bigint[])
+      SELECT t.crm_id AS id, ${state} AS was
+      FROM unnest($4::bigint[]) AS one (id) CROSS JOIN LATERAL ${rowsOf(table, "crm_id", "one.id")} t
     ), written AS (${upsert(`${state} AS became`)})
     SELECT written.id, CASE WHEN before.id IS NULL THEN '"NEW"' WHEN before.was <> written.became
       THEN jsonb_build_object('was', before.was, 'became', written.became) END AS told

@@ -8,7 +8,7 @@ import {
   writeChanges,
 } from "../connections/journal";
 import type * as crm from "../crm/parsing/records";
-import type { CopyScope } from "../database/database";
+import { type CopyScope, rowsOf } from "../database/database";
 import { type Synced, type UpsertOptions, upsertPage, type WrittenRow } from "../database/upsert";
 import { CrmUserRow, PipelineRow, StageRow } from "../entities/crm-company";
 import { DealRow } from "../entities/deal";
@@ -172,6 +172,11 @@ function addressesOf(
   };
 }
 
+/** SQL: whether a copy has such rows. Unless one is there nothing is deleted or changed, for which all of a copy may be read. */
+const someOf = (table: string, column: string, ids: string, are = "true") =>
+  `EXISTS (SELECT 1 FROM unnest(${ids}::bigint[]) AS one (id) CROSS JOIN LATERAL ${rowsOf(table, column, "one.id")} x WHERE ${are})`;
+const ABSENT = "NOT EXISTS (SELECT 1 FROM present p WHERE p.person_id = x.person_id AND p.address = x.address)";
+
 const WRITE_ADDRESSES = `
   WITH present AS (
     SELECT * FROM unnest($4::bigint[], $5::text[], $6::text[], $7::text[]) AS r (person_id, address, mailbox, domain)
@@ -179,6 +184,7 @@ const WRITE_ADDRESSES = `
     DELETE FROM person_address a
     WHERE a.tenant_id = $1 AND a.copy_id = $2 AND a.person_id = ANY ($3)
       AND NOT EXISTS (SELECT 1 FROM present p WHERE p.person_id = a.person_id AND p.address = a.address)
+      AND ${someOf("person_address", "person_id", "$3", ABSENT)}
   )
   INSERT INTO person_address (tenant_id, copy_id, address, person_id, mailbox, domain)
   SELECT $1::bigint, $2::bigint, p.address, p.person_id, p.mailbox, p.domain FROM present p
@@ -225,12 +231,14 @@ async function clearParticipants(
   const [cleared] = await rows<{ known: KnownParticipants[] }>(
     `WITH gone AS (
        DELETE FROM deal_participant x WHERE x.tenant_id = $1 AND x.copy_id = $2 AND x.deal_id = ANY ($3)
+         AND ${someOf("deal_participant", "deal_id", "$3")}
      ), mended AS (
        DELETE FROM data_gap g
        WHERE g.tenant_id = $1 AND g.copy_id = $2 AND g.resource = 'DEAL_PARTICIPANTS' AND g.crm_id = ANY ($3)
      ), known AS (
        UPDATE deal SET participants_known = true, participants_once_known = true
        WHERE tenant_id = $1 AND copy_id = $2 AND crm_id = ANY ($3) AND NOT participants_known
+         AND ${someOf("deal", "crm_id", "$3", "NOT x.participants_known")}
      )
      SELECT (${KNOWN_PARTICIPANTS("$3")}) AS known`,
     [tenantId, copyId, dealIds],
