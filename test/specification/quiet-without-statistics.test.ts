@@ -204,6 +204,16 @@ test.each<[string, (copy: HeldCopy, now: Date) => Promise<unknown>, string]>([
   expect(Object.entries(read).filter(([, rows]) => rows > 4 * PAGE)).toEqual([]);
 });
 
+// Seen red with a look that finds none of the deals that are not known.
+test("of deals that have nobody any more, nobody is left, and that is known", async () => {
+  await readBy(async (copy) => {
+    await writeDeals(deals(0), 0)(copy, new Date(NOW));
+    const left = `SELECT count(*) FILTER (WHERE NOT d.participants_known)::int AS unknown, count(x.person_id)::int AS people
+      FROM deal d LEFT JOIN deal_participant x ON x.deal_id = d.crm_id WHERE d.crm_id <= ${PAGE}`;
+    expect(await copy.rows(left)).toEqual([{ unknown: 0, people: 0 }]);
+  });
+});
+
 // Seen red with the ids compared by ANY: 3,000 persons.
 test("the persons of deals that are asked next, and who took part in those of a batch, are found by their keys", async () => {
   const now = new Date(NOW);
