@@ -119,7 +119,9 @@ export class CrmApi {
   }
 
   async notes(page: PageRequest): Promise<CrmPage<record.CrmNote>> {
-    for (let place = placeOf(page.cursor); ; place = { ...place, start: Math.max(0, place.start - PAGE_SIZE) }) {
+    const back = () => Math.ceil((this.#pageSizes.get(ADDRESSES.notes.path) ?? PAGE_SIZE) / 2);
+    // By half a page: a whole one would end where the one before did, and show nothing new.
+    for (let place = placeOf(page.cursor); ; place = { ...place, start: Math.max(0, place.start - back()) }) {
       const query = { start: place.start, sort: "id ASC", ...changed(page) };
       const { answer, ...read } = await this.#offsets(ADDRESSES.notes, record.noteRecord, query);
       if (!hasSkipped(place, read)) return beside(answer, goneOn(place, read));
