@@ -52,6 +52,10 @@ export class DealSilenceRow extends OfCopy {
   @Column("text")
   judgedAs!: string;
 
+  /** What of other records it was judged by, with the first phase: reasons need it, and to look it up takes longer than to judge. */
+  @Column("jsonb", { nullable: true })
+  ofOthers!: object | null;
+
   @Column("text")
   status!: DealRow["status"];
 

@@ -3,7 +3,7 @@ import { readFields, type ShownField } from "../briefing/fields";
 import { type Asked, type Entry, readChanges, readPreviousMeetings } from "../briefing/journal";
 import { readAttendees, readMatches, readMeetings } from "../briefing/meeting-rows";
 import type { ShownNote, ShownNotes } from "../briefing/notes";
-import { readQuietFacts } from "../briefing/quiet/read-quiet";
+import { readKeptFacts } from "../briefing/quiet/read-quiet";
 import {
   readActivities,
   readMatched,
@@ -94,7 +94,7 @@ export class Loaders {
   /** With the instant of judging. Asked for deals only that were read as matched ones; null for one that a sync has removed meanwhile. */
   readonly quietFacts = new DataLoader(async (dealIds: readonly number[]) => {
     const [copy, now] = [await this.copy(), this.now()];
-    const found = copy && (await readQuietFacts(copy, dealIds, now));
+    const found = copy && (await readKeptFacts(copy, dealIds, now));
     const deals = new Map(found?.deals.map((facts) => [facts.dealId, facts]));
     return dealIds.map((id) => {
       const facts = deals.get(id);

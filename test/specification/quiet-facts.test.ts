@@ -1,5 +1,6 @@
 import { type DealFacts, standardRules } from "../../src/briefing/quiet/facts";
-import { readQuietFacts } from "../../src/briefing/quiet/read-quiet";
+import { readKeptFacts, readQuietFacts } from "../../src/briefing/quiet/read-quiet";
+import { judgeDeals } from "../../src/briefing/quiet/stored-silence";
 import { type CopyScope, Database } from "../../src/database/database";
 import type { SyncResource } from "../../src/entities/sync-run";
 import { DAY_MS } from "../../src/platform/clock";
@@ -66,6 +67,42 @@ test.each([1, DEALS])(
     }
   },
 );
+
+test("of judged deals one statement gives what was kept; what nobody kept, or other rules did, is looked up", async () => {
+  let statements = 0;
+  const observe = <T>(_text: string, run: () => Promise<T>) => {
+    statements += 1;
+    return run();
+  };
+  const counted: CopyScope = { ...new Database(database.dataSource, { observe }).tenant(acme), copyId: 1 };
+  const read = async () => {
+    statements = 0;
+    const deals = (await readKeptFacts(counted, ids(DEALS), now))?.deals ?? [];
+    return { statements, deals: deals.sort((a, b) => a.dealId - b.dealId) };
+  };
+  const inOrder = async () =>
+    ((await readQuietFacts(scope, ids(DEALS), now))?.deals ?? []).sort((a, b) => a.dealId - b.dealId);
+  expect(await read()).toEqual({ statements: 2, deals: await inOrder() });
+  await database.query(
+    `INSERT INTO matched_record SELECT $1, 1, 'DEAL', g, (SELECT min(id::text)::uuid FROM meeting) FROM generate_series(1, $2::int) g`,
+    [acme, DEALS],
+  );
+  await new Database(database.dataSource)
+    .tenant(acme)
+    .transaction((writing) => judgeDeals({ ...writing, copyId: 1 }, ids(DEALS), now));
+  expect(await read()).toEqual({ statements: 1, deals: await inOrder() });
+  await database.query("UPDATE deal_silence SET of_others = NULL WHERE deal_id = 7");
+  expect(await read()).toEqual({ statements: 2, deals: await inOrder() });
+
+  await database.query("UPDATE deal_silence SET of_others = '{}'");
+  await database.query(
+    `INSERT INTO judged_copy (tenant_id, copy_id, standards) VALUES ($1, 1, '{"version": 0, "timeZone": "UTC",
+    "businessDays": false, "twoWayTypes": [], "thresholds": []}')`,
+    [acme],
+  );
+  expect(await read()).toEqual({ statements: 2, deals: await inOrder() });
+  for (const table of ["judged_copy", "deal_silence", "matched_record"]) await database.query(`DELETE FROM ${table}`);
+});
 
 test("what was read is as new as the older of persons and activities, and complete as of the oldest that is judged by", async () => {
   const read = async () => (await readQuietFacts(scope, [1], now))?.copy;

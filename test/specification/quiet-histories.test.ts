@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Simulator, startSimulator } from "../../simulator";
 import * as times from "../../simulator/model/times";
-import { judge } from "../../src/briefing/quiet/judge";
-import { type FoundDeal, type QuietFacts, readQuietFacts } from "../../src/briefing/quiet/read-quiet";
+import { judge, lastInteraction } from "../../src/briefing/quiet/judge";
+import { type FoundDeal, type QuietFacts, readKeptFacts, readQuietFacts } from "../../src/briefing/quiet/read-quiet";
 import { holdCopyToJudge } from "../../src/connections/copies";
 import { type CopyScope, Database } from "../../src/database/database";
 import { DAY_MS, MINUTE_MS } from "../../src/platform/clock";
@@ -95,6 +95,7 @@ async function isJudged(days: readonly number[]): Promise<void> {
     );
     await watch({ ...scope, copyId });
     if (found) isReasoned(found, from);
+    const kept = await readKeptFacts({ ...scope, copyId }, ids, new Date(from));
     const fresh = deals.filter((facts) => known.get(facts.dealId) !== JSON.stringify([facts, found?.copy]));
     for (const facts of fresh) known.set(facts.dealId, JSON.stringify([facts, found?.copy]));
     for (const passed of [0, ...days]) {
@@ -109,6 +110,7 @@ async function isJudged(days: readonly number[]): Promise<void> {
         const signal = judge(facts, { ...(found as NonNullable<typeof found>).copy, readAt: at }, new Date(at));
         return { deal_id: facts.dealId, verdict: signal.verdict, quiet_since: signal.quietSince };
       });
+      expect({ last, passed, said: saidAt(kept, at) }).toEqual({ last, passed, said: saidAt(found, at) });
       const byId = (rows: Stored[]) => rows.sort((a, b) => a.deal_id - b.deal_id);
       expect({ last, passed, stored: byId(stored) }).toEqual({ last, passed, stored: byId(judged) });
       met.cases += fresh.length;
@@ -116,6 +118,16 @@ async function isJudged(days: readonly number[]): Promise<void> {
       for (const { verdict } of judged) met.verdicts.add(verdict);
     }
   });
+}
+
+/** All that is answered of each deal, with its reasons, their words and what shows them. */
+function saidAt(found: QuietFacts | null, at: number): unknown[] {
+  const said = (found?.deals ?? []).map((facts) => ({
+    dealId: facts.dealId,
+    signal: found && judge(facts, { ...found.copy, readAt: at }, new Date(at)),
+    last: lastInteraction(facts, new Date(at)),
+  }));
+  return said.sort((a, b) => a.dealId - b.dealId);
 }
 
 /** What each deal of a copy was expected to close on at the look before, and how often that was later by then. */

@@ -1,7 +1,7 @@
 import { dealOrder, readDeals, summarizeDeals } from "../../src/briefing/lists/deal-list";
 import type { CopyFacts, DealFacts, QuietSignal } from "../../src/briefing/quiet/facts";
 import { judge } from "../../src/briefing/quiet/judge";
-import { readQuietFacts } from "../../src/briefing/quiet/read-quiet";
+import { readKeptFacts, readQuietFacts } from "../../src/briefing/quiet/read-quiet";
 import { judgeByPresentRules } from "../../src/briefing/quiet/rejudging";
 import { judgeDeals, markHolding } from "../../src/briefing/quiet/stored-silence";
 import { Database } from "../../src/database/database";
@@ -89,12 +89,13 @@ test("what is stored for a deal says at each later instant what the judge says o
       const scope = await store(copy, cases);
       const ids = cases.map(({ facts }) => facts.dealId);
       await judgeByPresentRules(scope, now);
-      const read = await readQuietFacts(scope, ids, now);
-      expect(read?.copy).toEqual(copy);
-      for (const { facts } of cases) {
-        const deal = read?.deals.find(({ dealId }) => dealId === facts.dealId);
-        if (!deal) throw new Error("the deal was not read");
-        expect(comparable(judge(deal, copy, now))).toEqual(comparable(judge(facts, copy, now)));
+      for (const read of [await readQuietFacts(scope, ids, now), await readKeptFacts(scope, ids, now)]) {
+        expect(read?.copy).toEqual(copy);
+        for (const { facts } of cases) {
+          const deal = read?.deals.find(({ dealId }) => dealId === facts.dealId);
+          if (!deal) throw new Error("the deal was not read");
+          expect(comparable(judge(deal, copy, now))).toEqual(comparable(judge(facts, copy, now)));
+        }
       }
       for (const passed of [0, ...instants]) {
         const at = NOW + passed;

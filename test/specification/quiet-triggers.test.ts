@@ -1,6 +1,6 @@
 import * as times from "../../simulator/model/times";
 import { judge } from "../../src/briefing/quiet/judge";
-import { readQuietFacts } from "../../src/briefing/quiet/read-quiet";
+import { readKeptFacts, readQuietFacts } from "../../src/briefing/quiet/read-quiet";
 import { Database } from "../../src/database/database";
 import { DAY_MS, MINUTE_MS } from "../../src/platform/clock";
 import { dataOf, noJobIsDue, recordMeeting, syncEnds } from "../support/stories";
@@ -60,6 +60,7 @@ async function isJudged(): Promise<void> {
   const ids = matched.map(({ id }) => id);
   const from = now();
   const found = await readQuietFacts(scope, ids, new Date(from));
+  const kept = await readKeptFacts(scope, ids, new Date(from));
   for (const days of [0, 1, 2, 5, 9, 13, 20, 33, 60]) {
     const at = from + days * DAY_MS;
     const phases = await stored(at);
@@ -68,6 +69,8 @@ async function isJudged(): Promise<void> {
       const facts = found?.deals.find(({ dealId }) => dealId === deal_id);
       if (!found || !facts) throw new Error("a matched deal was not read");
       const signal = judge(facts, { ...found.copy, readAt: at }, new Date(at));
+      const keptFacts = kept?.deals.find(({ dealId }) => dealId === deal_id);
+      expect(keptFacts && judge(keptFacts, { ...found.copy, readAt: at }, new Date(at))).toEqual(signal);
       expect({ deal_id, days, verdict, quiet_since }).toEqual({
         deal_id,
         days,

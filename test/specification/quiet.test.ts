@@ -1,4 +1,5 @@
 import { DAY_MS, MINUTE_MS } from "../../src/platform/clock";
+import { judgeAgain } from "../support/copy";
 import { writeNote } from "../support/notes";
 import { dataOf, recordMeeting, syncEnds } from "../support/stories";
 import { useCrm } from "../support/world";
@@ -45,6 +46,8 @@ async function readable(email: string): Promise<string> {
   await database.query(
     "UPDATE meeting_match SET status = 'NONE' WHERE reason <> '' AND meeting_id IN (SELECT id FROM meeting)",
   );
+  const [copy] = await database.query<{ id: number }>("SELECT copy_id AS id FROM connection");
+  await judgeAgain(database, copy?.id ?? 0, clock());
   return id;
 }
 

@@ -1,7 +1,7 @@
 import type { CopyScope } from "../../database/database";
 import type { Standards } from "../../entities/silence";
 import type { DealFacts, QuietRules } from "./facts";
-import { readFreshness, readQuietFacts } from "./read-quiet";
+import { readFreshness, readKeptFacts } from "./read-quiet";
 import { byStandards, isStale, rulesOf } from "./rules";
 import { standingAt, verdictAt } from "./verdict";
 
@@ -78,7 +78,7 @@ interface Quieted {
 }
 
 async function quietBy(copy: CopyScope, batch: readonly Changing[], proposed: Standards, now: Date): Promise<Quieted> {
-  const found = await readQuietFacts(
+  const found = await readKeptFacts(
     copy,
     batch.map(({ id }) => id),
     now,

@@ -4,9 +4,10 @@ import { type CopyScope, ms, rowsOf } from "../../database/database";
 import type { Shape } from "../../database/reads";
 import type { Standards } from "../../entities/silence";
 import { isOurNote, updatedByOthers } from "../notes";
-import type { Contact, ContactKind, CopyFacts, DealFacts, PlannedFact } from "./facts";
-import { byStandards, rulesOf, STANDARD } from "./rules";
+import type { CopyFacts, DealFacts } from "./facts";
+import { byStandards, RULES, rulesOf, STANDARD } from "./rules";
 import { earliest, type Judging, KEEPS_FIRST_MAIL, KEEPS_THE_FIRST, latest, READING, WITH_MAILS } from "./silence-rows";
+import { contactsOf, type OfOthers, plannedOf } from "./situation";
 import type { TakenPhase } from "./verdict";
 
 /**
@@ -75,22 +76,6 @@ const ENDS = `SELECT 'INCOMING_MAIL' AS kind, NULL AS type, true AS with_person,
 /** The latest, and the earliest since the deal was added, of those that count alike. */
 const ENDS_OF_CONTACTS = `SELECT coalesce(jsonb_agg(jsonb_build_array(e.kind, e.type, e.with_person, e.latest, e.earliest)), '[]') FROM (${ENDS}) e`;
 
-type Found = [at: number, id: number];
-/** What {@link ENDS_OF_CONTACTS} gives. */
-type FoundContacts = [
-  ContactKind,
-  type: string | null,
-  withPerson: boolean,
-  latest: Found | null,
-  earliest: Found | null,
-][];
-
-const contactsOf = (found: FoundContacts): Contact[] =>
-  found.flatMap(([kind, activityType, withPerson, last, first]) => {
-    const ends = last && last[0] === first?.[0] ? [last] : [last, first].filter((end) => end !== null);
-    return ends.map(([at, id]) => ({ kind, at, crmId: Math.abs(id), activityType, withPerson }));
-  });
-
 const OF_MEETINGS = `SELECT m.id, m.starts_at, coalesce(m.ends_at, m.starts_at) AS ends_at,
     (SELECT count(*) > 0 FROM meeting_attendee b
      WHERE b.tenant_id = $1 AND b.meeting_id = m.id AND b.side = 'BUYER') AS with_buyer
@@ -115,17 +100,19 @@ const PLANNED = `SELECT coalesce(jsonb_agg(jsonb_build_array(p.whole_day, p.firs
               WHERE a.happened_at IS NULL AND NOT a.done AND a.due_at IS NOT NULL) u
         GROUP BY u.whole_day, u.part ORDER BY u.part NULLS FIRST LIMIT ${MOST_AHEAD}) p`;
 
-/** What {@link PLANNED} gives. */
-type FoundSteps = [wholeDay: boolean, first: Found, last: Found | null][];
+const FOUND = {
+  ofOthers: `jsonb_build_object('contacts', (${ENDS_OF_CONTACTS}), 'meetings', (${MEETINGS}), 'planned', (${PLANNED}), 'hasMail',
+    coalesce(mails.incoming, mails.outgoing) IS NOT NULL OR ${KEEPS_FIRST_MAIL}, 'hasFirstMail', ${KEEPS_THE_FIRST})`,
+  joined: WITH_MAILS,
+};
+/** Half of what a page of deals costs is to look the others up. */
+const KEPT = {
+  ofOthers: `(SELECT s.of_others FROM ${rowsOf("deal_silence", "deal_id", "d.crm_id")} s WHERE s.phase = 0)`,
+  joined: "",
+};
 
-const plannedOf = (found: FoundSteps): PlannedFact[] =>
-  found.flatMap(([wholeDay, first, last]) => {
-    const step = ([dueAt, id]: Found) => ({ crmId: Math.abs(id), dueAt, wholeDay });
-    return last && last[0] !== first[0] ? [step(first), step(last)] : [step(first)];
-  });
-
-/** A deal with what a tenant's own days depend on. */
-export type FoundDeal = DealFacts & { pipelineId: number | null };
+/** A deal with what a tenant's own days depend on, and with what is kept of it. */
+export type FoundDeal = DealFacts & { pipelineId: number | null; ofOthers: OfOthers };
 
 export interface QuietFacts {
   copy: CopyFacts;
@@ -138,9 +125,8 @@ export interface QuietFacts {
   begun: Record<number, TakenPhase[]>;
 }
 
-interface FactsRow extends Omit<FoundDeal, "ownDays" | "contacts" | "planned"> {
-  contacts: FoundContacts;
-  planned: FoundSteps;
+interface FactsRow extends Omit<FoundDeal, "ownDays" | "ofOthers" | keyof OfOthers> {
+  ofOthers: OfOthers | null;
   ofCopy: OfCopy | null;
 }
 const FACTS: Shape<FactsRow> = {
@@ -155,14 +141,10 @@ const FACTS: Shape<FactsRow> = {
   closeDay: "number",
   pushes: "json",
   inactiveOwnerId: "number",
-  hasMail: "flag",
-  hasFirstMail: "flag",
   isIncomplete: "flag",
   incompleteSince: "number",
   snooze: "json",
-  contacts: "json",
-  meetings: "json",
-  planned: "json",
+  ofOthers: "json",
   ofCopy: "json",
 };
 
@@ -172,42 +154,66 @@ const FACTS: Shape<FactsRow> = {
  * @returns null where no deal fits
  */
 export async function readQuietFacts(
+  copy: CopyScope,
+  dealIds: readonly number[],
+  now: Date,
+  judging = READING,
+): Promise<QuietFacts | null> {
+  return quietFactsOf(await readRows(copy, dealIds, now, judging, FOUND));
+}
+
+/**
+ * The same, with what was found when the deals were last judged. It is looked up where nobody has judged them yet, or other
+ * rules have, which may have looked for something else.
+ */
+export async function readKeptFacts(copy: CopyScope, ids: readonly number[], now: Date): Promise<QuietFacts | null> {
+  const kept = await readRows(copy, ids, now, READING, KEPT);
+  const isByOthers = kept.some(({ ofCopy }) => ofCopy && (ofCopy.standards ?? STANDARD).version !== RULES);
+  const known = isByOthers ? kept.map((row) => ({ ...row, ofOthers: null })) : kept;
+  const unknown = known.filter(({ ofOthers }) => ofOthers === null).map(({ dealId }) => dealId);
+  const found = unknown.length > 0 ? await readRows(copy, unknown, now, READING, FOUND) : [];
+  return quietFactsOf([...known, ...found]);
+}
+
+function readRows(
   { tenantId, copyId, rows }: CopyScope,
   dealIds: readonly number[],
   now: Date,
-  { which, taken, begun }: Judging = READING,
-): Promise<QuietFacts | null> {
-  const found = await rows<FactsRow>(
+  { which, taken, begun }: Judging,
+  { ofOthers, joined }: typeof FOUND,
+): Promise<FactsRow[]> {
+  return rows<FactsRow>(
     `${taken}
      SELECT d.crm_id AS "dealId", d.status = 'open' AS "isOpen", ${ms("d.add_time")} AS "addedAt",
        ${ms("coalesce(d.stage_change_time, d.add_time)")} AS "inStageSince", d.stage_id AS "stageId",
        d.pipeline_id AS "pipelineId",
-       (SELECT s.days_to_rotten FROM ${rowsOf("stage", "crm_id", "d.stage_id")} s WHERE s.days_to_rotten > 0) AS "daysToRotten",
-       ${ms(updatedByOthers("d"))} AS "updatedAt",
+       rotting.days AS "daysToRotten", CASE WHEN rotting.days > 0 THEN ${ms(updatedByOthers("d"))} END AS "updatedAt",
        ${ms("d.expected_close_date::timestamp AT TIME ZONE 'UTC'")} AS "closeDay",
        to_jsonb(ARRAY (SELECT ${ms("p.seen_at")} FROM (${PUSHES}) p)) AS pushes,
        (SELECT u.crm_id FROM ${rowsOf("crm_user", "crm_id", "d.owner_id")} u WHERE NOT u.active) AS "inactiveOwnerId",
-       coalesce(mails.incoming, mails.outgoing) IS NOT NULL OR ${KEEPS_FIRST_MAIL} AS "hasMail", ${KEEPS_THE_FIRST} AS "hasFirstMail",
        NOT d.participants_known OR gap.since IS NOT NULL AS "isIncomplete", ${ms("gap.since")} AS "incompleteSince",
        CASE WHEN d.snooze_ends_at > $3 THEN jsonb_build_object('at', ${ms("d.snoozed_at")}, 'until', ${ms("d.snoozed_until")}) END AS snooze,
-       (${ENDS_OF_CONTACTS}) AS contacts, (${MEETINGS}) AS meetings, (${PLANNED}) AS planned,
-       ${ofCopy(begun)} AS "ofCopy"
+       ${ofOthers} AS "ofOthers", ${ofCopy(begun)} AS "ofCopy"
      FROM (SELECT DISTINCT unnest($4::bigint[]) AS id) one CROSS JOIN LATERAL ${rowsOf("deal", "crm_id", "one.id")} d
-     ${WITH_MAILS}
+     LEFT JOIN LATERAL (SELECT s.days_to_rotten FROM ${rowsOf("stage", "crm_id", "d.stage_id")} s WHERE s.days_to_rotten > 0) rotting (days) ON true
+     ${joined}
      ${WITH_GAP}
      WHERE ${which}`,
     [tenantId, copyId, now, dealIds],
     FACTS,
   );
-  const whole = found.find((row) => row.ofCopy !== null)?.ofCopy;
+}
+
+function quietFactsOf(found: readonly FactsRow[]): QuietFacts | null {
+  const whole = found.find(({ ofCopy }) => ofCopy !== null)?.ofCopy;
   if (!whole) return null;
   const { readAt, asOf, watchedSince, coming } = whole;
   const standards = whole.standards ?? STANDARD;
-  const deals = found.map(({ ofCopy: _, contacts, planned, ...deal }) => ({
-    ...deal,
-    contacts: contactsOf(contacts),
-    planned: plannedOf(planned),
-  }));
+  const deals = found.flatMap(({ ofCopy: _, ofOthers, ...deal }) => {
+    if (!ofOthers) return [];
+    const { contacts, planned, ...rest } = ofOthers;
+    return [{ ...deal, ...rest, contacts: contactsOf(contacts), planned: plannedOf(planned), ofOthers }];
+  });
   const copy = { readAt, asOf, watchedSince, rules: rulesOf(standards) };
   return { copy, deals: byStandards(deals, standards), standards, coming, begun: whole.begun ?? {} };
 }

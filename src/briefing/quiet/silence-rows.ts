@@ -72,11 +72,11 @@ export const KEEP_LISTED = `
  * @param isListed SQL: whether a phase is the one that holds
  */
 const storeFrom = (phases: string, isTold: string, isListed: string, where = "") => `
-  INSERT INTO deal_silence AS stored (tenant_id, ${COLUMNS}, ${Object.keys(LISTED)})
+  INSERT INTO deal_silence AS stored (tenant_id, ${COLUMNS}, of_others, ${Object.keys(LISTED)})
   SELECT d.tenant_id, d.copy_id, d.crm_id, r.phase, coalesce(r."from", '-infinity'::timestamptz), coalesce(r.until, 'infinity'::timestamptz),
-    r.verdict, r.since, ${isTold}, ${isListed}, ${JUDGED_AS}, d.status, d.pipeline_id, d.stage_id, ${Object.values(LISTED)}
+    r.verdict, r.since, ${isTold}, ${isListed}, ${JUDGED_AS}, d.status, d.pipeline_id, d.stage_id, r."ofOthers", ${Object.values(LISTED)}
   FROM ${phases}
-    AS r ("dealId" bigint, phase integer, "from" timestamptz, until timestamptz, verdict text, since timestamptz, "isTold" boolean)
+    AS r ("dealId" bigint, phase integer, "from" timestamptz, until timestamptz, verdict text, since timestamptz, "isTold" boolean, "ofOthers" jsonb)
   CROSS JOIN LATERAL ${rowsOf("deal", "crm_id", 'r."dealId"')} d
   ${where} RETURNING stored.deal_id AS id`;
 
@@ -167,8 +167,11 @@ export const snoozedDeals = (at: string) =>
 
 const text = (at: number | null | undefined) => (at == null ? null : new Date(at).toISOString());
 
-/** A deal's schedule as {@link STORE} takes it. */
-export const phasesOf = (dealId: number, schedule: readonly Phase[]): object[] =>
+/** A deal's schedule as {@link STORE} takes it: with the first phase what it was judged by. */
+export const phasesOf = (
+  { dealId, ofOthers }: { dealId: number; ofOthers: object },
+  schedule: readonly Phase[],
+): object[] =>
   schedule.map(({ from, verdict, since }, phase) => ({
     dealId,
     phase,
@@ -177,6 +180,7 @@ export const phasesOf = (dealId: number, schedule: readonly Phase[]): object[] =
     from: phase === 0 ? null : text(from),
     until: text(schedule[phase + 1]?.from),
     isTold: phase === 0 || schedule[phase - 1]?.verdict === verdict,
+    ofOthers: phase === 0 ? ofOthers : null,
   }));
 
 /** The deal's person and its participants. */

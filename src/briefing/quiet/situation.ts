@@ -11,6 +11,38 @@ import {
   type QuietRules,
 } from "./facts";
 
+type Found = [at: number, id: number];
+/** The latest and the earliest of those that count alike. */
+type FoundContacts = [
+  ContactKind,
+  type: string | null,
+  withPerson: boolean,
+  latest: Found | null,
+  earliest: Found | null,
+][];
+
+export const contactsOf = (found: FoundContacts): Contact[] =>
+  found.flatMap(([kind, activityType, withPerson, last, first]) => {
+    const ends = last && last[0] === first?.[0] ? [last] : [last, first].filter((end) => end !== null);
+    return ends.map(([at, id]) => ({ kind, at, crmId: Math.abs(id), activityType, withPerson }));
+  });
+
+type FoundSteps = [wholeDay: boolean, first: Found, last: Found | null][];
+
+export const plannedOf = (found: FoundSteps): PlannedFact[] =>
+  found.flatMap(([wholeDay, first, last]) => {
+    const step = ([dueAt, id]: Found) => ({ crmId: Math.abs(id), dueAt, wholeDay });
+    return last && last[0] !== first[0] ? [step(first), step(last)] : [step(first)];
+  });
+
+/** What of other records a deal is judged by. It is kept with the schedule: whatever changes it judges the deal anew. */
+export interface OfOthers {
+  contacts: FoundContacts;
+  meetings: MeetingFact[];
+  planned: FoundSteps;
+  hasMail: boolean;
+  hasFirstMail: boolean;
+}
 /** Something that happened, or will, with the record that shows it. */
 export interface Touch {
   at: number;

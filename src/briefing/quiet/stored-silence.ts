@@ -4,7 +4,7 @@ import { type CopyScope, rowsOf } from "../../database/database";
 import { jsonRows } from "../../database/upsert";
 import type { SyncResource } from "../../entities/sync-run";
 import type { DealFacts, QuietRules } from "./facts";
-import { type QuietFacts, readQuietFacts } from "./read-quiet";
+import { type FoundDeal, type QuietFacts, readQuietFacts } from "./read-quiet";
 import { byStandards, rulesOf } from "./rules";
 import {
   isMatched,
@@ -141,11 +141,11 @@ async function judgeBatch(copy: CopyScope, dealIds: readonly number[], now: Date
   const found = await readQuietFacts(copy, dealIds, now, JUDGED);
   if (!found) return;
   const schedules = found.deals.map((facts) => ({
-    dealId: facts.dealId,
+    ...facts,
     schedule: scheduleOf(facts, found.copy.rules, now.getTime()),
     begun: found.begun[facts.dealId] ?? [],
   }));
-  const phases = schedules.flatMap(({ dealId, schedule }) => phasesOf(dealId, schedule));
+  const phases = schedules.flatMap((deal) => phasesOf(deal, deal.schedule));
   await rows(STORE, [tenantId, copyId, jsonRows(phases)]);
   await storeComing(copy, found, now);
   await keepOfDeals(copy, KEEP_FIRST_MAIL, found.deals, firstMailOf);
@@ -215,5 +215,5 @@ export async function markHolding({ tenantId, copyId, rows }: CopyScope, now: Da
   await rows(MARK_HOLDING, [tenantId, copyId, now]);
 }
 
-const phasesBy = (facts: DealFacts, rules: QuietRules, now: Date) =>
-  phasesOf(facts.dealId, scheduleOf(facts, rules, now.getTime()));
+const phasesBy = (facts: FoundDeal, rules: QuietRules, now: Date) =>
+  phasesOf(facts, scheduleOf(facts, rules, now.getTime()));

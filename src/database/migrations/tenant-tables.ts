@@ -295,6 +295,7 @@ CREATE TABLE deal_silence (
   is_told boolean NOT NULL,
   is_listed boolean NOT NULL,
   judged_as text NOT NULL,
+  of_others jsonb,
   status text NOT NULL,
   pipeline_id bigint,
   stage_id bigint,
