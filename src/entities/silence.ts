@@ -53,7 +53,7 @@ export class DealSilenceRow extends OfCopy {
   judgedAs!: string;
 
   /** What of other records it was judged by, with the first phase: reasons need it, and to look it up takes longer than to judge. */
-  @Column("jsonb", { nullable: true })
+  @Column("json", { nullable: true })
   ofOthers!: object | null;
 
   @Column("text")

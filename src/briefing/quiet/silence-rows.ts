@@ -76,7 +76,7 @@ const storeFrom = (phases: string, isTold: string, isListed: string, where = "")
   SELECT d.tenant_id, d.copy_id, d.crm_id, r.phase, coalesce(r."from", '-infinity'::timestamptz), coalesce(r.until, 'infinity'::timestamptz),
     r.verdict, r.since, ${isTold}, ${isListed}, ${JUDGED_AS}, d.status, d.pipeline_id, d.stage_id, r."ofOthers", ${Object.values(LISTED)}
   FROM ${phases}
-    AS r ("dealId" bigint, phase integer, "from" timestamptz, until timestamptz, verdict text, since timestamptz, "isTold" boolean, "ofOthers" jsonb)
+    AS r ("dealId" bigint, phase integer, "from" timestamptz, until timestamptz, verdict text, since timestamptz, "isTold" boolean, "ofOthers" json)
   CROSS JOIN LATERAL ${rowsOf("deal", "crm_id", 'r."dealId"')} d
   ${where} RETURNING stored.deal_id AS id`;
 

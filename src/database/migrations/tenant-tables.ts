@@ -295,7 +295,7 @@ CREATE TABLE deal_silence (
   is_told boolean NOT NULL,
   is_listed boolean NOT NULL,
   judged_as text NOT NULL,
-  of_others jsonb,
+  of_others json,
   status text NOT NULL,
   pipeline_id bigint,
   stage_id bigint,
