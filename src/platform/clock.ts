@@ -25,11 +25,13 @@ export interface Calendar {
   businessDays: boolean;
 }
 
-/** Zones and years whose offsets are remembered: a year of one is found in some milliseconds. */
+/** Zones, and years of them, whose offsets are remembered: a year of one is found in some milliseconds. */
 const MOST_KNOWN_YEARS = 4_000;
 /** Offsets of a zone, each from an instant on, through one year of UTC. */
 type Offsets = readonly { from: number; offset: number }[];
 const known = new LRUCache<string, Offsets>({ max: MOST_KNOWN_YEARS });
+/** Of each zone the span of one offset that was asked for last: the next instant is mostly within it. */
+const spans = new LRUCache<string, { from: number; until: number; offset: number }>({ max: MOST_KNOWN_YEARS });
 const formats = new Map<string, Intl.DateTimeFormat>();
 
 export function isTimeZone(name: string): boolean {
@@ -110,11 +112,15 @@ function instantOf(zone: string, wall: number): number {
 
 /** How far the clocks of a zone are ahead of UTC. `Intl` says it, and is too slow to be asked for each contact of each deal. */
 function offsetAt(zone: string, at: number): number {
+  const span = spans.get(zone);
+  if (span && span.from <= at && at < span.until) return span.offset;
   const year = new Date(at).getUTCFullYear();
-  const key = `${zone} ${year}`;
-  const offsets = known.get(key) ?? offsetsOf(zone, year);
-  known.set(key, offsets);
-  return offsets.findLast(({ from }) => from <= at)?.offset ?? 0;
+  const offsets = known.get(`${zone} ${year}`) ?? offsetsOf(zone, year);
+  known.set(`${zone} ${year}`, offsets);
+  const index = offsets.findLastIndex(({ from }) => from <= at);
+  const { from = 0, offset = 0 } = offsets[index] ?? {};
+  spans.set(zone, { from, until: offsets[index + 1]?.from ?? Date.UTC(year + 1, 0, 1), offset });
+  return offset;
 }
 
 /** No zone changes its clock twice within a day. */

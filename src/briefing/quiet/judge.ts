@@ -108,6 +108,8 @@ function nameOf({ kind, activityType }: Touch): string | null {
 
 const counted = (count: number, unit: string) => (count === 1 ? `1 ${unit}` : `${count} ${unit}s`);
 
+const NOT_MOVED = { times: "", since: "", watchedSince: "" };
+
 /** The CRM's own days, and those of a stale copy, are no business days. */
 const PLAIN: ReadonlySet<QuietReasonCode> = new Set(["CRM_ROTTEN"]);
 
@@ -127,7 +129,9 @@ function messageOf(
     threshold: days(thresholdDays ?? 0),
     contact: contact ? nameOf(contact) : null,
     ours: ours ? `our last, ${nameOf(ours)} ${ago(ours.at)} ago` : "",
-    moved: { times: counted(moves?.times ?? 0, "time"), since: day(since), watchedSince: day(moves?.watchedSince) },
+    moved: moves
+      ? { times: counted(moves.times, "time"), since: day(since), watchedSince: day(moves.watchedSince) }
+      : NOT_MOVED,
   });
 }
 

@@ -211,8 +211,8 @@ function quietFactsOf(found: readonly FactsRow[]): QuietFacts | null {
   const standards = whole.standards ?? STANDARD;
   const deals = found.flatMap(({ ofCopy: _, ofOthers, ...deal }) => {
     if (!ofOthers) return [];
-    const { contacts, planned, ...rest } = ofOthers;
-    return [{ ...deal, ...rest, contacts: contactsOf(contacts), planned: plannedOf(planned), ofOthers }];
+    const { contacts, planned } = ofOthers;
+    return [{ ...deal, ...ofOthers, ofOthers, contacts: contactsOf(contacts), planned: plannedOf(planned) }];
   });
   const copy = { readAt, asOf, watchedSince, rules: rulesOf(standards) };
   return { copy, deals: byStandards(deals, standards), standards, coming, begun: whole.begun ?? {} };
