@@ -74,7 +74,7 @@ const ENDS = `SELECT 'INCOMING_MAIL' AS kind, NULL AS type, true AS with_person,
   UNION ALL
   SELECT 'NOTE', NULL, false, (${LATEST_NOTE}), NULL`;
 /** The latest, and the earliest since the deal was added, of those that count alike. */
-const ENDS_OF_CONTACTS = `SELECT coalesce(jsonb_agg(jsonb_build_array(e.kind, e.type, e.with_person, e.latest, e.earliest)), '[]') FROM (${ENDS}) e`;
+const ENDS_OF_CONTACTS = `SELECT coalesce(json_agg(json_build_array(e.kind, e.type, e.with_person, e.latest, e.earliest)), '[]') FROM (${ENDS}) e`;
 
 const OF_MEETINGS = `SELECT m.id, m.starts_at, coalesce(m.ends_at, m.starts_at) AS ends_at,
     (SELECT count(*) > 0 FROM meeting_attendee b
@@ -85,14 +85,14 @@ const OF_MEETINGS = `SELECT m.id, m.starts_at, coalesce(m.ends_at, m.starts_at) 
   WHERE mm.status = 'MATCHED'`;
 
 /** Those ahead, and the latest held one with a buyer. */
-const MEETINGS = `WITH matched AS MATERIALIZED (${OF_MEETINGS}) SELECT coalesce(jsonb_agg(jsonb_build_object('meetingId', m.id, 'startsAt', ${ms("m.starts_at")},
+const MEETINGS = `WITH matched AS MATERIALIZED (${OF_MEETINGS}) SELECT coalesce(json_agg(json_build_object('meetingId', m.id, 'startsAt', ${ms("m.starts_at")},
     'endsAt', ${ms("m.ends_at")}, 'withBuyer', m.with_buyer)), '[]')
   FROM ((SELECT * FROM matched WHERE ends_at > $3 ORDER BY starts_at, id LIMIT ${MOST_AHEAD})
         UNION ALL
         (SELECT * FROM matched WHERE ends_at <= $3 AND with_buyer ORDER BY ends_at DESC, id LIMIT 1)) m`;
 
 /** With and without a time: of those that may be ahead the first and the last of each half month, and the first of those before. */
-const PLANNED = `SELECT coalesce(jsonb_agg(jsonb_build_array(p.whole_day, p.first, CASE WHEN p.part IS NOT NULL THEN p.last END)), '[]')
+const PLANNED = `SELECT coalesce(json_agg(json_build_array(p.whole_day, p.first, CASE WHEN p.part IS NOT NULL THEN p.last END)), '[]')
   FROM (SELECT u.whole_day, u.part, ${earliest("u.due_at", "u.crm_id")} AS first, ${latest("u.due_at", "u.crm_id")} AS last
         FROM (SELECT a.crm_id, a.due_at, NOT a.due_has_time AS whole_day,
                 CASE WHEN a.due_at > $3 - ${LAST_END_OF_DAY} THEN floor(date_part('epoch', a.due_at) / ${APART_SECONDS}) END AS part
@@ -101,7 +101,7 @@ const PLANNED = `SELECT coalesce(jsonb_agg(jsonb_build_array(p.whole_day, p.firs
         GROUP BY u.whole_day, u.part ORDER BY u.part NULLS FIRST LIMIT ${MOST_AHEAD}) p`;
 
 const FOUND = {
-  ofOthers: `jsonb_build_object('contacts', (${ENDS_OF_CONTACTS}), 'meetings', (${MEETINGS}), 'planned', (${PLANNED}), 'hasMail',
+  ofOthers: `json_build_object('contacts', (${ENDS_OF_CONTACTS}), 'meetings', (${MEETINGS}), 'planned', (${PLANNED}), 'hasMail',
     coalesce(mails.incoming, mails.outgoing) IS NOT NULL OR ${KEEPS_FIRST_MAIL}, 'hasFirstMail', ${KEEPS_THE_FIRST})`,
   joined: WITH_MAILS,
 };

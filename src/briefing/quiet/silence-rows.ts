@@ -74,9 +74,9 @@ export const KEEP_LISTED = `
 const storeFrom = (phases: string, isTold: string, isListed: string, where = "") => `
   INSERT INTO deal_silence AS stored (tenant_id, ${COLUMNS}, of_others, ${Object.keys(LISTED)})
   SELECT d.tenant_id, d.copy_id, d.crm_id, r.phase, coalesce(r."from", '-infinity'::timestamptz), coalesce(r.until, 'infinity'::timestamptz),
-    r.verdict, r.since, ${isTold}, ${isListed}, ${JUDGED_AS}, d.status, d.pipeline_id, d.stage_id, r."ofOthers", ${Object.values(LISTED)}
+    r.verdict, r.since, ${isTold}, ${isListed}, ${JUDGED_AS}, d.status, d.pipeline_id, d.stage_id, r."ofOthers"::json, ${Object.values(LISTED)}
   FROM ${phases}
-    AS r ("dealId" bigint, phase integer, "from" timestamptz, until timestamptz, verdict text, since timestamptz, "isTold" boolean, "ofOthers" json)
+    AS r ("dealId" bigint, phase integer, "from" timestamptz, until timestamptz, verdict text, since timestamptz, "isTold" boolean, "ofOthers" text)
   CROSS JOIN LATERAL ${rowsOf("deal", "crm_id", 'r."dealId"')} d
   ${where} RETURNING stored.deal_id AS id`;
 
@@ -180,7 +180,7 @@ export const phasesOf = (
     from: phase === 0 ? null : text(from),
     until: text(schedule[phase + 1]?.from),
     isTold: phase === 0 || schedule[phase - 1]?.verdict === verdict,
-    ofOthers: phase === 0 ? ofOthers : null,
+    ofOthers: phase === 0 ? JSON.stringify(ofOthers) : null,
   }));
 
 /** The deal's person and its participants. */
