@@ -113,7 +113,6 @@ const KEPT = {
 
 /** A deal with what a tenant's own days depend on, and with what is kept of it. */
 export type FoundDeal = DealFacts & { pipelineId: number | null; ofOthers: OfOthers };
-
 export interface QuietFacts {
   copy: CopyFacts;
   /** By the standards that hold. */
