@@ -291,64 +291,51 @@ export interface InteractionRow {
   activityId: number | null;
 }
 
-/** The first BUYER of a meeting who is a known person. */
-const BUYER_OF = (meeting: string) => `(SELECT b.person_id FROM meeting_attendee b
-  WHERE b.tenant_id = $1 AND b.meeting_id = ${meeting} AND b.side = 'BUYER' ORDER BY b.person_id IS NULL, b.position LIMIT 1)`;
+/**
+ * SQL, as arrays: the deal that a meeting is about, or while that is not certain all that it could be about; the attendees that
+ * are known persons; with these all persons whose mail is a contact, the people of the deals, by whom silence is judged; and
+ * the first mails of ours, with to whom. Most have a null for what a row has not, by which nothing is found.
+ */
+const AROUND = `SELECT array_agg(DISTINCT r.deal_id) AS deals, array_agg(r.person_id) AS attendees,
+    array_agg(coalesce(r.person_id, x.person_id)) AS people, array_agg(x.mail_at) AS mails, array_agg(x.mailed_id) AS mailed
+  FROM (
+    SELECT CASE r.entity WHEN 'DEAL' THEN r.crm_id END AS deal_id, CASE r.entity WHEN 'PERSON' THEN r.crm_id END AS person_id
+    FROM ${rowsOf("matched_record", "meeting_id", "parent.id")} r
+    WHERE CASE r.entity WHEN 'DEAL' THEN r.crm_id = coalesce(about.deal_id, r.crm_id) WHEN 'PERSON' THEN r.crm_id IN (
+      SELECT b.person_id FROM meeting_attendee b WHERE b.tenant_id = $1 AND b.meeting_id = parent.id) END) r
+  LEFT JOIN LATERAL (
+    SELECT d.person_id, d.first_mail_at, d.first_mail_person_id FROM ${rowsOf("deal", "crm_id", "r.deal_id")} d
+    UNION ALL SELECT p.person_id, NULL, NULL FROM ${rowsOf("deal_participant", "deal_id", "r.deal_id")} p
+  ) x (person_id, mail_at, mailed_id) ON true`;
 
-const isWithBuyer = (meeting: string) => `EXISTS (SELECT 1 FROM meeting_attendee b
-  WHERE b.tenant_id = $1 AND b.meeting_id = ${meeting} AND b.side = 'BUYER')`;
-
-/** The deal that the meeting is about, or while that is not certain all that it could be about. */
-const DEALS = `SELECT r.crm_id, d.person_id, d.first_mail_at, d.first_mail_person_id FROM matched_record r
-  LEFT JOIN deal d ON d.tenant_id = $1 AND d.copy_id = $2 AND d.crm_id = r.crm_id
-  WHERE r.tenant_id = $1 AND r.copy_id = $2 AND r.entity = 'DEAL' AND r.meeting_id = parent.id
-    AND r.crm_id = coalesce(about.deal_id, r.crm_id)`;
-
-/** The attendees that are known persons. */
-const PERSONS = `SELECT DISTINCT r.crm_id FROM meeting_attendee b
-  JOIN matched_record r ON r.tenant_id = $1 AND r.copy_id = $2 AND r.entity = 'PERSON'
-    AND r.crm_id = b.person_id AND r.meeting_id = b.meeting_id
-  WHERE b.tenant_id = $1 AND b.meeting_id = parent.id`;
-
-/** Persons whose mail is a contact: the attendees, and the people of the deals, by whom silence is judged, with our first to one of them. */
-const PEOPLE = `SELECT crm_id FROM persons
-  UNION SELECT x.person_id FROM deals JOIN deal_participant x ON x.tenant_id = $1 AND x.copy_id = $2 AND x.deal_id = deals.crm_id
-  UNION SELECT person_id FROM deals`;
-
-/** Of the rows of a table that hang on one of the deals or persons, each once, the columns that are asked for. */
-const hangingOn = (table: string, columns: readonly string[]) => {
-  const some = ["crm_id", "person_id", ...columns].map((column) => `x.${column}`);
-  return `(
-  SELECT ${some} FROM deals JOIN ${table} x ON x.tenant_id = $1 AND x.copy_id = $2 AND x.deal_id = deals.crm_id
-  UNION
-  SELECT ${some} FROM persons JOIN ${table} x ON x.tenant_id = $1 AND x.copy_id = $2 AND x.person_id = persons.crm_id)`;
-};
-
-const HELD = `SELECT m.id, coalesce(m.ends_at, m.starts_at) AS ended_at FROM meeting m
-  WHERE m.tenant_id = $1 AND coalesce(m.ends_at, m.starts_at) <= $3 AND m.id IN (
-    SELECT mm.meeting_id FROM deals CROSS JOIN LATERAL ${rowsOf("meeting_match", "deal_id", "deals.crm_id")} mm
-    WHERE mm.status = 'MATCHED'
-    UNION
-    SELECT r.meeting_id FROM persons JOIN matched_record r ON r.tenant_id = $1 AND r.copy_id = $2
-      AND r.entity = 'PERSON' AND r.crm_id = persons.crm_id
-    JOIN meeting_attendee b ON b.tenant_id = $1 AND b.meeting_id = r.meeting_id AND b.person_id = persons.crm_id)`;
-
-const INTERACTIONS = `
-  SELECT mail.kind, mail.at, p.crm_id AS person_id, NULL::bigint AS activity_id, p.crm_id AS ref
-  FROM people JOIN person p ON p.tenant_id = $1 AND p.copy_id = $2 AND p.crm_id = people.crm_id
-  CROSS JOIN LATERAL (VALUES ('INCOMING_MAIL', p.last_incoming_mail_time),
-                             ('OUTGOING_MAIL', p.last_outgoing_mail_time)) mail (kind, at)
-  WHERE mail.at IS NOT NULL
-  UNION
-  SELECT 'OUTGOING_MAIL', deals.first_mail_at, people.crm_id, NULL, people.crm_id
-  FROM deals JOIN people ON people.crm_id = deals.first_mail_person_id
-  UNION ALL
-  SELECT 'ACTIVITY', ${HAPPENED_AT}, a.person_id, a.crm_id, a.crm_id FROM ${hangingOn("activity", ["happened_at", "done_at", "update_time"])} a
+/** SQL: the done activities and the notes that hang on a record. */
+const hangingOn = (column: string, id: string) => `
+  SELECT 'ACTIVITY', ${HAPPENED_AT}, a.person_id, a.crm_id, NULL::text, NULL::uuid FROM ${rowsOf("activity", column, id)} a
   WHERE a.happened_at IS NOT NULL
-  UNION ALL
-  SELECT 'NOTE', n.add_time, n.person_id, NULL, n.crm_id FROM ${hangingOn("note", ["content", "add_time"])} n WHERE NOT ${isOurNote("n")}
-  UNION ALL
-  SELECT 'MEETING', held.ended_at, ${BUYER_OF("held.id")}, NULL, 0 FROM (${HELD}) held WHERE ${isWithBuyer("held.id")}`;
+  UNION ALL SELECT 'NOTE', n.add_time, n.person_id, n.crm_id, n.content, NULL FROM ${rowsOf("note", column, id)} n`;
+
+/** SQL: the meetings that are about a deal, and those in which a person was found; they may have been recorded without since. */
+const MEETINGS = `
+  SELECT mm.meeting_id, NULL FROM ${rowsOf("meeting_match", "deal_id", "of.deal")} mm WHERE mm.status = 'MATCHED'
+  UNION ALL SELECT r.meeting_id, r.crm_id FROM matched_record r
+  WHERE r.tenant_id = $1 AND r.copy_id = $2 AND r.entity = 'PERSON' AND r.crm_id = of.attendee`;
+
+/** SQL: the first BUYER of a held meeting who is a known person; no row where it has no BUYER, or not that person any more. */
+const BUYER = `SELECT (min(ARRAY[b.position, b.person_id]) FILTER (WHERE b.side = 'BUYER' AND b.person_id IS NOT NULL))[2] AS person_id
+  FROM meeting_attendee b WHERE b.tenant_id = $1 AND b.meeting_id = m.id
+  HAVING bool_or(b.side = 'BUYER') AND (held.person_id IS NULL OR bool_or(b.person_id = held.person_id))`;
+
+/** SQL: the contacts by one row of ids, each table by its key, whatever is known of it; what hangs on two ids comes twice. */
+const INTERACTIONS = `
+  ${hangingOn("deal_id", "of.deal")} UNION ALL ${hangingOn("person_id", "of.attendee")}
+  UNION ALL SELECT mail.kind, mail.at, p.crm_id, p.crm_id, NULL, NULL FROM ${rowsOf("person", "crm_id", "of.person")} p
+  CROSS JOIN LATERAL (VALUES ('INCOMING_MAIL', p.last_incoming_mail_time), ('OUTGOING_MAIL', p.last_outgoing_mail_time)) mail (kind, at)
+  WHERE mail.at IS NOT NULL
+  UNION ALL SELECT 'OUTGOING_MAIL', of.mail_at, of.mailed, of.mailed, NULL, NULL WHERE of.mailed = ANY (around.people)
+  UNION ALL SELECT 'MEETING', coalesce(m.ends_at, m.starts_at), buyer.person_id, 0, NULL, m.id
+  FROM (${MEETINGS}) held (meeting_id, person_id) CROSS JOIN LATERAL (
+    SELECT * FROM meeting t WHERE t.tenant_id = $1 AND t.id BETWEEN held.meeting_id AND held.meeting_id ORDER BY t.id) m
+  CROSS JOIN LATERAL (${BUYER}) buyer WHERE coalesce(m.ends_at, m.starts_at) <= $3`;
 
 /**
  * The latest interactions around meetings, newest first: with the deal that each is about and its known attendees, as
@@ -360,13 +347,20 @@ export async function readTimelines(
   first: number,
   now: Date,
 ): Promise<(InteractionRow & { parent_id: string })[]> {
+  const order = "at DESC, kind, crm_id DESC, meeting_id";
   return rows<InteractionRow & { parent_id: string }>(
-    `SELECT parent.id AS parent_id, found.kind, found.at, found.person_id AS "personId", found.activity_id AS "activityId"
-     FROM unnest($5::uuid[]) AS parent (id)
-     JOIN meeting_match about ON about.tenant_id = $1 AND about.meeting_id = parent.id AND about.copy_id = $2
+    `SELECT parent.id AS parent_id, found.kind, found.at, found.person_id AS "personId",
+       CASE found.kind WHEN 'ACTIVITY' THEN found.crm_id END AS "activityId"
+     FROM unnest($5::uuid[]) AS parent (id) JOIN synced_copy our ON our.tenant_id = $1 AND our.id = $2
+     CROSS JOIN LATERAL ${rowsOf("meeting_match", "meeting_id", "parent.id")} about
+     CROSS JOIN LATERAL (${AROUND}) around
      CROSS JOIN LATERAL (
-       WITH deals AS (${DEALS}), persons AS (${PERSONS}), people AS (${PEOPLE})
-       SELECT * FROM (${INTERACTIONS}) every ORDER BY at DESC, kind, ref DESC LIMIT $4
+       SELECT kind, at, person_id, crm_id FROM (
+         SELECT DISTINCT ON (${order.replaceAll(" DESC", "")}) every.*
+         FROM unnest(around.deals, around.attendees, around.people, around.mails, around.mailed) AS of (deal, attendee, person, mail_at, mailed)
+         CROSS JOIN LATERAL (${INTERACTIONS}) every (kind, at, person_id, crm_id, content, meeting_id)
+         ORDER BY ${order}) every
+       WHERE kind <> 'NOTE' OR NOT ${isOurNote("every", "our.crm_company_id")} ORDER BY ${order} LIMIT $4
      ) found`,
     [tenantId, copyId, now, first, meetingIds],
     { parent_id: "text", kind: "text", at: "instant", personId: "number", activityId: "number" },

@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { judgeChanged, judgeDeals } from "../../src/briefing/quiet/stored-silence";
+import { readTimelines } from "../../src/briefing/records";
 import { KNOWN_PARTICIPANTS } from "../../src/connections/journal";
 import { activityRecord, dealRecord, personRecord } from "../../src/crm/parsing/records";
 import { APPLICATION_ROLE } from "../../src/database/application-role";
@@ -223,6 +224,33 @@ test("the persons of deals that are asked next, and who took part in those of a 
   const known = `SELECT (${KNOWN_PARTICIPANTS("$3::bigint[]")}) AS known`;
   const read = await readBy((copy) => copy.rows(known, [tenantId, 1, page.slice(0, MATCHED)], { known: "json" }));
   expect(read).toMatchObject({ deal: MATCHED, deal_participant: MATCHED });
+});
+
+// Seen red with the match of a meeting found by a join, and with what hangs on its deal and its attendees: 3,000 of each.
+test("a timeline is read by the keys of its meeting, however little is known of the tables", async () => {
+  const [about] = await database.query<{ id: string }>("SELECT md5('10')::uuid AS id");
+  const match = `INSERT INTO meeting_match (tenant_id, meeting_id, copy_id, starts_at, status, reason, deal_id, candidates, matched_at, fingerprint)
+    SELECT tenant_id, id, 1, starts_at, 'MATCHED', '', external_id::bigint, '[]', now(), '' FROM meeting ON CONFLICT DO NOTHING`;
+  const attends = `INSERT INTO matched_record SELECT tenant_id, 1, 'PERSON', external_id::bigint, id FROM meeting`;
+  const known =
+    "UPDATE meeting_attendee b SET person_id = m.external_id::bigint FROM meeting m WHERE m.tenant_id = b.tenant_id AND m.id = b.meeting_id";
+  let kinds: string[] = [];
+  const read = await readBy(
+    async (copy) => {
+      kinds = (await readTimelines(copy, [about?.id ?? ""], 20, new Date(NOW))).map(({ kind }) => kind).sort();
+    },
+    [match, attends, known],
+  );
+  expect(kinds).toEqual([
+    "ACTIVITY",
+    "INCOMING_MAIL",
+    "INCOMING_MAIL",
+    "MEETING",
+    "NOTE",
+    "OUTGOING_MAIL",
+    "OUTGOING_MAIL",
+  ]);
+  expect(Object.entries(read).filter(([, rows]) => rows > 20)).toEqual([]);
 });
 
 const MANY = 60_000;
