@@ -226,7 +226,7 @@ test("the persons of deals that are asked next, and who took part in those of a 
   expect(read).toMatchObject({ deal: MATCHED, deal_participant: MATCHED });
 });
 
-// Seen red with the match of a meeting found by a join, and with what hangs on its deal and its attendees: 3,000 of each.
+// Seen red with participants, activities, notes and the meetings of attendees found by joins: 3,000 and more of each.
 test("a timeline is read by the keys of its meeting, however little is known of the tables", async () => {
   const [about] = await database.query<{ id: string }>("SELECT md5('10')::uuid AS id");
   const match = `INSERT INTO meeting_match (tenant_id, meeting_id, copy_id, starts_at, status, reason, deal_id, candidates, matched_at, fingerprint)
