@@ -1,29 +1,10 @@
-import { compile } from "html-to-text";
+import { LRUCache } from "lru-cache";
 import type { CopyScope, Database } from "../database/database";
 import { jsonRows } from "../database/upsert";
 import { SECOND_MS } from "../platform/clock";
 import { messageOf } from "../platform/errors";
 import type { Logger } from "../platform/logger";
-import { cutHtml, cutText, HTML_RULES, MAX_SHOWN, safeHtml } from "../platform/safe-html";
-import { inSlice } from "../platform/work";
-
-/** A note as it is shown. */
-export interface ShownNote {
-  html: string;
-  text: string;
-  /** Less than the HTML that it was made of. */
-  cut: boolean;
-}
-
-/** Compiled once: to read its selectors takes longer than to convert a note. */
-const withoutMarkup = compile({ wordwrap: false, selectors: [{ selector: "a", options: { ignoreHref: true } }] });
-
-/** HTML of the CRM, safe, and its plain text without markup; links keep only their words. */
-export async function showNote(content: string): Promise<ShownNote> {
-  const { html, cut } = await safeHtml(content);
-  const text = await inSlice(html.length, () => withoutMarkup(html).trim());
-  return { html, text: cutText(text, MAX_SHOWN), cut: cut || text.length > MAX_SHOWN };
-}
+import { cutHtml, HTML_RULES, type ShownNote, showNote } from "../platform/safe-html";
 
 /**
  * Bytes of notes that one read gives out, as safe HTML and as text, of which neither is mostly longer than the content:
@@ -32,6 +13,9 @@ export async function showNote(content: string): Promise<ShownNote> {
 const MAX_READ_BYTES = 2_000_000;
 /** UTF-16 units of such a beginning. */
 const BEGINNING = 500;
+/** Characters of notes that take less to make than a statement that keeps them; what was made last is at hand. */
+const SHORT = 2_000;
+const MOST_AT_HAND = 1_000;
 /** The notes of the levels of an operation, and of what is asked at the same time, are kept by one statement. */
 const KEEP_AFTER_MS = 200;
 /** Characters that wait to be kept: 20 ms to write as JSON. What is not kept is made again by the next reader. */
@@ -63,8 +47,8 @@ interface Waiting {
 }
 
 /**
- * Notes as they are shown. Their safe HTML and text are made by the first reader, in slices, and kept in the note's row
- * after the answer: never in a page's transaction, and never for another state of the row.
+ * Notes as they are shown. Their safe HTML and text are made by the first reader, in slices, and those of longer notes kept in
+ * the note's row after the answer: never in a page's transaction, and never for another state of the row.
  */
 export class ShownNotes {
   /** By copy. */
@@ -72,6 +56,8 @@ export class ShownNotes {
   #characters = 0;
   #timer: NodeJS.Timeout | undefined;
   #keeping: Promise<void> = Promise.resolve();
+  /** By content, of which alone they are made. */
+  readonly #short = new LRUCache<string, ShownNote>({ max: MOST_AT_HAND });
 
   constructor(
     private readonly database: Database,
@@ -87,9 +73,17 @@ export class ShownNotes {
   async #show(copy: CopyScope, { content, whole, truncated, ...note }: StoredNote): Promise<ShownNote> {
     const { html, text, cut } = note;
     const kept = { html: html ?? "", text: text ?? "", cut: cut ?? false };
-    const made = content === null ? kept : await showNote(whole ? content : cutHtml(content, BEGINNING));
-    if (content !== null && whole) this.#keepLater(copy, { ...made, id: note.crm_id, version: note.version });
+    const made = content === null ? kept : await this.#make(whole ? content : cutHtml(content, BEGINNING));
+    if (content !== null && content.length > SHORT && whole)
+      this.#keepLater(copy, { ...made, id: note.crm_id, version: note.version });
     return { ...made, cut: made.cut || truncated || !whole };
+  }
+
+  async #make(content: string): Promise<ShownNote> {
+    if (content.length > SHORT) return showNote(content);
+    const made = this.#short.get(content) ?? (await showNote(content));
+    this.#short.set(content, made);
+    return made;
   }
 
   /** What waits is kept now, or given up. */

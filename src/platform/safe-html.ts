@@ -1,4 +1,5 @@
 import { encodeHTML } from "entities";
+import { compile } from "html-to-text";
 import sanitizeHtml from "sanitize-html";
 import { inSlice } from "./work";
 
@@ -23,6 +24,8 @@ interface SafeHtml {
   /** Less than was given: only its words, or not all of them. */
   cut: boolean;
 }
+/** A note as it is shown. */
+export type ShownNote = SafeHtml & { text: string };
 
 /** Elements that a note may hold: text structure and links out. No styles, images, scripts, forms or frames. */
 const ALLOWED: sanitizeHtml.IOptions = {
@@ -64,6 +67,16 @@ export async function safeHtml(html: string): Promise<SafeHtml> {
   const safe = await inSlice(html.length, () => withinWork(html));
   if (safe !== null && safe.length <= MAX_SHOWN) return { html: safe, cut: false };
   return inSlice(html.length, () => ({ html: cutHtml(wordsOf(withinMarks(html)), MAX_SHOWN), cut: true }));
+}
+
+/** Compiled once: to read its selectors takes longer than to convert a note. */
+const withoutMarkup = compile({ wordwrap: false, selectors: [{ selector: "a", options: { ignoreHref: true } }] });
+
+/** HTML of the CRM, safe, and its plain text without markup; links keep only their words. */
+export async function showNote(content: string): Promise<ShownNote> {
+  const { html, cut } = await safeHtml(content);
+  const text = await inSlice(html.length, () => withoutMarkup(html).trim());
+  return { html, text: cutText(text, MAX_SHOWN), cut: cut || text.length > MAX_SHOWN };
 }
 
 class TooMuchWork extends Error {}

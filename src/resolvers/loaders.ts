@@ -2,7 +2,7 @@ import DataLoader from "dataloader";
 import { readFields, type ShownField } from "../briefing/fields";
 import { type Asked, type Entry, readChanges, readPreviousMeetings } from "../briefing/journal";
 import { readAttendees, readMatches, readMeetings } from "../briefing/meeting-rows";
-import type { ShownNote, ShownNotes } from "../briefing/notes";
+import type { ShownNotes } from "../briefing/notes";
 import { readKeptFacts } from "../briefing/quiet/read-quiet";
 import {
   readActivities,
@@ -26,6 +26,7 @@ import { grouped, rowOfEach, rowsOfEach } from "../database/reads";
 import { CrmUserRow, PipelineRow, StageRow } from "../entities/crm-company";
 import type { MatchedEntity } from "../entities/meeting";
 import { normalizeAddress } from "../platform/email-address";
+import type { ShownNote } from "../platform/safe-html";
 import { readStepsOf } from "../sync/run-history";
 
 /** A list inside a record: which record, and how many. */

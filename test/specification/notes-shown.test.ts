@@ -59,6 +59,8 @@ async function sync(): Promise<void> {
   expect(await syncEnds(service)).toMatchObject({ state: "SUCCEEDED" });
 }
 
+/** So long that it is kept as it is shown. */
+const long = (content: string) => `${content}<!--${"-".repeat(2_000)}-->`;
 const add = (content: string) => simulator.control.add("note", { deal_id: dealId, content });
 
 // A note of megabytes that is kept whole makes a process stand still.
@@ -87,7 +89,7 @@ test("notes of megabytes and of open tags are kept cut, shown with their words, 
 
 // Seen red with the rules' number left out of the comparison, and with a page that leaves what was kept.
 test("what a note is shown as is made by its first reader, kept in its row, and made anew after a change", async () => {
-  const id = add("<p>First</p>");
+  const id = add(long("<p>First</p>"));
   await sync();
   expect(await rowsOf([id])).toMatchObject([{ shown_rules: null, shown_html: null }]);
   expect((await noteOf(id)).html).toBe("<p>First</p>");
@@ -98,18 +100,30 @@ test("what a note is shown as is made by its first reader, kept in its row, and 
   await database.query("UPDATE note SET shown_rules = 0 WHERE crm_id = $1", [id]);
   expect((await noteOf(id)).html).toBe("<p>First</p>");
   await until("it is made anew", async () => (await rowsOf([id]))[0]?.shown_html === "<p>First</p>");
-  simulator.control.change("note", id, { content: "<p>Second</p>" });
+  simulator.control.change("note", id, { content: long("<p>Second</p>") });
   await sync();
-  expect(await rowsOf([id])).toMatchObject([{ content: "<p>Second</p>", shown_rules: null, shown_html: null }]);
+  expect(await rowsOf([id])).toMatchObject([{ content: long("<p>Second</p>"), shown_rules: null, shown_html: null }]);
   expect((await noteOf(id)).html).toBe("<p>Second</p>");
+});
+
+test("nothing is written for a short note: to make it again takes less", async () => {
+  const [short, longer] = [add("<p>Short <script>alert(1)</script></p>"), add(long("<p>Longer</p>"))];
+  await sync();
+  for (const _ of ["made", "at hand"]) expect((await noteOf(short)).html).toBe("<p>Short </p>");
+  await noteOf(longer);
+  await areKept([longer]);
+  expect(await rowsOf([short])).toMatchObject([{ shown_rules: null, shown_html: null }]);
+  simulator.control.change("note", short, { content: "<p>Shorter</p>" });
+  await sync();
+  expect((await noteOf(short)).html).toBe("<p>Shorter</p>");
 });
 
 // Seen red with the row's version left out of the statement.
 test("a note that changes between its reading and its keeping is not kept as what it was", async () => {
-  const [changed, other] = [add("<p>Before</p>"), add("<p>Other</p>")];
+  const [changed, other] = [add(long("<p>Before</p>")), add(long("<p>Other</p>"))];
   await sync();
   expect((await noteOf(changed)).html).toBe("<p>Before</p>");
-  await database.query("UPDATE note SET content = '<p>After</p>' WHERE crm_id = $1", [changed]);
+  await database.query("UPDATE note SET content = $2 WHERE crm_id = $1", [changed, long("<p>After</p>")]);
   await areKept([other]);
   expect(await rowsOf([changed])).toMatchObject([{ shown_rules: null, shown_html: null }]);
   expect((await noteOf(changed)).html).toBe("<p>After</p>");
@@ -118,7 +132,7 @@ test("a note that changes between its reading and its keeping is not kept as wha
 });
 
 test("a row that another session holds is passed by, and another copy's note of the same number is left alone", async () => {
-  const [held, free] = [add("<p>Held</p>"), add("<p>Free</p>")];
+  const [held, free] = [add(long("<p>Held</p>")), add(long("<p>Free</p>"))];
   await sync();
   await database.query(
     `INSERT INTO note (tenant_id, copy_id, crm_id, content, add_time)

@@ -1,5 +1,4 @@
-import { type ShownNote, showNote } from "../../src/briefing/notes";
-import { cutHtml, MAX_SHOWN } from "../../src/platform/safe-html";
+import { cutHtml, MAX_SHOWN, type ShownNote, showNote } from "../../src/platform/safe-html";
 import { inWork, workFor } from "../../src/platform/work";
 import { noteHtml } from "../../src/writeback/notes";
 import fc from "../support/properties";
