@@ -15,7 +15,7 @@ export const RECORDS_OF_TENANT = [...Object.values(SETUP), ...Object.values(COUN
 /** Each about a deal, and with the persons of that deal and of the two after it: so each deal is matched. */
 export const MEETINGS_OF_TENANT = 40;
 export const DEALS_OF_TENANT = COUNTS.deals;
-/** Three sentences with some markup, as notes of a call are. */
+/** Three sentences with some markup, as notes of a call are; behind it stands whose it is, so that no two are the same. */
 const NOTE =
   "<p>Spoke about the <b>rollout</b> in spring: they want the security papers first. </p><ul><li>Legal looks at the contract</li><li>Budget is with the <i>CFO</i></li></ul><p>Next call with the whole team, see <a href=''https://example.com/plan''>the plan</a>.</p>";
 
@@ -66,7 +66,7 @@ const FILL = [
      CASE WHEN done THEN at END, CASE WHEN done THEN at END, now(), now()
    FROM (SELECT t, g, deal, done, CASE WHEN done THEN ${ago(`${AGE("deal")} + 3 * (g / ${DEALS})`)} ELSE now() + interval '5 days' END AS at
          FROM (SELECT t, g, g % ${DEALS} + 1 AS deal, NOT (g > 2 * ${DEALS} AND g % 10 = 3) AS done FROM ${each(COUNTS.activities, "g")}) g) g`,
-  `INSERT INTO note SELECT t, t, g, '${NOTE}', g % 10 + 1, g % ${DEALS} + 1, g % ${DEALS} + 1, g % ${DEALS} / 3 + 1,
+  `INSERT INTO note SELECT t, t, g, '${NOTE}' || t || '-' || g, g % 10 + 1, g % ${DEALS} + 1, g % ${DEALS} + 1, g % ${DEALS} / 3 + 1,
      ${ago(`${AGE("g % 120 + 1")} + 1`)} FROM ${each(COUNTS.notes, "g")}`,
   `INSERT INTO meeting (tenant_id, id, external_id, title, starts_at, ends_at, owner_email, owner_key, search_text, recorded_by,
      recorded_at)
