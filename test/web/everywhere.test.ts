@@ -96,7 +96,7 @@ test("the focus stays near when what had it goes", async () => {
   const choose = page.getByRole("button", { name: "Choose a field for Deals" });
   await choose.press("Enter");
   await page.getByRole("button", { name: "Cancel" }).waitFor();
-  expect(await page.evaluate("document.activeElement !== document.body")).toBe(true);
+  await page.waitForFunction("document.activeElement !== document.body");
   await page.getByRole("button", { name: "Cancel" }).press("Enter");
   await choose.waitFor();
   const near = "document.activeElement.closest('section')?.ariaLabel === 'Fields the service may write'";

@@ -191,7 +191,7 @@ test("a snooze says why, takes the deal off the board by keyboard alone, and can
   await dialog.waitFor({ state: "detached" });
   await rowOf(GHOSTED).waitFor({ state: "detached" });
   await page.locator("[aria-live=polite]").filter({ hasText: /deals/ }).waitFor();
-  expect(await page.evaluate("document.activeElement !== document.body")).toBe(true);
+  await page.waitForFunction("document.activeElement !== document.body");
   await page.getByRole("checkbox", { name: "Snoozed ones" }).check();
   await rowOf(GHOSTED).getByText("ميزانيتهم تُحسم في يناير").waitFor();
   await rowOf(GHOSTED).getByRole("button", { name: "Wake" }).click();

@@ -40,7 +40,7 @@ test("an admin sees what a change would do before it is made, and saving makes i
   await screenshot(page, "quiet-settings");
   await page.getByRole("button", { name: "Save" }).click();
   await page.getByText("Nothing is changed.").waitFor();
-  expect(await page.evaluate("document.activeElement !== document.body")).toBe(true);
+  await page.waitForFunction("document.activeElement !== document.body");
   // Nobody has chosen a zone: who authorizes next brings another one.
   const saved = { business_days: true, two_way_types: ["demo", "site_visit"], time_zone: null };
   expect(await stored()).toMatchObject([saved]);
