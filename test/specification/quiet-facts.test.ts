@@ -1,6 +1,6 @@
 import { type DealFacts, standardRules } from "../../src/briefing/quiet/facts";
-import { readKeptFacts, readQuietFacts } from "../../src/briefing/quiet/read-quiet";
-import { judgeDeals } from "../../src/briefing/quiet/stored-silence";
+import { type QuietFacts, readKeptFacts, readQuietFacts } from "../../src/briefing/quiet/read-quiet";
+import { judgeChanged, judgeDeals } from "../../src/briefing/quiet/stored-silence";
 import { type CopyScope, Database } from "../../src/database/database";
 import type { SyncResource } from "../../src/entities/sync-run";
 import { DAY_MS } from "../../src/platform/clock";
@@ -75,13 +75,17 @@ test("of judged deals one statement gives what was kept; what nobody kept, or ot
     return run();
   };
   const counted: CopyScope = { ...new Database(database.dataSource, { observe }).tenant(acme), copyId: 1 };
+  // Whoever judges keeps our first mail as well.
+  const inOrderOf = (found: QuietFacts | null) =>
+    (found?.deals ?? [])
+      .map((deal) => ({ ...deal, hasFirstMail: true, ofOthers: { ...deal.ofOthers, hasFirstMail: true } }))
+      .sort((a, b) => a.dealId - b.dealId);
   const read = async () => {
     statements = 0;
-    const deals = (await readKeptFacts(counted, ids(DEALS), now))?.deals ?? [];
-    return { statements, deals: deals.sort((a, b) => a.dealId - b.dealId) };
+    const deals = inOrderOf(await readKeptFacts(counted, ids(DEALS), now));
+    return { statements, deals };
   };
-  const inOrder = async () =>
-    ((await readQuietFacts(scope, ids(DEALS), now))?.deals ?? []).sort((a, b) => a.dealId - b.dealId);
+  const inOrder = async () => inOrderOf(await readQuietFacts(scope, ids(DEALS), now));
   expect(await read()).toEqual({ statements: 2, deals: await inOrder() });
   await database.query(
     `INSERT INTO matched_record SELECT $1, 1, 'DEAL', g, (SELECT min(id::text)::uuid FROM meeting) FROM generate_series(1, $2::int) g`,
@@ -102,6 +106,37 @@ test("of judged deals one statement gives what was kept; what nobody kept, or ot
   );
   expect(await read()).toEqual({ statements: 2, deals: await inOrder() });
   for (const table of ["judged_copy", "deal_silence", "matched_record"]) await database.query(`DELETE FROM ${table}`);
+});
+
+test.each([
+  ["stage", "stage_id = 7", 0],
+  ["time in its stage", "stage_change_time = now()", 0],
+  ["person", "person_id = (SELECT person_id FROM deal d WHERE d.tenant_id = deal.tenant_id AND d.crm_id = 2)", 1],
+  ["number of participants", "participants_count = 3", 1],
+  ["time of adding", "add_time = add_time - interval '2 days'", 1],
+])("a deal that has another %s is judged by what was found of the people that it has", async (_name, change, times) => {
+  await database.query(
+    `INSERT INTO matched_record SELECT $1, 1, 'DEAL', 1, (SELECT min(id::text)::uuid FROM meeting)`,
+    [acme],
+  );
+  let lookedUp = 0;
+  const observe = <T>(text: string, run: () => Promise<T>) => {
+    lookedUp += Number(text.includes("'contacts'"));
+    return run();
+  };
+  await new Database(database.dataSource, { observe }).tenant(acme).transaction(async (writing) => {
+    const copy = { ...writing, copyId: 1 };
+    await judgeDeals(copy, [1], now);
+    await writing.rows(`UPDATE deal SET ${change} WHERE tenant_id = $1 AND crm_id = 1`, [acme]);
+    lookedUp = 0;
+    await judgeChanged(copy, "DEALS", [1], [], now);
+    expect(lookedUp).toBe(times);
+    const stored = "SELECT of_others AS kept FROM deal_silence WHERE tenant_id = $1 AND deal_id = 1 AND phase = 0";
+    const [row] = await writing.rows<{ kept: object }>(stored, [acme], { kept: "json" });
+    const found = await readQuietFacts(copy, [1], now);
+    expect(row?.kept).toEqual({ ...found?.deals[0]?.ofOthers, hasFirstMail: true });
+  });
+  for (const table of ["deal_silence", "matched_record"]) await database.query(`DELETE FROM ${table}`);
 });
 
 test("what was read is as new as the older of persons and activities, and complete as of the oldest that is judged by", async () => {

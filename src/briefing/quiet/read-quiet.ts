@@ -106,10 +106,10 @@ const FOUND = {
   joined: WITH_MAILS,
 };
 /** Half of what a page of deals costs is to look the others up. */
-const KEPT = {
-  ofOthers: `(SELECT of_others FROM ${rowsOf("deal_silence", "deal_id", "d.crm_id")} s WHERE phase = 0)`,
+const kept = ({ fits }: Judging) => ({
+  ofOthers: `(SELECT of_others FROM ${rowsOf("deal_silence", "deal_id", "d.crm_id")} s WHERE phase = 0 AND ${fits})`,
   joined: "",
-};
+});
 
 /** A deal with what a tenant's own days depend on, and with what is kept of it. */
 export type FoundDeal = DealFacts & { pipelineId: number | null; ofOthers: OfOthers };
@@ -147,32 +147,29 @@ const FACTS: Shape<FactsRow> = {
   ofCopy: "json",
 };
 
+/** Null where no deal fits. */
+type Reading = Promise<QuietFacts | null>;
+export type ReadFacts = (copy: CopyScope, dealIds: readonly number[], now: Date, judging?: Judging) => Reading;
+
 /**
  * What the silence of deals is judged by, at one instant and in one statement. Each deal is looked up by itself, with what
  * belongs to it.
- * @returns null where no deal fits
  */
-export async function readQuietFacts(
-  copy: CopyScope,
-  dealIds: readonly number[],
-  now: Date,
-  judging = READING,
-): Promise<QuietFacts | null> {
-  return quietFactsOf(await readRows(copy, dealIds, now, judging, FOUND));
-}
+export const readQuietFacts: ReadFacts = async (copy, dealIds, now, judging = READING) =>
+  quietFactsOf(await readRows(copy, dealIds, now, judging, FOUND));
 
 /**
  * The same, with what was found when the deals were last judged. It is looked up where nobody has judged them yet, or other
  * rules have, which may have looked for something else.
  */
-export async function readKeptFacts(copy: CopyScope, ids: readonly number[], now: Date): Promise<QuietFacts | null> {
-  const kept = await readRows(copy, ids, now, READING, KEPT);
-  const isByOthers = kept.some(({ ofCopy }) => ofCopy && (ofCopy.standards ?? STANDARD).version !== RULES);
-  const known = isByOthers ? kept.map((row) => ({ ...row, ofOthers: null })) : kept;
+export const readKeptFacts: ReadFacts = async (copy, dealIds, now, judging = READING) => {
+  const stored = await readRows(copy, dealIds, now, judging, kept(judging));
+  const isByOthers = stored.some(({ ofCopy }) => ofCopy && (ofCopy.standards ?? STANDARD).version !== RULES);
+  const known = isByOthers ? stored.map((row) => ({ ...row, ofOthers: null })) : stored;
   const unknown = known.filter(({ ofOthers }) => ofOthers === null).map(({ dealId }) => dealId);
   const found = unknown.length > 0 ? await readRows(copy, unknown, now, READING, FOUND) : [];
   return quietFactsOf([...known, ...found]);
-}
+};
 
 function readRows(
   { tenantId, copyId, rows }: CopyScope,

@@ -10,7 +10,7 @@ import { QuietSettingsRow } from "../../entities/tenant";
 import { type Clock, SECOND_MS } from "../../platform/clock";
 import type { Logger } from "../../platform/logger";
 import { forEachLogged } from "../../platform/work";
-import { readQuietFacts } from "./read-quiet";
+import { readKeptFacts } from "./read-quiet";
 import { NO_WISHES, standardsOf, type Wishes } from "./rules";
 import { begunOf, FORGET_LET_GO, JUDGED_BY_COMING, TAKE_OVER } from "./silence-rows";
 import { judgeDeals, markHolding, storeComing, type Taken } from "./stored-silence";
@@ -104,7 +104,7 @@ async function readMatchedDeals(
 
 /** Judges those of these deals that are matched by what is coming; what is stored of them stands. */
 async function judgeByComing(copy: CopyScope, dealIds: readonly number[], now: Date): Promise<void> {
-  const found = await readQuietFacts(copy, dealIds, now, JUDGED_BY_COMING);
+  const found = await readKeptFacts(copy, dealIds, now, JUDGED_BY_COMING);
   if (found) await storeComing(copy, found, now);
 }
 

@@ -26,12 +26,13 @@ const LISTED = {
 };
 
 /**
- * SQL: what of a row of `deal` a verdict hangs on, by whatever settings. A page that says a deal has no participants takes
+ * SQL: on what of a row of `deal` hangs what is found of other records. A page that says a deal has no participants takes
  * those that there were, and the next one finds none to take.
  */
-const JUDGED_AS = `concat(d.status, ' ', d.person_id, ' ', d.participants_count, ' ', d.pipeline_id, ' ', d.stage_id, ' ',
-  extract(epoch FROM d.stage_change_time), ' ', extract(epoch FROM d.add_time),
-  CASE WHEN d.participants_count = 0 THEN (SELECT min(x.person_id) FROM ${rowsOf("deal_participant", "deal_id", "d.crm_id")} x) END)`;
+const FOUND_AS = `concat(d.person_id, ' ', d.participants_count, ' ', extract(epoch FROM d.add_time), ' ',
+  CASE WHEN d.participants_count = 0 THEN (SELECT min(x.person_id) FROM ${rowsOf("deal_participant", "deal_id", "d.crm_id")} x) END, ';')`;
+/** SQL: what of a row of `deal` a verdict hangs on, by whatever settings. */
+const JUDGED_AS = `concat(${FOUND_AS}, d.status, ' ', d.pipeline_id, ' ', d.stage_id, ' ', extract(epoch FROM d.stage_change_time))`;
 
 /** Behind the tenant. */
 const COLUMNS = [
@@ -110,20 +111,17 @@ export const begunOf = (deals: string) => `
 const FORGET_COMING = `forgotten AS (
     DELETE FROM coming_silence s WHERE s.tenant_id = $1 AND s.copy_id = $2 AND s.deal_id = ANY ($4::bigint[]))`;
 const MATCHED = isMatched("d.crm_id");
-/** SQL of who judges deals: a condition on `d`, parts of a WITH, and what of them is given by deal as what had begun. */
-export interface Judging {
-  which: string;
-  taken: string;
-  begun: string;
-}
-export const READING: Judging = { which: "true", taken: "", begun: "NULL" };
+/** SQL of who judges deals: a condition on `d`, parts of a WITH, what of them had begun by deal, and whether what is kept still fits. */
+export type Judging = Record<"which" | "taken" | "begun" | "fits", string>;
+export const READING: Judging = { which: "true", taken: "", begun: "NULL", fits: "true" };
 export const JUDGED: Judging = {
   which: MATCHED,
   taken: `WITH ${begunOf("$4::bigint[]")}, ${FORGET_COMING}`,
   begun: "(SELECT jsonb_object_agg(begun.deal_id, begun.phases) FROM begun)",
+  fits: `starts_with(judged_as, ${FOUND_AS})`,
 };
 /** What is stored of them stands. */
-export const JUDGED_BY_COMING: Judging = { which: MATCHED, taken: `WITH ${FORGET_COMING}`, begun: "NULL" };
+export const JUDGED_BY_COMING: Judging = { ...READING, which: MATCHED, taken: `WITH ${FORGET_COMING}` };
 
 /**
  * Of those of the deals $4 that are matched no more a row stays that never holds: what was told of each last. $3 is before all
@@ -180,7 +178,8 @@ export const phasesOf = (
     from: phase === 0 ? null : text(from),
     until: text(schedule[phase + 1]?.from),
     isTold: phase === 0 || schedule[phase - 1]?.verdict === verdict,
-    ofOthers: phase === 0 ? JSON.stringify(ofOthers) : null,
+    // Who judges next finds our first mail kept.
+    ofOthers: phase === 0 ? JSON.stringify({ ...ofOthers, hasFirstMail: true }) : null,
   }));
 
 /** The deal's person and its participants. */

@@ -4,7 +4,7 @@ import { type CopyScope, rowsOf } from "../../database/database";
 import { jsonRows } from "../../database/upsert";
 import type { SyncResource } from "../../entities/sync-run";
 import type { DealFacts, QuietRules } from "./facts";
-import { type FoundDeal, type QuietFacts, readQuietFacts } from "./read-quiet";
+import { type FoundDeal, type QuietFacts, readKeptFacts, readQuietFacts } from "./read-quiet";
 import { byStandards, rulesOf } from "./rules";
 import {
   isMatched,
@@ -28,12 +28,12 @@ import { flipsOf, type Phase, scheduleOf, type TakenPhase, tellFlips } from "./v
  */
 
 /**
- * How it is told what judging changes: of each deal whose verdict flips; or as a whole, by whoever judges a new copy. What time
- * alone has changed before is told of each deal either way.
+ * What judging changes is told of each deal whose verdict flips, or as a whole by whoever judges a new copy. What time alone
+ * has changed before is told of each deal either way.
  */
 export type Telling = "EACH" | "AS_A_WHOLE";
 
-/** Deals judged by one statement where many are. */
+/** Deals judged by one statement. */
 const BATCH = 500;
 
 /** SQL: the deals that hang on a record `one.id` of the copy $2. What is not here changes no verdict. */
@@ -74,8 +74,8 @@ export async function hangingOn(
 }
 
 /**
- * Judges the matched deals anew that hang on records, and others. Within the transaction that changed them, which holds the
- * copy for it: of two that judge one deal the later sees what the earlier did.
+ * Judges the matched deals anew that hang on records, and others. In the transaction that changed them, which holds the copy:
+ * of two that judge one deal the later sees what the earlier did.
  */
 export async function judgeChanged(
   copy: CopyScope,
@@ -84,17 +84,18 @@ export async function judgeChanged(
   others: readonly number[],
   now: Date,
 ): Promise<void> {
-  const hanging = (await hangingOn(copy, resource, ids)).map(({ dealId }) => dealId);
-  const kept = new Set(resource === "DEALS" ? await keepListed(copy, hanging) : []);
-  const changed = hanging.filter((dealId) => !kept.has(dealId));
-  await judgeDeals(copy, [...new Set([...others, ...changed])], now);
-}
-
-/** @returns deals that are not to be judged: to judge 500 for nothing took several times as long as to write them */
-async function keepListed({ tenantId, copyId, rows }: CopyScope, dealIds: readonly number[]): Promise<number[]> {
-  if (dealIds.length === 0) return [];
-  const kept = await rows<{ id: number }>(KEEP_LISTED, [tenantId, copyId, dealIds], { id: "number" });
-  return kept.map(({ id }) => id);
+  const changed = new Set((await hangingOn(copy, resource, ids)).map(({ dealId }) => dealId));
+  for (const dealId of others) changed.delete(dealId);
+  if (resource === "DEALS" && changed.size > 0) {
+    // To judge 500 for nothing took several times as long as to write them.
+    const { tenantId, copyId, rows } = copy;
+    const kept = await rows<{ id: number }>(KEEP_LISTED, [tenantId, copyId, [...changed]], { id: "number" });
+    for (const { id } of kept) changed.delete(id);
+  }
+  await judgeDeals(copy, [...new Set(others)], now);
+  // Of the records that hang on a deal neither says anything.
+  const read = resource === "DEALS" || resource === "STAGES" ? readKeptFacts : readQuietFacts;
+  await judgeDeals(copy, [...changed], now, "EACH", read);
 }
 
 /**
@@ -122,24 +123,22 @@ async function letGo({ tenantId, copyId, rows }: CopyScope, left: readonly numbe
   return told.map(({ dealId }) => dealId);
 }
 
-/**
- * Judges those of these deals anew that are matched. The caller's transaction holds the copy for it, and tells of what it
- * wants to be told as a whole.
- */
+/** Judges those of these deals anew that are matched. The caller's transaction holds the copy, and tells of what is told as a whole. */
 export async function judgeDeals(
   copy: CopyScope,
   dealIds: readonly number[],
   now: Date,
   telling: Telling = "EACH",
+  read = readQuietFacts,
 ): Promise<void> {
-  for (let begin = 0; begin < dealIds.length; begin += BATCH)
-    await judgeBatch(copy, dealIds.slice(begin, begin + BATCH), now, telling);
+  for (let begin = 0; begin < dealIds.length; begin += BATCH) {
+    const found = await read(copy, dealIds.slice(begin, begin + BATCH), now, JUDGED);
+    if (found) await judgeFound(copy, found, now, telling);
+  }
 }
 
-async function judgeBatch(copy: CopyScope, dealIds: readonly number[], now: Date, telling: Telling): Promise<void> {
+async function judgeFound(copy: CopyScope, found: QuietFacts, now: Date, telling: Telling): Promise<void> {
   const { tenantId, copyId, rows } = copy;
-  const found = await readQuietFacts(copy, dealIds, now, JUDGED);
-  if (!found) return;
   const schedules = found.deals.map((facts) => ({
     ...facts,
     schedule: scheduleOf(facts, found.copy.rules, now.getTime()),
