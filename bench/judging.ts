@@ -1,5 +1,6 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { judgeChanged } from "../src/briefing/quiet/stored-silence";
 import { holdCopyToJudge } from "../src/connections/copies";
 import { CrmApi } from "../src/crm/api";
@@ -12,6 +13,7 @@ import { DealRow } from "../src/entities/deal";
 import { ActivityRow, PersonRow } from "../src/entities/records";
 import type { SyncResource } from "../src/entities/sync-run";
 import { Secret } from "../src/platform/keyring";
+import { oneAhead } from "../src/platform/work";
 import { type Write, writeActivities, writeDeals, writePersons } from "../src/sync/writers";
 import { NO_CRM } from "./api-filled";
 import { median } from "./api-load";
@@ -30,6 +32,10 @@ const PAGE = 500;
 const PAIRS = 9;
 /** Pairs that are not counted: a worker is warm. */
 const WARM_UP = 2;
+const RUN_PAIRS = 3;
+const PAGES_OF_RUN = 10;
+/** How long a CRM takes for a page: the simulator on the same machine answers at once. */
+const WAITS_MS = [0, 100, 200];
 /** So that each list of the CRM fills a page. */
 const CRM_DEALS = 1_000;
 const DAY_MS = 86_400_000;
@@ -141,26 +147,44 @@ class Pages {
     private readonly dataDirectories: readonly string[],
   ) {}
 
+  async commit(kind: Kind, judges: boolean): Promise<Cost> {
+    const read = await this.#next(kind);
+    const [asked, cpuAsked] = [performance.now(), this.#cpuMs()];
+    const write = await read();
+    const [began, cpuBegan] = [performance.now(), this.#cpuMs()];
+    await this.#write(kind, write, judges);
+    const [ended, cpuEnded] = [performance.now(), this.#cpuMs()];
+    return { pageMs: ended - asked, ms: ended - began, pageCpuMs: cpuEnded - cpuAsked, cpuMs: cpuEnded - cpuBegan };
+  }
+
+  /** Pages as a run takes them: the next is on its way while one is written. @returns milliseconds a page */
+  async run(kind: Kind, judges: boolean, waitMs: number): Promise<number> {
+    const reads: (() => Promise<Write>)[] = [];
+    while (reads.length < PAGES_OF_RUN) reads.push(await this.#next(kind));
+    const began = performance.now();
+    for await (const write of oneAhead(answered(reads, waitMs))) await this.#write(kind, write, judges);
+    return (performance.now() - began) / PAGES_OF_RUN;
+  }
+
   /** Another page of the copy each time, and always later than what stands there. */
-  async commit({ resource, row, read }: Kind, judges: boolean): Promise<Cost> {
+  async #next({ row, read }: Kind): Promise<() => Promise<Write>> {
     this.#round += 1;
     const tenant = this.database.tenant(FILLING.from);
     const { tableName } = tenant.metadata(row);
     const sql = `SELECT t.* FROM ${tableName} t WHERE t.tenant_id = $1 AND t.copy_id = $1 ORDER BY crm_id LIMIT $2 OFFSET $3`;
     const rows = await tenant.entities(row, sql, [FILLING.from, PAGE, (this.#round % 20) * PAGE]);
     const at = new Date(Date.now() + this.#round * DAY_MS).toISOString();
-    const [asked, cpuAsked] = [performance.now(), this.#cpuMs()];
-    const write = await read(this.api, rows, at);
-    const [began, cpuBegan] = [performance.now(), this.#cpuMs()];
-    await tenant.transaction(async (scope) => {
+    return () => read(this.api, rows, at);
+  }
+
+  #write({ resource }: Kind, write: Write, judges: boolean): Promise<void> {
+    return this.database.tenant(FILLING.from).transaction(async (scope) => {
       const copy = { ...scope, copyId: FILLING.from };
       await holdCopyToJudge(scope, copy.copyId);
       const { ids, touched, left } = await write({ ...copy, hasMatchedDeals: judges }, new Date());
       if (ids.length !== PAGE) throw new Error(`${ids.length} records of a page of ${PAGE} were written`);
       if (judges) await judgeChanged(copy, resource, touched, left, new Date());
     });
-    const [ended, cpuEnded] = [performance.now(), this.#cpuMs()];
-    return { pageMs: ended - asked, ms: ended - began, pageCpuMs: cpuEnded - cpuAsked, cpuMs: cpuEnded - cpuBegan };
   }
 
   #cpuMs(): number {
@@ -170,19 +194,40 @@ class Pages {
   }
 }
 
-/** What a page of changed records takes with its judging and without, in turn. */
-async function compare(pages: Pages, kind: Kind): Promise<void> {
-  const costs: { judged: Cost[]; not: Cost[] } = { judged: [], not: [] };
-  for (let pair = -WARM_UP; pair < PAIRS; pair += 1) {
+async function* answered(reads: readonly (() => Promise<Write>)[], waitMs: number): AsyncGenerator<Write> {
+  for (const read of reads) {
+    await sleep(waitMs);
+    yield await read();
+  }
+}
+
+/** The medians of what was measured of pages that are judged and of such that are not, in turn. */
+async function inTurn<T>(pairs: number, measure: (judges: boolean) => Promise<T>, figures: ((found: T) => number)[]) {
+  const found: { judged: T[]; not: T[] } = { judged: [], not: [] };
+  for (let pair = -WARM_UP; pair < pairs; pair += 1) {
     for (const judges of pair % 2 === 0 ? [true, false] : [false, true]) {
-      const cost = await pages.commit(kind, judges);
-      if (pair >= 0) costs[judges ? "judged" : "not"].push(cost);
+      const one = await measure(judges);
+      if (pair >= 0) found[judges ? "judged" : "not"].push(one);
     }
   }
-  const figures = (["ms", "pageMs", "cpuMs", "pageCpuMs"] as const).flatMap((of) => {
-    const [judged, not] = [costs.judged, costs.not].map((found) => median(found.map((cost) => cost[of])));
-    return [column(judged ?? 0, 8), column(not ?? 0, 8), column(ratio(judged ?? 0, not ?? 1), 8)];
+  return figures.map((of) => {
+    const [judged, not] = [median(found.judged.map(of)) ?? 0, median(found.not.map(of)) ?? 1];
+    return `${column(judged, 8)}${column(not, 8)}${column(ratio(judged, not), 8)}`;
   });
+}
+
+/** What a page of changed records takes with its judging and without. */
+async function compare(pages: Pages, kind: Kind): Promise<void> {
+  const of = (["ms", "pageMs", "cpuMs", "pageCpuMs"] as const).map((name) => (cost: Cost) => cost[name]);
+  const figures = await inTurn(PAIRS, (judges) => pages.commit(kind, judges), of);
+  say(`${kind.name.padEnd(22)}${figures.join("")}`);
+}
+
+/** The same in runs, beside a CRM that takes so long for a page. */
+async function compareRuns(pages: Pages, kind: Kind): Promise<void> {
+  const figures: string[] = [];
+  for (const waitMs of WAITS_MS)
+    figures.push(...(await inTurn(RUN_PAIRS, (judges) => pages.run(kind, judges, waitMs), [Number])));
   say(`${kind.name.padEnd(22)}${figures.join("")}`);
 }
 
@@ -227,6 +272,9 @@ async function main(): Promise<void> {
     const heads = ["transaction", "from request to commit", "CPU of the first", "CPU of the second"];
     say(`${"".padEnd(22)}${heads.map((head) => head.padStart(24)).join("")}`);
     for (const kind of KINDS) await compare(pages, kind);
+    say(`\nMedians of ${RUN_PAIRS} runs of ${PAGES_OF_RUN} such pages, milliseconds a page`);
+    say(`${"the CRM takes".padEnd(22)}${WAITS_MS.map((ms) => `${ms} ms more`.padStart(24)).join("")}`);
+    for (const kind of KINDS) await compareRuns(pages, kind);
     await dataSource.destroy();
   } finally {
     await Promise.all([server.stop(), stop()]);
