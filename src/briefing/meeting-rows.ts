@@ -31,9 +31,16 @@ export function readAttendees(scope: TenantScope, meetingIds: readonly string[])
   return scope.entities(MeetingAttendeeRow, sql, [scope.tenantId, meetingIds]);
 }
 
+/**
+ * SQL: the matches of meetings, one by one. Of many at once PostgreSQL takes a tenant for an average one, and goes through all
+ * of a large one's in the index of a list.
+ * @param ids SQL: an array
+ */
+export const matchesOf = (ids: string) => `(SELECT t.* FROM unnest(${ids}::uuid[]) AS one (id) CROSS JOIN LATERAL (
+  SELECT * FROM meeting_match t WHERE t.tenant_id = $1 AND t.meeting_id = one.id LIMIT 1) t)`;
+
 export function readMatches(scope: TenantScope, meetingIds: readonly string[]): Promise<MeetingMatchRow[]> {
-  const sql = "SELECT * FROM meeting_match WHERE tenant_id = $1 AND meeting_id = ANY ($2)";
-  return scope.entities(MeetingMatchRow, sql, [scope.tenantId, meetingIds]);
+  return scope.entities(MeetingMatchRow, `SELECT * FROM ${matchesOf("$2")} m`, [scope.tenantId, meetingIds]);
 }
 
 const IS_OF_COPY = "d.tenant_id = $1 AND d.copy_id = $2";

@@ -5,6 +5,7 @@ import { DealRow } from "../entities/deal";
 import type { MatchedEntity } from "../entities/meeting";
 import { ActivityRow, type NoteHead, NoteRow, OrganizationRow, PersonRow } from "../entities/records";
 import { normalizeAddress } from "../platform/email-address";
+import { matchesOf } from "./meeting-rows";
 import { isOurNote } from "./notes";
 import type { ContactKind } from "./quiet/facts";
 import { HAPPENED_AT } from "./quiet/read-quiet";
@@ -170,9 +171,11 @@ export function readMatchedDeals(
 ): Promise<(DealRow & { meeting_id: string })[]> {
   return scope.entities<DealRow, { meeting_id: string }>(
     DealRow,
-    `SELECT t.*, mm.meeting_id FROM meeting_match mm
-     JOIN deal t ON t.tenant_id = $1 AND t.copy_id = $2 AND t.crm_id = mm.deal_id
-     WHERE mm.tenant_id = $1 AND mm.copy_id = $2 AND mm.meeting_id = ANY ($3) AND ${isMatched("DEAL")}`,
+    `SELECT t.*, mm.meeting_id FROM ${matchesOf("$3")} mm
+     CROSS JOIN LATERAL (
+       SELECT * FROM deal t
+       WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.crm_id = mm.deal_id AND ${isMatched("DEAL")} LIMIT 1) t
+     WHERE mm.copy_id = $2`,
     [scope.tenantId, scope.copyId, meetingIds],
   );
 }
