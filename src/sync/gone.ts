@@ -215,14 +215,15 @@ async function look(context: RunContext, api: CrmApi, probed: Probed, ids: reado
   const rejected = pages.flatMap((page) => page.rejected);
   const shown = new Set([...records.map(({ id }) => id), ...idsOfRejected(rejected)]);
   const leftOut = ids.filter((id) => !shown.has(id));
-  const deleted = records.filter(isDeleted).map(({ id }) => id);
   const answer = { records, rejected, write: list.ready(records, rejected.length) };
   const gone = await missedBefore(copyOf(context), resource, longAgo(clock()), leftOut);
   if (gone.length > 0) await requireSight(context, probed);
   await commitPiece(context, resource, async (copy): Promise<StepChange> => {
+    // Who is kept out leaves as well, and is not shown as deleted before this.
+    const stored = await storable(context.keepOut, copy, resource, answer);
+    const deleted = stored.records.filter(isDeleted).map(({ id }) => id);
     const written = await judged(context, copy, resource, [...deleted, ...gone], async () => {
-      const { write } = await storable(context.keepOut, copy, resource, answer);
-      const page = await write(copy, clock());
+      const page = await stored.write(copy, clock());
       const unchanged = records.length - page.ids.length - page.removed;
       const removed = page.removed + (await removeRecords(copy, list.entity, gone, clock()));
       return { ...page, gone: [...page.gone, ...gone], unchanged, removed };
