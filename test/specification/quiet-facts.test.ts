@@ -139,6 +139,27 @@ test.each([
   for (const table of ["deal_silence", "matched_record"]) await database.query(`DELETE FROM ${table}`);
 });
 
+// Seen red: after the hundredth meeting the deal was quiet, whatever changed in it, though it had a meeting a day.
+test("a deal with more meetings ahead than are looked at is judged by those that have come up with time", async () => {
+  const globex = await database.tenantId("globex");
+  const rows = new QuietRows(globex, 2, { readAt: NOW, asOf: NOW, watchedSince, rules });
+  const daily = (day: number) => ({ startsAt: NOW + day * DAY_MS, endsAt: NOW + day * DAY_MS });
+  const meetings = Array.from({ length: 130 }, (_, day) => ({ meetingId: "", withBuyer: true, ...daily(day + 1) }));
+  rows.deal({ ...factsOf(1), meetings, planned: [] }, { notes: [], fields: [] });
+  await rows.insert(database);
+  const later = new Date(NOW + 118 * DAY_MS + 1);
+  await new Database(database.dataSource).tenant(globex).transaction(async (writing) => {
+    const copy = { ...writing, copyId: 2 };
+    await judgeDeals(copy, [1], now);
+    await writing.rows("UPDATE deal SET stage_id = 7 WHERE tenant_id = $1", [globex]);
+    await judgeChanged(copy, "DEALS", [1], [], later);
+    const [kept] = (await readKeptFacts(copy, [1], later))?.deals ?? [];
+    const [found] = (await readQuietFacts(copy, [1], later))?.deals ?? [];
+    expect(kept?.meetings).toHaveLength(13);
+    expect(kept?.meetings).toEqual(found?.meetings);
+  });
+});
+
 test("what was read is as new as the older of persons and activities, and complete as of the oldest that is judged by", async () => {
   const read = async () => (await readQuietFacts(scope, [1], now))?.copy;
   expect(await read()).toEqual({ readAt: THREE_DAYS_AGO, asOf: THREE_DAYS_AGO, watchedSince, rules });

@@ -7,7 +7,7 @@ import { isOurNote, updatedByOthers } from "../notes";
 import type { CopyFacts, DealFacts } from "./facts";
 import { byStandards, RULES, rulesOf, STANDARD } from "./rules";
 import { earliest, type Judging, KEEPS_FIRST_MAIL, KEEPS_THE_FIRST, latest, READING, WITH_MAILS } from "./silence-rows";
-import { contactsOf, type OfOthers, plannedOf } from "./situation";
+import { contactsOf, MOST_AHEAD, type OfOthers, plannedOf } from "./situation";
 import type { TakenPhase } from "./verdict";
 
 /**
@@ -15,9 +15,10 @@ import type { TakenPhase } from "./verdict";
  * $4 the deals and `d` a row of `deal`. What it leaves out of a deal changes no answer from that instant on.
  */
 
-/** Steps ahead that are looked at; half a month gives two at most, and a deal that has more is planned for years. */
-const MOST_AHEAD = 100;
-/** Within half of the 30 days in which a step is near, all that lie between the first and the last change nothing. */
+/**
+ * Within half of the 30 days in which a step is near, all that lie between the first and the last change nothing: a deal that
+ * has more of them than are looked at is planned for years.
+ */
 const APART_SECONDS = 15 * 86_400;
 /** A day without a time ends, somewhere on earth, so long after its midnight in UTC. */
 const LAST_END_OF_DAY = "interval '38 hours'";

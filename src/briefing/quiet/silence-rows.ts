@@ -1,4 +1,5 @@
 import { ms, rowsOf } from "../../database/database";
+import { MOST_AHEAD } from "./situation";
 import type { Phase } from "./verdict";
 
 /**
@@ -111,6 +112,8 @@ export const begunOf = (deals: string) => `
 const FORGET_COMING = `forgotten AS (
     DELETE FROM coming_silence s WHERE s.tenant_id = $1 AND s.copy_id = $2 AND s.deal_id = ANY ($4::bigint[]))`;
 const MATCHED = isMatched("d.crm_id");
+/** Of more meetings others come up with time: what was cut is looked up again. */
+const IS_WHOLE = `json_array_length(of_others -> 'meetings') < ${MOST_AHEAD}`;
 /** SQL of who judges deals: a condition on `d`, parts of a WITH, what of them had begun by deal, and whether what is kept still fits. */
 export type Judging = Record<"which" | "taken" | "begun" | "fits", string>;
 export const READING: Judging = { which: "true", taken: "", begun: "NULL", fits: "true" };
@@ -118,10 +121,10 @@ export const JUDGED: Judging = {
   which: MATCHED,
   taken: `WITH ${begunOf("$4::bigint[]")}, ${FORGET_COMING}`,
   begun: "(SELECT jsonb_object_agg(begun.deal_id, begun.phases) FROM begun)",
-  fits: `starts_with(judged_as, ${FOUND_AS})`,
+  fits: `starts_with(judged_as, ${FOUND_AS}) AND ${IS_WHOLE}`,
 };
 /** What is stored of them stands. */
-export const JUDGED_BY_COMING: Judging = { ...READING, which: MATCHED, taken: `WITH ${FORGET_COMING}` };
+export const JUDGED_BY_COMING: Judging = { ...READING, which: MATCHED, taken: `WITH ${FORGET_COMING}`, fits: IS_WHOLE };
 
 /**
  * Of those of the deals $4 that are matched no more a row stays that never holds: what was told of each last. $3 is before all

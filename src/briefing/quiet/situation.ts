@@ -27,6 +27,9 @@ export const contactsOf = (found: FoundContacts): Contact[] =>
     return ends.map(([at, id]) => ({ kind, at, crmId: Math.abs(id), activityType, withPerson }));
   });
 
+/** Meetings ahead, and ends of half months of steps, that are looked at. */
+export const MOST_AHEAD = 100;
+
 type FoundSteps = [wholeDay: boolean, first: Found, last: Found | null][];
 
 export const plannedOf = (found: FoundSteps): PlannedFact[] =>
