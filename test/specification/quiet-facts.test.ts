@@ -1,9 +1,11 @@
 import { type DealFacts, standardRules } from "../../src/briefing/quiet/facts";
 import { type QuietFacts, readKeptFacts, readQuietFacts } from "../../src/briefing/quiet/read-quiet";
+import { judgeByPresentRules, Rejudging } from "../../src/briefing/quiet/rejudging";
 import { judgeChanged, judgeDeals } from "../../src/briefing/quiet/stored-silence";
 import { type CopyScope, Database } from "../../src/database/database";
 import type { SyncResource } from "../../src/entities/sync-run";
 import { DAY_MS } from "../../src/platform/clock";
+import { createLogger } from "../../src/platform/logger";
 import { markRead } from "../support/copy";
 import { NOW } from "../support/quiet-facts";
 import { QuietRows } from "../support/quiet-rows";
@@ -158,6 +160,37 @@ test("a deal with more meetings ahead than are looked at is judged by those that
     expect(kept?.meetings).toHaveLength(13);
     expect(kept?.meetings).toEqual(found?.meetings);
   });
+});
+
+// Seen red: the mail that was looked up for what was coming counted as kept, and went with the next one.
+test("our first mail that is known by what was coming alone is kept by who judges next", async () => {
+  const hooli = await database.tenantId("hooli");
+  const mailed = {
+    kind: "OUTGOING_MAIL" as const,
+    at: NOW - 20 * DAY_MS,
+    crmId: 0,
+    activityType: null,
+    withPerson: true,
+  };
+  const rows = new QuietRows(hooli, 3, { readAt: NOW, asOf: NOW, watchedSince, rules });
+  rows.deal({ ...factsOf(1), addedAt: NOW - 40 * DAY_MS, contacts: [mailed] }, { notes: [], fields: [] });
+  await rows.insert(database);
+  const earlier = { version: 0, timeZone: "UTC", businessDays: false, twoWayTypes: [], thresholds: [] };
+  await database.query("INSERT INTO judged_copy (tenant_id, copy_id, standards) VALUES ($1, 3, $2)", [hooli, earlier]);
+  const db = new Database(database.dataSource);
+  const inCopy = (work: (copy: CopyScope) => Promise<void>) =>
+    db.tenant(hooli).transaction((writing) => work({ ...writing, copyId: 3 }));
+  await inCopy((copy) => judgeByPresentRules(copy, now));
+  await new Rejudging(db, () => now, createLogger("silent")).run(
+    { tenantId: hooli, copyId: 3 },
+    new AbortController().signal,
+  );
+  await inCopy(async (copy) => {
+    await copy.rows("UPDATE deal SET stage_id = 7 WHERE tenant_id = $1", [hooli]);
+    await judgeChanged(copy, "DEALS", [1], [], now);
+  });
+  const first = await database.query("SELECT first_mail_at AS at FROM deal WHERE tenant_id = $1", [hooli]);
+  expect(first).toEqual([{ at: new Date(mailed.at) }]);
 });
 
 test("what was read is as new as the older of persons and activities, and complete as of the oldest that is judged by", async () => {

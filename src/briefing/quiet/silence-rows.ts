@@ -1,5 +1,5 @@
 import { ms, rowsOf } from "../../database/database";
-import { MOST_AHEAD } from "./situation";
+import { MOST_AHEAD, type OfOthers } from "./situation";
 import type { Phase } from "./verdict";
 
 /**
@@ -172,6 +172,7 @@ const text = (at: number | null | undefined) => (at == null ? null : new Date(at
 export const phasesOf = (
   { dealId, ofOthers }: { dealId: number; ofOthers: object },
   schedule: readonly Phase[],
+  kept: Partial<OfOthers> = {},
 ): object[] =>
   schedule.map(({ from, verdict, since }, phase) => ({
     dealId,
@@ -181,8 +182,7 @@ export const phasesOf = (
     from: phase === 0 ? null : text(from),
     until: text(schedule[phase + 1]?.from),
     isTold: phase === 0 || schedule[phase - 1]?.verdict === verdict,
-    // Who judges next finds our first mail kept.
-    ofOthers: phase === 0 ? JSON.stringify({ ...ofOthers, hasFirstMail: true }) : null,
+    ofOthers: phase === 0 ? JSON.stringify({ ...ofOthers, ...kept }) : null,
   }));
 
 /** The deal's person and its participants. */

@@ -144,7 +144,8 @@ async function judgeFound(copy: CopyScope, found: QuietFacts, now: Date, telling
     schedule: scheduleOf(facts, found.copy.rules, now.getTime()),
     begun: found.begun[facts.dealId] ?? [],
   }));
-  const phases = schedules.flatMap((deal) => phasesOf(deal, deal.schedule));
+  // Who judges next finds our first mail kept.
+  const phases = schedules.flatMap((deal) => phasesOf(deal, deal.schedule, { hasFirstMail: true }));
   await rows(STORE, [tenantId, copyId, jsonRows(phases)]);
   await storeComing(copy, found, now);
   await keepOfDeals(copy, KEEP_FIRST_MAIL, found.deals, firstMailOf);
