@@ -1,4 +1,5 @@
 import { LRUCache } from "lru-cache";
+import { LAST_LINE, LAST_LINE_LETTERS } from "../connections/copies";
 import type { CopyScope, Database } from "../database/database";
 import { jsonRows } from "../database/upsert";
 import { SECOND_MS } from "../platform/clock";
@@ -164,10 +165,6 @@ async function keep(database: Database, tenantId: number, copyId: number, notes:
   );
 }
 
-/** The last line of our notes, in whatever marks the CRM puts around it: nobody writes it by chance. */
-const LAST_LINE = String.raw`'Ref\. CRM-[0-9A-HJKMNP-TV-Z]{10}(<[^>]*>|\s)*$'`;
-const LAST_LINE_LETTERS = 200;
-
 /** SQL: the CRM company of the copy; read once in a statement. */
 const COMPANY =
   "(SELECT our_copy.crm_company_id FROM synced_copy our_copy WHERE our_copy.tenant_id = $1 AND our_copy.id = $2)";
@@ -183,7 +180,7 @@ export const isOurNote = (note: string, company = COMPANY) => {
   return `(EXISTS (SELECT 1 FROM ${receipts} AND w.crm_note_id = ${note}.crm_id)
     OR EXISTS (SELECT 1 FROM ${receipts} AND w.state IN ('SENDING', 'UNKNOWN')
       AND strpos(${note}.content, w.reference) > 0)
-    OR right(${note}.content, ${LAST_LINE_LETTERS}) ~ ${LAST_LINE})`;
+    OR right(${note}.content, ${LAST_LINE_LETTERS}) ~ '${LAST_LINE}')`;
 };
 
 /** The CRM's clock and ours may differ by so much. */

@@ -169,12 +169,23 @@ export async function eraseTexts({ tenantId, rows }: TenantScope, copyId: number
   return erased;
 }
 
+/** The last line of our notes, in whatever marks the CRM puts around it: nobody writes it by chance. */
+export const LAST_LINE = String.raw`(Ref\. CRM-[0-9A-HJKMNP-TV-Z]{10})(?:<[^>]*>|\s)*$`;
+export const LAST_LINE_LETTERS = 200;
+
+/** What stays of a note whose text is not kept: that it is ours, or it would count as a contact. */
+export function withoutText(content: string): string {
+  const [, reference] = new RegExp(LAST_LINE).exec(content.slice(-LAST_LINE_LETTERS)) ?? [];
+  return reference ? `${ERASED} ${reference}` : ERASED;
+}
+const WITHOUT_TEXT = `'${ERASED}' || coalesce(' ' || substring(right(content, ${LAST_LINE_LETTERS}) from '${LAST_LINE}'), '')`;
+
 const ACTIVITIES = `
   UPDATE activity SET subject = '${ERASED}' WHERE tenant_id = $1 AND ctid = ANY (ARRAY (
     SELECT ctid FROM activity WHERE tenant_id = $1 AND copy_id = $2 AND (person_id = $3 OR $3 = ANY (participant_ids))
       AND subject <> '${ERASED}' LIMIT $4)) RETURNING 1 AS changed`;
 const NOTES = `
-  UPDATE note SET content = '${ERASED}', shown_html = NULL, shown_text = NULL, shown_cut = NULL, shown_rules = NULL
+  UPDATE note SET content = ${WITHOUT_TEXT}, shown_html = NULL, shown_text = NULL, shown_cut = NULL, shown_rules = NULL
   WHERE tenant_id = $1 AND ctid = ANY (ARRAY (
-    SELECT ctid FROM note WHERE tenant_id = $1 AND copy_id = $2 AND person_id = $3 AND content <> '${ERASED}' LIMIT $4))
+    SELECT ctid FROM note WHERE tenant_id = $1 AND copy_id = $2 AND person_id = $3 AND content <> ${WITHOUT_TEXT} LIMIT $4))
   RETURNING 1 AS changed`;

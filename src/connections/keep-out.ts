@@ -6,7 +6,7 @@ import { KeptOutKeyRow } from "../entities/tenant";
 import { ERASED, mailboxOf, normalizeAddress } from "../platform/email-address";
 import { KEY_BYTES, type Keyring } from "../platform/keyring";
 import { lockConnection } from "./connection";
-import { eraseTexts, holdCopyToJudge } from "./copies";
+import { eraseTexts, holdCopyToJudge, withoutText } from "./copies";
 
 // Addresses that are kept out of a tenant's rows, known by keyed hashes alone (decision 0085).
 
@@ -203,7 +203,9 @@ export class KeptOut {
       copy,
       page.flatMap(({ personId }) => personId ?? []),
     );
-    return page.map((note) => (note.personId && out.has(note.personId) ? { ...note, content: ERASED } : note));
+    return page.map((note) =>
+      note.personId && out.has(note.personId) ? { ...note, content: withoutText(note.content) } : note,
+    );
   }
 
   /** Of a record that could not be read nobody knows where an address stands: what has one is not kept, nor what is of people. */

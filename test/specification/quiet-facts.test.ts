@@ -2,6 +2,7 @@ import { type DealFacts, standardRules } from "../../src/briefing/quiet/facts";
 import { type QuietFacts, readKeptFacts, readQuietFacts } from "../../src/briefing/quiet/read-quiet";
 import { judgeByPresentRules, Rejudging } from "../../src/briefing/quiet/rejudging";
 import { judgeChanged, judgeDeals } from "../../src/briefing/quiet/stored-silence";
+import { eraseTexts } from "../../src/connections/copies";
 import { type CopyScope, Database } from "../../src/database/database";
 import type { SyncResource } from "../../src/entities/sync-run";
 import { DAY_MS } from "../../src/platform/clock";
@@ -191,6 +192,29 @@ test("our first mail that is known by what was coming alone is kept by who judge
   });
   const first = await database.query("SELECT first_mail_at AS at FROM deal WHERE tenant_id = $1", [hooli]);
   expect(first).toEqual([{ at: new Date(mailed.at) }]);
+});
+
+// Seen red: it counted as a contact by then, and nobody was told.
+test("a note that another tenant of ours wrote is no contact, also where its text went with a person", async () => {
+  const umbrella = await database.tenantId("umbrella");
+  const rows = new QuietRows(umbrella, 4, { readAt: NOW, asOf: NOW, watchedSince, rules });
+  rows.deal({ ...factsOf(1), contacts: [] }, { notes: [], fields: [] });
+  await rows.insert(database);
+  const copy = { ...new Database(database.dataSource).tenant(umbrella), copyId: 4 };
+  const write = (id: number, text: string) =>
+    database.query(
+      "INSERT INTO note (tenant_id, copy_id, crm_id, deal_id, person_id, content, add_time) VALUES ($1, 4, $2, 1, 9, $3, $4)",
+      [umbrella, id, text, now],
+    );
+  await write(1, "<p>Ottilie called.</p>\n<p>Ref. CRM-0123456789</p>");
+  const contacts = async () => (await readQuietFacts(copy, [1], now))?.deals[0]?.contacts;
+  expect(await contacts()).toEqual([]);
+  expect([await eraseTexts(copy, 4, 9), await eraseTexts(copy, 4, 9)]).toEqual([1, 0]);
+  expect(await database.query("SELECT content FROM note")).toEqual([{ content: "[erased] Ref. CRM-0123456789" }]);
+  expect(await contacts()).toEqual([]);
+  await write(2, "<p>Ottilie called.</p>");
+  expect(await eraseTexts(copy, 4, 9)).toBe(1);
+  expect(await contacts()).toMatchObject([{ kind: "NOTE", crmId: 2 }]);
 });
 
 test("what was read is as new as the older of persons and activities, and complete as of the oldest that is judged by", async () => {
