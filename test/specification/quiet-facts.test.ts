@@ -1,12 +1,13 @@
 import { type DealFacts, standardRules } from "../../src/briefing/quiet/facts";
 import { type QuietFacts, readKeptFacts, readQuietFacts } from "../../src/briefing/quiet/read-quiet";
 import { judgeByPresentRules, Rejudging } from "../../src/briefing/quiet/rejudging";
-import { judgeChanged, judgeDeals } from "../../src/briefing/quiet/stored-silence";
+import { judgeChanged, judgeDeals, judgeMatched } from "../../src/briefing/quiet/stored-silence";
 import { eraseTexts } from "../../src/connections/copies";
 import { type CopyScope, Database } from "../../src/database/database";
 import type { SyncResource } from "../../src/entities/sync-run";
 import { DAY_MS } from "../../src/platform/clock";
 import { createLogger } from "../../src/platform/logger";
+import { writeNotes } from "../../src/sync/writers";
 import { markRead } from "../support/copy";
 import { NOW } from "../support/quiet-facts";
 import { QuietRows } from "../support/quiet-rows";
@@ -215,6 +216,42 @@ test("a note that another tenant of ours wrote is no contact, also where its tex
   await write(2, "<p>Ottilie called.</p>");
   expect(await eraseTexts(copy, 4, 9)).toBe(1);
   expect(await contacts()).toMatchObject([{ kind: "NOTE", crmId: 2 }]);
+});
+
+// Seen red: with a note of the deal went what was told of it last, and nobody heard of the flip.
+test("what changes while a deal is not matched is told when it is again, also where its notes changed meanwhile", async () => {
+  const initech = await database.tenantId("initech");
+  const rows = new QuietRows(initech, 5, { readAt: NOW, asOf: NOW, watchedSince, rules });
+  rows.deal(
+    { ...factsOf(1), addedAt: NOW - 40 * DAY_MS, pushes: [], meetings: [], planned: [] },
+    { notes: [], fields: [] },
+  );
+  await rows.insert(database);
+  const inCopy = (work: (copy: CopyScope) => Promise<void>) =>
+    new Database(database.dataSource).tenant(initech).transaction((writing) => work({ ...writing, copyId: 5 }));
+  const note = { id: 1, userId: null, dealId: 1, personId: null, organizationId: null, truncated: false, ending: "" };
+  const write = (content: string) =>
+    inCopy(async (copy) => {
+      const page = writeNotes([{ ...note, content, addTime: now.toISOString(), updateTime: null, deleted: false }], 0);
+      const { touched, left } = await page({ ...copy, hasMatchedDeals: true }, now);
+      await judgeChanged(copy, "NOTES", touched, left, now);
+    });
+  await write("They called.");
+  await inCopy((copy) => judgeDeals(copy, [1], now));
+  await database.query("DELETE FROM matched_record WHERE tenant_id = $1", [initech]);
+  await inCopy((copy) => judgeMatched(copy, { before: [1], after: [] }, now, "EACH"));
+  await write("They called again.");
+  await database.query("DELETE FROM note WHERE tenant_id = $1", [initech]);
+  await database.query("UPDATE person SET last_incoming_mail_time = NULL WHERE tenant_id = $1", [initech]);
+  await database.query(
+    "INSERT INTO matched_record SELECT $1, 5, 'DEAL', 1, min(id::text)::uuid FROM meeting WHERE tenant_id = $1",
+    [initech],
+  );
+  await inCopy((copy) => judgeMatched(copy, { before: [], after: [1] }, now, "EACH"));
+  const told = await database.query("SELECT was, became FROM deal_change WHERE tenant_id = $1 AND kind = 'VERDICT'", [
+    initech,
+  ]);
+  expect(told).toEqual([{ was: "COOLING", became: "QUIET" }]);
 });
 
 test("what was read is as new as the older of persons and activities, and complete as of the oldest that is judged by", async () => {

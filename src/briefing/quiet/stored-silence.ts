@@ -22,10 +22,7 @@ import {
 import { firstMailOf, snoozeEnd } from "./situation";
 import { flipsOf, type Phase, scheduleOf, type TakenPhase, tellFlips } from "./verdict";
 
-/**
- * The schedules of the matched deals, which are all that anybody may read: whoever changes what a deal is judged by judges
- * it anew in the same transaction (decision 0079).
- */
+/** Schedules of the matched deals: who changes what one is judged by judges it anew in that transaction (decision 0079). */
 
 /**
  * What judging changes is told of each deal whose verdict flips, or as a whole by whoever judges a new copy. What time alone
@@ -92,7 +89,10 @@ export async function judgeChanged(
     const kept = await rows<{ id: number }>(KEEP_LISTED, [tenantId, copyId, [...changed]], { id: "number" });
     for (const { id } of kept) changed.delete(id);
   }
-  await judgeDeals(copy, [...new Set(others)], now);
+  // Of one that is matched no more would be forgotten what was told of it last.
+  const left = await hangingOn(copy, "DEALS", [...new Set(others)]);
+  const leftIds = left.map(({ dealId }) => dealId);
+  await judgeDeals(copy, leftIds, now);
   // Of the records that hang on a deal neither says anything.
   const read = resource === "DEALS" || resource === "STAGES" ? readKeptFacts : readQuietFacts;
   await judgeDeals(copy, [...changed], now, "EACH", read);
