@@ -5,7 +5,7 @@ import type { Shape } from "../../database/reads";
 import type { Standards } from "../../entities/silence";
 import { isOurNote, updatedByOthers } from "../notes";
 import type { CopyFacts, DealFacts } from "./facts";
-import { byStandards, RULES, rulesOf, STANDARD } from "./rules";
+import { byStandards, rulesOf, STANDARD } from "./rules";
 import { earliest, type Judging, KEEPS_FIRST_MAIL, KEEPS_THE_FIRST, latest, READING, WITH_MAILS } from "./silence-rows";
 import { contactsOf, MOST_AHEAD, type OfOthers, plannedOf } from "./situation";
 import type { TakenPhase } from "./verdict";
@@ -164,9 +164,7 @@ export const readQuietFacts: ReadFacts = async (copy, dealIds, now, judging = RE
  * rules have, which may have looked for something else.
  */
 export const readKeptFacts: ReadFacts = async (copy, dealIds, now, judging = READING) => {
-  const stored = await readRows(copy, dealIds, now, judging, kept(judging));
-  const isByOthers = stored.some(({ ofCopy }) => ofCopy && (ofCopy.standards ?? STANDARD).version !== RULES);
-  const known = isByOthers ? stored.map((row) => ({ ...row, ofOthers: null })) : stored;
+  const known = await readRows(copy, dealIds, now, judging, kept(judging));
   const unknown = known.filter(({ ofOthers }) => ofOthers === null).map(({ dealId }) => dealId);
   const found = unknown.length > 0 ? await readRows(copy, unknown, now, READING, FOUND) : [];
   return quietFactsOf([...known, ...found]);

@@ -1,11 +1,9 @@
 import { ms, rowsOf } from "../../database/database";
+import { RULES } from "./rules";
 import { MOST_AHEAD, type OfOthers } from "./situation";
 import type { Phase } from "./verdict";
 
-/**
- * How a schedule stands in its rows: with what lists need of the deal (decision 0082). In the SQL $1 is the tenant and $2 the
- * copy.
- */
+/** How a schedule stands in its rows, with what lists need of the deal (decision 0082). In the SQL $1 is the tenant, $2 the copy. */
 
 /** SQL: an amount as a bigint, in the same order: one that an index may compare under row policies, which a numeric is not. */
 export const rankOf = (amount: string) => `least(greatest(${amount}, -9e17), 9e17)::bigint`;
@@ -26,11 +24,13 @@ const LISTED = {
   negative_value: "-coalesce(d.value, 0)",
 };
 
+/** SQL: the rules by which it is judged here. */
+const THESE = `'${RULES} '`;
 /**
- * SQL: on what of a row of `deal` hangs what is found of other records. A page that says a deal has no participants takes
- * those that there were, and the next one finds none to take.
+ * SQL: on what of a row of `deal` hangs what these rules find of other records. A page that says a deal has no participants
+ * takes those that there were, and the next one finds none to take.
  */
-const FOUND_AS = `concat(d.person_id, ' ', d.participants_count, ' ', extract(epoch FROM d.add_time), ' ',
+const FOUND_AS = `concat(${THESE}, d.person_id, ' ', d.participants_count, ' ', extract(epoch FROM d.add_time), ' ',
   CASE WHEN d.participants_count = 0 THEN (SELECT min(x.person_id) FROM ${rowsOf("deal_participant", "deal_id", "d.crm_id")} x) END, ';')`;
 /** SQL: what of a row of `deal` a verdict hangs on, by whatever settings. */
 const JUDGED_AS = `concat(${FOUND_AS}, d.status, ' ', d.pipeline_id, ' ', d.stage_id, ' ', extract(epoch FROM d.stage_change_time))`;
@@ -116,7 +116,7 @@ const MATCHED = isMatched("d.crm_id");
 const IS_WHOLE = `json_array_length(of_others -> 'meetings') < ${MOST_AHEAD}`;
 /** SQL of who judges deals: a condition on `d`, parts of a WITH, what of them had begun by deal, and whether what is kept still fits. */
 export type Judging = Record<"which" | "taken" | "begun" | "fits", string>;
-export const READING: Judging = { which: "true", taken: "", begun: "NULL", fits: "true" };
+export const READING: Judging = { which: "true", taken: "", begun: "NULL", fits: `starts_with(judged_as, ${THESE})` };
 export const JUDGED: Judging = {
   which: MATCHED,
   taken: `WITH ${begunOf("$4::bigint[]")}, ${FORGET_COMING}`,
@@ -124,7 +124,7 @@ export const JUDGED: Judging = {
   fits: `starts_with(judged_as, ${FOUND_AS}) AND ${IS_WHOLE}`,
 };
 /** What is stored of them stands. */
-export const JUDGED_BY_COMING: Judging = { ...READING, which: MATCHED, taken: `WITH ${FORGET_COMING}`, fits: IS_WHOLE };
+export const JUDGED_BY_COMING: Judging = { ...JUDGED, taken: `WITH ${FORGET_COMING}`, begun: "NULL" };
 
 /**
  * Of those of the deals $4 that are matched no more a row stays that never holds: what was told of each last. $3 is before all
