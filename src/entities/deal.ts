@@ -10,6 +10,7 @@ import { OfCopy } from "./tenant";
 @Index("deal_participants_asked", ["tenantId", "copyId", "participantsAskedAt", "crmId"], {
   where: "NOT participants_due",
 })
+@Index("deal_unknown", ["tenantId", "copyId", "crmId"], { where: "NOT participants_known" })
 @Index("deal_snoozed", ["tenantId", "copyId", "snoozeEndsAt"], { where: "snooze_ends_at IS NOT NULL" })
 @Check("deal_status", "status IN ('open', 'won', 'lost')")
 export class DealRow extends OwnedRecord {

@@ -6,8 +6,7 @@ import { CONNECTION_TABLES, MEETING_TABLES } from "./tenant-tables";
 /**
  * What belongs to no tenant: who the tenants are, what a CRM company may spend a day (tenants may share a company; read
  * across tenants only), and the operator's switch with what became of it (a row without an end is a stop that holds). The
- * switch has no key: a stop that two operators begin at once is two rows, and the next resume ends both. Every session may
- * read it.
+ * switch has no key: a stop that two operators begin at once is two rows, and the next resume ends both. All may read it.
  */
 const NOBODYS = `
 CREATE TABLE tenant (
@@ -183,6 +182,7 @@ CREATE INDEX deal_open_due ON deal (tenant_id, copy_id, coalesce(update_time, '0
 CREATE INDEX deal_closed_due ON deal (tenant_id, copy_id, coalesce(greatest(won_time, lost_time), close_time, '0001-01-01 00:00:00+00'::timestamptz), crm_id)
   WHERE participants_due AND status <> 'open';
 CREATE INDEX deal_participants_asked ON deal (tenant_id, copy_id, participants_asked_at, crm_id) WHERE NOT participants_due;
+CREATE INDEX deal_unknown ON deal (tenant_id, copy_id, crm_id) WHERE NOT participants_known;
 CREATE INDEX deal_snoozed ON deal (tenant_id, copy_id, snooze_ends_at) WHERE snooze_ends_at IS NOT NULL;
 
 CREATE TABLE deal_participant (
