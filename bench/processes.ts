@@ -6,11 +6,9 @@ import { join, resolve } from "node:path";
 import type { Stall } from "./heap-probe";
 
 const DIST = join(__dirname, "..");
-/**
- * As `npm start` runs the service, so that what is measured is what runs. V8 may come to take what an answer is made of for
- * long-lived, and then keeps everything that hangs on it: on Node 24 up to a fifth of what was allocated, and twice the CPU.
- */
-const SERVICE_FLAGS = ["--max-semi-space-size=64", "--no-allocation-site-pretenuring"];
+const { scripts } = JSON.parse(readFileSync(join(DIST, "../package.json"), "utf8")) as { scripts: { start: string } };
+/** Node's own, as `npm start` gives them, so that what is measured is what runs. */
+const SERVICE_FLAGS = scripts.start.split(" ").filter((word) => word.startsWith("--"));
 /** A large company takes the simulator some seconds to make up. */
 const START_TIMEOUT_MS = 120_000;
 /** As compose.yaml gives a process to end: what is in hand is finished first. */
