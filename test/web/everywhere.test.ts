@@ -3,6 +3,7 @@ import { connect, recordMeeting, syncEnds, until } from "../support/stories";
 import { useStarted } from "../support/world";
 import { findings } from "./support/browser";
 import { startProduct } from "./support/product";
+import { focusIsKept } from "./support/steps";
 
 const product = useStarted(startProduct);
 let meetingId = "";
@@ -96,7 +97,7 @@ test("the focus stays near when what had it goes", async () => {
   const choose = page.getByRole("button", { name: "Choose a field for Deals" });
   await choose.press("Enter");
   await page.getByRole("button", { name: "Cancel" }).waitFor();
-  await page.waitForFunction("document.activeElement !== document.body");
+  await focusIsKept(page);
   await page.getByRole("button", { name: "Cancel" }).press("Enter");
   await choose.waitFor();
   const near = "document.activeElement.closest('section')?.ariaLabel === 'Fields the service may write'";

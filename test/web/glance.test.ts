@@ -4,7 +4,7 @@ import { connect, recordMeeting, syncAgain, syncEnds } from "../support/stories"
 import { useStarted } from "../support/world";
 import { findings, screenshot } from "./support/browser";
 import { startProduct } from "./support/product";
-import { noteForm, openMeeting, openNewMeeting } from "./support/steps";
+import { focusIsKept, noteForm, openMeeting, openNewMeeting } from "./support/steps";
 
 let page: Page;
 
@@ -79,8 +79,7 @@ test("a choice is made with the evidence beside it, and taken back", async () =>
   await page.getByRole("button", { name: "Choose Baltic Mills – second plant" }).click();
   await page.getByRole("button", { name: "Take the choice back" }).click();
   await choice.waitFor();
-  // The page takes the focus back a frame or two after what had it went.
-  await page.waitForFunction("document.activeElement !== document.body");
+  await focusIsKept(page);
   expect(await findings(page)).toEqual([]);
 });
 

@@ -4,7 +4,7 @@ import { useStarted } from "../support/world";
 import { findings, screenshot } from "./support/browser";
 import { multiplyDeal } from "./support/many-deals";
 import { startProduct } from "./support/product";
-import { disconnected, overhang, recordPastMeetings, tabTo } from "./support/steps";
+import { disconnected, focusIsKept, overhang, recordPastMeetings, tabTo } from "./support/steps";
 
 const DAY_MS = 86_400_000;
 const GHOSTED = "Corvus Optik – rollout";
@@ -191,7 +191,7 @@ test("a snooze says why, takes the deal off the board by keyboard alone, and can
   await dialog.waitFor({ state: "detached" });
   await rowOf(GHOSTED).waitFor({ state: "detached" });
   await page.locator("[aria-live=polite]").filter({ hasText: /deals/ }).waitFor();
-  await page.waitForFunction("document.activeElement !== document.body");
+  await focusIsKept(page);
   await page.getByRole("checkbox", { name: "Snoozed ones" }).check();
   await rowOf(GHOSTED).getByText("ميزانيتهم تُحسم في يناير").waitFor();
   await rowOf(GHOSTED).getByRole("button", { name: "Wake" }).click();

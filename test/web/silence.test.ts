@@ -3,7 +3,7 @@ import { noJobIsDue } from "../support/stories";
 import { useStarted } from "../support/world";
 import { findings, screenshot } from "./support/browser";
 import { startProduct } from "./support/product";
-import { connectThroughConsent, disconnected, overhang, recordPastMeetings, tabTo } from "./support/steps";
+import { connectThroughConsent, disconnected, focusIsKept, overhang, recordPastMeetings, tabTo } from "./support/steps";
 
 let page: Page;
 const product = useStarted(() => startProduct({ crm: { deals: 40 } }));
@@ -40,7 +40,7 @@ test("an admin sees what a change would do before it is made, and saving makes i
   await screenshot(page, "quiet-settings");
   await page.getByRole("button", { name: "Save" }).click();
   await page.getByText("Nothing is changed.").waitFor();
-  await page.waitForFunction("document.activeElement !== document.body");
+  await focusIsKept(page);
   // Nobody has chosen a zone: who authorizes next brings another one.
   const saved = { business_days: true, two_way_types: ["demo", "site_visit"], time_zone: null };
   expect(await stored()).toMatchObject([saved]);

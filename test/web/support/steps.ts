@@ -60,6 +60,12 @@ export async function tabTo(page: Page, role: "link" | "button" | "textbox", nam
   throw new Error(`the keyboard did not reach the ${role} "${name}"`);
 }
 
+/**
+ * The page takes the focus back a frame or two after what had it went. `waitForFunction` cannot wait for it: from its
+ * second look on it compiles a text in the page, which the page's policy of content forbids.
+ */
+export const focusIsKept = (page: Page): Promise<void> => page.locator("body :focus").waitFor();
+
 /** Meetings of the last months with the people of open deals: then there are deals to judge. */
 export async function recordPastMeetings({ service, simulator }: Product): Promise<void> {
   for (const { attendees, ...input } of pastMeetings(simulator.company, Date.now())) {
