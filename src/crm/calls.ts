@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type Clock, SECOND_MS, systemClock } from "../platform/clock";
 import type { Secret } from "../platform/keyring";
 import { CrmError, failureOfStatus } from "./errors";
-import type { CrmAnswer, CrmHttp, CrmRequest } from "./http";
+import { type CrmAnswer, type CrmHttp, type CrmRequest, textOf } from "./http";
 import type { CrmEntity } from "./parsing/fields";
 import { codeOfRefusal, detailOf } from "./parsing/page";
 import { jsonOf } from "./parsing/values";
@@ -208,7 +208,7 @@ function successful(answer: CrmAnswer): CrmAnswer {
   const { status } = answer;
   if (status >= 200 && status < 300) return answer;
   // The CRM says in JSON what it forbids; the proxy before it blocks with a page, or a line of text.
-  const proxys = isHtml(answer) || (status === 403 && jsonOf(answer.text) === undefined);
+  const proxys = isHtml(answer) || (status === 403 && jsonOf(textOf(answer)) === undefined);
   throw new CrmError(
     failureOfStatus(status, proxys),
     `The CRM answered ${status}${isHtml(answer) ? " with an HTML page" : ""}.`,

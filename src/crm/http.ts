@@ -53,7 +53,11 @@ export interface CrmAnswer {
   status: number;
   /** In lower case; "" where it is missing. */
   contentType: string;
-  text: string;
+  /**
+   * Bytes, until {@link textOf} is needed: a long text that outlives a collection of the young generation, as one that
+   * waits for its turn to be read, is kept until the next full one.
+   */
+  body: Buffer;
   /** The CRM's own clock (its `Date` header); null where it sent none. */
   date: Date | null;
   correlationId: string | undefined;
@@ -107,14 +111,14 @@ export class CrmHttp {
     let endLimits = () => {};
     try {
       const { origin, pathname, search } = new URL(url);
-      const { status, headers, text } = await new Promise<Whole>((came, failed) => {
+      const { status, headers, body } = await new Promise<Whole>((came, failed) => {
         const answer = new Answer(mayBegin, came, failed);
         endLimits = limitAnswer(answer, stop);
         this.#agent.dispatch({ ...asked, origin, path: pathname + search }, answer);
       });
       const read = {
         status,
-        text,
+        body,
         contentType: single(headers["content-type"])?.toLowerCase() ?? "",
         date: dateOf(single(headers.date)),
         correlationId: single(headers["x-correlation-id"])?.slice(0, MAX_CORRELATION_ID),
@@ -151,13 +155,13 @@ export class CrmHttp {
 interface Whole {
   status: number;
   headers: IncomingHttpHeaders;
-  text: string;
+  body: Buffer;
 }
 
 /** One answer as it arrives. What the library's `request` makes of it beside its text costs as much as to send a request. */
 class Answer implements Dispatcher.DispatchHandler {
   readonly #chunks: Buffer[] = [];
-  #head: Omit<Whole, "text"> = { status: 0, headers: {} };
+  #head: Omit<Whole, "body"> = { status: 0, headers: {} };
   #request: Dispatcher.DispatchController | null = null;
   #calledOff: Error | null = null;
 
@@ -190,7 +194,8 @@ class Answer implements Dispatcher.DispatchHandler {
   }
 
   onResponseEnd(): void {
-    this.came({ ...this.#head, text: Buffer.concat(this.#chunks).toString().replace(BYTE_ORDER_MARK, "") });
+    this.came({ ...this.#head, body: Buffer.concat(this.#chunks) });
+    this.#chunks.length = 0;
   }
 
   onResponseError(_request: Dispatcher.DispatchController, error: Error): void {
@@ -215,6 +220,8 @@ function limitAnswer(answer: Answer, stop: AbortSignal | undefined): () => void 
     stop?.removeEventListener("abort", stopped);
   };
 }
+
+export const textOf = ({ body }: Pick<CrmAnswer, "body">): string => body.toString().replace(BYTE_ORDER_MARK, "");
 
 /** The documented address without its ids, so that there are few of them. */
 export function routeOf({ method, url }: Pick<CrmRequest, "method" | "url">): string {

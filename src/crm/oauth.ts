@@ -3,7 +3,7 @@ import type { CrmConfig } from "../platform/config";
 import { ServiceError } from "../platform/errors";
 import { Secret } from "../platform/keyring";
 import { CrmError } from "./errors";
-import type { CrmAnswer, CrmHttp } from "./http";
+import { type CrmAnswer, type CrmHttp, textOf } from "./http";
 import { jsonOf } from "./parsing/values";
 
 /**
@@ -26,7 +26,7 @@ export type TokenFailure = "INVALID_GRANT" | "MISCONFIGURED" | "OUTAGE" | "UNKNO
 type TokenOutcome = { kind: "GRANTED"; grant: Grant } | { kind: TokenFailure };
 
 /** The parts of an answer that decide. */
-export type TokenAnswer = Pick<CrmAnswer, "status" | "contentType" | "text">;
+export type TokenAnswer = Pick<CrmAnswer, "status" | "contentType" | "body">;
 
 /** Characters: no header may be longer, and it is kept sealed. */
 const MAX_TOKEN = 16_000;
@@ -51,7 +51,7 @@ const WRONG_ADDRESS = new Set([301, 302, 303, 307, 308, 404, 405, 410, 415]);
 /** Only `invalid_grant` under the documented 400 or 401 is a revocation; whatever cannot be understood never is. */
 export function outcomeOf(answer: TokenAnswer): TokenOutcome {
   const { status, contentType } = answer;
-  const json = jsonOf(answer.text);
+  const json = jsonOf(textOf(answer));
   if (status === 200) return granted(json);
   if (status >= 500 || (status > 200 && status < 300)) return { kind: "UNKNOWN" };
   if (status === 408 || status === 429 || contentType.includes("html")) return { kind: "OUTAGE" };

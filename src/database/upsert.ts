@@ -45,7 +45,9 @@ export function upsertPage<T extends ObjectLiteral>(
 ): Upsert {
   const first = page[0];
   if (!first) return async () => [];
-  const [properties, json] = [Object.keys(first), jsonRows(page)];
+  const properties = Object.keys(first);
+  // As bytes: a long text that waits for its transaction would be kept until the next full collection.
+  const json = Buffer.from(jsonRows(page));
   return async ({ tenantId, copyId, rows, metadata }, tells = true) => {
     const told = tells ? options.told : undefined;
     const ids = told ? [page.map((row) => row.crmId)] : [];
@@ -78,7 +80,7 @@ function upsertStatement(
   const upsert = (result: string) => `
     INSERT INTO ${table} AS t (tenant_id, copy_id, ${names})
     SELECT $1, $2, ${columns.map(({ property }) => `r."${property}"`)}
-    FROM ${json}_to_recordset($3::${json}) AS r (${columns.map(({ property, type }) => `"${property}" ${type}`)})
+    FROM ${json}_to_recordset($3::text::${json}) AS r (${columns.map(({ property, type }) => `"${property}" ${type}`)})
     ON CONFLICT (tenant_id, copy_id, crm_id) DO UPDATE SET ${updated.map(({ name }) => `${name} = EXCLUDED.${name}`)}
     WHERE ${differs}${notOlder}
     RETURNING t.crm_id AS id, ${result}`;

@@ -5,7 +5,7 @@ import { connectedCopyId } from "../connections/connection";
 import { CrmApi, type TokenSource } from "../crm/api";
 import { ADDRESSES } from "../crm/calls";
 import { CrmError } from "../crm/errors";
-import { type CrmAnswer, CrmHttp, type CrmRequest, routeOf } from "../crm/http";
+import { type CrmAnswer, CrmHttp, type CrmRequest, routeOf, textOf } from "../crm/http";
 import { jsonOf } from "../crm/parsing/values";
 import type { Database } from "../database/database";
 import { DAY_MS, MINUTE_MS, systemClock } from "../platform/clock";
@@ -182,7 +182,7 @@ const userForm = z.object({ active_flag: flag });
 function recordsOf<T>(heard: readonly Heard[], form: z.ZodType<T>, is: (call: Heard) => boolean): T[] {
   const list = z.object({ data: z.array(z.unknown()).nullable() });
   return heard.filter(is).flatMap(({ answer }) => {
-    const data = list.safeParse(jsonOf(answer.text)).data?.data ?? [];
+    const data = list.safeParse(jsonOf(textOf(answer))).data?.data ?? [];
     return data.flatMap((record) => form.safeParse(record).data ?? []);
   });
 }
@@ -325,7 +325,7 @@ const notesForm = z.object({
 function pageFact(heard: readonly Heard[]): Fact {
   const pages = heard.filter(({ route }) => route === `GET ${ADDRESSES.notes.path}`);
   const read = pages.flatMap(({ query, answer }) => {
-    const page = notesForm.safeParse(jsonOf(answer.text)).data;
+    const page = notesForm.safeParse(jsonOf(textOf(answer))).data;
     const isCut = page?.additional_data.pagination.more_items_in_collection === true;
     return page && isCut ? [{ asked: Number(query.get("limit")), came: page.data?.length ?? 0 }] : [];
   });

@@ -13,7 +13,7 @@ import { referenceIn } from "../../src/writeback/notes";
 const answerOf = (data: unknown, next_cursor: string | null = null): CrmAnswer => ({
   status: 200,
   contentType: "application/json",
-  text: JSON.stringify({ success: true, data, additional_data: { next_cursor } }),
+  body: Buffer.from(JSON.stringify({ success: true, data, additional_data: { next_cursor } })),
   date: null,
   correlationId: "one",
   headerNames: [],
@@ -171,7 +171,10 @@ test("a page is parsed in one turn of the event loop, and its records are read s
 
 // Seen red with: the parser's own error as the cause.
 test("what is no JSON is told without a word of it", async () => {
-  const reading = readWholeList({ ...answerOf([]), text: '[{"email":ada@buyer.example}]' }, record.userRecord);
+  const reading = readWholeList(
+    { ...answerOf([]), body: Buffer.from('[{"email":ada@buyer.example}]') },
+    record.userRecord,
+  );
   const thrown: unknown = await reading.catch((error: unknown) => error);
   expect(inspect(thrown)).toContain("The CRM's answer is not JSON.");
   expect(inspect(thrown)).not.toContain("ada");

@@ -12,7 +12,7 @@ import { Secret } from "../../src/platform/keyring";
 const answerOf = (text: string): CrmAnswer => ({
   status: 200,
   contentType: "application/json",
-  text,
+  body: Buffer.from(text),
   date: null,
   ...{ correlationId: "one", headerNames: [] },
   limit: { remaining: null, reset: null },

@@ -8,7 +8,7 @@ import { systemClock } from "../../src/platform/clock";
 const answer = (limit: CrmAnswer["limit"], status = 200): CrmAnswer => ({
   status,
   contentType: "application/json",
-  text: "",
+  body: Buffer.alloc(0),
   date: null,
   correlationId: undefined,
   headerNames: [],

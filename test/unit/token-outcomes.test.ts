@@ -166,7 +166,7 @@ test.each<[what: string, status: number, contentType: string, body: string, mean
   ["an empty refresh token", 200, JSON_TYPE, grant({ refresh_token: "" }), "UNKNOWN"],
   ["a refresh token that is a number", 200, JSON_TYPE, grant({ refresh_token: 1 }), "UNKNOWN"],
 ])("no token, %s (%i): the connection does as it does for its meaning", (_what, status, contentType, text, means) => {
-  expect(outcomeOf({ status, contentType, text })).toEqual({ kind: means });
+  expect(outcomeOf({ status, contentType, body: Buffer.from(text) })).toEqual({ kind: means });
   expect(decideRenewal(means, false)).toMatchObject(EFFECTS[means].first);
   expect(decideRenewal(means, true)).toMatchObject(EFFECTS[means].afterALostOne);
 });
@@ -182,7 +182,7 @@ test.each<[what: string, body: string, refreshToken: string | null]>([
   ["no refresh token", without("refresh_token"), null],
   ["a refresh token that is null", grant({ refresh_token: null }), null],
 ])("a token, %s: it is taken, with the refresh token that came or none", (_what, text, refreshToken) => {
-  const answer: TokenAnswer = { status: 200, contentType: JSON_TYPE, text };
+  const answer: TokenAnswer = { status: 200, contentType: JSON_TYPE, body: Buffer.from(text) };
   const outcome = outcomeOf(answer);
   if (outcome.kind !== "GRANTED") throw new Error(`no grant but ${outcome.kind}`);
   expect(outcome.grant.accessToken.reveal()).toBe("v1u:new");
@@ -190,7 +190,7 @@ test.each<[what: string, body: string, refreshToken: string | null]>([
 });
 
 test("a grant that is called text is taken: it would be lost otherwise", () => {
-  expect(outcomeOf({ status: 200, contentType: "text/plain", text: grant() }).kind).toBe("GRANTED");
+  expect(outcomeOf({ status: 200, contentType: "text/plain", body: Buffer.from(grant()) }).kind).toBe("GRANTED");
 });
 
 test("what an admin reads of trouble says what happened and who has to act", () => {

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { cutText } from "../../platform/safe-html";
 import { ALONE, inSlice } from "../../platform/work";
 import { CrmError } from "../errors";
-import type { CrmAnswer } from "../http";
+import { type CrmAnswer, textOf } from "../http";
 import { hasMoreParts, isDeeperThan, jsonOf } from "./values";
 
 /** A record that could not be read: kept aside with the reason, never dropped. */
@@ -77,12 +77,12 @@ export async function readSingle<T>(answer: CrmAnswer, record: z.ZodType<T>): Pr
 
 /** @throws CrmError UNREADABLE; `tooLarge` where parsing it would hold everybody up */
 async function readJson(answer: CrmAnswer, mostParts: number): Promise<unknown> {
-  const { text } = answer;
+  const size = answer.body.length;
   // A value is a character at least: most answers need not be looked through.
-  if (text.length > mostParts && (await inSlice(ALONE, () => hasMoreParts(text, mostParts)))) {
+  if (size > mostParts && (await inSlice(ALONE, () => hasMoreParts(textOf(answer), mostParts)))) {
     throw tooLarge(answer, `has more than ${mostParts} values`);
   }
-  const value = await inSlice(text.length, () => jsonOf(text));
+  const value = await inSlice(size, () => jsonOf(textOf(answer)));
   // Without what the parser says: it quotes the text, and logs hold nothing of the CRM's records.
   if (value === undefined) throw new CrmError("UNREADABLE", "The CRM's answer is not JSON.", detailOf(answer));
   return value;
@@ -105,7 +105,7 @@ async function readRecords<T>(answer: CrmAnswer, data: unknown, record: z.ZodTyp
   const all: unknown[] = data ?? [];
   if (all.length > MAX_RECORDS) throw tooLarge(answer, `has more than ${MAX_RECORDS} records`);
   // The many answers of a deal's participants are short, and would otherwise wait for a turn each.
-  const size = Math.min(answer.text.length, ALONE);
+  const size = Math.min(answer.body.length, ALONE);
   const read: Omit<Page<T>, "next"> = { records: [], rejected: [] };
   for (let from = 0; from < all.length; from += RECORDS_A_TURN) {
     await inSlice(size, () => readSome(all.slice(from, from + RECORDS_A_TURN), record, read));
@@ -174,8 +174,8 @@ function tooLarge(answer: CrmAnswer, why: string): CrmError {
 const refusalForm = z.object({ code: z.string().regex(/^[A-Z_]{1,60}$/i) });
 
 /** The text code of a refusal (wire fact 9); undefined where it has none. */
-export function codeOfRefusal({ text }: CrmAnswer): string | undefined {
-  return refusalForm.safeParse(jsonOf(text)).data?.code;
+export function codeOfRefusal(answer: CrmAnswer): string | undefined {
+  return refusalForm.safeParse(jsonOf(textOf(answer))).data?.code;
 }
 
 export function detailOf(answer: CrmAnswer): { status: number; correlationId?: string } {
