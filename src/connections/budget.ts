@@ -162,8 +162,10 @@ class CompanyReservation implements HeldReservation {
     const { dayBeganAt: day, remaining: before } = ledger.known();
     const sentAt = this.parts.clock();
     return {
-      answered: (answer) => {
+      answered: ({ status, limit, day: told }) => {
         this.parts.metrics?.crmTokens.inc({ purpose }, price);
+        // These alone: what is told waits to be stored, and the answer's records are not to wait with it.
+        const answer = { status, limit, day: told };
         ledger.tell({ answer, purpose, price, sentAt, day, before, at: this.parts.clock() });
         // Nobody ends a single call: what it was told would wait for the next one.
         if (purpose === "WRITES") void ledger.stored();

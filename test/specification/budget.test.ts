@@ -1,3 +1,5 @@
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import type { Simulator } from "../../simulator";
 import type { Purpose } from "../../src/connections/budget";
 import { HOUR_MS, MINUTE_MS } from "../../src/platform/clock";
@@ -14,6 +16,8 @@ import { World } from "../support/world";
 
 // Seen red with each of: a batch for each of the callers; companies told apart by tenants; a row stored whatever others
 // did; what was not sent counted as spent; tokens in hand forgotten with a row that others changed; a look each time; a refused call that renews its token first; a 429 not heard.
+
+setFlagsFromString("--expose-gc");
 
 /** A quarter of it is 2,000 tokens, of which 48 are kept for looks. */
 const DAILY = 8_000;
@@ -265,4 +269,19 @@ test("the connection shows what is known, and nothing before anything is", async
   await reservation.release();
   const resetsAt = new Date(now.getTime() + 24 * HOUR_MS).toISOString();
   expect(await ask()).toEqual({ ...shown, remaining: DAILY - PAGE, resetsAt });
+});
+
+// Seen red with the answer told as it came.
+test("an answer that is counted and not stored yet keeps none of its records", async () => {
+  const { reservation } = calls(0);
+  const counted = async () => {
+    const told = { status: 200, limit: { remaining: null, reset: null }, day: { limit: DAILY, remaining: DAILY } };
+    const answer = { ...told, body: Buffer.from("records") };
+    (await reservation.spend(PAGE)).answered(answer);
+    return new WeakRef(answer);
+  };
+  const counts = [await counted(), await counted()];
+  await new Promise((resolve) => setTimeout(resolve, 0));
+  (runInNewContext("gc") as () => void)();
+  expect(counts.map((answer) => answer.deref())).toEqual([undefined, undefined]);
 });
