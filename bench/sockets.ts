@@ -219,24 +219,17 @@ async function main(): Promise<void> {
       sockets: { type: "string", default: "10000" },
       tenants: { type: "string", default: "100" },
       events: { type: "string", default: "20" },
-      // Megabytes that V8's young generation may take three times; npm start gives it 64.
-      "semi-space": { type: "string", default: "64" },
     },
   });
   const number = (name: keyof typeof values, most: number) => wholeOption(name, values[name], 1, most);
   const [sockets, tenants, events] = [number("sockets", 15_000), number("tenants", 1_000), number("events", 1_000)];
-  const flags = [`--max-semi-space-size=${number("semi-space", 256)}`];
   const directory = join(".data", `bench-${process.pid}`);
   const clients = new Clients();
   const stops: Stop[] = [() => rmSync(directory, { recursive: true, force: true })];
   try {
     const postgres = await startEmbeddedPostgres({ directory, durable: false });
     stops.push(() => postgres.stop());
-    const { databaseUrl, service } = await startFilled(
-      await createFilled(postgres.url.reveal(), tenants),
-      tenants,
-      flags,
-    );
+    const { databaseUrl, service } = await startFilled(await createFilled(postgres.url.reveal(), tenants), tenants);
     stops.push(service.stop);
     const client = new Client({ connectionString: databaseUrl });
     await client.connect();
