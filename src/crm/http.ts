@@ -195,7 +195,6 @@ class Answer implements Dispatcher.DispatchHandler {
 
   onResponseEnd(): void {
     this.came({ ...this.#head, body: Buffer.concat(this.#chunks) });
-    this.#chunks.length = 0;
   }
 
   onResponseError(_request: Dispatcher.DispatchController, error: Error): void {
@@ -221,6 +220,7 @@ function limitAnswer(answer: Answer, stop: AbortSignal | undefined): () => void 
   };
 }
 
+/** What the CRM wrote, without the byte order mark that may lead it. */
 export const textOf = ({ body }: Pick<CrmAnswer, "body">): string => body.toString().replace(BYTE_ORDER_MARK, "");
 
 /** The documented address without its ids, so that there are few of them. */
