@@ -1,5 +1,3 @@
-import { setFlagsFromString } from "node:v8";
-import { runInNewContext } from "node:vm";
 import type { Simulator } from "../../simulator";
 import type { Purpose } from "../../src/connections/budget";
 import { HOUR_MS, MINUTE_MS } from "../../src/platform/clock";
@@ -7,6 +5,7 @@ import type { Config } from "../../src/platform/config";
 import { RunLostError } from "../../src/sync/failures";
 import { readUntilLow, refusalOf, type Spender, startSpender } from "../support/budgets";
 import type { TestDatabase } from "../support/database";
+import { collectGarbage } from "../support/garbage";
 import { startProgram } from "../support/processes";
 import type { SpenderReport } from "../support/programs/budget-spender";
 import { environmentFor, type Service } from "../support/service";
@@ -16,8 +15,6 @@ import { World } from "../support/world";
 
 // Seen red with each of: a batch for each of the callers; companies told apart by tenants; a row stored whatever others
 // did; what was not sent counted as spent; tokens in hand forgotten with a row that others changed; a look each time; a refused call that renews its token first; a 429 not heard.
-
-setFlagsFromString("--expose-gc");
 
 /** A quarter of it is 2,000 tokens, of which 48 are kept for looks. */
 const DAILY = 8_000;
@@ -282,6 +279,6 @@ test("an answer that is counted and not stored yet keeps none of its records", a
   };
   const counts = [await counted(), await counted()];
   await new Promise((resolve) => setTimeout(resolve, 0));
-  (runInNewContext("gc") as () => void)();
+  collectGarbage();
   expect(counts.map((answer) => answer.deref())).toEqual([undefined, undefined]);
 });

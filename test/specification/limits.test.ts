@@ -1,16 +1,13 @@
 import { EventEmitter } from "node:events";
-import { setFlagsFromString } from "node:v8";
-import { runInNewContext } from "node:vm";
 import { request } from "undici";
 import { type BoundedSocket, Seats } from "../../src/server/bounded-socket";
 import { TenantTurns } from "../../src/server/limits";
 import { tokenFor } from "../support/actors";
+import { collectGarbage } from "../support/garbage";
 import { startService } from "../support/service";
 import { subscribe } from "../support/sockets";
 import { dataOf, until } from "../support/stories";
 import { useService } from "../support/world";
-
-setFlagsFromString("--expose-gc");
 
 const { simulator, database, service } = useService({ deals: 10, roles: ["api"] });
 
@@ -106,9 +103,8 @@ test("an input that does not fit is not sent back once for each thing that is wr
 });
 
 test("documents of half a megabyte do not stay in memory, however little there is to parse in them", async () => {
-  const collect = runInNewContext("gc") as () => void;
   const held = () => {
-    collect();
+    collectGarbage();
     return process.memoryUsage().heapUsed;
   };
   const before = held();
