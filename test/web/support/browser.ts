@@ -8,6 +8,7 @@ import {
   type Locator,
   type Page,
 } from "playwright-core";
+import { until } from "../../support/stories";
 
 const INSTALLED = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
 const PATIENCE_MS = 30_000;
@@ -43,13 +44,13 @@ interface Finding {
   nodes: { html: string; failureSummary: string }[];
 }
 
-/** Half-way through a change of colour nothing is as people see it. */
-const CHANGES_END =
-  "Promise.all(document.getAnimations().filter(({ effect }) => effect.getTiming().iterations === 1).map(({ finished }) => finished.catch(() => {})))";
+/** Half-way through a change of colour nothing is as people see it. (Of an animation that is gone, `finished` may never come.) */
+const IS_CHANGING =
+  "document.getAnimations().some(({ effect, playState }) => playState === 'running' && effect.getTiming().iterations === 1)";
 
 /** Whatever axe-core finds on the page as it is now. */
 export async function findings(page: Page): Promise<object[]> {
-  await page.evaluate(CHANGES_END);
+  await until("nothing changes its colour", async () => !(await page.evaluate(IS_CHANGING)));
   const { violations } = (await page.evaluate("axe.run()")) as { violations: Finding[] };
   return violations.map(({ id, help, nodes }) => ({
     id,
