@@ -6,7 +6,7 @@ import { judgeByPresentRules, Rejudging } from "./briefing/quiet/rejudging";
 import { hangingOn, judgeChanged } from "./briefing/quiet/stored-silence";
 import { Rematching } from "./briefing/rematch";
 import { Snoozing } from "./briefing/snoozing";
-import { AccessTokens } from "./connections/access-tokens";
+import { AccessTokens, lookedAtBriefly } from "./connections/access-tokens";
 import { Budget } from "./connections/budget";
 import { Connecting, Disconnecting } from "./connections/connecting";
 import { Credentials } from "./connections/credentials";
@@ -18,7 +18,7 @@ import { Uninstalls } from "./connections/uninstalls";
 import { CrmApi } from "./crm/api";
 import { CrmHttp } from "./crm/http";
 import { CrmOAuth } from "./crm/oauth";
-import { CRM_STOP_CHANGED, Notifications } from "./database/between-processes";
+import { CONNECTION_CHANGED, CRM_STOP_CHANGED, Notifications } from "./database/between-processes";
 import type { Database } from "./database/database";
 import type { Clock } from "./platform/clock";
 import type { Config } from "./platform/config";
@@ -88,7 +88,10 @@ export function compose(parts: ServiceParts) {
   const schedule = new Schedule({ ...base, ...config.sync, budget });
   const engine = new SyncEngine({
     ...base,
-    tokensOf,
+    tokensOf: (tenantId, copyId) =>
+      lookedAtBriefly(tokensOf(tenantId, copyId), (forget) =>
+        notifications.subscribe(CONNECTION_CHANGED, tenantId, forget),
+      ),
     budget,
     concurrency: config.crm.concurrency,
     intervalMs: config.sync.intervalMs,

@@ -22,6 +22,8 @@ const SESSION_WITHIN_MS = 10 * SECOND_MS;
 const RENEW_WITHIN_MS = 30 * SECOND_MS;
 /** And to that of its proof, with the CRM's half a minute for the renewal between. */
 const PROVE_WITHIN_MS = 75 * SECOND_MS;
+/** How long a run goes by one look at its credential where no change of the connection is told. */
+const LOOKED_AT_WITHIN_MS = 100;
 /** Keeps these advisory locks apart from others of the database. */
 const RENEWAL_LOCKS = 7_302_519;
 
@@ -187,4 +189,36 @@ function usable(access: PresentAccess | null): PresentAccess {
   if (access?.state === "NEEDS_REAUTHORIZATION") throw new NeedsReauthorizationError(NEEDS_REAUTHORIZATION.message);
   if (!access) throw new ConnectionGoneError(NOT_CONNECTED.message);
   return access;
+}
+
+/**
+ * For the many requests of a run: one look at the credential serves those of the next 100 ms, and none once a change of
+ * the connection is told. What writes looks each time.
+ * @param onChange calls `forget` when the connection changes; returns what ends that
+ */
+export function lookedAtBriefly(tokens: PinnedTokens, onChange: (forget: () => void) => () => void): PinnedTokens {
+  let look: { token: Promise<Secret>; begunAt: number; forget: () => void } | null = null;
+  const begin = () => {
+    // Told from before it begins: a change while it is under way must not be missed.
+    const unsubscribe = onChange(() => begun.forget());
+    const timer = setTimeout(() => begun.forget(), LOOKED_AT_WITHIN_MS).unref();
+    const forget = () => {
+      clearTimeout(timer);
+      unsubscribe();
+      if (look === begun) look = null;
+    };
+    const begun = { token: tokens.current(), begunAt: performance.now(), forget };
+    begun.token.catch(forget);
+    return begun;
+  };
+  return {
+    ...tokens,
+    current() {
+      // A timer is late in a process that was frozen.
+      if (look && performance.now() - look.begunAt >= LOOKED_AT_WITHIN_MS) look.forget();
+      look ??= begin();
+      return look.token;
+    },
+    renewed: (refused) => tokens.renewed(refused).finally(() => look?.forget()),
+  };
 }
