@@ -1,4 +1,4 @@
-import { fill, judgeTenants, RECORDS_OF_TENANT } from "./briefing-data";
+import { type Filling, fill, judgeTenants, RECORDS_OF_TENANT } from "./briefing-data";
 import { prepareForGraphile } from "./briefing-graphile";
 import { signTokens } from "./briefing-targets";
 import { createDatabase } from "./database";
@@ -29,6 +29,34 @@ export async function createFilled(serverUrl: string, tenants: number): Promise<
   });
   const took = ((performance.now() - began) / 1000).toFixed(0);
   say(`${whole(tenants)} tenants, ${whole(tenants * RECORDS_OF_TENANT)} records, made in ${took} s`);
+  return databaseUrl;
+}
+
+/** Many small tenants, and behind them one that is a hundred times as large as each of them. */
+export const SMALL = 100;
+export const LARGE = SMALL + 1;
+export const TIMES = 100;
+
+/** They share a database. @returns its address */
+export async function createUneven(serverUrl: string): Promise<string> {
+  const databaseUrl = await createDatabase(serverUrl, "uneven");
+  await (await startService({ crm: NO_CRM, databaseUrl, roles: "api" })).stop();
+  const fillings: Filling[] = [
+    { from: 1, to: SMALL, times: 1 },
+    { from: LARGE, to: LARGE, times: TIMES },
+  ];
+  for (const filling of fillings) {
+    await withClient(databaseUrl, async (client) => {
+      await fill(client, filling);
+      // As autovacuum would by itself, a minute later.
+      await client.query("ANALYZE");
+    });
+    await judgeTenants(databaseUrl, filling);
+  }
+  await withClient(databaseUrl, async (client) => {
+    await client.query("VACUUM ANALYZE");
+    await prepareForGraphile(client);
+  });
   return databaseUrl;
 }
 

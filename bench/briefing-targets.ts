@@ -18,9 +18,12 @@ export function signTokens(jwtSecret: string, tenants: number, user = "user"): P
   return Promise.all(Array.from({ length: tenants }, (_, index) => sign(`tenant-${index + 1}`)));
 }
 
+/** Tenants with numbers from one to another; each has the one copy of its number. */
+export type Copies = readonly [from: number, to: number];
+
 /** Any meeting of any tenant, so that no answer is known from before and each request is another tenant's. */
-function anyMeeting(tenants: number): { copy: number; meeting: string } {
-  const copy = randomInt(1, tenants + 1);
+function anyMeeting([from, to]: Copies): { copy: number; meeting: string } {
+  const copy = randomInt(from, to + 1);
   const digest = createHash("md5")
     .update(`${copy}:${randomInt(1, MEETINGS_OF_TENANT + 1)}`)
     .digest("hex");
@@ -30,7 +33,7 @@ function anyMeeting(tenants: number): { copy: number; meeting: string } {
 /** GraphQL as the service has it, served by it or by another server. */
 export function ourTarget(name: string, url: string, tokens: readonly string[], query: string): Target {
   const request = () => {
-    const { copy, meeting } = anyMeeting(tokens.length);
+    const { copy, meeting } = anyMeeting([1, tokens.length]);
     const variables = query.includes("$id") ? { id: Buffer.from(`Meeting:${meeting}`).toString("base64url") } : {};
     const headers = { ...JSON_TYPE, authorization: `Bearer ${tokens[copy - 1]}` };
     return { path: "/graphql", headers, body: JSON.stringify({ query, variables }) };
@@ -38,21 +41,21 @@ export function ourTarget(name: string, url: string, tokens: readonly string[], 
   return { name, url, request };
 }
 
-export function graphileTarget(url: string, tenants: number, kind: "briefing" | "quiet"): Target {
+export function graphileTarget(url: string, copies: Copies, kind: "briefing" | "quiet"): Target {
   const query = kind === "briefing" ? GRAPHILE_BRIEFING : GRAPHILE_QUIET;
   const request = () => {
-    const { copy, meeting } = anyMeeting(tenants);
+    const { copy, meeting } = anyMeeting(copies);
     const variables = { tenant: String(copy), copy: String(copy), ...(kind === "briefing" && { id: meeting }) };
     return { path: "/graphql", headers: JSON_TYPE, body: JSON.stringify({ query, variables }) };
   };
   return { name: "PostGraphile", url, request };
 }
 
-export function limitTarget(url: string, tenants: number, kind: "briefing" | "quiet"): Target {
+export function limitTarget(url: string, copies: Copies, kind: "briefing" | "quiet" | "quiet-by-index"): Target {
   const request = () => {
-    const { copy, meeting } = anyMeeting(tenants);
+    const { copy, meeting } = anyMeeting(copies);
     const values = [copy, copy, ...(kind === "briefing" ? [meeting] : [])];
     return { path: `/${kind}`, headers: JSON_TYPE, body: JSON.stringify({ values }) };
   };
-  return { name: "hand-written", url, request };
+  return { name: `hand-written${kind === "quiet-by-index" ? ", by index" : ""}`, url, request };
 }

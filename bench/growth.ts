@@ -1,19 +1,14 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
-import { NO_CRM } from "./api-filled";
+import { createUneven, LARGE, NO_CRM, SMALL, TIMES } from "./api-filled";
 import { median } from "./api-load";
-import { DEALS_OF_TENANT, type Filling, fill, judgeTenants } from "./briefing-data";
+import { DEALS_OF_TENANT } from "./briefing-data";
 import { QUIET_LIST } from "./briefing-queries";
 import { signTokens } from "./briefing-targets";
-import { createDatabase, startRoomyPostgres } from "./database";
+import { startRoomyPostgres } from "./database";
 import { failed, ratio, say } from "./print";
 import { type RunningService, startService } from "./processes";
-import { withClient } from "./tenants";
 
-/** Tenants in one database: many small ones, and one that is a hundred times as large as each of them. */
-const SMALL = 100;
-const TIMES = 100;
-const LARGE = SMALL + 1;
 /** Requests of each kind to each of the two sizes, after as many that are not measured. */
 const ROUNDS = 40;
 const WARM_UP = 15;
@@ -107,21 +102,7 @@ async function main(): Promise<void> {
   const directory = join(".data", `bench-${process.pid}`);
   const server = await startRoomyPostgres(directory);
   try {
-    const databaseUrl = await createDatabase(server.url.reveal(), "growth");
-    await (await startService({ crm: NO_CRM, databaseUrl, roles: "api" })).stop();
-    const fillings: Filling[] = [
-      { from: 1, to: SMALL, times: 1 },
-      { from: LARGE, to: LARGE, times: TIMES },
-    ];
-    for (const filling of fillings) {
-      await withClient(databaseUrl, async (client) => {
-        await fill(client, filling);
-        // As autovacuum would by itself, a minute later.
-        await client.query("ANALYZE");
-      });
-      await judgeTenants(databaseUrl, filling);
-    }
-    await withClient(databaseUrl, (client) => client.query("VACUUM ANALYZE"));
+    const databaseUrl = await createUneven(server.url.reveal());
     const service = await startService({ crm: NO_CRM, databaseUrl, roles: "api" });
     await measure(service, await signTokens(service.jwtSecret, LARGE)).finally(() => service.stop());
   } finally {
