@@ -76,8 +76,8 @@ async function ofEqual(
 }
 
 /** The board of one large tenant, beside peers that ask the same stored judgement. */
-async function ofALarge(serverUrl: string, options: MeasureOptions, stops: Stop[]) {
-  const { databaseUrl, service, tokens } = await startFilled(await createUneven(serverUrl), LARGE);
+async function ofALarge(serverUrl: string, options: MeasureOptions, stops: Stop[], flags: string[]) {
+  const { databaseUrl, service, tokens } = await startFilled(await createUneven(serverUrl), LARGE, flags);
   stops.push(service.stop);
   const peers = await peersOf(databaseUrl, stops);
   const servers = [
@@ -115,7 +115,7 @@ async function main(): Promise<void> {
     stops.push(() => postgres.stop());
     const url = postgres.url.reveal();
     if (!values.large) await ofEqual(url, number("tenants", 2_000), number("few", 2_000), options, stops, flags);
-    await ofALarge(url, options, stops);
+    await ofALarge(url, options, stops, flags);
   } finally {
     for (const stop of stops.reverse()) await stop();
   }

@@ -150,6 +150,18 @@ test("the deal of a meeting is read with its match: what it names comes with wha
   expect(reads.at(-1)).toMatch(/FROM stage.*FROM deal_participant/s);
 });
 
+test("a page of deals by silence takes three reads: whether the copy is fresh is read with it", async () => {
+  const asked = `{ deals(filter: { verdict: [ACTIVE, COOLING, QUIET, GHOSTED] }, orderBy: QUIET_DAYS_DESC) {
+    nodes { title stage { name } quiet { verdict } } } }`;
+  const sent = await counter.during(async () => {
+    const { deals } = dataOf(await service.ask<{ deals: { nodes: object[] } }>(asked, {}, { tenant: "small" }));
+    expect(deals.nodes).not.toEqual([]);
+  });
+  const reads = sent.filter((sql) => sql.includes("json_agg"));
+  expect(reads).toHaveLength(3);
+  expect(reads.at(1)).toMatch(/FROM sync_list.*FROM deal_silence/s);
+});
+
 const PERSON = `{ id name emails { address } owner ${USER} organization { id name owner { name } }
   openDeals { id title owner { name } } ${ACTIVITIES} recentNotes { id text author { name } } }`;
 const LISTS = {

@@ -7,6 +7,7 @@ import {
   type PageRequest,
   readPage,
   type SortKey,
+  type Step,
   textOfInstant,
 } from "../../database/keyset";
 import { DealRow } from "../../entities/deal";
@@ -108,11 +109,27 @@ interface Reading {
   isStale: boolean;
 }
 
-/** @param now when a walk that begins here is judged; one that goes on is judged when it began */
-async function readingOf(copy: CopyScope, filter: DealFilter, { order, after }: Walk, now: Date): Promise<Reading> {
+/**
+ * Reads a list together with how fresh its copy is, where silence counts: nearly all are fresh, and only a stale one is read
+ * again, as such.
+ * @param now when a walk that begins here is judged; one that goes on is judged when it began
+ */
+async function readAsFresh<T>(
+  copy: CopyScope,
+  filter: DealFilter,
+  { order, after }: Walk,
+  now: Date,
+  read: (reading: Reading) => Promise<T>,
+): Promise<T> {
   const { isJudged } = order;
   const at = (isJudged && after?.[0]) || textOfInstant(now);
-  const stale = isJudged && isStale(await readFreshness(copy), Number(at) / 1_000);
+  const reading = (stale: boolean) => readingOf(copy, filter, isJudged, at, stale);
+  if (!isJudged) return read(reading(false));
+  const [freshness, found] = await Promise.all([readFreshness(copy), read(reading(false))]);
+  return isStale(freshness, Number(at) / 1_000) ? read(reading(true)) : found;
+}
+
+function readingOf(copy: CopyScope, filter: DealFilter, isJudged: boolean, at: string, stale: boolean): Reading {
   const standings = standingsOf(filter, stale);
   const parameters: unknown[] = [
     copy.copyId,
@@ -166,29 +183,21 @@ const unknownDeals = ({ narrowed }: Reading, { beyond, end }: Part) => `
   WHERE t.status = ANY ($3) AND t.verdict = ANY ($4) ${narrowed}${beyond} ${end}`;
 
 /** The matched deals that fit the filter. @param now when a walk that begins here is judged */
-export async function readDeals(
+export function readDeals(
   copy: CopyScope,
   filter: DealFilter,
   page: PageRequest & Walk,
   now: Date,
 ): Promise<Page<DealRow>> {
-  const reading = await readingOf(copy, filter, page, now);
-  const deals = reading.isStale && page.order.isBySilence ? unknownDeals : standingDeals;
-  return readPage(
-    copy,
-    DealRow,
-    {
-      row: "d",
-      where: [],
-      parameters: reading.parameters,
-      from: ({ beyond, orderBy, limit }) => {
-        const end = `ORDER BY ${orderBy} LIMIT ${limit}`;
-        return `(SELECT t.* FROM (${deals(reading, { beyond, end })}) t ${end}) t
-          CROSS JOIN LATERAL (SELECT * FROM deal d WHERE d.tenant_id = $1 AND d.copy_id = $2 AND d.crm_id = t.deal_id LIMIT 1) d`;
-      },
-    },
-    page,
-  );
+  return readAsFresh(copy, filter, page, now, (reading) => {
+    const deals = reading.isStale && page.order.isBySilence ? unknownDeals : standingDeals;
+    const from = ({ beyond, orderBy, limit }: Step) => {
+      const end = `ORDER BY ${orderBy} LIMIT ${limit}`;
+      return `(SELECT t.* FROM (${deals(reading, { beyond, end })}) t ${end}) t
+        CROSS JOIN LATERAL (SELECT * FROM deal d WHERE d.tenant_id = $1 AND d.copy_id = $2 AND d.crm_id = t.deal_id LIMIT 1) d`;
+    };
+    return readPage(copy, DealRow, { row: "d", where: [], parameters: reading.parameters, from }, page);
+  });
 }
 
 export interface DealSummary {
@@ -204,13 +213,14 @@ export async function summarizeDeals(
   walk: Walk,
   now: Date,
 ): Promise<DealSummary | null> {
-  const reading = await readingOf(copy, filter, walk, now);
-  const found = await copy.rows<{ currency: string; deals: number; amount: string }>(
-    `SELECT f.currency, count(*) AS deals, (-sum(f.negative_value))::text AS amount
-     FROM (SELECT t.currency, t.negative_value FROM (${standingDeals(reading, WHOLE)}) t LIMIT ${MOST_COUNTED + 1}) f
-     GROUP BY f.currency ORDER BY f.currency`,
-    [copy.tenantId, ...reading.parameters],
-    { currency: "text", deals: "number", amount: "text" },
+  const found = await readAsFresh(copy, filter, walk, now, (reading) =>
+    copy.rows<{ currency: string; deals: number; amount: string }>(
+      `SELECT f.currency, count(*) AS deals, (-sum(f.negative_value))::text AS amount
+       FROM (SELECT t.currency, t.negative_value FROM (${standingDeals(reading, WHOLE)}) t LIMIT ${MOST_COUNTED + 1}) f
+       GROUP BY f.currency ORDER BY f.currency`,
+      [copy.tenantId, ...reading.parameters],
+      { currency: "text", deals: "number", amount: "text" },
+    ),
   );
   const count = found.reduce((sum, { deals }) => sum + deals, 0);
   if (count > MOST_COUNTED) return null;
