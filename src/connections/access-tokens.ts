@@ -57,7 +57,6 @@ export class AccessTokens {
   readonly #locks: AdvisoryLocks;
   readonly #renewal: Renewal;
   readonly #identity: Identity;
-  readonly #reads = new Map<number, Promise<PresentAccess>>();
   readonly #inFlight = new Map<number, Promise<Secret>>();
 
   constructor(private readonly parts: AccessTokenParts) {
@@ -102,17 +101,12 @@ export class AccessTokens {
     await this.#locks.close();
   }
 
-  /** Callers that come while the row is being read share that read. */
-  #present(tenantId: number, copyId: number): Promise<PresentAccess> {
-    const running = this.#reads.get(copyId);
-    if (running) return running;
+  async #present(tenantId: number, copyId: number): Promise<PresentAccess> {
     const { database, credentials } = this.parts;
-    const read = credentials
-      .readAccess(database.tenant(tenantId), copyId)
-      .then(usable)
-      .finally(() => this.#reads.delete(copyId));
-    this.#reads.set(copyId, read);
-    return read;
+    const access = await credentials.readAccess(database.tenant(tenantId), copyId);
+    if (access?.state === "NEEDS_REAUTHORIZATION") throw new NeedsReauthorizationError(NEEDS_REAUTHORIZATION.message);
+    if (!access) throw new ConnectionGoneError(NOT_CONNECTED.message);
+    return access;
   }
 
   #isFresh({ accessTokenAskedAt }: PresentAccess): boolean {
@@ -155,15 +149,14 @@ export class AccessTokens {
 
   /** Renews once at most: a token that the CRM refuses right after it gave it is not renewed again. */
   async #lookAgain(tenantId: number, copyId: number, refused: Secret | null, held: HeldLock): Promise<Secret> {
-    const { database, credentials } = this.parts;
-    const scope = database.tenant(tenantId);
-    const present = usable(await credentials.readAccess(scope, copyId));
+    const present = await this.#present(tenantId, copyId);
     if (this.#isFresh(present) && present.accessToken.reveal() !== refused?.reveal()) {
       // Whoever was killed between storing a token and proving it has left that to the next need.
       const proof = await this.#identity.prove(tenantId, copyId, present, { mayBegin: held.mayProve });
       if (proof !== "REFUSED") return this.#handedOut(tenantId, copyId);
     }
-    const credential = await credentials.read(scope, copyId);
+    const { database, credentials } = this.parts;
+    const credential = await credentials.read(database.tenant(tenantId), copyId);
     if (!credential) throw new ConnectionGoneError(NOT_CONNECTED.message);
     const renewed = await this.#renewal.renew(tenantId, copyId, credential, held.mayRenew);
     const proof = renewed && (await this.#identity.prove(tenantId, copyId, renewed, { mayBegin: held.mayProve }));
@@ -178,17 +171,10 @@ export class AccessTokens {
    * proven, or another process may have found that the present one is nobody's whom the copy is of.
    */
   async #handedOut(tenantId: number, copyId: number): Promise<Secret> {
-    const { database, credentials } = this.parts;
-    const present = usable(await credentials.readAccess(database.tenant(tenantId), copyId));
+    const present = await this.#present(tenantId, copyId);
     if (present.isProven) return present.accessToken;
     throw new OAuthError("OUTAGE", "The access token was replaced while the CRM was asked for it.");
   }
-}
-
-function usable(access: PresentAccess | null): PresentAccess {
-  if (access?.state === "NEEDS_REAUTHORIZATION") throw new NeedsReauthorizationError(NEEDS_REAUTHORIZATION.message);
-  if (!access) throw new ConnectionGoneError(NOT_CONNECTED.message);
-  return access;
 }
 
 /**
@@ -197,28 +183,28 @@ function usable(access: PresentAccess | null): PresentAccess {
  * @param onChange calls `forget` when the connection changes; returns what ends that
  */
 export function lookedAtBriefly(tokens: PinnedTokens, onChange: (forget: () => void) => () => void): PinnedTokens {
-  let look: { token: Promise<Secret>; begunAt: number; forget: () => void } | null = null;
+  let look: { begunAt: number; token: Promise<Secret>; end: () => void } | null = null;
+  const forget = () => {
+    look?.end();
+    look = null;
+  };
   const begin = () => {
     // Told from before it begins: a change while it is under way must not be missed.
-    const unsubscribe = onChange(() => begun.forget());
-    const timer = setTimeout(() => begun.forget(), LOOKED_AT_WITHIN_MS).unref();
-    const forget = () => {
+    const unsubscribe = onChange(forget);
+    const timer = setTimeout(forget, LOOKED_AT_WITHIN_MS).unref();
+    const end = () => {
       clearTimeout(timer);
       unsubscribe();
-      if (look === begun) look = null;
     };
-    const begun = { token: tokens.current(), begunAt: performance.now(), forget };
+    const begun = { begunAt: performance.now(), token: tokens.current(), end };
     begun.token.catch(forget);
     return begun;
   };
-  return {
-    ...tokens,
-    current() {
-      // A timer is late in a process that was frozen.
-      if (look && performance.now() - look.begunAt >= LOOKED_AT_WITHIN_MS) look.forget();
-      look ??= begin();
-      return look.token;
-    },
-    renewed: (refused) => tokens.renewed(refused).finally(() => look?.forget()),
+  const current = () => {
+    // A timer is late in a process that was frozen.
+    if (look && performance.now() - look.begunAt >= LOOKED_AT_WITHIN_MS) forget();
+    look ??= begin();
+    return look.token;
   };
+  return { ...tokens, current, renewed: (refused) => tokens.renewed(refused).finally(forget) };
 }

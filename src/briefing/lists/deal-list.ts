@@ -117,32 +117,25 @@ interface Reading {
 async function readAsFresh<T>(
   copy: CopyScope,
   filter: DealFilter,
-  { order, after }: Walk,
+  { order: { isJudged }, after }: Walk,
   now: Date,
   read: (reading: Reading) => Promise<T>,
 ): Promise<T> {
-  const { isJudged } = order;
   const at = (isJudged && after?.[0]) || textOfInstant(now);
-  const reading = (stale: boolean) => readingOf(copy, filter, isJudged, at, stale);
+  const reading = (isStale: boolean): Reading => {
+    const standings = standingsOf(filter, isStale);
+    const parameters: unknown[] = [copy.copyId, standings.map(([of]) => of), standings.map(([, stored]) => stored)];
+    if (isJudged) parameters.push(at);
+    const narrowed = Object.entries(NARROWED).flatMap(([field, sql]) => {
+      const value = filter[field as keyof typeof NARROWED];
+      return value === undefined ? [] : ` AND ${sql(`$${parameters.push(value) + 1}`)}`;
+    });
+    if (filter.snoozed !== undefined) narrowed.push(snoozed(filter.snoozed));
+    return { parameters, narrowed: narrowed.join(""), isJudged, isStale };
+  };
   if (!isJudged) return read(reading(false));
   const [freshness, found] = await Promise.all([readFreshness(copy), read(reading(false))]);
   return isStale(freshness, Number(at) / 1_000) ? read(reading(true)) : found;
-}
-
-function readingOf(copy: CopyScope, filter: DealFilter, isJudged: boolean, at: string, stale: boolean): Reading {
-  const standings = standingsOf(filter, stale);
-  const parameters: unknown[] = [
-    copy.copyId,
-    standings.map(([status]) => status),
-    standings.map(([, stored]) => stored),
-  ];
-  if (isJudged) parameters.push(at);
-  const narrowed = Object.entries(NARROWED).flatMap(([field, sql]) => {
-    const value = filter[field as keyof typeof NARROWED];
-    return value === undefined ? [] : ` AND ${sql(`$${parameters.push(value) + 1}`)}`;
-  });
-  if (filter.snoozed !== undefined) narrowed.push(snoozed(filter.snoozed));
-  return { parameters, narrowed: narrowed.join(""), isJudged, isStale: stale };
 }
 
 /** What of a list's source is wanted: behind a place, and of each part so many in an order. */
@@ -183,13 +176,8 @@ const unknownDeals = ({ narrowed }: Reading, { beyond, end }: Part) => `
   WHERE t.status = ANY ($3) AND t.verdict = ANY ($4) ${narrowed}${beyond} ${end}`;
 
 /** The matched deals that fit the filter. @param now when a walk that begins here is judged */
-export function readDeals(
-  copy: CopyScope,
-  filter: DealFilter,
-  page: PageRequest & Walk,
-  now: Date,
-): Promise<Page<DealRow>> {
-  return readAsFresh(copy, filter, page, now, (reading) => {
+export function readDeals(copy: CopyScope, filter: DealFilter, page: PageRequest & Walk, now: Date) {
+  return readAsFresh<Page<DealRow>>(copy, filter, page, now, (reading) => {
     const deals = reading.isStale && page.order.isBySilence ? unknownDeals : standingDeals;
     const from = ({ beyond, orderBy, limit }: Step) => {
       const end = `ORDER BY ${orderBy} LIMIT ${limit}`;
