@@ -136,10 +136,10 @@ export const VARIABLES: ReadonlyMap<string, unknown> = new Map(
 );
 
 /** Faults of variables together; zod skips such checks where a single variable is at fault, and all are owed at once. */
-function faultsBetweenVariables(given: Record<string, string | undefined>): string[] {
+function faultsBetweenVariables(given: Record<string, string | undefined>, production: boolean): string[] {
   const faults: string[] = [];
-  if (given.NODE_ENV === "production" && given.DATABASE_URL === undefined) {
-    faults.push("DATABASE_URL is required when NODE_ENV=production: postgresql://user:password@host:5432/database");
+  if (production && given.DATABASE_URL === undefined) {
+    faults.push("DATABASE_URL is required in production: postgresql://user:password@host:5432/database");
   }
   if ((given.AUTH_JWT_SECRET === undefined) === (given.AUTH_JWKS_URL === undefined)) {
     faults.push("AUTH_JWT_SECRET or AUTH_JWKS_URL is required, and only one of them: how actors' tokens are proven");
@@ -163,12 +163,12 @@ function environmentOfProcess(): NodeJS.ProcessEnv {
 export function readConfig(env: NodeJS.ProcessEnv = environmentOfProcess()) {
   const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ""));
   const parsed = environment.safeParse(given);
-  const faults = faultsBetweenVariables(given);
+  const production = !["development", "test"].includes(given.NODE_ENV ?? "development"); // "prod" and "staging" too
+  const faults = faultsBetweenVariables(given, production);
   if (!parsed.success)
     faults.unshift(...parsed.error.issues.map(({ path, message }) => `${path.join(".")} ${message}`));
   if (faults.length > 0 || !parsed.success) throw new ConfigError(faults);
   const value = parsed.data;
-  const production = value.NODE_ENV === "production";
   return {
     production,
     /** Whether clients may ask for the schema. */

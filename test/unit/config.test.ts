@@ -38,6 +38,10 @@ test.each([
   [{ INTROSPECTION: "off" }, false],
   [{ NODE_ENV: "production", DATABASE_URL: "postgresql://127.0.0.1/crm" }, false],
   [{ NODE_ENV: "production", DATABASE_URL: "postgresql://127.0.0.1/crm", INTROSPECTION: "on" }, true],
+  [{ NODE_ENV: "prod", DATABASE_URL: "postgresql://127.0.0.1/crm" }, false],
+  [{ NODE_ENV: "staging", DATABASE_URL: "postgresql://127.0.0.1/crm" }, false],
+  [{ NODE_ENV: "development" }, true],
+  [{ NODE_ENV: "test" }, true],
 ])("with %j the schema is told: %s", (given, told) => {
   expect(readConfig({ ...GOOD, ...given }).introspection).toBe(told);
 });
@@ -81,6 +85,12 @@ test.each([
 ])("ALLOWED_ORIGINS %s is a fault that is told at the start", (given) => {
   expect(faultsOf({ ...GOOD, ALLOWED_ORIGINS: given })).toEqual([
     expect.stringMatching(/^ALLOWED_ORIGINS must list exact origins/),
+  ]);
+});
+
+test.each(["production", "prod", "Production", "staging"])("with NODE_ENV=%s a database is to be named", (name) => {
+  expect(faultsOf({ ...GOOD, NODE_ENV: name })).toEqual([
+    expect.stringMatching(/^DATABASE_URL is required in production:/),
   ]);
 });
 
