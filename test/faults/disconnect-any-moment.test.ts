@@ -5,8 +5,8 @@ import { rowsOfCopy } from "../support/dump";
 import { completeConsent, dataOf, recordMeeting, startConsent, syncEnds, until } from "../support/stories";
 import { useService } from "../support/world";
 
-// Seen red with: the credential left in place by a disconnect; a page committed whether or not the copy is live and the
-// run still ours; runs not cancelled; no purge enqueued.
+// Seen red with: the credential left in place by a disconnect; a run that is not told of it, and so looks 100 ms later; a
+// page committed whether or not the copy is live and the run still ours; runs not cancelled; no purge enqueued.
 
 const SEEDS = process.env.DEEP ? 200 : 10;
 /** Tenants that sync and are disconnected at the same time, each bound to a CRM user of its own. */
