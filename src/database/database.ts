@@ -97,7 +97,8 @@ export class Database {
   /** @param signal for reads: calls them off, @throws DeadlineError from the one that runs then, and from each that comes later */
   tenant(tenantId: number, signal?: AbortSignal): TenantScope {
     const sessions = new Sessions(this.#parts, tenantId, signal);
-    return scopeOf(tenantId, this.#parts.dataSource, sessions, signal !== undefined);
+    const joint = signal && new JointReads((...read) => sessions.rows(...read), this.#parts.reach === "transaction");
+    return scopeOf(tenantId, this.#parts.dataSource, sessions, joint ?? null);
   }
 
   /**
@@ -164,9 +165,14 @@ interface Asking {
   alone<T>(work: (session: Session) => Promise<T>): Promise<T>;
 }
 
-function scopeOf(tenantId: number, dataSource: DataSource, sessions: Sessions, isJoint: boolean): TenantScope {
+function scopeOf(
+  tenantId: number,
+  dataSource: DataSource,
+  sessions: Sessions,
+  joint: JointReads | null,
+): TenantScope {
   return {
-    ...verbsOf(sessions, dataSource, isJoint ? new JointReads((...read) => sessions.rows(...read)) : null),
+    ...verbsOf(sessions, dataSource, joint),
     tenantId,
     async transaction(work) {
       const after: (() => void)[] = [];

@@ -102,6 +102,7 @@ export function revived(rows: Row[], shape: Readonly<Record<string, string>> = {
   });
 }
 
+/** A read of an operation. */
 interface Read {
   sql: string;
   parameters: readonly unknown[];
@@ -116,7 +117,11 @@ interface Read {
 export class JointReads {
   #waiting: Read[] = [];
 
-  constructor(private readonly ask: <T>(sql: string, parameters: readonly unknown[]) => Promise<T[]>) {}
+  /** @param namesTenant each table's comparison names the tenant by its id, as statements that go to one of many nodes have to */
+  constructor(
+    private readonly ask: <T>(sql: string, parameters: readonly unknown[]) => Promise<T[]>,
+    private readonly namesTenant: boolean,
+  ) {}
 
   /** Rows as JSON has them: an instant is text, and a number that must be exact has to be selected as text. */
   rows(sql: string, parameters: readonly unknown[]): Promise<Row[]> {
@@ -130,14 +135,14 @@ export class JointReads {
   async #send(): Promise<void> {
     const reads = this.#waiting;
     this.#waiting = [];
-    const parameters: unknown[] = [];
+    const parameters = new Parameters(this.namesTenant);
     const parts = reads.map((read, index) => {
-      const sql = moveParameters(read.sql, parameters.length);
-      parameters.push(...read.parameters);
+      const sql = parameters.placeIn(read);
       return `(SELECT coalesce(json_agg(r), '[]') FROM (${sql}) r) AS r${index}`;
     });
     try {
-      const [row] = await this.ask<Record<string, Row[]>>(`SELECT ${parts.join(",\n")}`, parameters);
+      const sql = `SELECT ${parts.join(",\n")}${parameters.condition}`;
+      const [row] = await this.ask<Record<string, Row[]>>(sql, parameters.values);
       for (const [index, read] of reads.entries()) read.resolve(row?.[`r${index}`] ?? []);
     } catch (error) {
       for (const read of reads) read.reject(error);
@@ -145,18 +150,62 @@ export class JointReads {
   }
 }
 
-/** The texts of reads are the code's own, so there are few; with their parameters' numbers moved by so many. */
-const moved = new Map<string, string[]>();
-const MAX_MOVED = 500;
+/**
+ * SQL, word for word that of the row policies. Where a table's rows are named by it PostgreSQL takes both for one condition,
+ * which it finds by an index; by a value it would compare the two before each look at a table.
+ */
+const OF_SESSION = "nullif(current_setting('crm.tenant', true), '')::bigint";
 
-function moveParameters(sql: string, by: number): string {
-  if (by === 0) return sql;
-  const known = moved.get(sql) ?? [];
-  const text = known[by] ?? sql.replaceAll(/\$(\d+)/g, (_, number) => `$${Number(number) + by}`);
-  known[by] = text;
-  if (moved.size < MAX_MOVED) moved.set(sql, known);
-  return text;
+/** The texts of reads are the code's own, so there are few; in pieces, between which their parameters stand. */
+const pieces = new Map<string, readonly string[]>();
+const MAX_PIECES = 500;
+
+function piecesOf(sql: string): readonly string[] {
+  const known = pieces.get(sql) ?? sql.split(/\$(\d+)/);
+  if (pieces.size < MAX_PIECES) pieces.set(sql, known);
+  return known;
 }
+
+/** The parameters of a joint statement: its tenant, and with it the copy, once for all of its reads. */
+class Parameters {
+  readonly values: unknown[] = [];
+  readonly #shared = new Map<unknown, string>();
+
+  constructor(private readonly namesTenant: boolean) {}
+
+  /** SQL: that the session is set to the statement's tenant. Else it has no row. */
+  get condition(): string {
+    return this.#shared.has(TENANT) && !this.namesTenant ? `\nWHERE ${OF_SESSION} = ${this.#shared.get(TENANT)}` : "";
+  }
+
+  placeIn({ sql, parameters }: Pick<Read, "sql" | "parameters">): string {
+    const isOfCopy = sql.includes("copy_id = $2");
+    const places = parameters.map((value, index) => {
+      if (index === 0) return this.#placeTenant(value);
+      return index === 1 && isOfCopy ? this.#placeOnce(value, value) : this.#place(value);
+    });
+    return piecesOf(sql)
+      .map((piece, index) => (index % 2 === 0 ? piece : places[Number(piece) - 1]))
+      .join("");
+  }
+
+  #placeTenant(id: unknown): string {
+    const place = this.#placeOnce(TENANT, id);
+    return this.namesTenant ? place : OF_SESSION;
+  }
+
+  #placeOnce(key: unknown, value: unknown): string {
+    const place = this.#shared.get(key) ?? this.#place(value);
+    this.#shared.set(key, place);
+    return place;
+  }
+
+  #place(value: unknown): string {
+    return `$${this.values.push(value)}`;
+  }
+}
+
+const TENANT = Symbol("tenant");
 
 /** Rows by a key of theirs, in their order. */
 export function grouped<Key, Row>(rows: readonly Row[], keyOf: (row: Row) => Key): Map<Key, Row[]> {
