@@ -2,6 +2,7 @@ import { ApolloServer } from "@apollo/server";
 import fastifyApollo from "@as-integrations/fastify";
 import Fastify, { type FastifyInstance, type FastifyRequest } from "fastify";
 import type { GraphQLSchema } from "graphql";
+import { LRUCache } from "lru-cache";
 import { type ActorVerifier, createActorVerifier } from "../src/auth/actor";
 import { ShownNotes } from "../src/briefing/notes";
 import { asApplication } from "../src/database/application-role";
@@ -58,6 +59,7 @@ async function servicesOf(databaseUrl: string, inMemory: boolean): Promise<Servi
   const database = new Database(dataSource);
   const now = new Date();
   return {
+    lastCopies: new LRUCache({ max: 1_000 }),
     shownNotes: new ShownNotes(database, createLogger("silent")),
     database: inMemory ? remembering(database) : database,
     clock: inMemory ? () => now : () => new Date(),

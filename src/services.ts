@@ -1,3 +1,4 @@
+import { LRUCache } from "lru-cache";
 import { Meetings } from "./briefing/meetings";
 import { ShownNotes } from "./briefing/notes";
 import { Boundaries } from "./briefing/quiet/boundaries";
@@ -131,11 +132,15 @@ export function compose(parts: ServiceParts) {
     boundaries: new Boundaries(database, clock, logger),
     rematching: new Rematching(database, clock, logger),
     shownNotes,
+    lastCopies: new LRUCache<number, number>({ max: MOST_LAST_COPIES }),
     noteWrites,
     fieldWrites,
     close,
   };
 }
+
+/** Tenants of which a process remembers the copy that they had last. */
+const MOST_LAST_COPIES = 100_000;
 
 const judgingBy = (clock: Clock): Judging => ({
   hangingOn,

@@ -1,4 +1,5 @@
 import { type CopyScope, rowsOf } from "../database/database";
+import type { Ids } from "../database/reads";
 import { DEAL_CHANGES, type DealChangeKind, type DealChangeRow } from "../entities/deal";
 import { MeetingRow } from "../entities/meeting";
 import { DAY_MS } from "../platform/clock";
@@ -110,7 +111,7 @@ export async function inWords(entries: readonly Entry[], lookUps: Record<Named, 
 /** The last meetings before others that were about the same deal and took place by now. */
 export function readPreviousMeetings(
   { tenantId, copyId, entities }: CopyScope,
-  meetingIds: readonly string[],
+  meetingIds: Ids<string>,
   now: Date,
 ): Promise<(MeetingRow & { parent_id: string })[]> {
   return entities<MeetingRow, { parent_id: string }>(

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { readGaps } from "../connections/completeness";
 import type { CopyScope, TenantScope } from "../database/database";
+import type { Ids } from "../database/reads";
 import { jsonRows } from "../database/upsert";
 import { MeetingAttendeeRow, MeetingMatchRow, MeetingRow } from "../entities/meeting";
 import type { GapSummary } from "../entities/sync-run";
@@ -21,12 +22,12 @@ export async function readMeeting(
   return row ?? null;
 }
 
-export function readMeetings({ tenantId, entities }: TenantScope, ids: readonly string[]): Promise<MeetingRow[]> {
+export function readMeetings({ tenantId, entities }: TenantScope, ids: Ids<string>): Promise<MeetingRow[]> {
   const sql = "SELECT * FROM meeting WHERE tenant_id = $1 AND id = ANY ($2)";
   return entities(MeetingRow, sql, [tenantId, ids]);
 }
 
-export function readAttendees(scope: TenantScope, meetingIds: readonly string[]): Promise<MeetingAttendeeRow[]> {
+export function readAttendees(scope: TenantScope, meetingIds: Ids<string>): Promise<MeetingAttendeeRow[]> {
   const sql = "SELECT * FROM meeting_attendee WHERE tenant_id = $1 AND meeting_id = ANY ($2) ORDER BY position";
   return scope.entities(MeetingAttendeeRow, sql, [scope.tenantId, meetingIds]);
 }
@@ -39,7 +40,7 @@ export function readAttendees(scope: TenantScope, meetingIds: readonly string[])
 export const matchesOf = (ids: string) => `(SELECT t.* FROM unnest(${ids}::uuid[]) AS one (id) CROSS JOIN LATERAL (
   SELECT * FROM meeting_match t WHERE t.tenant_id = $1 AND t.meeting_id = one.id LIMIT 1) t)`;
 
-export function readMatches(scope: TenantScope, meetingIds: readonly string[]): Promise<MeetingMatchRow[]> {
+export function readMatches(scope: TenantScope, meetingIds: Ids<string>): Promise<MeetingMatchRow[]> {
   return scope.entities(MeetingMatchRow, `SELECT * FROM ${matchesOf("$2")} m`, [scope.tenantId, meetingIds]);
 }
 
@@ -150,7 +151,7 @@ const UPSERT = `
 const CONNECTION_CHANGED = "The CRM connection has changed since; the meeting is matched again after the next sync.";
 
 /** A match holds for the copy that it was made on. @returns why it does not hold now; null where it does */
-export function whyOutdated(copyId: number | null, match: MeetingMatchRow | undefined): string | null {
+export function whyOutdated(copyId: number | null, match: MeetingMatchRow | null): string | null {
   if (match?.copyId === copyId) return null;
   return copyId === null ? NOT_CONNECTED : CONNECTION_CHANGED;
 }

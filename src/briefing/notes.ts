@@ -1,6 +1,7 @@
 import { LRUCache } from "lru-cache";
 import { LAST_LINE, LAST_LINE_LETTERS } from "../connections/copies";
-import type { CopyScope, Database } from "../database/database";
+import { type CopyScope, type Database, listOf, ms } from "../database/database";
+import type { Ids } from "../database/reads";
 import { jsonRows } from "../database/upsert";
 import { SECOND_MS } from "../platform/clock";
 import { messageOf } from "../platform/errors";
@@ -66,7 +67,7 @@ export class ShownNotes {
   ) {}
 
   /** Of notes that the caller has found readable; those that are gone meanwhile are left out. */
-  async read(copy: CopyScope, ids: readonly number[]): Promise<Map<number, ShownNote>> {
+  async read(copy: CopyScope, ids: Ids): Promise<Map<number, ShownNote>> {
     const stored = await readStored(copy, ids);
     return new Map(await Promise.all(stored.map(async (note) => [note.crm_id, await this.#show(copy, note)] as const)));
   }
@@ -121,7 +122,7 @@ export class ShownNotes {
 }
 
 /** The content only where nothing is kept of it by today's rules, and only its beginning once the answer is full. */
-function readStored({ tenantId, copyId, rows }: CopyScope, ids: readonly number[]): Promise<StoredNote[]> {
+function readStored({ tenantId, copyId, rows }: CopyScope, ids: Ids): Promise<StoredNote[]> {
   return rows<StoredNote>(
     `SELECT crm_id, version, truncated, whole,
        CASE WHEN NOT whole THEN left(content, $5 + 1) WHEN NOT is_kept THEN content END AS content,
@@ -188,23 +189,37 @@ const SKEW = "interval '1 minute'";
 /** A write whose answer was lost may still take effect for so long. */
 const LATE_EFFECT = "interval '3 minutes'";
 
-const writesTo = (table: string, deal: string) => `
-  SELECT w.deal_updated_before AS before, w.requested_at - ${SKEW} AS opens,
+/** A write of ours to a deal: the CRM's update time before it, and between which instants it may have moved that. */
+export type OurWrite = [dealId: number, before: number | null, opens: number, closes: number];
+
+const writesTo = (table: string) => `
+  SELECT w.deal_id, w.deal_updated_before AS before, w.requested_at - ${SKEW} AS opens,
     CASE WHEN w.settled_at = w.sent_at THEN w.sent_at ELSE coalesce(w.sent_at, w.requested_at) + ${LATE_EFFECT} END + ${SKEW} AS closes
-  FROM ${table} w WHERE w.tenant_id = $1 AND w.crm_company_id = ${COMPANY} AND w.deal_id = ${deal}.crm_id
+  FROM ${table} w WHERE w.tenant_id = $1 AND w.crm_company_id = ${COMPANY}
+    AND w.deal_id = ANY (ARRAY (SELECT d.crm_id FROM deals d JOIN rotting r ON r.crm_id = d.stage_id))
     AND (w.state <> 'FAILED' OR w.error_code = 'NOT_APPLIED')`;
 
+/** SQL: our writes to those of `deals` that are in a stage of `rotting`; $1 is the tenant, $2 the copy. */
+export const OUR_WRITES = listOf(
+  ...["w.deal_id", ms("w.before"), ms("w.opens"), ms("w.closes")],
+  `(${writesTo("note_write")} UNION ALL ${writesTo("field_write")}) w`,
+);
+
+export function writesByDeal(writes: readonly OurWrite[]): Map<number, OurWrite[]> {
+  const groups = new Map<number, OurWrite[]>();
+  for (const write of writes) groups.set(write[0], [...(groups.get(write[0]) ?? []), write]);
+  return groups;
+}
+
 /**
- * SQL: when a deal was last changed by anybody but this service. Each of our writes moves the CRM's update time and its
- * receipt holds the one from before, so the answer is the latest of all known update times that no write of ours made:
- * one is ours where it is later than the one before the write, and lies within the time of the write (decision 0078).
- * @param deal a row of `deal`; $1 is the tenant, $2 the copy
+ * When a deal was last changed by anybody but this service. Each of our writes moves the CRM's update time and its receipt
+ * holds the one from before, so the answer is the latest of all known update times that no write of ours made: one is ours
+ * where it is later than the one before the write, and lies within the time of the write (decision 0078).
  */
-export const updatedByOthers = (deal: string) => {
-  const ours = `${writesTo("note_write", deal)} UNION ALL ${writesTo("field_write", deal)}`;
-  return `(WITH ours AS MATERIALIZED (${ours})
-    SELECT max(known.at)
-    FROM (SELECT ${deal}.update_time AS at UNION ALL SELECT before FROM ours) known
-    WHERE NOT EXISTS (
-      SELECT 1 FROM ours WHERE coalesce(known.at > ours.before, true) AND known.at BETWEEN ours.opens AND ours.closes))`;
-};
+export function updatedByOthers(updatedAt: number | null, writes: readonly OurWrite[]): number | null {
+  const isOurs = (at: number) =>
+    writes.some(([, before, opens, closes]) => (before === null || at > before) && at >= opens && at <= closes);
+  const known = [updatedAt, ...writes.map(([, before]) => before)].filter((at) => at !== null);
+  const others = known.filter((at) => !isOurs(at));
+  return others.length > 0 ? Math.max(...others) : null;
+}

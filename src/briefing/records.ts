@@ -1,11 +1,11 @@
 import type { ObjectLiteral, ObjectType } from "typeorm";
 import { type CopyScope, rowsOf } from "../database/database";
+import type { Ids } from "../database/reads";
 import { CrmUserRow, PipelineRow, StageRow } from "../entities/crm-company";
 import { DealRow } from "../entities/deal";
 import type { MatchedEntity } from "../entities/meeting";
 import { ActivityRow, type NoteHead, NoteRow, OrganizationRow, PersonRow } from "../entities/records";
 import { normalizeAddress } from "../platform/email-address";
-import { matchesOf } from "./meeting-rows";
 import { isOurNote } from "./notes";
 import type { ContactKind } from "./quiet/facts";
 import { HAPPENED_AT } from "./quiet/read-quiet";
@@ -36,7 +36,7 @@ const MATCHED_TABLES: { [E in MatchedEntity]: new () => MatchedRows[E] } = {
 export function readMatched<E extends MatchedEntity>(
   scope: CopyScope,
   entity: E,
-  ids: readonly number[],
+  ids: Ids,
 ): Promise<MatchedRows[E][]> {
   return scope.entities(
     MATCHED_TABLES[entity],
@@ -50,7 +50,7 @@ export function readMatched<E extends MatchedEntity>(
 export function readSetup<T extends ObjectLiteral>(
   scope: CopyScope,
   entity: ObjectType<T>,
-  ids: readonly number[],
+  ids: Ids,
 ): Promise<T[]> {
   const { tableName } = scope.metadata(entity);
   const sql = `SELECT * FROM ${tableName} WHERE tenant_id = $1 AND copy_id = $2 AND crm_id = ANY ($3)`;
@@ -71,7 +71,7 @@ export function readPipelines({ tenantId, copyId, entities }: CopyScope): Promis
 }
 
 /** The stages of pipelines, each in its place. */
-export function readStagesOf({ tenantId, copyId, entities }: CopyScope, ids: readonly number[]): Promise<StageRow[]> {
+export function readStagesOf({ tenantId, copyId, entities }: CopyScope, ids: Ids): Promise<StageRow[]> {
   return entities(
     StageRow,
     `SELECT s.* FROM unnest($3::bigint[]) AS parent (id) CROSS JOIN LATERAL (
@@ -106,7 +106,7 @@ export const MOST_PARTICIPANTS = 100;
 export const MOST_OTHER_DEALS = 50;
 
 /** The persons who take part in deals, by name. */
-export function readParticipants(scope: CopyScope, dealIds: readonly number[]): Promise<(PersonRow & OfParent)[]> {
+export function readParticipants(scope: CopyScope, dealIds: Ids): Promise<(PersonRow & OfParent)[]> {
   return scope.entities<PersonRow, OfParent>(
     PersonRow,
     `SELECT found.*, parent.id AS parent_id FROM unnest($3::bigint[]) AS parent (id)
@@ -123,7 +123,7 @@ export function readParticipants(scope: CopyScope, dealIds: readonly number[]): 
 /** The first persons of organizations, by name. */
 export function readPersonsOf(
   scope: CopyScope,
-  organizationIds: readonly number[],
+  organizationIds: Ids,
   first: number,
 ): Promise<(PersonRow & OfParent)[]> {
   return scope.entities<PersonRow, OfParent>(
@@ -148,7 +148,7 @@ const DEALS_OF = {
 export function readOpenDealsOf(
   scope: CopyScope,
   of: keyof typeof DEALS_OF,
-  ids: readonly number[],
+  ids: Ids,
   first: number,
 ): Promise<(DealRow & OfParent)[]> {
   return scope.entities<DealRow, OfParent>(
@@ -164,26 +164,10 @@ export function readOpenDealsOf(
   );
 }
 
-/** The deals that meetings are about. A match of an earlier copy gives none. */
-export function readMatchedDeals(
-  scope: CopyScope,
-  meetingIds: readonly string[],
-): Promise<(DealRow & { meeting_id: string })[]> {
-  return scope.entities<DealRow, { meeting_id: string }>(
-    DealRow,
-    `SELECT t.*, mm.meeting_id FROM ${matchesOf("$3")} mm
-     CROSS JOIN LATERAL (
-       SELECT * FROM deal t
-       WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.crm_id = mm.deal_id AND ${isMatched("DEAL")} LIMIT 1) t
-     WHERE mm.copy_id = $2`,
-    [scope.tenantId, scope.copyId, meetingIds],
-  );
-}
-
 /** The deals that meetings made readable, without the one that each is about: open ones first, then newest change. */
 export function readOtherDeals(
   scope: CopyScope,
-  meetingIds: readonly string[],
+  meetingIds: Ids<string>,
 ): Promise<(DealRow & { meeting_id: string })[]> {
   return scope.entities<DealRow, { meeting_id: string }>(
     DealRow,
@@ -210,7 +194,7 @@ type Authored = { ours: boolean };
 export function readRecentActivities(
   { tenantId, copyId, entities }: CopyScope,
   of: MatchedEntity,
-  ids: readonly number[],
+  ids: Ids,
   first: number,
 ): Promise<(ActivityRow & OfParent)[]> {
   return entities<ActivityRow, OfParent>(
@@ -231,7 +215,7 @@ export function readRecentActivities(
  */
 export function readNextActivities(
   { tenantId, copyId, entities }: CopyScope,
-  dealIds: readonly number[],
+  dealIds: Ids,
   now: Date,
 ): Promise<(ActivityRow & OfParent)[]> {
   return entities<ActivityRow, OfParent>(
@@ -254,7 +238,7 @@ const NOTE_HEAD = (note: string) =>
 export function readRecentNotes(
   { tenantId, copyId, entities }: CopyScope,
   of: MatchedEntity,
-  ids: readonly number[],
+  ids: Ids,
   first: number,
 ): Promise<(NoteHead & OfParent & Authored)[]> {
   return entities<NoteHead, OfParent & Authored>(
@@ -274,13 +258,13 @@ const HANGS_ON_MATCHED = `EXISTS (
   WHERE m.tenant_id = $1 AND m.copy_id = $2
     AND (m.entity, m.crm_id) IN (('DEAL', t.deal_id), ('PERSON', t.person_id), ('ORGANIZATION', t.organization_id)))`;
 
-export function readActivities(scope: CopyScope, ids: readonly number[]): Promise<ActivityRow[]> {
+export function readActivities(scope: CopyScope, ids: Ids): Promise<ActivityRow[]> {
   const sql = `SELECT t.* FROM activity t
     WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.crm_id = ANY ($3) AND ${HANGS_ON_MATCHED}`;
   return scope.entities(ActivityRow, sql, [scope.tenantId, scope.copyId, ids]);
 }
 
-export function readNotes(scope: CopyScope, ids: readonly number[]): Promise<(NoteHead & Authored)[]> {
+export function readNotes(scope: CopyScope, ids: Ids): Promise<(NoteHead & Authored)[]> {
   const sql = `SELECT ${NOTE_HEAD("t")}, ${isOurNote("t")} AS ours FROM note t
     WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.crm_id = ANY ($3) AND ${HANGS_ON_MATCHED}`;
   return scope.entities<NoteHead, Authored>(NoteRow, sql, [scope.tenantId, scope.copyId, ids]);
@@ -346,7 +330,7 @@ const INTERACTIONS = `
  */
 export async function readTimelines(
   { tenantId, copyId, rows }: CopyScope,
-  meetingIds: readonly string[],
+  meetingIds: Ids<string>,
   first: number,
   now: Date,
 ): Promise<(InteractionRow & { parent_id: string })[]> {

@@ -1,7 +1,7 @@
 import type { CrmFailure } from "../crm/errors";
-import { type CopyScope, rowsOf } from "../database/database";
+import { type CopyScope, listOf, ms } from "../database/database";
 import { MAIN_LISTS, SYNC_LISTS } from "../entities/sync-list";
-import type { GapCode, GapSummary } from "../entities/sync-run";
+import type { GapCode, GapSummary, SyncResource } from "../entities/sync-run";
 import { DAY_MS } from "../platform/clock";
 
 /** A gap is named for the failure of the request that left it. */
@@ -49,22 +49,19 @@ const unasked = (among: string) => `
     AND NOT EXISTS (SELECT 1 FROM data_gap g
       WHERE g.tenant_id = $1 AND g.copy_id = $2 AND g.resource = 'DEAL_PARTICIPANTS' AND g.crm_id = d.crm_id)`;
 
-/**
- * SQL: joins to a deal `d` of $4 `gap`, since when its participants or activities are missing: not answered when asked for, or
- * in a form that cannot be read. What was not answered is looked up once for all of the deals.
- */
-export const WITH_GAP = `CROSS JOIN (SELECT jsonb_object_agg(g.crm_id, g.since) AS since_by_id FROM (
-       SELECT g.crm_id, min(g.since) AS since FROM data_gap g
-       WHERE g.tenant_id = $1 AND g.copy_id = $2 AND g.resource IN ('DEAL_PARTICIPANTS', 'ACTIVITIES')
-         AND g.crm_id = ANY ('{0}' || $4::bigint[]) GROUP BY g.crm_id) g) unanswered
-     CROSS JOIN LATERAL (SELECT least((since_by_id ->> '0')::timestamptz, (since_by_id ->> d.crm_id::text)::timestamptz, min(r.since))
-       FROM ${rowsOf("rejected_record", "deal_id", "d.crm_id")} r WHERE r.resource = 'ACTIVITIES') gap (since)`;
+/** Of a list of the CRM up to when the copy has all of it, and when it was last read to its end. */
+export type ListState = [resource: SyncResource, watermark: number | null, readAt: number | null];
+/** SQL: of each list of the copy $2. */
+export const LISTS = listOf(
+  ...["l.resource", ms("l.watermark"), ms("l.read_at")],
+  "sync_list l WHERE l.tenant_id = $1 AND l.copy_id = $2",
+);
 
-/** SQL: among rows `l` of a copy's `sync_list` the oldest watermark of lists; null where one of them was never read to its end. */
-export const oldestOf = (lists: readonly string[]) => {
-  const isOne = `FILTER (WHERE l.resource IN (${lists.map((list) => `'${list}'`)}))`;
-  return `CASE WHEN count(l.watermark) ${isOne} = ${lists.length} THEN min(l.watermark) ${isOne} END`;
-};
+/** The oldest watermark of lists; null where one of them was never read to its end. */
+export function oldestOf(states: readonly ListState[], lists: readonly SyncResource[]): number | null {
+  const marks = states.flatMap(([resource, mark]) => (mark !== null && lists.includes(resource) ? [mark] : []));
+  return marks.length === lists.length ? Math.min(...marks) : null;
+}
 
 /** How many deals were asked for their participants since $3. */
 const ASKED = `

@@ -43,13 +43,13 @@ export const JOURNALED: readonly { kind: DealChangeKind; sql: string }[] = [
 export const MOST_PUSHES = 100;
 
 /**
- * SQL: when a close date of a deal `d` was seen to be a later day than before, the newest. The words are those of the index
- * that has these entries alone. As text days are in their order; one that was set or taken away is no later one.
+ * SQL: when the close dates of the deals `known.ids` were seen to be a later day than before, of each the newest. The words
+ * are those of the index that has these entries alone. As text days are in their order; one that was set or taken away is no later one.
  */
-export const PUSHES = `SELECT t.seen_at FROM deal_change t
-  WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.deal_id BETWEEN d.crm_id AND d.crm_id
+export const PUSHES = `unnest(known.ids) AS one (id) CROSS JOIN LATERAL (SELECT t.deal_id, t.seen_at FROM deal_change t
+  WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.deal_id BETWEEN one.id AND one.id
     AND t.kind = 'CLOSE_DATE' AND t.became > t.was COLLATE "C"
-  ORDER BY t.deal_id DESC, t.seen_at DESC LIMIT ${MOST_PUSHES}`;
+  ORDER BY t.deal_id DESC, t.seen_at DESC LIMIT ${MOST_PUSHES}) p`;
 
 /** A new deal has no history. */
 export function changesOf({ id, told }: WrittenRow): DealChange[] {

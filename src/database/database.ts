@@ -2,7 +2,7 @@ import { LRUCache } from "lru-cache";
 import type { DataSource, EntityManager, EntityMetadata, ObjectLiteral, ObjectType } from "typeorm";
 import { ACROSS_TENANTS_ROLE } from "./application-role";
 import { readLayout } from "./cluster";
-import { entityOf, exactly, JointReads, type Row, revived, type Shape } from "./reads";
+import { columnOf, entityOf, exactly, JointReads, type Read, type Row, revived, type Shape } from "./reads";
 import { isNodeAway, type Session } from "./session";
 import { SESSION_SHARES, SessionTurns } from "./session-limits";
 import { type SessionParts, Sessions } from "./sessions";
@@ -49,6 +49,8 @@ export interface TenantScope {
   readonly metadata: (entity: ObjectType<ObjectLiteral>) => EntityMetadata;
   /** Begun within a transaction, it is that one. */
   readonly transaction: <T>(work: (scope: TenantScope) => Promise<T>) => Promise<T>;
+  /** A piece of work, and the read that it begins with, from whose rows others of its statement may take ids; null: it travels alone. */
+  readonly within: <T>(work: () => Promise<T>) => { done: Promise<T>; read: Read | null };
   /** Done once the transaction of this scope is committed, and never where it failed; at once where there is none. */
   readonly afterCommit: (work: () => void) => void;
 }
@@ -74,6 +76,10 @@ export const ORDER_DECIDES = "set_config('enable_sort', 'off', true) = 'off'";
 
 /** SQL: an instant in milliseconds since 1970. */
 export const ms = (instant: string) => `(date_part('epoch', ${instant}) * 1000)::bigint`;
+
+/** SQL: rows as one JSON value, each a list of these columns in their order. The last says from where. */
+export const listOf = (...columnsAndFrom: readonly string[]) =>
+  `(SELECT coalesce(json_agg(json_build_array(${columnsAndFrom.slice(0, -1)})), '[]') FROM ${columnsAndFrom.at(-1)})`;
 
 /** Tenants whose ids a process remembers; one that is asked for again after that is one statement. */
 const MOST_KNOWN_TENANTS = 100_000;
@@ -193,7 +199,7 @@ function scopeOf(
   };
 }
 
-type Verbs = Pick<TenantScope, "rows" | "entities" | "typed" | "metadata">;
+type Verbs = Pick<TenantScope, "rows" | "entities" | "typed" | "metadata" | "within">;
 
 /** @param joint an operation's reads, which travel together; null: each statement travels alone */
 function verbsOf(asking: Asking, dataSource: DataSource, joint: JointReads | null): Verbs {
@@ -201,7 +207,10 @@ function verbsOf(asking: Asking, dataSource: DataSource, joint: JointReads | nul
   return {
     metadata,
     async rows<T>(sql: string, parameters: readonly unknown[] = [], shape?: Shape<T>) {
-      if (joint && shape) return revived(await joint.rows(sql, parameters), shape) as T[];
+      if (joint && shape) {
+        const convert = (found: Row[]) => revived(found, shape);
+        return (await joint.rows({ sql, parameters, convert, columnOf: (name) => name })) as T[];
+      }
       return asking.rows(sql, parameters, shape);
     },
     async entities<T extends ObjectLiteral, Extra = unknown>(
@@ -211,11 +220,13 @@ function verbsOf(asking: Asking, dataSource: DataSource, joint: JointReads | nul
       extra?: Shape<Extra>,
     ) {
       const table = metadata(entity);
+      const convert = (found: Row[]) => revived(found, joint ? extra : {}).map((row) => entityOf(row, table));
       const found = joint
-        ? revived(await joint.rows(exactly(sql, table), parameters), extra)
-        : await asking.rows<Row>(sql, parameters);
-      return found.map((row) => entityOf(row, table) as T & Extra);
+        ? joint.rows({ sql: exactly(sql, table), parameters, convert, columnOf: (name) => columnOf(name, table) })
+        : asking.rows<Row>(sql, parameters).then(convert);
+      return (await found) as (T & Extra)[];
     },
+    within: (work) => joint?.within(work) ?? { done: work(), read: null },
     typed: (call) => asking.alone((session) => call(session.manager)),
   };
 }

@@ -5,6 +5,8 @@ import type { EntityMetadata } from "typeorm";
 interface EntityColumns {
   /** The property of a column, and of what {@link asText} names. */
   properties: ReadonlyMap<string, string>;
+  /** The other way. */
+  columns: ReadonlyMap<string, string>;
   instants: ReadonlySet<string>;
   decimals: readonly string[];
 }
@@ -20,12 +22,17 @@ function columnsOf(metadata: EntityMetadata): EntityColumns {
   const named = (type: string) =>
     metadata.columns.filter((column) => column.type === type).map(({ databaseName }) => databaseName);
   const properties = new Map(metadata.columns.map(({ databaseName, propertyName }) => [databaseName, propertyName]));
+  const columns = new Map([...properties].map(([column, property]) => [property, column]));
   const decimals = named("numeric");
   for (const name of decimals) properties.set(asText(name), properties.get(name) ?? name);
-  const columns = { properties, instants: new Set(named("timestamptz")), decimals };
-  knownColumns.set(metadata, columns);
-  return columns;
+  const known = { properties, columns, instants: new Set(named("timestamptz")), decimals };
+  knownColumns.set(metadata, known);
+  return known;
 }
+
+/** The column of a property of an entity's rows; what is joined to them has the same name. */
+export const columnOf = (property: string, metadata: EntityMetadata): string =>
+  columnsOf(metadata).columns.get(property) ?? property;
 
 export type Row = Record<string, unknown>;
 
@@ -102,10 +109,40 @@ export function revived(rows: Row[], shape: Readonly<Record<string, string>> = {
   });
 }
 
-/** A read of an operation. */
-interface Read {
+/** Numbers in the CRM, or ids of our own. */
+export type Id = number | string;
+
+/** Ids that rows of the same statement name: a read takes them in the place of known ones, and so needs no statement of its own. */
+export class NamedIds<I extends Id = Id> {
+  /** @param by reads that are asked for before, and the properties of their rows */
+  constructor(readonly by: readonly (readonly [Read, property: string])[]) {}
+
+  /** Once the statement is answered; each once. */
+  get known(): I[] {
+    const values = new Set(this.by.flatMap(([{ found }, property]) => found.map((row) => row[property])));
+    values.delete(null);
+    return [...values] as I[];
+  }
+}
+
+/** Known, or found by the same statement. */
+export type Ids<I extends Id = number> = readonly I[] | NamedIds<I>;
+
+/** How a read is asked for. */
+interface Asked {
   sql: string;
   parameters: readonly unknown[];
+  /** Of rows as JSON has them: an instant is text, and a number that must be exact is selected as text. */
+  convert(rows: Row[]): Row[];
+  /** The column of a property of its rows. */
+  columnOf(property: string): string;
+}
+
+/** A read of an operation. */
+export interface Read extends Asked {
+  found: Row[];
+  /** Told when it is found, before any that wait for rows of this statement go on. */
+  told(): void;
   resolve(rows: Row[]): void;
   reject(error: unknown): void;
 }
@@ -123,31 +160,91 @@ export class JointReads {
     private readonly namesTenant: boolean,
   ) {}
 
-  /** Rows as JSON has them: an instant is text, and a number that must be exact has to be selected as text. */
-  rows(sql: string, parameters: readonly unknown[]): Promise<Row[]> {
+  rows(asked: Asked): Promise<Row[]> {
     return new Promise((resolve, reject) => {
       // After this turn of the event loop: loaders, which gather for a moment themselves, have then all asked.
       if (this.#waiting.length === 0) setImmediate(() => void this.#send());
-      this.#waiting.push({ sql, parameters, resolve, reject });
+      this.#waiting.push({ ...asked, found: [], told: () => undefined, resolve, reject });
     });
+  }
+
+  /** A piece of work, and the first read that it asks for at once; null: it asks for none. */
+  within<T>(work: () => Promise<T>): { done: Promise<T>; read: Read | null } {
+    const at = this.#waiting.length;
+    const done = work();
+    return { done, read: this.#waiting[at] ?? null };
   }
 
   async #send(): Promise<void> {
     const reads = this.#waiting;
     this.#waiting = [];
-    const parameters = new Parameters(this.namesTenant);
-    const parts = reads.map((read, index) => {
-      const sql = parameters.placeIn(read);
-      return `(SELECT coalesce(json_agg(r), '[]') FROM (${sql}) r) AS r${index}`;
-    });
+    const { sql, places } = jointStatement(reads, this.namesTenant);
+    const parameters = places.map(([read, index]) => reads[read]?.parameters[index]);
     try {
-      const sql = `SELECT ${parts.join(",\n")}${parameters.condition}`;
-      const [row] = await this.ask<Record<string, Row[]>>(sql, parameters.values);
-      for (const [index, read] of reads.entries()) read.resolve(row?.[`r${index}`] ?? []);
+      const [row] = await this.ask<{ found: Row[][] }>(sql, parameters);
+      for (const [index, read] of reads.entries()) read.found = read.convert(row?.found[index] ?? []);
+      for (const read of reads) read.told();
+      for (const read of reads) read.resolve(read.found);
     } catch (error) {
       for (const read of reads) read.reject(error);
     }
   }
+}
+
+/** Of which read the parameter is, and which of it. */
+type Place = readonly [read: number, index: number];
+
+/** A statement for reads of these texts, each of which takes ids from the same others. */
+interface Joint {
+  texts: readonly string[];
+  links: string;
+  sql: string;
+  places: readonly Place[];
+}
+
+/** By what is told apart at a glance; a process has some hundreds. */
+const joints = new Map<string, Joint[]>();
+const MAX_JOINTS = 500;
+
+function jointStatement(reads: readonly Read[], namesTenant: boolean): Joint {
+  const links = linksOf(reads);
+  const glance = `${reads.map(({ sql }) => sql.length)} ${namesTenant}`;
+  const alike = joints.get(glance) ?? [];
+  const isSame = (joint: Joint) => joint.links === links && joint.texts.every((text, index) => text === reads[index]?.sql);
+  const joint = alike.find(isSame) ?? compose(reads, links, namesTenant);
+  if (!alike.includes(joint) && joints.size < MAX_JOINTS) joints.set(glance, [...alike, joint]);
+  return joint;
+}
+
+/** From which reads ids are taken, and where. */
+function linksOf(reads: readonly Read[]): string {
+  let links = "";
+  for (const { parameters } of reads) {
+    for (const [at, value] of parameters.entries()) {
+      if (value instanceof NamedIds) links += `${at}${value.by.map(([read, property]) => `${reads.indexOf(read)}${property}`)};`;
+    }
+    links += "|";
+  }
+  return links;
+}
+
+/** What others take ids from stands before the rest, in a part of its own. */
+function compose(reads: readonly Read[], links: string, namesTenant: boolean): Joint {
+  const named = new Set(
+    reads.flatMap(({ parameters }) =>
+      parameters.flatMap((value) => (value instanceof NamedIds ? value.by.map(([read]) => read) : [])),
+    ),
+  );
+  const placing = new Placing(reads, namesTenant);
+  const [parts, columns]: [string[], string[]] = [[], []];
+  for (const [index, read] of reads.entries()) {
+    const sql = `(${placing.placeIn(read, index)})`;
+    if (named.has(read)) parts.push(`r${index} AS MATERIALIZED ${sql}`);
+    columns.push(`(SELECT coalesce(json_agg(r), '[]') FROM ${named.has(read) ? `r${index}` : sql} r)`);
+  }
+  const first = parts.length > 0 ? `WITH ${parts.join(",\n")}\n` : "";
+  const sql = `${first}SELECT json_build_array(${columns.join(",\n")}) AS found${placing.condition}`;
+  return { texts: reads.map((read) => read.sql), links, sql, places: placing.places };
 }
 
 /**
@@ -156,87 +253,54 @@ export class JointReads {
  */
 const OF_SESSION = "nullif(current_setting('crm.tenant', true), '')::bigint";
 
-/** The texts of reads are the code's own, so there are few; in pieces, between which their parameters stand. */
-const pieces = new Map<string, readonly string[]>();
-const MAX_PIECES = 500;
-
-function piecesOf(sql: string): readonly string[] {
-  const known = pieces.get(sql) ?? sql.split(/\$(\d+)/);
-  if (pieces.size < MAX_PIECES) pieces.set(sql, known);
-  return known;
-}
-
-/** The parameters of a joint statement: its tenant, and with it the copy, once for all of its reads. */
-class Parameters {
-  readonly values: unknown[] = [];
+/** Where the parameters of a joint statement stand: its tenant, and its copy, once for all of its reads. */
+class Placing {
+  readonly places: Place[] = [];
   readonly #shared = new Map<unknown, string>();
 
-  constructor(private readonly namesTenant: boolean) {}
+  constructor(
+    private readonly reads: readonly Read[],
+    private readonly namesTenant: boolean,
+  ) {}
 
   /** SQL: that the session is set to the statement's tenant. Else it has no row. */
   get condition(): string {
     return this.#shared.has(TENANT) && !this.namesTenant ? `\nWHERE ${OF_SESSION} = ${this.#shared.get(TENANT)}` : "";
   }
 
-  placeIn({ sql, parameters }: Pick<Read, "sql" | "parameters">): string {
+  placeIn({ sql, parameters }: Read, read: number): string {
     const isOfCopy = sql.includes("copy_id = $2");
     const places = parameters.map((value, index) => {
-      if (index === 0) return this.#placeTenant(value);
-      return index === 1 && isOfCopy ? this.#placeOnce(value, value) : this.#place(value);
+      if (index === 0) return this.#placeTenant([read, index]);
+      if (value instanceof NamedIds) return this.#selectionOf(value);
+      return index === 1 && isOfCopy ? this.#placeOnce(value, [read, index]) : this.#place([read, index]);
     });
-    return piecesOf(sql)
-      .map((piece, index) => (index % 2 === 0 ? piece : places[Number(piece) - 1]))
-      .join("");
+    return sql.replaceAll(/\$(\d+)/g, (_, number) => places[Number(number) - 1] ?? "");
   }
 
-  #placeTenant(id: unknown): string {
-    const place = this.#placeOnce(TENANT, id);
-    return this.namesTenant ? place : OF_SESSION;
+  /** Each once: of many of a list's parents it gives the list to each. */
+  #selectionOf({ by }: NamedIds): string {
+    const ids = by.map(([read, property]) => `SELECT "${read.columnOf(property)}" FROM r${this.reads.indexOf(read)}`);
+    return `(ARRAY (${ids.length > 1 ? ids.join(" UNION ") : ids.join("").replace("SELECT", "SELECT DISTINCT")}))`;
   }
 
-  #placeOnce(key: unknown, value: unknown): string {
-    const place = this.#shared.get(key) ?? this.#place(value);
-    this.#shared.set(key, place);
-    return place;
+  #placeTenant(place: Place): string {
+    const named = this.#placeOnce(TENANT, place);
+    return this.namesTenant ? named : OF_SESSION;
   }
 
-  #place(value: unknown): string {
-    return `$${this.values.push(value)}`;
+  #placeOnce(key: unknown, place: Place): string {
+    const known = this.#shared.get(key) ?? this.#place(place);
+    this.#shared.set(key, known);
+    return known;
+  }
+
+  #place(place: Place): string {
+    return `$${this.places.push(place)}`;
   }
 }
 
 const TENANT = Symbol("tenant");
-
-/** Rows by a key of theirs, in their order. */
-export function grouped<Key, Row>(rows: readonly Row[], keyOf: (row: Row) => Key): Map<Key, Row[]> {
-  const groups = new Map<Key, Row[]>();
-  for (const row of rows) {
-    const group = groups.get(keyOf(row));
-    if (group) group.push(row);
-    else groups.set(keyOf(row), [row]);
-  }
-  return groups;
-}
-
-/** What was read for many, for each of them: all its rows, in their order. */
-export function rowsOfEach<Key, Row>(
-  keys: readonly Key[],
-  rows: readonly Row[],
-  keyOf: (row: Row) => Key | null,
-): Row[][] {
-  const groups = grouped(rows, keyOf);
-  return keys.map((key) => groups.get(key) ?? []);
-}
-
-/** The one row of each; null where there is none. */
-export function rowOfEach<Key, Row>(
-  keys: readonly Key[],
-  rows: readonly Row[],
-  keyOf: (row: Row) => Key | null,
-): (Row | null)[] {
-  const found = new Map(rows.map((row) => [keyOf(row), row]));
-  return keys.map((key) => found.get(key) ?? null);
-}
 
 /** What a session is set to for the statements that follow: by one of no rows, which it has parsed by this name. */
 export interface Setting extends QueryConfig<string[]> {

@@ -1,10 +1,11 @@
-import { Arg, Ctx, FieldResolver, ID, Query, Resolver, Root } from "type-graphql";
+import type { GraphQLResolveInfo } from "graphql";
+import { Arg, Ctx, FieldResolver, ID, Info, Query, Resolver, Root } from "type-graphql";
 import { inWords, newsSince } from "../briefing/journal";
-import { MOST_CANDIDATES, readGapsOfBriefing, readMeeting } from "../briefing/meeting-rows";
+import { MOST_CANDIDATES, readGapsOfBriefing } from "../briefing/meeting-rows";
 import type { InteractionRow } from "../briefing/records";
 import { readAsOf } from "../connections/completeness";
 import type { DealRow } from "../entities/deal";
-import type { MeetingAttendeeRow, MeetingRow } from "../entities/meeting";
+import type { MeetingAttendeeRow, MeetingMatchRow, MeetingRow } from "../entities/meeting";
 import type { OrganizationRow, PersonRow } from "../entities/records";
 import type { GapSummary } from "../entities/sync-run";
 import { A_DEPARTMENT, asMany } from "../schema/base";
@@ -12,6 +13,7 @@ import { Meeting, MeetingMatch, PersonMatch } from "../schema/meeting";
 import { Interaction } from "../schema/quiet";
 import { Briefing, Deal, DealCandidate, DealChange, Organization, Person } from "../schema/records";
 import { DataGap } from "../schema/sync";
+import { beginWith, LooksUp, type Property, type Reads, type Sized } from "./ahead";
 import { type OperationContext, outdatedBecause } from "./context";
 import { First, nestedSize, uuidIn } from "./inputs";
 import { recordOf, recordsOf } from "./loaders";
@@ -25,27 +27,29 @@ export class BriefingResolver {
   async briefing(
     @Arg("meetingId", () => ID, { description: "The global id of a recorded meeting." }) id: string,
     @Ctx() context: OperationContext,
+    @Info() info: GraphQLResolveInfo,
   ): Promise<Briefing | null> {
-    const [meeting, copy] = await Promise.all([
-      readMeeting(context.scope, { id: uuidIn(id, "Meeting") ?? "" }),
-      context.copy(),
-    ]);
-    if (!meeting || !copy) return null;
-    return Object.assign(new Briefing(), { meeting });
+    const [uuid, copy] = [uuidIn(id, "Meeting"), await context.copy()];
+    if (!uuid || !copy) return null;
+    beginWith(info, copy, context.loaders, context.loaders.meeting, uuid);
+    const meeting = await context.loaders.meeting.load(uuid);
+    return meeting && Object.assign(new Briefing(), { meeting });
   }
 
   @FieldResolver(() => Deal, {
     nullable: true,
     description: "The deal that the meeting is about, where that is certain.",
   })
-  deal(@Root() { meeting }: Briefing, @Ctx() { loaders }: OperationContext): Promise<DealRow | null> {
-    return loaders.dealOfMeeting.load(meeting.id);
+  @LooksUp<MeetingRow>(({ id }, { match, deal }) => deal(match(id).dealId))
+  deal(@Root() { meeting }: Briefing, @Ctx() context: OperationContext): Promise<DealRow | null> {
+    return dealOf(context, meeting);
   }
 
   @FieldResolver(() => [Deal], {
     complexity: asMany(50),
     description: "Other deals of the attendees, open ones first; at most 50.",
   })
+  @LooksUp<MeetingRow>(({ id }, { otherDeals }) => otherDeals(id))
   async otherDeals(@Root() { meeting }: Briefing, @Ctx() context: OperationContext): Promise<DealRow[]> {
     return context.loaders.otherDeals.load(meeting.id);
   }
@@ -54,6 +58,7 @@ export class BriefingResolver {
     complexity: asMany(A_DEPARTMENT),
     description: "The attendees that are known persons.",
   })
+  @LooksUp<MeetingRow>(({ id }, reads) => personsOf(id, reads))
   async persons(@Root() { meeting }: Briefing, @Ctx() context: OperationContext): Promise<PersonRow[]> {
     return recordsOf(context.loaders.person, await matchedPersonIds(context, meeting.id));
   }
@@ -62,6 +67,7 @@ export class BriefingResolver {
     complexity: asMany(A_DEPARTMENT),
     description: "The companies for which the attendees come.",
   })
+  @LooksUp<MeetingRow>(({ id }, reads) => organizationsOf(id, reads))
   async organizations(@Root() { meeting }: Briefing, @Ctx() context: OperationContext): Promise<OrganizationRow[]> {
     return matchedOrganizations(context, meeting.id);
   }
@@ -88,12 +94,13 @@ export class BriefingResolver {
   @FieldResolver(() => [Interaction], {
     description: "The latest interactions with the attendees and about the meeting's deal, newest first.",
   })
+  @LooksUp<MeetingRow, Sized>(({ id }, { timeline }, { first }) => timeline(id, nestedSize(first ?? 10)))
   timeline(
     @Root() { meeting }: Briefing,
     @First(10) first: number | null,
     @Ctx() { loaders }: OperationContext,
   ): Promise<InteractionRow[]> {
-    return loaders.timeline.load({ id: meeting.id, first: nestedSize(first ?? 10) });
+    return loaders.timeline.load(meeting.id, nestedSize(first ?? 10));
   }
 
   @FieldResolver(() => [DealChange], {
@@ -104,9 +111,10 @@ export class BriefingResolver {
   async changes(
     @Root() { meeting }: Briefing,
     @First(20) first: number | null,
-    @Ctx() { loaders, services }: OperationContext,
+    @Ctx() context: OperationContext,
   ): Promise<DealChange[]> {
-    const deal = await loaders.dealOfMeeting.load(meeting.id);
+    const { loaders, services } = context;
+    const deal = await dealOf(context, meeting);
     if (!deal) return [];
     const since = newsSince(await loaders.previousMeeting.load(meeting.id), services.clock());
     return inWords(await loaders.changes.load({ dealId: deal.crmId, first: nestedSize(first ?? 20), since }), loaders);
@@ -116,6 +124,7 @@ export class BriefingResolver {
     nullable: true,
     description: "The meeting before this one that was about the same deal and was not cancelled.",
   })
+  @LooksUp<MeetingRow>(({ id }, { previousMeeting }) => previousMeeting(id))
   previousMeeting(@Root() { meeting }: Briefing, @Ctx() { loaders }: OperationContext): Promise<MeetingRow | null> {
     return loaders.previousMeeting.load(meeting.id);
   }
@@ -124,6 +133,7 @@ export class BriefingResolver {
 @Resolver(() => PersonMatch)
 export class PersonMatchResolver {
   @FieldResolver(() => Person, { nullable: true, description: "The one person; null unless MATCHED and readable." })
+  @LooksUp<MeetingAttendeeRow>(({ personId }, { person }) => person(personId))
   person(@Root() { personId }: PersonMatch, @Ctx() { loaders }: OperationContext): Promise<PersonRow | null> {
     return recordOf(loaders.person, personId);
   }
@@ -132,6 +142,7 @@ export class PersonMatchResolver {
     nullable: true,
     description: "The matched person's company, else the one that the domain of the address tells.",
   })
+  @LooksUp<MeetingAttendeeRow>(({ organizationId }, { organization }) => organization(organizationId))
   organization(
     @Root() { organizationId }: PersonMatch,
     @Ctx() { loaders }: OperationContext,
@@ -154,6 +165,7 @@ export class MeetingMatchResolver {
     nullable: true,
     description: "The deal that the meeting is about; null until one is certain or chosen.",
   })
+  @LooksUp<MeetingMatchRow>(({ dealId }, { deal }) => deal(dealId))
   deal(@Root() { dealId }: MeetingMatch, @Ctx() { loaders }: OperationContext): Promise<DealRow | null> {
     return recordOf(loaders.deal, dealId);
   }
@@ -176,6 +188,7 @@ export class MeetingMatchResolver {
     complexity: asMany(A_DEPARTMENT),
     description: "The attendees that are known persons.",
   })
+  @LooksUp<MeetingMatchRow>(({ meetingId }, reads) => personsOf(meetingId, reads))
   async persons(@Root() { meetingId }: MeetingMatch, @Ctx() context: OperationContext): Promise<PersonRow[]> {
     return recordsOf(context.loaders.person, await matchedPersonIds(context, meetingId));
   }
@@ -184,9 +197,27 @@ export class MeetingMatchResolver {
     complexity: asMany(A_DEPARTMENT),
     description: "The companies for which the attendees come.",
   })
+  @LooksUp<MeetingMatchRow>(({ meetingId }, reads) => organizationsOf(meetingId, reads))
   organizations(@Root() { meetingId }: MeetingMatch, @Ctx() context: OperationContext): Promise<OrganizationRow[]> {
     return matchedOrganizations(context, meetingId);
   }
+}
+
+function personsOf(meetingId: Property, { match, attendees, person }: Reads) {
+  match(meetingId);
+  return person(attendees(meetingId).personId);
+}
+
+function organizationsOf(meetingId: Property, { match, attendees, organization }: Reads) {
+  match(meetingId);
+  return organization(attendees(meetingId).organizationId);
+}
+
+/** The deal that a meeting is about, where its match holds. */
+async function dealOf(context: OperationContext, { id }: MeetingRow): Promise<DealRow | null> {
+  const match = await context.loaders.match.load(id);
+  if (!match || (await outdatedBecause(context, match))) return null;
+  return recordOf(context.loaders.deal, match.dealId);
 }
 
 const matchedPersonIds = (context: OperationContext, meetingId: string): Promise<number[]> =>
@@ -202,8 +233,7 @@ async function idsOfAttendees(
   meetingId: string,
   idOf: (attendee: MeetingAttendeeRow) => number | null,
 ): Promise<number[]> {
-  const [match] = await context.loaders.match.load(meetingId);
-  if (await outdatedBecause(context, match)) return [];
+  if (await outdatedBecause(context, await context.loaders.match.load(meetingId))) return [];
   const attendees = await context.loaders.attendees.load(meetingId);
   return [...new Set(attendees.map(idOf).filter((id) => id !== null))];
 }

@@ -1,3 +1,4 @@
+import type { LRUCache } from "lru-cache";
 import type { Actor, Viewer } from "../auth/actor";
 import { whyOutdated } from "../briefing/meeting-rows";
 import type { Meetings } from "../briefing/meetings";
@@ -39,6 +40,8 @@ export interface Services {
   noteWrites: NoteWrites;
   shownNotes: ShownNotes;
   fieldWrites: FieldWrites;
+  /** The copies that tenants were last seen to have. */
+  lastCopies: LRUCache<number, number>;
   clock: Clock;
   logger: Logger;
 }
@@ -67,6 +70,10 @@ export interface OperationContext<Who extends Viewer = Actor> {
   ): EventStream<T>;
   /** The copy that this tenant sees now; null while nothing is connected. */
   copy(): Promise<CopyScope | null>;
+  /** Until it is known which one that is, the last one is taken for it, so that it is read with what hangs on it. */
+  assumeCopy(): void;
+  /** Whether it was the one; if not, all that was read by it is to be read anew. */
+  copyHolds(): Promise<boolean>;
   /** The fields of an entity in the CRM, asked for once in an operation however often it names them. */
   liveFields(entity: CrmEntity): Promise<Outcome<CrmField[], FieldListRefusal>>;
 }
@@ -105,6 +112,8 @@ export function createOperationContext<Who extends Viewer>(
     loaders: reads.loaders,
     connection: () => reads.connection(),
     copy: () => reads.copy(),
+    assumeCopy: () => reads.assumeCopy(),
+    copyHolds: () => reads.copyHolds(),
     once: (what, read) => reads.once(what, read),
     renew() {
       lists.clear();
@@ -132,23 +141,22 @@ export function createOperationContext<Who extends Viewer>(
 }
 
 /** The reason why a meeting's match counts no more; null while it counts. */
-export const outdatedBecause = async ({ copy }: Pick<OperationContext, "copy">, match: MeetingMatchRow | undefined) =>
+export const outdatedBecause = async ({ copy }: Pick<OperationContext, "copy">, match: MeetingMatchRow | null) =>
   whyOutdated((await copy())?.copyId ?? null, match);
 
-interface Parts {
-  database: Database;
-  shownNotes: ShownNotes;
-  clock: Clock;
-}
+type Parts = Pick<Services, "database" | "lastCopies" | "shownNotes" | "clock">;
 
 /** The reads of one tenant at one time: each thing is read once. */
 export class TenantReads {
   readonly scope: TenantScope;
   readonly loaders: Loaders;
   readonly #known = new Map<string, Promise<unknown>>();
+  readonly #lastCopies: Parts["lastCopies"];
+  #assumed: number | undefined;
 
   /** @param signal calls off what is asked of the database */
-  constructor({ database, shownNotes, clock }: Parts, tenantId: number, signal: AbortSignal) {
+  constructor({ database, lastCopies, shownNotes, clock }: Parts, tenantId: number, signal: AbortSignal) {
+    this.#lastCopies = lastCopies;
     this.scope = database.tenant(tenantId, signal);
     this.loaders = new Loaders(this.scope, () => this.copy(), clock, shownNotes);
   }
@@ -159,8 +167,22 @@ export class TenantReads {
 
   /** The copy that this tenant sees; null while nothing is connected. */
   async copy(): Promise<CopyScope | null> {
-    const copyId = (await this.connection())?.copyId;
+    const reading = this.connection();
+    const copyId = this.#assumed ?? (await reading)?.copyId;
     return copyId ? { ...this.scope, copyId } : null;
+  }
+
+  assumeCopy(): void {
+    if (!this.#known.has("connection")) this.#assumed = this.#lastCopies.get(this.scope.tenantId);
+  }
+
+  async copyHolds(): Promise<boolean> {
+    if (!this.#known.has("connection")) return true;
+    const copyId = (await this.connection())?.copyId;
+    if (copyId) this.#lastCopies.set(this.scope.tenantId, copyId);
+    const holds = this.#assumed === undefined || this.#assumed === copyId;
+    this.#assumed = undefined;
+    return holds;
   }
 
   /** @param what names what is read; whoever asks for the same shares it */

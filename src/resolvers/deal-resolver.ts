@@ -1,9 +1,11 @@
+import type { GraphQLResolveInfo } from "graphql";
 import {
   Arg,
   Args,
   Ctx,
   FieldResolver,
   ID,
+  Info,
   Mutation,
   Query,
   Resolver,
@@ -27,6 +29,7 @@ import { Activity, CrmUser, Note, Pipeline, Stage } from "../schema/crm";
 import { Interaction, QuietSignal, Snooze, SnoozeArgs } from "../schema/quiet";
 import { Deal, DealChange, DealResult, DealSuccess, type Money, Organization, Person } from "../schema/records";
 import type { Refusal } from "../schema/refusal";
+import { beginWith, LooksUp, type Sized } from "./ahead";
 import type { EventContext, OperationContext } from "./context";
 import { crmIdIn, crmUrl, First, nestedSize, presentRefusal, recordIn, refuseInvalidInput } from "./inputs";
 import { recordOf } from "./loaders";
@@ -43,9 +46,13 @@ export class DealResolver {
   async deal(
     @Arg("id", () => ID, { description: "Its global id." }) id: string,
     @Ctx() { copy, loaders }: OperationContext,
+    @Info() info: GraphQLResolveInfo,
   ): Promise<DealRow | null> {
     const seen = await copy();
-    return seen && recordOf(loaders.deal, crmIdIn(id, "Deal", seen.copyId));
+    const crmId = seen && crmIdIn(id, "Deal", seen.copyId);
+    if (!seen || crmId === null) return null;
+    beginWith(info, seen, loaders, loaders.deal, crmId);
+    return loaders.deal.load(crmId);
   }
 
   @Mutation(() => DealResult, {
@@ -97,11 +104,13 @@ export class DealResolver {
     nullable: true,
     description: "null while the stage's own fetch is missing; see Connection.sync.gaps.",
   })
+  @LooksUp<DealRow>(({ stageId }, { stage }) => stage(stageId))
   stage(@Root() { stageId }: DealRow, @Ctx() { loaders }: OperationContext): Promise<StageRow | null> {
     return recordOf(loaders.stage, stageId);
   }
 
   @FieldResolver(() => Pipeline, { nullable: true, description: "null while the pipeline's own fetch is missing." })
+  @LooksUp<DealRow>(({ pipelineId }, { pipeline }) => pipeline(pipelineId))
   pipeline(@Root() { pipelineId }: DealRow, @Ctx() { loaders }: OperationContext): Promise<PipelineRow | null> {
     return recordOf(loaders.pipeline, pipelineId);
   }
@@ -110,6 +119,7 @@ export class DealResolver {
     nullable: true,
     description: "The CRM user who owns it; null where the CRM names none that is known.",
   })
+  @LooksUp<DealRow>(({ ownerId }, { user }) => user(ownerId))
   owner(@Root() { ownerId }: DealRow, @Ctx() { loaders }: OperationContext): Promise<CrmUserRow | null> {
     return recordOf(loaders.user, ownerId);
   }
@@ -118,6 +128,7 @@ export class DealResolver {
     nullable: true,
     description: "The company it is with; null where none is readable.",
   })
+  @LooksUp<DealRow>(({ organizationId }, { organization }) => organization(organizationId))
   organization(
     @Root() { organizationId }: DealRow,
     @Ctx() { loaders }: OperationContext,
@@ -126,6 +137,7 @@ export class DealResolver {
   }
 
   @FieldResolver(() => Person, { nullable: true, description: "Its contact person; null where none is readable." })
+  @LooksUp<DealRow>(({ personId }, { person }) => person(personId))
   person(@Root() { personId }: DealRow, @Ctx() { loaders }: OperationContext): Promise<PersonRow | null> {
     return recordOf(loaders.person, personId);
   }
@@ -134,32 +146,36 @@ export class DealResolver {
     complexity: asMany(100),
     description: "Those who are matched to a recorded meeting; by name, the first 100.",
   })
+  @LooksUp<DealRow>(({ crmId }, { participants }) => participants(crmId))
   participants(@Root() { crmId }: DealRow, @Ctx() { loaders }: OperationContext): Promise<PersonRow[]> {
-    return loaders.participants.load({ id: crmId, first: 0 });
+    return loaders.participants.load(crmId, 0);
   }
 
   @FieldResolver(() => [Activity], { description: "Done activities, newest first." })
+  @LooksUp<DealRow, Sized>(({ crmId }, { activitiesOfDeal }, { first }) => activitiesOfDeal(crmId, nestedSize(first ?? 5)))
   recentActivities(
     @Root() { crmId }: DealRow,
     @First(5) first: number | null,
     @Ctx() { loaders }: OperationContext,
   ): Promise<ActivityRow[]> {
-    return loaders.recentActivities.DEAL.load({ id: crmId, first: nestedSize(first ?? 5) });
+    return loaders.recentActivities.DEAL.load(crmId, nestedSize(first ?? 5));
   }
 
   @FieldResolver(() => Activity, { nullable: true, description: "The earliest activity that is still to come." })
+  @LooksUp<DealRow>(({ crmId }, { nextActivity }) => nextActivity(crmId, 1))
   async nextActivity(@Root() { crmId }: DealRow, @Ctx() { loaders }: OperationContext): Promise<ActivityRow | null> {
-    const [next = null] = await loaders.nextActivity.load({ id: crmId, first: 1 });
+    const [next = null] = await loaders.nextActivity.load(crmId, 1);
     return next;
   }
 
   @FieldResolver(() => [Note], { description: "Newest first." })
+  @LooksUp<DealRow, Sized>(({ crmId }, { notesOfDeal }, { first }) => notesOfDeal(crmId, nestedSize(first ?? 5)))
   recentNotes(
     @Root() { crmId }: DealRow,
     @First(5) first: number | null,
     @Ctx() { loaders }: OperationContext,
   ): Promise<NoteHead[]> {
-    return loaders.recentNotes.DEAL.load({ id: crmId, first: nestedSize(first ?? 5) });
+    return loaders.recentNotes.DEAL.load(crmId, nestedSize(first ?? 5));
   }
 
   @FieldResolver(() => [DealChange], {
@@ -183,6 +199,7 @@ export class DealResolver {
   }
 
   @FieldResolver(() => QuietSignal, { description: "Whether it has gone quiet, and why." })
+  @LooksUp<DealRow>(({ crmId }, { quietFacts }) => void quietFacts(crmId))
   async quiet(@Root() { crmId }: DealRow, @Ctx() { loaders, services }: OperationContext): Promise<Signal> {
     const found = await loaders.quietFacts.load(crmId);
     return found ? judge(found.facts, found.copy, found.now) : nothingKnown(services.clock());
@@ -192,6 +209,7 @@ export class DealResolver {
     nullable: true,
     description: "The latest meeting, activity, mail or note of a person; null where none is known.",
   })
+  @LooksUp<DealRow>(({ crmId }, { quietFacts }) => void quietFacts(crmId))
   async lastInteraction(
     @Root() { crmId }: DealRow,
     @Ctx() { loaders }: OperationContext,

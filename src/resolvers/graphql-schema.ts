@@ -10,11 +10,12 @@ import "./briefing-resolver";
 import "./connection-resolver";
 import "./record-resolvers";
 import "./field-resolver";
-import { type GraphQLSchema, printSchema } from "graphql";
+import { defaultFieldResolver, type GraphQLFieldResolver, type GraphQLSchema, printSchema } from "graphql";
 import { buildSchemaSync } from "type-graphql";
 import { DateTimeScalar } from "../schema/base";
 import { BriefingResolver, MeetingMatchResolver, PersonMatchResolver } from "./briefing-resolver";
 import { ConnectionResolver } from "./connection-resolver";
+import type { OperationContext } from "./context";
 import { DealResolver } from "./deal-resolver";
 import {
   DealFieldsResolver,
@@ -56,12 +57,26 @@ function unusedHub(): never {
   throw new Error("subscriptions read rows and do not publish payloads");
 }
 
+type Resolve = GraphQLFieldResolver<unknown, OperationContext>;
+
 /** The root types are declared by no class of ours. */
 const ROOTS = {
   Query: "What can be read; all of it is of the viewer's tenant alone.",
   Mutation: "What can be done; a refusal that a client should handle is a member of the result's union.",
   Subscription: "What is told as it happens, over a WebSocket.",
 };
+
+/** A query reads by the copy that its tenant had last, together with which one it has: almost always that one, else it reads again. */
+const byLastCopy =
+  (resolve: Resolve = defaultFieldResolver): Resolve =>
+  async (root, args, context, info) => {
+    context.assumeCopy();
+    const asked: unknown = resolve(root, args, context, info);
+    await Promise.allSettled([asked]);
+    if (await context.copyHolds()) return asked;
+    context.renew();
+    return resolve(root, args, context, info);
+  };
 
 /** The schema that the resolvers build. What a single input class cannot know is checked by the domain functions. */
 export function buildGraphQLSchema(): GraphQLSchema {
@@ -107,6 +122,7 @@ export function buildGraphQLSchema(): GraphQLSchema {
     validate: false,
     pubSub: { publish: unusedHub, subscribe: unusedHub },
   });
+  for (const field of Object.values(schema.getQueryType()?.getFields() ?? {})) field.resolve = byLastCopy(field.resolve);
   for (const [type, description] of Object.entries(ROOTS)) {
     const root = schema.getType(type);
     if (root) root.description = description;

@@ -1,4 +1,5 @@
-import { Args, Ctx, FieldResolver, Int, Query, Resolver, Root, UseMiddleware } from "type-graphql";
+import type { GraphQLResolveInfo } from "graphql";
+import { Args, Ctx, FieldResolver, Info, Int, Query, Resolver, Root, UseMiddleware } from "type-graphql";
 import {
   countMeetings,
   MEETING_ORDERS,
@@ -32,6 +33,7 @@ import {
   PersonsArgs,
 } from "../schema/lists";
 import { Money } from "../schema/records";
+import { beginningWith } from "./ahead";
 import type { OperationContext } from "./context";
 import { badInput, crmIdIn, type NodeType, positionIn, refuseInvalidInput, relayPage } from "./inputs";
 
@@ -43,6 +45,7 @@ export class ListsResolver {
   async deals(
     @Args(() => DealsArgs, { validate: true }) args: DealsArgs,
     @Ctx() context: OperationContext,
+    @Info() info: GraphQLResolveInfo,
   ): Promise<DealPage> {
     const copy = await context.copy();
     const now = context.services.clock();
@@ -52,7 +55,7 @@ export class ListsResolver {
     // A cursor of a walk that is judged carries the instant of it, so it is none of a walk that is not.
     const list = { name: "deals", of: copy?.copyId ?? null, orderName: `${orderName} ${order.isJudged}`, order };
     const page = await relayPage(list, args, async (page) =>
-      copy ? readDeals(copy, filter, { ...page, order }, now) : NOTHING,
+      copy ? readDeals(beginningWith(info, copy, context.loaders), filter, { ...page, order }, now) : NOTHING,
     );
     const after = positionIn(list, args.after);
     return {
@@ -69,11 +72,12 @@ export class ListsResolver {
   async persons(
     @Args(() => PersonsArgs) args: PersonsArgs,
     @Ctx() context: OperationContext,
+    @Info() info: GraphQLResolveInfo,
   ): Promise<RelayPage<PersonRow>> {
     const copy = await context.copy();
     const address = args.email == null ? null : addressIn(args.email);
     return relayPage({ name: "persons", of: copy?.copyId ?? null, order: NEWEST_IN_CRM }, args, async (page) =>
-      copy ? readPersons(copy, address, page) : NOTHING,
+      copy ? readPersons(beginningWith(info, copy, context.loaders), address, page) : NOTHING,
     );
   }
 
@@ -83,10 +87,11 @@ export class ListsResolver {
   async organizations(
     @Args(() => PageArgs) args: PageArgs,
     @Ctx() context: OperationContext,
+    @Info() info: GraphQLResolveInfo,
   ): Promise<RelayPage<OrganizationRow>> {
     const copy = await context.copy();
     return relayPage({ name: "organizations", of: copy?.copyId ?? null, order: NEWEST_IN_CRM }, args, async (page) =>
-      copy ? readOrganizations(copy, page) : NOTHING,
+      copy ? readOrganizations(beginningWith(info, copy, context.loaders), page) : NOTHING,
     );
   }
 
@@ -96,7 +101,8 @@ export class ListsResolver {
   @UseMiddleware(refuseInvalidInput)
   async meetings(
     @Args(() => MeetingsArgs, { validate: true }) { filter, ...args }: MeetingsArgs,
-    @Ctx() { actor, scope }: OperationContext,
+    @Ctx() { actor, copy, loaders, scope }: OperationContext,
+    @Info() info: GraphQLResolveInfo,
   ): Promise<MeetingPage> {
     const orderName = args.orderBy ?? "STARTS_AT_DESC";
     const list = { name: "meetings", of: actor.tenantId, orderName, order: MEETING_ORDERS[orderName] };
@@ -109,7 +115,9 @@ export class ListsResolver {
       includeCancelled: includeCancelled === true,
       search: search?.trim() ?? null,
     };
-    const page = await relayPage(list, args, (page) => readMeetings(scope, wanted, page));
+    const seen = await copy();
+    const from_ = seen ? beginningWith(info, seen, loaders) : scope;
+    const page = await relayPage(list, args, (page) => readMeetings(from_, wanted, page));
     return { ...page, count: () => countMeetings(scope, wanted) };
   }
 }

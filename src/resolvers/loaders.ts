@@ -3,11 +3,12 @@ import { readFields, type ShownField } from "../briefing/fields";
 import { type Asked, type Entry, readChanges, readPreviousMeetings } from "../briefing/journal";
 import { readAttendees, readMatches, readMeetings } from "../briefing/meeting-rows";
 import type { ShownNotes } from "../briefing/notes";
+import type { CopyFacts, DealFacts } from "../briefing/quiet/facts";
 import { readKeptFacts } from "../briefing/quiet/read-quiet";
 import {
+  type InteractionRow,
   readActivities,
   readMatched,
-  readMatchedDeals,
   readNextActivities,
   readNotes,
   readOpenDealsOf,
@@ -22,29 +23,30 @@ import {
   readUsersByEmail,
 } from "../briefing/records";
 import type { CopyScope, TenantScope } from "../database/database";
-import { grouped, rowOfEach, rowsOfEach } from "../database/reads";
+import type { Id, Ids } from "../database/reads";
 import { CrmUserRow, PipelineRow, StageRow } from "../entities/crm-company";
-import type { MatchedEntity } from "../entities/meeting";
+import type { MatchedEntity, MeetingRow } from "../entities/meeting";
 import { normalizeAddress } from "../platform/email-address";
 import type { ShownNote } from "../platform/safe-html";
 import { readStepsOf } from "../sync/run-history";
-
-/** A list inside a record: which record, and how many. */
-export interface ListKey<Id = number> {
-  id: Id;
-  first: number;
-}
-
-/** Rows of what is asked for, as the database has them. */
-type Read<Key, Row> = (keys: readonly Key[]) => Promise<Row[]>;
+import { allOf, LookUp, oneOf } from "./look-ups";
 
 interface CrmRow {
   crmId: number;
 }
 
+/** What a deal is judged by, and the instant of judging. */
+interface Judged {
+  facts: DealFacts;
+  copy: CopyFacts;
+  now: Date;
+}
+
 interface WithFields extends CrmRow {
   customFields: Record<string, unknown>;
 }
+
+const NONE: never[] = [];
 
 /** A note that a sync has removed since it was found has nothing to show. */
 const GONE: ShownNote = { html: "", text: "", cut: true };
@@ -64,7 +66,7 @@ export class Loaders {
   readonly user = this.#byId((copy, ids) => readSetup(copy, CrmUserRow, ids));
   readonly pipeline = this.#byId((copy, ids) => readSetup(copy, PipelineRow, ids));
   readonly stage = this.#byId((copy, ids) => readSetup(copy, StageRow, ids));
-  readonly stagesOf = listsBy(this.#ofCopy(readStagesOf), ({ pipelineId }) => pipelineId);
+  readonly stagesOf = this.#listsBy(readStagesOf, ({ pipelineId }) => pipelineId);
   readonly deal = this.#byId((copy, ids) => readMatched(copy, "DEAL", ids));
   readonly person = this.#byId((copy, ids) => readMatched(copy, "PERSON", ids));
   readonly organization = this.#byId((copy, ids) => readMatched(copy, "ORGANIZATION", ids));
@@ -86,33 +88,34 @@ export class Loaders {
     Note: this.note,
   };
   /** Asked for notes only that were found readable before. */
-  readonly shownNote = new DataLoader<number, ShownNote>(async (ids) => {
-    const copy = await this.copy();
-    const shown = copy && (await this.shownNotes.read(copy, ids));
-    return ids.map((id) => shown?.get(id) ?? GONE);
-  });
+  readonly shownNote = this.#ofCopy<number, ShownNote>(async (copy, ids) => {
+    const shown = await this.shownNotes.read(copy, ids);
+    return (id) => shown.get(id) ?? GONE;
+  }, GONE);
 
   /** With the instant of judging. Asked for deals only that were read as matched ones; null for one that a sync has removed meanwhile. */
-  readonly quietFacts = new DataLoader(async (dealIds: readonly number[]) => {
-    const [copy, now] = [await this.copy(), this.now()];
-    const found = copy && (await readKeptFacts(copy, dealIds, now));
+  readonly quietFacts = this.#ofCopy<number, Judged | null>(async (copy, dealIds) => {
+    const now = this.now();
+    const found = await readKeptFacts(copy, dealIds, now);
     const deals = new Map(found?.deals.map((facts) => [facts.dealId, facts]));
-    return dealIds.map((id) => {
+    return (id) => {
       const facts = deals.get(id);
       return found && facts ? { facts, copy: found.copy, now } : null;
-    });
-  });
+    };
+  }, null);
 
   readonly changes = new DataLoader<Asked, Entry[], string>(
     async (asked) => {
-      const found = await this.#ofCopy(readChanges)(asked);
+      const copy = await this.copy();
+      const found = copy ? await readChanges(copy, asked) : [];
       return asked.map((_, index) => found.filter((entry) => entry.asked === index + 1));
     },
     { cacheKeyFn: ({ dealId, first, since }) => `${dealId}:${first}:${since?.getTime()}` },
   );
 
   readonly userByEmail = new DataLoader<string, CrmUserRow | null>(async (emails) => {
-    const found = await this.#ofCopy(readUsersByEmail)(emails);
+    const copy = await this.copy();
+    const found = copy ? await readUsersByEmail(copy, emails) : [];
     return emails.map((email) => found.find(({ address }) => address === normalizeAddress(email)) ?? null);
   });
 
@@ -130,33 +133,68 @@ export class Loaders {
   );
   readonly nextActivity = this.#lists((copy, ids) => readNextActivities(copy, ids, this.now()));
 
-  readonly meeting = rowBy(this.#ofTenant(readMeetings), ({ id }) => id);
-  readonly previousMeeting = rowBy(
-    this.#ofCopy((copy, ids: readonly string[]) => readPreviousMeetings(copy, ids, this.now())),
-    ({ parent_id }) => parent_id,
+  readonly meeting = this.#ofTenant(readMeetings, (rows) => oneOf(rows, ({ id }) => id), null);
+  readonly previousMeeting = this.#ofCopy<string, MeetingRow | null>(
+    async (copy, ids) => oneOf(await readPreviousMeetings(copy, ids, this.now()), ({ parent_id }) => parent_id),
+    null,
   );
-  readonly attendees = listsBy(this.#ofTenant(readAttendees), ({ meetingId }) => meetingId);
-  readonly timeline = this.#lists((copy, ids: readonly string[], first) => readTimelines(copy, ids, first, this.now()));
-  /** The deal that a meeting is about: read with the match, and not after it. */
-  readonly dealOfMeeting = rowBy(this.#ofCopy(readMatchedDeals), ({ meeting_id }) => meeting_id);
-  readonly match = listsBy(this.#ofTenant(readMatches), ({ meetingId }) => meetingId);
-  readonly otherDeals = listsBy(this.#ofCopy(readOtherDeals), ({ meeting_id }) => meeting_id);
-  readonly steps = listsBy(this.#ofTenant(readStepsOf), ({ runId }) => runId);
+  readonly attendees = this.#ofTenant(readAttendees, (rows) => allOf(rows, ({ meetingId }) => meetingId), NONE);
+  readonly timeline = this.#lists<InteractionRow & { parent_id: string }, string>((copy, ids, first) =>
+    readTimelines(copy, ids, first, this.now()),
+  );
+  readonly match = this.#ofTenant(readMatches, (rows) => oneOf(rows, ({ meetingId }) => meetingId), null);
+  readonly otherDeals = this.#listsBy(readOtherDeals, ({ meeting_id }) => meeting_id);
+  readonly steps = this.#ofTenant(readStepsOf, (rows) => allOf(rows, ({ runId }) => runId), NONE);
 
-  #ofTenant<Key, Row>(read: (scope: TenantScope, keys: readonly Key[]) => Promise<Row[]>): Read<Key, Row> {
-    return (keys) => read(this.scope, keys);
-  }
-
-  /** While nothing is connected there is nothing. */
-  #ofCopy<Key, Row>(read: (copy: CopyScope, keys: readonly Key[]) => Promise<Row[]>): Read<Key, Row> {
-    return async (keys) => {
-      const copy = await this.copy();
-      return copy ? read(copy, keys) : [];
+  /** What can be read ahead. */
+  get lookUps() {
+    const [{ DEAL: activitiesOfDeal, PERSON: activitiesOfPerson, ORGANIZATION: activitiesOfOrganization }, notes] = [
+      this.recentActivities,
+      this.recentNotes,
+    ];
+    const { user, pipeline, stage, stagesOf, deal, person, organization, activity, shownNote, quietFacts } = this;
+    const { participants, personsOf, nextActivity, meeting, previousMeeting, attendees, timeline, match } = this;
+    return {
+      ...{ user, pipeline, stage, stagesOf, deal, person, organization, activity, shownNote, quietFacts },
+      ...{ participants, personsOf, nextActivity, meeting, previousMeeting, attendees, timeline, match },
+      ...{ activitiesOfDeal, activitiesOfPerson, activitiesOfOrganization },
+      ...{ notesOfDeal: notes.DEAL, notesOfPerson: notes.PERSON, notesOfOrganization: notes.ORGANIZATION },
+      ...{ openDealsOfPerson: this.openDealsOf.PERSON, openDealsOfOrganization: this.openDealsOf.ORGANIZATION },
+      otherDeals: this.otherDeals,
     };
   }
 
-  #byId<Row extends CrmRow>(read: (copy: CopyScope, ids: readonly number[]) => Promise<Row[]>) {
-    return rowBy(this.#ofCopy(read), ({ crmId }) => crmId);
+  #ofTenant<I extends Id, Row, Value>(
+    read: (scope: TenantScope, ids: Ids<I>) => Promise<Row[]>,
+    valuesOf: (rows: Row[]) => (id: I) => Value,
+    nothing: Value,
+  ) {
+    return new LookUp(async () => this.scope, async (scope, ids: Ids<I>) => valuesOf(await read(scope, ids)), nothing);
+  }
+
+  /** While nothing is connected there is nothing. */
+  #ofCopy<I extends Id, Value>(
+    find: (copy: CopyScope, ids: Ids<I>, first: number) => Promise<(id: I) => Value>,
+    nothing: Value,
+  ) {
+    return new LookUp(this.copy, find, nothing);
+  }
+
+  #byId<Row extends CrmRow>(read: (copy: CopyScope, ids: Ids) => Promise<Row[]>) {
+    return this.#ofCopy<number, Row | null>(async (copy, ids) => oneOf(await read(copy, ids), ({ crmId }) => crmId), null);
+  }
+
+  #listsBy<Row, I extends Id>(read: (copy: CopyScope, ids: Ids<I>) => Promise<Row[]>, idOf: (row: Row) => I | null) {
+    return this.#ofCopy<I, Row[]>(async (copy, ids) => allOf(await read(copy, ids), idOf), []);
+  }
+
+  /** Lists of records by parent. */
+  #lists<Row extends { parent_id: I }, I extends Id = number>(
+    read: (copy: CopyScope, ids: Ids<I>, first: number) => Promise<Row[]>,
+  ) {
+    const find = async (copy: CopyScope, ids: Ids<I>, first: number) =>
+      allOf(await read(copy, ids, first), ({ parent_id }: Row) => parent_id);
+    return this.#ofCopy<I, Row[]>(find, []);
   }
 
   #fieldsOf(entity: MatchedEntity): DataLoader<WithFields, ShownField[], number> {
@@ -172,45 +210,22 @@ export class Loaders {
     );
   }
 
-  /** Lists of records by parent; parents that ask for equally many share a read. */
-  #lists<Row extends { parent_id: Id }, Id extends number | string = number>(
-    read: (copy: CopyScope, ids: readonly Id[], first: number) => Promise<Row[]>,
-  ): DataLoader<ListKey<Id>, Row[], string> {
-    return new DataLoader(
-      async (keys) => {
-        const copy = await this.copy();
-        if (!copy) return keys.map(() => []);
-        const found = new Map<number, Map<Id, Row[]>>();
-        const readSize = async ([first, alike]: [number, ListKey<Id>[]]) => {
-          const ids = alike.map(({ id }) => id);
-          const lists = grouped<Id, Row>(await read(copy, ids, first), ({ parent_id }) => parent_id);
-          found.set(first, lists);
-        };
-        await Promise.all([...grouped(keys, ({ first }) => first)].map(readSize));
-        return keys.map(({ id, first }) => found.get(first)?.get(id) ?? []);
-      },
-      { cacheKeyFn: ({ id, first }) => `${id}:${first}` },
-    );
-  }
-
   #perEntity<T>(make: (entity: MatchedEntity) => T): Record<MatchedEntity, T> {
     return { DEAL: make("DEAL"), PERSON: make("PERSON"), ORGANIZATION: make("ORGANIZATION") };
   }
 }
 
-const rowBy = <Key, Row>(read: Read<Key, Row>, keyOf: (row: Row) => Key | null) =>
-  new DataLoader<Key, Row | null>(async (keys) => rowOfEach(keys, await read(keys), keyOf));
-
-const listsBy = <Key, Row>(read: Read<Key, Row>, keyOf: (row: Row) => Key | null) =>
-  new DataLoader<Key, Row[]>(async (keys) => rowsOfEach(keys, await read(keys), keyOf));
+interface ById<Row> {
+  load(id: number): Promise<Row | null>;
+}
 
 /** From a CRM id to its record: null where there is none, or none that this tenant may read. */
-export const recordOf = async <Row>(loader: DataLoader<number, Row | null>, id: number | null): Promise<Row | null> =>
+export const recordOf = async <Row>(loader: ById<Row>, id: number | null): Promise<Row | null> =>
   id === null ? null : loader.load(id);
 
 /** Those of a list of ids that this tenant may read, in the order given. */
 export async function recordsOf<Row>(
-  loader: Pick<DataLoader<number, Row | null>, "load">,
+  loader: ById<Row>,
   ids: readonly number[],
 ): Promise<Row[]> {
   const found = await Promise.all(ids.map((id) => loader.load(id)));

@@ -30,6 +30,7 @@ import {
 } from "../schema/meeting";
 import { Briefing } from "../schema/records";
 import type { Refusal } from "../schema/refusal";
+import { LooksUp } from "./ahead";
 import { type EventContext, type OperationContext, outdatedBecause } from "./context";
 import { badInput, Input, presentRefusal, recordIn, refusalOfInput, refuseInvalidInput, uuidIn } from "./inputs";
 
@@ -167,8 +168,12 @@ export class MeetingResolver {
     complexity: asMany(A_DEPARTMENT),
     description: "In the order in which they were recorded.",
   })
+  @LooksUp<MeetingRow>(({ id }, { match, attendees }) => {
+    match(id);
+    return attendees(id);
+  })
   async attendees(@Root() { id: meetingId }: MeetingRow, @Ctx() context: OperationContext): Promise<Attendee[]> {
-    const [found, [match]] = await Promise.all([
+    const [found, match] = await Promise.all([
       context.loaders.attendees.load(meetingId),
       context.loaders.match.load(meetingId),
     ]);
@@ -177,10 +182,14 @@ export class MeetingResolver {
   }
 
   @FieldResolver(() => MeetingMatch, { description: "Which deal it is about, and why." })
+  @LooksUp<MeetingRow>(({ id }, { match, deal }) => {
+    const found = match(id);
+    deal(found.dealId);
+    return found;
+  })
   async match(@Root() { id: meetingId }: MeetingRow, @Ctx() context: OperationContext): Promise<MeetingMatch> {
     const { loaders } = context;
-    const [[row], deal] = await Promise.all([loaders.match.load(meetingId), loaders.dealOfMeeting.load(meetingId)]);
-    if (deal) loaders.deal.prime(deal.crmId, deal);
+    const row = await loaders.match.load(meetingId);
     if (!row) return matchOfDeleted(meetingId, context.services.clock());
     const outdated = await outdatedBecause(context, row);
     const isThere = async (dealId: number) => (await loaders.deal.load(dealId)) !== null;
@@ -188,6 +197,7 @@ export class MeetingResolver {
   }
 
   @FieldResolver(() => Briefing, { nullable: true, description: "null while no CRM is connected." })
+  @LooksUp<MeetingRow>((meeting) => meeting)
   async briefing(@Root() meeting: MeetingRow, @Ctx() context: OperationContext): Promise<Briefing | null> {
     return (await context.copy()) && Object.assign(new Briefing(), { meeting });
   }

@@ -28,6 +28,7 @@ import {
 } from "../schema/quiet-settings";
 import { Deal, Person } from "../schema/records";
 import type { Refusal } from "../schema/refusal";
+import { LooksUp } from "./ahead";
 import type { OperationContext } from "./context";
 import { crmIdIn, Input, nestedSize, presentRefusal, refuseInvalidInput } from "./inputs";
 import { recordOf, recordsOf } from "./loaders";
@@ -60,11 +61,13 @@ async function nodeOf({ loaders }: OperationContext, evidence: Evidence): Promis
 @Resolver(() => Interaction)
 export class InteractionResolver {
   @FieldResolver(() => Person, { nullable: true, description: "The buyer; null where unknown or not readable." })
+  @LooksUp<InteractionRow>(({ personId }, { person }) => person(personId))
   person(@Root() { personId }: InteractionRow, @Ctx() { loaders }: OperationContext): Promise<PersonRow | null> {
     return recordOf(loaders.person, personId);
   }
 
   @FieldResolver(() => Activity, { nullable: true, description: "The activity, where it was one." })
+  @LooksUp<InteractionRow>(({ activityId }, { activity }) => activity(activityId))
   activity(@Root() { activityId }: InteractionRow, @Ctx() { loaders }: OperationContext): Promise<ActivityRow | null> {
     return recordOf(loaders.activity, activityId);
   }

@@ -1,10 +1,12 @@
-import { Arg, Ctx, FieldResolver, ID, Query, Resolver, Root } from "type-graphql";
+import type { GraphQLResolveInfo } from "graphql";
+import { Arg, Ctx, FieldResolver, ID, Info, Query, Resolver, Root } from "type-graphql";
 import type { CrmUserRow, PipelineRow, StageRow } from "../entities/crm-company";
 import type { DealRow } from "../entities/deal";
 import type { ActivityRow, NoteHead, OrganizationRow, PersonRow } from "../entities/records";
 import { asMany, LARGE_VALUE } from "../schema/base";
 import { Activity, CrmUser, Note, Pipeline, Stage } from "../schema/crm";
 import { Deal, Organization, Person } from "../schema/records";
+import { beginWith, LooksUp, type Sized } from "./ahead";
 import type { EventContext, OperationContext } from "./context";
 import { crmIdIn, crmUrl, First, nestedSize } from "./inputs";
 import { recordOf } from "./loaders";
@@ -14,10 +16,14 @@ export class PersonResolver {
   @Query(() => Person, { nullable: true, description: "null for unknown, foreign and never-matched ids alike." })
   async person(
     @Arg("id", () => ID, { description: "Its global id." }) id: string,
-    @Ctx() context: OperationContext,
+    @Ctx() { copy, loaders }: OperationContext,
+    @Info() info: GraphQLResolveInfo,
   ): Promise<PersonRow | null> {
-    const copy = await context.copy();
-    return copy && recordOf(context.loaders.person, crmIdIn(id, "Person", copy.copyId));
+    const seen = await copy();
+    const crmId = seen && crmIdIn(id, "Person", seen.copyId);
+    if (!seen || crmId === null) return null;
+    beginWith(info, seen, loaders, loaders.person, crmId);
+    return loaders.person.load(crmId);
   }
 
   @FieldResolver()
@@ -29,6 +35,7 @@ export class PersonResolver {
     nullable: true,
     description: "The person's company; null where none is readable.",
   })
+  @LooksUp<PersonRow>(({ organizationId }, { organization }) => organization(organizationId))
   organization(
     @Root() { organizationId }: PersonRow,
     @Ctx() { loaders }: OperationContext,
@@ -40,35 +47,39 @@ export class PersonResolver {
     nullable: true,
     description: "The CRM user who owns it; null where the CRM names none that is known.",
   })
+  @LooksUp<PersonRow>(({ ownerId }, { user }) => user(ownerId))
   owner(@Root() { ownerId }: PersonRow, @Ctx() { loaders }: OperationContext): Promise<CrmUserRow | null> {
     return recordOf(loaders.user, ownerId);
   }
 
   @FieldResolver(() => [Deal], { description: "The person's own and those taken part in; newest change first." })
+  @LooksUp<PersonRow, Sized>(({ crmId }, { openDealsOfPerson }, { first }) => openDealsOfPerson(crmId, nestedSize(first ?? 5)))
   async openDeals(
     @Root() { crmId }: PersonRow,
     @First(5) first: number | null,
     @Ctx() { loaders }: OperationContext,
   ): Promise<DealRow[]> {
-    return loaders.openDealsOf.PERSON.load({ id: crmId, first: nestedSize(first ?? 5) });
+    return loaders.openDealsOf.PERSON.load(crmId, nestedSize(first ?? 5));
   }
 
   @FieldResolver(() => [Activity], { description: "Done activities, newest first." })
+  @LooksUp<PersonRow, Sized>(({ crmId }, { activitiesOfPerson }, { first }) => activitiesOfPerson(crmId, nestedSize(first ?? 5)))
   async recentActivities(
     @Root() { crmId }: PersonRow,
     @First(5) first: number | null,
     @Ctx() { loaders }: OperationContext,
   ): Promise<ActivityRow[]> {
-    return loaders.recentActivities.PERSON.load({ id: crmId, first: nestedSize(first ?? 5) });
+    return loaders.recentActivities.PERSON.load(crmId, nestedSize(first ?? 5));
   }
 
   @FieldResolver(() => [Note], { description: "Newest first." })
+  @LooksUp<PersonRow, Sized>(({ crmId }, { notesOfPerson }, { first }) => notesOfPerson(crmId, nestedSize(first ?? 5)))
   async recentNotes(
     @Root() { crmId }: PersonRow,
     @First(5) first: number | null,
     @Ctx() { loaders }: OperationContext,
   ): Promise<NoteHead[]> {
-    return loaders.recentNotes.PERSON.load({ id: crmId, first: nestedSize(first ?? 5) });
+    return loaders.recentNotes.PERSON.load(crmId, nestedSize(first ?? 5));
   }
 }
 
@@ -77,10 +88,14 @@ export class OrganizationResolver {
   @Query(() => Organization, { nullable: true, description: "null for unknown, foreign and never-matched ids alike." })
   async organization(
     @Arg("id", () => ID, { description: "Its global id." }) id: string,
-    @Ctx() context: OperationContext,
+    @Ctx() { copy, loaders }: OperationContext,
+    @Info() info: GraphQLResolveInfo,
   ): Promise<OrganizationRow | null> {
-    const copy = await context.copy();
-    return copy && recordOf(context.loaders.organization, crmIdIn(id, "Organization", copy.copyId));
+    const seen = await copy();
+    const crmId = seen && crmIdIn(id, "Organization", seen.copyId);
+    if (!seen || crmId === null) return null;
+    beginWith(info, seen, loaders, loaders.organization, crmId);
+    return loaders.organization.load(crmId);
   }
 
   @FieldResolver()
@@ -92,50 +107,56 @@ export class OrganizationResolver {
     nullable: true,
     description: "The CRM user who owns it; null where the CRM names none that is known.",
   })
+  @LooksUp<OrganizationRow>(({ ownerId }, { user }) => user(ownerId))
   owner(@Root() { ownerId }: OrganizationRow, @Ctx() { loaders }: OperationContext): Promise<CrmUserRow | null> {
     return recordOf(loaders.user, ownerId);
   }
 
   @FieldResolver(() => [Person], { description: "Those who are matched to a recorded meeting; by name." })
+  @LooksUp<OrganizationRow, Sized>(({ crmId }, { personsOf }, { first }) => personsOf(crmId, nestedSize(first ?? 20)))
   async persons(
     @Root() { crmId }: OrganizationRow,
     @First(20) first: number | null,
     @Ctx() { loaders }: OperationContext,
   ): Promise<PersonRow[]> {
-    return loaders.personsOf.load({ id: crmId, first: nestedSize(first ?? 20) });
+    return loaders.personsOf.load(crmId, nestedSize(first ?? 20));
   }
 
   @FieldResolver(() => [Deal], { description: "Newest change first." })
+  @LooksUp<OrganizationRow, Sized>(({ crmId }, { openDealsOfOrganization }, { first }) => openDealsOfOrganization(crmId, nestedSize(first ?? 5)))
   async openDeals(
     @Root() { crmId }: OrganizationRow,
     @First(5) first: number | null,
     @Ctx() { loaders }: OperationContext,
   ): Promise<DealRow[]> {
-    return loaders.openDealsOf.ORGANIZATION.load({ id: crmId, first: nestedSize(first ?? 5) });
+    return loaders.openDealsOf.ORGANIZATION.load(crmId, nestedSize(first ?? 5));
   }
 
   @FieldResolver(() => [Activity], { description: "Done activities, newest first." })
+  @LooksUp<OrganizationRow, Sized>(({ crmId }, { activitiesOfOrganization }, { first }) => activitiesOfOrganization(crmId, nestedSize(first ?? 5)))
   async recentActivities(
     @Root() { crmId }: OrganizationRow,
     @First(5) first: number | null,
     @Ctx() { loaders }: OperationContext,
   ): Promise<ActivityRow[]> {
-    return loaders.recentActivities.ORGANIZATION.load({ id: crmId, first: nestedSize(first ?? 5) });
+    return loaders.recentActivities.ORGANIZATION.load(crmId, nestedSize(first ?? 5));
   }
 
   @FieldResolver(() => [Note], { description: "Newest first." })
+  @LooksUp<OrganizationRow, Sized>(({ crmId }, { notesOfOrganization }, { first }) => notesOfOrganization(crmId, nestedSize(first ?? 5)))
   async recentNotes(
     @Root() { crmId }: OrganizationRow,
     @First(5) first: number | null,
     @Ctx() { loaders }: OperationContext,
   ): Promise<NoteHead[]> {
-    return loaders.recentNotes.ORGANIZATION.load({ id: crmId, first: nestedSize(first ?? 5) });
+    return loaders.recentNotes.ORGANIZATION.load(crmId, nestedSize(first ?? 5));
   }
 }
 
 @Resolver(() => Stage)
 export class StageResolver {
   @FieldResolver(() => Pipeline, { nullable: true, description: "null while the pipeline's own fetch is missing." })
+  @LooksUp<StageRow>(({ pipelineId }, { pipeline }) => pipeline(pipelineId))
   pipeline(@Root() { pipelineId }: StageRow, @Ctx() { loaders }: OperationContext): Promise<PipelineRow | null> {
     return recordOf(loaders.pipeline, pipelineId);
   }
@@ -144,6 +165,7 @@ export class StageResolver {
 @Resolver(() => Pipeline)
 export class PipelineResolver {
   @FieldResolver(() => [Stage], { complexity: asMany(50), description: "In their order; the first 100." })
+  @LooksUp<PipelineRow>(({ crmId }, { stagesOf }) => stagesOf(crmId))
   stages(@Root() { crmId }: PipelineRow, @Ctx() { loaders }: EventContext): Promise<StageRow[]> {
     return loaders.stagesOf.load(crmId);
   }
@@ -155,21 +177,25 @@ export class ActivityResolver {
     nullable: true,
     description: "The CRM user who owns it; null where the CRM names none that is known.",
   })
+  @LooksUp<ActivityRow>(({ ownerId }, { user }) => user(ownerId))
   owner(@Root() { ownerId }: ActivityRow, @Ctx() { loaders }: OperationContext): Promise<CrmUserRow | null> {
     return recordOf(loaders.user, ownerId);
   }
 
   @FieldResolver(() => Deal, { nullable: true, description: "null where none is readable." })
+  @LooksUp<ActivityRow>(({ dealId }, { deal }) => deal(dealId))
   deal(@Root() { dealId }: ActivityRow, @Ctx() { loaders }: OperationContext): Promise<DealRow | null> {
     return recordOf(loaders.deal, dealId);
   }
 
   @FieldResolver(() => Person, { nullable: true, description: "null where none is readable." })
+  @LooksUp<ActivityRow>(({ personId }, { person }) => person(personId))
   person(@Root() { personId }: ActivityRow, @Ctx() { loaders }: OperationContext): Promise<PersonRow | null> {
     return recordOf(loaders.person, personId);
   }
 
   @FieldResolver(() => Organization, { nullable: true, description: "null where none is readable." })
+  @LooksUp<ActivityRow>(({ organizationId }, { organization }) => organization(organizationId))
   organization(
     @Root() { organizationId }: ActivityRow,
     @Ctx() { loaders }: OperationContext,
@@ -181,11 +207,13 @@ export class ActivityResolver {
 @Resolver(() => Note)
 export class NoteResolver {
   @FieldResolver(() => String, { complexity: LARGE_VALUE, description: "Sanitized HTML, safe to show." })
+  @LooksUp<NoteHead>(({ crmId }, { shownNote }) => void shownNote(crmId))
   async html(@Root() { crmId }: NoteHead, @Ctx() { loaders }: OperationContext): Promise<string> {
     return (await loaders.shownNote.load(crmId)).html;
   }
 
   @FieldResolver(() => String, { complexity: LARGE_VALUE, description: "The same without markup." })
+  @LooksUp<NoteHead>(({ crmId }, { shownNote }) => void shownNote(crmId))
   async text(@Root() { crmId }: NoteHead, @Ctx() { loaders }: OperationContext): Promise<string> {
     return (await loaders.shownNote.load(crmId)).text;
   }
@@ -194,6 +222,7 @@ export class NoteResolver {
     description:
       "True where html and text are less than the CRM's note: it is longer than is kept, denser in markup than is shown, or one of so many that only its beginning fits into the answer.",
   })
+  @LooksUp<NoteHead>(({ crmId }, { shownNote }) => void shownNote(crmId))
   async truncated(@Root() { crmId }: NoteHead, @Ctx() { loaders }: OperationContext): Promise<boolean> {
     return (await loaders.shownNote.load(crmId)).cut;
   }
@@ -210,6 +239,7 @@ export class NoteResolver {
   }
 
   @FieldResolver(() => CrmUser, { nullable: true, description: "The CRM user who wrote it." })
+  @LooksUp<NoteHead>(({ authorId }, { user }) => user(authorId))
   author(@Root() { authorId }: NoteHead, @Ctx() { loaders }: OperationContext): Promise<CrmUserRow | null> {
     return recordOf(loaders.user, authorId);
   }

@@ -1,4 +1,5 @@
 import type { TenantScope } from "../database/database";
+import type { Ids } from "../database/reads";
 import { type ListOrder, type Page, type PageRequest, readPage } from "../database/keyset";
 import { type SyncResource, SyncRunRow, type SyncState, SyncStepRow } from "../entities/sync-run";
 
@@ -55,7 +56,7 @@ export function readSteps({ tenantId, typed }: TenantScope, runId: string): Prom
   return typed((orm) => orm.findBy(SyncStepRow, { tenantId, runId }));
 }
 
-export function readStepsOf({ tenantId, entities }: TenantScope, runIds: readonly string[]): Promise<SyncStepRow[]> {
+export function readStepsOf({ tenantId, entities }: TenantScope, runIds: Ids<string>): Promise<SyncStepRow[]> {
   const sql = "SELECT * FROM sync_step WHERE tenant_id = $1 AND run_id = ANY ($2)";
   return entities(SyncStepRow, sql, [tenantId, runIds]);
 }

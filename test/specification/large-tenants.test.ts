@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { readPreviousMeetings } from "../../src/briefing/journal";
 import { readGapsOfBriefing, readMatches } from "../../src/briefing/meeting-rows";
-import { readMatchedDeals } from "../../src/briefing/records";
 import { readGaps } from "../../src/connections/completeness";
 import { APPLICATION_ROLE } from "../../src/database/application-role";
 import { type CopyScope, Database } from "../../src/database/database";
@@ -68,7 +67,6 @@ async function reading<T>(read: (copy: CopyScope, meetingId: string) => Promise<
 // those read one by one, and beside them all of the tenant's matched deals.
 test.each<[string, (copy: CopyScope, id: string) => Promise<unknown[]>]>([
   ["its match", (copy, id) => readMatches(copy, [id])],
-  ["the deal that it is about", (copy, id) => readMatchedDeals(copy, [id])],
   ["the one before it", (copy, id) => readPreviousMeetings(copy, [id], new Date())],
 ])("of a meeting %s is looked up by itself, however many the tenant has", async (_what, read) => {
   const looked = await reading(read);

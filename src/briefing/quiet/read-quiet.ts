@@ -1,9 +1,9 @@
-import { oldestOf, WITH_GAP } from "../../connections/completeness";
+import { LISTS, type ListState, oldestOf } from "../../connections/completeness";
 import { PUSHES } from "../../connections/journal";
-import { type CopyScope, ms, rowsOf } from "../../database/database";
-import type { Shape } from "../../database/reads";
+import { type CopyScope, listOf, ms, rowsOf } from "../../database/database";
+import { type Ids, NamedIds, type Shape } from "../../database/reads";
 import type { Standards } from "../../entities/silence";
-import { isOurNote, updatedByOthers } from "../notes";
+import { isOurNote, OUR_WRITES, type OurWrite, updatedByOthers, writesByDeal } from "../notes";
 import type { CopyFacts, DealFacts } from "./facts";
 import { byStandards, rulesOf, STANDARD } from "./rules";
 import { earliest, type Judging, KEEPS_FIRST_MAIL, KEEPS_THE_FIRST, latest, READING, WITH_MAILS } from "./silence-rows";
@@ -24,32 +24,15 @@ const APART_SECONDS = 15 * 86_400;
 const LAST_END_OF_DAY = "interval '38 hours'";
 
 /** Where these are old nothing is judged: what the buyer did since is in them. */
-const CONTACT_LISTS = ["PERSONS", "ACTIVITIES"];
+const CONTACT_LISTS = ["PERSONS", "ACTIVITIES"] as const;
 /** What a judgement is complete as of: its deal, and all that counts as a contact. */
-const JUDGED_LISTS = [...CONTACT_LISTS, "DEALS", "NOTES"];
+const JUDGED_LISTS = [...CONTACT_LISTS, "DEALS", "NOTES"] as const;
 
 /** How fresh a copy is; null before activities and persons were both read to their end. */
 export async function readFreshness({ tenantId, copyId, rows }: CopyScope): Promise<Pick<CopyFacts, "readAt">> {
-  const sql = `SELECT ${ms(oldestOf(CONTACT_LISTS))} AS "readAt" FROM sync_list l WHERE l.tenant_id = $1 AND l.copy_id = $2`;
-  const [found] = await rows<Pick<CopyFacts, "readAt">>(sql, [tenantId, copyId], { readAt: "number" });
-  return { readAt: found?.readAt ?? null };
+  const [found] = await rows<{ lists: ListState[] }>(`SELECT ${LISTS} AS lists`, [tenantId, copyId], { lists: "json" });
+  return { readAt: oldestOf(found?.lists ?? [], CONTACT_LISTS) };
 }
-
-/** Of all deals of the copy; they are judged by what the stored schedules are, as both change in one transaction. */
-interface OfCopy {
-  readAt: number | null;
-  asOf: number | null;
-  watchedSince: number;
-  standards: Standards | null;
-  coming: Standards | null;
-  begun: Record<number, TakenPhase[]> | null;
-}
-/** With one row of many: a tenant may have hundreds of thresholds. */
-const ofCopy = (begun: string) => `CASE WHEN row_number() OVER () = 1 THEN jsonb_build_object('begun', ${begun})
-  || (SELECT jsonb_build_object('readAt', ${ms(oldestOf(CONTACT_LISTS))}, 'asOf', ${ms(oldestOf(JUDGED_LISTS))})
-    FROM sync_list l WHERE l.tenant_id = $1 AND l.copy_id = $2)
-  || (SELECT jsonb_build_object('watchedSince', ${ms("c.created_at")}, 'standards', j.standards, 'coming', j.coming)
-    FROM synced_copy c LEFT JOIN judged_copy j ON j.tenant_id = $1 AND j.copy_id = c.id WHERE c.tenant_id = $1 AND c.id = $2) END`;
 
 /** SQL: a done activity took place when it was due, and not after somebody ticked it off. */
 export const HAPPENED_AT = "LEAST(a.happened_at, coalesce(a.done_at, a.update_time))";
@@ -101,16 +84,15 @@ const PLANNED = `SELECT coalesce(json_agg(json_build_array(p.whole_day, p.first,
               WHERE a.happened_at IS NULL AND NOT a.done AND a.due_at IS NOT NULL) u
         GROUP BY u.whole_day, u.part ORDER BY u.part NULLS FIRST LIMIT ${MOST_AHEAD}) p`;
 
-const FOUND = {
-  ofOthers: `json_build_object('contacts', (${ENDS_OF_CONTACTS}), 'meetings', (${MEETINGS}), 'planned', (${PLANNED}), 'hasMail',
+/** SQL over `deals`: by deal what others say of it, looked up. */
+const FOUND = listOf(
+  "d.crm_id",
+  `json_build_object('contacts', (${ENDS_OF_CONTACTS}), 'meetings', (${MEETINGS}), 'planned', (${PLANNED}), 'hasMail',
     coalesce(mails.incoming, mails.outgoing) IS NOT NULL OR ${KEEPS_FIRST_MAIL}, 'hasFirstMail', ${KEEPS_THE_FIRST})`,
-  joined: WITH_MAILS,
-};
+  `deals d ${WITH_MAILS}`,
+);
 /** Half of what a page of deals costs is to look the others up. */
-const kept = ({ fits }: Judging) => ({
-  ofOthers: `(SELECT of_others FROM ${rowsOf("deal_silence", "deal_id", "d.crm_id")} s WHERE phase = 0 AND ${fits})`,
-  joined: "",
-});
+const kept = ({ kept: silence }: Judging) => listOf("s.deal_id", "s.of_others", `${silence} AND s.of_others IS NOT NULL`);
 
 /** A deal with what a tenant's own days depend on, and with what is kept of it. */
 export type FoundDeal = DealFacts & { pipelineId: number | null; ofOthers: OfOthers };
@@ -125,91 +107,150 @@ export interface QuietFacts {
   begun: Record<number, TakenPhase[]>;
 }
 
-interface FactsRow extends Omit<FoundDeal, "ownDays" | "ofOthers" | keyof OfOthers> {
-  ofOthers: OfOthers | null;
-  ofCopy: OfCopy | null;
+type At = number;
+type Of<What> = [dealId: number, what: What];
+/** Each table is gone through once, however many the deals are: what belongs together is put together here. */
+interface Found {
+  deals: [
+    ...[dealId: number, isOpen: boolean, addedAt: At | null, inStageSince: At | null, stageId: number | null],
+    ...[pipelineId: number | null, ownerId: number | null, closeDay: At | null, updatedAt: At | null],
+    ...[participantsKnown: boolean, snooze: [at: At, until: At] | null],
+  ][];
+  ofOthers: Of<OfOthers>[];
+  pushes: Of<At>[];
+  rotting: [stageId: number, days: number][];
+  inactive: number[];
+  /** 0: of the whole list. */
+  unanswered: Of<At>[];
+  unreadable: Of<At>[];
+  writes: OurWrite[];
+  lists: ListState[];
+  copy: [createdAt: At, standards: Standards | null, coming: Standards | null];
+  begun: Record<number, TakenPhase[]> | null;
 }
-const FACTS: Shape<FactsRow> = {
-  dealId: "number",
-  isOpen: "flag",
-  addedAt: "number",
-  inStageSince: "number",
-  stageId: "number",
-  pipelineId: "number",
-  daysToRotten: "number",
-  updatedAt: "number",
-  closeDay: "number",
-  pushes: "json",
-  inactiveOwnerId: "number",
-  isIncomplete: "flag",
-  incompleteSince: "number",
-  snooze: "json",
+const FACTS: Shape<Found> = {
+  deals: "json",
   ofOthers: "json",
-  ofCopy: "json",
+  pushes: "json",
+  rotting: "json",
+  inactive: "json",
+  unanswered: "json",
+  unreadable: "json",
+  writes: "json",
+  lists: "json",
+  copy: "json",
+  begun: "json",
 };
 
 /** Null where no deal fits. */
 type Reading = Promise<QuietFacts | null>;
-export type ReadFacts = (copy: CopyScope, dealIds: readonly number[], now: Date, judging?: Judging) => Reading;
+export type ReadFacts = (copy: CopyScope, dealIds: Ids, now: Date, judging?: Judging) => Reading;
 
-/**
- * What the silence of deals is judged by, at one instant and in one statement. Each deal is looked up by itself, with what
- * belongs to it.
- */
+/** What the silence of deals is judged by, at one instant and in one statement. */
 export const readQuietFacts: ReadFacts = async (copy, dealIds, now, judging = READING) =>
-  quietFactsOf(await readRows(copy, dealIds, now, judging, FOUND));
+  quietFactsOf(await readFound(copy, dealIds, now, judging, FOUND));
 
 /**
  * The same, with what was found when the deals were last judged. It is looked up where nobody has judged them yet, or other
  * rules have, which may have looked for something else.
  */
 export const readKeptFacts: ReadFacts = async (copy, dealIds, now, judging = READING) => {
-  const known = await readRows(copy, dealIds, now, judging, kept(judging));
-  const unknown = known.filter(({ ofOthers }) => ofOthers === null).map(({ dealId }) => dealId);
-  const found = unknown.length > 0 ? await readRows(copy, unknown, now, READING, FOUND) : [];
-  return quietFactsOf([...known, ...found]);
+  const known = await readFound(copy, dealIds, now, judging, kept(judging));
+  if (!known) return null;
+  const has = new Set(known.ofOthers.map(([dealId]) => dealId));
+  const unknown = known.deals.map(([dealId]) => dealId).filter((dealId) => !has.has(dealId));
+  const looking = { ...READING, of: judging.of };
+  const found = unknown.length > 0 ? await readFound(copy, unknown, now, looking, FOUND) : null;
+  return quietFactsOf({ ...known, ofOthers: [...known.ofOthers, ...(found?.ofOthers ?? [])] });
 };
 
-function readRows(
+async function readFound(
   { tenantId, copyId, rows }: CopyScope,
-  dealIds: readonly number[],
+  dealIds: Ids,
   now: Date,
-  { which, taken, begun }: Judging,
-  { ofOthers, joined }: typeof FOUND,
-): Promise<FactsRow[]> {
-  return rows<FactsRow>(
-    `${taken}
-     SELECT d.crm_id AS "dealId", d.status = 'open' AS "isOpen", ${ms("d.add_time")} AS "addedAt",
-       ${ms("coalesce(d.stage_change_time, d.add_time)")} AS "inStageSince", d.stage_id AS "stageId",
-       d.pipeline_id AS "pipelineId",
-       rotting.days AS "daysToRotten", CASE WHEN rotting.days > 0 THEN ${ms(updatedByOthers("d"))} END AS "updatedAt",
-       ${ms("d.expected_close_date::timestamp AT TIME ZONE 'UTC'")} AS "closeDay",
-       to_jsonb(ARRAY (SELECT ${ms("p.seen_at")} FROM (${PUSHES}) p)) AS pushes,
-       (SELECT u.crm_id FROM ${rowsOf("crm_user", "crm_id", "d.owner_id")} u WHERE NOT u.active) AS "inactiveOwnerId",
-       NOT d.participants_known OR gap.since IS NOT NULL AS "isIncomplete", ${ms("gap.since")} AS "incompleteSince",
-       CASE WHEN d.snooze_ends_at > $3 THEN jsonb_build_object('at', ${ms("d.snoozed_at")}, 'until', ${ms("d.snoozed_until")}) END AS snooze,
-       ${ofOthers} AS "ofOthers", ${ofCopy(begun)} AS "ofCopy"
-     FROM (SELECT DISTINCT unnest($4::bigint[]) AS id) one CROSS JOIN LATERAL ${rowsOf("deal", "crm_id", "one.id")} d
-     LEFT JOIN LATERAL (SELECT s.days_to_rotten FROM ${rowsOf("stage", "crm_id", "d.stage_id")} s WHERE s.days_to_rotten > 0) rotting (days) ON true
-     ${joined}
-     ${WITH_GAP}
-     WHERE ${which}`,
-    [tenantId, copyId, now, dealIds],
+  { which, of, taken, begun }: Judging,
+  ofOthers: string,
+): Promise<Found | null> {
+  const ids = dealIds instanceof NamedIds ? dealIds : [...new Set(dealIds)];
+  const [found] = await rows<Found>(
+    `WITH ${taken.map((part) => `${part}, `).join("")}deals AS MATERIALIZED (
+       SELECT d.crm_id, d.status, d.add_time, d.stage_change_time, d.stage_id, d.pipeline_id, d.owner_id, d.person_id, d.update_time,
+         d.expected_close_date, d.participants_known, d.participants_count, d.first_mail_at, d.first_mail_person_id,
+         d.snoozed_at, d.snoozed_until, d.snooze_ends_at
+       FROM ${of("deal", "crm_id", "$4::bigint[]")} d WHERE ${which}
+     ), known AS MATERIALIZED (
+       SELECT array_agg(d.crm_id) AS ids, array_agg(d.stage_id) AS stages, array_agg(d.owner_id) AS owners FROM deals d
+     ), rotting AS MATERIALIZED (
+       SELECT s.crm_id, s.days_to_rotten AS days FROM known JOIN stage s ON s.tenant_id = $1 AND s.copy_id = $2
+         AND s.crm_id = ANY (known.stages) AND s.days_to_rotten > 0)
+     SELECT ${listOf(
+       ...["d.crm_id", "d.status = 'open'", ms("d.add_time"), ms("coalesce(d.stage_change_time, d.add_time)")],
+       ...["d.stage_id", "d.pipeline_id", "d.owner_id", ms("d.expected_close_date::timestamp AT TIME ZONE 'UTC'")],
+       ...[ms("d.update_time"), "d.participants_known"],
+       `CASE WHEN d.snooze_ends_at > $3 THEN json_build_array(${ms("d.snoozed_at")}, ${ms("d.snoozed_until")}) END`,
+       "deals d",
+     )} AS deals,
+       ${ofOthers} AS "ofOthers",
+       ${listOf("p.deal_id", ms("p.seen_at"), PUSHES)} AS pushes,
+       ${listOf("r.crm_id", "r.days", "rotting r")} AS rotting,
+       (SELECT coalesce(json_agg(u.crm_id), '[]') FROM crm_user u
+         WHERE u.tenant_id = $1 AND u.copy_id = $2 AND u.crm_id = ANY (known.owners) AND NOT u.active) AS inactive,
+       ${listOf("g.crm_id", ms("g.since"), `data_gap g WHERE g.tenant_id = $1 AND g.copy_id = $2
+         AND g.resource IN ('DEAL_PARTICIPANTS', 'ACTIVITIES') AND g.crm_id = ANY (0 || known.ids)`)} AS unanswered,
+       ${listOf("r.deal_id", ms("r.since"), `${of("rejected_record", "deal_id", "known.ids")} r WHERE r.resource = 'ACTIVITIES'`)} AS unreadable,
+       ${OUR_WRITES} AS writes, ${LISTS} AS lists,
+       (SELECT json_build_array(${ms("c.created_at")}, j.standards, j.coming) FROM synced_copy c
+         LEFT JOIN judged_copy j ON j.tenant_id = $1 AND j.copy_id = c.id WHERE c.tenant_id = $1 AND c.id = $2) AS copy,
+       ${begun} AS begun
+     FROM known WHERE known.ids IS NOT NULL`,
+    [tenantId, copyId, now, ids],
     FACTS,
   );
+  return found ?? null;
 }
 
-function quietFactsOf(found: readonly FactsRow[]): QuietFacts | null {
-  const whole = found.find(({ ofCopy }) => ofCopy !== null)?.ofCopy;
-  if (!whole) return null;
-  const standards = whole.standards ?? STANDARD;
-  const deals = found.flatMap((row) => {
-    if (!row.ofOthers) return [];
-    // Not by a rest: what that leaves is slow to read.
-    const deal = { ...row, ...row.ofOthers, ofOthers: row.ofOthers, ofCopy: null };
-    return [{ ...deal, contacts: contactsOf(deal.contacts), planned: plannedOf(deal.planned) }];
+const byDeal = <What>(found: readonly Of<What>[]): Map<number, What[]> => {
+  const groups = new Map<number, What[]>();
+  for (const [dealId, what] of found) groups.set(dealId, [...(groups.get(dealId) ?? []), what]);
+  return groups;
+};
+
+function quietFactsOf(found: Found | null): QuietFacts | null {
+  if (!found) return null;
+  const [watchedSince, standards, coming] = found.copy;
+  const [others, rotting, inactive] = [new Map(found.ofOthers), new Map(found.rotting), new Set(found.inactive)];
+  const [pushes, unanswered, unreadable] = [found.pushes, found.unanswered, found.unreadable].map(byDeal);
+  const writes = writesByDeal(found.writes);
+  const deals = found.deals.flatMap((deal): FoundDeal[] => {
+    const [dealId, isOpen, addedAt, inStageSince, stageId, pipelineId, ownerId, closeDay, updatedAt, known, snooze] = deal;
+    const ofOthers = others.get(dealId);
+    if (!ofOthers) return [];
+    const daysToRotten = rotting.get(stageId ?? 0) ?? null;
+    const gaps = [unanswered?.get(0), unanswered?.get(dealId), unreadable?.get(dealId)].flatMap((since) => since ?? []);
+    return [
+      {
+        ...{ dealId, isOpen, addedAt, inStageSince, stageId, pipelineId, daysToRotten, closeDay },
+        updatedAt: daysToRotten === null ? null : updatedByOthers(updatedAt, writes.get(dealId) ?? []),
+        pushes: pushes?.get(dealId) ?? [],
+        inactiveOwnerId: ownerId !== null && inactive.has(ownerId) ? ownerId : null,
+        isIncomplete: !known || gaps.length > 0,
+        incompleteSince: gaps.length > 0 ? Math.min(...gaps) : null,
+        snooze: snooze && { at: snooze[0], until: snooze[1] },
+        ...ofOthers,
+        ofOthers,
+        contacts: contactsOf(ofOthers.contacts),
+        planned: plannedOf(ofOthers.planned),
+      },
+    ];
   });
-  const { readAt, asOf, watchedSince, coming, begun } = whole;
-  const copy = { readAt, asOf, watchedSince, rules: rulesOf(standards) };
-  return { copy, deals: byStandards(deals, standards), standards, coming, begun: begun ?? {} };
+  const present = standards ?? STANDARD;
+  const { lists, begun } = found;
+  const copy = { readAt: oldestOf(lists, CONTACT_LISTS), asOf: oldestOf(lists, JUDGED_LISTS), watchedSince };
+  return {
+    copy: { ...copy, rules: rulesOf(present) },
+    deals: byStandards(deals, present),
+    standards: present,
+    coming,
+    begun: begun ?? {},
+  };
 }

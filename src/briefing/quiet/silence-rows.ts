@@ -114,17 +114,42 @@ const FORGET_COMING = `forgotten AS (
 const MATCHED = isMatched("d.crm_id");
 /** Of more meetings others come up with time: what was cut is looked up again. */
 const IS_WHOLE = `json_array_length(of_others -> 'meetings') < ${MOST_AHEAD}`;
-/** SQL of who judges deals: a condition on `d`, parts of a WITH, what of them had begun by deal, and whether what is kept still fits. */
-export type Judging = Record<"which" | "taken" | "begun" | "fits", string>;
-export const READING: Judging = { which: "true", taken: "", begun: "NULL", fits: `starts_with(judged_as, ${THESE})` };
+
+/** SQL of who reads what deals are judged by. */
+export interface Judging {
+  /** Of which deals `d`. */
+  which: string;
+  /** The rows `t` of a table that belong to those with the ids. */
+  of(table: string, column: string, ids: string): string;
+  /** Parts of a WITH. */
+  taken: readonly string[];
+  /** What of the deals had begun, by deal. */
+  begun: string;
+  /** The first phases `s` of `deals` whose others still are those that were found. */
+  kept: string;
+}
+const byKeys: Judging["of"] = (table, column, ids) =>
+  `(SELECT t.* FROM ${table} t WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.${column} = ANY (${ids}))`;
+/** One by one: a page of a sync may be judged before PostgreSQL knows anything of the tables. */
+const oneByOne: Judging["of"] = (table, column, ids) =>
+  `(SELECT t.* FROM unnest(${ids}) AS one (id) CROSS JOIN LATERAL ${rowsOf(table, column, "one.id")} t)`;
+export const READING: Judging = {
+  which: "true",
+  of: byKeys,
+  taken: [],
+  begun: "NULL::jsonb",
+  kept: `${byKeys("deal_silence", "deal_id", "known.ids")} s WHERE s.phase = 0 AND starts_with(s.judged_as, ${THESE})`,
+};
 export const JUDGED: Judging = {
   which: MATCHED,
-  taken: `WITH ${begunOf("$4::bigint[]")}, ${FORGET_COMING}`,
+  of: oneByOne,
+  taken: [begunOf("$4::bigint[]"), FORGET_COMING],
   begun: "(SELECT jsonb_object_agg(begun.deal_id, begun.phases) FROM begun)",
-  fits: `starts_with(judged_as, ${FOUND_AS}) AND ${IS_WHOLE}`,
+  kept: `deals d CROSS JOIN LATERAL ${rowsOf("deal_silence", "deal_id", "d.crm_id")} s
+    WHERE s.phase = 0 AND starts_with(s.judged_as, ${FOUND_AS}) AND ${IS_WHOLE}`,
 };
 /** What is stored of them stands. */
-export const JUDGED_BY_COMING: Judging = { ...JUDGED, taken: `WITH ${FORGET_COMING}`, begun: "NULL" };
+export const JUDGED_BY_COMING: Judging = { ...JUDGED, taken: [FORGET_COMING], begun: "NULL::jsonb" };
 
 /**
  * Of those of the deals $4 that are matched no more a row stays that never holds: what was told of each last. $3 is before all

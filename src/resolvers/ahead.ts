@@ -1,0 +1,204 @@
+import {
+  type FieldNode,
+  type GraphQLCompositeType,
+  GraphQLIncludeDirective,
+  type GraphQLResolveInfo,
+  GraphQLSkipDirective,
+  getArgumentValues,
+  getDirectiveValues,
+  getNamedType,
+  isCompositeType,
+  isObjectType,
+  Kind,
+  type SelectionSetNode,
+} from "graphql";
+import { Extensions } from "type-graphql";
+import type { CopyScope, TenantScope } from "../database/database";
+import { type Id, NamedIds, type Read } from "../database/reads";
+import type { Loaders } from "./loaders";
+import type { LookUp } from "./look-ups";
+
+/**
+ * What a query will look up is read ahead, in the statement that finds its ids: a field says by which property of its
+ * parent's row it looks up what, and the fields within it go on from there. Where a field does not say, it looks up when
+ * its turn comes, as all of them would; so a query costs one statement in the place of one for each level.
+ */
+
+/** A look-up that is to come: what is known of it before any row is there. */
+interface Step {
+  lookUp: keyof LookUps;
+  first: number;
+  by: Property[];
+}
+/** Where a read begins that is asked for otherwise. */
+type Begin = "begin";
+type Source = Step | Begin;
+
+/** A property of rows that are to come. */
+export interface Property {
+  of: Source;
+  name: string;
+}
+
+/** What can be looked up ahead, by its name. */
+type LookUps = Loaders["lookUps"];
+interface Ahead {
+  ahead(copy: CopyScope, ids: NamedIds, first: number): Read | null;
+}
+
+/** A row that is to come. */
+type Coming<Row> = { readonly [P in keyof Row]-?: Property } & { readonly [SOURCE]: Source };
+const SOURCE = Symbol("source");
+type RowOf<L> = L extends LookUp<never, never, infer Value> ? (Value extends (infer Row)[] ? Row : NonNullable<Value>) : never;
+export type Reads = {
+  readonly [L in keyof LookUps]: (by: Property, first?: number) => Coming<RowOf<LookUps[L]>>;
+};
+type Says<Row, Args> = (row: Coming<Row>, reads: Reads, args: Args) => { readonly [SOURCE]: Source } | void;
+
+/** The arguments of a list inside a record. */
+export interface Sized {
+  first: number | null;
+}
+
+/** Says of a field what it looks up, and with which rows the fields within it go on; with none where those are no rows. */
+export const LooksUp = <Row, Args = object>(says: Says<Row, Args>) => Extensions({ ahead: says });
+
+/** More are looked up level by level. */
+const MOST_STEPS = 60;
+/** Plans of a field that are remembered, one for each set of page sizes and switches that it comes with. */
+const MOST_PLANS = 20;
+const plans = new WeakMap<FieldNode, Map<string, readonly Step[]>>();
+
+/** The look-ups of the fields within one, each behind those whose rows name its ids. */
+function planOf(info: GraphQLResolveInfo): readonly Step[] {
+  const [field] = info.fieldNodes;
+  if (!field) return [];
+  const known = plans.get(field) ?? new Map<string, readonly Step[]>();
+  const key = Object.entries(info.variableValues)
+    .filter(([, value]) => typeof value === "number" || typeof value === "boolean")
+    .join();
+  const plan = known.get(key) ?? stepsOf(info);
+  if (known.size >= MOST_PLANS) known.clear();
+  plans.set(field, known.set(key, plan));
+  return plan;
+}
+
+/** What does not fit is said by the field itself, when its turn comes. */
+function stepsOf(info: GraphQLResolveInfo): readonly Step[] {
+  try {
+    return new Plan(info).steps;
+  } catch {
+    return [];
+  }
+}
+
+/** Reads what a plan looks up, in the statement of the read that it begins with. */
+function readAhead(info: GraphQLResolveInfo, begin: Read, copy: CopyScope, { lookUps }: Loaders): void {
+  const plan = planOf(info);
+  const reads = new Map<Source, Read>([["begin", begin]]);
+  for (const step of plan) {
+    const by = step.by.flatMap(({ of, name }) => {
+      const read = reads.get(of);
+      return read ? [[read, name] as const] : [];
+    });
+    const lookUp: Ahead = lookUps[step.lookUp];
+    const read = lookUp.ahead(copy, new NamedIds(by), step.first);
+    if (read) reads.set(step, read);
+  }
+}
+
+/** Looks up a row by its id, and in the same statement what the field's selection looks up from there. */
+export function beginWith<I extends Id>(
+  info: GraphQLResolveInfo,
+  copy: CopyScope,
+  loaders: Loaders,
+  lookUp: LookUp<CopyScope, I, unknown>,
+  id: I,
+): void {
+  const begin = lookUp.begin(copy, id);
+  if (begin) readAhead(info, begin, copy, loaders);
+}
+
+/** A copy whose first rows of an entity are those that the field's selection begins with. */
+export function beginningWith(info: GraphQLResolveInfo, copy: CopyScope, loaders: Loaders): CopyScope {
+  let hasBegun = false;
+  return {
+    ...copy,
+    entities: (...asked) => {
+      const { done, read } = copy.within(() => copy.entities(...asked));
+      if (read && !hasBegun) readAhead(info, read, copy, loaders);
+      hasBegun = true;
+      return done;
+    },
+  };
+}
+
+class Plan {
+  readonly #steps: Step[] = [];
+  readonly #reads = new Proxy(
+    {},
+    { get: (_, lookUp: keyof LookUps) => (by: Property, first?: number) => coming(this.#stepOf(lookUp, by, first ?? 0)) },
+  );
+
+  constructor(private readonly info: GraphQLResolveInfo) {
+    for (const { selectionSet } of info.fieldNodes) this.#follow(selectionSet, getNamedType(info.returnType), "begin");
+  }
+
+  get steps(): readonly Step[] {
+    if (this.#steps.length > MOST_STEPS) return [];
+    const ordered = new Set<Step>();
+    const place = (step: Step) => {
+      for (const { of } of step.by) if (of !== "begin") place(of);
+      ordered.add(step);
+    };
+    for (const step of this.#steps) place(step);
+    return [...ordered];
+  }
+
+  #follow(selections: SelectionSetNode | undefined, type: object, source: Source | null | undefined): void {
+    if (!selections || !source || !isCompositeType(type)) return;
+    for (const node of selections.selections) {
+      const { schema, fragments, variableValues } = this.info;
+      if (getDirectiveValues(GraphQLSkipDirective, node, variableValues)?.if === true) continue;
+      if (getDirectiveValues(GraphQLIncludeDirective, node, variableValues)?.if === false) continue;
+      if (node.kind === Kind.FIELD) this.#followField(node, type, source);
+      else {
+        const fragment = node.kind === Kind.FRAGMENT_SPREAD ? fragments[node.name.value] : node;
+        const condition = fragment?.typeCondition;
+        const within = condition ? schema.getType(condition.name.value) : type;
+        if (fragment && within) this.#follow(fragment.selectionSet, within, source);
+      }
+    }
+  }
+
+  #followField(node: FieldNode, type: GraphQLCompositeType, source: Source): void {
+    const field = isObjectType(type) ? type.getFields()[node.name.value] : undefined;
+    if (!field) return;
+    const says: unknown = field.extensions.ahead;
+    // A plain property has its parent's row.
+    const within: Source | null | undefined =
+      typeof says === "function"
+        ? says(coming(source), this.#reads, getArgumentValues(field, node, this.info.variableValues))?.[SOURCE]
+        : field.resolve
+          ? null
+          : source;
+    this.#follow(node.selectionSet, getNamedType(field.type), within);
+  }
+
+  /** What is looked up alike is looked up once, unless one of them is found by the other. */
+  #stepOf(lookUp: keyof LookUps, by: Property, first: number): Step {
+    const alike = this.#steps.find(
+      (step) => step.lookUp === lookUp && step.first === first && !hangsOn(by.of, step),
+    );
+    const step = alike ?? { lookUp, first, by: [] };
+    if (!alike) this.#steps.push(step);
+    if (!step.by.some(({ of, name }) => of === by.of && name === by.name)) step.by.push(by);
+    return step;
+  }
+}
+
+const hangsOn = (source: Source, step: Step): boolean =>
+  source === step || (source !== "begin" && source.by.some(({ of }) => hangsOn(of, step)));
+
+const coming = (of: Source): object =>
+  new Proxy({}, { get: (_, name: string | symbol) => (name === SOURCE ? of : { of, name }) });
