@@ -1,10 +1,9 @@
 import { randomUUID } from "node:crypto";
-import { readGaps } from "../connections/completeness";
-import type { CopyScope, TenantScope } from "../database/database";
+import { UNREAD, type UnreadParticipants, unreadParticipants } from "../connections/completeness";
+import { type CopyScope, rowsOf, type TenantScope } from "../database/database";
 import type { Ids } from "../database/reads";
 import { jsonRows } from "../database/upsert";
 import { MeetingAttendeeRow, MeetingMatchRow, MeetingRow } from "../entities/meeting";
-import type { GapSummary } from "../entities/sync-run";
 import { NOT_CONNECTED } from "./matching/match";
 
 const UUID = /^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/;
@@ -44,68 +43,31 @@ export function readMatches(scope: TenantScope, meetingIds: Ids<string>): Promis
   return scope.entities(MeetingMatchRow, `SELECT * FROM ${matchesOf("$2")} m`, [scope.tenantId, meetingIds]);
 }
 
-const IS_OF_COPY = "d.tenant_id = $1 AND d.copy_id = $2";
-
 /**
- * SQL: the meeting's records, and the deals whose unread participants could hide that an attendee takes part: the meeting's
- * own, those of its companies, and any at all where the meeting has known persons and no deal.
+ * SQL: the deals whose unread participants could hide that an attendee of the meeting `parent` takes part: its own, those of
+ * its companies, and any at all where it has known persons and no deal.
  */
-const OF_MEETING = `of_meeting AS MATERIALIZED (
-    SELECT m.entity, m.crm_id FROM matched_record m WHERE m.tenant_id = $1 AND m.copy_id = $2 AND m.meeting_id = $4
-  ), deals (crm_id) AS MATERIALIZED (
+const DEALS_AROUND = `WITH of_meeting AS MATERIALIZED (
+    SELECT m.entity, m.crm_id FROM matched_record m WHERE m.tenant_id = $1 AND m.copy_id = $2 AND m.meeting_id = parent.id
+  ) SELECT array_agg(found.crm_id) FROM (
     SELECT m.crm_id FROM of_meeting m WHERE m.entity = 'DEAL'
-    UNION
-    SELECT d.crm_id FROM of_meeting m JOIN deal d ON ${IS_OF_COPY} AND d.organization_id = m.crm_id WHERE m.entity = 'ORGANIZATION'
-    UNION
-    SELECT d.crm_id FROM deal d WHERE ${IS_OF_COPY} AND NOT d.participants_known
-      AND (SELECT bool_or(m.entity = 'PERSON') AND NOT bool_or(m.entity = 'DEAL') FROM of_meeting m)
-  )`;
+    UNION ALL
+    SELECT d.crm_id FROM of_meeting m CROSS JOIN LATERAL ${rowsOf("deal", "organization_id", "m.crm_id")} d WHERE m.entity = 'ORGANIZATION'
+    UNION ALL
+    SELECT d.crm_id FROM deal d WHERE d.tenant_id = $1 AND d.copy_id = $2 AND NOT d.participants_known
+      AND (SELECT bool_or(m.entity = 'PERSON') AND NOT bool_or(m.entity = 'DEAL') FROM of_meeting m)) found`;
 
-/** SQL: the records that the meeting's records name, as rows (resource, crm_id). */
-const NAMED = `
-  SELECT n.resource, n.crm_id FROM of_meeting m JOIN deal d ON ${IS_OF_COPY} AND d.crm_id = m.crm_id
-  CROSS JOIN LATERAL (VALUES ('USERS', d.owner_id), ('PIPELINES', d.pipeline_id), ('STAGES', d.stage_id),
-    ('ORGANIZATIONS', d.organization_id), ('PERSONS', d.person_id)) n (resource, crm_id)
-  WHERE m.entity = 'DEAL'
-  UNION
-  SELECT 'PERSONS', x.person_id FROM of_meeting m
-  JOIN deal_participant x ON x.tenant_id = $1 AND x.copy_id = $2 AND x.deal_id = m.crm_id
-  WHERE m.entity = 'DEAL'
-  UNION
-  SELECT n.resource, n.crm_id FROM of_meeting m JOIN person p ON p.tenant_id = $1 AND p.copy_id = $2 AND p.crm_id = m.crm_id
-  CROSS JOIN LATERAL (VALUES ('USERS', p.owner_id), ('ORGANIZATIONS', p.organization_id)) n (resource, crm_id)
-  WHERE m.entity = 'PERSON'
-  UNION
-  SELECT 'USERS', o.owner_id FROM of_meeting m
-  JOIN organization o ON o.tenant_id = $1 AND o.copy_id = $2 AND o.crm_id = m.crm_id
-  WHERE m.entity = 'ORGANIZATION'`;
-
-const TABLES = {
-  USERS: "crm_user",
-  PIPELINES: "pipeline",
-  STAGES: "stage",
-  ORGANIZATIONS: "organization",
-  PERSONS: "person",
-};
-/** Each looked up by its key: without OFFSET the planner may read all of a copy's to find a few. */
-const IS_HELD = Object.entries(TABLES)
-  .map(
-    ([resource, table]) => `WHEN '${resource}' THEN EXISTS (
-      SELECT 1 FROM ${table} t WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.crm_id = named.crm_id OFFSET 0)`,
-  )
-  .join(" ");
-
-/** Of a list that was never read to its end nobody can say that a record of it is missing; that gap says more. */
-const NOT_HELD = `
-  SELECT named.resource, 'RECORD_NOT_FOUND', 'Some ' || lower(named.resource) || ' that are named here are not '
-    || 'shown to the user who authorized this service, or are gone from the CRM.', coalesce(l.read_at, l.watermark)
-  FROM (${NAMED}) named (resource, crm_id)
-  JOIN read_lists l ON l.resource = named.resource
-  WHERE named.crm_id IS NOT NULL AND NOT CASE named.resource ${IS_HELD} END`;
-
-/** What a meeting's briefing lacks: it depends on every list, on who takes part in its deals, and on what these name. */
-export function readGapsOfBriefing(copy: CopyScope, meetingId: string, now: Date): Promise<GapSummary[]> {
-  return readGaps(copy, now, { known: OF_MEETING, more: NOT_HELD, parameters: [meetingId] });
+/** Who takes part in deals around meetings, as far as that is not known. */
+export function readUnreadAround(
+  { tenantId, copyId, rows }: CopyScope,
+  meetingIds: Ids<string>,
+): Promise<(UnreadParticipants & { parent_id: string })[]> {
+  return rows<UnreadParticipants & { parent_id: string }>(
+    `SELECT parent.id AS parent_id, ${unreadParticipants((dealId) => `AND ${dealId} = ANY (around.deals)`)}
+     FROM unnest($3::uuid[]) AS parent (id) CROSS JOIN LATERAL (SELECT (${DEALS_AROUND}) AS deals OFFSET 0) around`,
+    [tenantId, copyId, meetingIds],
+    { ...UNREAD, parent_id: "text" },
+  );
 }
 
 /** An attendee as the meeting's recorder gave it. */

@@ -105,6 +105,29 @@ export const MOST_PARTICIPANTS = 100;
 /** Persons of a large meeting may be on hundreds of deals. */
 export const MOST_OTHER_DEALS = 50;
 
+/** Whether persons or organizations are held; it opens none of them. */
+export function readHeld(
+  { tenantId, copyId, rows }: CopyScope,
+  entity: "PERSON" | "ORGANIZATION",
+  ids: Ids,
+): Promise<{ crmId: number }[]> {
+  const sql = `SELECT t.crm_id AS "crmId" FROM ${entity.toLowerCase()} t WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.crm_id = ANY ($3)`;
+  return rows<{ crmId: number }>(sql, [tenantId, copyId, ids], { crmId: "number" });
+}
+
+/** Who takes part in deals, whether readable or not. */
+export function readParticipantIds(
+  { tenantId, copyId, rows }: CopyScope,
+  dealIds: Ids,
+): Promise<{ dealId: number; personId: number }[]> {
+  return rows<{ dealId: number; personId: number }>(
+    `SELECT x.deal_id AS "dealId", x.person_id AS "personId" FROM deal_participant x
+     WHERE x.tenant_id = $1 AND x.copy_id = $2 AND x.deal_id = ANY ($3)`,
+    [tenantId, copyId, dealIds],
+    { dealId: "number", personId: "number" },
+  );
+}
+
 /** The persons who take part in deals, by name. */
 export function readParticipants(scope: CopyScope, dealIds: Ids): Promise<(PersonRow & OfParent)[]> {
   return scope.entities<PersonRow, OfParent>(
@@ -252,11 +275,16 @@ export function readRecentNotes(
   );
 }
 
-/** An activity or note by its own id is readable where it hangs on a matched record. */
-const HANGS_ON_MATCHED = `EXISTS (
-  SELECT 1 FROM matched_record m
-  WHERE m.tenant_id = $1 AND m.copy_id = $2
-    AND (m.entity, m.crm_id) IN (('DEAL', t.deal_id), ('PERSON', t.person_id), ('ORGANIZATION', t.organization_id)))`;
+/**
+ * An activity or note by its own id is readable where it hangs on a matched record. Each is looked up by its key: without
+ * OFFSET, or in one condition, all matched records of the copy were read.
+ */
+const HANGS_ON_MATCHED = `(${(["DEAL", "PERSON", "ORGANIZATION"] as const)
+  .map(
+    (entity) => `EXISTS (SELECT 1 FROM matched_record m
+      WHERE m.tenant_id = $1 AND m.copy_id = $2 AND m.entity = '${entity}' AND m.crm_id = t.${COLUMN[entity]} OFFSET 0)`,
+  )
+  .join(" OR ")})`;
 
 export function readActivities(scope: CopyScope, ids: Ids): Promise<ActivityRow[]> {
   const sql = `SELECT t.* FROM activity t

@@ -1,7 +1,8 @@
 import type { CrmFailure } from "../crm/errors";
 import { type CopyScope, listOf, ms } from "../database/database";
+import type { Shape } from "../database/reads";
 import { MAIN_LISTS, SYNC_LISTS } from "../entities/sync-list";
-import type { GapCode, GapSummary, SyncResource } from "../entities/sync-run";
+import { type GapCode, type GapSummary, SYNC_RESOURCES, type SyncResource } from "../entities/sync-run";
 import { DAY_MS } from "../platform/clock";
 
 /** A gap is named for the failure of the request that left it. */
@@ -15,39 +16,6 @@ export const GAP_CODE_OF: Record<CrmFailure, GapCode> = {
   ACCOUNT_CLOSED: "CRM_REFUSED",
   UNREADABLE: "CRM_ANSWER_UNREADABLE",
 };
-
-const inWords = (resource: string) => `replace(lower(${resource}), '_', ' ')`;
-
-/** A record that cannot be read is missing as well, and nobody knows to what it belongs: it touches all. */
-const UNREADABLE = `
-  SELECT r.resource, 'RECORDS_UNREADABLE', 'Some ' || ${inWords("r.resource")} || ' of the CRM could not be read; '
-    || 'they are missing here, or as they were read before. Tell the operator of this service.', r.since
-  FROM rejected_record r WHERE r.tenant_id = $1 AND r.copy_id = $2`;
-
-/** Lists that were never read to their end; where that failed, its own gap says why. */
-const NEVER_READ = `
-  SELECT l.resource, 'NOT_READ_YET', 'The ' || ${inWords("l.resource")} || ' of the CRM are still being read for the '
-    || 'first time; some are missing here.', c.created_at
-  FROM synced_copy c CROSS JOIN unnest('{${SYNC_LISTS}}'::text[]) l (resource)
-  WHERE c.tenant_id = $1 AND c.id = $2
-    AND NOT EXISTS (SELECT 1 FROM read_lists s WHERE s.resource = l.resource)
-    AND NOT EXISTS (SELECT 1 FROM gaps g WHERE g.resource = l.resource AND g.crm_id = 0)`;
-
-/** A walk that is to remove what it did not show has not shown much of a list, and waits for a second one to show the same. */
-const NOT_SHOWN = `
-  SELECT p.resource, 'NOT_SHOWN', 'The CRM did not show many of the ' || ${inWords("p.resource")}
-    || ' that are held here; they are kept until a second look shows the same.', p.first_walk_ended_at
-  FROM sync_pass p WHERE p.tenant_id = $1 AND p.copy_id = $2 AND p.first_walk_ended_at IS NOT NULL`;
-
-/** Deals whose participants nobody asked for yet: they are due. Those that were asked for in vain have a gap of their own, found by its index: both may be many. */
-const unasked = (among: string) => `
-  SELECT 'DEAL_PARTICIPANTS', 'NOT_READ_YET', 'Who takes part in some deals was not read yet. Each deal takes a '
-    || 'request of the company''s budget for the day; those of meetings and open ones come first.',
-    greatest(c.created_at, d.add_time)
-  FROM deal d JOIN synced_copy c ON c.tenant_id = $1 AND c.id = d.copy_id
-  WHERE d.tenant_id = $1 AND d.copy_id = $2 AND d.participants_due AND NOT d.participants_known AND ${among.replaceAll("?", "d.crm_id")}
-    AND NOT EXISTS (SELECT 1 FROM data_gap g
-      WHERE g.tenant_id = $1 AND g.copy_id = $2 AND g.resource = 'DEAL_PARTICIPANTS' AND g.crm_id = d.crm_id)`;
 
 /** Of a list of the CRM up to when the copy has all of it, and when it was last read to its end. */
 export type ListState = [resource: SyncResource, watermark: number | null, readAt: number | null];
@@ -63,58 +31,168 @@ export function oldestOf(states: readonly ListState[], lists: readonly SyncResou
   return marks.length === lists.length ? Math.min(...marks) : null;
 }
 
-/** How many deals were asked for their participants since $3. */
-const ASKED = `
-  SELECT sum(s.requests)::int FROM sync_run r
-  JOIN sync_step s ON s.tenant_id = $1 AND s.run_id = r.id AND s.resource = 'DEAL_PARTICIPANTS'
-  WHERE r.tenant_id = $1 AND r.copy_id = $2 AND r.queued_at > $3`;
+/** What is missing of a resource for one reason: how often, and since when. */
+type Missing = [resource: SyncResource, count: number, since: number];
 
-/** One answer, as far as it lacks something that others do not. */
-export interface GapsOfAnswer {
-  /** SQL: common table expressions, among them `deals (crm_id)`, whose participants matter to it. */
-  known: string;
-  /** SQL: rows (resource, code, message, since) of what only it lacks, by those and by `read_lists`. */
-  more: string;
-  /** $4 and on in both. $1 is the tenant, $2 the copy. */
-  parameters: readonly unknown[];
+/** How whole a copy is. */
+export interface CopyState {
+  createdAt: number;
+  lists: ListState[];
+  /** Of whole resources. */
+  gaps: [resource: SyncResource, code: GapCode, since: number, message: string][];
+  unreadable: Missing[];
+  notShown: Missing[];
 }
 
-type Found = Omit<GapSummary, "since" | "expectedBy"> & { since: Date; asked: number | null };
+/** Of whose participants nothing is known: they were asked for in vain, or nobody asked yet. */
+export interface UnreadParticipants {
+  failed: [code: GapCode, count: number, since: number, message: string][];
+  unasked: [count: number, since: number | null];
+}
 
-/**
- * What a copy lacks now, by resource and reason: whole resources, and single deals' participants.
- * @param answer null: all that the copy lacks
- */
-export async function readGaps(
-  { tenantId, copyId, rows }: CopyScope,
-  now: Date,
-  answer: GapsOfAnswer | null = null,
-): Promise<GapSummary[]> {
-  const among = answer ? "? IN (SELECT crm_id FROM deals)" : "true";
-  const found = await rows<Found>(
-    `WITH ${answer ? `${answer.known}, ` : ""} read_lists AS MATERIALIZED (
-       SELECT l.resource, l.watermark, l.read_at FROM sync_list l
-       WHERE l.tenant_id = $1 AND l.copy_id = $2 AND l.watermark IS NOT NULL
-     ), gaps AS MATERIALIZED (
-       SELECT g.resource, g.crm_id, g.code, g.message, g.since FROM data_gap g
-       WHERE g.tenant_id = $1 AND g.copy_id = $2 AND (g.crm_id = 0 OR g.resource = 'DEAL_PARTICIPANTS' AND ${among.replaceAll("?", "g.crm_id")})
-     ), known (resource, code, message, since) AS (
-       SELECT g.resource, g.code, g.message, g.since FROM gaps g
-       UNION ALL ${UNREADABLE} UNION ALL ${NOT_SHOWN} UNION ALL ${NEVER_READ} UNION ALL ${unasked(among)}
-       ${answer ? `UNION ALL ${answer.more}` : ""}
-     )
-     SELECT resource, code, count(*)::int AS count, min(since) AS since, min(message) AS message,
-       CASE WHEN resource = 'DEAL_PARTICIPANTS' THEN (${ASKED}) END AS asked
-     FROM known GROUP BY resource, code ORDER BY resource, code`,
-    [tenantId, copyId, new Date(now.getTime() - DAY_MS), ...(answer?.parameters ?? [])],
-    { resource: "text", code: "text", count: "number", since: "instant", message: "text", asked: "number" },
+const OF_COPY = (row: string) => `${row}.tenant_id = $1 AND ${row}.copy_id = $2`;
+/** SQL: rows of a resource as one, with the oldest of their instants. */
+const byResource = (since: string, from: string) =>
+  listOf(
+    ...["x.resource", "x.count", ms("x.since")],
+    `(SELECT r.resource, count(*) AS count, min(${since}) AS since FROM ${from} GROUP BY r.resource) x`,
   );
-  return found.map(({ asked, since, ...gap }) => ({
-    ...gap,
-    since: since.toISOString(),
-    expectedBy: gap.code === "NOT_READ_YET" ? expectedBy(gap.count, asked, now) : null,
+/** Of all resources by its key: single deals' gaps may be many. */
+const WHOLE = `data_gap g WHERE ${OF_COPY("g")} AND g.resource = ANY ('{${SYNC_RESOURCES}}') AND g.crm_id = 0`;
+
+export async function readCopyState({ tenantId, copyId, rows }: CopyScope): Promise<CopyState> {
+  const [found] = await rows<CopyState>(
+    `SELECT ${ms("c.created_at")} AS "createdAt", ${LISTS} AS lists,
+       ${listOf("g.resource", "g.code", ms("g.since"), "g.message", WHOLE)} AS gaps,
+       ${byResource("r.since", `rejected_record r WHERE ${OF_COPY("r")}`)} AS unreadable,
+       ${byResource("r.first_walk_ended_at", `sync_pass r WHERE ${OF_COPY("r")} AND r.first_walk_ended_at IS NOT NULL`)} AS "notShown"
+     FROM synced_copy c WHERE c.tenant_id = $1 AND c.id = $2`,
+    [tenantId, copyId],
+    { createdAt: "number", lists: "json", gaps: "json", unreadable: "json", notShown: "json" },
+  );
+  return found ?? GONE;
+}
+
+const GONE: CopyState = { createdAt: 0, lists: [], gaps: [], unreadable: [], notShown: [] };
+
+/** Those that were asked for in vain have a gap of their own, found by its index: both may be many. */
+const UNASKED = `deal d WHERE ${OF_COPY("d")} AND d.participants_due AND NOT d.participants_known
+  AND NOT EXISTS (SELECT 1 FROM data_gap g
+    WHERE ${OF_COPY("g")} AND g.resource = 'DEAL_PARTICIPANTS' AND g.crm_id = d.crm_id)`;
+
+/** SQL: the columns of {@link UnreadParticipants}. @param among which ids of deals, with AND before it */
+export const unreadParticipants = (among: (dealId: string) => string) => `
+  ${listOf(
+    ...["x.code", "x.count", ms("x.since"), "x.message"],
+    `(SELECT g.code, count(*) AS count, min(g.since) AS since, min(g.message) AS message FROM data_gap g
+      WHERE ${OF_COPY("g")} AND g.resource = 'DEAL_PARTICIPANTS' AND g.crm_id > 0 ${among("g.crm_id")} GROUP BY g.code) x`,
+  )} AS failed,
+  (SELECT json_build_array(count(*), ${ms("min(coalesce(d.add_time, 'epoch'))")}) FROM ${UNASKED} ${among("d.crm_id")}) AS unasked`;
+
+export const UNREAD: Shape<UnreadParticipants> = { failed: "json", unasked: "json" };
+
+/** Records of a resource that others name and that are not held. */
+export type NotHeld = Readonly<Partial<Record<SyncResource, number>>>;
+
+/** What an answer lacks: of it, of the deals that it is about, and of what its records name. */
+export interface Lacking {
+  state: CopyState;
+  unread: UnreadParticipants;
+  notHeld: NotHeld;
+  /** How many deals were asked for their participants in the last day; null: none. */
+  asked: number | null;
+}
+
+type Lack = Pick<GapSummary, "resource" | "code" | "count" | "message"> & { since: number };
+const PARTICIPANTS = "DEAL_PARTICIPANTS";
+
+const MESSAGES = {
+  // Nobody knows to what a record that cannot be read belongs: it touches all.
+  RECORDS_UNREADABLE: (records: string) =>
+    `Some ${records} of the CRM could not be read; they are missing here, or as they were read before. Tell the operator of this service.`,
+  // A walk that is to remove what it did not show waits for a second one to show the same.
+  NOT_SHOWN: (records: string) =>
+    `The CRM did not show many of the ${records} that are held here; they are kept until a second look shows the same.`,
+  NOT_READ_YET: (records: string) =>
+    `The ${records} of the CRM are still being read for the first time; some are missing here.`,
+  RECORD_NOT_FOUND: (records: string) =>
+    `Some ${records} that are named here are not shown to the user who authorized this service, or are gone from the CRM.`,
+} satisfies Partial<Record<GapCode, (records: string) => string>>;
+const NOT_ASKED_YET =
+  "Who takes part in some deals was not read yet. Each deal takes a request of the company's budget for the day; those of meetings and open ones come first.";
+
+const lackOf =
+  (code: keyof typeof MESSAGES) =>
+  ([resource, count, since]: Missing): Lack => ({
+    ...{ resource, code, count, since },
+    message: MESSAGES[code](resource.toLowerCase().replaceAll("_", " ")),
+  });
+
+/** In words, by resource and reason. */
+export function gapsOf({ state, unread, notHeld, asked }: Lacking, now: Date): GapSummary[] {
+  const { createdAt, lists, gaps, unreadable, notShown } = state;
+  const read = new Map(lists.flatMap(([list, mark, readAt]) => (mark === null ? [] : [[list, readAt ?? mark] as const])));
+  const isSaid = new Set(gaps.map(([resource]) => resource));
+  const neverRead = SYNC_LISTS.filter((list) => !read.has(list) && !isSaid.has(list));
+  const [unasked, oldest] = unread.unasked;
+  const lacks: Lack[] = [
+    ...gaps.map(([resource, code, since, message]) => ({ resource, code, count: 1, since, message })),
+    ...unread.failed.map(([code, count, since, message]) => ({ resource: PARTICIPANTS, code, count, since, message }) as const),
+    ...unreadable.map(lackOf("RECORDS_UNREADABLE")),
+    ...notShown.map(lackOf("NOT_SHOWN")),
+    ...neverRead.map((list) => lackOf("NOT_READ_YET")([list, 1, createdAt])),
+    {
+      ...{ resource: PARTICIPANTS, code: "NOT_READ_YET", count: unasked, message: NOT_ASKED_YET },
+      since: Math.max(createdAt, oldest ?? createdAt),
+    },
+    // Of a list that was never read to its end nobody can say that a record of it is missing; that gap says more.
+    ...[...read].map(([list, since]) => lackOf("RECORD_NOT_FOUND")([list, notHeld[list] ?? 0, since])),
+  ];
+  return summed(lacks.filter(({ count }) => count > 0)).map(({ since, ...lack }) => ({
+    ...lack,
+    since: new Date(since).toISOString(),
+    expectedBy: lack.resource === PARTICIPANTS && lack.code === "NOT_READ_YET" ? expectedBy(lack.count, asked, now) : null,
   }));
 }
+
+/** Those of one resource and reason as one, in the order of their names. */
+function summed(lacks: readonly Lack[]): Lack[] {
+  const sums = new Map<string, Lack>();
+  for (const lack of lacks) {
+    const key = `${lack.resource} ${lack.code}`;
+    const other = sums.get(key) ?? { ...lack, count: 0 };
+    const message = lack.message < other.message ? lack.message : other.message;
+    sums.set(key, { ...lack, message, count: other.count + lack.count, since: Math.min(other.since, lack.since) });
+  }
+  return [...sums].sort(([one], [other]) => (one < other ? -1 : 1)).map(([, sum]) => sum);
+}
+
+/** How many deals were asked for their participants in the last day; looked for only where some wait. */
+export async function readAsked(copy: CopyScope, unread: UnreadParticipants, now: Date): Promise<number | null> {
+  const { failed, unasked } = unread;
+  if (unasked[0] === 0 && !failed.some(([code]) => code === "NOT_READ_YET")) return null;
+  const [found] = await copy.rows<{ asked: number | null }>(
+    `SELECT sum(s.requests)::int AS asked FROM sync_run r
+     JOIN sync_step s ON s.tenant_id = $1 AND s.run_id = r.id AND s.resource = 'DEAL_PARTICIPANTS'
+     WHERE r.tenant_id = $1 AND r.copy_id = $2 AND r.queued_at > $3`,
+    [copy.tenantId, copy.copyId, new Date(now.getTime() - DAY_MS)],
+    { asked: "number" },
+  );
+  return found?.asked ?? null;
+}
+
+/** All that the copy lacks. */
+export async function readGaps(copy: CopyScope, now: Date): Promise<GapSummary[]> {
+  const { tenantId, copyId, rows } = copy;
+  const sql = `SELECT ${unreadParticipants(() => "")}`;
+  const [state, [unread = NOT_UNREAD]] = await Promise.all([
+    readCopyState(copy),
+    rows<UnreadParticipants>(sql, [tenantId, copyId], UNREAD),
+  ]);
+  return gapsOf({ state, unread, notHeld: {}, asked: await readAsked(copy, unread, now) }, now);
+}
+
+export const NOT_UNREAD: UnreadParticipants = { failed: [], unasked: [0, null] };
 
 /** When so many deals will have been asked for, at the pace of the last day. */
 function expectedBy(unread: number, askedInADay: number | null, now: Date): string | null {
@@ -126,18 +204,14 @@ function expectedBy(unread: number, askedInADay: number | null, now: Date): stri
  * The moment up to which all that an answer shows is known to be complete, by the CRM's clock: the oldest watermark of
  * its lists, of all where it is a briefing. null while one of the main ones was never read to its end.
  */
-export async function readAsOf(
-  { tenantId, copyId, rows }: CopyScope,
-  main: readonly string[] = MAIN_LISTS,
-  named: readonly string[] = SYNC_LISTS,
-): Promise<Date | null> {
-  const [lists] = await rows<{ as_of: Date | null }>(
-    `SELECT CASE WHEN count(watermark) FILTER (WHERE resource = ANY ($3)) = cardinality($3::text[]) THEN min(watermark) END AS as_of
-     FROM sync_list WHERE tenant_id = $1 AND copy_id = $2 AND resource = ANY ($4)`,
-    [tenantId, copyId, main, named],
-    { as_of: "instant" },
-  );
-  return lists?.as_of ?? null;
+export function asOf(
+  states: readonly ListState[],
+  main: readonly SyncResource[] = MAIN_LISTS,
+  named: readonly SyncResource[] = SYNC_LISTS,
+): Date | null {
+  const known = named.filter((list) => states.some(([resource, mark]) => resource === list && mark !== null));
+  const oldest = main.every((list) => known.includes(list)) ? oldestOf(states, known) : null;
+  return oldest === null ? null : new Date(oldest);
 }
 
 /** Deals of one owner, or of one pipeline; null: of all that are not known. */
@@ -160,7 +234,7 @@ export interface Visibility {
 }
 
 /** Without one of them it would say too little. */
-const COUNTED = ["USERS", "ORGANIZATIONS", "PERSONS", "DEALS"];
+const COUNTED = ["USERS", "ORGANIZATIONS", "PERSONS", "DEALS"] as const;
 /** Rows of a table for people; a company has some hundred users. */
 const MOST_ROWS = 500;
 
@@ -194,14 +268,14 @@ const COUNT = `
 export async function readVisibility(copy: CopyScope): Promise<Visibility> {
   const { tenantId, copyId, rows } = copy;
   const shape = { kind: "text", crmId: "number", deals: "number", openDeals: "number" } as const;
-  const [counted, asOf] = await Promise.all([
+  const [counted, { lists }] = await Promise.all([
     rows<Counted>(COUNT, [tenantId, copyId], shape),
-    readAsOf(copy, COUNTED, [...COUNTED, "PIPELINES"]),
+    readCopyState(copy),
   ]);
   const of = (kind: Counted["kind"]) => counted.filter((row) => row.kind === kind);
   const sum = (kind: Counted["kind"]) => of(kind).reduce((total, { deals }) => total + deals, 0);
   return {
-    asOf,
+    asOf: asOf(lists, COUNTED, [...COUNTED, "PIPELINES"]),
     deals: sum("OWNER"),
     persons: sum("PERSONS"),
     organizations: sum("ORGANIZATIONS"),

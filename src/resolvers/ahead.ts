@@ -14,8 +14,8 @@ import {
 } from "graphql";
 import { Extensions } from "type-graphql";
 import type { CopyScope, TenantScope } from "../database/database";
-import { type Id, NamedIds, type Read } from "../database/reads";
-import type { Loaders } from "./loaders";
+import { type Id, type Ids, NamedIds, type Read } from "../database/reads";
+import { type Loaders, THE_COPYS } from "./loaders";
 import type { LookUp } from "./look-ups";
 
 /**
@@ -43,15 +43,16 @@ export interface Property {
 /** What can be looked up ahead, by its name. */
 type LookUps = Loaders["lookUps"];
 interface Ahead {
-  ahead(copy: CopyScope, ids: NamedIds, first: number): Read | null;
+  ahead(copy: CopyScope, ids: Ids<Id>, first: number): Read | null;
 }
 
 /** A row that is to come. */
 type Coming<Row> = { readonly [P in keyof Row]-?: Property } & { readonly [SOURCE]: Source };
 const SOURCE = Symbol("source");
 type RowOf<L> = L extends LookUp<never, never, infer Value> ? (Value extends (infer Row)[] ? Row : NonNullable<Value>) : never;
+/** Without a property: of the copy as a whole. */
 export type Reads = {
-  readonly [L in keyof LookUps]: (by: Property, first?: number) => Coming<RowOf<LookUps[L]>>;
+  readonly [L in keyof LookUps]: (by?: Property, first?: number) => Coming<RowOf<LookUps[L]>>;
 };
 type Says<Row, Args> = (row: Coming<Row>, reads: Reads, args: Args) => { readonly [SOURCE]: Source } | void;
 
@@ -93,7 +94,7 @@ function stepsOf(info: GraphQLResolveInfo): readonly Step[] {
 }
 
 /** Reads what a plan looks up, in the statement of the read that it begins with. */
-function readAhead(info: GraphQLResolveInfo, begin: Read, copy: CopyScope, { lookUps }: Loaders): void {
+function readAhead(info: GraphQLResolveInfo, begin: Read, copy: CopyScope, { lookUps }: Loaders, known?: { property: string; id: Id }): void {
   const plan = planOf(info);
   const reads = new Map<Source, Read>([["begin", begin]]);
   for (const step of plan) {
@@ -102,7 +103,9 @@ function readAhead(info: GraphQLResolveInfo, begin: Read, copy: CopyScope, { loo
       return read ? [[read, name] as const] : [];
     });
     const lookUp: Ahead = lookUps[step.lookUp];
-    const read = lookUp.ahead(copy, new NamedIds(by), step.first);
+    const isNamed = ({ of, name }: Property) => of === "begin" && name === known?.property;
+    const ids = step.by.length === 0 ? [THE_COPYS] : known && step.by.every(isNamed) ? [known.id] : new NamedIds(by);
+    const read = lookUp.ahead(copy, ids, step.first);
     if (read) reads.set(step, read);
   }
 }
@@ -115,8 +118,8 @@ export function beginWith<I extends Id>(
   lookUp: LookUp<CopyScope, I, unknown>,
   id: I,
 ): void {
-  const begin = lookUp.begin(copy, id);
-  if (begin) readAhead(info, begin, copy, loaders);
+  const begin = lookUp.ahead(copy, [id], 0);
+  if (begin) readAhead(info, begin, copy, loaders, { property: typeof id === "string" ? "id" : "crmId", id });
 }
 
 /** A copy whose first rows of an entity are those that the field's selection begins with. */
@@ -137,7 +140,7 @@ class Plan {
   readonly #steps: Step[] = [];
   readonly #reads = new Proxy(
     {},
-    { get: (_, lookUp: keyof LookUps) => (by: Property, first?: number) => coming(this.#stepOf(lookUp, by, first ?? 0)) },
+    { get: (_, lookUp: keyof LookUps) => (by?: Property, first?: number) => coming(this.#stepOf(lookUp, by, first ?? 0)) },
   );
 
   constructor(private readonly info: GraphQLResolveInfo) {
@@ -186,13 +189,13 @@ class Plan {
   }
 
   /** What is looked up alike is looked up once, unless one of them is found by the other. */
-  #stepOf(lookUp: keyof LookUps, by: Property, first: number): Step {
+  #stepOf(lookUp: keyof LookUps, by: Property | undefined, first: number): Step {
     const alike = this.#steps.find(
-      (step) => step.lookUp === lookUp && step.first === first && !hangsOn(by.of, step),
+      (step) => step.lookUp === lookUp && step.first === first && !(by && hangsOn(by.of, step)),
     );
     const step = alike ?? { lookUp, first, by: [] };
     if (!alike) this.#steps.push(step);
-    if (!step.by.some(({ of, name }) => of === by.of && name === by.name)) step.by.push(by);
+    if (by && !step.by.some(({ of, name }) => of === by.of && name === by.name)) step.by.push(by);
     return step;
   }
 }

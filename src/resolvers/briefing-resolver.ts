@@ -1,9 +1,9 @@
 import type { GraphQLResolveInfo } from "graphql";
 import { Arg, Ctx, FieldResolver, ID, Info, Query, Resolver, Root } from "type-graphql";
 import { inWords, newsSince } from "../briefing/journal";
-import { MOST_CANDIDATES, readGapsOfBriefing } from "../briefing/meeting-rows";
+import { MOST_CANDIDATES } from "../briefing/meeting-rows";
 import type { InteractionRow } from "../briefing/records";
-import { readAsOf } from "../connections/completeness";
+import { asOf, gapsOf, type NotHeld, readAsked } from "../connections/completeness";
 import type { DealRow } from "../entities/deal";
 import type { MeetingAttendeeRow, MeetingMatchRow, MeetingRow } from "../entities/meeting";
 import type { OrganizationRow, PersonRow } from "../entities/records";
@@ -16,7 +16,7 @@ import { DataGap } from "../schema/sync";
 import { beginWith, LooksUp, type Property, type Reads, type Sized } from "./ahead";
 import { type OperationContext, outdatedBecause } from "./context";
 import { First, nestedSize, uuidIn } from "./inputs";
-import { recordOf, recordsOf } from "./loaders";
+import { recordOf, recordsOf, THE_COPYS } from "./loaders";
 
 @Resolver(() => Briefing)
 export class BriefingResolver {
@@ -77,18 +77,30 @@ export class BriefingResolver {
     description:
       "The oldest watermark of what the briefing shows: up to then it is known to be complete; null while a list was never read.",
   })
-  async asOf(@Ctx() context: OperationContext): Promise<Date | null> {
-    const copy = await context.copy();
-    return copy && readAsOf(copy);
+  @LooksUp<MeetingRow>((_meeting, { state }) => void state())
+  async asOf(@Ctx() { loaders }: OperationContext): Promise<Date | null> {
+    const state = await loaders.state.load(THE_COPYS);
+    return state && asOf(state.lists);
   }
 
   @FieldResolver(() => [DataGap], {
     description: "What could not be read, so that nothing missing looks like nothing there.",
   })
+  @LooksUp<MeetingRow>(({ id }, reads) => {
+    reads.state();
+    reads.unreadAround(id);
+    lookUpNamed(id, reads);
+  })
   async gaps(@Root() { meeting }: Briefing, @Ctx() context: OperationContext): Promise<GapSummary[]> {
-    const copy = await context.copy();
-    if (!copy) return [];
-    return readGapsOfBriefing(copy, meeting.id, context.services.clock());
+    const { loaders, services } = context;
+    const [copy, now] = [await context.copy(), services.clock()];
+    const [state, unread, notHeld] = await Promise.all([
+      loaders.state.load(THE_COPYS),
+      loaders.unreadAround.load(meeting.id),
+      namedInVain(context, meeting),
+    ]);
+    if (!copy || !state) return [];
+    return gapsOf({ state, unread, notHeld, asked: await readAsked(copy, unread, now) }, now);
   }
 
   @FieldResolver(() => [Interaction], {
@@ -211,6 +223,52 @@ function personsOf(meetingId: Property, { match, attendees, person }: Reads) {
 function organizationsOf(meetingId: Property, { match, attendees, organization }: Reads) {
   match(meetingId);
   return organization(attendees(meetingId).organizationId);
+}
+
+/** What the records of a meeting name: whoever owns them, where they stand, and with whom they are. */
+function lookUpNamed(meetingId: Property, reads: Reads): void {
+  const { user, pipeline, stage, heldPersons, heldOrganizations, participantIds } = reads;
+  for (const deal of [reads.deal(reads.match(meetingId).dealId), reads.otherDeals(meetingId)]) {
+    user(deal.ownerId);
+    pipeline(deal.pipelineId);
+    stage(deal.stageId);
+    heldPersons(deal.personId);
+    heldPersons(participantIds(deal.crmId).personId);
+    heldOrganizations(deal.organizationId);
+  }
+  const person = personsOf(meetingId, reads);
+  user(person.ownerId);
+  heldOrganizations(person.organizationId);
+  user(organizationsOf(meetingId, reads).ownerId);
+}
+
+/** How many of those records are not held. */
+async function namedInVain(context: OperationContext, meeting: MeetingRow): Promise<NotHeld> {
+  const { loaders } = context;
+  const [deal, others, personIds, organizations] = await Promise.all([
+    dealOf(context, meeting),
+    loaders.otherDeals.load(meeting.id),
+    matchedPersonIds(context, meeting.id),
+    matchedOrganizations(context, meeting.id),
+  ]);
+  const deals = deal ? [deal, ...others] : others;
+  const persons = await recordsOf(loaders.person, personIds);
+  const takingPart = await Promise.all(deals.map(({ crmId }) => loaders.participantIds.load(crmId)));
+  const count = async (ids: readonly (number | null)[], look: (id: number) => Promise<unknown>) => {
+    const named = [...new Set(ids)].filter((id) => id !== null);
+    return (await Promise.all(named.map(look))).filter((held) => !held).length;
+  };
+  const [USERS, PIPELINES, STAGES, ORGANIZATIONS, PERSONS] = await Promise.all([
+    count([...deals, ...persons, ...organizations].map(({ ownerId }) => ownerId), (id) => loaders.user.load(id)),
+    count(deals.map(({ pipelineId }) => pipelineId), (id) => loaders.pipeline.load(id)),
+    count(deals.map(({ stageId }) => stageId), (id) => loaders.stage.load(id)),
+    count([...deals, ...persons].map(({ organizationId }) => organizationId), (id) => loaders.heldOrganizations.load(id)),
+    count(
+      [...deals, ...takingPart.flat()].map(({ personId }) => personId),
+      (id) => loaders.heldPersons.load(id),
+    ),
+  ]);
+  return { USERS, PIPELINES, STAGES, ORGANIZATIONS, PERSONS };
 }
 
 /** The deal that a meeting is about, where its match holds. */

@@ -70,10 +70,11 @@ export interface OperationContext<Who extends Viewer = Actor> {
   ): EventStream<T>;
   /** The copy that this tenant sees now; null while nothing is connected. */
   copy(): Promise<CopyScope | null>;
-  /** Until it is known which one that is, the last one is taken for it, so that it is read with what hangs on it. */
-  assumeCopy(): void;
-  /** Whether it was the one; if not, all that was read by it is to be read anew. */
-  copyHolds(): Promise<boolean>;
+  /**
+   * Until it is known which one that is, the last one is taken for it, so that it is read with what hangs on it.
+   * @returns tells whether it was the one; if not, all that was read by it is to be read anew
+   */
+  assumeCopy(): () => Promise<boolean>;
   /** The fields of an entity in the CRM, asked for once in an operation however often it names them. */
   liveFields(entity: CrmEntity): Promise<Outcome<CrmField[], FieldListRefusal>>;
 }
@@ -113,7 +114,6 @@ export function createOperationContext<Who extends Viewer>(
     connection: () => reads.connection(),
     copy: () => reads.copy(),
     assumeCopy: () => reads.assumeCopy(),
-    copyHolds: () => reads.copyHolds(),
     once: (what, read) => reads.once(what, read),
     renew() {
       lists.clear();
@@ -172,17 +172,20 @@ export class TenantReads {
     return copyId ? { ...this.scope, copyId } : null;
   }
 
-  assumeCopy(): void {
+  assumeCopy(): () => Promise<boolean> {
     if (!this.#known.has("connection")) this.#assumed = this.#lastCopies.get(this.scope.tenantId);
+    return () => this.#copyHolds();
   }
 
-  async copyHolds(): Promise<boolean> {
-    if (!this.#known.has("connection")) return true;
-    const copyId = (await this.connection())?.copyId;
-    if (copyId) this.#lastCopies.set(this.scope.tenantId, copyId);
-    const holds = this.#assumed === undefined || this.#assumed === copyId;
-    this.#assumed = undefined;
-    return holds;
+  async #copyHolds(): Promise<boolean> {
+    if (!this.#known.has("connection")) {
+      // Nobody has asked for it, and whoever does from now on waits for the answer.
+      this.#assumed = undefined;
+      return true;
+    }
+    const copyId = (await this.connection())?.copyId ?? undefined;
+    if (copyId !== undefined) this.#lastCopies.set(this.scope.tenantId, copyId);
+    return this.#assumed === undefined || this.#assumed === copyId;
   }
 
   /** @param what names what is read; whoever asks for the same shares it */

@@ -70,10 +70,10 @@ const ROOTS = {
 const byLastCopy =
   (resolve: Resolve = defaultFieldResolver): Resolve =>
   async (root, args, context, info) => {
-    context.assumeCopy();
+    const holds = context.assumeCopy();
     const asked: unknown = resolve(root, args, context, info);
     await Promise.allSettled([asked]);
-    if (await context.copyHolds()) return asked;
+    if (await holds()) return asked;
     context.renew();
     return resolve(root, args, context, info);
   };

@@ -1,18 +1,20 @@
 import DataLoader from "dataloader";
 import { readFields, type ShownField } from "../briefing/fields";
 import { type Asked, type Entry, readChanges, readPreviousMeetings } from "../briefing/journal";
-import { readAttendees, readMatches, readMeetings } from "../briefing/meeting-rows";
+import { readAttendees, readMatches, readMeetings, readUnreadAround } from "../briefing/meeting-rows";
 import type { ShownNotes } from "../briefing/notes";
 import type { CopyFacts, DealFacts } from "../briefing/quiet/facts";
 import { readKeptFacts } from "../briefing/quiet/read-quiet";
 import {
   type InteractionRow,
   readActivities,
+  readHeld,
   readMatched,
   readNextActivities,
   readNotes,
   readOpenDealsOf,
   readOtherDeals,
+  readParticipantIds,
   readParticipants,
   readPersonsOf,
   readRecentActivities,
@@ -22,6 +24,7 @@ import {
   readTimelines,
   readUsersByEmail,
 } from "../briefing/records";
+import { type CopyState, NOT_UNREAD, readCopyState, type UnreadParticipants } from "../connections/completeness";
 import type { CopyScope, TenantScope } from "../database/database";
 import type { Id, Ids } from "../database/reads";
 import { CrmUserRow, PipelineRow, StageRow } from "../entities/crm-company";
@@ -47,6 +50,9 @@ interface WithFields extends CrmRow {
 }
 
 const NONE: never[] = [];
+
+/** The id by which what is known of the copy as a whole is looked up. */
+export const THE_COPYS = 0;
 
 /** A note that a sync has removed since it was found has nothing to show. */
 const GONE: ShownNote = { html: "", text: "", cut: true };
@@ -119,6 +125,19 @@ export class Loaders {
     return emails.map((email) => found.find(({ address }) => address === normalizeAddress(email)) ?? null);
   });
 
+  /** How whole the copy is: known by one id. */
+  readonly state = this.#ofCopy<number, CopyState | null>(async (copy) => {
+    const state = await readCopyState(copy);
+    return () => state;
+  }, null);
+  readonly unreadAround = this.#ofCopy<string, UnreadParticipants>(async (copy, ids) => {
+    const unread = oneOf(await readUnreadAround(copy, ids), ({ parent_id }) => parent_id);
+    return (id) => unread(id) ?? NOT_UNREAD;
+  }, NOT_UNREAD);
+  /** Whether there is a record, readable or not. */
+  readonly heldPersons = this.#held("PERSON");
+  readonly heldOrganizations = this.#held("ORGANIZATION");
+  readonly participantIds = this.#listsBy(readParticipantIds, ({ dealId }) => dealId);
   readonly participants = this.#lists((copy, ids) => readParticipants(copy, ids));
   readonly personsOf = this.#lists(readPersonsOf);
   readonly openDealsOf = {
@@ -160,7 +179,8 @@ export class Loaders {
       ...{ activitiesOfDeal, activitiesOfPerson, activitiesOfOrganization },
       ...{ notesOfDeal: notes.DEAL, notesOfPerson: notes.PERSON, notesOfOrganization: notes.ORGANIZATION },
       ...{ openDealsOfPerson: this.openDealsOf.PERSON, openDealsOfOrganization: this.openDealsOf.ORGANIZATION },
-      otherDeals: this.otherDeals,
+      ...{ otherDeals: this.otherDeals, state: this.state, unreadAround: this.unreadAround },
+      ...{ heldPersons: this.heldPersons, heldOrganizations: this.heldOrganizations, participantIds: this.participantIds },
     };
   }
 
@@ -186,6 +206,13 @@ export class Loaders {
 
   #listsBy<Row, I extends Id>(read: (copy: CopyScope, ids: Ids<I>) => Promise<Row[]>, idOf: (row: Row) => I | null) {
     return this.#ofCopy<I, Row[]>(async (copy, ids) => allOf(await read(copy, ids), idOf), []);
+  }
+
+  #held(entity: "PERSON" | "ORGANIZATION") {
+    return this.#ofCopy<number, boolean>(async (copy, ids) => {
+      const held = new Set((await readHeld(copy, entity, ids)).map(({ crmId }) => crmId));
+      return (id) => held.has(id);
+    }, false);
   }
 
   /** Lists of records by parent. */

@@ -1,6 +1,6 @@
 import DataLoader from "dataloader";
 import type { CopyScope, TenantScope } from "../database/database";
-import type { Id, Ids, NamedIds, Read } from "../database/reads";
+import { type Id, type Ids, NamedIds, type Read } from "../database/reads";
 
 /** A list inside a record: whose, and how many. Where it has no size of its own that is 0, as it is where there is no list. */
 interface Key<I extends Id> {
@@ -49,19 +49,16 @@ export class LookUp<Scope extends TenantScope, I extends Id, Value> {
     return this.#loader.load({ id, first });
   }
 
-  /** Looks one up at once. @returns the read, from whose rows others of its statement may take their ids */
-  begin(scope: Scope, id: I): Read | null {
-    const { done, read } = scope.within(() => this.find(scope, [id], 0));
-    this.#know(done, [id], 0);
-    return read;
-  }
-
-  /** Looks up what rows of the same statement name: whoever has those rows finds it here. @returns likewise */
-  ahead(scope: Scope, ids: NamedIds<I>, first: number): Read | null {
+  /**
+   * Looks some up at once, or what rows of the same statement name: whoever has those rows finds it here.
+   * @returns the read, from whose rows others may take their ids
+   */
+  ahead(scope: Scope, ids: Ids<I>, first: number): Read | null {
     const { done, read } = scope.within(() => this.find(scope, ids, first));
     // Where it fails, whoever looks something up asks again, and hears of it.
     done.catch(() => undefined);
-    if (read) read.told = () => this.#know(done, ids.known, first);
+    if (!(ids instanceof NamedIds)) this.#know(done, ids, first);
+    else if (read) read.told = () => this.#know(done, ids.known, first);
     return read;
   }
 

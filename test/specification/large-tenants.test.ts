@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { readPreviousMeetings } from "../../src/briefing/journal";
-import { readGapsOfBriefing, readMatches } from "../../src/briefing/meeting-rows";
+import { readMatches, readUnreadAround } from "../../src/briefing/meeting-rows";
 import { readGaps } from "../../src/connections/completeness";
 import { APPLICATION_ROLE } from "../../src/database/application-role";
 import { type CopyScope, Database } from "../../src/database/database";
@@ -49,13 +49,14 @@ async function blocks(): Promise<number> {
 
 /** By a read of an operation, whose plans are made without its values. */
 async function reading<T>(read: (copy: CopyScope, meetingId: string) => Promise<T[]>, entity = "DEAL") {
+  const matched =
+    "SELECT meeting_id AS id FROM matched_record WHERE tenant_id = $1 AND copy_id = 1 AND entity = $2 ORDER BY crm_id DESC LIMIT 1";
+  const [meeting] = await database.query<{ id: string }>(matched, [tenantId, entity]);
+  await database.query("SELECT pg_stat_force_next_flush()");
   const before = await blocks();
   const found = await new Database(database.dataSource).tenant(tenantId).transaction(async (scope) => {
     await scope.rows(`SET LOCAL ROLE ${APPLICATION_ROLE}`);
     await scope.rows("SET LOCAL plan_cache_mode = force_generic_plan");
-    const matched =
-      "SELECT meeting_id AS id FROM matched_record WHERE tenant_id = $1 AND copy_id = 1 AND entity = $2 ORDER BY crm_id DESC LIMIT 1";
-    const [meeting] = await scope.rows<{ id: string }>(matched, [tenantId, entity], { id: "text" });
     const rows = await read({ ...scope, copyId: 1 }, meeting?.id ?? "");
     await scope.rows("SELECT pg_stat_force_next_flush()");
     return rows.length;
@@ -77,7 +78,7 @@ test.each<[string, (copy: CopyScope, id: string) => Promise<unknown[]>]>([
 // Seen red without an index of the deals of which it is not known who takes part: all deals of the copy were read.
 test.each<[string, string, (copy: CopyScope, id: string) => Promise<unknown[]>]>([
   ["a copy", "DEAL", (copy) => readGaps(copy, new Date())],
-  ["a meeting with a person and no deal", "PERSON", (copy, id) => readGapsOfBriefing(copy, id, new Date())],
+  ["a meeting with a person and no deal", "PERSON", (copy, id) => readUnreadAround(copy, [id])],
 ])("what %s lacks is found without its other deals", async (_what, entity, read) => {
   const looked = await reading(read, entity);
   expect(looked.found).toBeGreaterThan(0);

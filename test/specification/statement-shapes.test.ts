@@ -1,9 +1,9 @@
 import { randomUUID } from "node:crypto";
-import { readGapsOfBriefing } from "../../src/briefing/meeting-rows";
+import { readUnreadAround } from "../../src/briefing/meeting-rows";
 import { ShownNotes } from "../../src/briefing/notes";
 import { readQuietFacts } from "../../src/briefing/quiet/read-quiet";
 import { readTimelines } from "../../src/briefing/records";
-import { readAsOf } from "../../src/connections/completeness";
+import { readCopyState } from "../../src/connections/completeness";
 import { type CopyScope, Database, reachOf } from "../../src/database/database";
 import { createLogger } from "../../src/platform/logger";
 import { readRunStatus } from "../../src/sync/run-history";
@@ -16,10 +16,11 @@ import { useDatabase } from "../support/world";
 
 const database = useDatabase();
 
+const MEETING = randomUUID();
 const now = new Date();
 const READS: [string, (copy: CopyScope, db: Database) => Promise<unknown>][] = [
-  ["gaps that touch a meeting", (copy) => readGapsOfBriefing(copy, randomUUID(), now)],
-  ["the moment of the copy", (copy) => readAsOf(copy)],
+  ["gaps that touch a meeting", (copy) => readUnreadAround(copy, [MEETING])],
+  ["the moment of the copy", (copy) => readCopyState(copy)],
   ["timelines", (copy) => readTimelines(copy, [randomUUID()], 5, now)],
   ["facts of silence", (copy) => readQuietFacts(copy, [1], now)],
   ["notes as they are shown", (copy, db) => new ShownNotes(db, createLogger("silent")).read(copy, [1])],
