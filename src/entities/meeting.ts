@@ -204,7 +204,7 @@ export type MatchedEntity = "DEAL" | "PERSON" | "ORGANIZATION";
 @Entity("matched_record")
 @ForeignKey(() => SyncedCopyRow, ["tenantId", "copyId"], ["tenantId", "id"], { name: "matched_record_copy_fkey" })
 @GoesWithMeeting("matched_record_meeting_fkey")
-@Index("matched_record_by_meeting", ["tenantId", "meetingId"])
+@Index("matched_record_by_meeting", ["tenantId", "meetingId", "copyId", "entity", "crmId"])
 @Check("matched_record_entity", "entity IN ('DEAL', 'PERSON', 'ORGANIZATION')")
 export class MatchedRecordRow extends OfCopy {
   @PrimaryColumn("text")

@@ -256,7 +256,7 @@ CREATE TABLE matched_record (
   CONSTRAINT matched_record_copy_fkey FOREIGN KEY (tenant_id, copy_id) REFERENCES synced_copy (tenant_id, id),
   CONSTRAINT matched_record_meeting_fkey FOREIGN KEY (tenant_id, meeting_id) REFERENCES meeting (tenant_id, id) ON DELETE CASCADE
 );
-CREATE INDEX matched_record_by_meeting ON matched_record (tenant_id, meeting_id);
+CREATE INDEX matched_record_by_meeting ON matched_record (tenant_id, meeting_id, copy_id, entity, crm_id);
 
 CREATE TABLE quiet_settings (
   tenant_id bigint NOT NULL,
