@@ -16,7 +16,7 @@ import { HAPPENED_AT } from "./quiet/read-quiet";
  */
 export const isMatched = (entity: MatchedEntity) => `EXISTS (
   SELECT 1 FROM matched_record m
-  WHERE m.tenant_id = $1 AND m.copy_id = $2 AND m.entity = '${entity}' AND m.crm_id = t.crm_id)`;
+  WHERE m.tenant_id = $1 AND m.copy_id = $2 AND m.entity = '${entity}' AND m.crm_id = t.crm_id OFFSET 0)`;
 
 /** A record in a list of another one. */
 type OfParent = { parent_id: number };

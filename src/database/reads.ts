@@ -228,22 +228,40 @@ function linksOf(reads: readonly Read[]): string {
   return links;
 }
 
-/** What others take ids from stands before the rest, in a part of its own. */
-function compose(reads: readonly Read[], links: string, namesTenant: boolean): Joint {
-  const named = new Set(
-    reads.flatMap(({ parameters }) =>
-      parameters.flatMap((value) => (value instanceof NamedIds ? value.by.map(([read]) => read) : [])),
-    ),
-  );
-  const placing = new Placing(reads, namesTenant);
-  const [parts, columns]: [string[], string[]] = [[], []];
-  for (const [index, read] of reads.entries()) {
-    const sql = `(${placing.placeIn(read, index)})`;
-    if (named.has(read)) parts.push(`r${index} AS MATERIALIZED ${sql}`);
-    columns.push(`(SELECT coalesce(json_agg(r), '[]') FROM ${named.has(read) ? `r${index}` : sql} r)`);
+/** Reads that others take ids from, with the properties that they take. */
+function taken(reads: readonly Read[]): Map<Read, Set<string>> {
+  const properties = new Map<Read, Set<string>>();
+  for (const { parameters } of reads) {
+    for (const value of parameters) {
+      if (!(value instanceof NamedIds)) continue;
+      for (const [read, property] of value.by) properties.set(read, (properties.get(read) ?? new Set()).add(property));
+    }
   }
-  const first = parts.length > 0 ? `WITH ${parts.join(",\n")}\n` : "";
-  const sql = `${first}SELECT json_build_array(${columns.join(",\n")}) AS found${placing.condition}`;
+  return properties;
+}
+
+/**
+ * What others take ids from stands before the rest, each as one row: of all its rows, and of the ids in each of their columns
+ * that is asked for. So it is gone through once, whoever takes from it.
+ */
+function compose(reads: readonly Read[], links: string, namesTenant: boolean): Joint {
+  const sources = taken(reads);
+  const placing = new Placing(reads, namesTenant);
+  const [rows, from]: [string[], string[]] = [[], []];
+  for (const [index, read] of reads.entries()) {
+    const all = `coalesce(json_agg(r), '[]')`;
+    const sql = `(${placing.placeIn(read, index)}) r`;
+    const properties = sources.get(read);
+    if (!properties) {
+      rows.push(`(SELECT ${all} FROM ${sql})`);
+      continue;
+    }
+    const columns = [...properties].map((name) => `array_agg(r."${read.columnOf(name)}") AS "${name}"`);
+    from.push(`LATERAL (SELECT ${[`${all} AS found`, ...columns].join()} FROM ${sql}) r${index}`);
+    rows.push(`r${index}.found`);
+  }
+  const sources_ = from.length > 0 ? `\nFROM ${from.join(",\n")}` : "";
+  const sql = `SELECT json_build_array(${rows.join(",\n")}) AS found${sources_}${placing.condition}`;
   return { texts: reads.map((read) => read.sql), links, sql, places: placing.places };
 }
 
@@ -265,23 +283,23 @@ class Placing {
 
   /** SQL: that the session is set to the statement's tenant. Else it has no row. */
   get condition(): string {
-    return this.#shared.has(TENANT) && !this.namesTenant ? `\nWHERE ${OF_SESSION} = ${this.#shared.get(TENANT)}` : "";
+    return this.#shared.has(TENANT) && !this.namesTenant ? ` WHERE ${OF_SESSION} = ${this.#shared.get(TENANT)}` : "";
   }
 
   placeIn({ sql, parameters }: Read, read: number): string {
     const isOfCopy = sql.includes("copy_id = $2");
     const places = parameters.map((value, index) => {
       if (index === 0) return this.#placeTenant([read, index]);
-      if (value instanceof NamedIds) return this.#selectionOf(value);
+      if (value instanceof NamedIds) return this.#selectionOf(value, sql.includes(`unnest($${index + 1}`));
       return index === 1 && isOfCopy ? this.#placeOnce(value, [read, index]) : this.#place([read, index]);
     });
     return sql.replaceAll(/\$(\d+)/g, (_, number) => places[Number(number) - 1] ?? "");
   }
 
-  /** Each once: of many of a list's parents it gives the list to each. */
-  #selectionOf({ by }: NamedIds): string {
-    const ids = by.map(([read, property]) => `SELECT "${read.columnOf(property)}" FROM r${this.reads.indexOf(read)}`);
-    return `(ARRAY (${ids.length > 1 ? ids.join(" UNION ") : ids.join("").replace("SELECT", "SELECT DISTINCT")}))`;
+  /** Each once where they are gone through one by one: else of many of one id a list would come as often. */
+  #selectionOf({ by }: NamedIds, isListed: boolean): string {
+    const ids = by.map(([read, property]) => `r${this.reads.indexOf(read)}."${property}"`).join(" || ");
+    return isListed ? `(SELECT array_agg(DISTINCT id) FROM unnest(${ids}) id)` : `(${ids})`;
   }
 
   #placeTenant(place: Place): string {
