@@ -1,6 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { UNREAD, type UnreadParticipants, unreadParticipants } from "../connections/completeness";
-import { type CopyScope, rowsOf, type TenantScope } from "../database/database";
+import type { TenantScope } from "../database/database";
 import type { Ids } from "../database/reads";
 import { jsonRows } from "../database/upsert";
 import { MeetingAttendeeRow, MeetingMatchRow, MeetingRow } from "../entities/meeting";
@@ -41,33 +40,6 @@ export const matchesOf = (ids: string) => `(SELECT t.* FROM unnest(${ids}::uuid[
 
 export function readMatches(scope: TenantScope, meetingIds: Ids<string>): Promise<MeetingMatchRow[]> {
   return scope.entities(MeetingMatchRow, `SELECT * FROM ${matchesOf("$2")} m`, [scope.tenantId, meetingIds]);
-}
-
-/**
- * SQL: the deals whose unread participants could hide that an attendee of the meeting `parent` takes part: its own, those of
- * its companies, and any at all where it has known persons and no deal.
- */
-const DEALS_AROUND = `WITH of_meeting AS MATERIALIZED (
-    SELECT m.entity, m.crm_id FROM matched_record m WHERE m.tenant_id = $1 AND m.copy_id = $2 AND m.meeting_id = parent.id
-  ) SELECT array_agg(found.crm_id) FROM (
-    SELECT m.crm_id FROM of_meeting m WHERE m.entity = 'DEAL'
-    UNION ALL
-    SELECT d.crm_id FROM of_meeting m CROSS JOIN LATERAL ${rowsOf("deal", "organization_id", "m.crm_id")} d WHERE m.entity = 'ORGANIZATION'
-    UNION ALL
-    SELECT d.crm_id FROM deal d WHERE d.tenant_id = $1 AND d.copy_id = $2 AND NOT d.participants_known
-      AND (SELECT bool_or(m.entity = 'PERSON') AND NOT bool_or(m.entity = 'DEAL') FROM of_meeting m)) found`;
-
-/** Who takes part in deals around meetings, as far as that is not known. */
-export function readUnreadAround(
-  { tenantId, copyId, rows }: CopyScope,
-  meetingIds: Ids<string>,
-): Promise<(UnreadParticipants & { parent_id: string })[]> {
-  return rows<UnreadParticipants & { parent_id: string }>(
-    `SELECT parent.id AS parent_id, ${unreadParticipants((dealId) => `AND ${dealId} = ANY (around.deals)`)}
-     FROM unnest($3::uuid[]) AS parent (id) CROSS JOIN LATERAL (SELECT (${DEALS_AROUND}) AS deals OFFSET 0) around`,
-    [tenantId, copyId, meetingIds],
-    { ...UNREAD, parent_id: "text" },
-  );
 }
 
 /** An attendee as the meeting's recorder gave it. */

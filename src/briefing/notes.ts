@@ -195,15 +195,18 @@ export type OurWrite = [dealId: number, before: number | null, opens: number, cl
 const writesTo = (table: string) => `
   SELECT w.deal_id, w.deal_updated_before AS before, w.requested_at - ${SKEW} AS opens,
     CASE WHEN w.settled_at = w.sent_at THEN w.sent_at ELSE coalesce(w.sent_at, w.requested_at) + ${LATE_EFFECT} END + ${SKEW} AS closes
-  FROM ${table} w WHERE w.tenant_id = $1 AND w.crm_company_id = ${COMPANY}
-    AND w.deal_id = ANY (ARRAY (SELECT d.crm_id FROM deals d JOIN rotting r ON r.crm_id = d.stage_id))
+  FROM ${table} w WHERE w.tenant_id = $1 AND w.crm_company_id = ${COMPANY} AND w.deal_id = ANY ($3)
     AND (w.state <> 'FAILED' OR w.error_code = 'NOT_APPLIED')`;
-
-/** SQL: our writes to those of `deals` that are in a stage of `rotting`; $1 is the tenant, $2 the copy. */
-export const OUR_WRITES = listOf(
+const OUR_WRITES = listOf(
   ...["w.deal_id", ms("w.before"), ms("w.opens"), ms("w.closes")],
   `(${writesTo("note_write")} UNION ALL ${writesTo("field_write")}) w`,
 );
+
+export async function readOurWrites({ tenantId, copyId, rows }: CopyScope, dealIds: readonly number[]): Promise<OurWrite[]> {
+  const sql = `SELECT ${OUR_WRITES} AS writes`;
+  const [found] = await rows<{ writes: OurWrite[] }>(sql, [tenantId, copyId, dealIds], { writes: "json" });
+  return found?.writes ?? [];
+}
 
 export function writesByDeal(writes: readonly OurWrite[]): Map<number, OurWrite[]> {
   const groups = new Map<number, OurWrite[]>();

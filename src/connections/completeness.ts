@@ -1,6 +1,5 @@
 import type { CrmFailure } from "../crm/errors";
 import { type CopyScope, listOf, ms } from "../database/database";
-import type { Shape } from "../database/reads";
 import { MAIN_LISTS, SYNC_LISTS } from "../entities/sync-list";
 import { type GapCode, type GapSummary, SYNC_RESOURCES, type SyncResource } from "../entities/sync-run";
 import { DAY_MS } from "../platform/clock";
@@ -46,8 +45,8 @@ export interface CopyState {
 
 /** Of whose participants nothing is known: they were asked for in vain, or nobody asked yet. */
 export interface UnreadParticipants {
-  failed: [code: GapCode, count: number, since: number, message: string][];
-  unasked: [count: number, since: number | null];
+  failed: (readonly [code: GapCode, count: number, since: number, message: string])[];
+  unasked: readonly [count: number, since: number | null];
 }
 
 const OF_COPY = (row: string) => `${row}.tenant_id = $1 AND ${row}.copy_id = $2`;
@@ -80,16 +79,38 @@ const UNASKED = `deal d WHERE ${OF_COPY("d")} AND d.participants_due AND NOT d.p
   AND NOT EXISTS (SELECT 1 FROM data_gap g
     WHERE ${OF_COPY("g")} AND g.resource = 'DEAL_PARTICIPANTS' AND g.crm_id = d.crm_id)`;
 
-/** SQL: the columns of {@link UnreadParticipants}. @param among which ids of deals, with AND before it */
-export const unreadParticipants = (among: (dealId: string) => string) => `
+const UNREAD = `
   ${listOf(
     ...["x.code", "x.count", ms("x.since"), "x.message"],
     `(SELECT g.code, count(*) AS count, min(g.since) AS since, min(g.message) AS message FROM data_gap g
-      WHERE ${OF_COPY("g")} AND g.resource = 'DEAL_PARTICIPANTS' AND g.crm_id > 0 ${among("g.crm_id")} GROUP BY g.code) x`,
+      WHERE ${OF_COPY("g")} AND g.resource = 'DEAL_PARTICIPANTS' AND g.crm_id > 0 GROUP BY g.code) x`,
   )} AS failed,
-  (SELECT json_build_array(count(*), ${ms("min(coalesce(d.add_time, 'epoch'))")}) FROM ${UNASKED} ${among("d.crm_id")}) AS unasked`;
+  (SELECT json_build_array(count(*), ${ms("min(coalesce(d.add_time, 'epoch'))")}) FROM ${UNASKED}) AS unasked`;
 
-export const UNREAD: Shape<UnreadParticipants> = { failed: "json", unasked: "json" };
+/** Of all deals of the copy. */
+export async function readUnread({ tenantId, copyId, rows }: CopyScope): Promise<UnreadParticipants> {
+  const shape = { failed: "json", unasked: "json" } as const;
+  const [unread] = await rows<UnreadParticipants>(`SELECT ${UNREAD}`, [tenantId, copyId], shape);
+  return unread ?? { failed: [], unasked: [0, null] };
+}
+
+/** A deal of which it is not known who takes part. @property code why, where it was asked for in vain */
+export interface UnreadDeal {
+  crmId: number;
+  isDue: boolean;
+  addedAt: number | null;
+  gap: [code: GapCode, since: number, message: string] | null;
+}
+
+/** Those of an answer together. */
+export function unreadOf(deals: readonly UnreadDeal[]): UnreadParticipants {
+  const each = [...new Map(deals.map((deal) => [deal.crmId, deal])).values()];
+  const unasked = each.filter(({ isDue, gap }) => isDue && !gap).map(({ addedAt }) => addedAt ?? 0);
+  return {
+    failed: each.flatMap(({ gap }) => (gap ? [[gap[0], 1, gap[1], gap[2]] as const] : [])),
+    unasked: [unasked.length, unasked.length > 0 ? Math.min(...unasked) : null],
+  };
+}
 
 /** Records of a resource that others name and that are not held. */
 export type NotHeld = Readonly<Partial<Record<SyncResource, number>>>;
@@ -183,16 +204,9 @@ export async function readAsked(copy: CopyScope, unread: UnreadParticipants, now
 
 /** All that the copy lacks. */
 export async function readGaps(copy: CopyScope, now: Date): Promise<GapSummary[]> {
-  const { tenantId, copyId, rows } = copy;
-  const sql = `SELECT ${unreadParticipants(() => "")}`;
-  const [state, [unread = NOT_UNREAD]] = await Promise.all([
-    readCopyState(copy),
-    rows<UnreadParticipants>(sql, [tenantId, copyId], UNREAD),
-  ]);
+  const [state, unread] = await Promise.all([readCopyState(copy), readUnread(copy)]);
   return gapsOf({ state, unread, notHeld: {}, asked: await readAsked(copy, unread, now) }, now);
 }
-
-export const NOT_UNREAD: UnreadParticipants = { failed: [], unasked: [0, null] };
 
 /** When so many deals will have been asked for, at the pace of the last day. */
 function expectedBy(unread: number, askedInADay: number | null, now: Date): string | null {

@@ -2,8 +2,8 @@ import type { GraphQLResolveInfo } from "graphql";
 import { Arg, Ctx, FieldResolver, ID, Info, Query, Resolver, Root } from "type-graphql";
 import { inWords, newsSince } from "../briefing/journal";
 import { MOST_CANDIDATES } from "../briefing/meeting-rows";
-import type { InteractionRow } from "../briefing/records";
-import { asOf, gapsOf, type NotHeld, readAsked } from "../connections/completeness";
+import type { InteractionRow } from "../briefing/timeline";
+import { asOf } from "../connections/completeness";
 import type { DealRow } from "../entities/deal";
 import type { MeetingAttendeeRow, MeetingMatchRow, MeetingRow } from "../entities/meeting";
 import type { OrganizationRow, PersonRow } from "../entities/records";
@@ -13,8 +13,20 @@ import { Meeting, MeetingMatch, PersonMatch } from "../schema/meeting";
 import { Interaction } from "../schema/quiet";
 import { Briefing, Deal, DealCandidate, DealChange, Organization, Person } from "../schema/records";
 import { DataGap } from "../schema/sync";
-import { beginWith, LooksUp, type Property, type Reads, type Sized } from "./ahead";
-import { type OperationContext, outdatedBecause } from "./context";
+import { beginWith, LooksUp, type Sized } from "./ahead";
+import {
+  dealOf,
+  gapsAround,
+  lookUpDeal,
+  lookUpGaps,
+  lookUpOrganizations,
+  lookUpPersons,
+  lookUpTimeline,
+  organizationsOf,
+  personsOf,
+  timelineAround,
+} from "./around-meeting";
+import type { OperationContext } from "./context";
 import { First, nestedSize, uuidIn } from "./inputs";
 import { recordOf, recordsOf, THE_COPYS } from "./loaders";
 
@@ -40,9 +52,9 @@ export class BriefingResolver {
     nullable: true,
     description: "The deal that the meeting is about, where that is certain.",
   })
-  @LooksUp<MeetingRow>(({ id }, { match, deal }) => deal(match(id).dealId))
+  @LooksUp<MeetingRow>(({ id }, reads) => lookUpDeal(id, reads))
   deal(@Root() { meeting }: Briefing, @Ctx() context: OperationContext): Promise<DealRow | null> {
-    return dealOf(context, meeting);
+    return dealOf(context, meeting.id);
   }
 
   @FieldResolver(() => [Deal], {
@@ -58,18 +70,18 @@ export class BriefingResolver {
     complexity: asMany(A_DEPARTMENT),
     description: "The attendees that are known persons.",
   })
-  @LooksUp<MeetingRow>(({ id }, reads) => personsOf(id, reads))
+  @LooksUp<MeetingRow>(({ id }, reads) => lookUpPersons(id, reads))
   async persons(@Root() { meeting }: Briefing, @Ctx() context: OperationContext): Promise<PersonRow[]> {
-    return recordsOf(context.loaders.person, await matchedPersonIds(context, meeting.id));
+    return personsOf(context, meeting.id);
   }
 
   @FieldResolver(() => [Organization], {
     complexity: asMany(A_DEPARTMENT),
     description: "The companies for which the attendees come.",
   })
-  @LooksUp<MeetingRow>(({ id }, reads) => organizationsOf(id, reads))
+  @LooksUp<MeetingRow>(({ id }, reads) => lookUpOrganizations(id, reads))
   async organizations(@Root() { meeting }: Briefing, @Ctx() context: OperationContext): Promise<OrganizationRow[]> {
-    return matchedOrganizations(context, meeting.id);
+    return organizationsOf(context, meeting.id);
   }
 
   @FieldResolver(() => Date, {
@@ -86,33 +98,21 @@ export class BriefingResolver {
   @FieldResolver(() => [DataGap], {
     description: "What could not be read, so that nothing missing looks like nothing there.",
   })
-  @LooksUp<MeetingRow>(({ id }, reads) => {
-    reads.state();
-    reads.unreadAround(id);
-    lookUpNamed(id, reads);
-  })
-  async gaps(@Root() { meeting }: Briefing, @Ctx() context: OperationContext): Promise<GapSummary[]> {
-    const { loaders, services } = context;
-    const [copy, now] = [await context.copy(), services.clock()];
-    const [state, unread, notHeld] = await Promise.all([
-      loaders.state.load(THE_COPYS),
-      loaders.unreadAround.load(meeting.id),
-      namedInVain(context, meeting),
-    ]);
-    if (!copy || !state) return [];
-    return gapsOf({ state, unread, notHeld, asked: await readAsked(copy, unread, now) }, now);
+  @LooksUp<MeetingRow>(({ id }, reads) => lookUpGaps(id, reads))
+  gaps(@Root() { meeting }: Briefing, @Ctx() context: OperationContext): Promise<GapSummary[]> {
+    return gapsAround(context, meeting.id);
   }
 
   @FieldResolver(() => [Interaction], {
     description: "The latest interactions with the attendees and about the meeting's deal, newest first.",
   })
-  @LooksUp<MeetingRow, Sized>(({ id }, { timeline }, { first }) => timeline(id, nestedSize(first ?? 10)))
+  @LooksUp<MeetingRow, Sized>(({ id }, reads, { first }) => lookUpTimeline(id, reads, nestedSize(first ?? 10)))
   timeline(
     @Root() { meeting }: Briefing,
     @First(10) first: number | null,
-    @Ctx() { loaders }: OperationContext,
+    @Ctx() context: OperationContext,
   ): Promise<InteractionRow[]> {
-    return loaders.timeline.load(meeting.id, nestedSize(first ?? 10));
+    return timelineAround(context, meeting.id, nestedSize(first ?? 10));
   }
 
   @FieldResolver(() => [DealChange], {
@@ -126,7 +126,7 @@ export class BriefingResolver {
     @Ctx() context: OperationContext,
   ): Promise<DealChange[]> {
     const { loaders, services } = context;
-    const deal = await dealOf(context, meeting);
+    const deal = await dealOf(context, meeting.id);
     if (!deal) return [];
     const since = newsSince(await loaders.previousMeeting.load(meeting.id), services.clock());
     return inWords(await loaders.changes.load({ dealId: deal.crmId, first: nestedSize(first ?? 20), since }), loaders);
@@ -200,98 +200,17 @@ export class MeetingMatchResolver {
     complexity: asMany(A_DEPARTMENT),
     description: "The attendees that are known persons.",
   })
-  @LooksUp<MeetingMatchRow>(({ meetingId }, reads) => personsOf(meetingId, reads))
+  @LooksUp<MeetingMatchRow>(({ meetingId }, reads) => lookUpPersons(meetingId, reads))
   async persons(@Root() { meetingId }: MeetingMatch, @Ctx() context: OperationContext): Promise<PersonRow[]> {
-    return recordsOf(context.loaders.person, await matchedPersonIds(context, meetingId));
+    return personsOf(context, meetingId);
   }
 
   @FieldResolver(() => [Organization], {
     complexity: asMany(A_DEPARTMENT),
     description: "The companies for which the attendees come.",
   })
-  @LooksUp<MeetingMatchRow>(({ meetingId }, reads) => organizationsOf(meetingId, reads))
+  @LooksUp<MeetingMatchRow>(({ meetingId }, reads) => lookUpOrganizations(meetingId, reads))
   organizations(@Root() { meetingId }: MeetingMatch, @Ctx() context: OperationContext): Promise<OrganizationRow[]> {
-    return matchedOrganizations(context, meetingId);
+    return organizationsOf(context, meetingId);
   }
-}
-
-function personsOf(meetingId: Property, { match, attendees, person }: Reads) {
-  match(meetingId);
-  return person(attendees(meetingId).personId);
-}
-
-function organizationsOf(meetingId: Property, { match, attendees, organization }: Reads) {
-  match(meetingId);
-  return organization(attendees(meetingId).organizationId);
-}
-
-/** What the records of a meeting name: whoever owns them, where they stand, and with whom they are. */
-function lookUpNamed(meetingId: Property, reads: Reads): void {
-  const { user, pipeline, stage, heldPersons, heldOrganizations, participantIds } = reads;
-  for (const deal of [reads.deal(reads.match(meetingId).dealId), reads.otherDeals(meetingId)]) {
-    user(deal.ownerId);
-    pipeline(deal.pipelineId);
-    stage(deal.stageId);
-    heldPersons(deal.personId);
-    heldPersons(participantIds(deal.crmId).personId);
-    heldOrganizations(deal.organizationId);
-  }
-  const person = personsOf(meetingId, reads);
-  user(person.ownerId);
-  heldOrganizations(person.organizationId);
-  user(organizationsOf(meetingId, reads).ownerId);
-}
-
-/** How many of those records are not held. */
-async function namedInVain(context: OperationContext, meeting: MeetingRow): Promise<NotHeld> {
-  const { loaders } = context;
-  const [deal, others, personIds, organizations] = await Promise.all([
-    dealOf(context, meeting),
-    loaders.otherDeals.load(meeting.id),
-    matchedPersonIds(context, meeting.id),
-    matchedOrganizations(context, meeting.id),
-  ]);
-  const deals = deal ? [deal, ...others] : others;
-  const persons = await recordsOf(loaders.person, personIds);
-  const takingPart = await Promise.all(deals.map(({ crmId }) => loaders.participantIds.load(crmId)));
-  const count = async (ids: readonly (number | null)[], look: (id: number) => Promise<unknown>) => {
-    const named = [...new Set(ids)].filter((id) => id !== null);
-    return (await Promise.all(named.map(look))).filter((held) => !held).length;
-  };
-  const [USERS, PIPELINES, STAGES, ORGANIZATIONS, PERSONS] = await Promise.all([
-    count([...deals, ...persons, ...organizations].map(({ ownerId }) => ownerId), (id) => loaders.user.load(id)),
-    count(deals.map(({ pipelineId }) => pipelineId), (id) => loaders.pipeline.load(id)),
-    count(deals.map(({ stageId }) => stageId), (id) => loaders.stage.load(id)),
-    count([...deals, ...persons].map(({ organizationId }) => organizationId), (id) => loaders.heldOrganizations.load(id)),
-    count(
-      [...deals, ...takingPart.flat()].map(({ personId }) => personId),
-      (id) => loaders.heldPersons.load(id),
-    ),
-  ]);
-  return { USERS, PIPELINES, STAGES, ORGANIZATIONS, PERSONS };
-}
-
-/** The deal that a meeting is about, where its match holds. */
-async function dealOf(context: OperationContext, { id }: MeetingRow): Promise<DealRow | null> {
-  const match = await context.loaders.match.load(id);
-  if (!match || (await outdatedBecause(context, match))) return null;
-  return recordOf(context.loaders.deal, match.dealId);
-}
-
-const matchedPersonIds = (context: OperationContext, meetingId: string): Promise<number[]> =>
-  idsOfAttendees(context, meetingId, ({ personId }) => personId);
-
-async function matchedOrganizations(context: OperationContext, meetingId: string): Promise<OrganizationRow[]> {
-  const ids = await idsOfAttendees(context, meetingId, ({ organizationId }) => organizationId);
-  return recordsOf(context.loaders.organization, ids);
-}
-
-async function idsOfAttendees(
-  context: OperationContext,
-  meetingId: string,
-  idOf: (attendee: MeetingAttendeeRow) => number | null,
-): Promise<number[]> {
-  if (await outdatedBecause(context, await context.loaders.match.load(meetingId))) return [];
-  const attendees = await context.loaders.attendees.load(meetingId);
-  return [...new Set(attendees.map(idOf).filter((id) => id !== null))];
 }

@@ -17,7 +17,7 @@ import { inWords } from "../briefing/journal";
 import type { QuietSignal as Signal } from "../briefing/quiet/facts";
 import { judge, type LastInteraction, lastInteraction, nothingKnown } from "../briefing/quiet/judge";
 import { flippedDeal } from "../briefing/quiet/verdict";
-import type { InteractionRow } from "../briefing/records";
+import type { InteractionRow } from "../briefing/timeline";
 import { holdsAt, type SnoozeRefusal } from "../briefing/snoozing";
 import { SILENCE_CHANGED } from "../database/between-processes";
 import type { CrmUserRow, PipelineRow, StageRow } from "../entities/crm-company";
@@ -32,7 +32,10 @@ import type { Refusal } from "../schema/refusal";
 import { beginWith, LooksUp, type Sized } from "./ahead";
 import type { EventContext, OperationContext } from "./context";
 import { crmIdIn, crmUrl, First, nestedSize, presentRefusal, recordIn, refuseInvalidInput } from "./inputs";
-import { recordOf } from "./loaders";
+import { recordOf, recordsOf } from "./loaders";
+
+/** More take part in no deal that people keep; what a client gets must be bounded. */
+const MOST_PARTICIPANTS = 100;
 
 async function settled(context: OperationContext, outcome: Outcome<DealRow, SnoozeRefusal>) {
   context.renew();
@@ -146,9 +149,9 @@ export class DealResolver {
     complexity: asMany(100),
     description: "Those who are matched to a recorded meeting; by name, the first 100.",
   })
-  @LooksUp<DealRow>(({ crmId }, { participants }) => participants(crmId))
+  @LooksUp<DealRow>(({ crmId }, { participantIds, person }) => person(participantIds(crmId).personId))
   participants(@Root() { crmId }: DealRow, @Ctx() { loaders }: OperationContext): Promise<PersonRow[]> {
-    return loaders.participants.load(crmId, 0);
+    return participantsOf(loaders, crmId);
   }
 
   @FieldResolver(() => [Activity], { description: "Done activities, newest first." })
@@ -221,6 +224,13 @@ export class DealResolver {
     const personId = await personOf(last, loaders);
     return { kind: last.kind, at: new Date(last.at), activityId, personId };
   }
+}
+
+/** By name; whoever is in no meeting is not shown. */
+async function participantsOf({ participantIds, person }: OperationContext["loaders"], dealId: number): Promise<PersonRow[]> {
+  const ids = (await participantIds.load(dealId)).map(({ personId }) => personId);
+  const found = await recordsOf(person, ids);
+  return found.sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : a.crmId - b.crmId)).slice(0, MOST_PARTICIPANTS);
 }
 
 /** The person that a contact was with, as far as the CRM says. */

@@ -1,30 +1,30 @@
 import DataLoader from "dataloader";
 import { readFields, type ShownField } from "../briefing/fields";
 import { type Asked, type Entry, readChanges, readPreviousMeetings } from "../briefing/journal";
-import { readAttendees, readMatches, readMeetings, readUnreadAround } from "../briefing/meeting-rows";
+import { readAttendees, readMatches, readMeetings } from "../briefing/meeting-rows";
 import type { ShownNotes } from "../briefing/notes";
 import type { CopyFacts, DealFacts } from "../briefing/quiet/facts";
 import { readKeptFacts } from "../briefing/quiet/read-quiet";
 import {
-  type InteractionRow,
   readActivities,
-  readHeld,
+  readHeldOrganizations,
   readMatched,
   readNextActivities,
   readNotes,
   readOpenDealsOf,
   readOtherDeals,
+  readOurNotes,
   readParticipantIds,
-  readParticipants,
   readPersonsOf,
   readRecentActivities,
   readRecentNotes,
   readSetup,
   readStagesOf,
-  readTimelines,
+  readUnreadDeals,
   readUsersByEmail,
 } from "../briefing/records";
-import { type CopyState, NOT_UNREAD, readCopyState, type UnreadParticipants } from "../connections/completeness";
+import { readContacts, readMails } from "../briefing/timeline";
+import { type CopyState, readCopyState } from "../connections/completeness";
 import type { CopyScope, TenantScope } from "../database/database";
 import type { Id, Ids } from "../database/reads";
 import { CrmUserRow, PipelineRow, StageRow } from "../entities/crm-company";
@@ -130,15 +130,16 @@ export class Loaders {
     const state = await readCopyState(copy);
     return () => state;
   }, null);
-  readonly unreadAround = this.#ofCopy<string, UnreadParticipants>(async (copy, ids) => {
-    const unread = oneOf(await readUnreadAround(copy, ids), ({ parent_id }) => parent_id);
-    return (id) => unread(id) ?? NOT_UNREAD;
-  }, NOT_UNREAD);
-  /** Whether there is a record, readable or not. */
-  readonly heldPersons = this.#held("PERSON");
-  readonly heldOrganizations = this.#held("ORGANIZATION");
+  readonly unreadDeals = this.#lists((copy, ids) => readUnreadDeals(copy, "crm_id", ids));
+  readonly unreadOfOrganization = this.#lists((copy, ids) => readUnreadDeals(copy, "organization_id", ids));
+  /** Of a person that is held, readable or not. */
+  readonly mails = this.#byId(readMails);
+  /** Of an organization that is held, readable or not. */
+  readonly heldOrganizations = this.#byId(readHeldOrganizations);
+  readonly contactsOfDeal = this.#lists((copy, ids, first) => readContacts(copy, "DEAL", ids, first, this.now()));
+  readonly contactsOfPerson = this.#lists((copy, ids, first) => readContacts(copy, "PERSON", ids, first, this.now()));
+  readonly ourNotes = this.#byId(readOurNotes);
   readonly participantIds = this.#listsBy(readParticipantIds, ({ dealId }) => dealId);
-  readonly participants = this.#lists((copy, ids) => readParticipants(copy, ids));
   readonly personsOf = this.#lists(readPersonsOf);
   readonly openDealsOf = {
     PERSON: this.#lists((copy, ids, first) => readOpenDealsOf(copy, "PERSON", ids, first)),
@@ -158,9 +159,6 @@ export class Loaders {
     null,
   );
   readonly attendees = this.#ofTenant(readAttendees, (rows) => allOf(rows, ({ meetingId }) => meetingId), NONE);
-  readonly timeline = this.#lists<InteractionRow & { parent_id: string }, string>((copy, ids, first) =>
-    readTimelines(copy, ids, first, this.now()),
-  );
   readonly match = this.#ofTenant(readMatches, (rows) => oneOf(rows, ({ meetingId }) => meetingId), null);
   readonly otherDeals = this.#listsBy(readOtherDeals, ({ meeting_id }) => meeting_id);
   readonly steps = this.#ofTenant(readStepsOf, (rows) => allOf(rows, ({ runId }) => runId), NONE);
@@ -172,15 +170,16 @@ export class Loaders {
       this.recentNotes,
     ];
     const { user, pipeline, stage, stagesOf, deal, person, organization, activity, shownNote, quietFacts } = this;
-    const { participants, personsOf, nextActivity, meeting, previousMeeting, attendees, timeline, match } = this;
+    const { participantIds, personsOf, nextActivity, meeting, previousMeeting, attendees, match, otherDeals } = this;
+    const { unreadDeals, unreadOfOrganization, mails, heldOrganizations, contactsOfDeal, contactsOfPerson, state } = this;
     return {
       ...{ user, pipeline, stage, stagesOf, deal, person, organization, activity, shownNote, quietFacts },
-      ...{ participants, personsOf, nextActivity, meeting, previousMeeting, attendees, timeline, match },
+      ...{ participantIds, personsOf, nextActivity, meeting, previousMeeting, attendees, match, otherDeals },
+      ...{ unreadDeals, unreadOfOrganization, mails, heldOrganizations, contactsOfDeal, contactsOfPerson, state },
       ...{ activitiesOfDeal, activitiesOfPerson, activitiesOfOrganization },
       ...{ notesOfDeal: notes.DEAL, notesOfPerson: notes.PERSON, notesOfOrganization: notes.ORGANIZATION },
       ...{ openDealsOfPerson: this.openDealsOf.PERSON, openDealsOfOrganization: this.openDealsOf.ORGANIZATION },
-      ...{ otherDeals: this.otherDeals, state: this.state, unreadAround: this.unreadAround },
-      ...{ heldPersons: this.heldPersons, heldOrganizations: this.heldOrganizations, participantIds: this.participantIds },
+      ourNotes: this.ourNotes,
     };
   }
 
@@ -206,13 +205,6 @@ export class Loaders {
 
   #listsBy<Row, I extends Id>(read: (copy: CopyScope, ids: Ids<I>) => Promise<Row[]>, idOf: (row: Row) => I | null) {
     return this.#ofCopy<I, Row[]>(async (copy, ids) => allOf(await read(copy, ids), idOf), []);
-  }
-
-  #held(entity: "PERSON" | "ORGANIZATION") {
-    return this.#ofCopy<number, boolean>(async (copy, ids) => {
-      const held = new Set((await readHeld(copy, entity, ids)).map(({ crmId }) => crmId));
-      return (id) => held.has(id);
-    }, false);
   }
 
   /** Lists of records by parent. */

@@ -7,7 +7,7 @@ import {
 } from "../briefing/quiet/facts";
 import { MOST_PREVIEWED } from "../briefing/quiet/preview";
 import { readQuietSettings, type ShownSettings, type WishedSettings } from "../briefing/quiet/quiet-settings";
-import type { InteractionRow } from "../briefing/records";
+import type { InteractionRow } from "../briefing/timeline";
 import type { CopyScope } from "../database/database";
 import type { PipelineRow, StageRow } from "../entities/crm-company";
 import type { DealRow } from "../entities/deal";

@@ -238,6 +238,12 @@ export class NoteResolver {
     return organizationId === null ? null : crmUrl(connection, "organization", organizationId);
   }
 
+  @FieldResolver()
+  @LooksUp<NoteHead>(({ crmId }, { ourNotes }) => void ourNotes(crmId))
+  async ours(@Root() { crmId }: NoteHead, @Ctx() { loaders }: OperationContext): Promise<boolean> {
+    return (await loaders.ourNotes.load(crmId)) !== null;
+  }
+
   @FieldResolver(() => CrmUser, { nullable: true, description: "The CRM user who wrote it." })
   @LooksUp<NoteHead>(({ authorId }, { user }) => user(authorId))
   author(@Root() { authorId }: NoteHead, @Ctx() { loaders }: OperationContext): Promise<CrmUserRow | null> {

@@ -1,6 +1,6 @@
 import { ArgsType, Field, ID, Int } from "type-graphql";
 import type { QuietReasonCode, QuietVerdict } from "../briefing/quiet/facts";
-import type { InteractionRow } from "../briefing/records";
+import type { InteractionRow } from "../briefing/timeline";
 import { apiEnum, ObjectType } from "./base";
 import { Text } from "./refusal";
 

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { readPreviousMeetings } from "../../src/briefing/journal";
-import { readMatches, readUnreadAround } from "../../src/briefing/meeting-rows";
-import { readGaps } from "../../src/connections/completeness";
+import { readMatches } from "../../src/briefing/meeting-rows";
+import { readGaps, readUnread } from "../../src/connections/completeness";
 import { APPLICATION_ROLE } from "../../src/database/application-role";
 import { type CopyScope, Database } from "../../src/database/database";
 import { useDatabase } from "../support/world";
@@ -78,7 +78,7 @@ test.each<[string, (copy: CopyScope, id: string) => Promise<unknown[]>]>([
 // Seen red without an index of the deals of which it is not known who takes part: all deals of the copy were read.
 test.each<[string, string, (copy: CopyScope, id: string) => Promise<unknown[]>]>([
   ["a copy", "DEAL", (copy) => readGaps(copy, new Date())],
-  ["a meeting with a person and no deal", "PERSON", (copy, id) => readUnreadAround(copy, [id])],
+  ["a meeting with a person and no deal", "PERSON", async (copy) => [await readUnread(copy)]],
 ])("what %s lacks is found without its other deals", async (_what, entity, read) => {
   const looked = await reading(read, entity);
   expect(looked.found).toBeGreaterThan(0);

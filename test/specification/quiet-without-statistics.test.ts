@@ -1,10 +1,11 @@
 import { randomUUID } from "node:crypto";
 import { judgeChanged, judgeDeals } from "../../src/briefing/quiet/stored-silence";
-import { readTimelines } from "../../src/briefing/records";
+import { type Contact, type Mails, readContacts, readMails, timelineOf } from "../../src/briefing/timeline";
 import { KNOWN_PARTICIPANTS } from "../../src/connections/journal";
 import { activityRecord, dealRecord, personRecord } from "../../src/crm/parsing/records";
 import { APPLICATION_ROLE } from "../../src/database/application-role";
 import { type CopyScope, Database, type TenantScope } from "../../src/database/database";
+import type { DealRow } from "../../src/entities/deal";
 import type { SyncResource } from "../../src/entities/sync-run";
 import type { HeldCopy } from "../../src/sync/commit";
 import { readUnknown } from "../../src/sync/lists";
@@ -236,6 +237,7 @@ const MEETS = [
 const ALSO =
   "INSERT INTO matched_record SELECT tenant_id, 1, 'PERSON', 10, id FROM meeting WHERE external_id IN ('11', '12')";
 const SELLS = "UPDATE meeting_attendee SET person_id = 10, side = 'SELLER' WHERE meeting_id = md5('12')::uuid";
+type FirstMail = Pick<DealRow, "firstMailAt" | "firstMailPersonId">;
 const wroteTo = (person: number) =>
   `UPDATE deal SET first_mail_at = ${at("70")}, first_mail_person_id = ${person} WHERE crm_id = 10`;
 
@@ -247,14 +249,25 @@ test.each<[string, string[], string[]]>([
   ["no first mail to somebody else", [wroteTo(2_000)], []],
   ["the first mail to one of its deal's people", [wroteTo(11)], ["OUTGOING_MAIL"]],
 ])("a timeline has %s, and is read by keys however little is known of the tables", async (_has, more, added) => {
-  const [about] = await database.query<{ id: string }>("SELECT md5('10')::uuid AS id");
-  let kinds: string[] = [];
+  const now = new Date(NOW);
+  let [contacts, people, deals]: [Contact[], Mails[], FirstMail[]] = [[], [], []];
   const read = await readBy(
     async (copy) => {
-      kinds = (await readTimelines(copy, [about?.id ?? ""], 20, new Date(NOW))).map(({ kind }) => kind).sort();
+      contacts = [...(await readContacts(copy, "DEAL", [10], 20, now)), ...(await readContacts(copy, "PERSON", [10], 20, now))];
     },
     [...MEETS, ...more],
   );
+  await readBy(
+    async (copy) => {
+      people = await readMails(copy, [10, 11]);
+      const sql = `SELECT first_mail_at AS "firstMailAt", first_mail_person_id AS "firstMailPersonId" FROM deal WHERE crm_id = 10`;
+      deals = await copy.rows<FirstMail>(sql, [], { firstMailAt: "instant", firstMailPersonId: "number" });
+    },
+    [...MEETS, ...more],
+  );
+  const kinds = timelineOf({ contacts, deals, people }, 20)
+    .map(({ kind }) => kind)
+    .sort();
   const mails = ["INCOMING_MAIL", "INCOMING_MAIL", "OUTGOING_MAIL", "OUTGOING_MAIL"];
   expect(kinds).toEqual(["ACTIVITY", "MEETING", "NOTE", ...mails, ...added].sort());
   expect(Object.entries(read).filter(([, rows]) => rows > 20)).toEqual([]);

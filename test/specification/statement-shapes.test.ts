@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
-import { readUnreadAround } from "../../src/briefing/meeting-rows";
 import { ShownNotes } from "../../src/briefing/notes";
 import { readQuietFacts } from "../../src/briefing/quiet/read-quiet";
-import { readTimelines } from "../../src/briefing/records";
+import { readParticipantIds, readUnreadDeals } from "../../src/briefing/records";
+import { readContacts, readMails } from "../../src/briefing/timeline";
 import { readCopyState } from "../../src/connections/completeness";
 import { type CopyScope, Database, reachOf } from "../../src/database/database";
 import { createLogger } from "../../src/platform/logger";
@@ -16,12 +16,14 @@ import { useDatabase } from "../support/world";
 
 const database = useDatabase();
 
-const MEETING = randomUUID();
 const now = new Date();
 const READS: [string, (copy: CopyScope, db: Database) => Promise<unknown>][] = [
-  ["gaps that touch a meeting", (copy) => readUnreadAround(copy, [MEETING])],
+  ["deals of which it is not known who takes part", (copy) => readUnreadDeals(copy, "organization_id", [1])],
+  ["who takes part", (copy) => readParticipantIds(copy, [1])],
+  ["when mail went to and fro", (copy) => readMails(copy, [1])],
+  ["contacts of persons", (copy) => readContacts(copy, "PERSON", [1], 5, now)],
   ["the moment of the copy", (copy) => readCopyState(copy)],
-  ["timelines", (copy) => readTimelines(copy, [randomUUID()], 5, now)],
+  ["contacts of deals", (copy) => readContacts(copy, "DEAL", [1], 5, now)],
   ["facts of silence", (copy) => readQuietFacts(copy, [1], now)],
   ["notes as they are shown", (copy, db) => new ShownNotes(db, createLogger("silent")).read(copy, [1])],
   ["the state of runs", (copy) => readRunStatus(copy, copy.copyId)],

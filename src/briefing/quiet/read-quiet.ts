@@ -3,7 +3,7 @@ import { PUSHES } from "../../connections/journal";
 import { type CopyScope, listOf, ms, rowsOf } from "../../database/database";
 import { type Ids, NamedIds, type Shape } from "../../database/reads";
 import type { Standards } from "../../entities/silence";
-import { isOurNote, OUR_WRITES, type OurWrite, updatedByOthers, writesByDeal } from "../notes";
+import { isOurNote, type OurWrite, readOurWrites, updatedByOthers, writesByDeal } from "../notes";
 import type { CopyFacts, DealFacts } from "./facts";
 import { byStandards, rulesOf, STANDARD } from "./rules";
 import { earliest, type Judging, KEEPS_FIRST_MAIL, KEEPS_THE_FIRST, latest, READING, WITH_MAILS } from "./silence-rows";
@@ -123,7 +123,6 @@ interface Found {
   /** 0: of the whole list. */
   unanswered: Of<At>[];
   unreadable: Of<At>[];
-  writes: OurWrite[];
   lists: ListState[];
   copy: [createdAt: At, standards: Standards | null, coming: Standards | null];
   begun: Record<number, TakenPhase[]> | null;
@@ -136,7 +135,6 @@ const FACTS: Shape<Found> = {
   inactive: "json",
   unanswered: "json",
   unreadable: "json",
-  writes: "json",
   lists: "json",
   copy: "json",
   begun: "json",
@@ -146,67 +144,83 @@ const FACTS: Shape<Found> = {
 type Reading = Promise<QuietFacts | null>;
 export type ReadFacts = (copy: CopyScope, dealIds: Ids, now: Date, judging?: Judging) => Reading;
 
-/** What the silence of deals is judged by, at one instant and in one statement. */
-export const readQuietFacts: ReadFacts = async (copy, dealIds, now, judging = READING) =>
-  quietFactsOf(await readFound(copy, dealIds, now, judging, FOUND));
+/** What the silence of deals is judged by, at one instant. */
+export const readQuietFacts: ReadFacts = async (copy, dealIds, now, judging = READING) => {
+  const found = await readFound(copy, dealIds, now, { judging, ofOthers: FOUND });
+  return quietFactsOf(found, await readWritesTo(copy, found, judging));
+};
 
 /**
  * The same, with what was found when the deals were last judged. It is looked up where nobody has judged them yet, or other
  * rules have, which may have looked for something else.
  */
 export const readKeptFacts: ReadFacts = async (copy, dealIds, now, judging = READING) => {
-  const known = await readFound(copy, dealIds, now, judging, kept(judging));
-  if (!known) return null;
-  const has = new Set(known.ofOthers.map(([dealId]) => dealId));
-  const unknown = known.deals.map(([dealId]) => dealId).filter((dealId) => !has.has(dealId));
-  const looking = { ...READING, of: judging.of };
-  const found = unknown.length > 0 ? await readFound(copy, unknown, now, looking, FOUND) : null;
-  return quietFactsOf({ ...known, ofOthers: [...known.ofOthers, ...(found?.ofOthers ?? [])] });
+  const known = await readFound(copy, dealIds, now, { judging, ofOthers: kept(judging) });
+  const has = new Set(known?.ofOthers.map(([dealId]) => dealId));
+  const unknown = known?.deals.map(([dealId]) => dealId).filter((dealId) => !has.has(dealId)) ?? [];
+  const looking = { judging: { ...READING, of: judging.of }, ofOthers: FOUND };
+  const [found, writes] = await Promise.all([
+    unknown.length > 0 ? readFound(copy, unknown, now, looking) : null,
+    readWritesTo(copy, known, judging),
+  ]);
+  return quietFactsOf(known && { ...known, ofOthers: [...known.ofOthers, ...(found?.ofOthers ?? [])] }, writes);
 };
+
+/** Only where a stage rots does it matter who changed a deal, and to no verdict. */
+async function readWritesTo(copy: CopyScope, found: Found | null, judging: Judging): Promise<OurWrite[]> {
+  if (!found || judging !== READING) return [];
+  const rotting = new Set(found.rotting.map(([stageId]) => stageId));
+  const ids = found.deals.filter(([, , , , stageId]) => rotting.has(stageId ?? 0)).map(([dealId]) => dealId);
+  return ids.length > 0 ? readOurWrites(copy, ids) : [];
+}
+
+/** SQL of what deals are judged by, as far as they have it themselves. */
+const DEAL = listOf(
+  ...["d.crm_id", "d.status = 'open'", ms("d.add_time"), ms("coalesce(d.stage_change_time, d.add_time)")],
+  ...["d.stage_id", "d.pipeline_id", "d.owner_id", ms("d.expected_close_date::timestamp AT TIME ZONE 'UTC'")],
+  ...[ms("d.update_time"), "d.participants_known"],
+  `CASE WHEN d.snooze_ends_at > $3 THEN json_build_array(${ms("d.snoozed_at")}, ${ms("d.snoozed_until")}) END`,
+  "deals d",
+);
+const COLUMNS = ["crm_id", "status", "add_time", "stage_change_time", "stage_id", "pipeline_id", "owner_id", "person_id"]
+  .concat("update_time", "expected_close_date", "participants_known", "participants_count", "first_mail_at")
+  .concat("first_mail_person_id", "snoozed_at", "snoozed_until", "snooze_ends_at")
+  .map((column) => `d.${column}`);
 
 async function readFound(
   { tenantId, copyId, rows }: CopyScope,
   dealIds: Ids,
   now: Date,
-  { which, of, taken, begun }: Judging,
-  ofOthers: string,
+  { judging, ofOthers }: { judging: Judging; ofOthers: string },
 ): Promise<Found | null> {
+  const { which, of, taken, begun } = judging;
   const ids = dealIds instanceof NamedIds ? dealIds : [...new Set(dealIds)];
+  const ofDeals = (column: string) => `ARRAY (SELECT d.${column} FROM deals d)`;
   const [found] = await rows<Found>(
     `WITH ${taken.map((part) => `${part}, `).join("")}deals AS MATERIALIZED (
-       SELECT d.crm_id, d.status, d.add_time, d.stage_change_time, d.stage_id, d.pipeline_id, d.owner_id, d.person_id, d.update_time,
-         d.expected_close_date, d.participants_known, d.participants_count, d.first_mail_at, d.first_mail_person_id,
-         d.snoozed_at, d.snoozed_until, d.snooze_ends_at
-       FROM ${of("deal", "crm_id", "$4::bigint[]")} d WHERE ${which}
-     ), known AS MATERIALIZED (
-       SELECT array_agg(d.crm_id) AS ids, array_agg(d.stage_id) AS stages, array_agg(d.owner_id) AS owners FROM deals d
-     ), rotting AS MATERIALIZED (
-       SELECT s.crm_id, s.days_to_rotten AS days FROM known JOIN stage s ON s.tenant_id = $1 AND s.copy_id = $2
-         AND s.crm_id = ANY (known.stages) AND s.days_to_rotten > 0)
-     SELECT ${listOf(
-       ...["d.crm_id", "d.status = 'open'", ms("d.add_time"), ms("coalesce(d.stage_change_time, d.add_time)")],
-       ...["d.stage_id", "d.pipeline_id", "d.owner_id", ms("d.expected_close_date::timestamp AT TIME ZONE 'UTC'")],
-       ...[ms("d.update_time"), "d.participants_known"],
-       `CASE WHEN d.snooze_ends_at > $3 THEN json_build_array(${ms("d.snoozed_at")}, ${ms("d.snoozed_until")}) END`,
-       "deals d",
-     )} AS deals,
-       ${ofOthers} AS "ofOthers",
-       ${listOf("p.deal_id", ms("p.seen_at"), PUSHES)} AS pushes,
-       ${listOf("r.crm_id", "r.days", "rotting r")} AS rotting,
-       (SELECT coalesce(json_agg(u.crm_id), '[]') FROM crm_user u
-         WHERE u.tenant_id = $1 AND u.copy_id = $2 AND u.crm_id = ANY (known.owners) AND NOT u.active) AS inactive,
-       ${listOf("g.crm_id", ms("g.since"), `data_gap g WHERE g.tenant_id = $1 AND g.copy_id = $2
-         AND g.resource IN ('DEAL_PARTICIPANTS', 'ACTIVITIES') AND g.crm_id = ANY (0 || known.ids)`)} AS unanswered,
-       ${listOf("r.deal_id", ms("r.since"), `${of("rejected_record", "deal_id", "known.ids")} r WHERE r.resource = 'ACTIVITIES'`)} AS unreadable,
-       ${OUR_WRITES} AS writes, ${LISTS} AS lists,
+       SELECT ${COLUMNS} FROM ${of("deal", "crm_id", "$4::bigint[]")} d WHERE ${which}
+     ), known AS MATERIALIZED (SELECT ${ofDeals("crm_id")} AS ids)
+     SELECT ${DEAL} AS deals, ${ofOthers} AS "ofOthers", ${listOf("p.deal_id", ms("p.seen_at"), PUSHES)} AS pushes,
+       ${listOf("s.crm_id", "s.days_to_rotten", `stage s WHERE s.tenant_id = $1 AND s.copy_id = $2 AND s.days_to_rotten > 0`)} AS rotting,
+       (SELECT coalesce(json_agg(u.crm_id), '[]') FROM crm_user u WHERE u.tenant_id = $1 AND u.copy_id = $2
+         AND u.crm_id = ANY (${ofDeals("owner_id")}) AND NOT u.active) AS inactive,
+       ${listOf(
+         ...["g.crm_id", ms("g.since")],
+         `data_gap g WHERE g.tenant_id = $1 AND g.copy_id = $2 AND g.resource IN ('DEAL_PARTICIPANTS', 'ACTIVITIES') AND g.crm_id = ANY (0 || known.ids)`,
+       )} AS unanswered,
+       ${listOf(
+         ...["r.deal_id", ms("r.since")],
+         `${of("rejected_record", "deal_id", "known.ids")} r WHERE r.resource = 'ACTIVITIES'`,
+       )} AS unreadable,
+       ${LISTS} AS lists,
        (SELECT json_build_array(${ms("c.created_at")}, j.standards, j.coming) FROM synced_copy c
          LEFT JOIN judged_copy j ON j.tenant_id = $1 AND j.copy_id = c.id WHERE c.tenant_id = $1 AND c.id = $2) AS copy,
        ${begun} AS begun
-     FROM known WHERE known.ids IS NOT NULL`,
+     FROM known`,
     [tenantId, copyId, now, ids],
     FACTS,
   );
-  return found ?? null;
+  return found && found.deals.length > 0 ? found : null;
 }
 
 const byDeal = <What>(found: readonly Of<What>[]): Map<number, What[]> => {
@@ -215,12 +229,12 @@ const byDeal = <What>(found: readonly Of<What>[]): Map<number, What[]> => {
   return groups;
 };
 
-function quietFactsOf(found: Found | null): QuietFacts | null {
+function quietFactsOf(found: Found | null, ourWrites: readonly OurWrite[]): QuietFacts | null {
   if (!found) return null;
   const [watchedSince, standards, coming] = found.copy;
   const [others, rotting, inactive] = [new Map(found.ofOthers), new Map(found.rotting), new Set(found.inactive)];
   const [pushes, unanswered, unreadable] = [found.pushes, found.unanswered, found.unreadable].map(byDeal);
-  const writes = writesByDeal(found.writes);
+  const writes = writesByDeal(ourWrites);
   const deals = found.deals.flatMap((deal): FoundDeal[] => {
     const [dealId, isOpen, addedAt, inStageSince, stageId, pipelineId, ownerId, closeDay, updatedAt, known, snooze] = deal;
     const ofOthers = others.get(dealId);

@@ -1,0 +1,126 @@
+import { type CopyScope, rowsOf } from "../database/database";
+import type { Ids } from "../database/reads";
+import type { DealRow } from "../entities/deal";
+import { isOurNote } from "./notes";
+import type { ContactKind } from "./quiet/facts";
+import { HAPPENED_AT } from "./quiet/read-quiet";
+
+/** A contact with a buyer. The person may be one who is not readable. */
+export interface InteractionRow {
+  kind: ContactKind | "MEETING";
+  at: Date;
+  personId: number | null;
+  activityId: number | null;
+}
+
+/** What a contact hangs on. @property crmId of the activity, the note or the person of a mail; 0 for a meeting */
+export interface Contact extends Omit<InteractionRow, "activityId"> {
+  crmId: number;
+  meetingId: string | null;
+}
+
+type Of = "DEAL" | "PERSON";
+const COLUMN = { DEAL: "deal_id", PERSON: "person_id" } as const;
+
+/** SQL: the meetings that are about a deal, and those in which a person was found; they may have been recorded without since. */
+const MEETINGS: Record<Of, string> = {
+  DEAL: `SELECT mm.meeting_id, NULL::bigint FROM ${rowsOf("meeting_match", "deal_id", "parent.id")} mm WHERE mm.status = 'MATCHED'`,
+  PERSON: `SELECT r.meeting_id, r.crm_id FROM matched_record r
+    WHERE r.tenant_id = $1 AND r.copy_id = $2 AND r.entity = 'PERSON' AND r.crm_id = parent.id`,
+};
+
+/** SQL: the first BUYER of a held meeting who is a known person; no row where it has no BUYER, or not that person any more. */
+const BUYER = `SELECT (min(ARRAY[b.position, b.person_id]) FILTER (WHERE b.side = 'BUYER' AND b.person_id IS NOT NULL))[2] AS person_id
+  FROM meeting_attendee b WHERE b.tenant_id = $1 AND b.meeting_id = m.id
+  HAVING bool_or(b.side = 'BUYER') AND (held.person_id IS NULL OR bool_or(b.person_id = held.person_id))`;
+
+/** SQL: each table by its key, whatever is known of it. */
+const contactsOf = (of: Of) => `
+  SELECT 'ACTIVITY', ${HAPPENED_AT}, a.person_id, a.crm_id, NULL::uuid FROM ${rowsOf("activity", COLUMN[of], "parent.id")} a
+  WHERE a.happened_at IS NOT NULL
+  UNION ALL SELECT 'NOTE', n.add_time, n.person_id, n.crm_id, NULL FROM ${rowsOf("note", COLUMN[of], "parent.id")} n
+  WHERE NOT ${isOurNote("n", "our.crm_company_id")}
+  UNION ALL SELECT 'MEETING', coalesce(m.ends_at, m.starts_at), buyer.person_id, 0, m.id
+  FROM (${MEETINGS[of]}) held (meeting_id, person_id) CROSS JOIN LATERAL (
+    SELECT * FROM meeting t WHERE t.tenant_id = $1 AND t.id BETWEEN held.meeting_id AND held.meeting_id ORDER BY t.id) m
+  CROSS JOIN LATERAL (${BUYER}) buyer WHERE coalesce(m.ends_at, m.starts_at) <= $5`;
+
+/** The latest contacts that hang on deals or on persons, of each so many, mails left out. The caller has read those as matched ones. */
+export function readContacts(
+  { tenantId, copyId, rows }: CopyScope,
+  of: Of,
+  ids: Ids,
+  first: number,
+  now: Date,
+): Promise<(Contact & { parent_id: number })[]> {
+  return rows<Contact & { parent_id: number }>(
+    `SELECT parent.id AS parent_id, found.kind, found.at, found.person_id AS "personId", found.crm_id AS "crmId", found.meeting_id AS "meetingId"
+     FROM unnest($3::bigint[]) AS parent (id) JOIN synced_copy our ON our.tenant_id = $1 AND our.id = $2
+     CROSS JOIN LATERAL (
+       SELECT * FROM (${contactsOf(of)}) every (kind, at, person_id, crm_id, meeting_id)
+       ORDER BY at DESC, kind, crm_id DESC, meeting_id LIMIT $4
+     ) found`,
+    [tenantId, copyId, ids, first, now],
+    { parent_id: "number", kind: "text", at: "instant", personId: "number", crmId: "number", meetingId: "text" },
+  );
+}
+
+/** Whoever the persons are: whether they are held, and when mail last went to and fro. It opens none of them. */
+export interface Mails {
+  crmId: number;
+  incoming: Date | null;
+  outgoing: Date | null;
+}
+
+export function readMails({ tenantId, copyId, rows }: CopyScope, personIds: Ids): Promise<Mails[]> {
+  return rows<Mails>(
+    `SELECT p.crm_id AS "crmId", p.last_incoming_mail_time AS incoming, p.last_outgoing_mail_time AS outgoing FROM person p
+     WHERE p.tenant_id = $1 AND p.copy_id = $2 AND p.crm_id = ANY ($3)`,
+    [tenantId, copyId, personIds],
+    { crmId: "number", incoming: "instant", outgoing: "instant" },
+  );
+}
+
+/** A mail hangs on its person. */
+function mail(kind: ContactKind, at: Date | null, crmId: number | null): Contact[] {
+  return at && crmId !== null ? [{ kind, at, crmId, personId: crmId, meetingId: null }] : [];
+}
+
+/** What is known of the contacts around a meeting. */
+export interface Around {
+  /** What hangs on its deals and its attendees; what hangs on two of them is there twice. */
+  contacts: readonly Contact[];
+  deals: readonly Pick<DealRow, "firstMailAt" | "firstMailPersonId">[];
+  /** Its attendees and the people of the deals, by whom silence is judged. */
+  people: readonly Mails[];
+}
+
+/** The latest, newest first: with them our first mail to one of the people, which is kept. */
+export function timelineOf({ contacts, deals, people }: Around, first: number): InteractionRow[] {
+  const ids = new Set(people.map(({ crmId }) => crmId));
+  const firstMails = deals
+    .filter(({ firstMailPersonId: to }) => to !== null && ids.has(to))
+    .flatMap(({ firstMailAt, firstMailPersonId }) => mail("OUTGOING_MAIL", firstMailAt, firstMailPersonId));
+  const mails = people.flatMap(({ crmId, incoming, outgoing }) => [
+    ...mail("INCOMING_MAIL", incoming, crmId),
+    ...mail("OUTGOING_MAIL", outgoing, crmId),
+  ]);
+  const each = new Map(
+    [...contacts, ...mails, ...firstMails].map((contact) => {
+      const { kind, at, crmId, meetingId } = contact;
+      return [`${kind} ${at.getTime()} ${crmId} ${meetingId}`, contact];
+    }),
+  );
+  return [...each.values()]
+    .sort(newestFirst)
+    .slice(0, first)
+    .map(({ kind, at, personId, crmId }) => ({ kind, at, personId, activityId: kind === "ACTIVITY" ? crmId : null }));
+}
+
+/** Of contacts at one instant always in the same order. */
+function newestFirst(one: Contact, other: Contact): number {
+  const byTime = other.at.getTime() - one.at.getTime();
+  if (byTime !== 0) return byTime;
+  if (one.kind !== other.kind) return one.kind < other.kind ? -1 : 1;
+  return other.crmId - one.crmId || ((one.meetingId ?? "") < (other.meetingId ?? "") ? -1 : 1);
+}
