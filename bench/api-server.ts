@@ -3,12 +3,13 @@ import fastifyApollo from "@as-integrations/fastify";
 import Fastify, { type FastifyInstance, type FastifyRequest } from "fastify";
 import type { GraphQLSchema } from "graphql";
 import { LRUCache } from "lru-cache";
+import type { ObjectLiteral, ObjectType } from "typeorm";
 import { type ActorVerifier, createActorVerifier } from "../src/auth/actor";
 import { ShownNotes } from "../src/briefing/notes";
 import { asApplication } from "../src/database/application-role";
 import { createDataSource } from "../src/database/data-source";
 import { Database } from "../src/database/database";
-import type { Shape } from "../src/database/reads";
+import type { Shape } from "../src/database/rows";
 import { entities } from "../src/entities";
 import { Secret } from "../src/platform/keyring";
 import { createLogger } from "../src/platform/logger";
@@ -43,9 +44,14 @@ function remembering(database: Database): Database {
         const ask = () => (shape ? scope.rows(sql, parameters, shape) : scope.rows(sql, parameters));
         return remembered([tenantId, sql, parameters], ask as () => Promise<T[]>);
       },
-      entities: (entity, sql, parameters, extra) =>
+      entities: <T extends ObjectLiteral, Extra>(
+        entity: ObjectType<T>,
+        sql: string,
+        parameters: readonly unknown[],
+        extra?: Shape<Extra>,
+      ) =>
         remembered([tenantId, entity.toString(), sql, parameters], () =>
-          scope.entities(entity, sql, parameters, extra),
+          extra ? scope.entities(entity, sql, parameters, extra) : scope.entities<T & Extra>(entity, sql, parameters),
         ),
     };
   };

@@ -1,5 +1,5 @@
 import { type CopyScope, rowsOf } from "../database/database";
-import type { Ids } from "../database/reads";
+import type { Ids } from "../database/joint-reads";
 import { DEAL_CHANGES, type DealChangeKind, type DealChangeRow } from "../entities/deal";
 import { MeetingRow } from "../entities/meeting";
 import { DAY_MS } from "../platform/clock";
@@ -124,6 +124,7 @@ export function readPreviousMeetings(
        ORDER BY m.starts_at DESC, m.id DESC LIMIT 1) before
      WHERE own.copy_id = $2 AND own.status = 'MATCHED'`,
     [tenantId, copyId, meetingIds, now],
+    { parent_id: "text" },
   );
 }
 

@@ -1,7 +1,7 @@
 import { LRUCache } from "lru-cache";
 import { LAST_LINE, LAST_LINE_LETTERS } from "../connections/copies";
 import { type CopyScope, type Database, listOf, ms } from "../database/database";
-import type { Ids } from "../database/reads";
+import type { Ids } from "../database/joint-reads";
 import { jsonRows } from "../database/upsert";
 import { SECOND_MS } from "../platform/clock";
 import { messageOf } from "../platform/errors";
@@ -202,7 +202,10 @@ const OUR_WRITES = listOf(
   `(${writesTo("note_write")} UNION ALL ${writesTo("field_write")}) w`,
 );
 
-export async function readOurWrites({ tenantId, copyId, rows }: CopyScope, dealIds: readonly number[]): Promise<OurWrite[]> {
+export async function readOurWrites(
+  { tenantId, copyId, rows }: CopyScope,
+  dealIds: readonly number[],
+): Promise<OurWrite[]> {
   const sql = `SELECT ${OUR_WRITES} AS writes`;
   const [found] = await rows<{ writes: OurWrite[] }>(sql, [tenantId, copyId, dealIds], { writes: "json" });
   return found?.writes ?? [];

@@ -1,7 +1,7 @@
 import type { ObjectLiteral, ObjectType } from "typeorm";
 import type { UnreadDeal } from "../connections/completeness";
 import { type CopyScope, ms } from "../database/database";
-import type { Ids } from "../database/reads";
+import type { Ids } from "../database/joint-reads";
 import { CrmUserRow, PipelineRow, StageRow } from "../entities/crm-company";
 import { DealRow } from "../entities/deal";
 import type { MatchedEntity } from "../entities/meeting";
@@ -19,6 +19,7 @@ export const isMatched = (entity: MatchedEntity) => `EXISTS (
 
 /** A record in a list of another one. */
 type OfParent = { parent_id: number };
+const OF_PARENT = { parent_id: "number" } as const;
 
 interface MatchedRows {
   DEAL: DealRow;
@@ -32,11 +33,7 @@ const MATCHED_TABLES: { [E in MatchedEntity]: new () => MatchedRows[E] } = {
   ORGANIZATION: OrganizationRow,
 };
 
-export function readMatched<E extends MatchedEntity>(
-  scope: CopyScope,
-  entity: E,
-  ids: Ids,
-): Promise<MatchedRows[E][]> {
+export function readMatched<E extends MatchedEntity>(scope: CopyScope, entity: E, ids: Ids): Promise<MatchedRows[E][]> {
   return scope.entities(
     MATCHED_TABLES[entity],
     `SELECT t.* FROM ${entity.toLowerCase()} t
@@ -46,11 +43,7 @@ export function readMatched<E extends MatchedEntity>(
 }
 
 /** Users, pipelines and stages: the company's setup, readable as a whole. */
-export function readSetup<T extends ObjectLiteral>(
-  scope: CopyScope,
-  entity: ObjectType<T>,
-  ids: Ids,
-): Promise<T[]> {
+export function readSetup<T extends ObjectLiteral>(scope: CopyScope, entity: ObjectType<T>, ids: Ids): Promise<T[]> {
   const { tableName } = scope.metadata(entity);
   const sql = `SELECT * FROM ${tableName} WHERE tenant_id = $1 AND copy_id = $2 AND crm_id = ANY ($3)`;
   return scope.entities(entity, sql, [scope.tenantId, scope.copyId, ids]);
@@ -154,6 +147,7 @@ export function readPersonsOf(
        ORDER BY t.name, t.crm_id LIMIT $4
      ) found`,
     [scope.tenantId, scope.copyId, organizationIds, first],
+    OF_PARENT,
   );
 }
 
@@ -180,6 +174,7 @@ export function readOpenDealsOf(
        ORDER BY t.update_time DESC NULLS LAST, t.crm_id DESC LIMIT $4
      ) found`,
     [scope.tenantId, scope.copyId, ids, first],
+    OF_PARENT,
   );
 }
 
@@ -200,6 +195,7 @@ export function readOtherDeals(
        ORDER BY t.status <> 'open', t.update_time DESC NULLS LAST, t.crm_id DESC LIMIT ${MOST_OTHER_DEALS}
      ) found`,
     [scope.tenantId, scope.copyId, meetingIds],
+    { meeting_id: "text" },
   );
 }
 
@@ -222,6 +218,7 @@ export function readRecentActivities(
        ORDER BY t.happened_at DESC, t.crm_id DESC LIMIT $4
      ) found`,
     [tenantId, copyId, ids, first],
+    OF_PARENT,
   );
 }
 
@@ -241,14 +238,9 @@ export function readNextActivities(
        AND (t.due_at >= $4 OR (NOT t.due_has_time AND t.due_at >= date_trunc('day', $4::timestamptz, 'UTC')))
      ORDER BY t.deal_id, t.due_at, t.crm_id`,
     [tenantId, copyId, dealIds, now],
+    OF_PARENT,
   );
 }
-
-/** Without the content, which is large: `notes.ts` reads what is shown of it. */
-const NOTE_HEAD = (note: string) =>
-  ["tenant_id", "copy_id", "crm_id", "author_id", "deal_id", "person_id", "organization_id", "add_time", "update_time"]
-    .map((column) => `${note}.${column}`)
-    .join(", ");
 
 /** The latest notes of records, newest first. */
 export function readRecentNotes(
@@ -259,12 +251,13 @@ export function readRecentNotes(
 ): Promise<(NoteHead & OfParent)[]> {
   return entities<NoteHead, OfParent>(
     NoteRow,
-    `SELECT ${NOTE_HEAD("found")}, parent.id AS parent_id FROM unnest($3::bigint[]) AS parent (id)
+    `SELECT found.*, parent.id AS parent_id FROM unnest($3::bigint[]) AS parent (id)
      CROSS JOIN LATERAL (
        SELECT t.* FROM note t WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.${COLUMN[of]} = parent.id
        ORDER BY t.add_time DESC, t.crm_id DESC LIMIT $4
      ) found`,
     [tenantId, copyId, ids, first],
+    OF_PARENT,
   );
 }
 
@@ -286,7 +279,7 @@ export function readActivities(scope: CopyScope, ids: Ids): Promise<ActivityRow[
 }
 
 export function readNotes(scope: CopyScope, ids: Ids): Promise<NoteHead[]> {
-  const sql = `SELECT ${NOTE_HEAD("t")} FROM note t
+  const sql = `SELECT t.* FROM note t
     WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.crm_id = ANY ($3) AND ${HANGS_ON_MATCHED}`;
   return scope.entities<NoteHead>(NoteRow, sql, [scope.tenantId, scope.copyId, ids]);
 }

@@ -1,5 +1,5 @@
 import { type CopyScope, rowsOf } from "../database/database";
-import type { Ids } from "../database/reads";
+import type { Ids } from "../database/joint-reads";
 import type { DealRow } from "../entities/deal";
 import { isOurNote } from "./notes";
 import type { ContactKind } from "./quiet/facts";

@@ -2,7 +2,7 @@ import { LRUCache } from "lru-cache";
 import { PAID_BY_NOBODY, type Payment, type Reservation } from "../crm/calls";
 import { BudgetLowError } from "../crm/errors";
 import type { Database } from "../database/database";
-import type { Shape } from "../database/reads";
+import type { Shape } from "../database/rows";
 import { type Clock, MINUTE_MS } from "../platform/clock";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";

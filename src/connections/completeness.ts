@@ -152,13 +152,17 @@ const lackOf =
 /** In words, by resource and reason. */
 export function gapsOf({ state, unread, notHeld, asked }: Lacking, now: Date): GapSummary[] {
   const { createdAt, lists, gaps, unreadable, notShown } = state;
-  const read = new Map(lists.flatMap(([list, mark, readAt]) => (mark === null ? [] : [[list, readAt ?? mark] as const])));
+  const read = new Map(
+    lists.flatMap(([list, mark, readAt]) => (mark === null ? [] : [[list, readAt ?? mark] as const])),
+  );
   const isSaid = new Set(gaps.map(([resource]) => resource));
   const neverRead = SYNC_LISTS.filter((list) => !read.has(list) && !isSaid.has(list));
   const [unasked, oldest] = unread.unasked;
   const lacks: Lack[] = [
     ...gaps.map(([resource, code, since, message]) => ({ resource, code, count: 1, since, message })),
-    ...unread.failed.map(([code, count, since, message]) => ({ resource: PARTICIPANTS, code, count, since, message }) as const),
+    ...unread.failed.map(
+      ([code, count, since, message]) => ({ resource: PARTICIPANTS, code, count, since, message }) as const,
+    ),
     ...unreadable.map(lackOf("RECORDS_UNREADABLE")),
     ...notShown.map(lackOf("NOT_SHOWN")),
     ...neverRead.map((list) => lackOf("NOT_READ_YET")([list, 1, createdAt])),
@@ -172,7 +176,8 @@ export function gapsOf({ state, unread, notHeld, asked }: Lacking, now: Date): G
   return summed(lacks.filter(({ count }) => count > 0)).map(({ since, ...lack }) => ({
     ...lack,
     since: new Date(since).toISOString(),
-    expectedBy: lack.resource === PARTICIPANTS && lack.code === "NOT_READ_YET" ? expectedBy(lack.count, asked, now) : null,
+    expectedBy:
+      lack.resource === PARTICIPANTS && lack.code === "NOT_READ_YET" ? expectedBy(lack.count, asked, now) : null,
   }));
 }
 

@@ -2,7 +2,8 @@ import { LRUCache } from "lru-cache";
 import type { DataSource, EntityManager, EntityMetadata, ObjectLiteral, ObjectType } from "typeorm";
 import { ACROSS_TENANTS_ROLE } from "./application-role";
 import { readLayout } from "./cluster";
-import { columnOf, entityOf, exactly, JointReads, type Read, type Row, revived, type Shape } from "./reads";
+import { JointReads } from "./joint-reads";
+import { entityOf, layoutOf, type Row, type Shape } from "./rows";
 import { isNodeAway, type Session } from "./session";
 import { SESSION_SHARES, SessionTurns } from "./session-limits";
 import { type SessionParts, Sessions } from "./sessions";
@@ -36,13 +37,16 @@ export interface TenantScope {
     <T>(sql: string, parameters: readonly unknown[], shape: Shape<T>): Promise<T[]>;
     (sql: string, parameters?: readonly unknown[]): Promise<Row[]>;
   };
-  /** Rows of an entity's table (`SELECT t.*`) as that entity's properties, joined likewise. Other columns keep their names; instants among them need the shape. */
-  readonly entities: <T extends ObjectLiteral, Extra = unknown>(
-    entity: ObjectType<T>,
-    sql: string,
-    parameters: readonly unknown[],
-    extra?: Shape<Extra>,
-  ) => Promise<(T & Extra)[]>;
+  /** Rows of an entity's table (`SELECT t.*`) as that entity's properties, joined likewise. Other columns keep their names, and need a shape. */
+  readonly entities: {
+    <T extends ObjectLiteral>(entity: ObjectType<T>, sql: string, parameters: readonly unknown[]): Promise<T[]>;
+    <T extends ObjectLiteral, Extra>(
+      entity: ObjectType<T>,
+      sql: string,
+      parameters: readonly unknown[],
+      extra: Shape<Extra>,
+    ): Promise<(T & Extra)[]>;
+  };
   /** The same for a statement on a single table that TypeORM can write. */
   readonly typed: <T>(call: (orm: Typed) => Promise<T>) => Promise<T>;
   /** What is known of an entity's table, for statements that are the same for several. */
@@ -50,7 +54,7 @@ export interface TenantScope {
   /** Begun within a transaction, it is that one. */
   readonly transaction: <T>(work: (scope: TenantScope) => Promise<T>) => Promise<T>;
   /** A piece of work, and the read that it begins with, from whose rows others of its statement may take ids; null: it travels alone. */
-  readonly within: <T>(work: () => Promise<T>) => { done: Promise<T>; read: Read | null };
+  readonly within: JointReads["within"];
   /** Done once the transaction of this scope is committed, and never where it failed; at once where there is none. */
   readonly afterCommit: (work: () => void) => void;
 }
@@ -171,12 +175,7 @@ interface Asking {
   alone<T>(work: (session: Session) => Promise<T>): Promise<T>;
 }
 
-function scopeOf(
-  tenantId: number,
-  dataSource: DataSource,
-  sessions: Sessions,
-  joint: JointReads | null,
-): TenantScope {
+function scopeOf(tenantId: number, dataSource: DataSource, sessions: Sessions, joint: JointReads | null): TenantScope {
   return {
     ...verbsOf(sessions, dataSource, joint),
     tenantId,
@@ -207,26 +206,22 @@ function verbsOf(asking: Asking, dataSource: DataSource, joint: JointReads | nul
   return {
     metadata,
     async rows<T>(sql: string, parameters: readonly unknown[] = [], shape?: Shape<T>) {
-      if (joint && shape) {
-        const convert = (found: Row[]) => revived(found, shape);
-        return (await joint.rows({ sql, parameters, convert, columnOf: (name) => name })) as T[];
-      }
-      return asking.rows(sql, parameters, shape);
+      if (!joint || !shape) return asking.rows(sql, parameters, shape);
+      return (await joint.rows({ sql, parameters, layout: layoutOf(shape) })) as T[];
     },
-    async entities<T extends ObjectLiteral, Extra = unknown>(
+    async entities<T extends ObjectLiteral, Extra>(
       entity: ObjectType<T>,
       sql: string,
       parameters: readonly unknown[],
       extra?: Shape<Extra>,
     ) {
       const table = metadata(entity);
-      const convert = (found: Row[]) => revived(found, joint ? extra : {}).map((row) => entityOf(row, table));
       const found = joint
-        ? joint.rows({ sql: exactly(sql, table), parameters, convert, columnOf: (name) => columnOf(name, table) })
-        : asking.rows<Row>(sql, parameters).then(convert);
+        ? joint.rows({ sql, parameters, layout: layoutOf(extra, table) })
+        : asking.rows<Row>(sql, parameters).then((rows) => rows.map((row) => entityOf(row, table)));
       return (await found) as (T & Extra)[];
     },
-    within: (work) => joint?.within(work) ?? { done: work(), read: null },
+    within: (work, hear) => joint?.within(work, hear) ?? { done: work(), read: null },
     typed: (call) => asking.alone((session) => call(session.manager)),
   };
 }

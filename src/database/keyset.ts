@@ -128,6 +128,7 @@ export async function readPage<T extends ObjectLiteral>(
     `SELECT ${row}.*, ARRAY[${position}] AS position FROM ${source}
      WHERE ${["t.tenant_id = $1", ...where].join(" AND ")}${beyond} ORDER BY ${step.orderBy} LIMIT ${step.limit}`,
     [tenantId, ...parameters, ...(after ? compared.map((key) => key.reached) : [])],
+    { position: "json" },
   );
   return { rows: found.slice(0, first), hasMore: found.length > first };
 }

@@ -1,4 +1,4 @@
-import { Connection, type PoolClient } from "pg";
+import { Connection, type PoolClient, type QueryConfig, type QueryResult } from "pg";
 import { EntityManager, QueryRunnerAlreadyReleasedError } from "typeorm";
 import type { PostgresDriver } from "typeorm/driver/postgres/PostgresDriver";
 import { PostgresQueryRunner } from "typeorm/driver/postgres/PostgresQueryRunner";
@@ -6,7 +6,7 @@ import { ServiceError } from "../platform/errors";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
 import { traced, workCounts } from "../platform/work";
-import { requireShape, type Setting, type Shape, withSetting } from "./reads";
+import { requireShape, type Shape } from "./rows";
 
 /** The operation has taken longer than it may; what it asked of the database was called off. */
 export class DeadlineError extends ServiceError {
@@ -98,6 +98,35 @@ type CancelConnection = Connection & {
   connect(port: number | string, host?: string): void;
   cancel(processID: number, secretKey: number): void;
 };
+
+/** What a session is set to for the statements that follow: by one of no rows, which it has parsed by this name. */
+export interface Setting extends QueryConfig<string[]> {
+  name: string;
+  values: string[];
+  done(): void;
+}
+
+/**
+ * A setting and the statement that needs it in one message with one Sync, so one transaction: where the setting
+ * fails the statement is passed by, and where the statement fails the setting is taken back.
+ */
+async function withSetting(
+  client: Client,
+  setting: Setting | null,
+  statement: QueryConfig,
+): Promise<QueryResult> {
+  if (!setting) return client.query(statement);
+  client.connection.stream.cork();
+  // Only bound: a Parse here would be taken for the statement's, which may then be passed by.
+  client.connection.bind({ statement: setting.name, values: setting.values }, true);
+  client.connection.execute(null, true);
+  const asked = client.query(statement);
+  client.connection.stream.uncork();
+  const results = await asked;
+  setting.done();
+  // Of both, as a list that the driver's types do not tell of.
+  return [results].flat().at(-1) ?? results;
+}
 
 /**
  * A session of the pool in the hands of one piece of work. TypeORM asks through `query`, for its typed calls and

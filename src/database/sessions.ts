@@ -2,7 +2,7 @@ import type { PoolClient } from "pg";
 import type { DataSource } from "typeorm";
 import { PostgresDriver } from "typeorm/driver/postgres/PostgresDriver";
 import { isWorkOver, workFields } from "../platform/work";
-import type { Shape } from "./reads";
+import type { Shape } from "./rows";
 import { deadline, HeldUpError, type ObserveSql, Session, TRY_AGAIN } from "./session";
 import { SESSION_LIMITS, type SessionTurns } from "./session-limits";
 

@@ -75,24 +75,24 @@ export class ActivityRow extends AttachedRecord {
 @Index("note_by_organization", ["tenantId", "copyId", "organizationId", "addTime"])
 export class NoteRow extends AttachedRecord {
   /** HTML as the CRM holds it, or its beginning: never shown unsanitized. */
-  @Column("text")
+  @Column("text", { select: false })
   content!: string;
 
   /** The CRM's note is longer. */
-  @Column("boolean", { default: false })
+  @Column("boolean", { default: false, select: false })
   truncated!: boolean;
 
   /** What it is shown as, by the rules of that number; null until somebody reads it. */
-  @Column("text", { nullable: true })
+  @Column("text", { nullable: true, select: false })
   shownHtml!: string | null;
 
-  @Column("text", { nullable: true })
+  @Column("text", { nullable: true, select: false })
   shownText!: string | null;
 
-  @Column("boolean", { nullable: true })
+  @Column("boolean", { nullable: true, select: false })
   shownCut!: boolean | null;
 
-  @Column("integer", { nullable: true })
+  @Column("integer", { nullable: true, select: false })
   shownRules!: number | null;
 
   @Column("bigint", { nullable: true })
@@ -130,7 +130,7 @@ export const noteRow = (note: ReadNote) => ({
 /** For `upsertPage`: a note that is what it was keeps what it is shown as. */
 export const NOTE_UPSERT = { silent: Object.keys(NOTHING_SHOWN) };
 
-/** A note without its content. */
+/** A note without its content, which is large: `briefing/notes.ts` reads what is shown of it. */
 export type NoteHead = Omit<NoteRow, "content" | "truncated" | keyof typeof NOTHING_SHOWN>;
 
 /** An e-mail address or phone number as the CRM holds it. */

@@ -13,8 +13,8 @@ import {
   type SelectionSetNode,
 } from "graphql";
 import { Extensions } from "type-graphql";
-import type { CopyScope, TenantScope } from "../database/database";
-import { type Id, type Ids, NamedIds, type Read } from "../database/reads";
+import type { CopyScope } from "../database/database";
+import { type Id, type Ids, NamedIds, type Read } from "../database/joint-reads";
 import { type Loaders, THE_COPYS } from "./loaders";
 import type { LookUp } from "./look-ups";
 
@@ -49,7 +49,9 @@ interface Ahead {
 /** A row that is to come. */
 type Coming<Row> = { readonly [P in keyof Row]-?: Property } & { readonly [SOURCE]: Source };
 const SOURCE = Symbol("source");
-type RowOf<L> = L extends LookUp<never, never, infer Value> ? (Value extends (infer Row)[] ? Row : NonNullable<Value>) : never;
+type RowOf<L> = L extends { load(id: never): Promise<infer Value> }
+  ? Value extends (infer Row)[] ? Row : NonNullable<Value>
+  : never;
 /** Without a property: of the copy as a whole. */
 export type Reads = {
   readonly [L in keyof LookUps]: (by?: Property, first?: number) => Coming<RowOf<LookUps[L]>>;
@@ -94,7 +96,13 @@ function stepsOf(info: GraphQLResolveInfo): readonly Step[] {
 }
 
 /** Reads what a plan looks up, in the statement of the read that it begins with. */
-function readAhead(info: GraphQLResolveInfo, begin: Read, copy: CopyScope, { lookUps }: Loaders, known?: { property: string; id: Id }): void {
+function readAhead(
+  info: GraphQLResolveInfo,
+  begin: Read,
+  copy: CopyScope,
+  { lookUps }: Loaders,
+  known?: { property: string; id: Id },
+): void {
   const plan = planOf(info);
   const reads = new Map<Source, Read>([["begin", begin]]);
   for (const step of plan) {
@@ -115,32 +123,33 @@ export function beginWith<I extends Id>(
   info: GraphQLResolveInfo,
   copy: CopyScope,
   loaders: Loaders,
-  lookUp: LookUp<CopyScope, I, unknown>,
+  lookUp: LookUp<I, unknown>,
   id: I,
 ): void {
   const begin = lookUp.ahead(copy, [id], 0);
   if (begin) readAhead(info, begin, copy, loaders, { property: typeof id === "string" ? "id" : "crmId", id });
 }
 
-/** A copy whose first rows of an entity are those that the field's selection begins with. */
-export function beginningWith(info: GraphQLResolveInfo, copy: CopyScope, loaders: Loaders): CopyScope {
-  let hasBegun = false;
-  return {
-    ...copy,
-    entities: (...asked) => {
-      const { done, read } = copy.within(() => copy.entities(...asked));
-      if (read && !hasBegun) readAhead(info, read, copy, loaders);
-      hasBegun = true;
-      return done;
-    },
-  };
+/** Reads a list whose first statement finds the rows that the field's selection begins with. */
+export function beginWithList<T>(
+  info: GraphQLResolveInfo,
+  copy: CopyScope,
+  loaders: Loaders,
+  read: () => Promise<T>,
+): Promise<T> {
+  const begun = copy.within(read, null);
+  if (begun.read) readAhead(info, begun.read, copy, loaders);
+  return begun.done;
 }
 
 class Plan {
   readonly #steps: Step[] = [];
   readonly #reads = new Proxy(
     {},
-    { get: (_, lookUp: keyof LookUps) => (by?: Property, first?: number) => coming(this.#stepOf(lookUp, by, first ?? 0)) },
+    {
+      get: (_, lookUp: keyof LookUps) => (by?: Property, first?: number) =>
+        coming(this.#stepOf(lookUp, by, first ?? 0)),
+    },
   );
 
   constructor(private readonly info: GraphQLResolveInfo) {

@@ -1,5 +1,12 @@
 import { type InteractionRow, type Mails, timelineOf } from "../briefing/timeline";
-import { gapsOf, type NotHeld, readAsked, readUnread, type UnreadParticipants, unreadOf } from "../connections/completeness";
+import {
+  gapsOf,
+  type NotHeld,
+  readAsked,
+  readUnread,
+  type UnreadParticipants,
+  unreadOf,
+} from "../connections/completeness";
 import type { DealRow } from "../entities/deal";
 import type { MeetingAttendeeRow } from "../entities/meeting";
 import type { OrganizationRow, PersonRow } from "../entities/records";
@@ -71,17 +78,20 @@ export async function timelineAround(
   const { loaders } = context;
   const match = await loaders.match.load(meetingId);
   if (!match || (await outdatedBecause(context, match))) return [];
-  const [deal, attendees] = await Promise.all([
-    recordOf(loaders.deal, match.dealId),
-    personsOf(context, meetingId),
-  ]);
+  const [deal, attendees] = await Promise.all([recordOf(loaders.deal, match.dealId), personsOf(context, meetingId)]);
   const deals = match.dealId === null ? await loaders.otherDeals.load(meetingId) : deal ? [deal] : [];
   const takingPart = await Promise.all(deals.map(({ crmId }) => loaders.participantIds.load(crmId)));
-  const people = new Set([...attendees.map(({ crmId }) => crmId), ...[...deals, ...takingPart.flat()].map(({ personId }) => personId)]);
+  const people = new Set([
+    ...attendees.map(({ crmId }) => crmId),
+    ...[...deals, ...takingPart.flat()].map(({ personId }) => personId),
+  ]);
   const [ofDeals, ofAttendees, mails] = await Promise.all([
     Promise.all(deals.map(({ crmId }) => loaders.contactsOfDeal.load(crmId, first))),
     Promise.all(attendees.map(({ crmId }) => loaders.contactsOfPerson.load(crmId, first))),
-    recordsOf<Mails>(loaders.mails, [...people].filter((id) => id !== null)),
+    recordsOf<Mails>(
+      loaders.mails,
+      [...people].filter((id) => id !== null),
+    ),
   ]);
   return timelineOf({ contacts: [...ofDeals, ...ofAttendees].flat(), deals, people: mails }, first);
 }
@@ -135,7 +145,10 @@ export async function gapsAround(context: OperationContext, meetingId: string): 
 }
 
 /** Those whose unread participants could hide that an attendee takes part: the deals around, and those of the companies. */
-async function unreadAround({ loaders }: OperationContext, { deals, organizations }: Records): Promise<UnreadParticipants> {
+async function unreadAround(
+  { loaders }: OperationContext,
+  { deals, organizations }: Records,
+): Promise<UnreadParticipants> {
   const found = await Promise.all([
     ...deals.map(({ crmId }) => loaders.unreadDeals.load(crmId)),
     ...organizations.map(({ crmId }) => loaders.unreadOfOrganization.load(crmId)),
@@ -144,7 +157,10 @@ async function unreadAround({ loaders }: OperationContext, { deals, organization
 }
 
 /** How many of what they name are not held. */
-async function namedInVain({ loaders }: OperationContext, { deals, persons, organizations }: Records): Promise<NotHeld> {
+async function namedInVain(
+  { loaders }: OperationContext,
+  { deals, persons, organizations }: Records,
+): Promise<NotHeld> {
   const takingPart = await Promise.all(deals.map(({ crmId }) => loaders.participantIds.load(crmId)));
   const missing = async (ids: readonly (number | null)[], lookUp: { load(id: number): Promise<unknown> }) => {
     const named = [...new Set(ids)].filter((id) => id !== null);

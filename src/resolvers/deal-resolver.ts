@@ -17,8 +17,8 @@ import { inWords } from "../briefing/journal";
 import type { QuietSignal as Signal } from "../briefing/quiet/facts";
 import { judge, type LastInteraction, lastInteraction, nothingKnown } from "../briefing/quiet/judge";
 import { flippedDeal } from "../briefing/quiet/verdict";
-import type { InteractionRow } from "../briefing/timeline";
 import { holdsAt, type SnoozeRefusal } from "../briefing/snoozing";
+import type { InteractionRow } from "../briefing/timeline";
 import { SILENCE_CHANGED } from "../database/between-processes";
 import type { CrmUserRow, PipelineRow, StageRow } from "../entities/crm-company";
 import type { DealRow } from "../entities/deal";
@@ -155,7 +155,9 @@ export class DealResolver {
   }
 
   @FieldResolver(() => [Activity], { description: "Done activities, newest first." })
-  @LooksUp<DealRow, Sized>(({ crmId }, { activitiesOfDeal }, { first }) => activitiesOfDeal(crmId, nestedSize(first ?? 5)))
+  @LooksUp<DealRow, Sized>(({ crmId }, { activitiesOfDeal }, { first }) =>
+    activitiesOfDeal(crmId, nestedSize(first ?? 5)),
+  )
   recentActivities(
     @Root() { crmId }: DealRow,
     @First(5) first: number | null,
@@ -227,10 +229,15 @@ export class DealResolver {
 }
 
 /** By name; whoever is in no meeting is not shown. */
-async function participantsOf({ participantIds, person }: OperationContext["loaders"], dealId: number): Promise<PersonRow[]> {
+async function participantsOf(
+  { participantIds, person }: OperationContext["loaders"],
+  dealId: number,
+): Promise<PersonRow[]> {
   const ids = (await participantIds.load(dealId)).map(({ personId }) => personId);
   const found = await recordsOf(person, ids);
-  return found.sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : a.crmId - b.crmId)).slice(0, MOST_PARTICIPANTS);
+  return found
+    .sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : a.crmId - b.crmId))
+    .slice(0, MOST_PARTICIPANTS);
 }
 
 /** The person that a contact was with, as far as the CRM says. */

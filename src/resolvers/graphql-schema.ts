@@ -122,7 +122,8 @@ export function buildGraphQLSchema(): GraphQLSchema {
     validate: false,
     pubSub: { publish: unusedHub, subscribe: unusedHub },
   });
-  for (const field of Object.values(schema.getQueryType()?.getFields() ?? {})) field.resolve = byLastCopy(field.resolve);
+  for (const field of Object.values(schema.getQueryType()?.getFields() ?? {}))
+    field.resolve = byLastCopy(field.resolve);
   for (const [type, description] of Object.entries(ROOTS)) {
     const root = schema.getType(type);
     if (root) root.description = description;

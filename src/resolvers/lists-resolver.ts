@@ -33,7 +33,7 @@ import {
   PersonsArgs,
 } from "../schema/lists";
 import { Money } from "../schema/records";
-import { beginningWith } from "./ahead";
+import { beginWithList } from "./ahead";
 import type { OperationContext } from "./context";
 import { badInput, crmIdIn, type NodeType, positionIn, refuseInvalidInput, relayPage } from "./inputs";
 
@@ -55,7 +55,9 @@ export class ListsResolver {
     // A cursor of a walk that is judged carries the instant of it, so it is none of a walk that is not.
     const list = { name: "deals", of: copy?.copyId ?? null, orderName: `${orderName} ${order.isJudged}`, order };
     const page = await relayPage(list, args, async (page) =>
-      copy ? readDeals(beginningWith(info, copy, context.loaders), filter, { ...page, order }, now) : NOTHING,
+      copy
+        ? beginWithList(info, copy, context.loaders, () => readDeals(copy, filter, { ...page, order }, now))
+        : NOTHING,
     );
     const after = positionIn(list, args.after);
     return {
@@ -77,7 +79,7 @@ export class ListsResolver {
     const copy = await context.copy();
     const address = args.email == null ? null : addressIn(args.email);
     return relayPage({ name: "persons", of: copy?.copyId ?? null, order: NEWEST_IN_CRM }, args, async (page) =>
-      copy ? readPersons(beginningWith(info, copy, context.loaders), address, page) : NOTHING,
+      copy ? beginWithList(info, copy, context.loaders, () => readPersons(copy, address, page)) : NOTHING,
     );
   }
 
@@ -91,7 +93,7 @@ export class ListsResolver {
   ): Promise<RelayPage<OrganizationRow>> {
     const copy = await context.copy();
     return relayPage({ name: "organizations", of: copy?.copyId ?? null, order: NEWEST_IN_CRM }, args, async (page) =>
-      copy ? readOrganizations(beginningWith(info, copy, context.loaders), page) : NOTHING,
+      copy ? beginWithList(info, copy, context.loaders, () => readOrganizations(copy, page)) : NOTHING,
     );
   }
 
@@ -116,8 +118,11 @@ export class ListsResolver {
       search: search?.trim() ?? null,
     };
     const seen = await copy();
-    const from_ = seen ? beginningWith(info, seen, loaders) : scope;
-    const page = await relayPage(list, args, (page) => readMeetings(from_, wanted, page));
+    const page = await relayPage(list, args, (page) =>
+      seen
+        ? beginWithList(info, seen, loaders, () => readMeetings(seen, wanted, page))
+        : readMeetings(scope, wanted, page),
+    );
     return { ...page, count: () => countMeetings(scope, wanted) };
   }
 }

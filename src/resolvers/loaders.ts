@@ -26,7 +26,7 @@ import {
 import { readContacts, readMails } from "../briefing/timeline";
 import { type CopyState, readCopyState } from "../connections/completeness";
 import type { CopyScope, TenantScope } from "../database/database";
-import type { Id, Ids } from "../database/reads";
+import type { Id, Ids } from "../database/joint-reads";
 import { CrmUserRow, PipelineRow, StageRow } from "../entities/crm-company";
 import type { MatchedEntity, MeetingRow } from "../entities/meeting";
 import { normalizeAddress } from "../platform/email-address";
@@ -48,8 +48,6 @@ interface Judged {
 interface WithFields extends CrmRow {
   customFields: Record<string, unknown>;
 }
-
-const NONE: never[] = [];
 
 /** The id by which what is known of the copy as a whole is looked up. */
 export const THE_COPYS = 0;
@@ -153,15 +151,15 @@ export class Loaders {
   );
   readonly nextActivity = this.#lists((copy, ids) => readNextActivities(copy, ids, this.now()));
 
-  readonly meeting = this.#ofTenant(readMeetings, (rows) => oneOf(rows, ({ id }) => id), null);
+  readonly meeting = this.#ofTenant(readMeetings, (rows) => oneOf(rows, ({ id }) => id));
   readonly previousMeeting = this.#ofCopy<string, MeetingRow | null>(
     async (copy, ids) => oneOf(await readPreviousMeetings(copy, ids, this.now()), ({ parent_id }) => parent_id),
     null,
   );
-  readonly attendees = this.#ofTenant(readAttendees, (rows) => allOf(rows, ({ meetingId }) => meetingId), NONE);
-  readonly match = this.#ofTenant(readMatches, (rows) => oneOf(rows, ({ meetingId }) => meetingId), null);
+  readonly attendees = this.#ofTenant(readAttendees, (rows) => allOf(rows, ({ meetingId }) => meetingId));
+  readonly match = this.#ofTenant(readMatches, (rows) => oneOf(rows, ({ meetingId }) => meetingId));
   readonly otherDeals = this.#listsBy(readOtherDeals, ({ meeting_id }) => meeting_id);
-  readonly steps = this.#ofTenant(readStepsOf, (rows) => allOf(rows, ({ runId }) => runId), NONE);
+  readonly steps = this.#ofTenant(readStepsOf, (rows) => allOf(rows, ({ runId }) => runId));
 
   /** What can be read ahead. */
   get lookUps() {
@@ -171,7 +169,8 @@ export class Loaders {
     ];
     const { user, pipeline, stage, stagesOf, deal, person, organization, activity, shownNote, quietFacts } = this;
     const { participantIds, personsOf, nextActivity, meeting, previousMeeting, attendees, match, otherDeals } = this;
-    const { unreadDeals, unreadOfOrganization, mails, heldOrganizations, contactsOfDeal, contactsOfPerson, state } = this;
+    const { unreadDeals, unreadOfOrganization, mails, heldOrganizations, contactsOfDeal, contactsOfPerson, state } =
+      this;
     return {
       ...{ user, pipeline, stage, stagesOf, deal, person, organization, activity, shownNote, quietFacts },
       ...{ participantIds, personsOf, nextActivity, meeting, previousMeeting, attendees, match, otherDeals },
@@ -186,21 +185,27 @@ export class Loaders {
   #ofTenant<I extends Id, Row, Value>(
     read: (scope: TenantScope, ids: Ids<I>) => Promise<Row[]>,
     valuesOf: (rows: Row[]) => (id: I) => Value,
-    nothing: Value,
   ) {
-    return new LookUp(async () => this.scope, async (scope, ids: Ids<I>) => valuesOf(await read(scope, ids)), nothing);
+    const find = async (scope: TenantScope, ids: Ids<I>) => valuesOf(await read(scope, ids));
+    return new LookUp<I, Value>((ids) => find(this.scope, ids), find);
   }
 
-  /** While nothing is connected there is nothing. */
+  /** @param nothing all that there is while nothing is connected */
   #ofCopy<I extends Id, Value>(
     find: (copy: CopyScope, ids: Ids<I>, first: number) => Promise<(id: I) => Value>,
     nothing: Value,
   ) {
-    return new LookUp(this.copy, find, nothing);
+    return new LookUp<I, Value>(async (ids, first) => {
+      const copy = await this.copy();
+      return copy ? find(copy, ids, first) : () => nothing;
+    }, find);
   }
 
   #byId<Row extends CrmRow>(read: (copy: CopyScope, ids: Ids) => Promise<Row[]>) {
-    return this.#ofCopy<number, Row | null>(async (copy, ids) => oneOf(await read(copy, ids), ({ crmId }) => crmId), null);
+    return this.#ofCopy<number, Row | null>(
+      async (copy, ids) => oneOf(await read(copy, ids), ({ crmId }) => crmId),
+      null,
+    );
   }
 
   #listsBy<Row, I extends Id>(read: (copy: CopyScope, ids: Ids<I>) => Promise<Row[]>, idOf: (row: Row) => I | null) {
@@ -243,10 +248,7 @@ export const recordOf = async <Row>(loader: ById<Row>, id: number | null): Promi
   id === null ? null : loader.load(id);
 
 /** Those of a list of ids that this tenant may read, in the order given. */
-export async function recordsOf<Row>(
-  loader: ById<Row>,
-  ids: readonly number[],
-): Promise<Row[]> {
+export async function recordsOf<Row>(loader: ById<Row>, ids: readonly number[]): Promise<Row[]> {
   const found = await Promise.all(ids.map((id) => loader.load(id)));
   return found.filter((row) => row !== null);
 }

@@ -1,73 +1,63 @@
 import DataLoader from "dataloader";
-import type { CopyScope, TenantScope } from "../database/database";
-import { type Id, type Ids, NamedIds, type Read } from "../database/reads";
+import type { CopyScope } from "../database/database";
+import { type Begun, type Id, type Ids, NamedIds, type Read } from "../database/joint-reads";
 
-/** A list inside a record: whose, and how many. Where it has no size of its own that is 0, as it is where there is no list. */
-interface Key<I extends Id> {
-  id: I;
-  first: number;
+/** What is read says the value of each id. */
+type Finding<I extends Id, Value> = (id: I) => Value;
+
+/** Lists of one size inside records; of one without a size, and of what is no list. */
+interface OfSize<I extends Id, Value> {
+  ahead: Map<I, Promise<Finding<I, Value>>>;
+  loader: DataLoader<I, Value>;
 }
-
-/** Reads what many ask for; what is read says the value of each id. */
-type Find<Scope, I extends Id, Value> = (
-  scope: Scope,
-  ids: Ids<I>,
-  first: number,
-) => Promise<(id: I) => Value | Promise<Value>>;
 
 /**
  * What an operation looks up by ids: each once, and all that are asked for on one level by one read. What the next levels
  * will look up can be read ahead, in the statement that finds their ids.
  */
-export class LookUp<Scope extends TenantScope, I extends Id, Value> {
-  readonly #loader: DataLoader<Key<I>, Value, Id>;
+export class LookUp<I extends Id, Value> {
+  readonly #sizes = new Map<number, OfSize<I, Value>>();
 
-  /** @param scope null, and all is `nothing`, while no CRM is connected */
   constructor(
-    scope: () => Promise<Scope | null>,
-    private readonly find: Find<Scope, I, Value>,
-    nothing: Value,
-  ) {
-    this.#loader = new DataLoader(
-      async (keys) => {
-        const from = await scope();
-        if (!from) return keys.map(() => nothing);
-        const sizes = new Set(keys.map(({ first }) => first));
-        const found = new Map<number, Awaited<ReturnType<typeof find>>>();
-        const findSize = async (first: number) => {
-          const alike = keys.filter((key) => key.first === first).map(({ id }) => id);
-          found.set(first, await find(from, alike, first));
-        };
-        await Promise.all([...sizes].map(findSize));
-        return Promise.all(keys.map(({ id, first }) => found.get(first)?.(id) ?? nothing));
-      },
-      { cacheKeyFn: ({ id, first }) => (first === 0 ? id : `${id}:${first}`) },
-    );
-  }
+    private readonly find: (ids: readonly I[], first: number) => Promise<Finding<I, Value>>,
+    private readonly findAhead: (copy: CopyScope, ids: Ids<I>, first: number) => Promise<Finding<I, Value>>,
+  ) {}
 
+  /** @param first how many of a list; 0: as many as it has, or no list */
   load(id: I, first = 0): Promise<Value> {
-    return this.#loader.load({ id, first });
+    const { ahead, loader } = this.#of(first);
+    return ahead.get(id)?.then((find) => find(id)) ?? loader.load(id);
   }
 
   /**
    * Looks some up at once, or what rows of the same statement name: whoever has those rows finds it here.
    * @returns the read, from whose rows others may take their ids
    */
-  ahead(scope: Scope, ids: Ids<I>, first: number): Read | null {
-    const { done, read } = scope.within(() => this.find(scope, ids, first));
-    // Where it fails, whoever looks something up asks again, and hears of it.
+  ahead(copy: CopyScope, ids: Ids<I>, first: number): Read | null {
+    const hear = ids instanceof NamedIds ? (): void => know(ids.known) : null;
+    const { done, read }: Begun<Finding<I, Value>> = copy.within(
+      () => this.findAhead(copy, ids, first),
+      hear,
+    );
+    const know = (known: readonly I[]) => {
+      for (const id of known) this.#of(first).ahead.set(id, done);
+    };
+    // Whoever looks one of them up hears that it failed.
     done.catch(() => undefined);
-    if (!(ids instanceof NamedIds)) this.#know(done, ids, first);
-    else if (read) read.told = () => this.#know(done, ids.known, first);
+    if (!(ids instanceof NamedIds)) know(ids);
     return read;
   }
 
-  #know(found: Promise<(id: I) => Value | Promise<Value>>, ids: readonly I[], first: number): void {
-    for (const id of ids) {
-      const value = found.then((valueOf) => valueOf(id));
-      value.catch(() => undefined);
-      this.#loader.prime({ id, first }, value);
-    }
+  #of(first: number): OfSize<I, Value> {
+    const known = this.#sizes.get(first);
+    if (known) return known;
+    const loader = new DataLoader<I, Value>(async (ids) => {
+      const find = await this.find(ids, first);
+      return ids.map(find);
+    });
+    const made = { ahead: new Map(), loader };
+    this.#sizes.set(first, made);
+    return made;
   }
 }
 

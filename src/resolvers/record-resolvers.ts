@@ -53,7 +53,9 @@ export class PersonResolver {
   }
 
   @FieldResolver(() => [Deal], { description: "The person's own and those taken part in; newest change first." })
-  @LooksUp<PersonRow, Sized>(({ crmId }, { openDealsOfPerson }, { first }) => openDealsOfPerson(crmId, nestedSize(first ?? 5)))
+  @LooksUp<PersonRow, Sized>(({ crmId }, { openDealsOfPerson }, { first }) =>
+    openDealsOfPerson(crmId, nestedSize(first ?? 5)),
+  )
   async openDeals(
     @Root() { crmId }: PersonRow,
     @First(5) first: number | null,
@@ -63,7 +65,9 @@ export class PersonResolver {
   }
 
   @FieldResolver(() => [Activity], { description: "Done activities, newest first." })
-  @LooksUp<PersonRow, Sized>(({ crmId }, { activitiesOfPerson }, { first }) => activitiesOfPerson(crmId, nestedSize(first ?? 5)))
+  @LooksUp<PersonRow, Sized>(({ crmId }, { activitiesOfPerson }, { first }) =>
+    activitiesOfPerson(crmId, nestedSize(first ?? 5)),
+  )
   async recentActivities(
     @Root() { crmId }: PersonRow,
     @First(5) first: number | null,
@@ -123,7 +127,9 @@ export class OrganizationResolver {
   }
 
   @FieldResolver(() => [Deal], { description: "Newest change first." })
-  @LooksUp<OrganizationRow, Sized>(({ crmId }, { openDealsOfOrganization }, { first }) => openDealsOfOrganization(crmId, nestedSize(first ?? 5)))
+  @LooksUp<OrganizationRow, Sized>(({ crmId }, { openDealsOfOrganization }, { first }) =>
+    openDealsOfOrganization(crmId, nestedSize(first ?? 5)),
+  )
   async openDeals(
     @Root() { crmId }: OrganizationRow,
     @First(5) first: number | null,
@@ -133,7 +139,9 @@ export class OrganizationResolver {
   }
 
   @FieldResolver(() => [Activity], { description: "Done activities, newest first." })
-  @LooksUp<OrganizationRow, Sized>(({ crmId }, { activitiesOfOrganization }, { first }) => activitiesOfOrganization(crmId, nestedSize(first ?? 5)))
+  @LooksUp<OrganizationRow, Sized>(({ crmId }, { activitiesOfOrganization }, { first }) =>
+    activitiesOfOrganization(crmId, nestedSize(first ?? 5)),
+  )
   async recentActivities(
     @Root() { crmId }: OrganizationRow,
     @First(5) first: number | null,
@@ -143,7 +151,9 @@ export class OrganizationResolver {
   }
 
   @FieldResolver(() => [Note], { description: "Newest first." })
-  @LooksUp<OrganizationRow, Sized>(({ crmId }, { notesOfOrganization }, { first }) => notesOfOrganization(crmId, nestedSize(first ?? 5)))
+  @LooksUp<OrganizationRow, Sized>(({ crmId }, { notesOfOrganization }, { first }) =>
+    notesOfOrganization(crmId, nestedSize(first ?? 5)),
+  )
   async recentNotes(
     @Root() { crmId }: OrganizationRow,
     @First(5) first: number | null,

@@ -108,6 +108,7 @@ export class LookUps<Row extends WriteReceipt> {
        WHERE w.tenant_id = $1 AND c.tenant_id = $1 AND s.tenant_id = $1 AND w.id = $2 AND w.state = 'UNKNOWN'
        FOR UPDATE OF w`,
       [tenantId, writeId],
+      { looking_copy_id: "number" },
     );
     if (!found) return null;
     const now = this.parts.clock();

@@ -25,6 +25,7 @@ export function readReceipts<Row extends WriteReceipt>(
     `SELECT w.*, ${OF_PRESENT_COMPANY} FROM ${table} w
      WHERE w.tenant_id = $1 AND w.id = ANY ($2) AND ($3::text IS NULL OR w.requested_by = $3)`,
     [tenantId, ids, by],
+    { of_present_company: "flag" },
   );
 }
 

@@ -253,7 +253,10 @@ test.each<[string, string[], string[]]>([
   let [contacts, people, deals]: [Contact[], Mails[], FirstMail[]] = [[], [], []];
   const read = await readBy(
     async (copy) => {
-      contacts = [...(await readContacts(copy, "DEAL", [10], 20, now)), ...(await readContacts(copy, "PERSON", [10], 20, now))];
+      contacts = [
+        ...(await readContacts(copy, "DEAL", [10], 20, now)),
+        ...(await readContacts(copy, "PERSON", [10], 20, now)),
+      ];
     },
     [...MEETS, ...more],
   );

@@ -134,7 +134,8 @@ async function readAsFresh<T>(
     return { parameters, narrowed: narrowed.join(""), isJudged, isStale };
   };
   if (!isJudged) return read(reading(false));
-  const [freshness, found] = await Promise.all([readFreshness(copy), read(reading(false))]);
+  // The deals first: what hangs on them may be read in their statement.
+  const [found, freshness] = await Promise.all([read(reading(false)), readFreshness(copy)]);
   return isStale(freshness, Number(at) / 1_000) ? read(reading(true)) : found;
 }
 

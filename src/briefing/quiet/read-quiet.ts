@@ -1,7 +1,8 @@
 import { LISTS, type ListState, oldestOf } from "../../connections/completeness";
 import { PUSHES } from "../../connections/journal";
 import { type CopyScope, listOf, ms, rowsOf } from "../../database/database";
-import { type Ids, NamedIds, type Shape } from "../../database/reads";
+import { type Ids, NamedIds } from "../../database/joint-reads";
+import type { Shape } from "../../database/rows";
 import type { Standards } from "../../entities/silence";
 import { isOurNote, type OurWrite, readOurWrites, updatedByOthers, writesByDeal } from "../notes";
 import type { CopyFacts, DealFacts } from "./facts";
@@ -92,7 +93,8 @@ const FOUND = listOf(
   `deals d ${WITH_MAILS}`,
 );
 /** Half of what a page of deals costs is to look the others up. */
-const kept = ({ kept: silence }: Judging) => listOf("s.deal_id", "s.of_others", `${silence} AND s.of_others IS NOT NULL`);
+const kept = ({ kept: silence }: Judging) =>
+  listOf("s.deal_id", "s.of_others", `${silence} AND s.of_others IS NOT NULL`);
 
 /** A deal with what a tenant's own days depend on, and with what is kept of it. */
 export type FoundDeal = DealFacts & { pipelineId: number | null; ofOthers: OfOthers };
@@ -182,7 +184,16 @@ const DEAL = listOf(
   `CASE WHEN d.snooze_ends_at > $3 THEN json_build_array(${ms("d.snoozed_at")}, ${ms("d.snoozed_until")}) END`,
   "deals d",
 );
-const COLUMNS = ["crm_id", "status", "add_time", "stage_change_time", "stage_id", "pipeline_id", "owner_id", "person_id"]
+const COLUMNS = [
+  "crm_id",
+  "status",
+  "add_time",
+  "stage_change_time",
+  "stage_id",
+  "pipeline_id",
+  "owner_id",
+  "person_id",
+]
   .concat("update_time", "expected_close_date", "participants_known", "participants_count", "first_mail_at")
   .concat("first_mail_person_id", "snoozed_at", "snoozed_until", "snooze_ends_at")
   .map((column) => `d.${column}`);
@@ -236,7 +247,8 @@ function quietFactsOf(found: Found | null, ourWrites: readonly OurWrite[]): Quie
   const [pushes, unanswered, unreadable] = [found.pushes, found.unanswered, found.unreadable].map(byDeal);
   const writes = writesByDeal(ourWrites);
   const deals = found.deals.flatMap((deal): FoundDeal[] => {
-    const [dealId, isOpen, addedAt, inStageSince, stageId, pipelineId, ownerId, closeDay, updatedAt, known, snooze] = deal;
+    const [dealId, isOpen, addedAt, inStageSince, stageId, pipelineId, ownerId, closeDay, updatedAt, known, snooze] =
+      deal;
     const ofOthers = others.get(dealId);
     if (!ofOthers) return [];
     const daysToRotten = rotting.get(stageId ?? 0) ?? null;
