@@ -1,6 +1,6 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
-import { readVisibility } from "../src/connections/completeness";
+import { readVisibility } from "../src/connections/visibility";
 import { asApplication } from "../src/database/application-role";
 import { createDataSource, migrate } from "../src/database/data-source";
 import { Database } from "../src/database/database";

@@ -1,9 +1,7 @@
-import { type CopyScope, rowsOf } from "../database/database";
-import type { Ids } from "../database/joint-reads";
+import type { CopyScope } from "../database/database";
 import { DEAL_CHANGES, type DealChangeKind, type DealChangeRow } from "../entities/deal";
-import { MeetingRow } from "../entities/meeting";
+import type { MeetingRow } from "../entities/meeting";
 import { DAY_MS } from "../platform/clock";
-import { matchesOf } from "./meeting-rows";
 import { isMatched } from "./quiet/silence-rows";
 
 /** The journal of deals as people read it (decision 0083): by whom it is written says `connections/journal.ts`. */
@@ -106,26 +104,6 @@ export async function inWords(entries: readonly Entry[], lookUps: Record<Named, 
     };
     return { kind, from: words(was), to: words(became), seenAt };
   });
-}
-
-/** The last meetings before others that were about the same deal and took place by now. */
-export function readPreviousMeetings(
-  { tenantId, copyId, entities }: CopyScope,
-  meetingIds: Ids<string>,
-  now: Date,
-): Promise<(MeetingRow & { parent_id: string })[]> {
-  return entities<MeetingRow, { parent_id: string }>(
-    MeetingRow,
-    `SELECT before.*, own.meeting_id AS parent_id FROM ${matchesOf("$3")} own
-     CROSS JOIN LATERAL (
-       SELECT m.* FROM ${rowsOf("meeting_match", "deal_id", "own.deal_id")} mm
-       JOIN meeting m ON m.tenant_id = $1 AND m.id = mm.meeting_id
-       WHERE mm.status = 'MATCHED' AND m.starts_at < LEAST(own.starts_at, $4) AND m.cancelled_at IS NULL
-       ORDER BY m.starts_at DESC, m.id DESC LIMIT 1) before
-     WHERE own.copy_id = $2 AND own.status = 'MATCHED'`,
-    [tenantId, copyId, meetingIds, now],
-    { parent_id: "text" },
-  );
 }
 
 /** Where no earlier meeting was about a deal, so long a time is looked back on. */

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import type { TenantScope } from "../database/database";
+import { type CopyScope, rowsOf, type TenantScope } from "../database/database";
 import type { Ids } from "../database/joint-reads";
 import { jsonRows } from "../database/upsert";
 import { MeetingAttendeeRow, MeetingMatchRow, MeetingRow } from "../entities/meeting";
@@ -40,6 +40,26 @@ export const matchesOf = (ids: string) => `(SELECT t.* FROM unnest(${ids}::uuid[
 
 export function readMatches(scope: TenantScope, meetingIds: Ids<string>): Promise<MeetingMatchRow[]> {
   return scope.entities(MeetingMatchRow, `SELECT * FROM ${matchesOf("$2")} m`, [scope.tenantId, meetingIds]);
+}
+
+/** The last meetings before others that were about the same deal and took place by now. */
+export function readPreviousMeetings(
+  { tenantId, copyId, entities }: CopyScope,
+  meetingIds: Ids<string>,
+  now: Date,
+): Promise<(MeetingRow & { parent_id: string })[]> {
+  return entities<MeetingRow, { parent_id: string }>(
+    MeetingRow,
+    `SELECT before.*, own.meeting_id AS parent_id FROM ${matchesOf("$3")} own
+     CROSS JOIN LATERAL (
+       SELECT m.* FROM ${rowsOf("meeting_match", "deal_id", "own.deal_id")} mm
+       JOIN meeting m ON m.tenant_id = $1 AND m.id = mm.meeting_id
+       WHERE mm.status = 'MATCHED' AND m.starts_at < LEAST(own.starts_at, $4) AND m.cancelled_at IS NULL
+       ORDER BY m.starts_at DESC, m.id DESC LIMIT 1) before
+     WHERE own.copy_id = $2 AND own.status = 'MATCHED'`,
+    [tenantId, copyId, meetingIds, now],
+    { parent_id: "text" },
+  );
 }
 
 /** An attendee as the meeting's recorder gave it. */

@@ -1,6 +1,6 @@
 import { LRUCache } from "lru-cache";
 import { LAST_LINE, LAST_LINE_LETTERS } from "../connections/copies";
-import { type CopyScope, type Database, listOf, ms } from "../database/database";
+import type { CopyScope, Database } from "../database/database";
 import type { Ids } from "../database/joint-reads";
 import { jsonRows } from "../database/upsert";
 import { SECOND_MS } from "../platform/clock";
@@ -167,7 +167,7 @@ async function keep(database: Database, tenantId: number, copyId: number, notes:
 }
 
 /** SQL: the CRM company of the copy; read once in a statement. */
-const COMPANY =
+export const COMPANY =
   "(SELECT our_copy.crm_company_id FROM synced_copy our_copy WHERE our_copy.tenant_id = $1 AND our_copy.id = $2)";
 
 /**
@@ -183,49 +183,3 @@ export const isOurNote = (note: string, company = COMPANY) => {
       AND strpos(${note}.content, w.reference) > 0)
     OR right(${note}.content, ${LAST_LINE_LETTERS}) ~ '${LAST_LINE}')`;
 };
-
-/** The CRM's clock and ours may differ by so much. */
-const SKEW = "interval '1 minute'";
-/** A write whose answer was lost may still take effect for so long. */
-const LATE_EFFECT = "interval '3 minutes'";
-
-/** A write of ours to a deal: the CRM's update time before it, and between which instants it may have moved that. */
-export type OurWrite = [dealId: number, before: number | null, opens: number, closes: number];
-
-const writesTo = (table: string) => `
-  SELECT w.deal_id, w.deal_updated_before AS before, w.requested_at - ${SKEW} AS opens,
-    CASE WHEN w.settled_at = w.sent_at THEN w.sent_at ELSE coalesce(w.sent_at, w.requested_at) + ${LATE_EFFECT} END + ${SKEW} AS closes
-  FROM ${table} w WHERE w.tenant_id = $1 AND w.crm_company_id = ${COMPANY} AND w.deal_id = ANY ($3)
-    AND (w.state <> 'FAILED' OR w.error_code = 'NOT_APPLIED')`;
-const OUR_WRITES = listOf(
-  ...["w.deal_id", ms("w.before"), ms("w.opens"), ms("w.closes")],
-  `(${writesTo("note_write")} UNION ALL ${writesTo("field_write")}) w`,
-);
-
-export async function readOurWrites(
-  { tenantId, copyId, rows }: CopyScope,
-  dealIds: readonly number[],
-): Promise<OurWrite[]> {
-  const sql = `SELECT ${OUR_WRITES} AS writes`;
-  const [found] = await rows<{ writes: OurWrite[] }>(sql, [tenantId, copyId, dealIds], { writes: "json" });
-  return found?.writes ?? [];
-}
-
-export function writesByDeal(writes: readonly OurWrite[]): Map<number, OurWrite[]> {
-  const groups = new Map<number, OurWrite[]>();
-  for (const write of writes) groups.set(write[0], [...(groups.get(write[0]) ?? []), write]);
-  return groups;
-}
-
-/**
- * When a deal was last changed by anybody but this service. Each of our writes moves the CRM's update time and its receipt
- * holds the one from before, so the answer is the latest of all known update times that no write of ours made: one is ours
- * where it is later than the one before the write, and lies within the time of the write (decision 0078).
- */
-export function updatedByOthers(updatedAt: number | null, writes: readonly OurWrite[]): number | null {
-  const isOurs = (at: number) =>
-    writes.some(([, before, opens, closes]) => (before === null || at > before) && at >= opens && at <= closes);
-  const known = [updatedAt, ...writes.map(([, before]) => before)].filter((at) => at !== null);
-  const others = known.filter((at) => !isOurs(at));
-  return others.length > 0 ? Math.max(...others) : null;
-}

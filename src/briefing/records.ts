@@ -1,7 +1,8 @@
 import type { ObjectLiteral, ObjectType } from "typeorm";
 import type { UnreadDeal } from "../connections/completeness";
-import { type CopyScope, ms } from "../database/database";
+import { type CopyScope } from "../database/database";
 import type { Ids } from "../database/joint-reads";
+import { ms } from "../database/rows";
 import { CrmUserRow, PipelineRow, StageRow } from "../entities/crm-company";
 import { DealRow } from "../entities/deal";
 import type { MatchedEntity } from "../entities/meeting";
@@ -99,6 +100,22 @@ export const MOST_OTHER_DEALS = 50;
 export function readHeldOrganizations({ tenantId, copyId, rows }: CopyScope, ids: Ids): Promise<{ crmId: number }[]> {
   const sql = `SELECT t.crm_id AS "crmId" FROM organization t WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.crm_id = ANY ($3)`;
   return rows<{ crmId: number }>(sql, [tenantId, copyId, ids], { crmId: "number" });
+}
+
+/** Whoever the persons are: whether they are held, and when mail last went to and fro. It opens none of them. */
+export interface Mails {
+  crmId: number;
+  incoming: Date | null;
+  outgoing: Date | null;
+}
+
+export function readMails({ tenantId, copyId, rows }: CopyScope, personIds: Ids): Promise<Mails[]> {
+  return rows<Mails>(
+    `SELECT p.crm_id AS "crmId", p.last_incoming_mail_time AS incoming, p.last_outgoing_mail_time AS outgoing FROM person p
+     WHERE p.tenant_id = $1 AND p.copy_id = $2 AND p.crm_id = ANY ($3)`,
+    [tenantId, copyId, personIds],
+    { crmId: "number", incoming: "instant", outgoing: "instant" },
+  );
 }
 
 const GAP = `data_gap g ON g.tenant_id = $1 AND g.copy_id = $2 AND g.resource = 'DEAL_PARTICIPANTS' AND g.crm_id = d.crm_id`;

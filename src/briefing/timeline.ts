@@ -2,8 +2,9 @@ import { type CopyScope, rowsOf } from "../database/database";
 import type { Ids } from "../database/joint-reads";
 import type { DealRow } from "../entities/deal";
 import { isOurNote } from "./notes";
+import { HAPPENED_AT } from "./quiet/fact-rows";
 import type { ContactKind } from "./quiet/facts";
-import { HAPPENED_AT } from "./quiet/read-quiet";
+import type { Mails } from "./records";
 
 /** A contact with a buyer. The person may be one who is not readable. */
 export interface InteractionRow {
@@ -62,22 +63,6 @@ export function readContacts(
      ) found`,
     [tenantId, copyId, ids, first, now],
     { parent_id: "number", kind: "text", at: "instant", personId: "number", crmId: "number", meetingId: "text" },
-  );
-}
-
-/** Whoever the persons are: whether they are held, and when mail last went to and fro. It opens none of them. */
-export interface Mails {
-  crmId: number;
-  incoming: Date | null;
-  outgoing: Date | null;
-}
-
-export function readMails({ tenantId, copyId, rows }: CopyScope, personIds: Ids): Promise<Mails[]> {
-  return rows<Mails>(
-    `SELECT p.crm_id AS "crmId", p.last_incoming_mail_time AS incoming, p.last_outgoing_mail_time AS outgoing FROM person p
-     WHERE p.tenant_id = $1 AND p.copy_id = $2 AND p.crm_id = ANY ($3)`,
-    [tenantId, copyId, personIds],
-    { crmId: "number", incoming: "instant", outgoing: "instant" },
   );
 }
 

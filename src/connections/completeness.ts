@@ -1,20 +1,8 @@
-import type { CrmFailure } from "../crm/errors";
-import { type CopyScope, listOf, ms } from "../database/database";
+import { type CopyScope } from "../database/database";
+import { listOf, ms } from "../database/rows";
 import { MAIN_LISTS, SYNC_LISTS } from "../entities/sync-list";
 import { type GapCode, type GapSummary, SYNC_RESOURCES, type SyncResource } from "../entities/sync-run";
 import { DAY_MS } from "../platform/clock";
-
-/** A gap is named for the failure of the request that left it. */
-export const GAP_CODE_OF: Record<CrmFailure, GapCode> = {
-  RATE_LIMITED: "RATE_LIMITED",
-  BUDGET_LOW: "NOT_READ_YET",
-  UNAVAILABLE: "CRM_UNAVAILABLE",
-  UNAUTHORIZED: "CRM_REFUSED",
-  REFUSED: "CRM_REFUSED",
-  NOT_FOUND: "RECORD_NOT_FOUND",
-  ACCOUNT_CLOSED: "CRM_REFUSED",
-  UNREADABLE: "CRM_ANSWER_UNREADABLE",
-};
 
 /** Of a list of the CRM up to when the copy has all of it, and when it was last read to its end. */
 export type ListState = [resource: SyncResource, watermark: number | null, readAt: number | null];
@@ -49,7 +37,6 @@ export interface UnreadParticipants {
   unasked: readonly [count: number, since: number | null];
 }
 
-const OF_COPY = (row: string) => `${row}.tenant_id = $1 AND ${row}.copy_id = $2`;
 /** SQL: rows of a resource as one, with the oldest of their instants. */
 const byResource = (since: string, from: string) =>
   listOf(
@@ -57,14 +44,14 @@ const byResource = (since: string, from: string) =>
     `(SELECT r.resource, count(*) AS count, min(${since}) AS since FROM ${from} GROUP BY r.resource) x`,
   );
 /** Of all resources by its key: single deals' gaps may be many. */
-const WHOLE = `data_gap g WHERE ${OF_COPY("g")} AND g.resource = ANY ('{${SYNC_RESOURCES}}') AND g.crm_id = 0`;
+const WHOLE = `data_gap g WHERE g.tenant_id = $1 AND g.copy_id = $2 AND g.resource = ANY ('{${SYNC_RESOURCES}}') AND g.crm_id = 0`;
 
 export async function readCopyState({ tenantId, copyId, rows }: CopyScope): Promise<CopyState> {
   const [found] = await rows<CopyState>(
     `SELECT ${ms("c.created_at")} AS "createdAt", ${LISTS} AS lists,
        ${listOf("g.resource", "g.code", ms("g.since"), "g.message", WHOLE)} AS gaps,
-       ${byResource("r.since", `rejected_record r WHERE ${OF_COPY("r")}`)} AS unreadable,
-       ${byResource("r.first_walk_ended_at", `sync_pass r WHERE ${OF_COPY("r")} AND r.first_walk_ended_at IS NOT NULL`)} AS "notShown"
+       ${byResource("r.since", `rejected_record r WHERE r.tenant_id = $1 AND r.copy_id = $2`)} AS unreadable,
+       ${byResource("r.first_walk_ended_at", `sync_pass r WHERE r.tenant_id = $1 AND r.copy_id = $2 AND r.first_walk_ended_at IS NOT NULL`)} AS "notShown"
      FROM synced_copy c WHERE c.tenant_id = $1 AND c.id = $2`,
     [tenantId, copyId],
     { createdAt: "number", lists: "json", gaps: "json", unreadable: "json", notShown: "json" },
@@ -75,16 +62,13 @@ export async function readCopyState({ tenantId, copyId, rows }: CopyScope): Prom
 const GONE: CopyState = { createdAt: 0, lists: [], gaps: [], unreadable: [], notShown: [] };
 
 /** Those that were asked for in vain have a gap of their own, found by its index: both may be many. */
-const UNASKED = `deal d WHERE ${OF_COPY("d")} AND d.participants_due AND NOT d.participants_known
+const UNASKED = `deal d WHERE d.tenant_id = $1 AND d.copy_id = $2 AND d.participants_due AND NOT d.participants_known
   AND NOT EXISTS (SELECT 1 FROM data_gap g
-    WHERE ${OF_COPY("g")} AND g.resource = 'DEAL_PARTICIPANTS' AND g.crm_id = d.crm_id)`;
+    WHERE g.tenant_id = $1 AND g.copy_id = $2 AND g.resource = 'DEAL_PARTICIPANTS' AND g.crm_id = d.crm_id)`;
 
-const UNREAD = `
-  ${listOf(
-    ...["x.code", "x.count", ms("x.since"), "x.message"],
-    `(SELECT g.code, count(*) AS count, min(g.since) AS since, min(g.message) AS message FROM data_gap g
-      WHERE ${OF_COPY("g")} AND g.resource = 'DEAL_PARTICIPANTS' AND g.crm_id > 0 GROUP BY g.code) x`,
-  )} AS failed,
+const FAILED = `(SELECT g.code, count(*) AS count, min(g.since) AS since, min(g.message) AS message FROM data_gap g
+  WHERE g.tenant_id = $1 AND g.copy_id = $2 AND g.resource = 'DEAL_PARTICIPANTS' AND g.crm_id > 0 GROUP BY g.code) x`;
+const UNREAD = `${listOf("x.code", "x.count", ms("x.since"), "x.message", FAILED)} AS failed,
   (SELECT json_build_array(count(*), ${ms("min(coalesce(d.add_time, 'epoch'))")}) FROM ${UNASKED}) AS unasked`;
 
 /** Of all deals of the copy. */
@@ -231,77 +215,4 @@ export function asOf(
   const known = named.filter((list) => states.some(([resource, mark]) => resource === list && mark !== null));
   const oldest = main.every((list) => known.includes(list)) ? oldestOf(states, known) : null;
   return oldest === null ? null : new Date(oldest);
-}
-
-/** Deals of one owner, or of one pipeline; null: of all that are not known. */
-export interface SeenDeals {
-  crmId: number | null;
-  deals: number;
-  openDeals: number;
-}
-
-/** What the copy holds, which is what the user who authorized is shown. */
-export interface Visibility {
-  asOf: Date | null;
-  deals: number;
-  persons: number;
-  organizations: number;
-  byOwner: SeenDeals[];
-  byPipeline: SeenDeals[];
-  /** Active users who own nothing of it. */
-  unseenIds: number[];
-}
-
-/** Without one of them it would say too little. */
-const COUNTED = ["USERS", "ORGANIZATIONS", "PERSONS", "DEALS"] as const;
-/** Rows of a table for people; a company has some hundred users. */
-const MOST_ROWS = 500;
-
-type Counted = SeenDeals & { kind: "OWNER" | "PIPELINE" | "PERSONS" | "ORGANIZATIONS" | "UNSEEN" };
-
-/** Each table is gone through once. */
-const COUNT = `
-  WITH deals AS MATERIALIZED (
-    SELECT d.owner_id, d.pipeline_id, count(*) AS n, count(*) FILTER (WHERE d.status = 'open') AS open FROM deal d
-    WHERE d.tenant_id = $1 AND d.copy_id = $2 GROUP BY d.owner_id, d.pipeline_id
-  ), persons AS MATERIALIZED (
-    SELECT p.owner_id, count(*) AS n FROM person p WHERE p.tenant_id = $1 AND p.copy_id = $2 GROUP BY p.owner_id
-  ), organizations AS MATERIALIZED (
-    SELECT o.owner_id, count(*) AS n FROM organization o WHERE o.tenant_id = $1 AND o.copy_id = $2 GROUP BY o.owner_id
-  ), owners AS (
-    SELECT owner_id FROM deals UNION SELECT owner_id FROM persons UNION SELECT owner_id FROM organizations
-  )
-  SELECT 'OWNER' AS kind, u.crm_id AS "crmId", sum(deals.n)::int AS deals, sum(deals.open)::int AS "openDeals"
-  FROM deals LEFT JOIN crm_user u ON u.tenant_id = $1 AND u.copy_id = $2 AND u.crm_id = deals.owner_id GROUP BY u.crm_id
-  UNION ALL
-  SELECT 'PIPELINE', l.crm_id, sum(deals.n)::int, sum(deals.open)::int
-  FROM deals LEFT JOIN pipeline l ON l.tenant_id = $1 AND l.copy_id = $2 AND l.crm_id = deals.pipeline_id GROUP BY l.crm_id
-  UNION ALL SELECT 'PERSONS', NULL, coalesce(sum(n), 0)::int, 0 FROM persons
-  UNION ALL SELECT 'ORGANIZATIONS', NULL, coalesce(sum(n), 0)::int, 0 FROM organizations
-  UNION ALL
-  SELECT 'UNSEEN', u.crm_id, 0, 0 FROM crm_user u WHERE u.tenant_id = $1 AND u.copy_id = $2 AND u.active
-    AND NOT EXISTS (SELECT 1 FROM owners WHERE owners.owner_id = u.crm_id)
-  ORDER BY kind, deals DESC, "crmId"`;
-
-/** What the permissions of the user who authorized show (decision 0084); counted when it is asked for, at no call to the CRM. */
-export async function readVisibility(copy: CopyScope): Promise<Visibility> {
-  const { tenantId, copyId, rows } = copy;
-  const shape = { kind: "text", crmId: "number", deals: "number", openDeals: "number" } as const;
-  const [counted, { lists }] = await Promise.all([
-    rows<Counted>(COUNT, [tenantId, copyId], shape),
-    readCopyState(copy),
-  ]);
-  const of = (kind: Counted["kind"]) => counted.filter((row) => row.kind === kind);
-  const sum = (kind: Counted["kind"]) => of(kind).reduce((total, { deals }) => total + deals, 0);
-  return {
-    asOf: asOf(lists, COUNTED, [...COUNTED, "PIPELINES"]),
-    deals: sum("OWNER"),
-    persons: sum("PERSONS"),
-    organizations: sum("ORGANIZATIONS"),
-    byOwner: of("OWNER").slice(0, MOST_ROWS),
-    byPipeline: of("PIPELINE").slice(0, MOST_ROWS),
-    unseenIds: of("UNSEEN")
-      .flatMap(({ crmId }) => crmId ?? [])
-      .slice(0, MOST_ROWS),
-  };
 }

@@ -11,16 +11,7 @@ import { type SessionParts, Sessions } from "./sessions";
 /** TypeORM's calls on a single table; each is one statement. */
 export type Typed = Pick<
   EntityManager,
-  | "find"
-  | "findBy"
-  | "findOne"
-  | "findOneBy"
-  | "findOneByOrFail"
-  | "existsBy"
-  | "insert"
-  | "update"
-  | "delete"
-  | "upsert"
+  "findBy" | "findOne" | "findOneBy" | "findOneByOrFail" | "existsBy" | "insert" | "update" | "delete" | "upsert"
 >;
 
 /**
@@ -77,13 +68,6 @@ export const rowsOf = (table: string, column: string, value: string) =>
  * row and sort that seemed cheaper once an index had grown by a level: a page of a sync took a second.
  */
 export const ORDER_DECIDES = "set_config('enable_sort', 'off', true) = 'off'";
-
-/** SQL: an instant in milliseconds since 1970. */
-export const ms = (instant: string) => `(date_part('epoch', ${instant}) * 1000)::bigint`;
-
-/** SQL: rows as one JSON value, each a list of these columns in their order. The last says from where. */
-export const listOf = (...columnsAndFrom: readonly string[]) =>
-  `(SELECT coalesce(json_agg(json_build_array(${columnsAndFrom.slice(0, -1)})), '[]') FROM ${columnsAndFrom.at(-1)})`;
 
 /** Tenants whose ids a process remembers; one that is asked for again after that is one statement. */
 const MOST_KNOWN_TENANTS = 100_000;

@@ -4,20 +4,20 @@ import { type Layout, type Row, rowsIn } from "./rows";
 export type Id = number | string;
 
 /** Ids that rows of the same statement name: a read takes them in the place of known ones, and so needs no statement of its own. */
-export class NamedIds<I extends Id = Id> {
+export class NamedIds {
   /** @param by reads that are asked for before, and the properties of their rows */
   constructor(readonly by: readonly (readonly [Read, property: string])[]) {}
 
   /** Once the statement is answered; each once. */
-  get known(): I[] {
-    const values = new Set(this.by.flatMap(([{ found }, property]) => found.map((row) => row[property])));
-    values.delete(null);
-    return [...values] as I[];
+  get known(): Id[] {
+    return [...new Set(this.by.flatMap(([{ found }, property]) => found.map((row) => row[property]).filter(isId)))];
   }
 }
 
+const isId = (value: unknown): value is Id => typeof value === "number" || typeof value === "string";
+
 /** Known, or found by the same statement. */
-export type Ids<I extends Id = number> = readonly I[] | NamedIds<I>;
+export type Ids<I extends Id = number> = readonly I[] | NamedIds;
 
 /** How a read is asked for. */
 interface Asked {
@@ -214,4 +214,3 @@ class Placing {
 }
 
 const TENANT = Symbol("tenant");
-

@@ -48,6 +48,13 @@ export function requireShape(
   if (fitting.size < MAX_FITTING) fitting.add(sql);
 }
 
+/** SQL: an instant in milliseconds since 1970. */
+export const ms = (instant: string) => `(date_part('epoch', ${instant}) * 1000)::bigint`;
+
+/** SQL: rows as one JSON value, each a list of these columns in their order. The last says from where. */
+export const listOf = (...columnsAndFrom: readonly string[]) =>
+  `(SELECT coalesce(json_agg(json_build_array(${columnsAndFrom.slice(0, -1)})), '[]') FROM ${columnsAndFrom.at(-1)})`;
+
 /**
  * How rows travel as JSON: each as the list of its values, which is half as long as with their names, and made in two
  * thirds of the time.
@@ -76,7 +83,7 @@ function columnsOf(metadata: EntityMetadata): EntityColumns {
   const properties = new Map(columns.map(({ databaseName, propertyName }) => [databaseName, propertyName]));
   const names = new Map(columns.map(({ databaseName, propertyName }) => [propertyName, databaseName]));
   const layout: Layout = {
-    values: columns.map(({ databaseName, type }) => valueOf(databaseName, type === "numeric")).join(),
+    values: columns.map(({ databaseName, type }) => selected(databaseName, type === "numeric")).join(),
     names: columns.map(({ propertyName }) => propertyName),
     instants: columns.flatMap(({ type }, index) => (type === "timestamptz" ? [index] : [])),
     columnOf: (name) => names.get(name) ?? name,
@@ -86,7 +93,7 @@ function columnsOf(metadata: EntityMetadata): EntityColumns {
   return known;
 }
 
-const valueOf = (column: string, asText = false) => `r."${column}"${asText ? "::text" : ""}`;
+const selected = (column: string, asText = false) => `r."${column}"${asText ? "::text" : ""}`;
 
 const NAMED_AS_COLUMNS: Layout = { values: "", names: [], instants: [], columnOf: (name) => name };
 
@@ -97,7 +104,7 @@ export function layoutOf(shape: AnyShape = {}, metadata?: EntityMetadata): Layou
   if (added.length === 0) return own;
   const instants = added.flatMap((name, index) => (shape[name] === "instant" ? [own.names.length + index] : []));
   return {
-    values: [own.values, ...added.map((name) => valueOf(name))].filter((values) => values !== "").join(),
+    values: [own.values, ...added.map((name) => selected(name))].filter((values) => values !== "").join(),
     names: [...own.names, ...added],
     instants: [...own.instants, ...instants],
     columnOf: own.columnOf,

@@ -3,9 +3,6 @@ import { EntityManager, QueryRunnerAlreadyReleasedError } from "typeorm";
 import type { PostgresDriver } from "typeorm/driver/postgres/PostgresDriver";
 import { PostgresQueryRunner } from "typeorm/driver/postgres/PostgresQueryRunner";
 import { ServiceError } from "../platform/errors";
-import type { Logger } from "../platform/logger";
-import type { Metrics } from "../platform/metrics";
-import { traced, workCounts } from "../platform/work";
 import { requireShape, type Shape } from "./rows";
 
 /** The operation has taken longer than it may; what it asked of the database was called off. */
@@ -72,25 +69,7 @@ const codeOf = (error: unknown): string => (error instanceof Error && "code" in 
 /** Runs one statement and takes note of it: its text, never its parameters. */
 export type ObserveSql = <T>(text: string, run: () => Promise<T>) => Promise<T>;
 
-/** Counts, times, traces and (at debug) logs each statement of the database's sessions. */
-export function observedSql(metrics: Metrics, logger: Logger): ObserveSql {
-  return async (text, run) => {
-    const counts = workCounts();
-    if (counts) counts.sql += 1;
-    const ended = metrics.sqlStatements.startTimer();
-    try {
-      return await traced("sql", { "db.system.name": "postgresql", "db.query.text": text }, run);
-    } finally {
-      const seconds = ended();
-      if (logger.isLevelEnabled("debug"))
-        logger.debug({ sql: text.replace(/\s+/g, " ").trim(), seconds }, "a statement");
-    }
-  };
-}
-
 const CANCEL_TIMEOUT_MS = 2_000;
-/** As TypeORM says it: also after the deadline, for the session goes back to the pool. */
-const ROLLBACK = "ROLLBACK";
 
 /** Members of `pg`'s connection that its types leave out. */
 type Client = PoolClient & { connection: Connection; host: string; port: number; processID: number; secretKey: number };
@@ -108,13 +87,9 @@ export interface Setting extends QueryConfig<string[]> {
 
 /**
  * A setting and the statement that needs it in one message with one Sync, so one transaction: where the setting
- * fails the statement is passed by, and where the statement fails the setting is taken back.
+ * fails the statement is passed by, and where the statement fails the setting is taken back. The driver answers with a list.
  */
-async function withSetting(
-  client: Client,
-  setting: Setting | null,
-  statement: QueryConfig,
-): Promise<QueryResult> {
+async function withSetting(client: Client, setting: Setting | null, statement: QueryConfig): Promise<QueryResult> {
   if (!setting) return client.query(statement);
   client.connection.stream.cork();
   // Only bound: a Parse here would be taken for the statement's, which may then be passed by.
@@ -122,10 +97,9 @@ async function withSetting(
   client.connection.execute(null, true);
   const asked = client.query(statement);
   client.connection.stream.uncork();
-  const results = await asked;
+  const results = [await asked].flat();
   setting.done();
-  // Of both, as a list that the driver's types do not tell of.
-  return [results].flat().at(-1) ?? results;
+  return results.at(-1) ?? asked;
 }
 
 /**
@@ -200,7 +174,8 @@ export class Session extends PostgresQueryRunner {
   }
 
   async #ask<T>(text: string, run: () => Promise<T>): Promise<T> {
-    if (this.signal?.aborted && text !== ROLLBACK) throw deadline();
+    // Also after the deadline TypeORM rolls back, for the session goes back to the pool.
+    if (this.signal?.aborted && text !== "ROLLBACK") throw deadline();
     // The driver has heard that it ended.
     if (this.isReleased) throw new QueryRunnerAlreadyReleasedError();
     const running = this.observe(text, run);

@@ -3,6 +3,7 @@ import { resourceFromAttributes } from "@opentelemetry/resources";
 import { BatchSpanProcessor, NodeTracerProvider } from "@opentelemetry/sdk-trace-node";
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import type { Logger } from "./logger";
+import { traced, workCounts } from "./work";
 
 /** From a fast page to the 30 seconds after which a call is given up. */
 const SECONDS = [0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
@@ -186,4 +187,20 @@ export function startTracing(endpoint: string, logger: Logger): () => Promise<vo
   });
   provider.register();
   return () => provider.shutdown().catch((error) => logger.warn({ err: error }, "the last traces could not be sent"));
+}
+
+/** Counts, times, traces and (at debug) logs each statement of the database's sessions. */
+export function observedSql(metrics: Metrics, logger: Logger) {
+  return async <T>(text: string, run: () => Promise<T>): Promise<T> => {
+    const counts = workCounts();
+    if (counts) counts.sql += 1;
+    const ended = metrics.sqlStatements.startTimer();
+    try {
+      return await traced("sql", { "db.system.name": "postgresql", "db.query.text": text }, run);
+    } finally {
+      const seconds = ended();
+      if (logger.isLevelEnabled("debug"))
+        logger.debug({ sql: text.replace(/\s+/g, " ").trim(), seconds }, "a statement");
+    }
+  };
 }

@@ -15,8 +15,8 @@ import {
 import { Extensions } from "type-graphql";
 import type { CopyScope } from "../database/database";
 import { type Id, type Ids, NamedIds, type Read } from "../database/joint-reads";
-import { type Loaders, THE_COPYS } from "./loaders";
-import type { LookUp } from "./look-ups";
+import type { Loaders } from "./loaders";
+import { type LookUp, THE_COPYS } from "./look-ups";
 
 /**
  * What a query will look up is read ahead, in the statement that finds its ids: a field says by which property of its
@@ -41,7 +41,7 @@ export interface Property {
 }
 
 /** What can be looked up ahead, by its name. */
-type LookUps = Loaders["lookUps"];
+type LookUps = { readonly [N in keyof Loaders as Loaders[N] extends { ahead: unknown } ? N : never]: Loaders[N] };
 interface Ahead {
   ahead(copy: CopyScope, ids: Ids<Id>, first: number): Read | null;
 }
@@ -50,13 +50,15 @@ interface Ahead {
 type Coming<Row> = { readonly [P in keyof Row]-?: Property } & { readonly [SOURCE]: Source };
 const SOURCE = Symbol("source");
 type RowOf<L> = L extends { load(id: never): Promise<infer Value> }
-  ? Value extends (infer Row)[] ? Row : NonNullable<Value>
+  ? Value extends (infer Row)[]
+    ? Row
+    : NonNullable<Value>
   : never;
 /** Without a property: of the copy as a whole. */
 export type Reads = {
   readonly [L in keyof LookUps]: (by?: Property, first?: number) => Coming<RowOf<LookUps[L]>>;
 };
-type Says<Row, Args> = (row: Coming<Row>, reads: Reads, args: Args) => { readonly [SOURCE]: Source } | void;
+type Says<Row, Args> = (row: Coming<Row>, reads: Reads, args: Args) => { readonly [SOURCE]: Source } | undefined;
 
 /** The arguments of a list inside a record. */
 export interface Sized {
@@ -100,7 +102,7 @@ function readAhead(
   info: GraphQLResolveInfo,
   begin: Read,
   copy: CopyScope,
-  { lookUps }: Loaders,
+  loaders: Loaders,
   known?: { property: string; id: Id },
 ): void {
   const plan = planOf(info);
@@ -110,7 +112,7 @@ function readAhead(
       const read = reads.get(of);
       return read ? [[read, name] as const] : [];
     });
-    const lookUp: Ahead = lookUps[step.lookUp];
+    const lookUp: Ahead = loaders[step.lookUp];
     const isNamed = ({ of, name }: Property) => of === "begin" && name === known?.property;
     const ids = step.by.length === 0 ? [THE_COPYS] : known && step.by.every(isNamed) ? [known.id] : new NamedIds(by);
     const read = lookUp.ahead(copy, ids, step.first);

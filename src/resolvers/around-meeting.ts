@@ -1,4 +1,6 @@
-import { type InteractionRow, type Mails, timelineOf } from "../briefing/timeline";
+import { whyOutdated } from "../briefing/meeting-rows";
+import type { Mails } from "../briefing/records";
+import { type InteractionRow, timelineOf } from "../briefing/timeline";
 import {
   gapsOf,
   type NotHeld,
@@ -8,14 +10,18 @@ import {
   unreadOf,
 } from "../connections/completeness";
 import type { DealRow } from "../entities/deal";
-import type { MeetingAttendeeRow } from "../entities/meeting";
+import type { MeetingAttendeeRow, MeetingMatchRow } from "../entities/meeting";
 import type { OrganizationRow, PersonRow } from "../entities/records";
 import type { GapSummary } from "../entities/sync-run";
 import type { Property, Reads } from "./ahead";
-import { type OperationContext, outdatedBecause } from "./context";
-import { recordOf, recordsOf, THE_COPYS } from "./loaders";
+import type { OperationContext } from "./context";
+import { recordOf, recordsOf, THE_COPYS } from "./look-ups";
 
 /** What a briefing puts together of the records around a meeting, and of each what is looked up for it. */
+
+/** The reason why a meeting's match counts no more; null while it counts. */
+export const outdatedBecause = async ({ copy }: OperationContext, match: MeetingMatchRow | null) =>
+  whyOutdated((await copy())?.copyId ?? null, match);
 
 export const lookUpDeal = (meetingId: Property, { match, deal }: Reads) => deal(match(meetingId).dealId);
 

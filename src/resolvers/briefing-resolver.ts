@@ -28,7 +28,7 @@ import {
 } from "./around-meeting";
 import type { OperationContext } from "./context";
 import { First, nestedSize, uuidIn } from "./inputs";
-import { recordOf, recordsOf, THE_COPYS } from "./loaders";
+import { recordOf, recordsOf, THE_COPYS } from "./look-ups";
 
 @Resolver(() => Briefing)
 export class BriefingResolver {
@@ -98,7 +98,7 @@ export class BriefingResolver {
   @FieldResolver(() => [DataGap], {
     description: "What could not be read, so that nothing missing looks like nothing there.",
   })
-  @LooksUp<MeetingRow>(({ id }, reads) => lookUpGaps(id, reads))
+  @LooksUp<MeetingRow>(({ id }, reads) => void lookUpGaps(id, reads))
   gaps(@Root() { meeting }: Briefing, @Ctx() context: OperationContext): Promise<GapSummary[]> {
     return gapsAround(context, meeting.id);
   }
@@ -106,7 +106,7 @@ export class BriefingResolver {
   @FieldResolver(() => [Interaction], {
     description: "The latest interactions with the attendees and about the meeting's deal, newest first.",
   })
-  @LooksUp<MeetingRow, Sized>(({ id }, reads, { first }) => lookUpTimeline(id, reads, nestedSize(first ?? 10)))
+  @LooksUp<MeetingRow, Sized>(({ id }, reads, { first }) => void lookUpTimeline(id, reads, nestedSize(first ?? 10)))
   timeline(
     @Root() { meeting }: Briefing,
     @First(10) first: number | null,

@@ -2,9 +2,10 @@ import { Arg, Ctx, FieldResolver, Mutation, Query, Resolver, Root, Subscription 
 import { maySeeVisibility } from "../auth/policies";
 import { readPipelines, readUsers } from "../briefing/records";
 import { readRematchProgress } from "../briefing/rematch";
-import { readGaps, readVisibility, type Visibility } from "../connections/completeness";
+import { readGaps } from "../connections/completeness";
 import { type CrmStop, messageOfStop } from "../connections/crm-stops";
 import { grantEndsAt } from "../connections/grants";
+import { readVisibility, type Visibility } from "../connections/visibility";
 import { CONNECTION_CHANGED } from "../database/between-processes";
 import type { ConnectionRow } from "../entities/connection";
 import type { CrmUserRow, PipelineRow } from "../entities/crm-company";

@@ -1,6 +1,5 @@
 import type { LRUCache } from "lru-cache";
 import type { Actor, Viewer } from "../auth/actor";
-import { whyOutdated } from "../briefing/meeting-rows";
 import type { Meetings } from "../briefing/meetings";
 import type { ShownNotes } from "../briefing/notes";
 import type { QuietSettings } from "../briefing/quiet/quiet-settings";
@@ -14,7 +13,6 @@ import type { CrmEntity, CrmField } from "../crm/parsing/fields";
 import type { Channel, Notifications } from "../database/between-processes";
 import type { CopyScope, Database, TenantScope } from "../database/database";
 import type { ConnectionRow } from "../entities/connection";
-import type { MeetingMatchRow } from "../entities/meeting";
 import type { Clock } from "../platform/clock";
 import type { Outcome } from "../platform/errors";
 import type { Logger } from "../platform/logger";
@@ -140,10 +138,6 @@ export function createOperationContext<Who extends Viewer>(
   };
 }
 
-/** The reason why a meeting's match counts no more; null while it counts. */
-export const outdatedBecause = async ({ copy }: Pick<OperationContext, "copy">, match: MeetingMatchRow | null) =>
-  whyOutdated((await copy())?.copyId ?? null, match);
-
 type Parts = Pick<Services, "database" | "lastCopies" | "shownNotes" | "clock">;
 
 /** The reads of one tenant at one time: each thing is read once. */
@@ -174,18 +168,13 @@ export class TenantReads {
 
   assumeCopy(): () => Promise<boolean> {
     if (!this.#known.has("connection")) this.#assumed = this.#lastCopies.get(this.scope.tenantId);
-    return () => this.#copyHolds();
-  }
-
-  async #copyHolds(): Promise<boolean> {
-    if (!this.#known.has("connection")) {
-      // Nobody has asked for it, and whoever does from now on waits for the answer.
-      this.#assumed = undefined;
-      return true;
-    }
-    const copyId = (await this.connection())?.copyId ?? undefined;
-    if (copyId !== undefined) this.#lastCopies.set(this.scope.tenantId, copyId);
-    return this.#assumed === undefined || this.#assumed === copyId;
+    return async () => {
+      // Where nobody has asked for it yet, whoever does from now on waits for the answer.
+      if (!this.#known.has("connection")) this.#assumed = undefined;
+      const copyId = this.#known.has("connection") ? (await this.connection())?.copyId : undefined;
+      if (copyId) this.#lastCopies.set(this.scope.tenantId, copyId);
+      return this.#assumed === undefined || this.#assumed === copyId;
+    };
   }
 
   /** @param what names what is read; whoever asks for the same shares it */

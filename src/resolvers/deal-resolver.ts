@@ -1,47 +1,24 @@
 import type { GraphQLResolveInfo } from "graphql";
-import {
-  Arg,
-  Args,
-  Ctx,
-  FieldResolver,
-  ID,
-  Info,
-  Mutation,
-  Query,
-  Resolver,
-  Root,
-  Subscription,
-  UseMiddleware,
-} from "type-graphql";
+import { Arg, Ctx, FieldResolver, ID, Info, Query, Resolver, Root } from "type-graphql";
 import { inWords } from "../briefing/journal";
 import type { QuietSignal as Signal } from "../briefing/quiet/facts";
 import { judge, type LastInteraction, lastInteraction, nothingKnown } from "../briefing/quiet/judge";
-import { flippedDeal } from "../briefing/quiet/verdict";
-import { holdsAt, type SnoozeRefusal } from "../briefing/snoozing";
+import { holdsAt } from "../briefing/snoozing";
 import type { InteractionRow } from "../briefing/timeline";
-import { SILENCE_CHANGED } from "../database/between-processes";
 import type { CrmUserRow, PipelineRow, StageRow } from "../entities/crm-company";
 import type { DealRow } from "../entities/deal";
 import type { ActivityRow, NoteHead, OrganizationRow, PersonRow } from "../entities/records";
-import type { Outcome } from "../platform/errors";
 import { asMany } from "../schema/base";
 import { Activity, CrmUser, Note, Pipeline, Stage } from "../schema/crm";
-import { Interaction, QuietSignal, Snooze, SnoozeArgs } from "../schema/quiet";
-import { Deal, DealChange, DealResult, DealSuccess, type Money, Organization, Person } from "../schema/records";
-import type { Refusal } from "../schema/refusal";
+import { Interaction, QuietSignal, Snooze } from "../schema/quiet";
+import { Deal, DealChange, type Money, Organization, Person } from "../schema/records";
 import { beginWith, LooksUp, type Sized } from "./ahead";
-import type { EventContext, OperationContext } from "./context";
-import { crmIdIn, crmUrl, First, nestedSize, presentRefusal, recordIn, refuseInvalidInput } from "./inputs";
-import { recordOf, recordsOf } from "./loaders";
+import type { OperationContext } from "./context";
+import { crmIdIn, crmUrl, First, nestedSize } from "./inputs";
+import { recordOf, recordsOf } from "./look-ups";
 
 /** More take part in no deal that people keep; what a client gets must be bounded. */
 const MOST_PARTICIPANTS = 100;
-
-async function settled(context: OperationContext, outcome: Outcome<DealRow, SnoozeRefusal>) {
-  context.renew();
-  if (!outcome.ok) return presentRefusal(outcome);
-  return Object.assign(new DealSuccess(), { deal: outcome.value });
-}
 
 @Resolver(() => Deal)
 export class DealResolver {
@@ -56,41 +33,6 @@ export class DealResolver {
     if (!seen || crmId === null) return null;
     beginWith(info, seen, loaders, loaders.deal, crmId);
     return loaders.deal.load(crmId);
-  }
-
-  @Mutation(() => DealResult, {
-    description:
-      "Says why an open deal is quiet, and until when. Any user of the tenant may; said again, the newest counts. It ends " +
-      "at its date or with the buyer's next contact, and is never written to the CRM.",
-  })
-  @UseMiddleware(refuseInvalidInput)
-  async snoozeDeal(
-    @Args(() => SnoozeArgs, { validate: true }) { dealId, until, reason }: SnoozeArgs,
-    @Ctx() context: OperationContext,
-  ): Promise<DealSuccess | Refusal> {
-    const { services, actor } = context;
-    const input = { until, reason: reason.trim() };
-    return settled(context, await services.snoozing.snooze(actor, await recordIn(context, dealId, "Deal"), input));
-  }
-
-  @Mutation(() => DealResult, { description: "Ends a deal's snooze; succeeds where there is none." })
-  async wakeDeal(
-    @Arg("dealId", () => ID, { description: "The global id of the deal." }) dealId: string,
-    @Ctx() context: OperationContext,
-  ): Promise<DealSuccess | Refusal> {
-    const { services, actor } = context;
-    return settled(context, await services.snoozing.wake(actor, await recordIn(context, dealId, "Deal")));
-  }
-
-  @Subscription(() => Deal, {
-    description:
-      "A deal whose verdict has changed, by a sync, a meeting or time alone; once for each change, and it waits for the " +
-      "first. First judgements and changes of settings are told once, by connectionStatusChanged.",
-    subscribe: ({ context }: { context: EventContext }) =>
-      context.changesOf(SILENCE_CHANGED, (reads, told) => reads.loaders.deal.load(flippedDeal(told))),
-  })
-  silenceChanged(@Root() row: DealRow): DealRow {
-    return row;
   }
 
   @FieldResolver()
@@ -163,7 +105,7 @@ export class DealResolver {
     @First(5) first: number | null,
     @Ctx() { loaders }: OperationContext,
   ): Promise<ActivityRow[]> {
-    return loaders.recentActivities.DEAL.load(crmId, nestedSize(first ?? 5));
+    return loaders.activitiesOfDeal.load(crmId, nestedSize(first ?? 5));
   }
 
   @FieldResolver(() => Activity, { nullable: true, description: "The earliest activity that is still to come." })
@@ -180,7 +122,7 @@ export class DealResolver {
     @First(5) first: number | null,
     @Ctx() { loaders }: OperationContext,
   ): Promise<NoteHead[]> {
-    return loaders.recentNotes.DEAL.load(crmId, nestedSize(first ?? 5));
+    return loaders.notesOfDeal.load(crmId, nestedSize(first ?? 5));
   }
 
   @FieldResolver(() => [DealChange], {

@@ -16,6 +16,7 @@ import { DateTimeScalar } from "../schema/base";
 import { BriefingResolver, MeetingMatchResolver, PersonMatchResolver } from "./briefing-resolver";
 import { ConnectionResolver } from "./connection-resolver";
 import type { OperationContext } from "./context";
+import { ActivityResolver, NoteResolver, PipelineResolver, StageResolver } from "./crm-resolvers";
 import { DealResolver } from "./deal-resolver";
 import {
   DealFieldsResolver,
@@ -33,15 +34,9 @@ import {
   QuietSettingsResolver,
   QuietSignalResolver,
   QuietThresholdResolver,
+  SnoozingResolver,
 } from "./quiet-resolver";
-import {
-  ActivityResolver,
-  NoteResolver,
-  OrganizationResolver,
-  PersonResolver,
-  PipelineResolver,
-  StageResolver,
-} from "./record-resolvers";
+import { OrganizationResolver, PersonResolver } from "./record-resolvers";
 import {
   DataGapResolver,
   OwnerVisibilityResolver,
@@ -110,6 +105,7 @@ export function buildGraphQLSchema(): GraphQLSchema {
       PersonMatchResolver,
       MeetingMatchResolver,
       BriefingResolver,
+      SnoozingResolver,
       QuietSignalResolver,
       QuietReasonResolver,
       InteractionResolver,

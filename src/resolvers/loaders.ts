@@ -1,13 +1,14 @@
 import DataLoader from "dataloader";
 import { readFields, type ShownField } from "../briefing/fields";
-import { type Asked, type Entry, readChanges, readPreviousMeetings } from "../briefing/journal";
-import { readAttendees, readMatches, readMeetings } from "../briefing/meeting-rows";
+import { type Asked, type Entry, readChanges } from "../briefing/journal";
+import { readAttendees, readMatches, readMeetings, readPreviousMeetings } from "../briefing/meeting-rows";
 import type { ShownNotes } from "../briefing/notes";
 import type { CopyFacts, DealFacts } from "../briefing/quiet/facts";
 import { readKeptFacts } from "../briefing/quiet/read-quiet";
 import {
   readActivities,
   readHeldOrganizations,
+  readMails,
   readMatched,
   readNextActivities,
   readNotes,
@@ -23,7 +24,7 @@ import {
   readUnreadDeals,
   readUsersByEmail,
 } from "../briefing/records";
-import { readContacts, readMails } from "../briefing/timeline";
+import { readContacts } from "../briefing/timeline";
 import { type CopyState, readCopyState } from "../connections/completeness";
 import type { CopyScope, TenantScope } from "../database/database";
 import type { Id, Ids } from "../database/joint-reads";
@@ -32,7 +33,7 @@ import type { MatchedEntity, MeetingRow } from "../entities/meeting";
 import { normalizeAddress } from "../platform/email-address";
 import type { ShownNote } from "../platform/safe-html";
 import { readStepsOf } from "../sync/run-history";
-import { allOf, LookUp, oneOf } from "./look-ups";
+import { allOf, LookUp, oneOf, recordsOf } from "./look-ups";
 
 interface CrmRow {
   crmId: number;
@@ -45,19 +46,14 @@ interface Judged {
   now: Date;
 }
 
-interface WithFields extends CrmRow {
-  customFields: Record<string, unknown>;
-}
-
-/** The id by which what is known of the copy as a whole is looked up. */
-export const THE_COPYS = 0;
+type WithFields = CrmRow & { customFields: Record<string, unknown> };
 
 /** A note that a sync has removed since it was found has nothing to show. */
 const GONE: ShownNote = { html: "", text: "", cut: true };
 
 /**
  * One read for each kind of record on a level of an operation, however many parents ask, and all reads of a level in
- * one statement (`database/reads.ts`). Made anew for each operation, so nothing is kept between callers.
+ * one statement (`database/joint-reads.ts`). Made anew for each operation, so nothing is kept between callers.
  */
 export class Loaders {
   constructor(
@@ -76,8 +72,11 @@ export class Loaders {
   readonly organization = this.#byId((copy, ids) => readMatched(copy, "ORGANIZATION", ids));
 
   /** Custom fields in words. */
-  readonly fields = this.#perEntity((entity) => this.#fieldsOf(entity));
-
+  readonly fields = {
+    DEAL: this.#fieldsOf("DEAL"),
+    PERSON: this.#fieldsOf("PERSON"),
+    ORGANIZATION: this.#fieldsOf("ORGANIZATION"),
+  };
   readonly activity = this.#byId(readActivities);
   readonly note = this.#byId(readNotes);
   /** Loaders of everything with a CRM id, by the type that it is shown as. */
@@ -101,11 +100,8 @@ export class Loaders {
   readonly quietFacts = this.#ofCopy<number, Judged | null>(async (copy, dealIds) => {
     const now = this.now();
     const found = await readKeptFacts(copy, dealIds, now);
-    const deals = new Map(found?.deals.map((facts) => [facts.dealId, facts]));
-    return (id) => {
-      const facts = deals.get(id);
-      return found && facts ? { facts, copy: found.copy, now } : null;
-    };
+    const judged = found?.deals.map((facts) => ({ facts, copy: found.copy, now })) ?? [];
+    return oneOf(judged, ({ facts }) => facts.dealId);
   }, null);
 
   readonly changes = new DataLoader<Asked, Entry[], string>(
@@ -139,16 +135,16 @@ export class Loaders {
   readonly ourNotes = this.#byId(readOurNotes);
   readonly participantIds = this.#listsBy(readParticipantIds, ({ dealId }) => dealId);
   readonly personsOf = this.#lists(readPersonsOf);
-  readonly openDealsOf = {
-    PERSON: this.#lists((copy, ids, first) => readOpenDealsOf(copy, "PERSON", ids, first)),
-    ORGANIZATION: this.#lists((copy, ids, first) => readOpenDealsOf(copy, "ORGANIZATION", ids, first)),
-  };
-  readonly recentActivities = this.#perEntity((entity) =>
-    this.#lists((copy, ids, first) => readRecentActivities(copy, entity, ids, first)),
+  readonly openDealsOfPerson = this.#lists((copy, ids, first) => readOpenDealsOf(copy, "PERSON", ids, first));
+  readonly openDealsOfOrganization = this.#lists((copy, ids, first) =>
+    readOpenDealsOf(copy, "ORGANIZATION", ids, first),
   );
-  readonly recentNotes = this.#perEntity((entity) =>
-    this.#lists((copy, ids, first) => readRecentNotes(copy, entity, ids, first)),
-  );
+  readonly activitiesOfDeal = this.#activitiesOf("DEAL");
+  readonly activitiesOfPerson = this.#activitiesOf("PERSON");
+  readonly activitiesOfOrganization = this.#activitiesOf("ORGANIZATION");
+  readonly notesOfDeal = this.#notesOf("DEAL");
+  readonly notesOfPerson = this.#notesOf("PERSON");
+  readonly notesOfOrganization = this.#notesOf("ORGANIZATION");
   readonly nextActivity = this.#lists((copy, ids) => readNextActivities(copy, ids, this.now()));
 
   readonly meeting = this.#ofTenant(readMeetings, (rows) => oneOf(rows, ({ id }) => id));
@@ -160,27 +156,6 @@ export class Loaders {
   readonly match = this.#ofTenant(readMatches, (rows) => oneOf(rows, ({ meetingId }) => meetingId));
   readonly otherDeals = this.#listsBy(readOtherDeals, ({ meeting_id }) => meeting_id);
   readonly steps = this.#ofTenant(readStepsOf, (rows) => allOf(rows, ({ runId }) => runId));
-
-  /** What can be read ahead. */
-  get lookUps() {
-    const [{ DEAL: activitiesOfDeal, PERSON: activitiesOfPerson, ORGANIZATION: activitiesOfOrganization }, notes] = [
-      this.recentActivities,
-      this.recentNotes,
-    ];
-    const { user, pipeline, stage, stagesOf, deal, person, organization, activity, shownNote, quietFacts } = this;
-    const { participantIds, personsOf, nextActivity, meeting, previousMeeting, attendees, match, otherDeals } = this;
-    const { unreadDeals, unreadOfOrganization, mails, heldOrganizations, contactsOfDeal, contactsOfPerson, state } =
-      this;
-    return {
-      ...{ user, pipeline, stage, stagesOf, deal, person, organization, activity, shownNote, quietFacts },
-      ...{ participantIds, personsOf, nextActivity, meeting, previousMeeting, attendees, match, otherDeals },
-      ...{ unreadDeals, unreadOfOrganization, mails, heldOrganizations, contactsOfDeal, contactsOfPerson, state },
-      ...{ activitiesOfDeal, activitiesOfPerson, activitiesOfOrganization },
-      ...{ notesOfDeal: notes.DEAL, notesOfPerson: notes.PERSON, notesOfOrganization: notes.ORGANIZATION },
-      ...{ openDealsOfPerson: this.openDealsOf.PERSON, openDealsOfOrganization: this.openDealsOf.ORGANIZATION },
-      ourNotes: this.ourNotes,
-    };
-  }
 
   #ofTenant<I extends Id, Row, Value>(
     read: (scope: TenantScope, ids: Ids<I>) => Promise<Row[]>,
@@ -221,6 +196,14 @@ export class Loaders {
     return this.#ofCopy<I, Row[]>(find, []);
   }
 
+  #activitiesOf(entity: MatchedEntity) {
+    return this.#lists((copy, ids, first) => readRecentActivities(copy, entity, ids, first));
+  }
+
+  #notesOf(entity: MatchedEntity) {
+    return this.#lists((copy, ids, first) => readRecentNotes(copy, entity, ids, first));
+  }
+
   #fieldsOf(entity: MatchedEntity): DataLoader<WithFields, ShownField[], number> {
     const named = { user: this.user, people: this.person, org: this.organization };
     return new DataLoader(
@@ -233,22 +216,4 @@ export class Loaders {
       { cacheKeyFn: ({ crmId }) => crmId },
     );
   }
-
-  #perEntity<T>(make: (entity: MatchedEntity) => T): Record<MatchedEntity, T> {
-    return { DEAL: make("DEAL"), PERSON: make("PERSON"), ORGANIZATION: make("ORGANIZATION") };
-  }
-}
-
-interface ById<Row> {
-  load(id: number): Promise<Row | null>;
-}
-
-/** From a CRM id to its record: null where there is none, or none that this tenant may read. */
-export const recordOf = async <Row>(loader: ById<Row>, id: number | null): Promise<Row | null> =>
-  id === null ? null : loader.load(id);
-
-/** Those of a list of ids that this tenant may read, in the order given. */
-export async function recordsOf<Row>(loader: ById<Row>, ids: readonly number[]): Promise<Row[]> {
-  const found = await Promise.all(ids.map((id) => loader.load(id)));
-  return found.filter((row) => row !== null);
 }

@@ -7,7 +7,7 @@ type Finding<I extends Id, Value> = (id: I) => Value;
 
 /** Lists of one size inside records; of one without a size, and of what is no list. */
 interface OfSize<I extends Id, Value> {
-  ahead: Map<I, Promise<Finding<I, Value>>>;
+  ahead: Map<Id, Promise<Finding<I, Value>>>;
   loader: DataLoader<I, Value>;
 }
 
@@ -35,11 +35,8 @@ export class LookUp<I extends Id, Value> {
    */
   ahead(copy: CopyScope, ids: Ids<I>, first: number): Read | null {
     const hear = ids instanceof NamedIds ? (): void => know(ids.known) : null;
-    const { done, read }: Begun<Finding<I, Value>> = copy.within(
-      () => this.findAhead(copy, ids, first),
-      hear,
-    );
-    const know = (known: readonly I[]) => {
+    const { done, read }: Begun<Finding<I, Value>> = copy.within(() => this.findAhead(copy, ids, first), hear);
+    const know = (known: readonly Id[]) => {
       for (const id of known) this.#of(first).ahead.set(id, done);
     };
     // Whoever looks one of them up hears that it failed.
@@ -76,4 +73,21 @@ export function allOf<I extends Id, Row>(rows: readonly Row[], idOf: (row: Row) 
     else groups.set(idOf(row), [row]);
   }
   return (id) => groups.get(id) ?? [];
+}
+
+/** The id by which what is known of the copy as a whole is looked up. */
+export const THE_COPYS = 0;
+
+interface ById<Row> {
+  load(id: number): Promise<Row | null>;
+}
+
+/** From a CRM id to its record: null where there is none, or none that this tenant may read. */
+export const recordOf = async <Row>(loader: ById<Row>, id: number | null): Promise<Row | null> =>
+  id === null ? null : loader.load(id);
+
+/** Those of a list of ids that this tenant may read, in the order given. */
+export async function recordsOf<Row>(loader: ById<Row>, ids: readonly number[]): Promise<Row[]> {
+  const found = await Promise.all(ids.map((id) => loader.load(id)));
+  return found.filter((row) => row !== null);
 }

@@ -31,7 +31,8 @@ import {
 import { Briefing } from "../schema/records";
 import type { Refusal } from "../schema/refusal";
 import { LooksUp } from "./ahead";
-import { type EventContext, type OperationContext, outdatedBecause } from "./context";
+import { outdatedBecause } from "./around-meeting";
+import type { EventContext, OperationContext } from "./context";
 import { badInput, Input, presentRefusal, recordIn, refusalOfInput, refuseInvalidInput, uuidIn } from "./inputs";
 
 /** Meetings of one mutation; more are recorded with more mutations. */

@@ -1,4 +1,17 @@
-import { Arg, Ctx, FieldResolver, Int, Mutation, Query, Resolver, Root, UseMiddleware } from "type-graphql";
+import {
+  Arg,
+  Args,
+  Ctx,
+  FieldResolver,
+  ID,
+  Int,
+  Mutation,
+  Query,
+  Resolver,
+  Root,
+  Subscription,
+  UseMiddleware,
+} from "type-graphql";
 import {
   type Evidence,
   isSilent,
@@ -7,16 +20,20 @@ import {
 } from "../briefing/quiet/facts";
 import { MOST_PREVIEWED } from "../briefing/quiet/preview";
 import { readQuietSettings, type ShownSettings, type WishedSettings } from "../briefing/quiet/quiet-settings";
+import { flippedDeal } from "../briefing/quiet/verdict";
+import { type SnoozeRefusal } from "../briefing/snoozing";
 import type { InteractionRow } from "../briefing/timeline";
+import { SILENCE_CHANGED } from "../database/between-processes";
 import type { CopyScope } from "../database/database";
 import type { PipelineRow, StageRow } from "../entities/crm-company";
 import type { DealRow } from "../entities/deal";
 import type { ActivityRow, PersonRow } from "../entities/records";
 import type { OwnThreshold } from "../entities/tenant";
 import { zoneNamed } from "../platform/clock";
+import type { Outcome } from "../platform/errors";
 import { Node, OF_ALL_DEALS } from "../schema/base";
 import { Activity } from "../schema/crm";
-import { Interaction, QuietReason, QuietSignal } from "../schema/quiet";
+import { Interaction, QuietReason, QuietSignal, SnoozeArgs } from "../schema/quiet";
 import {
   QuietPreview,
   QuietPreviewResult,
@@ -26,13 +43,57 @@ import {
   QuietSettingsSuccess,
   QuietThreshold,
 } from "../schema/quiet-settings";
-import { Deal, Person } from "../schema/records";
+import { Deal, DealResult, DealSuccess, Person } from "../schema/records";
 import type { Refusal } from "../schema/refusal";
 import { LooksUp } from "./ahead";
-import type { OperationContext } from "./context";
-import { crmIdIn, Input, nestedSize, presentRefusal, refuseInvalidInput } from "./inputs";
-import { recordOf, recordsOf } from "./loaders";
+import type { EventContext, OperationContext } from "./context";
+import { crmIdIn, Input, nestedSize, presentRefusal, recordIn, refuseInvalidInput } from "./inputs";
+import { recordOf, recordsOf } from "./look-ups";
 import { asNode } from "./node-resolver";
+
+async function settled(context: OperationContext, outcome: Outcome<DealRow, SnoozeRefusal>) {
+  context.renew();
+  if (!outcome.ok) return presentRefusal(outcome);
+  return Object.assign(new DealSuccess(), { deal: outcome.value });
+}
+
+@Resolver()
+export class SnoozingResolver {
+  @Mutation(() => DealResult, {
+    description:
+      "Says why an open deal is quiet, and until when. Any user of the tenant may; said again, the newest counts. It ends " +
+      "at its date or with the buyer's next contact, and is never written to the CRM.",
+  })
+  @UseMiddleware(refuseInvalidInput)
+  async snoozeDeal(
+    @Args(() => SnoozeArgs, { validate: true }) { dealId, until, reason }: SnoozeArgs,
+    @Ctx() context: OperationContext,
+  ): Promise<DealSuccess | Refusal> {
+    const { services, actor } = context;
+    const input = { until, reason: reason.trim() };
+    return settled(context, await services.snoozing.snooze(actor, await recordIn(context, dealId, "Deal"), input));
+  }
+
+  @Mutation(() => DealResult, { description: "Ends a deal's snooze; succeeds where there is none." })
+  async wakeDeal(
+    @Arg("dealId", () => ID, { description: "The global id of the deal." }) dealId: string,
+    @Ctx() context: OperationContext,
+  ): Promise<DealSuccess | Refusal> {
+    const { services, actor } = context;
+    return settled(context, await services.snoozing.wake(actor, await recordIn(context, dealId, "Deal")));
+  }
+
+  @Subscription(() => Deal, {
+    description:
+      "A deal whose verdict has changed, by a sync, a meeting or time alone; once for each change, and it waits for the " +
+      "first. First judgements and changes of settings are told once, by connectionStatusChanged.",
+    subscribe: ({ context }: { context: EventContext }) =>
+      context.changesOf(SILENCE_CHANGED, (reads, told) => reads.loaders.deal.load(flippedDeal(told))),
+  })
+  silenceChanged(@Root() row: DealRow): DealRow {
+    return row;
+  }
+}
 
 @Resolver(() => QuietSignal)
 export class QuietSignalResolver {

@@ -1,5 +1,5 @@
 import { Arg, Args, Ctx, FieldResolver, Float, Mutation, Query, Resolver, Root, Subscription } from "type-graphql";
-import type { SeenDeals, Visibility } from "../connections/completeness";
+import type { SeenDeals, Visibility } from "../connections/visibility";
 import { PROGRESS_CHANGED } from "../database/between-processes";
 import type { CrmUserRow, PipelineRow } from "../entities/crm-company";
 import {
@@ -26,7 +26,7 @@ import {
 import { NEWEST_RUN, progressOf, readLatestRun, readRuns, readRunsById } from "../sync/run-history";
 import type { EventContext, OperationContext } from "./context";
 import { presentRefusal, relayPage } from "./inputs";
-import { recordOf, recordsOf } from "./loaders";
+import { recordOf, recordsOf } from "./look-ups";
 
 @Resolver(() => SyncRun)
 export class SyncRunResolver {

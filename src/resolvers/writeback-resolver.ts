@@ -34,7 +34,7 @@ import {
 } from "../writeback/write-history";
 import type { EventContext, OperationContext } from "./context";
 import { decodeId, Input, presentRefusal, refuseInvalidInput, relayPage, uuidIn } from "./inputs";
-import { recordOf } from "./loaders";
+import { recordOf } from "./look-ups";
 import { asNode } from "./node-resolver";
 
 const TARGETS: Record<string, MatchedEntity> = { Deal: "DEAL", Person: "PERSON", Organization: "ORGANIZATION" };

@@ -1,5 +1,4 @@
 import { LessThan } from "typeorm";
-import { GAP_CODE_OF } from "../connections/completeness";
 import { ConnectionGoneError, NeedsReauthorizationError } from "../connections/connection";
 import type { CrmPage } from "../crm/api";
 import { CrmError, type CrmFailure, explain, stopBehind } from "../crm/errors";
@@ -23,6 +22,18 @@ export interface RunFailure {
   /** For the customer's admin: what happened and what to do. */
   message: string;
 }
+
+/** A gap is named for the failure of the request that left it. */
+export const GAP_CODE_OF: Record<CrmFailure, GapCode> = {
+  RATE_LIMITED: "RATE_LIMITED",
+  BUDGET_LOW: "NOT_READ_YET",
+  UNAVAILABLE: "CRM_UNAVAILABLE",
+  UNAUTHORIZED: "CRM_REFUSED",
+  REFUSED: "CRM_REFUSED",
+  NOT_FOUND: "RECORD_NOT_FOUND",
+  ACCOUNT_CLOSED: "CRM_REFUSED",
+  UNREADABLE: "CRM_ANSWER_UNREADABLE",
+};
 
 const NEXT_RUN = { todo: "The next run tries again." };
 

@@ -1,5 +1,4 @@
 import pLimit, { type LimitFunction } from "p-limit";
-import { GAP_CODE_OF } from "../connections/completeness";
 import { KNOWN_PARTICIPANTS, type KnownParticipants, participantChanges, writeChanges } from "../connections/journal";
 import type { CrmApi } from "../crm/api";
 import { CrmError, stopBehind } from "../crm/errors";
@@ -9,7 +8,7 @@ import { jsonRows } from "../database/upsert";
 import { SyncedCopyRow } from "../entities/connection";
 import { SyncRunRow, type SyncStepRow } from "../entities/sync-run";
 import { commitPiece, copyOf, type HeldCopy, judged, type RunContext } from "./commit";
-import { type FoundGap, isSubFetchFailure, recordGaps } from "./failures";
+import { type FoundGap, GAP_CODE_OF, isSubFetchFailure, recordGaps } from "./failures";
 import {
   affordable,
   agreeing,

@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { readPreviousMeetings } from "../../src/briefing/journal";
-import { readMatches } from "../../src/briefing/meeting-rows";
+import { readMatches, readPreviousMeetings } from "../../src/briefing/meeting-rows";
 import { readGaps, readUnread } from "../../src/connections/completeness";
 import { APPLICATION_ROLE } from "../../src/database/application-role";
 import { type CopyScope, Database } from "../../src/database/database";

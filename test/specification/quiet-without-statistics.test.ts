@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { judgeChanged, judgeDeals } from "../../src/briefing/quiet/stored-silence";
-import { type Contact, type Mails, readContacts, readMails, timelineOf } from "../../src/briefing/timeline";
+import { type Mails, readMails } from "../../src/briefing/records";
+import { type Contact, readContacts, timelineOf } from "../../src/briefing/timeline";
 import { KNOWN_PARTICIPANTS } from "../../src/connections/journal";
 import { activityRecord, dealRecord, personRecord } from "../../src/crm/parsing/records";
 import { APPLICATION_ROLE } from "../../src/database/application-role";

@@ -1,8 +1,7 @@
-import { randomUUID } from "node:crypto";
 import { ShownNotes } from "../../src/briefing/notes";
 import { readQuietFacts } from "../../src/briefing/quiet/read-quiet";
-import { readParticipantIds, readUnreadDeals } from "../../src/briefing/records";
-import { readContacts, readMails } from "../../src/briefing/timeline";
+import { readMails, readParticipantIds, readUnreadDeals } from "../../src/briefing/records";
+import { readContacts } from "../../src/briefing/timeline";
 import { readCopyState } from "../../src/connections/completeness";
 import { type CopyScope, Database, reachOf } from "../../src/database/database";
 import { createLogger } from "../../src/platform/logger";

@@ -1,4 +1,5 @@
-import { ms, rowsOf } from "../../database/database";
+import { rowsOf } from "../../database/database";
+import { ms } from "../../database/rows";
 import { RULES } from "./rules";
 import { MOST_AHEAD, type OfOthers } from "./situation";
 import type { Phase } from "./verdict";
@@ -209,32 +210,6 @@ export const phasesOf = (
     isTold: phase === 0 || schedule[phase - 1]?.verdict === verdict,
     ofOthers: phase === 0 ? JSON.stringify({ ...ofOthers, ...kept }) : null,
   }));
-
-/** The deal's person and its participants. */
-const PEOPLE = `SELECT array_agg(p.person_id) AS ids FROM (
-    SELECT x.person_id FROM ${rowsOf("deal_participant", "deal_id", "d.crm_id")} x
-    UNION SELECT d.person_id WHERE d.person_id IS NOT NULL) p`;
-
-/** SQL: a contact that is the earliest or latest of some, as an array that is in the order of time; of one instant the first id is taken. */
-export const earliest = (at: string, id: string) => `min(ARRAY[${ms(at)}, ${id}])`;
-export const latest = (at: string, id: string) => `max(ARRAY[${ms(at)}, -${id}])`;
-
-/** The latest of both sides, and the earliest of ours since the deal was added. */
-const MAILS = `SELECT ${latest("p.last_incoming_mail_time", "p.crm_id")} FILTER (WHERE p.last_incoming_mail_time IS NOT NULL) AS incoming,
-    ${latest("p.last_outgoing_mail_time", "p.crm_id")} FILTER (WHERE p.last_outgoing_mail_time IS NOT NULL) AS outgoing,
-    ${earliest("p.last_outgoing_mail_time", "p.crm_id")} FILTER (WHERE p.last_outgoing_mail_time >= coalesce(d.add_time, '-infinity')) AS first_of_ours
-  FROM unnest(people.ids) AS one (id) CROSS JOIN LATERAL ${rowsOf("person", "crm_id", "one.id")} p`;
-
-/** SQL: joins to a deal `d` its `people`, and their `mails`. */
-export const WITH_MAILS = `CROSS JOIN LATERAL (${PEOPLE}) people
-     CROSS JOIN LATERAL (${MAILS}) mails`;
-
-/** SQL: our first mail, as long as who got it is one of the deal's `people`. */
-export const KEEPS_FIRST_MAIL = "coalesce(d.first_mail_person_id = ANY (people.ids), false)";
-
-/** SQL: what is kept is of this deal, and no earlier one of `mails` has become known since: of somebody who takes part by now. */
-export const KEEPS_THE_FIRST = `${KEEPS_FIRST_MAIL} AND (d.first_mail_at < d.add_time) IS NOT TRUE
-  AND (mails.first_of_ours[1] < ${ms("d.first_mail_at")}) IS NOT TRUE`;
 
 /** No tenant has so many deals. */
 const MORE_THAN_ALL = 100_000_000;

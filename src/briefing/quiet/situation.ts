@@ -185,3 +185,19 @@ function first(touches: readonly Touch[], byTime: (a: Touch, b: Touch) => number
   const [found] = [...touches].sort((a, b) => byTime(a, b) || (key(a) < key(b) ? -1 : 1));
   return found ?? null;
 }
+
+/** A write of ours to a deal: the CRM's update time before it, and between which instants it may have moved that. */
+export type OurWrite = [before: number | null, opens: number, closes: number];
+
+/**
+ * When a deal was last changed by anybody but this service. Each of our writes moves the CRM's update time and its receipt
+ * holds the one from before, so the answer is the latest of all known update times that no write of ours made: one is ours
+ * where it is later than the one before the write, and lies within the time of the write (decision 0078).
+ */
+export function updatedByOthers(updatedAt: number | null, writes: readonly OurWrite[]): number | null {
+  const isOurs = (at: number) =>
+    writes.some(([before, opens, closes]) => (before === null || at > before) && at >= opens && at <= closes);
+  const known = [updatedAt, ...writes.map(([before]) => before)].filter((at) => at !== null);
+  const others = known.filter((at) => !isOurs(at));
+  return others.length > 0 ? Math.max(...others) : null;
+}

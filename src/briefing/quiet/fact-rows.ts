@@ -1,0 +1,141 @@
+import { rowsOf } from "../../database/database";
+import { listOf, ms } from "../../database/rows";
+import { COMPANY, isOurNote } from "../notes";
+import type { Judging } from "./silence-rows";
+import { MOST_AHEAD } from "./situation";
+
+/**
+ * SQL of what silence is judged by: of deals themselves, and of what others say of them. $1 is the tenant, $2 the copy, $3 the
+ * instant, and `d` a row of `deal`. What is left out of a deal changes no answer from that instant on.
+ */
+
+/** SQL of what deals are judged by, as far as they have it themselves. */
+export const DEAL = listOf(
+  ...["d.crm_id", "d.status = 'open'", ms("d.add_time"), ms("coalesce(d.stage_change_time, d.add_time)")],
+  ...["d.stage_id", "d.pipeline_id", "d.owner_id", ms("d.expected_close_date::timestamp AT TIME ZONE 'UTC'")],
+  ...[ms("d.update_time"), "d.participants_known"],
+  `CASE WHEN d.snooze_ends_at > $3 THEN json_build_array(${ms("d.snoozed_at")}, ${ms("d.snoozed_until")}) END`,
+  "deals d",
+);
+export const DEAL_COLUMNS = [
+  "crm_id",
+  "status",
+  "add_time",
+  "stage_change_time",
+  "stage_id",
+  "pipeline_id",
+  "owner_id",
+  "person_id",
+]
+  .concat("update_time", "expected_close_date", "participants_known", "participants_count", "first_mail_at")
+  .concat("first_mail_person_id", "snoozed_at", "snoozed_until", "snooze_ends_at")
+  .map((column) => `d.${column}`);
+
+/** The deal's person and its participants. */
+const PEOPLE = `SELECT array_agg(p.person_id) AS ids FROM (
+    SELECT x.person_id FROM ${rowsOf("deal_participant", "deal_id", "d.crm_id")} x
+    UNION SELECT d.person_id WHERE d.person_id IS NOT NULL) p`;
+
+/** SQL: a contact that is the earliest or latest of some, as an array that is in the order of time; of one instant the first id is taken. */
+const earliest = (at: string, id: string) => `min(ARRAY[${ms(at)}, ${id}])`;
+const latest = (at: string, id: string) => `max(ARRAY[${ms(at)}, -${id}])`;
+
+/** The latest of both sides, and the earliest of ours since the deal was added. */
+const MAILS = `SELECT ${latest("p.last_incoming_mail_time", "p.crm_id")} FILTER (WHERE p.last_incoming_mail_time IS NOT NULL) AS incoming,
+    ${latest("p.last_outgoing_mail_time", "p.crm_id")} FILTER (WHERE p.last_outgoing_mail_time IS NOT NULL) AS outgoing,
+    ${earliest("p.last_outgoing_mail_time", "p.crm_id")} FILTER (WHERE p.last_outgoing_mail_time >= coalesce(d.add_time, '-infinity')) AS first_of_ours
+  FROM unnest(people.ids) AS one (id) CROSS JOIN LATERAL ${rowsOf("person", "crm_id", "one.id")} p`;
+
+/** SQL: joins to a deal `d` its `people`, and their `mails`. */
+const WITH_MAILS = `CROSS JOIN LATERAL (${PEOPLE}) people
+     CROSS JOIN LATERAL (${MAILS}) mails`;
+
+/** SQL: our first mail, as long as who got it is one of the deal's `people`. */
+const KEEPS_FIRST_MAIL = "coalesce(d.first_mail_person_id = ANY (people.ids), false)";
+
+/** SQL: what is kept is of this deal, and no earlier one of `mails` has become known since: of somebody who takes part by now. */
+const KEEPS_THE_FIRST = `${KEEPS_FIRST_MAIL} AND (d.first_mail_at < d.add_time) IS NOT TRUE
+  AND (mails.first_of_ours[1] < ${ms("d.first_mail_at")}) IS NOT TRUE`;
+
+/**
+ * Within half of the 30 days in which a step is near, all that lie between the first and the last change nothing: a deal that
+ * has more of them than are looked at is planned for years.
+ */
+const APART_SECONDS = 15 * 86_400;
+/** A day without a time ends, somewhere on earth, so long after its midnight in UTC. */
+const LAST_END_OF_DAY = "interval '38 hours'";
+
+/** SQL: a done activity took place when it was due, and not after somebody ticked it off. */
+export const HAPPENED_AT = "LEAST(a.happened_at, coalesce(a.done_at, a.update_time))";
+
+/** With nobody outside they speak of our house alone, and only the latest is ever looked at. Most are not ours. */
+const LATEST_NOTE = `SELECT ARRAY[${ms("n.add_time")}, -n.crm_id] FROM note n
+  WHERE n.tenant_id = $1 AND n.copy_id = $2 AND n.deal_id BETWEEN d.crm_id AND d.crm_id AND NOT ${isOurNote("n")}
+  ORDER BY n.deal_id DESC, n.add_time DESC, n.crm_id LIMIT 1`;
+
+/** A first mail that is to be replaced by an earlier one is none any more: what is judged is what will be read. */
+const ENDS = `SELECT 'INCOMING_MAIL' AS kind, NULL AS type, true AS with_person, mails.incoming AS latest, NULL::bigint[] AS earliest
+  UNION ALL
+  SELECT 'OUTGOING_MAIL', NULL, true, mails.outgoing, mails.first_of_ours
+  UNION ALL
+  SELECT 'OUTGOING_MAIL', NULL, true, NULL, ARRAY[${ms("d.first_mail_at")}, d.first_mail_person_id] WHERE ${KEEPS_THE_FIRST}
+  UNION ALL
+  SELECT 'ACTIVITY', a.type, a.with_person, ${latest("a.at", "a.crm_id")},
+    ${earliest("a.at", "a.crm_id")} FILTER (WHERE a.at >= coalesce(d.add_time, '-infinity'))
+  FROM (SELECT a.type, a.crm_id, ${HAPPENED_AT} AS at,
+          coalesce(a.person_id = ANY (people.ids) OR a.participant_ids && people.ids, false) AS with_person
+        FROM ${rowsOf("activity", "deal_id", "d.crm_id")} a WHERE a.happened_at IS NOT NULL) a
+  GROUP BY a.type, a.with_person
+  UNION ALL
+  SELECT 'NOTE', NULL, false, (${LATEST_NOTE}), NULL`;
+/** The latest, and the earliest since the deal was added, of those that count alike. */
+const ENDS_OF_CONTACTS = `SELECT coalesce(json_agg(json_build_array(e.kind, e.type, e.with_person, e.latest, e.earliest)), '[]') FROM (${ENDS}) e`;
+
+const OF_MEETINGS = `SELECT m.id, m.starts_at, coalesce(m.ends_at, m.starts_at) AS ends_at,
+    (SELECT count(*) > 0 FROM meeting_attendee b
+     WHERE b.tenant_id = $1 AND b.meeting_id = m.id AND b.side = 'BUYER') AS with_buyer
+  FROM ${rowsOf("meeting_match", "deal_id", "d.crm_id")} mm
+  CROSS JOIN LATERAL (SELECT * FROM meeting t
+    WHERE t.tenant_id = $1 AND t.id BETWEEN mm.meeting_id AND mm.meeting_id ORDER BY t.id) m
+  WHERE mm.status = 'MATCHED'`;
+
+/** Those ahead, and the latest held one with a buyer. */
+const MEETINGS = `WITH matched AS MATERIALIZED (${OF_MEETINGS}) SELECT coalesce(json_agg(json_build_object('meetingId', m.id, 'startsAt', ${ms("m.starts_at")},
+    'endsAt', ${ms("m.ends_at")}, 'withBuyer', m.with_buyer)), '[]')
+  FROM ((SELECT * FROM matched WHERE ends_at > $3 ORDER BY starts_at, id LIMIT ${MOST_AHEAD})
+        UNION ALL
+        (SELECT * FROM matched WHERE ends_at <= $3 AND with_buyer ORDER BY ends_at DESC, id LIMIT 1)) m`;
+
+/** With and without a time: of those that may be ahead the first and the last of each half month, and the first of those before. */
+const PLANNED = `SELECT coalesce(json_agg(json_build_array(p.whole_day, p.first, CASE WHEN p.part IS NOT NULL THEN p.last END)), '[]')
+  FROM (SELECT u.whole_day, u.part, ${earliest("u.due_at", "u.crm_id")} AS first, ${latest("u.due_at", "u.crm_id")} AS last
+        FROM (SELECT a.crm_id, a.due_at, NOT a.due_has_time AS whole_day,
+                CASE WHEN a.due_at > $3 - ${LAST_END_OF_DAY} THEN floor(date_part('epoch', a.due_at) / ${APART_SECONDS}) END AS part
+              FROM ${rowsOf("activity", "deal_id", "d.crm_id")} a
+              WHERE a.happened_at IS NULL AND NOT a.done AND a.due_at IS NOT NULL) u
+        GROUP BY u.whole_day, u.part ORDER BY u.part NULLS FIRST LIMIT ${MOST_AHEAD}) p`;
+
+/** SQL over `deals`: by deal what others say of it, looked up. */
+export const FOUND = listOf(
+  "d.crm_id",
+  `json_build_object('contacts', (${ENDS_OF_CONTACTS}), 'meetings', (${MEETINGS}), 'planned', (${PLANNED}), 'hasMail',
+    coalesce(mails.incoming, mails.outgoing) IS NOT NULL OR ${KEEPS_FIRST_MAIL}, 'hasFirstMail', ${KEEPS_THE_FIRST})`,
+  `deals d ${WITH_MAILS}`,
+);
+/** Half of what a page of deals costs is to look the others up. */
+export const keptOf = ({ kept }: Judging) => listOf("s.deal_id", "s.of_others", `${kept} AND s.of_others IS NOT NULL`);
+
+/** The CRM's clock and ours may differ by so much. */
+const SKEW = "interval '1 minute'";
+/** A write whose answer was lost may still take effect for so long. */
+const LATE_EFFECT = "interval '3 minutes'";
+const writesTo = (table: string) => `
+  SELECT w.deal_id, w.deal_updated_before AS before, w.requested_at - ${SKEW} AS opens,
+    CASE WHEN w.settled_at = w.sent_at THEN w.sent_at ELSE coalesce(w.sent_at, w.requested_at) + ${LATE_EFFECT} END + ${SKEW} AS closes
+  FROM ${table} w WHERE w.tenant_id = $1 AND w.crm_company_id = ${COMPANY} AND w.deal_id = ANY ($3)
+    AND (w.state <> 'FAILED' OR w.error_code = 'NOT_APPLIED')`;
+/** SQL: by deal each {@link OurWrite} to the deals $3. */
+export const OUR_WRITES = listOf(
+  ...["w.deal_id", `json_build_array(${[ms("w.before"), ms("w.opens"), ms("w.closes")]})`],
+  `(${writesTo("note_write")} UNION ALL ${writesTo("field_write")}) w`,
+);

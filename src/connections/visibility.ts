@@ -1,0 +1,75 @@
+import type { CopyScope } from "../database/database";
+import { asOf, readCopyState } from "./completeness";
+
+/** Deals of one owner, or of one pipeline; null: of all that are not known. */
+export interface SeenDeals {
+  crmId: number | null;
+  deals: number;
+  openDeals: number;
+}
+
+/** What the copy holds, which is what the user who authorized is shown. */
+export interface Visibility {
+  asOf: Date | null;
+  deals: number;
+  persons: number;
+  organizations: number;
+  byOwner: SeenDeals[];
+  byPipeline: SeenDeals[];
+  /** Active users who own nothing of it. */
+  unseenIds: number[];
+}
+
+/** Without one of them it would say too little. */
+const COUNTED = ["USERS", "ORGANIZATIONS", "PERSONS", "DEALS"] as const;
+/** Rows of a table for people; a company has some hundred users. */
+const MOST_ROWS = 500;
+
+type Counted = SeenDeals & { kind: "OWNER" | "PIPELINE" | "PERSONS" | "ORGANIZATIONS" | "UNSEEN" };
+
+/** Each table is gone through once. */
+const COUNT = `
+  WITH deals AS MATERIALIZED (
+    SELECT d.owner_id, d.pipeline_id, count(*) AS n, count(*) FILTER (WHERE d.status = 'open') AS open FROM deal d
+    WHERE d.tenant_id = $1 AND d.copy_id = $2 GROUP BY d.owner_id, d.pipeline_id
+  ), persons AS MATERIALIZED (
+    SELECT p.owner_id, count(*) AS n FROM person p WHERE p.tenant_id = $1 AND p.copy_id = $2 GROUP BY p.owner_id
+  ), organizations AS MATERIALIZED (
+    SELECT o.owner_id, count(*) AS n FROM organization o WHERE o.tenant_id = $1 AND o.copy_id = $2 GROUP BY o.owner_id
+  ), owners AS (
+    SELECT owner_id FROM deals UNION SELECT owner_id FROM persons UNION SELECT owner_id FROM organizations
+  )
+  SELECT 'OWNER' AS kind, u.crm_id AS "crmId", sum(deals.n)::int AS deals, sum(deals.open)::int AS "openDeals"
+  FROM deals LEFT JOIN crm_user u ON u.tenant_id = $1 AND u.copy_id = $2 AND u.crm_id = deals.owner_id GROUP BY u.crm_id
+  UNION ALL
+  SELECT 'PIPELINE', l.crm_id, sum(deals.n)::int, sum(deals.open)::int
+  FROM deals LEFT JOIN pipeline l ON l.tenant_id = $1 AND l.copy_id = $2 AND l.crm_id = deals.pipeline_id GROUP BY l.crm_id
+  UNION ALL SELECT 'PERSONS', NULL, coalesce(sum(n), 0)::int, 0 FROM persons
+  UNION ALL SELECT 'ORGANIZATIONS', NULL, coalesce(sum(n), 0)::int, 0 FROM organizations
+  UNION ALL
+  SELECT 'UNSEEN', u.crm_id, 0, 0 FROM crm_user u WHERE u.tenant_id = $1 AND u.copy_id = $2 AND u.active
+    AND NOT EXISTS (SELECT 1 FROM owners WHERE owners.owner_id = u.crm_id)
+  ORDER BY kind, deals DESC, "crmId"`;
+
+/** What the permissions of the user who authorized show (decision 0084); counted when it is asked for, at no call to the CRM. */
+export async function readVisibility(copy: CopyScope): Promise<Visibility> {
+  const { tenantId, copyId, rows } = copy;
+  const shape = { kind: "text", crmId: "number", deals: "number", openDeals: "number" } as const;
+  const [counted, { lists }] = await Promise.all([
+    rows<Counted>(COUNT, [tenantId, copyId], shape),
+    readCopyState(copy),
+  ]);
+  const of = (kind: Counted["kind"]) => counted.filter((row) => row.kind === kind);
+  const sum = (kind: Counted["kind"]) => of(kind).reduce((total, { deals }) => total + deals, 0);
+  return {
+    asOf: asOf(lists, COUNTED, [...COUNTED, "PIPELINES"]),
+    deals: sum("OWNER"),
+    persons: sum("PERSONS"),
+    organizations: sum("ORGANIZATIONS"),
+    byOwner: of("OWNER").slice(0, MOST_ROWS),
+    byPipeline: of("PIPELINE").slice(0, MOST_ROWS),
+    unseenIds: of("UNSEEN")
+      .flatMap(({ crmId }) => crmId ?? [])
+      .slice(0, MOST_ROWS),
+  };
+}
