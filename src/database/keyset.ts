@@ -1,5 +1,6 @@
 import type { ObjectLiteral, ObjectType } from "typeorm";
 import type { TenantScope } from "./database";
+import type { Shape } from "./rows";
 
 /** How a key's value leaves the database as exact text and comes back; `pattern` is what may come back. */
 interface KeyType {
@@ -86,26 +87,60 @@ export interface Step {
   limit: number;
 }
 
+/** What a page is read from. */
 interface Source {
-  /** Stands for the entity's table, and gives `t`. */
-  from?: string | ((step: Step) => string);
-  /** What of it is the entity's row, where that is not `t`. */
-  row?: string;
+  /** Gives `t`. */
+  from: string | ((step: Step) => string);
+  /** What of it is the row, where that is not all of `t`. */
+  columns?: string;
   where: readonly string[];
   /** $1 is the tenant, these come behind it. */
   parameters: readonly unknown[];
 }
+/** By itself the entity's table. */
+type PartialSource = Omit<Source, "from"> & Partial<Pick<Source, "from">>;
 
 /**
  * One page of an entity's table in one statement, by keyset: what follows a position is found by comparing keys, never
  * by counting, so rows that come and go elsewhere move nothing.
  */
-export async function readPage<T extends ObjectLiteral>(
+export function readPage<T extends ObjectLiteral>(
   { tenantId, metadata, entities }: TenantScope,
   entity: ObjectType<T>,
-  { from, row = "t", where, parameters }: Source,
-  { order: { keys, direction }, first, after }: PageRequest,
+  { from = `${metadata(entity).tableName} t`, ...source }: PartialSource,
+  request: PageRequest,
 ): Promise<Page<T>> {
+  const { sql, parameters } = statementOf(tenantId, { from, ...source }, request);
+  return pageOf(entities<T, Placed>(entity, sql, parameters, PLACED), request);
+}
+
+/** The same of what is no entity's table. */
+export function readPageOf<T>(
+  { tenantId, rows }: TenantScope,
+  shape: Shape<T>,
+  source: Source,
+  request: PageRequest,
+): Promise<Page<T>> {
+  const { sql, parameters } = statementOf(tenantId, source, request);
+  const found = rows(sql, parameters, { ...shape, ...PLACED });
+  return pageOf(found as Promise<(T & Placed)[]>, request);
+}
+
+interface Placed {
+  position: Position;
+}
+const PLACED: Shape<Placed> = { position: "json" };
+
+async function pageOf<T>(reading: Promise<(T & Placed)[]>, { first }: PageRequest): Promise<Page<T>> {
+  const found = await reading;
+  return { rows: found.slice(0, first), hasMore: found.length > first };
+}
+
+function statementOf(
+  tenantId: number,
+  { from, columns = "t.*", where, parameters }: Source,
+  { order: { keys, direction }, first, after }: PageRequest,
+) {
   const compared = keys.flatMap((key, index) => (key.isCarried ? [] : [{ ...key, reached: after?.[index] }]));
   const placeholder = (index: number) => `$${parameters.length + 2 + index}`;
   const position = keys.map(({ sql, type }) => KEY_TYPES[type].text(sql));
@@ -120,17 +155,13 @@ export async function readPage<T extends ObjectLiteral>(
     orderBy: sorted.map((sql) => `${sql} ${direction}`).join(),
     limit: first + 1,
   };
-  const source = typeof from === "function" ? from(step) : `${from ?? metadata(entity).tableName} t`;
   // A source that takes the step has left out what lies before it.
   const beyond = typeof from === "function" ? "" : step.beyond;
-  const found = await entities<T, { position: Position }>(
-    entity,
-    `SELECT ${row}.*, ARRAY[${position}] AS position FROM ${source}
+  return {
+    sql: `SELECT ${columns}, ARRAY[${position}] AS position FROM ${typeof from === "function" ? from(step) : from}
      WHERE ${["t.tenant_id = $1", ...where].join(" AND ")}${beyond} ORDER BY ${step.orderBy} LIMIT ${step.limit}`,
-    [tenantId, ...parameters, ...(after ? compared.map((key) => key.reached) : [])],
-    { position: "json" },
-  );
-  return { rows: found.slice(0, first), hasMore: found.length > first };
+    parameters: [tenantId, ...parameters, ...(after ? compared.map((key) => key.reached) : [])],
+  };
 }
 
 /** A table of tenants, and the columns of its key. */

@@ -1,6 +1,6 @@
 import type { TenantScope } from "../database/database";
-import { inBatches, type ListOrder, type Page, type PageRequest, readPage } from "../database/keyset";
-import { type FieldWriteRow, NoteWriteRow, type WriteReceipt } from "../entities/writeback";
+import { inBatches, type ListOrder, type Page, type PageRequest, readPageOf } from "../database/keyset";
+import type { FieldWriteRow, NoteWriteRow, WriteReceipt } from "../entities/writeback";
 import type { Patterns } from "../platform/email-address";
 import { FIELD, NOTE, type WriteKind } from "./receipts";
 import { faultOfKey } from "./writing";
@@ -41,6 +41,11 @@ export type WrittenRow =
   | { kind: "NOTE"; row: NoteWriteRow & OfCompany }
   | { kind: "FIELD"; row: FieldWriteRow & OfCompany };
 
+interface Listed {
+  id: string;
+  kind: WrittenRow["kind"];
+}
+
 const receiptsIn = (table: string, kind: WrittenRow["kind"]) =>
   `SELECT tenant_id, id, requested_at, requested_by, meeting_id, idempotency_key, '${kind}' AS kind
    FROM ${table} WHERE tenant_id = $1`;
@@ -77,9 +82,13 @@ export async function readWrites(
   narrow("meeting_id", meetingId);
   narrow("requested_by", by);
   narrow("idempotency_key", idempotencyKey);
-  const found = await readPage(scope, NoteWriteRow, { from: RECEIPTS, where, parameters }, page);
-  const ids = found.rows.map(({ id }) => id);
-  const [notes, fields] = await Promise.all([readReceipts(scope, NOTE, ids), readReceipts(scope, FIELD, ids)]);
+  const source = { from: `${RECEIPTS} t`, columns: "t.id, t.kind", where, parameters };
+  const found = await readPageOf<Listed>(scope, { id: "text", kind: "text" }, source, page);
+  const idsOf = (wanted: Listed["kind"]) => found.rows.flatMap(({ id, kind }) => (kind === wanted ? [id] : []));
+  const [notes, fields] = await Promise.all([
+    readReceipts(scope, NOTE, idsOf("NOTE")),
+    readReceipts(scope, FIELD, idsOf("FIELD")),
+  ]);
   const known = new Map<string, WrittenRow>([
     ...notes.map((row): [string, WrittenRow] => [row.id, { kind: "NOTE", row }]),
     ...fields.map((row): [string, WrittenRow] => [row.id, { kind: "FIELD", row }]),

@@ -185,7 +185,7 @@ export function readDeals(copy: CopyScope, filter: DealFilter, page: PageRequest
       return `(SELECT t.* FROM (${deals(reading, { beyond, end })}) t ${end}) t
         CROSS JOIN LATERAL (SELECT * FROM deal d WHERE d.tenant_id = $1 AND d.copy_id = $2 AND d.crm_id = t.deal_id LIMIT 1) d`;
     };
-    return readPage(copy, DealRow, { row: "d", where: [], parameters: reading.parameters, from }, page);
+    return readPage(copy, DealRow, { columns: "d.*", where: [], parameters: reading.parameters, from }, page);
   });
 }
 
