@@ -117,13 +117,12 @@ export function readPage<T extends ObjectLiteral>(
 /** The same of what is no entity's table. */
 export function readPageOf<T>(
   { tenantId, rows }: TenantScope,
-  shape: Shape<T>,
+  shape: Shape<T & Placed>,
   source: Source,
   request: PageRequest,
 ): Promise<Page<T>> {
   const { sql, parameters } = statementOf(tenantId, source, request);
-  const found = rows(sql, parameters, { ...shape, ...PLACED });
-  return pageOf(found as Promise<(T & Placed)[]>, request);
+  return pageOf(rows(sql, parameters, shape), request);
 }
 
 interface Placed {

@@ -45,6 +45,7 @@ interface Listed {
   id: string;
   kind: WrittenRow["kind"];
 }
+const LISTED = { id: "text", kind: "text", position: "json" } as const;
 
 const receiptsIn = (table: string, kind: WrittenRow["kind"]) =>
   `SELECT tenant_id, id, requested_at, requested_by, meeting_id, idempotency_key, '${kind}' AS kind
@@ -83,7 +84,7 @@ export async function readWrites(
   narrow("requested_by", by);
   narrow("idempotency_key", idempotencyKey);
   const source = { from: `${RECEIPTS} t`, columns: "t.id, t.kind", where, parameters };
-  const found = await readPageOf<Listed>(scope, { id: "text", kind: "text" }, source, page);
+  const found = await readPageOf<Listed>(scope, LISTED, source, page);
   const idsOf = (wanted: Listed["kind"]) => found.rows.flatMap(({ id, kind }) => (kind === wanted ? [id] : []));
   const [notes, fields] = await Promise.all([
     readReceipts(scope, NOTE, idsOf("NOTE")),
