@@ -132,9 +132,9 @@ const LATE_EFFECT = "interval '3 minutes'";
 const writesTo = (table: string) => `
   SELECT w.deal_id, w.deal_updated_before AS before, w.requested_at - ${SKEW} AS opens,
     CASE WHEN w.settled_at = w.sent_at THEN w.sent_at ELSE coalesce(w.sent_at, w.requested_at) + ${LATE_EFFECT} END + ${SKEW} AS closes
-  FROM ${table} w WHERE w.tenant_id = $1 AND w.crm_company_id = ${COMPANY} AND w.deal_id = ANY ($3)
+  FROM ${table} w WHERE w.tenant_id = $1 AND w.crm_company_id = ${COMPANY} AND w.deal_id = ANY (known.rotting)
     AND (w.state <> 'FAILED' OR w.error_code = 'NOT_APPLIED')`;
-/** SQL: by deal each {@link OurWrite} to the deals $3. */
+/** SQL: by deal each {@link OurWrite} to the deals `known.rotting`: only where a stage rots does it matter who changed a deal. */
 export const OUR_WRITES = listOf(
   ...["w.deal_id", `json_build_array(${[ms("w.before"), ms("w.opens"), ms("w.closes")]})`],
   `(${writesTo("note_write")} UNION ALL ${writesTo("field_write")}) w`,

@@ -1,6 +1,6 @@
 import { LISTS, type ListState, oldestOf } from "../../connections/completeness";
 import { PUSHES } from "../../connections/journal";
-import { type CopyScope } from "../../database/database";
+import type { CopyScope } from "../../database/database";
 import { type Ids, NamedIds } from "../../database/joint-reads";
 import { listOf, ms, type Shape } from "../../database/rows";
 import type { Standards } from "../../entities/silence";
@@ -55,6 +55,7 @@ interface Found {
   unreadable: Of<At>[];
   lists: ListState[];
   copy: [createdAt: At, standards: Standards | null, coming: Standards | null];
+  writes: Of<OurWrite>[];
   begun: Record<number, TakenPhase[]> | null;
 }
 const FACTS: Shape<Found> = {
@@ -68,6 +69,7 @@ const FACTS: Shape<Found> = {
   lists: "json",
   copy: "json",
   begun: "json",
+  writes: "json",
 };
 
 /** Null where no deal fits. */
@@ -77,8 +79,7 @@ export type ReadFacts = (copy: CopyScope, dealIds: Ids, now: Date, judging?: Jud
 /** What the silence of deals is judged by, at one instant. */
 export const readQuietFacts: ReadFacts = async (copy, dealIds, now, judging = READING) => {
   const sql = judging === READING ? READ.found : statementOf(judging, FOUND);
-  const found = await readFound(copy, dealIds, now, sql);
-  return quietFactsOf(found, await readWritesTo(copy, found, judging));
+  return quietFactsOf(await readFound(copy, dealIds, now, sql));
 };
 
 /**
@@ -90,41 +91,28 @@ export const readKeptFacts: ReadFacts = async (copy, dealIds, now, judging = REA
   const known = await readFound(copy, dealIds, now, sql);
   const has = new Set(known?.ofOthers.map(([dealId]) => dealId));
   const unknown = known?.deals.map(([dealId]) => dealId).filter((dealId) => !has.has(dealId)) ?? [];
+  if (!known || unknown.length === 0) return quietFactsOf(known);
   const looking = judging === READING ? READ.found : statementOf({ ...READING, of: judging.of }, FOUND);
-  const [found, writes] = await Promise.all([
-    unknown.length > 0 ? readFound(copy, unknown, now, looking) : null,
-    readWritesTo(copy, known, judging),
-  ]);
-  return quietFactsOf(known && { ...known, ofOthers: [...known.ofOthers, ...(found?.ofOthers ?? [])] }, writes);
+  const found = await readFound(copy, unknown, now, looking);
+  return quietFactsOf({ ...known, ofOthers: [...known.ofOthers, ...(found?.ofOthers ?? [])] });
 };
 
-type WritesByDeal = ReadonlyMap<number, OurWrite[]>;
-const NO_WRITES: WritesByDeal = new Map();
-
-/** Only where a stage rots does it matter who changed a deal, and to no verdict. */
-async function readWritesTo(copy: CopyScope, found: Found | null, judging: Judging): Promise<WritesByDeal> {
-  if (!found || judging !== READING) return NO_WRITES;
-  const rotting = new Set(found.rotting.map(([stageId]) => stageId));
-  const ids = found.deals.filter(([, , , , stageId]) => rotting.has(stageId ?? 0)).map(([dealId]) => dealId);
-  if (ids.length === 0) return NO_WRITES;
-  const shape = { writes: "json" } as const;
-  const of = [copy.tenantId, copy.copyId, ids];
-  const [ours] = await copy.rows<{ writes: Of<OurWrite>[] }>(`SELECT ${OUR_WRITES} AS writes`, of, shape);
-  return byDeal(ours?.writes ?? []);
-}
-
 /** @param ofOthers SQL */
-function statementOf({ which, of, taken, begun }: Judging, ofOthers: string): string {
+function statementOf(judging: Judging, ofOthers: string): string {
+  const { which, of, taken, begun } = judging;
   const ofDeals = (column: string) => `ARRAY (SELECT d.${column} FROM deals d)`;
   const gaps = `data_gap g WHERE g.tenant_id = $1 AND g.copy_id = $2
     AND g.resource IN ('DEAL_PARTICIPANTS', 'ACTIVITIES') AND g.crm_id = ANY (0 || known.ids)`;
   const rejected = `${of("rejected_record", "deal_id", "known.ids")} r WHERE r.resource = 'ACTIVITIES'`;
   const rotting = "stage s WHERE s.tenant_id = $1 AND s.copy_id = $2 AND s.days_to_rotten > 0";
+  const rottingDeals = `ARRAY (SELECT d.crm_id FROM deals d WHERE d.stage_id IN (SELECT s.crm_id FROM ${rotting}))`;
+  // On who changed a deal no verdict hangs.
+  const [rottingIds, writes] = judging === READING ? [rottingDeals, OUR_WRITES] : ["NULL", "'[]'::json"];
   return `WITH ${taken.map((part) => `${part}, `).join("")}deals AS MATERIALIZED (
        SELECT ${DEAL_COLUMNS} FROM ${of("deal", "crm_id", "$4::bigint[]")} d WHERE ${which}
-     ), known AS MATERIALIZED (SELECT ${ofDeals("crm_id")} AS ids)
+     ), known AS MATERIALIZED (SELECT ${ofDeals("crm_id")} AS ids, ${rottingIds} AS rotting)
      SELECT ${DEAL} AS deals, ${ofOthers} AS "ofOthers", ${listOf("p.deal_id", ms("p.seen_at"), PUSHES)} AS pushes,
-       ${listOf("s.crm_id", "s.days_to_rotten", rotting)} AS rotting,
+       ${listOf("s.crm_id", "s.days_to_rotten", rotting)} AS rotting, ${writes} AS writes,
        (SELECT coalesce(json_agg(u.crm_id), '[]') FROM crm_user u WHERE u.tenant_id = $1 AND u.copy_id = $2
          AND u.crm_id = ANY (${ofDeals("owner_id")}) AND NOT u.active) AS inactive,
        ${listOf("g.crm_id", ms("g.since"), gaps)} AS unanswered,
@@ -154,11 +142,12 @@ const byDeal = <What>(found: readonly Of<What>[]): Map<number, What[]> => {
   return groups;
 };
 
-function quietFactsOf(found: Found | null, writes: WritesByDeal): QuietFacts | null {
+function quietFactsOf(found: Found | null): QuietFacts | null {
   if (!found) return null;
   const [watchedSince, standards, coming] = found.copy;
   const [others, rotting, inactive] = [new Map(found.ofOthers), new Map(found.rotting), new Set(found.inactive)];
   const [pushes, unanswered, unreadable] = [found.pushes, found.unanswered, found.unreadable].map(byDeal);
+  const writes = byDeal(found.writes);
   const deals = found.deals.flatMap((deal): FoundDeal[] => {
     const [dealId, isOpen, addedAt, inStageSince, stageId, pipelineId, ownerId, closeDay, updatedAt, known, snooze] =
       deal;
