@@ -1,38 +1,5 @@
-import { type Layout, type Row, rowsIn } from "./rows";
-
-/** Numbers in the CRM, or ids of our own. */
-export type Id = number | string;
-
-/** Ids that rows of the same statement name: a read takes them in the place of known ones, and so needs no statement of its own. */
-export class NamedIds {
-  /** @param by reads that are asked for before, and the properties of their rows */
-  constructor(readonly by: readonly (readonly [Read, property: string])[]) {}
-
-  /** Once the statement is answered; each once. */
-  get known(): Id[] {
-    return [...new Set(this.by.flatMap(([{ found }, property]) => found.map((row) => row[property]).filter(isId)))];
-  }
-}
-
-const isId = (value: unknown): value is Id => typeof value === "number" || typeof value === "string";
-
-/** Known, or found by the same statement. */
-export type Ids<I extends Id = number> = readonly I[] | NamedIds;
-
-/** How a read is asked for. */
-interface Asked {
-  sql: string;
-  parameters: readonly unknown[];
-  layout: Layout;
-}
-
-/** A read of an operation. */
-export interface Read extends Asked {
-  found: Row[];
-  readonly hearers: (() => void)[];
-  resolve(rows: Row[]): void;
-  reject(error: unknown): void;
-}
+import { type Asked, type Read, type Row, rowsIn } from "./rows";
+import { jointStatement } from "./statement-texts";
 
 /** A piece of work, and the first read that it asks for at once; null: it asks for none. */
 export interface Begun<T> {
@@ -73,11 +40,12 @@ export class JointReads {
   async #send(): Promise<void> {
     const reads = this.#waiting;
     this.#waiting = [];
-    const { sql, places } = jointStatement(reads, this.namesTenant);
-    const parameters = places.map(([read, index]) => reads[read]?.parameters[index]);
     try {
-      const [row] = await this.ask<{ found: unknown[][][] }>(sql, parameters);
-      for (const [index, read] of reads.entries()) read.found = rowsIn(row?.found[index] ?? [], read.layout);
+      const { sql, places } = jointStatement(reads, this.namesTenant);
+      const parameters = places.map(([read, index]) => reads[read]?.parameters[index]);
+      const [row] = await this.ask<{ found: unknown[][][][] }>(sql, parameters);
+      const found = row?.found.flat() ?? [];
+      for (const [index, read] of reads.entries()) read.found = rowsIn(found[index] ?? [], read.layout);
       for (const read of reads) for (const tell of read.hearers) tell();
       for (const read of reads) read.resolve(read.found);
     } catch (error) {
@@ -85,132 +53,3 @@ export class JointReads {
     }
   }
 }
-
-/** Of which read the parameter is, and which of it. */
-type Place = readonly [read: number, index: number];
-
-/** A statement for reads of these texts, each of which takes ids from the same others. */
-interface Joint {
-  reads: readonly Pick<Read, "sql" | "layout">[];
-  links: string;
-  sql: string;
-  places: readonly Place[];
-}
-
-/** By what is told apart at a glance; a process has some hundreds. */
-const joints = new Map<string, Joint[]>();
-const MAX_JOINTS = 500;
-
-function jointStatement(reads: readonly Read[], namesTenant: boolean): Joint {
-  const links = linksOf(reads);
-  const glance = `${reads.map(({ sql, layout }) => sql.length + layout.values.length)} ${namesTenant}`;
-  const alike = joints.get(glance) ?? [];
-  const isSame = (joint: Joint) =>
-    joint.links === links &&
-    reads.every(({ sql, layout }, index) => {
-      const known = joint.reads[index];
-      return known?.sql === sql && known.layout.values === layout.values;
-    });
-  const joint = alike.find(isSame) ?? compose(reads, links, namesTenant);
-  if (!alike.includes(joint) && joints.size < MAX_JOINTS) joints.set(glance, [...alike, joint]);
-  return joint;
-}
-
-/** From which reads ids are taken, and where. */
-function linksOf(reads: readonly Read[]): string {
-  let links = "";
-  for (const { parameters } of reads) {
-    for (const [at, value] of parameters.entries()) {
-      if (value instanceof NamedIds) links += `${at}${value.by.map(([read, name]) => reads.indexOf(read) + name)};`;
-    }
-    links += "|";
-  }
-  return links;
-}
-
-/** Reads that others take ids from, with the properties that they take. */
-function taken(reads: readonly Read[]): Map<Read, Set<string>> {
-  const names = new Map<Read, Set<string>>();
-  for (const value of reads.flatMap(({ parameters }) => parameters)) {
-    if (!(value instanceof NamedIds)) continue;
-    for (const [read, name] of value.by) names.set(read, (names.get(read) ?? new Set()).add(name));
-  }
-  return names;
-}
-
-/**
- * What others take ids from stands before the rest, each as one row: of all its rows, and of the ids in each of their columns
- * that is asked for. So it is gone through once, whoever takes from it.
- */
-function compose(reads: readonly Read[], links: string, namesTenant: boolean): Joint {
-  const sources = taken(reads);
-  const placing = new Placing(reads, namesTenant);
-  const from: string[] = [];
-  const found = reads.map((read, index) => {
-    const { values, columnOf } = read.layout;
-    const rows = `coalesce(json_agg(json_build_array(${values})), '[]')`;
-    const sql = `(${placing.placeIn(read, index)}) r`;
-    const names = sources.get(read);
-    if (!names) return `(SELECT ${rows} FROM ${sql})`;
-    const ids = [...names].map((name) => `array_agg(r."${columnOf(name)}") AS "${name}"`);
-    from.push(`LATERAL (SELECT ${[`${rows} AS found`, ...ids]} FROM ${sql}) r${index}`);
-    return `r${index}.found`;
-  });
-  const sql = `SELECT json_build_array(${found.join(",\n")}) AS found${from.length > 0 ? `\nFROM ${from.join(",\n")}` : ""}${placing.condition}`;
-  return { reads: reads.map(({ sql, layout }) => ({ sql, layout })), links, sql, places: placing.places };
-}
-
-/**
- * SQL, word for word that of the row policies. Where a table's rows are named by it PostgreSQL takes both for one condition,
- * which it finds by an index; by a value it would compare the two before each look at a table.
- */
-const OF_SESSION = "nullif(current_setting('crm.tenant', true), '')::bigint";
-
-/** Where the parameters of a joint statement stand: its tenant, and its copy, once for all of its reads. */
-class Placing {
-  readonly places: Place[] = [];
-  readonly #shared = new Map<unknown, string>();
-
-  constructor(
-    private readonly reads: readonly Read[],
-    private readonly namesTenant: boolean,
-  ) {}
-
-  /** SQL: that the session is set to the statement's tenant. Else it has no row. */
-  get condition(): string {
-    return this.#shared.has(TENANT) && !this.namesTenant ? ` WHERE ${OF_SESSION} = ${this.#shared.get(TENANT)}` : "";
-  }
-
-  placeIn({ sql, parameters }: Read, read: number): string {
-    const isOfCopy = sql.includes("copy_id = $2");
-    const places = parameters.map((value, index) => {
-      if (index === 0) return this.#placeTenant([read, index]);
-      if (value instanceof NamedIds) return this.#selectionOf(value, sql.includes(`unnest($${index + 1}`));
-      return index === 1 && isOfCopy ? this.#placeOnce(value, [read, index]) : this.#place([read, index]);
-    });
-    return sql.replaceAll(/\$(\d+)/g, (_, number) => places[Number(number) - 1] ?? "");
-  }
-
-  /** Each once where they are gone through one by one: else of many of one id a list would come as often. */
-  #selectionOf({ by }: NamedIds, isListed: boolean): string {
-    const ids = by.map(([read, property]) => `r${this.reads.indexOf(read)}."${property}"`).join(" || ");
-    return isListed ? `(SELECT array_agg(DISTINCT id) FROM unnest(${ids}) id)` : `(${ids})`;
-  }
-
-  #placeTenant(place: Place): string {
-    const named = this.#placeOnce(TENANT, place);
-    return this.namesTenant ? named : OF_SESSION;
-  }
-
-  #placeOnce(key: unknown, place: Place): string {
-    const known = this.#shared.get(key) ?? this.#place(place);
-    this.#shared.set(key, known);
-    return known;
-  }
-
-  #place(place: Place): string {
-    return `$${this.places.push(place)}`;
-  }
-}
-
-const TENANT = Symbol("tenant");

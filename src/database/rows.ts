@@ -132,3 +132,37 @@ export function entityOf(row: Row, metadata: EntityMetadata): Row {
   for (const name in row) properly[properties.get(name) ?? name] = row[name];
   return properly;
 }
+
+/** Numbers in the CRM, or ids of our own. */
+export type Id = number | string;
+
+/** Ids that rows of the same statement name: a read takes them in the place of known ones, and so needs no statement of its own. */
+export class NamedIds {
+  /** @param by reads that are asked for before, and the properties of their rows */
+  constructor(readonly by: readonly (readonly [Read, property: string])[]) {}
+
+  /** Once the statement is answered; each once. */
+  get known(): Id[] {
+    return [...new Set(this.by.flatMap(([{ found }, property]) => found.map((row) => row[property]).filter(isId)))];
+  }
+}
+
+const isId = (value: unknown): value is Id => typeof value === "number" || typeof value === "string";
+
+/** Known, or found by the same statement. */
+export type Ids<I extends Id = number> = readonly I[] | NamedIds;
+
+/** How a read is asked for. */
+export interface Asked {
+  sql: string;
+  parameters: readonly unknown[];
+  layout: Layout;
+}
+
+/** A read of an operation. */
+export interface Read extends Asked {
+  found: Row[];
+  readonly hearers: (() => void)[];
+  resolve(rows: Row[]): void;
+  reject(error: unknown): void;
+}

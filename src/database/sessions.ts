@@ -5,6 +5,7 @@ import { isWorkOver, workFields } from "../platform/work";
 import type { Shape } from "./rows";
 import { deadline, HeldUpError, type ObserveSql, Session, TRY_AGAIN } from "./session";
 import { SESSION_LIMITS, type SessionTurns } from "./session-limits";
+import { preparedName } from "./statement-texts";
 
 /** Whose rows a session sees: the row policies compare `crm.tenant` with each row. null: nobody's. */
 interface Reach {
@@ -90,20 +91,8 @@ async function inTransaction<T>(session: Session, reach: Reach, way: ReachWay, w
   }
 }
 
-/** Reads whose plans are kept by the sessions. The texts are the code's own, so there are few; the rest is not prepared. */
-const MAX_PREPARED = 500;
-const preparedNames = new Map<string, string>();
 /** PostgreSQL's code for a kept plan whose result has changed, as `SELECT t.*` does when a newer release adds a column. */
 const STALE_PLAN = "0A000";
-
-/** The name under which a read that comes again is parsed and planned once in a session; null for anything but a read. */
-function preparedName(text: string): string | null {
-  const known = preparedNames.get(text);
-  if (known || preparedNames.size >= MAX_PREPARED || !/^\s*(SELECT|WITH)\b/i.test(text)) return known ?? null;
-  const name = `read_${preparedNames.size + 1}`;
-  preparedNames.set(text, name);
-  return name;
-}
 
 const isStalePlan = (error: unknown): boolean => error instanceof Error && "code" in error && error.code === STALE_PLAN;
 

@@ -4,7 +4,7 @@ import { isNode, type Node, nodesOf, parse, sourceFiles } from "../support/synta
 
 /** The database is asked through a scope's `rows`, `entities`, `typed` and `transaction`, or across tenants; and nothing of a library is changed for it. */
 
-const MOST_FILES = 17;
+const MOST_FILES = 18;
 const LONGEST_FILE = 250;
 
 const named = (node: unknown): string => (isNode(node) ? String(node.value ?? "") : "");
