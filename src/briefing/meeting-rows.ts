@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { type CopyScope, rowsOf, type TenantScope } from "../database/database";
-import type { Ids } from "../database/joint-reads";
+import type { Ids } from "../database/rows";
 import { jsonRows } from "../database/upsert";
 import { MeetingAttendeeRow, MeetingMatchRow, MeetingRow } from "../entities/meeting";
 import { NOT_CONNECTED } from "./matching/match";

@@ -1,7 +1,7 @@
 import { LRUCache } from "lru-cache";
 import { LAST_LINE, LAST_LINE_LETTERS } from "../connections/copies";
 import type { CopyScope, Database } from "../database/database";
-import type { Ids } from "../database/joint-reads";
+import type { Ids } from "../database/rows";
 import { jsonRows } from "../database/upsert";
 import { SECOND_MS } from "../platform/clock";
 import { messageOf } from "../platform/errors";

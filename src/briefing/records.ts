@@ -1,7 +1,7 @@
 import type { ObjectLiteral, ObjectType } from "typeorm";
 import type { UnreadDeal } from "../connections/completeness";
 import { type CopyScope } from "../database/database";
-import type { Ids } from "../database/joint-reads";
+import type { Ids } from "../database/rows";
 import { ms } from "../database/rows";
 import { CrmUserRow, PipelineRow, StageRow } from "../entities/crm-company";
 import { DealRow } from "../entities/deal";
@@ -96,6 +96,71 @@ export async function readUsersByEmail(scope: CopyScope, emails: readonly string
 /** Persons of a large meeting may be on hundreds of deals. */
 export const MOST_OTHER_DEALS = 50;
 
+/** A record that a meeting made readable, by its CRM id as what it is. */
+export interface MatchedIds {
+  meetingId: string;
+  dealId: number | null;
+  personId: number | null;
+  organizationId: number | null;
+}
+
+/** All that meetings made readable, certain or not, held or not. */
+export function readMatchedIds({ tenantId, copyId, rows }: CopyScope, meetingIds: Ids<string>): Promise<MatchedIds[]> {
+  const idOf = (entity: MatchedEntity) => `CASE r.entity WHEN '${entity}' THEN r.crm_id END`;
+  return rows<MatchedIds>(
+    `SELECT r.meeting_id AS "meetingId", ${idOf("DEAL")} AS "dealId", ${idOf("PERSON")} AS "personId", ${idOf("ORGANIZATION")} AS "organizationId"
+     FROM matched_record r WHERE r.tenant_id = $1 AND r.copy_id = $2 AND r.meeting_id = ANY ($3)`,
+    [tenantId, copyId, meetingIds],
+    { meetingId: "text", dealId: "number", personId: "number", organizationId: "number" },
+  );
+}
+
+const IS_UNREAD = `t.crm_id AS "crmId", t.participants_due AND NOT t.participants_known AS "isDue", ${ms("t.add_time")} AS "addedAt",
+  CASE WHEN g.code IS NOT NULL THEN json_build_array(g.code, ${ms("g.since")}, g.message) END AS gap`;
+const UNREAD = { crmId: "number", isDue: "flag", addedAt: "number", gap: "json" } as const;
+const WITH_GAP = `deal t LEFT JOIN data_gap g
+  ON g.tenant_id = $1 AND g.copy_id = $2 AND g.resource = 'DEAL_PARTICIPANTS' AND g.crm_id = t.crm_id`;
+
+/** What a deal names, to whom our first mail about it went, and whether it is known who takes part. */
+export interface DealLinks extends UnreadDeal {
+  ownerId: number | null;
+  pipelineId: number | null;
+  stageId: number | null;
+  organizationId: number | null;
+  personId: number | null;
+  firstMailAt: Date | null;
+  firstMailPersonId: number | null;
+}
+
+/** Asked for deals only that were found to be matched. */
+export function readDealLinks({ tenantId, copyId, rows }: CopyScope, ids: Ids): Promise<DealLinks[]> {
+  return rows<DealLinks>(
+    `SELECT ${IS_UNREAD}, t.owner_id AS "ownerId", t.pipeline_id AS "pipelineId", t.stage_id AS "stageId",
+       t.organization_id AS "organizationId", t.person_id AS "personId", t.first_mail_at AS "firstMailAt",
+       t.first_mail_person_id AS "firstMailPersonId"
+     FROM ${WITH_GAP} WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.crm_id = ANY ($3)`,
+    [tenantId, copyId, ids],
+    {
+      ...UNREAD,
+      ...{ ownerId: "number", pipelineId: "number", stageId: "number", organizationId: "number" },
+      ...{ personId: "number", firstMailAt: "instant", firstMailPersonId: "number" },
+    },
+  );
+}
+
+/** Deals of organizations of which it is not known who takes part, or was last asked for in vain. */
+export function readUnreadDealsOf(
+  { tenantId, copyId, rows }: CopyScope,
+  organizationIds: Ids,
+): Promise<(UnreadDeal & OfParent)[]> {
+  return rows<UnreadDeal & OfParent>(
+    `SELECT t.organization_id AS parent_id, ${IS_UNREAD} FROM ${WITH_GAP}
+     WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.organization_id = ANY ($3) AND (NOT t.participants_known OR g.code IS NOT NULL)`,
+    [tenantId, copyId, organizationIds],
+    { ...UNREAD, ...OF_PARENT },
+  );
+}
+
 /** Whether organizations are held; it opens none of them. */
 export function readHeldOrganizations({ tenantId, copyId, rows }: CopyScope, ids: Ids): Promise<{ crmId: number }[]> {
   const sql = `SELECT t.crm_id AS "crmId" FROM organization t WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.crm_id = ANY ($3)`;
@@ -115,24 +180,6 @@ export function readMails({ tenantId, copyId, rows }: CopyScope, personIds: Ids)
      WHERE p.tenant_id = $1 AND p.copy_id = $2 AND p.crm_id = ANY ($3)`,
     [tenantId, copyId, personIds],
     { crmId: "number", incoming: "instant", outgoing: "instant" },
-  );
-}
-
-const GAP = `data_gap g ON g.tenant_id = $1 AND g.copy_id = $2 AND g.resource = 'DEAL_PARTICIPANTS' AND g.crm_id = d.crm_id`;
-
-/** Deals whose participants are not known, or were last asked for in vain. @param by of these ids, or of these organizations */
-export function readUnreadDeals(
-  { tenantId, copyId, rows }: CopyScope,
-  by: "crm_id" | "organization_id",
-  ids: Ids,
-): Promise<(UnreadDeal & OfParent)[]> {
-  return rows<UnreadDeal & OfParent>(
-    `SELECT d.${by} AS parent_id, d.crm_id AS "crmId", d.participants_due AND NOT d.participants_known AS "isDue", ${ms("d.add_time")} AS "addedAt",
-       CASE WHEN g.code IS NOT NULL THEN json_build_array(g.code, ${ms("g.since")}, g.message) END AS gap
-     FROM deal d LEFT JOIN ${GAP}
-     WHERE d.tenant_id = $1 AND d.copy_id = $2 AND d.${by} = ANY ($3) AND (NOT d.participants_known OR g.code IS NOT NULL)`,
-    [tenantId, copyId, ids],
-    { parent_id: "number", crmId: "number", isDue: "flag", addedAt: "number", gap: "json" },
   );
 }
 

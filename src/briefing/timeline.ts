@@ -1,5 +1,5 @@
 import { type CopyScope, rowsOf } from "../database/database";
-import type { Ids } from "../database/joint-reads";
+import type { Ids } from "../database/rows";
 import type { DealRow } from "../entities/deal";
 import { isOurNote } from "./notes";
 import { HAPPENED_AT } from "./quiet/fact-rows";
@@ -76,22 +76,23 @@ export interface Around {
   /** What hangs on its deals and its attendees; what hangs on two of them is there twice. */
   contacts: readonly Contact[];
   deals: readonly Pick<DealRow, "firstMailAt" | "firstMailPersonId">[];
-  /** Its attendees and the people of the deals, by whom silence is judged. */
-  people: readonly Mails[];
+  /** Its attendees and the people of the deals, by whom silence is judged; they may not be held. */
+  people: ReadonlySet<number>;
+  /** Of those that are. */
+  mails: readonly Mails[];
 }
 
 /** The latest, newest first: with them our first mail to one of the people, which is kept. */
-export function timelineOf({ contacts, deals, people }: Around, first: number): InteractionRow[] {
-  const ids = new Set(people.map(({ crmId }) => crmId));
+export function timelineOf({ contacts, deals, people, mails }: Around, first: number): InteractionRow[] {
   const firstMails = deals
-    .filter(({ firstMailPersonId: to }) => to !== null && ids.has(to))
+    .filter(({ firstMailPersonId: to }) => to !== null && people.has(to))
     .flatMap(({ firstMailAt, firstMailPersonId }) => mail("OUTGOING_MAIL", firstMailAt, firstMailPersonId));
-  const mails = people.flatMap(({ crmId, incoming, outgoing }) => [
+  const lastMails = mails.flatMap(({ crmId, incoming, outgoing }) => [
     ...mail("INCOMING_MAIL", incoming, crmId),
     ...mail("OUTGOING_MAIL", outgoing, crmId),
   ]);
   const each = new Map(
-    [...contacts, ...mails, ...firstMails].map((contact) => {
+    [...contacts, ...lastMails, ...firstMails].map((contact) => {
       const { kind, at, crmId, meetingId } = contact;
       return [`${kind} ${at.getTime()} ${crmId} ${meetingId}`, contact];
     }),

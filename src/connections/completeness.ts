@@ -67,15 +67,17 @@ const UNASKED = `deal d WHERE d.tenant_id = $1 AND d.copy_id = $2 AND d.particip
     WHERE g.tenant_id = $1 AND g.copy_id = $2 AND g.resource = 'DEAL_PARTICIPANTS' AND g.crm_id = d.crm_id)`;
 
 const FAILED = `(SELECT g.code, count(*) AS count, min(g.since) AS since, min(g.message) AS message FROM data_gap g
-  WHERE g.tenant_id = $1 AND g.copy_id = $2 AND g.resource = 'DEAL_PARTICIPANTS' AND g.crm_id > 0 GROUP BY g.code) x`;
-const UNREAD = `${listOf("x.code", "x.count", ms("x.since"), "x.message", FAILED)} AS failed,
+  WHERE g.tenant_id = $1 AND g.copy_id = $2 AND g.resource = 'DEAL_PARTICIPANTS' AND g.crm_id > 0 AND ($3 OR EXISTS (
+    SELECT 1 FROM deal d WHERE d.tenant_id = $1 AND d.copy_id = $2 AND d.crm_id = g.crm_id AND NOT d.participants_known))
+  GROUP BY g.code) x`;
+const UNREAD = `SELECT ${listOf("x.code", "x.count", ms("x.since"), "x.message", FAILED)} AS failed,
   (SELECT json_build_array(count(*), ${ms("min(coalesce(d.add_time, 'epoch'))")}) FROM ${UNASKED}) AS unasked`;
 
-/** Of all deals of the copy. */
-export async function readUnread({ tenantId, copyId, rows }: CopyScope): Promise<UnreadParticipants> {
+/** Of all deals of the copy, or of those alone of which nobody is known to take part. */
+export async function readUnread({ tenantId, copyId, rows }: CopyScope, of: "ALL" | "NOT_KNOWN") {
   const shape = { failed: "json", unasked: "json" } as const;
-  const [unread] = await rows<UnreadParticipants>(`SELECT ${UNREAD}`, [tenantId, copyId], shape);
-  return unread ?? { failed: [], unasked: [0, null] };
+  const [unread] = await rows<UnreadParticipants>(UNREAD, [tenantId, copyId, of === "ALL"], shape);
+  return unread ?? { failed: [], unasked: [0, null] as const };
 }
 
 /** A deal of which it is not known who takes part. @property code why, where it was asked for in vain */
@@ -86,7 +88,6 @@ export interface UnreadDeal {
   gap: [code: GapCode, since: number, message: string] | null;
 }
 
-/** Those of an answer together. */
 export function unreadOf(deals: readonly UnreadDeal[]): UnreadParticipants {
   const each = [...new Map(deals.map((deal) => [deal.crmId, deal])).values()];
   const unasked = each.filter(({ isDue, gap }) => isDue && !gap).map(({ addedAt }) => addedAt ?? 0);
@@ -193,7 +194,7 @@ export async function readAsked(copy: CopyScope, unread: UnreadParticipants, now
 
 /** All that the copy lacks. */
 export async function readGaps(copy: CopyScope, now: Date): Promise<GapSummary[]> {
-  const [state, unread] = await Promise.all([readCopyState(copy), readUnread(copy)]);
+  const [state, unread] = await Promise.all([readCopyState(copy), readUnread(copy, "ALL")]);
   return gapsOf({ state, unread, notHeld: {}, asked: await readAsked(copy, unread, now) }, now);
 }
 

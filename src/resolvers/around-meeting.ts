@@ -1,20 +1,13 @@
 import { whyOutdated } from "../briefing/meeting-rows";
-import type { Mails } from "../briefing/records";
+import type { DealLinks, Mails } from "../briefing/records";
 import { type InteractionRow, timelineOf } from "../briefing/timeline";
-import {
-  gapsOf,
-  type NotHeld,
-  readAsked,
-  readUnread,
-  type UnreadParticipants,
-  unreadOf,
-} from "../connections/completeness";
+import { gapsOf, type NotHeld, readAsked, readUnread, unreadOf } from "../connections/completeness";
 import type { DealRow } from "../entities/deal";
 import type { MeetingAttendeeRow, MeetingMatchRow } from "../entities/meeting";
 import type { OrganizationRow, PersonRow } from "../entities/records";
 import type { GapSummary } from "../entities/sync-run";
-import type { Property, Reads } from "./ahead";
 import type { OperationContext } from "./context";
+import type { Property, Reads } from "./look-up-plan";
 import { recordOf, recordsOf, THE_COPYS } from "./look-ups";
 
 /** What a briefing puts together of the records around a meeting, and of each what is looked up for it. */
@@ -59,9 +52,12 @@ async function idsOfAttendees(
   idOf: (attendee: MeetingAttendeeRow) => number | null,
 ): Promise<number[]> {
   if (await outdatedBecause(context, await context.loaders.match.load(meetingId))) return [];
-  const attendees = await context.loaders.attendees.load(meetingId);
-  return [...new Set(attendees.map(idOf))].filter((id) => id !== null);
+  return idsOf(await context.loaders.attendees.load(meetingId), idOf);
 }
+
+/** Each once. */
+const idsOf = <Row>(rows: readonly Row[], idOf: (row: Row) => number | null): number[] =>
+  [...new Set(rows.map(idOf))].filter((id) => id !== null);
 
 /** While it is not certain which deal is meant, the contacts of the others are looked up later. */
 export function lookUpTimeline(meetingId: Property, reads: Reads, first: number): void {
@@ -84,114 +80,119 @@ export async function timelineAround(
   const { loaders } = context;
   const match = await loaders.match.load(meetingId);
   if (!match || (await outdatedBecause(context, match))) return [];
-  const [deal, attendees] = await Promise.all([recordOf(loaders.deal, match.dealId), personsOf(context, meetingId)]);
-  const deals = match.dealId === null ? await loaders.otherDeals.load(meetingId) : deal ? [deal] : [];
-  const takingPart = await Promise.all(deals.map(({ crmId }) => loaders.participantIds.load(crmId)));
-  const people = new Set([
-    ...attendees.map(({ crmId }) => crmId),
-    ...[...deals, ...takingPart.flat()].map(({ personId }) => personId),
+  const [deals, attendees] = await Promise.all([
+    match.dealId === null ? possibleDealsOf(context, meetingId) : recordsOf(loaders.deal, [match.dealId]),
+    idsOfAttendees(context, meetingId, ({ personId }) => personId),
   ]);
+  const takingPart = await Promise.all(deals.map(({ crmId }) => loaders.participantIds.load(crmId)));
+  const people = new Set([...attendees, ...idsOf([...deals, ...takingPart.flat()], ({ personId }) => personId)]);
   const [ofDeals, ofAttendees, mails] = await Promise.all([
     Promise.all(deals.map(({ crmId }) => loaders.contactsOfDeal.load(crmId, first))),
-    Promise.all(attendees.map(({ crmId }) => loaders.contactsOfPerson.load(crmId, first))),
-    recordsOf<Mails>(
-      loaders.mails,
-      [...people].filter((id) => id !== null),
-    ),
+    Promise.all(attendees.map((personId) => loaders.contactsOfPerson.load(personId, first))),
+    recordsOf<Mails>(loaders.mails, [...people]),
   ]);
-  return timelineOf({ contacts: [...ofDeals, ...ofAttendees].flat(), deals, people: mails }, first);
+  return timelineOf({ contacts: [...ofDeals, ...ofAttendees].flat(), deals, people, mails }, first);
 }
 
-/** What the records of a meeting name: who owns them, where they stand, with whom they are, and who of it is not known. */
+async function possibleDealsOf({ loaders }: OperationContext, meetingId: string): Promise<DealLinks[]> {
+  const records = await loaders.matchedIds.load(meetingId);
+  return recordsOf(
+    loaders.dealLinks,
+    idsOf(records, ({ dealId }) => dealId),
+  );
+}
+
+/** What the records of a meeting name, who owns them, where they stand, with whom they are, and who of it is not known. */
 export function lookUpGaps(meetingId: Property, reads: Reads): void {
-  const { user, pipeline, stage, mails, heldOrganizations, participantIds, unreadDeals, unreadOfOrganization } = reads;
+  const { user, pipeline, stage, mails, heldOrganizations, participantIds } = reads;
   reads.state();
-  for (const deal of [lookUpDeal(meetingId, reads), reads.otherDeals(meetingId)]) {
-    user(deal.ownerId);
-    pipeline(deal.pipelineId);
-    stage(deal.stageId);
-    mails(deal.personId);
-    mails(participantIds(deal.crmId).personId);
-    heldOrganizations(deal.organizationId);
-    unreadDeals(deal.crmId);
-  }
-  const person = lookUpPersons(meetingId, reads);
+  const { dealId, personId, organizationId } = reads.matchedIds(meetingId);
+  const deal = reads.dealLinks(dealId);
+  user(deal.ownerId);
+  pipeline(deal.pipelineId);
+  stage(deal.stageId);
+  mails(deal.personId);
+  mails(participantIds(dealId).personId);
+  heldOrganizations(deal.organizationId);
+  const person = reads.person(personId);
   user(person.ownerId);
   heldOrganizations(person.organizationId);
-  const organization = lookUpOrganizations(meetingId, reads);
-  user(organization.ownerId);
-  unreadOfOrganization(organization.crmId);
+  user(reads.organization(organizationId).ownerId);
+  reads.unreadDealsOf(organizationId);
 }
 
+/** The records of a meeting, whether held or not. */
 interface Records {
-  deals: readonly DealRow[];
-  persons: readonly PersonRow[];
-  organizations: readonly OrganizationRow[];
+  dealIds: readonly number[];
+  personIds: readonly number[];
+  organizationIds: readonly number[];
 }
 
 /** What the answer lacks: it depends on every list, on who takes part in its deals, and on what its records name. */
 export async function gapsAround(context: OperationContext, meetingId: string): Promise<GapSummary[]> {
   const [copy, now] = [await context.copy(), context.services.clock()];
-  const [state, deal, others, persons, organizations] = await Promise.all([
+  const [state, found] = await Promise.all([
     context.loaders.state.load(THE_COPYS),
-    dealOf(context, meetingId),
-    context.loaders.otherDeals.load(meetingId),
-    personsOf(context, meetingId),
-    organizationsOf(context, meetingId),
+    context.loaders.matchedIds.load(meetingId),
   ]);
   if (!copy || !state) return [];
-  const records = { deals: deal ? [deal, ...others] : others, persons, organizations };
-  const isAlone = records.deals.length === 0 && persons.length > 0;
+  const records: Records = {
+    dealIds: idsOf(found, ({ dealId }) => dealId),
+    personIds: idsOf(found, ({ personId }) => personId),
+    organizationIds: idsOf(found, ({ organizationId }) => organizationId),
+  };
+  const isAlone = records.dealIds.length === 0 && records.personIds.length > 0;
   const [unread, notHeld] = await Promise.all([
     // Any deal may be one that an attendee takes part in.
-    isAlone ? readUnread(copy) : unreadAround(context, records),
+    isAlone ? readUnread(copy, "NOT_KNOWN") : unreadAround(context, records),
     namedInVain(context, records),
   ]);
   return gapsOf({ state, unread, notHeld, asked: await readAsked(copy, unread, now) }, now);
 }
 
 /** Those whose unread participants could hide that an attendee takes part: the deals around, and those of the companies. */
-async function unreadAround(
-  { loaders }: OperationContext,
-  { deals, organizations }: Records,
-): Promise<UnreadParticipants> {
-  const found = await Promise.all([
-    ...deals.map(({ crmId }) => loaders.unreadDeals.load(crmId)),
-    ...organizations.map(({ crmId }) => loaders.unreadOfOrganization.load(crmId)),
+async function unreadAround({ loaders }: OperationContext, { dealIds, organizationIds }: Records) {
+  const [deals, ofOrganizations] = await Promise.all([
+    recordsOf(loaders.dealLinks, dealIds),
+    Promise.all(organizationIds.map((id) => loaders.unreadDealsOf.load(id))),
   ]);
-  return unreadOf(found.flat());
+  return unreadOf([...deals, ...ofOrganizations.flat()]);
 }
 
 /** How many of what they name are not held. */
 async function namedInVain(
   { loaders }: OperationContext,
-  { deals, persons, organizations }: Records,
+  { dealIds, personIds, organizationIds }: Records,
 ): Promise<NotHeld> {
-  const takingPart = await Promise.all(deals.map(({ crmId }) => loaders.participantIds.load(crmId)));
-  const missing = async (ids: readonly (number | null)[], lookUp: { load(id: number): Promise<unknown> }) => {
-    const named = [...new Set(ids)].filter((id) => id !== null);
-    return (await Promise.all(named.map((id) => lookUp.load(id)))).filter((held) => !held).length;
-  };
+  const [deals, persons, organizations, takingPart] = await Promise.all([
+    recordsOf(loaders.dealLinks, dealIds),
+    recordsOf(loaders.person, personIds),
+    recordsOf(loaders.organization, organizationIds),
+    Promise.all(dealIds.map((id) => loaders.participantIds.load(id))),
+  ]);
+  const missing = async (ids: readonly number[], lookUp: { load(id: number): Promise<unknown> }) =>
+    (await Promise.all(ids.map((id) => lookUp.load(id)))).filter((held) => !held).length;
   const { user, pipeline, stage, heldOrganizations, mails } = loaders;
+  const owned = [...deals, ...persons, ...organizations];
   const [USERS, PIPELINES, STAGES, ORGANIZATIONS, PERSONS] = await Promise.all([
     missing(
-      [...deals, ...persons, ...organizations].map(({ ownerId }) => ownerId),
+      idsOf(owned, ({ ownerId }) => ownerId),
       user,
     ),
     missing(
-      deals.map(({ pipelineId }) => pipelineId),
+      idsOf(deals, ({ pipelineId }) => pipelineId),
       pipeline,
     ),
     missing(
-      deals.map(({ stageId }) => stageId),
+      idsOf(deals, ({ stageId }) => stageId),
       stage,
     ),
     missing(
-      [...deals, ...persons].map(({ organizationId }) => organizationId),
+      idsOf([...deals, ...persons], ({ organizationId }) => organizationId),
       heldOrganizations,
     ),
     missing(
-      [...deals, ...takingPart.flat()].map(({ personId }) => personId),
+      idsOf([...deals, ...takingPart.flat()], ({ personId }) => personId),
       mails,
     ),
   ]);

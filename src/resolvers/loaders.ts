@@ -7,9 +7,11 @@ import type { CopyFacts, DealFacts } from "../briefing/quiet/facts";
 import { readKeptFacts } from "../briefing/quiet/read-quiet";
 import {
   readActivities,
+  readDealLinks,
   readHeldOrganizations,
   readMails,
   readMatched,
+  readMatchedIds,
   readNextActivities,
   readNotes,
   readOpenDealsOf,
@@ -21,13 +23,13 @@ import {
   readRecentNotes,
   readSetup,
   readStagesOf,
-  readUnreadDeals,
+  readUnreadDealsOf,
   readUsersByEmail,
 } from "../briefing/records";
 import { readContacts } from "../briefing/timeline";
 import { type CopyState, readCopyState } from "../connections/completeness";
 import type { CopyScope, TenantScope } from "../database/database";
-import type { Id, Ids } from "../database/joint-reads";
+import type { Id, Ids } from "../database/rows";
 import { CrmUserRow, PipelineRow, StageRow } from "../entities/crm-company";
 import type { MatchedEntity, MeetingRow } from "../entities/meeting";
 import { normalizeAddress } from "../platform/email-address";
@@ -48,7 +50,7 @@ interface Judged {
 
 type WithFields = CrmRow & { customFields: Record<string, unknown> };
 
-/** A note that a sync has removed since it was found has nothing to show. */
+/** Of a note that a sync has removed since it was found. */
 const GONE: ShownNote = { html: "", text: "", cut: true };
 
 /**
@@ -81,14 +83,8 @@ export class Loaders {
   readonly note = this.#byId(readNotes);
   /** Loaders of everything with a CRM id, by the type that it is shown as. */
   readonly records = {
-    CrmUser: this.user,
-    Pipeline: this.pipeline,
-    Stage: this.stage,
-    Deal: this.deal,
-    Person: this.person,
-    Organization: this.organization,
-    Activity: this.activity,
-    Note: this.note,
+    ...{ CrmUser: this.user, Pipeline: this.pipeline, Stage: this.stage, Activity: this.activity, Note: this.note },
+    ...{ Deal: this.deal, Person: this.person, Organization: this.organization },
   };
   /** Asked for notes only that were found readable before. */
   readonly shownNote = this.#ofCopy<number, ShownNote>(async (copy, ids) => {
@@ -124,8 +120,7 @@ export class Loaders {
     const state = await readCopyState(copy);
     return () => state;
   }, null);
-  readonly unreadDeals = this.#lists((copy, ids) => readUnreadDeals(copy, "crm_id", ids));
-  readonly unreadOfOrganization = this.#lists((copy, ids) => readUnreadDeals(copy, "organization_id", ids));
+  readonly unreadDealsOf = this.#lists(readUnreadDealsOf);
   /** Of a person that is held, readable or not. */
   readonly mails = this.#byId(readMails);
   /** Of an organization that is held, readable or not. */
@@ -135,10 +130,8 @@ export class Loaders {
   readonly ourNotes = this.#byId(readOurNotes);
   readonly participantIds = this.#listsBy(readParticipantIds, ({ dealId }) => dealId);
   readonly personsOf = this.#lists(readPersonsOf);
-  readonly openDealsOfPerson = this.#lists((copy, ids, first) => readOpenDealsOf(copy, "PERSON", ids, first));
-  readonly openDealsOfOrganization = this.#lists((copy, ids, first) =>
-    readOpenDealsOf(copy, "ORGANIZATION", ids, first),
-  );
+  readonly openDealsOfPerson = this.#openDealsOf("PERSON");
+  readonly openDealsOfOrganization = this.#openDealsOf("ORGANIZATION");
   readonly activitiesOfDeal = this.#activitiesOf("DEAL");
   readonly activitiesOfPerson = this.#activitiesOf("PERSON");
   readonly activitiesOfOrganization = this.#activitiesOf("ORGANIZATION");
@@ -154,6 +147,8 @@ export class Loaders {
   );
   readonly attendees = this.#ofTenant(readAttendees, (rows) => allOf(rows, ({ meetingId }) => meetingId));
   readonly match = this.#ofTenant(readMatches, (rows) => oneOf(rows, ({ meetingId }) => meetingId));
+  readonly matchedIds = this.#listsBy(readMatchedIds, ({ meetingId }) => meetingId);
+  readonly dealLinks = this.#byId(readDealLinks);
   readonly otherDeals = this.#listsBy(readOtherDeals, ({ meeting_id }) => meeting_id);
   readonly steps = this.#ofTenant(readStepsOf, (rows) => allOf(rows, ({ runId }) => runId));
 
@@ -194,6 +189,10 @@ export class Loaders {
     const find = async (copy: CopyScope, ids: Ids<I>, first: number) =>
       allOf(await read(copy, ids, first), ({ parent_id }: Row) => parent_id);
     return this.#ofCopy<I, Row[]>(find, []);
+  }
+
+  #openDealsOf(of: "PERSON" | "ORGANIZATION") {
+    return this.#lists((copy, ids, first) => readOpenDealsOf(copy, of, ids, first));
   }
 
   #activitiesOf(entity: MatchedEntity) {

@@ -77,7 +77,7 @@ test.each<[string, (copy: CopyScope, id: string) => Promise<unknown[]>]>([
 // Seen red without an index of the deals of which it is not known who takes part: all deals of the copy were read.
 test.each<[string, string, (copy: CopyScope, id: string) => Promise<unknown[]>]>([
   ["a copy", "DEAL", (copy) => readGaps(copy, new Date())],
-  ["a meeting with a person and no deal", "PERSON", async (copy) => [await readUnread(copy)]],
+  ["a meeting with a person and no deal", "PERSON", async (copy) => [await readUnread(copy, "NOT_KNOWN")]],
 ])("what %s lacks is found without its other deals", async (_what, entity, read) => {
   const looked = await reading(read, entity);
   expect(looked.found).toBeGreaterThan(0);

@@ -1,6 +1,13 @@
+import { randomUUID } from "node:crypto";
 import { ShownNotes } from "../../src/briefing/notes";
 import { readQuietFacts } from "../../src/briefing/quiet/read-quiet";
-import { readMails, readParticipantIds, readUnreadDeals } from "../../src/briefing/records";
+import {
+  readDealLinks,
+  readMails,
+  readMatchedIds,
+  readParticipantIds,
+  readUnreadDealsOf,
+} from "../../src/briefing/records";
 import { readContacts } from "../../src/briefing/timeline";
 import { readCopyState } from "../../src/connections/completeness";
 import { type CopyScope, Database, reachOf } from "../../src/database/database";
@@ -17,7 +24,9 @@ const database = useDatabase();
 
 const now = new Date();
 const READS: [string, (copy: CopyScope, db: Database) => Promise<unknown>][] = [
-  ["deals of which it is not known who takes part", (copy) => readUnreadDeals(copy, "organization_id", [1])],
+  ["deals of which it is not known who takes part", (copy) => readUnreadDealsOf(copy, [1])],
+  ["what deals name", (copy) => readDealLinks(copy, [1])],
+  ["what a meeting made readable", (copy) => readMatchedIds(copy, [randomUUID()])],
   ["who takes part", (copy) => readParticipantIds(copy, [1])],
   ["when mail went to and fro", (copy) => readMails(copy, [1])],
   ["contacts of persons", (copy) => readContacts(copy, "PERSON", [1], 5, now)],

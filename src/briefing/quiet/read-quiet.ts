@@ -1,8 +1,7 @@
 import { LISTS, type ListState, oldestOf } from "../../connections/completeness";
 import { PUSHES } from "../../connections/journal";
 import type { CopyScope } from "../../database/database";
-import { type Ids, NamedIds } from "../../database/joint-reads";
-import { listOf, ms, type Shape } from "../../database/rows";
+import { type Ids, listOf, ms, NamedIds, type Shape } from "../../database/rows";
 import type { Standards } from "../../entities/silence";
 import { DEAL, DEAL_COLUMNS, FOUND, keptOf, OUR_WRITES } from "./fact-rows";
 import type { CopyFacts, DealFacts } from "./facts";
