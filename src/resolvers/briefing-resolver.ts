@@ -13,7 +13,6 @@ import { Meeting, MeetingMatch, PersonMatch } from "../schema/meeting";
 import { Interaction } from "../schema/quiet";
 import { Briefing, Deal, DealCandidate, DealChange, Organization, Person } from "../schema/records";
 import { DataGap } from "../schema/sync";
-import { beginWith, LooksUp, type Sized } from "./ahead";
 import {
   dealOf,
   gapsAround,
@@ -28,7 +27,8 @@ import {
 } from "./around-meeting";
 import type { OperationContext } from "./context";
 import { First, nestedSize, uuidIn } from "./inputs";
-import { recordOf, recordsOf, THE_COPYS } from "./look-ups";
+import { LooksUp, type Sized } from "./look-up-plan";
+import { beginWith, recordOf, recordsOf, THE_COPYS } from "./look-ups";
 
 @Resolver(() => Briefing)
 export class BriefingResolver {

@@ -6,7 +6,6 @@ import type { QuietSettings } from "../briefing/quiet/quiet-settings";
 import type { Snoozing } from "../briefing/snoozing";
 import type { Budget } from "../connections/budget";
 import type { Connecting, Disconnecting } from "../connections/connecting";
-import { readConnection } from "../connections/connection";
 import type { CrmStops } from "../connections/crm-stops";
 import type { FieldListRefusal, FieldMappings } from "../connections/field-mappings";
 import type { CrmEntity, CrmField } from "../crm/parsing/fields";
@@ -20,7 +19,8 @@ import { EventStream, StateStream } from "../platform/streams";
 import type { Schedule } from "../sync/schedule";
 import type { FieldWrites } from "../writeback/fields";
 import type { NoteWrites } from "../writeback/notes";
-import { Loaders } from "./loaders";
+import type { Loaders } from "./loaders";
+import { type SharedReads, TenantReads } from "./tenant-reads";
 
 /** The services that resolvers call. */
 export interface Services {
@@ -70,9 +70,9 @@ export interface OperationContext<Who extends Viewer = Actor> {
   copy(): Promise<CopyScope | null>;
   /**
    * Until it is known which one that is, the last one is taken for it, so that it is read with what hangs on it.
-   * @returns tells whether it was the one; if not, all that was read by it is to be read anew
+   * @returns tells whether it was the one; if not, what was asked is to be asked again, and is read anew
    */
-  assumeCopy(): () => Promise<boolean>;
+  assumeCopy(this: OperationContext<Who>): () => Promise<boolean>;
   /** The fields of an entity in the CRM, asked for once in an operation however often it names them. */
   liveFields(entity: CrmEntity): Promise<Outcome<CrmField[], FieldListRefusal>>;
 }
@@ -111,7 +111,20 @@ export function createOperationContext<Who extends Viewer>(
     loaders: reads.loaders,
     connection: () => reads.connection(),
     copy: () => reads.copy(),
-    assumeCopy: () => reads.assumeCopy(),
+    assumeCopy() {
+      const assumed = reads;
+      const holds = assumed.assumeCopy();
+      return async () => {
+        if (await holds()) return true;
+        // Whoever hears of it first has it read anew for all, until the same deadline.
+        if (reads === assumed) {
+          reads = new TenantReads(services, tenantId, deadline.signal);
+          this.scope = reads.scope;
+          this.loaders = reads.loaders;
+        }
+        return false;
+      };
+    },
     once: (what, read) => reads.once(what, read),
     renew() {
       lists.clear();
@@ -136,81 +149,4 @@ export function createOperationContext<Who extends Viewer>(
       return new EventStream(listen, ofUser);
     },
   };
-}
-
-type Parts = Pick<Services, "database" | "lastCopies" | "shownNotes" | "clock">;
-
-/** The reads of one tenant at one time: each thing is read once. */
-export class TenantReads {
-  readonly scope: TenantScope;
-  readonly loaders: Loaders;
-  readonly #known = new Map<string, Promise<unknown>>();
-  readonly #lastCopies: Parts["lastCopies"];
-  #assumed: number | undefined;
-
-  /** @param signal calls off what is asked of the database */
-  constructor({ database, lastCopies, shownNotes, clock }: Parts, tenantId: number, signal: AbortSignal) {
-    this.#lastCopies = lastCopies;
-    this.scope = database.tenant(tenantId, signal);
-    this.loaders = new Loaders(this.scope, () => this.copy(), clock, shownNotes);
-  }
-
-  connection(): Promise<ConnectionRow | null> {
-    return this.once("connection", () => readConnection(this.scope));
-  }
-
-  /** The copy that this tenant sees; null while nothing is connected. */
-  async copy(): Promise<CopyScope | null> {
-    const reading = this.connection();
-    const copyId = this.#assumed ?? (await reading)?.copyId;
-    return copyId ? { ...this.scope, copyId } : null;
-  }
-
-  assumeCopy(): () => Promise<boolean> {
-    if (!this.#known.has("connection")) this.#assumed = this.#lastCopies.get(this.scope.tenantId);
-    return async () => {
-      // Where nobody has asked for it yet, whoever does from now on waits for the answer.
-      if (!this.#known.has("connection")) this.#assumed = undefined;
-      const copyId = this.#known.has("connection") ? (await this.connection())?.copyId : undefined;
-      if (copyId) this.#lastCopies.set(this.scope.tenantId, copyId);
-      return this.#assumed === undefined || this.#assumed === copyId;
-    };
-  }
-
-  /** @param what names what is read; whoever asks for the same shares it */
-  once<T>(what: string, read: () => Promise<T>): Promise<T> {
-    const reading = (this.#known.get(what) as Promise<T> | undefined) ?? read();
-    this.#known.set(what, reading);
-    return reading;
-  }
-}
-
-/** So long after its first use a read is shared at most, for changes that wake nobody. */
-export const SHARED_MS = 1_000;
-/** The reads of an event are called off after this. */
-const EVENT_MS = 15_000;
-
-/**
- * One read of a tenant for each of its events, however many subscribers of this process it wakes. Whoever is woken
- * forgets what was read before, so no subscriber is shown less than the event told of.
- */
-export class SharedReads {
-  readonly #ofTenant = new Map<number, { reads: TenantReads; expiry: NodeJS.Timeout }>();
-
-  constructor(private readonly parts: Parts) {}
-
-  of(tenantId: number): TenantReads {
-    const present = this.#ofTenant.get(tenantId);
-    if (present) return present.reads;
-    const reads = new TenantReads(this.parts, tenantId, AbortSignal.timeout(EVENT_MS));
-    const expiry = setTimeout(() => this.#ofTenant.delete(tenantId), SHARED_MS).unref();
-    this.#ofTenant.set(tenantId, { reads, expiry });
-    return reads;
-  }
-
-  forget(tenantId: number): void {
-    // Its timer would keep what was read of each of a thousand events a second.
-    clearTimeout(this.#ofTenant.get(tenantId)?.expiry);
-    this.#ofTenant.delete(tenantId);
-  }
 }

@@ -5,9 +5,9 @@ import type { ActivityRow, NoteHead, OrganizationRow, PersonRow } from "../entit
 import { asMany, LARGE_VALUE } from "../schema/base";
 import { Activity, CrmUser, Note, Pipeline, Stage } from "../schema/crm";
 import { Deal, Organization, Person } from "../schema/records";
-import { LooksUp } from "./ahead";
 import type { EventContext, OperationContext } from "./context";
 import { crmUrl } from "./inputs";
+import { LooksUp } from "./look-up-plan";
 import { recordOf } from "./look-ups";
 
 @Resolver(() => Stage)

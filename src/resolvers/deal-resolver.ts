@@ -12,10 +12,10 @@ import { asMany } from "../schema/base";
 import { Activity, CrmUser, Note, Pipeline, Stage } from "../schema/crm";
 import { Interaction, QuietSignal, Snooze } from "../schema/quiet";
 import { Deal, DealChange, type Money, Organization, Person } from "../schema/records";
-import { beginWith, LooksUp, type Sized } from "./ahead";
 import type { OperationContext } from "./context";
 import { crmIdIn, crmUrl, First, nestedSize } from "./inputs";
-import { recordOf, recordsOf } from "./look-ups";
+import { LooksUp, type Sized } from "./look-up-plan";
+import { beginWith, recordOf, recordsOf } from "./look-ups";
 
 /** More take part in no deal that people keep; what a client gets must be bounded. */
 const MOST_PARTICIPANTS = 100;

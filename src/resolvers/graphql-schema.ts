@@ -69,7 +69,6 @@ const byLastCopy =
     const asked: unknown = resolve(root, args, context, info);
     await Promise.allSettled([asked]);
     if (await holds()) return asked;
-    context.renew();
     return resolve(root, args, context, info);
   };
 

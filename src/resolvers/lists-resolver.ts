@@ -33,9 +33,9 @@ import {
   PersonsArgs,
 } from "../schema/lists";
 import { Money } from "../schema/records";
-import { beginWithList } from "./ahead";
 import type { OperationContext } from "./context";
 import { badInput, crmIdIn, type NodeType, positionIn, refuseInvalidInput, relayPage } from "./inputs";
+import { beginWithList } from "./look-ups";
 
 /** Lists of what is matched to a recorded meeting; empty while no CRM is connected. */
 @Resolver()

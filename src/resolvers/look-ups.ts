@@ -1,6 +1,10 @@
 import DataLoader from "dataloader";
+import type { GraphQLResolveInfo } from "graphql";
 import type { CopyScope } from "../database/database";
-import { type Begun, type Id, type Ids, NamedIds, type Read } from "../database/joint-reads";
+import { type Begun } from "../database/joint-reads";
+import { type Id, type Ids, NamedIds, type Read } from "../database/rows";
+import type { Loaders } from "./loaders";
+import { MOST_STEPS, planOf, type Source, type Step } from "./look-up-plan";
 
 /** What is read says the value of each id. */
 type Finding<I extends Id, Value> = (id: I) => Value;
@@ -90,4 +94,67 @@ export const recordOf = async <Row>(loader: ById<Row>, id: number | null): Promi
 export async function recordsOf<Row>(loader: ById<Row>, ids: readonly number[]): Promise<Row[]> {
   const found = await Promise.all(ids.map((id) => loader.load(id)));
   return found.filter((row) => row !== null);
+}
+
+/** A look-up, whatever it finds. */
+interface Ahead {
+  ahead(copy: CopyScope, ids: Ids<Id>, first: number): Read | null;
+}
+
+/** Of operations, how much was planned to be read ahead. */
+const stepsTaken = new WeakMap<Loaders, number>();
+
+/** The plan of a field, as far as its operation may still read ahead. */
+function takePlan(info: GraphQLResolveInfo, loaders: Loaders): readonly Step[] {
+  const plan = planOf(info);
+  const taken = plan.length + (stepsTaken.get(loaders) ?? 0);
+  if (taken > MOST_STEPS) return [];
+  stepsTaken.set(loaders, taken);
+  return plan;
+}
+
+/** Reads what a plan looks up, in the statement of the read that it begins with. */
+function readAhead(plan: readonly Step[], begin: Read, copy: CopyScope, loaders: Loaders, meetingId?: string): void {
+  const reads = new Map<Source, Read>([["begin", begin]]);
+  for (const step of plan) {
+    const by = step.by.flatMap(({ of, name }) => {
+      const read = reads.get(of);
+      return read ? [[read, name] as const] : [];
+    });
+    const lookUp: Ahead = loaders[step.lookUp];
+    const isMeetings = step.by.every(({ of, name }) => of === "begin" && name === "id");
+    const known = step.by.length === 0 ? THE_COPYS : isMeetings ? meetingId : undefined;
+    const read = lookUp.ahead(copy, known === undefined ? new NamedIds(by) : [known], step.first);
+    if (read) reads.set(step, read);
+  }
+}
+
+/**
+ * Looks up a row by its id, and in the same statement what the field's selection looks up from there. What hangs on a record is
+ * found by its row alone: one that was never matched has none. A meeting is the tenant's own, and its id needs no row.
+ */
+export function beginWith<I extends Id>(
+  info: GraphQLResolveInfo,
+  copy: CopyScope,
+  loaders: Loaders,
+  lookUp: LookUp<I, unknown>,
+  id: I,
+): void {
+  const plan = takePlan(info, loaders);
+  const begin = plan.length > 0 ? lookUp.ahead(copy, [id], 0) : null;
+  if (begin) readAhead(plan, begin, copy, loaders, typeof id === "string" ? id : undefined);
+}
+
+/** Reads a list whose first statement finds the rows that the field's selection begins with. */
+export function beginWithList<T>(
+  info: GraphQLResolveInfo,
+  copy: CopyScope,
+  loaders: Loaders,
+  read: () => Promise<T>,
+): Promise<T> {
+  const plan = takePlan(info, loaders);
+  if (plan.length === 0) return read();
+  const begun = copy.within(read, null);
+  if (begun.read) readAhead(plan, begun.read, copy, loaders);
+  return begun.done;
 }

@@ -30,10 +30,10 @@ import {
 } from "../schema/meeting";
 import { Briefing } from "../schema/records";
 import type { Refusal } from "../schema/refusal";
-import { LooksUp } from "./ahead";
 import { outdatedBecause } from "./around-meeting";
 import type { EventContext, OperationContext } from "./context";
 import { badInput, Input, presentRefusal, recordIn, refusalOfInput, refuseInvalidInput, uuidIn } from "./inputs";
+import { LooksUp } from "./look-up-plan";
 
 /** Meetings of one mutation; more are recorded with more mutations. */
 const MOST_RECORDED = 100;

@@ -45,9 +45,9 @@ import {
 } from "../schema/quiet-settings";
 import { Deal, DealResult, DealSuccess, Person } from "../schema/records";
 import type { Refusal } from "../schema/refusal";
-import { LooksUp } from "./ahead";
 import type { EventContext, OperationContext } from "./context";
 import { crmIdIn, Input, nestedSize, presentRefusal, recordIn, refuseInvalidInput } from "./inputs";
+import { LooksUp } from "./look-up-plan";
 import { recordOf, recordsOf } from "./look-ups";
 import { asNode } from "./node-resolver";
 

@@ -5,10 +5,10 @@ import type { DealRow } from "../entities/deal";
 import type { ActivityRow, NoteHead, OrganizationRow, PersonRow } from "../entities/records";
 import { Activity, CrmUser, Note } from "../schema/crm";
 import { Deal, Organization, Person } from "../schema/records";
-import { beginWith, LooksUp, type Sized } from "./ahead";
 import type { OperationContext } from "./context";
 import { crmIdIn, crmUrl, First, nestedSize } from "./inputs";
-import { recordOf } from "./look-ups";
+import { LooksUp, type Sized } from "./look-up-plan";
+import { beginWith, recordOf } from "./look-ups";
 
 @Resolver(() => Person)
 export class PersonResolver {

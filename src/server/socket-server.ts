@@ -13,7 +13,8 @@ import { type Actor, type ActorVerifier, UnauthenticatedError, type Viewer, view
 import { KeysUnavailableError } from "../auth/key-set";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
-import { createOperationContext, type Services, SharedReads } from "../resolvers/context";
+import { createOperationContext, type Services } from "../resolvers/context";
+import { SharedReads } from "../resolvers/tenant-reads";
 import { BoundedSocket, refusalOf, refuse, Seats } from "./bounded-socket";
 import {
   CLOSE_WAIT_MS,

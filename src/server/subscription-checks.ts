@@ -17,7 +17,7 @@ import type { SubscribePayload } from "graphql-ws";
 import type { Viewer } from "../auth/actor";
 import { EventStream, type HandOver, StateStream, share } from "../platform/streams";
 import { eachInSlices } from "../platform/work";
-import { SHARED_MS } from "../resolvers/context";
+import { SHARED_MS } from "../resolvers/tenant-reads";
 import { boundedDocument, keptDocuments, refusalOfVariables, SENDING, VALIDATION_OPTIONS } from "./bounds";
 import { errorOf } from "./codes";
 import type { FormatError } from "./masked-errors";

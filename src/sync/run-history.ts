@@ -1,6 +1,6 @@
 import type { TenantScope } from "../database/database";
-import type { Ids } from "../database/joint-reads";
 import { type ListOrder, type Page, type PageRequest, readPage } from "../database/keyset";
+import type { Ids } from "../database/rows";
 import { type SyncResource, SyncRunRow, type SyncState, SyncStepRow } from "../entities/sync-run";
 
 export const NEWEST_RUN: ListOrder = {

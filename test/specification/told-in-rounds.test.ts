@@ -1,6 +1,6 @@
 import { setImmediate } from "node:timers/promises";
 import { ALONE } from "../../src/platform/work";
-import { SHARED_MS } from "../../src/resolvers/context";
+import { SHARED_MS } from "../../src/resolvers/tenant-reads";
 import { SENDING } from "../../src/server/bounds";
 import { join, leave, next, seen, World, waits } from "../support/shared-world";
 

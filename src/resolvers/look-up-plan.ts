@@ -7,16 +7,15 @@ import {
   getArgumentValues,
   getDirectiveValues,
   getNamedType,
+  isAbstractType,
   isCompositeType,
   isObjectType,
   Kind,
+  type OperationDefinitionNode,
   type SelectionSetNode,
 } from "graphql";
 import { Extensions } from "type-graphql";
-import type { CopyScope } from "../database/database";
-import { type Id, type Ids, NamedIds, type Read } from "../database/joint-reads";
 import type { Loaders } from "./loaders";
-import { type LookUp, THE_COPYS } from "./look-ups";
 
 /**
  * What a query will look up is read ahead, in the statement that finds its ids: a field says by which property of its
@@ -25,14 +24,14 @@ import { type LookUp, THE_COPYS } from "./look-ups";
  */
 
 /** A look-up that is to come: what is known of it before any row is there. */
-interface Step {
+export interface Step {
   lookUp: keyof LookUps;
   first: number;
   by: Property[];
 }
 /** Where a read begins that is asked for otherwise. */
 type Begin = "begin";
-type Source = Step | Begin;
+export type Source = Step | Begin;
 
 /** A property of rows that are to come. */
 export interface Property {
@@ -42,9 +41,6 @@ export interface Property {
 
 /** What can be looked up ahead, by its name. */
 type LookUps = { readonly [N in keyof Loaders as Loaders[N] extends { ahead: unknown } ? N : never]: Loaders[N] };
-interface Ahead {
-  ahead(copy: CopyScope, ids: Ids<Id>, first: number): Read | null;
-}
 
 /** A row that is to come. */
 type Coming<Row> = { readonly [P in keyof Row]-?: Property } & { readonly [SOURCE]: Source };
@@ -68,23 +64,25 @@ export interface Sized {
 /** Says of a field what it looks up, and with which rows the fields within it go on; with none where those are no rows. */
 export const LooksUp = <Row, Args = object>(says: Says<Row, Args>) => Extensions({ ahead: says });
 
-/** More are looked up level by level. */
-const MOST_STEPS = 60;
+/** Of an operation; more are looked up level by level, where those of all its fields are one read. */
+export const MOST_STEPS = 60;
 /** Plans of a field that are remembered, one for each set of page sizes and switches that it comes with. */
 const MOST_PLANS = 20;
-const plans = new WeakMap<FieldNode, Map<string, readonly Step[]>>();
+const plans = new WeakMap<FieldNode, { of: OperationDefinitionNode; known: Map<string, readonly Step[]> }>();
 
 /** The look-ups of the fields within one, each behind those whose rows name its ids. */
-function planOf(info: GraphQLResolveInfo): readonly Step[] {
+export function planOf(info: GraphQLResolveInfo): readonly Step[] {
   const [field] = info.fieldNodes;
   if (!field) return [];
-  const known = plans.get(field) ?? new Map<string, readonly Step[]>();
+  // A fragment that two operations spread has the same node in both, beside other ones.
+  const before = plans.get(field);
+  const { known } = before?.of === info.operation ? before : { known: new Map<string, readonly Step[]>() };
   const key = Object.entries(info.variableValues)
     .filter(([, value]) => typeof value === "number" || typeof value === "boolean")
     .join();
   const plan = known.get(key) ?? stepsOf(info);
   if (known.size >= MOST_PLANS) known.clear();
-  plans.set(field, known.set(key, plan));
+  plans.set(field, { of: info.operation, known: known.set(key, plan) });
   return plan;
 }
 
@@ -97,55 +95,10 @@ function stepsOf(info: GraphQLResolveInfo): readonly Step[] {
   }
 }
 
-/** Reads what a plan looks up, in the statement of the read that it begins with. */
-function readAhead(
-  info: GraphQLResolveInfo,
-  begin: Read,
-  copy: CopyScope,
-  loaders: Loaders,
-  known?: { property: string; id: Id },
-): void {
-  const plan = planOf(info);
-  const reads = new Map<Source, Read>([["begin", begin]]);
-  for (const step of plan) {
-    const by = step.by.flatMap(({ of, name }) => {
-      const read = reads.get(of);
-      return read ? [[read, name] as const] : [];
-    });
-    const lookUp: Ahead = loaders[step.lookUp];
-    const isNamed = ({ of, name }: Property) => of === "begin" && name === known?.property;
-    const ids = step.by.length === 0 ? [THE_COPYS] : known && step.by.every(isNamed) ? [known.id] : new NamedIds(by);
-    const read = lookUp.ahead(copy, ids, step.first);
-    if (read) reads.set(step, read);
-  }
-}
-
-/** Looks up a row by its id, and in the same statement what the field's selection looks up from there. */
-export function beginWith<I extends Id>(
-  info: GraphQLResolveInfo,
-  copy: CopyScope,
-  loaders: Loaders,
-  lookUp: LookUp<I, unknown>,
-  id: I,
-): void {
-  const begin = lookUp.ahead(copy, [id], 0);
-  if (begin) readAhead(info, begin, copy, loaders, { property: typeof id === "string" ? "id" : "crmId", id });
-}
-
-/** Reads a list whose first statement finds the rows that the field's selection begins with. */
-export function beginWithList<T>(
-  info: GraphQLResolveInfo,
-  copy: CopyScope,
-  loaders: Loaders,
-  read: () => Promise<T>,
-): Promise<T> {
-  const begun = copy.within(read, null);
-  if (begun.read) readAhead(info, begun.read, copy, loaders);
-  return begun.done;
-}
-
 class Plan {
   readonly #steps: Step[] = [];
+  /** What is followed already, and from where: a fragment may be spread often. */
+  readonly #followed = new Map<SelectionSetNode, Set<Source>>();
   readonly #reads = new Proxy(
     {},
     {
@@ -159,7 +112,6 @@ class Plan {
   }
 
   get steps(): readonly Step[] {
-    if (this.#steps.length > MOST_STEPS) return [];
     const ordered = new Set<Step>();
     const place = (step: Step) => {
       for (const { of } of step.by) if (of !== "begin") place(of);
@@ -171,6 +123,9 @@ class Plan {
 
   #follow(selections: SelectionSetNode | undefined, type: object, source: Source | null | undefined): void {
     if (!selections || !source || !isCompositeType(type)) return;
+    const followed = this.#followed.get(selections) ?? new Set<Source>();
+    if (followed.has(source)) return;
+    this.#followed.set(selections, followed.add(source));
     for (const node of selections.selections) {
       const { schema, fragments, variableValues } = this.info;
       if (getDirectiveValues(GraphQLSkipDirective, node, variableValues)?.if === true) continue;
@@ -179,8 +134,9 @@ class Plan {
       else {
         const fragment = node.kind === Kind.FRAGMENT_SPREAD ? fragments[node.name.value] : node;
         const condition = fragment?.typeCondition;
-        const within = condition ? schema.getType(condition.name.value) : type;
-        if (fragment && within) this.#follow(fragment.selectionSet, within, source);
+        const of = condition && schema.getType(condition.name.value);
+        const fits = !of || of === type || (isAbstractType(of) && isObjectType(type) && schema.isSubType(of, type));
+        if (fragment && fits) this.#follow(fragment.selectionSet, type, source);
       }
     }
   }
@@ -205,14 +161,21 @@ class Plan {
       (step) => step.lookUp === lookUp && step.first === first && !(by && hangsOn(by.of, step)),
     );
     const step = alike ?? { lookUp, first, by: [] };
-    if (!alike) this.#steps.push(step);
+    if (!alike && this.#steps.push(step) > MOST_STEPS) throw new Error("more than is read ahead");
     if (by && !step.by.some(({ of, name }) => of === by.of && name === by.name)) step.by.push(by);
     return step;
   }
 }
 
-const hangsOn = (source: Source, step: Step): boolean =>
-  source === step || (source !== "begin" && source.by.some(({ of }) => hangsOn(of, step)));
+function hangsOn(source: Source, step: Step): boolean {
+  // A set grows while it is gone through.
+  const above = new Set<Source>([source]);
+  for (const one of above) {
+    if (one === step) return true;
+    if (one !== "begin") for (const { of } of one.by) above.add(of);
+  }
+  return false;
+}
 
 const coming = (of: Source): object =>
   new Proxy({}, { get: (_, name: string | symbol) => (name === SOURCE ? of : { of, name }) });
