@@ -8,7 +8,7 @@ import { asApplication, CONNECT_TIMEOUT_MS, unavailable } from "./application-ro
 import { type Ask, dropLocalRows, forSchemaChanges, readLayout, spreadTables } from "./cluster";
 import { startEmbeddedPostgres } from "./embedded/embedded-postgres";
 import { Initial } from "./migrations/0001-initial";
-import { POOL_SIZE, SESSION_LIMITS, type SessionLimits, withLimits } from "./session-limits";
+import { POOL_SIZE, SESSION_LIFE_MS, SESSION_LIMITS, type SessionLimits, withLimits } from "./session-limits";
 
 /** In the order in which they run. */
 const migrations = [Initial];
@@ -53,7 +53,7 @@ export function createDataSource({ url, entities, logger, limits = SESSION_LIMIT
     connectTimeoutMS: CONNECT_TIMEOUT_MS,
     applicationName: "crm-connection",
     poolErrorHandler: (error: unknown) => logger?.warn({ err: error }, "an idle database connection ended"),
-    extra: { types: { getTypeParser }, keepAlive: true },
+    extra: { types: { getTypeParser }, keepAlive: true, maxLifetimeSeconds: SESSION_LIFE_MS / 1_000 },
   });
 }
 

@@ -5,7 +5,7 @@ import { isWorkOver, workFields } from "../platform/work";
 import type { Shape } from "./rows";
 import { deadline, HeldUpError, type ObserveSql, Session, TRY_AGAIN } from "./session";
 import { SESSION_LIMITS, type SessionTurns } from "./session-limits";
-import { preparedName } from "./statement-texts";
+import { prepared } from "./statement-texts";
 
 /** Whose rows a session sees: the row policies compare `crm.tenant` with each row. null: nobody's. */
 interface Reach {
@@ -124,7 +124,7 @@ export class Sessions {
 
   /** The rows of a statement that stands alone; a read is prepared, and asked once more where its plan is of yesterday. */
   async rows<T>(text: string, values: readonly unknown[], shape?: Shape<T>): Promise<T[]> {
-    const name = preparedName(text);
+    const name = prepared.nameOf(text);
     try {
       return await this.alone((session) => session.rows<T>(text, values, shape, name));
     } catch (error) {

@@ -1,5 +1,6 @@
 import { LRUCache } from "lru-cache";
 import { NamedIds, type Read } from "./rows";
+import { SESSION_LIFE_MS } from "./session-limits";
 
 /** Of which read the parameter is, and which of it. */
 type Place = readonly [read: number, index: number];
@@ -152,19 +153,41 @@ const TENANT = Symbol("tenant");
  * reads have as many texts as it has shapes, so one that comes once is not kept.
  */
 const MAX_PREPARED = 500_000;
-const preparedNames = new Map<string, string>();
-let prepared = 0;
-const seen = new LRUCache<string, true>({ max: 1_000 });
-/** The name under which a read that comes again is parsed and planned once in a session; null for anything but a read. */
-export function preparedName(text: string): string | null {
-  const known = preparedNames.get(text);
-  if (known || prepared + text.length > MAX_PREPARED || !/^\s*(SELECT|WITH)\b/i.test(text)) return known ?? null;
-  if (!seen.has(text)) {
-    seen.set(text, true);
-    return null;
+/** Where there is no room, those that are asked for now take the place of all, as often as sessions are opened anew. */
+const RENEWED_MS = SESSION_LIFE_MS;
+
+/** The reads whose plans are kept, by their texts. No name is given twice: a session may still hold what had it. */
+class Prepared {
+  readonly #names = new Map<string, string>();
+  readonly #seen = new LRUCache<string, true>({ max: 1_000 });
+  #characters = 0;
+  #named = 0;
+  #begun = performance.now();
+
+  /** The name under which a read that comes again is parsed and planned once in a session; null for anything but a read. */
+  nameOf(text: string): string | null {
+    const known = this.#names.get(text);
+    if (known || !/^\s*(SELECT|WITH)\b/i.test(text)) return known ?? null;
+    if (!this.#seen.has(text)) {
+      this.#seen.set(text, true);
+      return null;
+    }
+    if (this.#characters + text.length > MAX_PREPARED && !this.#renew()) return null;
+    this.#characters += text.length;
+    this.#named += 1;
+    const name = `read_${this.#named}`;
+    this.#names.set(text, name);
+    return name;
   }
-  prepared += text.length;
-  const name = `read_${preparedNames.size + 1}`;
-  preparedNames.set(text, name);
-  return name;
+
+  #renew(): boolean {
+    const now = performance.now();
+    if (now - this.#begun < RENEWED_MS) return false;
+    this.#names.clear();
+    this.#characters = 0;
+    this.#begun = now;
+    return true;
+  }
 }
+
+export const prepared = new Prepared();

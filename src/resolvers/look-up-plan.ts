@@ -114,6 +114,8 @@ class Plan {
   get steps(): readonly Step[] {
     const ordered = new Set<Step>();
     const place = (step: Step) => {
+      // Ways to it may be many.
+      if (ordered.has(step)) return;
       for (const { of } of step.by) if (of !== "begin") place(of);
       ordered.add(step);
     };

@@ -106,11 +106,12 @@ const stepsTaken = new WeakMap<Loaders, number>();
 
 /** The plan of a field, as far as its operation may still read ahead. */
 function takePlan(info: GraphQLResolveInfo, loaders: Loaders): readonly Step[] {
+  const taken = stepsTaken.get(loaders) ?? 0;
+  if (taken >= MOST_STEPS) return [];
   const plan = planOf(info);
-  const taken = plan.length + (stepsTaken.get(loaders) ?? 0);
-  if (taken > MOST_STEPS) return [];
-  stepsTaken.set(loaders, taken);
-  return plan;
+  // What did not fit is no reason to plan the next.
+  stepsTaken.set(loaders, Math.min(taken + plan.length, MOST_STEPS));
+  return taken + plan.length > MOST_STEPS ? [] : plan;
 }
 
 /** Reads what a plan looks up, in the statement of the read that it begins with. */

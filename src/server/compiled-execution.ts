@@ -101,9 +101,10 @@ function compile(schema: GraphQLSchema, document: DocumentNode, operation: Opera
 }
 
 /**
- * Not: mutations and subscriptions; recursive input types (it compiles them without end and the process dies); a
- * variable inside an input object (where absent, it becomes null); directives (a fragment's @skip and @include are
- * taken for another's); documents that grow too large when fragments are written out.
+ * Not: mutations and subscriptions; recursive input types (it compiles them without end and the process dies); a variable with the
+ * name of what every object has (`constructor`: where absent, it is taken for that), or inside an input object (where absent, it
+ * becomes null); directives (a fragment's @skip and @include are taken for another's); documents that grow too large when fragments
+ * are written out.
  */
 export function isSafeToCompile(
   schema: GraphQLSchema,
@@ -114,6 +115,7 @@ export function isSafeToCompile(
   if (sizeOf(schema, document, operation, {}).nodes > MAX_COMPILED_NODES) return false;
   const variables = operation.variableDefinitions ?? [];
   if (variables.some(({ type }) => isRecursive(schema.getType(nameOf(type))))) return false;
+  if (variables.some(({ variable }) => variable.name.value in {})) return false;
   let safe = true;
   const refuse = () => {
     safe = false;

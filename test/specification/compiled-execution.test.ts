@@ -43,6 +43,11 @@ const DOCUMENTS: [title: string, query: string, variables: () => object][] = [
     "query ($yes: Boolean!) { viewer { userId @include(if: $yes) role @skip(if: $yes) } }",
     () => ({ yes: true }),
   ],
+  [
+    "an absent variable that is named as what every object has",
+    "query ($constructor: Int) { deals(first: $constructor) { nodes { title } } }",
+    () => ({}),
+  ],
   ["a schema question", '{ __type(name: "Deal") { name fields { name } } }', () => ({})],
 ];
 
