@@ -36,7 +36,7 @@ test("where two persons could be meant and no deal is known, any deal that was n
 
 test("a company that is not shown has deals all the same: those that were not asked yet are said", async () => {
   const [person] = await database.query<{ address: string; company: number; deal: number }>(
-    `SELECT a.address, p.organization_id AS company, (SELECT max(crm_id) FROM deal WHERE person_id IS DISTINCT FROM p.crm_id) AS deal
+    `SELECT a.address, p.organization_id AS company, (SELECT max(d.crm_id) FROM deal d WHERE d.tenant_id = p.tenant_id AND d.person_id IS DISTINCT FROM p.crm_id) AS deal
      FROM person p JOIN person_address a ON a.tenant_id = p.tenant_id AND a.copy_id = p.copy_id AND a.person_id = p.crm_id
      JOIN organization o ON o.tenant_id = p.tenant_id AND o.copy_id = p.copy_id AND o.crm_id = p.organization_id
      WHERE (SELECT count(*) FROM person_address b WHERE b.tenant_id = a.tenant_id AND b.address = a.address) = 1
