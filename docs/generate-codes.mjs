@@ -1,10 +1,10 @@
-// Writes the codes into docs/api.md: those of errors and sockets from src/server/codes.ts (compiled), those of refusals,
+// Writes the codes into docs/api.md: those of errors and sockets from src/server/errors.ts (compiled), those of refusals,
 // gaps and troubles from the enums of schema.graphql. With --check it writes nothing and fails where the page would change.
 import { readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { buildSchema } from "graphql";
-import codes from "../dist/src/server/codes.js";
+import codes from "../dist/src/server/errors.js";
 
 const docs = dirname(fileURLToPath(import.meta.url));
 const page = join(docs, "api.md");

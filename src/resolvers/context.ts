@@ -83,10 +83,7 @@ export type EventContext = OperationContext<Viewer>;
 /** The reads of an answer to a mutation are called off after this; the mutation itself had its own deadline. */
 const RENEWED_MS = 15_000;
 
-/**
- * A plain object, because Apollo copies the context: state in it lives in closures, which a copy shares.
- * @param shared what the subscriptions of a process share; null: this operation reads for itself
- */
+/** @param shared what the subscriptions of a process share; null: this operation reads for itself */
 export function createOperationContext<Who extends Viewer>(
   actor: Who,
   services: Services,

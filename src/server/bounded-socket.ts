@@ -13,7 +13,7 @@ import {
   UNPROVEN_MESSAGES,
   USER_MESSAGES_A_MINUTE,
 } from "./bounds";
-import { CLOSE } from "./codes";
+import { CLOSE } from "./errors";
 
 /** So much at once, and as much again spread over each minute. */
 export class Allowance {

@@ -1,7 +1,7 @@
 import { type DocumentNode, type FieldNode, GraphQLError, Kind, type ValidationRule, visit } from "graphql";
 import { LRUCache } from "lru-cache";
 import { MINUTE_MS, SECOND_MS } from "../platform/clock";
-import { errorOf } from "./codes";
+import { errorOf } from "./errors";
 
 // Anyone may reach the port. These numbers bound what such a peer holds of this process (decision 0041): whatever reads
 // from a connection or writes to one keeps them.
@@ -101,10 +101,10 @@ const MAX_VALUES = 5_000;
 /** Characters of all documents that are kept, some hundreds of a frontend's; parsed they take up to 300 times as much. */
 const MAX_KEPT = 256 * 1024;
 
-/** For `validate` and for Apollo, so that both transports stop alike. */
+/** For `validate`. */
 export const VALIDATION_OPTIONS = { maxErrors: MAX_ERRORS };
 /** Values of variables that do not fit and are told; each is told with the whole that it is in. */
-export const EXECUTION_OPTIONS = { maxCoercionErrors: 5 };
+export const COERCION_OPTIONS = { maxErrors: 5 };
 
 /**
  * A rule that refuses a document whose validation would take long, before any other rule looks into it. It measures in
@@ -122,7 +122,7 @@ export const boundedDocument: ValidationRule = (context) => ({
 
 /**
  * Valid documents, so that one that comes again is not parsed again. They weigh what their text does, because they hold
- * it: a comment of 500 KB is nothing in what Apollo would weigh, the parsed fields alone.
+ * it: a comment of 500 KB is nothing in the parsed fields.
  */
 export function keptDocuments(): LRUCache<string, DocumentNode> {
   return new LRUCache({

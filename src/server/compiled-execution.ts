@@ -1,8 +1,5 @@
-import { type ApolloServerPlugin, type GraphQLRequestListener, HeaderMap } from "@apollo/server";
 import {
   type DocumentNode,
-  GraphQLError,
-  type GraphQLFormattedError,
   type GraphQLNamedType,
   type GraphQLSchema,
   getNamedType,
@@ -14,9 +11,7 @@ import {
   visit,
 } from "graphql";
 import { type CompiledQuery, compileQuery, isCompiledQuery } from "graphql-jit";
-import type { OperationContext } from "../resolvers/context";
-import type { FormatError } from "./masked-errors";
-import { isFitting, sizeOf } from "./operation-size";
+import { sizeOf } from "./operation-size";
 
 /** Fields and fragments with all of them written out, as the compiler does. */
 const MAX_COMPILED_NODES = 1_000;
@@ -25,51 +20,23 @@ const MAX_PLANS = 200;
 
 type Execute = CompiledQuery["query"];
 
-/**
- * Executes queries that come again by compiled code (graphql-jit): the same answers for less work. Whatever that
- * library is known to do otherwise is left to graphql-js (decision 0006), and so are variables that do not fit,
- * because its words for them differ.
- * @param compileAtUse at which use of an operation it is compiled: one that comes once would never pay it back; 0: never
- */
-export function compiledExecution(compileAtUse: number, format: FormatError): ApolloServerPlugin<OperationContext> {
-  const plans = new Plans(compileAtUse);
-  return {
-    async requestDidStart(): Promise<GraphQLRequestListener<OperationContext>> {
-      return {
-        async responseForOperation({ schema, document, operation, request, contextValue }) {
-          const variables = request.variables ?? {};
-          // Where `operationName` names none there is none, whatever the type says: graphql-js words that.
-          const execute = operation ? plans.executeOf(schema, document, operation) : null;
-          if (!execute || !isFitting(schema, operation, variables)) return null;
-          const { data, errors } = await execute({}, contextValue, variables);
-          const singleResult = errors ? { errors: errors.map((error) => shown(error, format)), data } : { data };
-          return { body: { kind: "single", singleResult }, http: { headers: new HeaderMap(), status: undefined } };
-        },
-      };
-    },
-  };
-}
-
-/** The library's errors look like those of graphql-js and are none. */
-function shown(error: GraphQLError, format: FormatError): GraphQLFormattedError {
-  const { message, locations, path, originalError, extensions } = error;
-  const code = extensions?.code ?? "INTERNAL_SERVER_ERROR";
-  const formatted = { message, locations, path, extensions: { ...extensions, code } };
-  return format(formatted, new GraphQLError(message, { path, originalError, extensions }));
-}
-
 interface Plan {
   uses: number;
   /** Once it was compiled; null where it is not to be. */
   execute?: Execute | null;
 }
 
-/** Compiled code by operation. Of those with code only the ones used last are kept: it is large beside its document. */
+/**
+ * Queries that come again are executed by compiled code (graphql-jit): the same answers for less work. Whatever that library
+ * is known to do otherwise is left to graphql-js (decision 0006). Of those with code only the ones used last are kept: it is
+ * large beside its document.
+ */
 export class Plans {
   readonly #plans = new WeakMap<OperationDefinitionNode, Plan>();
   /** In the order of their last use. */
   readonly #withCode = new Set<Plan>();
 
+  /** @param compileAtUse at which use of an operation it is compiled: one that comes once would never pay it back; 0: never */
   constructor(private readonly compileAtUse: number) {}
 
   /** null where graphql-js is to execute it */

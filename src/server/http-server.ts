@@ -1,33 +1,21 @@
-import { ApolloServer, type DocumentStore, HeaderMap } from "@apollo/server";
-import {
-  ApolloServerPluginCacheControlDisabled,
-  ApolloServerPluginLandingPageDisabled,
-} from "@apollo/server/plugin/disabled";
-import fastifyApollo from "@as-integrations/fastify";
+import { randomUUID } from "node:crypto";
 import fastifyCors from "@fastify/cors";
+import { context, type Span, SpanKind, trace } from "@opentelemetry/api";
 import Fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
-import type { GraphQLError } from "graphql";
+import { parseRequestParams } from "graphql-http";
 import { type ActorVerifier, UnauthenticatedError } from "../auth/actor";
 import { KeysUnavailableError } from "../auth/key-set";
+import { messageOf } from "../platform/errors";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
+import { inWork } from "../platform/work";
 import { createOperationContext, type OperationContext, type Services } from "../resolvers/context";
-import {
-  boundedDocument,
-  EXECUTION_OPTIONS,
-  HEADERS_WAIT_MS,
-  keptDocuments,
-  LATE_LOOK_MS,
-  REQUEST_WAIT_MS,
-  STILL_MS,
-  VALIDATION_OPTIONS,
-} from "./bounds";
-import { type ErrorCode, errorOf } from "./codes";
-import { compiledExecution } from "./compiled-execution";
+import { HEADERS_WAIT_MS, LATE_LOOK_MS, REQUEST_WAIT_MS, STILL_MS } from "./bounds";
 import { ClientAddresses, Crowds } from "./crowds";
-import { COST_HEADER, limitOperations } from "./limits";
-import { maskErrors, observeOperations, observeRequests } from "./masked-errors";
-import { MAX_TOKENS } from "./operation-size";
+import type { Sent } from "./documents";
+import { type ErrorCode, errorOf, statusOf } from "./errors";
+import { COST_HEADER } from "./limits";
+import { type Answer, Operations } from "./operations";
 import { addFront, type FrontParts, Page } from "./pages";
 import { addHealth, addUninstalls, Draining, listen, type UninstallRoute } from "./serving";
 import { addSocketServer } from "./socket-server";
@@ -90,67 +78,67 @@ export async function createHttpServer(parts: HttpServerParts): Promise<HttpServ
   // Only JSON: what a form or a plain text post could carry would pass a browser's origin check unasked.
   fastify.removeContentTypeParser("text/plain");
   fastify.setErrorHandler(answerInFormOfGraphQL(parts.logger));
-  const formatError = maskErrors(parts.logger, parts.introspection);
-  const apollo = new ApolloServer<OperationContext>({
-    schema: parts.schema,
-    introspection: parts.introspection,
-    includeStacktraceInErrorResponses: false,
-    stopOnTerminationSignals: false,
-    parseOptions: { maxTokens: MAX_TOKENS },
-    documentStore: documentStore(),
-    // Whoever may call could fill the store with half a megabyte at a time; a document is at most some KB on the wire.
-    persistedQueries: false,
-    validationRules: [boundedDocument],
-    validationOptions: VALIDATION_OPTIONS,
-    executionOptions: EXECUTION_OPTIONS,
-    formatError,
-    logger: parts.logger,
-    plugins: [
-      ApolloServerPluginCacheControlDisabled(),
-      ApolloServerPluginLandingPageDisabled(),
-      observeOperations(parts.metrics, parts.logger),
-      limitOperations(),
-      compiledExecution(parts.compileQueriesAtUse, formatError),
-    ],
-  });
-  await apollo.start();
-  await fastify.register((scope) => addGraphQL(scope, apollo, parts), { prefix: "/graphql" });
+  await fastify.register((scope) => addGraphQL(scope, parts), { prefix: "/graphql" });
   addHealth(fastify, parts, draining);
   await addUninstalls(fastify, parts.uninstalls);
   await addFront(fastify, parts, page);
   const closeSockets = addSocketServer(fastify.server, crowds, parts);
-  const close = async () => {
-    await draining.finish(closeSockets);
-    await apollo.stop();
-  };
+  const close = () => draining.finish(closeSockets);
   return { listen: (host, port) => listen(fastify, host, port, "PORT"), close };
 }
 
 /** Preflights are answered here alone: nothing else is for other origins. */
-async function addGraphQL(
-  scope: FastifyInstance,
-  apollo: ApolloServer<OperationContext>,
-  parts: HttpServerParts,
-): Promise<void> {
+async function addGraphQL(scope: FastifyInstance, parts: HttpServerParts): Promise<void> {
   await scope.register(fastifyCors, { ...CORS, origin: [...parts.allowedOrigins] });
-  await scope.register(fastifyApollo(apollo), {
-    path: "",
-    method: "POST",
-    context: (request) => contextOf(request, parts),
+  const operations = new Operations(parts);
+  scope.post("", async (request, reply) => {
+    const { status, result } = await answerOf(request, reply, operations, parts);
+    reply.code(status).type(answerType(request.headers.accept));
+    return JSON.stringify(result);
   });
 }
 
-function documentStore(): DocumentStore {
-  const kept = keptDocuments();
-  return {
-    get: async (key) => kept.get(key),
-    set: async (key, document) => void kept.set(key, document),
-    delete: async (key) => kept.delete(key),
-  };
+async function answerOf(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  operations: Operations,
+  parts: HttpServerParts,
+): Promise<Answer> {
+  try {
+    const context = await contextOf(request, reply, parts);
+    const sent = await sentIn(request);
+    return await operations.answer(sent, context, request.headers[COST_HEADER] !== undefined);
+  } catch (error) {
+    const masked = operations.mask(error);
+    return { status: statusOf([masked]), result: { errors: [masked] } };
+  }
 }
+
+/** By the specification of GraphQL over HTTP (graphql-http). @throws GraphQLError */
+async function sentIn({ method, url, headers, body: sent, raw }: FastifyRequest): Promise<Sent> {
+  const body = recordOf(sent);
+  if (body.query == null && "persistedQuery" in recordOf(body.extensions))
+    throw errorOf("PERSISTED_QUERY_NOT_SUPPORTED", "Documents are not kept by their hashes: send the whole document.");
+  const type = headers["content-type"];
+  const [, charset = "utf-8"] = /;\s*charset\s*=\s*"?([^";\s]*)/i.exec(type ?? "") ?? [];
+  if (!type || !/^utf-?8$/i.test(charset)) throw errorOf("UNSUPPORTED_MEDIA_TYPE", UNSUPPORTED);
+  // Other types have been refused before this; of this one the library knows few spellings.
+  const asJson = { ...headers, "content-type": JSON_TYPE };
+  const read = await parseRequestParams({ method, url, headers: asJson, body, raw, context: undefined }).catch(
+    (error) => {
+      throw errorOf("BAD_REQUEST", `${messageOf(error)}.`);
+    },
+  );
+  if ("query" in read) return read;
+  throw errorOf("UNSUPPORTED_MEDIA_TYPE", UNSUPPORTED);
+}
+
+const recordOf = (value: unknown): Record<string, unknown> =>
+  typeof value === "object" && value !== null ? { ...value } : {};
 
 async function contextOf(
   request: FastifyRequest,
+  reply: FastifyReply,
   { verifyActor, services }: HttpServerParts,
 ): Promise<OperationContext> {
   const token = /^Bearer ([^\s]+)$/i.exec(request.headers.authorization ?? "")?.[1];
@@ -159,14 +147,30 @@ async function contextOf(
     return createOperationContext(await verifyActor(token), services);
   } catch (error) {
     if (error instanceof UnauthenticatedError) throw errorOf("UNAUTHENTICATED", error.message);
-    if (error instanceof KeysUnavailableError) throw unavailable(error);
-    throw error;
+    if (!(error instanceof KeysUnavailableError)) throw error;
+    // Never 401, which would sign everybody out while the identity provider is down.
+    reply.header("retry-after", String(error.retryAfterSeconds));
+    throw errorOf(error.code, error.message);
   }
 }
 
-/** Never 401, which would sign everybody out while the identity provider is down. */
-function unavailable({ message, code, retryAfterSeconds }: KeysUnavailableError): GraphQLError {
-  return errorOf(code, message, new HeaderMap([["retry-after", String(retryAfterSeconds)]]));
+const JSON_TYPE = "application/json";
+const GRAPHQL_TYPE = "application/graphql-response+json";
+
+/** What the client likes best of the two; JSON also where it accepts neither. */
+function answerType(accept = JSON_TYPE): string {
+  const liked = accept
+    .toLowerCase()
+    .split(",")
+    .map((range) => {
+      const [type = "", ...parameters] = range.split(";").map((part) => part.trim());
+      const weight = parameters.find((parameter) => parameter.startsWith("q="))?.slice(2) ?? "1";
+      return { type, weight: Number(weight) };
+    });
+  const best = liked
+    .filter(({ type, weight }) => weight > 0 && (type === GRAPHQL_TYPE || type === JSON_TYPE))
+    .sort((one, other) => other.weight - one.weight)[0];
+  return `${best?.type ?? JSON_TYPE}; charset=utf-8`;
 }
 
 /** Answers where Fastify refuses a body before GraphQL sees it: it is too large, no JSON, or of another type. */
@@ -180,9 +184,28 @@ function answerInFormOfGraphQL(logger: Logger) {
   };
 }
 
+const UNSUPPORTED = "Send the operation as JSON in UTF-8: Content-Type: application/json.";
 type CodeAndWords = readonly [code: ErrorCode, message: string];
 const FAILED: CodeAndWords = ["INTERNAL_SERVER_ERROR", "Something went wrong on our side. Try again later."];
 const refusedBodies = (mostBytes = MAX_BODY_BYTES): Record<number, CodeAndWords> => ({
   413: ["BODY_TOO_LARGE", `The body has more than ${mostBytes} bytes.`],
-  415: ["UNSUPPORTED_MEDIA_TYPE", "Send the operation as JSON: Content-Type: application/json."],
+  415: ["UNSUPPORTED_MEDIA_TYPE", UNSUPPORTED],
 });
+
+/** An id of the caller's own, so that a front end's log and ours can be laid side by side. */
+const CALLERS_ID = /^[A-Za-z0-9._-]{8,100}$/;
+
+/** Each request is a piece of work with an id: in its answer, in each log line that it causes, and in its trace. */
+function observeRequests(fastify: FastifyInstance): void {
+  const spans = new WeakMap<FastifyRequest, Span>();
+  fastify.addHook("onRequest", (request, reply, done) => {
+    const sent = request.headers["x-request-id"];
+    const operationId = typeof sent === "string" && CALLERS_ID.test(sent) ? sent : randomUUID();
+    reply.header("x-request-id", operationId);
+    const attributes = { "http.request.method": request.method, "crm.operation_id": operationId };
+    const span = trace.getTracer("crm-connection").startSpan("request", { kind: SpanKind.SERVER, attributes });
+    spans.set(request, span);
+    inWork({ operationId }, () => context.with(trace.setSpan(context.active(), span), done));
+  });
+  fastify.addHook("onResponse", async (request) => spans.get(request)?.end());
+}

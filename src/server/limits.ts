@@ -1,12 +1,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { ApolloServerPlugin, GraphQLRequestListener } from "@apollo/server";
 import { BREAK, type GraphQLError, Kind, type OperationDefinitionNode, OperationTypeNode, visit } from "graphql";
 import { systemClock, timeLimit } from "../platform/clock";
 import { limitWork, workFor } from "../platform/work";
 import type { OperationContext } from "../resolvers/context";
-import { refusalOfVariables } from "./bounds";
-import { errorOf } from "./codes";
-import { type OperationSize, refusalOfSize, sizeOf, toldOf } from "./operation-size";
+import type { Operation } from "./documents";
+import { errorOf } from "./errors";
+import { toldOf } from "./operation-size";
 
 /** Operations of one tenant at work in this process; the rest wait, so that one tenant cannot take it all. */
 const AT_WORK = 32;
@@ -30,56 +29,45 @@ const WAITING = 200;
 /** A query reads, and a page waits for it. A mutation may wait for a few calls to the CRM, 30 seconds for each. */
 const DEADLINE_MS = { query: 15_000, mutation: 120_000, subscription: 15_000 };
 
-/**
- * Refuses operations that are too large before they are executed, lets no tenant crowd out the others, and calls off
- * what an operation still asks of the database at its deadline.
- */
-export function limitOperations(): ApolloServerPlugin<OperationContext> {
-  const turns = new TenantTurns(AT_WORK, WAITING);
-  const others = new Others();
-  const heavyTurns = new TenantTurns(HEAVY_AT_WORK, WAITING, (tenantId, beganAt) => {
+/** Lets no tenant crowd out the others, and calls off what an operation still asks of the database at its deadline. */
+export class OperationLimits {
+  readonly #turns = new TenantTurns(AT_WORK, WAITING);
+  readonly #others = new Others();
+  readonly #heavyTurns = new TenantTurns(HEAVY_AT_WORK, WAITING, (tenantId, beganAt) => {
     const took = performance.now() - beganAt;
-    return others.since(tenantId, beganAt) ? sleep(Math.min(REST.times * took, REST.mostMs)) : null;
+    return this.#others.since(tenantId, beganAt) ? sleep(Math.min(REST.times * took, REST.mostMs)) : null;
   });
-  return {
-    async requestDidStart(): Promise<GraphQLRequestListener<OperationContext>> {
-      let release: (() => void) | null = null;
-      let deadline: NodeJS.Timeout | undefined;
-      let size: OperationSize | undefined;
-      return {
-        async didResolveOperation({ schema, document, operation, request, contextValue }) {
-          const variables = request.variables ?? {};
-          const tooMany = refusalOfVariables(variables);
-          if (tooMany) throw tooMany;
-          size = operation && sizeOf(schema, document, operation, variables);
-          const refusal = size && refusalOfSize(size);
-          if (refusal) throw refusal;
-          const { tenantId } = contextValue.actor;
-          workFor(tenantId);
-          others.note(tenantId, performance.now());
-          const isHeavy = (size?.cost ?? 0) > HEAVY_COST || hasManyItems(operation, request.variables);
-          release = await (isHeavy ? heavyTurns : turns).take(tenantId);
-          const limit = DEADLINE_MS[operation?.operation ?? OperationTypeNode.QUERY];
-          limitWork(timeLimit(systemClock, limit));
-          deadline = setTimeout(() => contextValue.deadline.abort(), limit);
-        },
-        async willSendResponse({ request, response: { body } }) {
-          clearTimeout(deadline);
-          release?.();
-          release = null;
-          if (!size || body.kind !== "single" || !request.http?.headers.has(COST_HEADER)) return;
-          const cost = { ...toldOf(size), heavyAbove: HEAVY_COST };
-          body.singleResult.extensions = { ...body.singleResult.extensions, cost };
-        },
-      };
-    },
-  };
+
+  /** Executes an operation in its tenant's turn. @throws GraphQLError TOO_MANY_OPERATIONS */
+  async inTurn<T>(
+    { operation, variables, size }: Operation,
+    { actor, deadline }: OperationContext,
+    execute: () => Promise<T>,
+  ): Promise<T> {
+    const { tenantId } = actor;
+    workFor(tenantId);
+    this.#others.note(tenantId, performance.now());
+    const isHeavy = size.cost > HEAVY_COST || hasManyItems(operation, variables);
+    const release = await (isHeavy ? this.#heavyTurns : this.#turns).take(tenantId);
+    const limit = DEADLINE_MS[operation.operation];
+    limitWork(timeLimit(systemClock, limit));
+    const end = setTimeout(() => deadline.abort(), limit);
+    try {
+      return await execute();
+    } finally {
+      clearTimeout(end);
+      release();
+    }
+  }
 }
 
+/** How large it is, for a client that asks. */
+export const costTold = ({ size }: Operation) => ({ ...toldOf(size), heavyAbove: HEAVY_COST });
+
 /** Whether any list in the input has very many items, in the variables or in the document. */
-function hasManyItems(operation: OperationDefinitionNode | undefined, variables: unknown): boolean {
+function hasManyItems(operation: OperationDefinitionNode, variables: unknown): boolean {
   let isLong = hasLongList(variables, INPUT_DEPTH);
-  if (operation?.operation !== OperationTypeNode.MUTATION || isLong) return isLong;
+  if (operation.operation !== OperationTypeNode.MUTATION || isLong) return isLong;
   visit(operation, {
     [Kind.LIST]({ values }) {
       isLong ||= values.length > HEAVY_ITEMS;

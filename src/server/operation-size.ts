@@ -9,7 +9,7 @@ import {
   type SelectionNode,
   type SelectionSetNode,
 } from "graphql";
-import { type ErrorCode, errorOf } from "./codes";
+import { type ErrorCode, errorOf } from "./errors";
 import { type Cost, costOf, type Variables } from "./operation-cost";
 
 /** Tokens of a document; the longest query of a frontend has some hundreds. The parser stops there. */
@@ -21,7 +21,7 @@ const MAX_DEPTH = 12;
 /** Aliases in a document: each may ask for the same thing again. */
 const MAX_ALIASES = 30;
 /** Objects that an answer may hold at most, by the sizes that are asked for and the bounds of lists without one. */
-const MAX_COST = 50_000;
+export const MAX_COST = 50_000;
 /** The same for an event of a subscription, which comes often and to many: no field that is read from the CRM either. */
 export const MAX_EVENT_COST = 1_000;
 /** Fields and fragments of an operation, with all fragments written out, that are weighed at all. */

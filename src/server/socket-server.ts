@@ -1,12 +1,5 @@
 import type { Server as HttpServer } from "node:http";
-import {
-  type ExecutionArgs,
-  type ExecutionResult,
-  type GraphQLError,
-  type GraphQLSchema,
-  NoSchemaIntrospectionCustomRule,
-  specifiedRules,
-} from "graphql";
+import { type ExecutionArgs, type ExecutionResult, type GraphQLError, type GraphQLSchema } from "graphql";
 import { CloseCode, type Context, handleProtocols, makeServer, type Server, type SubscribePayload } from "graphql-ws";
 import { WebSocketServer } from "ws";
 import { type Actor, type ActorVerifier, UnauthenticatedError, type Viewer, viewerOf } from "../auth/actor";
@@ -27,9 +20,8 @@ import {
   MAX_USER_SOCKETS,
   PING_MS,
 } from "./bounds";
-import { CLOSE } from "./codes";
 import type { Arrival, Crowds } from "./crowds";
-import { maskErrors } from "./masked-errors";
+import { CLOSE, maskErrors } from "./errors";
 import { readMessage, SharedSubscriptions, SubscriptionChecks, take, takeToken } from "./subscription-checks";
 
 /** The library keeps these limits itself. */
@@ -141,8 +133,7 @@ function speak(protocol: Protocol, extra: Extra, ended: (reason: EndReason) => v
 }
 
 function options({ schema, services, verifyActor, introspection, logger }: SocketServerParts) {
-  const rules = introspection ? specifiedRules : [...specifiedRules, NoSchemaIntrospectionCustomRule];
-  const checks = new SubscriptionChecks(schema, rules);
+  const checks = new SubscriptionChecks(schema, introspection);
   const reads = new SharedReads(services);
   const seats = new Seats({ ofTenant: MAX_TENANT_SOCKETS, ofUser: MAX_USER_SOCKETS });
   const mask = maskErrors(logger, introspection);
@@ -171,7 +162,7 @@ function options({ schema, services, verifyActor, introspection, logger }: Socke
       return shared.subscribe(viewer, args, userId);
     },
     onError: (_context: SocketContext, _id: string, _payload: unknown, errors: readonly GraphQLError[]) =>
-      errors.map((error) => mask(error.toJSON(), error)),
+      errors.map((error) => mask(error)),
     // Masked already: the library would write anew what all subscribers share.
     onNext: (_context: SocketContext, _id: string, _payload: unknown, _args: unknown, result: ExecutionResult) =>
       result,

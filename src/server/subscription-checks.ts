@@ -4,24 +4,19 @@ import {
   type ExecutionResult,
   execute,
   GraphQLError,
-  type GraphQLFormattedError,
   type GraphQLSchema,
-  getOperationAST,
   type OperationDefinitionNode,
   OperationTypeNode,
-  parse,
-  type ValidationRule,
-  validate,
 } from "graphql";
 import type { SubscribePayload } from "graphql-ws";
 import type { Viewer } from "../auth/actor";
 import { EventStream, type HandOver, StateStream, share } from "../platform/streams";
 import { eachInSlices } from "../platform/work";
 import { SHARED_MS } from "../resolvers/tenant-reads";
-import { boundedDocument, keptDocuments, refusalOfVariables, SENDING, VALIDATION_OPTIONS } from "./bounds";
-import { errorOf } from "./codes";
-import type { FormatError } from "./masked-errors";
-import { MAX_EVENT_COST, MAX_EVENT_TOKENS, refusalOfSize, sizeOf } from "./operation-size";
+import { SENDING } from "./bounds";
+import { Documents } from "./documents";
+import { errorOf, type MaskError } from "./errors";
+import { MAX_EVENT_COST, MAX_EVENT_TOKENS, refusalOfSize } from "./operation-size";
 
 /** Subscriptions of one socket; the page needs two. */
 const MAX_SUBSCRIPTIONS = 20;
@@ -33,14 +28,13 @@ const SUBSCRIPTIONS_ONLY = "This socket serves subscriptions. Send queries and m
 
 /** Decides which subscriptions are begun. */
 export class SubscriptionChecks {
-  readonly #valid = keptDocuments();
-  readonly #rules: readonly ValidationRule[];
+  readonly #documents: Documents;
 
   constructor(
     private readonly schema: GraphQLSchema,
-    rules: readonly ValidationRule[],
+    introspection: boolean,
   ) {
-    this.#rules = [boundedDocument, ...rules];
+    this.#documents = new Documents(schema, introspection, MAX_EVENT_TOKENS, refusalOf);
   }
 
   /**
@@ -52,40 +46,17 @@ export class SubscriptionChecks {
       const what = `This socket has ${MAX_SUBSCRIPTIONS} subscriptions already. End some of them first.`;
       return [errorOf("TOO_MANY_SUBSCRIPTIONS", what)];
     }
-    try {
-      return this.#prepare(payload);
-    } catch (error) {
-      if (error instanceof GraphQLError) return [error];
-      throw error;
-    }
-  }
-
-  #prepare({ query, operationName, variables }: SubscribePayload): ExecutionArgs | readonly GraphQLError[] {
-    const kept = this.#valid.get(query);
-    const document = kept ?? parse(query, { maxTokens: MAX_EVENT_TOKENS });
-    const operation = getOperationAST(document, operationName);
-    if (operation?.operation !== OperationTypeNode.SUBSCRIPTION) {
-      return [errorOf("SUBSCRIPTIONS_ONLY", SUBSCRIPTIONS_ONLY)];
-    }
-    const tooMany = refusalOfVariables(variables ?? {});
-    if (tooMany) return [tooMany];
-    if (!kept) {
-      const faults = validate(this.schema, document, this.#rules, VALIDATION_OPTIONS);
-      if (faults.length > 0) return faults;
-    }
-    const refusal = refusalOfSize(sizeOf(this.schema, document, operation, variables ?? {}), MAX_EVENT_COST);
-    if (refusal) return [refusal];
-    this.#valid.set(query, document);
-    return { schema: this.schema, document, operationName, variableValues: declaredOf(operation, variables) };
+    const read = this.#documents.read(payload);
+    if (!("size" in read)) return read;
+    const tooLarge = refusalOfSize(read.size, MAX_EVENT_COST);
+    if (tooLarge) return [tooLarge];
+    const { document, operationName, variables } = read;
+    return { schema: this.schema, document, operationName, variableValues: variables };
   }
 }
 
-/** Variables that the operation does not know change nothing: kept, they would cost memory and make equal subscriptions differ. */
-function declaredOf({ variableDefinitions = [] }: OperationDefinitionNode, given: SubscribePayload["variables"]) {
-  const names = variableDefinitions.map(({ variable }) => variable.name.value);
-  const declared = names.filter((name) => given && Object.hasOwn(given, name)).map((name) => [name, given?.[name]]);
-  return declared.length > 0 ? Object.fromEntries(declared) : undefined;
-}
+const refusalOf = ({ operation }: OperationDefinitionNode) =>
+  operation === OperationTypeNode.SUBSCRIPTION ? null : errorOf("SUBSCRIPTIONS_ONLY", SUBSCRIPTIONS_ONLY);
 
 /**
  * `next` and `error` are a server's to send: the library takes one from a client for a fault of ours (4500, and a stack
@@ -133,7 +104,7 @@ export class SharedSubscriptions {
   /** @param contextOf what an execution is given: all that is shared may depend on the viewer, and on nothing else of the actor */
   constructor(
     private readonly contextOf: (viewer: Viewer) => object,
-    private readonly mask: FormatError,
+    private readonly mask: MaskError,
   ) {}
 
   /** @param userId whose it is: what is for one user alone is delivered to that user's subscriptions */
@@ -183,19 +154,19 @@ export class SharedSubscriptions {
       if (rootValue === null) return null;
       return this.#masked(await execute({ ...args, rootValue, contextValue: this.contextOf(viewer) }));
     } catch (error) {
-      return { errors: [this.#mask({ message: "" }, error)] };
+      return { errors: [this.#mask(error)] };
     }
   }
 
   /** Masked once, so that one failure is one line of the log and one id for everybody. */
   #masked(result: ExecutionResult): ExecutionResult {
     if (!result.errors) return result;
-    return { ...result, errors: result.errors.map((error) => this.#mask(error.toJSON(), error)) };
+    return { ...result, errors: result.errors.map((error) => this.#mask(error)) };
   }
 
   /** As plain data, which is all that is sent of an error; an execution's answer has the class. */
-  #mask(shown: GraphQLFormattedError, error: unknown): GraphQLError {
-    return this.mask(shown, error) as GraphQLError;
+  #mask(error: unknown): GraphQLError {
+    return this.mask(error) as GraphQLError;
   }
 }
 

@@ -3,7 +3,7 @@ import { dirname, join, resolve } from "node:path";
 import { parseSync } from "@swc/core";
 
 /** Who follows one behaviour through the code goes through rooms: many tiny ones are as hard to hold in mind as a huge one. */
-const MOST_FILES = 180;
+const MOST_FILES = 181;
 const MOST_TINY_FILES = 2;
 /** Shorter ones are tiny: worth a file of their own only where many need them. */
 const TINY_LINES = 30;

@@ -67,6 +67,31 @@ async function get(path: string): Promise<Answer> {
 }
 
 const query = (text: string) => JSON.stringify({ query: text });
+
+test.each([
+  ["application/json;charset=UTF8", 200],
+  ['Application/JSON ; x=y; charset="utf-8"', 200],
+  ["application/json;", 200],
+  ["application/json; charset=utf-16", 415],
+])("JSON of the type %s is answered with %i", async (type, status) => {
+  expect((await send(query("{ __typename }"), type)).status).toBe(status);
+});
+
+test.each([
+  ["*/*", "application/json"],
+  ["application/json;q=0.5, application/graphql-response+json", "application/graphql-response+json"],
+  ["application/graphql-response+json;q=0", "application/json"],
+])("who accepts %s is answered with %s", async (accept, type) => {
+  const headers = { authorization, accept, "content-type": "application/json" };
+  const { headers: answered, body } = await request(`${closed.url}/graphql`, {
+    method: "POST",
+    headers,
+    body: query("{ __typename }"),
+  });
+  await body.dump();
+  expect(answered["content-type"]).toBe(`${type}; charset=utf-8`);
+});
+
 const CIRCLE = "{ __schema { types { fields { type { fields { type { fields { type { name } } } } } } } } }";
 
 /** What scanners of GraphQL services look for, and the answer that gives none of it away. */

@@ -1,9 +1,8 @@
 import { once } from "node:events";
-import { ApolloServerErrorCode } from "@apollo/server/errors";
 import { GRAPHQL_TRANSPORT_WS_PROTOCOL as PROTOCOL } from "graphql-ws";
 import { request } from "undici";
 import WebSocket from "ws";
-import { CLOSE_CODES, ERROR_CODES } from "../../src/server/codes";
+import { CLOSE_CODES, ERROR_CODES } from "../../src/server/errors";
 import { tokenFor } from "../support/actors";
 import { subscribe } from "../support/sockets";
 import { useService } from "../support/world";
@@ -57,11 +56,6 @@ test("what only a socket answers has no status", async () => {
   expect((await closed).reason).toContain("SUBSCRIPTIONS_ONLY");
   await end();
   expect(ERROR_CODES.get("SUBSCRIPTIONS_ONLY")?.[0]).toBeNull();
-});
-
-test("the codes that the library gives have their lines", () => {
-  const given = Object.values(ApolloServerErrorCode).filter((code) => code !== "PERSISTED_QUERY_NOT_FOUND");
-  expect(given.filter((code) => !ERROR_CODES.has(code))).toEqual([]);
 });
 
 const init = async () => ({ type: "connection_init", payload: { authorization: `Bearer ${await tokenFor()}` } });

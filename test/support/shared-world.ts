@@ -25,9 +25,9 @@ export class World {
   nothingYet = false;
   readonly subscriptions = new SharedSubscriptions(
     (actor) => ({ actor }),
-    (formatted, error) => {
+    (error) => {
       this.failures.push(error as GraphQLError);
-      return new GraphQLError(`masked ${this.failures.length}`, { path: formatted.path });
+      return { message: `masked ${this.failures.length}`, path: (error as GraphQLError).path };
     },
   );
 

@@ -1,4 +1,4 @@
-import { buildSchema, GraphQLError, specifiedRules } from "graphql";
+import { buildSchema, GraphQLError } from "graphql";
 import { readMessage, SubscriptionChecks, take, takeToken } from "../../src/server/subscription-checks";
 
 // Planted and seen red: a document that is kept is not measured again; what is refused is kept as valid; documents kept
@@ -9,7 +9,7 @@ const schema = buildSchema(`
   type Subscription { runs(first: Int): [Run!]! }
   type Run { state: String }
 `);
-const make = () => new SubscriptionChecks(schema, specifiedRules);
+const make = () => new SubscriptionChecks(schema, true);
 const checkedBy = (checks: SubscriptionChecks, query: string, variables?: Record<string, unknown>, open = 1) => {
   const checked = checks.check({ query, variables }, open);
   return "document" in checked ? checked.document : checked.map(({ message }) => message).join();
@@ -40,6 +40,12 @@ test.each([
   for (const _round of [1, 2]) expect(checkedBy(checks, query, {}, open)).toContain(message);
 });
 
+test("a variable that is null where none may be is refused, and does not end the socket", () => {
+  const query = "subscription ($yes: Boolean = true) { runs { state @include(if: $yes) } }";
+  const checked = make().check({ query, variables: { yes: null } }, 1);
+  expect("document" in checked || checked.map(({ extensions }) => extensions.code)).toEqual(["BAD_USER_INPUT"]);
+});
+
 test("what is wrong is what the client may read", () => {
   const checked = make().check({ query: "subscription { runs { nothing } }" }, 1);
   expect("document" in checked || checked.every((error) => error instanceof GraphQLError)).toBe(true);
@@ -62,7 +68,7 @@ test("of the variables those that the operation declares are kept, and no others
   const all = [RUNS, "subscription { runs { state } }"].map((query) =>
     make().check({ query, variables: { other: Array(1_000).fill([]) } }, 1),
   );
-  expect(all.map((checked) => "document" in checked && checked.variableValues)).toEqual([undefined, undefined]);
+  expect(all.map((checked) => "document" in checked && checked.variableValues)).toEqual([{}, {}]);
 });
 
 test("the library, which keeps messages, has nothing left to keep but the protocol's own members", () => {

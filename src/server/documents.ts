@@ -1,0 +1,107 @@
+import {
+  type DocumentNode,
+  GraphQLError,
+  type GraphQLSchema,
+  getOperationAST,
+  getVariableValues,
+  NoSchemaIntrospectionCustomRule,
+  type OperationDefinitionNode,
+  parse,
+  specifiedRules,
+  type ValidationRule,
+  validate,
+} from "graphql";
+import { boundedDocument, COERCION_OPTIONS, keptDocuments, refusalOfVariables, VALIDATION_OPTIONS } from "./bounds";
+import { errorOf, withCode } from "./errors";
+import { type OperationSize, sizeOf } from "./operation-size";
+
+/** What a client sends of an operation. */
+export interface Sent {
+  query: string;
+  operationName?: string | null;
+  variables?: Readonly<Record<string, unknown>> | null;
+}
+
+/** An operation that fits the schema, with variables that fit it. */
+export interface Operation {
+  document: DocumentNode;
+  operation: OperationDefinitionNode;
+  operationName: string | undefined;
+  /** Of those that were sent, as they were, the ones that it declares. */
+  variables: Record<string, unknown>;
+  size: OperationSize;
+}
+
+/** Reads documents, whichever way they come; one that comes again is not read again. */
+export class Documents {
+  readonly #valid = keptDocuments();
+  readonly #rules: readonly ValidationRule[];
+
+  /**
+   * @param maxTokens of a document
+   * @param refusalOf why an operation is none for this way
+   */
+  constructor(
+    private readonly schema: GraphQLSchema,
+    introspection: boolean,
+    private readonly maxTokens: number,
+    private readonly refusalOf: (operation: OperationDefinitionNode) => GraphQLError | null,
+  ) {
+    this.#rules = [boundedDocument, ...specifiedRules, ...(introspection ? [] : [NoSchemaIntrospectionCustomRule])];
+  }
+
+  /** @returns what to execute, or why nothing is */
+  read(sent: Sent): Operation | readonly GraphQLError[] {
+    const kept = this.#valid.get(sent.query);
+    const document = kept ?? parsed(sent.query, this.maxTokens);
+    return document instanceof GraphQLError ? [document] : this.#check(sent, document, kept !== undefined);
+  }
+
+  /** An argument that a null is given for by a variable with a default is found only here: that fits by its type. */
+  #sizeOf(document: DocumentNode, operation: OperationDefinitionNode, given: Record<string, unknown>) {
+    try {
+      return sizeOf(this.schema, document, operation, given);
+    } catch (error) {
+      if (error instanceof GraphQLError) return withCode("BAD_USER_INPUT", error);
+      throw error;
+    }
+  }
+
+  #check({ query, operationName, variables }: Sent, document: DocumentNode, isValid: boolean) {
+    const operation = getOperationAST(document, operationName);
+    const refusal = operation && this.refusalOf(operation);
+    if (refusal) return [refusal];
+    const given = variables ?? {};
+    const tooMany = refusalOfVariables(given);
+    if (tooMany) return [tooMany];
+    const faults = isValid ? [] : validate(this.schema, document, this.#rules, VALIDATION_OPTIONS);
+    if (faults.length > 0) return faults.map((fault) => withCode("GRAPHQL_VALIDATION_FAILED", fault));
+    if (!operation) return [noOperation(operationName)];
+    const declared = operation.variableDefinitions ?? [];
+    const { errors } = getVariableValues(this.schema, declared, given, COERCION_OPTIONS);
+    if (errors) return errors.map((error) => withCode("BAD_USER_INPUT", error));
+    const size = this.#sizeOf(document, operation, given);
+    if (size instanceof GraphQLError) return [size];
+    if (!isValid) this.#valid.set(query, document);
+    const names = declared.map(({ variable }) => variable.name.value).filter((name) => Object.hasOwn(given, name));
+    const own = Object.fromEntries(names.map((name) => [name, given[name]]));
+    return { document, operation, operationName: operationName ?? undefined, variables: own, size };
+  }
+}
+
+function parsed(query: string, maxTokens: number): DocumentNode | GraphQLError {
+  try {
+    return parse(query, { maxTokens });
+  } catch (error) {
+    if (error instanceof GraphQLError) return withCode("GRAPHQL_PARSE_FAILED", error);
+    throw error;
+  }
+}
+
+function noOperation(name: string | null | undefined): GraphQLError {
+  const what =
+    name == null
+      ? "The document has several operations: `operationName` must say which."
+      : `The document has no operation of the name that \`operationName\` gives.`;
+  return errorOf("OPERATION_RESOLUTION_FAILURE", what);
+}
