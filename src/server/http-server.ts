@@ -13,7 +13,7 @@ import { createOperationContext, type OperationContext, type Services } from "..
 import { HEADERS_WAIT_MS, LATE_LOOK_MS, REQUEST_WAIT_MS, STILL_MS } from "./bounds";
 import { ClientAddresses, Crowds } from "./crowds";
 import type { Sent } from "./documents";
-import { type ErrorCode, errorOf, statusOf } from "./errors";
+import { type ErrorCode, errorOf } from "./errors";
 import { COST_HEADER } from "./limits";
 import { type Answer, Operations } from "./operations";
 import { addFront, type FrontParts, Page } from "./pages";
@@ -109,8 +109,7 @@ async function answerOf(
     const sent = await sentIn(request);
     return await operations.answer(sent, context, request.headers[COST_HEADER] !== undefined);
   } catch (error) {
-    const masked = operations.mask(error);
-    return { status: statusOf([masked]), result: { errors: [masked] } };
+    return operations.refused([error]);
   }
 }
 

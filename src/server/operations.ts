@@ -38,14 +38,14 @@ export class Operations {
   readonly #limits = new OperationLimits();
   /** To search a line for secrets costs more than to write it, and all that this one holds is listed below. */
   readonly #answered: Logger;
-  readonly mask: MaskError;
+  readonly #mask: MaskError;
 
   constructor(private readonly parts: OperationParts) {
     const { schema, introspection, compileQueriesAtUse, logger } = parts;
     this.#documents = new Documents(schema, introspection, MAX_TOKENS, refusalOf);
     this.#plans = new Plans(compileQueriesAtUse);
     this.#answered = logger.child({}, { redact: [] });
-    this.mask = maskErrors(logger, introspection);
+    this.#mask = maskErrors(logger, introspection);
   }
 
   /** @param tellsCost whether the answer tells how large the operation is */
@@ -53,7 +53,7 @@ export class Operations {
     const ended = this.parts.metrics.operations.startTimer();
     const read = this.#documents.read(sent);
     const operation = "size" in read ? read : null;
-    const answer = "size" in read ? await this.#answer(read, context) : this.#refused(read);
+    const answer = "size" in read ? await this.#answer(read, context) : this.refused(read);
     try {
       this.#note(operation, sent, answer, context, ended);
     } catch (error) {
@@ -66,12 +66,12 @@ export class Operations {
 
   async #answer(operation: Operation, context: OperationContext): Promise<Answer> {
     const tooLarge = refusalOfSize(operation.size, MAX_COST);
-    if (tooLarge) return this.#refused([tooLarge]);
+    if (tooLarge) return this.refused([tooLarge]);
     try {
       const { data, errors } = await this.#limits.inTurn(operation, context, () => this.#execute(operation, context));
-      return { status: 200, result: errors ? { errors: errors.map(this.mask), data } : { data } };
+      return { status: 200, result: errors ? { errors: errors.map(this.#mask), data } : { data } };
     } catch (error) {
-      return this.#refused([error]);
+      return this.refused([error]);
     }
   }
 
@@ -82,8 +82,9 @@ export class Operations {
     return execute({ schema, document, operationName, contextValue: context, variableValues: variables });
   }
 
-  #refused(errors: readonly unknown[]): Answer {
-    const masked = errors.map(this.mask);
+  /** The answer where nothing is executed. */
+  refused(errors: readonly unknown[]): Answer {
+    const masked = errors.map(this.#mask);
     return { status: statusOf(masked), result: { errors: masked } };
   }
 
