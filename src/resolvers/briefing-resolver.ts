@@ -43,8 +43,7 @@ export class BriefingResolver {
   ): Promise<Briefing | null> {
     const [uuid, copy] = [uuidIn(id, "Meeting"), await context.copy()];
     if (!uuid || !copy) return null;
-    beginWith(info, copy, context.loaders, context.loaders.meeting, uuid);
-    const meeting = await context.loaders.meeting.load(uuid);
+    const meeting = await beginWith(info, copy, context.loaders, context.loaders.meeting, uuid);
     return meeting && Object.assign(new Briefing(), { meeting });
   }
 

@@ -1,7 +1,5 @@
-import type { LRUCache } from "lru-cache";
 import type { Actor, Viewer } from "../auth/actor";
 import type { Meetings } from "../briefing/meetings";
-import type { ShownNotes } from "../briefing/notes";
 import type { QuietSettings } from "../briefing/quiet/quiet-settings";
 import type { Snoozing } from "../briefing/snoozing";
 import type { Budget } from "../connections/budget";
@@ -10,9 +8,8 @@ import type { CrmStops } from "../connections/crm-stops";
 import type { FieldListRefusal, FieldMappings } from "../connections/field-mappings";
 import type { CrmEntity, CrmField } from "../crm/parsing/fields";
 import type { Channel, Notifications } from "../database/between-processes";
-import type { CopyScope, Database, TenantScope } from "../database/database";
+import type { CopyScope, TenantScope } from "../database/database";
 import type { ConnectionRow } from "../entities/connection";
-import type { Clock } from "../platform/clock";
 import type { Outcome } from "../platform/errors";
 import type { Logger } from "../platform/logger";
 import { EventStream, StateStream } from "../platform/streams";
@@ -20,11 +17,10 @@ import type { Schedule } from "../sync/schedule";
 import type { FieldWrites } from "../writeback/fields";
 import type { NoteWrites } from "../writeback/notes";
 import type { Loaders } from "./loaders";
-import { type SharedReads, TenantReads } from "./tenant-reads";
+import { type ReadParts, type SharedReads, TenantReads } from "./tenant-reads";
 
 /** The services that resolvers call. */
-export interface Services {
-  database: Database;
+export interface Services extends ReadParts {
   budget: Budget;
   connecting: Connecting;
   crmStops: CrmStops;
@@ -36,11 +32,7 @@ export interface Services {
   snoozing: Snoozing;
   fieldMappings: FieldMappings;
   noteWrites: NoteWrites;
-  shownNotes: ShownNotes;
   fieldWrites: FieldWrites;
-  /** The copies that tenants were last seen to have. */
-  lastCopies: LRUCache<number, number>;
-  clock: Clock;
   logger: Logger;
 }
 
@@ -93,6 +85,11 @@ export function createOperationContext<Who extends Viewer>(
   const deadline = new AbortController();
   const renewed = () => shared?.of(tenantId) ?? new TenantReads(services, tenantId, AbortSignal.timeout(RENEWED_MS));
   let reads = shared?.of(tenantId) ?? new TenantReads(services, tenantId, deadline.signal);
+  const readBy = (next: TenantReads, context: OperationContext<Who>) => {
+    reads = next;
+    context.scope = next.scope;
+    context.loaders = next.loaders;
+  };
   const lists = new Map<CrmEntity, ReturnType<OperationContext["liveFields"]>>();
   const liveFields = (entity: CrmEntity) => {
     const asked = lists.get(entity) ?? services.fieldMappings.fields(tenantId, entity);
@@ -114,20 +111,14 @@ export function createOperationContext<Who extends Viewer>(
       return async () => {
         if (await holds()) return true;
         // Whoever hears of it first has it read anew for all, until the same deadline.
-        if (reads === assumed) {
-          reads = new TenantReads(services, tenantId, deadline.signal);
-          this.scope = reads.scope;
-          this.loaders = reads.loaders;
-        }
+        if (reads === assumed) readBy(new TenantReads(services, tenantId, deadline.signal), this);
         return false;
       };
     },
     once: (what, read) => reads.once(what, read),
     renew() {
       lists.clear();
-      reads = renewed();
-      this.scope = reads.scope;
-      this.loaders = reads.loaders;
+      readBy(renewed(), this);
     },
     changes(channel, read) {
       const listen = (wake: () => void) =>

@@ -13,9 +13,9 @@ import { Activity, CrmUser, Note, Pipeline, Stage } from "../schema/crm";
 import { Interaction, QuietSignal, Snooze } from "../schema/quiet";
 import { Deal, DealChange, type Money, Organization, Person } from "../schema/records";
 import type { OperationContext } from "./context";
-import { crmIdIn, crmUrl, First, nestedSize } from "./inputs";
+import { crmUrl, First, nestedSize } from "./inputs";
 import { LooksUp, type Sized } from "./look-up-plan";
-import { beginWith, recordOf, recordsOf } from "./look-ups";
+import { beginWithRecord, recordOf, recordsOf } from "./look-ups";
 
 /** More take part in no deal that people keep; what a client gets must be bounded. */
 const MOST_PARTICIPANTS = 100;
@@ -25,14 +25,10 @@ export class DealResolver {
   @Query(() => Deal, { nullable: true, description: "null for unknown, foreign and never-matched ids alike." })
   async deal(
     @Arg("id", () => ID, { description: "Its global id." }) id: string,
-    @Ctx() { copy, loaders }: OperationContext,
+    @Ctx() context: OperationContext,
     @Info() info: GraphQLResolveInfo,
   ): Promise<DealRow | null> {
-    const seen = await copy();
-    const crmId = seen && crmIdIn(id, "Deal", seen.copyId);
-    if (!seen || crmId === null) return null;
-    beginWith(info, seen, loaders, loaders.deal, crmId);
-    return loaders.deal.load(crmId);
+    return beginWithRecord(info, context, context.loaders.deal, id, "Deal");
   }
 
   @FieldResolver()

@@ -3,6 +3,8 @@ import type { GraphQLResolveInfo } from "graphql";
 import type { CopyScope } from "../database/database";
 import { type Begun } from "../database/joint-reads";
 import { type Id, type Ids, NamedIds, type Read } from "../database/rows";
+import type { OperationContext } from "./context";
+import { crmIdIn, type NodeType } from "./inputs";
 import type { Loaders } from "./loaders";
 import { MOST_STEPS, planOf, type Source, type Step } from "./look-up-plan";
 
@@ -134,16 +136,30 @@ function readAhead(plan: readonly Step[], begin: Read, copy: CopyScope, loaders:
  * Looks up a row by its id, and in the same statement what the field's selection looks up from there. What hangs on a record is
  * found by its row alone: one that was never matched has none. A meeting is the tenant's own, and its id needs no row.
  */
-export function beginWith<I extends Id>(
+export function beginWith<I extends Id, Value>(
   info: GraphQLResolveInfo,
   copy: CopyScope,
   loaders: Loaders,
-  lookUp: LookUp<I, unknown>,
+  lookUp: LookUp<I, Value>,
   id: I,
-): void {
+): Promise<Value> {
   const plan = takePlan(info, loaders);
   const begin = plan.length > 0 ? lookUp.ahead(copy, [id], 0) : null;
   if (begin) readAhead(plan, begin, copy, loaders, typeof id === "string" ? id : undefined);
+  return lookUp.load(id);
+}
+
+/** The record that a field's global id names; null for unknown, foreign and never-matched ids alike. */
+export async function beginWithRecord<Row>(
+  info: GraphQLResolveInfo,
+  { copy, loaders }: Pick<OperationContext, "copy" | "loaders">,
+  lookUp: LookUp<number, Row | null>,
+  id: string,
+  type: NodeType,
+): Promise<Row | null> {
+  const seen = await copy();
+  const crmId = seen && crmIdIn(id, type, seen.copyId);
+  return seen && crmId !== null ? beginWith(info, seen, loaders, lookUp, crmId) : null;
 }
 
 /** Reads a list whose first statement finds the rows that the field's selection begins with. */

@@ -6,23 +6,19 @@ import type { ActivityRow, NoteHead, OrganizationRow, PersonRow } from "../entit
 import { Activity, CrmUser, Note } from "../schema/crm";
 import { Deal, Organization, Person } from "../schema/records";
 import type { OperationContext } from "./context";
-import { crmIdIn, crmUrl, First, nestedSize } from "./inputs";
+import { crmUrl, First, nestedSize } from "./inputs";
 import { LooksUp, type Sized } from "./look-up-plan";
-import { beginWith, recordOf } from "./look-ups";
+import { beginWithRecord, recordOf } from "./look-ups";
 
 @Resolver(() => Person)
 export class PersonResolver {
   @Query(() => Person, { nullable: true, description: "null for unknown, foreign and never-matched ids alike." })
   async person(
     @Arg("id", () => ID, { description: "Its global id." }) id: string,
-    @Ctx() { copy, loaders }: OperationContext,
+    @Ctx() context: OperationContext,
     @Info() info: GraphQLResolveInfo,
   ): Promise<PersonRow | null> {
-    const seen = await copy();
-    const crmId = seen && crmIdIn(id, "Person", seen.copyId);
-    if (!seen || crmId === null) return null;
-    beginWith(info, seen, loaders, loaders.person, crmId);
-    return loaders.person.load(crmId);
+    return beginWithRecord(info, context, context.loaders.person, id, "Person");
   }
 
   @FieldResolver()
@@ -91,14 +87,10 @@ export class OrganizationResolver {
   @Query(() => Organization, { nullable: true, description: "null for unknown, foreign and never-matched ids alike." })
   async organization(
     @Arg("id", () => ID, { description: "Its global id." }) id: string,
-    @Ctx() { copy, loaders }: OperationContext,
+    @Ctx() context: OperationContext,
     @Info() info: GraphQLResolveInfo,
   ): Promise<OrganizationRow | null> {
-    const seen = await copy();
-    const crmId = seen && crmIdIn(id, "Organization", seen.copyId);
-    if (!seen || crmId === null) return null;
-    beginWith(info, seen, loaders, loaders.organization, crmId);
-    return loaders.organization.load(crmId);
+    return beginWithRecord(info, context, context.loaders.organization, id, "Organization");
   }
 
   @FieldResolver()

@@ -6,7 +6,8 @@ import type { ConnectionRow } from "../entities/connection";
 import type { Clock } from "../platform/clock";
 import { Loaders } from "./loaders";
 
-interface Parts {
+/** What a tenant's reads take of the services. */
+export interface ReadParts {
   database: Database;
   /** The copies that tenants were last seen to have. */
   lastCopies: LRUCache<number, number>;
@@ -19,11 +20,11 @@ export class TenantReads {
   readonly scope: TenantScope;
   readonly loaders: Loaders;
   readonly #known = new Map<string, Promise<unknown>>();
-  readonly #lastCopies: Parts["lastCopies"];
+  readonly #lastCopies: ReadParts["lastCopies"];
   #assumed: number | undefined;
 
   /** @param signal calls off what is asked of the database */
-  constructor({ database, lastCopies, shownNotes, clock }: Parts, tenantId: number, signal: AbortSignal) {
+  constructor({ database, lastCopies, shownNotes, clock }: ReadParts, tenantId: number, signal: AbortSignal) {
     this.#lastCopies = lastCopies;
     this.scope = database.tenant(tenantId, signal);
     this.loaders = new Loaders(this.scope, () => this.copy(), clock, shownNotes);
@@ -75,7 +76,7 @@ const EVENT_MS = 15_000;
 export class SharedReads {
   readonly #ofTenant = new Map<number, { reads: TenantReads; expiry: NodeJS.Timeout }>();
 
-  constructor(private readonly parts: Parts) {}
+  constructor(private readonly parts: ReadParts) {}
 
   of(tenantId: number): TenantReads {
     const present = this.#ofTenant.get(tenantId);

@@ -128,6 +128,7 @@ async function signalsOf(
     signals.push(signal);
     return db.tenant(id, signal);
   };
+  // What a query's reads take of the services; the rest it never meets.
   const services = { database: { tenant }, lastCopies, clock: () => new Date() } as unknown as Services;
   const actor = { tenantId, tenant: "globex", userId: "mia", role: "admin", plan: "sales" } as Actor;
   const contextValue = createOperationContext(actor, services);
