@@ -153,8 +153,6 @@ const TENANT = Symbol("tenant");
  * reads have as many texts as it has shapes, so one that comes once is not kept.
  */
 const MAX_PREPARED = 500_000;
-/** Where there is no room, those that are asked for now take the place of all, as often as sessions are opened anew. */
-const RENEWED_MS = SESSION_LIFE_MS;
 
 /** The reads whose plans are kept, by their texts. No name is given twice: a session may still hold what had it. */
 class Prepared {
@@ -180,9 +178,10 @@ class Prepared {
     return name;
   }
 
+  /** Those that are asked for now take the place of all, as often as sessions are opened anew. */
   #renew(): boolean {
     const now = performance.now();
-    if (now - this.#begun < RENEWED_MS) return false;
+    if (now - this.#begun < SESSION_LIFE_MS) return false;
     this.#names.clear();
     this.#characters = 0;
     this.#begun = now;
