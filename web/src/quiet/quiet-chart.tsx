@@ -67,7 +67,11 @@ export function QuietChart({ deals, onOpen }: QuietChartProps) {
         <ul aria-label={inWords(deals)}>
           {shown.flatMap((lane) =>
             lane.dots.map((dot) => (
-              <li key={dot.deal.id} className="dot" style={{ left: dot.x, top: lane.top + (dot.line + 0.5) * LINE }}>
+              <li
+                key={dot.deal.id}
+                className="dot"
+                style={{ left: `${(100 * dot.x) / width}%`, top: lane.top + (dot.line + 0.5) * LINE }}
+              >
                 <DealDot dot={dot} {...dots(dot)} onOpen={onOpen} />
               </li>
             )),
