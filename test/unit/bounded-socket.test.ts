@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { setImmediate as turn } from "node:timers/promises";
-import { WebSocketServer } from "ws";
+import { WebSocket, WebSocketServer } from "ws";
 import { Allowance, BoundedSocket } from "../../src/server/bounded-socket";
 import { type EndReason, MAX_UNREAD_BYTES } from "../../src/server/bounds";
 import { RawPeer } from "../support/frames";
@@ -25,10 +25,9 @@ beforeAll(async () => {
 });
 afterAll(() => server.close());
 
-/** A socket of ours whose peer takes nothing, and why it was ended. */
-async function unread(): Promise<{ socket: BoundedSocket; peer: RawPeer; reasons: EndReason[] }> {
-  const reasons: EndReason[] = [];
-  const opened = new Promise<BoundedSocket>((resolve) => {
+/** Our end of the next socket that is opened. */
+const nextOpened = (reasons: EndReason[] = []) =>
+  new Promise<BoundedSocket>((resolve) => {
     server.once("upgrade", (request, raw, head) => {
       sockets.handleUpgrade(request, raw, head, (socket) => {
         socket.watch(raw, (reason) => reasons.push(reason));
@@ -36,9 +35,22 @@ async function unread(): Promise<{ socket: BoundedSocket; peer: RawPeer; reasons
       });
     });
   });
+
+/** A socket of ours whose peer takes nothing, and why it was ended. */
+async function unread(): Promise<{ socket: BoundedSocket; peer: RawPeer; reasons: EndReason[] }> {
+  const reasons: EndReason[] = [];
+  const opened = nextOpened(reasons);
   const peer = await RawPeer.upgraded(url);
   peer.socket.pause();
   return { socket: await opened, peer, reasons };
+}
+
+/** A socket of ours whose peer reads by the protocol. */
+async function read(): Promise<{ socket: BoundedSocket; client: WebSocket }> {
+  const opened = nextOpened();
+  const client = new WebSocket(url.replace("http", "ws"));
+  await once(client, "open");
+  return { socket: await opened, client };
 }
 
 test.each<[string, (socket: BoundedSocket) => unknown]>([
@@ -86,9 +98,24 @@ test("one event of any size goes to a peer that reads", async () => {
   socket.terminate();
 });
 
+// Planted and seen red: a length in characters, 126 bytes told in one, the mark of a frame that others follow.
+test("messages of all lengths come as they were sent, one for one and in their order", async () => {
+  const { socket, client } = await read();
+  const texts = [0, 1, 125, 126, 127, 65_535, 65_536, 300_000].flatMap((length) => [
+    "x".repeat(length),
+    "ü".repeat(length / 2),
+  ]);
+  const came: string[] = [];
+  client.on("message", (data, isBinary) => came.push(isBinary ? "binary" : String(data)));
+  for (const text of texts) await socket.deliver(text);
+  socket.close(4403, "Forbidden");
+  expect((await once(client, "close"))[0]).toBe(4403);
+  expect(came).toEqual(texts);
+});
+
 test("what waits to be delivered to a socket that was cut is at its end too", async () => {
   const { socket, peer } = await unread();
-  const waiting: Promise<void>[] = [];
+  const waiting: (Promise<void> | undefined)[] = [];
   for (let count = 0; count < WRITES; count += 1) waiting.push(socket.deliver(PIECE));
   await Promise.all(waiting);
   await socket.deliver(PIECE);
