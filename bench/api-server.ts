@@ -15,7 +15,7 @@ import { Secret } from "../src/platform/keyring";
 import { createLogger } from "../src/platform/logger";
 import { createMetrics } from "../src/platform/metrics";
 import { createOperationContext, type OperationContext, type Services } from "../src/resolvers/context";
-import { buildGraphQLSchema } from "../src/resolvers/graphql-schema";
+import { buildGraphQLSchema, callStraight } from "../src/resolvers/graphql-schema";
 import { createHttpServer } from "../src/server/http-server";
 import { tellEventLoopDelay } from "./api-load";
 import { peerModule } from "./api-peers";
@@ -23,8 +23,8 @@ import { failed, say } from "./print";
 
 /**
  * One schema, its resolvers and their database behind the service's own server, behind Apollo as it comes, or behind
- * Mercurius with JIT. With MEMORY what PostgreSQL answered to a statement once is its answer from then on, so that what
- * is left is the GraphQL layer.
+ * Mercurius with JIT. The peers call the resolvers as type-graphql does, with STRAIGHT as the service does. With MEMORY what
+ * PostgreSQL answered to a statement once is its answer from then on, so that what is left is the GraphQL layer.
  */
 
 /** Each read of a tenant is asked for once; what comes again is answered from memory. */
@@ -135,7 +135,7 @@ function readFieldsByFunctions(): void {
 }
 
 async function main(): Promise<void> {
-  const { KIND, MEMORY, DATABASE_URL = "", AUTH_JWT_SECRET = "" } = process.env;
+  const { KIND, MEMORY, STRAIGHT, DATABASE_URL = "", AUTH_JWT_SECRET = "" } = process.env;
   const kind = KIND as ServerKind;
   if (kind === "apollo") readFieldsByFunctions();
   const services = await servicesOf(DATABASE_URL, MEMORY === "1");
@@ -144,7 +144,9 @@ async function main(): Promise<void> {
     (tenant) => services.database.idOf(tenant),
     createLogger("silent"),
   );
-  const address = await SERVERS[kind](buildGraphQLSchema(), services, verifyActor);
+  const built = buildGraphQLSchema();
+  const schema = kind === "service" || STRAIGHT === "1" ? callStraight(built) : built;
+  const address = await SERVERS[kind](schema, services, verifyActor);
   tellEventLoopDelay();
   say(`listening at "port":${new URL(address).port}`);
 }

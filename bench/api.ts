@@ -24,13 +24,16 @@ interface Place {
   databaseUrl: string;
   tenants: number;
   inMemory: boolean;
+  /** Whether the peers call resolvers as the service does. */
+  isStraight: boolean;
 }
 
 /** The three servers, alive at once, measured in turn. */
-async function compare(title: string, { databaseUrl, tenants, inMemory }: Place, options: MeasureOptions) {
+async function compare(title: string, { databaseUrl, tenants, inMemory, isStraight }: Place, options: MeasureOptions) {
   const secret = randomBytes(32).toString("base64url");
   const tokens = await signTokens(secret, tenants);
-  const environment = { DATABASE_URL: databaseUrl, AUTH_JWT_SECRET: secret, MEMORY: inMemory ? "1" : "0" };
+  const flags = { MEMORY: inMemory ? "1" : "0", STRAIGHT: isStraight ? "1" : "0" };
+  const environment = { DATABASE_URL: databaseUrl, AUTH_JWT_SECRET: secret, ...flags };
   const stops: Stop[] = [];
   try {
     for (const [what, query] of [
@@ -63,9 +66,11 @@ async function main(): Promise<void> {
       tenants: { type: "string", default: "50" },
       seconds: { type: "string", default: "4" },
       rounds: { type: "string", default: "3" },
+      straight: { type: "boolean", default: false },
     },
   });
-  const number = (name: keyof typeof values, most: number) => wholeOption(name, values[name], 1, most);
+  const isStraight = values.straight;
+  const number = (name: "tenants" | "seconds" | "rounds", most: number) => wholeOption(name, values[name], 1, most);
   const directory = join(".data", `bench-${process.pid}`);
   const options = { seconds: number("seconds", 60), rounds: number("rounds", 20), directory };
   const tenants = number("tenants", 2_000);
@@ -74,8 +79,8 @@ async function main(): Promise<void> {
     const postgres = await startEmbeddedPostgres({ directory, durable: false });
     stops.push(() => postgres.stop());
     const databaseUrl = await createFilled(postgres.url.reveal(), tenants);
-    await compare("Rows in memory", { databaseUrl, tenants: 1, inMemory: true }, options);
-    await compare("With PostgreSQL", { databaseUrl, tenants, inMemory: false }, options);
+    await compare("Rows in memory", { databaseUrl, tenants: 1, inMemory: true, isStraight }, options);
+    await compare("With PostgreSQL", { databaseUrl, tenants, inMemory: false, isStraight }, options);
   } finally {
     for (const stop of stops.reverse()) await stop();
   }

@@ -14,7 +14,7 @@ import type { Secret } from "./platform/keyring";
 import type { Logger } from "./platform/logger";
 import { createMetrics, observedSql, startTracing } from "./platform/metrics";
 import { startPeriodic } from "./platform/work";
-import { buildGraphQLSchema } from "./resolvers/graphql-schema";
+import { buildGraphQLSchema, callStraight } from "./resolvers/graphql-schema";
 import { createHttpServer } from "./server/http-server";
 import { startMetricsServer } from "./server/serving";
 import { compose, type Services } from "./services";
@@ -122,7 +122,7 @@ function sweepsOf({ database, logger, clock, ...services }: Services) {
 function createApi(config: Config, services: Services) {
   const { database, metrics, logger } = services;
   return createHttpServer({
-    schema: buildGraphQLSchema(),
+    schema: callStraight(buildGraphQLSchema()),
     services,
     verifyActor: createActorVerifier(config.auth, (tenant) => database.idOf(tenant), logger),
     checkReady: () => database.answers(),
