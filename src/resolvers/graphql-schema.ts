@@ -160,7 +160,7 @@ export function callStraight(schema: GraphQLSchema): GraphQLSchema {
   for (const method of fieldResolvers) {
     const places = placesOf(method);
     if (!places) continue;
-    const resolver = resolvers.get(method.target) ?? new (method.target as new () => Resolver)();
+    const resolver: Resolver = resolvers.get(method.target) ?? Reflect.construct(method.target, []);
     resolvers.set(method.target, resolver);
     const resolve = straight(resolver, method.methodName, places);
     const of = method.getObjectType?.();
