@@ -48,7 +48,8 @@ export class BoundedSocket extends WebSocket {
   #messages: readonly Allowance[] = [new Allowance(UNPROVEN_MESSAGES)];
   #bytes = new Allowance(UNPROVEN_BYTES);
   #ended: (reason: EndReason) => void = () => undefined;
-  #raw: Duplex | null = null;
+  /** Told by `watch`, before anything is delivered. */
+  #raw!: Duplex;
 
   /**
    * Begins to count what comes.
@@ -80,7 +81,7 @@ export class BoundedSocket extends WebSocket {
    * @returns when the connection has taken it, or is gone; nothing where that is at once
    */
   deliver(text: string): Promise<void> | undefined {
-    if (this.readyState !== this.OPEN || !this.#raw || !this.#hasRoom()) return;
+    if (this.readyState !== this.OPEN || !this.#hasRoom()) return;
     let taken = () => {};
     this.#raw.write(textFrame(text), () => taken());
     if (this.#raw.writableLength === 0) return;

@@ -30,7 +30,7 @@ test("every field that a method answers without arguments is called straight, an
   expect(straight.map(({ name }) => name)).toEqual(expect.arrayContaining(["Deal.id", "Meeting.attendees"]));
 });
 
-test("a method called straight is given what it asks for, whatever the order of its parameters", async () => {
+test("a method called straight is given what it asks for, whatever the order of its parameters", () => {
   const schema = callStraight(buildGraphQLSchema());
   const type = schema.getType("Deal");
   const field = isObjectType(type) ? type.getFields().id : undefined;
