@@ -335,9 +335,19 @@ test.each([
       ended.push(name);
       return dataOf(answer);
     };
-    const large = ["a", "b", "c", "d"].map((name) => record(name, 120));
-    await record("small", 1);
+    await record("held", 1);
+    const holder = database.dataSource.createQueryRunner();
+    await holder.startTransaction();
+    await holder.query("SELECT 1 FROM meeting WHERE external_id = $1 FOR UPDATE", [`heavy-${inVariables}-held`]);
+    const large = [record("held", 120)];
+    const waits = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()";
+    await until("the first large one is held up", async () => (await database.query(waits)).length > 0);
+    large.push(...["b", "c"].map((name) => record(name, 120)));
+    for (const name of ["small", "next", "last"]) await record(name, 1);
+    expect(ended).toEqual(["held", "small", "next", "last"]);
+    await holder.commitTransaction();
+    await holder.release();
     await Promise.all(large);
-    expect(ended.indexOf("small")).toBeLessThan(3);
+    expect(ended[4]).toBe("held");
   },
 );
