@@ -1,6 +1,7 @@
 import { type CopyScope, rowsOf } from "../database/database";
 import type { Ids } from "../database/rows";
 import type { DealRow } from "../entities/deal";
+import { matchesOf } from "./meeting-rows";
 import { isOurNote } from "./notes";
 import { HAPPENED_AT } from "./quiet/fact-rows";
 import type { ContactKind } from "./quiet/facts";
@@ -15,7 +16,7 @@ export interface InteractionRow {
 }
 
 /** What a contact hangs on. @property crmId of the activity, the note or the person of a mail; 0 for a meeting */
-export interface Contact extends Omit<InteractionRow, "activityId"> {
+export interface Contact extends InteractionRow {
   crmId: number;
   meetingId: string | null;
 }
@@ -35,45 +36,64 @@ const BUYER = `SELECT (min(ARRAY[b.position, b.person_id]) FILTER (WHERE b.side 
   FROM meeting_attendee b WHERE b.tenant_id = $1 AND b.meeting_id = m.id
   HAVING bool_or(b.side = 'BUYER') AND (held.person_id IS NULL OR bool_or(b.person_id = held.person_id))`;
 
-/** SQL: each table by its key, whatever is known of it. */
-const contactsOf = (of: Of) => `
-  SELECT 'ACTIVITY', ${HAPPENED_AT}, a.person_id, a.crm_id, NULL::uuid FROM ${rowsOf("activity", COLUMN[of], "parent.id")} a
+/** SQL: the latest that hang on one parent, each table by its key, whatever is known of it. */
+const contactsOf = (of: Of) => `(SELECT * FROM (
+  SELECT 'ACTIVITY', ${HAPPENED_AT}, a.person_id, a.crm_id, a.crm_id, NULL::uuid FROM ${rowsOf("activity", COLUMN[of], "parent.id")} a
   WHERE a.happened_at IS NOT NULL
-  UNION ALL SELECT 'NOTE', n.add_time, n.person_id, n.crm_id, NULL FROM ${rowsOf("note", COLUMN[of], "parent.id")} n
+  UNION ALL SELECT 'NOTE', n.add_time, n.person_id, NULL, n.crm_id, NULL FROM ${rowsOf("note", COLUMN[of], "parent.id")} n
   WHERE NOT ${isOurNote("n", "our.crm_company_id")}
-  UNION ALL SELECT 'MEETING', coalesce(m.ends_at, m.starts_at), buyer.person_id, 0, m.id
+  UNION ALL SELECT 'MEETING', coalesce(m.ends_at, m.starts_at), buyer.person_id, NULL, 0, m.id
   FROM (${MEETINGS[of]}) held (meeting_id, person_id) CROSS JOIN LATERAL (
     SELECT * FROM meeting t WHERE t.tenant_id = $1 AND t.id BETWEEN held.meeting_id AND held.meeting_id ORDER BY t.id) m
-  CROSS JOIN LATERAL (${BUYER}) buyer WHERE coalesce(m.ends_at, m.starts_at) <= $5`;
+  CROSS JOIN LATERAL (${BUYER}) buyer WHERE coalesce(m.ends_at, m.starts_at) <= $5
+  ) every (kind, at, person_id, activity_id, crm_id, meeting_id) ${LATEST})`;
 
-/** The latest contacts that hang on deals or on persons, of each so many, mails left out. The caller has read those as matched ones. */
+/** SQL */
+const LATEST = "ORDER BY at DESC, kind, crm_id DESC, meeting_id LIMIT $4";
+
+/** SQL: the deal that a meeting is about, or while that is not certain all that it could be. */
+const DEALS = `SELECT d.crm_id FROM matched_record r CROSS JOIN LATERAL ${rowsOf("deal", "crm_id", "r.crm_id")} d
+  WHERE r.tenant_id = $1 AND r.copy_id = $2 AND r.meeting_id = around.meeting_id AND r.entity = 'DEAL'
+    AND r.crm_id = coalesce(around.deal_id, r.crm_id)`;
+
+/** SQL: its attendees that are known persons. */
+const PERSONS = `SELECT b.person_id FROM meeting_attendee b
+  WHERE b.tenant_id = $1 AND b.meeting_id = around.meeting_id AND b.person_id IS NOT NULL`;
+
+/** The latest contacts about the deals of meetings and with their attendees, of each so many, mails left out; none where a match holds no more. */
 export function readContacts(
   { tenantId, copyId, rows }: CopyScope,
-  of: Of,
-  ids: Ids,
+  meetingIds: Ids<string>,
   first: number,
   now: Date,
-): Promise<(Contact & { parent_id: number })[]> {
-  return rows<Contact & { parent_id: number }>(
-    `SELECT parent.id AS parent_id, found.kind, found.at, found.person_id AS "personId", found.crm_id AS "crmId", found.meeting_id AS "meetingId"
-     FROM unnest($3::bigint[]) AS parent (id) JOIN synced_copy our ON our.tenant_id = $1 AND our.id = $2
+): Promise<(Contact & { parent_id: string })[]> {
+  return rows<Contact & { parent_id: string }>(
+    `SELECT around.meeting_id AS parent_id, found.kind, found.at, found.person_id AS "personId",
+       found.activity_id AS "activityId", found.crm_id AS "crmId", found.meeting_id AS "meetingId"
+     FROM ${matchesOf("$3")} around JOIN synced_copy our ON our.tenant_id = $1 AND our.id = $2
      CROSS JOIN LATERAL (
-       SELECT * FROM (${contactsOf(of)}) every (kind, at, person_id, crm_id, meeting_id)
-       ORDER BY at DESC, kind, crm_id DESC, meeting_id LIMIT $4
-     ) found`,
-    [tenantId, copyId, ids, first, now],
-    { parent_id: "number", kind: "text", at: "instant", personId: "number", crmId: "number", meetingId: "text" },
+       SELECT * FROM (
+         SELECT own.* FROM (${DEALS}) parent (id) CROSS JOIN LATERAL ${contactsOf("DEAL")} own
+         UNION SELECT own.* FROM (${PERSONS}) parent (id) CROSS JOIN LATERAL ${contactsOf("PERSON")} own
+       ) every ${LATEST}
+     ) found
+     WHERE around.copy_id = $2`,
+    [tenantId, copyId, meetingIds, first, now],
+    {
+      ...{ parent_id: "text", kind: "text", at: "instant", personId: "number", activityId: "number" },
+      ...{ crmId: "number", meetingId: "text" },
+    },
   );
 }
 
 /** A mail hangs on its person. */
 function mail(kind: ContactKind, at: Date | null, crmId: number | null): Contact[] {
-  return at && crmId !== null ? [{ kind, at, crmId, personId: crmId, meetingId: null }] : [];
+  return at && crmId !== null ? [{ kind, at, crmId, personId: crmId, activityId: null, meetingId: null }] : [];
 }
 
 /** What is known of the contacts around a meeting. */
 export interface Around {
-  /** What hangs on its deals and its attendees; what hangs on two of them is there twice. */
+  /** What hangs on its deals and its attendees. */
   contacts: readonly Contact[];
   deals: readonly Pick<DealRow, "firstMailAt" | "firstMailPersonId">[];
   /** Its attendees and the people of the deals, by whom silence is judged; they may not be held. */
@@ -97,10 +117,7 @@ export function timelineOf({ contacts, deals, people, mails }: Around, first: nu
       return [`${kind} ${at.getTime()} ${crmId} ${meetingId}`, contact];
     }),
   );
-  return [...each.values()]
-    .sort(newestFirst)
-    .slice(0, first)
-    .map(({ kind, at, personId, crmId }) => ({ kind, at, personId, activityId: kind === "ACTIVITY" ? crmId : null }));
+  return [...each.values()].sort(newestFirst).slice(0, first);
 }
 
 /** Of contacts at one instant always in the same order. */

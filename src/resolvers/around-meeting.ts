@@ -59,16 +59,14 @@ async function idsOfAttendees(
 const idsOf = <Row>(rows: readonly Row[], idOf: (row: Row) => number | null): number[] =>
   [...new Set(rows.map(idOf))].filter((id) => id !== null);
 
-/** While it is not certain which deal is meant, the contacts of the others are looked up later. */
-export function lookUpTimeline(meetingId: Property, reads: Reads, first: number): void {
-  const { contactsOfDeal, contactsOfPerson, participantIds, mails } = reads;
+/** While it is not certain which deal is meant, who takes part in the others is looked up later. */
+export function lookUpTimeline(meetingId: Property, reads: Reads, first: number) {
+  const { contactsAround, participantIds, mails } = reads;
   const deal = lookUpDeal(meetingId, reads);
-  contactsOfDeal(deal.crmId, first);
   mails(deal.personId);
   mails(participantIds(deal.crmId).personId);
-  const { crmId } = lookUpPersons(meetingId, reads);
-  contactsOfPerson(crmId, first);
-  mails(crmId);
+  mails(lookUpPersons(meetingId, reads).crmId);
+  return contactsAround(meetingId, first);
 }
 
 /** The latest contacts with the attendees, and about the deal, or while that is not certain about all that it could be. */
@@ -86,12 +84,11 @@ export async function timelineAround(
   ]);
   const takingPart = await Promise.all(deals.map(({ crmId }) => loaders.participantIds.load(crmId)));
   const people = new Set([...attendees, ...idsOf([...deals, ...takingPart.flat()], ({ personId }) => personId)]);
-  const [ofDeals, ofAttendees, mails] = await Promise.all([
-    Promise.all(deals.map(({ crmId }) => loaders.contactsOfDeal.load(crmId, first))),
-    Promise.all(attendees.map((personId) => loaders.contactsOfPerson.load(personId, first))),
+  const [contacts, mails] = await Promise.all([
+    loaders.contactsAround.load(meetingId, first),
     recordsOf<Mails>(loaders.mails, [...people]),
   ]);
-  return timelineOf({ contacts: [...ofDeals, ...ofAttendees].flat(), deals, people, mails }, first);
+  return timelineOf({ contacts, deals, people, mails }, first);
 }
 
 async function possibleDealsOf({ loaders }: OperationContext, meetingId: string): Promise<DealLinks[]> {

@@ -105,7 +105,7 @@ export class BriefingResolver {
   @FieldResolver(() => [Interaction], {
     description: "The latest interactions with the attendees and about the meeting's deal, newest first.",
   })
-  @LooksUp<MeetingRow, Sized>(({ id }, reads, { first }) => void lookUpTimeline(id, reads, nestedSize(first ?? 10)))
+  @LooksUp<MeetingRow, Sized>(({ id }, reads, { first }) => lookUpTimeline(id, reads, nestedSize(first ?? 10)))
   timeline(
     @Root() { meeting }: Briefing,
     @First(10) first: number | null,

@@ -26,7 +26,7 @@ import {
   readUnreadDealsOf,
   readUsersByEmail,
 } from "../briefing/records";
-import { readContacts } from "../briefing/timeline";
+import { type Contact, readContacts } from "../briefing/timeline";
 import { type CopyState, readCopyState } from "../connections/completeness";
 import type { CopyScope, TenantScope } from "../database/database";
 import type { Id, Ids } from "../database/rows";
@@ -125,8 +125,6 @@ export class Loaders {
   readonly mails = this.#byId(readMails);
   /** Of an organization that is held, readable or not. */
   readonly heldOrganizations = this.#byId(readHeldOrganizations);
-  readonly contactsOfDeal = this.#lists((copy, ids, first) => readContacts(copy, "DEAL", ids, first, this.now()));
-  readonly contactsOfPerson = this.#lists((copy, ids, first) => readContacts(copy, "PERSON", ids, first, this.now()));
   readonly ourNotes = this.#byId(readOurNotes);
   readonly participantIds = this.#listsBy(readParticipantIds, ({ dealId }) => dealId);
   readonly personsOf = this.#lists(readPersonsOf);
@@ -147,6 +145,9 @@ export class Loaders {
   );
   readonly attendees = this.#ofTenant(readAttendees, (rows) => allOf(rows, ({ meetingId }) => meetingId));
   readonly match = this.#ofTenant(readMatches, (rows) => oneOf(rows, ({ meetingId }) => meetingId));
+  readonly contactsAround = this.#lists<Contact & { parent_id: string }, string>((copy, ids, first) =>
+    readContacts(copy, ids, first, this.now()),
+  );
   readonly matchedIds = this.#listsBy(readMatchedIds, ({ meetingId }) => meetingId);
   readonly dealLinks = this.#byId(readDealLinks);
   readonly otherDeals = this.#listsBy(readOtherDeals, ({ meeting_id }) => meeting_id);

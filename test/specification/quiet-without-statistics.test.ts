@@ -1,4 +1,4 @@
-import { randomUUID } from "node:crypto";
+import { createHash, randomUUID } from "node:crypto";
 import { judgeChanged, judgeDeals } from "../../src/briefing/quiet/stored-silence";
 import { type Mails, readMails } from "../../src/briefing/records";
 import { type Contact, readContacts, timelineOf } from "../../src/briefing/timeline";
@@ -231,12 +231,14 @@ test("the persons of deals that are asked next, and who took part in those of a 
 const MEETS = [
   `INSERT INTO meeting_match (tenant_id, meeting_id, copy_id, starts_at, status, reason, deal_id, candidates, matched_at, fingerprint)
    SELECT tenant_id, id, 1, starts_at, 'MATCHED', '', external_id::bigint, '[]', now(), '' FROM meeting ON CONFLICT DO NOTHING`,
-  "INSERT INTO matched_record SELECT tenant_id, 1, 'PERSON', external_id::bigint, id FROM meeting",
+  `INSERT INTO matched_record SELECT tenant_id, 1, entity, external_id::bigint, id
+   FROM meeting, unnest('{DEAL,PERSON}'::text[]) entity ON CONFLICT DO NOTHING`,
   `UPDATE meeting_attendee b SET person_id = m.external_id::bigint FROM meeting m
    WHERE m.tenant_id = b.tenant_id AND m.id = b.meeting_id`,
 ];
 const ALSO =
   "INSERT INTO matched_record SELECT tenant_id, 1, 'PERSON', 10, id FROM meeting WHERE external_id IN ('11', '12')";
+const MEETING_10 = createHash("md5").update("10").digest("hex");
 const SELLS = "UPDATE meeting_attendee SET person_id = 10, side = 'SELLER' WHERE meeting_id = md5('12')::uuid";
 type FirstMail = Pick<DealRow, "firstMailAt" | "firstMailPersonId">;
 const wroteTo = (person: number) =>
@@ -254,10 +256,7 @@ test.each<[string, string[], string[]]>([
   let [contacts, mails, deals]: [Contact[], Mails[], FirstMail[]] = [[], [], []];
   const read = await readBy(
     async (copy) => {
-      contacts = [
-        ...(await readContacts(copy, "DEAL", [10], 20, now)),
-        ...(await readContacts(copy, "PERSON", [10], 20, now)),
-      ];
+      contacts = await readContacts(copy, [MEETING_10], 20, now);
     },
     [...MEETS, ...more],
   );
@@ -275,6 +274,37 @@ test.each<[string, string[], string[]]>([
   const mailed = ["INCOMING_MAIL", "INCOMING_MAIL", "OUTGOING_MAIL", "OUTGOING_MAIL"];
   expect(kinds).toEqual(["ACTIVITY", "MEETING", "NOTE", ...mailed, ...added].sort());
   expect(Object.entries(read).filter(([, rows]) => rows > 20)).toEqual([]);
+});
+
+const UNCERTAIN = `UPDATE meeting_match SET status = 'NEEDS_CHOICE', deal_id = NULL WHERE meeting_id = md5('10')::uuid`;
+const ANOTHER = "INSERT INTO matched_record SELECT tenant_id, 1, 'DEAL', 11, id FROM meeting WHERE external_id = '10'";
+const OF_BOTH = ["ACTIVITY 10", "MEETING 0", "NOTE 10"];
+
+// Each seen red: the same contact twice in the statement, only the certain deal, a deal not looked at, a match of whatever copy.
+test.each<[string, string[], string[]]>([
+  ["what hangs on its deal and its attendee once, where there is room for no more", [], OF_BOTH],
+  ["only its attendee's where its deal is gone", ["DELETE FROM deal WHERE crm_id = 10"], ["ACTIVITY 10", "MEETING 0"]],
+  [
+    "its attendee's alone where no deal is known to be meant",
+    [UNCERTAIN, "DELETE FROM matched_record WHERE entity = 'DEAL'"],
+    ["ACTIVITY 10", "MEETING 0"],
+  ],
+  [
+    "the latest of all deals that it could be about",
+    [UNCERTAIN, ANOTHER, `UPDATE note SET add_time = ${at("0")} WHERE crm_id = 11`],
+    ["MEETING 0", "NOTE 11", "MEETING 0"],
+  ],
+  ["none while its match is of no copy", ["UPDATE meeting_match SET copy_id = NULL"], []],
+])("the contacts around a meeting are %s", async (_which, changes, expected) => {
+  let contacts: Contact[] = [];
+  await readBy(
+    async (copy) => {
+      contacts = await readContacts(copy, [MEETING_10], 3, new Date(NOW));
+    },
+    [...MEETS, ...changes],
+  );
+  expect(contacts.map(({ kind, crmId }) => `${kind} ${crmId}`).sort()).toEqual([...expected].sort());
+  for (const { kind, crmId, activityId } of contacts) expect(activityId).toBe(kind === "ACTIVITY" ? crmId : null);
 });
 
 const MANY = 60_000;

@@ -141,7 +141,8 @@ test("a full briefing takes at most 4 statements, and as many when everything is
 
 test("what hangs on a meeting is read in the statement that finds it, and what hangs on that", async () => {
   const asked = `query ($id: ID!) { briefing(meetingId: $id) { meeting { match { status reason deal { title } } }
-    deal { title stage { name } participants { id } } otherDeals { title stage { name } } } }`;
+    deal { title stage { name } participants { id } } otherDeals { title stage { name } }
+    timeline { person { name } activity { subject owner { name } } } } }`;
   const sent = await counter.during(async () =>
     dataOf(await service.ask(asked, { id: meetings.small }, { tenant: "small" })),
   );
