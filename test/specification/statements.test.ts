@@ -58,7 +58,7 @@ async function makeTenant(tenant: string, times: number): Promise<string> {
        CASE WHEN done THEN now() - g * interval '1 hour' END, CASE WHEN done THEN now() - g * interval '1 hour' END
      FROM (SELECT g, g % 5 > 0 AS done FROM generate_series(1, ${activities}) g) g`,
     `INSERT INTO note SELECT $1, $2, g, '<p>Note</p>', ${owner(5)}, g % ${deals} + 1, g % ${persons} + 1,
-       g % ${organizations} + 1, now() FROM generate_series(1, ${activities}) g`,
+       g % ${organizations} + 1, now() - g * interval '40 minutes' FROM generate_series(1, ${activities}) g`,
     `INSERT INTO data_gap VALUES ($1, $2, 'DEAL_PARTICIPANTS', 1, 'CRM_UNAVAILABLE', 'The CRM did not answer.', now())`,
     `INSERT INTO connection (tenant_id, state, state_changed_at, copy_id, company_domain)
      VALUES ($1, 'CONNECTED', now(), $2, 'acme')`,
